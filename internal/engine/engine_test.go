@@ -1,0 +1,207 @@
+package engine
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/musterhq/muster/internal/engine/flavor"
+	"github.com/musterhq/muster/internal/engine/quota"
+)
+
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// queueOf is a ClusterQueue of every namespace with cpu quota in one flavor.
+func queueOf(name, cohort string, cpu int64) ClusterQueueSet {
+	return ClusterQueueSet{ClusterQueue{
+		Name:   name,
+		Cohort: cohort,
+		Groups: []flavor.Group{{Resources: []string{"cpu"}, Flavors: []string{"default"}}},
+		Quotas: quota.Quotas{{Flavor: "default", Resource: "cpu"}: {
+			Nominal: cpu, Borrowing: quota.Unlimited, Lending: quota.Unlimited}},
+		Namespaces: labels.Everything(),
+	}}
+}
+
+func strict(q ClusterQueueSet) ClusterQueueSet { q.Strategy = Strict; return q }
+func held(q ClusterQueueSet) ClusterQueueSet   { q.Held = true; return q }
+
+// localOf leads from the LocalQueue ns/name to the ClusterQueue of the same name.
+func localOf(name string) LocalQueueSet {
+	return LocalQueueSet{LocalQueue{Key: Key{Namespace: "ns", Name: name}, ClusterQueue: name}}
+}
+
+// job is a workload of pods × cpu that was queued so many seconds after the epoch.
+func job(name, queue string, pods int32, cpu int64, priority int32, second int) WorkloadSet {
+	return WorkloadSet{Workload{
+		Key: Key{Namespace: "ns", Name: name}, UID: name + "-uid", Queue: queue, Priority: priority,
+		QueuedAt: epoch.Add(time.Duration(second) * time.Second),
+		PodSets:  []PodSet{{Name: "main", Count: pods, PerPod: map[string]int64{"cpu": cpu}}},
+	}}
+}
+
+func gone(name string) WorkloadGone { return WorkloadGone{Key{Namespace: "ns", Name: name}} }
+
+var defaultFlavor = FlavorSet{Flavor{Name: "default"}}
+
+// story applies events and writes down what each Decide says, one line a decision.
+func story(e *Engine, steps ...Event) []string {
+	var lines []string
+	for _, ev := range steps {
+		e.Apply(ev)
+	}
+	for _, d := range e.Decide(epoch) {
+		if d.Admit != nil {
+			lines = append(lines, fmt.Sprintf("admit %s in %s", d.Key.Name, d.Admit.ClusterQueue))
+		} else {
+			lines = append(lines, fmt.Sprintf("%s waits: %s: %s", d.Key.Name, d.Why.Code, d.Why.Message()))
+		}
+	}
+	return lines
+}
+
+func TestDecide(t *testing.T) {
+	for name, tc := range map[string]struct {
+		given []Event
+		want  []string
+	}{
+		"a gang is admitted whole": {
+			given: []Event{defaultFlavor, queueOf("q", "", 4), localOf("q"), job("a", "q", 4, 1, 0, 0)},
+			want:  []string{"admit a in q"},
+		},
+		"a gang that does not fit whole gets nothing, and numbers that say so": {
+			given: []Event{defaultFlavor, queueOf("q", "", 4000), localOf("q"), job("a", "q", 3, 1000, 0, 0), job("b", "q", 2, 1000, 0, 1)},
+			want: []string{"admit a in q",
+				"b waits: WaitingForQuota: couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor default, 1 more needed"},
+		},
+		"what no empty queue could hold is told apart": {
+			given: []Event{defaultFlavor, queueOf("q", "", 4000), localOf("q"), job("a", "q", 5, 1000, 0, 0)},
+			want: []string{"a waits: ExceedsMaxQuota: couldn't assign flavors to pod set main: insufficient quota for cpu in flavor default, " +
+				"previously considered podsets requests (0) + current podset request (5) > maximum capacity (4)"},
+		},
+		"higher priority goes first, then who waits longer": {
+			given: []Event{defaultFlavor, queueOf("q", "", 3), localOf("q"),
+				job("late", "q", 1, 1, 0, 9), job("early", "q", 1, 1, 0, 1), job("urgent", "q", 1, 1, 5, 10)},
+			want: []string{"admit urgent in q", "admit early in q", "admit late in q"},
+		},
+		"under BestEffortFIFO who fits passes who does not": {
+			given: []Event{defaultFlavor, queueOf("q", "", 4), localOf("q"), job("big", "q", 1, 5, 0, 0), job("small", "q", 1, 1, 0, 1)},
+			want: []string{"admit small in q", "big waits: ExceedsMaxQuota: couldn't assign flavors to pod set main: insufficient quota for cpu in flavor default, " +
+				"previously considered podsets requests (0) + current podset request (5m) > maximum capacity (4m)"},
+		},
+		"under StrictFIFO nobody passes the head": {
+			given: []Event{defaultFlavor, strict(queueOf("q", "", 4)), localOf("q"),
+				job("running", "q", 1, 3, 0, 0), job("head", "q", 1, 2, 0, 1), job("small", "q", 1, 1, 0, 2)},
+			want: []string{"admit running in q",
+				"head waits: WaitingForQuota: couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor default, 1m more needed"},
+		},
+		"free quota of the cohort is borrowed": {
+			given: []Event{defaultFlavor, queueOf("q", "lab", 1), queueOf("other", "lab", 3), localOf("q"), job("a", "q", 4, 1, 0, 0)},
+			want:  []string{"admit a in q"},
+		},
+		"a workload whose LocalQueue is missing is told so": {
+			given: []Event{defaultFlavor, queueOf("q", "", 1), job("a", "nowhere", 1, 1, 0, 0)},
+			want:  []string{"a waits: Inadmissible: LocalQueue nowhere doesn't exist"},
+		},
+		"a workload whose ClusterQueue is missing is told so": {
+			given: []Event{localOf("q"), job("a", "q", 1, 1, 0, 0)},
+			want:  []string{"a waits: Inadmissible: ClusterQueue q doesn't exist"},
+		},
+		"a stopped queue admits nobody": {
+			given: []Event{defaultFlavor, held(queueOf("q", "", 4)), localOf("q"), job("a", "q", 1, 1, 0, 0)},
+			want:  []string{"a waits: OnHold: ClusterQueue q is stopped"},
+		},
+		"members of a cycle of cohorts wait and are told why": {
+			given: []Event{defaultFlavor, CohortSet{Cohort{Name: "x", Parent: "y"}}, CohortSet{Cohort{Name: "y", Parent: "x"}},
+				queueOf("q", "x", 4), localOf("q"), job("a", "q", 1, 1, 0, 0)},
+			want: []string{"a waits: Inadmissible: ClusterQueue q is inactive: its cohorts form a cycle"},
+		},
+		"a resource that no group covers has no flavor": {
+			given: []Event{defaultFlavor, queueOf("q", "", 4), localOf("q"), func() Event {
+				w := job("a", "q", 1, 1, 0, 0)
+				w.PodSets[0].PerPod["nvidia.com/gpu"] = 1
+				return w
+			}()},
+			want: []string{"a waits: NoMatchingFlavor: couldn't assign flavors to pod set main: resource nvidia.com/gpu unavailable in ClusterQueue"},
+		},
+		"zero of a resource that no group covers is nothing": {
+			given: []Event{defaultFlavor, queueOf("q", "", 4), localOf("q"), func() Event {
+				w := job("a", "q", 1, 1, 0, 0)
+				w.PodSets[0].PerPod["nvidia.com/gpu"] = 0
+				return w
+			}()},
+			want: []string{"admit a in q"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, story(New(), tc.given...)); diff != "" {
+				t.Errorf("decisions (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestFreedQuotaGoesToWhoWaits(t *testing.T) {
+	e := New()
+	story(e, defaultFlavor, queueOf("q", "lab", 2), queueOf("p", "lab", 2), localOf("q"), localOf("p"),
+		job("a", "p", 4, 1, 0, 0), job("b", "q", 2, 1, 0, 1))
+	if got := story(e); len(got) != 0 {
+		t.Errorf("nothing happened, and yet: %v", got)
+	}
+	if diff := cmp.Diff([]string{"admit b in q"}, story(e, gone("a"))); diff != "" {
+		t.Errorf("after a ended (-want +got):\n%s", diff)
+	}
+}
+
+func TestAssumedAdmissionOutlivesOldNewsAndEndsWithFailure(t *testing.T) {
+	e := New()
+	a := job("a", "q", 2, 1, 0, 0)
+	story(e, defaultFlavor, queueOf("q", "", 2), localOf("q"), a)
+	if got := story(e, a); len(got) != 0 {
+		t.Errorf("news from before the write changed something: %v", got)
+	}
+	want := []string{"admit a in q"}
+	if diff := cmp.Diff(want, story(e, AdmissionFailed{Key: a.Key, UID: a.UID})); diff != "" {
+		t.Errorf("after the write failed (-want +got):\n%s", diff)
+	}
+	confirmed := a
+	confirmed.Admission = e.Holds(a.Key)
+	if got := story(e, confirmed); len(got) != 0 {
+		t.Errorf("confirmation changed something: %v", got)
+	}
+	if got := story(e, AdmissionFailed{Key: a.Key, UID: a.UID}); len(got) != 0 || e.Holds(a.Key) == nil {
+		t.Errorf("a confirmed admission was undone: %v", got)
+	}
+}
+
+func TestWorkloadOfTheSameNameIsAnother(t *testing.T) {
+	e := New()
+	story(e, defaultFlavor, queueOf("q", "", 1), localOf("q"), job("a", "q", 1, 1, 0, 0))
+	again := job("a", "q", 1, 1, 0, 5)
+	again.UID = "second"
+	if diff := cmp.Diff([]string{"admit a in q"}, story(e, again)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := story(e, AdmissionFailed{Key: again.Key, UID: "a-uid"}); len(got) != 0 || e.Holds(again.Key) == nil {
+		t.Errorf("a failure of the first undid the second: %v", got)
+	}
+}
+
+func TestFlavorsAreTriedInOrder(t *testing.T) {
+	e := New()
+	q := queueOf("q", "", 0)
+	q.Groups = []flavor.Group{{Resources: []string{"cpu"}, Flavors: []string{"spot", "reserved"}}}
+	q.Quotas = quota.Quotas{{Flavor: "spot", Resource: "cpu"}: {Nominal: 1}, {Flavor: "reserved", Resource: "cpu"}: {Nominal: 2}}
+	story(e, FlavorSet{Flavor{Name: "spot"}}, FlavorSet{Flavor{Name: "reserved"}}, q, localOf("q"),
+		job("a", "q", 1, 1, 0, 0), job("b", "q", 2, 1, 0, 1))
+	got := map[string]string{}
+	for _, name := range []string{"a", "b"} {
+		got[name] = e.Holds(Key{Namespace: "ns", Name: name}).PodSets[0].Flavors["cpu"]
+	}
+	if diff := cmp.Diff(map[string]string{"a": "spot", "b": "reserved"}, got); diff != "" {
+		t.Errorf("flavors (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,76 @@
+package flavor
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/klog/v2"
+)
+
+// refuses says why pods of the set cannot run on the flavor's nodes, or "".
+//
+// Only labels that the group's flavors speak of are looked at: a selector for any
+// other label is for the scheduler to honour among the flavor's nodes.
+func refuses(f Flavor, ps PodSet, labels sets.Set[string]) string {
+	tolerations := append(ps.Tolerations[:len(ps.Tolerations):len(ps.Tolerations)], f.Tolerations...)
+	if taint, found := corev1helpers.FindMatchingUntoleratedTaint(klog.Background(), f.NodeTaints, tolerations, blocksScheduling, true); found {
+		return fmt.Sprintf("untolerated taint {%s %s %s <nil>} in flavor %s", taint.Key, taint.Value, taint.Effect, f.Name)
+	}
+	node := &corev1.Node{}
+	node.Labels = f.NodeLabels
+	if ok, err := nodeaffinity.GetRequiredNodeAffinity(restrict(ps, labels)).Match(node); err != nil || !ok {
+		return fmt.Sprintf("flavor %s doesn't match node affinity", f.Name)
+	}
+	return ""
+}
+
+func blocksScheduling(t *corev1.Taint) bool {
+	return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
+}
+
+// groupLabels are the node labels that tell the flavors of a group apart.
+func groupLabels(g Group, flavors map[string]Flavor) sets.Set[string] {
+	out := sets.New[string]()
+	for _, name := range g.Flavors {
+		out = out.Union(sets.KeySet(flavors[name].NodeLabels))
+	}
+	return out
+}
+
+// restrict is a pod with what the set requires of the given labels. A term that is
+// left without a requirement matches every flavor, and so does the whole then:
+// terms are alternatives.
+func restrict(ps PodSet, labels sets.Set[string]) *corev1.Pod {
+	pod := &corev1.Pod{}
+	for key, value := range ps.NodeSelector {
+		if labels.Has(key) {
+			if pod.Spec.NodeSelector == nil {
+				pod.Spec.NodeSelector = map[string]string{}
+			}
+			pod.Spec.NodeSelector[key] = value
+		}
+	}
+	if ps.Affinity == nil || ps.Affinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return pod
+	}
+	required := &corev1.NodeSelector{}
+	for _, term := range ps.Affinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+		var kept corev1.NodeSelectorTerm
+		for _, e := range term.MatchExpressions {
+			if labels.Has(e.Key) {
+				kept.MatchExpressions = append(kept.MatchExpressions, e)
+			}
+		}
+		if len(kept.MatchExpressions) == 0 {
+			return pod
+		}
+		required.NodeSelectorTerms = append(required.NodeSelectorTerms, kept)
+	}
+	if len(required.NodeSelectorTerms) > 0 {
+		pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: required}}
+	}
+	return pod
+}

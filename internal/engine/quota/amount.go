@@ -1,0 +1,85 @@
+package quota
+
+import (
+	"math"
+	"math/big"
+
+	"gopkg.in/inf.v0"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Unlimited stands for a limit that is not set, and is where amounts saturate:
+// nothing in this package overflows.
+const Unlimited int64 = math.MaxInt64
+
+// FromQuantity turns a quantity of the resource into an amount: thousandths for
+// cpu, whole units (rounded up) for everything else. A quantity beyond the range
+// saturates, a negative one included.
+func FromQuantity(name corev1.ResourceName, q resource.Quantity) int64 {
+	if name == corev1.ResourceCPU {
+		return scaled(q, resource.Milli)
+	}
+	return scaled(q, 0)
+}
+
+// ToQuantity is the inverse of FromQuantity, in the format that people write for
+// the resource.
+func ToQuantity(name corev1.ResourceName, amount int64) resource.Quantity {
+	switch name {
+	case corev1.ResourceCPU:
+		return *resource.NewMilliQuantity(amount, resource.DecimalSI)
+	case corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
+		return *resource.NewQuantity(amount, resource.BinarySI)
+	default:
+		return *resource.NewQuantity(amount, resource.DecimalSI)
+	}
+}
+
+// Add is a+b, saturating.
+func Add(a, b int64) int64 {
+	sum := a + b
+	switch {
+	case a > 0 && b > 0 && sum < 0:
+		return math.MaxInt64
+	case a < 0 && b < 0 && sum >= 0:
+		return math.MinInt64
+	}
+	return sum
+}
+
+// Sub is a-b, saturating. Unlimited less anything stays Unlimited.
+func Sub(a, b int64) int64 {
+	if a == Unlimited {
+		return Unlimited
+	}
+	if b == math.MinInt64 {
+		return Add(Add(a, 1), math.MaxInt64)
+	}
+	return Add(a, -b)
+}
+
+// Times is amount × count, saturating. Neither may be negative.
+func Times(amount int64, count int32) int64 {
+	if amount == 0 || count == 0 {
+		return 0
+	}
+	if amount > math.MaxInt64/int64(count) {
+		return math.MaxInt64
+	}
+	return amount * int64(count)
+}
+
+// scaled is the value of q in units of 10^scale, rounded up. Quantity's own
+// ScaledValue wraps around for values outside of int64, so those are cut here.
+func scaled(q resource.Quantity, scale resource.Scale) int64 {
+	limit := new(inf.Dec).SetUnscaledBig(new(big.Int).SetInt64(math.MaxInt64)).SetScale(inf.Scale(-scale))
+	value := q.AsDec()
+	if value.Cmp(limit) >= 0 {
+		return math.MaxInt64
+	}
+	if value.Cmp(new(inf.Dec).Neg(limit)) <= 0 {
+		return -math.MaxInt64
+	}
+	return q.ScaledValue(scale)
+}

@@ -1,0 +1,142 @@
+package quota
+
+import (
+	"math"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+var cpu = FlavorResource{Flavor: "default", Resource: "cpu"}
+
+func limits(nominal, borrowing, lending int64) Quotas {
+	return Quotas{cpu: {Nominal: nominal, Borrowing: borrowing, Lending: lending}}
+}
+
+func TestAvailable(t *testing.T) {
+	const none = Unlimited
+	for name, tc := range map[string]struct {
+		build               func(*Tree)
+		available, capacity int64 // of queue a
+	}{
+		"a queue alone has its nominal quota": {
+			build:     func(t *Tree) { t.SetQueue("a", "", limits(5, none, none)); t.Add("a", cpu, 2) },
+			available: 3, capacity: 5,
+		},
+		"a queue borrows what others of its cohort do not use": {
+			build: func(t *Tree) {
+				t.SetQueue("a", "lab", limits(5, none, none))
+				t.SetQueue("b", "lab", limits(7, none, none))
+				t.Add("b", cpu, 3)
+			},
+			available: 9, capacity: 12,
+		},
+		"the borrowing limit bounds what it takes from others": {
+			build: func(t *Tree) {
+				t.SetQueue("a", "lab", limits(5, 2, none))
+				t.SetQueue("b", "lab", limits(7, none, none))
+				t.Add("a", cpu, 6)
+			},
+			available: 1, capacity: 7,
+		},
+		"the lending limit of another bounds what it gives": {
+			build: func(t *Tree) {
+				t.SetQueue("a", "lab", limits(5, none, none))
+				t.SetQueue("b", "lab", limits(7, none, 3))
+			},
+			available: 8, capacity: 8,
+		},
+		"what is not lent stays for its owner while others borrow": {
+			build: func(t *Tree) {
+				t.SetQueue("a", "lab", limits(5, none, 1))
+				t.SetQueue("b", "lab", limits(0, none, none))
+				t.Add("b", cpu, 1)
+			},
+			available: 4, capacity: 5,
+		},
+		"quota of a cohort's own is shared by its members, however deep": {
+			build: func(t *Tree) {
+				t.SetCohort("top", "", limits(10, none, none))
+				t.SetCohort("mid", "top", limits(1, 4, none))
+				t.SetQueue("a", "mid", nil)
+			},
+			available: 5, capacity: 5,
+		},
+		"a quota cut below use leaves less than nothing": {
+			build: func(t *Tree) {
+				t.SetQueue("a", "", limits(5, none, none))
+				t.Add("a", cpu, 5)
+				t.SetQueue("a", "", limits(3, none, none))
+			},
+			available: -2, capacity: 3,
+		},
+		"a deleted queue no longer weighs on its cohort": {
+			build: func(t *Tree) {
+				t.SetQueue("a", "lab", limits(1, none, none))
+				t.SetQueue("b", "lab", limits(1, none, none))
+				t.Add("b", cpu, 2)
+				t.DeleteQueue("b")
+			},
+			available: 1, capacity: 1,
+		},
+		"members of a cycle have nothing": {
+			build: func(t *Tree) {
+				t.SetCohort("x", "y", nil)
+				t.SetCohort("y", "x", nil)
+				t.SetQueue("a", "x", limits(5, none, none))
+			},
+			available: 0, capacity: 0,
+		},
+		"amounts saturate": {
+			build: func(t *Tree) {
+				t.SetQueue("a", "lab", limits(math.MaxInt64, none, none))
+				t.SetQueue("b", "lab", limits(math.MaxInt64, none, none))
+			},
+			available: math.MaxInt64, capacity: math.MaxInt64,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var tree Tree
+			tc.build(&tree)
+			if got := tree.Available("a", cpu); got != tc.available {
+				t.Errorf("available %d, want %d", got, tc.available)
+			}
+			if got := tree.Capacity("a", cpu); got != tc.capacity {
+				t.Errorf("capacity %d, want %d", got, tc.capacity)
+			}
+		})
+	}
+}
+
+func TestUsageSurvivesTheQueue(t *testing.T) {
+	var tree Tree
+	tree.Add("a", cpu, 2) // workloads may be seen first
+	if _, ok := tree.Root("a"); ok {
+		t.Error("a queue that was only charged exists")
+	}
+	tree.SetQueue("a", "", limits(3, Unlimited, Unlimited))
+	if got := tree.Available("a", cpu); got != 1 {
+		t.Errorf("available %d, want 1", got)
+	}
+}
+
+func FuzzAmountsNeverWrapAround(f *testing.F) {
+	for _, s := range []string{"1e30", "-1e30", "9223372036854775807", "0.0001", "100m", "8Ei", "-1"} {
+		f.Add(s, int32(7))
+	}
+	f.Fuzz(func(t *testing.T, text string, count int32) {
+		q, err := resource.ParseQuantity(text)
+		if err != nil || count < 0 {
+			t.Skip("not a quantity, or a negative count")
+		}
+		for _, name := range []string{"cpu", "memory"} {
+			amount := FromQuantity("cpu", q)
+			if q.Sign() >= 0 && amount < 0 || q.Sign() < 0 && amount > 0 {
+				t.Errorf("%s of %s became %d", text, name, amount)
+			}
+			if amount >= 0 && Times(amount, count) < 0 {
+				t.Errorf("%d times %s became negative", count, text)
+			}
+		}
+	})
+}

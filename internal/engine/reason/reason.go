@@ -1,0 +1,108 @@
+package reason
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/musterhq/muster/internal/engine/quota"
+)
+
+// Code is the machine-readable reason; it becomes the reason of the condition
+// QuotaReserved while that is False. docs/reasons.md has one entry for each.
+type Code string
+
+const (
+	// None means that nothing keeps the workload waiting.
+	None Code = ""
+	// Inadmissible: the object or its queue is at fault, and waiting alone will
+	// not mend it.
+	Inadmissible Code = "Inadmissible"
+	// OnHold: a queue is stopped by its stopPolicy.
+	OnHold Code = "OnHold"
+	// NoMatchingFlavor: no flavor of the queue offers the resources to these pods.
+	NoMatchingFlavor Code = "NoMatchingFlavor"
+	// ExceedsMaxQuota: more is asked than the queue could give if it were empty.
+	ExceedsMaxQuota Code = "ExceedsMaxQuota"
+	// WaitingForQuota: it would fit, once others have given back what they hold.
+	WaitingForQuota Code = "WaitingForQuota"
+)
+
+// Reason is why one workload waits. The zero value says that nothing holds it.
+type Reason struct {
+	Code Code
+	// Detail is the whole message where no pod set is to blame.
+	Detail string
+	// PodSet names the first pod set that could not be assigned, and Flavors says
+	// for each flavor tried what was wrong with it, in the order of the queue.
+	PodSet  string
+	Flavors []Verdict
+}
+
+// Verdict is what one flavor said to one pod set.
+type Verdict struct {
+	Flavor string
+	Code   Code
+	// Detail is the message where the numbers below are not what decided.
+	Detail string
+	// Resource is the one that was short; Earlier and Asked are what the pod sets
+	// before this one and this one ask of it, Free is what the queue could take
+	// now, and Capacity what it could take if nobody used anything. In amounts of
+	// package quota.
+	Resource                       string
+	Earlier, Asked, Free, Capacity int64
+}
+
+// Missing is how much more of the resource must become free.
+func (v Verdict) Missing() int64 {
+	return max(0, quota.Sub(quota.Add(v.Earlier, v.Asked), v.Free))
+}
+
+// Inadmissiblef is a Reason whose fault lies with the object or its queue.
+func Inadmissiblef(format string, args ...any) Reason {
+	return Reason{Code: Inadmissible, Detail: fmt.Sprintf(format, args...)}
+}
+
+// Onholdf is a Reason for a stopped queue.
+func OnHoldf(format string, args ...any) Reason {
+	return Reason{Code: OnHold, Detail: fmt.Sprintf(format, args...)}
+}
+
+// Message is the one-line form, in the words that users of the Workload API know.
+func (r Reason) Message() string {
+	if r.PodSet == "" {
+		return r.Detail
+	}
+	verdicts := make([]string, 0, len(r.Flavors))
+	for _, v := range r.Flavors {
+		verdicts = append(verdicts, v.message())
+	}
+	if len(verdicts) == 0 {
+		verdicts = append(verdicts, r.Detail)
+	}
+	return fmt.Sprintf("couldn't assign flavors to pod set %s: %s", r.PodSet, strings.Join(verdicts, ", "))
+}
+
+func (v Verdict) message() string {
+	switch {
+	case v.Detail != "":
+		return v.Detail
+	case v.Code == ExceedsMaxQuota:
+		return fmt.Sprintf("insufficient quota for %s in flavor %s, previously considered podsets requests (%s) + current podset request (%s) > maximum capacity (%s)",
+			v.Resource, v.Flavor, v.text(v.Earlier), v.text(v.Asked), v.text(v.Capacity))
+	default:
+		return fmt.Sprintf("insufficient unused quota for %s in flavor %s, %s more needed",
+			v.Resource, v.Flavor, v.text(v.Missing()))
+	}
+}
+
+func (v Verdict) text(amount int64) string {
+	q := quota.ToQuantity(corev1.ResourceName(v.Resource), amount)
+	return q.String()
+}
+
+// Equal reports whether two reasons would read the same.
+func (r Reason) Equal(other Reason) bool {
+	return r.Code == other.Code && r.Message() == other.Message()
+}

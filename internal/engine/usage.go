@@ -1,0 +1,69 @@
+package engine
+
+import "github.com/musterhq/muster/internal/engine/quota"
+
+// Usage is what a ClusterQueue has given out, and to how many.
+type Usage struct {
+	Used     map[quota.FlavorResource]int64
+	Borrowed map[quota.FlavorResource]int64
+	// Pending wait, Reserving hold quota.
+	Pending, Reserving int
+}
+
+// QueueUsage returns the usage of a ClusterQueue; ok is false if it does not exist.
+func (e *Engine) QueueUsage(name string) (u Usage, ok bool) {
+	q := e.queues[name]
+	if q == nil || !q.exists {
+		return Usage{}, false
+	}
+	u = Usage{Used: e.tree.Charges(name), Borrowed: map[quota.FlavorResource]int64{}}
+	for fr := range u.Used {
+		if _, borrowed := e.tree.Used(name, fr); borrowed > 0 {
+			u.Borrowed[fr] = borrowed
+		}
+	}
+	u.count(q.members)
+	return u, true
+}
+
+// LocalQueueUsage is the same for a LocalQueue; amounts of others of the same
+// ClusterQueue are not in it, and nothing is Borrowed.
+func (e *Engine) LocalQueueUsage(key Key) (u Usage, ok bool) {
+	local, ok := e.localQueues[key]
+	if !ok {
+		return Usage{}, false
+	}
+	u = Usage{Used: map[quota.FlavorResource]int64{}}
+	mine := map[Key]*workload{}
+	if q := e.queues[local.ClusterQueue]; q != nil {
+		for k, w := range q.members {
+			if k.Namespace == key.Namespace && w.Queue == key.Name {
+				mine[k] = w
+			}
+		}
+	}
+	for _, w := range mine {
+		if w.held == nil {
+			continue
+		}
+		for _, ps := range w.held.PodSets {
+			for resource, amount := range ps.Usage {
+				fr := quota.FlavorResource{Flavor: ps.Flavors[resource], Resource: resource}
+				u.Used[fr] = quota.Add(u.Used[fr], amount)
+			}
+		}
+	}
+	u.count(mine)
+	return u, true
+}
+
+func (u *Usage) count(members map[Key]*workload) {
+	for _, w := range members {
+		switch {
+		case w.held != nil:
+			u.Reserving++
+		case !w.Inactive:
+			u.Pending++
+		}
+	}
+}
