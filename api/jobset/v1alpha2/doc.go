@@ -1,0 +1,10 @@
+// Package v1alpha2 holds the Go types of the group jobset.x-k8s.io, version v1alpha2: the JobSet, a set of Jobs that
+// start, restart and end together. Names, shapes and rules are those of the public API, so that manifests written for
+// it work here as they are.
+//
+// Anyone may import it. It holds no logic and knows nothing of queues or of the engine. The custom resource definition
+// under charts/muster/crds is generated from the markers in these files.
+//
+// +kubebuilder:object:generate=true
+// +groupName=jobset.x-k8s.io
+package v1alpha2

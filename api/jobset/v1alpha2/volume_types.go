@@ -1,0 +1,42 @@
+package v1alpha2
+
+import (
+	corev1 "k8s.io/api/core/v1"
+)
+
+// VolumeClaimPolicy is a list of volume claims that Jobs of a JobSet share, and what becomes of them.
+type VolumeClaimPolicy struct {
+	// templates of the claims, which are named <template>-<jobset>. A container of some replicated job must mount each
+	// of them by the template's name.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=50
+	Templates []corev1.PersistentVolumeClaim `json:"templates,omitempty"`
+
+	// retentionPolicy says what becomes of the claims when the JobSet is deleted.
+	//
+	// +optional
+	RetentionPolicy *VolumeRetentionPolicy `json:"retentionPolicy,omitempty"`
+}
+
+// VolumeRetentionPolicy says what becomes of volume claims.
+type VolumeRetentionPolicy struct {
+	// whenDeleted: Delete the claims with the JobSet, or Retain them.
+	//
+	// +optional
+	// +kubebuilder:default=Delete
+	WhenDeleted *RetentionPolicyType `json:"whenDeleted,omitempty"`
+}
+
+// RetentionPolicyType says whether a volume claim outlives its JobSet.
+//
+// +kubebuilder:validation:Enum=Delete;Retain
+type RetentionPolicyType string
+
+const (
+	// RetentionPolicyDelete deletes the claim with the JobSet.
+	RetentionPolicyDelete RetentionPolicyType = "Delete"
+	// RetentionPolicyRetain keeps the claim.
+	RetentionPolicyRetain RetentionPolicyType = "Retain"
+)

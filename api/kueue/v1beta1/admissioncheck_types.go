@@ -1,0 +1,175 @@
+package v1beta1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// AdmissionCheck is something beyond quota that must agree before a Workload is admitted, such as a cluster that has
+// to grow first. A controller of its own sets the state in each Workload.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:storageversion
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,shortName={ac}
+// +kubebuilder:printcolumn:name="Controller",JSONPath=".spec.controllerName",type=string,description="Controller that decides the check"
+// +kubebuilder:printcolumn:name="Active",JSONPath=".status.conditions[?(@.type=='Active')].status",type=string,description="Whether the check can be used"
+// +kubebuilder:printcolumn:name="Age",JSONPath=".metadata.creationTimestamp",type=date,description="Time since it was made"
+type AdmissionCheck struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec names the controller and its parameters.
+	Spec AdmissionCheckSpec `json:"spec,omitempty"`
+	// status says whether the check can be used.
+	Status AdmissionCheckStatus `json:"status,omitempty"`
+}
+
+// AdmissionCheckList is a list of AdmissionChecks.
+//
+// +kubebuilder:object:root=true
+type AdmissionCheckList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []AdmissionCheck `json:"items"`
+}
+
+// AdmissionCheckSpec names the controller of a check and its parameters.
+type AdmissionCheckSpec struct {
+	// controllerName is the controller that decides the check. It is not the name of a pod or a Deployment, and it
+	// cannot be changed.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="field is immutable"
+	ControllerName string `json:"controllerName"`
+
+	// retryDelayMinutes is how long a workload waited after a failed check. It is no longer used.
+	//
+	// +optional
+	// +kubebuilder:default=15
+	RetryDelayMinutes *int64 `json:"retryDelayMinutes,omitempty"`
+
+	// parameters names an object that configures the check.
+	//
+	// +optional
+	Parameters *AdmissionCheckParametersReference `json:"parameters,omitempty"`
+}
+
+// AdmissionCheckParametersReference names a cluster-scoped object.
+type AdmissionCheckParametersReference struct {
+	// apiGroup of the object.
+	//
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
+	APIGroup string `json:"apiGroup"`
+
+	// kind of the object.
+	//
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern="^(?i)[a-z]([-a-z0-9]*[a-z0-9])?$"
+	Kind string `json:"kind"`
+
+	// name of the object.
+	//
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+	Name string `json:"name"`
+}
+
+// AdmissionCheckStatus says whether a check can be used.
+type AdmissionCheckStatus struct {
+	// conditions; Active is the one that counts.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +patchStrategy=merge
+	// +patchMergeKey=type
+	// +kubebuilder:validation:MaxItems=16
+	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
+}
+
+// AdmissionCheckActive is the condition that says whether an AdmissionCheck can be used.
+const AdmissionCheckActive = "Active"
+
+// CheckState is the state of one check of one Workload.
+//
+// +kubebuilder:validation:Enum=Pending;Ready;Retry;Rejected
+type CheckState string
+
+const (
+	// CheckStatePending has not been decided.
+	CheckStatePending CheckState = "Pending"
+	// CheckStateReady agrees to the admission.
+	CheckStateReady CheckState = "Ready"
+	// CheckStateRetry cannot agree now: the workload is evicted and tried again.
+	CheckStateRetry CheckState = "Retry"
+	// CheckStateRejected will never agree: the workload is deactivated.
+	CheckStateRejected CheckState = "Rejected"
+)
+
+// AdmissionCheckState is the state of one check of one Workload.
+type AdmissionCheckState struct {
+	// name of the AdmissionCheck.
+	Name AdmissionCheckReference `json:"name"`
+
+	// state of the check.
+	State CheckState `json:"state"`
+
+	// lastTransitionTime is when the state last changed.
+	LastTransitionTime metav1.Time `json:"lastTransitionTime"`
+
+	// message tells people about the last change; it may be empty.
+	//
+	// +kubebuilder:validation:MaxLength=32768
+	Message string `json:"message"`
+
+	// requeueAfterSeconds is the least time to wait before the workload is tried again.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	RequeueAfterSeconds *int32 `json:"requeueAfterSeconds,omitempty"`
+
+	// retryCount counts how often the check has asked for another try.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	RetryCount *int32 `json:"retryCount,omitempty"`
+
+	// podSetUpdates are what the check adds to the pods when it is ready.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	PodSetUpdates []PodSetUpdate `json:"podSetUpdates,omitempty"`
+}
+
+// PodSetUpdate is what a check adds to the pods of one pod set. It only adds: a key that is there already, with
+// another value, fails the start of the job.
+type PodSetUpdate struct {
+	// name of the pod set.
+	Name PodSetReference `json:"name"`
+
+	// labels to add.
+	//
+	// +optional
+	Labels map[string]string `json:"labels,omitempty"`
+
+	// annotations to add.
+	//
+	// +optional
+	Annotations map[string]string `json:"annotations,omitempty"`
+
+	// nodeSelector entries to add.
+	//
+	// +optional
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+
+	// tolerations to add.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
+}

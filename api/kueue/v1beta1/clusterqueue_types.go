@@ -1,0 +1,328 @@
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ClusterQueue is a share of the cluster's resources and the line of workloads that wait for it.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:storageversion
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,shortName={cq}
+// +kubebuilder:printcolumn:name="Cohort",JSONPath=".spec.cohort",type=string,description="Cohort that it shares quota with"
+// +kubebuilder:printcolumn:name="Strategy",JSONPath=".spec.queueingStrategy",type=string,priority=1,description="Order of its workloads"
+// +kubebuilder:printcolumn:name="Pending Workloads",JSONPath=".status.pendingWorkloads",type=integer,description="Workloads that wait"
+// +kubebuilder:printcolumn:name="Admitted Workloads",JSONPath=".status.admittedWorkloads",type=integer,priority=1,description="Workloads that run"
+// +kubebuilder:printcolumn:name="Active",JSONPath=".status.conditions[?(@.type=='Active')].status",type=string,priority=1,description="Whether it admits"
+// +kubebuilder:printcolumn:name="Age",JSONPath=".metadata.creationTimestamp",type=date,priority=1,description="Time since it was made"
+type ClusterQueue struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is the quota and the rules of the queue.
+	Spec ClusterQueueSpec `json:"spec,omitempty"`
+	// status is what the queue holds now.
+	Status ClusterQueueStatus `json:"status,omitempty"`
+}
+
+// ClusterQueueList is a list of ClusterQueues.
+//
+// +kubebuilder:object:root=true
+type ClusterQueueList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ClusterQueue `json:"items"`
+}
+
+// ClusterQueueSpec is the quota and the rules of a ClusterQueue.
+type ClusterQueueSpec struct {
+	// resourceGroups are the resources of the queue and the flavors that they come in. A resource is in one group
+	// only, and so is a flavor.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	ResourceGroups []ResourceGroup `json:"resourceGroups,omitempty"`
+
+	// cohort that the queue lends quota to and borrows quota from. Without one it does neither.
+	//
+	// +optional
+	Cohort CohortReference `json:"cohort,omitempty"`
+
+	// queueingStrategy is the order of workloads of the same priority: StrictFIFO, where one that does not fit holds
+	// up those behind it, or BestEffortFIFO, where it does not.
+	//
+	// +optional
+	// +kubebuilder:default=BestEffortFIFO
+	QueueingStrategy QueueingStrategy `json:"queueingStrategy,omitempty"`
+
+	// namespaceSelector picks the namespaces that may submit to the queue. Null picks none, {} picks all.
+	//
+	// +optional
+	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
+
+	// flavorFungibility says when to try the next flavor rather than borrow or preempt in this one.
+	//
+	// +optional
+	// +kubebuilder:default={}
+	FlavorFungibility *FlavorFungibility `json:"flavorFungibility,omitempty"`
+
+	// preemption says whom a workload of this queue may preempt.
+	//
+	// +optional
+	// +kubebuilder:default={}
+	Preemption *ClusterQueuePreemption `json:"preemption,omitempty"`
+
+	// admissionChecks that every workload of the queue must pass. Never set beside admissionChecksStrategy.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxItems=64
+	AdmissionChecks []AdmissionCheckReference `json:"admissionChecks,omitempty"`
+
+	// admissionChecksStrategy are checks that apply to some flavors only. Never set beside admissionChecks.
+	//
+	// +optional
+	AdmissionChecksStrategy *AdmissionChecksStrategy `json:"admissionChecksStrategy,omitempty"`
+
+	// stopPolicy stops the queue: Hold lets what is admitted finish, HoldAndDrain evicts it.
+	//
+	// +optional
+	// +kubebuilder:default=None
+	StopPolicy *StopPolicy `json:"stopPolicy,omitempty"`
+
+	// fairSharing is the weight of the queue within its cohort.
+	//
+	// +optional
+	FairSharing *FairSharing `json:"fairSharing,omitempty"`
+
+	// admissionScope says whether LocalQueues of this queue share it by their past usage.
+	//
+	// +optional
+	AdmissionScope *AdmissionScope `json:"admissionScope,omitempty"`
+}
+
+// QueueingStrategy is the order in which a ClusterQueue tries workloads of the same priority.
+//
+// +kubebuilder:validation:Enum=StrictFIFO;BestEffortFIFO
+type QueueingStrategy string
+
+const (
+	// StrictFIFO tries workloads in order of age; one that does not fit holds up those behind it.
+	StrictFIFO QueueingStrategy = "StrictFIFO"
+	// BestEffortFIFO tries workloads in order of age and passes over those that do not fit.
+	BestEffortFIFO QueueingStrategy = "BestEffortFIFO"
+)
+
+// AdmissionChecksStrategy are the checks of a ClusterQueue and the flavors that they apply to.
+type AdmissionChecksStrategy struct {
+	// admissionChecks and their flavors.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxItems=64
+	AdmissionChecks []AdmissionCheckStrategyRule `json:"admissionChecks,omitempty"`
+}
+
+// AdmissionCheckStrategyRule is one check and the flavors that it applies to.
+type AdmissionCheckStrategyRule struct {
+	// name of the AdmissionCheck.
+	Name AdmissionCheckReference `json:"name"`
+
+	// onFlavors are the flavors that it applies to; empty means all.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxItems=256
+	OnFlavors []ResourceFlavorReference `json:"onFlavors,omitempty"`
+}
+
+// FlavorFungibility says when to go on to the next flavor.
+type FlavorFungibility struct {
+	// whenCanBorrow: Borrow stops at a flavor where the workload fits by borrowing, TryNextFlavor looks at the next
+	// one first. MayStopSearch is a newer word for Borrow.
+	//
+	// +optional
+	// +kubebuilder:default=Borrow
+	// +kubebuilder:validation:Enum=Borrow;TryNextFlavor;MayStopSearch
+	WhenCanBorrow FlavorFungibilityPolicy `json:"whenCanBorrow,omitempty"`
+
+	// whenCanPreempt: Preempt stops at a flavor where the workload fits by preemption, TryNextFlavor looks at the next
+	// one first. MayStopSearch is a newer word for Preempt.
+	//
+	// +optional
+	// +kubebuilder:default=TryNextFlavor
+	// +kubebuilder:validation:Enum=Preempt;TryNextFlavor;MayStopSearch
+	WhenCanPreempt FlavorFungibilityPolicy `json:"whenCanPreempt,omitempty"`
+
+	// preference between a flavor that needs preemption and one that needs borrowing, where both were looked at.
+	// BorrowingOverPreemption unless set.
+	//
+	// +optional
+	// +kubebuilder:validation:Enum=BorrowingOverPreemption;PreemptionOverBorrowing
+	Preference *FlavorFungibilityPreference `json:"preference,omitempty"`
+}
+
+// FlavorFungibilityPolicy is one choice of FlavorFungibility.
+type FlavorFungibilityPolicy string
+
+const (
+	// Borrow stops at a flavor that fits by borrowing.
+	Borrow FlavorFungibilityPolicy = "Borrow"
+	// Preempt stops at a flavor that fits by preemption.
+	Preempt FlavorFungibilityPolicy = "Preempt"
+	// MayStopSearch means Borrow in whenCanBorrow and Preempt in whenCanPreempt.
+	MayStopSearch FlavorFungibilityPolicy = "MayStopSearch"
+	// TryNextFlavor goes on to the next flavor.
+	TryNextFlavor FlavorFungibilityPolicy = "TryNextFlavor"
+)
+
+// FlavorFungibilityPreference is the choice between borrowing and preemption.
+type FlavorFungibilityPreference string
+
+const (
+	// BorrowingOverPreemption takes the flavor that needs borrowing.
+	BorrowingOverPreemption FlavorFungibilityPreference = "BorrowingOverPreemption"
+	// PreemptionOverBorrowing takes the flavor that needs preemption.
+	PreemptionOverBorrowing FlavorFungibilityPreference = "PreemptionOverBorrowing"
+)
+
+// ClusterQueuePreemption says whom a workload of a ClusterQueue may preempt.
+//
+// +kubebuilder:validation:XValidation:rule="!(self.reclaimWithinCohort == 'Never' && has(self.borrowWithinCohort) && self.borrowWithinCohort.policy != 'Never')",message="reclaimWithinCohort=Never and borrowWithinCohort.Policy!=Never"
+type ClusterQueuePreemption struct {
+	// reclaimWithinCohort: whether a workload that fits the queue's own quota may preempt workloads of other queues
+	// of the cohort that borrow it.
+	//
+	// +optional
+	// +kubebuilder:default=Never
+	// +kubebuilder:validation:Enum=Never;LowerPriority;Any
+	ReclaimWithinCohort PreemptionPolicy `json:"reclaimWithinCohort,omitempty"`
+
+	// borrowWithinCohort: whether a workload that has to borrow may preempt.
+	//
+	// +optional
+	// +kubebuilder:default={}
+	BorrowWithinCohort *BorrowWithinCohort `json:"borrowWithinCohort,omitempty"`
+
+	// withinClusterQueue: whether a workload may preempt others of its own queue.
+	//
+	// +optional
+	// +kubebuilder:default=Never
+	// +kubebuilder:validation:Enum=Never;LowerPriority;LowerOrNewerEqualPriority
+	WithinClusterQueue PreemptionPolicy `json:"withinClusterQueue,omitempty"`
+}
+
+// PreemptionPolicy says which workloads may be preempted.
+type PreemptionPolicy string
+
+const (
+	// PreemptionPolicyNever preempts nobody.
+	PreemptionPolicyNever PreemptionPolicy = "Never"
+	// PreemptionPolicyAny preempts whatever the priority.
+	PreemptionPolicyAny PreemptionPolicy = "Any"
+	// PreemptionPolicyLowerPriority preempts workloads of lower priority.
+	PreemptionPolicyLowerPriority PreemptionPolicy = "LowerPriority"
+	// PreemptionPolicyLowerOrNewerEqualPriority also preempts younger workloads of the same priority.
+	PreemptionPolicyLowerOrNewerEqualPriority PreemptionPolicy = "LowerOrNewerEqualPriority"
+)
+
+// BorrowWithinCohort says whether a workload that has to borrow may preempt.
+type BorrowWithinCohort struct {
+	// policy: Never, or LowerPriority.
+	//
+	// +optional
+	// +kubebuilder:default=Never
+	Policy BorrowWithinCohortPolicy `json:"policy,omitempty"`
+
+	// maxPriorityThreshold is the highest priority that may be preempted so; no bound but the preemptor's own
+	// priority where it is not set.
+	//
+	// +optional
+	MaxPriorityThreshold *int32 `json:"maxPriorityThreshold,omitempty"`
+}
+
+// BorrowWithinCohortPolicy says whom a borrowing workload may preempt.
+//
+// +kubebuilder:validation:Enum=Never;LowerPriority
+type BorrowWithinCohortPolicy string
+
+const (
+	// BorrowWithinCohortPolicyNever preempts nobody.
+	BorrowWithinCohortPolicyNever BorrowWithinCohortPolicy = "Never"
+	// BorrowWithinCohortPolicyLowerPriority preempts workloads of lower priority.
+	BorrowWithinCohortPolicyLowerPriority BorrowWithinCohortPolicy = "LowerPriority"
+)
+
+// ClusterQueueStatus is what a ClusterQueue holds now.
+type ClusterQueueStatus struct {
+	// conditions; Active is the one that counts.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +patchStrategy=merge
+	// +patchMergeKey=type
+	// +kubebuilder:validation:MaxItems=16
+	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
+
+	// flavorsReservation is the quota that is reserved, for admitted workloads and for those that wait for checks.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=256
+	FlavorsReservation []FlavorUsage `json:"flavorsReservation,omitempty"`
+
+	// flavorsUsage is the quota that admitted workloads use.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=256
+	FlavorsUsage []FlavorUsage `json:"flavorsUsage,omitempty"`
+
+	// pendingWorkloads wait for quota.
+	//
+	// +optional
+	PendingWorkloads int32 `json:"pendingWorkloads"`
+
+	// reservingWorkloads have reserved quota.
+	//
+	// +optional
+	ReservingWorkloads int32 `json:"reservingWorkloads"`
+
+	// admittedWorkloads may run and have not finished.
+	//
+	// +optional
+	AdmittedWorkloads int32 `json:"admittedWorkloads"`
+
+	// pendingWorkloadsStatus listed the workloads at the head of the queue. It is no longer written.
+	//
+	// +optional
+	PendingWorkloadsStatus *ClusterQueuePendingWorkloadsStatus `json:"pendingWorkloadsStatus,omitempty"`
+
+	// fairSharing is the share of the cohort that the queue uses.
+	//
+	// +optional
+	FairSharing *FairSharingStatus `json:"fairSharing,omitempty"`
+}
+
+// ClusterQueuePendingWorkloadsStatus lists workloads at the head of a queue.
+type ClusterQueuePendingWorkloadsStatus struct {
+	// clusterQueuePendingWorkload are the first workloads.
+	//
+	// +optional
+	// +listType=atomic
+	Head []ClusterQueuePendingWorkload `json:"clusterQueuePendingWorkload,omitempty"`
+
+	// lastChangeTime is when the list last changed.
+	LastChangeTime metav1.Time `json:"lastChangeTime"`
+}
+
+// ClusterQueuePendingWorkload names a workload that waits.
+type ClusterQueuePendingWorkload struct {
+	// name of the Workload.
+	Name string `json:"name"`
+
+	// namespace of the Workload.
+	Namespace string `json:"namespace"`
+}

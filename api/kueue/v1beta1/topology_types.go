@@ -1,0 +1,48 @@
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Topology describes how nodes are near each other, by labels that nodes near each other share.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:storageversion
+// +kubebuilder:resource:scope=Cluster,shortName={topo}
+// +kubebuilder:printcolumn:name="Age",JSONPath=".metadata.creationTimestamp",type=date,description="Time since it was made"
+type Topology struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is the list of levels.
+	Spec TopologySpec `json:"spec,omitempty"`
+}
+
+// TopologyList is a list of Topologies.
+//
+// +kubebuilder:object:root=true
+type TopologyList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Topology `json:"items"`
+}
+
+// TopologySpec is the list of a topology's levels.
+type TopologySpec struct {
+	// levels, widest first.
+	//
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	Levels []TopologyLevel `json:"levels"`
+}
+
+// TopologyLevel is one level of a topology.
+type TopologyLevel struct {
+	// nodeLabel whose value nodes of one domain share. kubernetes.io/hostname may only be the lowest level.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=316
+	// +kubebuilder:validation:Pattern="^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
+	NodeLabel string `json:"nodeLabel"`
+}
