@@ -1,0 +1,71 @@
+// Muster-local runs a Kubernetes cluster for development on this machine.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+const (
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// usageError is a command line that cannot be meant.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func main() {
+	ctx, release := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// Once asked to stop, a second Ctrl-C ends the process at once.
+	context.AfterFunc(ctx, release)
+	os.Exit(run(ctx, os.Args[1:]))
+}
+
+// run gives the exit code. An error is one line on standard error.
+func run(ctx context.Context, args []string) int {
+	root := command()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintf(os.Stderr, "muster-local: %v\n", err)
+	if errors.As(err, new(usageError)) {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+func command() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "muster-local",
+		Short:         "A Kubernetes cluster for development, in one process on this machine",
+		Args:          noArguments,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return usageError{errors.New("say what to do: `muster-local up` or `muster-local down`; `muster-local --help` tells more")}
+		},
+	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usageError{fmt.Errorf("%w; `%s --help` lists the flags", err, cmd.CommandPath())}
+	})
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.AddCommand(upCommand(), downCommand())
+	return root
+}
+
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return usageError{fmt.Errorf("unknown argument %q; `%s --help` lists what there is", args[0], cmd.CommandPath())}
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/musterhq/muster/local/internal/lifecycle"
+	"github.com/musterhq/muster/local/internal/statedir"
+)
+
+const dirUsage = "directory of the cluster's state and its kubeconfig (default $XDG_STATE_HOME/muster or ~/.local/state/muster)"
+
+// upFlags are the flags of up as given.
+type upFlags struct {
+	dir           string
+	ephemeral     bool
+	port          int
+	nodes         int
+	runtime       string
+	simNodes      int
+	simGPUs       int
+	simGPUProduct string
+	noOperator    bool
+	operator      string
+	verbosity     int
+}
+
+func upCommand() *cobra.Command {
+	f := &upFlags{}
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Start a cluster and keep it up until interrupted",
+		Args:  noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			options, err := f.options()
+			if err != nil {
+				return err
+			}
+			options.Out = cmd.OutOrStdout()
+			return lifecycle.Up(cmd.Context(), options)
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&f.dir, "dir", "", dirUsage)
+	flags.BoolVar(&f.ephemeral, "ephemeral", false, "keep the state in a temporary directory, unsynced, and remove it at the end")
+	flags.IntVar(&f.port, "port", 0, "port of the API server on loopback; 0 for a free one")
+	flags.IntVar(&f.nodes, "nodes", 1, "number of nodes that run pods as processes of this machine; 0 for none")
+	flags.StringVar(&f.runtime, "runtime", "exec", "what runs the pods of these nodes: exec, or none")
+	flags.IntVar(&f.simNodes, "sim-nodes", 0, "number of simulated nodes, whose pods only pretend to run")
+	flags.IntVar(&f.simGPUs, "sim-gpus", 8, "GPUs of each simulated node")
+	flags.StringVar(&f.simGPUProduct, "sim-gpu-product", "NVIDIA-H100-80GB-HBM3", "product name of these GPUs")
+	flags.BoolVar(&f.noOperator, "no-operator", false, "do not run Muster's operator")
+	flags.StringVar(&f.operator, "operator", "", "path of the operator's binary (default muster-operator beside this one)")
+	flags.IntVarP(&f.verbosity, "v", "v", 0, "verbosity of the components' logs")
+	return cmd
+}
+
+// options checks the flags against each other.
+func (f *upFlags) options() (lifecycle.Options, error) {
+	o := lifecycle.Options{Port: f.port, Verbosity: f.verbosity}
+	switch {
+	case f.port < 0 || f.port > 65535:
+		return o, usageError{fmt.Errorf("--port %d is not a port; give one between 1 and 65535, or 0 for a free one", f.port)}
+	case f.runtime != "exec" && f.runtime != "none":
+		return o, usageError{fmt.Errorf("--runtime %q is unknown; give exec or none", f.runtime)}
+	case f.nodes < 0 || f.simNodes < 0 || f.simGPUs < 0:
+		return o, usageError{errors.New("--nodes, --sim-nodes and --sim-gpus count things; give 0 or more")}
+	case f.ephemeral && f.dir != "":
+		return o, usageError{errors.New("--ephemeral makes a directory of its own; leave out --dir, or --ephemeral to keep the state")}
+	}
+	if f.ephemeral {
+		return o, nil
+	}
+	var err error
+	o.Dir, err = stateDirectory(f.dir)
+	return o, err
+}
+
+func stateDirectory(given string) (string, error) {
+	if given != "" {
+		return given, nil
+	}
+	return statedir.Default()
+}

@@ -1,0 +1,121 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	"k8s.io/kubernetes/cmd/kube-controller-manager/app/config"
+	"k8s.io/kubernetes/cmd/kube-controller-manager/app/options"
+	"k8s.io/kubernetes/cmd/kube-controller-manager/names"
+)
+
+// heartbeatGrace is how long a node may be silent before it counts as lost:
+// for ever, since local and simulated nodes send no heartbeats.
+const heartbeatGrace = "876000h"
+
+// controllersOff need what is not here: a cloud, a network to hand out, disks
+// to attach, a metrics server. The TTL controller would write to each node
+// what only kubelets read.
+var controllersOff = []string{
+	names.HorizontalPodAutoscalerController,
+	names.NodeIpamController,
+	names.PersistentVolumeAttachDetachController,
+	names.PersistentVolumeExpanderController,
+	names.SELinuxWarningController,
+	names.TTLController,
+}
+
+type controllerManager struct {
+	config *config.Config
+	cancel context.CancelFunc
+}
+
+func newControllerManager(ctx context.Context, c *credentials, log *logFile) (*controllerManager, error) {
+	o, err := options.NewKubeControllerManagerOptions()
+	if err != nil {
+		return nil, fmt.Errorf("configuring kube-controller-manager: %w", err)
+	}
+	known, offByDefault, aliases := app.KnownControllers(), app.ControllersDisabledByDefault(), app.ControllerAliases()
+	if err := parse(o.Flags(known, offByDefault, aliases), []string{
+		"--kubeconfig=" + c.managerKubeconfig,
+		"--kube-api-qps=" + clientQPS,
+		"--kube-api-burst=" + clientBurst,
+		"--leader-elect=false",
+		"--profiling=false",
+		"--secure-port=0",
+		"--controllers=*,-" + strings.Join(controllersOff, ",-"),
+		// Each controller acts as its own service account, as in clusters
+		// whose policies look at the user.
+		"--use-service-account-credentials=true",
+		"--service-account-private-key-file=" + c.serviceAccountKey,
+		"--root-ca-file=" + c.authority.CertFile(),
+		"--cluster-signing-cert-file=" + c.authority.CertFile(),
+		"--cluster-signing-key-file=" + c.authority.KeyFile(),
+		"--service-cluster-ip-range=" + serviceRange,
+		"--node-monitor-grace-period=" + heartbeatGrace,
+		"--node-startup-grace-period=" + heartbeatGrace,
+		"--concurrent-job-syncs=10",
+		"--concurrent-gc-syncs=10",
+	}); err != nil {
+		return nil, fmt.Errorf("configuring kube-controller-manager: %w", err)
+	}
+	// Config starts what lives as long as the controllers, not as the start.
+	lifetime, cancel := context.WithCancel(klog.NewContext(context.WithoutCancel(ctx), log.logger))
+	built, err := o.Config(lifetime, known, offByDefault, aliases)
+	if err != nil {
+		cancel()
+		return nil, fmt.Errorf("building kube-controller-manager: %w", err)
+	}
+	return &controllerManager{config: built, cancel: cancel}, nil
+}
+
+func (m *controllerManager) run(ctx context.Context) error {
+	defer m.cancel()
+	return app.Run(ctx, m.config.Complete())
+}
+
+// awaitPodsCreatable blocks until the namespace default has what every pod in
+// it needs and controllers make: its service account and the authority's
+// certificate.
+func awaitPodsCreatable(ctx context.Context, admin *rest.Config) error {
+	client, err := kubernetes.NewForConfig(admin)
+	if err != nil {
+		return fmt.Errorf("making a client of kube-apiserver: %w", err)
+	}
+	core := client.CoreV1().RESTClient()
+	var all errgroup.Group
+	for resource, object := range map[string]struct {
+		name string
+		kind runtime.Object
+	}{
+		"serviceaccounts": {"default", &corev1.ServiceAccount{}},
+		"configmaps":      {"kube-root-ca.crt", &corev1.ConfigMap{}},
+	} {
+		all.Go(func() error {
+			one := fields.OneTermEqualSelector("metadata.name", object.name)
+			list := cache.NewListWatchFromClient(core, resource, corev1.NamespaceDefault, one)
+			_, err := watchtools.UntilWithSync(ctx, list, object.kind, nil, appeared)
+			if err != nil {
+				return fmt.Errorf("waiting for %s %s in the namespace default: %w", resource, object.name, err)
+			}
+			return nil
+		})
+	}
+	return all.Wait()
+}
+
+func appeared(event watch.Event) (bool, error) {
+	return event.Type == watch.Added, nil
+}

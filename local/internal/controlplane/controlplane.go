@@ -1,0 +1,144 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"net"
+
+	"k8s.io/client-go/rest"
+)
+
+// Config says how to run a control plane.
+type Config struct {
+	// Listener is where the API serves; on loopback. Start takes it over.
+	Listener net.Listener
+	// EtcdDir, PKIDir and LogsDir exist and belong to this control plane.
+	EtcdDir, PKIDir, LogsDir string
+	// Durable makes etcd sync every write to disk.
+	Durable bool
+	// Verbosity is klog's -v.
+	Verbosity int
+	// Step is told, in the past tense, what has been reached.
+	Step func(format string, args ...any)
+}
+
+// ControlPlane is a running control plane.
+type ControlPlane struct {
+	credentials *credentials
+	logs        *logs
+	etcd        *etcdServer
+	// components in the order in which they were started.
+	components []*component
+	died       chan error
+}
+
+// Start runs the components one after the other as far as they depend on each
+// other, and returns when pods can be created and scheduled in the namespace
+// default. On an error, or when ctx ends before, nothing is left running.
+// ctx bounds the start alone; Stop ends what was started.
+func Start(ctx context.Context, c Config) (_ *ControlPlane, err error) {
+	p := &ControlPlane{died: make(chan error, 4)}
+	defer func() {
+		if err != nil {
+			c.Listener.Close()
+			p.Stop()
+		}
+	}()
+	if p.logs, err = openLogs(c.LogsDir, c.Verbosity); err != nil {
+		return nil, err
+	}
+	if p.credentials, err = issueCredentials(c.PKIDir, c.Listener.Addr().String()); err != nil {
+		return nil, err
+	}
+	if p.etcd, err = startEtcd(ctx, c.EtcdDir, c.Durable, p.logs); err != nil {
+		return nil, p.firstCause(err)
+	}
+	p.watchEtcd()
+	c.Step("etcd serves")
+
+	api, err := newAPIServer(ctx, c.Listener, p.etcd.endpoint, p.credentials)
+	if err != nil {
+		return nil, p.firstCause(err)
+	}
+	p.run("kube-apiserver", p.logs.apiserver, api.run)
+	if err := p.await(ctx, api.awaitReady); err != nil {
+		return nil, err
+	}
+	c.Step("kube-apiserver serves https://%s", c.Listener.Addr())
+
+	scheduler, err := newScheduler(ctx, p.credentials.schedulerKubeconfig, p.logs.scheduler)
+	if err != nil {
+		return nil, p.firstCause(err)
+	}
+	manager, err := newControllerManager(ctx, p.credentials, p.logs.controllerManager)
+	if err != nil {
+		return nil, p.firstCause(err)
+	}
+	p.run("kube-scheduler", p.logs.scheduler, scheduler.run)
+	p.run("kube-controller-manager", p.logs.controllerManager, manager.run)
+	if err := p.await(ctx, scheduler.awaitReady); err != nil {
+		return nil, err
+	}
+	if err := p.await(ctx, func(ctx context.Context) error {
+		return awaitPodsCreatable(ctx, p.credentials.admin)
+	}); err != nil {
+		return nil, err
+	}
+	c.Step("kube-scheduler and kube-controller-manager run")
+	return p, nil
+}
+
+// Admin gives a configuration for clients of a user who may do everything.
+func (p *ControlPlane) Admin() *rest.Config { return rest.CopyConfig(p.credentials.admin) }
+
+// Died gives an error that names the component, when one ends by itself.
+func (p *ControlPlane) Died() <-chan error { return p.died }
+
+// Stop ends the components, the last started first, each within a bounded
+// time, and returns when they are gone.
+func (p *ControlPlane) Stop() {
+	for i := len(p.components) - 1; i >= 0; i-- {
+		p.components[i].stop()
+	}
+	if p.etcd != nil {
+		p.etcd.stop()
+	}
+	if p.logs != nil {
+		p.logs.close()
+	}
+}
+
+// await runs a step of the start; a component that dies meanwhile ends it.
+func (p *ControlPlane) await(ctx context.Context, step func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	done := make(chan error, 1)
+	go func() { done <- step(ctx) }()
+	select {
+	case err := <-done:
+		return err
+	case err := <-p.died:
+		cancel(err)
+		<-done
+		return err
+	}
+}
+
+// firstCause prefers the death of a component over the error that it caused
+// elsewhere.
+func (p *ControlPlane) firstCause(err error) error {
+	select {
+	case death := <-p.died:
+		return death
+	default:
+		return err
+	}
+}
+
+func (p *ControlPlane) watchEtcd() {
+	go func() {
+		if err := p.etcd.awaitDeath(); err != nil {
+			p.died <- fmt.Errorf("etcd ended: %w; its log is %s", err, p.logs.etcd.path)
+		}
+	}()
+}

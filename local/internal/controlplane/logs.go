@@ -1,0 +1,84 @@
+package controlplane
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/textlogger"
+)
+
+// logs are the components' log files. The libraries log through klog: what
+// they log with a context goes to the component's own file, what they log
+// globally goes to kube-apiserver's, which logs that way almost only.
+type logs struct {
+	etcd, apiserver, scheduler, controllerManager *logFile
+}
+
+type logFile struct {
+	path   string
+	file   *os.File
+	logger klog.Logger
+}
+
+// openLogs empties and opens the files and sends this process's global
+// logging to them.
+func openLogs(folder string, verbosity int) (*logs, error) {
+	l := &logs{}
+	for name, target := range map[string]**logFile{
+		"etcd":                    &l.etcd,
+		"kube-apiserver":          &l.apiserver,
+		"kube-scheduler":          &l.scheduler,
+		"kube-controller-manager": &l.controllerManager,
+	} {
+		path := filepath.Join(folder, name+".log")
+		file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
+		if err != nil {
+			l.close()
+			return nil, fmt.Errorf("opening the log of %s: %w", name, err)
+		}
+		config := textlogger.NewConfig(textlogger.Output(file), textlogger.Verbosity(verbosity))
+		*target = &logFile{path: path, file: file, logger: textlogger.NewLogger(config)}
+	}
+	l.adoptGlobals(verbosity)
+	return l, nil
+}
+
+func (l *logs) adoptGlobals(verbosity int) {
+	flags := flag.NewFlagSet("klog", flag.PanicOnError)
+	klog.InitFlags(flags)
+	_ = flags.Set("v", strconv.Itoa(verbosity)) // an int is always valid
+	options := []klog.LoggerOption{klog.ContextualLogger(true)}
+	if writer, ok := l.apiserver.logger.GetSink().(textlogger.KlogBufferWriter); ok {
+		options = append(options, klog.WriteKlogBuffer(writer.WriteKlogBuffer))
+	}
+	klog.SetLoggerWithOptions(l.apiserver.logger, options...)
+	log.SetOutput(l.apiserver.file)
+	// A library that gives up ends the process; the terminal shall say where
+	// the reason stands.
+	klog.OsExit = func(code int) {
+		fmt.Fprintf(os.Stderr, "muster-local: a component gave up; the last lines of %s say why\n", l.apiserver.path)
+		os.Exit(code)
+	}
+}
+
+// close returns the global logging to nowhere: a component that outlived its
+// stop may still log.
+func (l *logs) close() {
+	klog.Flush()
+	klog.SetLogger(klog.New(nil))
+	log.SetOutput(io.Discard)
+	var errs []error
+	for _, f := range []*logFile{l.etcd, l.apiserver, l.scheduler, l.controllerManager} {
+		if f != nil {
+			errs = append(errs, f.file.Close())
+		}
+	}
+	_ = errors.Join(errs...) // nobody is left to read the logs
+}
