@@ -1,0 +1,414 @@
+package simnode
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+// bound is when the pods of these tests reach their machine. It is not a whole second, as the API's times are.
+var bound = time.Date(2026, 3, 1, 12, 0, 0, 700_000_000, time.UTC)
+
+// podWith gives a pod as kube-scheduler leaves it: bound, and nothing more.
+func podWith(options ...func(*corev1.Pod)) *corev1.Pod {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: "p", UID: "uid-p", ResourceVersion: "1", Generation: 1,
+			Annotations: map[string]string{},
+		},
+		Spec: corev1.PodSpec{
+			NodeName:      "sim-00000",
+			RestartPolicy: corev1.RestartPolicyNever,
+			Containers:    []corev1.Container{{Name: "main", Image: "train"}},
+		},
+		Status: corev1.PodStatus{
+			Phase:      corev1.PodPending,
+			Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, ObservedGeneration: 1}},
+		},
+	}
+	for _, option := range options {
+		option(pod)
+	}
+	return pod
+}
+
+func lasting(duration string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Annotations[AnnotationDuration] = duration }
+}
+
+func exiting(code string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Annotations[AnnotationExitCode] = code }
+}
+
+func restarting(policy corev1.RestartPolicy) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Spec.RestartPolicy = policy }
+}
+
+func container(c corev1.Container) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Spec.Containers = append(p.Spec.Containers, c) }
+}
+
+func initContainer(name string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Spec.InitContainers = append(p.Spec.InitContainers, corev1.Container{Name: name})
+	}
+}
+
+func sidecar(name string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Spec.InitContainers = append(p.Spec.InitContainers,
+			corev1.Container{Name: name, RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways)})
+	}
+}
+
+func deleted(p *corev1.Pod) {
+	p.DeletionTimestamp = ptr.To(metav1.NewTime(bound))
+	p.DeletionGracePeriodSeconds = ptr.To[int64](30)
+}
+
+func withFinalizerLeft(p *corev1.Pod) {
+	deleted(p)
+	p.DeletionGracePeriodSeconds = ptr.To[int64](0)
+}
+
+func inPhase(phase corev1.PodPhase) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Status.Phase = phase }
+}
+
+func TestAPodRunsAsItsAnnotationsSay(t *testing.T) {
+	tests := map[string]struct {
+		pod *corev1.Pod
+		// after lists when, since it was bound, the pod is looked at; change is made before the last of these.
+		after  []time.Duration
+		change func(*corev1.Pod)
+		want   string
+	}{
+		"a pod that has just been bound runs, for five seconds unless it says otherwise": {
+			pod: podWith(), after: []time.Duration{0},
+			want: "write Running ready; main running; again in 5s",
+		},
+		"a duration is measured to the millisecond": {
+			pod: podWith(lasting("300ms")), after: []time.Duration{0, 0},
+			want: "nothing Running ready; main running; again in 300ms",
+		},
+		"nothing is written while it runs": {
+			pod: podWith(lasting("1m")), after: []time.Duration{0, 30 * time.Second},
+			want: "nothing Running ready; main running; again in 30s",
+		},
+		"it succeeds when its time is over": {
+			pod: podWith(), after: []time.Duration{0, 5 * time.Second},
+			want: "write Succeeded; main exited 0 Completed after 5s",
+		},
+		"it ends at its time, however late that is seen": {
+			pod: podWith(), after: []time.Duration{0, time.Hour},
+			want: "write Succeeded; main exited 0 Completed after 5s",
+		},
+		"it fails with the exit code it asked for": {
+			pod: podWith(exiting("3")), after: []time.Duration{0, 5 * time.Second},
+			want: "write Failed; main exited 3 Error after 5s",
+		},
+		"a pod of no duration ends in its first write": {
+			pod: podWith(lasting("0s")), after: []time.Duration{0},
+			want: "write Succeeded; main exited 0 Completed after 0s",
+		},
+		"an ended pod is left alone": {
+			pod: podWith(), after: []time.Duration{0, 5 * time.Second, 6 * time.Second},
+			want: "nothing Succeeded; main exited 0 Completed after 5s",
+		},
+		"a shorter duration, written while it runs, counts from its start": {
+			pod: podWith(lasting("1h")), after: []time.Duration{0, 2 * time.Second}, change: lasting("1s"),
+			want: "write Succeeded; main exited 0 Completed after 1s",
+		},
+		"a duration that is none fails the pod before it starts": {
+			pod: podWith(lasting("5 minutes")), after: []time.Duration{0},
+			want: `write Failed InvalidSimulation: annotation muster.dev/sim-duration: "5 minutes" is not a duration; write one such as 90s or 1h30m`,
+		},
+		"a negative duration is none": {
+			pod: podWith(lasting("-1s")), after: []time.Duration{0},
+			want: `write Failed InvalidSimulation: annotation muster.dev/sim-duration: "-1s" is not a duration; write one such as 90s or 1h30m`,
+		},
+		"an exit code that is none fails the pod even while it runs": {
+			pod: podWith(), after: []time.Duration{0, time.Second}, change: exiting("256"),
+			want: `write Failed InvalidSimulation: annotation muster.dev/sim-exit-code: "256" is not an exit code; write a number from 0 to 255; main exited 143 Error after 1s`,
+		},
+		"a pod is active no longer than its deadline": {
+			pod:   podWith(lasting("1h"), func(p *corev1.Pod) { p.Spec.ActiveDeadlineSeconds = ptr.To[int64](60) }),
+			after: []time.Duration{0, 0},
+			want:  "nothing Running ready; main running; again in 1m0s",
+		},
+		"at its deadline it has failed": {
+			pod:   podWith(lasting("1h"), func(p *corev1.Pod) { p.Spec.ActiveDeadlineSeconds = ptr.To[int64](60) }),
+			after: []time.Duration{0, time.Minute},
+			want:  "write Failed DeadlineExceeded: Pod was active on the node longer than the specified deadline; main exited 143 Error after 1m0s",
+		},
+		"init containers have succeeded and sidecars run once it runs": {
+			pod: podWith(initContainer("fetch"), sidecar("proxy")), after: []time.Duration{0},
+			want: "write Running ready; fetch exited 0 Completed after 0s; proxy running; main running; again in 5s",
+		},
+		"sidecars end with it": {
+			pod: podWith(sidecar("proxy"), exiting("1")), after: []time.Duration{0, 5 * time.Second},
+			want: "write Failed; proxy exited 0 Completed after 5s; main exited 1 Error after 5s",
+		},
+		"a readiness gate that nobody opened keeps it from being ready": {
+			pod:   podWith(func(p *corev1.Pod) { p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "a.b/c"}} }),
+			after: []time.Duration{0},
+			want:  "write Running; main running; again in 5s",
+		},
+		"a deleted pod ends at once, as failed": {
+			pod: podWith(lasting("1h")), after: []time.Duration{0, time.Minute}, change: deleted,
+			want: "write Failed; main exited 143 Error after 1m0s",
+		},
+		"a pod deleted before it started fails without having run": {
+			pod: podWith(), after: []time.Duration{0}, change: deleted,
+			want: "write Failed",
+		},
+		"the object of a deleted pod that has ended is removed": {
+			pod: podWith(inPhase(corev1.PodFailed)), after: []time.Duration{0}, change: deleted,
+			want: "remove Failed",
+		},
+		"finalizers hold a pod that has ended and has no grace left": {
+			pod: podWith(inPhase(corev1.PodFailed)), after: []time.Duration{0}, change: withFinalizerLeft,
+			want: "nothing Failed",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) { check(t, test.pod, test.after, test.change, test.want) })
+	}
+}
+
+func TestAContainerRestartsAsUnderAKubelet(t *testing.T) {
+	const s = time.Second
+	onFailure := restarting(corev1.RestartPolicyOnFailure)
+	always := restarting(corev1.RestartPolicyAlways)
+	tests := map[string]struct {
+		pod    *corev1.Pod
+		after  []time.Duration
+		change func(*corev1.Pod)
+		want   string
+	}{
+		"on failure, a container that succeeded is done": {
+			pod: podWith(onFailure), after: []time.Duration{0, 5 * s},
+			want: "write Succeeded; main exited 0 Completed after 5s",
+		},
+		"on failure, the first restart is at once": {
+			pod: podWith(onFailure, exiting("1")), after: []time.Duration{0, 5 * s},
+			want: "write Running ready; main running, restarts: 1; again in 5s",
+		},
+		"the second restart waits ten seconds": {
+			pod: podWith(onFailure, exiting("1")), after: []time.Duration{0, 5 * s, 10 * s},
+			want: "write Running; main waiting CrashLoopBackOff, restarts: 1; again in 10s",
+		},
+		"a container that waits is left alone until its time": {
+			pod: podWith(onFailure, exiting("1")), after: []time.Duration{0, 5 * s, 10 * s, 12 * s},
+			want: "nothing Running; main waiting CrashLoopBackOff, restarts: 1; again in 7.3s",
+		},
+		"then it runs again": {
+			pod: podWith(onFailure, exiting("1")), after: []time.Duration{0, 5 * s, 10 * s, 20 * s},
+			want: "write Running ready; main running, restarts: 2; again in 5s",
+		},
+		"always means also after success": {
+			pod: podWith(always), after: []time.Duration{0, 5 * s},
+			want: "write Running ready; main running, restarts: 1; again in 5s",
+		},
+		"a container of no duration comes to rest in its back-off": {
+			pod: podWith(always, lasting("0s")), after: []time.Duration{0},
+			want: "write Running; main waiting CrashLoopBackOff, restarts: 1; again in 10s",
+		},
+		"a container that ran for long is restarted at once each time": {
+			pod: podWith(always, lasting("1h")), after: []time.Duration{0, time.Hour, 2 * time.Hour, 3 * time.Hour},
+			want: "write Running ready; main running, restarts: 3; again in 1h0m0s",
+		},
+		"a pod deleted in its back-off has failed as its last run did": {
+			pod: podWith(onFailure, exiting("7")), after: []time.Duration{0, 5 * s, 10 * s, 12 * s}, change: deleted,
+			want: "write Failed; main exited 7 Error after 5s, restarts: 1",
+		},
+		"a pod deleted while it waits to run again after success has succeeded": {
+			pod: podWith(always), after: []time.Duration{0, 5 * s, 10 * s, 12 * s}, change: deleted,
+			want: "write Succeeded; main exited 0 Completed after 5s, restarts: 1",
+		},
+		"a container may have a policy of its own": {
+			pod: podWith(exiting("1"), container(corev1.Container{
+				Name: "other", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyOnFailure),
+			})),
+			after: []time.Duration{0, 5 * s},
+			want:  "write Running; main exited 1 Error after 5s; other running, restarts: 1; again in 5s",
+		},
+		"a container may have a rule for its exit code": {
+			pod: podWith(exiting("42"), func(p *corev1.Pod) {
+				p.Spec.Containers[0].RestartPolicy = ptr.To(corev1.ContainerRestartPolicyNever)
+				p.Spec.Containers[0].RestartPolicyRules = []corev1.ContainerRestartRule{{
+					Action: corev1.ContainerRestartRuleActionRestart,
+					ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{
+						Operator: corev1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{42},
+					},
+				}}
+			}),
+			after: []time.Duration{0, 5 * s},
+			want:  "write Running ready; main running, restarts: 1; again in 5s",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) { check(t, test.pod, test.after, test.change, test.want) })
+	}
+}
+
+func TestBackOffDoublesUpToFiveMinutes(t *testing.T) {
+	var got []time.Duration
+	for restarts := range int32(9) {
+		got = append(got, backOff(restarts, time.Second))
+	}
+	const s = time.Second
+	want := []time.Duration{0, 10 * s, 20 * s, 40 * s, 80 * s, 160 * s, 300 * s, 300 * s, 300 * s}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("back-off by number of earlier restarts (-want +got):\n%s", diff)
+	}
+}
+
+func TestARunningPodHasAllThatAKubeletReports(t *testing.T) {
+	pod := podWith(initContainer("fetch"))
+	look(t, pod, place{hostIP: "198.18.0.1", podIP: "10.128.0.9"}, bound)
+	start := metav1.NewTime(bound.Truncate(time.Second).Local())
+	yes := func(kind corev1.PodConditionType) corev1.PodCondition {
+		return corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, ObservedGeneration: 1, LastTransitionTime: start}
+	}
+	want := corev1.PodStatus{
+		ObservedGeneration: 1,
+		Phase:              corev1.PodRunning,
+		Conditions: []corev1.PodCondition{
+			{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, ObservedGeneration: 1},
+			yes(corev1.PodReadyToStartContainers), yes(corev1.PodInitialized), yes(corev1.PodReady), yes(corev1.ContainersReady),
+		},
+		HostIP: "198.18.0.1", HostIPs: []corev1.HostIP{{IP: "198.18.0.1"}},
+		PodIP: "10.128.0.9", PodIPs: []corev1.PodIP{{IP: "10.128.0.9"}},
+		StartTime: &start,
+		InitContainerStatuses: []corev1.ContainerStatus{{
+			Name: "fetch", Ready: true, Started: ptr.To(false), ContainerID: "simulated://uid-p/fetch/0",
+			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+				Reason: "Completed", StartedAt: start, FinishedAt: start, ContainerID: "simulated://uid-p/fetch/0",
+			}},
+		}},
+		ContainerStatuses: []corev1.ContainerStatus{{
+			Name: "main", Image: "train", Ready: true, Started: ptr.To(true), ContainerID: "simulated://uid-p/main/0",
+			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: start}},
+		}},
+	}
+	if diff := cmp.Diff(want, pod.Status); diff != "" {
+		t.Errorf("status (-want +got):\n%s", diff)
+	}
+}
+
+func TestAPodOnTheHostNetworkHasTheAddressOfItsNode(t *testing.T) {
+	pod := podWith(func(p *corev1.Pod) { p.Spec.HostNetwork = true })
+	look(t, pod, place{hostIP: "198.18.0.1"}, bound)
+	if pod.Status.PodIP != "198.18.0.1" {
+		t.Errorf("pod address %q, want the node's, 198.18.0.1", pod.Status.PodIP)
+	}
+}
+
+func TestARestartedProcessTakesTheRecordedStart(t *testing.T) {
+	pod := podWith(lasting("1m"))
+	look(t, pod, place{}, bound)
+	got := decide(pod, place{}, bound.Add(10*time.Second))
+	want := bound.Truncate(time.Second).Add(time.Minute)
+	if got.action != nothing || !got.due.Equal(want) {
+		t.Errorf("got action %d, due %s; want nothing to do until %s", got.action, got.due, want)
+	}
+}
+
+func TestWhatAnotherWroteIsPutRight(t *testing.T) {
+	// The node lifecycle controller sets pods not ready on a node it has lost; when the node is back, so are they.
+	pod := podWith(lasting("1m"))
+	look(t, pod, place{}, bound)
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == corev1.PodReady {
+			pod.Status.Conditions[i].Status = corev1.ConditionFalse
+		}
+	}
+	d := look(t, pod, place{stepped: bound}, bound.Add(time.Second))
+	const want = "write Running ready; main running; again in 59s"
+	if got := summary(d, pod, bound.Add(time.Second)); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// check looks at the pod at each of the times, with what each decision wrote, and compares the last decision.
+func check(t *testing.T, pod *corev1.Pod, after []time.Duration, change func(*corev1.Pod), want string) {
+	t.Helper()
+	at := place{hostIP: "198.18.0.1", podIP: "10.128.0.1"}
+	var got string
+	for i, since := range after {
+		if i == len(after)-1 && change != nil {
+			change(pod)
+		}
+		now := bound.Add(since)
+		d := look(t, pod, at, now)
+		got = summary(d, pod, now)
+		at.stepped = d.stepped
+		if again := decide(pod, at, now); again.action == writeStatus {
+			t.Errorf("after %s, what was decided is not stable (-first +second):\n%s",
+				since, cmp.Diff(&pod.Status, again.status))
+		}
+	}
+	if got != want {
+		t.Errorf("after %s:\n got %s\nwant %s", after, got, want)
+	}
+}
+
+// look decides about the pod and gives it the status that the API would keep.
+func look(t *testing.T, pod *corev1.Pod, at place, now time.Time) decision {
+	t.Helper()
+	d := decide(pod, at, now)
+	if d.action != writeStatus {
+		return d
+	}
+	written, err := json.Marshal(d.status)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod.Status = corev1.PodStatus{}
+	if err := json.Unmarshal(written, &pod.Status); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// summary tells a decision, and the pod after it, in a line.
+func summary(d decision, pod *corev1.Pod, now time.Time) string {
+	head := []string{[]string{"nothing", "write", "remove"}[d.action], string(pod.Status.Phase)}
+	if pod.Status.Reason != "" {
+		head = append(head, pod.Status.Reason+": "+pod.Status.Message)
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
+			head = append(head, "ready")
+		}
+	}
+	parts := []string{strings.Join(head, " ")}
+	for _, c := range append(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses...) {
+		text := c.Name
+		switch state := c.State; {
+		case state.Running != nil:
+			text += " running"
+		case state.Waiting != nil:
+			text += " waiting " + state.Waiting.Reason
+		case state.Terminated != nil:
+			text += fmt.Sprintf(" exited %d %s after %s", state.Terminated.ExitCode, state.Terminated.Reason,
+				state.Terminated.FinishedAt.Sub(state.Terminated.StartedAt.Time))
+		}
+		if c.RestartCount > 0 {
+			text += fmt.Sprintf(", restarts: %d", c.RestartCount)
+		}
+		parts = append(parts, text)
+	}
+	if !d.due.IsZero() {
+		parts = append(parts, "again in "+d.due.Sub(now).String())
+	}
+	return strings.Join(parts, "; ")
+}

@@ -1,0 +1,99 @@
+package simnode
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+)
+
+// write patches the status of the pod. The patch holds for exactly the pod that was decided about: if it has changed
+// since, or is gone, the write does nothing, and the event of that change brings the pod back into the queue.
+func (d *driver) write(ctx context.Context, pod *corev1.Pod, to decision) error {
+	patch, err := statusPatch(pod, to.status)
+	if err != nil {
+		return fmt.Errorf("making the patch of the status: %w", err)
+	}
+	if !ended(&corev1.Pod{Status: *to.status}) {
+		// Before the write, as the event of it may be handled before the write returns.
+		d.steps.record(pod.UID, to.stepped)
+	}
+	_, err = d.client.CoreV1().Pods(pod.Namespace).
+		Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	return d.outcome(pod, "writing the status", err)
+}
+
+// remove deletes the pod for good.
+func (d *driver) remove(ctx context.Context, pod *corev1.Pod) error {
+	options := metav1.NewDeleteOptions(0)
+	options.Preconditions = metav1.NewUIDPreconditions(string(pod.UID))
+	err := d.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, *options)
+	return d.outcome(pod, "removing it", err)
+}
+
+// outcome gives the error of a write if it is one to try again. A write about a pod that is no longer so is not.
+func (d *driver) outcome(pod *corev1.Pod, doing string, err error) error {
+	if err == nil {
+		d.writes.succeeded()
+		return nil
+	}
+	// If the pod went while it was written to, its event has passed, and nobody else would forget it.
+	current, found, _ := d.pods.GetStore().GetByKey(keyOf(pod).String())
+	if !found || current.(*corev1.Pod).UID != pod.UID {
+		d.forget(pod.UID)
+	}
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}
+
+// statusPatch gives the difference between the pod's status and the wanted one, as the kubelet sends it, with the
+// pod's version as a precondition.
+func statusPatch(pod *corev1.Pod, want *corev1.PodStatus) ([]byte, error) {
+	before, err := json.Marshal(corev1.Pod{Status: pod.Status})
+	if err != nil {
+		return nil, err
+	}
+	after, err := json.Marshal(corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{UID: pod.UID, ResourceVersion: pod.ResourceVersion},
+		Status:     *want,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return strategicpatch.CreateTwoWayMergePatch(before, after, corev1.Pod{})
+}
+
+// writeLog tells of failing writes: once when they begin to fail, not for each of thousands of pods, and once when
+// they succeed again.
+type writeLog struct {
+	logf func(format string, args ...any)
+
+	mu      sync.Mutex
+	failing bool
+}
+
+func (l *writeLog) failed(pod types.NamespacedName, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.failing {
+		l.failing = true
+		l.logf("simulated pod %s: %v; this and what else fails is tried again", pod, err)
+	}
+}
+
+func (l *writeLog) succeeded() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.failing {
+		l.failing = false
+		l.logf("simulated pods: writes succeed again")
+	}
+}
