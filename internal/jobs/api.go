@@ -1,0 +1,202 @@
+package jobs
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/podspec"
+)
+
+// API is a job API: where its objects come from and the two functions that give
+// them meaning. Both functions are pure: they take no client, context, clock or
+// randomness, do not depend on the order of maps, and change nothing they are
+// given.
+type API[T client.Object] struct {
+	Kind schema.GroupVersionKind
+	// Queue says what happens to a job that names no queue.
+	Queue QueueRule
+	// New returns an empty object of the kind.
+	New func() T
+	// Owns are empty objects of the kinds that Plan creates.
+	Owns []client.Object
+	// Describe says what the job asks for.
+	Describe func(job T, facts Facts) Description
+	// Plan says what follows from what was seen.
+	Plan func(seen Seen[T]) Plan
+}
+
+// Description is what a job asks of a queue.
+type Description struct {
+	// Foreign jobs are another controller's: they are left alone.
+	Foreign bool
+	// Queue is what the API's own field says, "" if it has none. The queue label
+	// goes before it.
+	Queue string
+	// PriorityClass is what the API's own field says, "" if it has none.
+	PriorityClass string
+	// PodSets are the pods that run together, in the API's order.
+	PodSets []kueue.PodSet
+}
+
+// Facts is what a Describe or Plan may know beside the job and its children, read
+// at one moment. It is never changed.
+type Facts struct {
+	Queues     QueueFacts
+	Priorities PriorityFacts
+	// Flavors are all ResourceFlavors by name.
+	Flavors map[string]*kueue.ResourceFlavor
+}
+
+// Seen is everything that a Plan follows from.
+type Seen[T client.Object] struct {
+	// Job as the API server has it. Not to be changed.
+	Job   T
+	Facts Facts
+	// Admission is whether the job may run, and with what.
+	Admission Admission
+	// Children are the objects that the job controls.
+	Children []client.Object
+	Now      time.Time
+}
+
+// Grant is whether a job may have pods.
+type Grant string
+
+const (
+	// Unqueued jobs run as they are: no queue has a say.
+	Unqueued Grant = "Unqueued"
+	// Waiting jobs must have no pods; quota was not given yet.
+	Waiting Grant = "Waiting"
+	// Admitted jobs run with the PodSets that they were given.
+	Admitted Grant = "Admitted"
+	// Stopping jobs lost their quota and must end their pods.
+	Stopping Grant = "Stopping"
+)
+
+// Admission is what a job was granted.
+type Admission struct {
+	Grant Grant
+	// PodSets has an entry for each pod set of an Admitted job, by name.
+	PodSets map[string]PodSetAdmission
+}
+
+// MayRun reports whether the job may have pods.
+func (a Admission) MayRun() bool { return a.Grant == Unqueued || a.Grant == Admitted }
+
+// PodSetAdmission is what a pod set was granted.
+type PodSetAdmission struct {
+	Count int32
+	podspec.Injection
+}
+
+// Plan is what a job needs done. The zero value is nothing.
+type Plan struct {
+	// Writes are done side by side, in no order.
+	Writes []Write
+	// Status is the job with the status it should have, nil to leave it. It is
+	// written only if it differs.
+	Status client.Object
+	// StatusFirst has the status written before the writes, for statuses that the
+	// writes rely on, such as a count of attempts.
+	StatusFirst bool
+	// Events are told once Writes and Status are done.
+	Events []Event
+	// Due is when to plan again though nothing happens, zero for never.
+	Due time.Time
+	// Progress is what the job's Workload is told.
+	Progress Progress
+}
+
+// Progress is how far a job is, as its queue needs to know.
+type Progress struct {
+	// Active says that pods of the job may still use its quota.
+	Active bool
+	// Ready says that all its pods are ready or have succeeded.
+	Ready bool
+	// Outcome is set once the job has ended.
+	Outcome *Outcome
+}
+
+// Outcome is how a job ended.
+type Outcome struct {
+	Succeeded bool
+	Message   string
+}
+
+// Event is told to people, on the job.
+type Event struct {
+	// Type is corev1.EventTypeNormal or corev1.EventTypeWarning.
+	Type, Reason, Message string
+}
+
+// Warning is an Event of that type.
+func Warning(reason, message string) Event {
+	return Event{Type: corev1.EventTypeWarning, Reason: reason, Message: message}
+}
+
+// Normal is an Event of that type.
+func Normal(reason, message string) Event {
+	return Event{Type: corev1.EventTypeNormal, Reason: reason, Message: message}
+}
+
+// Write is one change of the cluster. Make one with Create, Change or Delete.
+type Write struct {
+	verb        verb
+	object      client.Object
+	base        client.Object
+	propagation metav1.DeletionPropagation
+	onFailure   string
+}
+
+type verb string
+
+const (
+	verbCreate       verb = "create"
+	verbChange       verb = "change"
+	verbChangeStatus verb = "change status of"
+	verbDelete       verb = "delete"
+)
+
+// Create makes the object. One of the same name that the job controls already is
+// as good.
+func Create(object client.Object) Write { return Write{verb: verbCreate, object: object} }
+
+// Change turns what was seen into what it should be, status aside; it fails if it
+// changed in between.
+func Change(seen, desired client.Object) Write {
+	return Write{verb: verbChange, base: seen, object: desired}
+}
+
+// ChangeStatus is Change for the status.
+func ChangeStatus(seen, desired client.Object) Write {
+	return Write{verb: verbChangeStatus, base: seen, object: desired}
+}
+
+// Delete removes the object that was seen, and no later one of its name. One that
+// is gone or going is as good.
+func Delete(seen client.Object, propagation metav1.DeletionPropagation) Write {
+	return Write{verb: verbDelete, object: seen, propagation: propagation}
+}
+
+// OrWarn returns the write with the reason of a Warning that tells people, on the
+// job, that the API server refused it.
+func (w Write) OrWarn(reason string) Write {
+	w.onFailure = reason
+	return w
+}
+
+// ChildrenOf picks the children of one type.
+func ChildrenOf[C client.Object](children []client.Object) []C {
+	var out []C
+	for _, child := range children {
+		if c, ok := child.(C); ok {
+			out = append(out, c)
+		}
+	}
+	return out
+}

@@ -1,0 +1,133 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+)
+
+const (
+	// controllerIndex finds the children of a job by its UID.
+	controllerIndex = "metadata.controller.uid"
+	// reconcilesAtOnce is how many jobs of an API are planned side by side.
+	reconcilesAtOnce = 16
+	// longestRetry bounds the back-off after errors, so that what people mend is
+	// noticed soon.
+	longestRetry = time.Minute
+)
+
+type runtimeObject = runtime.Object
+
+// Served is a job API of any type, as AddTo takes it.
+type Served interface {
+	owned() []client.Object
+	addTo(mgr ctrl.Manager, x *Executor) error
+}
+
+// AddTo has the manager reconcile jobs of all the APIs.
+func AddTo(mgr ctrl.Manager, x *Executor, apis ...Served) error {
+	indexed := map[string]bool{}
+	for _, api := range apis {
+		for _, kind := range api.owned() {
+			gvk, err := apiutil.GVKForObject(kind, mgr.GetScheme())
+			if err != nil {
+				return fmt.Errorf("indexing %T: %w", kind, err)
+			}
+			if indexed[gvk.String()] {
+				continue
+			}
+			indexed[gvk.String()] = true
+			if err := mgr.GetFieldIndexer().IndexField(context.Background(), kind, controllerIndex, controllerUID); err != nil {
+				return fmt.Errorf("indexing %s by controller: %w", gvk.Kind, err)
+			}
+		}
+	}
+	for _, api := range apis {
+		if err := api.addTo(mgr, x); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func controllerUID(object client.Object) []string {
+	if owner := metav1.GetControllerOf(object); owner != nil {
+		return []string{string(owner.UID)}
+	}
+	return nil
+}
+
+func (a API[T]) owned() []client.Object { return a.Owns }
+
+func (a API[T]) addTo(mgr ctrl.Manager, x *Executor) error {
+	r := &reconciler[T]{api: a, client: mgr.GetClient(), executor: x, clock: clock.RealClock{}}
+	b := ctrl.NewControllerManagedBy(mgr).
+		Named(a.Kind.GroupKind().String()).
+		For(a.New()).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: reconcilesAtOnce,
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
+				5*time.Millisecond, longestRetry),
+		}).
+		Owns(&kueue.Workload{}).
+		// A job may wait for its queue to come into being.
+		Watches(&kueue.LocalQueue{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfNamespace), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfClusterQueue), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfNamespace), builder.WithPredicates(predicate.LabelChangedPredicate{}))
+	for _, kind := range a.Owns {
+		b = b.Owns(kind)
+	}
+	return b.Complete(r)
+}
+
+// jobsOfNamespace are the jobs of the API that a queue or namespace may concern.
+func (r *reconciler[T]) jobsOfNamespace(ctx context.Context, object client.Object) []reconcile.Request {
+	namespace := object.GetNamespace()
+	if namespace == "" {
+		namespace = object.GetName()
+	}
+	return r.jobs(ctx, client.InNamespace(namespace))
+}
+
+// jobsOfClusterQueue are the jobs that may mean the ClusterQueue by its name.
+func (r *reconciler[T]) jobsOfClusterQueue(ctx context.Context, object client.Object) []reconcile.Request {
+	if object.GetName() == DefaultQueue && r.api.Queue == QueueRequired {
+		return r.jobs(ctx)
+	}
+	return r.jobs(ctx, client.MatchingLabels{kueue.QueueLabel: object.GetName()})
+}
+
+func (r *reconciler[T]) jobs(ctx context.Context, options ...client.ListOption) []reconcile.Request {
+	list, err := newListOf(r.api.New(), r.client)
+	if err == nil {
+		err = r.client.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...)
+	}
+	var out []reconcile.Request
+	if err == nil {
+		err = meta.EachListItem(list, func(item runtimeObject) error {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(item.(client.Object))})
+			return nil
+		})
+	}
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing the jobs that a queue concerns")
+	}
+	return out
+}

@@ -1,0 +1,184 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+const (
+	// writesAtOnce bounds how many writes of one plan are under way together.
+	writesAtOnce = 50
+	// eventMessageBytes is the API's limit of an event's note.
+	eventMessageBytes = 1024
+	// eventAction is the action of every event told here.
+	eventAction = "Reconciling"
+)
+
+// Executor carries out plans: the only writer of jobs, their children and what
+// they report on their Workloads.
+type Executor struct {
+	client   client.Client
+	recorder events.EventRecorder
+}
+
+// NewExecutor returns an Executor that writes with c, which must read its own
+// writes (EnableReadYourWritesConsistency), and tells events with the recorder.
+func NewExecutor(c client.Client, recorder events.EventRecorder) *Executor {
+	return &Executor{client: c, recorder: recorder}
+}
+
+// Run carries out the plan of the job. It does as much as it can: one refused
+// write does not keep back the others. The status is written after the writes, and
+// not at all if one of them failed, unless the plan says otherwise. Events are told
+// only if all went well.
+func (x *Executor) Run(ctx context.Context, job client.Object, p Plan) error {
+	if p.StatusFirst {
+		if err := x.writeStatus(ctx, job, p.Status); err != nil {
+			return err
+		}
+	}
+	if err := x.writeAll(ctx, job, p.Writes); err != nil {
+		return err
+	}
+	if !p.StatusFirst {
+		if err := x.writeStatus(ctx, job, p.Status); err != nil {
+			return err
+		}
+	}
+	for _, e := range p.Events {
+		x.tell(job, e)
+	}
+	return nil
+}
+
+func (x *Executor) writeAll(ctx context.Context, job client.Object, writes []Write) error {
+	errs := make([]error, len(writes))
+	var group errgroup.Group
+	group.SetLimit(writesAtOnce)
+	for i, w := range writes {
+		group.Go(func() error {
+			errs[i] = x.write(ctx, job, w)
+			return nil
+		})
+	}
+	_ = group.Wait() // the goroutines keep their errors in errs
+	return errors.Join(errs...)
+}
+
+func (x *Executor) write(ctx context.Context, job client.Object, w Write) error {
+	err := x.attempt(ctx, job, w)
+	if err == nil {
+		return nil
+	}
+	if w.onFailure != "" && refused(err) {
+		x.tell(job, Warning(w.onFailure, err.Error()))
+	}
+	kind := fmt.Sprintf("%T", w.object)
+	if gvk, lookup := apiutil.GVKForObject(w.object, x.client.Scheme()); lookup == nil {
+		kind = gvk.Kind
+	}
+	return fmt.Errorf("%s %s %s: %w", w.verb, kind, client.ObjectKeyFromObject(w.object), err)
+}
+
+func (x *Executor) attempt(ctx context.Context, job client.Object, w Write) error {
+	switch w.verb {
+	case verbCreate:
+		object := w.object.DeepCopyObject().(client.Object)
+		if err := x.client.Create(ctx, object); !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+		return x.checkOurs(ctx, job, w.object)
+	case verbDelete:
+		options := &client.DeleteOptions{
+			Preconditions:     &metav1.Preconditions{UID: ptr.To(w.object.GetUID())},
+			PropagationPolicy: &w.propagation,
+		}
+		err := x.client.Delete(ctx, w.object, options)
+		if apierrors.IsConflict(err) {
+			return nil // another object bears the name now
+		}
+		return client.IgnoreNotFound(err)
+	case verbChange:
+		return x.client.Patch(ctx, w.object.DeepCopyObject().(client.Object), diff(w.base))
+	case verbChangeStatus:
+		return x.client.Status().Patch(ctx, w.object.DeepCopyObject().(client.Object), diff(w.base))
+	default:
+		return fmt.Errorf("unknown verb %q", w.verb)
+	}
+}
+
+// diff is a merge patch against what was seen that fails if it was changed since.
+func diff(base client.Object) client.Patch {
+	return client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
+}
+
+// checkOurs tells an object that an earlier try has made from one that somebody
+// else put in the way.
+func (x *Executor) checkOurs(ctx context.Context, job, wanted client.Object) error {
+	found := wanted.DeepCopyObject().(client.Object)
+	if err := x.client.Get(ctx, client.ObjectKeyFromObject(wanted), found); err != nil {
+		return err
+	}
+	owner := metav1.GetControllerOf(wanted)
+	if owner == nil || metav1.IsControlledBy(found, job) {
+		return nil
+	}
+	return &nameTakenError{name: wanted.GetName()}
+}
+
+// nameTakenError says that an object of another owner has the name that a job's
+// child must have.
+type nameTakenError struct{ name string }
+
+func (e *nameTakenError) Error() string {
+	return fmt.Sprintf("the name %s is taken by an object that belongs to somebody else: delete that object, or give the job another name", e.name)
+}
+
+// refused tells errors that people have to mend from those that pass by
+// themselves.
+func refused(err error) bool {
+	var taken *nameTakenError
+	return errors.As(err, &taken) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
+}
+
+func (x *Executor) writeStatus(ctx context.Context, job, desired client.Object) error {
+	if desired == nil || equality.Semantic.DeepEqual(job, desired) {
+		return nil
+	}
+	return x.write(ctx, job, ChangeStatus(job, desired))
+}
+
+// tell records an event. The message is never used as a format, and is cut where
+// the API would refuse it.
+func (x *Executor) tell(job client.Object, e Event) {
+	kind := e.Type
+	if kind == "" {
+		kind = corev1.EventTypeNormal
+	}
+	x.recorder.Eventf(job, nil, kind, e.Reason, eventAction, "%s", cut(e.Message, eventMessageBytes))
+}
+
+// cut shortens text to at most limit bytes without breaking a character.
+func cut(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	const ellipsis = "…"
+	text = text[:limit-len(ellipsis)]
+	for !utf8.ValidString(text) {
+		text = text[:len(text)-1]
+	}
+	return text + ellipsis
+}

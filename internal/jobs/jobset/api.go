@@ -1,0 +1,40 @@
+package jobset
+
+import (
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/jobs"
+)
+
+// kind is JobSet's.
+var kind = jobset.GroupVersion.WithKind("JobSet")
+
+// API is the JobSet API. A JobSet without a queue starts at once.
+var API = jobs.API[*jobset.JobSet]{
+	Kind:     kind,
+	Queue:    jobs.QueueOptional,
+	New:      func() *jobset.JobSet { return &jobset.JobSet{} },
+	Owns:     []client.Object{&batchv1.Job{}, &corev1.Service{}},
+	Describe: describe,
+	Plan:     plan,
+}
+
+// describe says what a JobSet asks for: one pod set for each replicated job.
+func describe(js *jobset.JobSet, _ jobs.Facts) jobs.Description {
+	d := jobs.Description{
+		Foreign: js.Spec.ManagedBy != nil && *js.Spec.ManagedBy != jobset.JobSetControllerName,
+	}
+	for i := range js.Spec.ReplicatedJobs {
+		rj := &js.Spec.ReplicatedJobs[i]
+		d.PodSets = append(d.PodSets, kueue.PodSet{
+			Name:     kueue.PodSetReference(rj.Name),
+			Count:    podCount(rj),
+			Template: podTemplate(rj),
+		})
+	}
+	return d
+}

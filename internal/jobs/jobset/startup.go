@@ -1,0 +1,75 @@
+package jobset
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+)
+
+// dependenciesMet reports whether every replicated job that rj depends on has
+// reached the state asked for. Until then none of rj's Jobs are made.
+func (a *attempt) dependenciesMet(rj *jobset.ReplicatedJob) bool {
+	for _, dependency := range rj.DependsOn {
+		replicas := a.replicas(dependency.Name)
+		c := a.counts(dependency.Name)
+		switch dependency.Status {
+		case jobset.DependencyComplete:
+			if c.Succeeded < replicas {
+				return false
+			}
+		case jobset.DependencyReady:
+			if c.Ready+c.Succeeded+c.Failed < replicas {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// waitsInOrder reports whether those after rj must wait for it to start. It tells
+// the status so.
+func (a *attempt) waitsInOrder(rj *jobset.ReplicatedJob) bool {
+	c := a.counts(rj.Name)
+	if !inOrder(a.js) || a.held() || c.Ready+c.Succeeded+c.Failed >= rj.Replicas {
+		return false
+	}
+	a.set(jobset.JobSetStartupPolicyInProgress, metav1.ConditionTrue,
+		jobset.InOrderStartupPolicyInProgressReason, jobset.InOrderStartupPolicyInProgressMessage, corev1.EventTypeNormal)
+	a.flip(jobset.JobSetStartupPolicyCompleted)
+	return true
+}
+
+// noteAllStarted tells the status that the order of start has been kept.
+func (a *attempt) noteAllStarted() {
+	if !inOrder(a.js) || a.held() {
+		return
+	}
+	a.set(jobset.JobSetStartupPolicyCompleted, metav1.ConditionTrue,
+		jobset.InOrderStartupPolicyCompletedReason, jobset.InOrderStartupPolicyCompletedMessage, corev1.EventTypeNormal)
+	a.flip(jobset.JobSetStartupPolicyInProgress)
+}
+
+// flip turns a condition of the startup policy False because the other one is True.
+// Reason and message stay, as clients know it.
+func (a *attempt) flip(kind jobset.JobSetConditionType) {
+	for i := range a.js.Status.Conditions {
+		if c := &a.js.Status.Conditions[i]; c.Type == string(kind) && c.Status == metav1.ConditionTrue {
+			c.Status = metav1.ConditionFalse
+			c.LastTransitionTime = metav1.NewTime(a.seen.Now)
+		}
+	}
+}
+
+func inOrder(js *jobset.JobSet) bool {
+	return js.Spec.StartupPolicy != nil && js.Spec.StartupPolicy.StartupPolicyOrder == jobset.InOrder
+}
+
+func (a *attempt) replicas(name string) int32 {
+	for _, rj := range a.js.Spec.ReplicatedJobs {
+		if rj.Name == name {
+			return rj.Replicas
+		}
+	}
+	return 0
+}

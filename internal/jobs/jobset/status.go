@@ -1,0 +1,123 @@
+package jobset
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	"github.com/musterhq/muster/internal/jobs"
+)
+
+// countJobs fills in status.replicatedJobsStatus: an entry for each replicated job
+// from the first look on, in descending order of names, as clients know it. Only
+// Jobs of the present attempt count.
+func (a *attempt) countJobs() {
+	entries := map[string]*jobset.ReplicatedJobStatus{}
+	for _, rj := range a.js.Spec.ReplicatedJobs {
+		entries[rj.Name] = &jobset.ReplicatedJobStatus{Name: rj.Name}
+	}
+	for _, old := range a.js.Status.ReplicatedJobsStatus {
+		if entry := entries[old.Name]; entry != nil {
+			entry.JobRestarts, entry.JobRestartsCountTowardsMax = old.JobRestarts, old.JobRestartsCountTowardsMax
+		}
+	}
+	for _, job := range a.children.active {
+		entry := entries[job.Labels[jobset.ReplicatedJobNameKey]]
+		if entry == nil {
+			continue
+		}
+		if ready(job) {
+			entry.Ready++
+		}
+		if job.Status.Active > 0 {
+			entry.Active++
+		}
+		if suspended(job) {
+			entry.Suspended++
+		}
+	}
+	for _, job := range a.children.succeeded {
+		if entry := entries[job.Labels[jobset.ReplicatedJobNameKey]]; entry != nil {
+			entry.Succeeded++
+		}
+	}
+	for _, job := range a.children.failed {
+		if entry := entries[job.Labels[jobset.ReplicatedJobNameKey]]; entry != nil {
+			entry.Failed++
+		}
+	}
+	a.js.Status.ReplicatedJobsStatus = nil
+	for _, entry := range entries {
+		a.js.Status.ReplicatedJobsStatus = append(a.js.Status.ReplicatedJobsStatus, *entry)
+	}
+	slices.SortFunc(a.js.Status.ReplicatedJobsStatus, func(x, y jobset.ReplicatedJobStatus) int { return cmp.Compare(y.Name, x.Name) })
+}
+
+// counts is the entry of a replicated job.
+func (a *attempt) counts(name string) jobset.ReplicatedJobStatus {
+	i := slices.IndexFunc(a.js.Status.ReplicatedJobsStatus, func(s jobset.ReplicatedJobStatus) bool { return s.Name == name })
+	if i < 0 {
+		return jobset.ReplicatedJobStatus{}
+	}
+	return a.js.Status.ReplicatedJobsStatus[i]
+}
+
+// allReady reports whether every Job of the spec is ready or has succeeded.
+func (a *attempt) allReady() bool {
+	for _, rj := range a.js.Spec.ReplicatedJobs {
+		if c := a.counts(rj.Name); c.Ready+c.Succeeded < rj.Replicas {
+			return false
+		}
+	}
+	return true
+}
+
+// set puts a condition into the status, with an event where it changed. A condition
+// that was never True is not added as False.
+func (a *attempt) set(kind jobset.JobSetConditionType, status metav1.ConditionStatus, reason, message, eventType string) {
+	before := meta.FindStatusCondition(a.js.Status.Conditions, string(kind))
+	if status == metav1.ConditionFalse && before == nil {
+		return
+	}
+	if before != nil && before.Status == status && before.Reason == reason && before.Message == message {
+		return
+	}
+	meta.SetStatusCondition(&a.js.Status.Conditions, metav1.Condition{
+		Type: string(kind), Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(a.seen.Now),
+	})
+	a.plan.Events = append(a.plan.Events, jobs.Event{Type: eventType, Reason: reason, Message: message})
+}
+
+// turnOff sets a condition that is True to False.
+func (a *attempt) turnOff(kind jobset.JobSetConditionType, reason, message string) {
+	if meta.IsStatusConditionTrue(a.js.Status.Conditions, string(kind)) {
+		a.set(kind, metav1.ConditionFalse, reason, message, corev1.EventTypeNormal)
+	}
+}
+
+func finished(js *jobset.JobSet) bool { return outcome(js) != nil }
+
+// outcome is how the JobSet ended, or nil.
+func outcome(js *jobset.JobSet) *jobs.Outcome {
+	if c := terminal(js); c != nil {
+		return &jobs.Outcome{Succeeded: c.Type == string(jobset.JobSetCompleted), Message: c.Message}
+	}
+	return nil
+}
+
+// endedAt is when the JobSet ended; it must have.
+func endedAt(js *jobset.JobSet) time.Time { return terminal(js).LastTransitionTime.Time }
+
+func terminal(js *jobset.JobSet) *metav1.Condition {
+	for _, kind := range []jobset.JobSetConditionType{jobset.JobSetCompleted, jobset.JobSetFailed} {
+		if c := meta.FindStatusCondition(js.Status.Conditions, string(kind)); c != nil && c.Status == metav1.ConditionTrue {
+			return c
+		}
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+package jobset
+
+import (
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	"github.com/musterhq/muster/internal/jobs"
+)
+
+// held reports whether no pods may run: a queue says so, or, where none has a say,
+// the user.
+func (a *attempt) held() bool {
+	if a.seen.Admission.Grant == jobs.Unqueued {
+		return ptr.Deref(a.js.Spec.Suspend, false)
+	}
+	return !a.seen.Admission.MayRun()
+}
+
+// takesOverSuspend reports whether spec.suspend of an admitted JobSet is still true.
+// In a queue it is the queue's to say, and who looks at the field should see that
+// the JobSet runs.
+func (a *attempt) takesOverSuspend() bool {
+	return a.seen.Admission.Grant == jobs.Admitted && ptr.Deref(a.seen.Job.Spec.Suspend, false)
+}
+
+// takeOverSuspend sets spec.suspend to false. All else waits for the next look: the
+// status could not be written over this change.
+func (a *attempt) takeOverSuspend() {
+	resumed := a.seen.Job.DeepCopy()
+	resumed.Spec.Suspend = ptr.To(false)
+	a.plan.Writes = append(a.plan.Writes, jobs.Change(a.seen.Job, resumed))
+}
+
+// suspendJobs suspends what runs, and says so.
+func (a *attempt) suspendJobs() {
+	for _, job := range a.children.active {
+		if suspended(job) || !job.DeletionTimestamp.IsZero() {
+			continue
+		}
+		stopped := job.DeepCopy()
+		stopped.Spec.Suspend = ptr.To(true)
+		a.plan.Writes = append(a.plan.Writes, jobs.Change(job, stopped))
+	}
+	a.set(jobset.JobSetSuspended, metav1.ConditionTrue, jobset.JobSetSuspendedReason, jobset.JobSetSuspendedMessage, corev1.EventTypeNormal)
+}
+
+// resumeJobs resumes suspended Jobs, in the order that the policies of start ask
+// for, with pod templates as they would be created now: nothing is left of what an
+// earlier admission added.
+func (a *attempt) resumeJobs() {
+	byName := map[string]*batchv1.Job{}
+	for _, job := range a.children.active {
+		byName[job.Name] = job
+	}
+	for i := range a.js.Spec.ReplicatedJobs {
+		rj := &a.js.Spec.ReplicatedJobs[i]
+		if !a.dependenciesMet(rj) {
+			continue
+		}
+		for index := range rj.Replicas {
+			job := byName[jobName(a.js, rj, index)]
+			if job == nil || !suspended(job) || !job.DeletionTimestamp.IsZero() {
+				continue
+			}
+			a.plan.Writes = append(a.plan.Writes, jobs.Change(job, resumed(job, a.newJob(rj, index))))
+		}
+		if a.waitsInOrder(rj) {
+			return
+		}
+	}
+	a.turnOff(jobset.JobSetSuspended, jobset.JobSetResumedReason, jobset.JobSetResumedMessage)
+}
+
+// resumed is the Job, no longer suspended, with the parts of the pod template that
+// may change while a Job is suspended.
+func resumed(job, fresh *batchv1.Job) *batchv1.Job {
+	out := job.DeepCopy()
+	out.Spec.Suspend = ptr.To(false)
+	to, from := &out.Spec.Template, &fresh.Spec.Template
+	to.Labels, to.Annotations = keepJobControllerKeys(to.Labels, from.Labels), from.Annotations
+	to.Spec.NodeSelector = from.Spec.NodeSelector
+	to.Spec.SchedulingGates = from.Spec.SchedulingGates
+	if !equality.Semantic.DeepEqual(to.Spec.Tolerations, from.Spec.Tolerations) {
+		to.Spec.Tolerations = from.Spec.Tolerations
+	}
+	return out
+}
+
+// jobControllerKeys are labels that the API server gives the pods of every Job.
+var jobControllerKeys = []string{
+	batchv1.ControllerUidLabel, batchv1.JobNameLabel, "controller-uid", "job-name",
+}
+
+func keepJobControllerKeys(had, wanted map[string]string) map[string]string {
+	keep := map[string]string{}
+	for _, key := range jobControllerKeys {
+		if value, ok := had[key]; ok {
+			keep[key] = value
+		}
+	}
+	return with(wanted, keep)
+}

@@ -1,0 +1,64 @@
+package jobs
+
+import (
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+)
+
+// Values of a Workload's priorityClassSource.
+const (
+	workloadPriorityClassSource = "kueue.x-k8s.io/workloadpriorityclass"
+	podPriorityClassSource      = "scheduling.k8s.io/priorityclass"
+)
+
+// PriorityFacts are the classes that give names to priorities.
+type PriorityFacts struct {
+	Workload map[string]*kueue.WorkloadPriorityClass
+	Pod      map[string]*schedulingv1.PriorityClass
+}
+
+// priority is a Workload's priority and where it comes from.
+type priority struct {
+	value         int32
+	class, source string
+}
+
+// priorityOf resolves a job's priority: the label that names a
+// WorkloadPriorityClass, else the API's own field, else the first pod set that
+// names a class, else the cluster's default class, else 0. A name without a class
+// counts as 0 and is kept, so that people see which one is missing.
+func priorityOf(job client.Object, described Description, facts PriorityFacts) priority {
+	if name := job.GetLabels()[kueue.WorkloadPriorityClassLabel]; name != "" {
+		p := priority{class: name, source: workloadPriorityClassSource}
+		if class := facts.Workload[name]; class != nil {
+			p.value = class.Value
+		}
+		return p
+	}
+	names := []string{described.PriorityClass}
+	for _, ps := range described.PodSets {
+		names = append(names, ps.Template.Spec.PriorityClassName)
+	}
+	for _, name := range names {
+		if name != "" {
+			p := priority{class: name, source: podPriorityClassSource}
+			if class := facts.Pod[name]; class != nil {
+				p.value = class.Value
+			}
+			return p
+		}
+	}
+	var byDefault *schedulingv1.PriorityClass
+	for _, class := range facts.Pod {
+		// As the API server does: of several defaults the lowest counts.
+		if class.GlobalDefault && (byDefault == nil || class.Value < byDefault.Value) {
+			byDefault = class
+		}
+	}
+	if byDefault != nil {
+		return priority{value: byDefault.Value, class: byDefault.Name, source: podPriorityClassSource}
+	}
+	return priority{}
+}

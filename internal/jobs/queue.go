@@ -1,0 +1,117 @@
+package jobs
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+)
+
+// DefaultQueue is the name of the queue that needs no set-up, and of the
+// LocalQueue that takes in jobs without a queue once a person made one.
+const DefaultQueue = "default"
+
+// MadeFor is the annotation and label of LocalQueues that Muster made, so that a
+// job reaches a ClusterQueue by its name. Its value is that name. Such a queue
+// was asked for by a job that names it, so it never takes in those that name none.
+const MadeFor = "muster.dev/made-for"
+
+// QueueRule says what a job API does with a job that names no queue.
+type QueueRule int
+
+const (
+	// QueueOptional jobs start at once, as users of JobSet, batch Job and GenericJob
+	// expect, unless a person made a LocalQueue named default in the namespace.
+	QueueOptional QueueRule = iota
+	// QueueRequired jobs go to the queue default.
+	QueueRequired
+)
+
+// QueueFacts is what the cluster says of the queues that a job may mean.
+type QueueFacts struct {
+	// Local are the LocalQueues of the job's namespace by name; Cluster are all
+	// ClusterQueues by name.
+	Local   map[string]*kueue.LocalQueue
+	Cluster map[string]*kueue.ClusterQueue
+	// Namespace is the job's.
+	Namespace *corev1.Namespace
+}
+
+// QueueChoice is the queue that a job goes to.
+type QueueChoice struct {
+	// Name of a LocalQueue of the job's namespace; "" if no queue has a say.
+	Name string
+	// Make is a LocalQueue to be made first, nil if there is one or none can be.
+	Make *kueue.LocalQueue
+}
+
+// chooseQueue says which queue a job goes to. started tells that it runs without
+// one already: a LocalQueue that comes later does not take in who is running.
+func chooseQueue(job client.Object, described Description, rule QueueRule, facts QueueFacts, started bool) QueueChoice {
+	name := job.GetLabels()[kueue.QueueLabel]
+	if name == "" {
+		name = described.Queue
+	}
+	if name == "" {
+		switch local := facts.Local[DefaultQueue]; {
+		case rule == QueueRequired:
+			name = DefaultQueue
+		case local != nil && !madeByMuster(local) && !started:
+			return QueueChoice{Name: DefaultQueue}
+		default:
+			return QueueChoice{}
+		}
+	}
+	if facts.Local[name] == nil && admits(facts.Cluster[name], facts.Namespace) {
+		return QueueChoice{Name: name, Make: localQueueFor(name, job.GetNamespace())}
+	}
+	return QueueChoice{Name: name}
+}
+
+func madeByMuster(q *kueue.LocalQueue) bool {
+	_, made := q.Labels[MadeFor]
+	return made
+}
+
+// admits reports whether the ClusterQueue exists and takes workloads of the
+// namespace.
+func admits(q *kueue.ClusterQueue, ns *corev1.Namespace) bool {
+	if q == nil || ns == nil || q.Spec.NamespaceSelector == nil {
+		return false
+	}
+	selector, err := metav1.LabelSelectorAsSelector(q.Spec.NamespaceSelector)
+	return err == nil && selector.Matches(labels.Set(ns.Labels))
+}
+
+func localQueueFor(clusterQueue, namespace string) *kueue.LocalQueue {
+	return &kueue.LocalQueue{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:      clusterQueue,
+			Namespace: namespace,
+			Labels:    map[string]string{MadeFor: clusterQueue},
+		},
+		Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(clusterQueue)},
+	}
+}
+
+// ownedByServed reports whether the object belongs to a job of one of the kinds:
+// then it is that job that queues.
+func ownedByServed(object client.Object, served []schema.GroupKind) bool {
+	owner := metav1.GetControllerOf(object)
+	if owner == nil {
+		return false
+	}
+	gv, err := schema.ParseGroupVersion(owner.APIVersion)
+	if err != nil {
+		return false
+	}
+	for _, kind := range served {
+		if kind.Group == gv.Group && kind.Kind == owner.Kind {
+			return true
+		}
+	}
+	return false
+}
