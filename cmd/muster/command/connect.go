@@ -1,0 +1,84 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/musterhq/muster/cmd/muster/localcluster"
+	"github.com/musterhq/muster/cmd/muster/observe"
+)
+
+// connect opens the cluster that the user means: that of the flags, of KUBECONFIG, of ~/.kube/config, of the pod this
+// runs in, else of a `muster up` that runs in the default directory.
+func connect(flags *genericclioptions.ConfigFlags) (*observe.Cluster, error) {
+	silenceLibraries()
+	localcluster.UseRunning()
+	if !namesCluster(flags) {
+		return nil, errors.New("no cluster is named: start one with `muster up`, or name one with KUBECONFIG or --kubeconfig")
+	}
+	config, err := flags.ToRESTConfig()
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig: %w: check --kubeconfig, --context and KUBECONFIG", err)
+	}
+	config.QPS, config.Burst = 50, 100
+	cluster, err := observe.Open(config)
+	return cluster, explainConnection(err)
+}
+
+// namesCluster tells whether anything names a cluster; else the client would try localhost:8080, which helps nobody.
+func namesCluster(flags *genericclioptions.ConfigFlags) bool {
+	if *flags.APIServer != "" || os.Getenv("KUBERNETES_MASTER") != "" || os.Getenv("KUBERNETES_SERVICE_HOST") != "" {
+		return true
+	}
+	raw, err := flags.ToRawKubeConfigLoader().RawConfig()
+	return err != nil || len(raw.Clusters) > 0 // an unreadable kubeconfig is told as such later
+}
+
+// namespaceOf gives the namespace of -n, else of the kubeconfig's context, and whether -n named it.
+func namespaceOf(flags *genericclioptions.ConfigFlags) (namespace string, explicit bool, err error) {
+	namespace, explicit, err = flags.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return "", false, fmt.Errorf("read the kubeconfig: %w: check --kubeconfig, --context and KUBECONFIG", err)
+	}
+	return namespace, explicit, nil
+}
+
+// silenceLibraries keeps the log lines of the client libraries off the terminal: what matters of them comes back as an
+// error and is told in one line.
+func silenceLibraries() {
+	klog.SetLogger(logr.Discard())
+	ctrllog.SetLogger(logr.Discard())
+	rest.SetDefaultWarningHandler(rest.NoWarnings{})
+}
+
+// explainConnection adds the next command to the errors that a first look at a cluster can give.
+func explainConnection(err error) error {
+	var unreachable *url.Error
+	switch {
+	case err == nil, errors.Is(err, context.Canceled):
+		return err
+	case errors.Is(err, observe.ErrNotInstalled):
+		return fmt.Errorf("%w: Muster is not installed there; install its chart, or use another cluster with --context or `muster up`", err)
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("%w: ask for the right, or look at a namespace of yours with -n", err)
+	case apierrors.IsUnauthorized(err):
+		return fmt.Errorf("%w: log in again, or check the user of the kubeconfig", err)
+	case errors.As(err, &unreachable):
+		host := unreachable.URL
+		if parsed, parseErr := url.Parse(host); parseErr == nil {
+			host = parsed.Scheme + "://" + parsed.Host
+		}
+		return fmt.Errorf("the API server at %s does not answer: %w: start it (`muster up`), or check --kubeconfig, --context and KUBECONFIG", host, unreachable.Err)
+	}
+	return err
+}

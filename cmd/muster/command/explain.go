@@ -1,0 +1,152 @@
+package command
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/musterhq/muster/cmd/muster/observe"
+	"github.com/musterhq/muster/cmd/muster/show"
+	"github.com/musterhq/muster/cmd/muster/view"
+)
+
+// explainOptions are the flags of `muster explain`.
+type explainOptions struct {
+	config *genericclioptions.ConfigFlags
+	kube   *genericclioptions.PrintFlags
+}
+
+func newExplain(streams genericiooptions.IOStreams) *cobra.Command {
+	o := &explainOptions{config: genericclioptions.NewConfigFlags(true), kube: genericclioptions.NewPrintFlags("")}
+	cmd := &cobra.Command{
+		Use:   "explain [namespace/][kind/]name",
+		Short: "Say why a job waits, or how it runs",
+		Long: `Say of one job whether it runs and, if not, why: what it asks, where it stands in line, what its queue has free,
+who holds the rest, and what its pods lack.
+
+The exit code is 0 if the job runs, may run or has completed, and 1 if it does not.`,
+		Example: `  muster explain pytorch
+  muster explain jobset/sweep-d -n lab
+  muster explain lab/jobset/sweep-d -o json`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return wrongUse("name one job: `%s jobset/NAME`; `muster jobs` lists them", cmd.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), streams, args[0]) },
+	}
+	o.config.AddFlags(cmd.Flags())
+	o.kube.AddFlags(cmd)
+	cmd.Flag("output").Usage = "Output format. One of: (json, yaml, jsonpath=…, go-template=…)."
+	return cmd
+}
+
+func (o *explainOptions) run(ctx context.Context, streams genericiooptions.IOStreams, argument string) error {
+	name, err := view.ParseName(argument)
+	if err != nil {
+		return wrongUse("%w", err)
+	}
+	if name.Namespace != "" && *o.config.Namespace != "" && name.Namespace != *o.config.Namespace {
+		return wrongUse("%q is in another namespace than -n %s: leave one of them out", argument, *o.config.Namespace)
+	}
+	text := *o.kube.OutputFormat == "" && *o.kube.TemplatePrinterFlags.TemplateArgument == ""
+	if *o.kube.OutputFormat == "name" {
+		return wrongUse("explain has no output format name: use json or yaml")
+	}
+	printer, err := o.kube.ToPrinter()
+	if !text && err != nil {
+		return wrongUse("%w", err)
+	}
+	cluster, err := connect(o.config)
+	if err != nil {
+		return err
+	}
+	if name.Namespace == "" {
+		if name.Namespace, _, err = namespaceOf(o.config); err != nil {
+			return err
+		}
+	}
+
+	seen, err := seeForExplain(ctx, cluster, name.Namespace)
+	if err != nil {
+		return explainConnection(err)
+	}
+	now := time.Now()
+	jobs := view.Jobs(seen, now)
+	job, err := choose(view.Find(jobs, name), argument, name.Namespace, streams)
+	if err != nil {
+		return err
+	}
+	if seen.Pods, err = cluster.PodsOf(ctx, job); err != nil {
+		return explainConnection(err)
+	}
+	explanation := view.Explain(seen, jobs, *job, now)
+	if text {
+		err = show.Explanation(streams.Out, explanation)
+	} else {
+		err = printer.PrintObj(explanation, streams.Out)
+	}
+	if err == nil && !doesWell(job.State) {
+		return errQuiet
+	}
+	return err
+}
+
+// seeForExplain reads everything, for the line that a job stands in crosses namespaces. Who may not read everything
+// gets an explanation from one namespace.
+func seeForExplain(ctx context.Context, cluster *observe.Cluster, namespace string) (*view.Seen, error) {
+	seen, err := cluster.See(ctx, observe.Scope{ClusterQueues: true})
+	if apierrors.IsForbidden(err) {
+		return cluster.See(ctx, observe.Scope{Namespace: namespace})
+	}
+	return seen, err
+}
+
+// choose settles on one of the jobs that a name found: it asks only if several did and somebody is there to answer.
+func choose(found []view.Job, argument, namespace string, streams genericiooptions.IOStreams) (*view.Job, error) {
+	switch len(found) {
+	case 0:
+		return nil, notFound("no job %q in namespace %s: see `muster jobs -n %s`, or `muster jobs -A`", argument, namespace, namespace)
+	case 1:
+		return &found[0], nil
+	}
+	titles := make([]string, 0, len(found))
+	for i := range found {
+		titles = append(titles, found[i].Title())
+	}
+	input, isFile := streams.In.(*os.File)
+	_, inTerminal := show.Terminal(input)
+	_, errTerminal := show.Terminal(streams.ErrOut)
+	if !isFile || !inTerminal || !errTerminal {
+		return nil, wrongUse("%q names %d jobs: write one of %s", argument, len(found), strings.Join(titles, ", "))
+	}
+	for i, title := range titles {
+		_, _ = fmt.Fprintf(streams.ErrOut, "%d  %s\n", i+1, title)
+	}
+	_, _ = fmt.Fprintf(streams.ErrOut, "which of them (1-%d)? ", len(found))
+	answer, _ := bufio.NewReader(input).ReadString('\n')
+	number, err := strconv.Atoi(strings.TrimSpace(answer))
+	if err != nil || number < 1 || number > len(found) {
+		return nil, wrongUse("%q is none of them: write one of %s", strings.TrimSpace(answer), strings.Join(titles, ", "))
+	}
+	return &found[number-1], nil
+}
+
+// doesWell tells the states that end `muster explain` with 0.
+func doesWell(state view.State) bool {
+	switch state {
+	case view.Running, view.Starting, view.Admitted, view.Completed:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,78 @@
+package command
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/musterhq/muster/cmd/muster/observe"
+	"github.com/musterhq/muster/cmd/muster/show"
+	"github.com/musterhq/muster/cmd/muster/view"
+)
+
+// follow is --watch: on a terminal the table is redrawn as it changes and as time passes; elsewhere, and in formats for
+// programs, what changed is appended. It ends with ctx, which is no error.
+func follow[T any](ctx context.Context, streams genericiooptions.IOStreams, cluster *observe.Cluster, scope observe.Scope,
+	output *outputFlags, r renderer[T], list func(*view.Seen, time.Time) []T, changes *show.Changes[T]) error {
+	print, err := printerOf(streams.Out, output, r)
+	if err != nil {
+		return err
+	}
+	watch, err := cluster.Watch(ctx, scope)
+	if err != nil {
+		return explainConnection(err)
+	}
+
+	update := func(now time.Time, values []T) error {
+		changed := changes.Next(values)
+		if len(changed) == 0 {
+			return nil
+		}
+		return print(changed)
+	}
+	var tick <-chan time.Time // only a redrawn table shows time passing
+	if size, ok := show.Terminal(streams.Out); ok && output.isTable() {
+		screen := show.NewScreen(streams.Out, size, show.ColourWanted())
+		update = func(now time.Time, values []T) error {
+			lines, err := show.Lines(r.table(values), output.tableOptions())
+			if err == nil {
+				screen.Draw(lines)
+			}
+			return err
+		}
+		ticker := time.NewTicker(time.Second)
+		defer ticker.Stop()
+		tick = ticker.C
+	}
+
+	for {
+		seen, err := watch.See(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		now := time.Now()
+		if err := update(now, list(seen, now)); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-watch.Changes():
+		case <-tick:
+		}
+	}
+}
+
+// emptyNote is told on the error output, so that a program that reads the other one sees nothing.
+func emptyNote(out io.Writer, what, namespace string) {
+	if namespace == "" {
+		_, _ = io.WriteString(out, "No "+what+" found.\n")
+		return
+	}
+	_, _ = io.WriteString(out, "No "+what+" found in "+namespace+" namespace.\n")
+}

@@ -1,0 +1,89 @@
+package command
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/musterhq/muster/cmd/muster/observe"
+	"github.com/musterhq/muster/cmd/muster/show"
+	"github.com/musterhq/muster/cmd/muster/view"
+)
+
+// jobsOptions are the flags of `muster jobs`.
+type jobsOptions struct {
+	config        *genericclioptions.ConfigFlags
+	output        *outputFlags
+	allNamespaces bool
+	selector      string
+	watch         bool
+}
+
+func newJobs(streams genericiooptions.IOStreams) *cobra.Command {
+	o := &jobsOptions{config: genericclioptions.NewConfigFlags(true), output: newOutputFlags()}
+	cmd := &cobra.Command{
+		Use:     "jobs",
+		Aliases: []string{"job"},
+		Short:   "List jobs: which run, which wait, and why",
+		Example: `  muster jobs -A            # of all namespaces
+  muster jobs -n lab -w     # as they change
+  muster jobs -o wide       # also where quota comes from, and all resources`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), streams) },
+	}
+	o.config.AddFlags(cmd.Flags())
+	o.output.addTo(cmd)
+	cmd.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "List the jobs of all namespaces.")
+	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "List only jobs with these labels, as kubectl has it: key=value,key!=value.")
+	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "Go on as jobs change, until Ctrl-C.")
+	return cmd
+}
+
+func (o *jobsOptions) run(ctx context.Context, streams genericiooptions.IOStreams) error {
+	selector, err := labels.Parse(o.selector)
+	if err != nil {
+		return wrongUse("read the selector %q: %w: write key=value", o.selector, err)
+	}
+	jobs := renderer[view.Job]{
+		table:  func(jobs []view.Job) *metav1.Table { return show.JobTable(jobs, o.allNamespaces) },
+		object: func(jobs []view.Job) runtime.Object { return view.NewJobList(jobs) },
+		name:   (*view.Job).ResourceName,
+	}
+	print, err := printerOf(streams.Out, o.output, jobs)
+	if err != nil {
+		return err
+	}
+	cluster, err := connect(o.config)
+	if err != nil {
+		return err
+	}
+	var scope observe.Scope
+	if !o.allNamespaces {
+		if scope.Namespace, _, err = namespaceOf(o.config); err != nil {
+			return err
+		}
+	}
+	list := func(seen *view.Seen, now time.Time) []view.Job {
+		return slices.DeleteFunc(view.Jobs(seen, now), func(job view.Job) bool { return !selector.Matches(labels.Set(job.Labels)) })
+	}
+	if o.watch {
+		return follow(ctx, streams, cluster, scope, o.output, jobs, list, show.JobChanges())
+	}
+	seen, err := cluster.See(ctx, scope)
+	if err != nil {
+		return explainConnection(err)
+	}
+	found := list(seen, time.Now())
+	if len(found) == 0 && o.output.isTable() {
+		emptyNote(streams.ErrOut, "jobs", scope.Namespace)
+		return nil
+	}
+	return print(found)
+}

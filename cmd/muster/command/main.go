@@ -1,0 +1,139 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+)
+
+// pluginName is the program's name as a kubectl plugin.
+const pluginName = "kubectl-muster"
+
+// Main runs the command line arguments (program name first) and gives the exit code: 0 done, 1 failed, 2 wrong use,
+// 3 not found. An error is one line on the standard error output.
+func Main(arguments []string) int {
+	if len(arguments) > 2 && arguments[1] == cobra.ShellCompRequestCmd && arguments[2] == "kubectl" {
+		// Completion after `muster kubectl` is kubectl's own.
+		return runKubectl(append([]string{cobra.ShellCompRequestCmd}, arguments[3:]...))
+	}
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
+	return run(ctx, arguments, streams)
+}
+
+// run is Main without the process: tests call it.
+func run(ctx context.Context, arguments []string, streams genericiooptions.IOStreams) int {
+	root := newRoot(streams)
+	if name := filepath.Base(arguments[0]); strings.HasPrefix(name, pluginName) {
+		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl muster"}
+	}
+	root.SetArgs(arguments[1:])
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitDone
+	}
+	if message := err.Error(); message != "" {
+		fmt.Fprintf(streams.ErrOut, "muster: %s\n", oneLine(message))
+	}
+	return exitCode(err)
+}
+
+func newRoot(streams genericiooptions.IOStreams) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "muster",
+		Short: "Batch and training jobs on Kubernetes: which run, which wait, and why",
+		Long: `Muster runs batch and training jobs on Kubernetes: jobs queue, start whole, and finish.
+
+  muster up       starts a cluster on this machine; muster demo plays the examples on one
+  muster jobs     says of each job whether it runs and, if not, why
+  muster kubectl  is the real kubectl`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			return wrongUse("unknown command %q%s: see `%s --help`", args[0], suggestions(cmd, args[0]), cmd.CommandPath())
+		},
+	}
+	root.SetIn(streams.In)
+	root.SetOut(streams.Out)
+	root.SetErr(streams.ErrOut)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return wrongUse("%w: see `%s --help`", err, cmd.CommandPath())
+	})
+	root.AddCommand(
+		newUp(), newDown(), newKubectl(), newDemo(streams),
+		newJobs(streams), newQueues(streams), newExplain(streams),
+		newVersion(streams),
+	)
+	return root
+}
+
+func suggestions(cmd *cobra.Command, word string) string {
+	cmd.SuggestionsMinimumDistance = 2
+	near := cmd.SuggestionsFor(word)
+	if len(near) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (did you mean %s?)", strings.Join(near, " or "))
+}
+
+// oneLine joins what an error wrote over several lines.
+func oneLine(message string) string {
+	return strings.Join(strings.FieldsFunc(strings.TrimSpace(message), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+}
+
+const (
+	exitDone     = 0
+	exitFailed   = 1
+	exitWrongUse = 2
+	exitNotFound = 3
+)
+
+// codedError carries the exit code of an error that is not a plain failure.
+type codedError struct {
+	code int
+	err  error
+}
+
+func (e *codedError) Error() string { return e.err.Error() }
+func (e *codedError) Unwrap() error { return e.err }
+
+func wrongUse(format string, args ...any) error {
+	return &codedError{exitWrongUse, fmt.Errorf(format, args...)}
+}
+
+func notFound(format string, args ...any) error {
+	return &codedError{exitNotFound, fmt.Errorf(format, args...)}
+}
+
+// errQuiet ends a command with exit code 1 and no message: what it printed already said it all.
+var errQuiet = &codedError{exitFailed, errors.New("")}
+
+func exitCode(err error) int {
+	var coded *codedError
+	if errors.As(err, &coded) {
+		return coded.code
+	}
+	return exitFailed
+}
+
+// noArguments refuses arguments in one line, with the next command.
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return wrongUse("unexpected argument %q: see `%s --help`", args[0], cmd.CommandPath())
+	}
+	return nil
+}

@@ -1,0 +1,74 @@
+package command
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/printers"
+)
+
+// outputFlags are kubectl's -o and --no-headers for values that are not API objects.
+type outputFlags struct {
+	kube      *genericclioptions.PrintFlags
+	noHeaders bool
+}
+
+func newOutputFlags() *outputFlags { return &outputFlags{kube: genericclioptions.NewPrintFlags("")} }
+
+func (o *outputFlags) addTo(cmd *cobra.Command) {
+	o.kube.AddFlags(cmd)
+	cmd.Flag("output").Usage = "Output format. One of: (wide, name, json, yaml, jsonpath=…, go-template=…)."
+	cmd.Flags().BoolVar(&o.noHeaders, "no-headers", false, "Print no header line.")
+}
+
+// format is the value of -o.
+func (o *outputFlags) format() string { return *o.kube.OutputFormat }
+
+// isTable tells whether people rather than programs will read.
+func (o *outputFlags) isTable() bool {
+	return (o.format() == "" || o.format() == "wide") && *o.kube.TemplatePrinterFlags.TemplateArgument == ""
+}
+
+func (o *outputFlags) tableOptions() printers.PrintOptions {
+	return printers.PrintOptions{NoHeaders: o.noHeaders, Wide: o.format() == "wide"}
+}
+
+// renderer prints a list of values: as a table, as their names, or as an object.
+type renderer[T any] struct {
+	table  func([]T) *metav1.Table
+	object func([]T) runtime.Object
+	name   func(*T) string
+}
+
+// printerOf gives the function that writes a list to out in the format asked for. It may be called again and again: a
+// table neither repeats its header nor forgets its widths.
+func printerOf[T any](out io.Writer, o *outputFlags, r renderer[T]) (func([]T) error, error) {
+	switch {
+	case o.isTable():
+		printer, columns := printers.NewTablePrinter(o.tableOptions()), printers.GetNewTabWriter(out)
+		return func(values []T) error {
+			if err := printer.PrintObj(r.table(values), columns); err != nil {
+				return fmt.Errorf("print the table: %w", err)
+			}
+			return columns.Flush()
+		}, nil
+	case o.format() == "name":
+		return func(values []T) error {
+			for i := range values {
+				if _, err := fmt.Fprintln(out, r.name(&values[i])); err != nil {
+					return err
+				}
+			}
+			return nil
+		}, nil
+	}
+	printer, err := o.kube.ToPrinter()
+	if err != nil {
+		return nil, wrongUse("%w,wide", err)
+	}
+	return func(values []T) error { return printer.PrintObj(r.object(values), out) }, nil
+}

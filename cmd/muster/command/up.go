@@ -1,0 +1,41 @@
+package command
+
+import (
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/musterhq/muster/cmd/muster/localcluster"
+)
+
+func newUp() *cobra.Command {
+	return passToLocal(&cobra.Command{
+		Use:   "up [flags]",
+		Short: "Start a real Kubernetes control plane with Muster on this machine, until Ctrl-C",
+		Long: `Start etcd, kube-apiserver, kube-scheduler, kube-controller-manager, Muster's operator and, by default, a node
+that runs containers' commands as processes of this machine. It stays in the foreground and stops all of it on Ctrl-C
+or SIGTERM. The program muster-local does it and has the flags: they are listed when it has been built.`,
+	})
+}
+
+func newDown() *cobra.Command {
+	return passToLocal(&cobra.Command{
+		Use:   "down [flags]",
+		Short: "Stop the cluster that `muster up` runs elsewhere",
+		Long: `Stop the cluster that a ` + "`muster up`" + ` in another terminal runs. Its data stay, for the next one on the same
+directory.`,
+	})
+}
+
+// passToLocal makes a command hand over to muster-local's command of the same name, flags untouched.
+func passToLocal(cmd *cobra.Command) *cobra.Command {
+	cmd.DisableFlagParsing = true
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		err := localcluster.Exec(append([]string{cmd.Name()}, args...)...)
+		if slices.Contains(args, "--help") || slices.Contains(args, "-h") {
+			return cmd.Help() // muster-local is not there to help
+		}
+		return err
+	}
+	return cmd
+}

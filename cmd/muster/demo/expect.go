@@ -1,0 +1,82 @@
+package demo
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/cmd/muster/view"
+)
+
+// expectedEnds are the kinds that are jobs, and how each should end. A Workload by itself is admitted and stays so: the
+// pods are the affair of the controller that made it, and here none did.
+var expectedEnds = map[schema.GroupKind]view.State{
+	{Group: jobset.GroupVersion.Group, Kind: "JobSet"}:  view.Completed,
+	{Group: batchv1.GroupName, Kind: "Job"}:             view.Completed,
+	{Group: kueue.GroupVersion.Group, Kind: "Workload"}: view.Admitted,
+}
+
+// expectation is one applied job and the state that it should end in.
+type expectation struct {
+	namespace, title string
+	end              view.State
+}
+
+// expect gives the expectation of an applied object, false if it is no job.
+func expect(object *unstructured.Unstructured) (expectation, bool) {
+	end, isJob := expectedEnds[object.GroupVersionKind().GroupKind()]
+	title := strings.ToLower(object.GetKind()) + "/" + object.GetName()
+	return expectation{namespace: object.GetNamespace(), title: title, end: end}, isJob
+}
+
+// standing is what has become of the expected jobs at one moment.
+type standing struct {
+	jobs     []view.Job // the expected ones that exist, in the order in which they started
+	open     []string   // not at an end
+	answered bool       // Muster has admitted each, or has said why it waits
+	wrong    []string   // ended otherwise than expected, with the reason
+}
+
+// judge compares jobs with what is expected of them.
+func judge(expected []expectation, jobs []view.Job) standing {
+	s := standing{answered: true}
+	for _, e := range expected {
+		i := slices.IndexFunc(jobs, func(job view.Job) bool { return job.Namespace == e.namespace && job.Title() == e.title })
+		if i < 0 {
+			s.open, s.answered = append(s.open, e.namespace+"/"+e.title), false
+			continue
+		}
+		job := jobs[i]
+		s.jobs = append(s.jobs, job)
+		s.answered = s.answered && hasAnswer(&job)
+		switch {
+		case job.State == e.end:
+		case job.State.Over():
+			s.wrong = append(s.wrong, fmt.Sprintf("%s is %s, expected %s: %s", job.FullTitle(), job.State, e.end, cmp.Or(job.Why(), "no reason given")))
+		default:
+			s.open = append(s.open, job.FullTitle())
+		}
+	}
+	slices.SortStableFunc(s.jobs, func(a, b view.Job) int {
+		switch {
+		case a.StartedAt != nil && b.StartedAt != nil:
+			return a.StartedAt.Compare(b.StartedAt.Time)
+		case a.StartedAt != nil:
+			return -1
+		case b.StartedAt != nil:
+			return 1
+		}
+		return 0
+	})
+	return s
+}
+
+// hasAnswer tells whether the operator has looked at a job.
+func hasAnswer(job *view.Job) bool { return job.State != view.Pending || job.Reason != "" }

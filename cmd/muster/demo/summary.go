@@ -1,0 +1,102 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/printers"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/musterhq/muster/cmd/muster/show"
+	"github.com/musterhq/muster/cmd/muster/view"
+)
+
+// simulatedLabel marks the nodes whose pods do nothing, and so have no log to show.
+const simulatedLabel = "muster.dev/simulated"
+
+// summary is a table of jobs in the order in which they started: what became of each, how long it waited and ran.
+func summary(jobs []view.Job) string {
+	table := &metav1.Table{}
+	for _, name := range []string{"Job", "Queue", "Prio", "State", "Waited", "Ran", "Remark"} {
+		table.ColumnDefinitions = append(table.ColumnDefinitions, metav1.TableColumnDefinition{Name: name, Type: "string"})
+	}
+	for i := range jobs {
+		job := &jobs[i]
+		ran := view.Seconds(job.RunSeconds)
+		if job.State == view.Admitted {
+			ran = "-" // it has no pods
+		}
+		table.Rows = append(table.Rows, metav1.TableRow{Cells: []any{
+			job.FullTitle(), job.Queue, int64(job.Priority), string(job.State), view.Seconds(job.WaitSeconds), ran, job.Why(),
+		}})
+	}
+	lines, err := show.Lines(table, printers.PrintOptions{})
+	if err != nil {
+		return err.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// showLog prints what one worker wrote: the first worker of the first job that ran as processes of this machine. The
+// demo does not fail for want of a log.
+func (s *stage) showLog(ctx context.Context, jobs []view.Job) {
+	client, err := kubernetes.NewForConfig(s.config)
+	if err != nil {
+		s.console.say("\nno log: %v", err)
+		return
+	}
+	for i := range jobs {
+		pod, err := s.workerHere(ctx, client, &jobs[i])
+		if err != nil {
+			s.console.say("\nno log of %s: %v", jobs[i].FullTitle(), err)
+			return
+		}
+		if pod == nil {
+			continue
+		}
+		text, err := client.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{}).DoRaw(ctx)
+		if err != nil {
+			s.console.say("\nno log of pod %s/%s: %v", pod.Namespace, pod.Name, err)
+			return
+		}
+		s.console.say("\nlog of %s, pod %s:", jobs[i].FullTitle(), pod.Name)
+		s.console.say("  %s", strings.ReplaceAll(strings.TrimRight(string(text), "\n"), "\n", "\n  "))
+		return
+	}
+}
+
+// workerHere gives the first of a job's pods that ran on a node that is not simulated, nil if none did.
+func (s *stage) workerHere(ctx context.Context, client kubernetes.Interface, job *view.Job) (*corev1.Pod, error) {
+	pods, err := s.cluster.PodsOf(ctx, job)
+	if err != nil || len(pods) == 0 {
+		return nil, err
+	}
+	var first *corev1.Pod
+	for i := range pods {
+		pod := &pods[i]
+		if pod.Spec.NodeName != "" && (first == nil || completionIndex(pod) < completionIndex(first)) {
+			first = pod
+		}
+	}
+	if first == nil {
+		return nil, nil
+	}
+	node, err := client.CoreV1().Nodes().Get(ctx, first.Spec.NodeName, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("read its node: %w", err)
+	}
+	if node.Labels[simulatedLabel] == "true" {
+		return nil, nil
+	}
+	return first, nil
+}
+
+// completionIndex orders pods by the name that shows it first: all labels of one job have the same length class.
+func completionIndex(pod *corev1.Pod) string {
+	index := pod.Annotations[batchv1.JobCompletionIndexAnnotation]
+	return fmt.Sprintf("%10s/%s", index, pod.Name)
+}

@@ -1,0 +1,117 @@
+package observe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/cmd/muster/view"
+)
+
+// ErrNotInstalled means that the cluster does not serve the queue API.
+var ErrNotInstalled = errors.New("the cluster does not serve kueue.x-k8s.io/v1beta1")
+
+// Scope says how much of a cluster to read.
+type Scope struct {
+	// Namespace limits jobs and LocalQueues; empty reads all namespaces.
+	Namespace string
+	// ClusterQueues are read too: with them a reader knows quotas, without them only jobs.
+	ClusterQueues bool
+}
+
+// Cluster is one API server, to be read.
+type Cluster struct {
+	config *rest.Config
+	scheme *runtime.Scheme
+	client client.Client
+}
+
+// Open prepares to read from the API server of config. It does not connect yet.
+func Open(config *rest.Config) (*Cluster, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kueue.AddToScheme, jobset.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("build the scheme: %w", err)
+		}
+	}
+	reader, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("make a client: %w", err)
+	}
+	return &Cluster{config: config, scheme: scheme, client: reader}, nil
+}
+
+// See reads the scope once.
+func (c *Cluster) See(ctx context.Context, scope Scope) (*view.Seen, error) {
+	return see(ctx, c.client, scope)
+}
+
+// see fills a Seen from a client or from a cache. A kind that is not served is left empty, but for Workload: without it
+// nothing queues.
+func see(ctx context.Context, reader client.Reader, scope Scope) (*view.Seen, error) {
+	var (
+		workloads     kueue.WorkloadList
+		localQueues   kueue.LocalQueueList
+		clusterQueues kueue.ClusterQueueList
+		jobSets       jobset.JobSetList
+		jobs          batchv1.JobList
+	)
+	inNamespace := client.InNamespace(scope.Namespace)
+	if err := reader.List(ctx, &workloads, inNamespace); err != nil {
+		if meta.IsNoMatchError(err) || isNotServed(err) {
+			return nil, ErrNotInstalled
+		}
+		return nil, fmt.Errorf("list workloads: %w", err)
+	}
+	if err := reader.List(ctx, &localQueues, inNamespace); err != nil {
+		return nil, fmt.Errorf("list localqueues: %w", err)
+	}
+	if scope.ClusterQueues {
+		if err := reader.List(ctx, &clusterQueues); err != nil {
+			return nil, fmt.Errorf("list clusterqueues: %w", err)
+		}
+	}
+	if err := reader.List(ctx, &jobSets, inNamespace); err != nil && !meta.IsNoMatchError(err) && !isNotServed(err) {
+		return nil, fmt.Errorf("list jobsets: %w", err)
+	}
+	if err := reader.List(ctx, &jobs, inNamespace); err != nil {
+		return nil, fmt.Errorf("list jobs: %w", err)
+	}
+	return &view.Seen{
+		Workloads: workloads.Items, LocalQueues: localQueues.Items, ClusterQueues: clusterQueues.Items,
+		JobSets: jobSets.Items, Jobs: jobs.Items,
+	}, nil
+}
+
+// isNotServed recognises a kind whose definition went away after it was discovered. NotFound of a list is that; of one
+// object it would not be.
+func isNotServed(err error) bool { return apierrors.IsNotFound(err) }
+
+// PodsOf reads the pods of a job.
+func (c *Cluster) PodsOf(ctx context.Context, job *view.Job) ([]corev1.Pod, error) {
+	labels := client.MatchingLabels{}
+	switch job.Kind {
+	case "JobSet":
+		labels[jobset.JobSetNameKey] = job.Name
+	case "Job":
+		labels[batchv1.JobNameLabel] = job.Name
+	default:
+		return nil, nil // pods of other kinds are not known by a label
+	}
+	var pods corev1.PodList
+	if err := c.client.List(ctx, &pods, client.InNamespace(job.Namespace), labels); err != nil {
+		return nil, fmt.Errorf("list the pods of %s: %w", job.FullTitle(), err)
+	}
+	return pods.Items, nil
+}

@@ -1,0 +1,89 @@
+package observe
+
+import (
+	"context"
+	"fmt"
+
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/cmd/muster/view"
+)
+
+// Watch keeps a scope of a cluster in memory, as it changes.
+type Watch struct {
+	cache   cache.Cache
+	scope   Scope
+	changes chan struct{}
+}
+
+// Watch begins to follow the scope and returns when all of it has been read once. It ends with ctx.
+func (c *Cluster) Watch(ctx context.Context, scope Scope) (*Watch, error) {
+	// Reading once first turns "no cluster there" and "not installed" into errors, which informers would retry for ever.
+	if _, err := c.See(ctx, scope); err != nil {
+		return nil, err
+	}
+	shared := true
+	options := cache.Options{
+		Scheme:                       c.scheme,
+		Mapper:                       c.client.RESTMapper(),
+		DefaultTransform:             cache.TransformStripManagedFields(),
+		DefaultUnsafeDisableDeepCopy: &shared, // a view.Seen is never changed
+	}
+	if scope.Namespace != "" {
+		options.DefaultNamespaces = map[string]cache.Config{scope.Namespace: {}}
+	}
+	objects, err := cache.New(c.config, options)
+	if err != nil {
+		return nil, fmt.Errorf("prepare to watch: %w", err)
+	}
+	w := &Watch{cache: objects, scope: scope, changes: make(chan struct{}, 1)}
+
+	kinds := []client.Object{&kueue.Workload{}, &kueue.LocalQueue{}, &jobset.JobSet{}, &batchv1.Job{}}
+	if scope.ClusterQueues {
+		kinds = append(kinds, &kueue.ClusterQueue{})
+	}
+	for _, kind := range kinds {
+		informer, err := objects.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
+		if meta.IsNoMatchError(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("watch %T: %w", kind, err)
+		}
+		if _, err := informer.AddEventHandler(w.signal()); err != nil {
+			return nil, fmt.Errorf("watch %T: %w", kind, err)
+		}
+	}
+	go func() { _ = objects.Start(ctx) }() // ends with ctx, and has no other error
+	if !objects.WaitForCacheSync(ctx) {
+		return nil, fmt.Errorf("read the cluster for the first time: %w", context.Cause(ctx))
+	}
+	return w, nil
+}
+
+// signal turns any number of events into one pending change.
+func (w *Watch) signal() toolscache.ResourceEventHandler {
+	changed := func() {
+		select {
+		case w.changes <- struct{}{}:
+		default:
+		}
+	}
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(any) { changed() },
+		UpdateFunc: func(any, any) { changed() },
+		DeleteFunc: func(any) { changed() },
+	}
+}
+
+// Changes receives after something changed, once for any number of changes.
+func (w *Watch) Changes() <-chan struct{} { return w.changes }
+
+// See gives what is known now. It does not ask the API server.
+func (w *Watch) See(ctx context.Context) (*view.Seen, error) { return see(ctx, w.cache, w.scope) }

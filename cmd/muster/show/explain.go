@@ -1,0 +1,114 @@
+package show
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/musterhq/muster/cmd/muster/view"
+)
+
+// holdersShown is how many of those that hold quota are named; the rest are counted.
+const holdersShown = 5
+
+// Explanation writes an explanation for people.
+func Explanation(out io.Writer, e *view.Explanation) error {
+	var text strings.Builder
+	text.WriteString(headline(&e.Job) + "\n\n")
+	for i := range e.Asks {
+		line(&text, first(i, "asks"), ask(&e.Asks[i]))
+	}
+	if len(e.Asks) == 0 {
+		line(&text, "asks", fmt.Sprintf("%d pods, %s in all", e.Job.PodsAsked, dash(view.Amounts(e.Job.Requests, true))))
+	}
+	line(&text, "queue", place(e))
+	if !e.Job.State.Over() {
+		line(&text, "pods", fmt.Sprintf("%s ready or done", pods(&e.Job)))
+	}
+	for i := range e.PodProblems {
+		problem := &e.PodProblems[i]
+		line(&text, "", fmt.Sprintf("%d like %s: %s", problem.Pods, problem.Example, join(problem.Reason, problem.Message)))
+	}
+	for i := range e.Quotas {
+		quota := &e.Quotas[i]
+		free := quota.Free()
+		line(&text, first(i, "quota"), fmt.Sprintf("%s of %s free in flavor %s",
+			free.String(), view.Amount(quota.Resource, quota.Nominal), quota.Flavor))
+	}
+	for i := range e.Holders {
+		if i == holdersShown {
+			line(&text, "", fmt.Sprintf("and %d more", len(e.Holders)-i))
+			break
+		}
+		holder := &e.Holders[i]
+		line(&text, first(i, "held by"), fmt.Sprintf("%s/%s  %s (priority %d)",
+			holder.Namespace, holder.Job, view.Amounts(holder.Requests, false), holder.Priority))
+	}
+	if next := nextCommand(&e.Job); next != "" {
+		line(&text, "next", next)
+	}
+	_, err := io.WriteString(out, text.String())
+	return err
+}
+
+// headline answers the question in one line.
+func headline(job *view.Job) string {
+	since := ""
+	switch {
+	case job.State == view.Pending:
+		since = " for " + view.Seconds(job.WaitSeconds)
+	case job.RunSeconds != nil:
+		since = fmt.Sprintf(" (waited %s, ran %s)", view.Seconds(job.WaitSeconds), view.Seconds(job.RunSeconds))
+	}
+	text := fmt.Sprintf("%s is %s%s", job.FullTitle(), strings.ToLower(string(job.State)), since)
+	if why := job.Why(); why != "" {
+		text += ": " + why
+	}
+	return text
+}
+
+func ask(a *view.Ask) string {
+	text := fmt.Sprintf("%s: %d pods x %s", a.PodSet, a.Pods, dash(view.Amounts(a.PerPod, true)))
+	if len(a.Flavors) > 0 {
+		text += ", in flavor " + strings.Join(slices.Compact(slices.Sorted(maps.Values(a.Flavors))), ", ")
+	}
+	return text
+}
+
+func place(e *view.Explanation) string {
+	switch {
+	case e.Job.Queue == "":
+		return "none: it does not wait for quota"
+	case e.Line == nil:
+		return fmt.Sprintf("%s, which leads to no ClusterQueue", e.Job.Queue)
+	case e.Line.Position > 0:
+		return fmt.Sprintf("%s of ClusterQueue %s (position %d of %d, priority %d)",
+			e.Job.Queue, e.Line.ClusterQueue, e.Line.Position, e.Line.Length, e.Job.Priority)
+	}
+	return fmt.Sprintf("%s of ClusterQueue %s (priority %d)", e.Job.Queue, e.Line.ClusterQueue, e.Job.Priority)
+}
+
+// nextCommand is what one would type next.
+func nextCommand(job *view.Job) string {
+	switch {
+	case job.State == view.Pending && job.Queue != "":
+		return "muster queues -n " + job.Namespace
+	case job.Kind == "JobSet":
+		return fmt.Sprintf("muster kubectl logs -n %s -l jobset.sigs.k8s.io/jobset-name=%s --prefix", job.Namespace, job.Name)
+	case job.Kind == "Job":
+		return fmt.Sprintf("muster kubectl logs -n %s job/%s --all-pods --prefix", job.Namespace, job.Name)
+	}
+	return ""
+}
+
+func line(text *strings.Builder, label, value string) { fmt.Fprintf(text, "  %-9s %s\n", label, value) }
+
+// first labels the first of several lines.
+func first(i int, label string) string {
+	if i == 0 {
+		return label
+	}
+	return ""
+}

@@ -1,0 +1,146 @@
+package show
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/printers"
+
+	"github.com/musterhq/muster/cmd/muster/view"
+)
+
+// onlyWide marks a column that is printed with -o wide alone.
+const onlyWide = 1
+
+// JobTable has a row a job. withNamespace adds the column NAMESPACE.
+func JobTable(jobs []view.Job, withNamespace bool) *metav1.Table {
+	table := &metav1.Table{ColumnDefinitions: columns(
+		"Job", "Queue", "Prio", "State", "Pods", "Resources", "Wait", "Run", "Why")}
+	table.ColumnDefinitions = append(table.ColumnDefinitions, wideColumns("Cluster queue", "Workload", "Restarts", "All resources", "Age")...)
+	for i := range jobs {
+		job := &jobs[i]
+		cells := []any{
+			job.Title(), dash(job.Queue), priority(job), string(job.State), pods(job),
+			dash(view.Amounts(job.Requests, false)), view.Seconds(job.WaitSeconds), view.Seconds(job.RunSeconds), dash(job.Why()),
+			dash(job.ClusterQueue), dash(job.Workload), int64(job.Restarts), dash(view.Amounts(job.Requests, true)),
+			job.CreatedAt.UTC().Format("2006-01-02T15:04:05Z"),
+		}
+		table.Rows = append(table.Rows, metav1.TableRow{Cells: cells})
+		if withNamespace {
+			table.Rows[i].Cells = append([]any{job.Namespace}, cells...)
+		}
+	}
+	if withNamespace {
+		table.ColumnDefinitions = append(columns("Namespace"), table.ColumnDefinitions...)
+	}
+	return table
+}
+
+// priority of a job that does not queue means nothing.
+func priority(job *view.Job) string {
+	if job.Workload == "" {
+		return "-"
+	}
+	return strconv.Itoa(int(job.Priority))
+}
+
+func pods(job *view.Job) string { return fmt.Sprintf("%d/%d", job.PodsReady, job.PodsAsked) }
+
+// QueueTable has a row for each quota of each queue; what is true of the queue as a whole stands on its first row.
+func QueueTable(queues []view.Queue) *metav1.Table {
+	table := &metav1.Table{ColumnDefinitions: columns(
+		"Queue", "Cohort", "Flavor", "Resource", "Used", "Reserved", "Nominal", "Borrowed", "Pending", "Head", "Head waits for")}
+	table.ColumnDefinitions = append(table.ColumnDefinitions, wideColumns("Admitted", "Active")...)
+	for i := range queues {
+		queue := &queues[i]
+		quotas := queue.Quotas
+		if len(quotas) == 0 {
+			quotas = []view.Quota{{}} // a queue without quota has its line too
+		}
+		for j := range quotas {
+			quota := &quotas[j]
+			cells := []any{
+				queue.Name, dash(queue.Cohort), dash(quota.Flavor), dash(string(quota.Resource)),
+				quota.Used.String(), quota.Reserved.String(), quota.Nominal.String(), borrowed(quota),
+			}
+			if j == 0 {
+				head, waitsFor := headOf(queue)
+				cells = append(cells, int64(queue.Pending), head, waitsFor, int64(queue.Admitted), active(queue))
+			} else {
+				cells = append(cells, "", "", "", "", "")
+			}
+			table.Rows = append(table.Rows, metav1.TableRow{Cells: cells})
+		}
+	}
+	return table
+}
+
+func borrowed(quota *view.Quota) string {
+	if quota.Borrowed.IsZero() {
+		return "-"
+	}
+	return quota.Borrowed.String()
+}
+
+func headOf(queue *view.Queue) (head, waitsFor string) {
+	switch {
+	case queue.Head == nil && !queue.Active:
+		return "-", "queue inactive: " + dash(join(queue.Reason, queue.Message))
+	case queue.Head == nil:
+		return "-", "-"
+	}
+	return queue.Head.Namespace + "/" + queue.Head.Job, dash(join(queue.Head.Reason, queue.Head.Message))
+}
+
+func active(queue *view.Queue) string {
+	if queue.Active {
+		return "yes"
+	}
+	return "no"
+}
+
+func join(reason, message string) string {
+	if reason == "" || message == "" {
+		return reason + message
+	}
+	return reason + ": " + message
+}
+
+func dash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+func columns(names ...string) []metav1.TableColumnDefinition {
+	defined := make([]metav1.TableColumnDefinition, 0, len(names))
+	for _, name := range names {
+		defined = append(defined, metav1.TableColumnDefinition{Name: name, Type: "string"})
+	}
+	return defined
+}
+
+func wideColumns(names ...string) []metav1.TableColumnDefinition {
+	defined := columns(names...)
+	for i := range defined {
+		defined[i].Priority = onlyWide
+	}
+	return defined
+}
+
+// Lines renders a table to lines of text, the header first.
+func Lines(table *metav1.Table, options printers.PrintOptions) ([]string, error) {
+	var text bytes.Buffer
+	if err := printers.NewTablePrinter(options).PrintObj(table, &text); err != nil {
+		return nil, fmt.Errorf("print the table: %w", err)
+	}
+	lines := strings.Split(strings.TrimRight(text.String(), "\n"), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return lines, nil
+}

@@ -1,0 +1,105 @@
+package view
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	podresource "k8s.io/component-helpers/resource"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+)
+
+// podRequests is what one pod of a template asks, as the scheduler will count it: a limit without a request is a
+// request, as the API server makes it one.
+func podRequests(template *corev1.PodTemplateSpec) corev1.ResourceList {
+	spec := template.Spec.DeepCopy()
+	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range containers {
+			requests := corev1.ResourceList{}
+			maps.Copy(requests, containers[i].Resources.Limits)
+			maps.Copy(requests, containers[i].Resources.Requests)
+			containers[i].Resources.Requests = requests
+		}
+	}
+	return podresource.PodRequests(&corev1.Pod{Spec: *spec}, podresource.PodResourcesOptions{})
+}
+
+// addTimes adds times × each amount of a list to a sum.
+func addTimes(sum, list corev1.ResourceList, times int32) {
+	for name, amount := range list {
+		amount = amount.DeepCopy()
+		amount.Mul(int64(times))
+		total := sum[name]
+		total.Add(amount)
+		sum[name] = total
+	}
+}
+
+// Amounts writes what a job asks for people: its devices if it has any, else its CPU, else its memory. With all, every
+// resource that is not zero.
+func Amounts(list corev1.ResourceList, all bool) string {
+	var phrases []string
+	for _, name := range resourceOrder(list) {
+		amount := list[name]
+		if amount.IsZero() {
+			continue
+		}
+		if !all && len(phrases) > 0 && !isDevice(name) {
+			break
+		}
+		phrases = append(phrases, Amount(name, amount))
+	}
+	return strings.Join(phrases, ", ")
+}
+
+// Amount writes one amount with the short name of its resource: 8 gpu.
+func Amount(name corev1.ResourceName, amount resource.Quantity) string {
+	return amount.String() + " " + shortName(name)
+}
+
+// shortName drops the vendor: nvidia.com/gpu is gpu.
+func shortName(name corev1.ResourceName) string {
+	if _, short, found := strings.Cut(string(name), "/"); found {
+		return short
+	}
+	return string(name)
+}
+
+func isDevice(name corev1.ResourceName) bool { return strings.Contains(string(name), "/") }
+
+// resourceOrder lists devices first, then CPU, memory and the rest by name: what is scarce comes first.
+func resourceOrder(list corev1.ResourceList) []corev1.ResourceName {
+	rank := func(name corev1.ResourceName) int {
+		switch {
+		case isDevice(name):
+			return 0
+		case name == corev1.ResourceCPU:
+			return 1
+		case name == corev1.ResourceMemory:
+			return 2
+		}
+		return 3
+	}
+	return slices.SortedFunc(maps.Keys(list), func(a, b corev1.ResourceName) int {
+		if d := rank(a) - rank(b); d != 0 {
+			return d
+		}
+		return strings.Compare(string(a), string(b))
+	})
+}
+
+// admittedAmounts sums what an admission gives to all pod sets, and counts their pods.
+func admittedAmounts(admission *kueue.Admission) (sum corev1.ResourceList, pods int32) {
+	sum = corev1.ResourceList{}
+	for i := range admission.PodSetAssignments {
+		assignment := &admission.PodSetAssignments[i]
+		addTimes(sum, assignment.ResourceUsage, 1)
+		if assignment.Count != nil {
+			pods += *assignment.Count
+		}
+	}
+	return sum, pods
+}

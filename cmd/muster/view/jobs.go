@@ -1,0 +1,191 @@
+package view
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+)
+
+// Jobs lists what people submitted: JobSets, batch Jobs that no other job owns, and the Workloads that stand for a job
+// of a kind not seen here or for none. Oldest first within a namespace.
+func Jobs(seen *Seen, now time.Time) []Job {
+	owned := seen.owners()
+	shown := map[types.UID]bool{}
+	var found []*subject
+	for i := range seen.JobSets {
+		js := &seen.JobSets[i]
+		shown[js.UID] = true
+		found = append(found, jobSetSubject(js, owned))
+	}
+	for i := range seen.Jobs {
+		job := &seen.Jobs[i]
+		shown[job.UID] = true
+		if isPartOfAnother(job, owned) {
+			continue
+		}
+		found = append(found, batchJobSubject(job, owned))
+	}
+	for i := range seen.Workloads {
+		workload := &seen.Workloads[i]
+		if !slices.ContainsFunc(workload.OwnerReferences, func(o metav1.OwnerReference) bool { return shown[o.UID] }) {
+			found = append(found, workloadSubject(workload))
+		}
+	}
+
+	jobs := make([]Job, 0, len(found))
+	for _, s := range found {
+		jobs = append(jobs, s.describe(now))
+	}
+	slices.SortFunc(jobs, func(a, b Job) int {
+		if d := strings.Compare(a.Namespace, b.Namespace); d != 0 {
+			return d
+		}
+		if d := a.CreatedAt.Compare(b.CreatedAt.Time); d != 0 {
+			return d
+		}
+		return strings.Compare(a.Title(), b.Title())
+	})
+	return jobs
+}
+
+// isPartOfAnother tells a Job that a job API made for one of its own objects from one that a person or a CronJob made.
+// A foreign owner counts too if the owner has a Workload: then it is the owner that queues.
+func isPartOfAnother(job *batchv1.Job, owned owners) bool {
+	owner := metav1.GetControllerOf(job)
+	if owner == nil {
+		return false
+	}
+	return strings.HasPrefix(owner.APIVersion, jobset.GroupVersion.Group+"/") || owned.workloads[owner.UID] != nil
+}
+
+// subject is what is known of one job before it is put in words.
+type subject struct {
+	meta        *metav1.ObjectMeta
+	kind, group string
+	workload    *kueue.Workload
+	queue       string
+	pods        podCounts
+	requests    corev1.ResourceList
+	restarts    int32
+	// suspended is the job's own switch: whether a person or a queue turned it shows in the Workload.
+	suspended bool
+	// ended is set when the job is over.
+	ended *ending
+	// startedAt is when its first pods were asked for, where no Workload knows better.
+	startedAt *metav1.Time
+	// foreign jobs are started by a controller whose objects are not seen here.
+	foreign bool
+}
+
+type ending struct {
+	state           State
+	reason, message string
+	at              metav1.Time
+}
+
+type podCounts struct{ active, ready, succeeded, asked int32 }
+
+// up counts the pods that do, or have done, what was asked; a Job with more completions than pods at once shows no more
+// than it asks for.
+func (p podCounts) up() int32 { return min(p.ready+p.succeeded, p.asked) }
+
+func jobSetSubject(js *jobset.JobSet, owned owners) *subject {
+	s := &subject{
+		meta: &js.ObjectMeta, kind: "JobSet", group: jobset.GroupVersion.Group,
+		workload:  owned.workloads[js.UID],
+		queue:     js.Labels[kueue.QueueLabel],
+		requests:  corev1.ResourceList{},
+		restarts:  js.Status.Restarts,
+		suspended: js.Spec.Suspend != nil && *js.Spec.Suspend,
+	}
+	for i := range js.Spec.ReplicatedJobs {
+		replicated := &js.Spec.ReplicatedJobs[i]
+		count := replicated.Replicas * podsAtOnce(&replicated.Template.Spec)
+		s.pods.asked += count
+		addTimes(s.requests, podRequests(&replicated.Template.Spec.Template), count)
+	}
+	for _, job := range owned.jobs[js.UID] {
+		s.addPods(job)
+	}
+	s.ended = endOf(js.Status.Conditions, string(jobset.JobSetCompleted), string(jobset.JobSetFailed))
+	return s
+}
+
+func batchJobSubject(job *batchv1.Job, owned owners) *subject {
+	s := &subject{
+		meta: &job.ObjectMeta, kind: "Job", group: batchv1.GroupName,
+		workload:  owned.workloads[job.UID],
+		queue:     job.Labels[kueue.QueueLabel],
+		pods:      podCounts{asked: podsAtOnce(&job.Spec)},
+		requests:  corev1.ResourceList{},
+		suspended: job.Spec.Suspend != nil && *job.Spec.Suspend,
+	}
+	addTimes(s.requests, podRequests(&job.Spec.Template), s.pods.asked)
+	s.addPods(job)
+	conditions := make([]metav1.Condition, 0, len(job.Status.Conditions))
+	for _, c := range job.Status.Conditions {
+		conditions = append(conditions, metav1.Condition{
+			Type: string(c.Type), Status: metav1.ConditionStatus(c.Status),
+			Reason: c.Reason, Message: c.Message, LastTransitionTime: c.LastTransitionTime,
+		})
+	}
+	s.ended = endOf(conditions, string(batchv1.JobComplete), string(batchv1.JobFailed))
+	return s
+}
+
+// workloadSubject is a job known by its Workload alone: its owner's name if it has one, else its own.
+func workloadSubject(workload *kueue.Workload) *subject {
+	s := &subject{
+		meta: &workload.ObjectMeta, kind: "Workload", group: kueue.GroupVersion.Group,
+		workload: workload,
+		queue:    string(workload.Spec.QueueName),
+		requests: corev1.ResourceList{},
+		foreign:  true,
+	}
+	if owner := metav1.GetControllerOf(workload); owner != nil {
+		group, _, versioned := strings.Cut(owner.APIVersion, "/")
+		if !versioned {
+			group = ""
+		}
+		meta := workload.ObjectMeta.DeepCopy()
+		meta.Name, meta.UID = owner.Name, owner.UID
+		s.meta, s.kind, s.group = meta, owner.Kind, group
+	}
+	for i := range workload.Spec.PodSets {
+		podSet := &workload.Spec.PodSets[i]
+		s.pods.asked += podSet.Count
+		addTimes(s.requests, podRequests(&podSet.Template), podSet.Count)
+	}
+	return s
+}
+
+// podsAtOnce is how many pods a Job keeps at a time.
+func podsAtOnce(spec *batchv1.JobSpec) int32 {
+	count := int32(1)
+	if spec.Parallelism != nil {
+		count = *spec.Parallelism
+	}
+	if spec.Completions != nil {
+		count = min(count, *spec.Completions)
+	}
+	return count
+}
+
+func (s *subject) addPods(job *batchv1.Job) {
+	s.pods.active += job.Status.Active
+	s.pods.succeeded += job.Status.Succeeded
+	if job.Status.Ready != nil {
+		s.pods.ready += *job.Status.Ready
+	}
+	if started := job.Status.StartTime; started != nil && (s.startedAt == nil || started.Before(s.startedAt)) {
+		s.startedAt = started
+	}
+}

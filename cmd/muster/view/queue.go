@@ -1,0 +1,206 @@
+package view
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+)
+
+// Queue is one ClusterQueue of `muster queues`.
+type Queue struct {
+	Name   string `json:"name"`
+	Cohort string `json:"cohort,omitempty"`
+	// Active tells whether the queue admits. If it does not, Reason and Message say why.
+	Active  bool   `json:"active"`
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+
+	// Pending jobs wait, Reserving ones hold quota, Admitted ones among those may run.
+	Pending   int32 `json:"pending"`
+	Reserving int32 `json:"reserving"`
+	Admitted  int32 `json:"admitted"`
+	// Head is the job that is next, absent when none waits.
+	Head *Head `json:"head,omitempty"`
+
+	Quotas []Quota `json:"quotas"`
+}
+
+// Head is the first of the jobs that wait in a queue.
+type Head struct {
+	Namespace string `json:"namespace"`
+	Job       string `json:"job"` // kind/name
+	Workload  string `json:"workload"`
+	Reason    string `json:"reason,omitempty"`
+	Message   string `json:"message,omitempty"`
+}
+
+// Quota is what a queue has of one resource in one flavor. Used is what admitted jobs hold, Reserved adds jobs that
+// still wait for admission checks, Borrowed is the part beyond Nominal that the cohort lends.
+type Quota struct {
+	Flavor   string              `json:"flavor"`
+	Resource corev1.ResourceName `json:"resource"`
+	Used     resource.Quantity   `json:"used"`
+	Reserved resource.Quantity   `json:"reserved"`
+	Nominal  resource.Quantity   `json:"nominal"`
+	Borrowed resource.Quantity   `json:"borrowed"`
+}
+
+// QueueList is what `muster queues -o json` prints.
+type QueueList struct {
+	metav1.TypeMeta `json:",inline"`
+	Items           []Queue `json:"items"`
+}
+
+// NewQueueList wraps queues for printing.
+func NewQueueList(queues []Queue) *QueueList {
+	if queues == nil {
+		queues = []Queue{}
+	}
+	return &QueueList{TypeMeta: metav1.TypeMeta{APIVersion: OutputVersion, Kind: "QueueList"}, Items: queues}
+}
+
+// DeepCopyObject makes QueueList printable by the printers of kubectl, which only read: the items are shared.
+func (l *QueueList) DeepCopyObject() runtime.Object {
+	copied := *l
+	return &copied
+}
+
+// Queues lists the ClusterQueues by name. With a namespace, only those that a LocalQueue of it leads to.
+func Queues(seen *Seen, namespace string, now time.Time) []Queue {
+	waiting := waitingByQueue(seen, Jobs(seen, now))
+	var queues []Queue
+	for i := range seen.ClusterQueues {
+		cq := &seen.ClusterQueues[i]
+		if namespace != "" && !leadsFrom(seen, namespace, cq.Name) {
+			continue
+		}
+		queues = append(queues, describeQueue(cq, waiting[cq.Name]))
+	}
+	slices.SortFunc(queues, func(a, b Queue) int { return strings.Compare(a.Name, b.Name) })
+	return queues
+}
+
+func leadsFrom(seen *Seen, namespace, clusterQueue string) bool {
+	return slices.ContainsFunc(seen.LocalQueues, func(lq kueue.LocalQueue) bool {
+		return lq.Namespace == namespace && string(lq.Spec.ClusterQueue) == clusterQueue
+	})
+}
+
+func describeQueue(cq *kueue.ClusterQueue, waiting []waiter) Queue {
+	queue := Queue{
+		Name: cq.Name, Cohort: string(cq.Spec.Cohort), Active: true,
+		Pending:   cq.Status.PendingWorkloads,
+		Reserving: cq.Status.ReservingWorkloads,
+		Admitted:  cq.Status.AdmittedWorkloads,
+		Quotas:    []Quota{},
+	}
+	if active := meta.FindStatusCondition(cq.Status.Conditions, kueue.ClusterQueueActive); active != nil && active.Status != metav1.ConditionTrue {
+		queue.Active, queue.Reason, queue.Message = false, active.Reason, active.Message
+	}
+	if len(waiting) > 0 {
+		job := waiting[0].job
+		queue.Head = &Head{
+			Namespace: job.Namespace, Job: job.Title(), Workload: job.Workload,
+			Reason: job.Reason, Message: job.Message,
+		}
+	}
+	for i := range cq.Spec.ResourceGroups {
+		for j := range cq.Spec.ResourceGroups[i].Flavors {
+			flavor := &cq.Spec.ResourceGroups[i].Flavors[j]
+			for k := range flavor.Resources {
+				queue.Quotas = append(queue.Quotas, describeQuota(&cq.Status, flavor.Name, &flavor.Resources[k]))
+			}
+		}
+	}
+	return queue
+}
+
+func describeQuota(status *kueue.ClusterQueueStatus, flavor kueue.ResourceFlavorReference, quota *kueue.ResourceQuota) Quota {
+	used := usageOf(status.FlavorsUsage, flavor, quota.Name)
+	reserved := usageOf(status.FlavorsReservation, flavor, quota.Name)
+	return Quota{
+		Flavor: string(flavor), Resource: quota.Name,
+		Used: used.Total, Reserved: reserved.Total, Nominal: quota.NominalQuota, Borrowed: reserved.Borrowed,
+	}
+}
+
+func usageOf(usages []kueue.FlavorUsage, flavor kueue.ResourceFlavorReference, name corev1.ResourceName) kueue.ResourceUsage {
+	for i := range usages {
+		if usages[i].Name != flavor {
+			continue
+		}
+		for j := range usages[i].Resources {
+			if usages[i].Resources[j].Name == name {
+				return usages[i].Resources[j]
+			}
+		}
+	}
+	return kueue.ResourceUsage{Name: name}
+}
+
+// waiter is a job that waits, with what decides its place in the line.
+type waiter struct {
+	job   *Job
+	since time.Time
+}
+
+// waitingByQueue lists the pending jobs of each ClusterQueue in the order in which the queue considers them: priority,
+// then time, then UID. Those whose own fault keeps them out come last, for they hold nobody up.
+func waitingByQueue(seen *Seen, jobs []Job) map[string][]waiter {
+	byWorkload := make(map[[2]string]*Job, len(jobs))
+	for i := range jobs {
+		byWorkload[[2]string{jobs[i].Namespace, jobs[i].Workload}] = &jobs[i]
+	}
+	target := map[[2]string]string{}
+	for i := range seen.LocalQueues {
+		lq := &seen.LocalQueues[i]
+		target[[2]string{lq.Namespace, lq.Name}] = string(lq.Spec.ClusterQueue)
+	}
+	waiting := map[string][]waiter{}
+	for i := range seen.Workloads {
+		workload := &seen.Workloads[i]
+		job := byWorkload[[2]string{workload.Namespace, workload.Name}]
+		queue := target[[2]string{workload.Namespace, string(workload.Spec.QueueName)}]
+		if job == nil || queue == "" || job.State != Pending || job.Reason == reasonAdmissionChecks {
+			continue
+		}
+		waiting[queue] = append(waiting[queue], waiter{job: job, since: queuedSince(workload)})
+	}
+	for _, line := range waiting {
+		slices.SortFunc(line, func(a, b waiter) int {
+			return cmp.Or(
+				cmp.Compare(faultRank(a.job), faultRank(b.job)),
+				cmp.Compare(b.job.Priority, a.job.Priority),
+				a.since.Compare(b.since),
+				strings.Compare(a.job.UID, b.job.UID),
+			)
+		})
+	}
+	return waiting
+}
+
+// queuedSince is the time that orders equal priorities: creation, or the eviction of a workload that could not start.
+func queuedSince(w *kueue.Workload) time.Time {
+	evicted := condition(w, kueue.WorkloadEvicted)
+	if evicted != nil && evicted.Status == metav1.ConditionTrue &&
+		(evicted.Reason == kueue.WorkloadEvictedByPodsReadyTimeout || evicted.Reason == kueue.WorkloadEvictedByAdmissionCheck) {
+		return evicted.LastTransitionTime.Time
+	}
+	return w.CreationTimestamp.Time
+}
+
+func faultRank(job *Job) int {
+	if job.Reason == kueue.WorkloadInadmissible || job.Reason == kueue.WorkloadMisconfigured {
+		return 1
+	}
+	return 0
+}

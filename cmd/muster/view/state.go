@@ -1,0 +1,232 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+)
+
+// reasonAdmissionChecks is why a job with reserved quota still waits. The Workload API has it on the condition Admitted,
+// under several names.
+const reasonAdmissionChecks = "AdmissionChecks"
+
+// describe puts a subject in words and numbers as of now.
+func (s *subject) describe(now time.Time) Job {
+	job := Job{
+		Namespace: s.meta.Namespace, Kind: s.kind, APIGroup: s.group, Name: s.meta.Name,
+		Queue: s.queue, PodsAsked: s.pods.asked, Requests: s.requests, Restarts: s.restarts,
+		CreatedAt: s.meta.CreationTimestamp, StartedAt: s.startedAt,
+		UID: string(s.meta.UID), Labels: s.meta.Labels,
+	}
+	if s.workload != nil {
+		s.addWorkload(&job)
+	}
+	job.State, job.Reason, job.Message = s.stand(now)
+	if s.ended != nil {
+		job.FinishedAt = s.ended.at.DeepCopy()
+	}
+	job.PodsReady = s.pods.up()
+	job.WaitSeconds, job.RunSeconds = s.durations(&job, now)
+	return job
+}
+
+// addWorkload takes over what the Workload knows better than the job: the queue it really waits in, its priority, and
+// once admitted, where, how many and how much.
+func (s *subject) addWorkload(job *Job) {
+	w := s.workload
+	job.Workload = w.Name
+	if w.Spec.QueueName != "" {
+		job.Queue = string(w.Spec.QueueName)
+	}
+	if w.Spec.Priority != nil {
+		job.Priority = *w.Spec.Priority
+	}
+	if s.ended == nil {
+		s.ended = endOfWorkload(w)
+	}
+	if s.foreign && isTrue(w, kueue.WorkloadPodsReady) {
+		s.pods.ready = s.pods.asked
+	}
+	job.StartedAt = admittedAt(w)
+	if w.Status.Admission == nil {
+		return
+	}
+	job.ClusterQueue = string(w.Status.Admission.ClusterQueue)
+	admitted, pods := admittedAmounts(w.Status.Admission)
+	if len(admitted) > 0 {
+		job.Requests = admitted
+	}
+	if pods > 0 {
+		job.PodsAsked, s.pods.asked = pods, pods
+	}
+}
+
+// stand says where the job stands and why. The order of the questions matters: what is over stays over, what is being
+// deleted runs no more, and a queue's word comes before the job's own switch.
+func (s *subject) stand(now time.Time) (state State, reason, message string) {
+	switch {
+	case s.ended != nil:
+		return s.ended.state, s.ended.reason, s.ended.message
+	case s.meta.DeletionTimestamp != nil:
+		return Deleting, "", ""
+	case s.workload != nil:
+		return s.standInQueue(now)
+	case s.suspended && s.queue == "":
+		return Suspended, "", "spec.suspend is true"
+	case s.queue != "" && s.pods.active == 0 && s.pods.up() == 0:
+		return Pending, "", "no Workload yet: Muster has not looked at it"
+	}
+	return s.going()
+}
+
+func (s *subject) standInQueue(now time.Time) (state State, reason, message string) {
+	w := s.workload
+	reserved, evicted := condition(w, kueue.WorkloadQuotaReserved), condition(w, kueue.WorkloadEvicted)
+	holds := reserved != nil && reserved.Status == metav1.ConditionTrue
+	isEvicted := evicted != nil && evicted.Status == metav1.ConditionTrue
+	switch {
+	case isEvicted && holds:
+		return Evicting, evicted.Reason, evicted.Message
+	case w.Spec.Active != nil && !*w.Spec.Active:
+		message := "spec.active of its Workload is false"
+		if isEvicted {
+			message = evicted.Message
+		}
+		return Suspended, kueue.WorkloadDeactivated, message
+	case !holds:
+		reason, message := "", "waits for its first decision"
+		if reserved != nil {
+			reason, message = reserved.Reason, reserved.Message
+		}
+		return Pending, reason, message + untilRequeue(w, now)
+	case !isTrue(w, kueue.WorkloadAdmitted):
+		return Pending, reasonAdmissionChecks, "quota reserved, waits for admission checks" + pendingChecks(w)
+	case s.suspended && s.pods.active == 0 && s.pods.up() == 0 && s.startedAt != nil:
+		return Suspended, "", "spec.suspend is true"
+	}
+	return s.going()
+}
+
+// going is the state of a job that may run: it has quota or needs none.
+func (s *subject) going() (state State, reason, message string) {
+	if s.restarts > 0 {
+		message = fmt.Sprintf("restarted %s", times(s.restarts))
+	}
+	switch {
+	case s.pods.up() > 0:
+		return Running, "", message
+	case s.foreign && len(s.workload.OwnerReferences) == 0:
+		return Admitted, "", "has no owner: its own controller would start its pods now"
+	case s.foreign:
+		return Admitted, "", message
+	}
+	return Starting, "", message
+}
+
+func times(n int32) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+func untilRequeue(w *kueue.Workload, now time.Time) string {
+	state := w.Status.RequeueState
+	if state == nil || state.RequeueAt == nil || !state.RequeueAt.After(now) {
+		return ""
+	}
+	return fmt.Sprintf("; queued again in %s", Duration(state.RequeueAt.Sub(now)))
+}
+
+func pendingChecks(w *kueue.Workload) string {
+	var names []string
+	for i := range w.Status.AdmissionChecks {
+		check := &w.Status.AdmissionChecks[i]
+		if check.State != kueue.CheckStateReady {
+			names = append(names, string(check.Name))
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	slices.Sort(names)
+	return " " + strings.Join(names, ", ")
+}
+
+// durations gives the seconds without and with quota. A job that was evicted ran before its present admission: that time is
+// the Workload's to remember, and counts as run, not as wait.
+func (s *subject) durations(job *Job, now time.Time) (wait, run *int64) {
+	var past time.Duration
+	if s.workload != nil && s.workload.Status.AccumulatedPastExexcutionTimeSeconds != nil {
+		past = time.Duration(*s.workload.Status.AccumulatedPastExexcutionTimeSeconds) * time.Second
+	}
+	end := now
+	if job.FinishedAt != nil {
+		end = job.FinishedAt.Time
+	}
+	if job.StartedAt != nil {
+		return seconds(job.StartedAt.Sub(job.CreatedAt.Time) - past), seconds(end.Sub(job.StartedAt.Time) + past)
+	}
+	if job.State == Suspended || job.State == Deleting {
+		return nil, nil
+	}
+	wait = seconds(end.Sub(job.CreatedAt.Time) - past)
+	if past > 0 {
+		run = seconds(past)
+	}
+	return wait, run
+}
+
+// seconds never gives less than 0: clocks of different machines disagree.
+func seconds(d time.Duration) *int64 {
+	n := max(0, int64(d/time.Second))
+	return &n
+}
+
+func condition(w *kueue.Workload, kind string) *metav1.Condition {
+	return meta.FindStatusCondition(w.Status.Conditions, kind)
+}
+
+func isTrue(w *kueue.Workload, kind string) bool {
+	return meta.IsStatusConditionTrue(w.Status.Conditions, kind)
+}
+
+func admittedAt(w *kueue.Workload) *metav1.Time {
+	if admitted := condition(w, kueue.WorkloadAdmitted); admitted != nil && admitted.Status == metav1.ConditionTrue {
+		return admitted.LastTransitionTime.DeepCopy()
+	}
+	return nil
+}
+
+func endOf(conditions []metav1.Condition, good, bad string) *ending {
+	for _, c := range conditions {
+		if c.Status != metav1.ConditionTrue {
+			continue
+		}
+		switch c.Type {
+		case good:
+			return &ending{state: Completed, at: c.LastTransitionTime}
+		case bad:
+			return &ending{state: Failed, reason: c.Reason, message: c.Message, at: c.LastTransitionTime}
+		}
+	}
+	return nil
+}
+
+// endOfWorkload reads the end of a job that only its Workload knows.
+func endOfWorkload(w *kueue.Workload) *ending {
+	finished := condition(w, kueue.WorkloadFinished)
+	switch {
+	case finished == nil || finished.Status != metav1.ConditionTrue:
+		return nil
+	case finished.Reason == kueue.WorkloadFinishedReasonSucceeded:
+		return &ending{state: Completed, at: finished.LastTransitionTime}
+	}
+	return &ending{state: Failed, reason: finished.Reason, message: finished.Message, at: finished.LastTransitionTime}
+}
