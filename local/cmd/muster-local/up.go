@@ -3,10 +3,13 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/musterhq/muster/local/internal/lifecycle"
+	"github.com/musterhq/muster/local/internal/operatorproc"
 	"github.com/musterhq/muster/local/internal/statedir"
 )
 
@@ -60,7 +63,19 @@ func upCommand() *cobra.Command {
 
 // options checks the flags against each other.
 func (f *upFlags) options() (lifecycle.Options, error) {
-	o := lifecycle.Options{Port: f.port, Verbosity: f.verbosity}
+	o := lifecycle.Options{
+		Port:      f.port,
+		Verbosity: f.verbosity,
+		Nodes: lifecycle.Nodes{
+			Exec:                f.nodes,
+			Simulated:           f.simNodes,
+			SimulatedGPUs:       f.simGPUs,
+			SimulatedGPUProduct: f.simGPUProduct,
+		},
+	}
+	if f.runtime == "none" {
+		o.Nodes.Exec = 0
+	}
 	switch {
 	case f.port < 0 || f.port > 65535:
 		return o, usageError{fmt.Errorf("--port %d is not a port; give one between 1 and 65535, or 0 for a free one", f.port)}
@@ -68,15 +83,37 @@ func (f *upFlags) options() (lifecycle.Options, error) {
 		return o, usageError{fmt.Errorf("--runtime %q is unknown; give exec or none", f.runtime)}
 	case f.nodes < 0 || f.simNodes < 0 || f.simGPUs < 0:
 		return o, usageError{errors.New("--nodes, --sim-nodes and --sim-gpus count things; give 0 or more")}
+	case f.noOperator && f.operator != "":
+		return o, usageError{errors.New("--operator and --no-operator exclude each other; give one of them")}
 	case f.ephemeral && f.dir != "":
 		return o, usageError{errors.New("--ephemeral makes a directory of its own; leave out --dir, or --ephemeral to keep the state")}
 	}
-	if f.ephemeral {
-		return o, nil
-	}
 	var err error
-	o.Dir, err = stateDirectory(f.dir)
+	if !f.noOperator {
+		if o.Operator, err = f.operatorPath(); err != nil {
+			return o, err
+		}
+	}
+	if !f.ephemeral {
+		o.Dir, err = stateDirectory(f.dir)
+	}
 	return o, err
+}
+
+// operatorPath gives the path of the operator's binary, which is there.
+func (f *upFlags) operatorPath() (string, error) {
+	path := f.operator
+	if path == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return "", fmt.Errorf("finding the operator's binary: %w; name it with --operator", err)
+		}
+		path = filepath.Join(filepath.Dir(self), "muster-operator")
+	}
+	if err := operatorproc.CheckBinary(path); err != nil {
+		return "", usageError{err}
+	}
+	return path, nil
 }
 
 func stateDirectory(given string) (string, error) {

@@ -100,6 +100,8 @@ func apiServerFlags(listener net.Listener, etcd string, c *credentials) []string
 
 		"--allow-privileged=true",
 		"--profiling=false",
+		// Else a stop waits a minute for watches to end by themselves.
+		"--shutdown-watch-termination-grace-period=2s",
 		// Gangs in kube-scheduler: beta in 1.37, off by default. Admission
 		// policies, validating and mutating, are stable and on.
 		"--feature-gates=GenericWorkload=true",

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/musterhq/muster/local/internal/atomicfile"
 	"github.com/musterhq/muster/local/internal/pki"
 )
 
@@ -124,7 +125,7 @@ func (c *credentials) writeKubeconfig(path, user string, groups ...string) error
 	if err != nil {
 		return fmt.Errorf("writing the kubeconfig %s: %w", path, err)
 	}
-	if err := pki.WriteFile(path, content); err != nil {
+	if err := atomicfile.Write(path, content); err != nil {
 		return fmt.Errorf("writing the kubeconfig %s: %w", path, err)
 	}
 	return nil

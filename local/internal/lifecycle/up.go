@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"path/filepath"
 	"strconv"
 	"syscall"
-	"time"
 
 	"github.com/musterhq/muster/local/internal/controlplane"
+	"github.com/musterhq/muster/local/internal/operatorproc"
 	"github.com/musterhq/muster/local/internal/statedir"
 )
 
@@ -21,6 +22,10 @@ type Options struct {
 	Dir string
 	// Port of the API server on loopback; 0 for a free one.
 	Port int
+	// Nodes says which nodes the cluster has.
+	Nodes Nodes
+	// Operator is the path of the operator's binary; empty for none.
+	Operator string
 	// Verbosity of the components' logs, as klog's -v.
 	Verbosity int
 	// Out gets one line for each step reached.
@@ -30,10 +35,7 @@ type Options struct {
 // Up brings the cluster up, says so, and keeps it up until ctx ends or a part
 // of it dies by itself, which is the error. Nothing is left behind either way.
 func Up(ctx context.Context, o Options) (err error) {
-	started := time.Now()
-	step := func(format string, args ...any) {
-		fmt.Fprintf(o.Out, format+" (%.1fs)\n", append(args, time.Since(started).Seconds())...)
-	}
+	out := newReport(o.Out)
 	listener, err := listen(o.Port)
 	if err != nil {
 		return err
@@ -43,8 +45,10 @@ func Up(ctx context.Context, o Options) (err error) {
 		listener.Close()
 		return err
 	}
+	// Deferred first and so run last: who waits for the directory finds
+	// nothing of this cluster any more.
 	defer func() { err = errors.Join(err, dir.Release()) }()
-	step("state is in %s", dir.Path())
+	out.step("state is in %s", dir.Path())
 
 	plane, err := controlplane.Start(ctx, controlplane.Config{
 		Listener:  listener,
@@ -53,22 +57,33 @@ func Up(ctx context.Context, o Options) (err error) {
 		LogsDir:   dir.Logs(),
 		Durable:   !dir.Temporary(),
 		Verbosity: o.Verbosity,
-		Step:      step,
+		Step:      out.step,
 	})
 	if err != nil {
-		return stoppedOr(ctx, err)
+		return unlessAsked(ctx, err)
 	}
 	defer plane.Stop()
-
 	kubeconfig := dir.Path("kubeconfig")
 	if err := plane.WriteKubeconfig(kubeconfig, "muster-admin", "system:masters"); err != nil {
 		return err
 	}
-	fmt.Fprintf(o.Out, "ready in %.1fs: export KUBECONFIG=%s\n", time.Since(started).Seconds(), kubeconfig)
+	stopNodes, err := startNodes(ctx, o.Nodes, plane, dir, out)
+	if err != nil {
+		return unlessAsked(ctx, err)
+	}
+	defer stopNodes()
+	if o.Operator != "" {
+		operator, err := startOperator(ctx, o.Operator, plane, dir, out)
+		if err != nil {
+			return unlessAsked(ctx, err)
+		}
+		defer operator.Stop()
+	}
+	out.ready(kubeconfig)
 
 	select {
 	case <-ctx.Done():
-		fmt.Fprintln(o.Out, "stopping")
+		out.line("stopping")
 		return nil
 	case err := <-plane.Died():
 		return err
@@ -97,8 +112,29 @@ func claim(path string) (*statedir.Dir, error) {
 	return statedir.Claim(path)
 }
 
-// stoppedOr turns the errors of a start that was asked to stop into none.
-func stoppedOr(ctx context.Context, err error) error {
+func startOperator(ctx context.Context, path string, plane *controlplane.ControlPlane, dir *statedir.Dir, out *report) (*operatorproc.Operator, error) {
+	// For now a member of the masters' group; its name is already that of
+	// the service account that it has in a real cluster.
+	kubeconfig := dir.Path("operator.kubeconfig")
+	if err := plane.WriteKubeconfig(kubeconfig, "system:serviceaccount:muster-system:muster-operator", "system:masters"); err != nil {
+		return nil, err
+	}
+	operator, err := operatorproc.Start(ctx, operatorproc.Config{
+		Path:       path,
+		Kubeconfig: kubeconfig,
+		LogFile:    filepath.Join(dir.Logs(), "operator.log"),
+		PIDFile:    dir.Path("operator.pid"),
+		Notify:     out.line,
+	})
+	if err != nil {
+		return nil, err
+	}
+	out.step("operator is ready")
+	return operator, nil
+}
+
+// unlessAsked turns the error of a start that was asked to stop into none.
+func unlessAsked(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
 	}

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/musterhq/muster/local/internal/atomicfile"
 )
 
 // LoadOrMakeSigningKey gives the path of the private key called name in the
@@ -39,26 +41,6 @@ func writeKey(path string, key *ecdsa.PrivateKey) error {
 	return writePEM(path, "EC PRIVATE KEY", raw)
 }
 
-// writePEM replaces the file in one step: a start that was killed half-way
-// must not leave half a key for the next one to trip over.
 func writePEM(path, kind string, raw []byte) error {
-	return WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: raw}))
-}
-
-// WriteFile puts the secret content at path, mode 0600, in one step: readers
-// see the old content or the new.
-func WriteFile(path string, content []byte) error {
-	temporary, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(temporary.Name()) // fails, as it should, once renamed
-	if _, err := temporary.Write(content); err != nil {
-		temporary.Close()
-		return err
-	}
-	if err := temporary.Close(); err != nil {
-		return err
-	}
-	return os.Rename(temporary.Name(), path)
+	return atomicfile.Write(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: raw}))
 }

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+
+	"github.com/musterhq/muster/local/internal/atomicfile"
 )
 
 // Dir is a claimed directory. Its paths are absolute.
@@ -78,7 +80,7 @@ func (d *Dir) prepare() error {
 			return err
 		}
 	}
-	return os.WriteFile(d.Path("pid"), []byte(strconv.Itoa(os.Getpid())+"\n"), 0o600)
+	return atomicfile.Write(d.Path("pid"), []byte(strconv.Itoa(os.Getpid())+"\n"))
 }
 
 // Temporary says whether Release removes the directory.

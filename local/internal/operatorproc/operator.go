@@ -1,0 +1,148 @@
+package operatorproc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+const (
+	// stopPatience is how long the operator may take to stop when asked;
+	// then it is killed.
+	stopPatience = 10 * time.Second
+	// steady is how long it must have lived for its next death to count as
+	// the first of a new series.
+	steady = time.Minute
+)
+
+// restarts spaces the starts of an operator that keeps dying. The first comes
+// at once, as it would where a kubelet restarts it.
+func restarts() wait.Backoff {
+	return wait.Backoff{Duration: 100 * time.Millisecond, Factor: 3, Steps: 10, Cap: 30 * time.Second}
+}
+
+// Config says which operator to run and where.
+type Config struct {
+	// Path of the operator's binary.
+	Path string
+	// Kubeconfig is the path of the file by which it reaches the API server.
+	Kubeconfig string
+	// LogFile takes what it prints; emptied by Start.
+	LogFile string
+	// PIDFile holds the pid of the process that runs at present.
+	PIDFile string
+	// Notify tells the user, in one line, that it died and what follows.
+	Notify func(format string, args ...any)
+}
+
+// CheckBinary gives an error that says what to do if the path is not that of
+// a program.
+func CheckBinary(path string) error {
+	info, err := os.Stat(path)
+	if err == nil && (info.IsDir() || info.Mode()&0o111 == 0) {
+		err = errors.New("not an executable file")
+	}
+	if err != nil {
+		var pathErr *os.PathError
+		if errors.As(err, &pathErr) {
+			err = pathErr.Err
+		}
+		return fmt.Errorf("no operator at %s: %w; build it with `make build`, name it with --operator, or leave it out with --no-operator",
+			path, err)
+	}
+	return nil
+}
+
+// Operator is a child process that is kept running.
+type Operator struct {
+	config Config
+	log    *os.File
+	cancel context.CancelFunc
+	ended  chan struct{}
+}
+
+// Start runs the operator and returns when it is ready. If it dies before it
+// was ready once, that is an error and nothing runs. ctx bounds the start
+// alone; Stop ends the operator.
+func Start(ctx context.Context, c Config) (*Operator, error) {
+	log, err := os.OpenFile(c.LogFile, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening the operator's log: %w", err)
+	}
+	first, err := start(c, log)
+	if err == nil {
+		if err = first.awaitReady(ctx); err != nil {
+			first.stop(stopPatience)
+			os.Remove(c.PIDFile)
+		}
+	}
+	if err != nil {
+		log.Close()
+		return nil, fmt.Errorf("%w; the operator's log is %s", err, c.LogFile)
+	}
+	lifetime, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	o := &Operator{config: c, log: log, cancel: cancel, ended: make(chan struct{})}
+	go o.keepRunning(lifetime, first)
+	return o, nil
+}
+
+// Stop asks the operator to stop, and returns when it is gone.
+func (o *Operator) Stop() {
+	o.cancel()
+	<-o.ended
+}
+
+// keepRunning replaces the process whenever it ends, until ctx does.
+func (o *Operator) keepRunning(ctx context.Context, current *process) {
+	defer close(o.ended)
+	defer o.log.Close()
+	defer os.Remove(o.config.PIDFile)
+	backoff := restarts()
+	for {
+		select {
+		case <-ctx.Done():
+			current.stop(stopPatience)
+			return
+		case <-current.exited:
+		}
+		if current.lived() > steady {
+			backoff = restarts()
+		}
+		next, ok := o.replace(ctx, current.fate, &backoff)
+		if !ok {
+			return
+		}
+		current = next
+		go o.announce(ctx, next)
+	}
+}
+
+// announce tells the user when a process that was started again is ready. That
+// it never is needs no words here: its end has its own.
+func (o *Operator) announce(ctx context.Context, p *process) {
+	if p.awaitReady(ctx) == nil {
+		o.config.Notify("the operator is ready again, as process %d", p.command.Process.Pid)
+	}
+}
+
+// replace starts the next process after a pause; ok is false if ctx ended.
+func (o *Operator) replace(ctx context.Context, fate string, backoff *wait.Backoff) (next *process, ok bool) {
+	for {
+		pause := backoff.Step()
+		o.config.Notify("the operator ended (%s); starting it again in %s; its log is %s", fate, pause.Round(time.Millisecond), o.config.LogFile)
+		select {
+		case <-ctx.Done():
+			return nil, false
+		case <-time.After(pause):
+		}
+		next, err := start(o.config, o.log)
+		if err == nil {
+			return next, true
+		}
+		fate = err.Error()
+	}
+}

@@ -1,0 +1,176 @@
+package operatorproc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// behaviour is the environment variable that makes this test binary act as an
+// operator, and says how.
+const behaviour = "OPERATORPROC_TEST_BEHAVIOUR"
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(behaviour) {
+	case "":
+		os.Exit(m.Run())
+	case "die":
+		fmt.Println("cannot go on")
+		os.Exit(3)
+	case "serve", "stubborn":
+		actAsOperator()
+	}
+}
+
+func actAsOperator() {
+	terminated := make(chan os.Signal, 1)
+	signal.Notify(terminated, syscall.SIGTERM)
+	probes := os.Args[slices.Index(os.Args, "--health-probe-bind-address")+1]
+	asked := 0
+	http.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if asked++; asked < 3 { // not ready at first, as real ones
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+	})
+	go http.ListenAndServe(probes, nil)
+	<-terminated
+	if os.Getenv(behaviour) == "stubborn" {
+		select {}
+	}
+	fmt.Println("stopped in order")
+	os.Exit(0)
+}
+
+func TestStartReturnsWhenTheOperatorIsReadyAndStopEndsIt(t *testing.T) {
+	c := config(t, "serve")
+	o, err := Start(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid := readPID(t, c)
+	o.Stop()
+	if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
+		t.Errorf("process %d is there after Stop: %v", pid, err)
+	}
+	if _, err := os.Stat(c.PIDFile); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the pid file is there after Stop: %v", err)
+	}
+	if log, _ := os.ReadFile(c.LogFile); !strings.Contains(string(log), "stopped in order") {
+		t.Errorf("the operator was not asked to stop; its log: %s", log)
+	}
+}
+
+func TestStartFailsWhenTheOperatorEndsBeforeItIsReady(t *testing.T) {
+	c := config(t, "die")
+	_, err := Start(t.Context(), c)
+	if err == nil || !strings.Contains(err.Error(), "exit status 3") || !strings.Contains(err.Error(), c.LogFile) {
+		t.Errorf("the error names neither the exit status nor the log: %v", err)
+	}
+}
+
+func TestAKilledOperatorIsStartedAgain(t *testing.T) {
+	c := config(t, "serve")
+	notices := make(chan string, 10)
+	c.Notify = func(format string, args ...any) { notices <- fmt.Sprintf(format, args...) }
+	o, err := Start(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.Stop()
+	first := readPID(t, c)
+	if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if notice := <-notices; !strings.Contains(notice, "signal: killed") {
+		t.Errorf("the notice does not say what happened: %s", notice)
+	}
+	if notice, want := <-notices, fmt.Sprintf("the operator is ready again, as process %d", readPID(t, c)); notice != want {
+		t.Errorf("the notice is %q, want %q", notice, want)
+	}
+	if second := readPID(t, c); second == first {
+		t.Errorf("the pid file still names process %d", first)
+	}
+}
+
+func TestAStubbornProcessIsKilled(t *testing.T) {
+	c := config(t, "stubborn")
+	log, err := os.Create(c.LogFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	p, err := start(c, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.awaitReady(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p.stop(time.Millisecond)
+	if p.fate != "signal: killed" {
+		t.Errorf("the process ended by %q, want a kill", p.fate)
+	}
+}
+
+func TestAStartThatIsGivenUpLeavesNothing(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	c := config(t, "serve")
+	if _, err := Start(ctx, c); !errors.Is(err, context.Canceled) {
+		t.Errorf("Start gave %v, want the context's error", err)
+	}
+	if _, err := os.Stat(c.PIDFile); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the pid file is there: %v", err)
+	}
+}
+
+func TestCheckBinarySaysWhatToDo(t *testing.T) {
+	plain := filepath.Join(t.TempDir(), "plain")
+	if err := os.WriteFile(plain, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{plain, filepath.Dir(plain), plain + "-missing"} {
+		err := CheckBinary(path)
+		if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "--no-operator") {
+			t.Errorf("CheckBinary(%s) = %v", path, err)
+		}
+	}
+	if err := CheckBinary("/bin/sh"); err != nil {
+		t.Errorf("CheckBinary(/bin/sh) = %v", err)
+	}
+}
+
+func config(t *testing.T, behave string) Config {
+	t.Setenv(behaviour, behave)
+	dir := t.TempDir()
+	return Config{
+		Path:       os.Args[0],
+		Kubeconfig: filepath.Join(dir, "kubeconfig"),
+		LogFile:    filepath.Join(dir, "operator.log"),
+		PIDFile:    filepath.Join(dir, "operator.pid"),
+		Notify:     t.Logf,
+	}
+}
+
+func readPID(t *testing.T, c Config) int {
+	t.Helper()
+	content, err := os.ReadFile(c.PIDFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(content)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}

@@ -1,0 +1,147 @@
+package operatorproc
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"syscall"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/musterhq/muster/local/internal/atomicfile"
+)
+
+// readyPoll is how often /readyz is asked until it says yes.
+const readyPoll = 20 * time.Millisecond
+
+// process is one life of the operator.
+type process struct {
+	command *exec.Cmd
+	probes  string // host:port of /readyz
+	began   time.Time
+	// exited is closed when the process is gone; then fate says how.
+	exited chan struct{}
+	fate   string
+}
+
+// start runs the operator on ports that are free now. Its output goes to log.
+func start(c Config, log *os.File) (*process, error) {
+	probes, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	metrics, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	p := &process{probes: probes, began: time.Now(), exited: make(chan struct{})}
+	p.command = exec.Command(c.Path,
+		"--kubeconfig", c.Kubeconfig,
+		"--install-apis",
+		"--leader-elect=true",
+		"--health-probe-bind-address", probes,
+		"--metrics-bind-address", metrics)
+	p.command.Stdout, p.command.Stderr = log, log
+	p.command.SysProcAttr = &syscall.SysProcAttr{
+		// The child dies with this process even if that is killed.
+		Pdeathsig: syscall.SIGKILL,
+		// Ctrl-C is for this process, which then stops things in order.
+		Setpgid: true,
+	}
+	started := make(chan error)
+	go p.live(started)
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("starting the operator: %w", err)
+	}
+	if err := atomicfile.Write(c.PIDFile, []byte(strconv.Itoa(p.command.Process.Pid)+"\n")); err != nil {
+		p.stop(0)
+		return nil, fmt.Errorf("writing the operator's pid: %w", err)
+	}
+	return p, nil
+}
+
+// live starts the process and waits for its end on one thread: the kernel
+// takes the end of the thread that started a child for the parent's death,
+// and the Go runtime ends idle threads as it sees fit.
+func (p *process) live(started chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	err := p.command.Start()
+	started <- err
+	if err != nil {
+		return
+	}
+	_ = p.command.Wait() // the state says all that the error does
+	p.fate = p.command.ProcessState.String()
+	close(p.exited)
+}
+
+// awaitReady blocks until /readyz says yes; that the process ends before is
+// an error.
+func (p *process) awaitReady(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-p.exited:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	last := "it did not answer"
+	err := wait.PollUntilContextCancel(ctx, readyPoll, true, func(ctx context.Context) (bool, error) {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.probes+"/readyz", nil)
+		if err != nil {
+			return false, err
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return false, nil // not listening yet
+		}
+		response.Body.Close()
+		last = "it last answered " + response.Status
+		return response.StatusCode == http.StatusOK, nil
+	})
+	if err == nil {
+		return nil
+	}
+	select {
+	case <-p.exited:
+		return fmt.Errorf("the operator ended before it was ready (%s)", p.fate)
+	default:
+		return fmt.Errorf("waiting for the operator to be ready: %w; %s", err, last)
+	}
+}
+
+// lived is how long the process has run, or ran.
+func (p *process) lived() time.Duration { return time.Since(p.began) }
+
+// stop ends the process, by force if it takes longer than patience.
+func (p *process) stop(patience time.Duration) {
+	_ = p.command.Process.Signal(syscall.SIGTERM) // it may be gone already
+	select {
+	case <-p.exited:
+		return
+	case <-time.After(patience):
+	}
+	_ = p.command.Process.Kill()
+	<-p.exited
+}
+
+// freeAddress finds a port on loopback that nobody uses now. Another program
+// may take it before the operator does; then the operator ends, and the next
+// start looks again.
+func freeAddress() (string, error) {
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("finding a free port for the operator: %w", err)
+	}
+	defer listener.Close()
+	return listener.Addr().String(), nil
+}
