@@ -28,6 +28,9 @@ type Engine struct {
 	dirty  sets.Set[string]
 	freed  sets.Set[string]
 	unsaid sets.Set[Key]
+	// touched and touchedLocal are the queues whose usage changed since TakeTouched.
+	touched      sets.Set[string]
+	touchedLocal sets.Set[Key]
 }
 
 // clusterQueue is a queue with those who wait in it.
@@ -68,6 +71,9 @@ func New() *Engine {
 		dirty:       sets.New[string](),
 		freed:       sets.New[string](),
 		unsaid:      sets.New[Key](),
+
+		touched:      sets.New[string](),
+		touchedLocal: sets.New[Key](),
 	}
 }
 
@@ -77,6 +83,7 @@ func (e *Engine) Apply(ev Event) { ev.apply(e) }
 func (ev ClusterQueueSet) apply(e *Engine) {
 	q := e.queue(ev.Name)
 	q.ClusterQueue, q.exists = ev.ClusterQueue, true
+	e.touchQueue(ev.Name)
 	e.tree.SetQueue(ev.Name, ev.Cohort, ev.Quotas)
 	e.reconsiderAll()
 }
@@ -84,6 +91,7 @@ func (ev ClusterQueueSet) apply(e *Engine) {
 func (ev ClusterQueueDeleted) apply(e *Engine) {
 	q := e.queue(ev.Name)
 	q.ClusterQueue, q.exists = ClusterQueue{Name: ev.Name}, false
+	e.touchQueue(ev.Name)
 	e.tree.DeleteQueue(ev.Name)
 	e.reconsiderAll()
 }
@@ -100,11 +108,13 @@ func (ev CohortDeleted) apply(e *Engine) {
 
 func (ev FlavorSet) apply(e *Engine) {
 	e.flavors[ev.Name] = ev.Flavor
+	e.touchFlavor(ev.Name)
 	e.reconsiderAll()
 }
 
 func (ev FlavorDeleted) apply(e *Engine) {
 	delete(e.flavors, ev.Name)
+	e.touchFlavor(ev.Name)
 	e.reconsiderAll()
 }
 
@@ -120,6 +130,7 @@ func (ev NamespaceDeleted) apply(e *Engine) { delete(e.namespaces, ev.Name) }
 
 func (ev LocalQueueSet) apply(e *Engine) {
 	e.localQueues[ev.Key] = ev.LocalQueue
+	e.touchedLocal.Insert(ev.Key)
 	e.rerouteMembers(ev.Key)
 }
 
@@ -138,7 +149,11 @@ func (ev WorkloadSet) apply(e *Engine) {
 		w = &workload{}
 		e.workloads[ev.Key] = w
 	}
+	if w.Queue != ev.Queue {
+		e.touch(w)
+	}
 	w.Workload = ev.Workload
+	e.touch(w)
 	switch {
 	case ev.Admission != nil:
 		e.hold(w, ev.Admission)

@@ -32,6 +32,7 @@ func (e *Engine) route(w *workload) {
 		e.leave(w)
 		w.queue = name
 	}
+	e.touch(w)
 	if name == "" {
 		e.say(w, reason.Inadmissiblef("LocalQueue %s doesn't exist", w.Queue))
 		return
@@ -49,6 +50,7 @@ func (e *Engine) route(w *workload) {
 
 // leave takes the workload out of the queue it is in.
 func (e *Engine) leave(w *workload) {
+	e.touch(w)
 	q := e.queues[w.queue]
 	if q == nil {
 		return
@@ -76,6 +78,7 @@ func (e *Engine) hold(w *workload, a *Admission) {
 	if w.held.Equal(a) {
 		return
 	}
+	e.touch(w)
 	if w.held != nil {
 		e.charge(w.held, -1)
 		e.freed.Insert(w.held.ClusterQueue)

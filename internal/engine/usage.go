@@ -1,6 +1,57 @@
 package engine
 
-import "github.com/musterhq/muster/internal/engine/quota"
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/musterhq/muster/internal/engine/order"
+	"github.com/musterhq/muster/internal/engine/quota"
+)
+
+// TakeTouched returns the queues whose usage or counts may have changed since it was
+// last called, in the order of names.
+func (e *Engine) TakeTouched() (clusterQueues []string, localQueues []Key) {
+	clusterQueues = sets.List(e.touched)
+	localQueues = e.touchedLocal.UnsortedList()
+	slices.SortFunc(localQueues, order.CompareKeys)
+	e.touched.Clear()
+	e.touchedLocal.Clear()
+	return clusterQueues, localQueues
+}
+
+// touch notes that the numbers of the workload's queues change.
+func (e *Engine) touch(w *workload) {
+	if w.queue != "" {
+		e.touched.Insert(w.queue)
+	}
+	if w.held != nil {
+		e.touched.Insert(w.held.ClusterQueue)
+	}
+	e.touchedLocal.Insert(Key{Namespace: w.Key.Namespace, Name: w.Queue})
+}
+
+// touchQueue notes that a ClusterQueue, and so the LocalQueues that lead to it, may
+// admit where it could not before, or the other way round.
+func (e *Engine) touchQueue(name string) {
+	e.touched.Insert(name)
+	for key, local := range e.localQueues {
+		if local.ClusterQueue == name {
+			e.touchedLocal.Insert(key)
+		}
+	}
+}
+
+// touchFlavor notes the same for the ClusterQueues that offer a flavor.
+func (e *Engine) touchFlavor(name string) {
+	for _, q := range e.queues {
+		for _, g := range q.Groups {
+			if slices.Contains(g.Flavors, name) {
+				e.touchQueue(q.Name)
+			}
+		}
+	}
+}
 
 // Usage is what a ClusterQueue has given out, and to how many.
 type Usage struct {

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
 )
 
 const (
@@ -108,7 +109,7 @@ func (r *reconciler[T]) jobsOfNamespace(ctx context.Context, object client.Objec
 
 // jobsOfClusterQueue are the jobs that may mean the ClusterQueue by its name.
 func (r *reconciler[T]) jobsOfClusterQueue(ctx context.Context, object client.Object) []reconcile.Request {
-	if object.GetName() == DefaultQueue && r.api.Queue == QueueRequired {
+	if object.GetName() == muster.DefaultQueue && r.api.Queue == QueueRequired {
 		return r.jobs(ctx)
 	}
 	return r.jobs(ctx, client.MatchingLabels{kueue.QueueLabel: object.GetName()})

@@ -8,16 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
 )
-
-// DefaultQueue is the name of the queue that needs no set-up, and of the
-// LocalQueue that takes in jobs without a queue once a person made one.
-const DefaultQueue = "default"
-
-// MadeFor is the annotation and label of LocalQueues that Muster made, so that a
-// job reaches a ClusterQueue by its name. Its value is that name. Such a queue
-// was asked for by a job that names it, so it never takes in those that name none.
-const MadeFor = "muster.dev/made-for"
 
 // QueueRule says what a job API does with a job that names no queue.
 type QueueRule int
@@ -56,11 +48,11 @@ func chooseQueue(job client.Object, described Description, rule QueueRule, facts
 		name = described.Queue
 	}
 	if name == "" {
-		switch local := facts.Local[DefaultQueue]; {
+		switch local := facts.Local[muster.DefaultQueue]; {
 		case rule == QueueRequired:
-			name = DefaultQueue
+			name = muster.DefaultQueue
 		case local != nil && !madeByMuster(local) && !started:
-			return QueueChoice{Name: DefaultQueue}
+			return QueueChoice{Name: muster.DefaultQueue}
 		default:
 			return QueueChoice{}
 		}
@@ -72,7 +64,7 @@ func chooseQueue(job client.Object, described Description, rule QueueRule, facts
 }
 
 func madeByMuster(q *kueue.LocalQueue) bool {
-	_, made := q.Labels[MadeFor]
+	_, made := q.Labels[muster.MadeForLabel]
 	return made
 }
 
@@ -91,7 +83,7 @@ func localQueueFor(clusterQueue, namespace string) *kueue.LocalQueue {
 		ObjectMeta: metav1.ObjectMeta{
 			Name:      clusterQueue,
 			Namespace: namespace,
-			Labels:    map[string]string{MadeFor: clusterQueue},
+			Labels:    map[string]string{muster.MadeForLabel: clusterQueue},
 		},
 		Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(clusterQueue)},
 	}

@@ -1,0 +1,19 @@
+// Package muster has the names that Muster adds to the public APIs: labels,
+// annotations and objects of its own making. All of them begin with muster.dev/
+// or are listed here.
+package muster
+
+const (
+	// DefaultQueue is the ClusterQueue that needs no set-up, its ResourceFlavor, and
+	// the LocalQueue that takes in jobs without a queue once a person made one.
+	DefaultQueue = "default"
+
+	// MadeForLabel is on LocalQueues that Muster made, so that a job reaches a
+	// ClusterQueue by its name; the value is that name. A job that names a queue
+	// asked for it, so it never takes in those that name none.
+	MadeForLabel = "muster.dev/made-for"
+
+	// FollowsNodesLabel is on a ClusterQueue whose quota is kept at what the nodes
+	// can give. Who removes it has the queue to himself.
+	FollowsNodesLabel = "muster.dev/follows-nodes"
+)

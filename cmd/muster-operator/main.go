@@ -1,0 +1,144 @@
+// Command muster-operator is the controller manager of Muster: wiring only.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/admission"
+	"github.com/musterhq/muster/internal/install"
+	"github.com/musterhq/muster/internal/jobs"
+	jobsetapi "github.com/musterhq/muster/internal/jobs/jobset"
+)
+
+// options are the flags. --kubeconfig is controller-runtime's own.
+type options struct {
+	installAPIs             bool
+	leaderElect             bool
+	leaderElectionNamespace string
+	metricsAddress          string
+	probeAddress            string
+	qps                     float64
+	burst                   int
+}
+
+func main() {
+	var o options
+	flag.BoolVar(&o.installAPIs, "install-apis", false, "apply the CRDs and policies before starting")
+	flag.BoolVar(&o.leaderElect, "leader-elect", true, "let one of several operators decide; without it, run only one")
+	flag.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", "", "namespace of the lease (default: the operator's own, or kube-system outside of a cluster)")
+	flag.StringVar(&o.metricsAddress, "metrics-bind-address", "127.0.0.1:8080", "address that serves metrics, 0 for none")
+	flag.StringVar(&o.probeAddress, "health-probe-bind-address", "127.0.0.1:8081", "address that serves /healthz and /readyz")
+	flag.Float64Var(&o.qps, "kube-api-qps", 500, "requests a second to the API server in the long run")
+	flag.IntVar(&o.burst, "kube-api-burst", 1000, "requests to the API server at once")
+	var logs zap.Options
+	logs.BindFlags(flag.CommandLine)
+	flag.Parse()
+	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&logs)))
+	if err := run(ctrl.SetupSignalHandler(), o); err != nil {
+		fmt.Fprintf(os.Stderr, "muster-operator: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, o options) error {
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("finding the cluster (set --kubeconfig, or run in a pod): %w", err)
+	}
+	config.QPS, config.Burst = float32(o.qps), o.burst
+	if o.installAPIs {
+		if err := install.Apply(ctx, config, install.Options{}); err != nil {
+			return fmt.Errorf("installing the APIs: %w", err)
+		}
+	}
+	mgr, err := newManager(config, o)
+	if err != nil {
+		return err
+	}
+	if err := admission.AddTo(mgr); err != nil {
+		return err
+	}
+	executor := jobs.NewExecutor(mgr.GetClient(), mgr.GetEventRecorder("muster"))
+	if err := jobs.AddTo(mgr, executor, jobsetapi.API); err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+func newManager(config *rest.Config, o options) (manager.Manager, error) {
+	namespace := o.leaderElectionNamespace
+	if namespace == "" && os.Getenv("KUBERNETES_SERVICE_HOST") == "" {
+		namespace = "kube-system"
+	}
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme:                        newScheme(),
+		Metrics:                       metricsserver.Options{BindAddress: o.metricsAddress},
+		HealthProbeBindAddress:        o.probeAddress,
+		LeaderElection:                o.leaderElect,
+		LeaderElectionID:              "muster.dev",
+		LeaderElectionNamespace:       namespace,
+		LeaderElectionReleaseOnCancel: true,
+		GracefulShutdownTimeout:       ptr.To(10 * time.Second),
+		Cache: cache.Options{
+			DefaultTransform: cache.TransformStripManagedFields(),
+			ByObject:         map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: stripNode}},
+		},
+		// What a reconcile wrote, the next one sees: plans are made of what there is.
+		Client: client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("setting up the manager: %w", err)
+	}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return nil, err
+	}
+	return mgr, mgr.AddReadyzCheck("caches", func(req *http.Request) error {
+		ctx, cancel := context.WithTimeout(req.Context(), time.Second)
+		defer cancel()
+		if !mgr.GetCache().WaitForCacheSync(ctx) {
+			return errors.New("still reading what the cluster has")
+		}
+		return nil
+	})
+}
+
+// newScheme knows every API that the operator reads or writes.
+func newScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kueue.AddToScheme, jobset.AddToScheme} {
+		utilruntime.Must(add(scheme))
+	}
+	return scheme
+}
+
+// stripNode drops what is large about a Node and never looked at.
+func stripNode(object any) (any, error) {
+	if node, ok := object.(*corev1.Node); ok {
+		node.ManagedFields = nil
+		node.Status.Images = nil
+		node.Annotations = nil
+	}
+	return object, nil
+}

@@ -1,0 +1,110 @@
+package admission
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/engine/reason"
+)
+
+// Reasons are written in the background: they are for people, and the API server
+// has better things to do when it is busy.
+const (
+	reasonsPerSecond = 20
+	reasonsBurst     = 100
+)
+
+// pendingWriter writes into the status of Workloads why they wait: always the last
+// word, so that what changed again before its turn costs nothing.
+type pendingWriter struct {
+	client client.Client
+	clock  clock.PassiveClock
+	pace   *rate.Limiter
+	queue  workqueue.TypedRateLimitingInterface[engine.Key]
+
+	mu    sync.Mutex
+	words map[engine.Key]word
+}
+
+type word struct {
+	uid string
+	why reason.Reason
+}
+
+func newPendingWriter(c client.Client, clock clock.PassiveClock) *pendingWriter {
+	return &pendingWriter{
+		client: c, clock: clock,
+		pace: rate.NewLimiter(reasonsPerSecond, reasonsBurst),
+		queue: workqueue.NewTypedRateLimitingQueue(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[engine.Key](100*time.Millisecond, longestRetry)),
+		words: map[engine.Key]word{},
+	}
+}
+
+// say has the reason of the decision written.
+func (p *pendingWriter) say(d engine.Decision) {
+	p.mu.Lock()
+	p.words[d.Key] = word{uid: d.UID, why: d.Why}
+	p.mu.Unlock()
+	p.queue.Add(d.Key)
+}
+
+// forget drops what was not written yet.
+func (p *pendingWriter) forget(key engine.Key) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.words, key)
+}
+
+func (p *pendingWriter) run(ctx context.Context) { work(ctx, p.queue, 1, p.write) }
+
+func (p *pendingWriter) write(ctx context.Context, key engine.Key) {
+	if p.pace.Wait(ctx) != nil {
+		return // the context ended
+	}
+	p.mu.Lock()
+	last, ok := p.words[key]
+	p.mu.Unlock()
+	if !ok {
+		return
+	}
+	if err := p.try(ctx, key, last); err != nil {
+		// Mostly a conflict, with an admission or with the Workload's owner.
+		ctrl.LoggerFrom(ctx).V(1).Info("trying again to write why a Workload waits", "workload", key.String(), "cause", err.Error())
+		p.queue.AddRateLimited(key)
+		return
+	}
+	p.queue.Forget(key)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.words[key].why.Equal(last.why) {
+		delete(p.words, key)
+	}
+}
+
+func (p *pendingWriter) try(ctx context.Context, key engine.Key, last word) error {
+	var seen kueue.Workload
+	if err := p.client.Get(ctx, objectKey(key), &seen, client.DisableReadYourWritesConsistency); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if string(seen.UID) != last.uid || seen.Status.Admission != nil {
+		return nil
+	}
+	waiting := seen.DeepCopy()
+	wait(waiting, last.why, p.clock.Now())
+	if equality.Semantic.DeepEqual(seen.Status, waiting.Status) {
+		return nil
+	}
+	return p.client.Status().Patch(ctx, waiting, client.MergeFromWithOptions(&seen, client.MergeFromWithOptimisticLock{}),
+		client.DisableReadYourWritesConsistency)
+}

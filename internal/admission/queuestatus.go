@@ -1,0 +1,220 @@
+package admission
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/engine/quota"
+)
+
+// queueStatusInterval is how long a queue's status is left alone after a write. A
+// queue that was quiet for as long is written at once.
+const queueStatusInterval = 5 * time.Second
+
+// queueStatusWriter writes the status of queues, where it changed.
+type queueStatusWriter struct {
+	client client.Client
+	clock  clock.PassiveClock
+	queue  workqueue.TypedRateLimitingInterface[engine.Key]
+
+	mu    sync.Mutex
+	usage map[engine.Key]engine.Usage
+	wrote map[engine.Key]time.Time
+}
+
+func newQueueStatusWriter(c client.Client, clock clock.PassiveClock) *queueStatusWriter {
+	return &queueStatusWriter{
+		client: c, clock: clock,
+		queue: workqueue.NewTypedRateLimitingQueue(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[engine.Key](100*time.Millisecond, longestRetry)),
+		usage: map[engine.Key]engine.Usage{},
+		wrote: map[engine.Key]time.Time{},
+	}
+}
+
+// noteClusterQueue has the usage written into the status of a ClusterQueue, and
+// noteLocalQueue into that of a LocalQueue. A key without namespace is the former.
+func (s *queueStatusWriter) noteClusterQueue(name string, u engine.Usage) {
+	s.noteLocalQueue(engine.Key{Name: name}, u)
+}
+
+func (s *queueStatusWriter) noteLocalQueue(key engine.Key, u engine.Usage) {
+	s.mu.Lock()
+	s.usage[key] = u
+	rest := s.wrote[key].Add(queueStatusInterval).Sub(s.clock.Now())
+	s.mu.Unlock()
+	s.queue.AddAfter(key, rest)
+}
+
+func (s *queueStatusWriter) run(ctx context.Context) { work(ctx, s.queue, 2, s.write) }
+
+func (s *queueStatusWriter) write(ctx context.Context, key engine.Key) {
+	s.mu.Lock()
+	u, ok := s.usage[key]
+	delete(s.usage, key)
+	s.mu.Unlock()
+	if !ok {
+		return
+	}
+	wrote, err := s.try(ctx, key, u)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case err != nil:
+		ctrl.LoggerFrom(ctx).V(1).Info("trying again to write the status of a queue", "queue", key.String(), "cause", err.Error())
+		if _, newer := s.usage[key]; !newer {
+			s.usage[key] = u
+		}
+		s.queue.AddRateLimited(key)
+		return
+	case wrote:
+		s.wrote[key] = s.clock.Now()
+	}
+	s.queue.Forget(key)
+}
+
+func (s *queueStatusWriter) try(ctx context.Context, key engine.Key, u engine.Usage) (wrote bool, err error) {
+	if key.Namespace == "" {
+		var seen kueue.ClusterQueue
+		if err := s.client.Get(ctx, objectKey(key), &seen); err != nil {
+			return false, client.IgnoreNotFound(err)
+		}
+		missing, err := s.missingFlavors(ctx, &seen)
+		if err != nil {
+			return false, err
+		}
+		desired := seen.DeepCopy()
+		clusterQueueStatus(desired, u, missing, s.clock.Now())
+		return s.patch(ctx, &seen, desired, equality.Semantic.DeepEqual(seen.Status, desired.Status))
+	}
+	var seen kueue.LocalQueue
+	if err := s.client.Get(ctx, objectKey(key), &seen); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	var behind *kueue.ClusterQueue
+	var clusterQueue kueue.ClusterQueue
+	switch err := s.client.Get(ctx, client.ObjectKey{Name: string(seen.Spec.ClusterQueue)}, &clusterQueue); {
+	case err == nil:
+		behind = &clusterQueue
+	case client.IgnoreNotFound(err) != nil:
+		return false, err
+	}
+	desired := seen.DeepCopy()
+	localQueueStatus(desired, behind, u, s.clock.Now())
+	return s.patch(ctx, &seen, desired, equality.Semantic.DeepEqual(seen.Status, desired.Status))
+}
+
+func (s *queueStatusWriter) patch(ctx context.Context, seen, desired client.Object, same bool) (bool, error) {
+	if same {
+		return false, nil
+	}
+	return true, s.client.Status().Patch(ctx, desired, client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{}))
+}
+
+func (s *queueStatusWriter) missingFlavors(ctx context.Context, q *kueue.ClusterQueue) ([]string, error) {
+	var missing []string
+	for _, g := range q.Spec.ResourceGroups {
+		for _, f := range g.Flavors {
+			err := s.client.Get(ctx, client.ObjectKey{Name: string(f.Name)}, &kueue.ResourceFlavor{})
+			if client.IgnoreNotFound(err) != nil {
+				return nil, err
+			}
+			if err != nil {
+				missing = append(missing, string(f.Name))
+			}
+		}
+	}
+	return missing, nil
+}
+
+// clusterQueueStatus writes what a ClusterQueue holds, and whether it can admit.
+func clusterQueueStatus(q *kueue.ClusterQueue, u engine.Usage, missingFlavors []string, now time.Time) {
+	status, why, message := metav1.ConditionTrue, kueue.ClusterQueueActiveReasonReady, "Can admit new workloads"
+	switch {
+	case stopped(q.Spec.StopPolicy):
+		status, why, message = metav1.ConditionFalse, kueue.ClusterQueueActiveReasonStopped, "Is stopped"
+	case len(missingFlavors) > 0:
+		status, why, message = metav1.ConditionFalse, kueue.ClusterQueueActiveReasonFlavorNotFound,
+			fmt.Sprintf("Can't admit new workloads: references missing ResourceFlavor(s): %v", missingFlavors)
+	}
+	meta.SetStatusCondition(&q.Status.Conditions, metav1.Condition{
+		Type: kueue.ClusterQueueActive, Status: status, Reason: why, Message: message,
+		ObservedGeneration: q.Generation, LastTransitionTime: metav1.NewTime(now)})
+	q.Status.PendingWorkloads = int32(u.Pending)
+	q.Status.ReservingWorkloads = int32(u.Reserving)
+	q.Status.AdmittedWorkloads = int32(u.Reserving)
+	q.Status.FlavorsReservation = flavorUsage(q.Spec.ResourceGroups, u)
+	q.Status.FlavorsUsage = flavorUsage(q.Spec.ResourceGroups, u)
+}
+
+// flavorUsage lists usage in the order of the queue's spec.
+func flavorUsage(groups []kueue.ResourceGroup, u engine.Usage) []kueue.FlavorUsage {
+	var out []kueue.FlavorUsage
+	for _, g := range groups {
+		for _, f := range g.Flavors {
+			usage := kueue.FlavorUsage{Name: f.Name}
+			for _, r := range f.Resources {
+				fr := quota.FlavorResource{Flavor: string(f.Name), Resource: string(r.Name)}
+				usage.Resources = append(usage.Resources, kueue.ResourceUsage{
+					Name: r.Name, Total: quota.ToQuantity(r.Name, u.Used[fr]), Borrowed: quota.ToQuantity(r.Name, u.Borrowed[fr])})
+			}
+			out = append(out, usage)
+		}
+	}
+	return out
+}
+
+// localQueueStatus writes what a LocalQueue holds, and whether the ClusterQueue
+// behind it, nil if there is none, can admit.
+func localQueueStatus(q *kueue.LocalQueue, behind *kueue.ClusterQueue, u engine.Usage, now time.Time) {
+	status, why, message := metav1.ConditionTrue, kueue.ClusterQueueActiveReasonReady, "Can submit new workloads to localQueue"
+	switch {
+	case stopped(q.Spec.StopPolicy):
+		status, why, message = metav1.ConditionFalse, kueue.ClusterQueueActiveReasonStopped, "LocalQueue is stopped"
+	case behind == nil:
+		status, why, message = metav1.ConditionFalse, kueue.LocalQueueActiveReasonClusterQueueDoesNotExist,
+			fmt.Sprintf("ClusterQueue %s doesn't exist: create it, or make a LocalQueue that names another", q.Spec.ClusterQueue)
+	case stopped(behind.Spec.StopPolicy):
+		status, why, message = metav1.ConditionFalse, kueue.LocalQueueActiveReasonClusterQueueIsInactive,
+			fmt.Sprintf("ClusterQueue %s is stopped", q.Spec.ClusterQueue)
+	}
+	meta.SetStatusCondition(&q.Status.Conditions, metav1.Condition{
+		Type: kueue.LocalQueueActive, Status: status, Reason: why, Message: message,
+		ObservedGeneration: q.Generation, LastTransitionTime: metav1.NewTime(now)})
+	q.Status.PendingWorkloads = int32(u.Pending)
+	q.Status.ReservingWorkloads = int32(u.Reserving)
+	q.Status.AdmittedWorkloads = int32(u.Reserving)
+	q.Status.FlavorsReservation = localFlavorUsage(u)
+	q.Status.FlavorUsage = localFlavorUsage(u)
+}
+
+// localFlavorUsage lists usage in the order of names.
+func localFlavorUsage(u engine.Usage) []kueue.LocalQueueFlavorUsage {
+	byFlavor := map[string][]kueue.LocalQueueResourceUsage{}
+	for fr, amount := range u.Used {
+		name := corev1.ResourceName(fr.Resource)
+		byFlavor[fr.Flavor] = append(byFlavor[fr.Flavor], kueue.LocalQueueResourceUsage{Name: name, Total: quota.ToQuantity(name, amount)})
+	}
+	var out []kueue.LocalQueueFlavorUsage
+	for flavor, resources := range byFlavor {
+		slices.SortFunc(resources, func(a, b kueue.LocalQueueResourceUsage) int { return cmp.Compare(a.Name, b.Name) })
+		out = append(out, kueue.LocalQueueFlavorUsage{Name: kueue.ResourceFlavorReference(flavor), Resources: resources})
+	}
+	slices.SortFunc(out, func(a, b kueue.LocalQueueFlavorUsage) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
