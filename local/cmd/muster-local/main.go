@@ -23,8 +23,15 @@ type usageError struct{ error }
 func (e usageError) Unwrap() error { return e.error }
 
 func main() {
-	ctx, release := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// Once asked to stop, a second Ctrl-C ends the process at once.
+	// Pods' processes and a network must not outlive a closed terminal or a
+	// closed pipe. Notify, not Ignore: a child would inherit the latter.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	stops := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
+		stops = append(stops, syscall.SIGHUP)
+	}
+	ctx, release := signal.NotifyContext(context.Background(), stops...)
+	// Once asked to stop, a second signal ends the process at once.
 	context.AfterFunc(ctx, release)
 	os.Exit(run(ctx, os.Args[1:]))
 }

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"k8s.io/client-go/kubernetes"
+)
+
+// idleMegabytes bounds the resident memory of an idle cluster with a node.
+const idleMegabytes = 600
+
+func TestAnIdleClusterIsSmallAndWritesLeasesOnly(t *testing.T) {
+	if testing.Short() {
+		t.Skip("watches a cluster do nothing for half a minute")
+	}
+	p := up(t, "--ephemeral", "--no-operator", "--sim-nodes", "4")
+	client := p.client(t)
+
+	before := settledWrites(t, client)
+	time.Sleep(30 * time.Second) // what is measured is that time passes and nothing happens
+	for what, count := range writes(t, client) {
+		if count > before[what] && !strings.HasSuffix(what, "coordination.k8s.io/leases") {
+			t.Errorf("%s: %.0f times in 30 s of idling", what, count-before[what])
+		}
+	}
+	if got := residentMegabytes(t, p.command.Process.Pid); got > idleMegabytes {
+		t.Errorf("the cluster takes %d MB of memory, want at most %d", got, idleMegabytes)
+	}
+	if code := p.stop(t, syscall.SIGTERM); code != 0 {
+		t.Errorf("it ended with code %d: %s", code, p.errors.String())
+	}
+}
+
+// settledWrites gives the writes so far once nothing was written for longer
+// than the period in which the controllers look at the nodes, 5 s.
+func settledWrites(t *testing.T, client *kubernetes.Clientset) map[string]float64 {
+	t.Helper()
+	last := writes(t, client)
+	for range 5 {
+		time.Sleep(7 * time.Second)
+		now := writes(t, client)
+		quiet := true
+		for what, count := range now {
+			quiet = quiet && (count == last[what] || strings.HasSuffix(what, "coordination.k8s.io/leases"))
+		}
+		if quiet {
+			return now
+		}
+		last = now
+	}
+	t.Fatal("the cluster does not come to rest")
+	return nil
+}
+
+// writes counts the requests that change something, by verb and resource.
+func writes(t *testing.T, client *kubernetes.Clientset) map[string]float64 {
+	t.Helper()
+	raw, err := client.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(context.WithoutCancel(t.Context()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(string(raw)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := map[string]float64{}
+	for _, metric := range families["apiserver_request_total"].GetMetric() {
+		labels := map[string]string{}
+		for _, label := range metric.GetLabel() {
+			labels[label.GetName()] = label.GetValue()
+		}
+		switch labels["verb"] {
+		case "POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION":
+			counts[labels["verb"]+" "+labels["group"]+"/"+labels["resource"]] += metric.GetCounter().GetValue()
+		}
+	}
+	return counts
+}
+
+func residentMegabytes(t *testing.T, pid int) int {
+	t.Helper()
+	content, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(content), "VmRSS:")
+	kilobytes, err := strconv.Atoi(strings.Fields(rest)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kilobytes / 1024
+}

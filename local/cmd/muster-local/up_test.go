@@ -1,0 +1,189 @@
+package main
+
+import (
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestAClusterServesContinuesWithItsDataAndGoesDown(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), strings.Repeat("long-", 30))
+	first := up(t, "--dir", dir, "--no-operator", "--nodes", "0")
+	if info, err := os.Stat(first.kubeconfig()); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the kubeconfig: %v, %v; want mode 600", info, err)
+	}
+	kept := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept"}, Data: map[string]string{"key": "value"}}
+	if _, err := first.client(t).CoreV1().ConfigMaps("default").Create(t.Context(), kept, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+
+	t.Run("while it runs its directory is refused to another", func(t *testing.T) {
+		line, code := fails(t, "up", "--dir", dir, "--no-operator")
+		if code != exitFailed || !strings.Contains(line, "process "+strconv.Itoa(first.command.Process.Pid)) ||
+			!strings.Contains(line, "muster down --dir "+dir) {
+			t.Errorf("exit code %d, %s", code, line)
+		}
+	})
+
+	if code := first.stop(t, syscall.SIGTERM); code != 0 || first.errors.Len() != 0 {
+		t.Errorf("SIGTERM ended it with code %d and %q", code, first.errors.String())
+	}
+
+	second := up(t, "--dir", dir, "--no-operator", "--nodes", "0")
+	got, err := second.client(t).CoreV1().ConfigMaps("default").Get(t.Context(), "kept", metav1.GetOptions{})
+	if err != nil || got.Data["key"] != "value" {
+		t.Errorf("the second start reads %v, %v", got, err)
+	}
+
+	t.Run("down stops it from elsewhere and returns when it is gone", func(t *testing.T) {
+		ended := make(chan int, 1)
+		go func() { ended <- second.wait() }()
+		out, err := program("down", "--dir", dir).Output()
+		if err != nil || !strings.HasPrefix(string(out), "stopped process ") {
+			t.Errorf("down says %q, %v", out, err)
+		}
+		if code := <-ended; code != 0 {
+			t.Errorf("up ended with code %d: %s", code, second.errors.String())
+		}
+	})
+	t.Run("down says so when nothing runs", func(t *testing.T) {
+		out, err := program("down", "--dir", dir).Output()
+		if err != nil || !strings.HasPrefix(string(out), "nothing runs in ") {
+			t.Errorf("down says %q, %v", out, err)
+		}
+	})
+}
+
+func TestEphemeralClustersRunSideBySideAndLeaveNothing(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	one := up(t, "--ephemeral", "--no-operator", "--nodes", "0")
+	other := up(t, "--ephemeral", "--no-operator", "--nodes", "0")
+	if _, err := one.client(t).CoreV1().Namespaces().Create(t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "of-one"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.client(t).CoreV1().Namespaces().Get(t.Context(), "of-one", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the other cluster has the one's namespace: %v", err)
+	}
+	for _, p := range []*process{one, other} {
+		if code := p.stop(t, syscall.SIGINT); code != 0 {
+			t.Errorf("Ctrl-C ended it with code %d: %s", code, p.errors.String())
+		}
+	}
+	left, err := os.ReadDir(os.Getenv("TMPDIR"))
+	if err != nil || len(left) != 0 {
+		t.Errorf("there is left %v, %v", left, err)
+	}
+}
+
+func TestAKilledClusterTakesItsOperatorAlongAndStartsAgain(t *testing.T) {
+	dir, operator := t.TempDir(), fakeOperator(t)
+	first := up(t, "--dir", dir, "--operator", operator, "--nodes", "0")
+	child := operatorPID(t, dir)
+	if !alive(child) {
+		t.Fatalf("the operator, process %d, does not run", child)
+	}
+	first.stop(t, syscall.SIGKILL)
+	for deadline := time.Now().Add(readyWithin); alive(child); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the operator, process %d, outlives its parent", child)
+		}
+	}
+
+	second := up(t, "--dir", dir, "--operator", operator, "--nodes", "0")
+	child = operatorPID(t, dir)
+	if code := second.stop(t, syscall.SIGTERM); code != 0 {
+		t.Errorf("the second start ended with code %d: %s", code, second.errors.String())
+	}
+	if alive(child) {
+		t.Errorf("the operator, process %d, outlives its parent", child)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "operator.pid")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the operator's pid file is there: %v", err)
+	}
+}
+
+func TestAMistakeIsOneLineThatSaysWhatToDo(t *testing.T) {
+	taken, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	port := strconv.Itoa(taken.Addr().(*net.TCPAddr).Port)
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	for _, test := range []struct {
+		name string
+		args string
+		code int
+		say  []string
+	}{
+		{"a port that is taken", "up --ephemeral --no-operator --port " + port, exitFailed, []string{port, "taken", "--port"}},
+		{"a directory that cannot be made", "up --no-operator --dir " + file + "/below", exitFailed, []string{file, "not a directory", "--dir"}},
+		{"an operator that is not there", "up --ephemeral --operator " + file + "-none", exitUsage, []string{file + "-none", "no such file", "make build", "--no-operator"}},
+		{"an operator that is no program", "up --ephemeral --operator " + file, exitUsage, []string{file, "not an executable file"}},
+		{"a flag that is unknown", "up --frobnicate", exitUsage, []string{"--frobnicate", "up --help"}},
+		{"a flag of down that is unknown", "down --port 1", exitUsage, []string{"--port", "down --help"}},
+		{"a flag that is not a number", "up --nodes many", exitUsage, []string{"many", "--nodes"}},
+		{"a number below nothing", "up --nodes -1", exitUsage, []string{"--nodes", "0 or more"}},
+		{"a port that is none", "up --port 70000", exitUsage, []string{"70000", "65535"}},
+		{"a runtime that is unknown", "up --runtime docker", exitUsage, []string{"docker", "exec or none"}},
+		{"a directory for what has none", "up --ephemeral --dir /x", exitUsage, []string{"--ephemeral", "--dir"}},
+		{"an operator both wanted and not", "up --no-operator --operator /x", exitUsage, []string{"--operator", "--no-operator"}},
+		{"an argument", "up here", exitUsage, []string{"here", "up --help"}},
+		{"a command that is unknown", "sideways", exitUsage, []string{"sideways", "--help"}},
+		{"no command", "", exitUsage, []string{"muster-local up", "--help"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			line, code := fails(t, strings.Fields(test.args)...)
+			if code != test.code {
+				t.Errorf("exit code %d, want %d", code, test.code)
+			}
+			for _, word := range test.say {
+				if !strings.Contains(line, word) {
+					t.Errorf("it does not say %q: %s", word, line)
+				}
+			}
+		})
+	}
+}
+
+func TestADirectoryThatIsNotWritableIsRefused(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root may write everywhere")
+	}
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	line, code := fails(t, "up", "--no-operator", "--dir", dir)
+	if code != exitFailed || !strings.Contains(line, "permission denied") || !strings.Contains(line, "--dir") {
+		t.Errorf("exit code %d, %s", code, line)
+	}
+}
+
+func operatorPID(t *testing.T, dir string) int {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(dir, "operator.pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(content)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
