@@ -15,6 +15,12 @@ import (
 // +kubebuilder:printcolumn:name="Completed",JSONPath=".status.conditions[?(@.type==\"Completed\")].status",type=string,description="Whether it succeeded"
 // +kubebuilder:printcolumn:name="Suspended",JSONPath=".spec.suspend",type=string,description="Whether it is suspended"
 // +kubebuilder:printcolumn:name="Age",JSONPath=".metadata.creationTimestamp",type=date,description="Time since it was made"
+//
+// +kubebuilder:validation:XValidation:rule="!(has(self.spec) && has(self.spec.replicatedJobs)) || size(self.spec.replicatedJobs) == 0 || self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="the name of a JobSet begins the names of its Jobs: a DNS-1035 label must consist of lower case letters, digits or '-', start with a letter, and end with a letter or digit"
+// +kubebuilder:validation:XValidation:rule="!(has(self.spec) && has(self.spec.replicatedJobs)) || self.spec.replicatedJobs.all(r, size(self.metadata.name) + size(r.name) + size(string(r.replicas > 0 ? r.replicas - 1 : 0)) + 2 <= 63)",message="JobSet name is too long, job names generated for this JobSet will exceed 63 characters"
+// +kubebuilder:validation:XValidation:rule="!(has(self.spec) && has(self.spec.replicatedJobs)) || self.spec.replicatedJobs.all(r, !has(r.template.spec.completions) || (has(r.template.spec.completionMode) && r.template.spec.completionMode != 'Indexed') || size(self.metadata.name) + size(r.name) + size(string(r.replicas > 0 ? r.replicas - 1 : 0)) + size(string(r.template.spec.completions > 0 ? r.template.spec.completions - 1 : 0)) + 9 <= 63)",message="JobSet name is too long, pod names generated for this JobSet will exceed 63 characters"
+// +kubebuilder:validation:XValidation:rule=`!(has(self.spec) && has(self.spec.coordinator)) || size(self.metadata.name) + size(self.spec.coordinator.replicatedJob) + size(string((has(self.spec.coordinator.jobIndex) ? self.spec.coordinator.jobIndex : 0))) + size(string((has(self.spec.coordinator.podIndex) ? self.spec.coordinator.podIndex : 0))) + 4 + (has(self.spec.network) && has(self.spec.network.subdomain) && self.spec.network.subdomain != "" ? size(self.spec.network.subdomain) : size(self.metadata.name)) <= 63`,message="spec will lead to invalid label value for coordinator label jobset.sigs.k8s.io/coordinator (long JobSet / ReplicatedJob / SubDomain name?): must be no more than 63 characters"
+// +kubebuilder:validation:XValidation:rule="!(has(oldSelf.status) && has(oldSelf.status.conditions) && oldSelf.status.conditions.exists(c, c.type in ['Completed', 'Failed'] && c.status == 'True')) || !(has(self.spec) && has(self.spec.replicatedJobs)) || !(has(oldSelf.spec) && has(oldSelf.spec.replicatedJobs)) || size(self.spec.replicatedJobs) != size(oldSelf.spec.replicatedJobs) || self.spec.replicatedJobs.all(i, r, (has(r.template.spec.parallelism) ? r.template.spec.parallelism : 1) == (has(oldSelf.spec.replicatedJobs[i].template.spec.parallelism) ? oldSelf.spec.replicatedJobs[i].template.spec.parallelism : 1) && (has(r.template.spec.completions) ? r.template.spec.completions : -1) == (has(oldSelf.spec.replicatedJobs[i].template.spec.completions) ? oldSelf.spec.replicatedJobs[i].template.spec.completions : -1))",message="Cannot mutate parallelism or completions when JobSet is in a terminal state (Completed or Failed)"
 type JobSet struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -36,6 +42,29 @@ type JobSetList struct {
 
 // JobSetSpec is what a JobSet is to run. But for suspend, coordinator and ttlSecondsAfterFinished it is fixed at
 // creation; while the JobSet is suspended, parts of the pod templates may change too.
+//
+// +kubebuilder:validation:XValidation:rule="!(has(self.startupPolicy) && self.startupPolicy.startupPolicyOrder == 'InOrder' && has(self.replicatedJobs) && self.replicatedJobs.exists(x, has(x.dependsOn)))",message="StartupPolicy and DependsOn APIs are mutually exclusive"
+// +kubebuilder:validation:XValidation:rule="!has(self.replicatedJobs) || size(self.replicatedJobs) == 0 || !has(self.replicatedJobs[0].dependsOn)",message="DependsOn can't be set for the first ReplicatedJob"
+// +kubebuilder:validation:XValidation:rule="!has(self.failurePolicy) || !has(self.failurePolicy.rules) || !has(self.replicatedJobs) || !self.failurePolicy.rules.exists(r, r.action in ['RestartJob', 'RestartJobAndIgnoreMaxRestarts']) || self.replicatedJobs.all(r, r.replicas <= 1024)",message="JobSet cannot have a failure policy rule with RestartJob or RestartJobAndIgnoreMaxRestarts action and a replicated job with replicas > 1024"
+// +kubebuilder:validation:XValidation:rule="!(has(self.failurePolicy) && has(self.failurePolicy.restartStrategy) && self.failurePolicy.restartStrategy == 'InPlaceRestart' && has(self.replicatedJobs)) || self.replicatedJobs.all(r, has(r.template.spec.backoffLimit) && r.template.spec.backoffLimit == 2147483647)",message="backoffLimit of every replicatedJob must be set to 2147483647 (MaxInt32) when in-place restart is enabled"
+// +kubebuilder:validation:XValidation:rule="!(has(self.failurePolicy) && has(self.failurePolicy.restartStrategy) && self.failurePolicy.restartStrategy == 'InPlaceRestart' && has(self.replicatedJobs)) || self.replicatedJobs.all(r, has(r.template.spec.podReplacementPolicy) && r.template.spec.podReplacementPolicy == 'Failed')",message="podReplacementPolicy of every replicatedJob must be set to Failed when in-place restart is enabled"
+// +kubebuilder:validation:XValidation:rule="!(has(self.failurePolicy) && has(self.failurePolicy.restartStrategy) && self.failurePolicy.restartStrategy == 'InPlaceRestart' && has(self.replicatedJobs)) || self.replicatedJobs.all(r, has(r.template.spec.completions) && has(r.template.spec.parallelism) && r.template.spec.completions == r.template.spec.parallelism)",message="completions and parallelism of every replicatedJob must be set and equal to each other when in-place restart is enabled"
+// +kubebuilder:validation:XValidation:rule="!has(self.coordinator) || (has(self.replicatedJobs) && self.replicatedJobs.exists(r, r.name == self.coordinator.replicatedJob))",message="coordinator replicatedJob does not exist",messageExpression="'coordinator replicatedJob ' + self.coordinator.replicatedJob + ' does not exist'",fieldPath=".coordinator"
+// +kubebuilder:validation:XValidation:rule="!has(self.coordinator) || !has(self.replicatedJobs) || self.replicatedJobs.all(r, r.name != self.coordinator.replicatedJob || ((has(self.coordinator.jobIndex) ? self.coordinator.jobIndex : 0) >= 0 && (has(self.coordinator.jobIndex) ? self.coordinator.jobIndex : 0) < r.replicas))",message="coordinator job index is invalid for its replicatedJob: it must be at least 0 and less than replicas",fieldPath=".coordinator"
+// +kubebuilder:validation:XValidation:rule="!has(self.coordinator) || !has(self.replicatedJobs) || self.replicatedJobs.all(r, r.name != self.coordinator.replicatedJob || (has(r.template.spec.completions) && has(r.template.spec.completionMode) && r.template.spec.completionMode == 'Indexed'))",message="job for coordinator pod must be indexed completion mode, and completions number must be set",fieldPath=".coordinator"
+// +kubebuilder:validation:XValidation:rule="!has(self.coordinator) || !has(self.replicatedJobs) || self.replicatedJobs.all(r, r.name != self.coordinator.replicatedJob || !has(r.template.spec.completions) || ((has(self.coordinator.podIndex) ? self.coordinator.podIndex : 0) >= 0 && (has(self.coordinator.podIndex) ? self.coordinator.podIndex : 0) < r.template.spec.completions))",message="coordinator pod index is invalid for its replicatedJob: it must be at least 0 and less than completions",fieldPath=".coordinator"
+// +kubebuilder:validation:XValidation:rule="(has(self.replicatedJobs) && size(self.replicatedJobs) > 0) ? (has(oldSelf.replicatedJobs) && self.replicatedJobs.map(r, r.name) == oldSelf.replicatedJobs.map(r, r.name)) : (!has(oldSelf.replicatedJobs) || size(oldSelf.replicatedJobs) == 0)",message="field is immutable"
+// +kubebuilder:validation:XValidation:rule="(has(self.suspend) && self.suspend) || (has(oldSelf.suspend) && oldSelf.suspend) || !has(self.replicatedJobs) || !has(oldSelf.replicatedJobs) || size(self.replicatedJobs) != size(oldSelf.replicatedJobs) || self.replicatedJobs.all(i, r, ((has(r.template.spec.template.metadata) && has(r.template.spec.template.metadata.labels)) ? (has(oldSelf.replicatedJobs[i].template.spec.template.metadata) && has(oldSelf.replicatedJobs[i].template.spec.template.metadata.labels) && r.template.spec.template.metadata.labels == oldSelf.replicatedJobs[i].template.spec.template.metadata.labels) : !(has(oldSelf.replicatedJobs[i].template.spec.template.metadata) && has(oldSelf.replicatedJobs[i].template.spec.template.metadata.labels))))",message="field is immutable while the JobSet is not suspended: metadata.labels of a pod template changed"
+// +kubebuilder:validation:XValidation:rule="(has(self.suspend) && self.suspend) || (has(oldSelf.suspend) && oldSelf.suspend) || !has(self.replicatedJobs) || !has(oldSelf.replicatedJobs) || size(self.replicatedJobs) != size(oldSelf.replicatedJobs) || self.replicatedJobs.all(i, r, ((has(r.template.spec.template.metadata) && has(r.template.spec.template.metadata.annotations)) ? (has(oldSelf.replicatedJobs[i].template.spec.template.metadata) && has(oldSelf.replicatedJobs[i].template.spec.template.metadata.annotations) && r.template.spec.template.metadata.annotations == oldSelf.replicatedJobs[i].template.spec.template.metadata.annotations) : !(has(oldSelf.replicatedJobs[i].template.spec.template.metadata) && has(oldSelf.replicatedJobs[i].template.spec.template.metadata.annotations))))",message="field is immutable while the JobSet is not suspended: metadata.annotations of a pod template changed"
+// +kubebuilder:validation:XValidation:rule="(has(self.suspend) && self.suspend) || (has(oldSelf.suspend) && oldSelf.suspend) || !has(self.replicatedJobs) || !has(oldSelf.replicatedJobs) || size(self.replicatedJobs) != size(oldSelf.replicatedJobs) || self.replicatedJobs.all(i, r, ((has(r.template.spec.template.spec.nodeSelector)) ? (has(oldSelf.replicatedJobs[i].template.spec.template.spec.nodeSelector) && r.template.spec.template.spec.nodeSelector == oldSelf.replicatedJobs[i].template.spec.template.spec.nodeSelector) : !(has(oldSelf.replicatedJobs[i].template.spec.template.spec.nodeSelector))))",message="field is immutable while the JobSet is not suspended: spec.nodeSelector of a pod template changed"
+// +kubebuilder:validation:XValidation:rule="(has(self.suspend) && self.suspend) || (has(oldSelf.suspend) && oldSelf.suspend) || !has(self.replicatedJobs) || !has(oldSelf.replicatedJobs) || size(self.replicatedJobs) != size(oldSelf.replicatedJobs) || self.replicatedJobs.all(i, r, ((has(r.template.spec.template.spec.tolerations)) ? (has(oldSelf.replicatedJobs[i].template.spec.template.spec.tolerations) && r.template.spec.template.spec.tolerations == oldSelf.replicatedJobs[i].template.spec.template.spec.tolerations) : !(has(oldSelf.replicatedJobs[i].template.spec.template.spec.tolerations))))",message="field is immutable while the JobSet is not suspended: spec.tolerations of a pod template changed"
+// +kubebuilder:validation:XValidation:rule="(has(self.suspend) && self.suspend) || (has(oldSelf.suspend) && oldSelf.suspend) || !has(self.replicatedJobs) || !has(oldSelf.replicatedJobs) || size(self.replicatedJobs) != size(oldSelf.replicatedJobs) || self.replicatedJobs.all(i, r, ((has(r.template.spec.template.spec.schedulingGates)) ? (has(oldSelf.replicatedJobs[i].template.spec.template.spec.schedulingGates) && r.template.spec.template.spec.schedulingGates == oldSelf.replicatedJobs[i].template.spec.template.spec.schedulingGates) : !(has(oldSelf.replicatedJobs[i].template.spec.template.spec.schedulingGates))))",message="field is immutable while the JobSet is not suspended: spec.schedulingGates of a pod template changed"
+// +kubebuilder:validation:XValidation:rule="has(self.network) == has(oldSelf.network) && (!has(self.network) || self.network == oldSelf.network)",message="Value is immutable",fieldPath=".network"
+// +kubebuilder:validation:XValidation:rule="has(self.successPolicy) == has(oldSelf.successPolicy) && (!has(self.successPolicy) || self.successPolicy == oldSelf.successPolicy)",message="Value is immutable",fieldPath=".successPolicy"
+// +kubebuilder:validation:XValidation:rule="has(self.failurePolicy) == has(oldSelf.failurePolicy) && (!has(self.failurePolicy) || self.failurePolicy == oldSelf.failurePolicy)",message="Value is immutable",fieldPath=".failurePolicy"
+// +kubebuilder:validation:XValidation:rule="has(self.startupPolicy) == has(oldSelf.startupPolicy) && (!has(self.startupPolicy) || self.startupPolicy == oldSelf.startupPolicy)",message="Value is immutable",fieldPath=".startupPolicy"
+// +kubebuilder:validation:XValidation:rule="(has(self.volumeClaimPolicies) && size(self.volumeClaimPolicies) > 0) ? (has(oldSelf.volumeClaimPolicies) && self.volumeClaimPolicies == oldSelf.volumeClaimPolicies) : (!has(oldSelf.volumeClaimPolicies) || size(oldSelf.volumeClaimPolicies) == 0)",message="Value is immutable",fieldPath=".volumeClaimPolicies"
+// +kubebuilder:validation:XValidation:rule="has(self.managedBy) == has(oldSelf.managedBy) && (!has(self.managedBy) || self.managedBy == oldSelf.managedBy)",message="field is immutable",fieldPath=".managedBy"
 type JobSetSpec struct {
 	// replicatedJobs are the kinds of Jobs in the set. Their order counts: it gives the Jobs their index, and it is the
 	// order of start where startupPolicy asks for one.
@@ -45,16 +74,19 @@ type JobSetSpec struct {
 	// +listMapKey=name
 	// +patchStrategy=merge
 	// +patchMergeKey=name
+	// +kubebuilder:validation:MaxItems=128
 	ReplicatedJobs []ReplicatedJob `json:"replicatedJobs,omitempty" patchStrategy:"merge" patchMergeKey:"name"`
 
 	// network says how pods of the set find each other.
 	//
 	// +optional
+	// +kubebuilder:default={}
 	Network *Network `json:"network,omitempty"`
 
 	// successPolicy says when the set has succeeded.
 	//
 	// +optional
+	// +kubebuilder:default={operator: All}
 	SuccessPolicy *SuccessPolicy `json:"successPolicy,omitempty"`
 
 	// failurePolicy says what to do when a Job fails. Without one, the first failed Job fails the set.
@@ -65,6 +97,7 @@ type JobSetSpec struct {
 	// startupPolicy says in which order Jobs start. dependsOn says it better; the two cannot be mixed.
 	//
 	// +optional
+	// +kubebuilder:default={startupPolicyOrder: AnyOrder}
 	StartupPolicy *StartupPolicy `json:"startupPolicy,omitempty"`
 
 	// suspend stops all Jobs while it is true.
@@ -80,6 +113,8 @@ type JobSetSpec struct {
 	// managedBy names the controller that runs the set, where that is not Muster.
 	//
 	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/[A-Za-z0-9/._~%!$&()*+,;=:-]+$')",message="must be a domain-prefixed path (such as acme.io/foo)"
 	ManagedBy *string `json:"managedBy,omitempty"`
 
 	// ttlSecondsAfterFinished is how long the set is kept after it ended. Without it, the set is kept.
@@ -97,14 +132,29 @@ type JobSetSpec struct {
 }
 
 // ReplicatedJob is a number of Jobs made from one template, named <jobset>-<name>-<index>.
+//
+// +kubebuilder:validation:XValidation:rule="self.replicas * (has(self.template.spec.parallelism) ? self.template.spec.parallelism : 1) <= 2147483647",message="the product of replicas and parallelism must not exceed 2147483647 for a replicatedJob",messageExpression=`"the product of replicas and parallelism must not exceed 2147483647 for replicatedJob '" + self.name + "'"`
+// +kubebuilder:validation:XValidation:rule="self.groupName == oldSelf.groupName",message="field is immutable",fieldPath=".groupName"
+// +kubebuilder:validation:XValidation:rule="self.replicas == oldSelf.replicas",message="field is immutable",fieldPath=".replicas"
+// +kubebuilder:validation:XValidation:rule="(has(self.dependsOn) && size(self.dependsOn) > 0) ? (has(oldSelf.dependsOn) && self.dependsOn == oldSelf.dependsOn) : (!has(oldSelf.dependsOn) || size(oldSelf.dependsOn) == 0)",message="Value is immutable",fieldPath=".dependsOn"
+// +kubebuilder:validation:XValidation:rule="!((has(self.template.spec.parallelism) ? self.template.spec.parallelism : 1) != (has(oldSelf.template.spec.parallelism) ? oldSelf.template.spec.parallelism : 1) || (has(self.template.spec.completions) ? self.template.spec.completions : -1) != (has(oldSelf.template.spec.completions) ? oldSelf.template.spec.completions : -1)) || (has(self.template.spec.completionMode) && self.template.spec.completionMode == 'Indexed')",message="field is immutable: only Indexed Jobs can change parallelism and completions",fieldPath=".template.spec"
+// +kubebuilder:validation:XValidation:rule="!((has(self.template.spec.parallelism) ? self.template.spec.parallelism : 1) != (has(oldSelf.template.spec.parallelism) ? oldSelf.template.spec.parallelism : 1) || (has(self.template.spec.completions) ? self.template.spec.completions : -1) != (has(oldSelf.template.spec.completions) ? oldSelf.template.spec.completions : -1)) || !(has(self.template.spec.completionMode) && self.template.spec.completionMode == 'Indexed') || (has(self.template.spec.parallelism) ? self.template.spec.parallelism : 1) >= 1",message="parallelism must be >= 1",fieldPath=".template.spec"
+// +kubebuilder:validation:XValidation:rule="!((has(self.template.spec.parallelism) ? self.template.spec.parallelism : 1) != (has(oldSelf.template.spec.parallelism) ? oldSelf.template.spec.parallelism : 1) || (has(self.template.spec.completions) ? self.template.spec.completions : -1) != (has(oldSelf.template.spec.completions) ? oldSelf.template.spec.completions : -1)) || !(has(self.template.spec.completionMode) && self.template.spec.completionMode == 'Indexed') || (has(self.template.spec.completions) ? self.template.spec.completions : -1) >= 1",message="completions must be >= 1",fieldPath=".template.spec"
+// +kubebuilder:validation:XValidation:rule="!((has(self.template.spec.parallelism) ? self.template.spec.parallelism : 1) != (has(oldSelf.template.spec.parallelism) ? oldSelf.template.spec.parallelism : 1) || (has(self.template.spec.completions) ? self.template.spec.completions : -1) != (has(oldSelf.template.spec.completions) ? oldSelf.template.spec.completions : -1)) || !(has(self.template.spec.completionMode) && self.template.spec.completionMode == 'Indexed') || (has(self.template.spec.completions) ? self.template.spec.completions : -1) == (has(self.template.spec.parallelism) ? self.template.spec.parallelism : 1)",message="completions must be equal to parallelism for Elastic Indexed Jobs",fieldPath=".template.spec"
 type ReplicatedJob struct {
 	// name of the replicated job, part of the names of its Jobs.
+	//
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 	Name string `json:"name"`
 
 	// groupName is the group that its Jobs are counted in, beside those of other replicated jobs with the same group.
 	//
 	// +optional
 	// +kubebuilder:default=default
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="size(self) <= 63",message=".spec.replicatedJob[].groupName is too long, must be less than 63 characters"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="a DNS-1035 label must consist of lower case letters, digits or '-', start with a letter, and end with a letter or digit"
 	GroupName string `json:"groupName,omitempty"`
 
 	// template of the Jobs. completionMode is Indexed, and the pods' restartPolicy OnFailure, unless set.
@@ -131,6 +181,8 @@ type ReplicatedJob struct {
 // DependsOn is an earlier replicated job and the state that it must reach.
 type DependsOn struct {
 	// name of the earlier replicated job.
+	//
+	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 
 	// status that all its Jobs must reach.
@@ -152,6 +204,8 @@ const (
 // Coordinator picks one pod of a JobSet.
 type Coordinator struct {
 	// replicatedJob is the replicated job of the pod.
+	//
+	// +kubebuilder:validation:MaxLength=63
 	ReplicatedJob string `json:"replicatedJob"`
 
 	// jobIndex is the index of the pod's Job within the replicated job.
@@ -174,6 +228,7 @@ type JobSetStatus struct {
 	// +listMapKey=type
 	// +patchStrategy=merge
 	// +patchMergeKey=type
+	// +kubebuilder:validation:MaxItems=32
 	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
 
 	// restarts counts how often all Jobs were made anew.
@@ -198,6 +253,7 @@ type JobSetStatus struct {
 	// +listMapKey=name
 	// +patchStrategy=merge
 	// +patchMergeKey=name
+	// +kubebuilder:validation:MaxItems=128
 	ReplicatedJobsStatus []ReplicatedJobStatus `json:"replicatedJobsStatus,omitempty" patchStrategy:"merge" patchMergeKey:"name"`
 
 	// previousInPlaceRestartAttempt is the last attempt that is over: pods in it or before it restart.

@@ -11,6 +11,9 @@ type Network struct {
 	// subdomain of those host names, and name of the headless Service. The name of the JobSet unless set.
 	//
 	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="size(self) <= 63",message=".spec.network.subdomain is too long, must be less than 63 characters"
+	// +kubebuilder:validation:XValidation:rule=`self == "" || self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')`,message="a DNS-1035 label must consist of lower case letters, digits or '-', start with a letter, and end with a letter or digit"
 	Subdomain string `json:"subdomain,omitempty"`
 
 	// publishNotReadyAddresses lets host names be looked up before pods are ready.
@@ -41,6 +44,8 @@ type SuccessPolicy struct {
 	//
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	// +kubebuilder:validation:items:MaxLength=63
 	TargetReplicatedJobs []string `json:"targetReplicatedJobs,omitempty"`
 }
 
@@ -79,6 +84,8 @@ type FailurePolicy struct {
 	// rules are tried in order; the first that matches a failed Job is followed. Where none matches, the set restarts.
 	//
 	// +optional
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:XValidation:rule=`self.all(i, r, self.all(j, s, i >= j || !has(r.name) || !has(s.name) || r.name == "" || r.name != s.name))`,message="rule names are not unique"
 	Rules []FailurePolicyRule `json:"rules,omitempty"`
 }
 
@@ -102,6 +109,8 @@ type FailurePolicyRule struct {
 	// name of the rule; failurePolicyRule<index> unless set.
 	//
 	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:Pattern="^([A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?)?$"
 	Name string `json:"name,omitempty"`
 
 	// action to take.
@@ -110,18 +119,25 @@ type FailurePolicyRule struct {
 	// onJobFailureReasons are reasons of the condition Failed of the Job.
 	//
 	// +optional
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:Enum=BackoffLimitExceeded;DeadlineExceeded;FailedIndexes;MaxFailedIndexesExceeded;PodFailurePolicy
 	OnJobFailureReasons []string `json:"onJobFailureReasons,omitempty"`
 
 	// onJobFailureMessagePatterns are regular expressions, in RE2 syntax, one of which must be found in the message of
 	// that condition.
 	//
 	// +optional
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=1024
+	// +kubebuilder:validation:items:XValidation:rule=`"".matches(self) || !"".matches(self)`,message="must be a regular expression in RE2 syntax"
 	OnJobFailureMessagePatterns []string `json:"onJobFailureMessagePatterns,omitempty"`
 
 	// targetReplicatedJobs are the replicated jobs that the rule is for.
 	//
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	// +kubebuilder:validation:items:MaxLength=63
 	TargetReplicatedJobs []string `json:"targetReplicatedJobs,omitempty"`
 }
 

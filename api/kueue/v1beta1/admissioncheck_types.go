@@ -20,6 +20,8 @@ type AdmissionCheck struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// spec names the controller and its parameters.
+	//
+	// +required
 	Spec AdmissionCheckSpec `json:"spec,omitempty"`
 	// status says whether the check can be used.
 	Status AdmissionCheckStatus `json:"status,omitempty"`
@@ -110,6 +112,8 @@ const (
 )
 
 // AdmissionCheckState is the state of one check of one Workload.
+//
+// +kubebuilder:validation:XValidation:rule="!(oldSelf.state == 'Ready' && self.state == 'Ready') || ((has(self.podSetUpdates) && size(self.podSetUpdates) > 0) ? (has(oldSelf.podSetUpdates) && self.podSetUpdates == oldSelf.podSetUpdates) : (!has(oldSelf.podSetUpdates) || size(oldSelf.podSetUpdates) == 0))",message="field is immutable",fieldPath=".podSetUpdates"
 type AdmissionCheckState struct {
 	// name of the AdmissionCheck.
 	Name AdmissionCheckReference `json:"name"`
@@ -171,5 +175,10 @@ type PodSetUpdate struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:XValidation:rule="self.all(x, has(x.key) || (has(x.operator) && x.operator == 'Exists'))",message="operator must be Exists when 'key' is empty, which means 'match all values and all keys'"
+	// +kubebuilder:validation:XValidation:rule="self.all(x, !has(x.tolerationSeconds) || (has(x.effect) && x.effect == 'NoExecute'))",message="effect must be 'NoExecute' when 'tolerationSeconds' is set"
+	// +kubebuilder:validation:XValidation:rule="self.all(x, !has(x.operator) || x.operator in ['Equal', 'Exists'])",message="supported toleration values: 'Equal'(default), 'Exists'"
+	// +kubebuilder:validation:XValidation:rule="self.all(x, !(has(x.operator) && x.operator == 'Exists') || !has(x.value))",message="a value must be empty when 'operator' is 'Exists'"
+	// +kubebuilder:validation:XValidation:rule="self.all(x, !has(x.effect) || x.effect in ['NoSchedule', 'PreferNoSchedule', 'NoExecute'])",message="supported taint effect values: 'NoSchedule', 'PreferNoSchedule', 'NoExecute'"
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 }

@@ -36,6 +36,10 @@ type ClusterQueueList struct {
 }
 
 // ClusterQueueSpec is the quota and the rules of a ClusterQueue.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.cohort) || !has(self.resourceGroups) || self.resourceGroups.all(g, g.flavors.all(f, f.resources.all(r, !has(r.borrowingLimit))))",message="borrowingLimit must be nil when cohort is empty"
+// +kubebuilder:validation:XValidation:rule="has(self.cohort) || !has(self.resourceGroups) || self.resourceGroups.all(g, g.flavors.all(f, f.resources.all(r, !has(r.lendingLimit))))",message="lendingLimit must be nil when cohort is empty"
+// +kubebuilder:validation:XValidation:rule="!(has(self.admissionChecks) && size(self.admissionChecks) > 0 && has(self.admissionChecksStrategy))",message="Either AdmissionChecks or AdmissionCheckStrategy can be set, but not both"
 type ClusterQueueSpec struct {
 	// resourceGroups are the resources of the queue and the flavors that they come in. A resource is in one group
 	// only, and so is a flavor.
@@ -43,6 +47,10 @@ type ClusterQueueSpec struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:XValidation:rule="self.all(i, g, self.all(j, h, i >= j || sets.intersects(g.coveredResources, h.coveredResources) == false))",message="a resource can be in one resource group only"
+	// +kubebuilder:validation:XValidation:rule="self.all(i, g, self.all(j, h, i >= j || sets.intersects(g.flavors.map(f, f.name), h.flavors.map(f, f.name)) == false))",message="a flavor can be in one resource group only"
+	// +kubebuilder:validation:XValidation:rule="self.map(g, size(g.flavors)).sum() <= 256",message="at most 256 flavors"
+	// +kubebuilder:validation:XValidation:rule="self.map(g, size(g.coveredResources)).sum() <= 256",message="at most 256 resources"
 	ResourceGroups []ResourceGroup `json:"resourceGroups,omitempty"`
 
 	// cohort that the queue lends quota to and borrows quota from. Without one it does neither.
@@ -60,6 +68,7 @@ type ClusterQueueSpec struct {
 	// namespaceSelector picks the namespaces that may submit to the queue. Null picks none, {} picks all.
 	//
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ['In', 'NotIn'] ? (has(e.values) && size(e.values) > 0) : (e.operator in ['Exists', 'DoesNotExist'] && (!has(e.values) || size(e.values) == 0)))",message="operator must be In or NotIn with values, or Exists or DoesNotExist without"
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 
 	// flavorFungibility says when to try the next flavor rather than borrow or preempt in this one.
@@ -136,6 +145,8 @@ type AdmissionCheckStrategyRule struct {
 }
 
 // FlavorFungibility says when to go on to the next flavor.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.preference) || self.preference != 'PreemptionOverBorrowing' || (self.whenCanBorrow == 'TryNextFlavor' && self.whenCanPreempt == 'TryNextFlavor')",message="preference PreemptionOverBorrowing needs whenCanBorrow and whenCanPreempt to be TryNextFlavor"
 type FlavorFungibility struct {
 	// whenCanBorrow: Borrow stops at a flavor where the workload fits by borrowing, TryNextFlavor looks at the next
 	// one first. MayStopSearch is a newer word for Borrow.

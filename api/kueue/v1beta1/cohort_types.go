@@ -33,6 +33,9 @@ type CohortList struct {
 }
 
 // CohortSpec is the place of a cohort in the tree and its quota.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.parentName) || !has(self.resourceGroups) || self.resourceGroups.all(g, g.flavors.all(f, f.resources.all(r, !has(r.borrowingLimit))))",message="borrowingLimit must be nil when parent is empty"
+// +kubebuilder:validation:XValidation:rule="has(self.parentName) || !has(self.resourceGroups) || self.resourceGroups.all(g, g.flavors.all(f, f.resources.all(r, !has(r.lendingLimit))))",message="lendingLimit must be nil when parent is empty"
 type CohortSpec struct {
 	// parentName is the cohort above; without one this is a root. A cycle makes all its queues inactive.
 	//
@@ -44,6 +47,10 @@ type CohortSpec struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:XValidation:rule="self.all(i, g, self.all(j, h, i >= j || sets.intersects(g.coveredResources, h.coveredResources) == false))",message="a resource can be in one resource group only"
+	// +kubebuilder:validation:XValidation:rule="self.all(i, g, self.all(j, h, i >= j || sets.intersects(g.flavors.map(f, f.name), h.flavors.map(f, f.name)) == false))",message="a flavor can be in one resource group only"
+	// +kubebuilder:validation:XValidation:rule="self.map(g, size(g.flavors)).sum() <= 256",message="at most 256 flavors"
+	// +kubebuilder:validation:XValidation:rule="self.map(g, size(g.coveredResources)).sum() <= 256",message="at most 256 resources"
 	ResourceGroups []ResourceGroup `json:"resourceGroups,omitempty"`
 
 	// fairSharing is the weight of the cohort among its siblings.

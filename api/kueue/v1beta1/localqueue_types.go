@@ -36,11 +36,12 @@ type LocalQueueList struct {
 }
 
 // LocalQueueSpec names the ClusterQueue of a LocalQueue.
+//
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.clusterQueue) || (has(self.clusterQueue) && self.clusterQueue == oldSelf.clusterQueue)",message="field is immutable"
 type LocalQueueSpec struct {
 	// clusterQueue that workloads wait in. It cannot be changed.
 	//
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="field is immutable"
 	ClusterQueue ClusterQueueReference `json:"clusterQueue,omitempty"`
 
 	// stopPolicy stops the queue: Hold lets what is admitted finish, HoldAndDrain evicts it.

@@ -38,6 +38,9 @@ type PodSet struct {
 
 // PodSetTopologyRequest asks for the pods of a pod set to be placed close to each other. At most one of required,
 // preferred and unconstrained is set.
+//
+// +kubebuilder:validation:XValidation:rule="[has(self.required), has(self.preferred), has(self.unconstrained) && self.unconstrained].filter(x, x).size() <= 1",message="at most one of required, preferred and unconstrained can be set"
+// +kubebuilder:validation:XValidation:rule="!has(self.podsetSliceRequiredTopologyConstraints) || !(has(self.podSetSliceRequiredTopology) || has(self.podSetSliceSize))",message="podsetSliceRequiredTopologyConstraints cannot be set beside podSetSliceRequiredTopology or podSetSliceSize"
 type PodSetTopologyRequest struct {
 	// required is the node label of the level whose one domain must hold all pods.
 	//

@@ -1,0 +1,6 @@
+// Package api holds nothing but the directives that generate code and custom resource definitions from the packages below
+// it. `make generate` runs them.
+package api
+
+//go:generate go tool -modfile=../tools/go.mod controller-gen object paths=./...
+//go:generate go run -C ../tools ./crdgen .. charts/muster/crds ./api/...

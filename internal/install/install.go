@@ -1,0 +1,58 @@
+package install
+
+import (
+	"context"
+	"fmt"
+
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// DefaultOperatorUser is the user that the operator runs as when it is installed by the chart.
+const DefaultOperatorUser = "system:serviceaccount:muster-system:muster-operator"
+
+// Options of Apply. The zero value is fit for use.
+type Options struct {
+	// OperatorUser is the only user that may resize admitted Workloads. DefaultOperatorUser where it is empty.
+	OperatorUser string
+
+	// FieldManager owns the fields that are applied. "muster" where it is empty.
+	FieldManager string
+}
+
+// Apply brings the cluster's custom resource definitions and admission policies to those of this build, and returns when
+// every API is served. Objects that already are as they should be are not written. It gives the first error of the API
+// server, or that of the context if it ends first; what was applied by then stays. The API server heeds a new policy
+// about a second after it was written.
+func Apply(ctx context.Context, config *rest.Config, options Options) error {
+	if options.OperatorUser == "" {
+		options.OperatorUser = DefaultOperatorUser
+	}
+	if options.FieldManager == "" {
+		options.FieldManager = "muster"
+	}
+	definitions, err := readDefinitions()
+	if err != nil {
+		return err
+	}
+	policies, err := readPolicies(options.OperatorUser)
+	if err != nil {
+		return err
+	}
+	extensions, err := apiextensions.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("making a client for custom resource definitions: %w", err)
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("making a client for admission policies: %w", err)
+	}
+	if err := applyAll(ctx, definitionsOf(extensions), definitions, options.FieldManager); err != nil {
+		return err
+	}
+	if err := waitUntilServed(ctx, extensions, definitions); err != nil {
+		return err
+	}
+	return applyAll(ctx, policiesOf(client), policies, options.FieldManager)
+}

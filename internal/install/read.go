@@ -1,0 +1,60 @@
+package install
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/musterhq/muster/charts"
+)
+
+// operatorUserPlaceholder stands in the policies' files where the operator's user name belongs, within a CEL string.
+const operatorUserPlaceholder = "OPERATOR_USER"
+
+func readDefinitions() ([]*unstructured.Unstructured, error) {
+	return read("muster/crds", func(text []byte) []byte { return text })
+}
+
+// readPolicies gives policies and bindings in the order of their files, which puts policies before their bindings.
+func readPolicies(operatorUser string) ([]*unstructured.Unstructured, error) {
+	if strings.ContainsAny(operatorUser, "'\"\\\n\r") {
+		return nil, fmt.Errorf("operator user %q holds a quote, a backslash or a line break: give the name of a user", operatorUser)
+	}
+	return read("muster/policies", func(text []byte) []byte {
+		return bytes.ReplaceAll(text, []byte(operatorUserPlaceholder), []byte(operatorUser))
+	})
+}
+
+// read gives every object of every YAML document of a folder.
+func read(folder string, substitute func([]byte) []byte) ([]*unstructured.Unstructured, error) {
+	files, err := fs.Glob(charts.Files, folder+"/*.yaml")
+	if err != nil {
+		return nil, fmt.Errorf("listing %s: %w", folder, err)
+	}
+	var objects []*unstructured.Unstructured
+	for _, file := range files {
+		text, err := fs.ReadFile(charts.Files, file)
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", file, err)
+		}
+		decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(substitute(text)), 4096)
+		for {
+			object := &unstructured.Unstructured{}
+			if err := decoder.Decode(&object.Object); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				return nil, fmt.Errorf("decoding %s: %w", file, err)
+			}
+			if len(object.Object) > 0 {
+				objects = append(objects, object)
+			}
+		}
+	}
+	return objects, nil
+}

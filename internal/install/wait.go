@@ -1,0 +1,100 @@
+package install
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
+)
+
+// servedPoll is how often discovery is asked for an API that is established. Discovery cannot be watched, and follows
+// within milliseconds.
+const servedPoll = 20 * time.Millisecond
+
+// waitUntilServed returns when the definitions are established and discovery lists their resources.
+func waitUntilServed(ctx context.Context, client apiextensions.Interface, definitions []*unstructured.Unstructured) error {
+	for _, definition := range definitions {
+		name := definition.GetName()
+		established, err := waitUntilEstablished(ctx, client, name)
+		if err != nil {
+			return fmt.Errorf("waiting until %s is established: %w", name, err)
+		}
+		if err := waitUntilDiscovered(ctx, client, established); err != nil {
+			return fmt.Errorf("waiting until %s is served: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func waitUntilEstablished(ctx context.Context, client apiextensions.Interface, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
+	definitions := client.ApiextensionsV1().CustomResourceDefinitions()
+	selector := fields.OneTermEqualSelector("metadata.name", name).String()
+	listWatch := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			options.FieldSelector = selector
+			return definitions.List(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.FieldSelector = selector
+			return definitions.Watch(ctx, options)
+		},
+	}
+	event, err := watchtools.UntilWithSync(ctx, listWatch, &apiextensionsv1.CustomResourceDefinition{}, nil, isEstablished)
+	if err != nil {
+		return nil, err
+	}
+	return event.Object.(*apiextensionsv1.CustomResourceDefinition), nil
+}
+
+// isEstablished fails where the API server will not serve the names: waiting would not help.
+func isEstablished(event watch.Event) (bool, error) {
+	definition, ok := event.Object.(*apiextensionsv1.CustomResourceDefinition)
+	if !ok {
+		return false, nil
+	}
+	for _, condition := range definition.Status.Conditions {
+		switch {
+		case condition.Type == apiextensionsv1.Established && condition.Status == apiextensionsv1.ConditionTrue:
+			return true, nil
+		case condition.Type == apiextensionsv1.NamesAccepted && condition.Status == apiextensionsv1.ConditionFalse:
+			return false, fmt.Errorf("its names are refused: %s", condition.Message)
+		}
+	}
+	return false, nil
+}
+
+func waitUntilDiscovered(ctx context.Context, client apiextensions.Interface, definition *apiextensionsv1.CustomResourceDefinition) error {
+	for _, version := range definition.Spec.Versions {
+		groupVersion := definition.Spec.Group + "/" + version.Name
+		err := wait.PollUntilContextCancel(ctx, servedPoll, true, func(ctx context.Context) (bool, error) {
+			resources, err := client.Discovery().ServerResourcesForGroupVersion(groupVersion)
+			if apierrors.IsNotFound(err) {
+				return false, nil
+			}
+			if err != nil {
+				return false, err
+			}
+			for _, resource := range resources.APIResources {
+				if resource.Name == definition.Spec.Names.Plural {
+					return true, nil
+				}
+			}
+			return false, nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

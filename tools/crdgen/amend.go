@@ -1,0 +1,164 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+type props = apiextensionsv1.JSONSchemaProps
+
+// amend does to the schema of a kind what markers on our own types cannot.
+func amend(kind string, root *props) {
+	dropForeignProse(root)
+	switch kind {
+	case "ClusterQueue", "Cohort":
+		edit(root, boundResourceNames, "spec", "resourceGroups", "*")
+	case "ResourceFlavor":
+		edit(root, func(labels *props) {
+			length := int64(63)
+			labels.AdditionalProperties.Schema.MaxLength = &length
+		}, "spec", "nodeLabels")
+	case "Workload":
+		edit(root, func(template *props) {
+			requireSpec(template)
+			edit(template, reservePodsResource, "spec")
+			edit(template, defaultResources, "spec")
+		}, "spec", "podSets", "*", "template")
+	case "JobSet":
+		edit(root, func(template *props) {
+			requireSpec(template)
+			edit(template, requireSpec, "spec", "template")
+			edit(template, boundContainers, "spec", "template", "spec")
+			edit(template, defaultResources, "spec", "template", "spec")
+			defaultJobTemplate(template)
+			fixJobTemplate(template)
+		}, "spec", "replicatedJobs", "*", "template")
+		edit(root, amendClaim, "spec", "volumeClaimPolicies", "*", "templates", "*")
+	}
+}
+
+// edit changes the schema that a path leads to; "*" stands for the items of a list. A schema holds its fields by value,
+// so each on the way is put back. A path that leads nowhere is a mistake in this program.
+func edit(node *props, change func(*props), path ...string) {
+	if len(path) == 0 {
+		change(node)
+		return
+	}
+	if path[0] == "*" {
+		edit(node.Items.Schema, change, path[1:]...)
+		return
+	}
+	child, ok := node.Properties[path[0]]
+	if !ok {
+		panic(fmt.Sprintf("the schema has no field %q", path[0]))
+	}
+	edit(&child, change, path[1:]...)
+	node.Properties[path[0]] = child
+}
+
+// foreign are the fields, of any of our types, whose insides are types of Kubernetes. People read about those in its own
+// documentation, and the API server refuses definitions of several megabytes.
+var foreign = map[string]bool{
+	"template": true, "templates": true, "conditions": true, "nodeTaints": true, "tolerations": true,
+	"namespaceSelector": true,
+}
+
+func dropForeignProse(node *props) {
+	for name, child := range node.Properties {
+		if foreign[name] {
+			own := child.Description
+			dropProse(&child)
+			child.Description = own
+		} else {
+			dropForeignProse(&child)
+		}
+		node.Properties[name] = child
+	}
+	if node.Items != nil && node.Items.Schema != nil {
+		dropForeignProse(node.Items.Schema)
+	}
+}
+
+func dropProse(node *props) {
+	node.Description = ""
+	for name, child := range node.Properties {
+		dropProse(&child)
+		node.Properties[name] = child
+	}
+	if node.Items != nil && node.Items.Schema != nil {
+		dropProse(node.Items.Schema)
+	}
+	if node.AdditionalProperties != nil && node.AdditionalProperties.Schema != nil {
+		dropProse(node.AdditionalProperties.Schema)
+	}
+}
+
+// boundResourceNames bounds what the type of resource names, which is not ours, leaves unbounded, so that the API server
+// can tell what comparing them costs at most.
+func boundResourceNames(group *props) {
+	bound := func(name *props) {
+		length := int64(253)
+		name.MaxLength = &length
+	}
+	edit(group, bound, "coveredResources", "*")
+	edit(group, bound, "flavors", "*", "resources", "*", "name")
+}
+
+// requireSpec makes the spec of a template required. The Go types of Kubernetes let it be left out, but nothing can be
+// made from a template without one.
+func requireSpec(template *props) {
+	if !slices.Contains(template.Required, "spec") {
+		template.Required = append(template.Required, "spec")
+	}
+}
+
+// maxContainers bounds the lists of containers, so that the API server can tell what a rule over each of them costs at
+// most. Nobody runs a pod of a thousand containers.
+const maxContainers int64 = 1024
+
+func boundContainers(podSpec *props) {
+	for _, list := range []string{"containers", "initContainers", "ephemeralContainers"} {
+		edit(podSpec, func(containers *props) {
+			bound := maxContainers
+			containers.MaxItems = &bound
+		}, list)
+	}
+}
+
+// defaultResources gives containers the empty resources that clients with Go types always write, so that a template that
+// such a client has read and written back is still the same.
+func defaultResources(podSpec *props) {
+	for _, list := range []string{"containers", "initContainers"} {
+		edit(podSpec, defaultEmpty, list, "*", "resources")
+	}
+}
+
+// amendClaim takes away the status, which a claim that is still to be made does not have, and gives the claim the empty
+// resources that clients with Go types always write.
+func amendClaim(claim *props) {
+	delete(claim.Properties, "status")
+	edit(claim, defaultEmpty, "spec", "resources")
+}
+
+func defaultEmpty(object *props) {
+	object.Default = &apiextensionsv1.JSON{Raw: []byte("{}")}
+}
+
+// reservePodsResource keeps people from asking for the resource "pods", by which queues count pods.
+func reservePodsResource(podSpec *props) {
+	boundContainers(podSpec)
+	reserve := func(resources *props) {
+		for _, field := range []string{"limits", "requests"} {
+			resources.XValidations = append(resources.XValidations, apiextensionsv1.ValidationRule{
+				Rule:      fmt.Sprintf("!has(self.%s) || !('pods' in self.%s)", field, field),
+				Message:   "the key is reserved for internal kueue use",
+				FieldPath: "." + field,
+			})
+		}
+	}
+	edit(podSpec, reserve, "containers", "*", "resources")
+	edit(podSpec, reserve, "initContainers", "*", "resources")
+	edit(podSpec, reserve, "resources")
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// defaultJobTemplate gives a JobSet's templates the defaults that differ from those of a Job.
+func defaultJobTemplate(template *props) {
+	setDefault := func(value string) func(*props) {
+		return func(field *props) { field.Default = &apiextensionsv1.JSON{Raw: []byte(value)} }
+	}
+	edit(template, setDefault(`"Indexed"`), "spec", "completionMode")
+	edit(template, setDefault(`"OnFailure"`), "spec", "template", "spec", "restartPolicy")
+}
+
+// fixJobTemplate keeps a JobSet's templates from being changed, but for what the rules on our own types look after: the
+// size of an elastic Job, and while the JobSet is suspended the labels, annotations and node choice of its pods.
+//
+// One rule a field, not one over the whole, because CEL cannot compare two objects but for some fields, and because the
+// refusal then names the field.
+func fixJobTemplate(template *props) {
+	fixMetadata(template)
+	edit(template, func(jobSpec *props) { fixFields(jobSpec, "parallelism", "completions", "template") }, "spec")
+	edit(template, func(podSpec *props) { fixFields(podSpec, "nodeSelector", "tolerations", "schedulingGates") },
+		"spec", "template", "spec")
+}
+
+func fixMetadata(template *props) {
+	edit(template, func(metadata *props) {
+		for _, field := range []string{"labels", "annotations"} {
+			edit(metadata, bound, field)
+		}
+	}, "metadata")
+	for _, field := range []string{"labels", "annotations"} {
+		template.XValidations = append(template.XValidations, immutable(
+			fmt.Sprintf("(has(self.metadata) && has(self.metadata.%[1]s) && size(self.metadata.%[1]s) > 0)"+
+				" ? (has(oldSelf.metadata) && has(oldSelf.metadata.%[1]s) && self.metadata.%[1]s == oldSelf.metadata.%[1]s)"+
+				" : (!has(oldSelf.metadata) || !has(oldSelf.metadata.%[1]s) || size(oldSelf.metadata.%[1]s) == 0)", field), ""))
+	}
+}
+
+func fixFields(object *props, free ...string) {
+	for _, name := range slices.Sorted(maps.Keys(object.Properties)) {
+		edit(object, bound, name)
+		if !slices.Contains(free, name) {
+			object.XValidations = append(object.XValidations, immutable(sameField(name, object.Properties[name]), "."+name))
+		}
+	}
+}
+
+func immutable(rule, path string) apiextensionsv1.ValidationRule {
+	return apiextensionsv1.ValidationRule{Rule: rule, Message: "field is immutable", FieldPath: path}
+}
+
+// maxSize bounds each list, map and string of a template, one level deep: the API server refuses a rule that compares
+// something without bounds in each of many templates. No Job comes near it.
+const maxSize int64 = 1024
+
+func bound(field *props) {
+	size := maxSize
+	switch {
+	case field.Type == "array" && field.MaxItems == nil:
+		field.MaxItems = &size
+	case field.Type == "object" && field.AdditionalProperties != nil && field.MaxProperties == nil:
+		field.MaxProperties = &size
+	case field.Type == "string" && field.MaxLength == nil && len(field.Enum) == 0:
+		field.MaxLength = &size
+	}
+}
+
+// sameField gives the rule that a field is as it was. Clients with Go types leave out what is empty, so that for lists,
+// maps and strings, and for booleans that are not pointers, empty and absent are the same.
+func sameField(name string, field props) string {
+	switch {
+	case field.Type == "array", field.Type == "string", field.Type == "object" && field.AdditionalProperties != nil:
+		rule := fmt.Sprintf("(has(self.%[1]s) && size(self.%[1]s) > 0) ? (has(oldSelf.%[1]s) && self.%[1]s == oldSelf.%[1]s)"+
+			" : (!has(oldSelf.%[1]s) || size(oldSelf.%[1]s) == 0)", name)
+		// CEL compares lists that have keys as sets, but containers start in their order.
+		if name == "containers" || name == "initContainers" {
+			rule = fmt.Sprintf("(%s) && (!has(self.%[2]s) || !has(oldSelf.%[2]s) ||"+
+				" self.%[2]s.map(c, c.name) == oldSelf.%[2]s.map(c, c.name))", rule, name)
+		}
+		return rule
+	case slices.Contains([]string{"hostIPC", "hostNetwork", "hostPID"}, name):
+		return fmt.Sprintf("(has(self.%[1]s) && self.%[1]s) == (has(oldSelf.%[1]s) && oldSelf.%[1]s)", name)
+	default:
+		return fmt.Sprintf("has(self.%[1]s) == has(oldSelf.%[1]s) && (!has(self.%[1]s) || self.%[1]s == oldSelf.%[1]s)", name)
+	}
+}
