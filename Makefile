@@ -1,0 +1,85 @@
+# Muster. `make help` lists the targets.
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+GO ?= go
+BIN := $(CURDIR)/bin
+
+# The embedded control plane says which Kubernetes it is by what is linked in.
+KUBE_VERSION := $(shell awk '$$1 == "k8s.io/kubernetes" {print $$2}' local/go.mod)
+KUBE_MINOR := $(word 2,$(subst ., ,$(KUBE_VERSION)))
+KUBE_LDFLAGS := -s -w \
+	$(foreach p,k8s.io/component-base/version k8s.io/client-go/pkg/version,\
+	-X $(p).gitVersion=$(KUBE_VERSION) -X $(p).gitMajor=1 -X $(p).gitMinor=$(KUBE_MINOR) -X $(p).gitTreeState=clean)
+
+# Tools are pinned in tools/go.mod.
+TOOL := $(GO) tool -modfile=$(CURDIR)/tools/go.mod
+PACKAGES := ./...
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: muster operator local ## Build bin/muster, bin/muster-operator and bin/muster-local
+
+.PHONY: go
+go:
+	@command -v $(GO) >/dev/null || { echo "muster needs Go $$(awk '$$1 == "go" {print $$2}' go.mod) or newer: see https://go.dev/dl, then run make again" >&2; exit 1; }
+
+.PHONY: muster
+muster: go
+	@$(call build,., ./cmd/muster,muster,the command line,$(KUBE_LDFLAGS))
+	@ln -sf muster $(BIN)/kubectl-muster
+
+.PHONY: operator
+operator: go
+	@$(call build,., ./cmd/muster-operator,muster-operator,the operator,$(KUBE_LDFLAGS))
+
+.PHONY: local
+local: go
+	@$(call build,local, ./cmd/muster-local,muster-local,the embedded Kubernetes (the first time this takes 5 to 8 minutes on two cores),$(KUBE_LDFLAGS))
+
+# build MODULE PACKAGE BINARY WHAT LDFLAGS: says what is built and, every hundred
+# packages, that it moves. Lines that are no package are the compiler's own.
+define build
+	echo "building $(4)"; \
+	cd $(1) && $(GO) build -v -ldflags '$(5)' -o $(BIN)/$(3) $(2) 2>&1 | \
+	awk '/^[^ :#]+(\/[^ :]+)*$$/ {if (++n % 100 == 0) {print "  " n " packages compiled"; fflush()} next} {print; fflush()}'
+endef
+
+.PHONY: demo
+demo: build ## Start a cluster, run the examples on it and stop it: under two minutes after the build
+	@$(BIN)/muster demo
+
+.PHONY: test
+test: build ## Run all tests, those on the embedded control plane included
+	$(GO) test $(PACKAGES)
+	cd local && $(GO) test ./...
+
+.PHONY: race
+race: build ## Run the main module's tests with the race detector
+	$(GO) test -race $(PACKAGES)
+
+.PHONY: bench
+bench: build ## Measure: figures beside a floor of the same run, as in docs/performance.md
+	$(GO) test -run '^$$' -bench . -benchmem ./internal/engine/...
+	$(GO) test -count=1 -v -tags bench -timeout 30m ./test/bench/...
+
+.PHONY: lint
+lint: go ## Check formatting, go vet and staticcheck in all modules
+	@unformatted=$$(gofmt -l api charts cmd internal test local tools examples); \
+	if [ -n "$$unformatted" ]; then echo "not formatted (run gofmt -w): $$unformatted" >&2; exit 1; fi
+	$(GO) vet $(PACKAGES)
+	$(TOOL) staticcheck $(PACKAGES)
+	cd local && $(GO) vet ./... && $(TOOL) staticcheck ./...
+
+.PHONY: generate
+generate: go ## Generate deepcopy functions and CRDs from the API types
+	$(GO) generate ./api/...
+
+.PHONY: clean
+clean: ## Remove what was built
+	rm -rf $(BIN)
