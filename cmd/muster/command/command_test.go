@@ -1,0 +1,110 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"testing"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/musterhq/muster/cmd/muster/view"
+)
+
+// call runs a command line without a cluster in reach.
+func call(t *testing.T, arguments ...string) (code int, out, errOut string) {
+	t.Helper()
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	t.Setenv("KUBECONFIG", "")
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	streams, _, outBuffer, errBuffer := genericiooptions.NewTestIOStreams()
+	code = run(context.Background(), append([]string{"muster"}, arguments...), streams)
+	return code, outBuffer.String(), errBuffer.String()
+}
+
+func TestBadInputIsOneLineWithTheNextCommand(t *testing.T) {
+	tests := []struct {
+		name      string
+		arguments []string
+		code      int
+		says      string
+	}{
+		{"an unknown command", []string{"qeues"}, exitWrongUse, `unknown command "qeues" (did you mean queues?): see ` + "`muster --help`"},
+		{"an unknown flag", []string{"jobs", "--nope"}, exitWrongUse, "unknown flag: --nope: see `muster jobs --help`"},
+		{"a stray argument", []string{"jobs", "x"}, exitWrongUse, "see `muster jobs --help`"},
+		{"a selector that is none", []string{"jobs", "-l", "a=b=c"}, exitWrongUse, "write key=value"},
+		{"an output format that is none", []string{"jobs", "-o", "xml"}, exitWrongUse, `"xml"`},
+		{"no job to explain", []string{"explain"}, exitWrongUse, "`muster jobs` lists them"},
+		{"a name that is none", []string{"explain", "a/b/c/d"}, exitWrongUse, "write name, kind/name or namespace/kind/name"},
+		{"two namespaces at once", []string{"explain", "a/jobset/x", "-n", "b"}, exitWrongUse, "leave one of them out"},
+		{"no cluster", []string{"jobs"}, exitFailed, "start one with `muster up`"},
+		{"a kubeconfig that is not there", []string{"queues", "--kubeconfig", "/nope"}, exitFailed, "check --kubeconfig"},
+		{"a server that does not answer", []string{"jobs", "-s", "http://127.0.0.1:1"}, exitFailed, "http://127.0.0.1:1 does not answer"},
+		{"examples that are not there", []string{"demo", "--examples", "/nope"}, exitWrongUse, "--examples"},
+		{"a timeout of nothing", []string{"demo", "--timeout", "0s"}, exitWrongUse, "such as 5m"},
+		{"up without muster-local", []string{"up"}, exitFailed, "make build"},
+		{"down without muster-local", []string{"down", "--dir", "x"}, exitFailed, "make build"},
+		{"the demo without muster-local", []string{"demo"}, exitFailed, "make build"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			code, out, errOut := call(t, test.arguments...)
+			if code != test.code {
+				t.Errorf("exit code %d, want %d", code, test.code)
+			}
+			if out != "" {
+				t.Errorf("wrote to the output: %q", out)
+			}
+			if !strings.HasPrefix(errOut, "muster: ") || strings.Count(errOut, "\n") != 1 || !strings.Contains(errOut, test.says) {
+				t.Errorf("said %q, want one line with %q", errOut, test.says)
+			}
+		})
+	}
+}
+
+func TestHelpAndVersion(t *testing.T) {
+	for _, arguments := range [][]string{nil, {"--help"}, {"jobs", "-h"}, {"up", "--help"}, {"version"}, {"version", "-o", "json"}, {"completion", "fish"}} {
+		code, out, errOut := call(t, arguments...)
+		if code != exitDone || out == "" || errOut != "" {
+			t.Errorf("%v: exit code %d, %d bytes of output, error output %q", arguments, code, len(out), errOut)
+		}
+	}
+}
+
+func TestAsAKubectlPluginItShowsItsOtherName(t *testing.T) {
+	streams, _, out, _ := genericiooptions.NewTestIOStreams()
+	if code := run(context.Background(), []string{filepath.Join("/usr/bin", pluginName), "jobs", "--help"}, streams); code != exitDone {
+		t.Fatalf("exit code %d", code)
+	}
+	if !strings.Contains(out.String(), "kubectl muster jobs") {
+		t.Errorf("help does not say `kubectl muster jobs`:\n%s", out)
+	}
+}
+
+func TestChooseRefusesToGuess(t *testing.T) {
+	streams := genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &bytes.Buffer{}, ErrOut: &bytes.Buffer{}}
+	two := []view.Job{{Kind: "JobSet", Name: "x"}, {Kind: "Job", Name: "x"}}
+	if _, err := choose(two, "x", "ml", streams); exitCode(err) != exitWrongUse || !strings.Contains(err.Error(), "jobset/x, job/x") {
+		t.Errorf("two jobs: %v", err)
+	}
+	if _, err := choose(nil, "x", "ml", streams); exitCode(err) != exitNotFound {
+		t.Errorf("no job: %v", err)
+	}
+	if job, err := choose(two[1:], "x", "ml", streams); err != nil || job.Kind != "Job" {
+		t.Errorf("one job: %v, %v", job, err)
+	}
+}
+
+func TestThisBuildReadsWhatGoStamped(t *testing.T) {
+	got := thisBuild(&debug.BuildInfo{
+		Main:     debug.Module{Version: "v1.2.3"},
+		Deps:     []*debug.Module{{Path: "k8s.io/kubectl", Version: "v0.37.1"}},
+		Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.modified", Value: "true"}},
+	})
+	if got.Version != "v1.2.3" || got.Kubernetes != "v0.37.1" || got.Commit != "abc" || !got.Modified {
+		t.Errorf("got %+v", got)
+	}
+}

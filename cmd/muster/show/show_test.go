@@ -1,0 +1,180 @@
+package show
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/printers"
+
+	"github.com/musterhq/muster/cmd/muster/view"
+)
+
+func seconds(n int64) *int64 { return &n }
+
+func pendingJob() view.Job {
+	return view.Job{
+		Namespace: "ml", Kind: "JobSet", APIGroup: "jobset.x-k8s.io", Name: "eval", Queue: "gpu", Priority: 10,
+		State: view.Pending, Reason: "WaitingForQuota", Message: "24 more needed",
+		PodsAsked: 8, Requests: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("64")},
+		CreatedAt:   metav1.NewTime(time.Date(2025, 6, 1, 14, 0, 0, 0, time.UTC)),
+		WaitSeconds: seconds(420), Workload: "jobset-eval-abcde", UID: "1",
+	}
+}
+
+func labQueue() view.Queue {
+	gpu := view.Quota{Flavor: "h100", Resource: "nvidia.com/gpu",
+		Used: resource.MustParse("32"), Reserved: resource.MustParse("40"), Nominal: resource.MustParse("32"), Borrowed: resource.MustParse("8")}
+	cpu := view.Quota{Flavor: "h100", Resource: "cpu", Nominal: resource.MustParse("96")}
+	return view.Queue{
+		Name: "lab", Cohort: "all", Active: true, Pending: 3, Quotas: []view.Quota{gpu, cpu},
+		Head: &view.Head{Namespace: "ml", Job: "jobset/eval", Reason: "WaitingForQuota", Message: "24 more needed"},
+	}
+}
+
+func TestTables(t *testing.T) {
+	noQueue := view.Job{Namespace: "ml", Kind: "Job", Name: "one", State: view.Running, PodsReady: 1, PodsAsked: 1, RunSeconds: seconds(5)}
+	jobs := []view.Job{pendingJob(), noQueue}
+	tests := []struct {
+		name    string
+		table   *metav1.Table
+		options printers.PrintOptions
+		want    string
+	}{{
+		name:  "jobs of one namespace",
+		table: JobTable(jobs, false),
+		want: `
+JOB           QUEUE   PRIO   STATE     PODS   RESOURCES   WAIT   RUN   WHY
+jobset/eval   gpu     10     Pending   0/8    64 gpu      7m     -     WaitingForQuota: 24 more needed
+job/one       -       -      Running   1/1    -           -      5s    -`,
+	}, {
+		name:  "jobs of all namespaces",
+		table: JobTable(jobs[1:], true),
+		want: `
+NAMESPACE   JOB       QUEUE   PRIO   STATE     PODS   RESOURCES   WAIT   RUN   WHY
+ml          job/one   -       -      Running   1/1    -           -      5s    -`,
+	}, {
+		name:    "wide jobs without a header",
+		table:   JobTable(jobs[:1], false),
+		options: printers.PrintOptions{Wide: true, NoHeaders: true},
+		want: `
+jobset/eval   gpu   10    Pending   0/8   64 gpu   7m    -     WaitingForQuota: 24 more needed   -     jobset-eval-abcde   0     64 gpu   2025-06-01T14:00:00Z`,
+	}, {
+		name:  "queues say what is true of the whole once",
+		table: QueueTable([]view.Queue{labQueue(), {Name: "empty", Reason: "FlavorNotFound"}}),
+		want: `
+QUEUE   COHORT   FLAVOR   RESOURCE         USED   RESERVED   NOMINAL   BORROWED   PENDING   HEAD             HEAD WAITS FOR
+lab     all      h100     nvidia.com/gpu   32     40         32        8          3         ml/jobset/eval   WaitingForQuota: 24 more needed
+lab     all      h100     cpu              0      0          96        -
+empty   -        -        -                0      0          0         -          0         -                queue inactive: FlavorNotFound`,
+	}}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			lines, err := Lines(test.table, test.options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(strings.Split(strings.TrimPrefix(test.want, "\n"), "\n"), lines); diff != "" {
+				t.Errorf("table differs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestExplanationOfAWaitingJob(t *testing.T) {
+	job := pendingJob()
+	e := &view.Explanation{
+		Job:     job,
+		Asks:    []view.Ask{{PodSet: "workers", Pods: 8, PerPod: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}}},
+		Line:    &view.Line{ClusterQueue: "lab", Position: 1, Length: 3},
+		Quotas:  labQueue().Quotas[:1],
+		Holders: []view.Holder{{Namespace: "ml", Job: "jobset/pretrain", Requests: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("40")}}},
+	}
+	want := `ml/jobset/eval is pending for 7m: WaitingForQuota: 24 more needed
+
+  asks      workers: 8 pods x 8 gpu
+  queue     gpu of ClusterQueue lab (position 1 of 3, priority 10)
+  pods      0/8 ready or done
+  quota     0 of 32 gpu free in flavor h100
+  held by   ml/jobset/pretrain  40 gpu (priority 0)
+  next      muster queues -n ml
+`
+	var got bytes.Buffer
+	if err := Explanation(&got, e); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got.String()); diff != "" {
+		t.Errorf("explanation differs (-want +got):\n%s", diff)
+	}
+}
+
+func TestJobChanges(t *testing.T) {
+	titles := func(jobs []view.Job) (titles []string) {
+		for i := range jobs {
+			titles = append(titles, jobs[i].Title()+" "+string(jobs[i].State))
+		}
+		return titles
+	}
+	job, changes := pendingJob(), JobChanges()
+	steps := []struct {
+		name string
+		now  func() []view.Job
+		want []string
+	}{
+		{"what is new is shown", func() []view.Job { return []view.Job{job} }, []string{"jobset/eval Pending"}},
+		{"time that passes is no change", func() []view.Job { job.WaitSeconds = seconds(999); return []view.Job{job} }, nil},
+		{"a new state is shown", func() []view.Job { job.State = view.Running; return []view.Job{job} }, []string{"jobset/eval Running"}},
+		{"what is gone is shown once", func() []view.Job { return nil }, []string{"jobset/eval Deleted"}},
+		{"and not again", func() []view.Job { return nil }, nil},
+	}
+	for _, step := range steps {
+		if diff := cmp.Diff(step.want, titles(changes.Next(step.now()))); diff != "" {
+			t.Errorf("%s: differs (-want +got):\n%s", step.name, diff)
+		}
+	}
+}
+
+func TestScreen(t *testing.T) {
+	size := func() (int, int) { return 10, 4 }
+	tests := []struct {
+		name   string
+		colour bool
+		draw   func(*Screen)
+		want   string
+	}{{
+		name: "the second picture takes the place of the first",
+		draw: func(s *Screen) { s.Draw([]string{"a", "b"}); s.Draw([]string{"c"}) },
+		want: "a\nb\n\x1b[2A\x1b[Jc\n",
+	}, {
+		name: "a printed line goes above the picture",
+		draw: func(s *Screen) { s.Draw([]string{"a"}); s.Print("said") },
+		want: "a\n\x1b[1A\x1b[Jsaid\na\n",
+	}, {
+		name: "what is too wide or too high is cut",
+		draw: func(s *Screen) { s.Draw([]string{"0123456789", "0123456789+", "c", "d"}) },
+		want: "0123456789\n012345678…\n… 2 more …\n",
+	}, {
+		name:   "a state is coloured where it stands",
+		colour: true,
+		draw:   func(s *Screen) { s.Draw([]string{"x Failed y"}) },
+		want:   "x \x1b[31mFailed\x1b[0m y\n",
+	}, {
+		name: "a picture that was left stays",
+		draw: func(s *Screen) { s.Draw([]string{"a"}); s.Leave(); s.Print("b") },
+		want: "a\nb\n",
+	}}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			var out bytes.Buffer
+			test.draw(NewScreen(&out, size, test.colour))
+			if diff := cmp.Diff(test.want, out.String()); diff != "" {
+				t.Errorf("screen differs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

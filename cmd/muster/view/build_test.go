@@ -1,0 +1,131 @@
+package view
+
+import (
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+)
+
+// start is when the objects of these tests are made; at(n) is n seconds later.
+var start = time.Date(2025, 6, 1, 14, 0, 0, 0, time.UTC)
+
+func at(seconds int) metav1.Time {
+	return metav1.NewTime(start.Add(time.Duration(seconds) * time.Second))
+}
+
+func ptr[T any](value T) *T { return &value }
+
+func list(pairs ...string) corev1.ResourceList {
+	amounts := corev1.ResourceList{}
+	for i := 0; i < len(pairs); i += 2 {
+		amounts[corev1.ResourceName(pairs[i])] = resource.MustParse(pairs[i+1])
+	}
+	return amounts
+}
+
+func podTemplate(requests, limits corev1.ResourceList) corev1.PodTemplateSpec {
+	return corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{
+		Name: "main", Resources: corev1.ResourceRequirements{Requests: requests, Limits: limits},
+	}}}}
+}
+
+// aJobSet has one replicated job of two Jobs with two pods each, of 8 GPUs.
+func aJobSet(name string, change ...func(*jobset.JobSet)) jobset.JobSet {
+	js := jobset.JobSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: name, UID: types.UID("uid-" + name), CreationTimestamp: at(0)},
+		Spec: jobset.JobSetSpec{ReplicatedJobs: []jobset.ReplicatedJob{{
+			Name: "workers", Replicas: 2,
+			Template: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{
+				Parallelism: ptr(int32(2)), Completions: ptr(int32(2)),
+				Template: podTemplate(nil, list("nvidia.com/gpu", "8")),
+			}},
+		}}},
+	}
+	for _, c := range change {
+		c(&js)
+	}
+	return js
+}
+
+func inQueue(queue string) func(*jobset.JobSet) {
+	return func(js *jobset.JobSet) { js.Labels = map[string]string{kueue.QueueLabel: queue} }
+}
+
+func aJob(name string, change ...func(*batchv1.Job)) batchv1.Job {
+	job := batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: name, UID: types.UID("uid-" + name), CreationTimestamp: at(0)},
+		Spec:       batchv1.JobSpec{Template: podTemplate(list("cpu", "300m"), nil)},
+	}
+	for _, c := range change {
+		c(&job)
+	}
+	return job
+}
+
+func ownedBy(js string, status batchv1.JobStatus) func(*batchv1.Job) {
+	return func(job *batchv1.Job) {
+		job.OwnerReferences = []metav1.OwnerReference{{
+			APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet", Name: js, UID: types.UID("uid-" + js), Controller: ptr(true),
+		}}
+		job.Status = status
+	}
+}
+
+func jobCondition(kind batchv1.JobConditionType, reason, message string, seconds int) func(*batchv1.Job) {
+	return func(job *batchv1.Job) {
+		job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{
+			Type: kind, Status: corev1.ConditionTrue, Reason: reason, Message: message, LastTransitionTime: at(seconds),
+		})
+	}
+}
+
+// aWorkload queues for the JobSet or Job of that name, or for nobody if owner is empty.
+func aWorkload(owner string, change ...func(*kueue.Workload)) kueue.Workload {
+	w := kueue.Workload{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "w-" + owner, UID: types.UID("uid-w-" + owner), CreationTimestamp: at(0)},
+		Spec: kueue.WorkloadSpec{
+			QueueName: "gpu", Priority: ptr(int32(10)),
+			PodSets: []kueue.PodSet{{Name: "workers", Count: 4, Template: podTemplate(nil, list("nvidia.com/gpu", "8"))}},
+		},
+	}
+	if owner != "" {
+		w.OwnerReferences = []metav1.OwnerReference{{
+			APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet", Name: owner, UID: types.UID("uid-" + owner), Controller: ptr(true),
+		}}
+	}
+	for _, c := range change {
+		c(&w)
+	}
+	return w
+}
+
+func with(kind string, status metav1.ConditionStatus, reason, message string, seconds int) func(*kueue.Workload) {
+	return func(w *kueue.Workload) {
+		w.Status.Conditions = append(w.Status.Conditions, metav1.Condition{
+			Type: kind, Status: status, Reason: reason, Message: message, LastTransitionTime: at(seconds),
+		})
+	}
+}
+
+func waitingForQuota(w *kueue.Workload) {
+	with(kueue.WorkloadQuotaReserved, metav1.ConditionFalse, kueue.WorkloadWaitingForQuota, "32 more needed", 1)(w)
+}
+
+// admitted gives a Workload what it asks, in ClusterQueue lab.
+func admitted(seconds int) func(*kueue.Workload) {
+	return func(w *kueue.Workload) {
+		with(kueue.WorkloadQuotaReserved, metav1.ConditionTrue, kueue.WorkloadQuotaReservedReason, "", seconds)(w)
+		with(kueue.WorkloadAdmitted, metav1.ConditionTrue, kueue.WorkloadAdmittedReason, "", seconds)(w)
+		w.Status.Admission = &kueue.Admission{ClusterQueue: "lab", PodSetAssignments: []kueue.PodSetAssignment{{
+			Name: "workers", Count: ptr(int32(4)), ResourceUsage: list("nvidia.com/gpu", "32"),
+			Flavors: map[corev1.ResourceName]kueue.ResourceFlavorReference{"nvidia.com/gpu": "h100"},
+		}}}
+	}
+}

@@ -1,0 +1,88 @@
+package view
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+)
+
+func TestExplainPlacesAWaitingJobInItsLine(t *testing.T) {
+	js, w := waitingJob("eval", 0, 5, "WaitingForQuota")
+	first, firstWorkload := waitingJob("first", 0, 1, "WaitingForQuota")
+	seen := Seen{
+		ClusterQueues: []kueue.ClusterQueue{labQueue()}, LocalQueues: []kueue.LocalQueue{labDoor()},
+		JobSets:   []jobset.JobSet{js, first, aJobSet("train", inQueue("gpu"))},
+		Workloads: []kueue.Workload{w, firstWorkload, aWorkload("train", admitted(2))},
+	}
+	now := at(60).Time
+	jobs := Jobs(&seen, now)
+	e := Explain(&seen, jobs, Find(jobs, Name{Name: "eval"})[0], now)
+
+	if diff := cmp.Diff(&Line{ClusterQueue: "lab", Position: 2, Length: 2}, e.Line); diff != "" {
+		t.Errorf("line differs (-want +got):\n%s", diff)
+	}
+	wantAsks := []Ask{{PodSet: "workers", Pods: 4, PerPod: list("nvidia.com/gpu", "8")}}
+	if diff := cmp.Diff(wantAsks, e.Asks); diff != "" {
+		t.Errorf("asks differ (-want +got):\n%s", diff)
+	}
+	wantHolders := []Holder{{Namespace: "ml", Job: "jobset/train", Priority: 10, Requests: list("nvidia.com/gpu", "32")}}
+	if diff := cmp.Diff(wantHolders, e.Holders); diff != "" {
+		t.Errorf("holders differ (-want +got):\n%s", diff)
+	}
+	if len(e.Quotas) != 1 || e.Quotas[0].Flavor != "h100" {
+		t.Fatalf("got quotas %v, want that of h100", e.Quotas)
+	}
+	if free := e.Quotas[0].Free(); free.Sign() != 0 {
+		t.Errorf("got %s free of a queue that borrows, want 0", free.String())
+	}
+}
+
+func TestExplainNamesTheFlavorsOfAnAdmittedJob(t *testing.T) {
+	seen := Seen{
+		JobSets:   []jobset.JobSet{aJobSet("train", inQueue("gpu"))},
+		Workloads: []kueue.Workload{aWorkload("train", admitted(2))},
+	}
+	jobs := Jobs(&seen, at(60).Time)
+	e := Explain(&seen, jobs, jobs[0], at(60).Time)
+	want := map[corev1.ResourceName]string{"nvidia.com/gpu": "h100"}
+	if diff := cmp.Diff(want, e.Asks[0].Flavors); diff != "" {
+		t.Errorf("flavors differ (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(&Line{ClusterQueue: "lab"}, e.Line); diff != "" {
+		t.Errorf("line differs (-want +got):\n%s", diff)
+	}
+}
+
+func TestPodProblemsGatherPodsThatComplainOfTheSame(t *testing.T) {
+	pod := func(name string, change func(*corev1.PodStatus)) corev1.Pod {
+		p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		change(&p.Status)
+		return p
+	}
+	unschedulable := func(s *corev1.PodStatus) {
+		s.Conditions = []corev1.PodCondition{{
+			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available",
+		}}
+	}
+	crashed := func(s *corev1.PodStatus) {
+		s.Phase = corev1.PodFailed
+		s.ContainerStatuses = []corev1.ContainerStatus{{
+			Name: "worker", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 2, Reason: "Error"}},
+		}}
+	}
+	got := podProblems([]corev1.Pod{
+		pod("w-2", unschedulable), pod("w-0", crashed), pod("w-1", unschedulable), pod("w-3", func(*corev1.PodStatus) {}),
+	})
+	want := []PodProblem{
+		{Pods: 2, Example: "w-1", Reason: "Unschedulable", Message: "0/3 nodes are available"},
+		{Pods: 1, Example: "w-0", Reason: "Error", Message: "container worker: exit code 2"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("problems differ (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,70 @@
+package view
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestParseName(t *testing.T) {
+	tests := []struct {
+		text string
+		want Name
+		bad  bool
+	}{
+		{text: "pytorch", want: Name{Name: "pytorch"}},
+		{text: "jobset/pytorch", want: Name{Kind: "jobset", Name: "pytorch"}},
+		{text: "JobSets/pytorch", want: Name{Kind: "jobset", Name: "pytorch"}},
+		{text: "jobset.jobset.x-k8s.io/pytorch", want: Name{Kind: "jobset", Name: "pytorch"}},
+		{text: "kwl/sample-job", want: Name{Kind: "workload", Name: "sample-job"}},
+		{text: "ml/jobset/pytorch", want: Name{Namespace: "ml", Kind: "jobset", Name: "pytorch"}},
+		{text: "", bad: true},
+		{text: "jobset/", bad: true},
+		{text: "a/b/c/d", bad: true},
+	}
+	for _, test := range tests {
+		got, err := ParseName(test.text)
+		if (err != nil) != test.bad {
+			t.Errorf("ParseName(%q): error %v", test.text, err)
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("ParseName(%q) differs (-want +got):\n%s", test.text, diff)
+		}
+	}
+}
+
+func TestFind(t *testing.T) {
+	jobs := []Job{
+		{Namespace: "ml", Kind: "JobSet", Name: "x", Workload: "jobset-x-abcde"},
+		{Namespace: "ml", Kind: "Job", Name: "x"},
+		{Namespace: "ml", Kind: "JobSet", Name: "y"},
+		{Namespace: "lab", Kind: "JobSet", Name: "x"},
+	}
+	tests := []struct {
+		name string
+		text string
+		want []string
+	}{
+		{"a bare name may be ambiguous", "x", []string{"ml/jobset/x", "ml/job/x"}},
+		{"a kind settles it", "job/x", []string{"ml/job/x"}},
+		{"a bare name may be enough", "y", []string{"ml/jobset/y"}},
+		{"a Workload leads to its job", "workload/jobset-x-abcde", []string{"ml/jobset/x"}},
+		{"what is not there is not found", "jobset/z", nil},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			name, err := ParseName(test.text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			name.Namespace = "ml"
+			var got []string
+			for _, job := range Find(jobs, name) {
+				got = append(got, job.FullTitle())
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("found differs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,231 @@
+package view
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+)
+
+// A line is what a person reads of one job.
+type line struct {
+	Title, Queue string
+	State        State
+	Pods         string
+	Amounts      string
+	Wait, Run    string
+	Why          string
+}
+
+func lineFrom(job *Job) line {
+	return line{
+		Title: job.FullTitle(), Queue: job.Queue, State: job.State,
+		Pods:    string(rune('0'+job.PodsReady)) + "/" + string(rune('0'+job.PodsAsked)),
+		Amounts: Amounts(job.Requests, false),
+		Wait:    Seconds(job.WaitSeconds), Run: Seconds(job.RunSeconds), Why: job.Why(),
+	}
+}
+
+func TestJobs(t *testing.T) {
+	running := batchv1.JobStatus{Active: 2, Ready: ptr(int32(2)), StartTime: ptr(at(5))}
+	tests := []struct {
+		name string
+		seen Seen
+		want []line // at second 60
+	}{{
+		name: "a JobSet whose Workload waits shows the Workload's reason",
+		seen: Seen{
+			JobSets:   []jobset.JobSet{aJobSet("eval", inQueue("gpu"))},
+			Workloads: []kueue.Workload{aWorkload("eval", waitingForQuota)},
+		},
+		want: []line{{"ml/jobset/eval", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "WaitingForQuota: 32 more needed"}},
+	}, {
+		name: "a JobSet with a queue and no Workload has not been looked at",
+		seen: Seen{JobSets: []jobset.JobSet{aJobSet("eval", inQueue("gpu"))}},
+		want: []line{{"ml/jobset/eval", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "no Workload yet: Muster has not looked at it"}},
+	}, {
+		name: "an admitted JobSet counts the pods of all its Jobs, and waits until admission",
+		seen: Seen{
+			JobSets:   []jobset.JobSet{aJobSet("train", inQueue("gpu"))},
+			Workloads: []kueue.Workload{aWorkload("train", admitted(20))},
+			Jobs: []batchv1.Job{
+				aJob("train-workers-0", ownedBy("train", running)),
+				aJob("train-workers-1", ownedBy("train", batchv1.JobStatus{Active: 1, Ready: ptr(int32(0)), Succeeded: 1})),
+			},
+		},
+		want: []line{{"ml/jobset/train", "gpu", Running, "3/4", "32 gpu", "20s", "40s", ""}},
+	}, {
+		name: "an admitted JobSet without a ready pod is starting",
+		seen: Seen{
+			JobSets:   []jobset.JobSet{aJobSet("train", inQueue("gpu"))},
+			Workloads: []kueue.Workload{aWorkload("train", admitted(20))},
+		},
+		want: []line{{"ml/jobset/train", "gpu", Starting, "0/4", "32 gpu", "20s", "40s", ""}},
+	}, {
+		name: "a JobSet without a queue runs since its first Job started",
+		seen: Seen{
+			JobSets: []jobset.JobSet{aJobSet("train")},
+			Jobs:    []batchv1.Job{aJob("train-workers-0", ownedBy("train", running))},
+		},
+		want: []line{{"ml/jobset/train", "", Running, "2/4", "32 gpu", "5s", "55s", ""}},
+	}, {
+		name: "a completed JobSet keeps the times that it had",
+		seen: Seen{
+			JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"), func(js *jobset.JobSet) {
+				js.Status.Conditions = []metav1.Condition{{
+					Type: string(jobset.JobSetCompleted), Status: metav1.ConditionTrue, Reason: "AllJobsCompleted", LastTransitionTime: at(50),
+				}}
+			})},
+			Workloads: []kueue.Workload{aWorkload("train", admitted(20))},
+			Jobs: []batchv1.Job{
+				aJob("train-workers-0", ownedBy("train", batchv1.JobStatus{Succeeded: 2})),
+				aJob("train-workers-1", ownedBy("train", batchv1.JobStatus{Succeeded: 2})),
+			},
+		},
+		want: []line{{"ml/jobset/train", "gpu", Completed, "4/4", "32 gpu", "20s", "30s", ""}},
+	}, {
+		name: "a failed JobSet says why it failed",
+		seen: Seen{JobSets: []jobset.JobSet{aJobSet("train", func(js *jobset.JobSet) {
+			js.Status.Conditions = []metav1.Condition{{
+				Type: string(jobset.JobSetFailed), Status: metav1.ConditionTrue, LastTransitionTime: at(50),
+				Reason: "FailedJobs", Message: "first failed job: x",
+			}}
+		})}},
+		want: []line{{"ml/jobset/train", "", Failed, "0/4", "32 gpu", "50s", "-", "FailedJobs: first failed job: x"}},
+	}, {
+		name: "a restarted JobSet says how often",
+		seen: Seen{
+			JobSets: []jobset.JobSet{aJobSet("train", func(js *jobset.JobSet) { js.Status.Restarts = 2 })},
+			Jobs:    []batchv1.Job{aJob("train-workers-0", ownedBy("train", running))},
+		},
+		want: []line{{"ml/jobset/train", "", Running, "2/4", "32 gpu", "5s", "55s", "restarted 2 times"}},
+	}, {
+		name: "an evicted job that still holds its quota is being evicted",
+		seen: Seen{
+			JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"))},
+			Workloads: []kueue.Workload{aWorkload("train", admitted(20),
+				with(kueue.WorkloadEvicted, metav1.ConditionTrue, "Preempted", "to accommodate eval", 40))},
+		},
+		want: []line{{"ml/jobset/train", "gpu", Evicting, "0/4", "32 gpu", "20s", "40s", "Preempted: to accommodate eval"}},
+	}, {
+		name: "time run before an eviction is not waited",
+		seen: Seen{
+			JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"))},
+			Workloads: []kueue.Workload{aWorkload("train", waitingForQuota, func(w *kueue.Workload) {
+				w.Status.AccumulatedPastExexcutionTimeSeconds = ptr(int32(25))
+			})},
+		},
+		want: []line{{"ml/jobset/train", "gpu", Pending, "0/4", "32 gpu", "35s", "25s", "WaitingForQuota: 32 more needed"}},
+	}, {
+		name: "a job that is queued again later says when",
+		seen: Seen{
+			JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"))},
+			Workloads: []kueue.Workload{aWorkload("train", waitingForQuota, func(w *kueue.Workload) {
+				w.Status.RequeueState = &kueue.RequeueState{RequeueAt: ptr(at(90))}
+			})},
+		},
+		want: []line{{"ml/jobset/train", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "WaitingForQuota: 32 more needed; queued again in 30s"}},
+	}, {
+		name: "reserved quota without admission waits for the checks that are not ready",
+		seen: Seen{
+			JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"))},
+			Workloads: []kueue.Workload{aWorkload("train",
+				with(kueue.WorkloadQuotaReserved, metav1.ConditionTrue, "QuotaReserved", "", 5), func(w *kueue.Workload) {
+					w.Status.AdmissionChecks = []kueue.AdmissionCheckState{
+						{Name: "licences", State: kueue.CheckStatePending}, {Name: "budget", State: kueue.CheckStateReady},
+					}
+				})},
+		},
+		want: []line{{"ml/jobset/train", "gpu", Pending, "0/4", "32 gpu", "60s", "-",
+			"AdmissionChecks: quota reserved, waits for admission checks licences"}},
+	}, {
+		name: "a deactivated job waits for a person",
+		seen: Seen{
+			JobSets:   []jobset.JobSet{aJobSet("train", inQueue("gpu"))},
+			Workloads: []kueue.Workload{aWorkload("train", func(w *kueue.Workload) { w.Spec.Active = ptr(false) })},
+		},
+		want: []line{{"ml/jobset/train", "gpu", Suspended, "0/4", "32 gpu", "-", "-", "Deactivated: spec.active of its Workload is false"}},
+	}, {
+		name: "a suspended JobSet without a queue waits for a person",
+		seen: Seen{JobSets: []jobset.JobSet{aJobSet("train", func(js *jobset.JobSet) { js.Spec.Suspend = ptr(true) })}},
+		want: []line{{"ml/jobset/train", "", Suspended, "0/4", "32 gpu", "-", "-", "spec.suspend is true"}},
+	}, {
+		name: "a Workload without an owner is a job of its own",
+		seen: Seen{Workloads: []kueue.Workload{aWorkload("", admitted(20))}},
+		want: []line{{"ml/workload/w-", "gpu", Admitted, "0/4", "32 gpu", "20s", "40s",
+			"has no owner: its own controller would start its pods now"}},
+	}, {
+		name: "a Workload of a kind not seen here stands for its owner",
+		seen: Seen{Workloads: []kueue.Workload{aWorkload("x", admitted(20), func(w *kueue.Workload) {
+			w.OwnerReferences[0].APIVersion, w.OwnerReferences[0].Kind = "example.com/v1", "TrainingJob"
+			with(kueue.WorkloadPodsReady, metav1.ConditionTrue, "Started", "", 30)(w)
+		})}},
+		want: []line{{"ml/trainingjob/x", "gpu", Running, "4/4", "32 gpu", "20s", "40s", ""}},
+	}, {
+		name: "a finished Workload of a kind not seen here has ended as its reason says",
+		seen: Seen{Workloads: []kueue.Workload{aWorkload("", admitted(20),
+			with(kueue.WorkloadFinished, metav1.ConditionTrue, "Failed", "out of luck", 30))}},
+		want: []line{{"ml/workload/w-", "gpu", Failed, "0/4", "32 gpu", "20s", "10s", "Failed: out of luck"}},
+	}, {
+		name: "a batch Job of a person is a job, one of a JobSet is not",
+		seen: Seen{Jobs: []batchv1.Job{
+			aJob("mine", func(job *batchv1.Job) { job.Status = batchv1.JobStatus{Active: 1, StartTime: ptr(at(1))} }),
+			aJob("x-workers-0", ownedBy("x", running)),
+		}},
+		want: []line{{"ml/job/mine", "", Starting, "0/1", "300m cpu", "1s", "59s", ""}},
+	}, {
+		name: "a failed batch Job says why",
+		seen: Seen{Jobs: []batchv1.Job{aJob("mine", jobCondition(batchv1.JobFailed, "BackoffLimitExceeded", "too often", 10))}},
+		want: []line{{"ml/job/mine", "", Failed, "0/1", "300m cpu", "10s", "-", "BackoffLimitExceeded: too often"}},
+	}, {
+		name: "jobs are listed by namespace, then by age",
+		seen: Seen{Jobs: []batchv1.Job{
+			aJob("young", func(job *batchv1.Job) { job.CreationTimestamp = at(30) }),
+			aJob("old"),
+			aJob("first", func(job *batchv1.Job) { job.Namespace, job.CreationTimestamp = "a", at(40) }),
+		}},
+		want: []line{
+			{"a/job/first", "", Starting, "0/1", "300m cpu", "20s", "-", ""},
+			{"ml/job/old", "", Starting, "0/1", "300m cpu", "60s", "-", ""},
+			{"ml/job/young", "", Starting, "0/1", "300m cpu", "30s", "-", ""},
+		},
+	}}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			var got []line
+			for _, job := range Jobs(&test.seen, at(60).Time) {
+				got = append(got, lineFrom(&job))
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("jobs differ (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAmountsNameWhatIsScarce(t *testing.T) {
+	tests := []struct {
+		name      string
+		amounts   []string
+		want, all string
+	}{
+		{"devices come alone", []string{"cpu", "4", "nvidia.com/gpu", "8", "memory", "1Gi"}, "8 gpu", "8 gpu, 4 cpu, 1Gi memory"},
+		{"CPU stands for the rest", []string{"memory", "1Gi", "cpu", "300m"}, "300m cpu", "300m cpu, 1Gi memory"},
+		{"zero is nothing", []string{"nvidia.com/gpu", "0", "cpu", "1"}, "1 cpu", "1 cpu"},
+		{"nothing is empty", nil, "", ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if got := Amounts(list(test.amounts...), false); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+			if got := Amounts(list(test.amounts...), true); got != test.all {
+				t.Errorf("all: got %q, want %q", got, test.all)
+			}
+		})
+	}
+}

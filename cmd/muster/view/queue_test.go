@@ -1,0 +1,100 @@
+package view
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+)
+
+func labQueue() kueue.ClusterQueue {
+	gpus := func(total, borrowed string) []kueue.FlavorUsage {
+		return []kueue.FlavorUsage{{Name: "h100", Resources: []kueue.ResourceUsage{{
+			Name: "nvidia.com/gpu", Total: resource.MustParse(total), Borrowed: resource.MustParse(borrowed),
+		}}}}
+	}
+	return kueue.ClusterQueue{
+		ObjectMeta: metav1.ObjectMeta{Name: "lab"},
+		Spec: kueue.ClusterQueueSpec{Cohort: "all", ResourceGroups: []kueue.ResourceGroup{{
+			CoveredResources: []corev1.ResourceName{"nvidia.com/gpu"},
+			Flavors: []kueue.FlavorQuotas{{Name: "h100", Resources: []kueue.ResourceQuota{{
+				Name: "nvidia.com/gpu", NominalQuota: resource.MustParse("32"),
+			}}}},
+		}}},
+		Status: kueue.ClusterQueueStatus{
+			PendingWorkloads: 3, ReservingWorkloads: 2, AdmittedWorkloads: 1,
+			FlavorsReservation: gpus("40", "8"), FlavorsUsage: gpus("32", "0"),
+		},
+	}
+}
+
+func labDoor() kueue.LocalQueue {
+	return kueue.LocalQueue{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "gpu"},
+		Spec:       kueue.LocalQueueSpec{ClusterQueue: "lab"},
+	}
+}
+
+// waitingJob is a JobSet and its pending Workload.
+func waitingJob(name string, priority int32, createdAt int, reason string) (jobset.JobSet, kueue.Workload) {
+	return aJobSet(name, inQueue("gpu")), aWorkload(name, func(w *kueue.Workload) {
+		w.Spec.Priority, w.CreationTimestamp = &priority, at(createdAt)
+		with(kueue.WorkloadQuotaReserved, metav1.ConditionFalse, reason, "16 more needed", 1)(w)
+	})
+}
+
+func TestQueuesShowQuotaAndTheHeadOfTheLine(t *testing.T) {
+	seen := Seen{ClusterQueues: []kueue.ClusterQueue{labQueue()}, LocalQueues: []kueue.LocalQueue{labDoor()}}
+	for _, job := range []struct {
+		name      string
+		priority  int32
+		createdAt int
+		reason    string
+	}{
+		{"older", 0, 1, "WaitingForQuota"},
+		{"urgent", 100, 9, "WaitingForQuota"},
+		{"broken", 1000, 0, "Inadmissible"}, // its own fault: it holds nobody up
+	} {
+		js, w := waitingJob(job.name, job.priority, job.createdAt, job.reason)
+		seen.JobSets, seen.Workloads = append(seen.JobSets, js), append(seen.Workloads, w)
+	}
+	got := Queues(&seen, "", at(60).Time)
+	want := []Queue{{
+		Name: "lab", Cohort: "all", Active: true, Pending: 3, Reserving: 2, Admitted: 1,
+		Head: &Head{Namespace: "ml", Job: "jobset/urgent", Workload: "w-urgent", Reason: "WaitingForQuota", Message: "16 more needed"},
+		Quotas: []Quota{{
+			Flavor: "h100", Resource: "nvidia.com/gpu",
+			Used: resource.MustParse("32"), Reserved: resource.MustParse("40"),
+			Nominal: resource.MustParse("32"), Borrowed: resource.MustParse("8"),
+		}},
+	}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("queues differ (-want +got):\n%s", diff)
+	}
+}
+
+func TestQueuesOfANamespaceAreThoseItsLocalQueuesLeadTo(t *testing.T) {
+	other := labQueue()
+	other.Name = "other"
+	seen := Seen{ClusterQueues: []kueue.ClusterQueue{labQueue(), other}, LocalQueues: []kueue.LocalQueue{labDoor()}}
+	got := Queues(&seen, "ml", at(0).Time)
+	if len(got) != 1 || got[0].Name != "lab" {
+		t.Errorf("got %v, want lab alone", got)
+	}
+}
+
+func TestAnInactiveQueueSaysWhy(t *testing.T) {
+	queue := labQueue()
+	queue.Status.Conditions = []metav1.Condition{{
+		Type: kueue.ClusterQueueActive, Status: metav1.ConditionFalse, Reason: "FlavorNotFound", Message: "flavor h100 does not exist",
+	}}
+	got := Queues(&Seen{ClusterQueues: []kueue.ClusterQueue{queue}}, "", at(0).Time)
+	if got[0].Active || got[0].Reason != "FlavorNotFound" {
+		t.Errorf("got %+v, want it inactive for FlavorNotFound", got[0])
+	}
+}
