@@ -1,0 +1,193 @@
+package podnet
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+// holdVariable makes the test binary hold a fabric until it is killed.
+const holdVariable = "PODNET_TEST_HOLD"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(holdVariable) != "" {
+		fabric, err := Open()
+		if err == nil {
+			_, err = fabric.Join()
+		}
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		fmt.Println(fabric.Interface())
+		select {}
+	}
+	os.Exit(m.Run())
+}
+
+func openFabric(t testing.TB) *Fabric {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	fabric, err := Open()
+	if err != nil {
+		t.Skipf("this machine allows no networks: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := fabric.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return fabric
+}
+
+func join(t testing.TB, fabric *Fabric) *Pod {
+	t.Helper()
+	pod, err := fabric.Join()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { pod.Close() })
+	return pod
+}
+
+func TestPodsListenOnTheSamePortAndReachEachOther(t *testing.T) {
+	fabric := openFabric(t)
+	pods := []*Pod{join(t, fabric), join(t, fabric), join(t, fabric)}
+	const port = 3389
+	for i, pod := range pods {
+		var listener net.Listener
+		err := inside(pod.namespace, func() (err error) {
+			listener, err = net.Listen("tcp4", fmt.Sprintf("0.0.0.0:%d", port))
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { listener.Close() })
+		go greet(listener, fmt.Sprintf("pod %d", i))
+	}
+	for from, caller := range pods {
+		for to, called := range pods {
+			conn, err := caller.Dial(t.Context(), netip.AddrPortFrom(called.Address(), port))
+			if err != nil {
+				t.Fatalf("pod %d cannot reach pod %d: %v", from, to, err)
+			}
+			if got := read(t, conn); got != fmt.Sprintf("pod %d", to) {
+				t.Errorf("pod %d at pod %d's address heard %q", from, to, got)
+			}
+		}
+	}
+	conn, err := net.DialTimeout("tcp4", netip.AddrPortFrom(pods[1].Address(), port).String(), 5*time.Second)
+	if err != nil {
+		t.Fatalf("the machine cannot reach a pod: %v", err)
+	}
+	if got := read(t, conn); got != "pod 1" {
+		t.Errorf("the machine at pod 1's address heard %q", got)
+	}
+}
+
+func greet(listener net.Listener, text string) {
+	for {
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		fmt.Fprintln(conn, text)
+		conn.Close()
+	}
+}
+
+func read(t *testing.T, conn net.Conn) string {
+	t.Helper()
+	defer conn.Close()
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(line)
+}
+
+func TestPodReachesTheMachineAndAProxyOnItsOwnLoopback(t *testing.T) {
+	fabric := openFabric(t)
+	pod := join(t, fabric)
+	host, release, err := fabric.HostAddress()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	onMachine, err := net.Listen("tcp4", netip.AddrPortFrom(host, 0).String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer onMachine.Close()
+	go greet(onMachine, "machine")
+	conn, err := pod.Dial(t.Context(), onMachine.Addr().(*net.TCPAddr).AddrPort())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t, conn); got != "machine" {
+		t.Errorf("heard %q", got)
+	}
+	service := netip.MustParseAddrPort("10.96.0.1:443")
+	inPod, err := pod.Listen(service)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go greet(inPod, "service")
+	if conn, err = pod.Dial(t.Context(), service); err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t, conn); got != "service" {
+		t.Errorf("heard %q", got)
+	}
+}
+
+func TestNothingIsLeftWhenTheProcessIsKilled(t *testing.T) {
+	openFabric(t)
+	holder := exec.Command(os.Args[0])
+	holder.Env = append(os.Environ(), holdVariable+"=1")
+	out, err := holder.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := holder.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	name := strings.TrimSpace(line)
+	if err != nil || !strings.HasPrefix(name, "muster") {
+		t.Fatalf("no second fabric: %q, %v", name, err)
+	}
+	if _, err := net.InterfaceByName(name); err != nil {
+		t.Fatalf("the interface of the other process: %v", err)
+	}
+	holder.Process.Kill()
+	holder.Wait()
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if _, err := net.InterfaceByName(name); err != nil {
+			return
+		}
+	}
+	t.Errorf("interface %s outlived its process", name)
+}
+
+func BenchmarkJoin(b *testing.B) {
+	fabric := openFabric(b)
+	for b.Loop() {
+		pod, err := fabric.Join()
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.StopTimer()
+		pod.Close()
+		b.StartTimer()
+	}
+}
