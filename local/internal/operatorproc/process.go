@@ -44,7 +44,8 @@ func start(c Config, log *os.File) (*process, error) {
 	p.command = exec.Command(c.Path,
 		"--kubeconfig", c.Kubeconfig,
 		"--install-apis",
-		"--leader-elect=true",
+		// It is the only one: another has nothing to wait for after a kill.
+		"--leader-elect=false",
 		"--health-probe-bind-address", probes,
 		"--metrics-bind-address", metrics)
 	p.command.Stdout, p.command.Stderr = log, log
