@@ -1,0 +1,161 @@
+package testcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/install"
+)
+
+// Options of the cluster of a test process. The zero value is a control plane with Muster's APIs, no nodes and no operator.
+type Options struct {
+	// ExecNodes run pods as processes of this machine.
+	ExecNodes int
+
+	// SimNodes only pretend to run pods; each has SimGPUs GPUs, 8 where that is 0.
+	SimNodes int
+	SimGPUs  int
+
+	// Operator runs Muster's operator, which then installs the APIs itself.
+	Operator bool
+
+	// NoAPIs leaves Muster's APIs out.
+	NoAPIs bool
+}
+
+// Cluster is a control plane that serves until the test process ends.
+type Cluster struct {
+	// Config reaches the API server as an administrator, without a limit on the rate of requests.
+	Config *rest.Config
+
+	// Client reads and writes through Config, without a cache, and knows Muster's types.
+	Client client.Client
+
+	// Kubeconfig is the path of a file that says what Config says; Dir is the folder of the cluster's state, with its
+	// logs under logs/ and the operator's process id in operator.pid.
+	Kubeconfig, Dir string
+
+	process *process
+}
+
+var shared struct {
+	sync.Mutex
+	options Options
+	started bool
+	cluster *Cluster
+	err     error
+}
+
+// startTimeout bounds the start of a cluster, on a machine that is busy with other tests.
+const startTimeout = 2 * time.Minute
+
+// Main runs the tests of a package and exits with their result. It stops the cluster, if one was started.
+func Main(m *testing.M, options Options) {
+	shared.options = options
+	code := m.Run()
+	if err := stopShared(); err != nil {
+		fmt.Fprintln(os.Stderr, "stopping the test cluster:", err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
+
+// Get gives the cluster of this test process, and starts it if no test has asked before. Without one that starts the test
+// fails, as do all that ask after it.
+func Get(t testing.TB) *Cluster {
+	t.Helper()
+	shared.Lock()
+	defer shared.Unlock()
+	if !shared.started {
+		shared.started = true
+		ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+		defer cancel()
+		shared.cluster, shared.err = start(ctx, shared.options)
+	}
+	if shared.err != nil {
+		t.Fatalf("no test cluster: %v", shared.err)
+	}
+	return shared.cluster
+}
+
+// Scheme gives a scheme of Kubernetes' types and Muster's.
+func Scheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kueue.AddToScheme, jobset.AddToScheme} {
+		if err := add(scheme); err != nil {
+			panic(err) // Two packages register one name: a mistake that no caller can mend.
+		}
+	}
+	return scheme
+}
+
+func stopShared() error {
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.cluster == nil {
+		return nil
+	}
+	return shared.cluster.process.stop()
+}
+
+func start(ctx context.Context, options Options) (_ *Cluster, err error) {
+	binary, err := findBinary()
+	if err != nil {
+		return nil, err
+	}
+	started, kubeconfig, err := startProcess(ctx, binary, arguments(options))
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, started.stop())
+		}
+	}()
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("reading the cluster's kubeconfig: %w", err)
+	}
+	config.QPS = -1
+	if !options.NoAPIs && !options.Operator {
+		if err := install.Apply(ctx, config, install.Options{}); err != nil {
+			return nil, fmt.Errorf("installing Muster's APIs: %w", err)
+		}
+		if err := waitUntilPoliciesBite(ctx, config); err != nil {
+			return nil, fmt.Errorf("waiting for the admission policies: %w", err)
+		}
+	}
+	direct, err := client.New(config, client.Options{Scheme: Scheme()})
+	if err != nil {
+		return nil, fmt.Errorf("making a client: %w", err)
+	}
+	return &Cluster{Config: config, Client: direct, Kubeconfig: kubeconfig, Dir: stateDir(kubeconfig), process: started}, nil
+}
+
+func arguments(options Options) []string {
+	arguments := []string{"up", "--ephemeral", "--nodes", strconv.Itoa(options.ExecNodes)}
+	if options.SimNodes > 0 {
+		arguments = append(arguments, "--sim-nodes", strconv.Itoa(options.SimNodes))
+	}
+	if options.SimGPUs > 0 {
+		arguments = append(arguments, "--sim-gpus", strconv.Itoa(options.SimGPUs))
+	}
+	if !options.Operator {
+		arguments = append(arguments, "--no-operator")
+	}
+	return arguments
+}

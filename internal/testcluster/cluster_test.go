@@ -1,0 +1,96 @@
+package testcluster_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/testcluster"
+)
+
+func TestMain(m *testing.M) { testcluster.Main(m, testcluster.Options{}) }
+
+func TestAllTestsShareOneClusterThatServesMustersAPIs(t *testing.T) {
+	cluster := testcluster.Get(t)
+	if again := testcluster.Get(t); again != cluster {
+		t.Error("a second Get gave another cluster")
+	}
+	var namespace corev1.Namespace
+	namespace.Name = cluster.Namespace(t)
+	var workloads kueue.WorkloadList
+	if err := cluster.Client.List(t.Context(), &workloads); err != nil {
+		t.Errorf("listing workloads: %v", err)
+	}
+	if _, err := os.Stat(cluster.Kubeconfig); err != nil {
+		t.Errorf("the kubeconfig: %v", err)
+	}
+}
+
+// childEnv tells a copy of this test binary to start a cluster, say where, and wait to be killed.
+const childEnv = "MUSTER_TESTCLUSTER_CHILD"
+
+func TestClusterDiesWithAKilledTestProcess(t *testing.T) {
+	if os.Getenv(childEnv) != "" {
+		cluster := testcluster.Get(t)
+		if err := os.WriteFile(os.Getenv(childEnv), []byte(cluster.Dir), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		select {}
+	}
+	dirFile := filepath.Join(t.TempDir(), "dir")
+	child := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+	child.Env = append(os.Environ(), childEnv+"="+dirFile)
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = child.Process.Kill() })
+	dir := string(await(t, "the child's cluster", func() ([]byte, bool) {
+		content, err := os.ReadFile(dirFile)
+		return content, err == nil && len(content) > 0
+	}))
+	pid, err := os.ReadFile(filepath.Join(dir, "pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = child.Wait()
+	number, err := strconv.Atoi(strings.TrimSpace(string(pid)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the end of the cluster's process", func() ([]byte, bool) {
+		return nil, syscall.Kill(number, 0) == syscall.ESRCH
+	})
+	await(t, "the end of the cluster's state", func() ([]byte, bool) {
+		_, err := os.Stat(dir)
+		return nil, os.IsNotExist(err)
+	})
+}
+
+// await asks until it is so. What another process does to files and processes can only be looked at.
+func await(t *testing.T, what string, so func() ([]byte, bool)) []byte {
+	t.Helper()
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	deadline := time.After(time.Minute)
+	for {
+		if value, ok := so(); ok {
+			return value
+		}
+		select {
+		case <-ticker.C:
+		case <-deadline:
+			t.Fatalf("waited a minute for %s", what)
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package testcluster
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// probe is the name of a policy, of its binding and of the only object that it refuses.
+const probe = "muster-testcluster-probe"
+
+// waitUntilPoliciesBite returns when the API server heeds all admission policies that were written before. Nothing tells
+// when it does. But it reads policies in the order in which they were written, so it makes one more, and asks, without
+// ever making anything, for what that one refuses.
+func waitUntilPoliciesBite(ctx context.Context, config *rest.Config) error {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("making a client: %w", err)
+	}
+	if err := makeProbe(ctx, client); err != nil {
+		return fmt.Errorf("making the probe: %w", err)
+	}
+	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: probe}}
+	dryRun := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
+	return wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		_, err := client.CoreV1().ConfigMaps(metav1.NamespaceDefault).Create(ctx, configMap, dryRun)
+		if apierrors.IsInvalid(err) {
+			return true, nil
+		}
+		return false, err
+	})
+}
+
+func makeProbe(ctx context.Context, client kubernetes.Interface) error {
+	invalid := metav1.StatusReasonInvalid
+	policy := &admissionv1.ValidatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: probe},
+		Spec: admissionv1.ValidatingAdmissionPolicySpec{
+			MatchConstraints: &admissionv1.MatchResources{
+				ResourceRules: []admissionv1.NamedRuleWithOperations{{
+					RuleWithOperations: admissionv1.RuleWithOperations{
+						Operations: []admissionv1.OperationType{admissionv1.Create},
+						Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+					},
+					ResourceNames: []string{probe},
+				}},
+			},
+			Validations: []admissionv1.Validation{{Expression: "false", Message: "policies are in force", Reason: &invalid}},
+		},
+	}
+	if _, err := client.AdmissionregistrationV1().ValidatingAdmissionPolicies().Create(ctx, policy, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	binding := &admissionv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: probe},
+		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName:        probe,
+			ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+		},
+	}
+	_, err := client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Create(ctx, binding, metav1.CreateOptions{})
+	return err
+}
