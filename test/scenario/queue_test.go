@@ -1,0 +1,136 @@
+package scenario
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	batchv1 "k8s.io/api/batch/v1"
+
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
+)
+
+func TestGangsRunOneAfterTheOtherWhereOnlyOneFits(t *testing.T) {
+	w := newWorld(t)
+	w.gpuQueue("gpu", 8)
+	w.create(w.gang("first", "gpu", 6, 2*time.Second))
+	w.untilJobSets("first runs", func(all map[string]jobset.JobSet) bool {
+		js := all["first"]
+		return len(js.Status.ReplicatedJobsStatus) == 1 && js.Status.ReplicatedJobsStatus[0].Active == 1
+	})
+	w.create(w.gang("second", "gpu", 4, 100*time.Millisecond))
+	until(w, &kueue.WorkloadList{}, "second is told why it waits", func(list *kueue.WorkloadList) bool {
+		for _, workload := range list.Items {
+			c := meta.FindStatusCondition(workload.Status.Conditions, kueue.WorkloadQuotaReserved)
+			if c != nil && c.Status == metav1.ConditionFalse && c.Reason == kueue.WorkloadWaitingForQuota {
+				want := "couldn't assign flavors to pod set workers: insufficient unused quota for nvidia.com/gpu in flavor " +
+					w.namespace + ", 2 more needed"
+				if c.Message != want {
+					t.Errorf("message %q, want %q", c.Message, want)
+				}
+				return true
+			}
+		}
+		return false
+	})
+	w.untilCompleted("first", "second")
+	for _, workload := range w.workloads() {
+		if !meta.IsStatusConditionTrue(workload.Status.Conditions, kueue.WorkloadFinished) {
+			t.Errorf("the Workload %s of an ended JobSet is not finished: %+v", workload.Name, workload.Status.Conditions)
+		}
+	}
+	until(w, &kueue.LocalQueueList{}, "the queue's status says that it is empty", func(list *kueue.LocalQueueList) bool {
+		s := list.Items[0].Status
+		return s.PendingWorkloads == 0 && s.ReservingWorkloads == 0 && meta.IsStatusConditionTrue(s.Conditions, kueue.LocalQueueActive)
+	})
+}
+
+func TestJobSetWithoutQueueStartsAtOnce(t *testing.T) {
+	w := newWorld(t)
+	w.create(w.gang("free", "", 1, 0))
+	w.untilJob("free-workers-0")
+	if list := w.workloads(); len(list) != 0 {
+		t.Errorf("it was queued as %s", list[0].Name)
+	}
+}
+
+func TestNameOfAClusterQueueGetsALocalQueueThatTakesInNobodyElse(t *testing.T) {
+	w := newWorld(t)
+	w.create(w.gang("queued", muster.DefaultQueue, 1, 0))
+	until(w, &kueue.LocalQueueList{}, "a LocalQueue is made for it", func(list *kueue.LocalQueueList) bool {
+		return len(list.Items) == 1 && list.Items[0].Name == muster.DefaultQueue &&
+			list.Items[0].Labels[muster.MadeForLabel] == muster.DefaultQueue
+	})
+	until(w, &kueue.WorkloadList{}, "it is in the queue", func(list *kueue.WorkloadList) bool {
+		return len(list.Items) == 1 && list.Items[0].Spec.QueueName == muster.DefaultQueue
+	})
+	w.create(w.gang("free", "", 1, 0))
+	w.untilJob("free-workers-0")
+	if list := w.workloads(); len(list) != 1 {
+		t.Errorf("%d Workloads, want that of the queued JobSet only", len(list))
+	}
+}
+
+func TestLocalQueueNamedDefaultThatAPersonMadeTakesInWhoNamesNone(t *testing.T) {
+	w := newWorld(t)
+	w.gpuQueue(muster.DefaultQueue, 8)
+	w.create(w.gang("unlabelled", "", 2, 0))
+	w.untilCompleted("unlabelled")
+	if list := w.workloads(); len(list) != 1 {
+		t.Errorf("%d Workloads, want one", len(list))
+	}
+}
+
+func TestJobSetWaitsForAQueueThatComesLater(t *testing.T) {
+	w := newWorld(t)
+	w.create(w.gang("early", "gpu", 1, 0))
+	until(w, &kueue.WorkloadList{}, "it is told what is missing", func(list *kueue.WorkloadList) bool {
+		if len(list.Items) != 1 {
+			return false
+		}
+		c := meta.FindStatusCondition(list.Items[0].Status.Conditions, kueue.WorkloadQuotaReserved)
+		return c != nil && c.Reason == kueue.WorkloadInadmissible && c.Message == "LocalQueue gpu doesn't exist"
+	})
+	w.gpuQueue("gpu", 1)
+	w.untilCompleted("early")
+}
+
+func TestFailedGangRestartsUntilItsBudgetIsSpent(t *testing.T) {
+	w := newWorld(t)
+	w.gpuQueue("gpu", 8)
+	js := w.gang("doomed", "gpu", 2, 0)
+	js.Spec.FailurePolicy = &jobset.FailurePolicy{MaxRestarts: 1}
+	js.Spec.ReplicatedJobs[0].Template.Spec.Template.Annotations["muster.dev/sim-exit-code"] = "3"
+	w.create(js)
+	w.untilJobSets("it has failed", func(all map[string]jobset.JobSet) bool {
+		return meta.IsStatusConditionTrue(all["doomed"].Status.Conditions, string(jobset.JobSetFailed))
+	})
+	if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(js), js); err != nil {
+		t.Fatal(err)
+	}
+	failed := meta.FindStatusCondition(js.Status.Conditions, string(jobset.JobSetFailed))
+	if js.Status.Restarts != 1 || failed.Reason != jobset.ReachedMaxRestartsReason {
+		t.Errorf("%d restarts and reason %s, want 1 and %s", js.Status.Restarts, failed.Reason, jobset.ReachedMaxRestartsReason)
+	}
+	until(w, &kueue.WorkloadList{}, "its quota is given back", func(list *kueue.WorkloadList) bool {
+		c := meta.FindStatusCondition(list.Items[0].Status.Conditions, kueue.WorkloadFinished)
+		return c != nil && c.Reason == kueue.WorkloadFinishedReasonFailed
+	})
+}
+
+func (w *world) untilJob(name string) {
+	w.Helper()
+	until(w, &batchv1.JobList{}, "Job "+name+" runs", func(list *batchv1.JobList) bool {
+		for _, job := range list.Items {
+			if job.Name == name && job.Status.Active > 0 {
+				return true
+			}
+		}
+		return false
+	})
+}
