@@ -99,6 +99,10 @@ func apiServerFlags(listener net.Listener, etcd string, c *credentials) []string
 		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
 
 		"--allow-privileged=true",
+		// It taints each new node until it was seen ready. The node lifecycle
+		// controller does the same for those that are not; the others, made
+		// ready as those run here are, would each need a second write.
+		"--disable-admission-plugins=TaintNodesByCondition",
 		"--profiling=false",
 		// Else a stop waits a minute for watches to end by themselves.
 		"--shutdown-watch-termination-grace-period=2s",
@@ -117,19 +121,31 @@ func (s *apiServer) run(ctx context.Context) error {
 	return prepared.Run(ctx)
 }
 
+// slowHooks write the default roles and priority classes to an empty
+// database, one after the other. Who may do everything need not wait for them.
+var slowHooks = []string{"poststarthook/rbac/bootstrap-roles", "poststarthook/scheduling/bootstrap-system-priority-classes"}
+
+// awaitServing blocks until the server is ready but for its slow hooks.
+func (s *apiServer) awaitServing(ctx context.Context) error { return s.await(ctx, slowHooks...) }
+
 // awaitReady blocks until the server says that it is ready: all post-start
-// hooks have run, so that the default roles, namespaces and priority classes
-// exist.
-func (s *apiServer) awaitReady(ctx context.Context) error {
+// hooks have run.
+func (s *apiServer) awaitReady(ctx context.Context) error { return s.await(ctx) }
+
+// await blocks until /readyz says yes, some of its checks left out.
+func (s *apiServer) await(ctx context.Context, without ...string) error {
 	client, err := kubernetes.NewForConfig(s.loopback)
 	if err != nil {
 		return fmt.Errorf("making a client of kube-apiserver: %w", err)
 	}
 	var last error
 	err = wait.PollUntilContextCancel(ctx, readyPoll, true, func(ctx context.Context) (bool, error) {
+		request := client.Discovery().RESTClient().Get().AbsPath("/readyz")
+		for _, check := range without {
+			request.Param("exclude", check)
+		}
 		var status int
-		result := client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).StatusCode(&status)
-		last = result.Error()
+		last = request.Do(ctx).StatusCode(&status).Error()
 		return status == http.StatusOK, nil
 	})
 	if err != nil {

@@ -26,18 +26,20 @@ type Config struct {
 type ControlPlane struct {
 	credentials *credentials
 	logs        *logs
+	step        func(format string, args ...any)
 	etcd        *etcdServer
+	api         *apiServer
 	// components in the order in which they were started.
 	components []*component
 	died       chan error
 }
 
-// Start runs the components one after the other as far as they depend on each
-// other, and returns when pods can be created and scheduled in the namespace
-// default. On an error, or when ctx ends before, nothing is left running.
-// ctx bounds the start alone; Stop ends what was started.
+// Start runs etcd and kube-apiserver, and returns when the API serves users of
+// the group system:masters; the default roles of others may be missing still.
+// On an error, or when ctx ends before, nothing is left running. ctx bounds
+// the start alone; Stop ends what was started.
 func Start(ctx context.Context, c Config) (_ *ControlPlane, err error) {
-	p := &ControlPlane{died: make(chan error, 4)}
+	p := &ControlPlane{step: c.Step, died: make(chan error, 4)}
 	defer func() {
 		if err != nil {
 			c.Listener.Close()
@@ -51,41 +53,49 @@ func Start(ctx context.Context, c Config) (_ *ControlPlane, err error) {
 		return nil, err
 	}
 	if p.etcd, err = startEtcd(ctx, c.EtcdDir, c.Durable, p.logs); err != nil {
-		return nil, p.firstCause(err)
-	}
-	p.watchEtcd()
-	c.Step("etcd serves")
-
-	api, err := newAPIServer(ctx, c.Listener, p.etcd.endpoint, p.credentials)
-	if err != nil {
-		return nil, p.firstCause(err)
-	}
-	p.run("kube-apiserver", p.logs.apiserver, api.run)
-	if err := p.await(ctx, api.awaitReady); err != nil {
 		return nil, err
 	}
-	c.Step("kube-apiserver serves https://%s", c.Listener.Addr())
+	p.watchEtcd()
+	p.step("etcd serves")
 
+	if p.api, err = newAPIServer(ctx, c.Listener, p.etcd.endpoint, p.credentials); err != nil {
+		return nil, p.firstCause(err)
+	}
+	p.run("kube-apiserver", p.logs.apiserver, p.api.run)
+	if err := p.await(ctx, p.api.awaitServing); err != nil {
+		return nil, err
+	}
+	p.step("kube-apiserver serves https://%s", c.Listener.Addr())
+	return p, nil
+}
+
+// RunControllers runs kube-scheduler and kube-controller-manager, once the
+// roles exist that they need, and returns when pods can be created and
+// scheduled in the namespace default. ctx bounds the start alone.
+func (p *ControlPlane) RunControllers(ctx context.Context) error {
+	if err := p.await(ctx, p.api.awaitReady); err != nil {
+		return err
+	}
 	scheduler, err := newScheduler(ctx, p.credentials.schedulerKubeconfig, p.logs.scheduler)
 	if err != nil {
-		return nil, p.firstCause(err)
+		return p.firstCause(err)
 	}
 	manager, err := newControllerManager(ctx, p.credentials, p.logs.controllerManager)
 	if err != nil {
-		return nil, p.firstCause(err)
+		return p.firstCause(err)
 	}
 	p.run("kube-scheduler", p.logs.scheduler, scheduler.run)
 	p.run("kube-controller-manager", p.logs.controllerManager, manager.run)
 	if err := p.await(ctx, scheduler.awaitReady); err != nil {
-		return nil, err
+		return err
 	}
 	if err := p.await(ctx, func(ctx context.Context) error {
 		return awaitPodsCreatable(ctx, p.credentials.admin)
 	}); err != nil {
-		return nil, err
+		return err
 	}
-	c.Step("kube-scheduler and kube-controller-manager run")
-	return p, nil
+	p.step("kube-scheduler and kube-controller-manager run")
+	return nil
 }
 
 // Admin gives a configuration for clients of a user who may do everything.

@@ -50,6 +50,8 @@ func startEtcd(ctx context.Context, dir string, durable bool, logs *logs) (*etcd
 	c.AdvertisePeerUrls = []url.URL{{Scheme: "http", Host: "localhost:2380"}}
 	c.InitialCluster = c.InitialClusterFromName(c.Name)
 	c.EnableGRPCGateway = false
+	// A lone member waits an election timeout before it elects itself.
+	c.TickMs, c.ElectionMs = 20, 100
 	c.UnsafeNoFsync = !durable
 	c.QuotaBackendBytes = quotaBytes
 	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.New(zapcore.NewCore(

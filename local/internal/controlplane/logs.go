@@ -8,8 +8,10 @@ import (
 	"log"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 
+	"golang.org/x/sys/unix"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/textlogger"
 )
@@ -19,7 +21,13 @@ import (
 // globally goes to kube-apiserver's, which logs that way almost only.
 type logs struct {
 	etcd, apiserver, scheduler, controllerManager *logFile
+
+	// terminal is the standard error that the process was given.
+	terminal *os.File
 }
+
+// standardError is the descriptor that libraries print on.
+const standardError = 2
 
 type logFile struct {
 	path   string
@@ -46,8 +54,29 @@ func openLogs(folder string, verbosity int) (*logs, error) {
 		config := textlogger.NewConfig(textlogger.Output(file), textlogger.Verbosity(verbosity))
 		*target = &logFile{path: path, file: file, logger: textlogger.NewLogger(config)}
 	}
+	if err := l.adoptStandardError(); err != nil {
+		l.close()
+		return nil, err
+	}
 	l.adoptGlobals(verbosity)
 	return l, nil
+}
+
+// adoptStandardError sends what libraries print on standard error to a file:
+// the terminal is the user's. A crash is shown on both.
+func (l *logs) adoptStandardError() error {
+	saved, err := unix.FcntlInt(uintptr(standardError), unix.F_DUPFD_CLOEXEC, standardError+1)
+	if err != nil {
+		return fmt.Errorf("keeping standard error: %w", err)
+	}
+	l.terminal = os.NewFile(uintptr(saved), "standard error")
+	if err := unix.Dup3(int(l.apiserver.file.Fd()), standardError, 0); err != nil {
+		return fmt.Errorf("sending standard error to %s: %w", l.apiserver.path, err)
+	}
+	if err := debug.SetCrashOutput(l.terminal, debug.CrashOptions{}); err != nil {
+		return fmt.Errorf("keeping crashes on standard error: %w", err)
+	}
+	return nil
 }
 
 func (l *logs) adoptGlobals(verbosity int) {
@@ -63,17 +92,22 @@ func (l *logs) adoptGlobals(verbosity int) {
 	// A library that gives up ends the process; the terminal shall say where
 	// the reason stands.
 	klog.OsExit = func(code int) {
-		fmt.Fprintf(os.Stderr, "muster-local: a component gave up; the last lines of %s say why\n", l.apiserver.path)
+		fmt.Fprintf(l.terminal, "muster-local: a component gave up; the last lines of %s say why\n", l.apiserver.path)
 		os.Exit(code)
 	}
 }
 
-// close returns the global logging to nowhere: a component that outlived its
-// stop may still log.
+// close gives standard error back, and sends the global logging nowhere: a
+// component that outlived its stop may still log.
 func (l *logs) close() {
 	klog.Flush()
 	klog.SetLogger(klog.New(nil))
 	log.SetOutput(io.Discard)
+	if l.terminal != nil {
+		_ = debug.SetCrashOutput(nil, debug.CrashOptions{})
+		_ = unix.Dup3(int(l.terminal.Fd()), standardError, 0)
+		l.terminal.Close()
+	}
 	var errs []error
 	for _, f := range []*logFile{l.etcd, l.apiserver, l.scheduler, l.controllerManager} {
 		if f != nil {

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"syscall"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/musterhq/muster/local/internal/controlplane"
 	"github.com/musterhq/muster/local/internal/operatorproc"
 	"github.com/musterhq/muster/local/internal/statedir"
@@ -36,6 +38,7 @@ type Options struct {
 // of it dies by itself, which is the error. Nothing is left behind either way.
 func Up(ctx context.Context, o Options) (err error) {
 	out := newReport(o.Out)
+	context.AfterFunc(ctx, func() { out.line("stopping") })
 	listener, err := listen(o.Port)
 	if err != nil {
 		return err
@@ -67,27 +70,49 @@ func Up(ctx context.Context, o Options) (err error) {
 	if err := plane.WriteKubeconfig(kubeconfig, "muster-admin", "system:masters"); err != nil {
 		return err
 	}
-	stopNodes, err := startNodes(ctx, o.Nodes, plane, dir, out)
+	stop, err := startRest(ctx, o, plane, dir, out)
+	defer stop()
 	if err != nil {
 		return unlessAsked(ctx, err)
-	}
-	defer stopNodes()
-	if o.Operator != "" {
-		operator, err := startOperator(ctx, o.Operator, plane, dir, out)
-		if err != nil {
-			return unlessAsked(ctx, err)
-		}
-		defer operator.Stop()
 	}
 	out.ready(kubeconfig)
 
 	select {
 	case <-ctx.Done():
-		out.line("stopping")
 		return nil
 	case err := <-plane.Died():
 		return err
 	}
+}
+
+// startRest starts what needs no more than the API: the controllers, the nodes
+// and the operator, side by side, since each mostly waits. stop ends what was
+// started, be there an error or not; the controllers end with the plane.
+func startRest(ctx context.Context, o Options, plane *controlplane.ControlPlane, dir *statedir.Dir, out *report) (stop func(), err error) {
+	var stopNodes func()
+	var operator *operatorproc.Operator
+	all, ctx := errgroup.WithContext(ctx)
+	all.Go(func() error { return plane.RunControllers(ctx) })
+	all.Go(func() (err error) {
+		stopNodes, err = startNodes(ctx, o.Nodes, plane, dir, out)
+		return err
+	})
+	if o.Operator != "" {
+		all.Go(func() (err error) {
+			operator, err = startOperator(ctx, o.Operator, plane, dir, out)
+			return err
+		})
+	}
+	err = all.Wait()
+	return func() {
+		// First who gives orders, then who carries them out.
+		if operator != nil {
+			operator.Stop()
+		}
+		if stopNodes != nil {
+			stopNodes()
+		}
+	}, err
 }
 
 // listen comes first: a taken port is the mistake made most often, and is
