@@ -83,9 +83,14 @@ func (c *console) endPicture() {
 func (c *console) changes(queues []view.Queue, jobs []view.Job, now time.Time) {
 	elapsed := now.Sub(c.begin).Seconds()
 	for i := range jobs {
-		c.change(elapsed, jobs[i].FullTitle(), jobPhrase(&jobs[i]))
+		if hasAnswer(&jobs[i]) { // the moment before the answer is no news
+			c.change(elapsed, jobs[i].FullTitle(), jobPhrase(&jobs[i]))
+		}
 	}
 	for i := range queues {
+		if queues[i].Reserving == 0 && c.phrases["queue "+queues[i].Name] == "" {
+			continue // nobody has used it yet
+		}
 		c.change(elapsed, "queue "+queues[i].Name, queuePhrase(&queues[i]))
 	}
 }
@@ -95,12 +100,12 @@ func (c *console) change(elapsed float64, subject, phrase string) {
 		return
 	}
 	c.phrases[subject] = phrase
-	_, _ = fmt.Fprintf(c.out, "%6.1fs  %-24s %s\n", elapsed, subject, phrase)
+	_, _ = fmt.Fprintf(c.out, "%6.1fs  %-26s  %s\n", elapsed, subject, phrase)
 }
 
 func jobPhrase(job *view.Job) string {
 	phrase := fmt.Sprintf("%-9s  %d/%d pods", job.State, job.PodsReady, job.PodsAsked)
-	if why := job.Why(); why != "" {
+	if why := show.Why(job); why != "" {
 		phrase += "  " + why
 	}
 	return phrase
@@ -108,11 +113,8 @@ func jobPhrase(job *view.Job) string {
 
 func queuePhrase(queue *view.Queue) string {
 	var phrase strings.Builder
-	for i := range queue.Quotas {
-		quota := &queue.Quotas[i]
-		if i > 0 {
-			break // the first resource of a queue is the scarce one
-		}
+	if len(queue.Quotas) > 0 { // the first is the scarce one, or it would not be first
+		quota := &queue.Quotas[0]
 		fmt.Fprintf(&phrase, "%s of %s used", quota.Used.String(), view.Amount(quota.Resource, quota.Nominal))
 	}
 	if queue.Pending > 0 {

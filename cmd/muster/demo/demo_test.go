@@ -138,7 +138,7 @@ func TestPlainLinesTellEachChangeOnce(t *testing.T) {
 	console := newConsole(&out, begin)
 	job := view.Job{Namespace: "lab", Kind: "JobSet", Name: "sweep-c", State: view.Pending, Reason: "WaitingForQuota", Message: "16 more needed", PodsAsked: 2}
 	queue := view.Queue{
-		Name: "lab", Pending: 1, Head: &view.Head{Namespace: "lab", Job: "jobset/sweep-c"},
+		Name: "lab", Pending: 1, Reserving: 2, Head: &view.Head{Namespace: "lab", Job: "jobset/sweep-c"},
 		Quotas: []view.Quota{{Flavor: "simulated", Resource: corev1.ResourceName("nvidia.com/gpu"),
 			Used: resource.MustParse("32"), Nominal: resource.MustParse("32")}},
 	}
@@ -157,10 +157,10 @@ func TestPlainLinesTellEachChangeOnce(t *testing.T) {
 
 	want := strings.TrimPrefix(`
 applied jobset/a.yaml: jobset/sweep-c
-   1.2s  lab/jobset/sweep-c       Pending    0/2 pods  WaitingForQuota: 16 more needed
-   1.2s  queue lab                32 of 32 gpu used, 1 waiting, next is lab/jobset/sweep-c
-  10.0s  lab/jobset/sweep-c       Running    2/2 pods
-  10.0s  queue lab                32 of 32 gpu used
+   1.2s  lab/jobset/sweep-c          Pending    0/2 pods  WaitingForQuota: 16 more needed
+   1.2s  queue lab                   32 of 32 gpu used, 1 waiting, next is lab/jobset/sweep-c
+  10.0s  lab/jobset/sweep-c          Running    2/2 pods
+  10.0s  queue lab                   32 of 32 gpu used
 `, "\n")
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("lines differ (-want +got):\n%s", diff)

@@ -141,9 +141,12 @@ func (s *stage) play(ctx context.Context, manifests []manifest) error {
 			return err
 		}
 		// As a person would, apply the next when this one has been answered: so that what is submitted last is last.
-		answered := func(now standing) bool { return now.answered }
-		if _, err := s.follow(ctx, answerWithin, answered); err != nil {
+		last, err := s.follow(ctx, answerWithin, func(now standing) bool { return now.answered })
+		if err != nil {
 			return err
+		}
+		if !last.answered {
+			s.console.say("the operator has not answered to all of this in %s; going on", answerWithin)
 		}
 	}
 	last, err := s.follow(ctx, 0, func(now standing) bool { return len(now.open) == 0 })
@@ -152,6 +155,7 @@ func (s *stage) play(ctx context.Context, manifests []manifest) error {
 		s.console.say("\n%s", summary(last.jobs))
 	}
 	if err != nil {
+		s.explainOpen(last)
 		return unfinished(err, last)
 	}
 	s.showLog(ctx, last.jobs)

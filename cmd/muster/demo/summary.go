@@ -3,7 +3,9 @@ package demo
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +13,7 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/musterhq/muster/cmd/muster/observe"
 	"github.com/musterhq/muster/cmd/muster/show"
 	"github.com/musterhq/muster/cmd/muster/view"
 )
@@ -39,6 +42,32 @@ func summary(jobs []view.Job) string {
 		return err.Error()
 	}
 	return strings.Join(lines, "\n")
+}
+
+// explainWithin bounds the look at what jobs lack when the demo has already failed.
+const explainWithin = 10 * time.Second
+
+// explainOpen says of each job that is not done what `muster explain` would say: the cluster is about to go, and with it
+// the chance to ask. The demo's own time is over, so this has a little of its own.
+func (s *stage) explainOpen(last standing) {
+	ctx, cancel := context.WithTimeout(context.Background(), explainWithin)
+	defer cancel()
+	seen, err := s.cluster.See(ctx, observe.Scope{ClusterQueues: true})
+	if err != nil {
+		return // the cluster is gone, which the demo's error tells
+	}
+	now := time.Now()
+	jobs := view.Jobs(seen, now)
+	for i := range jobs {
+		if !slices.Contains(last.open, jobs[i].FullTitle()) {
+			continue
+		}
+		seen.Pods, _ = s.cluster.PodsOf(ctx, &jobs[i]) // without pods the rest is still worth telling
+		var text strings.Builder
+		if err := show.Explanation(&text, view.Explain(seen, jobs, jobs[i], now)); err == nil {
+			s.console.say("\n%s", strings.TrimRight(text.String(), "\n"))
+		}
+	}
 }
 
 // showLog prints what one worker wrote: the first worker of the first job that ran as processes of this machine. The
@@ -95,8 +124,7 @@ func (s *stage) workerHere(ctx context.Context, client kubernetes.Interface, job
 	return first, nil
 }
 
-// completionIndex orders pods by the name that shows it first: all labels of one job have the same length class.
+// completionIndex is a pod's number in its Job, padded so that it sorts as a number, and its name where Jobs are many.
 func completionIndex(pod *corev1.Pod) string {
-	index := pod.Annotations[batchv1.JobCompletionIndexAnnotation]
-	return fmt.Sprintf("%10s/%s", index, pod.Name)
+	return fmt.Sprintf("%10s/%s", pod.Annotations[batchv1.JobCompletionIndexAnnotation], pod.Name)
 }

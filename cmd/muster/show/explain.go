@@ -82,7 +82,7 @@ func place(e *view.Explanation) string {
 	case e.Job.Queue == "":
 		return "none: it does not wait for quota"
 	case e.Line == nil:
-		return fmt.Sprintf("%s, which leads to no ClusterQueue", e.Job.Queue)
+		return fmt.Sprintf("%s: no LocalQueue of that name leads to a ClusterQueue in namespace %s", e.Job.Queue, e.Job.Namespace)
 	case e.Line.Position > 0:
 		return fmt.Sprintf("%s of ClusterQueue %s (position %d of %d, priority %d)",
 			e.Job.Queue, e.Line.ClusterQueue, e.Line.Position, e.Line.Length, e.Job.Priority)

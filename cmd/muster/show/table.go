@@ -3,6 +3,7 @@ package show
 import (
 	"bytes"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -19,12 +20,12 @@ const onlyWide = 1
 func JobTable(jobs []view.Job, withNamespace bool) *metav1.Table {
 	table := &metav1.Table{ColumnDefinitions: columns(
 		"Job", "Queue", "Prio", "State", "Pods", "Resources", "Wait", "Run", "Why")}
-	table.ColumnDefinitions = append(table.ColumnDefinitions, wideColumns("Cluster queue", "Workload", "Restarts", "All resources", "Age")...)
+	table.ColumnDefinitions = append(table.ColumnDefinitions, wideColumns("Cluster queue", "Workload", "Restarts", "All resources", "Created")...)
 	for i := range jobs {
 		job := &jobs[i]
 		cells := []any{
 			job.Title(), dash(job.Queue), priority(job), string(job.State), pods(job),
-			dash(view.Amounts(job.Requests, false)), view.Seconds(job.WaitSeconds), view.Seconds(job.RunSeconds), dash(job.Why()),
+			dash(view.Amounts(job.Requests, false)), view.Seconds(job.WaitSeconds), view.Seconds(job.RunSeconds), dash(Why(job)),
 			dash(job.ClusterQueue), dash(job.Workload), int64(job.Restarts), dash(view.Amounts(job.Requests, true)),
 			job.CreatedAt.UTC().Format("2006-01-02T15:04:05Z"),
 		}
@@ -92,7 +93,7 @@ func headOf(queue *view.Queue) (head, waitsFor string) {
 	case queue.Head == nil:
 		return "-", "-"
 	}
-	return queue.Head.Namespace + "/" + queue.Head.Job, dash(join(queue.Head.Reason, queue.Head.Message))
+	return queue.Head.Namespace + "/" + queue.Head.Job, dash(short(join(queue.Head.Reason, queue.Head.Message)))
 }
 
 func active(queue *view.Queue) string {
@@ -101,6 +102,14 @@ func active(queue *view.Queue) string {
 	}
 	return "no"
 }
+
+// blame introduces a message about the first pod set that does not fit. In a table the rest says enough.
+var blame = regexp.MustCompile(`couldn't assign flavors to pod set \S+: `)
+
+func short(why string) string { return blame.ReplaceAllString(why, "") }
+
+// Why is a job's reason as short as tables have it.
+func Why(job *view.Job) string { return short(job.Why()) }
 
 func join(reason, message string) string {
 	if reason == "" || message == "" {

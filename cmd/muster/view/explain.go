@@ -73,11 +73,9 @@ func Explain(seen *Seen, jobs []Job, job Job, now time.Time) *Explanation {
 		Job:         job,
 		PodProblems: podProblems(seen.Pods),
 	}
-	workload := findWorkload(seen, &job)
-	if workload == nil {
-		return e
+	if workload := findWorkload(seen, &job); workload != nil {
+		e.Asks = asksOf(workload)
 	}
-	e.Asks = asksOf(workload)
 	e.Line = lineOf(seen, jobs, &job)
 	if e.Line == nil || job.State.Over() {
 		return e

@@ -12,6 +12,7 @@ import (
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
 )
 
 // Jobs lists what people submitted: JobSets, batch Jobs that no other job owns, and the Workloads that stand for a job
@@ -42,6 +43,9 @@ func Jobs(seen *Seen, now time.Time) []Job {
 
 	jobs := make([]Job, 0, len(found))
 	for _, s := range found {
+		if s.queue == "" && s.workload == nil && s.startedAt == nil && takesInUnnamed(seen, s.meta.Namespace) {
+			s.queue = muster.DefaultQueue
+		}
 		jobs = append(jobs, s.describe(now))
 	}
 	slices.SortFunc(jobs, func(a, b Job) int {
@@ -54,6 +58,15 @@ func Jobs(seen *Seen, now time.Time) []Job {
 		return strings.Compare(a.Title(), b.Title())
 	})
 	return jobs
+}
+
+// takesInUnnamed tells whether jobs of a namespace that name no queue are queued all the same: a person has made a
+// LocalQueue called default.
+func takesInUnnamed(seen *Seen, namespace string) bool {
+	return slices.ContainsFunc(seen.LocalQueues, func(lq kueue.LocalQueue) bool {
+		_, madeByMuster := lq.Labels[muster.MadeForLabel]
+		return lq.Namespace == namespace && lq.Name == muster.DefaultQueue && !madeByMuster
+	})
 }
 
 // isPartOfAnother tells a Job that a job API made for one of its own objects from one that a person or a CronJob made.

@@ -171,6 +171,24 @@ func TestJobs(t *testing.T) {
 			with(kueue.WorkloadFinished, metav1.ConditionTrue, "Failed", "out of luck", 30))}},
 		want: []line{{"ml/workload/w-", "gpu", Failed, "0/4", "32 gpu", "20s", "10s", "Failed: out of luck"}},
 	}, {
+		name: "a job that names no queue goes to the LocalQueue called default that a person made",
+		seen: Seen{
+			JobSets: []jobset.JobSet{aJobSet("train")},
+			LocalQueues: []kueue.LocalQueue{
+				{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "default"}},
+			},
+		},
+		want: []line{{"ml/jobset/train", "default", Pending, "0/4", "32 gpu", "60s", "-", "no Workload yet: Muster has not looked at it"}},
+	}, {
+		name: "a LocalQueue called default that Muster made takes in nobody who does not name it",
+		seen: Seen{
+			JobSets: []jobset.JobSet{aJobSet("train")},
+			LocalQueues: []kueue.LocalQueue{
+				{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "default", Labels: map[string]string{"muster.dev/made-for": "default"}}},
+			},
+		},
+		want: []line{{"ml/jobset/train", "", Starting, "0/4", "32 gpu", "60s", "-", ""}},
+	}, {
 		name: "a batch Job of a person is a job, one of a JobSet is not",
 		seen: Seen{Jobs: []batchv1.Job{
 			aJob("mine", func(job *batchv1.Job) { job.Status = batchv1.JobStatus{Active: 1, StartTime: ptr(at(1))} }),

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/engine/order"
 )
 
 // Queue is one ClusterQueue of `muster queues`.
@@ -76,14 +77,14 @@ func (l *QueueList) DeepCopyObject() runtime.Object {
 
 // Queues lists the ClusterQueues by name. With a namespace, only those that a LocalQueue of it leads to.
 func Queues(seen *Seen, namespace string, now time.Time) []Queue {
-	waiting := waitingByQueue(seen, Jobs(seen, now))
+	waiting, held := waitingByQueue(seen, Jobs(seen, now)), holdingsByQueue(seen)
 	var queues []Queue
 	for i := range seen.ClusterQueues {
 		cq := &seen.ClusterQueues[i]
 		if namespace != "" && !leadsFrom(seen, namespace, cq.Name) {
 			continue
 		}
-		queues = append(queues, describeQueue(cq, waiting[cq.Name]))
+		queues = append(queues, describeQueue(cq, waiting[cq.Name], held[cq.Name]))
 	}
 	slices.SortFunc(queues, func(a, b Queue) int { return strings.Compare(a.Name, b.Name) })
 	return queues
@@ -95,13 +96,11 @@ func leadsFrom(seen *Seen, namespace, clusterQueue string) bool {
 	})
 }
 
-func describeQueue(cq *kueue.ClusterQueue, waiting []waiter) Queue {
+func describeQueue(cq *kueue.ClusterQueue, waiting []waiter, held holdings) Queue {
 	queue := Queue{
 		Name: cq.Name, Cohort: string(cq.Spec.Cohort), Active: true,
-		Pending:   cq.Status.PendingWorkloads,
-		Reserving: cq.Status.ReservingWorkloads,
-		Admitted:  cq.Status.AdmittedWorkloads,
-		Quotas:    []Quota{},
+		Pending: int32(len(waiting)), Reserving: held.reserving, Admitted: held.admitted,
+		Quotas: []Quota{},
 	}
 	if active := meta.FindStatusCondition(cq.Status.Conditions, kueue.ClusterQueueActive); active != nil && active.Status != metav1.ConditionTrue {
 		queue.Active, queue.Reason, queue.Message = false, active.Reason, active.Message
@@ -117,44 +116,20 @@ func describeQueue(cq *kueue.ClusterQueue, waiting []waiter) Queue {
 		for j := range cq.Spec.ResourceGroups[i].Flavors {
 			flavor := &cq.Spec.ResourceGroups[i].Flavors[j]
 			for k := range flavor.Resources {
-				queue.Quotas = append(queue.Quotas, describeQuota(&cq.Status, flavor.Name, &flavor.Resources[k]))
+				queue.Quotas = append(queue.Quotas, held.quota(flavor.Name, &flavor.Resources[k]))
 			}
 		}
 	}
 	return queue
 }
 
-func describeQuota(status *kueue.ClusterQueueStatus, flavor kueue.ResourceFlavorReference, quota *kueue.ResourceQuota) Quota {
-	used := usageOf(status.FlavorsUsage, flavor, quota.Name)
-	reserved := usageOf(status.FlavorsReservation, flavor, quota.Name)
-	return Quota{
-		Flavor: string(flavor), Resource: quota.Name,
-		Used: used.Total, Reserved: reserved.Total, Nominal: quota.NominalQuota, Borrowed: reserved.Borrowed,
-	}
-}
-
-func usageOf(usages []kueue.FlavorUsage, flavor kueue.ResourceFlavorReference, name corev1.ResourceName) kueue.ResourceUsage {
-	for i := range usages {
-		if usages[i].Name != flavor {
-			continue
-		}
-		for j := range usages[i].Resources {
-			if usages[i].Resources[j].Name == name {
-				return usages[i].Resources[j]
-			}
-		}
-	}
-	return kueue.ResourceUsage{Name: name}
-}
-
-// waiter is a job that waits, with what decides its place in the line.
+// waiter is a job that waits, with its place in the engine's order.
 type waiter struct {
-	job   *Job
-	since time.Time
+	job  *Job
+	rank order.Rank
 }
 
-// waitingByQueue lists the pending jobs of each ClusterQueue in the order in which the queue considers them: priority,
-// then time, then UID. Those whose own fault keeps them out come last, for they hold nobody up.
+// waitingByQueue lists the pending jobs of each ClusterQueue in the order in which the engine considers them. Those whose own fault keeps them out come last, for they hold nobody up.
 func waitingByQueue(seen *Seen, jobs []Job) map[string][]waiter {
 	byWorkload := make(map[[2]string]*Job, len(jobs))
 	for i := range jobs {
@@ -173,16 +148,14 @@ func waitingByQueue(seen *Seen, jobs []Job) map[string][]waiter {
 		if job == nil || queue == "" || job.State != Pending || job.Reason == reasonAdmissionChecks {
 			continue
 		}
-		waiting[queue] = append(waiting[queue], waiter{job: job, since: queuedSince(workload)})
+		waiting[queue] = append(waiting[queue], waiter{job: job, rank: order.Rank{
+			Priority: job.Priority, Since: queuedSince(workload),
+			Key: order.Key{Namespace: workload.Namespace, Name: workload.Name},
+		}})
 	}
 	for _, line := range waiting {
 		slices.SortFunc(line, func(a, b waiter) int {
-			return cmp.Or(
-				cmp.Compare(faultRank(a.job), faultRank(b.job)),
-				cmp.Compare(b.job.Priority, a.job.Priority),
-				a.since.Compare(b.since),
-				strings.Compare(a.job.UID, b.job.UID),
-			)
+			return cmp.Or(cmp.Compare(faultRank(a.job), faultRank(b.job)), order.Compare(a.rank, b.rank))
 		})
 	}
 	return waiting

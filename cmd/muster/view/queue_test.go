@@ -13,11 +13,6 @@ import (
 )
 
 func labQueue() kueue.ClusterQueue {
-	gpus := func(total, borrowed string) []kueue.FlavorUsage {
-		return []kueue.FlavorUsage{{Name: "h100", Resources: []kueue.ResourceUsage{{
-			Name: "nvidia.com/gpu", Total: resource.MustParse(total), Borrowed: resource.MustParse(borrowed),
-		}}}}
-	}
 	return kueue.ClusterQueue{
 		ObjectMeta: metav1.ObjectMeta{Name: "lab"},
 		Spec: kueue.ClusterQueueSpec{Cohort: "all", ResourceGroups: []kueue.ResourceGroup{{
@@ -26,10 +21,6 @@ func labQueue() kueue.ClusterQueue {
 				Name: "nvidia.com/gpu", NominalQuota: resource.MustParse("32"),
 			}}}},
 		}}},
-		Status: kueue.ClusterQueueStatus{
-			PendingWorkloads: 3, ReservingWorkloads: 2, AdmittedWorkloads: 1,
-			FlavorsReservation: gpus("40", "8"), FlavorsUsage: gpus("32", "0"),
-		},
 	}
 }
 
@@ -63,14 +54,23 @@ func TestQueuesShowQuotaAndTheHeadOfTheLine(t *testing.T) {
 		js, w := waitingJob(job.name, job.priority, job.createdAt, job.reason)
 		seen.JobSets, seen.Workloads = append(seen.JobSets, js), append(seen.Workloads, w)
 	}
+	seen.Workloads = append(seen.Workloads,
+		aWorkload("train", admitted(2)),
+		// Two of its four pods are done, and it waits for its admission checks.
+		aWorkload("checked", admitted(2), func(w *kueue.Workload) {
+			w.Status.Conditions = w.Status.Conditions[:1]
+			w.Status.ReclaimablePods = []kueue.ReclaimablePod{{Name: "workers", Count: 2}}
+		}),
+		aWorkload("over", admitted(2), with(kueue.WorkloadFinished, metav1.ConditionTrue, "Succeeded", "", 9)),
+	)
 	got := Queues(&seen, "", at(60).Time)
 	want := []Queue{{
 		Name: "lab", Cohort: "all", Active: true, Pending: 3, Reserving: 2, Admitted: 1,
 		Head: &Head{Namespace: "ml", Job: "jobset/urgent", Workload: "w-urgent", Reason: "WaitingForQuota", Message: "16 more needed"},
 		Quotas: []Quota{{
 			Flavor: "h100", Resource: "nvidia.com/gpu",
-			Used: resource.MustParse("32"), Reserved: resource.MustParse("40"),
-			Nominal: resource.MustParse("32"), Borrowed: resource.MustParse("8"),
+			Used: resource.MustParse("32"), Reserved: resource.MustParse("48"),
+			Nominal: resource.MustParse("32"), Borrowed: resource.MustParse("16"),
 		}},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -1,0 +1,81 @@
+package view
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+)
+
+// holdings is what the jobs of one ClusterQueue hold. It is summed from their Workloads rather than read from the
+// queue's status: that is written every few seconds, and a person who looks at jobs and queues at once should not see
+// two different moments.
+type holdings struct {
+	reserving, admitted int32
+	reserved, used      map[flavorResource]resource.Quantity
+}
+
+type flavorResource struct {
+	flavor   kueue.ResourceFlavorReference
+	resource corev1.ResourceName
+}
+
+func holdingsByQueue(seen *Seen) map[string]holdings {
+	byQueue := map[string]holdings{}
+	for i := range seen.Workloads {
+		w := &seen.Workloads[i]
+		if w.Status.Admission == nil || !isTrue(w, kueue.WorkloadQuotaReserved) || isTrue(w, kueue.WorkloadFinished) {
+			continue
+		}
+		name := string(w.Status.Admission.ClusterQueue)
+		held, known := byQueue[name]
+		if !known {
+			held.reserved, held.used = map[flavorResource]resource.Quantity{}, map[flavorResource]resource.Quantity{}
+		}
+		held.reserving++
+		addUsage(held.reserved, w)
+		if isTrue(w, kueue.WorkloadAdmitted) {
+			held.admitted++
+			addUsage(held.used, w)
+		}
+		byQueue[name] = held
+	}
+	return byQueue
+}
+
+// addUsage adds what a Workload holds. Pods that it has declared to be done have given their part back.
+func addUsage(sum map[flavorResource]resource.Quantity, w *kueue.Workload) {
+	for i := range w.Status.Admission.PodSetAssignments {
+		assignment := &w.Status.Admission.PodSetAssignments[i]
+		for name, amount := range assignment.ResourceUsage {
+			amount = amount.DeepCopy()
+			if done := reclaimable(w, assignment.Name); done > 0 && assignment.Count != nil && *assignment.Count > 0 {
+				amount.SetMilli(amount.MilliValue() / int64(*assignment.Count) * int64(max(0, *assignment.Count-done)))
+			}
+			key := flavorResource{assignment.Flavors[name], name}
+			total := sum[key]
+			total.Add(amount)
+			sum[key] = total
+		}
+	}
+}
+
+func reclaimable(w *kueue.Workload, podSet kueue.PodSetReference) int32 {
+	for _, done := range w.Status.ReclaimablePods {
+		if done.Name == podSet {
+			return done.Count
+		}
+	}
+	return 0
+}
+
+// quota sets what is held against what a queue has of one resource in one flavor.
+func (h holdings) quota(flavor kueue.ResourceFlavorReference, has *kueue.ResourceQuota) Quota {
+	key := flavorResource{flavor, has.Name}
+	q := Quota{Flavor: string(flavor), Resource: has.Name, Used: h.used[key], Reserved: h.reserved[key], Nominal: has.NominalQuota}
+	if beyond := q.Reserved.DeepCopy(); beyond.Cmp(q.Nominal) > 0 {
+		beyond.Sub(q.Nominal)
+		q.Borrowed = beyond
+	}
+	return q
+}
