@@ -1,0 +1,77 @@
+package podvolume
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"k8s.io/mount-utils"
+)
+
+// memory is what the volume plugins take for the machine's mounts. A file system in memory becomes a directory below
+// root, which is on one, with a link to it where it was to be mounted: a real mount would need root, and outlive a
+// process that is killed. Nothing else is ever mounted.
+type memory struct{ root string }
+
+var _ mount.Interface = memory{}
+
+func (m memory) Mount(source, target, fstype string, _ []string) error {
+	if fstype != "tmpfs" {
+		return fmt.Errorf("a volume of type %s cannot be made on this node", fstype)
+	}
+	// target ends in <pod UID>/volumes/<plugin>/<volume>.
+	real := filepath.Join(m.root, filepath.Base(filepath.Dir(filepath.Dir(filepath.Dir(target)))), filepath.Base(target))
+	if err := os.MkdirAll(filepath.Dir(real), 0o711); err != nil {
+		return fmt.Errorf("making a volume in memory: %w", err)
+	}
+	if err := os.Mkdir(real, 0o777); err != nil && !os.IsExist(err) {
+		return fmt.Errorf("making a volume in memory: %w", err)
+	}
+	if err := os.Chmod(real, 0o777); err != nil { // whatever the umask is
+		return fmt.Errorf("making a volume in memory: %w", err)
+	}
+	if err := os.Remove(target); err != nil && !os.IsNotExist(err) {
+		return fmt.Errorf("making a volume in memory: %w", err)
+	}
+	return os.Symlink(real, target)
+}
+
+func (m memory) MountSensitive(source, target, fstype string, options, _ []string) error {
+	return m.Mount(source, target, fstype, options)
+}
+
+func (m memory) MountSensitiveWithoutSystemd(source, target, fstype string, options, _ []string) error {
+	return m.Mount(source, target, fstype, options)
+}
+
+func (m memory) MountSensitiveWithoutSystemdWithMountFlags(source, target, fstype string, options, _, _ []string) error {
+	return m.Mount(source, target, fstype, options)
+}
+
+func (m memory) Unmount(target string) error {
+	real, err := os.Readlink(target)
+	if err != nil {
+		return err
+	}
+	return os.RemoveAll(real)
+}
+
+// isMounted says that Mount made the target.
+func (m memory) isMounted(target string) (bool, error) {
+	info, err := os.Lstat(target)
+	if err != nil {
+		return false, err
+	}
+	return info.Mode()&os.ModeSymlink != 0, nil
+}
+
+func (m memory) IsMountPoint(target string) (bool, error) { return m.isMounted(target) }
+
+func (m memory) IsLikelyNotMountPoint(target string) (bool, error) {
+	mounted, err := m.isMounted(target)
+	return !mounted, err
+}
+
+func (memory) CanSafelySkipMountPointCheck() bool    { return true }
+func (memory) List() ([]mount.MountPoint, error)     { return nil, nil }
+func (memory) GetMountRefs(string) ([]string, error) { return nil, nil }
