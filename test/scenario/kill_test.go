@@ -43,7 +43,7 @@ func TestOperatorKilledAmongJobs(t *testing.T) {
 		}
 	}
 	kill() // while they are being queued
-	for done := range names {
+	for done := 1; done < len(names); done += 2 {
 		w.untilJobSets(fmt.Sprintf("%d have completed", done), func(all map[string]jobset.JobSet) bool {
 			count := 0
 			for _, js := range all {

@@ -1,0 +1,96 @@
+package validation
+
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+)
+
+func queueing(plural string) schema.GroupVersionResource {
+	return kueue.GroupVersion.WithResource(plural)
+}
+
+var kinds = map[string]kind{
+	"Workload": {resource: queueing("workloads"), namespaced: true, plain: `
+apiVersion: kueue.x-k8s.io/v1beta1
+kind: Workload
+spec:
+  queueName: q
+  podSets:
+  - name: main
+    count: 4
+    template:
+      spec:
+        restartPolicy: Never
+        containers:
+        - {name: c, image: i, resources: {requests: {cpu: "1"}}}
+`},
+	"JobSet": {resource: jobset.GroupVersion.WithResource("jobsets"), namespaced: true, plain: `
+apiVersion: jobset.x-k8s.io/v1alpha2
+kind: JobSet
+spec:
+  replicatedJobs:
+  - name: leader
+    template: &job
+      spec:
+        parallelism: 2
+        completions: 2
+        template:
+          spec:
+            containers:
+            - {name: c, image: i}
+  - name: workers
+    template: *job
+`},
+	"ClusterQueue": {resource: queueing("clusterqueues"), plain: `
+apiVersion: kueue.x-k8s.io/v1beta1
+kind: ClusterQueue
+spec:
+  resourceGroups:
+  - coveredResources: [cpu, memory]
+    flavors:
+    - name: f
+      resources:
+      - {name: cpu, nominalQuota: 10}
+      - {name: memory, nominalQuota: 10Gi}
+`},
+	"Cohort": {resource: queueing("cohorts"), plain: `
+apiVersion: kueue.x-k8s.io/v1beta1
+kind: Cohort
+spec:
+  resourceGroups:
+  - coveredResources: [cpu]
+    flavors:
+    - name: f
+      resources:
+      - {name: cpu, nominalQuota: 10}
+`},
+	"LocalQueue": {resource: queueing("localqueues"), namespaced: true, plain: `
+apiVersion: kueue.x-k8s.io/v1beta1
+kind: LocalQueue
+spec: {clusterQueue: cq}
+`},
+	"ResourceFlavor": {resource: queueing("resourceflavors"), plain: `
+apiVersion: kueue.x-k8s.io/v1beta1
+kind: ResourceFlavor
+spec:
+  nodeLabels: {example.com/pool: gpu}
+`},
+	"WorkloadPriorityClass": {resource: queueing("workloadpriorityclasses"), plain: `
+apiVersion: kueue.x-k8s.io/v1beta1
+kind: WorkloadPriorityClass
+value: 10
+`},
+	"AdmissionCheck": {resource: queueing("admissionchecks"), plain: `
+apiVersion: kueue.x-k8s.io/v1beta1
+kind: AdmissionCheck
+spec: {controllerName: example.com/check}
+`},
+	"Topology": {resource: queueing("topologies"), plain: `
+apiVersion: kueue.x-k8s.io/v1beta1
+kind: Topology
+spec:
+  levels: [{nodeLabel: example.com/rack}, {nodeLabel: kubernetes.io/hostname}]
+`},
+}

@@ -1,0 +1,9 @@
+package validation
+
+import (
+	"testing"
+
+	"github.com/musterhq/muster/internal/testcluster"
+)
+
+func TestMain(m *testing.M) { testcluster.Main(m, testcluster.Options{}) }

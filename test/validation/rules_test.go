@@ -1,0 +1,67 @@
+package validation
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// place is where a rule is kept.
+type place string
+
+const (
+	schema place = "schema"
+	crdCEL place = "crd-cel"
+	policy place = "policy"
+)
+
+// rule is one rule of docs/validation.md and what shows that it holds.
+type rule struct {
+	kind     string
+	sentence string
+	place    place
+
+	// message is the text of the refusal, or the fixed part of it.
+	message string
+
+	// refused and accepted say what the API server refuses by this rule and what, though near to it, it takes.
+	refused, accepted []attempt
+}
+
+// attempt is a write. It makes an object, or where there is a before it makes that one and changes it.
+type attempt struct {
+	what   string
+	before edits // of the kind's plain object: what is there before; nil where nothing is
+	next   edits // of that: what the status becomes before the change
+	change edits // of that, or of the plain object
+	user   string
+}
+
+func allRules() []rule {
+	return slices.Concat(workloadSchemaRules(), workloadRules(), workloadReservedRules(), workloadStatusRules(),
+		jobSetSchemaRules(), jobSetRules(), jobSetUpdateRules(), jobSetPolicyRules(), queueRules(), flavorRules())
+}
+
+func TestRulesRefuseWhatIsWrongAndTakeWhatIsRight(t *testing.T) {
+	server := newServer(t)
+	for _, rule := range allRules() {
+		t.Run(rule.kind+": "+rule.sentence, func(t *testing.T) {
+			if len(rule.refused) == 0 || len(rule.accepted) == 0 {
+				t.Error("a rule needs an attempt that is refused and one that is accepted")
+			}
+			for _, attempt := range rule.refused {
+				switch err := server.try(t, rule.kind, attempt); {
+				case err == nil:
+					t.Errorf("%s: accepted, want a refusal with %q", attempt.what, rule.message)
+				case !strings.Contains(err.Error(), rule.message):
+					t.Errorf("%s: refused with\n\t%v\nwant a refusal with\n\t%s", attempt.what, err, rule.message)
+				}
+			}
+			for _, attempt := range rule.accepted {
+				if err := server.try(t, rule.kind, attempt); err != nil {
+					t.Errorf("%s: refused: %v", attempt.what, err)
+				}
+			}
+		})
+	}
+}
