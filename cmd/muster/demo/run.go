@@ -220,7 +220,7 @@ func (s *stage) follow(ctx context.Context, atMost time.Duration, wanted func(st
 		}
 		select {
 		case <-ctx.Done():
-			return last, context.Cause(ctx)
+			return judge(s.expected, view.Jobs(seen, time.Now())), context.Cause(ctx)
 		case <-enough:
 			return last, nil
 		case <-s.watch.Changes():

@@ -21,9 +21,9 @@ type Explanation struct {
 	Asks []Ask `json:"asks,omitempty"`
 	// Line is where the job stands in its queue; absent for a job without one.
 	Line *Line `json:"line,omitempty"`
-	// Quotas are those of the queue for what the job asks.
+	// Quotas are those of the queue for what the job asks, of a job that waits.
 	Quotas []Quota `json:"quotas,omitempty"`
-	// Holders are the other jobs that hold quota of that queue, the largest first.
+	// Holders, of a job that waits, are the other jobs that hold quota of that queue, the largest first.
 	Holders []Holder `json:"holders,omitempty"`
 	// PodProblems says what keeps pods from being ready or made them fail, the most frequent first.
 	PodProblems []PodProblem `json:"podProblems,omitempty"`
@@ -77,8 +77,8 @@ func Explain(seen *Seen, jobs []Job, job Job, now time.Time) *Explanation {
 		e.Asks = asksOf(workload)
 	}
 	e.Line = lineOf(seen, jobs, &job)
-	if e.Line == nil || job.State.Over() {
-		return e
+	if e.Line == nil || job.State != Pending {
+		return e // who has what is of interest to those who wait
 	}
 	for _, queue := range Queues(seen, "", now) {
 		if queue.Name == e.Line.ClusterQueue {
