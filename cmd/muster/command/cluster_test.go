@@ -1,0 +1,187 @@
+package command
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/cmd/muster/view"
+	"github.com/musterhq/muster/internal/testcluster"
+)
+
+// asMuster makes this test binary behave as the program itself, for what ends a process.
+const asMuster = "MUSTER_TEST_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asMuster) != "" {
+		os.Exit(Main(os.Args))
+	}
+	testcluster.Main(m, testcluster.Options{})
+}
+
+// muster runs a command line against the test cluster.
+func muster(t *testing.T, cluster *testcluster.Cluster, arguments ...string) (code int, out, errOut string) {
+	t.Helper()
+	t.Setenv("KUBECONFIG", cluster.Kubeconfig)
+	streams, _, outBuffer, errBuffer := genericiooptions.NewTestIOStreams()
+	code = run(t.Context(), append([]string{"muster"}, arguments...), streams)
+	return code, outBuffer.String(), errBuffer.String()
+}
+
+// pendingWorkload makes a Workload in a queue that nobody serves, so that it waits for ever.
+func pendingWorkload(t *testing.T, cluster *testcluster.Cluster, namespace, name string) *kueue.Workload {
+	t.Helper()
+	w := &kueue.Workload{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"team": name}},
+		Spec: kueue.WorkloadSpec{QueueName: "nowhere", PodSets: []kueue.PodSet{{
+			Name: "main", Count: 2,
+			Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+				RestartPolicy: corev1.RestartPolicyNever,
+				Containers: []corev1.Container{{
+					Name: "main", Image: "example.com/x",
+					Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}},
+				}},
+			}},
+		}}},
+	}
+	if err := cluster.Client.Create(t.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func TestCommandsOnACluster(t *testing.T) {
+	cluster := testcluster.Get(t)
+	namespace := cluster.Namespace(t)
+	pendingWorkload(t, cluster, namespace, "one")
+	pendingWorkload(t, cluster, namespace, "two")
+
+	tests := []struct {
+		name      string
+		arguments []string
+		code      int
+		out       []string // each is in the output
+		errOut    string
+	}{
+		{"jobs of a namespace", []string{"jobs", "-n", namespace}, exitDone,
+			[]string{"JOB", "workload/one", "workload/two", "nowhere", "Pending", "0/2", "4 cpu", "waits for its first decision"}, ""},
+		{"jobs of all namespaces", []string{"jobs", "-A", "--no-headers"}, exitDone, []string{namespace + "   workload/one"}, ""},
+		{"jobs by label", []string{"jobs", "-n", namespace, "-l", "team=two", "-o", "name"}, exitDone, []string{"workload.kueue.x-k8s.io/two\n"}, ""},
+		{"no jobs", []string{"jobs", "-n", "default"}, exitDone, nil, "No jobs found in default namespace.\n"},
+		{"no queues of a namespace", []string{"queues", "-n", namespace}, exitDone, nil, "No queues found in " + namespace + " namespace.\n"},
+		{"jobs through a path", []string{"jobs", "-n", namespace, "-o", "jsonpath={.items[*].name}"}, exitDone, []string{"one two"}, ""},
+		{"a job that waits", []string{"explain", "one", "-n", namespace}, exitFailed,
+			[]string{namespace + "/workload/one is pending", "main: 2 pods x 2 cpu", "no LocalQueue of that name"}, ""},
+		{"a job that is not there", []string{"explain", "three", "-n", namespace}, exitNotFound, nil,
+			`muster: no job "three" in namespace ` + namespace},
+		{"an explanation as YAML", []string{"explain", namespace + "/workload/one", "-o", "yaml"}, exitFailed, []string{"kind: Explanation", "name: one"}, ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			code, out, errOut := muster(t, cluster, test.arguments...)
+			if code != test.code {
+				t.Errorf("exit code %d, want %d", code, test.code)
+			}
+			for _, part := range test.out {
+				if !strings.Contains(out, part) {
+					t.Errorf("output lacks %q:\n%s", part, out)
+				}
+			}
+			if !strings.HasPrefix(errOut, test.errOut) || (test.errOut == "" && errOut != "") {
+				t.Errorf("error output %q, want %q", errOut, test.errOut)
+			}
+		})
+	}
+}
+
+func TestWatchAppendsWhatChanged(t *testing.T) {
+	cluster := testcluster.Get(t)
+	namespace := cluster.Namespace(t)
+	w := pendingWorkload(t, cluster, namespace, "one")
+
+	t.Setenv("KUBECONFIG", cluster.Kubeconfig)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	reader, writer := io.Pipe()
+	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: writer, ErrOut: io.Discard}
+	ended := make(chan int, 1)
+	go func() {
+		ended <- run(ctx, []string{"muster", "jobs", "-n", namespace, "-w", "-o", "json"}, streams)
+		_ = writer.Close()
+	}()
+
+	var lists = json.NewDecoder(bufio.NewReader(reader))
+	next := func() view.Job {
+		t.Helper()
+		var list view.JobList
+		if err := lists.Decode(&list); err != nil || len(list.Items) != 1 {
+			t.Fatalf("read a list of one job: %v, %v", list.Items, err)
+		}
+		return list.Items[0]
+	}
+	if job := next(); job.State != view.Pending {
+		t.Errorf("first it is %s, want Pending", job.State)
+	}
+	w.Spec.Active = new(bool)
+	if err := cluster.Client.Update(ctx, w); err != nil {
+		t.Fatal(err)
+	}
+	if job := next(); job.State != view.Suspended {
+		t.Errorf("deactivated it is %s, want Suspended", job.State)
+	}
+	if err := cluster.Client.Delete(ctx, w); err != nil {
+		t.Fatal(err)
+	}
+	if job := next(); job.State != "Deleted" {
+		t.Errorf("deleted it is %s, want Deleted", job.State)
+	}
+	cancel()
+	if code := <-ended; code != exitDone {
+		t.Errorf("exit code %d after the end of a watch, want 0", code)
+	}
+}
+
+func TestKubectlKeepsItsFlagsAndItsExitCode(t *testing.T) {
+	cluster := testcluster.Get(t)
+	tests := []struct {
+		name      string
+		arguments []string
+		code      int
+		out       string
+	}{
+		{"a command", []string{"kubectl", "get", "namespace", "default", "-o", "name"}, 0, "namespace/default\n"},
+		{"kubectl's own help", []string{"kubectl", "get", "--help"}, 0, "Display one or many resources"},
+		{"what is not found", []string{"kubectl", "get", "namespace", "nope"}, 1, ""},
+		{"a difference", []string{"kubectl", "diff", "-f", "-"}, 1, "+"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			program := exec.CommandContext(t.Context(), os.Args[0], test.arguments...)
+			program.Env = append(os.Environ(), asMuster+"=1", "KUBECONFIG="+cluster.Kubeconfig)
+			program.Stdin = strings.NewReader("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: new, namespace: default}\n")
+			out, err := program.Output()
+			code := 0
+			if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+				code = exit.ExitCode()
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			if code != test.code || !strings.Contains(string(out), test.out) {
+				t.Errorf("exit code %d and output %q, want %d and %q", code, out, test.code, test.out)
+			}
+		})
+	}
+}
