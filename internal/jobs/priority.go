@@ -1,6 +1,8 @@
 package jobs
 
 import (
+	"cmp"
+
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -53,7 +55,7 @@ func priorityOf(job client.Object, described Description, facts PriorityFacts) p
 	var byDefault *schedulingv1.PriorityClass
 	for _, class := range facts.Pod {
 		// As the API server does: of several defaults the lowest counts.
-		if class.GlobalDefault && (byDefault == nil || class.Value < byDefault.Value) {
+		if class.GlobalDefault && (byDefault == nil || cmp.Or(cmp.Compare(class.Value, byDefault.Value), cmp.Compare(class.Name, byDefault.Name)) < 0) {
 			byDefault = class
 		}
 	}

@@ -1,10 +1,13 @@
 package jobs
 
 import (
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
@@ -83,10 +86,15 @@ func localQueueFor(clusterQueue, namespace string) *kueue.LocalQueue {
 		ObjectMeta: metav1.ObjectMeta{
 			Name:      clusterQueue,
 			Namespace: namespace,
-			Labels:    map[string]string{muster.MadeForLabel: clusterQueue},
+			Labels:    map[string]string{muster.MadeForLabel: asLabelValue(clusterQueue)},
 		},
 		Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(clusterQueue)},
 	}
+}
+
+// asLabelValue is as much of an object's name as a label can hold.
+func asLabelValue(name string) string {
+	return strings.TrimRight(name[:min(len(name), validation.LabelValueMaxLength)], "-.")
 }
 
 // ownedByServed reports whether the object belongs to a job of one of the kinds:

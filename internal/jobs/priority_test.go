@@ -1,0 +1,98 @@
+package jobs
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+)
+
+func podClass(name string, value int32, byDefault bool) *schedulingv1.PriorityClass {
+	return &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value, GlobalDefault: byDefault}
+}
+
+func podClasses(classes ...*schedulingv1.PriorityClass) map[string]*schedulingv1.PriorityClass {
+	out := map[string]*schedulingv1.PriorityClass{}
+	for _, c := range classes {
+		out[c.Name] = c
+	}
+	return out
+}
+
+// podSetsOf have pods of the priority classes.
+func podSetsOf(classes ...string) []kueue.PodSet {
+	var out []kueue.PodSet
+	for _, class := range classes {
+		out = append(out, kueue.PodSet{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{PriorityClassName: class}}})
+	}
+	return out
+}
+
+func TestPriorityOf(t *testing.T) {
+	some := PriorityFacts{
+		Workload: map[string]*kueue.WorkloadPriorityClass{"urgent": {ObjectMeta: metav1.ObjectMeta{Name: "urgent"}, Value: 7}},
+		Pod:      podClasses(podClass("high", 1000, false), podClass("low", -5, false)),
+	}
+	withDefaults := PriorityFacts{Pod: podClasses(podClass("high", 1000, true), podClass("low", 3, true))}
+	for name, tc := range map[string]struct {
+		label     string
+		described Description
+		facts     PriorityFacts
+		want      priority
+	}{
+		"without any class it is 0": {facts: some},
+		"the label that names a WorkloadPriorityClass goes first": {
+			label: "urgent", described: Description{PriorityClass: "high", PodSets: podSetsOf("low")}, facts: some,
+			want: priority{7, "urgent", "kueue.x-k8s.io/workloadpriorityclass"},
+		},
+		"a label whose class does not exist counts as 0 and keeps its name": {
+			label: "missing", described: Description{PriorityClass: "high"}, facts: some,
+			want: priority{0, "missing", "kueue.x-k8s.io/workloadpriorityclass"},
+		},
+		"then the API's own field": {
+			described: Description{PriorityClass: "high", PodSets: podSetsOf("low")}, facts: some,
+			want: priority{1000, "high", "scheduling.k8s.io/priorityclass"},
+		},
+		"then the first pod set that names a class": {
+			described: Description{PodSets: podSetsOf("", "low", "high")}, facts: some,
+			want: priority{-5, "low", "scheduling.k8s.io/priorityclass"},
+		},
+		"a pod set's class that does not exist counts as 0 and keeps its name": {
+			described: Description{PodSets: podSetsOf("missing", "high")}, facts: some,
+			want: priority{0, "missing", "scheduling.k8s.io/priorityclass"},
+		},
+		"then the cluster's default class, of several the lowest": {
+			described: Description{PodSets: podSetsOf("")}, facts: withDefaults,
+			want: priority{3, "low", "scheduling.k8s.io/priorityclass"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			job := jobWith(nil)
+			if tc.label != "" {
+				job.Labels = map[string]string{kueue.WorkloadPriorityClassLabel: tc.label}
+			}
+			if got := priorityOf(job, tc.described, tc.facts); got != tc.want {
+				t.Errorf("got %+v, want %+v", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestEqualDefaultClassesAreToldApartByName: else the order of a map would have the
+// Workload written again and again.
+func TestEqualDefaultClassesAreToldApartByName(t *testing.T) {
+	var classes []*schedulingv1.PriorityClass
+	for i := range 9 {
+		classes = append(classes, podClass(fmt.Sprintf("class-%d", i), 5, true))
+	}
+	for range 50 {
+		got := priorityOf(jobWith(nil), Description{}, PriorityFacts{Pod: podClasses(classes...)})
+		if got.class != "class-0" {
+			t.Fatalf("the default is %s, want class-0 each time", got.class)
+		}
+	}
+}
