@@ -1,0 +1,170 @@
+//go:build bench
+
+package bench
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	"github.com/musterhq/muster/internal/testcluster"
+)
+
+func TestMain(m *testing.M) {
+	testcluster.Main(m, testcluster.Options{ExecNodes: 1, Operator: true})
+}
+
+const (
+	mebibyte     = 1 << 20
+	idleMost     = 700 * mebibyte
+	operatorMost = 80 * mebibyte
+	startMost    = 2 * time.Second
+	// settle is how long after its start a cluster counts as idle.
+	settle = 20 * time.Second
+)
+
+// TestIdleMemory: what everything that `muster up` runs holds in memory, and the
+// operator's part of it.
+func TestIdleMemory(t *testing.T) {
+	cluster := testcluster.Get(t)
+	select {
+	case <-time.After(settle): // idleness is the absence of events
+	case <-t.Context().Done():
+	}
+	up := residentBytes(t, cluster.Dir, "pid")
+	operator := residentBytes(t, cluster.Dir, "operator.pid")
+	report(t, "idle memory in all", mib(up+operator), mib(idleMost), up+operator <= idleMost)
+	report(t, "idle memory of the operator", mib(operator), mib(operatorMost), operator <= operatorMost)
+}
+
+// TestApplyToRunning: from the creation of a JobSet of four workers to four running
+// processes, and beside it the floor: the same for a bare Job of four pods, with
+// which Muster has nothing to do. The first round warms up.
+func TestApplyToRunning(t *testing.T) {
+	cluster := testcluster.Get(t)
+	c, err := client.NewWithWatch(cluster.Config, client.Options{Scheme: testcluster.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	namespace := cluster.Namespace(t)
+	var withMuster, floor time.Duration
+	const rounds = 4
+	for round := range rounds {
+		js := timeToRunning(t, c, jobSetOf(namespace, fmt.Sprintf("set-%d", round)))
+		bare := timeToRunning(t, c, jobOf(namespace, fmt.Sprintf("bare-%d", round)))
+		if round > 0 {
+			withMuster += js / (rounds - 1)
+			floor += bare / (rounds - 1)
+		}
+	}
+	report(t, "apply of a 4-worker JobSet to 4 running processes", withMuster.Round(time.Millisecond).String(), startMost.String(), withMuster <= startMost)
+	report(t, "  the same as a bare Job, the floor", floor.Round(time.Millisecond).String(), "-", true)
+	report(t, "  ratio", fmt.Sprintf("%.2f", float64(withMuster)/float64(floor)), "-", true)
+}
+
+const workers = 4
+
+func jobOf(namespace, name string) *batchv1.Job {
+	return &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
+		Spec: batchv1.JobSpec{
+			Parallelism: ptr.To[int32](workers), Completions: ptr.To[int32](workers),
+			CompletionMode: ptr.To(batchv1.IndexedCompletion), BackoffLimit: ptr.To[int32](0),
+			Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+				RestartPolicy:                 corev1.RestartPolicyNever,
+				TerminationGracePeriodSeconds: ptr.To[int64](0),
+				Containers:                    []corev1.Container{{Name: "main", Image: "local", Command: []string{"sleep", "60"}}},
+			}},
+		},
+	}
+}
+
+func jobSetOf(namespace, name string) *jobset.JobSet {
+	return &jobset.JobSet{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
+		Spec: jobset.JobSetSpec{ReplicatedJobs: []jobset.ReplicatedJob{{
+			Name: "workers", Replicas: 1, Template: batchv1.JobTemplateSpec{Spec: jobOf(namespace, name).Spec},
+		}}},
+	}
+}
+
+// timeToRunning creates the job, waits until all its pods run, and deletes it.
+func timeToRunning(t *testing.T, c client.WithWatch, job client.Object) time.Duration {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	pods, err := c.Watch(ctx, &corev1.PodList{}, client.InNamespace(job.GetNamespace()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pods.Stop()
+	began := time.Now()
+	if err := c.Create(ctx, job); err != nil {
+		t.Fatal(err)
+	}
+	running := map[string]bool{}
+	for event := range pods.ResultChan() {
+		pod, ok := event.Object.(*corev1.Pod)
+		if ok && strings.HasPrefix(pod.Name, job.GetName()) && pod.Status.Phase == corev1.PodRunning {
+			running[pod.Name] = true
+		}
+		if len(running) == workers {
+			break
+		}
+	}
+	if len(running) < workers {
+		t.Fatalf("%s: %d of %d pods ran within a minute", job.GetName(), len(running), workers)
+	}
+	took := time.Since(began)
+	if err := c.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
+		t.Fatal(err)
+	}
+	return took
+}
+
+// residentBytes is the memory of the process whose id the file of the cluster holds.
+func residentBytes(t *testing.T, dir, file string) int64 {
+	t.Helper()
+	pid, err := os.ReadFile(filepath.Join(dir, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, err := os.ReadFile(filepath.Join("/proc", strings.TrimSpace(string(pid)), "status"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(status)) {
+		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			kibibytes, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return kibibytes << 10
+		}
+	}
+	t.Fatalf("no VmRSS of process %s", pid)
+	return 0
+}
+
+func mib(bytes int64) string { return fmt.Sprintf("%d MiB", bytes/mebibyte) }
+
+// report prints a row of the table and fails the test if the figure falls short.
+func report(t *testing.T, what, figure, reach string, ok bool) {
+	t.Helper()
+	fmt.Printf("| %-52s | %10s | %10s |\n", what, figure, reach)
+	if !ok {
+		t.Errorf("%s: %s, must reach %s", what, figure, reach)
+	}
+}
