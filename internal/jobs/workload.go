@@ -34,7 +34,7 @@ func WorkloadName(kind schema.GroupVersionKind, name string, uid types.UID) stri
 	sum := sha1.Sum([]byte(strings.Join([]string{kind.Kind, kind.Group, name, string(uid)}, "\n")))
 	suffix := "-" + hex.EncodeToString(sum[:])[:5]
 	prefix := strings.ToLower(kind.Kind) + "-" + name
-	return prefix[:min(len(prefix), 253-len(suffix))] + suffix
+	return strings.TrimRight(prefix[:min(len(prefix), 253-len(suffix))], "-.") + suffix
 }
 
 // workloadFor is the Workload that describes the job.
