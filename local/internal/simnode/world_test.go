@@ -184,3 +184,10 @@ func (w *world) failing(verb, resource string, times int, err error) {
 		return true, nil, err
 	})
 }
+
+func (w *world) expectRestarts(when string, want int32) {
+	w.t.Helper()
+	if got := w.pod("p").Status.ContainerStatuses[0].RestartCount; got != want {
+		w.t.Errorf("%s, the container was restarted %d times, want %d", when, got, want)
+	}
+}
