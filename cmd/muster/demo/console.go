@@ -57,17 +57,32 @@ func (c *console) picture(queues []view.Queue, jobs []view.Job, now time.Time) e
 	}
 	lines := []string{fmt.Sprintf("── %s ──", now.Sub(c.begin).Round(time.Second))}
 	for _, table := range []func() ([]string, error){
-		func() ([]string, error) { return show.Lines(show.QueueTable(queues), printers.PrintOptions{}) },
+		func() ([]string, error) { return show.Lines(show.QueueTable(inUse(queues)), printers.PrintOptions{}) },
 		func() ([]string, error) { return show.Lines(show.JobTable(jobs, true), printers.PrintOptions{}) },
 	} {
 		text, err := table()
 		if err != nil {
 			return err
 		}
-		lines = append(append(lines, text...), "")
+		if len(text) > 1 { // more than a header
+			lines = append(append(lines, text...), "")
+		}
 	}
 	c.screen.Draw(lines)
 	return nil
+}
+
+// inUse leaves out queues that nobody uses and all but the first resource of each, which is the scarce one, or it would
+// not be first: a picture has to fit a terminal.
+func inUse(queues []view.Queue) []view.Queue {
+	var used []view.Queue
+	for _, queue := range queues {
+		if queue.Reserving > 0 || queue.Pending > 0 {
+			queue.Quotas = queue.Quotas[:min(1, len(queue.Quotas))]
+			used = append(used, queue)
+		}
+	}
+	return used
 }
 
 // endPicture leaves the last picture where it is: what follows is written below it.
@@ -113,7 +128,7 @@ func jobPhrase(job *view.Job) string {
 
 func queuePhrase(queue *view.Queue) string {
 	var phrase strings.Builder
-	if len(queue.Quotas) > 0 { // the first is the scarce one, or it would not be first
+	if len(queue.Quotas) > 0 {
 		quota := &queue.Quotas[0]
 		fmt.Fprintf(&phrase, "%s of %s used", quota.Used.String(), view.Amount(quota.Resource, quota.Nominal))
 	}
