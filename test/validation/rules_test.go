@@ -6,13 +6,24 @@ import (
 	"testing"
 )
 
-// place is where a rule is kept.
+// place is where a rule is kept, as docs/validation.md says it.
 type place string
 
 const (
-	schema place = "schema"
-	crdCEL place = "crd-cel"
-	policy place = "policy"
+	inSchema place = "schema"
+	inCEL    place = "crd-cel"
+
+	inExclusive   place = policy + "muster-jobset-exclusive-placement"
+	inReferences  place = policy + "muster-jobset-references"
+	inClaims      place = policy + "muster-jobset-volume-claims"
+	inLabels      place = policy + "muster-jobset-queue-labels"
+	inPodSets     place = policy + "muster-workload-pod-sets"
+	inAdmission   place = policy + "muster-workload-admission"
+	inReclaimable place = policy + "muster-workload-reclaimable-pods"
+	inQuota       place = policy + "muster-clusterqueue-quota"
+
+	// policy begins the place of a rule that is kept in an admission policy; the policy's name ends it.
+	policy = "policy "
 )
 
 // rule is one rule of docs/validation.md and what shows that it holds.
@@ -37,6 +48,15 @@ type attempt struct {
 	user   string
 }
 
+// policyName is the name of the rule's policy; it is empty where the rule is kept in a definition.
+func (r rule) policyName() string {
+	name, _ := strings.CutPrefix(string(r.place), policy)
+	if name == string(r.place) {
+		return ""
+	}
+	return name
+}
+
 func allRules() []rule {
 	return slices.Concat(workloadSchemaRules(), workloadRules(), workloadReservedRules(), workloadStatusRules(),
 		jobSetSchemaRules(), jobSetRules(), jobSetUpdateRules(), jobSetPolicyRules(), queueRules(), flavorRules())
@@ -53,8 +73,8 @@ func TestRulesRefuseWhatIsWrongAndTakeWhatIsRight(t *testing.T) {
 				switch err := server.try(t, rule.kind, attempt); {
 				case err == nil:
 					t.Errorf("%s: accepted, want a refusal with %q", attempt.what, rule.message)
-				case !strings.Contains(err.Error(), rule.message):
-					t.Errorf("%s: refused with\n\t%v\nwant a refusal with\n\t%s", attempt.what, err, rule.message)
+				case !strings.Contains(err.Error(), rule.message) || !strings.Contains(err.Error(), rule.policyName()):
+					t.Errorf("%s: refused with\n\t%v\nwant a refusal by %s with\n\t%s", attempt.what, err, rule.place, rule.message)
 				}
 			}
 			for _, attempt := range rule.accepted {

@@ -23,10 +23,23 @@ func defaultJobTemplate(template *props) {
 // One rule a field, not one over the whole, because CEL cannot compare two objects but for some fields, and because the
 // refusal then names the field.
 func fixJobTemplate(template *props) {
+	dropRules(template)
 	fixMetadata(template)
 	edit(template, func(jobSpec *props) { fixFields(jobSpec, "parallelism", "completions", "template") }, "spec")
 	edit(template, func(podSpec *props) { fixFields(podSpec, "nodeSelector", "tolerations", "schedulingGates") },
 		"spec", "template", "spec")
+}
+
+// dropRules takes away the rules that some types of Kubernetes bring along: they fix parts of what is fixed as a whole.
+func dropRules(node *props) {
+	node.XValidations = nil
+	for name, child := range node.Properties {
+		dropRules(&child)
+		node.Properties[name] = child
+	}
+	if node.Items != nil && node.Items.Schema != nil {
+		dropRules(node.Items.Schema)
+	}
 }
 
 func fixMetadata(template *props) {
