@@ -111,6 +111,15 @@ func (s *server) plain(t *testing.T, name string) *unstructured.Unstructured {
 // resource gives a client for the objects of a kind, as a user of the group of administrators.
 func (s *server) resource(t *testing.T, name, user string) dynamic.ResourceInterface {
 	t.Helper()
+	resources := s.clientFor(t, user).Resource(kinds[name].resource)
+	if kinds[name].namespaced {
+		return resources.Namespace(s.namespace)
+	}
+	return resources
+}
+
+func (s *server) clientFor(t *testing.T, user string) dynamic.Interface {
+	t.Helper()
 	if s.clients[user] == nil {
 		config := rest.CopyConfig(s.config)
 		if user != "" {
@@ -122,8 +131,5 @@ func (s *server) resource(t *testing.T, name, user string) dynamic.ResourceInter
 		}
 		s.clients[user] = client
 	}
-	if kinds[name].namespaced {
-		return s.clients[user].Resource(kinds[name].resource).Namespace(s.namespace)
-	}
-	return s.clients[user].Resource(kinds[name].resource)
+	return s.clients[user]
 }

@@ -1,0 +1,69 @@
+package validation
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+func TestDefaultsAreThoseOfThePublicAPIs(t *testing.T) {
+	tests := []struct {
+		what, kind string
+		change     edits
+		path       []string
+		want       string
+	}{
+		{"a JobSet without network", "JobSet", nil, []string{"spec", "network"}, "{enableDNSHostnames: true, publishNotReadyAddresses: true}"},
+		{"a JobSet with a part of network", "JobSet", edits{"spec>network": "yaml:{enableDNSHostnames: false, subdomain: s}"}, []string{"spec", "network"}, "{enableDNSHostnames: false, publishNotReadyAddresses: true, subdomain: s}"},
+		{"a JobSet without successPolicy", "JobSet", nil, []string{"spec", "successPolicy"}, "{operator: All}"},
+		{"a JobSet without startupPolicy", "JobSet", nil, []string{"spec", "startupPolicy"}, "{startupPolicyOrder: AnyOrder}"},
+		{"a JobSet without failurePolicy", "JobSet", nil, []string{"spec", "failurePolicy"}, "null"},
+		{"a JobSet with an empty failurePolicy", "JobSet", edits{"spec>failurePolicy": map[string]any{}}, []string{"spec", "failurePolicy"}, "{restartStrategy: Recreate}"},
+		{"a volume claim policy", "JobSet", edits{"spec>volumeClaimPolicies": "yaml:[{}]"}, []string{"spec", "volumeClaimPolicies"}, "[{retentionPolicy: {whenDeleted: Delete}}]"},
+		{"a replicated job", "JobSet", edits{"spec>replicatedJobs": "yaml:[{name: a, template: {spec: {template: {spec: {containers: [{name: c, ports: [{containerPort: 80}]}]}}}}}]"}, []string{"spec", "replicatedJobs"}, `
+- name: a
+  groupName: default
+  replicas: 1
+  template:
+    spec:
+      completionMode: Indexed
+      template:
+        spec:
+          restartPolicy: OnFailure
+          containers: [{name: c, resources: {}, ports: [{containerPort: 80, protocol: TCP}]}]
+`},
+		{"a replicated job that says all of it", "JobSet", edits{"spec>replicatedJobs": "yaml:[{name: a, groupName: g, replicas: 0, template: {spec: {completionMode: NonIndexed, template: {spec: {restartPolicy: Never, containers: [{name: c, resources: {}}]}}}}}]"}, []string{"spec", "replicatedJobs"},
+			"[{name: a, groupName: g, replicas: 0, template: {spec: {completionMode: NonIndexed, template: {spec: {restartPolicy: Never, containers: [{name: c, resources: {}}]}}}}}]"},
+		{"a Workload", "Workload", nil, []string{"spec", "active"}, "true"},
+		{"a pod set without name and count", "Workload", edits{"spec>podSets": "yaml:[{template: {spec: {containers: [{name: c}]}}}]"}, []string{"spec", "podSets"}, "[{name: main, count: 1, template: {spec: {containers: [{name: c, resources: {}}]}}}]"},
+		{"a ClusterQueue without preemption", "ClusterQueue", nil, []string{"spec", "preemption"}, "{reclaimWithinCohort: Never, withinClusterQueue: Never, borrowWithinCohort: {policy: Never}}"},
+		{"a ClusterQueue without flavorFungibility", "ClusterQueue", nil, []string{"spec", "flavorFungibility"}, "{whenCanBorrow: Borrow, whenCanPreempt: TryNextFlavor}"},
+		{"a ClusterQueue without queueingStrategy", "ClusterQueue", nil, []string{"spec", "queueingStrategy"}, "BestEffortFIFO"},
+		{"a ClusterQueue without stopPolicy", "ClusterQueue", nil, []string{"spec", "stopPolicy"}, "None"},
+		{"a ClusterQueue without namespaceSelector", "ClusterQueue", nil, []string{"spec", "namespaceSelector"}, "null"},
+		{"fair sharing without weight", "ClusterQueue", edits{"spec>fairSharing": map[string]any{}}, []string{"spec", "fairSharing"}, "{weight: 1}"},
+		{"a LocalQueue without stopPolicy", "LocalQueue", nil, []string{"spec", "stopPolicy"}, "None"},
+		{"an AdmissionCheck without retryDelayMinutes", "AdmissionCheck", nil, []string{"spec", "retryDelayMinutes"}, "15"},
+	}
+	server := newServer(t)
+	for _, test := range tests {
+		t.Run(test.what, func(t *testing.T) {
+			object := server.plain(t, test.kind)
+			test.change.apply(object.Object)
+			options := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict}
+			made, err := server.resource(t, test.kind, "").Create(t.Context(), object, options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, _, err := unstructured.NestedFieldNoCopy(made.Object, test.path...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(fromYAML(test.want), plain(got)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
