@@ -12,6 +12,9 @@ import (
 	"github.com/musterhq/muster/cmd/muster/view"
 )
 
+// pace bounds how often --watch looks anew: on a busy cluster something changes all the time.
+const pace = 100 * time.Millisecond
+
 // follow is --watch: on a terminal the table is redrawn as it changes and as time passes; elsewhere, and in formats for
 // programs, what changed is appended. It ends with ctx, which is no error.
 func follow[T any](ctx context.Context, streams genericiooptions.IOStreams, cluster *observe.Cluster, scope observe.Scope,
@@ -64,6 +67,11 @@ func follow[T any](ctx context.Context, streams genericiooptions.IOStreams, clus
 			return nil
 		case <-watch.Changes():
 		case <-tick:
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pace):
 		}
 	}
 }

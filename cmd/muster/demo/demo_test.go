@@ -2,6 +2,10 @@ package demo
 
 import (
 	"bytes"
+	"context"
+	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -131,6 +135,44 @@ func TestJudge(t *testing.T) {
 		})
 	}
 }
+
+func TestRunSaysWhyItEndedBeforeTheJobsDid(t *testing.T) {
+	tests := []struct {
+		name   string
+		script string
+		cancel bool
+		want   string
+	}{
+		{"the cluster does not start", "echo 'port 1 is taken'; exit 1", false, "the cluster stopped before it was ready (exit status 1): port 1 is taken"},
+		{"the time is over", "exec sleep 600", false, "wait for the cluster to be ready: not done after 300ms"},
+		{"somebody interrupts", "exec sleep 600", true, "interrupted before all jobs were done"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			binary := filepath.Join(t.TempDir(), "muster-local")
+			if err := os.WriteFile(binary, []byte("#!/bin/sh\n"+test.script+"\n"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			options := Options{Binary: binary, Examples: examples.Files, Timeout: 300 * time.Millisecond, Out: io.Discard}
+			if test.cancel {
+				options.Timeout = time.Minute
+				options.Out = writerFunc(func(text []byte) (int, error) {
+					cancel() // as soon as it says that it starts
+					return len(text), nil
+				})
+			}
+			if err := Run(ctx, options); err == nil || err.Error() != test.want {
+				t.Errorf("Run: %v, want %s", err, test.want)
+			}
+		})
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(text []byte) (int, error) { return f(text) }
 
 func TestPlainLinesTellEachChangeOnce(t *testing.T) {
 	var out bytes.Buffer

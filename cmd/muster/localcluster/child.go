@@ -22,6 +22,7 @@ type Child struct {
 	exited  chan struct{} // closed when the process is gone and its output read
 	waitErr error         // set before exited is closed
 	last    string        // the last line it wrote; set before exited is closed
+	served  bool          // it has been ready; set before exited is closed
 }
 
 // Start runs `binary up args…` in a process group of its own: a Ctrl-C in the terminal reaches this process only,
@@ -66,11 +67,9 @@ func (c *Child) read(output io.Reader, onLine func(string)) {
 			c.last = line
 		}
 		onLine(line)
-		if kubeconfig := kubeconfigOf(line); kubeconfig != "" {
-			select {
-			case c.ready <- kubeconfig:
-			default:
-			}
+		if kubeconfig := kubeconfigOf(line); kubeconfig != "" && !c.served {
+			c.served = true
+			c.ready <- kubeconfig // has room for the one
 		}
 	}
 	_, _ = io.Copy(io.Discard, output)
@@ -89,14 +88,13 @@ func kubeconfigOf(line string) string {
 	return strings.Trim(strings.TrimSpace(path), `"'`)
 }
 
-// Ready waits for the child's ready line and gives the kubeconfig that it names. It fails when the child ends before,
-// with the child's last line as the reason.
+// Ready waits for the child's ready line and gives the kubeconfig that it names. It fails when the child ends before.
 func (c *Child) Ready(ctx context.Context) (string, error) {
 	select {
 	case kubeconfig := <-c.ready:
 		return kubeconfig, nil
 	case <-c.exited:
-		return "", c.exitError("before it was ready")
+		return "", c.ExitError()
 	case <-ctx.Done():
 		return "", fmt.Errorf("wait for the cluster to be ready: %w", context.Cause(ctx))
 	}
@@ -105,11 +103,12 @@ func (c *Child) Ready(ctx context.Context) (string, error) {
 // Exited is closed when the child is gone.
 func (c *Child) Exited() <-chan struct{} { return c.exited }
 
-// ExitError says why a child that is gone went. Call it after Exited is closed.
-func (c *Child) ExitError() error { return c.exitError("while it was needed") }
-
-func (c *Child) exitError(when string) error {
-	how := "exit code 0"
+// ExitError says why a child that is gone went, with its last line as the reason. Call it after Exited is closed.
+func (c *Child) ExitError() error {
+	when, how := "before it was ready", "exit code 0"
+	if c.served {
+		when = "while it was in use"
+	}
 	if c.waitErr != nil {
 		how = c.waitErr.Error()
 	}
