@@ -2,6 +2,13 @@ package lifecycle
 
 import (
 	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/musterhq/muster/local/internal/controlplane"
 	"github.com/musterhq/muster/local/internal/simnode"
@@ -19,13 +26,22 @@ type Nodes struct {
 	SimulatedGPUProduct string
 }
 
-// startNodes returns when all nodes are registered. stop ends them all.
+// startNodes returns when the cluster has exactly these nodes, beside those
+// that others registered, and they are ready. stop ends them all; it is to be
+// called after an error as well.
 func startNodes(ctx context.Context, n Nodes, plane *controlplane.ControlPlane, _ *statedir.Dir, out *report) (stop func(), err error) {
 	var stops []func()
 	stop = func() {
 		for i := len(stops) - 1; i >= 0; i-- {
 			stops[i]()
 		}
+	}
+	client, err := kubernetes.NewForConfig(plane.Admin())
+	if err != nil {
+		return stop, fmt.Errorf("making a client of kube-apiserver: %w", err)
+	}
+	if err := removeExecNodes(ctx, client, 0); err != nil {
+		return stop, err
 	}
 	// With none asked for, too: it removes those of an earlier start.
 	simulated, err := startWithin(ctx, func(ctx context.Context) (*simnode.Cluster, error) {
@@ -38,14 +54,35 @@ func startNodes(ctx context.Context, n Nodes, plane *controlplane.ControlPlane, 
 		})
 	})
 	if err != nil {
-		stop()
-		return nil, err
+		return stop, err
 	}
 	stops = append(stops, simulated.Stop)
 	if n.Simulated > 0 {
-		out.step("%d simulated nodes are registered", n.Simulated)
+		out.step("%d simulated nodes are ready", n.Simulated)
 	}
 	return stop, nil
+}
+
+// execNodePrefix and a number from 0 on are the name of an exec node.
+const execNodePrefix = "local-"
+
+// removeExecNodes deletes the Nodes of an earlier start beyond the number
+// that there are to be now: nobody would run what is scheduled to them.
+func removeExecNodes(ctx context.Context, client kubernetes.Interface, keep int) error {
+	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("looking for nodes of an earlier start: %w", err)
+	}
+	for _, node := range nodes.Items {
+		number, ours := strings.CutPrefix(node.Name, execNodePrefix)
+		if i, err := strconv.Atoi(number); !ours || err != nil || i < keep {
+			continue
+		}
+		if err := client.CoreV1().Nodes().Delete(ctx, node.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("deleting node %s of an earlier start: %w", node.Name, err)
+		}
+	}
+	return nil
 }
 
 // startWithin starts something that lives until its context ends, such that
