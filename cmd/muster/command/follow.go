@@ -18,7 +18,7 @@ const pace = 100 * time.Millisecond
 // follow is --watch: on a terminal the table is redrawn as it changes and as time passes; elsewhere, and in formats for
 // programs, what changed is appended. It ends with ctx, which is no error.
 func follow[T any](ctx context.Context, streams genericiooptions.IOStreams, cluster *observe.Cluster, scope observe.Scope,
-	output *outputFlags, r renderer[T], list func(*view.Seen, time.Time) []T, changes *show.Changes[T]) error {
+	output *outputFlags, r renderer[T], list func(*view.Seen, time.Time) ([]T, error), changes *show.Changes[T]) error {
 	print, err := printerOf(streams.Out, output, r)
 	if err != nil {
 		return err
@@ -28,7 +28,7 @@ func follow[T any](ctx context.Context, streams genericiooptions.IOStreams, clus
 		return explainConnection(err)
 	}
 
-	update := func(now time.Time, values []T) error {
+	update := func(values []T) error {
 		changed := changes.Next(values)
 		if len(changed) == 0 {
 			return nil
@@ -38,7 +38,7 @@ func follow[T any](ctx context.Context, streams genericiooptions.IOStreams, clus
 	var tick <-chan time.Time // only a redrawn table shows time passing
 	if size, ok := show.Terminal(streams.Out); ok && output.isTable() {
 		screen := show.NewScreen(streams.Out, size, show.ColourWanted())
-		update = func(now time.Time, values []T) error {
+		update = func(values []T) error {
 			lines, err := show.Lines(r.table(values), output.tableOptions())
 			if err == nil {
 				screen.Draw(lines)
@@ -58,8 +58,11 @@ func follow[T any](ctx context.Context, streams genericiooptions.IOStreams, clus
 		if err != nil {
 			return err
 		}
-		now := time.Now()
-		if err := update(now, list(seen, now)); err != nil {
+		values, err := list(seen, time.Now())
+		if err == nil {
+			err = update(values)
+		}
+		if err != nil {
 			return err
 		}
 		select {

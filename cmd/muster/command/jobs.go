@@ -60,6 +60,10 @@ func (o *jobsOptions) run(ctx context.Context, streams genericiooptions.IOStream
 	if err != nil {
 		return err
 	}
+	order, err := newSorter(o.output.sortBy)
+	if err != nil {
+		return err
+	}
 	cluster, err := connect(o.config)
 	if err != nil {
 		return err
@@ -70,8 +74,9 @@ func (o *jobsOptions) run(ctx context.Context, streams genericiooptions.IOStream
 			return err
 		}
 	}
-	list := func(seen *view.Seen, now time.Time) []view.Job {
-		return slices.DeleteFunc(view.Jobs(seen, now), func(job view.Job) bool { return !selector.Matches(labels.Set(job.Labels)) })
+	list := func(seen *view.Seen, now time.Time) ([]view.Job, error) {
+		jobs := slices.DeleteFunc(view.Jobs(seen, now), func(job view.Job) bool { return !selector.Matches(labels.Set(job.Labels)) })
+		return jobs, sortValues(order, jobs)
 	}
 	if o.watch {
 		return follow(ctx, streams, cluster, scope, o.output, jobs, list, show.JobChanges())
@@ -80,7 +85,10 @@ func (o *jobsOptions) run(ctx context.Context, streams genericiooptions.IOStream
 	if err != nil {
 		return explainConnection(err)
 	}
-	found := list(seen, time.Now())
+	found, err := list(seen, time.Now())
+	if err != nil {
+		return err
+	}
 	if len(found) == 0 && o.output.isTable() {
 		emptyNote(streams.ErrOut, "jobs", scope.Namespace)
 		return nil

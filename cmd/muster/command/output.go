@@ -15,6 +15,7 @@ import (
 type outputFlags struct {
 	kube      *genericclioptions.PrintFlags
 	noHeaders bool
+	sortBy    string
 }
 
 func newOutputFlags() *outputFlags { return &outputFlags{kube: genericclioptions.NewPrintFlags("")} }
@@ -23,6 +24,7 @@ func (o *outputFlags) addTo(cmd *cobra.Command) {
 	o.kube.AddFlags(cmd)
 	cmd.Flag("output").Usage = "Output format. One of: (wide, name, json, yaml, jsonpath=…, go-template=…)."
 	cmd.Flags().BoolVar(&o.noHeaders, "no-headers", false, "Print no header line.")
+	cmd.Flags().StringVar(&o.sortBy, "sort-by", "", "Order by this field of -o json, such as .waitSeconds.")
 }
 
 // format is the value of -o.

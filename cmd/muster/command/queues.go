@@ -52,6 +52,10 @@ func (o *queuesOptions) run(ctx context.Context, streams genericiooptions.IOStre
 	if err != nil {
 		return err
 	}
+	order, err := newSorter(o.output.sortBy)
+	if err != nil {
+		return err
+	}
 	cluster, err := connect(o.config)
 	if err != nil {
 		return err
@@ -62,7 +66,10 @@ func (o *queuesOptions) run(ctx context.Context, streams genericiooptions.IOStre
 	}
 	// The head of a queue may be a job of any namespace, so all are read whatever is shown.
 	scope := observe.Scope{ClusterQueues: true}
-	list := func(seen *view.Seen, now time.Time) []view.Queue { return view.Queues(seen, namespace, now) }
+	list := func(seen *view.Seen, now time.Time) ([]view.Queue, error) {
+		queues := view.Queues(seen, namespace, now)
+		return queues, sortValues(order, queues)
+	}
 	if o.watch {
 		return follow(ctx, streams, cluster, scope, o.output, queues, list, show.QueueChanges())
 	}
@@ -70,7 +77,10 @@ func (o *queuesOptions) run(ctx context.Context, streams genericiooptions.IOStre
 	if err != nil {
 		return explainConnection(err)
 	}
-	found := list(seen, time.Now())
+	found, err := list(seen, time.Now())
+	if err != nil {
+		return err
+	}
 	if len(found) == 0 && o.output.isTable() {
 		emptyNote(streams.ErrOut, "queues", namespace)
 		return nil

@@ -1,0 +1,99 @@
+package command
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"k8s.io/client-go/util/jsonpath"
+	"k8s.io/kubectl/pkg/cmd/get"
+)
+
+// sorter is --sort-by: it orders values by a field of their JSON. The zero value leaves the order as it is.
+type sorter struct {
+	field string
+	path  *jsonpath.JSONPath
+}
+
+// newSorter reads a field as kubectl takes it: .priority or {.priority}.
+func newSorter(field string) (sorter, error) {
+	if field == "" {
+		return sorter{}, nil
+	}
+	expression, err := get.RelaxedJSONPathExpression(field)
+	if err != nil {
+		return sorter{}, wrongUse("read --sort-by %q: %w: write .FIELD, with a field of -o json", field, err)
+	}
+	path := jsonpath.New("sort-by").AllowMissingKeys(true)
+	if err := path.Parse(expression); err != nil {
+		return sorter{}, wrongUse("read --sort-by %q: %w: write .FIELD, with a field of -o json", field, err)
+	}
+	return sorter{field: field, path: path}, nil
+}
+
+// sortValues orders values in place: what lacks the field comes first, and equals keep their order. It fails if all
+// of them lack the field, for then the field does not exist.
+func sortValues[T any](s sorter, values []T) error {
+	if s.path == nil || len(values) == 0 {
+		return nil
+	}
+	type keyed struct {
+		key   any
+		value T
+	}
+	sorted, found := make([]keyed, 0, len(values)), false
+	for _, value := range values {
+		key, err := s.key(value)
+		if err != nil {
+			return fmt.Errorf("sort by %s: %w", s.field, err)
+		}
+		found = found || key != nil
+		sorted = append(sorted, keyed{key, value})
+	}
+	if !found {
+		return wrongUse("nothing here has the field %s to sort by: see the fields with -o json", s.field)
+	}
+	slices.SortStableFunc(sorted, func(a, b keyed) int { return compareKeys(a.key, b.key) })
+	for i := range sorted {
+		values[i] = sorted[i].value
+	}
+	return nil
+}
+
+func (s sorter) key(value any) (any, error) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	var object any
+	if err := json.Unmarshal(text, &object); err != nil {
+		return nil, err
+	}
+	results, err := s.path.FindResults(object)
+	if err != nil || len(results) == 0 || len(results[0]) == 0 {
+		return nil, err
+	}
+	return results[0][0].Interface(), nil
+}
+
+// compareKeys orders absent before numbers before texts.
+func compareKeys(a, b any) int {
+	if x, y := keyRank(a), keyRank(b); x != y {
+		return x - y
+	}
+	if x, isNumber := a.(float64); isNumber {
+		return cmp.Compare(x, b.(float64))
+	}
+	return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b))
+}
+
+func keyRank(key any) int {
+	switch key.(type) {
+	case nil:
+		return 0
+	case float64:
+		return 1
+	}
+	return 2
+}

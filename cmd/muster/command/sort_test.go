@@ -1,0 +1,51 @@
+package command
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/musterhq/muster/cmd/muster/view"
+)
+
+func TestSortValues(t *testing.T) {
+	wait := int64(9)
+	jobs := []view.Job{{Name: "a", Priority: 10, WaitSeconds: &wait}, {Name: "b", Priority: 9}, {Name: "c", Priority: 10}}
+	tests := []struct {
+		name, field string
+		want        []string
+		code        int
+	}{
+		{"no field keeps the order", "", []string{"a", "b", "c"}, exitDone},
+		{"numbers are ordered as numbers, equals stay", ".priority", []string{"b", "a", "c"}, exitDone},
+		{"what lacks the field comes first", "{.waitSeconds}", []string{"b", "c", "a"}, exitDone},
+		{"texts are ordered as texts", "name", []string{"a", "b", "c"}, exitDone},
+		{"a field that nothing has is wrong use", ".nope", nil, exitWrongUse},
+		{"a path that is none is wrong use", ".a[", nil, exitWrongUse},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			sorted := append([]view.Job{}, jobs...)
+			sorter, err := newSorter(test.field)
+			if err == nil {
+				err = sortValues(sorter, sorted)
+			}
+			if test.code != exitDone {
+				if err == nil || exitCode(err) != test.code {
+					t.Errorf("error %v, want exit code %d", err, test.code)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, job := range sorted {
+				got = append(got, job.Name)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("order differs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
