@@ -365,6 +365,13 @@ func check(t *testing.T, pod *corev1.Pod, after []time.Duration, change func(*co
 func look(t *testing.T, pod *corev1.Pod, at place, now time.Time) decision {
 	t.Helper()
 	d := decide(pod, at, now)
+	small, err := stripPod(pod.DeepCopy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(d, decide(small.(*corev1.Pod), at, now), cmp.AllowUnexported(decision{})); diff != "" {
+		t.Errorf("what the informer keeps of the pod leads to another decision (-whole +kept):\n%s", diff)
+	}
 	if d.action != writeStatus {
 		return d
 	}
