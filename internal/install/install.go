@@ -40,6 +40,9 @@ func Apply(ctx context.Context, config *rest.Config, options Options) error {
 	if err != nil {
 		return err
 	}
+	// A start makes some forty requests at once, and none later: the usual limit would draw that out over seconds.
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst, config.RateLimiter = -1, 0, nil
 	extensions, err := apiextensions.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("making a client for custom resource definitions: %w", err)
@@ -48,11 +51,11 @@ func Apply(ctx context.Context, config *rest.Config, options Options) error {
 	if err != nil {
 		return fmt.Errorf("making a client for admission policies: %w", err)
 	}
-	if err := applyAll(ctx, definitionsOf(extensions), definitions, options.FieldManager); err != nil {
+	if err := applyAll(ctx, definitionStore{extensions}, definitions, options.FieldManager); err != nil {
 		return err
 	}
 	if err := waitUntilServed(ctx, extensions, definitions); err != nil {
 		return err
 	}
-	return applyAll(ctx, policiesOf(client), policies, options.FieldManager)
+	return applyAll(ctx, policyStore{client}, policies, options.FieldManager)
 }

@@ -24,11 +24,19 @@ const servedPoll = 20 * time.Millisecond
 
 // waitUntilServed returns when the definitions are established and discovery lists their resources.
 func waitUntilServed(ctx context.Context, client apiextensions.Interface, definitions []*unstructured.Unstructured) error {
+	live, err := definitionStore{client}.list(ctx)
+	if err != nil {
+		return fmt.Errorf("reading which definitions are established: %w", err)
+	}
 	for _, definition := range definitions {
 		name := definition.GetName()
-		established, err := waitUntilEstablished(ctx, client, name)
-		if err != nil {
-			return fmt.Errorf("waiting until %s is established: %w", name, err)
+		established, _ := live[identify(definition)].(*apiextensionsv1.CustomResourceDefinition)
+		if done, err := isEstablished(established); err != nil {
+			return fmt.Errorf("%s cannot be established: %w", name, err)
+		} else if !done {
+			if established, err = waitUntilEstablished(ctx, client, name); err != nil {
+				return fmt.Errorf("waiting until %s is established: %w", name, err)
+			}
 		}
 		if err := waitUntilDiscovered(ctx, client, established); err != nil {
 			return fmt.Errorf("waiting until %s is served: %w", name, err)
@@ -50,7 +58,11 @@ func waitUntilEstablished(ctx context.Context, client apiextensions.Interface, n
 			return definitions.Watch(ctx, options)
 		},
 	}
-	event, err := watchtools.UntilWithSync(ctx, listWatch, &apiextensionsv1.CustomResourceDefinition{}, nil, isEstablished)
+	condition := func(event watch.Event) (bool, error) {
+		definition, _ := event.Object.(*apiextensionsv1.CustomResourceDefinition)
+		return isEstablished(definition)
+	}
+	event, err := watchtools.UntilWithSync(ctx, listWatch, &apiextensionsv1.CustomResourceDefinition{}, nil, condition)
 	if err != nil {
 		return nil, err
 	}
@@ -58,9 +70,8 @@ func waitUntilEstablished(ctx context.Context, client apiextensions.Interface, n
 }
 
 // isEstablished fails where the API server will not serve the names: waiting would not help.
-func isEstablished(event watch.Event) (bool, error) {
-	definition, ok := event.Object.(*apiextensionsv1.CustomResourceDefinition)
-	if !ok {
+func isEstablished(definition *apiextensionsv1.CustomResourceDefinition) (bool, error) {
+	if definition == nil {
 		return false, nil
 	}
 	for _, condition := range definition.Status.Conditions {

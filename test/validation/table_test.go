@@ -103,6 +103,27 @@ func TestPageListsEveryRuleOfThePolicies(t *testing.T) {
 	}
 }
 
+func TestEveryPolicyIsInForce(t *testing.T) {
+	policies := sets.New[string]()
+	for _, object := range readAll[admissionv1.ValidatingAdmissionPolicy](t, "muster/policies/*.yaml") {
+		if object.Kind == "ValidatingAdmissionPolicy" {
+			policies.Insert(object.Name)
+			if object.Spec.FailurePolicy == nil || *object.Spec.FailurePolicy != admissionv1.Fail {
+				t.Errorf("%s lets through what it cannot evaluate", object.Name)
+			}
+		}
+	}
+	bound := sets.New[string]()
+	for _, object := range readAll[admissionv1.ValidatingAdmissionPolicyBinding](t, "muster/policies/*.yaml") {
+		if object.Kind == "ValidatingAdmissionPolicyBinding" && slices.Equal(object.Spec.ValidationActions, []admissionv1.ValidationAction{admissionv1.Deny}) {
+			bound.Insert(object.Spec.PolicyName)
+		}
+	}
+	if !policies.Equal(bound) {
+		t.Errorf("policies %v, but bound to deny are %v", sets.List(policies), sets.List(bound))
+	}
+}
+
 // alike says whether a row's message is one that a rule's message stands for: the same words but for names and numbers.
 func alike(message, row string) bool {
 	const enough = 20

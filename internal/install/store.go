@@ -1,0 +1,86 @@
+package install
+
+import (
+	"context"
+	"fmt"
+
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+)
+
+const (
+	policyKind  = "ValidatingAdmissionPolicy"
+	bindingKind = "ValidatingAdmissionPolicyBinding"
+)
+
+// identity names an object among those of a store.
+type identity struct{ kind, name string }
+
+func identify(object *unstructured.Unstructured) identity {
+	return identity{object.GetKind(), object.GetName()}
+}
+
+// store reads and applies the objects of some kinds.
+type store interface {
+	list(context.Context) (map[identity]runtime.Object, error)
+	apply(ctx context.Context, object identity, body []byte, options metav1.PatchOptions) error
+}
+
+// definitionStore holds custom resource definitions.
+type definitionStore struct{ client apiextensions.Interface }
+
+func (s definitionStore) list(ctx context.Context) (map[identity]runtime.Object, error) {
+	definitions, err := s.client.ApiextensionsV1().CustomResourceDefinitions().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[identity]runtime.Object, len(definitions.Items))
+	for i := range definitions.Items {
+		found[identity{"CustomResourceDefinition", definitions.Items[i].Name}] = &definitions.Items[i]
+	}
+	return found, nil
+}
+
+func (s definitionStore) apply(ctx context.Context, object identity, body []byte, options metav1.PatchOptions) error {
+	_, err := s.client.ApiextensionsV1().CustomResourceDefinitions().Patch(ctx, object.name, types.ApplyPatchType, body, options)
+	return err
+}
+
+// policyStore holds admission policies and their bindings.
+type policyStore struct{ client kubernetes.Interface }
+
+func (s policyStore) list(ctx context.Context) (map[identity]runtime.Object, error) {
+	policies, err := s.client.AdmissionregistrationV1().ValidatingAdmissionPolicies().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	bindings, err := s.client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[identity]runtime.Object, len(policies.Items)+len(bindings.Items))
+	for i := range policies.Items {
+		found[identity{policyKind, policies.Items[i].Name}] = &policies.Items[i]
+	}
+	for i := range bindings.Items {
+		found[identity{bindingKind, bindings.Items[i].Name}] = &bindings.Items[i]
+	}
+	return found, nil
+}
+
+func (s policyStore) apply(ctx context.Context, object identity, body []byte, options metav1.PatchOptions) error {
+	var err error
+	switch object.kind {
+	case policyKind:
+		_, err = s.client.AdmissionregistrationV1().ValidatingAdmissionPolicies().Patch(ctx, object.name, types.ApplyPatchType, body, options)
+	case bindingKind:
+		_, err = s.client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Patch(ctx, object.name, types.ApplyPatchType, body, options)
+	default:
+		err = fmt.Errorf("a %s is not an admission policy", object.kind)
+	}
+	return err
+}
