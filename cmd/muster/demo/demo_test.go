@@ -170,6 +170,37 @@ func TestRunSaysWhyItEndedBeforeTheJobsDid(t *testing.T) {
 	}
 }
 
+func TestOvertaken(t *testing.T) {
+	job := func(name, queue string, priority int32, gpus string, created, started int64) view.Job {
+		startedAt := metav1.Unix(started, 0)
+		return view.Job{
+			Namespace: "lab", Kind: "JobSet", Name: name, ClusterQueue: queue, Priority: priority,
+			Requests:  corev1.ResourceList{"nvidia.com/gpu": resource.MustParse(gpus)},
+			CreatedAt: metav1.Unix(created, 0), StartedAt: &startedAt,
+		}
+	}
+	urgent := job("urgent", "lab", 1000, "16", 10, 20)
+	tests := []struct {
+		name string
+		with view.Job
+		want []string
+	}{
+		{"who was served before it came has not overtaken it", job("a", "lab", 0, "16", 1, 9), nil},
+		{"nor has who was served after it", job("a", "lab", 0, "16", 1, 21), nil},
+		{"nor has who was served in another queue", job("a", "other", 0, "16", 1, 15), nil},
+		{"nor has who asks for less", job("a", "lab", 0, "8", 1, 15), nil},
+		{"who was served while it waited has", job("a", "lab", 0, "16", 1, 15),
+			[]string{"lab/jobset/urgent (priority 1000) waited while lab/jobset/a (priority 0) was served"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, overtaken([]view.Job{test.with, urgent})); diff != "" {
+				t.Errorf("overtaken differs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(text []byte) (int, error) { return f(text) }

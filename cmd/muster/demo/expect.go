@@ -3,10 +3,12 @@ package demo
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -77,6 +79,29 @@ func judge(expected []expectation, jobs []view.Job) standing {
 	})
 	return s
 }
+
+// overtaken finds jobs that had to wait while a job of lower priority that asks the same of the same queue came later and
+// was served: the order that the examples are there to show. API times are whole seconds, so what happened in the second
+// of a job's creation is not held against anybody.
+func overtaken(jobs []view.Job) []string {
+	var wrong []string
+	for i := range jobs {
+		for j := range jobs {
+			first, second := &jobs[i], &jobs[j]
+			if first.ClusterQueue == "" || first.ClusterQueue != second.ClusterQueue || first.Priority <= second.Priority ||
+				first.StartedAt == nil || second.StartedAt == nil || !maps.EqualFunc(first.Requests, second.Requests, sameAmount) {
+				continue
+			}
+			if second.StartedAt.After(first.CreatedAt.Time) && second.StartedAt.Before(first.StartedAt) {
+				wrong = append(wrong, fmt.Sprintf("%s (priority %d) waited while %s (priority %d) was served",
+					first.FullTitle(), first.Priority, second.FullTitle(), second.Priority))
+			}
+		}
+	}
+	return wrong
+}
+
+func sameAmount(a, b resource.Quantity) bool { return a.Cmp(b) == 0 }
 
 // hasAnswer tells whether the operator has looked at a job.
 func hasAnswer(job *view.Job) bool { return job.State != view.Pending || job.Reason != "" }

@@ -36,7 +36,7 @@ var clusterFlags = []string{"--ephemeral", "--nodes", "1", "--sim-nodes", "16", 
 // answerWithin is how long the demo waits for the operator to answer to one file before it applies the next.
 const answerWithin = 5 * time.Second
 
-// Run plays the demo. It fails if a job ends otherwise than expected, if the time is over, if the cluster stops, or if
+// Run plays the demo. It fails if a job ends otherwise than expected or is overtaken by a lesser one, if the time is over, if the cluster stops, or if
 // ctx ends before the jobs do; the cluster is stopped in any case before it returns.
 func Run(ctx context.Context, o Options) (err error) {
 	manifests, err := readManifests(o.Examples)
@@ -161,6 +161,9 @@ func (s *stage) play(ctx context.Context, manifests []manifest) error {
 	s.showLog(ctx, last.jobs)
 	if len(last.wrong) > 0 {
 		return fmt.Errorf("%d of %d jobs ended wrong: %s", len(last.wrong), len(s.expected), strings.Join(last.wrong, "; "))
+	}
+	if wrong := overtaken(last.jobs); len(wrong) > 0 {
+		return fmt.Errorf("jobs were not served in the order of their priority: %s", strings.Join(wrong, "; "))
 	}
 	s.console.say("\nall %d jobs ended as they should, %s after the start", len(s.expected), time.Since(s.console.begin).Round(time.Second))
 	return nil
