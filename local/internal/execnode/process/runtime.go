@@ -43,6 +43,8 @@ type Options struct {
 	// Isolation is what containers have of their own, as Detect found it.
 	Isolation Isolation
 	Spawner   *Spawner
+	// HostAddress is the address of sandboxes on the machine's network.
+	HostAddress netip.Addr
 	// NewNetwork makes the network of a sandbox. Nil puts all sandboxes on the machine's.
 	NewNetwork func(name string) (Network, error)
 	// Changed is called, on any goroutine and without locks held, after a container of the pod started or ended.

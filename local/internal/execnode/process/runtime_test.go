@@ -3,6 +3,7 @@ package process
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -34,7 +35,7 @@ func newMachine(t testing.TB, limit Isolation) *machine {
 	}
 	m.Runtime, err = New(Options{
 		Dir: m.dir, PodDir: func(uid string) string { return filepath.Join(m.dir, "pods", uid) },
-		Isolation: isolation, Spawner: spawner, Changed: func(string) {},
+		Isolation: isolation, Spawner: spawner, HostAddress: netip.MustParseAddr("192.0.2.1"), Changed: func(string) {},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -134,7 +134,7 @@ func (r *Runtime) PodSandboxStatus(_ context.Context, id string, _ bool) (*runti
 	if err != nil {
 		return nil, err
 	}
-	network := &runtimeapi.PodSandboxNetworkStatus{}
+	network := &runtimeapi.PodSandboxNetworkStatus{Ip: r.options.HostAddress.String()}
 	if s.network != nil {
 		network.Ip = s.network.Address().String()
 	}
@@ -171,4 +171,16 @@ func (r *Runtime) ListPodSandbox(_ context.Context, filter *runtimeapi.PodSandbo
 		})
 	}
 	return list, nil
+}
+
+// NetworkOf gives the network of a pod's sandbox: nil for one on the machine's, and false if there is no sandbox.
+func (r *Runtime) NetworkOf(podUID string) (Network, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range r.sandboxes {
+		if s.uid() == podUID && !s.stopped {
+			return s.network, true
+		}
+	}
+	return nil, false
 }

@@ -1,0 +1,140 @@
+package execnode
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
+	kubecontainer "k8s.io/kubernetes/pkg/kubelet/container"
+)
+
+const etcHosts = "/etc/hosts"
+
+// hostsMount gives the /etc/hosts of a container, or nil if it mounts its own.
+func (n *Node) hostsMount(pod *corev1.Pod, container *corev1.Container, podIPs []string) (*kubecontainer.Mount, error) {
+	for _, mount := range container.VolumeMounts {
+		if mount.MountPath == etcHosts {
+			return nil, nil
+		}
+	}
+	content, err := n.hostsContent(pod, podIPs)
+	if err != nil {
+		return nil, err
+	}
+	path := n.hostsPath(pod)
+	if err := writeInPlace(path, content); err != nil {
+		return nil, fmt.Errorf("writing the pod's hosts file: %w", err)
+	}
+	return &kubecontainer.Mount{Name: "hosts", ContainerPath: etcHosts, HostPath: path}, nil
+}
+
+func (n *Node) hostsPath(pod *corev1.Pod) string {
+	return filepath.Join(n.podDir(pod.UID), "etc-hosts")
+}
+
+// hostsContent is a pod's hosts file. On a network of its own a pod has itself in it and asks the DNS server for the
+// rest. On the machine's network it has what the machine has, and, since there it can be sent to no DNS server, all
+// names of the cluster.
+func (n *Node) hostsContent(pod *corev1.Pod, podIPs []string) ([]byte, error) {
+	var text bytes.Buffer
+	own := n.network != nil && !pod.Spec.HostNetwork
+	if own {
+		text.WriteString("127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n")
+	} else {
+		machine, err := os.ReadFile(etcHosts)
+		if err != nil && !os.IsNotExist(err) {
+			return nil, fmt.Errorf("reading the machine's hosts file: %w", err)
+		}
+		text.Write(machine)
+		text.WriteString("\n")
+	}
+	name, domain, err := hostname(pod, n.config.ClusterDomain)
+	if err != nil {
+		return nil, err
+	}
+	if !pod.Spec.HostNetwork {
+		for _, address := range podIPs {
+			if domain != "" {
+				fmt.Fprintf(&text, "%s\t%s.%s\t%s\n", address, name, domain, name)
+			} else {
+				fmt.Fprintf(&text, "%s\t%s\n", address, name)
+			}
+		}
+	}
+	for _, alias := range pod.Spec.HostAliases {
+		for _, name := range alias.Hostnames {
+			fmt.Fprintf(&text, "%s\t%s\n", alias.IP, name)
+		}
+	}
+	if n.network == nil {
+		text.WriteString(n.zone().Hosts(pod.Namespace, n.cluster.allServices()))
+	}
+	return text.Bytes(), nil
+}
+
+// writeInPlace keeps the file that it writes to: it is bound into containers.
+func writeInPlace(path string, content []byte) error {
+	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, content) {
+		return nil
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if _, err := file.Write(content); err != nil {
+		return err
+	}
+	return file.Truncate(int64(len(content)))
+}
+
+// followNames keeps the names in the hosts files of running pods up to date, where that is how they are resolved.
+func (n *Node) followNames(ctx context.Context) error {
+	if n.network != nil || !n.isolation.Mounts {
+		return nil
+	}
+	changed := make(chan struct{}, 1)
+	notify := func() {
+		select {
+		case changed <- struct{}{}:
+		default: // one round is due anyway
+		}
+	}
+	for _, informer := range n.cluster.naming {
+		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc: func(any) { notify() }, UpdateFunc: func(any, any) { notify() }, DeleteFunc: func(any) { notify() },
+		})
+		if err != nil {
+			return fmt.Errorf("watching names: %w", err)
+		}
+	}
+	go func() {
+		for {
+			select {
+			case <-changed:
+				n.rewriteHosts()
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return nil
+}
+
+// rewriteHosts brings the hosts file of each pod that has one up to date.
+func (n *Node) rewriteHosts() {
+	for _, object := range n.cluster.pods.GetStore().List() {
+		pod := object.(*corev1.Pod)
+		path := n.hostsPath(pod)
+		if _, err := os.Stat(path); err != nil {
+			continue
+		}
+		if content, err := n.hostsContent(pod, []string{n.hostAddress.String()}); err == nil {
+			writeInPlace(path, content) // a full disk leaves the names of before
+		}
+	}
+}

@@ -1,0 +1,252 @@
+package execnode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"time"
+
+	cadvisorapi "github.com/google/cadvisor/lib/model"
+	"go.opentelemetry.io/otel/trace/noop"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	kubeletconfig "k8s.io/kubernetes/pkg/kubelet/apis/config"
+	"k8s.io/kubernetes/pkg/kubelet/cm"
+	"k8s.io/kubernetes/pkg/kubelet/configmap"
+	kubecontainer "k8s.io/kubernetes/pkg/kubelet/container"
+	"k8s.io/kubernetes/pkg/kubelet/kuberuntime"
+	"k8s.io/kubernetes/pkg/kubelet/logs"
+	"k8s.io/kubernetes/pkg/kubelet/network/dns"
+	kubeletpod "k8s.io/kubernetes/pkg/kubelet/pod"
+	"k8s.io/kubernetes/pkg/kubelet/prober"
+	proberesults "k8s.io/kubernetes/pkg/kubelet/prober/results"
+	"k8s.io/kubernetes/pkg/kubelet/secret"
+	"k8s.io/kubernetes/pkg/kubelet/status"
+	"k8s.io/kubernetes/pkg/kubelet/token"
+
+	"github.com/musterhq/muster/local/internal/execnode/podvolume"
+	"github.com/musterhq/muster/local/internal/execnode/process"
+)
+
+// The kubelet's defaults.
+const (
+	firstCrashBackOff = 10 * time.Second
+	longestBackOff    = 5 * time.Minute
+	logFileSize       = "10Mi"
+	logFiles          = 5
+	logCheckInterval  = 10 * time.Second
+)
+
+// stopGrace is how long containers may take to end when the node stops.
+const stopGrace = 2 * time.Second
+
+// kubelet is the kubelet's own parts, as this node puts them together.
+type kubelet struct {
+	node     *Node
+	recorder record.EventRecorderLogger
+	events   record.EventBroadcaster
+
+	processes *process.Runtime               // the container runtime
+	runtime   kuberuntime.KubeGenericRuntime // decides what it does
+	status    status.Manager                 // writes pod status
+	podStore  kubeletpod.Manager             // the pods as the status manager sees them
+	prober    prober.Manager
+	liveness  proberesults.Manager
+	readiness proberesults.Manager
+	startup   proberesults.Manager
+	backOff   *flowcontrol.Backoff
+
+	configMaps configmap.Manager
+	secrets    secret.Manager
+	tokens     *token.Manager
+	volumes    *podvolume.Volumes
+	dns        *dns.Configurer
+}
+
+func newKubelet(ctx context.Context, n *Node, spawner *process.Spawner) (*kubelet, error) {
+	k := &kubelet{node: n, backOff: flowcontrol.NewBackOff(firstCrashBackOff, longestBackOff)}
+	n.kubelet, n.pods = k, newPods(n)
+	k.startEvents(ctx)
+	if err := k.openVolumes(); err != nil {
+		return nil, err
+	}
+	options := process.Options{
+		Dir: filepath.Join(n.config.Dir, "runtime"), PodDir: func(uid string) string { return n.podDir(types.UID(uid)) },
+		Isolation: n.isolation, Spawner: spawner, HostAddress: n.hostAddress, Changed: func(uid string) { n.pods.wake(types.UID(uid)) },
+	}
+	var nameServers []net.IP
+	if n.network != nil {
+		options.NewNetwork = n.newPodNetwork
+		nameServers = []net.IP{n.network.door.AsSlice()}
+	}
+	self := &corev1.ObjectReference{Kind: "Node", Name: n.config.Name, UID: types.UID(n.config.Name)}
+	k.dns = dns.NewConfigurer(k.recorder, self, []net.IP{n.hostAddress.AsSlice()}, nameServers, n.config.ClusterDomain, "/etc/resolv.conf")
+	var err error
+	if k.processes, err = process.New(options); err != nil {
+		return nil, err
+	}
+	k.podStore = kubeletpod.NewBasicPodManager()
+	k.status = status.NewManager(n.client, k.podStore, n.pods, noLatency{})
+	k.liveness, k.readiness, k.startup = proberesults.NewManager(), proberesults.NewManager(), proberesults.NewManager()
+	if err := k.newRuntime(ctx); err != nil {
+		k.close()
+		return nil, err
+	}
+	k.prober = prober.NewManager(k.status, k.liveness, k.readiness, k.startup, k.runtime, k.recorder)
+	k.status.Start(ctx)
+	go k.followProbes(ctx)
+	return k, nil
+}
+
+// startEvents sends events to the API server. Those that tell of images, of which there are none, are left out.
+func (k *kubelet) startEvents(ctx context.Context) {
+	k.events = record.NewBroadcaster(record.WithContext(ctx))
+	k.events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: k.node.client.CoreV1().Events("")})
+	k.recorder = withoutImages{k.events.NewRecorder(legacyscheme.Scheme, corev1.EventSource{Component: "kubelet", Host: k.node.config.Name})}
+}
+
+func (k *kubelet) openVolumes() error {
+	n := k.node
+	const noResync = 0
+	k.configMaps = configmap.NewWatchingConfigMapManager(n.client, noResync)
+	k.secrets = secret.NewWatchingSecretManager(n.client, noResync)
+	k.tokens = token.NewManager(n.client)
+	var err error
+	k.volumes, err = podvolume.New(podvolume.Options{
+		Dir: filepath.Join(n.config.Dir, "volumes"), PodDir: n.podDir, MemoryDir: n.memoryDir(),
+		NodeName: n.config.Name, Allocatable: n.capacity, Client: n.client, Recorder: k.recorder,
+		ConfigMap: k.configMaps.GetConfigMap, Secret: k.secrets.GetSecret, Token: k.tokens.GetServiceAccountToken,
+	})
+	return err
+}
+
+// newRuntime makes the kubelet's runtime manager over the processes. Most of its arguments are about images, cgroups
+// and measures that are not here.
+func (k *kubelet) newRuntime(ctx context.Context) error {
+	n := k.node
+	rotation, err := logs.NewContainerLogManager(k.processes, noLinks{}, logFileSize, logFiles, 1, metav1.Duration{Duration: logCheckInterval})
+	if err != nil {
+		return fmt.Errorf("preparing the rotation of logs: %w", err)
+	}
+	memory := n.capacity[corev1.ResourceMemory]
+	k.runtime, _, err = kuberuntime.NewKubeGenericRuntimeManager(
+		ctx, k.recorder, k.liveness, k.readiness, k.startup,
+		filepath.Join(n.config.Dir, "kubelet"), n.logsDir(),
+		&cadvisorapi.MachineInfo{MemoryCapacity: uint64(memory.Value())},
+		n.pods, mostPods, noLinks{}, &containerOptions{k},
+		&http.Client{}, flowcontrol.NewBackOff(firstCrashBackOff, longestBackOff),
+		false, nil, 0, 0, string(kubeletconfig.NeverVerify), nil, "", "", // images
+		nil, false, metav1.Duration{}, nil, // cgroups and sysctls
+		k.processes, process.Images{}, cm.NewStubContainerManager(), rotation, nil,
+		false, "", func() corev1.ResourceList { return n.capacity }, nil, "", // seccomp, swap, memory
+		noLatency{}, noop.NewTracerProvider(), k.tokens, nil, nil,
+	)
+	if err != nil {
+		return fmt.Errorf("preparing the kubelet's runtime manager: %w", err)
+	}
+	rotation.Start(ctx)
+	return nil
+}
+
+func (k *kubelet) runtimeVersion() string {
+	version, err := k.runtime.Version(context.Background())
+	if err != nil {
+		return process.Name
+	}
+	return process.Name + "://" + version.String()
+}
+
+// followProbes passes on what probes find: readiness to the status, and failures to who restarts containers.
+func (k *kubelet) followProbes(ctx context.Context) {
+	logger := klog.FromContext(ctx)
+	for {
+		select {
+		case update := <-k.liveness.Updates():
+			if update.Result == proberesults.Failure {
+				k.node.pods.wake(update.PodUID)
+			}
+		case update := <-k.readiness.Updates():
+			k.status.SetContainerReadiness(logger, update.PodUID, update.ContainerID, update.Result == proberesults.Success)
+			k.node.pods.wake(update.PodUID)
+		case update := <-k.startup.Updates():
+			k.status.SetContainerStartup(logger, update.PodUID, update.ContainerID, update.Result == proberesults.Success)
+			k.node.pods.wake(update.PodUID)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// close ends all containers and what serves them.
+func (k *kubelet) close() {
+	grace, cancel := context.WithTimeout(context.Background(), stopGrace)
+	defer cancel()
+	k.processes.Close(grace)
+	k.volumes.RemoveAll()
+	k.events.Shutdown()
+}
+
+// collectGarbage removes what is kept of containers beyond the last run of each, and of pods that are gone.
+func (k *kubelet) collectGarbage(ctx context.Context) error {
+	return k.runtime.GarbageCollect(ctx, kubecontainer.GCPolicy{MaxPerPodContainer: 1, MaxContainers: -1}, true, false)
+}
+
+// noLatency implements what the kubelet's parts measure the start of pods with.
+type noLatency struct{}
+
+func (noLatency) RecordStatusUpdated(klog.Logger, *corev1.Pod) {}
+func (noLatency) DeletePodStartupState(types.UID)              {}
+func (noLatency) RecordImageStartedPulling(types.UID)          {}
+func (noLatency) RecordImageFinishedPulling(types.UID)         {}
+
+// noLinks is the operating system without the links that a kubelet makes in /var/log/containers, and cleans up there:
+// that directory is not this node's.
+type noLinks struct{ kubecontainer.RealOS }
+
+func (noLinks) Symlink(string, string) error { return nil }
+
+func (noLinks) Glob(pattern string) ([]string, error) {
+	if strings.HasPrefix(pattern, "/var/log/") {
+		return nil, nil
+	}
+	return filepath.Glob(pattern)
+}
+
+// withoutImages leaves out events that say that an image is here.
+type withoutImages struct{ record.EventRecorderLogger }
+
+func aboutImages(reason string) bool { return reason == "Pulled" || reason == "Pulling" }
+
+func (r withoutImages) Event(object runtimeObject, kind, reason, message string) {
+	if !aboutImages(reason) {
+		r.EventRecorderLogger.Event(object, kind, reason, message)
+	}
+}
+
+func (r withoutImages) Eventf(object runtimeObject, kind, reason, format string, args ...any) {
+	if !aboutImages(reason) {
+		r.EventRecorderLogger.Eventf(object, kind, reason, format, args...)
+	}
+}
+
+func (r withoutImages) AnnotatedEventf(object runtimeObject, annotations map[string]string, kind, reason, format string, args ...any) {
+	if !aboutImages(reason) {
+		r.EventRecorderLogger.AnnotatedEventf(object, annotations, kind, reason, format, args...)
+	}
+}
+
+func (r withoutImages) WithLogger(logger klog.Logger) record.EventRecorderLogger {
+	return withoutImages{r.EventRecorderLogger.WithLogger(logger)}
+}
+
+var errNoDevices = errors.New("this node has no devices to claim; leave spec.resourceClaims out")

@@ -1,0 +1,101 @@
+package execnode
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+
+	"github.com/musterhq/muster/local/internal/execnode/clusterdns"
+	"github.com/musterhq/muster/local/internal/execnode/podnet"
+	"github.com/musterhq/muster/local/internal/execnode/process"
+)
+
+const loopback = "127.0.0.1"
+
+// network is the pods' own network with its DNS server. A node without one has its pods on the machine's.
+type network struct {
+	fabric *podnet.Fabric
+	// door is the node's own address in the pods' network, where its DNS server is.
+	door netip.Addr
+}
+
+// openNetwork gives pods a network of their own where this machine and user can have one.
+func (n *Node) openNetwork() error {
+	why := "only root can make networks"
+	if os.Geteuid() == 0 && !n.config.hostNetwork && n.isolation.Mounts && !n.isolation.UserNamespace {
+		fabric, err := podnet.Open()
+		if err == nil {
+			return n.serveNames(fabric)
+		}
+		why = err.Error()
+	}
+	n.config.Logf("node %s: pods share this machine's network (%s): two that listen on the same port clash", n.config.Name, why)
+	return nil
+}
+
+func (n *Node) serveNames(fabric *podnet.Fabric) error {
+	n.onStop(func() { fabric.Close() })
+	door, release, err := fabric.HostAddress()
+	if err != nil {
+		return fmt.Errorf("joining the pods' network: %w", err)
+	}
+	n.onStop(release)
+	server, err := clusterdns.Serve(door, n.zone())
+	if err != nil {
+		return err
+	}
+	n.onStop(func() { server.Close() })
+	n.network = &network{fabric: fabric, door: door}
+	return nil
+}
+
+func (n *Node) zone() clusterdns.Zone {
+	return clusterdns.Zone{Domain: n.config.ClusterDomain, Source: n.cluster}
+}
+
+// newPodNetwork makes the network of a pod, with a way to the machine and to the API server.
+func (n *Node) newPodNetwork(string) (process.Network, error) {
+	pod, err := n.network.fabric.Join(n.hostAddress)
+	if err != nil {
+		return nil, err
+	}
+	if err := n.forwardAPIServer(pod); err != nil {
+		pod.Close()
+		return nil, err
+	}
+	return pod, nil
+}
+
+// forwardAPIServer lets clients in the pod reach the API server where its service says that it is: nothing else here
+// forwards from cluster IPs, and the API server listens on the machine's loopback only.
+func (n *Node) forwardAPIServer(pod *podnet.Pod) error {
+	service := n.cluster.Service("default", "kubernetes")
+	server, err := n.apiServer()
+	if service == nil || err != nil || len(service.Spec.Ports) == 0 {
+		return err
+	}
+	address, err := netip.ParseAddr(service.Spec.ClusterIP)
+	if err != nil {
+		return nil // a cluster without cluster IPs
+	}
+	listener, err := pod.Listen(netip.AddrPortFrom(address, uint16(service.Spec.Ports[0].Port)))
+	if err != nil {
+		return err
+	}
+	go forward(listener, func(ctx context.Context) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "tcp", server)
+	})
+	return nil
+}
+
+// apiServer is the host and port of the API server.
+func (n *Node) apiServer() (string, error) {
+	server, err := url.Parse(n.config.RestConfig.Host)
+	if err != nil || server.Port() == "" {
+		return "", fmt.Errorf("the API server's address %q is not a URL with a port", n.config.RestConfig.Host)
+	}
+	return server.Host, nil
+}

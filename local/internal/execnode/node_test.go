@@ -1,0 +1,233 @@
+package execnode
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
+	"k8s.io/utils/ptr"
+)
+
+func TestPodRunsAndEnds(t *testing.T) {
+	onEachKind(t, func(t *testing.T, b *bench) {
+		started := time.Now()
+		b.pod("hello", `echo hello from $(hostname) in $PWD; echo $HOME $LANG; exit 0`)
+		pod := b.succeeds("hello")
+		t.Logf("a pod was over after %v", time.Since(started))
+		if log := b.log("hello"); !strings.Contains(log, "hello from hello in "+b.node.podDir(pod.UID)+"/work") {
+			t.Errorf("log is %q", log)
+		}
+		if state := pod.Status.ContainerStatuses[0].State.Terminated; state.Reason != "Completed" || !strings.HasPrefix(state.ContainerID, "process://") {
+			t.Errorf("container ended %+v", state)
+		}
+		if _, ready := podutil.GetPodCondition(&pod.Status, corev1.PodReady); ready.Status != corev1.ConditionFalse || ready.Reason != "PodCompleted" {
+			t.Errorf("ready condition is %+v", ready)
+		}
+		b.pod("fails", `exit 3`)
+		if state := b.ends("fails", corev1.PodFailed).Status.ContainerStatuses[0].State.Terminated; state.ExitCode != 3 || state.Reason != "Error" {
+			t.Errorf("container ended %+v", state)
+		}
+	})
+}
+
+func TestNodeIsRegisteredWithThisMachine(t *testing.T) {
+	b := newBench(t, plain)
+	node, err := b.client.CoreV1().Nodes().Get(t.Context(), b.config.Name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cpu := node.Status.Allocatable.Cpu().Value(); cpu < 1 {
+		t.Errorf("node has %d CPUs", cpu)
+	}
+	for _, label := range []string{corev1.LabelHostname, corev1.LabelOSStable, corev1.LabelArchStable} {
+		if node.Labels[label] == "" {
+			t.Errorf("node lacks label %s", label)
+		}
+	}
+	if len(node.Spec.Taints) > 0 {
+		t.Errorf("node has taints %v", node.Spec.Taints)
+	}
+}
+
+func TestInitContainersRunInOrderBeforeTheOthers(t *testing.T) {
+	onEachKind(t, func(t *testing.T, b *bench) {
+		b.pod("ordered", `cat /shared/order; cat /shared/sidecar; exit 0`, func(pod *corev1.Pod) {
+			shared := []corev1.VolumeMount{{Name: "shared", MountPath: "/shared"}}
+			container := func(name, script string) corev1.Container {
+				return corev1.Container{Name: name, Image: "none", Command: []string{"sh", "-c", script}, VolumeMounts: shared}
+			}
+			sidecar := container("sidecar", `echo beside > /shared/sidecar; exec sleep 1000`)
+			sidecar.RestartPolicy = ptr.To(corev1.ContainerRestartPolicyAlways)
+			sidecar.StartupProbe = execProbe("test -s /shared/sidecar")
+			pod.Spec.InitContainers = []corev1.Container{
+				container("first", `echo one >> /shared/order`), sidecar, container("second", `echo two >> /shared/order`),
+			}
+			pod.Spec.Containers[0].VolumeMounts = shared
+			pod.Spec.Volumes = []corev1.Volume{{Name: "shared", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+		})
+		b.succeeds("ordered")
+		if log := b.log("ordered"); log != "one\ntwo\nbeside\n" {
+			t.Errorf("log is %q", log)
+		}
+	})
+}
+
+func execProbe(script string) *corev1.Probe {
+	return &corev1.Probe{
+		ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"sh", "-c", script}}},
+		PeriodSeconds: 1, FailureThreshold: 30,
+	}
+}
+
+func TestFailedContainerIsRestartedWithBackOff(t *testing.T) {
+	b := newBench(t, plain)
+	b.pod("crash", `echo "attempt at $(date +%s%N)"; exit 1`, func(pod *corev1.Pod) { pod.Spec.RestartPolicy = corev1.RestartPolicyAlways })
+	pod := b.awaitPod("crash", "in back-off", func(pod *corev1.Pod) bool {
+		return len(pod.Status.ContainerStatuses) == 1 && pod.Status.ContainerStatuses[0].State.Waiting != nil &&
+			pod.Status.ContainerStatuses[0].State.Waiting.Reason == "CrashLoopBackOff"
+	})
+	container := pod.Status.ContainerStatuses[0]
+	if pod.Status.Phase != corev1.PodRunning || container.RestartCount < 1 || container.LastTerminationState.Terminated == nil {
+		t.Errorf("pod is %s with %+v", pod.Status.Phase, container)
+	}
+	b.toldOf("crash", "BackOff", "Back-off restarting failed container main")
+	previous := b.log("crash", func(o *corev1.PodLogOptions) { o.Previous = true })
+	if !strings.HasPrefix(previous, "attempt at ") {
+		t.Errorf("previous log is %q", previous)
+	}
+}
+
+func TestDeletedPodGetsItsGracePeriodAndNoMore(t *testing.T) {
+	onEachKind(t, func(t *testing.T, b *bench) {
+		b.pod("polite", `trap "echo bye; exit 0" TERM; echo ready; while :; do sleep 0.05; done`)
+		b.said("polite", "ready")
+		b.delete("polite", nil)
+		b.gone("polite")
+
+		b.pod("stubborn", `trap "" TERM; echo ready; while :; do sleep 0.05; done`)
+		b.said("stubborn", "ready")
+		began := time.Now()
+		b.delete("stubborn", nil)
+		b.gone("stubborn")
+		if took := time.Since(began); took < 2*time.Second || took > 10*time.Second {
+			t.Errorf("a pod that ignores SIGTERM, with 2s of grace, was gone after %v", took)
+		}
+	})
+}
+
+func TestPodWithoutCommandIsRefused(t *testing.T) {
+	b := newBench(t, plain)
+	withoutCommand := func(pod *corev1.Pod) {
+		pod.Spec.Containers[0].Command = nil
+		pod.Spec.Containers[0].Image = "nginx:1"
+	}
+	b.pod("once", "", withoutCommand)
+	pod := b.ends("once", corev1.PodFailed)
+	const want = `container "main" has no command`
+	if pod.Status.Reason != reasonNoCommand || !strings.Contains(pod.Status.Message, want) {
+		t.Errorf("status is %s %q", pod.Status.Reason, pod.Status.Message)
+	}
+	if _, ready := podutil.GetPodCondition(&pod.Status, corev1.PodReady); ready.Reason != reasonNoCommand || !strings.Contains(ready.Message, want) {
+		t.Errorf("ready condition is %+v", ready)
+	}
+	b.toldOf("once", reasonNoCommand, want)
+
+	b.pod("always", "", withoutCommand, func(pod *corev1.Pod) { pod.Spec.RestartPolicy = corev1.RestartPolicyAlways })
+	waiting := b.awaitPod("always", "refused", func(pod *corev1.Pod) bool { return pod.Status.Reason == reasonNoCommand })
+	if waiting.Status.Phase != corev1.PodPending || waiting.Status.ContainerStatuses[0].State.Waiting.Reason != reasonNoCommand {
+		t.Errorf("status is %+v", waiting.Status)
+	}
+	b.delete("always", nil)
+	b.gone("always")
+}
+
+func TestProbesDecideReadinessAndRestart(t *testing.T) {
+	onEachKind(t, func(t *testing.T, b *bench) {
+		b.pod("probed", `trap 'exit 0' TERM; while :; do sleep 0.05; done`, func(pod *corev1.Pod) {
+			pod.Spec.RestartPolicy = corev1.RestartPolicyAlways
+			pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "state", MountPath: "/state"}}
+			pod.Spec.Containers[0].ReadinessProbe = execProbe("test -e /state/ready")
+			alive := execProbe("test ! -e /state/dead")
+			alive.FailureThreshold = 1
+			pod.Spec.Containers[0].LivenessProbe = alive
+			pod.Spec.Volumes = []corev1.Volume{{Name: "state", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+		})
+		ready := func(want bool) func(*corev1.Pod) bool {
+			return func(pod *corev1.Pod) bool {
+				return pod.Status.Phase == corev1.PodRunning && podutil.IsPodReady(pod) == want
+			}
+		}
+		pod := b.awaitPod("probed", "running and not ready", ready(false))
+		state := filepath.Join(b.node.podDir(pod.UID), "volumes/kubernetes.io~empty-dir/state")
+		write := func(name string) {
+			if err := os.WriteFile(filepath.Join(state, name), nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write("ready")
+		b.awaitPod("probed", "ready", ready(true))
+		write("dead")
+		b.awaitPod("probed", "restarted", func(pod *corev1.Pod) bool { return pod.Status.ContainerStatuses[0].RestartCount > 0 })
+		b.toldOf("probed", "Unhealthy", "Liveness probe failed")
+	})
+}
+
+func TestLogsFollowUntilTheEnd(t *testing.T) {
+	b := newBench(t, plain)
+	b.pod("talks", `for i in 1 2 3 4 5; do echo line $i; sleep 0.2; done`)
+	b.said("talks", "line 1")
+	stream, err := b.client.CoreV1().Pods(b.namespace).GetLogs("talks", &corev1.PodLogOptions{Follow: true}).Stream(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(stream)
+	if err != nil || string(text) != "line 1\nline 2\nline 3\nline 4\nline 5\n" {
+		t.Errorf("followed log is %q, %v", text, err)
+	}
+	if tail := b.log("talks", func(o *corev1.PodLogOptions) { o.TailLines = ptr.To[int64](2) }); tail != "line 4\nline 5\n" {
+		t.Errorf("tail is %q", tail)
+	}
+}
+
+func TestEnvironmentAndTerminationMessage(t *testing.T) {
+	onEachKind(t, func(t *testing.T, b *bench) {
+		t.Setenv("EXECNODE_TEST_SECRET", "must not leak")
+		settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "settings"}, Data: map[string]string{"RATE": "0.1"}}
+		if _, err := b.client.CoreV1().ConfigMaps(b.namespace).Create(t.Context(), settings, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		b.pod("env", `env; cat /etc/settings/RATE; test -s /var/run/secrets/kubernetes.io/serviceaccount/token && echo has-token; echo done with it > /dev/termination-log`, func(pod *corev1.Pod) {
+			container := &pod.Spec.Containers[0]
+			container.EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}}}
+			container.Env = []corev1.EnvVar{
+				{Name: "MY_IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}},
+				{Name: "MY_NAME", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}},
+				{Name: "GREETING", Value: "hello $(MY_NAME)"},
+			}
+			container.VolumeMounts = []corev1.VolumeMount{{Name: "settings", MountPath: "/etc/settings"}}
+			pod.Spec.Volumes = []corev1.Volume{{Name: "settings", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}}}}
+		})
+		pod := b.succeeds("env")
+		log := b.log("env")
+		for _, line := range []string{"RATE=0.1\n", "MY_IP=" + pod.Status.PodIP + "\n", "GREETING=hello env\n", "KUBERNETES_SERVICE_HOST=", "PATH=" + os.Getenv("PATH") + "\n", "\n0.1has-token\n"} {
+			if !strings.Contains(log, line) {
+				t.Errorf("log lacks %q", line)
+			}
+		}
+		if strings.Contains(log, "must not leak") {
+			t.Error("the machine's environment is in the container")
+		}
+		if t.Failed() {
+			t.Log(log)
+		}
+		if message := pod.Status.ContainerStatuses[0].State.Terminated.Message; message != "done with it\n" {
+			t.Errorf("termination message is %q", message)
+		}
+	})
+}
