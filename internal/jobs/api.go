@@ -83,10 +83,17 @@ type Admission struct {
 	Grant Grant
 	// PodSets has an entry for each pod set of an Admitted job, by name.
 	PodSets map[string]PodSetAdmission
+	// MissingFlavor is a flavor that an Admitted job was given and that does not
+	// exist, "" if there is none.
+	MissingFlavor string
 }
 
 // MayRun reports whether the job may have pods.
 func (a Admission) MayRun() bool { return a.Grant == Unqueued || a.Grant == Admitted }
+
+// MayStart reports whether pods may be started: MayRun, and it is known where. What
+// runs already is not touched for the lack of a flavor.
+func (a Admission) MayStart() bool { return a.MayRun() && a.MissingFlavor == "" }
 
 // PodSetAdmission is what a pod set was granted.
 type PodSetAdmission struct {
@@ -104,7 +111,7 @@ type Plan struct {
 	// StatusFirst has the status written before the writes, for statuses that the
 	// writes rely on, such as a count of attempts.
 	StatusFirst bool
-	// Events are told once Writes and Status are done.
+	// Events are told once Status is written.
 	Events []Event
 	// Due is when to plan again though nothing happens, zero for never.
 	Due time.Time

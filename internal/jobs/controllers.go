@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -38,14 +39,17 @@ type runtimeObject = runtime.Object
 
 // Served is a job API of any type, as AddTo takes it.
 type Served interface {
+	kind() schema.GroupKind
 	owned() []client.Object
-	addTo(mgr ctrl.Manager, x *Executor) error
+	addTo(mgr ctrl.Manager, x *Executor, served []schema.GroupKind) error
 }
 
 // AddTo has the manager reconcile jobs of all the APIs.
 func AddTo(mgr ctrl.Manager, x *Executor, apis ...Served) error {
 	indexed := map[string]bool{}
+	var served []schema.GroupKind
 	for _, api := range apis {
+		served = append(served, api.kind())
 		for _, kind := range api.owned() {
 			gvk, err := apiutil.GVKForObject(kind, mgr.GetScheme())
 			if err != nil {
@@ -61,7 +65,7 @@ func AddTo(mgr ctrl.Manager, x *Executor, apis ...Served) error {
 		}
 	}
 	for _, api := range apis {
-		if err := api.addTo(mgr, x); err != nil {
+		if err := api.addTo(mgr, x, served); err != nil {
 			return err
 		}
 	}
@@ -75,10 +79,12 @@ func controllerUID(object client.Object) []string {
 	return nil
 }
 
+func (a API[T]) kind() schema.GroupKind { return a.Kind.GroupKind() }
+
 func (a API[T]) owned() []client.Object { return a.Owns }
 
-func (a API[T]) addTo(mgr ctrl.Manager, x *Executor) error {
-	r := &reconciler[T]{api: a, client: mgr.GetClient(), executor: x, clock: clock.RealClock{}}
+func (a API[T]) addTo(mgr ctrl.Manager, x *Executor, served []schema.GroupKind) error {
+	r := &reconciler[T]{api: a, served: served, client: mgr.GetClient(), executor: x, clock: clock.RealClock{}}
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named(a.Kind.GroupKind().String()).
 		For(a.New()).

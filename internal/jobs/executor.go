@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"unicode/utf8"
 
 	"golang.org/x/sync/errgroup"
@@ -42,18 +43,23 @@ func NewExecutor(c client.Client, recorder events.EventRecorder) *Executor {
 // Run carries out the plan of the job. It does as much as it can: one refused
 // write does not keep back the others. The status is written after the writes, and
 // not at all if one of them failed, unless the plan says otherwise. Events are told
-// only if all went well.
+// once the status is written: who plans again from it will not tell them.
 func (x *Executor) Run(ctx context.Context, job client.Object, p Plan) error {
 	if p.StatusFirst {
-		if err := x.writeStatus(ctx, job, p.Status); err != nil {
+		if err := x.writeStatusAndTell(ctx, job, p); err != nil {
 			return err
 		}
+		return x.writeAll(ctx, job, p.Writes)
 	}
 	if err := x.writeAll(ctx, job, p.Writes); err != nil {
 		return err
 	}
-	if !p.StatusFirst {
-		if err := x.writeStatus(ctx, job, p.Status); err != nil {
+	return x.writeStatusAndTell(ctx, job, p)
+}
+
+func (x *Executor) writeStatusAndTell(ctx context.Context, job client.Object, p Plan) error {
+	if p.Status != nil && !equality.Semantic.DeepEqual(job, p.Status) {
+		if err := x.write(ctx, job, ChangeStatus(job, p.Status)); err != nil {
 			return err
 		}
 	}
@@ -89,7 +95,7 @@ func (x *Executor) write(ctx context.Context, job client.Object, w Write) error 
 	if gvk, lookup := apiutil.GVKForObject(w.object, x.client.Scheme()); lookup == nil {
 		kind = gvk.Kind
 	}
-	return fmt.Errorf("%s %s %s: %w", w.verb, kind, client.ObjectKeyFromObject(w.object), err)
+	return &writeError{verb: w.verb, kind: kind, key: client.ObjectKeyFromObject(w.object), err: err}
 }
 
 func (x *Executor) attempt(ctx context.Context, job client.Object, w Write) error {
@@ -146,18 +152,33 @@ func (e *nameTakenError) Error() string {
 	return fmt.Sprintf("the name %s is taken by an object that belongs to somebody else: delete that object, or give the job another name", e.name)
 }
 
+// writeError says which write failed, and why.
+type writeError struct {
+	verb verb
+	kind string
+	key  client.ObjectKey
+	err  error
+}
+
+func (e *writeError) Error() string { return fmt.Sprintf("%s %s %s: %v", e.verb, e.kind, e.key, e.err) }
+func (e *writeError) Unwrap() error { return e.err }
+
+// overtaken reports whether all that went wrong in a Run is that somebody else
+// changed objects since they were seen. The watch brings their change. A conflict of
+// any other write is none of these: a creation has one if it lost a race for quota.
+func overtaken(err error) bool {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !overtaken(e) })
+	}
+	var failed *writeError
+	return errors.As(err, &failed) && (failed.verb == verbChange || failed.verb == verbChangeStatus) && apierrors.IsConflict(failed.err)
+}
+
 // refused tells errors that people have to mend from those that pass by
 // themselves.
 func refused(err error) bool {
 	var taken *nameTakenError
 	return errors.As(err, &taken) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
-}
-
-func (x *Executor) writeStatus(ctx context.Context, job, desired client.Object) error {
-	if desired == nil || equality.Semantic.DeepEqual(job, desired) {
-		return nil
-	}
-	return x.write(ctx, job, ChangeStatus(job, desired))
 }
 
 // tell records an event. The message is never used as a format, and is cut where

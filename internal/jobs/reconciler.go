@@ -3,12 +3,14 @@ package jobs
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,9 +19,14 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
+// missingFlavorRetry is when to look again for a flavor that does not exist.
+const missingFlavorRetry = 10 * time.Second
+
 // reconciler brings jobs of one API in step with their Workload and their children.
 type reconciler[T client.Object] struct {
-	api      API[T]
+	api API[T]
+	// served are the kinds of all job APIs, this one among them.
+	served   []schema.GroupKind
 	client   client.Client
 	executor *Executor
 	clock    clock.PassiveClock
@@ -40,8 +47,8 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 		return ctrl.Result{}, err
 	}
 	if err := r.executor.Run(ctx, job, plan); err != nil {
-		if apierrors.IsConflict(err) {
-			// Somebody else wrote: the watch brings their change and with it the next try.
+		if overtaken(err) {
+			// The watch brings what somebody else wrote, and with it the next try.
 			ctrl.LoggerFrom(ctx).V(1).Info("planning again after a conflict", "cause", err.Error())
 			return ctrl.Result{}, nil
 		}
@@ -74,6 +81,8 @@ func (r *reconciler[T]) plan(ctx context.Context, job T) (Plan, error) {
 	}
 	queue := chooseQueue(job, described, r.api.Queue, facts.Queues, len(children) > 0)
 	switch {
+	case ownedByServed(job, r.served):
+		queue = QueueChoice{} // its owner queues for it
 	case workload != nil && queue.Name == "":
 		queue.Name = string(workload.Spec.QueueName) // it stays where it is once it queued
 	case len(described.PodSets) == 0:
@@ -84,16 +93,26 @@ func (r *reconciler[T]) plan(ctx context.Context, job T) (Plan, error) {
 		seen.Admission = Admission{Grant: Unqueued}
 		return r.api.Plan(seen), nil
 	}
-	if seen.Admission, err = grantOf(workload, facts.Flavors); err != nil {
-		return Plan{}, err
-	}
+	seen.Admission = grantOf(workload, facts.Flavors)
 	plan := r.api.Plan(seen)
+	if missing := seen.Admission.MissingFlavor; missing != "" && plan.Progress.Outcome == nil {
+		plan.Events = append(plan.Events, Warning(kueue.ClusterQueueActiveReasonFlavorNotFound,
+			fmt.Sprintf("No pods can be started: the ResourceFlavor %s, where the job has its quota, does not exist. Create it again, or delete the job", missing)))
+		plan.dueBy(seen.Now.Add(missingFlavorRetry))
+	}
 	wanted := workloadFor(job, r.api.Kind, described, queue.Name, priorityOf(job, described, facts.Priorities))
 	plan.Writes = append(plan.Writes, workloadWrites(workload, wanted, plan.Progress, seen.Now)...)
-	if queue.Make != nil && workload == nil {
+	if queue.Make != nil && seen.Admission.Grant == Waiting && plan.Progress.Outcome == nil {
 		plan.Writes = append(plan.Writes, Create(queue.Make))
 	}
 	return plan, nil
+}
+
+// dueBy has the job planned again at the time, or earlier.
+func (p *Plan) dueBy(at time.Time) {
+	if p.Due.IsZero() || at.Before(p.Due) {
+		p.Due = at
+	}
 }
 
 // workload is the job's Workload, or nil.

@@ -3,7 +3,6 @@ package jobs
 import (
 	"crypto/sha1"
 	"encoding/hex"
-	"fmt"
 	"strings"
 	"time"
 
@@ -59,14 +58,14 @@ func workloadFor(job client.Object, kind schema.GroupVersionKind, described Desc
 }
 
 // grantOf reads what the Workload grants its job.
-func grantOf(w *kueue.Workload, flavors map[string]*kueue.ResourceFlavor) (Admission, error) {
+func grantOf(w *kueue.Workload, flavors map[string]*kueue.ResourceFlavor) Admission {
 	switch {
 	case w == nil || w.Status.Admission == nil:
-		return Admission{Grant: Waiting}, nil
+		return Admission{Grant: Waiting}
 	case meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadEvicted):
-		return Admission{Grant: Stopping}, nil
+		return Admission{Grant: Stopping}
 	case !meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadAdmitted):
-		return Admission{Grant: Waiting}, nil
+		return Admission{Grant: Waiting}
 	}
 	out := Admission{Grant: Admitted, PodSets: map[string]PodSetAdmission{}}
 	counts := map[kueue.PodSetReference]int32{}
@@ -81,7 +80,8 @@ func grantOf(w *kueue.Workload, flavors map[string]*kueue.ResourceFlavor) (Admis
 		for _, name := range sortedFlavors(a) {
 			flavor := flavors[name]
 			if flavor == nil {
-				return Admission{}, fmt.Errorf("starting %s/%s: its flavor %s does not exist", w.Namespace, w.Name, name)
+				out.MissingFlavor = name
+				continue
 			}
 			for key, value := range flavor.Spec.NodeLabels {
 				granted.NodeSelector[key] = value
@@ -90,7 +90,7 @@ func grantOf(w *kueue.Workload, flavors map[string]*kueue.ResourceFlavor) (Admis
 		}
 		out.PodSets[string(a.Name)] = granted
 	}
-	return out, nil
+	return out
 }
 
 // workloadWrites brings the Workload in step with its job: made if missing, its

@@ -28,8 +28,10 @@ func (a *attempt) applyFailurePolicy() {
 	}
 }
 
-// fail ends the JobSet in failure.
+// fail ends the JobSet in failure. The end is written first: what it held goes to
+// others, and it must never go on then.
 func (a *attempt) fail(reason, message string) {
+	a.plan.StatusFirst = true
 	a.js.Status.TerminalState = string(jobset.JobSetFailed)
 	a.set(jobset.JobSetFailed, metav1.ConditionTrue, reason, message, corev1.EventTypeWarning)
 	a.turnOff(jobset.JobSetRestarting, jobset.RestartJobSetFailedReason, jobset.RestartJobSetFailedMessage)

@@ -47,15 +47,16 @@ func plan(seen jobs.Seen[*jobset.JobSet]) jobs.Plan {
 func (a *attempt) carryOn() {
 	a.deleteJobs(a.children.previous)
 	a.noteRestartOver()
-	if a.held() {
+	switch {
+	case a.held():
 		a.suspendJobs()
-	} else {
+	case a.seen.Admission.MayStart():
 		a.resumeJobs()
 	}
 	// A JobSet that waits in a queue gets nothing yet: what it needs is made when it
 	// is admitted, with what it was given. One that its user suspended gets suspended
 	// Jobs.
-	if a.seen.Admission.MayRun() {
+	if a.seen.Admission.MayStart() {
 		a.createService()
 		a.createJobs()
 	}

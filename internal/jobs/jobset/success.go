@@ -33,9 +33,10 @@ func (a *attempt) succeeded() bool {
 	return succeeded >= wanted
 }
 
-// complete ends the JobSet in success. What still runs is deleted at the next look,
-// once nobody can doubt the end any more.
+// complete ends the JobSet in success. The end is written first, as in fail. What
+// still runs is deleted at the next look, once nobody can doubt the end any more.
 func (a *attempt) complete() {
+	a.plan.StatusFirst = true
 	a.js.Status.TerminalState = string(jobset.JobSetCompleted)
 	a.set(jobset.JobSetCompleted, metav1.ConditionTrue, jobset.AllJobsCompletedReason, jobset.AllJobsCompletedMessage, corev1.EventTypeNormal)
 	a.turnOff(jobset.JobSetRestarting, jobset.RestartCompletedReason, jobset.AllJobsCompletedMessage)

@@ -1,0 +1,149 @@
+package jobs_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
+
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+)
+
+// life is what happens to a JobSet from its creation to its end.
+type life struct {
+	jobSet func() *jobset.JobSet
+	fate   func(*batchv1.Job) batchv1.JobConditionType
+	// made is how often each Job comes into being, ends how it all ends.
+	made int
+	ends string
+}
+
+var lives = map[string]life{
+	"queued, admitted, run, succeeded": {
+		jobSet: func() *jobset.JobSet { return newJobSet("cq") }, made: 1, ends: "Completed",
+	},
+	"one that its user had suspended": {
+		jobSet: func() *jobset.JobSet { js := newJobSet("cq"); js.Spec.Suspend = ptr.To(true); return js }, made: 1, ends: "Completed",
+	},
+	"started in order, without a queue": {
+		jobSet: func() *jobset.JobSet {
+			js := newJobSet("")
+			js.Spec.StartupPolicy = &jobset.StartupPolicy{StartupPolicyOrder: jobset.InOrder}
+			return js
+		},
+		made: 1, ends: "Completed",
+	},
+	"restarted once": {
+		jobSet: func() *jobset.JobSet {
+			js := newJobSet("cq")
+			js.Spec.FailurePolicy = &jobset.FailurePolicy{MaxRestarts: 1}
+			return js
+		},
+		fate: firstAttemptFails, made: 2, ends: "Completed",
+	},
+	"restarted once, all of it together": {
+		jobSet: func() *jobset.JobSet {
+			js := newJobSet("")
+			js.Spec.FailurePolicy = &jobset.FailurePolicy{MaxRestarts: 1, RestartStrategy: jobset.BlockingRecreate}
+			return js
+		},
+		fate: firstAttemptFails, made: 2, ends: "Completed",
+	},
+	"failed, while others still run": {
+		jobSet: func() *jobset.JobSet { return newJobSet("cq") },
+		fate:   firstAttemptFails, made: 1, ends: "Failed",
+	},
+}
+
+// firstAttemptFails lets the leader of the first attempt fail while the workers run.
+func firstAttemptFails(job *batchv1.Job) batchv1.JobConditionType {
+	switch {
+	case job.Labels[jobset.RestartAttemptKey] != "0":
+		return batchv1.JobComplete
+	case job.Labels[jobset.ReplicatedJobNameKey] == "leader":
+		return batchv1.JobFailed
+	}
+	return ""
+}
+
+// live has the life happen with the fault, and returns the world after it.
+func (l life) live(t *testing.T, f fault) *world {
+	t.Helper()
+	w := newWorld(t, f, l.jobSet(), clusterQueue("cq"), flavor())
+	if l.fate != nil {
+		w.fate = l.fate
+	}
+	w.settle()
+	return w
+}
+
+// TestNoWriteThatFailsChangesTheEnd: whichever write of a JobSet's life fails, by
+// whichever error, before it took effect or after, the JobSet comes to the same end
+// and each child is made as often as without the fault.
+func TestNoWriteThatFailsChangesTheEnd(t *testing.T) {
+	for name, l := range lives {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			good := l.live(t, fault{})
+			if got := good.outcome(); got != l.ends {
+				t.Fatalf("without a fault it ends %q, want %q", got, l.ends)
+			}
+			want := good.state()
+			if len(good.writes) < 6 {
+				t.Fatalf("only %d writes: %v", len(good.writes), good.writes)
+			}
+			for _, f := range faults(good.writes) {
+				t.Run(fmt.Sprintf("%s, after=%v, %s", f.write, f.after, apierrors.ReasonForError(f.err)), func(t *testing.T) {
+					w := l.live(t, f)
+					if diff := cmp.Diff(want, w.state()); diff != "" {
+						t.Errorf("the end is another (-fault-free +got):\n%s", diff)
+					}
+					for name, times := range w.made {
+						once := 1
+						if strings.HasPrefix(name, "Job ") {
+							once = l.made
+						}
+						if times != once {
+							t.Errorf("%s was made %d times, want %d", name, times, once)
+						}
+					}
+				})
+			}
+		})
+	}
+}
+
+// faults are all that can befall the writes.
+func faults(writes []string) []fault {
+	unavailable := apierrors.NewServiceUnavailable("the API server restarts")
+	var out []fault
+	for _, write := range writes {
+		out = append(out, fault{write, false, unavailable}, fault{write, true, apierrors.NewTimeoutError("no answer", 1)})
+		if !strings.HasPrefix(write, "delete") {
+			// A patch loses a race with somebody else's; a creation one for a quota.
+			out = append(out, fault{write, false, apierrors.NewConflict(jobset.Resource("jobsets"), "js", errors.New("changed since"))})
+		}
+	}
+	return out
+}
+
+// TestSteadyStateWritesNothing: whoever has nothing to do is silent.
+func TestSteadyStateWritesNothing(t *testing.T) {
+	for name, l := range lives {
+		t.Run(name, func(t *testing.T) {
+			w := l.live(t, fault{})
+			before := len(w.writes)
+			for range 3 {
+				w.reconcile()
+			}
+			if got := w.writes[before:]; len(got) != 0 {
+				t.Errorf("wrote %v", got)
+			}
+		})
+	}
+}

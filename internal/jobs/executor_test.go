@@ -1,0 +1,338 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+// events are what the recorder was told, "Type Reason: note" each.
+type recorded struct {
+	mu     sync.Mutex
+	events []string
+}
+
+func (r *recorded) Eventf(_, _ runtime.Object, kind, reason, action, note string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, kind+" "+reason+": "+fmt.Sprintf(note, args...))
+}
+
+// bench is an executor over an API server of its own that notes each write as
+// "verb name" and fails those that it is told to.
+type bench struct {
+	executor *Executor
+	client   client.Client
+	events   *recorded
+	job      *batchv1.Job
+
+	mu     sync.Mutex
+	writes []string
+	fail   map[string]error
+	delete *client.DeleteOptions
+}
+
+func newBench(t *testing.T, objects ...client.Object) *bench {
+	t.Helper()
+	b := &bench{events: &recorded{}, fail: map[string]error{}}
+	note := func(verb, name string) error {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.writes = append(b.writes, verb+" "+name)
+		return b.fail[verb+" "+name]
+	}
+	job := jobWith(nil)
+	b.client = fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(append(objects, job)...).WithStatusSubresource(job).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+				return cmpErr(note("create", o.GetName()), func() error { return c.Create(ctx, o, opts...) })
+			},
+			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+				return cmpErr(note("change", o.GetName()), func() error { return c.Patch(ctx, o, p, opts...) })
+			},
+			Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+				b.delete = (&client.DeleteOptions{}).ApplyOptions(opts)
+				return cmpErr(note("delete", o.GetName()), func() error { return c.Delete(ctx, o, opts...) })
+			},
+			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+				return cmpErr(note(sub, o.GetName()), func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
+			},
+		}).Build()
+	b.executor = NewExecutor(b.client, b.events)
+	b.job = &batchv1.Job{}
+	if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(job), b.job); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// cmpErr returns the error, or what the write returns if there is none.
+func cmpErr(err error, write func() error) error {
+	if err != nil {
+		return err
+	}
+	return write()
+}
+
+func (b *bench) run(t *testing.T, p Plan) error {
+	t.Helper()
+	return b.executor.Run(t.Context(), b.job, p)
+}
+
+// succeeding is the job with a status that is not what it has.
+func (b *bench) succeeding() *batchv1.Job {
+	out := b.job.DeepCopy()
+	out.Status.Succeeded++
+	return out
+}
+
+// child is a ConfigMap that the job controls.
+func child(name string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns",
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(jobWith(nil), batchv1.SchemeGroupVersion.WithKind("Job"))}}}
+}
+
+// orphan is one that nobody controls.
+func orphan(name string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: "orphan-uid"}}
+}
+
+var (
+	configMaps  = schema.GroupResource{Resource: "configmaps"}
+	conflict    = apierrors.NewConflict(configMaps, "c", errors.New("changed since"))
+	unavailable = apierrors.NewServiceUnavailable("overloaded")
+	forbidden   = apierrors.NewForbidden(configMaps, "c", errors.New("exceeded quota: 100% of it"))
+)
+
+func TestCreateIsDoneOnceHoweverOftenItIsTried(t *testing.T) {
+	b := newBench(t)
+	for range 2 {
+		if err := b.run(t, Plan{Writes: []Write{Create(child("c"))}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestCreateRefusesToAdoptWhatSomebodyElseMade(t *testing.T) {
+	b := newBench(t, orphan("c"))
+	err := b.run(t, Plan{Writes: []Write{Create(child("c")).OrWarn("CreationFailed")}})
+	const says = "the name c is taken by an object that belongs to somebody else: delete that object, or give the job another name"
+	if err == nil || err.Error() != "create ConfigMap ns/c: "+says {
+		t.Errorf("got %v", err)
+	}
+	if diff := cmp.Diff([]string{"Warning CreationFailed: " + says}, b.events.events); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+func TestCreateOfWhatNobodyControlsIsContentWithAnyOfTheName(t *testing.T) {
+	b := newBench(t, orphan("c"))
+	if err := b.run(t, Plan{Writes: []Write{Create(orphan("c"))}}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestDelete(t *testing.T) {
+	for name, tc := range map[string]struct {
+		objects []client.Object
+		fails   error
+		want    string
+	}{
+		"what is there goes":                           {objects: []client.Object{orphan("c")}},
+		"what is gone is as good":                      {},
+		"a later one of the name is left alone":        {fails: conflict},
+		"what the API server cannot do is tried again": {fails: unavailable, want: "delete ConfigMap ns/c: overloaded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, tc.objects...)
+			b.fail["delete c"] = tc.fails
+			err := b.run(t, Plan{Writes: []Write{Delete(orphan("c"), metav1.DeletePropagationForeground)}})
+			if got := text(err); got != tc.want {
+				t.Errorf("error %q, want %q", got, tc.want)
+			}
+			if b.delete.Preconditions == nil || *b.delete.Preconditions.UID != "orphan-uid" || *b.delete.PropagationPolicy != metav1.DeletePropagationForeground {
+				t.Errorf("options %+v", b.delete)
+			}
+		})
+	}
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+func TestChangeFailsIfTheObjectChangedInBetween(t *testing.T) {
+	b := newBench(t, orphan("c"))
+	var seen corev1.ConfigMap
+	if err := b.client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "c"}, &seen); err != nil {
+		t.Fatal(err)
+	}
+	change := func(to string) error {
+		desired := seen.DeepCopy()
+		desired.Data = map[string]string{"key": to}
+		return b.run(t, Plan{Writes: []Write{Change(&seen, desired)}})
+	}
+	if err := change("first"); err != nil {
+		t.Fatal(err)
+	}
+	err := change("second")
+	if !apierrors.IsConflict(err) || !overtaken(err) || !strings.HasPrefix(err.Error(), "change ConfigMap ns/c: ") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestTheStatusIsWrittenAfterTheWritesOnlyIfItDiffers(t *testing.T) {
+	b := newBench(t)
+	if err := b.run(t, Plan{Writes: []Write{Create(child("c"))}, Status: b.job.DeepCopy()}); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.run(t, Plan{Writes: []Write{Create(child("d"))}, Status: b.succeeding()}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"create c", "create d", "status j"}, b.writes); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+}
+
+func TestRun(t *testing.T) {
+	told := []string{"Normal Done: all of it"}
+	for name, tc := range map[string]struct {
+		statusFirst bool
+		fails       map[string]error
+		writes      []string
+		events      []string
+		err         string
+	}{
+		"writes, status, events": {
+			writes: []string{"create a", "create b", "status j"}, events: told},
+		"the status goes first where the writes rely on it": {
+			statusFirst: true, writes: []string{"status j", "create a", "create b"}, events: told},
+		"one refused write does not keep back the others, but the status and the events": {
+			fails:  map[string]error{"create a": unavailable},
+			writes: []string{"create a", "create b"}, err: "create ConfigMap ns/a: overloaded"},
+		"nothing is written that relies on a status that is not": {
+			statusFirst: true, fails: map[string]error{"status j": unavailable},
+			writes: []string{"status j"}, err: "change status of Job ns/j: overloaded"},
+		"a status that could not be written is not told": {
+			fails:  map[string]error{"status j": unavailable},
+			writes: []string{"create a", "create b", "status j"}, err: "change status of Job ns/j: overloaded"},
+		"a status that was written first is told, though a write fails: nobody will plan it again": {
+			statusFirst: true, fails: map[string]error{"create b": unavailable},
+			writes: []string{"status j", "create a", "create b"}, events: told, err: "create ConfigMap ns/b: overloaded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.fail = tc.fails
+			err := b.run(t, Plan{
+				Writes: []Write{Create(child("a")), Create(child("b"))}, Status: b.succeeding(), StatusFirst: tc.statusFirst,
+				Events: []Event{Normal("Done", "all of it")},
+			})
+			if got := text(err); got != tc.err {
+				t.Errorf("error %q, want %q", got, tc.err)
+			}
+			sortCreates(b.writes)
+			if diff := cmp.Diff(tc.writes, b.writes); diff != "" {
+				t.Errorf("writes (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.events, b.events.events); diff != "" {
+				t.Errorf("events (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// sortCreates puts creations that are side by side, in no order, into that of names.
+func sortCreates(writes []string) {
+	slices.SortStableFunc(writes, func(a, b string) int {
+		if strings.HasPrefix(a, "create") && strings.HasPrefix(b, "create") {
+			return strings.Compare(a, b)
+		}
+		return 0
+	})
+}
+
+func TestWhatPassesByItselfIsNoWarning(t *testing.T) {
+	for name, tc := range map[string]struct {
+		err  error
+		want int
+	}{
+		"a quota that is exhausted is one":     {forbidden, 1},
+		"an invalid object is one":             {apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "c", nil), 1},
+		"a server that is overloaded is none":  {unavailable, 0},
+		"a race with another controller isn't": {conflict, 0},
+		"nor is an answer that did not come":   {context.DeadlineExceeded, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.fail["create c"] = tc.err
+			if err := b.run(t, Plan{Writes: []Write{Create(child("c")).OrWarn("CreationFailed")}}); err == nil {
+				t.Fatal("no error")
+			}
+			if len(b.events.events) != tc.want {
+				t.Errorf("events %v, want %d", b.events.events, tc.want)
+			}
+		})
+	}
+}
+
+func TestOvertaken(t *testing.T) {
+	change, create := &writeError{verbChange, "Job", types.NamespacedName{Name: "c"}, conflict}, &writeError{verbCreate, "Job", types.NamespacedName{Name: "c"}, conflict}
+	for name, tc := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"a change that somebody else was faster with is":                       {change, true},
+		"a change of the status too":                                           {&writeError{verbChangeStatus, "Job", types.NamespacedName{}, conflict}, true},
+		"several of them are":                                                  {errors.Join(change, change), true},
+		"one among other errors is not: the others need another try":           {errors.Join(change, &writeError{verbChange, "Job", types.NamespacedName{}, unavailable}), false},
+		"a creation that lost a race for quota is not: no watch would tell it": {create, false},
+		"nor is any other error":                                               {unavailable, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := overtaken(tc.err); got != tc.want {
+				t.Errorf("got %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestEventsAreNeverFormatsAndNeverTooLong(t *testing.T) {
+	b := newBench(t)
+	long := strings.Repeat("é", 600) // 1,200 bytes
+	if err := b.run(t, Plan{Events: []Event{{Reason: "A", Message: "100%d of %s"}, Warning("B", "x"+long), Warning("C", long)}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.events.events[0]; got != "Normal A: 100%d of %s" {
+		t.Errorf("got %q", got)
+	}
+	for _, event := range b.events.events[1:] {
+		note := strings.SplitN(event, ": ", 2)[1]
+		if len(note) > 1024 || len(note) < 1020 || !utf8.ValidString(note) || !strings.HasSuffix(note, "é…") {
+			t.Errorf("%d bytes, ends in %q", len(note), note[len(note)-10:])
+		}
+	}
+	if got := cut(strings.Repeat("x", 1024), 1024); len(got) != 1024 || strings.HasSuffix(got, "…") {
+		t.Error("what fits was cut")
+	}
+}

@@ -1,0 +1,19 @@
+package jobs
+
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// NewReconciler is the reconciler of one API as AddTo makes it, without a manager.
+func NewReconciler[T client.Object](api API[T], c client.Client, recorder events.EventRecorder, clock clock.PassiveClock, served ...schema.GroupKind) reconcile.Reconciler {
+	return &reconciler[T]{api: api, served: append(served, api.Kind.GroupKind()), client: c, executor: NewExecutor(c, recorder), clock: clock}
+}
+
+// The index that children are found by.
+const ControllerIndex = controllerIndex
+
+var ControllerUID = controllerUID

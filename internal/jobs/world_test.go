@@ -1,0 +1,354 @@
+package jobs_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	clienttesting "k8s.io/client-go/testing"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/jobs"
+	jobsetapi "github.com/musterhq/muster/internal/jobs/jobset"
+)
+
+var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// world is an API server with one JobSet ns/js, the real reconciler over it, and
+// what else there is in a cluster played by hand: admission, the Job controller and
+// the garbage collector.
+type world struct {
+	t          *testing.T
+	reconciler reconcile.Reconciler
+	clock      *clocktesting.FakePassiveClock
+	events     *recorder
+	// api is the API server; the reconciler's own client notes and fails its writes.
+	api client.WithWatch
+	// fate says how a Job ends that is ready: "" that it runs on.
+	fate func(*batchv1.Job) batchv1.JobConditionType
+
+	mu     sync.Mutex
+	writes []string       // of the reconciler, as "verb Kind name #occurrence"
+	seen   map[string]int // how often each "verb Kind name" occurred
+	fault  fault
+	made   map[string]int // how often an object came into being
+	faulty bool           // whether the fault has struck
+	// changes counts the writes of everybody.
+	changes int
+}
+
+// fault makes one write of the reconciler fail with the error: before it takes
+// effect, or after.
+type fault struct {
+	write string
+	after bool
+	err   error
+}
+
+var scheme = func() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kueue.AddToScheme, jobset.AddToScheme} {
+		utilruntime.Must(add(scheme))
+	}
+	return scheme
+}()
+
+func newWorld(t *testing.T, f fault, objects ...client.Object) *world {
+	t.Helper()
+	w := &world{t: t, fault: f, events: &recorder{}, clock: clocktesting.NewFakePassiveClock(epoch),
+		seen: map[string]int{}, made: map[string]int{},
+		fate: func(*batchv1.Job) batchv1.JobConditionType { return batchv1.JobComplete }}
+	objects = append(objects, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})
+	w.api = fake.NewClientBuilder().WithScheme(scheme).
+		// A tracker without field managers: nobody here applies, and they take most of the time.
+		WithObjectTracker(clienttesting.NewObjectTracker(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder())).
+		WithObjects(objects...).
+		WithIndex(&batchv1.Job{}, jobs.ControllerIndex, jobs.ControllerUID).
+		WithIndex(&corev1.Service{}, jobs.ControllerIndex, jobs.ControllerUID).
+		WithStatusSubresource(&jobset.JobSet{}, &kueue.Workload{}, &batchv1.Job{}).Build()
+	w.reconciler = jobs.NewReconciler(jobsetapi.API, w.watched(), w.events, w.clock)
+	return w
+}
+
+// watched is the client that the reconciler has.
+func (w *world) watched() client.Client {
+	return interceptor.NewClient(w.api, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			return w.write("create", o, func() error { return w.create(ctx, o) })
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			return w.write("change", o, func() error { return c.Patch(ctx, o, p, opts...) })
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			return w.write(sub, o, func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			return w.write("delete", o, func() error { return w.delete(ctx, o, opts...) })
+		},
+	})
+}
+
+// write does one write of the reconciler, and fails it if it is its turn.
+func (w *world) write(verb string, o client.Object, do func() error) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	what := fmt.Sprintf("%s %s %s", verb, w.kind(o), o.GetName())
+	w.seen[what]++
+	what = fmt.Sprintf("%s #%d", what, w.seen[what])
+	w.writes = append(w.writes, what)
+	switch {
+	case what != w.fault.write:
+		w.changes++
+		return do()
+	case w.fault.after:
+		if err := do(); err != nil {
+			return err
+		}
+	}
+	w.faulty = true
+	return w.fault.err
+}
+
+// create gives the object a UID and, if it is a Job, what keeps it until its pods
+// are gone.
+func (w *world) create(ctx context.Context, o client.Object) error {
+	name := w.kind(o) + " " + o.GetName()
+	o.SetUID(types.UID(fmt.Sprintf("%s#%d", name, w.made[name]+1)))
+	if _, ok := o.(*batchv1.Job); ok {
+		o.SetFinalizers([]string{metav1.FinalizerDeleteDependents})
+	}
+	err := w.api.Create(ctx, o)
+	if err == nil {
+		w.made[name]++
+	}
+	return err
+}
+
+// delete keeps the precondition that the fake API server does not.
+func (w *world) delete(ctx context.Context, o client.Object, opts ...client.DeleteOption) error {
+	options := (&client.DeleteOptions{}).ApplyOptions(opts)
+	now := o.DeepCopyObject().(client.Object)
+	if err := w.api.Get(ctx, client.ObjectKeyFromObject(o), now); err != nil {
+		return err
+	}
+	if want := options.Preconditions.UID; want != nil && *want != now.GetUID() {
+		return apierrors.NewConflict(jobset.Resource(w.kind(o)), o.GetName(), fmt.Errorf("the UID is %s", now.GetUID()))
+	}
+	return w.api.Delete(ctx, o, opts...)
+}
+
+func (w *world) kind(o client.Object) string {
+	gvk, err := apiutil.GVKForObject(o, w.api.Scheme())
+	if err != nil {
+		w.t.Error(err)
+	}
+	return gvk.Kind
+}
+
+// settle has everybody act in turn until nobody has anything left to do.
+func (w *world) settle() {
+	w.t.Helper()
+	for range 100 {
+		before := w.changes
+		w.reconcile()
+		w.collectGarbage()
+		w.admit()
+		w.runJobs()
+		if w.changes == before {
+			return
+		}
+	}
+	w.t.Fatalf("no end is in sight; the last writes:\n%s", strings.Join(w.writes[max(0, len(w.writes)-20):], "\n"))
+}
+
+// reconcile as the controller does: again after an error, and, as the watch would
+// have it, after a conflict.
+func (w *world) reconcile() ctrl.Result {
+	w.t.Helper()
+	var err error
+	for range 3 {
+		w.faulty = false
+		var result ctrl.Result
+		result, err = w.reconciler.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "js"}})
+		if err == nil && !w.faulty {
+			return result
+		}
+	}
+	w.t.Fatalf("it fails again and again: %v", err)
+	return ctrl.Result{}
+}
+
+// admit admits every Workload that waits, with the flavor f.
+func (w *world) admit() {
+	for _, wl := range list[kueue.WorkloadList](w).Items {
+		if wl.Status.Admission != nil || meta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadFinished) {
+			continue
+		}
+		wl.Status.Admission = &kueue.Admission{ClusterQueue: "cq"}
+		for _, ps := range wl.Spec.PodSets {
+			wl.Status.Admission.PodSetAssignments = append(wl.Status.Admission.PodSetAssignments, kueue.PodSetAssignment{
+				Name: ps.Name, Count: ptr.To(ps.Count), Flavors: map[corev1.ResourceName]kueue.ResourceFlavorReference{"cpu": "f"}})
+		}
+		for _, kind := range []string{kueue.WorkloadQuotaReserved, kueue.WorkloadAdmitted} {
+			meta.SetStatusCondition(&wl.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind, LastTransitionTime: metav1.NewTime(epoch)})
+		}
+		w.updateStatus(&wl)
+	}
+}
+
+// runJobs moves every Job one step on: pods, ready pods, the end.
+func (w *world) runJobs() {
+	for _, job := range list[batchv1.JobList](w).Items {
+		s := &job.Status
+		switch {
+		case len(s.Conditions) > 0 || !job.DeletionTimestamp.IsZero():
+			continue
+		case *job.Spec.Suspend:
+			if s.Active == 0 {
+				continue
+			}
+			s.Active, s.Ready = 0, ptr.To[int32](0)
+		case s.Active == 0:
+			s.Active = 1
+		case ptr.Deref(s.Ready, 0) == 0:
+			s.Ready = ptr.To[int32](1)
+		default:
+			end := w.fate(&job)
+			if end == "" {
+				continue
+			}
+			s.Active, s.Ready = 0, nil
+			if end == batchv1.JobComplete {
+				s.Succeeded = 1
+			}
+			s.Conditions = append(s.Conditions, batchv1.JobCondition{Type: end, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(epoch)})
+		}
+		w.updateStatus(&job)
+	}
+}
+
+func (w *world) updateStatus(o client.Object) {
+	w.changes++
+	if err := w.api.Status().Update(w.t.Context(), o); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// collectGarbage lets deleted Jobs go.
+func (w *world) collectGarbage() {
+	for _, job := range list[batchv1.JobList](w).Items {
+		if job.DeletionTimestamp.IsZero() {
+			continue
+		}
+		w.changes++
+		job.Finalizers = nil
+		if err := w.api.Update(w.t.Context(), &job); client.IgnoreNotFound(err) != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// list reads all objects of a kind.
+func list[L any, P interface {
+	*L
+	client.ObjectList
+}](w *world) *L {
+	var out L
+	if err := w.api.List(w.t.Context(), P(&out)); err != nil {
+		w.t.Fatal(err)
+	}
+	return &out
+}
+
+// state is all that the cluster has, but for resourceVersions.
+type state struct {
+	JobSets     []jobset.JobSet
+	Jobs        []batchv1.Job
+	Services    []corev1.Service
+	Workloads   []kueue.Workload
+	LocalQueues []kueue.LocalQueue
+}
+
+func (w *world) state() state {
+	s := state{list[jobset.JobSetList](w).Items, list[batchv1.JobList](w).Items, list[corev1.ServiceList](w).Items,
+		list[kueue.WorkloadList](w).Items, list[kueue.LocalQueueList](w).Items}
+	for i := range s.JobSets {
+		s.JobSets[i].ResourceVersion = ""
+	}
+	for i := range s.Jobs {
+		s.Jobs[i].ResourceVersion = ""
+	}
+	for i := range s.Services {
+		s.Services[i].ResourceVersion = ""
+	}
+	for i := range s.Workloads {
+		s.Workloads[i].ResourceVersion = ""
+	}
+	for i := range s.LocalQueues {
+		s.LocalQueues[i].ResourceVersion = ""
+	}
+	return s
+}
+
+// jobSet is ns/js as it is.
+func (w *world) jobSet() *jobset.JobSet { return &list[jobset.JobSetList](w).Items[0] }
+
+// outcome is how the JobSet ended, "" if it has not.
+func (w *world) outcome() string { return w.jobSet().Status.TerminalState }
+
+// recorder notes events, "Reason: note" each.
+type recorder struct {
+	mu     sync.Mutex
+	events []string
+}
+
+func (r *recorder) Eventf(_, _ runtime.Object, _, reason, _, note string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, reason+": "+fmt.Sprintf(note, args...))
+}
+
+// newJobSet is ns/js with a leader and two workers; queue is its label, "" for none.
+func newJobSet(queue string) *jobset.JobSet {
+	js := &jobset.JobSet{ObjectMeta: metav1.ObjectMeta{Name: "js", Namespace: "ns", UID: "js-uid"}}
+	if queue != "" {
+		js.Labels = map[string]string{kueue.QueueLabel: queue}
+	}
+	for i, name := range []string{"leader", "workers"} {
+		rj := jobset.ReplicatedJob{Name: name, Replicas: int32(i + 1)}
+		rj.Template.Spec.Template.Spec.Containers = []corev1.Container{{Name: "c"}}
+		js.Spec.ReplicatedJobs = append(js.Spec.ReplicatedJobs, rj)
+	}
+	return js
+}
+
+// clusterQueue is one that admits every namespace.
+func clusterQueue(name string) *kueue.ClusterQueue {
+	return &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: kueue.ClusterQueueSpec{NamespaceSelector: &metav1.LabelSelector{}}}
+}
+
+func flavor() *kueue.ResourceFlavor {
+	return &kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: "f"}, Spec: kueue.ResourceFlavorSpec{NodeLabels: map[string]string{"pool": "f"}}}
+}
