@@ -80,7 +80,7 @@ func judge(expected []expectation, jobs []view.Job) standing {
 	return s
 }
 
-// overtaken finds jobs that had to wait while a job of lower priority that asks the same of the same queue came later and
+// overtaken finds jobs that had to wait while a job of lower priority that asks the same of the same queue
 // was served: the order that the examples are there to show. API times are whole seconds, so what happened in the second
 // of a job's creation is not held against anybody.
 func overtaken(jobs []view.Job) []string {
