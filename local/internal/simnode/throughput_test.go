@@ -20,28 +20,27 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 )
 
-// TestThroughputOnARealControlPlane is run by hand: it says how fast pods go from creation to their end on the cluster
-// that MUSTER_SIM_KUBECONFIG names, and how long so many nodes take to register.
+// TestThroughputOnARealControlPlane is run by hand. It says how fast pods go from creation to their end on a cluster
+// with simulated nodes, of which there must be enough for ten pods each:
 //
-//	MUSTER_SIM_KUBECONFIG=… [MUSTER_SIM_NODES=200] [MUSTER_SIM_PODS=2000] go test -v -run Throughput ./internal/simnode
+//	muster up --ephemeral --no-operator --nodes 0 --sim-nodes 200
+//	MUSTER_SIM_KUBECONFIG=… [MUSTER_SIM_PODS=2000] go test -v -run Throughput ./internal/simnode
 func TestThroughputOnARealControlPlane(t *testing.T) {
 	kubeconfig := os.Getenv("MUSTER_SIM_KUBECONFIG")
 	if kubeconfig == "" {
 		t.Skip("MUSTER_SIM_KUBECONFIG names no cluster to measure on")
 	}
-	nodes, pods := fromEnvironment(t, "MUSTER_SIM_NODES", 200), fromEnvironment(t, "MUSTER_SIM_PODS", 2000)
+	pods := 2000
+	if text := os.Getenv("MUSTER_SIM_PODS"); text != "" {
+		var err error
+		if pods, err = strconv.Atoi(text); err != nil {
+			t.Fatalf("MUSTER_SIM_PODS: %v", err)
+		}
+	}
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}
-	begin := time.Now()
-	sim, err := Start(t.Context(), Config{RestConfig: config, Nodes: nodes, GPUs: 8, GPUProduct: "NVIDIA-H100-80GB-HBM3", Logf: t.Logf})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer sim.Stop()
-	t.Logf("%d nodes registered in %.1fs", nodes, time.Since(begin).Seconds())
-
 	client, err := newClient(config)
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +50,7 @@ func TestThroughputOnARealControlPlane(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	begin = time.Now()
+	begin := time.Now()
 	var creations errgroup.Group
 	creations.SetLimit(32)
 	for i := range pods {
@@ -64,18 +63,6 @@ func TestThroughputOnARealControlPlane(t *testing.T) {
 	awaitSucceeded(t, client, namespace.Name, pods)
 	took := time.Since(begin).Seconds()
 	t.Logf("%d pods from creation to Succeeded in %.1fs: %.0f pods/s", pods, took, float64(pods)/took)
-}
-
-func fromEnvironment(t *testing.T, name string, otherwise int) int {
-	text := os.Getenv(name)
-	if text == "" {
-		return otherwise
-	}
-	value, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
-	return value
 }
 
 func createPod(ctx context.Context, client kubernetes.Interface, namespace string, index int) error {
