@@ -34,6 +34,13 @@ var plane struct {
 }
 
 func TestMain(m *testing.M) {
+	if role := os.Getenv(roleVariable); role != "" {
+		if err := playRole(role); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	code := m.Run()
 	if plane.ControlPlane != nil {
 		plane.Stop()

@@ -1,0 +1,102 @@
+package execnode
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
+	"k8s.io/utils/ptr"
+)
+
+// headless makes a service that gives pods of the set names, before they are ready.
+func (b *bench) headless(name string) {
+	b.Helper()
+	service := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, PublishNotReadyAddresses: true, Selector: map[string]string{"set": name}},
+	}
+	if _, err := b.client.CoreV1().Services(b.namespace).Create(b.Context(), service, metav1.CreateOptions{}); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// member makes a pod one of a set with names, as a JobSet's pods are.
+func member(set string, index int) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		pod.Labels["set"] = set
+		pod.Spec.Subdomain, pod.Spec.Hostname = set, fmt.Sprintf("%s-workers-0-%d", set, index)
+	}
+}
+
+func TestPodsFindEachOtherByName(t *testing.T) {
+	onEachKind(t, func(t *testing.T, b *bench) {
+		b.headless("pytorch")
+		b.pod("server", "", as("serve", variable("PORT", "3389")), member("pytorch", 0))
+		b.pod("client", "", as("ask", variable("TARGET", "pytorch-workers-0-0.pytorch:3389")), member("pytorch", 1))
+		b.pod("full", "", as("ask", variable("TARGET", "pytorch-workers-0-0.pytorch."+b.namespace+".svc.cluster.local:3389")))
+		b.succeeds("client")
+		b.succeeds("full")
+		if log := b.log("client"); log != "answer: pytorch-workers-0-0\n" {
+			t.Errorf("client's log is %q", log)
+		}
+	})
+}
+
+func TestTwoSetsUseTheSamePortAtOnce(t *testing.T) {
+	b := newBench(t, asRoot)
+	for _, set := range []string{"red", "blue"} {
+		b.headless(set)
+		b.pod(set+"-server", "", as("serve", variable("PORT", "3389")), member(set, 0))
+		b.pod(set+"-client", "", as("ask", variable("TARGET", set+"-workers-0-0."+set+":3389")), member(set, 1))
+	}
+	for _, set := range []string{"red", "blue"} {
+		b.succeeds(set + "-client")
+		if log := b.log(set + "-client"); log != "answer: "+set+"-workers-0-0\n" {
+			t.Errorf("log of the %s client is %q", set, log)
+		}
+	}
+}
+
+func TestPortClashOnTheMachinesNetworkIsTold(t *testing.T) {
+	b := newBench(t, rootless)
+	if len(*b.lines) == 0 || !strings.Contains((*b.lines)[0], "share this machine's network") {
+		t.Errorf("at the start the node said %q", *b.lines)
+	}
+	const port = "38917"
+	b.pod("first", "", as("serve", variable("PORT", port)))
+	b.said("first", "serving")
+	b.pod("second", "", as("serve", variable("PORT", port)))
+	b.ends("second", corev1.PodFailed)
+	b.toldOf("second", reasonPortClash, "address already in use")
+}
+
+func TestPodReachesTheAPIServerAsInACluster(t *testing.T) {
+	onEachKind(t, func(t *testing.T, b *bench) {
+		b.pod("asks", "", as("ask", variable("TARGET", "$(KUBERNETES_SERVICE_HOST):$(KUBERNETES_SERVICE_PORT)")), func(pod *corev1.Pod) {
+			// The API server answers a client that says nothing by closing the connection in its time; that it takes the
+			// connection is all that is asked.
+			pod.Spec.Containers[0].Command = []string{"bash", "-c", "exec 3<>/dev/tcp/$KUBERNETES_SERVICE_HOST/$KUBERNETES_SERVICE_PORT && echo connected"}
+		})
+		b.succeeds("asks")
+		if log := b.log("asks"); log != "connected\n" {
+			t.Errorf("log is %q", log)
+		}
+	})
+}
+
+func TestTCPProbeReachesThePod(t *testing.T) {
+	onEachKind(t, func(t *testing.T, b *bench) {
+		b.pod("served", "", as("serve", variable("PORT", "38918")), func(pod *corev1.Pod) {
+			pod.Spec.Containers[0].ReadinessProbe = &corev1.Probe{
+				ProbeHandler:  corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(38918)}},
+				PeriodSeconds: 1,
+			}
+		})
+		b.awaitPod("served", "ready", podutil.IsPodReady)
+		b.delete("served", ptr.To[int64](0))
+	})
+}

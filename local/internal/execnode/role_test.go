@@ -1,0 +1,61 @@
+package execnode
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// roleVariable makes the test binary a program in a pod instead: one that serves its host name, or one that asks for it.
+const roleVariable = "EXECNODE_TEST_ROLE"
+
+// playRole is what the test binary does in a pod.
+func playRole(role string) error {
+	switch role {
+	case "serve":
+		listener, err := net.Listen("tcp4", ":"+os.Getenv("PORT"))
+		if err != nil {
+			return err
+		}
+		fmt.Println("serving")
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return err
+			}
+			name, _ := os.Hostname()
+			fmt.Fprintln(conn, name)
+			conn.Close()
+		}
+	case "ask":
+		// As programs in a real cluster do: names and servers come when they come.
+		for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+			conn, err := net.Dial("tcp4", os.Getenv("TARGET"))
+			if err != nil && time.Now().Before(deadline) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			line, err := bufio.NewReader(conn).ReadString('\n')
+			fmt.Print("answer: ", line)
+			return err
+		}
+	default:
+		return fmt.Errorf("no role %q", role)
+	}
+}
+
+// as makes the pod's container play a role.
+func as(role string, env ...corev1.EnvVar) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		pod.Spec.Containers[0].Command = []string{os.Args[0]}
+		pod.Spec.Containers[0].Env = append(env, corev1.EnvVar{Name: roleVariable, Value: role})
+	}
+}
+
+func variable(name, value string) corev1.EnvVar { return corev1.EnvVar{Name: name, Value: value} }
