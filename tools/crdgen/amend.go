@@ -21,12 +21,14 @@ func amend(kind string, root *props) {
 			labels.AdditionalProperties.Schema.MaxLength = &length
 		}, "spec", "nodeLabels")
 	case "Workload":
+		ruleWorkload(root)
 		edit(root, func(template *props) {
 			requireSpec(template)
 			edit(template, reservePodsResource, "spec")
 			edit(template, defaultResources, "spec")
 		}, "spec", "podSets", "*", "template")
 	case "JobSet":
+		edit(root, fixNodeChoice, "spec")
 		edit(root, func(template *props) {
 			requireSpec(template)
 			edit(template, requireSpec, "spec", "template")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
@@ -65,6 +66,29 @@ func fixFields(object *props, free ...string) {
 	}
 }
 
+// fixNodeChoice keeps the labels, annotations and node choice of pod templates from being changed while a JobSet neither
+// is suspended nor becomes so. The rules are over the spec, for only there is it seen whether it is.
+func fixNodeChoice(spec *props) {
+	for _, field := range []string{"metadata.labels", "metadata.annotations", "spec.nodeSelector", "spec.tolerations", "spec.schedulingGates"} {
+		spec.XValidations = append(spec.XValidations, celRule("", "field is immutable while the JobSet is not suspended: "+field+" of a pod template changed",
+			`(has(self.suspend) && self.suspend) || (has(oldSelf.suspend) && oldSelf.suspend)
+			|| !has(self.replicatedJobs) || !has(oldSelf.replicatedJobs)
+			|| size(self.replicatedJobs) != size(oldSelf.replicatedJobs)
+			|| self.replicatedJobs.all(i, r, (%s)
+				? (%s && r.template.spec.template.%[3]s == oldSelf.replicatedJobs[i].template.spec.template.%[3]s)
+				: !(%[2]s))`,
+			present("r.template.spec.template", field), present("oldSelf.replicatedJobs[i].template.spec.template", field), field))
+	}
+}
+
+// present is the expression that a field of a pod template is there. The template always has a spec.
+func present(template, field string) string {
+	if parent, _, _ := strings.Cut(field, "."); parent == "metadata" {
+		return fmt.Sprintf("has(%[1]s.metadata) && has(%[1]s.%[2]s)", template, field)
+	}
+	return fmt.Sprintf("has(%s.%s)", template, field)
+}
+
 func immutable(rule, path string) apiextensionsv1.ValidationRule {
 	return apiextensionsv1.ValidationRule{Rule: rule, Message: "field is immutable", FieldPath: path}
 }
@@ -101,6 +125,6 @@ func sameField(name string, field props) string {
 	case slices.Contains([]string{"hostIPC", "hostNetwork", "hostPID"}, name):
 		return fmt.Sprintf("(has(self.%[1]s) && self.%[1]s) == (has(oldSelf.%[1]s) && oldSelf.%[1]s)", name)
 	default:
-		return fmt.Sprintf("has(self.%[1]s) == has(oldSelf.%[1]s) && (!has(self.%[1]s) || self.%[1]s == oldSelf.%[1]s)", name)
+		return sameOptional("self", "oldSelf", name)
 	}
 }

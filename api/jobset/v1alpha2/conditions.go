@@ -18,51 +18,78 @@ const (
 	JobSetStartupPolicyCompleted JobSetConditionType = "StartupPolicyCompleted"
 )
 
-// Reasons and messages of Completed and of Failed. FirstFailedJobMessage is the end of the messages of Failed; its verb
-// takes the name of the Job.
+// Reasons and messages of Completed.
 const (
-	AllJobsCompletedReason                 = "AllJobsCompleted"
-	AllJobsCompletedMessage                = "jobset completed successfully"
-	FailedJobsReason                       = "FailedJobs"
-	FailedJobsMessage                      = "jobset failed due to one or more job failures"
-	ReachedMaxRestartsReason               = "ReachedMaxRestarts"
-	ReachedMaxRestartsMessage              = "jobset failed due to reaching max number of restarts"
-	FailJobSetFailurePolicyActionReason    = "FailJobSetFailurePolicyAction"
-	FailJobSetFailurePolicyActionMessage   = "applying FailJobSet failure policy action"
-	FirstFailedJobMessage                  = " (first failed job: %s)"
+	// AllJobsCompletedReason: the Jobs that the success policy asks for have succeeded.
+	AllJobsCompletedReason  = "AllJobsCompleted"
+	AllJobsCompletedMessage = "jobset completed successfully"
+)
+
+// Reasons and messages of Failed.
+const (
+	// FailedJobsReason: a Job failed and there is no failure policy.
+	FailedJobsReason  = "FailedJobs"
+	FailedJobsMessage = "jobset failed due to one or more job failures"
+	// ReachedMaxRestartsReason: a Job failed and maxRestarts is used up.
+	ReachedMaxRestartsReason  = "ReachedMaxRestarts"
+	ReachedMaxRestartsMessage = "jobset failed due to reaching max number of restarts"
+	// FailJobSetFailurePolicyActionReason: a failure rule asked for it.
+	FailJobSetFailurePolicyActionReason  = "FailJobSetFailurePolicyAction"
+	FailJobSetFailurePolicyActionMessage = "applying FailJobSet failure policy action"
+	// FirstFailedJobMessage ends the messages above; its verb takes the name of the Job.
+	FirstFailedJobMessage = " (first failed job: %s)"
+)
+
+// Reasons of events about failures that do not end the JobSet. Their message is RestartFailurePolicyActionMessage, whose
+// verb takes the action, with FirstFailedJobMessage at the end.
+const (
 	RestartJobSetFailurePolicyActionReason = "RestartJobSetFailurePolicyAction"
 	RestartJobFailurePolicyActionReason    = "RestartJobFailurePolicyAction"
 	RestartJobSetIgnoreMaxRestartsReason   = "RestartJobSetAndIgnoreMaxRestartsFailurePolicyAction"
 	RestartJobIgnoreMaxRestartsReason      = "RestartJobAndIgnoreMaxRestartsFailurePolicyAction"
 	RestartFailurePolicyActionMessage      = "applying %s failure policy action"
-	ExclusivePlacementViolationReason      = "ExclusivePlacementViolation"
-	JobCreationFailedReason                = "JobCreationFailed"
-	HeadlessServiceCreationFailedReason    = "HeadlessServiceCreationFailed"
-	PVCCreationFailedReason                = "PVCCreationFailed"
 )
 
-// Reasons and messages of Suspended, True and False.
+// Reasons of events about objects that could not be made; the message is the API server's refusal.
 const (
+	JobCreationFailedReason             = "JobCreationFailed"
+	HeadlessServiceCreationFailedReason = "HeadlessServiceCreationFailed"
+	PVCCreationFailedReason             = "PVCCreationFailed"
+)
+
+// ExclusivePlacementViolationReason is the reason of the condition DisruptionTarget of a pod that runs outside the domain
+// of its Job.
+const ExclusivePlacementViolationReason = "ExclusivePlacementViolation"
+
+// Reasons and messages of Suspended.
+const (
+	// JobSetSuspendedReason: it is True.
 	JobSetSuspendedReason  = "SuspendedJobs"
 	JobSetSuspendedMessage = "jobset is suspended"
-	JobSetResumedReason    = "ResumeJobs"
-	JobSetResumedMessage   = "jobset is resumed"
+	// JobSetResumedReason: it is False again.
+	JobSetResumedReason  = "ResumeJobs"
+	JobSetResumedMessage = "jobset is resumed"
 )
 
-// Reasons and messages of RestartingJobSet. True: the policy that asked for the restart, with the action's message;
-// FailurePolicyReasonPrefix begins the reason, and the name of the rule ends it.
+// Reasons and messages of RestartingJobSet. While it is True the message is that of the action.
 const (
+	// DefaultFailurePolicyReason: no rule matched, so the set restarts.
 	DefaultFailurePolicyReason = "DefaultFailurePolicy"
-	FailurePolicyReasonPrefix  = "FailurePolicy_"
-	JobsReadyReason            = "JobsReady"
-	JobsReadyMessage           = "all jobs are ready"
+	// FailurePolicyReasonPrefix begins the reason where a rule asked for the restart; the name of the rule ends it.
+	FailurePolicyReasonPrefix = "FailurePolicy_"
+	// JobsReadyReason: it is False, for all Jobs are ready.
+	JobsReadyReason  = "JobsReady"
+	JobsReadyMessage = "all jobs are ready"
+	// RestartJobSetFailedReason: it is False, for the set has failed.
 	RestartJobSetFailedReason  = "JobSetFailed"
 	RestartJobSetFailedMessage = "jobset failed"
-	RestartCompletedReason     = "JobSetCompleted"
-	RestartSuspendedReason     = "JobSetSuspended"
+	// RestartCompletedReason: it is False, for the set has succeeded; the message is AllJobsCompletedMessage.
+	RestartCompletedReason = "JobSetCompleted"
+	// RestartSuspendedReason: it is False, for the set is suspended; the message is JobSetSuspendedMessage.
+	RestartSuspendedReason = "JobSetSuspended"
 )
 
-// Reasons and messages of StartupPolicyInProgress and StartupPolicyCompleted.
+// Reasons and messages of StartupPolicyInProgress and StartupPolicyCompleted, when they turn True.
 const (
 	InOrderStartupPolicyInProgressReason  = "InOrderStartupPolicyInProgress"
 	InOrderStartupPolicyInProgressMessage = "in order startup policy is in progress"
