@@ -30,10 +30,12 @@ func main() {
 	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
 		stops = append(stops, syscall.SIGHUP)
 	}
+	// Further signals change nothing: a stop is bounded in time, and make or
+	// timeout send a second one as a matter of course.
 	ctx, release := signal.NotifyContext(context.Background(), stops...)
-	// Once asked to stop, a second signal ends the process at once.
-	context.AfterFunc(ctx, release)
-	os.Exit(run(ctx, os.Args[1:]))
+	code := run(ctx, os.Args[1:])
+	release()
+	os.Exit(code)
 }
 
 // run gives the exit code. An error is one line on standard error.

@@ -21,7 +21,7 @@ func TestAnIdleClusterIsSmallAndWritesLeasesOnly(t *testing.T) {
 	if testing.Short() {
 		t.Skip("watches a cluster do nothing for half a minute")
 	}
-	p := up(t, "--ephemeral", "--no-operator", "--sim-nodes", "4")
+	p := up(t, "--ephemeral", "--no-operator", "--nodes", "1", "--sim-nodes", "4")
 	client := p.client(t)
 
 	before := settledWrites(t, client)

@@ -102,6 +102,10 @@ func TestAKilledClusterTakesItsOperatorAlongAndStartsAgain(t *testing.T) {
 
 	second := up(t, "--dir", dir, "--operator", operator, "--nodes", "0")
 	child = operatorPID(t, dir)
+	// As from a terminal through make: one signal to the group, one from make.
+	if err := second.command.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
 	if code := second.stop(t, syscall.SIGTERM); code != 0 {
 		t.Errorf("the second start ended with code %d: %s", code, second.errors.String())
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/musterhq/muster/local/internal/controlplane"
+	"github.com/musterhq/muster/local/internal/execnode"
 	"github.com/musterhq/muster/local/internal/simnode"
 	"github.com/musterhq/muster/local/internal/statedir"
 )
@@ -29,7 +30,7 @@ type Nodes struct {
 // startNodes returns when the cluster has exactly these nodes, beside those
 // that others registered, and they are ready. stop ends them all; it is to be
 // called after an error as well.
-func startNodes(ctx context.Context, n Nodes, plane *controlplane.ControlPlane, _ *statedir.Dir, out *report) (stop func(), err error) {
+func startNodes(ctx context.Context, n Nodes, plane *controlplane.ControlPlane, dir *statedir.Dir, out *report) (stop func(), err error) {
 	var stops []func()
 	stop = func() {
 		for i := len(stops) - 1; i >= 0; i-- {
@@ -40,8 +41,15 @@ func startNodes(ctx context.Context, n Nodes, plane *controlplane.ControlPlane, 
 	if err != nil {
 		return stop, fmt.Errorf("making a client of kube-apiserver: %w", err)
 	}
-	if err := removeExecNodes(ctx, client, 0); err != nil {
+	if err := removeExecNodes(ctx, client, n.Exec); err != nil {
 		return stop, err
+	}
+	for i := range n.Exec {
+		node, err := startExecNode(ctx, execNodePrefix+strconv.Itoa(i), plane, dir, out)
+		if err != nil {
+			return stop, err
+		}
+		stops = append(stops, node.Stop)
 	}
 	// With none asked for, too: it removes those of an earlier start.
 	simulated, err := startWithin(ctx, func(ctx context.Context) (*simnode.Cluster, error) {
@@ -65,6 +73,29 @@ func startNodes(ctx context.Context, n Nodes, plane *controlplane.ControlPlane, 
 
 // execNodePrefix and a number from 0 on are the name of an exec node.
 const execNodePrefix = "local-"
+
+func startExecNode(ctx context.Context, name string, plane *controlplane.ControlPlane, dir *statedir.Dir, out *report) (*execnode.Node, error) {
+	certificate, clients, err := plane.KubeletServing()
+	if err != nil {
+		return nil, err
+	}
+	node, err := startWithin(ctx, func(ctx context.Context) (*execnode.Node, error) {
+		return execnode.Start(ctx, execnode.Config{
+			RestConfig:    plane.Admin(),
+			Name:          name,
+			Dir:           dir.Path("nodes", name),
+			ServingCert:   certificate,
+			ClientCAs:     clients,
+			ClusterDomain: plane.ClusterDomain(),
+			Logf:          out.line,
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	out.step("node %s is ready", name)
+	return node, nil
+}
 
 // removeExecNodes deletes the Nodes of an earlier start beyond the number
 // that there are to be now: nobody would run what is scheduled to them.
