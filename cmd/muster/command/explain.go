@@ -116,7 +116,8 @@ func seeForExplain(ctx context.Context, cluster *observe.Cluster, namespace stri
 func choose(found []view.Job, argument, namespace string, streams genericiooptions.IOStreams) (*view.Job, error) {
 	switch len(found) {
 	case 0:
-		return nil, notFound("no job %q in namespace %s: see `muster jobs -n %s`, or `muster jobs -A`", argument, namespace, namespace)
+		return nil, notFound("no job %q in namespace %s: see `muster jobs -n %s`, or name another namespace with -n or as namespace/kind/name",
+			argument, namespace, namespace)
 	case 1:
 		return &found[0], nil
 	}
