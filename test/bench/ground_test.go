@@ -15,6 +15,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -100,7 +101,8 @@ func jobSetOf(namespace, name string) *jobset.JobSet {
 	}
 }
 
-// timeToRunning creates the job, waits until all its pods run, and deletes it.
+// timeToRunning creates the job, waits until all its pods run, and deletes it with
+// them, so that the next one has the machine to itself.
 func timeToRunning(t *testing.T, c client.WithWatch, job client.Object) time.Duration {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -130,6 +132,15 @@ func timeToRunning(t *testing.T, c client.WithWatch, job client.Object) time.Dur
 	took := time.Since(began)
 	if err := c.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
 		t.Fatal(err)
+	}
+	for gone := 0; gone < workers; {
+		event, open := <-pods.ResultChan()
+		if !open {
+			t.Fatalf("%s: %d of %d pods were gone within a minute", job.GetName(), gone, workers)
+		}
+		if event.Type == watch.Deleted {
+			gone++
+		}
 	}
 	return took
 }
