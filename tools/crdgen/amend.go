@@ -28,6 +28,7 @@ func amend(kind string, root *props) {
 			edit(template, defaultResources, "spec")
 		}, "spec", "podSets", "*", "template")
 	case "JobSet":
+		ruleJobSet(root)
 		edit(root, fixNodeChoice, "spec")
 		edit(root, func(template *props) {
 			requireSpec(template)

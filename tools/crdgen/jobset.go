@@ -1,0 +1,131 @@
+package main
+
+import (
+	"fmt"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// ruleJobSet adds the rules that look at several parts of a JobSet at once.
+func ruleJobSet(jobSet *props) {
+	jobSet.XValidations = append(jobSet.XValidations, nameRules()...)
+	jobSet.XValidations = append(jobSet.XValidations, finishedRule())
+	edit(jobSet, func(spec *props) {
+		spec.XValidations = append(spec.XValidations, inPlaceRules()...)
+		spec.XValidations = append(spec.XValidations, coordinatorRules()...)
+	}, "spec")
+	edit(jobSet, func(job *props) {
+		job.XValidations = append(job.XValidations, elasticRules()...)
+	}, "spec", "replicatedJobs", "*")
+}
+
+// orElse is the expression of an optional field, or of a value where it is not set.
+func orElse(field, value string) string {
+	return fmt.Sprintf("(has(%[1]s) ? %[1]s : %[2]s)", field, value)
+}
+
+// nameRules keep the names that are made from that of the JobSet within 63 characters. They add lengths up, for names
+// that are put together have no bounds that the API server could reckon with.
+func nameRules() []apiextensionsv1.ValidationRule {
+	const (
+		noJobs   = "!(has(self.spec) && has(self.spec.replicatedJobs))"
+		lastJob  = "size(string(r.replicas > 0 ? r.replicas - 1 : 0))"
+		lastPod  = "size(string(r.template.spec.completions > 0 ? r.template.spec.completions - 1 : 0))"
+		indexed  = "(!has(r.template.spec.completionMode) || r.template.spec.completionMode == 'Indexed')"
+		dnsLabel = "a DNS-1035 label must consist of lower case letters, digits or '-', start with a letter, and end with a letter or digit"
+	)
+	subdomain := `(has(self.spec.network) && has(self.spec.network.subdomain) && self.spec.network.subdomain != ''
+		? size(self.spec.network.subdomain) : size(self.metadata.name))`
+	return []apiextensionsv1.ValidationRule{
+		celRule("", "the name of a JobSet begins the names of its Jobs: "+dnsLabel,
+			`%s || size(self.spec.replicatedJobs) == 0 || self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')`, noJobs),
+		// <jobset>-<replicated job>-<job index>
+		celRule("", "JobSet name is too long, job names generated for this JobSet will exceed 63 characters",
+			`%s || self.spec.replicatedJobs.all(r, size(self.metadata.name) + 1 + size(r.name) + 1 + %s <= 63)`, noJobs, lastJob),
+		// <jobset>-<replicated job>-<job index>-<pod index>-<five characters>
+		celRule("", "JobSet name is too long, pod names generated for this JobSet will exceed 63 characters",
+			`%s || self.spec.replicatedJobs.all(r, !has(r.template.spec.completions) || !%s
+				|| size(self.metadata.name) + 1 + size(r.name) + 1 + %s + 1 + %s + 6 <= 63)`, noJobs, indexed, lastJob, lastPod),
+		// <jobset>-<replicated job>-<job index>-<pod index>.<subdomain>
+		celRule("", "spec will lead to invalid label value for coordinator label jobset.sigs.k8s.io/coordinator"+
+			" (long JobSet / ReplicatedJob / SubDomain name?): must be no more than 63 characters",
+			`!(has(self.spec) && has(self.spec.coordinator))
+			|| size(self.metadata.name) + 1 + size(self.spec.coordinator.replicatedJob) + 1 + size(string(%s)) + 1 + size(string(%s))
+				+ 1 + %s <= 63`,
+			orElse("self.spec.coordinator.jobIndex", "0"), orElse("self.spec.coordinator.podIndex", "0"), subdomain),
+	}
+}
+
+func inPlaceRules() []apiextensionsv1.ValidationRule {
+	const notInPlace = `!(has(self.failurePolicy) && has(self.failurePolicy.restartStrategy)
+		&& self.failurePolicy.restartStrategy == 'InPlaceRestart' && has(self.replicatedJobs))`
+	return []apiextensionsv1.ValidationRule{
+		celRule("", "backoffLimit of every replicatedJob must be set to 2147483647 (MaxInt32) when in-place restart is enabled",
+			`%s || self.replicatedJobs.all(r,
+				has(r.template.spec.backoffLimit) && r.template.spec.backoffLimit == 2147483647)`, notInPlace),
+		celRule("", "podReplacementPolicy of every replicatedJob must be set to Failed when in-place restart is enabled",
+			`%s || self.replicatedJobs.all(r,
+				has(r.template.spec.podReplacementPolicy) && r.template.spec.podReplacementPolicy == 'Failed')`, notInPlace),
+		celRule("", "completions and parallelism of every replicatedJob must be set and equal to each other when in-place restart is enabled",
+			`%s || self.replicatedJobs.all(r,
+				has(r.template.spec.completions) && has(r.template.spec.parallelism)
+				&& r.template.spec.completions == r.template.spec.parallelism)`, notInPlace),
+	}
+}
+
+// coordinatorRules hold whenever the coordinator is set, for it may be changed at any time.
+func coordinatorRules() []apiextensionsv1.ValidationRule {
+	jobIndex, podIndex := orElse("self.coordinator.jobIndex", "0"), orElse("self.coordinator.podIndex", "0")
+	named := celRule(".coordinator", "coordinator replicatedJob does not exist",
+		`!has(self.coordinator)
+		|| (has(self.replicatedJobs) && self.replicatedJobs.exists(r, r.name == self.coordinator.replicatedJob))`)
+	named.MessageExpression = "'coordinator replicatedJob ' + self.coordinator.replicatedJob + ' does not exist'"
+	// where is the rule that the coordinator's replicated job, where there is one of that name, is so.
+	where := func(message, so string, arguments ...any) apiextensionsv1.ValidationRule {
+		return celRule(".coordinator", message, `!has(self.coordinator) || !has(self.replicatedJobs)
+			|| self.replicatedJobs.all(r, r.name != self.coordinator.replicatedJob || (`+so+`))`, arguments...)
+	}
+	return []apiextensionsv1.ValidationRule{
+		named,
+		where("coordinator job index is invalid for its replicatedJob: it must be at least 0 and less than replicas",
+			`%[1]s >= 0 && %[1]s < r.replicas`, jobIndex),
+		where("job for coordinator pod must be indexed completion mode, and completions number must be set",
+			`has(r.template.spec.completions)
+				&& has(r.template.spec.completionMode) && r.template.spec.completionMode == 'Indexed'`),
+		where("coordinator pod index is invalid for its replicatedJob: it must be at least 0 and less than completions",
+			`!has(r.template.spec.completions) || (%[1]s >= 0 && %[1]s < r.template.spec.completions)`, podIndex),
+	}
+}
+
+const (
+	parallelism = "template.spec.parallelism"
+	completions = "template.spec.completions"
+)
+
+// elasticRules let a replicated job of Indexed Jobs change its size, and only so that it stays one of Indexed Jobs whose
+// pods all run at once.
+func elasticRules() []apiextensionsv1.ValidationRule {
+	// A number of completions that is not set is less than any.
+	pods, wanted := orElse("self."+parallelism, "1"), orElse("self."+completions, "-1")
+	sameSize := fmt.Sprintf("(%s == %s && %s == %s)", pods, orElse("oldSelf."+parallelism, "1"), wanted, orElse("oldSelf."+completions, "-1"))
+	const indexed = "(has(self.template.spec.completionMode) && self.template.spec.completionMode == 'Indexed')"
+	const path = ".template.spec"
+	return []apiextensionsv1.ValidationRule{
+		celRule(path, "field is immutable: only Indexed Jobs can change parallelism and completions", `%s || %s`, sameSize, indexed),
+		celRule(path, "parallelism must be >= 1", `%s || !%s || %s >= 1`, sameSize, indexed, pods),
+		celRule(path, "completions must be >= 1", `%s || !%s || %s >= 1`, sameSize, indexed, wanted),
+		celRule(path, "completions must be equal to parallelism for Elastic Indexed Jobs", `%s || !%s || %s == %s`, sameSize, indexed, wanted, pods),
+	}
+}
+
+// finishedRule keeps the size of Jobs that will not run again.
+func finishedRule() apiextensionsv1.ValidationRule {
+	const old = "oldSelf.spec.replicatedJobs[i]."
+	return celRule("", "Cannot mutate parallelism or completions when JobSet is in a terminal state (Completed or Failed)",
+		`!(has(oldSelf.status) && has(oldSelf.status.conditions)
+			&& oldSelf.status.conditions.exists(c, c.type in ['Completed', 'Failed'] && c.status == 'True'))
+		|| !(has(self.spec) && has(self.spec.replicatedJobs)) || !(has(oldSelf.spec) && has(oldSelf.spec.replicatedJobs))
+		|| size(self.spec.replicatedJobs) != size(oldSelf.spec.replicatedJobs)
+		|| self.spec.replicatedJobs.all(i, r, %s == %s && %s == %s)`,
+		orElse("r."+parallelism, "1"), orElse(old+parallelism, "1"), orElse("r."+completions, "-1"), orElse(old+completions, "-1"))
+}
