@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -34,6 +36,9 @@ const (
 	// noticed soon.
 	longestRetry = time.Minute
 )
+
+// factKinds are read for Facts and watched for nothing else.
+var factKinds = []client.Object{&kueue.ResourceFlavor{}, &kueue.WorkloadPriorityClass{}, &schedulingv1.PriorityClass{}}
 
 type runtimeObject = runtime.Object
 
@@ -62,6 +67,12 @@ func AddTo(mgr ctrl.Manager, x *Executor, apis ...Served) error {
 			if err := mgr.GetFieldIndexer().IndexField(context.Background(), kind, controllerIndex, controllerUID); err != nil {
 				return fmt.Errorf("indexing %s by controller: %w", gvk.Kind, err)
 			}
+		}
+	}
+	for _, kind := range factKinds {
+		// Started now, lest the first jobs wait for it and overtake each other.
+		if _, err := mgr.GetCache().GetInformer(context.Background(), kind, cache.BlockUntilSynced(false)); err != nil {
+			return fmt.Errorf("watching %T: %w", kind, err)
 		}
 	}
 	for _, api := range apis {
