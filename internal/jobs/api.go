@@ -197,6 +197,13 @@ func (w Write) OrWarn(reason string) Write {
 	return w
 }
 
+// Verb is what the write does, in words: create, change, change status of, delete.
+func (w Write) Verb() string { return string(w.verb) }
+
+// Object is what the write makes, removes or, in the state that it should have,
+// changes. It is not to be changed.
+func (w Write) Object() client.Object { return w.object }
+
 // ChildrenOf picks the children of one type.
 func ChildrenOf[C client.Object](children []client.Object) []C {
 	var out []C

@@ -1,0 +1,205 @@
+package jobset
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	"github.com/musterhq/muster/internal/jobs"
+)
+
+var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// setBuilder builds the JobSet ns/js step by step.
+type setBuilder struct{ js *jobset.JobSet }
+
+// newSet has a leader and two workers, of one pod each.
+func newSet() setBuilder {
+	js := &jobset.JobSet{ObjectMeta: metav1.ObjectMeta{Name: "js", Namespace: "ns", UID: "js-uid", ResourceVersion: "1"}}
+	return setBuilder{js}.with("leader", 1).with("workers", 2)
+}
+
+func (b setBuilder) with(name string, replicas int32, dependsOn ...jobset.DependsOn) setBuilder {
+	rj := jobset.ReplicatedJob{Name: name, Replicas: replicas, DependsOn: dependsOn}
+	rj.Template.Spec.Template.Spec.Containers = []corev1.Container{{Name: "c", Image: "busybox"}}
+	b.js.Spec.ReplicatedJobs = append(b.js.Spec.ReplicatedJobs, rj)
+	return b
+}
+
+func (b setBuilder) suspended() setBuilder { b.js.Spec.Suspend = ptr.To(true); return b }
+
+func (b setBuilder) inOrder() setBuilder {
+	b.js.Spec.StartupPolicy = &jobset.StartupPolicy{StartupPolicyOrder: jobset.InOrder}
+	return b
+}
+
+func (b setBuilder) succeedsBy(operator jobset.Operator, targets ...string) setBuilder {
+	b.js.Spec.SuccessPolicy = &jobset.SuccessPolicy{Operator: operator, TargetReplicatedJobs: targets}
+	return b
+}
+
+func (b setBuilder) restarts(maxRestarts int32, strategy jobset.JobSetRestartStrategy) setBuilder {
+	b.js.Spec.FailurePolicy = &jobset.FailurePolicy{MaxRestarts: maxRestarts, RestartStrategy: strategy}
+	return b
+}
+
+// restarted is in attempt n.
+func (b setBuilder) restarted(n int32) setBuilder {
+	b.js.Status.Restarts, b.js.Status.RestartsCountTowardsMax = n, n
+	return b
+}
+
+func (b setBuilder) ttl(seconds int32) setBuilder {
+	b.js.Spec.TTLSecondsAfterFinished = ptr.To(seconds)
+	return b
+}
+
+// is gives it a condition, an hour old.
+func (b setBuilder) is(kind jobset.JobSetConditionType, status metav1.ConditionStatus, reason, message string) setBuilder {
+	b.js.Status.Conditions = append(b.js.Status.Conditions, metav1.Condition{
+		Type: string(kind), Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(now.Add(-time.Hour))})
+	return b
+}
+
+// jobBuilder builds a Job of the JobSet as the API server has it.
+type jobBuilder struct{ job *batchv1.Job }
+
+// job is the one with the index of a replicated job, in attempt 0, before it starts.
+func job(replicated string, index int) jobBuilder {
+	return jobBuilder{&batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("js-%s-%d", replicated, index), Namespace: "ns", UID: "u", ResourceVersion: "1",
+			Labels: map[string]string{jobset.ReplicatedJobNameKey: replicated, jobset.RestartAttemptKey: "0"}},
+		Spec: batchv1.JobSpec{Suspend: ptr.To(false)},
+	}}
+}
+
+func (b jobBuilder) attempt(n string) jobBuilder {
+	b.job.Labels[jobset.RestartAttemptKey] = n
+	return b
+}
+func (b jobBuilder) active() jobBuilder { b.job.Status.Active = 1; return b }
+func (b jobBuilder) ready() jobBuilder {
+	b.job.Status.Active, b.job.Status.Ready = 1, ptr.To[int32](1)
+	return b
+}
+func (b jobBuilder) suspended() jobBuilder { b.job.Spec.Suspend = ptr.To(true); return b }
+func (b jobBuilder) deleting() jobBuilder {
+	b.job.DeletionTimestamp = ptr.To(metav1.NewTime(now))
+	return b
+}
+func (b jobBuilder) succeeded() jobBuilder {
+	b.job.Status.Succeeded = 1
+	return b.ended(batchv1.JobComplete, now)
+}
+func (b jobBuilder) failed() jobBuilder { return b.ended(batchv1.JobFailed, now) }
+func (b jobBuilder) ended(how batchv1.JobConditionType, at time.Time) jobBuilder {
+	b.job.Status.Conditions = append(b.job.Status.Conditions, batchv1.JobCondition{Type: how, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(at)})
+	return b
+}
+
+// service is the one that the JobSet has already.
+func service() client.Object {
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "js", Namespace: "ns"}}
+}
+
+// of are the Jobs, and the Service.
+func of(builders ...jobBuilder) []client.Object {
+	out := []client.Object{service()}
+	for _, b := range builders {
+		out = append(out, b.job)
+	}
+	return out
+}
+
+var (
+	unqueued = jobs.Admission{Grant: jobs.Unqueued}
+	waiting  = jobs.Admission{Grant: jobs.Waiting}
+	stopping = jobs.Admission{Grant: jobs.Stopping}
+	admitted = jobs.Admission{Grant: jobs.Admitted, PodSets: map[string]jobs.PodSetAdmission{}}
+)
+
+// look plans, and sees that this is a pure function: nothing that it was given is
+// changed, and neither another try nor another order of the children changes the
+// answer.
+func look(t rapid.TB, js *jobset.JobSet, admission jobs.Admission, children []client.Object) jobs.Plan {
+	t.Helper()
+	seen := jobs.Seen[*jobset.JobSet]{Job: js, Admission: admission, Children: children, Now: now}
+	job, before := js.DeepCopy(), make([]client.Object, len(children))
+	for i, child := range children {
+		before[i] = child.DeepCopyObject().(client.Object)
+	}
+	got := plan(seen)
+	if diff := cmp.Diff(job, js); diff != "" {
+		t.Fatalf("the JobSet that was given was changed:\n%s", diff)
+	}
+	if diff := cmp.Diff(before, children, cmpopts.EquateEmpty()); diff != "" {
+		t.Fatalf("the children that were given were changed:\n%s", diff)
+	}
+	shuffled := slices.Clone(children)
+	rand.New(rand.NewPCG(1, 2)).Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+	seen.Children = shuffled
+	if diff := cmp.Diff(got, plan(seen), cmp.AllowUnexported(jobs.Write{}), cmpopts.EquateEmpty()); diff != "" {
+		t.Fatalf("another order of the children changes the plan:\n%s", diff)
+	}
+	return got
+}
+
+// writes are what a plan writes beside the status, "verb Kind name" each, in order.
+func writes(p jobs.Plan) []string {
+	var out []string
+	for _, w := range p.Writes {
+		kind := "Job"
+		switch w.Object().(type) {
+		case *corev1.Service:
+			kind = "Service"
+		case *jobset.JobSet:
+			kind = "JobSet"
+		}
+		line := fmt.Sprintf("%s %s %s", w.Verb(), kind, w.Object().GetName())
+		if job, ok := w.Object().(*batchv1.Job); ok && w.Verb() != "delete" && *job.Spec.Suspend {
+			line += ", suspended"
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+// conditions are those of a plan's status, "Type=Status Reason: message" each.
+func conditions(p jobs.Plan) []string {
+	var out []string
+	for _, c := range statusOf(p).Conditions {
+		out = append(out, fmt.Sprintf("%s=%s %s: %s", c.Type, c.Status, c.Reason, c.Message))
+	}
+	return out
+}
+
+func statusOf(p jobs.Plan) jobset.JobSetStatus { return p.Status.(*jobset.JobSet).Status }
+
+// events are a plan's, "Type Reason: message" each.
+func events(p jobs.Plan) []string {
+	var out []string
+	for _, e := range p.Events {
+		out = append(out, fmt.Sprintf("%s %s: %s", e.Type, e.Reason, e.Message))
+	}
+	return out
+}
+
+// same reports a difference between lists, where none and an empty one are the same.
+func same[T any](t *testing.T, what string, want, got T) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}

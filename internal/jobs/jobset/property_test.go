@@ -1,0 +1,275 @@
+package jobset
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	"github.com/musterhq/muster/internal/jobs"
+)
+
+// cluster is a JobSet and its children in memory, under a small model of the Job
+// controller and the garbage collector.
+type cluster struct {
+	t        *rapid.T
+	js       *jobset.JobSet
+	grant    jobs.Admission
+	children map[string]client.Object
+	// ended is the terminal state once there is one.
+	ended     string
+	turbulent bool
+}
+
+// randomSet is a JobSet that can come to an end, with policies of all kinds.
+func randomSet(t *rapid.T) *jobset.JobSet {
+	b := setBuilder{&jobset.JobSet{ObjectMeta: metav1.ObjectMeta{Name: "js", Namespace: "ns", UID: "js-uid"}}}
+	names := []string{"a", "b", "c"}[:rapid.IntRange(1, 3).Draw(t, "replicated jobs")]
+	ordered := rapid.Bool().Draw(t, "in order")
+	for i, name := range names {
+		var on []jobset.DependsOn
+		if i > 0 && !ordered && rapid.Bool().Draw(t, name+" depends on another") {
+			on = append(on, jobset.DependsOn{
+				Name:   rapid.SampledFrom(names[:i]).Draw(t, "dependency of "+name),
+				Status: rapid.SampledFrom([]jobset.DependsOnStatus{jobset.DependencyReady, jobset.DependencyComplete}).Draw(t, "awaited by "+name),
+			})
+		}
+		b = b.with(name, rapid.Int32Range(1, 3).Draw(t, "replicas of "+name), on...)
+	}
+	if ordered {
+		b = b.inOrder()
+	}
+	if rapid.Bool().Draw(t, "success policy") {
+		b = b.succeedsBy(rapid.SampledFrom([]jobset.Operator{jobset.OperatorAll, jobset.OperatorAny}).Draw(t, "operator"),
+			rapid.SliceOfDistinct(rapid.SampledFrom(names), rapid.ID[string]).Draw(t, "targets")...)
+	}
+	if rapid.Bool().Draw(t, "failure policy") {
+		b = b.restarts(rapid.Int32Range(-1, 3).Draw(t, "max restarts"),
+			rapid.SampledFrom([]jobset.JobSetRestartStrategy{jobset.Recreate, jobset.BlockingRecreate}).Draw(t, "strategy"))
+	}
+	b.js.Spec.Suspend = ptr.To(rapid.Bool().Draw(t, "suspended"))
+	return b.js
+}
+
+// reconcile plans and carries the plan out, and holds it against what must never
+// happen. It reports whether anything changed.
+func (c *cluster) reconcile() bool {
+	p := c.plan()
+	before := c.js.Status.Restarts
+	changed := len(p.Writes) > 0
+	if p.Status != nil {
+		status := statusOf(p)
+		changed = changed || !cmp.Equal(c.js.Status, status, cmpopts.EquateEmpty())
+		c.js.Status = *status.DeepCopy()
+	}
+	for _, w := range p.Writes {
+		c.carryOut(w)
+	}
+	restarts := c.js.Status.Restarts
+	if restarts < before || restarts > before+1 || restarts > max(0, c.maxRestarts()) {
+		c.t.Fatalf("%d restarts after %d, of %d", restarts, before, c.maxRestarts())
+	}
+	switch state := c.js.Status.TerminalState; {
+	case c.ended != "" && state != c.ended:
+		c.t.Fatalf("it ended %s and is %q now", c.ended, state)
+	case state != "" && (p.Progress.Outcome == nil || p.Progress.Outcome.Succeeded != (state == "Completed")):
+		c.t.Fatalf("it ended %s, and its queue is told %+v", state, p.Progress.Outcome)
+	default:
+		c.ended = state
+	}
+	return changed
+}
+
+// plan looks, in turbulent times by way of look, which takes its time.
+func (c *cluster) plan() jobs.Plan {
+	if c.turbulent {
+		return look(c.t, c.js, c.grant, c.list())
+	}
+	return plan(jobs.Seen[*jobset.JobSet]{Job: c.js, Admission: c.grant, Children: c.list(), Now: now})
+}
+
+func (c *cluster) maxRestarts() int32 {
+	if c.js.Spec.FailurePolicy == nil {
+		return 0
+	}
+	return c.js.Spec.FailurePolicy.MaxRestarts
+}
+
+func (c *cluster) carryOut(w jobs.Write) {
+	o := w.Object().DeepCopyObject().(client.Object)
+	key := fmt.Sprintf("%T %s", o, o.GetName())
+	had := c.children[key]
+	switch w.Verb() {
+	case "create":
+		if had != nil {
+			c.t.Fatalf("%s is made though there is one", key)
+		}
+		if c.ended != "" {
+			c.t.Fatalf("%s is made after the end", key)
+		}
+		if job, ok := o.(*batchv1.Job); ok && !*job.Spec.Suspend && !c.mayRun() {
+			c.t.Fatalf("%s starts while it must not", key)
+		}
+		c.children[key] = o
+	case "delete":
+		if had.GetDeletionTimestamp() != nil {
+			c.t.Fatalf("%s is deleted twice", key)
+		}
+		had.SetDeletionTimestamp(ptr.To(metav1.NewTime(now)))
+	case "change":
+		if js, ok := o.(*jobset.JobSet); ok {
+			c.js.Spec = js.Spec
+			return
+		}
+		c.children[key] = o
+	default:
+		c.t.Fatalf("a plan %ss %s", w.Verb(), key)
+	}
+}
+
+func (c *cluster) mayRun() bool {
+	return c.grant.Grant == jobs.Admitted || c.grant.Grant == jobs.Unqueued && !*c.js.Spec.Suspend
+}
+
+// list are the children in the order of names.
+func (c *cluster) list() []client.Object {
+	var out []client.Object
+	for _, key := range slices.Sorted(maps.Keys(c.children)) {
+		out = append(out, c.children[key])
+	}
+	return out
+}
+
+// runJobs is the Job controller and the garbage collector: everybody goes one step,
+// or, where some is set, some of them. fails says who fails in the end.
+func (c *cluster) runJobs(some, fails func(name string) bool) bool {
+	changed := false
+	for _, key := range slices.Sorted(maps.Keys(c.children)) {
+		job, ok := c.children[key].(*batchv1.Job)
+		if !ok || !some(job.Name) {
+			continue
+		}
+		before := job.DeepCopy()
+		s := &job.Status
+		switch {
+		case job.DeletionTimestamp != nil:
+			delete(c.children, key)
+			changed = true
+		case ended(job):
+		case *job.Spec.Suspend:
+			s.Active, s.Ready = 0, nil
+		case s.Active == 0:
+			s.Active = 1
+		case s.Ready == nil:
+			s.Ready = ptr.To[int32](1)
+		case fails(job.Name):
+			job.Status = batchv1.JobStatus{Failed: 1, Conditions: []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now)}}}
+		default:
+			job.Status = batchv1.JobStatus{Succeeded: 1, Conditions: []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}}
+		}
+		changed = changed || !cmp.Equal(before, job)
+	}
+	return changed
+}
+
+// TestEveryJobSetComesToOneEnd: whatever its policies, however its Jobs end and
+// whoever suspends, evicts or deletes in between.
+func TestEveryJobSetComesToOneEnd(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		queued := rapid.Bool().Draw(t, "queued")
+		c := &cluster{t: t, js: randomSet(t), grant: unqueued, children: map[string]client.Object{}}
+		if queued {
+			c.grant = waiting
+		}
+		fails := func(name string) bool { return rapid.IntRange(0, 3).Draw(t, name+" fails if 0") == 0 }
+		some := func(name string) bool { return rapid.Bool().Draw(t, name+" goes on") }
+		c.turbulent = true
+		for range rapid.IntRange(0, 30).Draw(t, "turbulent steps") {
+			switch rapid.IntRange(0, 9).Draw(t, "step") {
+			case 0:
+				c.js.Spec.Suspend = ptr.To(!*c.js.Spec.Suspend)
+			case 1:
+				if queued {
+					c.grant = rapid.SampledFrom([]jobs.Admission{waiting, admitted, stopping}).Draw(t, "grant")
+				}
+			case 2:
+				if jobs := c.list(); len(jobs) > 0 && jobs[0].GetDeletionTimestamp() == nil {
+					jobs[0].SetDeletionTimestamp(ptr.To(metav1.NewTime(now))) // by hand
+				}
+			case 3, 4, 5:
+				c.runJobs(some, fails)
+			default:
+				c.reconcile()
+			}
+		}
+		c.turbulent = false
+		c.js.Spec.Suspend = ptr.To(false)
+		if queued {
+			c.grant = admitted
+		}
+		all := func(string) bool { return true }
+		for turns := 0; ; turns++ {
+			planned := c.reconcile()
+			if ran := c.runJobs(all, fails); !planned && !ran {
+				break
+			}
+			if turns > 200 {
+				t.Fatalf("no end after %d turns; status %+v", turns, c.js.Status)
+			}
+		}
+		if c.ended == "" {
+			t.Fatalf("nobody has anything left to do, and it has not ended: %+v", c.js.Status)
+		}
+		if c.reconcile() {
+			t.Fatal("it is at rest, and yet something is written")
+		}
+		for _, child := range c.list() {
+			if job, ok := child.(*batchv1.Job); ok && !ended(job) {
+				t.Fatalf("%s runs after the end", job.Name)
+			}
+		}
+	})
+}
+
+// TestWhoMustNotRunComesToRestWithoutPods: however it got there.
+func TestWhoMustNotRunComesToRestWithoutPods(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := &cluster{t: t, js: randomSet(t), grant: admitted, children: map[string]client.Object{}}
+		never := func(string) bool { return false }
+		some := func(name string) bool { return rapid.Bool().Draw(t, name+" goes on") }
+		for range rapid.IntRange(0, 12).Draw(t, "steps") {
+			c.reconcile()
+			c.runJobs(some, never)
+		}
+		c.grant = rapid.SampledFrom([]jobs.Admission{waiting, stopping}).Draw(t, "grant")
+		all := func(string) bool { return true }
+		for turns := 0; ; turns++ {
+			planned := c.reconcile()
+			if ran := c.runJobs(all, never); !planned && !ran {
+				break
+			}
+			if turns > 50 {
+				t.Fatal("it does not come to rest")
+			}
+		}
+		p := look(t, c.js, c.grant, c.list())
+		if p.Progress.Active {
+			t.Fatalf("at rest it is said to have pods: %+v", c.list())
+		}
+		for _, child := range c.list() {
+			if job, ok := child.(*batchv1.Job); ok && job.Status.Active > 0 {
+				t.Fatalf("%s has pods", job.Name)
+			}
+		}
+	})
+}
