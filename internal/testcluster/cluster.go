@@ -10,11 +10,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
@@ -65,6 +67,7 @@ const startTimeout = 2 * time.Minute
 
 // Main runs the tests of a package and exits with their result. It stops the cluster, if one was started.
 func Main(m *testing.M, options Options) {
+	log.SetLogger(logr.Discard()) // else controller-runtime complains, with a stack, that nobody did
 	shared.options = options
 	code := m.Run()
 	if err := stopShared(); err != nil {

@@ -4,11 +4,10 @@ import (
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	batchv1 "k8s.io/api/batch/v1"
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
@@ -39,11 +38,14 @@ func TestGangsRunOneAfterTheOtherWhereOnlyOneFits(t *testing.T) {
 		return false
 	})
 	w.untilCompleted("first", "second")
-	for _, workload := range w.workloads() {
-		if !meta.IsStatusConditionTrue(workload.Status.Conditions, kueue.WorkloadFinished) {
-			t.Errorf("the Workload %s of an ended JobSet is not finished: %+v", workload.Name, workload.Status.Conditions)
+	until(w, &kueue.WorkloadList{}, "both Workloads are finished", func(list *kueue.WorkloadList) bool {
+		for _, workload := range list.Items {
+			if !meta.IsStatusConditionTrue(workload.Status.Conditions, kueue.WorkloadFinished) {
+				return false
+			}
 		}
-	}
+		return len(list.Items) == 2
+	})
 	until(w, &kueue.LocalQueueList{}, "the queue's status says that it is empty", func(list *kueue.LocalQueueList) bool {
 		s := list.Items[0].Status
 		return s.PendingWorkloads == 0 && s.ReservingWorkloads == 0 && meta.IsStatusConditionTrue(s.Conditions, kueue.LocalQueueActive)
