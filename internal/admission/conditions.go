@@ -2,6 +2,7 @@ package admission
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -44,12 +45,12 @@ func admit(w *kueue.Workload, given *engine.Admission, now time.Time) {
 
 // wait writes into a Workload's status why it waits.
 func wait(w *kueue.Workload, why reason.Reason, now time.Time) {
-	set(w, kueue.WorkloadQuotaReserved, metav1.ConditionFalse, string(why.Code), cut(why.Message()), now)
+	set(w, kueue.WorkloadQuotaReserved, metav1.ConditionFalse, string(why.Code), why.Message(), now)
 }
 
 func set(w *kueue.Workload, kind string, status metav1.ConditionStatus, reason, message string, now time.Time) {
 	meta.SetStatusCondition(&w.Status.Conditions, metav1.Condition{
-		Type: kind, Status: status, Reason: reason, Message: message,
+		Type: kind, Status: status, Reason: reason, Message: cut(message),
 		ObservedGeneration: w.Generation, LastTransitionTime: metav1.NewTime(now),
 	})
 }
@@ -58,5 +59,5 @@ func set(w *kueue.Workload, kind string, status metav1.ConditionStatus, reason, 
 const conditionMessageBytes = 32768
 
 func cut(message string) string {
-	return message[:min(len(message), conditionMessageBytes)]
+	return strings.ToValidUTF8(message[:min(len(message), conditionMessageBytes)], "")
 }

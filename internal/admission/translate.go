@@ -2,6 +2,8 @@ package admission
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -76,8 +78,8 @@ func stopped(policy *kueue.StopPolicy) bool {
 
 func workloadOf(w *kueue.Workload) engine.Workload {
 	out := engine.Workload{
-		Key:       keyOf(w),
-		UID:       string(w.UID),
+		Key: keyOf(w),
+		UID: string(w.UID), Generation: w.Generation,
 		Queue:     string(w.Spec.QueueName),
 		Priority:  ptr.Deref(w.Spec.Priority, 0),
 		QueuedAt:  w.CreationTimestamp.Time,
@@ -110,10 +112,12 @@ func podSetOf(ps *kueue.PodSet) engine.PodSet {
 }
 
 // refusal says what is wrong with a Workload that the API could not refuse, or "".
+// Of several faults it is the first by name each time.
 func refusal(w *kueue.Workload) string {
 	for _, ps := range w.Spec.PodSets {
-		for name, q := range podspec.Requests(ps.Template.Spec) {
-			switch {
+		requests := podspec.Requests(ps.Template.Spec)
+		for _, name := range slices.Sorted(maps.Keys(requests)) {
+			switch q := requests[name]; {
 			case name == corev1.ResourcePods:
 				return fmt.Sprintf("pod set %s requests the resource %q: the key is reserved for internal kueue use", ps.Name, name)
 			case q.Sign() < 0:

@@ -15,9 +15,10 @@ import (
 // Decision is one change that should be made. Exactly one of Admit and Why is set.
 type Decision struct {
 	Key Key
-	// UID is that of the workload decided on: a write must not touch a later one of
-	// the same name.
-	UID string
+	// UID and Generation are those of the workload decided on: an admission must not
+	// be written for a later one of the same name, nor for another spec.
+	UID        string
+	Generation int64
 	// Admit says that the workload starts and what it is given. It is assumed at
 	// once; AdmissionFailed undoes it.
 	Admit *Admission
@@ -62,7 +63,7 @@ func (e *Engine) decideTree(queues []*clusterQueue, out []Decision) []Decision {
 			q.pending.Pop()
 			w.assumed = true
 			e.hold(w, admission)
-			out = append(out, Decision{Key: w.Key, UID: w.UID, Admit: admission})
+			out = append(out, Decision{Key: w.Key, UID: w.UID, Generation: w.Generation, Admit: admission})
 		case q.Strategy == Strict && waits(why):
 			e.say(w, why)
 			blocked = true
@@ -143,7 +144,7 @@ func (e *Engine) sayWhy(out []Decision) []Decision {
 	slices.SortFunc(news, order.CompareKeys)
 	for _, key := range news {
 		w := e.workloads[key]
-		out = append(out, Decision{Key: key, UID: w.UID, Why: w.why})
+		out = append(out, Decision{Key: key, UID: w.UID, Generation: w.Generation, Why: w.why})
 	}
 	return out
 }

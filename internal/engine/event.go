@@ -63,8 +63,9 @@ type Cohort struct {
 // Workload is the unit of admission.
 type Workload struct {
 	Key Key
-	// UID tells two workloads of one name apart.
-	UID string
+	// UID tells two workloads of one name apart, Generation two specs of one workload.
+	UID        string
+	Generation int64
 	// Queue is the name of a LocalQueue of the workload's namespace.
 	Queue    string
 	Priority int32

@@ -1,0 +1,100 @@
+package admission
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/engine/reason"
+)
+
+func TestAdmit(t *testing.T) {
+	w := newWorkload("w", 2, quantities("cpu", "1500m", "memory", "1Gi"))
+	w.Generation = 4
+	admit(w, &engine.Admission{ClusterQueue: "cq", PodSets: []engine.Assignment{{PodSet: "main", Count: 2,
+		Flavors: map[string]string{"cpu": "f", "memory": "g"}, Usage: map[string]int64{"cpu": 3000, "memory": 2 << 30}}}}, now)
+	condition := func(kind, message string) metav1.Condition {
+		return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind, Message: message, ObservedGeneration: 4, LastTransitionTime: metav1.NewTime(now)}
+	}
+	want := kueue.WorkloadStatus{
+		Admission: &kueue.Admission{ClusterQueue: "cq", PodSetAssignments: []kueue.PodSetAssignment{{Name: "main", Count: ptr.To[int32](2),
+			Flavors:       map[corev1.ResourceName]kueue.ResourceFlavorReference{"cpu": "f", "memory": "g"},
+			ResourceUsage: corev1.ResourceList{"cpu": resource.MustParse("3"), "memory": resource.MustParse("2Gi")}}}},
+		Conditions: []metav1.Condition{
+			condition("QuotaReserved", "Quota reserved in ClusterQueue cq"),
+			condition("Admitted", "The workload is admitted"),
+		},
+	}
+	if diff := cmp.Diff(want, w.Status); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestAdmitTurnsThePastOff(t *testing.T) {
+	past := func(kind string, status metav1.ConditionStatus, message string) metav1.Condition {
+		return metav1.Condition{Type: kind, Status: status, Reason: "Preempted", Message: message}
+	}
+	for name, tc := range map[string]struct {
+		before []metav1.Condition
+		want   []string
+	}{
+		"who waited does no more": {
+			[]metav1.Condition{past("QuotaReserved", metav1.ConditionFalse, "waits")}, []string{}},
+		"an eviction and a preemption are past": {
+			[]metav1.Condition{past("Evicted", metav1.ConditionTrue, "for another"), past("Preempted", metav1.ConditionTrue, "by another")},
+			[]string{"Evicted=False QuotaReserved: Previously: for another", "Preempted=False QuotaReserved: Previously: by another"}},
+		"what was past already stays as it is": {
+			[]metav1.Condition{past("Evicted", metav1.ConditionFalse, "Previously: long ago")},
+			[]string{"Evicted=False Preempted: Previously: long ago"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorkload("w", 1, nil)
+			w.Status.Conditions = tc.before
+			admit(w, &engine.Admission{ClusterQueue: "cq"}, now)
+			got := map[string]string{}
+			for _, line := range conditions(w.Status.Conditions) {
+				got[strings.SplitN(line, "=", 2)[0]] = line
+			}
+			want := map[string]string{
+				"QuotaReserved": "QuotaReserved=True QuotaReserved: Quota reserved in ClusterQueue cq",
+				"Admitted":      "Admitted=True Admitted: The workload is admitted",
+			}
+			for _, line := range tc.want {
+				want[strings.SplitN(line, "=", 2)[0]] = line
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("conditions (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWait(t *testing.T) {
+	w := newWorkload("w", 1, nil)
+	wait(w, reason.Inadmissiblef("LocalQueue %s doesn't exist", "q"), now)
+	if diff := cmp.Diff([]string{"QuotaReserved=False Inadmissible: LocalQueue q doesn't exist"}, conditions(w.Status.Conditions)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestMessagesAreNeverTooLongForTheAPI: it would refuse the whole status.
+func TestMessagesAreNeverTooLongForTheAPI(t *testing.T) {
+	long := strings.Repeat("x", 40000)
+	w := newWorkload("w", 1, nil)
+	wait(w, reason.Inadmissiblef("%s", long), now)
+	w.Status.Conditions = append(w.Status.Conditions, metav1.Condition{Type: "Evicted", Status: metav1.ConditionTrue, Message: long[:32768]})
+	admit(w, &engine.Admission{ClusterQueue: "cq"}, now)
+	wait(w, reason.Inadmissiblef("%s", long), now)
+	for _, c := range w.Status.Conditions {
+		if len(c.Message) > 32768 {
+			t.Errorf("%s: %d bytes", c.Type, len(c.Message))
+		}
+	}
+}
