@@ -66,14 +66,18 @@ func TestAClusterServesContinuesWithItsDataAndGoesDown(t *testing.T) {
 
 func TestEphemeralClustersRunSideBySideAndLeaveNothing(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	one := up(t, "--ephemeral", "--no-operator", "--nodes", "0")
-	other := up(t, "--ephemeral", "--no-operator", "--nodes", "0")
+	one := up(t, "--ephemeral", "--no-operator")
+	other := up(t, "--ephemeral", "--no-operator")
 	if _, err := one.client(t).CoreV1().Namespaces().Create(t.Context(),
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "of-one"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := other.client(t).CoreV1().Namespaces().Get(t.Context(), "of-one", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the other cluster has the one's namespace: %v", err)
+	}
+	for _, p := range []*process{one, other} {
+		createPod(t, p.client(t), "same-name", "true")
+		awaitPhase(t, p.client(t), "same-name", corev1.PodSucceeded)
 	}
 	for _, p := range []*process{one, other} {
 		if code := p.stop(t, syscall.SIGINT); code != 0 {

@@ -38,7 +38,7 @@ type Options struct {
 // of it dies by itself, which is the error. Nothing is left behind either way.
 func Up(ctx context.Context, o Options) (err error) {
 	out := newReport(o.Out)
-	context.AfterFunc(ctx, func() { out.line("stopping") })
+	defer context.AfterFunc(ctx, func() { out.line("stopping") })()
 	listener, err := listen(o.Port)
 	if err != nil {
 		return err
