@@ -3,6 +3,8 @@ package execnode
 import (
 	"context"
 	"errors"
+	"slices"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -20,11 +22,14 @@ type cluster struct {
 	pods     cache.SharedIndexInformer
 	services corelisters.ServiceLister
 	slices   cache.Indexer
-	// naming are the informers whose changes may change what names stand for.
-	naming []cache.SharedIndexInformer
+	// names says when what names stand for may have changed.
+	names changes
 }
 
-const byService = "service"
+const (
+	byService  = "service"
+	byHostname = "hostname"
+)
 
 // watchCluster starts to watch, and returns when the first lists are there. It watches until the context ends.
 func watchCluster(ctx context.Context, client kubernetes.Interface, node string) (*cluster, error) {
@@ -32,16 +37,26 @@ func watchCluster(ctx context.Context, client kubernetes.Interface, node string)
 	own := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTweakListOptions(func(options *metav1.ListOptions) {
 		options.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", node).String()
 	}))
-	services, slices := all.Core().V1().Services(), all.Discovery().V1().EndpointSlices()
+	services, endpoints := all.Core().V1().Services(), all.Discovery().V1().EndpointSlices()
 	c := &cluster{
-		pods: own.Core().V1().Pods().Informer(), services: services.Lister(),
-		naming: []cache.SharedIndexInformer{services.Informer(), slices.Informer()},
+		pods: own.Core().V1().Pods().Informer(), services: services.Lister(), names: changes{next: make(chan struct{})},
 	}
-	if err := slices.Informer().AddIndexers(cache.Indexers{byService: serviceOfSlice}); err != nil {
+	if err := endpoints.Informer().AddIndexers(cache.Indexers{byService: serviceOfSlice}); err != nil {
 		return nil, err
 	}
-	c.slices = slices.Informer().GetIndexer()
-	synced := []cache.InformerSynced{c.pods.HasSynced, services.Informer().HasSynced, slices.Informer().HasSynced}
+	if err := c.pods.AddIndexers(cache.Indexers{byHostname: hostnameOfPod}); err != nil {
+		return nil, err
+	}
+	for _, informer := range []cache.SharedIndexInformer{c.pods, services.Informer(), endpoints.Informer()} {
+		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc: func(any) { c.names.tell() }, UpdateFunc: func(any, any) { c.names.tell() }, DeleteFunc: func(any) { c.names.tell() },
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	c.slices = endpoints.Informer().GetIndexer()
+	synced := []cache.InformerSynced{c.pods.HasSynced, services.Informer().HasSynced, endpoints.Informer().HasSynced}
 	all.Start(ctx.Done())
 	own.Start(ctx.Done())
 	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
@@ -56,6 +71,49 @@ func serviceOfSlice(object any) ([]string, error) {
 		return nil, nil
 	}
 	return []string{slice.Namespace + "/" + slice.Labels[discoveryv1.LabelServiceName]}, nil
+}
+
+func hostnameOfPod(object any) ([]string, error) {
+	pod, ok := object.(*corev1.Pod)
+	if !ok || pod.Spec.Subdomain == "" {
+		return nil, nil
+	}
+	return []string{pod.Namespace + "/" + pod.Spec.Subdomain + "/" + pod.Spec.Hostname}, nil
+}
+
+// changes is a channel that is closed, and replaced, at each change.
+type changes struct {
+	mu   sync.Mutex
+	next chan struct{}
+}
+
+func (c *changes) tell() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	close(c.next)
+	c.next = make(chan struct{})
+}
+
+func (c *changes) channel() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.next
+}
+
+// Changed implements clusterdns.Source.
+func (c *cluster) Changed() <-chan struct{} { return c.names.channel() }
+
+// Expects implements clusterdns.Source: a pod of that name is bound to this node and has not ended, so it will have an
+// address in a moment.
+func (c *cluster) Expects(namespace, service, hostname string) bool {
+	if c.Service(namespace, service) == nil {
+		return false
+	}
+	pods, err := c.pods.GetIndexer().ByIndex(byHostname, namespace+"/"+service+"/"+hostname)
+	return err == nil && slices.ContainsFunc(pods, func(object any) bool {
+		phase := object.(*corev1.Pod).Status.Phase
+		return phase != corev1.PodSucceeded && phase != corev1.PodFailed
+	})
 }
 
 // Service implements clusterdns.Source.
@@ -73,11 +131,11 @@ func (c *cluster) Slices(namespace, service string) []*discoveryv1.EndpointSlice
 	if err != nil {
 		return nil // the index exists
 	}
-	slices := make([]*discoveryv1.EndpointSlice, 0, len(objects))
+	list := make([]*discoveryv1.EndpointSlice, 0, len(objects))
 	for _, object := range objects {
-		slices = append(slices, object.(*discoveryv1.EndpointSlice))
+		list = append(list, object.(*discoveryv1.EndpointSlice))
 	}
-	return slices
+	return list
 }
 
 // allServices lists the services of all namespaces.

@@ -34,8 +34,12 @@ var plane struct {
 }
 
 func TestMain(m *testing.M) {
-	if role := os.Getenv(roleVariable); role != "" {
-		if err := playRole(role); err != nil {
+	for variable, play := range map[string]func(string) error{roleVariable: playRole, nodeVariable: holdNode} {
+		part := os.Getenv(variable)
+		if part == "" {
+			continue
+		}
+		if err := play(part); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/cache"
 	kubecontainer "k8s.io/kubernetes/pkg/kubelet/container"
 )
 
@@ -92,37 +91,21 @@ func writeInPlace(path string, content []byte) error {
 	return file.Truncate(int64(len(content)))
 }
 
-// followNames keeps the names in the hosts files of running pods up to date, where that is how they are resolved.
-func (n *Node) followNames(ctx context.Context) error {
+// followNames keeps the names in the hosts files of running pods up to date until the context ends, where that is how
+// they are resolved.
+func (n *Node) followNames(ctx context.Context) {
 	if n.network != nil || !n.isolation.Mounts {
-		return nil
+		return
 	}
-	changed := make(chan struct{}, 1)
-	notify := func() {
+	for {
+		changed := n.cluster.Changed()
+		n.rewriteHosts()
 		select {
-		case changed <- struct{}{}:
-		default: // one round is due anyway
+		case <-changed:
+		case <-ctx.Done():
+			return
 		}
 	}
-	for _, informer := range n.cluster.naming {
-		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc: func(any) { notify() }, UpdateFunc: func(any, any) { notify() }, DeleteFunc: func(any) { notify() },
-		})
-		if err != nil {
-			return fmt.Errorf("watching names: %w", err)
-		}
-	}
-	go func() {
-		for {
-			select {
-			case <-changed:
-				n.rewriteHosts()
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	return nil
 }
 
 // rewriteHosts brings the hosts file of each pod that has one up to date.

@@ -24,6 +24,7 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/cm"
 	"k8s.io/kubernetes/pkg/kubelet/configmap"
 	kubecontainer "k8s.io/kubernetes/pkg/kubelet/container"
+	"k8s.io/kubernetes/pkg/kubelet/events"
 	"k8s.io/kubernetes/pkg/kubelet/kuberuntime"
 	"k8s.io/kubernetes/pkg/kubelet/logs"
 	"k8s.io/kubernetes/pkg/kubelet/network/dns"
@@ -54,7 +55,7 @@ const stopGrace = 2 * time.Second
 type kubelet struct {
 	node     *Node
 	recorder record.EventRecorderLogger
-	events   record.EventBroadcaster
+	sink     record.EventBroadcaster // of events
 
 	processes *process.Runtime               // the container runtime
 	runtime   kuberuntime.KubeGenericRuntime // decides what it does
@@ -93,6 +94,7 @@ func newKubelet(ctx context.Context, n *Node, spawner *process.Spawner) (*kubele
 	k.dns = dns.NewConfigurer(k.recorder, self, []net.IP{n.hostAddress.AsSlice()}, nameServers, n.config.ClusterDomain, "/etc/resolv.conf")
 	var err error
 	if k.processes, err = process.New(options); err != nil {
+		k.volumes.Close()
 		return nil, err
 	}
 	k.podStore = kubeletpod.NewBasicPodManager()
@@ -108,11 +110,11 @@ func newKubelet(ctx context.Context, n *Node, spawner *process.Spawner) (*kubele
 	return k, nil
 }
 
-// startEvents sends events to the API server. Those that tell of images, of which there are none, are left out.
+// startEvents sends events to the API server. It leaves out what tells nobody anything.
 func (k *kubelet) startEvents(ctx context.Context) {
-	k.events = record.NewBroadcaster(record.WithContext(ctx))
-	k.events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: k.node.client.CoreV1().Events("")})
-	k.recorder = withoutImages{k.events.NewRecorder(legacyscheme.Scheme, corev1.EventSource{Component: "kubelet", Host: k.node.config.Name})}
+	k.sink = record.NewBroadcaster(record.WithContext(ctx))
+	k.sink.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: k.node.client.CoreV1().Events("")})
+	k.recorder = fewer{k.sink.NewRecorder(legacyscheme.Scheme, corev1.EventSource{Component: "kubelet", Host: k.node.config.Name})}
 }
 
 func (k *kubelet) openVolumes() error {
@@ -192,8 +194,8 @@ func (k *kubelet) close() {
 	grace, cancel := context.WithTimeout(context.Background(), stopGrace)
 	defer cancel()
 	k.processes.Close(grace)
-	k.volumes.RemoveAll()
-	k.events.Shutdown()
+	k.volumes.Close()
+	k.sink.Shutdown()
 }
 
 // collectGarbage removes what is kept of containers beyond the last run of each, and of pods that are gone.
@@ -222,31 +224,34 @@ func (noLinks) Glob(pattern string) ([]string, error) {
 	return filepath.Glob(pattern)
 }
 
-// withoutImages leaves out events that say that an image is here.
-type withoutImages struct{ record.EventRecorderLogger }
+// fewer leaves out events that say nothing where there are no images: that one is here, and that a container was made of
+// it, which starts the next moment.
+type fewer struct{ record.EventRecorderLogger }
 
-func aboutImages(reason string) bool { return reason == "Pulled" || reason == "Pulling" }
+func saysNothing(reason string) bool {
+	return reason == events.PulledImage || reason == events.PullingImage || reason == events.CreatedContainer
+}
 
-func (r withoutImages) Event(object runtimeObject, kind, reason, message string) {
-	if !aboutImages(reason) {
+func (r fewer) Event(object runtimeObject, kind, reason, message string) {
+	if !saysNothing(reason) {
 		r.EventRecorderLogger.Event(object, kind, reason, message)
 	}
 }
 
-func (r withoutImages) Eventf(object runtimeObject, kind, reason, format string, args ...any) {
-	if !aboutImages(reason) {
+func (r fewer) Eventf(object runtimeObject, kind, reason, format string, args ...any) {
+	if !saysNothing(reason) {
 		r.EventRecorderLogger.Eventf(object, kind, reason, format, args...)
 	}
 }
 
-func (r withoutImages) AnnotatedEventf(object runtimeObject, annotations map[string]string, kind, reason, format string, args ...any) {
-	if !aboutImages(reason) {
+func (r fewer) AnnotatedEventf(object runtimeObject, annotations map[string]string, kind, reason, format string, args ...any) {
+	if !saysNothing(reason) {
 		r.EventRecorderLogger.AnnotatedEventf(object, annotations, kind, reason, format, args...)
 	}
 }
 
-func (r withoutImages) WithLogger(logger klog.Logger) record.EventRecorderLogger {
-	return withoutImages{r.EventRecorderLogger.WithLogger(logger)}
+func (r fewer) WithLogger(logger klog.Logger) record.EventRecorderLogger {
+	return fewer{r.EventRecorderLogger.WithLogger(logger)}
 }
 
 var errNoDevices = errors.New("this node has no devices to claim; leave spec.resourceClaims out")

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"syscall"
 
+	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 )
@@ -25,6 +26,15 @@ func capacity() (corev1.ResourceList, error) {
 		corev1.ResourceMemory: *resource.NewQuantity(int64(uint64(info.Totalram)*uint64(info.Unit)), resource.BinarySI),
 		corev1.ResourcePods:   *resource.NewQuantity(mostPods, resource.DecimalSI),
 	}, nil
+}
+
+// kernelVersion is for people; a machine that does not tell has none.
+func kernelVersion() string {
+	var name unix.Utsname
+	if err := unix.Uname(&name); err != nil {
+		return ""
+	}
+	return unix.ByteSliceToString(name.Release[:])
 }
 
 // hostAddress is an address of this machine that the API takes for a pod's: not a loopback or link-local one, which

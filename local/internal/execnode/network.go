@@ -7,6 +7,9 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"strconv"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/musterhq/muster/local/internal/execnode/clusterdns"
 	"github.com/musterhq/muster/local/internal/execnode/podnet"
@@ -56,17 +59,63 @@ func (n *Node) zone() clusterdns.Zone {
 	return clusterdns.Zone{Domain: n.config.ClusterDomain, Source: n.cluster}
 }
 
-// newPodNetwork makes the network of a pod, with a way to the machine and to the API server.
-func (n *Node) newPodNetwork(string) (process.Network, error) {
+// newPodNetwork makes the network of a pod, with a way to the machine and to the API server, and from the machine's
+// loopback to the pod's host ports.
+func (n *Node) newPodNetwork(config *runtimeapi.PodSandboxConfig) (process.Network, error) {
 	pod, err := n.network.fabric.Join(n.hostAddress)
 	if err != nil {
 		return nil, err
 	}
+	opened := &podNetwork{Pod: pod}
 	if err := n.forwardAPIServer(pod); err != nil {
-		pod.Close()
+		opened.Close()
 		return nil, err
 	}
-	return pod, nil
+	for _, port := range config.GetPortMappings() {
+		if err := opened.forwardHostPort(port); err != nil {
+			opened.Close()
+			return nil, err
+		}
+	}
+	return opened, nil
+}
+
+// podNetwork is the network of a pod with its host ports.
+type podNetwork struct {
+	*podnet.Pod
+	hostPorts []net.Listener
+}
+
+// forwardHostPort listens where the node's address says that it is: on the machine's loopback.
+func (p *podNetwork) forwardHostPort(port *runtimeapi.PortMapping) error {
+	if port.GetHostPort() == 0 {
+		return nil
+	}
+	if port.GetProtocol() != runtimeapi.Protocol_TCP {
+		return fmt.Errorf("hostPort %d is for %s: this node forwards TCP only", port.GetHostPort(), port.GetProtocol())
+	}
+	at := port.GetHostIp()
+	if at == "" {
+		at = loopback
+	}
+	listener, err := net.Listen("tcp", net.JoinHostPort(at, strconv.Itoa(int(port.GetHostPort()))))
+	if err != nil {
+		return fmt.Errorf("hostPort %d: %w", port.GetHostPort(), err)
+	}
+	p.hostPorts = append(p.hostPorts, listener)
+	target := netip.AddrPortFrom(p.Address(), uint16(port.GetContainerPort())).String()
+	go forward(listener, func(ctx context.Context) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "tcp4", target)
+	})
+	return nil
+}
+
+// Close implements process.Network.
+func (p *podNetwork) Close() error {
+	for _, listener := range p.hostPorts {
+		listener.Close()
+	}
+	return p.Pod.Close()
 }
 
 // forwardAPIServer lets clients in the pod reach the API server where its service says that it is: nothing else here

@@ -53,7 +53,8 @@ func (p *pods) start(ctx context.Context) error {
 	if err := p.removeLeftovers(ctx); err != nil {
 		return err
 	}
-	return p.node.followNames(ctx)
+	p.running.Go(func() { p.node.followNames(ctx) })
+	return nil
 }
 
 // wait returns when all workers have ended, which they do when the context of start has.

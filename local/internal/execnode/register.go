@@ -59,7 +59,7 @@ func (n *Node) object() *corev1.Node {
 			Addresses:       []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: loopback}},
 			DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: int32(n.server.port)}},
 			NodeInfo: corev1.NodeSystemInfo{
-				OperatingSystem: runtime.GOOS, Architecture: runtime.GOARCH, OSImage: "processes of this machine",
+				KernelVersion: kernelVersion(), OperatingSystem: runtime.GOOS, Architecture: runtime.GOARCH, OSImage: "processes of this machine",
 				ContainerRuntimeVersion: n.kubelet.runtimeVersion(), KubeletVersion: componentversion.Get().GitVersion,
 			},
 			Conditions: []corev1.NodeCondition{

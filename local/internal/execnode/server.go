@@ -16,7 +16,6 @@ import (
 	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
 	utilexec "k8s.io/utils/exec"
 
-	"github.com/musterhq/muster/local/internal/execnode/podnet"
 	"github.com/musterhq/muster/local/internal/execnode/process"
 )
 
@@ -179,7 +178,7 @@ func (f forwarder) PortForward(ctx context.Context, _, uid string, port int32, s
 	to := netip.AddrPortFrom(netip.MustParseAddr(loopback), uint16(port))
 	var conn net.Conn
 	var err error
-	if own, ok := network.(*podnet.Pod); ok {
+	if own, ok := network.(*podNetwork); ok {
 		conn, err = own.Dial(ctx, to)
 	} else {
 		conn, err = (&net.Dialer{}).DialContext(ctx, "tcp4", to.String())

@@ -1,6 +1,7 @@
 package clusterdns
 
 import (
+	"context"
 	"net/netip"
 	"slices"
 	"strings"
@@ -15,6 +16,10 @@ type Source interface {
 	Service(namespace, name string) *corev1.Service
 	// Slices gives the endpoint slices of a service.
 	Slices(namespace, service string) []*discoveryv1.EndpointSlice
+	// Expects says that a pod of that hostname and subdomain is about to start here, and so to have an address.
+	Expects(namespace, service, hostname string) bool
+	// Changed gives a channel that is closed at the next change of any of this.
+	Changed() <-chan struct{}
 }
 
 // Answer is what a name stands for. A name that exists may have no address.
@@ -35,6 +40,30 @@ type Zone struct {
 // Holds says that a name (without a dot at its end) is the cluster's to answer.
 func (z Zone) Holds(name string) bool {
 	return name == z.Domain || strings.HasSuffix(name, "."+z.Domain)
+}
+
+// expected says that a name has no answer yet and is about to have one.
+func (z Zone) expected(name string) bool {
+	labels := strings.Split(strings.TrimSuffix(name, ".svc."+z.Domain), ".")
+	return len(labels) == 3 && z.Source.Expects(labels[2], labels[1], labels[0])
+}
+
+// Await answers a name as Resolve does, but waits, as long as the context lasts, for the address of a pod that is just
+// starting. The pods of a gang start together and ask for each other in their first moments: in a cluster, where each
+// start takes its own time, they have to try again and again, and here they would have to nearly always.
+func (z Zone) Await(ctx context.Context, name string) Answer {
+	for {
+		changed := z.Source.Changed()
+		answer := z.Resolve(name)
+		if answer.Exists || !z.expected(name) {
+			return answer
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return answer
+		}
+	}
 }
 
 // Resolve answers a name of the cluster, in lower case and without a dot at its end:

@@ -1,9 +1,11 @@
 package clusterdns
 
 import (
+	"context"
 	"net"
 	"net/netip"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,7 +19,15 @@ import (
 type cluster struct {
 	services []*corev1.Service
 	slices   []*discoveryv1.EndpointSlice
+	expected string
+	changed  chan struct{}
 }
+
+func (c *cluster) Expects(namespace, service, hostname string) bool {
+	return hostname+"."+service+"."+namespace == c.expected
+}
+
+func (c *cluster) Changed() <-chan struct{} { return c.changed }
 
 func (c *cluster) Service(namespace, name string) *corev1.Service {
 	for _, s := range c.services {
@@ -158,4 +168,37 @@ func TestServerTellsMissingNamesFromMissingAddresses(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestNameOfAPodThatIsJustStartingIsAwaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &cluster{expected: "late.set.ml", changed: make(chan struct{})}
+		zone := Zone{Domain: "cluster.local", Source: source}
+		time.AfterFunc(time.Second, func() {
+			source.slices = append(source.slices, slice("ml", "set", endpoint("10.64.0.9", "late", true)))
+			close(source.changed)
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), longestWait)
+		defer cancel()
+		began := time.Now()
+		if other := zone.Await(ctx, "other.set.ml.svc.cluster.local"); other.Exists || time.Since(began) > 0 {
+			t.Errorf("a name that nobody expects is %+v after %v", other, time.Since(began))
+		}
+		got := zone.Await(ctx, "late.set.ml.svc.cluster.local")
+		if len(got.Addresses) != 1 || time.Since(began) != time.Second {
+			t.Errorf("the name is %+v after %v", got, time.Since(began))
+		}
+	})
+}
+
+func TestNameThatNeverComesIsMissingInTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		zone := Zone{Domain: "cluster.local", Source: &cluster{expected: "late.set.ml"}}
+		ctx, cancel := context.WithTimeout(t.Context(), longestWait)
+		defer cancel()
+		began := time.Now()
+		if got := zone.Await(ctx, "late.set.ml.svc.cluster.local"); got.Exists || time.Since(began) != longestWait {
+			t.Errorf("the name is %+v after %v", got, time.Since(began))
+		}
+	})
 }

@@ -16,6 +16,9 @@ import (
 // answerSeconds is how long an answer may be kept: pods come and go.
 const answerSeconds = 1
 
+// longestWait is for the address of a pod that is just starting. Resolvers ask again after five seconds.
+const longestWait = 3 * time.Second
+
 // upstreamTimeout is for one of the machine's own servers.
 const upstreamTimeout = 2 * time.Second
 
@@ -79,7 +82,9 @@ func (s *Server) ServeDNS(w dns.ResponseWriter, request *dns.Msg) {
 func plain(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }
 
 func (s *Server) answer(question dns.Question, reply *dns.Msg) {
-	answer := s.zone.Resolve(plain(question.Name))
+	ctx, cancel := context.WithTimeout(context.Background(), longestWait)
+	defer cancel()
+	answer := s.zone.Await(ctx, plain(question.Name))
 	if !answer.Exists {
 		reply.Rcode = dns.RcodeNameError
 		return

@@ -56,13 +56,21 @@ func (m memory) Unmount(target string) error {
 	return os.RemoveAll(real)
 }
 
-// isMounted says that Mount made the target.
+// isMounted says that Mount made the target. What an earlier run of the node made is gone from memory; its link is
+// removed, so that the volume can be made again.
 func (m memory) isMounted(target string) (bool, error) {
 	info, err := os.Lstat(target)
 	if err != nil {
 		return false, err
 	}
-	return info.Mode()&os.ModeSymlink != 0, nil
+	if info.Mode()&os.ModeSymlink == 0 {
+		return false, nil
+	}
+	if _, err := os.Stat(target); os.IsNotExist(err) {
+		os.Remove(target)
+		return false, err
+	}
+	return true, nil
 }
 
 func (m memory) IsMountPoint(target string) (bool, error) { return m.isMounted(target) }

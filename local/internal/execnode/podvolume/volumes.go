@@ -28,8 +28,9 @@ type Options struct {
 	// Dir is for what the plugins keep beside pods; PodDir gives the directory of a pod.
 	Dir    string
 	PodDir func(types.UID) string
-	// MemoryDir is a directory in memory, for volumes that must not be on a disk. It is emptied at the start and with
-	// RemoveAll, and must be nobody else's.
+	// MemoryDir is a directory in memory, for volumes that must not be on a disk. It is emptied at the start and removed
+	// by Close. Directories beside it whose name differs only after the last dash are taken for those of other nodes,
+	// and removed if their nodes have died.
 	MemoryDir   string
 	NodeName    string
 	Allocatable corev1.ResourceList
@@ -44,6 +45,7 @@ type Options struct {
 type Volumes struct {
 	options Options
 	plugins *volume.VolumePluginMgr
+	claimed *os.File // the memory directory, locked
 }
 
 // Volume is one volume that was made.
@@ -54,12 +56,13 @@ type Volume struct {
 	ReadOnly bool
 }
 
-// New gives the volumes of a node. What an earlier run left in memory is removed.
+// New gives the volumes of a node. What an earlier run left in memory is removed. Close must be called.
 func New(options Options) (*Volumes, error) {
-	if err := os.RemoveAll(options.MemoryDir); err != nil {
-		return nil, fmt.Errorf("removing volumes of an earlier run: %w", err)
+	claimed, err := claim(options.MemoryDir)
+	if err != nil {
+		return nil, err
 	}
-	v := &Volumes{options: options, plugins: &volume.VolumePluginMgr{}}
+	v := &Volumes{options: options, plugins: &volume.VolumePluginMgr{}, claimed: claimed}
 	h := &host{options: options, plugins: v.plugins, memory: memory{root: options.MemoryDir}}
 	var plugins []volume.VolumePlugin
 	for _, probe := range [][]volume.VolumePlugin{
@@ -69,6 +72,7 @@ func New(options Options) (*Volumes, error) {
 		plugins = append(plugins, probe...)
 	}
 	if err := v.plugins.InitPlugins(plugins, nil, h); err != nil {
+		v.Close()
 		return nil, fmt.Errorf("preparing the volume plugins: %w", err)
 	}
 	return v, nil
@@ -178,5 +182,8 @@ func (v *Volumes) Remove(pod types.UID) error {
 	return os.RemoveAll(filepath.Join(v.options.MemoryDir, string(pod)))
 }
 
-// RemoveAll removes what all volumes have in memory.
-func (v *Volumes) RemoveAll() error { return os.RemoveAll(v.options.MemoryDir) }
+// Close removes what all volumes have in memory. The containers that use them must have ended.
+func (v *Volumes) Close() error {
+	defer v.claimed.Close()
+	return os.RemoveAll(v.options.MemoryDir)
+}

@@ -38,7 +38,7 @@ func node(t *testing.T, objects ...any) (*Volumes, string, map[string]string) {
 	}
 	volumes, err := New(Options{
 		Dir: filepath.Join(dir, "volumes"), PodDir: func(uid types.UID) string { return filepath.Join(dir, "pods", string(uid)) },
-		MemoryDir: filepath.Join(dir, "memory"), NodeName: "local", Client: client, Recorder: record.NewFakeRecorder(10),
+		MemoryDir: filepath.Join(dir, "memory-0"), NodeName: "local", Client: client, Recorder: record.NewFakeRecorder(10),
 		ConfigMap: func(_, name string) (*corev1.ConfigMap, error) {
 			if name != "settings" {
 				return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, name)
@@ -55,6 +55,7 @@ func node(t *testing.T, objects ...any) (*Volumes, string, map[string]string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { volumes.Close() })
 	return volumes, dir, settings
 }
 
@@ -111,7 +112,7 @@ func TestVolumesHaveTheContentThatTheManifestSays(t *testing.T) {
 	}
 	for _, name := range []string{"memory", "keys"} {
 		real, err := filepath.EvalSymlinks(made[name].Path)
-		if err != nil || !strings.HasPrefix(real, filepath.Join(dir, "memory", "uid-1")) {
+		if err != nil || !strings.HasPrefix(real, filepath.Join(dir, "memory-0", "uid-1")) {
 			t.Errorf("volume %s is at %s (%v), not in memory", name, real, err)
 		}
 	}
@@ -132,7 +133,7 @@ func TestVolumesHaveTheContentThatTheManifestSays(t *testing.T) {
 	if err := volumes.Remove(pod.UID); err != nil {
 		t.Error(err)
 	}
-	if _, err := os.Stat(filepath.Join(dir, "memory", "uid-1")); !os.IsNotExist(err) {
+	if _, err := os.Stat(filepath.Join(dir, "memory-0", "uid-1")); !os.IsNotExist(err) {
 		t.Errorf("memory of a removed pod: %v", err)
 	}
 }

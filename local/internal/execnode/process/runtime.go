@@ -46,7 +46,7 @@ type Options struct {
 	// HostAddress is the address of sandboxes on the machine's network.
 	HostAddress netip.Addr
 	// NewNetwork makes the network of a sandbox. Nil puts all sandboxes on the machine's.
-	NewNetwork func(name string) (Network, error)
+	NewNetwork func(*runtimeapi.PodSandboxConfig) (Network, error)
 	// Changed is called, on any goroutine and without locks held, after a container of the pod started or ended.
 	Changed func(podUID string)
 }

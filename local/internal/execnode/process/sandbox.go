@@ -49,7 +49,7 @@ func (r *Runtime) RunPodSandbox(_ context.Context, config *runtimeapi.PodSandbox
 	}
 	hostNetwork := config.GetLinux().GetSecurityContext().GetNamespaceOptions().GetNetwork() == runtimeapi.NamespaceMode_NODE
 	if r.options.NewNetwork != nil && !hostNetwork {
-		network, err := r.options.NewNetwork(config.GetMetadata().GetNamespace() + "/" + config.GetMetadata().GetName())
+		network, err := r.options.NewNetwork(config)
 		if err != nil {
 			return "", fmt.Errorf("making the network of the pod: %w", err)
 		}

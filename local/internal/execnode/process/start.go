@@ -120,12 +120,16 @@ func (r *Runtime) isolationFor(s *sandbox) Isolation {
 	return isolation
 }
 
+// homeOfOthers is where containers that run as another user have the pod's working directory.
+const homeOfOthers = "/home/container"
+
 // plan says what the container sees and what runs in it.
 func (c *container) plan(s *sandbox) (shim.Setup, shim.Start, error) {
 	r := c.runtime
 	isolation := r.isolationFor(s)
 	podDir := r.options.PodDir(s.uid())
 	work := filepath.Join(podDir, "work")
+	home := work
 	setup := shim.Setup{OwnMounts: isolation.Mounts, OwnProcesses: isolation.Processes}
 	command := shim.Start{
 		ID: shim.MainCommand, Argv: slices.Concat(c.config.GetCommand(), c.config.GetArgs()),
@@ -134,16 +138,24 @@ func (c *container) plan(s *sandbox) (shim.Setup, shim.Start, error) {
 	for _, mount := range c.config.GetMounts() {
 		setup.Mounts = append(setup.Mounts, shim.Mount{Source: mount.GetHostPath(), Target: mount.GetContainerPath(), ReadOnly: mount.GetReadonly()})
 	}
+	if command.User != nil && isolation.Mounts {
+		// Another user may not be let through the directories above the pod's.
+		home = homeOfOthers
+		setup.Mounts = append(setup.Mounts, shim.Mount{Source: work, Target: home})
+		if err := os.Chown(work, int(command.User.UID), int(command.User.GID)); err != nil {
+			return setup, command, fmt.Errorf("giving the working directory to the container's user: %w", err)
+		}
+	}
 	switch dir := command.Dir; {
 	case dir == "":
-		command.Dir = work
+		command.Dir = home
 	case inVolume(dir, setup.Mounts):
 		setup.MakeDir = dir
 	case !isDirectory(dir) && isolation.Mounts:
 		// What an image would bring. The pod's working directory stands in for it.
 		setup.Mounts = append(setup.Mounts, shim.Mount{Source: work, Target: dir})
 	}
-	command.Env = environment(c.config.GetEnvs(), work, s.config.GetHostname(), c.config.GetTty())
+	command.Env = environment(c.config.GetEnvs(), home, s.config.GetHostname(), c.config.GetTty())
 	if isolation.Mounts {
 		setup.Hostname = s.config.GetHostname()
 		if path := s.resolvConf(podDir); path != "" {
@@ -179,15 +191,18 @@ func environment(configured []*runtimeapi.KeyValue, home, hostname string, termi
 	return env
 }
 
-// userOf is who a container asks to run as, where the node may choose: as root.
+// userOf is who a container asks to run as, where that is another user than this and the node may choose: as root.
 func userOf(config *runtimeapi.ContainerConfig, isolation Isolation) *shim.User {
 	security := config.GetLinux().GetSecurityContext()
-	if os.Geteuid() != 0 || isolation.UserNamespace || security.GetRunAsUser() == nil && security.GetRunAsGroup() == nil {
+	if os.Geteuid() != 0 || isolation.UserNamespace || security.GetRunAsUser() == nil {
 		return nil
 	}
 	user := &shim.User{UID: uint32(security.GetRunAsUser().GetValue()), GID: uint32(security.GetRunAsGroup().GetValue())}
 	for _, group := range security.GetSupplementalGroups() {
 		user.Groups = append(user.Groups, uint32(group))
+	}
+	if user.UID == 0 && user.GID == 0 && len(user.Groups) == 0 {
+		return nil
 	}
 	return user
 }
