@@ -26,6 +26,10 @@ const (
 	noReservationMessage  = "The workload has no reservation"
 )
 
+// workloadCreationFailed is the reason of the event that tells people, on their job,
+// that the API server refuses to have it queued as it is.
+const workloadCreationFailed = "WorkloadCreationFailed"
+
 // WorkloadName is the name of a job's Workload, <kind>-<name>-<5 hex digits>: the
 // same in every reconcile, so that creating it twice does no harm, and another for
 // a later job of the same name. Names beyond 253 bytes are cut before the digits.
@@ -101,7 +105,7 @@ func workloadWrites(seen, described *kueue.Workload, progress Progress, now time
 		if progress.Outcome != nil {
 			return nil // an ended job asks for nothing
 		}
-		return []Write{Create(described)}
+		return []Write{Create(described).OrWarn(workloadCreationFailed)}
 	}
 	var writes []Write
 	if spec := respecified(seen, described, progress); spec != nil {

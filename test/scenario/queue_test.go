@@ -1,10 +1,13 @@
 package scenario
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -130,6 +133,31 @@ func (w *world) untilJob(name string) {
 	until(w, &batchv1.JobList{}, "Job "+name+" runs", func(list *batchv1.JobList) bool {
 		for _, job := range list.Items {
 			if job.Name == name && job.Status.Active > 0 {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+func TestJobSetThatNoWorkloadCanDescribeIsToldSo(t *testing.T) {
+	w := newWorld(t)
+	w.gpuQueue("gpu", 8)
+	js := w.gang("wide", "gpu", 1, 0)
+	one := js.Spec.ReplicatedJobs[0]
+	js.Spec.ReplicatedJobs = nil
+	for i := range 65 {
+		next := *one.DeepCopy()
+		next.Name = fmt.Sprintf("r%d", i)
+		js.Spec.ReplicatedJobs = append(js.Spec.ReplicatedJobs, next)
+	}
+	w.create(js)
+	until(w, &eventsv1.EventList{}, "an event says why it is not queued", func(list *eventsv1.EventList) bool {
+		for _, event := range list.Items {
+			if event.Regarding.Name == "wide" && event.Reason == "WorkloadCreationFailed" {
+				if !strings.Contains(event.Note, "spec.podSets: Too many: 65: must have at most 64 items") {
+					t.Errorf("event %q does not say what is too many", event.Note)
+				}
 				return true
 			}
 		}
