@@ -112,7 +112,7 @@ func (a *admitter) try(ctx context.Context, reader client.Reader, d engine.Decis
 		switch {
 		case now.Admission.Equal(d.Admit):
 			return written, nil
-		case now.UID != d.UID || now.Inactive || now.Admission != nil || now.Refused != "":
+		case now.UID != d.UID || now.Generation != d.Generation || now.Inactive || now.Admission != nil || now.Refused != "":
 			return overtaken, nil
 		}
 	}

@@ -1,0 +1,218 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/engine"
+)
+
+// cached is a client whose reads lag behind: it knows the Workload as it was.
+type cached struct {
+	client.Client
+	workload *kueue.Workload
+}
+
+func (c cached) Get(_ context.Context, _ client.ObjectKey, o client.Object, _ ...client.GetOption) error {
+	c.workload.DeepCopyInto(o.(*kueue.Workload))
+	return nil
+}
+
+// desk is an admitter of one decision, about the Workload ns/a of two pods, and what
+// it told the engine. Its first try reads the Workload as the engine knew it.
+type desk struct {
+	*admitter
+	decision engine.Decision
+	mu       sync.Mutex
+	told     []engine.Event
+}
+
+func newDesk(t *testing.T, w *world) *desk {
+	t.Helper()
+	d := &desk{decision: decide(t, w.workload("a"))}
+	d.admitter = newAdmitter(cached{w, w.workload("a")}, w, clocktesting.NewFakePassiveClock(now), func(ev engine.Event) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.told = append(d.told, ev)
+	})
+	return d
+}
+
+// work tries until the decision is closed, at most so many times.
+func (d *desk) work(t *testing.T, tries int) {
+	t.Helper()
+	d.admit(d.decision)
+	for range tries {
+		d.admitter.write(t.Context(), d.decision.Key)
+	}
+	if len(d.open) != 0 {
+		t.Errorf("after %d tries it is open: %+v", tries, d.open)
+	}
+}
+
+var asked = quantities("cpu", "1")
+
+func TestAdmitter(t *testing.T) {
+	unavailable := apierrors.NewServiceUnavailable("overloaded")
+	const write = "status Workload a"
+	failed := []engine.Event{engine.AdmissionFailed{Key: engine.Key{Namespace: "ns", Name: "a"}, UID: "a-uid"}}
+	var a kueue.Workload
+	a.Name, a.Namespace = "a", "ns"
+	for name, tc := range map[string]struct {
+		// then happens after the decision, before it is written.
+		then          func(w *world)
+		before, after error // of the first write
+		tries         int
+		writes        []string
+		admitted      bool
+		told          []engine.Event
+	}{
+		"a decision is one write": {
+			tries: 1, writes: []string{write}, admitted: true},
+		"after a conflict that is none of its business it is written over what there is": {
+			then:  func(w *world) { w.edit(&a, func() { a.Labels = map[string]string{"new": "label"}; a.Generation-- }) },
+			tries: 2, writes: []string{write}, admitted: true},
+		"a failed write is tried again": {
+			before: unavailable, tries: 2, writes: []string{write}, admitted: true},
+		"one that took effect though it failed is not written twice": {
+			after: apierrors.NewTimeoutError("no answer", 1), tries: 2, writes: []string{write}, admitted: true},
+		"one that asks for other pods by now is decided anew": {
+			then:  func(w *world) { w.edit(&a, func() { a.Spec.PodSets[0].Count = 8 }) },
+			tries: 2, told: failed},
+		"one that moved to another queue too": {
+			then:  func(w *world) { w.edit(&a, func() { a.Spec.QueueName = "other" }) },
+			tries: 2, told: failed},
+		"one that was deactivated is not admitted": {
+			then:  func(w *world) { w.edit(&a, func() { a.Spec.Active = ptr.To(false) }) },
+			tries: 2, told: failed},
+		"one that has finished is not": {
+			then: func(w *world) {
+				w.editStatus(&a, func() {
+					a.Status.Conditions = []metav1.Condition{{Type: kueue.WorkloadFinished, Status: metav1.ConditionTrue}}
+				})
+			},
+			tries: 2, told: failed},
+		"one that somebody else admitted elsewhere is not": {
+			then: func(w *world) {
+				w.editStatus(&a, func() { a.Status.Admission = &kueue.Admission{ClusterQueue: "other"} })
+			},
+			tries: 2, told: failed},
+		"one that is gone is not": {
+			then:  func(w *world) { w.remove(&a) },
+			tries: 1, told: failed},
+		"a later one of the name is not": {
+			then: func(w *world) {
+				w.remove(&a)
+				later := newWorkload("a", 2, asked)
+				later.UID = "later-uid"
+				w.put(later)
+			},
+			tries: 2, told: failed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, newWorkload("a", 2, asked))
+			d := newDesk(t, w)
+			if tc.then != nil {
+				tc.then(w)
+			}
+			w.writes = nil
+			w.before, w.after = once(tc.before), once(tc.after)
+			d.work(t, tc.tries)
+			if diff := cmp.Diff(tc.writes, w.written()); diff != "" {
+				t.Errorf("writes (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.told, d.told); diff != "" {
+				t.Errorf("told (-want +got):\n%s", diff)
+			}
+			if tc.admitted && !admissionOf(w.workload("a")).Equal(d.decision.Admit) {
+				t.Errorf("status %+v", w.workload("a").Status)
+			}
+			// Whatever is still in the queue does nothing any more.
+			d.admitter.write(t.Context(), d.decision.Key)
+			if len(d.told) != len(tc.told) || len(w.written()) != len(tc.writes) {
+				t.Errorf("closed, and yet it told %v and wrote %v", d.told, w.written())
+			}
+		})
+	}
+}
+
+// once is an answer to the first write only.
+func once(err error) func(string) error {
+	return func(string) error {
+		defer func() { err = nil }()
+		return err
+	}
+}
+
+func (w *world) put(o client.Object) {
+	w.t.Helper()
+	if err := w.Create(w.t.Context(), o); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) remove(o client.Object) {
+	w.t.Helper()
+	if err := w.Delete(w.t.Context(), o); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) editStatus(o client.Object, change func()) {
+	w.t.Helper()
+	if err := w.Get(w.t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+		w.t.Fatal(err)
+	}
+	change()
+	if err := w.Status().Update(w.t.Context(), o); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// TestANewerDecisionOutlivesTheOneBeingWritten: it is made while an older one, of a
+// Workload that is gone by then, is under way.
+func TestANewerDecisionOutlivesTheOneBeingWritten(t *testing.T) {
+	w := newWorld(t, newWorkload("a", 2, asked))
+	d := newDesk(t, w)
+	newer := d.decision
+	newer.UID, newer.Admit = "later-uid", &engine.Admission{ClusterQueue: "cq"}
+	w.before = func(string) error {
+		d.admit(newer)
+		return nil
+	}
+	d.admit(d.decision)
+	d.admitter.write(t.Context(), d.decision.Key)
+	if got := d.open[newer.Key]; got.UID != "later-uid" {
+		t.Errorf("open is %+v", d.open)
+	}
+}
+
+// TestManyAreWrittenSideBySide: by the workers, through the queue.
+func TestManyAreWrittenSideBySide(t *testing.T) {
+	var objects []client.Object
+	for i := range 50 {
+		objects = append(objects, newWorkload(fmt.Sprintf("w%d", i), 1, nil))
+	}
+	w := newWorld(t, objects...)
+	w.before = once(apierrors.NewServiceUnavailable("overloaded"))
+	a := newAdmitter(w, w, clocktesting.NewFakePassiveClock(now), func(ev engine.Event) { t.Errorf("told %+v", ev) })
+	ctx, stop := context.WithCancel(t.Context())
+	var done sync.WaitGroup
+	done.Go(func() { a.run(ctx) })
+	for _, o := range objects {
+		a.admit(decide(t, o.(*kueue.Workload)))
+	}
+	w.await("all are admitted", func() bool { return len(w.written()) == len(objects) })
+	stop()
+	done.Wait()
+}
