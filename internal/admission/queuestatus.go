@@ -29,7 +29,7 @@ const queueStatusInterval = 5 * time.Second
 // queueStatusWriter writes the status of queues, where it changed.
 type queueStatusWriter struct {
 	client client.Client
-	clock  clock.PassiveClock
+	clock  clock.WithTicker
 	queue  workqueue.TypedRateLimitingInterface[engine.Key]
 
 	mu    sync.Mutex
@@ -37,11 +37,12 @@ type queueStatusWriter struct {
 	wrote map[engine.Key]time.Time
 }
 
-func newQueueStatusWriter(c client.Client, clock clock.PassiveClock) *queueStatusWriter {
+func newQueueStatusWriter(c client.Client, clock clock.WithTicker) *queueStatusWriter {
 	return &queueStatusWriter{
 		client: c, clock: clock,
-		queue: workqueue.NewTypedRateLimitingQueue(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[engine.Key](100*time.Millisecond, longestRetry)),
+		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[engine.Key](100*time.Millisecond, longestRetry),
+			workqueue.TypedRateLimitingQueueConfig[engine.Key]{Clock: clock}),
 		usage: map[engine.Key]engine.Usage{},
 		wrote: map[engine.Key]time.Time{},
 	}
@@ -56,9 +57,14 @@ func (s *queueStatusWriter) noteClusterQueue(name string, u engine.Usage) {
 func (s *queueStatusWriter) noteLocalQueue(key engine.Key, u engine.Usage) {
 	s.mu.Lock()
 	s.usage[key] = u
-	rest := s.wrote[key].Add(queueStatusInterval).Sub(s.clock.Now())
+	rest := s.rest(key)
 	s.mu.Unlock()
 	s.queue.AddAfter(key, rest)
+}
+
+// rest is how long the queue is to be left alone yet. The caller holds the lock.
+func (s *queueStatusWriter) rest(key engine.Key) time.Duration {
+	return s.wrote[key].Add(queueStatusInterval).Sub(s.clock.Now())
 }
 
 func (s *queueStatusWriter) run(ctx context.Context) { work(ctx, s.queue, 2, s.write) }
@@ -66,9 +72,16 @@ func (s *queueStatusWriter) run(ctx context.Context) { work(ctx, s.queue, 2, s.w
 func (s *queueStatusWriter) write(ctx context.Context, key engine.Key) {
 	s.mu.Lock()
 	u, ok := s.usage[key]
-	delete(s.usage, key)
+	rest := s.rest(key)
+	if rest <= 0 {
+		delete(s.usage, key)
+	}
 	s.mu.Unlock()
-	if !ok {
+	switch {
+	case !ok:
+		return
+	case rest > 0: // noted while the last write was under way
+		s.queue.AddAfter(key, rest)
 		return
 	}
 	wrote, err := s.try(ctx, key, u)

@@ -1,0 +1,100 @@
+package admission
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/engine/reason"
+)
+
+// waits is a decision that the Workload ns/a waits.
+func waits(why string) engine.Decision {
+	return engine.Decision{Key: engine.Key{Namespace: "ns", Name: "a"}, UID: "a-uid", Why: reason.Inadmissiblef("%s", why)}
+}
+
+func TestPendingWriter(t *testing.T) {
+	const write = "status Workload a"
+	says := func(message string) []string { return []string{"QuotaReserved=False Inadmissible: " + message} }
+	var a kueue.Workload
+	a.Name, a.Namespace = "a", "ns"
+	for name, tc := range map[string]struct {
+		before func(w *world)
+		do     func(p *pendingWriter)
+		tries  int
+		fails  error
+		writes []string
+		want   []string
+	}{
+		"why a Workload waits is written": {
+			do: func(p *pendingWriter) { p.say(waits("no quota")) }, tries: 1, writes: []string{write}, want: says("no quota")},
+		"the last word counts, the others cost nothing": {
+			do: func(p *pendingWriter) { p.say(waits("one")); p.say(waits("two")) }, tries: 2, writes: []string{write}, want: says("two")},
+		"what is known already is not written again": {
+			before: func(w *world) { w.editStatus(&a, func() { wait(&a, reason.Inadmissiblef("no quota"), now) }) },
+			do:     func(p *pendingWriter) { p.say(waits("no quota")) }, tries: 1, want: says("no quota")},
+		"what is not true any more is not written": {
+			do: func(p *pendingWriter) { p.say(waits("no quota")); p.forget(engine.Key{Namespace: "ns", Name: "a"}) }, tries: 1},
+		"an admitted Workload does not wait": {
+			before: func(w *world) { w.editStatus(&a, func() { a.Status.Admission = &kueue.Admission{} }) },
+			do:     func(p *pendingWriter) { p.say(waits("no quota")) }, tries: 1},
+		"another of the name is not meant": {
+			do: func(p *pendingWriter) { d := waits("no quota"); d.UID = "other"; p.say(d) }, tries: 1},
+		"one that is gone is not missed": {
+			before: func(w *world) { w.remove(&a); w.put(newWorkload("b", 1, nil)) },
+			do:     func(p *pendingWriter) { p.say(waits("no quota")) }, tries: 1},
+		"a failed write is tried again": {
+			do: func(p *pendingWriter) { p.say(waits("no quota")) }, tries: 2, fails: apierrors.NewServiceUnavailable(""), writes: []string{write}, want: says("no quota")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, newWorkload("a", 1, nil))
+			if tc.before != nil {
+				tc.before(w)
+			}
+			w.writes, w.before = nil, once(tc.fails)
+			p := newPendingWriter(w, clocktesting.NewFakePassiveClock(now))
+			tc.do(p)
+			for range tc.tries {
+				p.write(t.Context(), engine.Key{Namespace: "ns", Name: "a"})
+			}
+			if diff := cmp.Diff(tc.writes, w.written()); diff != "" {
+				t.Errorf("writes (-want +got):\n%s", diff)
+			}
+			if len(p.words) != 0 {
+				t.Errorf("left to say: %v", p.words)
+			}
+			if tc.want != nil {
+				if diff := cmp.Diff(tc.want, conditions(w.workload("a").Status.Conditions)); diff != "" {
+					t.Errorf("conditions (-want +got):\n%s", diff)
+				}
+			}
+		})
+	}
+}
+
+// TestANewWordSaidWhileTheOldOneIsWrittenIsNotLost: by the worker, through the queue.
+func TestANewWordSaidWhileTheOldOneIsWrittenIsNotLost(t *testing.T) {
+	w := newWorld(t, newWorkload("a", 1, nil))
+	p := newPendingWriter(w, clocktesting.NewFakePassiveClock(now))
+	var news sync.Once
+	w.before = func(string) error {
+		news.Do(func() { p.say(waits("two")) })
+		return nil
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var done sync.WaitGroup
+	done.Go(func() { p.run(ctx) })
+	p.say(waits("one"))
+	w.await("both are written", func() bool { return len(w.written()) == 2 })
+	stop()
+	done.Wait()
+	if diff := cmp.Diff([]string{"QuotaReserved=False Inadmissible: two"}, conditions(w.workload("a").Status.Conditions)); diff != "" {
+		t.Errorf("conditions (-want +got):\n%s", diff)
+	}
+}

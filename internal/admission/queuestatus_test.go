@@ -1,0 +1,249 @@
+package admission
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/engine/quota"
+)
+
+// some is a usage of 3 cpu, one of them borrowed.
+var some = engine.Usage{
+	Used:     map[quota.FlavorResource]int64{{Flavor: "f", Resource: "cpu"}: 3000},
+	Borrowed: map[quota.FlavorResource]int64{{Flavor: "f", Resource: "cpu"}: 1000},
+	Pending:  2, Reserving: 1,
+}
+
+func TestClusterQueueStatus(t *testing.T) {
+	for name, tc := range map[string]struct {
+		policy  *kueue.StopPolicy
+		missing []string
+		want    string
+	}{
+		"one that admits":                 {nil, nil, "Active=True Ready: Can admit new workloads"},
+		"a policy of None does too":       {ptr.To(kueue.None), nil, "Active=True Ready: Can admit new workloads"},
+		"one that is stopped":             {ptr.To(kueue.Hold), []string{"f"}, "Active=False Stopped: Is stopped"},
+		"one whose flavors are not there": {nil, []string{"f", "g"}, "Active=False FlavorNotFound: Can't admit new workloads: references missing ResourceFlavor(s): [f g]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := newClusterQueue("cq", "2")
+			q.Spec.StopPolicy = tc.policy
+			clusterQueueStatus(q, some, tc.missing, now)
+			if diff := cmp.Diff([]string{tc.want}, conditions(q.Status.Conditions)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhatAClusterQueueHolds(t *testing.T) {
+	q := newClusterQueue("cq", "2")
+	q.Spec.ResourceGroups = append(q.Spec.ResourceGroups, kueue.ResourceGroup{Flavors: []kueue.FlavorQuotas{{Name: "g", Resources: []kueue.ResourceQuota{{Name: "memory"}}}}})
+	clusterQueueStatus(q, some, nil, now)
+	q.Status.Conditions = nil
+	usage := []kueue.FlavorUsage{
+		{Name: "f", Resources: []kueue.ResourceUsage{{Name: "cpu", Total: resource.MustParse("3"), Borrowed: resource.MustParse("1")}}},
+		{Name: "g", Resources: []kueue.ResourceUsage{{Name: "memory", Total: resource.MustParse("0"), Borrowed: resource.MustParse("0")}}},
+	}
+	want := kueue.ClusterQueueStatus{PendingWorkloads: 2, ReservingWorkloads: 1, AdmittedWorkloads: 1, FlavorsReservation: usage, FlavorsUsage: usage}
+	if diff := cmp.Diff(want, q.Status); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestLocalQueueStatus(t *testing.T) {
+	stoppedQueue := newClusterQueue("cq", "1")
+	stoppedQueue.Spec.StopPolicy = ptr.To(kueue.HoldAndDrain)
+	for name, tc := range map[string]struct {
+		policy *kueue.StopPolicy
+		behind *kueue.ClusterQueue
+		want   string
+	}{
+		"one that admits":                         {nil, newClusterQueue("cq", "1"), "Active=True Ready: Can submit new workloads to localQueue"},
+		"one that is stopped":                     {ptr.To(kueue.Hold), nil, "Active=False Stopped: LocalQueue is stopped"},
+		"one that leads nowhere":                  {nil, nil, "Active=False ClusterQueueDoesNotExist: ClusterQueue cq doesn't exist: create it, or make a LocalQueue that names another"},
+		"one whose ClusterQueue has been stopped": {nil, stoppedQueue, "Active=False ClusterQueueIsInactive: ClusterQueue cq is stopped"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := newLocalQueue("q", "cq")
+			q.Spec.StopPolicy = tc.policy
+			localQueueStatus(q, tc.behind, some, now)
+			if diff := cmp.Diff([]string{tc.want}, conditions(q.Status.Conditions)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhatALocalQueueHoldsIsInTheOrderOfNames(t *testing.T) {
+	u := engine.Usage{Pending: 1, Used: map[quota.FlavorResource]int64{
+		{Flavor: "g", Resource: "memory"}: 1 << 30, {Flavor: "g", Resource: "cpu"}: 500, {Flavor: "f", Resource: "cpu"}: 1000}}
+	usage := []kueue.LocalQueueFlavorUsage{
+		{Name: "f", Resources: []kueue.LocalQueueResourceUsage{{Name: "cpu", Total: resource.MustParse("1")}}},
+		{Name: "g", Resources: []kueue.LocalQueueResourceUsage{{Name: "cpu", Total: resource.MustParse("500m")}, {Name: "memory", Total: resource.MustParse("1Gi")}}},
+	}
+	want := kueue.LocalQueueStatus{PendingWorkloads: 1, FlavorsReservation: usage, FlavorUsage: usage}
+	for range 20 {
+		q := newLocalQueue("q", "cq")
+		localQueueStatus(q, nil, u, now)
+		q.Status.Conditions = nil
+		if diff := cmp.Diff(want, q.Status); diff != "" {
+			t.Fatalf("(-want +got):\n%s", diff)
+		}
+	}
+}
+
+func TestQueueStatusIsWrittenOnlyWhereItChanged(t *testing.T) {
+	w := newWorld(t, newClusterQueue("cq", "2"), newLocalQueue("q", "cq"), newFlavor("f"))
+	clock := clocktesting.NewFakeClock(now)
+	s := newQueueStatusWriter(w, clock)
+	local := engine.Key{Namespace: "ns", Name: "q"}
+	for range 3 {
+		s.noteClusterQueue("cq", some)
+		s.noteLocalQueue(local, some)
+		s.noteClusterQueue("gone", some)
+		for _, key := range []engine.Key{{Name: "cq"}, local, {Name: "gone"}} {
+			s.write(t.Context(), key)
+		}
+		clock.Step(queueStatusInterval)
+	}
+	if diff := cmp.Diff([]string{"status ClusterQueue cq", "status LocalQueue q"}, w.written()); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+	var q kueue.ClusterQueue
+	if err := w.Get(t.Context(), client.ObjectKey{Name: "cq"}, &q); err != nil || q.Status.PendingWorkloads != 2 {
+		t.Errorf("status %+v, %v", q.Status, err)
+	}
+}
+
+func TestMissingFlavorsAreTold(t *testing.T) {
+	w := newWorld(t, newClusterQueue("cq", "2"))
+	s := newQueueStatusWriter(w, clocktesting.NewFakeClock(now))
+	s.noteClusterQueue("cq", engine.Usage{})
+	s.write(t.Context(), engine.Key{Name: "cq"})
+	var q kueue.ClusterQueue
+	if err := w.Get(t.Context(), client.ObjectKey{Name: "cq"}, &q); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"Active=False FlavorNotFound: Can't admit new workloads: references missing ResourceFlavor(s): [f]"}, conditions(q.Status.Conditions)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// pace runs the writer over a fake clock and keeps when it wrote.
+type pace struct {
+	*queueStatusWriter
+	world *world
+	clock *clocktesting.FakeClock
+	times []time.Time
+	stop  func()
+}
+
+func newPace(t *testing.T) *pace {
+	p := &pace{world: newWorld(t, newClusterQueue("cq", "2"), newFlavor("f")), clock: clocktesting.NewFakeClock(now)}
+	p.queueStatusWriter = newQueueStatusWriter(p.world, p.clock)
+	p.world.notify = func(_, _ client.Object) { p.times = append(p.times, p.clock.Now()) }
+	ctx, cancel := context.WithCancel(t.Context())
+	var done sync.WaitGroup
+	done.Go(func() { p.run(ctx) })
+	p.stop = func() { cancel(); done.Wait() }
+	t.Cleanup(p.stop)
+	return p
+}
+
+func (p *pace) pending(n int) { p.noteClusterQueue("cq", engine.Usage{Pending: n}) }
+
+// awaitPending waits until the status says so, without time passing.
+func (p *pace) awaitPending(n int) {
+	p.world.t.Helper()
+	p.world.await("the status is written", func() bool { return p.says(n) })
+}
+
+// awaitLater is the same, and time passes.
+func (p *pace) awaitLater(n int) {
+	p.world.t.Helper()
+	timeout := time.After(never)
+	for !p.says(n) {
+		p.clock.Step(queueStatusInterval / 10)
+		select {
+		case <-p.world.wrote:
+		case <-time.After(time.Millisecond): // of real time, for the writer to notice
+		case <-timeout:
+			p.world.t.Fatalf("waited in vain until %d are pending; writes at %v", n, p.times)
+		}
+	}
+}
+
+func (p *pace) says(n int) bool {
+	var q kueue.ClusterQueue
+	return p.world.Get(context.Background(), client.ObjectKey{Name: "cq"}, &q) == nil && int(q.Status.PendingWorkloads) == n
+}
+
+func TestAQuietQueueIsWrittenAtOnceAndABusyOneSeldom(t *testing.T) {
+	p := newPace(t)
+	p.pending(1)
+	p.awaitPending(1) // with no time passing
+	for i := range 12 {
+		p.clock.Step(time.Second / 2)
+		p.pending(2 + i)
+	}
+	p.awaitLater(13)
+	p.clock.Step(time.Hour)
+	p.pending(99)
+	p.awaitPending(99)
+	p.stop()
+	for i := 1; i < len(p.times); i++ {
+		if between := p.times[i].Sub(p.times[i-1]); between < queueStatusInterval {
+			t.Errorf("wrote %v after the last time", between)
+		}
+	}
+	if len(p.times) > 4 {
+		t.Errorf("wrote %d times", len(p.times))
+	}
+}
+
+// TestNewsDuringAWriteWaitForTheirTurn: what is noted before the first write is done
+// is no quiet queue.
+func TestNewsDuringAWriteWaitForTheirTurn(t *testing.T) {
+	p := newPace(t)
+	var news sync.Once
+	p.world.before = func(string) error {
+		news.Do(func() { p.pending(2) })
+		return nil
+	}
+	p.pending(1)
+	p.awaitPending(1)
+	p.awaitLater(2)
+	p.stop()
+	if len(p.times) != 2 || p.times[1].Sub(p.times[0]) < queueStatusInterval {
+		t.Errorf("wrote at %v", p.times)
+	}
+}
+
+// TestAFailedStatusIsWrittenLater: and newer numbers are not overwritten by it.
+func TestAFailedStatusIsWrittenLater(t *testing.T) {
+	w := newWorld(t, newClusterQueue("cq", "2"), newFlavor("f"))
+	s := newQueueStatusWriter(w, clocktesting.NewFakeClock(now))
+	w.before = once(apierrors.NewServiceUnavailable("overloaded"))
+	key := engine.Key{Name: "cq"}
+	for _, n := range []int{1, 2} {
+		s.noteClusterQueue("cq", engine.Usage{Pending: n})
+		s.write(t.Context(), key)
+	}
+	s.write(t.Context(), key)
+	var q kueue.ClusterQueue
+	if err := w.Get(t.Context(), client.ObjectKey{Name: "cq"}, &q); err != nil || q.Status.PendingWorkloads != 2 || len(w.written()) != 1 {
+		t.Errorf("status %+v, %v; writes %v", q.Status, err, w.written())
+	}
+}
