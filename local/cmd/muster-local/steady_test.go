@@ -39,13 +39,16 @@ func TestAnIdleClusterIsSmallAndWritesLeasesOnly(t *testing.T) {
 	}
 }
 
-// settledWrites gives the writes so far once nothing was written for longer
-// than the period in which the controllers look at the nodes, 5 s.
+// nodesAreLookedAt is longer than the period in which the controllers look at
+// the nodes, and write an event about each that is new to them.
+const nodesAreLookedAt = 12 * time.Second
+
+// settledWrites gives the writes so far once nothing was written for so long.
 func settledWrites(t *testing.T, client *kubernetes.Clientset) map[string]float64 {
 	t.Helper()
 	last := writes(t, client)
 	for range 5 {
-		time.Sleep(7 * time.Second)
+		time.Sleep(nodesAreLookedAt)
 		now := writes(t, client)
 		quiet := true
 		for what, count := range now {
