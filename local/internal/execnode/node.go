@@ -71,6 +71,9 @@ const registrationTimeout = 30 * time.Second
 // called in both cases.
 func Start(ctx context.Context, config Config) (*Node, error) {
 	n := &Node{config: config}
+	if absolute, err := filepath.Abs(config.Dir); err == nil { // volumes are mounted by their full path
+		n.config.Dir = absolute
+	}
 	ctx, n.stop = context.WithCancel(ctx)
 	if err := n.start(ctx); err != nil {
 		n.Stop()
@@ -183,12 +186,8 @@ func (n *Node) memoryDir() string {
 	if info, err := os.Stat(memory); err != nil || !info.IsDir() {
 		return filepath.Join(n.config.Dir, "memory")
 	}
-	absolute, err := filepath.Abs(n.config.Dir)
-	if err != nil {
-		absolute = n.config.Dir
-	}
 	hash := fnv.New64a()
-	hash.Write([]byte(absolute))
+	hash.Write([]byte(n.config.Dir))
 	return filepath.Join(memory, "muster-"+strconv.Itoa(os.Getuid())+"-"+strconv.FormatUint(hash.Sum64(), 36))
 }
 

@@ -1,6 +1,7 @@
 package execnode
 
 import (
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -10,6 +11,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/remotecommand"
+	utilexec "k8s.io/client-go/util/exec"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/utils/ptr"
 )
@@ -228,6 +232,110 @@ func TestEnvironmentAndTerminationMessage(t *testing.T) {
 		}
 		if message := pod.Status.ContainerStatuses[0].State.Terminated.Message; message != "done with it\n" {
 			t.Errorf("termination message is %q", message)
+		}
+	})
+}
+
+func TestHooksRunAndTheDeadlineEndsAPod(t *testing.T) {
+	b := newBench(t, rootless)
+	b.pod("hooked", `while :; do sleep 0.05; done`, func(pod *corev1.Pod) {
+		run := func(script string) *corev1.LifecycleHandler {
+			return &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"sh", "-c", script}}}
+		}
+		pod.Spec.ActiveDeadlineSeconds = ptr.To[int64](2)
+		pod.Spec.Volumes = []corev1.Volume{{Name: "said", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+		pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "said", MountPath: "/said"}}
+		pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PostStart: run("echo started >> /said/it"), PreStop: run("echo stopping >> /said/it")}
+	})
+	pod := b.ends("hooked", corev1.PodFailed)
+	if pod.Status.Reason != "DeadlineExceeded" {
+		t.Errorf("pod ended for the reason %q", pod.Status.Reason)
+	}
+	said, err := os.ReadFile(filepath.Join(b.node.podDir(pod.UID), "volumes/kubernetes.io~empty-dir/said/it"))
+	if err != nil || string(said) != "started\nstopping\n" {
+		t.Errorf("the hooks said %q, %v", said, err)
+	}
+}
+
+func TestPodWithoutMountsIsRefusedVolumesAndStillRuns(t *testing.T) {
+	b := newBench(t, plain)
+	if len(*b.lines) < 1 {
+		t.Error("at the start the node said nothing")
+	}
+	b.pod("volume", `true`, func(pod *corev1.Pod) {
+		pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+		pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}
+	})
+	if pod := b.ends("volume", corev1.PodFailed); pod.Status.Reason != reasonNoMounts {
+		t.Errorf("pod ended %s: %s", pod.Status.Reason, pod.Status.Message)
+	}
+	b.pod("bare", `echo fine`)
+	b.succeeds("bare")
+}
+
+func TestMissingConfigMapIsNamedAndAwaited(t *testing.T) {
+	b := newBench(t, rootless)
+	b.pod("early", `cat /etc/late/key`, func(pod *corev1.Pod) {
+		late := corev1.LocalObjectReference{Name: "late"}
+		pod.Spec.Volumes = []corev1.Volume{{Name: "late", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: late}}}}
+		pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "late", MountPath: "/etc/late"}}
+	})
+	b.toldOf("early", "FailedMount", `configmap "late" not found`)
+	late := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "late"}, Data: map[string]string{"key": "here at last"}}
+	if _, err := b.client.CoreV1().ConfigMaps(b.namespace).Create(t.Context(), late, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	b.succeeds("early")
+	if log := b.log("early"); log != "here at last\n" {
+		t.Errorf("log is %q", log)
+	}
+}
+
+// TestNothingIsWrittenInSteadyState watches what the node could write to: its Node, its pods and their events.
+func TestNothingIsWrittenInSteadyState(t *testing.T) {
+	b := newBench(t, rootless)
+	b.pod("steady", `exec sleep 1000`, func(pod *corev1.Pod) {
+		pod.Spec.Containers[0].ReadinessProbe = execProbe("true")
+	})
+	b.awaitPod("steady", "ready", podutil.IsPodReady)
+	b.toldOf("steady", "Started", "")
+	versions := func() string {
+		pod, err := b.client.CoreV1().Pods(b.namespace).Get(t.Context(), "steady", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		node, err := b.client.CoreV1().Nodes().Get(t.Context(), b.config.Name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pod.ResourceVersion + " " + node.ResourceVersion + " " + b.events("steady")
+	}
+	// More than the status manager's ten seconds, in which it compares what it knows with the API server.
+	before := versions()
+	select {
+	case <-time.After(12 * time.Second):
+	case <-t.Context().Done():
+	}
+	if after := versions(); after != before {
+		t.Errorf("versions and events went from %q to %q", before, after)
+	}
+}
+
+func TestCommandsRunInContainersThroughTheAPIServer(t *testing.T) {
+	onEachKind(t, func(t *testing.T, b *bench) {
+		b.pod("open", `exec sleep 1000`)
+		b.awaitPod("open", "running", phaseIs(corev1.PodRunning))
+		request := b.client.CoreV1().RESTClient().Post().Namespace(b.namespace).Resource("pods").Name("open").SubResource("exec").
+			VersionedParams(&corev1.PodExecOptions{Command: []string{"sh", "-c", "cat; hostname; exit 3"}, Stdin: true, Stdout: true}, scheme.ParameterCodec)
+		executor, err := remotecommand.NewSPDYExecutor(plane.Admin(), "POST", request.URL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out strings.Builder
+		err = executor.StreamWithContext(t.Context(), remotecommand.StreamOptions{Stdin: strings.NewReader("from outside\n"), Stdout: &out})
+		var exit utilexec.CodeExitError
+		if !errors.As(err, &exit) || exit.Code != 3 || out.String() != "from outside\nopen\n" {
+			t.Errorf("exec gave %q, %v", out.String(), err)
 		}
 	})
 }

@@ -100,8 +100,21 @@ func enter(s *Setup) error {
 			return fmt.Errorf("mounting /proc: %w", err)
 		}
 	}
-	// Without root, the agent lent capabilities over the user namespace: commands must not inherit them.
+	return giveUpCapabilities()
+}
+
+// giveUpCapabilities keeps commands from inheriting what the agent lent, over the user namespace, to make the view.
+func giveUpCapabilities() error {
 	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) {
+		return fmt.Errorf("giving up capabilities: %w", err)
+	}
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var sets [2]unix.CapUserData
+	if err := unix.Capget(&header, &sets[0]); err != nil {
+		return fmt.Errorf("reading capabilities: %w", err)
+	}
+	sets[0].Inheritable, sets[1].Inheritable = 0, 0
+	if err := unix.Capset(&header, &sets[0]); err != nil {
 		return fmt.Errorf("giving up capabilities: %w", err)
 	}
 	return nil
