@@ -72,9 +72,8 @@ func (d *defaultQueue) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Resu
 	var seen kueue.ClusterQueue
 	switch err := d.client.Get(ctx, client.ObjectKey{Name: muster.DefaultQueue}, &seen); {
 	case apierrors.IsNotFound(err):
-		flavor := &kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: muster.DefaultQueue}}
-		if err := d.client.Create(ctx, flavor); client.IgnoreAlreadyExists(err) != nil {
-			return ctrl.Result{}, fmt.Errorf("creating the ResourceFlavor %s: %w", muster.DefaultQueue, err)
+		if err := d.makeFlavor(ctx); err != nil {
+			return ctrl.Result{}, err
 		}
 		if err := d.client.Create(ctx, wanted); client.IgnoreAlreadyExists(err) != nil {
 			return ctrl.Result{}, fmt.Errorf("creating the ClusterQueue %s: %w", muster.DefaultQueue, err)
@@ -83,7 +82,13 @@ func (d *defaultQueue) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Resu
 	case err != nil:
 		return ctrl.Result{}, err
 	}
-	if _, ours := seen.Labels[muster.FollowsNodesLabel]; !ours || equality.Semantic.DeepEqual(seen.Spec.ResourceGroups, wanted.Spec.ResourceGroups) {
+	if _, ours := seen.Labels[muster.FollowsNodesLabel]; !ours {
+		return ctrl.Result{}, nil
+	}
+	if err := d.makeFlavor(ctx); err != nil {
+		return ctrl.Result{}, err
+	}
+	if equality.Semantic.DeepEqual(seen.Spec.ResourceGroups, wanted.Spec.ResourceGroups) {
 		return ctrl.Result{}, nil
 	}
 	if rest := d.wrote.Add(nodesSettle).Sub(d.clock.Now()); rest > 0 {
@@ -97,6 +102,19 @@ func (d *defaultQueue) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil // the watch brings the change, and with it the next try
 	}
 	return ctrl.Result{}, err
+}
+
+// makeFlavor makes the queue's flavor if there is none.
+func (d *defaultQueue) makeFlavor(ctx context.Context) error {
+	flavor := &kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: muster.DefaultQueue}}
+	err := d.client.Get(ctx, client.ObjectKeyFromObject(flavor), flavor)
+	if apierrors.IsNotFound(err) {
+		err = client.IgnoreAlreadyExists(d.client.Create(ctx, flavor))
+	}
+	if err != nil {
+		return fmt.Errorf("making the ResourceFlavor %s: %w", muster.DefaultQueue, err)
+	}
+	return nil
 }
 
 // roomChanged passes nodes that come, go, or offer something else than before: most

@@ -1,0 +1,214 @@
+package admission
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+)
+
+// nodeBuilder builds Nodes.
+type nodeBuilder struct{ node *corev1.Node }
+
+func node(name string, allocatable ...string) nodeBuilder {
+	return nodeBuilder{&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{Allocatable: quantities(allocatable...)}}}
+}
+
+func (b nodeBuilder) tainted(effect corev1.TaintEffect) nodeBuilder {
+	b.node.Spec.Taints = append(b.node.Spec.Taints, corev1.Taint{Key: "t", Effect: effect})
+	return b
+}
+
+func (b nodeBuilder) cordoned() nodeBuilder { b.node.Spec.Unschedulable = true; return b }
+
+func (b nodeBuilder) deleting() nodeBuilder {
+	at := metav1.NewTime(now)
+	b.node.DeletionTimestamp = &at
+	return b
+}
+
+// quotaOf is what a ClusterQueue offers of each resource, in order.
+func quotaOf(q *kueue.ClusterQueue) []string {
+	var out []string
+	for _, g := range q.Spec.ResourceGroups {
+		for _, f := range g.Flavors {
+			for i, r := range f.Resources {
+				if g.CoveredResources[i] != r.Name {
+					out = append(out, "out of order")
+				}
+				out = append(out, fmt.Sprintf("%s: %s=%s", f.Name, r.Name, r.NominalQuota.String()))
+			}
+		}
+	}
+	return out
+}
+
+func TestTheDefaultQueueIsTheSumOfUsableNodes(t *testing.T) {
+	four := func(name string) nodeBuilder { return node(name, "cpu", "4", "memory", "8Gi", "pods", "110") }
+	none := []string{"default: cpu=0", "default: memory=0", "default: pods=0"}
+	for name, tc := range map[string]struct {
+		nodes []nodeBuilder
+		want  []string
+	}{
+		"without a node there is nothing of what every node has": {nil, none},
+		"nodes add up, and each resource that one offers counts": {[]nodeBuilder{four("a"), node("b", "cpu", "500m", "nvidia.com/gpu", "8")}, []string{"default: cpu=4500m", "default: memory=8Gi", "default: nvidia.com/gpu=8", "default: pods=110"}},
+		"a cordoned node does not count":                         {[]nodeBuilder{four("a").cordoned()}, none},
+		"nor one where pods need a toleration":                   {[]nodeBuilder{four("a").tainted(corev1.TaintEffectNoSchedule), four("b").tainted(corev1.TaintEffectNoExecute)}, none},
+		"one that pods should rather not use does":               {[]nodeBuilder{four("a").tainted(corev1.TaintEffectPreferNoSchedule)}, []string{"default: cpu=4", "default: memory=8Gi", "default: pods=110"}},
+		"one that is on its way out does not":                    {[]nodeBuilder{four("a").deleting()}, none},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var nodes []corev1.Node
+			for _, n := range tc.nodes {
+				nodes = append(nodes, *n.node)
+			}
+			got := clusterQueueFor(nodes)
+			if diff := cmp.Diff(tc.want, quotaOf(got)); diff != "" {
+				t.Errorf("quota (-want +got):\n%s", diff)
+			}
+			if got.Name != "default" || got.Spec.NamespaceSelector == nil || got.Labels["muster.dev/follows-nodes"] == "" {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}
+
+func TestMoreResourcesThanTheAPITakesAreCutByName(t *testing.T) {
+	n := node("a", "cpu", "1")
+	for i := range 80 {
+		n.node.Status.Allocatable[corev1.ResourceName(fmt.Sprintf("example.com/r%02d", i))] = resource.MustParse("1")
+	}
+	g := clusterQueueFor([]corev1.Node{*n.node}).Spec.ResourceGroups[0]
+	if len(g.CoveredResources) != 64 || len(g.Flavors[0].Resources) != 64 || g.CoveredResources[0] != "cpu" {
+		t.Errorf("%d resources, %d quotas", len(g.CoveredResources), len(g.Flavors[0].Resources))
+	}
+}
+
+// keeper is the keeper of the default queue over a world of nodes.
+type keeper struct {
+	*world
+	*defaultQueue
+	clock *clocktesting.FakePassiveClock
+}
+
+func newKeeper(t *testing.T, objects ...client.Object) *keeper {
+	k := &keeper{world: newWorld(t, objects...), clock: clocktesting.NewFakePassiveClock(now)}
+	k.defaultQueue = &defaultQueue{client: k.world, clock: k.clock}
+	return k
+}
+
+// keep reconciles, and returns what was written since the last time.
+func (k *keeper) keep() []string {
+	k.t.Helper()
+	k.writes = nil
+	if _, err := k.Reconcile(k.t.Context(), ctrl.Request{}); err != nil {
+		k.t.Fatal(err)
+	}
+	return k.written()
+}
+
+func (k *keeper) queue() *kueue.ClusterQueue {
+	k.t.Helper()
+	var q kueue.ClusterQueue
+	if err := k.Get(k.t.Context(), client.ObjectKey{Name: "default"}, &q); err != nil {
+		k.t.Fatal(err)
+	}
+	return &q
+}
+
+func expect(t *testing.T, what string, want, got []string) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+func TestTheDefaultQueueIsKept(t *testing.T) {
+	k := newKeeper(t, node("a", "cpu", "4").node)
+	expect(t, "at first", []string{"create ResourceFlavor default", "create ClusterQueue default"}, k.keep())
+	expect(t, "then nothing changes", nil, k.keep())
+	k.put(node("b", "cpu", "2").node)
+	expect(t, "a node comes", []string{"change ClusterQueue default"}, k.keep())
+	expect(t, "its quota", []string{"default: cpu=6", "default: memory=0", "default: pods=0"}, quotaOf(k.queue()))
+
+	k.put(node("c", "cpu", "1").node)
+	expect(t, "another comes at once: later", nil, k.keep())
+	result, err := k.Reconcile(t.Context(), ctrl.Request{})
+	if err != nil || result.RequeueAfter != nodesSettle {
+		t.Errorf("again after %v, %v", result.RequeueAfter, err)
+	}
+	k.clock.SetTime(now.Add(nodesSettle))
+	expect(t, "and later it is", []string{"change ClusterQueue default"}, k.keep())
+	expect(t, "its quota", []string{"default: cpu=7", "default: memory=0", "default: pods=0"}, quotaOf(k.queue()))
+
+	k.clock.SetTime(now.Add(time.Hour))
+	k.remove(k.queue())
+	expect(t, "somebody deletes the queue", []string{"create ClusterQueue default"}, k.keep())
+	k.remove(&kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: "default"}})
+	expect(t, "somebody deletes the flavor", []string{"create ResourceFlavor default"}, k.keep())
+}
+
+func TestWhoRemovesTheLabelHasTheQueueToHimself(t *testing.T) {
+	k := newKeeper(t, node("a", "cpu", "4").node)
+	k.keep()
+	q := k.queue()
+	q.Labels = nil
+	q.Spec.ResourceGroups[0].Flavors[0].Resources[0].NominalQuota = resource.MustParse("1")
+	if err := k.Update(t.Context(), q); err != nil {
+		t.Fatal(err)
+	}
+	k.put(node("b", "cpu", "2").node)
+	k.remove(&kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: "default"}})
+	expect(t, "writes", nil, k.keep())
+}
+
+func TestAQueueDefaultThatAPersonMadeIsLeftAlone(t *testing.T) {
+	k := newKeeper(t, newClusterQueue("default", "1"), node("a", "cpu", "4").node)
+	expect(t, "writes", nil, k.keep())
+}
+
+func TestAFlavorThatIsThereAlreadyIsUsed(t *testing.T) {
+	k := newKeeper(t, newFlavor("default"))
+	expect(t, "writes", []string{"create ClusterQueue default"}, k.keep())
+}
+
+func TestAConflictIsLeftToTheWatch(t *testing.T) {
+	k := newKeeper(t, node("a", "cpu", "4").node)
+	k.keep()
+	k.put(node("b", "cpu", "2").node)
+	k.before = once(apierrors.NewConflict(kueue.Resource("clusterqueues"), "default", nil))
+	expect(t, "writes", nil, k.keep())
+}
+
+func TestHeartbeatsOfNodesAreNoNews(t *testing.T) {
+	ready := func(b nodeBuilder) *corev1.Node {
+		b.node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, LastHeartbeatTime: metav1.Now()}}
+		return b.node
+	}
+	for name, tc := range map[string]struct {
+		after *corev1.Node
+		want  bool
+	}{
+		"a heartbeat":                   {ready(node("a", "cpu", "4")), false},
+		"less room":                     {node("a", "cpu", "3").node, true},
+		"another resource":              {node("a", "cpu", "4", "nvidia.com/gpu", "1").node, true},
+		"cordoned":                      {node("a", "cpu", "4").cordoned().node, true},
+		"tainted":                       {node("a", "cpu", "4").tainted(corev1.TaintEffectNoSchedule).node, true},
+		"a taint that keeps nobody out": {node("a", "cpu", "4").tainted(corev1.TaintEffectPreferNoSchedule).node, false},
+	} {
+		if got := roomChanged.Update(event.UpdateEvent{ObjectOld: node("a", "cpu", "4").node, ObjectNew: tc.after}); got != tc.want {
+			t.Errorf("%s: news %v", name, got)
+		}
+	}
+}
