@@ -1,0 +1,220 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllertest"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/engine"
+)
+
+// feed is the manager's cache: watches over a world, which tell what there is and
+// then every change.
+type feed struct {
+	cache.Cache
+	world    *world
+	handlers map[string][]toolscache.ResourceEventHandler
+}
+
+// manager has the feed for a cache, and nothing else.
+type manager struct {
+	ctrl.Manager
+	feed *feed
+}
+
+func (m manager) GetCache() cache.Cache { return m.feed }
+
+func (f *feed) GetInformer(_ context.Context, kind client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
+	return &informer{FakeInformer: controllertest.NewFakeInformer(controllertest.Synced), feed: f, kind: kind}, nil
+}
+
+type informer struct {
+	*controllertest.FakeInformer
+	feed *feed
+	kind client.Object
+}
+
+func (i *informer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+	gvk, err := apiutil.GVKForObject(i.kind, scheme)
+	if err != nil {
+		return nil, err
+	}
+	w := i.feed.world
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	list, err := scheme.New(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	if err != nil {
+		return nil, err
+	}
+	if err := w.List(context.Background(), list.(client.ObjectList)); err != nil {
+		return nil, err
+	}
+	objects, err := meta.ExtractList(list)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range objects {
+		h.OnAdd(o, true)
+	}
+	i.feed.handlers[gvk.Kind] = append(i.feed.handlers[gvk.Kind], h)
+	return i.FakeInformer.AddEventHandler(h)
+}
+
+// tell has every watch of the kind hear of an object; after is nil for one that is
+// gone.
+func (f *feed) tell(before, after client.Object) {
+	gvk, err := apiutil.GVKForObject(before, scheme)
+	if err != nil {
+		f.world.t.Error(err)
+	}
+	for _, h := range f.handlers[gvk.Kind] {
+		if after == nil {
+			h.OnDelete(before)
+		} else {
+			h.OnUpdate(before, after.DeepCopyObject())
+		}
+	}
+}
+
+// running is the whole of admission over a world.
+type running struct {
+	*world
+	feed *feed
+}
+
+func start(t *testing.T, objects ...client.Object) *running {
+	t.Helper()
+	w := newWorld(t, objects...)
+	r := &running{w, &feed{world: w, handlers: map[string][]toolscache.ResourceEventHandler{}}}
+	w.notify = func(before, after client.Object) { r.feed.tell(before, after) }
+	box := newMailbox()
+	l := &loop{
+		mgr: manager{feed: r.feed}, engine: engine.New(), mailbox: box, clock: clock.RealClock{},
+		admitter: newAdmitter(w, w, clock.RealClock{}, box.put),
+		pending:  newPendingWriter(w, clock.RealClock{}),
+		queues:   newQueueStatusWriter(w, clock.RealClock{}),
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var done sync.WaitGroup
+	done.Go(func() {
+		if err := l.Start(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(func() { stop(); done.Wait() })
+	return r
+}
+
+// says waits until the Workload has the condition.
+func (r *running) says(name, condition string) {
+	r.t.Helper()
+	r.await(name+" says "+condition, func() bool {
+		for _, line := range conditions(r.workload(name).Status.Conditions) {
+			if line == condition {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// changes changes a Workload's status as its owner would.
+func (r *running) changes(name string, change func(w *kueue.Workload)) {
+	r.t.Helper()
+	w := r.workload(name)
+	r.editStatus(w, func() { change(w) })
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.feed.tell(w, w)
+}
+
+const isAdmitted = "Admitted=True Admitted: The workload is admitted"
+
+func TestWorkloadsAreAdmittedAndQuotaGoesRound(t *testing.T) {
+	r := start(t, namespace.DeepCopy(), newFlavor("f"), newClusterQueue("cq", "4"), newLocalQueue("q", "cq"),
+		newWorkload("a", 3, quantities("cpu", "1")), newWorkload("b", 2, quantities("cpu", "1")), newWorkload("c", 5, quantities("cpu", "1")))
+	r.says("a", isAdmitted)
+	r.says("a", "QuotaReserved=True QuotaReserved: Quota reserved in ClusterQueue cq")
+	r.says("b", "QuotaReserved=False WaitingForQuota: couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor f, 1 more needed")
+	r.says("c", "QuotaReserved=False ExceedsMaxQuota: couldn't assign flavors to pod set main: insufficient quota for cpu in flavor f, "+
+		"previously considered podsets requests (0) + current podset request (5) > maximum capacity (4)")
+	r.await("the queue says so", func() bool {
+		var q kueue.ClusterQueue
+		return r.Get(t.Context(), client.ObjectKey{Name: "cq"}, &q) == nil && q.Status.AdmittedWorkloads == 1 && q.Status.PendingWorkloads == 2
+	})
+	r.changes("a", func(w *kueue.Workload) {
+		w.Status.Conditions = append(w.Status.Conditions, metav1.Condition{Type: kueue.WorkloadFinished, Status: metav1.ConditionTrue})
+	})
+	r.says("b", isAdmitted)
+}
+
+// TestARestartTakesOverWhatItsPredecessorAdmitted: quota that is held according to
+// the API server is not given twice, and nothing is written again.
+func TestARestartTakesOverWhatItsPredecessorAdmitted(t *testing.T) {
+	a, b := newWorkload("a", 3, quantities("cpu", "1")), newWorkload("b", 3, quantities("cpu", "1"))
+	admit(b, decide(t, b).Admit, now) // though a would be first in order
+	r := start(t, namespace.DeepCopy(), newFlavor("f"), newClusterQueue("cq", "4"), newLocalQueue("q", "cq"), a, b)
+	r.says("a", "QuotaReserved=False WaitingForQuota: couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor f, 2 more needed")
+	for _, write := range r.written() {
+		if write == "status Workload b" {
+			t.Error("b was written again")
+		}
+	}
+}
+
+func TestADeletedWorkloadGivesItsQuotaBack(t *testing.T) {
+	r := start(t, namespace.DeepCopy(), newFlavor("f"), newClusterQueue("cq", "4"), newLocalQueue("q", "cq"),
+		newWorkload("a", 4, quantities("cpu", "1")), newWorkload("b", 4, quantities("cpu", "1")))
+	r.says("a", isAdmitted)
+	a := r.workload("a")
+	r.remove(a)
+	r.feed.tell(a, nil)
+	r.says("b", isAdmitted)
+}
+
+func TestAMissedDeletionIsOneToo(t *testing.T) {
+	r := start(t, namespace.DeepCopy(), newFlavor("f"), newClusterQueue("cq", "4"), newLocalQueue("q", "cq"),
+		newWorkload("a", 4, quantities("cpu", "1")), newWorkload("b", 4, quantities("cpu", "1")))
+	r.says("a", isAdmitted)
+	a := r.workload("a")
+	r.remove(a)
+	for _, h := range r.feed.handlers["Workload"] {
+		h.OnDelete(toolscache.DeletedFinalStateUnknown{Key: "ns/a", Obj: a})
+	}
+	r.says("b", isAdmitted)
+}
+
+func TestTheMailboxKeepsTheOrderAndWakesOnce(t *testing.T) {
+	box := newMailbox()
+	var want []engine.Event
+	for i := range 3 {
+		ev := engine.FlavorDeleted{Name: fmt.Sprint(i)}
+		want = append(want, ev)
+		box.put(ev)
+	}
+	<-box.wake
+	if diff := cmp.Diff(want, box.take()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	select {
+	case <-box.wake:
+		t.Error("it wakes twice for what was taken")
+	default:
+	}
+	if got := box.take(); got != nil {
+		t.Errorf("taken twice: %v", got)
+	}
+}
