@@ -29,17 +29,21 @@ func TestClusterQueueStatus(t *testing.T) {
 	for name, tc := range map[string]struct {
 		policy  *kueue.StopPolicy
 		missing []string
+		cyclic  bool
 		want    string
 	}{
-		"one that admits":                 {nil, nil, "Active=True Ready: Can admit new workloads"},
-		"a policy of None does too":       {ptr.To(kueue.None), nil, "Active=True Ready: Can admit new workloads"},
-		"one that is stopped":             {ptr.To(kueue.Hold), []string{"f"}, "Active=False Stopped: Is stopped"},
-		"one whose flavors are not there": {nil, []string{"f", "g"}, "Active=False FlavorNotFound: Can't admit new workloads: references missing ResourceFlavor(s): [f g]"},
+		"one that admits":                 {nil, nil, false, "Active=True Ready: Can admit new workloads"},
+		"a policy of None does too":       {ptr.To(kueue.None), nil, false, "Active=True Ready: Can admit new workloads"},
+		"one that is stopped":             {ptr.To(kueue.Hold), []string{"f"}, false, "Active=False Stopped: Is stopped"},
+		"one whose flavors are not there": {nil, []string{"f", "g"}, false, "Active=False FlavorNotFound: Can't admit new workloads: references missing ResourceFlavor(s): [f g]"},
+		"one in a cycle of cohorts":       {nil, nil, true, "Active=False Unknown: Can't admit new workloads: its cohorts form a cycle; change the parentName of one of them"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			q := newClusterQueue("cq", "2")
 			q.Spec.StopPolicy = tc.policy
-			clusterQueueStatus(q, some, tc.missing, now)
+			u := some
+			u.Cyclic = tc.cyclic
+			clusterQueueStatus(q, u, tc.missing, now)
 			if diff := cmp.Diff([]string{tc.want}, conditions(q.Status.Conditions)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

@@ -98,11 +98,13 @@ func (ev ClusterQueueDeleted) apply(e *Engine) {
 
 func (ev CohortSet) apply(e *Engine) {
 	e.tree.SetCohort(ev.Name, ev.Parent, ev.Quotas)
+	e.touchAll()
 	e.reconsiderAll()
 }
 
 func (ev CohortDeleted) apply(e *Engine) {
 	e.tree.DeleteCohort(ev.Name)
+	e.touchAll()
 	e.reconsiderAll()
 }
 

@@ -205,3 +205,20 @@ func TestFlavorsAreTriedInOrder(t *testing.T) {
 		t.Errorf("flavors (-want +got):\n%s", diff)
 	}
 }
+
+func TestACycleOfCohortsIsNewsToTheQueuesBelow(t *testing.T) {
+	e := New()
+	story(e, defaultFlavor, CohortSet{Cohort{Name: "x"}}, queueOf("q", "x", 4), localOf("q"))
+	e.TakeTouched()
+	story(e, CohortSet{Cohort{Name: "x", Parent: "x"}})
+	clusterQueues, localQueues := e.TakeTouched()
+	if diff := cmp.Diff([]string{"q"}, clusterQueues); diff != "" {
+		t.Errorf("ClusterQueues (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]Key{{Namespace: "ns", Name: "q"}}, localQueues); diff != "" {
+		t.Errorf("LocalQueues (-want +got):\n%s", diff)
+	}
+	if u, _ := e.QueueUsage("q"); !u.Cyclic {
+		t.Error("the queue's usage does not tell of the cycle")
+	}
+}

@@ -42,6 +42,13 @@ func (e *Engine) touchQueue(name string) {
 	}
 }
 
+// touchAll notes the same for every ClusterQueue: a cohort may close a cycle over any.
+func (e *Engine) touchAll() {
+	for name := range e.queues {
+		e.touchQueue(name)
+	}
+}
+
 // touchFlavor notes the same for the ClusterQueues that offer a flavor.
 func (e *Engine) touchFlavor(name string) {
 	for _, q := range e.queues {
@@ -59,6 +66,8 @@ type Usage struct {
 	Borrowed map[quota.FlavorResource]int64
 	// Pending wait, Reserving hold quota.
 	Pending, Reserving int
+	// Cyclic says that the cohorts above the queue form a cycle: it has no quota.
+	Cyclic bool
 }
 
 // QueueUsage returns the usage of a ClusterQueue; ok is false if it does not exist.
@@ -67,7 +76,7 @@ func (e *Engine) QueueUsage(name string) (u Usage, ok bool) {
 	if q == nil || !q.exists {
 		return Usage{}, false
 	}
-	u = Usage{Used: e.tree.Charges(name), Borrowed: map[quota.FlavorResource]int64{}}
+	u = Usage{Used: e.tree.Charges(name), Borrowed: map[quota.FlavorResource]int64{}, Cyclic: e.tree.Cyclic(name)}
 	for fr := range u.Used {
 		if _, borrowed := e.tree.Used(name, fr); borrowed > 0 {
 			u.Borrowed[fr] = borrowed

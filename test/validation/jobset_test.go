@@ -41,7 +41,7 @@ func jobSetSchemaRules() []rule {
 				{what: "no containers", change: edits{leader + "template>spec>template>spec>containers": nil}},
 			},
 			[]attempt{{what: "plain"}}},
-		{of, "lists and maps of a template have at most 1,024 entries, strings at most 1,024 characters", inSchema, "1024",
+		{of, "lists and maps of a template have at most 1,024 entries; names in a pod's spec, such as hostname or priorityClassName, at most 1,024 characters", inSchema, "1024",
 			[]attempt{
 				{what: "1,025 containers", change: edits{leader + "template>spec>template>spec>containers": times(1025, "{name: c%d}")}},
 				{what: "1,025 tolerations", change: edits{leader + "template>spec>template>spec>tolerations": times(1025, "{key: k%d, operator: Exists}")}},
