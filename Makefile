@@ -12,7 +12,7 @@ KUBE_VERSION := $(shell awk '$$1 == "k8s.io/kubernetes" {print $$2}' local/go.mo
 KUBE_MINOR := $(word 2,$(subst ., ,$(KUBE_VERSION)))
 KUBE_LDFLAGS := -s -w \
 	$(foreach p,k8s.io/component-base/version k8s.io/client-go/pkg/version,\
-	-X $(p).gitVersion=$(KUBE_VERSION) -X $(p).gitMajor=1 -X $(p).gitMinor=$(KUBE_MINOR) -X $(p).gitTreeState=clean)
+	-X $(p).gitVersion=$(KUBE_VERSION) -X $(p).gitMajor=1 -X $(p).gitMinor=$(KUBE_MINOR) -X $(p).gitTreeState=clean -X $(p).gitCommit=)
 
 # Tools are pinned in tools/go.mod.
 TOOL := $(GO) tool -modfile=$(CURDIR)/tools/go.mod
@@ -74,6 +74,7 @@ lint: go ## Check formatting, go vet and staticcheck
 	if [ -n "$$unformatted" ]; then echo "not formatted (run gofmt -w): $$unformatted" >&2; exit 1; fi
 	$(GO) vet $(PACKAGES)
 	$(TOOL) staticcheck $(PACKAGES)
+	cd tools && $(GO) vet ./... && $(TOOL) staticcheck ./...
 	cd local && $(GO) vet ./...
 	@# What links Kubernetes is vetted only: staticcheck would analyse all of Kubernetes for it.
 	cd local && $(TOOL) staticcheck $$($(GO) list -f '{{.ImportPath}} {{join .Deps " "}}' ./... | awk '!/k8s.io\/kubernetes\// {print $$1}')
