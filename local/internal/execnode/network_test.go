@@ -1,7 +1,10 @@
 package execnode
 
 import (
+	"bufio"
 	"fmt"
+	"net"
+	"os"
 	"strings"
 	"testing"
 
@@ -99,4 +102,41 @@ func TestTCPProbeReachesThePod(t *testing.T) {
 		b.awaitPod("served", "ready", podutil.IsPodReady)
 		b.delete("served", ptr.To[int64](0))
 	})
+}
+
+func TestHostPortIsForwardedFromTheNodesAddress(t *testing.T) {
+	b := newBench(t, asRoot)
+	b.pod("open", "", as("serve", variable("PORT", "8000")), func(pod *corev1.Pod) {
+		pod.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 8000, HostPort: 38919}}
+	})
+	b.said("open", "serving")
+	conn, err := net.Dial("tcp4", "127.0.0.1:38919")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || line != "open\n" {
+		t.Errorf("the host port said %q, %v", line, err)
+	}
+}
+
+func TestPodOnTheMachinesNetworkAndAnotherUser(t *testing.T) {
+	b := newBench(t, asRoot)
+	b.pod("machine", `hostname; test -e /proc/1/comm && ! grep -q muster-container /proc/1/cmdline && echo sees-the-machine`, func(pod *corev1.Pod) {
+		pod.Spec.HostNetwork, pod.Spec.HostPID = true, true
+	})
+	if pod := b.succeeds("machine"); pod.Status.PodIP != pod.Status.HostIP {
+		t.Errorf("pod has address %s on host %s", pod.Status.PodIP, pod.Status.HostIP)
+	}
+	own, _ := os.Hostname()
+	if log := b.log("machine"); log != own+"\nsees-the-machine\n" {
+		t.Errorf("log is %q", log)
+	}
+	b.pod("other", `id -u; id -g; pwd; touch mine && ls`, func(pod *corev1.Pod) {
+		pod.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsUser: ptr.To[int64](4321), RunAsGroup: ptr.To[int64](8765), RunAsNonRoot: ptr.To(true)}
+	})
+	b.succeeds("other")
+	if log := b.log("other"); log != "4321\n8765\n/home/container\nmine\n" {
+		t.Errorf("log is %q", log)
+	}
 }
