@@ -148,9 +148,10 @@ func TestAdmitter(t *testing.T) {
 
 // once is an answer to the first write only.
 func once(err error) func(string) error {
-	return func(string) error {
-		defer func() { err = nil }()
-		return err
+	var first sync.Once
+	return func(string) (answer error) {
+		first.Do(func() { answer = err })
+		return answer
 	}
 }
 

@@ -205,7 +205,7 @@ func TestAQuietQueueIsWrittenAtOnceAndABusyOneSeldom(t *testing.T) {
 	p.awaitLater(13)
 	p.clock.Step(time.Hour)
 	p.pending(99)
-	p.awaitPending(99)
+	p.awaitLater(99)
 	p.stop()
 	for i := 1; i < len(p.times); i++ {
 		if between := p.times[i].Sub(p.times[i-1]); between < queueStatusInterval {
