@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/klog/v2"
+	kubelettypes "k8s.io/kubelet/pkg/types"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	kubeletconfig "k8s.io/kubernetes/pkg/kubelet/apis/config"
 	"k8s.io/kubernetes/pkg/kubelet/cm"
@@ -193,14 +195,70 @@ func (k *kubelet) followProbes(ctx context.Context) {
 func (k *kubelet) close() {
 	grace, cancel := context.WithTimeout(context.Background(), stopGrace)
 	defer cancel()
+	if k.prober != nil {
+		k.prober.CleanupPods(nil)
+	}
 	k.processes.Close(grace)
 	k.volumes.Close()
 	k.sink.Shutdown()
 }
 
-// collectGarbage removes what is kept of containers beyond the last run of each, and of pods that are gone.
-func (k *kubelet) collectGarbage(ctx context.Context) error {
-	return k.runtime.GarbageCollect(ctx, kubecontainer.GCPolicy{MaxPerPodContainer: 1, MaxContainers: -1}, true, false)
+// removeLeftovers removes the containers and logs of pods that are not known any more. It asks which are known only
+// when it has seen what there is: pods keep coming meanwhile.
+func (k *kubelet) removeLeftovers(ctx context.Context, knownPods func() map[types.UID]bool) error {
+	containers, err := k.processes.ListContainers(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("looking for containers of pods that are gone: %w", err)
+	}
+	logs, err := os.ReadDir(k.node.logsDir())
+	if err != nil {
+		return fmt.Errorf("looking for logs of pods that are gone: %w", err)
+	}
+	known := knownPods()
+	var failures []error
+	for _, container := range containers {
+		if !known[types.UID(container.GetLabels()[kubelettypes.KubernetesPodUIDLabel])] {
+			failures = append(failures, k.processes.RemoveContainer(ctx, container.GetId()))
+		}
+	}
+	for _, entry := range logs {
+		// A pod's directory is called <namespace>_<name>_<UID>.
+		parts := strings.Split(entry.Name(), "_")
+		if !known[types.UID(parts[len(parts)-1])] {
+			failures = append(failures, os.RemoveAll(filepath.Join(k.node.logsDir(), entry.Name())))
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// removeOldRuns removes all runs of containers that have ended but the last of each, whose log kubectl logs --previous
+// shows once there is a new one.
+func (k *kubelet) removeOldRuns(ctx context.Context, state *kubecontainer.PodStatus) error {
+	kept := map[string]bool{}
+	var failures []error
+	for _, run := range state.ContainerStatuses { // the newest comes first
+		if run.State != kubecontainer.ContainerStateExited {
+			continue
+		}
+		if kept[run.Name] {
+			failures = append(failures, k.runtime.DeleteContainer(ctx, run.ID))
+		}
+		kept[run.Name] = true
+	}
+	return errors.Join(failures...)
+}
+
+// removePod removes all that the runtime has of a pod, and its logs.
+func (k *kubelet) removePod(ctx context.Context, pod *corev1.Pod, state *kubecontainer.PodStatus) error {
+	var failures []error
+	for _, run := range state.ContainerStatuses {
+		failures = append(failures, k.runtime.DeleteContainer(ctx, run.ID))
+	}
+	for _, sandbox := range state.SandboxStatuses {
+		failures = append(failures, k.processes.RemovePodSandbox(ctx, sandbox.GetId()))
+	}
+	logs := kuberuntime.BuildPodLogsDirectory(k.node.logsDir(), pod.Namespace, pod.Name, pod.UID)
+	return errors.Join(append(failures, os.RemoveAll(logs))...)
 }
 
 // noLatency implements what the kubelet's parts measure the start of pods with.

@@ -116,14 +116,15 @@ func (p *pods) removeLeftovers(ctx context.Context) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("looking for pods of an earlier run: %w", err)
 	}
+	known := p.known()
 	for _, entry := range entries {
-		if uid := types.UID(entry.Name()); p.worker(uid) == nil {
+		if uid := types.UID(entry.Name()); !known[uid] {
 			if err := os.RemoveAll(p.node.podDir(uid)); err != nil {
 				return fmt.Errorf("removing a pod of an earlier run: %w", err)
 			}
 		}
 	}
-	return p.node.kubelet.collectGarbage(ctx)
+	return p.node.kubelet.removeLeftovers(ctx, p.known)
 }
 
 // The kubelet's status manager and runtime manager ask the following.

@@ -40,7 +40,7 @@ func (w *worker) runContainers(ctx context.Context, pod *corev1.Pod, state *kube
 	if w.reasons.update(result) {
 		w.wake() // what was done, or why it was not, is in the status only next time
 	}
-	if err := k.collectGarbage(ctx); err != nil {
+	if err := k.removeOldRuns(ctx, state); err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot remove old containers")
 	}
 	err = result.Error()
@@ -152,8 +152,8 @@ func (w *worker) release(pod *corev1.Pod) {
 	k.volumes.Remove(pod.UID) // what is left goes when the node starts or stops
 }
 
-// forget removes all traces of a pod. Its logs go with its containers.
-func (w *worker) forget(ctx context.Context, pod *corev1.Pod) {
+// forget removes all traces of a pod.
+func (w *worker) forget(ctx context.Context, pod *corev1.Pod, state *kubecontainer.PodStatus) {
 	k := w.node.kubelet
 	logger := klog.FromContext(ctx)
 	w.setStopped()
@@ -161,7 +161,7 @@ func (w *worker) forget(ctx context.Context, pod *corev1.Pod) {
 	w.release(pod)
 	w.node.pods.forget(w.uid)
 	k.status.RemoveOrphanedStatuses(logger, w.node.pods.known())
-	if err := k.collectGarbage(ctx); err != nil {
+	if err := k.removePod(ctx, pod, state); err != nil {
 		logger.Error(err, "Cannot remove the pod's containers")
 	}
 	if err := os.RemoveAll(w.node.podDir(w.uid)); err != nil {

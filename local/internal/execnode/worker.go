@@ -178,7 +178,7 @@ func (w *worker) step(ctx context.Context) (next time.Time, done bool) {
 	case toFinish:
 		w.finish(ctx, pod, state, refusal)
 	case toForget:
-		w.forget(ctx, pod)
+		w.forget(ctx, pod, state)
 		return time.Time{}, true
 	case toRest:
 	}
