@@ -41,12 +41,13 @@ import (
 	"github.com/musterhq/muster/local/internal/execnode/process"
 )
 
-// The kubelet's defaults.
+// The kubelet's defaults, but for the size of logs: kubectl shows the newest file only, and on a machine for development
+// people look at logs with kubectl.
 const (
 	firstCrashBackOff = 10 * time.Second
 	longestBackOff    = 5 * time.Minute
-	logFileSize       = "10Mi"
-	logFiles          = 5
+	logFileSize       = "100Mi"
+	logFiles          = 2
 	logCheckInterval  = 10 * time.Second
 )
 

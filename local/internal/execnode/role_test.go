@@ -2,12 +2,14 @@ package execnode
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"net"
 	"os"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // roleVariable makes the test binary a program in a pod instead: one that serves its host name, or one that asks for it.
@@ -33,18 +35,18 @@ func playRole(role string) error {
 		}
 	case "ask":
 		// As programs in a real cluster do: names and servers come when they come.
-		for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		var line string
+		err := wait.PollUntilContextTimeout(context.Background(), 20*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
 			conn, err := net.Dial("tcp4", os.Getenv("TARGET"))
-			if err != nil && time.Now().Before(deadline) {
-				continue
-			}
 			if err != nil {
-				return err
+				return false, nil
 			}
-			line, err := bufio.NewReader(conn).ReadString('\n')
-			fmt.Print("answer: ", line)
-			return err
-		}
+			defer conn.Close()
+			line, err = bufio.NewReader(conn).ReadString('\n')
+			return true, err
+		})
+		fmt.Print("answer: ", line)
+		return err
 	default:
 		return fmt.Errorf("no role %q", role)
 	}

@@ -87,16 +87,29 @@ func newFabric() (*Fabric, error) {
 	return f, nil
 }
 
-// lockMachine keeps two processes from taking the same subnet: the holder owns an abstract socket, which like the
-// interfaces belongs to the machine's network namespace, and which the kernel frees when its owner dies.
+// lockName is an abstract socket: like interfaces it belongs to the machine's network namespace, and the kernel frees it
+// when its owner dies.
+const lockName = "@muster-podnet"
+
+// lockPatience is how long another process may take to set up its network.
+const lockPatience = 10 * time.Second
+
+// lockMachine keeps two processes from taking the same subnet: one of them owns the socket, and the other waits for
+// the end of a connection to it.
 func lockMachine() (unlock func(), err error) {
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		listener, err := net.Listen("unix", "@muster-podnet")
+	deadline := time.Now().Add(lockPatience)
+	for {
+		listener, err := net.Listen("unix", lockName)
 		if err == nil {
 			return func() { listener.Close() }, nil
 		}
 		if !errors.Is(err, syscall.EADDRINUSE) || time.Now().After(deadline) {
 			return nil, fmt.Errorf("locking the machine's network: %w", err)
+		}
+		if owner, err := net.Dial("unix", lockName); err == nil {
+			owner.SetReadDeadline(deadline)
+			owner.Read(make([]byte, 1)) // nothing is ever said: it returns when the owner is done
+			owner.Close()
 		}
 	}
 }

@@ -8,8 +8,11 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/vishvananda/netlink"
 )
 
 // holdVariable makes the test binary hold a fabric until it is killed.
@@ -169,14 +172,48 @@ func TestNothingIsLeftWhenTheProcessIsKilled(t *testing.T) {
 	if _, err := net.InterfaceByName(name); err != nil {
 		t.Fatalf("the interface of the other process: %v", err)
 	}
+	changes, done := make(chan netlink.LinkUpdate), make(chan struct{})
+	defer close(done)
+	if err := netlink.LinkSubscribe(changes, done); err != nil {
+		t.Fatal(err)
+	}
 	holder.Process.Kill()
 	holder.Wait()
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		if _, err := net.InterfaceByName(name); err != nil {
-			return
+	patience := time.After(20 * time.Second)
+	for {
+		select {
+		case change := <-changes:
+			if change.Header.Type == syscall.RTM_DELLINK && change.Attrs().Name == name {
+				return
+			}
+		case <-patience:
+			t.Fatalf("interface %s outlived its process", name)
 		}
 	}
-	t.Errorf("interface %s outlived its process", name)
+}
+
+func TestTheMachineIsLockedByOneProcessAtATime(t *testing.T) {
+	unlock, err := lockMachine()
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := make(chan error)
+	go func() {
+		unlock, err := lockMachine()
+		if err == nil {
+			unlock()
+		}
+		second <- err
+	}()
+	select {
+	case err := <-second:
+		t.Fatalf("a second lock did not wait: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	unlock()
+	if err := <-second; err != nil {
+		t.Errorf("the lock was not handed on: %v", err)
+	}
 }
 
 func BenchmarkJoin(b *testing.B) {

@@ -25,17 +25,6 @@ type Isolation struct {
 // Unprivileged is the most isolation that can be had without root.
 var Unprivileged = Isolation{Mounts: true, Processes: true, UserNamespace: true}
 
-func (i Isolation) String() string {
-	switch {
-	case !i.Mounts:
-		return "no mounts of its own"
-	case i.UserNamespace:
-		return "mounts of its own, through a user namespace"
-	default:
-		return "mounts of its own"
-	}
-}
-
 // Detect finds by trial the most isolation that this machine allows, within the limit. The scratch directory is used
 // for the trial and must be empty.
 func Detect(s *Spawner, limit Isolation, scratch string) (Isolation, error) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	utilexec "k8s.io/utils/exec"
 )
@@ -190,12 +191,12 @@ func TestStopSendsSIGTERMAndThenKillsEverything(t *testing.T) {
 // said waits until a container has said a line.
 func (m *machine) said(id, line string) {
 	m.t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		if strings.Contains(m.log(id), line) {
-			return
-		}
+	err := wait.PollUntilContextTimeout(m.t.Context(), 5*time.Millisecond, 20*time.Second, true, func(context.Context) (bool, error) {
+		return strings.Contains(m.log(id), line), nil
+	})
+	if err != nil {
+		m.t.Fatalf("container never said %q:\n%s", line, m.log(id))
 	}
-	m.t.Fatalf("container never said %q:\n%s", line, m.log(id))
 }
 
 func TestVolumesAppearWhereTheManifestSays(t *testing.T) {
