@@ -23,9 +23,9 @@ const (
 )
 
 // admitter writes admissions, one conditional status write each. While a write is
-// open the engine holds the quota for it. Who finds that the Workload has changed
-// or is gone tells the engine, which then decides anew; all other errors say
-// nothing about whether the write took effect, so it looks, and tries again.
+// open the engine holds the quota for it; how it went is told the engine, which
+// decides anew if the Workload has changed or is gone. All other errors say nothing
+// about whether the write took effect, so it looks, and tries again.
 type admitter struct {
 	client client.Client
 	live   client.Reader
@@ -71,12 +71,16 @@ func (a *admitter) write(ctx context.Context, key engine.Key) {
 	if a.queue.NumRequeues(key) > 0 {
 		reader = a.live
 	}
-	switch outcome, err := a.try(ctx, reader, d); outcome {
+	switch outcome, version, err := a.try(ctx, reader, d); outcome {
 	case written:
 		a.close(key, d)
+		a.tell(engine.AdmissionWritten{Key: key, UID: d.UID, Version: version})
 	case overtaken:
 		a.close(key, d)
 		a.tell(engine.AdmissionFailed{Key: key, UID: d.UID})
+	case refused:
+		a.close(key, d)
+		a.tell(engine.AdmissionRefused{Key: key, UID: d.UID, Generation: d.Generation, Message: err.Error()})
 	case unknown:
 		if !apierrors.IsConflict(err) {
 			ctrl.LoggerFrom(ctx).Error(err, "admitting a Workload; looking and trying again", "workload", key.String())
@@ -93,40 +97,46 @@ const (
 	written result = iota
 	// overtaken: the Workload is gone, or is not the one that was decided on.
 	overtaken
+	// refused: the API server will not have it.
+	refused
 	// unknown: nobody can say before the next look.
 	unknown
 )
 
-func (a *admitter) try(ctx context.Context, reader client.Reader, d engine.Decision) (result, error) {
+// try looks at the Workload and, if it is as decided on, writes the admission. The
+// version is that of the Workload with it, if it was written.
+func (a *admitter) try(ctx context.Context, reader client.Reader, d engine.Decision) (_ result, version int64, _ error) {
 	var seen kueue.Workload
 	if err := reader.Get(ctx, objectKey(d.Key), &seen); err != nil {
 		if apierrors.IsNotFound(err) {
-			return overtaken, nil
+			return overtaken, 0, nil
 		}
-		return unknown, err
+		return unknown, 0, err
 	}
 	switch now := changed(&seen).(type) {
 	case engine.WorkloadGone:
-		return overtaken, nil
+		return overtaken, 0, nil
 	case engine.WorkloadSet:
 		switch {
 		case now.Admission.Equal(d.Admit):
-			return written, nil
+			return written, now.Version, nil
 		case now.UID != d.UID || now.Generation != d.Generation || now.Inactive || now.Admission != nil || now.Refused != "":
-			return overtaken, nil
+			return overtaken, 0, nil
 		}
 	}
 	admitted := seen.DeepCopy()
 	admit(admitted, d.Admit, a.clock.Now())
 	err := a.client.Status().Patch(ctx, admitted, client.MergeFromWithOptions(&seen, client.MergeFromWithOptimisticLock{}),
 		client.DisableReadYourWritesConsistency)
-	if apierrors.IsNotFound(err) {
-		return overtaken, nil
+	switch {
+	case err == nil:
+		return written, versionOf(admitted), nil
+	case apierrors.IsNotFound(err):
+		return overtaken, 0, nil
+	case apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err):
+		return refused, 0, err
 	}
-	if err != nil {
-		return unknown, err
-	}
-	return written, nil
+	return unknown, 0, err
 }
 
 // close ends a decision, unless a newer one has taken its place.

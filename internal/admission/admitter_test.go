@@ -2,6 +2,7 @@ package admission
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -107,6 +109,10 @@ func TestAdmitter(t *testing.T) {
 				w.editStatus(&a, func() { a.Status.Admission = &kueue.Admission{ClusterQueue: "other"} })
 			},
 			tries: 2, told: failed},
+		"one that the API server refuses for good gives its quota back": {
+			before: apierrors.NewForbidden(schema.GroupResource{Resource: "workloads"}, "a", errors.New("a policy says no")),
+			tries:  1, told: []engine.Event{engine.AdmissionRefused{Key: engine.Key{Namespace: "ns", Name: "a"}, UID: "a-uid", Generation: 1,
+				Message: `workloads "a" is forbidden: a policy says no`}}},
 		"one that is gone is not": {
 			then:  func(w *world) { w.remove(&a) },
 			tries: 1, told: failed},
@@ -130,6 +136,10 @@ func TestAdmitter(t *testing.T) {
 			d.work(t, tc.tries)
 			if diff := cmp.Diff(tc.writes, w.written()); diff != "" {
 				t.Errorf("writes (-want +got):\n%s", diff)
+			}
+			if tc.admitted {
+				tc.told = []engine.Event{engine.AdmissionWritten{
+					Key: d.decision.Key, UID: d.decision.UID, Version: versionOf(w.workload("a"))}}
 			}
 			if diff := cmp.Diff(tc.told, d.told); diff != "" {
 				t.Errorf("told (-want +got):\n%s", diff)
@@ -206,7 +216,11 @@ func TestManyAreWrittenSideBySide(t *testing.T) {
 	}
 	w := newWorld(t, objects...)
 	w.before = once(apierrors.NewServiceUnavailable("overloaded"))
-	a := newAdmitter(w, w, clocktesting.NewFakePassiveClock(now), func(ev engine.Event) { t.Errorf("told %+v", ev) })
+	a := newAdmitter(w, w, clocktesting.NewFakePassiveClock(now), func(ev engine.Event) {
+		if _, ok := ev.(engine.AdmissionWritten); !ok {
+			t.Errorf("told %+v", ev)
+		}
+	})
 	ctx, stop := context.WithCancel(t.Context())
 	var done sync.WaitGroup
 	done.Go(func() { a.run(ctx) })

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -79,7 +80,7 @@ func stopped(policy *kueue.StopPolicy) bool {
 func workloadOf(w *kueue.Workload) engine.Workload {
 	out := engine.Workload{
 		Key: keyOf(w),
-		UID: string(w.UID), Generation: w.Generation,
+		UID: string(w.UID), Generation: w.Generation, Version: versionOf(w),
 		Queue:     string(w.Spec.QueueName),
 		Priority:  ptr.Deref(w.Spec.Priority, 0),
 		QueuedAt:  w.CreationTimestamp.Time,
@@ -91,6 +92,15 @@ func workloadOf(w *kueue.Workload) engine.Workload {
 		out.PodSets = append(out.PodSets, podSetOf(&w.Spec.PodSets[i]))
 	}
 	return out
+}
+
+// versionOf is the object's resourceVersion, which grows with every change.
+func versionOf(object client.Object) int64 {
+	version, err := strconv.ParseInt(object.GetResourceVersion(), 10, 64)
+	if err != nil {
+		return 0 // an object that was never stored
+	}
+	return version
 }
 
 func podSetOf(ps *kueue.PodSet) engine.PodSet {

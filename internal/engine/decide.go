@@ -87,6 +87,8 @@ func (e *Engine) try(w *workload, q *clusterQueue) (*Admission, reason.Reason) {
 	switch local := e.localQueues[Key{Namespace: w.Key.Namespace, Name: w.Queue}]; {
 	case w.Refused != "":
 		return nil, reason.Inadmissiblef("%s", w.Refused)
+	case w.refusal.Message != "" && w.refusal.Generation == w.Generation:
+		return nil, reason.Inadmissiblef("the API server refuses the admission, until the Workload is changed: %s", w.refusal.Message)
 	case w.Inactive:
 		return nil, reason.Inadmissiblef("The workload is deactivated")
 	case local.Held:

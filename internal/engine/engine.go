@@ -57,6 +57,8 @@ type workload struct {
 	// and is assumed until the API server says so.
 	held    *Admission
 	assumed bool
+	// refusal is the last word of the API server against an admission.
+	refusal AdmissionRefused
 	why     reason.Reason
 }
 
@@ -147,12 +149,15 @@ func (ev WorkloadSet) apply(e *Engine) {
 		e.forget(w)
 		w = nil
 	}
-	if w == nil {
+	switch {
+	case w == nil:
 		w = &workload{}
 		e.workloads[ev.Key] = w
+	case ev.Version < w.Version:
+		return // old news
 	}
-	if w.Queue != ev.Queue {
-		e.touch(w)
+	if known := w.UID != ""; known && w.Queue != ev.Queue {
+		e.touch(w) // the queue that it leaves
 	}
 	w.Workload = ev.Workload
 	e.touch(w)
@@ -161,8 +166,8 @@ func (ev WorkloadSet) apply(e *Engine) {
 		e.hold(w, ev.Admission)
 		w.assumed = false
 	case !w.assumed:
-		// What was assumed outlives news from before it was written; only its
-		// confirmation or AdmissionFailed ends it.
+		// What was assumed outlives news that may be from before it was written, until
+		// somebody tells how the write went.
 		e.release(w)
 	}
 	e.route(w)
@@ -174,12 +179,37 @@ func (ev WorkloadGone) apply(e *Engine) {
 	}
 }
 
+func (ev AdmissionWritten) apply(e *Engine) {
+	w := e.workloads[ev.Key]
+	if w == nil || w.UID != ev.UID || !w.assumed {
+		return
+	}
+	if w.Version > ev.Version {
+		// It was written, and has been taken back since.
+		e.disown(w)
+		return
+	}
+	w.assumed, w.Version = false, ev.Version
+}
+
+func (ev AdmissionRefused) apply(e *Engine) {
+	if w := e.workloads[ev.Key]; w != nil && w.UID == ev.UID && w.assumed {
+		w.refusal = ev
+		e.disown(w)
+	}
+}
+
 func (ev AdmissionFailed) apply(e *Engine) {
 	if w := e.workloads[ev.Key]; w != nil && w.UID == ev.UID && w.assumed {
-		w.assumed = false
-		e.release(w)
-		e.route(w)
+		e.disown(w)
 	}
+}
+
+// disown undoes what was assumed for the workload and has it looked at again.
+func (e *Engine) disown(w *workload) {
+	w.assumed = false
+	e.release(w)
+	e.route(w)
 }
 
 // Holds returns what the workload holds, decided or confirmed, and nil if nothing.

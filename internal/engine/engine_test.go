@@ -222,3 +222,66 @@ func TestACycleOfCohortsIsNewsToTheQueuesBelow(t *testing.T) {
 		t.Error("the queue's usage does not tell of the cycle")
 	}
 }
+
+// at is the news of a workload as of a version, with what it holds then.
+func at(version int64, w WorkloadSet, holds *Admission) WorkloadSet {
+	w.Version, w.Admission = version, holds
+	return w
+}
+
+func TestAdmissionThatWasTakenBackIsNotHeldOn(t *testing.T) {
+	a, b := job("a", "q", 2, 1, 0, 0), job("b", "q", 2, 1, 0, 1)
+	written := AdmissionWritten{Key: a.Key, UID: a.UID, Version: 5}
+	// What the watch did not bring is that a had its quota for a while.
+	for name, news := range map[string][]Event{
+		"news come after the write is told":  {written, at(7, a, nil)},
+		"news come before the write is told": {at(7, a, nil), written},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := New()
+			story(e, defaultFlavor, queueOf("q", "", 2), localOf("q"), at(4, a, nil))
+			story(e, b)
+			if e.Holds(b.Key) != nil {
+				t.Fatal("b has what a holds")
+			}
+			for _, ev := range news {
+				if set, ok := ev.(WorkloadSet); ok {
+					set.Inactive = true // it was deactivated, evicted, and gave back its quota
+					ev = set
+				}
+				e.Apply(ev)
+			}
+			e.Decide(epoch)
+			if e.Holds(a.Key) != nil || e.Holds(b.Key) == nil {
+				t.Errorf("a holds %v, b holds %v, want b to have it", e.Holds(a.Key), e.Holds(b.Key))
+			}
+		})
+	}
+}
+
+func TestOldNewsAreIgnored(t *testing.T) {
+	e := New()
+	a := job("a", "q", 2, 1, 0, 0)
+	story(e, defaultFlavor, queueOf("q", "", 2), localOf("q"), at(4, a, nil), AdmissionWritten{Key: a.Key, UID: a.UID, Version: 5})
+	e.Apply(AdmissionWritten{Key: a.Key, UID: a.UID, Version: 5})
+	if got := story(e, at(4, a, nil)); len(got) != 0 || e.Holds(a.Key) == nil {
+		t.Errorf("news from before the write undid it: %v", got)
+	}
+}
+
+func TestRefusedAdmissionGoesToTheNextUntilTheWorkloadChanges(t *testing.T) {
+	e := New()
+	a, b := job("a", "q", 2, 1, 0, 0), job("b", "q", 2, 1, 0, 1)
+	story(e, defaultFlavor, queueOf("q", "", 2), localOf("q"), a, b)
+	want := []string{"admit b in q", "a waits: Inadmissible: the API server refuses the admission, until the Workload is changed: no"}
+	if diff := cmp.Diff(want, story(e, AdmissionRefused{Key: a.Key, UID: a.UID, Message: "no"})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := story(e, a); len(got) != 0 {
+		t.Errorf("it was tried again as it was: %v", got)
+	}
+	a.Generation++
+	if diff := cmp.Diff([]string{"admit a in q"}, story(e, gone("b"), a)); diff != "" {
+		t.Errorf("once it was changed (-want +got):\n%s", diff)
+	}
+}

@@ -66,6 +66,9 @@ type Workload struct {
 	// UID tells two workloads of one name apart, Generation two specs of one workload.
 	UID        string
 	Generation int64
+	// Version grows with every change of the workload, its status included: news of
+	// a lower one is old. Zero where nobody knows.
+	Version int64
 	// Queue is the name of a LocalQueue of the workload's namespace.
 	Queue    string
 	Priority int32
@@ -131,6 +134,22 @@ type (
 	// WorkloadGone says that the workload was deleted or has finished: it holds
 	// nothing any more.
 	WorkloadGone struct{ Key Key }
+	// AdmissionWritten says that a decided admission was written, and as which version
+	// of the workload. UID is that of the decision.
+	AdmissionWritten struct {
+		Key     Key
+		UID     string
+		Version int64
+	}
+	// AdmissionRefused says that the API server will not have a decided admission, and
+	// why, for as long as the workload is of that generation. UID is that of the
+	// decision.
+	AdmissionRefused struct {
+		Key        Key
+		UID        string
+		Generation int64
+		Message    string
+	}
 	// AdmissionFailed says that a decided admission was not written and never will
 	// be: what was assumed for it is undone. UID is that of the decision.
 	AdmissionFailed struct {

@@ -122,14 +122,17 @@ func (t *Tree) Capacity(queue string, fr FlavorResource) int64 {
 	return 0
 }
 
-// Used is what is charged to the queue, and Borrowed the part of it beyond the
-// queue's nominal quota.
+// Used is what is charged to the queue, and borrowed the part of it beyond its
+// nominal quota, where there is a cohort to borrow it from.
 func (t *Tree) Used(queue string, fr FlavorResource) (used, borrowed int64) {
 	n := t.synced(queue)
 	if n == nil {
 		return 0, 0
 	}
 	used = n.charged[fr]
+	if n.parent == nil {
+		return used, 0
+	}
 	return used, max(0, Sub(used, n.quotas[fr].Nominal))
 }
 

@@ -64,7 +64,7 @@ func Inadmissiblef(format string, args ...any) Reason {
 	return Reason{Code: Inadmissible, Detail: fmt.Sprintf(format, args...)}
 }
 
-// Onholdf is a Reason for a stopped queue.
+// OnHoldf is a Reason for a stopped queue.
 func OnHoldf(format string, args ...any) Reason {
 	return Reason{Code: OnHold, Detail: fmt.Sprintf(format, args...)}
 }
