@@ -28,7 +28,11 @@ type network struct {
 // openNetwork gives pods a network of their own where this machine and user can have one.
 func (n *Node) openNetwork() error {
 	why := "only root can make networks"
-	if os.Geteuid() == 0 && !n.config.hostNetwork && n.isolation.Mounts && !n.isolation.UserNamespace {
+	switch {
+	case os.Geteuid() != 0 || n.config.hostNetwork:
+	case !n.isolation.Mounts || n.isolation.UserNamespace:
+		why = "here not even root can make networks"
+	default:
 		fabric, err := podnet.Open()
 		if err == nil {
 			return n.serveNames(fabric)

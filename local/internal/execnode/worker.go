@@ -3,24 +3,25 @@ package execnode
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/klog/v2"
 	kubecontainer "k8s.io/kubernetes/pkg/kubelet/container"
 
 	"github.com/musterhq/muster/local/internal/execnode/podstatus"
 	"github.com/musterhq/muster/local/internal/execnode/podvolume"
-	"github.com/musterhq/muster/local/internal/execnode/process"
 )
 
 const (
 	// volumeRefresh is how often a running pod's volumes are brought up to date with ConfigMaps, Secrets and tokens.
 	// Nothing is read from the API server for it unless a token is about to expire.
 	volumeRefresh = time.Minute
-	// retry is after a failure that may pass, such as a ConfigMap that does not exist yet.
+	// firstRetry and longestRetry are after a failure that may pass, such as a ConfigMap that does not exist yet.
 	firstRetry   = 500 * time.Millisecond
 	longestRetry = 15 * time.Second
 )
@@ -39,11 +40,11 @@ type worker struct {
 	volumes map[string]podvolume.Volume
 
 	// From here on it is the goroutine's own.
+	tried      bool               // to start it
 	failure    *podstatus.Failure // ends the pod
 	reported   bool               // the last status was
 	deleting   bool               // when it was reported, the pod was to be deleted
 	registered bool               // its ConfigMaps and Secrets are watched
-	fresh      time.Time          // when its volumes were last made
 	retries    int
 	reasons    startReasons
 	told       string // the last warning, said once
@@ -161,13 +162,18 @@ func (w *worker) step(ctx context.Context) (next time.Time, done bool) {
 	logger.V(4).Info("Worker decided", "action", decision.action)
 	switch decision.action {
 	case toRun:
-		k.status.SetPodStatus(logger, pod, status)
+		if w.tried {
+			k.status.SetPodStatus(logger, pod, status)
+		} else {
+			w.tried = true
+			w.wake() // in a moment there is more to report than that it is about to start
+		}
 		return earliest(w.runContainers(ctx, adapted, state, status), decision.wake), false
 	case toRefuse:
 		refusal.apply(&status)
 		k.status.SetPodStatus(logger, pod, status)
 	case toKill:
-		if !gone {
+		if !gone && hasRunning(state) { // otherwise it takes no time, and what is reported next says it all
 			k.status.SetPodStatus(logger, pod, w.statusFrom(ctx, pod, state, false))
 		}
 		if err := w.kill(ctx, adapted, state, decision.grace); err != nil {
@@ -200,16 +206,16 @@ func (w *worker) look(ctx context.Context, pod *corev1.Pod) (*kubecontainer.PodS
 
 // isAlive says that something of the pod has to be stopped before it can be reported as ended.
 func isAlive(state *kubecontainer.PodStatus) bool {
-	running := kubecontainer.ConvertPodStatusToRunningPod(process.Name, state)
-	if len(running.Containers) > 0 {
-		return true
-	}
-	for _, sandbox := range running.Sandboxes {
-		if sandbox.State == kubecontainer.ContainerStateRunning {
-			return true
-		}
-	}
-	return false
+	return hasRunning(state) || slices.ContainsFunc(state.SandboxStatuses, func(sandbox *runtimeapi.PodSandboxStatus) bool {
+		return sandbox.GetState() == runtimeapi.PodSandboxState_SANDBOX_READY
+	})
+}
+
+// hasRunning says that a container of the pod runs.
+func hasRunning(state *kubecontainer.PodStatus) bool {
+	return slices.ContainsFunc(state.ContainerStatuses, func(run *kubecontainer.Status) bool {
+		return run.State == kubecontainer.ContainerStateRunning
+	})
 }
 
 // lastStatus is the status that was reported last, by this run of the node or an earlier one.
