@@ -42,8 +42,9 @@ func Start(ctx context.Context, c Config) (_ *ControlPlane, err error) {
 	p := &ControlPlane{step: c.Step, died: make(chan error, 4)}
 	defer func() {
 		if err != nil {
-			c.Listener.Close()
 			p.Stop()
+			// Not before: the API server panics if its listener is closed under it.
+			c.Listener.Close()
 		}
 	}()
 	if p.logs, err = openLogs(c.LogsDir, c.Verbosity); err != nil {
