@@ -113,8 +113,12 @@ func (l *loop) observe(ctx context.Context) ([]toolscache.InformerSynced, error)
 			return nil, fmt.Errorf("watching %T: %w", kind, err)
 		}
 		registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-			AddFunc:    func(o any) { l.mailbox.put(changed(o.(client.Object))) },
-			UpdateFunc: func(_, o any) { l.mailbox.put(changed(o.(client.Object))) },
+			AddFunc: func(o any) { l.mailbox.put(changed(o.(client.Object))) },
+			UpdateFunc: func(before, after any) {
+				if concerns(before.(client.Object), after.(client.Object)) {
+					l.mailbox.put(changed(after.(client.Object)))
+				}
+			},
 			DeleteFunc: func(o any) {
 				if last, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
 					o = last.Obj
@@ -128,6 +132,16 @@ func (l *loop) observe(ctx context.Context) ([]toolscache.InformerSynced, error)
 		synced = append(synced, registration.HasSynced)
 	}
 	return synced, nil
+}
+
+// concerns reports whether a change is any to the engine: of what configures it,
+// only the spec counts, and most changes are statuses that were written here.
+func concerns(before, after client.Object) bool {
+	switch after.(type) {
+	case *kueue.ResourceFlavor, *kueue.Cohort, *kueue.ClusterQueue, *kueue.LocalQueue:
+		return before.GetGeneration() != after.GetGeneration() || before.GetUID() != after.GetUID()
+	}
+	return true
 }
 
 // mailbox holds events until the loop takes them. Putting never blocks: watches

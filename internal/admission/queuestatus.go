@@ -164,6 +164,8 @@ func clusterQueueStatus(q *kueue.ClusterQueue, u engine.Usage, missingFlavors []
 	case len(missingFlavors) > 0:
 		status, why, message = metav1.ConditionFalse, kueue.ClusterQueueActiveReasonFlavorNotFound,
 			fmt.Sprintf("Can't admit new workloads: references missing ResourceFlavor(s): %v", missingFlavors)
+	case unserved(q) != "":
+		status, why, message = metav1.ConditionFalse, kueue.ClusterQueueActiveReasonAdmissionCheckInactive, "Can't admit new workloads: "+unserved(q)
 	case u.Cyclic:
 		status, why, message = metav1.ConditionFalse, kueue.ClusterQueueActiveReasonUnknown,
 			"Can't admit new workloads: its cohorts form a cycle; change the parentName of one of them"

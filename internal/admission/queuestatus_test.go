@@ -51,6 +51,19 @@ func TestClusterQueueStatus(t *testing.T) {
 	}
 }
 
+func TestClusterQueueWithAdmissionChecksIsNotActive(t *testing.T) {
+	q := newClusterQueue("cq", "2")
+	q.Spec.AdmissionChecks = []kueue.AdmissionCheckReference{"budget"}
+	clusterQueueStatus(q, some, nil, now)
+	want := "Active=False AdmissionCheckInactive: Can't admit new workloads: it has admission checks, which are not served yet; remove them from its spec"
+	if diff := cmp.Diff([]string{want}, conditions(q.Status.Conditions)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if clusterQueueOf(q).Inactive == "" {
+		t.Error("the engine is not told, and would admit")
+	}
+}
+
 func TestWhatAClusterQueueHolds(t *testing.T) {
 	q := newClusterQueue("cq", "2")
 	q.Spec.ResourceGroups = append(q.Spec.ResourceGroups, kueue.ResourceGroup{Flavors: []kueue.FlavorQuotas{{Name: "g", Resources: []kueue.ResourceQuota{{Name: "memory"}}}}})

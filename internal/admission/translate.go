@@ -170,6 +170,7 @@ func clusterQueueOf(q *kueue.ClusterQueue) engine.ClusterQueue {
 		Quotas:     quotasOf(q.Spec.ResourceGroups),
 		Namespaces: labels.Nothing(),
 		Held:       stopped(q.Spec.StopPolicy),
+		Inactive:   unserved(q),
 	}
 	if q.Spec.QueueingStrategy == kueue.StrictFIFO {
 		out.Strategy = engine.Strict
@@ -191,6 +192,15 @@ func clusterQueueOf(q *kueue.ClusterQueue) engine.ClusterQueue {
 		out.Groups = append(out.Groups, group)
 	}
 	return out
+}
+
+// unserved says what a ClusterQueue relies on that Muster does not do yet, or "". A
+// gate that nobody keeps must not stand open.
+func unserved(q *kueue.ClusterQueue) string {
+	if len(q.Spec.AdmissionChecks) > 0 || q.Spec.AdmissionChecksStrategy != nil && len(q.Spec.AdmissionChecksStrategy.AdmissionChecks) > 0 {
+		return "it has admission checks, which are not served yet; remove them from its spec"
+	}
+	return ""
 }
 
 func quotasOf(groups []kueue.ResourceGroup) quota.Quotas {

@@ -115,6 +115,8 @@ func (e *Engine) stuckReason(q *clusterQueue) reason.Reason {
 		return reason.Inadmissiblef("ClusterQueue %s doesn't exist", q.Name)
 	case e.tree.Cyclic(q.Name):
 		return reason.Inadmissiblef("ClusterQueue %s is inactive: its cohorts form a cycle", q.Name)
+	case q.Inactive != "":
+		return reason.Inadmissiblef("ClusterQueue %s is inactive: %s", q.Name, q.Inactive)
 	default:
 		return reason.OnHoldf("ClusterQueue %s is stopped", q.Name)
 	}

@@ -114,6 +114,10 @@ func TestDecide(t *testing.T) {
 			given: []Event{defaultFlavor, held(queueOf("q", "", 4)), localOf("q"), job("a", "q", 1, 1, 0, 0)},
 			want:  []string{"a waits: OnHold: ClusterQueue q is stopped"},
 		},
+		"a queue that relies on what nobody does admits nobody": {
+			given: []Event{defaultFlavor, func() Event { q := queueOf("q", "", 4); q.Inactive = "it has checks"; return q }(), localOf("q"), job("a", "q", 1, 1, 0, 0)},
+			want:  []string{"a waits: Inadmissible: ClusterQueue q is inactive: it has checks"},
+		},
 		"members of a cycle of cohorts wait and are told why": {
 			given: []Event{defaultFlavor, CohortSet{Cohort{Name: "x", Parent: "y"}}, CohortSet{Cohort{Name: "y", Parent: "x"}},
 				queueOf("q", "x", 4), localOf("q"), job("a", "q", 1, 1, 0, 0)},

@@ -44,6 +44,8 @@ type ClusterQueue struct {
 	Namespaces labels.Selector
 	// Held stops admissions.
 	Held bool
+	// Inactive says, where not empty, why the queue cannot admit as it is configured.
+	Inactive string
 }
 
 // LocalQueue is the name by which workloads of a namespace reach a ClusterQueue.

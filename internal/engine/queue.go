@@ -163,7 +163,7 @@ func (e *Engine) queuesByRoot(names sets.Set[string]) (byRoot map[string][]*clus
 		if q == nil {
 			continue
 		}
-		if root, ok := e.tree.Root(name); ok && q.exists && !q.Held {
+		if root, ok := e.tree.Root(name); ok && q.exists && !q.Held && q.Inactive == "" {
 			byRoot[root] = append(byRoot[root], q)
 		} else {
 			stuck = append(stuck, q)

@@ -15,7 +15,6 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -36,9 +35,6 @@ const (
 	// noticed soon.
 	longestRetry = time.Minute
 )
-
-// factKinds are read for Facts and watched for nothing else.
-var factKinds = []client.Object{&kueue.ResourceFlavor{}, &kueue.WorkloadPriorityClass{}, &schedulingv1.PriorityClass{}}
 
 type runtimeObject = runtime.Object
 
@@ -67,12 +63,6 @@ func AddTo(mgr ctrl.Manager, x *Executor, apis ...Served) error {
 			if err := mgr.GetFieldIndexer().IndexField(context.Background(), kind, controllerIndex, controllerUID); err != nil {
 				return fmt.Errorf("indexing %s by controller: %w", gvk.Kind, err)
 			}
-		}
-	}
-	for _, kind := range factKinds {
-		// Started now, lest the first jobs wait for it and overtake each other.
-		if _, err := mgr.GetCache().GetInformer(context.Background(), kind, cache.BlockUntilSynced(false)); err != nil {
-			return fmt.Errorf("watching %T: %w", kind, err)
 		}
 	}
 	for _, api := range apis {
@@ -108,6 +98,10 @@ func (a API[T]) addTo(mgr ctrl.Manager, x *Executor, served []schema.GroupKind) 
 		// A job may wait for its queue to come into being.
 		Watches(&kueue.LocalQueue{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfNamespace), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfClusterQueue), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		// Or for a class or a flavor that it names.
+		Watches(&kueue.WorkloadPriorityClass{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&schedulingv1.PriorityClass{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&kueue.ResourceFlavor{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfNamespace), builder.WithPredicates(predicate.LabelChangedPredicate{}))
 	for _, kind := range a.Owns {
 		b = b.Owns(kind)
@@ -130,6 +124,11 @@ func (r *reconciler[T]) jobsOfClusterQueue(ctx context.Context, object client.Ob
 		return r.jobs(ctx)
 	}
 	return r.jobs(ctx, client.MatchingLabels{kueue.QueueLabel: object.GetName()})
+}
+
+// allJobs are all jobs of the API: classes and flavors change rarely.
+func (r *reconciler[T]) allJobs(ctx context.Context, _ client.Object) []reconcile.Request {
+	return r.jobs(ctx)
 }
 
 func (r *reconciler[T]) jobs(ctx context.Context, options ...client.ListOption) []reconcile.Request {

@@ -228,9 +228,9 @@ func TestRun(t *testing.T) {
 			writes: []string{"create a", "create b", "status j"}, events: told},
 		"the status goes first where the writes rely on it": {
 			statusFirst: true, writes: []string{"status j", "create a", "create b"}, events: told},
-		"one refused write does not keep back the others, but the status and the events": {
+		"one refused write keeps back neither the others nor the status: it tells what was seen": {
 			fails:  map[string]error{"create a": unavailable},
-			writes: []string{"create a", "create b"}, err: "create ConfigMap ns/a: overloaded"},
+			writes: []string{"create a", "create b", "status j"}, events: told, err: "create ConfigMap ns/a: overloaded"},
 		"nothing is written that relies on a status that is not": {
 			statusFirst: true, fails: map[string]error{"status j": unavailable},
 			writes: []string{"status j"}, err: "change status of Job ns/j: overloaded"},

@@ -3,7 +3,6 @@ package jobs
 import (
 	"context"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -18,9 +17,6 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
-
-// missingFlavorRetry is when to look again for a flavor that does not exist.
-const missingFlavorRetry = 10 * time.Second
 
 // reconciler brings jobs of one API in step with their Workload and their children.
 type reconciler[T client.Object] struct {
@@ -98,7 +94,6 @@ func (r *reconciler[T]) plan(ctx context.Context, job T) (Plan, error) {
 	if missing := seen.Admission.MissingFlavor; missing != "" && plan.Progress.Outcome == nil {
 		plan.Events = append(plan.Events, Warning(kueue.ClusterQueueActiveReasonFlavorNotFound,
 			fmt.Sprintf("No pods can be started: the ResourceFlavor %s, where the job has its quota, does not exist. Create it again, or delete the job", missing)))
-		plan.dueBy(seen.Now.Add(missingFlavorRetry))
 	}
 	wanted := workloadFor(job, r.api.Kind, described, queue.Name, priorityOf(job, described, facts.Priorities))
 	plan.Writes = append(plan.Writes, workloadWrites(workload, wanted, plan.Progress, seen.Now)...)
@@ -106,13 +101,6 @@ func (r *reconciler[T]) plan(ctx context.Context, job T) (Plan, error) {
 		plan.Writes = append(plan.Writes, Create(queue.Make))
 	}
 	return plan, nil
-}
-
-// dueBy has the job planned again at the time, or earlier.
-func (p *Plan) dueBy(at time.Time) {
-	if p.Due.IsZero() || at.Before(p.Due) {
-		p.Due = at
-	}
 }
 
 // workload is the job's Workload, or nil.

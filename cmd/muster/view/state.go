@@ -93,6 +93,9 @@ func (s *subject) standInQueue(now time.Time) (state State, reason, message stri
 	switch {
 	case isEvicted && holds:
 		return Evicting, evicted.Reason, evicted.Message
+	case w.Spec.Active != nil && !*w.Spec.Active && holds:
+		state, _, _ := s.going()
+		return state, kueue.WorkloadDeactivated, "spec.active of its Workload is false, but it holds its quota still"
 	case w.Spec.Active != nil && !*w.Spec.Active:
 		message := "spec.active of its Workload is false"
 		if isEvicted {

@@ -20,6 +20,12 @@ func (a *attempt) held() bool {
 	return !a.seen.Admission.MayRun()
 }
 
+// What a user is told whose change of spec.suspend is taken back.
+const (
+	queueDecidesReason  = "QueueDecides"
+	queueDecidesMessage = "spec.suspend is false again: the queue decides when this JobSet runs; to hold it, set spec.active of its Workload to false"
+)
+
 // takesOverSuspend reports whether spec.suspend of an admitted JobSet is still true.
 // In a queue it is the queue's to say, and who looks at the field should see that
 // the JobSet runs.
@@ -33,6 +39,9 @@ func (a *attempt) takeOverSuspend() {
 	resumed := a.seen.Job.DeepCopy()
 	resumed.Spec.Suspend = ptr.To(false)
 	a.plan.Writes = append(a.plan.Writes, jobs.Change(a.seen.Job, resumed))
+	if len(a.children.all()) > 0 { // it ran already, so this is not how it was created
+		a.plan.Events = append(a.plan.Events, jobs.Warning(queueDecidesReason, queueDecidesMessage))
+	}
 }
 
 // suspendJobs suspends what runs, and says so.
