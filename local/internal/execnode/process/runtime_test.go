@@ -242,6 +242,41 @@ func TestVolumesAppearWhereTheManifestSays(t *testing.T) {
 	}
 }
 
+func TestMountsInsideMountsFindTheirPlace(t *testing.T) {
+	for name, limit := range levels {
+		if !limit.Mounts {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			m := newMachine(t, limit)
+			readOnly, writable, inner := t.TempDir(), t.TempDir(), t.TempDir()
+			for _, file := range []string{filepath.Join(readOnly, "kept"), filepath.Join(writable, "kept"), filepath.Join(inner, "deep")} {
+				if err := os.WriteFile(file, nil, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			id := m.start(`cd /muster-test && ls ro ro/inner rw rw/inner && touch rw/new`, func(c *runtimeapi.ContainerConfig) {
+				c.Mounts = []*runtimeapi.Mount{
+					// In an order that is not the one in which they can be made.
+					{HostPath: inner, ContainerPath: "/muster-test/ro/inner"},
+					{HostPath: inner, ContainerPath: "/muster-test/rw/inner"},
+					{HostPath: writable, ContainerPath: "/muster-test/rw"},
+					{HostPath: readOnly, ContainerPath: "/muster-test/ro", Readonly: true},
+				}
+			})
+			if status := m.ended(id); status.GetExitCode() != 0 || strings.Count(m.log(id), "F deep\n") != 2 || strings.Count(m.log(id), "F kept\n") != 2 {
+				t.Errorf("ended with %d:\n%s", status.GetExitCode(), m.log(id))
+			}
+			if _, err := os.Stat(filepath.Join(writable, "new")); err != nil {
+				t.Errorf("what the container wrote is not in the volume: %v", err)
+			}
+			if _, err := os.Stat(filepath.Join(readOnly, "inner")); !os.IsNotExist(err) {
+				t.Errorf("a volume that is read only has a new entry: %v", err)
+			}
+		})
+	}
+}
+
 func TestCommandsRunInsideAContainer(t *testing.T) {
 	onEveryMachine(t, func(t *testing.T, m *machine) {
 		id := m.start("echo ready; exec sleep 1000", func(c *runtimeapi.ContainerConfig) {

@@ -43,7 +43,7 @@ func TestAllOfThisWithoutRights(t *testing.T) {
 	if err := os.Chown(own, nobody, nobody); err != nil {
 		t.Fatal(err)
 	}
-	run := exec.Command(binary, "-test.v", "-test.run", "^Test(Command|Stop|Volumes|Process)")
+	run := exec.Command(binary, "-test.v", "-test.run", "^Test(Command|Stop|Volumes|Mounts|Process)")
 	run.Env = append(os.Environ(), "TMPDIR="+own, "HOME="+own)
 	run.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	out, err := run.CombinedOutput()

@@ -21,7 +21,7 @@ func makeView(mounts []Mount, staging string) error {
 	if err := unix.Mount("", "/", "", unix.MS_SLAVE|unix.MS_REC, ""); err != nil {
 		return fmt.Errorf("leaving the machine's mount namespace: %w", err)
 	}
-	v := &view{staging: staging}
+	v := &view{staging: staging, bound: map[string]bool{}}
 	defer v.close()
 	// Sources are opened first, because a mount may cover the path of a later one's source.
 	for _, mount := range mounts {
@@ -46,8 +46,8 @@ type view struct {
 	covered []string
 	// made are directories in memory that nothing of the machine shows in.
 	made []string
-	// bound are the targets so far: what is below them belongs to a volume.
-	bound   []string
+	// bound are the targets so far, and whether they may be written to: what is below them belongs to a volume.
+	bound   map[string]bool
 	oldRoot string
 }
 
@@ -91,7 +91,7 @@ func (v *view) bind(m opened) error {
 	if err := unix.Mount(m.path(), target, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
 		return err
 	}
-	v.bound = append(v.bound, target)
+	v.bound[target] = !m.ReadOnly
 	if m.ReadOnly {
 		return remountReadOnly(target)
 	}
@@ -151,11 +151,21 @@ func nearest(path string) (exists, missing string, err error) {
 	}
 }
 
-// hasRoom says that a new entry in the directory would be in memory only.
+// hasRoom says that a new entry may be made in the directory: it would be in memory only, or in a volume that may be
+// written to, where a mount inside it makes its mount point in a cluster too.
 func (v *view) hasRoom(directory string) bool {
-	inside := func(parent string) bool { return directory == parent || strings.HasPrefix(directory, parent+"/") }
-	return slices.Contains(v.covered, directory) ||
-		slices.ContainsFunc(v.made, inside) && !slices.ContainsFunc(v.bound, inside)
+	if slices.Contains(v.covered, directory) {
+		return true
+	}
+	for parent := directory; parent != "/"; parent = filepath.Dir(parent) {
+		if writable, ok := v.bound[parent]; ok {
+			return writable
+		}
+		if slices.Contains(v.made, parent) {
+			return true
+		}
+	}
+	return false
 }
 
 // cover puts a directory in memory over path that shows what path had. The root cannot be covered: a new one is made
