@@ -108,6 +108,7 @@ func (p *ControlPlane) Died() <-chan error { return p.died }
 // Stop ends the components, the last started first, each within a bounded
 // time, and returns when they are gone.
 func (p *ControlPlane) Stop() {
+	p.letAPIServerStart()
 	for i := len(p.components) - 1; i >= 0; i-- {
 		p.components[i].stop()
 	}
@@ -117,6 +118,21 @@ func (p *ControlPlane) Stop() {
 	if p.logs != nil {
 		p.logs.close()
 	}
+}
+
+// letAPIServerStart waits, for a bounded time, until an API server that is starting
+// has started: its hooks end the process if they are interrupted.
+func (p *ControlPlane) letAPIServerStart() {
+	if len(p.components) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), stopPatience)
+	defer cancel()
+	go func() {
+		<-p.components[0].ended // the API server's, which is the first; there is nothing to wait for then
+		cancel()
+	}()
+	_ = p.api.awaitReady(ctx) // whatever it says, the server is stopped now
 }
 
 // await runs a step of the start; a component that dies meanwhile ends it.
