@@ -223,9 +223,6 @@ func (f *Fabric) takeDown() error {
 // Interface is the name of the machine's interface.
 func (f *Fabric) Interface() string { return f.door.Attrs().Name }
 
-// Subnet is where the addresses of the pods are from.
-func (f *Fabric) Subnet() netip.Prefix { return f.addresses.subnet }
-
 // HostAddress gives an address on which the machine, and in it this process, can be reached from pods. It is the
 // caller's own until the function that comes with it is called.
 func (f *Fabric) HostAddress() (netip.Addr, func(), error) {
