@@ -80,6 +80,13 @@ func program(args ...string) *exec.Cmd {
 // test ends, if it has not ended before.
 func up(t *testing.T, flags ...string) *process {
 	t.Helper()
+	return upTo(t, "ready", flags...)
+}
+
+// upTo is up that returns at the line that begins so.
+func upTo(t *testing.T, line string, flags ...string) *process {
+	t.Helper()
+	until := line
 	p := &process{command: program(append([]string{"up"}, flags...)...)}
 	p.command.Stderr = &p.errors
 	out, err := p.command.StdoutPipe()
@@ -100,11 +107,11 @@ func up(t *testing.T, flags ...string) *process {
 	for {
 		line, err := p.out.ReadString('\n')
 		p.said.WriteString(line)
-		if strings.HasPrefix(line, "ready") {
+		if strings.HasPrefix(line, until) {
 			return p
 		}
 		if err != nil {
-			t.Fatalf("up %s was never ready:\n%s%s", strings.Join(flags, " "), p.said.String(), p.errors.String())
+			t.Fatalf("up %s never came to %q:\n%s%s", strings.Join(flags, " "), until, p.said.String(), p.errors.String())
 		}
 	}
 }

@@ -10,10 +10,14 @@ import (
 
 	"github.com/musterhq/muster/local/internal/lifecycle"
 	"github.com/musterhq/muster/local/internal/operatorproc"
+	"github.com/musterhq/muster/local/internal/simnode"
 	"github.com/musterhq/muster/local/internal/statedir"
 )
 
 const dirUsage = "directory of the cluster's state and its kubeconfig (default $XDG_STATE_HOME/muster or ~/.local/state/muster)"
+
+// nodesMost bounds the nodes that are this machine.
+const nodesMost = 100
 
 // upFlags are the flags of up as given.
 type upFlags struct {
@@ -61,6 +65,11 @@ func upCommand() *cobra.Command {
 	return cmd
 }
 
+// simulated says what is wrong with the simulated nodes asked for.
+func simulated(f *upFlags) error {
+	return simnode.Config{Nodes: f.simNodes, GPUs: f.simGPUs, GPUProduct: f.simGPUProduct}.Check()
+}
+
 // options checks the flags against each other.
 func (f *upFlags) options() (lifecycle.Options, error) {
 	o := lifecycle.Options{
@@ -83,8 +92,12 @@ func (f *upFlags) options() (lifecycle.Options, error) {
 		return o, usageError{fmt.Errorf("--runtime %q is unknown; give exec or none", f.runtime)}
 	case f.nodes < 0 || f.simNodes < 0 || f.simGPUs < 0:
 		return o, usageError{errors.New("--nodes, --sim-nodes and --sim-gpus count things; give 0 or more")}
+	case f.nodes > nodesMost:
+		return o, usageError{fmt.Errorf("--nodes %d is more than one machine can be, at most %d; simulate machines with --sim-nodes", f.nodes, nodesMost)}
 	case f.noOperator && f.operator != "":
 		return o, usageError{errors.New("--operator and --no-operator exclude each other; give one of them")}
+	case simulated(f) != nil:
+		return o, usageError{fmt.Errorf("--sim-nodes, --sim-gpus or --sim-gpu-product: %w", simulated(f))}
 	case f.ephemeral && f.dir != "":
 		return o, usageError{errors.New("--ephemeral makes a directory of its own; leave out --dir, or --ephemeral to keep the state")}
 	}

@@ -121,6 +121,25 @@ func TestAKilledClusterTakesItsOperatorAlongAndStartsAgain(t *testing.T) {
 	}
 }
 
+// TestAStartThatIsInterruptedEndsCleanly: at each of its steps.
+func TestAStartThatIsInterruptedEndsCleanly(t *testing.T) {
+	for _, step := range []string{"state is in", "etcd serves", "kube-apiserver serves", "node local-0"} {
+		t.Run("at "+step, func(t *testing.T) {
+			p := upTo(t, step, "--ephemeral", "--no-operator")
+			if code := p.stop(t, syscall.SIGINT); code != 0 {
+				t.Errorf("exit code %d: %s", code, p.errors.String())
+			}
+			if p.errors.Len() > 0 {
+				t.Errorf("it says %s", p.errors.String())
+			}
+			said, _, _ := strings.Cut(p.said.String(), " (")
+			if _, err := os.Stat(strings.TrimPrefix(said, "state is in ")); !os.IsNotExist(err) {
+				t.Errorf("its state is left: %v", err)
+			}
+		})
+	}
+}
+
 func TestAMistakeIsOneLineThatSaysWhatToDo(t *testing.T) {
 	taken, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -147,6 +166,8 @@ func TestAMistakeIsOneLineThatSaysWhatToDo(t *testing.T) {
 		{"a flag of down that is unknown", "down --port 1", exitUsage, []string{"--port", "down --help"}},
 		{"a flag that is not a number", "up --nodes many", exitUsage, []string{"many", "--nodes"}},
 		{"a number below nothing", "up --nodes -1", exitUsage, []string{"--nodes", "0 or more"}},
+		{"more nodes than one machine can be", "up --nodes 1000000", exitUsage, []string{"--nodes", "100", "--sim-nodes"}},
+		{"a product that is no label", "up --ephemeral --no-operator --sim-nodes 1 --sim-gpu-product bad@name", exitUsage, []string{"--sim-gpu-product", "bad@name"}},
 		{"a port that is none", "up --port 70000", exitUsage, []string{"70000", "65535"}},
 		{"a runtime that is unknown", "up --runtime docker", exitUsage, []string{"docker", "exec or none"}},
 		{"a directory for what has none", "up --ephemeral --dir /x", exitUsage, []string{"--ephemeral", "--dir"}},

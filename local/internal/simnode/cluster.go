@@ -32,6 +32,13 @@ type Cluster struct {
 	running sync.WaitGroup
 }
 
+// Check says what is wrong with the configuration, in words for who gave it.
+func (c Config) Check() error {
+	c.Logf = func(string, ...any) {}
+	_, err := newModel(c)
+	return err
+}
+
 // Start makes the Nodes match the configuration, and then drives the pods on them until ctx ends or Stop is called. It
 // returns when all Nodes exist, are Ready and accept pods. Nodes that an earlier run made over the same data are kept,
 // brought in line if they differ, and deleted if there are more than asked for.

@@ -104,8 +104,8 @@ func newModel(c Config) (model, error) {
 	m.instanceType = fmt.Sprintf("sim-%dx-%s", c.GPUs, strings.ToLower(c.GPUProduct))
 	// The instance type is the longest label made of the product, so a product that fits there fits everywhere.
 	if problems := validation.IsValidLabelValue(m.instanceType); len(problems) > 0 {
-		return model{}, fmt.Errorf("GPU product %q cannot be a node label: %s; name one such as NVIDIA-H100-80GB-HBM3",
-			c.GPUProduct, problems[0])
+		return model{}, fmt.Errorf("GPU product %q cannot be a node label, which is letters, digits, '-', '_' and '.', 63 at most; name one such as NVIDIA-H100-80GB-HBM3",
+			c.GPUProduct)
 	}
 	m.capacity[resourceGPU] = *resource.NewQuantity(int64(c.GPUs), resource.DecimalSI)
 	m.gpuLabels = map[string]string{
