@@ -1,53 +1,69 @@
 package scenario
 
 import (
-	"fmt"
+	"errors"
+	"io"
+	"io/fs"
+	"path"
 	"slices"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	"github.com/musterhq/muster/examples"
 )
 
-// TestOperatorKilledAmongJobs: gangs compete for a queue that holds one of them at
-// a time, and the operator is killed again and again, each time when one more has
-// got somewhere. Every gang runs once, whole, to its end.
-func TestOperatorKilledAmongJobs(t *testing.T) {
+// TestOperatorKilledAmongTheDemosJobs: the JobSets of the demo run, on simulated
+// machines and as processes, and the operator is killed again and again, each time
+// when some have got somewhere. Every Job and every pod is made once, and every
+// JobSet comes to its end.
+func TestOperatorKilledAmongTheDemosJobs(t *testing.T) {
 	w := newWorld(t)
-	w.gpuQueue("gpu", 8)
-	made := w.recordCreations()
+	all := *w
+	all.namespace = "" // the demo's jobs are in several
+	made := all.recordCreations("docs", "lab", "science")
+	w.apply("prerequisites")
+	w.apply("jobset")
 	var names []string
-	for i := range 6 {
-		name := fmt.Sprintf("gang-%d", i)
-		names = append(names, name)
-		w.create(w.gang(name, "gpu", 8, 500*time.Millisecond))
-	}
-	last := 0
+	all.untilJobSets("all are there", func(jobSets map[string]jobset.JobSet) bool {
+		names = nil
+		for name, js := range jobSets {
+			if slices.Contains([]string{"docs", "lab", "science"}, js.Namespace) {
+				names = append(names, name)
+			}
+		}
+		return len(names) == 7
+	})
+	killed := 0
 	kill := func() {
-		for pid := w.operatorPID(); ; pid = w.operatorPID() {
-			if pid != last && syscall.Kill(pid, syscall.SIGKILL) == nil {
-				last = pid
+		for {
+			if pid := w.operatorPID(); pid != killed && syscall.Kill(pid, syscall.SIGKILL) == nil {
+				killed = pid
 				return
 			}
-			if t.Context().Err() != nil {
+			select {
+			case <-time.After(10 * time.Millisecond): // a file of another process can only be looked at
+			case <-t.Context().Done():
 				t.Fatal(t.Context().Err())
 			}
-			<-time.After(10 * time.Millisecond) // a file of another process can only be looked at
 		}
 	}
 	kill() // while they are being queued
-	for done := 1; done < len(names); done += 2 {
-		w.untilJobSets(fmt.Sprintf("%d have completed", done), func(all map[string]jobset.JobSet) bool {
+	for _, done := range []int{1, 3, 5} {
+		all.untilJobSets("some more have completed", func(jobSets map[string]jobset.JobSet) bool {
 			count := 0
-			for _, js := range all {
-				if completed(js) {
+			for _, name := range names {
+				if completed(jobSets[name]) {
 					count++
 				}
 			}
@@ -55,53 +71,82 @@ func TestOperatorKilledAmongJobs(t *testing.T) {
 		})
 		kill()
 	}
-	w.untilCompleted(names...)
+	all.untilCompleted(names...)
 
+	want := map[string]int{
+		"pytorch-workers-0": 4, "pi-workers-0": 4, "urgent-trainers-0": 2,
+		"sweep-a-trainers-0": 2, "sweep-b-trainers-0": 2, "sweep-c-trainers-0": 2, "sweep-d-trainers-0": 2,
+	}
 	jobs, pods := made()
-	slices.Sort(jobs)
-	var want []string
-	for _, name := range names {
-		want = append(want, name+"-workers-0")
+	for name := range want {
+		if jobs[name] != 1 {
+			t.Errorf("Job %s was made %d times", name, jobs[name])
+		}
 	}
-	if !slices.Equal(jobs, want) {
-		t.Errorf("Jobs that were made: %v, want each once: %v", jobs, want)
-	}
-	if len(pods) != 8*len(names) {
-		t.Errorf("%d pods were made, want %d: %v", len(pods), 8*len(names), pods)
+	if diff := cmp.Diff(want, pods); diff != "" {
+		t.Errorf("pods made by Job (-want +got):\n%s", diff)
 	}
 }
 
-// recordCreations notes every Job and pod that comes into being in the namespace,
-// from now on. The function that it returns gives their names, pods by Job and
-// index.
-func (w *world) recordCreations() func() (jobs, pods []string) {
+// apply creates what the files of a folder of the examples say. What names no
+// namespace goes to docs, as in the demo.
+func (w *world) apply(folder string) {
+	w.Helper()
+	files, err := fs.Glob(examples.Files, path.Join(folder, "*.yaml"))
+	if err != nil || len(files) == 0 {
+		w.Fatalf("examples/%s: %d files, %v", folder, len(files), err)
+	}
+	for _, file := range files {
+		content, err := examples.Files.Open(file)
+		if err != nil {
+			w.Fatal(err)
+		}
+		decoder := yaml.NewYAMLOrJSONDecoder(content, 4096)
+		for {
+			var object unstructured.Unstructured
+			err := decoder.Decode(&object)
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				w.Fatalf("reading %s: %v", file, err)
+			}
+			if object.GetKind() == "JobSet" && object.GetNamespace() == "" {
+				object.SetNamespace("docs")
+			}
+			w.create(&object)
+		}
+	}
+}
+
+// recordCreations counts the Jobs and pods that come into being in the namespaces,
+// from now on. The function that it returns gives the counts: how often each Job was
+// made, and how many pods of it.
+func (w *world) recordCreations(namespaces ...string) func() (jobs, pods map[string]int) {
 	w.Helper()
 	var mu sync.Mutex
-	var jobs, pods []string
-	note := func(list client.ObjectList, take func(watch.Event)) {
-		events, err := w.client.Watch(w.Context(), list, client.InNamespace(w.namespace))
+	jobs, pods := map[string]int{}, map[string]int{}
+	count := func(list client.ObjectList, take func(client.Object)) {
+		events, err := w.client.Watch(w.Context(), list)
 		if err != nil {
 			w.Fatal(err)
 		}
 		w.Cleanup(events.Stop)
 		go func() {
 			for event := range events.ResultChan() {
-				if event.Type == watch.Added {
+				if o, ok := event.Object.(client.Object); ok && event.Type == watch.Added && slices.Contains(namespaces, o.GetNamespace()) {
 					mu.Lock()
-					take(event)
+					take(o)
 					mu.Unlock()
 				}
 			}
 		}()
 	}
-	note(&batchv1.JobList{}, func(e watch.Event) { jobs = append(jobs, e.Object.(*batchv1.Job).Name) })
-	note(&corev1.PodList{}, func(e watch.Event) {
-		pod := e.Object.(*corev1.Pod)
-		pods = append(pods, pod.Labels[batchv1.JobNameLabel]+"/"+pod.Labels[batchv1.JobCompletionIndexAnnotation])
-	})
-	return func() ([]string, []string) {
+	count(&batchv1.JobList{}, func(o client.Object) { jobs[o.GetName()]++ })
+	count(&corev1.PodList{}, func(o client.Object) { pods[o.GetLabels()[batchv1.JobNameLabel]]++ })
+	return func() (map[string]int, map[string]int) {
 		mu.Lock()
 		defer mu.Unlock()
-		return slices.Clone(jobs), slices.Clone(pods)
+		return jobs, pods
 	}
 }

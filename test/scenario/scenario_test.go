@@ -25,7 +25,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testcluster.Main(m, testcluster.Options{SimNodes: 4, SimGPUs: 8, Operator: true})
+	testcluster.Main(m, testcluster.Options{ExecNodes: 1, SimNodes: 4, SimGPUs: 8, Operator: true})
 }
 
 // patience bounds every wait, on a machine that is busy with other tests.
