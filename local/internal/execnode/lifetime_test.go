@@ -60,7 +60,8 @@ func TestNodeGoesOnWithItsPodsAfterAStop(t *testing.T) {
 			t.Errorf("the container of the pod that was not to be restarted ended %+v", end)
 		}
 		b.awaitPod("always", "restarted", func(pod *corev1.Pod) bool {
-			return pod.Status.ContainerStatuses[0].RestartCount == 1 && pod.Status.ContainerStatuses[0].State.Running != nil
+			return len(pod.Status.ContainerStatuses) == 1 && pod.Status.ContainerStatuses[0].RestartCount == 1 &&
+				pod.Status.ContainerStatuses[0].State.Running != nil
 		})
 		b.said("always", "ready")
 		if log := b.log("always", func(o *corev1.PodLogOptions) { o.Previous = true }); log != "ready\n" {

@@ -143,13 +143,18 @@ func (w *worker) finish(ctx context.Context, pod *corev1.Pod, state *kubecontain
 // release gives up what only running containers need.
 func (w *worker) release(pod *corev1.Pod) {
 	k := w.node.kubelet
-	if w.registered {
-		k.configMaps.UnregisterPod(pod)
-		k.secrets.UnregisterPod(pod)
-		w.registered = false
-	}
+	w.stopWatching(pod)
 	k.tokens.DeleteServiceAccountToken(pod.UID)
 	k.volumes.Remove(pod.UID) // what is left goes when the node starts or stops
+}
+
+// stopWatching gives up the pod's ConfigMaps and Secrets.
+func (w *worker) stopWatching(pod *corev1.Pod) {
+	if w.registered {
+		w.node.kubelet.configMaps.UnregisterPod(pod)
+		w.node.kubelet.secrets.UnregisterPod(pod)
+		w.registered = false
+	}
 }
 
 // forget removes all traces of a pod.

@@ -110,6 +110,10 @@ func (w *worker) madeVolumes() map[string]podvolume.Volume {
 func (w *worker) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	defer func() {
+		pod, _ := w.current()
+		w.stopWatching(pod)
+	}()
 	for {
 		select {
 		case <-w.waked:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,6 +22,8 @@ type cluster struct {
 	slices   []*discoveryv1.EndpointSlice
 	expected string
 	changed  chan struct{}
+
+	mu sync.Mutex // for what changes during a test
 }
 
 func (c *cluster) Expects(namespace, service, hostname string) bool {
@@ -39,6 +42,8 @@ func (c *cluster) Service(namespace, name string) *corev1.Service {
 }
 
 func (c *cluster) Slices(namespace, service string) []*discoveryv1.EndpointSlice {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	var list []*discoveryv1.EndpointSlice
 	for _, s := range c.slices {
 		if s.Namespace == namespace && s.Labels[discoveryv1.LabelServiceName] == service {
@@ -175,7 +180,9 @@ func TestNameOfAPodThatIsJustStartingIsAwaited(t *testing.T) {
 		source := &cluster{expected: "late.set.ml", changed: make(chan struct{})}
 		zone := Zone{Domain: "cluster.local", Source: source}
 		time.AfterFunc(time.Second, func() {
+			source.mu.Lock()
 			source.slices = append(source.slices, slice("ml", "set", endpoint("10.64.0.9", "late", true)))
+			source.mu.Unlock()
 			close(source.changed)
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), longestWait)
