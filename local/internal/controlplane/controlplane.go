@@ -123,7 +123,7 @@ func (p *ControlPlane) Stop() {
 // letAPIServerStart waits, for a bounded time, until an API server that is starting
 // has started: its hooks end the process if they are interrupted.
 func (p *ControlPlane) letAPIServerStart() {
-	if len(p.components) == 0 {
+	if p.api == nil || len(p.components) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), stopPatience)
