@@ -70,10 +70,10 @@ func New() *Engine {
 		flavors:     map[string]flavor.Flavor{},
 		namespaces:  map[string]labels.Set{},
 		workloads:   map[Key]*workload{},
-		dirty:       sets.New[string](),
-		freed:       sets.New[string](),
-		unsaid:      sets.New[Key](),
 
+		dirty:        sets.New[string](),
+		freed:        sets.New[string](),
+		unsaid:       sets.New[Key](),
 		touched:      sets.New[string](),
 		touchedLocal: sets.New[Key](),
 	}
@@ -210,20 +210,4 @@ func (e *Engine) disown(w *workload) {
 	w.assumed = false
 	e.release(w)
 	e.route(w)
-}
-
-// Holds returns what the workload holds, decided or confirmed, and nil if nothing.
-func (e *Engine) Holds(key Key) *Admission {
-	if w := e.workloads[key]; w != nil {
-		return w.held
-	}
-	return nil
-}
-
-// Why returns why the workload waits; it is zero if it does not, or is unknown.
-func (e *Engine) Why(key Key) reason.Reason {
-	if w := e.workloads[key]; w != nil {
-		return w.why
-	}
-	return reason.Reason{}
 }

@@ -43,6 +43,14 @@ func job(name, queue string, pods int32, cpu int64, priority int32, second int) 
 	}}
 }
 
+// Holds returns what the workload holds, decided or confirmed, and nil if nothing.
+func (e *Engine) Holds(key Key) *Admission {
+	if w := e.workloads[key]; w != nil {
+		return w.held
+	}
+	return nil
+}
+
 func gone(name string) WorkloadGone { return WorkloadGone{Key{Namespace: "ns", Name: name}} }
 
 var defaultFlavor = FlavorSet{Flavor{Name: "default"}}

@@ -41,8 +41,8 @@ func NewExecutor(c client.Client, recorder events.EventRecorder) *Executor {
 }
 
 // Run carries out the plan of the job. It does as much as it can: one refused
-// write does not keep back the others, nor the status, which tells what was seen.
-// The status is written after the writes unless the plan says otherwise. Events are told
+// write does not keep back the others, nor the status, which tells what was seen. The
+// status is written after the writes unless the plan says otherwise. Events are told
 // once the status is written: who plans again from it will not tell them.
 func (x *Executor) Run(ctx context.Context, job client.Object, p Plan) error {
 	if p.StatusFirst {

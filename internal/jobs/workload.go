@@ -98,8 +98,7 @@ func grantOf(w *kueue.Workload, flavors map[string]*kueue.ResourceFlavor) Admiss
 }
 
 // workloadWrites brings the Workload in step with its job: made if missing, its
-// spec kept true while it waits, and its status told how the job fares. described
-// is nil for a job that has no queue any more to be described to.
+// spec kept true while it waits, and its status told how the job fares.
 func workloadWrites(seen, described *kueue.Workload, progress Progress, now time.Time) []Write {
 	if seen == nil {
 		if progress.Outcome != nil {
