@@ -1,0 +1,205 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Kind of the one object of this group, and its apiVersion.
+const (
+	ConfigurationKind       = "Configuration"
+	ConfigurationAPIVersion = "config.muster.dev/v1alpha1"
+)
+
+// Configuration is what an administrator may decide about the operator. Everything in it is optional; what is absent has
+// the default given with the field. After internal/config has read one, no pointer in it is nil unless its doc says what
+// nil means.
+type Configuration struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// waitForPodsReady takes quota back from workloads whose pods do not become ready.
+	WaitForPodsReady *WaitForPodsReady `json:"waitForPodsReady,omitempty"`
+
+	// objectRetentionPolicies delete what is over.
+	ObjectRetentionPolicies *ObjectRetentionPolicies `json:"objectRetentionPolicies,omitempty"`
+
+	// fairSharing, where it is set, orders and preempts across queues by their share of the cohort. Nil: off.
+	FairSharing *FairSharing `json:"fairSharing,omitempty"`
+
+	// admissionFairSharing, where it is set, orders the workloads of a ClusterQueue whose admissionScope asks for it by
+	// what their LocalQueues have used of late. Nil: off.
+	AdmissionFairSharing *AdmissionFairSharing `json:"admissionFairSharing,omitempty"`
+
+	// resources says how requests are counted.
+	Resources *Resources `json:"resources,omitempty"`
+
+	// queueStatus says how often the status of a queue is written.
+	QueueStatus *QueueStatus `json:"queueStatus,omitempty"`
+
+	// batchJob says how batch/v1 Jobs are held until they are admitted.
+	BatchJob *BatchJob `json:"batchJob,omitempty"`
+}
+
+// WaitForPodsReady is the part of all or nothing that quota alone cannot give: a workload whose pods are not all ready in
+// time is evicted and tried again later.
+type WaitForPodsReady struct {
+	// enable, default true.
+	Enable *bool `json:"enable,omitempty"`
+
+	// timeout is how long after its admission all pods of a workload must be ready. Default 30m.
+	Timeout *metav1.Duration `json:"timeout,omitempty"`
+
+	// recoveryTimeout is how long a pod that failed after that may be missing. Default: as timeout.
+	RecoveryTimeout *metav1.Duration `json:"recoveryTimeout,omitempty"`
+
+	// blockAdmission holds back further admissions while an admitted workload is not ready: None, Queue (those of the same
+	// ClusterQueue) or All. Default None. The booleans of Kueue's configuration are taken too: true is All, false None.
+	BlockAdmission *BlockAdmission `json:"blockAdmission,omitempty"`
+
+	// requeuingStrategy says when an evicted workload is tried again.
+	RequeuingStrategy *RequeuingStrategy `json:"requeuingStrategy,omitempty"`
+}
+
+// BlockAdmission says whose admissions wait for ready pods.
+type BlockAdmission string
+
+const (
+	// BlockNone holds nobody back.
+	BlockNone BlockAdmission = "None"
+	// BlockQueue holds back the ClusterQueue of the workload that is not ready.
+	BlockQueue BlockAdmission = "Queue"
+	// BlockAll holds back every ClusterQueue.
+	BlockAll BlockAdmission = "All"
+)
+
+// RequeuingTimestamp says where a workload stands in its queue after an eviction for want of ready pods.
+type RequeuingTimestamp string
+
+const (
+	// EvictionTimestamp puts it behind those that wait already.
+	EvictionTimestamp RequeuingTimestamp = "Eviction"
+	// CreationTimestamp puts it back where it was.
+	CreationTimestamp RequeuingTimestamp = "Creation"
+)
+
+// RequeuingStrategy is the back-off after evictions for want of ready pods.
+type RequeuingStrategy struct {
+	// timestamp by which it is ordered: Eviction (default) or Creation.
+	Timestamp *RequeuingTimestamp `json:"timestamp,omitempty"`
+
+	// backoffLimitCount is how often it is tried again before it is deactivated. Nil: without end.
+	BackoffLimitCount *int32 `json:"backoffLimitCount,omitempty"`
+
+	// backoffBaseSeconds is the first wait; each one after it is twice as long. Default 60.
+	BackoffBaseSeconds *int32 `json:"backoffBaseSeconds,omitempty"`
+
+	// backoffMaxSeconds bounds the wait. Default 3600.
+	BackoffMaxSeconds *int32 `json:"backoffMaxSeconds,omitempty"`
+}
+
+// ObjectRetentionPolicies say what is deleted once it is over.
+type ObjectRetentionPolicies struct {
+	// workloads that are over.
+	Workloads *WorkloadRetentionPolicy `json:"workloads,omitempty"`
+}
+
+// WorkloadRetentionPolicy says when Workloads are deleted.
+type WorkloadRetentionPolicy struct {
+	// afterFinished is how long a finished Workload is kept. Nil: for as long as its job.
+	AfterFinished *metav1.Duration `json:"afterFinished,omitempty"`
+
+	// afterDeactivatedByMuster is how long a Workload is kept that was deactivated by the operator, not by a person; its
+	// job is deleted with it. Nil: for ever. Kueue's name, afterDeactivatedByKueue, is taken too.
+	AfterDeactivatedByMuster *metav1.Duration `json:"afterDeactivatedByMuster,omitempty"`
+}
+
+// PreemptionStrategy is a condition under which fair sharing may preempt.
+type PreemptionStrategy string
+
+const (
+	// LessThanOrEqualToFinalShare: the share of the preemptor's queue, with the new workload, is at most that of the
+	// victim's queue without the victim.
+	LessThanOrEqualToFinalShare PreemptionStrategy = "LessThanOrEqualToFinalShare"
+	// LessThanInitialShare: the share of the preemptor's queue, with the new workload, is less than that of the victim's
+	// queue as it is.
+	LessThanInitialShare PreemptionStrategy = "LessThanInitialShare"
+)
+
+// FairSharing compares queues by dominant resource share.
+type FairSharing struct {
+	// preemptionStrategies in the order in which they are tried. Default: LessThanOrEqualToFinalShare, then
+	// LessThanInitialShare.
+	PreemptionStrategies []PreemptionStrategy `json:"preemptionStrategies,omitempty"`
+}
+
+// AdmissionFairSharing compares LocalQueues by their use of late.
+type AdmissionFairSharing struct {
+	// usageHalfLifeTime is after how long past use counts half. 0: only present use counts.
+	UsageHalfLifeTime metav1.Duration `json:"usageHalfLifeTime"`
+
+	// usageSamplingInterval is how often use is sampled. Default 5m.
+	UsageSamplingInterval metav1.Duration `json:"usageSamplingInterval"`
+
+	// resourceWeights say how much a unit of a resource counts. Default 1 each.
+	ResourceWeights map[string]float64 `json:"resourceWeights,omitempty"`
+}
+
+// QuotaCheckStrategy says what happens with a requested resource that a ClusterQueue does not cover.
+type QuotaCheckStrategy string
+
+const (
+	// BlockUndeclared keeps the workload waiting, with the reason.
+	BlockUndeclared QuotaCheckStrategy = "BlockUndeclared"
+	// IgnoreUndeclared counts nothing for the resource.
+	IgnoreUndeclared QuotaCheckStrategy = "IgnoreUndeclared"
+)
+
+// TransformationStrategy says whether the input of a transformation still counts.
+type TransformationStrategy string
+
+const (
+	// Retain counts the input beside the outputs.
+	Retain TransformationStrategy = "Retain"
+	// Replace counts the outputs alone.
+	Replace TransformationStrategy = "Replace"
+)
+
+// Resources says how requests are counted.
+type Resources struct {
+	// excludeResourcePrefixes are prefixes of resource names that are not counted.
+	ExcludeResourcePrefixes []string `json:"excludeResourcePrefixes,omitempty"`
+
+	// transformations count one resource as others. Each input at most once.
+	Transformations []ResourceTransformation `json:"transformations,omitempty"`
+
+	// quotaCheckStrategy: BlockUndeclared (default) or IgnoreUndeclared.
+	QuotaCheckStrategy *QuotaCheckStrategy `json:"quotaCheckStrategy,omitempty"`
+}
+
+// ResourceTransformation counts one resource as others.
+type ResourceTransformation struct {
+	// input is the name of the requested resource.
+	Input string `json:"input"`
+
+	// strategy: Retain (default) or Replace.
+	Strategy *TransformationStrategy `json:"strategy,omitempty"`
+
+	// multiplyBy names a resource by whose requested amount the outputs are multiplied, "" for none.
+	MultiplyBy string `json:"multiplyBy,omitempty"`
+
+	// outputs are what one unit of the input counts as, as quantities by resource.
+	Outputs map[string]string `json:"outputs,omitempty"`
+}
+
+// QueueStatus says how often the status of a queue is written.
+type QueueStatus struct {
+	// interval is how long the status of a queue is left alone after a write; a queue that was quiet for as long is written
+	// at once. Default 5s.
+	Interval *metav1.Duration `json:"interval,omitempty"`
+}
+
+// BatchJob says how batch/v1 Jobs are held until they are admitted, beside the MutatingAdmissionPolicy that does so where
+// the cluster serves that kind.
+type BatchJob struct {
+	// webhook serves a mutating admission webhook that suspends Jobs with a queue when they are created. Default false.
+	Webhook *bool `json:"webhook,omitempty"`
+}
