@@ -8,7 +8,7 @@ import (
 // backlog is an engine with so many pending workloads over so many queues, none of
 // which was looked at yet. Every queue holds slots of them at a time.
 func backlog(workloads, queues int, slots int64) *Engine {
-	e := New()
+	e := New(Options{})
 	e.Apply(defaultFlavor)
 	for i := range queues {
 		name := fmt.Sprintf("q%d", i)

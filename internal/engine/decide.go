@@ -6,177 +6,209 @@ import (
 	"slices"
 	"time"
 
-	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/order"
-	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
-// Decision is one change that should be made. Exactly one of Admit and Why is set.
-type Decision struct {
-	Key Key
-	// UID and Generation are those of the workload decided on: an admission must not
-	// be written for a later one of the same name, nor for another spec.
-	UID        string
-	Generation int64
-	// Admit says that the workload starts and what it is given. It is assumed at
-	// once; AdmissionFailed undoes it.
-	Admit *Admission
-	// Why says that the workload waits, for another reason than was last said.
-	Why reason.Reason
-}
-
 // Decide looks at what changed since the last call and returns what follows from
-// it, in the order in which it was decided: as many workloads as fit are admitted.
-// now is for what depends on time.
+// it, in the order in which it was decided: as many workloads as fit are admitted,
+// and those are told to go for whom others must. now is for what depends on time.
 func (e *Engine) Decide(now time.Time) []Decision {
-	var out []Decision
-	e.reconsiderFreed()
-	byRoot, stuck := e.queuesByRoot(e.dirty)
-	e.dirty.Clear()
-	for _, root := range slices.Sorted(maps.Keys(byRoot)) {
-		out = e.decideTree(byRoot[root], out)
+	if e.reshaped {
+		e.reshape()
 	}
-	for _, q := range stuck {
-		e.park(q, e.stuckReason(q))
+	e.rerouteChanged()
+	p := pass{Engine: e, now: now}
+	for _, name := range slices.Sorted(maps.Keys(e.families)) {
+		for f := e.families[name]; f.dirty; {
+			f.dirty = false
+			p.decide(f)
+		}
 	}
-	return e.sayWhy(out)
+	e.sayWhy(&p)
+	return p.decisions
 }
 
-// decideTree serves the queues of one tree, always the first in order of all their
-// heads, until no head fits.
-func (e *Engine) decideTree(queues []*clusterQueue, out []Decision) []Decision {
-	var heads headHeap
-	for _, q := range queues {
-		if head, ok := q.pending.Peek(); ok {
-			heads = append(heads, queueHead{q, head})
+// rerouteChanged has everyone find his place again whose queue or namespace is not
+// what it was.
+func (e *Engine) rerouteChanged() {
+	if e.changed.Len() == 0 && e.moved.Len() == 0 {
+		return
+	}
+	changed, moved := e.changed.Clone(), e.moved.Clone()
+	e.changed.Clear()
+	e.moved.Clear()
+	for name := range changed {
+		for _, c := range e.queue(name).classes {
+			c.form = nil
 		}
 	}
-	heap.Init(&heads)
-	for len(heads) > 0 {
-		q := heads[0].queue
-		w := e.workloads[heads[0].head.Key]
-		admission, why := e.try(w, q)
-		blocked := false
-		switch {
-		case admission != nil:
-			q.pending.Pop()
-			w.assumed = true
-			e.hold(w, admission)
-			out = append(out, Decision{Key: w.Key, UID: w.UID, Generation: w.Generation, Admit: admission})
-		case q.Strategy == Strict && waits(why):
-			e.say(w, why)
-			blocked = true
-		default:
-			q.pending.Pop()
-			q.parked[w.Key] = w
-			e.say(w, why)
+	for name := range changed {
+		for _, w := range e.waitingIn(e.queue(name)) {
+			e.route(w)
 		}
-		if next, ok := q.pending.Peek(); ok && !blocked {
-			heads[0].head = next
-			heap.Fix(&heads, 0)
-		} else {
-			heap.Pop(&heads)
+	}
+	if moved.Len() == 0 {
+		return
+	}
+	for _, w := range e.workloads {
+		if w.held == nil && moved.Has(w.Key.Namespace) {
+			e.route(w)
+		}
+	}
+}
+
+// waitingIn lists those who wait in the queue, in no order.
+func (e *Engine) waitingIn(q *clusterQueue) []*workload {
+	out := append(slices.Collect(maps.Values(q.aside)), e.promisees(q)...)
+	for _, c := range q.classes {
+		for _, r := range c.waiting.All() {
+			out = append(out, e.workloads[r.Key])
 		}
 	}
 	return out
 }
 
-// try returns what the workload would be given now, or why it waits.
-func (e *Engine) try(w *workload, q *clusterQueue) (*Admission, reason.Reason) {
-	switch local := e.localQueues[Key{Namespace: w.Key.Namespace, Name: w.Queue}]; {
-	case w.Refused != "":
-		return nil, reason.Inadmissiblef("%s", w.Refused)
-	case w.refusal.Message != "" && w.refusal.Generation == w.Generation:
-		return nil, reason.Inadmissiblef("the API server refuses the admission, until the Workload is changed: %s", w.refusal.Message)
-	case w.Inactive:
-		return nil, reason.Inadmissiblef("The workload is deactivated")
-	case local.Held:
-		return nil, reason.OnHoldf("LocalQueue %s is stopped", w.Queue)
-	case q.Namespaces == nil || !q.Namespaces.Matches(e.namespaces[w.Key.Namespace]):
-		return nil, reason.Inadmissiblef("Workload namespace doesn't match ClusterQueue selector")
-	}
-	podSets, why := flavor.Assign(w.PodSets, q.Groups, e.flavors, room{&e.tree, q.Name})
-	if why.Code != reason.None {
-		return nil, why
-	}
-	return &Admission{ClusterQueue: q.Name, PodSets: podSets}, reason.Reason{}
+// pass is one Decide under way.
+type pass struct {
+	*Engine
+	now       time.Time
+	decisions []Decision
 }
 
-// waits tells a head that holds its queue back from one that is itself at fault.
-func waits(why reason.Reason) bool {
-	return why.Code != reason.Inadmissible && why.Code != reason.OnHold
+// decide serves the queues of one family, always the first in order of all their
+// heads, until nobody is left to look at.
+func (p *pass) decide(f *family) {
+	p.keepPromises(f)
+	f.wakeFreed()
+	var heads contest
+	for _, q := range f.queues {
+		p.enter(&heads, q)
+	}
+	for heads.Len() > 0 {
+		c := heads[0]
+		if c.version != f.version || c.class.at != 0 || c.class.head() != c.rank {
+			heap.Pop(&heads) // what was found out about it may be wrong by now
+			p.enter(&heads, c.queue)
+			continue
+		}
+		p.serve(c)
+		heap.Pop(&heads)
+		p.enter(&heads, c.queue)
+	}
+	f.wakeFreed()
+	f.dirty = slices.ContainsFunc(f.queues, func(q *clusterQueue) bool {
+		return q.open() && p.mustWait(q).Code == reason.None
+	})
 }
 
-// stuckReason says why nobody of the queue can be admitted.
-func (e *Engine) stuckReason(q *clusterQueue) reason.Reason {
+// open reports whether there is somebody to look at, and nobody holds the queue back.
+func (q *clusterQueue) open() bool {
+	return q.head == nil && len(q.ready) > 0 && (q.Strategy != Strict || q.awaits == 0)
+}
+
+// contestant is the head of a queue and what was found out about it.
+type contestant struct {
+	queue   *clusterQueue
+	class   *class
+	rank    order.Rank
+	version int
+	outcome
+}
+
+// contest orders contestants: who borrows less goes first, then who is first in
+// order.
+type contest []*contestant
+
+func (h contest) Len() int { return len(h) }
+func (h contest) Less(i, j int) bool {
+	if h[i].choice.Borrowing != h[j].choice.Borrowing {
+		return h[i].choice.Borrowing < h[j].choice.Borrowing
+	}
+	return order.Compare(h[i].rank, h[j].rank) < 0
+}
+func (h contest) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *contest) Push(x any)   { *h = append(*h, x.(*contestant)) }
+func (h *contest) Pop() any {
+	last := len(*h) - 1
+	c := (*h)[last]
+	*h = (*h)[:last]
+	return c
+}
+
+// enter puts the queue's first one that is not hopeless into the contest, and sets
+// those aside that are.
+func (p *pass) enter(heads *contest, q *clusterQueue) {
+	for q.open() {
+		if why := p.mustWait(q); why.Code != reason.None {
+			p.tellReady(q, why)
+			return
+		}
+		c := q.ready[0]
+		found := p.evaluate(c)
+		if found.verdict != hopeless {
+			heap.Push(heads, &contestant{queue: q, class: c, rank: c.head(), version: q.family.version, outcome: found})
+			return
+		}
+		heap.Pop(&q.ready)
+		p.block(c, found.choice.Why, found.choice.Short)
+		if q.Strategy == Strict {
+			p.holdBack(q, c)
+		}
+	}
+}
+
+// mustWait says why the whole queue waits although there may be room.
+func (e *Engine) mustWait(q *clusterQueue) reason.Reason {
+	const message = "waiting for all admitted workloads to be in PodsReady condition"
 	switch {
-	case !q.exists:
-		return reason.Inadmissiblef("ClusterQueue %s doesn't exist", q.Name)
-	case e.tree.Cyclic(q.Name):
-		return reason.Inadmissiblef("ClusterQueue %s is inactive: its cohorts form a cycle", q.Name)
-	case q.Inactive != "":
-		return reason.Inadmissiblef("ClusterQueue %s is inactive: %s", q.Name, q.Inactive)
-	default:
-		return reason.OnHoldf("ClusterQueue %s is stopped", q.Name)
+	case e.options.BlockUntilReady == BlockQueue && q.unready > 0, e.options.BlockUntilReady == BlockAll && e.unready > 0:
+		return reason.Reason{Code: reason.WaitingForPodsReady, Detail: message}
+	}
+	return reason.Reason{}
+}
+
+// tellReady tells everyone who could be looked at why nobody is.
+func (e *Engine) tellReady(q *clusterQueue, why reason.Reason) {
+	for _, c := range q.ready {
+		e.tellMute(c, why)
 	}
 }
 
-// park sets everyone of the queue aside for the same reason.
-func (e *Engine) park(q *clusterQueue, why reason.Reason) {
-	for q.pending.Len() > 0 {
-		w := e.workloads[q.pending.Pop().Key]
-		q.parked[w.Key] = w
-	}
-	for _, w := range q.parked {
-		e.say(w, why)
-	}
+// holdBack has nobody of a strict queue pass its head.
+func (e *Engine) holdBack(q *clusterQueue, head *class) {
+	q.head = head
+	e.tellReady(q, behind(q))
 }
 
-// say notes why a workload waits, to be returned if it is news.
-func (e *Engine) say(w *workload, why reason.Reason) {
-	if !w.why.Equal(why) {
-		w.why = why
-		e.unsaid.Insert(w.Key)
-	}
+// behind is why those wait who are not the head of a strict queue.
+func behind(q *clusterQueue) reason.Reason {
+	return reason.Reason{Code: reason.WaitingForQuota, Detail: "waits behind the head of ClusterQueue " + q.Name + ", which is StrictFIFO"}
 }
 
-// sayWhy appends the reasons that are news, in the order of names.
-func (e *Engine) sayWhy(out []Decision) []Decision {
+// wakeFreed has those looked at again who were short of what was given back.
+func (f *family) wakeFreed() {
+	if len(f.freed) == 0 {
+		return
+	}
+	for _, q := range f.queues {
+		for _, c := range q.classes {
+			if c.blocked && c.isShortOf(f.freed) {
+				q.unblock(c)
+			}
+		}
+	}
+	f.freed = f.freed[:0]
+}
+
+// sayWhy adds the reasons that are news, in the order of names.
+func (e *Engine) sayWhy(p *pass) {
 	news := e.unsaid.UnsortedList()
 	e.unsaid.Clear()
 	slices.SortFunc(news, order.CompareKeys)
 	for _, key := range news {
-		w := e.workloads[key]
-		out = append(out, Decision{Key: key, UID: w.UID, Generation: w.Generation, Why: w.why})
+		if w := e.workloads[key]; w.why.Code != w.Told {
+			p.decisions = append(p.decisions, Decision{Key: key, UID: w.UID, Generation: w.Generation, Why: w.why})
+		}
 	}
-	return out
-}
-
-// room is what the tree has left for a queue.
-type room struct {
-	tree  *quota.Tree
-	queue string
-}
-
-func (r room) Available(fr quota.FlavorResource) int64 { return r.tree.Available(r.queue, fr) }
-func (r room) Capacity(fr quota.FlavorResource) int64  { return r.tree.Capacity(r.queue, fr) }
-
-// queueHead is the first in order of one queue; headHeap orders queues by it.
-type queueHead struct {
-	queue *clusterQueue
-	head  order.Rank
-}
-
-type headHeap []queueHead
-
-func (h headHeap) Len() int           { return len(h) }
-func (h headHeap) Less(i, j int) bool { return order.Compare(h[i].head, h[j].head) < 0 }
-func (h headHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *headHeap) Push(x any)        { *h = append(*h, x.(queueHead)) }
-func (h *headHeap) Pop() any {
-	last := len(*h) - 1
-	head := (*h)[last]
-	*h = (*h)[:last]
-	return head
 }

@@ -7,72 +7,79 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/musterhq/muster/internal/engine/flavor"
-	"github.com/musterhq/muster/internal/engine/order"
+	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
-	"github.com/musterhq/muster/internal/engine/reason"
 )
+
+// Block says whose admissions wait until the pods of admitted workloads are ready.
+type Block int
+
+const (
+	// BlockNone lets nobody wait.
+	BlockNone Block = iota
+	// BlockQueue lets the others of the same ClusterQueue wait.
+	BlockQueue
+	// BlockAll lets everyone wait.
+	BlockAll
+)
+
+// Options are what an administrator decides about decisions. The zero value is the
+// default.
+type Options struct {
+	// BlockUntilReady says whose admissions wait for ready pods.
+	BlockUntilReady Block
+	// IgnoreUndeclared counts nothing for resources that a ClusterQueue does not cover.
+	IgnoreUndeclared bool
+}
 
 // Engine is the state from which decisions are made. Make one with New; one
 // goroutine may use it.
 type Engine struct {
+	options     Options
 	tree        quota.Tree
 	queues      map[string]*clusterQueue
-	localQueues map[Key]LocalQueue
+	localQueues map[Key]*localQueue
 	flavors     map[string]flavor.Flavor
 	namespaces  map[string]labels.Set
 	workloads   map[Key]*workload
+	shapes      map[string]*shape
 
-	// Since the last Decide: dirty are the ClusterQueues with someone to look at,
-	// freed are those that were given something back, unsaid are the workloads whose
-	// reason to wait is news.
-	dirty  sets.Set[string]
-	freed  sets.Set[string]
-	unsaid sets.Set[Key]
+	precedence preempt.Precedence
+
+	// families are the trees of queues that share quota, by the name of a root.
+	families map[string]*family
+	// unready is how many admitted workloads wait for their pods.
+	unready int
+
+	// Since the last Decide: reshaped tells that quotas or cohorts changed, and
+	// recohorted of which cohorts; changed are the ClusterQueues whose workloads must
+	// find their place again, moved the namespaces whose labels changed, unsaid the
+	// workloads whose reason to wait is news.
+	reshaped   bool
+	recohorted sets.Set[string]
+	changed    sets.Set[string]
+	moved      sets.Set[string]
+	unsaid     sets.Set[Key]
 	// touched and touchedLocal are the queues whose usage changed since TakeTouched.
 	touched      sets.Set[string]
 	touchedLocal sets.Set[Key]
 }
 
-// clusterQueue is a queue with those who wait in it.
-type clusterQueue struct {
-	ClusterQueue
-	// exists is false while only its workloads are known.
-	exists bool
-	// pending are to be looked at, in order; parked did not fit when they were, and
-	// are looked at again when the queue's tree has more to give.
-	pending order.Queue
-	parked  map[Key]*workload
-	// members are all workloads that name the queue, by way of a LocalQueue, or
-	// hold quota of it.
-	members map[Key]*workload
-}
-
-// workload is a Workload and what the engine did with it.
-type workload struct {
-	Workload
-	// queue is the name of the ClusterQueue it waits in or holds quota of; "" if
-	// its LocalQueue does not say.
-	queue string
-	// held is what is charged for it: what the API server says, or what was decided
-	// and is assumed until the API server says so.
-	held    *Admission
-	assumed bool
-	// refusal is the last word of the API server against an admission.
-	refusal AdmissionRefused
-	why     reason.Reason
-}
-
 // New returns an engine that knows nothing yet.
-func New() *Engine {
+func New(options Options) *Engine {
 	return &Engine{
+		options:     options,
 		queues:      map[string]*clusterQueue{},
-		localQueues: map[Key]LocalQueue{},
+		localQueues: map[Key]*localQueue{},
 		flavors:     map[string]flavor.Flavor{},
 		namespaces:  map[string]labels.Set{},
 		workloads:   map[Key]*workload{},
+		shapes:      map[string]*shape{},
+		families:    map[string]*family{},
 
-		dirty:        sets.New[string](),
-		freed:        sets.New[string](),
+		recohorted:   sets.New[string](),
+		changed:      sets.New[string](),
+		moved:        sets.New[string](),
 		unsaid:       sets.New[Key](),
 		touched:      sets.New[string](),
 		touchedLocal: sets.New[Key](),
@@ -84,42 +91,53 @@ func (e *Engine) Apply(ev Event) { ev.apply(e) }
 
 func (ev ClusterQueueSet) apply(e *Engine) {
 	q := e.queue(ev.Name)
-	q.ClusterQueue, q.exists = ev.ClusterQueue, true
-	e.touchQueue(ev.Name)
+	q.set(ev.ClusterQueue)
 	e.tree.SetQueue(ev.Name, ev.Cohort, ev.Quotas)
-	e.reconsiderAll()
+	e.reshaped = true
+	e.changed.Insert(ev.Name)
+	e.touchQueue(ev.Name)
 }
 
 func (ev ClusterQueueDeleted) apply(e *Engine) {
 	q := e.queue(ev.Name)
-	q.ClusterQueue, q.exists = ClusterQueue{Name: ev.Name}, false
-	e.touchQueue(ev.Name)
+	q.set(ClusterQueue{Name: ev.Name})
+	q.exists = false
 	e.tree.DeleteQueue(ev.Name)
-	e.reconsiderAll()
+	e.reshaped = true
+	e.changed.Insert(ev.Name)
+	e.touchQueue(ev.Name)
 }
 
 func (ev CohortSet) apply(e *Engine) {
 	e.tree.SetCohort(ev.Name, ev.Parent, ev.Quotas)
-	e.touchAll()
-	e.reconsiderAll()
+	e.recohorted.Insert(ev.Name)
+	e.reshaped = true
 }
 
 func (ev CohortDeleted) apply(e *Engine) {
 	e.tree.DeleteCohort(ev.Name)
-	e.touchAll()
-	e.reconsiderAll()
+	e.recohorted.Insert(ev.Name)
+	e.reshaped = true
 }
 
 func (ev FlavorSet) apply(e *Engine) {
 	e.flavors[ev.Name] = ev.Flavor
-	e.touchFlavor(ev.Name)
-	e.reconsiderAll()
+	e.changeFlavor(ev.Name)
 }
 
 func (ev FlavorDeleted) apply(e *Engine) {
 	delete(e.flavors, ev.Name)
-	e.touchFlavor(ev.Name)
-	e.reconsiderAll()
+	e.changeFlavor(ev.Name)
+}
+
+// changeFlavor has the queues that offer the flavor look at everyone again.
+func (e *Engine) changeFlavor(name string) {
+	for _, q := range e.queues {
+		if q.offers(name) {
+			e.changed.Insert(q.Name)
+			e.touchQueue(q.Name)
+		}
+	}
 }
 
 func (ev NamespaceSet) apply(e *Engine) {
@@ -127,87 +145,41 @@ func (ev NamespaceSet) apply(e *Engine) {
 		return
 	}
 	e.namespaces[ev.Name] = ev.Labels
-	e.reconsiderAll()
+	e.moved.Insert(ev.Name)
 }
 
 func (ev NamespaceDeleted) apply(e *Engine) { delete(e.namespaces, ev.Name) }
 
 func (ev LocalQueueSet) apply(e *Engine) {
-	e.localQueues[ev.Key] = ev.LocalQueue
-	e.touchedLocal.Insert(ev.Key)
-	e.rerouteMembers(ev.Key)
+	l := e.local(ev.Key)
+	e.lead(l, ev.LocalQueue)
+	l.exists = true
+	e.queue(ev.ClusterQueue).locals[ev.Key] = l
+	e.rerouteMembers(l)
 }
 
 func (ev LocalQueueDeleted) apply(e *Engine) {
-	delete(e.localQueues, ev.Key)
-	e.rerouteMembers(ev.Key)
+	l := e.local(ev.Key)
+	e.lead(l, LocalQueue{Key: ev.Key})
+	l.exists = false
+	e.rerouteMembers(l)
+	e.dropIfUnused(l)
 }
 
-func (ev WorkloadSet) apply(e *Engine) {
-	w := e.workloads[ev.Key]
-	if w != nil && w.UID != ev.UID {
-		e.forget(w)
-		w = nil
+// lead changes where the LocalQueue leads.
+func (e *Engine) lead(l *localQueue, to LocalQueue) {
+	if q := e.queues[l.ClusterQueue]; q != nil {
+		delete(q.locals, l.Key)
 	}
-	switch {
-	case w == nil:
-		w = &workload{}
-		e.workloads[ev.Key] = w
-	case ev.Version < w.Version:
-		return // old news
-	}
-	if known := w.UID != ""; known && w.Queue != ev.Queue {
-		e.touch(w) // the queue that it leaves
-	}
-	w.Workload = ev.Workload
-	e.touch(w)
-	switch {
-	case ev.Admission != nil:
-		e.hold(w, ev.Admission)
-		w.assumed = false
-	case !w.assumed:
-		// What was assumed outlives news that may be from before it was written, until
-		// somebody tells how the write went.
-		e.release(w)
-	}
-	e.route(w)
+	l.LocalQueue = to
+	e.touchedLocal.Insert(l.Key)
 }
 
-func (ev WorkloadGone) apply(e *Engine) {
-	if w := e.workloads[ev.Key]; w != nil {
-		e.forget(w)
+// rerouteMembers follows a LocalQueue that came, went or leads elsewhere now.
+func (e *Engine) rerouteMembers(l *localQueue) {
+	for _, w := range l.members {
+		if w.held == nil {
+			e.route(w)
+		}
 	}
-}
-
-func (ev AdmissionWritten) apply(e *Engine) {
-	w := e.workloads[ev.Key]
-	if w == nil || w.UID != ev.UID || !w.assumed {
-		return
-	}
-	if w.Version > ev.Version {
-		// It was written, and has been taken back since.
-		e.disown(w)
-		return
-	}
-	w.assumed, w.Version = false, ev.Version
-}
-
-func (ev AdmissionRefused) apply(e *Engine) {
-	if w := e.workloads[ev.Key]; w != nil && w.UID == ev.UID && w.assumed {
-		w.refusal = ev
-		e.disown(w)
-	}
-}
-
-func (ev AdmissionFailed) apply(e *Engine) {
-	if w := e.workloads[ev.Key]; w != nil && w.UID == ev.UID && w.assumed {
-		e.disown(w)
-	}
-}
-
-// disown undoes what was assumed for the workload and has it looked at again.
-func (e *Engine) disown(w *workload) {
-	w.assumed = false
-	e.release(w)
-	e.route(w)
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/labels"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/quota"
@@ -22,7 +22,7 @@ func queueOf(name, cohort string, cpu int64) ClusterQueueSet {
 		Groups: []flavor.Group{{Resources: []string{"cpu"}, Flavors: []string{"default"}}},
 		Quotas: quota.Quotas{{Flavor: "default", Resource: "cpu"}: {
 			Nominal: cpu, Borrowing: quota.Unlimited, Lending: quota.Unlimited}},
-		Namespaces: labels.Everything(),
+		Namespaces: &metav1.LabelSelector{},
 	}}
 }
 
@@ -104,7 +104,8 @@ func TestDecide(t *testing.T) {
 			given: []Event{defaultFlavor, strict(queueOf("q", "", 4)), localOf("q"),
 				job("running", "q", 1, 3, 0, 0), job("head", "q", 1, 2, 0, 1), job("small", "q", 1, 1, 0, 2)},
 			want: []string{"admit running in q",
-				"head waits: WaitingForQuota: couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor default, 1m more needed"},
+				"head waits: WaitingForQuota: couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor default, 1m more needed",
+				"small waits: WaitingForQuota: waits behind the head of ClusterQueue q, which is StrictFIFO"},
 		},
 		"free quota of the cohort is borrowed": {
 			given: []Event{defaultFlavor, queueOf("q", "lab", 1), queueOf("other", "lab", 3), localOf("q"), job("a", "q", 4, 1, 0, 0)},
@@ -149,7 +150,7 @@ func TestDecide(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, story(New(), tc.given...)); diff != "" {
+			if diff := cmp.Diff(tc.want, story(New(Options{}), tc.given...)); diff != "" {
 				t.Errorf("decisions (-want +got):\n%s", diff)
 			}
 		})
@@ -157,26 +158,26 @@ func TestDecide(t *testing.T) {
 }
 
 func TestFreedQuotaGoesToWhoWaits(t *testing.T) {
-	e := New()
+	e := New(Options{})
 	story(e, defaultFlavor, queueOf("q", "lab", 2), queueOf("p", "lab", 2), localOf("q"), localOf("p"),
 		job("a", "p", 4, 1, 0, 0), job("b", "q", 2, 1, 0, 1))
 	if got := story(e); len(got) != 0 {
 		t.Errorf("nothing happened, and yet: %v", got)
 	}
-	if diff := cmp.Diff([]string{"admit b in q"}, story(e, gone("a"))); diff != "" {
-		t.Errorf("after a ended (-want +got):\n%s", diff)
+	if diff := cmp.Diff([]string{"admit a in p"}, story(e, gone("b"))); diff != "" {
+		t.Errorf("after b ended (-want +got):\n%s", diff)
 	}
 }
 
 func TestAssumedAdmissionOutlivesOldNewsAndEndsWithFailure(t *testing.T) {
-	e := New()
+	e := New(Options{})
 	a := job("a", "q", 2, 1, 0, 0)
 	story(e, defaultFlavor, queueOf("q", "", 2), localOf("q"), a)
 	if got := story(e, a); len(got) != 0 {
 		t.Errorf("news from before the write changed something: %v", got)
 	}
 	want := []string{"admit a in q"}
-	if diff := cmp.Diff(want, story(e, AdmissionFailed{Key: a.Key, UID: a.UID})); diff != "" {
+	if diff := cmp.Diff(want, story(e, Failed{Key: a.Key, UID: a.UID})); diff != "" {
 		t.Errorf("after the write failed (-want +got):\n%s", diff)
 	}
 	confirmed := a
@@ -184,26 +185,26 @@ func TestAssumedAdmissionOutlivesOldNewsAndEndsWithFailure(t *testing.T) {
 	if got := story(e, confirmed); len(got) != 0 {
 		t.Errorf("confirmation changed something: %v", got)
 	}
-	if got := story(e, AdmissionFailed{Key: a.Key, UID: a.UID}); len(got) != 0 || e.Holds(a.Key) == nil {
+	if got := story(e, Failed{Key: a.Key, UID: a.UID}); len(got) != 0 || e.Holds(a.Key) == nil {
 		t.Errorf("a confirmed admission was undone: %v", got)
 	}
 }
 
 func TestWorkloadOfTheSameNameIsAnother(t *testing.T) {
-	e := New()
+	e := New(Options{})
 	story(e, defaultFlavor, queueOf("q", "", 1), localOf("q"), job("a", "q", 1, 1, 0, 0))
 	again := job("a", "q", 1, 1, 0, 5)
 	again.UID = "second"
 	if diff := cmp.Diff([]string{"admit a in q"}, story(e, again)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got := story(e, AdmissionFailed{Key: again.Key, UID: "a-uid"}); len(got) != 0 || e.Holds(again.Key) == nil {
+	if got := story(e, Failed{Key: again.Key, UID: "a-uid"}); len(got) != 0 || e.Holds(again.Key) == nil {
 		t.Errorf("a failure of the first undid the second: %v", got)
 	}
 }
 
 func TestFlavorsAreTriedInOrder(t *testing.T) {
-	e := New()
+	e := New(Options{})
 	q := queueOf("q", "", 0)
 	q.Groups = []flavor.Group{{Resources: []string{"cpu"}, Flavors: []string{"spot", "reserved"}}}
 	q.Quotas = quota.Quotas{{Flavor: "spot", Resource: "cpu"}: {Nominal: 1}, {Flavor: "reserved", Resource: "cpu"}: {Nominal: 2}}
@@ -219,7 +220,7 @@ func TestFlavorsAreTriedInOrder(t *testing.T) {
 }
 
 func TestACycleOfCohortsIsNewsToTheQueuesBelow(t *testing.T) {
-	e := New()
+	e := New(Options{})
 	story(e, defaultFlavor, CohortSet{Cohort{Name: "x"}}, queueOf("q", "x", 4), localOf("q"))
 	e.TakeTouched()
 	story(e, CohortSet{Cohort{Name: "x", Parent: "x"}})
@@ -243,14 +244,14 @@ func at(version int64, w WorkloadSet, holds *Admission) WorkloadSet {
 
 func TestAdmissionThatWasTakenBackIsNotHeldOn(t *testing.T) {
 	a, b := job("a", "q", 2, 1, 0, 0), job("b", "q", 2, 1, 0, 1)
-	written := AdmissionWritten{Key: a.Key, UID: a.UID, Version: 5}
+	written := Written{Key: a.Key, UID: a.UID, Version: 5}
 	// What the watch did not bring is that a had its quota for a while.
 	for name, news := range map[string][]Event{
 		"news come after the write is told":  {written, at(7, a, nil)},
 		"news come before the write is told": {at(7, a, nil), written},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := New()
+			e := New(Options{})
 			story(e, defaultFlavor, queueOf("q", "", 2), localOf("q"), at(4, a, nil))
 			story(e, b)
 			if e.Holds(b.Key) != nil {
@@ -272,21 +273,21 @@ func TestAdmissionThatWasTakenBackIsNotHeldOn(t *testing.T) {
 }
 
 func TestOldNewsAreIgnored(t *testing.T) {
-	e := New()
+	e := New(Options{})
 	a := job("a", "q", 2, 1, 0, 0)
-	story(e, defaultFlavor, queueOf("q", "", 2), localOf("q"), at(4, a, nil), AdmissionWritten{Key: a.Key, UID: a.UID, Version: 5})
-	e.Apply(AdmissionWritten{Key: a.Key, UID: a.UID, Version: 5})
+	story(e, defaultFlavor, queueOf("q", "", 2), localOf("q"), at(4, a, nil), Written{Key: a.Key, UID: a.UID, Version: 5})
+	e.Apply(Written{Key: a.Key, UID: a.UID, Version: 5})
 	if got := story(e, at(4, a, nil)); len(got) != 0 || e.Holds(a.Key) == nil {
 		t.Errorf("news from before the write undid it: %v", got)
 	}
 }
 
 func TestRefusedAdmissionGoesToTheNextUntilTheWorkloadChanges(t *testing.T) {
-	e := New()
+	e := New(Options{})
 	a, b := job("a", "q", 2, 1, 0, 0), job("b", "q", 2, 1, 0, 1)
 	story(e, defaultFlavor, queueOf("q", "", 2), localOf("q"), a, b)
 	want := []string{"admit b in q", "a waits: Inadmissible: the API server refuses the admission, until the Workload is changed: no"}
-	if diff := cmp.Diff(want, story(e, AdmissionRefused{Key: a.Key, UID: a.UID, Message: "no"})); diff != "" {
+	if diff := cmp.Diff(want, story(e, Refused{Key: a.Key, UID: a.UID, Message: "no"})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if got := story(e, a); len(got) != 0 {

@@ -5,11 +5,14 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/order"
+	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
+	"github.com/musterhq/muster/internal/engine/reason"
 )
 
 // Key names an object of a namespace; PodSet, Flavor and Assignment are the
@@ -40,12 +43,26 @@ type ClusterQueue struct {
 	// Groups say which resources and flavors are offered, Quotas how much.
 	Groups []flavor.Group
 	Quotas quota.Quotas
-	// Namespaces are those whose workloads are accepted; nil accepts none.
-	Namespaces labels.Selector
+	// Namespaces selects those whose workloads are accepted; nil accepts none, an
+	// empty one all.
+	Namespaces *metav1.LabelSelector
 	// Held stops admissions.
 	Held bool
 	// Inactive says, where not empty, why the queue cannot admit as it is configured.
 	Inactive string
+	// Preemption says whom its workloads may evict, Fungibility which flavor is taken
+	// where several would do.
+	Preemption  preempt.Policy
+	Fungibility flavor.Fungibility
+	// Checks must be ready before a workload runs that was given quota.
+	Checks []Check
+}
+
+// Check is an admission check of a ClusterQueue.
+type Check struct {
+	Name string
+	// Flavors are those that it is for, none for all.
+	Flavors []string
 }
 
 // LocalQueue is the name by which workloads of a namespace reach a ClusterQueue.
@@ -62,7 +79,7 @@ type Cohort struct {
 	Quotas       quota.Quotas
 }
 
-// Workload is the unit of admission.
+// Workload is the unit of admission, as the API server has it.
 type Workload struct {
 	Key Key
 	// UID tells two workloads of one name apart, Generation two specs of one workload.
@@ -78,17 +95,32 @@ type Workload struct {
 	QueuedAt time.Time
 	// Inactive workloads are not admitted.
 	Inactive bool
-	PodSets  []PodSet
+	// BacksOff says, where not empty, until when or for what the workload stays out of
+	// its queue after an eviction.
+	BacksOff string
+	// Gated says, where not empty, who holds its admission back.
+	Gated   string
+	PodSets []PodSet
 	// Refused says, where not empty, why it must not be admitted as it is.
 	Refused string
-	// Admission is what the workload holds, as the API server has it.
-	Admission *Admission
+	// Admission is what the workload holds, ReservedAt since when.
+	Admission  *Admission
+	ReservedAt time.Time
+	// Admitted says that all checks are ready and it may run, Ready that all its pods
+	// are or have been.
+	Admitted, Ready bool
+	// Evicted says that it was told to go; it holds its quota until it has.
+	Evicted bool
+	// Told is the reason to wait that its status gives now.
+	Told reason.Code
 }
 
 // Admission is where a workload runs and what it holds.
 type Admission struct {
 	ClusterQueue string
 	PodSets      []Assignment
+	// Checks are those of the queue that apply. They are not part of what is held.
+	Checks []string
 }
 
 // Equal reports whether two admissions give the same.
@@ -136,26 +168,54 @@ type (
 	// WorkloadGone says that the workload was deleted or has finished: it holds
 	// nothing any more.
 	WorkloadGone struct{ Key Key }
-	// AdmissionWritten says that a decided admission was written, and as which version
-	// of the workload. UID is that of the decision.
-	AdmissionWritten struct {
+	// Written says that what was decided about a workload was written, and as which
+	// version of it. UID is that of the decision.
+	Written struct {
 		Key     Key
 		UID     string
 		Version int64
 	}
-	// AdmissionRefused says that the API server will not have a decided admission, and
-	// why, for as long as the workload is of that generation. UID is that of the
-	// decision.
-	AdmissionRefused struct {
+	// Refused says that the API server will not have what was decided, and why, for as
+	// long as the workload is of that generation. UID is that of the decision.
+	Refused struct {
 		Key        Key
 		UID        string
 		Generation int64
 		Message    string
 	}
-	// AdmissionFailed says that a decided admission was not written and never will
-	// be: what was assumed for it is undone. UID is that of the decision.
-	AdmissionFailed struct {
+	// Failed says that what was decided about a workload was not written and never
+	// will be: what was assumed is undone. UID is that of the decision.
+	Failed struct {
 		Key Key
 		UID string
 	}
 )
+
+// Decision is one change that should be made. Exactly one of Admit, Evict and Why is
+// set.
+type Decision struct {
+	Key Key
+	// UID and Generation are those of the workload decided on: an admission must not
+	// be written for a later one of the same name, nor for another spec.
+	UID        string
+	Generation int64
+	// Admit says that the workload is given quota, and which. It is assumed at once;
+	// Failed undoes it.
+	Admit *Admission
+	// Evict says that the workload must give its quota back, and for whom. It is
+	// assumed at once; Failed undoes it.
+	Evict *Eviction
+	// Why says that the workload waits, for another reason than its status tells.
+	Why reason.Reason
+}
+
+// Eviction is for whom a workload has to go.
+type Eviction struct {
+	// Preemptor is the workload that needs the room.
+	Preemptor    Key
+	PreemptorUID string
+	Cause        preempt.Cause
+	// PreemptorPath and Path lead from the root cohort to the ClusterQueue of the
+	// preemptor and of the one that goes, as in /lab/team/queue.
+	PreemptorPath, Path string
+}

@@ -1,173 +1,289 @@
 package engine
 
 import (
+	"container/heap"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/musterhq/muster/internal/engine/order"
+	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
+// clusterQueue is a queue with those who wait in it and those who hold its quota.
+type clusterQueue struct {
+	ClusterQueue
+	// exists is false while only its workloads are known.
+	exists     bool
+	namespaces labels.Selector
+	// node and family are nil if the queue does not exist or is part of a cycle.
+	node   *quota.Node
+	family *family
+
+	// classes have those who wait, ready the ones of them that are to be looked at, by
+	// their heads.
+	classes map[classKey]*class
+	ready   classHeap
+	// head is the one that holds a strict queue back until the family has more to give.
+	head *class
+	// aside are those who name the queue and cannot be admitted whatever is free.
+	aside map[Key]*workload
+	// locals are the LocalQueues that lead here.
+	locals map[Key]*localQueue
+	// holders are those who hold quota or were promised some, and have not been told to
+	// go, in the order of preempt.CompareHolders.
+	holders []*preempt.Holder
+
+	// leaving is how many were told to go and hold quota of the queue yet, unready how
+	// many were admitted and wait for their pods, awaits how many were promised
+	// something.
+	leaving, unready, awaits int
+	tally
+}
+
+// localQueue is a name for a ClusterQueue with those who used it.
+type localQueue struct {
+	LocalQueue
+	exists  bool
+	members map[Key]*workload
+	tally
+}
+
 func (e *Engine) queue(name string) *clusterQueue {
 	q := e.queues[name]
 	if q == nil {
-		q = &clusterQueue{
-			ClusterQueue: ClusterQueue{Name: name},
-			parked:       map[Key]*workload{},
-			members:      map[Key]*workload{},
-		}
+		q = &clusterQueue{classes: map[classKey]*class{}, aside: map[Key]*workload{}, locals: map[Key]*localQueue{}}
+		q.set(ClusterQueue{Name: name})
+		q.exists = false
 		e.queues[name] = q
 	}
 	return q
 }
 
-// route puts a workload that holds nothing into the queue that its LocalQueue leads
-// to, to be looked at, and one that holds quota out of every waiting list.
-func (e *Engine) route(w *workload) {
-	name := e.localQueues[Key{Namespace: w.Key.Namespace, Name: w.Queue}].ClusterQueue
-	if w.held != nil {
-		name = w.held.ClusterQueue
-	}
-	if name != w.queue {
-		e.leave(w)
-		w.queue = name
-	}
-	e.touch(w)
-	if name == "" {
-		e.say(w, reason.Inadmissiblef("LocalQueue %s doesn't exist", w.Queue))
-		return
-	}
-	q := e.queue(name)
-	q.members[w.Key] = w
-	delete(q.parked, w.Key)
-	if w.held != nil {
-		q.pending.Remove(w.Key)
-		return
-	}
-	q.pending.Push(w.rank())
-	e.dirty.Insert(name)
-}
-
-// leave takes the workload out of the queue it is in.
-func (e *Engine) leave(w *workload) {
-	e.touch(w)
-	q := e.queues[w.queue]
-	if q == nil {
-		return
-	}
-	q.pending.Remove(w.Key)
-	delete(q.parked, w.Key)
-	delete(q.members, w.Key)
-	// Who stood behind it may be the head now.
-	e.dirty.Insert(q.Name)
-	if !q.exists && len(q.members) == 0 {
-		delete(e.queues, q.Name)
-	}
-}
-
-// forget removes all trace of the workload.
-func (e *Engine) forget(w *workload) {
-	e.release(w)
-	e.leave(w)
-	e.unsaid.Delete(w.Key)
-	delete(e.workloads, w.Key)
-}
-
-// hold charges what the workload is given in place of what it held.
-func (e *Engine) hold(w *workload, a *Admission) {
-	if w.held.Equal(a) {
-		return
-	}
-	e.touch(w)
-	if w.held != nil {
-		e.charge(w.held, -1)
-		e.freed.Insert(w.held.ClusterQueue)
-	}
-	w.held = a
-	if a != nil {
-		e.charge(a, 1)
-		w.why = reason.Reason{}
-		e.unsaid.Delete(w.Key)
-	}
-}
-
-// release gives back what the workload held.
-func (e *Engine) release(w *workload) {
-	e.hold(w, nil)
-}
-
-func (e *Engine) charge(a *Admission, sign int64) {
-	for _, ps := range a.PodSets {
-		for resource, amount := range ps.Usage {
-			fr := quota.FlavorResource{Flavor: ps.Flavors[resource], Resource: resource}
-			e.tree.Add(a.ClusterQueue, fr, sign*amount)
+func (q *clusterQueue) set(spec ClusterQueue) {
+	q.ClusterQueue, q.exists = spec, true
+	q.namespaces = labels.Nothing()
+	if spec.Namespaces != nil {
+		// A selector that does not parse was refused by the API; none passes then.
+		if selector, err := metav1.LabelSelectorAsSelector(spec.Namespaces); err == nil {
+			q.namespaces = selector
 		}
 	}
 }
 
-// reconsiderFreed has everyone looked at again who may fit now that something was
-// given back to a queue of the same tree.
-func (e *Engine) reconsiderFreed() {
-	if e.freed.Len() == 0 {
-		return
-	}
-	roots := sets.New[string]()
-	for name := range e.freed {
-		if root, ok := e.tree.Root(name); ok {
-			roots.Insert(root)
+func (q *clusterQueue) offers(flavor string) bool {
+	for _, g := range q.Groups {
+		if slices.Contains(g.Flavors, flavor) {
+			return true
 		}
 	}
-	e.freed.Clear()
-	for name, q := range e.queues {
-		if root, ok := e.tree.Root(name); ok && roots.Has(root) {
-			e.reconsider(q)
-		}
+	return false
+}
+
+func (e *Engine) local(key Key) *localQueue {
+	l := e.localQueues[key]
+	if l == nil {
+		l = &localQueue{LocalQueue: LocalQueue{Key: key}, members: map[Key]*workload{}}
+		e.localQueues[key] = l
+	}
+	return l
+}
+
+func (e *Engine) dropIfUnused(l *localQueue) {
+	if !l.exists && len(l.members) == 0 {
+		delete(e.localQueues, l.Key)
 	}
 }
 
-// reconsiderAll has everyone looked at again: quotas, flavors or namespaces are not
-// what they were.
-func (e *Engine) reconsiderAll() {
-	for _, q := range e.queues {
-		e.reconsider(q)
+// hold lists the workload among those who can be told to go.
+func (q *clusterQueue) hold(h *preempt.Holder) {
+	at, _ := slices.BinarySearchFunc(q.holders, h, preempt.CompareHolders)
+	q.holders = slices.Insert(q.holders, at, h)
+}
+
+// unhold is the inverse of hold. The holder must be as it was then.
+func (q *clusterQueue) unhold(h *preempt.Holder) {
+	if at, ok := slices.BinarySearchFunc(q.holders, h, preempt.CompareHolders); ok {
+		q.holders = slices.Delete(q.holders, at, at+1)
 	}
 }
 
-func (e *Engine) reconsider(q *clusterQueue) {
-	for key, w := range q.parked {
-		q.pending.Push(w.rank())
-		delete(q.parked, key)
+// fault says why nobody of the queue can be admitted, whatever is free.
+func (q *clusterQueue) fault() reason.Reason {
+	switch {
+	case !q.exists:
+		return reason.Inadmissiblef("ClusterQueue %s doesn't exist", q.Name)
+	case q.node == nil:
+		return reason.Inadmissiblef("ClusterQueue %s is inactive: its cohorts form a cycle", q.Name)
+	case q.Inactive != "":
+		return reason.Inadmissiblef("ClusterQueue %s is inactive: %s", q.Name, q.Inactive)
+	case q.Held:
+		return reason.OnHoldf("ClusterQueue %s is stopped", q.Name)
 	}
-	e.dirty.Insert(q.Name)
+	return reason.Reason{}
 }
 
-// rerouteMembers follows a LocalQueue that came, went or leads elsewhere now.
-func (e *Engine) rerouteMembers(local Key) {
-	for _, w := range e.workloads {
-		if w.Key.Namespace == local.Namespace && w.Queue == local.Name && w.held == nil {
-			e.route(w)
-		}
+// family is all queues of one tree: what one of them gives back, another may take.
+type family struct {
+	queues []*clusterQueue
+	// version changes with every decision, so that what was found out before it is
+	// found out again.
+	version int
+	// dirty tells that there is somebody to look at. freed are the amounts of which
+	// something was given back: who was short of them is looked at again.
+	dirty bool
+	freed []quota.Index
+	// promised are those who wait for others to go.
+	promised order.Queue
+}
+
+// leaving is how many were told to go and have not gone.
+func (f *family) leaving() (n int) {
+	for _, q := range f.queues {
+		n += q.leaving
 	}
+	return n
 }
 
-func (w *workload) rank() order.Rank {
-	return order.Rank{Priority: w.Priority, Since: w.QueuedAt, Key: w.Key}
-}
-
-// queuesByRoot groups the dirty queues that exist by the tree they belong to, and
-// returns those that cannot admit anyone apart.
-func (e *Engine) queuesByRoot(names sets.Set[string]) (byRoot map[string][]*clusterQueue, stuck []*clusterQueue) {
-	byRoot = map[string][]*clusterQueue{}
-	for _, name := range sets.List(names) {
+// reshape finds the families again after quotas or cohorts changed. Those that were
+// not concerned stay as they are.
+func (e *Engine) reshape() {
+	concerned := sets.New[*clusterQueue]()
+	e.markConcerned(concerned) // as it was
+	groups := map[string][]*clusterQueue{}
+	for _, name := range slices.Sorted(maps.Keys(e.queues)) {
 		q := e.queues[name]
-		if q == nil {
+		was := q.node
+		if q.node = e.tree.Queue(name); q.node != nil && q.node.Cyclic() {
+			q.node = nil
+		}
+		if was != q.node {
+			e.changed.Insert(name)
+		}
+		key := q.familyName()
+		groups[key] = append(groups[key], q)
+	}
+	e.markConcerned(concerned) // as it is now
+	before := e.families
+	e.families = map[string]*family{}
+	e.reshaped = false
+	e.recohorted.Clear()
+	for key, queues := range groups {
+		if f := before[key]; f != nil && !slices.ContainsFunc(queues, concerned.Has) {
+			e.families[key] = f
+		} else {
+			e.found(key, queues)
+		}
+	}
+}
+
+// markConcerned adds the queues that share a family with one that has changed, or
+// that are under a cohort that has.
+func (e *Engine) markConcerned(concerned sets.Set[*clusterQueue]) {
+	byRoot := map[*quota.Node][]*clusterQueue{}
+	hit := sets.New[*quota.Node]()
+	for _, q := range e.queues {
+		if e.changed.Has(q.Name) || q.node == nil {
+			concerned.Insert(q)
+		}
+		if q.node == nil {
 			continue
 		}
-		if root, ok := e.tree.Root(name); ok && q.exists && !q.Held && q.Inactive == "" {
-			byRoot[root] = append(byRoot[root], q)
-		} else {
-			stuck = append(stuck, q)
+		root := q.node
+		changed := e.changed.Has(q.Name)
+		for n := q.node.Parent(); n != nil && root != nil; n = n.Parent() {
+			root, changed = n, changed || e.recohorted.Has(n.Name())
+			if n.Cyclic() {
+				break // one that begins: the queue is concerned anyhow
+			}
+		}
+		byRoot[root] = append(byRoot[root], q)
+		if changed {
+			hit.Insert(root)
 		}
 	}
-	return byRoot, stuck
+	for root := range hit {
+		concerned.Insert(byRoot[root]...)
+	}
+}
+
+// found starts a family: nothing is promised in it and everyone is looked at.
+func (e *Engine) found(key string, queues []*clusterQueue) {
+	f := &family{queues: queues, dirty: true}
+	if key != "" {
+		e.families[key] = f
+	}
+	for _, q := range queues {
+		e.touchQueue(q.Name)
+		q.family, q.head = nil, nil
+		if key != "" {
+			q.family = f
+		}
+		for _, w := range e.promisees(q) {
+			e.route(w)
+		}
+		for _, h := range q.holders {
+			e.precedence.Forget(h.Key) // what was right between them may not be any more
+		}
+		for _, c := range q.classes {
+			q.unblock(c)
+		}
+	}
+}
+
+// familyName is the name of the root of the queue's tree, "" if it is in none.
+func (q *clusterQueue) familyName() string {
+	switch {
+	case q.node == nil:
+		return ""
+	case q.node.Root().IsQueue():
+		return "queue/" + q.Name
+	default:
+		return "cohort/" + q.node.Root().Name()
+	}
+}
+
+// classHeap orders classes by the ranks of their heads.
+type classHeap []*class
+
+func (h classHeap) Len() int           { return len(h) }
+func (h classHeap) Less(i, j int) bool { return h[i].before(h[j]) }
+func (h classHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].at, h[j].at = i, j
+}
+func (h *classHeap) Push(x any) {
+	c := x.(*class)
+	c.at = len(*h)
+	*h = append(*h, c)
+}
+func (h *classHeap) Pop() any {
+	last := len(*h) - 1
+	c := (*h)[last]
+	*h = (*h)[:last]
+	c.at = notReady
+	return c
+}
+
+// wake has the class looked at, or looked at again where its head changed.
+func (q *clusterQueue) wake(c *class) {
+	if c.waiting.Len() == 0 {
+		if c.at != notReady {
+			heap.Remove(&q.ready, c.at)
+		}
+		return
+	}
+	if c.at == notReady {
+		heap.Push(&q.ready, c)
+	} else {
+		heap.Fix(&q.ready, c.at)
+	}
+	if q.family != nil {
+		q.family.dirty = true
+	}
 }

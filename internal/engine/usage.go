@@ -9,6 +9,104 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
+// state is what a workload is counted as.
+type state int
+
+const (
+	uncounted state = iota
+	pending
+	reserving
+	admitted
+)
+
+// counted is how a workload shows in the numbers of its queues.
+type counted struct {
+	state   state
+	unready bool
+	leaving bool
+}
+
+func (w *workload) counts() counted {
+	switch {
+	case w.gone:
+		return counted{}
+	case w.held == nil && w.Inactive:
+		return counted{}
+	case w.held == nil:
+		return counted{state: pending}
+	}
+	c := counted{state: reserving, leaving: w.leaving()}
+	if w.Admitted || w.assumed == admits && len(w.held.Checks) == 0 {
+		c.state, c.unready = admitted, !w.Ready && !c.leaving
+	}
+	return c
+}
+
+// tally is the numbers of a queue, kept up to date with every change.
+type tally struct {
+	pending, reserving, admitted int
+	// reserved is what is held, used the part of it that is admitted.
+	reserved, used map[quota.Index]int64
+}
+
+func (t *tally) add(c counted, v quota.Vector, sign int) {
+	switch c.state {
+	case pending:
+		t.pending += sign
+	case reserving, admitted:
+		t.reserving += sign
+		addTo(&t.reserved, v, int64(sign))
+		if c.state == admitted {
+			t.admitted += sign
+			addTo(&t.used, v, int64(sign))
+		}
+	}
+}
+
+func addTo(sums *map[quota.Index]int64, v quota.Vector, sign int64) {
+	if *sums == nil {
+		*sums = map[quota.Index]int64{}
+	}
+	for _, a := range v {
+		sum := quota.Add((*sums)[a.Index], sign*a.Value)
+		if sum == 0 {
+			delete(*sums, a.Index)
+		} else {
+			(*sums)[a.Index] = sum
+		}
+	}
+}
+
+// recount changes the numbers of the queues from the one to the other.
+func (e *Engine) recount(was, now charges) {
+	if was.queue == now.queue && was.local == now.local && was.count == now.count && slices.Equal(was.held, now.held) {
+		return
+	}
+	e.count(was, -1)
+	e.count(now, 1)
+}
+
+func (e *Engine) count(c charges, sign int) {
+	if q := c.queue; q != nil {
+		q.add(c.count, c.held, sign)
+		if c.count.unready {
+			q.unready += sign
+			e.unready += sign
+		}
+		if c.count.leaving {
+			q.leaving += sign
+		}
+		if f := q.family; f != nil && (c.count.leaving || c.count.unready) && sign < 0 {
+			f.dirty = true
+		}
+		e.touched.Insert(q.Name)
+	}
+	if c.local != nil {
+		c.local.add(c.count, c.held, sign)
+		e.touchedLocal.Insert(c.local.Key)
+	}
+}
+
 // TakeTouched returns the queues whose usage or counts may have changed since it was
 // last called, in the order of names.
 func (e *Engine) TakeTouched() (clusterQueues []string, localQueues []Key) {
@@ -20,52 +118,23 @@ func (e *Engine) TakeTouched() (clusterQueues []string, localQueues []Key) {
 	return clusterQueues, localQueues
 }
 
-// touch notes that the numbers of the workload's queues change.
-func (e *Engine) touch(w *workload) {
-	if w.queue != "" {
-		e.touched.Insert(w.queue)
-	}
-	if w.held != nil {
-		e.touched.Insert(w.held.ClusterQueue)
-	}
-	e.touchedLocal.Insert(Key{Namespace: w.Key.Namespace, Name: w.Queue})
-}
-
 // touchQueue notes that a ClusterQueue, and so the LocalQueues that lead to it, may
 // admit where it could not before, or the other way round.
 func (e *Engine) touchQueue(name string) {
 	e.touched.Insert(name)
-	for key, local := range e.localQueues {
-		if local.ClusterQueue == name {
-			e.touchedLocal.Insert(key)
-		}
+	for key := range e.queue(name).locals {
+		e.touchedLocal.Insert(key)
 	}
 }
 
-// touchAll notes the same for every ClusterQueue: a cohort may close a cycle over any.
-func (e *Engine) touchAll() {
-	for name := range e.queues {
-		e.touchQueue(name)
-	}
-}
-
-// touchFlavor notes the same for the ClusterQueues that offer a flavor.
-func (e *Engine) touchFlavor(name string) {
-	for _, q := range e.queues {
-		for _, g := range q.Groups {
-			if slices.Contains(g.Flavors, name) {
-				e.touchQueue(q.Name)
-			}
-		}
-	}
-}
-
-// Usage is what a ClusterQueue has given out, and to how many.
+// Usage is what a queue has given out, and to how many.
 type Usage struct {
-	Used     map[quota.FlavorResource]int64
-	Borrowed map[quota.FlavorResource]int64
-	// Pending wait, Reserving hold quota.
-	Pending, Reserving int
+	// Reserved is what is held, Used the part of it that admitted workloads use.
+	// Borrowed is the part of Reserved beyond the queue's own quota; a LocalQueue has
+	// none.
+	Reserved, Used, Borrowed map[quota.FlavorResource]int64
+	// Pending wait, Reserving hold quota, and Admitted of these may run.
+	Pending, Reserving, Admitted int
 	// Cyclic says that the cohorts above the queue form a cycle: it has no quota.
 	Cyclic bool
 }
@@ -76,54 +145,39 @@ func (e *Engine) QueueUsage(name string) (u Usage, ok bool) {
 	if q == nil || !q.exists {
 		return Usage{}, false
 	}
-	u = Usage{Used: e.tree.Charges(name), Borrowed: map[quota.FlavorResource]int64{}, Cyclic: e.tree.Cyclic(name)}
-	for fr := range u.Used {
-		if _, borrowed := e.tree.Used(name, fr); borrowed > 0 {
-			u.Borrowed[fr] = borrowed
+	u = e.usageOf(q.tally)
+	node := e.tree.Queue(name)
+	u.Cyclic = node.Cyclic()
+	u.Borrowed = map[quota.FlavorResource]int64{}
+	for i, amount := range q.reserved {
+		if over := quota.Sub(amount, node.Nominal(i)); over > 0 && node.Parent() != nil {
+			u.Borrowed[e.tree.Name(i)] = over
 		}
 	}
-	u.count(q.members)
 	return u, true
 }
 
-// LocalQueueUsage is the same for a LocalQueue; amounts of others of the same
-// ClusterQueue are not in it, and nothing is Borrowed.
+// LocalQueueUsage is the same for a LocalQueue; what others of the same ClusterQueue
+// have is not in it.
 func (e *Engine) LocalQueueUsage(key Key) (u Usage, ok bool) {
-	local, ok := e.localQueues[key]
-	if !ok {
+	l := e.localQueues[key]
+	if l == nil || !l.exists {
 		return Usage{}, false
 	}
-	u = Usage{Used: map[quota.FlavorResource]int64{}}
-	mine := map[Key]*workload{}
-	if q := e.queues[local.ClusterQueue]; q != nil {
-		for k, w := range q.members {
-			if k.Namespace == key.Namespace && w.Queue == key.Name {
-				mine[k] = w
-			}
-		}
-	}
-	for _, w := range mine {
-		if w.held == nil {
-			continue
-		}
-		for _, ps := range w.held.PodSets {
-			for resource, amount := range ps.Usage {
-				fr := quota.FlavorResource{Flavor: ps.Flavors[resource], Resource: resource}
-				u.Used[fr] = quota.Add(u.Used[fr], amount)
-			}
-		}
-	}
-	u.count(mine)
-	return u, true
+	return e.usageOf(l.tally), true
 }
 
-func (u *Usage) count(members map[Key]*workload) {
-	for _, w := range members {
-		switch {
-		case w.held != nil:
-			u.Reserving++
-		case !w.Inactive:
-			u.Pending++
-		}
+func (e *Engine) usageOf(t tally) Usage {
+	return Usage{
+		Reserved: e.named(t.reserved), Used: e.named(t.used),
+		Pending: t.pending, Reserving: t.reserving, Admitted: t.admitted,
 	}
+}
+
+func (e *Engine) named(sums map[quota.Index]int64) map[quota.FlavorResource]int64 {
+	out := make(map[quota.FlavorResource]int64, len(sums))
+	for i, amount := range sums {
+		out[e.tree.Name(i)] = amount
+	}
+	return out
 }

@@ -1,124 +1,161 @@
 package flavor
 
 import (
-	"fmt"
 	"slices"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
-// pods is the resource that counts pods. Users cannot request it; a queue that
-// has quota for it is asked for the count.
-const pods = string(corev1.ResourcePods)
-
-// Assign chooses flavors for all pod sets or for none. What earlier pod sets of
-// the same workload were given counts against the later ones. The second result
-// is why not, and is zero if the first is complete.
-func Assign(podSets []PodSet, groups []Group, flavors map[string]Flavor, room Room) ([]Assignment, reason.Reason) {
-	taken := map[quota.FlavorResource]int64{}
-	out := make([]Assignment, 0, len(podSets))
-	for _, ps := range podSets {
-		a := Assignment{PodSet: ps.Name, Count: ps.Count, Flavors: map[string]string{}, Usage: map[string]int64{}}
-		if why := uncovered(ps, groups); why.Code != reason.None {
-			return nil, why
-		}
-		for _, g := range groups {
-			asked := requests(ps, g)
-			if len(asked) == 0 {
-				continue
-			}
-			name, verdicts := choose(ps, asked, g, flavors, room, taken)
-			if name == "" {
-				return nil, reason.Reason{Code: nearest(verdicts), PodSet: ps.Name, Flavors: verdicts}
-			}
-			for resource, amount := range asked {
-				fr := quota.FlavorResource{Flavor: name, Resource: resource}
-				taken[fr] = quota.Add(taken[fr], amount)
-				a.Flavors[resource], a.Usage[resource] = name, amount
-			}
-		}
-		out = append(out, a)
+// Assign chooses a flavor for every pod set and resource, for so many pods of each
+// pod set. What earlier pod sets of the same workload were given counts against the
+// later ones.
+func (f *Form) Assign(counts []int32, q Question) Choice {
+	if f.fault.Code != reason.None {
+		return Choice{Why: f.fault}
 	}
-	return out, reason.Reason{}
+	a := assigner{Question: q, choice: Choice{Mode: Fits}}
+	for i := range f.sets {
+		set := &f.sets[i]
+		out := Assignment{PodSet: set.name, Count: counts[i], Flavors: map[string]string{}, Usage: map[string]int64{}}
+		for g := range set.choices {
+			if !a.choose(set, &set.choices[g], counts[i], out) {
+				a.choice.Assignments = nil
+				return a.choice
+			}
+		}
+		a.choice.Assignments = append(a.choice.Assignments, out)
+	}
+	a.choice.Usage = quota.VectorOf(a.taken...)
+	return a.choice
 }
 
-// requests is what all pods of the set ask of the group's resources.
-func requests(ps PodSet, g Group) map[string]int64 {
-	out := map[string]int64{}
-	for _, resource := range g.Resources {
-		if resource == pods {
-			out[resource] = int64(ps.Count)
-		} else if amount, ok := ps.PerPod[resource]; ok {
-			out[resource] = quota.Times(amount, ps.Count)
-		}
-	}
-	return out
+// assigner is a choice in the making.
+type assigner struct {
+	Question
+	choice Choice
+	taken  []quota.Amount
 }
 
-// uncovered says which requested resource no group of the queue has. Zero of it is
-// nothing to ask for.
-func uncovered(ps PodSet, groups []Group) reason.Reason {
-	for _, resource := range sortedKeys(ps.PerPod) {
-		if ps.PerPod[resource] == 0 {
-			continue
-		}
-		covered := slices.ContainsFunc(groups, func(g Group) bool { return slices.Contains(g.Resources, resource) })
-		if !covered {
-			return reason.Reason{
-				Code:   reason.NoMatchingFlavor,
-				PodSet: ps.Name,
-				Detail: fmt.Sprintf("resource %s unavailable in ClusterQueue", resource),
-			}
-		}
-	}
-	return reason.Reason{}
+// candidate is a flavor that was looked at.
+type candidate struct {
+	flavor    *formFlavor
+	mode      Mode
+	borrowing int
+	verdict   reason.Verdict
 }
 
-// choose returns the first flavor of the group that takes everything asked, or ""
-// and what each of them said.
-func choose(ps PodSet, asked map[string]int64, g Group, flavors map[string]Flavor, room Room, taken map[quota.FlavorResource]int64) (string, []reason.Verdict) {
+// choose gives the pod set the best flavor of the group. It reports whether there is
+// one that is not hopeless.
+func (a *assigner) choose(set *formSet, g *formGroup, count int32, out Assignment) bool {
+	var best candidate
 	var verdicts []reason.Verdict
-	for _, name := range g.Flavors {
-		f, known := flavors[name]
-		if !known {
-			verdicts = append(verdicts, reason.Verdict{Flavor: name, Code: reason.NoMatchingFlavor, Detail: fmt.Sprintf("flavor %s not found", name)})
-			continue
+	for i := range g.flavors {
+		c := a.look(g, &g.flavors[i], count)
+		if c.mode != Fits {
+			verdicts = append(verdicts, c.verdict)
 		}
-		if why := refuses(f, ps, groupLabels(g, flavors)); why != "" {
-			verdicts = append(verdicts, reason.Verdict{Flavor: name, Code: reason.NoMatchingFlavor, Detail: why})
-			continue
+		if best.flavor == nil || a.Fungibility.prefers(c.mode, c.borrowing, best.mode, best.borrowing) {
+			best = c
 		}
-		if v := lacks(name, asked, room, taken); v != nil {
-			verdicts = append(verdicts, *v)
-			continue
+		if a.Fungibility.settles(c.mode, c.borrowing) {
+			break
 		}
-		return name, nil
 	}
-	return "", verdicts
+	if best.mode < Fits && a.choice.Why.Code == reason.None {
+		a.choice.Why = reason.Reason{Code: nearest(verdicts), PodSet: set.name, Flavors: verdicts}
+	}
+	a.choice.Mode = min(a.choice.Mode, best.mode)
+	if best.mode <= Blocked {
+		return false
+	}
+	a.choice.Borrowing = max(a.choice.Borrowing, best.borrowing)
+	for i, resource := range g.resources {
+		amount := quota.Times(g.perPod[i], count)
+		a.taken = append(a.taken, quota.Amount{Index: best.flavor.indices[i], Value: amount})
+		out.Flavors[resource], out.Usage[resource] = best.flavor.name, amount
+	}
+	return true
 }
 
-// lacks says which resource the flavor has too little quota of, or nil. What could
-// never fit is said before what does not fit now.
-func lacks(name string, asked map[string]int64, room Room, taken map[quota.FlavorResource]int64) *reason.Verdict {
-	var short *reason.Verdict
-	for _, resource := range sortedKeys(asked) {
-		fr := quota.FlavorResource{Flavor: name, Resource: resource}
-		v := reason.Verdict{Flavor: name, Resource: resource, Earlier: taken[fr], Asked: asked[resource],
-			Free: room.Available(fr), Capacity: room.Capacity(fr)}
+// look says how well the flavor would do. What could never fit is said before what
+// does not fit now.
+func (a *assigner) look(g *formGroup, f *formFlavor, count int32) candidate {
+	c := candidate{flavor: f, mode: Fits}
+	if f.refusal != "" {
+		c.mode, c.verdict = NoFit, reason.Verdict{Flavor: f.name, Code: reason.NoMatchingFlavor, Detail: f.refusal}
+		return c
+	}
+	for i, index := range f.indices {
+		v := reason.Verdict{Flavor: f.name, Resource: g.resources[i], Earlier: a.earlier(index), Asked: quota.Times(g.perPod[i], count)}
 		total := quota.Add(v.Earlier, v.Asked)
+		v.Free, v.Capacity = a.free(index), a.Queue.Capacity(index)
+		mode := Fits
 		switch {
+		case v.Asked == 0: // nothing fits even where quota was cut below use
 		case total > v.Capacity:
-			v.Code = reason.ExceedsMaxQuota
-			return &v
-		case total > v.Free && short == nil:
+			mode, v.Code = NoFit, reason.ExceedsMaxQuota
+		case total > v.Free:
 			v.Code = reason.WaitingForQuota
-			short = &v
+			mode = a.otherwise(index, total, len(g.flavors) > 1)
+			a.short(index)
+		default:
+			c.borrowing = max(c.borrowing, borrows(a.Queue, index, total))
+		}
+		if mode < c.mode {
+			c.mode, c.verdict = mode, v
+		}
+		if mode == NoFit {
+			return c
 		}
 	}
-	return short
+	return c
+}
+
+// free is what may be taken now without taking what is promised to others.
+func (a *assigner) free(i quota.Index) int64 {
+	return min(a.Queue.Available(quota.Held, i), a.Queue.Available(quota.Planned, i))
+}
+
+// otherwise is how well an amount fits that is not free.
+func (a *assigner) otherwise(i quota.Index, amount int64, choice bool) Mode {
+	switch {
+	case amount <= a.Queue.Available(quota.Planned, i):
+		return Awaits
+	case !a.MayPreempt(i, amount):
+		return Blocked
+	case !choice:
+		return Preempts
+	default:
+		return a.Preempt(i, amount)
+	}
+}
+
+// earlier is what earlier pod sets took.
+func (a *assigner) earlier(i quota.Index) int64 {
+	var sum int64
+	for _, t := range a.taken {
+		if t.Index == i {
+			sum = quota.Add(sum, t.Value)
+		}
+	}
+	return sum
+}
+
+func (a *assigner) short(i quota.Index) {
+	if !slices.Contains(a.choice.Short, i) {
+		a.choice.Short = append(a.choice.Short, i)
+	}
+}
+
+// borrows is the height of the lowest node that holds the additional amount within
+// its quota, 0 if the queue does.
+func borrows(n *quota.Node, i quota.Index, more int64) int {
+	for n.Over(quota.Planned, i, more) > 0 && n.Parent() != nil {
+		more = n.Passed(quota.Planned, i, more)
+		n = n.Parent()
+	}
+	return n.Height()
 }
 
 // nearest is the code of the verdict that is closest to a yes: waiting helps one
@@ -130,13 +167,4 @@ func nearest(verdicts []reason.Verdict) reason.Code {
 		}
 	}
 	return reason.NoMatchingFlavor
-}
-
-func sortedKeys(m map[string]int64) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }

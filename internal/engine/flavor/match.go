@@ -31,15 +31,6 @@ func blocksScheduling(t *corev1.Taint) bool {
 	return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
 }
 
-// groupLabels are the node labels that tell the flavors of a group apart.
-func groupLabels(g Group, flavors map[string]Flavor) sets.Set[string] {
-	out := sets.New[string]()
-	for _, name := range g.Flavors {
-		out = out.Union(sets.KeySet(flavors[name].NodeLabels))
-	}
-	return out
-}
-
 // restrict is a pod with what the set requires of the given labels. A term that is
 // left without a requirement matches every flavor, and so does the whole then:
 // terms are alternatives.

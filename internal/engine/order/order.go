@@ -71,6 +71,9 @@ func (q *Queue) Peek() (r Rank, ok bool) {
 // Pop takes the first rank. The queue must not be empty.
 func (q *Queue) Pop() Rank { return heap.Pop(&q.ranks).(Rank) }
 
+// All lists the ranks held, in no order. Not to be changed, nor kept.
+func (q *Queue) All() []Rank { return q.ranks.list }
+
 // Remove takes the rank with the key out and reports whether it was there.
 func (q *Queue) Remove(key Key) bool {
 	i, ok := q.ranks.index[key]

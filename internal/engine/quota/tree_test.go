@@ -13,6 +13,10 @@ func limits(nominal, borrowing, lending int64) Quotas {
 	return Quotas{cpu: {Nominal: nominal, Borrowing: borrowing, Lending: lending}}
 }
 
+func charge(t *Tree, queue string, amount int64) {
+	t.Charge(queue, Held, VectorOf(Amount{t.Index(cpu), amount}))
+}
+
 func TestAvailable(t *testing.T) {
 	const none = Unlimited
 	for name, tc := range map[string]struct {
@@ -20,14 +24,14 @@ func TestAvailable(t *testing.T) {
 		available, capacity int64 // of queue a
 	}{
 		"a queue alone has its nominal quota": {
-			build:     func(t *Tree) { t.SetQueue("a", "", limits(5, none, none)); t.Add("a", cpu, 2) },
+			build:     func(t *Tree) { t.SetQueue("a", "", limits(5, none, none)); charge(t, "a", 2) },
 			available: 3, capacity: 5,
 		},
 		"a queue borrows what others of its cohort do not use": {
 			build: func(t *Tree) {
 				t.SetQueue("a", "lab", limits(5, none, none))
 				t.SetQueue("b", "lab", limits(7, none, none))
-				t.Add("b", cpu, 3)
+				charge(t, "b", 3)
 			},
 			available: 9, capacity: 12,
 		},
@@ -35,7 +39,7 @@ func TestAvailable(t *testing.T) {
 			build: func(t *Tree) {
 				t.SetQueue("a", "lab", limits(5, 2, none))
 				t.SetQueue("b", "lab", limits(7, none, none))
-				t.Add("a", cpu, 6)
+				charge(t, "a", 6)
 			},
 			available: 1, capacity: 7,
 		},
@@ -50,7 +54,7 @@ func TestAvailable(t *testing.T) {
 			build: func(t *Tree) {
 				t.SetQueue("a", "lab", limits(5, none, 1))
 				t.SetQueue("b", "lab", limits(0, none, none))
-				t.Add("b", cpu, 1)
+				charge(t, "b", 1)
 			},
 			available: 4, capacity: 5,
 		},
@@ -65,7 +69,7 @@ func TestAvailable(t *testing.T) {
 		"a quota cut below use leaves less than nothing": {
 			build: func(t *Tree) {
 				t.SetQueue("a", "", limits(5, none, none))
-				t.Add("a", cpu, 5)
+				charge(t, "a", 5)
 				t.SetQueue("a", "", limits(3, none, none))
 			},
 			available: -2, capacity: 3,
@@ -74,7 +78,7 @@ func TestAvailable(t *testing.T) {
 			build: func(t *Tree) {
 				t.SetQueue("a", "lab", limits(1, none, none))
 				t.SetQueue("b", "lab", limits(1, none, none))
-				t.Add("b", cpu, 2)
+				charge(t, "b", 2)
 				t.DeleteQueue("b")
 			},
 			available: 1, capacity: 1,
@@ -98,10 +102,10 @@ func TestAvailable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var tree Tree
 			tc.build(&tree)
-			if got := tree.Available("a", cpu); got != tc.available {
+			if got := tree.Queue("a").Available(Held, tree.Index(cpu)); got != tc.available {
 				t.Errorf("available %d, want %d", got, tc.available)
 			}
-			if got := tree.Capacity("a", cpu); got != tc.capacity {
+			if got := tree.Queue("a").Capacity(tree.Index(cpu)); got != tc.capacity {
 				t.Errorf("capacity %d, want %d", got, tc.capacity)
 			}
 		})
@@ -110,12 +114,12 @@ func TestAvailable(t *testing.T) {
 
 func TestUsageSurvivesTheQueue(t *testing.T) {
 	var tree Tree
-	tree.Add("a", cpu, 2) // workloads may be seen first
-	if _, ok := tree.Root("a"); ok {
+	charge(&tree, "a", 2) // workloads may be seen first
+	if tree.Queue("a") != nil {
 		t.Error("a queue that was only charged exists")
 	}
 	tree.SetQueue("a", "", limits(3, Unlimited, Unlimited))
-	if got := tree.Available("a", cpu); got != 1 {
+	if got := tree.Queue("a").Available(Held, tree.Index(cpu)); got != 1 {
 		t.Errorf("available %d, want 1", got)
 	}
 }

@@ -21,6 +21,14 @@ const (
 	Inadmissible Code = "Inadmissible"
 	// OnHold: a queue is stopped by its stopPolicy.
 	OnHold Code = "OnHold"
+	// PendingEvaluation: it is not in its queue yet, or not again.
+	PendingEvaluation Code = "PendingEvaluation"
+	// AdmissionGated: an annotation holds it back.
+	AdmissionGated Code = "AdmissionGated"
+	// WaitingForPodsReady: admitted workloads must have their pods ready first.
+	WaitingForPodsReady Code = "WaitingForPodsReady"
+	// WaitingForPreemptedWorkloads: others were told to go for it, and have not gone yet.
+	WaitingForPreemptedWorkloads Code = "WaitingForPreemptedWorkloads"
 	// NoMatchingFlavor: no flavor of the queue offers the resources to these pods.
 	NoMatchingFlavor Code = "NoMatchingFlavor"
 	// ExceedsMaxQuota: more is asked than the queue could give if it were empty.
@@ -38,6 +46,8 @@ type Reason struct {
 	// for each flavor tried what was wrong with it, in the order of the queue.
 	PodSet  string
 	Flavors []Verdict
+	// Preempted is how many were told to go for it.
+	Preempted int
 }
 
 // Verdict is what one flavor said to one pod set.
@@ -81,7 +91,11 @@ func (r Reason) Message() string {
 	if len(verdicts) == 0 {
 		verdicts = append(verdicts, r.Detail)
 	}
-	return fmt.Sprintf("couldn't assign flavors to pod set %s: %s", r.PodSet, strings.Join(verdicts, ", "))
+	message := fmt.Sprintf("couldn't assign flavors to pod set %s: %s", r.PodSet, strings.Join(verdicts, ", "))
+	if r.Preempted > 0 {
+		message += fmt.Sprintf(". Pending the preemption of %d workload(s)", r.Preempted)
+	}
+	return message
 }
 
 func (v Verdict) message() string {

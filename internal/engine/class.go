@@ -1,0 +1,212 @@
+package engine
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/musterhq/muster/internal/engine/flavor"
+	"github.com/musterhq/muster/internal/engine/order"
+	"github.com/musterhq/muster/internal/engine/preempt"
+	"github.com/musterhq/muster/internal/engine/quota"
+	"github.com/musterhq/muster/internal/engine/reason"
+)
+
+// shape is what pods are asked for: workloads of one shape and priority fit in a
+// queue together or not at all, so that it is enough to look at the first of them.
+type shape struct {
+	key     string
+	podSets []PodSet
+	users   int
+}
+
+// shapeOf finds the shape of the pod sets and counts one more user of it.
+func (e *Engine) shapeOf(podSets []PodSet) *shape {
+	key := shapeKey(podSets)
+	s := e.shapes[key]
+	if s == nil {
+		s = &shape{key: key, podSets: podSets}
+		e.shapes[key] = s
+	}
+	s.users++
+	return s
+}
+
+// drop is the inverse of shapeOf.
+func (e *Engine) drop(s *shape) {
+	if s.users--; s.users == 0 {
+		delete(e.shapes, s.key)
+	}
+}
+
+// shapeKey is equal for equal pod sets.
+func shapeKey(podSets []PodSet) string {
+	b := make([]byte, 0, 128)
+	text := func(s string) { b = append(strconv.AppendQuote(b, s), ',') }
+	number := func(n int64) { b = append(strconv.AppendInt(b, n, 10), ',') }
+	for i := range podSets {
+		ps := &podSets[i]
+		text(ps.Name)
+		number(int64(ps.Count))
+		number(int64(ps.MinCount))
+		number(int64(ps.Reclaimable))
+		number(int64(len(ps.PerPod)))
+		for _, resource := range slices.Sorted(maps.Keys(ps.PerPod)) {
+			text(resource)
+			number(ps.PerPod[resource])
+		}
+		if len(ps.Tolerations) > 0 || len(ps.NodeSelector) > 0 || ps.Affinity != nil {
+			// Plain structs of the API: they always marshal, maps in the order of keys.
+			rest, _ := json.Marshal([]any{ps.Tolerations, ps.NodeSelector, ps.Affinity})
+			b = append(b, rest...)
+		}
+		b = append(b, ';')
+	}
+	return string(b)
+}
+
+// classKey tells apart workloads of a queue for which different things may be free.
+type classKey struct {
+	shape    *shape
+	priority int32
+	local    Key
+}
+
+// notReady is the place of a class that is not in a heap.
+const notReady = -1
+
+// class is those of a queue who wait for the same. If its head does not fit, none
+// does.
+type class struct {
+	classKey
+	queue   *clusterQueue
+	waiting order.Queue
+	// at is the place among those to be looked at. blocked tells that the head did not
+	// fit, why says why, and short what there would have to be more of.
+	at      int
+	blocked bool
+	why     reason.Reason
+	short   []quota.Index
+	// mute are those who came since and were not told why.
+	mute []Key
+	form *flavor.Form
+}
+
+func (c *class) head() order.Rank {
+	head, _ := c.waiting.Peek()
+	return head
+}
+
+func (c *class) before(other *class) bool { return order.Compare(c.head(), other.head()) < 0 }
+
+// join puts the workload into the class of its like.
+func (e *Engine) join(w *workload, q *clusterQueue) {
+	key := classKey{w.shape, w.Priority, w.localKey()}
+	c := q.classes[key]
+	if c == nil {
+		c = &class{classKey: key, queue: q, at: notReady}
+		q.classes[key] = c
+	}
+	before := c.head()
+	c.waiting.Push(w.rank())
+	c.mute = append(c.mute, w.Key)
+	w.class = c
+	switch {
+	case !c.blocked:
+		q.wake(c)
+	case c.head() != before && q.Preemption.WithinQueue == preempt.LowerOrNewerEqualPriority:
+		// Who waits since longer may evict more.
+		q.unblock(c)
+	default:
+		e.tellMute(c, c.why)
+	}
+	switch {
+	case q.head == nil || q.head == c:
+	case c.before(q.head):
+		q.unblock(q.head) // it goes before the one that holds the queue back
+	default:
+		e.tellMute(c, behind(q))
+	}
+}
+
+// part takes the workload out of its class.
+func (e *Engine) part(w *workload) {
+	c, q := w.class, w.class.queue
+	w.class = nil
+	head := c.head().Key == w.Key
+	c.waiting.Remove(w.Key)
+	if c.waiting.Len() == 0 {
+		q.wake(c)
+		delete(q.classes, c.classKey)
+	} else if head && c.at != notReady {
+		q.wake(c)
+	}
+	if q.head == c && head {
+		q.unblock(c)
+	}
+}
+
+// unblock has the class looked at again.
+func (q *clusterQueue) unblock(c *class) {
+	c.blocked = false
+	if q.head == c {
+		q.head = nil
+		if q.family != nil {
+			q.family.dirty = true
+		}
+	}
+	q.wake(c)
+}
+
+// block sets the class aside until there is more of what it was short of.
+func (e *Engine) block(c *class, why reason.Reason, short []quota.Index) {
+	if why.Code != c.why.Code {
+		c.mute = c.mute[:0]
+		for _, r := range c.waiting.All() {
+			c.mute = append(c.mute, r.Key)
+		}
+	}
+	c.blocked, c.why, c.short = true, why, short
+	e.tellMute(c, why)
+}
+
+// wakeRivals has those looked at again who might have somebody told to go now: the
+// holder, by others of the queue, or, where the amounts made the queue a borrower,
+// anyone in it, by others of the family. holder is nil while it cannot be told to go.
+func (q *clusterQueue) wakeRivals(charged quota.Vector, holder *preempt.Holder) {
+	if q.family == nil {
+		return
+	}
+	var over []quota.Index
+	for _, a := range charged {
+		if q.node.Over(quota.Planned, a.Index, 0) > 0 {
+			over = append(over, a.Index)
+		}
+	}
+	for _, other := range q.family.queues {
+		if !other.Preemption.Allows() || other != q && len(over) == 0 || other == q && holder == nil {
+			continue
+		}
+		for _, c := range other.classes {
+			if c.blocked && (other != q && c.isShortOf(over) || other == q && c.priority >= holder.Priority) {
+				other.unblock(c)
+			}
+		}
+	}
+}
+
+// isShortOf reports whether more of any of these would help.
+func (c *class) isShortOf(any []quota.Index) bool {
+	return slices.ContainsFunc(c.short, func(i quota.Index) bool { return slices.Contains(any, i) })
+}
+
+// tellMute tells those who have not heard it why their class waits.
+func (e *Engine) tellMute(c *class, why reason.Reason) {
+	for _, key := range c.mute {
+		if w := e.workloads[key]; w != nil && w.class == c {
+			e.say(w, why)
+		}
+	}
+	c.mute = c.mute[:0]
+}

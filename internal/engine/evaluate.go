@@ -1,0 +1,215 @@
+package engine
+
+import (
+	"sort"
+	"strings"
+
+	"github.com/musterhq/muster/internal/engine/flavor"
+	"github.com/musterhq/muster/internal/engine/preempt"
+	"github.com/musterhq/muster/internal/engine/quota"
+	"github.com/musterhq/muster/internal/engine/reason"
+)
+
+// verdict is what can be done for a workload.
+type verdict int
+
+const (
+	// hopeless: nothing, as things are.
+	hopeless verdict = iota
+	// admissible: it can be given what it asks for.
+	admissible
+	// promisable: it can be given that once others have gone who were told to.
+	promisable
+	// preempting: it can be given that once its victims have gone.
+	preempting
+)
+
+// outcome is what was found out about the head of a class.
+type outcome struct {
+	verdict verdict
+	choice  flavor.Choice
+	victims []preempt.Victim
+}
+
+// evaluate finds out what can be done for the head of the class, and changes
+// nothing. Less than it asks for is only looked at if all of it cannot be had.
+func (e *Engine) evaluate(c *class) outcome {
+	if c.form == nil {
+		c.form = flavor.NewForm(c.shape.podSets, flavor.Offer{
+			Groups: c.queue.Groups, Flavors: e.flavors, IgnoreUndeclared: e.options.IgnoreUndeclared}, &e.tree)
+	}
+	w := e.workloads[c.head().Key]
+	full := e.consider(w, c, c.form.Full())
+	reducible := c.form.Reducible()
+	if full.verdict != hopeless || reducible == 0 {
+		return full
+	}
+	var best outcome
+	sort.Search(int(reducible), func(fewer int) bool {
+		found := e.consider(w, c, c.form.ReducedBy(int64(fewer)+1))
+		if found.verdict == hopeless {
+			return false
+		}
+		best = found
+		return true
+	})
+	if best.verdict == hopeless {
+		// What the fewest pods were short of is what there has to be more of.
+		return e.consider(w, c, c.form.ReducedBy(reducible))
+	}
+	return best
+}
+
+// consider finds out what can be done for so many pods of each pod set.
+func (e *Engine) consider(w *workload, c *class, counts []int32) outcome {
+	q := c.queue
+	choice := c.form.Assign(counts, flavor.Question{
+		Queue: q.node, Fungibility: q.Fungibility,
+		MayPreempt: func(i quota.Index, amount int64) bool { return mayPreempt(q, i, amount) },
+		Preempt:    func(i quota.Index, amount int64) flavor.Mode { return e.couldPreempt(w, q, i, amount) },
+	})
+	switch choice.Mode {
+	case flavor.Fits:
+		return outcome{verdict: admissible, choice: choice}
+	case flavor.Awaits:
+		return outcome{verdict: promisable, choice: choice}
+	case flavor.Preempts, flavor.Reclaims:
+		if victims := e.victims(w, q, choice.Usage, shortOf(q.node, choice.Usage)); len(victims) > 0 {
+			return outcome{verdict: preempting, choice: choice, victims: victims}
+		}
+	}
+	return outcome{choice: choice}
+}
+
+// shortOf lists what of the amounts is not there once everyone has gone who was told
+// to.
+func shortOf(n *quota.Node, v quota.Vector) []quota.Index {
+	var short []quota.Index
+	for _, a := range v {
+		if n.Available(quota.Planned, a.Index) < a.Value {
+			short = append(short, a.Index)
+		}
+	}
+	return short
+}
+
+// mayPreempt reports whether the queue's workloads may evict others for so much. For
+// what is more than its own quota they may only if they may while they borrow, or if a
+// cohort below the root has as much.
+func mayPreempt(q *clusterQueue, i quota.Index, amount int64) bool {
+	return q.Preemption.Allows() && (q.Preemption.WhileBorrowing || withinBelowRoot(q.node, i, amount))
+}
+
+// couldPreempt is how well one amount would fit if nothing else were short.
+func (e *Engine) couldPreempt(w *workload, q *clusterQueue, i quota.Index, amount int64) flavor.Mode {
+	victims := e.victims(w, q, quota.VectorOf(quota.Amount{Index: i, Value: amount}), []quota.Index{i})
+	mode := flavor.Blocked
+	for _, v := range victims {
+		if v.Cause != preempt.InQueue {
+			return flavor.Reclaims
+		}
+		mode = flavor.Preempts
+	}
+	return mode
+}
+
+// withinBelowRoot reports whether the queue, or a cohort over it that is not the
+// root, could hold the amount within its quota.
+func withinBelowRoot(n *quota.Node, i quota.Index, amount int64) bool {
+	for ; ; n = n.Parent() {
+		if (n.IsQueue() || n.Parent() != nil) && n.Quota(i) >= amount {
+			return true
+		}
+		if n.Parent() == nil {
+			return false
+		}
+	}
+}
+
+// victims are those who have to go so that the workload can have the amounts.
+func (e *Engine) victims(w *workload, q *clusterQueue, usage quota.Vector, short []quota.Index) []preempt.Victim {
+	return preempt.Search(&e.tree, preempt.Preemptor{
+		Queue: q.node, Policy: q.Preemption, Priority: w.Priority, QueuedAt: w.QueuedAt, Usage: usage, Short: short,
+		Spared: e.precedence.Over(w.Key),
+	}, func(n *quota.Node) []*preempt.Holder { return e.queues[n.Name()].holders })
+}
+
+// serve does what was found out for the head of a queue.
+func (p *pass) serve(c *contestant) {
+	w := p.workloads[c.rank.Key]
+	p.part(w)
+	c.queue.family.version++
+	given := &Admission{ClusterQueue: c.queue.Name, PodSets: c.choice.Assignments}
+	given.Checks = c.queue.checksFor(given)
+	if c.verdict == admissible {
+		p.admit(w, given)
+		return
+	}
+	for _, v := range c.victims {
+		p.evict(v, w)
+	}
+	why := c.choice.Why
+	why.Code, why.Preempted = reason.WaitingForPreemptedWorkloads, len(c.victims)
+	p.promiseTo(w, given, c.choice.Usage, why)
+}
+
+// admit gives the workload its quota.
+func (p *pass) admit(w *workload, given *Admission) {
+	w.held, w.assumed, w.ReservedAt = given, admits, p.now
+	w.why = reason.Reason{}
+	p.unsaid.Delete(w.Key)
+	p.settle(w)
+	p.decisions = append(p.decisions, Decision{Key: w.Key, UID: w.UID, Generation: w.Generation, Admit: given})
+}
+
+// evict tells the victim to go; who was only promised something goes back to wait.
+func (p *pass) evict(v preempt.Victim, preemptor *workload) {
+	w := p.workloads[v.Key]
+	p.precedence.Note(preemptor.Key, w.Key)
+	if v.Promised {
+		p.route(w)
+		return
+	}
+	w.assumed = evicts
+	p.settle(w)
+	p.decisions = append(p.decisions, Decision{Key: w.Key, UID: w.UID, Generation: w.Generation, Evict: &Eviction{
+		Preemptor: preemptor.Key, PreemptorUID: preemptor.UID, Cause: v.Cause,
+		PreemptorPath: path(preemptor.queue.node), Path: path(v.Queue),
+	}})
+}
+
+// path leads from the root to the node.
+func path(n *quota.Node) string {
+	var names []string
+	for ; n != nil; n = n.Parent() {
+		names = append([]string{n.Name()}, names...)
+	}
+	return "/" + strings.Join(names, "/")
+}
+
+// checksFor lists the checks of the queue that apply to the flavors given.
+func (q *clusterQueue) checksFor(given *Admission) []string {
+	var names []string
+	for _, check := range q.Checks {
+		if check.appliesTo(given) {
+			names = append(names, check.Name)
+		}
+	}
+	return names
+}
+
+func (c Check) appliesTo(given *Admission) bool {
+	if len(c.Flavors) == 0 {
+		return true
+	}
+	for _, flavor := range c.Flavors {
+		for _, ps := range given.PodSets {
+			for _, used := range ps.Flavors {
+				if used == flavor {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}

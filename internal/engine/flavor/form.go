@@ -1,0 +1,167 @@
+package flavor
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/musterhq/muster/internal/engine/quota"
+	"github.com/musterhq/muster/internal/engine/reason"
+)
+
+// pods is the resource that counts pods. Users cannot request it; a queue that
+// has quota for it is asked for the count.
+const pods = string(corev1.ResourcePods)
+
+// Offer is what a queue offers.
+type Offer struct {
+	Groups []Group
+	// Flavors are all that exist, by name.
+	Flavors map[string]Flavor
+	// IgnoreUndeclared counts nothing for a resource of no group, which keeps a workload
+	// waiting otherwise.
+	IgnoreUndeclared bool
+}
+
+// Form is all of a choice that does not depend on what is in use: made once for
+// equal workloads of a queue, asked often.
+type Form struct {
+	sets []formSet
+	// fault is what keeps the workload waiting whatever is free.
+	fault reason.Reason
+}
+
+type formSet struct {
+	name    string
+	needed  int32
+	fewest  int32
+	choices []formGroup
+}
+
+// formGroup is what a pod set asks of one group.
+type formGroup struct {
+	resources []string
+	perPod    []int64
+	flavors   []formFlavor
+}
+
+type formFlavor struct {
+	name string
+	// refusal says why the pods cannot run there, "" if they can.
+	refusal string
+	// indices are of resources of the group, in their order.
+	indices []quota.Index
+}
+
+// NewForm prepares the choice for pod sets in a queue whose quota is counted in the
+// tree.
+func NewForm(podSets []PodSet, offer Offer, tree *quota.Tree) *Form {
+	form := &Form{}
+	for _, ps := range podSets {
+		if !offer.IgnoreUndeclared && form.fault.Code == reason.None {
+			form.fault = uncovered(ps, offer.Groups)
+		}
+		set := formSet{name: ps.Name, needed: ps.Needed(), fewest: ps.Fewest()}
+		for _, g := range offer.Groups {
+			if group := newFormGroup(ps, g, offer.Flavors, tree); len(group.resources) > 0 {
+				set.choices = append(set.choices, group)
+			}
+		}
+		form.sets = append(form.sets, set)
+	}
+	return form
+}
+
+func newFormGroup(ps PodSet, g Group, flavors map[string]Flavor, tree *quota.Tree) formGroup {
+	var group formGroup
+	for _, resource := range g.Resources {
+		if resource == pods {
+			group.resources, group.perPod = append(group.resources, resource), append(group.perPod, 1)
+		} else if amount, asked := ps.PerPod[resource]; asked {
+			group.resources, group.perPod = append(group.resources, resource), append(group.perPod, amount)
+		}
+	}
+	if len(group.resources) == 0 {
+		return group
+	}
+	labels := groupLabels(g, flavors)
+	for _, name := range g.Flavors {
+		f := formFlavor{name: name}
+		if known, ok := flavors[name]; ok {
+			f.refusal = refuses(known, ps, labels)
+		} else {
+			f.refusal = fmt.Sprintf("flavor %s not found", name)
+		}
+		for _, resource := range group.resources {
+			f.indices = append(f.indices, tree.Index(quota.FlavorResource{Flavor: name, Resource: resource}))
+		}
+		group.flavors = append(group.flavors, f)
+	}
+	return group
+}
+
+// uncovered says which requested resource no group of the queue has. Zero of it is
+// nothing to ask for.
+func uncovered(ps PodSet, groups []Group) reason.Reason {
+	for _, resource := range slices.Sorted(maps.Keys(ps.PerPod)) {
+		if ps.PerPod[resource] == 0 {
+			continue
+		}
+		covered := slices.ContainsFunc(groups, func(g Group) bool { return slices.Contains(g.Resources, resource) })
+		if !covered {
+			return reason.Reason{
+				Code:   reason.NoMatchingFlavor,
+				PodSet: ps.Name,
+				Detail: fmt.Sprintf("resource %s unavailable in ClusterQueue", resource),
+			}
+		}
+	}
+	return reason.Reason{}
+}
+
+// groupLabels are the node labels that tell the flavors of a group apart.
+func groupLabels(g Group, flavors map[string]Flavor) sets.Set[string] {
+	out := sets.New[string]()
+	for _, name := range g.Flavors {
+		out = out.Union(sets.KeySet(flavors[name].NodeLabels))
+	}
+	return out
+}
+
+// Full is the number of pods of each pod set that still have to run.
+func (f *Form) Full() []int32 {
+	counts := make([]int32, len(f.sets))
+	for i, s := range f.sets {
+		counts[i] = s.needed
+	}
+	return counts
+}
+
+// Reducible is by how many pods the workload can be made smaller, all pod sets
+// together.
+func (f *Form) Reducible() int64 {
+	var sum int64
+	for _, s := range f.sets {
+		sum += int64(s.needed - s.fewest)
+	}
+	return sum
+}
+
+// ReducedBy is Full with so many pods less, of at most Reducible: each pod set gives
+// in proportion to what it can.
+func (f *Form) ReducedBy(fewer int64) []int32 {
+	counts := f.Full()
+	reducible := f.Reducible()
+	if reducible == 0 {
+		return counts
+	}
+	for i, s := range f.sets {
+		// Up to 64 sets of up to 2^31 pods: the product stays within 68 bits only in
+		// theory, and floats are exact enough to share out pods.
+		counts[i] -= int32(float64(s.needed-s.fewest) * (float64(fewer) / float64(reducible)))
+	}
+	return counts
+}

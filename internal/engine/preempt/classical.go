@@ -1,0 +1,142 @@
+package preempt
+
+import (
+	"slices"
+
+	"github.com/musterhq/muster/internal/engine/quota"
+)
+
+// worthTrying reports whether the candidates together have as much as is missing:
+// most searches end here, without a trial.
+func (s *search) worthTrying() bool {
+	for _, i := range s.Short {
+		room := s.Queue.Available(quota.Planned, i)
+		for _, c := range s.candidates {
+			room = quota.Add(room, c.Usage.Of(i))
+		}
+		if room < s.Usage.Of(i) {
+			return false
+		}
+	}
+	return len(s.candidates) > 0
+}
+
+// attempts says in which order to try with and without borrowing.
+func (s *search) attempts() []bool {
+	const borrow, ownOnly = true, false
+	onlySameQueue := !slices.ContainsFunc(s.candidates, func(c candidate) bool { return c.class != sameQueue })
+	switch {
+	case onlySameQueue, !s.Policy.WhileBorrowing && !s.underNominal():
+		return []bool{borrow}
+	case !s.Policy.WhileBorrowing && !slices.ContainsFunc(s.candidates, func(c candidate) bool { return c.class == owed }):
+		return []bool{ownOnly, borrow}
+	default:
+		return []bool{borrow, ownOnly}
+	}
+}
+
+// underNominal reports whether the queue has quota of its own left of all that is
+// short, or could be given some back.
+func (s *search) underNominal() bool {
+	return !slices.ContainsFunc(s.Short, func(i quota.Index) bool {
+		return s.Queue.Used(quota.Planned, i) >= s.Queue.Quota(i)
+	})
+}
+
+// try takes candidates away until the preemptor fits, then gives back, last first,
+// those that it fits beside after all.
+func (s *search) try(borrow bool) (victims []Victim) {
+	s.tree.Try(func() {
+		for _, c := range s.candidates {
+			if c.class == unlessBorrowing && borrow || c.class != sameQueue && !s.stillBorrows(c) {
+				continue
+			}
+			if c.class == whileBorrowing && s.isOwn(c) {
+				continue
+			}
+			s.tree.Release(c.queue.Name(), quota.Planned, c.Usage)
+			victims = append(victims, Victim{c.Holder, c.queue, s.cause(c)})
+			if s.fits(borrow) {
+				victims = s.spare(victims, borrow)
+				return
+			}
+		}
+		victims = nil
+	})
+	return victims
+}
+
+// stillBorrows reports whether the candidate's queue and all cohorts over it, up to
+// where the preemptor's begin, have more than their own.
+func (s *search) stillBorrows(c candidate) bool {
+	for n := c.queue; ; n = n.Parent() {
+		if !s.borrows(n) {
+			return false
+		}
+		if n == c.below {
+			return true
+		}
+	}
+}
+
+// isOwn reports whether the candidate has more than its queue, or a cohort over it,
+// borrows: who borrows himself has no right to the rest, and if he took it, the queue
+// would reclaim it at once.
+func (s *search) isOwn(c candidate) bool {
+	for _, i := range s.Short {
+		usage := c.Usage.Of(i)
+		if usage == 0 {
+			continue
+		}
+		for n := c.queue; ; n = n.Parent() {
+			if n.Over(quota.Planned, i, 0) < usage {
+				return true
+			}
+			usage = -n.Passed(quota.Planned, i, -usage)
+			if n == c.below {
+				break
+			}
+		}
+	}
+	return false
+}
+
+func (s *search) cause(c candidate) Cause {
+	switch c.class {
+	case sameQueue:
+		return InQueue
+	case whileBorrowing:
+		return ReclaimedWhileBorrowing
+	default:
+		return Reclaimed
+	}
+}
+
+// fits reports whether the preemptor fits now, and, unless it may borrow, within its
+// queue's own quota.
+func (s *search) fits(borrow bool) bool {
+	for _, a := range s.Usage {
+		if s.Queue.Available(quota.Planned, a.Index) < a.Value {
+			return false
+		}
+		if !borrow && s.Queue.Over(quota.Planned, a.Index, a.Value) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// spare gives back who need not go. Without the last one it did not fit, so the last
+// one stays a victim.
+func (s *search) spare(victims []Victim, borrow bool) []Victim {
+	for i := len(victims) - 2; i >= 0; i-- {
+		v := victims[i]
+		s.tree.Charge(v.Queue.Name(), quota.Planned, v.Usage)
+		if s.fits(borrow) {
+			victims = slices.Delete(victims, i, i+1)
+		} else {
+			s.tree.Release(v.Queue.Name(), quota.Planned, v.Usage)
+		}
+	}
+	return victims
+}

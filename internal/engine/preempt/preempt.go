@@ -1,0 +1,137 @@
+package preempt
+
+import (
+	"cmp"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/musterhq/muster/internal/engine/order"
+	"github.com/musterhq/muster/internal/engine/quota"
+)
+
+// Rule says which workloads may be evicted.
+type Rule int
+
+const (
+	// Never evicts nobody.
+	Never Rule = iota
+	// LowerPriority evicts workloads of lower priority.
+	LowerPriority
+	// LowerOrNewerEqualPriority also evicts those of the same priority that wait since later.
+	LowerOrNewerEqualPriority
+	// Any evicts whatever the priority.
+	Any
+)
+
+// Policy is what a ClusterQueue lets its workloads do.
+type Policy struct {
+	// WithinQueue is for others of the queue, Reclaim for those that borrow what is
+	// the queue's own.
+	WithinQueue, Reclaim Rule
+	// WhileBorrowing lets a workload evict borrowers of lower priority though it borrows
+	// itself; Threshold is the highest priority that it may, nil for no bound.
+	WhileBorrowing bool
+	Threshold      *int32
+}
+
+// Allows reports whether anybody may be evicted at all.
+func (p Policy) Allows() bool {
+	return p.WithinQueue != Never || p.Reclaim != Never || p.WhileBorrowing
+}
+
+// Cause is why somebody is evicted.
+type Cause int
+
+const (
+	// InQueue: for another workload of the same queue.
+	InQueue Cause = iota
+	// Reclaimed: to give back what was borrowed.
+	Reclaimed
+	// ReclaimedWhileBorrowing: for a workload of higher priority that borrows too.
+	ReclaimedWhileBorrowing
+	// FairShare: for a fairer share of the cohort.
+	FairShare
+)
+
+// Holder is a workload that holds quota of a queue, or was promised some.
+type Holder struct {
+	Key      order.Key
+	Priority int32
+	// QueuedAt is the time from which it waited, ReservedAt when it was given its quota.
+	QueuedAt, ReservedAt time.Time
+	Usage                quota.Vector
+	// Promised tells that it holds nothing yet: to take it away harms nobody.
+	Promised bool
+}
+
+// CompareHolders puts those first whose eviction does the least harm: who has
+// nothing yet, then the lower priority, then who was given quota last.
+func CompareHolders(a, b *Holder) int {
+	if a.Promised != b.Promised {
+		if a.Promised {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Or(
+		cmp.Compare(a.Priority, b.Priority),
+		b.ReservedAt.Compare(a.ReservedAt),
+		order.CompareKeys(a.Key, b.Key),
+	)
+}
+
+// Preemptor is the workload that needs room.
+type Preemptor struct {
+	Queue    *quota.Node
+	Policy   Policy
+	Priority int32
+	QueuedAt time.Time
+	// Usage is all that it will hold, Short those of it that are not there.
+	Usage quota.Vector
+	Short []quota.Index
+	// Spared may not be evicted whatever the policy.
+	Spared sets.Set[order.Key]
+}
+
+// may reports whether the rule lets the preemptor evict the holder.
+func (p *Preemptor) may(rule Rule, h *Holder) bool {
+	switch rule {
+	case LowerPriority:
+		return h.Priority < p.Priority
+	case LowerOrNewerEqualPriority:
+		return h.Priority < p.Priority || h.Priority == p.Priority && p.QueuedAt.Before(h.QueuedAt)
+	case Any:
+		return true
+	default:
+		return false
+	}
+}
+
+// Victim is who should go, and why.
+type Victim struct {
+	*Holder
+	Queue *quota.Node
+	Cause Cause
+}
+
+// Holders lists those that hold quota of a queue and may be evicted, in the order of
+// CompareHolders.
+type Holders func(queue *quota.Node) []*Holder
+
+// Search returns whom to evict so that the preemptor fits within what is planned, in
+// the order in which they were chosen; none if nothing helps. It leaves the tree as
+// it was.
+func Search(tree *quota.Tree, p Preemptor, holders Holders) []Victim {
+	s := search{tree: tree, Preemptor: p}
+	s.collect(holders)
+	if !s.worthTrying() {
+		return nil
+	}
+	for _, borrow := range s.attempts() {
+		if victims := s.try(borrow); len(victims) > 0 {
+			return victims
+		}
+	}
+	return nil
+}

@@ -1,0 +1,264 @@
+package quota
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Node is a ClusterQueue (a leaf) or a cohort of a Tree. Get one from Tree.Queue;
+// what it answers is true until the tree is changed.
+type Node struct {
+	tree       *Tree
+	name       string
+	leaf       bool
+	parentName string
+	declared   bool // has an object of its own
+	quotas     Quotas
+	charged    [ledgers][]sum // leaves only: what workloads hold, by Index
+
+	// Derived by sync.
+	parent   *Node
+	children []*Node
+	cyclic   bool
+	height   int
+	limits   []Limits       // by Index
+	subtree  []int64        // own quota and what the children lend, by Index
+	capacity []int64        // what could be taken with nothing in use, by Index
+	usage    [ledgers][]sum // what is held here or lent to below, by Index
+}
+
+// Name is the ClusterQueue's or the cohort's.
+func (n *Node) Name() string { return n.name }
+
+// IsQueue tells a ClusterQueue from a cohort.
+func (n *Node) IsQueue() bool { return n.leaf }
+
+// Parent is the cohort above, nil for a root.
+func (n *Node) Parent() *Node { return n.parent }
+
+// Children are the cohorts and ClusterQueues below, in the order of names. Not to be
+// changed.
+func (n *Node) Children() []*Node { return n.children }
+
+// Cyclic reports whether the cohorts above form a cycle: the node has no quota then.
+func (n *Node) Cyclic() bool { return n.cyclic }
+
+// Height is 0 for a ClusterQueue, and for a cohort one more than that of its
+// highest child.
+func (n *Node) Height() int { return n.height }
+
+// Root is the top of the tree: nodes with different roots cannot affect each other.
+// The node must not be cyclic.
+func (n *Node) Root() *Node {
+	for n.parent != nil {
+		n = n.parent
+	}
+	return n
+}
+
+// Quota is the node's own and what the nodes below lend to it.
+func (n *Node) Quota(i Index) int64 { return at(n.subtree, i) }
+
+// Nominal is the node's own quota.
+func (n *Node) Nominal(i Index) int64 { return n.limit(i).Nominal }
+
+// Used is what is held at the node or was lent to the nodes below.
+func (n *Node) Used(l Ledger, i Index) int64 { return at(n.usage[l], i).value() }
+
+// Over is by how much the node's use, with more on top, goes beyond its quota: what
+// it borrows. It is zero at least.
+func (n *Node) Over(l Ledger, i Index, more int64) int64 {
+	return max(0, Sub(Add(n.Used(l, i), more), n.Quota(i)))
+}
+
+// Passed is the part of an additional use of a node that its parent has to lend.
+func (n *Node) Passed(l Ledger, i Index, more int64) int64 {
+	local := n.local(i)
+	used := n.Used(l, i)
+	return max(0, Sub(Add(used, more), local)) - max(0, Sub(used, local))
+}
+
+// Capacity is how much could be taken if nobody used anything.
+func (n *Node) Capacity(i Index) int64 {
+	if n.cyclic {
+		return 0
+	}
+	return at(n.capacity, i)
+}
+
+// Available is how much more may be taken, the node's own and borrowed. It is
+// negative where quota was cut below use.
+func (n *Node) Available(l Ledger, i Index) int64 {
+	if n.cyclic {
+		return 0
+	}
+	usage := n.Used(l, i)
+	if n.parent == nil {
+		return Sub(n.Quota(i), usage)
+	}
+	return n.offer(i, usage, n.parent.Available(l, i))
+}
+
+// offer is what is available at n if it uses so much, and its parent has so much for
+// it: its unlent rest, and what the parent can give within the borrowing limit.
+func (n *Node) offer(i Index, usage, fromParent int64) int64 {
+	local := n.local(i)
+	if borrowing := n.limit(i).Borrowing; borrowing != Unlimited {
+		shared := Sub(n.Quota(i), local)
+		beyond := max(0, Sub(usage, local))
+		fromParent = min(fromParent, Add(Sub(shared, beyond), borrowing))
+	}
+	return Add(max(0, Sub(local, usage)), fromParent)
+}
+
+// local is the part of the node's quota that is not lent to others.
+func (n *Node) local(i Index) int64 { return max(0, Sub(n.Quota(i), n.limit(i).Lending)) }
+
+// unset are the limits of what a node has no quota for.
+var unset = Limits{Borrowing: Unlimited, Lending: Unlimited}
+
+func (n *Node) limit(i Index) Limits {
+	if int(i) < len(n.limits) {
+		return n.limits[i]
+	}
+	return unset
+}
+
+// charge adds the vector, times sign, to a leaf.
+func (n *Node) charge(l Ledger, v Vector, sign int64) {
+	for _, a := range v {
+		amount := sign * a.Value
+		if !n.tree.journaling {
+			grow(&n.charged[l], a.Index).add(amount)
+		}
+		if !n.tree.stale {
+			n.use(l, a.Index, amount)
+		}
+	}
+}
+
+// recharge makes the usage of the leaf, and its share of that above it, again.
+func (n *Node) recharge() {
+	for l := range Ledger(ledgers) {
+		for i, s := range n.charged[l] {
+			if amount := s.value(); amount != 0 {
+				n.use(l, Index(i), amount)
+			}
+		}
+	}
+}
+
+// use adds to the node's usage and lets the part that its local quota does not cover
+// bubble up. Releasing is the same with a negative amount: the usage above the local
+// quota shrinks first.
+func (n *Node) use(l Ledger, i Index, amount int64) {
+	for n != nil {
+		s := grow(&n.usage[l], i)
+		if n.tree.journaling {
+			n.tree.journal = append(n.tree.journal, before{n, l, i, *s})
+		}
+		local := n.local(i)
+		lent := max(0, Sub(s.value(), local))
+		s.add(amount)
+		amount = max(0, Sub(s.value(), local)) - lent
+		if n.cyclic || amount == 0 {
+			return
+		}
+		n = n.parent
+	}
+}
+
+// Charges lists what is charged to the queue, zero amounts left out.
+func (n *Node) Charges(l Ledger) Vector {
+	var v Vector
+	for i, s := range n.charged[l] {
+		if amount := s.value(); amount != 0 {
+			v = append(v, Amount{Index(i), amount})
+		}
+	}
+	return v
+}
+
+// loops reports whether walking up from n does not end within the number of
+// cohorts there are.
+func (n *Node) loops(cohorts int) bool {
+	for range cohorts + 1 {
+		if n.parent == nil {
+			return false
+		}
+		n = n.parent
+	}
+	return true
+}
+
+func (n *Node) sortChildren() {
+	slices.SortFunc(n.children, func(a, b *Node) int {
+		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.height, b.height))
+	})
+}
+
+// sum computes quotas bottom up and capacities top down, and clears usage.
+func (n *Node) sum() {
+	n.sumQuotas()
+	n.sumCapacities()
+}
+
+func (n *Node) sumQuotas() {
+	n.usage = [ledgers][]sum{}
+	n.height = 0
+	n.limits, n.subtree = nil, nil
+	for fr, l := range n.quotas {
+		i := n.tree.Index(fr)
+		for len(n.limits) <= int(i) {
+			n.limits = append(n.limits, unset)
+		}
+		n.limits[i] = l
+		*grow(&n.subtree, i) = l.Nominal
+	}
+	if n.cyclic {
+		return
+	}
+	for _, c := range n.children {
+		c.sumQuotas()
+		n.height = max(n.height, c.height+1)
+		for i, amount := range c.subtree {
+			s := grow(&n.subtree, Index(i))
+			*s = Add(*s, min(amount, c.limit(Index(i)).Lending))
+		}
+	}
+}
+
+func (n *Node) sumCapacities() {
+	n.capacity = nil
+	for i := range Index(len(n.tree.names)) {
+		capacity := n.Quota(i)
+		if n.parent != nil && !n.cyclic {
+			capacity = n.offer(i, 0, n.parent.Capacity(i))
+		}
+		*grow(&n.capacity, i) = capacity
+	}
+	if n.cyclic {
+		return
+	}
+	for _, c := range n.children {
+		c.sumCapacities()
+	}
+}
+
+// at is the i-th of what may be too short to have one.
+func at[T any](list []T, i Index) T {
+	if int(i) < len(list) {
+		return list[i]
+	}
+	var none T
+	return none
+}
+
+// grow returns the i-th, which it brings into being.
+func grow[T any](list *[]T, i Index) *T {
+	for len(*list) <= int(i) {
+		var none T
+		*list = append(*list, none)
+	}
+	return &(*list)[i]
+}

@@ -1,0 +1,48 @@
+package quota
+
+import (
+	"cmp"
+	"slices"
+)
+
+// FlavorResource names what quota is counted in: a resource of a flavor.
+type FlavorResource struct {
+	Flavor   string
+	Resource string
+}
+
+// Index stands for a FlavorResource within one Tree.
+type Index int32
+
+// Amount is so much of one FlavorResource.
+type Amount struct {
+	Index Index
+	Value int64
+}
+
+// Vector is amounts of several FlavorResources, each at most once, in ascending
+// order of their indices and without zeros. It is never changed once it is made.
+type Vector []Amount
+
+// VectorOf adds up the amounts, saturating.
+func VectorOf(amounts ...Amount) Vector {
+	v := slices.Clone(amounts)
+	slices.SortStableFunc(v, func(a, b Amount) int { return cmp.Compare(a.Index, b.Index) })
+	out := v[:0]
+	for _, a := range v {
+		if last := len(out) - 1; last >= 0 && out[last].Index == a.Index {
+			out[last].Value = Add(out[last].Value, a.Value)
+		} else {
+			out = append(out, a)
+		}
+	}
+	return Vector(slices.DeleteFunc(out, func(a Amount) bool { return a.Value == 0 }))
+}
+
+// Of is the amount of one FlavorResource, zero where the vector has none.
+func (v Vector) Of(i Index) int64 {
+	if at, ok := slices.BinarySearchFunc(v, i, func(a Amount, i Index) int { return cmp.Compare(a.Index, i) }); ok {
+		return v[at].Value
+	}
+	return 0
+}

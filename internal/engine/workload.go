@@ -1,0 +1,356 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/musterhq/muster/internal/engine/order"
+	"github.com/musterhq/muster/internal/engine/preempt"
+	"github.com/musterhq/muster/internal/engine/quota"
+	"github.com/musterhq/muster/internal/engine/reason"
+)
+
+// assumption is a decision about a workload of which the API server has not told
+// yet.
+type assumption int
+
+const (
+	nothing assumption = iota
+	admits
+	evicts
+)
+
+// workload is a Workload and what the engine did with it.
+type workload struct {
+	Workload
+	shape *shape
+	local *localQueue
+	// queue is the ClusterQueue that it waits in or holds quota of, nil if its
+	// LocalQueue does not say.
+	queue *clusterQueue
+	// class is where it waits to be looked at; nil if it does not.
+	class *class
+	// held is what it holds: what the API server says, or what was decided.
+	held    *Admission
+	assumed assumption
+	// promise is what it was promised and waits for.
+	promise *promise
+	// refusal is the last word of the API server against an admission.
+	refusal Refused
+	why     reason.Reason
+	charged charges
+	// gone tells that it counts for nothing any more.
+	gone bool
+}
+
+// charges is what the ledgers and tallies have of a workload.
+type charges struct {
+	queue *clusterQueue
+	local *localQueue
+	// held and planned are what either ledger was charged.
+	held, planned quota.Vector
+	holder        *preempt.Holder
+	count         counted
+}
+
+func (w *workload) rank() order.Rank {
+	return order.Rank{Priority: w.Priority, Since: w.QueuedAt, Key: w.Key}
+}
+
+// leaving reports whether it holds quota and was told to go.
+func (w *workload) leaving() bool { return w.held != nil && (w.Evicted || w.assumed == evicts) }
+
+func (ev WorkloadSet) apply(e *Engine) {
+	w := e.workloads[ev.Key]
+	if w != nil && w.UID != ev.UID {
+		e.forget(w)
+		w = nil
+	}
+	switch {
+	case w == nil:
+		w = &workload{}
+		e.workloads[ev.Key] = w
+	case ev.Version < w.Version:
+		return // old news
+	}
+	shape := e.shapeOf(ev.PodSets)
+	if w.shape != nil {
+		e.drop(w.shape)
+	}
+	if w.held == nil && ev.Admission == nil && w.shape == shape && w.waitsLike(ev.Workload) {
+		// Nothing that matters: it keeps its place, and what it was promised.
+		w.Workload = ev.Workload
+		return
+	}
+	e.leave(w)
+	if w.local != nil && w.localKey() != ev.localKey() {
+		e.leaveLocal(w)
+	}
+	if w.Generation != ev.Generation {
+		e.precedence.Forget(w.Key)
+	}
+	w.Workload, w.shape = ev.Workload, shape
+	if w.local == nil {
+		w.local = e.local(w.localKey())
+		w.local.members[w.Key] = w
+	}
+	if w.why.Code == reason.None {
+		w.why = reason.Reason{Code: ev.Told}
+	}
+	switch {
+	case ev.Admission != nil:
+		w.held = ev.Admission
+		if w.assumed == admits {
+			w.assumed = nothing
+		}
+	case w.assumed != admits:
+		// What was assumed outlives news that may be from before it was written, until
+		// somebody tells how the write went.
+		w.held, w.assumed = nil, nothing
+	}
+	e.route(w)
+}
+
+// waitsLike reports whether both wait for the same at the same place. Their pod sets
+// are not looked at.
+func (w *Workload) waitsLike(other Workload) bool {
+	return w.Generation == other.Generation && w.Queue == other.Queue && w.Priority == other.Priority &&
+		w.QueuedAt.Equal(other.QueuedAt) && w.Inactive == other.Inactive && w.BacksOff == other.BacksOff &&
+		w.Gated == other.Gated && w.Refused == other.Refused
+}
+
+func (w *Workload) localKey() Key { return Key{Namespace: w.Key.Namespace, Name: w.Queue} }
+
+func (ev WorkloadGone) apply(e *Engine) {
+	if w := e.workloads[ev.Key]; w != nil {
+		e.forget(w)
+	}
+}
+
+func (ev Written) apply(e *Engine) {
+	w := e.workloads[ev.Key]
+	if w == nil || w.UID != ev.UID || w.assumed == nothing {
+		return
+	}
+	if w.Version > ev.Version {
+		// It was written, and has been taken back since.
+		e.disown(w)
+		return
+	}
+	w.Evicted = w.Evicted || w.assumed == evicts
+	w.assumed, w.Version = nothing, ev.Version
+	e.settle(w)
+}
+
+func (ev Refused) apply(e *Engine) {
+	if w := e.workloads[ev.Key]; w != nil && w.UID == ev.UID && w.assumed != nothing {
+		if w.assumed == admits {
+			w.refusal = ev
+		}
+		e.disown(w)
+	}
+}
+
+func (ev Failed) apply(e *Engine) {
+	if w := e.workloads[ev.Key]; w != nil && w.UID == ev.UID && w.assumed != nothing {
+		e.disown(w)
+	}
+}
+
+// disown undoes what was assumed for the workload and has it looked at again.
+func (e *Engine) disown(w *workload) {
+	if w.assumed == admits {
+		w.held = nil
+	}
+	w.assumed = nothing
+	e.route(w)
+}
+
+// forget removes all trace of the workload.
+func (e *Engine) forget(w *workload) {
+	e.leave(w)
+	w.held, w.queue, w.assumed = nil, nil, nothing
+	w.gone = true
+	e.settle(w)
+	e.leaveLocal(w)
+	e.drop(w.shape)
+	e.unsaid.Delete(w.Key)
+	e.precedence.Forget(w.Key)
+	delete(e.workloads, w.Key)
+}
+
+func (e *Engine) leaveLocal(w *workload) {
+	delete(w.local.members, w.Key)
+	e.dropIfUnused(w.local)
+	w.local = nil
+}
+
+// leave takes the workload out of where it waits.
+func (e *Engine) leave(w *workload) {
+	if w.class != nil {
+		e.part(w)
+	}
+	if w.promise != nil {
+		e.breakPromise(w)
+	}
+	if w.queue != nil {
+		delete(w.queue.aside, w.Key)
+	}
+}
+
+// route puts a workload that holds nothing to those of its queue who wait, and
+// settles what the ledgers have of it.
+func (e *Engine) route(w *workload) {
+	e.leave(w)
+	w.queue = nil
+	switch {
+	case w.held != nil:
+		w.queue = e.queue(w.held.ClusterQueue)
+	case w.local.exists:
+		w.queue = e.queue(w.local.ClusterQueue)
+	}
+	e.settle(w)
+	if w.held != nil {
+		w.why = reason.Reason{}
+		e.unsaid.Delete(w.Key)
+		return
+	}
+	if why := e.unfit(w); why.Code != reason.None {
+		if w.queue != nil {
+			w.queue.aside[w.Key] = w
+		}
+		e.say(w, why)
+		return
+	}
+	e.join(w, w.queue)
+}
+
+// unfit says why the workload cannot be admitted whatever is free.
+func (e *Engine) unfit(w *workload) reason.Reason {
+	switch {
+	case w.Inactive:
+		return reason.Inadmissiblef("The workload is deactivated")
+	case w.BacksOff != "":
+		return reason.Reason{Code: reason.PendingEvaluation, Detail: w.BacksOff}
+	case !w.local.exists:
+		return reason.Inadmissiblef("LocalQueue %s doesn't exist", w.Queue)
+	case w.Refused != "":
+		return reason.Inadmissiblef("%s", w.Refused)
+	case w.refusal.Message != "" && w.refusal.Generation == w.Generation:
+		return reason.Inadmissiblef("the API server refuses the admission, until the Workload is changed: %s", w.refusal.Message)
+	case w.local.Held:
+		return reason.OnHoldf("LocalQueue %s is stopped", w.Queue)
+	}
+	if e.changed.Has(w.queue.Name) {
+		return reason.Reason{} // it finds its place once it is known what the queue is
+	}
+	if why := w.queue.fault(); why.Code != reason.None {
+		return why
+	}
+	switch {
+	case !w.queue.namespaces.Matches(e.namespaces[w.Key.Namespace]):
+		return reason.Inadmissiblef("Workload namespace doesn't match ClusterQueue selector")
+	case w.Gated != "":
+		return reason.Reason{Code: reason.AdmissionGated, Detail: "Admission is gated by: " + w.Gated}
+	}
+	return reason.Reason{}
+}
+
+// settle brings ledgers and tallies in step with what the workload holds, was
+// promised and is.
+func (e *Engine) settle(w *workload) {
+	was := w.charged
+	now := charges{queue: w.queue, local: w.local, count: w.counts()}
+	if w.held != nil {
+		now.held = e.vectorOf(w.held)
+		if !w.leaving() {
+			now.planned = now.held
+		}
+	} else if w.promise != nil {
+		now.planned = w.promise.usage
+	}
+	if w.queue != nil && len(now.planned) > 0 && w.assumed != admits {
+		now.holder = &preempt.Holder{Key: w.Key, Priority: w.Priority, QueuedAt: w.QueuedAt,
+			ReservedAt: w.ReservedAt, Usage: now.planned, Promised: w.promise != nil}
+	}
+	e.charge(was, now)
+	if was.holder != nil {
+		was.queue.unhold(was.holder)
+	}
+	if now.holder != nil {
+		now.queue.hold(now.holder)
+	}
+	if now.queue != nil && (was.queue != now.queue || !slices.Equal(was.planned, now.planned) || !sameHolder(was.holder, now.holder)) {
+		now.queue.wakeRivals(now.planned, now.holder)
+	}
+	e.recount(was, now)
+	w.charged = now
+}
+
+func sameHolder(a, b *preempt.Holder) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return preempt.CompareHolders(a, b) == 0
+}
+
+// charge changes what the ledgers have from the one to the other.
+func (e *Engine) charge(was, now charges) {
+	if was.queue == now.queue && slices.Equal(was.held, now.held) && slices.Equal(was.planned, now.planned) {
+		return
+	}
+	if was.queue != nil {
+		e.tree.Release(was.queue.Name, quota.Held, was.held)
+		e.tree.Release(was.queue.Name, quota.Planned, was.planned)
+		was.queue.free(lost(was, now, was.held, now.held))
+		was.queue.free(lost(was, now, was.planned, now.planned))
+	}
+	if now.queue != nil {
+		e.tree.Charge(now.queue.Name, quota.Held, now.held)
+		e.tree.Charge(now.queue.Name, quota.Planned, now.planned)
+	}
+}
+
+// lost lists what the first vector has more of than the second, where both are of one
+// queue.
+func lost(was, now charges, before, after quota.Vector) []quota.Index {
+	var out []quota.Index
+	for _, a := range before {
+		if was.queue != now.queue || after.Of(a.Index) < a.Value {
+			out = append(out, a.Index)
+		}
+	}
+	return out
+}
+
+// free notes that there may be more of the resources for others.
+func (q *clusterQueue) free(freed []quota.Index) {
+	if q.family == nil || len(freed) == 0 {
+		return
+	}
+	q.family.dirty = true
+	for _, i := range freed {
+		if !slices.Contains(q.family.freed, i) {
+			q.family.freed = append(q.family.freed, i)
+		}
+	}
+}
+
+// vectorOf is what the admission takes.
+func (e *Engine) vectorOf(a *Admission) quota.Vector {
+	var amounts []quota.Amount
+	for _, ps := range a.PodSets {
+		for resource, amount := range ps.Usage {
+			fr := quota.FlavorResource{Flavor: ps.Flavors[resource], Resource: resource}
+			amounts = append(amounts, quota.Amount{Index: e.tree.Index(fr), Value: amount})
+		}
+	}
+	return quota.VectorOf(amounts...)
+}
+
+// say notes why a workload waits, to be returned if that is news.
+func (e *Engine) say(w *workload, why reason.Reason) {
+	if w.why.Code != why.Code {
+		e.unsaid.Insert(w.Key)
+	}
+	w.why = why
+}
