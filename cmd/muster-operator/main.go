@@ -27,6 +27,7 @@ import (
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/admission"
+	"github.com/musterhq/muster/internal/config"
 	"github.com/musterhq/muster/internal/install"
 	"github.com/musterhq/muster/internal/jobs"
 	jobsetapi "github.com/musterhq/muster/internal/jobs/jobset"
@@ -63,21 +64,21 @@ func main() {
 }
 
 func run(ctx context.Context, o options) error {
-	config, err := ctrl.GetConfig()
+	cluster, err := ctrl.GetConfig()
 	if err != nil {
 		return fmt.Errorf("finding the cluster (set --kubeconfig, or run in a pod): %w", err)
 	}
-	config.QPS, config.Burst = float32(o.qps), o.burst
+	cluster.QPS, cluster.Burst = float32(o.qps), o.burst
 	if o.installAPIs {
-		if err := install.Apply(ctx, config, install.Options{}); err != nil {
+		if err := install.Apply(ctx, cluster, install.Options{}); err != nil {
 			return fmt.Errorf("installing the APIs: %w", err)
 		}
 	}
-	mgr, err := newManager(config, o)
+	mgr, err := newManager(cluster, o)
 	if err != nil {
 		return err
 	}
-	if err := admission.AddTo(mgr); err != nil {
+	if err := admission.AddTo(mgr, config.Default()); err != nil {
 		return err
 	}
 	executor := jobs.NewExecutor(mgr.GetClient(), mgr.GetEventRecorder("muster"))
@@ -87,12 +88,12 @@ func run(ctx context.Context, o options) error {
 	return mgr.Start(ctx)
 }
 
-func newManager(config *rest.Config, o options) (manager.Manager, error) {
+func newManager(cluster *rest.Config, o options) (manager.Manager, error) {
 	namespace := o.leaderElectionNamespace
 	if namespace == "" && os.Getenv("KUBERNETES_SERVICE_HOST") == "" {
 		namespace = "kube-system"
 	}
-	mgr, err := ctrl.NewManager(config, ctrl.Options{
+	mgr, err := ctrl.NewManager(cluster, ctrl.Options{
 		Scheme:                        newScheme(),
 		Metrics:                       metricsserver.Options{BindAddress: o.metricsAddress},
 		HealthProbeBindAddress:        o.probeAddress,
