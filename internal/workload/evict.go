@@ -32,25 +32,27 @@ type Eviction struct {
 	Message string
 }
 
-// Evict begins to take the Workload's admission back. The quota stays with it until GiveBack: its pods still run. A
-// Workload that is evicted already stays so for its first reason, and is not counted again.
+// Evict begins to take the Workload's admission back. The quota stays with it until GiveBack: its pods still run. Until
+// then it stays evicted for the first reason, and is not counted again; later on, a new eviction takes the place of a past
+// one. A Workload without quota is evicted from its queue.
 func Evict(w *kueue.Workload, e Eviction, now time.Time) {
-	if IsEvicted(w) {
+	if IsEvicted(w) && HoldsQuota(w) {
 		return
 	}
+	meta.RemoveStatusCondition(&w.Status.Conditions, kueue.WorkloadEvicted) // the new one has a time of its own
 	reason := e.Reason
 	if reason == kueue.WorkloadDeactivated && e.Cause != "" {
 		reason = kueue.WorkloadDeactivatedDueTo + e.Cause
 	}
 	SetCondition(w, kueue.WorkloadEvicted, metav1.ConditionTrue, reason, e.Message, now)
-	resetChecks(w, now)
+	ResetChecks(w, now)
 	countEviction(w, e)
 	w.Status.UnhealthyNodes = nil
 	w.Status.ClusterName, w.Status.NominatedClusterNames = nil, nil
 }
 
-// resetChecks has every check decide anew at the next admission.
-func resetChecks(w *kueue.Workload, now time.Time) {
+// ResetChecks has every check decide anew at the next admission.
+func ResetChecks(w *kueue.Workload, now time.Time) {
 	for i := range w.Status.AdmissionChecks {
 		check := &w.Status.AdmissionChecks[i]
 		if check.State == kueue.CheckStatePending {
@@ -98,22 +100,22 @@ func GiveBack(w *kueue.Workload, now time.Time) {
 		again = metav1.ConditionFalse
 	}
 	SetCondition(w, kueue.WorkloadRequeued, again, reason, message, now)
-	Release(w, message, now)
+	why := kueue.WorkloadPendingEvaluation
+	if !IsActive(w) {
+		why = kueue.WorkloadDeactivated
+	}
+	Release(w, why, message, now)
 	if reason == kueue.WorkloadDeactivatedDueTo+kueue.WorkloadMaximumExecutionTimeExceeded {
 		w.Status.AccumulatedPastExexcutionTimeSeconds = nil // who activates it again gives it the whole time again
 	}
 }
 
-// Release takes the quota from a Workload without pods, for the reason that the message says. Unlike GiveBack it does not
-// say whether the Workload goes back to its queue.
-func Release(w *kueue.Workload, message string, now time.Time) {
+// Release takes the quota from a Workload without pods. Reason and message are those of QuotaReserved. Unlike GiveBack it
+// does not say whether the Workload goes back to its queue.
+func Release(w *kueue.Workload, reason, message string, now time.Time) {
 	accumulate(w, now)
 	w.Status.Admission = nil
-	why := kueue.WorkloadPendingEvaluation
-	if !IsActive(w) {
-		why = kueue.WorkloadDeactivated
-	}
-	SetCondition(w, kueue.WorkloadQuotaReserved, metav1.ConditionFalse, why, message, now)
+	SetCondition(w, kueue.WorkloadQuotaReserved, metav1.ConditionFalse, reason, message, now)
 	SetCondition(w, kueue.WorkloadAdmitted, metav1.ConditionFalse, kueue.WorkloadNoReservation, noReservationMessage, now)
 	meta.RemoveStatusCondition(&w.Status.Conditions, kueue.WorkloadPodsReady)
 }

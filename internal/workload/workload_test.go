@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -114,6 +115,18 @@ func TestASecondEvictionBeforeTheQuotaIsBackChangesNothing(t *testing.T) {
 	expect(t, "workload", w, before)
 }
 
+func TestAnEvictionAfterTheQuotaIsBackTakesThePlaceOfThePastOne(t *testing.T) {
+	w := admitted()
+	workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption}, now)
+	workload.GiveBack(w, now)
+	later := now.Add(time.Minute)
+	workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadDeactivated}, later)
+	evicted := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadEvicted)
+	if evicted.Reason != kueue.WorkloadDeactivated || !evicted.LastTransitionTime.Time.Equal(later) {
+		t.Errorf("the condition is %+v", evicted)
+	}
+}
+
 func TestQuotaThatIsGivenBackEndsTheAdmission(t *testing.T) {
 	w := admitted()
 	w.Status.AccumulatedPastExexcutionTimeSeconds = ptr.To[int32](10)
@@ -165,7 +178,7 @@ func TestWhoGoesBackToTheQueueAtOnce(t *testing.T) {
 func TestAClockThatWasSetBackTakesNoExecutionTimeAway(t *testing.T) {
 	w := admitted()
 	w.Status.AccumulatedPastExexcutionTimeSeconds = ptr.To[int32](10)
-	workload.Release(w, "because", began.Add(-time.Hour))
+	workload.Release(w, kueue.WorkloadOnHold, "because", began.Add(-time.Hour))
 	expect(t, "seconds", *w.Status.AccumulatedPastExexcutionTimeSeconds, int32(10))
 }
 
