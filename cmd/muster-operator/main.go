@@ -23,7 +23,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/yaml"
 
+	"github.com/musterhq/muster/api/config/v1alpha1"
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/admission"
@@ -35,6 +37,8 @@ import (
 
 // options are the flags. --kubeconfig is controller-runtime's own.
 type options struct {
+	config                  string
+	printConfig             bool
 	installAPIs             bool
 	leaderElect             bool
 	leaderElectionNamespace string
@@ -46,6 +50,8 @@ type options struct {
 
 func main() {
 	var o options
+	flag.StringVar(&o.config, "config", "", "path of the configuration file (default: none, every option at its default)")
+	flag.BoolVar(&o.printConfig, "print-config", false, "print the configuration with all defaults filled in and exit; fails if the file is wrong")
 	flag.BoolVar(&o.installAPIs, "install-apis", false, "apply the CRDs and policies before starting")
 	flag.BoolVar(&o.leaderElect, "leader-elect", true, "let one of several operators decide; without it, run only one")
 	flag.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", "", "namespace of the lease (default: the operator's own, or kube-system outside of a cluster)")
@@ -64,6 +70,13 @@ func main() {
 }
 
 func run(ctx context.Context, o options) error {
+	cfg, err := configuration(o.config)
+	if err != nil {
+		return err
+	}
+	if o.printConfig {
+		return printConfiguration(cfg)
+	}
 	cluster, err := ctrl.GetConfig()
 	if err != nil {
 		return fmt.Errorf("finding the cluster (set --kubeconfig, or run in a pod): %w", err)
@@ -78,7 +91,7 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	if err := admission.AddTo(mgr, config.Default()); err != nil {
+	if err := admission.AddTo(mgr, cfg); err != nil {
 		return err
 	}
 	executor := jobs.NewExecutor(mgr.GetClient(), mgr.GetEventRecorder("muster"))
@@ -86,6 +99,23 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	return mgr.Start(ctx)
+}
+
+// configuration gives that of the file, or the default one if there is none.
+func configuration(path string) (*v1alpha1.Configuration, error) {
+	if path == "" {
+		return config.Default(), nil
+	}
+	return config.Load(path)
+}
+
+func printConfiguration(cfg *v1alpha1.Configuration) error {
+	text, err := yaml.Marshal(cfg)
+	if err != nil {
+		return fmt.Errorf("printing the configuration: %w", err)
+	}
+	_, err = os.Stdout.Write(text)
+	return err
 }
 
 func newManager(cluster *rest.Config, o options) (manager.Manager, error) {
