@@ -140,10 +140,10 @@ func (d *draft) edit() *kueue.Workload {
 	return d.w
 }
 
-// set sets a condition, unless it says so already.
+// set sets a condition, unless it says so already. Another wording of the same reason is not worth a write.
 func (d *draft) set(kind string, status metav1.ConditionStatus, reason, message string) {
 	c := meta.FindStatusCondition(d.w.Status.Conditions, kind)
-	if c == nil || c.Status != status || c.Reason != reason || c.Message != message {
+	if c == nil || c.Status != status || c.Reason != reason {
 		workload.SetCondition(d.edit(), kind, status, reason, message, d.now)
 	}
 }
