@@ -147,7 +147,7 @@ func countedName(at *field.Path, name corev1.ResourceName) field.ErrorList {
 }
 
 func resourceName(at *field.Path, name corev1.ResourceName) field.ErrorList {
-	if wrong := content.IsQualifiedName(string(name)); len(wrong) > 0 {
+	if wrong := content.IsLabelKey(string(name)); len(wrong) > 0 {
 		return field.ErrorList{field.Invalid(at, string(name), "must be the name of a resource, such as cpu or example.com/gpu: "+strings.Join(wrong, "; "))}
 	}
 	return nil
