@@ -32,6 +32,7 @@ import (
 	"github.com/musterhq/muster/internal/config"
 	"github.com/musterhq/muster/internal/install"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/batchjob"
 	jobsetapi "github.com/musterhq/muster/internal/jobs/jobset"
 )
 
@@ -83,7 +84,7 @@ func run(ctx context.Context, o options) error {
 	}
 	cluster.QPS, cluster.Burst = float32(o.qps), o.burst
 	if o.installAPIs {
-		if err := install.Apply(ctx, cluster, install.Options{}); err != nil {
+		if err := install.Apply(ctx, cluster, install.Options{Log: ctrl.Log.WithName("install")}); err != nil {
 			return fmt.Errorf("installing the APIs: %w", err)
 		}
 	}
@@ -95,7 +96,7 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	executor := jobs.NewExecutor(mgr.GetClient(), mgr.GetEventRecorder("muster"))
-	if err := jobs.AddTo(mgr, executor, jobsetapi.API); err != nil {
+	if err := jobs.AddTo(mgr, executor, jobsetapi.API, batchjob.API); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
