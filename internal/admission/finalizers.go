@@ -34,31 +34,40 @@ type inUseKeeper struct {
 	index  string
 }
 
-// addFinalizers has the manager keep ClusterQueues that workloads hold quota of, and ResourceFlavors that ClusterQueues
-// list. The indexes must be there: see indexUsers.
-func addFinalizers(mgr ctrl.Manager) error {
-	clusterQueues := &inUseKeeper{
-		client: mgr.GetClient(), cache: mgr.GetCache(), index: reservedIndex,
+// clusterQueueKeeper keeps ClusterQueues that Workloads hold quota of.
+func clusterQueueKeeper(c client.Client, cache client.Reader) *inUseKeeper {
+	return &inUseKeeper{
+		client: c, cache: cache, index: reservedIndex,
 		empty:  func() client.Object { return &kueue.ClusterQueue{} },
 		usedBy: func() client.ObjectList { return &kueue.WorkloadList{} },
 	}
+}
+
+// flavorKeeper keeps ResourceFlavors that ClusterQueues list.
+func flavorKeeper(c client.Client, cache client.Reader) *inUseKeeper {
+	return &inUseKeeper{
+		client: c, cache: cache, index: flavorIndex,
+		empty:  func() client.Object { return &kueue.ResourceFlavor{} },
+		usedBy: func() client.ObjectList { return &kueue.ClusterQueueList{} },
+	}
+}
+
+// addFinalizers has the manager keep what is in use. The indexes must be there: see indexUsers.
+func addFinalizers(mgr ctrl.Manager) error {
+	clusterQueues := clusterQueueKeeper(mgr.GetClient(), mgr.GetCache())
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("clusterqueue-in-use").
 		For(&kueue.ClusterQueue{}, builder.WithPredicates(ends)).
-		Watches(&kueue.Workload{}, clusterQueues.uses(func(o client.Object) []string { return reservedOf(o.(*kueue.Workload)) })).
+		Watches(&kueue.Workload{}, clusterQueues.uses(reserves)).
 		Complete(clusterQueues)
 	if err != nil {
 		return fmt.Errorf("adding the keeper of ClusterQueues in use: %w", err)
 	}
-	flavors := &inUseKeeper{
-		client: mgr.GetClient(), cache: mgr.GetCache(), index: flavorIndex,
-		empty:  func() client.Object { return &kueue.ResourceFlavor{} },
-		usedBy: func() client.ObjectList { return &kueue.ClusterQueueList{} },
-	}
+	flavors := flavorKeeper(mgr.GetClient(), mgr.GetCache())
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named("resourceflavor-in-use").
 		For(&kueue.ResourceFlavor{}, builder.WithPredicates(ends)).
-		Watches(&kueue.ClusterQueue{}, flavors.uses(func(o client.Object) []string { return flavorsOf(o.(*kueue.ClusterQueue)) })).
+		Watches(&kueue.ClusterQueue{}, flavors.uses(lists)).
 		Complete(flavors)
 	if err != nil {
 		return fmt.Errorf("adding the keeper of ResourceFlavors in use: %w", err)

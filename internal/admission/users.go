@@ -33,10 +33,10 @@ func indexUsers(indexer client.FieldIndexer) error {
 		name string
 		keys client.IndexerFunc
 	}{
-		{&kueue.Workload{}, reservedIndex, func(o client.Object) []string { return reservedOf(o.(*kueue.Workload)) }},
+		{&kueue.Workload{}, reservedIndex, reserves},
 		{&kueue.Workload{}, queueIndex, func(o client.Object) []string { return []string{string(o.(*kueue.Workload).Spec.QueueName)} }},
 		{&kueue.LocalQueue{}, clusterQueueIndex, func(o client.Object) []string { return []string{string(o.(*kueue.LocalQueue).Spec.ClusterQueue)} }},
-		{&kueue.ClusterQueue{}, flavorIndex, func(o client.Object) []string { return flavorsOf(o.(*kueue.ClusterQueue)) }},
+		{&kueue.ClusterQueue{}, flavorIndex, lists},
 	} {
 		if err := indexer.IndexField(context.Background(), index.of, index.name, index.keys); err != nil {
 			return fmt.Errorf("indexing %T by %s: %w", index.of, index.name, err)
@@ -45,18 +45,19 @@ func indexUsers(indexer client.FieldIndexer) error {
 	return nil
 }
 
-// reservedOf is the ClusterQueue whose quota the Workload holds, if any.
-func reservedOf(w *kueue.Workload) []string {
+// reserves names the ClusterQueue whose quota a Workload holds, if any.
+func reserves(o client.Object) []string {
+	w := o.(*kueue.Workload)
 	if !workload.HoldsQuota(w) || workload.IsFinished(w) {
 		return nil
 	}
 	return []string{string(w.Status.Admission.ClusterQueue)}
 }
 
-// flavorsOf are the flavors that the ClusterQueue lists.
-func flavorsOf(q *kueue.ClusterQueue) []string {
+// lists names the flavors that a ClusterQueue lists.
+func lists(o client.Object) []string {
 	var out []string
-	for _, group := range q.Spec.ResourceGroups {
+	for _, group := range o.(*kueue.ClusterQueue).Spec.ResourceGroups {
 		for _, flavor := range group.Flavors {
 			out = append(out, string(flavor.Name))
 		}
