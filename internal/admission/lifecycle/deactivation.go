@@ -22,29 +22,25 @@ func (d *draft) deactivated() {
 	if d.w.Status.RequeueState != nil {
 		d.edit().Status.RequeueState = nil
 	}
-	if evicted := meta.FindStatusCondition(d.w.Status.Conditions, kueue.WorkloadEvicted); evicted != nil && evicted.Status == metav1.ConditionTrue {
-		if workload.HoldsQuota(d.w) {
-			return
-		}
-		if workload.IsDeactivation(evicted.Reason) {
-			d.dropTarget()
-			return
-		}
-	}
 	eviction := workload.Eviction{Reason: kueue.WorkloadDeactivated, Message: deactivatedMessage}
-	if target := meta.FindStatusCondition(d.w.Status.Conditions, kueue.WorkloadDeactivationTarget); target != nil && target.Status == metav1.ConditionTrue {
+	target := meta.FindStatusCondition(d.w.Status.Conditions, kueue.WorkloadDeactivationTarget)
+	targeted := target != nil && target.Status == metav1.ConditionTrue
+	if targeted {
 		eviction.Cause = target.Reason
 		eviction.Message += " due to " + target.Message
 	}
-	workload.Evict(d.edit(), eviction, d.now)
-	d.dropTarget()
-	if !workload.HoldsQuota(d.w) {
-		workload.GiveBack(d.w, d.now)
+	evicted := meta.FindStatusCondition(d.w.Status.Conditions, kueue.WorkloadEvicted)
+	if evicted != nil && evicted.Status == metav1.ConditionTrue {
+		stopping := workload.HoldsQuota(d.w)
+		said := workload.IsDeactivation(evicted.Reason) && !targeted && !workload.IsTrue(d.w, kueue.WorkloadRequeued)
+		if stopping || said {
+			return
+		}
 	}
-}
-
-func (d *draft) dropTarget() {
-	if meta.FindStatusCondition(d.w.Status.Conditions, kueue.WorkloadDeactivationTarget) != nil {
-		meta.RemoveStatusCondition(&d.edit().Status.Conditions, kueue.WorkloadDeactivationTarget)
+	w := d.edit()
+	workload.Evict(w, eviction, d.now)
+	meta.RemoveStatusCondition(&w.Status.Conditions, kueue.WorkloadDeactivationTarget)
+	if !workload.HoldsQuota(w) {
+		workload.GiveBack(w, d.now)
 	}
 }

@@ -81,6 +81,21 @@ func TestWhoIsActivatedAgainGoesBackToTheQueue(t *testing.T) {
 	}
 }
 
+func TestWhoIsDeactivatedAgainWhileItWaitsLeavesTheQueueAgain(t *testing.T) {
+	w := pending().inactive().evicted(kueue.WorkloadDeactivated).is(kueue.WorkloadRequeued, metav1.ConditionTrue, kueue.WorkloadReactivated)
+	expectConditions(t, next(t, w, open(), policy, time.Minute), "Evicted=True Deactivated: The workload is deactivated",
+		"Requeued=False Deactivated: The workload is deactivated")
+}
+
+func TestARejectionThatComesAfterADeactivationIsHeardOnce(t *testing.T) {
+	w := pending().inactive().evicted(kueue.WorkloadDeactivated).check("x", kueue.CheckStateRejected).is(target, metav1.ConditionTrue, kueue.WorkloadEvictedByAdmissionCheck)
+	step := next(t, w, open(), policy, time.Minute)
+	expectConditions(t, step, "Evicted=True DeactivatedDueToAdmissionCheck: The workload is deactivated due to because")
+	if check := step.Status.Status.AdmissionChecks[0]; check.State != kueue.CheckStatePending {
+		t.Errorf("it would be deactivated for it again: the check is %+v", check)
+	}
+}
+
 func TestABareWorkloadGivesItsQuotaBackAfterItsEvictionIsWritten(t *testing.T) {
 	step := next(t, admitted().bare().inactive(), open(), policy, time.Minute)
 	if step.Status == nil || !workload.IsEvicted(step.Status) || !workload.HoldsQuota(step.Status) {
