@@ -42,6 +42,9 @@ func (k kind) headline() string {
 // Message puts violations into one sentence, the same for the same violations
 // whatever their order, or "" for none.
 func Message(violations []Violation) string {
+	if len(violations) == 0 {
+		return ""
+	}
 	violations = slices.Clone(violations)
 	slices.SortFunc(violations, func(a, b Violation) int {
 		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.podSet, b.podSet),
