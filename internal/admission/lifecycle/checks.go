@@ -26,6 +26,7 @@ const (
 const admissionChecksMax = 8
 
 // ChecksFor names the checks of the ClusterQueue that concern an admission with these flavors, in the order of the spec.
+// Without an admission they are those of every flavor.
 func ChecksFor(q *kueue.ClusterQueueSpec, admission *kueue.Admission) []kueue.AdmissionCheckReference {
 	var out []kueue.AdmissionCheckReference
 	for _, rule := range checkRules(q) {
@@ -80,6 +81,9 @@ func checkRules(q *kueue.ClusterQueueSpec) []kueue.AdmissionCheckStrategyRule {
 }
 
 func usesAny(admission *kueue.Admission, flavors []kueue.ResourceFlavorReference) bool {
+	if admission == nil {
+		return false
+	}
 	for _, a := range admission.PodSetAssignments {
 		for flavor := range maps.Values(a.Flavors) {
 			if slices.Contains(flavors, flavor) {
@@ -103,14 +107,17 @@ func (d *draft) listChecks() {
 	}
 	wanted := ChecksFor(&d.facts.ClusterQueue.Spec, d.w.Status.Admission)
 	listed := d.w.Status.AdmissionChecks
-	same := slices.EqualFunc(listed, wanted, func(c kueue.AdmissionCheckState, name kueue.AdmissionCheckReference) bool { return c.Name == name })
-	if same {
-		return
+	place := func(name kueue.AdmissionCheckReference) int {
+		return slices.IndexFunc(listed, func(c kueue.AdmissionCheckState) bool { return c.Name == name })
+	}
+	missing := slices.ContainsFunc(wanted, func(name kueue.AdmissionCheckReference) bool { return place(name) < 0 })
+	if !missing && len(listed) == len(wanted) {
+		return // in whatever order: who applies a state may move it
 	}
 	checks := make([]kueue.AdmissionCheckState, 0, len(wanted))
 	for _, name := range wanted {
 		state := kueue.AdmissionCheckState{Name: name, State: kueue.CheckStatePending, LastTransitionTime: metav1.NewTime(d.now)}
-		if i := slices.IndexFunc(listed, func(c kueue.AdmissionCheckState) bool { return c.Name == name }); i >= 0 {
+		if i := place(name); i >= 0 {
 			state = *listed[i].DeepCopy()
 		}
 		checks = append(checks, state)

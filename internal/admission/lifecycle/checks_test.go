@@ -43,6 +43,13 @@ func TestTheListOfChecksFollowsTheQueueAndKeepsWhatWasSaid(t *testing.T) {
 	}
 }
 
+func TestTheOrderOfTheListOfChecksIsNobodysBusiness(t *testing.T) {
+	w := reserved().check("y", "Pending").check("x", "Pending").is(kueue.WorkloadAdmitted, "False", kueue.WorkloadUnsatisfiedAdmissionChecks)
+	if step := next(t, w, checking("x", "y"), policy, 0); step.Writes() {
+		t.Errorf("the step is %+v", step)
+	}
+}
+
 func TestTheChecksOfWhatRunsStayAsTheyWere(t *testing.T) {
 	if step := next(t, admitted().check("x", kueue.CheckStateReady), checking("y"), lifecycle.Policy{}, 0); step.Writes() {
 		t.Errorf("the step is %+v", step)
@@ -55,6 +62,7 @@ func TestWhichChecksConcernAnAdmission(t *testing.T) {
 	}
 	spec := kueue.ClusterQueueSpec{AdmissionChecksStrategy: &kueue.AdmissionChecksStrategy{AdmissionChecks: rules}}
 	expect(t, "checks", lifecycle.ChecksFor(&spec, reserved().Status.Admission), []kueue.AdmissionCheckReference{"z", "of-f"})
+	expect(t, "checks before there are flavors", lifecycle.ChecksFor(&spec, nil), []kueue.AdmissionCheckReference{"z"})
 	spec = kueue.ClusterQueueSpec{AdmissionChecks: []kueue.AdmissionCheckReference{"b", "a"}}
 	expect(t, "checks of the list", lifecycle.ChecksFor(&spec, reserved().Status.Admission), []kueue.AdmissionCheckReference{"b", "a"})
 }

@@ -45,10 +45,12 @@ func (q queue) open() bool {
 // stopped applies the stop policies of the queues. What runs is evicted by HoldAndDrain only. What waits for its checks
 // has no pods: either policy takes its quota at once, and so does the end of the queue.
 func (d *draft) stopped() bool {
-	for _, q := range []queue{d.localQueue(), d.clusterQueue()} {
+	for _, q := range [...]queue{d.localQueue(), d.clusterQueue()} {
+		if q.open() {
+			continue
+		}
 		message := fmt.Sprintf("The %s is stopped", q.kind)
 		switch {
-		case q.open():
 		case !workload.IsAdmitted(d.w) && q.gone:
 			d.release(kueue.WorkloadInadmissible, fmt.Sprintf("%s %s is terminating or missing", q.kind, q.name))
 			return true
