@@ -16,4 +16,9 @@ const (
 	// FollowsNodesLabel is on a ClusterQueue whose quota is kept at what the nodes
 	// can give. Who removes it has the queue to himself.
 	FollowsNodesLabel = "muster.dev/follows-nodes"
+
+	// BeforeAdmissionAnnotation is on a batch Job that was started with what its
+	// admission added, and holds what that replaced, as JSON. It goes when the Job is
+	// as it was again.
+	BeforeAdmissionAnnotation = "muster.dev/before-admission"
 )

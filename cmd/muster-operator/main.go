@@ -23,17 +23,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/yaml"
 
+	"github.com/musterhq/muster/api/config/v1alpha1"
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/admission"
+	"github.com/musterhq/muster/internal/config"
 	"github.com/musterhq/muster/internal/install"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/batchjob"
 	jobsetapi "github.com/musterhq/muster/internal/jobs/jobset"
 )
 
 // options are the flags. --kubeconfig is controller-runtime's own.
 type options struct {
+	config                  string
+	printConfig             bool
 	installAPIs             bool
 	leaderElect             bool
 	leaderElectionNamespace string
@@ -45,6 +51,8 @@ type options struct {
 
 func main() {
 	var o options
+	flag.StringVar(&o.config, "config", "", "path of the configuration file (default: none, every option at its default)")
+	flag.BoolVar(&o.printConfig, "print-config", false, "print the configuration with all defaults filled in and exit; fails if the file is wrong")
 	flag.BoolVar(&o.installAPIs, "install-apis", false, "apply the CRDs and policies before starting")
 	flag.BoolVar(&o.leaderElect, "leader-elect", true, "let one of several operators decide; without it, run only one")
 	flag.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", "", "namespace of the lease (default: the operator's own, or kube-system outside of a cluster)")
@@ -63,36 +71,60 @@ func main() {
 }
 
 func run(ctx context.Context, o options) error {
-	config, err := ctrl.GetConfig()
+	cfg, err := configuration(o.config)
+	if err != nil {
+		return err
+	}
+	if o.printConfig {
+		return printConfiguration(cfg)
+	}
+	cluster, err := ctrl.GetConfig()
 	if err != nil {
 		return fmt.Errorf("finding the cluster (set --kubeconfig, or run in a pod): %w", err)
 	}
-	config.QPS, config.Burst = float32(o.qps), o.burst
+	cluster.QPS, cluster.Burst = float32(o.qps), o.burst
 	if o.installAPIs {
-		if err := install.Apply(ctx, config, install.Options{}); err != nil {
+		if err := install.Apply(ctx, cluster, install.Options{Log: ctrl.Log.WithName("install")}); err != nil {
 			return fmt.Errorf("installing the APIs: %w", err)
 		}
 	}
-	mgr, err := newManager(config, o)
+	mgr, err := newManager(cluster, o)
 	if err != nil {
 		return err
 	}
-	if err := admission.AddTo(mgr); err != nil {
+	if err := admission.AddTo(mgr, cfg); err != nil {
 		return err
 	}
 	executor := jobs.NewExecutor(mgr.GetClient(), mgr.GetEventRecorder("muster"))
-	if err := jobs.AddTo(mgr, executor, jobsetapi.API); err != nil {
+	if err := jobs.AddTo(mgr, executor, jobsetapi.API, batchjob.API); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
 }
 
-func newManager(config *rest.Config, o options) (manager.Manager, error) {
+// configuration gives that of the file, or the default one if there is none.
+func configuration(path string) (*v1alpha1.Configuration, error) {
+	if path == "" {
+		return config.Default(), nil
+	}
+	return config.Load(path)
+}
+
+func printConfiguration(cfg *v1alpha1.Configuration) error {
+	text, err := yaml.Marshal(cfg)
+	if err != nil {
+		return fmt.Errorf("printing the configuration: %w", err)
+	}
+	_, err = os.Stdout.Write(text)
+	return err
+}
+
+func newManager(cluster *rest.Config, o options) (manager.Manager, error) {
 	namespace := o.leaderElectionNamespace
 	if namespace == "" && os.Getenv("KUBERNETES_SERVICE_HOST") == "" {
 		namespace = "kube-system"
 	}
-	mgr, err := ctrl.NewManager(config, ctrl.Options{
+	mgr, err := ctrl.NewManager(cluster, ctrl.Options{
 		Scheme:                        newScheme(),
 		Metrics:                       metricsserver.Options{BindAddress: o.metricsAddress},
 		HealthProbeBindAddress:        o.probeAddress,

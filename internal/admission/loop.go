@@ -11,6 +11,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	config "github.com/musterhq/muster/api/config/v1alpha1"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/engine"
 )
@@ -31,10 +32,12 @@ type loop struct {
 	pending  *pendingWriter
 	queues   *queueStatusWriter
 	clock    clock.PassiveClock
+	config   *config.Configuration
 }
 
-// AddTo has the manager admit Workloads.
-func AddTo(mgr ctrl.Manager) error {
+// AddTo has the manager admit Workloads. The configuration is a complete one, as
+// package internal/config gives it, and is not changed afterwards.
+func AddTo(mgr ctrl.Manager, cfg *config.Configuration) error {
 	box := newMailbox()
 	l := &loop{
 		mgr:      mgr,
@@ -42,8 +45,9 @@ func AddTo(mgr ctrl.Manager) error {
 		mailbox:  box,
 		admitter: newAdmitter(mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{}, box.put),
 		pending:  newPendingWriter(mgr.GetClient(), clock.RealClock{}),
-		queues:   newQueueStatusWriter(mgr.GetClient(), clock.RealClock{}),
+		queues:   newQueueStatusWriter(mgr.GetClient(), clock.RealClock{}, cfg.QueueStatus.Interval.Duration),
 		clock:    clock.RealClock{},
+		config:   cfg,
 	}
 	if err := mgr.Add(l); err != nil {
 		return fmt.Errorf("adding the admission loop: %w", err)

@@ -105,7 +105,7 @@ func start(t *testing.T, objects ...client.Object) *running {
 		mgr: manager{feed: r.feed}, engine: engine.New(), mailbox: box, clock: clock.RealClock{},
 		admitter: newAdmitter(w, w, clock.RealClock{}, box.put),
 		pending:  newPendingWriter(w, clock.RealClock{}),
-		queues:   newQueueStatusWriter(w, clock.RealClock{}),
+		queues:   newQueueStatusWriter(w, clock.RealClock{}, queueStatusInterval),
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	var done sync.WaitGroup

@@ -22,24 +22,23 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// queueStatusInterval is how long a queue's status is left alone after a write. A
-// queue that was quiet for as long is written at once.
-const queueStatusInterval = 5 * time.Second
-
 // queueStatusWriter writes the status of queues, where it changed.
 type queueStatusWriter struct {
 	client client.Client
 	clock  clock.WithTicker
-	queue  workqueue.TypedRateLimitingInterface[engine.Key]
+	// interval is how long a queue's status is left alone after a write. A queue that
+	// was quiet for as long is written at once.
+	interval time.Duration
+	queue    workqueue.TypedRateLimitingInterface[engine.Key]
 
 	mu    sync.Mutex
 	usage map[engine.Key]engine.Usage
 	wrote map[engine.Key]time.Time
 }
 
-func newQueueStatusWriter(c client.Client, clock clock.WithTicker) *queueStatusWriter {
+func newQueueStatusWriter(c client.Client, clock clock.WithTicker, interval time.Duration) *queueStatusWriter {
 	return &queueStatusWriter{
-		client: c, clock: clock,
+		client: c, clock: clock, interval: interval,
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[engine.Key](100*time.Millisecond, longestRetry),
 			workqueue.TypedRateLimitingQueueConfig[engine.Key]{Clock: clock}),
@@ -64,7 +63,7 @@ func (s *queueStatusWriter) noteLocalQueue(key engine.Key, u engine.Usage) {
 
 // rest is how long the queue is to be left alone yet. The caller holds the lock.
 func (s *queueStatusWriter) rest(key engine.Key) time.Duration {
-	return s.wrote[key].Add(queueStatusInterval).Sub(s.clock.Now())
+	return s.wrote[key].Add(s.interval).Sub(s.clock.Now())
 }
 
 func (s *queueStatusWriter) run(ctx context.Context) { work(ctx, s.queue, 2, s.write) }

@@ -18,6 +18,9 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
+// queueStatusInterval is the default of the configuration.
+const queueStatusInterval = 5 * time.Second
+
 // some is a usage of 3 cpu, one of them borrowed.
 var some = engine.Usage{
 	Used:     map[quota.FlavorResource]int64{{Flavor: "f", Resource: "cpu"}: 3000},
@@ -124,7 +127,7 @@ func TestWhatALocalQueueHoldsIsInTheOrderOfNames(t *testing.T) {
 func TestQueueStatusIsWrittenOnlyWhereItChanged(t *testing.T) {
 	w := newWorld(t, newClusterQueue("cq", "2"), newLocalQueue("q", "cq"), newFlavor("f"))
 	clock := clocktesting.NewFakeClock(now)
-	s := newQueueStatusWriter(w, clock)
+	s := newQueueStatusWriter(w, clock, queueStatusInterval)
 	local := engine.Key{Namespace: "ns", Name: "q"}
 	for range 3 {
 		s.noteClusterQueue("cq", some)
@@ -146,7 +149,7 @@ func TestQueueStatusIsWrittenOnlyWhereItChanged(t *testing.T) {
 
 func TestMissingFlavorsAreTold(t *testing.T) {
 	w := newWorld(t, newClusterQueue("cq", "2"))
-	s := newQueueStatusWriter(w, clocktesting.NewFakeClock(now))
+	s := newQueueStatusWriter(w, clocktesting.NewFakeClock(now), queueStatusInterval)
 	s.noteClusterQueue("cq", engine.Usage{})
 	s.write(t.Context(), engine.Key{Name: "cq"})
 	var q kueue.ClusterQueue
@@ -169,7 +172,7 @@ type pace struct {
 
 func newPace(t *testing.T) *pace {
 	p := &pace{world: newWorld(t, newClusterQueue("cq", "2"), newFlavor("f")), clock: clocktesting.NewFakeClock(now)}
-	p.queueStatusWriter = newQueueStatusWriter(p.world, p.clock)
+	p.queueStatusWriter = newQueueStatusWriter(p.world, p.clock, queueStatusInterval)
 	p.world.notify = func(_, _ client.Object) { p.times = append(p.times, p.clock.Now()) }
 	ctx, cancel := context.WithCancel(t.Context())
 	var done sync.WaitGroup
@@ -251,7 +254,7 @@ func TestNewsDuringAWriteWaitForTheirTurn(t *testing.T) {
 // TestAFailedStatusIsWrittenLater: and newer numbers are not overwritten by it.
 func TestAFailedStatusIsWrittenLater(t *testing.T) {
 	w := newWorld(t, newClusterQueue("cq", "2"), newFlavor("f"))
-	s := newQueueStatusWriter(w, clocktesting.NewFakeClock(now))
+	s := newQueueStatusWriter(w, clocktesting.NewFakeClock(now), queueStatusInterval)
 	w.before = once(apierrors.NewServiceUnavailable("overloaded"))
 	key := engine.Key{Name: "cq"}
 	for _, n := range []int{1, 2} {

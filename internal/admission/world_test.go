@@ -58,7 +58,11 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
 	ok := func(string) error { return nil }
 	w := &world{t: t, before: ok, after: ok, wrote: make(chan struct{}, 1), notify: func(_, _ client.Object) {}}
-	w.WithWatch = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+	builder := fake.NewClientBuilder().WithScheme(scheme)
+	if err := indexUsers(indexer{builder}); err != nil {
+		t.Fatal(err)
+	}
+	w.WithWatch = builder.WithObjects(objects...).
 		WithObjectTracker(clienttesting.NewObjectTracker(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder())).
 		WithStatusSubresource(&kueue.Workload{}, &kueue.ClusterQueue{}, &kueue.LocalQueue{}).
 		WithInterceptorFuncs(interceptor.Funcs{
@@ -68,11 +72,22 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 				return w.write("change", o, func() error { return c.Patch(ctx, o, p, opts...) })
 			},
+			Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+				return w.write("delete", o, func() error { return c.Delete(ctx, o, opts...) })
+			},
 			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
 				return w.write(sub, o, func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
 			},
 		}).Build()
 	return w
+}
+
+// indexer has the client of a builder keep indexes.
+type indexer struct{ builder *fake.ClientBuilder }
+
+func (i indexer) IndexField(_ context.Context, o client.Object, field string, keys client.IndexerFunc) error {
+	i.builder.WithIndex(o, field, keys)
+	return nil
 }
 
 func (w *world) write(verb string, o client.Object, do func() error) error {

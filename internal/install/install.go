@@ -3,8 +3,14 @@ package install
 import (
 	"context"
 	"fmt"
+	"slices"
 
+	"github.com/go-logr/logr"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
@@ -19,6 +25,9 @@ type Options struct {
 
 	// FieldManager owns the fields that are applied. "muster" where it is empty.
 	FieldManager string
+
+	// Log is told what the cluster cannot take. The zero value tells nobody.
+	Log logr.Logger
 }
 
 // Apply brings the cluster's custom resource definitions and admission policies to those of this build, and returns when
@@ -57,5 +66,37 @@ func Apply(ctx context.Context, config *rest.Config, options Options) error {
 	if err := waitUntilServed(ctx, extensions, definitions); err != nil {
 		return err
 	}
-	return applyAll(ctx, policyStore{client}, policies, options.FieldManager)
+	validating, mutating := apart(policies)
+	if err := applyAll(ctx, policyStore{client}, validating, options.FieldManager); err != nil {
+		return err
+	}
+	switch served, err := servesMutatingPolicies(client.Discovery()); {
+	case err != nil:
+		return fmt.Errorf("asking for the kinds of admission policies: %w", err)
+	case !served:
+		options.Log.Info("the cluster does not serve MutatingAdmissionPolicy: batch Jobs with a queue are stopped when they are seen, not held from their creation")
+		return nil
+	}
+	return applyAll(ctx, mutatingPolicyStore{client}, mutating, options.FieldManager)
+}
+
+// apart tells policies that validate from those that mutate, which are younger: not every API server has them.
+func apart(policies []*unstructured.Unstructured) (validating, mutating []*unstructured.Unstructured) {
+	for _, policy := range policies {
+		switch policy.GetKind() {
+		case mutatingPolicyKind, mutatingBindingKind:
+			mutating = append(mutating, policy)
+		default:
+			validating = append(validating, policy)
+		}
+	}
+	return validating, mutating
+}
+
+func servesMutatingPolicies(client discovery.DiscoveryInterface) (bool, error) {
+	resources, err := client.ServerResourcesForGroupVersion(admissionv1.SchemeGroupVersion.String())
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(resources.APIResources, func(r metav1.APIResource) bool { return r.Kind == mutatingPolicyKind }), nil
 }

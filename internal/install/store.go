@@ -13,8 +13,10 @@ import (
 )
 
 const (
-	policyKind  = "ValidatingAdmissionPolicy"
-	bindingKind = "ValidatingAdmissionPolicyBinding"
+	policyKind          = "ValidatingAdmissionPolicy"
+	bindingKind         = "ValidatingAdmissionPolicyBinding"
+	mutatingPolicyKind  = "MutatingAdmissionPolicy"
+	mutatingBindingKind = "MutatingAdmissionPolicyBinding"
 )
 
 // identity names an object among those of a store.
@@ -50,7 +52,7 @@ func (s definitionStore) apply(ctx context.Context, object identity, body []byte
 	return err
 }
 
-// policyStore holds admission policies and their bindings.
+// policyStore holds admission policies that validate, and their bindings.
 type policyStore struct{ client kubernetes.Interface }
 
 func (s policyStore) list(ctx context.Context) (map[identity]runtime.Object, error) {
@@ -80,7 +82,42 @@ func (s policyStore) apply(ctx context.Context, object identity, body []byte, op
 	case bindingKind:
 		_, err = s.client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Patch(ctx, object.name, types.ApplyPatchType, body, options)
 	default:
-		err = fmt.Errorf("a %s is not an admission policy", object.kind)
+		err = fmt.Errorf("a %s is not an admission policy that validates", object.kind)
+	}
+	return err
+}
+
+// mutatingPolicyStore holds admission policies that mutate, and their bindings.
+type mutatingPolicyStore struct{ client kubernetes.Interface }
+
+func (s mutatingPolicyStore) list(ctx context.Context) (map[identity]runtime.Object, error) {
+	policies, err := s.client.AdmissionregistrationV1().MutatingAdmissionPolicies().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	bindings, err := s.client.AdmissionregistrationV1().MutatingAdmissionPolicyBindings().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[identity]runtime.Object, len(policies.Items)+len(bindings.Items))
+	for i := range policies.Items {
+		found[identity{mutatingPolicyKind, policies.Items[i].Name}] = &policies.Items[i]
+	}
+	for i := range bindings.Items {
+		found[identity{mutatingBindingKind, bindings.Items[i].Name}] = &bindings.Items[i]
+	}
+	return found, nil
+}
+
+func (s mutatingPolicyStore) apply(ctx context.Context, object identity, body []byte, options metav1.PatchOptions) error {
+	var err error
+	switch object.kind {
+	case mutatingPolicyKind:
+		_, err = s.client.AdmissionregistrationV1().MutatingAdmissionPolicies().Patch(ctx, object.name, types.ApplyPatchType, body, options)
+	case mutatingBindingKind:
+		_, err = s.client.AdmissionregistrationV1().MutatingAdmissionPolicyBindings().Patch(ctx, object.name, types.ApplyPatchType, body, options)
+	default:
+		err = fmt.Errorf("a %s is not an admission policy that mutates", object.kind)
 	}
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
@@ -24,6 +25,11 @@ type API[T client.Object] struct {
 	New func() T
 	// Owns are empty objects of the kinds that Plan creates.
 	Owns []client.Object
+	// PodLabels are labels that the pods of the job with the UID bear, and no others.
+	PodLabels func(uid types.UID) map[string]string
+	// External jobs are carried out by another controller: one that is in no queue is
+	// left alone, Plan is not asked.
+	External bool
 	// Describe says what the job asks for.
 	Describe func(job T, facts Facts) Description
 	// Plan says what follows from what was seen.
@@ -41,6 +47,12 @@ type Description struct {
 	PriorityClass string
 	// PodSets are the pods that run together, in the API's order.
 	PodSets []kueue.PodSet
+	// Running jobs may have pods without a queue's say. It matters only for kinds
+	// whose Plan creates no children; those that have children run.
+	Running bool
+	// Mistake is why the job cannot be queued as it is, nil if it can. It is told, and
+	// the job waits until it is mended.
+	Mistake *Event
 }
 
 // Facts is what a Describe or Plan may know beside the job and its children, read
@@ -86,14 +98,19 @@ type Admission struct {
 	// MissingFlavor is a flavor that an Admitted job was given and that does not
 	// exist, "" if there is none.
 	MissingFlavor string
+	// Conflict says what admission checks add to the pods of an Admitted job that
+	// cannot be added, "" if all can.
+	Conflict string
 }
 
 // MayRun reports whether the job may have pods.
 func (a Admission) MayRun() bool { return a.Grant == Unqueued || a.Grant == Admitted }
 
-// MayStart reports whether pods may be started: MayRun, and it is known where. What
-// runs already is not touched for the lack of a flavor.
-func (a Admission) MayStart() bool { return a.MayRun() && a.MissingFlavor == "" }
+// MayStart reports whether pods may be started: MayRun, and it is known where and
+// how. What runs already is not touched for the lack of a flavor.
+func (a Admission) MayStart() bool {
+	return a.MayRun() && a.MissingFlavor == "" && a.Conflict == ""
+}
 
 // PodSetAdmission is what a pod set was granted.
 type PodSetAdmission struct {
@@ -117,6 +134,9 @@ type Plan struct {
 	Due time.Time
 	// Progress is what the job's Workload is told.
 	Progress Progress
+	// StartedUnheld says that the plan stops a job that nobody held when it was
+	// created.
+	StartedUnheld bool
 }
 
 // Progress is how far a job is, as its queue needs to know.
@@ -125,8 +145,14 @@ type Progress struct {
 	Active bool
 	// Ready says that all its pods are ready or have succeeded.
 	Ready bool
+	// Reclaimable counts, by pod set, pods that have ended and that will not be run
+	// again in this admission.
+	Reclaimable map[string]int32
 	// Outcome is set once the job has ended.
 	Outcome *Outcome
+	// FailedToStart is why the job can never be started with what it was given, "" if
+	// it can.
+	FailedToStart string
 }
 
 // Outcome is how a job ended.

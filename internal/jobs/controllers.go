@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -65,6 +66,9 @@ func AddTo(mgr ctrl.Manager, x *Executor, apis ...Served) error {
 			}
 		}
 	}
+	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &kueue.Workload{}, ownerIndex, ownerKeys); err != nil {
+		return fmt.Errorf("indexing Workloads by the job's name: %w", err)
+	}
 	for _, api := range apis {
 		if err := api.addTo(mgr, x, served); err != nil {
 			return err
@@ -85,16 +89,22 @@ func (a API[T]) kind() schema.GroupKind { return a.Kind.GroupKind() }
 func (a API[T]) owned() []client.Object { return a.Owns }
 
 func (a API[T]) addTo(mgr ctrl.Manager, x *Executor, served []schema.GroupKind) error {
-	r := &reconciler[T]{api: a, served: served, client: mgr.GetClient(), executor: x, clock: clock.RealClock{}}
+	r := &reconciler[T]{api: a, served: served, client: mgr.GetClient(), executor: x, pods: mgr.GetAPIReader(), clock: clock.RealClock{}}
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named(a.Kind.GroupKind().String()).
-		For(a.New()).
+		For(a.New(), builder.WithPredicates(predicate.NewPredicateFuncs(r.concerns))).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: reconcilesAtOnce,
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
 				5*time.Millisecond, longestRetry),
 		}).
 		Owns(&kueue.Workload{}).
+		// Or for the Workload that it names.
+		Watches(&kueue.Workload{}, handler.EnqueueRequestsFromMapFunc(r.jobsThatName), builder.WithPredicates(predicate.Funcs{
+			CreateFunc: func(e event.CreateEvent) bool { return metav1.GetControllerOf(e.Object) == nil },
+			UpdateFunc: func(event.UpdateEvent) bool { return false },
+			DeleteFunc: func(event.DeleteEvent) bool { return false },
+		})).
 		// A job may wait for its queue to come into being.
 		Watches(&kueue.LocalQueue{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfNamespace), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfClusterQueue), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
@@ -107,6 +117,17 @@ func (a API[T]) addTo(mgr ctrl.Manager, x *Executor, served []schema.GroupKind) 
 		b = b.Owns(kind)
 	}
 	return b.Complete(r)
+}
+
+// concerns reports whether an event of the object may matter. Kubernetes carries out
+// Jobs that belong to a job here, and there are many of those.
+func (r *reconciler[T]) concerns(object client.Object) bool {
+	return !r.api.External || !ownedByServed(object, r.served)
+}
+
+// jobsThatName are the jobs whose Workload somebody else has made.
+func (r *reconciler[T]) jobsThatName(ctx context.Context, w client.Object) []reconcile.Request {
+	return r.jobs(ctx, client.InNamespace(w.GetNamespace()), client.MatchingLabels{kueue.PrebuiltWorkloadLabel: w.GetName()})
 }
 
 // jobsOfNamespace are the jobs of the API that a queue or namespace may concern.

@@ -10,10 +10,16 @@ import (
 
 // NewReconciler is the reconciler of one API as AddTo makes it, without a manager.
 func NewReconciler[T client.Object](api API[T], c client.Client, recorder events.EventRecorder, clock clock.PassiveClock, served ...schema.GroupKind) reconcile.Reconciler {
-	return &reconciler[T]{api: api, served: append(served, api.Kind.GroupKind()), client: c, executor: NewExecutor(c, recorder), clock: clock}
+	return &reconciler[T]{api: api, served: append(served, api.Kind.GroupKind()), client: c, executor: NewExecutor(c, recorder), pods: c, clock: clock}
 }
 
-// The index that children are found by.
-const ControllerIndex = controllerIndex
+// The indexes that children, and the Workloads of jobs that are gone, are found by.
+const (
+	ControllerIndex = controllerIndex
+	OwnerIndex      = ownerIndex
+)
 
-var ControllerUID = controllerUID
+var (
+	ControllerUID = controllerUID
+	OwnerKeys     = ownerKeys
+)

@@ -43,6 +43,18 @@ type QueueChoice struct {
 	Make *kueue.LocalQueue
 }
 
+// runsAlready reports whether a job runs in no queue: it has children, or it may have
+// pods and was there before the LocalQueue that would take it in. One that came after
+// that queue got its pods only because nobody held it.
+func runsAlready(job client.Object, described Description, facts QueueFacts, children int) bool {
+	if children > 0 {
+		return true
+	}
+	local := facts.Local[muster.DefaultQueue]
+	created := job.GetCreationTimestamp()
+	return described.Running && (local == nil || !local.CreationTimestamp.Before(&created))
+}
+
 // chooseQueue says which queue a job goes to. started tells that it runs without
 // one already: a LocalQueue that comes later does not take in who is running.
 func chooseQueue(job client.Object, described Description, rule QueueRule, facts QueueFacts, started bool) QueueChoice {

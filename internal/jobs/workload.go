@@ -3,27 +3,19 @@ package jobs
 import (
 	"crypto/sha1"
 	"encoding/hex"
+	"slices"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
-	"github.com/musterhq/muster/internal/podspec"
-)
-
-// Messages of the conditions that a job reports on its Workload.
-const (
-	podsReadyMessage      = "All pods reached readiness and the workload is running"
-	podsRecoveringMessage = "At least one pod has failed, waiting for recovery"
-	noReservationMessage  = "The workload has no reservation"
+	"github.com/musterhq/muster/internal/workload"
 )
 
 // workloadCreationFailed is the reason of the event that tells people, on their job,
@@ -40,65 +32,48 @@ func WorkloadName(kind schema.GroupVersionKind, name string, uid types.UID) stri
 	return strings.TrimRight(prefix[:min(len(prefix), 253-len(suffix))], "-.") + suffix
 }
 
-// workloadFor is the Workload that describes the job.
-func workloadFor(job client.Object, kind schema.GroupVersionKind, described Description, queue string, p priority) *kueue.Workload {
-	spec := kueue.WorkloadSpec{
-		QueueName:           kueue.LocalQueueName(queue),
-		PodSets:             described.PodSets,
-		Priority:            ptr.To(p.value),
-		PriorityClassName:   p.class,
-		PriorityClassSource: p.source,
-		Active:              ptr.To(true),
-	}
-	return &kueue.Workload{
+// workloadFor is the Workload that describes the job. Its finalizer comes with its
+// creation, which costs no write: it counts as long as the job may have pods, whoever
+// deletes it.
+func workloadFor(job client.Object, kind schema.GroupVersionKind, described Description, queue string, p priority, r request) *kueue.Workload {
+	w := &kueue.Workload{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:            WorkloadName(kind, job.GetName(), job.GetUID()),
 			Namespace:       job.GetNamespace(),
 			Labels:          map[string]string{kueue.JobUIDLabel: string(job.GetUID())},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, kind)},
+			Finalizers:      []string{kueue.ResourceInUseFinalizer},
 		},
-		Spec: spec,
+		Spec: kueue.WorkloadSpec{
+			QueueName:                   kueue.LocalQueueName(queue),
+			PodSets:                     described.PodSets,
+			Priority:                    ptr.To(p.value),
+			PriorityClassName:           p.class,
+			PriorityClassSource:         p.source,
+			Active:                      ptr.To(true),
+			MaximumExecutionTimeSeconds: r.maximumExecutionTimeSeconds,
+		},
 	}
+	setGates(w, r.gatedBy)
+	return w
 }
 
-// grantOf reads what the Workload grants its job.
-func grantOf(w *kueue.Workload, flavors map[string]*kueue.ResourceFlavor) Admission {
+// setGates has the Workload say who holds its admission back, as its job does.
+func setGates(w *kueue.Workload, gatedBy string) {
 	switch {
-	case w == nil || w.Status.Admission == nil:
-		return Admission{Grant: Waiting}
-	case meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadEvicted):
-		return Admission{Grant: Stopping}
-	case !meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadAdmitted):
-		return Admission{Grant: Waiting}
+	case gatedBy == "":
+		delete(w.Annotations, kueue.AdmissionGatedByAnnotation)
+	case w.Annotations == nil:
+		w.Annotations = map[string]string{kueue.AdmissionGatedByAnnotation: gatedBy}
+	default:
+		w.Annotations[kueue.AdmissionGatedByAnnotation] = gatedBy
 	}
-	out := Admission{Grant: Admitted, PodSets: map[string]PodSetAdmission{}}
-	counts := map[kueue.PodSetReference]int32{}
-	for _, ps := range w.Spec.PodSets {
-		counts[ps.Name] = ps.Count
-	}
-	for _, a := range w.Status.Admission.PodSetAssignments {
-		granted := PodSetAdmission{Count: ptr.Deref(a.Count, counts[a.Name]), Injection: podspec.Injection{
-			Labels:       map[string]string{kueue.PodSetLabel: string(a.Name)},
-			NodeSelector: map[string]string{},
-		}}
-		for _, name := range sortedFlavors(a) {
-			flavor := flavors[name]
-			if flavor == nil {
-				out.MissingFlavor = name
-				continue
-			}
-			for key, value := range flavor.Spec.NodeLabels {
-				granted.NodeSelector[key] = value
-			}
-			granted.Tolerations = append(granted.Tolerations, flavor.Spec.Tolerations...)
-		}
-		out.PodSets[string(a.Name)] = granted
-	}
-	return out
 }
 
 // workloadWrites brings the Workload in step with its job: made if missing, its
-// spec kept true while it waits, and its status told how the job fares.
+// status told how the job fares, its spec kept true while it waits, and let go once
+// it is over. It is one write at most: a second one would find the Workload changed,
+// and the watch brings the next look.
 func workloadWrites(seen, described *kueue.Workload, progress Progress, now time.Time) []Write {
 	if seen == nil {
 		if progress.Outcome != nil {
@@ -106,93 +81,56 @@ func workloadWrites(seen, described *kueue.Workload, progress Progress, now time
 		}
 		return []Write{Create(described).OrWarn(workloadCreationFailed)}
 	}
-	var writes []Write
-	if spec := respecified(seen, described, progress); spec != nil {
-		writes = append(writes, Change(seen, spec))
-	}
 	status := seen.DeepCopy()
 	report(status, progress, now)
 	if !equality.Semantic.DeepEqual(seen.Status, status.Status) {
-		writes = append(writes, ChangeStatus(seen, status))
+		return []Write{ChangeStatus(seen, status)}
 	}
-	return writes
+	if free := released(seen, progress.Active); free != nil {
+		return []Write{Change(seen, free)}
+	}
+	if spec := respecified(seen, described, progress); spec != nil {
+		return []Write{Change(seen, spec)}
+	}
+	return nil
 }
 
-// respecified is the Workload as its job describes it now, or nil if that changes
-// nothing or comes too late: what quota is held for stays as it is.
-func respecified(seen, described *kueue.Workload, progress Progress) *kueue.Workload {
-	if progress.Outcome != nil || seen.Status.Admission != nil {
+// released is the Workload without its finalizer if nothing counts on it any more, or
+// nil: it is finished or deleted, and its job has no pods.
+func released(seen *kueue.Workload, active bool) *kueue.Workload {
+	over := workload.IsFinished(seen) || !seen.DeletionTimestamp.IsZero()
+	if active || !over || !slices.Contains(seen.Finalizers, kueue.ResourceInUseFinalizer) {
 		return nil
 	}
 	out := seen.DeepCopy()
-	active := seen.Spec.Active // people deactivate Workloads, jobs do not
-	limit := seen.Spec.MaximumExecutionTimeSeconds
-	out.Spec = described.Spec
-	out.Spec.Active, out.Spec.MaximumExecutionTimeSeconds = active, limit
-	if equality.Semantic.DeepEqual(seen.Spec, out.Spec) {
-		return nil
-	}
+	out.Finalizers = slices.DeleteFunc(out.Finalizers, func(f string) bool { return f == kueue.ResourceInUseFinalizer })
 	return out
 }
 
-// report writes how the job fares into its Workload's conditions.
-func report(w *kueue.Workload, progress Progress, now time.Time) {
-	set := func(kind string, status metav1.ConditionStatus, reason, message string) {
-		meta.SetStatusCondition(&w.Status.Conditions, metav1.Condition{
-			Type: kind, Status: status, Reason: reason, Message: message,
-			ObservedGeneration: w.Generation, LastTransitionTime: metav1.NewTime(now),
-		})
+// respecified is the Workload as its job describes it now, or nil if that changes
+// nothing or comes too late. What quota is held for stays as it is; how urgent it is
+// may change, from one WorkloadPriorityClass to another.
+func respecified(seen, described *kueue.Workload, progress Progress) *kueue.Workload {
+	if progress.Outcome != nil || workload.IsFinished(seen) {
+		return nil
 	}
-	if meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadFinished) {
-		return
-	}
-	if o := progress.Outcome; o != nil {
-		reason := kueue.WorkloadFinishedReasonFailed
-		if o.Succeeded {
-			reason = kueue.WorkloadFinishedReasonSucceeded
+	out := seen.DeepCopy()
+	if workload.HoldsQuota(seen) {
+		if was, is := seen.Spec, described.Spec; was.PriorityClassSource == kueue.WorkloadPriorityClassSource &&
+			is.PriorityClassSource == was.PriorityClassSource && is.PriorityClassName != was.PriorityClassName {
+			out.Spec.PriorityClassName, out.Spec.Priority = is.PriorityClassName, is.Priority
 		}
-		set(kueue.WorkloadFinished, metav1.ConditionTrue, reason, o.Message)
-		return
-	}
-	if evicted := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadEvicted); evicted != nil &&
-		evicted.Status == metav1.ConditionTrue && w.Status.Admission != nil {
-		if !progress.Active {
-			giveBack(w, *evicted, set)
+	} else {
+		out.Spec = described.Spec
+		out.Spec.Active = seen.Spec.Active // people deactivate Workloads, jobs do not
+		out.Spec.PreemptionGates = seen.Spec.PreemptionGates
+		if described.Spec.MaximumExecutionTimeSeconds == nil {
+			out.Spec.MaximumExecutionTimeSeconds = seen.Spec.MaximumExecutionTimeSeconds
 		}
-		return
+		setGates(out, described.Annotations[kueue.AdmissionGatedByAnnotation])
 	}
-	if !meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadAdmitted) {
-		return
+	if equality.Semantic.DeepEqual(seen.Spec, out.Spec) && equality.Semantic.DeepEqual(seen.Annotations, out.Annotations) {
+		return nil
 	}
-	ready := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadPodsReady)
-	switch {
-	case progress.Ready && ready == nil:
-		set(kueue.WorkloadPodsReady, metav1.ConditionTrue, kueue.WorkloadStarted, podsReadyMessage)
-	case progress.Ready && ready.Status != metav1.ConditionTrue:
-		set(kueue.WorkloadPodsReady, metav1.ConditionTrue, kueue.WorkloadRecovered, podsReadyMessage)
-	case !progress.Ready && ready != nil && ready.Status == metav1.ConditionTrue:
-		set(kueue.WorkloadPodsReady, metav1.ConditionFalse, kueue.WorkloadWaitForRecovery, podsRecoveringMessage)
-	}
-}
-
-// giveBack returns the quota of an evicted Workload whose pods are gone.
-func giveBack(w *kueue.Workload, evicted metav1.Condition, set func(kind string, status metav1.ConditionStatus, reason, message string)) {
-	again := metav1.ConditionFalse
-	if evicted.Reason == kueue.WorkloadEvictedByPreemption || evicted.Reason == kueue.WorkloadEvictedDueToNodeFailures {
-		again = metav1.ConditionTrue
-	}
-	w.Status.Admission = nil
-	set(kueue.WorkloadRequeued, again, evicted.Reason, evicted.Message)
-	set(kueue.WorkloadQuotaReserved, metav1.ConditionFalse, kueue.WorkloadPendingEvaluation, evicted.Message)
-	set(kueue.WorkloadAdmitted, metav1.ConditionFalse, kueue.WorkloadNoReservation, noReservationMessage)
-	meta.RemoveStatusCondition(&w.Status.Conditions, kueue.WorkloadPodsReady)
-}
-
-// sortedFlavors are the distinct flavors of the assignment, in the order of names.
-func sortedFlavors(a kueue.PodSetAssignment) []string {
-	names := sets.New[string]()
-	for _, flavor := range a.Flavors {
-		names.Insert(string(flavor))
-	}
-	return sets.List(names)
+	return out
 }

@@ -31,7 +31,7 @@ type workloadBuilder struct{ w *kueue.Workload }
 
 // waiting is the Workload of jobWith(nil) with a pod set main of two pods.
 func waiting() workloadBuilder {
-	return workloadBuilder{workloadFor(jobWith(nil), jobSetKind, Description{PodSets: []kueue.PodSet{{Name: "main", Count: 2}}}, "q", priority{})}
+	return workloadBuilder{workloadFor(jobWith(nil), jobSetKind, Description{PodSets: []kueue.PodSet{{Name: "main", Count: 2}}}, "q", priority{}, request{})}
 }
 
 func (b workloadBuilder) is(kind string, status metav1.ConditionStatus, reason, message string) workloadBuilder {
@@ -92,11 +92,12 @@ func TestWorkloadNameIsAlwaysOneThatTheAPITakes(t *testing.T) {
 
 func TestWorkloadForDescribesTheJob(t *testing.T) {
 	podSets := []kueue.PodSet{{Name: "main", Count: 3}}
-	got := workloadFor(jobWith(inQueue("q")), jobSetKind, Description{PodSets: podSets}, "q", priority{5, "urgent", "kueue.x-k8s.io/workloadpriorityclass"})
+	got := workloadFor(jobWith(inQueue("q")), jobSetKind, Description{PodSets: podSets}, "q", priority{5, "urgent", "kueue.x-k8s.io/workloadpriorityclass"}, request{})
 	want := &kueue.Workload{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: WorkloadName(jobSetKind, "j", "job-uid"), Namespace: "ns",
-			Labels: map[string]string{"kueue.x-k8s.io/job-uid": "job-uid"},
+			Labels:     map[string]string{"kueue.x-k8s.io/job-uid": "job-uid"},
+			Finalizers: []string{"kueue.x-k8s.io/resource-in-use"},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet", Name: "j", UID: "job-uid",
 				Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true)}},
 		},
@@ -190,9 +191,10 @@ func TestReport(t *testing.T) {
 		"who stays ready is told nothing new": {
 			waiting().admitted().is("PodsReady", metav1.ConditionTrue, "Recovered", readyMessage), Progress{Ready: true},
 			and("PodsReady=True Recovered: " + readyMessage), true},
-		"success":                        {waiting().admitted(), Progress{Outcome: &Outcome{Succeeded: true, Message: "all done"}}, and("Finished=True Succeeded: all done"), true},
-		"failure":                        {waiting().admitted(), Progress{Outcome: &Outcome{Message: "boom"}}, and("Finished=True Failed: boom"), true},
-		"a job that ends while it waits": {waiting(), Progress{Outcome: &Outcome{Succeeded: true, Message: "m"}}, []string{"Finished=True Succeeded: m"}, false},
+		"one that cannot be started is finished": {waiting().admitted(), Progress{FailedToStart: "a clash"}, and("Finished=True FailedToStart: a clash"), true},
+		"success":                                {waiting().admitted(), Progress{Outcome: &Outcome{Succeeded: true, Message: "all done"}}, and("Finished=True Succeeded: all done"), true},
+		"failure":                                {waiting().admitted(), Progress{Outcome: &Outcome{Message: "boom"}}, and("Finished=True Failed: boom"), true},
+		"a job that ends while it waits":         {waiting(), Progress{Outcome: &Outcome{Succeeded: true, Message: "m"}}, []string{"Finished=True Succeeded: m"}, false},
 		"the end goes before an eviction": {waiting().admitted().evicted("Preempted"), Progress{Active: true, Outcome: &Outcome{Message: "m"}},
 			and("Evicted=True Preempted: because", "Finished=True Failed: m"), true},
 		"who finished stays so": {
@@ -239,6 +241,17 @@ func written(writes []Write) []string {
 	return out
 }
 
+// deleted is one that somebody deletes; free has no finalizer.
+func deleted(b workloadBuilder) *kueue.Workload {
+	b.w.DeletionTimestamp = ptr.To(metav1.NewTime(now))
+	return b.w
+}
+
+func free(b workloadBuilder) *kueue.Workload {
+	b.w.Finalizers = nil
+	return b.w
+}
+
 func TestWorkloadWrites(t *testing.T) {
 	described := waiting().w
 	deactivated := waiting()
@@ -248,6 +261,13 @@ func TestWorkloadWrites(t *testing.T) {
 	moved.w.Spec.QueueName = "other"
 	movedWhileAdmitted := waiting().admitted()
 	movedWhileAdmitted.w.Spec.QueueName = "other"
+	urgent := waiting().w
+	urgent.Spec.PriorityClassName, urgent.Spec.PriorityClassSource = "urgent", kueue.WorkloadPriorityClassSource
+	promoted := waiting().admitted()
+	promoted.w.Spec.PriorityClassName, promoted.w.Spec.PriorityClassSource = "idle", kueue.WorkloadPriorityClassSource
+	if diff := cmp.Diff([]string{"change jobset"}, written(workloadWrites(promoted.w, urgent, Progress{Active: true}, now))); diff != "" {
+		t.Errorf("another priority class of an admitted job (-want +got):\n%s", diff)
+	}
 	for name, tc := range map[string]struct {
 		seen     *kueue.Workload
 		progress Progress
@@ -261,7 +281,13 @@ func TestWorkloadWrites(t *testing.T) {
 		"one whose job has ended does not":             {moved.w, Progress{Outcome: &Outcome{Message: "m"}}, []string{"change status of jobset"}},
 		"what people set on the Workload itself stays": {deactivated.w, Progress{}, nil},
 		"how the job fares is told in its status":      {waiting().admitted().w, Progress{Ready: true}, []string{"change status of jobset"}},
-		"and told once":                                {waiting().is("Finished", metav1.ConditionTrue, "Failed", "m").w, Progress{Outcome: &Outcome{Message: "m"}}, nil},
+		"and told once":                                {free(waiting().is("Finished", metav1.ConditionTrue, "Failed", "m")), Progress{Outcome: &Outcome{Message: "m"}}, nil},
+		"one that is finished is let go, if its job has no pods": {
+			waiting().is("Finished", metav1.ConditionTrue, "Failed", "m").w, Progress{Outcome: &Outcome{Message: "m"}}, []string{"change jobset"}},
+		"not before": {
+			waiting().is("Finished", metav1.ConditionTrue, "Failed", "m").w, Progress{Active: true, Outcome: &Outcome{Message: "m"}}, nil},
+		"one that is deleted counts while pods run": {deleted(waiting().admitted()), Progress{Active: true}, nil},
+		"and is let go after them":                  {deleted(waiting().admitted()), Progress{}, []string{"change jobset"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := tc.seen.DeepCopy()
@@ -284,5 +310,53 @@ func TestAQuantityWrittenInAnotherWayIsNoChange(t *testing.T) {
 	}
 	if writes := workloadWrites(withCPU("1"), withCPU("1000m"), Progress{}, now); len(writes) != 0 {
 		t.Errorf("wrote %v", written(writes))
+	}
+}
+
+func TestReclaimablePodsOnlyGrowWhileQuotaIsHeld(t *testing.T) {
+	for name, tc := range map[string]struct {
+		w           workloadBuilder
+		before, now int32
+		want        int32
+	}{
+		"more are told":                            {waiting().admitted(), 0, 1, 1},
+		"fewer are not, while quota is held":       {waiting().admitted(), 2, 1, 2},
+		"they are once it is given back":           {waiting(), 2, 1, 1},
+		"and none at all is none":                  {waiting(), 2, 0, 0},
+		"never more than there are in the pod set": {waiting().admitted(), 0, 7, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if tc.before > 0 {
+				tc.w.w.Status.ReclaimablePods = []kueue.ReclaimablePod{{Name: "main", Count: tc.before}}
+			}
+			report(tc.w.w, Progress{Active: true, Reclaimable: map[string]int32{"main": tc.now}}, now)
+			var got int32
+			for _, r := range tc.w.w.Status.ReclaimablePods {
+				got += r.Count
+			}
+			if got != tc.want {
+				t.Errorf("got %d, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestWhoHoldsTheAdmissionBackIsCopiedWhileTheJobWaits(t *testing.T) {
+	gated := func(by string) *kueue.Workload {
+		w := waiting().w
+		setGates(w, by)
+		return w
+	}
+	for name, tc := range map[string]struct{ had, asks string }{
+		"added":   {"", "budget"},
+		"changed": {"budget", "budget,review"},
+		"removed": {"budget", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			writes := workloadWrites(gated(tc.had), gated(tc.asks), Progress{}, now)
+			if len(writes) != 1 || writes[0].object.GetAnnotations()[kueue.AdmissionGatedByAnnotation] != tc.asks {
+				t.Errorf("writes %v", writes)
+			}
+		})
 	}
 }

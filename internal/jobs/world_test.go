@@ -87,6 +87,7 @@ func newWorld(t *testing.T, f fault, objects ...client.Object) *world {
 		WithObjects(objects...).
 		WithIndex(&batchv1.Job{}, jobs.ControllerIndex, jobs.ControllerUID).
 		WithIndex(&corev1.Service{}, jobs.ControllerIndex, jobs.ControllerUID).
+		WithIndex(&kueue.Workload{}, jobs.OwnerIndex, jobs.OwnerKeys).
 		WithStatusSubresource(&jobset.JobSet{}, &kueue.Workload{}, &batchv1.Job{}).Build()
 	w.reconciler = jobs.NewReconciler(jobsetapi.API, w.watched(), w.events, w.clock)
 	return w

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"testing"
@@ -34,6 +35,9 @@ type Options struct {
 
 	// Operator runs Muster's operator, which then installs the APIs itself.
 	Operator bool
+
+	// Config is the text of the operator's configuration file; empty for none. It needs Operator.
+	Config string
 
 	// NoAPIs leaves Muster's APIs out.
 	NoAPIs bool
@@ -120,10 +124,15 @@ func start(ctx context.Context, options Options) (_ *Cluster, err error) {
 	if err != nil {
 		return nil, err
 	}
-	started, kubeconfig, err := startProcess(ctx, binary, arguments(options))
+	configuration, forget, err := writeConfiguration(options)
 	if err != nil {
 		return nil, err
 	}
+	started, kubeconfig, err := startProcess(ctx, binary, arguments(options, configuration))
+	if err != nil {
+		return nil, errors.Join(err, forget())
+	}
+	started.forget = forget
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, started.stop())
@@ -149,7 +158,27 @@ func start(ctx context.Context, options Options) (_ *Cluster, err error) {
 	return &Cluster{Config: config, Client: direct, Kubeconfig: kubeconfig, Dir: stateDir(kubeconfig), process: started}, nil
 }
 
-func arguments(options Options) []string {
+// writeConfiguration gives the path of a file with the operator's configuration, empty if there is none, and what removes
+// it: an operator that is started again reads it again.
+func writeConfiguration(options Options) (path string, forget func() error, err error) {
+	switch {
+	case options.Config == "":
+		return "", func() error { return nil }, nil
+	case !options.Operator:
+		return "", nil, errors.New("a test cluster without an operator has no use for the Config in its Options: set Operator too")
+	}
+	dir, err := os.MkdirTemp("", "muster-config-")
+	if err != nil {
+		return "", nil, fmt.Errorf("making a folder for the operator's configuration: %w", err)
+	}
+	path = filepath.Join(dir, "config.yaml")
+	if err := os.WriteFile(path, []byte(options.Config), 0o600); err != nil {
+		return "", nil, errors.Join(fmt.Errorf("writing the operator's configuration: %w", err), os.RemoveAll(dir))
+	}
+	return path, func() error { return os.RemoveAll(dir) }, nil
+}
+
+func arguments(options Options, configuration string) []string {
 	arguments := []string{"up", "--ephemeral", "--nodes", strconv.Itoa(options.ExecNodes)}
 	if options.SimNodes > 0 {
 		arguments = append(arguments, "--sim-nodes", strconv.Itoa(options.SimNodes))
@@ -159,6 +188,9 @@ func arguments(options Options) []string {
 	}
 	if !options.Operator {
 		arguments = append(arguments, "--no-operator")
+	}
+	if configuration != "" {
+		arguments = append(arguments, "--config", configuration)
 	}
 	return arguments
 }

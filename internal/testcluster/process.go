@@ -29,6 +29,7 @@ type process struct {
 	guardian *guardian
 	ended    chan struct{} // closed when it has ended
 	err      error         // how it ended; read after ended is closed
+	forget   func() error  // removes what was written for it; nil if nothing was
 }
 
 // findBinary looks for bin/muster-local under the root of the module that the working directory lies in: go test runs
@@ -108,6 +109,9 @@ func (p *process) stop() error {
 	case <-late.C:
 		err = errors.Join(fmt.Errorf("the cluster did not stop within %s and was killed", stopTimeout), p.command.Process.Kill())
 		<-p.ended
+	}
+	if p.forget != nil {
+		err = errors.Join(err, p.forget())
 	}
 	return errors.Join(err, p.guardian.dismiss())
 }

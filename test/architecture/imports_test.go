@@ -16,28 +16,33 @@ const module = "github.com/musterhq/muster/"
 // mayImport lists, for each room, the rooms that it may import beside itself and
 // api. A room is a folder with all below it; the longest match counts.
 var mayImport = map[string][]string{
-	"api":                  {},
-	"charts":               {},
-	"examples":             {},
-	"cmd/muster":           {"examples", "internal/engine"},
-	"cmd/muster-operator":  {"internal/jobs", "internal/admission", "internal/install"},
-	"internal/engine":      {},
-	"internal/admission":   {"internal/engine", "internal/podspec"},
-	"internal/jobs":        {"internal/replicas", "internal/podspec"},
-	"internal/replicas":    {"internal/podspec"},
-	"internal/podspec":     {},
-	"internal/install":     {"charts"},
-	"internal/testcluster": {"internal/install"},
-	"test":                 {"internal/testcluster", "internal/install", "examples"},
-	"tools":                {},
+	"api":                          {},
+	"charts":                       {},
+	"examples":                     {},
+	"cmd/muster":                   {"examples", "internal/engine"},
+	"cmd/muster-operator":          {"internal/jobs", "internal/admission", "internal/install", "internal/config"},
+	"internal/engine":              {},
+	"internal/admission":           {"internal/engine", "internal/podspec", "internal/workload", "internal/admission/lifecycle"},
+	"internal/admission/lifecycle": {"internal/workload"},
+	"internal/jobs":                {"internal/replicas", "internal/podspec", "internal/workload"},
+	"internal/replicas":            {"internal/podspec"},
+	"internal/podspec":             {},
+	"internal/workload":            {},
+	"internal/config":              {},
+	"internal/install":             {"charts"},
+	"internal/testcluster":         {"internal/install"},
+	"test":                         {"internal/testcluster", "internal/install", "examples"},
+	"tools":                        {},
 }
 
 // mayNotUse lists libraries that a room must not need, by the beginning of their
 // path: what decides has no client, no clock of its own and no controller.
 var mayNotUse = map[string][]string{
-	"internal/engine":  {"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "net/http", "math/rand", "k8s.io/utils/clock"},
-	"internal/podspec": {"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "net/http", "math/rand"},
-	"api":              {"k8s.io/client-go", "github.com/musterhq/muster/internal"},
+	"internal/engine":              {"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "net/http", "math/rand", "k8s.io/utils/clock"},
+	"internal/podspec":             {"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "net/http", "math/rand"},
+	"internal/workload":            {"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "net/http", "math/rand", "k8s.io/utils/clock"},
+	"internal/admission/lifecycle": {"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "net/http", "math/rand", "k8s.io/utils/clock"},
+	"api":                          {"k8s.io/client-go", "github.com/musterhq/muster/internal"},
 }
 
 func TestEveryImportIsAnArrowOfTheArchitecture(t *testing.T) {

@@ -5,9 +5,7 @@ package bench
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +19,7 @@ import (
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	"github.com/musterhq/muster/internal/testcluster"
+	"github.com/musterhq/muster/test/bench/figure"
 )
 
 func TestMain(m *testing.M) {
@@ -44,10 +43,10 @@ func TestIdleMemory(t *testing.T) {
 	case <-time.After(settle): // idleness is the absence of events
 	case <-t.Context().Done():
 	}
-	up := residentBytes(t, cluster.Dir, "pid")
-	operator := residentBytes(t, cluster.Dir, "operator.pid")
-	report(t, "idle memory in all", mib(up+operator), mib(idleMost), up+operator <= idleMost)
-	report(t, "idle memory of the operator", mib(operator), mib(operatorMost), operator <= operatorMost)
+	up := figure.ProcessOf(t, filepath.Join(cluster.Dir, "pid")).Resident(t)
+	operator := figure.ProcessOf(t, filepath.Join(cluster.Dir, "operator.pid")).Resident(t)
+	figure.Reach(t, "idle memory in all", figure.MiB(up+operator), figure.MiB(idleMost), up+operator <= idleMost)
+	figure.Reach(t, "idle memory of the operator", figure.MiB(operator), figure.MiB(operatorMost), operator <= operatorMost)
 }
 
 // TestApplyToRunning: from the creation of a JobSet of four workers to four running
@@ -70,9 +69,9 @@ func TestApplyToRunning(t *testing.T) {
 			floor += bare / (rounds - 1)
 		}
 	}
-	report(t, "apply of a 4-worker JobSet to 4 running processes", withMuster.Round(time.Millisecond).String(), startMost.String(), withMuster <= startMost)
-	report(t, "  the same as a bare Job, the floor", floor.Round(time.Millisecond).String(), "-", true)
-	report(t, "  ratio", fmt.Sprintf("%.2f", float64(withMuster)/float64(floor)), "-", true)
+	figure.Reach(t, "apply of a 4-worker JobSet to 4 running processes", figure.Seconds(withMuster), figure.Seconds(startMost), withMuster <= startMost)
+	figure.Note("  the same as a bare Job, the floor", figure.Seconds(floor))
+	figure.Note("  ratio", fmt.Sprintf("%.2f", float64(withMuster)/float64(floor)))
 }
 
 const workers = 4
@@ -143,39 +142,4 @@ func timeToRunning(t *testing.T, c client.WithWatch, job client.Object) time.Dur
 		}
 	}
 	return took
-}
-
-// residentBytes is the memory of the process whose id the file of the cluster holds.
-func residentBytes(t *testing.T, dir, file string) int64 {
-	t.Helper()
-	pid, err := os.ReadFile(filepath.Join(dir, file))
-	if err != nil {
-		t.Fatal(err)
-	}
-	status, err := os.ReadFile(filepath.Join("/proc", strings.TrimSpace(string(pid)), "status"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(status)) {
-		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
-			kibibytes, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return kibibytes << 10
-		}
-	}
-	t.Fatalf("no VmRSS of process %s", pid)
-	return 0
-}
-
-func mib(bytes int64) string { return fmt.Sprintf("%d MiB", bytes/mebibyte) }
-
-// report prints a row of the table and fails the test if the figure falls short.
-func report(t *testing.T, what, figure, reach string, ok bool) {
-	t.Helper()
-	fmt.Printf("| %-52s | %10s | %10s |\n", what, figure, reach)
-	if !ok {
-		t.Errorf("%s: %s, must reach %s", what, figure, reach)
-	}
 }

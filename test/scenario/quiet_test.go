@@ -1,18 +1,14 @@
 package scenario
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/client-go/kubernetes"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
@@ -42,13 +38,13 @@ func TestNobodyWritesWhileNothingChanges(t *testing.T) {
 	// whole window passes without a write.
 	deadline := time.Now().Add(patience)
 	for {
-		before := w.writes()
+		before := w.cluster.Writes(t)
 		select {
 		case <-time.After(quiet): // that nothing happens can only be seen by watching for a while
 		case <-t.Context().Done():
 			t.Fatal(t.Context().Err())
 		}
-		after := w.writes()
+		after := w.cluster.Writes(t)
 		if maps.Equal(before, after) {
 			return
 		}
@@ -56,47 +52,6 @@ func TestNobodyWritesWhileNothingChanges(t *testing.T) {
 			t.Fatalf("in %s without a change of any job, these were written: %s", quiet, difference(before, after))
 		}
 	}
-}
-
-// writes counts the API server's requests that change something, by verb and
-// resource, leases left out.
-func (w *world) writes() map[string]float64 {
-	w.Helper()
-	clients, err := kubernetes.NewForConfig(w.cluster.Config)
-	if err != nil {
-		w.Fatal(err)
-	}
-	text, err := clients.RESTClient().Get().AbsPath("/metrics").DoRaw(w.Context())
-	if err != nil {
-		w.Fatal(err)
-	}
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
-	if err != nil {
-		w.Fatal(err)
-	}
-	family := families["apiserver_request_total"]
-	if family == nil {
-		w.Fatal("the API server has no apiserver_request_total")
-	}
-	counts := map[string]float64{}
-	for _, m := range family.Metric {
-		label := map[string]string{}
-		for _, pair := range m.Label {
-			label[pair.GetName()] = pair.GetValue()
-		}
-		switch label["verb"] {
-		case "POST", "PUT", "PATCH", "DELETE", "DELETECOLLECTION", "APPLY":
-		default:
-			continue
-		}
-		// Reviews are questions, asked by POST.
-		if label["resource"] == "leases" || strings.HasSuffix(label["resource"], "reviews") {
-			continue
-		}
-		counts[strings.TrimRight(label["verb"]+" "+label["resource"]+"/"+label["subresource"], "/")] += m.Counter.GetValue()
-	}
-	return counts
 }
 
 func difference(before, after map[string]float64) string {

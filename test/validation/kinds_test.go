@@ -1,6 +1,7 @@
 package validation
 
 import (
+	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
@@ -42,6 +43,17 @@ spec:
             - {name: c, image: i}
   - name: workers
     template: *job
+`},
+	"Job": {resource: batchv1.SchemeGroupVersion.WithResource("jobs"), namespaced: true, plain: `
+apiVersion: batch/v1
+kind: Job
+spec:
+  managedBy: example.com/nobody # else the Job controller would write between an attempt's steps
+  template:
+    spec:
+      restartPolicy: Never
+      containers:
+      - {name: c, image: i}
 `},
 	"ClusterQueue": {resource: queueing("clusterqueues"), plain: `
 apiVersion: kueue.x-k8s.io/v1beta1

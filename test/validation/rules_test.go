@@ -17,6 +17,7 @@ const (
 	inReferences  place = policy + "muster-jobset-references"
 	inClaims      place = policy + "muster-jobset-volume-claims"
 	inLabels      place = policy + "muster-jobset-queue-labels"
+	inJobLabels   place = policy + "muster-job-queue-labels"
 	inPodSets     place = policy + "muster-workload-pod-sets"
 	inAdmission   place = policy + "muster-workload-admission"
 	inReclaimable place = policy + "muster-workload-reclaimable-pods"
@@ -59,7 +60,7 @@ func (r rule) policyName() string {
 
 func allRules() []rule {
 	return slices.Concat(workloadSchemaRules(), workloadRules(), workloadReservedRules(), workloadStatusRules(),
-		jobSetSchemaRules(), jobSetRules(), jobSetUpdateRules(), jobSetPolicyRules(), queueRules(), flavorRules())
+		jobSetSchemaRules(), jobSetRules(), jobSetUpdateRules(), jobSetPolicyRules(), jobRules(), queueRules(), flavorRules())
 }
 
 func TestRulesRefuseWhatIsWrongAndTakeWhatIsRight(t *testing.T) {

@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -22,7 +23,8 @@ type Configuration struct {
 	// objectRetentionPolicies delete what is over.
 	ObjectRetentionPolicies *ObjectRetentionPolicies `json:"objectRetentionPolicies,omitempty"`
 
-	// fairSharing, where it is set, orders and preempts across queues by their share of the cohort. Nil: off.
+	// fairSharing, where it is set, orders and preempts across queues by their share of the cohort. Nil: off. The enable of
+	// Kueue's configuration is taken too: false is nil.
 	FairSharing *FairSharing `json:"fairSharing,omitempty"`
 
 	// admissionFairSharing, where it is set, orders the workloads of a ClusterQueue whose admissionScope asks for it by
@@ -127,20 +129,20 @@ const (
 // FairSharing compares queues by dominant resource share.
 type FairSharing struct {
 	// preemptionStrategies in the order in which they are tried. Default: LessThanOrEqualToFinalShare, then
-	// LessThanInitialShare.
+	// LessThanInitialShare. One of them alone is taken too, the other order is not.
 	PreemptionStrategies []PreemptionStrategy `json:"preemptionStrategies,omitempty"`
 }
 
 // AdmissionFairSharing compares LocalQueues by their use of late.
 type AdmissionFairSharing struct {
-	// usageHalfLifeTime is after how long past use counts half. 0: only present use counts.
+	// usageHalfLifeTime is after how long past use counts half. Default 0: only present use counts.
 	UsageHalfLifeTime metav1.Duration `json:"usageHalfLifeTime"`
 
 	// usageSamplingInterval is how often use is sampled. Default 5m.
-	UsageSamplingInterval metav1.Duration `json:"usageSamplingInterval"`
+	UsageSamplingInterval *metav1.Duration `json:"usageSamplingInterval,omitempty"`
 
-	// resourceWeights say how much a unit of a resource counts. Default 1 each.
-	ResourceWeights map[string]float64 `json:"resourceWeights,omitempty"`
+	// resourceWeights say how much a unit of a resource counts, 0 for not at all. What is not listed counts 1.
+	ResourceWeights map[corev1.ResourceName]float64 `json:"resourceWeights,omitempty"`
 }
 
 // QuotaCheckStrategy says what happens with a requested resource that a ClusterQueue does not cover.
@@ -178,16 +180,16 @@ type Resources struct {
 // ResourceTransformation counts one resource as others.
 type ResourceTransformation struct {
 	// input is the name of the requested resource.
-	Input string `json:"input"`
+	Input corev1.ResourceName `json:"input"`
 
 	// strategy: Retain (default) or Replace.
 	Strategy *TransformationStrategy `json:"strategy,omitempty"`
 
 	// multiplyBy names a resource by whose requested amount the outputs are multiplied, "" for none.
-	MultiplyBy string `json:"multiplyBy,omitempty"`
+	MultiplyBy corev1.ResourceName `json:"multiplyBy,omitempty"`
 
-	// outputs are what one unit of the input counts as, as quantities by resource.
-	Outputs map[string]string `json:"outputs,omitempty"`
+	// outputs are what one unit of the input counts as. With Replace they may be absent: then the input is not counted.
+	Outputs corev1.ResourceList `json:"outputs,omitempty"`
 }
 
 // QueueStatus says how often the status of a queue is written.

@@ -3,4 +3,6 @@
 //
 // Anyone may import it. It holds no logic: package internal/config reads the file, fills in what is absent and refuses
 // what is wrong. Where an option has the meaning of one of Kueue's configuration, it has that name.
+//
+// +kubebuilder:object:generate=true
 package v1alpha1

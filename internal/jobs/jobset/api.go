@@ -3,6 +3,7 @@ package jobset
 import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
@@ -15,10 +16,13 @@ var kind = jobset.GroupVersion.WithKind("JobSet")
 
 // API is the JobSet API. A JobSet without a queue starts at once.
 var API = jobs.API[*jobset.JobSet]{
-	Kind:     kind,
-	Queue:    jobs.QueueOptional,
-	New:      func() *jobset.JobSet { return &jobset.JobSet{} },
-	Owns:     []client.Object{&batchv1.Job{}, &corev1.Service{}},
+	Kind:  kind,
+	Queue: jobs.QueueOptional,
+	New:   func() *jobset.JobSet { return &jobset.JobSet{} },
+	Owns:  []client.Object{&batchv1.Job{}, &corev1.Service{}},
+	PodLabels: func(uid types.UID) map[string]string {
+		return map[string]string{jobset.JobSetUIDKey: string(uid)}
+	},
 	Describe: describe,
 	Plan:     plan,
 }

@@ -28,6 +28,12 @@ func (a *attempt) applyFailurePolicy() {
 	}
 }
 
+// mayRestart reports whether a failure may still begin another attempt.
+func mayRestart(js *jobset.JobSet) bool {
+	policy := js.Spec.FailurePolicy
+	return policy != nil && (js.Status.RestartsCountTowardsMax < policy.MaxRestarts || len(policy.Rules) > 0)
+}
+
 // fail ends the JobSet in failure. The end is written first: what it held goes to
 // others, and it must never go on then.
 func (a *attempt) fail(reason, message string) {

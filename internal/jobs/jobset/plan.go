@@ -89,11 +89,27 @@ func (a *attempt) deleteJobs(list []*batchv1.Job) {
 
 // progress is what the queue needs to know.
 func (a *attempt) progress() jobs.Progress {
-	p := jobs.Progress{Ready: a.allReady(), Outcome: outcome(a.js)}
+	p := jobs.Progress{Ready: a.allReady(), Reclaimable: a.reclaimable(), Outcome: outcome(a.js)}
 	for _, job := range a.children.all() {
 		if job.Status.Active > 0 || ptr.Deref(job.Status.Terminating, 0) > 0 || (!suspended(job) && !ended(job)) {
 			p.Active = true
 		}
 	}
 	return p
+}
+
+// reclaimable counts the pods of Jobs that have succeeded, unless a restart could run
+// them again: quota that was given to others could not be taken back for them.
+func (a *attempt) reclaimable() map[string]int32 {
+	if mayRestart(a.js) {
+		return nil
+	}
+	out := map[string]int32{}
+	for i := range a.js.Spec.ReplicatedJobs {
+		rj := &a.js.Spec.ReplicatedJobs[i]
+		if succeeded := min(a.counts(rj.Name).Succeeded, rj.Replicas); succeeded > 0 {
+			out[rj.Name] = succeeded * podsOf(&rj.Template.Spec)
+		}
+	}
+	return out
 }

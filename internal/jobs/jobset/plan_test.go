@@ -242,13 +242,17 @@ func TestProgress(t *testing.T) {
 		"a suspended Job has them until the last is gone": {newSet(), of(terminating), jobs.Progress{Active: true}},
 		"a suspended Job without pods has none":           {newSet(), of(job("leader", 0).suspended()), jobs.Progress{}},
 		"a Job of an attempt that is over has them too":   {newSet().restarted(1), of(job("leader", 0).ready().deleting()), jobs.Progress{Active: true}},
-		"one that ended has none":                         {newSet().succeedsBy(jobset.OperatorAll, "workers"), of(job("leader", 0).succeeded()), jobs.Progress{}},
+		"one that ended has none": {newSet().succeedsBy(jobset.OperatorAll, "workers"), of(job("leader", 0).succeeded()),
+			jobs.Progress{Reclaimable: map[string]int32{"leader": 1}}},
+		"one that a restart may run again keeps its quota": {newSet().succeedsBy(jobset.OperatorAll, "workers").restarts(1, ""), of(job("leader", 0).succeeded()), jobs.Progress{}},
+		"it gives it back with the last restart": {newSet().succeedsBy(jobset.OperatorAll, "workers").restarts(1, "").restarted(1), of(job("leader", 0).attempt("1").succeeded()),
+			jobs.Progress{Reclaimable: map[string]int32{"leader": 1}}},
 		"all are ready": {newSet(), of(job("leader", 0).ready(), job("workers", 0).ready(), job("workers", 1).succeeded()),
-			jobs.Progress{Active: true, Ready: true}},
+			jobs.Progress{Active: true, Ready: true, Reclaimable: map[string]int32{"workers": 1}}},
 		"the end is told with its message": {newSet(), of(job("leader", 0).failed()),
 			jobs.Progress{Outcome: &jobs.Outcome{Message: "jobset failed due to one or more job failures (first failed job: js-leader-0)"}}},
 		"success too": {newSet().succeedsBy(jobset.OperatorAny), of(job("leader", 0).succeeded()),
-			jobs.Progress{Outcome: &jobs.Outcome{Succeeded: true, Message: "jobset completed successfully"}}},
+			jobs.Progress{Reclaimable: map[string]int32{"leader": 1}, Outcome: &jobs.Outcome{Succeeded: true, Message: "jobset completed successfully"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			same(t, "progress", tc.want, look(t, tc.js.js, unqueued, tc.children).Progress)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -31,6 +32,7 @@ type upFlags struct {
 	simGPUProduct string
 	noOperator    bool
 	operator      string
+	config        string
 	verbosity     int
 }
 
@@ -41,7 +43,7 @@ func upCommand() *cobra.Command {
 		Short: "Start a cluster and keep it up until interrupted",
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			options, err := f.options()
+			options, err := f.options(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -61,6 +63,7 @@ func upCommand() *cobra.Command {
 	flags.StringVar(&f.simGPUProduct, "sim-gpu-product", "NVIDIA-H100-80GB-HBM3", "product name of these GPUs")
 	flags.BoolVar(&f.noOperator, "no-operator", false, "do not run Muster's operator")
 	flags.StringVar(&f.operator, "operator", "", "path of the operator's binary (default muster-operator beside this one)")
+	flags.StringVar(&f.config, "config", "", "path of the operator's configuration file (default: none, every option at its default)")
 	flags.IntVarP(&f.verbosity, "v", "v", 0, "verbosity of the components' logs")
 	return cmd
 }
@@ -71,7 +74,7 @@ func simulated(f *upFlags) error {
 }
 
 // options checks the flags against each other.
-func (f *upFlags) options() (lifecycle.Options, error) {
+func (f *upFlags) options(ctx context.Context) (lifecycle.Options, error) {
 	o := lifecycle.Options{
 		Port:      f.port,
 		Verbosity: f.verbosity,
@@ -96,6 +99,8 @@ func (f *upFlags) options() (lifecycle.Options, error) {
 		return o, usageError{fmt.Errorf("--nodes %d is more than one machine can be, at most %d; simulate machines with --sim-nodes", f.nodes, nodesMost)}
 	case f.noOperator && f.operator != "":
 		return o, usageError{errors.New("--operator and --no-operator exclude each other; give one of them")}
+	case f.noOperator && f.config != "":
+		return o, usageError{errors.New("--config is the operator's and --no-operator leaves it out; give one of them")}
 	case simulated(f) != nil:
 		return o, usageError{fmt.Errorf("--sim-nodes, --sim-gpus or --sim-gpu-product: %w", simulated(f))}
 	case f.ephemeral && f.dir != "":
@@ -104,6 +109,11 @@ func (f *upFlags) options() (lifecycle.Options, error) {
 	var err error
 	if !f.noOperator {
 		if o.Operator, err = f.operatorPath(); err != nil {
+			return o, err
+		}
+	}
+	if f.config != "" {
+		if o.OperatorConfiguration, err = f.configPath(ctx, o.Operator); err != nil {
 			return o, err
 		}
 	}
@@ -127,6 +137,16 @@ func (f *upFlags) operatorPath() (string, error) {
 		return "", usageError{err}
 	}
 	return path, nil
+}
+
+// configPath gives the path of the operator's configuration file, which the
+// operator takes: a wrong file is told before anything is started.
+func (f *upFlags) configPath(ctx context.Context, operator string) (string, error) {
+	path, err := filepath.Abs(f.config)
+	if err != nil {
+		return "", fmt.Errorf("finding the operator's configuration: %w", err)
+	}
+	return path, operatorproc.CheckConfiguration(ctx, operator, path)
 }
 
 func stateDirectory(given string) (string, error) {

@@ -172,6 +172,8 @@ func TestAMistakeIsOneLineThatSaysWhatToDo(t *testing.T) {
 		{"a runtime that is unknown", "up --runtime docker", exitUsage, []string{"docker", "exec or none"}},
 		{"a directory for what has none", "up --ephemeral --dir /x", exitUsage, []string{"--ephemeral", "--dir"}},
 		{"an operator both wanted and not", "up --no-operator --operator /x", exitUsage, []string{"--operator", "--no-operator"}},
+		{"a configuration without an operator", "up --no-operator --config " + file, exitUsage, []string{"--config", "--no-operator"}},
+		{"a configuration that the operator refuses", "up --ephemeral --operator " + fakeOperator(t) + " --config " + file, exitFailed, []string{"refused", file}},
 		{"an argument", "up here", exitUsage, []string{"here", "up --help"}},
 		{"a command that is unknown", "sideways", exitUsage, []string{"sideways", "--help"}},
 		{"no command", "", exitUsage, []string{"muster-local up", "--help"}},

@@ -28,6 +28,9 @@ type Options struct {
 	Nodes Nodes
 	// Operator is the path of the operator's binary; empty for none.
 	Operator string
+	// OperatorConfiguration is the path of its configuration file; empty for
+	// none.
+	OperatorConfiguration string
 	// Verbosity of the components' logs, as klog's -v.
 	Verbosity int
 	// Out gets one line for each step reached.
@@ -99,7 +102,7 @@ func startRest(ctx context.Context, o Options, plane *controlplane.ControlPlane,
 	})
 	if o.Operator != "" {
 		all.Go(func() (err error) {
-			operator, err = startOperator(ctx, o.Operator, plane, dir, out)
+			operator, err = startOperator(ctx, o, plane, dir, out)
 			return err
 		})
 	}
@@ -137,7 +140,7 @@ func claim(path string) (*statedir.Dir, error) {
 	return statedir.Claim(path)
 }
 
-func startOperator(ctx context.Context, path string, plane *controlplane.ControlPlane, dir *statedir.Dir, out *report) (*operatorproc.Operator, error) {
+func startOperator(ctx context.Context, o Options, plane *controlplane.ControlPlane, dir *statedir.Dir, out *report) (*operatorproc.Operator, error) {
 	// For now a member of the masters' group; its name is already that of
 	// the service account that it has in a real cluster.
 	kubeconfig := dir.Path("operator.kubeconfig")
@@ -145,11 +148,12 @@ func startOperator(ctx context.Context, path string, plane *controlplane.Control
 		return nil, err
 	}
 	operator, err := operatorproc.Start(ctx, operatorproc.Config{
-		Path:       path,
-		Kubeconfig: kubeconfig,
-		LogFile:    filepath.Join(dir.Logs(), "operator.log"),
-		PIDFile:    dir.Path("operator.pid"),
-		Notify:     out.line,
+		Path:          o.Operator,
+		Kubeconfig:    kubeconfig,
+		Configuration: o.OperatorConfiguration,
+		LogFile:       filepath.Join(dir.Logs(), "operator.log"),
+		PIDFile:       dir.Path("operator.pid"),
+		Notify:        out.line,
 	})
 	if err != nil {
 		return nil, err

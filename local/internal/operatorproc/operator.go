@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -31,6 +33,8 @@ type Config struct {
 	Path string
 	// Kubeconfig is the path of the file by which it reaches the API server.
 	Kubeconfig string
+	// Configuration is the path of its configuration file; empty for none.
+	Configuration string
 	// LogFile takes what it prints; emptied by Start.
 	LogFile string
 	// PIDFile holds the pid of the process that runs at present.
@@ -53,6 +57,20 @@ func CheckBinary(path string) error {
 		}
 		return fmt.Errorf("no operator at %s: %w; build it with `make build`, name it with --operator, or leave it out with --no-operator",
 			path, err)
+	}
+	return nil
+}
+
+// CheckConfiguration has the operator's binary read a configuration file. If it
+// refuses the file, the error is what it says.
+func CheckConfiguration(ctx context.Context, binary, file string) error {
+	_, err := exec.CommandContext(ctx, binary, "--config", file, "--print-config").Output()
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit) && len(exit.Stderr) > 0:
+		return errors.New(strings.TrimPrefix(strings.TrimSpace(string(exit.Stderr)), "muster-operator: "))
+	case err != nil:
+		return fmt.Errorf("having the operator read %s: %w", file, err)
 	}
 	return nil
 }

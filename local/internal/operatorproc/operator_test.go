@@ -27,6 +27,11 @@ func TestMain(m *testing.M) {
 	case "die":
 		fmt.Println("cannot go on")
 		os.Exit(3)
+	case "refuse":
+		fmt.Fprintf(os.Stderr, "muster-operator: wrong: %q\n", os.Args[1:])
+		os.Exit(1)
+	case "take":
+		os.Exit(0)
 	case "serve", "stubborn":
 		actAsOperator()
 	}
@@ -147,6 +152,36 @@ func TestCheckBinarySaysWhatToDo(t *testing.T) {
 	}
 	if err := CheckBinary("/bin/sh"); err != nil {
 		t.Errorf("CheckBinary(/bin/sh) = %v", err)
+	}
+}
+
+func TestCheckConfigurationGivesTheWordsOfTheOperator(t *testing.T) {
+	t.Setenv(behaviour, "refuse")
+	err := CheckConfiguration(t.Context(), os.Args[0], "my file")
+	if want := `wrong: ["--config" "my file" "--print-config"]`; err == nil || err.Error() != want {
+		t.Errorf("of a file that is refused: %v, want %s", err, want)
+	}
+	t.Setenv(behaviour, "take")
+	if err := CheckConfiguration(t.Context(), os.Args[0], "my file"); err != nil {
+		t.Errorf("of a file that is taken: %v", err)
+	}
+	if err := CheckConfiguration(t.Context(), os.Args[0]+"-missing", "my file"); err == nil {
+		t.Error("a missing operator takes a file")
+	}
+}
+
+func TestTheOperatorGetsItsConfiguration(t *testing.T) {
+	for _, file := range []string{"", "my file"} {
+		c := config(t, "refuse")
+		c.Configuration = file
+		_, err := Start(t.Context(), c)
+		if err == nil {
+			t.Fatal("an operator that ends is ready")
+		}
+		said, _ := os.ReadFile(c.LogFile)
+		if got := strings.Contains(string(said), `"--config" "my file"`); got != (file != "") {
+			t.Errorf("with the file %q it was started so: %s", file, said)
+		}
 	}
 }
 

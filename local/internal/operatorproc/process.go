@@ -41,13 +41,18 @@ func start(c Config, log *os.File) (*process, error) {
 		return nil, err
 	}
 	p := &process{probes: probes, began: time.Now(), exited: make(chan struct{})}
-	p.command = exec.Command(c.Path,
+	arguments := []string{
 		"--kubeconfig", c.Kubeconfig,
 		"--install-apis",
 		// It is the only one: another has nothing to wait for after a kill.
 		"--leader-elect=false",
 		"--health-probe-bind-address", probes,
-		"--metrics-bind-address", metrics)
+		"--metrics-bind-address", metrics,
+	}
+	if c.Configuration != "" {
+		arguments = append(arguments, "--config", c.Configuration)
+	}
+	p.command = exec.Command(c.Path, arguments...)
 	p.command.Stdout, p.command.Stderr = log, log
 	p.command.SysProcAttr = &syscall.SysProcAttr{
 		// The child dies with this process even if that is killed.

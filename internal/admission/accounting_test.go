@@ -1,0 +1,155 @@
+package admission
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	config "github.com/musterhq/muster/api/config/v1alpha1"
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/podspec"
+)
+
+func newLimitRange(name string, item corev1.LimitRangeItem) *corev1.LimitRange {
+	return &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{item}}}
+}
+
+func newRuntimeClass(name, cpu string) *nodev1.RuntimeClass {
+	return &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Overhead: &nodev1.Overhead{PodFixed: quantities("cpu", cpu)}}
+}
+
+func TestWhatAWorkloadCostsFollowsItsSurroundings(t *testing.T) {
+	defaultRequest := func(cpu string) corev1.LimitRangeItem {
+		return corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, DefaultRequest: quantities("cpu", cpu)}
+	}
+	w := newWorkload("w", 2, nil)
+	w.Spec.PodSets[0].Template.Spec.RuntimeClassName = ptr.To("kata")
+	a := newAccountant(podspec.Counting{})
+	for _, step := range []struct {
+		name    string
+		happen  func() bool
+		changed bool
+		want    map[string]int64
+		refused string // in the reason
+	}{
+		{"at first there is no such runtime class", func() bool { return false }, false, map[string]int64{}, `Not found: "kata"`},
+		{"it comes", func() bool { return a.setRuntimeClass(newRuntimeClass("kata", "100m")) }, true, map[string]int64{"cpu": 100}, ""},
+		{"it is seen again", func() bool { return a.setRuntimeClass(newRuntimeClass("kata", "100m")) }, false, map[string]int64{"cpu": 100}, ""},
+		{"it costs more", func() bool { return a.setRuntimeClass(newRuntimeClass("kata", "200m")) }, true, map[string]int64{"cpu": 200}, ""},
+		{"a limit range comes", func() bool { return a.setLimitRange(newLimitRange("b", defaultRequest("1"))) }, true, map[string]int64{"cpu": 1200}, ""},
+		{"it is seen again", func() bool { return a.setLimitRange(newLimitRange("b", defaultRequest("1"))) }, false, map[string]int64{"cpu": 1200}, ""},
+		{"another that comes before it by name", func() bool { return a.setLimitRange(newLimitRange("a", defaultRequest("2"))) }, true, map[string]int64{"cpu": 2200}, ""},
+		{"one of volumes alone", func() bool {
+			return a.setLimitRange(newLimitRange("c", corev1.LimitRangeItem{Type: corev1.LimitTypePersistentVolumeClaim}))
+		}, false, map[string]int64{"cpu": 2200}, ""},
+		{"it forbids what it would have given", func() bool {
+			return a.setLimitRange(newLimitRange("a", corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Min: quantities("cpu", "2"), DefaultRequest: quantities("memory", "1")}))
+		}, true, map[string]int64{"cpu": 1200, "memory": 1}, "resources didn't satisfy LimitRange constraints: "},
+		{"it says nothing of pods any more", func() bool {
+			return a.setLimitRange(newLimitRange("a", corev1.LimitRangeItem{Type: corev1.LimitTypePersistentVolumeClaim}))
+		}, true, map[string]int64{"cpu": 1200}, ""},
+		{"the other goes", func() bool { return a.deleteLimitRange("ns", "b") }, true, map[string]int64{"cpu": 200}, ""},
+		{"it goes once", func() bool { return a.deleteLimitRange("ns", "b") }, false, map[string]int64{"cpu": 200}, ""},
+		{"the runtime class goes", func() bool { return a.deleteRuntimeClass("kata") }, true, map[string]int64{}, "Not found"},
+		{"it goes once as well", func() bool { return a.deleteRuntimeClass("kata") }, false, map[string]int64{}, "Not found"},
+	} {
+		t.Run(step.name, func(t *testing.T) {
+			if got := step.happen(); got != step.changed {
+				t.Errorf("changed %v, want %v", got, step.changed)
+			}
+			podSets, refused := a.account(w)
+			if diff := cmp.Diff(step.want, podSets[0].PerPod); diff != "" {
+				t.Errorf("per pod (-want +got):\n%s", diff)
+			}
+			if step.refused == "" && refused != "" || !strings.Contains(refused, step.refused) {
+				t.Errorf("refused %q, want %q in it", refused, step.refused)
+			}
+		})
+	}
+}
+
+func TestALimitRangeIsOfItsNamespace(t *testing.T) {
+	a := newAccountant(podspec.Counting{})
+	elsewhere := newLimitRange("lr", corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, DefaultRequest: quantities("cpu", "1")})
+	elsewhere.Namespace = "elsewhere"
+	a.setLimitRange(elsewhere)
+	if podSets, _ := a.account(newWorkload("w", 1, nil)); len(podSets[0].PerPod) != 0 {
+		t.Errorf("its pods cost %v", podSets[0].PerPod)
+	}
+}
+
+func TestEveryPodSetIsCountedAndChecked(t *testing.T) {
+	w := newWorkload("w", 1, quantities("cpu", "1"))
+	w.Spec.PodSets = append(w.Spec.PodSets, *w.Spec.PodSets[0].DeepCopy(), *w.Spec.PodSets[0].DeepCopy())
+	for i, name := range []string{"main", "idle", "wrong"} {
+		w.Spec.PodSets[i].Name = kueue.PodSetReference(name)
+	}
+	w.Spec.PodSets[1].Count = 0
+	w.Spec.PodSets[2].Template.Spec.Containers[0].Resources.Requests = quantities("cpu", "-1")
+	podSets, refused := newAccountant(podspec.Counting{}).account(w)
+	if podSets[0].Name != "main" || podSets[0].PerPod["cpu"] != 1000 || podSets[1].Count != 0 || podSets[2].Name != "wrong" {
+		t.Errorf("pod sets %+v", podSets)
+	}
+	want := `resources validation failed: spec.podSets[2].template.spec.containers[0]: Invalid value: ["cpu"]: requests must not be negative (container "c" of pod set "wrong" has -1)`
+	if refused != want {
+		t.Errorf("refused %q, want %q", refused, want)
+	}
+}
+
+func TestRequestsAreCountedAsConfigured(t *testing.T) {
+	counting := countingOf(&config.Resources{
+		ExcludeResourcePrefixes: []string{"example.com/"},
+		Transformations: []config.ResourceTransformation{
+			{Input: "memory", Strategy: ptr.To(config.Replace), Outputs: quantities("credits", "2")},
+			{Input: "cpu", MultiplyBy: "example.com/gpu", Outputs: quantities("credits", "1")},
+		}})
+	w := newWorkload("w", 1, quantities("cpu", "1500m", "memory", "3", "example.com/gpu", "4"))
+	podSets, _ := newAccountant(counting).account(w)
+	if diff := cmp.Diff(map[string]int64{"cpu": 1500, "credits": 12}, podSets[0].PerPod); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestWhichWorkloadsARuntimeClassConcerns(t *testing.T) {
+	w := newWorkload("w", 1, nil)
+	w.Spec.PodSets = append(w.Spec.PodSets, *w.Spec.PodSets[0].DeepCopy())
+	w.Spec.PodSets[1].Template.Spec.RuntimeClassName = ptr.To("kata")
+	if !namesRuntimeClass(w, "kata") || namesRuntimeClass(w, "gvisor") || namesRuntimeClass(newWorkload("w", 1, nil), "") {
+		t.Error("it concerns those that name it")
+	}
+}
+
+// BenchmarkAccount is what each event of a Workload costs before the engine hears it.
+func BenchmarkAccount(b *testing.B) {
+	plain := newWorkload("w", 1, quantities("cpu", "1"))
+	usual := newWorkload("w", 8, quantities("cpu", "500m", "memory", "64Gi", "nvidia.com/gpu", "8"))
+	usual.Spec.PodSets[0].Template.Spec.Containers[0].Resources.Limits = quantities("memory", "64Gi", "nvidia.com/gpu", "8")
+	ranged := newAccountant(podspec.Counting{})
+	ranged.setLimitRange(newLimitRange("lr", corev1.LimitRangeItem{Type: corev1.LimitTypeContainer,
+		Max: quantities("cpu", "64"), Min: quantities("cpu", "100m"), Default: quantities("cpu", "4"), DefaultRequest: quantities("cpu", "1")}))
+	b.Run("as written/one resource", func(b *testing.B) {
+		a := newAccountant(podspec.Counting{})
+		b.ReportAllocs()
+		for b.Loop() {
+			a.account(plain)
+		}
+	})
+	b.Run("as written/three resources and limits", func(b *testing.B) {
+		a := newAccountant(podspec.Counting{})
+		b.ReportAllocs()
+		for b.Loop() {
+			a.account(usual)
+		}
+	})
+	b.Run("with a limit range", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			ranged.account(usual)
+		}
+	})
+}

@@ -1,0 +1,204 @@
+package lifecycle
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/workload"
+)
+
+// Messages of the condition Admitted.
+const (
+	admittedMessage        = "The workload is admitted"
+	checksMessage          = "The workload has not all checks ready"
+	delayedTopologyMessage = "There are pending delayed topology requests"
+)
+
+// admissionChecksMax is the API's limit of checks in the status of a Workload.
+const admissionChecksMax = 8
+
+// ChecksFor names the checks of the ClusterQueue that concern an admission with these flavors, in the order of the spec.
+// Without an admission they are those of every flavor.
+func ChecksFor(q *kueue.ClusterQueueSpec, admission *kueue.Admission) []kueue.AdmissionCheckReference {
+	var out []kueue.AdmissionCheckReference
+	for _, rule := range checkRules(q) {
+		if (len(rule.OnFlavors) == 0 || usesAny(admission, rule.OnFlavors)) && !slices.Contains(out, rule.Name) {
+			out = append(out, rule.Name)
+		}
+	}
+	return out
+}
+
+// ChecksProblem says why the checks of a ClusterQueue keep it from admitting anybody, as the reason and the message of its
+// condition Active, or nothing. The checks are all that exist, by name.
+func ChecksProblem(q *kueue.ClusterQueueSpec, checks map[string]*kueue.AdmissionCheck) (reason, message string) {
+	var missing, inactive, general []string
+	for _, rule := range checkRules(q) {
+		name := string(rule.Name)
+		switch check := checks[name]; {
+		case check == nil:
+			missing = append(missing, name)
+		case !meta.IsStatusConditionTrue(check.Status.Conditions, kueue.AdmissionCheckActive):
+			inactive = append(inactive, name)
+		}
+		if len(rule.OnFlavors) == 0 {
+			general = append(general, name)
+		}
+	}
+	switch {
+	case len(missing) > 0:
+		return kueue.ClusterQueueActiveReasonAdmissionCheckNotFound,
+			fmt.Sprintf("Can't admit new workloads: references missing AdmissionCheck(s): %v", distinct(missing))
+	case len(inactive) > 0:
+		return kueue.ClusterQueueActiveReasonAdmissionCheckInactive,
+			fmt.Sprintf("Can't admit new workloads: references inactive AdmissionCheck(s): %v", distinct(inactive))
+	case len(distinct(general)) > admissionChecksMax:
+		return kueue.ClusterQueueActiveReasonUnknown,
+			fmt.Sprintf("Can't admit new workloads: %d AdmissionChecks apply to every flavor, and a Workload has room for %d; limit some with onFlavors",
+				len(distinct(general)), admissionChecksMax)
+	}
+	return "", ""
+}
+
+// checkRules are the checks of a ClusterQueue in either way of writing them.
+func checkRules(q *kueue.ClusterQueueSpec) []kueue.AdmissionCheckStrategyRule {
+	if q.AdmissionChecksStrategy != nil {
+		return q.AdmissionChecksStrategy.AdmissionChecks
+	}
+	var out []kueue.AdmissionCheckStrategyRule
+	for _, name := range q.AdmissionChecks {
+		out = append(out, kueue.AdmissionCheckStrategyRule{Name: name})
+	}
+	return out
+}
+
+func usesAny(admission *kueue.Admission, flavors []kueue.ResourceFlavorReference) bool {
+	if admission == nil {
+		return false
+	}
+	for _, a := range admission.PodSetAssignments {
+		for flavor := range maps.Values(a.Flavors) {
+			if slices.Contains(flavors, flavor) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func distinct(names []string) []string {
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// listChecks keeps the list of checks in step with the ClusterQueue until the Workload is admitted. What runs was admitted
+// under the checks of its time: a later one has nothing to say about it, and what one that is gone gave the pods stays.
+func (d *draft) listChecks() {
+	if workload.IsAdmitted(d.w) || d.facts.ClusterQueue == nil {
+		return
+	}
+	wanted := ChecksFor(&d.facts.ClusterQueue.Spec, d.w.Status.Admission)
+	listed := d.w.Status.AdmissionChecks
+	place := func(name kueue.AdmissionCheckReference) int {
+		return slices.IndexFunc(listed, func(c kueue.AdmissionCheckState) bool { return c.Name == name })
+	}
+	missing := slices.ContainsFunc(wanted, func(name kueue.AdmissionCheckReference) bool { return place(name) < 0 })
+	if !missing && len(listed) == len(wanted) {
+		return // in whatever order: who applies a state may move it
+	}
+	checks := make([]kueue.AdmissionCheckState, 0, len(wanted))
+	for _, name := range wanted {
+		state := kueue.AdmissionCheckState{Name: name, State: kueue.CheckStatePending, LastTransitionTime: metav1.NewTime(d.now)}
+		if i := place(name); i >= 0 {
+			state = *listed[i].DeepCopy()
+		}
+		checks = append(checks, state)
+	}
+	d.edit().Status.AdmissionChecks = checks
+}
+
+// rejected has a Workload deactivated that a check will never agree to.
+func (d *draft) rejected() bool {
+	why := told(d.w, kueue.CheckStateRejected)
+	if why == "" {
+		return false
+	}
+	d.target(kueue.WorkloadEvictedByAdmissionCheck, why)
+	return true
+}
+
+// retried evicts a Workload that a check cannot agree to now.
+func (d *draft) retried() bool {
+	why := told(d.w, kueue.CheckStateRetry)
+	if why == "" {
+		return false
+	}
+	d.postponeForChecks()
+	workload.Evict(d.edit(), workload.Eviction{Reason: kueue.WorkloadEvictedByAdmissionCheck, Message: why}, d.now)
+	return true
+}
+
+// retriedInQueue holds back a Workload without quota for a check that spoke too late: its reservation was already gone.
+func (d *draft) retriedInQueue() {
+	why := told(d.w, kueue.CheckStateRetry)
+	if why == "" {
+		return
+	}
+	d.postponeForChecks()
+	d.set(kueue.WorkloadRequeued, metav1.ConditionFalse, kueue.WorkloadEvictedByAdmissionCheck, why)
+	workload.ResetChecks(d.edit(), d.now)
+}
+
+// postponeForChecks keeps the Workload from its queue for as long as its checks ask, from when they did.
+func (d *draft) postponeForChecks() {
+	for _, c := range d.w.Status.AdmissionChecks {
+		if c.State == kueue.CheckStateRetry && ptr.Deref(c.RequeueAfterSeconds, 0) > 0 {
+			workload.Postpone(d.edit(), c.LastTransitionTime.Add(time.Duration(*c.RequeueAfterSeconds)*time.Second))
+		}
+	}
+}
+
+// told is the sentence for the checks that are in the state, or "".
+func told(w *kueue.Workload, state kueue.CheckState) string {
+	var who []string
+	for _, c := range w.Status.AdmissionChecks {
+		if c.State == state {
+			who = append(who, fmt.Sprintf("%q (%s)", c.Name, c.Message))
+		}
+	}
+	if len(who) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("AdmissionCheck in %s state: %s", state, strings.Join(who, ", "))
+}
+
+// admit lets a Workload that holds quota run once nothing else is awaited.
+func (d *draft) admit() {
+	switch {
+	case workload.IsAdmitted(d.w) || !workload.IsTrue(d.w, kueue.WorkloadQuotaReserved):
+	case !ready(d.w.Status.AdmissionChecks):
+		d.set(kueue.WorkloadAdmitted, metav1.ConditionFalse, kueue.WorkloadUnsatisfiedAdmissionChecks, checksMessage)
+	case awaitsTopology(d.w.Status.Admission):
+		d.set(kueue.WorkloadAdmitted, metav1.ConditionFalse, kueue.WorkloadPendingDelayedTopologyRequests, delayedTopologyMessage)
+	default:
+		d.set(kueue.WorkloadAdmitted, metav1.ConditionTrue, kueue.WorkloadAdmittedReason, admittedMessage)
+	}
+}
+
+func ready(checks []kueue.AdmissionCheckState) bool {
+	return !slices.ContainsFunc(checks, func(c kueue.AdmissionCheckState) bool { return c.State != kueue.CheckStateReady })
+}
+
+func awaitsTopology(a *kueue.Admission) bool {
+	return slices.ContainsFunc(a.PodSetAssignments, func(a kueue.PodSetAssignment) bool {
+		return ptr.Deref(a.DelayedTopologyRequest, kueue.DelayedTopologyRequestStateReady) == kueue.DelayedTopologyRequestStatePending
+	})
+}

@@ -1,0 +1,128 @@
+package lifecycle_test
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/admission/lifecycle"
+	"github.com/musterhq/muster/internal/workload"
+)
+
+func TestWhoHoldsQuotaIsAdmittedWhenAllChecksAreReady(t *testing.T) {
+	for name, test := range map[string]struct {
+		workload builder
+		facts    lifecycle.Facts
+		want     string
+	}{
+		"there are none":     {reserved(), open(), "Admitted=True Admitted: The workload is admitted"},
+		"both are ready":     {reserved().check("x", "Ready").check("y", "Ready"), checking("x", "y"), "Admitted=True Admitted: The workload is admitted"},
+		"one is pending":     {reserved().check("x", "Ready").check("y", "Pending"), checking("x", "y"), "Admitted=False UnsatisfiedAdmissionChecks: The workload has not all checks ready"},
+		"the last one went":  {reserved().check("x", "Pending"), open(), "Admitted=True Admitted: The workload is admitted"},
+		"one has been added": {reserved().check("x", "Ready"), checking("x", "y"), "Admitted=False UnsatisfiedAdmissionChecks: The workload has not all checks ready"},
+		"places are awaited": {reserved().with(func(w *kueue.Workload) {
+			w.Status.Admission.PodSetAssignments[0].DelayedTopologyRequest = ptr.To(kueue.DelayedTopologyRequestStatePending)
+		}), open(), "Admitted=False PendingDelayedTopologyRequests: There are pending delayed topology requests"},
+	} {
+		t.Run(name, func(t *testing.T) { expectConditions(t, next(t, test.workload, test.facts, policy, 0), test.want) })
+	}
+}
+
+func TestTheListOfChecksFollowsTheQueueAndKeepsWhatWasSaid(t *testing.T) {
+	w := reserved().check("gone", kueue.CheckStateRetry).check("y", kueue.CheckStateReady)
+	step := next(t, w, checking("x", "y"), policy, time.Minute)
+	expect(t, "checks", step.Status.Status.AdmissionChecks, []kueue.AdmissionCheckState{
+		{Name: "x", State: kueue.CheckStatePending, LastTransitionTime: metav1.NewTime(began.Add(time.Minute))},
+		{Name: "y", State: kueue.CheckStateReady, Message: "says y", LastTransitionTime: metav1.NewTime(began)},
+	})
+	if workload.IsEvicted(step.Status) {
+		t.Error("a check that is gone has evicted it")
+	}
+}
+
+func TestTheOrderOfTheListOfChecksIsNobodysBusiness(t *testing.T) {
+	w := reserved().check("y", "Pending").check("x", "Pending").is(kueue.WorkloadAdmitted, "False", kueue.WorkloadUnsatisfiedAdmissionChecks)
+	if step := next(t, w, checking("x", "y"), policy, 0); step.Writes() {
+		t.Errorf("the step is %+v", step)
+	}
+}
+
+func TestTheChecksOfWhatRunsStayAsTheyWere(t *testing.T) {
+	if step := next(t, admitted().check("x", kueue.CheckStateReady), checking("y"), lifecycle.Policy{}, 0); step.Writes() {
+		t.Errorf("the step is %+v", step)
+	}
+}
+
+func TestWhichChecksConcernAnAdmission(t *testing.T) {
+	rules := []kueue.AdmissionCheckStrategyRule{
+		{Name: "z"}, {Name: "of-f", OnFlavors: []kueue.ResourceFlavorReference{"f", "g"}}, {Name: "of-g", OnFlavors: []kueue.ResourceFlavorReference{"g"}}, {Name: "z"},
+	}
+	spec := kueue.ClusterQueueSpec{AdmissionChecksStrategy: &kueue.AdmissionChecksStrategy{AdmissionChecks: rules}}
+	expect(t, "checks", lifecycle.ChecksFor(&spec, reserved().Status.Admission), []kueue.AdmissionCheckReference{"z", "of-f"})
+	expect(t, "checks before there are flavors", lifecycle.ChecksFor(&spec, nil), []kueue.AdmissionCheckReference{"z"})
+	spec = kueue.ClusterQueueSpec{AdmissionChecks: []kueue.AdmissionCheckReference{"b", "a"}}
+	expect(t, "checks of the list", lifecycle.ChecksFor(&spec, reserved().Status.Admission), []kueue.AdmissionCheckReference{"b", "a"})
+}
+
+func TestARejectedCheckHasTheWorkloadDeactivated(t *testing.T) {
+	const want = `DeactivationTarget=True AdmissionCheck: AdmissionCheck in Rejected state: "x" (says x), "y" (says y)`
+	for name, w := range map[string]builder{"that waits": pending(), "that holds quota": reserved(), "that runs": admitted()} {
+		t.Run(name, func(t *testing.T) {
+			w := w.check("x", kueue.CheckStateRejected).check("y", kueue.CheckStateRejected)
+			expectConditions(t, next(t, w, checking("x", "y"), policy, 0), want)
+		})
+	}
+}
+
+func TestACheckThatAsksForAnotherTryEvicts(t *testing.T) {
+	w := admitted().check("x", kueue.CheckStateRetry).retryAfter(90).check("y", kueue.CheckStateRetry).retryAfter(30).check("z", kueue.CheckStateReady)
+	step := next(t, w, checking("x", "y", "z"), policy, time.Minute)
+	expectConditions(t, step, `Evicted=True AdmissionCheck: AdmissionCheck in Retry state: "x" (says x), "y" (says y)`)
+	if at := step.Status.Status.RequeueState.RequeueAt; !at.Time.Equal(began.Add(90 * time.Second)) {
+		t.Errorf("it may be tried again at %s", at)
+	}
+	if !workload.HoldsQuota(step.Status) || step.Status.Status.AdmissionChecks[2].State != kueue.CheckStatePending {
+		t.Errorf("the status is %+v", step.Status.Status)
+	}
+}
+
+func TestACheckThatAsksForAnotherTryTooLateKeepsTheWorkloadOutOfTheQueue(t *testing.T) {
+	step := next(t, pending().check("x", kueue.CheckStateRetry).retryAfter(90), checking("x"), policy, time.Minute)
+	expectConditions(t, step, `Requeued=False AdmissionCheck: AdmissionCheck in Retry state: "x" (says x)`)
+	if state := step.Status.Status; state.AdmissionChecks[0].State != kueue.CheckStatePending || !state.RequeueState.RequeueAt.Time.Equal(began.Add(90*time.Second)) {
+		t.Errorf("the status is %+v", state)
+	}
+	if !step.Due.Equal(began.Add(90 * time.Second)) {
+		t.Errorf("it is due at %s", step.Due)
+	}
+}
+
+func TestWhatIsWrongWithTheChecksOfAQueue(t *testing.T) {
+	check := func(active metav1.ConditionStatus) *kueue.AdmissionCheck {
+		return &kueue.AdmissionCheck{Status: kueue.AdmissionCheckStatus{Conditions: []metav1.Condition{{Type: kueue.AdmissionCheckActive, Status: active}}}}
+	}
+	checks := map[string]*kueue.AdmissionCheck{"active": check("True"), "inactive": check("False"), "new": {}}
+	for i := range 9 {
+		checks[string(rune('a'+i))] = check("True")
+	}
+	for name, test := range map[string]struct {
+		checks          []kueue.AdmissionCheckReference
+		reason, message string
+	}{
+		"nothing, without checks":            {nil, "", ""},
+		"nothing, where they are active":     {[]kueue.AdmissionCheckReference{"active"}, "", ""},
+		"some are missing":                   {[]kueue.AdmissionCheckReference{"z", "inactive", "y"}, "AdmissionCheckNotFound", "Can't admit new workloads: references missing AdmissionCheck(s): [y z]"},
+		"some are inactive, or not yet told": {[]kueue.AdmissionCheckReference{"new", "inactive", "active"}, "AdmissionCheckInactive", "Can't admit new workloads: references inactive AdmissionCheck(s): [inactive new]"},
+		"there are more than a status takes": {[]kueue.AdmissionCheckReference{"a", "b", "c", "d", "e", "f", "g", "h", "i"}, "Unknown",
+			"Can't admit new workloads: 9 AdmissionChecks apply to every flavor, and a Workload has room for 8; limit some with onFlavors"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reason, message := lifecycle.ChecksProblem(&kueue.ClusterQueueSpec{AdmissionChecks: test.checks}, checks)
+			expect(t, "reason", reason, test.reason)
+			expect(t, "message", message, test.message)
+		})
+	}
+}

@@ -1,0 +1,46 @@
+package lifecycle
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/workload"
+)
+
+// deactivatedMessage is that of Evicted; a cause that is known follows it.
+const deactivatedMessage = "The workload is deactivated"
+
+// target has the Workload deactivated. The spec is another endpoint: the condition keeps the cause until it is written.
+func (d *draft) target(cause, message string) {
+	d.set(kueue.WorkloadDeactivationTarget, metav1.ConditionTrue, cause, message)
+}
+
+// deactivated evicts an inactive Workload, from its place or from the queue, and forgets its back-off. One that is being
+// stopped for another reason is evicted for this one when its quota is back.
+func (d *draft) deactivated() {
+	if d.w.Status.RequeueState != nil {
+		d.edit().Status.RequeueState = nil
+	}
+	eviction := workload.Eviction{Reason: kueue.WorkloadDeactivated, Message: deactivatedMessage}
+	target := meta.FindStatusCondition(d.w.Status.Conditions, kueue.WorkloadDeactivationTarget)
+	targeted := target != nil && target.Status == metav1.ConditionTrue
+	if targeted {
+		eviction.Cause = target.Reason
+		eviction.Message += " due to " + target.Message
+	}
+	evicted := meta.FindStatusCondition(d.w.Status.Conditions, kueue.WorkloadEvicted)
+	if evicted != nil && evicted.Status == metav1.ConditionTrue {
+		stopping := workload.HoldsQuota(d.w)
+		said := workload.IsDeactivation(evicted.Reason) && !targeted && !workload.IsTrue(d.w, kueue.WorkloadRequeued)
+		if stopping || said {
+			return
+		}
+	}
+	w := d.edit()
+	workload.Evict(w, eviction, d.now)
+	meta.RemoveStatusCondition(&w.Status.Conditions, kueue.WorkloadDeactivationTarget)
+	if !workload.HoldsQuota(w) {
+		workload.GiveBack(w, d.now)
+	}
+}

@@ -1,0 +1,84 @@
+package lifecycle
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/workload"
+)
+
+// Messages of DeactivationTarget.
+const (
+	requeuingLimitMessage = "exceeding the maximum number of re-queuing retries"
+	executionTimeMessage  = "exceeding the maximum execution time"
+)
+
+// unready evicts a Workload whose pods are not ready in time, and deactivates one that was given enough tries.
+func (d *draft) unready() bool {
+	policy := d.policy.PodsReady
+	admitted := meta.FindStatusCondition(d.w.Status.Conditions, kueue.WorkloadAdmitted)
+	if policy == nil || admitted == nil || admitted.Status != metav1.ConditionTrue {
+		return false
+	}
+	ready := meta.FindStatusCondition(d.w.Status.Conditions, kueue.WorkloadPodsReady)
+	cause, deadline := kueue.WorkloadWaitForStart, admitted.LastTransitionTime.Add(policy.Timeout)
+	switch {
+	case ready == nil && len(d.w.OwnerReferences) == 0:
+		// Nobody stands behind it who could report. Where somebody does nevertheless, it is held to that.
+		return false
+	case ready == nil:
+	case ready.Status == metav1.ConditionTrue:
+		return false
+	case ready.Reason == kueue.WorkloadWaitForRecovery:
+		cause, deadline = kueue.WorkloadWaitForRecovery, ready.LastTransitionTime.Add(policy.RecoveryTimeout)
+	}
+	if !d.reached(deadline) {
+		return false
+	}
+	d.tryLater(cause)
+	return true
+}
+
+// tryLater sends a Workload whose pods were not ready back to its queue, later each time, or ends that.
+func (d *draft) tryLater(cause string) {
+	policy := d.policy.PodsReady
+	var tries int32
+	if state := d.w.Status.RequeueState; state != nil {
+		tries = ptr.Deref(state.Count, 0)
+	}
+	if tries < math.MaxInt32 {
+		tries++
+	}
+	if policy.BackoffLimit != nil && tries > *policy.BackoffLimit {
+		d.target(kueue.WorkloadRequeuingLimitExceeded, requeuingLimitMessage)
+		return
+	}
+	w := d.edit()
+	workload.Evict(w, workload.Eviction{
+		Reason: kueue.WorkloadEvictedByPodsReadyTimeout, Cause: cause,
+		Message: fmt.Sprintf("Exceeded the PodsReady timeout %s/%s", w.Namespace, w.Name),
+	}, d.now)
+	workload.Postpone(w, d.now.Add(workload.Backoff(tries, policy.BackoffBase, policy.BackoffMax)))
+	w.Status.RequeueState.Count = ptr.To(tries)
+}
+
+// overran deactivates a Workload that has been admitted, all times together, for longer than it may be.
+func (d *draft) overran() bool {
+	limit := d.w.Spec.MaximumExecutionTimeSeconds
+	admitted := meta.FindStatusCondition(d.w.Status.Conditions, kueue.WorkloadAdmitted)
+	if limit == nil || admitted == nil || admitted.Status != metav1.ConditionTrue {
+		return false
+	}
+	left := int64(*limit) - int64(ptr.Deref(d.w.Status.AccumulatedPastExexcutionTimeSeconds, 0))
+	if !d.reached(admitted.LastTransitionTime.Add(time.Duration(left) * time.Second)) {
+		return false
+	}
+	d.target(kueue.WorkloadMaximumExecutionTimeExceeded, executionTimeMessage)
+	return true
+}

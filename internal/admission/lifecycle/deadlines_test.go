@@ -1,0 +1,108 @@
+package lifecycle_test
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/admission/lifecycle"
+)
+
+func TestWhenPodsMustBeReady(t *testing.T) {
+	const ready = kueue.WorkloadPodsReady
+	for name, test := range map[string]struct {
+		workload builder
+		deadline time.Duration // 0: never
+	}{
+		"after the admission":                     {admitted(), 30 * time.Minute},
+		"after the admission, as was told":        {admitted().is(ready, metav1.ConditionFalse, kueue.WorkloadWaitForStart), 30 * time.Minute},
+		"after a failure":                         {admitted().is(ready, metav1.ConditionFalse, kueue.WorkloadWaitForRecovery), 10 * time.Minute},
+		"never, once they are":                    {admitted().is(ready, metav1.ConditionTrue, kueue.WorkloadStarted), 0},
+		"never, before the admission":             {reserved().is(kueue.WorkloadAdmitted, metav1.ConditionFalse, kueue.WorkloadUnsatisfiedAdmissionChecks).check("x", "Pending"), 0},
+		"never, where nobody reports":             {admitted().bare(), 0},
+		"as for others, where somebody does":      {admitted().bare().is(ready, metav1.ConditionFalse, kueue.WorkloadWaitForStart), 30 * time.Minute},
+		"after a failure, of one without a job":   {admitted().bare().is(ready, metav1.ConditionFalse, kueue.WorkloadWaitForRecovery), 10 * time.Minute},
+		"never again, while it is being evicted":  {admitted().evicted(kueue.WorkloadEvictedByPreemption), 0},
+		"never again, once it is over altogether": {admitted().is(kueue.WorkloadFinished, metav1.ConditionTrue, "Succeeded"), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			facts := checking("x")
+			if test.deadline == 0 {
+				if step := next(t, test.workload, facts, policy, 24*time.Hour); step.Writes() || !step.Due.IsZero() {
+					t.Errorf("the step is %+v", step)
+				}
+				return
+			}
+			expectDue(t, next(t, test.workload, facts, policy, test.deadline-time.Second), test.deadline)
+			expectConditions(t, next(t, test.workload, facts, policy, test.deadline), "Evicted=True PodsReadyTimeout: Exceeded the PodsReady timeout ns/a")
+			if step := next(t, test.workload, facts, lifecycle.Policy{}, 24*time.Hour); step.Writes() {
+				t.Errorf("without a policy, the step is %+v", step)
+			}
+		})
+	}
+}
+
+func TestTheWaitDoublesWithEachTimeout(t *testing.T) {
+	for tries, wait := range map[int32]time.Duration{0: time.Minute, 1: 2 * time.Minute, 4: 16 * time.Minute, 5: 32 * time.Minute, 6: time.Hour, 100: time.Hour} {
+		step := next(t, admitted().requeueState(tries, time.Time{}), open(), policy, 40*time.Minute)
+		state := step.Status.Status.RequeueState
+		if *state.Count != tries+1 || !state.RequeueAt.Time.Equal(began.Add(40*time.Minute+wait)) {
+			t.Errorf("after %d tries, the wait ends %s after it began and counts %d", tries, state.RequeueAt.Sub(began), *state.Count)
+		}
+	}
+}
+
+func TestTheEvictionSaysWhichReadinessWasAwaited(t *testing.T) {
+	step := next(t, admitted().is(kueue.WorkloadPodsReady, metav1.ConditionFalse, kueue.WorkloadWaitForRecovery), open(), policy, time.Hour)
+	expect(t, "evictions", step.Status.Status.SchedulingStats.Evictions, []kueue.WorkloadSchedulingStatsEviction{
+		{Reason: "PodsReadyTimeout", UnderlyingCause: "WaitForRecovery", Count: 1}})
+}
+
+func TestWhoIsNeverReadyIsDeactivatedAfterTheLastTry(t *testing.T) {
+	limited := *policy.PodsReady
+	limited.BackoffLimit = ptr.To[int32](2)
+	p := lifecycle.Policy{PodsReady: &limited}
+	expectConditions(t, next(t, admitted().requeueState(1, time.Time{}), open(), p, time.Hour), "Evicted=True PodsReadyTimeout: Exceeded the PodsReady timeout ns/a")
+	expectConditions(t, next(t, admitted().requeueState(2, time.Time{}), open(), p, time.Hour),
+		"DeactivationTarget=True RequeuingLimitExceeded: exceeding the maximum number of re-queuing retries")
+}
+
+func TestTheExecutionTimeOfAllAdmissionsIsLimited(t *testing.T) {
+	w := admitted().with(func(w *kueue.Workload) {
+		w.Spec.MaximumExecutionTimeSeconds = ptr.To[int32](100)
+		w.Status.AccumulatedPastExexcutionTimeSeconds = ptr.To[int32](40)
+	})
+	expectDue(t, next(t, w, open(), lifecycle.Policy{}, 59*time.Second), time.Minute)
+	// The earlier of two deadlines counts.
+	expectDue(t, next(t, w, open(), policy, 59*time.Second), time.Minute)
+	expectConditions(t, next(t, w, open(), policy, time.Minute),
+		"DeactivationTarget=True MaximumExecutionTimeExceeded: exceeding the maximum execution time")
+}
+
+func TestAClockThatWasSetBackEvictsNobody(t *testing.T) {
+	w := admitted().with(func(w *kueue.Workload) { w.Spec.MaximumExecutionTimeSeconds = ptr.To[int32](7200) })
+	expectDue(t, next(t, w, open(), policy, -time.Hour), 30*time.Minute)
+}
+
+func TestABackoffEndsInTheQueue(t *testing.T) {
+	for _, reason := range []string{kueue.WorkloadEvictedByPodsReadyTimeout, kueue.WorkloadEvictedByAdmissionCheck} {
+		t.Run(reason, func(t *testing.T) {
+			w := pending().evicted(reason).is(kueue.WorkloadRequeued, metav1.ConditionFalse, reason).requeueState(2, began.Add(time.Hour))
+			expectDue(t, next(t, w, open(), policy, time.Minute), time.Hour)
+			step := next(t, w, open(), policy, time.Hour)
+			expectConditions(t, step, "Requeued=True BackoffFinished: The workload backoff was finished")
+			expect(t, "requeueState", step.Status.Status.RequeueState, &kueue.RequeueState{Count: ptr.To[int32](2)})
+		})
+	}
+}
+
+func TestATimeThatACheckAskedForIsClearedOnceItHasCome(t *testing.T) {
+	w := pending().requeueState(0, began.Add(time.Hour))
+	expectDue(t, next(t, w, open(), policy, time.Minute), time.Hour)
+	if step := next(t, w, open(), policy, time.Hour); step.Status == nil || step.Status.Status.RequeueState != nil {
+		t.Errorf("the step is %+v", step)
+	}
+}

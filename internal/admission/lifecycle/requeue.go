@@ -1,0 +1,63 @@
+package lifecycle
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/workload"
+)
+
+// Messages of the conditions of a Workload that is let back into its queue.
+const (
+	reactivatedMessage       = "The workload was reactivated"
+	backoffFinishedMessage   = "The workload backoff was finished"
+	pendingEvaluationMessage = "Workload is pending evaluation in the scheduling queue"
+)
+
+// requeue lets a Workload without quota back into its queue once what kept it out is over.
+func (d *draft) requeue() {
+	d.retriedInQueue()
+	waits := d.backsOff()
+	requeued := meta.FindStatusCondition(d.w.Status.Conditions, kueue.WorkloadRequeued)
+	if requeued == nil || requeued.Status != metav1.ConditionFalse {
+		return
+	}
+	switch requeued.Reason {
+	case kueue.WorkloadEvictedByPodsReadyTimeout, kueue.WorkloadEvictedByAdmissionCheck:
+		if !waits {
+			d.set(kueue.WorkloadRequeued, metav1.ConditionTrue, kueue.WorkloadBackoffFinished, backoffFinishedMessage)
+		}
+	case kueue.WorkloadEvictedByClusterQueueStopped:
+		d.restarted(d.clusterQueue(), kueue.WorkloadClusterQueueRestarted)
+	case kueue.WorkloadEvictedByLocalQueueStopped:
+		d.restarted(d.localQueue(), kueue.WorkloadLocalQueueRestarted)
+	case kueue.WorkloadInadmissible: // nobody here writes it, but who comes from elsewhere may bring it
+		if d.localQueue().open() {
+			d.restarted(d.clusterQueue(), kueue.WorkloadClusterQueueRestarted)
+		}
+	default:
+		if workload.IsDeactivation(requeued.Reason) {
+			d.set(kueue.WorkloadRequeued, metav1.ConditionTrue, kueue.WorkloadReactivated, reactivatedMessage)
+			d.set(kueue.WorkloadQuotaReserved, metav1.ConditionFalse, kueue.WorkloadPendingEvaluation, pendingEvaluationMessage)
+		}
+	}
+}
+
+// backsOff reports whether the Workload is to wait yet, and clears the time once it has come. The count stays: the next
+// wait is longer.
+func (d *draft) backsOff() bool {
+	state := d.w.Status.RequeueState
+	if state == nil || state.RequeueAt == nil {
+		return false
+	}
+	if !d.reached(state.RequeueAt.Time) {
+		return true
+	}
+	w := d.edit()
+	w.Status.RequeueState.RequeueAt = nil
+	if w.Status.RequeueState.Count == nil {
+		w.Status.RequeueState = nil
+	}
+	return false
+}

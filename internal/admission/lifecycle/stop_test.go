@@ -1,0 +1,90 @@
+package lifecycle_test
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/admission/lifecycle"
+	"github.com/musterhq/muster/internal/workload"
+)
+
+func TestADrainedQueueEvictsWhatRuns(t *testing.T) {
+	for name, test := range map[string]struct {
+		facts lifecycle.Facts
+		want  string
+	}{
+		"the ClusterQueue": {stopping(kueue.None, kueue.HoldAndDrain), "Evicted=True ClusterQueueStopped: The ClusterQueue is stopped"},
+		"the LocalQueue":   {stopping(kueue.HoldAndDrain, kueue.None), "Evicted=True LocalQueueStopped: The LocalQueue is stopped"},
+		"both":             {stopping(kueue.HoldAndDrain, kueue.HoldAndDrain), "Evicted=True LocalQueueStopped: The LocalQueue is stopped"},
+		"one, of two held": {stopping(kueue.Hold, kueue.HoldAndDrain), "Evicted=True ClusterQueueStopped: The ClusterQueue is stopped"},
+	} {
+		t.Run(name, func(t *testing.T) { expectConditions(t, next(t, admitted(), test.facts, policy, 0), test.want) })
+	}
+}
+
+func TestAHeldQueueLeavesWhatRunsAlone(t *testing.T) {
+	gone, ending := open(), open()
+	gone.LocalQueue, gone.ClusterQueue = nil, nil
+	ending.ClusterQueue.DeletionTimestamp = ptr.To(metav1.NewTime(began))
+	for name, facts := range map[string]lifecycle.Facts{"held": stopping(kueue.Hold, kueue.Hold), "gone": gone, "being deleted": ending} {
+		t.Run(name, func(t *testing.T) {
+			if step := next(t, admitted(), facts, policy, 0); step.Writes() {
+				t.Errorf("the step is %+v", step)
+			}
+		})
+	}
+}
+
+func TestAStoppedQueueTakesReservationsBackWithoutAnEviction(t *testing.T) {
+	noLocalQueue, ending := checking("x"), checking("x")
+	noLocalQueue.LocalQueue = nil
+	ending.ClusterQueue.DeletionTimestamp = ptr.To(metav1.NewTime(began))
+	for name, test := range map[string]struct {
+		facts lifecycle.Facts
+		want  string
+	}{
+		"a ClusterQueue that is held":          {stopping(kueue.None, kueue.Hold), "QuotaReserved=False OnHold: The ClusterQueue is stopped"},
+		"a ClusterQueue that is drained":       {stopping(kueue.None, kueue.HoldAndDrain), "QuotaReserved=False OnHold: The ClusterQueue is stopped"},
+		"a LocalQueue that is held":            {stopping(kueue.Hold, kueue.None), "QuotaReserved=False OnHold: The LocalQueue is stopped"},
+		"a LocalQueue that is gone":            {noLocalQueue, "QuotaReserved=False Inadmissible: LocalQueue q is terminating or missing"},
+		"a ClusterQueue that is being deleted": {ending, "QuotaReserved=False Inadmissible: ClusterQueue cq is terminating or missing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			step := next(t, reserved().check("x", kueue.CheckStatePending), test.facts, policy, 0)
+			expectConditions(t, step, test.want, "Admitted=False NoReservation: The workload has no reservation")
+			if workload.IsEvicted(step.Status) || workload.HoldsQuota(step.Status) {
+				t.Errorf("the status is %+v", step.Status.Status)
+			}
+		})
+	}
+}
+
+func TestWhoWasEvictedByAStopGoesBackToTheQueueWhenItIsOver(t *testing.T) {
+	for name, test := range map[string]struct {
+		reason string
+		facts  lifecycle.Facts
+		want   string
+	}{
+		"the ClusterQueue goes on":            {kueue.WorkloadEvictedByClusterQueueStopped, open(), "Requeued=True ClusterQueueRestarted: The ClusterQueue was restarted after being stopped"},
+		"the LocalQueue goes on":              {kueue.WorkloadEvictedByLocalQueueStopped, open(), "Requeued=True LocalQueueRestarted: The LocalQueue was restarted after being stopped"},
+		"the LocalQueue goes on, alone":       {kueue.WorkloadEvictedByLocalQueueStopped, stopping(kueue.None, kueue.Hold), "Requeued=True LocalQueueRestarted: The LocalQueue was restarted after being stopped"},
+		"the ClusterQueue is held, not more":  {kueue.WorkloadEvictedByClusterQueueStopped, stopping(kueue.None, kueue.Hold), ""},
+		"the LocalQueue is still drained":     {kueue.WorkloadEvictedByLocalQueueStopped, stopping(kueue.HoldAndDrain, kueue.None), ""},
+		"what kept it elsewhere is still on":  {kueue.WorkloadInadmissible, stopping(kueue.Hold, kueue.None), ""},
+		"what kept it elsewhere is over":      {kueue.WorkloadInadmissible, open(), "Requeued=True ClusterQueueRestarted: The ClusterQueue was restarted after being stopped"},
+		"there is no such queue at all (yet)": {kueue.WorkloadEvictedByClusterQueueStopped, lifecycle.Facts{}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			step := next(t, pending().evicted(test.reason).is(kueue.WorkloadRequeued, metav1.ConditionFalse, test.reason), test.facts, policy, time.Hour)
+			if test.want != "" {
+				expectConditions(t, step, test.want)
+			} else if step.Writes() {
+				t.Errorf("the step is %+v", step)
+			}
+		})
+	}
+}

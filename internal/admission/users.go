@@ -1,0 +1,85 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/workload"
+)
+
+// Indexes of the manager's cache: who uses what.
+const (
+	// reservedIndex finds the Workloads that hold quota of a ClusterQueue and are not over.
+	reservedIndex = "status.admission.clusterQueue"
+	// queueIndex finds the Workloads of a LocalQueue.
+	queueIndex = "spec.queueName"
+	// clusterQueueIndex finds the LocalQueues of a ClusterQueue.
+	clusterQueueIndex = "spec.clusterQueue"
+	// flavorIndex finds the ClusterQueues that list a ResourceFlavor.
+	flavorIndex = "spec.resourceGroups.flavors.name"
+)
+
+// indexUsers has the cache keep the indexes.
+func indexUsers(indexer client.FieldIndexer) error {
+	for _, index := range []struct {
+		of   client.Object
+		name string
+		keys client.IndexerFunc
+	}{
+		{&kueue.Workload{}, reservedIndex, reserves},
+		{&kueue.Workload{}, queueIndex, func(o client.Object) []string { return []string{string(o.(*kueue.Workload).Spec.QueueName)} }},
+		{&kueue.LocalQueue{}, clusterQueueIndex, func(o client.Object) []string { return []string{string(o.(*kueue.LocalQueue).Spec.ClusterQueue)} }},
+		{&kueue.ClusterQueue{}, flavorIndex, lists},
+	} {
+		if err := indexer.IndexField(context.Background(), index.of, index.name, index.keys); err != nil {
+			return fmt.Errorf("indexing %T by %s: %w", index.of, index.name, err)
+		}
+	}
+	return nil
+}
+
+// reserves names the ClusterQueue whose quota a Workload holds, if any.
+func reserves(o client.Object) []string {
+	w := o.(*kueue.Workload)
+	if !workload.HoldsQuota(w) || workload.IsFinished(w) {
+		return nil
+	}
+	return []string{string(w.Status.Admission.ClusterQueue)}
+}
+
+// lists names the flavors that a ClusterQueue lists.
+func lists(o client.Object) []string {
+	var out []string
+	for _, group := range o.(*kueue.ClusterQueue).Spec.ResourceGroups {
+		for _, flavor := range group.Flavors {
+			out = append(out, string(flavor.Name))
+		}
+	}
+	return out
+}
+
+// stopsOrChecks passes changes of a queue that may concern its Workloads: its stop policy, its checks, and its end.
+var stopsOrChecks = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		if !e.ObjectOld.GetDeletionTimestamp().Equal(e.ObjectNew.GetDeletionTimestamp()) {
+			return true
+		}
+		switch old := e.ObjectOld.(type) {
+		case *kueue.LocalQueue:
+			return ptr.Deref(old.Spec.StopPolicy, kueue.None) != ptr.Deref(e.ObjectNew.(*kueue.LocalQueue).Spec.StopPolicy, kueue.None)
+		case *kueue.ClusterQueue:
+			after := &e.ObjectNew.(*kueue.ClusterQueue).Spec
+			return ptr.Deref(old.Spec.StopPolicy, kueue.None) != ptr.Deref(after.StopPolicy, kueue.None) ||
+				!equality.Semantic.DeepEqual(old.Spec.AdmissionChecks, after.AdmissionChecks) ||
+				!equality.Semantic.DeepEqual(old.Spec.AdmissionChecksStrategy, after.AdmissionChecksStrategy)
+		}
+		return true
+	},
+}

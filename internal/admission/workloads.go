@@ -1,0 +1,234 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	config "github.com/musterhq/muster/api/config/v1alpha1"
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/admission/lifecycle"
+	"github.com/musterhq/muster/internal/workload"
+)
+
+const (
+	// stepsAtOnce is how many Workloads are brought on side by side.
+	stepsAtOnce = 8
+	// longestWait bounds a wait for a deadline: a clock that jumps is noticed by then.
+	longestWait = time.Hour
+)
+
+// workloads brings each Workload on for its own sake, as package lifecycle has it. Most news of a Workload ask for
+// nothing: that is seen where they arrive, on the cache's own object, and goes no further.
+type workloads struct {
+	client client.Client
+	// cache reads what the watches have brought. Its objects are shared: nobody changes them.
+	cache  client.Reader
+	policy lifecycle.Policy
+	clock  clock.PassiveClock
+}
+
+// addWorkloads has the manager bring Workloads on.
+func addWorkloads(mgr ctrl.Manager, policy lifecycle.Policy) error {
+	if err := indexUsers(mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	w := &workloads{client: mgr.GetClient(), cache: mgr.GetCache(), policy: policy, clock: clock.RealClock{}}
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named("workload-lifecycle").
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: stepsAtOnce,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, longestRetry),
+		}).
+		Watches(&kueue.Workload{}, w.news()).
+		Watches(&kueue.LocalQueue{}, handler.EnqueueRequestsFromMapFunc(w.ofLocalQueue), builder.WithPredicates(stopsOrChecks)).
+		Watches(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(w.ofClusterQueue), builder.WithPredicates(stopsOrChecks)).
+		Complete(w)
+	if err != nil {
+		return fmt.Errorf("adding the lifecycle of Workloads: %w", err)
+	}
+	return nil
+}
+
+// lifecyclePolicy is what the configuration, a complete one, says about the lifecycle of Workloads.
+func lifecyclePolicy(cfg *config.Configuration) lifecycle.Policy {
+	var out lifecycle.Policy
+	if p := cfg.WaitForPodsReady; *p.Enable {
+		out.PodsReady = &lifecycle.PodsReady{
+			Timeout:         p.Timeout.Duration,
+			RecoveryTimeout: p.RecoveryTimeout.Duration,
+			BackoffBase:     time.Duration(*p.RequeuingStrategy.BackoffBaseSeconds) * time.Second,
+			BackoffMax:      time.Duration(*p.RequeuingStrategy.BackoffMaxSeconds) * time.Second,
+			BackoffLimit:    p.RequeuingStrategy.BackoffLimitCount,
+		}
+	}
+	if kept := cfg.ObjectRetentionPolicies.Workloads; kept != nil {
+		out.AfterFinished, out.AfterDeactivated = duration(kept.AfterFinished), duration(kept.AfterDeactivatedByMuster)
+	}
+	return out
+}
+
+func duration(d *metav1.Duration) *time.Duration {
+	if d == nil {
+		return nil
+	}
+	return &d.Duration
+}
+
+// Reconcile takes the step that the Workload needs.
+func (r *workloads) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var w kueue.Workload
+	if err := r.cache.Get(ctx, req.NamespacedName, &w, client.UnsafeDisableDeepCopy); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	step, err := r.next(ctx, &w)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	switch err := r.take(ctx, &w, step); {
+	case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
+		// The watch brings what somebody else did, and with it the next look.
+		ctrl.LoggerFrom(ctx).V(1).Info("looking again after a conflict", "cause", err.Error())
+		return ctrl.Result{}, nil
+	case err != nil:
+		return ctrl.Result{}, err
+	}
+	if step.Due.IsZero() {
+		return ctrl.Result{}, nil
+	}
+	return ctrl.Result{RequeueAfter: r.until(step.Due)}, nil
+}
+
+// until is how long to wait for the time.
+func (r *workloads) until(due time.Time) time.Duration {
+	return min(max(due.Sub(r.clock.Now()), time.Millisecond), longestWait)
+}
+
+// next is the step that the Workload needs as far as the cache knows.
+func (r *workloads) next(ctx context.Context, w *kueue.Workload) (lifecycle.Step, error) {
+	facts, err := r.facts(ctx, w)
+	if err != nil {
+		return lifecycle.Step{}, err
+	}
+	return lifecycle.Next(w, facts, r.policy, r.clock.Now()), nil
+}
+
+// facts reads the queues of a Workload whose fate may depend on them.
+func (r *workloads) facts(ctx context.Context, w *kueue.Workload) (lifecycle.Facts, error) {
+	heldBack := meta.IsStatusConditionFalse(w.Status.Conditions, kueue.WorkloadRequeued)
+	if workload.IsFinished(w) || !workload.HoldsQuota(w) && !heldBack {
+		return lifecycle.Facts{}, nil
+	}
+	var out lifecycle.Facts
+	var local kueue.LocalQueue
+	switch err := r.cache.Get(ctx, client.ObjectKey{Namespace: w.Namespace, Name: string(w.Spec.QueueName)}, &local, client.UnsafeDisableDeepCopy); {
+	case err == nil:
+		out.LocalQueue = &local
+	case !apierrors.IsNotFound(err):
+		return out, fmt.Errorf("reading the LocalQueue of a Workload: %w", err)
+	}
+	name := string(local.Spec.ClusterQueue)
+	if workload.HoldsQuota(w) {
+		name = string(w.Status.Admission.ClusterQueue)
+	}
+	var cluster kueue.ClusterQueue
+	switch err := r.cache.Get(ctx, client.ObjectKey{Name: name}, &cluster, client.UnsafeDisableDeepCopy); {
+	case err == nil:
+		out.ClusterQueue = &cluster
+	case !apierrors.IsNotFound(err):
+		return out, fmt.Errorf("reading the ClusterQueue of a Workload: %w", err)
+	}
+	return out, nil
+}
+
+// take carries the step out. Each write is for the Workload as it was seen, and no other.
+func (r *workloads) take(ctx context.Context, seen *kueue.Workload, step lifecycle.Step) error {
+	asSeen := client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{})
+	switch {
+	case step.Status != nil:
+		return r.client.Status().Patch(ctx, step.Status, asSeen, client.DisableReadYourWritesConsistency)
+	case step.Object != nil:
+		return r.client.Patch(ctx, step.Object, asSeen, client.DisableReadYourWritesConsistency)
+	case step.Delete == lifecycle.TheWorkload:
+		return r.client.Delete(ctx, seen.DeepCopy(), client.Preconditions{UID: &seen.UID, ResourceVersion: &seen.ResourceVersion})
+	case step.Delete == lifecycle.TheJob:
+		owner := metav1.GetControllerOf(seen)
+		job := &metav1.PartialObjectMetadata{
+			TypeMeta:   metav1.TypeMeta{APIVersion: owner.APIVersion, Kind: owner.Kind},
+			ObjectMeta: metav1.ObjectMeta{Namespace: seen.Namespace, Name: owner.Name},
+		}
+		return r.client.Delete(ctx, job, client.Preconditions{UID: &owner.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	}
+	return nil
+}
+
+// news has those Workloads looked at that need a step, now or when something is due.
+func (r *workloads) news() handler.EventHandler {
+	look := func(ctx context.Context, object client.Object, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		step, err := r.next(ctx, object.(*kueue.Workload))
+		request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)}
+		switch {
+		case err != nil || step.Writes():
+			queue.Add(request) // the reconcile meets the error again, and tells it
+		case !step.Due.IsZero():
+			queue.AddAfter(request, r.until(step.Due))
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			look(ctx, e.Object, queue)
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			look(ctx, e.ObjectNew, queue)
+		},
+	}
+}
+
+// ofLocalQueue are the Workloads that need a step now that a LocalQueue has changed.
+func (r *workloads) ofLocalQueue(ctx context.Context, q client.Object) []reconcile.Request {
+	return r.needing(ctx, client.InNamespace(q.GetNamespace()), client.MatchingFields{queueIndex: q.GetName()})
+}
+
+// ofClusterQueue are the Workloads that need a step now that a ClusterQueue has changed: those that hold its quota, and
+// those behind its LocalQueues.
+func (r *workloads) ofClusterQueue(ctx context.Context, q client.Object) []reconcile.Request {
+	out := r.needing(ctx, client.MatchingFields{reservedIndex: q.GetName()})
+	var queues kueue.LocalQueueList
+	if err := r.cache.List(ctx, &queues, client.MatchingFields{clusterQueueIndex: q.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing the LocalQueues of a ClusterQueue that has changed", "clusterQueue", q.GetName())
+	}
+	for i := range queues.Items {
+		out = append(out, r.ofLocalQueue(ctx, &queues.Items[i])...)
+	}
+	return out
+}
+
+// needing are those of the Workloads that need a step. What is due later waits for its time already.
+func (r *workloads) needing(ctx context.Context, which ...client.ListOption) []reconcile.Request {
+	var list kueue.WorkloadList
+	if err := r.cache.List(ctx, &list, append(which, client.UnsafeDisableDeepCopy)...); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing the Workloads of a queue that has changed")
+		return nil
+	}
+	var out []reconcile.Request
+	for i := range list.Items {
+		w := &list.Items[i]
+		if step, err := r.next(ctx, w); err != nil || step.Writes() {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(w)})
+		}
+	}
+	return out
+}

@@ -1,0 +1,255 @@
+package admission
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/workqueue"
+	testclock "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	config "github.com/musterhq/muster/api/config/v1alpha1"
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/admission/lifecycle"
+	"github.com/musterhq/muster/internal/workload"
+)
+
+// reservedWorkload is a bare ns/name in the queue q that holds quota of the ClusterQueue cq.
+func reservedWorkload(name string) *kueue.Workload {
+	w := newWorkload(name, 1, nil)
+	w.Status.Admission = &kueue.Admission{ClusterQueue: "cq", PodSetAssignments: []kueue.PodSetAssignment{{Name: "main"}}}
+	workload.SetCondition(w, kueue.WorkloadQuotaReserved, metav1.ConditionTrue, kueue.WorkloadQuotaReservedReason, "", now)
+	return w
+}
+
+func admittedWorkload(name string) *kueue.Workload {
+	w := reservedWorkload(name)
+	workload.SetCondition(w, kueue.WorkloadAdmitted, metav1.ConditionTrue, kueue.WorkloadAdmittedReason, "", now)
+	return w
+}
+
+func inactive(w *kueue.Workload) *kueue.Workload {
+	w.Spec.Active = ptr.To(false)
+	return w
+}
+
+func newWorkloads(w *world, policy lifecycle.Policy) *workloads {
+	return &workloads{client: w, cache: w, policy: policy, clock: testclock.NewFakePassiveClock(now)}
+}
+
+func requestFor(name string) ctrl.Request {
+	return ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: name}}
+}
+
+// settle reconciles a Workload until nothing is left to do, and returns how long it then waits.
+func (r *workloads) settle(t *testing.T, name string, writes *world) time.Duration {
+	t.Helper()
+	for range 20 {
+		before := len(writes.written())
+		result, err := r.Reconcile(t.Context(), requestFor(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(writes.written()) == before {
+			return result.RequeueAfter
+		}
+	}
+	t.Fatalf("it does not settle: %v", writes.written())
+	return 0
+}
+
+func same(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+func TestTheLifecycleOfAWorkloadIsWrittenStepByStep(t *testing.T) {
+	for name, test := range map[string]struct {
+		workload *kueue.Workload
+		want     []string
+		then     func(w *kueue.Workload) bool
+	}{
+		"one that holds quota without checks is admitted": {
+			reservedWorkload("a"), []string{"status Workload a"}, workload.IsAdmitted},
+		"a bare one that is deactivated is evicted, then gives its quota back": {
+			inactive(admittedWorkload("a")), []string{"status Workload a", "status Workload a"},
+			func(w *kueue.Workload) bool { return workload.IsEvicted(w) && !workload.HoldsQuota(w) }},
+		"one that a check rejects is deactivated": {
+			func() *kueue.Workload {
+				w := admittedWorkload("a")
+				w.Status.AdmissionChecks = []kueue.AdmissionCheckState{{Name: "x", State: kueue.CheckStateRejected}}
+				return w
+			}(), []string{"status Workload a", "change Workload a", "status Workload a", "status Workload a"},
+			func(w *kueue.Workload) bool { return !workload.IsActive(w) && !workload.HoldsQuota(w) }},
+		"one that waits needs nothing": {
+			newWorkload("a", 1, nil), nil, workload.IsActive},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, newClusterQueue("cq", "8"), newLocalQueue("q", "cq"), test.workload)
+			newWorkloads(w, lifecycle.Policy{}).settle(t, "a", w)
+			same(t, "writes", w.written(), test.want)
+			if !test.then(w.workload("a")) {
+				t.Errorf("in the end it is %+v", w.workload("a").Status)
+			}
+		})
+	}
+}
+
+func TestAConflictOverAWorkloadIsLeftToTheWatch(t *testing.T) {
+	w := newWorld(t, newClusterQueue("cq", "8"), newLocalQueue("q", "cq"), reservedWorkload("a"))
+	w.before = func(string) error {
+		return apierrors.NewConflict(schema.GroupResource{Resource: "workloads"}, "a", nil)
+	}
+	if result, err := newWorkloads(w, lifecycle.Policy{}).Reconcile(t.Context(), requestFor("a")); err != nil || result.RequeueAfter != 0 {
+		t.Errorf("it returns %+v, %v", result, err)
+	}
+}
+
+func TestAStepThatFailsIsTriedAgain(t *testing.T) {
+	w := newWorld(t, newClusterQueue("cq", "8"), newLocalQueue("q", "cq"), reservedWorkload("a"))
+	w.before = func(string) error { return apierrors.NewInternalError(context.DeadlineExceeded) }
+	if _, err := newWorkloads(w, lifecycle.Policy{}).Reconcile(t.Context(), requestFor("a")); err == nil {
+		t.Error("the error is gone")
+	}
+}
+
+func TestADeadlineIsAwaitedForAnHourAtMost(t *testing.T) {
+	w := newWorld(t, newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
+	running := admittedWorkload("a")
+	running.Spec.MaximumExecutionTimeSeconds = ptr.To[int32](600)
+	long := admittedWorkload("b")
+	long.Spec.MaximumExecutionTimeSeconds = ptr.To[int32](1e9)
+	for _, o := range []client.Object{running, long} {
+		if err := w.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := newWorkloads(w, lifecycle.Policy{})
+	same(t, "wait", r.settle(t, "a", w), 10*time.Minute)
+	same(t, "long wait", r.settle(t, "b", w), time.Hour)
+}
+
+func TestWhatIsOverIsDeleted(t *testing.T) {
+	policy := lifecycle.Policy{AfterFinished: ptr.To(time.Duration(0)), AfterDeactivated: ptr.To(time.Duration(0))}
+	finished := newWorkload("a", 1, nil)
+	workload.SetCondition(finished, kueue.WorkloadFinished, metav1.ConditionTrue, kueue.WorkloadFinishedReasonSucceeded, "", now)
+	job := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "job", UID: "job-uid"}}
+	ours := inactive(newWorkload("a", 1, nil))
+	ours.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(job, corev1.SchemeGroupVersion.WithKind("Pod"))}
+	workload.SetCondition(ours, kueue.WorkloadEvicted, metav1.ConditionTrue, kueue.WorkloadDeactivatedDueTo+kueue.WorkloadRequeuingLimitExceeded, "", now)
+	for name, test := range map[string]struct {
+		workload *kueue.Workload
+		want     []string
+	}{
+		"a finished Workload goes alone":            {finished, []string{"delete Workload a"}},
+		"a deactivated one goes with its job":       {ours, []string{"delete Pod job"}},
+		"one that waits stays, whatever the policy": {newWorkload("a", 1, nil), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, job.DeepCopy(), test.workload)
+			if _, err := newWorkloads(w, policy).Reconcile(t.Context(), requestFor("a")); err != nil {
+				t.Fatal(err)
+			}
+			same(t, "writes", w.written(), test.want)
+		})
+	}
+}
+
+// queued notes what is put into a queue of requests, and after how long.
+type queued struct {
+	workqueue.TypedRateLimitingInterface[reconcile.Request]
+	requests []string
+}
+
+func (q *queued) Add(r reconcile.Request) { q.AddAfter(r, 0) }
+
+func (q *queued) AddAfter(r reconcile.Request, d time.Duration) {
+	q.requests = append(q.requests, r.Name+" after "+d.String())
+}
+
+func TestOnlyNewsThatAskForAStepGoOn(t *testing.T) {
+	w := newWorld(t, newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
+	r := newWorkloads(w, lifecycle.Policy{})
+	timed := admittedWorkload("timed")
+	timed.Spec.MaximumExecutionTimeSeconds = ptr.To[int32](60)
+	var q queued
+	for _, o := range []*kueue.Workload{newWorkload("waits", 1, nil), admittedWorkload("runs"), inactive(admittedWorkload("ends")), timed} {
+		r.news().Create(t.Context(), event.CreateEvent{Object: o}, &q)
+		r.news().Update(t.Context(), event.UpdateEvent{ObjectOld: o, ObjectNew: o}, &q)
+	}
+	same(t, "requests", q.requests, []string{"ends after 0s", "ends after 0s", "timed after 1m0s", "timed after 1m0s"})
+}
+
+func TestAQueueThatStopsOrGoesOnConcernsItsWorkloads(t *testing.T) {
+	held := newWorkload("held", 1, nil)
+	workload.SetCondition(held, kueue.WorkloadRequeued, metav1.ConditionFalse, kueue.WorkloadEvictedByClusterQueueStopped, "", now)
+	objects := []client.Object{newLocalQueue("q", "cq"), admittedWorkload("runs"), newWorkload("waits", 1, nil), held}
+
+	open := newClusterQueue("cq", "8")
+	w := newWorld(t, append(objects, open)...)
+	same(t, "when it goes on", newWorkloads(w, lifecycle.Policy{}).ofClusterQueue(t.Context(), open), []reconcile.Request{requestFor("held")})
+
+	drained := newClusterQueue("cq", "8")
+	drained.Spec.StopPolicy = ptr.To(kueue.HoldAndDrain)
+	w = newWorld(t, append(objects, drained)...)
+	same(t, "when it is drained", newWorkloads(w, lifecycle.Policy{}).ofClusterQueue(t.Context(), drained),
+		[]reconcile.Request{requestFor("runs"), requestFor("runs")})
+
+	local := newLocalQueue("q", "cq")
+	local.Spec.StopPolicy = ptr.To(kueue.HoldAndDrain)
+	w = newWorld(t, newClusterQueue("cq", "8"), local, admittedWorkload("runs"))
+	same(t, "when the LocalQueue is drained", newWorkloads(w, lifecycle.Policy{}).ofLocalQueue(t.Context(), local),
+		[]reconcile.Request{requestFor("runs")})
+}
+
+func TestWhichChangesOfAQueueConcernItsWorkloads(t *testing.T) {
+	change := func(edit func(q *kueue.ClusterQueue)) bool {
+		before, after := newClusterQueue("cq", "8"), newClusterQueue("cq", "8")
+		edit(after)
+		return stopsOrChecks.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})
+	}
+	for name, test := range map[string]struct {
+		edit func(q *kueue.ClusterQueue)
+		want bool
+	}{
+		"its status":         {func(q *kueue.ClusterQueue) { q.Status.PendingWorkloads = 1 }, false},
+		"its quota":          {func(q *kueue.ClusterQueue) { q.Spec.ResourceGroups = nil }, false},
+		"its stop policy":    {func(q *kueue.ClusterQueue) { q.Spec.StopPolicy = ptr.To(kueue.Hold) }, true},
+		"the default of it":  {func(q *kueue.ClusterQueue) { q.Spec.StopPolicy = ptr.To(kueue.None) }, false},
+		"its checks":         {func(q *kueue.ClusterQueue) { q.Spec.AdmissionChecks = []kueue.AdmissionCheckReference{"x"} }, true},
+		"its deletion":       {func(q *kueue.ClusterQueue) { q.DeletionTimestamp = ptr.To(metav1.NewTime(now)) }, true},
+		"a finalizer of its": {func(q *kueue.ClusterQueue) { q.Finalizers = []string{"x"} }, false},
+	} {
+		if got := change(test.edit); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+func TestThePolicyIsTheConfigurations(t *testing.T) {
+	cfg := &config.Configuration{
+		WaitForPodsReady: &config.WaitForPodsReady{
+			Enable: ptr.To(true), Timeout: &metav1.Duration{Duration: time.Minute}, RecoveryTimeout: &metav1.Duration{Duration: time.Second},
+			RequeuingStrategy: &config.RequeuingStrategy{BackoffLimitCount: ptr.To[int32](3), BackoffBaseSeconds: ptr.To[int32](60), BackoffMaxSeconds: ptr.To[int32](3600)},
+		},
+		ObjectRetentionPolicies: &config.ObjectRetentionPolicies{Workloads: &config.WorkloadRetentionPolicy{AfterFinished: &metav1.Duration{Duration: time.Hour}}},
+	}
+	same(t, "policy", lifecyclePolicy(cfg), lifecycle.Policy{
+		PodsReady:     &lifecycle.PodsReady{Timeout: time.Minute, RecoveryTimeout: time.Second, BackoffBase: time.Minute, BackoffMax: time.Hour, BackoffLimit: ptr.To[int32](3)},
+		AfterFinished: ptr.To(time.Hour),
+	})
+	cfg.WaitForPodsReady.Enable = ptr.To(false)
+	same(t, "who is evicted for want of ready pods where that is off", lifecyclePolicy(cfg).PodsReady, (*lifecycle.PodsReady)(nil))
+}

@@ -1,0 +1,58 @@
+package config
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/musterhq/muster/api/config/v1alpha1"
+)
+
+// Default gives the configuration of an operator that has no file.
+func Default() *v1alpha1.Configuration {
+	c := &v1alpha1.Configuration{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.ConfigurationAPIVersion, Kind: v1alpha1.ConfigurationKind}}
+	complete(c)
+	return c
+}
+
+// complete fills in what is absent, as the documentation of each field says.
+func complete(c *v1alpha1.Configuration) {
+	present(&c.WaitForPodsReady, v1alpha1.WaitForPodsReady{})
+	present(&c.ObjectRetentionPolicies, v1alpha1.ObjectRetentionPolicies{})
+	present(&c.ObjectRetentionPolicies.Workloads, v1alpha1.WorkloadRetentionPolicy{})
+	present(&c.Resources, v1alpha1.Resources{})
+	present(&c.QueueStatus, v1alpha1.QueueStatus{})
+	present(&c.BatchJob, v1alpha1.BatchJob{})
+
+	completeWaitForPodsReady(c.WaitForPodsReady)
+	if sharing := c.FairSharing; sharing != nil && len(sharing.PreemptionStrategies) == 0 {
+		sharing.PreemptionStrategies = []v1alpha1.PreemptionStrategy{v1alpha1.LessThanOrEqualToFinalShare, v1alpha1.LessThanInitialShare}
+	}
+	if sharing := c.AdmissionFairSharing; sharing != nil {
+		present(&sharing.UsageSamplingInterval, metav1.Duration{Duration: 5 * time.Minute})
+	}
+	present(&c.Resources.QuotaCheckStrategy, v1alpha1.BlockUndeclared)
+	for i := range c.Resources.Transformations {
+		present(&c.Resources.Transformations[i].Strategy, v1alpha1.Retain)
+	}
+	present(&c.QueueStatus.Interval, metav1.Duration{Duration: 5 * time.Second})
+	present(&c.BatchJob.Webhook, false)
+}
+
+func completeWaitForPodsReady(w *v1alpha1.WaitForPodsReady) {
+	present(&w.Enable, true)
+	present(&w.Timeout, metav1.Duration{Duration: 30 * time.Minute})
+	present(&w.RecoveryTimeout, *w.Timeout)
+	present(&w.BlockAdmission, v1alpha1.BlockNone)
+	present(&w.RequeuingStrategy, v1alpha1.RequeuingStrategy{})
+	present(&w.RequeuingStrategy.Timestamp, v1alpha1.EvictionTimestamp)
+	present(&w.RequeuingStrategy.BackoffBaseSeconds, 60)
+	present(&w.RequeuingStrategy.BackoffMaxSeconds, 3600)
+}
+
+// present puts a value where there is none.
+func present[T any](field **T, value T) {
+	if *field == nil {
+		*field = &value
+	}
+}

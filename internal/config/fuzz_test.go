@@ -1,0 +1,37 @@
+package config
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+)
+
+// FuzzParse looks for texts that stop the reader, or that it takes and would not take again once they are complete.
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{
+		"", "- a", "1: 2", header, header + "waitForPodsReady: [1]", header + "resources: {transformations: [null, {input: [a]}]}",
+		header + "fairSharing: {enable: {}, preemptionStrategies: [null]}", header + "objectRetentionPolicies: {workloads: 1}",
+		header + "a: &a {<<: *a}", header + "waitForPodsReady: {blockAdmission: [true], requeuingStrategy: 1e400}",
+		header + "admissionFairSharing: {resourceWeights: {1: 2}}\nqueueStatus: {interval: 999999h}",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		c, problems := parse([]byte(text))
+		if problems != nil {
+			return
+		}
+		whole, err := yaml.Marshal(c)
+		if err != nil {
+			t.Fatalf("%q is taken and cannot be printed: %v", text, err)
+		}
+		again, problems := parse(whole)
+		if problems != nil {
+			t.Fatalf("%q is taken, but not once it is complete: %q", text, problems)
+		}
+		if diff := cmp.Diff(c, again); diff != "" {
+			t.Errorf("%q changes when it is printed and read again:\n%s", text, diff)
+		}
+	})
+}

@@ -1,0 +1,82 @@
+package batchjob
+
+import (
+	"fmt"
+	"strconv"
+
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/jobs"
+)
+
+// API is the batch/v1 Job API. A Job without a queue is none of ours.
+var API = jobs.API[*batchv1.Job]{
+	Kind:  batchv1.SchemeGroupVersion.WithKind("Job"),
+	Queue: jobs.QueueOptional,
+	New:   func() *batchv1.Job { return &batchv1.Job{} },
+	PodLabels: func(uid types.UID) map[string]string {
+		return map[string]string{batchv1.ControllerUidLabel: string(uid)}
+	},
+	External: true,
+	Describe: describe,
+	Plan:     plan,
+}
+
+// podSet is the name of a Job's one pod set.
+const podSet = kueue.DefaultPodSetName
+
+// describe says what a Job asks for, be it running with what admission added or not.
+func describe(job *batchv1.Job, _ jobs.Facts) jobs.Description {
+	original := restored(job)
+	d := jobs.Description{
+		Foreign: job.Spec.ManagedBy != nil && *job.Spec.ManagedBy != batchv1.JobControllerName,
+		Running: !suspended(job) || job.Status.Active > 0,
+		PodSets: []kueue.PodSet{{Name: podSet, Count: podsOf(&original.Spec), Template: original.Spec.Template}},
+	}
+	least, problem := leastPods(original)
+	if problem != "" {
+		d.Mistake = ptr.To(jobs.Warning(jobs.InvalidJob, problem+". The Job is not queued until then"))
+		return d
+	}
+	d.PodSets[0].MinCount = least
+	return d
+}
+
+// leastPods is how many pods the Job can do with, nil if all, or why that cannot be
+// told.
+func leastPods(job *batchv1.Job) (*int32, string) {
+	if syncsCompletions(job) && (!indexed(job) || job.Spec.Completions == nil || *job.Spec.Completions != ptr.Deref(job.Spec.Parallelism, 1)) {
+		return nil, fmt.Sprintf("The annotation %s is true: the Job must be Indexed and have as many completions as parallelism",
+			kueue.JobCompletionsEqualParallelismAnnotation)
+	}
+	text, ok := job.Annotations[kueue.JobMinParallelismAnnotation]
+	if !ok {
+		return nil, ""
+	}
+	least, err := strconv.ParseInt(text, 10, 32)
+	if pods := podsOf(&job.Spec); err != nil || least < 1 || least > int64(pods) {
+		return nil, fmt.Sprintf("The annotation %s is %q: it must be a number from 1 to %d, the pods that the Job runs at once",
+			kueue.JobMinParallelismAnnotation, text, pods)
+	}
+	return ptr.To(int32(least)), ""
+}
+
+// syncsCompletions reports whether completions follow parallelism.
+func syncsCompletions(job *batchv1.Job) bool {
+	return job.Annotations[kueue.JobCompletionsEqualParallelismAnnotation] == "true"
+}
+
+// podsOf is how many pods a Job runs at a time.
+func podsOf(spec *batchv1.JobSpec) int32 {
+	parallelism := ptr.Deref(spec.Parallelism, 1)
+	return min(parallelism, ptr.Deref(spec.Completions, parallelism))
+}
+
+func indexed(job *batchv1.Job) bool {
+	return ptr.Deref(job.Spec.CompletionMode, batchv1.NonIndexedCompletion) == batchv1.IndexedCompletion
+}
+
+func suspended(job *batchv1.Job) bool { return ptr.Deref(job.Spec.Suspend, false) }

@@ -1,0 +1,126 @@
+package batchjob
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/podspec"
+)
+
+var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// builder builds Jobs step by step.
+type builder struct{ job *batchv1.Job }
+
+// newJob runs pods of one container at once, as many in all, and was created
+// suspended.
+func newJob(pods int32) builder {
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "j", Namespace: "ns", UID: "uid", Generation: 1}}
+	job.Spec.Suspend, job.Spec.Parallelism, job.Spec.Completions = ptr.To(true), ptr.To(pods), ptr.To(pods)
+	job.Spec.Template.Labels = map[string]string{"job-name": "j"}
+	job.Spec.Template.Spec.Containers = []corev1.Container{{Name: "c"}}
+	return builder{job}
+}
+
+func (b builder) completions(n int32) builder { b.job.Spec.Completions = ptr.To(n); return b }
+func (b builder) withoutCompletions() builder { b.job.Spec.Completions = nil; return b }
+func (b builder) indexed() builder {
+	b.job.Spec.CompletionMode = ptr.To(batchv1.IndexedCompletion)
+	return b
+}
+
+func (b builder) annotated(key, value string) builder {
+	metav1.SetMetaDataAnnotation(&b.job.ObjectMeta, key, value)
+	return b
+}
+
+func (b builder) changed() builder { b.job.Generation++; return b }
+func (b builder) resumed() builder { b.job.Spec.Suspend = ptr.To(false); return b.changed() }
+func (b builder) unheld() builder  { b.job.Spec.Suspend = ptr.To(false); return b }
+
+// stopped is suspended after it ran, pods and all.
+func (b builder) stopped() builder { b.job.Spec.Suspend = ptr.To(true); return b.changed() }
+
+// acknowledged is known to the Job controller to be suspended.
+func (b builder) acknowledged() builder { return b.is(batchv1.JobSuspended, "") }
+
+func (b builder) is(kind batchv1.JobConditionType, message string) builder {
+	b.job.Status.Conditions = append(b.job.Status.Conditions, batchv1.JobCondition{Type: kind, Status: corev1.ConditionTrue, Message: message})
+	return b
+}
+
+func (b builder) pods(active, ready, succeeded int32) builder {
+	b.job.Status.Active, b.job.Status.Ready, b.job.Status.Succeeded = active, ptr.To(ready), succeeded
+	return b
+}
+
+func (b builder) terminating(n int32) builder { b.job.Status.Terminating = ptr.To(n); return b }
+
+func (b builder) startedAt(at time.Time) builder {
+	b.job.Status.StartTime = ptr.To(metav1.NewTime(at))
+	return b
+}
+
+// started is the Job after its start with the grant.
+func (b builder) started(granted jobs.PodSetAdmission) builder {
+	return builder{started(b.job, granted)}.changed()
+}
+
+// grant is what an admission gives: so many pods, on nodes of a pool.
+func grant(pods int32) jobs.PodSetAdmission {
+	return jobs.PodSetAdmission{Count: pods, Injection: podspec.Injection{
+		Labels:       map[string]string{"kueue.x-k8s.io/podset": "main"},
+		NodeSelector: map[string]string{"pool": "f"},
+		Tolerations:  []corev1.Toleration{{Key: "pool", Operator: corev1.TolerationOpExists}},
+	}}
+}
+
+func admitted(granted jobs.PodSetAdmission) jobs.Admission {
+	return jobs.Admission{Grant: jobs.Admitted, PodSets: map[string]jobs.PodSetAdmission{"main": granted}}
+}
+
+var (
+	waiting  = jobs.Admission{Grant: jobs.Waiting}
+	stopping = jobs.Admission{Grant: jobs.Stopping}
+)
+
+// look plans, and sees to it that nothing seen was changed.
+func look(t *testing.T, job *batchv1.Job, admission jobs.Admission) jobs.Plan {
+	t.Helper()
+	before := job.DeepCopy()
+	p := plan(jobs.Seen[*batchv1.Job]{Job: job, Admission: admission, Now: now})
+	if diff := cmp.Diff(before, job); diff != "" {
+		t.Errorf("the Job that was seen was changed:\n%s", diff)
+	}
+	return p
+}
+
+// writes says what the plan does to the Job, in words.
+func writes(p jobs.Plan) []string {
+	var out []string
+	for _, w := range p.Writes {
+		job := w.Object().(*batchv1.Job)
+		what := fmt.Sprintf("%s: suspend=%v parallelism=%d pool=%s", w.Verb(), *job.Spec.Suspend, *job.Spec.Parallelism, job.Spec.Template.Spec.NodeSelector["pool"])
+		if job.Status.StartTime == nil && w.Verb() == "change status of" {
+			what = "start time cleared"
+		}
+		out = append(out, what)
+	}
+	return out
+}
+
+func events(p jobs.Plan) []string {
+	var out []string
+	for _, e := range p.Events {
+		out = append(out, e.Type+" "+e.Reason+": "+e.Message)
+	}
+	return out
+}

@@ -1,0 +1,101 @@
+package batchjob
+
+import (
+	"fmt"
+
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/utils/ptr"
+
+	"github.com/musterhq/muster/internal/jobs"
+)
+
+// What a user is told whose change of a queued Job is taken back.
+const (
+	queueDecidesReason     = "QueueDecides"
+	resumeRevertedMessage  = "spec.suspend is true again: the queue decides when this Job runs"
+	suspendRevertedMessage = "spec.suspend is false again: the queue decides when this Job runs; to hold it, set spec.active of its Workload to false"
+)
+
+// plan says what follows from what was seen of a Job in a queue.
+func plan(seen jobs.Seen[*batchv1.Job]) jobs.Plan {
+	job := seen.Job
+	p := jobs.Plan{Progress: jobs.Progress{
+		// While its quota is taken back, what admission added is still to be removed.
+		Active:      !quiet(job) || seen.Admission.Grant == jobs.Stopping && hasStarted(job),
+		Ready:       ready(job),
+		Reclaimable: map[string]int32{string(podSet): reclaimable(job)},
+		Outcome:     outcome(job),
+	}}
+	switch {
+	case p.Progress.Outcome != nil:
+		p.Progress.Active = !quiet(job)
+	case seen.Admission.Grant == jobs.Admitted:
+		run(&p, job, seen.Admission)
+	default:
+		hold(&p, job)
+	}
+	return p
+}
+
+// hold keeps the Job from running, and gives it back what a start has replaced once
+// none of its pods is left.
+func hold(p *jobs.Plan, job *batchv1.Job) {
+	switch {
+	case !suspended(job):
+		p.Writes = append(p.Writes, jobs.Change(job, suspend(job)))
+		switch {
+		case hasStarted(job): // it ran, and may not any more
+		case job.Generation <= 1:
+			p.StartedUnheld = true
+		default:
+			p.Events = append(p.Events, jobs.Warning(queueDecidesReason, resumeRevertedMessage))
+		}
+	case hasStarted(job) && quiet(job):
+		p.Writes = append(p.Writes, rewrite(job, restored(job)))
+	}
+}
+
+func suspend(job *batchv1.Job) *batchv1.Job {
+	out := job.DeepCopy()
+	out.Spec.Suspend = ptr.To(true)
+	return out
+}
+
+// run starts the Job with what it was granted, and keeps it to that.
+func run(p *jobs.Plan, job *batchv1.Job, admission jobs.Admission) {
+	granted := admission.PodSets[string(podSet)]
+	desired := started(job, granted)
+	fits := equality.Semantic.DeepEqual(job.Spec.Template, desired.Spec.Template)
+	switch {
+	case suspended(job):
+		if !admission.MayStart() || !fits && !quiet(job) {
+			return // the template of a Job with pods cannot be changed
+		}
+		p.Writes = append(p.Writes, rewrite(job, desired))
+		if hasStarted(job) {
+			p.Events = append(p.Events, jobs.Warning(queueDecidesReason, suspendRevertedMessage))
+		}
+	case !fits && !hasStarted(job):
+		// It runs, and was never given what it needs to run where its quota is.
+		p.Writes = append(p.Writes, jobs.Change(job, suspend(job)))
+	case pending(job) > granted.Count:
+		fewer := job.DeepCopy()
+		fewer.Spec.Parallelism = ptr.To(granted.Count)
+		p.Writes = append(p.Writes, jobs.Change(job, fewer))
+		p.Events = append(p.Events, jobs.Warning(queueDecidesReason, fmt.Sprintf(
+			"spec.parallelism is %d again: the Job has quota for as many pods; submit another Job for more", granted.Count)))
+	}
+}
+
+// rewrite changes what may change while the Job is suspended and has no pods. API
+// servers before 1.36 let a Job's template change only if it seems never to have
+// started, and leave it to us to make it seem so; later ones do that themselves.
+func rewrite(job, desired *batchv1.Job) jobs.Write {
+	if job.Status.StartTime != nil && !equality.Semantic.DeepEqual(job.Spec.Template, desired.Spec.Template) {
+		unstarted := job.DeepCopy()
+		unstarted.Status.StartTime = nil
+		return jobs.ChangeStatus(job, unstarted)
+	}
+	return jobs.Change(job, desired)
+}

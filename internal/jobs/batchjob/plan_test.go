@@ -1,0 +1,123 @@
+package batchjob
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/musterhq/muster/internal/jobs"
+)
+
+func TestPlan(t *testing.T) {
+	const (
+		resumeReverted  = "Warning QueueDecides: spec.suspend is true again: the queue decides when this Job runs"
+		suspendReverted = "Warning QueueDecides: spec.suspend is false again: the queue decides when this Job runs; to hold it, set spec.active of its Workload to false"
+	)
+	missing := admitted(grant(2))
+	missing.MissingFlavor = "f"
+	clashing := admitted(grant(2))
+	clashing.Conflict = "a clash"
+	grown := newJob(2).completions(8).started(grant(2))
+	grown.job.Spec.Parallelism = ptr.To[int32](5)
+	for name, tc := range map[string]struct {
+		job       builder
+		admission jobs.Admission
+		writes    []string
+		events    []string
+		unheld    bool
+	}{
+		"a Job that waits suspended is left alone": {newJob(2), waiting, nil, nil, false},
+		"one that nobody held is stopped and counted": {newJob(2).unheld(), waiting,
+			[]string{"change: suspend=true parallelism=2 pool="}, nil, true},
+		"one that its user resumed is stopped, and the user told": {newJob(2).resumed(), waiting,
+			[]string{"change: suspend=true parallelism=2 pool="}, []string{resumeReverted}, false},
+		"one that ran and has no quota any more is stopped without a word": {newJob(2).started(grant(2)), waiting,
+			[]string{"change: suspend=true parallelism=2 pool=f"}, nil, false},
+
+		"an admitted one is started where its quota is": {newJob(2), admitted(grant(2)),
+			[]string{"change: suspend=false parallelism=2 pool=f"}, nil, false},
+		"with as many pods as it was given": {newJob(4), admitted(grant(3)),
+			[]string{"change: suspend=false parallelism=3 pool=f"}, nil, false},
+		"fewer than its parallelism are enough where fewer are left to do": {newJob(4).pods(0, 0, 2), admitted(grant(2)),
+			[]string{"change: suspend=false parallelism=4 pool=f"}, nil, false},
+		"not before it is known where":                            {newJob(2), missing, nil, nil, false},
+		"nor with what cannot be put together":                    {newJob(2), clashing, nil, nil, false},
+		"nor before the Job controller knows that it was stopped": {newJob(2).stopped(), admitted(grant(2)), nil, nil, false},
+		"nor while old pods end":                                  {newJob(2).stopped().acknowledged().terminating(1), admitted(grant(2)), nil, nil, false},
+		"an API server that thinks it has started is told otherwise first": {newJob(2).stopped().acknowledged().startedAt(now), admitted(grant(2)),
+			[]string{"start time cleared"}, nil, false},
+
+		"one that runs is left alone":                       {newJob(2).started(grant(2)).pods(2, 2, 0), admitted(grant(2)), nil, nil, false},
+		"though its flavor is gone":                         {newJob(2).started(grant(2)).pods(2, 2, 0), missing, nil, nil, false},
+		"one that runs elsewhere than its quota is stopped": {newJob(2).unheld(), admitted(grant(2)), []string{"change: suspend=true parallelism=2 pool="}, nil, false},
+		"one that its user suspended goes on, and the user is told": {newJob(2).started(grant(2)).stopped().pods(2, 0, 0), admitted(grant(2)),
+			[]string{"change: suspend=false parallelism=2 pool=f"}, []string{suspendReverted}, false},
+		"one that its user made larger is as large as its quota": {grown, admitted(grant(2)),
+			[]string{"change: suspend=false parallelism=2 pool=f"},
+			[]string{"Warning QueueDecides: spec.parallelism is 2 again: the Job has quota for as many pods; submit another Job for more"}, false},
+
+		"an evicted one is stopped": {newJob(2).started(grant(2)).pods(2, 2, 0), stopping,
+			[]string{"change: suspend=true parallelism=2 pool=f"}, nil, false},
+		"and left alone while pods end":     {newJob(2).started(grant(2)).stopped().acknowledged().terminating(1), stopping, nil, nil, false},
+		"also before they are known to end": {newJob(2).started(grant(2)).stopped(), stopping, nil, nil, false},
+		"then it is as it was":              {newJob(2).started(grant(2)).stopped().acknowledged(), stopping, []string{"change: suspend=true parallelism=2 pool="}, nil, false},
+		"with as many pods as it asked for": {newJob(4).started(grant(3)).stopped().acknowledged(), stopping, []string{"change: suspend=true parallelism=4 pool="}, nil, false},
+		"one that never ran is left alone":  {newJob(2), stopping, nil, nil, false},
+
+		"one that ended is left alone":                {newJob(2).started(grant(2)).is(batchv1.JobComplete, "m"), admitted(grant(2)), nil, nil, false},
+		"also when its quota is taken back just then": {newJob(2).started(grant(2)).is(batchv1.JobFailed, "m"), stopping, nil, nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := look(t, tc.job.job, tc.admission)
+			if diff := cmp.Diff(tc.writes, writes(p)); diff != "" {
+				t.Errorf("writes (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.events, events(p)); diff != "" {
+				t.Errorf("events (-want +got):\n%s", diff)
+			}
+			if p.StartedUnheld != tc.unheld {
+				t.Errorf("counted as started unheld: %v, want %v", p.StartedUnheld, tc.unheld)
+			}
+		})
+	}
+}
+
+func TestProgress(t *testing.T) {
+	for name, tc := range map[string]struct {
+		job       builder
+		admission jobs.Admission
+		want      jobs.Progress
+	}{
+		"one that waits has no pods":                          {newJob(2), waiting, jobs.Progress{}},
+		"one that nobody held may have some":                  {newJob(2).unheld(), waiting, jobs.Progress{Active: true}},
+		"one that runs has, though none are seen yet":         {newJob(2).started(grant(2)), admitted(grant(2)), jobs.Progress{Active: true}},
+		"it is not ready before all its pods are":             {newJob(2).started(grant(2)).pods(2, 1, 0), admitted(grant(2)), jobs.Progress{Active: true}},
+		"it is once they are":                                 {newJob(2).started(grant(2)).pods(2, 2, 0), admitted(grant(2)), jobs.Progress{Active: true, Ready: true}},
+		"pods that succeeded are as good":                     {newJob(2).completions(9).started(grant(2)).pods(1, 1, 1), admitted(grant(2)), jobs.Progress{Active: true, Ready: true}},
+		"as many as it was given are enough":                  {newJob(4).started(grant(2)).pods(2, 2, 0), admitted(grant(2)), jobs.Progress{Active: true, Ready: true}},
+		"pods that it needs no more are given back":           {newJob(4).started(grant(4)).pods(1, 1, 3), admitted(grant(4)), jobs.Progress{Active: true, Ready: true, Reclaimable: main(3)}},
+		"none while others take their place":                  {newJob(2).completions(9).started(grant(2)).pods(2, 2, 7), admitted(grant(2)), jobs.Progress{Active: true, Ready: true}},
+		"one pod is never given back alone":                   {newJob(1).completions(3).started(grant(1)).pods(0, 0, 3), admitted(grant(1)), jobs.Progress{Active: true, Ready: true}},
+		"a stopped one has pods until the controller says so": {newJob(2).started(grant(2)).stopped(), stopping, jobs.Progress{Active: true}},
+		"and keeps its quota until nothing of it is left":     {newJob(2).started(grant(2)).stopped().acknowledged(), stopping, jobs.Progress{Active: true}},
+		"then it gives it back":                               {newJob(2).stopped().acknowledged(), stopping, jobs.Progress{}},
+		"success is told with its message":                    {newJob(2).started(grant(2)).pods(0, 0, 2).is(batchv1.JobComplete, "Reached expected number of succeeded pods"), admitted(grant(2)), jobs.Progress{Reclaimable: main(2), Outcome: &jobs.Outcome{Succeeded: true, Message: "Reached expected number of succeeded pods"}}},
+		"failure too":                                         {newJob(2).started(grant(2)).is(batchv1.JobFailed, "too often"), admitted(grant(2)), jobs.Progress{Outcome: &jobs.Outcome{Message: "too often"}}},
+		"a Job that is about to fail still has its pods":      {newJob(2).started(grant(2)).pods(1, 1, 0).is(batchv1.JobFailureTarget, "m"), admitted(grant(2)), jobs.Progress{Active: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := look(t, tc.job.job, tc.admission).Progress
+			if got.Reclaimable["main"] == 0 {
+				got.Reclaimable = nil
+			}
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func main(count int32) map[string]int32 { return map[string]int32{"main": count} }

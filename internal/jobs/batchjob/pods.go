@@ -1,0 +1,95 @@
+package batchjob
+
+import (
+	"strconv"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/musterhq/muster/internal/jobs"
+)
+
+// quiet reports whether the Job has no pods and will get none: it is suspended, and
+// the Job controller knows. One that was created so and never changed since cannot
+// have had any.
+func quiet(job *batchv1.Job) bool {
+	if job.Status.Active > 0 || ptr.Deref(job.Status.Terminating, 0) > 0 {
+		return false
+	}
+	return outcome(job) != nil || suspended(job) && (job.Generation <= 1 || condition(job, batchv1.JobSuspended) != nil)
+}
+
+// ready reports whether all pods of a Job that runs are ready or have succeeded.
+func ready(job *batchv1.Job) bool {
+	return !suspended(job) && outcome(job) == nil && job.Status.Succeeded+ptr.Deref(job.Status.Ready, 0) >= podsOf(&job.Spec)
+}
+
+// pending is how many pods the Job runs at a time from now on: as its end comes
+// nearer it needs fewer.
+func pending(job *batchv1.Job) int32 {
+	parallelism := ptr.Deref(job.Spec.Parallelism, 1)
+	completions := ptr.Deref(job.Spec.Completions, parallelism)
+	return max(min(parallelism, completions-terminal(job)), 0)
+}
+
+// reclaimable is how many of the pods that the Job ran at a time it needs no more.
+func reclaimable(job *batchv1.Job) int32 {
+	if ptr.Deref(job.Spec.Parallelism, 1) <= 1 || terminal(job) == 0 {
+		return 0
+	}
+	return podsOf(&job.Spec) - pending(job)
+}
+
+// terminal is how many completions are settled: pods that succeeded, and, of an
+// Indexed Job, indexes that will not be tried again.
+func terminal(job *batchv1.Job) int32 {
+	if !indexed(job) {
+		return job.Status.Succeeded
+	}
+	within := ptr.Deref(job.Spec.Completions, 0)
+	// No index is in both lists.
+	return countIndexes(job.Status.CompletedIndexes, within) + countIndexes(ptr.Deref(job.Status.FailedIndexes, ""), within)
+}
+
+// countIndexes counts the indexes below the bound in a text such as "1,3-5,7".
+func countIndexes(text string, below int32) int32 {
+	var count int32
+	for part := range strings.SplitSeq(text, ",") {
+		from, to, isRange := strings.Cut(part, "-")
+		if !isRange {
+			to = from
+		}
+		first, err := strconv.ParseInt(from, 10, 32)
+		if err != nil {
+			continue
+		}
+		last, err := strconv.ParseInt(to, 10, 32)
+		if err != nil {
+			continue
+		}
+		count += max(min(int32(last), below-1)-int32(first)+1, 0)
+	}
+	return count
+}
+
+// outcome is how the Job ended, or nil.
+func outcome(job *batchv1.Job) *jobs.Outcome {
+	for _, kind := range []batchv1.JobConditionType{batchv1.JobComplete, batchv1.JobFailed} {
+		if c := condition(job, kind); c != nil {
+			return &jobs.Outcome{Succeeded: kind == batchv1.JobComplete, Message: c.Message}
+		}
+	}
+	return nil
+}
+
+// condition is the Job's condition of the type if it is true, else nil.
+func condition(job *batchv1.Job, kind batchv1.JobConditionType) *batchv1.JobCondition {
+	for i := range job.Status.Conditions {
+		if c := &job.Status.Conditions[i]; c.Type == kind && c.Status == corev1.ConditionTrue {
+			return c
+		}
+	}
+	return nil
+}

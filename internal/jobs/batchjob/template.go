@@ -1,0 +1,141 @@
+package batchjob
+
+import (
+	"encoding/json"
+	"maps"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/utils/ptr"
+
+	"github.com/musterhq/muster/api/muster"
+	"github.com/musterhq/muster/internal/jobs"
+)
+
+// before is what a start has replaced in a Job, kept on the Job itself: an operator
+// that begins anew finds it there, whatever has become of the Workload. What is absent
+// was not replaced; what was empty is there and empty.
+type before struct {
+	Parallelism  *int32               `json:"parallelism,omitempty"`
+	Completions  *int32               `json:"completions,omitempty"`
+	Labels       *map[string]string   `json:"labels,omitempty"`
+	Annotations  *map[string]string   `json:"annotations,omitempty"`
+	NodeSelector *map[string]string   `json:"nodeSelector,omitempty"`
+	Tolerations  *[]corev1.Toleration `json:"tolerations,omitempty"`
+}
+
+// started is the Job as it runs with what it was granted, and what that replaced noted
+// on it. Of what an earlier start has added nothing is left.
+func started(job *batchv1.Job, granted jobs.PodSetAdmission) *batchv1.Job {
+	original := restored(job)
+	out := original.DeepCopy()
+	out.Spec.Suspend = ptr.To(false)
+	out.Spec.Template = granted.Inject(original.Spec.Template)
+	if pending(out) > granted.Count {
+		out.Spec.Parallelism = ptr.To(granted.Count)
+		if syncsCompletions(original) {
+			out.Spec.Completions = ptr.To(granted.Count)
+		}
+	}
+	note(out, replaced(original, out))
+	return out
+}
+
+// replaced is what the original has otherwise.
+func replaced(original, now *batchv1.Job) before {
+	was, is := original.Spec.Template, now.Spec.Template
+	var b before
+	if !ptr.Equal(original.Spec.Parallelism, now.Spec.Parallelism) {
+		b.Parallelism = ptr.To(ptr.Deref(original.Spec.Parallelism, 1))
+	}
+	if !ptr.Equal(original.Spec.Completions, now.Spec.Completions) {
+		b.Completions = original.Spec.Completions
+	}
+	b.Labels = unlessSame(was.Labels, is.Labels)
+	b.Annotations = unlessSame(was.Annotations, is.Annotations)
+	b.NodeSelector = unlessSame(was.Spec.NodeSelector, is.Spec.NodeSelector)
+	if !equality.Semantic.DeepEqual(was.Spec.Tolerations, is.Spec.Tolerations) {
+		b.Tolerations = ptr.To(append([]corev1.Toleration{}, was.Spec.Tolerations...))
+	}
+	return b
+}
+
+// unlessSame is a map that is never nil, so that it is written though it is empty.
+func unlessSame(was, is map[string]string) *map[string]string {
+	if maps.Equal(was, is) {
+		return nil
+	}
+	out := map[string]string{}
+	maps.Copy(out, was)
+	return &out
+}
+
+func note(job *batchv1.Job, b before) {
+	text, err := json.Marshal(b)
+	if err != nil {
+		panic("encoding what was replaced in a Job: " + err.Error()) // plain data
+	}
+	annotations := map[string]string{muster.BeforeAdmissionAnnotation: string(text)}
+	maps.Copy(annotations, without(job.Annotations, muster.BeforeAdmissionAnnotation))
+	job.Annotations = annotations
+}
+
+// hasStarted reports whether the Job carries what an admission added.
+func hasStarted(job *batchv1.Job) bool {
+	_, noted := job.Annotations[muster.BeforeAdmissionAnnotation]
+	return noted
+}
+
+// restored is the Job without what a start has added, as its user made it but for
+// suspend. A note that cannot be read was not written here, and goes.
+func restored(job *batchv1.Job) *batchv1.Job {
+	out := job.DeepCopy()
+	text, noted := job.Annotations[muster.BeforeAdmissionAnnotation]
+	if !noted {
+		return out
+	}
+	out.Annotations = without(out.Annotations, muster.BeforeAdmissionAnnotation)
+	var b before
+	if json.Unmarshal([]byte(text), &b) != nil {
+		return out
+	}
+	template := &out.Spec.Template
+	if b.Parallelism != nil {
+		out.Spec.Parallelism = b.Parallelism
+	}
+	if b.Completions != nil {
+		out.Spec.Completions = b.Completions
+	}
+	if b.Labels != nil {
+		template.Labels = orNil(*b.Labels)
+	}
+	if b.Annotations != nil {
+		template.Annotations = orNil(*b.Annotations)
+	}
+	if b.NodeSelector != nil {
+		template.Spec.NodeSelector = orNil(*b.NodeSelector)
+	}
+	if b.Tolerations != nil {
+		template.Spec.Tolerations = nil
+		if len(*b.Tolerations) > 0 {
+			template.Spec.Tolerations = *b.Tolerations
+		}
+	}
+	return out
+}
+
+// orNil is nil for an empty map, as the API server has it.
+func orNil(m map[string]string) map[string]string {
+	if len(m) == 0 {
+		return nil
+	}
+	return m
+}
+
+func without(m map[string]string, key string) map[string]string {
+	out := map[string]string{}
+	maps.Copy(out, m)
+	delete(out, key)
+	return orNil(out)
+}

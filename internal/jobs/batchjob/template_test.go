@@ -1,0 +1,124 @@
+package batchjob
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+	"pgregory.net/rapid"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
+	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/podspec"
+)
+
+// keys are few, so that what admission adds often meets what is there.
+var keys = rapid.SampledFrom([]string{"a", "b", "kueue.x-k8s.io/podset", "muster.dev/x"})
+
+func anyMap(t *rapid.T, label string) map[string]string {
+	return orNil(rapid.MapOfN(keys, rapid.StringMatching(`[a-z"\\é]{0,3}`), 0, 4).Draw(t, label))
+}
+
+func anyTolerations(t *rapid.T, label string) []corev1.Toleration {
+	var out []corev1.Toleration
+	for range rapid.IntRange(0, 3).Draw(t, label) {
+		toleration := corev1.Toleration{Key: keys.Draw(t, "key"), Operator: corev1.TolerationOpExists}
+		if rapid.Bool().Draw(t, "seconds") {
+			toleration.TolerationSeconds = ptr.To(rapid.Int64Range(0, 3).Draw(t, "toleration seconds"))
+		}
+		out = append(out, toleration)
+	}
+	return out
+}
+
+func anyJob(t *rapid.T) *batchv1.Job {
+	b := newJob(rapid.Int32Range(0, 9).Draw(t, "pods"))
+	switch rapid.IntRange(0, 3).Draw(t, "completions") {
+	case 0:
+		b.withoutCompletions()
+	case 1:
+		b.completions(rapid.Int32Range(0, 9).Draw(t, "completions"))
+	case 2:
+		b.indexed()
+		b.annotated(kueue.JobCompletionsEqualParallelismAnnotation, "true")
+	}
+	b.job.Status.Succeeded = rapid.Int32Range(0, 9).Draw(t, "succeeded")
+	if rapid.Bool().Draw(t, "annotated") {
+		b.annotated("mine", "x")
+	}
+	template := &b.job.Spec.Template
+	template.Labels, template.Annotations = anyMap(t, "labels"), anyMap(t, "annotations")
+	template.Spec.NodeSelector, template.Spec.Tolerations = anyMap(t, "node selector"), anyTolerations(t, "tolerations")
+	return b.job
+}
+
+func anyGrant(t *rapid.T) jobs.PodSetAdmission {
+	return jobs.PodSetAdmission{Count: rapid.Int32Range(0, 9).Draw(t, "granted"), Injection: podspec.Injection{
+		Labels: anyMap(t, "added labels"), Annotations: anyMap(t, "added annotations"),
+		NodeSelector: anyMap(t, "added node selector"), Tolerations: anyTolerations(t, "added tolerations"),
+	}}
+}
+
+// asStored is what the API server would keep.
+func asStored(t *rapid.T, job *batchv1.Job) string {
+	text, err := json.Marshal(job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestWhatAdmissionAddedIsGoneAfterTheStop: the Job is as its user made it, byte for
+// byte, however often it was started and stopped, and by whichever operator.
+func TestWhatAdmissionAddedIsGoneAfterTheStop(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		job := anyJob(t)
+		want := asStored(t, job)
+		running := job
+		for range rapid.IntRange(1, 3).Draw(t, "starts without a stop between them") {
+			granted := anyGrant(t)
+			running = started(running, granted)
+			if *running.Spec.Suspend {
+				t.Fatal("it does not run")
+			}
+			if pending(running) > granted.Count {
+				t.Fatalf("%d pods run, granted are %d", pending(running), granted.Count)
+			}
+			for key, value := range granted.NodeSelector {
+				if running.Spec.Template.Spec.NodeSelector[key] != value {
+					t.Fatalf("the node selector %s is missing", key)
+				}
+			}
+		}
+		// What an operator reads that starts now.
+		var read batchv1.Job
+		if err := json.Unmarshal([]byte(asStored(t, running)), &read); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(describe(job, jobs.Facts{}), describe(&read, jobs.Facts{}), cmp.FilterPath(func(p cmp.Path) bool {
+			return p.String() == "Running"
+		}, cmp.Ignore())); diff != "" {
+			t.Fatalf("it asks for something else once it runs:\n%s", diff)
+		}
+		stopped := restored(suspend(&read))
+		if diff := cmp.Diff(want, asStored(t, stopped)); diff != "" {
+			t.Fatalf("(-before +after):\n%s", diff)
+		}
+	})
+}
+
+func TestANoteThatCannotBeReadGoesAndChangesNothing(t *testing.T) {
+	for _, text := range []string{"", "{", `{"parallelism": "many"}`, "[]"} {
+		job := newJob(2).annotated(muster.BeforeAdmissionAnnotation, text).job
+		if diff := cmp.Diff(newJob(2).job.Spec, restored(job).Spec); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", text, diff)
+		}
+		if hasStarted(restored(job)) {
+			t.Errorf("%q stays", text)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package jobs
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/podspec"
+	"github.com/musterhq/muster/internal/workload"
+)
+
+// grantOf reads what the Workload grants its job. A Workload that somebody deletes
+// stops its job as an eviction does; one that is finished grants nothing any more.
+func grantOf(w *kueue.Workload, flavors map[string]*kueue.ResourceFlavor) Admission {
+	switch {
+	case w == nil || !workload.HoldsQuota(w) || workload.IsFinished(w):
+		return Admission{Grant: Waiting}
+	case workload.IsEvicted(w) || !w.DeletionTimestamp.IsZero():
+		return Admission{Grant: Stopping}
+	case !workload.IsAdmitted(w):
+		return Admission{Grant: Waiting}
+	}
+	out := Admission{Grant: Admitted, PodSets: map[string]PodSetAdmission{}}
+	podSets := map[kueue.PodSetReference]*kueue.PodSet{}
+	for i := range w.Spec.PodSets {
+		podSets[w.Spec.PodSets[i].Name] = &w.Spec.PodSets[i]
+	}
+	for _, a := range w.Status.Admission.PodSetAssignments {
+		podSet := podSets[a.Name]
+		if podSet == nil {
+			continue // the API refuses it
+		}
+		granted := PodSetAdmission{Count: ptr.Deref(a.Count, podSet.Count), Injection: podspec.Injection{
+			Labels:       map[string]string{kueue.PodSetLabel: string(a.Name)},
+			NodeSelector: map[string]string{},
+		}}
+		for _, name := range sortedFlavors(a) {
+			flavor := flavors[name]
+			if flavor == nil {
+				out.MissingFlavor = name
+				continue
+			}
+			maps.Copy(granted.NodeSelector, flavor.Spec.NodeLabels)
+			granted.Tolerations = append(granted.Tolerations, flavor.Spec.Tolerations...)
+		}
+		if conflict := addUpdates(&granted.Injection, a.Name, podSet.Template, w.Status.AdmissionChecks); conflict != "" {
+			out.Conflict = conflict
+		}
+		out.PodSets[string(a.Name)] = granted
+	}
+	return out
+}
+
+// addUpdates adds what the checks that are ready ask for the pods of the pod set. It
+// says what cannot be added, "" if all can: a check never changes what is there.
+func addUpdates(in *podspec.Injection, podSet kueue.PodSetReference, template corev1.PodTemplateSpec, checks []kueue.AdmissionCheckState) string {
+	for _, check := range checks {
+		if check.State != kueue.CheckStateReady {
+			continue
+		}
+		for _, update := range check.PodSetUpdates {
+			if update.Name != podSet {
+				continue
+			}
+			for _, into := range []struct {
+				what         string
+				had, added   map[string]string
+				destinations *map[string]string
+			}{
+				{"label", template.Labels, update.Labels, &in.Labels},
+				{"annotation", template.Annotations, update.Annotations, &in.Annotations},
+				{"node selector", template.Spec.NodeSelector, update.NodeSelector, &in.NodeSelector},
+			} {
+				if key, old := clash(into.added, into.had, *into.destinations); key != "" {
+					return fmt.Sprintf("the admission check %s sets the %s %s of pod set %s to %q, but it is %q already",
+						check.Name, into.what, key, podSet, into.added[key], old)
+				}
+				if len(into.added) > 0 && *into.destinations == nil {
+					*into.destinations = map[string]string{}
+				}
+				maps.Copy(*into.destinations, into.added)
+			}
+			in.Tolerations = append(in.Tolerations, update.Tolerations...)
+		}
+	}
+	return ""
+}
+
+// clash is the first key, by name, that one of the maps has with another value, and
+// that value; "" if there is none.
+func clash(added map[string]string, had ...map[string]string) (key, old string) {
+	for _, key := range slices.Sorted(maps.Keys(added)) {
+		for _, have := range had {
+			if old, ok := have[key]; ok && old != added[key] {
+				return key, old
+			}
+		}
+	}
+	return "", ""
+}
+
+// sortedFlavors are the distinct flavors of the assignment, in the order of names.
+func sortedFlavors(a kueue.PodSetAssignment) []string {
+	names := sets.New[string]()
+	for _, flavor := range a.Flavors {
+		names.Insert(string(flavor))
+	}
+	return sets.List(names)
+}

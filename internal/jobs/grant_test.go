@@ -1,0 +1,88 @@
+package jobs
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/podspec"
+)
+
+func TestWhatReadyChecksAddIsGranted(t *testing.T) {
+	spot := corev1.Toleration{Key: "spot", Operator: corev1.TolerationOpExists}
+	w := waiting().admitted().w
+	w.Status.AdmissionChecks = []kueue.AdmissionCheckState{
+		{Name: "nodes", State: kueue.CheckStateReady, PodSetUpdates: []kueue.PodSetUpdate{
+			{Name: "main", Labels: map[string]string{"l": "1"}, Annotations: map[string]string{"consume": "request-7"},
+				NodeSelector: map[string]string{"pool": "new"}, Tolerations: []corev1.Toleration{spot}},
+			{Name: "others", Labels: map[string]string{"l": "2"}},
+		}},
+		{Name: "same", State: kueue.CheckStateReady, PodSetUpdates: []kueue.PodSetUpdate{{Name: "main", Labels: map[string]string{"l": "1"}}}},
+		{Name: "pending", State: kueue.CheckStatePending, PodSetUpdates: []kueue.PodSetUpdate{{Name: "main", Labels: map[string]string{"l": "3"}}}},
+	}
+	got := grantOf(w, nil)
+	want := Admission{Grant: Admitted, PodSets: map[string]PodSetAdmission{"main": {Count: 2, Injection: podspec.Injection{
+		Labels:       map[string]string{"kueue.x-k8s.io/podset": "main", "l": "1"},
+		Annotations:  map[string]string{"consume": "request-7"},
+		NodeSelector: map[string]string{"pool": "new"},
+		Tolerations:  []corev1.Toleration{spot},
+	}}}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if !got.MayStart() {
+		t.Error("the job may not start")
+	}
+}
+
+func TestAChecksAdditionsNeverChangeWhatIsThere(t *testing.T) {
+	flavors := map[string]*kueue.ResourceFlavor{"f": {Spec: kueue.ResourceFlavorSpec{NodeLabels: map[string]string{"pool": "f"}}}}
+	for name, tc := range map[string]struct {
+		update   kueue.PodSetUpdate
+		conflict string
+	}{
+		"a label of the template": {kueue.PodSetUpdate{Labels: map[string]string{"app": "other", "z": "z"}},
+			`the admission check c sets the label app of pod set main to "other", but it is "mine" already`},
+		"an annotation of the template": {kueue.PodSetUpdate{Annotations: map[string]string{"note": "other"}},
+			`the admission check c sets the annotation note of pod set main to "other", but it is "mine" already`},
+		"a node selector of the template": {kueue.PodSetUpdate{NodeSelector: map[string]string{"disk": "other"}},
+			`the admission check c sets the node selector disk of pod set main to "other", but it is "mine" already`},
+		"one of the flavor": {kueue.PodSetUpdate{NodeSelector: map[string]string{"pool": "other"}},
+			`the admission check c sets the node selector pool of pod set main to "other", but it is "f" already`},
+		"the same value is no conflict": {kueue.PodSetUpdate{Labels: map[string]string{"app": "mine"}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := waiting().admission(map[corev1.ResourceName]kueue.ResourceFlavorReference{"cpu": "f"}).
+				is("Admitted", metav1.ConditionTrue, "Admitted", "").w
+			template := &w.Spec.PodSets[0].Template
+			template.Labels, template.Annotations = map[string]string{"app": "mine"}, map[string]string{"note": "mine"}
+			template.Spec.NodeSelector = map[string]string{"disk": "mine"}
+			tc.update.Name = "main"
+			w.Status.AdmissionChecks = []kueue.AdmissionCheckState{{Name: "c", State: kueue.CheckStateReady, PodSetUpdates: []kueue.PodSetUpdate{tc.update}}}
+			got := grantOf(w, flavors)
+			if got.Conflict != tc.conflict || got.MayStart() != (tc.conflict == "") {
+				t.Errorf("got %q, want %q; may start: %v", got.Conflict, tc.conflict, got.MayStart())
+			}
+		})
+	}
+}
+
+func TestAWorkloadThatIsOverOrDeletedLetsNobodyRun(t *testing.T) {
+	for name, tc := range map[string]struct {
+		w    *kueue.Workload
+		want Grant
+	}{
+		"finished, be it with quota": {waiting().admitted().is("Finished", metav1.ConditionTrue, "FailedToStart", "").w, Waiting},
+		"deleted with quota":         {deleted(waiting().admitted()), Stopping},
+		"deleted while it waits":     {deleted(waiting()), Waiting},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := grantOf(tc.w, nil).Grant; got != tc.want {
+				t.Errorf("got %s, want %s", got, tc.want)
+			}
+		})
+	}
+}

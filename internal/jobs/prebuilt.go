@@ -1,0 +1,112 @@
+package jobs
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/workload"
+)
+
+// Reasons of the events about a Workload that somebody else made for a job.
+const (
+	prebuiltMissing   = "PrebuiltWorkloadNotFound"
+	prebuiltTaken     = "PrebuiltWorkloadTaken"
+	prebuiltOutOfSync = "PrebuiltWorkloadOutOfSync"
+)
+
+// outOfSyncMessage is of the condition Finished of a Workload that does not describe
+// the job that names it.
+const outOfSyncMessage = "The prebuilt workload is out of sync with its user job"
+
+// prebuiltName is the Workload that somebody else made for the job, "" if it gets one
+// of its own.
+func prebuiltName(job client.Object) string { return job.GetLabels()[kueue.PrebuiltWorkloadLabel] }
+
+// takePrebuilt makes the Workload that the job names its own, and says what is in the
+// way of that. found is nil where there is none of the name. A Workload that asks for
+// other pods than the job is finished, so that nobody is admitted by it.
+func takePrebuilt(job client.Object, kind schema.GroupVersionKind, found *kueue.Workload, described Description, queue string, now time.Time) ([]Write, []Event) {
+	name := prebuiltName(job)
+	switch {
+	case found == nil:
+		return nil, []Event{Warning(prebuiltMissing, fmt.Sprintf(
+			"The job waits: the Workload %s, which its label %s names, does not exist", name, kueue.PrebuiltWorkloadLabel))}
+	case metav1.GetControllerOf(found) != nil && !metav1.IsControlledBy(found, job):
+		return nil, []Event{Warning(prebuiltTaken, fmt.Sprintf(
+			"The job waits: the Workload %s, which its label %s names, belongs to %s %s", name, kueue.PrebuiltWorkloadLabel,
+			metav1.GetControllerOf(found).Kind, metav1.GetControllerOf(found).Name))}
+	case !asksTheSame(found.Spec.PodSets, described.PodSets) && !workload.HoldsQuota(found):
+		return outOfSync(found, now)
+	case !metav1.IsControlledBy(found, job):
+		return []Write{Change(found, adopted(job, kind, found, queue))}, nil
+	}
+	return nil, nil
+}
+
+func outOfSync(found *kueue.Workload, now time.Time) ([]Write, []Event) {
+	told := []Event{Warning(prebuiltOutOfSync, fmt.Sprintf(
+		"The job waits: the Workload %s, which its label %s names, asks for other pods than the job", found.Name, kueue.PrebuiltWorkloadLabel))}
+	if workload.IsFinished(found) {
+		return nil, told
+	}
+	over := found.DeepCopy()
+	finish(over, kueue.WorkloadFinishedReasonOutOfSync, outOfSyncMessage, now)
+	return []Write{ChangeStatus(found, over)}, told
+}
+
+// adopted is the Workload as the job's own.
+func adopted(job client.Object, kind schema.GroupVersionKind, found *kueue.Workload, queue string) *kueue.Workload {
+	out := found.DeepCopy()
+	out.OwnerReferences = append(out.OwnerReferences, *metav1.NewControllerRef(job, kind))
+	out.Finalizers = append(out.Finalizers, kueue.ResourceInUseFinalizer)
+	if out.Labels == nil {
+		out.Labels = map[string]string{}
+	}
+	out.Labels[kueue.JobUIDLabel] = string(job.GetUID())
+	if out.Spec.QueueName == "" {
+		out.Spec.QueueName = kueue.LocalQueueName(queue)
+	}
+	return out
+}
+
+// asksTheSame reports whether pod sets ask for as many pods that need the same and
+// may run in the same places. All else about a pod is none of a queue's business, and
+// who builds a Workload by hand leaves it out.
+func asksTheSame(a, b []kueue.PodSet) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i].Name != b[i].Name || a[i].Count != b[i].Count ||
+			!equality.Semantic.DeepEqual(needs(a[i].Template.Spec), needs(b[i].Template.Spec)) {
+			return false
+		}
+	}
+	return true
+}
+
+// needs is the part of a pod's spec that decides what it costs and where it may run.
+func needs(spec corev1.PodSpec) corev1.PodSpec {
+	out := corev1.PodSpec{
+		NodeSelector: spec.NodeSelector, Tolerations: spec.Tolerations, RuntimeClassName: spec.RuntimeClassName,
+		Overhead: spec.Overhead, Resources: spec.Resources,
+	}
+	if a := spec.Affinity; a != nil && a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
+		out.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution}}
+	}
+	for _, c := range spec.InitContainers {
+		out.InitContainers = append(out.InitContainers, corev1.Container{Resources: c.Resources, RestartPolicy: c.RestartPolicy})
+	}
+	for _, c := range spec.Containers {
+		out.Containers = append(out.Containers, corev1.Container{Resources: c.Resources})
+	}
+	return out
+}

@@ -1,0 +1,87 @@
+package jobs
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+)
+
+// cpus is a pod set main of so many pods with a CPU quantity each.
+func cpus(count int32, cpu string) []kueue.PodSet {
+	return []kueue.PodSet{{Name: "main", Count: count, Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+		Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{"cpu": resource.MustParse(cpu)}}}}}}}}
+}
+
+func TestAPrebuiltWorkloadIsTakenIfItDescribesTheJob(t *testing.T) {
+	job := jobWith(map[string]string{kueue.PrebuiltWorkloadLabel: "prebuilt"})
+	// The API server fills in a Job's template; who writes a Workload by hand does not.
+	described := Description{PodSets: cpus(2, "1000m")}
+	described.PodSets[0].Template.Spec.RestartPolicy = corev1.RestartPolicyNever
+	described.PodSets[0].Template.Labels = map[string]string{"job-name": "j"}
+	prebuilt := func(podSets []kueue.PodSet) *kueue.Workload {
+		return &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: "prebuilt", Namespace: "ns"}, Spec: kueue.WorkloadSpec{PodSets: podSets}}
+	}
+	owned := func(uid string) *kueue.Workload {
+		w := prebuilt(cpus(2, "1"))
+		other := jobWith(nil)
+		other.UID = "other"
+		if uid == "job-uid" {
+			other = job
+		}
+		w.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(other, jobSetKind)}
+		return w
+	}
+	over := prebuilt(cpus(3, "1"))
+	finish(over, kueue.WorkloadFinishedReasonOutOfSync, "", now)
+	for name, tc := range map[string]struct {
+		found  *kueue.Workload
+		writes []string
+		event  string
+	}{
+		"one that asks the same":            {prebuilt(cpus(2, "1")), []string{"change prebuilt"}, ""},
+		"one that is taken already":         {owned("job-uid"), nil, ""},
+		"one that is missing":               {nil, nil, prebuiltMissing},
+		"one of another job":                {owned("other"), nil, prebuiltTaken},
+		"one of another count":              {prebuilt(cpus(3, "1")), []string{"change status of prebuilt"}, prebuiltOutOfSync},
+		"one of another size":               {prebuilt(cpus(2, "2")), []string{"change status of prebuilt"}, prebuiltOutOfSync},
+		"one that was told so is told once": {over, nil, prebuiltOutOfSync},
+	} {
+		t.Run(name, func(t *testing.T) {
+			writes, events := takePrebuilt(job, jobSetKind, tc.found, described, "q", now)
+			if diff := cmp.Diff(tc.writes, written(writes)); diff != "" {
+				t.Errorf("writes (-want +got):\n%s", diff)
+			}
+			if got := len(events); got > 1 || (got == 1) != (tc.event != "") || got == 1 && events[0].Reason != tc.event {
+				t.Errorf("events %v, want %s", events, tc.event)
+			}
+		})
+	}
+	writes, _ := takePrebuilt(job, jobSetKind, prebuilt(cpus(2, "1")), described, "q", now)
+	taken := writes[0].object.(*kueue.Workload)
+	if !metav1.IsControlledBy(taken, job) || taken.Labels[kueue.JobUIDLabel] != "job-uid" || taken.Spec.QueueName != "q" ||
+		!strings.Contains(strings.Join(taken.Finalizers, ","), kueue.ResourceInUseFinalizer) {
+		t.Errorf("taken as %+v", taken)
+	}
+}
+
+func TestRequestOf(t *testing.T) {
+	for text, want := range map[string]int32{"60": 60, "2147483647": 2147483647, "0": 0, "-1": 0, "": 0, "1h": 0, "2147483648": 0} {
+		r, mistake := requestOf(jobWith(map[string]string{kueue.MaxExecTimeSecondsLabel: text}))
+		switch {
+		case want == 0 && (mistake == nil || r.maximumExecutionTimeSeconds != nil || !strings.Contains(mistake.Message, kueue.MaxExecTimeSecondsLabel)):
+			t.Errorf("%q: %+v, %+v", text, r, mistake)
+		case want != 0 && (mistake != nil || *r.maximumExecutionTimeSeconds != want):
+			t.Errorf("%q: %+v, %+v", text, r, mistake)
+		}
+	}
+	if r, mistake := requestOf(jobWith(nil)); r.maximumExecutionTimeSeconds != nil || mistake != nil {
+		t.Errorf("without the label: %+v, %+v", r, mistake)
+	}
+}

@@ -1,0 +1,93 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+)
+
+// children are the objects that the job controls, by kind in the order of Owns.
+func (r *reconciler[T]) children(ctx context.Context, job T) ([]client.Object, error) {
+	var out []client.Object
+	for _, kind := range r.api.Owns {
+		list, err := newListOf(kind, r.client)
+		if err != nil {
+			return nil, err
+		}
+		if err := r.client.List(ctx, list, client.InNamespace(job.GetNamespace()),
+			client.MatchingFields{controllerIndex: string(job.GetUID())}); err != nil {
+			return nil, fmt.Errorf("listing children of %s/%s: %w", job.GetNamespace(), job.GetName(), err)
+		}
+		err = meta.EachListItem(list, func(item runtimeObject) error {
+			out = append(out, item.(client.Object))
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("listing children of %s/%s: %w", job.GetNamespace(), job.GetName(), err)
+		}
+	}
+	return out, nil
+}
+
+func newListOf(kind client.Object, c client.Client) (client.ObjectList, error) {
+	gvk, err := apiutil.GVKForObject(kind, c.Scheme())
+	if err != nil {
+		return nil, err
+	}
+	gvk.Kind += "List"
+	list, err := c.Scheme().New(gvk)
+	if err != nil {
+		return nil, err
+	}
+	return list.(client.ObjectList), nil
+}
+
+// facts reads what Describe and Plan may know. The lists share the cache's objects:
+// nobody changes a fact.
+func (r *reconciler[T]) facts(ctx context.Context, namespace string) (Facts, error) {
+	var (
+		local    kueue.LocalQueueList
+		cluster  kueue.ClusterQueueList
+		flavors  kueue.ResourceFlavorList
+		classes  kueue.WorkloadPriorityClassList
+		podClass schedulingv1.PriorityClassList
+		ns       corev1.Namespace
+	)
+	shared := client.UnsafeDisableDeepCopy
+	for _, read := range []func() error{
+		func() error { return r.client.Get(ctx, client.ObjectKey{Name: namespace}, &ns) },
+		func() error { return r.client.List(ctx, &local, client.InNamespace(namespace), shared) },
+		func() error { return r.client.List(ctx, &cluster, shared) },
+		func() error { return r.client.List(ctx, &flavors, shared) },
+		func() error { return r.client.List(ctx, &classes, shared) },
+		func() error { return r.client.List(ctx, &podClass, shared) },
+	} {
+		if err := read(); err != nil {
+			return Facts{}, fmt.Errorf("reading the facts that jobs depend on: %w", err)
+		}
+	}
+	return Facts{
+		Queues:     QueueFacts{Local: byName(local.Items), Cluster: byName(cluster.Items), Namespace: &ns},
+		Priorities: PriorityFacts{Workload: byName(classes.Items), Pod: byName(podClass.Items)},
+		Flavors:    byName(flavors.Items),
+	}, nil
+}
+
+// byName maps the items of a list by their names.
+func byName[O any, P interface {
+	*O
+	client.Object
+}](items []O) map[string]*O {
+	out := make(map[string]*O, len(items))
+	for i := range items {
+		out[P(&items[i]).GetName()] = &items[i]
+	}
+	return out
+}

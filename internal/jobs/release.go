@@ -1,0 +1,95 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/workload"
+)
+
+// ownerIndex finds the Workloads of a job that is gone: its UID went with it.
+const ownerIndex = "metadata.controller.name"
+
+// podsLeftPoll is how often it is asked whether the pods of a deleted job are gone.
+// Few jobs are deleted while they run, and nobody watches all pods for them.
+const podsLeftPoll = 2 * time.Second
+
+// ownerKeys are what ownerIndex finds a Workload by.
+func ownerKeys(object client.Object) []string {
+	owner := metav1.GetControllerOf(object)
+	if owner == nil {
+		return nil
+	}
+	gv, err := schema.ParseGroupVersion(owner.APIVersion)
+	if err != nil {
+		return nil
+	}
+	return []string{ownerKey(gv.WithKind(owner.Kind).GroupKind(), owner.Name)}
+}
+
+func ownerKey(kind schema.GroupKind, name string) string { return kind.String() + "/" + name }
+
+// letWorkloadsGo lets deleted Workloads of deleted jobs of the name go, each when the
+// pods that its quota was for are gone, and says when to look again if some are not.
+// Those of the job itself are its plan's to care for while it lives.
+func (r *reconciler[T]) letWorkloadsGo(ctx context.Context, name types.NamespacedName, job T, lives bool) (time.Duration, error) {
+	var list kueue.WorkloadList
+	if err := r.client.List(ctx, &list, client.InNamespace(name.Namespace), client.UnsafeDisableDeepCopy,
+		client.MatchingFields{ownerIndex: ownerKey(r.api.Kind.GroupKind(), name.Name)}); err != nil {
+		return 0, fmt.Errorf("listing the Workloads of %s: %w", name, err)
+	}
+	var (
+		writes []Write
+		errs   []error
+		wait   time.Duration
+	)
+	for i := range list.Items {
+		w := &list.Items[i]
+		if w.DeletionTimestamp.IsZero() || lives && metav1.IsControlledBy(w, job) {
+			continue
+		}
+		left, err := r.podsLeft(ctx, w)
+		switch {
+		case err != nil:
+			errs = append(errs, err)
+		case left:
+			wait = podsLeftPoll
+		default:
+			if free := released(w, false); free != nil {
+				writes = append(writes, Change(w, free))
+			}
+		}
+	}
+	if err := r.executor.Run(ctx, job, Plan{Writes: writes}); err != nil && !overtaken(err) {
+		errs = append(errs, client.IgnoreNotFound(err))
+	}
+	return wait, errors.Join(errs...)
+}
+
+// podsLeft reports whether pods of the Workload's job may still use its quota.
+func (r *reconciler[T]) podsLeft(ctx context.Context, w *kueue.Workload) (bool, error) {
+	if !workload.HoldsQuota(w) || workload.IsFinished(w) {
+		return false, nil
+	}
+	pods := &metav1.PartialObjectMetadataList{}
+	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
+	err := r.pods.List(ctx, pods, client.InNamespace(w.Namespace), client.Limit(1),
+		client.MatchingLabels(r.api.PodLabels(metav1.GetControllerOf(w).UID)),
+		client.MatchingFieldsSelector{Selector: fields.AndSelectors(
+			fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)),
+			fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)))})
+	if err != nil {
+		return false, fmt.Errorf("looking for pods of the job of Workload %s: %w", client.ObjectKeyFromObject(w), err)
+	}
+	return len(pods.Items) > 0, nil
+}

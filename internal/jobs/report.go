@@ -1,0 +1,86 @@
+package jobs
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/workload"
+)
+
+// Messages of the conditions that a job reports on its Workload.
+const (
+	podsReadyMessage      = "All pods reached readiness and the workload is running"
+	podsRecoveringMessage = "At least one pod has failed, waiting for recovery"
+)
+
+// report writes how the job fares into its Workload's status.
+func report(w *kueue.Workload, progress Progress, now time.Time) {
+	if workload.IsFinished(w) {
+		return
+	}
+	if o := progress.Outcome; o != nil {
+		reason := kueue.WorkloadFinishedReasonFailed
+		if o.Succeeded {
+			reason = kueue.WorkloadFinishedReasonSucceeded
+		}
+		finish(w, reason, o.Message, now)
+		return
+	}
+	if progress.FailedToStart != "" {
+		finish(w, kueue.WorkloadFinishedReasonFailedToStart, progress.FailedToStart, now)
+		return
+	}
+	if workload.IsEvicted(w) && workload.HoldsQuota(w) {
+		if !progress.Active {
+			workload.GiveBack(w, now)
+		}
+		return
+	}
+	reclaim(w, progress.Reclaimable)
+	if workload.IsAdmitted(w) {
+		reportReady(w, progress.Ready, now)
+	}
+}
+
+// finish ends the Workload.
+func finish(w *kueue.Workload, reason, message string, now time.Time) {
+	workload.SetCondition(w, kueue.WorkloadFinished, metav1.ConditionTrue, reason, message, now)
+}
+
+// reportReady tells whether all pods are ready. That they are not yet, after the
+// admission, can be derived and is not written.
+func reportReady(w *kueue.Workload, isReady bool, now time.Time) {
+	ready := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadPodsReady)
+	set := func(status metav1.ConditionStatus, reason, message string) {
+		workload.SetCondition(w, kueue.WorkloadPodsReady, status, reason, message, now)
+	}
+	switch {
+	case isReady && (ready == nil || ready.Reason == kueue.WorkloadWaitForStart):
+		set(metav1.ConditionTrue, kueue.WorkloadStarted, podsReadyMessage)
+	case isReady && ready.Status != metav1.ConditionTrue:
+		set(metav1.ConditionTrue, kueue.WorkloadRecovered, podsReadyMessage)
+	case !isReady && ready != nil && ready.Status == metav1.ConditionTrue:
+		set(metav1.ConditionFalse, kueue.WorkloadWaitForRecovery, podsRecoveringMessage)
+	}
+}
+
+// reclaim reports the pods that need their quota no more. While quota is held what
+// was reported only grows: others may have been given it.
+func reclaim(w *kueue.Workload, reclaimable map[string]int32) {
+	before := map[kueue.PodSetReference]int32{}
+	if workload.HoldsQuota(w) {
+		for _, r := range w.Status.ReclaimablePods {
+			before[r.Name] = r.Count
+		}
+	}
+	var now []kueue.ReclaimablePod
+	for _, ps := range w.Spec.PodSets {
+		if count := max(before[ps.Name], min(reclaimable[string(ps.Name)], ps.Count)); count > 0 {
+			now = append(now, kueue.ReclaimablePod{Name: ps.Name, Count: count})
+		}
+	}
+	w.Status.ReclaimablePods = now
+}

@@ -1,0 +1,41 @@
+package jobs
+
+import (
+	"fmt"
+	"strconv"
+
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+)
+
+// InvalidJob is the reason of the event that tells people what keeps their job from
+// being queued, where the API could not refuse it.
+const InvalidJob = "InvalidJob"
+
+// request is what labels and annotations that all job APIs share ask of the Workload.
+type request struct {
+	// maximumExecutionTimeSeconds is nil without a limit.
+	maximumExecutionTimeSeconds *int32
+	// gatedBy lists who holds the admission back.
+	gatedBy string
+}
+
+// requestOf reads what the job asks. A mistake is told, and nothing is guessed in its
+// place.
+func requestOf(job client.Object) (request, *Event) {
+	r := request{gatedBy: job.GetAnnotations()[kueue.AdmissionGatedByAnnotation]}
+	text, limited := job.GetLabels()[kueue.MaxExecTimeSecondsLabel]
+	if !limited {
+		return r, nil
+	}
+	seconds, err := strconv.ParseInt(text, 10, 32)
+	if err != nil || seconds < 1 {
+		return r, ptr.To(Warning(InvalidJob, fmt.Sprintf(
+			"The label %s is %q: it must be a number of seconds from 1 to 2147483647. The job is not queued until then",
+			kueue.MaxExecTimeSecondsLabel, text)))
+	}
+	r.maximumExecutionTimeSeconds = ptr.To(int32(seconds))
+	return r, nil
+}

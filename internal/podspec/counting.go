@@ -1,0 +1,74 @@
+package podspec
+
+import (
+	"slices"
+	"strings"
+
+	"gopkg.in/inf.v0"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Counting says which of a pod's requests count against quota, and as what. The
+// zero value counts every request as itself.
+type Counting struct {
+	// ExcludePrefixes are prefixes of the names of resources that do not count.
+	ExcludePrefixes []string
+	// Transformations count a resource as others, by the resource.
+	Transformations map[corev1.ResourceName]Transformation
+}
+
+// Transformation counts one resource as others.
+type Transformation struct {
+	// Replace has the outputs alone count, not the resource beside them.
+	Replace bool
+	// MultiplyBy is a resource by whose requested quantity the outputs are
+	// multiplied, "" for none. A pod that does not request it is counted once.
+	MultiplyBy corev1.ResourceName
+	// Outputs are what one unit counts as.
+	Outputs corev1.ResourceList
+}
+
+// Count is what counts of the requests of a pod. What is excluded is not
+// transformed, but may multiply. Outputs are not transformed again. The list may be
+// the one given.
+func (c Counting) Count(requests corev1.ResourceList) corev1.ResourceList {
+	if len(c.ExcludePrefixes) == 0 && len(c.Transformations) == 0 {
+		return requests
+	}
+	out := make(corev1.ResourceList, len(requests))
+	for name, q := range requests {
+		if c.excludes(name) {
+			continue
+		}
+		transformation, ok := c.Transformations[name]
+		if !ok || !transformation.Replace {
+			add(out, name, q)
+		}
+		for output, factor := range transformation.Outputs {
+			product := times(q, factor)
+			if multiplier, requested := requests[transformation.MultiplyBy]; requested {
+				product = times(product, multiplier)
+			}
+			add(out, output, product)
+		}
+	}
+	return out
+}
+
+func (c Counting) excludes(name corev1.ResourceName) bool {
+	return slices.ContainsFunc(c.ExcludePrefixes, func(prefix string) bool { return strings.HasPrefix(string(name), prefix) })
+}
+
+func add(list corev1.ResourceList, name corev1.ResourceName, q resource.Quantity) {
+	sum := settled(q).DeepCopy() // a quantity of many digits is shared between copies
+	sum.Add(list[name])
+	list[name] = sum
+}
+
+// times is a×b, exact where that is within bounds.
+func times(a, b resource.Quantity) resource.Quantity {
+	a, b = settled(a), settled(b)
+	product := new(inf.Dec).Mul(a.AsDec(), b.AsDec())
+	return settled(*resource.NewDecimalQuantity(*product, a.Format))
+}

@@ -1,0 +1,163 @@
+package podspec
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	"k8s.io/component-helpers/resource"
+)
+
+// Site is where pods are made: what the API server knows there that changes them, or
+// has it refuse them. The zero value is a namespace without limit ranges in a
+// cluster without runtime classes.
+type Site struct {
+	// LimitRanges are those of the namespace, ordered by name. The API server takes
+	// several in no order that it promises; here the first by name sets a default.
+	LimitRanges []*corev1.LimitRange
+	// RuntimeClasses are those of the cluster, by name.
+	RuntimeClasses map[string]*nodev1.RuntimeClass
+}
+
+// Stored is the spec as the API server would store it in a pod, as far as resources
+// and the choice of nodes go. The steps and their order are its own: limits stand
+// for missing requests, then come the defaults of limit ranges, the RuntimeClass,
+// and last the resources of the pod as a whole.
+//
+// It shares with the spec whatever is equal, and is the spec itself if all is: it
+// must not be changed.
+func (s Site) Stored(spec *corev1.PodSpec) *corev1.PodSpec {
+	class := s.runtimeClass(spec)
+	if len(s.LimitRanges) == 0 && class == nil && isStored(spec) {
+		return spec
+	}
+	out := *spec
+	out.Containers = s.storedContainers(spec.Containers)
+	out.InitContainers = s.storedContainers(spec.InitContainers)
+	if spec.Overhead != nil {
+		out.Overhead = settledList(spec.Overhead)
+	}
+	if class != nil {
+		applyRuntimeClass(&out, class)
+	}
+	if pod := spec.Resources; pod != nil && len(pod.Requests)+len(pod.Limits) > 0 {
+		out.Resources = storedPodResources(&out)
+	}
+	return &out
+}
+
+// isStored reports whether a spec is as the API server would store it where nothing
+// but the spec itself matters. Most are: job APIs write requests.
+func isStored(spec *corev1.PodSpec) bool {
+	if spec.Overhead != nil || spec.Resources != nil {
+		return false
+	}
+	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range containers {
+			r := &containers[i].Resources
+			for name, q := range r.Limits {
+				if _, ok := r.Requests[name]; !ok || !isSettled(q) {
+					return false
+				}
+			}
+			for _, q := range r.Requests {
+				if !isSettled(q) {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+func (s Site) storedContainers(given []corev1.Container) []corev1.Container {
+	out := slices.Clone(given)
+	for i := range out {
+		r := &out[i].Resources
+		r.Limits, r.Requests = settledList(r.Limits), settledList(r.Requests)
+		fill(r.Requests, r.Limits)
+		for _, limitRange := range s.LimitRanges {
+			for _, item := range limitRange.Spec.Limits {
+				if item.Type == corev1.LimitTypeContainer {
+					fill(r.Limits, item.Default)
+					fill(r.Requests, item.DefaultRequest)
+				}
+			}
+		}
+		// The API server gave the limit ranges a default request wherever they have
+		// a default limit. One that has none must not leave a limit uncounted.
+		fill(r.Requests, r.Limits)
+	}
+	return out
+}
+
+func (s Site) runtimeClass(spec *corev1.PodSpec) *nodev1.RuntimeClass {
+	if spec.RuntimeClassName == nil {
+		return nil
+	}
+	return s.RuntimeClasses[*spec.RuntimeClassName]
+}
+
+// applyRuntimeClass adds what a class costs and where its nodes are. A pod's own
+// overhead stays: who wrote it read the class.
+func applyRuntimeClass(spec *corev1.PodSpec, class *nodev1.RuntimeClass) {
+	if class.Overhead != nil && len(spec.Overhead) == 0 {
+		spec.Overhead = settledList(class.Overhead.PodFixed)
+	}
+	if class.Scheduling == nil {
+		return
+	}
+	spec.NodeSelector = merged(spec.NodeSelector, class.Scheduling.NodeSelector)
+	spec.Tolerations = slices.Clip(spec.Tolerations) // appending must not reach the given spec
+	for _, t := range class.Scheduling.Tolerations {
+		if !slices.ContainsFunc(spec.Tolerations, func(have corev1.Toleration) bool { return have.MatchToleration(&t) }) {
+			spec.Tolerations = append(spec.Tolerations, t)
+		}
+	}
+}
+
+// storedPodResources are the resources of the pod as a whole, of a spec whose
+// containers are as stored. What the pod does not say is the sum over its
+// containers; huge pages cannot be overcommitted, so there the limits lead.
+func storedPodResources(spec *corev1.PodSpec) *corev1.ResourceRequirements {
+	pod := &corev1.Pod{Spec: *spec}
+	requests := resource.AggregateContainerRequests(pod, resource.PodResourcesOptions{})
+	limits := resource.AggregateContainerLimits(pod, resource.PodResourcesOptions{})
+	out := &corev1.ResourceRequirements{
+		Requests: settledList(spec.Resources.Requests),
+		Limits:   settledList(spec.Resources.Limits),
+		Claims:   spec.Resources.Claims,
+	}
+	for name, q := range limits {
+		if _, requested := out.Requests[name]; isHugePages(name) && !requested {
+			fill(out.Limits, corev1.ResourceList{name: q})
+		}
+	}
+	for name, q := range requests {
+		if resource.IsSupportedPodLevelResource(name) && !isHugePages(name) {
+			fill(out.Requests, corev1.ResourceList{name: q})
+		}
+	}
+	for name, q := range out.Limits {
+		if resource.IsSupportedPodLevelResource(name) {
+			fill(out.Requests, corev1.ResourceList{name: q})
+		}
+	}
+	for name, request := range out.Requests {
+		if !resource.IsSupportedPodLevelResource(name) || !allLimit(spec, name) {
+			continue
+		}
+		limit := limits[name]
+		if request.Cmp(limit) > 0 {
+			limit = request
+		}
+		fill(out.Limits, corev1.ResourceList{name: limit})
+	}
+	return out
+}
+
+// allLimit reports whether every container has a limit for the resource.
+func allLimit(spec *corev1.PodSpec, name corev1.ResourceName) bool {
+	lacks := func(c corev1.Container) bool { _, has := c.Resources.Limits[name]; return !has }
+	return !slices.ContainsFunc(spec.Containers, lacks) && !slices.ContainsFunc(spec.InitContainers, lacks)
+}

@@ -1,0 +1,52 @@
+package testcluster
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"k8s.io/client-go/kubernetes"
+)
+
+// Writes counts the requests so far that would change something, those that failed included: by verb and resource, such
+// as `PATCH workloads/status`. Leases are left out.
+func (c *Cluster) Writes(t testing.TB) map[string]float64 {
+	t.Helper()
+	clients, err := kubernetes.NewForConfig(c.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := clients.RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
+	if err != nil {
+		t.Fatalf("reading the API server's metrics: %v", err)
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
+	if err != nil {
+		t.Fatalf("reading the API server's metrics: %v", err)
+	}
+	family := families["apiserver_request_total"]
+	if family == nil {
+		t.Fatal("the API server has no apiserver_request_total")
+	}
+	counts := map[string]float64{}
+	for _, m := range family.Metric {
+		label := map[string]string{}
+		for _, pair := range m.Label {
+			label[pair.GetName()] = pair.GetValue()
+		}
+		switch label["verb"] {
+		case "POST", "PUT", "PATCH", "DELETE", "DELETECOLLECTION", "APPLY":
+		default:
+			continue
+		}
+		// Reviews are questions, asked by POST.
+		if label["resource"] == "leases" || strings.HasSuffix(label["resource"], "reviews") {
+			continue
+		}
+		counts[strings.TrimRight(label["verb"]+" "+label["resource"]+"/"+label["subresource"], "/")] += m.Counter.GetValue()
+	}
+	return counts
+}

@@ -1,0 +1,149 @@
+package workload
+
+import (
+	"math"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+)
+
+// Messages of what is written here.
+const (
+	noReservationMessage = "The workload has no reservation"
+	checkResetMessage    = "Reset to Pending after eviction. Previously: "
+)
+
+// evictionsMax is the API's limit of kinds of evictions that are counted apart.
+const evictionsMax = 256
+
+// Eviction says why an admission is taken back.
+type Eviction struct {
+	// Reason of the condition Evicted, one of the API's.
+	Reason string
+	// Cause says more than the reason, "" for nothing: who deactivated, what the preemption was for, what the timeout
+	// waited for. It is counted with the reason, and ends the condition's reason where that is a deactivation.
+	Cause string
+	// Message of the condition.
+	Message string
+}
+
+// Evict begins to take the Workload's admission back. The quota stays with it until GiveBack: its pods still run. Until
+// then it stays evicted for the first reason, and is not counted again; later on, a new eviction takes the place of a past
+// one. A Workload without quota is evicted from its queue.
+func Evict(w *kueue.Workload, e Eviction, now time.Time) {
+	if IsEvicted(w) && HoldsQuota(w) {
+		return
+	}
+	meta.RemoveStatusCondition(&w.Status.Conditions, kueue.WorkloadEvicted) // the new one has a time of its own
+	reason := e.Reason
+	if reason == kueue.WorkloadDeactivated && e.Cause != "" {
+		reason = kueue.WorkloadDeactivatedDueTo + e.Cause
+	}
+	SetCondition(w, kueue.WorkloadEvicted, metav1.ConditionTrue, reason, e.Message, now)
+	ResetChecks(w, now)
+	countEviction(w, e)
+	w.Status.UnhealthyNodes = nil
+	w.Status.ClusterName, w.Status.NominatedClusterNames = nil, nil
+}
+
+// ResetChecks has every check decide anew at the next admission.
+func ResetChecks(w *kueue.Workload, now time.Time) {
+	for i := range w.Status.AdmissionChecks {
+		check := &w.Status.AdmissionChecks[i]
+		if check.State == kueue.CheckStatePending {
+			continue
+		}
+		retries := check.RetryCount
+		if check.State == kueue.CheckStateRetry {
+			retries = ptr.To(saturate(int64(ptr.Deref(retries, 0)) + 1))
+		}
+		*check = kueue.AdmissionCheckState{
+			Name: check.Name, State: kueue.CheckStatePending, LastTransitionTime: metav1.NewTime(now),
+			Message: cut(checkResetMessage + check.Message), RetryCount: retries,
+		}
+	}
+}
+
+// countEviction counts the eviction with those of its reason and cause.
+func countEviction(w *kueue.Workload, e Eviction) {
+	if w.Status.SchedulingStats == nil {
+		w.Status.SchedulingStats = &kueue.SchedulingStats{}
+	}
+	stats := w.Status.SchedulingStats
+	for i := range stats.Evictions {
+		if counted := &stats.Evictions[i]; counted.Reason == e.Reason && counted.UnderlyingCause == e.Cause {
+			counted.Count = saturate(int64(counted.Count) + 1)
+			return
+		}
+	}
+	if len(stats.Evictions) < evictionsMax {
+		stats.Evictions = append(stats.Evictions, kueue.WorkloadSchedulingStatsEviction{
+			Reason: e.Reason, UnderlyingCause: e.Cause, Count: 1})
+	}
+}
+
+// GiveBack returns the quota of an evicted Workload whose pods are gone, or that never had any, and says whether it goes
+// back to its queue at once. It does nothing to a Workload that is not evicted.
+func GiveBack(w *kueue.Workload, now time.Time) {
+	evicted := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadEvicted)
+	if evicted == nil || evicted.Status != metav1.ConditionTrue {
+		return
+	}
+	reason, message := evicted.Reason, evicted.Message // what follows may move the conditions
+	again := metav1.ConditionTrue
+	if waitsAfter(reason) {
+		again = metav1.ConditionFalse
+	}
+	SetCondition(w, kueue.WorkloadRequeued, again, reason, message, now)
+	why := kueue.WorkloadPendingEvaluation
+	if !IsActive(w) {
+		why = kueue.WorkloadDeactivated
+	}
+	Release(w, why, message, now)
+	if reason == kueue.WorkloadDeactivatedDueTo+kueue.WorkloadMaximumExecutionTimeExceeded {
+		w.Status.AccumulatedPastExexcutionTimeSeconds = nil // who activates it again gives it the whole time again
+	}
+}
+
+// Release takes the quota from a Workload without pods. Reason and message are those of QuotaReserved. Unlike GiveBack it
+// does not say whether the Workload goes back to its queue.
+func Release(w *kueue.Workload, reason, message string, now time.Time) {
+	accumulate(w, now)
+	w.Status.Admission = nil
+	SetCondition(w, kueue.WorkloadQuotaReserved, metav1.ConditionFalse, reason, message, now)
+	SetCondition(w, kueue.WorkloadAdmitted, metav1.ConditionFalse, kueue.WorkloadNoReservation, noReservationMessage, now)
+	meta.RemoveStatusCondition(&w.Status.Conditions, kueue.WorkloadPodsReady)
+}
+
+// waitsAfter reports whether something must happen before a Workload that was evicted so may be admitted again: somebody
+// activates it, a back-off ends, a queue goes on, or another cluster says so.
+func waitsAfter(reason string) bool {
+	switch reason {
+	case kueue.WorkloadEvictedByPodsReadyTimeout, kueue.WorkloadEvictedByAdmissionCheck, kueue.WorkloadEvictedOnManagerCluster,
+		kueue.WorkloadEvictedByClusterQueueStopped, kueue.WorkloadEvictedByLocalQueueStopped:
+		return true
+	}
+	return IsDeactivation(reason)
+}
+
+// IsDeactivation reports whether the reason, of Evicted or Requeued, is that somebody deactivated the Workload.
+func IsDeactivation(reason string) bool { return strings.HasPrefix(reason, kueue.WorkloadDeactivated) }
+
+// accumulate adds the time of an admission that ends to that of those before it.
+func accumulate(w *kueue.Workload, now time.Time) {
+	admitted := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadAdmitted)
+	if admitted == nil || admitted.Status != metav1.ConditionTrue {
+		return
+	}
+	// A clock that was set back must not take time away.
+	ran := max(now.Sub(admitted.LastTransitionTime.Time), 0)
+	past := int64(ptr.Deref(w.Status.AccumulatedPastExexcutionTimeSeconds, 0))
+	w.Status.AccumulatedPastExexcutionTimeSeconds = ptr.To(saturate(past + int64(ran/time.Second)))
+}
+
+func saturate(n int64) int32 { return int32(min(n, math.MaxInt32)) }

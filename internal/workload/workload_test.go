@@ -1,0 +1,221 @@
+package workload_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/workload"
+)
+
+var (
+	began = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	now   = began.Add(90 * time.Second)
+)
+
+// admitted has run since it began, with all its pods ready.
+func admitted() *kueue.Workload {
+	w := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", Generation: 3}}
+	w.Status.Admission = &kueue.Admission{ClusterQueue: "cq"}
+	workload.SetCondition(w, kueue.WorkloadQuotaReserved, metav1.ConditionTrue, kueue.WorkloadQuotaReservedReason, "", began)
+	workload.SetCondition(w, kueue.WorkloadAdmitted, metav1.ConditionTrue, kueue.WorkloadAdmittedReason, "", began)
+	workload.SetCondition(w, kueue.WorkloadPodsReady, metav1.ConditionTrue, kueue.WorkloadStarted, "", began)
+	return w
+}
+
+func conditions(w *kueue.Workload) []string {
+	var out []string
+	for _, c := range w.Status.Conditions {
+		out = append(out, fmt.Sprintf("%s=%s %s: %s", c.Type, c.Status, c.Reason, c.Message))
+	}
+	slices.Sort(out)
+	return out
+}
+
+func expect(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+func TestAnEvictedWorkloadKeepsItsQuota(t *testing.T) {
+	w := admitted()
+	workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Cause: kueue.InClusterQueueReason, Message: "because"}, now)
+	if !workload.HoldsQuota(w) || !workload.IsAdmitted(w) {
+		t.Error("it gave its quota back while its pods run")
+	}
+	expect(t, "conditions", conditions(w), []string{
+		"Admitted=True Admitted: ",
+		"Evicted=True Preempted: because",
+		"PodsReady=True Started: ",
+		"QuotaReserved=True QuotaReserved: ",
+	})
+}
+
+func TestAnEvictionByDeactivationNamesItsCauseInTheReason(t *testing.T) {
+	w := admitted()
+	workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadDeactivated, Cause: kueue.WorkloadRequeuingLimitExceeded}, now)
+	if !slices.Contains(conditions(w), "Evicted=True DeactivatedDueToRequeuingLimitExceeded: ") {
+		t.Errorf("conditions are %q", conditions(w))
+	}
+}
+
+func TestAnEvictionHasChecksDecideAnew(t *testing.T) {
+	w := admitted()
+	updates := []kueue.PodSetUpdate{{Name: "main", Labels: map[string]string{"a": "b"}}}
+	w.Status.AdmissionChecks = []kueue.AdmissionCheckState{
+		{Name: "ready", State: kueue.CheckStateReady, Message: "nodes are there", PodSetUpdates: updates, LastTransitionTime: metav1.NewTime(began)},
+		{Name: "retry", State: kueue.CheckStateRetry, Message: "no nodes", RequeueAfterSeconds: ptr.To[int32](5), RetryCount: ptr.To[int32](1)},
+		{Name: "pending", State: kueue.CheckStatePending, Message: "looking", LastTransitionTime: metav1.NewTime(began)},
+	}
+	w.Status.UnhealthyNodes = []kueue.UnhealthyNode{{Name: "n"}}
+	workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadEvictedByAdmissionCheck, Message: "because"}, now)
+	expect(t, "checks", w.Status.AdmissionChecks, []kueue.AdmissionCheckState{
+		{Name: "ready", State: kueue.CheckStatePending, LastTransitionTime: metav1.NewTime(now),
+			Message: "Reset to Pending after eviction. Previously: nodes are there"},
+		{Name: "retry", State: kueue.CheckStatePending, LastTransitionTime: metav1.NewTime(now), RetryCount: ptr.To[int32](2),
+			Message: "Reset to Pending after eviction. Previously: no nodes"},
+		{Name: "pending", State: kueue.CheckStatePending, LastTransitionTime: metav1.NewTime(began), Message: "looking"},
+	})
+	if w.Status.UnhealthyNodes != nil {
+		t.Error("nodes of the admission that ends still count as unhealthy")
+	}
+}
+
+func TestEvictionsAreCountedByReasonAndCause(t *testing.T) {
+	w := admitted()
+	evict := func(reason, cause string) {
+		workload.Evict(w, workload.Eviction{Reason: reason, Cause: cause}, now)
+		workload.GiveBack(w, now)
+		workload.SetCondition(w, kueue.WorkloadEvicted, metav1.ConditionFalse, kueue.WorkloadQuotaReservedReason, "", now)
+	}
+	evict(kueue.WorkloadEvictedByPreemption, kueue.InClusterQueueReason)
+	evict(kueue.WorkloadEvictedByPreemption, kueue.InCohortReclamationReason)
+	evict(kueue.WorkloadEvictedByPreemption, kueue.InClusterQueueReason)
+	expect(t, "evictions", w.Status.SchedulingStats.Evictions, []kueue.WorkloadSchedulingStatsEviction{
+		{Reason: "Preempted", UnderlyingCause: "InClusterQueue", Count: 2},
+		{Reason: "Preempted", UnderlyingCause: "InCohortReclamation", Count: 1},
+	})
+}
+
+func TestASecondEvictionBeforeTheQuotaIsBackChangesNothing(t *testing.T) {
+	w := admitted()
+	workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "first"}, now)
+	before := w.DeepCopy()
+	workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadDeactivated, Message: "second"}, now.Add(time.Minute))
+	expect(t, "workload", w, before)
+}
+
+func TestAnEvictionAfterTheQuotaIsBackTakesThePlaceOfThePastOne(t *testing.T) {
+	w := admitted()
+	workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption}, now)
+	workload.GiveBack(w, now)
+	later := now.Add(time.Minute)
+	workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadDeactivated}, later)
+	evicted := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadEvicted)
+	if evicted.Reason != kueue.WorkloadDeactivated || !evicted.LastTransitionTime.Time.Equal(later) {
+		t.Errorf("the condition is %+v", evicted)
+	}
+}
+
+func TestQuotaThatIsGivenBackEndsTheAdmission(t *testing.T) {
+	w := admitted()
+	w.Status.AccumulatedPastExexcutionTimeSeconds = ptr.To[int32](10)
+	workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "because"}, now)
+	workload.GiveBack(w, now)
+	expect(t, "admission", w.Status.Admission, (*kueue.Admission)(nil))
+	expect(t, "seconds of admissions that ended", *w.Status.AccumulatedPastExexcutionTimeSeconds, int32(100))
+	expect(t, "conditions", conditions(w), []string{
+		"Admitted=False NoReservation: The workload has no reservation",
+		"Evicted=True Preempted: because",
+		"QuotaReserved=False PendingEvaluation: because",
+		"Requeued=True Preempted: because",
+	})
+	before := w.DeepCopy()
+	workload.GiveBack(w, now.Add(time.Hour))
+	expect(t, "what a second time changes", w, before)
+}
+
+func TestWhoIsNotEvictedGivesNothingBack(t *testing.T) {
+	w := admitted()
+	workload.GiveBack(w, now)
+	expect(t, "workload", w, admitted())
+}
+
+func TestWhoGoesBackToTheQueueAtOnce(t *testing.T) {
+	for reason, want := range map[string]bool{
+		kueue.WorkloadEvictedByPreemption:                                           true,
+		kueue.WorkloadEvictedDueToNodeFailures:                                      true,
+		kueue.WorkloadEvictedDueToFlavorMigration:                                   true,
+		"AReasonOfAnotherController":                                                true,
+		kueue.WorkloadEvictedByPodsReadyTimeout:                                     false,
+		kueue.WorkloadEvictedByAdmissionCheck:                                       false,
+		kueue.WorkloadEvictedByClusterQueueStopped:                                  false,
+		kueue.WorkloadEvictedByLocalQueueStopped:                                    false,
+		kueue.WorkloadEvictedOnManagerCluster:                                       false,
+		kueue.WorkloadDeactivated:                                                   false,
+		kueue.WorkloadDeactivatedDueTo + kueue.WorkloadRequeuingLimitExceeded:       false,
+		kueue.WorkloadDeactivatedDueTo + kueue.WorkloadMaximumExecutionTimeExceeded: false,
+	} {
+		w := admitted()
+		workload.Evict(w, workload.Eviction{Reason: reason}, now)
+		workload.GiveBack(w, now)
+		if got := workload.IsTrue(w, kueue.WorkloadRequeued); got != want {
+			t.Errorf("after %s, Requeued is %t", reason, got)
+		}
+	}
+}
+
+func TestAClockThatWasSetBackTakesNoExecutionTimeAway(t *testing.T) {
+	w := admitted()
+	w.Status.AccumulatedPastExexcutionTimeSeconds = ptr.To[int32](10)
+	workload.Release(w, kueue.WorkloadOnHold, "because", began.Add(-time.Hour))
+	expect(t, "seconds", *w.Status.AccumulatedPastExexcutionTimeSeconds, int32(10))
+}
+
+func TestWhoRanTooLongGetsItsWholeTimeAgainOnceActivated(t *testing.T) {
+	w := admitted()
+	w.Spec.Active = ptr.To(false)
+	workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadDeactivated, Cause: kueue.WorkloadMaximumExecutionTimeExceeded}, now)
+	workload.GiveBack(w, now)
+	expect(t, "seconds", w.Status.AccumulatedPastExexcutionTimeSeconds, (*int32)(nil))
+}
+
+func TestBackoffDoublesUpToItsLimit(t *testing.T) {
+	for count, want := range map[int32]time.Duration{
+		0: time.Minute, 1: time.Minute, 2: 2 * time.Minute, 3: 4 * time.Minute, 6: 32 * time.Minute,
+		7: time.Hour, 8: time.Hour, 2147483647: time.Hour,
+	} {
+		expect(t, fmt.Sprintf("wait before try %d", count), workload.Backoff(count, time.Minute, time.Hour), want)
+	}
+	const longest = 1<<63 - 1
+	expect(t, "wait without bound", workload.Backoff(100, time.Minute, longest), time.Duration(longest))
+	expect(t, "wait of nothing", workload.Backoff(5, 0, time.Hour), time.Duration(0))
+}
+
+func TestABackoffOnlyMovesLater(t *testing.T) {
+	var w kueue.Workload
+	for _, minutes := range []time.Duration{5, 3, 7, 7} {
+		workload.Postpone(&w, began.Add(minutes*time.Minute))
+	}
+	if got := w.Status.RequeueState.RequeueAt; !got.Time.Equal(began.Add(7 * time.Minute)) {
+		t.Errorf("requeueAt is %s", got)
+	}
+}
+
+func TestAMessageBeyondTheLimitIsCutBetweenCharacters(t *testing.T) {
+	var w kueue.Workload
+	workload.SetCondition(&w, kueue.WorkloadEvicted, metav1.ConditionTrue, "R", "a"+strings.Repeat("ü", 20000), now)
+	if got := w.Status.Conditions[0].Message; len(got) != 32767 || strings.ContainsRune(got, '\uFFFD') {
+		t.Errorf("the message has %d bytes", len(got))
+	}
+}

@@ -1,0 +1,182 @@
+//go:build bench
+
+package admission
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/testcluster"
+)
+
+// requests are what the benchmark itself asks of the API server about the Workloads
+// of a namespace. Bodies are sent as they are, and of what is watched only what
+// counts is decoded: the benchmark must not take the time that it measures.
+type requests struct {
+	api       rest.Interface
+	namespace string
+	// statusWrites counts the writes of Workloads' status that were tried.
+	statusWrites atomic.Int64
+}
+
+func newRequests(t *testing.T, cluster *testcluster.Cluster, namespace string) *requests {
+	t.Helper()
+	config := rest.CopyConfig(cluster.Config)
+	version := kueue.GroupVersion
+	config.GroupVersion, config.APIPath = &version, "/apis"
+	config.NegotiatedSerializer = serializer.NewCodecFactory(testcluster.Scheme()).WithoutConversion()
+	api, err := rest.RESTClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &requests{api: api, namespace: namespace}
+}
+
+func (r *requests) create(ctx context.Context, body []byte) error {
+	return r.api.Post().Namespace(r.namespace).Resource("workloads").Body(body).Do(ctx).Error()
+}
+
+// admit writes an admission as the operator would, where it had nothing to decide.
+func (r *requests) admit(ctx context.Context, w known, queue string, cpu int64) error {
+	now := time.Now().UTC().Format(time.RFC3339)
+	r.statusWrites.Add(1)
+	return r.patch(ctx, w.name, types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q},"status":{`+
+		`"admission":{"clusterQueue":%[2]q,"podSetAssignments":[{"name":"main","count":1,"flavors":{"cpu":%[3]q},"resourceUsage":{"cpu":"%[4]d"}}]},`+
+		`"conditions":[`+
+		`{"type":"QuotaReserved","status":"True","reason":"QuotaReserved","message":"Quota reserved in ClusterQueue %[5]s","observedGeneration":1,"lastTransitionTime":%[6]q},`+
+		`{"type":"Admitted","status":"True","reason":"Admitted","message":"The workload is admitted","observedGeneration":1,"lastTransitionTime":%[6]q}]}}`,
+		w.version, queue, flavorName, cpu, queue, now))
+}
+
+// finish marks a Workload Finished, unless it is not as it was seen any more.
+func (r *requests) finish(ctx context.Context, w known) error {
+	r.statusWrites.Add(1)
+	return r.patch(ctx, w.name, types.JSONPatchType, fmt.Appendf(nil, `[{"op":"add","path":"/metadata/resourceVersion","value":%q},`+
+		`{"op":"add","path":"/status/conditions/-","value":`+
+		`{"type":"Finished","status":"True","reason":"Succeeded","message":"it ran its time","lastTransitionTime":%q}}]`,
+		w.version, time.Now().UTC().Format(time.RFC3339)))
+}
+
+func (r *requests) patch(ctx context.Context, name string, kind types.PatchType, body []byte) error {
+	return r.api.Patch(kind).Namespace(r.namespace).Resource("workloads").Name(name).SubResource("status").Body(body).Do(ctx).Error()
+}
+
+// known is a Workload as it was last seen.
+type known struct{ name, version string }
+
+// change is what a watch says of a Workload.
+type change struct {
+	seen   time.Time
+	err    error
+	Type   string
+	Object struct {
+		Metadata struct{ Name, ResourceVersion string }
+		Status   struct {
+			Admission  *struct{}
+			Conditions []struct{ Type, Status, Reason string }
+		}
+	}
+}
+
+func (c *change) known() known {
+	return known{c.Object.Metadata.Name, c.Object.Metadata.ResourceVersion}
+}
+
+func (c *change) is(condition string) bool { return c.condition(condition, metav1.ConditionTrue) }
+
+func (c *change) condition(kind string, status metav1.ConditionStatus) bool {
+	for _, condition := range c.Object.Status.Conditions {
+		if condition.Type == kind {
+			return condition.Status == string(status)
+		}
+	}
+	return false
+}
+
+// watch gives every change of the Workloads after the version, one after the other,
+// until the context ends. Where that fails, the last says why. The API server ends a
+// watch that it is ahead of; then the next goes on from there.
+func (r *requests) watch(ctx context.Context, version string) <-chan change {
+	changes := make(chan change, 1024)
+	go func() {
+		for {
+			stream, err := r.api.Get().Namespace(r.namespace).Resource("workloads").
+				Param("watch", "1").Param("resourceVersion", version).Stream(ctx)
+			if err == nil {
+				version, err = pass(ctx, stream, version, changes)
+			}
+			if ctx.Err() != nil {
+				return
+			}
+			if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+				changes <- change{err: err}
+				return
+			}
+		}
+	}()
+	return changes
+}
+
+// pass passes on what comes from a stream until it ends, and gives the last version
+// that it has seen.
+func pass(ctx context.Context, stream io.ReadCloser, version string, changes chan<- change) (string, error) {
+	defer stream.Close()
+	decoder := json.NewDecoder(bufio.NewReaderSize(stream, 1<<20))
+	for {
+		var next change
+		if err := decoder.Decode(&next); err != nil {
+			return version, err
+		}
+		if next.Type == string(watch.Error) {
+			return version, errors.New("the API server cannot go on from where it was")
+		}
+		next.seen = time.Now()
+		select {
+		case changes <- next:
+			version = next.Object.Metadata.ResourceVersion
+		case <-ctx.Done():
+			return version, ctx.Err()
+		}
+	}
+}
+
+// version is that of the namespace's Workloads as they are now.
+func (r *requests) version(t *testing.T) string {
+	t.Helper()
+	body, err := r.api.Get().Namespace(r.namespace).Resource("workloads").Param("limit", "1").DoRaw(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list struct {
+		Metadata struct{ ResourceVersion string }
+	}
+	if err := json.Unmarshal(body, &list); err != nil {
+		t.Fatal(err)
+	}
+	return list.Metadata.ResourceVersion
+}
+
+// clear deletes the Workloads of the namespace, and returns when they are gone.
+func (r *requests) clear(t *testing.T) {
+	t.Helper()
+	if err := r.api.Delete().Namespace(r.namespace).Resource("workloads").Timeout(10 * time.Minute).Do(cleanupContext(t)).Error(); err != nil {
+		t.Fatalf("deleting the Workloads: %v", err)
+	}
+}
+
+// cleanupContext outlives the test's own, which has ended when it cleans up.
+func cleanupContext(t *testing.T) context.Context { return context.WithoutCancel(t.Context()) }

@@ -1,0 +1,135 @@
+//go:build bench
+
+package admission
+
+import (
+	"context"
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/testcluster"
+	"github.com/musterhq/muster/test/bench/figure"
+)
+
+const (
+	restartQueues    = 100
+	restartInQueue   = 500 // workloads, of which half hold all quota
+	decidesAgainMost = 5 * time.Second
+)
+
+// TestRestart: an operator is killed among 50,000 Workloads, half of them admitted
+// and half waiting; while it is dead, one ends in each queue. From the start of the
+// next operator to its first admission it lists everything and decides. Beside it
+// stands the floor: one list of the same Workloads, decoded.
+func TestRestart(t *testing.T) {
+	cluster := testcluster.Get(t)
+	namespace := cluster.Namespace(t)
+	r := newRequests(t, cluster, namespace)
+	perQueue := scaled(restartInQueue)
+	createFlavor(t, cluster.Client)
+	for i := range restartQueues {
+		create(t, cluster.Client, clusterQueue(restartQueue(i), int64(perQueue/2)))
+		create(t, cluster.Client, localQueue(namespace, restartQueue(i)))
+	}
+	began := time.Now()
+	fill(t, r, perQueue)
+	figure.Note(fmt.Sprintf("writing %d workloads, every other one admitted", restartQueues*perQueue), figure.Seconds(time.Since(began)))
+
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	changes := r.watch(ctx, r.version(t))
+	first := startOperator(t, cluster)
+	endOneInEach(t, r, 0)
+	awaitAdmissions(t, ctx, changes)
+	first.end(syscall.SIGKILL)
+	endOneInEach(t, r, 1)
+	listing := timeToList(t, cluster.Client, namespace)
+
+	second := startOperator(t, cluster)
+	ready := second.awaitReady(t)
+	earliest, latest := awaitAdmissions(t, ctx, changes)
+	toFirst, toLast := earliest.Sub(second.began), latest.Sub(second.began)
+	most := listing + decidesAgainMost
+	figure.Note("one list of them: the floor", figure.Seconds(listing))
+	figure.Note("from the operator's start to ready", figure.Seconds(ready))
+	figure.Reach(t, "  to its first admission", figure.Seconds(toFirst), figure.Seconds(most), toFirst <= most)
+	figure.Note(fmt.Sprintf("  to the last of %d", restartQueues), figure.Seconds(toLast))
+	figure.Note("CPU of the operator until then", figure.Seconds(second.CPU(t)))
+	figure.Note("peak memory of the operator", figure.MiB(second.Peak(t)))
+}
+
+func restartQueue(i int) string { return fmt.Sprintf("restart-%d", i) }
+
+func restartWorkload(queue, n int) string { return fmt.Sprintf("%s-%d", restartQueue(queue), n) }
+
+// fill creates the Workloads of every queue and admits the first half of them, which
+// takes all quota.
+func fill(t *testing.T, r *requests, perQueue int) {
+	t.Helper()
+	var writers errgroup.Group
+	writers.SetLimit(writersOfAKind)
+	for n := range perQueue {
+		for i := range restartQueues {
+			queue, name := restartQueue(i), restartWorkload(i, n)
+			body := encode(t, workload(r.namespace, name, queue, 1, 0))
+			writers.Go(func() error {
+				if err := r.create(t.Context(), body); err != nil || n >= perQueue/2 {
+					return err
+				}
+				return r.admit(t.Context(), known{name: name}, queue, 1)
+			})
+		}
+	}
+	if err := writers.Wait(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// endOneInEach finishes the nth Workload of each queue.
+func endOneInEach(t *testing.T, r *requests, n int) {
+	t.Helper()
+	for i := range restartQueues {
+		if err := r.finish(t.Context(), known{name: restartWorkload(i, n)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// awaitAdmissions waits until one Workload of each queue has been admitted, and says
+// when the first and the last of them were.
+func awaitAdmissions(t *testing.T, ctx context.Context, changes <-chan change) (earliest, latest time.Time) {
+	t.Helper()
+	for admitted := 0; admitted < restartQueues; {
+		select {
+		case c := <-changes:
+			switch {
+			case c.err != nil:
+				t.Fatalf("watching Workloads: %v", c.err)
+			case c.Object.Status.Admission == nil || c.is(kueue.WorkloadFinished):
+				continue
+			}
+			if admitted == 0 {
+				earliest = c.seen
+			}
+			admitted, latest = admitted+1, c.seen
+		case <-ctx.Done():
+			t.Fatalf("%d of %d admissions: %v", admitted, restartQueues, ctx.Err())
+		}
+	}
+	return earliest, latest
+}
+
+func timeToList(t *testing.T, c client.Client, namespace string) time.Duration {
+	t.Helper()
+	began := time.Now()
+	if err := c.List(t.Context(), &kueue.WorkloadList{}, client.InNamespace(namespace)); err != nil {
+		t.Fatal(err)
+	}
+	return time.Since(began)
+}

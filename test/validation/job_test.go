@@ -1,0 +1,31 @@
+package validation
+
+func jobRules() []rule {
+	of := "Job"
+	const queue = "kueue.x-k8s.io/queue-name"
+	label := func(key, value string) edits { return edits{"metadata>labels": map[string]any{key: value}} }
+	suspended := edits{"spec>suspend": true}
+	return []rule{
+		{of, "the label queue-name is the name of a queue", inJobLabels, "the label kueue.x-k8s.io/queue-name must be the name of a queue",
+			[]attempt{
+				{what: "capitals", change: label(queue, "Team_A")},
+				{what: "capitals, later", before: suspended, change: label(queue, "Team_A")},
+			},
+			[]attempt{{what: "a name", change: label(queue, "team-a.gpu")}, {what: "none", change: label(queue, "")}}},
+		{of, "the label queue-name is added before a Job runs", inJobLabels, "the label kueue.x-k8s.io/queue-name cannot be added to a Job that runs without a queue",
+			[]attempt{{what: "to one that runs", before: edits{}, change: label(queue, "q")}},
+			[]attempt{
+				{what: "to one that is suspended", before: suspended, change: label(queue, "q")},
+				{what: "to one that moves to another queue", before: label(queue, "q"), change: label(queue, "r")},
+			}},
+		{of, "the label priority-class is the name of a class", inJobLabels, "the label kueue.x-k8s.io/priority-class must be the name of a WorkloadPriorityClass",
+			[]attempt{{what: "capitals", change: label("kueue.x-k8s.io/priority-class", "High")}},
+			[]attempt{{what: "a name", change: label("kueue.x-k8s.io/priority-class", "high")}}},
+		{of, "the label max-exec-time-seconds is a number of seconds", inJobLabels, "the label kueue.x-k8s.io/max-exec-time-seconds must be a number of seconds greater than 0",
+			[]attempt{
+				{what: "0", change: label("kueue.x-k8s.io/max-exec-time-seconds", "0")},
+				{what: "an hour", change: label("kueue.x-k8s.io/max-exec-time-seconds", "1h")},
+			},
+			[]attempt{{what: "60", change: label("kueue.x-k8s.io/max-exec-time-seconds", "60")}}},
+	}
+}
