@@ -66,6 +66,7 @@ func (a *accountant) account(w *kueue.Workload) (podSets []engine.PodSet, refuse
 		stored := site.Stored(given)
 		violations = append(violations, site.Check(i, string(podSet.Name), given, stored)...)
 		podSets[i] = a.podSet(podSet, stored)
+		podSets[i].Reclaimable = reclaimable(w, podSet)
 	}
 	return podSets, podspec.Message(violations)
 }
@@ -76,6 +77,7 @@ func (a *accountant) podSet(podSet *kueue.PodSet, stored *corev1.PodSpec) engine
 	out := engine.PodSet{
 		Name:         string(podSet.Name),
 		Count:        podSet.Count,
+		MinCount:     ptr.Deref(podSet.MinCount, 0),
 		PerPod:       make(map[string]int64, len(counted)),
 		Tolerations:  stored.Tolerations,
 		NodeSelector: stored.NodeSelector,
@@ -87,6 +89,16 @@ func (a *accountant) podSet(podSet *kueue.PodSet, stored *corev1.PodSpec) engine
 		out.PerPod[string(name)] = quota.FromQuantity(name, q)
 	}
 	return out
+}
+
+// reclaimable is how many pods of a pod set have ended and need nothing any more.
+func reclaimable(w *kueue.Workload, podSet *kueue.PodSet) int32 {
+	for _, r := range w.Status.ReclaimablePods {
+		if r.Name == podSet.Name {
+			return max(0, min(r.Count, podSet.Count))
+		}
+	}
+	return 0
 }
 
 // setLimitRange notes a LimitRange. One that says nothing of containers or pods is

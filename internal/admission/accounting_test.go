@@ -101,6 +101,28 @@ func TestEveryPodSetIsCountedAndChecked(t *testing.T) {
 	}
 }
 
+func TestHowManyPodsAreNeeded(t *testing.T) {
+	w := newWorkload("w", 4, quantities("cpu", "1"))
+	w.Spec.PodSets[0].MinCount = ptr.To[int32](2)
+	for name, tc := range map[string]struct {
+		reported []kueue.ReclaimablePod
+		want     int32
+	}{
+		"nobody has ended":                {nil, 0},
+		"some have":                       {[]kueue.ReclaimablePod{{Name: "other", Count: 4}, {Name: "main", Count: 3}}, 3},
+		"no more have than there are":     {[]kueue.ReclaimablePod{{Name: "main", Count: 9}}, 4},
+		"what is below zero says nothing": {[]kueue.ReclaimablePod{{Name: "main", Count: -1}}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w.Status.ReclaimablePods = tc.reported
+			podSets, _ := newAccountant(podspec.Counting{}).account(w)
+			if got := podSets[0]; got.Reclaimable != tc.want || got.MinCount != 2 || got.Count != 4 {
+				t.Errorf("%d of %d (at least %d) are reclaimable, want %d of 4 (2)", got.Reclaimable, got.Count, got.MinCount, tc.want)
+			}
+		})
+	}
+}
+
 func TestRequestsAreCountedAsConfigured(t *testing.T) {
 	counting := countingOf(&config.Resources{
 		ExcludeResourcePrefixes: []string{"example.com/"},

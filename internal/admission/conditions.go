@@ -2,7 +2,7 @@ package admission
 
 import (
 	"fmt"
-	"strings"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,12 +12,14 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/reason"
+	"github.com/musterhq/muster/internal/workload"
 )
 
 // admit writes into a Workload's status what the engine gave it. It is one write:
-// quota and admission together.
+// quota and, where no check is pending, admission together.
 func admit(w *kueue.Workload, given *engine.Admission, now time.Time) {
 	w.Status.Admission = &kueue.Admission{ClusterQueue: kueue.ClusterQueueReference(given.ClusterQueue)}
 	for _, a := range given.PodSets {
@@ -33,31 +35,56 @@ func admit(w *kueue.Workload, given *engine.Admission, now time.Time) {
 		}
 		w.Status.Admission.PodSetAssignments = append(w.Status.Admission.PodSetAssignments, assignment)
 	}
-	set(w, kueue.WorkloadQuotaReserved, metav1.ConditionTrue, kueue.WorkloadQuotaReservedReason,
+	workload.SetCondition(w, kueue.WorkloadQuotaReserved, metav1.ConditionTrue, kueue.WorkloadQuotaReservedReason,
 		fmt.Sprintf("Quota reserved in ClusterQueue %s", given.ClusterQueue), now)
-	set(w, kueue.WorkloadAdmitted, metav1.ConditionTrue, kueue.WorkloadAdmittedReason, "The workload is admitted", now)
+	awaitChecks(w, given.Checks, now)
+	if len(given.Checks) == 0 {
+		workload.SetCondition(w, kueue.WorkloadAdmitted, metav1.ConditionTrue, kueue.WorkloadAdmittedReason, "The workload is admitted", now)
+	} else {
+		workload.SetCondition(w, kueue.WorkloadAdmitted, metav1.ConditionFalse, kueue.WorkloadUnsatisfiedAdmissionChecks,
+			"The workload has not all checks ready", now)
+	}
 	for _, past := range []string{kueue.WorkloadEvicted, kueue.WorkloadPreempted} {
 		if c := meta.FindStatusCondition(w.Status.Conditions, past); c != nil && c.Status == metav1.ConditionTrue {
-			set(w, past, metav1.ConditionFalse, kueue.WorkloadQuotaReservedReason, "Previously: "+c.Message, now)
+			workload.SetCondition(w, past, metav1.ConditionFalse, kueue.WorkloadQuotaReservedReason, "Previously: "+c.Message, now)
 		}
 	}
 }
 
+// awaitChecks lists the checks that must be ready, and none else. What one of them said
+// before stays until it says something new: an eviction has reset it.
+func awaitChecks(w *kueue.Workload, names []string, now time.Time) {
+	var listed []kueue.AdmissionCheckState
+	for _, name := range names {
+		check := kueue.AdmissionCheckState{
+			Name: kueue.AdmissionCheckReference(name), State: kueue.CheckStatePending, LastTransitionTime: metav1.NewTime(now)}
+		if at := slices.IndexFunc(w.Status.AdmissionChecks, func(c kueue.AdmissionCheckState) bool { return string(c.Name) == name }); at >= 0 {
+			check = w.Status.AdmissionChecks[at]
+		}
+		listed = append(listed, check)
+	}
+	w.Status.AdmissionChecks = listed
+}
+
+// causes are how a preemption is named in reasons, and described in messages.
+var causes = map[preempt.Cause]struct{ reason, words string }{
+	preempt.InQueue:                 {kueue.InClusterQueueReason, "prioritization in the ClusterQueue"},
+	preempt.Reclaimed:               {kueue.InCohortReclamationReason, "reclamation within the cohort"},
+	preempt.ReclaimedWhileBorrowing: {kueue.InCohortReclaimWhileBorrowingReason, "reclamation within the cohort while borrowing"},
+	preempt.FairShare:               {kueue.InCohortFairSharingReason, "Fair Sharing within the cohort"},
+}
+
+// evict writes into a Workload's status that it has to go, and for whom. It keeps its
+// quota until its pods are gone.
+func evict(w *kueue.Workload, e *engine.Eviction, preemptorJobUID string, now time.Time) {
+	cause := causes[e.Cause]
+	message := fmt.Sprintf("Preempted to accommodate a workload (UID: %s, JobUID: %s) due to %s; preemptor path: %s; preemptee path: %s",
+		e.PreemptorUID, preemptorJobUID, cause.words, e.PreemptorPath, e.Path)
+	workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Cause: cause.reason, Message: message}, now)
+	workload.SetCondition(w, kueue.WorkloadPreempted, metav1.ConditionTrue, cause.reason, message, now)
+}
+
 // wait writes into a Workload's status why it waits.
 func wait(w *kueue.Workload, why reason.Reason, now time.Time) {
-	set(w, kueue.WorkloadQuotaReserved, metav1.ConditionFalse, string(why.Code), why.Message(), now)
-}
-
-func set(w *kueue.Workload, kind string, status metav1.ConditionStatus, reason, message string, now time.Time) {
-	meta.SetStatusCondition(&w.Status.Conditions, metav1.Condition{
-		Type: kind, Status: status, Reason: reason, Message: cut(message),
-		ObservedGeneration: w.Generation, LastTransitionTime: metav1.NewTime(now),
-	})
-}
-
-// conditionMessageBytes is the API's limit of a condition's message.
-const conditionMessageBytes = 32768
-
-func cut(message string) string {
-	return strings.ToValidUTF8(message[:min(len(message), conditionMessageBytes)], "")
+	workload.SetCondition(w, kueue.WorkloadQuotaReserved, metav1.ConditionFalse, string(why.Code), why.Message(), now)
 }

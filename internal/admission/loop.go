@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -18,41 +19,68 @@ import (
 
 // watched are the kinds that the engine hears of.
 var watched = []client.Object{
-	&corev1.Namespace{}, &kueue.ResourceFlavor{}, &kueue.Cohort{}, &kueue.ClusterQueue{}, &kueue.LocalQueue{}, &kueue.Workload{},
+	&corev1.Namespace{}, &corev1.LimitRange{}, &nodev1.RuntimeClass{}, &kueue.AdmissionCheck{},
+	&kueue.ResourceFlavor{}, &kueue.Cohort{}, &kueue.ClusterQueue{}, &kueue.LocalQueue{}, &kueue.Workload{},
 }
 
 // loop feeds the engine and passes its decisions on. It runs on the leader only:
 // there, it begins with everything that the API server has, and decides nothing
 // before it has seen all of it.
 type loop struct {
-	mgr      ctrl.Manager
-	engine   *engine.Engine
-	mailbox  *mailbox
-	admitter *admitter
-	pending  *pendingWriter
-	queues   *queueStatusWriter
-	clock    clock.PassiveClock
-	config   *config.Configuration
+	mgr        ctrl.Manager
+	engine     *engine.Engine
+	translator *translator
+	mailbox    *mailbox
+	decisions  *decisionWriter
+	pending    *pendingWriter
+	queues     *queueStatusWriter
+	clock      clock.PassiveClock
 }
 
 // AddTo has the manager admit Workloads. The configuration is a complete one, as
 // package internal/config gives it, and is not changed afterwards.
 func AddTo(mgr ctrl.Manager, cfg *config.Configuration) error {
-	box := newMailbox()
-	l := &loop{
-		mgr:      mgr,
-		engine:   engine.New(),
-		mailbox:  box,
-		admitter: newAdmitter(mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{}, box.put),
-		pending:  newPendingWriter(mgr.GetClient(), clock.RealClock{}),
-		queues:   newQueueStatusWriter(mgr.GetClient(), clock.RealClock{}, cfg.QueueStatus.Interval.Duration),
-		clock:    clock.RealClock{},
-		config:   cfg,
-	}
-	if err := mgr.Add(l); err != nil {
+	if err := mgr.Add(newLoop(mgr, cfg)); err != nil {
 		return fmt.Errorf("adding the admission loop: %w", err)
 	}
+	if err := addWorkloads(mgr, lifecyclePolicy(cfg)); err != nil {
+		return err
+	}
+	if err := addFinalizers(mgr); err != nil {
+		return err
+	}
 	return addDefaultQueue(mgr)
+}
+
+func newLoop(mgr ctrl.Manager, cfg *config.Configuration) *loop {
+	box, real := newMailbox(), clock.RealClock{}
+	budget := newWriteBudget(real)
+	tell := func(ev engine.Event) { box.put(news{event: ev}) }
+	return &loop{
+		mgr:        mgr,
+		engine:     engine.New(engineOptions(cfg)),
+		translator: newTranslator(countingOf(cfg.Resources), queuePolicyOf(cfg)),
+		mailbox:    box,
+		decisions:  newDecisionWriter(mgr.GetClient(), mgr.GetAPIReader(), real, budget, tell),
+		pending:    newPendingWriter(mgr.GetClient(), real, budget),
+		queues:     newQueueStatusWriter(mgr.GetClient(), real, cfg.QueueStatus.Interval.Duration),
+		clock:      real,
+	}
+}
+
+// engineOptions is what the configuration says about decisions.
+func engineOptions(cfg *config.Configuration) engine.Options {
+	out := engine.Options{IgnoreUndeclared: *cfg.Resources.QuotaCheckStrategy == config.IgnoreUndeclared}
+	if *cfg.WaitForPodsReady.Enable {
+		out.BlockUntilReady = map[config.BlockAdmission]engine.Block{
+			config.BlockQueue: engine.BlockQueue, config.BlockAll: engine.BlockAll,
+		}[*cfg.WaitForPodsReady.BlockAdmission]
+	}
+	return out
+}
+
+func queuePolicyOf(cfg *config.Configuration) queuePolicy {
+	return queuePolicy{behindOnceEvicted: *cfg.WaitForPodsReady.RequeuingStrategy.Timestamp == config.EvictionTimestamp}
 }
 
 // NeedLeaderElection is for the manager: who does not lead does not decide.
@@ -68,7 +96,7 @@ func (l *loop) Start(ctx context.Context) error {
 		return nil // asked to stop before it began
 	}
 	var background sync.WaitGroup
-	for _, run := range []func(context.Context){l.admitter.run, l.pending.run, l.queues.run} {
+	for _, run := range []func(context.Context){l.decisions.run, l.pending.run, l.queues.run} {
 		background.Go(func() { run(ctx) })
 	}
 	defer background.Wait()
@@ -84,16 +112,18 @@ func (l *loop) Start(ctx context.Context) error {
 
 // turn takes in what arrived and passes on what follows.
 func (l *loop) turn() {
-	for _, event := range l.mailbox.take() {
-		l.engine.Apply(event)
+	for _, n := range l.mailbox.take() {
+		for _, event := range n.events(l.translator) {
+			l.engine.Apply(event)
+		}
 	}
 	for _, d := range l.engine.Decide(l.clock.Now()) {
-		if d.Admit != nil {
-			l.pending.forget(d.Key)
-			l.admitter.admit(d)
-		} else {
+		if d.Admit == nil && d.Evict == nil {
 			l.pending.say(d)
+			continue
 		}
+		l.pending.forget(d.Key)
+		l.decisions.take(d)
 	}
 	clusterQueues, localQueues := l.engine.TakeTouched()
 	for _, name := range clusterQueues {
@@ -117,17 +147,17 @@ func (l *loop) observe(ctx context.Context) ([]toolscache.InformerSynced, error)
 			return nil, fmt.Errorf("watching %T: %w", kind, err)
 		}
 		registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-			AddFunc: func(o any) { l.mailbox.put(changed(o.(client.Object))) },
+			AddFunc: func(o any) { l.mailbox.put(news{changed: o.(client.Object)}) },
 			UpdateFunc: func(before, after any) {
 				if concerns(before.(client.Object), after.(client.Object)) {
-					l.mailbox.put(changed(after.(client.Object)))
+					l.mailbox.put(news{changed: after.(client.Object)})
 				}
 			},
 			DeleteFunc: func(o any) {
 				if last, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
 					o = last.Obj
 				}
-				l.mailbox.put(deleted(o.(client.Object)))
+				l.mailbox.put(news{deleted: o.(client.Object)})
 			},
 		})
 		if err != nil {
@@ -145,22 +175,41 @@ func concerns(before, after client.Object) bool {
 	case *kueue.ResourceFlavor, *kueue.Cohort, *kueue.ClusterQueue, *kueue.LocalQueue:
 		return before.GetGeneration() != after.GetGeneration() || before.GetUID() != after.GetUID()
 	}
-	return true
+	return before.GetResourceVersion() != after.GetResourceVersion()
 }
 
-// mailbox holds events until the loop takes them. Putting never blocks: watches
+// news is one thing that happened: an object was added or changed, one was deleted, or
+// the writer of decisions tells how it went.
+type news struct {
+	changed, deleted client.Object
+	event            engine.Event
+}
+
+// events are the news in the engine's words.
+func (n news) events(t *translator) []engine.Event {
+	switch {
+	case n.changed != nil:
+		return t.changed(n.changed)
+	case n.deleted != nil:
+		return t.deleted(n.deleted)
+	default:
+		return []engine.Event{n.event}
+	}
+}
+
+// mailbox holds news until the loop takes them. Putting never blocks: watches
 // must not wait for decisions.
 type mailbox struct {
 	mu     sync.Mutex
-	events []engine.Event
+	news []news
 	wake   chan struct{}
 }
 
 func newMailbox() *mailbox { return &mailbox{wake: make(chan struct{}, 1)} }
 
-func (m *mailbox) put(event engine.Event) {
+func (m *mailbox) put(n news) {
 	m.mu.Lock()
-	m.events = append(m.events, event)
+	m.news = append(m.news, n)
 	m.mu.Unlock()
 	select {
 	case m.wake <- struct{}{}:
@@ -168,10 +217,10 @@ func (m *mailbox) put(event engine.Event) {
 	}
 }
 
-func (m *mailbox) take() []engine.Event {
+func (m *mailbox) take() []news {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	events := m.events
-	m.events = nil
-	return events
+	taken := m.news
+	m.news = nil
+	return taken
 }

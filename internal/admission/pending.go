@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -17,19 +16,12 @@ import (
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
-// Reasons are written in the background: they are for people, and the API server
-// has better things to do when it is busy.
-const (
-	reasonsPerSecond = 20
-	reasonsBurst     = 100
-)
-
 // pendingWriter writes into the status of Workloads why they wait: always the last
 // word, so that what changed again before its turn costs nothing.
 type pendingWriter struct {
 	client client.Client
 	clock  clock.PassiveClock
-	pace   *rate.Limiter
+	budget *writeBudget
 	queue  workqueue.TypedRateLimitingInterface[engine.Key]
 
 	mu    sync.Mutex
@@ -41,10 +33,9 @@ type word struct {
 	why reason.Reason
 }
 
-func newPendingWriter(c client.Client, clock clock.PassiveClock) *pendingWriter {
+func newPendingWriter(c client.Client, clock clock.PassiveClock, budget *writeBudget) *pendingWriter {
 	return &pendingWriter{
-		client: c, clock: clock,
-		pace: rate.NewLimiter(reasonsPerSecond, reasonsBurst),
+		client: c, clock: clock, budget: budget,
 		queue: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[engine.Key](100*time.Millisecond, longestRetry)),
 		words: map[engine.Key]word{},
@@ -69,12 +60,10 @@ func (p *pendingWriter) forget(key engine.Key) {
 func (p *pendingWriter) run(ctx context.Context) { work(ctx, p.queue, 1, p.write) }
 
 func (p *pendingWriter) write(ctx context.Context, key engine.Key) {
-	if p.pace.Wait(ctx) != nil {
-		return // the context ended
+	if _, ok := p.word(key); !ok || p.budget.wait(ctx) != nil {
+		return // it waits no more, or the context ended
 	}
-	p.mu.Lock()
-	last, ok := p.words[key]
-	p.mu.Unlock()
+	last, ok := p.word(key)
 	if !ok {
 		return
 	}
@@ -92,9 +81,17 @@ func (p *pendingWriter) write(ctx context.Context, key engine.Key) {
 	}
 }
 
+// word is what is to be written about a Workload.
+func (p *pendingWriter) word(key engine.Key) (word, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	last, ok := p.words[key]
+	return last, ok
+}
+
 func (p *pendingWriter) try(ctx context.Context, key engine.Key, last word) error {
 	var seen kueue.Workload
-	if err := p.client.Get(ctx, objectKey(key), &seen, client.DisableReadYourWritesConsistency); err != nil {
+	if err := p.client.Get(ctx, objectKey(key), &seen, client.DisableReadYourWritesConsistency, client.UnsafeDisableDeepCopy); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	if string(seen.UID) != last.uid || seen.Status.Admission != nil {

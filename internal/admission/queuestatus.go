@@ -110,8 +110,12 @@ func (s *queueStatusWriter) try(ctx context.Context, key engine.Key, u engine.Us
 		if err != nil {
 			return false, err
 		}
+		checks, err := s.checks(ctx)
+		if err != nil {
+			return false, err
+		}
 		desired := seen.DeepCopy()
-		clusterQueueStatus(desired, u, missing, s.clock.Now())
+		clusterQueueStatus(desired, u, missing, checks, s.clock.Now())
 		return s.patch(ctx, &seen, desired, equality.Semantic.DeepEqual(seen.Status, desired.Status))
 	}
 	var seen kueue.LocalQueue
@@ -138,6 +142,19 @@ func (s *queueStatusWriter) patch(ctx context.Context, seen, desired client.Obje
 	return true, s.client.Status().Patch(ctx, desired, client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{}))
 }
 
+// checks are all AdmissionChecks by name.
+func (s *queueStatusWriter) checks(ctx context.Context) (map[string]*kueue.AdmissionCheck, error) {
+	var list kueue.AdmissionCheckList
+	if err := s.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	out := make(map[string]*kueue.AdmissionCheck, len(list.Items))
+	for i := range list.Items {
+		out[list.Items[i].Name] = &list.Items[i]
+	}
+	return out, nil
+}
+
 func (s *queueStatusWriter) missingFlavors(ctx context.Context, q *kueue.ClusterQueue) ([]string, error) {
 	var missing []string
 	for _, g := range q.Spec.ResourceGroups {
@@ -155,7 +172,8 @@ func (s *queueStatusWriter) missingFlavors(ctx context.Context, q *kueue.Cluster
 }
 
 // clusterQueueStatus writes what a ClusterQueue holds, and whether it can admit.
-func clusterQueueStatus(q *kueue.ClusterQueue, u engine.Usage, missingFlavors []string, now time.Time) {
+func clusterQueueStatus(q *kueue.ClusterQueue, u engine.Usage, missingFlavors []string, checks map[string]*kueue.AdmissionCheck, now time.Time) {
+	fault, faultMessage := inactive(q, checks)
 	status, why, message := metav1.ConditionTrue, kueue.ClusterQueueActiveReasonReady, "Can admit new workloads"
 	switch {
 	case stopped(q.Spec.StopPolicy):
@@ -163,8 +181,8 @@ func clusterQueueStatus(q *kueue.ClusterQueue, u engine.Usage, missingFlavors []
 	case len(missingFlavors) > 0:
 		status, why, message = metav1.ConditionFalse, kueue.ClusterQueueActiveReasonFlavorNotFound,
 			fmt.Sprintf("Can't admit new workloads: references missing ResourceFlavor(s): %v", missingFlavors)
-	case unserved(q) != "":
-		status, why, message = metav1.ConditionFalse, kueue.ClusterQueueActiveReasonAdmissionCheckInactive, "Can't admit new workloads: "+unserved(q)
+	case fault != "":
+		status, why, message = metav1.ConditionFalse, fault, faultMessage
 	case u.Cyclic:
 		status, why, message = metav1.ConditionFalse, kueue.ClusterQueueActiveReasonUnknown,
 			"Can't admit new workloads: its cohorts form a cycle; change the parentName of one of them"
@@ -174,21 +192,26 @@ func clusterQueueStatus(q *kueue.ClusterQueue, u engine.Usage, missingFlavors []
 		ObservedGeneration: q.Generation, LastTransitionTime: metav1.NewTime(now)})
 	q.Status.PendingWorkloads = int32(u.Pending)
 	q.Status.ReservingWorkloads = int32(u.Reserving)
-	q.Status.AdmittedWorkloads = int32(u.Reserving)
-	q.Status.FlavorsReservation = flavorUsage(q.Spec.ResourceGroups, u)
-	q.Status.FlavorsUsage = flavorUsage(q.Spec.ResourceGroups, u)
+	q.Status.AdmittedWorkloads = int32(u.Admitted)
+	q.Status.FlavorsReservation = flavorUsage(&q.Spec, u.Reserved)
+	q.Status.FlavorsUsage = flavorUsage(&q.Spec, u.Used)
 }
 
-// flavorUsage lists usage in the order of the queue's spec.
-func flavorUsage(groups []kueue.ResourceGroup, u engine.Usage) []kueue.FlavorUsage {
+// flavorUsage lists amounts in the order of the queue's spec, and which part of them is
+// borrowed.
+func flavorUsage(spec *kueue.ClusterQueueSpec, sums map[quota.FlavorResource]int64) []kueue.FlavorUsage {
 	var out []kueue.FlavorUsage
-	for _, g := range groups {
+	for _, g := range spec.ResourceGroups {
 		for _, f := range g.Flavors {
 			usage := kueue.FlavorUsage{Name: f.Name}
 			for _, r := range f.Resources {
-				fr := quota.FlavorResource{Flavor: string(f.Name), Resource: string(r.Name)}
+				sum := sums[quota.FlavorResource{Flavor: string(f.Name), Resource: string(r.Name)}]
+				var borrowed int64
+				if spec.Cohort != "" {
+					borrowed = max(0, quota.Sub(sum, quota.FromQuantity(r.Name, r.NominalQuota)))
+				}
 				usage.Resources = append(usage.Resources, kueue.ResourceUsage{
-					Name: r.Name, Total: quota.ToQuantity(r.Name, u.Used[fr]), Borrowed: quota.ToQuantity(r.Name, u.Borrowed[fr])})
+					Name: r.Name, Total: quota.ToQuantity(r.Name, sum), Borrowed: quota.ToQuantity(r.Name, borrowed)})
 			}
 			out = append(out, usage)
 		}
@@ -215,15 +238,15 @@ func localQueueStatus(q *kueue.LocalQueue, behind *kueue.ClusterQueue, u engine.
 		ObservedGeneration: q.Generation, LastTransitionTime: metav1.NewTime(now)})
 	q.Status.PendingWorkloads = int32(u.Pending)
 	q.Status.ReservingWorkloads = int32(u.Reserving)
-	q.Status.AdmittedWorkloads = int32(u.Reserving)
-	q.Status.FlavorsReservation = localFlavorUsage(u)
-	q.Status.FlavorUsage = localFlavorUsage(u)
+	q.Status.AdmittedWorkloads = int32(u.Admitted)
+	q.Status.FlavorsReservation = localFlavorUsage(u.Reserved)
+	q.Status.FlavorUsage = localFlavorUsage(u.Used)
 }
 
 // localFlavorUsage lists usage in the order of names.
-func localFlavorUsage(u engine.Usage) []kueue.LocalQueueFlavorUsage {
+func localFlavorUsage(sums map[quota.FlavorResource]int64) []kueue.LocalQueueFlavorUsage {
 	byFlavor := map[string][]kueue.LocalQueueResourceUsage{}
-	for fr, amount := range u.Used {
+	for fr, amount := range sums {
 		name := corev1.ResourceName(fr.Resource)
 		byFlavor[fr.Flavor] = append(byFlavor[fr.Flavor], kueue.LocalQueueResourceUsage{Name: name, Total: quota.ToQuantity(name, amount)})
 	}

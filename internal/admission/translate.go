@@ -5,64 +5,152 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/admission/lifecycle"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/flavor"
+	"github.com/musterhq/muster/internal/engine/order"
+	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
+	"github.com/musterhq/muster/internal/engine/reason"
 	"github.com/musterhq/muster/internal/podspec"
+	"github.com/musterhq/muster/internal/workload"
 )
 
-// changed is the event for an object that was added or has changed.
-func changed(object client.Object) engine.Event {
+// translator puts what the API server says into the engine's words. It remembers what
+// the meaning of other objects depends on: limit ranges, runtime classes, checks. One
+// goroutine uses it.
+type translator struct {
+	*accountant
+	policy        queuePolicy
+	checks        map[string]*kueue.AdmissionCheck
+	clusterQueues map[string]*kueue.ClusterQueue
+	workloads     map[engine.Key]*kueue.Workload
+}
+
+// queuePolicy is what the configuration says about places in a queue.
+type queuePolicy struct {
+	// behindOnceEvicted puts a workload whose pods were not ready in time behind those
+	// that wait already.
+	behindOnceEvicted bool
+}
+
+func newTranslator(counting podspec.Counting, policy queuePolicy) *translator {
+	return &translator{
+		accountant: newAccountant(counting), policy: policy,
+		checks:        map[string]*kueue.AdmissionCheck{},
+		clusterQueues: map[string]*kueue.ClusterQueue{},
+		workloads:     map[engine.Key]*kueue.Workload{},
+	}
+}
+
+// changed gives the events for an object that was added or has changed. It is the
+// cache's own: nobody changes it.
+func (t *translator) changed(object client.Object) []engine.Event {
 	switch o := object.(type) {
 	case *kueue.Workload:
-		if meta.IsStatusConditionTrue(o.Status.Conditions, kueue.WorkloadFinished) {
-			return engine.WorkloadGone{Key: keyOf(o)}
-		}
-		return engine.WorkloadSet{Workload: workloadOf(o)}
+		return t.workloadChanged(o)
 	case *kueue.ClusterQueue:
-		return engine.ClusterQueueSet{ClusterQueue: clusterQueueOf(o)}
+		t.clusterQueues[o.Name] = o
+		return []engine.Event{engine.ClusterQueueSet{ClusterQueue: t.clusterQueue(o)}}
+	case *kueue.AdmissionCheck:
+		t.checks[o.Name] = o
+		return t.queuesAgain(o.Name)
+	case *corev1.LimitRange:
+		return t.workloadsAgain(t.setLimitRange(o), func(w *kueue.Workload) bool { return w.Namespace == o.Namespace })
+	case *nodev1.RuntimeClass:
+		return t.workloadsAgain(t.setRuntimeClass(o), func(w *kueue.Workload) bool { return namesRuntimeClass(w, o.Name) })
 	case *kueue.LocalQueue:
-		return engine.LocalQueueSet{LocalQueue: engine.LocalQueue{
-			Key: keyOf(o), ClusterQueue: string(o.Spec.ClusterQueue), Held: stopped(o.Spec.StopPolicy)}}
+		return []engine.Event{engine.LocalQueueSet{LocalQueue: engine.LocalQueue{
+			Key: keyOf(o), ClusterQueue: string(o.Spec.ClusterQueue), Held: stopped(o.Spec.StopPolicy)}}}
 	case *kueue.Cohort:
-		return engine.CohortSet{Cohort: engine.Cohort{
-			Name: o.Name, Parent: string(o.Spec.ParentName), Quotas: quotasOf(o.Spec.ResourceGroups)}}
+		return []engine.Event{engine.CohortSet{Cohort: engine.Cohort{
+			Name: o.Name, Parent: string(o.Spec.ParentName), Quotas: quotasOf(o.Spec.ResourceGroups)}}}
 	case *kueue.ResourceFlavor:
-		return engine.FlavorSet{Flavor: engine.Flavor{
-			Name: o.Name, NodeLabels: o.Spec.NodeLabels, NodeTaints: o.Spec.NodeTaints, Tolerations: o.Spec.Tolerations}}
+		return []engine.Event{engine.FlavorSet{Flavor: engine.Flavor{
+			Name: o.Name, NodeLabels: o.Spec.NodeLabels, NodeTaints: o.Spec.NodeTaints, Tolerations: o.Spec.Tolerations}}}
 	case *corev1.Namespace:
-		return engine.NamespaceSet{Name: o.Name, Labels: o.Labels}
+		return []engine.Event{engine.NamespaceSet{Name: o.Name, Labels: o.Labels}}
 	}
 	panic(fmt.Sprintf("no event for a %T", object)) // a watch that nobody gave a meaning
 }
 
-// deleted is the event for an object that is gone.
-func deleted(object client.Object) engine.Event {
+// deleted gives the events for an object that is gone.
+func (t *translator) deleted(object client.Object) []engine.Event {
 	switch o := object.(type) {
 	case *kueue.Workload:
-		return engine.WorkloadGone{Key: keyOf(o)}
+		return t.workloadGone(o)
 	case *kueue.ClusterQueue:
-		return engine.ClusterQueueDeleted{Name: o.Name}
+		delete(t.clusterQueues, o.Name)
+		return []engine.Event{engine.ClusterQueueDeleted{Name: o.Name}}
+	case *kueue.AdmissionCheck:
+		delete(t.checks, o.Name)
+		return t.queuesAgain(o.Name)
+	case *corev1.LimitRange:
+		return t.workloadsAgain(t.deleteLimitRange(o.Namespace, o.Name), func(w *kueue.Workload) bool { return w.Namespace == o.Namespace })
+	case *nodev1.RuntimeClass:
+		return t.workloadsAgain(t.deleteRuntimeClass(o.Name), func(w *kueue.Workload) bool { return namesRuntimeClass(w, o.Name) })
 	case *kueue.LocalQueue:
-		return engine.LocalQueueDeleted{Key: keyOf(o)}
+		return []engine.Event{engine.LocalQueueDeleted{Key: keyOf(o)}}
 	case *kueue.Cohort:
-		return engine.CohortDeleted{Name: o.Name}
+		return []engine.Event{engine.CohortDeleted{Name: o.Name}}
 	case *kueue.ResourceFlavor:
-		return engine.FlavorDeleted{Name: o.Name}
+		return []engine.Event{engine.FlavorDeleted{Name: o.Name}}
 	case *corev1.Namespace:
-		return engine.NamespaceDeleted{Name: o.Name}
+		return []engine.Event{engine.NamespaceDeleted{Name: o.Name}}
 	}
 	panic(fmt.Sprintf("no event for a %T", object))
+}
+
+func (t *translator) workloadChanged(w *kueue.Workload) []engine.Event {
+	if workload.IsFinished(w) {
+		return t.workloadGone(w)
+	}
+	t.workloads[keyOf(w)] = w
+	return []engine.Event{engine.WorkloadSet{Workload: t.workload(w)}}
+}
+
+func (t *translator) workloadGone(w *kueue.Workload) []engine.Event {
+	delete(t.workloads, keyOf(w))
+	return []engine.Event{engine.WorkloadGone{Key: keyOf(w)}}
+}
+
+// workloadsAgain gives the events for those Workloads that cost something else now, in
+// the order of names.
+func (t *translator) workloadsAgain(changed bool, concerns func(*kueue.Workload) bool) []engine.Event {
+	if !changed {
+		return nil
+	}
+	var events []engine.Event
+	for _, key := range slices.SortedFunc(maps.Keys(t.workloads), order.CompareKeys) {
+		if w := t.workloads[key]; concerns(w) {
+			events = append(events, engine.WorkloadSet{Workload: t.workload(w)})
+		}
+	}
+	return events
+}
+
+// queuesAgain gives the events for the ClusterQueues that have the check, in the order
+// of names.
+func (t *translator) queuesAgain(check string) []engine.Event {
+	var events []engine.Event
+	for _, name := range slices.Sorted(maps.Keys(t.clusterQueues)) {
+		q := t.clusterQueues[name]
+		if slices.ContainsFunc(lifecycle.CheckRules(&q.Spec), func(r kueue.AdmissionCheckStrategyRule) bool { return string(r.Name) == check }) {
+			events = append(events, engine.ClusterQueueSet{ClusterQueue: t.clusterQueue(q)})
+		}
+	}
+	return events
 }
 
 func keyOf(object client.Object) engine.Key {
@@ -77,21 +165,69 @@ func stopped(policy *kueue.StopPolicy) bool {
 	return policy != nil && *policy != kueue.None
 }
 
-func workloadOf(w *kueue.Workload) engine.Workload {
-	out := engine.Workload{
+// workload is the Workload in the engine's words.
+func (t *translator) workload(w *kueue.Workload) engine.Workload {
+	podSets, refused := t.account(w)
+	return engine.Workload{
 		Key: keyOf(w),
 		UID: string(w.UID), Generation: w.Generation, Version: versionOf(w),
 		Queue:     string(w.Spec.QueueName),
 		Priority:  ptr.Deref(w.Spec.Priority, 0),
-		QueuedAt:  w.CreationTimestamp.Time,
-		Inactive:  !ptr.Deref(w.Spec.Active, true),
-		Admission: admissionOf(w),
-		Refused:   refusal(w),
+		QueuedAt:  t.queuedAt(w),
+		Inactive:  !workload.IsActive(w),
+		BacksOff:  backsOff(w),
+		Gated:     w.Annotations[kueue.AdmissionGatedByAnnotation],
+		PodSets:   podSets,
+		Refused:   refused,
+		Admission: admissionOf(w), ReservedAt: since(w, kueue.WorkloadQuotaReserved),
+		Admitted: workload.IsAdmitted(w),
+		Ready:    workload.IsTrue(w, kueue.WorkloadPodsReady),
+		Evicted:  workload.IsEvicted(w),
+		Told:     told(w),
 	}
-	for i := range w.Spec.PodSets {
-		out.PodSets = append(out.PodSets, podSetOf(&w.Spec.PodSets[i]))
+}
+
+// queuedAt is the time by which the Workload stands in its queue: that of its creation,
+// but for one that could not start and goes behind the others.
+func (t *translator) queuedAt(w *kueue.Workload) time.Time {
+	evicted := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadEvicted)
+	if evicted != nil && evicted.Status == metav1.ConditionTrue {
+		late := evicted.Reason == kueue.WorkloadEvictedByPodsReadyTimeout && t.policy.behindOnceEvicted
+		if late || evicted.Reason == kueue.WorkloadEvictedByAdmissionCheck {
+			return evicted.LastTransitionTime.Time
+		}
 	}
-	return out
+	return w.CreationTimestamp.Time
+}
+
+// backsOff says until when or for what the Workload stays out of its queue, or "".
+func backsOff(w *kueue.Workload) string {
+	if state := w.Status.RequeueState; state != nil && state.RequeueAt != nil {
+		return fmt.Sprintf("waits until %s after an eviction, the number %d for want of ready pods",
+			state.RequeueAt.UTC().Format(time.RFC3339), ptr.Deref(state.Count, 0))
+	}
+	requeued := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadRequeued)
+	if requeued != nil && requeued.Status == metav1.ConditionFalse {
+		return requeued.Message
+	}
+	return ""
+}
+
+// told is the reason to wait that the status gives.
+func told(w *kueue.Workload) reason.Code {
+	reserved := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadQuotaReserved)
+	if reserved == nil || reserved.Status == metav1.ConditionTrue {
+		return reason.None
+	}
+	return reason.Code(reserved.Reason)
+}
+
+// since is when the condition became True, zero if it is not.
+func since(w *kueue.Workload, kind string) time.Time {
+	if c := meta.FindStatusCondition(w.Status.Conditions, kind); c != nil && c.Status == metav1.ConditionTrue {
+		return c.LastTransitionTime.Time
+	}
+	return time.Time{}
 }
 
 // versionOf is the object's resourceVersion, which grows with every change.
@@ -103,83 +239,63 @@ func versionOf(object client.Object) int64 {
 	return version
 }
 
-func podSetOf(ps *kueue.PodSet) engine.PodSet {
-	spec := ps.Template.Spec
-	out := engine.PodSet{
-		Name:         string(ps.Name),
-		Count:        ps.Count,
-		PerPod:       map[string]int64{},
-		Tolerations:  spec.Tolerations,
-		NodeSelector: spec.NodeSelector,
-	}
-	if spec.Affinity != nil {
-		out.Affinity = spec.Affinity.NodeAffinity
-	}
-	for name, q := range podspec.Requests(spec) {
-		out.PerPod[string(name)] = quota.FromQuantity(name, q)
-	}
-	return out
-}
-
-// refusal says what is wrong with a Workload that the API could not refuse, or "".
-// Of several faults it is the first by name each time.
-func refusal(w *kueue.Workload) string {
-	for _, ps := range w.Spec.PodSets {
-		requests := podspec.Requests(ps.Template.Spec)
-		for _, name := range slices.Sorted(maps.Keys(requests)) {
-			switch q := requests[name]; {
-			case name == corev1.ResourcePods:
-				return fmt.Sprintf("pod set %s requests the resource %q: the key is reserved for internal kueue use", ps.Name, name)
-			case q.Sign() < 0:
-				return fmt.Sprintf("pod set %s requests %s of %s: a request must not be negative", ps.Name, q.String(), name)
-			}
-		}
-	}
-	return ""
-}
-
+// admissionOf is what the Workload holds: what it was given, less what ended pods gave
+// back.
 func admissionOf(w *kueue.Workload) *engine.Admission {
 	if w.Status.Admission == nil {
 		return nil
 	}
-	counts := map[kueue.PodSetReference]int32{}
-	for _, ps := range w.Spec.PodSets {
-		counts[ps.Name] = ps.Count
+	podSets := map[kueue.PodSetReference]*kueue.PodSet{}
+	for i := range w.Spec.PodSets {
+		podSets[w.Spec.PodSets[i].Name] = &w.Spec.PodSets[i]
 	}
 	out := &engine.Admission{ClusterQueue: string(w.Status.Admission.ClusterQueue)}
 	for _, a := range w.Status.Admission.PodSetAssignments {
-		assignment := engine.Assignment{
-			PodSet:  string(a.Name),
-			Count:   ptr.Deref(a.Count, counts[a.Name]),
-			Flavors: map[string]string{},
-			Usage:   map[string]int64{},
+		given, left := ptr.Deref(a.Count, 0), ptr.Deref(a.Count, 0)
+		if podSet := podSets[a.Name]; podSet != nil {
+			given = ptr.Deref(a.Count, podSet.Count)
+			left = min(given, podSet.Count-reclaimable(w, podSet))
 		}
+		assignment := engine.Assignment{PodSet: string(a.Name), Count: left, Flavors: map[string]string{}, Usage: map[string]int64{}}
 		for resource, name := range a.Flavors {
 			assignment.Flavors[string(resource)] = string(name)
-			assignment.Usage[string(resource)] = quota.FromQuantity(resource, a.ResourceUsage[resource])
+			assignment.Usage[string(resource)] = share(quota.FromQuantity(resource, a.ResourceUsage[resource]), left, given)
 		}
 		out.PodSets = append(out.PodSets, assignment)
 	}
 	return out
 }
 
-func clusterQueueOf(q *kueue.ClusterQueue) engine.ClusterQueue {
+// share is what so many pods have of an amount that all of them have together.
+func share(amount int64, pods, of int32) int64 {
+	if pods >= of || of == 0 {
+		return amount
+	}
+	return quota.Times(amount/int64(of), pods)
+}
+
+// clusterQueue is the ClusterQueue in the engine's words.
+func (t *translator) clusterQueue(q *kueue.ClusterQueue) engine.ClusterQueue {
 	out := engine.ClusterQueue{
 		Name:       q.Name,
 		Cohort:     string(q.Spec.Cohort),
 		Quotas:     quotasOf(q.Spec.ResourceGroups),
-		Namespaces: labels.Nothing(),
+		Namespaces: q.Spec.NamespaceSelector,
 		Held:       stopped(q.Spec.StopPolicy),
-		Inactive:   unserved(q),
+		Preemption: preemptionOf(q.Spec.Preemption),
 	}
+	_, out.Inactive = inactive(q, t.checks)
 	if q.Spec.QueueingStrategy == kueue.StrictFIFO {
 		out.Strategy = engine.Strict
 	}
-	if q.Spec.NamespaceSelector != nil {
-		// A selector that does not parse was refused by the API; none passes then.
-		if selector, err := metav1.LabelSelectorAsSelector(q.Spec.NamespaceSelector); err == nil {
-			out.Namespaces = selector
+	if f := q.Spec.FlavorFungibility; f != nil {
+		out.Fungibility = flavor.Fungibility{
+			NextBeforeBorrowing:       f.WhenCanBorrow == kueue.TryNextFlavor,
+			NextBeforePreempting:      f.WhenCanPreempt != kueue.Preempt && f.WhenCanPreempt != kueue.MayStopSearch,
+			PreemptsRatherThanBorrows: ptr.Deref(f.Preference, "") == kueue.PreemptionOverBorrowing,
 		}
+	} else {
+		out.Fungibility.NextBeforePreempting = true
 	}
 	for _, g := range q.Spec.ResourceGroups {
 		var group flavor.Group
@@ -191,16 +307,40 @@ func clusterQueueOf(q *kueue.ClusterQueue) engine.ClusterQueue {
 		}
 		out.Groups = append(out.Groups, group)
 	}
+	for _, rule := range lifecycle.CheckRules(&q.Spec) {
+		check := engine.Check{Name: string(rule.Name)}
+		for _, name := range rule.OnFlavors {
+			check.Flavors = append(check.Flavors, string(name))
+		}
+		out.Checks = append(out.Checks, check)
+	}
 	return out
 }
 
-// unserved says what a ClusterQueue relies on that Muster does not do yet, or "". A
-// gate that nobody keeps must not stand open.
-func unserved(q *kueue.ClusterQueue) string {
-	if len(q.Spec.AdmissionChecks) > 0 || q.Spec.AdmissionChecksStrategy != nil && len(q.Spec.AdmissionChecksStrategy.AdmissionChecks) > 0 {
-		return "it has admission checks, which are not served yet; remove them from its spec"
+// inactive says why a ClusterQueue cannot admit as it is, as the reason and the message
+// of its condition, or nothing.
+func inactive(q *kueue.ClusterQueue, checks map[string]*kueue.AdmissionCheck) (reason, message string) {
+	if !q.DeletionTimestamp.IsZero() {
+		return kueue.ClusterQueueActiveReasonTerminating, "Can't admit new workloads; clusterQueue is terminating"
 	}
-	return ""
+	return lifecycle.ChecksProblem(&q.Spec, checks)
+}
+
+// preemptionOf says whom workloads of a queue may evict.
+func preemptionOf(p *kueue.ClusterQueuePreemption) preempt.Policy {
+	if p == nil {
+		return preempt.Policy{}
+	}
+	rules := map[kueue.PreemptionPolicy]preempt.Rule{
+		kueue.PreemptionPolicyLowerPriority:             preempt.LowerPriority,
+		kueue.PreemptionPolicyLowerOrNewerEqualPriority: preempt.LowerOrNewerEqualPriority,
+		kueue.PreemptionPolicyAny:                       preempt.Any,
+	}
+	out := preempt.Policy{WithinQueue: rules[p.WithinClusterQueue], Reclaim: rules[p.ReclaimWithinCohort]}
+	if b := p.BorrowWithinCohort; b != nil && b.Policy == kueue.BorrowWithinCohortPolicyLowerPriority {
+		out.WhileBorrowing, out.Threshold = true, b.MaxPriorityThreshold
+	}
+	return out
 }
 
 func quotasOf(groups []kueue.ResourceGroup) quota.Quotas {

@@ -130,9 +130,7 @@ func (e *Engine) touchQueue(name string) {
 // Usage is what a queue has given out, and to how many.
 type Usage struct {
 	// Reserved is what is held, Used the part of it that admitted workloads use.
-	// Borrowed is the part of Reserved beyond the queue's own quota; a LocalQueue has
-	// none.
-	Reserved, Used, Borrowed map[quota.FlavorResource]int64
+	Reserved, Used map[quota.FlavorResource]int64
 	// Pending wait, Reserving hold quota, and Admitted of these may run.
 	Pending, Reserving, Admitted int
 	// Cyclic says that the cohorts above the queue form a cycle: it has no quota.
@@ -146,14 +144,7 @@ func (e *Engine) QueueUsage(name string) (u Usage, ok bool) {
 		return Usage{}, false
 	}
 	u = e.usageOf(q.tally)
-	node := e.tree.Queue(name)
-	u.Cyclic = node.Cyclic()
-	u.Borrowed = map[quota.FlavorResource]int64{}
-	for i, amount := range q.reserved {
-		if over := quota.Sub(amount, node.Nominal(i)); over > 0 && node.Parent() != nil {
-			u.Borrowed[e.tree.Name(i)] = over
-		}
-	}
+	u.Cyclic = e.tree.Queue(name).Cyclic()
 	return u, true
 }
 

@@ -29,7 +29,7 @@ const admissionChecksMax = 8
 // Without an admission they are those of every flavor.
 func ChecksFor(q *kueue.ClusterQueueSpec, admission *kueue.Admission) []kueue.AdmissionCheckReference {
 	var out []kueue.AdmissionCheckReference
-	for _, rule := range checkRules(q) {
+	for _, rule := range CheckRules(q) {
 		if (len(rule.OnFlavors) == 0 || usesAny(admission, rule.OnFlavors)) && !slices.Contains(out, rule.Name) {
 			out = append(out, rule.Name)
 		}
@@ -41,7 +41,7 @@ func ChecksFor(q *kueue.ClusterQueueSpec, admission *kueue.Admission) []kueue.Ad
 // condition Active, or nothing. The checks are all that exist, by name.
 func ChecksProblem(q *kueue.ClusterQueueSpec, checks map[string]*kueue.AdmissionCheck) (reason, message string) {
 	var missing, inactive, general []string
-	for _, rule := range checkRules(q) {
+	for _, rule := range CheckRules(q) {
 		name := string(rule.Name)
 		switch check := checks[name]; {
 		case check == nil:
@@ -68,8 +68,8 @@ func ChecksProblem(q *kueue.ClusterQueueSpec, checks map[string]*kueue.Admission
 	return "", ""
 }
 
-// checkRules are the checks of a ClusterQueue in either way of writing them.
-func checkRules(q *kueue.ClusterQueueSpec) []kueue.AdmissionCheckStrategyRule {
+// CheckRules are the checks of a ClusterQueue in either way of writing them.
+func CheckRules(q *kueue.ClusterQueueSpec) []kueue.AdmissionCheckStrategyRule {
 	if q.AdmissionChecksStrategy != nil {
 		return q.AdmissionChecksStrategy.AdmissionChecks
 	}

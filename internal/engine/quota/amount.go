@@ -2,7 +2,6 @@ package quota
 
 import (
 	"math"
-	"math/big"
 
 	"gopkg.in/inf.v0"
 	corev1 "k8s.io/api/core/v1"
@@ -71,15 +70,39 @@ func Times(amount int64, count int32) int64 {
 }
 
 // scaled is the value of q in units of 10^scale, rounded up. Quantity's own
-// ScaledValue wraps around for values outside of int64, so those are cut here.
+// ScaledValue wraps around for values outside of int64, so those are cut here. The
+// scale is Milli or 0.
 func scaled(q resource.Quantity, scale resource.Scale) int64 {
-	limit := new(inf.Dec).SetUnscaledBig(new(big.Int).SetInt64(math.MaxInt64)).SetScale(inf.Scale(-scale))
+	unit := int64(1)
+	if scale == resource.Milli {
+		unit = 1000
+	}
+	if whole, ok := q.AsInt64(); ok && whole <= math.MaxInt64/unit && whole >= -math.MaxInt64/unit {
+		return whole * unit // nearly all are; the rest costs ten times as much
+	}
 	value := q.AsDec()
+	if q.Sign() == 0 {
+		return 0
+	}
+	if beyond(value) {
+		return int64(q.Sign()) * math.MaxInt64
+	}
+	limit := inf.NewDec(math.MaxInt64, inf.Scale(-scale))
 	if value.Cmp(limit) >= 0 {
 		return math.MaxInt64
 	}
 	if value.Cmp(new(inf.Dec).Neg(limit)) <= 0 {
 		return -math.MaxInt64
 	}
-	return q.ScaledValue(scale)
+	// ScaledValue makes -1n a whole unit above zero.
+	return new(inf.Dec).Round(value, inf.Scale(-scale), inf.RoundCeil).UnscaledBig().Int64()
+}
+
+// beyond reports whether a value other than zero has so many digits before the point
+// that comparing it would take long: 1e2147483647 is a quantity, and to write it out
+// takes longer than anybody waits.
+func beyond(value *inf.Dec) bool {
+	const bitsPerDigit, muchMoreThanInt64 = 3.3219, 30
+	digits := float64(value.UnscaledBig().BitLen())/bitsPerDigit - float64(value.Scale())
+	return digits > muchMoreThanInt64
 }

@@ -33,7 +33,7 @@ func (c cached) Get(_ context.Context, _ client.ObjectKey, o client.Object, _ ..
 // desk is an admitter of one decision, about the Workload ns/a of two pods, and what
 // it told the engine. Its first try reads the Workload as the engine knew it.
 type desk struct {
-	*admitter
+	*decisionWriter
 	decision engine.Decision
 	mu       sync.Mutex
 	told     []engine.Event
@@ -42,7 +42,7 @@ type desk struct {
 func newDesk(t *testing.T, w *world) *desk {
 	t.Helper()
 	d := &desk{decision: decide(t, w.workload("a"))}
-	d.admitter = newAdmitter(cached{w, w.workload("a")}, w, clocktesting.NewFakePassiveClock(now), func(ev engine.Event) {
+	d.decisionWriter = newDecisionWriter(cached{w, w.workload("a")}, w, clocktesting.NewFakePassiveClock(now), newWriteBudget(clocktesting.NewFakePassiveClock(now)), func(ev engine.Event) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.told = append(d.told, ev)
@@ -53,9 +53,9 @@ func newDesk(t *testing.T, w *world) *desk {
 // work tries until the decision is closed, at most so many times.
 func (d *desk) work(t *testing.T, tries int) {
 	t.Helper()
-	d.admit(d.decision)
+	d.take(d.decision)
 	for range tries {
-		d.admitter.write(t.Context(), d.decision.Key)
+		d.decisionWriter.write(t.Context(), d.decision.Key)
 	}
 	if len(d.open) != 0 {
 		t.Errorf("after %d tries it is open: %+v", tries, d.open)
@@ -67,7 +67,7 @@ var asked = quantities("cpu", "1")
 func TestAdmitter(t *testing.T) {
 	unavailable := apierrors.NewServiceUnavailable("overloaded")
 	const write = "status Workload a"
-	failed := []engine.Event{engine.AdmissionFailed{Key: engine.Key{Namespace: "ns", Name: "a"}, UID: "a-uid"}}
+	failed := []engine.Event{engine.Failed{Key: engine.Key{Namespace: "ns", Name: "a"}, UID: "a-uid"}}
 	var a kueue.Workload
 	a.Name, a.Namespace = "a", "ns"
 	for name, tc := range map[string]struct {
@@ -111,7 +111,7 @@ func TestAdmitter(t *testing.T) {
 			tries: 2, told: failed},
 		"one that the API server refuses for good gives its quota back": {
 			before: apierrors.NewForbidden(schema.GroupResource{Resource: "workloads"}, "a", errors.New("a policy says no")),
-			tries:  1, told: []engine.Event{engine.AdmissionRefused{Key: engine.Key{Namespace: "ns", Name: "a"}, UID: "a-uid", Generation: 1,
+			tries:  1, told: []engine.Event{engine.Refused{Key: engine.Key{Namespace: "ns", Name: "a"}, UID: "a-uid", Generation: 1,
 				Message: `workloads "a" is forbidden: a policy says no`}}},
 		"one that is gone is not": {
 			then:  func(w *world) { w.remove(&a) },
@@ -138,7 +138,7 @@ func TestAdmitter(t *testing.T) {
 				t.Errorf("writes (-want +got):\n%s", diff)
 			}
 			if tc.admitted {
-				tc.told = []engine.Event{engine.AdmissionWritten{
+				tc.told = []engine.Event{engine.Written{
 					Key: d.decision.Key, UID: d.decision.UID, Version: versionOf(w.workload("a"))}}
 			}
 			if diff := cmp.Diff(tc.told, d.told); diff != "" {
@@ -148,7 +148,7 @@ func TestAdmitter(t *testing.T) {
 				t.Errorf("status %+v", w.workload("a").Status)
 			}
 			// Whatever is still in the queue does nothing any more.
-			d.admitter.write(t.Context(), d.decision.Key)
+			d.decisionWriter.write(t.Context(), d.decision.Key)
 			if len(d.told) != len(tc.told) || len(w.written()) != len(tc.writes) {
 				t.Errorf("closed, and yet it told %v and wrote %v", d.told, w.written())
 			}
@@ -201,8 +201,8 @@ func TestANewerDecisionOutlivesTheOneBeingWritten(t *testing.T) {
 		d.admit(newer)
 		return nil
 	}
-	d.admit(d.decision)
-	d.admitter.write(t.Context(), d.decision.Key)
+	d.take(d.decision)
+	d.decisionWriter.write(t.Context(), d.decision.Key)
 	if got := d.open[newer.Key]; got.UID != "later-uid" {
 		t.Errorf("open is %+v", d.open)
 	}
@@ -217,7 +217,7 @@ func TestManyAreWrittenSideBySide(t *testing.T) {
 	w := newWorld(t, objects...)
 	w.before = once(apierrors.NewServiceUnavailable("overloaded"))
 	a := newAdmitter(w, w, clocktesting.NewFakePassiveClock(now), func(ev engine.Event) {
-		if _, ok := ev.(engine.AdmissionWritten); !ok {
+		if _, ok := ev.(engine.Written); !ok {
 			t.Errorf("told %+v", ev)
 		}
 	})

@@ -1,0 +1,202 @@
+package admission
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/workload"
+)
+
+const (
+	// decisionsAtOnce is how many decisions are written side by side.
+	decisionsAtOnce = 32
+	// longestRetry bounds the back-off after a failed write.
+	longestRetry = 30 * time.Second
+)
+
+// decisionWriter writes admissions and evictions, one conditional status write each.
+// While a write is open the engine assumes that it is done; how it went is told the
+// engine, which decides anew if the Workload has changed or is gone. All other errors
+// say nothing about whether the write took effect, so it looks, and tries again.
+type decisionWriter struct {
+	client client.Client
+	live   client.Reader
+	clock  clock.PassiveClock
+	budget *writeBudget
+	tell   func(engine.Event)
+	queue  workqueue.TypedRateLimitingInterface[engine.Key]
+
+	mu   sync.Mutex
+	open map[engine.Key]engine.Decision
+}
+
+func newDecisionWriter(c client.Client, live client.Reader, clock clock.PassiveClock, budget *writeBudget, tell func(engine.Event)) *decisionWriter {
+	return &decisionWriter{
+		client: c, live: live, clock: clock, budget: budget, tell: tell,
+		queue: workqueue.NewTypedRateLimitingQueue(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[engine.Key](5*time.Millisecond, longestRetry)),
+		open: map[engine.Key]engine.Decision{},
+	}
+}
+
+// take has the decision written.
+func (a *decisionWriter) take(d engine.Decision) {
+	a.mu.Lock()
+	a.open[d.Key] = d
+	a.mu.Unlock()
+	a.queue.Add(d.Key)
+}
+
+func (a *decisionWriter) run(ctx context.Context) {
+	work(ctx, a.queue, decisionsAtOnce, a.write)
+}
+
+// write tries once to write the open decision of a Workload.
+func (a *decisionWriter) write(ctx context.Context, key engine.Key) {
+	a.mu.Lock()
+	d, ok := a.open[key]
+	a.mu.Unlock()
+	if !ok {
+		return
+	}
+	// The first try trusts the cache; what it cannot know any more is asked for.
+	var reader client.Reader = a.client
+	if a.queue.NumRequeues(key) > 0 {
+		reader = a.live
+	}
+	switch outcome, version, err := a.try(ctx, reader, d); outcome {
+	case written:
+		a.close(key, d)
+		a.tell(engine.Written{Key: key, UID: d.UID, Version: version})
+	case overtaken:
+		a.close(key, d)
+		a.tell(engine.Failed{Key: key, UID: d.UID})
+	case refused:
+		a.close(key, d)
+		a.tell(engine.Refused{Key: key, UID: d.UID, Generation: d.Generation, Message: err.Error()})
+	case unknown:
+		if !apierrors.IsConflict(err) {
+			ctrl.LoggerFrom(ctx).Error(err, "admitting or evicting a Workload; looking and trying again", "workload", key.String())
+		}
+		a.queue.AddRateLimited(key)
+	}
+}
+
+// result of a try.
+type result int
+
+const (
+	// written: the API server has the admission.
+	written result = iota
+	// overtaken: the Workload is gone, or is not the one that was decided on.
+	overtaken
+	// refused: the API server will not have it.
+	refused
+	// unknown: nobody can say before the next look.
+	unknown
+)
+
+// try looks at the Workload and, if it is as decided on, writes the decision. The
+// version is that of the Workload with it, if it was written.
+func (a *decisionWriter) try(ctx context.Context, reader client.Reader, d engine.Decision) (_ result, version int64, _ error) {
+	var seen kueue.Workload
+	if err := reader.Get(ctx, objectKey(d.Key), &seen, client.UnsafeDisableDeepCopy); err != nil {
+		if apierrors.IsNotFound(err) {
+			return overtaken, 0, nil
+		}
+		return unknown, 0, err
+	}
+	if string(seen.UID) != d.UID || workload.IsFinished(&seen) {
+		return overtaken, 0, nil
+	}
+	desired, done, ok := a.desired(ctx, &seen, d)
+	switch {
+	case done:
+		return written, versionOf(&seen), nil
+	case !ok:
+		return overtaken, 0, nil
+	}
+	a.budget.note()
+	err := a.client.Status().Patch(ctx, desired, client.MergeFromWithOptions(&seen, client.MergeFromWithOptimisticLock{}),
+		client.DisableReadYourWritesConsistency)
+	switch {
+	case err == nil:
+		return written, versionOf(desired), nil
+	case apierrors.IsNotFound(err):
+		return overtaken, 0, nil
+	case apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err):
+		return refused, 0, err
+	}
+	return unknown, 0, err
+}
+
+// desired is the Workload as the decision wants it. done tells that it is so already,
+// ok that the decision is still about this Workload.
+func (a *decisionWriter) desired(ctx context.Context, seen *kueue.Workload, d engine.Decision) (_ *kueue.Workload, done, ok bool) {
+	holds := admissionOf(seen)
+	if d.Evict != nil {
+		if holds == nil || workload.IsEvicted(seen) {
+			return nil, holds != nil, false
+		}
+		out := seen.DeepCopy()
+		evict(out, d.Evict, a.jobUID(ctx, d.Evict.Preemptor), a.clock.Now())
+		return out, false, true
+	}
+	if holds.Equal(d.Admit) {
+		return nil, true, false
+	}
+	if seen.Generation != d.Generation || holds != nil || !workload.IsActive(seen) || backsOff(seen) != "" {
+		return nil, false, false
+	}
+	out := seen.DeepCopy()
+	admit(out, d.Admit, a.clock.Now())
+	return out, false, true
+}
+
+// jobUID is that of the job that a Workload is for, "" where it is for none.
+func (a *decisionWriter) jobUID(ctx context.Context, key engine.Key) string {
+	var w kueue.Workload
+	if err := a.client.Get(ctx, objectKey(key), &w, client.UnsafeDisableDeepCopy); err != nil {
+		return "" // it is for people only, and the preemptor may be gone by now
+	}
+	return w.Labels[kueue.JobUIDLabel]
+}
+
+// close ends a decision, unless a newer one has taken its place.
+func (a *decisionWriter) close(key engine.Key, d engine.Decision) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if open := a.open[key]; open.Admit == d.Admit && open.Evict == d.Evict {
+		delete(a.open, key)
+	}
+	a.queue.Forget(key)
+}
+
+// work has n workers do the items of the queue until the context ends.
+func work[K comparable](ctx context.Context, queue workqueue.TypedRateLimitingInterface[K], n int, do func(context.Context, K)) {
+	var workers sync.WaitGroup
+	for range n {
+		workers.Go(func() {
+			for {
+				item, stopped := queue.Get()
+				if stopped {
+					return
+				}
+				do(ctx, item)
+				queue.Done(item)
+			}
+		})
+	}
+	<-ctx.Done()
+	queue.ShutDown()
+	workers.Wait()
+}
