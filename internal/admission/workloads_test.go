@@ -107,6 +107,41 @@ func TestTheLifecycleOfAWorkloadIsWrittenStepByStep(t *testing.T) {
 	}
 }
 
+// TestAnAnswerThatIsLostDoesNoHarm: each write in turn takes effect, but nobody hears of it.
+func TestAnAnswerThatIsLostDoesNoHarm(t *testing.T) {
+	rejected := admittedWorkload("a")
+	rejected.Status.AdmissionChecks = []kueue.AdmissionCheckState{{Name: "x", State: kueue.CheckStateRejected}}
+	end := func(lost int) (*kueue.Workload, int) {
+		w := newWorld(t, newClusterQueue("cq", "8"), newLocalQueue("q", "cq"), rejected.DeepCopy())
+		w.after = func(string) error {
+			if len(w.written()) == lost {
+				return context.DeadlineExceeded
+			}
+			return nil
+		}
+		r := newWorkloads(w, lifecycle.Policy{})
+		for range 20 {
+			before := len(w.written())
+			_, err := r.Reconcile(t.Context(), requestFor("a"))
+			if err == nil && len(w.written()) == before {
+				return w.workload("a"), before
+			}
+		}
+		t.Fatalf("it does not settle: %v", w.written())
+		return nil, 0
+	}
+	want, writes := end(0)
+	if writes == 0 {
+		t.Fatal("it writes nothing")
+	}
+	for lost := 1; lost <= writes; lost++ {
+		got, again := end(lost)
+		same(t, "writes", again, writes)
+		same(t, "status", got.Status, want.Status)
+		same(t, "spec", got.Spec, want.Spec)
+	}
+}
+
 func TestAConflictOverAWorkloadIsLeftToTheWatch(t *testing.T) {
 	w := newWorld(t, newClusterQueue("cq", "8"), newLocalQueue("q", "cq"), reservedWorkload("a"))
 	w.before = func(string) error {

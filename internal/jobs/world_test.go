@@ -42,8 +42,10 @@ var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 type world struct {
 	t          *testing.T
 	reconciler reconcile.Reconciler
-	clock      *clocktesting.FakePassiveClock
-	events     *recorder
+	// job is the name of the job that is reconciled.
+	job    string
+	clock  *clocktesting.FakePassiveClock
+	events *recorder
 	// api is the API server; the reconciler's own client notes and fails its writes.
 	api client.WithWatch
 	// fate says how a Job ends that is ready: "" that it runs on.
@@ -77,7 +79,7 @@ var scheme = func() *runtime.Scheme {
 
 func newWorld(t *testing.T, f fault, objects ...client.Object) *world {
 	t.Helper()
-	w := &world{t: t, fault: f, events: &recorder{}, clock: clocktesting.NewFakePassiveClock(epoch),
+	w := &world{t: t, job: "js", fault: f, events: &recorder{}, clock: clocktesting.NewFakePassiveClock(epoch),
 		seen: map[string]int{}, made: map[string]int{},
 		fate: func(*batchv1.Job) batchv1.JobConditionType { return batchv1.JobComplete }}
 	objects = append(objects, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})
@@ -96,10 +98,20 @@ func newWorld(t *testing.T, f fault, objects ...client.Object) *world {
 // watched is the client that the reconciler has.
 func (w *world) watched() client.Client {
 	return interceptor.NewClient(w.api, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			options := (&client.ListOptions{}).ApplyOptions(opts)
+			if _, pods := list.(*metav1.PartialObjectMetadataList); pods {
+				options.FieldSelector = nil // the fake API server knows none by inequality
+			}
+			return c.List(ctx, list, options)
+		},
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			return w.write("create", o, func() error { return w.create(ctx, o) })
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			if _, ok := o.(*batchv1.Job); ok {
+				o.SetGeneration(o.GetGeneration() + 1) // nobody here changes a Job but in its spec
+			}
 			return w.write("change", o, func() error { return c.Patch(ctx, o, p, opts...) })
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
@@ -192,7 +204,7 @@ func (w *world) reconcile() ctrl.Result {
 	for range 3 {
 		w.faulty = false
 		var result ctrl.Result
-		result, err = w.reconciler.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "js"}})
+		result, err = w.reconciler.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: w.job}})
 		if err == nil && !w.faulty {
 			return result
 		}
@@ -211,6 +223,9 @@ func (w *world) admit() {
 		for _, ps := range wl.Spec.PodSets {
 			wl.Status.Admission.PodSetAssignments = append(wl.Status.Admission.PodSetAssignments, kueue.PodSetAssignment{
 				Name: ps.Name, Count: ptr.To(ps.Count), Flavors: map[corev1.ResourceName]kueue.ResourceFlavorReference{"cpu": "f"}})
+		}
+		if c := meta.FindStatusCondition(wl.Status.Conditions, kueue.WorkloadEvicted); c != nil {
+			c.Status, c.Reason = metav1.ConditionFalse, kueue.WorkloadQuotaReservedReason
 		}
 		for _, kind := range []string{kueue.WorkloadQuotaReserved, kueue.WorkloadAdmitted} {
 			meta.SetStatusCondition(&wl.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind, LastTransitionTime: metav1.NewTime(epoch)})
@@ -299,7 +314,7 @@ func (w *world) state() state {
 		s.JobSets[i].ResourceVersion = ""
 	}
 	for i := range s.Jobs {
-		s.Jobs[i].ResourceVersion = ""
+		s.Jobs[i].ResourceVersion, s.Jobs[i].Generation = "", 0
 	}
 	for i := range s.Services {
 		s.Services[i].ResourceVersion = ""

@@ -94,7 +94,7 @@ func (w *world) gpuQueue(local string, gpus int64) {
 			&kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}},
 			&kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}},
 		} {
-			if err := w.client.Delete(context.Background(), o); err != nil {
+			if err := client.IgnoreNotFound(w.client.Delete(context.Background(), o)); err != nil {
 				w.Errorf("deleting %T %s: %v", o, o.GetName(), err)
 			}
 		}

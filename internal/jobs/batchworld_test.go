@@ -1,0 +1,332 @@
+package jobs_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/batchjob"
+)
+
+// batchWorld is a world with one batch Job ns/job instead of the JobSet.
+type batchWorld struct {
+	*world
+	// evictions are still to come: each once all pods are ready.
+	evictions int
+}
+
+func newBatchWorld(t *testing.T, f fault, job *batchv1.Job, evictions int) *batchWorld {
+	t.Helper()
+	w := newWorld(t, f, job, clusterQueue("cq"), flavor())
+	w.job = job.Name
+	w.reconciler = jobs.NewReconciler(batchjob.API, w.watched(), w.events, w.clock)
+	return &batchWorld{world: w, evictions: evictions}
+}
+
+// newBatchJob is ns/job with two pods at once; queue is its label.
+func newBatchJob(queue string, suspended bool) *batchv1.Job {
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "job-uid", Generation: 1}}
+	if queue != "" {
+		job.Labels = map[string]string{kueue.QueueLabel: queue}
+	}
+	job.Spec.Parallelism, job.Spec.Completions, job.Spec.Suspend = ptr.To[int32](2), ptr.To[int32](2), ptr.To(suspended)
+	job.Spec.Template.Spec.Containers = []corev1.Container{{Name: "c"}}
+	return job
+}
+
+func (w *batchWorld) batchJob() *batchv1.Job { return &list[batchv1.JobList](w.world).Items[0] }
+
+// settle has everybody act in turn until nobody has anything left to do.
+func (w *batchWorld) settle() {
+	w.t.Helper()
+	for range 100 {
+		before := w.changes
+		w.reconcile()
+		w.admit()
+		w.evict()
+		w.runJob()
+		if w.changes == before {
+			return
+		}
+	}
+	w.t.Fatalf("no end is in sight; the last writes:\n%s", strings.Join(w.writes[max(0, len(w.writes)-20):], "\n"))
+}
+
+// evict takes the admission back, as often as it is to be, once all pods are ready.
+func (w *batchWorld) evict() {
+	for _, wl := range list[kueue.WorkloadList](w.world).Items {
+		if w.evictions == 0 || !meta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadPodsReady) {
+			continue
+		}
+		w.evictions--
+		meta.SetStatusCondition(&wl.Status.Conditions, metav1.Condition{Type: kueue.WorkloadEvicted, Status: metav1.ConditionTrue,
+			Reason: kueue.WorkloadEvictedByPreemption, Message: "because", LastTransitionTime: metav1.NewTime(epoch)})
+		w.updateStatus(&wl)
+	}
+}
+
+// runJob is the Job controller: it moves the Job one step on.
+func (w *batchWorld) runJob() {
+	for _, job := range list[batchv1.JobList](w.world).Items {
+		s := &job.Status
+		known := len(s.Conditions) > 0 && s.Conditions[0].Type == batchv1.JobSuspended && s.Conditions[0].Status == corev1.ConditionTrue
+		switch {
+		case len(s.Conditions) > 0 && s.Conditions[0].Type == batchv1.JobComplete:
+			continue
+		case *job.Spec.Suspend && ptr.Deref(s.Terminating, 0) > 0:
+			s.Terminating = nil
+		case *job.Spec.Suspend && s.Active > 0:
+			s.Active, s.Ready, s.Terminating = 0, nil, ptr.To(s.Active)
+		case *job.Spec.Suspend && !known:
+			s.Conditions = []batchv1.JobCondition{{Type: batchv1.JobSuspended, Status: corev1.ConditionTrue}}
+		case *job.Spec.Suspend:
+			continue
+		case known:
+			s.Conditions = nil
+		case s.Active == 0:
+			s.Active = *job.Spec.Parallelism
+		case ptr.Deref(s.Ready, 0) == 0:
+			s.Ready = ptr.To(s.Active)
+		case w.fate(&job) == "" || w.evictions > 0:
+			continue
+		default:
+			s.Succeeded, s.Active, s.Ready = s.Active, 0, nil
+			s.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, Message: "all done"}}
+		}
+		w.updateStatus(&job)
+	}
+}
+
+var batchLives = map[string]struct {
+	job       func() *batchv1.Job
+	evictions int
+}{
+	"held from its creation": {func() *batchv1.Job { return newBatchJob("cq", true) }, 0},
+	"held by nobody":         {func() *batchv1.Job { return newBatchJob("cq", false) }, 0},
+	"evicted and run again":  {func() *batchv1.Job { return newBatchJob("cq", true) }, 2},
+	"with fewer pods than it asked for": {func() *batchv1.Job {
+		job := newBatchJob("cq", true)
+		job.Annotations = map[string]string{kueue.JobMinParallelismAnnotation: "1"}
+		return job
+	}, 1},
+}
+
+// TestNoWriteThatFailsChangesTheEndOfABatchJob: whichever write of its life fails,
+// before it took effect or after, it comes to the same end.
+func TestNoWriteThatFailsChangesTheEndOfABatchJob(t *testing.T) {
+	for name, life := range batchLives {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			live := func(t *testing.T, f fault) *batchWorld {
+				w := newBatchWorld(t, f, life.job(), life.evictions)
+				w.settle()
+				return w
+			}
+			good := live(t, fault{})
+			want := good.state()
+			if len(want.Jobs[0].Status.Conditions) != 1 || want.Jobs[0].Status.Conditions[0].Type != batchv1.JobComplete {
+				t.Fatalf("it did not complete: %+v", want.Jobs[0])
+			}
+			if w := want.Workloads[0]; !meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadFinished) || len(w.Finalizers) != 0 {
+				t.Fatalf("its Workload is not over: %+v", w)
+			}
+			for _, f := range faults(good.writes) {
+				t.Run(fmt.Sprintf("%s, after=%v, %s", f.write, f.after, apierrors.ReasonForError(f.err)), func(t *testing.T) {
+					if diff := cmp.Diff(want, live(t, f).state()); diff != "" {
+						t.Errorf("the end is another (-fault-free +got):\n%s", diff)
+					}
+				})
+			}
+		})
+	}
+}
+
+// TestABatchJobsLifeTakesFewWrites: six where the reference implementation needs
+// eight, its queue's admission counted in both.
+func TestABatchJobsLifeTakesFewWrites(t *testing.T) {
+	w := newBatchWorld(t, fault{}, newBatchJob("cq", true), 0)
+	w.put(personsQueue("cq"))
+	w.settle()
+	workload := list[kueue.WorkloadList](w.world).Items[0].Name
+	want := []string{
+		"create Workload " + workload + " #1",
+		"change Job job #1",                   // started
+		"status Workload " + workload + " #1", // pods are ready
+		"status Workload " + workload + " #2", // finished
+		"change Workload " + workload + " #1", // let go
+	}
+	if diff := cmp.Diff(want, w.writes); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	w.settle()
+	if len(w.writes) != len(want) {
+		t.Errorf("it goes on writing: %v", w.writes[len(want):])
+	}
+}
+
+func TestABatchJobThatNobodyHeldIsStoppedAtOnce(t *testing.T) {
+	w := newBatchWorld(t, fault{}, newBatchJob("cq", false), 0)
+	w.reconcile()
+	if !*w.batchJob().Spec.Suspend {
+		t.Error("it runs without quota")
+	}
+	w.reconcile()
+	if w.admit(); len(w.events.events) != 0 {
+		t.Errorf("people are told of what they did not do: %v", w.events.events)
+	}
+	w.reconcile()
+	if !*w.batchJob().Spec.Suspend {
+		t.Error("it is started before the Job controller knows that it was stopped")
+	}
+}
+
+func TestABatchJobWithoutAQueueIsNoneOfOurs(t *testing.T) {
+	for name, job := range map[string]*batchv1.Job{"one that runs": newBatchJob("", false), "one that its user suspended": newBatchJob("", true)} {
+		t.Run(name, func(t *testing.T) {
+			w := newBatchWorld(t, fault{}, job, 0)
+			w.reconcile()
+			if len(w.writes) != 0 {
+				t.Errorf("wrote %v", w.writes)
+			}
+		})
+	}
+}
+
+func TestALocalQueueThatAPersonMadeTakesInBatchJobsThatComeAfterIt(t *testing.T) {
+	for name, tc := range map[string]struct {
+		queueMade int // seconds after the Job
+		want      int
+	}{
+		"before it": {-1, 1},
+		"after it":  {1, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			job := newBatchJob("", false)
+			job.CreationTimestamp = metav1.NewTime(epoch)
+			w := newBatchWorld(t, fault{}, job, 0)
+			queue := personsQueue("default")
+			queue.CreationTimestamp = metav1.Unix(epoch.Unix()+int64(tc.queueMade), 0)
+			w.put(queue)
+			w.reconcile()
+			if got := len(list[kueue.WorkloadList](w.world).Items); got != tc.want {
+				t.Errorf("%d Workloads, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestABatchJobThatIsAMistakeWaitsAndIsTold(t *testing.T) {
+	job := newBatchJob("cq", true)
+	job.Annotations = map[string]string{kueue.JobMinParallelismAnnotation: "many"}
+	w := newBatchWorld(t, fault{}, job, 0)
+	w.settle()
+	if got := list[kueue.WorkloadList](w.world).Items; len(got) != 0 {
+		t.Errorf("it was queued: %v", got)
+	}
+	if !slices.ContainsFunc(w.events.events, func(e string) bool { return strings.HasPrefix(e, "InvalidJob: The annotation") }) {
+		t.Errorf("events: %v", w.events.events)
+	}
+}
+
+// TestADeletedWorkloadCountsUntilItsBatchJobHasStopped, and is made anew then.
+func TestADeletedWorkloadCountsUntilItsBatchJobHasStopped(t *testing.T) {
+	w := newBatchWorld(t, fault{}, newBatchJob("cq", true), 0)
+	w.fate = running
+	w.settle()
+	first := list[kueue.WorkloadList](w.world).Items[0]
+	if err := w.api.Delete(t.Context(), &first); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		w.reconcile()
+		pods := w.batchJob().Status.Active + ptr.Deref(w.batchJob().Status.Terminating, 0)
+		now := list[kueue.WorkloadList](w.world).Items
+		if pods > 0 && (len(now) != 1 || now[0].Status.Admission == nil) {
+			t.Fatalf("%d pods run without quota", pods)
+		}
+		w.runJob()
+	}
+	w.settle()
+	if now := list[kueue.WorkloadList](w.world).Items; len(now) != 1 || now[0].DeletionTimestamp != nil {
+		t.Errorf("Workloads: %+v", now)
+	}
+	if job := w.batchJob(); *job.Spec.Suspend || job.Spec.Template.Spec.NodeSelector["pool"] != "f" {
+		t.Errorf("it does not run again: %+v", job.Spec)
+	}
+}
+
+func TestTheWorkloadOfADeletedBatchJobCountsUntilItsPodsAreGone(t *testing.T) {
+	w := newBatchWorld(t, fault{}, newBatchJob("cq", true), 0)
+	w.fate = running
+	w.settle()
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", Labels: map[string]string{batchv1.ControllerUidLabel: "job-uid"}}}
+	w.put(pod)
+	first := list[kueue.WorkloadList](w.world).Items[0]
+	for _, o := range []client.Object{w.batchJob(), &first} {
+		if err := w.api.Delete(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if result := w.reconcile(); result.RequeueAfter == 0 || len(list[kueue.WorkloadList](w.world).Items) != 1 {
+		t.Fatal("the quota is given back though a pod is left")
+	}
+	if err := w.api.Delete(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	w.reconcile()
+	if got := list[kueue.WorkloadList](w.world).Items; len(got) != 0 {
+		t.Errorf("Workloads: %+v", got)
+	}
+}
+
+func TestAPrebuiltWorkloadIsWaitedForAndTaken(t *testing.T) {
+	job := newBatchJob("cq", true)
+	job.Labels[kueue.PrebuiltWorkloadLabel] = "prebuilt"
+	w := newBatchWorld(t, fault{}, job, 0)
+	w.settle()
+	if got := list[kueue.WorkloadList](w.world).Items; len(got) != 0 {
+		t.Fatalf("another was made: %v", got)
+	}
+	prebuilt := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: "prebuilt", Namespace: "ns"}, Spec: kueue.WorkloadSpec{
+		PodSets: []kueue.PodSet{{Name: "main", Count: 2, Template: newBatchJob("", true).Spec.Template}}}}
+	w.put(prebuilt)
+	w.settle()
+	if got := list[kueue.WorkloadList](w.world).Items; len(got) != 1 || !metav1.IsControlledBy(&got[0], job) || got[0].Spec.QueueName != "cq" {
+		t.Errorf("Workloads: %+v", got)
+	}
+	if len(w.batchJob().Status.Conditions) != 1 {
+		t.Error("it did not run")
+	}
+}
+
+func TestWhatChecksAddThatCannotBeAddedEndsTheWorkload(t *testing.T) {
+	job := newBatchJob("cq", true)
+	job.Spec.Template.Spec.NodeSelector = map[string]string{"zone": "a"}
+	w := newBatchWorld(t, fault{}, job, 0)
+	w.reconcile()
+	wl := list[kueue.WorkloadList](w.world).Items[0]
+	wl.Status.AdmissionChecks = []kueue.AdmissionCheckState{{Name: "c", State: kueue.CheckStateReady,
+		PodSetUpdates: []kueue.PodSetUpdate{{Name: "main", NodeSelector: map[string]string{"zone": "b"}}}}}
+	w.updateStatus(&wl)
+	w.settle()
+	wl = list[kueue.WorkloadList](w.world).Items[0]
+	c := meta.FindStatusCondition(wl.Status.Conditions, kueue.WorkloadFinished)
+	if c == nil || c.Reason != kueue.WorkloadFinishedReasonFailedToStart || !strings.Contains(c.Message, `zone of pod set main to "b", but it is "a" already`) {
+		t.Errorf("Finished: %+v", c)
+	}
+	if !*w.batchJob().Spec.Suspend {
+		t.Error("it was started")
+	}
+}
