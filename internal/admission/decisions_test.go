@@ -198,7 +198,7 @@ func TestANewerDecisionOutlivesTheOneBeingWritten(t *testing.T) {
 	newer := d.decision
 	newer.UID, newer.Admit = "later-uid", &engine.Admission{ClusterQueue: "cq"}
 	w.before = func(string) error {
-		d.admit(newer)
+		d.take(newer)
 		return nil
 	}
 	d.take(d.decision)
@@ -216,7 +216,7 @@ func TestManyAreWrittenSideBySide(t *testing.T) {
 	}
 	w := newWorld(t, objects...)
 	w.before = once(apierrors.NewServiceUnavailable("overloaded"))
-	a := newAdmitter(w, w, clocktesting.NewFakePassiveClock(now), func(ev engine.Event) {
+	a := newDecisionWriter(w, w, clocktesting.NewFakePassiveClock(now), newWriteBudget(clocktesting.NewFakePassiveClock(now)), func(ev engine.Event) {
 		if _, ok := ev.(engine.Written); !ok {
 			t.Errorf("told %+v", ev)
 		}
@@ -225,7 +225,7 @@ func TestManyAreWrittenSideBySide(t *testing.T) {
 	var done sync.WaitGroup
 	done.Go(func() { a.run(ctx) })
 	for _, o := range objects {
-		a.admit(decide(t, o.(*kueue.Workload)))
+		a.take(decide(t, o.(*kueue.Workload)))
 	}
 	w.await("all are admitted", func() bool { return len(w.written()) == len(objects) })
 	stop()

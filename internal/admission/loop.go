@@ -175,7 +175,7 @@ func concerns(before, after client.Object) bool {
 	case *kueue.ResourceFlavor, *kueue.Cohort, *kueue.ClusterQueue, *kueue.LocalQueue:
 		return before.GetGeneration() != after.GetGeneration() || before.GetUID() != after.GetUID()
 	}
-	return before.GetResourceVersion() != after.GetResourceVersion()
+	return true
 }
 
 // news is one thing that happened: an object was added or changed, one was deleted, or
@@ -200,9 +200,9 @@ func (n news) events(t *translator) []engine.Event {
 // mailbox holds news until the loop takes them. Putting never blocks: watches
 // must not wait for decisions.
 type mailbox struct {
-	mu     sync.Mutex
+	mu   sync.Mutex
 	news []news
-	wake   chan struct{}
+	wake chan struct{}
 }
 
 func newMailbox() *mailbox { return &mailbox{wake: make(chan struct{}, 1)} }

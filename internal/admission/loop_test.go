@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllertest"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/config"
 	"github.com/musterhq/muster/internal/engine"
 )
 
@@ -35,7 +35,9 @@ type manager struct {
 	feed *feed
 }
 
-func (m manager) GetCache() cache.Cache { return m.feed }
+func (m manager) GetCache() cache.Cache       { return m.feed }
+func (m manager) GetClient() client.Client    { return m.feed.world }
+func (m manager) GetAPIReader() client.Reader { return m.feed.world }
 
 func (f *feed) GetInformer(_ context.Context, kind client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
 	return &informer{FakeInformer: controllertest.NewFakeInformer(controllertest.Synced), feed: f, kind: kind}, nil
@@ -100,13 +102,7 @@ func start(t *testing.T, objects ...client.Object) *running {
 	w := newWorld(t, objects...)
 	r := &running{w, &feed{world: w, handlers: map[string][]toolscache.ResourceEventHandler{}}}
 	w.notify = func(before, after client.Object) { r.feed.tell(before, after) }
-	box := newMailbox()
-	l := &loop{
-		mgr: manager{feed: r.feed}, engine: engine.New(), mailbox: box, clock: clock.RealClock{},
-		admitter: newAdmitter(w, w, clock.RealClock{}, box.put),
-		pending:  newPendingWriter(w, clock.RealClock{}),
-		queues:   newQueueStatusWriter(w, clock.RealClock{}, queueStatusInterval),
-	}
+	l := newLoop(manager{feed: r.feed}, config.Default())
 	ctx, stop := context.WithCancel(t.Context())
 	var done sync.WaitGroup
 	done.Go(func() {
@@ -203,10 +199,14 @@ func TestTheMailboxKeepsTheOrderAndWakesOnce(t *testing.T) {
 	for i := range 3 {
 		ev := engine.FlavorDeleted{Name: fmt.Sprint(i)}
 		want = append(want, ev)
-		box.put(ev)
+		box.put(news{event: ev})
 	}
 	<-box.wake
-	if diff := cmp.Diff(want, box.take()); diff != "" {
+	var got []engine.Event
+	for _, n := range box.take() {
+		got = append(got, n.events(words())...)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	select {

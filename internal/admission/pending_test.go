@@ -58,7 +58,7 @@ func TestPendingWriter(t *testing.T) {
 				tc.before(w)
 			}
 			w.writes, w.before = nil, once(tc.fails)
-			p := newPendingWriter(w, clocktesting.NewFakePassiveClock(now))
+			p := newPendingWriter(w, clocktesting.NewFakePassiveClock(now), newWriteBudget(clocktesting.NewFakePassiveClock(now)))
 			tc.do(p)
 			for range tc.tries {
 				p.write(t.Context(), engine.Key{Namespace: "ns", Name: "a"})
@@ -81,7 +81,7 @@ func TestPendingWriter(t *testing.T) {
 // TestANewWordSaidWhileTheOldOneIsWrittenIsNotLost: by the worker, through the queue.
 func TestANewWordSaidWhileTheOldOneIsWrittenIsNotLost(t *testing.T) {
 	w := newWorld(t, newWorkload("a", 1, nil))
-	p := newPendingWriter(w, clocktesting.NewFakePassiveClock(now))
+	p := newPendingWriter(w, clocktesting.NewFakePassiveClock(now), newWriteBudget(clocktesting.NewFakePassiveClock(now)))
 	var news sync.Once
 	w.before = func(string) error {
 		news.Do(func() { p.say(waits("two")) })

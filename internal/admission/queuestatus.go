@@ -173,7 +173,7 @@ func (s *queueStatusWriter) missingFlavors(ctx context.Context, q *kueue.Cluster
 
 // clusterQueueStatus writes what a ClusterQueue holds, and whether it can admit.
 func clusterQueueStatus(q *kueue.ClusterQueue, u engine.Usage, missingFlavors []string, checks map[string]*kueue.AdmissionCheck, now time.Time) {
-	fault, faultMessage := inactive(q, checks)
+	fault, faultMessage := cannotAdmit(q, checks)
 	status, why, message := metav1.ConditionTrue, kueue.ClusterQueueActiveReasonReady, "Can admit new workloads"
 	switch {
 	case stopped(q.Spec.StopPolicy):

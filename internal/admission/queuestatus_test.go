@@ -23,9 +23,9 @@ const queueStatusInterval = 5 * time.Second
 
 // some is a usage of 3 cpu, one of them borrowed.
 var some = engine.Usage{
+	Reserved: map[quota.FlavorResource]int64{{Flavor: "f", Resource: "cpu"}: 3000},
 	Used:     map[quota.FlavorResource]int64{{Flavor: "f", Resource: "cpu"}: 3000},
-	Borrowed: map[quota.FlavorResource]int64{{Flavor: "f", Resource: "cpu"}: 1000},
-	Pending:  2, Reserving: 1,
+	Pending:  2, Reserving: 1, Admitted: 1,
 }
 
 func TestClusterQueueStatus(t *testing.T) {
@@ -46,7 +46,7 @@ func TestClusterQueueStatus(t *testing.T) {
 			q.Spec.StopPolicy = tc.policy
 			u := some
 			u.Cyclic = tc.cyclic
-			clusterQueueStatus(q, u, tc.missing, now)
+			clusterQueueStatus(q, u, tc.missing, nil, now)
 			if diff := cmp.Diff([]string{tc.want}, conditions(q.Status.Conditions)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -54,23 +54,21 @@ func TestClusterQueueStatus(t *testing.T) {
 	}
 }
 
-func TestClusterQueueWithAdmissionChecksIsNotActive(t *testing.T) {
+func TestAClusterQueueWhoseChecksAreMissingIsNotActive(t *testing.T) {
 	q := newClusterQueue("cq", "2")
 	q.Spec.AdmissionChecks = []kueue.AdmissionCheckReference{"budget"}
-	clusterQueueStatus(q, some, nil, now)
-	want := "Active=False AdmissionCheckInactive: Can't admit new workloads: it has admission checks, which are not served yet; remove them from its spec"
+	clusterQueueStatus(q, some, nil, nil, now)
+	want := "Active=False AdmissionCheckNotFound: Can't admit new workloads: references missing AdmissionCheck(s): [budget]"
 	if diff := cmp.Diff([]string{want}, conditions(q.Status.Conditions)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if clusterQueueOf(q).Inactive == "" {
-		t.Error("the engine is not told, and would admit")
 	}
 }
 
 func TestWhatAClusterQueueHolds(t *testing.T) {
 	q := newClusterQueue("cq", "2")
+	q.Spec.Cohort = "lab"
 	q.Spec.ResourceGroups = append(q.Spec.ResourceGroups, kueue.ResourceGroup{Flavors: []kueue.FlavorQuotas{{Name: "g", Resources: []kueue.ResourceQuota{{Name: "memory"}}}}})
-	clusterQueueStatus(q, some, nil, now)
+	clusterQueueStatus(q, some, nil, nil, now)
 	q.Status.Conditions = nil
 	usage := []kueue.FlavorUsage{
 		{Name: "f", Resources: []kueue.ResourceUsage{{Name: "cpu", Total: resource.MustParse("3"), Borrowed: resource.MustParse("1")}}},
@@ -107,8 +105,9 @@ func TestLocalQueueStatus(t *testing.T) {
 }
 
 func TestWhatALocalQueueHoldsIsInTheOrderOfNames(t *testing.T) {
-	u := engine.Usage{Pending: 1, Used: map[quota.FlavorResource]int64{
-		{Flavor: "g", Resource: "memory"}: 1 << 30, {Flavor: "g", Resource: "cpu"}: 500, {Flavor: "f", Resource: "cpu"}: 1000}}
+	amounts := map[quota.FlavorResource]int64{
+		{Flavor: "g", Resource: "memory"}: 1 << 30, {Flavor: "g", Resource: "cpu"}: 500, {Flavor: "f", Resource: "cpu"}: 1000}
+	u := engine.Usage{Pending: 1, Reserved: amounts, Used: amounts}
 	usage := []kueue.LocalQueueFlavorUsage{
 		{Name: "f", Resources: []kueue.LocalQueueResourceUsage{{Name: "cpu", Total: resource.MustParse("1")}}},
 		{Name: "g", Resources: []kueue.LocalQueueResourceUsage{{Name: "cpu", Total: resource.MustParse("500m")}, {Name: "memory", Total: resource.MustParse("1Gi")}}},

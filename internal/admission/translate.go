@@ -284,7 +284,7 @@ func (t *translator) clusterQueue(q *kueue.ClusterQueue) engine.ClusterQueue {
 		Held:       stopped(q.Spec.StopPolicy),
 		Preemption: preemptionOf(q.Spec.Preemption),
 	}
-	_, out.Inactive = inactive(q, t.checks)
+	_, out.Inactive = cannotAdmit(q, t.checks)
 	if q.Spec.QueueingStrategy == kueue.StrictFIFO {
 		out.Strategy = engine.Strict
 	}
@@ -317,9 +317,9 @@ func (t *translator) clusterQueue(q *kueue.ClusterQueue) engine.ClusterQueue {
 	return out
 }
 
-// inactive says why a ClusterQueue cannot admit as it is, as the reason and the message
+// cannotAdmit says why a ClusterQueue cannot admit as it is, as the reason and the message
 // of its condition, or nothing.
-func inactive(q *kueue.ClusterQueue, checks map[string]*kueue.AdmissionCheck) (reason, message string) {
+func cannotAdmit(q *kueue.ClusterQueue, checks map[string]*kueue.AdmissionCheck) (reason, message string) {
 	if !q.DeletionTimestamp.IsZero() {
 		return kueue.ClusterQueueActiveReasonTerminating, "Can't admit new workloads; clusterQueue is terminating"
 	}

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,8 +18,13 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/flavor"
+	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
+	"github.com/musterhq/muster/internal/podspec"
 )
+
+// words is a translator that knows nothing yet.
+func words() *translator { return newTranslator(podspec.Counting{}, queuePolicy{}) }
 
 func TestAWorkloadInTheEnginesWords(t *testing.T) {
 	selector := map[string]string{"zone": "a"}
@@ -39,36 +43,8 @@ func TestAWorkloadInTheEnginesWords(t *testing.T) {
 			{Name: "empty", PerPod: map[string]int64{}},
 		},
 	}}
-	if diff := cmp.Diff(engine.Event(want), changed(w)); diff != "" {
+	if diff := cmp.Diff([]engine.Event{want}, words().changed(w)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
-func TestPerPod(t *testing.T) {
-	always := corev1.ContainerRestartPolicyAlways
-	of := func(requests, limits corev1.ResourceList) corev1.Container {
-		return corev1.Container{Resources: corev1.ResourceRequirements{Requests: requests, Limits: limits}}
-	}
-	for name, tc := range map[string]struct {
-		spec corev1.PodSpec
-		want map[string]int64
-	}{
-		"a pod that asks for nothing":                    {corev1.PodSpec{Containers: []corev1.Container{{}}}, map[string]int64{}},
-		"cpu is in thousandths, all else in whole units": {corev1.PodSpec{Containers: []corev1.Container{of(quantities("cpu", "0.25", "memory", "1k"), nil)}}, map[string]int64{"cpu": 250, "memory": 1000}},
-		"what is smaller than a unit counts as one":      {corev1.PodSpec{Containers: []corev1.Container{of(quantities("cpu", "0.0001", "memory", "1m"), nil)}}, map[string]int64{"cpu": 1, "memory": 1}},
-		"what is beyond all bounds saturates":            {corev1.PodSpec{Containers: []corev1.Container{of(quantities("cpu", "1e30", "memory", "1e30"), nil)}}, map[string]int64{"cpu": math.MaxInt64, "memory": math.MaxInt64}},
-		"zero is asked for as zero":                      {corev1.PodSpec{Containers: []corev1.Container{of(quantities("nvidia.com/gpu", "0"), nil)}}, map[string]int64{"nvidia.com/gpu": 0}},
-		"a limit stands for a request":                   {corev1.PodSpec{Containers: []corev1.Container{of(nil, quantities("nvidia.com/gpu", "4"))}}, map[string]int64{"nvidia.com/gpu": 4}},
-		"init containers count by their peak":            {corev1.PodSpec{InitContainers: []corev1.Container{of(quantities("cpu", "3"), nil)}, Containers: []corev1.Container{of(quantities("cpu", "1"), nil)}}, map[string]int64{"cpu": 3000}},
-		"sidecars run beside the rest":                   {corev1.PodSpec{InitContainers: []corev1.Container{{RestartPolicy: &always, Resources: corev1.ResourceRequirements{Requests: quantities("cpu", "1")}}}, Containers: []corev1.Container{of(quantities("cpu", "1"), nil)}}, map[string]int64{"cpu": 2000}},
-		"overhead is added":                              {corev1.PodSpec{Overhead: quantities("cpu", "500m"), Containers: []corev1.Container{of(quantities("cpu", "1"), nil)}}, map[string]int64{"cpu": 1500}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got := podSetOf(&kueue.PodSet{Template: corev1.PodTemplateSpec{Spec: tc.spec}}).PerPod
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
 	}
 }
 
@@ -79,29 +55,9 @@ func TestInactive(t *testing.T) {
 	}{"unset is active": {nil, false}, "true is": {ptr.To(true), false}, "false is not": {ptr.To(false), true}} {
 		w := newWorkload("w", 1, nil)
 		w.Spec.Active = tc.active
-		if got := workloadOf(w).Inactive; got != tc.want {
+		if got := words().workload(w).Inactive; got != tc.want {
 			t.Errorf("%s: inactive %v", name, got)
 		}
-	}
-}
-
-func TestRefusal(t *testing.T) {
-	for name, tc := range map[string]struct {
-		requests corev1.ResourceList
-		want     string
-	}{
-		"what is well is not refused":     {quantities("cpu", "1", "nvidia.com/gpu", "0"), ""},
-		"pods are not for users to ask":   {quantities("pods", "1"), `pod set main requests the resource "pods": the key is reserved for internal kueue use`},
-		"nobody asks for less than zero":  {quantities("cpu", "-1"), "pod set main requests -1 of cpu: a request must not be negative"},
-		"the first fault by name is told": {quantities("pods", "1", "memory", "-1", "cpu", "-2", "example.com/z", "-1"), "pod set main requests -2 of cpu: a request must not be negative"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			for range 30 { // not by the order of a map: another word each time is another write
-				if got := refusal(newWorkload("w", 1, tc.requests)); got != tc.want {
-					t.Fatalf("got %q, want %q", got, tc.want)
-				}
-			}
-		})
 	}
 }
 
@@ -117,7 +73,7 @@ func TestAClusterQueueInTheEnginesWords(t *testing.T) {
 				{Name: "reserved", Resources: []kueue.ResourceQuota{{Name: "cpu"}, {Name: "memory"}}}}},
 			{CoveredResources: []corev1.ResourceName{"nvidia.com/gpu"}, Flavors: []kueue.FlavorQuotas{{Name: "h100"}}},
 		}}}
-	got := clusterQueueOf(q)
+	got := words().clusterQueue(q)
 	open := quota.Limits{Borrowing: quota.Unlimited, Lending: quota.Unlimited}
 	memory := open
 	memory.Nominal = 1 << 30
@@ -132,28 +88,70 @@ func TestAClusterQueueInTheEnginesWords(t *testing.T) {
 			{Flavor: "reserved", Resource: "cpu"}:    open,
 			{Flavor: "reserved", Resource: "memory"}: open,
 		},
+		Namespaces:  q.Spec.NamespaceSelector,
+		Fungibility: flavor.Fungibility{NextBeforePreempting: true},
 	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(engine.ClusterQueue{}, "Namespaces")); diff != "" {
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-func TestNamespacesOfAClusterQueue(t *testing.T) {
+func TestWhomAQueueMayEvict(t *testing.T) {
+	threshold := ptr.To[int32](5)
 	for name, tc := range map[string]struct {
-		selector *metav1.LabelSelector
-		want     bool
+		given *kueue.ClusterQueuePreemption
+		want  preempt.Policy
 	}{
-		"no selector admits nobody":      {nil, false},
-		"an empty one admits everybody":  {&metav1.LabelSelector{}, true},
-		"a label that the namespace has": {&metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}, true},
-		"one that it has not":            {&metav1.LabelSelector{MatchLabels: map[string]string{"team": "b"}}, false},
-		"one that makes no sense":        {&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "team", Operator: "Near"}}}, false},
+		"nobody unless it says so": {nil, preempt.Policy{}},
+		"each rule in its place": {&kueue.ClusterQueuePreemption{
+			WithinClusterQueue: kueue.PreemptionPolicyLowerOrNewerEqualPriority, ReclaimWithinCohort: kueue.PreemptionPolicyAny,
+			BorrowWithinCohort: &kueue.BorrowWithinCohort{Policy: kueue.BorrowWithinCohortPolicyLowerPriority, MaxPriorityThreshold: threshold},
+		}, preempt.Policy{WithinQueue: preempt.LowerOrNewerEqualPriority, Reclaim: preempt.Any, WhileBorrowing: true, Threshold: threshold}},
+		"Never is never": {&kueue.ClusterQueuePreemption{
+			WithinClusterQueue: kueue.PreemptionPolicyNever, ReclaimWithinCohort: kueue.PreemptionPolicyLowerPriority,
+			BorrowWithinCohort: &kueue.BorrowWithinCohort{Policy: kueue.BorrowWithinCohortPolicyNever},
+		}, preempt.Policy{Reclaim: preempt.LowerPriority}},
 	} {
-		q := newClusterQueue("cq", "1")
-		q.Spec.NamespaceSelector = tc.selector
-		if got := clusterQueueOf(q).Namespaces.Matches(labels.Set{"team": "a"}); got != tc.want {
-			t.Errorf("%s: %v", name, got)
+		if diff := cmp.Diff(tc.want, preemptionOf(tc.given)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
+	}
+}
+
+func TestAQueueThatGoesOrLacksAChecksAdmitsNobody(t *testing.T) {
+	going := newClusterQueue("cq", "1")
+	going.DeletionTimestamp = ptr.To(metav1.NewTime(now))
+	lacking := newClusterQueue("cq", "1")
+	lacking.Spec.AdmissionChecks = []kueue.AdmissionCheckReference{"budget"}
+	tr := words()
+	for name, q := range map[string]*kueue.ClusterQueue{"one that is deleted": going, "one whose check is missing": lacking} {
+		if got := tr.changed(q)[0].(engine.ClusterQueueSet); got.Inactive == "" {
+			t.Errorf("%s is active", name)
+		}
+	}
+	active := &kueue.AdmissionCheck{ObjectMeta: metav1.ObjectMeta{Name: "budget"}}
+	active.Status.Conditions = []metav1.Condition{{Type: kueue.AdmissionCheckActive, Status: metav1.ConditionTrue}}
+	tr.changed(lacking)
+	again := tr.changed(active)
+	if len(again) != 1 || again[0].(engine.ClusterQueueSet).Inactive != "" {
+		t.Errorf("once the check is there: %+v", again)
+	}
+}
+
+func TestALimitRangeHasTheWorkloadsOfItsNamespaceCountedAgain(t *testing.T) {
+	tr := words()
+	tr.changed(newWorkload("w", 1, nil))
+	limits := &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "defaults"}, Spec: corev1.LimitRangeSpec{
+		Limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer, DefaultRequest: quantities("cpu", "2")}}}}
+	again := tr.changed(limits)
+	if len(again) != 1 || again[0].(engine.WorkloadSet).PodSets[0].PerPod["cpu"] != 2000 {
+		t.Errorf("got %+v", again)
+	}
+	if got := tr.changed(limits); len(got) != 0 {
+		t.Errorf("nothing changed, and yet %+v", got)
+	}
+	if again := tr.deleted(limits); len(again) != 1 || len(again[0].(engine.WorkloadSet).PodSets[0].PerPod) != 0 {
+		t.Errorf("without it: %+v", again)
 	}
 }
 
@@ -189,15 +187,15 @@ func TestOtherObjectsInTheEnginesWords(t *testing.T) {
 			engine.NamespaceSet{Name: "ns", Labels: labels.Set{"a": "b"}}, engine.NamespaceDeleted{Name: "ns"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, changed(tc.object)); diff != "" {
+			if diff := cmp.Diff([]engine.Event{tc.want}, words().changed(tc.object)); diff != "" {
 				t.Errorf("changed (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(tc.deleted, deleted(tc.object)); diff != "" {
+			if diff := cmp.Diff([]engine.Event{tc.deleted}, words().deleted(tc.object)); diff != "" {
 				t.Errorf("deleted (-want +got):\n%s", diff)
 			}
 		})
 	}
-	if got := deleted(newClusterQueue("cq", "1")); got != (engine.ClusterQueueDeleted{Name: "cq"}) {
+	if got := words().deleted(newClusterQueue("cq", "1")); got[0] != (engine.ClusterQueueDeleted{Name: "cq"}) {
 		t.Errorf("deleted ClusterQueue: %+v", got)
 	}
 }
@@ -205,9 +203,8 @@ func TestOtherObjectsInTheEnginesWords(t *testing.T) {
 func TestEveryWatchedKindHasAMeaning(t *testing.T) {
 	for _, kind := range watched {
 		object := kind.DeepCopyObject().(client.Object)
-		if changed(object) == nil || deleted(object) == nil {
-			t.Errorf("%T has none", kind)
-		}
+		words().changed(object) // panics if it has none
+		words().deleted(object)
 	}
 }
 
@@ -216,6 +213,16 @@ func TestACountThatTheAdmissionDoesNotSayIsThatOfThePodSet(t *testing.T) {
 	w.Status.Admission = &kueue.Admission{ClusterQueue: "cq", PodSetAssignments: []kueue.PodSetAssignment{{Name: "main"}}}
 	if got := admissionOf(w).PodSets[0].Count; got != 5 {
 		t.Errorf("got %d", got)
+	}
+}
+
+func TestWhatEndedPodsGaveBackIsNotHeld(t *testing.T) {
+	w := newWorkload("w", 4, nil)
+	w.Status.Admission = &kueue.Admission{ClusterQueue: "cq", PodSetAssignments: []kueue.PodSetAssignment{{
+		Name: "main", Count: ptr.To[int32](4), Flavors: map[corev1.ResourceName]kueue.ResourceFlavorReference{"cpu": "f"}, ResourceUsage: quantities("cpu", "4")}}}
+	w.Status.ReclaimablePods = []kueue.ReclaimablePod{{Name: "main", Count: 3}}
+	if got := admissionOf(w).PodSets[0]; got.Count != 1 || got.Usage["cpu"] != 1000 {
+		t.Errorf("got %+v", got)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -33,6 +34,7 @@ var (
 var scheme = func() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(corev1.AddToScheme(scheme))
+	utilruntime.Must(nodev1.AddToScheme(scheme))
 	utilruntime.Must(kueue.AddToScheme(scheme))
 	return scheme
 }()
@@ -197,9 +199,11 @@ var namespace = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}
 // decide has an engine decide about the Workload in a queue of 8 cpu.
 func decide(t *testing.T, w *kueue.Workload) engine.Decision {
 	t.Helper()
-	e := engine.New()
+	e, tr := engine.New(engine.Options{}), words()
 	for _, o := range []client.Object{namespace.DeepCopy(), newFlavor("f"), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"), w} {
-		e.Apply(changed(o))
+		for _, ev := range tr.changed(o) {
+			e.Apply(ev)
+		}
 	}
 	decisions := e.Decide(now)
 	if len(decisions) != 1 {
