@@ -1,0 +1,281 @@
+package scenario
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
+)
+
+// batchJob is a Job with so many pods of one GPU each, which run for a while on
+// simulated nodes.
+func (w *world) batchJob(name, queue string, pods int32, runs time.Duration) *batchv1.Job {
+	template := w.gang(name, queue, pods, runs).Spec.ReplicatedJobs[0].Template.Spec
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.namespace}, Spec: template}
+	if queue != "" {
+		job.Labels = map[string]string{kueue.QueueLabel: queue}
+	}
+	return job
+}
+
+// untilHeld waits until the API server heeds the policy that suspends such Jobs, which
+// the operator of this cluster has just installed. Nothing is made.
+func (w *world) untilHeld(job *batchv1.Job) {
+	w.Helper()
+	err := wait.PollUntilContextTimeout(w.Context(), 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		tried := job.DeepCopy()
+		err := w.client.Create(ctx, tried, client.DryRunAll)
+		return ptr.Deref(tried.Spec.Suspend, false), err
+	})
+	if err != nil {
+		w.Fatalf("waiting until %s would be held: %v", job.Name, err)
+	}
+}
+
+// jobIs waits until the Job is so.
+func (w *world) jobIs(name, what string, holds func(*batchv1.Job) bool) {
+	w.Helper()
+	until(w, &batchv1.JobList{}, name+" "+what, func(list *batchv1.JobList) bool {
+		for i := range list.Items {
+			if list.Items[i].Name == name && holds(&list.Items[i]) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+func running(pods int32) func(*batchv1.Job) bool {
+	return func(job *batchv1.Job) bool { return !*job.Spec.Suspend && job.Status.Active == pods }
+}
+
+// workloadOf is the Workload of the namespace's only job.
+func (w *world) workloadOf(what string, holds func(*kueue.Workload) bool) *kueue.Workload {
+	w.Helper()
+	var found *kueue.Workload
+	until(w, &kueue.WorkloadList{}, "the Workload "+what, func(list *kueue.WorkloadList) bool {
+		if len(list.Items) == 1 && holds(&list.Items[0]) {
+			found = list.Items[0].DeepCopy()
+		}
+		return found != nil
+	})
+	return found
+}
+
+func isThere(*kueue.Workload) bool { return true }
+
+func (w *world) change(o client.Object, patch string) {
+	w.Helper()
+	if err := w.client.Patch(w.Context(), o, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
+		w.Fatalf("changing %T %s: %v", o, o.GetName(), err)
+	}
+}
+
+func (w *world) untilEvent(about, reason string) {
+	w.Helper()
+	until(w, &eventsv1.EventList{}, fmt.Sprintf("%s is told %s", about, reason), func(list *eventsv1.EventList) bool {
+		for _, event := range list.Items {
+			if event.Regarding.Name == about && event.Reason == reason {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// asMade is what its user has made of a Job, but for suspend, as text.
+func asMade(t *testing.T, job *batchv1.Job) string {
+	t.Helper()
+	spec := job.Spec.DeepCopy()
+	spec.Suspend = nil
+	text, err := json.MarshalIndent(map[string]any{"labels": job.Labels, "annotations": job.Annotations, "spec": spec}, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestBatchJobIsHeldFromItsCreationAndRunsOnceAdmitted(t *testing.T) {
+	w := newWorld(t)
+	w.gpuQueue("gpu", 8)
+	job := w.batchJob("job", "gpu", 3, 100*time.Millisecond)
+	w.untilHeld(job)
+	w.create(job)
+	if !*job.Spec.Suspend || job.Generation != 1 {
+		t.Errorf("made with suspend %v, generation %d", *job.Spec.Suspend, job.Generation)
+	}
+	w.jobIs("job", "completes", func(job *batchv1.Job) bool { return job.Status.CompletionTime != nil })
+	done := w.workloadOf("is finished and let go", func(wl *kueue.Workload) bool {
+		return meta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadFinished) && len(wl.Finalizers) == 0
+	})
+	finished := meta.FindStatusCondition(done.Status.Conditions, kueue.WorkloadFinished)
+	if finished.Reason != kueue.WorkloadFinishedReasonSucceeded || finished.Message != "Reached expected number of succeeded pods" {
+		t.Errorf("finished: %s: %s", finished.Reason, finished.Message)
+	}
+}
+
+func TestBatchJobThatIsEvictedIsAsItWasBefore(t *testing.T) {
+	w := newWorld(t)
+	w.gpuQueue("gpu", 8)
+	job := w.batchJob("job", "gpu", 2, time.Hour)
+	w.untilHeld(job)
+	w.create(job)
+	before := asMade(t, job)
+	w.jobIs("job", "runs", running(2))
+	var pods corev1.PodList
+	if err := w.client.List(t.Context(), &pods, client.InNamespace(w.namespace)); err != nil {
+		t.Fatal(err)
+	}
+	for _, pod := range pods.Items {
+		if pod.Labels[kueue.PodSetLabel] != "main" || pod.Spec.NodeSelector["muster.dev/simulated"] != "true" {
+			t.Errorf("pod %s has labels %v and selects %v", pod.Name, pod.Labels, pod.Spec.NodeSelector)
+		}
+	}
+	w.change(w.workloadOf("is there", isThere), `{"spec": {"active": false}}`)
+	w.jobIs("job", "is as it was", func(job *batchv1.Job) bool {
+		_, noted := job.Annotations[muster.BeforeAdmissionAnnotation]
+		return *job.Spec.Suspend && job.Status.Active == 0 && !noted
+	})
+	if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(job), job); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, asMade(t, job)); diff != "" {
+		t.Errorf("(-before +after):\n%s", diff)
+	}
+	idle := w.workloadOf("gives its quota back", func(wl *kueue.Workload) bool { return wl.Status.Admission == nil })
+	if c := meta.FindStatusCondition(idle.Status.Conditions, kueue.WorkloadRequeued); c == nil || c.Status != metav1.ConditionFalse || c.Reason != kueue.WorkloadDeactivated {
+		t.Errorf("Requeued: %+v", c)
+	}
+	w.change(idle, `{"spec": {"active": true}}`)
+	w.jobIs("job", "runs again", running(2))
+}
+
+func TestBatchJobStartsWithFewerPodsIfItCan(t *testing.T) {
+	w := newWorld(t)
+	w.gpuQueue("gpu", 2)
+	job := w.batchJob("job", "gpu", 4, time.Hour)
+	job.Spec.CompletionMode = ptr.To(batchv1.IndexedCompletion)
+	job.Annotations = map[string]string{kueue.JobMinParallelismAnnotation: "1", kueue.JobCompletionsEqualParallelismAnnotation: "true"}
+	w.untilHeld(job)
+	w.create(job)
+	before := asMade(t, job)
+	w.jobIs("job", "runs with two pods", func(job *batchv1.Job) bool {
+		return running(2)(job) && *job.Spec.Parallelism == 2 && *job.Spec.Completions == 2
+	})
+	w.change(w.workloadOf("is there", isThere), `{"spec": {"active": false}}`)
+	w.workloadOf("gives its quota back", func(wl *kueue.Workload) bool { return wl.Status.Admission == nil })
+	if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(job), job); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, asMade(t, job)); diff != "" {
+		t.Errorf("(-before +after):\n%s", diff)
+	}
+}
+
+func TestSuspendOfAQueuedBatchJobIsTheQueues(t *testing.T) {
+	w := newWorld(t)
+	w.gpuQueue("gpu", 2)
+	job := w.batchJob("job", "gpu", 2, time.Hour)
+	w.untilHeld(job)
+	w.create(job)
+	w.jobIs("job", "runs", running(2))
+	w.change(job.DeepCopy(), `{"spec": {"suspend": true}}`)
+	w.untilEvent("job", "QueueDecides")
+	w.jobIs("job", "runs again", running(2))
+
+	waits := w.batchJob("waits", "gpu", 1, 0)
+	w.create(waits)
+	w.change(waits.DeepCopy(), `{"spec": {"suspend": false}}`)
+	w.untilEvent("waits", "QueueDecides")
+	w.jobIs("waits", "is held again", func(job *batchv1.Job) bool { return *job.Spec.Suspend && job.Status.Active == 0 })
+}
+
+func TestQuotaOfADeletedBatchJobIsKeptUntilItsPodsAreGone(t *testing.T) {
+	w := newWorld(t)
+	w.gpuQueue("gpu", 2)
+	job := w.batchJob("job", "gpu", 2, time.Hour)
+	w.untilHeld(job)
+	w.create(job)
+	w.jobIs("job", "runs", running(2))
+	w.hold("job")
+	if err := w.client.Delete(t.Context(), job, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+		t.Fatal(err)
+	}
+	w.workloadOf("is deleted, and there", func(wl *kueue.Workload) bool { return !wl.DeletionTimestamp.IsZero() && wl.Status.Admission != nil })
+	w.letGo("job")
+	until(w, &kueue.WorkloadList{}, "its Workload is gone", func(list *kueue.WorkloadList) bool { return len(list.Items) == 0 })
+}
+
+// podsLast keeps a pod from going.
+const podsLast = "example.com/last"
+
+// hold keeps the pods of a Job from going when they are deleted.
+func (w *world) hold(job string) {
+	w.finalize(job, `{"metadata": {"finalizers": ["`+podsLast+`", "batch.kubernetes.io/job-tracking"]}}`)
+}
+
+// letGo lets them go.
+func (w *world) letGo(job string) { w.finalize(job, `{"metadata": {"finalizers": null}}`) }
+
+func (w *world) finalize(job, patch string) {
+	w.Helper()
+	var pods corev1.PodList
+	if err := w.client.List(w.Context(), &pods, client.InNamespace(w.namespace), client.MatchingLabels{batchv1.JobNameLabel: job}); err != nil {
+		w.Fatal(err)
+	}
+	for i := range pods.Items {
+		w.change(&pods.Items[i], patch)
+	}
+}
+
+func TestBatchJobTakesTheWorkloadThatWasMadeForIt(t *testing.T) {
+	w := newWorld(t)
+	w.gpuQueue("gpu", 2)
+	job := w.batchJob("job", "gpu", 2, 0)
+	job.Labels[kueue.PrebuiltWorkloadLabel] = "prebuilt"
+	w.untilHeld(job)
+	w.create(job)
+	w.untilEvent("job", "PrebuiltWorkloadNotFound")
+	w.create(&kueue.Workload{
+		ObjectMeta: metav1.ObjectMeta{Name: "prebuilt", Namespace: w.namespace},
+		Spec: kueue.WorkloadSpec{QueueName: "gpu", PodSets: []kueue.PodSet{{Name: "main", Count: 2,
+			Template: w.batchJob("job", "", 2, 0).Spec.Template}}},
+	})
+	w.jobIs("job", "completes", func(job *batchv1.Job) bool { return job.Status.CompletionTime != nil })
+	taken := w.workloadOf("is finished", func(wl *kueue.Workload) bool {
+		return meta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadFinished)
+	})
+	if owner := metav1.GetControllerOf(taken); owner == nil || owner.Name != "job" {
+		t.Errorf("the Workload belongs to %+v", owner)
+	}
+}
+
+func TestBatchJobWithoutAQueueIsTakenInByALocalQueueThatAPersonMade(t *testing.T) {
+	w := newWorld(t)
+	free := w.batchJob("free", "", 1, time.Hour)
+	free.Spec.Template.Spec.Tolerations = []corev1.Toleration{{Key: "muster.dev/simulated", Operator: corev1.TolerationOpExists}}
+	w.create(free)
+	w.jobIs("free", "runs", running(1))
+	w.gpuQueue(muster.DefaultQueue, 8)
+	w.untilHeld(w.batchJob("queued", "", 1, 0))
+	w.create(w.batchJob("queued", "", 1, 0))
+	w.jobIs("queued", "completes", func(job *batchv1.Job) bool { return job.Status.CompletionTime != nil })
+	if list := w.workloads(); len(list) != 1 {
+		t.Errorf("%d Workloads, want one: that which ran before the queue was made is none of its business", len(list))
+	}
+	w.jobIs("free", "still runs", running(1))
+}
