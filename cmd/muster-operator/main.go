@@ -96,10 +96,20 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	executor := jobs.NewExecutor(mgr.GetClient(), mgr.GetEventRecorder("muster"))
-	if err := jobs.AddTo(mgr, executor, jobsetapi.API, batchjob.API); err != nil {
+	if err := jobs.AddTo(mgr, executor, backoffOf(cfg), jobsetapi.API, batchjob.API); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
+}
+
+// backoffOf is what the configuration, a complete one, says about jobs whose pods do not come into being.
+func backoffOf(cfg *v1alpha1.Configuration) jobs.Backoff {
+	strategy := cfg.WaitForPodsReady.RequeuingStrategy
+	return jobs.Backoff{
+		Base:  time.Duration(*strategy.BackoffBaseSeconds) * time.Second,
+		Max:   time.Duration(*strategy.BackoffMaxSeconds) * time.Second,
+		Limit: strategy.BackoffLimitCount,
+	}
 }
 
 // configuration gives that of the file, or the default one if there is none.
@@ -135,7 +145,10 @@ func newManager(cluster *rest.Config, o options) (manager.Manager, error) {
 		GracefulShutdownTimeout:       ptr.To(10 * time.Second),
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
-			ByObject:         map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: stripNode}},
+			ByObject: map[client.Object]cache.ByObject{
+				&corev1.Node{}:  {Transform: stripNode},
+				&corev1.Event{}: jobs.Refusals(),
+			},
 		},
 		// What a reconcile wrote, the next one sees: plans are made of what there is.
 		Client: client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}},

@@ -73,6 +73,8 @@ type Seen[T client.Object] struct {
 	Admission Admission
 	// Children are the objects that the job controls.
 	Children []client.Object
+	// Refusals of pods by the UID of the object whose pods they would be.
+	Refusals map[types.UID][]Refusal
 	Now      time.Time
 }
 
@@ -95,6 +97,9 @@ type Admission struct {
 	Grant Grant
 	// PodSets has an entry for each pod set of an Admitted job, by name.
 	PodSets map[string]PodSetAdmission
+	// UnreadySince is since when an Admitted job has lacked ready pods, as far as its
+	// Workload was told, zero if it lacks none.
+	UnreadySince time.Time
 	// MissingFlavor is a flavor that an Admitted job was given and that does not
 	// exist, "" if there is none.
 	MissingFlavor string
@@ -150,6 +155,9 @@ type Progress struct {
 	Reclaimable map[string]int32
 	// Outcome is set once the job has ended.
 	Outcome *Outcome
+	// Refused is why the API server refuses pods without which the job cannot go on,
+	// "" if it does not.
+	Refused string
 	// FailedToStart is why the job can never be started with what it was given, "" if
 	// it can.
 	FailedToStart string

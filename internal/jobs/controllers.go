@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -43,11 +44,12 @@ type runtimeObject = runtime.Object
 type Served interface {
 	kind() schema.GroupKind
 	owned() []client.Object
-	addTo(mgr ctrl.Manager, x *Executor, served []schema.GroupKind) error
+	addTo(mgr ctrl.Manager, x *Executor, backoff Backoff, served []schema.GroupKind) error
 }
 
-// AddTo has the manager reconcile jobs of all the APIs.
-func AddTo(mgr ctrl.Manager, x *Executor, apis ...Served) error {
+// AddTo has the manager reconcile jobs of all the APIs. Its cache should keep no more of
+// events than Refusals says.
+func AddTo(mgr ctrl.Manager, x *Executor, backoff Backoff, apis ...Served) error {
 	indexed := map[string]bool{}
 	var served []schema.GroupKind
 	for _, api := range apis {
@@ -70,7 +72,7 @@ func AddTo(mgr ctrl.Manager, x *Executor, apis ...Served) error {
 		return fmt.Errorf("indexing Workloads by the job's name: %w", err)
 	}
 	for _, api := range apis {
-		if err := api.addTo(mgr, x, served); err != nil {
+		if err := api.addTo(mgr, x, backoff, served); err != nil {
 			return err
 		}
 	}
@@ -88,8 +90,8 @@ func (a API[T]) kind() schema.GroupKind { return a.Kind.GroupKind() }
 
 func (a API[T]) owned() []client.Object { return a.Owns }
 
-func (a API[T]) addTo(mgr ctrl.Manager, x *Executor, served []schema.GroupKind) error {
-	r := &reconciler[T]{api: a, served: served, client: mgr.GetClient(), executor: x, pods: mgr.GetAPIReader(), clock: clock.RealClock{}}
+func (a API[T]) addTo(mgr ctrl.Manager, x *Executor, backoff Backoff, served []schema.GroupKind) error {
+	r := &reconciler[T]{api: a, served: served, client: mgr.GetClient(), executor: x, pods: mgr.GetAPIReader(), backoff: backoff, clock: clock.RealClock{}}
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named(a.Kind.GroupKind().String()).
 		For(a.New(), builder.WithPredicates(predicate.NewPredicateFuncs(r.concerns))).
@@ -105,6 +107,8 @@ func (a API[T]) addTo(mgr ctrl.Manager, x *Executor, served []schema.GroupKind) 
 			UpdateFunc: func(event.UpdateEvent) bool { return false },
 			DeleteFunc: func(event.DeleteEvent) bool { return false },
 		})).
+		// Pods may be refused.
+		Watches(&corev1.Event{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfRefusal), builder.WithPredicates(predicate.NewPredicateFuncs(isRefusal))).
 		// A job may wait for its queue to come into being.
 		Watches(&kueue.LocalQueue{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfNamespace), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfClusterQueue), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
@@ -128,6 +132,29 @@ func (r *reconciler[T]) concerns(object client.Object) bool {
 // jobsThatName are the jobs whose Workload somebody else has made.
 func (r *reconciler[T]) jobsThatName(ctx context.Context, w client.Object) []reconcile.Request {
 	return r.jobs(ctx, client.InNamespace(w.GetNamespace()), client.MatchingLabels{kueue.PrebuiltWorkloadLabel: w.GetName()})
+}
+
+func isRefusal(object client.Object) bool {
+	event, ok := object.(*corev1.Event)
+	return ok && event.Reason == failedCreate
+}
+
+// jobsOfRefusal are the job whose pods were refused, or that which controls the batch
+// Job whose pods were.
+func (r *reconciler[T]) jobsOfRefusal(ctx context.Context, object client.Object) []reconcile.Request {
+	about := object.(*corev1.Event).InvolvedObject
+	if about.GroupVersionKind().GroupKind() == r.api.kind() {
+		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: about.Namespace, Name: about.Name}}}
+	}
+	var child batchv1.Job
+	if about.Kind != "Job" || r.client.Get(ctx, client.ObjectKey{Namespace: about.Namespace, Name: about.Name}, &child) != nil {
+		return nil // one that is gone has no pods
+	}
+	owner := metav1.GetControllerOf(&child)
+	if owner == nil || !ownedByServed(&child, []schema.GroupKind{r.api.kind()}) {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: about.Namespace, Name: owner.Name}}}
 }
 
 // jobsOfNamespace are the jobs of the API that a queue or namespace may concern.

@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 
@@ -25,7 +28,7 @@ func grantOf(w *kueue.Workload, flavors map[string]*kueue.ResourceFlavor) Admiss
 	case !workload.IsAdmitted(w):
 		return Admission{Grant: Waiting}
 	}
-	out := Admission{Grant: Admitted, PodSets: map[string]PodSetAdmission{}}
+	out := Admission{Grant: Admitted, PodSets: map[string]PodSetAdmission{}, UnreadySince: unreadySince(w)}
 	podSets := map[kueue.PodSetReference]*kueue.PodSet{}
 	for i := range w.Spec.PodSets {
 		podSets[w.Spec.PodSets[i].Name] = &w.Spec.PodSets[i]
@@ -54,6 +57,21 @@ func grantOf(w *kueue.Workload, flavors map[string]*kueue.ResourceFlavor) Admiss
 		out.PodSets[string(a.Name)] = granted
 	}
 	return out
+}
+
+// unreadySince is since when the pods of an admitted Workload have not all been ready,
+// zero if they are.
+func unreadySince(w *kueue.Workload) time.Time {
+	since := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadAdmitted).LastTransitionTime.Time
+	if ready := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadPodsReady); ready != nil {
+		switch {
+		case ready.Status == metav1.ConditionTrue:
+			return time.Time{}
+		case ready.Reason == kueue.WorkloadWaitForRecovery:
+			return ready.LastTransitionTime.Time
+		}
+	}
+	return since
 }
 
 // addUpdates adds what the checks that are ready ask for the pods of the pod set. It

@@ -23,8 +23,10 @@ type reconciler[T client.Object] struct {
 	client   client.Client
 	executor *Executor
 	// pods reads pods from the API server itself: nobody keeps all pods of a cluster.
-	pods  client.Reader
-	clock clock.PassiveClock
+	pods client.Reader
+	// backoff is of jobs whose pods are refused.
+	backoff Backoff
+	clock   clock.PassiveClock
 }
 
 // Reconcile reads what there is, asks the API's functions what follows, and has it
@@ -96,6 +98,9 @@ func (r *reconciler[T]) plan(ctx context.Context, job T) (Plan, error) {
 		return r.api.Plan(seen), nil
 	}
 	seen.Admission = grantOf(own, facts.Flavors)
+	if seen.Refusals, err = r.refusals(ctx, job.GetNamespace()); err != nil {
+		return Plan{}, err
+	}
 	plan := r.api.Plan(seen)
 	if plan.Progress.Outcome == nil {
 		plan.Events = append(plan.Events, cannotStart(seen.Admission)...)
@@ -164,7 +169,7 @@ func (r *reconciler[T]) queueWrites(job T, described Description, queue string, 
 	case prebuilt, len(events) > 0:
 		wanted = found // whoever made it says what it asks; a mistake changes nothing
 	}
-	return workloadWrites(found, wanted, progress, now), events
+	return workloadWrites(found, wanted, progress, r.backoff, now), events
 }
 
 // workload is the job's Workload, or nil: the one that it names, which may not be its

@@ -17,7 +17,7 @@ const (
 )
 
 // report writes how the job fares into its Workload's status.
-func report(w *kueue.Workload, progress Progress, now time.Time) {
+func report(w *kueue.Workload, progress Progress, backoff Backoff, now time.Time) {
 	if workload.IsFinished(w) {
 		return
 	}
@@ -40,7 +40,11 @@ func report(w *kueue.Workload, progress Progress, now time.Time) {
 		return
 	}
 	reclaim(w, progress.Reclaimable)
-	if workload.IsAdmitted(w) {
+	switch {
+	case !workload.IsAdmitted(w):
+	case progress.Refused != "":
+		release(w, progress.Refused, backoff, now)
+	default:
 		reportReady(w, progress.Ready, now)
 	}
 }

@@ -74,7 +74,7 @@ func setGates(w *kueue.Workload, gatedBy string) {
 // status told how the job fares, its spec kept true while it waits, and let go once
 // it is over. It is one write at most: a second one would find the Workload changed,
 // and the watch brings the next look.
-func workloadWrites(seen, described *kueue.Workload, progress Progress, now time.Time) []Write {
+func workloadWrites(seen, described *kueue.Workload, progress Progress, backoff Backoff, now time.Time) []Write {
 	if seen == nil {
 		if progress.Outcome != nil {
 			return nil // an ended job asks for nothing
@@ -82,7 +82,7 @@ func workloadWrites(seen, described *kueue.Workload, progress Progress, now time
 		return []Write{Create(described).OrWarn(workloadCreationFailed)}
 	}
 	status := seen.DeepCopy()
-	report(status, progress, now)
+	report(status, progress, backoff, now)
 	if !equality.Semantic.DeepEqual(seen.Status, status.Status) {
 		return []Write{ChangeStatus(seen, status)}
 	}

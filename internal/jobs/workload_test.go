@@ -26,6 +26,8 @@ var (
 	earlier    = now.Add(-time.Hour)
 )
 
+var minutely = Backoff{Base: time.Minute, Max: time.Hour}
+
 // workloadBuilder builds Workloads step by step.
 type workloadBuilder struct{ w *kueue.Workload }
 
@@ -211,7 +213,7 @@ func TestReport(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := tc.w.w
-			report(w, tc.progress, now)
+			report(w, tc.progress, minutely, now)
 			if diff := cmp.Diff(tc.want, conditions(w), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("conditions (-want +got):\n%s", diff)
 			}
@@ -225,7 +227,7 @@ func TestReport(t *testing.T) {
 func TestWhatIsReportedIsDatedAndOfAGeneration(t *testing.T) {
 	w := waiting().admitted().w
 	w.Generation = 3
-	report(w, Progress{Ready: true}, now)
+	report(w, Progress{Ready: true}, minutely, now)
 	got := meta.FindStatusCondition(w.Status.Conditions, "PodsReady")
 	if got == nil || got.ObservedGeneration != 3 || !got.LastTransitionTime.Time.Equal(now) {
 		t.Errorf("got %+v", got)
@@ -265,7 +267,7 @@ func TestWorkloadWrites(t *testing.T) {
 	urgent.Spec.PriorityClassName, urgent.Spec.PriorityClassSource = "urgent", kueue.WorkloadPriorityClassSource
 	promoted := waiting().admitted()
 	promoted.w.Spec.PriorityClassName, promoted.w.Spec.PriorityClassSource = "idle", kueue.WorkloadPriorityClassSource
-	if diff := cmp.Diff([]string{"change jobset"}, written(workloadWrites(promoted.w, urgent, Progress{Active: true}, now))); diff != "" {
+	if diff := cmp.Diff([]string{"change jobset"}, written(workloadWrites(promoted.w, urgent, Progress{Active: true}, minutely, now))); diff != "" {
 		t.Errorf("another priority class of an admitted job (-want +got):\n%s", diff)
 	}
 	for name, tc := range map[string]struct {
@@ -291,7 +293,7 @@ func TestWorkloadWrites(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := tc.seen.DeepCopy()
-			if diff := cmp.Diff(tc.want, written(workloadWrites(tc.seen, described, tc.progress, now))); diff != "" {
+			if diff := cmp.Diff(tc.want, written(workloadWrites(tc.seen, described, tc.progress, minutely, now))); diff != "" {
 				t.Errorf("writes (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(before, tc.seen); diff != "" {
@@ -308,7 +310,7 @@ func TestAQuantityWrittenInAnotherWayIsNoChange(t *testing.T) {
 			Requests: corev1.ResourceList{"cpu": resource.MustParse(cpu)}}}}
 		return w
 	}
-	if writes := workloadWrites(withCPU("1"), withCPU("1000m"), Progress{}, now); len(writes) != 0 {
+	if writes := workloadWrites(withCPU("1"), withCPU("1000m"), Progress{}, minutely, now); len(writes) != 0 {
 		t.Errorf("wrote %v", written(writes))
 	}
 }
@@ -329,7 +331,7 @@ func TestReclaimablePodsOnlyGrowWhileQuotaIsHeld(t *testing.T) {
 			if tc.before > 0 {
 				tc.w.w.Status.ReclaimablePods = []kueue.ReclaimablePod{{Name: "main", Count: tc.before}}
 			}
-			report(tc.w.w, Progress{Active: true, Reclaimable: map[string]int32{"main": tc.now}}, now)
+			report(tc.w.w, Progress{Active: true, Reclaimable: map[string]int32{"main": tc.now}}, minutely, now)
 			var got int32
 			for _, r := range tc.w.w.Status.ReclaimablePods {
 				got += r.Count
@@ -353,7 +355,7 @@ func TestWhoHoldsTheAdmissionBackIsCopiedWhileTheJobWaits(t *testing.T) {
 		"removed": {"budget", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			writes := workloadWrites(gated(tc.had), gated(tc.asks), Progress{}, now)
+			writes := workloadWrites(gated(tc.had), gated(tc.asks), Progress{}, minutely, now)
 			if len(writes) != 1 || writes[0].object.GetAnnotations()[kueue.AdmissionGatedByAnnotation] != tc.asks {
 				t.Errorf("writes %v", writes)
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
@@ -278,4 +280,23 @@ func TestBatchJobWithoutAQueueIsTakenInByALocalQueueThatAPersonMade(t *testing.T
 		t.Errorf("%d Workloads, want one: that which ran before the queue was made is none of its business", len(list))
 	}
 	w.jobIs("free", "still runs", running(1))
+}
+
+func TestGangWhosePodsAreRefusedIsReleased(t *testing.T) {
+	w := newWorld(t)
+	w.gpuQueue("gpu", 4)
+	w.create(&corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "one-pod", Namespace: w.namespace},
+		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")}}})
+	w.create(w.gang("gang", "gpu", 2, time.Hour))
+	released := w.workloadOf("is evicted and gives its quota back", func(wl *kueue.Workload) bool {
+		return meta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadEvicted) && wl.Status.Admission == nil
+	})
+	c := meta.FindStatusCondition(released.Status.Conditions, kueue.WorkloadEvicted)
+	if c.Reason != kueue.WorkloadEvictedByPodsReadyTimeout || !strings.Contains(c.Message, "exceeded quota: one-pod") {
+		t.Errorf("evicted: %s: %s", c.Reason, c.Message)
+	}
+	if state := released.Status.RequeueState; state == nil || state.RequeueAt == nil || *state.Count != 1 {
+		t.Errorf("it is to be tried again: %+v", state)
+	}
+	w.jobIs("gang-workers-0", "is stopped", func(job *batchv1.Job) bool { return *job.Spec.Suspend && job.Status.Active == 0 })
 }

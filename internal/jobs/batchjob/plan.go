@@ -27,6 +27,9 @@ func plan(seen jobs.Seen[*batchv1.Job]) jobs.Plan {
 		Reclaimable: map[string]int32{string(podSet): reclaimable(job)},
 		Outcome:     outcome(job),
 	}}
+	if pending(job) > job.Status.Active && !suspended(job) {
+		p.Progress.Refused, p.Due = seen.Refused(job.UID)
+	}
 	switch {
 	case p.Progress.Outcome != nil:
 		p.Progress.Active = !quiet(job)

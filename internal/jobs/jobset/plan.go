@@ -90,12 +90,31 @@ func (a *attempt) deleteJobs(list []*batchv1.Job) {
 // progress is what the queue needs to know.
 func (a *attempt) progress() jobs.Progress {
 	p := jobs.Progress{Ready: a.allReady(), Reclaimable: a.reclaimable(), Outcome: outcome(a.js)}
+	p.Refused = a.refused()
 	for _, job := range a.children.all() {
 		if job.Status.Active > 0 || ptr.Deref(job.Status.Terminating, 0) > 0 || (!suspended(job) && !ended(job)) {
 			p.Active = true
 		}
 	}
 	return p
+}
+
+// refused is why the API server refuses pods of a Job that runs and lacks some, ""
+// if it does not. It is looked at again when that has lasted long enough to tell.
+func (a *attempt) refused() string {
+	for _, job := range a.children.active {
+		if suspended(job) || job.Status.Active+job.Status.Succeeded >= podsOf(&job.Spec) {
+			continue
+		}
+		why, due := a.seen.Refused(job.UID)
+		if why != "" {
+			return why
+		}
+		if !due.IsZero() && (a.plan.Due.IsZero() || due.Before(a.plan.Due)) {
+			a.plan.Due = due
+		}
+	}
+	return ""
 }
 
 // reclaimable counts the pods of Jobs that have succeeded, unless a restart could run
