@@ -2,8 +2,10 @@ package jobs
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -30,7 +32,7 @@ func TestWhatReadyChecksAddIsGranted(t *testing.T) {
 		NodeSelector: map[string]string{"pool": "new"},
 		Tolerations:  []corev1.Toleration{spot},
 	}}}}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(Admission{}, "UnreadySince")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if !got.MayStart() {
@@ -82,6 +84,26 @@ func TestAWorkloadThatIsOverOrDeletedLetsNobodyRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got := grantOf(tc.w, nil).Grant; got != tc.want {
 				t.Errorf("got %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestSinceWhenPodsAreNotReady(t *testing.T) {
+	later := metav1.NewTime(now)
+	recovering := waiting().admitted().is("PodsReady", metav1.ConditionFalse, "WaitForRecovery", "")
+	recovering.w.Status.Conditions[2].LastTransitionTime = later
+	for name, tc := range map[string]struct {
+		w    *kueue.Workload
+		want time.Time
+	}{
+		"since the admission":           {waiting().admitted().w, earlier},
+		"since a pod failed":            {recovering.w, now},
+		"not at all, once they all are": {waiting().admitted().is("PodsReady", metav1.ConditionTrue, "Started", "").w, time.Time{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := grantOf(tc.w, nil).UnreadySince; !got.Equal(tc.want) {
+				t.Errorf("got %v, want %v", got, tc.want)
 			}
 		})
 	}
