@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/labels"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/flavor"
@@ -51,7 +51,7 @@ type drained struct {
 func drain(t *testing.T) drained {
 	t.Helper()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	e := engine.New()
+	e := engine.New(engine.Options{})
 	for _, event := range drainQueueEvents() {
 		e.Apply(event)
 	}
@@ -79,7 +79,7 @@ func drain(t *testing.T) drained {
 				t.Fatalf("%s waits: %s", d.Key.Name, d.Why.Message())
 			}
 			admitted++
-			e.Apply(engine.AdmissionWritten{Key: d.Key, UID: d.UID, Version: 1})
+			e.Apply(engine.Written{Key: d.Key, UID: d.UID, Version: 1})
 		}
 		out.hearing += time.Since(began)
 	}
@@ -99,7 +99,7 @@ func drainQueueEvents() []engine.Event {
 				Groups: []flavor.Group{{Resources: []string{"cpu"}, Flavors: []string{"default"}}},
 				Quotas: quota.Quotas{{Flavor: "default", Resource: "cpu"}: {
 					Nominal: drainWorkloads * 1000, Borrowing: quota.Unlimited, Lending: quota.Unlimited}},
-				Namespaces: labels.Everything(),
+				Namespaces: &metav1.LabelSelector{},
 			}},
 			engine.LocalQueueSet{LocalQueue: engine.LocalQueue{
 				Key: engine.Key{Namespace: "bench", Name: name}, ClusterQueue: name}})

@@ -15,8 +15,9 @@ import (
 )
 
 const (
-	// writersOfAKind create, admit or finish side by side: enough to keep two cores busy.
-	writersOfAKind = 32
+	// writersOfAKind create, admit or finish side by side: enough to keep two cores busy. More
+	// only make the API server slower, and with it the floor.
+	writersOfAKind = 8
 	// again is when a Workload that changed while it was to be finished is looked at anew.
 	again = 10 * time.Millisecond
 )

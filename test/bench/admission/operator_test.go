@@ -4,10 +4,10 @@ package admission
 
 import (
 	"bytes"
-	"fmt"
 	"net"
 	"net/http"
 	"os/exec"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -35,14 +35,13 @@ func startOperator(t *testing.T, cluster *testcluster.Cluster) *operator {
 		"--leader-elect=false", // after a kill there is nobody to wait for
 		"--metrics-bind-address=0", "--health-probe-bind-address", o.probes)
 	o.command.Stdout, o.command.Stderr = &o.log, &o.log
-	if err := o.command.Start(); err != nil {
+	o.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // it must not outlive the benchmark
+	started := make(chan error)
+	go o.live(started)
+	if err := <-started; err != nil {
 		t.Fatalf("starting the operator (make build makes it): %v", err)
 	}
 	o.Process = figure.Process(o.command.Process.Pid)
-	go func() {
-		_ = o.command.Wait() // how it ended is seen by who waits for something of it
-		close(o.ended)
-	}()
 	t.Cleanup(func() {
 		o.end(syscall.SIGTERM)
 		if t.Failed() {
@@ -50,6 +49,19 @@ func startOperator(t *testing.T, cluster *testcluster.Cluster) *operator {
 		}
 	})
 	return o
+}
+
+// live starts the process and waits for its end on one thread: the kernel takes the
+// end of the thread that started a child for the parent's death.
+func (o *operator) live(started chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	err := o.command.Start()
+	started <- err
+	if err == nil {
+		_ = o.command.Wait() // how it ended is seen by who waits for something of it
+		close(o.ended)
+	}
 }
 
 // end sends the signal and waits for the end.
@@ -93,5 +105,5 @@ func freeAddress(t *testing.T) string {
 
 func lastLines(text string, n int) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return fmt.Sprint(strings.Join(lines[max(0, len(lines)-n):], "\n"))
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }

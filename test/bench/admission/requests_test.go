@@ -13,11 +13,15 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/testcluster"
@@ -52,30 +56,57 @@ func (r *requests) create(ctx context.Context, body []byte) error {
 
 // admit writes an admission as the operator would, where it had nothing to decide.
 func (r *requests) admit(ctx context.Context, w known, queue string, cpu int64) error {
-	now := time.Now().UTC().Format(time.RFC3339)
-	r.statusWrites.Add(1)
-	return r.patch(ctx, w.name, types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q},"status":{`+
-		`"admission":{"clusterQueue":%[2]q,"podSetAssignments":[{"name":"main","count":1,"flavors":{"cpu":%[3]q},"resourceUsage":{"cpu":"%[4]d"}}]},`+
-		`"conditions":[`+
-		`{"type":"QuotaReserved","status":"True","reason":"QuotaReserved","message":"Quota reserved in ClusterQueue %[5]s","observedGeneration":1,"lastTransitionTime":%[6]q},`+
-		`{"type":"Admitted","status":"True","reason":"Admitted","message":"The workload is admitted","observedGeneration":1,"lastTransitionTime":%[6]q}]}}`,
-		w.version, queue, flavorName, cpu, queue, now))
+	now := metav1.Now()
+	condition := func(kind, reason, message string) metav1.Condition {
+		return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: reason, Message: message, ObservedGeneration: 1, LastTransitionTime: now}
+	}
+	body := map[string]any{"status": map[string]any{
+		"admission": kueue.Admission{
+			ClusterQueue: kueue.ClusterQueueReference(queue),
+			PodSetAssignments: []kueue.PodSetAssignment{{
+				Name: kueue.DefaultPodSetName, Count: ptr.To[int32](1),
+				Flavors:       map[corev1.ResourceName]kueue.ResourceFlavorReference{corev1.ResourceCPU: flavorName},
+				ResourceUsage: corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(cpu, resource.DecimalSI)},
+			}},
+		},
+		"conditions": []metav1.Condition{
+			condition(kueue.WorkloadQuotaReserved, kueue.WorkloadQuotaReservedReason, "Quota reserved in ClusterQueue "+queue),
+			condition(kueue.WorkloadAdmitted, kueue.WorkloadAdmittedReason, "The workload is admitted"),
+		},
+	}}
+	if w.version != "" {
+		body["metadata"] = map[string]string{"resourceVersion": w.version}
+	}
+	return r.patchStatus(ctx, w.name, types.MergePatchType, body)
 }
 
 // finish marks a Workload Finished, unless it is not as it was seen any more.
 func (r *requests) finish(ctx context.Context, w known) error {
-	r.statusWrites.Add(1)
-	return r.patch(ctx, w.name, types.JSONPatchType, fmt.Appendf(nil, `[{"op":"add","path":"/metadata/resourceVersion","value":%q},`+
-		`{"op":"add","path":"/status/conditions/-","value":`+
-		`{"type":"Finished","status":"True","reason":"Succeeded","message":"it ran its time","lastTransitionTime":%q}}]`,
-		w.version, time.Now().UTC().Format(time.RFC3339)))
+	type operation struct {
+		Op    string `json:"op"`
+		Path  string `json:"path"`
+		Value any    `json:"value"`
+	}
+	operations := []operation{{Op: "add", Path: "/status/conditions/-", Value: metav1.Condition{
+		Type: kueue.WorkloadFinished, Status: metav1.ConditionTrue, Reason: kueue.WorkloadFinishedReasonSucceeded, Message: "It ran its time",
+		LastTransitionTime: metav1.Now(),
+	}}}
+	if w.version != "" {
+		operations = append(operations, operation{Op: "add", Path: "/metadata/resourceVersion", Value: w.version})
+	}
+	return r.patchStatus(ctx, w.name, types.JSONPatchType, operations)
 }
 
-func (r *requests) patch(ctx context.Context, name string, kind types.PatchType, body []byte) error {
+func (r *requests) patchStatus(ctx context.Context, name string, kind types.PatchType, patch any) error {
+	body, err := json.Marshal(patch)
+	if err != nil {
+		return fmt.Errorf("encoding a patch of %s: %w", name, err)
+	}
+	r.statusWrites.Add(1)
 	return r.api.Patch(kind).Namespace(r.namespace).Resource("workloads").Name(name).SubResource("status").Body(body).Do(ctx).Error()
 }
 
-// known is a Workload as it was last seen.
+// known is a Workload as it was last seen; without a version, as it may be by now.
 type known struct{ name, version string }
 
 // change is what a watch says of a Workload.
@@ -170,11 +201,18 @@ func (r *requests) version(t *testing.T) string {
 	return list.Metadata.ResourceVersion
 }
 
-// clear deletes the Workloads of the namespace, and returns when they are gone.
+// clear deletes the Workloads of the namespace, and returns when they are gone. The
+// API server gives up on a request after a minute, which is too short for very many.
 func (r *requests) clear(t *testing.T) {
 	t.Helper()
-	if err := r.api.Delete().Namespace(r.namespace).Resource("workloads").Timeout(10 * time.Minute).Do(cleanupContext(t)).Error(); err != nil {
-		t.Fatalf("deleting the Workloads: %v", err)
+	for {
+		err := r.api.Delete().Namespace(r.namespace).Resource("workloads").Do(t.Context()).Error()
+		if err == nil {
+			return
+		}
+		if !apierrors.IsTimeout(err) {
+			t.Fatalf("deleting the Workloads: %v", err)
+		}
 	}
 }
 
