@@ -117,7 +117,11 @@ func (l *loop) turn() {
 			l.engine.Apply(event)
 		}
 	}
-	for _, d := range l.engine.Decide(l.clock.Now()) {
+	decisions := l.engine.Decide(l.clock.Now())
+	if l.engine.Busy() {
+		l.mailbox.wakeUp() // what came meanwhile goes first
+	}
+	for _, d := range decisions {
 		if d.Admit == nil && d.Evict == nil {
 			l.pending.say(d)
 			continue
@@ -211,9 +215,14 @@ func (m *mailbox) put(n news) {
 	m.mu.Lock()
 	m.news = append(m.news, n)
 	m.mu.Unlock()
+	m.wakeUp()
+}
+
+// wakeUp has the loop take a turn.
+func (m *mailbox) wakeUp() {
 	select {
 	case m.wake <- struct{}{}:
-	default: // the loop will come anyway
+	default: // it will anyway
 	}
 }
 

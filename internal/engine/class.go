@@ -153,7 +153,7 @@ func (q *clusterQueue) unblock(c *class) {
 	if q.head == c {
 		q.head = nil
 		if q.family != nil {
-			q.family.dirty = true
+			q.family.put()
 		}
 	}
 	q.wake(c)

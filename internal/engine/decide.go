@@ -1,91 +1,125 @@
 package engine
 
 import (
+	"cmp"
 	"container/heap"
 	"maps"
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
+// passBudget bounds the work of one pass, in workloads looked at, so that news never
+// wait for long: a few milliseconds.
+const passBudget = 400
+
 // Decide looks at what changed since the last call and returns what follows from
 // it, in the order in which it was decided: as many workloads as fit are admitted,
 // and those are told to go for whom others must. now is for what depends on time.
+//
+// It ends early where there is much to look at: call it again while it is Busy. News
+// may be applied in between.
 func (e *Engine) Decide(now time.Time) []Decision {
 	if e.reshaped {
 		e.reshape()
 	}
-	e.rerouteChanged()
-	p := pass{Engine: e, now: now}
-	for _, name := range slices.Sorted(maps.Keys(e.families)) {
-		for f := e.families[name]; f.dirty; {
-			f.dirty = false
-			p.decide(f)
-		}
+	p := pass{Engine: e, now: now, budget: passBudget}
+	p.rerouteChanged()
+	if e.changed.Len() == 0 && e.moved.Len() == 0 {
+		p.workOff()
 	}
-	e.sayWhy(&p)
+	p.sayWhy()
 	return p.decisions
 }
 
-// rerouteChanged has everyone find his place again whose queue or namespace is not
-// what it was.
-func (e *Engine) rerouteChanged() {
-	if e.changed.Len() == 0 && e.moved.Len() == 0 {
-		return
-	}
-	changed, moved := e.changed.Clone(), e.moved.Clone()
-	e.changed.Clear()
-	e.moved.Clear()
-	for name := range changed {
-		for _, c := range e.queue(name).classes {
-			c.form = nil
-		}
-	}
-	for name := range changed {
-		for _, w := range e.waitingIn(e.queue(name)) {
-			e.route(w)
-		}
-	}
-	if moved.Len() == 0 {
-		return
-	}
-	for _, w := range e.workloads {
-		if w.held == nil && moved.Has(w.Key.Namespace) {
-			e.route(w)
-		}
-	}
-}
-
-// waitingIn lists those who wait in the queue, in no order.
-func (e *Engine) waitingIn(q *clusterQueue) []*workload {
-	out := append(slices.Collect(maps.Values(q.aside)), e.promisees(q)...)
-	for _, c := range q.classes {
-		for _, r := range c.waiting.All() {
-			out = append(out, e.workloads[r.Key])
-		}
-	}
-	return out
+// Busy reports whether the last Decide has left something to look at.
+func (e *Engine) Busy() bool {
+	return e.changed.Len() > 0 || e.moved.Len() > 0 || len(e.agenda) > 0 || e.unsaid.len() > 0
 }
 
 // pass is one Decide under way.
 type pass struct {
 	*Engine
 	now       time.Time
+	budget    int
 	decisions []Decision
 }
 
+// rerouteChanged has everyone find his place again whose queue or namespace is not
+// what it was.
+func (p *pass) rerouteChanged() {
+	for _, name := range sets.List(p.changed) {
+		if p.budget <= 0 {
+			return
+		}
+		p.changed.Delete(name)
+		q := p.queue(name)
+		for _, c := range q.classes {
+			c.form = nil
+		}
+		for _, w := range p.waitingIn(q) {
+			p.route(w)
+			p.budget--
+		}
+	}
+	if p.moved.Len() == 0 {
+		return
+	}
+	for _, w := range inOrder(p.workloads) {
+		if w.held == nil && p.moved.Has(w.Key.Namespace) {
+			p.route(w)
+		}
+	}
+	p.moved.Clear()
+}
+
+// workOff serves the families on the agenda, in the order of names, as far as the
+// budget goes.
+func (p *pass) workOff() {
+	todo := p.agenda
+	p.agenda = nil
+	slices.SortFunc(todo, func(a, b *family) int { return cmp.Compare(a.name, b.name) })
+	for _, f := range todo {
+		left := p.families[f.name] == f // else it is no more
+		for left && p.budget > 0 {
+			left = p.decide(f)
+		}
+		f.dirty = false
+		if left {
+			f.put()
+		}
+	}
+}
+
+// waitingIn lists those who wait in the queue, in the order of names.
+func (e *Engine) waitingIn(q *clusterQueue) []*workload {
+	all := maps.Clone(q.aside)
+	for _, w := range e.promisees(q) {
+		all[w.Key] = w
+	}
+	for _, c := range q.classes {
+		for _, r := range c.waiting.All() {
+			all[r.Key] = e.workloads[r.Key]
+		}
+	}
+	return inOrder(all)
+}
+
 // decide serves the queues of one family, always the first in order of all their
-// heads, until nobody is left to look at.
-func (p *pass) decide(f *family) {
+// heads, until nobody is left to look at or the budget is spent. It reports whether
+// somebody is left.
+func (p *pass) decide(f *family) (left bool) {
 	p.keepPromises(f)
 	f.wakeFreed()
 	var heads contest
 	for _, q := range f.queues {
 		p.enter(&heads, q)
 	}
-	for heads.Len() > 0 {
+	for heads.Len() > 0 && p.budget > 0 {
 		c := heads[0]
 		if c.version != f.version || c.class.at != 0 || c.class.head() != c.rank {
 			heap.Pop(&heads) // what was found out about it may be wrong by now
@@ -97,7 +131,7 @@ func (p *pass) decide(f *family) {
 		p.enter(&heads, c.queue)
 	}
 	f.wakeFreed()
-	f.dirty = slices.ContainsFunc(f.queues, func(q *clusterQueue) bool {
+	return slices.ContainsFunc(f.queues, func(q *clusterQueue) bool {
 		return q.open() && p.mustWait(q).Code == reason.None
 	})
 }
@@ -150,6 +184,7 @@ func (p *pass) enter(heads *contest, q *clusterQueue) {
 			heap.Push(heads, &contestant{queue: q, class: c, rank: c.head(), version: q.family.version, outcome: found})
 			return
 		}
+		p.budget--
 		heap.Pop(&q.ready)
 		p.block(c, found.choice.Why, found.choice.Short)
 		if q.Strategy == Strict {
@@ -201,14 +236,50 @@ func (f *family) wakeFreed() {
 	f.freed = f.freed[:0]
 }
 
-// sayWhy adds the reasons that are news, in the order of names.
-func (e *Engine) sayWhy(p *pass) {
-	news := e.unsaid.UnsortedList()
-	e.unsaid.Clear()
-	slices.SortFunc(news, order.CompareKeys)
-	for _, key := range news {
-		if w := e.workloads[key]; w.why.Code != w.Told {
+// sayWhy adds the reasons that are news, oldest first, as far as the budget goes.
+func (p *pass) sayWhy() {
+	for p.budget > 0 {
+		key, ok := p.unsaid.take()
+		if !ok {
+			return
+		}
+		if w := p.workloads[key]; w.why.Code != w.Told {
+			p.budget--
 			p.decisions = append(p.decisions, Decision{Key: key, UID: w.UID, Generation: w.Generation, Why: w.why})
 		}
 	}
+}
+
+// newsList holds keys in the order in which they were added, each once. The zero value
+// is empty and ready.
+type newsList struct {
+	keys    []Key
+	present sets.Set[Key]
+}
+
+func (l *newsList) len() int { return l.present.Len() }
+
+func (l *newsList) add(key Key) {
+	if !l.present.Has(key) {
+		if l.present == nil {
+			l.present = sets.New[Key]()
+		}
+		l.present.Insert(key)
+		l.keys = append(l.keys, key)
+	}
+}
+
+func (l *newsList) drop(key Key) { l.present.Delete(key) }
+
+// take removes and returns the oldest.
+func (l *newsList) take() (Key, bool) {
+	for len(l.keys) > 0 {
+		key := l.keys[0]
+		l.keys = l.keys[1:]
+		if l.present.Has(key) {
+			l.present.Delete(key)
+			return key, true
+		}
+	}
+	return Key{}, false
 }

@@ -2,11 +2,13 @@ package engine
 
 import (
 	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/musterhq/muster/internal/engine/flavor"
+	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
 )
@@ -46,20 +48,22 @@ type Engine struct {
 
 	precedence preempt.Precedence
 
-	// families are the trees of queues that share quota, by the name of a root.
+	// families are the trees of queues that share quota, by the name of a root; agenda
+	// has those in which there is somebody to look at.
 	families map[string]*family
+	agenda   agenda
 	// unready is how many admitted workloads wait for their pods.
 	unready int
 
 	// Since the last Decide: reshaped tells that quotas or cohorts changed, and
 	// recohorted of which cohorts; changed are the ClusterQueues whose workloads must
 	// find their place again, moved the namespaces whose labels changed, unsaid the
-	// workloads whose reason to wait is news.
+	// workloads whose reason to wait is news, oldest first.
 	reshaped   bool
 	recohorted sets.Set[string]
 	changed    sets.Set[string]
 	moved      sets.Set[string]
-	unsaid     sets.Set[Key]
+	unsaid     newsList
 	// touched and touchedLocal are the queues whose usage changed since TakeTouched.
 	touched      sets.Set[string]
 	touchedLocal sets.Set[Key]
@@ -80,7 +84,6 @@ func New(options Options) *Engine {
 		recohorted:   sets.New[string](),
 		changed:      sets.New[string](),
 		moved:        sets.New[string](),
-		unsaid:       sets.New[Key](),
 		touched:      sets.New[string](),
 		touchedLocal: sets.New[Key](),
 	}
@@ -177,9 +180,19 @@ func (e *Engine) lead(l *localQueue, to LocalQueue) {
 
 // rerouteMembers follows a LocalQueue that came, went or leads elsewhere now.
 func (e *Engine) rerouteMembers(l *localQueue) {
-	for _, w := range l.members {
+	for _, w := range inOrder(l.members) {
 		if w.held == nil {
 			e.route(w)
 		}
 	}
+}
+
+// inOrder lists workloads in the order of names, so that nothing follows from the order
+// of a map.
+func inOrder(workloads map[Key]*workload) []*workload {
+	out := make([]*workload, 0, len(workloads))
+	for _, key := range slices.SortedFunc(maps.Keys(workloads), order.CompareKeys) {
+		out = append(out, workloads[key])
+	}
+	return out
 }

@@ -55,13 +55,22 @@ func gone(name string) WorkloadGone { return WorkloadGone{Key{Namespace: "ns", N
 
 var defaultFlavor = FlavorSet{Flavor{Name: "default"}}
 
+// decideAll decides until there is nothing left to look at.
+func decideAll(e *Engine, now time.Time) []Decision {
+	out := e.Decide(now)
+	for e.Busy() {
+		out = append(out, e.Decide(now)...)
+	}
+	return out
+}
+
 // story applies events and writes down what each Decide says, one line a decision.
 func story(e *Engine, steps ...Event) []string {
 	var lines []string
 	for _, ev := range steps {
 		e.Apply(ev)
 	}
-	for _, d := range e.Decide(epoch) {
+	for _, d := range decideAll(e, epoch) {
 		if d.Admit != nil {
 			lines = append(lines, fmt.Sprintf("admit %s in %s", d.Key.Name, d.Admit.ClusterQueue))
 		} else {
@@ -264,7 +273,7 @@ func TestAdmissionThatWasTakenBackIsNotHeldOn(t *testing.T) {
 				}
 				e.Apply(ev)
 			}
-			e.Decide(epoch)
+			decideAll(e, epoch)
 			if e.Holds(a.Key) != nil || e.Holds(b.Key) == nil {
 				t.Errorf("a holds %v, b holds %v, want b to have it", e.Holds(a.Key), e.Holds(b.Key))
 			}

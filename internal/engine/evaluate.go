@@ -137,6 +137,7 @@ func (e *Engine) victims(w *workload, q *clusterQueue, usage quota.Vector, short
 // serve does what was found out for the head of a queue.
 func (p *pass) serve(c *contestant) {
 	w := p.workloads[c.rank.Key]
+	p.budget -= 1 + len(c.victims)
 	p.part(w)
 	c.queue.family.version++
 	given := &Admission{ClusterQueue: c.queue.Name, PodSets: c.choice.Assignments}
@@ -157,7 +158,7 @@ func (p *pass) serve(c *contestant) {
 func (p *pass) admit(w *workload, given *Admission) {
 	w.held, w.assumed, w.ReservedAt = given, admits, p.now
 	w.why = reason.Reason{}
-	p.unsaid.Delete(w.Key)
+	p.unsaid.drop(w.Key)
 	p.settle(w)
 	p.decisions = append(p.decisions, Decision{Key: w.Key, UID: w.UID, Generation: w.Generation, Admit: given})
 }

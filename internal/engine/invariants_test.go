@@ -71,7 +71,7 @@ func (w *world) apply(ev Event) {
 func (w *world) decide() []Decision {
 	w.clock = w.clock.Add(time.Second)
 	w.log = append(w.log, entry{decidedAt: w.clock})
-	out := w.engine.Decide(w.clock)
+	out := decideAll(w.engine, w.clock)
 	w.decided = append(w.decided, out...)
 	for _, d := range out {
 		if d.Admit != nil || d.Evict != nil {
@@ -211,7 +211,7 @@ func TestQuotaIsNeverExceededByADecision(t *testing.T) {
 	check(t, func(t *rapid.T, w *world) {
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
 			w.step(t)
-			w.engine.Decide(w.clock) // takes in new quotas, so that both sums are of the same
+			decideAll(w.engine, w.clock) // takes in new quotas, so that both sums are of the same
 			for _, l := range []quota.Ledger{quota.Held, quota.Planned} {
 				before := w.used(l)
 				w.decide()
@@ -360,7 +360,7 @@ func TestARestartComesToTheSameEnd(t *testing.T) {
 		for _, name := range queueNames {
 			fresh.Apply(w.queues[name])
 		}
-		for _, d := range fresh.Decide(w.clock) {
+		for _, d := range decideAll(fresh, w.clock) {
 			remembered := d.Evict != nil && w.engine.precedence.Over(d.Evict.Preemptor).Has(d.Key)
 			if (d.Admit != nil || d.Evict != nil) && !remembered {
 				w.describe(t)
@@ -383,7 +383,7 @@ func TestReplayGivesTheSameDecisions(t *testing.T) {
 			if entry.event != nil {
 				replayed.Apply(entry.event)
 			} else {
-				again = append(again, replayed.Decide(entry.decidedAt)...)
+				again = append(again, decideAll(replayed, entry.decidedAt)...)
 			}
 		}
 		if diff := cmp.Diff(w.decided, again); diff != "" {

@@ -37,7 +37,7 @@ func (e *Engine) breakPromise(w *workload) {
 	w.queue.awaits--
 	if f := w.queue.family; f != nil {
 		f.promised.Remove(w.Key)
-		f.dirty = true
+		f.put()
 	}
 }
 

@@ -130,16 +130,30 @@ func (q *clusterQueue) fault() reason.Reason {
 
 // family is all queues of one tree: what one of them gives back, another may take.
 type family struct {
+	name   string
 	queues []*clusterQueue
+	agenda *agenda
 	// version changes with every decision, so that what was found out before it is
 	// found out again.
 	version int
-	// dirty tells that there is somebody to look at. freed are the amounts of which
-	// something was given back: who was short of them is looked at again.
+	// dirty tells that there is somebody to look at, and that the family is on the
+	// agenda. freed are the amounts of which something was given back: who was short of
+	// them is looked at again.
 	dirty bool
 	freed []quota.Index
 	// promised are those who wait for others to go.
 	promised order.Queue
+}
+
+// agenda lists the families in which there is somebody to look at.
+type agenda []*family
+
+// put has the family looked at.
+func (f *family) put() {
+	if !f.dirty {
+		f.dirty = true
+		*f.agenda = append(*f.agenda, f)
+	}
 }
 
 // leaving is how many were told to go and have not gone.
@@ -214,9 +228,10 @@ func (e *Engine) markConcerned(concerned sets.Set[*clusterQueue]) {
 
 // found starts a family: nothing is promised in it and everyone is looked at.
 func (e *Engine) found(key string, queues []*clusterQueue) {
-	f := &family{queues: queues, dirty: true}
+	f := &family{name: key, queues: queues, agenda: &e.agenda}
 	if key != "" {
 		e.families[key] = f
+		f.put()
 	}
 	for _, q := range queues {
 		e.touchQueue(q.Name)
@@ -284,6 +299,6 @@ func (q *clusterQueue) wake(c *class) {
 		heap.Fix(&q.ready, c.at)
 	}
 	if q.family != nil {
-		q.family.dirty = true
+		q.family.put()
 	}
 }

@@ -97,7 +97,7 @@ func (e *Engine) count(c charges, sign int) {
 			q.leaving += sign
 		}
 		if f := q.family; f != nil && (c.count.leaving || c.count.unready) && sign < 0 {
-			f.dirty = true
+			f.put()
 		}
 		e.touched.Insert(q.Name)
 	}

@@ -173,7 +173,7 @@ func (e *Engine) forget(w *workload) {
 	e.settle(w)
 	e.leaveLocal(w)
 	e.drop(w.shape)
-	e.unsaid.Delete(w.Key)
+	e.unsaid.drop(w.Key)
 	e.precedence.Forget(w.Key)
 	delete(e.workloads, w.Key)
 }
@@ -211,7 +211,11 @@ func (e *Engine) route(w *workload) {
 	e.settle(w)
 	if w.held != nil {
 		w.why = reason.Reason{}
-		e.unsaid.Delete(w.Key)
+		e.unsaid.drop(w.Key)
+		return
+	}
+	if w.queue != nil && e.changed.Has(w.queue.Name) {
+		w.queue.aside[w.Key] = w // until it is known what the queue is
 		return
 	}
 	if why := e.unfit(w); why.Code != reason.None {
@@ -239,9 +243,6 @@ func (e *Engine) unfit(w *workload) reason.Reason {
 		return reason.Inadmissiblef("the API server refuses the admission, until the Workload is changed: %s", w.refusal.Message)
 	case w.local.Held:
 		return reason.OnHoldf("LocalQueue %s is stopped", w.Queue)
-	}
-	if e.changed.Has(w.queue.Name) {
-		return reason.Reason{} // it finds its place once it is known what the queue is
 	}
 	if why := w.queue.fault(); why.Code != reason.None {
 		return why
@@ -327,7 +328,7 @@ func (q *clusterQueue) free(freed []quota.Index) {
 	if q.family == nil || len(freed) == 0 {
 		return
 	}
-	q.family.dirty = true
+	q.family.put()
 	for _, i := range freed {
 		if !slices.Contains(q.family.freed, i) {
 			q.family.freed = append(q.family.freed, i)
@@ -350,7 +351,7 @@ func (e *Engine) vectorOf(a *Admission) quota.Vector {
 // say notes why a workload waits, to be returned if that is news.
 func (e *Engine) say(w *workload, why reason.Reason) {
 	if w.why.Code != why.Code {
-		e.unsaid.Insert(w.Key)
+		e.unsaid.add(w.Key)
 	}
 	w.why = why
 }
