@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/yaml"
 
 	"github.com/musterhq/muster/api/config/v1alpha1"
@@ -45,6 +46,8 @@ type options struct {
 	leaderElectionNamespace string
 	metricsAddress          string
 	probeAddress            string
+	webhookPort             int
+	webhookCertificates     string
 	qps                     float64
 	burst                   int
 }
@@ -58,6 +61,8 @@ func main() {
 	flag.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", "", "namespace of the lease (default: the operator's own, or kube-system outside of a cluster)")
 	flag.StringVar(&o.metricsAddress, "metrics-bind-address", "127.0.0.1:8080", "address that serves metrics, 0 for none")
 	flag.StringVar(&o.probeAddress, "health-probe-bind-address", "127.0.0.1:8081", "address that serves /healthz and /readyz")
+	flag.IntVar(&o.webhookPort, "webhook-port", 9443, "port of the webhook for batch Jobs, where the configuration turns it on")
+	flag.StringVar(&o.webhookCertificates, "webhook-cert-dir", "/etc/muster/webhook", "directory with tls.crt and tls.key of that webhook; they may change")
 	flag.Float64Var(&o.qps, "kube-api-qps", 500, "requests a second to the API server in the long run")
 	flag.IntVar(&o.burst, "kube-api-burst", 1000, "requests to the API server at once")
 	var logs zap.Options
@@ -99,6 +104,9 @@ func run(ctx context.Context, o options) error {
 	if err := jobs.AddTo(mgr, executor, backoffOf(cfg), jobsetapi.API, batchjob.API); err != nil {
 		return err
 	}
+	if *cfg.BatchJob.Webhook {
+		batchjob.AddWebhook(mgr, jobset.GroupVersion.WithKind("JobSet").GroupKind())
+	}
 	return mgr.Start(ctx)
 }
 
@@ -138,6 +146,7 @@ func newManager(cluster *rest.Config, o options) (manager.Manager, error) {
 		Scheme:                        newScheme(),
 		Metrics:                       metricsserver.Options{BindAddress: o.metricsAddress},
 		HealthProbeBindAddress:        o.probeAddress,
+		WebhookServer:                 webhook.NewServer(webhook.Options{Port: o.webhookPort, CertDir: o.webhookCertificates}),
 		LeaderElection:                o.leaderElect,
 		LeaderElectionID:              "muster.dev",
 		LeaderElectionNamespace:       namespace,

@@ -78,6 +78,16 @@ func chooseQueue(job client.Object, described Description, rule QueueRule, facts
 	return QueueChoice{Name: name}
 }
 
+// IsQueued reports whether a queue has a say in a job of the rule QueueOptional that is
+// just being made: it names one, or a person has made the LocalQueue default, nil if
+// there is none, and it is not of a served kind's own making.
+func IsQueued(job client.Object, local *kueue.LocalQueue, served []schema.GroupKind) bool {
+	if ownedByServed(job, served) {
+		return false
+	}
+	return job.GetLabels()[kueue.QueueLabel] != "" || prebuiltName(job) != "" || local != nil && !madeByMuster(local)
+}
+
 func madeByMuster(q *kueue.LocalQueue) bool {
 	_, made := q.Labels[muster.MadeForLabel]
 	return made

@@ -1,0 +1,73 @@
+package batchjob
+
+import (
+	"encoding/json"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
+)
+
+func TestTheWebhookHoldsJobsWithAQueue(t *testing.T) {
+	label := func(b builder, key, value string) builder {
+		b.job.Labels = map[string]string{key: value}
+		return b
+	}
+	foreign := label(newJob(1).unheld(), kueue.QueueLabel, "q")
+	foreign.job.Spec.ManagedBy = ptr.To("example.com/other")
+	child := label(newJob(1).unheld(), kueue.QueueLabel, "q")
+	child.job.OwnerReferences = []metav1.OwnerReference{{APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet", Name: "js", UID: "js", Controller: ptr.To(true)}}
+	persons := &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: muster.DefaultQueue, Namespace: "ns"}}
+	made := persons.DeepCopy()
+	made.Labels = map[string]string{muster.MadeForLabel: muster.DefaultQueue}
+	for name, tc := range map[string]struct {
+		job   builder
+		queue *kueue.LocalQueue
+		held  bool
+	}{
+		"one that names a queue":                  {label(newJob(1).unheld(), kueue.QueueLabel, "q"), nil, true},
+		"one that names a Workload":               {label(newJob(1).unheld(), kueue.PrebuiltWorkloadLabel, "w"), nil, true},
+		"not one that names none":                 {newJob(1).unheld(), nil, false},
+		"unless a person made the queue for it":   {newJob(1).unheld(), persons, true},
+		"one that Muster made is not for it":      {newJob(1).unheld(), made, false},
+		"one that is suspended is so already":     {label(newJob(1), kueue.QueueLabel, "q"), nil, false},
+		"another controller's is not ours":        {foreign, nil, false},
+		"one that a JobSet made waits in its own": {child, persons, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scheme := runtime.NewScheme()
+			for _, add := range []func(*runtime.Scheme) error{kueue.AddToScheme, batchv1.AddToScheme} {
+				if err := add(scheme); err != nil {
+					t.Fatal(err)
+				}
+			}
+			queues := fake.NewClientBuilder().WithScheme(scheme)
+			if tc.queue != nil {
+				queues.WithObjects([]client.Object{tc.queue.DeepCopy()}...)
+			}
+			h := &holder{queues: queues.Build(), served: []schema.GroupKind{{Group: "jobset.x-k8s.io", Kind: "JobSet"}}, decoder: admission.NewDecoder(scheme)}
+			tc.job.job.TypeMeta = metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"}
+			raw, err := json.Marshal(tc.job.job)
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer := h.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Namespace: "ns", Object: runtime.RawExtension{Raw: raw}}})
+			if !answer.Allowed {
+				t.Fatalf("refused: %+v", answer.Result)
+			}
+			if held := len(answer.Patches) == 1 && answer.Patches[0].Json() == `{"op":"add","path":"/spec/suspend","value":true}`; held != tc.held || !held && len(answer.Patches) > 0 {
+				t.Errorf("patches %v, want it held: %v", answer.Patches, tc.held)
+			}
+		})
+	}
+}
