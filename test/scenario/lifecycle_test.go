@@ -1,0 +1,278 @@
+package scenario
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+)
+
+// bare is a Workload without a job, of one pod that needs so many GPUs.
+func (w *world) bare(name, queue string, gpus int64) *kueue.Workload {
+	return &kueue.Workload{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.namespace},
+		Spec: kueue.WorkloadSpec{QueueName: kueue.LocalQueueName(queue), PodSets: []kueue.PodSet{{
+			Name: "main", Count: 1,
+			Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+				RestartPolicy: corev1.RestartPolicyNever,
+				Tolerations:   []corev1.Toleration{{Key: "muster.dev/simulated", Operator: corev1.TolerationOpExists}},
+				Containers: []corev1.Container{{Name: "main", Image: "example.com/trainer", Resources: corev1.ResourceRequirements{
+					Requests: corev1.ResourceList{gpu: *resource.NewQuantity(gpus, resource.DecimalSI)},
+					Limits:   corev1.ResourceList{gpu: *resource.NewQuantity(gpus, resource.DecimalSI)},
+				}}},
+			}},
+		}}},
+	}
+}
+
+// untilWorkload waits until the condition holds for the Workload.
+func (w *world) untilWorkload(name, what string, holds func(*kueue.Workload) bool) {
+	w.Helper()
+	var last kueue.Workload
+	w.Cleanup(func() {
+		if w.Failed() {
+			w.Logf("while it was awaited that %s, %s was %+v", what, name, last.Status)
+		}
+	})
+	until(w, &kueue.WorkloadList{}, name+" "+what, func(list *kueue.WorkloadList) bool {
+		for i := range list.Items {
+			if list.Items[i].Name == name {
+				last = list.Items[i]
+				return holds(&list.Items[i])
+			}
+		}
+		return false
+	})
+}
+
+// is reports whether the Workload has a condition of the status and reason.
+func is(w *kueue.Workload, kind string, status metav1.ConditionStatus, reason string) bool {
+	c := meta.FindStatusCondition(w.Status.Conditions, kind)
+	return c != nil && c.Status == status && c.Reason == reason
+}
+
+func runs(w *kueue.Workload) bool {
+	return w.Status.Admission != nil && meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadAdmitted) &&
+		!meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadEvicted)
+}
+
+// change patches an object, and changeStatus its status, as somebody would who does not care what else is in it.
+func change[O client.Object](w *world, o O, edit func(O)) {
+	w.Helper()
+	before := o.DeepCopyObject().(O)
+	edit(o)
+	if err := w.client.Patch(w.Context(), o, client.MergeFrom(before)); err != nil {
+		w.Fatalf("changing %s: %v", o.GetName(), err)
+	}
+}
+
+func changeStatus(w *world, name string, edit func(*kueue.WorkloadStatus)) {
+	w.Helper()
+	var seen kueue.Workload
+	if err := w.client.Get(w.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, &seen); err != nil {
+		w.Fatal(err)
+	}
+	after := seen.DeepCopy()
+	edit(&after.Status)
+	if err := w.client.Status().Patch(w.Context(), after, client.MergeFrom(&seen)); err != nil {
+		w.Fatalf("changing the status of %s: %v", name, err)
+	}
+}
+
+func (w *world) activate(name string, active bool) {
+	w.Helper()
+	change(w, &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}},
+		func(o *kueue.Workload) { o.Spec.Active = ptr.To(active) })
+}
+
+// say is what the controller of a check says about a Workload.
+func (w *world) say(workload string, state kueue.CheckState, requeueAfterSeconds *int32) {
+	w.Helper()
+	changeStatus(w, workload, func(s *kueue.WorkloadStatus) {
+		for i := range s.AdmissionChecks {
+			s.AdmissionChecks[i].State, s.AdmissionChecks[i].Message = state, "so it is"
+			s.AdmissionChecks[i].RequeueAfterSeconds = requeueAfterSeconds
+			s.AdmissionChecks[i].LastTransitionTime = metav1.Now()
+		}
+	})
+}
+
+func (w *world) finish(name string) {
+	w.Helper()
+	changeStatus(w, name, func(s *kueue.WorkloadStatus) {
+		meta.SetStatusCondition(&s.Conditions, metav1.Condition{Type: kueue.WorkloadFinished, Status: metav1.ConditionTrue, Reason: kueue.WorkloadFinishedReasonSucceeded})
+	})
+}
+
+func TestADeactivatedWorkloadMakesRoomAndComesBackWhenItIsActivated(t *testing.T) {
+	w := newWorld(t)
+	w.gpuQueue("gpu", 8)
+	w.create(w.bare("first", "gpu", 8))
+	w.untilWorkload("first", "runs", runs)
+	w.create(w.bare("second", "gpu", 8))
+	w.activate("first", false)
+	w.untilWorkload("first", "is evicted and has no quota", func(o *kueue.Workload) bool {
+		return o.Status.Admission == nil && is(o, kueue.WorkloadEvicted, "True", kueue.WorkloadDeactivated) &&
+			is(o, kueue.WorkloadRequeued, "False", kueue.WorkloadDeactivated)
+	})
+	w.untilWorkload("second", "runs", runs)
+	w.activate("first", true)
+	w.untilWorkload("first", "waits again", func(o *kueue.Workload) bool { return is(o, kueue.WorkloadRequeued, "True", kueue.WorkloadReactivated) })
+	w.finish("second")
+	w.untilWorkload("first", "runs again", runs)
+}
+
+func TestAQueuedJobThatIsDeactivatedKeepsItsQuotaUntilItsPodsAreGone(t *testing.T) {
+	w := newWorld(t)
+	w.gpuQueue("gpu", 8)
+	w.create(w.gang("gang", "gpu", 2, time.Hour))
+	until(w, &batchv1.JobList{}, "it is ready", func(list *batchv1.JobList) bool {
+		return len(list.Items) == 1 && ptr.Deref(list.Items[0].Status.Ready, 0) == 2
+	})
+	name := w.workloads()[0].Name
+	w.activate(name, false)
+	w.untilWorkload(name, "gave its quota back", func(o *kueue.Workload) bool {
+		return o.Status.Admission == nil && is(o, kueue.WorkloadRequeued, "False", kueue.WorkloadDeactivated)
+	})
+	w.activate(name, true)
+	w.untilWorkload(name, "runs again", runs)
+}
+
+func TestADrainedQueueEvictsAndAdmitsAgainWhenItGoesOn(t *testing.T) {
+	for name, test := range map[string]struct {
+		set               func(w *world, p kueue.StopPolicy)
+		evicted, requeued string
+	}{
+		"a ClusterQueue": {func(w *world, p kueue.StopPolicy) {
+			change(w, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}, func(q *kueue.ClusterQueue) { q.Spec.StopPolicy = &p })
+		}, kueue.WorkloadEvictedByClusterQueueStopped, kueue.WorkloadClusterQueueRestarted},
+		"a LocalQueue": {func(w *world, p kueue.StopPolicy) {
+			change(w, &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "gpu"}}, func(q *kueue.LocalQueue) { q.Spec.StopPolicy = &p })
+		}, kueue.WorkloadEvictedByLocalQueueStopped, kueue.WorkloadLocalQueueRestarted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.gpuQueue("gpu", 8)
+			w.create(w.bare("a", "gpu", 1))
+			w.untilWorkload("a", "runs", runs)
+			test.set(w, kueue.HoldAndDrain)
+			w.untilWorkload("a", "is evicted and has no quota", func(o *kueue.Workload) bool {
+				return o.Status.Admission == nil && is(o, kueue.WorkloadEvicted, "True", test.evicted) && is(o, kueue.WorkloadRequeued, "False", test.evicted)
+			})
+			test.set(w, kueue.None)
+			w.untilWorkload("a", "runs again", func(o *kueue.Workload) bool { return runs(o) && is(o, kueue.WorkloadRequeued, "True", test.requeued) })
+		})
+	}
+}
+
+func TestAWorkloadThatRunsTooLongIsDeactivated(t *testing.T) {
+	w := newWorld(t)
+	w.gpuQueue("gpu", 8)
+	a := w.bare("a", "gpu", 1)
+	a.Spec.MaximumExecutionTimeSeconds = ptr.To[int32](1)
+	w.create(a)
+	w.untilWorkload("a", "is deactivated", func(o *kueue.Workload) bool {
+		return !*o.Spec.Active && o.Status.Admission == nil && o.Status.AccumulatedPastExexcutionTimeSeconds == nil &&
+			is(o, kueue.WorkloadEvicted, "True", kueue.WorkloadDeactivatedDueTo+kueue.WorkloadMaximumExecutionTimeExceeded)
+	})
+}
+
+func TestAdmissionChecksDecideAfterTheQuota(t *testing.T) {
+	w := newWorld(t)
+	check := &kueue.AdmissionCheck{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}, Spec: kueue.AdmissionCheckSpec{ControllerName: "example.com/check"}}
+	w.create(check)
+	t.Cleanup(func() { _ = w.client.Delete(context.Background(), check) })
+	check.Status.Conditions = []metav1.Condition{{Type: kueue.AdmissionCheckActive, Status: "True", Reason: "Active", LastTransitionTime: metav1.Now()}}
+	if err := w.client.Status().Update(t.Context(), check); err != nil {
+		t.Fatal(err)
+	}
+	w.gpuQueue("gpu", 8)
+	change(w, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}, func(q *kueue.ClusterQueue) {
+		q.Spec.AdmissionChecks = []kueue.AdmissionCheckReference{kueue.AdmissionCheckReference(check.Name)}
+	})
+	awaits := func(o *kueue.Workload) bool {
+		return o.Status.Admission != nil && len(o.Status.AdmissionChecks) == 1 && o.Status.AdmissionChecks[0].State == kueue.CheckStatePending &&
+			is(o, kueue.WorkloadAdmitted, "False", kueue.WorkloadUnsatisfiedAdmissionChecks) && !meta.IsStatusConditionTrue(o.Status.Conditions, kueue.WorkloadEvicted)
+	}
+	w.create(w.bare("a", "gpu", 1))
+	w.untilWorkload("a", "awaits the check", awaits)
+	w.say("a", kueue.CheckStateRetry, ptr.To[int32](1))
+	w.untilWorkload("a", "backed off and awaits the check again", func(o *kueue.Workload) bool {
+		return awaits(o) && is(o, kueue.WorkloadRequeued, "True", kueue.WorkloadBackoffFinished)
+	})
+	w.say("a", kueue.CheckStateReady, nil)
+	w.untilWorkload("a", "runs", runs)
+	w.say("a", kueue.CheckStateRejected, nil)
+	w.untilWorkload("a", "is deactivated", func(o *kueue.Workload) bool {
+		return !*o.Spec.Active && o.Status.Admission == nil && is(o, kueue.WorkloadEvicted, "True", kueue.WorkloadDeactivatedDueTo+kueue.WorkloadEvictedByAdmissionCheck)
+	})
+}
+
+// find is the object of the world's own name, nil if there is none.
+func find(w *world, list client.ObjectList) (found client.Object) {
+	w.Helper()
+	err := meta.EachListItem(list, func(o runtime.Object) error {
+		if object := o.(client.Object); object.GetName() == w.namespace {
+			found = object
+		}
+		return nil
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return found
+}
+
+func kept(w *world, list client.ObjectList) bool {
+	object := find(w, list)
+	return object != nil && slices.Contains(object.GetFinalizers(), kueue.ResourceInUseFinalizer)
+}
+
+func TestAQueueThatIsDeletedGoesWithItsLastWorkload(t *testing.T) {
+	w := newWorld(t)
+	w.gpuQueue("gpu", 8)
+	w.create(w.bare("a", "gpu", 1))
+	w.untilWorkload("a", "runs", runs)
+	until(w, &kueue.ClusterQueueList{}, "the queue is kept", func(list *kueue.ClusterQueueList) bool { return kept(w, list) })
+	until(w, &kueue.ResourceFlavorList{}, "the flavor is kept", func(list *kueue.ResourceFlavorList) bool { return kept(w, list) })
+	for _, o := range []client.Object{
+		&kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}},
+		&kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}},
+	} {
+		if err := w.client.Delete(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.create(w.bare("b", "gpu", 1))
+	w.untilWorkload("a", "runs on", runs)
+	w.finish("a")
+	until(w, &kueue.ClusterQueueList{}, "the queue is gone", func(list *kueue.ClusterQueueList) bool { return find(w, list) == nil })
+	until(w, &kueue.ResourceFlavorList{}, "the flavor is gone", func(list *kueue.ResourceFlavorList) bool { return find(w, list) == nil })
+	for _, o := range w.workloads() {
+		if o.Name == "b" && o.Status.Admission != nil {
+			t.Errorf("b was admitted to a queue that was being deleted")
+		}
+	}
+}
+
+func TestAWorkloadWhoseJobIsGoneIsFinished(t *testing.T) {
+	w := newWorld(t)
+	w.gpuQueue("gpu", 8)
+	orphan := w.bare("a", "gpu", 1)
+	orphan.Labels = map[string]string{kueue.JobUIDLabel: "of-a-job-that-is-gone"}
+	w.create(orphan)
+	w.untilWorkload("a", "is finished", func(o *kueue.Workload) bool {
+		return is(o, kueue.WorkloadFinished, "True", kueue.WorkloadFinishedReasonOwnerNotFound)
+	})
+}
