@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/reason"
@@ -87,11 +86,10 @@ func newFormGroup(ps PodSet, g Group, flavors map[string]Flavor, tree *quota.Tre
 	if len(group.resources) == 0 {
 		return group
 	}
-	labels := groupLabels(g, flavors)
 	for _, name := range g.Flavors {
 		f := formFlavor{name: name}
 		if known, ok := flavors[name]; ok {
-			f.refusal = refuses(known, ps, labels)
+			f.refusal = refuses(known, ps)
 		} else {
 			f.refusal = fmt.Sprintf("flavor %s not found", name)
 		}
@@ -120,15 +118,6 @@ func uncovered(ps PodSet, groups []Group) reason.Reason {
 		}
 	}
 	return reason.Reason{}
-}
-
-// groupLabels are the node labels that tell the flavors of a group apart.
-func groupLabels(g Group, flavors map[string]Flavor) sets.Set[string] {
-	out := sets.New[string]()
-	for _, name := range g.Flavors {
-		out = out.Union(sets.KeySet(flavors[name].NodeLabels))
-	}
-	return out
 }
 
 // Full is the number of pods of each pod set that still have to run.

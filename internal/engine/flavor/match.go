@@ -12,16 +12,16 @@ import (
 
 // refuses says why pods of the set cannot run on the flavor's nodes, or "".
 //
-// Only labels that the group's flavors speak of are looked at: a selector for any
-// other label is for the scheduler to honour among the flavor's nodes.
-func refuses(f Flavor, ps PodSet, labels sets.Set[string]) string {
+// Only labels that the flavor itself speaks of are looked at: a selector for any other
+// label is for the scheduler to honour among the flavor's nodes.
+func refuses(f Flavor, ps PodSet) string {
 	tolerations := append(ps.Tolerations[:len(ps.Tolerations):len(ps.Tolerations)], f.Tolerations...)
 	if taint, found := corev1helpers.FindMatchingUntoleratedTaint(klog.Background(), f.NodeTaints, tolerations, blocksScheduling, true); found {
 		return fmt.Sprintf("untolerated taint {%s %s %s <nil>} in flavor %s", taint.Key, taint.Value, taint.Effect, f.Name)
 	}
 	node := &corev1.Node{}
 	node.Labels = f.NodeLabels
-	if ok, err := nodeaffinity.GetRequiredNodeAffinity(restrict(ps, labels)).Match(node); err != nil || !ok {
+	if ok, err := nodeaffinity.GetRequiredNodeAffinity(restrict(ps, sets.KeySet(f.NodeLabels))).Match(node); err != nil || !ok {
 		return fmt.Sprintf("flavor %s doesn't match node affinity", f.Name)
 	}
 	return ""

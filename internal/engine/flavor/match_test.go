@@ -1,0 +1,127 @@
+package flavor
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/musterhq/muster/internal/engine/quota"
+)
+
+func taint(key string, effect corev1.TaintEffect) corev1.Taint {
+	return corev1.Taint{Key: key, Value: "yes", Effect: effect}
+}
+
+func tolerates(key string) []corev1.Toleration {
+	return []corev1.Toleration{{Key: key, Operator: corev1.TolerationOpExists}}
+}
+
+// in requires one of the values of a label.
+func in(key string, values ...string) corev1.NodeSelectorRequirement {
+	return corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}
+}
+
+// requires is an affinity for nodes that meet one of the terms.
+func requires(terms ...[]corev1.NodeSelectorRequirement) *corev1.NodeAffinity {
+	selector := &corev1.NodeSelector{}
+	for _, term := range terms {
+		selector.NodeSelectorTerms = append(selector.NodeSelectorTerms, corev1.NodeSelectorTerm{MatchExpressions: term})
+	}
+	return &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: selector}
+}
+
+type term = []corev1.NodeSelectorRequirement
+
+// TestWhereTheFirstFlavorSuitsThePods: of two flavors with room, the first is taken, or
+// refused with a message and the second taken.
+func TestWhereTheFirstFlavorSuitsThePods(t *testing.T) {
+	labels := func(f *Flavor, pairs map[string]string) { f.NodeLabels = pairs }
+	spot := map[string]string{"type": "spot"}
+	const noMatch = "flavor first doesn't match node affinity"
+	for name, tc := range map[string]struct {
+		flavors func(first, second *Flavor)
+		pods    PodSet
+		refusal string
+	}{
+		"a taint that nobody tolerates keeps pods away": {
+			flavors: func(f, _ *Flavor) { f.NodeTaints = []corev1.Taint{taint("spot", corev1.TaintEffectNoSchedule)} },
+			refusal: "untolerated taint {spot yes NoSchedule <nil>} in flavor first"},
+		"NoExecute does too": {
+			flavors: func(f, _ *Flavor) { f.NodeTaints = []corev1.Taint{taint("spot", corev1.TaintEffectNoExecute)} },
+			refusal: "untolerated taint {spot yes NoExecute <nil>} in flavor first"},
+		"PreferNoSchedule does not": {
+			flavors: func(f, _ *Flavor) {
+				f.NodeTaints = []corev1.Taint{taint("spot", corev1.TaintEffectPreferNoSchedule)}
+			}},
+		"a toleration of the pods lets them": {
+			flavors: func(f, _ *Flavor) { f.NodeTaints = []corev1.Taint{taint("spot", corev1.TaintEffectNoSchedule)} },
+			pods:    PodSet{Tolerations: tolerates("spot")}},
+		"a toleration of the flavor lets them": {
+			flavors: func(f, _ *Flavor) {
+				f.NodeTaints, f.Tolerations = []corev1.Taint{taint("spot", corev1.TaintEffectNoSchedule)}, tolerates("spot")
+			}},
+		"each taint must be tolerated": {
+			flavors: func(f, _ *Flavor) {
+				f.NodeTaints = []corev1.Taint{taint("spot", corev1.TaintEffectNoSchedule), taint("gpu", corev1.TaintEffectNoSchedule)}
+			},
+			pods:    PodSet{Tolerations: tolerates("spot")},
+			refusal: "untolerated taint {gpu yes NoSchedule <nil>} in flavor first"},
+		"a selector for its label lets them": {
+			flavors: func(f, _ *Flavor) { labels(f, spot) }, pods: PodSet{NodeSelector: map[string]string{"type": "spot"}}},
+		"a selector for another value of its label keeps them away": {
+			flavors: func(f, _ *Flavor) { labels(f, spot) }, pods: PodSet{NodeSelector: map[string]string{"type": "reserved"}}, refusal: noMatch},
+		"a selector for a label that no flavor has is the scheduler's business": {
+			flavors: func(f, _ *Flavor) { labels(f, spot) }, pods: PodSet{NodeSelector: map[string]string{"zone": "a"}}},
+		"a selector for a label of another flavor only is too": {
+			flavors: func(f, s *Flavor) { labels(f, spot); labels(s, map[string]string{"zone": "a"}) },
+			pods:    PodSet{NodeSelector: map[string]string{"zone": "a"}}},
+		"no selector suits every flavor": {
+			flavors: func(f, _ *Flavor) { labels(f, spot) }},
+		"an affinity for its label lets them": {
+			flavors: func(f, _ *Flavor) { labels(f, spot) }, pods: PodSet{Affinity: requires(term{in("type", "spot", "reserved")})}},
+		"an affinity for another value keeps them away": {
+			flavors: func(f, _ *Flavor) { labels(f, spot) }, pods: PodSet{Affinity: requires(term{in("type", "reserved")})}, refusal: noMatch},
+		"of a term only what is about its labels counts": {
+			flavors: func(f, _ *Flavor) { labels(f, spot) },
+			pods:    PodSet{Affinity: requires(term{in("type", "reserved"), in("zone", "a")})}, refusal: noMatch},
+		"terms are alternatives": {
+			flavors: func(f, _ *Flavor) { labels(f, spot) }, pods: PodSet{Affinity: requires(term{in("type", "reserved")}, term{in("type", "spot")})}},
+		"a term that is about other labels suits every flavor": {
+			flavors: func(f, _ *Flavor) { labels(f, spot) }, pods: PodSet{Affinity: requires(term{in("type", "reserved")}, term{in("zone", "a")})}},
+		"selector and affinity must both be met": {
+			flavors: func(f, _ *Flavor) { labels(f, spot) },
+			pods:    PodSet{NodeSelector: map[string]string{"type": "spot"}, Affinity: requires(term{in("type", "reserved")})}, refusal: noMatch},
+		"a preference is none": {
+			flavors: func(f, _ *Flavor) { labels(f, spot) },
+			pods: PodSet{Affinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{
+				Weight: 1, Preference: corev1.NodeSelectorTerm{MatchExpressions: term{in("type", "reserved")}}}}}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			first, second := of("first", 4), of("second", 4)
+			tc.flavors(&first.Flavor, &second.Flavor)
+			tc.pods.Name, tc.pods.Count, tc.pods.PerPod = "main", 1, map[string]int64{"cpu": 1}
+			got := newShop(first, second).assign(tc.pods)
+			if tc.refusal == "" {
+				if want := "fits: main 1 cpu=1 of first"; line(got) != want {
+					t.Errorf("%s, want %s", line(got), want)
+				}
+				return
+			}
+			if want := "fits: main 1 cpu=1 of second"; line(got) != want {
+				t.Errorf("%s, want %s", line(got), want)
+			}
+			alone := newShop(first).assign(tc.pods)
+			if want := "couldn't assign flavors to pod set main: " + tc.refusal; alone.Why.Message() != want {
+				t.Errorf("where there is no second: %q, want %q", alone.Why.Message(), want)
+			}
+		})
+	}
+}
+
+func TestAMissingFlavorIsNamed(t *testing.T) {
+	got := NewForm([]PodSet{podSet("main", 1, "cpu", 1)}, Offer{Groups: []Group{{Resources: []string{"cpu"}, Flavors: []string{"gone"}}}}, &quota.Tree{}).
+		Assign([]int32{1}, Question{})
+	if want := "couldn't assign flavors to pod set main: flavor gone not found"; got.Why.Message() != want {
+		t.Errorf("%q, want %q", got.Why.Message(), want)
+	}
+}

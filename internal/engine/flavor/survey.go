@@ -1,0 +1,118 @@
+package flavor
+
+import (
+	"github.com/musterhq/muster/internal/engine/quota"
+	"github.com/musterhq/muster/internal/engine/reason"
+)
+
+// Look is how well one flavor would do for the resources that a pod set asks of one
+// group.
+type Look struct {
+	Flavor string
+	Mode   Mode
+	// Borrowing is as in Choice.
+	Borrowing int
+	// Refusal says why the pods cannot run there, "" if they can.
+	Refusal string
+	// Amounts are the resources in numbers, Indices stand for them in the tree.
+	Amounts []reason.Verdict
+	Indices []quota.Index
+	// Nearest marks the one of the group that is closest to a yes.
+	Nearest bool
+}
+
+// Survey looks at every flavor for every pod set, also at those that Assign need not
+// look at, and changes nothing. It has a list for each pod set, with the flavors of each
+// group in turn; none if the form itself is at fault.
+func (f *Form) Survey(counts []int32, q Question) [][]Look {
+	if f.fault.Code != reason.None {
+		return nil
+	}
+	a := assigner{Question: q}
+	out := make([][]Look, len(f.sets))
+	for i := range f.sets {
+		for g := range f.sets[i].choices {
+			group := &f.sets[i].choices[g]
+			looks := make([]Look, len(group.flavors))
+			for n := range group.flavors {
+				looks[n] = a.survey(group, &group.flavors[n], counts[i])
+			}
+			nearest := nearestOf(looks, q.Fungibility)
+			looks[nearest].Nearest = true
+			for n, index := range looks[nearest].Indices {
+				a.taken = append(a.taken, quota.Amount{Index: index, Value: looks[nearest].Amounts[n].Asked})
+			}
+			out[i] = append(out[i], looks...)
+		}
+	}
+	return out
+}
+
+// survey is look without stopping at the first fault.
+func (a *assigner) survey(g *formGroup, f *formFlavor, count int32) Look {
+	l := Look{Flavor: f.name, Mode: Fits, Refusal: f.refusal}
+	if f.refusal != "" {
+		l.Mode = NoFit
+		return l
+	}
+	for i, index := range f.indices {
+		v := reason.Verdict{Flavor: f.name, Resource: g.resources[i], Earlier: a.earlier(index), Asked: quota.Times(g.perPod[i], count)}
+		total := quota.Add(v.Earlier, v.Asked)
+		v.Free, v.Capacity = a.free(index), a.Queue.Capacity(index)
+		mode := Fits
+		switch {
+		case v.Asked == 0:
+		case total > v.Capacity:
+			mode, v.Code = NoFit, reason.ExceedsMaxQuota
+		case total > v.Free:
+			mode, v.Code = a.otherwise(index, total, true), reason.WaitingForQuota
+			l.Borrowing = max(l.Borrowing, borrows(a.Queue, index, total))
+		default:
+			l.Borrowing = max(l.Borrowing, borrows(a.Queue, index, total))
+		}
+		l.Mode = min(l.Mode, mode)
+		l.Amounts, l.Indices = append(l.Amounts, v), append(l.Indices, index)
+	}
+	return l
+}
+
+// nearestOf is the one that Assign would take, and of those that are hopeless the one
+// that lacks least.
+func nearestOf(looks []Look, rule Fungibility) int {
+	best := 0
+	for n := range looks {
+		if l, b := &looks[n], &looks[best]; n > 0 {
+			switch {
+			case l.Mode <= Blocked && b.Mode <= Blocked:
+				if l.lack() < b.lack() {
+					best = n
+				}
+			case rule.prefers(l.Mode, l.Borrowing, b.Mode, b.Borrowing):
+				best = n
+			}
+		}
+		if rule.settles(looks[n].Mode, looks[n].Borrowing) {
+			break
+		}
+	}
+	return best
+}
+
+// lack is how far a hopeless flavor is from a yes: by the part of what is asked that is
+// missing, then those where it never fits, then those that refuse.
+func (l *Look) lack() float64 {
+	const never, refused = 1e6, 1e12
+	if l.Refusal != "" {
+		return refused
+	}
+	var lack float64
+	for _, v := range l.Amounts {
+		if v.Asked > 0 {
+			lack += float64(v.Missing()) / float64(v.Asked)
+		}
+		if v.Code == reason.ExceedsMaxQuota {
+			lack += never
+		}
+	}
+	return lack
+}
