@@ -46,6 +46,7 @@ type options struct {
 	leaderElectionNamespace string
 	metricsAddress          string
 	probeAddress            string
+	profileAddress          string
 	webhookPort             int
 	webhookCertificates     string
 	qps                     float64
@@ -61,6 +62,7 @@ func main() {
 	flag.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", "", "namespace of the lease (default: the operator's own, or kube-system outside of a cluster)")
 	flag.StringVar(&o.metricsAddress, "metrics-bind-address", "127.0.0.1:8080", "address that serves metrics, 0 for none")
 	flag.StringVar(&o.probeAddress, "health-probe-bind-address", "127.0.0.1:8081", "address that serves /healthz and /readyz")
+	flag.StringVar(&o.profileAddress, "pprof-bind-address", "", "address that serves profiles under /debug/pprof (default: none)")
 	flag.IntVar(&o.webhookPort, "webhook-port", 9443, "port of the webhook for batch Jobs, where the configuration turns it on")
 	flag.StringVar(&o.webhookCertificates, "webhook-cert-dir", "/etc/muster/webhook", "directory with tls.crt and tls.key of that webhook; they may change")
 	flag.Float64Var(&o.qps, "kube-api-qps", 500, "requests a second to the API server in the long run")
@@ -146,6 +148,7 @@ func newManager(cluster *rest.Config, o options) (manager.Manager, error) {
 		Scheme:                        newScheme(),
 		Metrics:                       metricsserver.Options{BindAddress: o.metricsAddress},
 		HealthProbeBindAddress:        o.probeAddress,
+		PprofBindAddress:              o.profileAddress,
 		WebhookServer:                 webhook.NewServer(webhook.Options{Port: o.webhookPort, CertDir: o.webhookCertificates}),
 		LeaderElection:                o.leaderElect,
 		LeaderElectionID:              "muster.dev",

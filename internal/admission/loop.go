@@ -40,6 +40,12 @@ type loop struct {
 // AddTo has the manager admit Workloads. The configuration is a complete one, as
 // package internal/config gives it, and is not changed afterwards.
 func AddTo(mgr ctrl.Manager, cfg *config.Configuration) error {
+	for _, kind := range watched {
+		// Who does not lead reads along, so that it can take over at once.
+		if _, err := mgr.GetCache().GetInformer(context.Background(), kind); err != nil {
+			return fmt.Errorf("watching %T: %w", kind, err)
+		}
+	}
 	if err := mgr.Add(newLoop(mgr, cfg)); err != nil {
 		return fmt.Errorf("adding the admission loop: %w", err)
 	}
@@ -100,6 +106,7 @@ func (l *loop) Start(ctx context.Context) error {
 		background.Go(func() { run(ctx) })
 	}
 	defer background.Wait()
+	ctrl.LoggerFrom(ctx).Info("deciding: everything was read", "objects", l.mailbox.len())
 	for {
 		select {
 		case <-ctx.Done():
@@ -117,12 +124,19 @@ func (l *loop) turn() {
 			l.engine.Apply(event)
 		}
 	}
-	decisions := l.engine.Decide(l.clock.Now())
+	began := l.clock.Now()
+	decisions := l.engine.Decide(began)
+	passSeconds.Observe(l.clock.Since(began).Seconds())
 	if l.engine.Busy() {
 		l.mailbox.wakeUp() // what came meanwhile goes first
 	}
 	for _, d := range decisions {
-		if d.Admit == nil && d.Evict == nil {
+		switch {
+		case d.Admit != nil:
+			decisionsTotal.WithLabelValues("admit").Inc()
+		case d.Evict != nil:
+			decisionsTotal.WithLabelValues("evict").Inc()
+		default:
 			l.pending.say(d)
 			continue
 		}
@@ -216,6 +230,13 @@ func (m *mailbox) put(n news) {
 	m.news = append(m.news, n)
 	m.mu.Unlock()
 	m.wakeUp()
+}
+
+// len is how much waits.
+func (m *mailbox) len() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.news)
 }
 
 // wakeUp has the loop take a turn.
