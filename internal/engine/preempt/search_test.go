@@ -1,0 +1,307 @@
+package preempt
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/musterhq/muster/internal/engine/order"
+	"github.com/musterhq/muster/internal/engine/quota"
+)
+
+var (
+	epoch  = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	cpu    = quota.FlavorResource{Flavor: "default", Resource: "cpu"}
+	memory = quota.FlavorResource{Flavor: "default", Resource: "memory"}
+)
+
+// lab is a tree of queues and those who hold their quota.
+type lab struct {
+	tree    quota.Tree
+	holders map[string][]*Holder
+	since   int
+}
+
+func newLab() *lab { return &lab{holders: map[string][]*Holder{}} }
+
+func limits(nominal int64) quota.Limits {
+	return quota.Limits{Nominal: nominal, Borrowing: quota.Unlimited, Lending: quota.Unlimited}
+}
+
+// queue has so much cpu, and as much memory.
+func (l *lab) queue(name, cohort string, nominal int64) *lab {
+	l.tree.SetQueue(name, cohort, quota.Quotas{cpu: limits(nominal), memory: limits(nominal)})
+	return l
+}
+
+func (l *lab) cohort(name, parent string) *lab {
+	l.tree.SetCohort(name, parent, nil)
+	return l
+}
+
+func (l *lab) amounts(cpus, memories int64) quota.Vector {
+	return quota.VectorOf(quota.Amount{Index: l.tree.Index(cpu), Value: cpus}, quota.Amount{Index: l.tree.Index(memory), Value: memories})
+}
+
+// runs has a workload hold so much cpu of a queue, given later than those before it.
+func (l *lab) runs(queue, name string, cpus int64, priority int32) *lab {
+	return l.holds(queue, &Holder{Key: key(name), Priority: priority, Usage: l.amounts(cpus, 0)})
+}
+
+func (l *lab) holds(queue string, h *Holder) *lab {
+	l.since++
+	h.ReservedAt, h.QueuedAt = epoch.Add(time.Duration(l.since)*time.Second), epoch.Add(time.Duration(l.since)*time.Second)
+	l.holders[queue] = append(l.holders[queue], h)
+	l.tree.Charge(queue, quota.Held, h.Usage)
+	l.tree.Charge(queue, quota.Planned, h.Usage)
+	return l
+}
+
+func key(name string) order.Key { return order.Key{Namespace: "ns", Name: name} }
+
+// preemptor asks for so much cpu of the queue, with priority 1.
+func (l *lab) preemptor(queue string, policy Policy, cpus int64) Preemptor {
+	p := Preemptor{Policy: policy, Priority: 1, QueuedAt: epoch, Usage: l.amounts(cpus, 0)}
+	p.Queue = l.tree.Queue(queue)
+	return p
+}
+
+// search finds victims as the engine does, as "name (cause)" each.
+func (l *lab) search(p Preemptor) []string {
+	for _, a := range p.Usage {
+		if p.Queue.Available(quota.Planned, a.Index) < a.Value {
+			p.Short = append(p.Short, a.Index)
+		}
+	}
+	var out []string
+	for _, v := range Search(&l.tree, p, func(n *quota.Node) []*Holder { return l.holders[n.Name()] }) {
+		cause := map[Cause]string{InQueue: "in queue", Reclaimed: "reclaimed", ReclaimedWhileBorrowing: "while borrowing"}[v.Cause]
+		out = append(out, fmt.Sprintf("%s (%s)", v.Key.Name, cause))
+	}
+	return out
+}
+
+var (
+	lower        = Policy{WithinQueue: LowerPriority}
+	lowerOrNewer = Policy{WithinQueue: LowerOrNewerEqualPriority}
+	reclaimLower = Policy{Reclaim: LowerPriority}
+	reclaimAny   = Policy{Reclaim: Any}
+	borrowing    = Policy{Reclaim: LowerPriority, WhileBorrowing: true}
+)
+
+func upTo(p Policy, threshold int32) Policy { p.Threshold = &threshold; return p }
+
+func TestSearchWithinTheQueue(t *testing.T) {
+	for name, tc := range map[string]struct {
+		lab    *lab
+		policy Policy
+		cpus   int64
+		want   []string
+	}{
+		"Never evicts nobody": {
+			newLab().queue("q", "", 4).runs("q", "a", 4, -1), Policy{}, 1, nil},
+		"LowerPriority evicts who is lower": {
+			newLab().queue("q", "", 4).runs("q", "a", 4, 0), lower, 1, []string{"a (in queue)"}},
+		"LowerPriority does not evict an equal": {
+			newLab().queue("q", "", 4).runs("q", "a", 4, 1), lower, 1, nil},
+		"LowerOrNewerEqualPriority evicts an equal that is newer": {
+			newLab().queue("q", "", 4).runs("q", "a", 4, 1), lowerOrNewer, 1, []string{"a (in queue)"}},
+		"LowerOrNewerEqualPriority does not evict who is higher": {
+			newLab().queue("q", "", 4).runs("q", "a", 4, 2), lowerOrNewer, 1, nil},
+		"of those who may go the lowest priority goes first": {
+			newLab().queue("q", "", 4).runs("q", "low", 2, -2).runs("q", "middle", 2, 0), lower, 2, []string{"low (in queue)"}},
+		"of one priority who was given quota last goes first": {
+			newLab().queue("q", "", 4).runs("q", "old", 2, 0).runs("q", "new", 2, 0), lower, 2, []string{"new (in queue)"}},
+		"as many go as must": {
+			newLab().queue("q", "", 4).runs("q", "a", 2, 0).runs("q", "b", 1, 0).runs("q", "c", 1, 0), lower, 2, []string{"c (in queue)", "b (in queue)"}},
+		"who need not go after all stays": {
+			newLab().queue("q", "", 4).runs("q", "big", 3, 0).runs("q", "small", 1, -1), lower, 3, []string{"big (in queue)"}},
+		"nobody goes if that is not enough": {
+			newLab().queue("q", "", 4).runs("q", "a", 2, 0).runs("q", "b", 2, 5), lower, 3, nil},
+		"nobody goes for what never fits": {
+			newLab().queue("q", "", 4).runs("q", "a", 4, 0), lower, 5, nil},
+		"who has none of what is short stays": {
+			newLab().queue("q", "", 4).holds("q", &Holder{Key: key("a"), Usage: nil}).runs("q", "b", 4, 0), lower, 1, []string{"b (in queue)"}},
+		"a promise is taken before anybody is evicted": {
+			func() *lab {
+				l := newLab().queue("q", "", 4).runs("q", "low", 2, -5)
+				return l.holds("q", &Holder{Key: key("promised"), Priority: 0, Promised: true, Usage: l.amounts(2, 0)})
+			}(), lower, 2, []string{"promised (in queue)"}},
+		"a promise to somebody higher is not": {
+			func() *lab {
+				l := newLab().queue("q", "", 4).runs("q", "low", 2, -5)
+				return l.holds("q", &Holder{Key: key("promised"), Priority: 2, Promised: true, Usage: l.amounts(2, 0)})
+			}(), lower, 2, []string{"low (in queue)"}},
+		"others of the cohort are no candidates": {
+			newLab().queue("q", "lab", 0).queue("p", "lab", 4).runs("p", "a", 4, -1), lower, 1, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sortHolders(tc.lab)
+			if diff := cmp.Diff(tc.want, tc.lab.search(tc.lab.preemptor("q", tc.policy, tc.cpus))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestReclaim: q has 4 of its own, p has 4, and shares with q in the cohort.
+func TestReclaim(t *testing.T) {
+	two := func() *lab { return newLab().queue("q", "lab", 4).queue("p", "lab", 4) }
+	for name, tc := range map[string]struct {
+		lab    *lab
+		policy Policy
+		cpus   int64
+		want   []string
+	}{
+		"Never reclaims nothing": {
+			two().runs("p", "a", 6, -1), lower, 4, nil},
+		"LowerPriority reclaims from who is lower": {
+			two().runs("p", "mine", 4, 0).runs("p", "a", 2, 0), reclaimLower, 4, []string{"a (reclaimed)"}},
+		"LowerPriority does not reclaim from an equal": {
+			two().runs("p", "mine", 4, 1).runs("p", "a", 2, 1), reclaimLower, 4, nil},
+		"Any reclaims from whom it may be": {
+			two().runs("p", "mine", 4, 9).runs("p", "a", 2, 9), reclaimAny, 4, []string{"a (reclaimed)"}},
+		"who does not borrow gives nothing": {
+			two().queue("r", "lab", 0).runs("p", "a", 4, -1).runs("r", "b", 4, 9), reclaimLower, 4, nil},
+		"no more is reclaimed than the queue borrows": {
+			two().runs("p", "a", 3, 0).runs("p", "b", 3, 0).runs("q", "mine", 2, 9), reclaimAny, 2, []string{"b (reclaimed)"}},
+		"the queue is left alone once it no longer borrows": {
+			two().queue("r", "lab", 1).runs("p", "a", 3, -1).runs("p", "b", 3, -1).runs("r", "c", 3, 0), reclaimAny, 4, []string{"b (reclaimed)", "c (reclaimed)"}},
+		"of several queues the lowest priority goes first": {
+			two().queue("r", "lab", 0).runs("p", "mine", 4, 0).runs("p", "a", 2, 0).runs("r", "b", 2, -1), reclaimAny, 2, []string{"b (reclaimed)"}},
+		"others of the cohort go before those of the own queue": {
+			two().runs("q", "own", 2, -5).runs("p", "mine", 4, 0).runs("p", "a", 2, 0), Policy{WithinQueue: LowerPriority, Reclaim: Any}, 2, []string{"a (reclaimed)"}},
+		"together with those of the own queue they do": {
+			two().runs("q", "own", 2, -5).runs("p", "mine", 4, 0).runs("p", "a", 2, 0), Policy{WithinQueue: LowerPriority, Reclaim: Any}, 4,
+			[]string{"a (reclaimed)", "own (in queue)"}},
+		"to borrow nothing is reclaimed": {
+			two().runs("p", "a", 8, -1), reclaimLower, 5, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sortHolders(tc.lab)
+			if diff := cmp.Diff(tc.want, tc.lab.search(tc.lab.preemptor("q", tc.policy, tc.cpus))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestReclaimInATree: the cohort left has q and its sister, right has p, both under top.
+func TestReclaimInATree(t *testing.T) {
+	tree := func(q, sister, p int64) *lab {
+		return newLab().cohort("left", "top").cohort("right", "top").
+			queue("q", "left", q).queue("sister", "left", sister).queue("p", "right", p)
+	}
+	for name, tc := range map[string]struct {
+		lab    *lab
+		policy Policy
+		cpus   int64
+		want   []string
+	}{
+		"what the own cohort has more right to is reclaimed from the other": {
+			tree(2, 2, 4).runs("p", "a", 4, 0).runs("p", "b", 4, 0), reclaimAny, 4, []string{"b (reclaimed)"}},
+		"a cohort within its quota gives nothing though its queue borrows": {
+			tree(4, 0, 2).queue("p2", "right", 2).runs("p", "a", 4, 0).runs("sister", "b", 2, 9), Policy{Reclaim: LowerPriority}, 4, nil},
+		"whom the own cohort lends to goes before whom it owes nothing": {
+			tree(2, 2, 4).runs("sister", "near", 3, -5).runs("p", "far", 5, 0), reclaimAny, 1, []string{"near (reclaimed)"}},
+		"beyond the quota of the own cohort nothing is reclaimed by right": {
+			tree(2, 2, 4).runs("p", "a", 8, 0), reclaimAny, 5, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sortHolders(tc.lab)
+			if diff := cmp.Diff(tc.want, tc.lab.search(tc.lab.preemptor("q", tc.policy, tc.cpus))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestPreemptionWhileBorrowing: q has nothing of its own and lives on what lender has.
+func TestPreemptionWhileBorrowing(t *testing.T) {
+	poor := func() *lab { return newLab().queue("q", "lab", 0).queue("p", "lab", 0).queue("lender", "lab", 4) }
+	for name, tc := range map[string]struct {
+		lab    *lab
+		policy Policy
+		cpus   int64
+		want   []string
+	}{
+		"without the policy a borrower evicts no borrower": {
+			poor().runs("p", "a", 4, 0), reclaimAny, 4, nil},
+		"with it he evicts one of lower priority": {
+			poor().runs("p", "a", 4, 0), borrowing, 4, []string{"a (while borrowing)"}},
+		"but not an equal, whatever may be reclaimed": {
+			poor().runs("p", "a", 4, 1), Policy{Reclaim: Any, WhileBorrowing: true}, 4, nil},
+		"nor one above the threshold": {
+			poor().runs("p", "a", 4, 0), upTo(borrowing, -1), 4, nil},
+		"one at the threshold he does": {
+			poor().runs("p", "a", 4, -1), upTo(borrowing, -1), 4, []string{"a (while borrowing)"}},
+		"he takes nothing that is another queue's own": {
+			poor().runs("lender", "a", 4, 0), borrowing, 1, nil},
+		"nor what is a queue's own in part": {
+			newLab().queue("q", "lab", 0).queue("p", "lab", 2).queue("lender", "lab", 2).runs("p", "a", 4, 0), borrowing, 1, nil},
+		"who would not borrow after all may go for those above the threshold": {
+			newLab().queue("q", "lab", 2).queue("p", "lab", 0).runs("p", "a", 2, 0), upTo(borrowing, -1), 2, []string{"a (reclaimed)"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sortHolders(tc.lab)
+			if diff := cmp.Diff(tc.want, tc.lab.search(tc.lab.preemptor("q", tc.policy, tc.cpus))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAllThatIsShortMustBeFound(t *testing.T) {
+	l := newLab().queue("q", "", 4)
+	l.holds("q", &Holder{Key: key("cpu"), Usage: l.amounts(4, 0)})
+	l.holds("q", &Holder{Key: key("memory"), Usage: l.amounts(0, 4)})
+	l.holds("q", &Holder{Key: key("neither"), Usage: l.amounts(0, 0)})
+	sortHolders(l)
+	p := l.preemptor("q", lower, 1)
+	p.Usage = l.amounts(1, 1)
+	if diff := cmp.Diff([]string{"memory (in queue)", "cpu (in queue)"}, l.search(p)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestWhoIsSparedStays(t *testing.T) {
+	l := newLab().queue("q", "", 4).runs("q", "a", 2, 0).runs("q", "b", 2, 0)
+	sortHolders(l)
+	p := l.preemptor("q", lower, 2)
+	p.Spared = sets.New(key("b"))
+	if diff := cmp.Diff([]string{"a (in queue)"}, l.search(p)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestASearchLeavesTheTreeAsItWas(t *testing.T) {
+	l := newLab().queue("q", "lab", 4).queue("p", "lab", 4).runs("p", "a", 3, 0).runs("p", "b", 3, 0)
+	sortHolders(l)
+	state := func() string {
+		var b strings.Builder
+		for _, name := range []string{"p", "q"} {
+			for _, ledger := range []quota.Ledger{quota.Held, quota.Planned} {
+				n := l.tree.Queue(name)
+				fmt.Fprintln(&b, name, ledger, n.Charges(ledger), n.Used(ledger, 0), n.Available(ledger, 0), n.Parent().Used(ledger, 0))
+			}
+		}
+		return b.String()
+	}
+	before := state()
+	if len(l.search(l.preemptor("q", reclaimAny, 4))) == 0 {
+		t.Fatal("nothing was found")
+	}
+	if diff := cmp.Diff(before, state()); diff != "" {
+		t.Errorf("(-before +after):\n%s", diff)
+	}
+}
+
+func sortHolders(l *lab) {
+	for _, hs := range l.holders {
+		sortByHarm(hs)
+	}
+}
