@@ -127,7 +127,7 @@ func (n *Node) limit(i Index) Limits {
 // charge adds the vector, times sign, to a leaf.
 func (n *Node) charge(l Ledger, v Vector, sign int64) {
 	for _, a := range v {
-		amount := sign * a.Value
+		amount := sumOf(sign * a.Value)
 		if !n.tree.journaling {
 			grow(&n.charged[l], a.Index).add(amount)
 		}
@@ -141,8 +141,8 @@ func (n *Node) charge(l Ledger, v Vector, sign int64) {
 func (n *Node) recharge() {
 	for l := range Ledger(ledgers) {
 		for i, s := range n.charged[l] {
-			if amount := s.value(); amount != 0 {
-				n.use(l, Index(i), amount)
+			if s != (sum{}) {
+				n.use(l, Index(i), s) // not its value: that may be cut
 			}
 		}
 	}
@@ -151,7 +151,7 @@ func (n *Node) recharge() {
 // use adds to the node's usage and lets the part that its local quota does not cover
 // bubble up. Releasing is the same with a negative amount: the usage above the local
 // quota shrinks first.
-func (n *Node) use(l Ledger, i Index, amount int64) {
+func (n *Node) use(l Ledger, i Index, amount sum) {
 	for n != nil {
 		s := grow(&n.usage[l], i)
 		if n.tree.journaling {
@@ -160,11 +160,11 @@ func (n *Node) use(l Ledger, i Index, amount int64) {
 		local := n.local(i)
 		lent := max(0, Sub(s.value(), local))
 		s.add(amount)
-		amount = max(0, Sub(s.value(), local)) - lent
-		if n.cyclic || amount == 0 {
+		passed := max(0, Sub(s.value(), local)) - lent
+		if n.cyclic || passed == 0 {
 			return
 		}
-		n = n.parent
+		n, amount = n.parent, sumOf(passed)
 	}
 }
 

@@ -12,10 +12,12 @@ type sum struct {
 	lo uint64
 }
 
-func (s *sum) add(amount int64) {
+func sumOf(amount int64) sum { return sum{hi: amount >> 63, lo: uint64(amount)} }
+
+func (s *sum) add(other sum) {
 	var carry uint64
-	s.lo, carry = bits.Add64(s.lo, uint64(amount), 0)
-	s.hi += amount>>63 + int64(carry)
+	s.lo, carry = bits.Add64(s.lo, other.lo, 0)
+	s.hi += other.hi + int64(carry)
 }
 
 // value is the total, saturating.

@@ -1,0 +1,233 @@
+package quota
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// deep is a tree of four levels: top over mid over low over the queues a and b, and
+// beside them far, right under top. Each queue has 10; so has the cohort low.
+func deep(low, mid Limits) *Tree {
+	var t Tree
+	t.SetCohort("top", "", nil)
+	t.SetCohort("mid", "top", Quotas{cpu: mid})
+	t.SetCohort("low", "mid", Quotas{cpu: low})
+	for queue, cohort := range map[string]string{"a": "low", "b": "low", "far": "top"} {
+		t.SetQueue(queue, cohort, limits(10, Unlimited, Unlimited))
+	}
+	return &t
+}
+
+func TestAvailableInATreeOfFourLevels(t *testing.T) {
+	free := Limits{Borrowing: Unlimited, Lending: Unlimited}
+	for name, tc := range map[string]struct {
+		low, mid Limits
+		used     map[string]int64
+		a, far   int64 // available
+	}{
+		"without limits everything is everybody's": {
+			low: Limits{10, Unlimited, Unlimited}, mid: free, a: 40, far: 40},
+		"what is used anywhere is used for all": {
+			low: Limits{10, Unlimited, Unlimited}, mid: free, used: map[string]int64{"a": 5, "b": 3, "far": 2}, a: 30, far: 30},
+		"a cohort lends no more than it may": {
+			low: Limits{10, Unlimited, 4}, mid: free, a: 40, far: 14},
+		"a cohort borrows no more than it may": {
+			low: Limits{10, 3, Unlimited}, mid: free, a: 33, far: 40},
+		"a cohort that borrowed has less to borrow": {
+			low: Limits{10, 3, Unlimited}, mid: free, used: map[string]int64{"b": 31}, a: 2, far: 9},
+		"limits of two levels both count when lending": {
+			low: Limits{10, Unlimited, 8}, mid: Limits{0, Unlimited, 5}, a: 40, far: 15},
+		"limits of two levels both count when borrowing": {
+			low: Limits{10, 6, Unlimited}, mid: Limits{0, 2, Unlimited}, a: 32, far: 40},
+		"what is not lent is used before what is shared": {
+			low: Limits{10, Unlimited, 4}, mid: free, used: map[string]int64{"a": 26}, a: 14, far: 14},
+		"use beyond what is not lent takes from what is shared": {
+			low: Limits{10, Unlimited, 4}, mid: free, used: map[string]int64{"a": 28}, a: 12, far: 12},
+		"others may not use what is not lent however much they lack": {
+			low: Limits{10, Unlimited, 4}, mid: free, used: map[string]int64{"far": 14}, a: 26, far: 0},
+		"who has more than there is owes it": {
+			low: Limits{10, Unlimited, Unlimited}, mid: free, used: map[string]int64{"a": 45}, a: -5, far: -5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tree := deep(tc.low, tc.mid)
+			for queue, amount := range tc.used {
+				charge(tree, queue, amount)
+			}
+			i := tree.Index(cpu)
+			for queue, want := range map[string]int64{"a": tc.a, "far": tc.far} {
+				if got := tree.Queue(queue).Available(Held, i); got != want {
+					t.Errorf("%s may take %d, want %d", queue, got, want)
+				}
+			}
+		})
+	}
+}
+
+func TestOverAndPassed(t *testing.T) {
+	tree := deep(Limits{10, Unlimited, 4}, Limits{Borrowing: Unlimited, Lending: Unlimited})
+	charge(tree, "a", 8)
+	a := tree.Queue("a")
+	low, i := a.Parent(), tree.Index(cpu)
+	for name, pair := range map[string][2]int64{
+		"a queue within its quota is not over it":            {a.Over(Held, i, 2), 0},
+		"what goes beyond is":                                {a.Over(Held, i, 5), 3},
+		"a queue that lends everything passes everything":    {a.Passed(Held, i, 5), 5},
+		"a cohort passes what its unlent quota has not":      {low.Passed(Held, i, 20), 2},
+		"and nothing while that has":                         {low.Passed(Held, i, 18), 0},
+		"taking back passes as much as was passed":           {low.Passed(Held, i, -8), 0},
+		"the cohort's quota is its own and its children's":   {low.Quota(i), 30},
+		"its nominal quota is its own":                       {low.Nominal(i), 10},
+		"what its queues use it uses":                        {low.Used(Held, i), 8},
+		"what it keeps for itself is not used at its parent": {low.Parent().Used(Held, i), 0},
+		"what nobody has quota for is none":                  {a.Quota(tree.Index(FlavorResource{"other", "gpu"})), 0},
+	} {
+		if pair[0] != pair[1] {
+			t.Errorf("%s: %d, want %d", name, pair[0], pair[1])
+		}
+	}
+	if got := []int{a.Height(), low.Height(), low.Parent().Height(), a.Root().Height()}; !cmp.Equal(got, []int{0, 1, 2, 3}) {
+		t.Errorf("heights %v", got)
+	}
+}
+
+// TestSumsThatSaturateComeBack: what was charged beyond all bounds can be released
+// again, and leaves what was there before.
+func TestSumsThatSaturateComeBack(t *testing.T) {
+	var tree Tree
+	for _, queue := range []string{"a", "b"} {
+		tree.SetQueue(queue, "lab", limits(100, Unlimited, Unlimited))
+	}
+	i := tree.Index(cpu)
+	gigantic := VectorOf(Amount{i, math.MaxInt64})
+	charge(&tree, "a", 30)
+	for range 3 {
+		tree.Charge("a", Held, gigantic)
+		tree.Charge("b", Held, gigantic)
+	}
+	if got := tree.Queue("a").Parent().Used(Held, i); got != math.MaxInt64 {
+		t.Errorf("six times all there can be is %d", got)
+	}
+	if got := tree.Queue("b").Available(Held, i); got >= 0 {
+		t.Errorf("and yet %d are available", got)
+	}
+	for range 3 {
+		tree.Release("a", Held, gigantic)
+		tree.Release("b", Held, gigantic)
+	}
+	if got := tree.Queue("b").Available(Held, i); got != 170 {
+		t.Errorf("%d are available once all is released, want 170", got)
+	}
+}
+
+// describe is all that a tree of these queues answers.
+func describe(t *Tree, queues []string) string {
+	var b strings.Builder
+	for _, name := range queues {
+		for n := t.Queue(name); n != nil; n = n.Parent() {
+			for _, l := range []Ledger{Held, Planned} {
+				for i := range Index(len(t.names)) {
+					fmt.Fprintln(&b, name, n.Name(), l, i, n.Used(l, i), n.Available(l, i), n.Capacity(i), n.Over(l, i, 0))
+				}
+			}
+		}
+	}
+	return b.String()
+}
+
+// randomTree has up to four queues in a tree of cohorts with limits.
+func randomTree(t *rapid.T) (*Tree, []string) {
+	tree := &Tree{}
+	memory := FlavorResource{Flavor: "default", Resource: "memory"}
+	quotas := func(of string) Quotas {
+		limit := rapid.OneOf(rapid.Just(Unlimited), rapid.Int64Range(0, 6))
+		out := Quotas{}
+		for _, fr := range []FlavorResource{cpu, memory} {
+			out[fr] = Limits{rapid.Int64Range(0, 8).Draw(t, of), limit.Draw(t, of+" borrows"), limit.Draw(t, of+" lends")}
+		}
+		return out
+	}
+	cohorts := []string{"c0", "c1", "c2"}
+	for i, name := range cohorts {
+		parent := rapid.SampledFrom(append([]string{""}, cohorts[:i]...)).Draw(t, "parent of "+name)
+		tree.SetCohort(name, parent, quotas(name))
+	}
+	queues := []string{"q0", "q1", "q2", "q3"}
+	for _, name := range queues {
+		tree.SetQueue(name, rapid.SampledFrom(cohorts).Draw(t, "cohort of "+name), quotas(name))
+	}
+	return tree, queues
+}
+
+// someChange charges or releases something somewhere.
+func someChange(t *rapid.T, tree *Tree, queues []string) {
+	queue, l := rapid.SampledFrom(queues).Draw(t, "queue"), Ledger(rapid.IntRange(0, ledgers-1).Draw(t, "ledger"))
+	v := VectorOf(Amount{0, rapid.Int64Range(0, 9).Draw(t, "cpu")}, Amount{1, rapid.Int64Range(0, 9).Draw(t, "memory")})
+	if rapid.Bool().Draw(t, "release") {
+		tree.Release(queue, l, v)
+	} else {
+		tree.Charge(queue, l, v)
+	}
+}
+
+// TestTryLeavesNoTrace: whatever is charged and released while trying, the tree then
+// answers as before.
+func TestTryLeavesNoTrace(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		tree, queues := randomTree(t)
+		for range rapid.IntRange(0, 8).Draw(t, "changes") {
+			someChange(t, tree, queues)
+		}
+		before := describe(tree, queues)
+		tree.Try(func() {
+			for range rapid.IntRange(0, 12).Draw(t, "tries") {
+				someChange(t, tree, queues)
+			}
+		})
+		if diff := cmp.Diff(before, describe(tree, queues)); diff != "" {
+			t.Fatalf("(-before +after):\n%s", diff)
+		}
+	})
+}
+
+// TestUsageIsThatOfATreeMadeAnew: charges bubble up step by step to what they would be
+// if all of them were charged at once (E3).
+func TestUsageIsThatOfATreeMadeAnew(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		tree, queues := randomTree(t)
+		for range rapid.IntRange(0, 12).Draw(t, "changes") {
+			tree.Queue("q0") // no change waits for another
+			someChange(t, tree, queues)
+		}
+		kept := describe(tree, queues)
+		tree.stale = true
+		if diff := cmp.Diff(describe(tree, queues), kept); diff != "" {
+			t.Fatalf("(-from scratch +kept):\n%s", diff)
+		}
+	})
+}
+
+// TestNoChargeThatWasAvailableTakesWhatIsOthersOwn: however a tree is used within what
+// it says is available, each queue can then take what it does not lend.
+func TestNoChargeThatWasAvailableTakesWhatIsOthersOwn(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		tree, queues := randomTree(t)
+		for range rapid.IntRange(0, 12).Draw(t, "changes") {
+			queue := rapid.SampledFrom(queues).Draw(t, "queue")
+			if free := tree.Queue(queue).Available(Held, 0); free > 0 {
+				tree.Charge(queue, Held, VectorOf(Amount{0, rapid.Int64Range(0, free).Draw(t, "cpu")}))
+			}
+		}
+		for _, name := range queues {
+			n := tree.Queue(name)
+			unlent := max(0, n.Nominal(0)-n.limit(0).Lending)
+			if free := n.Available(Held, 0); free < unlent-n.Used(Held, 0) || free < 0 {
+				t.Fatalf("%s may take %d, though it lends all but %d and uses %d", name, free, unlent, n.Used(Held, 0))
+			}
+		}
+	})
+}
