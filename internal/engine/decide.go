@@ -203,9 +203,17 @@ func (e *Engine) mustWait(q *clusterQueue) reason.Reason {
 	return reason.Reason{}
 }
 
-// tellReady tells everyone who could be looked at why nobody is.
+// tellReady tells everyone who could be looked at why nobody is, in the order in which
+// they would be: that of the heap depends on how it came about.
 func (e *Engine) tellReady(q *clusterQueue, why reason.Reason) {
+	var mute []*class
 	for _, c := range q.ready {
+		if len(c.mute) > 0 {
+			mute = append(mute, c)
+		}
+	}
+	slices.SortFunc(mute, func(a, b *class) int { return order.Compare(a.head(), b.head()) })
+	for _, c := range mute {
 		e.tellMute(c, why)
 	}
 }

@@ -114,16 +114,18 @@ func (t *Tree) Charge(queue string, l Ledger, v Vector) { t.leaf(queue).charge(l
 func (t *Tree) Release(queue string, l Ledger, v Vector) { t.leaf(queue).charge(l, v, -1) }
 
 // Try runs what with a tree in which everything may be charged and released, and
-// then undoes all of that. The shape of the tree must not be changed by it.
+// then undoes all of that. The shape of the tree must not be changed by it. What is
+// tried may try again.
 func (t *Tree) Try(what func()) {
 	t.sync()
+	began, journaling := len(t.journal), t.journaling
 	t.journaling = true
 	what()
-	for i := len(t.journal) - 1; i >= 0; i-- {
+	for i := len(t.journal) - 1; i >= began; i-- {
 		was := t.journal[i]
 		was.node.usage[was.ledger][was.index] = was.usage
 	}
-	t.journal, t.journaling = t.journal[:0], false
+	t.journal, t.journaling = t.journal[:began], journaling
 }
 
 // Queue is the node of a ClusterQueue, nil if there is none of the name. It stays

@@ -1,0 +1,439 @@
+package engine
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/musterhq/muster/internal/engine/flavor"
+	"github.com/musterhq/muster/internal/engine/order"
+	"github.com/musterhq/muster/internal/engine/preempt"
+	"github.com/musterhq/muster/internal/engine/quota"
+	"github.com/musterhq/muster/internal/engine/reason"
+)
+
+// Arrange has queues and workloads find their places after changes of queues, cohorts
+// and namespaces, as Decide does first, and decides nothing. An engine that only
+// explains needs it once all events are applied.
+func (e *Engine) Arrange() {
+	if e.reshaped {
+		e.reshape()
+	}
+	p := pass{Engine: e, budget: math.MaxInt}
+	p.rerouteChanged()
+}
+
+// Explain says how the workload's case stands, in the numbers of this moment; ok is
+// false if there is no such workload. It changes nothing. Of queues that changed since
+// the last Decide or Arrange it only says so.
+func (e *Engine) Explain(key Key) (explanation reason.Explanation, ok bool) {
+	w := e.workloads[key]
+	if w == nil {
+		return reason.Explanation{}, false
+	}
+	x := &explainer{Engine: e, w: w, out: reason.Explanation{
+		State: stateOf(w), Priority: w.Priority, Since: w.QueuedAt, LocalQueue: w.Queue, PodSets: asks(w.shape.podSets),
+	}}
+	if w.queue != nil {
+		x.placeInLine()
+	}
+	if w.held == nil {
+		x.explainWait()
+	}
+	return x.out, true
+}
+
+// explainer is one Explain under way.
+type explainer struct {
+	*Engine
+	w   *workload
+	out reason.Explanation
+	// nearest are the flavors closest to a yes, needs what they ask together, short what
+	// of that is not free.
+	nearest []*flavor.Look
+	needs   quota.Vector
+	short   []quota.Index
+}
+
+func stateOf(w *workload) reason.State {
+	switch {
+	case w.held != nil && w.leaving():
+		return reason.Leaving
+	case w.counts().state == admitted:
+		return reason.Admitted
+	case w.held != nil:
+		return reason.Reserving
+	case w.promise != nil:
+		return reason.Promised
+	case w.class != nil:
+		return reason.Waiting
+	default:
+		return reason.Aside
+	}
+}
+
+// asks are the pod sets, before any flavor has answered.
+func asks(podSets []PodSet) []reason.PodSet {
+	out := make([]reason.PodSet, len(podSets))
+	for i, ps := range podSets {
+		out[i] = reason.PodSet{Name: ps.Name, Pods: ps.Needed(), PerPod: corev1.ResourceList{}}
+		if ps.Fewest() < ps.Needed() {
+			out[i].Fewest = ps.Fewest()
+		}
+		for name, amount := range ps.PerPod {
+			out[i].PerPod[corev1.ResourceName(name)] = quota.ToQuantity(corev1.ResourceName(name), amount)
+		}
+	}
+	return out
+}
+
+// placeInLine says where the workload stands among those that wait in its queue.
+func (x *explainer) placeInLine() {
+	q := x.w.queue
+	x.out.ClusterQueue = q.Name
+	if q.node != nil {
+		x.out.Path = path(q.node)
+	}
+	first := x.w.rank()
+	in := x.w.class != nil || x.w.promise != nil
+	if in {
+		x.out.Position = 1
+	}
+	for r := range q.inLine() {
+		x.out.Length++
+		if in && order.Compare(r, x.w.rank()) < 0 {
+			x.out.Position++
+		}
+		if order.Compare(r, first) < 0 {
+			first = r
+		}
+	}
+	if x.w.class == nil || q.Strategy != Strict {
+		return
+	}
+	if promised := x.promisees(q); len(promised) > 0 {
+		first = promised[0].rank() // who waits for others to go is not passed either
+	}
+	if first.Key != x.w.Key {
+		x.out.Behind = new(reason.NameOf(first.Key))
+	}
+}
+
+// inLine gives those who wait in the queue to be given quota, in no order.
+func (q *clusterQueue) inLine() func(yield func(order.Rank) bool) {
+	return func(yield func(order.Rank) bool) {
+		for _, h := range q.holders {
+			if h.Promised && !yield(order.Rank{Priority: h.Priority, Since: h.QueuedAt, Key: h.Key}) {
+				return
+			}
+		}
+		for _, c := range q.classes {
+			for _, r := range c.waiting.All() {
+				if !yield(r) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// explainWait says why the workload has no quota, and what would have to happen.
+func (x *explainer) explainWait() {
+	w, q := x.w, x.w.queue
+	if q != nil && (x.reshaped || x.changed.Has(q.Name)) {
+		x.say(reason.Reason{Code: reason.PendingEvaluation, Detail: "its queue has changed and is looked at next"})
+		return
+	}
+	why := x.unfit(w)
+	if q == nil || q.node == nil {
+		x.say(why)
+		return
+	}
+	x.tree.Try(func() {
+		if w.promise != nil { // asked anew, it needs not wait for itself
+			x.tree.Release(q.Name, quota.Planned, w.promise.usage)
+		}
+		probe := &class{classKey: classKey{shape: w.shape, priority: w.Priority, local: w.localKey()}, queue: q, at: notReady}
+		probe.waiting.Push(w.rank())
+		found := x.evaluate(probe)
+		if w.promise != nil && found.verdict == preempting {
+			found.verdict, found.victims = promisable, nil // nobody else goes for it
+		}
+		for _, v := range found.victims {
+			x.out.WouldPreempt = append(x.out.WouldPreempt, reason.Victim{Name: reason.NameOf(v.Key), Cause: v.Cause.String()})
+		}
+		x.surveyFlavors(probe.form)
+		x.findHolders(found)
+		if why.Code == reason.None {
+			why = x.whyNow(found)
+		}
+	})
+	x.say(why)
+}
+
+func (x *explainer) say(why reason.Reason) { x.out.Code, x.out.Message = why.Code, why.Message() }
+
+// whyNow is the reason of one in line, of whom so much was found out.
+func (x *explainer) whyNow(found outcome) reason.Reason {
+	q := x.w.queue
+	if why := x.mustWait(q); why.Code != reason.None && x.w.promise == nil {
+		return why
+	}
+	if x.out.Behind != nil {
+		return behind(q)
+	}
+	why := found.choice.Why
+	switch found.verdict {
+	case admissible:
+		return reason.Reason{Code: reason.PendingEvaluation, Detail: "it fits now, and is admitted next unless others come first"}
+	case promisable, preempting:
+		why.Code, why.Preempted = reason.WaitingForPreemptedWorkloads, len(found.victims)
+		if why.Preempted == 0 {
+			why.Preempted = len(x.out.Awaits)
+		}
+	}
+	return why
+}
+
+// surveyFlavors asks every flavor.
+func (x *explainer) surveyFlavors(form *flavor.Form) {
+	w, q := x.w, x.w.queue
+	var needs []quota.Amount
+	for i, looks := range form.Survey(form.Full(), flavor.Question{
+		Queue: q.node, Fungibility: q.Fungibility,
+		MayPreempt: func(i quota.Index, amount int64) bool { return mayPreempt(q, i, amount) },
+		Preempt:    func(i quota.Index, amount int64) flavor.Mode { return x.couldPreempt(w, q, i, amount) },
+	}) {
+		for n := range looks {
+			x.out.PodSets[i].Flavors = append(x.out.PodSets[i].Flavors, x.verdictOf(&looks[n]))
+			if !looks[n].Nearest {
+				continue
+			}
+			x.nearest = append(x.nearest, &looks[n])
+			for at, v := range looks[n].Amounts {
+				needs = append(needs, quota.Amount{Index: looks[n].Indices[at], Value: v.Asked})
+			}
+		}
+	}
+	x.needs = quota.VectorOf(needs...)
+	for _, a := range x.needs {
+		if x.freeOf(a.Index) < a.Value {
+			x.short = append(x.short, a.Index)
+		}
+	}
+}
+
+// freeOf is what may be taken now without taking what is promised to others.
+func (x *explainer) freeOf(i quota.Index) int64 {
+	n := x.w.queue.node
+	return min(n.Available(quota.Held, i), n.Available(quota.Planned, i))
+}
+
+// verdictOf is what was seen of a flavor, for people.
+func (x *explainer) verdictOf(l *flavor.Look) reason.FlavorVerdict {
+	out := reason.FlavorVerdict{Flavor: l.Flavor, Nearest: l.Nearest, Borrows: l.Borrowing > 0, Message: l.Refusal}
+	var usage []quota.Amount
+	for n, v := range l.Amounts {
+		out.Amounts = append(out.Amounts, amountOf(v))
+		usage = append(usage, quota.Amount{Index: l.Indices[n], Value: quota.Add(v.Earlier, v.Asked)})
+	}
+	switch {
+	case l.Refusal != "":
+		out.Fit = reason.Refused
+	case l.Mode == flavor.NoFit:
+		out.Fit = reason.TooLarge
+	case l.Mode == flavor.Fits:
+		out.Fit = reason.Fits
+	case l.Mode == flavor.Awaits:
+		out.Fit = reason.FitsAfterEvicted
+	default:
+		out.Fit = reason.Short
+		if l.Mode == flavor.Blocked {
+			break
+		}
+		wanted := quota.VectorOf(usage...)
+		for _, v := range x.victims(x.w, x.w.queue, wanted, shortOf(x.w.queue.node, wanted)) {
+			out.Fit = reason.FitsByPreemption
+			out.WouldPreempt = append(out.WouldPreempt, reason.NameOf(v.Key))
+		}
+	}
+	return out
+}
+
+func amountOf(v reason.Verdict) reason.Amount {
+	q := func(amount int64) resource.Quantity {
+		return quota.ToQuantity(corev1.ResourceName(v.Resource), amount)
+	}
+	out := reason.Amount{Resource: v.Resource, Asked: q(v.Asked), Earlier: q(v.Earlier), Free: q(v.Free), Missing: q(v.Missing())}
+	if v.Capacity != quota.Unlimited {
+		out.Capacity = new(q(v.Capacity))
+	}
+	return out
+}
+
+// holder is somebody else who has what is short.
+type holder struct {
+	*workload
+	size int64
+}
+
+// findHolders lists who has what is short, and what would have to end.
+func (x *explainer) findHolders(found outcome) {
+	if len(x.short) == 0 {
+		return
+	}
+	q := x.w.queue
+	bars := preempt.BarsOf(&x.tree, preempt.Preemptor{
+		Queue: q.node, Policy: q.Preemption, Priority: x.w.Priority, QueuedAt: x.w.QueuedAt, Usage: x.needs, Short: x.short,
+		Spared: x.precedence.Over(x.w.Key),
+	}, func(n *quota.Node) []*preempt.Holder { return x.queues[n.Name()].holders })
+	holders := x.holdersOfShort()
+	for _, h := range holders {
+		x.out.Holders = append(x.out.Holders, x.holderOf(h.workload, bars))
+		if h.leaving() {
+			x.out.Awaits = append(x.out.Awaits, reason.NameOf(h.Key))
+		}
+	}
+	if found.verdict == hopeless || found.verdict == preempting {
+		x.findEnds(holders)
+	}
+}
+
+// holdersOfShort are those without whom there would be more of what is short: those
+// that are going first, then the largest.
+func (x *explainer) holdersOfShort() []holder {
+	root := x.w.queue.node.Root()
+	var out []holder
+	for _, w := range x.workloads {
+		q := w.charged.queue
+		if w == x.w || q == nil || q.node == nil || q.node.Root() != root {
+			continue
+		}
+		if len(w.charged.held) == 0 && len(w.charged.planned) == 0 || !x.hinders(w) {
+			continue
+		}
+		out = append(out, holder{w, x.hasOfShort(w, x.short[0])})
+	}
+	slices.SortFunc(out, func(a, b holder) int {
+		if a.leaving() != b.leaving() {
+			if a.leaving() {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Or(cmp.Compare(b.size, a.size), order.CompareKeys(a.Key, b.Key))
+	})
+	return out
+}
+
+// hinders reports whether there would be more of anything short if the workload ended.
+func (x *explainer) hinders(w *workload) (helps bool) {
+	has := slices.ContainsFunc(x.short, func(i quota.Index) bool { return x.hasOfShort(w, i) > 0 })
+	if !has {
+		return false
+	}
+	before := x.available()
+	x.tree.Try(func() {
+		x.end(w)
+		helps = !slices.Equal(before, x.available())
+	})
+	return helps
+}
+
+func (x *explainer) hasOfShort(w *workload, i quota.Index) int64 {
+	return max(w.charged.held.Of(i), w.charged.planned.Of(i))
+}
+
+// available is what is left of what is short, by either ledger.
+func (x *explainer) available() (out []int64) {
+	for _, i := range x.short {
+		for _, l := range []quota.Ledger{quota.Held, quota.Planned} {
+			out = append(out, x.w.queue.node.Available(l, i))
+		}
+	}
+	return out
+}
+
+// end takes the workload out of the ledgers. It is done within Try.
+func (x *explainer) end(w *workload) {
+	x.tree.Release(w.charged.queue.Name, quota.Held, w.charged.held)
+	x.tree.Release(w.charged.queue.Name, quota.Planned, w.charged.planned)
+}
+
+func (x *explainer) stay(w *workload) {
+	x.tree.Charge(w.charged.queue.Name, quota.Held, w.charged.held)
+	x.tree.Charge(w.charged.queue.Name, quota.Planned, w.charged.planned)
+}
+
+// findEnds looks for few of the holders after whose end the nearest flavors would do.
+func (x *explainer) findEnds(holders []holder) {
+	fits := func() bool {
+		return !slices.ContainsFunc(x.needs, func(a quota.Amount) bool { return x.freeOf(a.Index) < a.Value })
+	}
+	var ends []holder
+	x.tree.Try(func() {
+		for _, h := range holders {
+			if fits() {
+				break
+			}
+			x.end(h.workload)
+			ends = append(ends, h)
+		}
+		if !fits() {
+			ends = nil
+			return
+		}
+		for n := len(ends) - 2; n >= 0; n-- { // without the last one it did not fit
+			x.stay(ends[n].workload)
+			if fits() {
+				ends = slices.Delete(ends, n, n+1)
+			} else {
+				x.end(ends[n].workload)
+			}
+		}
+	})
+	for _, h := range ends {
+		x.out.WouldFitAfter = append(x.out.WouldFitAfter, reason.NameOf(h.Key))
+	}
+}
+
+// holderOf is a holder for people.
+func (x *explainer) holderOf(w *workload, bars *preempt.Bars) reason.Holder {
+	out := reason.Holder{
+		Name: reason.NameOf(w.Key), ClusterQueue: w.charged.queue.Name, Priority: w.Priority,
+		Holds: corev1.ResourceList{}, Leaving: w.leaving(), Promised: w.promise != nil,
+	}
+	for _, i := range x.short {
+		if amount := x.hasOfShort(w, i); amount > 0 {
+			name := corev1.ResourceName(x.tree.Name(i).Resource)
+			sum := out.Holds[name]
+			sum.Add(quota.ToQuantity(name, amount))
+			out.Holds[name] = sum
+		}
+	}
+	switch h := w.charged.holder; {
+	case w.leaving():
+		out.NotPreemptable = "was told to go already"
+	case h == nil:
+		out.NotPreemptable = "its admission is being written"
+	default:
+		if out.NotPreemptable = bars.Why(h, w.charged.queue.node); out.NotPreemptable == "" {
+			out.NotPreemptable = x.borrowingBar()
+		}
+		out.Preemptable = out.NotPreemptable == ""
+	}
+	return out
+}
+
+// borrowingBar says why the queue may evict nobody for what it would have to borrow.
+func (x *explainer) borrowingBar() string {
+	for _, i := range x.short {
+		if !mayPreempt(x.w.queue, i, x.needs.Of(i)) {
+			return "the workload asks for more than the quota of ClusterQueue " + x.w.queue.Name + ", which may not preempt while it borrows"
+		}
+	}
+	return ""
+}

@@ -1,0 +1,228 @@
+package engine
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"pgregory.net/rapid"
+
+	"github.com/musterhq/muster/internal/engine/flavor"
+	"github.com/musterhq/muster/internal/engine/order"
+	"github.com/musterhq/muster/internal/engine/preempt"
+	"github.com/musterhq/muster/internal/engine/quota"
+	"github.com/musterhq/muster/internal/engine/reason"
+)
+
+// holds is a workload that was admitted to the queue with so much cpu.
+func holds(name, queue string, cpu int64, priority int32) WorkloadSet {
+	w := job(name, queue, 1, cpu, priority, 0)
+	w.Admitted = true
+	w.Admission = &Admission{ClusterQueue: queue, PodSets: []Assignment{{
+		PodSet: "main", Count: 1, Flavors: map[string]string{"cpu": "default"}, Usage: map[string]int64{"cpu": cpu}}}}
+	return w
+}
+
+func evicted(w WorkloadSet) WorkloadSet { w.Evicted = true; return w }
+
+func policy(q ClusterQueueSet, p preempt.Policy) ClusterQueueSet { q.Preemption = p; return q }
+
+// told is an explanation in short lines.
+func told(x reason.Explanation) []string {
+	lines := []string{fmt.Sprintf("%s %s %d/%d", x.State, x.Code, x.Position, x.Length)}
+	for _, ps := range x.PodSets {
+		for _, f := range ps.Flavors {
+			line := fmt.Sprintf("flavor %s %s", f.Flavor, f.Fit)
+			for _, a := range f.Amounts {
+				line += fmt.Sprintf(" %s asked %s free %s missing %s", a.Resource, a.Asked.String(), a.Free.String(), a.Missing.String())
+			}
+			if f.Nearest {
+				line += " <- nearest"
+			}
+			if f.Message != "" {
+				line += ": " + f.Message
+			}
+			lines = append(lines, line)
+		}
+	}
+	for _, h := range x.Holders {
+		cpu := h.Holds[corev1.ResourceCPU]
+		lines = append(lines, fmt.Sprintf("held by %s %s: %s", h.Name.Name, cpu.String(), h.NotPreemptable))
+	}
+	for _, v := range x.WouldPreempt {
+		lines = append(lines, fmt.Sprintf("would preempt %s %s", v.Name.Name, v.Cause))
+	}
+	for _, n := range x.WouldFitAfter {
+		lines = append(lines, "would fit after "+n.Name)
+	}
+	if x.Behind != nil {
+		lines = append(lines, "behind "+x.Behind.Name)
+	}
+	return lines
+}
+
+func TestExplain(t *testing.T) {
+	tainted := FlavorSet{Flavor{Name: "reserved", NodeTaints: []corev1.Taint{{Key: "reserved", Value: "true", Effect: corev1.TaintEffectNoSchedule}}}}
+	twoFlavors := queueOf("q", "", 4)
+	twoFlavors.Groups = []flavor.Group{{Resources: []string{"cpu"}, Flavors: []string{"reserved", "default"}}}
+	twoFlavors.Quotas[quota.FlavorResource{Flavor: "reserved", Resource: "cpu"}] = quota.Limits{Nominal: 9, Borrowing: quota.Unlimited, Lending: quota.Unlimited}
+	within := func(r preempt.Rule) preempt.Policy { return preempt.Policy{WithinQueue: r} }
+	inactive := job("x", "q", 1, 1, 0, 0)
+	inactive.Inactive = true
+
+	for name, tc := range map[string]struct {
+		given []Event
+		want  []string
+	}{
+		"one that fits is told that it is next": {
+			given: []Event{queueOf("q", "", 4), job("x", "q", 1, 3, 0, 0)},
+			want:  []string{"Waiting PendingEvaluation 1/1", "flavor default Fits cpu asked 3m free 4m missing 0 <- nearest"},
+		},
+		"all flavors are looked at, also those that refuse": {
+			given: []Event{tainted, twoFlavors, holds("a", "q", 3, 0), job("x", "q", 1, 2, 0, 0)},
+			want: []string{"Waiting WaitingForQuota 1/1",
+				"flavor reserved Refused: untolerated taint {reserved true NoSchedule <nil>} in flavor reserved",
+				"flavor default Short cpu asked 2m free 1m missing 1m <- nearest",
+				"held by a 3m: withinClusterQueue is Never", "would fit after a"},
+		},
+		"few have to end, not all": {
+			given: []Event{queueOf("q", "", 6), holds("a", "q", 1, 0), holds("b", "q", 2, 0), holds("c", "q", 3, 0), job("x", "q", 1, 3, 0, 0)},
+			want: []string{"Waiting WaitingForQuota 1/1", "flavor default Short cpu asked 3m free 0 missing 3m <- nearest",
+				"held by c 3m: withinClusterQueue is Never", "held by b 2m: withinClusterQueue is Never", "held by a 1m: withinClusterQueue is Never",
+				"would fit after c"},
+		},
+		"whom it would preempt, and whom it may not": {
+			given: []Event{policy(queueOf("q", "", 4), within(preempt.LowerPriority)),
+				holds("low", "q", 2, 0), holds("high", "q", 2, 9), job("x", "q", 1, 2, 5, 0)},
+			want: []string{"Waiting WaitingForPreemptedWorkloads 1/1", "flavor default FitsByPreemption cpu asked 2m free 0 missing 2m <- nearest",
+				"held by high 2m: withinClusterQueue is LowerPriority, and its priority 9 is not below 5", "held by low 2m: ",
+				"would preempt low InClusterQueue", "would fit after high"},
+		},
+		"who stays within his own quota is not to be preempted, and who has no part in the shortage is not named": {
+			given: []Event{policy(queueOf("q", "lab", 1), preempt.Policy{Reclaim: preempt.Any}), queueOf("r", "lab", 4), localOf("r"),
+				holds("own", "r", 4, 0), queueOf("alone", "", 9), localOf("alone"), holds("stranger", "alone", 9, 0), job("x", "q", 1, 2, 0, 0)},
+			want: []string{"Waiting WaitingForQuota 1/1", "flavor default Short cpu asked 2m free 1m missing 1m <- nearest",
+				"held by own 4m: within the own quota of ClusterQueue r or its cohort", "would fit after own"},
+		},
+		"those that are going are awaited": {
+			given: []Event{queueOf("q", "", 4), evicted(holds("a", "q", 4, 0)), job("x", "q", 1, 2, 0, 0)},
+			want: []string{"Waiting WaitingForPreemptedWorkloads 1/1", "flavor default FitsAfterEvicted cpu asked 2m free 0 missing 2m <- nearest",
+				"held by a 4m: was told to go already"},
+		},
+		"nobody passes the head of a strict queue": {
+			given: []Event{strict(queueOf("q", "", 4)), holds("a", "q", 3, 0), job("big", "q", 1, 4, 0, 0), job("x", "q", 1, 1, 0, 1)},
+			want:  []string{"Waiting WaitingForQuota 2/2", "flavor default Fits cpu asked 1m free 1m missing 0 <- nearest", "behind big"},
+		},
+		"what no empty queue could hold has nobody to blame": {
+			given: []Event{queueOf("q", "", 4), holds("a", "q", 3, 0), job("x", "q", 1, 5, 0, 0)},
+			want: []string{"Waiting ExceedsMaxQuota 1/1", "flavor default TooLarge cpu asked 5m free 1m missing 4m <- nearest",
+				"held by a 3m: withinClusterQueue is Never"},
+		},
+		"a stopped queue still tells what would fit": {
+			given: []Event{held(queueOf("q", "", 4)), job("x", "q", 1, 1, 0, 0)},
+			want:  []string{"Aside OnHold 0/0", "flavor default Fits cpu asked 1m free 4m missing 0 <- nearest"},
+		},
+		"a deactivated one is not in line": {
+			given: []Event{queueOf("q", "", 4), inactive},
+			want:  []string{"Aside Inadmissible 0/0", "flavor default Fits cpu asked 1m free 4m missing 0 <- nearest"},
+		},
+		"one that runs": {
+			given: []Event{queueOf("q", "", 4), holds("x", "q", 3, 0)},
+			want:  []string{"Admitted  0/0"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := New(Options{})
+			for _, ev := range append([]Event{defaultFlavor, localOf("q")}, tc.given...) {
+				e.Apply(ev)
+			}
+			e.Arrange()
+			x, ok := e.Explain(Key{Namespace: "ns", Name: "x"})
+			if !ok {
+				t.Fatal("it is not known")
+			}
+			if diff := cmp.Diff(tc.want, told(x)); diff != "" {
+				t.Errorf("explanation differs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestExplainBeforeTheQueueWasLookedAt(t *testing.T) {
+	e := New(Options{})
+	for _, ev := range []Event{defaultFlavor, localOf("q"), job("x", "q", 1, 1, 0, 0), queueOf("q", "", 4)} {
+		e.Apply(ev)
+	}
+	x, _ := e.Explain(Key{Namespace: "ns", Name: "x"})
+	if x.Code != reason.PendingEvaluation || !strings.Contains(x.Message, "queue has changed") {
+		t.Errorf("got %s: %s", x.Code, x.Message)
+	}
+	if _, ok := e.Explain(Key{Namespace: "ns", Name: "nobody"}); ok {
+		t.Error("explained a workload that does not exist")
+	}
+}
+
+// TestExplainOfAPromise: who waits for others to go is told for whom, and needs not
+// wait for what is kept for himself.
+func TestExplainOfAPromise(t *testing.T) {
+	e := New(Options{})
+	story(e, defaultFlavor, policy(queueOf("q", "", 4), preempt.Policy{WithinQueue: preempt.LowerPriority}), localOf("q"),
+		holds("low", "q", 4, 0), job("x", "q", 1, 3, 5, 0))
+	x, _ := e.Explain(Key{Namespace: "ns", Name: "x"})
+	want := []string{"Promised WaitingForPreemptedWorkloads 1/1", "flavor default FitsAfterEvicted cpu asked 3m free 0 missing 3m <- nearest",
+		"held by low 4m: was told to go already"}
+	if diff := cmp.Diff(want, told(x)); diff != "" {
+		t.Errorf("explanation differs (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]reason.Name{{Namespace: "ns", Name: "low"}}, x.Awaits); diff != "" {
+		t.Errorf("awaits differ (-want +got):\n%s", diff)
+	}
+	if low, _ := e.Explain(Key{Namespace: "ns", Name: "low"}); low.State != reason.Leaving {
+		t.Errorf("the victim is %s", low.State)
+	}
+}
+
+// TestExplainChangesNoDecision: whoever asks, whenever, all decisions stay the same; and
+// what is explained agrees with them.
+func TestExplainChangesNoDecision(t *testing.T) {
+	check(t, func(t *rapid.T, w *world) {
+		for range rapid.IntRange(1, 60).Draw(t, "events") {
+			w.step(t)
+		}
+		w.decide()
+		asked := New(Options{})
+		var again []Decision
+		for i, entry := range w.log {
+			if entry.event != nil {
+				asked.Apply(entry.event)
+			} else {
+				again = append(again, asked.Decide(entry.decidedAt)...)
+			}
+			for n, key := range slices.SortedFunc(maps.Keys(asked.workloads), order.CompareKeys) {
+				if n%7 == i%7 { // all of them take long
+					asked.Explain(key)
+				}
+			}
+		}
+		if diff := cmp.Diff(w.decided, again); diff != "" {
+			t.Fatalf("asking changed decisions (-not asked +asked):\n%s", diff)
+		}
+		for key, job := range asked.workloads {
+			x, _ := asked.Explain(key)
+			if asked.Busy() || (x.State == reason.Waiting) != (job.class != nil) {
+				continue
+			}
+			fits := strings.HasPrefix(x.Message, "it fits now")
+			if fits || len(x.WouldPreempt) > 0 && x.Code == reason.WaitingForPreemptedWorkloads {
+				t.Fatalf("%s waits after a pass, and the explanation is %+v", key, x)
+			}
+			if x.Behind == nil && job.why.Code != x.Code {
+				t.Fatalf("%s was told %s and explained %s: %s", key, job.why.Code, x.Code, x.Message)
+			}
+		}
+	})
+}

@@ -1,0 +1,94 @@
+package preempt
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/musterhq/muster/internal/engine/order"
+	"github.com/musterhq/muster/internal/engine/quota"
+)
+
+// Bars tells of holders why they may not be evicted for a preemptor.
+type Bars struct {
+	search     search
+	candidates sets.Set[order.Key]
+}
+
+// BarsOf prepares to answer for the preemptor. It is for people: Search does not ask
+// it, but both go by the same list of candidates.
+func BarsOf(tree *quota.Tree, p Preemptor, holders Holders) *Bars {
+	b := &Bars{search: search{tree: tree, Preemptor: p}, candidates: sets.New[order.Key]()}
+	b.search.collect(holders)
+	for _, c := range b.search.candidates {
+		b.candidates.Insert(c.Key)
+	}
+	return b
+}
+
+// Why says what keeps the holder, of that queue, from being evicted; "" if the rules
+// allow it.
+func (b *Bars) Why(h *Holder, queue *quota.Node) string {
+	s := &b.search
+	switch {
+	case b.candidates.Has(h.Key):
+		return ""
+	case s.Spared.Has(h.Key):
+		return "spared: the workload was evicted for it before"
+	case queue == s.Queue:
+		return b.byRule("withinClusterQueue", s.Policy.WithinQueue, h)
+	case s.Policy.Reclaim == Never && !s.Policy.WhileBorrowing:
+		return "reclaimWithinCohort is Never"
+	case !s.reachable(queue):
+		return fmt.Sprintf("within the own quota of ClusterQueue %s or its cohort", queue.Name())
+	case s.Policy.WhileBorrowing && s.Policy.Threshold != nil && h.Priority > *s.Policy.Threshold && s.Policy.Reclaim == Never:
+		return fmt.Sprintf("its priority %d is above maxPriorityThreshold %d", h.Priority, *s.Policy.Threshold)
+	case s.Policy.Reclaim == Never:
+		return fmt.Sprintf("borrowWithinCohort is LowerPriority, and its priority %d is not below %d", h.Priority, s.Priority)
+	default:
+		return b.byRule("reclaimWithinCohort", s.Policy.Reclaim, h)
+	}
+}
+
+func (b *Bars) byRule(field string, rule Rule, h *Holder) string {
+	switch rule {
+	case Never:
+		return field + " is Never"
+	case LowerPriority:
+		return fmt.Sprintf("%s is LowerPriority, and its priority %d is not below %d", field, h.Priority, b.search.Priority)
+	case LowerOrNewerEqualPriority:
+		return fmt.Sprintf("%s is LowerOrNewerEqualPriority, and it has priority %d, not below %d, and does not wait since later",
+			field, h.Priority, b.search.Priority)
+	default:
+		return "it holds nothing that would help"
+	}
+}
+
+// reachable reports whether everything between the queue and the preemptor's part of
+// the cohort borrows something that is short.
+func (s *search) reachable(queue *quota.Node) bool {
+	above := map[*quota.Node]bool{}
+	for n := s.Queue; n != nil; n = n.Parent() {
+		above[n] = true
+	}
+	for n := queue; n != nil && !above[n]; n = n.Parent() {
+		if !s.borrows(n) {
+			return false
+		}
+	}
+	return true
+}
+
+// String is the cause as conditions name it.
+func (c Cause) String() string {
+	switch c {
+	case InQueue:
+		return "InClusterQueue"
+	case Reclaimed:
+		return "InCohortReclamation"
+	case ReclaimedWhileBorrowing:
+		return "InCohortReclaimWhileBorrowing"
+	default:
+		return "InCohortFairSharing"
+	}
+}

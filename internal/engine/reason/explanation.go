@@ -1,0 +1,161 @@
+package reason
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/musterhq/muster/internal/engine/order"
+)
+
+// Explanation is all that the engine knows of one workload's case, as it stands at
+// the moment of asking. It is printed as it is: its JSON is documented in docs/cli.md
+// and stable.
+//
+// It names workloads of other namespaces. Who shows it to people sees to it that they
+// may see those.
+type Explanation struct {
+	State State `json:"state"`
+	// Code and Message say why it waits; empty for what holds quota.
+	Code    Code   `json:"code,omitempty"`
+	Message string `json:"message,omitempty"`
+
+	// Priority and Since give it its place among those that wait.
+	Priority int32     `json:"priority"`
+	Since    time.Time `json:"since"`
+	// LocalQueue is what it names, ClusterQueue where that leads, and Path leads there
+	// from the root cohort: /lab/team/queue.
+	LocalQueue   string `json:"localQueue,omitempty"`
+	ClusterQueue string `json:"clusterQueue,omitempty"`
+	Path         string `json:"path,omitempty"`
+	// Position counts from 1 among the Length that wait in the ClusterQueue; 0 for what
+	// is not in line.
+	Position int `json:"position,omitempty"`
+	Length   int `json:"length"`
+	// Behind is the head of a strict queue, which nobody passes.
+	Behind *Name `json:"behind,omitempty"`
+
+	// PodSets are what it asks, and what each flavor says to that.
+	PodSets []PodSet `json:"podSets,omitempty"`
+	// WouldPreempt are those who would be told to go for it now.
+	WouldPreempt []Victim `json:"wouldPreempt,omitempty"`
+	// Holders have what is short in the nearest flavors, the largest first.
+	Holders []Holder `json:"holders,omitempty"`
+	// WouldFitAfter are few of the holders after whose end it would fit: those that are
+	// going, then the largest. Empty where no end of others' work helps.
+	WouldFitAfter []Name `json:"wouldFitAfter,omitempty"`
+	// Awaits are those who were told to go and hold what is short yet.
+	Awaits []Name `json:"awaits,omitempty"`
+}
+
+// State is where a workload stands.
+type State string
+
+const (
+	// Aside: it is not in line, and is admitted whatever is free only once Code is mended.
+	Aside State = "Aside"
+	// Waiting: it is in line.
+	Waiting State = "Waiting"
+	// Promised: quota is kept for it, which others have been told to give back.
+	Promised State = "Promised"
+	// Reserving: it holds quota and waits for admission checks.
+	Reserving State = "Reserving"
+	// Admitted: it holds quota and may run.
+	Admitted State = "Admitted"
+	// Leaving: it was told to go and holds quota yet.
+	Leaving State = "Leaving"
+)
+
+// Name is a workload's.
+type Name struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+}
+
+// NameOf is the name of a key.
+func NameOf(k order.Key) Name { return Name{Namespace: k.Namespace, Name: k.Name} }
+
+// String is namespace/name.
+func (n Name) String() string { return n.Namespace + "/" + n.Name }
+
+// PodSet is what a number of equal pods asks.
+type PodSet struct {
+	Name string `json:"name"`
+	// Pods are needed; Fewest is how few it can start with, absent if it needs all.
+	Pods   int32               `json:"pods"`
+	Fewest int32               `json:"fewest,omitempty"`
+	PerPod corev1.ResourceList `json:"perPod,omitempty"`
+	// Flavors has what each flavor of the queue says, in the order of the queue. With
+	// several resource groups, each has its flavors.
+	Flavors []FlavorVerdict `json:"flavors,omitempty"`
+}
+
+// Fit is how well a flavor would do.
+type Fit string
+
+const (
+	// Fits: now.
+	Fits Fit = "Fits"
+	// FitsAfterEvicted: once those who were told to go have gone.
+	FitsAfterEvicted Fit = "FitsAfterEvicted"
+	// FitsByPreemption: if others are told to go, which is allowed.
+	FitsByPreemption Fit = "FitsByPreemption"
+	// Short: if others end by themselves.
+	Short Fit = "Short"
+	// TooLarge: not even if nobody used anything.
+	TooLarge Fit = "TooLarge"
+	// Refused: its nodes do not take these pods.
+	Refused Fit = "Refused"
+)
+
+// FlavorVerdict is what one flavor says to one pod set.
+type FlavorVerdict struct {
+	Flavor string `json:"flavor"`
+	Fit    Fit    `json:"fit"`
+	// Nearest marks the flavor that is closest to a yes.
+	Nearest bool `json:"nearest,omitempty"`
+	// Borrows tells that quota of the cohort would be borrowed.
+	Borrows bool `json:"borrows,omitempty"`
+	// Message says why it is refused.
+	Message string   `json:"message,omitempty"`
+	Amounts []Amount `json:"amounts,omitempty"`
+	// WouldPreempt are those who would be told to go if this flavor were taken.
+	WouldPreempt []Name `json:"wouldPreempt,omitempty"`
+}
+
+// Amount is one resource of a flavor in numbers.
+type Amount struct {
+	Resource string `json:"resource"`
+	// Asked is for this pod set, Earlier for those before it in the same flavor.
+	Asked   resource.Quantity `json:"asked"`
+	Earlier resource.Quantity `json:"earlier"`
+	// Free could be taken now, borrowing included; Capacity if nobody used anything. It
+	// is absent where it is without bound.
+	Free     resource.Quantity  `json:"free"`
+	Capacity *resource.Quantity `json:"capacity,omitempty"`
+	// Missing is how much more must become free.
+	Missing resource.Quantity `json:"missing"`
+}
+
+// Victim is who would be told to go, and by which right.
+type Victim struct {
+	Name  `json:",inline"`
+	Cause string `json:"cause"`
+}
+
+// Holder is who has what is short.
+type Holder struct {
+	Name         `json:",inline"`
+	ClusterQueue string `json:"clusterQueue"`
+	Priority     int32  `json:"priority"`
+	// Holds are the short resources it has.
+	Holds corev1.ResourceList `json:"holds"`
+	// Leaving tells that it was told to go, Promised that it waits for what is kept for it.
+	Leaving  bool `json:"leaving,omitempty"`
+	Promised bool `json:"promised,omitempty"`
+	// Preemptable tells whether the rules allow to tell it to go; NotPreemptable says why
+	// not.
+	Preemptable    bool   `json:"preemptable"`
+	NotPreemptable string `json:"notPreemptable,omitempty"`
+}
