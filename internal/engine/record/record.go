@@ -1,0 +1,120 @@
+package record
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"reflect"
+	"time"
+
+	"github.com/musterhq/muster/internal/engine"
+)
+
+// format is the version of the lines below. It changes with the meaning of events, for a
+// log replays on the program that wrote it.
+const format = 1
+
+// line is one line of a log; it has one of Begin, Event, Pass and Cut.
+type line struct {
+	// Begin starts a run.
+	Begin *begin `json:"begin,omitempty"`
+	// Event is the kind of an event, Is the event.
+	Event string          `json:"event,omitempty"`
+	Is    json.RawMessage `json:"is,omitempty"`
+	// Pass is the time of a pass, Decisions what came of it.
+	Pass      *time.Time      `json:"pass,omitempty"`
+	Decisions json.RawMessage `json:"decisions,omitempty"`
+	// Cut says why the rest of the run was not written.
+	Cut string `json:"cut,omitempty"`
+}
+
+type begin struct {
+	Format  int            `json:"format"`
+	Options engine.Options `json:"options"`
+}
+
+// kinds are all events, by their names.
+var kinds = func() map[string]reflect.Type {
+	out := map[string]reflect.Type{}
+	for _, ev := range []engine.Event{
+		engine.ClusterQueueSet{}, engine.ClusterQueueDeleted{}, engine.LocalQueueSet{}, engine.LocalQueueDeleted{},
+		engine.CohortSet{}, engine.CohortDeleted{}, engine.FlavorSet{}, engine.FlavorDeleted{},
+		engine.NamespaceSet{}, engine.NamespaceDeleted{}, engine.WorkloadSet{}, engine.WorkloadGone{},
+		engine.Written{}, engine.Refused{}, engine.Failed{},
+	} {
+		kind := reflect.TypeOf(ev)
+		out[kind.Name()] = kind
+	}
+	return out
+}()
+
+// Log writes one run. Each call writes whole lines, in one Write.
+type Log struct {
+	out io.Writer
+}
+
+// Begin starts the log of an engine that knows nothing yet. What is in front of it in the
+// same file may end within a line.
+func Begin(out io.Writer, options engine.Options) (*Log, error) {
+	l := &Log{out}
+	if _, err := out.Write([]byte("\n")); err != nil {
+		return nil, fmt.Errorf("beginning a decision log: %w", err)
+	}
+	return l, l.write(line{Begin: &begin{Format: format, Options: options}})
+}
+
+// Event notes what the engine is about to apply.
+func (l *Log) Event(ev engine.Event) error {
+	is, err := json.Marshal(inUTC(ev))
+	if err != nil {
+		return fmt.Errorf("writing a %T into the decision log: %w", ev, err)
+	}
+	return l.write(line{Event: reflect.TypeOf(ev).Name(), Is: is})
+}
+
+// Pass notes what Decide returned for that time.
+func (l *Log) Pass(at time.Time, decisions []engine.Decision) error {
+	at = at.UTC()
+	made, err := json.Marshal(decisions)
+	if err != nil {
+		return fmt.Errorf("writing decisions into the decision log: %w", err)
+	}
+	return l.write(line{Pass: &at, Decisions: made})
+}
+
+// Cut notes that what follows is not written, and why. It ends the run.
+func (l *Log) Cut(why string) error { return l.write(line{Cut: why}) }
+
+func (l *Log) write(what line) error {
+	var text bytes.Buffer
+	if err := json.NewEncoder(&text).Encode(what); err != nil {
+		return fmt.Errorf("writing the decision log: %w", err)
+	}
+	_, err := l.out.Write(text.Bytes())
+	return err
+}
+
+// inUTC is the event with all its times in UTC. Times of equal zones that were read from
+// text differ in what they point to, and so would ranks that are the same.
+func inUTC(ev engine.Event) any {
+	copied := reflect.New(reflect.TypeOf(ev)).Elem()
+	copied.Set(reflect.ValueOf(ev))
+	toUTC(copied)
+	return copied.Interface()
+}
+
+func toUTC(v reflect.Value) {
+	if v.Kind() != reflect.Struct {
+		return
+	}
+	if at, ok := v.Interface().(time.Time); ok {
+		v.Set(reflect.ValueOf(at.UTC()))
+		return
+	}
+	for i := range v.NumField() {
+		if v.Type().Field(i).IsExported() {
+			toUTC(v.Field(i))
+		}
+	}
+}
