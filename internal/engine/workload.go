@@ -137,6 +137,7 @@ func (ev Written) apply(e *Engine) {
 		return
 	}
 	w.Evicted = w.Evicted || w.assumed == evicts
+	w.Admitted = w.Admitted || w.assumed == admits && len(w.held.Checks) == 0
 	w.assumed, w.Version = nothing, ev.Version
 	e.settle(w)
 }

@@ -1,0 +1,144 @@
+package engine
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/internal/engine/flavor"
+	"github.com/musterhq/muster/internal/engine/preempt"
+	"github.com/musterhq/muster/internal/engine/quota"
+)
+
+func (s *scene) holds(names ...string) {
+	s.Helper()
+	for _, name := range names {
+		if s.engine.Holds(Key{Namespace: "ns", Name: name}) == nil {
+			s.Errorf("%s lost its quota", name)
+		}
+	}
+}
+
+func TestAQueueThatIsDeletedKeepsThoseItAdmitted(t *testing.T) {
+	s := newScene(t, Options{}, queueOf("q", "lab", 2), queueOf("p", "lab", 2), localOf("q"), localOf("p"), job("a", "q", 2, 1, 0, 0), job("own", "p", 2, 1, 0, 0))
+	s.want("no room", s.happens(job("b", "q", 2, 1, 0, 1), job("c", "p", 1, 1, 0, 1)), "c waits: WaitingForQuota", "b waits: WaitingForQuota")
+	s.want("the queue goes", s.happens(ClusterQueueDeleted{"q"}), "b waits: Inadmissible")
+	s.holds("a", "own")
+	s.want("somebody comes", s.happens(job("d", "q", 1, 1, 0, 2)), "d waits: Inadmissible")
+	s.want("it comes back: what it gave counts", s.happens(queueOf("q", "lab", 2)), "b waits: WaitingForQuota", "d waits: WaitingForQuota")
+	s.want("once that is given back", s.happens(gone("a")), "admit b in q")
+}
+
+func TestQuotaBelowUseEvictsNobodyAndAdmitsNobody(t *testing.T) {
+	s := newScene(t, Options{}, queueOf("q", "", 4), localOf("q"), job("a", "q", 2, 1, 0, 0), job("b", "q", 2, 1, 0, 1))
+	s.want("the quota is cut", s.happens(queueOf("q", "", 1)))
+	s.holds("a", "b")
+	s.want("somebody comes", s.happens(job("c", "q", 1, 1, 0, 2), job("nothing", "q", 3, 0, 0, 3)), "admit nothing in q", "c waits: WaitingForQuota")
+	s.want("one ends", s.happens(gone("a")))
+	s.want("both have", s.happens(gone("b")), "admit c in q")
+}
+
+// TestACohortThatBecomesACycleKeepsThoseItAdmitted: and borrows no more.
+func TestACohortThatBecomesACycleKeepsThoseItAdmitted(t *testing.T) {
+	s := newScene(t, Options{}, CohortSet{Cohort{Name: "x"}}, queueOf("q", "x", 2), queueOf("p", "x", 2), queueOf("alone", "", 1),
+		localOf("q"), localOf("alone"), job("a", "q", 3, 1, 0, 0))
+	s.want("a cycle", s.happens(CohortSet{Cohort{Name: "x", Parent: "x"}}))
+	s.holds("a")
+	s.want("somebody comes", s.happens(job("b", "q", 1, 1, 0, 1), job("c", "alone", 1, 1, 0, 1)), "admit c in alone", "b waits: Inadmissible")
+	s.want("it is mended", s.happens(CohortSet{Cohort{Name: "x"}}), "admit b in q")
+	s.want("what is used counts again", s.happens(job("d", "q", 1, 1, 0, 2)), "d waits: WaitingForQuota")
+}
+
+func TestAMissingFlavorLeavesTheOthers(t *testing.T) {
+	q := queueOf("q", "", 0)
+	q.Groups = []flavor.Group{{Resources: []string{"cpu"}, Flavors: []string{"gone", "default"}}}
+	q.Quotas = quota.Quotas{{Flavor: "gone", Resource: "cpu"}: {Nominal: 9}, {Flavor: "default", Resource: "cpu"}: {Nominal: 2}}
+	s := newScene(t, Options{}, q, localOf("q"))
+	s.want("one fits elsewhere", s.happens(job("a", "q", 2, 1, 0, 0)), "admit a in q")
+	s.want("one does not", s.happens(job("b", "q", 3, 1, 0, 1)), "b waits: ExceedsMaxQuota")
+	s.want("it comes", s.happens(FlavorSet{Flavor{Name: "gone"}}), "admit b in q")
+	s.want("it goes again", s.happens(FlavorDeleted{"gone"}))
+	s.holds("a", "b")
+}
+
+func TestGiganticAmounts(t *testing.T) {
+	const gigantic = math.MaxInt64
+	for name, tc := range map[string]struct {
+		quota int64
+		asks  Event
+		want  []string
+	}{
+		"a pod that asks for all there can be": {4, job("a", "q", 1, gigantic, 0, 0), []string{"a waits: ExceedsMaxQuota"}},
+		"as many of them as there can be":      {4, job("a", "q", math.MaxInt32, gigantic, 0, 0), []string{"a waits: ExceedsMaxQuota"}},
+		"so many that it wraps around":         {4, job("a", "q", math.MaxInt32, gigantic/2, 0, 0), []string{"a waits: ExceedsMaxQuota"}},
+		"a range that is as large":             {4, smaller(job("a", "q", math.MaxInt32, 1, 0, 0), 1), []string{"admit a in q, 4 of 2147483647 main"}},
+		"from a quota without bounds":          {gigantic, job("a", "q", 2, gigantic, 0, 0), []string{"admit a in q"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, Options{}, queueOf("q", "lab", tc.quota), queueOf("p", "lab", 0), localOf("q"), localOf("p"))
+			s.want("decided", s.happens(tc.asks), tc.want...)
+			s.happens(gone("a"))
+			s.want("others go on", s.happens(job("b", "q", 1, tc.quota, 0, 1)), "admit b in q")
+			s.happens(gone("b"))
+			if u, _ := s.engine.QueueUsage("q"); len(u.Reserved) != 0 {
+				t.Errorf("all are gone, and yet it counts %v", u.Reserved)
+			}
+		})
+	}
+}
+
+// TestAnAdmissionBeyondTheQueueIsCounted: somebody else wrote it, and it is what it is.
+func TestAnAdmissionBeyondTheQueueIsCounted(t *testing.T) {
+	s := newScene(t, Options{}, queueOf("q", "", 4), localOf("q"))
+	foreign := job("a", "q", 1, 1, 0, 0)
+	foreign.Admission = &Admission{ClusterQueue: "q", PodSets: []Assignment{{PodSet: "other", Count: 1,
+		Flavors: map[string]string{"cpu": "default", "gpu": "unheard of"}, Usage: map[string]int64{"cpu": 9, "gpu": -3}}}}
+	s.want("nothing to decide", s.happens(foreign))
+	s.want("no room", s.happens(job("b", "q", 1, 1, 0, 1)), "b waits: WaitingForQuota")
+	s.want("once it is gone", s.happens(gone("a")), "admit b in q")
+}
+
+// TestAClockThatJumps: the order in which the newest goes first bends with it, and
+// nothing else.
+func TestAClockThatJumps(t *testing.T) {
+	s := newScene(t, Options{}, evicting(queueOf("q", "", 4), lower), localOf("q"), job("a", "q", 2, 1, 0, 0))
+	for i, jump := range []time.Duration{-1000 * time.Hour, 1000000 * time.Hour, -time.Nanosecond} {
+		s.now = s.now.Add(jump)
+		b := job("b", "q", 2, 1, 0, i)
+		b.UID = jump.String()
+		s.want("after "+jump.String(), s.happens(b), "admit b in q")
+		s.happens(gone("b"))
+	}
+	s.now = time.Time{}
+	s.want("at no time at all", s.happens(job("c", "q", 4, 1, 1, 9)), "evict a for c: in queue", "c waits: WaitingForPreemptedWorkloads")
+	s.want("once it has gone", s.happens(s.stopped("a")), "admit c in q", "a waits: WaitingForQuota")
+}
+
+// TestALocalQueueThatLeadsElsewhere: who waits goes along, who holds quota stays.
+func TestALocalQueueThatLeadsElsewhere(t *testing.T) {
+	s := newScene(t, Options{}, queueOf("q", "", 2), queueOf("p", "", 2), localOf("q"), job("a", "q", 2, 1, 0, 0))
+	s.want("no room", s.happens(job("b", "q", 2, 1, 0, 1)), "b waits: WaitingForQuota")
+	s.want("it leads elsewhere", s.happens(LocalQueueSet{LocalQueue{Key: Key{Namespace: "ns", Name: "q"}, ClusterQueue: "p"}}), "admit b in p")
+	s.holds("a")
+	for name, want := range map[string]int{"q": 1, "p": 1} {
+		if u, _ := s.engine.QueueUsage(name); u.Reserving != want {
+			t.Errorf("%s has %d, want %d", name, u.Reserving, want)
+		}
+	}
+}
+
+// TestAVictimThatFinishesInsteadIsOneToo: and so is one that is deleted.
+func TestAVictimThatFinishesInsteadIsOneToo(t *testing.T) {
+	s := newScene(t, Options{}, evicting(queueOf("q", "", 4), lower), localOf("q"), job("low", "q", 4, 1, 0, 0))
+	s.happens(job("high", "q", 4, 1, 1, 1))
+	s.want("the victim ends", s.happens(gone("low")), "admit high in q")
+}
+
+// TestACohortThatChangesWhileAPromiseStands: the preemptor is served where it is now.
+func TestACohortThatChangesWhileAPromiseStands(t *testing.T) {
+	reclaiming := preempt.Policy{Reclaim: preempt.Any}
+	s := newScene(t, Options{}, evicting(queueOf("q", "lab", 2), reclaiming), queueOf("p", "lab", 2), localOf("q"), localOf("p"), job("borrower", "p", 4, 1, 0, 0))
+	s.want("reclaim", s.happens(job("owner", "q", 2, 1, 0, 1)), "evict borrower for owner: reclaimed", "owner waits: WaitingForPreemptedWorkloads")
+	s.want("the queue leaves its cohort, with its quota", s.happens(evicting(queueOf("q", "", 2), reclaiming)), "admit owner in q")
+	s.want("the victim goes, and is too large by now", s.happens(s.stopped("borrower")), "borrower waits: ExceedsMaxQuota")
+}

@@ -1,0 +1,74 @@
+package engine
+
+import "testing"
+
+// TestOrderAcrossQueues: one of the jobs fits, and which of them it is.
+func TestOrderAcrossQueues(t *testing.T) {
+	for name, tc := range map[string]struct {
+		given []Event
+		want  []string
+	}{
+		"who need not borrow goes before who must, whatever their priorities": {
+			given: []Event{queueOf("p", "lab", 2), queueOf("q", "lab", 0), job("own", "p", 2, 1, 0, 5), job("borrower", "q", 2, 1, 9, 0)},
+			want:  []string{"admit own in p", "borrower waits: WaitingForQuota"},
+		},
+		"who borrows from nearby goes before who borrows from afar": {
+			given: []Event{
+				CohortSet{Cohort{Name: "left", Parent: "top"}}, CohortSet{Cohort{Name: "right", Parent: "top"}},
+				queueOf("sister", "left", 2), queueOf("p", "left", 0), queueOf("q", "right", 0),
+				job("near", "p", 2, 1, 0, 5), job("far", "q", 2, 1, 9, 0)},
+			want: []string{"admit near in p", "far waits: WaitingForQuota"},
+		},
+		"of those who borrow alike the higher priority goes first": {
+			given: []Event{queueOf("lender", "lab", 2), queueOf("p", "lab", 0), queueOf("q", "lab", 0), job("low", "p", 2, 1, 0, 0), job("high", "q", 2, 1, 1, 5)},
+			want:  []string{"admit high in q", "low waits: WaitingForQuota"},
+		},
+		"of one priority who waits longer goes first": {
+			given: []Event{queueOf("lender", "lab", 2), queueOf("p", "lab", 0), queueOf("q", "lab", 0), job("late", "p", 2, 1, 0, 5), job("early", "q", 2, 1, 0, 1)},
+			want:  []string{"admit early in q", "late waits: WaitingForQuota"},
+		},
+		"of one time the name decides": {
+			given: []Event{queueOf("lender", "lab", 2), queueOf("p", "lab", 0), queueOf("q", "lab", 0), job("b", "p", 2, 1, 0, 0), job("a", "q", 2, 1, 0, 0)},
+			want:  []string{"admit a in q", "b waits: WaitingForQuota"},
+		},
+		"the strict head of one queue holds nobody of another back": {
+			given: []Event{strict(queueOf("p", "lab", 2)), queueOf("q", "lab", 2), job("big", "p", 5, 1, 9, 0), job("small", "q", 2, 1, 0, 5)},
+			want:  []string{"admit small in q", "big waits: ExceedsMaxQuota"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, Options{}, localOf("p"), localOf("q"))
+			s.want("decided", s.happens(tc.given...), tc.want...)
+		})
+	}
+}
+
+func TestAStrictQueueGoesOnBehindItsHeadWhen(t *testing.T) {
+	for name, happens := range map[string]struct {
+		event func(s *scene) Event
+		want  []string
+	}{
+		"the head fits":    {func(*scene) Event { return gone("running") }, []string{"admit head in q", "admit second in q"}},
+		"the head is gone": {func(*scene) Event { return gone("head") }, []string{"admit second in q"}},
+		"the head is held": {func(s *scene) Event { return s.changed("head", func(w *Workload) { w.Inactive = true }) }, []string{"admit second in q", "head waits: Inadmissible"}},
+		"the head asks for less": {func(s *scene) Event {
+			return s.changed("head", func(w *Workload) { w.PodSets[0].Count, w.Generation = 1, 1 })
+		}, []string{"admit head in q"}},
+		"somebody urgent comes":         {func(*scene) Event { return job("urgent", "q", 1, 1, 9, 9) }, []string{"admit urgent in q"}},
+		"the queue is no longer strict": {func(*scene) Event { return queueOf("q", "", 4) }, []string{"admit second in q"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, Options{}, strict(queueOf("q", "", 4)), localOf("q"), job("running", "q", 3, 1, 0, 0))
+			s.want("behind the head", s.happens(job("head", "q", 2, 1, 0, 1), job("second", "q", 1, 1, 0, 2)),
+				"head waits: WaitingForQuota", "second waits: WaitingForQuota")
+			s.want("then", s.happens(happens.event(s)), happens.want...)
+		})
+	}
+}
+
+func TestABestEffortQueueLooksAgainAtWhoWasPassed(t *testing.T) {
+	s := newScene(t, Options{}, queueOf("q", "", 4), localOf("q"), job("running", "q", 2, 1, 0, 0))
+	s.want("passed", s.happens(job("big", "q", 4, 1, 0, 1), job("small", "q", 2, 1, 0, 2)), "admit small in q", "big waits: WaitingForQuota")
+	s.want("while there is too little", s.happens(gone("small")))
+	s.want("once there is enough", s.happens(gone("running")), "admit big in q")
+}

@@ -1,0 +1,74 @@
+package engine
+
+import (
+	"testing"
+)
+
+func TestPartialAdmission(t *testing.T) {
+	two := func(driver, workers, fewest int32) WorkloadSet {
+		w := job("a", "q", driver, 1, 1, 5)
+		w.PodSets = append(w.PodSets, PodSet{Name: "workers", Count: workers, MinCount: fewest, PerPod: map[string]int64{"cpu": 1}})
+		return w
+	}
+	for name, tc := range map[string]struct {
+		queue   ClusterQueueSet
+		running []Event
+		asks    WorkloadSet
+		want    []string
+	}{
+		"all of it is given if all of it fits": {
+			queue: queueOf("q", "", 8), asks: smaller(job("a", "q", 8, 1, 1, 5), 1),
+			want: []string{"admit a in q"}},
+		"as many pods as fit are given": {
+			queue: queueOf("q", "", 8), running: []Event{job("b", "q", 3, 1, 1, 0)}, asks: smaller(job("a", "q", 8, 1, 1, 5), 1),
+			want: []string{"admit a in q, 5 of 8 main"}},
+		"even if all of it would never fit": {
+			queue: queueOf("q", "", 8), asks: smaller(job("a", "q", 100, 1, 1, 5), 1),
+			want: []string{"admit a in q, 8 of 100 main"}},
+		"the fewest pods are enough": {
+			queue: queueOf("q", "", 8), running: []Event{job("b", "q", 7, 1, 1, 0)}, asks: smaller(job("a", "q", 8, 1, 1, 5), 1),
+			want: []string{"admit a in q, 1 of 8 main"}},
+		"fewer than the fewest are not given": {
+			queue: queueOf("q", "", 8), running: []Event{job("b", "q", 7, 1, 1, 0)}, asks: smaller(job("a", "q", 8, 1, 1, 5), 2),
+			want: []string{"a waits: WaitingForQuota"}},
+		"pod sets that cannot be smaller are not": {
+			queue: queueOf("q", "", 8), asks: two(4, 8, 2),
+			want: []string{"admit a in q, 4 of 8 workers"}},
+		"all of it by preemption is better than less without": {
+			queue: evicting(queueOf("q", "", 8), lower), running: []Event{job("b", "q", 4, 1, 0, 0)}, asks: smaller(job("a", "q", 8, 1, 1, 5), 1),
+			want: []string{"evict b for a: in queue", "a waits: WaitingForPreemptedWorkloads"}},
+		"less by preemption is better than nothing": {
+			queue: evicting(queueOf("q", "", 8), lower), running: []Event{job("b", "q", 4, 1, 0, 0), job("c", "q", 4, 1, 1, 0)}, asks: smaller(job("a", "q", 8, 1, 1, 5), 2),
+			want: []string{"evict b for a: in queue", "a waits: WaitingForPreemptedWorkloads"}},
+		"a minCount above the count is the count": {
+			queue: queueOf("q", "", 8), running: []Event{job("b", "q", 7, 1, 1, 0)}, asks: smaller(job("a", "q", 2, 1, 1, 5), 9),
+			want: []string{"a waits: WaitingForQuota"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, Options{}, append([]Event{tc.queue, localOf("q")}, tc.running...)...)
+			s.want("decided", s.happens(tc.asks), tc.want...)
+		})
+	}
+}
+
+func TestASmallerStartByPreemptionIsThatSmall(t *testing.T) {
+	s := newScene(t, Options{}, evicting(queueOf("q", "", 8), lower), localOf("q"), job("b", "q", 4, 1, 0, 0), job("c", "q", 4, 1, 1, 0))
+	s.happens(smaller(job("a", "q", 8, 1, 1, 5), 2))
+	s.want("once the victim has gone", s.happens(s.stopped("b")), "admit a in q, 4 of 8 main", "b waits: WaitingForQuota")
+}
+
+func TestPodsThatHaveEndedGiveTheirQuotaBack(t *testing.T) {
+	s := newScene(t, Options{}, queueOf("q", "", 4), localOf("q"), job("a", "q", 4, 1, 0, 0))
+	s.want("no room", s.happens(job("b", "q", 2, 1, 0, 1)), "b waits: WaitingForQuota")
+	ended := func(count int32) WorkloadSet {
+		return s.changed("a", func(w *Workload) {
+			w.PodSets[0].Reclaimable = 4 - count
+			w.Admission = &Admission{ClusterQueue: "q", PodSets: []Assignment{{
+				PodSet: "main", Count: count, Flavors: map[string]string{"cpu": "default"}, Usage: map[string]int64{"cpu": int64(count)}}}}
+		})
+	}
+	s.want("one has ended", s.happens(ended(3)))
+	s.want("two have", s.happens(ended(2)), "admit b in q")
+	s.want("it is evicted and comes back: it needs the rest only", s.happens(s.changed("a", func(w *Workload) { w.Evicted = true })))
+	s.want("there is room for two", s.happens(s.stopped("a")), "admit a in q, 2 of 4 main")
+}

@@ -1,0 +1,102 @@
+package engine
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/musterhq/muster/internal/engine/preempt"
+)
+
+// preempted is a queue of 4 in which low ran, and was evicted for high.
+func preempted(t *testing.T) *scene {
+	s := newScene(t, Options{}, evicting(queueOf("q", "", 4), lower), localOf("q"), job("low", "q", 4, 1, 0, 0))
+	s.want("the preemptor comes", s.happens(job("high", "q", 3, 1, 1, 1)), "evict low for high: in queue", "high waits: WaitingForPreemptedWorkloads")
+	return s
+}
+
+func TestAPreemptorGetsItsRoomWhenItsVictimHasGone(t *testing.T) {
+	s := preempted(t)
+	s.want("while the victim's pods run", s.happens())
+	s.want("once they are gone", s.happens(s.stopped("low")), "admit high in q", "low waits: WaitingForQuota")
+	s.want("when the preemptor has ended", s.happens(gone("high")), "admit low in q")
+}
+
+func TestARoomThatIsPromisedIsGivenToNobodyElse(t *testing.T) {
+	s := preempted(t)
+	s.want("somebody comes who would fit instead", s.happens(job("thief", "q", 2, 1, 0, 2)), "thief waits: WaitingForQuota")
+	s.want("somebody comes who fits beside", s.happens(job("beside", "q", 1, 1, 0, 3)), "beside waits: WaitingForPreemptedWorkloads")
+	s.want("once the room is there", s.happens(s.stopped("low")), "admit high in q", "admit beside in q", "low waits: WaitingForQuota")
+}
+
+func TestAPromiseIsBrokenWhen(t *testing.T) {
+	for name, tc := range map[string]struct {
+		event        func(s *scene) Event
+		want, follow []string // and what follows once the victim has gone
+	}{
+		"the preemptor is gone": {
+			func(*scene) Event { return gone("high") },
+			nil, []string{"admit low in q"}},
+		"the preemptor is deactivated": {
+			func(s *scene) Event { return s.changed("high", func(w *Workload) { w.Inactive = true }) },
+			[]string{"high waits: Inadmissible"}, []string{"admit low in q"}},
+		"the preemptor asks for something else": {
+			func(s *scene) Event {
+				return s.changed("high", func(w *Workload) { w.PodSets[0].Count, w.Generation = 5, 1 })
+			},
+			[]string{"high waits: ExceedsMaxQuota"}, []string{"admit low in q"}},
+		"somebody higher needs the room": {
+			func(*scene) Event { return job("higher", "q", 4, 1, 2, 2) },
+			[]string{"higher waits: WaitingForPreemptedWorkloads", "high waits: WaitingForQuota"}, []string{"admit higher in q", "low waits: WaitingForQuota"}},
+		"the queue is stopped": {
+			func(*scene) Event { return held(evicting(queueOf("q", "", 4), lower)) },
+			[]string{"high waits: OnHold"}, []string{"low waits: OnHold"}},
+		"the quota is cut": {
+			func(*scene) Event { return evicting(queueOf("q", "", 2), lower) },
+			[]string{"high waits: ExceedsMaxQuota"}, []string{"low waits: ExceedsMaxQuota"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := preempted(t)
+			s.want("then", s.happens(tc.event(s)), tc.want...)
+			s.want("once the victim has gone", s.happens(s.stopped("low")), tc.follow...)
+		})
+	}
+}
+
+func TestAPreemptorNeedNotWaitForVictimsIfThereIsRoomBefore(t *testing.T) {
+	s := newScene(t, Options{}, evicting(queueOf("q", "", 4), lower), localOf("q"), job("low", "q", 2, 1, 0, 0), job("other", "q", 2, 1, 5, 0))
+	s.want("the preemptor comes", s.happens(job("high", "q", 2, 1, 1, 1)), "evict low for high: in queue", "high waits: WaitingForPreemptedWorkloads")
+	s.want("other ends first", s.happens(gone("other")), "admit high in q")
+}
+
+func TestAnEvictionSaysForWhomAndWhere(t *testing.T) {
+	s := newScene(t, Options{}, CohortSet{Cohort{Name: "team", Parent: "lab"}},
+		evicting(queueOf("q", "team", 2), preempt.Policy{Reclaim: preempt.Any}), queueOf("p", "lab", 2), localOf("q"), localOf("p"),
+		job("borrower", "p", 1, 2, 0, 0), job("borrower2", "p", 1, 2, 0, 1))
+	s.engine.Apply(job("owner", "q", 1, 2, 0, 2))
+	var got *Eviction
+	for _, d := range decideAll(s.engine, epoch) {
+		if d.Evict != nil {
+			got = d.Evict
+		}
+	}
+	want := &Eviction{Preemptor: Key{Namespace: "ns", Name: "owner"}, PreemptorUID: "owner-uid", Cause: preempt.Reclaimed,
+		PreemptorPath: "/lab/team/q", Path: "/lab/p"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestAnEvictionThatWasNotWrittenIsDecidedAgain: nobody is lost to a failed write.
+func TestAnEvictionThatWasNotWrittenIsDecidedAgain(t *testing.T) {
+	s := newScene(t, Options{}, evicting(queueOf("q", "", 4), lower), localOf("q"), job("low", "q", 4, 1, 0, 0))
+	low := s.jobs["low"]
+	s.engine.Apply(job("high", "q", 4, 1, 1, 1))
+	if got := decideAll(s.engine, epoch); len(got) == 0 || got[0].Evict == nil {
+		t.Fatalf("decided %+v", got)
+	}
+	s.engine.Apply(Failed{Key: low.Key, UID: low.UID})
+	s.jobs["high"] = job("high", "q", 4, 1, 1, 1)
+	s.want("after the write failed", s.happens(), "evict low for high: in queue")
+	s.want("once the victim has gone", s.happens(s.stopped("low")), "admit high in q", "low waits: WaitingForQuota")
+}

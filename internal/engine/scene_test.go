@@ -1,0 +1,124 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/musterhq/muster/internal/engine/preempt"
+)
+
+// scene is an engine whose decisions are all written, at once.
+type scene struct {
+	*testing.T
+	engine *Engine
+	jobs   map[string]WorkloadSet // as the API server has them
+	now    time.Time
+}
+
+func newScene(t *testing.T, options Options, given ...Event) *scene {
+	s := &scene{T: t, engine: New(options), jobs: map[string]WorkloadSet{}, now: epoch}
+	s.happens(append([]Event{defaultFlavor}, given...)...)
+	return s
+}
+
+// happens applies the events and returns what was decided until nothing was any more,
+// one line each.
+func (s *scene) happens(events ...Event) []string {
+	for _, ev := range events {
+		switch ev := ev.(type) {
+		case WorkloadSet:
+			ev.Version = s.jobs[ev.Key.Name].Version + 1
+			s.jobs[ev.Key.Name] = ev
+			s.engine.Apply(ev)
+			continue
+		case WorkloadGone:
+			delete(s.jobs, ev.Key.Name)
+		}
+		s.engine.Apply(ev)
+	}
+	var lines []string
+	for {
+		decisions := decideAll(s.engine, s.now)
+		if len(decisions) == 0 {
+			return lines
+		}
+		for _, d := range decisions {
+			lines = append(lines, s.tell(d))
+			s.write(d)
+		}
+	}
+}
+
+// tell is a decision in one line.
+func (s *scene) tell(d Decision) string {
+	switch {
+	case d.Admit != nil:
+		out := fmt.Sprintf("admit %s in %s", d.Key.Name, d.Admit.ClusterQueue)
+		for i, ps := range s.jobs[d.Key.Name].PodSets {
+			if given := d.Admit.PodSets[i].Count; given != ps.Count {
+				out += fmt.Sprintf(", %d of %d %s", given, ps.Count, ps.Name)
+			}
+		}
+		return out
+	case d.Evict != nil:
+		cause := map[preempt.Cause]string{preempt.InQueue: "in queue", preempt.Reclaimed: "reclaimed", preempt.ReclaimedWhileBorrowing: "while borrowing"}[d.Evict.Cause]
+		return fmt.Sprintf("evict %s for %s: %s", d.Key.Name, d.Evict.Preemptor.Name, cause)
+	default:
+		return fmt.Sprintf("%s waits: %s", d.Key.Name, d.Why.Code)
+	}
+}
+
+// write has the API server take the decision.
+func (s *scene) write(d Decision) {
+	job := s.jobs[d.Key.Name]
+	job.Version++
+	switch {
+	case d.Admit != nil:
+		job.Admission, job.Admitted, job.ReservedAt, job.Evicted, job.Told = d.Admit, len(d.Admit.Checks) == 0, s.now, false, ""
+	case d.Evict != nil:
+		job.Evicted = true
+	default:
+		job.Told = d.Why.Code
+	}
+	s.jobs[d.Key.Name] = job
+	if d.Admit != nil || d.Evict != nil {
+		s.engine.Apply(Written{Key: d.Key, UID: d.UID, Version: job.Version})
+	}
+}
+
+// changed is the job as it is, with a change.
+func (s *scene) changed(name string, change func(*Workload)) WorkloadSet {
+	job := s.jobs[name]
+	job.PodSets = slices.Clone(job.PodSets)
+	change(&job.Workload)
+	return job
+}
+
+// stopped is the evicted job once its pods are gone.
+func (s *scene) stopped(name string) WorkloadSet {
+	return s.changed(name, func(w *Workload) { w.Admission, w.Admitted, w.Evicted = nil, false, false })
+}
+
+// want compares what was decided.
+func (s *scene) want(when string, got []string, want ...string) {
+	s.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		s.Errorf("%s (-want +got):\n%s", when, diff)
+	}
+}
+
+// evicting has the queue's workloads evict by the policy.
+func evicting(q ClusterQueueSet, p preempt.Policy) ClusterQueueSet { q.Preemption = p; return q }
+
+// smaller is a job that can start with so few pods.
+func smaller(w WorkloadSet, fewest int32) WorkloadSet {
+	w.PodSets = slices.Clone(w.PodSets)
+	w.PodSets[0].MinCount = fewest
+	return w
+}
+
+var lower = preempt.Policy{WithinQueue: preempt.LowerPriority}

@@ -1,0 +1,142 @@
+package engine
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// TestWhoMayNotBeAdmittedWaitsUntilHeMay: whatever is free.
+func TestWhoMayNotBeAdmittedWaitsUntilHeMay(t *testing.T) {
+	ofTeam := func(q ClusterQueueSet, team string) ClusterQueueSet {
+		q.Namespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"team": team}}
+		return q
+	}
+	in := func(team string) Event { return NamespaceSet{Name: "ns", Labels: labels.Set{"team": team}} }
+	the := func(change func(*Workload)) func(*scene) Event {
+		return func(s *scene) Event { return s.changed("a", change) }
+	}
+	is := func(ev Event) func(*scene) Event { return func(*scene) Event { return ev } }
+	for name, tc := range map[string]struct {
+		given   []Event
+		change  func(*Workload)
+		waits   string
+		mends   func(*scene) Event
+		follows []string
+	}{
+		"one that is deactivated": {
+			change: func(w *Workload) { w.Inactive = true }, waits: "Inadmissible",
+			mends: the(func(w *Workload) { w.Inactive = false })},
+		"one that backs off": {
+			change: func(w *Workload) { w.BacksOff = "until noon" }, waits: "PendingEvaluation",
+			mends: the(func(w *Workload) { w.BacksOff = "" })},
+		"one that is gated": {
+			change: func(w *Workload) { w.Gated = "example.com/gate" }, waits: "AdmissionGated",
+			mends: the(func(w *Workload) { w.Gated = "" })},
+		"one whose pods break a rule": {
+			change: func(w *Workload) { w.Refused = "too large" }, waits: "Inadmissible",
+			mends: the(func(w *Workload) { w.Refused = "" })},
+		"one of a namespace that the queue does not take": {
+			given: []Event{ofTeam(queueOf("q", "", 4), "red"), in("blue")}, waits: "Inadmissible",
+			mends: is(in("red"))},
+		"one whose queue takes its namespace later": {
+			given: []Event{ofTeam(queueOf("q", "", 4), "red"), in("blue")}, waits: "Inadmissible",
+			mends: is(ofTeam(queueOf("q", "", 4), "blue"))},
+		"one of a namespace that nobody knows yet": {
+			given: []Event{ofTeam(queueOf("q", "", 4), "red")}, waits: "Inadmissible",
+			mends: is(in("red"))},
+		"one whose queue takes no namespace": {
+			given: []Event{func() Event { q := queueOf("q", "", 4); q.Namespaces = nil; return q }()}, waits: "Inadmissible",
+			mends: is(queueOf("q", "", 4))},
+		"one whose LocalQueue is missing": {
+			given: []Event{LocalQueueDeleted{Key{Namespace: "ns", Name: "q"}}}, waits: "Inadmissible",
+			mends: is(localOf("q"))},
+		"one whose LocalQueue is stopped": {
+			given: []Event{LocalQueueSet{LocalQueue{Key: Key{Namespace: "ns", Name: "q"}, ClusterQueue: "q", Held: true}}}, waits: "OnHold",
+			mends: is(localOf("q"))},
+		"one whose LocalQueue leads nowhere": {
+			given: []Event{LocalQueueSet{LocalQueue{Key: Key{Namespace: "ns", Name: "q"}, ClusterQueue: "nowhere"}}}, waits: "Inadmissible",
+			mends: is(localOf("q"))},
+		"one whose ClusterQueue is missing": {
+			given: []Event{ClusterQueueDeleted{"q"}}, waits: "Inadmissible",
+			mends: is(queueOf("q", "", 4))},
+		"one whose ClusterQueue is stopped": {
+			given: []Event{held(queueOf("q", "", 4))}, waits: "OnHold",
+			mends: is(queueOf("q", "", 4))},
+		"one whose cohorts form a cycle": {
+			given: []Event{queueOf("q", "x", 4), CohortSet{Cohort{Name: "x", Parent: "y"}}, CohortSet{Cohort{Name: "y", Parent: "x"}}}, waits: "Inadmissible",
+			mends: is(CohortSet{Cohort{Name: "y"}})},
+		"one whose flavor is missing": {
+			given: []Event{FlavorDeleted{"default"}}, waits: "NoMatchingFlavor",
+			mends: is(defaultFlavor)},
+		"one that is larger than the quota": {
+			given: []Event{queueOf("q", "", 0)}, waits: "ExceedsMaxQuota",
+			mends: is(queueOf("q", "", 4))},
+		"one larger than the quota until a cohort lends": {
+			given: []Event{queueOf("q", "", 0)}, waits: "ExceedsMaxQuota",
+			mends: func(s *scene) Event {
+				s.engine.Apply(queueOf("lender", "lab", 4))
+				return queueOf("q", "lab", 0)
+			}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, Options{}, append([]Event{queueOf("q", "", 4), localOf("q"), queueOf("other", "", 1), localOf("other")}, tc.given...)...)
+			a := job("a", "q", 4, 1, 0, 0)
+			if tc.change != nil {
+				tc.change(&a.Workload)
+			}
+			s.want("asked", s.happens(a), "a waits: "+tc.waits)
+			b := job("b", "other", 1, 1, 0, 1)
+			b.Key.Namespace = "ns"
+			if tc.waits != "NoMatchingFlavor" {
+				s.want("others go on", s.happens(b), "admit b in other")
+			}
+			s.want("mended", s.happens(tc.mends(s)), "admit a in q")
+		})
+	}
+}
+
+func TestAdmissionsWaitForReadyPodsWhereAskedTo(t *testing.T) {
+	for name, tc := range map[string]struct {
+		block  Block
+		others string // what the other queue's job hears
+		after  []string
+	}{
+		"of nobody":         {BlockNone, "admit other in p", nil},
+		"of the same queue": {BlockQueue, "admit other in p", []string{"admit second in q"}},
+		"of all there are":  {BlockAll, "other waits: WaitingForPodsReady", []string{"admit second in q"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, Options{BlockUntilReady: tc.block}, queueOf("q", "", 4), queueOf("p", "", 4), localOf("q"), localOf("p"))
+			s.want("the first", s.happens(job("first", "q", 1, 1, 0, 0)), "admit first in q")
+			second := "second waits: WaitingForPodsReady"
+			if tc.block == BlockNone {
+				second = "admit second in q"
+			}
+			s.want("the second", s.happens(job("second", "q", 1, 1, 0, 1)), second)
+			s.want("one of another queue", s.happens(job("other", "p", 1, 1, 0, 2)), tc.others)
+			s.want("the first is ready", s.happens(s.changed("first", func(w *Workload) { w.Ready = true })), tc.after...)
+		})
+	}
+}
+
+func TestWhoWaitsForReadyPodsGoesOnWhenTheyAreGone(t *testing.T) {
+	s := newScene(t, Options{BlockUntilReady: BlockAll}, queueOf("q", "", 4), localOf("q"), job("first", "q", 1, 1, 0, 0))
+	s.want("the second", s.happens(job("second", "q", 1, 1, 0, 1)), "second waits: WaitingForPodsReady")
+	s.want("the first is evicted", s.happens(s.changed("first", func(w *Workload) { w.Evicted = true })), "admit second in q")
+}
+
+func TestChecksApplyToTheFlavorsThatAreUsed(t *testing.T) {
+	q := queueOf("q", "", 4)
+	q.Checks = []Check{{Name: "for all"}, {Name: "for this", Flavors: []string{"other", "default"}}, {Name: "for another", Flavors: []string{"other"}}}
+	s := newScene(t, Options{BlockUntilReady: BlockAll}, q, localOf("q"), job("a", "q", 1, 1, 0, 0))
+	given := s.engine.Holds(Key{Namespace: "ns", Name: "a"})
+	if given == nil || len(given.Checks) != 2 || given.Checks[0] != "for all" || given.Checks[1] != "for this" {
+		t.Errorf("given %+v", given)
+	}
+	if u, _ := s.engine.QueueUsage("q"); u.Reserving != 1 || u.Admitted != 0 {
+		t.Errorf("it counts as %+v", u)
+	}
+	s.want("who only reserves quota has no pods to wait for", s.happens(job("b", "q", 1, 1, 0, 1)), "admit b in q")
+}
