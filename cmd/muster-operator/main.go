@@ -41,6 +41,7 @@ import (
 type options struct {
 	config                  string
 	printConfig             bool
+	decisionLog             string
 	installAPIs             bool
 	leaderElect             bool
 	leaderElectionNamespace string
@@ -57,6 +58,7 @@ func main() {
 	var o options
 	flag.StringVar(&o.config, "config", "", "path of the configuration file (default: none, every option at its default)")
 	flag.BoolVar(&o.printConfig, "print-config", false, "print the configuration with all defaults filled in and exit; fails if the file is wrong")
+	flag.StringVar(&o.decisionLog, "decision-log", "", "append all that is heard and decided to this file, for muster replay (default: none)")
 	flag.BoolVar(&o.installAPIs, "install-apis", false, "apply the CRDs and policies before starting")
 	flag.BoolVar(&o.leaderElect, "leader-elect", true, "let one of several operators decide; without it, run only one")
 	flag.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", "", "namespace of the lease (default: the operator's own, or kube-system outside of a cluster)")
@@ -99,7 +101,7 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	if err := admission.AddTo(mgr, cfg); err != nil {
+	if err := admission.AddTo(mgr, cfg, o.decisionLog); err != nil {
 		return err
 	}
 	executor := jobs.NewExecutor(mgr.GetClient(), mgr.GetEventRecorder("muster"))

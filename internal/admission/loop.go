@@ -34,19 +34,29 @@ type loop struct {
 	decisions  *decisionWriter
 	pending    *pendingWriter
 	queues     *queueStatusWriter
+	record     recorder
 	clock      clock.PassiveClock
 }
 
 // AddTo has the manager admit Workloads. The configuration is a complete one, as
-// package internal/config gives it, and is not changed afterwards.
-func AddTo(mgr ctrl.Manager, cfg *config.Configuration) error {
+// package internal/config gives it, and is not changed afterwards. decisionLog names the
+// file to which everything is written that the engine hears and decides, "" for none.
+func AddTo(mgr ctrl.Manager, cfg *config.Configuration, decisionLog string) error {
 	for _, kind := range watched {
 		// Who does not lead reads along, so that it can take over at once.
 		if _, err := mgr.GetCache().GetInformer(context.Background(), kind); err != nil {
 			return fmt.Errorf("watching %T: %w", kind, err)
 		}
 	}
-	if err := mgr.Add(newLoop(mgr, cfg)); err != nil {
+	loop := newLoop(mgr, cfg)
+	if decisionLog != "" {
+		record, err := openDecisionLog(decisionLog, engineOptions(cfg))
+		if err != nil {
+			return err
+		}
+		loop.record = record
+	}
+	if err := mgr.Add(loop); err != nil {
 		return fmt.Errorf("adding the admission loop: %w", err)
 	}
 	if err := addWorkloads(mgr, lifecyclePolicy(cfg)); err != nil {
@@ -70,6 +80,7 @@ func newLoop(mgr ctrl.Manager, cfg *config.Configuration) *loop {
 		decisions:  newDecisionWriter(mgr.GetClient(), mgr.GetAPIReader(), real, budget, tell),
 		pending:    newPendingWriter(mgr.GetClient(), real, budget),
 		queues:     newQueueStatusWriter(mgr.GetClient(), real, cfg.QueueStatus.Interval.Duration),
+		record:     unrecorded{},
 		clock:      real,
 	}
 }
@@ -106,6 +117,7 @@ func (l *loop) Start(ctx context.Context) error {
 		background.Go(func() { run(ctx) })
 	}
 	defer background.Wait()
+	defer l.record.close()
 	ctrl.LoggerFrom(ctx).Info("deciding: everything was read", "objects", l.mailbox.len())
 	for {
 		select {
@@ -121,12 +133,14 @@ func (l *loop) Start(ctx context.Context) error {
 func (l *loop) turn() {
 	for _, n := range l.mailbox.take() {
 		for _, event := range n.events(l.translator) {
+			l.record.heard(event)
 			l.engine.Apply(event)
 		}
 	}
 	began := l.clock.Now()
 	decisions := l.engine.Decide(began)
 	passSeconds.Observe(l.clock.Since(began).Seconds())
+	l.record.decided(began, decisions)
 	if l.engine.Busy() {
 		l.mailbox.wakeUp() // what came meanwhile goes first
 	}

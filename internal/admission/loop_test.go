@@ -99,10 +99,19 @@ type running struct {
 
 func start(t *testing.T, objects ...client.Object) *running {
 	t.Helper()
+	r, stop := startRecorded(t, unrecorded{}, objects...)
+	t.Cleanup(stop)
+	return r
+}
+
+// startRecorded is start with a recorder, and gives what stops it.
+func startRecorded(t *testing.T, record recorder, objects ...client.Object) (*running, func()) {
+	t.Helper()
 	w := newWorld(t, objects...)
 	r := &running{w, &feed{world: w, handlers: map[string][]toolscache.ResourceEventHandler{}}}
 	w.notify = func(before, after client.Object) { r.feed.tell(before, after) }
 	l := newLoop(manager{feed: r.feed}, config.Default())
+	l.record = record
 	ctx, stop := context.WithCancel(t.Context())
 	var done sync.WaitGroup
 	done.Go(func() {
@@ -110,8 +119,7 @@ func start(t *testing.T, objects ...client.Object) *running {
 			t.Error(err)
 		}
 	})
-	t.Cleanup(func() { stop(); done.Wait() })
-	return r
+	return r, func() { stop(); done.Wait() }
 }
 
 // says waits until the Workload has the condition.
