@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/musterhq/muster/internal/engine/order"
+	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
@@ -115,20 +116,23 @@ func (e *Engine) waitingIn(q *clusterQueue) []*workload {
 func (p *pass) decide(f *family) (left bool) {
 	p.keepPromises(f)
 	f.wakeFreed()
-	var heads contest
+	heads := p.newContest()
 	for _, q := range f.queues {
-		p.enter(&heads, q)
-	}
-	for heads.Len() > 0 && p.budget > 0 {
-		c := heads[0]
-		if c.version != f.version || c.class.at != 0 || c.class.head() != c.rank {
-			heap.Pop(&heads) // what was found out about it may be wrong by now
-			p.enter(&heads, c.queue)
-			continue
+		if c := p.headOf(q); c != nil {
+			heads.add(c)
 		}
-		p.serve(c)
-		heap.Pop(&heads)
-		p.enter(&heads, c.queue)
+	}
+	for c := heads.first(); c != nil && p.budget > 0; c = heads.first() {
+		serve := !c.stale()
+		if serve {
+			p.serve(c)
+		}
+		heads.replace(c, p.headOf(c.queue))
+		if serve {
+			for _, v := range c.victims {
+				heads.recharged(p.queues[v.Queue.Name()])
+			}
+		}
 	}
 	f.wakeFreed()
 	return slices.ContainsFunc(f.queues, func(q *clusterQueue) bool {
@@ -141,48 +145,18 @@ func (q *clusterQueue) open() bool {
 	return q.head == nil && len(q.ready) > 0 && (q.Strategy != Strict || q.awaits == 0)
 }
 
-// contestant is the head of a queue and what was found out about it.
-type contestant struct {
-	queue   *clusterQueue
-	class   *class
-	rank    order.Rank
-	version int
-	outcome
-}
-
-// contest orders contestants: who borrows less goes first, then who is first in
-// order.
-type contest []*contestant
-
-func (h contest) Len() int { return len(h) }
-func (h contest) Less(i, j int) bool {
-	if h[i].choice.Borrowing != h[j].choice.Borrowing {
-		return h[i].choice.Borrowing < h[j].choice.Borrowing
-	}
-	return order.Compare(h[i].rank, h[j].rank) < 0
-}
-func (h contest) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *contest) Push(x any)   { *h = append(*h, x.(*contestant)) }
-func (h *contest) Pop() any {
-	last := len(*h) - 1
-	c := (*h)[last]
-	*h = (*h)[:last]
-	return c
-}
-
-// enter puts the queue's first one that is not hopeless into the contest, and sets
+// headOf is the queue's first one that is not hopeless, nil if there is none. It sets
 // those aside that are.
-func (p *pass) enter(heads *contest, q *clusterQueue) {
+func (p *pass) headOf(q *clusterQueue) *contestant {
 	for q.open() {
 		if why := p.mustWait(q); why.Code != reason.None {
 			p.tellReady(q, why)
-			return
+			return nil
 		}
 		c := q.ready[0]
 		found := p.evaluate(c)
 		if found.verdict != hopeless {
-			heap.Push(heads, &contestant{queue: q, class: c, rank: c.head(), version: q.family.version, outcome: found})
-			return
+			return &contestant{queue: q, class: c, rank: c.head(), version: q.family.version, outcome: found}
 		}
 		p.budget--
 		heap.Pop(&q.ready)
@@ -191,6 +165,7 @@ func (p *pass) enter(heads *contest, q *clusterQueue) {
 			p.holdBack(q, c)
 		}
 	}
+	return nil
 }
 
 // mustWait says why the whole queue waits although there may be room.
@@ -230,18 +205,22 @@ func behind(q *clusterQueue) reason.Reason {
 }
 
 // wakeFreed has those looked at again who were short of what was given back.
+//
+// By fair shares whoever uses more or less of anything may be evicted for others, or
+// others for him.
 func (f *family) wakeFreed() {
-	if len(f.freed) == 0 {
+	if len(f.freed) == 0 && !f.sharesMoved {
 		return
 	}
 	for _, q := range f.queues {
+		reclaims := f.sharesMoved && q.Preemption.Reclaim != preempt.Never
 		for _, c := range q.classes {
-			if c.blocked && c.isShortOf(f.freed) {
+			if c.blocked && (reclaims || c.isShortOf(f.freed)) {
 				q.unblock(c)
 			}
 		}
 	}
-	f.freed = f.freed[:0]
+	f.freed, f.sharesMoved = f.freed[:0], false
 }
 
 // sayWhy adds the reasons that are news, oldest first, as far as the budget goes.

@@ -32,6 +32,15 @@ type Options struct {
 	BlockUntilReady Block
 	// IgnoreUndeclared counts nothing for resources that a ClusterQueue does not cover.
 	IgnoreUndeclared bool
+	// FairSharing orders and preempts across queues by their shares, if it is set.
+	FairSharing *FairSharing
+}
+
+// FairSharing is what is compared by shares.
+type FairSharing struct {
+	// Strategies say when somebody may be evicted for a fairer share, in the order in
+	// which they are tried. There is one at least.
+	Strategies []preempt.Strategy
 }
 
 // Engine is the state from which decisions are made. Make one with New; one
@@ -96,6 +105,7 @@ func (ev ClusterQueueSet) apply(e *Engine) {
 	q := e.queue(ev.Name)
 	q.set(ev.ClusterQueue)
 	e.tree.SetQueue(ev.Name, ev.Cohort, ev.Quotas)
+	e.tree.WeighQueue(ev.Name, ev.Weight)
 	e.reshaped = true
 	e.changed.Insert(ev.Name)
 	e.touchQueue(ev.Name)
@@ -113,6 +123,7 @@ func (ev ClusterQueueDeleted) apply(e *Engine) {
 
 func (ev CohortSet) apply(e *Engine) {
 	e.tree.SetCohort(ev.Name, ev.Parent, ev.Quotas)
+	e.tree.WeighCohort(ev.Name, ev.Weight)
 	e.recohorted.Insert(ev.Name)
 	e.reshaped = true
 }

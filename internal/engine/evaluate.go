@@ -94,10 +94,12 @@ func shortOf(n *quota.Node, v quota.Vector) []quota.Index {
 }
 
 // mayPreempt reports whether the queue's workloads may evict others for so much. For
-// what is more than its own quota they may only if they may while they borrow, or if a
-// cohort below the root has as much.
+// what is more than its own quota they may only if they may while they borrow, which by
+// fair shares is no different from any reclaim, or if a cohort below the root has as
+// much.
 func mayPreempt(q *clusterQueue, i quota.Index, amount int64) bool {
-	return q.Preemption.Allows() && (q.Preemption.WhileBorrowing || withinBelowRoot(q.node, i, amount))
+	whileBorrowing := q.Preemption.WhileBorrowing || q.fairly && q.Preemption.Reclaim != preempt.Never
+	return q.Preemption.Allows() && (whileBorrowing || withinBelowRoot(q.node, i, amount))
 }
 
 // couldPreempt is how well one amount would fit if nothing else were short.
@@ -128,10 +130,16 @@ func withinBelowRoot(n *quota.Node, i quota.Index, amount int64) bool {
 
 // victims are those who have to go so that the workload can have the amounts.
 func (e *Engine) victims(w *workload, q *clusterQueue, usage quota.Vector, short []quota.Index) []preempt.Victim {
-	return preempt.Search(&e.tree, preempt.Preemptor{
+	return preempt.Search(&e.tree, e.preemptor(w, q, usage, short),
+		func(n *quota.Node) []*preempt.Holder { return e.queues[n.Name()].holders })
+}
+
+// preemptor is the workload as one that wants the amounts, some of which are short.
+func (e *Engine) preemptor(w *workload, q *clusterQueue, usage quota.Vector, short []quota.Index) preempt.Preemptor {
+	return preempt.Preemptor{
 		Queue: q.node, Policy: q.Preemption, Priority: w.Priority, QueuedAt: w.QueuedAt, Usage: usage, Short: short,
-		Spared: e.precedence.Over(w.Key),
-	}, func(n *quota.Node) []*preempt.Holder { return e.queues[n.Name()].holders })
+		Spared: e.precedence.Over(w.Key), Fair: e.strategies(),
+	}
 }
 
 // serve does what was found out for the head of a queue.

@@ -56,6 +56,8 @@ type ClusterQueue struct {
 	Fungibility flavor.Fungibility
 	// Checks must be ready before a workload runs that was given quota.
 	Checks []Check
+	// Weight is that of the queue beside its siblings in a cohort, nil for one.
+	Weight *quota.Weight
 }
 
 // Check is an admission check of a ClusterQueue.
@@ -77,6 +79,8 @@ type LocalQueue struct {
 type Cohort struct {
 	Name, Parent string
 	Quotas       quota.Quotas
+	// Weight is that of the cohort beside its siblings, nil for one.
+	Weight *quota.Weight
 }
 
 // Workload is the unit of admission, as the API server has it.

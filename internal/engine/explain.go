@@ -286,10 +286,7 @@ func (x *explainer) findHolders(found outcome) {
 		return
 	}
 	q := x.w.queue
-	bars := preempt.BarsOf(&x.tree, preempt.Preemptor{
-		Queue: q.node, Policy: q.Preemption, Priority: x.w.Priority, QueuedAt: x.w.QueuedAt, Usage: x.needs, Short: x.short,
-		Spared: x.precedence.Over(x.w.Key),
-	}, func(n *quota.Node) []*preempt.Holder { return x.queues[n.Name()].holders })
+	bars := preempt.BarsOf(&x.tree, x.preemptor(x.w, q, x.needs, x.short), func(n *quota.Node) []*preempt.Holder { return x.queues[n.Name()].holders })
 	holders := x.holdersOfShort()
 	for _, h := range holders {
 		x.out.Holders = append(x.out.Holders, x.holderOf(h.workload, bars))

@@ -194,7 +194,7 @@ func TestExplainChangesNoDecision(t *testing.T) {
 			w.step(t)
 		}
 		w.decide()
-		asked := New(Options{})
+		asked := New(w.options)
 		var again []Decision
 		for i, entry := range w.log {
 			if entry.event != nil {

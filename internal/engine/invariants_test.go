@@ -17,9 +17,11 @@ import (
 // world is an engine under random events, and an API server that has what it was
 // told.
 type world struct {
+	options Options
 	engine  *Engine
 	log     []entry
 	decided []Decision
+	team    CohortSet // within the cohort lab, or beside it
 	queues  map[string]ClusterQueueSet
 	jobs    map[string]WorkloadSet // as the API server has them
 	open    []Decision             // not yet written
@@ -38,8 +40,15 @@ var (
 )
 
 func newWorld(t *rapid.T) *world {
-	w := &world{engine: New(Options{}), queues: map[string]ClusterQueueSet{}, jobs: map[string]WorkloadSet{}, clock: epoch}
+	options := drawOptions(t)
+	w := &world{options: options, engine: New(options), queues: map[string]ClusterQueueSet{}, jobs: map[string]WorkloadSet{}, clock: epoch,
+		team: CohortSet{Cohort{Name: "team"}}}
 	w.apply(defaultFlavor)
+	if rapid.Bool().Draw(t, "a cohort within the cohort") {
+		w.team.Parent = "lab"
+	}
+	w.team.Weight = drawWeight(t, "team")
+	w.apply(w.team)
 	for _, name := range queueNames {
 		w.setQueue(t, name)
 		w.apply(localOf(name))
@@ -47,8 +56,27 @@ func newWorld(t *rapid.T) *world {
 	return w
 }
 
+// drawOptions has shares compared in half of the worlds.
+func drawOptions(t *rapid.T) Options {
+	strategies := rapid.SampledFrom([][]preempt.Strategy{nil, nil, nil,
+		{preempt.LessThanOrEqualToFinalShare, preempt.LessThanInitialShare},
+		{preempt.LessThanOrEqualToFinalShare}, {preempt.LessThanInitialShare},
+	}).Draw(t, "strategies of fair sharing")
+	if strategies == nil {
+		return Options{}
+	}
+	return Options{FairSharing: &FairSharing{Strategies: strategies}}
+}
+
+func drawWeight(t *rapid.T, of string) *quota.Weight {
+	return rapid.SampledFrom([]*quota.Weight{nil, nil, weight(0), weight(quota.One / 2), weight(3 * quota.One)}).Draw(t, "weight of "+of)
+}
+
+func weight(w quota.Weight) *quota.Weight { return &w }
+
 func (w *world) setQueue(t *rapid.T, name string) {
-	q := queueOf(name, "lab", rapid.Int64Range(0, 8).Draw(t, "quota of "+name))
+	cohort := rapid.SampledFrom([]string{"lab", "lab", "team"}).Draw(t, "cohort of "+name)
+	q := queueOf(name, cohort, rapid.Int64Range(0, 8).Draw(t, "quota of "+name))
 	if rapid.Bool().Draw(t, name+" is strict") {
 		q = strict(q)
 	}
@@ -59,6 +87,7 @@ func (w *world) setQueue(t *rapid.T, name string) {
 	if q.Preemption.Reclaim != preempt.Never {
 		q.Preemption.WhileBorrowing = rapid.Bool().Draw(t, name+" while borrowing")
 	}
+	q.Weight = drawWeight(t, name)
 	w.queues[name] = q
 	w.apply(q)
 }
@@ -319,8 +348,10 @@ func TestVictimsAreOfLowerRankAndThePreemptorThenFits(t *testing.T) {
 			lower := victim.Priority < by.Priority
 			newer := victim.Priority == by.Priority && by.QueuedAt.Before(victim.QueuedAt)
 			allowed := map[preempt.Cause]bool{
-				preempt.InQueue:                 victim.Queue == by.Queue && (lower || newer && policy.WithinQueue == preempt.LowerOrNewerEqualPriority),
-				preempt.Reclaimed:               victim.Queue != by.Queue && (lower || policy.Reclaim == preempt.Any),
+				preempt.InQueue:   victim.Queue == by.Queue && (lower || newer && policy.WithinQueue == preempt.LowerOrNewerEqualPriority),
+				preempt.Reclaimed: victim.Queue != by.Queue && (lower || policy.Reclaim == preempt.Any),
+				preempt.FairShare: victim.Queue != by.Queue && (lower && policy.Reclaim == preempt.LowerPriority || policy.Reclaim == preempt.Any) &&
+					w.options.FairSharing != nil,
 				preempt.ReclaimedWhileBorrowing: victim.Queue != by.Queue && lower && policy.WhileBorrowing,
 			}
 			if !allowed[d.Evict.Cause] {
@@ -349,8 +380,9 @@ func TestARestartComesToTheSameEnd(t *testing.T) {
 			w.step(t)
 		}
 		w.settle(t)
-		fresh := New(Options{})
+		fresh := New(w.options)
 		fresh.Apply(defaultFlavor)
+		fresh.Apply(w.team)
 		for _, name := range queueNames {
 			fresh.Apply(localOf(name))
 		}
@@ -377,7 +409,7 @@ func TestReplayGivesTheSameDecisions(t *testing.T) {
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
 			w.step(t)
 		}
-		replayed := New(Options{})
+		replayed := New(w.options)
 		var again []Decision
 		for _, entry := range w.log {
 			if entry.event != nil {

@@ -21,6 +21,8 @@ type clusterQueue struct {
 	// exists is false while only its workloads are known.
 	exists     bool
 	namespaces labels.Selector
+	// fairly tells that shares are compared.
+	fairly bool
 	// node and family are nil if the queue does not exist or is part of a cycle.
 	node   *quota.Node
 	family *family
@@ -57,7 +59,7 @@ type localQueue struct {
 func (e *Engine) queue(name string) *clusterQueue {
 	q := e.queues[name]
 	if q == nil {
-		q = &clusterQueue{classes: map[classKey]*class{}, aside: map[Key]*workload{}, locals: map[Key]*localQueue{}}
+		q = &clusterQueue{fairly: e.options.FairSharing != nil, classes: map[classKey]*class{}, aside: map[Key]*workload{}, locals: map[Key]*localQueue{}}
 		q.set(ClusterQueue{Name: name})
 		q.exists = false
 		e.queues[name] = q
@@ -139,8 +141,10 @@ type family struct {
 	// dirty tells that there is somebody to look at, and that the family is on the
 	// agenda. freed are the amounts of which something was given back: who was short of
 	// them is looked at again.
-	dirty bool
-	freed []quota.Index
+	// By fair shares, sharesMoved tells that somebody uses more or less than before.
+	dirty       bool
+	freed       []quota.Index
+	sharesMoved bool
 	// promised are those who wait for others to go.
 	promised order.Queue
 }
@@ -197,7 +201,7 @@ func (e *Engine) reshape() {
 }
 
 // markConcerned adds the queues that share a family with one that has changed, or
-// that are under a cohort that has.
+// with a cohort that has.
 func (e *Engine) markConcerned(concerned sets.Set[*clusterQueue]) {
 	byRoot := map[*quota.Node][]*clusterQueue{}
 	hit := sets.New[*quota.Node]()
@@ -209,21 +213,25 @@ func (e *Engine) markConcerned(concerned sets.Set[*clusterQueue]) {
 			continue
 		}
 		root := q.node
-		changed := e.changed.Has(q.Name)
-		for n := q.node.Parent(); n != nil && root != nil; n = n.Parent() {
-			root, changed = n, changed || e.recohorted.Has(n.Name())
-			if n.Cyclic() {
-				break // one that begins: the queue is concerned anyhow
-			}
+		for root.Parent() != nil && !root.Cyclic() { // else one begins: the queue is concerned anyhow
+			root = root.Parent()
 		}
 		byRoot[root] = append(byRoot[root], q)
-		if changed {
+		if e.changed.Has(q.Name) {
 			hit.Insert(root)
 		}
 	}
-	for root := range hit {
-		concerned.Insert(byRoot[root]...)
+	for root, queues := range byRoot {
+		if hit.Has(root) || e.recohortedUnder(root) {
+			concerned.Insert(queues...)
+		}
 	}
+}
+
+// recohortedUnder reports whether a cohort has changed at or under the node. It may
+// have no queue under it: what it has is for the others all the same.
+func (e *Engine) recohortedUnder(n *quota.Node) bool {
+	return !n.IsQueue() && !n.Cyclic() && (e.recohorted.Has(n.Name()) || slices.ContainsFunc(n.Children(), e.recohortedUnder))
 }
 
 // found starts a family: nothing is promised in it and everyone is looked at.

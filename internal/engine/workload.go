@@ -300,6 +300,8 @@ func (e *Engine) charge(was, now charges) {
 	if was.queue == now.queue && slices.Equal(was.held, now.held) && slices.Equal(was.planned, now.planned) {
 		return
 	}
+	e.moveShares(was.queue)
+	e.moveShares(now.queue)
 	if was.queue != nil {
 		e.tree.Release(was.queue.Name, quota.Held, was.held)
 		e.tree.Release(was.queue.Name, quota.Planned, was.planned)

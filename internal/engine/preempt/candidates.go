@@ -41,12 +41,10 @@ type search struct {
 
 // collect lists the candidates in the order in which they are tried.
 func (s *search) collect(holders Holders) {
-	if s.Policy.WithinQueue != Never {
-		for _, h := range holders(s.Queue) {
-			if s.may(s.Policy.WithinQueue, h) && s.helps(h) {
-				s.candidates = append(s.candidates, candidate{Holder: h, queue: s.Queue, class: sameQueue})
-			}
-		}
+	s.collectOwn(holders)
+	if len(s.Fair) > 0 {
+		s.collectRivals(holders)
+		return
 	}
 	if s.Policy.Reclaim != Never || s.Policy.WhileBorrowing {
 		s.collectCohort(holders)
@@ -54,6 +52,18 @@ func (s *search) collect(holders Holders) {
 	slices.SortStableFunc(s.candidates, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(rank(a.class), rank(b.class)), CompareHolders(a.Holder, b.Holder))
 	})
+}
+
+// collectOwn adds those of the same queue.
+func (s *search) collectOwn(holders Holders) {
+	if s.Policy.WithinQueue == Never {
+		return
+	}
+	for _, h := range holders(s.Queue) {
+		if s.may(s.Policy.WithinQueue, h) && s.helps(h) {
+			s.candidates = append(s.candidates, candidate{Holder: h, queue: s.Queue, class: sameQueue})
+		}
+	}
 }
 
 // rank has both kinds of reclaim without a claim of its own in one line.

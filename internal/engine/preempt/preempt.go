@@ -92,6 +92,9 @@ type Preemptor struct {
 	Short []quota.Index
 	// Spared may not be evicted whatever the policy.
 	Spared sets.Set[order.Key]
+	// Fair are the strategies by which shares of the cohort are compared, none if they
+	// are not.
+	Fair []Strategy
 }
 
 // may reports whether the rule lets the preemptor evict the holder.
@@ -127,6 +130,9 @@ func Search(tree *quota.Tree, p Preemptor, holders Holders) []Victim {
 	s.collect(holders)
 	if !s.worthTrying() {
 		return nil
+	}
+	if len(p.Fair) > 0 {
+		return s.byShares()
 	}
 	for _, borrow := range s.attempts() {
 		if victims := s.try(borrow); len(victims) > 0 {

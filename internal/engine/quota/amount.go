@@ -71,10 +71,13 @@ func Times(amount int64, count int32) int64 {
 
 // scaled is the value of q in units of 10^scale, rounded up. Quantity's own
 // ScaledValue wraps around for values outside of int64, so those are cut here. The
-// scale is Milli or 0.
+// scale is Nano, Milli or 0.
 func scaled(q resource.Quantity, scale resource.Scale) int64 {
 	unit := int64(1)
-	if scale == resource.Milli {
+	switch scale {
+	case resource.Nano:
+		unit = 1_000_000_000
+	case resource.Milli:
 		unit = 1000
 	}
 	if whole, ok := q.AsInt64(); ok && whole <= math.MaxInt64/unit && whole >= -math.MaxInt64/unit {

@@ -14,6 +14,7 @@ type Node struct {
 	parentName string
 	declared   bool // has an object of its own
 	quotas     Quotas
+	weight     *Weight        // nil for One
 	charged    [ledgers][]sum // leaves only: what workloads hold, by Index
 
 	// Derived by sync.

@@ -41,6 +41,9 @@ type Tree struct {
 
 	names   []FlavorResource
 	indices map[FlavorResource]Index
+	// resources has the indices of each resource, byResource its place there.
+	resources  [][]Index
+	byResource map[string]int
 
 	// journal has what usage was before each tentative change, oldest first.
 	journal    []before
@@ -63,10 +66,18 @@ func (t *Tree) Index(fr FlavorResource) Index {
 	}
 	if t.indices == nil {
 		t.indices = map[FlavorResource]Index{}
+		t.byResource = map[string]int{}
 	}
 	i := Index(len(t.names))
 	t.names = append(t.names, fr)
 	t.indices[fr] = i
+	at, known := t.byResource[fr.Resource]
+	if !known {
+		at = len(t.resources)
+		t.byResource[fr.Resource] = at
+		t.resources = append(t.resources, nil)
+	}
+	t.resources[at] = append(t.resources[at], i)
 	return i
 }
 
@@ -85,7 +96,7 @@ func (t *Tree) SetQueue(name, cohort string, quotas Quotas) {
 // kept in case it comes back, but no longer weighs on the cohort.
 func (t *Tree) DeleteQueue(name string) {
 	if n := t.queues[name]; n != nil {
-		n.parentName, n.quotas, n.declared = "", nil, false
+		n.parentName, n.quotas, n.weight, n.declared = "", nil, nil, false
 		t.stale = true
 	}
 }
@@ -101,7 +112,7 @@ func (t *Tree) SetCohort(name, parent string, quotas Quotas) {
 // for as long as they name it.
 func (t *Tree) DeleteCohort(name string) {
 	n := t.cohort(name)
-	n.parentName, n.quotas, n.declared = "", nil, false
+	n.parentName, n.quotas, n.weight, n.declared = "", nil, nil, false
 	t.stale = true
 }
 
@@ -136,6 +147,13 @@ func (t *Tree) Queue(name string) *Node {
 		return n
 	}
 	return nil
+}
+
+// Cohort is the node of a cohort, nil if there is none of the name. It stays the same
+// for as long as the cohort exists or is named.
+func (t *Tree) Cohort(name string) *Node {
+	t.sync()
+	return t.cohorts[name]
 }
 
 func (t *Tree) leaf(name string) *Node {

@@ -1,0 +1,174 @@
+package fair
+
+import (
+	"math"
+	"math/big"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"pgregory.net/rapid"
+
+	"github.com/musterhq/muster/internal/engine/quota"
+)
+
+// member is a queue of the cohort lab.
+type member struct {
+	name   string
+	weight string // "" for none
+	quotas map[string]int64
+	used   map[string]int64
+}
+
+func key(resourceOfFlavor string) quota.FlavorResource {
+	resource, flavor, _ := cutAt(resourceOfFlavor)
+	return quota.FlavorResource{Flavor: flavor, Resource: resource}
+}
+
+// cutAt reads "cpu@spot".
+func cutAt(s string) (before, after string, found bool) {
+	for i := range s {
+		if s[i] == '@' {
+			return s[:i], s[i+1:], true
+		}
+	}
+	return s, "default", false
+}
+
+func vector(t *quota.Tree, amounts map[string]int64) quota.Vector {
+	var out []quota.Amount
+	for name, value := range amounts {
+		out = append(out, quota.Amount{Index: t.Index(key(name)), Value: value})
+	}
+	return quota.VectorOf(out...)
+}
+
+// cohort is the tree of lab with its members and quota of its own.
+func cohort(own map[string]int64, members ...member) *quota.Tree {
+	t := &quota.Tree{}
+	t.SetCohort("lab", "", quotas(own))
+	for _, m := range members {
+		t.SetQueue(m.name, "lab", quotas(m.quotas))
+		if m.weight != "" {
+			w := quota.WeightOf(resource.MustParse(m.weight))
+			t.WeighQueue(m.name, &w)
+		}
+		t.Charge(m.name, quota.Held, vector(t, m.used))
+	}
+	return t
+}
+
+func quotas(amounts map[string]int64) quota.Quotas {
+	out := quota.Quotas{}
+	for name, value := range amounts {
+		out[key(name)] = quota.Limits{Nominal: value, Borrowing: quota.Unlimited, Lending: quota.Unlimited}
+	}
+	return out
+}
+
+type amounts = map[string]int64
+
+func TestShare(t *testing.T) {
+	for name, tc := range map[string]struct {
+		own    amounts
+		member member
+		more   amounts
+		want   int64
+	}{
+		"who stays within his quota has none":                 {nil, member{quotas: amounts{"cpu": 4}, used: amounts{"cpu": 4}}, nil, 0},
+		"what is borrowed counts, by what can be lent":        {amounts{"cpu": 6}, member{quotas: amounts{"cpu": 4}, used: amounts{"cpu": 6}}, nil, 200},
+		"what is asked for counts as what is used":            {amounts{"cpu": 6}, member{quotas: amounts{"cpu": 4}, used: amounts{"cpu": 4}}, amounts{"cpu": 2}, 200},
+		"it is published rounded up":                          {amounts{"cpu": 3}, member{used: amounts{"cpu": 1}}, nil, 334},
+		"the resource with the largest part is the one":       {amounts{"cpu": 10, "gpu": 4}, member{used: amounts{"cpu": 3, "gpu": 2}}, nil, 500},
+		"all flavors of a resource count together":            {amounts{"cpu@a": 6, "cpu@b": 4}, member{used: amounts{"cpu@a": 1, "cpu@b": 1}}, nil, 200},
+		"unused quota of one flavor does not pay for another": {amounts{"cpu@b": 4}, member{quotas: amounts{"cpu@a": 6}, used: amounts{"cpu@b": 2}}, nil, 200},
+		"twice the weight is half the share":                  {amounts{"cpu": 10}, member{weight: "2", used: amounts{"cpu": 5}}, nil, 250},
+		"half the weight is twice the share":                  {amounts{"cpu": 10}, member{weight: "500m", used: amounts{"cpu": 5}}, nil, 1000},
+		"with the weight 0 whoever borrows has it all":        {amounts{"cpu": 10}, member{weight: "0", used: amounts{"cpu": 1}}, nil, math.MaxInt64},
+		"with the weight 0 who borrows nothing has none":      {amounts{"cpu": 10}, member{weight: "0"}, nil, 0},
+		"what nobody can lend any more counts in full":        {nil, member{used: amounts{"cpu": 3}}, nil, 3000},
+		"the smallest weight does not overflow":               {amounts{"cpu": 1}, member{weight: "2n", used: amounts{"cpu": math.MaxInt64}}, nil, math.MaxInt64},
+		"nor do the largest amounts":                          {amounts{"cpu": math.MaxInt64}, member{weight: "1e30", used: amounts{"cpu": math.MaxInt64}}, amounts{"cpu": math.MaxInt64}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.member.name = "q"
+			tree := cohort(tc.own, tc.member)
+			if got := Of(tree.Queue("q"), quota.Held, vector(tree, tc.more)).Thousandths(); got != tc.want {
+				t.Errorf("has %d thousandths, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestWhoHasNoParentHasNoShare(t *testing.T) {
+	tree := &quota.Tree{}
+	tree.SetQueue("alone", "", nil)
+	tree.Charge("alone", quota.Held, vector(tree, amounts{"cpu": 5}))
+	if s := Of(tree.Queue("alone"), quota.Held, nil); !s.Zero() {
+		t.Errorf("has %d thousandths of nobody's quota", s.Thousandths())
+	}
+}
+
+func TestACohortHasTheShareThatItsQueuesDoNotFindInIt(t *testing.T) {
+	tree := &quota.Tree{}
+	tree.SetCohort("root", "", quotas(amounts{"cpu": 10}))
+	tree.SetCohort("team", "root", quotas(amounts{"cpu": 6}))
+	tree.SetQueue("q", "team", quotas(amounts{"cpu": 4}))
+	queue, team := tree.Queue("q"), tree.Cohort("team")
+	for _, tc := range []struct{ asked, queue, team int64 }{{4, 0, 0}, {10, 300, 0}, {15, 550, 250}} {
+		v := vector(tree, amounts{"cpu": tc.asked})
+		if got := Of(queue, quota.Held, v).Thousandths(); got != tc.queue {
+			t.Errorf("with %d the queue has %d thousandths, want %d", tc.asked, got, tc.queue)
+		}
+		if got := With(team, quota.Held, queue, v).Thousandths(); got != tc.team {
+			t.Errorf("with %d the cohort has %d thousandths, want %d", tc.asked, got, tc.team)
+		}
+	}
+}
+
+func TestCompare(t *testing.T) {
+	none, third, half := Share{}, Share{1, 3, quota.One}, Share{1, 2, quota.One}
+	heavy, light := Share{1, 2, 2 * quota.One}, Share{1, 1000, 0}
+	for name, tc := range map[string]struct {
+		a, b Share
+		want int
+	}{
+		"who borrows nothing has less":                        {none, third, -1},
+		"two who borrow nothing have the same":                {none, Share{0, 7, 0}, 0},
+		"the larger part is more":                             {half, third, 1},
+		"equal parts of different wholes are the same":        {Share{2, 6, quota.One}, third, 0},
+		"what thousandths cannot tell apart is told apart":    {Share{333_333, 1_000_000, quota.One}, third, -1},
+		"weight counts":                                       {heavy, third, -1},
+		"the weight 0 has more than any other":                {light, half, 1},
+		"and less than those who borrow more without one":     {light, Share{2, 1000, 0}, -1},
+		"nothing borrowed is less though the weight is 0 too": {none, light, -1},
+		"the largest numbers are told apart": {
+			Share{math.MaxInt64, math.MaxInt64 - 1, math.MaxInt64}, Share{math.MaxInt64, math.MaxInt64, math.MaxInt64}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.a.Compare(tc.b); got != tc.want {
+				t.Errorf("compared as %d, want %d", got, tc.want)
+			}
+			if got := tc.b.Compare(tc.a); got != -tc.want {
+				t.Errorf("the other way round as %d, want %d", got, -tc.want)
+			}
+		})
+	}
+}
+
+// TestCompareIsExact: it is the comparison of unbounded fractions.
+func TestCompareIsExact(t *testing.T) {
+	draw := rapid.Custom(func(t *rapid.T) Share {
+		any := rapid.OneOf(rapid.Int64Range(1, 5), rapid.Int64Range(math.MaxInt64-5, math.MaxInt64), rapid.Int64Range(1, math.MaxInt64))
+		return Share{any.Draw(t, "borrowed"), any.Draw(t, "lendable"), quota.Weight(any.Draw(t, "weight"))}
+	})
+	fraction := func(s Share) *big.Rat {
+		under := new(big.Int).Mul(big.NewInt(s.lendable), big.NewInt(int64(s.weight)))
+		return new(big.Rat).SetFrac(big.NewInt(s.borrowed), under)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := draw.Draw(t, "a"), draw.Draw(t, "b")
+		if got, want := a.Compare(b), fraction(a).Cmp(fraction(b)); got != want {
+			t.Fatalf("%+v and %+v compare as %d, want %d", a, b, got, want)
+		}
+	})
+}
