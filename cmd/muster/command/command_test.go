@@ -3,6 +3,7 @@ package command
 import (
 	"bytes"
 	"context"
+	"os"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
@@ -47,6 +48,8 @@ func TestBadInputIsOneLineWithTheNextCommand(t *testing.T) {
 		{"a timeout of nothing", []string{"demo", "--timeout", "0s"}, exitWrongUse, "such as 5m"},
 		{"up without muster-local", []string{"up"}, exitFailed, "make build"},
 		{"down without muster-local", []string{"down", "--dir", "x"}, exitFailed, "make build"},
+		{"no log to replay", []string{"replay"}, exitWrongUse, "name one decision log"},
+		{"a log that is not there", []string{"replay", "/nope"}, exitFailed, "no such file"},
 		{"the demo without muster-local", []string{"demo"}, exitFailed, "make build"},
 	}
 	for _, test := range tests {
@@ -60,6 +63,34 @@ func TestBadInputIsOneLineWithTheNextCommand(t *testing.T) {
 			}
 			if !strings.HasPrefix(errOut, "muster: ") || strings.Count(errOut, "\n") != 1 || !strings.Contains(errOut, test.says) {
 				t.Errorf("said %q, want one line with %q", errOut, test.says)
+			}
+		})
+	}
+}
+
+func TestReplay(t *testing.T) {
+	const begin = `{"begin":{"format":1,"options":{}}}` + "\n"
+	const pass = `{"pass":"2026-01-01T00:00:00Z","decisions":null}` + "\n"
+	tests := []struct {
+		name, log string
+		code      int
+		out, says string
+	}{
+		{"a log that replays", begin + pass + pass, exitDone, "2 passes, 0 decisions: identical\n", ""},
+		{"a log that differs", begin + strings.Replace(pass, "null", `[{"Key":"x"}]`, 1), exitFailed,
+			"line 2, pass of 2026-01-01T00:00:00.000Z, decision 1 differs:\n  recorded {\"Key\":\"x\"}\n  replayed nothing\n", ""},
+		{"an empty log", "", exitFailed, "", "has no decisions"},
+		{"what is no log", "hello\n", exitFailed, "", "line 1 of the decision log"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "decisions.log")
+			if err := os.WriteFile(path, []byte(test.log), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			code, out, errOut := call(t, "replay", path)
+			if code != test.code || out != test.out || !strings.Contains(errOut, test.says) {
+				t.Errorf("exit code %d, output %q, error output %q", code, out, errOut)
 			}
 		})
 	}

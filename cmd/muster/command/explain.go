@@ -10,11 +10,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/musterhq/muster/cmd/muster/observe"
 	"github.com/musterhq/muster/cmd/muster/show"
 	"github.com/musterhq/muster/cmd/muster/view"
 )
@@ -77,7 +75,7 @@ func (o *explainOptions) run(ctx context.Context, streams genericiooptions.IOStr
 		}
 	}
 
-	seen, err := seeForExplain(ctx, cluster, name.Namespace)
+	seen, err := cluster.SeeEverything(ctx, name.Namespace)
 	if err != nil {
 		return explainConnection(err)
 	}
@@ -100,16 +98,6 @@ func (o *explainOptions) run(ctx context.Context, streams genericiooptions.IOStr
 		return errQuiet
 	}
 	return err
-}
-
-// seeForExplain reads everything, for the line that a job stands in crosses namespaces. Who may not read everything
-// gets an explanation from one namespace.
-func seeForExplain(ctx context.Context, cluster *observe.Cluster, namespace string) (*view.Seen, error) {
-	seen, err := cluster.See(ctx, observe.Scope{ClusterQueues: true})
-	if apierrors.IsForbidden(err) {
-		return cluster.See(ctx, observe.Scope{Namespace: namespace})
-	}
-	return seen, err
 }
 
 // choose settles on one of the jobs that a name found: it asks only if several did and somebody is there to answer.

@@ -51,47 +51,24 @@ func (o *jobsOptions) run(ctx context.Context, streams genericiooptions.IOStream
 	if err != nil {
 		return wrongUse("read the selector %q: %w: write key=value", o.selector, err)
 	}
-	jobs := renderer[view.Job]{
-		table:  func(jobs []view.Job) *metav1.Table { return show.JobTable(jobs, o.allNamespaces) },
-		object: func(jobs []view.Job) runtime.Object { return view.NewJobList(jobs) },
-		name:   (*view.Job).ResourceName,
+	jobs := listing[view.Job]{
+		what: "jobs", config: o.config, output: o.output, watch: o.watch,
+		renderer: renderer[view.Job]{
+			table:  func(jobs []view.Job) *metav1.Table { return show.JobTable(jobs, o.allNamespaces) },
+			object: func(jobs []view.Job) runtime.Object { return view.NewJobList(jobs) },
+			name:   (*view.Job).ResourceName,
+		},
+		scope: func() (observe.Scope, string, error) {
+			if o.allNamespaces {
+				return observe.Scope{}, "", nil
+			}
+			namespace, _, err := namespaceOf(o.config)
+			return observe.Scope{Namespace: namespace}, namespace, err
+		},
+		list: func(seen *view.Seen, _ string, now time.Time) []view.Job {
+			return slices.DeleteFunc(view.Jobs(seen, now), func(job view.Job) bool { return !selector.Matches(labels.Set(job.Labels)) })
+		},
+		changes: show.JobChanges(),
 	}
-	print, err := printerOf(streams.Out, o.output, jobs)
-	if err != nil {
-		return err
-	}
-	order, err := newSorter(o.output.sortBy)
-	if err != nil {
-		return err
-	}
-	cluster, err := connect(o.config)
-	if err != nil {
-		return err
-	}
-	var scope observe.Scope
-	if !o.allNamespaces {
-		if scope.Namespace, _, err = namespaceOf(o.config); err != nil {
-			return err
-		}
-	}
-	list := func(seen *view.Seen, now time.Time) ([]view.Job, error) {
-		jobs := slices.DeleteFunc(view.Jobs(seen, now), func(job view.Job) bool { return !selector.Matches(labels.Set(job.Labels)) })
-		return jobs, sortValues(order, jobs)
-	}
-	if o.watch {
-		return follow(ctx, streams, cluster, scope, o.output, jobs, list, show.JobChanges())
-	}
-	seen, err := cluster.See(ctx, scope)
-	if err != nil {
-		return explainConnection(err)
-	}
-	found, err := list(seen, time.Now())
-	if err != nil {
-		return err
-	}
-	if len(found) == 0 && o.output.isTable() {
-		emptyNote(streams.ErrOut, "jobs", scope.Namespace)
-		return nil
-	}
-	return print(found)
+	return jobs.run(ctx, streams)
 }

@@ -76,7 +76,7 @@ func newRoot(streams genericiooptions.IOStreams) *cobra.Command {
 	root.AddCommand(
 		newUp(), newDown(), newKubectl(), newDemo(streams),
 		newJobs(streams), newQueues(streams), newExplain(streams),
-		newVersion(streams),
+		newReplay(streams), newVersion(streams),
 	)
 	return root
 }

@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -43,47 +42,21 @@ namespace leads to.`,
 }
 
 func (o *queuesOptions) run(ctx context.Context, streams genericiooptions.IOStreams) error {
-	queues := renderer[view.Queue]{
-		table:  show.QueueTable,
-		object: func(queues []view.Queue) runtime.Object { return view.NewQueueList(queues) },
-		name:   func(queue *view.Queue) string { return "clusterqueue.kueue.x-k8s.io/" + queue.Name },
+	queues := listing[view.Queue]{
+		what: "queues", config: o.config, output: o.output, watch: o.watch,
+		renderer: renderer[view.Queue]{
+			table:  show.QueueTable,
+			object: func(queues []view.Queue) runtime.Object { return view.NewQueueList(queues) },
+			name:   func(queue *view.Queue) string { return "clusterqueue.kueue.x-k8s.io/" + queue.Name },
+		},
+		// The head of a queue may be a job of any namespace, so all are read whatever is shown.
+		scope: func() (observe.Scope, string, error) {
+			if o.allNamespaces {
+				return observe.Scope{ClusterQueues: true}, "", nil
+			}
+			return observe.Scope{ClusterQueues: true}, *o.config.Namespace, nil
+		},
+		list: view.Queues, changes: show.QueueChanges(),
 	}
-	print, err := printerOf(streams.Out, o.output, queues)
-	if err != nil {
-		return err
-	}
-	order, err := newSorter(o.output.sortBy)
-	if err != nil {
-		return err
-	}
-	cluster, err := connect(o.config)
-	if err != nil {
-		return err
-	}
-	namespace := *o.config.Namespace
-	if o.allNamespaces {
-		namespace = ""
-	}
-	// The head of a queue may be a job of any namespace, so all are read whatever is shown.
-	scope := observe.Scope{ClusterQueues: true}
-	list := func(seen *view.Seen, now time.Time) ([]view.Queue, error) {
-		queues := view.Queues(seen, namespace, now)
-		return queues, sortValues(order, queues)
-	}
-	if o.watch {
-		return follow(ctx, streams, cluster, scope, o.output, queues, list, show.QueueChanges())
-	}
-	seen, err := cluster.See(ctx, scope)
-	if err != nil {
-		return explainConnection(err)
-	}
-	found, err := list(seen, time.Now())
-	if err != nil {
-		return err
-	}
-	if len(found) == 0 && o.output.isTable() {
-		emptyNote(streams.ErrOut, "queues", namespace)
-		return nil
-	}
-	return print(found)
+	return queues.run(ctx, streams)
 }

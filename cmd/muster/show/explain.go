@@ -31,26 +31,39 @@ func Explanation(out io.Writer, e *view.Explanation) error {
 		problem := &e.PodProblems[i]
 		line(&text, "", fmt.Sprintf("%d like %s: %s", problem.Pods, problem.Example, join(problem.Reason, problem.Message)))
 	}
-	for i := range e.Quotas {
-		quota := &e.Quotas[i]
-		free := quota.Free()
-		line(&text, first(i, "quota"), fmt.Sprintf("%s of %s free in flavor %s",
-			free.String(), view.Amount(quota.Resource, quota.Nominal), quota.Flavor))
+	switch {
+	case e.WhyNot != nil:
+		whyNot(&text, e)
+	default:
+		whoHas(&text, e)
 	}
-	for i := range e.Holders {
-		if i == holdersShown {
-			line(&text, "", fmt.Sprintf("and %d more", len(e.Holders)-i))
-			break
-		}
-		holder := &e.Holders[i]
-		line(&text, first(i, "held by"), fmt.Sprintf("%s/%s  %s (priority %d)",
-			holder.Namespace, holder.Job, view.Amounts(holder.Requests, false), holder.Priority))
+	if len(e.Unseen) > 0 {
+		line(&text, "unseen", fmt.Sprintf("you may not list all %s: what they would add is missing here", strings.Join(e.Unseen, ", ")))
 	}
 	if next := nextCommand(&e.Job); next != "" {
 		line(&text, "next", next)
 	}
 	_, err := io.WriteString(out, text.String())
 	return err
+}
+
+// whoHas writes what the quota is and who holds it, where the engine was not asked.
+func whoHas(text *strings.Builder, e *view.Explanation) {
+	for i := range e.Quotas {
+		quota := &e.Quotas[i]
+		free := quota.Free()
+		line(text, first(i, "quota"), fmt.Sprintf("%s of %s free in flavor %s",
+			free.String(), view.Amount(quota.Resource, quota.Nominal), quota.Flavor))
+	}
+	for i := range e.Holders {
+		if i == holdersShown {
+			line(text, "", fmt.Sprintf("and %d more", len(e.Holders)-i))
+			break
+		}
+		holder := &e.Holders[i]
+		line(text, first(i, "held by"), fmt.Sprintf("%s/%s  %s (priority %d)",
+			holder.Namespace, holder.Job, view.Amounts(holder.Requests, false), holder.Priority))
+	}
 }
 
 // headline answers the question in one line.
@@ -84,8 +97,12 @@ func place(e *view.Explanation) string {
 	case e.Line == nil:
 		return fmt.Sprintf("%s: no LocalQueue of that name leads to a ClusterQueue in namespace %s", e.Job.Queue, e.Job.Namespace)
 	case e.Line.Position > 0:
-		return fmt.Sprintf("%s of ClusterQueue %s (position %d of %d, priority %d)",
-			e.Job.Queue, e.Line.ClusterQueue, e.Line.Position, e.Line.Length, e.Job.Priority)
+		since := ""
+		if e.WhyNot != nil {
+			since = ", since " + e.WhyNot.Since.UTC().Format("2006-01-02 15:04:05 UTC")
+		}
+		return fmt.Sprintf("%s of ClusterQueue %s (position %d of %d, priority %d%s)",
+			e.Job.Queue, e.Line.ClusterQueue, e.Line.Position, e.Line.Length, e.Job.Priority, since)
 	}
 	return fmt.Sprintf("%s of ClusterQueue %s (priority %d)", e.Job.Queue, e.Line.ClusterQueue, e.Job.Priority)
 }

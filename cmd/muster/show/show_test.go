@@ -11,8 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/printers"
+	"k8s.io/utils/ptr"
 
 	"github.com/musterhq/muster/cmd/muster/view"
+	"github.com/musterhq/muster/internal/engine/reason"
 )
 
 func seconds(n int64) *int64 { return &n }
@@ -102,6 +104,72 @@ func TestExplanationOfAWaitingJob(t *testing.T) {
   pods      0/8 ready or done
   quota     0 of 32 gpu free in flavor h100
   held by   ml/jobset/pretrain  40 gpu (priority 0)
+  next      muster queues -n ml
+`
+	var got bytes.Buffer
+	if err := Explanation(&got, e); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got.String()); diff != "" {
+		t.Errorf("explanation differs (-want +got):\n%s", diff)
+	}
+}
+
+// whyNotOfEval is what the engine might say of the job of pendingJob.
+func whyNotOfEval() *reason.Explanation {
+	gpus := func(asked, free, capacity, missing string) []reason.Amount {
+		return []reason.Amount{{Resource: "nvidia.com/gpu", Asked: resource.MustParse(asked), Free: resource.MustParse(free),
+			Capacity: ptr.To(resource.MustParse(capacity)), Missing: resource.MustParse(missing)}}
+	}
+	holder := func(name string, gpus string) reason.Holder {
+		return reason.Holder{Name: reason.Name{Namespace: "ml", Name: name}, ClusterQueue: "lab", Holds: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse(gpus)}}
+	}
+	own, lent, leaving := holder("w-pretrain", "512"), holder("w-tune", "24"), holder("w-old", "8")
+	own.NotPreemptable = "withinClusterQueue is Never"
+	lent.ClusterQueue, lent.Preemptable, lent.Priority = "guests", true, -5
+	leaving.Leaving = true
+	return &reason.Explanation{
+		State: reason.Waiting, Code: reason.WaitingForQuota, Since: time.Date(2025, 6, 1, 14, 2, 0, 0, time.UTC), ClusterQueue: "lab",
+		Position: 2, Length: 9, Behind: &reason.Name{Namespace: "ml", Name: "w-first"},
+		PodSets: []reason.PodSet{{Name: "workers", Flavors: []reason.FlavorVerdict{
+			{Flavor: "h100", Fit: reason.FitsByPreemption, Borrows: true, Nearest: true, Amounts: gpus("64", "40", "576", "24"), WouldPreempt: []reason.Name{lent.Name}},
+			{Flavor: "a100", Fit: reason.Refused, Message: "untolerated taint {reserved true NoSchedule <nil>} in flavor a100"},
+			{Flavor: "v100", Fit: reason.TooLarge, Amounts: gpus("64", "8", "8", "56")},
+			{Flavor: "t4", Fit: reason.Fits, Amounts: gpus("64", "80", "80", "0")},
+			{Flavor: "l4", Fit: reason.FitsAfterEvicted, Amounts: gpus("64", "-8", "80", "72")},
+		}}},
+		Holders:       []reason.Holder{leaving, own, lent},
+		WouldPreempt:  []reason.Victim{{Name: lent.Name, Cause: "InCohortReclamation"}},
+		WouldFitAfter: []reason.Name{own.Name, leaving.Name},
+	}
+}
+
+func TestExplanationOfTheEngine(t *testing.T) {
+	e := &view.Explanation{
+		Job:    pendingJob(),
+		Asks:   []view.Ask{{PodSet: "workers", Pods: 8, PerPod: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}}},
+		Line:   &view.Line{ClusterQueue: "lab", Position: 2, Length: 9},
+		WhyNot: whyNotOfEval(),
+		Titles: map[string]string{"ml/w-pretrain": "ml/jobset/pretrain", "ml/w-tune": "ml/job/tune"},
+		Unseen: []string{"limitranges"},
+	}
+	want := `ml/jobset/eval is pending for 7m: WaitingForQuota: 24 more needed
+
+  asks      workers: 8 pods x 8 gpu
+  queue     gpu of ClusterQueue lab (position 2 of 9, priority 10, since 2025-06-01 14:02:00 UTC)
+  pods      0/8 ready or done
+  behind    ml/workload/w-first, the head of the queue, which is StrictFIFO: nobody passes it
+  flavor    h100      40 of 576 gpu free, 24 more needed, borrowed quota included; fits by preemption of ml/job/tune  <- nearest
+            a100      untolerated taint {reserved true NoSchedule <nil>} in flavor a100
+            v100      more than it could ever give: 8 of 8 gpu free, 56 more needed
+            t4        fits: 80 of 80 gpu free
+            l4        0 of 80 gpu free, 72 more needed; fits once those have gone that were told to
+  held by   ml/workload/w-old  8 gpu (priority 0, is going)
+            ml/jobset/pretrain  512 gpu (priority 0, cannot be preempted: withinClusterQueue is Never)
+            ml/job/tune  24 gpu (priority -5, of ClusterQueue guests, may be preempted)
+  would fit by preemption of ml/job/tune
+            if ml/jobset/pretrain and ml/workload/w-old ended
+  unseen    you may not list all limitranges: what they would add is missing here
   next      muster queues -n ml
 `
 	var got bytes.Buffer

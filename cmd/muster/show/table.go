@@ -89,11 +89,17 @@ func borrowed(quota *view.Quota) string {
 func headOf(queue *view.Queue) (head, waitsFor string) {
 	switch {
 	case queue.Head == nil && !queue.Active:
-		return "-", "queue inactive: " + dash(join(queue.Reason, queue.Message))
+		return "-", inactive(queue)
 	case queue.Head == nil:
 		return "-", "-"
+	case !queue.Active:
+		return queue.Head.Namespace + "/" + queue.Head.Job, inactive(queue)
 	}
 	return queue.Head.Namespace + "/" + queue.Head.Job, dash(short(join(queue.Head.Reason, queue.Head.Message)))
+}
+
+func inactive(queue *view.Queue) string {
+	return "queue inactive: " + dash(join(queue.Reason, queue.Message))
 }
 
 func active(queue *view.Queue) string {

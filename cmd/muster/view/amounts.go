@@ -57,11 +57,11 @@ func Amounts(list corev1.ResourceList, all bool) string {
 
 // Amount writes one amount with the short name of its resource: 8 gpu.
 func Amount(name corev1.ResourceName, amount resource.Quantity) string {
-	return amount.String() + " " + shortName(name)
+	return amount.String() + " " + ShortName(name)
 }
 
-// shortName drops the vendor: nvidia.com/gpu is gpu.
-func shortName(name corev1.ResourceName) string {
+// ShortName drops the vendor: nvidia.com/gpu is gpu.
+func ShortName(name corev1.ResourceName) string {
 	if _, short, found := strings.Cut(string(name), "/"); found {
 		return short
 	}

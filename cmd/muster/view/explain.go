@@ -10,6 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/admission"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/engine/reason"
 )
 
 // Explanation is what `muster explain` says of one job: what it asks, where it stands in line, what its queue has, who
@@ -25,6 +28,12 @@ type Explanation struct {
 	Quotas []Quota `json:"quotas,omitempty"`
 	// Holders, of a job that waits, are the other jobs that hold quota of that queue, the largest first.
 	Holders []Holder `json:"holders,omitempty"`
+	// WhyNot, of a job that waits, is what the engine of the operator makes of its Workload; absent where too much of the
+	// cluster is hidden from the reader. It names Workloads; Titles has the jobs that these stand for.
+	WhyNot *reason.Explanation `json:"whyNot,omitempty"`
+	Titles map[string]string   `json:"titles,omitempty"`
+	// Unseen are the kinds of which the reader may not list all: what they would say is missing here.
+	Unseen []string `json:"unseen,omitempty"`
 	// PodProblems says what keeps pods from being ready or made them fail, the most frequent first.
 	PodProblems []PodProblem `json:"podProblems,omitempty"`
 }
@@ -73,20 +82,63 @@ func Explain(seen *Seen, jobs []Job, job Job, now time.Time) *Explanation {
 		Job:         job,
 		PodProblems: podProblems(seen.Pods),
 	}
-	if workload := findWorkload(seen, &job); workload != nil {
+	workload := findWorkload(seen, &job)
+	if workload != nil {
 		e.Asks = asksOf(workload)
 	}
-	e.Line = lineOf(seen, jobs, &job)
-	if e.Line == nil || job.State != Pending {
+	e.Unseen = seen.Unseen
+	hidden := seen.hidesDecisions()
+	if e.Line = lineOf(seen, jobs, &job); e.Line != nil && hidden {
+		e.Line.Position, e.Line.Length = 0, 0 // those who stand in front may be out of sight
+	}
+	if hidden || job.State != Pending && job.State != Suspended {
 		return e // who has what is of interest to those who wait
 	}
 	for _, queue := range Queues(seen, "", now) {
-		if queue.Name == e.Line.ClusterQueue {
+		if e.Line != nil && queue.Name == e.Line.ClusterQueue {
 			e.Quotas = quotasFor(&queue, job.Requests)
 			e.Holders = holdersOf(jobs, &job, queue.Name)
 		}
 	}
+	if workload != nil && workload.Status.Admission == nil {
+		e.askEngine(seen, jobs, workload)
+	}
 	return e
+}
+
+// askEngine has an engine that knows what the operator's knows say why the Workload waits.
+func (e *Explanation) askEngine(seen *Seen, jobs []Job, workload *kueue.Workload) {
+	replica := admission.NewReplica(seen.watched()...)
+	whyNot, known := replica.Explain(engine.Key{Namespace: workload.Namespace, Name: workload.Name})
+	if !known {
+		return
+	}
+	e.WhyNot = &whyNot
+	if e.Line != nil {
+		e.Line.Position, e.Line.Length = whyNot.Position, whyNot.Length
+	}
+	if e.Job.State == Pending && (whyNot.State != reason.Aside || e.Job.Reason != string(whyNot.Code)) {
+		// The numbers of this moment, not those of when somebody last wrote them down.
+		e.Job.Reason, e.Job.Message = string(whyNot.Code), whyNot.Message
+	}
+	titles := make(map[string]string, len(jobs))
+	for i := range jobs {
+		titles[jobs[i].Namespace+"/"+jobs[i].Workload] = jobs[i].FullTitle()
+	}
+	e.Titles = map[string]string{}
+	for _, name := range whyNot.Names() {
+		if title, ok := titles[name.String()]; ok {
+			e.Titles[name.String()] = title
+		}
+	}
+}
+
+// Title is the job that a Workload of WhyNot stands for, or the Workload itself.
+func (e *Explanation) Title(name reason.Name) string {
+	if title, ok := e.Titles[name.String()]; ok {
+		return title
+	}
+	return name.Namespace + "/workload/" + name.Name
 }
 
 func findWorkload(seen *Seen, job *Job) *kueue.Workload {

@@ -9,17 +9,24 @@ import (
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/engine/reason"
 )
 
-func TestExplainPlacesAWaitingJobInItsLine(t *testing.T) {
+// busyLab has a job that waits behind another one and a third that runs.
+func busyLab() Seen {
 	js, w := waitingJob("eval", 0, 5, "WaitingForQuota")
 	first, firstWorkload := waitingJob("first", 0, 1, "WaitingForQuota")
-	seen := Seen{
+	return Seen{
 		ClusterQueues: []kueue.ClusterQueue{labQueue()}, LocalQueues: []kueue.LocalQueue{labDoor()},
-		JobSets:   []jobset.JobSet{js, first, aJobSet("train", inQueue("gpu"))},
-		Workloads: []kueue.Workload{w, firstWorkload, aWorkload("train", admitted(2))},
+		ResourceFlavors: []kueue.ResourceFlavor{{ObjectMeta: metav1.ObjectMeta{Name: "h100"}}},
+		Namespaces:      []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "ml"}}},
+		JobSets:         []jobset.JobSet{js, first, aJobSet("train", inQueue("gpu"))},
+		Workloads:       []kueue.Workload{w, firstWorkload, aWorkload("train", admitted(2))},
 	}
-	now := at(60).Time
+}
+
+func TestExplainPlacesAWaitingJobInItsLine(t *testing.T) {
+	seen, now := busyLab(), at(60).Time
 	jobs := Jobs(&seen, now)
 	e := Explain(&seen, jobs, Find(jobs, Name{Name: "eval"})[0], now)
 
@@ -39,6 +46,49 @@ func TestExplainPlacesAWaitingJobInItsLine(t *testing.T) {
 	}
 	if free := e.Quotas[0].Free(); free.Sign() != 0 {
 		t.Errorf("got %s free of a queue that borrows, want 0", free.String())
+	}
+}
+
+func TestExplainAsksTheEngine(t *testing.T) {
+	seen, now := busyLab(), at(60).Time
+	jobs := Jobs(&seen, now)
+	e := Explain(&seen, jobs, Find(jobs, Name{Name: "eval"})[0], now)
+	if e.WhyNot == nil || len(e.WhyNot.Holders) != 1 || len(e.WhyNot.WouldFitAfter) != 1 {
+		t.Fatalf("the engine says %+v", e.WhyNot)
+	}
+	if got := e.Title(e.WhyNot.Holders[0].Name); got != "ml/jobset/train" {
+		t.Errorf("the holder is %s", got)
+	}
+	if got := e.Title(reason.Name{Namespace: "x", Name: "y"}); got != "x/workload/y" {
+		t.Errorf("a Workload whose job is not seen is %s", got)
+	}
+	// The condition says "16 more needed"; these are the numbers of this moment.
+	want := "couldn't assign flavors to pod set workers: insufficient unused quota for nvidia.com/gpu in flavor h100, 32 more needed"
+	if e.Job.Message != want {
+		t.Errorf("the message is %q", e.Job.Message)
+	}
+}
+
+func TestWhoSeesTooLittleIsToldWhatTheConditionSays(t *testing.T) {
+	seen, now := busyLab(), at(60).Time
+	seen.Unseen, seen.Namespaces = []string{"namespaces"}, nil
+	jobs := Jobs(&seen, now)
+	e := Explain(&seen, jobs, Find(jobs, Name{Name: "eval"})[0], now)
+	if e.WhyNot != nil || e.Line.Position != 0 || e.Quotas != nil {
+		t.Errorf("explained what cannot be known: %+v", e)
+	}
+	if e.Job.Message != "16 more needed" || len(e.Unseen) != 1 {
+		t.Errorf("got message %q and unseen %v", e.Job.Message, e.Unseen)
+	}
+}
+
+func TestExplainSaysThatAQueueIsMissing(t *testing.T) {
+	seen, now := busyLab(), at(60).Time
+	seen.LocalQueues = nil
+	jobs := Jobs(&seen, now)
+	e := Explain(&seen, jobs, Find(jobs, Name{Name: "eval"})[0], now)
+	if e.Job.Reason != "Inadmissible" || e.Job.Message != "LocalQueue gpu doesn't exist" {
+		t.Errorf("got %s: %s", e.Job.Reason, e.Job.Message)
 	}
 }
 

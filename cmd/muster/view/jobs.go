@@ -41,8 +41,17 @@ func Jobs(seen *Seen, now time.Time) []Job {
 		}
 	}
 
+	titles := map[types.UID]string{}
+	for _, s := range found {
+		title := s.meta.Namespace + "/" + strings.ToLower(s.kind) + "/" + s.meta.Name
+		titles[s.meta.UID] = title
+		if s.workload != nil {
+			titles[s.workload.UID] = title
+		}
+	}
 	jobs := make([]Job, 0, len(found))
 	for _, s := range found {
+		s.titles = titles
 		if s.queue == "" && s.workload == nil && s.startedAt == nil && takesInUnnamed(seen, s.meta.Namespace) {
 			s.queue = muster.DefaultQueue
 		}
@@ -94,6 +103,10 @@ type subject struct {
 	ended *ending
 	// startedAt is when its first pods were asked for, where no Workload knows better.
 	startedAt *metav1.Time
+	// partial says that fewer pods were admitted than it wants, "" if all.
+	partial string
+	// titles are the full titles of all jobs seen, by their UIDs and those of their Workloads.
+	titles map[types.UID]string
 	// foreign jobs are started by a controller whose objects are not seen here.
 	foreign bool
 }

@@ -112,6 +112,45 @@ func TestJobs(t *testing.T) {
 		},
 		want: []line{{"ml/jobset/train", "gpu", Evicting, "0/4", "32 gpu", "20s", "40s", "Preempted: to accommodate eval"}},
 	}, {
+		name: "a preempted job names the job that it makes room for",
+		seen: Seen{
+			JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"))},
+			Workloads: []kueue.Workload{aWorkload("train", admitted(20), with(kueue.WorkloadEvicted, metav1.ConditionTrue, "Preempted",
+				"Preempted to accommodate a workload (UID: uid-w-train, JobUID: ) due to reclamation within the cohort", 40))},
+		},
+		want: []line{{"ml/jobset/train", "gpu", Evicting, "0/4", "32 gpu", "20s", "40s",
+			"Preempted: Preempted to accommodate ml/jobset/train due to reclamation within the cohort"}},
+	}, {
+		name: "a job that backs off after an eviction says why it was evicted and until when",
+		seen: Seen{
+			JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"))},
+			Workloads: []kueue.Workload{aWorkload("train",
+				with(kueue.WorkloadQuotaReserved, metav1.ConditionFalse, "PendingEvaluation", "The workload has no reservation", 50),
+				with(kueue.WorkloadEvicted, metav1.ConditionTrue, "PodsReadyTimeout", "Exceeded the PodsReady timeout ml/train", 40),
+				func(w *kueue.Workload) { w.Status.RequeueState = &kueue.RequeueState{RequeueAt: ptr(at(120))} })},
+		},
+		want: []line{{"ml/jobset/train", "gpu", Pending, "0/4", "32 gpu", "60s", "-",
+			"PendingEvaluation: was evicted: Exceeded the PodsReady timeout ml/train; queued again in 60s"}},
+	}, {
+		name: "a deactivated job says what deactivated it",
+		seen: Seen{
+			JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"))},
+			Workloads: []kueue.Workload{aWorkload("train",
+				with(kueue.WorkloadEvicted, metav1.ConditionTrue, "DeactivatedDueToRequeuingLimitExceeded", "The workload is deactivated due to exceeding the limit", 40),
+				func(w *kueue.Workload) { w.Spec.Active = ptr(false) })},
+		},
+		want: []line{{"ml/jobset/train", "gpu", Suspended, "0/4", "32 gpu", "-", "-",
+			"DeactivatedDueToRequeuingLimitExceeded: The workload is deactivated due to exceeding the limit"}},
+	}, {
+		name: "a job that was admitted with fewer pods says so",
+		seen: Seen{
+			JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"))},
+			Workloads: []kueue.Workload{aWorkload("train", admitted(20), func(w *kueue.Workload) {
+				w.Status.Admission.PodSetAssignments[0].Count = ptr(int32(3))
+			})},
+		},
+		want: []line{{"ml/jobset/train", "gpu", Starting, "0/3", "32 gpu", "20s", "40s", "admitted with 3 of 4 pods"}},
+	}, {
 		name: "time run before an eviction is not waited",
 		seen: Seen{
 			JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"))},

@@ -15,7 +15,7 @@ import (
 func labQueue() kueue.ClusterQueue {
 	return kueue.ClusterQueue{
 		ObjectMeta: metav1.ObjectMeta{Name: "lab"},
-		Spec: kueue.ClusterQueueSpec{Cohort: "all", ResourceGroups: []kueue.ResourceGroup{{
+		Spec: kueue.ClusterQueueSpec{Cohort: "all", NamespaceSelector: &metav1.LabelSelector{}, ResourceGroups: []kueue.ResourceGroup{{
 			CoveredResources: []corev1.ResourceName{"nvidia.com/gpu"},
 			Flavors: []kueue.FlavorQuotas{{Name: "h100", Resources: []kueue.ResourceQuota{{
 				Name: "nvidia.com/gpu", NominalQuota: resource.MustParse("32"),

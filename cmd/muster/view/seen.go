@@ -1,10 +1,14 @@
 package view
 
 import (
+	"slices"
+
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
@@ -18,8 +22,48 @@ type Seen struct {
 	LocalQueues   []kueue.LocalQueue
 	JobSets       []jobset.JobSet
 	Jobs          []batchv1.Job
+	// The others are read only to explain one job.
+	ResourceFlavors []kueue.ResourceFlavor
+	Cohorts         []kueue.Cohort
+	AdmissionChecks []kueue.AdmissionCheck
+	Namespaces      []corev1.Namespace
+	LimitRanges     []corev1.LimitRange
+	RuntimeClasses  []nodev1.RuntimeClass
+	// Unseen are the kinds of which the reader may not list all, as resources: namespaces.
+	Unseen []string
 	// Pods are those of the one job that is explained; lists of jobs do without.
 	Pods []corev1.Pod
+}
+
+// hidesDecisions tells whether the reader sees too little to know what the operator decides by.
+func (s *Seen) hidesDecisions() bool {
+	return slices.ContainsFunc(s.Unseen, func(kind string) bool {
+		switch kind {
+		case "limitranges", "runtimeclasses", "jobsets", "jobs":
+			return false // without them an amount or a name may be missing
+		}
+		return true
+	})
+}
+
+// watched are the objects that decisions depend on.
+func (s *Seen) watched() []client.Object {
+	var objects []client.Object
+	add := func(n int, at func(i int) client.Object) {
+		for i := range n {
+			objects = append(objects, at(i))
+		}
+	}
+	add(len(s.Namespaces), func(i int) client.Object { return &s.Namespaces[i] })
+	add(len(s.LimitRanges), func(i int) client.Object { return &s.LimitRanges[i] })
+	add(len(s.RuntimeClasses), func(i int) client.Object { return &s.RuntimeClasses[i] })
+	add(len(s.AdmissionChecks), func(i int) client.Object { return &s.AdmissionChecks[i] })
+	add(len(s.ResourceFlavors), func(i int) client.Object { return &s.ResourceFlavors[i] })
+	add(len(s.Cohorts), func(i int) client.Object { return &s.Cohorts[i] })
+	add(len(s.ClusterQueues), func(i int) client.Object { return &s.ClusterQueues[i] })
+	add(len(s.LocalQueues), func(i int) client.Object { return &s.LocalQueues[i] })
+	add(len(s.Workloads), func(i int) client.Object { return &s.Workloads[i] })
+	return objects
 }
 
 // owners finds what belongs to an object by the object's UID.

@@ -2,12 +2,14 @@ package view
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
@@ -26,6 +28,7 @@ func (s *subject) describe(now time.Time) Job {
 	}
 	if s.workload != nil {
 		s.addWorkload(&job)
+		s.notePartial(job.PodsAsked)
 	}
 	job.State, job.Reason, job.Message = s.stand(now)
 	if s.ended != nil {
@@ -67,6 +70,18 @@ func (s *subject) addWorkload(job *Job) {
 	}
 }
 
+// notePartial notes that a job runs with fewer pods than it wants: those that have ended are not missed.
+func (s *subject) notePartial(given int32) {
+	var wanted int32
+	for i := range s.workload.Spec.PodSets {
+		podSet := &s.workload.Spec.PodSets[i]
+		wanted += podSet.Count - min(podSet.Count, reclaimable(s.workload, podSet.Name))
+	}
+	if s.workload.Status.Admission != nil && given < wanted {
+		s.partial = fmt.Sprintf("admitted with %d of %d pods", given, wanted)
+	}
+}
+
 // stand says where the job stands and why. The order of the questions matters: what is over stays over, what is being
 // deleted runs no more, and a queue's word comes before the job's own switch.
 func (s *subject) stand(now time.Time) (state State, reason, message string) {
@@ -92,20 +107,23 @@ func (s *subject) standInQueue(now time.Time) (state State, reason, message stri
 	isEvicted := evicted != nil && evicted.Status == metav1.ConditionTrue
 	switch {
 	case isEvicted && holds:
-		return Evicting, evicted.Reason, evicted.Message
+		return Evicting, evicted.Reason, s.naming(evicted.Message)
 	case w.Spec.Active != nil && !*w.Spec.Active && holds:
 		state, _, _ := s.going()
 		return state, kueue.WorkloadDeactivated, "spec.active of its Workload is false, but it holds its quota still"
 	case w.Spec.Active != nil && !*w.Spec.Active:
-		message := "spec.active of its Workload is false"
-		if isEvicted {
-			message = evicted.Message
+		reason, message := kueue.WorkloadDeactivated, "spec.active of its Workload is false"
+		if isEvicted && strings.HasPrefix(evicted.Reason, kueue.WorkloadDeactivated) {
+			reason, message = evicted.Reason, evicted.Message
 		}
-		return Suspended, kueue.WorkloadDeactivated, message
+		return Suspended, reason, message
 	case !holds:
 		reason, message := "", "waits for its first decision"
 		if reserved != nil {
 			reason, message = reserved.Reason, reserved.Message
+		}
+		if reason == kueue.WorkloadPendingEvaluation && isEvicted {
+			message = "was evicted: " + s.naming(evicted.Message)
 		}
 		return Pending, reason, message + untilRequeue(w, now)
 	case !isTrue(w, kueue.WorkloadAdmitted):
@@ -118,18 +136,43 @@ func (s *subject) standInQueue(now time.Time) (state State, reason, message stri
 
 // going is the state of a job that may run: it has quota or needs none.
 func (s *subject) going() (state State, reason, message string) {
+	message = s.partial
 	if s.restarts > 0 {
-		message = fmt.Sprintf("restarted %s", times(s.restarts))
+		message = join("; ", message, "restarted "+times(s.restarts))
 	}
 	switch {
 	case s.pods.up() > 0:
 		return Running, "", message
 	case s.foreign && len(s.workload.OwnerReferences) == 0:
-		return Admitted, "", "has no owner: its own controller would start its pods now"
+		return Admitted, "", join("; ", message, "has no owner: its own controller would start its pods now")
 	case s.foreign:
 		return Admitted, "", message
 	}
 	return Starting, "", message
+}
+
+func join(by, a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + by + b
+}
+
+// someWorkload is how the message of a preemption names the one that it is for.
+var someWorkload = regexp.MustCompile(`a workload \(UID: ([^,)]*), JobUID: ([^)]*)\)`)
+
+// naming has a message about another Workload name its job, where the reader may see that.
+func (s *subject) naming(message string) string {
+	return someWorkload.ReplaceAllStringFunc(message, func(some string) string {
+		uids := someWorkload.FindStringSubmatch(some)
+		if title := s.titles[types.UID(uids[2])]; title != "" && uids[2] != "" {
+			return title
+		}
+		if title := s.titles[types.UID(uids[1])]; title != "" {
+			return title
+		}
+		return some
+	})
 }
 
 func times(n int32) string {

@@ -1,6 +1,7 @@
 package reason
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,6 +48,26 @@ type Explanation struct {
 	WouldFitAfter []Name `json:"wouldFitAfter,omitempty"`
 	// Awaits are those who were told to go and hold what is short yet.
 	Awaits []Name `json:"awaits,omitempty"`
+}
+
+// Names are all workloads that it names, each once or more.
+func (x *Explanation) Names() []Name {
+	names := slices.Concat(x.WouldFitAfter, x.Awaits)
+	for _, ps := range x.PodSets {
+		for _, f := range ps.Flavors {
+			names = append(names, f.WouldPreempt...)
+		}
+	}
+	for _, v := range x.WouldPreempt {
+		names = append(names, v.Name)
+	}
+	for _, h := range x.Holders {
+		names = append(names, h.Name)
+	}
+	if x.Behind != nil {
+		names = append(names, *x.Behind)
+	}
+	return names
 }
 
 // State is where a workload stands.

@@ -1,0 +1,67 @@
+package command
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/musterhq/muster/cmd/muster/observe"
+	"github.com/musterhq/muster/cmd/muster/show"
+	"github.com/musterhq/muster/cmd/muster/view"
+)
+
+// listing is a command that lists values of one kind, once or as they change.
+type listing[T any] struct {
+	// what they are called where there are none.
+	what     string
+	config   *genericclioptions.ConfigFlags
+	output   *outputFlags
+	watch    bool
+	renderer renderer[T]
+	// scope says what to read, and of which namespace the values are.
+	scope func() (scope observe.Scope, namespace string, err error)
+	list  func(seen *view.Seen, namespace string, now time.Time) []T
+	// changes follows the values for output that is appended.
+	changes *show.Changes[T]
+}
+
+func (l *listing[T]) run(ctx context.Context, streams genericiooptions.IOStreams) error {
+	print, err := printerOf(streams.Out, l.output, l.renderer)
+	if err != nil {
+		return err
+	}
+	order, err := newSorter(l.output.sortBy)
+	if err != nil {
+		return err
+	}
+	cluster, err := connect(l.config)
+	if err != nil {
+		return err
+	}
+	scope, namespace, err := l.scope()
+	if err != nil {
+		return err
+	}
+	list := func(seen *view.Seen, now time.Time) ([]T, error) {
+		values := l.list(seen, namespace, now)
+		return values, sortValues(order, values)
+	}
+	if l.watch {
+		return follow(ctx, streams, cluster, scope, l.output, l.renderer, list, l.changes)
+	}
+	seen, err := cluster.See(ctx, scope)
+	if err != nil {
+		return explainConnection(err)
+	}
+	found, err := list(seen, time.Now())
+	if err != nil {
+		return err
+	}
+	if len(found) == 0 && l.output.isTable() {
+		emptyNote(streams.ErrOut, l.what, namespace)
+		return nil
+	}
+	return print(found)
+}

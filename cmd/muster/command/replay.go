@@ -1,0 +1,74 @@
+package command
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/musterhq/muster/internal/engine/record"
+)
+
+func newReplay(streams genericiooptions.IOStreams) *cobra.Command {
+	return &cobra.Command{
+		Use:   "replay FILE",
+		Short: "Decide again what a decision log says, and compare",
+		Long: `Read a decision log that ` + "`muster-operator --decision-log FILE`" + ` wrote, let an engine hear again what it says, and compare
+what comes of it with what was decided. It needs no cluster. - reads the standard input.
+
+The exit code is 0 if all decisions are the same, and 1 if one differs or the log cannot be read.`,
+		Example: `  muster replay decisions.log
+  zcat decisions.log.gz | muster replay -`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return wrongUse("name one decision log: `%s FILE`", cmd.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error { return replay(streams, args[0]) },
+	}
+}
+
+func replay(streams genericiooptions.IOStreams, path string) error {
+	log := streams.In
+	if path != "-" {
+		file, err := os.Open(path)
+		if err != nil {
+			return fmt.Errorf("read the decision log: %w", err)
+		}
+		defer file.Close()
+		log = file
+	}
+	result, err := record.Replay(log)
+	if err != nil {
+		return err
+	}
+	if result.Runs == 0 {
+		return fmt.Errorf("%s has no decisions: write a log with `muster-operator --decision-log FILE`", path)
+	}
+	if result.Cut != "" {
+		_, _ = fmt.Fprintf(streams.ErrOut, "a run ends early: %s\n", result.Cut)
+	}
+	if d := result.Difference; d != nil {
+		_, _ = fmt.Fprintf(streams.Out, "line %d, pass of %s, decision %d differs:\n  recorded %s\n  replayed %s\n",
+			d.Line, d.At.Format("2006-01-02T15:04:05.000Z07:00"), d.Index+1, none(d.Recorded), none(d.Replayed))
+		return errQuiet
+	}
+	_, err = fmt.Fprintf(streams.Out, "%s, %s: identical\n", countOf(result.Passes, "pass", "passes"), countOf(result.Decisions, "decision", "decisions"))
+	return err
+}
+
+func none(decision string) string {
+	if decision == "" {
+		return "nothing"
+	}
+	return decision
+}
+
+func countOf(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}

@@ -1,0 +1,146 @@
+package show
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/musterhq/muster/cmd/muster/view"
+	"github.com/musterhq/muster/internal/engine/reason"
+)
+
+// whyNot writes what the engine says of a job that waits: each flavor's answer, who has what is short, and what would
+// have to happen.
+func whyNot(text *strings.Builder, e *view.Explanation) {
+	x := e.WhyNot
+	if x.Behind != nil {
+		line(text, "behind", e.Title(*x.Behind)+", the head of the queue, which is StrictFIFO: nobody passes it")
+	}
+	label := "flavor"
+	for i := range x.PodSets {
+		podSet := &x.PodSets[i]
+		for j := range podSet.Flavors {
+			flavor := &podSet.Flavors[j]
+			said := fmt.Sprintf("%-8s  %s", flavor.Flavor, flavorSays(e, flavor))
+			if len(x.PodSets) > 1 {
+				said = podSet.Name + ": " + said
+			}
+			if flavor.Nearest && len(podSet.Flavors) > 1 {
+				said += "  <- nearest"
+			}
+			line(text, label, said)
+			label = ""
+		}
+	}
+	for i := range x.Holders {
+		if i == holdersShown {
+			line(text, "", fmt.Sprintf("and %d more", len(x.Holders)-i))
+			break
+		}
+		line(text, first(i, "held by"), holder(e, &x.Holders[i]))
+	}
+	for i, way := range waysOut(e) {
+		line(text, first(i, "would fit"), way)
+	}
+}
+
+// flavorSays is what one flavor answers, with its numbers.
+func flavorSays(e *view.Explanation, flavor *reason.FlavorVerdict) string {
+	if flavor.Fit == reason.Refused {
+		return flavor.Message
+	}
+	var numbers []string
+	for i := range flavor.Amounts {
+		if amount := &flavor.Amounts[i]; flavor.Fit == reason.Fits || !amount.Missing.IsZero() {
+			numbers = append(numbers, amountSays(amount))
+		}
+	}
+	said := strings.Join(numbers, ", ")
+	if flavor.Borrows {
+		said += ", borrowed quota included"
+	}
+	switch flavor.Fit {
+	case reason.Fits:
+		return "fits: " + said
+	case reason.TooLarge:
+		return "more than it could ever give: " + said
+	case reason.FitsAfterEvicted:
+		return said + "; fits once those have gone that were told to"
+	case reason.FitsByPreemption:
+		return fmt.Sprintf("%s; fits by preemption of %s", said, names(e, flavor.WouldPreempt))
+	}
+	return said
+}
+
+// amountSays leaves out what does not count: a capacity without bound, nothing missing.
+func amountSays(a *reason.Amount) string {
+	free := a.Free
+	if free.Sign() < 0 {
+		free.Set(0) // quota was cut below use
+	}
+	said := free.String()
+	if a.Capacity != nil {
+		said += " of " + a.Capacity.String()
+	}
+	said = fmt.Sprintf("%s %s free", said, view.ShortName(corev1.ResourceName(a.Resource)))
+	if !a.Missing.IsZero() {
+		said += fmt.Sprintf(", %s more needed", a.Missing.String())
+	}
+	return said
+}
+
+func holder(e *view.Explanation, h *reason.Holder) string {
+	notes := []string{fmt.Sprintf("priority %d", h.Priority)}
+	if h.ClusterQueue != e.WhyNot.ClusterQueue {
+		notes = append(notes, "of ClusterQueue "+h.ClusterQueue)
+	}
+	switch {
+	case h.Leaving:
+		notes = append(notes, "is going")
+	case h.Promised:
+		notes = append(notes, "waits for it: it is kept for it")
+	case h.Preemptable:
+		notes = append(notes, "may be preempted")
+	default:
+		notes = append(notes, "cannot be preempted: "+h.NotPreemptable)
+	}
+	return fmt.Sprintf("%s  %s (%s)", e.Title(h.Name), view.Amounts(h.Holds, true), strings.Join(notes, ", "))
+}
+
+// waysOut are what would let the job in.
+func waysOut(e *view.Explanation) []string {
+	x := e.WhyNot
+	var ways []string
+	if len(x.Awaits) > 0 && x.Code == reason.WaitingForPreemptedWorkloads {
+		ways = append(ways, "once "+names(e, x.Awaits)+" gave back what it holds")
+	}
+	if len(x.WouldPreempt) > 0 {
+		var victims []reason.Name
+		for _, v := range x.WouldPreempt {
+			victims = append(victims, v.Name)
+		}
+		ways = append(ways, "by preemption of "+names(e, victims))
+	}
+	if len(x.WouldFitAfter) > 0 {
+		ways = append(ways, "if "+names(e, x.WouldFitAfter)+" ended")
+	}
+	return ways
+}
+
+// names lists jobs, not more than fit a line.
+func names(e *view.Explanation, list []reason.Name) string {
+	const shown = 3
+	var titles []string
+	for i, name := range list {
+		if i == shown && len(list) > shown+1 {
+			titles = append(titles, fmt.Sprintf("%d more", len(list)-i))
+			break
+		}
+		titles = append(titles, e.Title(name))
+	}
+	if last := len(titles) - 1; last > 0 {
+		return strings.Join(titles[:last], ", ") + " and " + titles[last]
+	}
+	return strings.Join(titles, "")
+}
