@@ -9,6 +9,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/musterhq/muster/internal/jobs"
@@ -54,6 +55,12 @@ func (b builder) acknowledged() builder { return b.is(batchv1.JobSuspended, "") 
 
 func (b builder) is(kind batchv1.JobConditionType, message string) builder {
 	b.job.Status.Conditions = append(b.job.Status.Conditions, batchv1.JobCondition{Type: kind, Status: corev1.ConditionTrue, Message: message})
+	return b
+}
+
+// uncounted pods have succeeded, and the Job controller has not counted them yet.
+func (b builder) uncounted(pods ...types.UID) builder {
+	b.job.Status.UncountedTerminatedPods = &batchv1.UncountedTerminatedPods{Succeeded: pods}
 	return b
 }
 

@@ -91,9 +91,11 @@ func TestProgress(t *testing.T) {
 		admission jobs.Admission
 		want      jobs.Progress
 	}{
-		"one that waits has no pods":                          {newJob(2), waiting, jobs.Progress{}},
-		"one that nobody held may have some":                  {newJob(2).unheld(), waiting, jobs.Progress{Active: true}},
-		"one that runs has, though none are seen yet":         {newJob(2).started(grant(2)), admitted(grant(2)), jobs.Progress{Active: true}},
+		"one that waits has no pods":                  {newJob(2), waiting, jobs.Progress{}},
+		"one that nobody held may have some":          {newJob(2).unheld(), waiting, jobs.Progress{Active: true}},
+		"one that runs has, though none are seen yet": {newJob(2).started(grant(2)), admitted(grant(2)), jobs.Progress{Active: true}},
+		"a pod that has just succeeded, and is not counted yet, keeps it ready": {
+			newJob(2).started(grant(2)).pods(1, 1, 0).uncounted("a"), admitted(grant(2)), jobs.Progress{Active: true, Ready: true}},
 		"it is not ready before all its pods are":             {newJob(2).started(grant(2)).pods(2, 1, 0), admitted(grant(2)), jobs.Progress{Active: true}},
 		"it is once they are":                                 {newJob(2).started(grant(2)).pods(2, 2, 0), admitted(grant(2)), jobs.Progress{Active: true, Ready: true}},
 		"pods that succeeded are as good":                     {newJob(2).completions(9).started(grant(2)).pods(1, 1, 1), admitted(grant(2)), jobs.Progress{Active: true, Ready: true}},

@@ -21,9 +21,14 @@ func quiet(job *batchv1.Job) bool {
 	return outcome(job) != nil || suspended(job) && (job.Generation <= 1 || condition(job, batchv1.JobSuspended) != nil)
 }
 
-// ready reports whether all pods of a Job that runs are ready or have succeeded.
+// ready reports whether all pods of a Job that runs are ready or have succeeded. Pods
+// that have just ended are in neither count for a moment, and listed meanwhile.
 func ready(job *batchv1.Job) bool {
-	return !suspended(job) && outcome(job) == nil && job.Status.Succeeded+ptr.Deref(job.Status.Ready, 0) >= podsOf(&job.Spec)
+	done := job.Status.Succeeded + ptr.Deref(job.Status.Ready, 0)
+	if uncounted := job.Status.UncountedTerminatedPods; uncounted != nil {
+		done += int32(len(uncounted.Succeeded))
+	}
+	return !suspended(job) && outcome(job) == nil && done >= podsOf(&job.Spec)
 }
 
 // pending is how many pods the Job runs at a time from now on: as its end comes

@@ -75,7 +75,12 @@ func ended(job *batchv1.Job) bool { return is(job, batchv1.JobComplete) || is(jo
 
 func suspended(job *batchv1.Job) bool { return ptr.Deref(job.Spec.Suspend, false) }
 
-// ready reports whether all pods of an unfinished Job are ready or have succeeded.
+// ready reports whether all pods of an unfinished Job are ready or have succeeded. Pods
+// that have just ended are in neither count for a moment, and listed meanwhile.
 func ready(job *batchv1.Job) bool {
-	return !ended(job) && job.Status.Succeeded+ptr.Deref(job.Status.Ready, 0) >= podsOf(&job.Spec)
+	done := job.Status.Succeeded + ptr.Deref(job.Status.Ready, 0)
+	if uncounted := job.Status.UncountedTerminatedPods; uncounted != nil {
+		done += int32(len(uncounted.Succeeded))
+	}
+	return !ended(job) && done >= podsOf(&job.Spec)
 }
