@@ -1,0 +1,174 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/musterhq/muster/internal/engine/order"
+	"github.com/musterhq/muster/internal/engine/preempt"
+	"github.com/musterhq/muster/internal/engine/quota"
+	"github.com/musterhq/muster/internal/engine/reason"
+)
+
+// holder is somebody else who has what is short.
+type holder struct {
+	*workload
+	size int64
+}
+
+// findHolders lists who has what is short, and what would have to end.
+func (x *explainer) findHolders(found outcome) {
+	if len(x.short) == 0 {
+		return
+	}
+	q := x.w.queue
+	bars := preempt.BarsOf(&x.tree, x.preemptor(x.w, q, x.needs, x.short), func(n *quota.Node) []*preempt.Holder { return x.queues[n.Name()].holders })
+	holders := x.holdersOfShort()
+	for _, h := range holders {
+		x.out.Holders = append(x.out.Holders, x.holderOf(h.workload, bars))
+		if h.leaving() {
+			x.out.Awaits = append(x.out.Awaits, reason.NameOf(h.Key))
+		}
+	}
+	if found.verdict == hopeless || found.verdict == preempting {
+		x.findEnds(holders)
+	}
+}
+
+// holdersOfShort are those without whom there would be more of what is short: those
+// that are going first, then the largest.
+func (x *explainer) holdersOfShort() []holder {
+	root := x.w.queue.node.Root()
+	var out []holder
+	for _, w := range x.workloads {
+		q := w.charged.queue
+		if w == x.w || q == nil || q.node == nil || q.node.Root() != root {
+			continue
+		}
+		if len(w.charged.held) == 0 && len(w.charged.planned) == 0 || !x.hinders(w) {
+			continue
+		}
+		out = append(out, holder{w, x.hasOfShort(w, x.short[0])})
+	}
+	slices.SortFunc(out, func(a, b holder) int {
+		if a.leaving() != b.leaving() {
+			if a.leaving() {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Or(cmp.Compare(b.size, a.size), order.CompareKeys(a.Key, b.Key))
+	})
+	return out
+}
+
+// hinders reports whether there would be more of anything short if the workload ended.
+func (x *explainer) hinders(w *workload) (helps bool) {
+	has := slices.ContainsFunc(x.short, func(i quota.Index) bool { return x.hasOfShort(w, i) > 0 })
+	if !has {
+		return false
+	}
+	before := x.available()
+	x.tree.Try(func() {
+		x.end(w)
+		helps = !slices.Equal(before, x.available())
+	})
+	return helps
+}
+
+func (x *explainer) hasOfShort(w *workload, i quota.Index) int64 {
+	return max(w.charged.held.Of(i), w.charged.planned.Of(i))
+}
+
+// available is what is left of what is short, by either ledger.
+func (x *explainer) available() (out []int64) {
+	for _, i := range x.short {
+		for _, l := range []quota.Ledger{quota.Held, quota.Planned} {
+			out = append(out, x.w.queue.node.Available(l, i))
+		}
+	}
+	return out
+}
+
+// end takes the workload out of the ledgers. It is done within Try.
+func (x *explainer) end(w *workload) {
+	x.tree.Release(w.charged.queue.Name, quota.Held, w.charged.held)
+	x.tree.Release(w.charged.queue.Name, quota.Planned, w.charged.planned)
+}
+
+func (x *explainer) stay(w *workload) {
+	x.tree.Charge(w.charged.queue.Name, quota.Held, w.charged.held)
+	x.tree.Charge(w.charged.queue.Name, quota.Planned, w.charged.planned)
+}
+
+// findEnds looks for few of the holders after whose end the nearest flavors would do.
+func (x *explainer) findEnds(holders []holder) {
+	fits := func() bool {
+		return !slices.ContainsFunc(x.needs, func(a quota.Amount) bool { return x.freeOf(a.Index) < a.Value })
+	}
+	var ends []holder
+	x.tree.Try(func() {
+		for _, h := range holders {
+			if fits() {
+				break
+			}
+			x.end(h.workload)
+			ends = append(ends, h)
+		}
+		if !fits() {
+			ends = nil
+			return
+		}
+		for n := len(ends) - 2; n >= 0; n-- { // without the last one it did not fit
+			x.stay(ends[n].workload)
+			if fits() {
+				ends = slices.Delete(ends, n, n+1)
+			} else {
+				x.end(ends[n].workload)
+			}
+		}
+	})
+	for _, h := range ends {
+		x.out.WouldFitAfter = append(x.out.WouldFitAfter, reason.NameOf(h.Key))
+	}
+}
+
+// holderOf is a holder for people.
+func (x *explainer) holderOf(w *workload, bars *preempt.Bars) reason.Holder {
+	out := reason.Holder{
+		Name: reason.NameOf(w.Key), ClusterQueue: w.charged.queue.Name, Priority: w.Priority,
+		Holds: corev1.ResourceList{}, Leaving: w.leaving(), Promised: w.promise != nil,
+	}
+	for _, i := range x.short {
+		if amount := x.hasOfShort(w, i); amount > 0 {
+			name := corev1.ResourceName(x.tree.Name(i).Resource)
+			sum := out.Holds[name]
+			sum.Add(quota.ToQuantity(name, amount))
+			out.Holds[name] = sum
+		}
+	}
+	switch h := w.charged.holder; {
+	case w.leaving():
+		out.NotPreemptable = "was told to go already"
+	case h == nil:
+		out.NotPreemptable = "its admission is being written"
+	default:
+		if out.NotPreemptable = bars.Why(h, w.charged.queue.node); out.NotPreemptable == "" {
+			out.NotPreemptable = x.borrowingBar()
+		}
+		out.Preemptable = out.NotPreemptable == ""
+	}
+	return out
+}
+
+// borrowingBar says why the queue may evict nobody for what it would have to borrow.
+func (x *explainer) borrowingBar() string {
+	for _, i := range x.short {
+		if !mayPreempt(x.w.queue, i, x.needs.Of(i)) {
+			return "the workload asks for more than the quota of ClusterQueue " + x.w.queue.Name + ", which may not preempt while it borrows"
+		}
+	}
+	return ""
+}
