@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 
 	"github.com/musterhq/muster/internal/engine"
@@ -43,6 +44,9 @@ func (w *world) begin() {
 	options := engine.Options{
 		IgnoreUndeclared: rapid.Bool().Draw(w.T, "undeclared resources are ignored"),
 		BlockUntilReady:  engine.Block(rapid.IntRange(0, 2).Draw(w.T, "block")),
+	}
+	if rapid.Bool().Draw(w.T, "fair") {
+		options.FairSharing = &engine.FairSharing{Strategies: []preempt.Strategy{preempt.LessThanOrEqualToFinalShare, preempt.LessThanInitialShare}}
 	}
 	w.engine = engine.New(options)
 	var err error
@@ -81,6 +85,7 @@ func (w *world) setQueue(name string) {
 		Namespaces: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "x"}},
 		Preemption: preempt.Policy{WithinQueue: preempt.Rule(rapid.IntRange(0, 2).Draw(w.T, "within")),
 			Reclaim: preempt.Rule(rapid.IntRange(0, 3).Draw(w.T, "reclaim"))},
+		Weight: ptr.To(quota.Weight(rapid.Int64Range(0, 3e9).Draw(w.T, "weight"))),
 		Checks: []engine.Check{{Name: "budget", Flavors: []string{"spot"}}},
 	}})
 }
