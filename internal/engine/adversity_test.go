@@ -142,3 +142,21 @@ func TestACohortThatChangesWhileAPromiseStands(t *testing.T) {
 	s.want("the queue leaves its cohort, with its quota", s.happens(evicting(queueOf("q", "", 2), reclaiming)), "admit owner in q")
 	s.want("the victim goes, and is too large by now", s.happens(s.stopped("borrower")), "borrower waits: ExceedsMaxQuota")
 }
+
+// TestAllOfThoseWhoWaitAlikeAreLookedAtAgain: when what they wait for is news of their
+// queue, not of its quotas.
+func TestAllOfThoseWhoWaitAlikeAreLookedAtAgain(t *testing.T) {
+	s := newScene(t, Options{}, queueOf("q", "", 4), localOf("q"))
+	s.want("the flavor goes", s.happens(FlavorDeleted{"default"}, job("a", "q", 1, 1, 0, 0), job("b", "q", 1, 1, 0, 1), job("c", "q", 1, 1, 0, 2)),
+		"a waits: NoMatchingFlavor", "b waits: NoMatchingFlavor", "c waits: NoMatchingFlavor")
+	s.want("it comes back", s.happens(defaultFlavor), "admit a in q", "admit b in q", "admit c in q")
+}
+
+// TestQuotaOfACohortWithoutQueuesIsNews: to the queues of the cohort above it.
+func TestQuotaOfACohortWithoutQueuesIsNews(t *testing.T) {
+	s := newScene(t, Options{}, queueOf("q", "lab", 0), localOf("q"), CohortSet{Cohort{Name: "spare", Parent: "lab"}})
+	s.want("there is none", s.happens(job("a", "q", 1, 1, 0, 0)), "a waits: ExceedsMaxQuota")
+	s.want("there is some", s.happens(CohortSet{Cohort{Name: "spare", Parent: "lab", Quotas: queueOf("", "", 1).Quotas}}), "admit a in q")
+	s.want("it goes, and what is held stays", s.happens(CohortSet{Cohort{Name: "spare"}}, job("b", "q", 1, 1, 0, 1)), "b waits: ExceedsMaxQuota")
+	s.holds("a")
+}

@@ -61,6 +61,7 @@ func (p *pass) rerouteChanged() {
 		q := p.queue(name)
 		for _, c := range q.classes {
 			c.form = nil
+			q.unblock(c)
 		}
 		for _, w := range p.waitingIn(q) {
 			p.route(w)

@@ -189,7 +189,7 @@ func TestExplainOfAPromise(t *testing.T) {
 // TestExplainChangesNoDecision: whoever asks, whenever, all decisions stay the same; and
 // what is explained agrees with them.
 func TestExplainChangesNoDecision(t *testing.T) {
-	check(t, func(t *rapid.T, w *world) {
+	checkSmall(t, func(t *rapid.T, w *world) {
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
 			w.step(t)
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"github.com/musterhq/muster/internal/engine/preempt"
@@ -26,6 +27,7 @@ type world struct {
 	jobs    map[string]WorkloadSet // as the API server has them
 	open    []Decision             // not yet written
 	clock   time.Time
+	wide    *wideWorld // nil for one of cpu in one flavor
 }
 
 // entry is an event, or the time of a pass.
@@ -34,10 +36,7 @@ type entry struct {
 	decidedAt time.Time
 }
 
-var (
-	queueNames = []string{"p", "q", "r"}
-	cpuOf      = quota.FlavorResource{Flavor: "default", Resource: "cpu"}
-)
+var queueNames = []string{"p", "q", "r"}
 
 func newWorld(t *rapid.T) *world {
 	options := drawOptions(t)
@@ -135,6 +134,10 @@ func (w *world) write(i int, lost bool) {
 
 // step makes one random thing happen.
 func (w *world) step(t *rapid.T) {
+	if w.wide != nil && rapid.Bool().Draw(t, "wide") {
+		w.wideStep(t)
+		return
+	}
 	names := w.names()
 	switch kind := rapid.IntRange(0, 19).Draw(t, "kind of event"); {
 	case kind < 7 || len(names) == 0:
@@ -180,7 +183,7 @@ func (w *world) step(t *rapid.T) {
 // stop, until nothing happens any more. It fails if that never comes.
 func (w *world) settle(t *rapid.T) {
 	for range 200 {
-		if len(w.decide()) == 0 && len(w.open) == 0 {
+		if len(w.decide()) == 0 && len(w.open) == 0 && !w.leaving() {
 			return
 		}
 		for len(w.open) > 0 {
@@ -200,6 +203,16 @@ func (w *world) settle(t *rapid.T) {
 	t.Fatal("decisions never end")
 }
 
+// leaving reports whether anybody was told to go and has not gone.
+func (w *world) leaving() bool {
+	for _, job := range w.jobs {
+		if job.Evicted {
+			return true
+		}
+	}
+	return false
+}
+
 // describe prints what led here.
 func (w *world) describe(t *rapid.T) {
 	for _, d := range w.decided[max(0, len(w.decided)-12):] {
@@ -214,38 +227,60 @@ func (w *world) describe(t *rapid.T) {
 	}
 }
 
-func (w *world) used(l quota.Ledger) int64 {
-	var sum int64
-	for _, name := range queueNames {
-		sum += w.engine.queues[name].node.Charges(l).Of(w.engine.tree.Index(cpuOf))
-	}
-	return sum
-}
-
-func (w *world) total() int64 {
-	var sum int64
-	for _, q := range w.queues {
-		sum += q.Quotas[cpuOf].Nominal
-	}
-	return sum
-}
-
-func check(t *testing.T, property func(t *rapid.T, w *world)) {
+// checkSmall has the property hold in worlds of cpu in one flavor, and check in wide
+// ones too.
+func checkSmall(t *testing.T, property func(t *rapid.T, w *world)) {
 	rapid.Check(t, func(t *rapid.T) { property(t, newWorld(t)) })
 }
 
-// TestQuotaIsNeverExceededByADecision: whatever happens, a pass admits nothing that
-// takes the cohort beyond its quota, nor promises what is not there (S1).
+func check(t *testing.T, property func(t *rapid.T, w *world)) {
+	t.Run("small", func(t *testing.T) { checkSmall(t, property) })
+	t.Run("wide", func(t *testing.T) {
+		rapid.Check(t, func(t *rapid.T) { property(t, newWideWorld(t)) })
+	})
+}
+
+// owes reports of what a ledger has more than there is at a queue and over it.
+func (w *world) owes(l quota.Ledger, queue string) (short []quota.FlavorResource) {
+	n := w.engine.queues[queue].node
+	for i := range quota.Index(w.resources()) {
+		if n.Available(l, i) < 0 {
+			short = append(short, w.engine.tree.Name(i))
+		}
+	}
+	return short
+}
+
+// resources is how many FlavorResources the engine has heard of.
+func (w *world) resources() int {
+	known := 0
+	for _, q := range w.queues {
+		for fr := range q.Quotas {
+			known = max(known, int(w.engine.tree.Index(fr))+1)
+		}
+	}
+	return known
+}
+
+// TestQuotaIsNeverExceededByADecision: whatever happens, a pass gives no queue what it
+// may not take, nor promises it (S1). What it owes already, it may owe.
 func TestQuotaIsNeverExceededByADecision(t *testing.T) {
 	check(t, func(t *rapid.T, w *world) {
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
 			w.step(t)
-			decideAll(w.engine, w.clock) // takes in new quotas, so that both sums are of the same
-			for _, l := range []quota.Ledger{quota.Held, quota.Planned} {
-				before := w.used(l)
-				w.decide()
-				if after := w.used(l); after > before && after > w.total() {
-					t.Fatalf("ledger %d has %d of %d cpu", l, after, w.total())
+			for _, d := range w.decide() {
+				if d.Admit == nil {
+					continue
+				}
+				for _, l := range []quota.Ledger{quota.Held, quota.Planned} {
+					for _, fr := range w.owes(l, d.Admit.ClusterQueue) {
+						for _, ps := range d.Admit.PodSets {
+							if ps.Flavors[fr.Resource] == fr.Flavor && ps.Usage[fr.Resource] > 0 {
+								w.describe(t)
+								t.Fatalf("%s was given %+v, and ledger %d owes %v", d.Key.Name, d.Admit, l, fr)
+							}
+						}
+					}
 				}
 			}
 		}
@@ -262,7 +297,7 @@ func TestLedgersAreTheSumOfWhatIsHeld(t *testing.T) {
 		w.decide()
 		for _, name := range queueNames {
 			q := w.engine.queues[name]
-			var held, planned int64
+			var held, planned []quota.Amount
 			var count [4]int
 			holders := 0
 			for _, job := range w.engine.workloads {
@@ -270,22 +305,26 @@ func TestLedgersAreTheSumOfWhatIsHeld(t *testing.T) {
 					continue
 				}
 				count[job.counts().state]++
-				if job.held != nil {
-					held += job.held.PodSets[0].Usage["cpu"]
-				}
 				switch {
-				case job.held != nil && !job.leaving():
-					planned += job.held.PodSets[0].Usage["cpu"]
+				case job.held != nil:
+					held = append(held, w.engine.vectorOf(job.held)...)
+					if !job.leaving() {
+						planned = append(planned, w.engine.vectorOf(job.held)...)
+					}
 				case job.promise != nil:
-					planned += job.promise.given.PodSets[0].Usage["cpu"]
+					planned = append(planned, w.engine.vectorOf(job.promise.given)...)
 				}
 				if job.charged.holder != nil {
 					holders++
 				}
 			}
-			got := []any{q.node.Charges(quota.Held).Of(0), q.node.Charges(quota.Planned).Of(0), q.pending, q.reserving, len(q.holders), q.reserved[0]}
-			want := []any{held, planned, count[pending], count[reserving] + count[admitted], holders, held}
-			if diff := cmp.Diff(want, got); diff != "" {
+			reserved := []quota.Amount{}
+			for i, amount := range q.reserved {
+				reserved = append(reserved, quota.Amount{Index: i, Value: amount})
+			}
+			got := []any{q.node.Charges(quota.Held), q.node.Charges(quota.Planned), quota.VectorOf(reserved...), q.pending, q.reserving, len(q.holders)}
+			want := []any{quota.VectorOf(held...), quota.VectorOf(planned...), quota.VectorOf(held...), count[pending], count[reserving] + count[admitted], holders}
+			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Fatalf("queue %s (-from scratch +kept):\n%s", name, diff)
 			}
 			if !slices.IsSortedFunc(q.holders, preempt.CompareHolders) {
@@ -305,6 +344,9 @@ func TestNothingThatFitsIsLeftWaiting(t *testing.T) {
 		w.decide()
 		if again := w.decide(); len(again) != 0 {
 			t.Fatalf("a second pass without news decided %+v", again)
+		}
+		if w.entangled() {
+			return
 		}
 		for _, q := range w.engine.queues {
 			for _, c := range q.classes {
@@ -364,8 +406,13 @@ func TestVictimsAreOfLowerRankAndThePreemptorThenFits(t *testing.T) {
 		}
 		for name := range preemptors {
 			by := w.engine.workloads[Key{Namespace: "ns", Name: name}]
-			if by.promise != nil && by.queue.node.Available(quota.Planned, w.engine.tree.Index(cpuOf)) < 0 {
-				t.Fatalf("%s had others evicted and will not fit", name)
+			if by.promise == nil {
+				continue
+			}
+			for _, a := range by.promise.usage {
+				if by.queue.node.Available(quota.Planned, a.Index) < 0 {
+					t.Fatalf("%s had others evicted and will not fit", name)
+				}
 			}
 		}
 	})
@@ -379,21 +426,22 @@ func TestARestartComesToTheSameEnd(t *testing.T) {
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
 			w.step(t)
 		}
+		if w.entangled() {
+			return
+		}
 		w.settle(t)
 		fresh := New(w.options)
-		fresh.Apply(defaultFlavor)
-		fresh.Apply(w.team)
-		for _, name := range queueNames {
-			fresh.Apply(localOf(name))
-		}
 		for _, name := range w.names() {
 			fresh.Apply(w.jobs[name])
 		}
-		for _, name := range queueNames {
-			fresh.Apply(w.queues[name])
+		for _, entry := range w.log {
+			switch entry.event.(type) {
+			case ClusterQueueSet, LocalQueueSet, CohortSet, FlavorSet:
+				fresh.Apply(entry.event)
+			}
 		}
 		for _, d := range decideAll(fresh, w.clock) {
-			remembered := d.Evict != nil && w.engine.precedence.Over(d.Evict.Preemptor).Has(d.Key)
+			remembered := d.Evict != nil && w.engine.precedence.Over(d.Evict.Preemptor).Len() > 0
 			if (d.Admit != nil || d.Evict != nil) && !remembered {
 				w.describe(t)
 				t.Fatalf("a restart decided %+v", d)
