@@ -44,10 +44,19 @@ func muster(t *testing.T, cluster *testcluster.Cluster, arguments ...string) (co
 // pendingWorkload makes a Workload in a queue that nobody serves, so that it waits for ever.
 func pendingWorkload(t *testing.T, cluster *testcluster.Cluster, namespace, name string) *kueue.Workload {
 	t.Helper()
-	w := &kueue.Workload{
+	w := workload(namespace, name, "nowhere", 2)
+	if err := cluster.Client.Create(t.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// workload has so many pods of 2 CPUs.
+func workload(namespace, name, queue string, pods int32) *kueue.Workload {
+	return &kueue.Workload{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"team": name}},
-		Spec: kueue.WorkloadSpec{QueueName: "nowhere", PodSets: []kueue.PodSet{{
-			Name: "main", Count: 2,
+		Spec: kueue.WorkloadSpec{QueueName: kueue.LocalQueueName(queue), PodSets: []kueue.PodSet{{
+			Name: "main", Count: pods,
 			Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 				RestartPolicy: corev1.RestartPolicyNever,
 				Containers: []corev1.Container{{
@@ -57,10 +66,6 @@ func pendingWorkload(t *testing.T, cluster *testcluster.Cluster, namespace, name
 			}},
 		}}},
 	}
-	if err := cluster.Client.Create(t.Context(), w); err != nil {
-		t.Fatal(err)
-	}
-	return w
 }
 
 func TestCommandsOnACluster(t *testing.T) {

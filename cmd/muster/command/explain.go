@@ -26,22 +26,26 @@ type explainOptions struct {
 func newExplain(streams genericiooptions.IOStreams) *cobra.Command {
 	o := &explainOptions{config: genericclioptions.NewConfigFlags(true), kube: genericclioptions.NewPrintFlags("")}
 	cmd := &cobra.Command{
-		Use:   "explain [namespace/][kind/]name",
+		Use:   "explain [namespace/][kind/]name | explain kind name",
 		Short: "Say why a job waits, or how it runs",
-		Long: `Say of one job whether it runs and, if not, why: what it asks, where it stands in line, what its queue has free,
-who holds the rest, and what its pods lack.
+		Long: `Say of one job whether it runs and, if not, why: what it asks, where it stands in line, what each flavor of its
+queue says to it, who holds the rest and whether they may be preempted, whose end would let it in, and what its pods lack.
+
+It reads all that decisions depend on with your rights, and decides as the operator would under its default configuration.
+What you may not list, it says, and tells what the operator wrote last.
 
 The exit code is 0 if the job runs, may run or has completed, and 1 if it does not.`,
 		Example: `  muster explain pytorch
   muster explain jobset/sweep-d -n lab
+  muster explain workload jobset-sweep-d-1a2b3 -n lab
   muster explain lab/jobset/sweep-d -o json`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
+			if len(args) != 1 && (len(args) != 2 || strings.Contains(args[0]+args[1], "/")) {
 				return wrongUse("name one job: `%s jobset/NAME`; `muster jobs` lists them", cmd.CommandPath())
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), streams, args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), streams, strings.Join(args, "/")) },
 	}
 	o.config.AddFlags(cmd.Flags())
 	o.kube.AddFlags(cmd)
@@ -81,7 +85,11 @@ func (o *explainOptions) run(ctx context.Context, streams genericiooptions.IOStr
 	}
 	now := time.Now()
 	jobs := view.Jobs(seen, now)
-	job, err := choose(view.Find(jobs, name), argument, name.Namespace, streams)
+	found := view.Find(jobs, name)
+	if len(found) == 0 && name.Kind == "job" {
+		found = view.Find(jobs, view.Name{Namespace: name.Namespace, Name: name.Name}) // people call them all jobs
+	}
+	job, err := choose(found, argument, name.Namespace, streams)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,111 @@
+package command
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/cmd/muster/view"
+	"github.com/musterhq/muster/internal/engine/reason"
+	"github.com/musterhq/muster/internal/testcluster"
+)
+
+// queueOf3 makes a queue of 3 CPUs for the namespace, of the namespace's name, and a Workload in it that holds 2 of them.
+func queueOf3(t *testing.T, cluster *testcluster.Cluster, namespace string) {
+	t.Helper()
+	three := kueue.FlavorQuotas{Name: kueue.ResourceFlavorReference(namespace), Resources: []kueue.ResourceQuota{{
+		Name: corev1.ResourceCPU, NominalQuota: resource.MustParse("3")}}}
+	holder := workload(namespace, "holder", "queue", 1)
+	for _, o := range []client.Object{
+		&kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
+		&kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: namespace}, Spec: kueue.ClusterQueueSpec{
+			NamespaceSelector: &metav1.LabelSelector{}, ResourceGroups: []kueue.ResourceGroup{{
+				CoveredResources: []corev1.ResourceName{corev1.ResourceCPU}, Flavors: []kueue.FlavorQuotas{three}}}}},
+		&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "queue"},
+			Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(namespace)}},
+		holder,
+	} {
+		if err := cluster.Client.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	holder.Status.Admission = &kueue.Admission{ClusterQueue: kueue.ClusterQueueReference(namespace), PodSetAssignments: []kueue.PodSetAssignment{{
+		Name: "main", Count: ptr.To(int32(1)), Flavors: map[corev1.ResourceName]kueue.ResourceFlavorReference{corev1.ResourceCPU: three.Name},
+		ResourceUsage: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}}}}
+	for _, kind := range []string{kueue.WorkloadQuotaReserved, kueue.WorkloadAdmitted} {
+		holder.Status.Conditions = append(holder.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue,
+			Reason: kind, LastTransitionTime: metav1.Now()})
+	}
+	if err := cluster.Client.Status().Update(t.Context(), holder); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestExplainOnACluster(t *testing.T) {
+	cluster := testcluster.Get(t)
+	namespace := cluster.Namespace(t)
+	queueOf3(t, cluster, namespace)
+	waiting := workload(namespace, "waiting", "queue", 1)
+	if err := cluster.Client.Create(t.Context(), waiting); err != nil {
+		t.Fatal(err)
+	}
+	may(t, cluster, namespace, "guest", "workloads", "localqueues", "jobsets", "jobs", "pods")
+
+	tests := []struct {
+		name      string
+		arguments []string
+		code      int
+		out       []string
+	}{
+		{"one that waits", []string{"workload", "waiting"}, exitFailed, []string{
+			namespace + "/workload/waiting is pending", "WaitingForQuota", "position 1 of 1",
+			"1 of 3 cpu free, 1 more needed", "held by   " + namespace + "/workload/holder  2 cpu (priority 0, cannot be preempted: withinClusterQueue is Never)",
+			"would fit if " + namespace + "/workload/holder ended"}},
+		{"one that may run", []string{"workload/holder"}, exitDone, []string{"is admitted"}},
+		{"a reader of one namespace", []string{"waiting", "--as", "guest"}, exitFailed, []string{
+			"waits for its first decision", "unseen    you may not list all workloads, localqueues, clusterqueues, cohorts, resourceflavors, admissionchecks, namespaces"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			code, out, errOut := muster(t, cluster, append([]string{"explain", "-n", namespace}, test.arguments...)...)
+			if code != test.code || errOut != "" {
+				t.Errorf("exit code %d, want %d; error output %q", code, test.code, errOut)
+			}
+			for _, part := range test.out {
+				if !strings.Contains(out, part) {
+					t.Errorf("output lacks %q:\n%s", part, out)
+				}
+			}
+		})
+	}
+
+	_, out, _ := muster(t, cluster, "explain", "-n", namespace, "waiting", "-o", "json")
+	var explained view.Explanation
+	if err := json.Unmarshal([]byte(out), &explained); err != nil || explained.WhyNot == nil || explained.WhyNot.Code != reason.WaitingForQuota {
+		t.Errorf("as JSON it is %v: %s", err, out)
+	}
+}
+
+// may lets a user list the resources of a namespace, and nothing else.
+func may(t *testing.T, cluster *testcluster.Cluster, namespace, user string, resources ...string) {
+	t.Helper()
+	for _, o := range []client.Object{
+		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: user}, Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{"*"}, Resources: resources, Verbs: []string{"list"}}}},
+		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: user},
+			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: user}}},
+	} {
+		if err := cluster.Client.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
