@@ -45,7 +45,9 @@ The exit code is 0 if the job runs, may run or has completed, and 1 if it does n
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), streams, strings.Join(args, "/")) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.run(cmd.Context(), streams, strings.Join(args, "/"))
+		},
 	}
 	o.config.AddFlags(cmd.Flags())
 	o.kube.AddFlags(cmd)

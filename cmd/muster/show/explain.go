@@ -84,6 +84,9 @@ func headline(job *view.Job) string {
 
 func ask(a *view.Ask) string {
 	text := fmt.Sprintf("%s: %d pods x %s", a.PodSet, a.Pods, dash(view.Amounts(a.PerPod, true)))
+	if a.Fewest > 0 {
+		text += fmt.Sprintf(", %d pods at least", a.Fewest)
+	}
 	if len(a.Flavors) > 0 {
 		text += ", in flavor " + strings.Join(slices.Compact(slices.Sorted(maps.Values(a.Flavors))), ", ")
 	}

@@ -40,8 +40,10 @@ type Explanation struct {
 
 // Ask is what one pod set wants, and what it was given once admitted.
 type Ask struct {
-	PodSet  string                         `json:"podSet"`
-	Pods    int32                          `json:"pods"`
+	PodSet string `json:"podSet"`
+	Pods   int32  `json:"pods"`
+	// Fewest is how few it can start with, of a job that waits; absent if it needs all.
+	Fewest  int32                          `json:"fewest,omitempty"`
 	PerPod  corev1.ResourceList            `json:"perPod,omitempty"`
 	Flavors map[corev1.ResourceName]string `json:"flavors,omitempty"`
 }
@@ -114,6 +116,12 @@ func (e *Explanation) askEngine(seen *Seen, jobs []Job, workload *kueue.Workload
 		return
 	}
 	e.WhyNot = &whyNot
+	for i := range e.Asks {
+		if at := slices.IndexFunc(whyNot.PodSets, func(ps reason.PodSet) bool { return ps.Name == e.Asks[i].PodSet }); at >= 0 {
+			e.Asks[i].PerPod = whyNot.PodSets[at].PerPod // with what limit ranges and runtime classes add
+			e.Asks[i].Fewest = whyNot.PodSets[at].Fewest
+		}
+	}
 	if e.Line != nil {
 		e.Line.Position, e.Line.Length = whyNot.Position, whyNot.Length
 	}
