@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
@@ -35,7 +36,11 @@ type loop struct {
 	pending    *pendingWriter
 	queues     *queueStatusWriter
 	record     recorder
-	clock      clock.PassiveClock
+	clock      clock.Clock
+	// timer fires when the engine is due, which alarm tells; both are nil while it is not.
+	timer clock.Timer
+	alarm <-chan time.Time
+	due   time.Time
 }
 
 // AddTo has the manager admit Workloads. The configuration is a complete one, as
@@ -87,7 +92,11 @@ func newLoop(mgr ctrl.Manager, cfg *config.Configuration) *loop {
 
 // engineOptions is what the configuration says about decisions.
 func engineOptions(cfg *config.Configuration) engine.Options {
-	out := engine.Options{IgnoreUndeclared: *cfg.Resources.QuotaCheckStrategy == config.IgnoreUndeclared}
+	out := engine.Options{
+		IgnoreUndeclared:     *cfg.Resources.QuotaCheckStrategy == config.IgnoreUndeclared,
+		FairSharing:          fairSharingOf(cfg.FairSharing),
+		AdmissionFairSharing: admissionFairSharingOf(cfg.AdmissionFairSharing),
+	}
 	if *cfg.WaitForPodsReady.Enable {
 		out.BlockUntilReady = map[config.BlockAdmission]engine.Block{
 			config.BlockQueue: engine.BlockQueue, config.BlockAll: engine.BlockAll,
@@ -124,8 +133,27 @@ func (l *loop) Start(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-l.mailbox.wake:
-			l.turn()
+		case <-l.alarm:
 		}
+		l.turn()
+		l.setAlarm()
+	}
+}
+
+// setAlarm has the loop take a turn when the engine has something to do though nothing
+// arrives.
+func (l *loop) setAlarm() {
+	due := l.engine.Due()
+	if due.Equal(l.due) {
+		return
+	}
+	if l.timer != nil {
+		l.timer.Stop()
+	}
+	l.due, l.timer, l.alarm = due, nil, nil
+	if !due.IsZero() {
+		l.timer = l.clock.NewTimer(due.Sub(l.clock.Now()))
+		l.alarm = l.timer.C()
 	}
 }
 
@@ -161,6 +189,11 @@ func (l *loop) turn() {
 	for _, name := range clusterQueues {
 		if usage, ok := l.engine.QueueUsage(name); ok {
 			l.queues.noteClusterQueue(name, usage)
+		}
+	}
+	for _, name := range l.engine.TakeTouchedCohorts() {
+		if share, ok := l.engine.CohortShare(name); ok {
+			l.queues.noteCohort(name, share)
 		}
 	}
 	for _, key := range localQueues {

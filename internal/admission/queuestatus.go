@@ -29,31 +29,54 @@ type queueStatusWriter struct {
 	// interval is how long a queue's status is left alone after a write. A queue that
 	// was quiet for as long is written at once.
 	interval time.Duration
-	queue    workqueue.TypedRateLimitingInterface[engine.Key]
+	queue    workqueue.TypedRateLimitingInterface[statusOf]
 
 	mu    sync.Mutex
-	usage map[engine.Key]engine.Usage
-	wrote map[engine.Key]time.Time
+	usage map[statusOf]engine.Usage
+	wrote map[statusOf]time.Time
 }
+
+// statusOf names the object that has a status.
+type statusOf struct {
+	kind statusKind
+	engine.Key
+}
+
+type statusKind int
+
+const (
+	ofClusterQueue statusKind = iota
+	ofLocalQueue
+	ofCohort
+)
 
 func newQueueStatusWriter(c client.Client, clock clock.WithTicker, interval time.Duration) *queueStatusWriter {
 	return &queueStatusWriter{
 		client: c, clock: clock, interval: interval,
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[engine.Key](100*time.Millisecond, longestRetry),
-			workqueue.TypedRateLimitingQueueConfig[engine.Key]{Clock: clock}),
-		usage: map[engine.Key]engine.Usage{},
-		wrote: map[engine.Key]time.Time{},
+			workqueue.NewTypedItemExponentialFailureRateLimiter[statusOf](100*time.Millisecond, longestRetry),
+			workqueue.TypedRateLimitingQueueConfig[statusOf]{Clock: clock}),
+		usage: map[statusOf]engine.Usage{},
+		wrote: map[statusOf]time.Time{},
 	}
 }
 
-// noteClusterQueue has the usage written into the status of a ClusterQueue, and
-// noteLocalQueue into that of a LocalQueue. A key without namespace is the former.
+// noteClusterQueue has the usage written into the status of a ClusterQueue,
+// noteLocalQueue into that of a LocalQueue, and noteCohort the share into that of a
+// cohort.
 func (s *queueStatusWriter) noteClusterQueue(name string, u engine.Usage) {
-	s.noteLocalQueue(engine.Key{Name: name}, u)
+	s.note(statusOf{ofClusterQueue, engine.Key{Name: name}}, u)
 }
 
 func (s *queueStatusWriter) noteLocalQueue(key engine.Key, u engine.Usage) {
+	s.note(statusOf{ofLocalQueue, key}, u)
+}
+
+func (s *queueStatusWriter) noteCohort(name string, share int64) {
+	s.note(statusOf{ofCohort, engine.Key{Name: name}}, engine.Usage{Share: &share})
+}
+
+func (s *queueStatusWriter) note(key statusOf, u engine.Usage) {
 	s.mu.Lock()
 	s.usage[key] = u
 	rest := s.rest(key)
@@ -62,13 +85,13 @@ func (s *queueStatusWriter) noteLocalQueue(key engine.Key, u engine.Usage) {
 }
 
 // rest is how long the queue is to be left alone yet. The caller holds the lock.
-func (s *queueStatusWriter) rest(key engine.Key) time.Duration {
+func (s *queueStatusWriter) rest(key statusOf) time.Duration {
 	return s.wrote[key].Add(s.interval).Sub(s.clock.Now())
 }
 
 func (s *queueStatusWriter) run(ctx context.Context) { work(ctx, s.queue, 2, s.write) }
 
-func (s *queueStatusWriter) write(ctx context.Context, key engine.Key) {
+func (s *queueStatusWriter) write(ctx context.Context, key statusOf) {
 	s.mu.Lock()
 	u, ok := s.usage[key]
 	rest := s.rest(key)
@@ -100,24 +123,36 @@ func (s *queueStatusWriter) write(ctx context.Context, key engine.Key) {
 	s.queue.Forget(key)
 }
 
-func (s *queueStatusWriter) try(ctx context.Context, key engine.Key, u engine.Usage) (wrote bool, err error) {
-	if key.Namespace == "" {
-		var seen kueue.ClusterQueue
-		if err := s.client.Get(ctx, objectKey(key), &seen); err != nil {
-			return false, client.IgnoreNotFound(err)
-		}
-		missing, err := s.missingFlavors(ctx, &seen)
-		if err != nil {
-			return false, err
-		}
-		checks, err := s.checks(ctx)
-		if err != nil {
-			return false, err
-		}
-		desired := seen.DeepCopy()
-		clusterQueueStatus(desired, u, missing, checks, s.clock.Now())
-		return s.patch(ctx, &seen, desired, equality.Semantic.DeepEqual(seen.Status, desired.Status))
+func (s *queueStatusWriter) try(ctx context.Context, key statusOf, u engine.Usage) (wrote bool, err error) {
+	switch key.kind {
+	case ofClusterQueue:
+		return s.tryClusterQueue(ctx, key.Name, u)
+	case ofLocalQueue:
+		return s.tryLocalQueue(ctx, key.Key, u)
+	default:
+		return s.tryCohort(ctx, key.Name, u)
 	}
+}
+
+func (s *queueStatusWriter) tryClusterQueue(ctx context.Context, name string, u engine.Usage) (wrote bool, err error) {
+	var seen kueue.ClusterQueue
+	if err := s.client.Get(ctx, client.ObjectKey{Name: name}, &seen); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	missing, err := s.missingFlavors(ctx, &seen)
+	if err != nil {
+		return false, err
+	}
+	checks, err := s.checks(ctx)
+	if err != nil {
+		return false, err
+	}
+	desired := seen.DeepCopy()
+	clusterQueueStatus(desired, u, missing, checks, s.clock.Now())
+	return s.patch(ctx, &seen, desired, equality.Semantic.DeepEqual(seen.Status, desired.Status))
+}
+
+func (s *queueStatusWriter) tryLocalQueue(ctx context.Context, key engine.Key, u engine.Usage) (wrote bool, err error) {
 	var seen kueue.LocalQueue
 	if err := s.client.Get(ctx, objectKey(key), &seen); err != nil {
 		return false, client.IgnoreNotFound(err)
@@ -195,6 +230,7 @@ func clusterQueueStatus(q *kueue.ClusterQueue, u engine.Usage, missingFlavors []
 	q.Status.AdmittedWorkloads = int32(u.Admitted)
 	q.Status.FlavorsReservation = flavorUsage(&q.Spec, u.Reserved)
 	q.Status.FlavorsUsage = flavorUsage(&q.Spec, u.Used)
+	q.Status.FairSharing = shareStatus(u.Share)
 }
 
 // flavorUsage lists amounts in the order of the queue's spec, and which part of them is
@@ -241,6 +277,7 @@ func localQueueStatus(q *kueue.LocalQueue, behind *kueue.ClusterQueue, u engine.
 	q.Status.AdmittedWorkloads = int32(u.Admitted)
 	q.Status.FlavorsReservation = localFlavorUsage(u.Reserved)
 	q.Status.FlavorUsage = localFlavorUsage(u.Used)
+	q.Status.FairSharing = consumptionStatus(u.Consumption)
 }
 
 // localFlavorUsage lists usage in the order of names.

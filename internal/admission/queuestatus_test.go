@@ -132,7 +132,7 @@ func TestQueueStatusIsWrittenOnlyWhereItChanged(t *testing.T) {
 		s.noteClusterQueue("cq", some)
 		s.noteLocalQueue(local, some)
 		s.noteClusterQueue("gone", some)
-		for _, key := range []engine.Key{{Name: "cq"}, local, {Name: "gone"}} {
+		for _, key := range []statusOf{{ofClusterQueue, engine.Key{Name: "cq"}}, {ofLocalQueue, local}, {ofClusterQueue, engine.Key{Name: "gone"}}} {
 			s.write(t.Context(), key)
 		}
 		clock.Step(queueStatusInterval)
@@ -150,7 +150,7 @@ func TestMissingFlavorsAreTold(t *testing.T) {
 	w := newWorld(t, newClusterQueue("cq", "2"))
 	s := newQueueStatusWriter(w, clocktesting.NewFakeClock(now), queueStatusInterval)
 	s.noteClusterQueue("cq", engine.Usage{})
-	s.write(t.Context(), engine.Key{Name: "cq"})
+	s.write(t.Context(), statusOf{Key: engine.Key{Name: "cq"}})
 	var q kueue.ClusterQueue
 	if err := w.Get(t.Context(), client.ObjectKey{Name: "cq"}, &q); err != nil {
 		t.Fatal(err)
@@ -255,7 +255,7 @@ func TestAFailedStatusIsWrittenLater(t *testing.T) {
 	w := newWorld(t, newClusterQueue("cq", "2"), newFlavor("f"))
 	s := newQueueStatusWriter(w, clocktesting.NewFakeClock(now), queueStatusInterval)
 	w.before = once(apierrors.NewServiceUnavailable("overloaded"))
-	key := engine.Key{Name: "cq"}
+	key := statusOf{Key: engine.Key{Name: "cq"}}
 	for _, n := range []int{1, 2} {
 		s.noteClusterQueue("cq", engine.Usage{Pending: n})
 		s.write(t.Context(), key)

@@ -71,11 +71,13 @@ func (t *translator) changed(object client.Object) []engine.Event {
 	case *nodev1.RuntimeClass:
 		return t.workloadsAgain(t.setRuntimeClass(o), func(w *kueue.Workload) bool { return namesRuntimeClass(w, o.Name) })
 	case *kueue.LocalQueue:
-		return []engine.Event{engine.LocalQueueSet{LocalQueue: engine.LocalQueue{
-			Key: keyOf(o), ClusterQueue: string(o.Spec.ClusterQueue), Held: stopped(o.Spec.StopPolicy)}}}
+		set := engine.LocalQueueSet{LocalQueue: engine.LocalQueue{Key: keyOf(o), ClusterQueue: string(o.Spec.ClusterQueue),
+			Held: stopped(o.Spec.StopPolicy), Weight: weightOf(o.Spec.FairSharing)}}
+		remember(&set.LocalQueue, o.Status.FairSharing)
+		return []engine.Event{set}
 	case *kueue.Cohort:
 		return []engine.Event{engine.CohortSet{Cohort: engine.Cohort{
-			Name: o.Name, Parent: string(o.Spec.ParentName), Quotas: quotasOf(o.Spec.ResourceGroups)}}}
+			Name: o.Name, Parent: string(o.Spec.ParentName), Quotas: quotasOf(o.Spec.ResourceGroups), Weight: weightOf(o.Spec.FairSharing)}}}
 	case *kueue.ResourceFlavor:
 		return []engine.Event{engine.FlavorSet{Flavor: engine.Flavor{
 			Name: o.Name, NodeLabels: o.Spec.NodeLabels, NodeTaints: o.Spec.NodeTaints, Tolerations: o.Spec.Tolerations}}}
@@ -283,6 +285,10 @@ func (t *translator) clusterQueue(q *kueue.ClusterQueue) engine.ClusterQueue {
 		Namespaces: q.Spec.NamespaceSelector,
 		Held:       stopped(q.Spec.StopPolicy),
 		Preemption: preemptionOf(q.Spec.Preemption),
+		Weight:     weightOf(q.Spec.FairSharing),
+	}
+	if scope := q.Spec.AdmissionScope; scope != nil {
+		out.ByUsage = scope.AdmissionMode == kueue.UsageBasedAdmissionFairSharing
 	}
 	_, out.Inactive = cannotAdmit(q, t.checks)
 	if q.Spec.QueueingStrategy == kueue.StrictFIFO {

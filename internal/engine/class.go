@@ -81,6 +81,7 @@ const notReady = -1
 type class struct {
 	classKey
 	queue   *clusterQueue
+	from    *localQueue
 	waiting order.Queue
 	// at is the place among those to be looked at. blocked tells that the head did not
 	// fit, why says why, and short what there would have to be more of.
@@ -98,14 +99,19 @@ func (c *class) head() order.Rank {
 	return head
 }
 
-func (c *class) before(other *class) bool { return order.Compare(c.head(), other.head()) < 0 }
+func (c *class) before(other *class) bool {
+	if c.queue.byUsage && c.from.standing != other.from.standing {
+		return c.from.standing < other.from.standing
+	}
+	return order.Compare(c.head(), other.head()) < 0
+}
 
 // join puts the workload into the class of its like.
 func (e *Engine) join(w *workload, q *clusterQueue) {
 	key := classKey{w.shape, w.Priority, w.localKey()}
 	c := q.classes[key]
 	if c == nil {
-		c = &class{classKey: key, queue: q, at: notReady}
+		c = &class{classKey: key, queue: q, from: w.local, at: notReady}
 		q.classes[key] = c
 	}
 	before := c.head()

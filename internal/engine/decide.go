@@ -28,6 +28,7 @@ func (e *Engine) Decide(now time.Time) []Decision {
 	if e.reshaped {
 		e.reshape()
 	}
+	e.sample(now)
 	p := pass{Engine: e, now: now, budget: passBudget}
 	p.rerouteChanged()
 	if e.changed.Len() == 0 && e.moved.Len() == 0 {

@@ -3,6 +3,7 @@ package engine
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -34,6 +35,8 @@ type Options struct {
 	IgnoreUndeclared bool
 	// FairSharing orders and preempts across queues by their shares, if it is set.
 	FairSharing *FairSharing
+	// AdmissionFairSharing compares LocalQueues by their use of late, if it is set.
+	AdmissionFairSharing *AdmissionFairSharing
 }
 
 // FairSharing is what is compared by shares.
@@ -63,6 +66,10 @@ type Engine struct {
 	agenda   agenda
 	// unready is how many admitted workloads wait for their pods.
 	unready int
+	// sampleDue is when the use of LocalQueues is sampled next, zero if there is none;
+	// unsampled tells that there is some since.
+	sampleDue time.Time
+	unsampled bool
 
 	// Since the last Decide: reshaped tells that quotas or cohorts changed, and
 	// recohorted of which cohorts; changed are the ClusterQueues whose workloads must
@@ -76,6 +83,8 @@ type Engine struct {
 	// touched and touchedLocal are the queues whose usage changed since TakeTouched.
 	touched      sets.Set[string]
 	touchedLocal sets.Set[Key]
+	// touchedCohorts are those whose share may have changed.
+	touchedCohorts sets.Set[string]
 }
 
 // New returns an engine that knows nothing yet.
@@ -95,6 +104,8 @@ func New(options Options) *Engine {
 		moved:        sets.New[string](),
 		touched:      sets.New[string](),
 		touchedLocal: sets.New[Key](),
+
+		touchedCohorts: sets.New[string](),
 	}
 }
 
@@ -104,6 +115,11 @@ func (e *Engine) Apply(ev Event) { ev.apply(e) }
 func (ev ClusterQueueSet) apply(e *Engine) {
 	q := e.queue(ev.Name)
 	q.set(ev.ClusterQueue)
+	q.byUsage = ev.ByUsage && e.options.AdmissionFairSharing != nil
+	for _, l := range q.locals {
+		e.stand(l)
+	}
+	q.reorder()
 	e.tree.SetQueue(ev.Name, ev.Cohort, ev.Quotas)
 	e.tree.WeighQueue(ev.Name, ev.Weight)
 	e.reshaped = true
@@ -170,6 +186,7 @@ func (ev LocalQueueSet) apply(e *Engine) {
 	l.exists = true
 	e.queue(ev.ClusterQueue).locals[ev.Key] = l
 	e.rerouteMembers(l)
+	e.recall(l)
 }
 
 func (ev LocalQueueDeleted) apply(e *Engine) {
@@ -177,6 +194,7 @@ func (ev LocalQueueDeleted) apply(e *Engine) {
 	e.lead(l, LocalQueue{Key: ev.Key})
 	l.exists = false
 	e.rerouteMembers(l)
+	l.account = account{}
 	e.dropIfUnused(l)
 }
 

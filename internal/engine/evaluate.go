@@ -166,6 +166,7 @@ func (p *pass) serve(c *contestant) {
 func (p *pass) admit(w *workload, given *Admission) {
 	w.held, w.assumed, w.ReservedAt = given, admits, p.now
 	w.why = reason.Reason{}
+	p.enter(w)
 	p.unsaid.drop(w.Key)
 	p.settle(w)
 	p.decisions = append(p.decisions, Decision{Key: w.Key, UID: w.UID, Generation: w.Generation, Admit: given})

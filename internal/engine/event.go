@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/musterhq/muster/internal/engine/fair"
 	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/preempt"
@@ -58,6 +59,8 @@ type ClusterQueue struct {
 	Checks []Check
 	// Weight is that of the queue beside its siblings in a cohort, nil for one.
 	Weight *quota.Weight
+	// ByUsage orders its workloads by the use of their LocalQueues first.
+	ByUsage bool
 }
 
 // Check is an admission check of a ClusterQueue.
@@ -73,6 +76,12 @@ type LocalQueue struct {
 	ClusterQueue string
 	// Held stops admissions.
 	Held bool
+	// Weight is that of the queue beside the others of its ClusterQueue, nil for one.
+	Weight *quota.Weight
+	// Consumed is what it had used by ConsumedAt, as its status remembers. What the engine
+	// knows itself since then counts more.
+	Consumed   fair.Consumption
+	ConsumedAt time.Time
 }
 
 // Cohort lets its members use each other's free quota.

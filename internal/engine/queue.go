@@ -23,6 +23,8 @@ type clusterQueue struct {
 	namespaces labels.Selector
 	// fairly tells that shares are compared.
 	fairly bool
+	// byUsage tells that LocalQueues are compared by their use.
+	byUsage bool
 	// node and family are nil if the queue does not exist or is part of a cycle.
 	node   *quota.Node
 	family *family
@@ -54,6 +56,7 @@ type localQueue struct {
 	exists  bool
 	members map[Key]*workload
 	tally
+	account
 }
 
 func (e *Engine) queue(name string) *clusterQueue {
@@ -243,6 +246,7 @@ func (e *Engine) found(key string, queues []*clusterQueue) {
 	}
 	for _, q := range queues {
 		e.touchQueue(q.Name)
+		e.touchCohorts(q)
 		q.family, q.head = nil, nil
 		if key != "" {
 			q.family = f

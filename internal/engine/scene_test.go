@@ -65,7 +65,7 @@ func (s *scene) tell(d Decision) string {
 		}
 		return out
 	case d.Evict != nil:
-		cause := map[preempt.Cause]string{preempt.InQueue: "in queue", preempt.Reclaimed: "reclaimed", preempt.ReclaimedWhileBorrowing: "while borrowing"}[d.Evict.Cause]
+		cause := map[preempt.Cause]string{preempt.InQueue: "in queue", preempt.Reclaimed: "reclaimed", preempt.ReclaimedWhileBorrowing: "while borrowing", preempt.FairShare: "fair share"}[d.Evict.Cause]
 		return fmt.Sprintf("evict %s for %s: %s", d.Key.Name, d.Evict.Preemptor.Name, cause)
 	default:
 		return fmt.Sprintf("%s waits: %s", d.Key.Name, d.Why.Code)

@@ -1,7 +1,11 @@
 package engine
 
 import (
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/musterhq/muster/internal/engine/fair"
 	"github.com/musterhq/muster/internal/engine/preempt"
+	"github.com/musterhq/muster/internal/engine/quota"
 )
 
 // strategies are those of fair sharing, nil if it is off.
@@ -19,4 +23,43 @@ func (e *Engine) moveShares(q *clusterQueue) {
 	}
 	q.family.sharesMoved = true
 	q.family.put()
+	e.touchCohorts(q)
+}
+
+// touchCohorts notes that the shares of the cohorts over a queue may have changed.
+func (e *Engine) touchCohorts(q *clusterQueue) {
+	if e.options.FairSharing == nil || q.node == nil || q.node.Cyclic() {
+		return
+	}
+	for n := q.node.Parent(); n != nil; n = n.Parent() {
+		e.touchedCohorts.Insert(n.Name())
+	}
+}
+
+// TakeTouchedCohorts returns the cohorts whose share may have changed since it was last
+// called, in the order of names.
+func (e *Engine) TakeTouchedCohorts() []string {
+	names := sets.List(e.touchedCohorts)
+	e.touchedCohorts.Clear()
+	return names
+}
+
+// CohortShare is the share of a cohort beside its siblings, in thousandths; ok is false if
+// shares are not compared, or there is no such cohort.
+func (e *Engine) CohortShare(name string) (share int64, ok bool) {
+	node := e.tree.Cohort(name)
+	if e.options.FairSharing == nil || node == nil {
+		return 0, false
+	}
+	return *e.shareOf(node), true
+}
+
+// shareOf is the share of what is held, in thousandths; nil while shares are not
+// compared.
+func (e *Engine) shareOf(n *quota.Node) *int64 {
+	if e.options.FairSharing == nil {
+		return nil
+	}
+	share := fair.Of(n, quota.Held, nil).Thousandths()
+	return &share
 }

@@ -84,6 +84,10 @@ func (e *Engine) recount(was, now charges) {
 	}
 	e.count(was, -1)
 	e.count(now, 1)
+	if e.options.AdmissionFairSharing != nil && !slices.Equal(was.held, now.held) {
+		e.stand(was.local)
+		e.stand(now.local)
+	}
 }
 
 func (e *Engine) count(c charges, sign int) {
@@ -135,6 +139,11 @@ type Usage struct {
 	Pending, Reserving, Admitted int
 	// Cyclic says that the cohorts above the queue form a cycle: it has no quota.
 	Cyclic bool
+	// Share is that of a ClusterQueue beside its siblings, in thousandths; nil while shares
+	// are not compared.
+	Share *int64
+	// Consumption is that of a LocalQueue; nil while it is not compared.
+	Consumption *Consumption
 }
 
 // QueueUsage returns the usage of a ClusterQueue; ok is false if it does not exist.
@@ -144,7 +153,8 @@ func (e *Engine) QueueUsage(name string) (u Usage, ok bool) {
 		return Usage{}, false
 	}
 	u = e.usageOf(q.tally)
-	u.Cyclic = e.tree.Queue(name).Cyclic()
+	node := e.tree.Queue(name)
+	u.Cyclic, u.Share = node.Cyclic(), e.shareOf(node)
 	return u, true
 }
 
@@ -155,7 +165,9 @@ func (e *Engine) LocalQueueUsage(key Key) (u Usage, ok bool) {
 	if l == nil || !l.exists {
 		return Usage{}, false
 	}
-	return e.usageOf(l.tally), true
+	u = e.usageOf(l.tally)
+	u.Consumption = e.consumptionOf(l)
+	return u, true
 }
 
 func (e *Engine) usageOf(t tally) Usage {

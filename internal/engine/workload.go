@@ -161,6 +161,7 @@ func (ev Failed) apply(e *Engine) {
 func (e *Engine) disown(w *workload) {
 	if w.assumed == admits {
 		w.held = nil
+		w.local.refund(w.Key)
 	}
 	w.assumed = nothing
 	e.route(w)
@@ -301,7 +302,9 @@ func (e *Engine) charge(was, now charges) {
 		return
 	}
 	e.moveShares(was.queue)
-	e.moveShares(now.queue)
+	if now.queue != was.queue {
+		e.moveShares(now.queue)
+	}
 	if was.queue != nil {
 		e.tree.Release(was.queue.Name, quota.Held, was.held)
 		e.tree.Release(was.queue.Name, quota.Planned, was.planned)

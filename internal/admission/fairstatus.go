@@ -1,0 +1,116 @@
+package admission
+
+import (
+	"context"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	config "github.com/musterhq/muster/api/config/v1alpha1"
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/engine/fair"
+	"github.com/musterhq/muster/internal/engine/preempt"
+	"github.com/musterhq/muster/internal/engine/quota"
+)
+
+// fairSharingOf is what the configuration says about shares of a cohort, nil for off.
+func fairSharingOf(cfg *config.FairSharing) *engine.FairSharing {
+	if cfg == nil {
+		return nil
+	}
+	out := &engine.FairSharing{}
+	for _, strategy := range cfg.PreemptionStrategies {
+		out.Strategies = append(out.Strategies, map[config.PreemptionStrategy]preempt.Strategy{
+			config.LessThanOrEqualToFinalShare: preempt.LessThanOrEqualToFinalShare,
+			config.LessThanInitialShare:        preempt.LessThanInitialShare,
+		}[strategy])
+	}
+	return out
+}
+
+// admissionFairSharingOf is what it says about the use of LocalQueues, nil for off.
+func admissionFairSharingOf(cfg *config.AdmissionFairSharing) *engine.AdmissionFairSharing {
+	if cfg == nil {
+		return nil
+	}
+	out := &engine.AdmissionFairSharing{
+		HalfLife: cfg.UsageHalfLifeTime.Duration, Interval: cfg.UsageSamplingInterval.Duration, Weights: map[string]float64{}}
+	for name, weight := range cfg.ResourceWeights {
+		out.Weights[string(name)] = weight
+	}
+	return out
+}
+
+// weightOf is the weight of a queue or cohort, nil where it has none.
+func weightOf(sharing *kueue.FairSharing) *quota.Weight {
+	if sharing == nil || sharing.Weight == nil {
+		return nil
+	}
+	return new(quota.WeightOf(*sharing.Weight))
+}
+
+// remember takes over what the status of a LocalQueue says of its use.
+func remember(into *engine.LocalQueue, status *kueue.LocalQueueFairSharingStatus) {
+	if status == nil || status.AdmissionFairSharingStatus == nil {
+		return
+	}
+	into.Consumed = fair.Consumption{}
+	for name, amount := range status.AdmissionFairSharingStatus.ConsumedResources {
+		into.Consumed[string(name)] = amount.AsApproximateFloat64()
+	}
+	into.ConsumedAt = status.AdmissionFairSharingStatus.LastUpdate.Time
+}
+
+// tryCohort writes the share of a cohort; the status has nothing else.
+func (s *queueStatusWriter) tryCohort(ctx context.Context, name string, u engine.Usage) (wrote bool, err error) {
+	var seen kueue.Cohort
+	if err := s.client.Get(ctx, client.ObjectKey{Name: name}, &seen); err != nil {
+		return false, client.IgnoreNotFound(err) // many are only named
+	}
+	desired := seen.DeepCopy()
+	desired.Status.FairSharing = shareStatus(u.Share)
+	return s.patch(ctx, &seen, desired, equality.Semantic.DeepEqual(seen.Status, desired.Status))
+}
+
+func shareStatus(share *int64) *kueue.FairSharingStatus {
+	if share == nil {
+		return nil
+	}
+	return &kueue.FairSharingStatus{WeightedShare: *share}
+}
+
+// consumptionStatus is how the use of a LocalQueue outlives the operator.
+func consumptionStatus(c *engine.Consumption) *kueue.LocalQueueFairSharingStatus {
+	if c == nil {
+		return nil
+	}
+	out := &kueue.AdmissionFairSharingStatus{LastUpdate: metav1.NewTime(c.At.Truncate(time.Second))} // as it is stored
+	for _, name := range slices.Sorted(maps.Keys(c.Resources)) {
+		if out.ConsumedResources == nil {
+			out.ConsumedResources = corev1.ResourceList{}
+		}
+		out.ConsumedResources[corev1.ResourceName(name)] = quantityOf(corev1.ResourceName(name), c.Resources[name])
+	}
+	return &kueue.LocalQueueFairSharingStatus{AdmissionFairSharingStatus: out}
+}
+
+// quantityOf is so many units: whole ones of bytes, thousandths of everything else.
+func quantityOf(name corev1.ResourceName, units float64) resource.Quantity {
+	const wholeOnly = math.MaxInt64 / 2000 // beyond it nobody misses the thousandths
+	switch {
+	case units >= math.MaxInt64:
+		return quota.ToQuantity(corev1.ResourcePods, math.MaxInt64)
+	case name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage || units > wholeOnly:
+		return quota.ToQuantity(corev1.ResourceMemory, int64(math.Round(units)))
+	default:
+		return *resource.NewMilliQuantity(int64(math.Round(units*1000)), resource.DecimalSI)
+	}
+}
