@@ -112,6 +112,12 @@ func workloadRules() []rule {
 		{of, "a pod set is sliced in one way", inCEL, "podsetSliceRequiredTopologyConstraints cannot be set beside podSetSliceRequiredTopology or podSetSliceSize",
 			[]attempt{{what: "both", change: edits{podSet + "topologyRequest": "yaml:{podSetSliceSize: 2, podsetSliceRequiredTopologyConstraints: [{topology: rack, size: 2}]}"}}},
 			[]attempt{{what: "one", change: edits{podSet + "topologyRequest": "yaml:{podSetSliceSize: 2, podSetSliceRequiredTopology: rack}"}}}},
+		{of, "the exponent of a quantity has at most three digits", inSchema, "[0-9]{1,3}",
+			[]attempt{
+				{what: "a request", change: edits{resources: `yaml:{requests: {cpu: "1e-2147483648"}}`}},
+				{what: "overhead", change: edits{podSet + "template>spec>overhead": `yaml:{cpu: "0e2147483647"}`}},
+			},
+			[]attempt{{what: "three", change: edits{resources: `yaml:{requests: {cpu: "1e100"}}`}}}},
 		{of, "no container, nor the pod, asks for the resource pods", inCEL, "the key is reserved for internal kueue use",
 			[]attempt{
 				{what: "a request", change: edits{resources: "yaml:{requests: {pods: 1}}"}},

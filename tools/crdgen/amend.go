@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
@@ -12,6 +13,7 @@ type props = apiextensionsv1.JSONSchemaProps
 // amend does to the schema of a kind what markers on our own types cannot.
 func amend(kind string, root *props) {
 	dropForeignProse(root)
+	boundExponents(root)
 	switch kind {
 	case "ClusterQueue", "Cohort":
 		edit(root, boundResourceNames, "spec", "resourceGroups", "*")
@@ -95,6 +97,29 @@ func dropProse(node *props) {
 	}
 	if node.AdditionalProperties != nil && node.AdditionalProperties.Schema != nil {
 		dropProse(node.AdditionalProperties.Schema)
+	}
+}
+
+const (
+	// quantityExponent is the part of the pattern of quantities that says how large an exponent may be; boundedExponent
+	// is what it should be.
+	quantityExponent = `([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+)))`
+	boundedExponent  = `([eE](\+|-)?[0-9]{1,3})`
+)
+
+// boundExponents bounds the exponents of quantities. The parser writes a number like 1e-2147483648 out, which takes longer
+// than anybody waits, in every program that reads the object.
+func boundExponents(node *props) {
+	node.Pattern = strings.Replace(node.Pattern, quantityExponent, boundedExponent, 1)
+	for name, child := range node.Properties {
+		boundExponents(&child)
+		node.Properties[name] = child
+	}
+	if node.Items != nil && node.Items.Schema != nil {
+		boundExponents(node.Items.Schema)
+	}
+	if node.AdditionalProperties != nil && node.AdditionalProperties.Schema != nil {
+		boundExponents(node.AdditionalProperties.Schema)
 	}
 }
 

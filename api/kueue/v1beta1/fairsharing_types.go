@@ -13,8 +13,8 @@ type FairSharing struct {
 	//
 	// +optional
 	// +kubebuilder:default=1
-	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('0')) >= 0",message="must be greater than or equal to 0"
-	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('0')) <= 0 || quantity(string(self)).isGreaterThan(quantity('1n'))",message="must be 0 or greater than 10^-9"
+	// +kubebuilder:validation:XValidation:rule="string(self).matches('[eE][-+]?[0-9]{4}') || quantity(string(self)).compareTo(quantity('0')) >= 0",message="must be greater than or equal to 0"
+	// +kubebuilder:validation:XValidation:rule="string(self).matches('[eE][-+]?[0-9]{4}') || quantity(string(self)).compareTo(quantity('0')) <= 0 || quantity(string(self)).isGreaterThan(quantity('1n'))",message="must be 0 or greater than 10^-9"
 	Weight *resource.Quantity `json:"weight,omitempty"`
 }
 
