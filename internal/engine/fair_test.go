@@ -1,0 +1,225 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/musterhq/muster/internal/engine/preempt"
+	"github.com/musterhq/muster/internal/engine/quota"
+)
+
+var (
+	bothStrategies = Options{FairSharing: &FairSharing{Strategies: []preempt.Strategy{preempt.LessThanOrEqualToFinalShare, preempt.LessThanInitialShare}}}
+	finalOnly      = Options{FairSharing: &FairSharing{Strategies: []preempt.Strategy{preempt.LessThanOrEqualToFinalShare}}}
+	initialOnly    = Options{FairSharing: &FairSharing{Strategies: []preempt.Strategy{preempt.LessThanInitialShare}}}
+
+	reclaimAny = preempt.Policy{Reclaim: preempt.Any}
+)
+
+func weighing(q ClusterQueueSet, w quota.Weight) ClusterQueueSet { q.Weight = &w; return q }
+
+func cohortOf(name, parent string, cpu int64) CohortSet {
+	return CohortSet{Cohort{Name: name, Parent: parent, Quotas: queueOf(name, "", cpu).Quotas}}
+}
+
+// many are jobs a0, a1 and so on of one pod each.
+func many(prefix, queue string, count int, cpu int64) (events []Event) {
+	for i := range count {
+		events = append(events, job(fmt.Sprintf("%s%d", prefix, i), queue, 1, cpu, 0, i))
+	}
+	return events
+}
+
+// TestFairOrderAcrossQueues: who is admitted, in order, while there is room.
+func TestFairOrderAcrossQueues(t *testing.T) {
+	for name, tc := range map[string]struct {
+		given []Event
+		want  []string
+	}{
+		"queues of one weight take turns": {
+			given: []Event{cohortOf("lab", "", 4), queueOf("p", "lab", 0), queueOf("q", "lab", 0),
+				job("p1", "p", 1, 1, 0, 0), job("p2", "p", 1, 1, 0, 1), job("q1", "q", 1, 1, 0, 2), job("q2", "q", 1, 1, 0, 3)},
+			want: []string{"admit p1 in p", "admit q1 in q", "admit p2 in p", "admit q2 in q"},
+		},
+		"of three times the weight three times as many are admitted": {
+			given: []Event{cohortOf("lab", "", 4), weighing(queueOf("p", "lab", 0), 3*quota.One), queueOf("q", "lab", 0),
+				job("p1", "p", 1, 1, 0, 0), job("p2", "p", 1, 1, 0, 1), job("p3", "p", 1, 1, 0, 2), job("q1", "q", 1, 1, 0, 3)},
+			want: []string{"admit p1 in p", "admit p2 in p", "admit p3 in p", "admit q1 in q"},
+		},
+		"the weight 0 only gets what nobody else wants": {
+			given: []Event{cohortOf("lab", "", 2), weighing(queueOf("p", "lab", 0), 0), queueOf("q", "lab", 0),
+				job("p1", "p", 1, 1, 9, 0), job("q1", "q", 1, 1, 0, 3), job("q2", "q", 1, 1, 0, 3)},
+			want: []string{"admit q1 in q", "admit q2 in q", "p1 waits: WaitingForQuota"},
+		},
+		"who need not borrow goes before who must": {
+			given: []Event{cohortOf("lab", "", 1), queueOf("p", "lab", 0), queueOf("q", "lab", 1), job("p1", "p", 2, 1, 9, 0), job("q1", "q", 1, 1, 0, 5)},
+			want:  []string{"admit q1 in q", "p1 waits: WaitingForQuota"},
+		},
+		"of one share the higher priority goes first": {
+			given: []Event{cohortOf("lab", "", 1), queueOf("p", "lab", 0), queueOf("q", "lab", 0), job("p1", "p", 1, 1, 0, 0), job("q1", "q", 1, 1, 1, 5)},
+			want:  []string{"admit q1 in q", "p1 waits: WaitingForQuota"},
+		},
+		"what counts is the share with the workload": {
+			given: []Event{cohortOf("lab", "", 3), queueOf("p", "lab", 0), queueOf("q", "lab", 0), job("large", "p", 2, 1, 9, 0), job("small", "q", 1, 1, 0, 5), job("next", "q", 1, 1, 0, 6)},
+			want:  []string{"admit small in q", "admit large in p", "next waits: WaitingForQuota"},
+		},
+		"cohorts are compared first, and the queues of one only with each other": {
+			given: []Event{cohortOf("top", "", 4), cohortOf("left", "top", 0), cohortOf("right", "top", 0),
+				queueOf("p", "left", 0), queueOf("q", "right", 0), queueOf("r", "right", 0), localOf("r"),
+				job("p1", "p", 1, 1, 0, 5), job("p2", "p", 1, 1, 0, 6), job("q1", "q", 1, 1, 0, 0), job("r1", "r", 1, 1, 0, 1)},
+			want: []string{"admit q1 in q", "admit p1 in p", "admit r1 in r", "admit p2 in p"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, bothStrategies, localOf("p"), localOf("q"))
+			s.want("decided", s.happens(tc.given...), tc.want...)
+		})
+	}
+}
+
+// TestFairPreemption: q comes to a cohort of 8 cpu that p has taken.
+func TestFairPreemption(t *testing.T) {
+	for name, tc := range map[string]struct {
+		options Options
+		lent    int64 // by the cohort itself
+		q       ClusterQueueSet
+		p       []Event
+		comes   []Event
+		want    []string
+	}{
+		"a smaller share takes from a larger one": {
+			options: bothStrategies, lent: 8, q: evicting(queueOf("q", "lab", 0), reclaimAny), p: many("p", "p", 8, 1),
+			comes: []Event{job("q1", "q", 2, 1, 0, 9)},
+			want:  []string{"evict p0 for q1: fair share", "evict p1 for q1: fair share", "q1 waits: WaitingForPreemptedWorkloads"},
+		},
+		"up to equal shares by the final share": {
+			options: finalOnly, lent: 8, q: evicting(queueOf("q", "lab", 0), reclaimAny), p: []Event{job("p1", "p", 4, 1, 0, 0), job("p2", "p", 4, 1, 0, 1)},
+			comes: []Event{job("q1", "q", 4, 1, 0, 9)},
+			want:  []string{"evict p1 for q1: fair share", "q1 waits: WaitingForPreemptedWorkloads"},
+		},
+		"not beyond them": {
+			options: finalOnly, lent: 8, q: evicting(queueOf("q", "lab", 0), reclaimAny), p: []Event{job("p1", "p", 4, 1, 0, 0), job("p2", "p", 4, 1, 0, 1)},
+			comes: []Event{job("q1", "q", 5, 1, 0, 9)},
+			want:  []string{"q1 waits: WaitingForQuota"},
+		},
+		"a large victim is none by the final share": {
+			options: finalOnly, lent: 8, q: evicting(queueOf("q", "lab", 0), reclaimAny), p: []Event{job("p1", "p", 8, 1, 0, 0)},
+			comes: []Event{job("q1", "q", 1, 1, 0, 9)},
+			want:  []string{"q1 waits: WaitingForQuota"},
+		},
+		"but is one by the initial share": {
+			options: bothStrategies, lent: 8, q: evicting(queueOf("q", "lab", 0), reclaimAny), p: []Event{job("p1", "p", 8, 1, 0, 0)},
+			comes: []Event{job("q1", "q", 1, 1, 0, 9)},
+			want:  []string{"evict p1 for q1: fair share", "q1 waits: WaitingForPreemptedWorkloads"},
+		},
+		"equal shares are not less than each other": {
+			options: initialOnly, lent: 8, q: evicting(queueOf("q", "lab", 0), reclaimAny), p: []Event{job("p1", "p", 8, 1, 0, 0)},
+			comes: []Event{job("q1", "q", 8, 1, 0, 9)},
+			want:  []string{"q1 waits: WaitingForQuota"},
+		},
+		"weights count": {
+			options: finalOnly, lent: 8, q: weighing(evicting(queueOf("q", "lab", 0), reclaimAny), 3*quota.One), p: many("p", "p", 4, 2),
+			comes: []Event{job("q1", "q", 6, 1, 0, 9)},
+			want:  []string{"evict p0 for q1: fair share", "evict p1 for q1: fair share", "evict p2 for q1: fair share", "q1 waits: WaitingForPreemptedWorkloads"},
+		},
+		"what is the queue's own is taken back whatever the shares": {
+			options: finalOnly, lent: 4, q: evicting(queueOf("q", "lab", 4), reclaimAny), p: []Event{job("p1", "p", 8, 1, 0, 0)},
+			comes: []Event{job("q1", "q", 4, 1, 0, 9)},
+			want:  []string{"evict p1 for q1: reclaimed", "q1 waits: WaitingForPreemptedWorkloads"},
+		},
+		"priorities count where the policy says so": {
+			options: bothStrategies, lent: 8, q: evicting(queueOf("q", "lab", 0), preempt.Policy{Reclaim: preempt.LowerPriority}), p: many("p", "p", 8, 1),
+			comes: []Event{job("q1", "q", 1, 1, 0, 9), job("q2", "q", 1, 1, 1, 9)},
+			want:  []string{"evict p0 for q2: fair share", "q2 waits: WaitingForPreemptedWorkloads", "q1 waits: WaitingForQuota"},
+		},
+		"nobody is evicted by a queue that must not": {
+			options: bothStrategies, lent: 8, q: queueOf("q", "lab", 0), p: many("p", "p", 8, 1),
+			comes: []Event{job("q1", "q", 1, 1, 0, 9)},
+			want:  []string{"q1 waits: WaitingForQuota"},
+		},
+		"the queue with the largest share gives": {
+			options: bothStrategies, lent: 8, q: evicting(queueOf("q", "lab", 0), reclaimAny),
+			p:     append(many("p", "p", 5, 1), append([]Event{queueOf("r", "lab", 0), localOf("r")}, many("r", "r", 3, 1)...)...),
+			comes: []Event{job("q1", "q", 2, 1, 0, 9)},
+			want:  []string{"evict p0 for q1: fair share", "evict p1 for q1: fair share", "q1 waits: WaitingForPreemptedWorkloads"},
+		},
+		"a queue within its quota gives nothing": {
+			options: bothStrategies, lent: 3, q: evicting(queueOf("q", "lab", 0), reclaimAny),
+			p:     append(many("p", "p", 3, 1), append([]Event{queueOf("r", "lab", 5), localOf("r")}, job("r1", "r", 5, 1, 0, 0))...),
+			comes: []Event{job("q1", "q", 1, 1, 0, 9), job("q2", "q", 1, 1, 0, 10)},
+			want:  []string{"evict p0 for q1: fair share", "q1 waits: WaitingForPreemptedWorkloads", "q2 waits: WaitingForQuota"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, tc.options, cohortOf("lab", "", tc.lent), localOf("p"), localOf("q"), queueOf("p", "lab", 0), tc.q)
+			s.happens(tc.p...)
+			s.want("decided", s.happens(tc.comes...), tc.want...)
+		})
+	}
+}
+
+// TestNobodyStaysWhoseStayWouldWrongAnother: to let a workload of its own queue go makes
+// the preemptor's share small enough for p1 to be evicted. Once that is done there is
+// room for the former again; but with it the share would not be smaller than p's.
+func TestNobodyStaysWhoseStayWouldWrongAnother(t *testing.T) {
+	s := newScene(t, bothStrategies, cohortOf("lab", "", 11), localOf("p"), localOf("q"), queueOf("p", "lab", 0),
+		evicting(queueOf("q", "lab", 0), preempt.Policy{Reclaim: preempt.Any, WithinQueue: preempt.LowerPriority}))
+	s.happens(job("own", "q", 3, 1, -1, 0), job("p1", "p", 6, 1, 0, 1), job("p2", "p", 2, 1, 0, 2))
+	s.want("decided", s.happens(job("q1", "q", 5, 1, 0, 9)),
+		"evict own for q1: in queue", "evict p1 for q1: fair share", "q1 waits: WaitingForPreemptedWorkloads")
+}
+
+// TestEqualWeightsComeToEqualShares: under saturation queues of one weight end with as
+// much as each other, whoever came first; of other weights with as much for each
+// unit of weight.
+func TestEqualWeightsComeToEqualShares(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		size := int64(rapid.IntRange(3, 24).Draw(t, "cpu"))
+		queues := rapid.IntRange(2, 4).Draw(t, "queues")
+		e := New(rapid.SampledFrom([]Options{bothStrategies, finalOnly, initialOnly}).Draw(t, "strategies"))
+		w := &world{engine: e, jobs: map[string]WorkloadSet{}, clock: epoch}
+		w.apply(defaultFlavor)
+		w.apply(cohortOf("lab", "", size))
+		for _, n := range rapid.Permutation([]int{0, 1, 2, 3}[:queues]).Draw(t, "order of arrival") {
+			name := fmt.Sprint("q", n)
+			w.apply(evicting(queueOf(name, "lab", 0), reclaimAny))
+			w.apply(localOf(name))
+			for i := range int(size) {
+				j := job(fmt.Sprint(name, "-", i), name, 1, 1, rapid.Int32Range(0, 1).Draw(t, "priority"), i)
+				w.jobs[j.Key.Name] = j
+				w.apply(j)
+			}
+			w.settle(t)
+		}
+		var used []int64
+		for n := range queues {
+			used = append(used, e.queues[fmt.Sprint("q", n)].node.Used(quota.Held, e.tree.Index(quota.FlavorResource{Flavor: "default", Resource: "cpu"})))
+		}
+		if slices.Max(used)-slices.Min(used) > 1 {
+			t.Fatalf("%d cpu are shared as %v", size, used)
+		}
+	})
+}
+
+func TestTheShareOfAQueueAndACohort(t *testing.T) {
+	s := newScene(t, bothStrategies, cohortOf("top", "", 6), cohortOf("lab", "top", 3), queueOf("q", "lab", 0), localOf("q"))
+	s.engine.TakeTouchedCohorts()
+	s.happens(job("a", "q", 4, 1, 0, 0))
+	if u, _ := s.engine.QueueUsage("q"); u.Share == nil || *u.Share != 445 {
+		t.Errorf("the queue has %v thousandths", u.Share)
+	}
+	if share, ok := s.engine.CohortShare("lab"); !ok || share != 112 {
+		t.Errorf("the cohort has %d thousandths, %v", share, ok)
+	}
+	if share, ok := s.engine.CohortShare("top"); !ok || share != 0 {
+		t.Errorf("the root has %d thousandths, %v", share, ok)
+	}
+	s.want("touched", s.engine.TakeTouchedCohorts(), "lab", "top")
+	off := newScene(t, Options{}, cohortOf("lab", "", 3), queueOf("q", "lab", 0))
+	if u, _ := off.engine.QueueUsage("q"); u.Share != nil {
+		t.Error("there is a share though nobody compares any")
+	}
+}
