@@ -1,0 +1,275 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+)
+
+// evictionsBy has the workloads of a ClusterQueue evict others by the policy.
+func (w *world) evictionsBy(queue string, policy kueue.ClusterQueuePreemption) {
+	w.Helper()
+	change(w, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: queue}}, func(q *kueue.ClusterQueue) { q.Spec.Preemption = &policy })
+}
+
+// urgent makes a WorkloadPriorityClass of the world's own and gives it to the job.
+func (w *world) urgent(job client.Object) {
+	w.Helper()
+	class := &kueue.WorkloadPriorityClass{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}, Value: 1000}
+	w.create(class)
+	w.Cleanup(func() { _ = w.client.Delete(context.Background(), class) })
+	labels := job.GetLabels()
+	labels[kueue.WorkloadPriorityClassLabel] = class.Name
+	job.SetLabels(labels)
+}
+
+// history is every state of the namespace's Workloads and pods that a watch told of.
+type history struct {
+	mu sync.Mutex
+	// states are those of Workloads, by the name of their job; most is the most GPUs that
+	// were held at once.
+	states map[string][]kueue.Workload
+	most   int64
+	// mixed lists moments at which pods of several Jobs were there that may not be.
+	mixed []string
+}
+
+// record begins the history. No two of the named Jobs may have pods at once.
+func (w *world) record(apart ...string) *history {
+	w.Helper()
+	h := &history{states: map[string][]kueue.Workload{}}
+	held := map[string]int64{}
+	w.follow(&kueue.WorkloadList{}, func(event watch.Event) {
+		o := event.Object.(*kueue.Workload)
+		held[o.Name] = 0
+		over := event.Type == watch.Deleted || meta.IsStatusConditionTrue(o.Status.Conditions, kueue.WorkloadFinished)
+		if o.Status.Admission != nil && !over {
+			for _, a := range o.Status.Admission.PodSetAssignments {
+				used := a.ResourceUsage[gpu]
+				held[o.Name] += used.Value()
+			}
+		}
+		var sum int64
+		for _, amount := range held {
+			sum += amount
+		}
+		h.most = max(h.most, sum)
+		if len(o.OwnerReferences) == 1 {
+			h.states[o.OwnerReferences[0].Name] = append(h.states[o.OwnerReferences[0].Name], *o)
+		}
+	}, &h.mu)
+	live := map[string]map[string]bool{}
+	w.follow(&corev1.PodList{}, func(event watch.Event) {
+		pod := event.Object.(*corev1.Pod)
+		job := pod.Labels[batchv1.JobNameLabel]
+		if live[job] == nil {
+			live[job] = map[string]bool{}
+		}
+		over := event.Type == watch.Deleted || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+		live[job][pod.Name] = !over
+		var there []string
+		for _, name := range apart {
+			for _, alive := range live[name] {
+				if alive {
+					there = append(there, name)
+					break
+				}
+			}
+		}
+		if len(there) > 1 {
+			h.mixed = append(h.mixed, fmt.Sprintf("%s %s: %v", event.Type, pod.Name, there))
+		}
+	}, &h.mu)
+	return h
+}
+
+// follow has every event of the namespace's objects taken in, under the lock.
+func (w *world) follow(list client.ObjectList, take func(watch.Event), lock sync.Locker) {
+	w.Helper()
+	events, err := w.client.Watch(w.Context(), list, client.InNamespace(w.namespace))
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(events.Stop)
+	go func() {
+		for event := range events.ResultChan() {
+			if _, ok := event.Object.(client.Object); ok {
+				lock.Lock()
+				take(event)
+				lock.Unlock()
+			}
+		}
+	}()
+}
+
+// told are the conditions of the type that the job's Workload had, one after the other.
+func (h *history) told(job, kind string) []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var lines []string
+	for _, state := range h.states[job] {
+		if c := meta.FindStatusCondition(state.Status.Conditions, kind); c != nil {
+			lines = append(lines, fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message))
+		}
+	}
+	return slices.Compact(lines)
+}
+
+// check fails the test if more was held than there is, or pods were there together.
+func (h *history) check(t *testing.T, gpus int64) {
+	t.Helper()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.most > gpus {
+		t.Errorf("%d GPUs were held at once, of %d", h.most, gpus)
+	}
+	for _, moment := range h.mixed {
+		t.Errorf("pods of several were there at once: %s", moment)
+	}
+}
+
+// ownedBy is the Workload of the job, nil if there is none.
+func ownedBy(list *kueue.WorkloadList, job string) *kueue.Workload {
+	for i := range list.Items {
+		if owners := list.Items[i].OwnerReferences; len(owners) == 1 && owners[0].Name == job {
+			return &list.Items[i]
+		}
+	}
+	return nil
+}
+
+// untilOf waits until the condition holds for the Workload of the job, which it returns.
+func (w *world) untilOf(job, what string, holds func(*kueue.Workload) bool) (found *kueue.Workload) {
+	w.Helper()
+	until(w, &kueue.WorkloadList{}, "the Workload of "+job+" "+what, func(list *kueue.WorkloadList) bool {
+		found = ownedBy(list, job)
+		return found != nil && holds(found)
+	})
+	return found.DeepCopy()
+}
+
+// preemption is what the victim hears of why it has to go.
+func preemption(preemptor *kueue.Workload, words, path, victimPath string) string {
+	return fmt.Sprintf("Preempted to accommodate a workload (UID: %s, JobUID: %s) due to %s; preemptor path: %s; preemptee path: %s",
+		preemptor.UID, preemptor.OwnerReferences[0].UID, words, path, victimPath)
+}
+
+func TestAHigherPriorityMakesRoomAndTheVictimComesBack(t *testing.T) {
+	for name, kill := range map[string]bool{"undisturbed": false, "though the operator is killed": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.gpuQueue("gpu", 8)
+			w.evictionsBy(w.namespace, kueue.ClusterQueuePreemption{WithinClusterQueue: kueue.PreemptionPolicyLowerPriority})
+			h := w.record("low-workers-0", "high-workers-0")
+			w.create(w.gang("low", "gpu", 6, time.Hour))
+			w.jobIs("low-workers-0", "is ready", func(job *batchv1.Job) bool { return ptr.Deref(job.Status.Ready, 0) == 6 })
+			high := w.gang("high", "gpu", 4, 2*time.Second)
+			w.urgent(high)
+			w.create(high)
+			w.untilOf("low", "is told to go", func(o *kueue.Workload) bool {
+				return meta.IsStatusConditionTrue(o.Status.Conditions, kueue.WorkloadEvicted)
+			})
+			if kill {
+				if err := syscall.Kill(w.operatorPID(), syscall.SIGKILL); err != nil {
+					t.Fatal(err)
+				}
+			}
+			preemptor := w.untilOf("high", "runs", runs)
+			if kill {
+				if err := syscall.Kill(w.operatorPID(), syscall.SIGKILL); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.untilCompleted("high")
+			victim := w.untilOf("low", "runs again", runs)
+			h.check(t, 8)
+
+			message := preemption(preemptor, "prioritization in the ClusterQueue", "/"+w.namespace, "/"+w.namespace)
+			for kind, want := range map[string][]string{
+				kueue.WorkloadEvicted:   {"True Preempted: " + message, "False QuotaReserved: Previously: " + message},
+				kueue.WorkloadPreempted: {"True InClusterQueue: " + message, "False QuotaReserved: Previously: " + message},
+				kueue.WorkloadRequeued:  {"True Preempted: " + message},
+			} {
+				if diff := cmp.Diff(want, h.told("low", kind)); diff != "" {
+					t.Errorf("the victim's %s (-want +got):\n%s", kind, diff)
+				}
+			}
+			want := []kueue.WorkloadSchedulingStatsEviction{{Reason: kueue.WorkloadEvictedByPreemption, UnderlyingCause: kueue.InClusterQueueReason, Count: 1}}
+			if diff := cmp.Diff(want, victim.Status.SchedulingStats.Evictions); diff != "" {
+				t.Errorf("evictions (-want +got):\n%s", diff)
+			}
+			if told := h.told("high", kueue.WorkloadEvicted); len(told) != 0 {
+				t.Errorf("the preemptor was evicted: %v", told)
+			}
+			waits := h.told("high", kueue.WorkloadQuotaReserved)
+			const pending = ". Pending the preemption of 1 workload(s)"
+			if !slices.ContainsFunc(waits, func(line string) bool {
+				return strings.HasPrefix(line, "False "+kueue.WorkloadWaitingForPreemptedWorkloads+": ") && strings.HasSuffix(line, pending)
+			}) && !kill {
+				t.Errorf("the preemptor was not told whom it waits for: %q", waits)
+			}
+		})
+	}
+}
+
+// TestWhatWasLentIsReclaimed: of two Jobs of a queue, one borrows what is another queue's,
+// which needs it.
+func TestWhatWasLentIsReclaimed(t *testing.T) {
+	w := newWorld(t)
+	w.gpuQueue("borrower", 4)
+	owner := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.namespace + "-owner"}}
+	owner.Spec = find(w, listed(w, &kueue.ClusterQueueList{})).(*kueue.ClusterQueue).DeepCopy().Spec
+	owner.Spec.Cohort = kueue.CohortReference(w.namespace)
+	owner.Spec.Preemption = &kueue.ClusterQueuePreemption{ReclaimWithinCohort: kueue.PreemptionPolicyAny}
+	owner.Spec.ResourceGroups[0].Flavors[0].Resources[0].NominalQuota = resource.MustParse("4")
+	w.create(owner, &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: "owner", Namespace: w.namespace},
+		Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(owner.Name)}})
+	w.Cleanup(func() { _ = w.client.Delete(context.Background(), owner) })
+	change(w, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}, func(q *kueue.ClusterQueue) { q.Spec.Cohort = kueue.CohortReference(w.namespace) })
+
+	h := w.record("second", "mine")
+	first := w.batchJob("first", "borrower", 4, time.Hour)
+	w.urgent(first) // so that it is clear which of both goes
+	w.create(first)
+	w.untilOf("first", "runs", runs)
+	w.create(w.batchJob("second", "borrower", 4, time.Hour))
+	w.jobIs("second", "is ready", func(job *batchv1.Job) bool { return ptr.Deref(job.Status.Ready, 0) == 4 })
+	w.create(w.batchJob("mine", "owner", 4, 2*time.Second))
+	preemptor := w.untilOf("mine", "runs", runs)
+	w.untilOf("second", "runs again", runs)
+	h.check(t, 8)
+	message := preemption(preemptor, "reclamation within the cohort", fmt.Sprintf("/%s/%s", w.namespace, owner.Name), fmt.Sprintf("/%s/%s", w.namespace, w.namespace))
+	want := []string{"True InCohortReclamation: " + message, "False QuotaReserved: Previously: " + message}
+	if diff := cmp.Diff(want, h.told("second", kueue.WorkloadPreempted)); diff != "" {
+		t.Errorf("the victim's Preempted (-want +got):\n%s", diff)
+	}
+	if told := h.told("first", kueue.WorkloadEvicted); len(told) != 0 {
+		t.Errorf("who did not borrow was evicted: %v", told)
+	}
+}
+
+// listed is the list of all objects of its kind.
+func listed[L client.ObjectList](w *world, list L) L {
+	w.Helper()
+	if err := w.client.List(w.Context(), list); err != nil {
+		w.Fatal(err)
+	}
+	return list
+}
