@@ -89,6 +89,8 @@ type class struct {
 	blocked bool
 	why     reason.Reason
 	short   []quota.Index
+	// needs is what it waits for where that is the queue's own.
+	needs quota.Vector
 	// mute are those who came since and were not told why.
 	mute []Key
 	form *flavor.Form
@@ -143,7 +145,10 @@ func (e *Engine) part(w *workload) {
 	head := c.head().Key == w.Key
 	c.waiting.Remove(w.Key)
 	if c.waiting.Len() == 0 {
-		q.wake(c)
+		if q.owed == c {
+			q.free(c.needs.Indices()) // others may have what was kept for it
+		}
+		q.unblock(c)
 		delete(q.classes, c.classKey)
 	} else if head && c.at != notReady {
 		q.wake(c)
@@ -156,6 +161,9 @@ func (e *Engine) part(w *workload) {
 // unblock has the class looked at again.
 func (q *clusterQueue) unblock(c *class) {
 	c.blocked = false
+	if q.owed == c {
+		q.owed = nil
+	}
 	if q.head == c {
 		q.head = nil
 		if q.family != nil {

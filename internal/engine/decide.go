@@ -118,6 +118,8 @@ func (e *Engine) waitingIn(q *clusterQueue) []*workload {
 func (p *pass) decide(f *family) (left bool) {
 	p.keepPromises(f)
 	f.wakeFreed()
+	p.keepAll(f)
+	defer p.letAllGo(f)
 	heads := p.newContest()
 	for _, q := range f.queues {
 		if c := p.headOf(q); c != nil {
@@ -127,7 +129,9 @@ func (p *pass) decide(f *family) (left bool) {
 	for c := heads.first(); c != nil && p.budget > 0; c = heads.first() {
 		serve := !c.stale()
 		if serve {
+			p.letGo(c.queue)
 			p.serve(c)
+			p.keep(c.queue)
 		}
 		heads.replace(c, p.headOf(c.queue))
 		if serve {
@@ -156,13 +160,14 @@ func (p *pass) headOf(q *clusterQueue) *contestant {
 			return nil
 		}
 		c := q.ready[0]
-		found := p.evaluate(c)
+		found := p.seeingThrough(c)
 		if found.verdict != hopeless {
 			return &contestant{queue: q, class: c, rank: c.head(), version: q.family.version, outcome: found}
 		}
 		p.budget--
 		heap.Pop(&q.ready)
 		p.block(c, found.choice.Why, found.choice.Short)
+		p.owe(c, found.choice.Usage)
 		if q.Strategy == Strict {
 			p.holdBack(q, c)
 		}

@@ -152,11 +152,15 @@ func (x *explainer) explainWait() {
 	x.tree.Try(func() {
 		if w.promise != nil { // asked anew, it needs not wait for itself
 			x.tree.Release(q.Name, quota.Planned, w.promise.usage)
+		} else {
+			x.keepAll(q.family) // as in a pass
+			x.letGo(q)
+			defer x.letAllGo(q.family)
 		}
 		probe := &class{classKey: classKey{shape: w.shape, priority: w.Priority, local: w.localKey()}, queue: q, at: notReady}
 		probe.waiting.Push(w.rank())
 		found := x.evaluate(probe)
-		if w.promise != nil && found.verdict == preempting {
+		if w.promise != nil && found.verdict != admissible {
 			found.verdict, found.victims = promisable, nil // nobody else goes for it
 		}
 		for _, v := range found.victims {
@@ -185,6 +189,10 @@ func (x *explainer) whyNow(found outcome) reason.Reason {
 	why := found.choice.Why
 	switch found.verdict {
 	case admissible:
+		if c := x.w.class; c != nil && c.blocked {
+			// There is room, and another queue was the first to keep it for its own.
+			return reason.Reason{Code: reason.WaitingForQuota, Detail: "the room that there is belongs to another ClusterQueue, whose own workloads wait for more of it"}
+		}
 		return reason.Reason{Code: reason.PendingEvaluation, Detail: "it fits now, and is admitted next unless others come first"}
 	case promisable, preempting:
 		why.Code, why.Preempted = reason.WaitingForPreemptedWorkloads, len(found.victims)

@@ -334,6 +334,11 @@ func TestLedgersAreTheSumOfWhatIsHeld(t *testing.T) {
 	})
 }
 
+// keeps reports whether some queue of the family waits for quota of its own.
+func (e *Engine) keeps(f *family) bool {
+	return slices.ContainsFunc(f.queues, func(q *clusterQueue) bool { return q.owed != nil })
+}
+
 // TestNothingThatFitsIsLeftWaiting: after a pass nobody who may go first fits, and a
 // second pass says nothing (L4).
 func TestNothingThatFitsIsLeftWaiting(t *testing.T) {
@@ -352,6 +357,9 @@ func TestNothingThatFitsIsLeftWaiting(t *testing.T) {
 			for _, c := range q.classes {
 				if q.Strategy == Strict && c != q.head {
 					continue
+				}
+				if w.engine.keeps(q.family) {
+					continue // it may wait for another queue to have its own
 				}
 				if found := w.engine.evaluate(c); found.verdict != hopeless {
 					t.Fatalf("%s waits in %s, and yet: %+v", c.head().Key, q.Name, found)

@@ -35,6 +35,10 @@ type clusterQueue struct {
 	ready   classHeap
 	// head is the one that holds a strict queue back until the family has more to give.
 	head *class
+	// owed is the first class that waits for quota of the queue's own, and kept what is
+	// kept for it during a pass.
+	owed *class
+	kept quota.Vector
 	// aside are those who name the queue and cannot be admitted whatever is free.
 	aside map[Key]*workload
 	// locals are the LocalQueues that lead here.
@@ -247,7 +251,7 @@ func (e *Engine) found(key string, queues []*clusterQueue) {
 	for _, q := range queues {
 		e.touchQueue(q.Name)
 		e.touchCohorts(q)
-		q.family, q.head = nil, nil
+		q.family, q.head, q.owed = nil, nil, nil
 		if key != "" {
 			q.family = f
 		}

@@ -20,7 +20,7 @@ func (f *Form) Assign(counts []int32, q Question) Choice {
 		out := Assignment{PodSet: set.name, Count: counts[i], Flavors: map[string]string{}, Usage: map[string]int64{}}
 		for g := range set.choices {
 			if !a.choose(set, &set.choices[g], counts[i], out) {
-				a.choice.Assignments = nil
+				a.choice.Assignments, a.choice.Usage = nil, quota.VectorOf(a.taken...)
 				return a.choice
 			}
 		}
@@ -66,7 +66,7 @@ func (a *assigner) choose(set *formSet, g *formGroup, count int32, out Assignmen
 		a.choice.Why = reason.Reason{Code: nearest(verdicts), PodSet: set.name, Flavors: verdicts}
 	}
 	a.choice.Mode = min(a.choice.Mode, best.mode)
-	if best.mode <= Blocked {
+	if best.mode == NoFit {
 		return false
 	}
 	a.choice.Borrowing = max(a.choice.Borrowing, best.borrowing)
@@ -75,7 +75,7 @@ func (a *assigner) choose(set *formSet, g *formGroup, count int32, out Assignmen
 		a.taken = append(a.taken, quota.Amount{Index: best.flavor.indices[i], Value: amount})
 		out.Flavors[resource], out.Usage[resource] = best.flavor.name, amount
 	}
-	return true
+	return best.mode > Blocked
 }
 
 // look says how well the flavor would do. What could never fit is said before what

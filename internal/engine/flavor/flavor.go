@@ -125,7 +125,8 @@ type Choice struct {
 	Mode Mode
 	// Assignments has an entry for each pod set, unless Mode is NoFit or Blocked.
 	Assignments []Assignment
-	// Usage is what all of them take together.
+	// Usage is what all of them take together; where Mode is Blocked, what would be taken
+	// up to the first pod set that was short.
 	Usage quota.Vector
 	// Borrowing is the height of the lowest cohort that holds it within its quota, 0 if
 	// the queue itself does.

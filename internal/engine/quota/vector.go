@@ -46,3 +46,12 @@ func (v Vector) Of(i Index) int64 {
 	}
 	return 0
 }
+
+// Indices are those of the amounts.
+func (v Vector) Indices() []Index {
+	out := make([]Index, len(v))
+	for at, a := range v {
+		out[at] = a.Index
+	}
+	return out
+}
