@@ -102,15 +102,16 @@ func consumptionStatus(c *engine.Consumption) *kueue.LocalQueueFairSharingStatus
 	return &kueue.LocalQueueFairSharingStatus{AdmissionFairSharingStatus: out}
 }
 
-// quantityOf is so many units: whole ones of bytes, thousandths of everything else.
+// quantityOf is so many units: whole ones of bytes, and where there are many;
+// billionths of everything else, as little is added at a time where use fades slowly.
 func quantityOf(name corev1.ResourceName, units float64) resource.Quantity {
-	const wholeOnly = math.MaxInt64 / 2000 // beyond it nobody misses the thousandths
+	const many = math.MaxInt64 / 2e9
 	switch {
 	case units >= math.MaxInt64:
 		return quota.ToQuantity(corev1.ResourcePods, math.MaxInt64)
-	case name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage || units > wholeOnly:
-		return quota.ToQuantity(corev1.ResourceMemory, int64(math.Round(units)))
+	case name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage || units > many:
+		return *resource.NewQuantity(int64(math.Round(units)), resource.DecimalSI)
 	default:
-		return *resource.NewMilliQuantity(int64(math.Round(units*1000)), resource.DecimalSI)
+		return *resource.NewScaledQuantity(int64(math.Round(units*1e9)), resource.Nano)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/musterhq/muster/internal/config"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/reason"
 )
@@ -17,7 +18,7 @@ func TestAReplicaSaysWhatTheOperatorWouldSay(t *testing.T) {
 	objects := []client.Object{b, a, newLocalQueue("q", "cq"), newClusterQueue("cq", "4"), newFlavor("f"), namespace.DeepCopy()}
 	var first reason.Explanation
 	for i := range 2 {
-		x, ok := NewReplica(objects...).Explain(engine.Key{Namespace: "ns", Name: "b"})
+		x, ok := NewReplica(config.Default(), objects...).Explain(engine.Key{Namespace: "ns", Name: "b"})
 		if !ok || x.Code != reason.WaitingForQuota || len(x.Holders) != 1 || x.Holders[0].Name.Name != "a" {
 			t.Fatalf("b: %+v", x)
 		}
@@ -28,7 +29,7 @@ func TestAReplicaSaysWhatTheOperatorWouldSay(t *testing.T) {
 		}
 		slices.Reverse(objects)
 	}
-	if x, _ := NewReplica(objects...).Explain(engine.Key{Namespace: "ns", Name: "a"}); x.State != reason.Admitted {
+	if x, _ := NewReplica(config.Default(), objects...).Explain(engine.Key{Namespace: "ns", Name: "a"}); x.State != reason.Admitted {
 		t.Errorf("a is %s", x.State)
 	}
 }

@@ -94,42 +94,57 @@ func (x *explainer) placeInLine() {
 	if q.node != nil {
 		x.out.Path = path(q.node)
 	}
-	first := x.w.rank()
+	own := place{standing: x.w.local.standing, rank: x.w.rank()}
+	first := own
 	in := x.w.class != nil || x.w.promise != nil
 	if in {
 		x.out.Position = 1
 	}
-	for r := range q.inLine() {
+	for p := range x.inLine(q) {
 		x.out.Length++
-		if in && order.Compare(r, x.w.rank()) < 0 {
+		if in && p.before(own, q) {
 			x.out.Position++
 		}
-		if order.Compare(r, first) < 0 {
-			first = r
+		if p.before(first, q) {
+			first = p
 		}
 	}
 	if x.w.class == nil || q.Strategy != Strict {
 		return
 	}
 	if promised := x.promisees(q); len(promised) > 0 {
-		first = promised[0].rank() // who waits for others to go is not passed either
+		first.rank = promised[0].rank() // who waits for others to go is not passed either
 	}
-	if first.Key != x.w.Key {
-		x.out.Behind = new(reason.NameOf(first.Key))
+	if first.rank.Key != x.w.Key {
+		x.out.Behind = new(reason.NameOf(first.rank.Key))
 	}
 }
 
+// place is one in line: what its LocalQueue stands at counts where the ClusterQueue
+// goes by use, then its rank.
+type place struct {
+	standing float64
+	rank     order.Rank
+}
+
+func (p place) before(other place, q *clusterQueue) bool {
+	if q.byUsage && p.standing != other.standing {
+		return p.standing < other.standing
+	}
+	return order.Compare(p.rank, other.rank) < 0
+}
+
 // inLine gives those who wait in the queue to be given quota, in no order.
-func (q *clusterQueue) inLine() func(yield func(order.Rank) bool) {
-	return func(yield func(order.Rank) bool) {
-		for _, h := range q.holders {
-			if h.Promised && !yield(order.Rank{Priority: h.Priority, Since: h.QueuedAt, Key: h.Key}) {
+func (e *Engine) inLine(q *clusterQueue) func(yield func(place) bool) {
+	return func(yield func(place) bool) {
+		for _, w := range e.promisees(q) {
+			if !yield(place{w.local.standing, w.rank()}) {
 				return
 			}
 		}
 		for _, c := range q.classes {
 			for _, r := range c.waiting.All() {
-				if !yield(r) {
+				if !yield(place{c.from.standing, r}) {
 					return
 				}
 			}
@@ -157,7 +172,7 @@ func (x *explainer) explainWait() {
 			x.letGo(q)
 			defer x.letAllGo(q.family)
 		}
-		probe := &class{classKey: classKey{shape: w.shape, priority: w.Priority, local: w.localKey()}, queue: q, at: notReady}
+		probe := &class{classKey: classKey{shape: w.shape, priority: w.Priority, local: w.localKey()}, queue: q, from: w.local, at: notReady}
 		probe.waiting.Push(w.rank())
 		found := x.evaluate(probe)
 		if w.promise != nil && found.verdict != admissible {

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
@@ -20,8 +21,9 @@ type holder struct {
 
 // findHolders lists who has what is short, and what would have to end.
 func (x *explainer) findHolders(found outcome) {
-	if len(x.short) == 0 {
-		return
+	hopeless := func(l *flavor.Look) bool { return l.Mode == flavor.NoFit }
+	if len(x.short) == 0 || slices.ContainsFunc(x.nearest, hopeless) {
+		return // nobody's end would help
 	}
 	q := x.w.queue
 	bars := preempt.BarsOf(&x.tree, x.preemptor(x.w, q, x.needs, x.short), func(n *quota.Node) []*preempt.Holder { return x.queues[n.Name()].holders })
@@ -32,7 +34,7 @@ func (x *explainer) findHolders(found outcome) {
 			x.out.Awaits = append(x.out.Awaits, reason.NameOf(h.Key))
 		}
 	}
-	if found.verdict == hopeless || found.verdict == preempting {
+	if found.verdict != promisable {
 		x.findEnds(holders)
 	}
 }

@@ -119,8 +119,7 @@ func TestExplain(t *testing.T) {
 		},
 		"what no empty queue could hold has nobody to blame": {
 			given: []Event{queueOf("q", "", 4), holds("a", "q", 3, 0), job("x", "q", 1, 5, 0, 0)},
-			want: []string{"Waiting ExceedsMaxQuota 1/1", "flavor default TooLarge cpu asked 5m free 1m missing 4m <- nearest",
-				"held by a 3m: withinClusterQueue is Never"},
+			want:  []string{"Waiting ExceedsMaxQuota 1/1", "flavor default TooLarge cpu asked 5m free 1m missing 4m <- nearest"},
 		},
 		"a stopped queue still tells what would fit": {
 			given: []Event{held(queueOf("q", "", 4)), job("x", "q", 1, 1, 0, 0)},

@@ -223,3 +223,33 @@ func TestTheShareOfAQueueAndACohort(t *testing.T) {
 		t.Error("there is a share though nobody compares any")
 	}
 }
+
+// BenchmarkFairDrain: everybody fits, in one cohort of so many queues; the cost of one
+// decision with and without shares.
+func BenchmarkFairDrain(b *testing.B) {
+	for name, options := range map[string]Options{"shares": bothStrategies, "none": {}} {
+		for _, queues := range []int{10, 100, 1000} {
+			b.Run(fmt.Sprintf("%s/queues=%d", name, queues), func(b *testing.B) {
+				const size = 10_000
+				for b.Loop() {
+					b.StopTimer()
+					e := New(options)
+					e.Apply(defaultFlavor)
+					e.Apply(cohortOf("lab", "", size))
+					for i := range queues {
+						e.Apply(queueOf(fmt.Sprint("q", i), "lab", 0))
+						e.Apply(localOf(fmt.Sprint("q", i)))
+					}
+					for i := range size {
+						e.Apply(job(fmt.Sprint("w", i), fmt.Sprint("q", i%queues), 1, 1, 0, i))
+					}
+					b.StartTimer()
+					if got := len(decideAll(e, epoch)); got != size {
+						b.Fatalf("%d decisions, want %d", got, size)
+					}
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/size, "ns/decision")
+			})
+		}
+	}
+}

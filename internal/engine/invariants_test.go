@@ -61,10 +61,14 @@ func drawOptions(t *rapid.T) Options {
 		{preempt.LessThanOrEqualToFinalShare, preempt.LessThanInitialShare},
 		{preempt.LessThanOrEqualToFinalShare}, {preempt.LessThanInitialShare},
 	}).Draw(t, "strategies of fair sharing")
-	if strategies == nil {
-		return Options{}
+	var options Options
+	if strategies != nil {
+		options.FairSharing = &FairSharing{Strategies: strategies}
 	}
-	return Options{FairSharing: &FairSharing{Strategies: strategies}}
+	if rapid.Bool().Draw(t, "LocalQueues are compared") {
+		options.AdmissionFairSharing = &AdmissionFairSharing{HalfLife: 7 * time.Second, Interval: 3 * time.Second}
+	}
+	return options
 }
 
 func drawWeight(t *rapid.T, of string) *quota.Weight {
@@ -86,7 +90,7 @@ func (w *world) setQueue(t *rapid.T, name string) {
 	if q.Preemption.Reclaim != preempt.Never {
 		q.Preemption.WhileBorrowing = rapid.Bool().Draw(t, name+" while borrowing")
 	}
-	q.Weight = drawWeight(t, name)
+	q.Weight, q.ByUsage = drawWeight(t, name), rapid.Bool().Draw(t, name+" goes by usage")
 	w.queues[name] = q
 	w.apply(q)
 }

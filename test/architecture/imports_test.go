@@ -19,7 +19,7 @@ var mayImport = map[string][]string{
 	"api":                          {},
 	"charts":                       {},
 	"examples":                     {},
-	"cmd/muster":                   {"examples", "internal/engine", "internal/admission"},
+	"cmd/muster":                   {"examples", "internal/engine", "internal/admission", "internal/config"},
 	"cmd/muster-operator":          {"internal/jobs", "internal/admission", "internal/install", "internal/config"},
 	"internal/engine":              {},
 	"internal/admission":           {"internal/engine", "internal/podspec", "internal/workload", "internal/admission/lifecycle"},

@@ -48,6 +48,7 @@ func TestBadInputIsOneLineWithTheNextCommand(t *testing.T) {
 		{"a timeout of nothing", []string{"demo", "--timeout", "0s"}, exitWrongUse, "such as 5m"},
 		{"up without muster-local", []string{"up"}, exitFailed, "make build"},
 		{"down without muster-local", []string{"down", "--dir", "x"}, exitFailed, "make build"},
+		{"a configuration that is not there", []string{"explain", "x", "--operator-config", "/nope"}, exitWrongUse, "/nope"},
 		{"no log to replay", []string{"replay"}, exitWrongUse, "name one decision log"},
 		{"a log that is not there", []string{"replay", "/nope"}, exitFailed, "no such file"},
 		{"the demo without muster-local", []string{"demo"}, exitFailed, "make build"},

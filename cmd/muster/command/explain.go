@@ -15,12 +15,15 @@ import (
 
 	"github.com/musterhq/muster/cmd/muster/show"
 	"github.com/musterhq/muster/cmd/muster/view"
+	"github.com/musterhq/muster/internal/config"
 )
 
 // explainOptions are the flags of `muster explain`.
 type explainOptions struct {
 	config *genericclioptions.ConfigFlags
 	kube   *genericclioptions.PrintFlags
+	// operatorConfig is the path of the operator's configuration file.
+	operatorConfig string
 }
 
 func newExplain(streams genericiooptions.IOStreams) *cobra.Command {
@@ -31,8 +34,8 @@ func newExplain(streams genericiooptions.IOStreams) *cobra.Command {
 		Long: `Say of one job whether it runs and, if not, why: what it asks, where it stands in line, what each flavor of its
 queue says to it, who holds the rest and whether they may be preempted, whose end would let it in, and what its pods lack.
 
-It reads all that decisions depend on with your rights, and decides as the operator would under its default configuration.
-What you may not list, it says, and tells what the operator wrote last.
+It reads all that decisions depend on with your rights, and decides as the operator would: one without a configuration
+file, unless --operator-config names it. What you may not list, it says, and tells what the operator wrote last.
 
 The exit code is 0 if the job runs, may run or has completed, and 1 if it does not.`,
 		Example: `  muster explain pytorch
@@ -51,6 +54,7 @@ The exit code is 0 if the job runs, may run or has completed, and 1 if it does n
 	}
 	o.config.AddFlags(cmd.Flags())
 	o.kube.AddFlags(cmd)
+	cmd.Flags().StringVar(&o.operatorConfig, "operator-config", "", "The operator's configuration file, if it has one: decide as it would under that.")
 	cmd.Flag("output").Usage = "Output format. One of: (json, yaml, jsonpath=…, go-template=…)."
 	return cmd
 }
@@ -71,6 +75,12 @@ func (o *explainOptions) run(ctx context.Context, streams genericiooptions.IOStr
 	if !text && err != nil {
 		return wrongUse("%w", err)
 	}
+	configuration := config.Default()
+	if o.operatorConfig != "" {
+		if configuration, err = config.Load(o.operatorConfig); err != nil {
+			return wrongUse("%w", err)
+		}
+	}
 	cluster, err := connect(o.config)
 	if err != nil {
 		return err
@@ -85,6 +95,7 @@ func (o *explainOptions) run(ctx context.Context, streams genericiooptions.IOStr
 	if err != nil {
 		return explainConnection(err)
 	}
+	seen.Configuration = configuration
 	now := time.Now()
 	jobs := view.Jobs(seen, now)
 	found := view.Find(jobs, name)

@@ -68,7 +68,7 @@ func TestExplainOnACluster(t *testing.T) {
 		{"one that waits", []string{"workload", "waiting"}, exitFailed, []string{
 			namespace + "/workload/waiting is pending", "WaitingForQuota", "position 1 of 1",
 			"1 of 3 cpu free, 1 more needed", "held by   " + namespace + "/workload/holder  2 cpu (priority 0, cannot be preempted: withinClusterQueue is Never)",
-			"would fit if " + namespace + "/workload/holder ended"}},
+			"would fit after the end of " + namespace + "/workload/holder"}},
 		{"one that may run", []string{"workload/holder"}, exitDone, []string{"is admitted"}},
 		{"a reader of one namespace", []string{"waiting", "--as", "guest"}, exitFailed, []string{
 			"waits for its first decision", "unseen    you may not list all workloads, localqueues, clusterqueues, cohorts, resourceflavors, admissionchecks, namespaces"}},

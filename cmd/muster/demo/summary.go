@@ -13,9 +13,9 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/musterhq/muster/cmd/muster/observe"
 	"github.com/musterhq/muster/cmd/muster/show"
 	"github.com/musterhq/muster/cmd/muster/view"
+	"github.com/musterhq/muster/internal/config"
 )
 
 // simulatedLabel marks the nodes whose pods do nothing, and so have no log to show.
@@ -52,10 +52,11 @@ const explainWithin = 10 * time.Second
 func (s *stage) explainOpen(last standing) {
 	ctx, cancel := context.WithTimeout(context.Background(), explainWithin)
 	defer cancel()
-	seen, err := s.cluster.See(ctx, observe.Scope{ClusterQueues: true})
+	seen, err := s.cluster.SeeEverything(ctx, "")
 	if err != nil {
 		return // the cluster is gone, which the demo's error tells
 	}
+	seen.Configuration = config.Default() // the demo's cluster has no other
 	now := time.Now()
 	jobs := view.Jobs(seen, now)
 	for i := range jobs {

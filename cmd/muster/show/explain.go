@@ -16,7 +16,7 @@ const holdersShown = 5
 // Explanation writes an explanation for people.
 func Explanation(out io.Writer, e *view.Explanation) error {
 	var text strings.Builder
-	text.WriteString(headline(&e.Job) + "\n\n")
+	text.WriteString(headline(e) + "\n\n")
 	for i := range e.Asks {
 		line(&text, first(i, "asks"), ask(&e.Asks[i]))
 	}
@@ -67,7 +67,8 @@ func whoHas(text *strings.Builder, e *view.Explanation) {
 }
 
 // headline answers the question in one line.
-func headline(job *view.Job) string {
+func headline(e *view.Explanation) string {
+	job := &e.Job
 	since := ""
 	switch {
 	case job.State == view.Pending:
@@ -76,7 +77,11 @@ func headline(job *view.Job) string {
 		since = fmt.Sprintf(" (waited %s, ran %s)", view.Seconds(job.WaitSeconds), view.Seconds(job.RunSeconds))
 	}
 	text := fmt.Sprintf("%s is %s%s", job.FullTitle(), strings.ToLower(string(job.State)), since)
-	if why := job.Why(); why != "" {
+	why := job.Why()
+	if e.WhyNot != nil && blame.MatchString(job.Message) {
+		why = job.Reason // what each flavor says follows
+	}
+	if why != "" {
 		text += ": " + why
 	}
 	return text

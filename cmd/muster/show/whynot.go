@@ -113,7 +113,7 @@ func waysOut(e *view.Explanation) []string {
 	x := e.WhyNot
 	var ways []string
 	if len(x.Awaits) > 0 && x.Code == reason.WaitingForPreemptedWorkloads {
-		ways = append(ways, "once "+names(e, x.Awaits)+" gave back what it holds")
+		ways = append(ways, "after the end of "+names(e, x.Awaits)+", told to go")
 	}
 	if len(x.WouldPreempt) > 0 {
 		var victims []reason.Name
@@ -123,7 +123,7 @@ func waysOut(e *view.Explanation) []string {
 		ways = append(ways, "by preemption of "+names(e, victims))
 	}
 	if len(x.WouldFitAfter) > 0 {
-		ways = append(ways, "if "+names(e, x.WouldFitAfter)+" ended")
+		ways = append(ways, "after the end of "+names(e, x.WouldFitAfter))
 	}
 	return ways
 }

@@ -89,7 +89,7 @@ func Explain(seen *Seen, jobs []Job, job Job, now time.Time) *Explanation {
 		e.Asks = asksOf(workload)
 	}
 	e.Unseen = seen.Unseen
-	hidden := seen.hidesDecisions()
+	hidden := seen.hidesDecisions() || seen.Configuration == nil
 	if e.Line = lineOf(seen, jobs, &job); e.Line != nil && hidden {
 		e.Line.Position, e.Line.Length = 0, 0 // those who stand in front may be out of sight
 	}
@@ -110,7 +110,7 @@ func Explain(seen *Seen, jobs []Job, job Job, now time.Time) *Explanation {
 
 // askEngine has an engine that knows what the operator's knows say why the Workload waits.
 func (e *Explanation) askEngine(seen *Seen, jobs []Job, workload *kueue.Workload) {
-	replica := admission.NewReplica(seen.watched()...)
+	replica := admission.NewReplica(seen.Configuration, seen.watched()...)
 	whyNot, known := replica.Explain(engine.Key{Namespace: workload.Namespace, Name: workload.Name})
 	if !known {
 		return

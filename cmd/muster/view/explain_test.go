@@ -9,6 +9,7 @@ import (
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/config"
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
@@ -17,6 +18,7 @@ func busyLab() Seen {
 	js, w := waitingJob("eval", 0, 5, "WaitingForQuota")
 	first, firstWorkload := waitingJob("first", 0, 1, "WaitingForQuota")
 	return Seen{
+		Configuration: config.Default(),
 		ClusterQueues: []kueue.ClusterQueue{labQueue()}, LocalQueues: []kueue.LocalQueue{labDoor()},
 		ResourceFlavors: []kueue.ResourceFlavor{{ObjectMeta: metav1.ObjectMeta{Name: "h100"}}},
 		Namespaces:      []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "ml"}}},

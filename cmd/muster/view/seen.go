@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	config "github.com/musterhq/muster/api/config/v1alpha1"
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
@@ -29,6 +30,8 @@ type Seen struct {
 	Namespaces      []corev1.Namespace
 	LimitRanges     []corev1.LimitRange
 	RuntimeClasses  []nodev1.RuntimeClass
+	// Configuration is the operator's, a complete one, as far as the reader knows it.
+	Configuration *config.Configuration
 	// Unseen are the kinds of which the reader may not list all, as resources: namespaces.
 	Unseen []string
 	// Pods are those of the one job that is explained; lists of jobs do without.

@@ -11,8 +11,9 @@ import (
 // resource, that is cores, bytes or pieces.
 type Consumption map[string]float64
 
-// negligible is what counts for nothing: less than a thousandth of a unit.
-const negligible = 0.001
+// negligible is what is forgotten once nobody uses the resource: less than a millionth of
+// a unit. While somebody does, the first samples may add no more than that.
+const negligible = 1e-6
 
 // Fading is the part of the past that has lost its weight after so long; all of it if
 // there is no half-life, none if time went backwards.
@@ -37,7 +38,7 @@ func (c Consumption) After(elapsed, halfLife time.Duration, used Consumption) Co
 		// The conversion keeps the result the same on processors that fuse the two.
 		out[resource] += float64(fading * amount)
 	}
-	maps.DeleteFunc(out, func(_ string, amount float64) bool { return amount < negligible })
+	maps.DeleteFunc(out, func(resource string, amount float64) bool { return amount < negligible && used[resource] == 0 })
 	return out
 }
 

@@ -2,6 +2,9 @@
 // the sense that nobody in it could stay, of those that the rules of its queue let it
 // evict, the least harm first.
 //
+// Where shares are compared, the rules are others: somebody is evicted for a fairer share
+// of the cohort, by one of the strategies that are configured.
+//
 // It is called by the engine only. It is given the tree of quotas to try things on,
 // which it leaves as it was.
 //

@@ -19,6 +19,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/engine/fair"
 	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
@@ -48,6 +49,9 @@ func (w *world) begin() {
 	if rapid.Bool().Draw(w.T, "fair") {
 		options.FairSharing = &engine.FairSharing{Strategies: []preempt.Strategy{preempt.LessThanOrEqualToFinalShare, preempt.LessThanInitialShare}}
 	}
+	if rapid.Bool().Draw(w.T, "by use") {
+		options.AdmissionFairSharing = &engine.AdmissionFairSharing{HalfLife: time.Minute, Interval: 5 * time.Second, Weights: map[string]float64{"nvidia.com/gpu": 1.1}}
+	}
 	w.engine = engine.New(options)
 	var err error
 	if w.log, err = Begin(&w.file, options); err != nil {
@@ -60,7 +64,9 @@ func (w *world) begin() {
 	w.apply(engine.NamespaceSet{Name: "ns", Labels: labels.Set{"team": "x"}})
 	for _, name := range []string{"p", "q"} {
 		w.setQueue(name)
-		w.apply(engine.LocalQueueSet{LocalQueue: engine.LocalQueue{Key: engine.Key{Namespace: "ns", Name: name}, ClusterQueue: name}})
+		w.apply(engine.LocalQueueSet{LocalQueue: engine.LocalQueue{Key: engine.Key{Namespace: "ns", Name: name}, ClusterQueue: name,
+			Weight: ptr.To(quota.One / 3), Consumed: fair.Consumption{"nvidia.com/gpu": 0.1 + 0.2}, ConsumedAt: epoch}})
+		w.apply(engine.LocalQueueSet{LocalQueue: engine.LocalQueue{Key: engine.Key{Namespace: "ns", Name: "other"}, ClusterQueue: "p"}})
 	}
 }
 
@@ -85,8 +91,9 @@ func (w *world) setQueue(name string) {
 		Namespaces: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "x"}},
 		Preemption: preempt.Policy{WithinQueue: preempt.Rule(rapid.IntRange(0, 2).Draw(w.T, "within")),
 			Reclaim: preempt.Rule(rapid.IntRange(0, 3).Draw(w.T, "reclaim"))},
-		Weight: ptr.To(quota.Weight(rapid.Int64Range(0, 3e9).Draw(w.T, "weight"))),
-		Checks: []engine.Check{{Name: "budget", Flavors: []string{"spot"}}},
+		ByUsage: rapid.Bool().Draw(w.T, "orders by use"),
+		Weight:  ptr.To(quota.Weight(rapid.Int64Range(0, 3e9).Draw(w.T, "weight"))),
+		Checks:  []engine.Check{{Name: "budget", Flavors: []string{"spot"}}},
 	}})
 }
 
@@ -102,7 +109,7 @@ func (w *world) job() engine.WorkloadSet {
 	}
 	return engine.WorkloadSet{Workload: engine.Workload{
 		Key: engine.Key{Namespace: "ns", Name: fmt.Sprintf("j%d", n)}, UID: fmt.Sprint(n),
-		Queue: rapid.SampledFrom([]string{"p", "q", "nowhere"}).Draw(w.T, "queue"), Priority: rapid.Int32Range(-1, 1).Draw(w.T, "priority"),
+		Queue: rapid.SampledFrom([]string{"p", "q", "other", "nowhere"}).Draw(w.T, "queue"), Priority: rapid.Int32Range(-1, 1).Draw(w.T, "priority"),
 		QueuedAt: epoch.Add(time.Duration(n/2) * time.Second), PodSets: []engine.PodSet{ps},
 	}}
 }
