@@ -142,45 +142,75 @@ func (e *Engine) sample(now time.Time) {
 	if sharing == nil {
 		return
 	}
+	now = now.Round(0) // a replay has no other clock than this one
 	next := now.Add(sharing.Interval)
 	switch {
-	case e.sampleDue.IsZero() && e.unsampled, e.sampleDue.After(next): // the clock was set back
+	case e.sampleDue.IsZero() && e.unsampled:
+		e.catchUp(now)
+		e.sampleDue = next
+		return
+	case e.sampleDue.After(next): // the clock was set back
 		e.sampleDue = next
 		return
 	case e.sampleDue.IsZero() || now.Before(e.sampleDue):
 		return
 	}
 	e.sampleDue = time.Time{}
-	for _, key := range slices.SortedFunc(maps.Keys(e.localQueues), order.CompareKeys) {
-		if l := e.localQueues[key]; e.ranksByUsage(l) && e.sampleOne(l, now) {
+	for _, l := range e.ranked() {
+		if e.sampleOne(l, now) {
 			e.sampleDue = next
 		}
 	}
 	e.unsampled = false
 }
 
+// ranked lists the LocalQueues that are compared, in the order of names.
+func (e *Engine) ranked() (out []*localQueue) {
+	for _, key := range slices.SortedFunc(maps.Keys(e.localQueues), order.CompareKeys) {
+		if l := e.localQueues[key]; e.ranksByUsage(l) {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// catchUp brings what the status of LocalQueues remembers up to date, so that all of it
+// is as of one time. It is no news to anybody.
+func (e *Engine) catchUp(now time.Time) {
+	for _, l := range e.ranked() {
+		if !l.sampledAt.IsZero() && len(l.entered) == 0 {
+			e.age(l, now, e.units(l.reserved))
+		}
+	}
+}
+
 // sampleOne reports whether the LocalQueue has anything to sample the next time. Who
 // entered and left since counts as if he were there yet: he pays for one interval, as
 // everybody does.
 func (e *Engine) sampleOne(l *localQueue, now time.Time) bool {
-	sharing := e.options.AdmissionFairSharing
 	for key := range l.entered {
 		if w := e.workloads[key]; w != nil && w.local == l && w.held != nil {
 			l.refund(key)
 		}
 	}
 	used := e.units(l.reserved, l.prepaid)
+	if len(used) > 0 {
+		e.touchedLocal.Insert(l.Key) // else what was said last says it all
+	}
+	l.entered, l.prepaid = nil, nil
+	e.age(l, now, used)
+	return len(used) > 0 || len(l.consumed) > 0
+}
+
+// age lets what was consumed fade until now, and adds what was used since.
+func (e *Engine) age(l *localQueue, now time.Time, used fair.Consumption) {
+	sharing := e.options.AdmissionFairSharing
 	elapsed := sharing.Interval
 	if !l.sampledAt.IsZero() {
 		elapsed = now.Sub(l.sampledAt)
 	}
-	if len(used) > 0 {
-		e.touchedLocal.Insert(l.Key) // else what was said last says it all
-	}
 	l.consumed, l.sampledAt = l.consumed.After(elapsed, sharing.HalfLife, used), now
-	l.entered, l.prepaid = nil, nil
 	e.stand(l)
-	return len(used) > 0 || len(l.consumed) > 0
 }
 
 // Consumption is what a LocalQueue has used of late, as of a time.

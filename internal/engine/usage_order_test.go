@@ -86,6 +86,10 @@ func TestOrderByUsage(t *testing.T) {
 			given: []Event{weightless, remembering(through("b"), 1000, epoch), job("a1", "a", 1, 2000, 9, 0), job("b1", "b", 1, 2000, 0, 1)},
 			want:  []string{"admit b1 in q", "a1 waits: WaitingForQuota"},
 		},
+		"what statuses remember is compared as of one time": {
+			given: []Event{remembering(through("a"), 2, epoch), remembering(through("b"), 3, epoch.Add(-2*halfLife)), job("a1", "a", 1, 2000, 9, 0), job("b1", "b", 1, 2000, 0, 1)},
+			want:  []string{"admit b1 in q", "a1 waits: WaitingForQuota"},
+		},
 		"a ClusterQueue that does not ask for it goes by priority": {
 			given: []Event{notAsked, remembering(through("a"), 2, epoch), job("a1", "a", 1, 2000, 9, 0), job("b1", "b", 1, 2000, 0, 1)},
 			want:  []string{"admit a1 in q", "b1 waits: WaitingForQuota"},
@@ -96,8 +100,8 @@ func TestOrderByUsage(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t, byUsage(halfLife), shared(2000)...)
-			s.want("decided", s.happens(tc.given...), tc.want...)
+			s := newScene(t, byUsage(halfLife))
+			s.want("decided", s.happens(append(shared(2000), tc.given...)...), tc.want...)
 		})
 	}
 }
@@ -203,9 +207,9 @@ func TestARestartRemembersUse(t *testing.T) {
 	u, _ := s.engine.LocalQueueUsage(Key{Namespace: "ns", Name: "a"})
 	again := through("a")
 	again.Consumed, again.ConsumedAt = u.Consumption.Resources, u.Consumption.At
-	fresh := newScene(t, byUsage(halfLife), append(shared(4000), again)...)
+	fresh := newScene(t, byUsage(halfLife))
 	fresh.now = s.now
-	fresh.happens(s.jobs["a1"])
+	fresh.happens(append(shared(4000), again, s.jobs["a1"])...)
 	for range 3 {
 		s.passes(sampling)
 		fresh.passes(sampling)
