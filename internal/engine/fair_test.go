@@ -161,6 +161,33 @@ func TestFairPreemption(t *testing.T) {
 	}
 }
 
+// TestFairPreemptionAcrossCohorts: q, in the cohort right beside r, comes to a tree of 8
+// cpu of which r has 4, and p in the cohort left the other 4.
+func TestFairPreemptionAcrossCohorts(t *testing.T) {
+	half := cohortOf("left", "top", 0)
+	half.Weight = weight(quota.One / 2)
+	for name, tc := range map[string]struct {
+		left CohortSet
+		want []string
+	}{
+		"the sister gives if their cohort has more than the other": {
+			left: cohortOf("left", "top", 0),
+			want: []string{"evict r0 for q1: fair share", "evict r1 for q1: fair share", "q1 waits: WaitingForPreemptedWorkloads"},
+		},
+		"the other cohort gives until theirs has as much, then the sister": {
+			left: half,
+			want: []string{"evict p0 for q1: fair share", "evict r0 for q1: fair share", "q1 waits: WaitingForPreemptedWorkloads"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, finalOnly, cohortOf("top", "", 8), tc.left, cohortOf("right", "top", 0), localOf("p"), localOf("q"), localOf("r"),
+				queueOf("p", "left", 0), queueOf("r", "right", 0), evicting(queueOf("q", "right", 0), reclaimAny))
+			s.happens(append(many("p", "p", 4, 1), many("r", "r", 4, 1)...)...)
+			s.want("decided", s.happens(job("q1", "q", 2, 1, 0, 9)), tc.want...)
+		})
+	}
+}
+
 // TestNobodyStaysWhoseStayWouldWrongAnother: to let a workload of its own queue go makes
 // the preemptor's share small enough for p1 to be evicted. Once that is done there is
 // room for the former again; but with it the share would not be smaller than p's.
