@@ -1,0 +1,237 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/config"
+	"github.com/musterhq/muster/internal/workload"
+)
+
+// fault is what happens at one write about a Workload.
+type fault int
+
+const (
+	noFault fault = iota
+	// fails: it does not take effect, and the writer hears of it.
+	fails
+	// isLost: it takes effect, and the writer hears that nobody knows.
+	isLost
+	// killsBefore and killsAfter end the operator there and then; another one starts.
+	killsBefore
+	killsAfter
+)
+
+var faults = map[fault]string{fails: "fails", isLost: "is lost", killsBefore: "kills before it", killsAfter: "kills after it"}
+
+// drama is admission in a world in which the k-th write about a Workload meets a fault.
+// Whoever is evicted gives his quota back.
+type drama struct {
+	*running
+	fault  fault
+	at     int32
+	writes atomic.Int32
+	struck atomic.Bool
+	dead   atomic.Bool
+	killed chan struct{}
+	stop   func()
+	over   []string // moments at which more was held than there is; under the world's lock
+}
+
+func newDrama(t *testing.T, f fault, at int32, objects ...client.Object) *drama {
+	w := newWorld(t, objects...)
+	d := &drama{running: &running{w, &feed{world: w}}, fault: f, at: at, killed: make(chan struct{}, 1)}
+	w.before, w.after = d.before, d.after
+	w.notify = func(before, after client.Object) {
+		d.feed.tell(before, after)
+		d.count(after)
+	}
+	d.restart()
+	t.Cleanup(func() { d.stop() })
+	return d
+}
+
+// restart starts admission as a new process would: it knows what the API server has.
+func (d *drama) restart() {
+	if d.stop != nil {
+		d.stop()
+	}
+	d.mu.Lock()
+	d.feed.handlers = map[string][]toolscache.ResourceEventHandler{}
+	d.mu.Unlock()
+	d.dead.Store(false)
+	l := newLoop(manager{feed: d.feed}, config.Default())
+	ctx, cancel := context.WithCancel(context.Background())
+	var done sync.WaitGroup
+	done.Go(func() {
+		if err := l.Start(ctx); err != nil {
+			d.t.Error(err)
+		}
+	})
+	d.stop = func() { cancel(); done.Wait() }
+}
+
+var errDead = errors.New("the operator is dead")
+
+func (d *drama) kill() error {
+	d.dead.Store(true)
+	d.killed <- struct{}{}
+	return errDead
+}
+
+func (d *drama) before(write string) error {
+	switch {
+	case strings.HasPrefix(write, "create"): // that is somebody else
+		return nil
+	case d.dead.Load():
+		return errDead
+	case !strings.HasPrefix(write, "status Workload") || d.writes.Add(1) != d.at:
+		return nil
+	}
+	switch d.fault {
+	case fails:
+		return apierrors.NewServiceUnavailable("overloaded")
+	case killsBefore:
+		return d.kill()
+	}
+	return nil
+}
+
+func (d *drama) after(write string) error {
+	if !strings.HasPrefix(write, "status Workload") || d.writes.Load() != d.at || d.struck.Swap(true) {
+		return nil
+	}
+	switch d.fault {
+	case isLost:
+		return apierrors.NewTimeoutError("no answer", 1)
+	case killsAfter:
+		return d.kill()
+	}
+	return nil
+}
+
+// count notes where more is held than the four cpu of the queue. The world is locked.
+func (d *drama) count(written client.Object) {
+	w, ok := written.(*kueue.Workload)
+	if !ok || w.Status.Admission == nil || workload.IsEvicted(w) {
+		return
+	}
+	var all kueue.WorkloadList
+	if err := d.List(context.Background(), &all); err != nil {
+		d.over = append(d.over, err.Error())
+		return
+	}
+	var held []string
+	for i := range all.Items {
+		if all.Items[i].Status.Admission != nil {
+			held = append(held, all.Items[i].Name)
+		}
+	}
+	if len(held) > 1 {
+		d.over = append(d.over, fmt.Sprintf("%v", held))
+	}
+}
+
+// until waits until the condition holds for the Workload; meanwhile those who are
+// evicted give back, and who was killed is started again.
+func (d *drama) until(name, condition string) {
+	d.t.Helper()
+	timeout := time.After(never)
+	for {
+		for _, name := range []string{"low", "high"} {
+			d.giveBack(name)
+		}
+		var w kueue.Workload
+		if err := d.Get(d.t.Context(), client.ObjectKey{Namespace: "ns", Name: name}, &w); err != nil {
+			d.t.Fatal(err)
+		}
+		if slices.Contains(conditions(w.Status.Conditions), condition) {
+			return
+		}
+		select {
+		case <-d.wrote:
+		case <-d.killed:
+			d.restart()
+		case <-timeout:
+			d.t.Fatalf("waited in vain until %s says %s; it says %v; writes: %v", name, condition, conditions(w.Status.Conditions), d.written())
+		}
+	}
+}
+
+// giveBack does what the owner of an evicted Workload does when its pods are gone.
+func (d *drama) giveBack(name string) {
+	d.t.Helper()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var w kueue.Workload
+	if err := d.Get(d.t.Context(), client.ObjectKey{Namespace: "ns", Name: name}, &w); err != nil || !workload.IsEvicted(&w) || w.Status.Admission == nil {
+		return
+	}
+	workload.GiveBack(&w, now)
+	if err := d.Status().Update(d.t.Context(), &w); err != nil {
+		d.t.Error(err)
+	}
+	d.feed.tell(&w, &w)
+}
+
+// play has low admitted, and then evicted for high. It returns how they end.
+func (d *drama) play() []string {
+	d.t.Helper()
+	d.until("low", isAdmitted)
+	high := newWorkload("high", 4, quantities("cpu", "1"))
+	high.Spec.Priority = ptr.To[int32](1)
+	d.put(high)
+	d.until("high", isAdmitted)
+	d.until("low", "QuotaReserved=False WaitingForQuota: couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor f, 4 more needed")
+	var end []string
+	for _, name := range []string{"low", "high"} {
+		w := d.workload(name)
+		end = append(end, fmt.Sprintf("%s holds %v", name, w.Status.Admission != nil))
+		end = append(end, conditions(w.Status.Conditions)...)
+		if stats := w.Status.SchedulingStats; stats != nil {
+			end = append(end, fmt.Sprintf("evictions %+v", stats.Evictions))
+		}
+	}
+	slices.Sort(end)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.over) > 0 {
+		d.t.Errorf("more was held than there is: %v", d.over)
+	}
+	return end
+}
+
+// TestWhateverHappensToAWriteTheEndIsTheSame: a preemption, with each write in turn lost,
+// refused or the operator's last (E1).
+func TestWhateverHappensToAWriteTheEndIsTheSame(t *testing.T) {
+	stage := func(t *testing.T, f fault, at int32) *drama {
+		q := newClusterQueue("cq", "4")
+		q.Spec.Preemption = &kueue.ClusterQueuePreemption{WithinClusterQueue: kueue.PreemptionPolicyLowerPriority}
+		return newDrama(t, f, at, namespace.DeepCopy(), newFlavor("f"), q, newLocalQueue("q", "cq"), newWorkload("low", 4, quantities("cpu", "1")))
+	}
+	undisturbed := stage(t, noFault, 0)
+	want := undisturbed.play()
+	for at := range undisturbed.writes.Load() {
+		for f := fails; f <= killsAfter; f++ {
+			t.Run(fmt.Sprintf("write %d %s", at+1, faults[f]), func(t *testing.T) {
+				if diff := cmp.Diff(want, stage(t, f, at+1).play()); diff != "" {
+					t.Errorf("the end (-undisturbed +disturbed):\n%s", diff)
+				}
+			})
+		}
+	}
+}
