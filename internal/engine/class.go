@@ -130,10 +130,9 @@ func (e *Engine) join(w *workload, q *clusterQueue) {
 		e.tellMute(c, c.why)
 	}
 	switch {
-	case q.head == nil || q.head == c:
-	case c.before(q.head):
+	case q.head != nil && q.head != c && c.before(q.head):
 		q.unblock(q.head) // it goes before the one that holds the queue back
-	default:
+	case q.head != nil && q.head != c, q.head == nil && c.at == 0 && !q.open():
 		e.tellMute(c, behind(q))
 	}
 }

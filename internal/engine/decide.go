@@ -146,9 +146,15 @@ func (p *pass) decide(f *family) (left bool) {
 	})
 }
 
-// open reports whether there is somebody to look at, and nobody holds the queue back.
+// open reports whether there is somebody to look at, and nobody holds the queue back: of
+// a strict one its head does, and who was promised something, unless somebody goes
+// before him.
 func (q *clusterQueue) open() bool {
-	return q.head == nil && len(q.ready) > 0 && (q.Strategy != Strict || q.awaits == 0)
+	if q.head != nil || len(q.ready) == 0 {
+		return false
+	}
+	first, promised := q.promised.Peek()
+	return q.Strategy != Strict || !promised || order.Compare(q.ready[0].head(), first) < 0
 }
 
 // headOf is the queue's first one that is not hopeless, nil if there is none. It sets

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"sort"
 	"strings"
 
@@ -76,6 +77,13 @@ func (e *Engine) consider(w *workload, c *class, counts []int32) outcome {
 	case flavor.Preempts, flavor.Reclaims:
 		if victims := e.victims(w, q, choice.Usage, shortOf(q.node, choice.Usage)); len(victims) > 0 {
 			return outcome{verdict: preempting, choice: choice, victims: victims}
+		}
+		// Whether it may evict others depends on all that it asks for, not only on what was
+		// short.
+		for _, i := range choice.Usage.Indices() {
+			if !slices.Contains(choice.Short, i) {
+				choice.Short = append(choice.Short, i)
+			}
 		}
 	}
 	return outcome{choice: choice}

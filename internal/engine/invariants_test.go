@@ -432,7 +432,8 @@ func TestVictimsAreOfLowerRankAndThePreemptorThenFits(t *testing.T) {
 
 // TestARestartComesToTheSameEnd: an engine that hears only what the API server has
 // ends with the same workloads holding quota as one that was there all the time, but
-// for who was evicted for whom, which is remembered by none but the latter (E1).
+// for who was evicted for whom, and which queue was the first to keep its own: that is
+// remembered by none but the latter (E1).
 func TestARestartComesToTheSameEnd(t *testing.T) {
 	check(t, func(t *rapid.T, w *world) {
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
@@ -453,7 +454,7 @@ func TestARestartComesToTheSameEnd(t *testing.T) {
 			}
 		}
 		for _, d := range decideAll(fresh, w.clock) {
-			remembered := d.Evict != nil && w.engine.precedence.Over(d.Evict.Preemptor).Len() > 0
+			remembered := w.engine.keeps(w.engine.workloads[d.Key].queue.family) || d.Evict != nil && w.engine.precedence.Over(d.Evict.Preemptor).Len() > 0
 			if (d.Admit != nil || d.Evict != nil) && !remembered {
 				w.describe(t)
 				t.Fatalf("a restart decided %+v", d)

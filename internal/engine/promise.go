@@ -24,7 +24,7 @@ func (e *Engine) promiseTo(w *workload, given *Admission, usage quota.Vector, wh
 	e.say(w, why)
 	q := w.queue
 	q.family.promised.Push(w.rank())
-	q.awaits++
+	q.promised.Push(w.rank())
 	if q.Strategy == Strict {
 		e.tellReady(q, behind(q))
 	}
@@ -34,7 +34,7 @@ func (e *Engine) promiseTo(w *workload, given *Admission, usage quota.Vector, wh
 // settles.
 func (e *Engine) breakPromise(w *workload) {
 	w.promise = nil
-	w.queue.awaits--
+	w.queue.promised.Remove(w.Key)
 	if f := w.queue.family; f != nil {
 		f.promised.Remove(w.Key)
 		f.put()

@@ -48,9 +48,10 @@ type clusterQueue struct {
 	holders []*preempt.Holder
 
 	// leaving is how many were told to go and hold quota of the queue yet, unready how
-	// many were admitted and wait for their pods, awaits how many were promised
-	// something.
-	leaving, unready, awaits int
+	// many were admitted and wait for their pods.
+	leaving, unready int
+	// promised are those who wait for others to go.
+	promised order.Queue
 	tally
 }
 
