@@ -1,0 +1,202 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+)
+
+// untilQueue waits until the world's ClusterQueue says that it is, or is not, active.
+func (w *world) untilQueue(status metav1.ConditionStatus, reason, message string) {
+	w.Helper()
+	until(w, &kueue.ClusterQueueList{}, "the queue says "+reason+": "+message, func(list *kueue.ClusterQueueList) bool {
+		q, ok := find(w, list).(*kueue.ClusterQueue)
+		if !ok {
+			return false
+		}
+		c := meta.FindStatusCondition(q.Status.Conditions, kueue.ClusterQueueActive)
+		return c != nil && c.Status == status && c.Reason == reason && strings.Contains(c.Message, message)
+	})
+}
+
+// untilWaits waits until the Workload is told so.
+func (w *world) untilWaits(name, reason, message string) {
+	w.Helper()
+	w.untilWorkload(name, "waits: "+reason+": "+message, func(o *kueue.Workload) bool {
+		c := meta.FindStatusCondition(o.Status.Conditions, kueue.WorkloadQuotaReserved)
+		return c != nil && c.Status == metav1.ConditionFalse && c.Reason == reason && strings.Contains(c.Message, message)
+	})
+}
+
+// quota sets what the world's queue has.
+func (w *world) quota(gpus resource.Quantity) {
+	w.Helper()
+	var q kueue.ClusterQueue
+	if err := w.client.Get(w.Context(), client.ObjectKey{Name: w.namespace}, &q); err != nil {
+		w.Fatal(err)
+	}
+	change(w, &q, func(q *kueue.ClusterQueue) { q.Spec.ResourceGroups[0].Flavors[0].Resources[0].NominalQuota = gpus })
+}
+
+// beside is a queue of one GPU, of the same flavor, in which others go on.
+func (w *world) beside() {
+	w.Helper()
+	q := find(w, listed(w, &kueue.ClusterQueueList{})).(*kueue.ClusterQueue).DeepCopy()
+	other := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.namespace + "-beside"}, Spec: q.Spec}
+	other.Spec.ResourceGroups[0].Flavors = other.Spec.ResourceGroups[0].Flavors[:1]
+	other.Spec.Cohort = ""
+	w.create(other, &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: "beside", Namespace: w.namespace},
+		Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(other.Name)}})
+	w.Cleanup(func() { _ = w.client.Delete(context.Background(), other) })
+}
+
+// TestBadInput: something is wrong with a queue in which a runs. It is told, in the
+// queue's condition and in that of b, which waits; a runs on, others go on; and when it
+// is mended b runs too.
+func TestBadInput(t *testing.T) {
+	cohort := func(w *world, name, parent string) *kueue.Cohort {
+		return &kueue.Cohort{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: kueue.CohortSpec{ParentName: kueue.CohortReference(parent)}}
+	}
+	for name, tc := range map[string]struct {
+		spoil          func(w *world)
+		queue, problem string // of the queue's condition; "" where it is active
+		reason, waits  string // of b
+		mend           func(w *world)
+	}{
+		"cohorts that form a cycle": {
+			spoil: func(w *world) {
+				change(w, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}, func(q *kueue.ClusterQueue) { q.Spec.Cohort = kueue.CohortReference(w.namespace) })
+				over, under := cohort(w, w.namespace, w.namespace+"-over"), cohort(w, w.namespace+"-over", w.namespace)
+				w.create(over, under)
+				w.Cleanup(func() {
+					_ = w.client.Delete(context.Background(), over)
+					_ = w.client.Delete(context.Background(), under)
+				})
+			},
+			queue: kueue.ClusterQueueActiveReasonUnknown, problem: "its cohorts form a cycle",
+			reason: kueue.WorkloadInadmissible, waits: "its cohorts form a cycle",
+			mend: func(w *world) {
+				if err := w.client.Delete(w.Context(), cohort(w, w.namespace+"-over", "")); err != nil {
+					w.Fatal(err)
+				}
+				w.finish("a") // there is no more quota than before
+			},
+		},
+		"a flavor that does not exist": {
+			spoil: func(w *world) {
+				q := find(w, listed(w, &kueue.ClusterQueueList{})).(*kueue.ClusterQueue)
+				change(w, q, func(q *kueue.ClusterQueue) {
+					missing := *q.Spec.ResourceGroups[0].Flavors[0].DeepCopy()
+					missing.Name = kueue.ResourceFlavorReference(w.namespace + "-missing")
+					missing.Resources[0].NominalQuota = resource.MustParse("8")
+					q.Spec.ResourceGroups[0].Flavors = append(q.Spec.ResourceGroups[0].Flavors, missing)
+				})
+			},
+			queue: kueue.ClusterQueueActiveReasonFlavorNotFound, problem: "-missing",
+			reason: kueue.WorkloadWaitingForQuota, waits: "-missing not found",
+			mend: func(w *world) {
+				flavor := &kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: w.namespace + "-missing"}}
+				w.create(flavor)
+				w.Cleanup(func() { _ = w.client.Delete(context.Background(), flavor) })
+			},
+		},
+		"a quota below what is used": {
+			spoil:  func(w *world) { w.quota(resource.MustParse("1")) },
+			reason: kueue.WorkloadExceedsMaxQuota, waits: "> maximum capacity (1)",
+			mend: func(w *world) { w.quota(resource.MustParse("16")) },
+		},
+		"a quota that is too small, and then beyond all bounds": {
+			spoil:  func(w *world) { w.quota(resource.MustParse("4")) },
+			reason: kueue.WorkloadExceedsMaxQuota, waits: "> maximum capacity (4)",
+			mend: func(w *world) { w.quota(resource.MustParse("1e100")) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.gpuQueue("gpu", 8)
+			w.beside()
+			w.create(w.bare("a", "gpu", 8))
+			w.untilWorkload("a", "runs", runs)
+			tc.spoil(w)
+			w.create(w.bare("b", "gpu", 8))
+			w.untilWaits("b", tc.reason, tc.waits)
+			if tc.queue != "" {
+				w.untilQueue(metav1.ConditionFalse, tc.queue, tc.problem)
+			}
+			w.create(w.bare("other", "beside", 1))
+			w.untilWorkload("other", "goes on", runs)
+			w.untilWorkload("a", "runs on", runs)
+			tc.mend(w)
+			w.untilWorkload("b", "runs", runs)
+			w.untilQueue(metav1.ConditionTrue, kueue.ClusterQueueActiveReasonReady, "")
+		})
+	}
+}
+
+// TestGiganticRequestsWaitAndHoldNobodyUp: the largest that the API takes.
+func TestGiganticRequestsWaitAndHoldNobodyUp(t *testing.T) {
+	w := newWorld(t)
+	w.gpuQueue("gpu", 8)
+	for name, amount := range map[string]string{"large": "9223372036854775807", "larger": "1e30", "largest": "1e999", "smallest": "1e-999"} {
+		o := w.bare(name, "gpu", 1)
+		quantity := resource.MustParse(amount)
+		resources := &o.Spec.PodSets[0].Template.Spec.Containers[0].Resources
+		resources.Requests[gpu], resources.Limits[gpu] = quantity, quantity
+		o.Spec.PodSets[0].Count = 1 << 30
+		if name == "smallest" {
+			o.Spec.PodSets[0].Count = 1 // it counts as one whole GPU
+		}
+		w.create(o)
+	}
+	for _, name := range []string{"large", "larger", "largest"} {
+		w.untilWaits(name, kueue.WorkloadExceedsMaxQuota, "> maximum capacity (8)")
+	}
+	w.untilWorkload("smallest", "runs", runs)
+	w.create(w.bare("a", "gpu", 7))
+	w.untilWorkload("a", "runs", runs)
+}
+
+// TestObjectsThatMakeNoSenseAreRefused: by the API server, before anybody else reads them.
+func TestObjectsThatMakeNoSenseAreRefused(t *testing.T) {
+	w := newWorld(t)
+	w.gpuQueue("gpu", 8)
+	for name, spoil := range map[string]func(*kueue.Workload){
+		"a negative request": func(o *kueue.Workload) {
+			o.Spec.PodSets[0].Template.Spec.Containers[0].Resources.Requests[gpu] = resource.MustParse("-1")
+		},
+		"a request whose digits fill the memory": func(o *kueue.Workload) {
+			o.Spec.PodSets[0].Template.Spec.Containers[0].Resources.Requests[gpu] = resource.MustParse("1e2147483647")
+		},
+		"a minCount above the count": func(o *kueue.Workload) { o.Spec.PodSets[0].MinCount = ptr.To[int32](2) },
+		"too many pod sets": func(o *kueue.Workload) {
+			for i := range 64 {
+				more := *o.Spec.PodSets[0].DeepCopy()
+				more.Name = kueue.PodSetReference(fmt.Sprintf("more-%d", i))
+				o.Spec.PodSets = append(o.Spec.PodSets, more)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := w.bare("senseless", "gpu", 1)
+			spoil(o)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if err := w.client.Create(ctx, o); !apierrors.IsInvalid(err) {
+				t.Errorf("creating it gave %v, want it refused", err)
+			}
+		})
+	}
+	w.create(w.bare("a", "gpu", 8))
+	w.untilWorkload("a", "runs", runs)
+}
