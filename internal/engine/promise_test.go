@@ -100,3 +100,14 @@ func TestAnEvictionThatWasNotWrittenIsDecidedAgain(t *testing.T) {
 	s.want("after the write failed", s.happens(), "evict low for high: in queue")
 	s.want("once the victim has gone", s.happens(s.stopped("low")), "admit high in q", "low waits: WaitingForQuota")
 }
+
+func TestAReasonThatChangedBackBeforeTheOtherWasHeardOfIsSaidAgain(t *testing.T) {
+	s := preempted(t)
+	heard := func() Event { return s.changed("second", func(*Workload) {}) }
+	s.want("a second comes", s.happens(job("second", "q", 2, 1, 0, 2)), "second waits: WaitingForQuota")
+	s.want("that is heard of", s.happens(heard()))
+	s.want("the first is gone", s.happens(gone("high")), "second waits: WaitingForPreemptedWorkloads")
+	s.want("a third comes before that is heard of", s.happens(job("higher", "q", 4, 1, 2, 3)), "higher waits: WaitingForPreemptedWorkloads")
+	s.want("it is heard of", s.happens(heard()), "second waits: WaitingForQuota")
+	s.want("that is heard of too", s.happens(heard()))
+}
