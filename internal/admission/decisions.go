@@ -70,24 +70,28 @@ func (a *decisionWriter) write(ctx context.Context, key engine.Key) {
 	}
 	// The first try trusts the cache; what it cannot know any more is asked for.
 	var reader client.Reader = a.client
-	if a.queue.NumRequeues(key) > 0 {
+	again := a.queue.NumRequeues(key) > 0
+	if again {
 		reader = a.live
 	}
-	switch outcome, version, err := a.try(ctx, reader, d); outcome {
-	case written:
-		a.close(key, d)
-		a.tell(engine.Written{Key: key, UID: d.UID, Version: version})
-	case overtaken:
-		a.close(key, d)
-		a.tell(engine.Failed{Key: key, UID: d.UID})
-	case refused:
-		a.close(key, d)
-		a.tell(engine.Refused{Key: key, UID: d.UID, Generation: d.Generation, Message: err.Error()})
-	case unknown:
+	outcome, version, err := a.try(ctx, reader, d)
+	switch {
+	case outcome == overtaken && d.Evict != nil && !again:
+		// The cache may not have the admission yet that is to be taken back.
+		a.queue.AddRateLimited(key)
+	case outcome == unknown, outcome == refused && d.Evict != nil:
+		// An eviction that is refused would be decided again at once: nothing else is known.
 		if !apierrors.IsConflict(err) {
 			ctrl.LoggerFrom(ctx).Error(err, "admitting or evicting a Workload; looking and trying again", "workload", key.String())
 		}
 		a.queue.AddRateLimited(key)
+	case !a.close(key, d): // the engine has decided anew since, and waits for news of that
+	case outcome == written:
+		a.tell(engine.Written{Key: key, UID: d.UID, Version: version})
+	case outcome == overtaken:
+		a.tell(engine.Failed{Key: key, UID: d.UID})
+	case outcome == refused:
+		a.tell(engine.Refused{Key: key, UID: d.UID, Generation: d.Generation, Message: err.Error()})
 	}
 }
 
@@ -171,14 +175,17 @@ func (a *decisionWriter) jobUID(ctx context.Context, key engine.Key) string {
 	return w.Labels[kueue.JobUIDLabel]
 }
 
-// close ends a decision, unless a newer one has taken its place.
-func (a *decisionWriter) close(key engine.Key, d engine.Decision) {
+// close ends a decision, and reports whether it did: not if a newer one has taken its
+// place.
+func (a *decisionWriter) close(key engine.Key, d engine.Decision) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if open := a.open[key]; open.Admit == d.Admit && open.Evict == d.Evict {
-		delete(a.open, key)
-	}
 	a.queue.Forget(key)
+	if open := a.open[key]; open.Admit != d.Admit || open.Evict != d.Evict {
+		return false
+	}
+	delete(a.open, key)
+	return true
 }
 
 // work has n workers do the items of the queue until the context ends.

@@ -206,6 +206,9 @@ func TestANewerDecisionOutlivesTheOneBeingWritten(t *testing.T) {
 	if got := d.open[newer.Key]; got.UID != "later-uid" {
 		t.Errorf("open is %+v", d.open)
 	}
+	if len(d.told) != 0 {
+		t.Errorf("of the older one it told %+v, which the engine would take for news of the newer", d.told)
+	}
 }
 
 // TestManyAreWrittenSideBySide: by the workers, through the queue.
@@ -230,4 +233,50 @@ func TestManyAreWrittenSideBySide(t *testing.T) {
 	w.await("all are admitted", func() bool { return len(w.written()) == len(objects) })
 	stop()
 	done.Wait()
+}
+
+// evicting makes the desk's decision an eviction of what the API server has admitted.
+func (d *desk) evicting() {
+	d.decision.Admit, d.decision.Evict = nil, &engine.Eviction{Preemptor: engine.Key{Namespace: "ns", Name: "b"}}
+}
+
+// giveQuota admits the Workload ns/a.
+func giveQuota(w *world) {
+	var a kueue.Workload
+	a.Name, a.Namespace = "a", "ns"
+	w.editStatus(&a, func() { a.Status.Admission = &kueue.Admission{ClusterQueue: "cq"} })
+	w.writes = nil
+}
+
+// TestAnEvictionOutrunsTheCache: what was admitted a moment ago is not in it yet.
+func TestAnEvictionOutrunsTheCache(t *testing.T) {
+	w := newWorld(t, newWorkload("a", 2, asked))
+	d := newDesk(t, w) // its cache is from before the admission
+	giveQuota(w)
+	d.evicting()
+	d.work(t, 2)
+	want := []engine.Event{engine.Written{Key: d.decision.Key, UID: d.decision.UID, Version: versionOf(w.workload("a"))}}
+	if diff := cmp.Diff(want, d.told); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+}
+
+// TestARefusedEvictionIsTriedAgain: later each time. The engine would decide it again at
+// once.
+func TestARefusedEvictionIsTriedAgain(t *testing.T) {
+	w := newWorld(t, newWorkload("a", 2, asked))
+	d := newDesk(t, w)
+	giveQuota(w)
+	d.client = cached{w, w.workload("a")}
+	d.evicting()
+	w.before = once(apierrors.NewForbidden(schema.GroupResource{Resource: "workloads"}, "a", errors.New("a policy says no")))
+	d.take(d.decision)
+	d.decisionWriter.write(t.Context(), d.decision.Key)
+	if len(d.told) != 0 || d.queue.NumRequeues(d.decision.Key) != 1 {
+		t.Errorf("told %+v, tries to come %d", d.told, d.queue.NumRequeues(d.decision.Key))
+	}
+	d.work(t, 1)
+	if _, ok := d.told[0].(engine.Written); !ok {
+		t.Errorf("told %+v", d.told)
+	}
 }

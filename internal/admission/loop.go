@@ -189,16 +189,22 @@ func (l *loop) turn() {
 	for _, name := range clusterQueues {
 		if usage, ok := l.engine.QueueUsage(name); ok {
 			l.queues.noteClusterQueue(name, usage)
+		} else {
+			l.queues.forget(statusOf{ofClusterQueue, engine.Key{Name: name}})
 		}
 	}
 	for _, name := range l.engine.TakeTouchedCohorts() {
 		if share, ok := l.engine.CohortShare(name); ok {
 			l.queues.noteCohort(name, share)
+		} else {
+			l.queues.forget(statusOf{ofCohort, engine.Key{Name: name}})
 		}
 	}
 	for _, key := range localQueues {
 		if usage, ok := l.engine.LocalQueueUsage(key); ok {
 			l.queues.noteLocalQueue(key, usage)
+		} else {
+			l.queues.forget(statusOf{ofLocalQueue, key})
 		}
 	}
 }

@@ -60,11 +60,12 @@ func (p *pendingWriter) forget(key engine.Key) {
 func (p *pendingWriter) run(ctx context.Context) { work(ctx, p.queue, 1, p.write) }
 
 func (p *pendingWriter) write(ctx context.Context, key engine.Key) {
-	if _, ok := p.word(key); !ok || p.budget.wait(ctx) != nil {
-		return // it waits no more, or the context ended
+	if _, ok := p.word(key); ok && p.budget.wait(ctx) != nil {
+		return // the context ended
 	}
 	last, ok := p.word(key)
 	if !ok {
+		p.queue.Forget(key) // it waits no more
 		return
 	}
 	if err := p.try(ctx, key, last); err != nil {

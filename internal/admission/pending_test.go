@@ -41,6 +41,12 @@ func TestPendingWriter(t *testing.T) {
 			do:     func(p *pendingWriter) { p.say(waits("no quota")) }, tries: 1, want: says("no quota")},
 		"what is not true any more is not written": {
 			do: func(p *pendingWriter) { p.say(waits("no quota")); p.forget(engine.Key{Namespace: "ns", Name: "a"}) }, tries: 1},
+		"a failure of what is not true any more is forgotten": {
+			do: func(p *pendingWriter) {
+				p.say(waits("no quota"))
+				p.write(context.Background(), engine.Key{Namespace: "ns", Name: "a"})
+				p.forget(engine.Key{Namespace: "ns", Name: "a"})
+			}, tries: 1, fails: apierrors.NewServiceUnavailable("")},
 		"an admitted Workload does not wait": {
 			before: func(w *world) { w.editStatus(&a, func() { a.Status.Admission = &kueue.Admission{} }) },
 			do:     func(p *pendingWriter) { p.say(waits("no quota")) }, tries: 1},
@@ -68,6 +74,9 @@ func TestPendingWriter(t *testing.T) {
 			}
 			if len(p.words) != 0 {
 				t.Errorf("left to say: %v", p.words)
+			}
+			if n := p.queue.NumRequeues(engine.Key{Namespace: "ns", Name: "a"}); n != 0 {
+				t.Errorf("%d failures are remembered", n)
 			}
 			if tc.want != nil {
 				if diff := cmp.Diff(tc.want, conditions(w.workload("a").Status.Conditions)); diff != "" {

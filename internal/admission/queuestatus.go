@@ -84,6 +84,14 @@ func (s *queueStatusWriter) note(key statusOf, u engine.Usage) {
 	s.queue.AddAfter(key, rest)
 }
 
+// forget drops what is kept of an object that is gone.
+func (s *queueStatusWriter) forget(key statusOf) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.usage, key)
+	delete(s.wrote, key)
+}
+
 // rest is how long the queue is to be left alone yet. The caller holds the lock.
 func (s *queueStatusWriter) rest(key statusOf) time.Duration {
 	return s.wrote[key].Add(s.interval).Sub(s.clock.Now())

@@ -266,3 +266,19 @@ func TestAFailedStatusIsWrittenLater(t *testing.T) {
 		t.Errorf("status %+v, %v; writes %v", q.Status, err, w.written())
 	}
 }
+
+func TestOfAQueueThatIsGoneNothingIsKept(t *testing.T) {
+	w := newWorld(t, newLocalQueue("gone", "cq"))
+	s := newQueueStatusWriter(w, clocktesting.NewFakeClock(now), queueStatusInterval)
+	gone := statusOf{ofLocalQueue, engine.Key{Namespace: "ns", Name: "gone"}}
+	s.noteLocalQueue(gone.Key, engine.Usage{Pending: 1})
+	s.write(t.Context(), gone)
+	if len(s.wrote) != 1 {
+		t.Fatalf("it was not written: %v", s.wrote)
+	}
+	s.noteLocalQueue(gone.Key, engine.Usage{Pending: 2})
+	s.forget(gone)
+	if len(s.wrote) != 0 || len(s.usage) != 0 {
+		t.Errorf("kept: %v, %v", s.wrote, s.usage)
+	}
+}

@@ -160,3 +160,25 @@ func TestQuotaOfACohortWithoutQueuesIsNews(t *testing.T) {
 	s.want("it goes, and what is held stays", s.happens(CohortSet{Cohort{Name: "spare"}}, job("b", "q", 1, 1, 0, 1)), "b waits: ExceedsMaxQuota")
 	s.holds("a")
 }
+
+// TestTheAnswerToAnEarlierWriteSaysNothingOfALaterOne: an eviction was written, the quota
+// given back and given out again before its writer heard.
+func TestTheAnswerToAnEarlierWriteSaysNothingOfALaterOne(t *testing.T) {
+	s := newScene(t, Options{}, evicting(queueOf("q", "", 4), lower), localOf("q"), job("a", "q", 4, 1, 0, 0))
+	s.engine.Apply(job("high", "q", 4, 1, 5, 1))
+	evict := decideAll(s.engine, s.now)[0]
+	s.jobs["a"] = s.changed("a", func(w *Workload) { w.Version++; w.Evicted = true })
+	late := Written{Key: evict.Key, UID: evict.UID, Version: s.jobs["a"].Version}
+	s.engine.Apply(s.jobs["a"])
+	s.engine.Apply(gone("high"))
+	a := s.stopped("a")
+	a.Version++
+	s.engine.Apply(a)
+	if again := decideAll(s.engine, s.now); len(again) != 1 || again[0].Admit == nil {
+		t.Fatalf("decided %+v", again)
+	}
+	s.engine.Apply(late)
+	if s.engine.Holds(a.Key) == nil {
+		t.Error("it lost its quota while the admission is written")
+	}
+}

@@ -176,7 +176,7 @@ func (p *pass) serve(c *contestant) {
 
 // admit gives the workload its quota.
 func (p *pass) admit(w *workload, given *Admission) {
-	w.held, w.assumed, w.ReservedAt = given, admits, p.now
+	w.held, w.assumed, w.decidedOn, w.ReservedAt = given, admits, w.Version, p.now
 	w.why = reason.Reason{}
 	p.enter(w)
 	p.unsaid.drop(w.Key)
@@ -192,7 +192,7 @@ func (p *pass) evict(v preempt.Victim, preemptor *workload) {
 		p.route(w)
 		return
 	}
-	w.assumed = evicts
+	w.assumed, w.decidedOn = evicts, w.Version
 	p.settle(w)
 	p.decisions = append(p.decisions, Decision{Key: w.Key, UID: w.UID, Generation: w.Generation, Evict: &Eviction{
 		Preemptor: preemptor.Key, PreemptorUID: preemptor.UID, Cause: v.Cause,

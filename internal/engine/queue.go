@@ -184,6 +184,11 @@ func (e *Engine) reshape() {
 	groups := map[string][]*clusterQueue{}
 	for _, name := range slices.Sorted(maps.Keys(e.queues)) {
 		q := e.queues[name]
+		if q.forgettable() {
+			delete(e.queues, name)
+			e.changed.Delete(name)
+			continue
+		}
 		was := q.node
 		if q.node = e.tree.Queue(name); q.node != nil && q.node.Cyclic() {
 			q.node = nil
@@ -206,6 +211,12 @@ func (e *Engine) reshape() {
 			e.found(key, queues)
 		}
 	}
+}
+
+// forgettable reports whether the queue does not exist and nobody names it.
+func (q *clusterQueue) forgettable() bool {
+	return !q.exists && len(q.locals) == 0 && len(q.aside) == 0 && len(q.classes) == 0 && len(q.holders) == 0 &&
+		q.pending == 0 && q.reserving == 0
 }
 
 // markConcerned adds the queues that share a family with one that has changed, or

@@ -84,6 +84,11 @@ func (e *Engine) recount(was, now charges) {
 	}
 	e.count(was, -1)
 	e.count(now, 1)
+	if was.count.unready && e.unready == 0 && e.options.BlockUntilReady == BlockAll {
+		for _, f := range e.families {
+			f.put() // all of them waited for this one
+		}
+	}
 	if e.options.AdmissionFairSharing != nil && !slices.Equal(was.held, now.held) {
 		e.stand(was.local)
 		e.stand(now.local)

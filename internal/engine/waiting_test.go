@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -105,7 +106,7 @@ func TestAdmissionsWaitForReadyPodsWhereAskedTo(t *testing.T) {
 	}{
 		"of nobody":         {BlockNone, "admit other in p", nil},
 		"of the same queue": {BlockQueue, "admit other in p", []string{"admit second in q"}},
-		"of all there are":  {BlockAll, "other waits: WaitingForPodsReady", []string{"admit second in q"}},
+		"of all there are":  {BlockAll, "other waits: WaitingForPodsReady", []string{"admit other in p"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, Options{BlockUntilReady: tc.block}, queueOf("q", "", 4), queueOf("p", "", 4), localOf("q"), localOf("p"))
@@ -119,6 +120,12 @@ func TestAdmissionsWaitForReadyPodsWhereAskedTo(t *testing.T) {
 			s.want("the first is ready", s.happens(s.changed("first", func(w *Workload) { w.Ready = true })), tc.after...)
 		})
 	}
+}
+
+func TestWhoWaitsForReadyPodsOfAnotherFamilyGoesOn(t *testing.T) {
+	s := newScene(t, Options{BlockUntilReady: BlockAll}, queueOf("q", "", 4), queueOf("p", "", 4), localOf("q"), localOf("p"), job("first", "q", 1, 1, 0, 0))
+	s.want("one of another queue", s.happens(job("other", "p", 1, 1, 0, 1)), "other waits: WaitingForPodsReady")
+	s.want("the first is ready", s.happens(s.changed("first", func(w *Workload) { w.Ready = true })), "admit other in p")
 }
 
 func TestWhoWaitsForReadyPodsGoesOnWhenTheyAreGone(t *testing.T) {
@@ -139,4 +146,28 @@ func TestChecksApplyToTheFlavorsThatAreUsed(t *testing.T) {
 		t.Errorf("it counts as %+v", u)
 	}
 	s.want("who only reserves quota has no pods to wait for", s.happens(job("b", "q", 1, 1, 0, 1)), "admit b in q")
+}
+
+// TestAReasonThatIsNotTrueAnyMoreIsCorrected: it was on its way when it changed back.
+func TestAReasonThatIsNotTrueAnyMoreIsCorrected(t *testing.T) {
+	s := newScene(t, Options{}, queueOf("q", "", 4), localOf("q"), job("running", "q", 4, 1, 0, 0))
+	s.want("asked", s.happens(job("a", "q", 4, 1, 0, 1)), "a waits: WaitingForQuota")
+	s.happens(s.jobs["a"])
+	s.engine.Apply(held(queueOf("q", "", 4)))
+	late := decideAll(s.engine, s.now)
+	s.want("as it was before that is written", s.happens(queueOf("q", "", 4)))
+	s.want("then it is", s.happens(s.changed("a", func(w *Workload) { w.Told = late[0].Why.Code })), "a waits: WaitingForQuota")
+}
+
+func TestQueuesThatNobodyNamesAreForgotten(t *testing.T) {
+	s := newScene(t, Options{}, queueOf("q", "", 4), localOf("q"))
+	for i := range 3 {
+		name := fmt.Sprintf("team%d", i)
+		s.happens(queueOf(name, "lab", 1), localOf(name), job("a", name, 1, 1, 0, 0))
+		s.happens(gone("a"), LocalQueueDeleted{Key{Namespace: "ns", Name: name}}, ClusterQueueDeleted{name})
+	}
+	if len(s.engine.queues) != 1 {
+		t.Errorf("%d queues are known", len(s.engine.queues))
+	}
+	s.want("one that comes back", s.happens(queueOf("team0", "lab", 1), localOf("team0"), job("a", "team0", 1, 1, 0, 0)), "admit a in team0")
 }

@@ -33,6 +33,8 @@ type workload struct {
 	// held is what it holds: what the API server says, or what was decided.
 	held    *Admission
 	assumed assumption
+	// decidedOn is the version that was known when that was decided.
+	decidedOn int64
 	// promise is what it was promised and waits for.
 	promise *promise
 	// refusal is the last word of the API server against an admission.
@@ -80,6 +82,7 @@ func (ev WorkloadSet) apply(e *Engine) {
 	if w.held == nil && ev.Admission == nil && w.shape == shape && w.waitsLike(ev.Workload) {
 		// Nothing that matters: it keeps its place, and what it was promised.
 		w.Workload = ev.Workload
+		e.sayAgain(w)
 		return
 	}
 	e.leave(w)
@@ -109,6 +112,15 @@ func (ev WorkloadSet) apply(e *Engine) {
 		w.held, w.assumed = nil, nothing
 	}
 	e.route(w)
+	e.sayAgain(w)
+}
+
+// sayAgain has the reason to wait returned if the API server has been told another one:
+// a word that was taken back before it was written, or that of somebody else.
+func (e *Engine) sayAgain(w *workload) {
+	if w.held == nil && w.Told != reason.None && w.why.Code != w.Told {
+		e.unsaid.add(w.Key)
+	}
 }
 
 // waitsLike reports whether both wait for the same at the same place. Their pod sets
@@ -129,8 +141,8 @@ func (ev WorkloadGone) apply(e *Engine) {
 
 func (ev Written) apply(e *Engine) {
 	w := e.workloads[ev.Key]
-	if w == nil || w.UID != ev.UID || w.assumed == nothing {
-		return
+	if w == nil || w.UID != ev.UID || w.assumed == nothing || ev.Version <= w.decidedOn {
+		return // the last is news of an earlier decision
 	}
 	if w.Version > ev.Version {
 		// It was written, and has been taken back since.
