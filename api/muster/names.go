@@ -21,4 +21,16 @@ const (
 	// admission added, and holds what that replaced, as JSON. It goes when the Job is
 	// as it was again.
 	BeforeAdmissionAnnotation = "muster.dev/before-admission"
+
+	// UnheldCondition is True on a Workload that has no quota and whose job may have pods
+	// all the same, because nobody held it when it was created. They are being stopped,
+	// and count until they are gone.
+	UnheldCondition = "muster.dev/Unheld"
+	// UnheldReason is its reason.
+	UnheldReason = "StartedUnheld"
+)
+
+// Its messages.
+const (
+	UnheldMessage = "Pods were started before the job was held; they are being stopped, and count against the queue until then"
 )

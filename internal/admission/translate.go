@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/admission/lifecycle"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/flavor"
@@ -178,6 +179,7 @@ func (t *translator) workload(w *kueue.Workload) engine.Workload {
 		QueuedAt:  t.queuedAt(w),
 		Inactive:  !workload.IsActive(w),
 		BacksOff:  backsOff(w),
+		Unheld:    !workload.HoldsQuota(w) && workload.IsTrue(w, muster.UnheldCondition),
 		Gated:     w.Annotations[kueue.AdmissionGatedByAnnotation],
 		PodSets:   podSets,
 		Refused:   refused,

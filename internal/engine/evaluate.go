@@ -32,12 +32,16 @@ type outcome struct {
 	victims []preempt.Victim
 }
 
+// offer is what the queue offers.
+func (e *Engine) offer(q *clusterQueue) flavor.Offer {
+	return flavor.Offer{Groups: q.Groups, Flavors: e.flavors, IgnoreUndeclared: e.options.IgnoreUndeclared}
+}
+
 // evaluate finds out what can be done for the head of the class, and changes
 // nothing. Less than it asks for is only looked at if all of it cannot be had.
 func (e *Engine) evaluate(c *class) outcome {
 	if c.form == nil {
-		c.form = flavor.NewForm(c.shape.podSets, flavor.Offer{
-			Groups: c.queue.Groups, Flavors: e.flavors, IgnoreUndeclared: e.options.IgnoreUndeclared}, &e.tree)
+		c.form = flavor.NewForm(c.shape.podSets, e.offer(c.queue), &e.tree)
 	}
 	w := e.workloads[c.head().Key]
 	full := e.consider(w, c, c.form.Full())

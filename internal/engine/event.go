@@ -111,6 +111,9 @@ type Workload struct {
 	// BacksOff says, where not empty, until when or for what the workload stays out of
 	// its queue after an eviction.
 	BacksOff string
+	// Unheld says that it has no quota and pods all the same. They count until they are
+	// gone, and it waits until then.
+	Unheld bool
 	// Gated says, where not empty, who holds its admission back.
 	Gated   string
 	PodSets []PodSet

@@ -3,6 +3,7 @@ package engine
 import (
 	"slices"
 
+	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
@@ -127,7 +128,7 @@ func (e *Engine) sayAgain(w *workload) {
 func (w *Workload) waitsLike(other Workload) bool {
 	return w.Generation == other.Generation && w.Queue == other.Queue && w.Priority == other.Priority &&
 		w.QueuedAt.Equal(other.QueuedAt) && w.Inactive == other.Inactive && w.BacksOff == other.BacksOff &&
-		w.Gated == other.Gated && w.Refused == other.Refused
+		w.Gated == other.Gated && w.Refused == other.Refused && w.Unheld == other.Unheld
 }
 
 func (w *Workload) localKey() Key { return Key{Namespace: w.Key.Namespace, Name: w.Queue} }
@@ -247,6 +248,8 @@ func (e *Engine) unfit(w *workload) reason.Reason {
 	switch {
 	case w.Inactive:
 		return reason.Inadmissiblef("The workload is deactivated")
+	case w.Unheld:
+		return reason.Reason{Code: reason.PendingEvaluation, Detail: "its pods were started before it had quota; it waits until they are stopped"}
 	case w.BacksOff != "":
 		return reason.Reason{Code: reason.PendingEvaluation, Detail: w.BacksOff}
 	case !w.local.exists:
@@ -282,8 +285,11 @@ func (e *Engine) settle(w *workload) {
 		}
 	} else if w.promise != nil {
 		now.planned = w.promise.usage
+	} else if w.Unheld && w.queue != nil {
+		now.held = e.firstFlavors(w)
+		now.planned = now.held
 	}
-	if w.queue != nil && len(now.planned) > 0 && w.assumed != admits {
+	if w.queue != nil && len(now.planned) > 0 && w.assumed != admits && (w.held != nil || w.promise != nil) {
 		now.holder = &preempt.Holder{Key: w.Key, Priority: w.Priority, QueuedAt: w.QueuedAt,
 			ReservedAt: w.ReservedAt, Usage: now.planned, Promised: w.promise != nil}
 	}
@@ -299,6 +305,13 @@ func (e *Engine) settle(w *workload) {
 	}
 	e.recount(was, now)
 	w.charged = now
+}
+
+// firstFlavors is what the workload takes if all its pods run where its queue would put
+// them first.
+func (e *Engine) firstFlavors(w *workload) quota.Vector {
+	form := flavor.NewForm(w.PodSets, e.offer(w.queue), &e.tree)
+	return form.First(form.Full())
 }
 
 func sameHolder(a, b *preempt.Holder) bool {

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/workload"
 )
 
@@ -40,6 +41,7 @@ func report(w *kueue.Workload, progress Progress, backoff Backoff, now time.Time
 		return
 	}
 	reclaim(w, progress.Reclaimable)
+	reportUnheld(w, progress.Active, now)
 	switch {
 	case !workload.IsAdmitted(w):
 	case progress.Refused != "":
@@ -52,6 +54,16 @@ func report(w *kueue.Workload, progress Progress, backoff Backoff, now time.Time
 // finish ends the Workload.
 func finish(w *kueue.Workload, reason, message string, now time.Time) {
 	workload.SetCondition(w, kueue.WorkloadFinished, metav1.ConditionTrue, reason, message, now)
+}
+
+// reportUnheld tells whether the job may have pods though it has no quota, so that what
+// they use is counted.
+func reportUnheld(w *kueue.Workload, active bool, now time.Time) {
+	if active && !workload.HoldsQuota(w) {
+		workload.SetCondition(w, muster.UnheldCondition, metav1.ConditionTrue, muster.UnheldReason, muster.UnheldMessage, now)
+	} else {
+		meta.RemoveStatusCondition(&w.Status.Conditions, muster.UnheldCondition)
+	}
 }
 
 // reportReady tells whether all pods are ready. That they are not yet, after the

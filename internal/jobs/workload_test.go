@@ -17,7 +17,9 @@ import (
 	"pgregory.net/rapid"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/podspec"
+	"github.com/musterhq/muster/internal/workload"
 )
 
 var (
@@ -221,6 +223,18 @@ func TestReport(t *testing.T) {
 				t.Errorf("admission kept: %v, want %v", keeps, tc.keeps)
 			}
 		})
+	}
+}
+
+func TestPodsThatNobodyHeldAreToldOfUntilTheyAreGone(t *testing.T) {
+	w := &kueue.Workload{}
+	report(w, Progress{Active: true}, minutely, now)
+	if !workload.IsTrue(w, muster.UnheldCondition) {
+		t.Error("pods run without quota, and nobody is told")
+	}
+	report(w, Progress{}, minutely, now)
+	if len(w.Status.Conditions) != 0 {
+		t.Errorf("they are gone, and yet: %v", w.Status.Conditions)
 	}
 }
 

@@ -120,6 +120,24 @@ func uncovered(ps PodSet, groups []Group) reason.Reason {
 	return reason.Reason{}
 }
 
+// First is what so many pods take of the first flavors that take them, whatever is in
+// use: where pods run that nobody gave a place.
+func (f *Form) First(counts []int32) quota.Vector {
+	var amounts []quota.Amount
+	for i, set := range f.sets {
+		for _, g := range set.choices {
+			at := slices.IndexFunc(g.flavors, func(f formFlavor) bool { return f.refusal == "" })
+			if at < 0 {
+				continue
+			}
+			for r, index := range g.flavors[at].indices {
+				amounts = append(amounts, quota.Amount{Index: index, Value: quota.Times(g.perPod[r], counts[i])})
+			}
+		}
+	}
+	return quota.VectorOf(amounts...)
+}
+
 // Full is the number of pods of each pod set that still have to run.
 func (f *Form) Full() []int32 {
 	counts := make([]int32, len(f.sets))
