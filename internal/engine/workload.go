@@ -386,11 +386,3 @@ func (e *Engine) say(w *workload, why reason.Reason) {
 	}
 	w.why = why
 }
-
-// sayIfToldOtherwise has the reason returned again where the status gives another: it
-// changed back while the other one was being written.
-func (e *Engine) sayIfToldOtherwise(w *workload) {
-	if w.held == nil && w.why.Code != reason.None && w.why.Code != w.Told {
-		e.unsaid.add(w.Key)
-	}
-}
