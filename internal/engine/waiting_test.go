@@ -19,6 +19,12 @@ func TestWhoMayNotBeAdmittedWaitsUntilHeMay(t *testing.T) {
 		return func(s *scene) Event { return s.changed("a", change) }
 	}
 	is := func(ev Event) func(*scene) Event { return func(*scene) Event { return ev } }
+	goesOn := func(queue Event) func(*scene) Event {
+		return func(s *scene) Event {
+			s.engine.Apply(queue)
+			return s.changed("a", func(w *Workload) { w.BacksOff = "" })
+		}
+	}
 	for name, tc := range map[string]struct {
 		given   []Event
 		change  func(*Workload)
@@ -32,6 +38,14 @@ func TestWhoMayNotBeAdmittedWaitsUntilHeMay(t *testing.T) {
 		"one that backs off": {
 			change: func(w *Workload) { w.BacksOff = "until noon" }, waits: "PendingEvaluation",
 			mends: the(func(w *Workload) { w.BacksOff = "" })},
+		"one that was evicted as its LocalQueue was drained": {
+			given:  []Event{LocalQueueSet{LocalQueue{Key: Key{Namespace: "ns", Name: "q"}, ClusterQueue: "q", Held: true}}},
+			change: func(w *Workload) { w.BacksOff = "The LocalQueue is stopped" }, waits: "OnHold",
+			mends: goesOn(localOf("q"))},
+		"one that was evicted as its ClusterQueue was drained": {
+			given:  []Event{held(queueOf("q", "", 4))},
+			change: func(w *Workload) { w.BacksOff = "The ClusterQueue is stopped" }, waits: "OnHold",
+			mends: goesOn(queueOf("q", "", 4))},
 		"one that is gated": {
 			change: func(w *Workload) { w.Gated = "example.com/gate" }, waits: "AdmissionGated",
 			mends: the(func(w *Workload) { w.Gated = "" })},

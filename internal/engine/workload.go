@@ -250,8 +250,6 @@ func (e *Engine) unfit(w *workload) reason.Reason {
 		return reason.Inadmissiblef("The workload is deactivated")
 	case w.Unheld:
 		return reason.Reason{Code: reason.PendingEvaluation, Detail: "its pods were started before it had quota; it waits until they are stopped"}
-	case w.BacksOff != "":
-		return reason.Reason{Code: reason.PendingEvaluation, Detail: w.BacksOff}
 	case !w.local.exists:
 		return reason.Inadmissiblef("LocalQueue %s doesn't exist", w.Queue)
 	case w.Refused != "":
@@ -267,6 +265,8 @@ func (e *Engine) unfit(w *workload) reason.Reason {
 	switch {
 	case !w.queue.namespaces.Matches(e.namespaces[w.Key.Namespace]):
 		return reason.Inadmissiblef("Workload namespace doesn't match ClusterQueue selector")
+	case w.BacksOff != "":
+		return reason.Reason{Code: reason.PendingEvaluation, Detail: w.BacksOff}
 	case w.Gated != "":
 		return reason.Reason{Code: reason.AdmissionGated, Detail: "Admission is gated by: " + w.Gated}
 	}
