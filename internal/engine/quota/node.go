@@ -180,6 +180,13 @@ func (n *Node) Charges(l Ledger) Vector {
 	return v
 }
 
+// isCharged reports whether anything is charged to the queue.
+func (n *Node) isCharged() bool {
+	return slices.ContainsFunc(n.charged[:], func(sums []sum) bool {
+		return slices.ContainsFunc(sums, func(s sum) bool { return s != (sum{}) })
+	})
+}
+
 // loops reports whether walking up from n does not end within the number of
 // cohorts there are.
 func (n *Node) loops(cohorts int) bool {

@@ -119,10 +119,16 @@ func (t *Tree) DeleteCohort(name string) {
 // Charge adds the amounts to what a ClusterQueue has given out, be it within its
 // quota or not. Workloads may be seen before their queue is: the charge is held for
 // it.
-func (t *Tree) Charge(queue string, l Ledger, v Vector) { t.leaf(queue).charge(l, v, 1) }
+func (t *Tree) Charge(queue string, l Ledger, v Vector) { t.charge(queue, l, v, 1) }
 
 // Release is the inverse of Charge.
-func (t *Tree) Release(queue string, l Ledger, v Vector) { t.leaf(queue).charge(l, v, -1) }
+func (t *Tree) Release(queue string, l Ledger, v Vector) { t.charge(queue, l, v, -1) }
+
+func (t *Tree) charge(queue string, l Ledger, v Vector, sign int64) {
+	if len(v) > 0 { // else no queue need come into being
+		t.leaf(queue).charge(l, v, sign)
+	}
+}
 
 // Try runs what with a tree in which everything may be charged and released, and
 // then undoes all of that. The shape of the tree must not be changed by it. What is
@@ -188,6 +194,7 @@ func (t *Tree) sync() {
 		return
 	}
 	t.stale = false
+	t.dropEmptyQueues()
 	t.dropUnnamedCohorts()
 	for _, n := range t.cohorts {
 		n.children, n.parent, n.cyclic = nil, nil, false
@@ -211,6 +218,15 @@ func (t *Tree) sync() {
 			n.recharge()
 		}
 	})
+}
+
+// dropEmptyQueues ends queues that were deleted and that nothing is charged to.
+func (t *Tree) dropEmptyQueues() {
+	for name, n := range t.queues {
+		if !n.declared && !n.isCharged() {
+			delete(t.queues, name)
+		}
+	}
 }
 
 // dropUnnamedCohorts brings cohorts into being that others name, and ends those

@@ -144,3 +144,20 @@ func FuzzAmountsNeverWrapAround(f *testing.F) {
 		}
 	})
 }
+
+func TestQueuesThatAreGoneAreForgottenOnceNothingIsCharged(t *testing.T) {
+	var tree Tree
+	tree.SetQueue("a", "lab", limits(5, Unlimited, Unlimited))
+	charge(&tree, "a", 3)
+	tree.DeleteQueue("a")
+	charge(&tree, "b", 0)
+	tree.Charge("c", Held, nil)
+	if tree.Queue("a") != nil || len(tree.queues) != 1 {
+		t.Errorf("%d queues are known, one has something charged to it", len(tree.queues))
+	}
+	charge(&tree, "a", -3)
+	tree.SetQueue("d", "", nil)
+	if tree.Queue("d") == nil || len(tree.queues) != 1 {
+		t.Errorf("%d queues are known, one is there", len(tree.queues))
+	}
+}
