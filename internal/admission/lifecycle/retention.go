@@ -20,8 +20,8 @@ func orphaned(w *kueue.Workload) bool {
 	return len(w.OwnerReferences) == 0 && w.Labels[kueue.JobUIDLabel] != ""
 }
 
-// letGo lets a deleted Workload go that nobody else would: one without a job, or that is over. Muster puts no finalizer on
-// Workloads, but who comes from elsewhere may bring one.
+// letGo lets a deleted Workload go that nobody else would: one without a job, or that is over. Those of a job go when its
+// pods are gone, which package jobs sees to.
 func letGo(w *kueue.Workload) Step {
 	i := slices.Index(w.Finalizers, kueue.ResourceInUseFinalizer)
 	if i < 0 || len(w.OwnerReferences) > 0 && !workload.IsFinished(w) {
