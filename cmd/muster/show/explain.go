@@ -118,8 +118,14 @@ func place(e *view.Explanation) string {
 // nextCommand is what one would type next.
 func nextCommand(job *view.Job) string {
 	switch {
-	case job.State == view.Pending && job.Queue != "":
+	case job.State == view.Suspended && job.Workload != "" && strings.HasPrefix(job.Reason, "Deactivated"):
+		// Kubernetes has a kind Workload too: the short name is ours alone.
+		return fmt.Sprintf(`muster kubectl patch kwl %s -n %s --type merge -p '{"spec": {"active": true}}'`, job.Workload, job.Namespace)
+	case job.State == view.Pending && job.Queue != "" && job.Workload != "":
 		return "muster queues -n " + job.Namespace
+	case (job.State == view.Pending || job.State == view.Starting || job.State == view.Suspended) && (job.Kind == "Job" || job.Kind == "JobSet"):
+		// It has no pods yet that could say anything; its events may.
+		return fmt.Sprintf("muster kubectl describe -n %s %s/%s", job.Namespace, strings.ToLower(job.Kind), job.Name)
 	case job.Kind == "JobSet":
 		return fmt.Sprintf("muster kubectl logs -n %s -l jobset.sigs.k8s.io/jobset-name=%s --prefix", job.Namespace, job.Name)
 	case job.Kind == "Job":

@@ -246,3 +246,31 @@ func TestScreen(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatToTypeNext(t *testing.T) {
+	for name, test := range map[string]struct {
+		job  view.Job
+		want string
+	}{
+		"it waits": {
+			view.Job{State: view.Pending, Queue: "gpu", Workload: "job-eval-1a2b3"}, "muster queues -n ml"},
+		"nothing was made of it yet": {
+			view.Job{State: view.Pending, Queue: "gpu"}, "muster kubectl describe -n ml job/eval"},
+		"somebody deactivated it": {
+			view.Job{State: view.Suspended, Reason: "Deactivated", Workload: "job-eval-1a2b3"},
+			`muster kubectl patch kwl job-eval-1a2b3 -n ml --type merge -p '{"spec": {"active": true}}'`},
+		"a person suspended it": {
+			view.Job{State: view.Suspended}, "muster kubectl describe -n ml job/eval"},
+		"it has no pods that are ready": {
+			view.Job{State: view.Starting, Queue: "gpu", Workload: "job-eval-1a2b3"}, "muster kubectl describe -n ml job/eval"},
+		"it runs": {
+			view.Job{State: view.Running, Queue: "gpu", Workload: "job-eval-1a2b3"}, "muster kubectl logs -n ml job/eval --all-pods --prefix"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.job.Namespace, test.job.Kind, test.job.Name = "ml", "Job", "eval"
+			if got := nextCommand(&test.job); got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+}

@@ -46,7 +46,7 @@ func TestJobs(t *testing.T) {
 	}, {
 		name: "a JobSet with a queue and no Workload has not been looked at",
 		seen: Seen{JobSets: []jobset.JobSet{aJobSet("eval", inQueue("gpu"))}},
-		want: []line{{"ml/jobset/eval", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "no Workload yet: Muster has not looked at it"}},
+		want: []line{{"ml/jobset/eval", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "no Workload yet: Muster has not looked at it, or its events say what is wrong"}},
 	}, {
 		name: "an admitted JobSet counts the pods of all its Jobs, and waits until admission",
 		seen: Seen{
@@ -217,7 +217,7 @@ func TestJobs(t *testing.T) {
 				{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "default"}},
 			},
 		},
-		want: []line{{"ml/jobset/train", "default", Pending, "0/4", "32 gpu", "60s", "-", "no Workload yet: Muster has not looked at it"}},
+		want: []line{{"ml/jobset/train", "default", Pending, "0/4", "32 gpu", "60s", "-", "no Workload yet: Muster has not looked at it, or its events say what is wrong"}},
 	}, {
 		name: "a LocalQueue called default that Muster made takes in nobody who does not name it",
 		seen: Seen{

@@ -95,7 +95,7 @@ func (s *subject) stand(now time.Time) (state State, reason, message string) {
 	case s.suspended && s.queue == "":
 		return Suspended, "", "spec.suspend is true"
 	case s.queue != "" && s.pods.active == 0 && s.pods.up() == 0:
-		return Pending, "", "no Workload yet: Muster has not looked at it"
+		return Pending, "", "no Workload yet: Muster has not looked at it, or its events say what is wrong"
 	}
 	return s.going()
 }
