@@ -202,12 +202,12 @@ func (x *explainer) whyNow(found outcome) reason.Reason {
 		return behind(q)
 	}
 	why := found.choice.Why
+	if c := x.w.class; c != nil && c.blocked && (found.verdict == admissible || found.verdict == promisable) {
+		// There is room, or will be, and another queue was the first to keep it for its own.
+		return reason.Reason{Code: reason.WaitingForQuota, Detail: "the room that there is belongs to another ClusterQueue, whose own workloads wait for more of it"}
+	}
 	switch found.verdict {
 	case admissible:
-		if c := x.w.class; c != nil && c.blocked {
-			// There is room, and another queue was the first to keep it for its own.
-			return reason.Reason{Code: reason.WaitingForQuota, Detail: "the room that there is belongs to another ClusterQueue, whose own workloads wait for more of it"}
-		}
 		return reason.Reason{Code: reason.PendingEvaluation, Detail: "it fits now, and is admitted next unless others come first"}
 	case promisable, preempting:
 		why.Code, why.Preempted = reason.WaitingForPreemptedWorkloads, len(found.victims)
