@@ -273,6 +273,9 @@ func localQueueStatus(q *kueue.LocalQueue, behind *kueue.ClusterQueue, u engine.
 	case behind == nil:
 		status, why, message = metav1.ConditionFalse, kueue.LocalQueueActiveReasonClusterQueueDoesNotExist,
 			fmt.Sprintf("ClusterQueue %s doesn't exist: create it, or make a LocalQueue that names another", q.Spec.ClusterQueue)
+	case !behind.DeletionTimestamp.IsZero():
+		status, why, message = metav1.ConditionFalse, kueue.LocalQueueActiveReasonClusterQueueIsInactive,
+			fmt.Sprintf("ClusterQueue %s is being deleted", q.Spec.ClusterQueue)
 	case stopped(behind.Spec.StopPolicy):
 		status, why, message = metav1.ConditionFalse, kueue.LocalQueueActiveReasonClusterQueueIsInactive,
 			fmt.Sprintf("ClusterQueue %s is stopped", q.Spec.ClusterQueue)

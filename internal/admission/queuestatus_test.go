@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	clocktesting "k8s.io/utils/clock/testing"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -83,6 +84,8 @@ func TestWhatAClusterQueueHolds(t *testing.T) {
 func TestLocalQueueStatus(t *testing.T) {
 	stoppedQueue := newClusterQueue("cq", "1")
 	stoppedQueue.Spec.StopPolicy = ptr.To(kueue.HoldAndDrain)
+	deletedQueue := newClusterQueue("cq", "1")
+	deletedQueue.DeletionTimestamp = ptr.To(metav1.NewTime(now))
 	for name, tc := range map[string]struct {
 		policy *kueue.StopPolicy
 		behind *kueue.ClusterQueue
@@ -92,6 +95,7 @@ func TestLocalQueueStatus(t *testing.T) {
 		"one that is stopped":                     {ptr.To(kueue.Hold), nil, "Active=False Stopped: LocalQueue is stopped"},
 		"one that leads nowhere":                  {nil, nil, "Active=False ClusterQueueDoesNotExist: ClusterQueue cq doesn't exist: create it, or make a LocalQueue that names another"},
 		"one whose ClusterQueue has been stopped": {nil, stoppedQueue, "Active=False ClusterQueueIsInactive: ClusterQueue cq is stopped"},
+		"one whose ClusterQueue is being deleted": {nil, deletedQueue, "Active=False ClusterQueueIsInactive: ClusterQueue cq is being deleted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			q := newLocalQueue("q", "cq")
