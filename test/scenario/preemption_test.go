@@ -43,6 +43,8 @@ func (w *world) urgent(job client.Object) {
 // history is every state of the namespace's Workloads and pods that a watch told of.
 type history struct {
 	mu sync.Mutex
+	// news is signalled for each of them.
+	news *sync.Cond
 	// states are those of Workloads, by the name of their job; most is the most GPUs that
 	// were held at once.
 	states map[string][]kueue.Workload
@@ -55,6 +57,7 @@ type history struct {
 func (w *world) record(apart ...string) *history {
 	w.Helper()
 	h := &history{states: map[string][]kueue.Workload{}}
+	h.news = sync.NewCond(&h.mu)
 	held := map[string]int64{}
 	w.follow(&kueue.WorkloadList{}, func(event watch.Event) {
 		o := event.Object.(*kueue.Workload)
@@ -74,6 +77,7 @@ func (w *world) record(apart ...string) *history {
 		if len(o.OwnerReferences) == 1 {
 			h.states[o.OwnerReferences[0].Name] = append(h.states[o.OwnerReferences[0].Name], *o)
 		}
+		h.news.Broadcast()
 	}, &h.mu)
 	live := map[string]map[string]bool{}
 	w.follow(&corev1.PodList{}, func(event watch.Event) {
@@ -130,6 +134,25 @@ func (h *history) told(job, kind string) []string {
 		}
 	}
 	return slices.Compact(lines)
+}
+
+// reaches waits until the history tells of the Workload as it is now: another watch may
+// have been quicker.
+func (h *history) reaches(w *world, now *kueue.Workload) {
+	w.Helper()
+	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
+	defer cancel()
+	defer context.AfterFunc(ctx, h.news.Broadcast)()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for !slices.ContainsFunc(h.states[now.OwnerReferences[0].Name], func(state kueue.Workload) bool {
+		return state.ResourceVersion == now.ResourceVersion
+	}) {
+		if ctx.Err() != nil {
+			w.Fatalf("the watch never told of Workload %s as of version %s", now.Name, now.ResourceVersion)
+		}
+		h.news.Wait()
+	}
 }
 
 // check fails the test if more was held than there is, or pods were there together.
@@ -199,6 +222,7 @@ func TestAHigherPriorityMakesRoomAndTheVictimComesBack(t *testing.T) {
 			}
 			w.untilCompleted("high")
 			victim := w.untilOf("low", "runs again", runs)
+			h.reaches(w, victim)
 			h.check(t, 8)
 
 			message := preemption(preemptor, "prioritization in the ClusterQueue", "/"+w.namespace, "/"+w.namespace)
@@ -253,7 +277,7 @@ func TestWhatWasLentIsReclaimed(t *testing.T) {
 	w.jobIs("second", "is ready", func(job *batchv1.Job) bool { return ptr.Deref(job.Status.Ready, 0) == 4 })
 	w.create(w.batchJob("mine", "owner", 4, 2*time.Second))
 	preemptor := w.untilOf("mine", "runs", runs)
-	w.untilOf("second", "runs again", runs)
+	h.reaches(w, w.untilOf("second", "runs again", runs))
 	h.check(t, 8)
 	message := preemption(preemptor, "reclamation within the cohort", fmt.Sprintf("/%s/%s", w.namespace, owner.Name), fmt.Sprintf("/%s/%s", w.namespace, w.namespace))
 	want := []string{"True InCohortReclamation: " + message, "False QuotaReserved: Previously: " + message}
