@@ -155,10 +155,12 @@ func (a *decisionWriter) desired(ctx context.Context, seen *kueue.Workload, d en
 		evict(out, d.Evict, a.jobUID(ctx, d.Evict.Preemptor), a.clock.Now())
 		return out, false, true
 	}
-	if holds.Equal(d.Admit) {
+	if holds != nil {
+		// An earlier try was written, or somebody else was quicker. The watch says what it
+		// holds; until then what was assumed stands in for that.
 		return nil, true, false
 	}
-	if seen.Generation != d.Generation || holds != nil || !workload.IsActive(seen) || backsOff(seen) != "" {
+	if seen.Generation != d.Generation || !workload.IsActive(seen) || backsOff(seen) != "" {
 		return nil, false, false
 	}
 	out := seen.DeepCopy()

@@ -104,11 +104,11 @@ func TestAdmitter(t *testing.T) {
 				})
 			},
 			tries: 2, told: failed},
-		"one that somebody else admitted elsewhere is not": {
+		"one that somebody else admitted elsewhere keeps what is assumed for it until the watch tells": {
 			then: func(w *world) {
 				w.editStatus(&a, func() { a.Status.Admission = &kueue.Admission{ClusterQueue: "other"} })
 			},
-			tries: 2, told: failed},
+			tries: 2, told: []engine.Event{engine.Written{Key: engine.Key{Namespace: "ns", Name: "a"}, UID: "a-uid", Version: 1000}}},
 		"one that the API server refuses for good gives its quota back": {
 			before: apierrors.NewForbidden(schema.GroupResource{Resource: "workloads"}, "a", errors.New("a policy says no")),
 			tries:  1, told: []engine.Event{engine.Refused{Key: engine.Key{Namespace: "ns", Name: "a"}, UID: "a-uid", Generation: 1,

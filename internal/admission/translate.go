@@ -65,7 +65,11 @@ func (t *translator) changed(object client.Object) []engine.Event {
 		t.clusterQueues[o.Name] = o
 		return []engine.Event{engine.ClusterQueueSet{ClusterQueue: t.clusterQueue(o)}}
 	case *kueue.AdmissionCheck:
+		was := t.checks[o.Name]
 		t.checks[o.Name] = o
+		if was != nil && lifecycle.IsActive(was) == lifecycle.IsActive(o) {
+			return nil
+		}
 		return t.queuesAgain(o.Name)
 	case *corev1.LimitRange:
 		return t.workloadsAgain(t.setLimitRange(o), func(w *kueue.Workload) bool { return w.Namespace == o.Namespace })

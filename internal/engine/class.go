@@ -144,9 +144,6 @@ func (e *Engine) part(w *workload) {
 	head := c.head().Key == w.Key
 	c.waiting.Remove(w.Key)
 	if c.waiting.Len() == 0 {
-		if q.owed == c {
-			q.free(c.needs.Indices()) // others may have what was kept for it
-		}
 		q.unblock(c)
 		delete(q.classes, c.classKey)
 	} else if head && c.at != notReady {
@@ -162,6 +159,7 @@ func (q *clusterQueue) unblock(c *class) {
 	c.blocked = false
 	if q.owed == c {
 		q.owed = nil
+		q.free(c.needs.Indices()) // others may have it, if the class does not keep it again
 	}
 	if q.head == c {
 		q.head = nil

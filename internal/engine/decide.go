@@ -222,18 +222,18 @@ func behind(q *clusterQueue) reason.Reason {
 // By fair shares whoever uses more or less of anything may be evicted for others, or
 // others for him.
 func (f *family) wakeFreed() {
-	if len(f.freed) == 0 && !f.sharesMoved {
-		return
-	}
-	for _, q := range f.queues {
-		reclaims := f.sharesMoved && q.Preemption.Reclaim != preempt.Never
-		for _, c := range q.classes {
-			if c.blocked && (reclaims || c.isShortOf(f.freed)) {
-				q.unblock(c)
+	for len(f.freed) > 0 || f.sharesMoved {
+		freed, moved := f.freed, f.sharesMoved
+		f.freed, f.sharesMoved = nil, false // who is woken may free what was kept for him
+		for _, q := range f.queues {
+			reclaims := moved && q.Preemption.Reclaim != preempt.Never
+			for _, c := range q.classes {
+				if c.blocked && (reclaims || c.isShortOf(freed)) {
+					q.unblock(c)
+				}
 			}
 		}
 	}
-	f.freed, f.sharesMoved = f.freed[:0], false
 }
 
 // sayWhy adds the reasons that are news, oldest first, as far as the budget goes.

@@ -46,7 +46,7 @@ func ChecksProblem(q *kueue.ClusterQueueSpec, checks map[string]*kueue.Admission
 		switch check := checks[name]; {
 		case check == nil:
 			missing = append(missing, name)
-		case !meta.IsStatusConditionTrue(check.Status.Conditions, kueue.AdmissionCheckActive):
+		case !IsActive(check):
 			inactive = append(inactive, name)
 		}
 		if len(rule.OnFlavors) == 0 {
@@ -66,6 +66,11 @@ func ChecksProblem(q *kueue.ClusterQueueSpec, checks map[string]*kueue.Admission
 				len(distinct(general)), admissionChecksMax)
 	}
 	return "", ""
+}
+
+// IsActive reports whether the controller of the check is at work.
+func IsActive(check *kueue.AdmissionCheck) bool {
+	return meta.IsStatusConditionTrue(check.Status.Conditions, kueue.AdmissionCheckActive)
 }
 
 // CheckRules are the checks of a ClusterQueue in either way of writing them.
