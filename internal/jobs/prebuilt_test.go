@@ -73,7 +73,7 @@ func TestAPrebuiltWorkloadIsTakenIfItDescribesTheJob(t *testing.T) {
 
 func TestRequestOf(t *testing.T) {
 	for text, want := range map[string]int32{"60": 60, "2147483647": 2147483647, "0": 0, "-1": 0, "": 0, "1h": 0, "2147483648": 0} {
-		r, mistake := requestOf(jobWith(map[string]string{kueue.MaxExecTimeSecondsLabel: text}))
+		r, mistake := requestOf(jobWith(map[string]string{kueue.MaxExecTimeSecondsLabel: text}), PriorityFacts{})
 		switch {
 		case want == 0 && (mistake == nil || r.maximumExecutionTimeSeconds != nil || !strings.Contains(mistake.Message, kueue.MaxExecTimeSecondsLabel)):
 			t.Errorf("%q: %+v, %+v", text, r, mistake)
@@ -81,7 +81,18 @@ func TestRequestOf(t *testing.T) {
 			t.Errorf("%q: %+v, %+v", text, r, mistake)
 		}
 	}
-	if r, mistake := requestOf(jobWith(nil)); r.maximumExecutionTimeSeconds != nil || mistake != nil {
+	if r, mistake := requestOf(jobWith(nil), PriorityFacts{}); r.maximumExecutionTimeSeconds != nil || mistake != nil {
 		t.Errorf("without the label: %+v, %+v", r, mistake)
+	}
+}
+
+func TestAPriorityClassThatDoesNotExistIsAMistake(t *testing.T) {
+	job := jobWith(map[string]string{kueue.WorkloadPriorityClassLabel: "high"})
+	if _, mistake := requestOf(job, PriorityFacts{}); mistake == nil || mistake.Reason != InvalidJob {
+		t.Errorf("told %+v", mistake)
+	}
+	there := PriorityFacts{Workload: map[string]*kueue.WorkloadPriorityClass{"high": {Value: 5}}}
+	if _, mistake := requestOf(job, there); mistake != nil {
+		t.Errorf("once it exists: %+v", mistake)
 	}
 }

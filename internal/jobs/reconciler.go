@@ -147,7 +147,7 @@ func cannotStart(a Admission) []Event {
 
 // queueWrites keep the job's Workload in step: its own, or the one that it names.
 func (r *reconciler[T]) queueWrites(job T, described Description, queue string, facts Facts, found *kueue.Workload, progress Progress, now time.Time) ([]Write, []Event) {
-	asked, mistake := requestOf(job)
+	asked, mistake := requestOf(job, facts.Priorities)
 	var events []Event
 	for _, m := range []*Event{described.Mistake, mistake} {
 		if m != nil && progress.Outcome == nil {

@@ -24,8 +24,13 @@ type request struct {
 
 // requestOf reads what the job asks. A mistake is told, and nothing is guessed in its
 // place.
-func requestOf(job client.Object) (request, *Event) {
+func requestOf(job client.Object, priorities PriorityFacts) (request, *Event) {
 	r := request{gatedBy: job.GetAnnotations()[kueue.AdmissionGatedByAnnotation]}
+	if class := job.GetLabels()[kueue.WorkloadPriorityClassLabel]; class != "" && priorities.Workload[class] == nil {
+		return r, ptr.To(Warning(InvalidJob, fmt.Sprintf(
+			"The label %s names the WorkloadPriorityClass %s, which does not exist: create it, or name another. The job is not queued until then",
+			kueue.WorkloadPriorityClassLabel, class)))
+	}
 	text, limited := job.GetLabels()[kueue.MaxExecTimeSecondsLabel]
 	if !limited {
 		return r, nil
