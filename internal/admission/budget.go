@@ -61,6 +61,9 @@ func (b *writeBudget) wait(ctx context.Context) error {
 	return b.pace.Wait(ctx)
 }
 
+// quiet reports whether there is little else to write.
+func (b *writeBudget) quiet() bool { return b.limit() == reasonsPerSecond }
+
 // limit is how many reasons a second may be written now.
 func (b *writeBudget) limit() rate.Limit {
 	b.mu.Lock()

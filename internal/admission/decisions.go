@@ -32,6 +32,7 @@ type decisionWriter struct {
 	live   client.Reader
 	clock  clock.PassiveClock
 	budget *writeBudget
+	teller *teller
 	tell   func(engine.Event)
 	queue  workqueue.TypedRateLimitingInterface[engine.Key]
 
@@ -134,6 +135,7 @@ func (a *decisionWriter) try(ctx context.Context, reader client.Reader, d engine
 		client.DisableReadYourWritesConsistency)
 	switch {
 	case err == nil:
+		a.teller.changed(&seen, desired)
 		return written, versionOf(desired), nil
 	case apierrors.IsNotFound(err):
 		return overtaken, 0, nil

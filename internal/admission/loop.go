@@ -61,10 +61,12 @@ func AddTo(mgr ctrl.Manager, cfg *config.Configuration, decisionLog string) erro
 		}
 		loop.record = record
 	}
+	people := &teller{recorder: mgr.GetEventRecorder("muster"), budget: loop.decisions.budget}
+	loop.decisions.teller = people
 	if err := mgr.Add(loop); err != nil {
 		return fmt.Errorf("adding the admission loop: %w", err)
 	}
-	if err := addWorkloads(mgr, lifecyclePolicy(cfg)); err != nil {
+	if err := addWorkloads(mgr, lifecyclePolicy(cfg), people); err != nil {
 		return err
 	}
 	if err := addFinalizers(mgr); err != nil {

@@ -39,14 +39,15 @@ type workloads struct {
 	cache  client.Reader
 	policy lifecycle.Policy
 	clock  clock.PassiveClock
+	people *teller
 }
 
 // addWorkloads has the manager bring Workloads on.
-func addWorkloads(mgr ctrl.Manager, policy lifecycle.Policy) error {
+func addWorkloads(mgr ctrl.Manager, policy lifecycle.Policy, people *teller) error {
 	if err := indexUsers(mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	w := &workloads{client: mgr.GetClient(), cache: mgr.GetCache(), policy: policy, clock: clock.RealClock{}}
+	w := &workloads{client: mgr.GetClient(), cache: mgr.GetCache(), policy: policy, clock: clock.RealClock{}, people: people}
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("workload-lifecycle").
 		WithOptions(controller.Options{
@@ -159,7 +160,11 @@ func (r *workloads) take(ctx context.Context, seen *kueue.Workload, step lifecyc
 	asSeen := client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{})
 	switch {
 	case step.Status != nil:
-		return r.client.Status().Patch(ctx, step.Status, asSeen, client.DisableReadYourWritesConsistency)
+		err := r.client.Status().Patch(ctx, step.Status, asSeen, client.DisableReadYourWritesConsistency)
+		if err == nil {
+			r.people.changed(seen, step.Status)
+		}
+		return err
 	case step.Object != nil:
 		return r.client.Patch(ctx, step.Object, asSeen, client.DisableReadYourWritesConsistency)
 	case step.Delete == lifecycle.TheWorkload:

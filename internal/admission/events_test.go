@@ -1,0 +1,46 @@
+package admission
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/workload"
+)
+
+func TestPeopleHearOnTheirJobWhatWasDecided(t *testing.T) {
+	recorder := events.NewFakeRecorder(10)
+	budget := newWriteBudget(clocktesting.NewFakePassiveClock(now))
+	people := &teller{recorder: recorder, budget: budget}
+	waits := newWorkload("w", 1, nil)
+	waits.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "train", UID: "u", Controller: ptr.To(true)}}
+	runs := waits.DeepCopy()
+	admit(runs, &engine.Admission{ClusterQueue: "cq"}, now)
+	evicted := runs.DeepCopy()
+	workload.Evict(evicted, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "for another"}, now)
+
+	people.changed(waits, runs)
+	people.changed(runs, evicted)
+	people.changed(evicted, evicted)
+	bare := runs.DeepCopy()
+	bare.OwnerReferences = nil
+	people.changed(waits, bare)
+	for range fewWrites + 1 {
+		budget.note()
+	}
+	people.changed(waits, runs) // the API server has better things to do
+	close(recorder.Events)
+	var got []string
+	for line := range recorder.Events {
+		got = append(got, line)
+	}
+	want := []string{"Normal Admitted Admitted by ClusterQueue cq", "Warning Evicted Preempted: for another"}
+	if len(got) != len(want) || got[0] != want[0] || got[1] != want[1] {
+		t.Errorf("told %q, want %q", got, want)
+	}
+}
