@@ -16,7 +16,7 @@ import (
 
 // passBudget bounds the work of one pass, in workloads looked at, so that news never
 // wait for long: a few milliseconds.
-const passBudget = 400
+const passBudget = 250
 
 // Decide looks at what changed since the last call and returns what follows from
 // it, in the order in which it was decided: as many workloads as fit are admitted,
