@@ -21,6 +21,8 @@ const (
 	inPodSets     place = policy + "muster-workload-pod-sets"
 	inAdmission   place = policy + "muster-workload-admission"
 	inReclaimable place = policy + "muster-workload-reclaimable-pods"
+	inReserved    place = policy + "muster-workload-reserved"
+	inReports     place = policy + "muster-workload-reports"
 	inQuota       place = policy + "muster-clusterqueue-quota"
 
 	// policy begins the place of a rule that is kept in an admission policy; the policy's name ends it.

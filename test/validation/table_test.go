@@ -124,6 +124,37 @@ func TestEveryPolicyIsInForce(t *testing.T) {
 	}
 }
 
+// The API server looks at every rule of a definition with every write of the status, and a Workload's status is what is
+// written most: what all Workloads have is judged by policies, which are asked only when it changes.
+func TestWritesOfAWorkloadsStatusAskForNoRulesOfTheDefinition(t *testing.T) {
+	rare := []string{".status.admissionChecks", ".spec.podSets[].topologyRequest"}
+	for _, definition := range readAll[apiextensionsv1.CustomResourceDefinition](t, "muster/crds/kueue.x-k8s.io_workloads.yaml") {
+		paths := sets.New[string]()
+		collectRuled(definition.Spec.Versions[0].Schema.OpenAPIV3Schema, "", paths)
+		for path := range paths {
+			if !slices.ContainsFunc(rare, func(prefix string) bool { return strings.HasPrefix(path, prefix) }) {
+				t.Errorf("the definition has a rule at %q", path)
+			}
+		}
+	}
+}
+
+// collectRuled gathers where the rules are.
+func collectRuled(node *apiextensionsv1.JSONSchemaProps, path string, into sets.Set[string]) {
+	if len(node.XValidations) > 0 {
+		into.Insert(path)
+	}
+	for name, child := range node.Properties {
+		collectRuled(&child, path+"."+name, into)
+	}
+	if node.Items != nil && node.Items.Schema != nil {
+		collectRuled(node.Items.Schema, path+"[]", into)
+	}
+	if node.AdditionalProperties != nil && node.AdditionalProperties.Schema != nil {
+		collectRuled(node.AdditionalProperties.Schema, path+"{}", into)
+	}
+}
+
 // alike says whether a row's message is one that a rule's message stands for: the same words but for names and numbers.
 func alike(message, row string) bool {
 	const enough = 20

@@ -26,7 +26,7 @@ func workloadReservedRules() []rule {
 	elastic := edits{"metadata>annotations": `yaml:{kueue.x-k8s.io/elastic-job: "true"}`}
 	const fixed = "field is immutable while quota is reserved"
 	return []rule{
-		{of, "podSets are fixed while quota is reserved", inCEL, fixed,
+		{of, "podSets are fixed while quota is reserved", inReserved, fixed,
 			[]attempt{
 				{what: "another image", before: reserved, change: edits{podSet + "template>spec>containers>0>image": "j"}},
 				{what: "another name", before: reserved, change: edits{podSet + "name": "other"}},
@@ -40,47 +40,47 @@ func workloadReservedRules() []rule {
 				{what: "without quota", before: edits{}, change: edits{podSet + "template>spec>containers>0>image": "j"}},
 				{what: "labels of the Workload", before: reserved, change: edits{"metadata>labels": "yaml:{a: b}"}},
 			}},
-		{of, "count does not grow while quota is reserved", inCEL, "count cannot grow while quota is reserved: field is immutable",
+		{of, "count does not grow while quota is reserved", inReserved, "count cannot grow while quota is reserved: field is immutable",
 			[]attempt{{what: "of an elastic job", before: reserved.with(elastic), change: edits{podSet + "count": 5}}},
 			[]attempt{{what: "without quota", before: edits{}, change: edits{podSet + "count": 5}}}},
 		{of, "count shrinks while quota is reserved for elastic jobs only", inPodSets, "count of a pod set is immutable while quota is reserved",
 			[]attempt{{what: "of another job", before: reserved, change: edits{podSet + "count": 3}}},
 			[]attempt{{what: "of an elastic job", before: reserved.with(elastic), change: edits{podSet + "count": 3}}}},
-		{of, "queueName is fixed while quota is reserved", inCEL, fixed,
+		{of, "queueName is fixed while quota is reserved", inReserved, fixed,
 			[]attempt{
 				{what: "another", before: reserved, change: edits{"spec>queueName": "other"}},
 				{what: "none", before: reserved, change: edits{"spec>queueName": nil}},
 			},
 			[]attempt{{what: "without quota", before: edits{}, change: edits{"spec>queueName": "other"}}}},
-		{of, "priorityClassSource is fixed while quota is reserved", inCEL, fixed,
+		{of, "priorityClassSource is fixed while quota is reserved", inReserved, fixed,
 			[]attempt{{what: "another", before: reserved, change: edits{"spec>priorityClassSource": "scheduling.k8s.io/priorityclass"}}},
 			[]attempt{{what: "without quota", before: edits{}, change: edits{"spec>priorityClassSource": "scheduling.k8s.io/priorityclass"}}}},
-		{of, "priorityClassName is fixed while quota is reserved, unless it names a WorkloadPriorityClass", inCEL, fixed,
+		{of, "priorityClassName is fixed while quota is reserved, unless it names a WorkloadPriorityClass", inReserved, fixed,
 			[]attempt{
 				{what: "another PriorityClass", before: reserved.with(edits{"spec>priorityClassSource": "scheduling.k8s.io/priorityclass", "spec>priorityClassName": "a", "spec>priority": 1}), change: edits{"spec>priorityClassName": "b"}},
 				{what: "one where there was none", before: reserved, change: edits{"spec>priorityClassName": "b", "spec>priority": 1}},
 			},
 			[]attempt{{what: "another WorkloadPriorityClass", before: reserved.with(edits{"spec>priorityClassSource": "kueue.x-k8s.io/workloadpriorityclass", "spec>priorityClassName": "a", "spec>priority": 1}), change: edits{"spec>priorityClassName": "b", "spec>priority": 2}}}},
-		{of, "maximumExecutionTimeSeconds is fixed while admitted", inCEL, "maximumExecutionTimeSeconds is immutable while admitted",
+		{of, "maximumExecutionTimeSeconds is fixed while admitted", inReserved, "maximumExecutionTimeSeconds is immutable while admitted",
 			[]attempt{{what: "a limit where there was none", before: admitted, change: edits{"spec>maximumExecutionTimeSeconds": 10}}},
 			[]attempt{{what: "while quota is reserved only", before: reserved, change: edits{"spec>maximumExecutionTimeSeconds": 10}}}},
-		{of, "QuotaReserved is True only with an admission", inCEL, "must be set while the QuotaReserved condition is true",
+		{of, "QuotaReserved is True only with an admission", inAdmission, "must be set while the QuotaReserved condition is true",
 			[]attempt{
 				{what: "no admission", before: edits{}, change: edits{"status>conditions>0": "yaml:" + condition("QuotaReserved", "True")}},
 				{what: "the admission taken back alone", before: reserved, change: edits{"status>admission": nil}},
 			},
 			[]attempt{{what: "both taken back", before: reserved, change: givenBack}}},
-		{of, "an admission assigns every pod set", inCEL, "podSetAssignments must have the same number of podSets as the spec",
+		{of, "an admission assigns every pod set", inAdmission, "podSetAssignments must have the same number of podSets as the spec",
 			[]attempt{{what: "one of none", before: edits{}, change: edits{
 				"status>conditions>0": "yaml:" + condition("QuotaReserved", "True"),
 				"status>admission":    "yaml:{clusterQueue: cq, podSetAssignments: []}"}}},
 			[]attempt{{what: "one of one", before: edits{}, change: edits{
 				"status>conditions>0": "yaml:" + condition("QuotaReserved", "True"),
 				"status>admission":    "yaml:{clusterQueue: cq, podSetAssignments: [{name: main}]}"}}}},
-		{of, "assignments name pod sets", inCEL, "podSetAssignments must name pod sets of the spec",
+		{of, "assignments name pod sets", inAdmission, "podSetAssignments must name pod sets of the spec",
 			[]attempt{{what: "another name", before: edits{}, change: edits{"status>admission": "yaml:{clusterQueue: cq, podSetAssignments: [{name: other}]}"}}},
 			[]attempt{{what: "their names", before: edits{}, change: edits{"status>admission": "yaml:{clusterQueue: cq, podSetAssignments: [{name: main}]}"}}}},
-		{of, "what is assigned stays between minCount and count", inCEL, "count of an assignment must be between minCount and count of the pod set",
+		{of, "what is assigned stays between minCount and count", inAdmission, "count of an assignment must be between minCount and count of the pod set",
 			[]attempt{
 				{what: "more than count", before: admitted, change: edits{assignment + "count": 5, assignment + "resourceUsage>cpu": "5"}, user: operator},
 				{what: "less than minCount", before: admitted, change: edits{assignment + "count": 1, assignment + "resourceUsage>cpu": "1"}, user: operator},
@@ -92,7 +92,7 @@ func workloadReservedRules() []rule {
 				{what: "part of a pod set with minCount at first", before: edits{"spec>podSets>0>minCount": 3}, change: edits{"status>admission": "yaml:{clusterQueue: cq, podSetAssignments: [{name: main, count: 3}]}"}},
 				{what: "all but the pods that have ended", before: edits{"status>reclaimablePods": "yaml:[{name: main, count: 1}]"}, change: edits{"status>admission": "yaml:{clusterQueue: cq, podSetAssignments: [{name: main, count: 3}]}"}},
 			}},
-		{of, "clusterQueue, names and flavors of an admission are fixed", inCEL, "field is immutable",
+		{of, "clusterQueue, names and flavors of an admission are fixed", inAdmission, "field is immutable",
 			[]attempt{
 				{what: "another ClusterQueue", before: admitted, change: edits{"status>admission>clusterQueue": "other"}, user: operator},
 				{what: "another flavor", before: admitted, change: edits{assignment + "flavors>cpu": "other"}, user: operator},
@@ -137,10 +137,10 @@ func workloadStatusRules() []rule {
 		return check.with(edits{updates + ">0>tolerations": "yaml:" + value})
 	}
 	return []rule{
-		{of, "reclaimablePods name pod sets", inCEL, "reclaimablePods must name pod sets of the spec",
+		{of, "reclaimablePods name pod sets", inReports, "reclaimablePods must name pod sets of the spec",
 			[]attempt{{what: "another name", before: edits{}, change: edits{"status>reclaimablePods": "yaml:[{name: other, count: 1}]"}}},
 			[]attempt{{what: "theirs", before: edits{}, change: edits{"status>reclaimablePods": "yaml:[{name: main, count: 1}]"}}}},
-		{of, "no more pods are reclaimable than there are", inCEL, "count should be less or equal to the count of the pod set",
+		{of, "no more pods are reclaimable than there are", inReports, "count should be less or equal to the count of the pod set",
 			[]attempt{{what: "5 of 4", before: edits{}, change: edits{"status>reclaimablePods": "yaml:[{name: main, count: 5}]"}}},
 			[]attempt{
 				{what: "4 of 4", before: edits{}, change: edits{"status>reclaimablePods": "yaml:[{name: main, count: 4}]"}},
@@ -159,7 +159,7 @@ func workloadStatusRules() []rule {
 				{what: "more", before: reclaimed, change: edits{"status>reclaimablePods>0>count": 3}},
 				{what: "fewer of an elastic job", before: elastic, change: edits{"status>reclaimablePods>0>count": 1}},
 			}},
-		{of, "podSetUpdates name pod sets", inCEL, "podSetUpdates must name pod sets of the spec",
+		{of, "podSetUpdates name pod sets", inReports, "podSetUpdates must name pod sets of the spec",
 			[]attempt{{what: "another name", before: edits{}, change: check.with(edits{updates + ">0>name": "other"})}},
 			[]attempt{{what: "theirs", before: edits{}, change: check}}},
 		{of, "podSetUpdates of a ready check are fixed", inCEL, "field is immutable",
@@ -183,17 +183,17 @@ func workloadStatusRules() []rule {
 		{of, "the effect of a toleration of podSetUpdates is that of a taint", inCEL, "supported taint effect values: 'NoSchedule', 'PreferNoSchedule', 'NoExecute'",
 			[]attempt{{what: "another", before: edits{}, change: tolerations("[{key: k, effect: Never}]")}},
 			[]attempt{{what: "PreferNoSchedule", before: edits{}, change: tolerations("[{key: k, effect: PreferNoSchedule}]")}}},
-		{of, "clusterName is one of the nominated clusters", inCEL, "clusterName must be one of the nominatedClusterNames",
+		{of, "clusterName is one of the nominated clusters", inReports, "clusterName must be one of the nominatedClusterNames",
 			[]attempt{{what: "another", before: edits{"status>nominatedClusterNames": "yaml:[a, b]"}, change: edits{"status>clusterName": "c", "status>nominatedClusterNames": nil}}},
 			[]attempt{{what: "one of them", before: edits{"status>nominatedClusterNames": "yaml:[a, b]"}, change: edits{"status>clusterName": "b", "status>nominatedClusterNames": nil}}}},
-		{of, "clusterName is fixed until the Workload is evicted", inCEL, "clusterName is immutable once set",
+		{of, "clusterName is fixed until the Workload is evicted", inReports, "clusterName is immutable once set",
 			[]attempt{
 				{what: "another", before: edits{"status>nominatedClusterNames": "yaml:[a]"}, next: sent, change: edits{"status>clusterName": "b"}},
 				{what: "none", before: edits{"status>nominatedClusterNames": "yaml:[a]"}, next: sent, change: edits{"status>clusterName": nil}},
 			},
 			[]attempt{{what: "none, evicted", before: edits{"status>nominatedClusterNames": "yaml:[a]"}, next: sent,
 				change: edits{"status>clusterName": nil, "status>conditions": "yaml:[" + condition("Evicted", "True") + "]"}}}},
-		{of, "clusterName and nominatedClusterNames are not both set", inCEL, "clusterName and nominatedClusterNames are mutually exclusive",
+		{of, "clusterName and nominatedClusterNames are not both set", inReports, "clusterName and nominatedClusterNames are mutually exclusive",
 			[]attempt{{what: "both", before: edits{"status>nominatedClusterNames": "yaml:[a, b]"}, change: edits{"status>clusterName": "b"}}},
 			[]attempt{{what: "one", before: edits{"status>nominatedClusterNames": "yaml:[a, b]"}, change: edits{"status>clusterName": "b", "status>nominatedClusterNames": nil}}}},
 	}

@@ -91,13 +91,13 @@ func workloadRules() []rule {
 	of := "Workload"
 	const resources = podSet + "template>spec>containers>0>resources"
 	return []rule{
-		{of, "minCount is at most count", inCEL, "minCount should be positive and less or equal to count",
+		{of, "minCount is at most count", inPodSets, "minCount should be positive and less or equal to count",
 			[]attempt{{what: "5 of 4", change: edits{podSet + "minCount": 5}}},
 			[]attempt{
 				{what: "4 of 4", change: edits{podSet + "minCount": 4}},
 				{what: "on several pod sets", change: edits{"spec>podSets": times(3, "{name: s%d, count: 4, minCount: 2, template: {spec: {containers: [{name: c}]}}}")}},
 			}},
-		{of, "a priority class comes with its priority", inCEL, "priority should not be nil when priorityClassName is set",
+		{of, "a priority class comes with its priority", inPodSets, "priority should not be nil when priorityClassName is set",
 			[]attempt{{what: "no priority", change: edits{"spec>priorityClassName": "high"}}},
 			[]attempt{{what: "both", change: edits{"spec>priorityClassName": "high", "spec>priority": 0}}}},
 		{of, "a pod set asks for one sort of placement", inCEL, "at most one of required, preferred and unconstrained can be set",
@@ -118,7 +118,7 @@ func workloadRules() []rule {
 				{what: "overhead", change: edits{podSet + "template>spec>overhead": `yaml:{cpu: "0e2147483647"}`}},
 			},
 			[]attempt{{what: "three", change: edits{resources: `yaml:{requests: {cpu: "1e100"}}`}}}},
-		{of, "no container, nor the pod, asks for the resource pods", inCEL, "the key is reserved for internal kueue use",
+		{of, "no container, nor the pod, asks for the resource pods", inPodSets, "the key is reserved for internal kueue use",
 			[]attempt{
 				{what: "a request", change: edits{resources: "yaml:{requests: {pods: 1}}"}},
 				{what: "a limit", change: edits{resources: "yaml:{limits: {pods: 1}}"}},

@@ -23,10 +23,11 @@ func amend(kind string, root *props) {
 			labels.AdditionalProperties.Schema.MaxLength = &length
 		}, "spec", "nodeLabels")
 	case "Workload":
-		ruleWorkload(root)
+		// Nothing but schema: the API server would look at rules over the spec at each write of the status, which are what
+		// most writes of a Workload are. Its rules are policies.
 		edit(root, func(template *props) {
 			requireSpec(template)
-			edit(template, reservePodsResource, "spec")
+			edit(template, boundContainers, "spec")
 			edit(template, defaultResources, "spec")
 		}, "spec", "podSets", "*", "template")
 	case "JobSet":
@@ -172,21 +173,4 @@ func amendClaim(claim *props) {
 
 func defaultEmpty(object *props) {
 	object.Default = &apiextensionsv1.JSON{Raw: []byte("{}")}
-}
-
-// reservePodsResource keeps people from asking for the resource "pods", by which queues count pods.
-func reservePodsResource(podSpec *props) {
-	boundContainers(podSpec)
-	reserve := func(resources *props) {
-		for _, field := range []string{"limits", "requests"} {
-			resources.XValidations = append(resources.XValidations, apiextensionsv1.ValidationRule{
-				Rule:      fmt.Sprintf("!has(self.%s) || !('pods' in self.%s)", field, field),
-				Message:   "the key is reserved for internal kueue use",
-				FieldPath: "." + field,
-			})
-		}
-	}
-	edit(podSpec, reserve, "containers", "*", "resources")
-	edit(podSpec, reserve, "initContainers", "*", "resources")
-	edit(podSpec, reserve, "resources")
 }

@@ -6,9 +6,6 @@ import (
 
 // Admission is the quota and the places that a Workload holds. Only the operator changes one that is set, and only the
 // counts, usage and places in it; anything else takes it back to null first.
-//
-// +kubebuilder:validation:XValidation:rule="self.clusterQueue == oldSelf.clusterQueue",message="field is immutable",fieldPath=".clusterQueue"
-// +kubebuilder:validation:XValidation:rule="size(self.podSetAssignments) == size(oldSelf.podSetAssignments) && self.podSetAssignments.all(a, oldSelf.podSetAssignments.exists(o, o.name == a.name))",message="field is immutable",fieldPath=".podSetAssignments"
 type Admission struct {
 	// clusterQueue whose quota the workload holds.
 	ClusterQueue ClusterQueueReference `json:"clusterQueue"`
@@ -22,8 +19,6 @@ type Admission struct {
 }
 
 // PodSetAssignment is the quota and the places of one pod set.
-//
-// +kubebuilder:validation:XValidation:rule="(has(self.flavors) && size(self.flavors) > 0) ? (has(oldSelf.flavors) && self.flavors == oldSelf.flavors) : (!has(oldSelf.flavors) || size(oldSelf.flavors) == 0)",message="field is immutable",fieldPath=".flavors"
 type PodSetAssignment struct {
 	// name of the pod set.
 	//

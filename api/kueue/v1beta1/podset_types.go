@@ -5,8 +5,6 @@ import (
 )
 
 // PodSet is a group of pods made from one template.
-//
-// +kubebuilder:validation:XValidation:rule="has(self.minCount) ? self.minCount <= self.count : true",message="minCount should be positive and less or equal to count"
 type PodSet struct {
 	// name of the pod set, unique within the Workload: the role of its pods, such as leader or workers.
 	//

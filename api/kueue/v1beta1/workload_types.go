@@ -41,8 +41,6 @@ type WorkloadList struct {
 }
 
 // WorkloadSpec is what the submitter of a Workload asks for.
-//
-// +kubebuilder:validation:XValidation:rule="has(self.priorityClassName) ? has(self.priority) : true",message="priority should not be nil when priorityClassName is set"
 type WorkloadSpec struct {
 	// podSets are the groups of like pods that make up the workload. They cannot be changed while quota is reserved.
 	//
@@ -111,9 +109,6 @@ type PreemptionGate struct {
 }
 
 // WorkloadStatus is what was decided about a Workload and how it fares.
-//
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.clusterName) || (has(self.clusterName) ? self.clusterName == oldSelf.clusterName : (has(self.conditions) && self.conditions.exists(c, c.type == 'Evicted' && c.status == 'True')))",message="clusterName is immutable once set"
-// +kubebuilder:validation:XValidation:rule="!has(self.clusterName) || !has(self.nominatedClusterNames) || size(self.nominatedClusterNames) == 0",message="clusterName and nominatedClusterNames are mutually exclusive"
 type WorkloadStatus struct {
 	// admission is the quota and the places that the workload holds. Null when it holds none. Once set, only its
 	// counts, usage and places change, and only by the operator; to change the rest it goes back to null first.
