@@ -64,6 +64,10 @@ type Facts struct {
 	Flavors map[string]*kueue.ResourceFlavor
 }
 
+// Nodes are by their host names those where a job was given places, as far as they are
+// there. They are shared: nobody changes one.
+type Nodes map[string]*corev1.Node
+
 // Seen is everything that a Plan follows from.
 type Seen[T client.Object] struct {
 	// Job as the API server has it. Not to be changed.
@@ -120,7 +124,18 @@ func (a Admission) MayStart() bool {
 // PodSetAdmission is what a pod set was granted.
 type PodSetAdmission struct {
 	Count int32
+	// Injection is for every pod of the set; For has what depends on a pod's rank too.
 	podspec.Injection
+	// Places of the pods in the order of ranks; none where nobody gives places.
+	Places podspec.Places
+
+	// Pods is the spec of pods that have places, as it was admitted.
+	Pods corev1.PodSpec
+	// Nodes have the places.
+	Nodes Nodes
+	// SliceSize is that of the smallest slices that each lie in one domain, 0 if it is
+	// all the same.
+	SliceSize int32
 }
 
 // Plan is what a job needs done. The zero value is nothing.

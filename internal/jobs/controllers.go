@@ -71,6 +71,9 @@ func AddTo(mgr ctrl.Manager, x *Executor, backoff Backoff, apis ...Served) error
 	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &kueue.Workload{}, ownerIndex, ownerKeys); err != nil {
 		return fmt.Errorf("indexing Workloads by the job's name: %w", err)
 	}
+	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &corev1.Node{}, hostnameIndex, hostnameOf); err != nil {
+		return fmt.Errorf("indexing Nodes by host name: %w", err)
+	}
 	for _, api := range apis {
 		if err := api.addTo(mgr, x, backoff, served); err != nil {
 			return err

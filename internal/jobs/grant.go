@@ -19,7 +19,7 @@ import (
 
 // grantOf reads what the Workload grants its job. A Workload that somebody deletes
 // stops its job as an eviction does; one that is finished grants nothing any more.
-func grantOf(w *kueue.Workload, flavors map[string]*kueue.ResourceFlavor) Admission {
+func grantOf(w *kueue.Workload, flavors map[string]*kueue.ResourceFlavor, nodes Nodes) Admission {
 	switch {
 	case w == nil || !workload.HoldsQuota(w) || workload.IsFinished(w):
 		return Admission{Grant: Waiting}
@@ -42,6 +42,11 @@ func grantOf(w *kueue.Workload, flavors map[string]*kueue.ResourceFlavor) Admiss
 			Labels:       map[string]string{kueue.PodSetLabel: string(a.Name)},
 			NodeSelector: map[string]string{},
 		}}
+		if a.TopologyAssignment != nil {
+			granted.Annotations = map[string]string{kueue.WorkloadAnnotation: w.Name}
+			granted.Places = PlacesOf(a.TopologyAssignment)
+			granted.Pods, granted.Nodes, granted.SliceSize = podSet.Template.Spec, nodes, smallestSlice(podSet.TopologyRequest)
+		}
 		for _, name := range sortedFlavors(a) {
 			flavor := flavors[name]
 			if flavor == nil {

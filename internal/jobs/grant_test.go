@@ -25,7 +25,7 @@ func TestWhatReadyChecksAddIsGranted(t *testing.T) {
 		{Name: "same", State: kueue.CheckStateReady, PodSetUpdates: []kueue.PodSetUpdate{{Name: "main", Labels: map[string]string{"l": "1"}}}},
 		{Name: "pending", State: kueue.CheckStatePending, PodSetUpdates: []kueue.PodSetUpdate{{Name: "main", Labels: map[string]string{"l": "3"}}}},
 	}
-	got := grantOf(w, nil)
+	got := grantOf(w, nil, nil)
 	want := Admission{Grant: Admitted, PodSets: map[string]PodSetAdmission{"main": {Count: 2, Injection: podspec.Injection{
 		Labels:       map[string]string{"kueue.x-k8s.io/podset": "main", "l": "1"},
 		Annotations:  map[string]string{"consume": "request-7"},
@@ -64,7 +64,7 @@ func TestAChecksAdditionsNeverChangeWhatIsThere(t *testing.T) {
 			template.Spec.NodeSelector = map[string]string{"disk": "mine"}
 			tc.update.Name = "main"
 			w.Status.AdmissionChecks = []kueue.AdmissionCheckState{{Name: "c", State: kueue.CheckStateReady, PodSetUpdates: []kueue.PodSetUpdate{tc.update}}}
-			got := grantOf(w, flavors)
+			got := grantOf(w, flavors, nil)
 			if got.Conflict != tc.conflict || got.MayStart() != (tc.conflict == "") {
 				t.Errorf("got %q, want %q; may start: %v", got.Conflict, tc.conflict, got.MayStart())
 			}
@@ -82,7 +82,7 @@ func TestAWorkloadThatIsOverOrDeletedLetsNobodyRun(t *testing.T) {
 		"deleted while it waits":     {deleted(waiting()), Waiting},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := grantOf(tc.w, nil).Grant; got != tc.want {
+			if got := grantOf(tc.w, nil, nil).Grant; got != tc.want {
 				t.Errorf("got %s, want %s", got, tc.want)
 			}
 		})
@@ -102,7 +102,7 @@ func TestSinceWhenPodsAreNotReady(t *testing.T) {
 		"not at all, once they all are": {waiting().admitted().is("PodsReady", metav1.ConditionTrue, "Started", "").w, time.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := grantOf(tc.w, nil).UnreadySince; !got.Equal(tc.want) {
+			if got := grantOf(tc.w, nil, nil).UnreadySince; !got.Equal(tc.want) {
 				t.Errorf("got %v, want %v", got, tc.want)
 			}
 		})

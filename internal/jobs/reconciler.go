@@ -97,7 +97,11 @@ func (r *reconciler[T]) plan(ctx context.Context, job T) (Plan, error) {
 		seen.Admission = Admission{Grant: Unqueued}
 		return r.api.Plan(seen), nil
 	}
-	seen.Admission = grantOf(own, facts.Flavors)
+	nodes, err := r.nodes(ctx, own)
+	if err != nil {
+		return Plan{}, err
+	}
+	seen.Admission = grantOf(own, facts.Flavors, nodes)
 	if seen.Refusals, err = r.refusals(ctx, job.GetNamespace()); err != nil {
 		return Plan{}, err
 	}

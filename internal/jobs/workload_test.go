@@ -146,7 +146,7 @@ func TestGrantOf(t *testing.T) {
 				Tolerations:  []corev1.Toleration{gpu}}}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, grantOf(tc.w, flavors), cmpopts.IgnoreFields(Admission{}, "UnreadySince")); diff != "" {
+			if diff := cmp.Diff(tc.want, grantOf(tc.w, flavors, nil), cmpopts.IgnoreFields(Admission{}, "UnreadySince")); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -156,7 +156,7 @@ func TestGrantOf(t *testing.T) {
 func TestFewerPodsThanAskedForAreGrantedAsCounted(t *testing.T) {
 	w := waiting().admitted().w
 	w.Status.Admission.PodSetAssignments[0].Count = ptr.To[int32](1)
-	if got := grantOf(w, nil).PodSets["main"].Count; got != 1 {
+	if got := grantOf(w, nil, nil).PodSets["main"].Count; got != 1 {
 		t.Errorf("got %d", got)
 	}
 }

@@ -17,6 +17,12 @@ const (
 	suspendRevertedMessage = "spec.suspend is false again: the queue decides when this Job runs; to hold it, set spec.active of its Workload to false"
 )
 
+// What a user is told whose Job was given other nodes while it runs.
+const (
+	movedReason  = "Moved"
+	movedMessage = "The pods of this Job are stopped and started again: it was given other nodes, and its pod template names those that it had"
+)
+
 // plan says what follows from what was seen of a Job in a queue.
 func plan(seen jobs.Seen[*batchv1.Job]) jobs.Plan {
 	job := seen.Job
@@ -76,12 +82,16 @@ func run(p *jobs.Plan, job *batchv1.Job, admission jobs.Admission) {
 			return // the template of a Job with pods cannot be changed
 		}
 		p.Writes = append(p.Writes, rewrite(job, desired))
-		if hasStarted(job) {
+		if hasStarted(job) && fits {
 			p.Events = append(p.Events, jobs.Warning(queueDecidesReason, suspendRevertedMessage))
 		}
 	case !fits && !hasStarted(job):
 		// It runs, and was never given what it needs to run where its quota is.
 		p.Writes = append(p.Writes, jobs.Change(job, suspend(job)))
+	case !granted.Reaches(job.Spec.Template, 0, granted.Count):
+		// A repair gave it other nodes. The template can only change while there are no pods.
+		p.Writes = append(p.Writes, jobs.Change(job, suspend(job)))
+		p.Events = append(p.Events, jobs.Warning(movedReason, movedMessage))
 	case pending(job) > granted.Count:
 		fewer := job.DeepCopy()
 		fewer.Spec.Parallelism = ptr.To(granted.Count)

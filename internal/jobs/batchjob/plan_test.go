@@ -6,9 +6,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/podspec"
 )
 
 func TestPlan(t *testing.T) {
@@ -123,3 +126,57 @@ func TestProgress(t *testing.T) {
 }
 
 func main(count int32) map[string]int32 { return map[string]int32{"main": count} }
+
+// placed is a grant with places.
+func placed(pods int32, places ...podspec.Place) jobs.PodSetAdmission {
+	g := grant(pods)
+	g.Places, g.Nodes = places, jobs.Nodes{}
+	for _, name := range []string{"a", "b", "c"} {
+		g.Nodes[name] = &corev1.Node{Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("2")}}}
+	}
+	return g
+}
+
+func on(node string, count int32) podspec.Place {
+	return podspec.Place{Domain: map[string]string{corev1.LabelHostname: node}, Count: count}
+}
+
+func TestAJobWhoseNodesAreRepairedStartsAgainOnTheNewOnes(t *testing.T) {
+	moved := []string{"Warning Moved: " + movedMessage}
+	for name, tc := range map[string]struct {
+		had, has jobs.PodSetAdmission
+		moves    bool
+	}{
+		"its template names one node, and it has another": {placed(2, on("a", 2)), placed(2, on("b", 2)), true},
+		"its template names the nodes that it fills":      {placed(4, on("a", 2), on("b", 2)), placed(4, on("a", 2), on("c", 2)), true},
+		"its pods are given their places one by one":      {placed(3, on("a", 2), on("b", 1)), placed(3, on("a", 2), on("c", 1)), false},
+		"nothing changed":              {placed(2, on("a", 2)), placed(2, on("a", 2)), false},
+		"nobody gives places any more": {placed(2, on("a", 2)), grant(2), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			running := newJob(tc.had.Count).started(tc.had).pods(tc.had.Count, tc.had.Count, 0).job
+			p := look(t, running, admitted(tc.has))
+			if !tc.moves {
+				if len(writes(p)) > 0 || len(events(p)) > 0 {
+					t.Fatalf("writes %v, tells %v", writes(p), events(p))
+				}
+				return
+			}
+			if diff := cmp.Diff(moved, events(p)); diff != "" || len(p.Writes) != 1 {
+				t.Fatalf("writes %v, events (-want +got):\n%s", writes(p), diff)
+			}
+			stopped := builder{p.Writes[0].Object().(*batchv1.Job).DeepCopy()}
+			if p := look(t, stopped.job, admitted(tc.has)); len(p.Writes) > 0 {
+				t.Fatalf("with pods: %v", writes(p))
+			}
+			p = look(t, stopped.pods(0, 0, 0).acknowledged().job, admitted(tc.has))
+			if len(p.Writes) != 1 || len(p.Events) > 0 {
+				t.Fatalf("writes %v, tells %v", writes(p), events(p))
+			}
+			again := p.Writes[0].Object().(*batchv1.Job)
+			if *again.Spec.Suspend || !tc.has.Reaches(again.Spec.Template, 0, tc.has.Count) {
+				t.Errorf("suspend %v, template %+v", *again.Spec.Suspend, again.Spec.Template.Spec)
+			}
+		})
+	}
+}

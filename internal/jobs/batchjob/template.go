@@ -17,12 +17,19 @@ import (
 // that begins anew finds it there, whatever has become of the Workload. What is absent
 // was not replaced; what was empty is there and empty.
 type before struct {
-	Parallelism  *int32               `json:"parallelism,omitempty"`
-	Completions  *int32               `json:"completions,omitempty"`
-	Labels       *map[string]string   `json:"labels,omitempty"`
-	Annotations  *map[string]string   `json:"annotations,omitempty"`
-	NodeSelector *map[string]string   `json:"nodeSelector,omitempty"`
-	Tolerations  *[]corev1.Toleration `json:"tolerations,omitempty"`
+	Parallelism  *int32                      `json:"parallelism,omitempty"`
+	Completions  *int32                      `json:"completions,omitempty"`
+	Labels       *map[string]string          `json:"labels,omitempty"`
+	Annotations  *map[string]string          `json:"annotations,omitempty"`
+	NodeSelector *map[string]string          `json:"nodeSelector,omitempty"`
+	Tolerations  *[]corev1.Toleration        `json:"tolerations,omitempty"`
+	Gates        *[]corev1.PodSchedulingGate `json:"schedulingGates,omitempty"`
+	Affinity     *affinityBefore             `json:"affinity,omitempty"`
+}
+
+// affinityBefore is what a pod template had, nil for none.
+type affinityBefore struct {
+	Was *corev1.Affinity `json:"was"`
 }
 
 // started is the Job as it runs with what it was granted, and what that replaced noted
@@ -31,7 +38,7 @@ func started(job *batchv1.Job, granted jobs.PodSetAdmission) *batchv1.Job {
 	original := restored(job)
 	out := original.DeepCopy()
 	out.Spec.Suspend = ptr.To(false)
-	out.Spec.Template = granted.Inject(original.Spec.Template)
+	out.Spec.Template = granted.For(0, granted.Count).Inject(original.Spec.Template)
 	if pending(out) > granted.Count {
 		out.Spec.Parallelism = ptr.To(granted.Count)
 		if syncsCompletions(original) {
@@ -57,6 +64,12 @@ func replaced(original, now *batchv1.Job) before {
 	b.NodeSelector = unlessSame(was.Spec.NodeSelector, is.Spec.NodeSelector)
 	if !equality.Semantic.DeepEqual(was.Spec.Tolerations, is.Spec.Tolerations) {
 		b.Tolerations = ptr.To(append([]corev1.Toleration{}, was.Spec.Tolerations...))
+	}
+	if !equality.Semantic.DeepEqual(was.Spec.SchedulingGates, is.Spec.SchedulingGates) {
+		b.Gates = ptr.To(append([]corev1.PodSchedulingGate{}, was.Spec.SchedulingGates...))
+	}
+	if !equality.Semantic.DeepEqual(was.Spec.Affinity, is.Spec.Affinity) {
+		b.Affinity = &affinityBefore{Was: was.Spec.Affinity}
 	}
 	return b
 }
@@ -121,6 +134,15 @@ func restored(job *batchv1.Job) *batchv1.Job {
 		if len(*b.Tolerations) > 0 {
 			template.Spec.Tolerations = *b.Tolerations
 		}
+	}
+	if b.Gates != nil {
+		template.Spec.SchedulingGates = nil
+		if len(*b.Gates) > 0 {
+			template.Spec.SchedulingGates = *b.Gates
+		}
+	}
+	if b.Affinity != nil {
+		template.Spec.Affinity = b.Affinity.Was
 	}
 	return out
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 
@@ -53,11 +54,55 @@ func anyJob(t *rapid.T) *batchv1.Job {
 	template := &b.job.Spec.Template
 	template.Labels, template.Annotations = anyMap(t, "labels"), anyMap(t, "annotations")
 	template.Spec.NodeSelector, template.Spec.Tolerations = anyMap(t, "node selector"), anyTolerations(t, "tolerations")
+	template.Spec.Affinity, template.Spec.SchedulingGates = anyAffinity(t), anyGates(t)
 	return b.job
 }
 
+func anyAffinity(t *rapid.T) *corev1.Affinity {
+	var out *corev1.Affinity
+	how := rapid.IntRange(0, 4).Draw(t, "affinity")
+	if how > 0 {
+		out = &corev1.Affinity{}
+	}
+	if how > 1 {
+		out.PodAntiAffinity = &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: "rack"}}}
+	}
+	if how > 2 {
+		out.NodeAffinity = &corev1.NodeAffinity{}
+	}
+	if how > 3 {
+		out.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{}
+		for range rapid.IntRange(1, 2).Draw(t, "terms") {
+			out.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms = append(
+				out.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms, corev1.NodeSelectorTerm{
+					MatchExpressions: []corev1.NodeSelectorRequirement{{Key: keys.Draw(t, "key"), Operator: corev1.NodeSelectorOpExists}}})
+		}
+	}
+	return out
+}
+
+func anyGates(t *rapid.T) []corev1.PodSchedulingGate {
+	return rapid.SampledFrom([][]corev1.PodSchedulingGate{nil, {{Name: "mine"}}, {{Name: kueue.TopologyGate}}}).Draw(t, "gates")
+}
+
+// anyPlaces are on two nodes of four pod slots each: pods fill them, share one, or go
+// there one by one.
+func anyPlaces(t *rapid.T, count int32) (podspec.Places, jobs.Nodes) {
+	var places podspec.Places
+	nodes := jobs.Nodes{}
+	for _, name := range []string{"a", "b"} {
+		nodes[name] = &corev1.Node{Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("4")}}}
+		if n := min(rapid.Int32Range(0, 4).Draw(t, "places on "+name), count-places.Count()); n > 0 {
+			places = append(places, podspec.Place{Domain: map[string]string{corev1.LabelHostname: name}, Count: n})
+		}
+	}
+	return places, nodes
+}
+
 func anyGrant(t *rapid.T) jobs.PodSetAdmission {
-	return jobs.PodSetAdmission{Count: rapid.Int32Range(0, 9).Draw(t, "granted"), Injection: podspec.Injection{
+	count := rapid.Int32Range(0, 9).Draw(t, "granted")
+	places, nodes := anyPlaces(t, count)
+	return jobs.PodSetAdmission{Count: count, Places: places, Nodes: nodes, Injection: podspec.Injection{
 		Labels: anyMap(t, "added labels"), Annotations: anyMap(t, "added annotations"),
 		NodeSelector: anyMap(t, "added node selector"), Tolerations: anyTolerations(t, "added tolerations"),
 	}}

@@ -1,6 +1,8 @@
 package jobset
 
 import (
+	"fmt"
+
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -73,6 +75,7 @@ func (a *attempt) resumeJobs() {
 		for index := range rj.Replicas {
 			job := byName[jobName(a.js, rj, index)]
 			if job == nil || !suspended(job) || !job.DeletionTimestamp.IsZero() {
+				a.move(rj, index, job)
 				continue
 			}
 			a.plan.Writes = append(a.plan.Writes, jobs.Change(job, resumed(job, a.newJob(rj, index))))
@@ -84,6 +87,26 @@ func (a *attempt) resumeJobs() {
 	a.turnOff(jobset.JobSetSuspended, jobset.JobSetResumedReason, jobset.JobSetResumedMessage)
 }
 
+// What a user is told whose Job was given other nodes while it runs.
+const (
+	movedReason  = "Moved"
+	movedMessage = "The pods of Job %s are stopped and started again: it was given other nodes, and its pod template names those that it had"
+)
+
+// move stops a Job that runs, nil if there is none, and whose template does not lead to
+// the nodes that it has now, since a repair gave it others. The template can only change
+// while there are no pods; then it is resumed.
+func (a *attempt) move(rj *jobset.ReplicatedJob, index int32, job *batchv1.Job) {
+	granted, ok := a.seen.Admission.PodSets[rj.Name]
+	if from, to := ranks(rj, index); job == nil || !ok || suspended(job) || !job.DeletionTimestamp.IsZero() || granted.Reaches(job.Spec.Template, from, to) {
+		return
+	}
+	stopped := job.DeepCopy()
+	stopped.Spec.Suspend = ptr.To(true)
+	a.plan.Writes = append(a.plan.Writes, jobs.Change(job, stopped))
+	a.plan.Events = append(a.plan.Events, jobs.Warning(movedReason, fmt.Sprintf(movedMessage, job.Name)))
+}
+
 // resumed is the Job, no longer suspended, with the parts of the pod template that
 // may change while a Job is suspended.
 func resumed(job, fresh *batchv1.Job) *batchv1.Job {
@@ -93,8 +116,29 @@ func resumed(job, fresh *batchv1.Job) *batchv1.Job {
 	to.Labels, to.Annotations = keepJobControllerKeys(to.Labels, from.Labels), from.Annotations
 	to.Spec.NodeSelector = from.Spec.NodeSelector
 	to.Spec.SchedulingGates = from.Spec.SchedulingGates
+	to.Spec.Affinity = withNodeAffinity(to.Spec.Affinity, from.Spec.Affinity)
 	if !equality.Semantic.DeepEqual(to.Spec.Tolerations, from.Spec.Tolerations) {
 		to.Spec.Tolerations = from.Spec.Tolerations
+	}
+	return out
+}
+
+// withNodeAffinity is the affinity with the other's way to choose nodes. All else about
+// it can never change.
+func withNodeAffinity(had, wanted *corev1.Affinity) *corev1.Affinity {
+	var nodes *corev1.NodeAffinity
+	if wanted != nil {
+		nodes = wanted.NodeAffinity
+	}
+	if had == nil && nodes == nil {
+		return nil
+	}
+	out := &corev1.Affinity{NodeAffinity: nodes}
+	if had != nil {
+		out.PodAffinity, out.PodAntiAffinity = had.PodAffinity, had.PodAntiAffinity
+	}
+	if *out == (corev1.Affinity{}) && wanted == nil {
+		return nil
 	}
 	return out
 }

@@ -64,7 +64,8 @@ func (a *attempt) newJob(rj *jobset.ReplicatedJob, index int32) *batchv1.Job {
 		template.Spec.Subdomain = subdomain(js)
 	}
 	if granted, ok := a.seen.Admission.PodSets[rj.Name]; ok {
-		template = granted.Inject(template)
+		from, to := ranks(rj, index)
+		template = granted.For(from, to).Inject(template)
 	}
 	job := &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{
@@ -82,6 +83,13 @@ func (a *attempt) newJob(rj *jobset.ReplicatedJob, index int32) *batchv1.Job {
 		job.Spec.CompletionMode = ptr.To(batchv1.IndexedCompletion)
 	}
 	return job
+}
+
+// ranks are those of the pods of a Job among all of the replicated job: from, and up to
+// but not including to.
+func ranks(rj *jobset.ReplicatedJob, index int32) (from, to int32) {
+	pods := podsOf(&rj.Template.Spec)
+	return index * pods, (index + 1) * pods
 }
 
 // identity are the labels, and annotations too, that tell a Job and its pods where

@@ -1,0 +1,89 @@
+package jobset
+
+import (
+	"testing"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/podspec"
+)
+
+// twoByFour has two Jobs of four pods each.
+func twoByFour() *jobset.JobSet {
+	b := setBuilder{&jobset.JobSet{ObjectMeta: metav1.ObjectMeta{Name: "js", Namespace: "ns", UID: "js-uid"}}}.with("workers", 2)
+	b.js.Spec.ReplicatedJobs[0].Template.Spec.Parallelism = ptr.To[int32](4)
+	b.js.Spec.ReplicatedJobs[0].Template.Spec.Completions = ptr.To[int32](4)
+	return b.js
+}
+
+func on(node string, count int32) podspec.Place {
+	return podspec.Place{Domain: map[string]string{corev1.LabelHostname: node}, Count: count}
+}
+
+// grantPlaces admits the workers with places, on nodes with room for two of their pods
+// each, two nodes a rack.
+func grantPlaces(places ...podspec.Place) jobs.Admission {
+	nodes := jobs.Nodes{}
+	for name, rack := range map[string]string{"a": "r1", "b": "r1", "c": "r2", "d": "r2"} {
+		nodes[name] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"rack": rack}},
+			Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("2")}}}
+	}
+	return jobs.Admission{Grant: jobs.Admitted, PodSets: map[string]jobs.PodSetAdmission{"workers": {
+		Count: 8, Places: places, Nodes: nodes, Injection: podspec.Injection{Annotations: map[string]string{kueue.WorkloadAnnotation: "wl"}}}}}
+}
+
+// hostNames are those that a template asks for.
+func hostNames(spec corev1.PodSpec) []string {
+	if name := spec.NodeSelector[corev1.LabelHostname]; name != "" {
+		return []string{name}
+	}
+	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil {
+		return nil
+	}
+	return spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchExpressions[0].Values
+}
+
+func TestEachJobOfAReplicatedJobGetsThePlacesOfItsRanks(t *testing.T) {
+	p := look(t, twoByFour(), grantPlaces(on("a", 2), on("b", 2), on("c", 2), on("d", 1), on("a", 1)), nil)
+	first, second := createdJob(t, p, "js-workers-0").Spec.Template, createdJob(t, p, "js-workers-1").Spec.Template
+	same(t, "nodes of the first, which it fills", []string{"a", "b"}, hostNames(first.Spec))
+	same(t, "gates of the second", []corev1.PodSchedulingGate{{Name: kueue.TopologyGate}}, second.Spec.SchedulingGates)
+	same(t, "nodes of the second", nil, hostNames(second.Spec))
+	if first.Annotations[kueue.WorkloadAnnotation] != "wl" {
+		t.Errorf("annotations %v", first.Annotations)
+	}
+}
+
+func TestResumingLeavesNothingOfEarlierPlaces(t *testing.T) {
+	had := createdJob(t, look(t, twoByFour(), grantPlaces(on("a", 2), on("b", 2), on("c", 4)), nil), "js-workers-0")
+	had.Spec.Suspend = ptr.To(true)
+	had.Spec.Template.Spec.Affinity.PodAntiAffinity = &corev1.PodAntiAffinity{}
+	p := look(t, twoByFour(), grantPlaces(on("c", 4), on("d", 4)), []client.Object{service(), had, job("workers", 1).ready().job})
+	same(t, "writes", []string{"change Job js-workers-0"}, writes(p))
+	got := p.Writes[0].Object().(*batchv1.Job).Spec.Template.Spec
+	same(t, "nodes", []string{"c"}, hostNames(got))
+	same(t, "affinity", &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}}, got.Affinity)
+}
+
+func TestAJobWhoseNodesAreRepairedStartsAgainOnTheNewOnes(t *testing.T) {
+	p := look(t, twoByFour(), grantPlaces(on("a", 4), on("b", 3), on("c", 1)), nil)
+	pinned, gated := createdJob(t, p, "js-workers-0"), createdJob(t, p, "js-workers-1")
+	children := []client.Object{service(), pinned, gated}
+	for _, job := range []*batchv1.Job{pinned, gated} {
+		job.Status.Active, job.Status.Ready = 4, ptr.To[int32](4)
+	}
+	js := twoByFour()
+	js.Status.Conditions = statusOf(p).Conditions
+	same(t, "writes while nothing changes", nil, writes(look(t, js, grantPlaces(on("a", 4), on("b", 3), on("c", 1)), children)))
+	p = look(t, js, grantPlaces(on("d", 4), on("b", 3), on("d", 1)), children)
+	same(t, "writes after a repair", []string{"change Job js-workers-0, suspended"}, writes(p))
+	same(t, "events", []string{"Warning Moved: The pods of Job js-workers-0 are stopped and started again: it was given other nodes, and its pod template names those that it had"}, events(p)[:1])
+}

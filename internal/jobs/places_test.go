@@ -1,0 +1,121 @@
+package jobs
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/podspec"
+)
+
+func onNode(name string, count int32) podspec.Place {
+	return podspec.Place{Domain: map[string]string{corev1.LabelHostname: name}, Count: count}
+}
+
+func TestPlacesOf(t *testing.T) {
+	domain := func(count int32, values ...string) kueue.TopologyDomainAssignment {
+		return kueue.TopologyDomainAssignment{Values: values, Count: count}
+	}
+	for name, tc := range map[string]struct {
+		assignment *kueue.TopologyAssignment
+		want       podspec.Places
+	}{
+		"no topology": {nil, nil},
+		"nodes": {&kueue.TopologyAssignment{Levels: []string{corev1.LabelHostname}, Domains: []kueue.TopologyDomainAssignment{domain(2, "b"), domain(1, "a")}},
+			podspec.Places{onNode("b", 2), onNode("a", 1)}},
+		"nodes under wider levels": {&kueue.TopologyAssignment{Levels: []string{"rack", corev1.LabelHostname}, Domains: []kueue.TopologyDomainAssignment{domain(2, "r1", "a")}},
+			podspec.Places{onNode("a", 2)}},
+		"wider than nodes": {&kueue.TopologyAssignment{Levels: []string{"block", "rack"}, Domains: []kueue.TopologyDomainAssignment{domain(2, "b1", "r1")}},
+			podspec.Places{{Domain: map[string]string{"block": "b1", "rack": "r1"}, Count: 2}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, PlacesOf(tc.assignment)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// placed is a Workload that was admitted with four pods of a GPU each on a, where no
+// more fit, and two on b, where more would.
+func placed() (*kueue.Workload, Nodes) {
+	w := waiting().admitted().w
+	w.Name = "wl"
+	w.Spec.PodSets[0].Count = 6
+	w.Spec.PodSets[0].Template.Spec = corev1.PodSpec{Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}}}}}
+	w.Status.Admission.PodSetAssignments[0].TopologyAssignment = &kueue.TopologyAssignment{Levels: []string{corev1.LabelHostname}, Domains: []kueue.TopologyDomainAssignment{
+		{Values: []string{"a"}, Count: 4}, {Values: []string{"b"}, Count: 2}}}
+	w.Status.Admission.PodSetAssignments[0].Count = ptr.To[int32](6)
+	nodes := Nodes{}
+	for _, name := range []string{"a", "b"} {
+		nodes[name] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"rack": "r1", "own": name}},
+			Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("4"), "pods": resource.MustParse("110")}}}
+	}
+	return w, nodes
+}
+
+func TestPodsOfAPlacedPodSetSayWhoseTheyAreAndReachTheirNodes(t *testing.T) {
+	w, nodes := placed()
+	g := grantOf(w, nil, nodes).PodSets["main"]
+	if got := g.For(0, 6); got.Annotations[kueue.WorkloadAnnotation] != "wl" || got.Labels[kueue.PodSetLabel] != "main" {
+		t.Errorf("annotations %v, labels %v", got.Annotations, got.Labels)
+	}
+	if got := g.For(0, 6).Gates; len(got) != 1 {
+		t.Errorf("all: gates %v", got)
+	}
+	if got := g.For(4, 6).NodeSelector[corev1.LabelHostname]; got != "b" {
+		t.Errorf("the last two go to %q", got)
+	}
+	nodes["b"].Status.Allocatable["nvidia.com/gpu"] = resource.MustParse("2")
+	if diff := cmp.Diff([]string{"a", "b"}, g.For(0, 6).Nodes); diff != "" {
+		t.Errorf("all, where no more fit: nodes (-want +got):\n%s", diff)
+	}
+}
+
+func TestSlicesAreNotMixedByATemplate(t *testing.T) {
+	w, nodes := placed()
+	nodes["b"].Status.Allocatable["nvidia.com/gpu"] = resource.MustParse("2")
+	for name, tc := range map[string]struct {
+		request kueue.PodSetTopologyRequest
+		gated   bool
+	}{
+		"one slice":           {kueue.PodSetTopologyRequest{PodSetSliceSize: ptr.To[int32](6)}, false},
+		"two":                 {kueue.PodSetTopologyRequest{PodSetSliceSize: ptr.To[int32](3)}, true},
+		"two within one":      {kueue.PodSetTopologyRequest{PodsetSliceRequiredTopologyConstraints: []kueue.PodsetSliceRequiredTopologyConstraint{{Size: 6}, {Size: 2}}}, true},
+		"no slice was wanted": {kueue.PodSetTopologyRequest{Required: ptr.To("rack")}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w.Spec.PodSets[0].TopologyRequest = &tc.request
+			if got := grantOf(w, nil, nodes).PodSets["main"].For(0, 6); len(got.Gates) > 0 != tc.gated {
+				t.Errorf("gates %v, nodes %v", got.Gates, got.Nodes)
+			}
+		})
+	}
+}
+
+func TestTheDomainThatPodsShare(t *testing.T) {
+	w, nodes := placed()
+	g := grantOf(w, nil, nodes).PodSets["main"]
+	for name, tc := range map[string]struct {
+		label    string
+		from, to int32
+		want     string
+	}{
+		"of all":                     {"rack", 0, 6, "r1"},
+		"of those on one node":       {"own", 4, 6, "b"},
+		"of none":                    {"own", 0, 6, ""},
+		"of a label that nobody has": {"zone", 0, 6, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got, ok := g.Domain(tc.label, tc.from, tc.to); got != tc.want || ok != (tc.want != "") {
+				t.Errorf("got %q, %v", got, ok)
+			}
+		})
+	}
+}
