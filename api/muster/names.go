@@ -14,8 +14,17 @@ const (
 	MadeForLabel = "muster.dev/made-for"
 
 	// FollowsNodesLabel is on a ClusterQueue whose quota is kept at what the nodes
-	// can give. Who removes it has the queue to himself.
+	// can give, and on the flavor and the topology that were made for it. Who removes it
+	// has the queue to himself.
 	FollowsNodesLabel = "muster.dev/follows-nodes"
+
+	// NodesOnDemandAnnotation, "true" on a ClusterQueue, says that nodes come when pods
+	// wait for them: what no present node could ever hold is admitted by quota alone.
+	NodesOnDemandAnnotation = "muster.dev/nodes-on-demand"
+
+	// UnlimitedAnnotation, "true" on a ClusterQueue, says that quota holds nobody back:
+	// resources that it does not cover count nothing.
+	UnlimitedAnnotation = "muster.dev/unlimited"
 
 	// BeforeAdmissionAnnotation is on a batch Job that was started with what its
 	// admission added, and holds what that replaced, as JSON. It goes when the Job is

@@ -1,16 +1,14 @@
 package admission
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -20,149 +18,159 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
 )
 
-const (
-	// nodesSettle is how long the quota is left alone after a write, so that a hundred
-	// nodes that join together cost a few of them.
-	nodesSettle = time.Second
-	// coveredResourcesMax is the API's limit of resources in a group.
-	coveredResourcesMax = 64
-)
+// nodesSettle is how long the quota is left alone after a write, so that a hundred
+// nodes that join together cost a few of them.
+const nodesSettle = time.Second
 
-// defaultQueue keeps the queue named default: there, and as large as the nodes that
-// pods without tolerations can use.
+// defaultQueue keeps the queue named default: there, with a flavor that is placed on nodes, and as large as the
+// configuration says.
 type defaultQueue struct {
 	client client.Client
-	clock  clock.PassiveClock
-	wrote  time.Time // one worker: no lock
+	// signs are of node autoscalers.
+	signs    client.Reader
+	capacity capacity
+	clock    clock.PassiveClock
+	wrote    time.Time // one worker: no lock
 }
 
-func addDefaultQueue(mgr ctrl.Manager) error {
+func addDefaultQueue(mgr ctrl.Manager, capacity capacity) error {
+	signs, err := newSignCache(mgr)
+	if err != nil {
+		return err
+	}
 	once := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: muster.DefaultQueue}}}
 	})
 	named := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == muster.DefaultQueue })
-	err := ctrl.NewControllerManagedBy(mgr).
+	b := ctrl.NewControllerManagedBy(mgr).
 		Named("default-queue").
 		Watches(&corev1.Node{}, once, builder.WithPredicates(roomChanged)).
-		Watches(&kueue.ClusterQueue{}, once, builder.WithPredicates(named, predicate.GenerationChangedPredicate{})).
+		Watches(&kueue.ClusterQueue{}, once, builder.WithPredicates(named, predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		Watches(&kueue.ResourceFlavor{}, once, builder.WithPredicates(named, predicate.GenerationChangedPredicate{})).
+		Watches(&kueue.Topology{}, once, builder.WithPredicates(named, predicate.GenerationChangedPredicate{})).
 		// Where there is no node to watch, the queue must come into being all the same.
 		Watches(&corev1.Namespace{}, once, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
 			return o.GetName() == metav1.NamespaceDefault
-		}))).
-		Complete(&defaultQueue{client: mgr.GetClient(), clock: clock.RealClock{}})
-	if err != nil {
+		})))
+	for _, sign := range autoscalerSigns {
+		b = b.WatchesRawSource(source.Kind[client.Object](signs, sign.object(), once, comesOrGoes))
+	}
+	if err := b.Complete(&defaultQueue{client: mgr.GetClient(), signs: signs, capacity: capacity, clock: clock.RealClock{}}); err != nil {
 		return fmt.Errorf("adding the keeper of the queue %s: %w", muster.DefaultQueue, err)
 	}
 	return nil
 }
 
-// Reconcile brings the flavor and the queue into being and its quota up to date.
+// Reconcile brings the topology, the flavor and the queue into being and its quota up to date.
 func (d *defaultQueue) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+	var seen kueue.ClusterQueue
+	err := d.client.Get(ctx, client.ObjectKey{Name: muster.DefaultQueue}, &seen)
+	isNew := apierrors.IsNotFound(err)
+	if err != nil && !isNew {
+		return ctrl.Result{}, err
+	}
+	if _, ours := seen.Labels[muster.FollowsNodesLabel]; !isNew && !ours {
+		return ctrl.Result{}, nil
+	}
+	flavor, err := d.makeFlavor(ctx)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
 	var nodes corev1.NodeList
 	if err := d.client.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
 		return ctrl.Result{}, fmt.Errorf("listing nodes: %w", err)
 	}
-	wanted := clusterQueueFor(nodes.Items)
-	var seen kueue.ClusterQueue
-	switch err := d.client.Get(ctx, client.ObjectKey{Name: muster.DefaultQueue}, &seen); {
-	case apierrors.IsNotFound(err):
-		if err := d.makeFlavor(ctx); err != nil {
-			return ctrl.Result{}, err
-		}
+	autoscaler, err := autoscalerSeen(ctx, d.signs)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	wanted := d.capacity.queue(usable(nodes.Items, flavor.Spec.NodeLabels), d.capacity.growing(autoscaler))
+	if isNew {
 		if err := d.client.Create(ctx, wanted); client.IgnoreAlreadyExists(err) != nil {
 			return ctrl.Result{}, fmt.Errorf("creating the ClusterQueue %s: %w", muster.DefaultQueue, err)
 		}
 		return ctrl.Result{}, nil
-	case err != nil:
-		return ctrl.Result{}, err
 	}
-	if _, ours := seen.Labels[muster.FollowsNodesLabel]; !ours {
-		return ctrl.Result{}, nil
+	return d.bringUpToDate(ctx, &seen, wanted)
+}
+
+// bringUpToDate gives the queue the wanted quota and annotations.
+func (d *defaultQueue) bringUpToDate(ctx context.Context, seen, wanted *kueue.ClusterQueue) (ctrl.Result, error) {
+	desired := seen.DeepCopy()
+	changed := !equality.Semantic.DeepEqual(seen.Spec.ResourceGroups, wanted.Spec.ResourceGroups)
+	desired.Spec.ResourceGroups = wanted.Spec.ResourceGroups
+	for _, annotation := range []string{muster.NodesOnDemandAnnotation, muster.UnlimitedAnnotation} {
+		changed = mark(desired, annotation, wanted.Annotations[annotation] != "") || changed
 	}
-	if err := d.makeFlavor(ctx); err != nil {
-		return ctrl.Result{}, err
-	}
-	if equality.Semantic.DeepEqual(seen.Spec.ResourceGroups, wanted.Spec.ResourceGroups) {
+	if !changed {
 		return ctrl.Result{}, nil
 	}
 	if rest := d.wrote.Add(nodesSettle).Sub(d.clock.Now()); rest > 0 {
 		return ctrl.Result{RequeueAfter: rest}, nil
 	}
 	d.wrote = d.clock.Now()
-	desired := seen.DeepCopy()
-	desired.Spec.ResourceGroups = wanted.Spec.ResourceGroups
-	err := d.client.Patch(ctx, desired, client.MergeFromWithOptions(&seen, client.MergeFromWithOptimisticLock{}))
+	err := d.client.Patch(ctx, desired, client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{}, nil // the watch brings the change, and with it the next try
 	}
 	return ctrl.Result{}, err
 }
 
-// makeFlavor makes the queue's flavor if there is none.
-func (d *defaultQueue) makeFlavor(ctx context.Context) error {
-	flavor := &kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: muster.DefaultQueue}}
-	err := d.client.Get(ctx, client.ObjectKeyFromObject(flavor), flavor)
-	if apierrors.IsNotFound(err) {
+// makeFlavor makes the queue's flavor if there is none, and has that of an earlier version placed on nodes. It gives the
+// flavor that there is.
+func (d *defaultQueue) makeFlavor(ctx context.Context) (*kueue.ResourceFlavor, error) {
+	flavor := &kueue.ResourceFlavor{}
+	err := d.client.Get(ctx, client.ObjectKey{Name: muster.DefaultQueue}, flavor)
+	switch {
+	case apierrors.IsNotFound(err):
+		if err := d.makeTopology(ctx); err != nil {
+			return nil, err
+		}
+		flavor = defaultFlavor()
 		err = client.IgnoreAlreadyExists(d.client.Create(ctx, flavor))
+	case err == nil && mayPlace(flavor):
+		if err := d.makeTopology(ctx); err != nil {
+			return nil, err
+		}
+		seen := flavor.DeepCopy()
+		flavor.Spec = defaultFlavor().Spec
+		metav1.SetMetaDataLabel(&flavor.ObjectMeta, muster.FollowsNodesLabel, "true")
+		err = d.client.Patch(ctx, flavor, client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{}))
+	case err == nil && flavor.Labels[muster.FollowsNodesLabel] != "":
+		err = d.makeTopology(ctx)
 	}
 	if err != nil {
-		return fmt.Errorf("making the ResourceFlavor %s: %w", muster.DefaultQueue, err)
+		return nil, fmt.Errorf("making the ResourceFlavor %s: %w", muster.DefaultQueue, err)
+	}
+	return flavor, nil
+}
+
+// makeTopology makes the flavor's topology if there is none of the name.
+func (d *defaultQueue) makeTopology(ctx context.Context) error {
+	topology := defaultTopology()
+	err := d.client.Get(ctx, client.ObjectKeyFromObject(topology), &kueue.Topology{})
+	if apierrors.IsNotFound(err) {
+		err = client.IgnoreAlreadyExists(d.client.Create(ctx, topology))
+	}
+	if err != nil {
+		return fmt.Errorf("making the Topology %s: %w", muster.DefaultQueue, err)
 	}
 	return nil
 }
+
+// comesOrGoes passes an object that is new or gone.
+var comesOrGoes = predicate.TypedFuncs[client.Object]{UpdateFunc: func(event.TypedUpdateEvent[client.Object]) bool { return false }}
 
 // roomChanged passes nodes that come, go, or offer something else than before: most
 // changes of a node are heartbeats.
 var roomChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld.(*corev1.Node), e.ObjectNew.(*corev1.Node)
-	return usable(before) != usable(after) || !equality.Semantic.DeepEqual(before.Status.Allocatable, after.Status.Allocatable)
+	return takesPods(before) != takesPods(after) || !maps.Equal(before.Labels, after.Labels) ||
+		!equality.Semantic.DeepEqual(before.Status.Allocatable, after.Status.Allocatable)
 }}
-
-// clusterQueueFor is the queue default over the nodes: it serves every namespace
-// and every resource that a node offers, in the order of names.
-func clusterQueueFor(nodes []corev1.Node) *kueue.ClusterQueue {
-	sums := corev1.ResourceList{corev1.ResourceCPU: {}, corev1.ResourceMemory: {}, corev1.ResourcePods: {}}
-	for i := range nodes {
-		if !usable(&nodes[i]) {
-			continue
-		}
-		for name, amount := range nodes[i].Status.Allocatable {
-			sum := sums[name]
-			sum.Add(amount)
-			sums[name] = sum
-		}
-	}
-	group := kueue.ResourceGroup{Flavors: []kueue.FlavorQuotas{{Name: muster.DefaultQueue}}}
-	for name := range sums {
-		group.CoveredResources = append(group.CoveredResources, name)
-	}
-	slices.SortFunc(group.CoveredResources, func(a, b corev1.ResourceName) int { return cmp.Compare(a, b) })
-	group.CoveredResources = group.CoveredResources[:min(len(group.CoveredResources), coveredResourcesMax)]
-	for _, name := range group.CoveredResources {
-		group.Flavors[0].Resources = append(group.Flavors[0].Resources, kueue.ResourceQuota{Name: name, NominalQuota: canonical(sums[name])})
-	}
-	return &kueue.ClusterQueue{
-		ObjectMeta: metav1.ObjectMeta{Name: muster.DefaultQueue, Labels: map[string]string{muster.FollowsNodesLabel: "true"}},
-		Spec: kueue.ClusterQueueSpec{
-			NamespaceSelector: &metav1.LabelSelector{},
-			ResourceGroups:    []kueue.ResourceGroup{group},
-		},
-	}
-}
-
-// canonical is the quantity as the API server would give it back.
-func canonical(q resource.Quantity) resource.Quantity { return resource.MustParse(q.String()) }
-
-// usable reports whether pods without tolerations may be placed on the node.
-func usable(node *corev1.Node) bool {
-	blocked := slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool {
-		return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
-	})
-	return !node.Spec.Unschedulable && !blocked && node.DeletionTimestamp.IsZero()
-}

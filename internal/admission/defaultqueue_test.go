@@ -11,24 +11,30 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
+	config "github.com/musterhq/muster/api/config/v1alpha1"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
+	configuration "github.com/musterhq/muster/internal/config"
 )
 
 // nodeBuilder builds Nodes.
 type nodeBuilder struct{ node *corev1.Node }
 
 func node(name string, allocatable ...string) nodeBuilder {
-	return nodeBuilder{&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{Allocatable: quantities(allocatable...)}}}
+	return nodeBuilder{&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelOSStable: "linux", corev1.LabelHostname: name}}, Status: corev1.NodeStatus{Allocatable: quantities(allocatable...)}}}
 }
 
 func (b nodeBuilder) tainted(effect corev1.TaintEffect) nodeBuilder {
 	b.node.Spec.Taints = append(b.node.Spec.Taints, corev1.Taint{Key: "t", Effect: effect})
 	return b
 }
+
+func (b nodeBuilder) labeled(key, value string) nodeBuilder { b.node.Labels[key] = value; return b }
 
 func (b nodeBuilder) cordoned() nodeBuilder { b.node.Spec.Unschedulable = true; return b }
 
@@ -54,6 +60,9 @@ func quotaOf(q *kueue.ClusterQueue) []string {
 	return out
 }
 
+// nodesCapacity is that of an operator without a configuration.
+var nodesCapacity = capacityOf(configuration.Default().DefaultQueue)
+
 func TestTheDefaultQueueIsTheSumOfUsableNodes(t *testing.T) {
 	four := func(name string) nodeBuilder { return node(name, "cpu", "4", "memory", "8Gi", "pods", "110") }
 	none := []string{"default: cpu=0", "default: memory=0", "default: pods=0"}
@@ -67,13 +76,14 @@ func TestTheDefaultQueueIsTheSumOfUsableNodes(t *testing.T) {
 		"nor one where pods need a toleration":                   {[]nodeBuilder{four("a").tainted(corev1.TaintEffectNoSchedule), four("b").tainted(corev1.TaintEffectNoExecute)}, none},
 		"one that pods should rather not use does":               {[]nodeBuilder{four("a").tainted(corev1.TaintEffectPreferNoSchedule)}, []string{"default: cpu=4", "default: memory=8Gi", "default: pods=110"}},
 		"one that is on its way out does not":                    {[]nodeBuilder{four("a").deleting()}, none},
+		"nor one that the flavor does not mean":                  {[]nodeBuilder{four("a").labeled(corev1.LabelOSStable, "windows")}, none},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var nodes []corev1.Node
 			for _, n := range tc.nodes {
 				nodes = append(nodes, *n.node)
 			}
-			got := clusterQueueFor(nodes)
+			got := nodesCapacity.queue(usable(nodes, defaultFlavor().Spec.NodeLabels), false)
 			if diff := cmp.Diff(tc.want, quotaOf(got)); diff != "" {
 				t.Errorf("quota (-want +got):\n%s", diff)
 			}
@@ -89,7 +99,7 @@ func TestMoreResourcesThanTheAPITakesAreCutByName(t *testing.T) {
 	for i := range 80 {
 		n.node.Status.Allocatable[corev1.ResourceName(fmt.Sprintf("example.com/r%02d", i))] = resource.MustParse("1")
 	}
-	g := clusterQueueFor([]corev1.Node{*n.node}).Spec.ResourceGroups[0]
+	g := nodesCapacity.queue([]corev1.Node{*n.node}, false).Spec.ResourceGroups[0]
 	if len(g.CoveredResources) != 64 || len(g.Flavors[0].Resources) != 64 || g.CoveredResources[0] != "cpu" {
 		t.Errorf("%d resources, %d quotas", len(g.CoveredResources), len(g.Flavors[0].Resources))
 	}
@@ -104,7 +114,7 @@ type keeper struct {
 
 func newKeeper(t *testing.T, objects ...client.Object) *keeper {
 	k := &keeper{world: newWorld(t, objects...), clock: clocktesting.NewFakePassiveClock(now)}
-	k.defaultQueue = &defaultQueue{client: k.world, clock: k.clock}
+	k.defaultQueue = &defaultQueue{client: k.world, signs: k.world, capacity: nodesCapacity, clock: k.clock}
 	return k
 }
 
@@ -136,7 +146,7 @@ func expect(t *testing.T, what string, want, got []string) {
 
 func TestTheDefaultQueueIsKept(t *testing.T) {
 	k := newKeeper(t, node("a", "cpu", "4").node)
-	expect(t, "at first", []string{"create ResourceFlavor default", "create ClusterQueue default"}, k.keep())
+	expect(t, "at first", []string{"create Topology default", "create ResourceFlavor default", "create ClusterQueue default"}, k.keep())
 	expect(t, "then nothing changes", nil, k.keep())
 	k.put(node("b", "cpu", "2").node)
 	expect(t, "a node comes", []string{"change ClusterQueue default"}, k.keep())
@@ -157,6 +167,90 @@ func TestTheDefaultQueueIsKept(t *testing.T) {
 	expect(t, "somebody deletes the queue", []string{"create ClusterQueue default"}, k.keep())
 	k.remove(&kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: "default"}})
 	expect(t, "somebody deletes the flavor", []string{"create ResourceFlavor default"}, k.keep())
+	k.remove(&kueue.Topology{ObjectMeta: metav1.ObjectMeta{Name: "default"}})
+	expect(t, "somebody deletes the topology", []string{"create Topology default"}, k.keep())
+}
+
+func TestTheFlavorOfAnEarlierVersionIsPlacedOnNodes(t *testing.T) {
+	q := nodesCapacity.queue(nil, false)
+	q.Generation = 1
+	k := newKeeper(t, newFlavor("default"), q)
+	expect(t, "writes", []string{"create Topology default", "change ResourceFlavor default"}, k.keep())
+	expect(t, "then nothing changes", nil, k.keep())
+	var flavor kueue.ResourceFlavor
+	if err := k.Get(t.Context(), client.ObjectKey{Name: "default"}, &flavor); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(defaultFlavor().Spec, flavor.Spec); diff != "" {
+		t.Errorf("flavor (-want +got):\n%s", diff)
+	}
+}
+
+func TestAFlavorThatAPersonMadeIsLeftAlone(t *testing.T) {
+	own := newFlavor("default")
+	own.Spec.NodeLabels = map[string]string{"pool": "batch"}
+	k := newKeeper(t, own, node("a", "cpu", "4").node, node("b", "cpu", "2").labeled("pool", "batch").node)
+	expect(t, "writes", []string{"create ClusterQueue default"}, k.keep())
+	expect(t, "its nodes alone count", []string{"default: cpu=2", "default: memory=0", "default: pods=0"}, quotaOf(k.queue()))
+}
+
+func TestTheCapacityIsAsConfigured(t *testing.T) {
+	nodes := []corev1.Node{*node("a", "cpu", "4", "nvidia.com/gpu", "8").node}
+	limitless := []string{"default: cpu=1E", "default: memory=1E", "default: nvidia.com/gpu=1E", "default: pods=1E"}
+	asNodes := []string{"default: cpu=4", "default: memory=0", "default: nvidia.com/gpu=8", "default: pods=0"}
+	for name, tc := range map[string]struct {
+		given     config.DefaultQueue
+		seen      bool
+		want      []string
+		onDemand  bool
+		unlimited bool
+	}{
+		"the nodes' where none come on demand":         {config.DefaultQueue{Capacity: ptr.To(config.CapacityNodes), NodesOnDemand: ptr.To(config.NodesOnDemandDetect)}, false, asNodes, false, false},
+		"the nodes' limit nobody where some do":        {config.DefaultQueue{Capacity: ptr.To(config.CapacityNodes), NodesOnDemand: ptr.To(config.NodesOnDemandDetect)}, true, limitless, true, true},
+		"as where the configuration says so":           {config.DefaultQueue{Capacity: ptr.To(config.CapacityNodes), NodesOnDemand: ptr.To(config.NodesOnDemandAlways)}, false, limitless, true, true},
+		"and an autoscaler that is not meant":          {config.DefaultQueue{Capacity: ptr.To(config.CapacityNodes), NodesOnDemand: ptr.To(config.NodesOnDemandNever)}, true, asNodes, false, false},
+		"unlimited":                                    {config.DefaultQueue{Capacity: ptr.To(config.CapacityUnlimited), NodesOnDemand: ptr.To(config.NodesOnDemandNever)}, true, limitless, false, true},
+		"quantities":                                   {config.DefaultQueue{Capacity: ptr.To(config.CapacityQuantities), Quantities: quantities("cpu", "10"), NodesOnDemand: ptr.To(config.NodesOnDemandDetect)}, false, []string{"default: cpu=10"}, false, false},
+		"quantities are a limit to what comes as well": {config.DefaultQueue{Capacity: ptr.To(config.CapacityQuantities), Quantities: quantities("cpu", "10"), NodesOnDemand: ptr.To(config.NodesOnDemandDetect)}, true, []string{"default: cpu=10"}, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := capacityOf(&tc.given)
+			got := c.queue(nodes, c.growing(tc.seen))
+			expect(t, "quota", tc.want, quotaOf(got))
+			if onDemand := got.Annotations[muster.NodesOnDemandAnnotation] == "true"; onDemand != tc.onDemand {
+				t.Errorf("nodes on demand: %v", onDemand)
+			}
+			if unlimited := got.Annotations[muster.UnlimitedAnnotation] == "true"; unlimited != tc.unlimited {
+				t.Errorf("unlimited: %v", unlimited)
+			}
+		})
+	}
+}
+
+func TestAnAutoscalerThatComesAndGoesIsNoticed(t *testing.T) {
+	for name, sign := range map[string]client.Object{
+		"cluster-autoscaler": &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cluster-autoscaler-status"}},
+		"Karpenter": &metav1.PartialObjectMetadata{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"},
+			ObjectMeta: metav1.ObjectMeta{Name: "nodepools.karpenter.sh"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := newKeeper(t, node("a", "cpu", "4").node)
+			k.keep()
+			signs := newWorld(t, sign)
+			k.signs = signs
+			expect(t, "it comes", []string{"change ClusterQueue default"}, k.keep())
+			if q := k.queue(); q.Annotations[muster.NodesOnDemandAnnotation] != "true" || quotaOf(q)[0] != "default: cpu=1E" {
+				t.Errorf("annotations %v, quota %v", q.Annotations, quotaOf(q))
+			}
+			k.clock.SetTime(now.Add(time.Hour))
+			k.signs = newWorld(t)
+			expect(t, "it goes", []string{"change ClusterQueue default"}, k.keep())
+			if q := k.queue(); len(q.Annotations) != 0 || quotaOf(q)[0] != "default: cpu=4" {
+				t.Errorf("annotations %v, quota %v", q.Annotations, quotaOf(q))
+			}
+		})
+	}
 }
 
 func TestWhoRemovesTheLabelHasTheQueueToHimself(t *testing.T) {
@@ -178,11 +272,6 @@ func TestAQueueDefaultThatAPersonMadeIsLeftAlone(t *testing.T) {
 	expect(t, "writes", nil, k.keep())
 }
 
-func TestAFlavorThatIsThereAlreadyIsUsed(t *testing.T) {
-	k := newKeeper(t, newFlavor("default"))
-	expect(t, "writes", []string{"create ClusterQueue default"}, k.keep())
-}
-
 func TestAConflictIsLeftToTheWatch(t *testing.T) {
 	k := newKeeper(t, node("a", "cpu", "4").node)
 	k.keep()
@@ -201,6 +290,7 @@ func TestHeartbeatsOfNodesAreNoNews(t *testing.T) {
 		want  bool
 	}{
 		"a heartbeat":                   {ready(node("a", "cpu", "4")), false},
+		"another label":                 {node("a", "cpu", "4").labeled("pool", "batch").node, true},
 		"less room":                     {node("a", "cpu", "3").node, true},
 		"another resource":              {node("a", "cpu", "4", "nvidia.com/gpu", "1").node, true},
 		"cordoned":                      {node("a", "cpu", "4").cordoned().node, true},

@@ -72,7 +72,7 @@ func AddTo(mgr ctrl.Manager, cfg *config.Configuration, decisionLog string) erro
 	if err := addFinalizers(mgr); err != nil {
 		return err
 	}
-	return addDefaultQueue(mgr)
+	return addDefaultQueue(mgr, capacityOf(cfg.DefaultQueue))
 }
 
 func newLoop(mgr ctrl.Manager, cfg *config.Configuration) *loop {

@@ -30,6 +30,7 @@ func TestTheWholeFileOfThePageIsTheDefault(t *testing.T) {
 func TestTheWholeFileOfThePageHasEveryOption(t *testing.T) {
 	whole := regexp.MustCompile(`(?m)^( *)# `).ReplaceAllString(examples(t)[0], "$1")
 	whole = strings.ReplaceAll(whole, "workloads: {}", "workloads:")
+	whole = strings.ReplaceAll(whole, "capacity: nodes", "capacity: quantities")
 	got, problems := parse([]byte(whole))
 	if problems != nil {
 		t.Fatalf("refused: %q\n%s", problems, whole)

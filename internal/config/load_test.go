@@ -30,6 +30,8 @@ func TestAFileWithoutOptionsIsTheDefault(t *testing.T) {
 		Resources:               &v1alpha1.Resources{QuotaCheckStrategy: ptr.To(v1alpha1.BlockUndeclared)},
 		QueueStatus:             &v1alpha1.QueueStatus{Interval: duration(5 * time.Second)},
 		BatchJob:                &v1alpha1.BatchJob{Webhook: ptr.To(false)},
+		DefaultQueue:            &v1alpha1.DefaultQueue{Capacity: ptr.To(v1alpha1.CapacityNodes), NodesOnDemand: ptr.To(v1alpha1.NodesOnDemandDetect)},
+		NodeFailure:             &v1alpha1.NodeFailure{NotReadyGrace: duration(5 * time.Second)},
 	}
 	if diff := cmp.Diff(want, Default()); diff != "" {
 		t.Errorf("Default() (-want +got):\n%s", diff)
@@ -130,7 +132,7 @@ func TestWhatCannotBeReadIsNamed(t *testing.T) {
 		want []string
 	}{
 		"an unknown section": {"webhook: {}", []string{
-			"webhook: Forbidden: there is no such option; here are waitForPodsReady, objectRetentionPolicies, fairSharing, admissionFairSharing, resources, queueStatus, batchJob"}},
+			"webhook: Forbidden: there is no such option; here are waitForPodsReady, objectRetentionPolicies, fairSharing, admissionFairSharing, resources, queueStatus, batchJob, defaultQueue, nodeFailure"}},
 		"an unknown option": {"queueStatus: {intervall: 1s}", []string{
 			"queueStatus.intervall: Forbidden: there is no such option; here are interval"}},
 		"an option in the wrong case": {"queueStatus: {Interval: 1s}", []string{

@@ -24,7 +24,9 @@ func validate(c *v1alpha1.Configuration) field.ErrorList {
 	mistakes = append(mistakes, validateFairSharing(field.NewPath("fairSharing"), c.FairSharing)...)
 	mistakes = append(mistakes, validateAdmissionFairSharing(field.NewPath("admissionFairSharing"), c.AdmissionFairSharing)...)
 	mistakes = append(mistakes, validateResources(field.NewPath("resources"), c.Resources)...)
-	return append(mistakes, notNegative(field.NewPath("queueStatus", "interval"), c.QueueStatus.Interval)...)
+	mistakes = append(mistakes, notNegative(field.NewPath("queueStatus", "interval"), c.QueueStatus.Interval)...)
+	mistakes = append(mistakes, validateDefaultQueue(field.NewPath("defaultQueue"), c.DefaultQueue)...)
+	return append(mistakes, notNegative(field.NewPath("nodeFailure", "notReadyGrace"), c.NodeFailure.NotReadyGrace)...)
 }
 
 func validateWaitForPodsReady(at *field.Path, w *v1alpha1.WaitForPodsReady) field.ErrorList {
@@ -90,6 +92,34 @@ func validateAdmissionFairSharing(at *field.Path, f *v1alpha1.AdmissionFairShari
 	}
 	return mistakes
 }
+
+func validateDefaultQueue(at *field.Path, q *v1alpha1.DefaultQueue) field.ErrorList {
+	mistakes := oneOf(at.Child("capacity"), *q.Capacity, v1alpha1.CapacityNodes, v1alpha1.CapacityUnlimited, v1alpha1.CapacityQuantities)
+	mistakes = append(mistakes, oneOf(at.Child("nodesOnDemand"), *q.NodesOnDemand,
+		v1alpha1.NodesOnDemandDetect, v1alpha1.NodesOnDemandAlways, v1alpha1.NodesOnDemandNever)...)
+	at = at.Child("quantities")
+	given := *q.Capacity == v1alpha1.CapacityQuantities
+	switch {
+	case given && len(q.Quantities) == 0:
+		mistakes = append(mistakes, field.Required(at, "list how much the queue gives of each resource, such as {cpu: 100, memory: 400Gi}"))
+	case !given && len(q.Quantities) > 0:
+		mistakes = append(mistakes, field.Forbidden(at, "they count with capacity: quantities only: write that too, or leave them out"))
+	}
+	if len(q.Quantities) > defaultQueueResourcesMax {
+		mistakes = append(mistakes, field.TooMany(at, len(q.Quantities), defaultQueueResourcesMax))
+	}
+	for _, name := range slices.Sorted(maps.Keys(q.Quantities)) {
+		amount := q.Quantities[name]
+		mistakes = append(mistakes, resourceName(at.Key(string(name)), name)...)
+		if amount.Sign() < 0 {
+			mistakes = append(mistakes, field.Invalid(at.Key(string(name)), amount.String(), "must be 0 or more"))
+		}
+	}
+	return mistakes
+}
+
+// defaultQueueResourcesMax is the API's limit of resources that a ClusterQueue covers together.
+const defaultQueueResourcesMax = 64
 
 // prefix matches what a resource name can begin with. A prefix is no pattern.
 var prefix = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]*$`)

@@ -92,6 +92,24 @@ func TestEachRuleAcceptsAndRefuses(t *testing.T) {
 		"queue statuses have no negative interval": {
 			"queueStatus: {interval: 0s}", "queueStatus: {interval: -1s}",
 			`queueStatus.interval: Invalid value: "-1s": must be 0s or longer`},
+		"the capacity of the default queue is one of three": {
+			"defaultQueue: {capacity: unlimited}", "defaultQueue: {capacity: all}",
+			`defaultQueue.capacity: Unsupported value: "all": supported values: "nodes", "unlimited", "quantities"`},
+		"nodes on demand are one of three": {
+			"defaultQueue: {nodesOnDemand: Always}", "defaultQueue: {nodesOnDemand: Sometimes}",
+			`defaultQueue.nodesOnDemand: Unsupported value: "Sometimes": supported values: "Detect", "Always", "Never"`},
+		"a capacity of quantities has some": {
+			"defaultQueue: {capacity: quantities, quantities: {cpu: 4}}", "defaultQueue: {capacity: quantities}",
+			"defaultQueue.quantities: Required value: list how much the queue gives of each resource, such as {cpu: 100, memory: 400Gi}"},
+		"quantities that would not count are a mistake": {
+			"defaultQueue: {capacity: quantities, quantities: {cpu: 4}}", "defaultQueue: {quantities: {cpu: 4}}",
+			"defaultQueue.quantities: Forbidden: they count with capacity: quantities only: write that too, or leave them out"},
+		"a quantity is not negative": {
+			"defaultQueue: {capacity: quantities, quantities: {cpu: 0}}", "defaultQueue: {capacity: quantities, quantities: {cpu: -1}}",
+			`defaultQueue.quantities[cpu]: Invalid value: "-1": must be 0 or more`},
+		"a node is not lost before it is not ready": {
+			"nodeFailure: {notReadyGrace: 0s}", "nodeFailure: {notReadyGrace: -1s}",
+			`nodeFailure.notReadyGrace: Invalid value: "-1s": must be 0s or longer`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			accepts(t, header+tc.accepted)
@@ -106,6 +124,7 @@ func TestNamesOfResourcesAreNames(t *testing.T) {
 		"resources: {transformations: [{input: NAME, outputs: {b: 1}}]}",
 		"resources: {transformations: [{input: a, multiplyBy: NAME, outputs: {b: 1}}]}",
 		"resources: {transformations: [{input: a, outputs: {NAME: 1}}]}",
+		"defaultQueue: {capacity: quantities, quantities: {NAME: 1}}",
 	} {
 		accepts(t, header+strings.ReplaceAll(text, "NAME", "example.com/gpu"))
 		_, problems := parse([]byte(header + strings.ReplaceAll(text, "NAME", "example.com/a/b")))

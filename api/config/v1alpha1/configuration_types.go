@@ -39,6 +39,12 @@ type Configuration struct {
 
 	// batchJob says how batch/v1 Jobs are held until they are admitted.
 	BatchJob *BatchJob `json:"batchJob,omitempty"`
+
+	// defaultQueue says how much the queue named default gives.
+	DefaultQueue *DefaultQueue `json:"defaultQueue,omitempty"`
+
+	// nodeFailure says when a node counts as lost.
+	NodeFailure *NodeFailure `json:"nodeFailure,omitempty"`
 }
 
 // WaitForPodsReady is the part of all or nothing that quota alone cannot give: a workload whose pods are not all ready in
@@ -204,4 +210,48 @@ type QueueStatus struct {
 type BatchJob struct {
 	// webhook serves a mutating admission webhook that suspends Jobs with a queue when they are created. Default false.
 	Webhook *bool `json:"webhook,omitempty"`
+}
+
+// DefaultQueueCapacity says where the quota of the queue named default comes from.
+type DefaultQueueCapacity string
+
+const (
+	// CapacityNodes is what the nodes can give that pods without tolerations can use, as they come and go.
+	CapacityNodes DefaultQueueCapacity = "nodes"
+	// CapacityUnlimited leaves it to the nodes' free room alone what runs.
+	CapacityUnlimited DefaultQueueCapacity = "unlimited"
+	// CapacityQuantities is what quantities lists.
+	CapacityQuantities DefaultQueueCapacity = "quantities"
+)
+
+// NodesOnDemand says whether nodes come when pods wait for them.
+type NodesOnDemand string
+
+const (
+	// NodesOnDemandDetect looks for a node autoscaler in the cluster.
+	NodesOnDemandDetect NodesOnDemand = "Detect"
+	// NodesOnDemandAlways says that there is one, though none can be seen.
+	NodesOnDemandAlways NodesOnDemand = "Always"
+	// NodesOnDemandNever says that there is none for the pods of the queue.
+	NodesOnDemandNever NodesOnDemand = "Never"
+)
+
+// DefaultQueue is how much the queue named default gives, as long as the operator keeps it.
+type DefaultQueue struct {
+	// capacity: nodes (default), unlimited or quantities.
+	Capacity *DefaultQueueCapacity `json:"capacity,omitempty"`
+
+	// quantities are the quota where capacity is quantities. What is not listed is not given.
+	Quantities corev1.ResourceList `json:"quantities,omitempty"`
+
+	// nodesOnDemand: Detect (default), Always or Never. Where nodes come on demand, a workload that no present node could
+	// ever hold is admitted by quota alone, so that its pods make the autoscaler act.
+	NodesOnDemand *NodesOnDemand `json:"nodesOnDemand,omitempty"`
+}
+
+// NodeFailure says when a node counts as lost, with the pods on it.
+type NodeFailure struct {
+	// notReadyGrace is for how long a node may be not ready before it counts as lost. Kubernetes has waited about 40 s by
+	// then for a node that is silent. A node that is deleted is lost at once. Default 5s.
+	NotReadyGrace *metav1.Duration `json:"notReadyGrace,omitempty"`
 }

@@ -1,0 +1,72 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// sign is an object by which a node autoscaler is known to be there.
+type sign struct {
+	kind schema.GroupVersionKind
+	client.ObjectKey
+}
+
+// autoscalerSigns are the status that cluster-autoscaler keeps, and the kind of which Karpenter's node pools are.
+var autoscalerSigns = []sign{
+	{schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, client.ObjectKey{Namespace: "kube-system", Name: "cluster-autoscaler-status"}},
+	{schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}, client.ObjectKey{Name: "nodepools.karpenter.sh"}},
+}
+
+// object is an empty one of the sign's kind: no more than its name is ever read.
+func (s sign) object() *metav1.PartialObjectMetadata {
+	out := &metav1.PartialObjectMetadata{}
+	out.SetGroupVersionKind(s.kind)
+	return out
+}
+
+// newSignCache is a cache of just those objects that are signs of an autoscaler. It is one of its own, since the
+// manager's has all ConfigMaps or none.
+func newSignCache(mgr ctrl.Manager) (cache.Cache, error) {
+	only := map[client.Object]cache.ByObject{}
+	for _, sign := range autoscalerSigns {
+		by := cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", sign.Name)}
+		if sign.Namespace != "" {
+			by = cache.ByObject{Namespaces: map[string]cache.Config{sign.Namespace: {FieldSelector: by.Field}}}
+		}
+		only[sign.object()] = by
+	}
+	signs, err := cache.New(mgr.GetConfig(), cache.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+		ByObject: only, DefaultTransform: cache.TransformStripManagedFields(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("setting up the watch for node autoscalers: %w", err)
+	}
+	if err := mgr.Add(signs); err != nil {
+		return nil, fmt.Errorf("adding the watch for node autoscalers: %w", err)
+	}
+	return signs, nil
+}
+
+// autoscalerSeen reports whether a node autoscaler is there, by its signs.
+func autoscalerSeen(ctx context.Context, signs client.Reader) (bool, error) {
+	for _, sign := range autoscalerSigns {
+		switch err := signs.Get(ctx, sign.ObjectKey, sign.object()); {
+		case err == nil:
+			return true, nil
+		case client.IgnoreNotFound(err) != nil:
+			return false, fmt.Errorf("looking for %s: %w", sign, err)
+		}
+	}
+	return false, nil
+}
+
+// String names the object.
+func (s sign) String() string { return s.kind.Kind + " " + s.ObjectKey.String() }

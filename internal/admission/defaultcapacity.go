@@ -1,0 +1,164 @@
+package admission
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	config "github.com/musterhq/muster/api/config/v1alpha1"
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
+)
+
+const (
+	// coveredResourcesMax is the API's limit of resources in a group.
+	coveredResourcesMax = 64
+	// plenty is more of anything than a cluster has: what is not limited needs a number all the same.
+	plenty = "1E"
+)
+
+// capacity is where the quota of the queue default comes from, by the configuration.
+type capacity struct {
+	from config.DefaultQueueCapacity
+	// quantities are the quota where it comes from the configuration.
+	quantities corev1.ResourceList
+	onDemand   config.NodesOnDemand
+}
+
+func capacityOf(cfg *config.DefaultQueue) capacity {
+	return capacity{from: *cfg.Capacity, quantities: cfg.Quantities, onDemand: *cfg.NodesOnDemand}
+}
+
+// growing reports whether nodes come when pods wait for them, where an autoscaler was seen or was not.
+func (c capacity) growing(autoscaler bool) bool {
+	return c.onDemand == config.NodesOnDemandAlways || c.onDemand == config.NodesOnDemandDetect && autoscaler
+}
+
+// queue is the queue default over the nodes: it serves every namespace. Where nodes come on demand, those that
+// are there limit nobody, so the quota must not either.
+func (c capacity) queue(nodes []corev1.Node, growing bool) *kueue.ClusterQueue {
+	unlimited := c.from == config.CapacityUnlimited || c.from == config.CapacityNodes && growing
+	quota := c.quantities
+	if c.from != config.CapacityQuantities {
+		quota = sumOf(nodes)
+	}
+	if unlimited {
+		for name := range quota {
+			quota[name] = resource.MustParse(plenty)
+		}
+	}
+	out := &kueue.ClusterQueue{
+		ObjectMeta: metav1.ObjectMeta{Name: muster.DefaultQueue, Labels: map[string]string{muster.FollowsNodesLabel: "true"}},
+		Spec: kueue.ClusterQueueSpec{
+			NamespaceSelector: &metav1.LabelSelector{},
+			ResourceGroups:    []kueue.ResourceGroup{groupOf(quota)},
+		},
+	}
+	mark(out, muster.NodesOnDemandAnnotation, growing)
+	mark(out, muster.UnlimitedAnnotation, unlimited)
+	return out
+}
+
+// mark sets an annotation of the queue to true, or takes it away, and reports whether that changed anything.
+func mark(q *kueue.ClusterQueue, annotation string, holds bool) (changed bool) {
+	had, has := q.Annotations[annotation]
+	switch {
+	case holds && had != "true":
+		metav1.SetMetaDataAnnotation(&q.ObjectMeta, annotation, "true")
+		return true
+	case !holds && has:
+		delete(q.Annotations, annotation)
+		return true
+	}
+	return false
+}
+
+// sumOf is what the nodes can give together of every resource that one offers.
+func sumOf(nodes []corev1.Node) corev1.ResourceList {
+	sums := corev1.ResourceList{corev1.ResourceCPU: {}, corev1.ResourceMemory: {}, corev1.ResourcePods: {}}
+	for i := range nodes {
+		for name, amount := range nodes[i].Status.Allocatable {
+			sum := sums[name]
+			sum.Add(amount)
+			sums[name] = sum
+		}
+	}
+	return sums
+}
+
+// groupOf is a group of the resources, in the order of names, with that quota in the flavor default.
+func groupOf(quota corev1.ResourceList) kueue.ResourceGroup {
+	group := kueue.ResourceGroup{Flavors: []kueue.FlavorQuotas{{Name: muster.DefaultQueue}}}
+	for name := range quota {
+		group.CoveredResources = append(group.CoveredResources, name)
+	}
+	slices.SortFunc(group.CoveredResources, func(a, b corev1.ResourceName) int { return cmp.Compare(a, b) })
+	group.CoveredResources = group.CoveredResources[:min(len(group.CoveredResources), coveredResourcesMax)]
+	for _, name := range group.CoveredResources {
+		group.Flavors[0].Resources = append(group.Flavors[0].Resources, kueue.ResourceQuota{Name: name, NominalQuota: canonical(quota[name])})
+	}
+	return group
+}
+
+// canonical is the quantity as the API server would give it back.
+func canonical(q resource.Quantity) resource.Quantity { return resource.MustParse(q.String()) }
+
+// defaultTopology says of nodes only that each is one: places are found by it where nothing is known of racks.
+func defaultTopology() *kueue.Topology {
+	return &kueue.Topology{
+		ObjectMeta: metav1.ObjectMeta{Name: muster.DefaultQueue, Labels: map[string]string{muster.FollowsNodesLabel: "true"}},
+		Spec:       kueue.TopologySpec{Levels: []kueue.TopologyLevel{{NodeLabel: corev1.LabelHostname}}},
+	}
+}
+
+// defaultFlavor has its pods placed on nodes. The API wants a label with a topology: the one that every node has
+// on which the commands of the public APIs' manifests run.
+func defaultFlavor() *kueue.ResourceFlavor {
+	return &kueue.ResourceFlavor{
+		ObjectMeta: metav1.ObjectMeta{Name: muster.DefaultQueue, Labels: map[string]string{muster.FollowsNodesLabel: "true"}},
+		Spec: kueue.ResourceFlavorSpec{
+			NodeLabels:   map[string]string{corev1.LabelOSStable: "linux"},
+			TopologyName: ptr.To(kueue.TopologyReference(muster.DefaultQueue)),
+		},
+	}
+}
+
+// mayPlace reports whether a flavor default that is there is one that the operator made before flavors were placed on
+// nodes: it says nothing of nodes. Its queue must be the operator's too.
+func mayPlace(f *kueue.ResourceFlavor) bool {
+	s := &f.Spec
+	return s.TopologyName == nil && len(s.NodeLabels) == 0 && len(s.NodeTaints) == 0 && len(s.Tolerations) == 0
+}
+
+// usable are the nodes on which pods without tolerations may be placed, with all the labels of the flavor.
+func usable(nodes []corev1.Node, labels map[string]string) []corev1.Node {
+	var out []corev1.Node
+	for i := range nodes {
+		if takesPods(&nodes[i]) && hasAll(nodes[i].Labels, labels) {
+			out = append(out, nodes[i])
+		}
+	}
+	return out
+}
+
+// takesPods reports whether pods without tolerations may be placed on the node.
+func takesPods(node *corev1.Node) bool {
+	blocked := slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool {
+		return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
+	})
+	return !node.Spec.Unschedulable && !blocked && node.DeletionTimestamp.IsZero()
+}
+
+// hasAll reports whether the labels are among those of a node.
+func hasAll(have, labels map[string]string) bool {
+	for key, value := range labels {
+		if got, has := have[key]; !has || got != value {
+			return false
+		}
+	}
+	return true
+}
