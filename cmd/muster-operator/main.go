@@ -159,10 +159,7 @@ func newManager(cluster *rest.Config, o options) (manager.Manager, error) {
 		GracefulShutdownTimeout:       ptr.To(10 * time.Second),
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
-			ByObject: map[client.Object]cache.ByObject{
-				&corev1.Node{}:  {Transform: stripNode},
-				&corev1.Event{}: jobs.Refusals(),
-			},
+			ByObject:         cached(),
 		},
 		// What a reconcile wrote, the next one sees: plans are made of what there is.
 		Client: client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}},
@@ -183,6 +180,13 @@ func newManager(cluster *rest.Config, o options) (manager.Manager, error) {
 	})
 }
 
+// cached is what the cache keeps less than all of.
+func cached() map[client.Object]cache.ByObject {
+	out := admission.Cached()
+	out[&corev1.Event{}] = jobs.Refusals()
+	return out
+}
+
 // newScheme knows every API that the operator reads or writes.
 func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
@@ -190,14 +194,4 @@ func newScheme() *runtime.Scheme {
 		utilruntime.Must(add(scheme))
 	}
 	return scheme
-}
-
-// stripNode drops what is large about a Node and never looked at.
-func stripNode(object any) (any, error) {
-	if node, ok := object.(*corev1.Node); ok {
-		node.ManagedFields = nil
-		node.Status.Images = nil
-		node.Annotations = nil
-	}
-	return object, nil
 }

@@ -1,6 +1,7 @@
 package podspec
 
 import (
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,6 +22,20 @@ func Total(stored *corev1.PodSpec) corev1.ResourceList {
 		return stored.Containers[0].Resources.Requests
 	}
 	return resource.PodRequests(&corev1.Pod{Spec: *stored}, resource.PodResourcesOptions{})
+}
+
+// Taken is what a pod that is there takes of its node, as kube-scheduler counts it: while a container is being resized,
+// the more of what it has and what it wants. The list may be one of the pod's own: it must not be changed.
+func Taken(pod *corev1.Pod) corev1.ResourceList {
+	if isPlain(&pod.Spec) && !isResizing(pod.Status.ContainerStatuses) {
+		return pod.Spec.Containers[0].Resources.Requests
+	}
+	return resource.PodRequests(pod, resource.PodResourcesOptions{UseStatusResources: true})
+}
+
+// isResizing reports whether a container's status may say more of its resources than its spec.
+func isResizing(statuses []corev1.ContainerStatus) bool {
+	return slices.ContainsFunc(statuses, func(s corev1.ContainerStatus) bool { return s.Resources != nil || len(s.AllocatedResources) > 0 })
 }
 
 // isPlain reports whether a pod asks for what its one container asks for.

@@ -1,0 +1,160 @@
+package admission
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Cached is what the manager's cache keeps of Nodes and Pods: there is one watch of each for the whole operator, and a
+// cluster may have a hundred thousand pods. Whoever reads such an object from the cache may change it only by a patch
+// of what he has read: all else of it is not there.
+func Cached() map[client.Object]cache.ByObject {
+	return map[client.Object]cache.ByObject{
+		&corev1.Node{}: {Transform: stripNode},
+		&corev1.Pod{}:  {Transform: stripPod},
+	}
+}
+
+// stripNode drops what is large about a Node and never looked at.
+func stripNode(object any) (any, error) {
+	if node, ok := object.(*corev1.Node); ok {
+		node.ManagedFields = nil
+		node.Annotations = nil
+		node.Status.Images = nil
+	}
+	return object, nil
+}
+
+// stripPod keeps of a Pod what tells who it is, where it is and may go, what it needs of its node, and how it fares. Of
+// those that no job can own there is no more than what they need and where.
+func stripPod(object any) (any, error) {
+	pod, ok := object.(*corev1.Pod)
+	if !ok {
+		return object, nil
+	}
+	jobless := controlledByOthers(pod)
+	meta := metav1.ObjectMeta{
+		Name: pod.Name, GenerateName: pod.GenerateName, Namespace: pod.Namespace, UID: pod.UID,
+		ResourceVersion: pod.ResourceVersion, Generation: pod.Generation,
+		CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp, DeletionGracePeriodSeconds: pod.DeletionGracePeriodSeconds,
+		OwnerReferences: pod.OwnerReferences,
+	}
+	if !jobless {
+		meta.Labels, meta.Annotations, meta.Finalizers = pod.Labels, ofJobs(pod.Annotations), pod.Finalizers
+	}
+	pod.ObjectMeta = meta
+	pod.Spec = strippedSpec(&pod.Spec)
+	stripStatus(&pod.Status, &pod.Spec, jobless)
+	return pod, nil
+}
+
+// controlledByOthers reports whether a controller has the pod that is of no kind of job: those of Kubernetes' own
+// services, and the kubelet.
+func controlledByOthers(pod *corev1.Pod) bool {
+	owner := metav1.GetControllerOf(pod)
+	return owner != nil && (strings.HasPrefix(owner.APIVersion, "apps/") || owner.APIVersion == "v1")
+}
+
+// ofJobs are the annotations that job APIs, and Muster, put on pods.
+func ofJobs(annotations map[string]string) map[string]string {
+	var out map[string]string
+	for key, value := range annotations {
+		domain, _, _ := strings.Cut(key, "/")
+		for _, known := range []string{"kueue.x-k8s.io", "jobset.sigs.k8s.io", "muster.dev", "batch.kubernetes.io", "volcano.sh", "tensorstack.dev", "lattice.dev", "breezeml.ai"} {
+			if domain == known || strings.HasSuffix(domain, "."+known) {
+				if out == nil {
+					out = map[string]string{}
+				}
+				out[key] = value
+			}
+		}
+	}
+	return out
+}
+
+func strippedSpec(s *corev1.PodSpec) corev1.PodSpec {
+	return corev1.PodSpec{
+		NodeName: s.NodeName, NodeSelector: s.NodeSelector, Affinity: nodeAffinity(s.Affinity), SchedulingGates: s.SchedulingGates,
+		Containers: strippedContainers(s.Containers), InitContainers: strippedContainers(s.InitContainers),
+		Overhead: s.Overhead, Resources: s.Resources, RuntimeClassName: s.RuntimeClassName, HostNetwork: s.HostNetwork,
+		RestartPolicy: s.RestartPolicy, Priority: s.Priority, SchedulerName: s.SchedulerName,
+		Hostname: s.Hostname, Subdomain: s.Subdomain,
+	}
+}
+
+// nodeAffinity is the part of an affinity that says where a pod may go by the nodes alone.
+func nodeAffinity(a *corev1.Affinity) *corev1.Affinity {
+	if a == nil || a.NodeAffinity == nil || a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return nil
+	}
+	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution}}
+}
+
+func strippedContainers(containers []corev1.Container) []corev1.Container {
+	if len(containers) == 0 {
+		return nil
+	}
+	out := make([]corev1.Container, len(containers))
+	for i := range containers {
+		c := &containers[i]
+		out[i] = corev1.Container{Name: c.Name, Resources: c.Resources, RestartPolicy: c.RestartPolicy}
+		for _, port := range c.Ports {
+			if port.HostPort != 0 {
+				out[i].Ports = append(out[i].Ports, port)
+			}
+		}
+	}
+	return out
+}
+
+// stripStatus keeps how the pod fares; of a container, how it ended and how often.
+func stripStatus(s *corev1.PodStatus, spec *corev1.PodSpec, jobless bool) {
+	s.HostIPs, s.EphemeralContainerStatuses, s.ResourceClaimStatuses = nil, nil, nil
+	s.ContainerStatuses = strippedStatuses(s.ContainerStatuses, spec.Containers, jobless)
+	s.InitContainerStatuses = strippedStatuses(s.InitContainerStatuses, spec.InitContainers, jobless)
+	if jobless {
+		s.PodIPs = nil
+		s.Conditions = slices.DeleteFunc(s.Conditions, func(c corev1.PodCondition) bool { return c.Type != corev1.PodResizePending })
+	}
+}
+
+// strippedStatuses drops images, mounts and users. The resources that a container has stay where they are not those of
+// its spec: then it is being resized, and takes the larger ones of its node.
+func strippedStatuses(statuses []corev1.ContainerStatus, containers []corev1.Container, jobless bool) []corev1.ContainerStatus {
+	var out []corev1.ContainerStatus
+	for i := range statuses {
+		s := &statuses[i]
+		kept := corev1.ContainerStatus{Name: s.Name}
+		resized := isResized(s, containers)
+		if resized {
+			kept.Resources, kept.AllocatedResources = s.Resources, s.AllocatedResources
+		}
+		if !jobless {
+			kept.State, kept.LastTerminationState, kept.Ready, kept.RestartCount, kept.Started = s.State, s.LastTerminationState, s.Ready, s.RestartCount, s.Started
+		}
+		if resized || !jobless {
+			out = append(out, kept)
+		}
+	}
+	return out
+}
+
+// isResized reports whether a container has other resources than its spec asks for.
+func isResized(s *corev1.ContainerStatus, containers []corev1.Container) bool {
+	for i := range containers {
+		if containers[i].Name != s.Name {
+			continue
+		}
+		requests := containers[i].Resources.Requests
+		return s.Resources != nil && !equality.Semantic.DeepEqual(s.Resources.Requests, requests) ||
+			len(s.AllocatedResources) > 0 && !equality.Semantic.DeepEqual(s.AllocatedResources, requests)
+	}
+	return false
+}

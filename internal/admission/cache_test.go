@@ -1,0 +1,132 @@
+package admission
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/musterhq/muster/internal/podspec"
+)
+
+// fullPod is a pod as an API server gives it, bound to the node n, with all that makes pods large.
+func fullPod(controller metav1.OwnerReference) *corev1.Pod {
+	container := func(name, cpu string) corev1.Container {
+		return corev1.Container{
+			Name: name, Image: "example.com/trainer:1", Command: []string{"train"}, Args: []string{"--steps", "100"},
+			Env:          []corev1.EnvVar{{Name: "A", Value: "1"}},
+			Resources:    corev1.ResourceRequirements{Requests: quantities("cpu", cpu, "memory", "1Gi"), Limits: quantities("cpu", cpu)},
+			VolumeMounts: []corev1.VolumeMount{{Name: "token", MountPath: "/var/run"}},
+			Ports:        []corev1.ContainerPort{{ContainerPort: 80}, {ContainerPort: 90, HostPort: 90}},
+		}
+	}
+	sidecar := container("sidecar", "500m")
+	sidecar.RestartPolicy = ptr.To(corev1.ContainerRestartPolicyAlways)
+	controller.Controller = ptr.To(true)
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "p", Namespace: "ns", UID: "p-uid", ResourceVersion: "7",
+			Labels:          map[string]string{"kueue.x-k8s.io/podset": "main", "app": "a"},
+			Annotations:     map[string]string{"kueue.x-k8s.io/workload": "w", "batch.kubernetes.io/job-completion-index": "3", "alpha.jobset.sigs.k8s.io/exclusive-topology": "rack", "istio.io/large": "x"},
+			OwnerReferences: []metav1.OwnerReference{controller},
+			ManagedFields:   []metav1.ManagedFieldsEntry{{Manager: "m"}},
+		},
+		Spec: corev1.PodSpec{
+			NodeName: "n", Containers: []corev1.Container{container("main", "2")}, InitContainers: []corev1.Container{sidecar, container("init", "4")},
+			Overhead: quantities("cpu", "100m"), NodeSelector: map[string]string{corev1.LabelHostname: "n"},
+			Volumes:     []corev1.Volume{{Name: "token"}},
+			Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+		},
+		Status: corev1.PodStatus{
+			Phase: corev1.PodRunning, PodIP: "10.0.0.1", HostIPs: []corev1.HostIP{{IP: "1.2.3.4"}},
+			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+			ContainerStatuses: []corev1.ContainerStatus{{
+				Name: "main", Image: "example.com/trainer:1", ImageID: "sha256:1", RestartCount: 2,
+				LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}},
+				Resources:            &corev1.ResourceRequirements{Requests: quantities("cpu", "2", "memory", "1Gi")},
+			}},
+		},
+	}
+}
+
+var (
+	ofJob        = metav1.OwnerReference{APIVersion: "batch/v1", Kind: "Job", Name: "j"}
+	ofReplicaSet = metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "r"}
+	ofDaemonSet  = metav1.OwnerReference{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "d"}
+)
+
+func stripped(t *testing.T, pod *corev1.Pod) *corev1.Pod {
+	t.Helper()
+	out, err := stripPod(pod.DeepCopy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.(*corev1.Pod)
+}
+
+func TestAStrippedPodTakesWhatItTook(t *testing.T) {
+	resizing := fullPod(ofJob)
+	resizing.Status.ContainerStatuses[0].Resources.Requests = quantities("cpu", "8", "memory", "1Gi")
+	resizing.Status.ContainerStatuses[0].AllocatedResources = quantities("cpu", "8", "memory", "1Gi")
+	refused := fullPod(ofReplicaSet)
+	refused.Spec.InitContainers = nil
+	refused.Spec.Containers[0].Resources.Requests = quantities("cpu", "64", "memory", "1Gi")
+	refused.Status.ContainerStatuses[0].AllocatedResources = quantities("cpu", "2", "memory", "1Gi")
+	refused.Status.Conditions = append(refused.Status.Conditions, corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible})
+	for name, tc := range map[string]struct {
+		pod *corev1.Pod
+		cpu string
+	}{
+		"a pod of a job":                       {fullPod(ofJob), "4600m"},
+		"a pod of a service":                   {fullPod(ofReplicaSet), "4600m"},
+		"one that shrinks has what it had":     {resizing, "8600m"},
+		"one that is refused more stays small": {refused, "2100m"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before, after := podspec.Taken(tc.pod), podspec.Taken(stripped(t, tc.pod))
+			if diff := cmp.Diff(before, after); diff != "" {
+				t.Errorf("(-whole +stripped):\n%s", diff)
+			}
+			if got := after.Cpu().String(); got != tc.cpu {
+				t.Errorf("takes %s cpu, want %s", got, tc.cpu)
+			}
+		})
+	}
+}
+
+func TestAStrippedPodOfAJobTellsWhoItIsAndHowItFares(t *testing.T) {
+	whole := fullPod(ofJob)
+	got := stripped(t, whole)
+	if got.Labels["kueue.x-k8s.io/podset"] != "main" || got.Annotations["kueue.x-k8s.io/workload"] != "w" ||
+		got.Annotations["batch.kubernetes.io/job-completion-index"] != "3" || got.Annotations["alpha.jobset.sigs.k8s.io/exclusive-topology"] != "rack" {
+		t.Errorf("labels %v, annotations %v", got.Labels, got.Annotations)
+	}
+	if metav1.GetControllerOf(got) == nil || got.Spec.NodeName != "n" || got.Spec.NodeSelector[corev1.LabelHostname] != "n" {
+		t.Errorf("got %+v", got)
+	}
+	if s := got.Status.ContainerStatuses; len(s) != 1 || s[0].LastTerminationState.Terminated.ExitCode != 137 || s[0].RestartCount != 2 || s[0].Resources != nil {
+		t.Errorf("statuses %+v", s)
+	}
+	if len(got.Spec.Containers[0].Ports) != 1 || got.Spec.Containers[0].Ports[0].HostPort != 90 {
+		t.Errorf("ports %+v", got.Spec.Containers[0].Ports)
+	}
+	if _, kept := got.Annotations["istio.io/large"]; kept || got.Spec.Volumes != nil || got.Spec.Containers[0].Env != nil || got.ManagedFields != nil {
+		t.Errorf("not stripped: %+v", got)
+	}
+	if slices.ContainsFunc(whole.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady }) != (len(got.Status.Conditions) == 1) {
+		t.Errorf("conditions %+v", got.Status.Conditions)
+	}
+}
+
+func TestAStrippedPodOfAServiceIsSmall(t *testing.T) {
+	got := stripped(t, fullPod(ofReplicaSet))
+	if len(got.Labels) != 0 || len(got.Annotations) != 0 || len(got.Status.ContainerStatuses) != 0 || len(got.Status.Conditions) != 0 {
+		t.Errorf("got %+v", got)
+	}
+	if metav1.GetControllerOf(got) == nil {
+		t.Error("nobody knows whether it belongs to its node")
+	}
+}
