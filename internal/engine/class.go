@@ -94,6 +94,11 @@ type class struct {
 	// mute are those who came since and were not told why.
 	mute []Key
 	form *flavor.Form
+	// lacks is what a head of a queue by resource waits for more of, and behind are those
+	// who are held back for it. heldBy is the head that holds this one back.
+	lacks  []quota.FlavorResource
+	behind map[*class]bool
+	heldBy *class
 }
 
 func (c *class) head() order.Rank {
@@ -129,6 +134,9 @@ func (e *Engine) join(w *workload, q *clusterQueue) {
 	default:
 		e.tellMute(c, c.why)
 	}
+	if c.heldBy != nil && c.before(c.heldBy) {
+		q.unblock(c)
+	}
 	switch {
 	case q.head != nil && q.head != c && c.before(q.head):
 		q.unblock(q.head) // it goes before the one that holds the queue back
@@ -149,7 +157,7 @@ func (e *Engine) part(w *workload) {
 	} else if head && c.at != notReady {
 		q.wake(c)
 	}
-	if q.head == c && head {
+	if (q.head == c || c.behind != nil) && head {
 		q.unblock(c)
 	}
 }
@@ -157,6 +165,7 @@ func (e *Engine) part(w *workload) {
 // unblock has the class looked at again.
 func (q *clusterQueue) unblock(c *class) {
 	c.blocked = false
+	q.letPass(c)
 	if q.owed == c {
 		q.owed = nil
 		q.free(c.needs.Indices()) // others may have it, if the class does not keep it again

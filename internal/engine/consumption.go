@@ -112,6 +112,9 @@ func (e *Engine) standingOf(l *localQueue) float64 {
 // reorder has those looked at in the order in which they stand now.
 func (q *clusterQueue) reorder() {
 	heap.Init(&q.ready)
+	for _, head := range slices.Clone(q.heads) {
+		q.unblock(head) // others may go before it now
+	}
 	if q.head != nil && len(q.ready) > 0 && q.ready[0].before(q.head) {
 		q.unblock(q.head)
 	}

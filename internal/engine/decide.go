@@ -166,6 +166,11 @@ func (p *pass) headOf(q *clusterQueue) *contestant {
 			return nil
 		}
 		c := q.ready[0]
+		if head := p.headBefore(c); head != nil {
+			p.budget--
+			p.putBehind(c, head)
+			continue
+		}
 		found := p.seeingThrough(c)
 		if found.verdict != hopeless {
 			return &contestant{queue: q, class: c, rank: c.head(), version: q.family.version, outcome: found}
@@ -174,8 +179,11 @@ func (p *pass) headOf(q *clusterQueue) *contestant {
 		heap.Pop(&q.ready)
 		p.block(c, found.choice.Why, found.choice.Short)
 		p.owe(c, found.choice.Usage)
-		if q.Strategy == Strict {
+		switch q.Strategy {
+		case Strict:
 			p.holdBack(q, c)
+		case ByResource:
+			q.holdBackFor(c, found.lacks)
 		}
 	}
 	return nil
@@ -214,6 +222,9 @@ func (e *Engine) holdBack(q *clusterQueue, head *class) {
 
 // behind is why those wait who are not the head of a strict queue.
 func behind(q *clusterQueue) reason.Reason {
+	if q.Strategy == ByResource {
+		return reason.Reason{Code: reason.WaitingForQuota, Detail: "waits behind an earlier workload of ClusterQueue " + q.Name + " that lacks some of the same resources"}
+	}
 	return reason.Reason{Code: reason.WaitingForQuota, Detail: "waits behind the head of ClusterQueue " + q.Name + ", which is StrictFIFO"}
 }
 

@@ -30,28 +30,36 @@ type outcome struct {
 	verdict verdict
 	choice  flavor.Choice
 	victims []preempt.Victim
+	// lacks is what there has to be more of, where it is hopeless now and not for ever.
+	lacks []quota.FlavorResource
 }
 
 // offer is what the queue offers.
 func (e *Engine) offer(q *clusterQueue) flavor.Offer {
-	return flavor.Offer{Groups: q.Groups, Flavors: e.flavors, IgnoreUndeclared: e.options.IgnoreUndeclared}
+	return flavor.Offer{Groups: q.Groups, Flavors: e.flavors, IgnoreUndeclared: e.options.IgnoreUndeclared || q.CoversAll}
+}
+
+// formOf is the form by which flavors are chosen for the class.
+func (e *Engine) formOf(c *class) *flavor.Form {
+	if c.form == nil {
+		c.form = flavor.NewForm(c.shape.podSets, e.offer(c.queue), &e.tree)
+	}
+	return c.form
 }
 
 // evaluate finds out what can be done for the head of the class, and changes
 // nothing. Less than it asks for is only looked at if all of it cannot be had.
 func (e *Engine) evaluate(c *class) outcome {
-	if c.form == nil {
-		c.form = flavor.NewForm(c.shape.podSets, e.offer(c.queue), &e.tree)
-	}
+	form := e.formOf(c)
 	w := e.workloads[c.head().Key]
-	full := e.consider(w, c, c.form.Full())
-	reducible := c.form.Reducible()
+	full := e.consider(w, c, form.Full())
+	reducible := form.Reducible()
 	if full.verdict != hopeless || reducible == 0 {
 		return full
 	}
 	var best outcome
 	sort.Search(int(reducible), func(fewer int) bool {
-		found := e.consider(w, c, c.form.ReducedBy(int64(fewer)+1))
+		found := e.consider(w, c, form.ReducedBy(int64(fewer)+1))
 		if found.verdict == hopeless {
 			return false
 		}
@@ -60,7 +68,7 @@ func (e *Engine) evaluate(c *class) outcome {
 	})
 	if best.verdict == hopeless {
 		// What the fewest pods were short of is what there has to be more of.
-		return e.consider(w, c, c.form.ReducedBy(reducible))
+		return e.consider(w, c, form.ReducedBy(reducible))
 	}
 	return best
 }
@@ -73,6 +81,7 @@ func (e *Engine) consider(w *workload, c *class, counts []int32) outcome {
 		MayPreempt: func(i quota.Index, amount int64) bool { return mayPreempt(q, i, amount) },
 		Preempt:    func(i quota.Index, amount int64) flavor.Mode { return e.couldPreempt(w, q, i, amount) },
 	})
+	lacks := e.lacksOf(c, counts, choice)
 	switch choice.Mode {
 	case flavor.Fits:
 		return outcome{verdict: admissible, choice: choice}
@@ -90,7 +99,7 @@ func (e *Engine) consider(w *workload, c *class, counts []int32) outcome {
 			}
 		}
 	}
-	return outcome{choice: choice}
+	return outcome{choice: choice, lacks: lacks}
 }
 
 // shortOf lists what of the amounts is not there once everyone has gone who was told

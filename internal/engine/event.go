@@ -33,6 +33,8 @@ const (
 	BestEffort Strategy = iota
 	// Strict lets nobody pass the head.
 	Strict
+	// ByResource lets those pass who ask for nothing that the head lacks.
+	ByResource
 )
 
 // ClusterQueue is a queue with quota.
@@ -47,6 +49,9 @@ type ClusterQueue struct {
 	// Namespaces selects those whose workloads are accepted; nil accepts none, an
 	// empty one all.
 	Namespaces *metav1.LabelSelector
+	// CoversAll counts nothing for resources that the queue does not cover, which keep a
+	// workload waiting otherwise.
+	CoversAll bool
 	// Held stops admissions.
 	Held bool
 	// Inactive says, where not empty, why the queue cannot admit as it is configured.

@@ -94,7 +94,7 @@ func (x *explainer) placeInLine() {
 	if q.node != nil {
 		x.out.Path = path(q.node)
 	}
-	own := place{standing: x.w.local.standing, rank: x.w.rank()}
+	own := turn{standing: x.w.local.standing, rank: x.w.rank()}
 	first := own
 	in := x.w.class != nil || x.w.promise != nil
 	if in {
@@ -120,14 +120,14 @@ func (x *explainer) placeInLine() {
 	}
 }
 
-// place is one in line: what its LocalQueue stands at counts where the ClusterQueue
+// turn is that of one in line: what its LocalQueue stands at counts where the ClusterQueue
 // goes by use, then its rank.
-type place struct {
+type turn struct {
 	standing float64
 	rank     order.Rank
 }
 
-func (p place) before(other place, q *clusterQueue) bool {
+func (p turn) before(other turn, q *clusterQueue) bool {
 	if q.byUsage && p.standing != other.standing {
 		return p.standing < other.standing
 	}
@@ -135,16 +135,16 @@ func (p place) before(other place, q *clusterQueue) bool {
 }
 
 // inLine gives those who wait in the queue to be given quota, in no order.
-func (e *Engine) inLine(q *clusterQueue) func(yield func(place) bool) {
-	return func(yield func(place) bool) {
+func (e *Engine) inLine(q *clusterQueue) func(yield func(turn) bool) {
+	return func(yield func(turn) bool) {
 		for _, w := range e.promisees(q) {
-			if !yield(place{w.local.standing, w.rank()}) {
+			if !yield(turn{w.local.standing, w.rank()}) {
 				return
 			}
 		}
 		for _, c := range q.classes {
 			for _, r := range c.waiting.All() {
-				if !yield(place{c.from.standing, r}) {
+				if !yield(turn{c.from.standing, r}) {
 					return
 				}
 			}
@@ -171,6 +171,7 @@ func (x *explainer) explainWait() {
 			x.keepAll(q.family) // as in a pass
 			x.letGo(q)
 			defer x.letAllGo(q.family)
+			x.findHead()
 		}
 		probe := &class{classKey: classKey{shape: w.shape, priority: w.Priority, local: w.localKey()}, queue: q, from: w.local, at: notReady}
 		probe.waiting.Push(w.rank())

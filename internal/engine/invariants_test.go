@@ -80,9 +80,7 @@ func weight(w quota.Weight) *quota.Weight { return &w }
 func (w *world) setQueue(t *rapid.T, name string) {
 	cohort := rapid.SampledFrom([]string{"lab", "lab", "team"}).Draw(t, "cohort of "+name)
 	q := queueOf(name, cohort, rapid.Int64Range(0, 8).Draw(t, "quota of "+name))
-	if rapid.Bool().Draw(t, name+" is strict") {
-		q = strict(q)
-	}
+	q.Strategy = rapid.SampledFrom([]Strategy{BestEffort, Strict, ByResource}).Draw(t, "strategy of "+name)
 	q.Preemption = preempt.Policy{
 		WithinQueue: preempt.Rule(rapid.IntRange(0, 2).Draw(t, name+" within")),
 		Reclaim:     rapid.SampledFrom([]preempt.Rule{preempt.Never, preempt.LowerPriority, preempt.Any}).Draw(t, name+" reclaims"),
@@ -359,7 +357,7 @@ func TestNothingThatFitsIsLeftWaiting(t *testing.T) {
 		}
 		for _, q := range w.engine.queues {
 			for _, c := range q.classes {
-				if q.Strategy == Strict && c != q.head {
+				if q.Strategy == Strict && c != q.head || c.heldBy != nil {
 					continue
 				}
 				if w.engine.keeps(q.family) {

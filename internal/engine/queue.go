@@ -35,6 +35,9 @@ type clusterQueue struct {
 	ready   classHeap
 	// head is the one that holds a strict queue back until the family has more to give.
 	head *class
+	// heads are those of a queue by resource who lack something, and hold back who asks for
+	// it, until there is more.
+	heads []*class
 	// owed is the first class that waits for quota of the queue's own, and kept what is
 	// kept for it during a pass.
 	owed *class

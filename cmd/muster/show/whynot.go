@@ -14,7 +14,10 @@ import (
 // have to happen.
 func whyNot(text *strings.Builder, e *view.Explanation) {
 	x := e.WhyNot
-	if x.Behind != nil {
+	switch {
+	case len(x.BehindLacks) > 0:
+		line(text, "behind", fmt.Sprintf("%s, which is earlier and lacks %s", e.Title(*x.Behind), strings.Join(x.BehindLacks, ", ")))
+	case x.Behind != nil:
 		line(text, "behind", e.Title(*x.Behind)+", the head of the queue, which is StrictFIFO: nobody passes it")
 	}
 	label := "flavor"

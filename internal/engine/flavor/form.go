@@ -37,6 +37,7 @@ type formSet struct {
 	name    string
 	needed  int32
 	fewest  int32
+	perPod  map[string]int64
 	choices []formGroup
 }
 
@@ -63,7 +64,7 @@ func NewForm(podSets []PodSet, offer Offer, tree *quota.Tree) *Form {
 		if !offer.IgnoreUndeclared && form.fault.Code == reason.None {
 			form.fault = uncovered(ps, offer.Groups)
 		}
-		set := formSet{name: ps.Name, needed: ps.Needed(), fewest: ps.Fewest()}
+		set := formSet{name: ps.Name, needed: ps.Needed(), fewest: ps.Fewest(), perPod: ps.PerPod}
 		for _, g := range offer.Groups {
 			if group := newFormGroup(ps, g, offer.Flavors, tree); len(group.resources) > 0 {
 				set.choices = append(set.choices, group)
@@ -118,6 +119,38 @@ func uncovered(ps PodSet, groups []Group) reason.Reason {
 		}
 	}
 	return reason.Reason{}
+}
+
+// Asks reports whether the workload might be given any of the resource, be there quota
+// for it or not.
+func (f *Form) Asks(fr quota.FlavorResource) bool {
+	takes := func(g formGroup) bool {
+		return slices.ContainsFunc(g.flavors, func(known formFlavor) bool { return known.name == fr.Flavor && known.refusal == "" })
+	}
+	return slices.ContainsFunc(f.sets, func(s formSet) bool {
+		return s.needed > 0 && (fr.Resource == pods || s.perPod[fr.Resource] > 0) && slices.ContainsFunc(s.choices, takes)
+	})
+}
+
+// CouldFit reports whether each pod set has a flavor that could take so many pods if
+// nobody used anything of the queue's.
+func (f *Form) CouldFit(counts []int32, queue *quota.Node) bool {
+	for i, s := range f.sets {
+		for _, g := range s.choices {
+			could := func(known formFlavor) bool {
+				for r, index := range known.indices {
+					if quota.Times(g.perPod[r], counts[i]) > queue.Capacity(index) {
+						return false
+					}
+				}
+				return known.refusal == ""
+			}
+			if !slices.ContainsFunc(g.flavors, could) {
+				return false
+			}
+		}
+	}
+	return f.fault.Code == reason.None
 }
 
 // First is what so many pods take of the first flavors that take them, whatever is in

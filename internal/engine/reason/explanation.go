@@ -34,8 +34,10 @@ type Explanation struct {
 	// is not in line.
 	Position int `json:"position,omitempty"`
 	Length   int `json:"length"`
-	// Behind is the head of a strict queue, which nobody passes.
-	Behind *Name `json:"behind,omitempty"`
+	// Behind is the head of a strict queue, which nobody passes. In a queue by resource it is
+	// the one that lacks what this one asks for too, and BehindLacks is what that lacks.
+	Behind      *Name    `json:"behind,omitempty"`
+	BehindLacks []string `json:"behindLacks,omitempty"`
 
 	// PodSets are what it asks, and what each flavor says to that.
 	PodSets []PodSet `json:"podSets,omitempty"`

@@ -1,0 +1,118 @@
+package engine
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/musterhq/muster/internal/engine/flavor"
+	"github.com/musterhq/muster/internal/engine/quota"
+)
+
+// byResource is a queue by resource with quota of cpu and gpu.
+func byResource(cpu, gpu int64) ClusterQueueSet {
+	q := queueOf("q", "", cpu)
+	q.Strategy = ByResource
+	q.Groups = []flavor.Group{{Resources: []string{"cpu", "gpu"}, Flavors: []string{"default"}}}
+	q.Quotas[quota.FlavorResource{Flavor: "default", Resource: "gpu"}] = quota.Limits{Nominal: gpu, Borrowing: quota.Unlimited, Lending: quota.Unlimited}
+	return q
+}
+
+// asking is a job of one pod that asks for both.
+func asking(name string, cpu, gpu int64, priority int32, second int) WorkloadSet {
+	w := job(name, "q", 1, cpu, priority, second)
+	w.PodSets[0].PerPod["gpu"] = gpu
+	return w
+}
+
+func TestAHeadHoldsBackOnlyWhoAsksForWhatItLacks(t *testing.T) {
+	s := newScene(t, Options{}, byResource(8, 4), localOf("q"), asking("running", 1, 3, 0, 0))
+	s.want("a head lacks gpu", s.happens(asking("head", 1, 2, 0, 1)), "head waits: WaitingForQuota")
+	s.want("one comes that would fit, and asks for gpu", s.happens(asking("small", 1, 1, 0, 2)), "small waits: WaitingForQuota")
+	s.want("one comes that asks for none", s.happens(asking("other", 1, 0, 0, 3)), "admit other in q")
+	s.want("one comes before the head", s.happens(asking("urgent", 1, 1, 1, 4)), "admit urgent in q")
+	s.want("a second head lacks cpu", s.happens(asking("large", 7, 0, 0, 5)), "large waits: WaitingForQuota")
+	s.want("and holds back who asks for cpu", s.happens(asking("little", 1, 0, 0, 6)), "little waits: WaitingForQuota")
+	s.want("the first gets its gpu, and the second is short of more cpu", s.happens(gone("running")), "admit head in q", "admit small in q")
+	s.want("the cpu comes", s.happens(gone("head"), gone("small"), gone("other")), "admit large in q")
+	s.want("and the rest of it", s.happens(gone("urgent")), "admit little in q")
+}
+
+func TestWhoCanNeverFitHoldsNobodyBackByResource(t *testing.T) {
+	s := newScene(t, Options{}, byResource(8, 4), localOf("q"))
+	s.want("a head that is too large", s.happens(asking("huge", 1, 9, 0, 0), asking("mixed", 9, 1, 0, 1), asking("a", 1, 1, 0, 2)),
+		"admit a in q", "huge waits: ExceedsMaxQuota", "mixed waits: ExceedsMaxQuota")
+}
+
+func TestAHeadThatLeavesLetsTheOthersPass(t *testing.T) {
+	for name, event := range map[string]func(s *scene) Event{
+		"because it is gone":           func(*scene) Event { return gone("head") },
+		"because it is deactivated":    func(s *scene) Event { return s.changed("head", func(w *Workload) { w.Inactive = true }) },
+		"because it comes later now":   func(s *scene) Event { return s.changed("head", func(w *Workload) { w.Priority = -1 }) },
+		"because it asks for less now": func(s *scene) Event { return asking("head", 1, 1, -1, 1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, Options{}, byResource(8, 4), localOf("q"), asking("running", 1, 3, 0, 0), asking("head", 1, 2, 0, 1), asking("small", 1, 1, 0, 2))
+			if got := s.happens(event(s)); !slices.Contains(got, "admit small in q") {
+				t.Errorf("decided %q", got)
+			}
+		})
+	}
+}
+
+func TestTheHeadOfAClassLeavesAndTheNextHoldsBack(t *testing.T) {
+	s := newScene(t, Options{}, byResource(8, 4), localOf("q"), asking("running", 1, 3, 0, 0), asking("head", 1, 2, 0, 1), asking("next", 1, 2, 0, 2), asking("small", 1, 1, 0, 3))
+	s.want("the head goes", s.happens(gone("head")))
+	s.want("so does the next", s.happens(gone("next")), "admit small in q")
+}
+
+// TestWhoIsHeldBackByResourceIsExplained: also by an engine that has decided nothing.
+func TestWhoIsHeldBackByResourceIsExplained(t *testing.T) {
+	e := New(Options{})
+	running := asking("running", 1, 3, 0, 0)
+	running.Admission = &Admission{ClusterQueue: "q", PodSets: []Assignment{{PodSet: "main", Count: 1,
+		Flavors: map[string]string{"cpu": "default", "gpu": "default"}, Usage: map[string]int64{"cpu": 1, "gpu": 3}}}}
+	for _, ev := range []Event{defaultFlavor, byResource(8, 4), localOf("q"), running, asking("head", 1, 2, 0, 1), asking("small", 1, 1, 0, 2), asking("other", 1, 0, 0, 3)} {
+		e.Apply(ev)
+	}
+	e.Arrange()
+	if x, _ := e.Explain(Key{Namespace: "ns", Name: "small"}); x.Behind == nil || x.Behind.Name != "head" || !slices.Equal(x.BehindLacks, []string{"gpu"}) {
+		t.Errorf("small: behind %v for %v", x.Behind, x.BehindLacks)
+	}
+	if x, _ := e.Explain(Key{Namespace: "ns", Name: "other"}); x.Behind != nil {
+		t.Errorf("other: behind %v for %v", x.Behind, x.BehindLacks)
+	}
+}
+
+// TestByResourceNobodyIsPassedForWhatHeLacks: while a head lacks the same, nobody behind
+// it who asks for that is admitted.
+func TestByResourceNobodyIsPassedForWhatHeLacks(t *testing.T) {
+	checkSmall(t, func(t *rapid.T, w *world) {
+		for range rapid.IntRange(1, 60).Draw(t, "events") {
+			w.step(t)
+			lacked := map[*class][]quota.FlavorResource{}
+			for _, q := range w.engine.queues {
+				for _, head := range q.heads {
+					lacked[head] = head.lacks
+				}
+			}
+			promised := map[Key]bool{}
+			for key, job := range w.engine.workloads {
+				promised[key] = job.promise != nil
+			}
+			for _, d := range w.decide() {
+				job := w.engine.workloads[d.Key]
+				if d.Admit == nil || promised[d.Key] {
+					continue
+				}
+				probe := &class{classKey: classKey{shape: job.shape, priority: job.Priority, local: job.localKey()}, queue: job.queue, from: job.local}
+				probe.waiting.Push(job.rank())
+				if head := w.engine.headBefore(probe); head != nil && slices.Equal(lacked[head], head.lacks) {
+					w.describe(t)
+					t.Fatalf("%s was admitted before %s, which lacks %v", d.Key, head.head().Key, head.lacks)
+				}
+			}
+		}
+	})
+}
