@@ -56,6 +56,10 @@ func shapeKey(podSets []PodSet) string {
 			text(resource)
 			number(ps.PerPod[resource])
 		}
+		if ps.Topology != nil || len(ps.HostPorts) > 0 || ps.ExclusiveKey != "" {
+			rest, _ := json.Marshal([]any{ps.Topology, ps.HostPorts, ps.ExclusiveKey})
+			b = append(b, rest...)
+		}
 		if len(ps.Tolerations) > 0 || len(ps.NodeSelector) > 0 || ps.Affinity != nil {
 			// Plain structs of the API: they always marshal, maps in the order of keys.
 			rest, _ := json.Marshal([]any{ps.Tolerations, ps.NodeSelector, ps.Affinity})

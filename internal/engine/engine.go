@@ -10,6 +10,7 @@ import (
 
 	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/order"
+	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
 )
@@ -59,6 +60,7 @@ type Engine struct {
 	shapes      map[string]*shape
 
 	precedence preempt.Precedence
+	places     *place.Map
 
 	// families are the trees of queues that share quota, by the name of a root; agenda
 	// has those in which there is somebody to look at.
@@ -98,6 +100,7 @@ func New(options Options) *Engine {
 		workloads:   map[Key]*workload{},
 		shapes:      map[string]*shape{},
 		families:    map[string]*family{},
+		places:      place.New(),
 
 		recohorted:   sets.New[string](),
 		changed:      sets.New[string](),
@@ -152,11 +155,13 @@ func (ev CohortDeleted) apply(e *Engine) {
 
 func (ev FlavorSet) apply(e *Engine) {
 	e.flavors[ev.Name] = ev.Flavor
+	e.setFlavor(ev.Flavor)
 	e.changeFlavor(ev.Name)
 }
 
 func (ev FlavorDeleted) apply(e *Engine) {
 	delete(e.flavors, ev.Name)
+	e.places.DeleteFlavor(ev.Name)
 	e.changeFlavor(ev.Name)
 }
 

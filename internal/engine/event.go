@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/fair"
 	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/order"
+	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/reason"
@@ -52,6 +52,9 @@ type ClusterQueue struct {
 	// CoversAll counts nothing for resources that the queue does not cover, which keep a
 	// workload waiting otherwise.
 	CoversAll bool
+	// OnDemand says that nodes come when there are pods for them: what no node that is
+	// there could ever hold is admitted by quota alone, and gets no places.
+	OnDemand bool
 	// Held stops admissions.
 	Held bool
 	// Inactive says, where not empty, why the queue cannot admit as it is configured.
@@ -132,6 +135,9 @@ type Workload struct {
 	Admitted, Ready bool
 	// Evicted says that it was told to go; it holds its quota until it has.
 	Evicted bool
+	// LostNodes says that it was evicted because its nodes failed, and has not been
+	// admitted since: it goes before others of its priority.
+	LostNodes bool
 	// Told is the reason to wait that its status gives now.
 	Told reason.Code
 }
@@ -149,9 +155,7 @@ func (a *Admission) Equal(b *Admission) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return a.ClusterQueue == b.ClusterQueue && slices.EqualFunc(a.PodSets, b.PodSets, func(x, y Assignment) bool {
-		return x.PodSet == y.PodSet && x.Count == y.Count && maps.Equal(x.Flavors, y.Flavors) && maps.Equal(x.Usage, y.Usage)
-	})
+	return a.ClusterQueue == b.ClusterQueue && slices.EqualFunc(a.PodSets, b.PodSets, Assignment.Equal)
 }
 
 // Event is something that happened. Each kind says what is true now, so that
@@ -189,6 +193,25 @@ type (
 	// WorkloadGone says that the workload was deleted or has finished: it holds
 	// nothing any more.
 	WorkloadGone struct{ Key Key }
+	// NodeSet says that the node exists, and what it is like.
+	NodeSet struct{ place.Node }
+	// NodeDeleted says that the node is gone.
+	NodeDeleted struct{ Name string }
+	// TopologySet says that the topology exists.
+	TopologySet struct{ place.Topology }
+	// TopologyDeleted says that the topology is gone.
+	TopologyDeleted struct{ Name string }
+	// PodBound says that the pod is on a node and has not ended, whosever it is.
+	PodBound struct{ place.Pod }
+	// PodGone says that the pod was deleted or has ended: it takes nothing any more.
+	PodGone struct{ Key Key }
+	// PodUnschedulable says that kube-scheduler would not put a pod of the workload on a node
+	// where it has a place, and not for want of what is known here.
+	PodUnschedulable struct {
+		Workload Key
+		// Node is the place, as places name it.
+		Node string
+	}
 	// Written says that what was decided about a workload was written, and as which
 	// version of it. UID is that of the decision.
 	Written struct {
@@ -212,8 +235,8 @@ type (
 	}
 )
 
-// Decision is one change that should be made. Exactly one of Admit, Evict and Why is
-// set.
+// Decision is one change that should be made. Exactly one of Admit, Replace, Evict and
+// Why is set.
 type Decision struct {
 	Key Key
 	// UID and Generation are those of the workload decided on: an admission must not
@@ -223,6 +246,10 @@ type Decision struct {
 	// Admit says that the workload is given quota, and which. It is assumed at once;
 	// Failed undoes it.
 	Admit *Admission
+	// Replace says that pods of the workload have other places than before, because theirs
+	// are no good any more. It is the whole admission, of which only places have changed.
+	// It is assumed at once; Failed undoes it.
+	Replace *Admission
 	// Evict says that the workload must give its quota back, and for whom. It is
 	// assumed at once; Failed undoes it.
 	Evict *Eviction
@@ -232,11 +259,13 @@ type Decision struct {
 
 // Eviction is for whom a workload has to go.
 type Eviction struct {
-	// Preemptor is the workload that needs the room.
+	// Preemptor is the workload that needs the room; nobody where nodes failed.
 	Preemptor    Key
 	PreemptorUID string
 	Cause        preempt.Cause
 	// PreemptorPath and Path lead from the root cohort to the ClusterQueue of the
 	// preemptor and of the one that goes, as in /lab/team/queue.
 	PreemptorPath, Path string
+	// Detail says to people what is not said by the rest.
+	Detail string
 }

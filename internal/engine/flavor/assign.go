@@ -161,7 +161,7 @@ func borrows(n *quota.Node, i quota.Index, more int64) int {
 // nearest is the code of the verdict that is closest to a yes: waiting helps one
 // flavor even if no other will ever do.
 func nearest(verdicts []reason.Verdict) reason.Code {
-	for _, code := range []reason.Code{reason.WaitingForQuota, reason.ExceedsMaxQuota} {
+	for _, code := range []reason.Code{reason.WaitingForQuota, reason.TopologyPlacementFailed, reason.ExceedsMaxQuota} {
 		if slices.ContainsFunc(verdicts, func(v reason.Verdict) bool { return v.Code == code }) {
 			return code
 		}

@@ -1,8 +1,12 @@
 package flavor
 
 import (
+	"maps"
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/reason"
 )
@@ -13,6 +17,9 @@ type Flavor struct {
 	NodeLabels  map[string]string
 	NodeTaints  []corev1.Taint
 	Tolerations []corev1.Toleration
+	// Topology names the one by which pods are placed on nodes; empty where only quota
+	// matters.
+	Topology string
 }
 
 // Group is a set of resources that a queue serves together: all of a pod set's
@@ -37,6 +44,26 @@ type PodSet struct {
 	Tolerations  []corev1.Toleration
 	NodeSelector map[string]string
 	Affinity     *corev1.NodeAffinity
+	// HostPorts are those that each pod takes of its node.
+	HostPorts []place.HostPort
+	// Topology is how near each other the pods are to be, nil where it does not matter.
+	Topology *TopologyRequest
+	// ExclusiveKey is the node label of the domains that the pods have for themselves, as
+	// place.Ask has it.
+	ExclusiveKey string
+}
+
+// TopologyRequest is how near each other the pods of a pod set are to be.
+type TopologyRequest struct {
+	// Level is the node label whose one domain must (Mandatory) or should hold all pods;
+	// empty if it does not matter.
+	Level     string
+	Mandatory bool
+	// Slices are layers of equal parts that lie within one domain each, the coarsest
+	// first.
+	Slices []place.Slice
+	// Group is shared by pod sets that get one flavor and one domain together.
+	Group string
 }
 
 // Needed is how many pods still have to run.
@@ -57,6 +84,26 @@ type Assignment struct {
 	// Flavors and Usage have one entry a resource; Usage is of all pods together.
 	Flavors map[string]string
 	Usage   map[string]int64
+	// Places are the nodes of the pods, in the order of their ranks; none where the flavors
+	// are a matter of quota alone, or nodes are yet to come.
+	Places []place.NodeCount
+	// Within is what somebody else gave who names domains and no nodes: the engine finds
+	// nodes in them, for its own account.
+	Within []DomainCount
+}
+
+// DomainCount is so many pods on nodes that have the labels.
+type DomainCount struct {
+	Labels map[string]string
+	Count  int32
+}
+
+// Equal reports whether both give the same.
+func (a Assignment) Equal(b Assignment) bool {
+	return a.PodSet == b.PodSet && a.Count == b.Count && maps.Equal(a.Flavors, b.Flavors) && maps.Equal(a.Usage, b.Usage) &&
+		slices.Equal(a.Places, b.Places) && slices.EqualFunc(a.Within, b.Within, func(x, y DomainCount) bool {
+		return x.Count == y.Count && maps.Equal(x.Labels, y.Labels)
+	})
 }
 
 // Mode is how well a workload fits; a greater one is better.

@@ -88,6 +88,8 @@ func (c Cause) String() string {
 		return "InCohortReclamation"
 	case ReclaimedWhileBorrowing:
 		return "InCohortReclaimWhileBorrowing"
+	case NodeFailures:
+		return "NodeFailures"
 	default:
 		return "InCohortFairSharing"
 	}

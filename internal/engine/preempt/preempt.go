@@ -52,6 +52,9 @@ const (
 	ReclaimedWhileBorrowing
 	// FairShare: for a fairer share of the cohort.
 	FairShare
+	// NodeFailures: for nobody; its nodes failed, and there are no others for it near
+	// enough.
+	NodeFailures
 )
 
 // Holder is a workload that holds quota of a queue, or was promised some.

@@ -33,6 +33,9 @@ const (
 	NoMatchingFlavor Code = "NoMatchingFlavor"
 	// ExceedsMaxQuota: more is asked than the queue could give if it were empty.
 	ExceedsMaxQuota Code = "ExceedsMaxQuota"
+	// TopologyPlacementFailed: there is quota for it, and no room on the nodes for all of it
+	// as near together as it asks.
+	TopologyPlacementFailed Code = "TopologyPlacementFailed"
 	// WaitingForQuota: it would fit, once others have given back what they hold.
 	WaitingForQuota Code = "WaitingForQuota"
 )

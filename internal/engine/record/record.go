@@ -13,7 +13,7 @@ import (
 
 // format is the version of the lines below. It changes with the meaning of events, for a
 // log replays on the program that wrote it.
-const format = 1
+const format = 2
 
 // line is one line of a log; it has one of Begin, Event, Pass and Cut.
 type line struct {
@@ -41,6 +41,8 @@ var kinds = func() map[string]reflect.Type {
 		engine.ClusterQueueSet{}, engine.ClusterQueueDeleted{}, engine.LocalQueueSet{}, engine.LocalQueueDeleted{},
 		engine.CohortSet{}, engine.CohortDeleted{}, engine.FlavorSet{}, engine.FlavorDeleted{},
 		engine.NamespaceSet{}, engine.NamespaceDeleted{}, engine.WorkloadSet{}, engine.WorkloadGone{},
+		engine.NodeSet{}, engine.NodeDeleted{}, engine.TopologySet{}, engine.TopologyDeleted{},
+		engine.PodBound{}, engine.PodGone{}, engine.PodUnschedulable{},
 		engine.Written{}, engine.Refused{}, engine.Failed{},
 	} {
 		kind := reflect.TypeOf(ev)
