@@ -31,6 +31,14 @@ const (
 	// as it was again.
 	BeforeAdmissionAnnotation = "muster.dev/before-admission"
 
+	// ServicePerReplicatedJobAnnotation, "true" on a JobSet, has a headless Service made
+	// for each of its replicated jobs, named <jobset>-<replicated job>, beside the one of
+	// its subdomain.
+	ServicePerReplicatedJobAnnotation = "muster.dev/service-per-replicated-job"
+	// SubdomainLabel is on the pods of a JobSet that have host names, and holds the
+	// subdomain of these: what a Service selects that several JobSets share.
+	SubdomainLabel = "muster.dev/subdomain"
+
 	// UnheldCondition is True on a Workload that has no quota and whose job may have pods
 	// all the same, because nobody held it when it was created. They are being stopped,
 	// and count until they are gone.

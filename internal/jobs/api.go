@@ -27,6 +27,9 @@ type API[T client.Object] struct {
 	Owns []client.Object
 	// PodLabels are labels that the pods of the job with the UID bear, and no others.
 	PodLabels func(uid types.UID) map[string]string
+	// Beside names what else Plan wants to see: objects that the job may not control,
+	// each empty but for its name, in the job's namespace. Nil for none.
+	Beside func(job T) []client.Object
 	// External jobs are carried out by another controller: one that is in no queue is
 	// left alone, Plan is not asked.
 	External bool
@@ -77,6 +80,8 @@ type Seen[T client.Object] struct {
 	Admission Admission
 	// Children are the objects that the job controls.
 	Children []client.Object
+	// Beside are those of the objects that the API asked to see that there are.
+	Beside []client.Object
 	// Refusals of pods by the UID of the object whose pods they would be.
 	Refusals map[types.UID][]Refusal
 	Now      time.Time
@@ -123,7 +128,11 @@ func (a Admission) MayStart() bool {
 
 // PodSetAdmission is what a pod set was granted.
 type PodSetAdmission struct {
+	// Count is how many pods were admitted.
 	Count int32
+	// Asked is how many pods the Workload is for, and Left how many it has quota for
+	// now: others were not admitted, or have given theirs back.
+	Asked, Left int32
 	// Injection is for every pod of the set; For has what depends on a pod's rank too.
 	podspec.Injection
 	// Places of the pods in the order of ranks; none where nobody gives places.
@@ -148,6 +157,9 @@ type Plan struct {
 	// StatusFirst has the status written before the writes, for statuses that the
 	// writes rely on, such as a count of attempts.
 	StatusFirst bool
+	// StatusCanWait says that Status differs from what is there in counts alone. It is
+	// written with the next one that tells more, or by itself, once a second at most.
+	StatusCanWait bool
 	// Events are told once Status is written.
 	Events []Event
 	// Due is when to plan again though nothing happens, zero for never.

@@ -121,7 +121,8 @@ func (a API[T]) addTo(mgr ctrl.Manager, x *Executor, backoff Backoff, served []s
 		Watches(&kueue.ResourceFlavor{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfNamespace), builder.WithPredicates(predicate.LabelChangedPredicate{}))
 	for _, kind := range a.Owns {
-		b = b.Owns(kind)
+		// Some children are shared: who merely has a part in one hears of it too.
+		b = b.Owns(kind, builder.MatchEveryOwner)
 	}
 	return b.Complete(r)
 }

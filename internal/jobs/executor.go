@@ -134,11 +134,22 @@ func (x *Executor) checkOurs(ctx context.Context, job, wanted client.Object) err
 	if err := x.client.Get(ctx, client.ObjectKeyFromObject(wanted), found); err != nil {
 		return err
 	}
-	owner := metav1.GetControllerOf(wanted)
-	if owner == nil || metav1.IsControlledBy(found, job) {
+	owner, has := metav1.GetControllerOf(wanted), metav1.GetControllerOf(found)
+	switch {
+	case owner == nil || metav1.IsControlledBy(found, job):
 		return nil
+	case has != nil && has.Kind == owner.Kind && has.APIVersion == owner.APIVersion && has.Name == owner.Name:
+		return &predecessorError{name: wanted.GetName()}
 	}
 	return &nameTakenError{name: wanted.GetName()}
+}
+
+// predecessorError says that an object still has the name that belongs to an earlier job
+// of the job's own name, and goes with it. It passes.
+type predecessorError struct{ name string }
+
+func (e *predecessorError) Error() string {
+	return fmt.Sprintf("the name %s is taken by an object of an earlier job of the same name, which is being removed", e.name)
 }
 
 // nameTakenError says that an object of another owner has the name that a job's

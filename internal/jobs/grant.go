@@ -38,10 +38,14 @@ func grantOf(w *kueue.Workload, flavors map[string]*kueue.ResourceFlavor, nodes 
 		if podSet == nil {
 			continue // the API refuses it
 		}
-		granted := PodSetAdmission{Count: ptr.Deref(a.Count, podSet.Count), Injection: podspec.Injection{
-			Labels:       map[string]string{kueue.PodSetLabel: string(a.Name)},
-			NodeSelector: map[string]string{},
-		}}
+		count := ptr.Deref(a.Count, podSet.Count)
+		granted := PodSetAdmission{
+			Count: count, Asked: podSet.Count, Left: max(0, min(count, podSet.Count-reclaimed(w, a.Name))),
+			Injection: podspec.Injection{
+				Labels:       map[string]string{kueue.PodSetLabel: string(a.Name)},
+				NodeSelector: map[string]string{},
+			},
+		}
 		if a.TopologyAssignment != nil {
 			granted.Annotations = map[string]string{kueue.WorkloadAnnotation: w.Name}
 			granted.Places = PlacesOf(a.TopologyAssignment)
@@ -62,6 +66,16 @@ func grantOf(w *kueue.Workload, flavors map[string]*kueue.ResourceFlavor, nodes 
 		out.PodSets[string(a.Name)] = granted
 	}
 	return out
+}
+
+// reclaimed is how many pods of the pod set have given their quota back.
+func reclaimed(w *kueue.Workload, podSet kueue.PodSetReference) int32 {
+	for _, r := range w.Status.ReclaimablePods {
+		if r.Name == podSet {
+			return r.Count
+		}
+	}
+	return 0
 }
 
 // unreadySince is since when the pods of an admitted Workload have not all been ready,

@@ -52,6 +52,30 @@ func priorityOf(job client.Object, described Description, facts PriorityFacts) p
 			return p
 		}
 	}
+	if byDefault := facts.podDefault(); byDefault != nil {
+		return priority{value: byDefault.Value, class: byDefault.Name, source: podPriorityClassSource}
+	}
+	return priority{}
+}
+
+// OfPods is the priority of pods that name the class, or none if it is "": then that of
+// the cluster's default class, else 0. It is not known if there is no such class: no pods
+// of it can be made.
+func (facts PriorityFacts) OfPods(class string) (value int32, known bool) {
+	found := facts.Pod[class]
+	switch {
+	case class == "":
+		if found = facts.podDefault(); found == nil {
+			return 0, true
+		}
+	case found == nil:
+		return 0, false
+	}
+	return found.Value, true
+}
+
+// podDefault is the class of pods that name none, nil if there is none.
+func (facts PriorityFacts) podDefault() *schedulingv1.PriorityClass {
 	var byDefault *schedulingv1.PriorityClass
 	for _, class := range facts.Pod {
 		// As the API server does: of several defaults the lowest counts.
@@ -59,8 +83,5 @@ func priorityOf(job client.Object, described Description, facts PriorityFacts) p
 			byDefault = class
 		}
 	}
-	if byDefault != nil {
-		return priority{value: byDefault.Value, class: byDefault.Name, source: podPriorityClassSource}
-	}
-	return priority{}
+	return byDefault
 }

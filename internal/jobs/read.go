@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -13,7 +14,8 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// children are the objects that the job controls, by kind in the order of Owns.
+// children are the objects that the job controls, by kind in the order of Owns. They
+// are the cache's own: a job may have thousands, and nobody changes what was seen.
 func (r *reconciler[T]) children(ctx context.Context, job T) ([]client.Object, error) {
 	var out []client.Object
 	for _, kind := range r.api.Owns {
@@ -21,7 +23,7 @@ func (r *reconciler[T]) children(ctx context.Context, job T) ([]client.Object, e
 		if err != nil {
 			return nil, err
 		}
-		if err := r.client.List(ctx, list, client.InNamespace(job.GetNamespace()),
+		if err := r.client.List(ctx, list, client.InNamespace(job.GetNamespace()), client.UnsafeDisableDeepCopy,
 			client.MatchingFields{controllerIndex: string(job.GetUID())}); err != nil {
 			return nil, fmt.Errorf("listing children of %s/%s: %w", job.GetNamespace(), job.GetName(), err)
 		}
@@ -31,6 +33,24 @@ func (r *reconciler[T]) children(ctx context.Context, job T) ([]client.Object, e
 		})
 		if err != nil {
 			return nil, fmt.Errorf("listing children of %s/%s: %w", job.GetNamespace(), job.GetName(), err)
+		}
+	}
+	return out, nil
+}
+
+// beside are the objects that the API wants to see beside the job's own.
+func (r *reconciler[T]) beside(ctx context.Context, job T) ([]client.Object, error) {
+	if r.api.Beside == nil {
+		return nil, nil
+	}
+	var out []client.Object
+	for _, object := range r.api.Beside(job) {
+		key := client.ObjectKey{Namespace: job.GetNamespace(), Name: object.GetName()}
+		switch err := r.client.Get(ctx, key, object); {
+		case err == nil:
+			out = append(out, object)
+		case !apierrors.IsNotFound(err):
+			return nil, fmt.Errorf("reading %T %s: %w", object, key, err)
 		}
 	}
 	return out, nil

@@ -27,6 +27,7 @@ type reconciler[T client.Object] struct {
 	// backoff is of jobs whose pods are refused.
 	backoff Backoff
 	clock   clock.PassiveClock
+	counts  counts
 }
 
 // Reconcile reads what there is, asks the API's functions what follows, and has it
@@ -39,6 +40,9 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	}
 	lives := err == nil && job.GetDeletionTimestamp().IsZero()
 	wait, err := r.letWorkloadsGo(ctx, req.NamespacedName, job, lives)
+	if !lives {
+		r.counts.forget(req.NamespacedName)
+	}
 	if err != nil || !lives { // its children and its Workload go with it
 		return ctrl.Result{RequeueAfter: wait}, err
 	}
@@ -46,21 +50,22 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	plan = r.counts.keepBack(job, plan, r.clock.Now())
+	if !plan.Due.IsZero() {
+		if due := max(plan.Due.Sub(r.clock.Now()), 1); wait == 0 || due < wait {
+			wait = due
+		}
+	}
 	if err := r.executor.Run(ctx, job, plan); err != nil {
 		if overtaken(err) {
 			// The watch brings what somebody else wrote, and with it the next try.
 			ctrl.LoggerFrom(ctx).V(1).Info("planning again after a conflict", "cause", err.Error())
-			return ctrl.Result{}, nil
+			return ctrl.Result{RequeueAfter: wait}, nil
 		}
 		return ctrl.Result{}, err
 	}
 	if plan.StartedUnheld {
 		startedUnheld.WithLabelValues(r.api.Kind.Kind).Inc()
-	}
-	if !plan.Due.IsZero() {
-		if due := max(plan.Due.Sub(r.clock.Now()), 1); wait == 0 || due < wait {
-			wait = due
-		}
 	}
 	return ctrl.Result{RequeueAfter: wait}, nil
 }
@@ -80,6 +85,10 @@ func (r *reconciler[T]) plan(ctx context.Context, job T) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
+	beside, err := r.beside(ctx, job)
+	if err != nil {
+		return Plan{}, err
+	}
 	found, err := r.workload(ctx, job)
 	if err != nil {
 		return Plan{}, err
@@ -89,7 +98,7 @@ func (r *reconciler[T]) plan(ctx context.Context, job T) (Plan, error) {
 		own = found
 	}
 	queue, queued := r.queueOf(job, described, facts.Queues, len(children), found)
-	seen := Seen[T]{Job: job, Facts: facts, Children: children, Now: r.clock.Now()}
+	seen := Seen[T]{Job: job, Facts: facts, Children: children, Beside: beside, Now: r.clock.Now()}
 	if !queued {
 		if r.api.External {
 			return Plan{}, nil

@@ -132,15 +132,15 @@ func TestGrantOf(t *testing.T) {
 		"an evicted job that gave its quota back waits": {waiting().evicted("Preempted").w, Admission{Grant: Waiting}},
 		"an eviction that is over does not count": {
 			waiting().admitted().is("Evicted", metav1.ConditionFalse, "QuotaReserved", "Previously: because").w,
-			Admission{Grant: Admitted, PodSets: map[string]PodSetAdmission{"main": {Count: 2, Injection: podspec.Injection{
+			Admission{Grant: Admitted, PodSets: map[string]PodSetAdmission{"main": {Count: 2, Asked: 2, Left: 2, Injection: podspec.Injection{
 				Labels: map[string]string{"kueue.x-k8s.io/podset": "main"}, NodeSelector: map[string]string{}}}}}},
 		"a flavor that does not exist is named, and what is known is granted": {
 			waiting().admission(map[corev1.ResourceName]kueue.ResourceFlavorReference{"cpu": "gone"}).is("Admitted", metav1.ConditionTrue, "Admitted", "").w,
-			Admission{Grant: Admitted, MissingFlavor: "gone", PodSets: map[string]PodSetAdmission{"main": {Count: 2, Injection: podspec.Injection{
+			Admission{Grant: Admitted, MissingFlavor: "gone", PodSets: map[string]PodSetAdmission{"main": {Count: 2, Asked: 2, Left: 2, Injection: podspec.Injection{
 				Labels: map[string]string{"kueue.x-k8s.io/podset": "main"}, NodeSelector: map[string]string{}}}}}},
 		"an admitted job gets the labels and tolerations of all its flavors, each once": {
 			waiting().admission(both).is("Admitted", metav1.ConditionTrue, "Admitted", "").w,
-			Admission{Grant: Admitted, PodSets: map[string]PodSetAdmission{"main": {Count: 2, Injection: podspec.Injection{
+			Admission{Grant: Admitted, PodSets: map[string]PodSetAdmission{"main": {Count: 2, Asked: 2, Left: 2, Injection: podspec.Injection{
 				Labels:       map[string]string{"kueue.x-k8s.io/podset": "main"},
 				NodeSelector: map[string]string{"zone": "a", "disk": "ssd", "gpu": "h100"},
 				Tolerations:  []corev1.Toleration{gpu}}}}}},

@@ -89,6 +89,7 @@ func newWorld(t *testing.T, f fault, objects ...client.Object) *world {
 		WithObjects(objects...).
 		WithIndex(&batchv1.Job{}, jobs.ControllerIndex, jobs.ControllerUID).
 		WithIndex(&corev1.Service{}, jobs.ControllerIndex, jobs.ControllerUID).
+		WithIndex(&corev1.PersistentVolumeClaim{}, jobs.ControllerIndex, jobs.ControllerUID).
 		WithIndex(&kueue.Workload{}, jobs.OwnerIndex, jobs.OwnerKeys).
 		WithStatusSubresource(&jobset.JobSet{}, &kueue.Workload{}, &batchv1.Job{}).Build()
 	w.reconciler = jobs.NewReconciler(jobsetapi.API, w.watched(), w.events, w.clock)
@@ -185,11 +186,15 @@ func (w *world) settle() {
 	w.t.Helper()
 	for range 100 {
 		before := w.changes
-		w.reconcile()
+		result := w.reconcile()
 		w.collectGarbage()
 		w.admit()
 		w.runJobs()
-		if w.changes == before {
+		switch {
+		case w.changes != before:
+		case result.RequeueAfter > 0 && result.RequeueAfter <= time.Second:
+			w.clock.SetTime(w.clock.Now().Add(result.RequeueAfter)) // counts that were kept back
+		default:
 			return
 		}
 	}

@@ -3,6 +3,7 @@ package jobset
 import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,12 +20,29 @@ var API = jobs.API[*jobset.JobSet]{
 	Kind:  kind,
 	Queue: jobs.QueueOptional,
 	New:   func() *jobset.JobSet { return &jobset.JobSet{} },
-	Owns:  []client.Object{&batchv1.Job{}, &corev1.Service{}},
+	Owns:  []client.Object{&batchv1.Job{}, &corev1.Service{}, &corev1.PersistentVolumeClaim{}},
 	PodLabels: func(uid types.UID) map[string]string {
 		return map[string]string{jobset.JobSetUIDKey: string(uid)}
 	},
+	Beside:   beside,
 	Describe: describe,
 	Plan:     plan,
+}
+
+// beside are the Service of the subdomain, which JobSets can share, and the volume
+// claims, which can outlive them. Who has ended needs neither.
+func beside(js *jobset.JobSet) []client.Object {
+	if finished(js) {
+		return nil
+	}
+	var out []client.Object
+	if dnsHostnames(js) {
+		out = append(out, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: subdomain(js)}})
+	}
+	for _, c := range claimsOf(js) {
+		out = append(out, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: c.name(js)}})
+	}
+	return out
 }
 
 // describe says what a JobSet asks for: one pod set for each replicated job.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -80,7 +81,7 @@ type jobBuilder struct{ job *batchv1.Job }
 func job(replicated string, index int) jobBuilder {
 	return jobBuilder{&batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("js-%s-%d", replicated, index), Namespace: "ns", UID: "u", ResourceVersion: "1",
-			Labels: map[string]string{jobset.ReplicatedJobNameKey: replicated, jobset.RestartAttemptKey: "0"}},
+			Labels: map[string]string{jobset.ReplicatedJobNameKey: replicated, jobset.JobIndexKey: strconv.Itoa(index), jobset.RestartAttemptKey: "0"}},
 		Spec: batchv1.JobSpec{Suspend: ptr.To(false)},
 	}}
 }
@@ -111,7 +112,7 @@ func (b jobBuilder) ended(how batchv1.JobConditionType, at time.Time) jobBuilder
 
 // service is the one that the JobSet has already.
 func service() client.Object {
-	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "js", Namespace: "ns"}}
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "js", Namespace: "ns", OwnerReferences: ownedByTheSet()}}
 }
 
 // of are the Jobs, and the Service.
@@ -135,7 +136,7 @@ var (
 // answer.
 func look(t rapid.TB, js *jobset.JobSet, admission jobs.Admission, children []client.Object) jobs.Plan {
 	t.Helper()
-	seen := jobs.Seen[*jobset.JobSet]{Job: js, Admission: admission, Children: children, Now: now}
+	seen := seenOf(js, admission, children)
 	job, before := js.DeepCopy(), make([]client.Object, len(children))
 	for i, child := range children {
 		before[i] = child.DeepCopyObject().(client.Object)
@@ -149,11 +150,30 @@ func look(t rapid.TB, js *jobset.JobSet, admission jobs.Admission, children []cl
 	}
 	shuffled := slices.Clone(children)
 	rand.New(rand.NewPCG(1, 2)).Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
-	seen.Children = shuffled
+	seen = seenOf(js, admission, shuffled)
 	if diff := cmp.Diff(got, plan(seen), cmp.AllowUnexported(jobs.Write{}), cmpopts.EquateEmpty()); diff != "" {
 		t.Fatalf("another order of the children changes the plan:\n%s", diff)
 	}
 	return got
+}
+
+// seenOf is what the shell sees where there is nothing but the given objects, controlled
+// by the JobSet or not.
+func seenOf(js *jobset.JobSet, admission jobs.Admission, objects []client.Object) jobs.Seen[*jobset.JobSet] {
+	seen := jobs.Seen[*jobset.JobSet]{Job: js, Admission: admission, Now: now}
+	wanted := map[string]bool{}
+	for _, o := range beside(js) {
+		wanted[fmt.Sprintf("%T %s", o, o.GetName())] = true
+	}
+	for _, o := range objects {
+		if _, isJob := o.(*batchv1.Job); isJob || metav1.IsControlledBy(o, js) {
+			seen.Children = append(seen.Children, o)
+		}
+		if wanted[fmt.Sprintf("%T %s", o, o.GetName())] {
+			seen.Beside = append(seen.Beside, o)
+		}
+	}
+	return seen
 }
 
 // writes are what a plan writes beside the status, "verb Kind name" each, in order.
@@ -166,6 +186,8 @@ func writes(p jobs.Plan) []string {
 			kind = "Service"
 		case *jobset.JobSet:
 			kind = "JobSet"
+		case *corev1.PersistentVolumeClaim:
+			kind = "PersistentVolumeClaim"
 		}
 		line := fmt.Sprintf("%s %s %s", w.Verb(), kind, w.Object().GetName())
 		if job, ok := w.Object().(*batchv1.Job); ok && w.Verb() != "delete" && *job.Spec.Suspend {

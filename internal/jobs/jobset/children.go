@@ -20,15 +20,14 @@ type children struct {
 	active, succeeded, failed []*batchv1.Job
 }
 
-// sortChildren sorts Jobs by how they fare. A Job that does not say which attempt
-// it belongs to was tampered with and counts as of the present one.
-func sortChildren(list []*batchv1.Job, restarts int32) children {
-	slices.SortFunc(list, func(a, b *batchv1.Job) int { return cmp.Compare(a.Name, b.Name) })
+// sortChildren sorts Jobs by how they fare.
+func sortChildren(list []*batchv1.Job, js *jobset.JobSet) children {
+	sortByName(list)
+	single := singleRestarts(js)
 	var c children
 	for _, job := range list {
-		attempt, err := strconv.ParseInt(job.Labels[jobset.RestartAttemptKey], 10, 32)
 		switch {
-		case err == nil && int32(attempt) < restarts:
+		case outdated(job, js.Status.Restarts, single[job.Name]):
 			c.previous = append(c.previous, job)
 		case is(job, batchv1.JobComplete):
 			c.succeeded = append(c.succeeded, job)
@@ -41,12 +40,82 @@ func sortChildren(list []*batchv1.Job, restarts int32) children {
 	return c
 }
 
+func sortByName(list []*batchv1.Job) {
+	slices.SortFunc(list, func(a, b *batchv1.Job) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// outdated reports whether the Job is of an attempt that is over. One that does not
+// say which it is of was tampered with: it counts as of the present one for as long as
+// nobody deletes it.
+func outdated(job *batchv1.Job, restarts, single int32) bool {
+	attempt, ok := attemptOf(job, jobset.RestartAttemptKey)
+	alone, known := attemptOf(job, jobset.JobRestartAttemptKey)
+	if !ok || !known && job.Labels[jobset.JobRestartAttemptKey] != "" {
+		return !job.DeletionTimestamp.IsZero()
+	}
+	return attempt < restarts || alone < single
+}
+
+// attemptOf is the number in a label of the Job, 0 and false if it has none.
+func attemptOf(job *batchv1.Job, key string) (int32, bool) {
+	attempt, err := strconv.ParseInt(job.Labels[key], 10, 32)
+	return int32(attempt), err == nil
+}
+
+// singleRestarts counts how often Jobs were made anew by themselves, by name; those
+// that never were are left out.
+func singleRestarts(js *jobset.JobSet) map[string]int32 {
+	var out map[string]int32
+	for _, status := range js.Status.ReplicatedJobsStatus {
+		for index, count := range status.JobRestarts {
+			if count == 0 {
+				continue
+			}
+			if out == nil {
+				out = map[string]int32{}
+			}
+			out[jobName(js, status.Name, int32(index))] = count
+		}
+	}
+	return out
+}
+
+// singleRestartsOf counts how often the Job of the index was made anew by itself.
+func singleRestartsOf(js *jobset.JobSet, replicatedJob string, index int32) int32 {
+	for i := range js.Status.ReplicatedJobsStatus {
+		if entry := &js.Status.ReplicatedJobsStatus[i]; entry.Name == replicatedJob && int(index) < len(entry.JobRestarts) {
+			return entry.JobRestarts[index]
+		}
+	}
+	return 0
+}
+
 // current are the Jobs of the present attempt.
 func (c children) current() []*batchv1.Job {
 	return slices.Concat(c.active, c.succeeded, c.failed)
 }
 
 func (c children) all() []*batchv1.Job { return slices.Concat(c.previous, c.current()) }
+
+// without are the children with the given ones counted as of an attempt that is over.
+func (c children) without(over []*batchv1.Job) children {
+	gone := make(map[*batchv1.Job]bool, len(over))
+	for _, job := range over {
+		gone[job] = true
+	}
+	left := func(list []*batchv1.Job) []*batchv1.Job {
+		var out []*batchv1.Job
+		for _, job := range list {
+			if !gone[job] {
+				out = append(out, job)
+			}
+		}
+		return out
+	}
+	previous := slices.Concat(c.previous, over)
+	sortByName(previous)
+	return children{previous: previous, active: left(c.active), succeeded: left(c.succeeded), failed: left(c.failed)}
+}
 
 // names are the names that are taken, be it by a Job of an earlier attempt.
 func (c children) names() map[string]bool {

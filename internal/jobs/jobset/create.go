@@ -19,7 +19,7 @@ func (a *attempt) createJobs() {
 			continue
 		}
 		for index := range rj.Replicas {
-			if !taken[jobName(a.js, rj, index)] {
+			if !taken[jobName(a.js, rj.Name, index)] {
 				a.plan.Writes = append(a.plan.Writes, jobs.Create(a.newJob(rj, index)).OrWarn(jobset.JobCreationFailedReason))
 			}
 		}

@@ -11,27 +11,27 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// applyFailurePolicy decides what a failed Job means: the end, or another attempt
-// while the budget lasts. The end comes with failure number maxRestarts+1.
+// applyFailurePolicy decides what the failed Jobs mean: the end, another attempt of all
+// Jobs, or of those that failed. Jobs that are to be made anew alone are taken one by
+// one, each at the cost of its own restart, as if they had failed one after the other.
 func (a *attempt) applyFailurePolicy() {
-	first := firstFailed(a.children.failed)
-	suffix := fmt.Sprintf(jobset.FirstFailedJobMessage, first.Name)
-	policy := a.js.Spec.FailurePolicy
-	switch {
-	case policy == nil:
-		a.fail(jobset.FailedJobsReason, jobset.FailedJobsMessage+suffix)
-	case a.js.Status.RestartsCountTowardsMax >= policy.MaxRestarts:
-		a.fail(jobset.ReachedMaxRestartsReason, jobset.ReachedMaxRestartsMessage+suffix)
-	default:
-		a.restart(jobset.RestartJobSetFailurePolicyActionReason,
-			fmt.Sprintf(jobset.RestartFailurePolicyActionMessage, jobset.RestartJobSet)+suffix)
+	for len(a.children.failed) > 0 && !finished(a.js) {
+		v := judge(a.js.Spec.FailurePolicy, a.children.failed)
+		suffix := fmt.Sprintf(jobset.FirstFailedJobMessage, v.job.Name)
+		switch {
+		case v.action == "":
+			a.fail(jobset.FailedJobsReason, jobset.FailedJobsMessage+suffix)
+		case v.action == jobset.FailJobSet:
+			a.fail(jobset.FailJobSetFailurePolicyActionReason, jobset.FailJobSetFailurePolicyActionMessage+suffix)
+		case counted(v.action) && spent(&a.js.Status) >= a.js.Spec.FailurePolicy.MaxRestarts:
+			a.fail(jobset.ReachedMaxRestartsReason, jobset.ReachedMaxRestartsMessage+suffix)
+		default:
+			a.restart(v, fmt.Sprintf(jobset.RestartFailurePolicyActionMessage, v.action)+suffix)
+		}
 	}
-}
-
-// mayRestart reports whether a failure may still begin another attempt.
-func mayRestart(js *jobset.JobSet) bool {
-	policy := js.Spec.FailurePolicy
-	return policy != nil && (js.Status.RestartsCountTowardsMax < policy.MaxRestarts || len(policy.Rules) > 0)
+	if !finished(a.js) {
+		a.deleteJobs(a.children.previous)
+	}
 }
 
 // fail ends the JobSet in failure. The end is written first: what it held goes to
@@ -43,18 +43,72 @@ func (a *attempt) fail(reason, message string) {
 	a.turnOff(jobset.JobSetRestarting, jobset.RestartJobSetFailedReason, jobset.RestartJobSetFailedMessage)
 }
 
+// eventReasons are those of the events that tell of a restart.
+var eventReasons = map[jobset.FailurePolicyAction]string{
+	jobset.RestartJobSet:                     jobset.RestartJobSetFailurePolicyActionReason,
+	jobset.RestartJobSetAndIgnoreMaxRestarts: jobset.RestartJobSetIgnoreMaxRestartsReason,
+	jobset.RestartJob:                        jobset.RestartJobFailurePolicyActionReason,
+	jobset.RestartJobAndIgnoreMaxRestarts:    jobset.RestartJobIgnoreMaxRestartsReason,
+}
+
 // restart begins a new attempt. The count is written first: it is what tells, from
 // then on, that the Jobs there are belong to the past, so nothing is lost if the
 // deletions do not happen now.
-func (a *attempt) restart(reason, message string) {
-	a.js.Status.Restarts++
-	a.js.Status.RestartsCountTowardsMax++
-	a.set(jobset.JobSetRestarting, metav1.ConditionTrue, jobset.DefaultFailurePolicyReason, message, corev1.EventTypeWarning)
-	a.plan.Events = append(a.plan.Events, jobs.Warning(reason, message))
+func (a *attempt) restart(v verdict, message string) {
+	over := a.countRestart(v)
+	reason := jobset.DefaultFailurePolicyReason
+	if v.rule != "" {
+		reason = jobset.FailurePolicyReasonPrefix + v.rule
+	}
+	a.set(jobset.JobSetRestarting, metav1.ConditionTrue, reason, message, corev1.EventTypeWarning)
+	a.plan.Events = append(a.plan.Events, jobs.Warning(eventReasons[v.action], message))
 	a.plan.StatusFirst = true
-	a.children = sortChildren(a.children.all(), a.js.Status.Restarts)
+	a.children = a.children.without(over)
 	a.countJobs()
-	a.deleteJobs(a.children.previous)
+}
+
+// countRestart counts a restart and gives the Jobs that are over with it: those of the
+// whole JobSet, or the one that failed.
+func (a *attempt) countRestart(v verdict) []*batchv1.Job {
+	status := &a.js.Status
+	if alone(v.action) {
+		if entry, index := a.entryOf(v.job); entry != nil {
+			entry.JobRestarts = counting(entry.JobRestarts, a.replicas(entry.Name), index)
+			if counted(v.action) {
+				entry.JobRestartsCountTowardsMax = counting(entry.JobRestartsCountTowardsMax, a.replicas(entry.Name), index)
+			}
+			return []*batchv1.Job{v.job}
+		}
+	}
+	status.Restarts++
+	if counted(v.action) {
+		status.RestartsCountTowardsMax++
+	}
+	return a.children.current()
+}
+
+// entryOf finds where restarts of the Job are counted, nil if it is none of the spec's:
+// somebody tampered with it.
+func (a *attempt) entryOf(job *batchv1.Job) (*jobset.ReplicatedJobStatus, int32) {
+	name := job.Labels[jobset.ReplicatedJobNameKey]
+	index, ok := attemptOf(job, jobset.JobIndexKey)
+	if !ok || index < 0 || index >= a.replicas(name) || jobName(a.js, name, index) != job.Name {
+		return nil, 0
+	}
+	for i := range a.js.Status.ReplicatedJobsStatus {
+		if entry := &a.js.Status.ReplicatedJobsStatus[i]; entry.Name == name {
+			return entry, index
+		}
+	}
+	return nil, 0
+}
+
+// counting is the list of counts, one for each Job, with one more for that of the index.
+func counting(counts []int32, jobs, index int32) []int32 {
+	out := make([]int32, max(jobs, int32(len(counts))))
+	copy(out, counts)
+	out[index]++
+	return out
 }
 
 // noteRestartOver says that an attempt after a restart has all its Jobs ready.
@@ -65,16 +119,4 @@ func (a *attempt) noteRestartOver() {
 	case a.allReady():
 		a.turnOff(jobset.JobSetRestarting, jobset.JobsReadyReason, jobset.JobsReadyMessage)
 	}
-}
-
-// firstFailed is the Job that failed first; of several at the same time, the first
-// by name. There must be one.
-func firstFailed(failed []*batchv1.Job) *batchv1.Job {
-	first := failed[0]
-	for _, job := range failed[1:] {
-		if condition(job, batchv1.JobFailed).LastTransitionTime.Time.Before(condition(first, batchv1.JobFailed).LastTransitionTime.Time) {
-			first = job
-		}
-	}
-	return first
 }

@@ -37,7 +37,7 @@ func grantPlaces(places ...podspec.Place) jobs.Admission {
 			Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("2")}}}
 	}
 	return jobs.Admission{Grant: jobs.Admitted, PodSets: map[string]jobs.PodSetAdmission{"workers": {
-		Count: 8, Places: places, Nodes: nodes, Injection: podspec.Injection{Annotations: map[string]string{kueue.WorkloadAnnotation: "wl"}}}}}
+		Count: 8, Asked: 8, Left: 8, Places: places, Nodes: nodes, Injection: podspec.Injection{Annotations: map[string]string{kueue.WorkloadAnnotation: "wl"}}}}}
 }
 
 // hostNames are those that a template asks for.

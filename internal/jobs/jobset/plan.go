@@ -18,12 +18,14 @@ type attempt struct {
 	js       *jobset.JobSet
 	children children
 	plan     jobs.Plan
+	// moved are the names of Jobs that the plan stops because they were given other nodes.
+	moved map[string]bool
 }
 
 // plan says what follows from what was seen of a JobSet.
 func plan(seen jobs.Seen[*jobset.JobSet]) jobs.Plan {
 	js := seen.Job.DeepCopy()
-	a := &attempt{seen: seen, js: js, children: sortChildren(jobs.ChildrenOf[*batchv1.Job](seen.Children), js.Status.Restarts)}
+	a := &attempt{seen: seen, js: js, moved: map[string]bool{}, children: sortChildren(jobs.ChildrenOf[*batchv1.Job](seen.Children), js)}
 	a.countJobs()
 	a.plan.Status = a.js
 	switch {
@@ -39,6 +41,7 @@ func plan(seen jobs.Seen[*jobset.JobSet]) jobs.Plan {
 	default:
 		a.carryOn()
 	}
+	a.plan.StatusCanWait = a.plan.Status != nil && sameButCounts(&seen.Job.Status, &a.js.Status)
 	a.plan.Progress = a.progress()
 	return a.plan
 }
@@ -52,13 +55,23 @@ func (a *attempt) carryOn() {
 		a.suspendJobs()
 	case a.seen.Admission.MayStart():
 		a.resumeJobs()
+		a.resizeJobs()
 	}
 	// A JobSet that waits in a queue gets nothing yet: what it needs is made when it
 	// is admitted, with what it was given. One that its user suspended gets suspended
 	// Jobs.
 	if a.seen.Admission.MayStart() {
-		a.createService()
-		a.createJobs()
+		a.createServices()
+		if a.createClaims() {
+			a.createJobs()
+		}
+	}
+}
+
+// due has the JobSet planned again at the time, or earlier.
+func (a *attempt) due(at time.Time) {
+	if a.plan.Due.IsZero() || at.Before(a.plan.Due) {
+		a.plan.Due = at
 	}
 }
 
@@ -110,24 +123,26 @@ func (a *attempt) refused() string {
 		if why != "" {
 			return why
 		}
-		if !due.IsZero() && (a.plan.Due.IsZero() || due.Before(a.plan.Due)) {
-			a.plan.Due = due
+		if !due.IsZero() {
+			a.due(due)
 		}
 	}
 	return ""
 }
 
-// reclaimable counts the pods of Jobs that have succeeded, unless a restart could run
-// them again: quota that was given to others could not be taken back for them.
+// reclaimable counts, of the pods that the quota is for, those that are not needed any
+// more: their Jobs have succeeded, or are smaller now. Jobs that a restart could run
+// again keep theirs: quota that was given to others could not be taken back for them.
 func (a *attempt) reclaimable() map[string]int32 {
-	if mayRestart(a.js) {
-		return nil
-	}
 	out := map[string]int32{}
 	for i := range a.js.Spec.ReplicatedJobs {
 		rj := &a.js.Spec.ReplicatedJobs[i]
-		if succeeded := min(a.counts(rj.Name).Succeeded, rj.Replicas); succeeded > 0 {
-			out[rj.Name] = succeeded * podsOf(&rj.Template.Spec)
+		asked := podCount(rj)
+		if granted, ok := a.seen.Admission.PodSets[rj.Name]; ok {
+			asked = granted.Asked
+		}
+		if unneeded := asked - a.jobsLeft(rj)*a.sizeOf(rj); unneeded > 0 {
+			out[rj.Name] = unneeded
 		}
 	}
 	return out

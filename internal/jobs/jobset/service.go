@@ -1,34 +1,128 @@
 package jobset
 
 import (
+	"fmt"
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// createService creates the headless Service that gives the pods their host names,
-// if it is missing. It is labelled, so that the documented selector finds it.
-func (a *attempt) createService() {
-	if !dnsHostnames(a.js) || len(jobs.ChildrenOf[*corev1.Service](a.seen.Children)) > 0 {
+// createServices creates the headless Services that are missing: that of the subdomain,
+// which gives the pods their host names, and if it is asked for one for each replicated
+// job.
+func (a *attempt) createServices() {
+	if dnsHostnames(a.js) {
+		a.serveSubdomain()
+	}
+	if a.js.Annotations[muster.ServicePerReplicatedJobAnnotation] != "true" {
 		return
 	}
-	publishNotReady := a.js.Spec.Network == nil || ptr.Deref(a.js.Spec.Network.PublishNotReadyAddresses, true)
-	own := map[string]string{jobset.JobSetNameKey: a.js.Name}
+	there := map[string]bool{}
+	for _, service := range jobs.ChildrenOf[*corev1.Service](a.seen.Children) {
+		there[service.Name] = true
+	}
+	for i := range a.js.Spec.ReplicatedJobs {
+		rj := &a.js.Spec.ReplicatedJobs[i]
+		name := a.js.Name + "-" + rj.Name
+		if there[name] || dnsHostnames(a.js) && name == subdomain(a.js) {
+			continue
+		}
+		a.createService(name, map[string]string{jobset.JobSetNameKey: a.js.Name, jobset.ReplicatedJobNameKey: rj.Name})
+	}
+}
+
+// createService creates a headless Service. It is labelled, so that the documented
+// selector finds it.
+func (a *attempt) createService(name string, selector map[string]string) {
 	service := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:            subdomain(a.js),
+			Name:            name,
 			Namespace:       a.js.Namespace,
-			Labels:          own,
+			Labels:          map[string]string{jobset.JobSetNameKey: a.js.Name},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(a.js, kind)},
 		},
 		Spec: corev1.ServiceSpec{
 			ClusterIP:                corev1.ClusterIPNone,
-			Selector:                 own,
-			PublishNotReadyAddresses: publishNotReady,
+			Selector:                 selector,
+			PublishNotReadyAddresses: publishesNotReady(a.js),
 		},
 	}
 	a.plan.Writes = append(a.plan.Writes, jobs.Create(service).OrWarn(jobset.HeadlessServiceCreationFailedReason))
+}
+
+// serveSubdomain sees to the Service of the subdomain. JobSets of one subdomain share
+// it, and it goes with the last of them; one that people have made and that selects the
+// pods will do too.
+func (a *attempt) serveSubdomain() {
+	name := subdomain(a.js)
+	service := a.besideService(name)
+	switch {
+	case service == nil:
+		a.createService(name, map[string]string{jobset.JobSetNameKey: a.js.Name})
+	case !service.DeletionTimestamp.IsZero(), ownedBy(service, a.js):
+	case ownedByJobSets(service):
+		a.share(service)
+	case service.Spec.ClusterIP != corev1.ClusterIPNone || !a.selectsPods(service):
+		a.plan.Events = append(a.plan.Events, jobs.Warning(jobset.HeadlessServiceCreationFailedReason, fmt.Sprintf(
+			"the Service %s, which would give the pods their host names, is there already, and is not headless or selects other pods:"+
+				" delete it, or set spec.network.subdomain of a new JobSet to another name", name)))
+	}
+}
+
+// share has the Service select the pods of all JobSets with its name as subdomain, and
+// live as long as this one.
+func (a *attempt) share(service *corev1.Service) {
+	shared := service.DeepCopy()
+	shared.Spec.Selector = map[string]string{muster.SubdomainLabel: service.Name}
+	shared.Spec.PublishNotReadyAddresses = service.Spec.PublishNotReadyAddresses || publishesNotReady(a.js)
+	shared.OwnerReferences = append(shared.OwnerReferences, metav1.OwnerReference{
+		APIVersion: jobset.GroupVersion.String(), Kind: kind.Kind, Name: a.js.Name, UID: a.js.UID,
+	})
+	a.plan.Writes = append(a.plan.Writes, jobs.Change(service, shared))
+	// Another may join at the same time, and no watch tells of a Service that is not ours.
+	a.due(a.seen.Now.Add(patience))
+}
+
+// besideService is the Service of the name, whoever owns it, or nil.
+func (a *attempt) besideService(name string) *corev1.Service {
+	for _, service := range jobs.ChildrenOf[*corev1.Service](a.seen.Beside) {
+		if service.Name == name {
+			return service
+		}
+	}
+	return nil
+}
+
+// selectsPods reports whether the Service selects the pods of the JobSet, of each
+// replicated job.
+func (a *attempt) selectsPods(service *corev1.Service) bool {
+	for i := range a.js.Spec.ReplicatedJobs {
+		labels := a.newJob(&a.js.Spec.ReplicatedJobs[i], 0).Spec.Template.Labels
+		for key, value := range service.Spec.Selector {
+			if labels[key] != value {
+				return false
+			}
+		}
+	}
+	return len(service.Spec.Selector) > 0
+}
+
+func ownedBy(object metav1.Object, js *jobset.JobSet) bool {
+	return slices.ContainsFunc(object.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == js.UID })
+}
+
+func ownedByJobSets(object metav1.Object) bool {
+	return slices.ContainsFunc(object.GetOwnerReferences(), func(o metav1.OwnerReference) bool {
+		return o.APIVersion == jobset.GroupVersion.String() && o.Kind == kind.Kind
+	})
+}
+
+func publishesNotReady(js *jobset.JobSet) bool {
+	return js.Spec.Network == nil || ptr.Deref(js.Spec.Network.PublishNotReadyAddresses, true)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -56,6 +57,21 @@ func (a *attempt) countJobs() {
 		a.js.Status.ReplicatedJobsStatus = append(a.js.Status.ReplicatedJobsStatus, *entry)
 	}
 	slices.SortFunc(a.js.Status.ReplicatedJobsStatus, func(x, y jobset.ReplicatedJobStatus) int { return cmp.Compare(y.Name, x.Name) })
+}
+
+// sameButCounts reports whether the statuses tell the same but for how many Jobs are in
+// which state.
+func sameButCounts(x, y *jobset.JobSetStatus) bool {
+	uncounted := func(status *jobset.JobSetStatus) jobset.JobSetStatus {
+		out := *status
+		out.ReplicatedJobsStatus = slices.Clone(status.ReplicatedJobsStatus)
+		for i := range out.ReplicatedJobsStatus {
+			entry := &out.ReplicatedJobsStatus[i]
+			entry.Ready, entry.Succeeded, entry.Failed, entry.Active, entry.Suspended = 0, 0, 0, 0, 0
+		}
+		return out
+	}
+	return equality.Semantic.DeepEqual(uncounted(x), uncounted(y))
 }
 
 // counts is the entry of a replicated job.

@@ -73,12 +73,12 @@ func (a *attempt) resumeJobs() {
 			continue
 		}
 		for index := range rj.Replicas {
-			job := byName[jobName(a.js, rj, index)]
+			job := byName[jobName(a.js, rj.Name, index)]
 			if job == nil || !suspended(job) || !job.DeletionTimestamp.IsZero() {
 				a.move(rj, index, job)
 				continue
 			}
-			a.plan.Writes = append(a.plan.Writes, jobs.Change(job, resumed(job, a.newJob(rj, index))))
+			a.resume(job, a.newJob(rj, index))
 		}
 		if a.waitsInOrder(rj) {
 			return
@@ -98,13 +98,34 @@ const (
 // while there are no pods; then it is resumed.
 func (a *attempt) move(rj *jobset.ReplicatedJob, index int32, job *batchv1.Job) {
 	granted, ok := a.seen.Admission.PodSets[rj.Name]
-	if from, to := ranks(rj, index); job == nil || !ok || suspended(job) || !job.DeletionTimestamp.IsZero() || granted.Reaches(job.Spec.Template, from, to) {
+	if from, to := ranks(rj, index, granted); job == nil || !ok || suspended(job) || !job.DeletionTimestamp.IsZero() || granted.Reaches(job.Spec.Template, from, to) {
 		return
 	}
 	stopped := job.DeepCopy()
 	stopped.Spec.Suspend = ptr.To(true)
 	a.plan.Writes = append(a.plan.Writes, jobs.Change(job, stopped))
 	a.plan.Events = append(a.plan.Events, jobs.Warning(movedReason, fmt.Sprintf(movedMessage, job.Name)))
+	a.moved[job.Name] = true
+}
+
+// resume starts a suspended Job as it would be created now. A template that changes must
+// wait until the pods of the old one are gone. API servers before 1.36 let it change only
+// of a Job that seems never to have started, and leave it to us to make it seem so;
+// later ones do that themselves.
+func (a *attempt) resume(job, fresh *batchv1.Job) {
+	desired := resumed(job, fresh)
+	switch {
+	case equality.Semantic.DeepEqual(job.Spec.Template, desired.Spec.Template):
+		a.plan.Writes = append(a.plan.Writes, jobs.Change(job, desired))
+	case job.Status.Active > 0:
+		// The Job says when they are gone.
+	case job.Status.StartTime != nil:
+		unstarted := job.DeepCopy()
+		unstarted.Status.StartTime = nil
+		a.plan.Writes = append(a.plan.Writes, jobs.ChangeStatus(job, unstarted))
+	default:
+		a.plan.Writes = append(a.plan.Writes, jobs.Change(job, desired))
+	}
 }
 
 // resumed is the Job, no longer suspended, with the parts of the pod template that
@@ -112,6 +133,9 @@ func (a *attempt) move(rj *jobset.ReplicatedJob, index int32, job *batchv1.Job) 
 func resumed(job, fresh *batchv1.Job) *batchv1.Job {
 	out := job.DeepCopy()
 	out.Spec.Suspend = ptr.To(false)
+	if elastic(&fresh.Spec) {
+		out.Spec.Parallelism, out.Spec.Completions = fresh.Spec.Parallelism, fresh.Spec.Completions
+	}
 	to, from := &out.Spec.Template, &fresh.Spec.Template
 	to.Labels, to.Annotations = keepJobControllerKeys(to.Labels, from.Labels), from.Annotations
 	to.Spec.NodeSelector = from.Spec.NodeSelector

@@ -13,6 +13,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	"github.com/musterhq/muster/api/muster"
+	"github.com/musterhq/muster/internal/jobs"
 )
 
 // podsOf is how many pods a Job runs at a time.
@@ -36,8 +38,8 @@ func podTemplate(rj *jobset.ReplicatedJob) corev1.PodTemplateSpec {
 }
 
 // jobName is the name of a Job of the JobSet.
-func jobName(js *jobset.JobSet, rj *jobset.ReplicatedJob, index int32) string {
-	return fmt.Sprintf("%s-%s-%d", js.Name, rj.Name, index)
+func jobName(js *jobset.JobSet, replicatedJob string, index int32) string {
+	return js.Name + "-" + replicatedJob + "-" + decimal(index)
 }
 
 // subdomain is the name of the Service and the DNS subdomain of the pods.
@@ -60,24 +62,30 @@ func (a *attempt) newJob(rj *jobset.ReplicatedJob, index int32) *batchv1.Job {
 	template := podTemplate(rj)
 	template.Labels = with(template.Labels, keys)
 	template.Annotations = with(template.Annotations, keys)
+	maps.Copy(template.Labels, a.podLabels(&template.Spec))
+	maps.Copy(template.Annotations, placementKeys(js, rj))
 	if dnsHostnames(js) {
 		template.Spec.Subdomain = subdomain(js)
 	}
+	mount(js, &template.Spec)
 	if granted, ok := a.seen.Admission.PodSets[rj.Name]; ok {
-		from, to := ranks(rj, index)
+		from, to := ranks(rj, index, granted)
 		template = granted.For(from, to).Inject(template)
 	}
 	job := &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:            jobName(js, rj, index),
+			Name:            jobName(js, rj.Name, index),
 			Namespace:       js.Namespace,
 			Labels:          with(rj.Template.Labels, keys),
-			Annotations:     with(rj.Template.Annotations, keys),
+			Annotations:     with(with(rj.Template.Annotations, placementKeys(js, rj)), keys),
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(js, kind)},
 		},
 		Spec: *rj.Template.Spec.DeepCopy(),
 	}
 	job.Spec.Template = template
+	if size := a.sizeOf(rj); elastic(&job.Spec) {
+		job.Spec.Parallelism, job.Spec.Completions = ptr.To(size), ptr.To(size)
+	}
 	job.Spec.Suspend = ptr.To(a.held())
 	if job.Spec.CompletionMode == nil {
 		job.Spec.CompletionMode = ptr.To(batchv1.IndexedCompletion)
@@ -86,9 +94,10 @@ func (a *attempt) newJob(rj *jobset.ReplicatedJob, index int32) *batchv1.Job {
 }
 
 // ranks are those of the pods of a Job among all of the replicated job: from, and up to
-// but not including to.
-func ranks(rj *jobset.ReplicatedJob, index int32) (from, to int32) {
-	pods := podsOf(&rj.Template.Spec)
+// but not including to. They are those of the size that was admitted: a Job may have
+// become smaller since.
+func ranks(rj *jobset.ReplicatedJob, index int32, granted jobs.PodSetAdmission) (from, to int32) {
+	pods := granted.Asked / max(1, rj.Replicas)
 	return index * pods, (index + 1) * pods
 }
 
@@ -113,7 +122,7 @@ func identity(js *jobset.JobSet, rj *jobset.ReplicatedJob, index int32) map[stri
 			inGroupBefore += other.Replicas
 		}
 	}
-	sum := sha1.Sum([]byte(js.Namespace + "/" + jobName(js, rj, index)))
+	sum := sha1.Sum([]byte(js.Namespace + "/" + jobName(js, rj.Name, index)))
 	keys := map[string]string{
 		jobset.JobSetNameKey:         js.Name,
 		jobset.JobSetUIDKey:          string(js.UID),
@@ -127,11 +136,38 @@ func identity(js *jobset.JobSet, rj *jobset.ReplicatedJob, index int32) map[stri
 		jobset.JobGroupIndexKey:      decimal(inGroupBefore + index),
 		jobset.JobKey:                hex.EncodeToString(sum[:]),
 		jobset.RestartAttemptKey:     decimal(js.Status.Restarts),
+		jobset.JobRestartAttemptKey:  decimal(singleRestartsOf(js, rj.Name, index)),
 	}
 	if c := js.Spec.Coordinator; c != nil {
 		keys[jobset.CoordinatorKey] = fmt.Sprintf("%s-%s-%d-%d.%s", js.Name, c.ReplicatedJob, c.JobIndex, c.PodIndex, subdomain(js))
 	}
 	return keys
+}
+
+// podLabels are labels that the pods have and their Job has not.
+func (a *attempt) podLabels(pod *corev1.PodSpec) map[string]string {
+	out := map[string]string{}
+	if dnsHostnames(a.js) {
+		out[muster.SubdomainLabel] = subdomain(a.js)
+	}
+	if priority, known := a.seen.Facts.Priorities.OfPods(pod.PriorityClassName); known {
+		out[jobset.PriorityKey] = decimal(priority)
+	}
+	return out
+}
+
+// placementKeys are annotations that say how Jobs are kept apart: those of the replicated
+// job, or else of the JobSet.
+func placementKeys(js *jobset.JobSet, rj *jobset.ReplicatedJob) map[string]string {
+	out := map[string]string{}
+	for _, key := range []string{jobset.ExclusiveKey, jobset.NodeSelectorStrategyKey} {
+		for _, from := range []map[string]string{js.Annotations, rj.Template.Annotations} {
+			if value, ok := from[key]; ok {
+				out[key] = value
+			}
+		}
+	}
+	return out
 }
 
 func groupOf(rj *jobset.ReplicatedJob) string {

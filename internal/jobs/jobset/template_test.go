@@ -69,6 +69,7 @@ func TestAJobAsItIsCreated(t *testing.T) {
 		"jobset.sigs.k8s.io/job-group-index":        "1",
 		"jobset.sigs.k8s.io/job-key":                "517d70ff8ddeb6684a3a547e37602be566603129", // printf ns/js-workers-1 | sha1sum
 		"jobset.sigs.k8s.io/restart-attempt":        "2",
+		"jobset.sigs.k8s.io/job-restart-attempt":    "0",
 		"jobset.sigs.k8s.io/coordinator":            "js-leader-0-0.js",
 	}
 	want := &batchv1.Job{
@@ -79,7 +80,8 @@ func TestAJobAsItIsCreated(t *testing.T) {
 		Spec: batchv1.JobSpec{
 			Suspend: ptr.To(false), Parallelism: ptr.To[int32](4), CompletionMode: ptr.To(batchv1.IndexedCompletion),
 			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: with(keys, map[string]string{"pod": "label"}), Annotations: with(keys, map[string]string{"pod": "annotation"})},
+				ObjectMeta: metav1.ObjectMeta{Labels: with(keys, map[string]string{"pod": "label",
+					"jobset.sigs.k8s.io/priority": "0", "muster.dev/subdomain": "js"}), Annotations: with(keys, map[string]string{"pod": "annotation"})},
 				Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyOnFailure, Subdomain: "js",
 					Containers: []corev1.Container{{Name: "c", Image: "busybox"}}},
 			},

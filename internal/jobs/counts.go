@@ -1,0 +1,67 @@
+package jobs
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// countsEvery is how long a status that tells nothing but counts is kept back: what
+// changes meanwhile is told with it. The children of a large job change one by one, and
+// a write for each would be most of what the job costs.
+const countsEvery = time.Second
+
+// counts knows which jobs have a status to be written, and since when. What it knows is
+// lost with the process, and then written at once or a second later. The zero value is
+// ready for use.
+type counts struct {
+	mu  sync.Mutex
+	due map[types.NamespacedName]time.Time
+}
+
+// keepBack is the plan without its status as long as that can wait, and due when it
+// cannot any longer.
+func (c *counts) keepBack(job client.Object, p Plan, now time.Time) Plan {
+	key := client.ObjectKeyFromObject(job)
+	if p.Status == nil || !p.StatusCanWait || equality.Semantic.DeepEqual(job, p.Status) {
+		if p.Status != nil {
+			c.forget(key) // it is written with this plan, or there is nothing to tell any more
+		}
+		return p
+	}
+	due := c.dueAt(key, now)
+	if !now.Before(due) {
+		c.forget(key)
+		return p
+	}
+	p.Status = nil
+	if p.Due.IsZero() || due.Before(p.Due) {
+		p.Due = due
+	}
+	return p
+}
+
+// dueAt is when the status of the job must be written that has waited since now or
+// longer.
+func (c *counts) dueAt(key types.NamespacedName, now time.Time) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	due, waits := c.due[key]
+	if !waits {
+		due = now.Add(countsEvery)
+		if c.due == nil {
+			c.due = map[types.NamespacedName]time.Time{}
+		}
+		c.due[key] = due
+	}
+	return due
+}
+
+func (c *counts) forget(key types.NamespacedName) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.due, key)
+}

@@ -1,0 +1,133 @@
+package jobset
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	"github.com/musterhq/muster/internal/jobs"
+)
+
+// patience is how long it takes at most to notice what no watch tells of.
+const patience = 10 * time.Second
+
+// claim is a volume claim that Jobs of a JobSet share.
+type claim struct {
+	template *corev1.PersistentVolumeClaim
+	retained bool
+}
+
+func claimsOf(js *jobset.JobSet) []claim {
+	var out []claim
+	for i := range js.Spec.VolumeClaimPolicies {
+		policy := &js.Spec.VolumeClaimPolicies[i]
+		retained := policy.RetentionPolicy != nil && ptr.Deref(policy.RetentionPolicy.WhenDeleted, jobset.RetentionPolicyDelete) == jobset.RetentionPolicyRetain
+		for j := range policy.Templates {
+			out = append(out, claim{&policy.Templates[j], retained})
+		}
+	}
+	return out
+}
+
+// name is the claim's, in the namespace of the JobSet.
+func (c claim) name(js *jobset.JobSet) string { return c.template.Name + "-" + js.Name }
+
+// createClaims creates the claims that are missing, and reports whether those that are
+// there can be used. Who retains its claims may find one that an earlier JobSet, or a
+// person, has left.
+func (a *attempt) createClaims() bool {
+	there := map[string]*corev1.PersistentVolumeClaim{}
+	for _, found := range jobs.ChildrenOf[*corev1.PersistentVolumeClaim](a.seen.Beside) {
+		there[found.Name] = found
+	}
+	usable := true
+	for _, c := range claimsOf(a.js) {
+		found := there[c.name(a.js)]
+		switch {
+		case found == nil:
+			a.plan.Writes = append(a.plan.Writes, jobs.Create(a.newClaim(c)).OrWarn(jobset.PVCCreationFailedReason))
+		case !found.DeletionTimestamp.IsZero():
+			// Its pods go, and then it; the claim of a JobSet that is gone goes with it.
+			usable = false
+			a.due(a.seen.Now.Add(patience))
+		case metav1.IsControlledBy(found, a.js):
+		default:
+			if why := unusable(c, found); why != "" {
+				usable = false
+				a.plan.Events = append(a.plan.Events, jobs.Warning(jobset.PVCCreationFailedReason, fmt.Sprintf(
+					"the PersistentVolumeClaim %s is there already and %s: delete it, or give the JobSet another name", found.Name, why)))
+				a.due(a.seen.Now.Add(patience))
+			}
+		}
+	}
+	return usable
+}
+
+// newClaim is the claim as it is created. One that is retained belongs to nobody.
+func (a *attempt) newClaim(c claim) *corev1.PersistentVolumeClaim {
+	out := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        c.name(a.js),
+			Namespace:   a.js.Namespace,
+			Labels:      with(c.template.Labels, map[string]string{jobset.JobSetNameKey: a.js.Name}),
+			Annotations: c.template.Annotations,
+		},
+		Spec: *c.template.Spec.DeepCopy(),
+	}
+	if !c.retained {
+		out.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(a.js, kind)}
+	}
+	return out
+}
+
+// unusable says why a claim that is not the JobSet's own cannot be used, "" if it can:
+// it must be what the template asks for, or more. What the template leaves open the API
+// server has filled in.
+func unusable(c claim, found *corev1.PersistentVolumeClaim) string {
+	wanted := &c.template.Spec
+	owner := metav1.GetControllerOf(found)
+	size, has := wanted.Resources.Requests[corev1.ResourceStorage], found.Spec.Resources.Requests[corev1.ResourceStorage]
+	switch {
+	case owner != nil:
+		return "belongs to the " + owner.Kind + " " + owner.Name
+	case !c.retained:
+		return "would be deleted with the JobSet, which did not make it (whenDeleted: Retain makes use of it)"
+	case wanted.StorageClassName != nil && !equality.Semantic.DeepEqual(wanted.StorageClassName, found.Spec.StorageClassName):
+		return fmt.Sprintf("has the storage class %q, not %q", ptr.Deref(found.Spec.StorageClassName, ""), *wanted.StorageClassName)
+	case wanted.VolumeMode != nil && *wanted.VolumeMode != ptr.Deref(found.Spec.VolumeMode, corev1.PersistentVolumeFilesystem):
+		return fmt.Sprintf("has not the volume mode %s", *wanted.VolumeMode)
+	case has.Cmp(size) < 0:
+		return fmt.Sprintf("has %s, less than %s", has.String(), size.String())
+	}
+	for _, mode := range wanted.AccessModes {
+		if !slices.Contains(found.Spec.AccessModes, mode) {
+			return fmt.Sprintf("has not the access mode %s", mode)
+		}
+	}
+	return ""
+}
+
+// mount gives the pods of a template the claims that their containers mount.
+func mount(js *jobset.JobSet, pod *corev1.PodSpec) {
+	mounted := map[string]bool{}
+	for _, containers := range [][]corev1.Container{pod.InitContainers, pod.Containers} {
+		for i := range containers {
+			for _, m := range containers[i].VolumeMounts {
+				mounted[m.Name] = true
+			}
+		}
+	}
+	for _, c := range claimsOf(js) {
+		if mounted[c.template.Name] {
+			pod.Volumes = append(pod.Volumes, corev1.Volume{Name: c.template.Name, VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: c.name(js)},
+			}})
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package jobset
+
+import (
+	"fmt"
+
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/utils/ptr"
+
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	"github.com/musterhq/muster/internal/jobs"
+)
+
+// What people are told whose larger Jobs wait for quota.
+const (
+	growthWaitsReason  = "ResizeWaitsForQuota"
+	growthWaitsMessage = "Jobs of %s have quota for %d pods each, not %d: they grow with the next admission;" +
+		" to have that now, set spec.active of the JobSet's Workload to false and then to true"
+)
+
+// elastic reports whether Jobs may change their size: those whose pods all run at once,
+// each with an index.
+func elastic(spec *batchv1.JobSpec) bool {
+	return ptr.Deref(spec.CompletionMode, batchv1.IndexedCompletion) == batchv1.IndexedCompletion &&
+		spec.Parallelism != nil && spec.Completions != nil && *spec.Parallelism == *spec.Completions
+}
+
+// sizeOf is how many pods each Job of the replicated job may run: as many as the spec
+// says, as far as there is quota for all Jobs that are left.
+func (a *attempt) sizeOf(rj *jobset.ReplicatedJob) int32 {
+	wanted := podsOf(&rj.Template.Spec)
+	granted, ok := a.seen.Admission.PodSets[rj.Name]
+	left := a.jobsLeft(rj)
+	if !ok || !elastic(&rj.Template.Spec) || left == 0 {
+		return wanted
+	}
+	return max(1, min(wanted, granted.Left/left))
+}
+
+// jobsLeft counts the Jobs that may still need quota.
+func (a *attempt) jobsLeft(rj *jobset.ReplicatedJob) int32 {
+	if successMayBeUndone(a.js) {
+		return rj.Replicas
+	}
+	return max(0, rj.Replicas-a.counts(rj.Name).Succeeded)
+}
+
+// resizeJobs brings running Jobs to the size that the spec has now. Those that are
+// suspended get it when they are resumed.
+func (a *attempt) resizeJobs() {
+	sizes := map[string]int32{}
+	for i := range a.js.Spec.ReplicatedJobs {
+		rj := &a.js.Spec.ReplicatedJobs[i]
+		if !elastic(&rj.Template.Spec) {
+			continue
+		}
+		size, wanted := a.sizeOf(rj), podsOf(&rj.Template.Spec)
+		sizes[rj.Name] = size
+		if size < wanted {
+			a.plan.Events = append(a.plan.Events, jobs.Warning(growthWaitsReason, fmt.Sprintf(growthWaitsMessage, rj.Name, size, wanted)))
+		}
+	}
+	for _, job := range a.children.active {
+		size, ok := sizes[job.Labels[jobset.ReplicatedJobNameKey]]
+		if !ok || a.moved[job.Name] || suspended(job) || !job.DeletionTimestamp.IsZero() || ptr.Deref(job.Spec.Parallelism, size) == size {
+			continue
+		}
+		resized := job.DeepCopy()
+		resized.Spec.Parallelism, resized.Spec.Completions = ptr.To(size), ptr.To(size)
+		a.plan.Writes = append(a.plan.Writes, jobs.Change(job, resized))
+	}
+}

@@ -1,0 +1,96 @@
+package jobset
+
+import (
+	"testing"
+
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/utils/ptr"
+
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	"github.com/musterhq/muster/internal/jobs"
+)
+
+// workersOf sets the size of the Jobs of the workers, in the spec.
+func (b setBuilder) workersOf(pods int32) setBuilder {
+	spec := &b.js.Spec.ReplicatedJobs[1].Template.Spec
+	spec.Parallelism, spec.Completions = &pods, &pods
+	return b
+}
+
+// of sets the size of a Job that is there.
+func (b jobBuilder) of(pods int32) jobBuilder {
+	b.job.Spec.Parallelism, b.job.Spec.Completions = &pods, &pods
+	b.job.Spec.CompletionMode = ptr.To(batchv1.IndexedCompletion)
+	return b
+}
+
+// quota is for so many workers, of whom some have given theirs back.
+func quota(asked, left int32) jobs.Admission {
+	return jobs.Admission{Grant: jobs.Admitted, PodSets: map[string]jobs.PodSetAdmission{
+		"leader": {Count: 1, Asked: 1, Left: 1}, "workers": {Count: asked, Asked: asked, Left: left}}}
+}
+
+func TestRunningJobsFollowTheSizeInTheSpec(t *testing.T) {
+	const waits = "Warning ResizeWaitsForQuota: Jobs of workers have quota for 4 pods each, not 6: they grow with the next admission;" +
+		" to have that now, set spec.active of the JobSet's Workload to false and then to true"
+	for name, tc := range map[string]struct {
+		js        setBuilder
+		admission jobs.Admission
+		sizes     map[string]int32 // of the Jobs that are changed
+		reclaim   int32
+		events    []string
+	}{
+		"without a queue they grow at once":         {newSet().workersOf(6), unqueued, map[string]int32{"js-workers-0": 6, "js-workers-1": 6}, 0, nil},
+		"and shrink":                                {newSet().workersOf(1), unqueued, map[string]int32{"js-workers-0": 1, "js-workers-1": 1}, 0, nil},
+		"the same size is no change":                {newSet().workersOf(4), unqueued, nil, 0, nil},
+		"in a queue they shrink, and give back":     {newSet().workersOf(1), quota(8, 8), map[string]int32{"js-workers-0": 1, "js-workers-1": 1}, 6, nil},
+		"they do not grow beyond their quota":       {newSet().workersOf(6), quota(8, 8), nil, 0, []string{waits}},
+		"nor into what was given back":              {newSet().workersOf(6), quota(12, 8), nil, 4, []string{waits}},
+		"they may grow again within what they hold": {newSet().workersOf(5), quota(12, 12), map[string]int32{"js-workers-0": 5, "js-workers-1": 5}, 2, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := look(t, tc.js.js, tc.admission, of(job("leader", 0).ready(), job("workers", 0).of(4).ready(), job("workers", 1).of(4).ready()))
+			got := map[string]int32{}
+			for _, w := range p.Writes {
+				changed := w.Object().(*batchv1.Job)
+				got[changed.Name] = *changed.Spec.Parallelism
+				if *changed.Spec.Completions != *changed.Spec.Parallelism || w.Verb() != "change" {
+					t.Errorf("%s %s: completions %d", w.Verb(), changed.Name, *changed.Spec.Completions)
+				}
+			}
+			same(t, "sizes", tc.sizes, got)
+			same(t, "events", tc.events, events(p))
+			if p.Progress.Reclaimable["workers"] != tc.reclaim {
+				t.Errorf("given back: %v, want %d", p.Progress.Reclaimable, tc.reclaim)
+			}
+		})
+	}
+}
+
+func TestSizesOfJobsThatAreMadeOrResumed(t *testing.T) {
+	p := look(t, newSet().workersOf(6).js, quota(8, 8), of(job("leader", 0).ready(), job("workers", 0).of(2).suspended()))
+	for _, w := range p.Writes {
+		if got := w.Object().(*batchv1.Job); *got.Spec.Parallelism != 4 || *got.Spec.Completions != 4 || *got.Spec.Suspend {
+			t.Errorf("%s %s: %+v", w.Verb(), got.Name, got.Spec)
+		}
+	}
+	same(t, "writes", []string{"change Job js-workers-0", "create Job js-workers-1"}, writes(p))
+}
+
+// TestQuotaOfSucceededJobs: one of two has succeeded. Its pods are given back for good,
+// unless a restart could run them again.
+func TestQuotaOfSucceededJobs(t *testing.T) {
+	children := of(job("leader", 0).ready(), job("workers", 0).of(4).succeeded(), job("workers", 1).of(4).ready())
+	for name, tc := range map[string]struct {
+		js      setBuilder
+		reclaim int32
+	}{
+		"for good":                      {newSet().workersOf(4), 4},
+		"kept for a restart":            {newSet().workersOf(4).restarts(1, jobset.Recreate), 0},
+		"kept, but for what was shrunk": {newSet().workersOf(3).restarts(1, jobset.Recreate), 2},
+	} {
+		if got := look(t, tc.js.js, quota(8, 8), children).Progress.Reclaimable["workers"]; got != tc.reclaim {
+			t.Errorf("%s: %d given back, want %d", name, got, tc.reclaim)
+		}
+	}
+}
