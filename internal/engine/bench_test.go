@@ -3,6 +3,9 @@ package engine
 import (
 	"fmt"
 	"testing"
+	"time"
+
+	"github.com/musterhq/muster/internal/engine/preempt"
 )
 
 // backlog is an engine with so many pending workloads over so many queues, none of
@@ -49,6 +52,58 @@ func BenchmarkApply(b *testing.B) {
 			for b.Loop() {
 				e.Apply(next)
 				e.Apply(gone("next"))
+			}
+		})
+	}
+}
+
+// BenchmarkReconfigure: everyone who waits finds his place again, in passes of which the
+// longest counts.
+func BenchmarkReconfigure(b *testing.B) {
+	for _, size := range []int{1_000, 10_000, 100_000} {
+		b.Run(fmt.Sprintf("pending=%d", size), func(b *testing.B) {
+			e := backlog(size, 1, 0)
+			decideAll(e, epoch)
+			var longest time.Duration
+			b.ReportAllocs()
+			for b.Loop() {
+				e.Apply(queueOf("q0", "", 0))
+				for e.Busy() {
+					began := time.Now()
+					e.Decide(epoch)
+					longest = max(longest, time.Since(began))
+				}
+			}
+			b.ReportMetric(float64(longest.Microseconds()), "us/longest-pass")
+		})
+	}
+}
+
+// BenchmarkCohort: one workload comes, is admitted and ends in a cohort of so many queues
+// that may preempt, in each of which others wait.
+func BenchmarkCohort(b *testing.B) {
+	for _, size := range []int{10, 100, 1_000} {
+		b.Run(fmt.Sprintf("queues=%d", size), func(b *testing.B) {
+			e := New(Options{})
+			e.Apply(defaultFlavor)
+			for i := range size {
+				name := fmt.Sprintf("q%d", i)
+				e.Apply(evicting(queueOf(name, "lab", 1), preempt.Policy{WithinQueue: preempt.LowerPriority, Reclaim: preempt.LowerPriority}))
+				e.Apply(localOf(name))
+				e.Apply(job("large-"+name, name, int32(size)+1, 1, 1, i))
+			}
+			decideAll(e, epoch)
+			next := job("next", "q0", 1, 1, 0, 0)
+			b.ReportAllocs()
+			for b.Loop() {
+				e.Apply(next)
+				if got := e.Decide(epoch); len(got) != 1 || got[0].Admit == nil {
+					b.Fatalf("decided %+v", got)
+				}
+				e.Apply(Written{Key: next.Key, UID: next.UID, Version: 1})
+				e.Decide(epoch)
+				e.Apply(gone("next"))
+				e.Decide(epoch)
 			}
 		})
 	}

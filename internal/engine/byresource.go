@@ -103,7 +103,7 @@ func (x *explainer) findHead() {
 			heads, lacks[c] = append(heads, c), c.lacks
 		case c.blocked || slices.ContainsFunc(heads, waitsBehind(c)):
 		default:
-			if found := x.evaluate(c); found.verdict == hopeless && len(found.lacks) > 0 {
+			if found := x.seeingThrough(c); found.verdict == hopeless && len(found.lacks) > 0 {
 				heads, lacks[c] = append(heads, c), found.lacks
 			}
 		}

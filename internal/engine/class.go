@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"container/heap"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -93,11 +94,15 @@ type class struct {
 	blocked bool
 	why     reason.Reason
 	short   []quota.Index
-	// needs is what it waits for where that is the queue's own.
-	needs quota.Vector
 	// mute are those who came since and were not told why.
 	mute []Key
-	form *flavor.Form
+	// form is what they ask of the queue as of its revision formedOf, own what they take at
+	// least of its own quota, which could hold it; claimAt is the place among those whose
+	// queue's could.
+	form     *flavor.Form
+	formedOf int
+	own      quota.Vector
+	claimAt  int
 	// lacks is what a head of a queue by resource waits for more of, and behind are those
 	// who are held back for it. heldBy is the head that holds this one back.
 	lacks  []quota.FlavorResource
@@ -122,11 +127,16 @@ func (e *Engine) join(w *workload, q *clusterQueue) {
 	key := classKey{w.shape, w.Priority, w.localKey()}
 	c := q.classes[key]
 	if c == nil {
-		c = &class{classKey: key, queue: q, from: w.local, at: notReady}
+		c = &class{classKey: key, queue: q, from: w.local, at: notReady, claimAt: notReady}
 		q.classes[key] = c
+	} else if c.formedOf != q.revision {
+		q.unblock(c) // the queue is another one now
 	}
 	before := c.head()
 	c.waiting.Push(w.rank())
+	if c.head() != before || c.formedOf != q.revision {
+		e.claims(c)
+	}
 	c.mute = append(c.mute, w.Key)
 	w.class = c
 	switch {
@@ -155,7 +165,16 @@ func (e *Engine) part(w *workload) {
 	w.class = nil
 	head := c.head().Key == w.Key
 	c.waiting.Remove(w.Key)
+	if head && c.claimAt != notReady {
+		if q.family != nil {
+			q.family.put() // others may have what was kept for it
+		}
+		if c.waiting.Len() > 0 {
+			heap.Fix(&q.owners, c.claimAt)
+		}
+	}
 	if c.waiting.Len() == 0 {
+		q.waive(c)
 		q.unblock(c)
 		delete(q.classes, c.classKey)
 	} else if head && c.at != notReady {
@@ -168,12 +187,13 @@ func (e *Engine) part(w *workload) {
 
 // unblock has the class looked at again.
 func (q *clusterQueue) unblock(c *class) {
+	if c.blocked && q.family != nil {
+		for _, i := range c.short {
+			delete(q.family.short[i], c)
+		}
+	}
 	c.blocked = false
 	q.letPass(c)
-	if q.owed == c {
-		q.owed = nil
-		q.free(c.needs.Indices()) // others may have it, if the class does not keep it again
-	}
 	if q.head == c {
 		q.head = nil
 		if q.family != nil {
@@ -192,6 +212,14 @@ func (e *Engine) block(c *class, why reason.Reason, short []quota.Index) {
 		}
 	}
 	c.blocked, c.why, c.short = true, why, short
+	for _, i := range short {
+		those := c.queue.family.short[i]
+		if those == nil {
+			those = map[*class]struct{}{}
+			c.queue.family.short[i] = those
+		}
+		those[c] = struct{}{}
+	}
 	e.tellMute(c, why)
 }
 
@@ -202,27 +230,24 @@ func (q *clusterQueue) wakeRivals(charged quota.Vector, holder *preempt.Holder) 
 	if q.family == nil {
 		return
 	}
-	var over []quota.Index
 	for _, a := range charged {
-		if q.node.Over(quota.Planned, a.Index, 0) > 0 {
-			over = append(over, a.Index)
-		}
-	}
-	for _, other := range q.family.queues {
-		if !other.Preemption.Allows() || other != q && len(over) == 0 || other == q && holder == nil {
+		if len(q.family.short[a.Index]) == 0 || q.node.Over(quota.Planned, a.Index, 0) == 0 {
 			continue
 		}
-		for _, c := range other.classes {
-			if c.blocked && (other != q && c.isShortOf(over) || other == q && c.priority >= holder.Priority) {
-				other.unblock(c)
+		for c := range q.family.short[a.Index] {
+			if c.queue != q && c.queue.Preemption.Allows() {
+				c.queue.unblock(c)
 			}
 		}
 	}
-}
-
-// isShortOf reports whether more of any of these would help.
-func (c *class) isShortOf(any []quota.Index) bool {
-	return slices.ContainsFunc(c.short, func(i quota.Index) bool { return slices.Contains(any, i) })
+	if holder == nil || q.Preemption.WithinQueue == preempt.Never {
+		return
+	}
+	for _, c := range q.classes {
+		if c.blocked && (c.priority > holder.Priority || c.priority == holder.Priority && q.Preemption.WithinQueue != preempt.LowerPriority) {
+			q.unblock(c)
+		}
+	}
 }
 
 // tellMute tells those who have not heard it why their class waits.

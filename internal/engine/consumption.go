@@ -115,6 +115,9 @@ func (q *clusterQueue) reorder() {
 	for _, head := range slices.Clone(q.heads) {
 		q.unblock(head) // others may go before it now
 	}
+	if heap.Init(&q.owners); len(q.owners) > 0 && q.family != nil {
+		q.family.put() // another may have the claim
+	}
 	if q.head != nil && len(q.ready) > 0 && q.ready[0].before(q.head) {
 		q.unblock(q.head)
 	}

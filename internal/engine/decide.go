@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"container/heap"
-	"maps"
 	"slices"
 	"time"
 
@@ -31,7 +30,7 @@ func (e *Engine) Decide(now time.Time) []Decision {
 	e.sample(now)
 	p := pass{Engine: e, now: now, budget: passBudget}
 	p.rerouteChanged()
-	if e.changed.Len() == 0 && e.moved.Len() == 0 {
+	if e.changed.Len() == 0 {
 		p.workOff()
 	}
 	p.sayWhy()
@@ -40,7 +39,7 @@ func (e *Engine) Decide(now time.Time) []Decision {
 
 // Busy reports whether the last Decide has left something to look at.
 func (e *Engine) Busy() bool {
-	return e.changed.Len() > 0 || e.moved.Len() > 0 || len(e.agenda) > 0 || e.unsaid.len() > 0
+	return e.changed.Len() > 0 || len(e.agenda) > 0 || e.unsaid.len() > 0
 }
 
 // pass is one Decide under way.
@@ -51,33 +50,21 @@ type pass struct {
 	decisions []Decision
 }
 
-// rerouteChanged has everyone find his place again whose queue or namespace is not
-// what it was.
+// rerouteChanged has everyone find his place again whose queue is not what it was, as
+// far as the budget goes.
 func (p *pass) rerouteChanged() {
 	for _, name := range sets.List(p.changed) {
-		if p.budget <= 0 {
-			return
-		}
 		p.changed.Delete(name)
 		q := p.queue(name)
-		for _, c := range q.classes {
-			c.form = nil
-			q.unblock(c)
-		}
-		for _, w := range p.waitingIn(q) {
+		for w := q.unplaced.first(); w != nil; w = q.unplaced.first() {
+			if p.budget <= 0 {
+				p.changed.Insert(name)
+				return
+			}
 			p.route(w)
 			p.budget--
 		}
 	}
-	if p.moved.Len() == 0 {
-		return
-	}
-	for _, w := range inOrder(p.workloads) {
-		if w.held == nil && p.moved.Has(w.Key.Namespace) {
-			p.route(w)
-		}
-	}
-	p.moved.Clear()
 }
 
 // workOff serves the families on the agenda, in the order of names, as far as the
@@ -98,28 +85,14 @@ func (p *pass) workOff() {
 	}
 }
 
-// waitingIn lists those who wait in the queue, in the order of names.
-func (e *Engine) waitingIn(q *clusterQueue) []*workload {
-	all := maps.Clone(q.aside)
-	for _, w := range e.promisees(q) {
-		all[w.Key] = w
-	}
-	for _, c := range q.classes {
-		for _, r := range c.waiting.All() {
-			all[r.Key] = e.workloads[r.Key]
-		}
-	}
-	return inOrder(all)
-}
-
 // decide serves the queues of one family, always the first in order of all their
 // heads, until nobody is left to look at or the budget is spent. It reports whether
 // somebody is left.
 func (p *pass) decide(f *family) (left bool) {
 	p.keepPromises(f)
+	f.followClaims()
 	f.wakeFreed()
 	p.keepAll(f)
-	defer p.letAllGo(f)
 	heads := p.newContest()
 	for _, q := range f.queues {
 		if c := p.headOf(q); c != nil {
@@ -131,7 +104,7 @@ func (p *pass) decide(f *family) (left bool) {
 		if serve {
 			p.letGo(c.queue)
 			p.serve(c)
-			p.keep(c.queue)
+			p.keepAfter(c)
 		}
 		heads.replace(c, p.headOf(c.queue))
 		if serve {
@@ -140,8 +113,10 @@ func (p *pass) decide(f *family) (left bool) {
 			}
 		}
 	}
+	p.letAllGo(f)
+	f.followClaims()
 	f.wakeFreed()
-	return slices.ContainsFunc(f.queues, func(q *clusterQueue) bool {
+	return p.canKeepPromise(f) || slices.ContainsFunc(f.queues, func(q *clusterQueue) bool {
 		return q.open() && p.mustWait(q).Code == reason.None
 	})
 }
@@ -178,7 +153,6 @@ func (p *pass) headOf(q *clusterQueue) *contestant {
 		p.budget--
 		heap.Pop(&q.ready)
 		p.block(c, found.choice.Why, found.choice.Short)
-		p.owe(c, found.choice.Usage)
 		switch q.Strategy {
 		case Strict:
 			p.holdBack(q, c)
@@ -233,18 +207,23 @@ func behind(q *clusterQueue) reason.Reason {
 // By fair shares whoever uses more or less of anything may be evicted for others, or
 // others for him.
 func (f *family) wakeFreed() {
-	for len(f.freed) > 0 || f.sharesMoved {
-		freed, moved := f.freed, f.sharesMoved
-		f.freed, f.sharesMoved = nil, false // who is woken may free what was kept for him
+	for _, i := range f.freed {
+		for c := range f.short[i] {
+			c.queue.unblock(c)
+		}
+	}
+	if f.sharesMoved {
 		for _, q := range f.queues {
-			reclaims := moved && q.Preemption.Reclaim != preempt.Never
-			for _, c := range q.classes {
-				if c.blocked && (reclaims || c.isShortOf(freed)) {
-					q.unblock(c)
+			if q.Preemption.Reclaim != preempt.Never {
+				for _, c := range q.classes {
+					if c.blocked {
+						q.unblock(c)
+					}
 				}
 			}
 		}
 	}
+	f.freed, f.sharesMoved = nil, false
 }
 
 // sayWhy adds the reasons that are news, oldest first, as far as the budget goes.

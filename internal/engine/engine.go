@@ -75,12 +75,11 @@ type Engine struct {
 
 	// Since the last Decide: reshaped tells that quotas or cohorts changed, and
 	// recohorted of which cohorts; changed are the ClusterQueues whose workloads must
-	// find their place again, moved the namespaces whose labels changed, unsaid the
-	// workloads whose reason to wait is news, oldest first.
+	// find their place again, unsaid the workloads whose reason to wait is news, oldest
+	// first.
 	reshaped   bool
 	recohorted sets.Set[string]
 	changed    sets.Set[string]
-	moved      sets.Set[string]
 	unsaid     newsList
 	// touched and touchedLocal are the queues whose usage changed since TakeTouched.
 	touched      sets.Set[string]
@@ -104,7 +103,6 @@ func New(options Options) *Engine {
 
 		recohorted:   sets.New[string](),
 		changed:      sets.New[string](),
-		moved:        sets.New[string](),
 		touched:      sets.New[string](),
 		touchedLocal: sets.New[Key](),
 
@@ -126,7 +124,7 @@ func (ev ClusterQueueSet) apply(e *Engine) {
 	e.tree.SetQueue(ev.Name, ev.Cohort, ev.Quotas)
 	e.tree.WeighQueue(ev.Name, ev.Weight)
 	e.reshaped = true
-	e.changed.Insert(ev.Name)
+	e.change(q)
 	e.touchQueue(ev.Name)
 }
 
@@ -136,7 +134,7 @@ func (ev ClusterQueueDeleted) apply(e *Engine) {
 	q.exists = false
 	e.tree.DeleteQueue(ev.Name)
 	e.reshaped = true
-	e.changed.Insert(ev.Name)
+	e.change(q)
 	e.touchQueue(ev.Name)
 }
 
@@ -169,18 +167,21 @@ func (ev FlavorDeleted) apply(e *Engine) {
 func (e *Engine) changeFlavor(name string) {
 	for _, q := range e.queues {
 		if q.offers(name) {
-			e.changed.Insert(q.Name)
+			e.change(q)
 			e.touchQueue(q.Name)
 		}
 	}
 }
 
 func (ev NamespaceSet) apply(e *Engine) {
-	if known, ok := e.namespaces[ev.Name]; ok && maps.Equal(known, ev.Labels) {
-		return
-	}
+	before := e.namespaces[ev.Name]
 	e.namespaces[ev.Name] = ev.Labels
-	e.moved.Insert(ev.Name)
+	for _, l := range e.localQueues {
+		q := e.queues[l.ClusterQueue]
+		if l.Key.Namespace == ev.Name && q != nil && q.namespaces.Matches(before) != q.namespaces.Matches(ev.Labels) {
+			e.change(q)
+		}
+	}
 }
 
 func (ev NamespaceDeleted) apply(e *Engine) { delete(e.namespaces, ev.Name) }

@@ -32,19 +32,13 @@ type outcome struct {
 	victims []preempt.Victim
 	// lacks is what there has to be more of, where it is hopeless now and not for ever.
 	lacks []quota.FlavorResource
+	// displaces tells that it takes what is kept for others who come after it.
+	displaces bool
 }
 
 // offer is what the queue offers.
 func (e *Engine) offer(q *clusterQueue) flavor.Offer {
 	return flavor.Offer{Groups: q.Groups, Flavors: e.flavors, IgnoreUndeclared: e.options.IgnoreUndeclared || q.CoversAll}
-}
-
-// formOf is the form by which flavors are chosen for the class.
-func (e *Engine) formOf(c *class) *flavor.Form {
-	if c.form == nil {
-		c.form = flavor.NewForm(c.shape.podSets, e.offer(c.queue), &e.tree)
-	}
-	return c.form
 }
 
 // evaluate finds out what can be done for the head of the class, and changes
@@ -76,7 +70,7 @@ func (e *Engine) evaluate(c *class) outcome {
 // consider finds out what can be done for so many pods of each pod set.
 func (e *Engine) consider(w *workload, c *class, counts []int32) outcome {
 	q := c.queue
-	choice := c.form.Assign(counts, flavor.Question{
+	choice := e.formOf(c).Assign(counts, flavor.Question{
 		Queue: q.node, Fungibility: q.Fungibility,
 		MayPreempt: func(i quota.Index, amount int64) bool { return mayPreempt(q, i, amount) },
 		Preempt:    func(i quota.Index, amount int64) flavor.Mode { return e.couldPreempt(w, q, i, amount) },
@@ -168,6 +162,7 @@ func (p *pass) serve(c *contestant) {
 	w := p.workloads[c.rank.Key]
 	p.budget -= 1 + len(c.victims)
 	p.part(w)
+	c.queue.pay(c.class, c.choice.Usage)
 	c.queue.family.version++
 	given := &Admission{ClusterQueue: c.queue.Name, PodSets: c.choice.Assignments}
 	given.Checks = c.queue.checksFor(given)
@@ -188,6 +183,7 @@ func (p *pass) admit(w *workload, given *Admission) {
 	w.held, w.assumed, w.decidedOn, w.ReservedAt = given, admits, w.Version, p.now
 	w.why = reason.Reason{}
 	p.enter(w)
+	w.strike()
 	p.unsaid.drop(w.Key)
 	p.settle(w)
 	p.decisions = append(p.decisions, Decision{Key: w.Key, UID: w.UID, Generation: w.Generation, Admit: given})

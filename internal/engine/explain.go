@@ -169,20 +169,21 @@ func (x *explainer) explainWait() {
 			x.tree.Release(q.Name, quota.Planned, w.promise.usage)
 		} else {
 			x.keepAll(q.family) // as in a pass
-			x.letGo(q)
 			defer x.letAllGo(q.family)
 			x.findHead()
 		}
-		probe := &class{classKey: classKey{shape: w.shape, priority: w.Priority, local: w.localKey()}, queue: q, from: w.local, at: notReady}
+		probe := &class{classKey: classKey{shape: w.shape, priority: w.Priority, local: w.localKey()}, queue: q, from: w.local, at: notReady, claimAt: notReady}
 		probe.waiting.Push(w.rank())
-		found := x.evaluate(probe)
+		form := x.formOf(probe)
+		found := x.seeingThrough(probe)
 		if w.promise != nil && found.verdict != admissible {
 			found.verdict, found.victims = promisable, nil // nobody else goes for it
 		}
 		for _, v := range found.victims {
 			x.out.WouldPreempt = append(x.out.WouldPreempt, reason.Victim{Name: reason.NameOf(v.Key), Cause: v.Cause.String()})
 		}
-		x.surveyFlavors(probe.form)
+		x.letGo(q)
+		x.surveyFlavors(form)
 		x.findHolders(found)
 		if why.Code == reason.None {
 			why = x.whyNow(found)

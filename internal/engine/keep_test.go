@@ -50,3 +50,60 @@ func TestWhatWasKeptIsLentAgainOnceNobodyWaitsForIt(t *testing.T) {
 		t.Errorf("once large is gone: %q", got)
 	}
 }
+
+// TestWhoIsFirstInOrderKeepsTheLastPiece: two queues wait for what is their own, of which
+// a third has borrowed all but one. Whoever was there first, or is looked at first.
+func TestWhoIsFirstInOrderKeepsTheLastPiece(t *testing.T) {
+	queues := []Event{defaultFlavor, queueOf("a", "lab", 2), queueOf("b", "lab", 2), queueOf("c", "lab", 0),
+		localOf("a"), localOf("b"), localOf("c")}
+	borrower := job("borrower", "c", 3, 1, 0, 0)
+	for name, tc := range map[string]struct {
+		largeA, largeB int // since when
+		admitted       string
+	}{
+		"a waits since longer": {largeA: 1, largeB: 2, admitted: "smallA"},
+		"b waits since longer": {largeA: 2, largeB: 1, admitted: "smallB"},
+	} {
+		for order, jobs := range map[string][]string{
+			"a comes first": {"largeA", "largeB", "smallB", "smallA"},
+			"b comes first": {"largeB", "largeA", "smallA", "smallB"},
+		} {
+			t.Run(name+", "+order, func(t *testing.T) {
+				all := map[string]WorkloadSet{
+					"largeA": job("largeA", "a", 2, 1, 0, tc.largeA), "smallA": job("smallA", "a", 1, 1, 0, 10),
+					"largeB": job("largeB", "b", 2, 1, 0, tc.largeB), "smallB": job("smallB", "b", 1, 1, 0, 11),
+				}
+				e := New(Options{})
+				story(e, append(queues, borrower)...)
+				for _, name := range jobs {
+					story(e, all[name])
+				}
+				// Who is large fits nowhere; the last piece is for the small one of the queue that
+				// keeps it.
+				for _, name := range []string{"smallA", "smallB"} {
+					if holds := e.Holds(Key{Namespace: "ns", Name: name}) != nil; holds != (name == tc.admitted) {
+						t.Errorf("%s holds quota: %t", name, holds)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestWhatIsKeptBindsNobodyWhoGoesBefore: of two who take what is their own queue's, the
+// first in order needs not wait for the other, who came before and does not fit.
+func TestWhatIsKeptBindsNobodyWhoGoesBefore(t *testing.T) {
+	e := New(Options{})
+	story(e, defaultFlavor, queueOf("a", "lab", 2), queueOf("b", "lab", 2), queueOf("c", "lab", 0), localOf("a"), localOf("b"), localOf("c"),
+		job("borrower", "c", 3, 1, 0, 0))
+	story(e, job("low", "a", 2, 1, 0, 1))
+	if got := story(e, job("borrower2", "c", 1, 1, 5, 2)); len(got) != 1 || e.Holds(Key{Namespace: "ns", Name: "borrower2"}) != nil {
+		t.Errorf("a borrower takes what is kept, whatever its priority: %q", got)
+	}
+	if got := story(e, job("later", "b", 1, 1, 0, 3)); e.Holds(Key{Namespace: "ns", Name: "later"}) != nil {
+		t.Errorf("who comes later takes what is kept: %q", got)
+	}
+	if got := story(e, job("high", "b", 1, 1, 1, 4)); len(got) != 1 || got[0] != "admit high in b" {
+		t.Errorf("who goes before waits: %q", got)
+	}
+}

@@ -60,6 +60,18 @@ func (p *pass) keepPromises(f *family) {
 	}
 }
 
+// canKeepPromise reports whether keepPromises has something to do: a promise may need
+// nobody to go but those who were only promised something themselves.
+func (e *Engine) canKeepPromise(f *family) bool {
+	if f.promised.Len() == 0 {
+		return false
+	}
+	return f.leaving() == 0 || slices.ContainsFunc(f.promised.All(), func(r order.Rank) bool {
+		w := e.workloads[r.Key]
+		return fits(w.queue.node, w.promise.usage)
+	})
+}
+
 // fits reports whether the amounts are free at this moment.
 func fits(n *quota.Node, v quota.Vector) bool {
 	return !slices.ContainsFunc(v, func(a quota.Amount) bool { return n.Available(quota.Held, a.Index) < a.Value })

@@ -111,3 +111,11 @@ func TestAReasonThatChangedBackBeforeTheOtherWasHeardOfIsSaidAgain(t *testing.T)
 	s.want("it is heard of", s.happens(heard()), "second waits: WaitingForQuota")
 	s.want("that is heard of too", s.happens(heard()))
 }
+
+// TestAPromiseThatNobodyElseHasToGoForIsKeptAtOnce: the room is free, and was only
+// promised to somebody of lower priority, who needs more.
+func TestAPromiseThatNobodyElseHasToGoForIsKeptAtOnce(t *testing.T) {
+	s := newScene(t, Options{}, evicting(queueOf("q", "", 4), lower), localOf("q"), job("low", "q", 2, 1, 0, 0))
+	s.want("one comes that needs all", s.happens(job("mid", "q", 4, 1, 1, 1)), "evict low for mid: in queue", "mid waits: WaitingForPreemptedWorkloads")
+	s.want("one comes that needs what is free", s.happens(job("high", "q", 2, 1, 2, 2)), "admit high in q", "mid waits: WaitingForQuota")
+}

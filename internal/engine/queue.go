@@ -38,12 +38,18 @@ type clusterQueue struct {
 	// heads are those of a queue by resource who lack something, and hold back who asks for
 	// it, until there is more.
 	heads []*class
-	// owed is the first class that waits for quota of the queue's own, and kept what is
-	// kept for it during a pass.
-	owed *class
-	kept quota.Vector
-	// aside are those who name the queue and cannot be admitted whatever is free.
-	aside map[Key]*workload
+	// owners are the classes that the queue's own quota could hold, the first one on top.
+	// claimed is the claim that others have heard of, kept what is kept of it during a
+	// pass, and keptFor for whom.
+	owners  claimHeap
+	claimed claim
+	kept    quota.Vector
+	keptFor order.Rank
+	// waiting are all who name the queue and hold nothing, unplaced those of them who
+	// have to find their place again since the queue is not what it was. revision counts
+	// how often that happened.
+	waiting, unplaced *roll
+	revision          int
 	// locals are the LocalQueues that lead here.
 	locals map[Key]*localQueue
 	// holders are those who hold quota or were promised some, and have not been told to
@@ -70,7 +76,8 @@ type localQueue struct {
 func (e *Engine) queue(name string) *clusterQueue {
 	q := e.queues[name]
 	if q == nil {
-		q = &clusterQueue{fairly: e.options.FairSharing != nil, classes: map[classKey]*class{}, aside: map[Key]*workload{}, locals: map[Key]*localQueue{}}
+		q = &clusterQueue{fairly: e.options.FairSharing != nil, classes: map[classKey]*class{}, locals: map[Key]*localQueue{},
+			waiting: &roll{}, unplaced: &roll{}}
 		q.set(ClusterQueue{Name: name})
 		q.exists = false
 		e.queues[name] = q
@@ -87,6 +94,17 @@ func (q *clusterQueue) set(spec ClusterQueue) {
 			q.namespaces = selector
 		}
 	}
+}
+
+// change has everyone who waits in the queue find his place again.
+func (e *Engine) change(q *clusterQueue) {
+	q.revision++
+	if q.unplaced.len() == 0 {
+		q.waiting, q.unplaced = q.unplaced, q.waiting
+	} else {
+		q.waiting.moveTo(q.unplaced)
+	}
+	e.changed.Insert(q.Name)
 }
 
 func (q *clusterQueue) offers(flavor string) bool {
@@ -156,6 +174,8 @@ type family struct {
 	dirty       bool
 	freed       []quota.Index
 	sharesMoved bool
+	// short are the classes that were set aside, by what there would have to be more of.
+	short map[quota.Index]map[*class]struct{}
 	// promised are those who wait for others to go.
 	promised order.Queue
 }
@@ -197,7 +217,7 @@ func (e *Engine) reshape() {
 			q.node = nil
 		}
 		if was != q.node {
-			e.changed.Insert(name)
+			e.change(q)
 		}
 		key := q.familyName()
 		groups[key] = append(groups[key], q)
@@ -218,7 +238,7 @@ func (e *Engine) reshape() {
 
 // forgettable reports whether the queue does not exist and nobody names it.
 func (q *clusterQueue) forgettable() bool {
-	return !q.exists && len(q.locals) == 0 && len(q.aside) == 0 && len(q.classes) == 0 && len(q.holders) == 0 &&
+	return !q.exists && len(q.locals) == 0 && q.waiting.len() == 0 && q.unplaced.len() == 0 && len(q.holders) == 0 &&
 		q.pending == 0 && q.reserving == 0
 }
 
@@ -258,7 +278,7 @@ func (e *Engine) recohortedUnder(n *quota.Node) bool {
 
 // found starts a family: nothing is promised in it and everyone is looked at.
 func (e *Engine) found(key string, queues []*clusterQueue) {
-	f := &family{name: key, queues: queues, agenda: &e.agenda}
+	f := &family{name: key, queues: queues, agenda: &e.agenda, short: map[quota.Index]map[*class]struct{}{}}
 	if key != "" {
 		e.families[key] = f
 		f.put()
@@ -266,7 +286,7 @@ func (e *Engine) found(key string, queues []*clusterQueue) {
 	for _, q := range queues {
 		e.touchQueue(q.Name)
 		e.touchCohorts(q)
-		q.family, q.head, q.owed = nil, nil, nil
+		q.family, q.head, q.claimed = nil, nil, claim{}
 		if key != "" {
 			q.family = f
 		}
@@ -313,6 +333,28 @@ func (h *classHeap) Pop() any {
 	c := (*h)[last]
 	*h = (*h)[:last]
 	c.at = notReady
+	return c
+}
+
+// claimHeap is the same for those in line for the claim of their queue.
+type claimHeap []*class
+
+func (h claimHeap) Len() int           { return len(h) }
+func (h claimHeap) Less(i, j int) bool { return h[i].before(h[j]) }
+func (h claimHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].claimAt, h[j].claimAt = i, j
+}
+func (h *claimHeap) Push(x any) {
+	c := x.(*class)
+	c.claimAt = len(*h)
+	*h = append(*h, c)
+}
+func (h *claimHeap) Pop() any {
+	last := len(*h) - 1
+	c := (*h)[last]
+	*h = (*h)[:last]
+	c.claimAt = notReady
 	return c
 }
 

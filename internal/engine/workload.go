@@ -30,6 +30,9 @@ type workload struct {
 	queue *clusterQueue
 	// class is where it waits to be looked at; nil if it does not.
 	class *class
+	// onRoll is the roll of its queue that it is on, at that place, while it holds nothing.
+	onRoll *roll
+	rollAt int
 	// held is what it holds: what the API server says, or what was decided.
 	held    *Admission
 	assumed assumption
@@ -207,9 +210,7 @@ func (e *Engine) leave(w *workload) {
 	if w.promise != nil {
 		e.breakPromise(w)
 	}
-	if w.queue != nil {
-		delete(w.queue.aside, w.Key)
-	}
+	w.strike()
 }
 
 // route puts a workload that holds nothing to those of its queue who wait, and
@@ -230,13 +231,13 @@ func (e *Engine) route(w *workload) {
 		return
 	}
 	if w.queue != nil && e.changed.Has(w.queue.Name) {
-		w.queue.aside[w.Key] = w // until it is known what the queue is
+		w.queue.unplaced.add(w) // until it is known what the queue is
 		return
 	}
+	if w.queue != nil {
+		w.queue.waiting.add(w)
+	}
 	if why := e.unfit(w); why.Code != reason.None {
-		if w.queue != nil {
-			w.queue.aside[w.Key] = w
-		}
 		e.say(w, why)
 		return
 	}

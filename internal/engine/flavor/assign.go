@@ -87,7 +87,7 @@ func (a *assigner) look(g *formGroup, f *formFlavor, count int32) candidate {
 		return c
 	}
 	for i, index := range f.indices {
-		v := reason.Verdict{Flavor: f.name, Resource: g.resources[i], Earlier: a.earlier(index), Asked: quota.Times(g.perPod[i], count)}
+		v := reason.Verdict{Flavor: f.name, Resource: g.resources[i], Earlier: sumOf(a.taken, index), Asked: quota.Times(g.perPod[i], count)}
 		total := quota.Add(v.Earlier, v.Asked)
 		v.Free, v.Capacity = a.free(index), a.Queue.Capacity(index)
 		mode := Fits
@@ -129,17 +129,6 @@ func (a *assigner) otherwise(i quota.Index, amount int64, choice bool) Mode {
 	default:
 		return a.Preempt(i, amount)
 	}
-}
-
-// earlier is what earlier pod sets took.
-func (a *assigner) earlier(i quota.Index) int64 {
-	var sum int64
-	for _, t := range a.taken {
-		if t.Index == i {
-			sum = quota.Add(sum, t.Value)
-		}
-	}
-	return sum
 }
 
 func (a *assigner) short(i quota.Index) {

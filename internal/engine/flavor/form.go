@@ -171,6 +171,54 @@ func (f *Form) First(counts []int32) quota.Vector {
 	return quota.VectorOf(amounts...)
 }
 
+// Within is what so many pods take if each pod set goes to the first flavors that take it
+// and of which a queue's own quota is enough, with what earlier pod sets take of it, be it
+// in use or not. It is nil if there are none, or nothing is asked for.
+func (f *Form) Within(counts []int32, quotaOf func(quota.Index) int64) quota.Vector {
+	if f.fault.Code != reason.None {
+		return nil
+	}
+	var taken []quota.Amount
+	for i, set := range f.sets {
+		for g := range set.choices {
+			asked := set.choices[g].enough(counts[i], taken, quotaOf)
+			if asked == nil {
+				return nil
+			}
+			taken = append(taken, asked...)
+		}
+	}
+	return quota.VectorOf(taken...)
+}
+
+// enough is what so many pods take of the first flavor that is large enough, nil if none
+// is.
+func (g *formGroup) enough(count int32, taken []quota.Amount, quotaOf func(quota.Index) int64) []quota.Amount {
+	asked := make([]quota.Amount, len(g.resources))
+	for _, f := range g.flavors {
+		fits := f.refusal == ""
+		for r, index := range f.indices {
+			asked[r] = quota.Amount{Index: index, Value: quota.Times(g.perPod[r], count)}
+			fits = fits && quota.Add(sumOf(taken, index), asked[r].Value) <= quotaOf(index)
+		}
+		if fits {
+			return asked
+		}
+	}
+	return nil
+}
+
+// sumOf adds up what the amounts have of one index.
+func sumOf(amounts []quota.Amount, i quota.Index) int64 {
+	var sum int64
+	for _, a := range amounts {
+		if a.Index == i {
+			sum = quota.Add(sum, a.Value)
+		}
+	}
+	return sum
+}
+
 // Full is the number of pods of each pod set that still have to run.
 func (f *Form) Full() []int32 {
 	counts := make([]int32, len(f.sets))

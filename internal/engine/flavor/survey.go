@@ -56,7 +56,7 @@ func (a *assigner) survey(g *formGroup, f *formFlavor, count int32) Look {
 		return l
 	}
 	for i, index := range f.indices {
-		v := reason.Verdict{Flavor: f.name, Resource: g.resources[i], Earlier: a.earlier(index), Asked: quota.Times(g.perPod[i], count)}
+		v := reason.Verdict{Flavor: f.name, Resource: g.resources[i], Earlier: sumOf(a.taken, index), Asked: quota.Times(g.perPod[i], count)}
 		total := quota.Add(v.Earlier, v.Asked)
 		v.Free, v.Capacity = a.free(index), a.Queue.Capacity(index)
 		mode := Fits

@@ -1,0 +1,65 @@
+package engine
+
+import (
+	"fmt"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// TestAChangeOfALongQueueIsManyShortPasses: news are heard in between, and in the end
+// everybody has found his place.
+func TestAChangeOfALongQueueIsManyShortPasses(t *testing.T) {
+	const waiting = 3 * passBudget
+	red := queueOf("q0", "", 0)
+	red.Namespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "red"}}
+	in := func(team string) Event { return NamespaceSet{Name: "ns", Labels: labels.Set{"team": team}} }
+	for name, tc := range map[string]struct {
+		given, change Event
+		looksOn       bool // at those who wait: else all are set aside
+	}{
+		"a queue that is stopped":    {change: held(queueOf("q0", "", 0))},
+		"a queue that gets quota":    {change: queueOf("q0", "", waiting), looksOn: true},
+		"a namespace that moves out": {given: red, change: in("blue")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := backlog(waiting, 1, 0)
+			e.Apply(in("red"))
+			if tc.given != nil {
+				e.Apply(tc.given)
+			}
+			decideAll(e, epoch)
+			e.Apply(tc.change)
+			passes, admitted := 0, 0
+			for e.Busy() {
+				if left := e.queues["q0"].unplaced.len(); left > max(0, waiting-passes*passBudget) {
+					t.Fatalf("%d have no place after %d passes", left, passes)
+				}
+				if passes == 1 {
+					e.Apply(job("late", "q0", 1, 1, 0, -1))
+					e.Apply(gone(fmt.Sprintf("w%d", waiting-1)))
+				}
+				got := e.Decide(epoch)
+				if len(got) > passBudget {
+					t.Errorf("%d decisions in a pass", len(got))
+				}
+				for _, d := range got {
+					if d.Admit != nil {
+						admitted++
+					}
+				}
+				passes++
+			}
+			if passes < 3 {
+				t.Errorf("%d passes", passes)
+			}
+			if want := map[bool]int{true: waiting}[tc.looksOn]; admitted != want {
+				t.Errorf("%d were admitted, want %d", admitted, want)
+			}
+			if u, _ := e.QueueUsage("q0"); u.Pending != waiting-admitted {
+				t.Errorf("%d are pending, want %d", u.Pending, waiting-admitted)
+			}
+		})
+	}
+}
