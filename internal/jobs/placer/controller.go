@@ -1,0 +1,93 @@
+package placer
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+)
+
+const (
+	// workloadsAtOnce is how many Workloads are looked at side by side.
+	workloadsAtOnce = 8
+	// longestRetry bounds the back-off after errors.
+	longestRetry = 10 * time.Second
+)
+
+// AddTo has the manager give gated pods their places. What its cache keeps of pods must
+// have their metadata, node, node selector, gates and phase.
+func AddTo(mgr ctrl.Manager) error {
+	for index, of := range map[string]client.IndexerFunc{workloadIndex: workloadOf, gatedIndex: isGated} {
+		if err := mgr.GetFieldIndexer().IndexField(context.Background(), &corev1.Pod{}, index, of); err != nil {
+			return fmt.Errorf("indexing Pods by %s: %w", index, err)
+		}
+	}
+	if err := observe(mgr.GetCache()); err != nil {
+		return err
+	}
+	p := &placer{client: mgr.GetClient(), live: mgr.GetAPIReader(), clock: clock.RealClock{}}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("placer").
+		For(&kueue.Workload{}, builder.WithPredicates(placesChange())).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(requestsOf), builder.WithPredicates(podsMatter())).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: workloadsAtOnce,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, longestRetry),
+		}).
+		Complete(p)
+}
+
+func workloadOf(object client.Object) []string {
+	if name := object.GetAnnotations()[kueue.WorkloadAnnotation]; name != "" {
+		return []string{name}
+	}
+	return nil
+}
+
+func requestsOf(_ context.Context, object client.Object) []reconcile.Request {
+	var out []reconcile.Request
+	for _, name := range workloadOf(object) {
+		out = append(out, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: object.GetNamespace(), Name: name}})
+	}
+	return out
+}
+
+// placesChange passes Workloads that come with places or get others.
+func placesChange() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool { return givesPlaces(e.Object.(*kueue.Workload)) },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			was, is := e.ObjectOld.(*kueue.Workload), e.ObjectNew.(*kueue.Workload)
+			return givesPlaces(is) && (!givesPlaces(was) || !equality.Semantic.DeepEqual(was.Status.Admission, is.Status.Admission))
+		},
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+	}
+}
+
+// podsMatter passes pods that wait for a place, or that come to one or leave it.
+func podsMatter() predicate.Predicate {
+	matters := func(object client.Object) bool { return len(workloadOf(object)) > 0 }
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool { return matters(e.Object) },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			was, is := e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)
+			return matters(is) && (gated(is) || done(was) != done(is) || was.DeletionTimestamp.IsZero() != is.DeletionTimestamp.IsZero() ||
+				was.Spec.NodeName != is.Spec.NodeName && is.Spec.NodeSelector[corev1.LabelHostname] == "")
+		},
+		DeleteFunc: func(e event.DeleteEvent) bool { return matters(e.Object) },
+	}
+}

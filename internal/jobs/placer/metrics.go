@@ -1,0 +1,64 @@
+package placer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+// gatedIndex finds the pods that wait for a place.
+const gatedIndex = "muster.dev/gated"
+
+func isGated(object client.Object) []string {
+	if pod, ok := object.(*corev1.Pod); ok && gated(pod) && !done(pod) {
+		return []string{"true"}
+	}
+	return nil
+}
+
+var (
+	// waited is how long pods were held by the gate.
+	waited = prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name:    "muster_gated_pod_wait_seconds",
+		Help:    "Time from the creation of a pod that had to be given a place to when it was given one.",
+		Buckets: []float64{0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300},
+	})
+	// moved counts pods that were deleted to come back elsewhere.
+	moved = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "muster_moved_pods_total",
+		Help: "Pods deleted since their job was given another place than the one where they were.",
+	})
+)
+
+func init() { metrics.Registry.MustRegister(waited, moved) }
+
+// observe has the metrics say how many pods wait for a place: those of jobs that were
+// given places by an operator that is gone wait for the next one.
+func observe(pods client.Reader) error {
+	err := metrics.Registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "muster_gated_pods",
+		Help: "Pods that wait to be given a place by Muster.",
+	}, func() float64 { return countGated(pods) }))
+	if _, again := errors.AsType[prometheus.AlreadyRegisteredError](err); err != nil && !again {
+		return fmt.Errorf("registering the metric of gated pods: %w", err)
+	}
+	return nil
+}
+
+// countGated is how many pods wait, or no number while the cache is still being filled.
+func countGated(pods client.Reader) float64 {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	var list corev1.PodList
+	if err := pods.List(ctx, &list, client.MatchingFields{gatedIndex: "true"}, client.UnsafeDisableDeepCopy); err != nil {
+		return math.NaN()
+	}
+	return float64(len(list.Items))
+}

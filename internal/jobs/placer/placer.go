@@ -1,0 +1,192 @@
+package placer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/workload"
+)
+
+const (
+	// writesAtOnce bounds how many pods of one Workload are written together.
+	writesAtOnce = 50
+	// workloadIndex finds the pods of a Workload.
+	workloadIndex = "muster.dev/workload"
+	// movedReason is that of the condition DisruptionTarget of pods that are deleted
+	// since they have no place where they are: a podFailurePolicy can ignore them.
+	movedReason = "MusterMovedPod"
+)
+
+// placer gives the pods of Workloads their places.
+type placer struct {
+	client client.Client
+	// live reads from the API server itself.
+	live  client.Reader
+	clock clock.PassiveClock
+}
+
+// Reconcile brings the pods of one Workload to their places.
+func (p *placer) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var w kueue.Workload
+	if err := p.client.Get(ctx, req.NamespacedName, &w); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !givesPlaces(&w) {
+		return ctrl.Result{}, nil
+	}
+	var pods corev1.PodList
+	if err := p.client.List(ctx, &pods, client.InNamespace(req.Namespace), client.MatchingFields{workloadIndex: req.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		return ctrl.Result{}, fmt.Errorf("listing the pods of Workload %s: %w", req.NamespacedName, err)
+	}
+	if len(pods.Items) == 0 {
+		return ctrl.Result{}, nil
+	}
+	give, misplaced := p.seats(ctx, &w, pods.Items)
+	errs := make([]error, 0, 2)
+	if len(misplaced) > 0 {
+		errs = append(errs, p.removeIfStillSo(ctx, &w, misplaced))
+	}
+	errs = append(errs, each(give, func(placed placement) error { return p.place(ctx, placed) }))
+	return ctrl.Result{}, errors.Join(errs...)
+}
+
+// givesPlaces reports whether pods of the Workload may run, at places of its own.
+func givesPlaces(w *kueue.Workload) bool {
+	return workload.IsAdmitted(w) && workload.HoldsQuota(w) && !workload.IsEvicted(w) && !workload.IsFinished(w) && w.DeletionTimestamp.IsZero() &&
+		slices.ContainsFunc(w.Status.Admission.PodSetAssignments, func(a kueue.PodSetAssignment) bool { return a.TopologyAssignment != nil })
+}
+
+// seats says what becomes of the pods of all pod sets.
+func (p *placer) seats(ctx context.Context, w *kueue.Workload, items []corev1.Pod) (give []placement, misplaced []*corev1.Pod) {
+	bySet := map[string][]*corev1.Pod{}
+	for i := range items {
+		name := items[i].Labels[kueue.PodSetLabel]
+		bySet[name] = append(bySet[name], &items[i])
+	}
+	for _, a := range w.Status.Admission.PodSetAssignments {
+		places, pods := jobs.PlacesOf(a.TopologyAssignment), bySet[string(a.Name)]
+		if len(places) == 0 || len(pods) == 0 {
+			continue
+		}
+		set := podSetOf(places, requestOf(w, a.Name), pods)
+		given, lost := set.seats(pods, func(node string) string { return p.hostOf(ctx, node) })
+		give, misplaced = append(give, given...), append(misplaced, lost...)
+	}
+	return give, misplaced
+}
+
+func requestOf(w *kueue.Workload, podSet kueue.PodSetReference) *kueue.PodSetTopologyRequest {
+	for i := range w.Spec.PodSets {
+		if w.Spec.PodSets[i].Name == podSet {
+			return w.Spec.PodSets[i].TopologyRequest
+		}
+	}
+	return nil
+}
+
+// hostOf is the host name of a node. One that is gone had its own name, as most do.
+func (p *placer) hostOf(ctx context.Context, name string) string {
+	var node corev1.Node
+	if err := p.client.Get(ctx, client.ObjectKey{Name: name}, &node, client.UnsafeDisableDeepCopy); err == nil {
+		if host := node.Labels[corev1.LabelHostname]; host != "" {
+			return host
+		}
+	}
+	return name
+}
+
+// place lets a pod go to its place. The API server takes that only while the gate is
+// there, and only from the pod that was seen, so whoever comes second changes nothing.
+func (p *placer) place(ctx context.Context, placed placement) error {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": placed.pod.UID},
+		"spec": map[string]any{
+			"nodeSelector":    placed.place.Domain,
+			"schedulingGates": []any{map[string]any{"$patch": "delete", "name": kueue.TopologyGate}},
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("encoding the place of a pod: %w", err)
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: placed.pod.Namespace, Name: placed.pod.Name}}
+	switch err := p.client.Patch(ctx, pod, client.RawPatch(types.StrategicMergePatchType, patch)); {
+	case err == nil:
+		waited.Observe(p.clock.Since(placed.pod.CreationTimestamp.Time).Seconds())
+		return nil
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		return nil // it is gone, and the watch brings what came instead
+	default:
+		return fmt.Errorf("giving pod %s its place: %w", client.ObjectKeyFromObject(placed.pod), err)
+	}
+}
+
+// removeIfStillSo deletes pods that have no place where they are, as the API server
+// itself says what the places are: a cache that lags behind must cost nobody a pod.
+func (p *placer) removeIfStillSo(ctx context.Context, seen *kueue.Workload, pods []*corev1.Pod) error {
+	var now kueue.Workload
+	if err := p.live.Get(ctx, client.ObjectKeyFromObject(seen), &now); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if now.UID != seen.UID || !givesPlaces(&now) || !equality.Semantic.DeepEqual(now.Status.Admission, seen.Status.Admission) {
+		return nil // the watch brings it
+	}
+	return each(pods, func(pod *corev1.Pod) error { return p.remove(ctx, pod) })
+}
+
+// remove deletes a pod, with its grace, and says why in the way that a podFailurePolicy
+// understands.
+func (p *placer) remove(ctx context.Context, seen *corev1.Pod) error {
+	condition := corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: movedReason,
+		Message: "The pod has no place on its node any more: its job was given another", LastTransitionTime: metav1.NewTime(p.clock.Now())}
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": seen.UID},
+		"status":   map[string]any{"conditions": []any{condition}},
+	})
+	if err != nil {
+		return fmt.Errorf("encoding the condition of a pod: %w", err)
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: seen.Namespace, Name: seen.Name}}
+	if err := p.client.Status().Patch(ctx, pod, client.RawPatch(types.StrategicMergePatchType, patch)); err != nil {
+		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+			return nil
+		}
+		return fmt.Errorf("marking pod %s: %w", client.ObjectKeyFromObject(seen), err)
+	}
+	pod = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: seen.Namespace, Name: seen.Name}}
+	if err := p.client.Delete(ctx, pod, client.Preconditions{UID: ptr.To(seen.UID)}); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("deleting pod %s, which has no place on its node any more: %w", client.ObjectKeyFromObject(seen), err)
+	}
+	moved.Inc()
+	return nil
+}
+
+// each does all, several at once, as much as can be done.
+func each[T any](items []T, do func(T) error) error {
+	errs := make([]error, len(items))
+	var group errgroup.Group
+	group.SetLimit(writesAtOnce)
+	for i, item := range items {
+		group.Go(func() error {
+			errs[i] = do(item)
+			return nil
+		})
+	}
+	_ = group.Wait() // the goroutines keep their errors in errs
+	return errors.Join(errs...)
+}

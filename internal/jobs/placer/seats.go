@@ -1,0 +1,285 @@
+package placer
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/podspec"
+)
+
+// podSet is a pod set with places.
+type podSet struct {
+	places podspec.Places
+	// indexLabel is the pod label that holds a pod's rank within its group; groupLabel
+	// holds the group, "" where all pods are one. The groups are of equal size, and their
+	// ranks follow each other.
+	indexLabel, groupLabel string
+	groups                 int32
+}
+
+// podSetOf reads how pods of a pod set know their ranks. Where the Workload does not say,
+// it is as batch Jobs and JobSets have it.
+func podSetOf(places podspec.Places, request *kueue.PodSetTopologyRequest, pods []*corev1.Pod) podSet {
+	s := podSet{places: places, indexLabel: batchv1.JobCompletionIndexAnnotation, groups: 1}
+	if request != nil && request.PodIndexLabel != nil {
+		s.indexLabel = *request.PodIndexLabel
+	}
+	if request != nil && request.SubGroupIndexLabel != nil && request.SubGroupCount != nil {
+		s.groupLabel, s.groups = *request.SubGroupIndexLabel, *request.SubGroupCount
+	} else if len(pods) > 0 {
+		if n, ok := number(pods[0].Labels[jobset.ReplicatedJobReplicas]); ok {
+			s.groupLabel, s.groups = jobset.JobIndexKey, n
+		}
+	}
+	if s.groups < 1 || places.Count()%s.groups != 0 {
+		s.groupLabel, s.groups = "", 1 // whoever wrote this, it says nothing of ranks
+	}
+	return s
+}
+
+// placement gives a pod its place.
+type placement struct {
+	pod   *corev1.Pod
+	place podspec.Place
+}
+
+// seats says which gated pods of the set get which places now, and which pods are where
+// none of them has a place. hostOf is the host name of a node by its own name. No place is
+// given while a pod lives there, be it on its way out.
+func (s podSet) seats(pods []*corev1.Pod, hostOf func(node string) string) (give []placement, misplaced []*corev1.Pod) {
+	byGroup := map[int32][]*corev1.Pod{}
+	for _, pod := range pods {
+		if !done(pod) {
+			g := s.groupOf(pod)
+			byGroup[g] = append(byGroup[g], pod)
+		}
+	}
+	size := s.places.Count() / s.groups
+	for _, g := range slices.Sorted(maps.Keys(byGroup)) {
+		if g < 0 || g >= s.groups {
+			continue // nobody knows where they belong
+		}
+		places := s.places.Ranks(g*size, (g+1)*size)
+		placed, lost := newRow(places, byGroup[g], hostOf).fill(byGroup[g], s.rankOf)
+		give, misplaced = append(give, placed...), append(misplaced, lost...)
+	}
+	return give, misplaced
+}
+
+// groupOf is the group of the pod, -1 if it says none.
+func (s podSet) groupOf(pod *corev1.Pod) int32 {
+	if s.groupLabel == "" {
+		return 0
+	}
+	if g, ok := number(pod.Labels[s.groupLabel]); ok {
+		return g
+	}
+	return -1
+}
+
+// rankOf is the rank of the pod in its group.
+func (s podSet) rankOf(pod *corev1.Pod) (int32, bool) {
+	if rank, ok := number(pod.Labels[s.indexLabel]); ok {
+		return rank, true
+	}
+	return number(pod.Annotations[s.indexLabel])
+}
+
+func number(text string) (int32, bool) {
+	n, err := strconv.ParseInt(text, 10, 32)
+	return int32(n), err == nil && n >= 0
+}
+
+// row are the places of a group of pods with who has them.
+type row struct {
+	// order are the places in the order of ranks; a domain can be there twice.
+	order podspec.Places
+	// domains by their key.
+	domains map[string]*domain
+	// lost are pods at none of the places.
+	lost []*corev1.Pod
+}
+
+// domain is where places are interchangeable.
+type domain struct {
+	place podspec.Place
+	size  int32
+	// here are live pods that stay, leaving those on their way out.
+	here    []*corev1.Pod
+	leaving int32
+}
+
+func (d *domain) free() bool { return int32(len(d.here))+d.leaving < d.size }
+
+func newRow(places podspec.Places, pods []*corev1.Pod, hostOf func(string) string) *row {
+	r := &row{order: places, domains: map[string]*domain{}}
+	for _, place := range places {
+		key := keyOf(place)
+		if r.domains[key] == nil {
+			r.domains[key] = &domain{place: place}
+		}
+		r.domains[key].size += place.Count
+	}
+	for _, pod := range pods {
+		if gated(pod) {
+			continue
+		}
+		where := whereabouts(pod, hostOf)
+		switch d := r.domainOf(where); {
+		case d != nil && pod.DeletionTimestamp != nil:
+			d.leaving++
+		case d != nil:
+			d.here = append(d.here, pod)
+		case where[corev1.LabelHostname] != "" && pod.DeletionTimestamp == nil:
+			r.lost = append(r.lost, pod)
+		}
+	}
+	return r
+}
+
+// fill gives free places to the gated pods: each its own, by rank, if it has one, and
+// then what is left.
+func (r *row) fill(pods []*corev1.Pod, rankOf func(*corev1.Pod) (int32, bool)) (give []placement, misplaced []*corev1.Pod) {
+	misplaced = append(r.lost, r.surplus(rankOf)...)
+	var anywhere []*corev1.Pod
+	for _, pod := range inOrder(pods, rankOf) {
+		if !gated(pod) || pod.DeletionTimestamp != nil {
+			continue
+		}
+		d := r.ofRank(pod, rankOf)
+		switch {
+		case d == nil:
+			anywhere = append(anywhere, pod)
+		case d.free():
+			give = append(give, d.take(pod))
+		case int32(len(d.here)) < d.size:
+			// Who leaves had its place, and frees it.
+		default:
+			anywhere = append(anywhere, pod)
+		}
+	}
+	for _, pod := range anywhere {
+		for _, place := range r.order {
+			if d := r.domains[keyOf(place)]; d.free() {
+				give = append(give, d.take(pod))
+				break
+			}
+		}
+	}
+	return give, misplaced
+}
+
+func (d *domain) take(pod *corev1.Pod) placement {
+	d.here = append(d.here, pod)
+	return placement{pod: pod, place: d.place}
+}
+
+// surplus are the pods of domains that have more of them than places: those whose ranks
+// belong elsewhere, then the youngest.
+func (r *row) surplus(rankOf func(*corev1.Pod) (int32, bool)) []*corev1.Pod {
+	var out []*corev1.Pod
+	for _, key := range slices.Sorted(maps.Keys(r.domains)) {
+		d := r.domains[key]
+		over := len(d.here) - int(d.size)
+		if over <= 0 {
+			continue
+		}
+		slices.SortStableFunc(d.here, func(a, b *corev1.Pod) int {
+			return cmp.Or(
+				-cmp.Compare(elsewhere(r.ofRank(a, rankOf), d), elsewhere(r.ofRank(b, rankOf), d)),
+				-a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
+				cmp.Compare(a.Name, b.Name))
+		})
+		out = append(out, d.here[:over]...)
+		d.leaving += int32(over)
+		d.here = d.here[over:]
+	}
+	return out
+}
+
+func elsewhere(belongs, is *domain) int {
+	if belongs != nil && belongs != is {
+		return 1
+	}
+	return 0
+}
+
+// ofRank is where the pod belongs by its rank, nil if that says nothing.
+func (r *row) ofRank(pod *corev1.Pod, rankOf func(*corev1.Pod) (int32, bool)) *domain {
+	rank, ok := rankOf(pod)
+	if !ok {
+		return nil
+	}
+	places := r.order.Ranks(rank, rank+1)
+	if len(places) == 0 {
+		return nil // such as the index of a Job with more completions than pods
+	}
+	return r.domains[keyOf(places[0])]
+}
+
+// domainOf is the one of the place where a pod is, nil if it is at none.
+func (r *row) domainOf(where map[string]string) *domain {
+	for _, place := range r.order {
+		if contains(where, place.Domain) {
+			return r.domains[keyOf(place)]
+		}
+	}
+	return nil
+}
+
+func contains(have, wanted map[string]string) bool {
+	for key, value := range wanted {
+		if have[key] != value {
+			return false
+		}
+	}
+	return true
+}
+
+// whereabouts are the labels that say where a pod is or must go.
+func whereabouts(pod *corev1.Pod, hostOf func(string) string) map[string]string {
+	if pod.Spec.NodeName == "" {
+		return pod.Spec.NodeSelector
+	}
+	where := map[string]string{}
+	maps.Copy(where, pod.Spec.NodeSelector)
+	where[corev1.LabelHostname] = hostOf(pod.Spec.NodeName)
+	return where
+}
+
+func keyOf(place podspec.Place) string {
+	if node := place.Node(); node != "" && len(place.Domain) == 1 {
+		return node
+	}
+	var key string
+	for _, label := range slices.Sorted(maps.Keys(place.Domain)) {
+		key += label + "=" + place.Domain[label] + "\n"
+	}
+	return key
+}
+
+// inOrder are the pods by rank, those without one by age.
+func inOrder(pods []*corev1.Pod, rankOf func(*corev1.Pod) (int32, bool)) []*corev1.Pod {
+	return slices.SortedStableFunc(slices.Values(pods), func(a, b *corev1.Pod) int {
+		x, _ := rankOf(a)
+		y, _ := rankOf(b)
+		return cmp.Or(cmp.Compare(x, y), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+}
+
+// gated reports whether the pod waits for a place.
+func gated(pod *corev1.Pod) bool {
+	return slices.Contains(pod.Spec.SchedulingGates, corev1.PodSchedulingGate{Name: kueue.TopologyGate})
+}
+
+// done reports whether the pod has ended and uses nothing any more.
+func done(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}

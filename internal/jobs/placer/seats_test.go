@@ -1,0 +1,283 @@
+package placer
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"pgregory.net/rapid"
+
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/podspec"
+)
+
+var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func on(node string, count int32) podspec.Place {
+	return podspec.Place{Domain: map[string]string{corev1.LabelHostname: node}, Count: count}
+}
+
+// podBuilder builds pods step by step.
+type podBuilder struct{ *corev1.Pod }
+
+// pod waits for a place.
+func pod(name string) podBuilder {
+	return podBuilder{&corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}, CreationTimestamp: metav1.NewTime(epoch)},
+		Spec:       corev1.PodSpec{SchedulingGates: []corev1.PodSchedulingGate{{Name: kueue.TopologyGate}}},
+	}}
+}
+
+func (b podBuilder) rank(n int) podBuilder {
+	b.Labels[batchv1.JobCompletionIndexAnnotation] = fmt.Sprint(n)
+	return b
+}
+
+func (b podBuilder) group(n, of int) podBuilder {
+	b.Labels[jobset.JobIndexKey], b.Labels[jobset.ReplicatedJobReplicas] = fmt.Sprint(n), fmt.Sprint(of)
+	return b
+}
+
+// at was given a place there.
+func (b podBuilder) at(node string) podBuilder {
+	b.Spec.SchedulingGates, b.Spec.NodeSelector = nil, map[string]string{corev1.LabelHostname: node}
+	return b
+}
+
+// bound is on the node, whatever it was told.
+func (b podBuilder) bound(node string) podBuilder {
+	b.Spec.SchedulingGates, b.Spec.NodeName = nil, node
+	return b
+}
+
+func (b podBuilder) leaving() podBuilder {
+	b.DeletionTimestamp = ptr.To(metav1.NewTime(epoch))
+	return b
+}
+func (b podBuilder) done() podBuilder { b.Status.Phase = corev1.PodSucceeded; return b }
+func (b podBuilder) younger() podBuilder {
+	b.CreationTimestamp = metav1.NewTime(epoch.Add(time.Minute))
+	return b
+}
+
+func itself(name string) string { return name }
+
+// seated says who is given which place, and who is misplaced, in words.
+func seated(places podspec.Places, request *kueue.PodSetTopologyRequest, pods ...podBuilder) []string {
+	var list []*corev1.Pod
+	for _, b := range pods {
+		list = append(list, b.Pod)
+	}
+	give, misplaced := podSetOf(places, request, list).seats(list, itself)
+	var out []string
+	for _, p := range give {
+		out = append(out, p.pod.Name+" to "+p.place.Node())
+	}
+	slices.Sort(out)
+	for _, p := range misplaced {
+		out = append(out, p.Name+" goes")
+	}
+	return out
+}
+
+func TestSeats(t *testing.T) {
+	two := podspec.Places{on("a", 2), on("b", 2)}
+	slots := podspec.Places{on("a", 1), on("b", 1), on("a", 1), on("b", 1)}
+	for name, tc := range map[string]struct {
+		places  podspec.Places
+		request *kueue.PodSetTopologyRequest
+		pods    []podBuilder
+		want    []string
+	}{
+		"each goes to the place of its rank": {two, nil, []podBuilder{pod("p3").rank(3), pod("p1").rank(1), pod("p0").rank(0), pod("p2").rank(2)},
+			[]string{"p0 to a", "p1 to a", "p2 to b", "p3 to b"}},
+		"the places of one node need not follow each other": {slots, nil, []podBuilder{pod("p0").rank(0), pod("p1").rank(1), pod("p2").rank(2), pod("p3").rank(3)},
+			[]string{"p0 to a", "p1 to b", "p2 to a", "p3 to b"}},
+		"those without a rank go where there is room": {two, nil, []podBuilder{pod("x"), pod("y"), pod("z").at("a")}, []string{"x to a", "y to b"}},
+		"a rank of another label": {two, &kueue.PodSetTopologyRequest{PodIndexLabel: ptr.To("index")},
+			[]podBuilder{func() podBuilder { b := pod("x"); b.Labels["index"] = "2"; return b }()}, []string{"x to b"}},
+		"a rank that is an annotation": {two, nil, []podBuilder{func() podBuilder {
+			b := pod("x")
+			b.Annotations = map[string]string{batchv1.JobCompletionIndexAnnotation: "2"}
+			return b
+		}()}, []string{"x to b"}},
+		"one that came for another waits until that is gone":      {two, nil, []podBuilder{pod("old").rank(2).at("b").leaving(), pod("other").rank(3).at("b"), pod("new").rank(2)}, nil},
+		"and goes to its place then":                              {two, nil, []podBuilder{pod("old").rank(2).at("b").done(), pod("other").rank(3).at("b"), pod("new").rank(2)}, []string{"new to b"}},
+		"one whose place another has taken goes elsewhere":        {two, nil, []podBuilder{pod("x").at("b"), pod("y").at("b"), pod("p2").rank(2)}, []string{"p2 to a"}},
+		"an index beyond the pods that run at once goes anywhere": {two, nil, []podBuilder{pod("p0").rank(0).done(), pod("p1").rank(1).at("a"), pod("p7").rank(7)}, []string{"p7 to a"}},
+		"nobody comes to a full row":                              {two, nil, []podBuilder{pod("w").at("a"), pod("x").at("a"), pod("y").at("b"), pod("z").at("b"), pod("p").rank(0)}, nil},
+		"one that is deleted gets nothing":                        {two, nil, []podBuilder{pod("p0").rank(0).leaving()}, nil},
+		"groups keep to their own places": {two, nil, []podBuilder{pod("g1").group(1, 2), pod("g0").group(0, 2), pod("more").group(0, 2).at("a").younger(), pod("most").group(0, 2).younger()},
+			[]string{"g0 to a", "g1 to b"}},
+		"groups as the Workload has them": {two, &kueue.PodSetTopologyRequest{SubGroupIndexLabel: ptr.To("g"), SubGroupCount: ptr.To[int32](2)},
+			[]podBuilder{func() podBuilder { b := pod("x").rank(0); b.Labels["g"] = "1"; return b }()}, []string{"x to b"}},
+		"of a group that does not exist nothing is known": {two, nil, []podBuilder{pod("x").group(0, 2), pod("g").group(7, 2)}, []string{"x to a"}},
+		"after a repair, who is where no place is goes":   {podspec.Places{on("a", 2), on("c", 2)}, nil, []podBuilder{pod("p0").rank(0).at("a"), pod("p2").rank(2).at("b"), pod("p3").rank(3)}, []string{"p3 to c", "p2 goes"}},
+		"be it by being bound there":                      {podspec.Places{on("a", 2)}, nil, []podBuilder{pod("p").bound("b"), pod("q").bound("a")}, []string{"p goes"}},
+		"but not twice":                                   {podspec.Places{on("a", 2)}, nil, []podBuilder{pod("p").bound("b").leaving()}, nil},
+		"who ended stays":                                 {podspec.Places{on("a", 2)}, nil, []podBuilder{pod("p").bound("b").done()}, nil},
+		"who is told no node yet stays":                   {podspec.Places{on("a", 2)}, nil, []podBuilder{func() podBuilder { b := pod("p"); b.Spec.SchedulingGates = nil; return b }()}, nil},
+		"of too many, the rank that belongs elsewhere goes": {slots, nil,
+			[]podBuilder{pod("p0").rank(0).at("a"), pod("p2").rank(2).at("a"), pod("p1").rank(1).at("a")}, []string{"p1 goes"}},
+		"or else the youngest": {podspec.Places{on("a", 1), on("b", 1)}, nil, []podBuilder{pod("x").at("a"), pod("y").at("a").younger()}, []string{"y goes"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, seated(tc.places, tc.request, tc.pods...)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestPlacesAreGivenOnceAndAllInTheEnd plays a Job controller, kubelets, a repair and an
+// operator that dies between any two writes: no domain has more live pods than places,
+// unless a repair took some, and in the end every pod has a place.
+func TestPlacesAreGivenOnceAndAllInTheEnd(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		places := podspec.Places{}
+		for i := range rapid.IntRange(1, 4).Draw(t, "nodes") {
+			places = append(places, on(fmt.Sprintf("n%d", i), rapid.Int32Range(1, 3).Draw(t, "places")))
+		}
+		g := &gang{places: places, ranked: rapid.Bool().Draw(t, "ranked"), completions: int(places.Count()) + rapid.IntRange(0, 3).Draw(t, "more completions")}
+		t.Repeat(map[string]func(*rapid.T){
+			"":                     g.check,
+			"the controller works": func(*rapid.T) { g.control() },
+			"one place is given": func(t *rapid.T) {
+				give, misplaced := g.seats()
+				if len(give) > 0 { // and then it dies
+					g.give(t, give[rapid.IntRange(0, len(give)-1).Draw(t, "which")])
+				}
+				for _, pod := range misplaced {
+					pod.DeletionTimestamp = ptr.To(metav1.NewTime(epoch))
+				}
+			},
+			"a pod is deleted": func(t *rapid.T) {
+				g.with(t, func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(metav1.NewTime(epoch)) })
+			},
+			"a pod ends":         func(t *rapid.T) { g.with(t, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }) },
+			"a deleted pod goes": func(*rapid.T) { g.reap(1) },
+			"a node is replaced": func(t *rapid.T) {
+				i := rapid.IntRange(0, len(g.places)-1).Draw(t, "node")
+				g.repairs++
+				g.places = slices.Clone(g.places)
+				g.places[i] = on(fmt.Sprintf("m%d", g.repairs), g.places[i].Count)
+			},
+		})
+		for range 20 { // now everything works
+			g.reap(len(g.pods))
+			g.control()
+			give, misplaced := g.seats()
+			for _, pod := range misplaced {
+				pod.DeletionTimestamp = ptr.To(metav1.NewTime(epoch))
+			}
+			for _, p := range give {
+				g.give(t, p)
+			}
+			g.check(t)
+		}
+		for _, pod := range g.pods {
+			if gated(pod) || pod.DeletionTimestamp != nil {
+				t.Fatalf("%s still waits, or leaves", pod.Name)
+			}
+		}
+		if int32(len(g.pods)) != places.Count() {
+			t.Fatalf("%d pods live, want %d", len(g.pods), places.Count())
+		}
+	})
+}
+
+// gang are the live pods of a Job.
+type gang struct {
+	places      podspec.Places
+	ranked      bool
+	completions int
+	pods        []*corev1.Pod
+	made        int
+	repairs     int
+}
+
+// control is the Job controller: it makes up for every pod that ended or was deleted.
+func (g *gang) control() {
+	g.pods = slices.DeleteFunc(g.pods, done)
+	used := map[string]bool{}
+	var stay int32
+	for _, pod := range g.pods {
+		if pod.DeletionTimestamp == nil {
+			used[pod.Labels[batchv1.JobCompletionIndexAnnotation]] = true
+			stay++
+		}
+	}
+	for index := 0; stay < g.places.Count(); index++ {
+		if used[fmt.Sprint(index)] && g.ranked {
+			continue
+		}
+		b := pod(fmt.Sprintf("p%d", g.made))
+		if g.ranked {
+			b.rank(index % g.completions)
+		}
+		g.made++
+		stay++
+		g.pods = append(g.pods, b.Pod)
+	}
+}
+
+func (g *gang) seats() ([]placement, []*corev1.Pod) {
+	return podSetOf(g.places, nil, g.pods).seats(g.pods, itself)
+}
+
+func (g *gang) give(t *rapid.T, p placement) {
+	if !gated(p.pod) || p.pod.DeletionTimestamp != nil {
+		t.Fatalf("%s does not wait for a place", p.pod.Name)
+	}
+	podBuilder{p.pod}.at(p.place.Node())
+	live := 0
+	for _, pod := range g.pods {
+		if !gated(pod) && !done(pod) && pod.Spec.NodeSelector[corev1.LabelHostname] == p.place.Node() {
+			live++
+		}
+	}
+	var size int32
+	for _, place := range g.places {
+		if place.Node() == p.place.Node() {
+			size += place.Count
+		}
+	}
+	if live > int(size) {
+		t.Fatalf("%s is the %d. pod on %s, where %d have a place", p.pod.Name, live, p.place.Node(), size)
+	}
+}
+
+// with does something to one of the pods.
+func (g *gang) with(t *rapid.T, do func(*corev1.Pod)) {
+	if len(g.pods) > 0 {
+		do(g.pods[rapid.IntRange(0, len(g.pods)-1).Draw(t, "pod")])
+	}
+}
+
+// reap has so many deleted pods end, those first that are oldest.
+func (g *gang) reap(n int) {
+	g.pods = slices.DeleteFunc(g.pods, func(pod *corev1.Pod) bool {
+		if pod.DeletionTimestamp == nil || n == 0 {
+			return false
+		}
+		n--
+		return true
+	})
+}
+
+func (g *gang) check(t *rapid.T) {
+	names := map[string]bool{}
+	for _, pod := range g.pods {
+		if names[pod.Name] {
+			t.Fatalf("%s is there twice", pod.Name)
+		}
+		names[pod.Name] = true
+	}
+}
