@@ -35,6 +35,7 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/batchjob"
 	jobsetapi "github.com/musterhq/muster/internal/jobs/jobset"
+	"github.com/musterhq/muster/internal/jobs/placer"
 )
 
 // options are the flags. --kubeconfig is controller-runtime's own.
@@ -106,6 +107,9 @@ func run(ctx context.Context, o options) error {
 	}
 	executor := jobs.NewExecutor(mgr.GetClient(), mgr.GetEventRecorder("muster"))
 	if err := jobs.AddTo(mgr, executor, backoffOf(cfg), jobsetapi.API, batchjob.API); err != nil {
+		return err
+	}
+	if err := placer.AddTo(mgr); err != nil {
 		return err
 	}
 	if *cfg.BatchJob.Webhook {

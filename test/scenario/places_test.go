@@ -1,0 +1,234 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
+	"github.com/musterhq/muster/internal/testcluster"
+)
+
+// placesByHand makes a queue of which nobody is admitted but by the test, which gives
+// the places too.
+func (w *world) placesByHand() {
+	w.Helper()
+	w.gpuQueue("gpu", 32)
+	change(w, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}, func(q *kueue.ClusterQueue) { q.Spec.StopPolicy = ptr.To(kueue.Hold) })
+}
+
+// simNodes are the host names of the simulated nodes, in order.
+func (w *world) simNodes() []string {
+	w.Helper()
+	var list corev1.NodeList
+	if err := w.client.List(w.Context(), &list, client.MatchingLabels{"muster.dev/simulated": "true"}); err != nil {
+		w.Fatal(err)
+	}
+	var out []string
+	for _, node := range list.Items {
+		out = append(out, node.Labels[corev1.LabelHostname])
+	}
+	slices.Sort(out)
+	return out
+}
+
+// at is so many pods on a node.
+type at struct {
+	node string
+	pods int32
+}
+
+// admit has the Workload, of one pod set, run on the nodes.
+func (w *world) admit(wl *kueue.Workload, places ...at) {
+	w.Helper()
+	assignment := &kueue.TopologyAssignment{Levels: []string{corev1.LabelHostname}}
+	for _, place := range places {
+		assignment.Domains = append(assignment.Domains, kueue.TopologyDomainAssignment{Values: []string{place.node}, Count: place.pods})
+	}
+	flavors := map[corev1.ResourceName]kueue.ResourceFlavorReference{gpu: kueue.ResourceFlavorReference(w.namespace)}
+	podSet := wl.Spec.PodSets[0]
+	usage := corev1.ResourceList{}
+	for name, q := range podSet.Template.Spec.Containers[0].Resources.Requests {
+		usage[name] = *resource.NewQuantity(q.Value()*int64(podSet.Count), resource.DecimalSI)
+	}
+	changeStatus(w, wl.Name, func(s *kueue.WorkloadStatus) {
+		s.Admission = &kueue.Admission{ClusterQueue: kueue.ClusterQueueReference(w.namespace), PodSetAssignments: []kueue.PodSetAssignment{{
+			Name: podSet.Name, Flavors: flavors, Count: ptr.To(podSet.Count), ResourceUsage: usage, TopologyAssignment: assignment}}}
+		for _, kind := range []string{kueue.WorkloadQuotaReserved, kueue.WorkloadAdmitted} {
+			meta.SetStatusCondition(&s.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind, Message: "by hand"})
+		}
+	})
+}
+
+// replaced gives the Workload other places, as only the operator may.
+func (w *world) replaced(wl *kueue.Workload, places ...at) {
+	w.Helper()
+	config := rest.CopyConfig(w.cluster.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:muster-system:muster-operator", Groups: []string{"system:masters"}}
+	operator, err := client.NewWithWatch(config, client.Options{Scheme: testcluster.Scheme()})
+	if err != nil {
+		w.Fatal(err)
+	}
+	as := *w
+	as.client = operator
+	changeStatus(&as, wl.Name, func(s *kueue.WorkloadStatus) {
+		domains := &s.Admission.PodSetAssignments[0].TopologyAssignment.Domains
+		*domains = nil
+		for _, place := range places {
+			*domains = append(*domains, kueue.TopologyDomainAssignment{Values: []string{place.node}, Count: place.pods})
+		}
+	})
+}
+
+// untilOn waits until the live pods of the Job, by completion index, are on the nodes.
+func (w *world) untilOn(job string, nodes ...string) []corev1.Pod {
+	w.Helper()
+	var found []corev1.Pod
+	last := ""
+	defer func() {
+		if w.Failed() {
+			w.Logf("%s has pods on %s", job, last)
+		}
+	}()
+	until(w, &corev1.PodList{}, fmt.Sprintf("the pods of %s are on %v", job, nodes), func(list *corev1.PodList) bool {
+		found, last = nil, ""
+		got := make([]string, len(nodes))
+		live := 0
+		for _, pod := range list.Items {
+			last += fmt.Sprintf("%s on %q, selects %v, gates %v; ", pod.Name, pod.Spec.NodeName, pod.Spec.NodeSelector, pod.Spec.SchedulingGates)
+			if pod.Labels[batchv1.JobNameLabel] != job || pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodFailed {
+				continue
+			}
+			live++
+			var index int
+			if _, err := fmt.Sscan(pod.Labels[batchv1.JobCompletionIndexAnnotation], &index); err == nil && index < len(got) {
+				got[index] = pod.Spec.NodeName
+			}
+			found = append(found, pod)
+		}
+		return live == len(nodes) && cmp.Equal(nodes, got)
+	})
+	return found
+}
+
+// placedJob is an Indexed Job that can do without some of its pods for a while.
+func (w *world) placedJob(name string, pods int32) *batchv1.Job {
+	job := w.batchJob(name, "gpu", pods, time.Hour)
+	job.Spec.CompletionMode, job.Spec.BackoffLimit = ptr.To(batchv1.IndexedCompletion), ptr.To[int32](100)
+	return job
+}
+
+func TestGatedPodsGoToThePlacesOfTheirRanksAndAfterARepairToTheNewOnes(t *testing.T) {
+	w := newWorld(t)
+	w.placesByHand()
+	nodes := w.simNodes()
+	job := w.placedJob("job", 3)
+	w.untilHeld(job)
+	w.create(job)
+	before := asMade(t, job)
+	wl := w.workloadOf("is there", isThere)
+	w.admit(wl, at{nodes[1], 2}, at{nodes[0], 1})
+	for _, pod := range w.untilOn("job", nodes[1], nodes[1], nodes[0]) {
+		if pod.Spec.NodeSelector[corev1.LabelHostname] != pod.Spec.NodeName || pod.Annotations[kueue.WorkloadAnnotation] != wl.Name {
+			t.Errorf("%s selects %v, is of Workload %q", pod.Name, pod.Spec.NodeSelector, pod.Annotations[kueue.WorkloadAnnotation])
+		}
+	}
+	w.replaced(wl, at{nodes[1], 1}, at{nodes[2], 1}, at{nodes[0], 1})
+	w.untilOn("job", nodes[1], nodes[2], nodes[0])
+
+	w.change(w.workloadOf("is there", isThere), `{"spec": {"active": false}}`)
+	w.jobIs("job", "is as it was", func(job *batchv1.Job) bool {
+		_, noted := job.Annotations[muster.BeforeAdmissionAnnotation]
+		return *job.Spec.Suspend && job.Status.Active == 0 && !noted
+	})
+	if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(job), job); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, asMade(t, job)); diff != "" {
+		t.Errorf("(-before +after):\n%s", diff)
+	}
+}
+
+func TestAPodThatIsReplacedGetsThePlaceOfTheOneThatWent(t *testing.T) {
+	w := newWorld(t)
+	w.placesByHand()
+	nodes := w.simNodes()
+	job := w.placedJob("job", 3)
+	w.untilHeld(job)
+	w.create(job)
+	w.admit(w.workloadOf("is there", isThere), at{nodes[1], 1}, at{nodes[0], 2})
+	pods := w.untilOn("job", nodes[1], nodes[0], nodes[0])
+	if err := w.client.Delete(t.Context(), &pods[1]); err != nil {
+		t.Fatal(err)
+	}
+	gone := pods[1].UID
+	until(w, &corev1.PodList{}, "another pod came for it", func(list *corev1.PodList) bool {
+		for _, pod := range list.Items {
+			if pod.UID == gone {
+				return false
+			}
+		}
+		return len(list.Items) >= 3
+	})
+	w.untilOn("job", nodes[1], nodes[0], nodes[0])
+}
+
+func TestPodsThatFillTheirNodesGoThereByTheirTemplate(t *testing.T) {
+	w := newWorld(t)
+	w.placesByHand()
+	nodes := w.simNodes()
+	job := w.placedJob("job", 4)
+	asks := job.Spec.Template.Spec.Containers[0].Resources
+	asks.Requests[gpu], asks.Limits[gpu] = resource.MustParse("4"), resource.MustParse("4")
+	w.untilHeld(job)
+	w.create(job)
+	before := asMade(t, job)
+	wl := w.workloadOf("is there", isThere)
+	w.admit(wl, at{nodes[3], 2}, at{nodes[2], 2})
+	w.jobIs("job", "runs", running(4))
+	until(w, &corev1.PodList{}, "two pods are on each of the nodes", func(list *corev1.PodList) bool {
+		count := map[string]int{}
+		for _, pod := range list.Items {
+			if len(pod.Spec.SchedulingGates) > 0 || pod.Spec.Affinity == nil {
+				t.Fatalf("%s has gates %v, affinity %v", pod.Name, pod.Spec.SchedulingGates, pod.Spec.Affinity)
+			}
+			count[pod.Spec.NodeName]++
+		}
+		return count[nodes[3]] == 2 && count[nodes[2]] == 2
+	})
+	// A repair of such a Job: its template names the old nodes, so it starts anew.
+	w.replaced(wl, at{nodes[3], 2}, at{nodes[1], 2})
+	w.untilEvent("job", "Moved")
+	until(w, &corev1.PodList{}, "two pods are on each of the new nodes", func(list *corev1.PodList) bool {
+		count := map[string]int{}
+		for _, pod := range list.Items {
+			if pod.DeletionTimestamp == nil {
+				count[pod.Spec.NodeName]++
+			}
+		}
+		return count[nodes[3]] == 2 && count[nodes[1]] == 2
+	})
+	w.change(w.workloadOf("is there", isThere), `{"spec": {"active": false}}`)
+	w.jobIs("job", "is as it was", func(job *batchv1.Job) bool {
+		_, noted := job.Annotations[muster.BeforeAdmissionAnnotation]
+		return *job.Spec.Suspend && job.Status.Active == 0 && !noted
+	})
+	if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(job), job); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, asMade(t, job)); diff != "" {
+		t.Errorf("(-before +after):\n%s", diff)
+	}
+}
