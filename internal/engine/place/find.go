@@ -2,189 +2,309 @@ package place
 
 import (
 	"cmp"
-	"fmt"
-	"maps"
-	"math"
 	"slices"
-
-	"github.com/musterhq/muster/internal/engine/order"
 )
 
+// finding is one search for places.
+type finding struct {
+	on      Ledger
+	podSets []string
+	wants   []*want
+	parties []*party
+	// charged are the places that were found so far and count as taken.
+	charged []charged
+	// found is the places of all asks.
+	found   []charged
+	avoided []*node
+}
+
+// charged is the places of one ask.
+type charged struct {
+	want  *want
+	nodes []slotCount
+}
+
+// slotCount is so many pods on the node in a slot.
+type slotCount struct{ slot, pods int32 }
+
 // Find looks for places for all asks together, all or nothing, and changes nothing.
-// The assignments are in the order of the asks.
+// The assignments are in the order of the asks. All asks must be of flavors for which
+// Places holds. That there are none is certain where the asks are few or alike; what
+// differs much and is large may be missed.
 func (m *Map) Find(asks []Ask, on Ledger) ([]Assignment, *Shortfall) {
-	free := m.rooms(on)
-	var out []Assignment
-	for i := range asks {
-		a := &asks[i]
-		placed, short := m.place(a, free)
-		if short != nil {
-			return nil, short
-		}
-		out = append(out, placed)
+	f, wrong := m.read(asks, on)
+	if wrong != nil {
+		return nil, wrong
 	}
-	return out, nil
+	defer m.close(f)
+	if m.search(f) {
+		return m.assignments(f), nil
+	}
+	return nil, m.shortfall(f)
 }
 
 // Fits reports whether Find finds places.
 func (m *Map) Fits(asks []Ask, on Ledger) bool {
-	_, short := m.Find(asks, on)
-	return short == nil
-}
-
-// EverFits reports whether the asks could be placed if nothing ran but what belongs to
-// the nodes.
-func (m *Map) EverFits(asks []Ask) bool {
-	empty := New()
-	maps.Copy(empty.nodes, m.nodes)
-	maps.Copy(empty.topologies, m.topologies)
-	maps.Copy(empty.flavors, m.flavors)
-	return empty.Fits(asks, Now)
-}
-
-// Diagnose says why the asks have no places.
-func (m *Map) Diagnose(asks []Ask) Diagnosis {
-	_, short := m.Find(asks, Now)
-	if short == nil {
-		return Diagnosis{Fits: true}
+	f, wrong := m.read(asks, on)
+	if wrong != nil {
+		return false
 	}
-	return Diagnosis{PodSets: []AskDiagnosis{{Shortfall: *short}}}
+	defer m.close(f)
+	return m.search(f)
 }
 
-// Mended is what Repair found.
-type Mended struct {
-	// Assignments are all places of the workload, those that it keeps included, in the
-	// order of its pod sets.
-	Assignments []Assignment
-	// Moved is how many pods get another place.
-	Moved int32
-}
+// EverFits reports whether the asks could be placed on the nodes that there are if
+// nothing ran but what belongs to them, and none was cordoned.
+func (m *Map) EverFits(asks []Ask) bool { return m.Fits(asks, empty) }
 
-// Repair looks for other places for those pods of the workload whose places are no
-// good, and changes nothing. It is false where there are none near enough to the rest.
-func (m *Map) Repair(workload order.Key) (Mended, bool) {
-	h := m.holdings[workload]
-	if h == nil {
-		return Mended{}, true
-	}
-	if !m.ails(h) {
-		var out Mended
-		for _, ps := range h.PodSets {
-			out.Assignments = append(out.Assignments, Assignment{PodSet: ps.Ask.PodSet, Nodes: ps.Nodes})
+// read reads asks; close must follow.
+func (m *Map) read(asks []Ask, on Ledger) (*finding, *Shortfall) {
+	f := &finding{on: on}
+	extra := extras(asks)
+	for i := range asks {
+		f.podSets = append(f.podSets, asks[i].PodSet)
+		w, wrong := m.want(&asks[i], i, extra[i])
+		if wrong != "" {
+			return nil, &Shortfall{PodSet: asks[i].PodSet, Flavor: asks[i].Flavor, Topology: m.flavors[asks[i].Flavor].Topology,
+				Count: asks[i].Count, Mistake: string(wrong)}
 		}
-		return out, true
-	}
-	return Mended{}, false
-}
-
-// rooms is what is free on each node.
-func (m *Map) rooms(on Ledger) map[string]map[string]int64 {
-	held, planned := map[string]map[string]int64{}, map[string]map[string]int64{}
-	for name, n := range m.nodes {
-		held[name], planned[name] = maps.Clone(n.Allocatable), maps.Clone(n.Allocatable)
-	}
-	take := func(from map[string]map[string]int64, node string, perPod map[string]int64, count int32) {
-		room := from[node]
-		if room == nil {
-			return
-		}
-		room[Pods] -= int64(count)
-		for r, amount := range perPod {
-			room[r] -= amount * int64(count)
+		if w.Count > 0 {
+			f.wants = append(f.wants, w)
 		}
 	}
-	type slot struct {
-		workload     order.Key
-		podSet, node string
-	}
-	present := map[slot]int32{}
-	for _, p := range m.pods {
-		take(held, p.Node, p.Requests, 1)
-		if h := m.holdings[p.Workload]; h == nil || !h.Leaving {
-			take(planned, p.Node, p.Requests, 1)
+	f.parties = parties(f.wants)
+	for _, p := range f.parties {
+		for _, w := range p.wants {
+			if w.layout != p.layout() {
+				return nil, &Shortfall{PodSet: w.PodSet, Flavor: w.Flavor, Topology: m.flavors[w.Flavor].Topology,
+					Count: w.Count, Mistake: "pod sets of group " + w.Group + " are of different topologies"}
+			}
 		}
-		present[slot{p.Workload, p.PodSet, p.Node}]++
 	}
-	hosts := m.hosts()
-	for key, h := range m.holdings {
-		for _, ps := range h.PodSets {
-			for _, n := range ps.Nodes {
-				absent := max(0, n.Count-present[slot{key, ps.Ask.PodSet, hosts[n.Node]}])
-				if !h.Promised {
-					take(held, hosts[n.Node], ps.Ask.PerPod, absent)
-				}
-				if !h.Leaving {
-					take(planned, hosts[n.Node], ps.Ask.PerPod, absent)
+	m.trial++
+	m.avoid(f)
+	return f, nil
+}
+
+// close takes back all that a search changed.
+func (m *Map) close(f *finding) {
+	m.takeBack(f, 0)
+	for _, n := range f.avoided {
+		n.avoided = false
+		m.log.add(n.slot)
+	}
+	m.trial--
+}
+
+// avoid keeps the search off nodes that are no good for one of the asks.
+func (m *Map) avoid(f *finding) {
+	for _, w := range f.wants {
+		for _, name := range w.Avoid {
+			h := m.hosts[name]
+			if h == nil {
+				continue
+			}
+			for _, n := range h.nodes {
+				if !n.avoided {
+					n.avoided = true
+					m.log.add(n.slot)
+					f.avoided = append(f.avoided, n)
 				}
 			}
 		}
 	}
-	if on == Now {
-		for name, room := range planned {
-			for r, amount := range held[name] {
-				room[r] = min(room[r], amount)
+}
+
+// extras are the labels that each ask's layout needs beside its topology's: asks that
+// get one domain have one layout.
+func extras(asks []Ask) []string {
+	out := make([]string, len(asks))
+	together := map[string]bool{}
+	for i := range asks {
+		together[asks[i].Group] = together[asks[i].Group] || asks[i].Group != "" && asks[i].Level != ""
+	}
+	for i := range asks {
+		out[i] = asks[i].ExclusiveKey
+		for j := range asks {
+			if out[i] == "" && together[asks[i].Group] && asks[j].Group == asks[i].Group {
+				out[i] = asks[j].ExclusiveKey
 			}
 		}
 	}
-	return planned
+	return out
 }
 
-// place finds places for one ask and takes them from what is free.
-func (m *Map) place(a *Ask, free map[string]map[string]int64) (Assignment, *Shortfall) {
-	f := m.flavors[a.Flavor]
-	out := Assignment{PodSet: a.PodSet}
-	if _, known := m.domain(a.Flavor, Node{}, a.Level); !known {
-		return out, &Shortfall{PodSet: a.PodSet, Flavor: a.Flavor, Topology: f.Topology, Count: a.Count,
-			Mistake: fmt.Sprintf("topology %q has no level %q", f.Topology, a.Level)}
+// parties joins the asks of each group that asks for a level, in order.
+func parties(wants []*want) []*party {
+	var out []*party
+	groups, together := map[string]*party{}, map[string]bool{}
+	for _, w := range wants {
+		together[w.Group] = together[w.Group] || w.Group != "" && w.Level != ""
 	}
-	fits, domains, sums := map[string]int64{}, map[string][]string{}, map[string]int64{}
-	var total int64
-	for _, name := range slices.Sorted(maps.Keys(m.nodes)) {
-		n := m.nodes[name]
-		if !m.eligible(a, n) {
-			continue
+	for _, w := range wants {
+		p := groups[w.Group]
+		if p == nil || !together[w.Group] {
+			p = &party{}
+			out = append(out, p)
+			groups[w.Group] = p
 		}
-		fits[name] = fit(a.PerPod, free[name])
-		domain, _ := m.domain(a.Flavor, n, a.Level)
-		domains[domain] = append(domains[domain], name)
-		sums[domain] += fits[name]
-		total += fits[name]
-	}
-	var from []string
-	best := int64(0)
-	for _, domain := range slices.Sorted(maps.Keys(domains)) {
-		if sums[domain] >= int64(a.Count) && (from == nil || sums[domain] < best) {
-			from, best = domains[domain], sums[domain]
+		p.wants = append(p.wants, w)
+		if w.Level != "" && (!p.matters || w.Mandatory && !p.mandatory) {
+			p.matters, p.mandatory, p.depth = true, w.Mandatory, w.depth
 		}
 	}
-	if from == nil && !a.Mandatory {
-		from, best = slices.Sorted(maps.Keys(fits)), total
-	}
-	if from == nil || best < int64(a.Count) {
-		return out, &Shortfall{PodSet: a.PodSet, Flavor: a.Flavor, Topology: f.Topology, Count: a.Count, Nodes: int32(len(m.nodes)), Fits: int32(min(best, math.MaxInt32))}
-	}
-	slices.SortStableFunc(from, func(x, y string) int { return cmp.Compare(fits[y], fits[x]) })
-	left := a.Count
-	for _, name := range from {
-		count := int32(min(int64(left), fits[name]))
-		if count == 0 {
-			continue
-		}
-		left -= count
-		out.Nodes = append(out.Nodes, NodeCount{Node: host(m.nodes[name]), Count: count})
-		free[name][Pods] -= int64(count)
-		for r, amount := range a.PerPod {
-			free[name][r] -= amount * int64(count)
-		}
-	}
-	return out, nil
+	return out
 }
 
-func fit(perPod, free map[string]int64) int64 {
-	out := min(max(0, free[Pods]), math.MaxInt32)
-	for r, amount := range perPod {
-		if amount > 0 && r != Pods {
-			out = min(out, max(0, free[r])/amount)
+// search looks for places of all parties together: the hardest first, then in other
+// orders, then every way there is, as far as that goes.
+func (m *Map) search(f *finding) bool {
+	for _, w := range f.wants {
+		w.tally = m.tally(w.Ask, w.layout, f.on)
+		if !m.fitsAlone(f, w) {
+			return false
+		}
+	}
+	m.byHardness(f)
+	for turn := range max(1, turns(f)) {
+		if turn > 0 {
+			f.turn(turn)
+		}
+		if m.attempt(f) {
+			return true
+		}
+	}
+	return len(f.wants) > 1 && m.exhaust(f)
+}
+
+// attempt places all parties in their order.
+func (m *Map) attempt(f *finding) bool {
+	for _, p := range f.parties {
+		if !m.settleParty(f, p) {
+			m.takeBack(f, 0)
+			return false
+		}
+	}
+	f.found = f.charged
+	return true
+}
+
+// fitsAlone reports whether an ask would have places if it were the only one.
+func (m *Map) fitsAlone(f *finding, w *want) bool {
+	p := f.partyOf(w)
+	if w.tally.sums[0] < int64(w.Count) {
+		return false
+	}
+	m.measure(w, p.within)
+	if !p.matters || !p.mandatory {
+		full, more, ok := w.need(p.layout().depth(p.within))
+		return ok && w.holdsOf(p.within).has(full, more)
+	}
+	alone := party{wants: []*want{w}, depth: p.depth, mandatory: true, matters: true, within: p.within}
+	return len(m.spots(&alone, p.depth)) > 0
+}
+
+func (f *finding) partyOf(w *want) *party {
+	for _, p := range f.parties {
+		if slices.Contains(p.wants, w) {
+			return p
+		}
+	}
+	return nil
+}
+
+// byHardness orders parties, and the asks in each, by how few places they have: those
+// that need domains for themselves, those that need one domain, then those that take
+// the most of what there is.
+func (m *Map) byHardness(f *finding) {
+	harder := func(a, b *want) int {
+		return cmp.Or(
+			-compareBools(a.alone >= 0, b.alone >= 0),
+			-compareBools(a.Level != "" && a.Mandatory, b.Level != "" && b.Mandatory),
+			-cmp.Compare(share(a), share(b)),
+			cmp.Compare(a.index, b.index),
+		)
+	}
+	for _, p := range f.parties {
+		slices.SortStableFunc(p.wants, harder)
+	}
+	slices.SortStableFunc(f.parties, func(a, b *party) int { return harder(a.wants[0], b.wants[0]) })
+}
+
+// share is how much of what there is an ask takes.
+func share(w *want) float64 { return float64(w.Count) / float64(max(1, w.tally.sums[0])) }
+
+func compareBools(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}
+
+// turnsMost bounds how many orders are tried.
+const turnsMost = 6
+
+func turns(f *finding) int {
+	if len(f.wants) < 2 {
+		return 1
+	}
+	return min(turnsMost, 2*max(len(f.parties), 2))
+}
+
+// turn takes another order: the next one first, and each second time all the other way
+// round.
+func (f *finding) turn(turn int) {
+	slices.Reverse(f.parties)
+	for _, p := range f.parties {
+		slices.Reverse(p.wants)
+	}
+	if turn%2 == 0 && len(f.parties) > 1 {
+		f.parties = append(f.parties[1:], f.parties[0])
+	}
+}
+
+// give charges places of an ask.
+func (m *Map) give(f *finding, w *want, nodes []slotCount) {
+	f.charged = append(f.charged, charged{w, nodes})
+	if len(f.charged) < len(f.wants) { // nobody would see those of the last one
+		m.chargeFound(f, w, nodes, 1)
+	}
+}
+
+// takeBack uncharges all but the first so many.
+func (m *Map) takeBack(f *finding, keep int) {
+	for i := len(f.charged) - 1; i >= keep; i-- {
+		if i < len(f.wants)-1 {
+			m.chargeFound(f, f.charged[i].want, f.charged[i].nodes, -1)
+		}
+	}
+	f.charged = f.charged[:keep]
+}
+
+func (m *Map) chargeFound(f *finding, w *want, nodes []slotCount, times int32) {
+	for _, c := range nodes {
+		n := m.slots[c.slot]
+		for _, b := range read[f.on] {
+			m.charge(n, b, w.takes, w.HostPorts, w.ExclusiveKey, times*c.pods)
+		}
+		m.settle(n)
+	}
+}
+
+// assignments are the places found, by ask.
+func (m *Map) assignments(f *finding) []Assignment {
+	out := make([]Assignment, len(f.podSets))
+	for i, name := range f.podSets {
+		out[i].PodSet = name
+	}
+	for _, c := range f.found {
+		a := &out[c.want.index]
+		a.Nodes = make([]NodeCount, 0, len(c.nodes))
+		for _, on := range c.nodes {
+			a.Nodes = append(a.Nodes, NodeCount{m.slots[on.slot].host.name, on.pods})
 		}
 	}
 	return out

@@ -1,15 +1,9 @@
 package place
 
 import (
-	"maps"
 	"slices"
-	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
-	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
-	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
-	"k8s.io/klog/v2"
 
 	"github.com/musterhq/muster/internal/engine/order"
 )
@@ -17,78 +11,104 @@ import (
 // Map is where pods can run: nodes, what is on them, and the topologies over them.
 // Make one with New; one goroutine may use it.
 type Map struct {
-	nodes      map[string]Node
+	resources resources
+
+	nodes map[string]*node
+	// slots are the nodes by their dense index, nil where one is free.
+	slots     []*node
+	freeSlots []int32
+	// hosts are the nodes by the names that places have for them.
+	hosts map[string]*host
+
 	topologies map[string]Topology
 	flavors    map[string]Flavor
-	pods       map[order.Key]Pod
-	holdings   map[order.Key]*Holding
-	ailing     sets.Set[order.Key]
-	freed      sets.Set[string]
+	layouts    map[string]*layout
+	exclusive  map[string]*exclusiveLabel
+
+	pods    map[order.Key]*pod
+	crews   map[order.Key]*crew
+	holders map[order.Key]*holder
+
+	// versions numbers what filters look at.
+	versions uint64
+	log      changes
+	filters  map[string]*filter
+	refusals refusals
+	tallies  tallies
+	// trial tells that what is charged is taken back, so that nobody need hear of it;
+	// undo is what Try gives back, nil outside of it.
+	trial int
+	undo  *undo
+
+	ailing sets.Set[order.Key]
+	// freed are the slots in which there is more room; freedFlavors are those with news
+	// of their own.
+	freed        sets.Set[int32]
+	freedFlavors sets.Set[string]
 }
 
 // New is an empty map.
 func New() *Map {
-	return &Map{nodes: map[string]Node{}, topologies: map[string]Topology{}, flavors: map[string]Flavor{}, pods: map[order.Key]Pod{},
-		holdings: map[order.Key]*Holding{}, ailing: sets.New[order.Key](), freed: sets.New[string]()}
+	return &Map{
+		resources: newResources(),
+		nodes:     map[string]*node{}, hosts: map[string]*host{},
+		topologies: map[string]Topology{}, flavors: map[string]Flavor{}, layouts: map[string]*layout{}, exclusive: map[string]*exclusiveLabel{},
+		pods: map[order.Key]*pod{}, crews: map[order.Key]*crew{}, holders: map[order.Key]*holder{},
+		filters: map[string]*filter{}, refusals: newRefusals(), tallies: tallies{byKey: map[tallyKey]*tally{}},
+		ailing: sets.New[order.Key](), freed: sets.New[int32](), freedFlavors: sets.New[string](),
+	}
 }
 
-// SetNode adds a node or says that it changed. What it is given is not changed
-// afterwards.
-func (m *Map) SetNode(n Node) { m.nodes[n.Name] = n; m.changed() }
-
-// DeleteNode says that a node is gone, and the pods on it with it.
-func (m *Map) DeleteNode(name string) { delete(m.nodes, name); m.changed() }
-
 // SetTopology adds a topology or says that it changed.
-func (m *Map) SetTopology(t Topology) { m.topologies[t.Name] = t; m.changed() }
+func (m *Map) SetTopology(t Topology) {
+	if old, ok := m.topologies[t.Name]; ok && slices.Equal(old.Levels, t.Levels) {
+		return
+	}
+	m.topologies[t.Name] = t
+	m.redefined()
+}
 
 // DeleteTopology says that a topology is gone.
-func (m *Map) DeleteTopology(name string) { delete(m.topologies, name) }
+func (m *Map) DeleteTopology(name string) {
+	delete(m.topologies, name)
+	m.redefined()
+}
 
 // SetFlavor adds a flavor or says that it changed.
-func (m *Map) SetFlavor(f Flavor) { m.flavors[f.Name] = f; m.changed() }
+func (m *Map) SetFlavor(f Flavor) {
+	m.flavors[f.Name] = f
+	m.redefined()
+}
 
 // DeleteFlavor says that a flavor is gone.
-func (m *Map) DeleteFlavor(name string) { delete(m.flavors, name) }
+func (m *Map) DeleteFlavor(name string) {
+	delete(m.flavors, name)
+	m.redefined()
+}
 
 // Places reports whether pods of the flavor are placed on nodes: it names a topology
 // that exists.
 func (m *Map) Places(flavor string) bool {
-	_, ok := m.topologies[m.flavors[flavor].Topology]
+	f, ok := m.flavors[flavor]
+	if !ok || f.Topology == "" {
+		return false
+	}
+	_, ok = m.topologies[f.Topology]
 	return ok
 }
 
-// SetPod says that a pod is bound to a node, or changed there.
-func (m *Map) SetPod(p Pod) { m.pods[p.Key] = p; m.changed() }
-
-// DeletePod says that a pod has ended or is gone.
-func (m *Map) DeletePod(key order.Key) { delete(m.pods, key); m.changed() }
-
-// Hold says what places a workload has now; nil for none.
-func (m *Map) Hold(workload order.Key, h *Holding) {
-	if h == nil {
-		delete(m.holdings, workload)
-	} else {
-		m.holdings[workload] = h
-	}
-	m.changed()
-}
-
-// Try runs f and undoes every Hold in it. It may be nested.
-func (m *Map) Try(f func()) {
-	before := maps.Clone(m.holdings)
-	f()
-	m.holdings = before
-}
-
-// changed marks everything, for want of knowing better.
-func (m *Map) changed() {
+// redefined forgets all that follows from flavors and topologies: they change so
+// seldom that it need not be known which of it changed.
+func (m *Map) redefined() {
+	clear(m.filters)
+	clear(m.layouts)
+	m.tallies.clear()
 	for name := range m.flavors {
 		if m.Places(name) {
-			m.freed.Insert(name)
+			m.freedFlavors.Insert(name)
 		}
 	}
-	for key := range m.holdings {
+	for key := range m.holders {
 		m.ailing.Insert(key)
 	}
 }
@@ -96,96 +116,34 @@ func (m *Map) changed() {
 // TakeFreed lists the flavors on whose nodes there may be more room than when it was
 // last asked, in order.
 func (m *Map) TakeFreed() []string {
-	out := sets.List(m.freed)
-	m.freed = sets.New[string]()
-	return out
-}
-
-// TakeAiling lists the workloads that have places which must be mended, in order, and
-// were not listed since something changed about them.
-func (m *Map) TakeAiling() []order.Key {
-	var out []order.Key
-	for key := range m.ailing {
-		if h := m.holdings[key]; h != nil && !h.Leaving && m.ails(h) {
-			out = append(out, key)
+	out := m.freedFlavors
+	m.freedFlavors = sets.New[string]()
+	for slot := range m.freed {
+		n := m.slots[slot]
+		if n == nil {
+			continue
 		}
-	}
-	m.ailing = sets.New[order.Key]()
-	slices.SortFunc(out, order.CompareKeys)
-	return out
-}
-
-// ails reports whether a place is on a node that is gone or failed.
-func (m *Map) ails(h *Holding) bool {
-	hosts := m.hosts()
-	for _, ps := range h.PodSets {
-		for _, n := range ps.Nodes {
-			if name, ok := hosts[n.Node]; !ok || m.nodes[name].Failed {
-				return true
+		for name, f := range m.flavors {
+			if !out.Has(name) && within(f.NodeLabels, n.Labels) {
+				out.Insert(name)
 			}
 		}
 	}
-	return false
-}
-
-// hosts is the node of each name in places.
-func (m *Map) hosts() map[string]string {
-	out := map[string]string{}
-	for _, name := range slices.Backward(slices.Sorted(maps.Keys(m.nodes))) {
-		out[host(m.nodes[name])] = name
+	clear(m.freed)
+	for name := range out {
+		if !m.Places(name) {
+			out.Delete(name)
+		}
 	}
-	return out
+	return sets.List(out)
 }
 
-func host(n Node) string {
-	if value := n.Labels[Hostname]; value != "" {
-		return value
-	}
-	return n.Name
-}
-
-// eligible reports whether pods of the ask may run on the node at all.
-func (m *Map) eligible(a *Ask, n Node) bool {
-	f := m.flavors[a.Flavor]
-	for _, level := range m.topologies[f.Topology].Levels {
-		if _, ok := n.Labels[level]; !ok {
+// within reports whether all of the labels are among the others.
+func within(labels, others map[string]string) bool {
+	for key, value := range labels {
+		if have, ok := others[key]; !ok || have != value {
 			return false
 		}
 	}
-	for key, value := range f.NodeLabels {
-		if n.Labels[key] != value {
-			return false
-		}
-	}
-	if n.Cordoned || n.Failed || slices.Contains(a.Avoid, host(n)) {
-		return false
-	}
-	tolerations := slices.Concat(a.Tolerations, f.Tolerations)
-	if _, found := corev1helpers.FindMatchingUntoleratedTaint(klog.Background(), n.Taints, tolerations, keepsPodsOff, true); found {
-		return false
-	}
-	node := &corev1.Node{}
-	node.Name, node.Labels = n.Name, n.Labels
-	ok, err := nodeaffinity.NewRequiredNodeAffinity(a.NodeSelector, &corev1.Affinity{NodeAffinity: a.Affinity}).Match(node)
-	return ok && err == nil
-}
-
-func keepsPodsOff(t *corev1.Taint) bool {
-	return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
-}
-
-// domain is the path of the node's domain at a level, and whether there is such a
-// level.
-func (m *Map) domain(flavor string, n Node, level string) (string, bool) {
-	if level == Hostname {
-		return "/" + host(n), true
-	}
-	var path strings.Builder
-	for _, l := range m.topologies[m.flavors[flavor].Topology].Levels {
-		path.WriteString("/" + n.Labels[l])
-		if l == level {
-			return path.String(), true
-		}
-	}
-	return "", level == ""
+	return true
 }

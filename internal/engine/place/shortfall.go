@@ -1,7 +1,10 @@
 package place
 
 import (
+	"cmp"
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 )
 
@@ -58,4 +61,100 @@ func (s *Shortfall) Message() string {
 		fmt.Fprintf(&b, "%s: %d", e.Filter, e.Nodes)
 	}
 	return b.String()
+}
+
+// shortfall says why a search that is still open found nothing: of the first ask that
+// has no places even alone, or else that they have none together.
+func (m *Map) shortfall(f *finding) *Shortfall {
+	var first *want
+	for _, w := range f.wants {
+		m.takeBack(f, 0)
+		w.tally = m.tally(w.Ask, w.layout, f.on)
+		if !m.fitsAlone(f, w) && (first == nil || w.index < first.index) {
+			first = w
+		}
+	}
+	if first != nil {
+		return m.shortfallOf(f, first)
+	}
+	first = slices.MinFunc(f.wants, func(a, b *want) int { return cmp.Compare(a.index, b.index) })
+	s := m.shortfallOf(f, first)
+	s.Together = true
+	return s
+}
+
+// shortfallOf says what an ask finds.
+func (m *Map) shortfallOf(f *finding, w *want) *Shortfall {
+	t := w.tally
+	s := &Shortfall{PodSet: w.PodSet, Flavor: w.Flavor, Topology: m.flavors[w.Flavor].Topology, Count: w.Count, Nodes: t.nodes}
+	for why := none + 1; int(why) < len(t.lost); why++ {
+		if t.lost[why] > 0 {
+			s.Excluded = append(s.Excluded, Excluded{m.refusals.texts[why], t.lost[why]})
+		}
+	}
+	slices.SortFunc(s.Excluded, func(a, b Excluded) int { return cmp.Compare(a.Filter, b.Filter) })
+	if best, ok := m.best(f, w); ok {
+		s.Fits = int32(min(w.holdable(best), int64(w.Count), math.MaxInt32))
+	}
+	for _, a := range w.takes {
+		if m.bounds(w, a.resource) {
+			s.Resources = append(s.Resources, m.resources.names[a.resource])
+		}
+	}
+	slices.Sort(s.Resources)
+	return s
+}
+
+// best is the domain that could hold the most of an ask, among those in which all of
+// it must be.
+func (m *Map) best(f *finding, w *want) (int32, bool) {
+	p := f.partyOf(w)
+	m.measure(w, p.within)
+	depth := p.layout().depth(p.within)
+	if p.matters && p.mandatory {
+		depth = p.depth
+	}
+	best, most := outside, int64(0)
+	m.walk(w.layout, p.within, depth, func(d int32) {
+		if pods := w.holdable(d); pods > most {
+			best, most = d, pods
+		}
+	})
+	return best, most > 0
+}
+
+// holdable is how many of the pods fit in a domain, in whole parts.
+func (w *want) holdable(d int32) int64 {
+	depth := w.layout.depth(d)
+	layer := w.layerAt(depth)
+	if w.pods(d) == 0 {
+		return 0
+	}
+	h := w.holdsOf(d)
+	size := int64(w.layers[layer].size)
+	if full, more, ok := w.need(depth); ok && h.has(full, more) {
+		return int64(w.Count)
+	}
+	if h.full > math.MaxInt32 {
+		return math.MaxInt32
+	}
+	return min(h.full*size, int64(w.Count))
+}
+
+// bounds reports whether nodes would hold more pods if they had more of a resource
+// alone.
+func (m *Map) bounds(w *want, resource int32) bool {
+	for slot, n := range m.slots {
+		if n == nil {
+			continue
+		}
+		why := w.tally.why[slot]
+		if why != none && m.refusals.texts[why] != m.resources.refusals[resource] && !m.refusals.ofResource(why) {
+			continue
+		}
+		if _, bound := n.room.fit(w.takes, w.tally.ledger); bound == resource {
+			return true
+		}
+	}
+	return false
 }

@@ -15,7 +15,7 @@ type Node struct {
 	declared   bool // has an object of its own
 	quotas     Quotas
 	weight     *Weight        // nil for One
-	charged    [ledgers][]sum // leaves only: what workloads hold, by Index
+	charged    [ledgers][]Sum // leaves only: what workloads hold, by Index
 
 	// Derived by sync.
 	parent   *Node
@@ -25,7 +25,7 @@ type Node struct {
 	limits   []Limits       // by Index
 	subtree  []int64        // own quota and what the children lend, by Index
 	capacity []int64        // what could be taken with nothing in use, by Index
-	usage    [ledgers][]sum // what is held here or lent to below, by Index
+	usage    [ledgers][]Sum // what is held here or lent to below, by Index
 }
 
 // Name is the ClusterQueue's or the cohort's.
@@ -64,7 +64,7 @@ func (n *Node) Quota(i Index) int64 { return at(n.subtree, i) }
 func (n *Node) Nominal(i Index) int64 { return n.limit(i).Nominal }
 
 // Used is what is held at the node or was lent to the nodes below.
-func (n *Node) Used(l Ledger, i Index) int64 { return at(n.usage[l], i).value() }
+func (n *Node) Used(l Ledger, i Index) int64 { return at(n.usage[l], i).Value() }
 
 // Over is by how much the node's use, with more on top, goes beyond its quota: what
 // it borrows. It is zero at least.
@@ -128,9 +128,9 @@ func (n *Node) limit(i Index) Limits {
 // charge adds the vector, times sign, to a leaf.
 func (n *Node) charge(l Ledger, v Vector, sign int64) {
 	for _, a := range v {
-		amount := sumOf(sign * a.Value)
+		amount := SumOf(sign * a.Value)
 		if !n.tree.journaling {
-			grow(&n.charged[l], a.Index).add(amount)
+			grow(&n.charged[l], a.Index).Add(amount)
 		}
 		if !n.tree.stale {
 			n.use(l, a.Index, amount)
@@ -142,7 +142,7 @@ func (n *Node) charge(l Ledger, v Vector, sign int64) {
 func (n *Node) recharge() {
 	for l := range Ledger(ledgers) {
 		for i, s := range n.charged[l] {
-			if s != (sum{}) {
+			if s != (Sum{}) {
 				n.use(l, Index(i), s) // not its value: that may be cut
 			}
 		}
@@ -152,20 +152,20 @@ func (n *Node) recharge() {
 // use adds to the node's usage and lets the part that its local quota does not cover
 // bubble up. Releasing is the same with a negative amount: the usage above the local
 // quota shrinks first.
-func (n *Node) use(l Ledger, i Index, amount sum) {
+func (n *Node) use(l Ledger, i Index, amount Sum) {
 	for n != nil {
 		s := grow(&n.usage[l], i)
 		if n.tree.journaling {
 			n.tree.journal = append(n.tree.journal, before{n, l, i, *s})
 		}
 		local := n.local(i)
-		lent := max(0, Sub(s.value(), local))
-		s.add(amount)
-		passed := max(0, Sub(s.value(), local)) - lent
+		lent := max(0, Sub(s.Value(), local))
+		s.Add(amount)
+		passed := max(0, Sub(s.Value(), local)) - lent
 		if n.cyclic || passed == 0 {
 			return
 		}
-		n, amount = n.parent, sumOf(passed)
+		n, amount = n.parent, SumOf(passed)
 	}
 }
 
@@ -173,7 +173,7 @@ func (n *Node) use(l Ledger, i Index, amount sum) {
 func (n *Node) Charges(l Ledger) Vector {
 	var v Vector
 	for i, s := range n.charged[l] {
-		if amount := s.value(); amount != 0 {
+		if amount := s.Value(); amount != 0 {
 			v = append(v, Amount{Index(i), amount})
 		}
 	}
@@ -182,8 +182,8 @@ func (n *Node) Charges(l Ledger) Vector {
 
 // isCharged reports whether anything is charged to the queue.
 func (n *Node) isCharged() bool {
-	return slices.ContainsFunc(n.charged[:], func(sums []sum) bool {
-		return slices.ContainsFunc(sums, func(s sum) bool { return s != (sum{}) })
+	return slices.ContainsFunc(n.charged[:], func(sums []Sum) bool {
+		return slices.ContainsFunc(sums, func(s Sum) bool { return s != (Sum{}) })
 	})
 }
 
@@ -212,7 +212,7 @@ func (n *Node) sum() {
 }
 
 func (n *Node) sumQuotas() {
-	n.usage = [ledgers][]sum{}
+	n.usage = [ledgers][]Sum{}
 	n.height = 0
 	n.limits, n.subtree = nil, nil
 	for fr, l := range n.quotas {

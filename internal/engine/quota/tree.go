@@ -55,7 +55,7 @@ type before struct {
 	node   *Node
 	ledger Ledger
 	index  Index
-	usage  sum
+	usage  Sum
 }
 
 // Index is what stands for a FlavorResource in this tree, for as long as the tree

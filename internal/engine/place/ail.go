@@ -1,0 +1,149 @@
+package place
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/musterhq/muster/internal/engine/order"
+)
+
+// TakeAiling lists the workloads that have places which must be mended, in order: those
+// about whom something changed since they were last listed. A promise may ail as well:
+// there is nothing to mend then, but room to be found anew. Those who leave never do.
+func (m *Map) TakeAiling() []order.Key {
+	var out []order.Key
+	for key := range m.ailing {
+		if h := m.holders[key]; h != nil && m.ails(h) {
+			out = append(out, key)
+		}
+	}
+	m.ailing = sets.New[order.Key]()
+	slices.SortFunc(out, order.CompareKeys)
+	return out
+}
+
+// ails reports whether any place of the holder must be another.
+func (m *Map) ails(h *holder) bool {
+	if h.Leaving {
+		return false
+	}
+	for i := range h.podSets {
+		if m.badOf(h, i).any() {
+			return true
+		}
+	}
+	return false
+}
+
+// bad is how many pods of each seat need another place.
+type bad map[*seats]int32
+
+func (b bad) any() bool {
+	for _, count := range b {
+		if count > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// badOf finds the places of a pod set that are no good. Pods that have ended need none,
+// so that as many of those that nobody is in do not matter.
+func (m *Map) badOf(h *holder, podSet int) bad {
+	set := &h.PodSets[podSet]
+	var out bad
+	var waiting, lost int32
+	for _, s := range h.podSets[podSet].seats {
+		count := m.badSeats(s)
+		waiting = addCount(waiting, s.absent)
+		if s.node == nil || s.node.Failed {
+			lost = addCount(lost, count)
+			if s.node == nil {
+				waiting = addCount(waiting, count)
+			}
+		}
+		if count > 0 {
+			if out == nil {
+				out = bad{}
+			}
+			out[s] = count
+		}
+	}
+	if out == nil || set.Ended <= 0 {
+		return out
+	}
+	spare := min(set.Ended, waiting)
+	for _, s := range h.podSets[podSet].seats {
+		empty := min(out[s], s.absent)
+		if s.node == nil {
+			empty = out[s]
+		}
+		if unneeded := min(spare, empty); unneeded > 0 {
+			out[s] -= unneeded
+			spare -= unneeded
+		}
+	}
+	return out
+}
+
+// badSeats is how many of the seats need another place: all where the pods are lost,
+// else of those without a pod as many as can have none there.
+func (m *Map) badSeats(s *seats) int32 {
+	n := s.node
+	if n == nil || n.Failed {
+		return s.count
+	}
+	if s.absent == 0 {
+		return 0
+	}
+	ask := &s.holder.PodSets[s.podSet].Ask
+	if n.Cordoned || slices.Contains(ask.Avoid, s.host.name) || !m.Places(ask.Flavor) {
+		return s.absent
+	}
+	if why := m.judge(m.filter(ask, ask.filterKey()), n); why != none {
+		return s.absent
+	}
+	return m.crowdedOut(s)
+}
+
+// crowdedOut is how many of the seats without a pod would have to go for the node to
+// hold what it has to, were they the only ones to go.
+func (m *Map) crowdedOut(s *seats) int32 {
+	b := held
+	if s.holder.Promised {
+		b = planned
+	}
+	n := s.node
+	ask := &s.holder.PodSets[s.podSet].Ask
+	if m.portsTaken(n, b, ask.HostPorts) {
+		return s.absent
+	}
+	out := int64(0)
+	for _, a := range s.holder.podSets[s.podSet].takes {
+		if int(a.resource) >= len(n.room.free[b]) {
+			return s.absent
+		}
+		if free := n.room.free[b][a.resource]; free < 0 {
+			short := -(free + 1) // of one less, for it may be the least there is
+			out = max(out, short/a.value+1)
+		}
+	}
+	return int32(min(out, int64(s.absent)))
+}
+
+// portsTaken reports whether more than one takes a port.
+func (m *Map) portsTaken(n *node, b book, ports []HostPort) bool {
+	for _, want := range ports {
+		var takers int32
+		for taken, counts := range n.ports {
+			if taken.conflicts(want) {
+				takers = addCount(takers, counts[b])
+			}
+		}
+		if takers > 1 {
+			return true
+		}
+	}
+	return false
+}

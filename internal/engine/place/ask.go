@@ -1,0 +1,137 @@
+package place
+
+import (
+	"fmt"
+	"slices"
+)
+
+// want is an Ask, read against the layout in which places are looked for.
+type want struct {
+	*Ask
+	index  int
+	takes  vector
+	layout *layout
+	tally  *tally
+	// depth is that of Level, and the bottom or less where it does not matter; within is
+	// the domain that all places must be in.
+	depth  int32
+	within int32
+	// layers are the parts of the pod set, the coarsest first and single pods last, each
+	// deeper than the one before.
+	layers []layer
+	// alone is the depth of the domains that parts have for themselves, -1 for none.
+	alone int32
+	// full and part are what measure found, by domain; nil where pods are all it counts.
+	full, part []int64
+}
+
+// layer is parts of so many pods that lie within a domain of a depth each.
+type layer struct {
+	depth int32
+	size  int32
+}
+
+// mistaken says what is wrong with an ask.
+type mistaken string
+
+// want reads an ask.
+func (m *Map) want(a *Ask, index int, extra string) (*want, mistaken) {
+	if !m.Places(a.Flavor) {
+		return nil, mistaken(fmt.Sprintf("flavor %q has no topology", a.Flavor))
+	}
+	topology := m.flavors[a.Flavor].Topology
+	m.knowExclusive(a.ExclusiveKey)
+	w := &want{Ask: a, index: index, takes: m.vector(a.PerPod), layout: m.layoutOf(topology, extra), alone: -1}
+	level := func(label string) (int32, mistaken) {
+		depth, ok := w.layout.depthOf(label)
+		if !ok {
+			return 0, mistaken(fmt.Sprintf("topology %q has no level %q", topology, label))
+		}
+		return depth, ""
+	}
+	var wrong mistaken
+	if a.Level != "" {
+		if w.depth, wrong = level(a.Level); wrong != "" {
+			return nil, wrong
+		}
+	}
+	for _, s := range a.Slices {
+		depth, wrong := level(s.Level)
+		if wrong != "" {
+			return nil, wrong
+		}
+		if s.Size <= 0 {
+			return nil, mistaken(fmt.Sprintf("a slice of %d pods is none", s.Size))
+		}
+		w.layers = append(w.layers, layer{depth, s.Size})
+	}
+	if a.ExclusiveKey != "" {
+		if w.alone, wrong = level(a.ExclusiveKey); wrong != "" {
+			return nil, wrong
+		}
+		size := max(1, a.Count)
+		if len(w.layers) > 0 {
+			size = w.layers[0].size
+		}
+		// Layers that are no deeper hold as well, since each part is within one domain.
+		w.layers = slices.DeleteFunc(w.layers, func(l layer) bool { return l.depth <= w.alone })
+		w.layers = slices.Insert(w.layers, 0, layer{w.alone, size})
+	}
+	return w, w.settleLayers()
+}
+
+// settleLayers checks that layers nest, and leaves out those that say nothing.
+func (w *want) settleLayers() mistaken {
+	given := append(w.layers, layer{w.layout.bottom(), 1})
+	w.layers = nil
+	for i, l := range given {
+		if i > 0 {
+			last := given[i-1]
+			if l.depth < last.depth {
+				return mistaken(fmt.Sprintf("slices of level %q are within those of level %q, which is not wider", w.layout.levelAt(l.depth), w.layout.levelAt(last.depth)))
+			}
+			if last.size%l.size != 0 {
+				return mistaken(fmt.Sprintf("slices of %d pods cannot be made of slices of %d", last.size, l.size))
+			}
+			if l.depth == last.depth && i < len(given)-1 { // the coarser one says more
+				given[i] = last
+				continue
+			}
+			if l.depth == last.depth && last.size == 1 {
+				continue
+			}
+		}
+		w.layers = append(w.layers, l)
+	}
+	return ""
+}
+
+// layerAt is the index of the parts that are counted at a depth: the coarsest that are
+// not wider than it.
+func (w *want) layerAt(depth int32) int {
+	for i, l := range w.layers {
+		if l.depth >= depth {
+			return i
+		}
+	}
+	return len(w.layers) - 1
+}
+
+// left is how many pods the last, smaller part of a layer has; 0 if all are full.
+func (w *want) left(layer int) int32 { return w.Count % w.layers[layer].size }
+
+// parts is how many full parts of a layer the pod set has from a depth on, and whether
+// there is a smaller one.
+func (w *want) parts(layer int) (full int64, more bool) {
+	return int64(w.Count / w.layers[layer].size), w.left(layer) > 0
+}
+
+// inner is what a layer's parts are made of: how many parts of the next layer there
+// are in each, and in the smaller one, besides one that is smaller still.
+func (w *want) inner(layer int) (each, inSmaller int64, smaller bool) {
+	next := w.layers[layer+1].size
+	return int64(w.layers[layer].size / next), int64(w.left(layer) / next), w.left(layer+1) > 0
+}
+
+// plain tells that pods are all that is counted.
+func (w *want) plain() bool { return len(w.layers) == 1 && w.alone < 0 }

@@ -1,0 +1,219 @@
+package place
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/musterhq/muster/internal/engine/order"
+)
+
+// drawPod is a pod of a workload or of nobody, perhaps on a node that does not exist.
+func drawPod(t *rapid.T, name string) Pod {
+	p := Pod{Key: key(name), Node: fmt.Sprint("n", rapid.IntRange(0, 6).Draw(t, "pod's node")),
+		Requests: map[string]int64{"cpu": rapid.Int64Range(0, 2).Draw(t, "pod's cpu"), "gpu": rapid.Int64Range(0, 1).Draw(t, "pod's gpu")}}
+	if rapid.Bool().Draw(t, "of a workload") {
+		p.Workload, p.PodSet = key(drawName(t, "pod's workload")), fmt.Sprint("set", rapid.IntRange(0, 1).Draw(t, "pod's set"))
+	}
+	switch rapid.IntRange(0, 9).Draw(t, "special") {
+	case 0:
+		p.ExclusiveKey = "rack"
+	case 1:
+		p.HostPorts = []HostPort{{Port: 80}}
+	case 2:
+		p.Resident = true
+	}
+	return p
+}
+
+func drawName(t *rapid.T, what string) string {
+	return rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, what)
+}
+
+// drawHolding is places anywhere, as the API server may have them: also too many, and
+// on nodes that do not exist.
+func drawHolding(t *rapid.T, w *world) *Holding {
+	h := &Holding{}
+	for _, a := range drawAsks(t, w, 6) {
+		set := HeldPodSet{Ask: a}
+		for left := a.Count; left > 0; {
+			count := int32(rapid.IntRange(1, int(left)).Draw(t, "held"))
+			left -= count
+			name := fmt.Sprintf("n%d.local", rapid.IntRange(0, 6).Draw(t, "held on"))
+			if !slices.ContainsFunc(set.Nodes, func(n NodeCount) bool { return n.Node == name }) {
+				set.Nodes = append(set.Nodes, NodeCount{name, count})
+			}
+		}
+		h.PodSets = append(h.PodSets, set)
+	}
+	h.Promised = rapid.IntRange(0, 3).Draw(t, "promised") == 0
+	h.Leaving = !h.Promised && rapid.IntRange(0, 3).Draw(t, "leaving") == 0
+	return h
+}
+
+// step tells both the map and the world something.
+func step(t *rapid.T, m *Map, w *world) {
+	switch rapid.IntRange(0, 9).Draw(t, "what happens") {
+	case 0, 1:
+		n := drawNode(t, fmt.Sprint("n", rapid.IntRange(0, 5).Draw(t, "node")))
+		w.nodes[n.Name] = n
+		m.SetNode(n)
+	case 2:
+		name := fmt.Sprint("n", rapid.IntRange(0, 5).Draw(t, "node"))
+		delete(w.nodes, name)
+		m.DeleteNode(name)
+	case 3, 4:
+		p := drawPod(t, fmt.Sprint("p", rapid.IntRange(0, 5).Draw(t, "pod")))
+		w.pods[p.Key] = p
+		m.SetPod(p)
+	case 5:
+		name := key(fmt.Sprint("p", rapid.IntRange(0, 5).Draw(t, "pod")))
+		delete(w.pods, name)
+		m.DeletePod(name)
+	case 6, 7:
+		name, h := key(drawName(t, "who")), drawHolding(t, w)
+		w.holdings[name] = h
+		m.Hold(name, h)
+	case 8:
+		name := key(drawName(t, "who"))
+		delete(w.holdings, name)
+		m.Hold(name, nil)
+	case 9:
+		f := Flavor{Name: "f", Topology: "t"}
+		if rapid.Bool().Draw(t, "labels") {
+			f.NodeLabels = map[string]string{"pool": "x"}
+		}
+		w.flavors["f"] = f
+		m.SetFlavor(f)
+	}
+}
+
+// answers is all that a map says that does not depend on what it was asked before.
+func answers(m *Map, asks []Ask) map[string]any {
+	out := map[string]any{}
+	for on, name := range map[Ledger]string{Now: "now", Planned: "planned", empty: "empty"} {
+		placed, short := m.Find(asks, on)
+		out[name] = placed
+		if short != nil {
+			out[name] = *short
+		}
+	}
+	for name, n := range m.nodes {
+		if n.exists {
+			out["room of "+name] = roomOf(m, n)
+		}
+	}
+	var ailing []order.Key
+	for key, h := range m.holders {
+		if m.ails(h) {
+			ailing = append(ailing, key)
+		}
+	}
+	slices.SortFunc(ailing, order.CompareKeys)
+	out["ailing"] = ailing
+	for _, key := range ailing {
+		mended, ok := m.Repair(key)
+		out["repair of "+key.String()] = fmt.Sprint(mended, ok)
+	}
+	return out
+}
+
+// roomOf is what is free on a node, by the names of resources.
+func roomOf(m *Map, n *node) map[string]int64 {
+	out := map[string]int64{}
+	for i, free := range n.room.free[held] {
+		if free != 0 || n.room.free[planned][i] != 0 {
+			out["held "+m.resources.names[i]] = free
+			out["planned "+m.resources.names[i]] = n.room.free[planned][i]
+		}
+	}
+	return out
+}
+
+func TestAMapThatLearnedItStepByStepAnswersAsOneThatIsTold(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w, m := drawWorld(t, 4), New()
+		for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
+			m.SetNode(w.nodes[name])
+		}
+		m.SetTopology(w.topologies["t"])
+		m.SetFlavor(w.flavors["f"])
+		asks := drawAsks(t, w, 6)
+		for range rapid.IntRange(1, 25).Draw(t, "steps") {
+			step(t, m, w)
+			if rapid.Bool().Draw(t, "ask") {
+				if diff := cmp.Diff(answers(w.fresh(), asks), answers(m, asks)); diff != "" {
+					t.Fatalf("(-told at once +step by step):\n%s\n%s%s", diff, w, say(asks))
+				}
+			}
+		}
+	})
+}
+
+func TestTryUndoesEverything(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w, m := drawWorld(t, 4), New()
+		for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
+			m.SetNode(w.nodes[name])
+		}
+		m.SetTopology(w.topologies["t"])
+		m.SetFlavor(w.flavors["f"])
+		asks := drawAsks(t, w, 6)
+		for range 8 {
+			step(t, m, w)
+		}
+		m.TakeFreed()
+		m.TakeAiling()
+		before := answers(m, asks)
+		change := func() { m.Hold(key(drawName(t, "who")), drawHoldingOrNone(t, w)) }
+		m.Try(func() {
+			change()
+			inner := answers(m, asks)
+			m.Try(func() { change(); change() })
+			if diff := cmp.Diff(inner, answers(m, asks)); diff != "" {
+				t.Fatalf("the inner one (-before +after):\n%s", diff)
+			}
+			change()
+		})
+		if diff := cmp.Diff(before, answers(m, asks)); diff != "" {
+			t.Fatalf("(-before +after):\n%s", diff)
+		}
+		if freed, ailing := m.TakeFreed(), m.TakeAiling(); len(freed)+len(ailing) > 0 {
+			t.Fatalf("somebody heard of it: freed %v, ailing %v", freed, ailing)
+		}
+	})
+}
+
+func drawHoldingOrNone(t *rapid.T, w *world) *Holding {
+	if rapid.Bool().Draw(t, "none") {
+		return nil
+	}
+	return drawHolding(t, w)
+}
+
+func TestBesideOthersWhatIsFoundIsLawfulAndWhatIsNotDoesNotExist(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := drawWorld(t, 4)
+		m := w.fresh()
+		for range 6 {
+			step(t, m, w)
+		}
+		asks := drawAsks(t, w, 5)
+		on := rapid.SampledFrom([]Ledger{Now, Planned}).Draw(t, "ledger")
+		placed, short := m.Find(asks, on)
+		switch {
+		case mistakes(short):
+			t.Skip()
+		case short == nil:
+			if wrong := w.unlawful(asks, placed, on); wrong != "" {
+				t.Fatalf("%s: %v\n%s%s", wrong, placed, w, say(asks))
+			}
+		case w.somehow(asks, on):
+			t.Fatalf("there are places, but: %s\n%s%s", short.Message(), w, say(asks))
+		}
+	})
+}

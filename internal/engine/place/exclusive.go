@@ -1,0 +1,168 @@
+package place
+
+import (
+	"maps"
+	"slices"
+)
+
+// exclusiveLabel is the domains of a label that something is exclusive by.
+type exclusiveLabel struct {
+	domains map[string]*exclusiveDomain
+}
+
+// exclusiveDomain is the nodes that share a label's value.
+type exclusiveDomain struct {
+	nodes map[*node]bool
+	// units are the exclusive pods and absent ones in it, by whatever label; own are those
+	// that have it for themselves.
+	units, own [books]int32
+}
+
+// knowExclusive starts to count by a label.
+func (m *Map) knowExclusive(label string) {
+	if label == "" || m.exclusive[label] != nil {
+		return
+	}
+	l := &exclusiveLabel{domains: map[string]*exclusiveDomain{}}
+	m.exclusive[label] = l
+	for _, n := range m.slots {
+		if n != nil {
+			l.join(n, label)
+		}
+	}
+}
+
+// exclusiveJoin has a node count in the domains of its labels.
+func (m *Map) exclusiveJoin(n *node) {
+	for label, l := range m.exclusive {
+		l.join(n, label)
+	}
+	m.exclusiveTouched(n)
+}
+
+// exclusiveLeave undoes exclusiveJoin, before the labels change.
+func (m *Map) exclusiveLeave(n *node) {
+	for label, l := range m.exclusive {
+		l.leave(n, label)
+	}
+	m.exclusiveTouched(n)
+}
+
+func (l *exclusiveLabel) join(n *node, label string) {
+	value, ok := n.Labels[label]
+	if !ok || !n.exists {
+		return
+	}
+	d := l.domains[value]
+	if d == nil {
+		d = &exclusiveDomain{nodes: map[*node]bool{}}
+		l.domains[value] = d
+	}
+	d.nodes[n] = true
+	d.count(n, label, 1)
+}
+
+func (l *exclusiveLabel) leave(n *node, label string) {
+	d := l.domains[n.Labels[label]]
+	if d == nil || !d.nodes[n] {
+		return
+	}
+	delete(d.nodes, n)
+	d.count(n, label, -1)
+	if len(d.nodes) == 0 {
+		delete(l.domains, n.Labels[label])
+	}
+}
+
+func (d *exclusiveDomain) count(n *node, label string, times int32) {
+	for by, counts := range n.exclusive {
+		for b, count := range counts {
+			d.units[b] += times * count
+			if by == label {
+				d.own[b] += times * count
+			}
+		}
+	}
+}
+
+// chargeExclusive counts pods that are exclusive by a label, wherever their node
+// counts.
+func (m *Map) chargeExclusive(n *node, b book, by string, pods int32) {
+	counts := n.exclusive[by]
+	if counts == nil {
+		if n.exclusive == nil {
+			n.exclusive = map[string]*[books]int32{}
+		}
+		counts = new([books]int32)
+		n.exclusive[by] = counts
+	}
+	counts[b] += pods
+	if *counts == ([books]int32{}) {
+		delete(n.exclusive, by)
+	}
+	if !n.exists {
+		return
+	}
+	for label, l := range m.exclusive {
+		d := l.domains[n.Labels[label]]
+		if d == nil || !d.nodes[n] {
+			continue
+		}
+		before := d.taken(b)
+		d.units[b] += pods
+		if by == label {
+			d.own[b] += pods
+		}
+		if d.taken(b) != before {
+			m.exclusiveChanged(d, pods < 0)
+		}
+	}
+}
+
+// taken is what decides whether others may come.
+func (d *exclusiveDomain) taken(b book) [2]bool { return [2]bool{d.units[b] > 0, d.own[b] > 0} }
+
+// exclusiveChanged tells that other pods fit into a domain than before.
+func (m *Map) exclusiveChanged(d *exclusiveDomain, freed bool) {
+	for n := range d.nodes {
+		m.log.add(n.slot)
+		if freed {
+			m.markFreed(n)
+		}
+	}
+}
+
+// exclusiveTouched tells that a node with exclusive pods came to or left its domains.
+func (m *Map) exclusiveTouched(n *node) {
+	if len(n.exclusive) == 0 {
+		return
+	}
+	for label, l := range m.exclusive {
+		if d := l.domains[n.Labels[label]]; d != nil {
+			m.exclusiveChanged(d, true)
+		}
+	}
+}
+
+// shut reports whether the node is no good for something that is exclusive by the
+// label: its domain is not empty of others, or the node is in another's domain.
+func (m *Map) shut(n *node, by string, on Ledger) bool {
+	if by == "" {
+		return false
+	}
+	for label, l := range m.exclusive {
+		d := l.domains[n.Labels[label]]
+		if d == nil || !d.nodes[n] {
+			continue
+		}
+		for _, b := range read[on] {
+			if d.own[b] > 0 || label == by && d.units[b] > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// exclusiveLabels are the labels that are counted by, in order.
+func (m *Map) exclusiveLabels() []string { return slices.Sorted(maps.Keys(m.exclusive)) }

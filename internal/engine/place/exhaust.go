@@ -1,0 +1,185 @@
+package place
+
+// exhaustSteps bounds the search through every way to place asks together: some
+// milliseconds.
+const exhaustSteps = 20_000
+
+// exhaustion tries every way: all domains for each part, and for single pods all
+// counts on each node. What it charges it takes back on its way out, found or not.
+type exhaustion struct {
+	m     *Map
+	f     *finding
+	steps int
+	// nodes are those of each want up to here, by its index.
+	nodes map[int][]slotCount
+}
+
+// exhaust looks at every way to place the asks, as far as its steps go.
+func (m *Map) exhaust(f *finding) bool {
+	e := &exhaustion{m: m, f: f, nodes: map[int][]slotCount{}}
+	for _, w := range f.wants {
+		w.tally = m.tally(w.Ask, w.layout, f.on)
+	}
+	return e.party(0)
+}
+
+// spent counts a step and tells that there are no more.
+func (e *exhaustion) spent() bool { e.steps++; return e.steps > exhaustSteps }
+
+// party places that party and all that follow.
+func (e *exhaustion) party(i int) bool {
+	if i == len(e.f.parties) {
+		for _, w := range e.f.wants {
+			e.f.found = append(e.f.found, charged{w, append([]slotCount(nil), e.nodes[w.index]...)})
+		}
+		return true
+	}
+	p := e.f.parties[i]
+	if !p.matters || !p.mandatory {
+		return e.want(p, i, 0, p.within)
+	}
+	found := false
+	e.m.walk(p.layout(), p.within, p.depth, func(d int32) {
+		found = found || !e.spent() && e.want(p, i, 0, d)
+	})
+	return found
+}
+
+// want places that ask of a party in a domain, and all that follow.
+func (e *exhaustion) want(p *party, party, i int, d int32) bool {
+	if i == len(p.wants) {
+		return e.party(party + 1)
+	}
+	w := p.wants[i]
+	depth := w.layout.depth(d)
+	full, more, ok := w.need(depth)
+	then := func() bool { return e.want(p, party, i+1, d) }
+	if w.alone >= 0 && w.alone < depth { // all of it is one part
+		then = e.alone(w, then)
+	}
+	return ok && e.parts(w, w.layerAt(depth), d, full, more, 0, then)
+}
+
+// parts places so many parts of a layer in domains of d, those before the first one
+// left out, since parts are alike; then the smaller part.
+func (e *exhaustion) parts(w *want, layer int, d int32, full int64, more bool, first int, then func() bool) bool {
+	if full == 0 && !more {
+		return then()
+	}
+	if layer == len(w.layers)-1 && (w.alone < 0 || layer > 0) {
+		return e.pods(w, d, full, then)
+	}
+	var domains []int32
+	e.m.walk(w.layout, d, w.layers[layer].depth, func(d int32) { domains = append(domains, d) })
+	if full == 0 {
+		first = 0
+	}
+	for i := first; i < len(domains); i++ {
+		if e.spent() {
+			return false
+		}
+		next := then
+		if full > 0 {
+			next = func() bool { return e.parts(w, layer, d, full-1, more, i, then) }
+		}
+		if e.part(w, layer, domains[i], full > 0, next) {
+			return true
+		}
+	}
+	return false
+}
+
+// part places one part of a layer in a domain.
+func (e *exhaustion) part(w *want, layer int, d int32, whole bool, then func() bool) bool {
+	if layer == 0 && w.alone >= 0 {
+		then = e.alone(w, then)
+	}
+	if layer == len(w.layers)-1 {
+		return e.pods(w, d, 1, then)
+	}
+	each, inSmaller, smaller := w.inner(layer)
+	if whole {
+		return e.parts(w, layer+1, d, each, false, 0, then)
+	}
+	return e.parts(w, layer+1, d, inSmaller, smaller, 0, then)
+}
+
+// alone has the nodes that a part gets from here on be its own, for all that follows.
+func (e *exhaustion) alone(w *want, then func() bool) func() bool {
+	from := len(e.nodes[w.index])
+	return func() bool {
+		nodes := e.nodes[w.index][from:]
+		e.chargeAlone(w, nodes, 1)
+		defer e.chargeAlone(w, nodes, -1)
+		return then()
+	}
+}
+
+func (e *exhaustion) chargeAlone(w *want, nodes []slotCount, times int32) {
+	for _, c := range nodes {
+		for _, b := range read[e.f.on] {
+			e.m.chargeExclusive(e.m.slots[c.slot], b, w.ExclusiveKey, times*c.pods)
+		}
+	}
+}
+
+// pods places single pods on the nodes of a domain in every way.
+func (e *exhaustion) pods(w *want, d int32, count int64, then func() bool) bool {
+	var fits []slotCount
+	e.m.walk(w.layout, d, w.layout.bottom(), func(d int32) {
+		slot, _ := slotOf(d)
+		if pods, _ := e.m.fit(w.tally, e.m.slots[slot]); pods > 0 {
+			fits = append(fits, slotCount{slot, pods})
+		}
+	})
+	after := make([]int64, len(fits)+1)
+	for i := len(fits) - 1; i >= 0; i-- {
+		after[i] = after[i+1] + int64(fits[i].pods)
+	}
+	return e.podsFrom(w, fits, after, 0, count, then)
+}
+
+func (e *exhaustion) podsFrom(w *want, fits []slotCount, after []int64, i int, count int64, then func() bool) bool {
+	switch {
+	case count == 0:
+		return then()
+	case after[i] < count || e.spent():
+		return false
+	}
+	for pods := int32(min(int64(fits[i].pods), count)); pods >= 0; pods-- {
+		e.put(w, fits[i].slot, pods)
+		found := e.podsFrom(w, fits, after, i+1, count-int64(pods), then)
+		e.take(w, fits[i].slot, pods)
+		if found {
+			return true
+		}
+		if e.steps > exhaustSteps {
+			return false
+		}
+	}
+	return false
+}
+
+// put charges pods, but for what they have for themselves: the rest of their part may
+// come to them.
+func (e *exhaustion) put(w *want, slot, pods int32) {
+	if pods > 0 {
+		e.nodes[w.index] = append(e.nodes[w.index], slotCount{slot, pods})
+		e.charge(w, slot, pods)
+	}
+}
+
+func (e *exhaustion) take(w *want, slot, pods int32) {
+	if pods > 0 {
+		e.nodes[w.index] = e.nodes[w.index][:len(e.nodes[w.index])-1]
+		e.charge(w, slot, -pods)
+	}
+}
+
+func (e *exhaustion) charge(w *want, slot, pods int32) {
+	n := e.m.slots[slot]
+	for _, b := range read[e.f.on] {
+		e.m.charge(n, b, w.takes, w.HostPorts, "", pods)
+	}
+	e.m.settle(n)
+}

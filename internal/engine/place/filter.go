@@ -1,0 +1,173 @@
+package place
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/klog/v2"
+)
+
+// refusal is why no pod fits on a node, by its index among those that have been
+// given.
+type refusal uint16
+
+// refusals gives each text an index.
+type refusals struct {
+	index map[string]refusal
+	texts []string
+}
+
+const (
+	// none: it does not refuse.
+	none refusal = iota
+	// foreign: the node is not of the flavor, and so not counted.
+	foreign
+	refusedElse
+	refusedCordoned
+	refusedFailed
+	refusedName
+	refusedTopology
+	refusedSelector
+	refusedAffinity
+	refusedAvoided
+	refusedPort
+	refusedExclusive
+)
+
+func newRefusals() refusals {
+	r := refusals{index: map[string]refusal{}}
+	for _, text := range []string{"", "foreign", "other", "cordoned", "not ready", "hostname of another node", "topologyDomain", "nodeSelector", "affinity",
+		"refused by kube-scheduler", "hostPort", "exclusive placement"} {
+		r.of(text)
+	}
+	return r
+}
+
+func (r *refusals) of(text string) refusal {
+	i, ok := r.index[text]
+	switch {
+	case ok:
+		return i
+	case len(r.texts) > 1<<15:
+		return refusedElse
+	}
+	i = refusal(len(r.texts))
+	r.index[text] = i
+	r.texts = append(r.texts, text)
+	return i
+}
+
+// ofResource tells that a node has too little of something.
+func (r *refusals) ofResource(why refusal) bool { return strings.HasPrefix(r.texts[why], "resource ") }
+
+// filter is what decides which nodes pods of a kind may run on, whatever room there
+// is; verdicts are kept by node for as long as nothing changes that they depend on.
+type filter struct {
+	flavor      Flavor
+	selector    map[string]string
+	affinity    nodeaffinity.RequiredNodeAffinity
+	hasAffinity bool
+	tolerations []corev1.Toleration
+	verdicts    []verdict
+}
+
+// verdict is of the node as it was at a version.
+type verdict struct {
+	version uint64
+	refusal refusal
+}
+
+// key tells which asks share a filter.
+func (a *Ask) filterKey() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%q", a.Flavor)
+	for _, key := range slices.Sorted(maps.Keys(a.NodeSelector)) {
+		fmt.Fprintf(&b, " %q=%q", key, a.NodeSelector[key])
+	}
+	for _, t := range a.Tolerations {
+		fmt.Fprintf(&b, " %q %s %q %s", t.Key, t.Operator, t.Value, t.Effect)
+	}
+	if required := a.required(); required != nil {
+		text, err := json.Marshal(required)
+		if err != nil { // it holds nothing but strings
+			panic(err)
+		}
+		b.Write(text)
+	}
+	return b.String()
+}
+
+func (a *Ask) required() *corev1.NodeSelector {
+	if a.Affinity == nil {
+		return nil
+	}
+	return a.Affinity.RequiredDuringSchedulingIgnoredDuringExecution
+}
+
+// filter finds or makes that of an ask.
+func (m *Map) filter(a *Ask, key string) *filter {
+	if f := m.filters[key]; f != nil {
+		return f
+	}
+	f := &filter{flavor: m.flavors[a.Flavor], selector: a.NodeSelector, hasAffinity: a.required() != nil}
+	if f.hasAffinity {
+		f.affinity = nodeaffinity.NewRequiredNodeAffinity(nil, &corev1.Affinity{NodeAffinity: a.Affinity})
+	}
+	f.tolerations = slices.Concat(a.Tolerations, f.flavor.Tolerations)
+	m.filters[key] = f
+	return f
+}
+
+// judge is the filter's verdict on a node.
+func (m *Map) judge(f *filter, n *node) refusal {
+	for int(n.slot) >= len(f.verdicts) {
+		f.verdicts = append(f.verdicts, verdict{})
+	}
+	v := &f.verdicts[n.slot]
+	if v.version != n.version {
+		*v = verdict{n.version, m.look(f, n)}
+	}
+	return v.refusal
+}
+
+// look is judge without memory.
+func (m *Map) look(f *filter, n *node) refusal {
+	if !within(f.flavor.NodeLabels, n.Labels) {
+		return foreign
+	}
+	if len(n.host.nodes) > 1 {
+		return refusedName
+	}
+	if n.Failed {
+		return refusedFailed
+	}
+	for i := range n.Taints {
+		t := &n.Taints[i]
+		if keepsPodsOff(t) && !corev1helpers.TolerationsTolerateTaint(klog.Background(), f.tolerations, t, true) {
+			return m.refusals.of("taint " + fmt.Sprintf("%q", t.ToString()))
+		}
+	}
+	if !within(f.selector, n.Labels) {
+		return refusedSelector
+	}
+	if f.hasAffinity {
+		node := &corev1.Node{}
+		node.Name, node.Labels = n.Name, n.Labels
+		if ok, err := f.affinity.Match(node); !ok || err != nil {
+			return refusedAffinity
+		}
+	}
+	return none
+}
+
+// keepsPodsOff is false for the taint that says Cordoned over again. A pod that
+// tolerates everything is kept off a cordoned node all the same: it is about to go.
+func keepsPodsOff(t *corev1.Taint) bool {
+	return t.Effect == corev1.TaintEffectNoExecute || t.Effect == corev1.TaintEffectNoSchedule && t.Key != corev1.TaintNodeUnschedulable
+}

@@ -1,0 +1,263 @@
+package place
+
+import (
+	"github.com/musterhq/muster/internal/engine/order"
+)
+
+// holder is a Holding, as it is charged.
+type holder struct {
+	Holding
+	key     order.Key
+	podSets []heldPodSet
+}
+
+// heldPodSet is what one pod of a pod set takes, and its places by host.
+type heldPodSet struct {
+	takes vector
+	seats []*seats
+	// byHost is nil where there are few.
+	byHost map[string]*seats
+}
+
+// seats are the places of one pod set on one host.
+type seats struct {
+	holder *holder
+	podSet int
+	host   *host
+	count  int32
+	// absent of them wait for their pods, and are charged to the node; nil if no node has
+	// the name.
+	absent int32
+	node   *node
+}
+
+// Hold says what places a workload has now; nil for none.
+func (m *Map) Hold(workload order.Key, h *Holding) {
+	old := m.holders[workload]
+	if old == nil && h == nil {
+		return
+	}
+	if m.undo != nil {
+		m.undo.note(workload, old)
+	}
+	touched := map[*node]bool{}
+	m.leave(workload, old != nil && old.Leaving, h != nil && h.Leaving, touched)
+	delete(m.holders, workload)
+	if h != nil {
+		m.sit(m.holder(workload, h), touched)
+	}
+	if old != nil {
+		m.rise(old, touched)
+	}
+	for n := range touched {
+		m.settle(n)
+	}
+	if m.trial == 0 {
+		m.ailing.Insert(workload)
+	}
+}
+
+// leave moves the pods of a workload out of what is planned, or back.
+func (m *Map) leave(workload order.Key, was, is bool, touched map[*node]bool) {
+	c := m.crews[workload]
+	if was == is || c == nil {
+		return
+	}
+	times := int32(1)
+	if is {
+		times = -1
+	}
+	for _, p := range c.pods {
+		m.charge(p.node, planned, p.takes, p.ports, p.exclusive, times)
+		touched[p.node] = true
+	}
+}
+
+// holder finds the seats that places mean.
+func (m *Map) holder(key order.Key, h *Holding) *holder {
+	out := &holder{Holding: *h, key: key, podSets: make([]heldPodSet, len(h.PodSets))}
+	for i := range h.PodSets {
+		set, held := &h.PodSets[i], &out.podSets[i]
+		held.takes = m.vector(set.Ask.PerPod)
+		m.knowExclusive(set.Ask.ExclusiveKey)
+		for _, place := range set.Nodes {
+			if place.Count <= 0 {
+				continue
+			}
+			s := held.at(place.Node)
+			if s == nil {
+				s = &seats{holder: out, podSet: i, host: m.hostOf(place.Node)}
+				held.add(s)
+			}
+			s.count = addCount(s.count, place.Count)
+		}
+	}
+	m.holders[key] = out
+	return out
+}
+
+// addCount is the sum of two counts, saturating.
+func addCount(a, b int32) int32 { return int32(min(int64(a)+int64(b), cap32)) }
+
+const fewSeats = 8
+
+func (h *heldPodSet) add(s *seats) {
+	h.seats = append(h.seats, s)
+	if len(h.seats) <= fewSeats {
+		return
+	}
+	if h.byHost == nil {
+		h.byHost = map[string]*seats{}
+		for _, s := range h.seats {
+			h.byHost[s.host.name] = s
+		}
+	}
+	h.byHost[s.host.name] = s
+}
+
+func (h *heldPodSet) at(host string) *seats {
+	if h.byHost != nil {
+		return h.byHost[host]
+	}
+	for _, s := range h.seats {
+		if s.host.name == host {
+			return s
+		}
+	}
+	return nil
+}
+
+// at finds the seats of a pod set on a host, nil if there are none.
+func (h *holder) at(podSet, host string) *seats {
+	for i := range h.podSets {
+		if h.PodSets[i].Ask.PodSet == podSet {
+			return h.podSets[i].at(host)
+		}
+	}
+	return nil
+}
+
+// sit charges the places of a holder.
+func (m *Map) sit(h *holder, touched map[*node]bool) {
+	for i := range h.podSets {
+		for _, s := range h.podSets[i].seats {
+			s.host.seats = append(s.host.seats, s)
+			m.seat(s)
+			if s.node != nil {
+				touched[s.node] = true
+			}
+		}
+	}
+}
+
+// rise takes back what sit charged.
+func (m *Map) rise(h *holder, touched map[*node]bool) {
+	for i := range h.podSets {
+		for _, s := range h.podSets[i].seats {
+			if s.node != nil {
+				m.chargeSeats(s, -s.absent)
+				touched[s.node] = true
+			}
+			s.host.remove(s)
+			m.dropHost(s.host)
+		}
+	}
+}
+
+func (h *host) remove(s *seats) {
+	for i, other := range h.seats {
+		if other == s {
+			last := len(h.seats) - 1
+			h.seats[i] = h.seats[last]
+			h.seats[last] = nil
+			h.seats = h.seats[:last]
+			return
+		}
+	}
+}
+
+// seat charges seats to the node that has their host's name, as many as wait for
+// their pods. The node is settled by who calls it.
+func (m *Map) seat(s *seats) {
+	var at *node
+	var absent int32
+	if len(s.host.nodes) > 0 {
+		at = s.host.nodes[0]
+		absent = max(0, s.count-m.crews[s.holder.key].here(s.holder.PodSets[s.podSet].Ask.PodSet, s.host))
+	}
+	if at == s.node && absent == s.absent {
+		return
+	}
+	if s.node != nil {
+		m.chargeSeats(s, -s.absent)
+		if s.node != at {
+			m.settle(s.node)
+		}
+	}
+	s.node, s.absent = at, absent
+	if at != nil {
+		m.chargeSeats(s, absent)
+	}
+}
+
+// chargeSeats charges so many of the seats to their node.
+func (m *Map) chargeSeats(s *seats, pods int32) {
+	if pods == 0 {
+		return
+	}
+	ask := &s.holder.PodSets[s.podSet].Ask
+	takes := s.holder.podSets[s.podSet].takes
+	if !s.holder.Promised {
+		m.charge(s.node, held, takes, ask.HostPorts, ask.ExclusiveKey, pods)
+	}
+	if !s.holder.Leaving {
+		m.charge(s.node, planned, takes, ask.HostPorts, ask.ExclusiveKey, pods)
+	}
+}
+
+// reseat has all seats on the host be where its nodes are now.
+func (m *Map) reseat(h *host) {
+	if h == nil {
+		return
+	}
+	for _, s := range h.seats {
+		m.seat(s)
+		if s.node != nil {
+			m.settle(s.node)
+		}
+	}
+}
+
+// undo is what Try gives back: what each workload held before, in the order in which
+// it was first changed.
+type undo struct {
+	before map[order.Key]*holder
+	outer  *undo
+}
+
+func (u *undo) note(workload order.Key, h *holder) {
+	if _, known := u.before[workload]; !known {
+		u.before[workload] = h
+	}
+}
+
+// Try runs f and undoes every Hold in it. Nobody hears of what happens in f: not
+// TakeFreed, not TakeAiling. It may be nested.
+func (m *Map) Try(f func()) {
+	m.undo = &undo{before: map[order.Key]*holder{}, outer: m.undo}
+	m.trial++
+	defer func() {
+		u := m.undo
+		m.undo = nil
+		for workload, before := range u.before {
+			if before == nil {
+				m.Hold(workload, nil)
+			} else {
+				m.Hold(workload, &before.Holding)
+			}
+		}
+		m.undo = u.outer
+		m.trial--
+	}()
+	f()
+}

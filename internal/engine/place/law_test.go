@@ -1,0 +1,330 @@
+package place
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/musterhq/muster/internal/engine/order"
+)
+
+// world is what a map was told, kept by the test in its own way: it says what is
+// lawful without the map's help.
+type world struct {
+	nodes      map[string]Node
+	topologies map[string]Topology
+	flavors    map[string]Flavor
+	pods       map[order.Key]Pod
+	holdings   map[order.Key]*Holding
+}
+
+func newWorld() *world {
+	return &world{map[string]Node{}, map[string]Topology{}, map[string]Flavor{}, map[order.Key]Pod{}, map[order.Key]*Holding{}}
+}
+
+// fresh is a map that was told everything once.
+func (w *world) fresh() *Map {
+	m := New()
+	for _, h := range sorted(w.holdings) {
+		m.Hold(h.key, h.value)
+	}
+	for _, p := range sorted(w.pods) {
+		m.SetPod(p.value)
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
+		m.SetNode(w.nodes[name])
+	}
+	for _, f := range w.flavors {
+		m.SetFlavor(f)
+	}
+	for _, t := range w.topologies {
+		m.SetTopology(t)
+	}
+	return m
+}
+
+type pair[V any] struct {
+	key   order.Key
+	value V
+}
+
+func sorted[V any](of map[order.Key]V) []pair[V] {
+	var out []pair[V]
+	for key, value := range of {
+		out = append(out, pair[V]{key, value})
+	}
+	slices.SortFunc(out, func(a, b pair[V]) int { return order.CompareKeys(a.key, b.key) })
+	return out
+}
+
+// byHost is the node that a place means, nil if none or several do.
+func (w *world) byHost(name string) *Node {
+	var found *Node
+	for _, n := range w.nodes {
+		if hostname(&n) == name {
+			if found != nil {
+				return nil
+			}
+			found = &n
+		}
+	}
+	return found
+}
+
+// charged is something on a node: what a pod takes, and what of it is exclusive.
+type onNode struct {
+	node      string
+	requests  map[string]int64
+	ports     []HostPort
+	exclusive string
+	part      string
+}
+
+// there lists what counts on a ledger's book.
+func (w *world) there(inPlan bool) []onNode {
+	var out []onNode
+	present := map[string]int32{}
+	for _, p := range sorted(w.pods) {
+		present[fmt.Sprint(p.value.Workload, p.value.PodSet, p.value.Node)]++
+		if h := w.holdings[p.value.Workload]; inPlan && h != nil && h.Leaving {
+			continue
+		}
+		out = append(out, onNode{p.value.Node, p.value.Requests, p.value.HostPorts, p.value.ExclusiveKey, "there"})
+	}
+	for _, h := range sorted(w.holdings) {
+		if inPlan && h.value.Leaving || !inPlan && h.value.Promised {
+			continue
+		}
+		for _, set := range h.value.PodSets {
+			for _, at := range set.Nodes {
+				absent, first := at.Count, ""
+				for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
+					if n := w.nodes[name]; hostname(&n) == at.Node {
+						absent -= present[fmt.Sprint(h.key, set.Ask.PodSet, name)]
+						first = cmp.Or(first, name)
+					}
+				}
+				for range absent {
+					if first == "" {
+						break
+					}
+					out = append(out, onNode{first, set.Ask.PerPod, set.Ask.HostPorts, set.Ask.ExclusiveKey, "there"})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// unlawful says what is wrong with assignments, "" if nothing is.
+func (w *world) unlawful(asks []Ask, placed []Assignment, on Ledger) string {
+	if len(placed) != len(asks) {
+		return fmt.Sprintf("%d assignments for %d asks", len(placed), len(asks))
+	}
+	var mine []onNode
+	groups := map[string]string{}
+	for i, a := range asks {
+		if placed[i].PodSet != a.PodSet {
+			return "assignments are not in the order of the asks"
+		}
+		ranks, wrong := w.ranks(&a, placed[i])
+		if wrong != "" {
+			return wrong
+		}
+		for rank, n := range ranks {
+			mine = append(mine, onNode{n.Name, a.PerPod, a.HostPorts, a.ExclusiveKey, partOf(&a, rank)})
+		}
+		if a.Level != "" && a.Mandatory && len(ranks) > 0 {
+			if d := w.oneDomain(&a, ranks, a.Level); d == "" {
+				return a.PodSet + " is in more than one domain"
+			} else if known := groups[a.Group]; a.Group != "" && known != "" && known != d {
+				return "group " + a.Group + " is in more than one domain"
+			} else {
+				groups[a.Group] = d
+			}
+		}
+		for _, s := range a.Slices {
+			for from := 0; from < len(ranks); from += int(s.Size) {
+				if w.oneDomain(&a, ranks[from:min(from+int(s.Size), len(ranks))], s.Level) == "" {
+					return fmt.Sprintf("%s: a slice of %d by %s is in more than one domain", a.PodSet, s.Size, s.Level)
+				}
+			}
+		}
+		size := max(1, int(a.Count))
+		if len(a.Slices) > 0 {
+			size = int(a.Slices[0].Size)
+		}
+		for from := 0; a.ExclusiveKey != "" && from < len(ranks); from += size {
+			for _, n := range ranks[from:min(from+size, len(ranks))] {
+				if n.Labels[a.ExclusiveKey] != ranks[from].Labels[a.ExclusiveKey] || ranks[from].Labels[a.ExclusiveKey] == "" {
+					return "an exclusive part is in more than one domain"
+				}
+			}
+		}
+	}
+	books := [][]onNode{w.there(true)}
+	if on == Now {
+		books = append(books, w.there(false))
+	}
+	for _, there := range books {
+		if wrong := w.overfull(there, mine); wrong != "" {
+			return wrong
+		}
+	}
+	return ""
+}
+
+func partOf(a *Ask, rank int) string {
+	if len(a.Slices) > 0 {
+		return fmt.Sprint(a.PodSet, rank/int(a.Slices[0].Size))
+	}
+	return a.PodSet
+}
+
+// ranks is the node of each pod.
+func (w *world) ranks(a *Ask, placed Assignment) ([]Node, string) {
+	var out []Node
+	f := w.flavors[a.Flavor]
+	for _, at := range placed.Nodes {
+		n := w.byHost(at.Node)
+		if n == nil {
+			return nil, "a place on no node, or on two"
+		}
+		if at.Count <= 0 {
+			return nil, "a place for no pod"
+		}
+		if n.Cordoned || n.Failed || slices.Contains(a.Avoid, at.Node) || !within(f.NodeLabels, n.Labels) || !within(a.NodeSelector, n.Labels) {
+			return nil, "a place on a node that is no good"
+		}
+		for _, level := range w.topologies[f.Topology].Levels {
+			if n.Labels[level] == "" {
+				return nil, "a place outside of the topology"
+			}
+		}
+		for _, taint := range n.Taints {
+			if keepsPodsOff(&taint) && len(a.Tolerations) == 0 {
+				return nil, "a place on a tainted node"
+			}
+		}
+		for range at.Count {
+			out = append(out, *n)
+		}
+	}
+	if len(out) != int(a.Count) {
+		return nil, fmt.Sprintf("%d places for %d pods", len(out), a.Count)
+	}
+	return out, ""
+}
+
+// oneDomain is the domain of a level that all nodes are in, "" if they are in several.
+func (w *world) oneDomain(a *Ask, nodes []Node, level string) string {
+	path := func(n Node) string {
+		if level == Hostname {
+			return "node " + n.Name
+		}
+		out := ""
+		for _, l := range w.topologies[w.flavors[a.Flavor].Topology].Levels {
+			out += "/" + n.Labels[l]
+			if l == level {
+				return out
+			}
+		}
+		return n.Labels[level] // the label that a job is exclusive by
+	}
+	for _, n := range nodes {
+		if path(n) != path(nodes[0]) {
+			return ""
+		}
+	}
+	return path(nodes[0])
+}
+
+// overfull says where more is on a node than it has, of what is mine: what is there
+// already may be too much.
+func (w *world) overfull(there, mine []onNode) string {
+	all := slices.Concat(there, mine)
+	for _, m := range mine {
+		n := w.nodes[m.node]
+		used := map[string]int64{}
+		for _, o := range all {
+			if o.node != m.node {
+				continue
+			}
+			used[Pods]++
+			for r, amount := range o.requests {
+				used[r] += amount
+			}
+		}
+		for r, amount := range m.requests {
+			if amount > 0 && used[r] > n.Allocatable[r] {
+				return fmt.Sprintf("node %s is over its room in %s", m.node, r)
+			}
+		}
+		if used[Pods] > n.Allocatable[Pods] {
+			return "too many pods"
+		}
+	}
+	for i, m := range mine {
+		for j, o := range all {
+			if j == len(there)+i {
+				continue
+			}
+			if m.node == o.node && slices.ContainsFunc(m.ports, func(p HostPort) bool { return slices.ContainsFunc(o.ports, p.conflicts) }) {
+				return "a port is taken twice"
+			}
+			if m.exclusive == "" || o.exclusive == "" || m.part == o.part {
+				continue
+			}
+			a, b := w.nodes[m.node], w.nodes[o.node]
+			for _, key := range []string{m.exclusive, o.exclusive} {
+				if v := a.Labels[key]; v != "" && v == b.Labels[key] && w.known(o.node) {
+					return "an exclusive domain is shared"
+				}
+			}
+		}
+	}
+	return ""
+}
+
+func (w *world) known(node string) bool { _, ok := w.nodes[node]; return ok }
+
+// somehow looks for any lawful assignment by trying every node for every rank.
+func (w *world) somehow(asks []Ask, on Ledger) bool {
+	var hosts []string
+	for _, n := range w.nodes {
+		hosts = append(hosts, hostname(&n))
+	}
+	slices.Sort(hosts)
+	hosts = slices.Compact(hosts)
+	placed := make([]Assignment, len(asks))
+	for i := range asks {
+		placed[i].PodSet = asks[i].PodSet
+	}
+	var try func(ask, rank, from int) bool
+	try = func(ask, rank, from int) bool {
+		if ask == len(asks) {
+			return w.unlawful(asks, placed, on) == ""
+		}
+		a := &asks[ask]
+		if rank == int(a.Count) {
+			// What is wrong already is not mended by more.
+			return w.unlawful(asks[:ask+1], placed[:ask+1], on) == "" && try(ask+1, 0, 0)
+		}
+		if len(a.Slices) == 0 && a.ExclusiveKey == "" {
+			from = max(from, 0) // ranks are alike: nodes in order
+		} else {
+			from = 0
+		}
+		for i := from; i < len(hosts); i++ {
+			before := placed[ask].Nodes
+			placed[ask].Nodes = append(slices.Clone(before), NodeCount{hosts[i], 1})
+			if try(ask, rank+1, i) {
+				return true
+			}
+			placed[ask].Nodes = before
+		}
+		return false
+	}
+	return try(0, 0, 0)
+}

@@ -1,0 +1,289 @@
+package place
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// layout is the tree of domains over a list of node labels: the levels of a topology,
+// and in some the label that a job is exclusive by. Nodes are its leaves, so that
+// Hostname, which only says that, is no level of it.
+type layout struct {
+	levels []string
+	// byNode tells that the topology ends in Hostname: nodes without it are outside.
+	byNode bool
+	// extra is a label that is not the topology's, empty if there is none; stale tells
+	// that its place among the levels may be another.
+	extra string
+	stale bool
+
+	domains []domain
+	unused  []int32
+	child   map[childKey]int32
+	// leaf is the domain right above the node in each slot, -1 for one that is outside.
+	leaf []int32
+	// version changes whenever a node comes to another domain; inside is how many are in
+	// the tree.
+	version uint64
+	inside  int32
+}
+
+// domain is one of a layout; the first is the whole.
+type domain struct {
+	parent int32
+	depth  int32
+	value  string
+	// children are domains or, on the lowest level, nodes; by name once ordered.
+	children []int32
+	ordered  bool
+}
+
+type childKey struct {
+	parent int32
+	value  string
+}
+
+const outside int32 = -1
+
+// nodeAt is the node in a slot, as the domain that it is by itself.
+func nodeAt(slot int32) int32 { return -2 - slot }
+
+// slotOf is the slot of a domain that is a node; ok is false for others.
+func slotOf(d int32) (slot int32, ok bool) { return -2 - d, d <= -2 }
+
+// layoutOf finds or makes the layout of a topology, with the label that something is
+// exclusive by.
+func (m *Map) layoutOf(topology, exclusive string) *layout {
+	levels := m.topologies[topology].Levels
+	byNode := len(levels) > 0 && levels[len(levels)-1] == Hostname
+	if byNode {
+		levels = levels[:len(levels)-1]
+	}
+	if exclusive == Hostname || slices.Contains(levels, exclusive) {
+		exclusive = ""
+	}
+	key := strings.Join(levels, "\x00") + "\x00\x00" + exclusive
+	if byNode {
+		key += "\x00" + Hostname
+	}
+	l := m.layouts[key]
+	if l != nil && !l.stale {
+		return l
+	}
+	at := 0
+	if exclusive != "" {
+		at = m.widthOf(m.layoutOf(topology, ""), exclusive)
+		if l != nil && at < len(l.levels) && l.levels[at] == exclusive {
+			l.stale = false
+			return l
+		}
+		levels = slices.Insert(slices.Clone(levels), at, exclusive)
+	}
+	l = &layout{levels: levels, byNode: byNode, extra: exclusive, child: map[childKey]int32{}, domains: []domain{{parent: outside}}}
+	for _, n := range m.slots {
+		if n != nil {
+			l.set(n)
+		}
+	}
+	l.stale = false
+	m.layouts[key] = l
+	return l
+}
+
+// widthOf is where among the levels of a layout a label belongs: above the first level
+// each of whose domains has only one value of it.
+func (m *Map) widthOf(l *layout, label string) int {
+	for depth := int32(1); depth <= l.lowest(); depth++ {
+		values, nested := map[int32]string{}, true
+		for slot, leaf := range l.leaf {
+			value, ok := "", false
+			if leaf != outside {
+				value, ok = m.slots[slot].Labels[label]
+			}
+			if !ok {
+				continue
+			}
+			d := l.above(leaf, depth)
+			if known, seen := values[d]; seen && known != value {
+				nested = false
+				break
+			}
+			values[d] = value
+		}
+		if nested {
+			return int(depth) - 1
+		}
+	}
+	return int(l.lowest())
+}
+
+// lowest is the depth of the domains right above nodes; the whole is at depth 0.
+func (l *layout) lowest() int32 { return int32(len(l.levels)) }
+
+// bottom is the depth of nodes.
+func (l *layout) bottom() int32 { return l.lowest() + 1 }
+
+// depthOf is the depth of a level; ok is false if there is none of the label.
+func (l *layout) depthOf(label string) (depth int32, ok bool) {
+	if label == Hostname {
+		return l.bottom(), true
+	}
+	i := slices.Index(l.levels, label)
+	return int32(i) + 1, i >= 0
+}
+
+// levelAt is the label of a depth, empty for the whole.
+func (l *layout) levelAt(depth int32) string {
+	switch {
+	case depth == 0:
+		return ""
+	case depth == l.bottom():
+		return Hostname
+	}
+	return l.levels[depth-1]
+}
+
+// above is the domain at a depth over another, or itself.
+func (l *layout) above(d, depth int32) int32 {
+	for l.depth(d) > depth {
+		d = l.parent(d)
+	}
+	return d
+}
+
+// depth is how far down a domain is.
+func (l *layout) depth(d int32) int32 {
+	if d < outside {
+		return l.bottom()
+	}
+	return l.domains[d].depth
+}
+
+// parent is the domain right above, outside for the whole.
+func (l *layout) parent(d int32) int32 {
+	if slot, ok := slotOf(d); ok {
+		return l.leaf[slot]
+	}
+	return l.domains[d].parent
+}
+
+// set puts a node where its labels say.
+func (l *layout) set(n *node) {
+	if n.slot < 0 {
+		return
+	}
+	for int(n.slot) >= len(l.leaf) {
+		l.leaf = append(l.leaf, outside)
+	}
+	to := outside
+	if n.exists {
+		to = l.find(n)
+	}
+	from := l.leaf[n.slot]
+	if from == to {
+		if to != outside { // its name may be another
+			l.domains[to].ordered = false
+		}
+		return
+	}
+	l.version++
+	l.stale = l.extra != ""
+	l.leaf[n.slot] = to
+	if to != outside {
+		l.adopt(to, nodeAt(n.slot))
+		l.inside++
+	}
+	if from != outside {
+		l.remove(from, nodeAt(n.slot))
+		l.inside--
+	}
+}
+
+// find finds or makes the domain of a node's labels.
+func (l *layout) find(n *node) int32 {
+	if _, ok := n.Labels[Hostname]; l.byNode && !ok {
+		return outside
+	}
+	for _, level := range l.levels {
+		if _, ok := n.Labels[level]; !ok && level != l.extra { // only who is exclusive by it needs that
+			return outside
+		}
+	}
+	at := int32(0)
+	for _, level := range l.levels {
+		key := childKey{at, n.Labels[level]}
+		next, ok := l.child[key]
+		if !ok {
+			next = l.make(key)
+			l.adopt(at, next)
+		}
+		at = next
+	}
+	return at
+}
+
+func (l *layout) make(key childKey) int32 {
+	d := domain{parent: key.parent, depth: l.domains[key.parent].depth + 1, value: key.value}
+	if last := len(l.unused) - 1; last >= 0 {
+		i := l.unused[last]
+		l.unused = l.unused[:last]
+		l.domains[i] = d
+		l.child[key] = i
+		return i
+	}
+	l.domains = append(l.domains, d)
+	l.child[key] = int32(len(l.domains) - 1)
+	return l.child[key]
+}
+
+func (l *layout) adopt(parent, child int32) {
+	d := &l.domains[parent]
+	d.children = append(d.children, child)
+	d.ordered = false
+}
+
+// remove takes a child away, and the domain with the last of them.
+func (l *layout) remove(parent, child int32) {
+	d := &l.domains[parent]
+	if i := slices.Index(d.children, child); i >= 0 {
+		d.children = slices.Delete(d.children, i, i+1)
+	}
+	if len(d.children) > 0 || parent == 0 {
+		return
+	}
+	delete(l.child, childKey{d.parent, d.value})
+	l.unused = append(l.unused, parent)
+	up := d.parent
+	l.domains[parent] = domain{parent: outside}
+	l.remove(up, parent)
+}
+
+// children are those of a domain by name.
+func (m *Map) children(l *layout, d int32) []int32 {
+	of := &l.domains[d]
+	if !of.ordered {
+		if of.depth == l.lowest() {
+			slices.SortFunc(of.children, func(a, b int32) int { return m.slots[nodeAt(a)].compare(m.slots[nodeAt(b)]) })
+		} else {
+			slices.SortFunc(of.children, func(a, b int32) int { return cmp.Compare(l.domains[a].value, l.domains[b].value) })
+		}
+		of.ordered = true
+	}
+	return of.children
+}
+
+// compare orders nodes as places do.
+func (n *node) compare(other *node) int {
+	return cmp.Or(cmp.Compare(n.host.name, other.host.name), cmp.Compare(n.Name, other.Name))
+}
+
+// path is the values of the levels down to a domain.
+func (l *layout) path(d int32) []string {
+	var out []string
+	for d = l.above(d, l.lowest()); d > 0; d = l.domains[d].parent {
+		out = append(out, l.domains[d].value)
+	}
+	slices.Reverse(out)
+	return out
+}

@@ -1,0 +1,150 @@
+package place
+
+import "slices"
+
+// What a domain can hold of a pod set is two numbers: full, how many full parts, and
+// part, how many beside the smaller part that is left over, -1 if not even that. They
+// differ by one at most, so that of several domains it need only be known whether
+// there is one in which the smaller part costs nothing.
+
+// holds is what a domain can hold, in parts of the layer that is counted there.
+type holds struct{ full, part int64 }
+
+// has reports whether so many parts, and one smaller if there is more, fit.
+func (h holds) has(full int64, more bool) bool {
+	if more {
+		return h.part >= full
+	}
+	return h.full >= full
+}
+
+// holdsOf is what measure found of a domain.
+func (w *want) holdsOf(d int32) holds {
+	if slot, ok := slotOf(d); ok {
+		return w.onNode(slot)
+	}
+	if w.plain() {
+		return holds{w.tally.sums[d], w.tally.sums[d]}
+	}
+	return holds{w.full[d], w.part[d]}
+}
+
+// pods is how many fit in a domain, by which domains are compared.
+func (w *want) pods(d int32) int64 {
+	if slot, ok := slotOf(d); ok {
+		return int64(w.tally.fits[slot])
+	}
+	return w.tally.sums[d]
+}
+
+// measure finds what a domain and all those in it can hold.
+func (m *Map) measure(w *want, d int32) {
+	if w.plain() || d < outside {
+		return
+	}
+	if len(w.full) < len(w.layout.domains) {
+		w.full = slices.Grow(w.full[:0], len(w.layout.domains))[:len(w.layout.domains)]
+		w.part = slices.Grow(w.part[:0], len(w.layout.domains))[:len(w.layout.domains)]
+	}
+	m.measured(w, d)
+}
+
+func (m *Map) measured(w *want, d int32) holds {
+	of := &w.layout.domains[d]
+	next := w.layerAt(of.depth + 1)
+	all, loss := int64(0), int64(1)
+	hosted := false
+	count := func(h holds) {
+		all += h.full
+		if h.part >= 0 {
+			hosted = true
+			loss = min(loss, h.full-h.part)
+		}
+	}
+	switch {
+	case w.tally.sums[d] == 0:
+		// nothing fits, whatever is below; w.full of it is not asked for
+	case of.depth < w.layout.lowest():
+		for _, child := range of.children {
+			count(m.measured(w, child))
+		}
+	case next == len(w.layers)-1 && w.alone != w.layout.bottom(): // single pods
+		all, loss, hosted = w.tally.sums[d], 0, true
+	default:
+		for _, child := range of.children {
+			count(w.holdsOf(child))
+		}
+	}
+	h := holds{all, all - loss}
+	if !hosted {
+		h.part = -1
+	}
+	if here := w.layerAt(of.depth); here != next {
+		h = w.whole(here, h)
+	}
+	h = w.limited(of.depth, h)
+	w.full[d], w.part[d] = h.full, h.part
+	return h
+}
+
+// onNode is what the node in a slot can hold.
+func (w *want) onNode(slot int32) holds {
+	fits := int64(w.tally.fits[slot])
+	layer := w.layerAt(w.layout.bottom())
+	size := int64(w.layers[layer].size)
+	h := holds{fits / size, fits / size}
+	if left := int64(w.left(layer)); left > 0 {
+		h.part = -1
+		if fits >= left {
+			h.part = (fits - left) / size
+		}
+	}
+	return w.limited(w.layout.bottom(), h)
+}
+
+// whole turns parts of the next layer, all in one domain, into those of the layer.
+func (w *want) whole(layer int, h holds) holds {
+	each, inSmaller, smaller := w.inner(layer)
+	out := holds{full: h.full / each}
+	out.part = out.full
+	if w.left(layer) == 0 {
+		return out
+	}
+	have := h.full
+	if smaller {
+		have = h.part
+	}
+	if have -= inSmaller; have < 0 {
+		out.part = -1
+	} else {
+		out.part = have / each
+	}
+	return out
+}
+
+// limited is one part at most where it has the domain for itself.
+func (w *want) limited(depth int32, h holds) holds {
+	if depth != w.alone {
+		return h
+	}
+	if _, more := w.parts(0); more {
+		return holds{min(h.full, 1), min(h.part, 0)}
+	}
+	return holds{min(h.full, 1), min(h.full, 1)}
+}
+
+// need is what a domain of a depth must hold to hold the whole pod set; ok is false if
+// none can, since parts would share what each must have for itself.
+func (w *want) need(depth int32) (full int64, more, ok bool) {
+	full, more = w.parts(w.layerAt(depth))
+	if w.alone >= 0 && w.alone < depth {
+		parts, smaller := w.parts(0)
+		if smaller {
+			parts++
+		}
+		ok = parts <= 1
+	} else {
+		ok = true
+	}
+	return full, more, ok
+}

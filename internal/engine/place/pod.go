@@ -1,0 +1,160 @@
+package place
+
+import (
+	"slices"
+
+	"github.com/musterhq/muster/internal/engine/order"
+)
+
+// pod is a Pod and what it takes.
+type pod struct {
+	key       order.Key
+	node      *node
+	takes     vector
+	ports     []HostPort
+	exclusive string
+	workload  order.Key
+	podSet    string
+	resident  bool
+}
+
+// crew is the pods of one workload, wherever they are.
+type crew struct {
+	pods map[order.Key]*pod
+	// present is how many there are of a pod set on a node, by its object's name.
+	present map[presence]int32
+}
+
+type presence struct{ podSet, node string }
+
+// SetPod says that a pod is bound to a node, or changed there.
+func (m *Map) SetPod(set Pod) {
+	p := &pod{key: set.Key, node: m.node(set.Node), takes: m.vector(set.Requests), ports: set.HostPorts, exclusive: set.ExclusiveKey,
+		workload: set.Workload, podSet: set.PodSet, resident: set.Resident}
+	old := m.pods[set.Key]
+	if old != nil && old.equal(p) {
+		return
+	}
+	m.knowExclusive(p.exclusive)
+	if old != nil {
+		m.takeOut(old)
+	}
+	m.pods[p.key] = p
+	if p.node.pods == nil {
+		p.node.pods = map[order.Key]*pod{}
+	}
+	p.node.pods[p.key] = p
+	m.chargePod(p, 1)
+	m.attend(p, 1)
+	if old != nil {
+		m.podsChanged(old)
+	}
+	m.podsChanged(p)
+}
+
+// DeletePod says that a pod has ended or is gone.
+func (m *Map) DeletePod(key order.Key) {
+	if p := m.pods[key]; p != nil {
+		m.takeOut(p)
+		m.podsChanged(p)
+	}
+}
+
+// takeOut takes back all that follows from a pod.
+func (m *Map) takeOut(p *pod) {
+	delete(m.pods, p.key)
+	delete(p.node.pods, p.key)
+	m.chargePod(p, -1)
+	m.attend(p, -1)
+}
+
+// podsChanged tells those whom it concerns that the pod came or went.
+func (m *Map) podsChanged(p *pod) {
+	m.reseatFor(p)
+	m.settle(p.node)
+	m.dropUnknown(p.node)
+}
+
+func (p *pod) equal(other *pod) bool {
+	return p.node == other.node && p.workload == other.workload && p.podSet == other.podSet && p.exclusive == other.exclusive &&
+		p.resident == other.resident && slices.Equal(p.takes, other.takes) && slices.Equal(p.ports, other.ports)
+}
+
+// chargePod charges what a pod takes to the books that count it.
+func (m *Map) chargePod(p *pod, times int32) {
+	m.charge(p.node, held, p.takes, p.ports, p.exclusive, times)
+	if h := m.holders[p.workload]; h == nil || !h.Leaving {
+		m.charge(p.node, planned, p.takes, p.ports, p.exclusive, times)
+	}
+	if p.resident {
+		m.charge(p.node, resident, p.takes, p.ports, "", times)
+	}
+}
+
+// charge counts so many equal pods in a book of a node.
+func (m *Map) charge(n *node, b book, takes vector, ports []HostPort, exclusive string, pods int32) {
+	n.room.charge(b, takes, pods)
+	if len(ports) > 0 {
+		n.chargePorts(b, ports, pods)
+	}
+	if exclusive != "" {
+		m.chargeExclusive(n, b, exclusive, pods)
+	}
+}
+
+// attend counts a pod among those of its workload.
+func (m *Map) attend(p *pod, times int32) {
+	if p.workload == (order.Key{}) {
+		return
+	}
+	c := m.crews[p.workload]
+	if c == nil {
+		c = &crew{pods: map[order.Key]*pod{}, present: map[presence]int32{}}
+		m.crews[p.workload] = c
+	}
+	at := presence{p.podSet, p.node.Name}
+	c.present[at] += times
+	if c.present[at] == 0 {
+		delete(c.present, at)
+	}
+	if times > 0 {
+		c.pods[p.key] = p
+	} else {
+		delete(c.pods, p.key)
+	}
+	if len(c.pods) == 0 && len(c.present) == 0 {
+		delete(m.crews, p.workload)
+	}
+}
+
+// here is how many pods of a pod set are on the nodes of a host; lost ones are none.
+func (c *crew) here(podSet string, h *host) int32 {
+	if c == nil {
+		return 0
+	}
+	var count int32
+	for _, n := range h.nodes {
+		count += c.present[presence{podSet, n.Name}]
+	}
+	return count
+}
+
+// reseatFor has the places of the pod's pod set on its node counted anew.
+func (m *Map) reseatFor(p *pod) {
+	if p.node.host == nil || p.workload == (order.Key{}) {
+		return
+	}
+	h := m.holders[p.workload]
+	if h == nil {
+		return
+	}
+	if s := h.at(p.podSet, p.node.host.name); s != nil {
+		m.seat(s)
+		if s.node != nil && s.node != p.node { // another node of the same name
+			m.settle(s.node)
+		}
+		if m.trial == 0 {
+			m.ailing.Insert(h.key)
+		}
+	}
+}

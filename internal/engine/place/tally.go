@@ -1,0 +1,209 @@
+package place
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// tallyKey tells which asks share a tally.
+type tallyKey struct {
+	shape  string
+	ledger Ledger
+}
+
+// tallies keeps those that were used last.
+type tallies struct {
+	byKey map[tallyKey]*tally
+	uses  uint64
+}
+
+// talliesKept bounds memory: one takes some 10 bytes a node.
+const talliesKept = 64
+
+func (t *tallies) clear() { clear(t.byKey) }
+
+// tally is how many pods of a kind fit on each node and in each domain, as far as the
+// log of changes was read.
+type tally struct {
+	ledger    Ledger
+	takes     vector
+	ports     []HostPort
+	exclusive string
+	layout    *layout
+	filter    *filter
+
+	// fits is how many fit on the node of a slot; why is what refuses where none does.
+	fits []int32
+	why  []refusal
+	// sums is how many fit in each domain of the layout, as it was at a version.
+	sums    []int64
+	version uint64
+	// lost is how many nodes each refusal takes away, nodes how many there are.
+	lost  []int32
+	nodes int32
+
+	read uint64
+	used uint64
+}
+
+// shapeKey tells which asks have equal pods.
+func (a *Ask) shapeKey(filterKey string) string {
+	var b strings.Builder
+	b.WriteString(filterKey)
+	for _, name := range slices.Sorted(maps.Keys(a.PerPod)) {
+		fmt.Fprintf(&b, " %q:%d", name, a.PerPod[name])
+	}
+	for _, p := range a.HostPorts {
+		fmt.Fprintf(&b, " %q/%s/%d", p.IP, p.Protocol, p.Port)
+	}
+	fmt.Fprintf(&b, " %q", a.ExclusiveKey)
+	return b.String()
+}
+
+// tally is that of an ask, up to date.
+func (m *Map) tally(a *Ask, l *layout, on Ledger) *tally {
+	filterKey := a.filterKey()
+	key := tallyKey{a.shapeKey(filterKey) + "\x00" + l.extra, on}
+	t := m.tallies.byKey[key]
+	if t == nil || t.layout != l {
+		m.tallies.makeRoom()
+		t = &tally{ledger: on, takes: m.vector(a.PerPod), ports: a.HostPorts, exclusive: a.ExclusiveKey, layout: l, filter: m.filter(a, filterKey)}
+		m.tallies.byKey[key] = t
+		m.recount(t)
+	}
+	m.tallies.uses++
+	t.used = m.tallies.uses
+	m.refresh(t)
+	return t
+}
+
+// makeRoom forgets the tally that was not used for longest.
+func (t *tallies) makeRoom() {
+	if len(t.byKey) < talliesKept {
+		return
+	}
+	var oldest tallyKey
+	least := t.uses + 1
+	for key, one := range t.byKey {
+		if one.used < least {
+			oldest, least = key, one.used
+		}
+	}
+	delete(t.byKey, oldest)
+}
+
+// refresh reads the log on.
+func (m *Map) refresh(t *tally) {
+	slots, ok := m.log.since(t.read)
+	if !ok || len(slots) > len(m.slots) {
+		m.recount(t)
+		return
+	}
+	if t.version != t.layout.version {
+		for _, slot := range slots {
+			m.count(t, slot)
+		}
+		m.sum(t)
+	} else {
+		for _, slot := range slots {
+			if delta := m.count(t, slot); delta != 0 {
+				for d := t.layout.leaf[slot]; d != outside; d = t.layout.domains[d].parent {
+					t.sums[d] += delta
+				}
+			}
+		}
+	}
+	t.read = m.log.reads()
+}
+
+// recount counts all nodes.
+func (m *Map) recount(t *tally) {
+	for slot := range m.slots {
+		m.count(t, int32(slot))
+	}
+	m.sum(t)
+	t.read = m.log.reads()
+}
+
+// sum adds up the domains.
+func (m *Map) sum(t *tally) {
+	l := t.layout
+	t.sums = slices.Grow(t.sums[:0], len(l.domains))[:len(l.domains)]
+	clear(t.sums)
+	for slot, fits := range t.fits {
+		if fits == 0 {
+			continue
+		}
+		for d := l.leaf[slot]; d != outside; d = l.domains[d].parent {
+			t.sums[d] += int64(fits)
+		}
+	}
+	t.version = l.version
+}
+
+// count counts one node anew and tells by how much more fits.
+func (m *Map) count(t *tally, slot int32) int64 {
+	for int(slot) >= len(t.fits) {
+		t.fits = append(t.fits, 0)
+		t.why = append(t.why, foreign)
+	}
+	fits, why := m.fit(t, m.slots[slot])
+	if was := t.why[slot]; was != why {
+		t.tell(was, -1)
+		t.tell(why, 1)
+		t.why[slot] = why
+	}
+	delta := int64(fits) - int64(t.fits[slot])
+	t.fits[slot] = fits
+	return delta
+}
+
+func (t *tally) tell(why refusal, nodes int32) {
+	if why == foreign {
+		return
+	}
+	t.nodes += nodes
+	for int(why) >= len(t.lost) {
+		t.lost = append(t.lost, 0)
+	}
+	t.lost[why] += nodes
+}
+
+// fit is how many pods of the tally's kind there is room for on a node, and what
+// refuses them if it is none.
+func (m *Map) fit(t *tally, n *node) (int32, refusal) {
+	if n == nil {
+		return 0, foreign
+	}
+	if why := m.judge(t.filter, n); why != none {
+		return 0, why
+	}
+	switch {
+	case t.layout.leaf[n.slot] == outside || !hasLabel(n, t.exclusive):
+		return 0, refusedTopology
+	case n.Cordoned && t.ledger != empty:
+		return 0, refusedCordoned
+	case n.avoided:
+		return 0, refusedAvoided
+	case len(t.ports) > 0 && !n.portsFree(t.ports, t.ledger):
+		return 0, refusedPort
+	case m.shut(n, t.exclusive, t.ledger):
+		return 0, refusedExclusive
+	}
+	fits, bound := n.room.fit(t.takes, t.ledger)
+	if fits == 0 {
+		return 0, m.refusals.of(m.resources.refusals[bound])
+	}
+	if len(t.ports) > 0 {
+		fits = 1
+	}
+	return int32(fits), none
+}
+
+// hasLabel is true of no label.
+func hasLabel(n *node, label string) bool {
+	_, ok := n.Labels[label]
+	return ok || label == ""
+}
