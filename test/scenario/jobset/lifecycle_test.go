@@ -1,0 +1,124 @@
+package jobset
+
+import (
+	"strings"
+	"testing"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+)
+
+// TestStatusOfALife: what clients read, from the first pod to the end and beyond.
+func TestStatusOfALife(t *testing.T) {
+	w := newWorld(t)
+	js := w.set()
+	js.Spec.TTLSecondsAfterFinished = ptr.To[int32](0)
+	js.Finalizers = []string{"example.com/kept"} // so that its end can be looked at
+	js.Spec.SuccessPolicy = &jobset.SuccessPolicy{Operator: jobset.OperatorAll, TargetReplicatedJobs: []string{"leader"}}
+	js.Spec.Coordinator = &jobset.Coordinator{ReplicatedJob: "leader"}
+	w.create(js)
+	w.jobSet("js", "has active Jobs", func(js *jobset.JobSet) bool {
+		return counts("leader", 0, 0, 0, 1, 0)(js) && counts("workers", 0, 0, 0, 2, 0)(js)
+	})
+	w.run("js-leader-0", "js-workers-0", "js-workers-1")
+	w.jobSet("js", "has ready Jobs", func(js *jobset.JobSet) bool {
+		return counts("leader", 1, 0, 0, 1, 0)(js) && counts("workers", 2, 0, 0, 2, 0)(js)
+	})
+	for _, pod := range w.podsOf("js-workers-1") {
+		if pod.Labels[jobset.CoordinatorKey] != "js-leader-0-0.js" || pod.Annotations[jobset.CoordinatorKey] != "js-leader-0-0.js" ||
+			pod.Labels[jobset.PriorityKey] != "0" || pod.Labels[jobset.JobGlobalIndexKey] != "2" {
+			t.Errorf("labels %v, annotations %v", pod.Labels, pod.Annotations)
+		}
+	}
+	w.succeed("js-leader-0")
+	done := w.jobSet("js", "is deleted once it has completed", func(js *jobset.JobSet) bool {
+		return is(jobset.JobSetCompleted, metav1.ConditionTrue, jobset.AllJobsCompletedReason)(js) && !js.DeletionTimestamp.IsZero()
+	})
+	if done.Status.TerminalState != "Completed" || !counts("leader", 0, 1, 0, 0, 0)(done) {
+		t.Errorf("status %+v", done.Status)
+	}
+	if e := w.event("js", jobset.AllJobsCompletedReason); e.Note != jobset.AllJobsCompletedMessage || e.Type != corev1.EventTypeNormal {
+		t.Errorf("event %+v", e)
+	}
+	w.patch(w.set(), `{"metadata": {"finalizers": null}}`)
+}
+
+func TestAGeneratedNameIsThatOfEverything(t *testing.T) {
+	w := newWorld(t)
+	js := w.set()
+	js.Name, js.GenerateName = "", "run-"
+	w.create(js)
+	if !strings.HasPrefix(js.Name, "run-") {
+		t.Fatalf("name %q", js.Name)
+	}
+	w.thereAre(js.Name+"-leader-0", js.Name+"-workers-0", js.Name+"-workers-1")
+	w.services("there is one", func(s map[string]corev1.Service) bool { return s[js.Name].Name != "" })
+	if pod := w.podsOf(js.Name + "-leader-0")[0]; pod.Spec.Subdomain != js.Name {
+		t.Errorf("subdomain %q", pod.Spec.Subdomain)
+	}
+}
+
+func TestJobsThatDependOnOthersAreMadeWhenThoseAreReady(t *testing.T) {
+	w := newWorld(t)
+	js := w.set()
+	js.Spec.ReplicatedJobs = append(js.Spec.ReplicatedJobs, w.replicated("report", 1, 1))
+	js.Spec.ReplicatedJobs[1].DependsOn = []jobset.DependsOn{{Name: "leader", Status: jobset.DependencyReady}}
+	js.Spec.ReplicatedJobs[2].DependsOn = []jobset.DependsOn{{Name: "leader", Status: jobset.DependencyReady}, {Name: "workers", Status: jobset.DependencyComplete}}
+	w.create(js)
+	w.thereAre("js-leader-0")
+	w.run("js-leader-0")
+	w.thereAre("js-leader-0", "js-workers-0", "js-workers-1")
+	w.succeed("js-workers-0")
+	w.jobSet("js", "counts it", counts("workers", 0, 1, 0, 1, 0))
+	w.thereAre("js-leader-0", "js-workers-0", "js-workers-1")
+	w.succeed("js-workers-1")
+	w.thereAre("js-leader-0", "js-workers-0", "js-workers-1", "js-report-0")
+}
+
+func TestJobsStartInOrder(t *testing.T) {
+	w := newWorld(t)
+	js := w.set()
+	js.Spec.StartupPolicy = &jobset.StartupPolicy{StartupPolicyOrder: jobset.InOrder}
+	w.create(js)
+	w.thereAre("js-leader-0")
+	w.jobSet("js", "starts", is(jobset.JobSetStartupPolicyInProgress, metav1.ConditionTrue, jobset.InOrderStartupPolicyInProgressReason))
+	w.run("js-leader-0")
+	w.thereAre("js-leader-0", "js-workers-0", "js-workers-1")
+	w.run("js-workers-0", "js-workers-1")
+	w.jobSet("js", "has started", func(js *jobset.JobSet) bool {
+		return is(jobset.JobSetStartupPolicyCompleted, metav1.ConditionTrue, jobset.InOrderStartupPolicyCompletedReason)(js) &&
+			is(jobset.JobSetStartupPolicyInProgress, metav1.ConditionFalse, jobset.InOrderStartupPolicyInProgressReason)(js)
+	})
+}
+
+// TestWhatIsManagedByAnotherIsLeftAlone: it is neither run nor given a status, while one that comes later is.
+func TestWhatIsManagedByAnotherIsLeftAlone(t *testing.T) {
+	w := newWorld(t)
+	foreign := w.named("foreign", w.replicated("r", 1, 1))
+	foreign.Spec.ManagedBy = ptr.To("kueue.x-k8s.io/multikueue")
+	ours := w.set()
+	ours.Spec.ManagedBy = ptr.To(jobset.JobSetControllerName)
+	w.create(foreign, ours)
+	w.run("js-leader-0", "js-workers-0", "js-workers-1")
+	w.jobSet("js", "is ready", counts("workers", 2, 0, 0, 2, 0))
+	w.thereAre("js-leader-0", "js-workers-0", "js-workers-1")
+	if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(foreign), foreign); err != nil || len(foreign.Status.ReplicatedJobsStatus) != 0 {
+		t.Errorf("status %+v: %v", foreign.Status, err)
+	}
+}
+
+func TestAJobThatTheAPIRefusesIsTold(t *testing.T) {
+	w := newWorld(t)
+	js := w.set()
+	js.Spec.ReplicatedJobs[1].Template.Spec.BackoffLimitPerIndex = ptr.To[int32](1)
+	js.Spec.ReplicatedJobs[1].Template.Spec.PodReplacementPolicy = ptr.To(batchv1.PodReplacementPolicy("Never"))
+	w.create(js)
+	if e := w.event("js", jobset.JobCreationFailedReason); e.Type != corev1.EventTypeWarning || !strings.Contains(e.Note, "podReplacementPolicy") || len(e.Note) > 1024 {
+		t.Errorf("event %+v", e)
+	}
+}
