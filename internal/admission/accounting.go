@@ -10,8 +10,11 @@ import (
 	"k8s.io/utils/ptr"
 
 	config "github.com/musterhq/muster/api/config/v1alpha1"
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/engine/flavor"
+	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/podspec"
 )
@@ -81,12 +84,37 @@ func (a *accountant) podSet(podSet *kueue.PodSet, stored *corev1.PodSpec) engine
 		PerPod:       make(map[string]int64, len(counted)),
 		Tolerations:  stored.Tolerations,
 		NodeSelector: stored.NodeSelector,
+		HostPorts:    hostPortsOf(stored),
+		Topology:     topologyRequestOf(podSet),
+		ExclusiveKey: podSet.Template.Annotations[jobset.ExclusiveKey],
 	}
 	if stored.Affinity != nil {
 		out.Affinity = stored.Affinity.NodeAffinity
 	}
 	for name, q := range counted {
 		out.PerPod[string(name)] = quota.FromQuantity(name, q)
+	}
+	return out
+}
+
+// topologyRequestOf is how near each other the pods of the pod set are to be, nil where they do not say.
+func topologyRequestOf(podSet *kueue.PodSet) *flavor.TopologyRequest {
+	asked := podSet.TopologyRequest
+	if asked == nil {
+		return nil
+	}
+	out := &flavor.TopologyRequest{Group: ptr.Deref(asked.PodSetGroupName, "")}
+	switch {
+	case asked.Required != nil:
+		out.Level, out.Mandatory = *asked.Required, true
+	case asked.Preferred != nil:
+		out.Level = *asked.Preferred
+	}
+	if level := asked.PodSetSliceRequiredTopology; level != nil {
+		out.Slices = []place.Slice{{Level: *level, Size: ptr.Deref(asked.PodSetSliceSize, podSet.Count)}}
+	}
+	for _, layer := range asked.PodsetSliceRequiredTopologyConstraints {
+		out.Slices = append(out.Slices, place.Slice{Level: layer.Topology, Size: layer.Size})
 	}
 	return out
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -18,9 +19,9 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// admit writes into a Workload's status what the engine gave it. It is one write:
-// quota and, where no check is pending, admission together.
-func admit(w *kueue.Workload, given *engine.Admission, now time.Time) {
+// admit writes into a Workload's status what the engine gave it, with the places of its
+// pod sets. It is one write: quota and, where no check is pending, admission together.
+func admit(w *kueue.Workload, given *engine.Admission, places map[string]*kueue.TopologyAssignment, now time.Time) {
 	w.Status.Admission = &kueue.Admission{ClusterQueue: kueue.ClusterQueueReference(given.ClusterQueue)}
 	for _, a := range given.PodSets {
 		assignment := kueue.PodSetAssignment{
@@ -28,6 +29,8 @@ func admit(w *kueue.Workload, given *engine.Admission, now time.Time) {
 			Count:         ptr.To(a.Count),
 			Flavors:       map[corev1.ResourceName]kueue.ResourceFlavorReference{},
 			ResourceUsage: corev1.ResourceList{},
+
+			TopologyAssignment: places[a.PodSet],
 		}
 		for resource, name := range a.Flavors {
 			assignment.Flavors[corev1.ResourceName(resource)] = kueue.ResourceFlavorReference(name)
@@ -74,9 +77,26 @@ var causes = map[preempt.Cause]struct{ reason, words string }{
 	preempt.FairShare:               {kueue.InCohortFairSharingReason, "Fair Sharing within the cohort"},
 }
 
-// evict writes into a Workload's status that it has to go, and for whom. It keeps its
+// replace writes other places into the admission that a Workload has; all else of it
+// stays. It reports whether that changes anything.
+func replace(w *kueue.Workload, places map[string]*kueue.TopologyAssignment) (changed bool) {
+	assignments := w.Status.Admission.PodSetAssignments
+	for i := range assignments {
+		moved := places[string(assignments[i].Name)]
+		if moved != nil && !equality.Semantic.DeepEqual(assignments[i].TopologyAssignment, moved) {
+			assignments[i].TopologyAssignment, changed = moved, true
+		}
+	}
+	return changed
+}
+
+// evict writes into a Workload's status that it has to go, and for whom or why. It keeps its
 // quota until its pods are gone.
 func evict(w *kueue.Workload, e *engine.Eviction, preemptorJobUID string, now time.Time) {
+	if e.Cause == preempt.NodeFailures {
+		workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadEvictedDueToNodeFailures, Message: e.Detail}, now)
+		return
+	}
 	cause := causes[e.Cause]
 	message := fmt.Sprintf("Preempted to accommodate a workload (UID: %s, JobUID: %s) due to %s; preemptor path: %s; preemptee path: %s",
 		e.PreemptorUID, preemptorJobUID, cause.words, e.PreemptorPath, e.Path)

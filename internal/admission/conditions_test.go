@@ -18,15 +18,16 @@ import (
 func TestAdmit(t *testing.T) {
 	w := newWorkload("w", 2, quantities("cpu", "1500m", "memory", "1Gi"))
 	w.Generation = 4
+	places := &kueue.TopologyAssignment{Levels: []string{corev1.LabelHostname}, Domains: []kueue.TopologyDomainAssignment{{Values: []string{"n"}, Count: 2}}}
 	admit(w, &engine.Admission{ClusterQueue: "cq", PodSets: []engine.Assignment{{PodSet: "main", Count: 2,
-		Flavors: map[string]string{"cpu": "f", "memory": "g"}, Usage: map[string]int64{"cpu": 3000, "memory": 2 << 30}}}}, now)
+		Flavors: map[string]string{"cpu": "f", "memory": "g"}, Usage: map[string]int64{"cpu": 3000, "memory": 2 << 30}}}}, map[string]*kueue.TopologyAssignment{"main": places}, now)
 	condition := func(kind, message string) metav1.Condition {
 		return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind, Message: message, ObservedGeneration: 4, LastTransitionTime: metav1.NewTime(now)}
 	}
 	want := kueue.WorkloadStatus{
 		Admission: &kueue.Admission{ClusterQueue: "cq", PodSetAssignments: []kueue.PodSetAssignment{{Name: "main", Count: ptr.To[int32](2),
 			Flavors:       map[corev1.ResourceName]kueue.ResourceFlavorReference{"cpu": "f", "memory": "g"},
-			ResourceUsage: corev1.ResourceList{"cpu": resource.MustParse("3"), "memory": resource.MustParse("2Gi")}}}},
+			ResourceUsage: corev1.ResourceList{"cpu": resource.MustParse("3"), "memory": resource.MustParse("2Gi")}, TopologyAssignment: places}}},
 		Conditions: []metav1.Condition{
 			condition("QuotaReserved", "Quota reserved in ClusterQueue cq"),
 			condition("Admitted", "The workload is admitted"),
@@ -57,7 +58,7 @@ func TestAdmitTurnsThePastOff(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorkload("w", 1, nil)
 			w.Status.Conditions = tc.before
-			admit(w, &engine.Admission{ClusterQueue: "cq"}, now)
+			admit(w, &engine.Admission{ClusterQueue: "cq"}, nil, now)
 			got := map[string]string{}
 			for _, line := range conditions(w.Status.Conditions) {
 				got[strings.SplitN(line, "=", 2)[0]] = line
@@ -90,7 +91,7 @@ func TestMessagesAreNeverTooLongForTheAPI(t *testing.T) {
 	w := newWorkload("w", 1, nil)
 	wait(w, reason.Inadmissiblef("%s", long), now)
 	w.Status.Conditions = append(w.Status.Conditions, metav1.Condition{Type: "Evicted", Status: metav1.ConditionTrue, Message: long[:32768]})
-	admit(w, &engine.Admission{ClusterQueue: "cq"}, now)
+	admit(w, &engine.Admission{ClusterQueue: "cq"}, nil, now)
 	wait(w, reason.Inadmissiblef("%s", long), now)
 	for _, c := range w.Status.Conditions {
 		if len(c.Message) > 32768 {

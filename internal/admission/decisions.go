@@ -23,7 +23,7 @@ const (
 	longestRetry = 30 * time.Second
 )
 
-// decisionWriter writes admissions and evictions, one conditional status write each.
+// decisionWriter writes admissions, changes of places and evictions, one conditional status write each.
 // While a write is open the engine assumes that it is done; how it went is told the
 // engine, which decides anew if the Workload has changed or is gone. All other errors
 // say nothing about whether the write took effect, so it looks, and tries again.
@@ -77,8 +77,8 @@ func (a *decisionWriter) write(ctx context.Context, key engine.Key) {
 	}
 	outcome, version, err := a.try(ctx, reader, d)
 	switch {
-	case outcome == overtaken && d.Evict != nil && !again:
-		// The cache may not have the admission yet that is to be taken back.
+	case outcome == overtaken && d.Admit == nil && !again:
+		// The cache may not have the admission yet that is to be changed or taken back.
 		a.queue.AddRateLimited(key)
 	case outcome == unknown, outcome == refused && d.Evict != nil:
 		// An eviction that is refused would be decided again at once: nothing else is known.
@@ -123,15 +123,17 @@ func (a *decisionWriter) try(ctx context.Context, reader client.Reader, d engine
 	if string(seen.UID) != d.UID || workload.IsFinished(&seen) {
 		return overtaken, 0, nil
 	}
-	desired, done, ok := a.desired(ctx, &seen, d)
+	desired, done, ok, err := a.desired(ctx, &seen, d)
 	switch {
+	case err != nil:
+		return unknown, 0, err
 	case done:
 		return written, versionOf(&seen), nil
 	case !ok:
 		return overtaken, 0, nil
 	}
 	a.budget.note()
-	err := a.client.Status().Patch(ctx, desired, client.MergeFromWithOptions(&seen, client.MergeFromWithOptimisticLock{}),
+	err = a.client.Status().Patch(ctx, desired, client.MergeFromWithOptions(&seen, client.MergeFromWithOptimisticLock{}),
 		client.DisableReadYourWritesConsistency)
 	switch {
 	case err == nil:
@@ -147,27 +149,48 @@ func (a *decisionWriter) try(ctx context.Context, reader client.Reader, d engine
 
 // desired is the Workload as the decision wants it. done tells that it is so already,
 // ok that the decision is still about this Workload.
-func (a *decisionWriter) desired(ctx context.Context, seen *kueue.Workload, d engine.Decision) (_ *kueue.Workload, done, ok bool) {
-	holds := admissionOf(seen)
-	if d.Evict != nil {
-		if holds == nil || workload.IsEvicted(seen) {
-			return nil, holds != nil, false
+func (a *decisionWriter) desired(ctx context.Context, seen *kueue.Workload, d engine.Decision) (_ *kueue.Workload, done, ok bool, _ error) {
+	holds := seen.Status.Admission != nil
+	switch {
+	case d.Evict != nil:
+		if !holds || workload.IsEvicted(seen) {
+			return nil, holds, false, nil
 		}
 		out := seen.DeepCopy()
 		evict(out, d.Evict, a.jobUID(ctx, d.Evict.Preemptor), a.clock.Now())
-		return out, false, true
-	}
-	if holds != nil {
+		return out, false, true, nil
+	case d.Replace != nil:
+		if !holds || workload.IsEvicted(seen) || string(seen.Status.Admission.ClusterQueue) != d.Replace.ClusterQueue {
+			return nil, false, false, nil
+		}
+		places, known, err := a.places(ctx, d.Replace)
+		if err != nil || !known {
+			return nil, false, false, err
+		}
+		out := seen.DeepCopy()
+		if !replace(out, places) {
+			return nil, true, false, nil
+		}
+		return out, false, true, nil
+	case holds:
 		// An earlier try was written, or somebody else was quicker. The watch says what it
 		// holds; until then what was assumed stands in for that.
-		return nil, true, false
+		return nil, true, false, nil
+	case seen.Generation != d.Generation || !workload.IsActive(seen) || backsOff(seen) != "":
+		return nil, false, false, nil
 	}
-	if seen.Generation != d.Generation || !workload.IsActive(seen) || backsOff(seen) != "" {
-		return nil, false, false
+	places, known, err := a.places(ctx, d.Admit)
+	if err != nil || !known {
+		return nil, false, false, err
 	}
 	out := seen.DeepCopy()
-	admit(out, d.Admit, a.clock.Now())
-	return out, false, true
+	admit(out, d.Admit, places, a.clock.Now())
+	return out, false, true, nil
+}
+
+// places are those of an admission as the API has them; known tells that all they are named by is still there.
+func (a *decisionWriter) places(ctx context.Context, given *engine.Admission) (_ map[string]*kueue.TopologyAssignment, known bool, _ error) {
+	return placeReader{a.client}.assignments(ctx, given)
 }
 
 // jobUID is that of the job that a Workload is for, "" where it is for none.
@@ -185,7 +208,7 @@ func (a *decisionWriter) close(key engine.Key, d engine.Decision) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.queue.Forget(key)
-	if open := a.open[key]; open.Admit != d.Admit || open.Evict != d.Evict {
+	if open := a.open[key]; open.Admit != d.Admit || open.Replace != d.Replace || open.Evict != d.Evict {
 		return false
 	}
 	delete(a.open, key)

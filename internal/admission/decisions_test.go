@@ -25,9 +25,12 @@ type cached struct {
 	workload *kueue.Workload
 }
 
-func (c cached) Get(_ context.Context, _ client.ObjectKey, o client.Object, _ ...client.GetOption) error {
-	c.workload.DeepCopyInto(o.(*kueue.Workload))
-	return nil
+func (c cached) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+	if w, ok := o.(*kueue.Workload); ok {
+		c.workload.DeepCopyInto(w)
+		return nil
+	}
+	return c.Client.Get(ctx, key, o, options...)
 }
 
 // desk is an admitter of one decision, about the Workload ns/a of two pods, and what
@@ -41,7 +44,12 @@ type desk struct {
 
 func newDesk(t *testing.T, w *world) *desk {
 	t.Helper()
-	d := &desk{decision: decide(t, w.workload("a"))}
+	return newDeskOf(w, decide(t, w.workload("a")))
+}
+
+// newDeskOf is one of that decision.
+func newDeskOf(w *world, decision engine.Decision) *desk {
+	d := &desk{decision: decision}
 	d.decisionWriter = newDecisionWriter(cached{w, w.workload("a")}, w, clocktesting.NewFakePassiveClock(now), newWriteBudget(clocktesting.NewFakePassiveClock(now)), func(ev engine.Event) {
 		d.mu.Lock()
 		defer d.mu.Unlock()

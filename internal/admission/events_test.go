@@ -20,7 +20,7 @@ func TestPeopleHearOnTheirJobWhatWasDecided(t *testing.T) {
 	waits := newWorkload("w", 1, nil)
 	waits.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "train", UID: "u", Controller: ptr.To(true)}}
 	runs := waits.DeepCopy()
-	admit(runs, &engine.Admission{ClusterQueue: "cq"}, now)
+	admit(runs, &engine.Admission{ClusterQueue: "cq"}, nil, now)
 	evicted := runs.DeepCopy()
 	workload.Evict(evicted, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "for another"}, now)
 

@@ -46,13 +46,13 @@ func TestWeightsReachTheEngine(t *testing.T) {
 	queue.Spec.FairSharing, local.Spec.FairSharing = half, half
 	queue.Spec.AdmissionScope = &kueue.AdmissionScope{AdmissionMode: kueue.UsageBasedAdmissionFairSharing}
 	want := ptr.To(quota.One / 2)
-	if got := words().changed(cohort)[0].(engine.CohortSet).Weight; !ptr.Equal(got, want) {
+	if got := words().changed(cohort, now)[0].(engine.CohortSet).Weight; !ptr.Equal(got, want) {
 		t.Errorf("the cohort has %v", got)
 	}
-	if got := words().changed(queue)[0].(engine.ClusterQueueSet); !ptr.Equal(got.Weight, want) || !got.ByUsage {
+	if got := words().changed(queue, now)[0].(engine.ClusterQueueSet); !ptr.Equal(got.Weight, want) || !got.ByUsage {
 		t.Errorf("the ClusterQueue has %v, by usage %v", got.Weight, got.ByUsage)
 	}
-	if got := words().changed(local)[0].(engine.LocalQueueSet).Weight; !ptr.Equal(got, want) {
+	if got := words().changed(local, now)[0].(engine.LocalQueueSet).Weight; !ptr.Equal(got, want) {
 		t.Errorf("the LocalQueue has %v", got)
 	}
 }
@@ -65,14 +65,14 @@ func TestConsumptionOutlivesTheOperator(t *testing.T) {
 	} {
 		q := newLocalQueue("q", "cq")
 		localQueueStatus(q, nil, engine.Usage{Consumption: &c}, now)
-		got := words().changed(q)[0].(engine.LocalQueueSet)
+		got := words().changed(q, now)[0].(engine.LocalQueueSet)
 		if diff := cmp.Diff(c, engine.Consumption{Resources: got.Consumed, At: got.ConsumedAt}); diff != "" {
 			t.Errorf("read back (-want +got):\n%s", diff)
 		}
 	}
 	q := newLocalQueue("q", "cq")
 	localQueueStatus(q, nil, engine.Usage{Consumption: &engine.Consumption{Resources: fair.Consumption{"cpu": 1e300}, At: now}}, now)
-	if got := words().changed(q)[0].(engine.LocalQueueSet).Consumed["cpu"]; got < 9e18 {
+	if got := words().changed(q, now)[0].(engine.LocalQueueSet).Consumed["cpu"]; got < 9e18 {
 		t.Errorf("the largest is read back as %v", got)
 	}
 }

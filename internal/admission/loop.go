@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -16,12 +17,14 @@ import (
 	config "github.com/musterhq/muster/api/config/v1alpha1"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/engine/preempt"
 )
 
 // watched are the kinds that the engine hears of.
 var watched = []client.Object{
 	&corev1.Namespace{}, &corev1.LimitRange{}, &nodev1.RuntimeClass{}, &kueue.AdmissionCheck{},
 	&kueue.ResourceFlavor{}, &kueue.Cohort{}, &kueue.ClusterQueue{}, &kueue.LocalQueue{}, &kueue.Workload{},
+	&kueue.Topology{}, &corev1.Node{}, &corev1.Pod{},
 }
 
 // loop feeds the engine and passes its decisions on. It runs on the leader only:
@@ -36,8 +39,10 @@ type loop struct {
 	pending    *pendingWriter
 	queues     *queueStatusWriter
 	record     recorder
+	binds      *bindTimes
 	clock      clock.Clock
-	// timer fires when the engine is due, which alarm tells; both are nil while it is not.
+	// timer fires when the engine or the translator is due, which alarm tells; both are nil
+	// while neither is.
 	timer clock.Timer
 	alarm <-chan time.Time
 	due   time.Time
@@ -82,12 +87,13 @@ func newLoop(mgr ctrl.Manager, cfg *config.Configuration) *loop {
 	return &loop{
 		mgr:        mgr,
 		engine:     engine.New(engineOptions(cfg)),
-		translator: newTranslator(countingOf(cfg.Resources), queuePolicyOf(cfg)),
+		translator: newTranslator(countingOf(cfg.Resources), queuePolicyOf(cfg), cfg.NodeFailure.NotReadyGrace.Duration),
 		mailbox:    box,
 		decisions:  newDecisionWriter(mgr.GetClient(), mgr.GetAPIReader(), real, budget, tell),
 		pending:    newPendingWriter(mgr.GetClient(), real, budget),
 		queues:     newQueueStatusWriter(mgr.GetClient(), real, cfg.QueueStatus.Interval.Duration),
 		record:     unrecorded{},
+		binds:      newBindTimes(func(took time.Duration) { bindSeconds.Observe(took.Seconds()) }),
 		clock:      real,
 	}
 }
@@ -145,7 +151,7 @@ func (l *loop) Start(ctx context.Context) error {
 // setAlarm has the loop take a turn when the engine has something to do though nothing
 // arrives.
 func (l *loop) setAlarm() {
-	due := l.engine.Due()
+	due := sooner(l.engine.Due(), l.translator.due())
 	if due.Equal(l.due) {
 		return
 	}
@@ -161,12 +167,12 @@ func (l *loop) setAlarm() {
 
 // turn takes in what arrived and passes on what follows.
 func (l *loop) turn() {
+	heard := l.clock.Now()
 	for _, n := range l.mailbox.take() {
-		for _, event := range n.events(l.translator) {
-			l.record.heard(event)
-			l.engine.Apply(event)
-		}
+		l.hear(n.events(l.translator, heard), heard)
 	}
+	l.hear(l.translator.overdue(heard), heard)
+	gatedPods.Set(float64(len(l.translator.pods.gated)))
 	began := l.clock.Now()
 	decisions := l.engine.Decide(began)
 	passSeconds.Observe(l.clock.Since(began).Seconds())
@@ -175,18 +181,45 @@ func (l *loop) turn() {
 		l.mailbox.wakeUp() // what came meanwhile goes first
 	}
 	for _, d := range decisions {
-		switch {
-		case d.Admit != nil:
-			decisionsTotal.WithLabelValues("admit").Inc()
-		case d.Evict != nil:
-			decisionsTotal.WithLabelValues("evict").Inc()
-		default:
+		if d.Admit == nil && d.Replace == nil && d.Evict == nil {
 			l.pending.say(d)
 			continue
 		}
+		l.count(d, began)
 		l.pending.forget(d.Key)
 		l.decisions.take(d)
 	}
+	l.passOnUsage()
+}
+
+// hear has the engine take in events.
+func (l *loop) hear(events []engine.Event, now time.Time) {
+	for _, event := range events {
+		l.record.heard(event)
+		l.binds.heard(event, now)
+		l.engine.Apply(event)
+	}
+}
+
+// count keeps the metrics of a decision.
+func (l *loop) count(d engine.Decision, now time.Time) {
+	switch {
+	case d.Admit != nil:
+		decisionsTotal.WithLabelValues("admit").Inc()
+		l.binds.admitted(d.Key, d.Admit, now)
+	case d.Replace != nil:
+		decisionsTotal.WithLabelValues("replace").Inc()
+		repairsTotal.WithLabelValues("replaced").Inc()
+	case d.Evict != nil:
+		decisionsTotal.WithLabelValues("evict").Inc()
+		if d.Evict.Cause == preempt.NodeFailures {
+			repairsTotal.WithLabelValues("evicted").Inc()
+		}
+	}
+}
+
+// passOnUsage has the statuses of queues follow.
+func (l *loop) passOnUsage() {
 	clusterQueues, localQueues := l.engine.TakeTouched()
 	for _, name := range clusterQueues {
 		if usage, ok := l.engine.QueueUsage(name); ok {
@@ -220,7 +253,11 @@ func (l *loop) observe(ctx context.Context) ([]toolscache.InformerSynced, error)
 			return nil, fmt.Errorf("watching %T: %w", kind, err)
 		}
 		registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-			AddFunc: func(o any) { l.mailbox.put(news{changed: o.(client.Object)}) },
+			AddFunc: func(o any) {
+				if pod, ok := o.(*corev1.Pod); !ok || podIsNews(pod) {
+					l.mailbox.put(news{changed: o.(client.Object)})
+				}
+			},
 			UpdateFunc: func(before, after any) {
 				if concerns(before.(client.Object), after.(client.Object)) {
 					l.mailbox.put(news{changed: after.(client.Object)})
@@ -244,8 +281,15 @@ func (l *loop) observe(ctx context.Context) ([]toolscache.InformerSynced, error)
 // concerns reports whether a change is any to the engine: of what configures it,
 // only the spec counts, and most changes are statuses that were written here.
 func concerns(before, after client.Object) bool {
-	switch after.(type) {
-	case *kueue.ResourceFlavor, *kueue.Cohort, *kueue.ClusterQueue, *kueue.LocalQueue:
+	switch after := after.(type) {
+	case *corev1.Pod:
+		return podConcerns(before.(*corev1.Pod), after)
+	case *corev1.Node:
+		return nodeConcerns(before.(*corev1.Node), after)
+	case *kueue.ClusterQueue:
+		return before.GetGeneration() != after.Generation || before.GetUID() != after.UID ||
+			!maps.Equal(before.GetLabels(), after.Labels) || !maps.Equal(before.GetAnnotations(), after.Annotations)
+	case *kueue.ResourceFlavor, *kueue.Cohort, *kueue.LocalQueue, *kueue.Topology:
 		return before.GetGeneration() != after.GetGeneration() || before.GetUID() != after.GetUID()
 	}
 	return true
@@ -259,10 +303,10 @@ type news struct {
 }
 
 // events are the news in the engine's words.
-func (n news) events(t *translator) []engine.Event {
+func (n news) events(t *translator, now time.Time) []engine.Event {
 	switch {
 	case n.changed != nil:
-		return t.changed(n.changed)
+		return t.changed(n.changed, now)
 	case n.deleted != nil:
 		return t.deleted(n.deleted)
 	default:

@@ -169,7 +169,7 @@ func TestWorkloadsAreAdmittedAndQuotaGoesRound(t *testing.T) {
 // the API server is not given twice, and nothing is written again.
 func TestARestartTakesOverWhatItsPredecessorAdmitted(t *testing.T) {
 	a, b := newWorkload("a", 3, quantities("cpu", "1")), newWorkload("b", 3, quantities("cpu", "1"))
-	admit(b, decide(t, b).Admit, now) // though a would be first in order
+	admit(b, decide(t, b).Admit, nil, now) // though a would be first in order
 	r := start(t, namespace.DeepCopy(), newFlavor("f"), newClusterQueue("cq", "4"), newLocalQueue("q", "cq"), a, b)
 	r.says("a", "QuotaReserved=False WaitingForQuota: couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor f, 2 more needed")
 	for _, write := range r.written() {
@@ -212,7 +212,7 @@ func TestTheMailboxKeepsTheOrderAndWakesOnce(t *testing.T) {
 	<-box.wake
 	var got []engine.Event
 	for _, n := range box.take() {
-		got = append(got, n.events(words())...)
+		got = append(got, n.events(words(), now)...)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

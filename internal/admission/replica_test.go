@@ -14,7 +14,7 @@ import (
 
 func TestAReplicaSaysWhatTheOperatorWouldSay(t *testing.T) {
 	a, b := newWorkload("a", 3, quantities("cpu", "1")), newWorkload("b", 2, quantities("cpu", "1"))
-	admit(a, decide(t, a).Admit, now)
+	admit(a, decide(t, a).Admit, nil, now)
 	objects := []client.Object{b, a, newLocalQueue("q", "cq"), newClusterQueue("cq", "4"), newFlavor("f"), namespace.DeepCopy()}
 	var first reason.Explanation
 	for i := range 2 {

@@ -34,6 +34,8 @@ import (
 type translator struct {
 	*accountant
 	policy        queuePolicy
+	nodes         *nodeWatch
+	pods          *podWatch
 	checks        map[string]*kueue.AdmissionCheck
 	clusterQueues map[string]*kueue.ClusterQueue
 	workloads     map[engine.Key]*kueue.Workload
@@ -46,9 +48,10 @@ type queuePolicy struct {
 	behindOnceEvicted bool
 }
 
-func newTranslator(counting podspec.Counting, policy queuePolicy) *translator {
+func newTranslator(counting podspec.Counting, policy queuePolicy, notReadyGrace time.Duration) *translator {
 	return &translator{
 		accountant: newAccountant(counting), policy: policy,
+		nodes: newNodeWatch(notReadyGrace), pods: newPodWatch(),
 		checks:        map[string]*kueue.AdmissionCheck{},
 		clusterQueues: map[string]*kueue.ClusterQueue{},
 		workloads:     map[engine.Key]*kueue.Workload{},
@@ -57,8 +60,14 @@ func newTranslator(counting podspec.Counting, policy queuePolicy) *translator {
 
 // changed gives the events for an object that was added or has changed. It is the
 // cache's own: nobody changes it.
-func (t *translator) changed(object client.Object) []engine.Event {
+func (t *translator) changed(object client.Object, now time.Time) []engine.Event {
 	switch o := object.(type) {
+	case *corev1.Pod:
+		return t.pods.set(o, now)
+	case *corev1.Node:
+		return []engine.Event{engine.NodeSet{Node: t.nodes.set(o, now)}}
+	case *kueue.Topology:
+		return []engine.Event{engine.TopologySet{Topology: topologyOf(o)}}
 	case *kueue.Workload:
 		return t.workloadChanged(o)
 	case *kueue.ClusterQueue:
@@ -85,7 +94,8 @@ func (t *translator) changed(object client.Object) []engine.Event {
 			Name: o.Name, Parent: string(o.Spec.ParentName), Quotas: quotasOf(o.Spec.ResourceGroups), Weight: weightOf(o.Spec.FairSharing)}}}
 	case *kueue.ResourceFlavor:
 		return []engine.Event{engine.FlavorSet{Flavor: engine.Flavor{
-			Name: o.Name, NodeLabels: o.Spec.NodeLabels, NodeTaints: o.Spec.NodeTaints, Tolerations: o.Spec.Tolerations}}}
+			Name: o.Name, NodeLabels: o.Spec.NodeLabels, NodeTaints: o.Spec.NodeTaints, Tolerations: o.Spec.Tolerations,
+			Topology: string(ptr.Deref(o.Spec.TopologyName, ""))}}}
 	case *corev1.Namespace:
 		return []engine.Event{engine.NamespaceSet{Name: o.Name, Labels: o.Labels}}
 	}
@@ -95,6 +105,13 @@ func (t *translator) changed(object client.Object) []engine.Event {
 // deleted gives the events for an object that is gone.
 func (t *translator) deleted(object client.Object) []engine.Event {
 	switch o := object.(type) {
+	case *corev1.Pod:
+		return t.pods.delete(o)
+	case *corev1.Node:
+		t.nodes.forget(o.Name)
+		return []engine.Event{engine.NodeDeleted{Name: o.Name}}
+	case *kueue.Topology:
+		return []engine.Event{engine.TopologyDeleted{Name: o.Name}}
 	case *kueue.Workload:
 		return t.workloadGone(o)
 	case *kueue.ClusterQueue:
@@ -117,6 +134,26 @@ func (t *translator) deleted(object client.Object) []engine.Event {
 		return []engine.Event{engine.NamespaceDeleted{Name: o.Name}}
 	}
 	panic(fmt.Sprintf("no event for a %T", object))
+}
+
+// due is when something is to be said though nothing changes, zero if nothing is.
+func (t *translator) due() time.Time { return sooner(t.nodes.due(), t.pods.due()) }
+
+// overdue gives the events for what has lasted too long by now.
+func (t *translator) overdue(now time.Time) []engine.Event {
+	var events []engine.Event
+	for _, node := range t.nodes.lost(now) {
+		events = append(events, engine.NodeSet{Node: node})
+	}
+	return append(events, t.pods.tell(now)...)
+}
+
+// sooner is the earlier of two times, of which zero is never.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 func (t *translator) workloadChanged(w *kueue.Workload) []engine.Event {
@@ -190,9 +227,15 @@ func (t *translator) workload(w *kueue.Workload) engine.Workload {
 		Admission: admissionOf(w), ReservedAt: since(w, kueue.WorkloadQuotaReserved),
 		Admitted: workload.IsAdmitted(w),
 		Ready:    workload.IsTrue(w, kueue.WorkloadPodsReady),
-		Evicted:  workload.IsEvicted(w),
-		Told:     told(w),
+		Evicted:  workload.IsEvicted(w), LostNodes: lostNodes(w),
+		Told: told(w),
 	}
+}
+
+// lostNodes reports whether the Workload was evicted because its nodes failed, and not admitted since.
+func lostNodes(w *kueue.Workload) bool {
+	evicted := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadEvicted)
+	return evicted != nil && evicted.Status == metav1.ConditionTrue && evicted.Reason == kueue.WorkloadEvictedDueToNodeFailures
 }
 
 // queuedAt is the time by which the Workload stands in its queue: that of its creation,
@@ -269,6 +312,7 @@ func admissionOf(w *kueue.Workload) *engine.Admission {
 			assignment.Flavors[string(resource)] = string(name)
 			assignment.Usage[string(resource)] = share(quota.FromQuantity(resource, a.ResourceUsage[resource]), left, given)
 		}
+		assignment.Places, assignment.Within = placesFrom(a.TopologyAssignment)
 		out.PodSets = append(out.PodSets, assignment)
 	}
 	return out
@@ -297,9 +341,15 @@ func (t *translator) clusterQueue(q *kueue.ClusterQueue) engine.ClusterQueue {
 		out.ByUsage = scope.AdmissionMode == kueue.UsageBasedAdmissionFairSharing
 	}
 	_, out.Inactive = cannotAdmit(q, t.checks)
-	if q.Spec.QueueingStrategy == kueue.StrictFIFO {
+	switch _, followsNodes := q.Labels[muster.FollowsNodesLabel]; {
+	case q.Spec.QueueingStrategy == kueue.StrictFIFO:
 		out.Strategy = engine.Strict
+	case followsNodes:
+		// Nobody tuned it, so nobody may starve in it, nor wait for what he does not ask for.
+		out.Strategy = engine.ByResource
 	}
+	out.OnDemand = q.Annotations[muster.NodesOnDemandAnnotation] == "true"
+	out.CoversAll = q.Annotations[muster.UnlimitedAnnotation] == "true"
 	if f := q.Spec.FlavorFungibility; f != nil {
 		out.Fungibility = flavor.Fungibility{
 			NextBeforeBorrowing:       f.WhenCanBorrow == kueue.TryNextFlavor,

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -18,13 +19,14 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/flavor"
+	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/podspec"
 )
 
 // words is a translator that knows nothing yet.
-func words() *translator { return newTranslator(podspec.Counting{}, queuePolicy{}) }
+func words() *translator { return newTranslator(podspec.Counting{}, queuePolicy{}, 5*time.Second) }
 
 func TestAWorkloadInTheEnginesWords(t *testing.T) {
 	selector := map[string]string{"zone": "a"}
@@ -43,7 +45,7 @@ func TestAWorkloadInTheEnginesWords(t *testing.T) {
 			{Name: "empty", PerPod: map[string]int64{}},
 		},
 	}}
-	if diff := cmp.Diff([]engine.Event{want}, words().changed(w)); diff != "" {
+	if diff := cmp.Diff([]engine.Event{want}, words().changed(w, now)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -125,14 +127,14 @@ func TestAQueueThatGoesOrLacksAChecksAdmitsNobody(t *testing.T) {
 	lacking.Spec.AdmissionChecks = []kueue.AdmissionCheckReference{"budget"}
 	tr := words()
 	for name, q := range map[string]*kueue.ClusterQueue{"one that is deleted": going, "one whose check is missing": lacking} {
-		if got := tr.changed(q)[0].(engine.ClusterQueueSet); got.Inactive == "" {
+		if got := tr.changed(q, now)[0].(engine.ClusterQueueSet); got.Inactive == "" {
 			t.Errorf("%s is active", name)
 		}
 	}
 	active := &kueue.AdmissionCheck{ObjectMeta: metav1.ObjectMeta{Name: "budget"}}
 	active.Status.Conditions = []metav1.Condition{{Type: kueue.AdmissionCheckActive, Status: metav1.ConditionTrue}}
-	tr.changed(lacking)
-	again := tr.changed(active)
+	tr.changed(lacking, now)
+	again := tr.changed(active, now)
 	if len(again) != 1 || again[0].(engine.ClusterQueueSet).Inactive != "" {
 		t.Errorf("once the check is there: %+v", again)
 	}
@@ -140,14 +142,14 @@ func TestAQueueThatGoesOrLacksAChecksAdmitsNobody(t *testing.T) {
 
 func TestALimitRangeHasTheWorkloadsOfItsNamespaceCountedAgain(t *testing.T) {
 	tr := words()
-	tr.changed(newWorkload("w", 1, nil))
+	tr.changed(newWorkload("w", 1, nil), now)
 	limits := &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "defaults"}, Spec: corev1.LimitRangeSpec{
 		Limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer, DefaultRequest: quantities("cpu", "2")}}}}
-	again := tr.changed(limits)
+	again := tr.changed(limits, now)
 	if len(again) != 1 || again[0].(engine.WorkloadSet).PodSets[0].PerPod["cpu"] != 2000 {
 		t.Errorf("got %+v", again)
 	}
-	if got := tr.changed(limits); len(got) != 0 {
+	if got := tr.changed(limits, now); len(got) != 0 {
 		t.Errorf("nothing changed, and yet %+v", got)
 	}
 	if again := tr.deleted(limits); len(again) != 1 || len(again[0].(engine.WorkloadSet).PodSets[0].PerPod) != 0 {
@@ -187,7 +189,7 @@ func TestOtherObjectsInTheEnginesWords(t *testing.T) {
 			engine.NamespaceSet{Name: "ns", Labels: labels.Set{"a": "b"}}, engine.NamespaceDeleted{Name: "ns"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff([]engine.Event{tc.want}, words().changed(tc.object)); diff != "" {
+			if diff := cmp.Diff([]engine.Event{tc.want}, words().changed(tc.object, now)); diff != "" {
 				t.Errorf("changed (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff([]engine.Event{tc.deleted}, words().deleted(tc.object)); diff != "" {
@@ -203,7 +205,7 @@ func TestOtherObjectsInTheEnginesWords(t *testing.T) {
 func TestEveryWatchedKindHasAMeaning(t *testing.T) {
 	for _, kind := range watched {
 		object := kind.DeepCopyObject().(client.Object)
-		words().changed(object) // panics if it has none
+		words().changed(object, now) // panics if it has none
 		words().deleted(object)
 	}
 }
@@ -239,10 +241,20 @@ func TestAnAdmissionReadsAsItWasWritten(t *testing.T) {
 					a.Flavors[name], a.Usage[name] = "f", amount.Draw(t, name)
 				}
 			}
+			for j := range rapid.IntRange(0, 3).Draw(t, "nodes") {
+				a.Places = append(a.Places, place.NodeCount{Node: fmt.Sprintf("n%d", j), Count: rapid.Int32Range(1, 9).Draw(t, "pods there")})
+			}
 			given.PodSets = append(given.PodSets, a)
 		}
+		levels := rapid.SampledFrom([][]string{{"block", corev1.LabelHostname}, {"block", "rack"}, {corev1.LabelHostname}}).Draw(t, "levels")
+		places := map[string]*kueue.TopologyAssignment{}
+		for _, a := range given.PodSets {
+			if len(a.Places) > 0 {
+				places[a.PodSet] = topologyAssignment(a.Places, levels, func(string) map[string]string { return map[string]string{"block": "b", "rack": "r"} })
+			}
+		}
 		var w, read kueue.Workload
-		admit(&w, given, now)
+		admit(&w, given, places, now)
 		text, err := json.Marshal(&w)
 		if err == nil {
 			err = json.Unmarshal(text, &read)

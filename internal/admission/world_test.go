@@ -201,7 +201,7 @@ func decide(t *testing.T, w *kueue.Workload) engine.Decision {
 	t.Helper()
 	e, tr := engine.New(engine.Options{}), words()
 	for _, o := range []client.Object{namespace.DeepCopy(), newFlavor("f"), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"), w} {
-		for _, ev := range tr.changed(o) {
+		for _, ev := range tr.changed(o, now) {
 			e.Apply(ev)
 		}
 	}

@@ -1,0 +1,68 @@
+package admission
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/musterhq/muster/internal/engine"
+)
+
+// bindTimes measures how long gangs take from their admission until the last of their pods has its node. One goroutine
+// uses it.
+type bindTimes struct {
+	open map[engine.Key]*binding
+	// observe is told each time that was measured.
+	observe func(time.Duration)
+}
+
+// binding is a workload of whose pods not all are bound yet.
+type binding struct {
+	since time.Time
+	wants int32
+	bound sets.Set[engine.Key]
+}
+
+func newBindTimes(observe func(time.Duration)) *bindTimes {
+	return &bindTimes{open: map[engine.Key]*binding{}, observe: observe}
+}
+
+// admitted begins to measure a workload that was given places.
+func (b *bindTimes) admitted(key engine.Key, given *engine.Admission, now time.Time) {
+	delete(b.open, key)
+	var wants int32
+	for i := range given.PodSets {
+		for _, place := range given.PodSets[i].Places {
+			wants += place.Count
+		}
+	}
+	if wants > 0 {
+		b.open[key] = &binding{since: now, wants: wants, bound: sets.New[engine.Key]()}
+	}
+}
+
+// heard takes in what the engine hears.
+func (b *bindTimes) heard(ev engine.Event, now time.Time) {
+	switch ev := ev.(type) {
+	case engine.PodBound:
+		of := b.open[ev.Workload]
+		if of == nil {
+			return
+		}
+		of.bound.Insert(ev.Pod.Key)
+		if of.bound.Len() >= int(of.wants) {
+			delete(b.open, ev.Workload)
+			b.observe(now.Sub(of.since))
+		}
+	case engine.WorkloadGone:
+		delete(b.open, ev.Key)
+	case engine.Failed:
+		delete(b.open, ev.Key)
+	case engine.Refused:
+		delete(b.open, ev.Key)
+	case engine.WorkloadSet:
+		if ev.Evicted {
+			delete(b.open, ev.Key)
+		}
+	}
+}

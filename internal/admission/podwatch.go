@@ -1,0 +1,95 @@
+package admission
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/engine/order"
+)
+
+// bindPatience is for how long kube-scheduler may say of a pod that its place does not take it before it is believed: it
+// may not have heard yet of what was on that node a moment ago.
+const bindPatience = 500 * time.Millisecond
+
+// podWatch puts Pods into the engine's words. It remembers those that kube-scheduler finds no room for where they were
+// given a place, and those that wait for one. One goroutine uses it.
+type podWatch struct {
+	refused map[engine.Key]refusedPod
+	gated   map[engine.Key]struct{}
+}
+
+// refusedPod is a pod whose place does not take it, which is believed from a time on.
+type refusedPod struct {
+	workload engine.Key
+	nodes    []string
+	tellAt   time.Time
+}
+
+func newPodWatch() *podWatch {
+	return &podWatch{refused: map[engine.Key]refusedPod{}, gated: map[engine.Key]struct{}{}}
+}
+
+// set gives the events for a Pod as it is now.
+func (w *podWatch) set(pod *corev1.Pod, now time.Time) []engine.Event {
+	key := keyOf(pod)
+	w.forget(key)
+	if isGated(pod) && !hasEnded(pod) {
+		w.gated[key] = struct{}{}
+	}
+	switch nodes := noRoomAt(pod); {
+	case takesRoom(pod):
+		return []engine.Event{engine.PodBound{Pod: podOf(pod)}}
+	case hasEnded(pod):
+		return []engine.Event{engine.PodGone{Key: key}}
+	case len(nodes) > 0:
+		workload, _ := workloadOf(pod)
+		w.refused[key] = refusedPod{workload: workload, nodes: nodes, tellAt: now.Add(bindPatience)}
+	}
+	return nil
+}
+
+// delete gives the events for a Pod that is gone.
+func (w *podWatch) delete(pod *corev1.Pod) []engine.Event {
+	w.forget(keyOf(pod))
+	if pod.Spec.NodeName == "" {
+		return nil
+	}
+	return []engine.Event{engine.PodGone{Key: keyOf(pod)}}
+}
+
+func (w *podWatch) forget(key engine.Key) {
+	delete(w.refused, key)
+	delete(w.gated, key)
+}
+
+// due is when something is to be told next, zero if nothing is.
+func (w *podWatch) due() time.Time {
+	var next time.Time
+	for _, pod := range w.refused {
+		if next.IsZero() || pod.tellAt.Before(next) {
+			next = pod.tellAt
+		}
+	}
+	return next
+}
+
+// tell gives the events for the pods of which it is to be believed by now that their places do not take them.
+func (w *podWatch) tell(now time.Time) []engine.Event {
+	var out []engine.Event
+	for _, key := range slices.SortedFunc(maps.Keys(w.refused), order.CompareKeys) {
+		pod := w.refused[key]
+		if now.Before(pod.tellAt) {
+			continue
+		}
+		delete(w.refused, key)
+		lostRacesTotal.Inc()
+		for _, node := range pod.nodes {
+			out = append(out, engine.PodUnschedulable{Workload: pod.workload, Node: node})
+		}
+	}
+	return out
+}

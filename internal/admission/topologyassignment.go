@@ -1,0 +1,158 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/engine/flavor"
+	"github.com/musterhq/muster/internal/engine/place"
+)
+
+// topologyAssignment writes places as the API has them, for a topology of those levels: by the hostname alone where
+// that is the lowest level, else by the values of the levels' labels and the hostname, for the levels alone would name no
+// node. It gives nil where a node is not known any more.
+func topologyAssignment(places []place.NodeCount, levels []string, labelsOf func(host string) map[string]string) *kueue.TopologyAssignment {
+	byHost := levels[len(levels)-1] == place.Hostname
+	out := &kueue.TopologyAssignment{Levels: []string{place.Hostname}, Domains: make([]kueue.TopologyDomainAssignment, 0, len(places))}
+	if !byHost {
+		out.Levels = append(slices.Clone(levels), place.Hostname)
+	}
+	for _, p := range places {
+		values := []string{p.Node}
+		if !byHost {
+			labels := labelsOf(p.Node)
+			if labels == nil {
+				return nil
+			}
+			values = values[:0]
+			for _, level := range levels {
+				values = append(values, labels[level])
+			}
+			values = append(values, p.Node)
+		}
+		out.Domains = append(out.Domains, kueue.TopologyDomainAssignment{Values: values, Count: p.Count})
+	}
+	return out
+}
+
+// placesFrom reads a topologyAssignment: the nodes where it names them, and else domains.
+func placesFrom(t *kueue.TopologyAssignment) (places []place.NodeCount, within []flavor.DomainCount) {
+	if t == nil || len(t.Levels) == 0 {
+		return nil, nil
+	}
+	last := len(t.Levels) - 1
+	for _, domain := range t.Domains {
+		switch {
+		case len(domain.Values) != len(t.Levels):
+			continue // of no domain that there can be
+		case t.Levels[last] == place.Hostname:
+			places = append(places, place.NodeCount{Node: domain.Values[last], Count: domain.Count})
+		default:
+			labels := make(map[string]string, len(t.Levels))
+			for i, level := range t.Levels {
+				labels[level] = domain.Values[i]
+			}
+			within = append(within, flavor.DomainCount{Labels: labels, Count: domain.Count})
+		}
+	}
+	return places, within
+}
+
+// placeReader reads what the writing of places needs: the topologies of flavors, and the labels of nodes.
+type placeReader struct{ client.Reader }
+
+// assignments are the places of each pod set that was given some, as the API has them. known is false where a topology or
+// a node of them is not there any more.
+func (r placeReader) assignments(ctx context.Context, given *engine.Admission) (out map[string]*kueue.TopologyAssignment, known bool, err error) {
+	for i := range given.PodSets {
+		a := &given.PodSets[i]
+		if len(a.Places) == 0 {
+			continue
+		}
+		levels, err := r.levels(ctx, a)
+		if err != nil || levels == nil {
+			return nil, false, err
+		}
+		labels, err := r.labels(ctx, a, levels)
+		if err != nil {
+			return nil, false, err
+		}
+		assignment := topologyAssignment(a.Places, levels, func(host string) map[string]string { return labels[host] })
+		if assignment == nil {
+			return nil, false, nil
+		}
+		if out == nil {
+			out = map[string]*kueue.TopologyAssignment{}
+		}
+		out[a.PodSet] = assignment
+	}
+	return out, true, nil
+}
+
+// levels are those of the topology by which the pod set was placed, nil if there is none any more.
+func (r placeReader) levels(ctx context.Context, a *engine.Assignment) ([]string, error) {
+	for _, name := range slices.Compact(slices.Sorted(maps.Values(a.Flavors))) {
+		var f kueue.ResourceFlavor
+		if err := r.Get(ctx, client.ObjectKey{Name: name}, &f, client.UnsafeDisableDeepCopy); err != nil {
+			if apierrors.IsNotFound(err) {
+				continue
+			}
+			return nil, fmt.Errorf("reading the ResourceFlavor %s: %w", name, err)
+		}
+		if f.Spec.TopologyName == nil {
+			continue
+		}
+		var t kueue.Topology
+		err := r.Get(ctx, client.ObjectKey{Name: string(*f.Spec.TopologyName)}, &t, client.UnsafeDisableDeepCopy)
+		if err == nil {
+			return topologyOf(&t).Levels, nil
+		}
+		if !apierrors.IsNotFound(err) {
+			return nil, fmt.Errorf("reading the Topology %s: %w", *f.Spec.TopologyName, err)
+		}
+	}
+	return nil, nil
+}
+
+// labels are those of the nodes of the places by the names that places have for them, where the levels need them.
+func (r placeReader) labels(ctx context.Context, a *engine.Assignment, levels []string) (map[string]map[string]string, error) {
+	if levels[len(levels)-1] == place.Hostname {
+		return nil, nil
+	}
+	out := map[string]map[string]string{}
+	for _, p := range a.Places {
+		var node corev1.Node
+		err := r.Get(ctx, client.ObjectKey{Name: p.Node}, &node, client.UnsafeDisableDeepCopy)
+		switch {
+		case err == nil && hostOf(&node) == p.Node:
+			out[p.Node] = node.Labels
+		case client.IgnoreNotFound(err) != nil:
+			return nil, fmt.Errorf("reading the Node %s: %w", p.Node, err)
+		default: // a node of another name has it
+			var list corev1.NodeList
+			if err := r.List(ctx, &list, client.MatchingLabels{place.Hostname: p.Node}, client.UnsafeDisableDeepCopy); err != nil {
+				return nil, fmt.Errorf("looking for the node %s: %w", p.Node, err)
+			}
+			if len(list.Items) > 0 {
+				out[p.Node] = list.Items[0].Labels
+			}
+		}
+	}
+	return out, nil
+}
+
+// hostOf is the name that places have for the Node.
+func hostOf(node *corev1.Node) string {
+	if host := node.Labels[place.Hostname]; host != "" {
+		return host
+	}
+	return node.Name
+}

@@ -1,0 +1,242 @@
+package admission
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/engine/flavor"
+	"github.com/musterhq/muster/internal/engine/place"
+	"github.com/musterhq/muster/internal/engine/preempt"
+)
+
+func topology(name string, levels ...string) *kueue.Topology {
+	out := &kueue.Topology{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	for _, level := range levels {
+		out.Spec.Levels = append(out.Spec.Levels, kueue.TopologyLevel{NodeLabel: level})
+	}
+	return out
+}
+
+func placedFlavor(name, topology string) *kueue.ResourceFlavor {
+	out := newFlavor(name)
+	out.Spec.NodeLabels = map[string]string{corev1.LabelOSStable: "linux"}
+	out.Spec.TopologyName = ptr.To(kueue.TopologyReference(topology))
+	return out
+}
+
+func domains(levels []string, domains ...kueue.TopologyDomainAssignment) *kueue.TopologyAssignment {
+	return &kueue.TopologyAssignment{Levels: levels, Domains: domains}
+}
+
+func domain(count int32, values ...string) kueue.TopologyDomainAssignment {
+	return kueue.TopologyDomainAssignment{Values: values, Count: count}
+}
+
+// gang is an admission of the pod set main in the flavor f to those nodes.
+func gang(places ...place.NodeCount) *engine.Admission {
+	var count int32
+	for _, p := range places {
+		count += p.Count
+	}
+	return &engine.Admission{ClusterQueue: "cq", PodSets: []engine.Assignment{{
+		PodSet: "main", Count: count, Flavors: map[string]string{"cpu": "f"}, Usage: map[string]int64{"cpu": int64(count) * 1000}, Places: places}}}
+}
+
+func TestPlacesAreWrittenAsTheAPIHasThem(t *testing.T) {
+	given := gang(place.NodeCount{Node: "b", Count: 2}, place.NodeCount{Node: "host-a", Count: 1})
+	nodes := []client.Object{
+		node("b", "cpu", "4").labeled("rack", "r2").node,
+		node("a", "cpu", "4").labeled("rack", "r1").labeled(corev1.LabelHostname, "host-a").node,
+	}
+	for name, tc := range map[string]struct {
+		levels []string
+		given  *engine.Admission
+		want   *kueue.TopologyAssignment
+	}{
+		"the hostname alone names a node": {
+			[]string{"rack", corev1.LabelHostname}, given,
+			domains([]string{corev1.LabelHostname}, domain(2, "b"), domain(1, "host-a"))},
+		"else the levels and the hostname": {
+			[]string{"rack"}, given,
+			domains([]string{"rack", corev1.LabelHostname}, domain(2, "r2", "b"), domain(1, "r1", "host-a"))},
+		"a node that is gone is nobody's place": {
+			[]string{"rack"}, gang(place.NodeCount{Node: "c", Count: 1}), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, append(nodes, placedFlavor("f", "t"), topology("t", tc.levels...))...)
+			got, known, err := placeReader{w}.assignments(t.Context(), tc.given)
+			if err != nil || known != (tc.want != nil) {
+				t.Fatalf("known %v, %v", known, err)
+			}
+			if diff := cmp.Diff(tc.want, got["main"]); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	t.Run("a topology that is gone gives no places", func(t *testing.T) {
+		w := newWorld(t, placedFlavor("f", "t"))
+		if _, known, err := (placeReader{w}).assignments(t.Context(), given); known || err != nil {
+			t.Errorf("known %v, %v", known, err)
+		}
+	})
+}
+
+func TestPlacesOfOthersAreRead(t *testing.T) {
+	for name, tc := range map[string]struct {
+		given  *kueue.TopologyAssignment
+		places []place.NodeCount
+		within []flavor.DomainCount
+	}{
+		"none": {nil, nil, nil},
+		"racks are read as labels": {
+			domains([]string{"block", "rack"}, domain(3, "b1", "r1"), domain(1, "b1", "r2")), nil,
+			[]flavor.DomainCount{{Labels: map[string]string{"block": "b1", "rack": "r1"}, Count: 3}, {Labels: map[string]string{"block": "b1", "rack": "r2"}, Count: 1}}},
+		"nodes by their last value": {
+			domains([]string{"rack", corev1.LabelHostname}, domain(3, "r1", "a")), []place.NodeCount{{Node: "a", Count: 3}}, nil},
+		"a domain without all its values is none": {
+			domains([]string{"rack", corev1.LabelHostname}, domain(3, "r1"), domain(2, "r1", "b")), []place.NodeCount{{Node: "b", Count: 2}}, nil},
+	} {
+		places, within := placesFrom(tc.given)
+		if diff := cmp.Diff(tc.places, places); diff != "" {
+			t.Errorf("%s: places (-want +got):\n%s", name, diff)
+		}
+		if diff := cmp.Diff(tc.within, within); diff != "" {
+			t.Errorf("%s: within (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// holder is ns/a of two pods, admitted to the node a.
+func holder() *kueue.Workload {
+	w := newWorkload("a", 2, asked)
+	admit(w, gang(place.NodeCount{Node: "a", Count: 2}), map[string]*kueue.TopologyAssignment{"main": domains([]string{corev1.LabelHostname}, domain(2, "a"))}, now)
+	return w
+}
+
+func TestOtherPlacesAreWrittenIntoTheAdmission(t *testing.T) {
+	moved := gang(place.NodeCount{Node: "b", Count: 2})
+	evicted := func(w *kueue.Workload) { evict(w, &engine.Eviction{}, "", now) }
+	for name, tc := range map[string]struct {
+		then func(*kueue.Workload)
+		want []string
+		told engine.Event
+		host string
+	}{
+		"it is one write": {
+			func(*kueue.Workload) {}, []string{"status Workload a"}, engine.Written{}, "b"},
+		"what is so already is not written": {
+			func(w *kueue.Workload) {
+				w.Status.Admission.PodSetAssignments[0].TopologyAssignment.Domains[0].Values[0] = "b"
+			}, nil, engine.Written{}, "b"},
+		"who was told to go meanwhile stays where he is": {evicted, nil, engine.Failed{}, "a"},
+		"who gave his admission back has no places":      {func(w *kueue.Workload) { w.Status.Admission = nil }, nil, engine.Failed{}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := holder()
+			tc.then(w)
+			world := newWorld(t, w, placedFlavor("f", "t"), topology("t", corev1.LabelHostname))
+			d := newDeskOf(world, engine.Decision{Key: engine.Key{Namespace: "ns", Name: "a"}, UID: "a-uid", Generation: 1, Replace: moved})
+			d.work(t, 2)
+			expect(t, "writes", tc.want, world.written())
+			if len(d.told) != 1 {
+				t.Fatalf("told %+v", d.told)
+			}
+			_, failed := d.told[0].(engine.Failed)
+			if _, wanted := tc.told.(engine.Failed); failed != wanted {
+				t.Errorf("told %+v", d.told)
+			}
+			after := world.workload("a").Status
+			if after.Admission == nil {
+				return
+			}
+			if got := after.Admission.PodSetAssignments[0]; got.TopologyAssignment.Domains[0].Values[0] != tc.host || *got.Count != 2 || got.Flavors["cpu"] != "f" {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}
+
+func TestWhoLostItsNodesIsEvictedAndWaitsAgainAtOnce(t *testing.T) {
+	w := holder()
+	evict(w, &engine.Eviction{Cause: preempt.NodeFailures, Detail: "node a failed, and no other in rack r1 has room"}, "", now)
+	expect(t, "conditions", []string{
+		"QuotaReserved=True QuotaReserved: Quota reserved in ClusterQueue cq",
+		"Admitted=True Admitted: The workload is admitted",
+		"Evicted=True NodeFailures: node a failed, and no other in rack r1 has room",
+	}, conditions(w.Status.Conditions))
+	if stats := w.Status.SchedulingStats.Evictions; len(stats) != 1 || stats[0].Reason != "NodeFailures" || stats[0].Count != 1 {
+		t.Errorf("counted %+v", stats)
+	}
+	if !words().workload(w).LostNodes {
+		t.Error("it does not go first")
+	}
+}
+
+func TestATopologyRequestInTheEnginesWords(t *testing.T) {
+	for name, tc := range map[string]struct {
+		asked *kueue.PodSetTopologyRequest
+		want  *flavor.TopologyRequest
+	}{
+		"none":          {nil, nil},
+		"required":      {&kueue.PodSetTopologyRequest{Required: ptr.To("rack")}, &flavor.TopologyRequest{Level: "rack", Mandatory: true}},
+		"preferred":     {&kueue.PodSetTopologyRequest{Preferred: ptr.To("rack")}, &flavor.TopologyRequest{Level: "rack"}},
+		"unconstrained": {&kueue.PodSetTopologyRequest{Unconstrained: ptr.To(true)}, &flavor.TopologyRequest{}},
+		"slices and a group": {
+			&kueue.PodSetTopologyRequest{Required: ptr.To("block"), PodSetGroupName: ptr.To("g"), PodSetSliceRequiredTopology: ptr.To("rack"), PodSetSliceSize: ptr.To[int32](4)},
+			&flavor.TopologyRequest{Level: "block", Mandatory: true, Group: "g", Slices: []place.Slice{{Level: "rack", Size: 4}}}},
+		"a slice of no size is all of it": {
+			&kueue.PodSetTopologyRequest{PodSetSliceRequiredTopology: ptr.To("rack")},
+			&flavor.TopologyRequest{Slices: []place.Slice{{Level: "rack", Size: 8}}}},
+		"layers of slices": {
+			&kueue.PodSetTopologyRequest{PodsetSliceRequiredTopologyConstraints: []kueue.PodsetSliceRequiredTopologyConstraint{{Topology: "block", Size: 8}, {Topology: "rack", Size: 4}}},
+			&flavor.TopologyRequest{Slices: []place.Slice{{Level: "block", Size: 8}, {Level: "rack", Size: 4}}}},
+	} {
+		w := newWorkload("w", 8, asked)
+		w.Spec.PodSets[0].TopologyRequest = tc.asked
+		w.Spec.PodSets[0].Template.Annotations = map[string]string{"alpha.jobset.sigs.k8s.io/exclusive-topology": "zone"}
+		got := words().workload(w).PodSets[0]
+		if diff := cmp.Diff(tc.want, got.Topology); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		if got.ExclusiveKey != "zone" {
+			t.Errorf("exclusive by %q", got.ExclusiveKey)
+		}
+	}
+}
+
+func TestHowTheDefaultQueueOrdersAndGrows(t *testing.T) {
+	followed := func(change func(*kueue.ClusterQueue)) *kueue.ClusterQueue {
+		q := newClusterQueue("default", "8")
+		q.Labels = map[string]string{"muster.dev/follows-nodes": "true"}
+		change(q)
+		return q
+	}
+	for name, tc := range map[string]struct {
+		queue               *kueue.ClusterQueue
+		strategy            engine.Strategy
+		onDemand, coversAll bool
+	}{
+		"a queue of a person's":             {newClusterQueue("cq", "8"), engine.BestEffort, false, false},
+		"the one that follows the nodes":    {followed(func(*kueue.ClusterQueue) {}), engine.ByResource, false, false},
+		"unless a person makes it strict":   {followed(func(q *kueue.ClusterQueue) { q.Spec.QueueingStrategy = kueue.StrictFIFO }), engine.Strict, false, false},
+		"with nodes that come on demand":    {followed(func(q *kueue.ClusterQueue) { mark(q, "muster.dev/nodes-on-demand", true) }), engine.ByResource, true, false},
+		"and where quota holds nobody back": {followed(func(q *kueue.ClusterQueue) { mark(q, "muster.dev/unlimited", true) }), engine.ByResource, false, true},
+	} {
+		got := words().changed(tc.queue, now)[0].(engine.ClusterQueueSet)
+		if got.Strategy != tc.strategy || got.OnDemand != tc.onDemand || got.CoversAll != tc.coversAll {
+			t.Errorf("%s: got strategy %v, on demand %v, covers all %v", name, got.Strategy, got.OnDemand, got.CoversAll)
+		}
+	}
+	before, after := newClusterQueue("cq", "8"), newClusterQueue("cq", "8")
+	mark(after, "muster.dev/nodes-on-demand", true)
+	if !concerns(before, after) {
+		t.Error("the annotation is no news")
+	}
+}

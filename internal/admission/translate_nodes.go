@@ -1,0 +1,135 @@
+package admission
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/engine/place"
+	"github.com/musterhq/muster/internal/engine/quota"
+)
+
+// nodeWatch puts Nodes into the engine's words. It remembers those that are not ready but do not count as lost yet. One
+// goroutine uses it.
+type nodeWatch struct {
+	// grace is for how long a node may be not ready before it counts as lost.
+	grace time.Duration
+	// waiting are nodes within their grace.
+	waiting map[string]waitingNode
+}
+
+// waitingNode is one that is not ready, and counts as lost from then on.
+type waitingNode struct {
+	node   *corev1.Node
+	lostAt time.Time
+}
+
+func newNodeWatch(grace time.Duration) *nodeWatch {
+	return &nodeWatch{grace: grace, waiting: map[string]waitingNode{}}
+}
+
+// set takes in a Node as it is now.
+func (w *nodeWatch) set(node *corev1.Node, now time.Time) place.Node {
+	delete(w.waiting, node.Name)
+	failed := !node.DeletionTimestamp.IsZero()
+	if since := unreadySince(node, now); !failed && !since.IsZero() {
+		lostAt := since.Add(w.grace)
+		if failed = !now.Before(lostAt); !failed {
+			w.waiting[node.Name] = waitingNode{node, lostAt}
+		}
+	}
+	return nodeOf(node, failed)
+}
+
+// forget drops what is kept of a Node that is gone.
+func (w *nodeWatch) forget(name string) { delete(w.waiting, name) }
+
+// due is when the next grace ends, zero if there is none.
+func (w *nodeWatch) due() time.Time {
+	var next time.Time
+	for _, waiting := range w.waiting {
+		if next.IsZero() || waiting.lostAt.Before(next) {
+			next = waiting.lostAt
+		}
+	}
+	return next
+}
+
+// lost are the nodes whose grace has ended since it was last asked, in the order of names.
+func (w *nodeWatch) lost(now time.Time) []place.Node {
+	var out []place.Node
+	for _, name := range slices.Sorted(maps.Keys(w.waiting)) {
+		if waiting := w.waiting[name]; !now.Before(waiting.lostAt) {
+			delete(w.waiting, name)
+			out = append(out, nodeOf(waiting.node, true))
+		}
+	}
+	return out
+}
+
+// unreadySince is since when the Node is not ready, zero if it is. A clock that is ahead of ours does not make the grace
+// longer.
+func unreadySince(node *corev1.Node, now time.Time) time.Time {
+	since := node.CreationTimestamp.Time
+	if ready := readiness(node); ready != nil {
+		if ready.Status == corev1.ConditionTrue {
+			return time.Time{}
+		}
+		since = ready.LastTransitionTime.Time
+	}
+	if since.IsZero() || since.After(now) {
+		return now
+	}
+	return since
+}
+
+func readiness(node *corev1.Node) *corev1.NodeCondition {
+	for i := range node.Status.Conditions {
+		if node.Status.Conditions[i].Type == corev1.NodeReady {
+			return &node.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// nodeOf is the Node in the engine's words.
+func nodeOf(node *corev1.Node, failed bool) place.Node {
+	out := place.Node{
+		Name: node.Name, Labels: node.Labels, Taints: node.Spec.Taints,
+		Allocatable: make(map[string]int64, len(node.Status.Allocatable)),
+		Cordoned:    node.Spec.Unschedulable, Failed: failed,
+	}
+	for name, amount := range node.Status.Allocatable {
+		out.Allocatable[string(name)] = quota.FromQuantity(name, amount)
+	}
+	return out
+}
+
+// nodeConcerns reports whether a change of a Node is any to the engine: most are heartbeats.
+func nodeConcerns(before, after *corev1.Node) bool {
+	return before.Spec.Unschedulable != after.Spec.Unschedulable ||
+		isReady(before) != isReady(after) ||
+		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
+		before.UID != after.UID ||
+		!maps.Equal(before.Labels, after.Labels) ||
+		!equality.Semantic.DeepEqual(before.Spec.Taints, after.Spec.Taints) ||
+		!equality.Semantic.DeepEqual(before.Status.Allocatable, after.Status.Allocatable)
+}
+
+func isReady(node *corev1.Node) bool {
+	ready := readiness(node)
+	return ready != nil && ready.Status == corev1.ConditionTrue
+}
+
+// topologyOf is the Topology in the engine's words.
+func topologyOf(t *kueue.Topology) place.Topology {
+	out := place.Topology{Name: t.Name}
+	for _, level := range t.Spec.Levels {
+		out.Levels = append(out.Levels, level.NodeLabel)
+	}
+	return out
+}

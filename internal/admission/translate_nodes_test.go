@@ -1,0 +1,127 @@
+package admission
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/engine/place"
+)
+
+// ready says whether the node is ready, and since when.
+func (b nodeBuilder) ready(status corev1.ConditionStatus, since time.Time) nodeBuilder {
+	b.node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status, LastTransitionTime: metav1.NewTime(since)}}
+	return b
+}
+
+func TestANodeIsToldAsItIs(t *testing.T) {
+	w := newNodeWatch(5 * time.Second)
+	b := node("a", "cpu", "4", "nvidia.com/gpu", "8", "pods", "110").cordoned().tainted(corev1.TaintEffectNoSchedule).ready(corev1.ConditionTrue, now)
+	want := place.Node{
+		Name: "a", Labels: b.node.Labels, Taints: b.node.Spec.Taints, Cordoned: true,
+		Allocatable: map[string]int64{"cpu": 4000, "nvidia.com/gpu": 8, "pods": 110},
+	}
+	if diff := cmp.Diff(want, w.set(b.node, now)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if !w.due().IsZero() {
+		t.Errorf("due at %v", w.due())
+	}
+}
+
+func TestANodeThatIsNotReadyIsLostAfterItsGrace(t *testing.T) {
+	const grace = 5 * time.Second
+	for name, tc := range map[string]struct {
+		node   nodeBuilder
+		failed bool
+		lostAt time.Time // zero for never
+	}{
+		"ready":                           {node("a").ready(corev1.ConditionTrue, now.Add(-time.Hour)), false, time.Time{}},
+		"not ready since now":             {node("a").ready(corev1.ConditionFalse, now), false, now.Add(grace)},
+		"silent":                          {node("a").ready(corev1.ConditionUnknown, now.Add(-2*time.Second)), false, now.Add(3 * time.Second)},
+		"not ready for long":              {node("a").ready(corev1.ConditionFalse, now.Add(-time.Minute)), true, time.Time{}},
+		"by a clock that is ahead":        {node("a").ready(corev1.ConditionFalse, now.Add(time.Hour)), false, now.Add(grace)},
+		"that never said anything":        {node("a"), false, now.Add(grace)},
+		"one that is deleted has no time": {node("a").ready(corev1.ConditionTrue, now).deleting(), true, time.Time{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newNodeWatch(grace)
+			if got := w.set(tc.node.node, now); got.Failed != tc.failed {
+				t.Errorf("failed at once: %v", got.Failed)
+			}
+			if !w.due().Equal(tc.lostAt) {
+				t.Errorf("due at %v, want %v", w.due(), tc.lostAt)
+			}
+			if tc.lostAt.IsZero() {
+				return
+			}
+			if got := w.lost(tc.lostAt.Add(-1)); got != nil {
+				t.Errorf("lost before its time: %+v", got)
+			}
+			got := w.lost(tc.lostAt)
+			if len(got) != 1 || got[0].Name != "a" || !got[0].Failed {
+				t.Errorf("lost %+v", got)
+			}
+			if again := w.lost(tc.lostAt.Add(time.Hour)); again != nil || !w.due().IsZero() {
+				t.Errorf("lost again %+v, due at %v", again, w.due())
+			}
+		})
+	}
+}
+
+func TestANodeThatComesBackWithinItsGraceWasNeverLost(t *testing.T) {
+	w := newNodeWatch(time.Minute)
+	w.set(node("a").ready(corev1.ConditionFalse, now).node, now)
+	w.set(node("b").ready(corev1.ConditionFalse, now).node, now)
+	w.set(node("a").ready(corev1.ConditionTrue, now).node, now)
+	w.forget("b")
+	if got := w.lost(now.Add(time.Hour)); got != nil {
+		t.Errorf("lost %+v", got)
+	}
+}
+
+func TestOnlyWhatANodeOffersIsNews(t *testing.T) {
+	base := func() nodeBuilder { return node("a", "cpu", "4").ready(corev1.ConditionTrue, now) }
+	heartbeat := base()
+	heartbeat.node.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(now.Add(time.Minute))
+	for name, tc := range map[string]struct {
+		after nodeBuilder
+		want  bool
+	}{
+		"a heartbeat":    {heartbeat, false},
+		"not ready":      {base().ready(corev1.ConditionUnknown, now), true},
+		"a lost device":  {node("a", "cpu", "3").ready(corev1.ConditionTrue, now), true},
+		"a taint":        {base().tainted(corev1.TaintEffectNoExecute), true},
+		"a cordon":       {base().cordoned(), true},
+		"another rack":   {base().labeled("rack", "r2"), true},
+		"being deleted":  {base().deleting(), true},
+		"nothing at all": {base(), false},
+	} {
+		if got := concerns(base().node, tc.after.node); got != tc.want {
+			t.Errorf("%s: news %v", name, got)
+		}
+	}
+}
+
+func TestTheTranslatorTellsWhatLastedTooLong(t *testing.T) {
+	tr := words()
+	tr.changed(node("a").ready(corev1.ConditionFalse, now).node, now)
+	tr.changed(unschedulable(boundPod("p", "w", "")), now)
+	if want := now.Add(bindPatience); !tr.due().Equal(want) {
+		t.Errorf("due at %v, want %v", tr.due(), want)
+	}
+	if got := tr.overdue(now); got != nil {
+		t.Errorf("too soon: %+v", got)
+	}
+	want := []engine.Event{engine.PodUnschedulable{Workload: engine.Key{Namespace: "ns", Name: "w"}, Node: "n"}}
+	if diff := cmp.Diff(want, tr.overdue(now.Add(bindPatience))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := tr.overdue(now.Add(5 * time.Second)); len(got) != 1 || !got[0].(engine.NodeSet).Failed {
+		t.Errorf("got %+v", got)
+	}
+}

@@ -1,0 +1,141 @@
+package admission
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/engine/place"
+	"github.com/musterhq/muster/internal/engine/quota"
+	"github.com/musterhq/muster/internal/podspec"
+)
+
+// takesRoom reports whether the pod is on a node and has not ended. One that is being deleted takes its room until it
+// is gone.
+func takesRoom(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" && !hasEnded(pod) }
+
+func hasEnded(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// podOf is a pod that takes room in the engine's words.
+func podOf(pod *corev1.Pod) place.Pod {
+	out := place.Pod{
+		Key: keyOf(pod), Node: pod.Spec.NodeName,
+		HostPorts: hostPortsOf(&pod.Spec), Resident: isResident(pod),
+		ExclusiveKey: pod.Annotations[jobset.ExclusiveKey],
+	}
+	out.Workload, out.PodSet = workloadOf(pod)
+	taken := podspec.Taken(pod)
+	out.Requests = make(map[string]int64, len(taken))
+	for name, amount := range taken {
+		out.Requests[string(name)] = quota.FromQuantity(name, amount)
+	}
+	return out
+}
+
+// workloadOf is the Workload that the pod runs for and the pod set that it is of, as its admission wrote on it; nothing
+// where it was not given a place by one.
+func workloadOf(pod *corev1.Pod) (engine.Key, string) {
+	name, podSet := pod.Annotations[kueue.WorkloadAnnotation], pod.Labels[kueue.PodSetLabel]
+	if name == "" || podSet == "" {
+		return engine.Key{}, ""
+	}
+	return engine.Key{Namespace: pod.Namespace, Name: name}, podSet
+}
+
+// isResident reports whether the pod belongs to its node: those of a DaemonSet, and those that the kubelet has from a
+// file.
+func isResident(pod *corev1.Pod) bool {
+	owner := metav1.GetControllerOf(pod)
+	return owner != nil && (owner.Kind == "DaemonSet" || owner.Kind == "Node")
+}
+
+// hostPortsOf are the ports of its node that a pod takes. On the network of the node each port that it names is one.
+func hostPortsOf(spec *corev1.PodSpec) []place.HostPort {
+	var out []place.HostPort
+	for _, containers := range [][]corev1.Container{spec.Containers, sidecars(spec.InitContainers)} {
+		for i := range containers {
+			for _, port := range containers[i].Ports {
+				number := port.HostPort
+				if number == 0 && spec.HostNetwork {
+					number = port.ContainerPort
+				}
+				if number != 0 {
+					out = append(out, place.HostPort{IP: port.HostIP, Protocol: port.Protocol, Port: number})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// sidecars are the init containers that run beside the others.
+func sidecars(inits []corev1.Container) []corev1.Container {
+	return slices.DeleteFunc(slices.Clone(inits), func(c corev1.Container) bool {
+		return c.RestartPolicy == nil || *c.RestartPolicy != corev1.ContainerRestartPolicyAlways
+	})
+}
+
+// noRoomAt are the nodes of which kube-scheduler says that it cannot bind the pod to any, where it was given a place by
+// its admission; nil where it does not say so.
+func noRoomAt(pod *corev1.Pod) []string {
+	if pod.Spec.NodeName != "" || hasEnded(pod) || !pod.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	if workload, _ := workloadOf(pod); workload == (engine.Key{}) || !isUnschedulable(pod) {
+		return nil
+	}
+	return placesOf(&pod.Spec)
+}
+
+func isUnschedulable(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
+	})
+}
+
+// placesOf are the nodes that the pod may go to by their name in places, nil if all.
+func placesOf(spec *corev1.PodSpec) []string {
+	if host := spec.NodeSelector[place.Hostname]; host != "" {
+		return []string{host}
+	}
+	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil || spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return nil
+	}
+	var out []string
+	for _, term := range spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+		for _, e := range term.MatchExpressions {
+			if e.Key == place.Hostname && e.Operator == corev1.NodeSelectorOpIn {
+				out = append(out, e.Values...)
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// podIsNews reports whether a pod that is new is any to the engine: most are not bound yet.
+func podIsNews(pod *corev1.Pod) bool {
+	return takesRoom(pod) || isGated(pod) || len(noRoomAt(pod)) > 0
+}
+
+// podConcerns reports whether a change of a pod is any to the engine: most are those of containers that start.
+func podConcerns(before, after *corev1.Pod) bool {
+	return before.UID != after.UID ||
+		takesRoom(before) != takesRoom(after) ||
+		before.Spec.NodeName != after.Spec.NodeName ||
+		!slices.Equal(noRoomAt(before), noRoomAt(after)) ||
+		isGated(before) != isGated(after) ||
+		takesRoom(after) && !equality.Semantic.DeepEqual(podspec.Taken(before), podspec.Taken(after))
+}
+
+// isGated reports whether the pod waits for its place.
+func isGated(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.SchedulingGates, func(g corev1.PodSchedulingGate) bool { return g.Name == kueue.TopologyGate })
+}

@@ -1,0 +1,214 @@
+package admission
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/engine/place"
+)
+
+// boundPod is ns/name of one cpu for the Workload, "" for nobody's, bound to the node, "" for none yet. Its place is n.
+func boundPod(name, workload, node string) *corev1.Pod {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"},
+		Spec: corev1.PodSpec{NodeName: node, NodeSelector: map[string]string{corev1.LabelHostname: "n"},
+			Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: quantities("cpu", "1")}}}},
+	}
+	if workload != "" {
+		pod.Annotations = map[string]string{"kueue.x-k8s.io/workload": workload}
+		pod.Labels = map[string]string{"kueue.x-k8s.io/podset": "main"}
+	}
+	return pod
+}
+
+func unschedulable(pod *corev1.Pod) *corev1.Pod {
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+	return pod
+}
+
+func ended(pod *corev1.Pod) *corev1.Pod { pod.Status.Phase = corev1.PodSucceeded; return pod }
+
+func gated(pod *corev1.Pod) *corev1.Pod {
+	pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "kueue.x-k8s.io/topology"}}
+	return pod
+}
+
+func TestPodsAreToldWhereTheyAre(t *testing.T) {
+	key := engine.Key{Namespace: "ns", Name: "p"}
+	ours := place.Pod{Key: key, Node: "n", Requests: map[string]int64{"cpu": 1000}, Workload: engine.Key{Namespace: "ns", Name: "w"}, PodSet: "main"}
+	foreign := place.Pod{Key: key, Node: "n", Requests: map[string]int64{"cpu": 1000}}
+	resident, exclusive := foreign, ours
+	resident.Resident = true
+	exclusive.ExclusiveKey = "rack"
+	daemon := boundPod("p", "", "n")
+	daemon.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Controller: ptr.To(true)}}
+	alone := boundPod("p", "w", "n")
+	alone.Annotations["alpha.jobset.sigs.k8s.io/exclusive-topology"] = "rack"
+	leaving := boundPod("p", "", "n")
+	leaving.DeletionTimestamp = ptr.To(metav1.NewTime(now))
+	for name, tc := range map[string]struct {
+		pod  *corev1.Pod
+		want []engine.Event
+	}{
+		"of a workload":                    {boundPod("p", "w", "n"), []engine.Event{engine.PodBound{Pod: ours}}},
+		"of nobody":                        {boundPod("p", "", "n"), []engine.Event{engine.PodBound{Pod: foreign}}},
+		"of the node":                      {daemon, []engine.Event{engine.PodBound{Pod: resident}}},
+		"alone in its domain":              {alone, []engine.Event{engine.PodBound{Pod: exclusive}}},
+		"not bound yet":                    {boundPod("p", "w", ""), nil},
+		"gated":                            {gated(boundPod("p", "w", "")), nil},
+		"one that has ended takes nothing": {ended(boundPod("p", "w", "n")), []engine.Event{engine.PodGone{Key: key}}},
+		"one that is to go takes its room": {leaving, []engine.Event{engine.PodBound{Pod: foreign}}},
+	} {
+		if diff := cmp.Diff(tc.want, newPodWatch().set(tc.pod, now)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestPortsOfTheNode(t *testing.T) {
+	ports := []corev1.ContainerPort{{ContainerPort: 80}, {ContainerPort: 90, HostPort: 91, Protocol: corev1.ProtocolUDP, HostIP: "10.0.0.1"}}
+	always := corev1.ContainerRestartPolicyAlways
+	for name, tc := range map[string]struct {
+		spec corev1.PodSpec
+		want []place.HostPort
+	}{
+		"those that it names":              {corev1.PodSpec{Containers: []corev1.Container{{Ports: ports}}}, []place.HostPort{{IP: "10.0.0.1", Protocol: "UDP", Port: 91}}},
+		"all of them on its network":       {corev1.PodSpec{HostNetwork: true, Containers: []corev1.Container{{Ports: ports}}}, []place.HostPort{{Port: 80}, {IP: "10.0.0.1", Protocol: "UDP", Port: 91}}},
+		"a sidecar's too":                  {corev1.PodSpec{InitContainers: []corev1.Container{{Ports: ports, RestartPolicy: &always}}}, []place.HostPort{{IP: "10.0.0.1", Protocol: "UDP", Port: 91}}},
+		"not of what is over when it runs": {corev1.PodSpec{InitContainers: []corev1.Container{{Ports: ports}}}, nil},
+	} {
+		if diff := cmp.Diff(tc.want, hostPortsOf(&tc.spec)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestAPlaceThatDoesNotTakeItsPodIsToldOnce(t *testing.T) {
+	in := func(hosts ...string) *corev1.Pod {
+		pod := unschedulable(boundPod("p", "w", ""))
+		pod.Spec.NodeSelector = nil
+		pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
+				{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: hosts}}}}}}}
+		return pod
+	}
+	leaving := unschedulable(boundPod("p", "w", ""))
+	leaving.DeletionTimestamp = ptr.To(metav1.NewTime(now))
+	told := func(nodes ...string) (out []engine.Event) {
+		for _, node := range nodes {
+			out = append(out, engine.PodUnschedulable{Workload: engine.Key{Namespace: "ns", Name: "w"}, Node: node})
+		}
+		return out
+	}
+	for name, tc := range map[string]struct {
+		pod  *corev1.Pod
+		then func(*podWatch)
+		want []engine.Event
+	}{
+		"on one node":                       {unschedulable(boundPod("p", "w", "")), nil, told("n")},
+		"on any of several":                 {in("b", "a", "b"), nil, told("a", "b")},
+		"who has no place is not ours":      {unschedulable(boundPod("p", "", "")), nil, nil},
+		"who is to go needs none":           {leaving, nil, nil},
+		"who was not looked at yet may fit": {boundPod("p", "w", ""), nil, nil},
+		"who is bound after all has one":    {unschedulable(boundPod("p", "w", "")), func(w *podWatch) { w.set(boundPod("p", "w", "n"), now) }, nil},
+		"who is gone needs none":            {unschedulable(boundPod("p", "w", "")), func(w *podWatch) { w.delete(boundPod("p", "w", "")) }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newPodWatch()
+			w.set(tc.pod, now)
+			if tc.then != nil {
+				tc.then(w)
+			}
+			if got := w.tell(now.Add(bindPatience - 1)); got != nil {
+				t.Errorf("too soon: %+v", got)
+			}
+			if diff := cmp.Diff(tc.want, w.tell(now.Add(bindPatience))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if again := w.tell(now.Add(time.Hour)); again != nil || !w.due().IsZero() {
+				t.Errorf("told again %+v, due at %v", again, w.due())
+			}
+		})
+	}
+}
+
+func TestOnlyWhatConcernsRoomIsNewsOfAPod(t *testing.T) {
+	started := boundPod("p", "w", "n")
+	started.Status.Phase, started.Status.PodIP = corev1.PodRunning, "10.0.0.1"
+	resized := boundPod("p", "w", "n")
+	resized.Spec.Containers[0].Resources.Requests = quantities("cpu", "2")
+	for name, tc := range map[string]struct {
+		before, after *corev1.Pod
+		want          bool
+	}{
+		"it started":            {boundPod("p", "w", "n"), started, false},
+		"it was bound":          {boundPod("p", "w", ""), boundPod("p", "w", "n"), true},
+		"it ended":              {started, ended(boundPod("p", "w", "n")), true},
+		"it was resized":        {started, resized, true},
+		"it does not fit":       {boundPod("p", "w", ""), unschedulable(boundPod("p", "w", "")), true},
+		"it still does not fit": {unschedulable(boundPod("p", "w", "")), unschedulable(boundPod("p", "w", "")), false},
+		"it got its place":      {gated(boundPod("p", "w", "")), boundPod("p", "w", ""), true},
+	} {
+		if got := concerns(tc.before, tc.after); got != tc.want {
+			t.Errorf("%s: news %v", name, got)
+		}
+	}
+}
+
+func TestPodsThatWaitForAPlaceAreCounted(t *testing.T) {
+	w := newPodWatch()
+	for _, name := range []string{"a", "b", "c"} {
+		w.set(gated(boundPod(name, "w", "")), now)
+	}
+	w.set(boundPod("a", "w", ""), now)
+	w.delete(gated(boundPod("b", "w", "")))
+	if len(w.gated) != 1 {
+		t.Errorf("%d wait", len(w.gated))
+	}
+}
+
+func TestTimesToTheLastBind(t *testing.T) {
+	key := engine.Key{Namespace: "ns", Name: "w"}
+	bound := func(name string) engine.Event {
+		return engine.PodBound{Pod: podOf(boundPod(name, "w", "n"))}
+	}
+	for name, tc := range map[string]struct {
+		events []engine.Event // a second apart
+		want   []time.Duration
+	}{
+		"until the last of them":            {[]engine.Event{bound("a"), bound("b")}, []time.Duration{2 * time.Second}},
+		"a pod that is told twice is one":   {[]engine.Event{bound("a"), bound("a")}, nil},
+		"one more counts nothing":           {[]engine.Event{bound("a"), bound("b"), bound("c")}, []time.Duration{2 * time.Second}},
+		"who is evicted before never binds": {[]engine.Event{bound("a"), engine.WorkloadSet{Workload: engine.Workload{Key: key, Evicted: true}}, bound("b")}, nil},
+		"nor who is gone":                   {[]engine.Event{bound("a"), engine.WorkloadGone{Key: key}, bound("b")}, nil},
+		"nor who was not admitted at last":  {[]engine.Event{engine.Failed{Key: key}, bound("a"), bound("b")}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []time.Duration
+			b := newBindTimes(func(took time.Duration) { got = append(got, took) })
+			b.admitted(key, gang(place.NodeCount{Node: "n", Count: 2}), now)
+			for i, ev := range tc.events {
+				b.heard(ev, now.Add(time.Duration(i+1)*time.Second))
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if len(tc.want) > 0 && len(b.open) > 0 {
+				t.Errorf("still open: %+v", b.open)
+			}
+		})
+	}
+	t.Run("a workload without places is not measured", func(t *testing.T) {
+		b := newBindTimes(nil)
+		b.admitted(key, gang(), now)
+		if len(b.open) != 0 {
+			t.Errorf("open: %+v", b.open)
+		}
+	})
+}
