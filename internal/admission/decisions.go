@@ -92,7 +92,7 @@ func (a *decisionWriter) write(ctx context.Context, key engine.Key) {
 	case outcome == overtaken:
 		a.tell(engine.Failed{Key: key, UID: d.UID})
 	case outcome == refused:
-		a.tell(engine.Refused{Key: key, UID: d.UID, Generation: d.Generation, Message: err.Error()})
+		a.tell(engine.Refused{Key: key, UID: d.UID, Generation: d.Generation, Message: err.Error(), At: a.clock.Now()})
 	}
 }
 

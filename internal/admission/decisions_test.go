@@ -120,7 +120,7 @@ func TestAdmitter(t *testing.T) {
 		"one that the API server refuses for good gives its quota back": {
 			before: apierrors.NewForbidden(schema.GroupResource{Resource: "workloads"}, "a", errors.New("a policy says no")),
 			tries:  1, told: []engine.Event{engine.Refused{Key: engine.Key{Namespace: "ns", Name: "a"}, UID: "a-uid", Generation: 1,
-				Message: `workloads "a" is forbidden: a policy says no`}}},
+				Message: `workloads "a" is forbidden: a policy says no`, At: now}}},
 		"one that is gone is not": {
 			then:  func(w *world) { w.remove(&a) },
 			tries: 1, told: failed},

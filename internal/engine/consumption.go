@@ -34,13 +34,10 @@ type account struct {
 	// interval in advance, so that nobody gets much in before the next sample. prepaid
 	// is the sum.
 	entered map[Key]quota.Vector
-	prepaid map[quota.Index]int64
+	prepaid sums
 	// standing is what it is ordered by: who has less goes first.
 	standing float64
 }
-
-// Due is when Decide has something to do though there is no news; zero for never.
-func (e *Engine) Due() time.Time { return e.sampleDue }
 
 // ranksByUsage reports whether the LocalQueue is compared with others by its use.
 func (e *Engine) ranksByUsage(l *localQueue) bool {
@@ -124,12 +121,12 @@ func (q *clusterQueue) reorder() {
 }
 
 // units adds amounts up by resource, flavors together.
-func (e *Engine) units(sums ...map[quota.Index]int64) fair.Consumption {
+func (e *Engine) units(several ...sums) fair.Consumption {
 	amounts := map[string]int64{}
-	for _, sum := range sums {
-		for i, amount := range sum {
+	for _, all := range several {
+		for i, sum := range all {
 			resource := e.tree.Name(i).Resource
-			amounts[resource] = quota.Add(amounts[resource], amount)
+			amounts[resource] = quota.Add(amounts[resource], sum.Value())
 		}
 	}
 	out := fair.Consumption{}

@@ -28,6 +28,7 @@ func (e *Engine) Decide(now time.Time) []Decision {
 		e.reshape()
 	}
 	e.sample(now)
+	e.tryRefused(now)
 	p := pass{Engine: e, now: now, budget: passBudget}
 	p.rerouteChanged()
 	if e.changed.Len() == 0 {
@@ -68,11 +69,15 @@ func (p *pass) rerouteChanged() {
 }
 
 // workOff serves the families on the agenda, in the order of names, as far as the
-// budget goes.
+// budget goes. Where an admission anywhere has all others wait, who is first in order
+// goes first, of whatever family.
 func (p *pass) workOff() {
 	todo := p.agenda
 	p.agenda = nil
 	slices.SortFunc(todo, func(a, b *family) int { return cmp.Compare(a.name, b.name) })
+	if p.options.BlockUntilReady == BlockAll {
+		p.byFirst(todo)
+	}
 	for _, f := range todo {
 		left := p.families[f.name] == f // else it is no more
 		for left && p.budget > 0 {
@@ -83,6 +88,41 @@ func (p *pass) workOff() {
 			f.put()
 		}
 	}
+}
+
+// byFirst puts those families first that have the first in order who is not hopeless, and
+// last those that have nobody. It sets those aside who are.
+func (p *pass) byFirst(families []*family) {
+	firsts := map[*family]order.Rank{}
+	for _, f := range families {
+		f.followClaims()
+		f.wakeFreed()
+		p.keepAll(f)
+		for _, q := range f.queues {
+			c := p.headOf(q)
+			if c == nil {
+				continue
+			}
+			if first, ok := firsts[f]; !ok || order.Compare(c.rank, first) < 0 {
+				firsts[f] = c.rank
+			}
+		}
+		p.letAllGo(f)
+	}
+	slices.SortStableFunc(families, func(a, b *family) int {
+		first, ok := firsts[a]
+		second, okToo := firsts[b]
+		switch {
+		case ok && okToo:
+			return order.Compare(first, second)
+		case ok:
+			return -1
+		case okToo:
+			return 1
+		default:
+			return 0
+		}
+	})
 }
 
 // decide serves the queues of one family, always the first in order of all their

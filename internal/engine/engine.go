@@ -68,6 +68,9 @@ type Engine struct {
 	agenda   agenda
 	// unready is how many admitted workloads wait for their pods.
 	unready int
+	// refused are those whose admission the API server would not have, by the time at which
+	// it is tried again.
+	refused order.Queue
 	// sampleDue is when the use of LocalQueues is sampled next, zero if there is none;
 	// unsampled tells that there is some since.
 	sampleDue time.Time

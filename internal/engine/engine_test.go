@@ -10,6 +10,7 @@ import (
 
 	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/quota"
+	"github.com/musterhq/muster/internal/engine/reason"
 )
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -291,19 +292,46 @@ func TestOldNewsAreIgnored(t *testing.T) {
 	}
 }
 
-func TestRefusedAdmissionGoesToTheNextUntilTheWorkloadChanges(t *testing.T) {
+func TestRefusedAdmissionGoesToTheNextAndIsTriedAgain(t *testing.T) {
 	e := New(Options{})
 	a, b := job("a", "q", 2, 1, 0, 0), job("b", "q", 2, 1, 0, 1)
 	story(e, defaultFlavor, queueOf("q", "", 2), localOf("q"), a, b)
-	want := []string{"admit b in q", "a waits: Inadmissible: the API server refuses the admission, until the Workload is changed: no"}
-	if diff := cmp.Diff(want, story(e, Refused{Key: a.Key, UID: a.UID, Message: "no"})); diff != "" {
+	refused := func(at time.Duration) Refused {
+		return Refused{Key: a.Key, UID: a.UID, Generation: a.Generation, Message: "no", At: epoch.Add(at)}
+	}
+	want := []string{"admit b in q", "a waits: Inadmissible: the API server refuses the admission, which is tried again with back-off, every 5 minutes at least: no"}
+	if diff := cmp.Diff(want, story(e, refused(0))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got := story(e, a); len(got) != 0 {
-		t.Errorf("it was tried again as it was: %v", got)
+	a.Told = reason.Inadmissible
+	if got := story(e, gone("b"), a); len(got) != 0 {
+		t.Errorf("it was tried again at once: %v", got)
+	}
+	var waited []time.Duration
+	at := time.Duration(0)
+	for range 11 {
+		due := e.Due().Sub(epoch)
+		if got := e.Decide(epoch.Add(due - time.Millisecond)); len(got) != 0 {
+			t.Fatalf("after %s, before it is due: %+v", due, got)
+		}
+		if got := e.Decide(epoch.Add(due)); len(got) != 1 || got[0].Admit == nil {
+			t.Fatalf("after %s: %+v", due, got)
+		}
+		waited = append(waited, due-at)
+		e.Apply(refused(due))
+		at = due
+	}
+	second := time.Second
+	if diff := cmp.Diff([]time.Duration{second, 2 * second, 4 * second, 8 * second, 16 * second, 32 * second, 64 * second, 128 * second,
+		256 * second, 5 * time.Minute, 5 * time.Minute}, waited); diff != "" {
+		t.Errorf("waited (-want +got):\n%s", diff)
 	}
 	a.Generation++
-	if diff := cmp.Diff([]string{"admit a in q"}, story(e, gone("b"), a)); diff != "" {
+	if diff := cmp.Diff([]string{"admit a in q"}, story(e, a)); diff != "" {
 		t.Errorf("once it was changed (-want +got):\n%s", diff)
+	}
+	e.Apply(gone("a"))
+	if due := e.Due(); !due.IsZero() {
+		t.Errorf("due at %s though nobody waits", due)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"time"
 
 	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/preempt"
@@ -180,7 +181,10 @@ func (p *pass) serve(c *contestant) {
 
 // admit gives the workload its quota.
 func (p *pass) admit(w *workload, given *Admission) {
-	w.held, w.assumed, w.decidedOn, w.ReservedAt = given, admits, w.Version, p.now
+	w.held, w.assumed, w.decidedOn = given, admits, w.Version
+	// In seconds, as the API server tells it: else the order in which workloads are evicted
+	// would be another one after a restart.
+	w.ReservedAt = p.now.Truncate(time.Second)
 	w.why = reason.Reason{}
 	p.enter(w)
 	w.strike()

@@ -219,13 +219,15 @@ type (
 		UID     string
 		Version int64
 	}
-	// Refused says that the API server will not have what was decided, and why, for as
-	// long as the workload is of that generation. UID is that of the decision.
+	// Refused says that the API server would not have the admission, and why, at that time.
+	// It is tried again later, each time after twice as long while the workload is of that
+	// generation. UID is that of the decision.
 	Refused struct {
 		Key        Key
 		UID        string
 		Generation int64
 		Message    string
+		At         time.Time
 	}
 	// Failed says that what was decided about a workload was not written and never
 	// will be: what was assumed is undone. UID is that of the decision.

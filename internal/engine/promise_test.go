@@ -2,6 +2,7 @@ package engine
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -118,4 +119,37 @@ func TestAPromiseThatNobodyElseHasToGoForIsKeptAtOnce(t *testing.T) {
 	s := newScene(t, Options{}, evicting(queueOf("q", "", 4), lower), localOf("q"), job("low", "q", 2, 1, 0, 0))
 	s.want("one comes that needs all", s.happens(job("mid", "q", 4, 1, 1, 1)), "evict low for mid: in queue", "mid waits: WaitingForPreemptedWorkloads")
 	s.want("one comes that needs what is free", s.happens(job("high", "q", 2, 1, 2, 2)), "admit high in q", "mid waits: WaitingForQuota")
+}
+
+// TestWhoIsEvictedFirstIsTheSameAfterARestart: of two who were given quota within a second,
+// the API server does not tell who was the first.
+func TestWhoIsEvictedFirstIsTheSameAfterARestart(t *testing.T) {
+	queue := evicting(queueOf("q", "", 4), lower)
+	s := newScene(t, Options{}, queue, localOf("q"))
+	s.happens(job("b", "q", 2, 1, 0, 0))
+	s.now = s.now.Add(700 * time.Millisecond)
+	s.happens(job("a", "q", 2, 1, 0, 1))
+	fresh := New(Options{})
+	for _, ev := range []Event{defaultFlavor, queue, localOf("q")} {
+		fresh.Apply(ev)
+	}
+	for _, name := range []string{"a", "b"} {
+		w := s.jobs[name]
+		w.ReservedAt = w.ReservedAt.Truncate(time.Second) // as it was written
+		fresh.Apply(w)
+	}
+	high := job("high", "q", 2, 1, 1, 2)
+	fresh.Apply(high)
+	s.engine.Apply(high)
+	var live, again string
+	for who, e := range map[*string]*Engine{&live: s.engine, &again: fresh} {
+		for _, d := range decideAll(e, s.now) {
+			if d.Evict != nil {
+				*who += d.Key.Name
+			}
+		}
+	}
+	if live != again || len(live) != 1 {
+		t.Errorf("live %q goes, after a restart %q", live, again)
+	}
 }

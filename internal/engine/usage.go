@@ -46,7 +46,7 @@ func (w *workload) counts() counted {
 type tally struct {
 	pending, reserving, admitted int
 	// reserved is what is held, used the part of it that is admitted.
-	reserved, used map[quota.Index]int64
+	reserved, used sums
 }
 
 func (t *tally) add(c counted, v quota.Vector, sign int) {
@@ -63,16 +63,19 @@ func (t *tally) add(c counted, v quota.Vector, sign int) {
 	}
 }
 
-func addTo(sums *map[quota.Index]int64, v quota.Vector, sign int64) {
-	if *sums == nil {
-		*sums = map[quota.Index]int64{}
+// sums are what is counted of each amount, without those of which nothing is.
+type sums map[quota.Index]quota.Sum
+
+func addTo(all *sums, v quota.Vector, sign int64) {
+	if *all == nil {
+		*all = sums{}
 	}
 	for _, a := range v {
-		sum := quota.Add((*sums)[a.Index], sign*a.Value)
-		if sum == 0 {
-			delete(*sums, a.Index)
+		sum := (*all)[a.Index]
+		if sum.Add(quota.SumOf(sign * a.Value)); sum == (quota.Sum{}) {
+			delete(*all, a.Index)
 		} else {
-			(*sums)[a.Index] = sum
+			(*all)[a.Index] = sum
 		}
 	}
 }
@@ -182,10 +185,10 @@ func (e *Engine) usageOf(t tally) Usage {
 	}
 }
 
-func (e *Engine) named(sums map[quota.Index]int64) map[quota.FlavorResource]int64 {
-	out := make(map[quota.FlavorResource]int64, len(sums))
-	for i, amount := range sums {
-		out[e.tree.Name(i)] = amount
+func (e *Engine) named(all sums) map[quota.FlavorResource]int64 {
+	out := make(map[quota.FlavorResource]int64, len(all))
+	for i, sum := range all {
+		out[e.tree.Name(i)] = sum.Value()
 	}
 	return out
 }

@@ -120,7 +120,7 @@ func TestAdmissionsWaitForReadyPodsWhereAskedTo(t *testing.T) {
 	}{
 		"of nobody":         {BlockNone, "admit other in p", nil},
 		"of the same queue": {BlockQueue, "admit other in p", []string{"admit second in q"}},
-		"of all there are":  {BlockAll, "other waits: WaitingForPodsReady", []string{"admit other in p"}},
+		"of all there are":  {BlockAll, "other waits: WaitingForPodsReady", []string{"admit second in q"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, Options{BlockUntilReady: tc.block}, queueOf("q", "", 4), queueOf("p", "", 4), localOf("q"), localOf("p"))
@@ -184,4 +184,15 @@ func TestQueuesThatNobodyNamesAreForgotten(t *testing.T) {
 		t.Errorf("%d queues are known", len(s.engine.queues))
 	}
 	s.want("one that comes back", s.happens(queueOf("team0", "lab", 1), localOf("team0"), job("a", "team0", 1, 1, 0, 0)), "admit a in team0")
+}
+
+// TestWhereAllWaitForReadyPodsTheFirstInOrderGoesFirst: of whatever tree of queues.
+func TestWhereAllWaitForReadyPodsTheFirstInOrderGoesFirst(t *testing.T) {
+	s := newScene(t, Options{BlockUntilReady: BlockAll}, queueOf("a", "", 4), queueOf("b", "", 4), queueOf("c", "lab", 4), localOf("a"), localOf("b"), localOf("c"))
+	jobs := []Event{job("third", "a", 1, 1, 0, 2), job("hopeless", "b", 9, 1, 9, 0), job("second", "b", 1, 1, 0, 1), job("first", "c", 1, 1, 5, 3)}
+	s.want("all come at once", s.happens(jobs...), "admit first in c",
+		"hopeless waits: ExceedsMaxQuota", "second waits: WaitingForPodsReady", "third waits: WaitingForPodsReady")
+	ready := func(name string) Event { return s.changed(name, func(w *Workload) { w.Ready = true }) }
+	s.want("the first is ready", s.happens(ready("first")), "admit second in b")
+	s.want("the second is ready", s.happens(ready("second")), "admit third in a")
 }

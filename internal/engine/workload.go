@@ -40,8 +40,8 @@ type workload struct {
 	decidedOn int64
 	// promise is what it was promised and waits for.
 	promise *promise
-	// refusal is the last word of the API server against an admission.
-	refusal Refused
+	// refusal is what the API server has against its admission.
+	refusal refusal
 	why     reason.Reason
 	charged charges
 	// gone tells that it counts for nothing any more.
@@ -161,7 +161,7 @@ func (ev Written) apply(e *Engine) {
 func (ev Refused) apply(e *Engine) {
 	if w := e.workloads[ev.Key]; w != nil && w.UID == ev.UID && w.assumed != nothing {
 		if w.assumed == admits {
-			w.refusal = ev
+			e.holdOff(w, ev)
 		}
 		e.disown(w)
 	}
@@ -192,6 +192,7 @@ func (e *Engine) forget(w *workload) {
 	e.leaveLocal(w)
 	e.drop(w.shape)
 	e.unsaid.drop(w.Key)
+	e.refused.Remove(w.Key)
 	e.precedence.Forget(w.Key)
 	delete(e.workloads, w.Key)
 }
@@ -255,8 +256,8 @@ func (e *Engine) unfit(w *workload) reason.Reason {
 		return reason.Inadmissiblef("LocalQueue %s doesn't exist", w.Queue)
 	case w.Refused != "":
 		return reason.Inadmissiblef("%s", w.Refused)
-	case w.refusal.Message != "" && w.refusal.Generation == w.Generation:
-		return reason.Inadmissiblef("the API server refuses the admission, until the Workload is changed: %s", w.refusal.Message)
+	case w.refusal.stands(w.Generation):
+		return w.refusal.why()
 	case w.local.Held:
 		return reason.OnHoldf("LocalQueue %s is stopped", w.Queue)
 	}

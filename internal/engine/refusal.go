@@ -1,0 +1,80 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/musterhq/muster/internal/engine/order"
+	"github.com/musterhq/muster/internal/engine/reason"
+)
+
+// After a refusal an admission is tried again: who refused it may be a policy or a quota
+// that is mended without a change of the workload. The first try comes after firstRetry,
+// each later one after twice as long, up to longestRetry.
+const (
+	firstRetry   = time.Second
+	longestRetry = 5 * time.Minute
+)
+
+// refusal is what the API server has against the admission of a workload as of one
+// generation.
+type refusal struct {
+	message    string
+	generation int64
+	// times counts how often it was refused. waiting tells that it is not tried again yet.
+	times   int
+	waiting bool
+}
+
+// stands reports whether the admission of a workload of that generation must not be tried
+// now.
+func (r *refusal) stands(generation int64) bool { return r.waiting && r.generation == generation }
+
+func (r *refusal) why() reason.Reason {
+	return reason.Inadmissiblef("the API server refuses the admission, which is tried again with back-off, every 5 minutes at least: %s", r.message)
+}
+
+// holdOff has the admission of the workload tried again later.
+func (e *Engine) holdOff(w *workload, ev Refused) {
+	times := 1
+	if w.refusal.generation == ev.Generation {
+		times = w.refusal.times + 1
+	}
+	w.refusal = refusal{message: ev.Message, generation: ev.Generation, times: times, waiting: true}
+	e.refused.Push(order.Rank{Since: ev.At.Add(retryAfter(times)), Key: w.Key})
+}
+
+// retryAfter is how long to wait after so many refusals.
+func retryAfter(times int) time.Duration {
+	wait := firstRetry
+	for range times - 1 {
+		if wait *= 2; wait >= longestRetry {
+			return longestRetry
+		}
+	}
+	return wait
+}
+
+// tryRefused has those looked at again who have waited long enough.
+func (e *Engine) tryRefused(now time.Time) {
+	for {
+		next, ok := e.refused.Peek()
+		if !ok || next.Since.After(now) {
+			return
+		}
+		e.refused.Pop()
+		w := e.workloads[next.Key]
+		w.refusal.waiting = false
+		if w.held == nil {
+			e.route(w)
+		}
+	}
+}
+
+// Due is when Decide has something to do though there is no news; zero for never.
+func (e *Engine) Due() time.Time {
+	due := e.sampleDue
+	if next, ok := e.refused.Peek(); ok && (due.IsZero() || next.Since.Before(due)) {
+		due = next.Since
+	}
+	return due
+}
