@@ -53,38 +53,32 @@ func (b bad) any() bool {
 func (m *Map) badOf(h *holder, podSet int) bad {
 	set := &h.PodSets[podSet]
 	var out bad
-	var waiting, lost int32
+	var empty int32 // places that nobody is in
 	for _, s := range h.podSets[podSet].seats {
-		count := m.badSeats(s)
-		waiting = addCount(waiting, s.absent)
-		if s.node == nil || s.node.Failed {
-			lost = addCount(lost, count)
-			if s.node == nil {
-				waiting = addCount(waiting, count)
-			}
-		}
-		if count > 0 {
+		if count := m.badSeats(s); count > 0 {
 			if out == nil {
 				out = bad{}
 			}
 			out[s] = count
 		}
+		empty = addCount(empty, s.vacant())
 	}
-	if out == nil || set.Ended <= 0 {
-		return out
-	}
-	spare := min(set.Ended, waiting)
+	spare := min(set.Ended, empty)
 	for _, s := range h.podSets[podSet].seats {
-		empty := min(out[s], s.absent)
-		if s.node == nil {
-			empty = out[s]
-		}
-		if unneeded := min(spare, empty); unneeded > 0 {
+		if unneeded := min(spare, out[s], s.vacant()); unneeded > 0 {
 			out[s] -= unneeded
 			spare -= unneeded
 		}
 	}
 	return out
+}
+
+// vacant is how many of the seats have no pod that is or was in them.
+func (s *seats) vacant() int32 {
+	if s.node == nil {
+		return s.count
+	}
+	return s.absent
 }
 
 // badSeats is how many of the seats need another place: all where the pods are lost,
@@ -98,7 +92,7 @@ func (m *Map) badSeats(s *seats) int32 {
 		return 0
 	}
 	ask := &s.holder.PodSets[s.podSet].Ask
-	if n.Cordoned || slices.Contains(ask.Avoid, s.host.name) || !m.Places(ask.Flavor) {
+	if n.Cordoned || slices.Contains(ask.Avoid, s.host.name) {
 		return s.absent
 	}
 	if why := m.judge(m.filter(ask, ask.filterKey()), n); why != none {

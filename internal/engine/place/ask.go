@@ -12,10 +12,8 @@ type want struct {
 	takes  vector
 	layout *layout
 	tally  *tally
-	// depth is that of Level, and the bottom or less where it does not matter; within is
-	// the domain that all places must be in.
-	depth  int32
-	within int32
+	// depth is that of Level, if it has one.
+	depth int32
 	// layers are the parts of the pod set, the coarsest first and single pods last, each
 	// deeper than the one before.
 	layers []layer

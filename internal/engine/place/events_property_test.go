@@ -217,3 +217,33 @@ func TestBesideOthersWhatIsFoundIsLawfulAndWhatIsNotDoesNotExist(t *testing.T) {
 		}
 	})
 }
+
+func TestThePlacesThatWereFoundHaveRoomAndNoneThatAreOver(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := drawWorld(t, 4)
+		m := w.fresh()
+		asks := drawAsks(t, w, 6)
+		placed, short := m.Find(asks, Now)
+		if short != nil {
+			t.Skip()
+		}
+		if !m.Has(asks, placed, Now) || !m.Has(asks, placed, Planned) {
+			t.Fatalf("no room for what was found: %v\n%s%s", placed, w, say(asks))
+		}
+		for range rapid.IntRange(1, 8).Draw(t, "steps") {
+			step(t, m, w)
+		}
+		before := answers(m, asks)
+		for _, on := range []Ledger{Now, Planned} {
+			has := m.Has(asks, placed, on)
+			if wrong := w.unlawful(asks, placed, on); has && wrong != "" && w.apart(asks, placed) == "" {
+				t.Fatalf("there is room, but %s: %v\n%s%s", wrong, placed, w, say(asks))
+			} else if !has && wrong == "" {
+				t.Fatalf("there is no room: %v\n%s%s", placed, w, say(asks))
+			}
+		}
+		if diff := cmp.Diff(before, answers(m, asks)); diff != "" {
+			t.Fatalf("(-before +after):\n%s", diff)
+		}
+	})
+}

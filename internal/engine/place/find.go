@@ -59,8 +59,12 @@ func (m *Map) EverFits(asks []Ask) bool { return m.Fits(asks, empty) }
 
 // read reads asks; close must follow.
 func (m *Map) read(asks []Ask, on Ledger) (*finding, *Shortfall) {
+	return m.readWith(asks, extras(asks), on)
+}
+
+// readWith reads asks whose layouts need those labels.
+func (m *Map) readWith(asks []Ask, extra []string, on Ledger) (*finding, *Shortfall) {
 	f := &finding{on: on}
-	extra := extras(asks)
 	for i := range asks {
 		f.podSets = append(f.podSets, asks[i].PodSet)
 		w, wrong := m.want(&asks[i], i, extra[i])

@@ -97,7 +97,13 @@ func (w *world) there(inPlan bool) []onNode {
 			continue
 		}
 		for _, set := range h.value.PodSets {
+			counts := map[string]int32{}
 			for _, at := range set.Nodes {
+				counts[at.Node] += at.Count
+			}
+			for _, at := range set.Nodes {
+				at.Count = counts[at.Node]
+				delete(counts, at.Node)
 				absent, first := at.Count, ""
 				for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
 					if n := w.nodes[name]; hostname(&n) == at.Node {
@@ -123,6 +129,35 @@ func (w *world) unlawful(asks []Ask, placed []Assignment, on Ledger) string {
 		return fmt.Sprintf("%d assignments for %d asks", len(placed), len(asks))
 	}
 	var mine []onNode
+	for i, a := range asks {
+		ranks, wrong := w.ranks(&a, placed[i])
+		if wrong != "" {
+			return wrong
+		}
+		for rank, n := range ranks {
+			if wrong := w.noGood(&a, n); wrong != "" {
+				return wrong
+			}
+			mine = append(mine, onNode{n.Name, a.PerPod, a.HostPorts, a.ExclusiveKey, partOf(&a, rank)})
+		}
+	}
+	if wrong := w.apart(asks, placed); wrong != "" {
+		return wrong
+	}
+	books := [][]onNode{w.there(true)}
+	if on == Now {
+		books = append(books, w.there(false))
+	}
+	for _, there := range books {
+		if wrong := w.overfull(there, mine); wrong != "" {
+			return wrong
+		}
+	}
+	return ""
+}
+
+// apart says which pods are not together that must be, "" if none.
+func (w *world) apart(asks []Ask, placed []Assignment) string {
 	groups := map[string]string{}
 	for i, a := range asks {
 		if placed[i].PodSet != a.PodSet {
@@ -131,9 +166,6 @@ func (w *world) unlawful(asks []Ask, placed []Assignment, on Ledger) string {
 		ranks, wrong := w.ranks(&a, placed[i])
 		if wrong != "" {
 			return wrong
-		}
-		for rank, n := range ranks {
-			mine = append(mine, onNode{n.Name, a.PerPod, a.HostPorts, a.ExclusiveKey, partOf(&a, rank)})
 		}
 		if a.Level != "" && a.Mandatory && len(ranks) > 0 {
 			if d := w.oneDomain(&a, ranks, a.Level); d == "" {
@@ -163,15 +195,6 @@ func (w *world) unlawful(asks []Ask, placed []Assignment, on Ledger) string {
 			}
 		}
 	}
-	books := [][]onNode{w.there(true)}
-	if on == Now {
-		books = append(books, w.there(false))
-	}
-	for _, there := range books {
-		if wrong := w.overfull(there, mine); wrong != "" {
-			return wrong
-		}
-	}
 	return ""
 }
 
@@ -185,7 +208,6 @@ func partOf(a *Ask, rank int) string {
 // ranks is the node of each pod.
 func (w *world) ranks(a *Ask, placed Assignment) ([]Node, string) {
 	var out []Node
-	f := w.flavors[a.Flavor]
 	for _, at := range placed.Nodes {
 		n := w.byHost(at.Node)
 		if n == nil {
@@ -193,19 +215,6 @@ func (w *world) ranks(a *Ask, placed Assignment) ([]Node, string) {
 		}
 		if at.Count <= 0 {
 			return nil, "a place for no pod"
-		}
-		if n.Cordoned || n.Failed || slices.Contains(a.Avoid, at.Node) || !within(f.NodeLabels, n.Labels) || !within(a.NodeSelector, n.Labels) {
-			return nil, "a place on a node that is no good"
-		}
-		for _, level := range w.topologies[f.Topology].Levels {
-			if n.Labels[level] == "" {
-				return nil, "a place outside of the topology"
-			}
-		}
-		for _, taint := range n.Taints {
-			if keepsPodsOff(&taint) && len(a.Tolerations) == 0 {
-				return nil, "a place on a tainted node"
-			}
 		}
 		for range at.Count {
 			out = append(out, *n)
@@ -215,6 +224,25 @@ func (w *world) ranks(a *Ask, placed Assignment) ([]Node, string) {
 		return nil, fmt.Sprintf("%d places for %d pods", len(out), a.Count)
 	}
 	return out, ""
+}
+
+// noGood says why no pod of the ask may come to a node, whatever room it has.
+func (w *world) noGood(a *Ask, n Node) string {
+	f := w.flavors[a.Flavor]
+	if n.Cordoned || n.Failed || slices.Contains(a.Avoid, hostname(&n)) || !within(f.NodeLabels, n.Labels) || !within(a.NodeSelector, n.Labels) {
+		return "a place on a node that is no good"
+	}
+	for _, level := range w.topologies[f.Topology].Levels {
+		if n.Labels[level] == "" {
+			return "a place outside of the topology"
+		}
+	}
+	for _, taint := range n.Taints {
+		if keepsPodsOff(&taint) && len(a.Tolerations) == 0 {
+			return "a place on a tainted node"
+		}
+	}
+	return ""
 }
 
 // oneDomain is the domain of a level that all nodes are in, "" if they are in several.

@@ -1,6 +1,11 @@
 package place
 
-import "github.com/musterhq/muster/internal/engine/order"
+import (
+	"maps"
+	"slices"
+
+	"github.com/musterhq/muster/internal/engine/order"
+)
 
 // Mended is what Repair found.
 type Mended struct {
@@ -12,18 +17,155 @@ type Mended struct {
 }
 
 // Repair looks for other places for those pods of the workload whose places are no
-// good, and changes nothing. It is false where there are none near enough to the rest.
+// good, and changes nothing. They are near the rest: in the same domain of a level that
+// all must be in, and of a slice's, of the slice that the pod belongs to. Ranks that
+// are not moved keep their nodes. A workload of which no pod is there yet may get other
+// places altogether. It is false where there are none.
 func (m *Map) Repair(workload order.Key) (Mended, bool) {
 	h := m.holders[workload]
 	if h == nil {
 		return Mended{}, true
 	}
-	if !m.ails(h) {
-		var out Mended
-		for _, ps := range h.PodSets {
-			out.Assignments = append(out.Assignments, Assignment{PodSet: ps.Ask.PodSet, Nodes: ps.Nodes})
-		}
-		return out, true
+	r := m.repair(h)
+	if r.moved == 0 {
+		return r.mended(), true
 	}
-	return Mended{}, false
+	on := Now
+	if h.Promised {
+		on = Planned
+	}
+	ok := false
+	m.Try(func() {
+		m.Hold(workload, r.kept())
+		ok = r.near(on)
+		if !ok && !r.anybodyThere() {
+			m.Hold(workload, nil)
+			ok = r.anew(on)
+		}
+	})
+	if !ok {
+		return Mended{}, false
+	}
+	return r.mended(), true
+}
+
+// repair is the places of one workload by rank, those that are to be found empty.
+type repair struct {
+	m     *Map
+	h     *holder
+	ranks [][]string
+	// before are the ranks as they were, moved how many are empty.
+	before [][]string
+	moved  int32
+}
+
+// repair empties the ranks whose places are no good: of those on one node the last.
+func (m *Map) repair(h *holder) *repair {
+	r := &repair{m: m, h: h}
+	for i := range h.PodSets {
+		worse := maps.Clone(m.badOf(h, i))
+		if h.Leaving {
+			worse = nil
+		}
+		var ranks []string
+		for _, at := range h.PodSets[i].Nodes {
+			for range at.Count {
+				ranks = append(ranks, at.Node)
+			}
+		}
+		r.before = append(r.before, slices.Clone(ranks))
+		for rank, name := range slices.Backward(ranks) {
+			if s := h.podSets[i].at(name); worse[s] > 0 {
+				worse[s]--
+				ranks[rank] = ""
+				r.moved++
+			}
+		}
+		r.ranks = append(r.ranks, ranks)
+	}
+	return r
+}
+
+// kept is the holding without the places that are to be found.
+func (r *repair) kept() *Holding {
+	out := r.h.Holding
+	out.PodSets = slices.Clone(out.PodSets)
+	for i := range out.PodSets {
+		out.PodSets[i].Nodes = runs(r.ranks[i])
+	}
+	return &out
+}
+
+// runs writes ranks as counts of nodes one after the other; empty ones are left out.
+func runs(ranks []string) []NodeCount {
+	var out []NodeCount
+	for _, name := range ranks {
+		if last := len(out) - 1; last >= 0 && out[last].Node == name {
+			out[last].Count++
+		} else if name != "" {
+			out = append(out, NodeCount{name, 1})
+		}
+	}
+	return out
+}
+
+// anybodyThere reports whether a pod of the workload is on a node that works.
+func (r *repair) anybodyThere() bool {
+	c := r.m.crews[r.h.key]
+	if c == nil {
+		return false
+	}
+	for _, p := range c.pods {
+		if p.node.exists && !p.node.Failed {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *repair) mended() Mended {
+	var out Mended
+	for i, ranks := range r.ranks {
+		out.Assignments = append(out.Assignments, Assignment{PodSet: r.h.PodSets[i].Ask.PodSet, Nodes: runs(ranks)})
+		for rank, name := range ranks {
+			if name != r.before[i][rank] {
+				out.Moved++
+			}
+		}
+	}
+	return out
+}
+
+// anew looks for places for the whole workload.
+func (r *repair) anew(on Ledger) bool {
+	asks := make([]Ask, len(r.ranks))
+	for i := range asks {
+		asks[i] = r.h.PodSets[i].Ask
+		asks[i].Count = int32(len(r.ranks[i]))
+	}
+	placed, short := r.m.Find(asks, on)
+	if short != nil {
+		return false
+	}
+	for i := range placed {
+		r.fill(i, 0, int32(len(r.ranks[i])), placed[i].Nodes, func(int) bool { return true })
+	}
+	return true
+}
+
+// fill gives places to the ranks of a range that want one, in order.
+func (r *repair) fill(podSet int, from, to int32, nodes []NodeCount, wants func(rank int) bool) {
+	for rank := int(from); rank < int(to); rank++ {
+		if !wants(rank) {
+			continue
+		}
+		for len(nodes) > 0 && nodes[0].Count == 0 {
+			nodes = nodes[1:]
+		}
+		if len(nodes) == 0 {
+			return
+		}
+		r.ranks[podSet][rank] = nodes[0].Node
+		nodes[0].Count--
+	}
 }

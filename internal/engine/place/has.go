@@ -1,0 +1,69 @@
+package place
+
+// Has reports whether there is room for the asks at these very places, in time
+// proportional to them. Whether they are near each other as the asks want is not
+// looked at: they were found so.
+func (m *Map) Has(asks []Ask, given []Assignment, on Ledger) bool {
+	f := &finding{on: on}
+	m.trial++
+	defer func() {
+		m.takeBackAll(f)
+		m.trial--
+	}()
+	for i := range min(len(asks), len(given)) {
+		if !m.hasOne(f, &asks[i], given[i].Nodes) {
+			return false
+		}
+	}
+	return len(asks) == len(given)
+}
+
+// hasOne charges the places of one ask, one node after the other, while there is room.
+func (m *Map) hasOne(f *finding, a *Ask, nodes []NodeCount) bool {
+	if !m.Places(a.Flavor) {
+		return false
+	}
+	m.knowExclusive(a.ExclusiveKey)
+	w := &want{Ask: a, takes: m.vector(a.PerPod), layout: m.layoutOf(m.flavors[a.Flavor].Topology, a.ExclusiveKey)}
+	t := &tally{ledger: f.on, takes: w.takes, ports: a.HostPorts, exclusive: a.ExclusiveKey, layout: w.layout, filter: m.filter(a, a.filterKey())}
+	shared := *a // its own parts do not shut each other out here
+	shared.ExclusiveKey = ""
+	for _, at := range nodes {
+		h := m.hosts[at.Node]
+		if h == nil || len(h.nodes) != 1 || a.avoids(at.Node) {
+			return false
+		}
+		if fits, _ := m.fit(t, h.nodes[0]); fits < at.Count {
+			return false
+		}
+		m.chargeOne(f, &want{Ask: &shared, takes: w.takes}, slotCount{h.nodes[0].slot, at.Count})
+	}
+	if a.ExclusiveKey != "" {
+		for _, at := range nodes {
+			m.chargeOne(f, &want{Ask: &Ask{ExclusiveKey: a.ExclusiveKey}}, slotCount{m.hosts[at.Node].nodes[0].slot, at.Count})
+		}
+	}
+	return true
+}
+
+func (a *Ask) avoids(name string) bool {
+	for _, avoided := range a.Avoid {
+		if avoided == name {
+			return true
+		}
+	}
+	return false
+}
+
+// chargeOne charges places on one node, to be taken back by takeBackAll.
+func (m *Map) chargeOne(f *finding, w *want, at slotCount) {
+	nodes := []slotCount{at}
+	m.chargeFound(f, w, nodes, 1)
+	f.charged = append(f.charged, charged{w, nodes})
+}
+
+func (m *Map) takeBackAll(f *finding) {
+	for _, c := range f.charged {
+		m.chargeFound(f, c.want, c.nodes, -1)
+	}
+}

@@ -1,0 +1,244 @@
+package place
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/musterhq/muster/internal/engine/order"
+)
+
+// gangOf places asks and has some of their pods be there; nil if there are no places.
+func gangOf(t *rapid.T, m *Map, w *world, asks []Ask) *Holding {
+	placed, short := m.Find(asks, Now)
+	if short != nil {
+		return nil
+	}
+	h := &Holding{}
+	for i, a := range asks {
+		h.PodSets = append(h.PodSets, HeldPodSet{Ask: a, Nodes: placed[i].Nodes})
+	}
+	w.holdings[key("gang")] = h
+	m.Hold(key("gang"), h)
+	for i, a := range asks {
+		for rank, name := range expand(placed[i].Nodes) {
+			if rapid.Bool().Draw(t, "started") {
+				p := Pod{Key: key(fmt.Sprint("gang-", i, "-", rank)), Node: w.byHost(name).Name, Requests: a.PerPod, HostPorts: a.HostPorts,
+					Workload: key("gang"), PodSet: a.PodSet, ExclusiveKey: a.ExclusiveKey}
+				w.pods[p.Key] = p
+				m.SetPod(p)
+			}
+		}
+	}
+	return h
+}
+
+func expand(nodes []NodeCount) []string {
+	var out []string
+	for _, n := range nodes {
+		for range n.Count {
+			out = append(out, n.Node)
+		}
+	}
+	return out
+}
+
+// harm has something happen to nodes that keeps their labels.
+func harm(t *rapid.T, m *Map, w *world) {
+	name := rapid.SampledFrom(slices.Sorted(maps.Keys(w.nodes))).Draw(t, "harmed")
+	n := w.nodes[name]
+	switch rapid.IntRange(0, 4).Draw(t, "harm") {
+	case 0:
+		n.Failed = true
+	case 1:
+		n.Cordoned = true
+	case 2:
+		delete(w.nodes, name)
+		m.DeleteNode(name)
+		return
+	case 3:
+		n.Allocatable = maps.Clone(n.Allocatable)
+		n.Allocatable["gpu"]--
+	case 4:
+		p := drawPod(t, "foreign-"+name)
+		p.Node, p.Workload = name, order.Key{}
+		w.pods[p.Key] = p
+		m.SetPod(p)
+		return
+	}
+	w.nodes[name] = n
+	m.SetNode(n)
+}
+
+func TestARepairKeepsWhatTheGangMustKeepAndFindsWhatThereIs(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := drawWorld(t, 5)
+		m := w.fresh()
+		asks := drawAsks(t, w, 6)
+		h := gangOf(t, m, w, asks)
+		if h == nil {
+			t.Skip()
+		}
+		for range rapid.IntRange(1, 3).Draw(t, "harms") {
+			if len(w.nodes) > 0 {
+				harm(t, m, w)
+			}
+		}
+		r := m.repair(m.holders[key("gang")])
+		anybody, open := r.anybodyThere(), r.ranks
+		mended, ok := m.Repair(key("gang"))
+		if again, okAgain := m.Repair(key("gang")); ok != okAgain || fmt.Sprint(again) != fmt.Sprint(mended) {
+			t.Fatal("another repair is another")
+		}
+		if ok {
+			if wrong := w.badRepair(asks, open, mended, anybody); wrong != "" {
+				t.Fatalf("%s: %v\n%s%s", wrong, mended, w, say(asks))
+			}
+			return
+		}
+		if w.mendable(asks, open) {
+			t.Fatalf("there are places for %v\n%s%s", open, w, say(asks))
+		}
+	})
+}
+
+// badRepair says what is wrong with a repair.
+func (w *world) badRepair(asks []Ask, open [][]string, mended Mended, keeps bool) string {
+	if wrong := w.apart(asks, mended.Assignments); wrong != "" {
+		return wrong
+	}
+	moved := map[string]bool{}
+	for i := range asks {
+		for rank, name := range expand(mended.Assignments[i].Nodes) {
+			switch was := open[i][rank]; {
+			case was == name:
+			case was != "" && keeps:
+				return "a pod is moved whose place is good"
+			default:
+				moved[name] = true
+				if wrong := w.noGood(&asks[i], *w.byHost(name)); wrong != "" {
+					return wrong
+				}
+			}
+		}
+	}
+	after := *w
+	after.holdings = maps.Clone(w.holdings)
+	h := Holding{}
+	for i, a := range asks {
+		h.PodSets = append(h.PodSets, HeldPodSet{Ask: a, Nodes: mended.Assignments[i].Nodes})
+	}
+	after.holdings[key("gang")] = &h
+	there := after.there(false)
+	for name := range moved {
+		n := w.byHost(name)
+		used := map[string]int64{}
+		var ports int
+		for _, o := range there {
+			if o.node == n.Name {
+				used[Pods]++
+				ports += len(o.ports)
+				for r, amount := range o.requests {
+					used[r] += amount
+				}
+			}
+		}
+		for r := range used {
+			if used[r] > max(0, n.Allocatable[r]) && used[r] > 0 && w.takenByMoved(asks, open, mended, name, r) {
+				return fmt.Sprintf("node %s is over its room in %s", name, r)
+			}
+		}
+		if ports > 1 && w.takenByMoved(asks, open, mended, name, "port") {
+			return "a port is taken twice"
+		}
+	}
+	return ""
+}
+
+// takenByMoved reports whether pods that moved to a node take any of a resource.
+func (w *world) takenByMoved(asks []Ask, open [][]string, mended Mended, name, resource string) bool {
+	for i, a := range asks {
+		for rank, to := range expand(mended.Assignments[i].Nodes) {
+			if to == name && open[i][rank] != name && (resource == Pods || a.PerPod[resource] > 0 || resource == "port" && len(a.HostPorts) > 0) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// mendable tries every node for every open rank.
+func (w *world) mendable(asks []Ask, open [][]string) bool {
+	hosts := slices.Sorted(maps.Keys(w.nodes))
+	for i, name := range hosts {
+		n := w.nodes[name]
+		hosts[i] = hostname(&n)
+	}
+	slices.Sort(hosts)
+	hosts = slices.Compact(hosts)
+	ranks := make([][]string, len(open))
+	for i := range open {
+		ranks[i] = slices.Clone(open[i])
+	}
+	var try func(ask, rank int) bool
+	try = func(ask, rank int) bool {
+		if ask == len(asks) {
+			var mended Mended
+			for i, a := range asks {
+				mended.Assignments = append(mended.Assignments, Assignment{PodSet: a.PodSet, Nodes: runs(ranks[i])})
+			}
+			return w.badRepair(asks, open, mended, true) == "" && w.exclusiveStill(asks, ranks)
+		}
+		if rank == len(ranks[ask]) {
+			return try(ask+1, 0)
+		}
+		if open[ask][rank] != "" {
+			return try(ask, rank+1)
+		}
+		for _, name := range hosts {
+			if w.byHost(name) == nil {
+				continue
+			}
+			ranks[ask][rank] = name
+			if try(ask, rank+1) {
+				return true
+			}
+		}
+		ranks[ask][rank] = ""
+		return false
+	}
+	return try(0, 0)
+}
+
+// exclusiveStill reports whether no part shares what another has for itself.
+func (w *world) exclusiveStill(asks []Ask, ranks [][]string) bool {
+	var all []onNode
+	for i, a := range asks {
+		for rank, name := range ranks[i] {
+			all = append(all, onNode{node: w.byHost(name).Name, exclusive: a.ExclusiveKey, part: partOf(&a, rank)})
+		}
+	}
+	for _, p := range w.pods {
+		if p.Workload != key("gang") {
+			all = append(all, onNode{node: p.Node, exclusive: p.ExclusiveKey, part: "foreign"})
+		} else if n := w.nodes[p.Node]; n.Failed && p.ExclusiveKey != "" {
+			all = append(all, onNode{node: p.Node, exclusive: p.ExclusiveKey, part: "lost"})
+		}
+	}
+	for _, a := range all {
+		for _, b := range all {
+			if a.exclusive == "" || b.exclusive == "" || a.part == b.part || !w.known(a.node) || !w.known(b.node) {
+				continue
+			}
+			for _, key := range []string{a.exclusive, b.exclusive} {
+				if v := w.nodes[a.node].Labels[key]; v != "" && v == w.nodes[b.node].Labels[key] {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
