@@ -83,15 +83,15 @@ func TestTheLifecycleOfAWorkloadIsWrittenStepByStep(t *testing.T) {
 	}{
 		"one that holds quota without checks is admitted": {
 			reservedWorkload("a"), []string{"status Workload a"}, workload.IsAdmitted},
-		"a bare one that is deactivated is evicted, then gives its quota back": {
-			inactive(admittedWorkload("a")), []string{"status Workload a", "status Workload a"},
+		"a bare one that is deactivated is evicted and gives its quota back at once": {
+			inactive(admittedWorkload("a")), []string{"status Workload a"},
 			func(w *kueue.Workload) bool { return workload.IsEvicted(w) && !workload.HoldsQuota(w) }},
 		"one that a check rejects is deactivated": {
 			func() *kueue.Workload {
 				w := admittedWorkload("a")
 				w.Status.AdmissionChecks = []kueue.AdmissionCheckState{{Name: "x", State: kueue.CheckStateRejected}}
 				return w
-			}(), []string{"status Workload a", "change Workload a", "status Workload a", "status Workload a"},
+			}(), []string{"status Workload a", "change Workload a", "status Workload a"},
 			func(w *kueue.Workload) bool { return !workload.IsActive(w) && !workload.HoldsQuota(w) }},
 		"one that waits needs nothing": {
 			newWorkload("a", 1, nil), nil, workload.IsActive},

@@ -34,7 +34,8 @@ type Eviction struct {
 
 // Evict begins to take the Workload's admission back. The quota stays with it until GiveBack: its pods still run. Until
 // then it stays evicted for the first reason, and is not counted again; later on, a new eviction takes the place of a past
-// one. A Workload without quota is evicted from its queue.
+// one. A Workload without quota is evicted from its queue. One that nobody owns gives its quota back with the same write:
+// nobody could say later that its pods are gone.
 func Evict(w *kueue.Workload, e Eviction, now time.Time) {
 	if IsEvicted(w) && HoldsQuota(w) {
 		return
@@ -49,7 +50,14 @@ func Evict(w *kueue.Workload, e Eviction, now time.Time) {
 	countEviction(w, e)
 	w.Status.UnhealthyNodes = nil
 	w.Status.ClusterName, w.Status.NominatedClusterNames = nil, nil
+	if HoldsQuota(w) && !IsOwned(w) {
+		GiveBack(w, now)
+	}
 }
+
+// IsOwned reports whether somebody owns the Workload, who says when its pods are gone. Any owner counts, a controller or
+// not: a group of pods owns its Workload together.
+func IsOwned(w *kueue.Workload) bool { return len(w.OwnerReferences) > 0 }
 
 // ResetChecks has every check decide anew at the next admission.
 func ResetChecks(w *kueue.Workload, now time.Time) {

@@ -21,9 +21,10 @@ var (
 	now   = began.Add(90 * time.Second)
 )
 
-// admitted has run since it began, with all its pods ready.
+// admitted is a job's and has run since it began, with all its pods ready.
 func admitted() *kueue.Workload {
-	w := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", Generation: 3}}
+	w := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", Generation: 3,
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "a", UID: "job"}}}}
 	w.Status.Admission = &kueue.Admission{ClusterQueue: "cq"}
 	workload.SetCondition(w, kueue.WorkloadQuotaReserved, metav1.ConditionTrue, kueue.WorkloadQuotaReservedReason, "", began)
 	workload.SetCondition(w, kueue.WorkloadAdmitted, metav1.ConditionTrue, kueue.WorkloadAdmittedReason, "", began)
@@ -58,6 +59,21 @@ func TestAnEvictedWorkloadKeepsItsQuota(t *testing.T) {
 		"Evicted=True Preempted: because",
 		"PodsReady=True Started: ",
 		"QuotaReserved=True QuotaReserved: ",
+	})
+}
+
+func TestAWorkloadThatNobodyOwnsGivesItsQuotaBackWithItsEviction(t *testing.T) {
+	w := admitted()
+	w.OwnerReferences = nil
+	workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Cause: kueue.InClusterQueueReason, Message: "because"}, now)
+	if workload.HoldsQuota(w) {
+		t.Error("it holds quota")
+	}
+	expect(t, "conditions", conditions(w), []string{
+		"Admitted=False NoReservation: The workload has no reservation",
+		"Evicted=True Preempted: because",
+		"QuotaReserved=False PendingEvaluation: because",
+		"Requeued=True Preempted: because",
 	})
 }
 

@@ -96,14 +96,10 @@ func TestARejectionThatComesAfterADeactivationIsHeardOnce(t *testing.T) {
 	}
 }
 
-func TestABareWorkloadGivesItsQuotaBackAfterItsEvictionIsWritten(t *testing.T) {
+func TestABareWorkloadGivesItsQuotaBackWithItsEviction(t *testing.T) {
 	step := next(t, admitted().bare().inactive(), open(), policy, time.Minute)
-	if step.Status == nil || !workload.IsEvicted(step.Status) || !workload.HoldsQuota(step.Status) {
-		t.Fatalf("the first step is %+v", step)
-	}
-	step = next(t, builder{step.Status}, open(), policy, time.Minute)
-	if workload.HoldsQuota(step.Status) {
-		t.Error("it still holds quota")
+	if step.Status == nil || workload.HoldsQuota(step.Status) {
+		t.Fatalf("the step is %+v", step)
 	}
 	expect(t, "conditions", status(step), []string{
 		"Admitted=False NoReservation: The workload has no reservation",
@@ -111,9 +107,12 @@ func TestABareWorkloadGivesItsQuotaBackAfterItsEvictionIsWritten(t *testing.T) {
 		"QuotaReserved=False Deactivated: The workload is deactivated",
 		"Requeued=False Deactivated: The workload is deactivated",
 	})
+	if step = next(t, builder{step.Status}, open(), policy, time.Minute); step.Writes() {
+		t.Errorf("then follows %+v", step)
+	}
 }
 
-func TestAPreemptedBareWorkloadIsBackInTheQueueAtOnce(t *testing.T) {
+func TestABareWorkloadThatSomebodyElseEvictedIsBackInTheQueueAtOnce(t *testing.T) {
 	step := next(t, admitted().bare().evicted(kueue.WorkloadEvictedByPreemption), open(), policy, time.Minute)
 	expectConditions(t, step, "Requeued=True Preempted: because", "QuotaReserved=False PendingEvaluation: because")
 }

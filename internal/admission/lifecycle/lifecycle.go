@@ -112,10 +112,10 @@ func (d *draft) active() {
 }
 
 // giveBack takes the quota from an evicted Workload that nobody else will take it from: it has no job that could say when
-// its pods are gone. Any owner counts, a controller or not: a group of pods owns its Workload together. It comes first, so
-// that the eviction stands written before the quota goes.
+// its pods are gone. Who is evicted here gives it back with the eviction; this is for those whom somebody else evicted, or
+// whose owners have left.
 func (d *draft) giveBack() {
-	if workload.IsEvicted(d.w) && workload.HoldsQuota(d.w) && len(d.w.OwnerReferences) == 0 {
+	if workload.IsEvicted(d.w) && workload.HoldsQuota(d.w) && !workload.IsOwned(d.w) {
 		workload.GiveBack(d.edit(), d.now)
 	}
 }

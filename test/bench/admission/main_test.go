@@ -11,6 +11,7 @@ import (
 
 var (
 	scale          = flag.Float64("scale", 1, "share of the workloads to play; the figures hold for 1 only")
+	operatorFlags  = flag.String("operator-flags", "", "more flags for the operator, such as --decision-log=FILE")
 	operatorBinary = flag.String("operator", "../../../bin/muster-operator", "the operator to measure")
 )
 

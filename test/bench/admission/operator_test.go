@@ -31,9 +31,9 @@ type operator struct {
 func startOperator(t *testing.T, cluster *testcluster.Cluster) *operator {
 	t.Helper()
 	o := &operator{probes: freeAddress(t), began: time.Now(), ended: make(chan struct{})}
-	o.command = exec.Command(*operatorBinary, "--kubeconfig", cluster.Kubeconfig,
+	o.command = exec.Command(*operatorBinary, append([]string{"--kubeconfig", cluster.Kubeconfig,
 		"--leader-elect=false", // after a kill there is nobody to wait for
-		"--metrics-bind-address=0", "--health-probe-bind-address", o.probes)
+		"--metrics-bind-address=0", "--health-probe-bind-address", o.probes}, strings.Fields(*operatorFlags)...)...)
 	o.command.Stdout, o.command.Stderr = &o.log, &o.log
 	o.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // it must not outlive the benchmark
 	started := make(chan error)
