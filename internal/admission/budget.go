@@ -16,8 +16,10 @@ const (
 	reasonsBurst     = 100
 	// reasonsShare is the part of all writes that reasons have while there is more.
 	reasonsShare = 0.05
-	// fewWrites a second are little.
+	// fewWrites a second are little, unless more than fewOpen wait to be written: then the
+	// API server has more to do than it can.
 	fewWrites = 20
+	fewOpen   = decisionsAtOnce
 )
 
 // writeBudget keeps what is for people from taking the API server's time from what is
@@ -31,6 +33,8 @@ type writeBudget struct {
 	// the second before it.
 	began       time.Time
 	now, before int
+	// open is how many writes that are for a job are under way or wait.
+	open int
 }
 
 func newWriteBudget(clock clock.PassiveClock) *writeBudget {
@@ -43,6 +47,13 @@ func (b *writeBudget) note() {
 	defer b.mu.Unlock()
 	b.turn()
 	b.now++
+}
+
+// wants says how many writes that are for a job are under way or wait now.
+func (b *writeBudget) wants(open int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.open = open
 }
 
 // turn begins a new second where one is over. The caller holds the lock.
@@ -70,8 +81,9 @@ func (b *writeBudget) limit() rate.Limit {
 	defer b.mu.Unlock()
 	b.turn()
 	busy := max(b.now, b.before)
-	if busy <= fewWrites {
+	if busy <= fewWrites && b.open <= fewOpen {
 		return reasonsPerSecond
 	}
-	return rate.Limit(float64(busy) * reasonsShare)
+	// Not less than one a second: who waits for his turn would sleep on when it is quiet again.
+	return rate.Limit(float64(max(busy, fewWrites)) * reasonsShare)
 }

@@ -17,8 +17,10 @@ import (
 )
 
 const (
-	// decisionsAtOnce is how many decisions are written side by side.
-	decisionsAtOnce = 32
+	// decisionsAtOnce is how many decisions are written side by side: as many as keep an API
+	// server busy that answers in milliseconds. More would wait there rather than here, and keep
+	// it from those who tell that their pods have ended, which is what others wait for.
+	decisionsAtOnce = 8
 	// longestRetry bounds the back-off after a failed write.
 	longestRetry = 30 * time.Second
 )
@@ -53,6 +55,7 @@ func newDecisionWriter(c client.Client, live client.Reader, clock clock.PassiveC
 func (a *decisionWriter) take(d engine.Decision) {
 	a.mu.Lock()
 	a.open[d.Key] = d
+	a.budget.wants(len(a.open))
 	a.mu.Unlock()
 	a.queue.Add(d.Key)
 }
@@ -212,6 +215,7 @@ func (a *decisionWriter) close(key engine.Key, d engine.Decision) bool {
 		return false
 	}
 	delete(a.open, key)
+	a.budget.wants(len(a.open))
 	return true
 }
 
