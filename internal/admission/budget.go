@@ -14,8 +14,10 @@ const (
 	// else to write, and reasonsBurst how many at once.
 	reasonsPerSecond = 50
 	reasonsBurst     = 100
-	// reasonsShare is the part of all writes that reasons have while there is more.
+	// reasonsShare is the part of all writes that reasons have while there is more, and
+	// queuesShare that of the status of queues.
 	reasonsShare = 0.05
+	queuesShare  = 0.1
 	// fewWrites a second are little, unless more than fewOpen wait to be written: then the
 	// API server has more to do than it can.
 	fewWrites = 20
@@ -23,10 +25,11 @@ const (
 )
 
 // writeBudget keeps what is for people from taking the API server's time from what is
-// for jobs: while admissions and evictions are many, reasons are few.
+// for jobs: while admissions and evictions are many, reasons are few, and the numbers of
+// queues follow later.
 type writeBudget struct {
-	clock clock.PassiveClock
-	pace  *rate.Limiter
+	clock           clock.PassiveClock
+	reasons, queues *rate.Limiter
 
 	mu sync.Mutex
 	// began is the start of the second that is counted, now its writes, before those of
@@ -38,7 +41,10 @@ type writeBudget struct {
 }
 
 func newWriteBudget(clock clock.PassiveClock) *writeBudget {
-	return &writeBudget{clock: clock, pace: rate.NewLimiter(reasonsPerSecond, reasonsBurst)}
+	return &writeBudget{clock: clock,
+		reasons: rate.NewLimiter(reasonsPerSecond, reasonsBurst),
+		queues:  rate.NewLimiter(rate.Inf, 1),
+	}
 }
 
 // note counts a write that is for a job.
@@ -66,24 +72,34 @@ func (b *writeBudget) turn() {
 	}
 }
 
-// wait returns when a reason may be written, or with an error when the context ends.
-func (b *writeBudget) wait(ctx context.Context) error {
-	b.pace.SetLimitAt(b.clock.Now(), b.limit())
-	return b.pace.Wait(ctx)
+// waitForReason returns when a reason may be written, or with an error when the context ends.
+func (b *writeBudget) waitForReason(ctx context.Context) error {
+	return b.wait(ctx, b.reasons, b.limit(reasonsPerSecond, reasonsShare))
+}
+
+// waitForQueue returns when the status of a queue may be written, or with an error when the context ends.
+func (b *writeBudget) waitForQueue(ctx context.Context) error {
+	return b.wait(ctx, b.queues, b.limit(rate.Inf, queuesShare))
+}
+
+func (b *writeBudget) wait(ctx context.Context, pace *rate.Limiter, limit rate.Limit) error {
+	pace.SetLimitAt(b.clock.Now(), limit)
+	return pace.Wait(ctx)
 }
 
 // quiet reports whether there is little else to write.
-func (b *writeBudget) quiet() bool { return b.limit() == reasonsPerSecond }
+func (b *writeBudget) quiet() bool { return b.limit(rate.Inf, 0) == rate.Inf }
 
-// limit is how many reasons a second may be written now.
-func (b *writeBudget) limit() rate.Limit {
+// limit is how many of a kind may be written a second now: so many while it is quiet, else
+// that share of what is written for jobs.
+func (b *writeBudget) limit(quiet rate.Limit, share float64) rate.Limit {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.turn()
 	busy := max(b.now, b.before)
 	if busy <= fewWrites && b.open <= fewOpen {
-		return reasonsPerSecond
+		return quiet
 	}
-	// Not less than one a second: who waits for his turn would sleep on when it is quiet again.
-	return rate.Limit(float64(max(busy, fewWrites)) * reasonsShare)
+	// Not less than of few: who waits for his turn would sleep on when it is quiet again.
+	return rate.Limit(float64(max(busy, fewWrites)) * share)
 }

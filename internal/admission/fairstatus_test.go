@@ -80,7 +80,7 @@ func TestConsumptionOutlivesTheOperator(t *testing.T) {
 func TestSharesAreWrittenOnlyWhereTheyChanged(t *testing.T) {
 	w := newWorld(t, &kueue.Cohort{ObjectMeta: metav1.ObjectMeta{Name: "lab"}}, newClusterQueue("cq", "2"), newFlavor("f"))
 	clock := clocktesting.NewFakeClock(now)
-	s := newQueueStatusWriter(w, clock, queueStatusInterval)
+	s := newQueueStatusWriter(w, clock, newWriteBudget(clock), queueStatusInterval)
 	for _, share := range []int64{0, 0, 334, 334} {
 		s.noteCohort("lab", share)
 		s.noteCohort("only-named", share)

@@ -91,7 +91,7 @@ func newLoop(mgr ctrl.Manager, cfg *config.Configuration) *loop {
 		mailbox:    box,
 		decisions:  newDecisionWriter(mgr.GetClient(), mgr.GetAPIReader(), real, budget, tell),
 		pending:    newPendingWriter(mgr.GetClient(), real, budget),
-		queues:     newQueueStatusWriter(mgr.GetClient(), real, cfg.QueueStatus.Interval.Duration),
+		queues:     newQueueStatusWriter(mgr.GetClient(), real, budget, cfg.QueueStatus.Interval.Duration),
 		record:     unrecorded{},
 		binds:      newBindTimes(func(took time.Duration) { bindSeconds.Observe(took.Seconds()) }),
 		clock:      real,

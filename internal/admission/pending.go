@@ -60,7 +60,7 @@ func (p *pendingWriter) forget(key engine.Key) {
 func (p *pendingWriter) run(ctx context.Context) { work(ctx, p.queue, 1, p.write) }
 
 func (p *pendingWriter) write(ctx context.Context, key engine.Key) {
-	if _, ok := p.word(key); ok && p.budget.wait(ctx) != nil {
+	if _, ok := p.word(key); ok && p.budget.waitForReason(ctx) != nil {
 		return // the context ended
 	}
 	last, ok := p.word(key)

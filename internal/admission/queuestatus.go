@@ -26,6 +26,7 @@ import (
 type queueStatusWriter struct {
 	client client.Client
 	clock  clock.WithTicker
+	budget *writeBudget
 	// interval is how long a queue's status is left alone after a write. A queue that
 	// was quiet for as long is written at once.
 	interval time.Duration
@@ -50,9 +51,9 @@ const (
 	ofCohort
 )
 
-func newQueueStatusWriter(c client.Client, clock clock.WithTicker, interval time.Duration) *queueStatusWriter {
+func newQueueStatusWriter(c client.Client, clock clock.WithTicker, budget *writeBudget, interval time.Duration) *queueStatusWriter {
 	return &queueStatusWriter{
-		client: c, clock: clock, interval: interval,
+		client: c, clock: clock, budget: budget, interval: interval,
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[statusOf](100*time.Millisecond, longestRetry),
 			workqueue.TypedRateLimitingQueueConfig[statusOf]{Clock: clock}),
@@ -100,6 +101,9 @@ func (s *queueStatusWriter) rest(key statusOf) time.Duration {
 func (s *queueStatusWriter) run(ctx context.Context) { work(ctx, s.queue, 2, s.write) }
 
 func (s *queueStatusWriter) write(ctx context.Context, key statusOf) {
+	if s.noted(key) && s.budget.waitForQueue(ctx) != nil {
+		return // the context ended
+	}
 	s.mu.Lock()
 	u, ok := s.usage[key]
 	rest := s.rest(key)
@@ -129,6 +133,14 @@ func (s *queueStatusWriter) write(ctx context.Context, key statusOf) {
 		s.wrote[key] = s.clock.Now()
 	}
 	s.queue.Forget(key)
+}
+
+// noted reports whether there is anything to be written of the object, and it is time.
+func (s *queueStatusWriter) noted(key statusOf) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ok := s.usage[key]
+	return ok && s.rest(key) <= 0
 }
 
 func (s *queueStatusWriter) try(ctx context.Context, key statusOf, u engine.Usage) (wrote bool, err error) {

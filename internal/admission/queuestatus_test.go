@@ -130,7 +130,7 @@ func TestWhatALocalQueueHoldsIsInTheOrderOfNames(t *testing.T) {
 func TestQueueStatusIsWrittenOnlyWhereItChanged(t *testing.T) {
 	w := newWorld(t, newClusterQueue("cq", "2"), newLocalQueue("q", "cq"), newFlavor("f"))
 	clock := clocktesting.NewFakeClock(now)
-	s := newQueueStatusWriter(w, clock, queueStatusInterval)
+	s := newQueueStatusWriter(w, clock, newWriteBudget(clock), queueStatusInterval)
 	local := engine.Key{Namespace: "ns", Name: "q"}
 	for range 3 {
 		s.noteClusterQueue("cq", some)
@@ -152,7 +152,7 @@ func TestQueueStatusIsWrittenOnlyWhereItChanged(t *testing.T) {
 
 func TestMissingFlavorsAreTold(t *testing.T) {
 	w := newWorld(t, newClusterQueue("cq", "2"))
-	s := newQueueStatusWriter(w, clocktesting.NewFakeClock(now), queueStatusInterval)
+	s := newQueueStatusWriter(w, clocktesting.NewFakeClock(now), newWriteBudget(clocktesting.NewFakePassiveClock(now)), queueStatusInterval)
 	s.noteClusterQueue("cq", engine.Usage{})
 	s.write(t.Context(), statusOf{Key: engine.Key{Name: "cq"}})
 	var q kueue.ClusterQueue
@@ -175,7 +175,7 @@ type pace struct {
 
 func newPace(t *testing.T) *pace {
 	p := &pace{world: newWorld(t, newClusterQueue("cq", "2"), newFlavor("f")), clock: clocktesting.NewFakeClock(now)}
-	p.queueStatusWriter = newQueueStatusWriter(p.world, p.clock, queueStatusInterval)
+	p.queueStatusWriter = newQueueStatusWriter(p.world, p.clock, newWriteBudget(p.clock), queueStatusInterval)
 	p.world.notify = func(_, _ client.Object) { p.times = append(p.times, p.clock.Now()) }
 	ctx, cancel := context.WithCancel(t.Context())
 	var done sync.WaitGroup
@@ -257,7 +257,7 @@ func TestNewsDuringAWriteWaitForTheirTurn(t *testing.T) {
 // TestAFailedStatusIsWrittenLater: and newer numbers are not overwritten by it.
 func TestAFailedStatusIsWrittenLater(t *testing.T) {
 	w := newWorld(t, newClusterQueue("cq", "2"), newFlavor("f"))
-	s := newQueueStatusWriter(w, clocktesting.NewFakeClock(now), queueStatusInterval)
+	s := newQueueStatusWriter(w, clocktesting.NewFakeClock(now), newWriteBudget(clocktesting.NewFakePassiveClock(now)), queueStatusInterval)
 	w.before = once(apierrors.NewServiceUnavailable("overloaded"))
 	key := statusOf{Key: engine.Key{Name: "cq"}}
 	for _, n := range []int{1, 2} {
@@ -273,7 +273,7 @@ func TestAFailedStatusIsWrittenLater(t *testing.T) {
 
 func TestOfAQueueThatIsGoneNothingIsKept(t *testing.T) {
 	w := newWorld(t, newLocalQueue("gone", "cq"))
-	s := newQueueStatusWriter(w, clocktesting.NewFakeClock(now), queueStatusInterval)
+	s := newQueueStatusWriter(w, clocktesting.NewFakeClock(now), newWriteBudget(clocktesting.NewFakePassiveClock(now)), queueStatusInterval)
 	gone := statusOf{ofLocalQueue, engine.Key{Namespace: "ns", Name: "gone"}}
 	s.noteLocalQueue(gone.Key, engine.Usage{Pending: 1})
 	s.write(t.Context(), gone)
