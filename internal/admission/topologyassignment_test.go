@@ -165,6 +165,7 @@ func TestOtherPlacesAreWrittenIntoTheAdmission(t *testing.T) {
 
 func TestWhoLostItsNodesIsEvictedAndWaitsAgainAtOnce(t *testing.T) {
 	w := holder()
+	w.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "a", UID: "job"}}
 	evict(w, &engine.Eviction{Cause: preempt.NodeFailures, Detail: "node a failed, and no other in rack r1 has room"}, "", now)
 	expect(t, "conditions", []string{
 		"QuotaReserved=True QuotaReserved: Quota reserved in ClusterQueue cq",
