@@ -70,12 +70,38 @@ func (e *Engine) evaluate(c *class) outcome {
 
 // consider finds out what can be done for so many pods of each pod set.
 func (e *Engine) consider(w *workload, c *class, counts []int32) outcome {
-	q := c.queue
-	choice := e.formOf(c).Assign(counts, flavor.Question{
+	question := e.questionOf(w, c.queue)
+	found := e.resolve(w, c, counts, e.formOf(c).Assign(counts, question))
+	if found.verdict != hopeless {
+		return found
+	}
+	split := e.formOf(c).Split(counts, question)
+	if split.Mode != flavor.NoFit {
+		return e.resolve(w, c, counts, split)
+	}
+	for _, i := range split.Short {
+		if !slices.Contains(found.choice.Short, i) {
+			found.choice.Short = append(found.choice.Short, i)
+		}
+	}
+	if found.choice.Why.Code == reason.ExceedsMaxQuota && split.Why.Code != reason.None {
+		found.choice.Why = split.Why // it may fit in another way once others end
+	}
+	return found
+}
+
+// questionOf is what a choice for the workload depends on.
+func (e *Engine) questionOf(w *workload, q *clusterQueue) flavor.Question {
+	return flavor.Question{
 		Queue: q.node, Fungibility: q.Fungibility,
 		MayPreempt: func(i quota.Index, amount int64) bool { return mayPreempt(q, i, amount) },
 		Preempt:    func(i quota.Index, amount int64) flavor.Mode { return e.couldPreempt(w, q, i, amount) },
-	})
+	}
+}
+
+// resolve finds out what can be done about a choice.
+func (e *Engine) resolve(w *workload, c *class, counts []int32, choice flavor.Choice) outcome {
+	q := c.queue
 	lacks := e.lacksOf(c, counts, choice)
 	switch choice.Mode {
 	case flavor.Fits:

@@ -224,11 +224,7 @@ func (x *explainer) whyNow(found outcome) reason.Reason {
 func (x *explainer) surveyFlavors(form *flavor.Form) {
 	w, q := x.w, x.w.queue
 	var needs []quota.Amount
-	for i, looks := range form.Survey(form.Full(), flavor.Question{
-		Queue: q.node, Fungibility: q.Fungibility,
-		MayPreempt: func(i quota.Index, amount int64) bool { return mayPreempt(q, i, amount) },
-		Preempt:    func(i quota.Index, amount int64) flavor.Mode { return x.couldPreempt(w, q, i, amount) },
-	}) {
+	for i, looks := range form.Survey(form.Full(), x.questionOf(w, q)) {
 		for n := range looks {
 			x.out.PodSets[i].Flavors = append(x.out.PodSets[i].Flavors, x.verdictOf(&looks[n]))
 			if !looks[n].Nearest {

@@ -1,11 +1,8 @@
 package engine
 
 import (
-	"fmt"
-	"maps"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -14,220 +11,6 @@ import (
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
 )
-
-// world is an engine under random events, and an API server that has what it was
-// told.
-type world struct {
-	options Options
-	engine  *Engine
-	log     []entry
-	decided []Decision
-	team    CohortSet // within the cohort lab, or beside it
-	queues  map[string]ClusterQueueSet
-	jobs    map[string]WorkloadSet // as the API server has them
-	open    []Decision             // not yet written
-	clock   time.Time
-	wide    *wideWorld // nil for one of cpu in one flavor
-}
-
-// entry is an event, or the time of a pass.
-type entry struct {
-	event     Event
-	decidedAt time.Time
-}
-
-var queueNames = []string{"p", "q", "r"}
-
-func newWorld(t *rapid.T) *world {
-	options := drawOptions(t)
-	w := &world{options: options, engine: New(options), queues: map[string]ClusterQueueSet{}, jobs: map[string]WorkloadSet{}, clock: epoch,
-		team: CohortSet{Cohort{Name: "team"}}}
-	w.apply(defaultFlavor)
-	if rapid.Bool().Draw(t, "a cohort within the cohort") {
-		w.team.Parent = "lab"
-	}
-	w.team.Weight = drawWeight(t, "team")
-	w.apply(w.team)
-	for _, name := range queueNames {
-		w.setQueue(t, name)
-		w.apply(localOf(name))
-	}
-	return w
-}
-
-// drawOptions has shares compared in half of the worlds.
-func drawOptions(t *rapid.T) Options {
-	strategies := rapid.SampledFrom([][]preempt.Strategy{nil, nil, nil,
-		{preempt.LessThanOrEqualToFinalShare, preempt.LessThanInitialShare},
-		{preempt.LessThanOrEqualToFinalShare}, {preempt.LessThanInitialShare},
-	}).Draw(t, "strategies of fair sharing")
-	var options Options
-	if strategies != nil {
-		options.FairSharing = &FairSharing{Strategies: strategies}
-	}
-	if rapid.Bool().Draw(t, "LocalQueues are compared") {
-		options.AdmissionFairSharing = &AdmissionFairSharing{HalfLife: 7 * time.Second, Interval: 3 * time.Second}
-	}
-	return options
-}
-
-func drawWeight(t *rapid.T, of string) *quota.Weight {
-	return rapid.SampledFrom([]*quota.Weight{nil, nil, weight(0), weight(quota.One / 2), weight(3 * quota.One)}).Draw(t, "weight of "+of)
-}
-
-func weight(w quota.Weight) *quota.Weight { return &w }
-
-func (w *world) setQueue(t *rapid.T, name string) {
-	cohort := rapid.SampledFrom([]string{"lab", "lab", "team"}).Draw(t, "cohort of "+name)
-	q := queueOf(name, cohort, rapid.Int64Range(0, 8).Draw(t, "quota of "+name))
-	q.Strategy = rapid.SampledFrom([]Strategy{BestEffort, Strict, ByResource}).Draw(t, "strategy of "+name)
-	q.Preemption = preempt.Policy{
-		WithinQueue: preempt.Rule(rapid.IntRange(0, 2).Draw(t, name+" within")),
-		Reclaim:     rapid.SampledFrom([]preempt.Rule{preempt.Never, preempt.LowerPriority, preempt.Any}).Draw(t, name+" reclaims"),
-	}
-	if q.Preemption.Reclaim != preempt.Never {
-		q.Preemption.WhileBorrowing = rapid.Bool().Draw(t, name+" while borrowing")
-	}
-	q.Weight, q.ByUsage = drawWeight(t, name), rapid.Bool().Draw(t, name+" goes by usage")
-	w.queues[name] = q
-	w.apply(q)
-}
-
-func (w *world) apply(ev Event) {
-	w.log = append(w.log, entry{event: ev})
-	w.engine.Apply(ev)
-}
-
-func (w *world) decide() []Decision {
-	w.clock = w.clock.Add(time.Second)
-	w.log = append(w.log, entry{decidedAt: w.clock})
-	out := decideAll(w.engine, w.clock)
-	w.decided = append(w.decided, out...)
-	for _, d := range out {
-		if d.Admit != nil || d.Evict != nil {
-			w.open = append(w.open, d)
-		}
-	}
-	return out
-}
-
-func (w *world) names() []string { return slices.Sorted(maps.Keys(w.jobs)) }
-
-// write has the API server take or lose the i-th decision that is under way.
-func (w *world) write(i int, lost bool) {
-	d := w.open[i]
-	w.open = slices.Delete(w.open, i, i+1)
-	job, there := w.jobs[d.Key.Name]
-	overtaken := !there || job.UID != d.UID || d.Admit != nil && (job.Admission != nil || job.Generation != d.Generation) ||
-		d.Evict != nil && job.Admission == nil
-	if lost || overtaken {
-		w.apply(Failed{Key: d.Key, UID: d.UID})
-		return
-	}
-	job.Version++
-	if d.Admit != nil {
-		job.Admission, job.Admitted, job.ReservedAt, job.Evicted = d.Admit, true, w.clock, false
-	} else {
-		job.Evicted = true
-	}
-	w.jobs[d.Key.Name] = job
-	w.apply(Written{Key: d.Key, UID: d.UID, Version: job.Version})
-}
-
-// step makes one random thing happen.
-func (w *world) step(t *rapid.T) {
-	if w.wide != nil && rapid.Bool().Draw(t, "wide") {
-		w.wideStep(t)
-		return
-	}
-	names := w.names()
-	switch kind := rapid.IntRange(0, 19).Draw(t, "kind of event"); {
-	case kind < 7 || len(names) == 0:
-		name := fmt.Sprintf("j%03d", len(w.log))
-		ev := job(name, rapid.SampledFrom(queueNames).Draw(t, "queue"), rapid.Int32Range(0, 4).Draw(t, "pods"),
-			rapid.Int64Range(0, 4).Draw(t, "cpu"), rapid.Int32Range(-1, 1).Draw(t, "priority"), len(w.log))
-		if rapid.Bool().Draw(t, "can start smaller") {
-			ev.PodSets[0].MinCount = min(1, ev.PodSets[0].Count)
-		}
-		w.jobs[name] = ev
-		w.apply(ev)
-	case kind < 9:
-		name := rapid.SampledFrom(names).Draw(t, "ends")
-		delete(w.jobs, name)
-		w.apply(gone(name))
-	case kind < 13 && len(w.open) > 0:
-		w.write(rapid.IntRange(0, len(w.open)-1).Draw(t, "written"), kind == 12)
-	case kind < 15: // the watch brings what the API server has, or the job stopped
-		name := rapid.SampledFrom(names).Draw(t, "seen")
-		ev := w.jobs[name]
-		if ev.Evicted {
-			ev.Admission, ev.Admitted, ev.Evicted = nil, false, false
-			ev.Version++
-			w.jobs[name] = ev
-		}
-		w.apply(ev)
-	case kind < 17:
-		name := rapid.SampledFrom(names).Draw(t, "edited")
-		ev := w.jobs[name]
-		ev.Inactive = !ev.Inactive
-		ev.Generation++
-		ev.Version++
-		w.jobs[name] = ev
-		w.apply(ev)
-	case kind < 18:
-		w.setQueue(t, rapid.SampledFrom(queueNames).Draw(t, "reconfigured"))
-	default:
-		w.decide()
-	}
-}
-
-// settle lets everything that is under way end: decisions are written, evicted jobs
-// stop, until nothing happens any more. It fails if that never comes.
-func (w *world) settle(t *rapid.T) {
-	for range 200 {
-		if len(w.decide()) == 0 && len(w.open) == 0 && !w.leaving() {
-			return
-		}
-		for len(w.open) > 0 {
-			w.write(0, false)
-		}
-		for _, name := range w.names() {
-			ev := w.jobs[name]
-			if ev.Evicted {
-				ev.Admission, ev.Admitted, ev.Evicted = nil, false, false
-				ev.Version++
-				w.jobs[name] = ev
-			}
-			w.apply(ev)
-		}
-	}
-	w.describe(t)
-	t.Fatal("decisions never end")
-}
-
-// leaving reports whether anybody was told to go and has not gone.
-func (w *world) leaving() bool {
-	for _, job := range w.jobs {
-		if job.Evicted {
-			return true
-		}
-	}
-	return false
-}
-
-// describe prints what led here.
-func (w *world) describe(t *rapid.T) {
-	for _, d := range w.decided[max(0, len(w.decided)-12):] {
-		t.Logf("%s: admit %v, evict %+v, why %s %s", d.Key.Name, d.Admit, d.Evict, d.Why.Code, d.Why.Message())
-	}
-	for _, name := range queueNames {
-		t.Logf("%s: %+v %+v", name, w.queues[name].Quotas, w.queues[name].Preemption)
-	}
-	for _, name := range w.names() {
-		j := w.jobs[name]
-		t.Logf("%s in %s priority %d inactive %v %+v queued %v holds %v", name, j.Queue, j.Priority, j.Inactive, j.PodSets, j.QueuedAt.Sub(epoch), j.Admission)
-	}
-}
 
 // checkSmall has the property hold in worlds of cpu in one flavor, and check in wide
 // ones too.
@@ -371,15 +154,16 @@ func TestNothingThatFitsIsLeftWaiting(t *testing.T) {
 		if again := w.decide(); len(again) != 0 {
 			t.Fatalf("a second pass without news decided %+v", again)
 		}
-		if w.entangled() {
-			return
-		}
 		for _, q := range w.engine.queues {
 			for _, c := range q.classes {
 				if q.Strategy == Strict && c != q.head || c.heldBy != nil {
 					continue
 				}
-				if found := w.engine.lookAt(c); found.verdict != hopeless {
+				found := w.engine.lookAt(c)
+				if w.entangled() && found.verdict == preempting {
+					continue // whom it may evict is found out for the best flavor of each pod set only
+				}
+				if found.verdict != hopeless {
 					t.Fatalf("%s waits in %s, and yet: %+v", c.head().Key, q.Name, found)
 				}
 			}
@@ -452,8 +236,8 @@ func TestARestartComesToTheSameEnd(t *testing.T) {
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
 			w.step(t)
 		}
-		if w.entangled() {
-			return
+		if w.entangled() && w.byResource() {
+			return // what a head lacks may depend on what its first pod set was given when it was found out
 		}
 		w.settle(t)
 		fresh := New(w.options)
@@ -467,7 +251,7 @@ func TestARestartComesToTheSameEnd(t *testing.T) {
 			}
 		}
 		for _, d := range decideAll(fresh, w.clock) {
-			if d.Evict != nil && w.engine.precedence.Over(d.Evict.Preemptor).Len() > 0 {
+			if d.Evict != nil && (w.entangled() || w.engine.precedence.Over(d.Evict.Preemptor).Len() > 0) {
 				return // all else may follow from that
 			}
 			if d.Admit != nil || d.Evict != nil {
@@ -476,6 +260,16 @@ func TestARestartComesToTheSameEnd(t *testing.T) {
 			}
 		}
 	})
+}
+
+// byResource reports whether any queue is by resource.
+func (w *world) byResource() bool {
+	for _, q := range w.queues {
+		if q.Strategy == ByResource {
+			return true
+		}
+	}
+	return false
 }
 
 // TestReplayGivesTheSameDecisions: the log of events alone reproduces every

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"testing"
+
+	"github.com/musterhq/muster/internal/engine/quota"
 )
 
 func TestPartialAdmission(t *testing.T) {
@@ -71,4 +73,21 @@ func TestPodsThatHaveEndedGiveTheirQuotaBack(t *testing.T) {
 	s.want("two have", s.happens(ended(2)), "admit b in q")
 	s.want("it is evicted and comes back: it needs the rest only", s.happens(s.changed("a", func(w *Workload) { w.Evicted = true })))
 	s.want("there is room for two", s.happens(s.stopped("a")), "admit a in q, 2 of 4 main")
+}
+
+// TestPodSetsOverOneResourceAreSplitSoThatAllFit: where each for itself would take what
+// another one needs, and once others take what stood in the way of it.
+func TestPodSetsOverOneResourceAreSplitSoThatAllFit(t *testing.T) {
+	q := queueOf("q", "", 4)
+	q.Groups[0].Flavors = []string{"default", "spot"}
+	q.Quotas[quota.FlavorResource{Flavor: "spot", Resource: "cpu"}] = quota.Limits{Nominal: 2, Borrowing: quota.Unlimited, Lending: quota.Unlimited}
+	two := job("two", "q", 1, 2, 0, 1)
+	two.PodSets = append(two.PodSets, PodSet{Name: "large", Count: 1, PerPod: map[string]int64{"cpu": 4}})
+	s := newScene(t, Options{}, q, FlavorSet{Flavor{Name: "spot"}}, localOf("q"))
+	s.want("there is room for one way only", s.happens(two), "admit two in q")
+	s.want("it ends, and what is left of spot is too little", s.happens(gone("two"), job("a", "q", 1, 4, 0, 0), job("b", "q", 1, 1, 0, 0)),
+		"admit a in q", "admit b in q")
+	s.want("it comes again", s.happens(two), "two waits: WaitingForQuota")
+	s.want("the one is free", s.happens(gone("a")))
+	s.want("and the other", s.happens(gone("b")), "admit two in q")
 }

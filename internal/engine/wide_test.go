@@ -13,8 +13,9 @@ import (
 // group of gpu, and a tree of cohorts, with limits everywhere.
 type wideWorld struct {
 	cohorts []string
-	// entangled tells that two pod sets of a job may ask for the same. What others take
-	// can help such a job then: its first pod set gets out of the way of the second.
+	// entangled tells that two pod sets of a job may ask for the same. Whom it may evict is
+	// then found out for what is best for each pod set only: what others take can help it,
+	// as its first pod set gets out of the way of the second.
 	entangled bool
 }
 

@@ -31,6 +31,8 @@ type Form struct {
 	sets []formSet
 	// fault is what keeps the workload waiting whatever is free.
 	fault reason.Reason
+	// entangled tells that what one pod set is given may leave another one without.
+	entangled bool
 }
 
 type formSet struct {
@@ -72,6 +74,7 @@ func NewForm(podSets []PodSet, offer Offer, tree *quota.Tree) *Form {
 		}
 		form.sets = append(form.sets, set)
 	}
+	form.entangled = len(form.sets) > 1 && form.fault.Code == reason.None && entangles(form.sets)
 	return form
 }
 

@@ -1,0 +1,121 @@
+package flavor
+
+import (
+	"slices"
+
+	"github.com/musterhq/muster/internal/engine/quota"
+	"github.com/musterhq/muster/internal/engine/reason"
+)
+
+// mostLooks bounds how many flavors are looked at to find a split.
+const mostLooks = 2_000
+
+// Split looks for any flavors that have room for all pod sets together, where Assign
+// found none: it gives each pod set what is best for that one, and may leave a later one
+// without. Of several splits it takes the first in the order of pod sets and flavors; it
+// would rather have one that fits now than one that fits once others have gone. If there
+// is none, the choice is NoFit and says what there would have to be more of.
+func (f *Form) Split(counts []int32, q Question) Choice {
+	var none Choice
+	if !f.entangled {
+		return none
+	}
+	for _, least := range []Mode{Fits, Awaits} {
+		s := splitter{assigner: assigner{Question: q, choice: Choice{Mode: Fits}}, form: f, counts: counts, least: least, looks: mostLooks}
+		if s.give(0, 0) {
+			return s.result()
+		}
+		none.Short, none.Why = s.choice.Short, s.choice.Why
+	}
+	return none
+}
+
+// splitter tries flavors for one group of one pod set after the other, and goes back to an
+// earlier one where a later one finds no room.
+type splitter struct {
+	assigner
+	form   *Form
+	counts []int32
+	least  Mode
+	looks  int
+	// given are the flavors so far, in the order of pod sets and groups.
+	given []candidate
+}
+
+// give finds flavors for the n-th group of the i-th pod set and all that come after it.
+func (s *splitter) give(i, n int) bool {
+	if i == len(s.form.sets) {
+		return true
+	}
+	choices := s.form.sets[i].choices
+	if n == len(choices) {
+		return s.give(i+1, 0)
+	}
+	g := &choices[n]
+	for at := range g.flavors {
+		if s.looks--; s.looks < 0 {
+			return false
+		}
+		c := s.look(g, &g.flavors[at], s.counts[i])
+		if c.mode < s.least {
+			if c.verdict.Code == reason.WaitingForQuota && s.choice.Why.Code == reason.None {
+				s.choice.Why = reason.Reason{Code: c.verdict.Code, PodSet: s.form.sets[i].name, Flavors: []reason.Verdict{c.verdict}}
+			}
+			continue
+		}
+		before := len(s.taken)
+		for r, index := range c.flavor.indices {
+			s.taken = append(s.taken, quota.Amount{Index: index, Value: quota.Times(g.perPod[r], s.counts[i])})
+		}
+		s.given = append(s.given, c)
+		if s.give(i, n+1) {
+			return true
+		}
+		s.taken, s.given = s.taken[:before], s.given[:len(s.given)-1]
+	}
+	return false
+}
+
+// result is the choice once all is given.
+func (s *splitter) result() Choice {
+	out := s.choice
+	out.Short, out.Why = nil, reason.Reason{}
+	next := 0
+	for i, set := range s.form.sets {
+		a := Assignment{PodSet: set.name, Count: s.counts[i], Flavors: map[string]string{}, Usage: map[string]int64{}}
+		for n := range set.choices {
+			g, c := &set.choices[n], s.given[next]
+			next++
+			if c.mode < out.Mode {
+				out.Mode, out.Why.Code, out.Why.PodSet = c.mode, c.verdict.Code, set.name
+				out.Why.Flavors = append(out.Why.Flavors, c.verdict)
+			}
+			out.Borrowing = max(out.Borrowing, c.borrowing)
+			for r, resource := range g.resources {
+				a.Flavors[resource], a.Usage[resource] = c.flavor.name, quota.Times(g.perPod[r], s.counts[i])
+			}
+		}
+		out.Assignments = append(out.Assignments, a)
+	}
+	out.Usage = quota.VectorOf(s.taken...)
+	return out
+}
+
+// entangles reports whether two pod sets may ask for the same, and one of them has a
+// choice.
+func entangles(sets []formSet) bool {
+	var seen []quota.Index
+	shared, choice := false, false
+	for _, set := range sets {
+		var own []quota.Index
+		for _, g := range set.choices {
+			choice = choice || len(g.flavors) > 1
+			for _, f := range g.flavors {
+				own = append(own, f.indices...)
+			}
+		}
+		shared = shared || slices.ContainsFunc(own, func(i quota.Index) bool { return slices.Contains(seen, i) })
+		seen = append(seen, own...)
+	}
+	return shared && choice
+}
