@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/order"
@@ -57,8 +58,8 @@ func shapeKey(podSets []PodSet) string {
 			text(resource)
 			number(ps.PerPod[resource])
 		}
-		if ps.Topology != nil || len(ps.HostPorts) > 0 || ps.ExclusiveKey != "" {
-			rest, _ := json.Marshal([]any{ps.Topology, ps.HostPorts, ps.ExclusiveKey})
+		if ps.OfNode != nil || ps.Topology != nil || len(ps.HostPorts) > 0 || ps.ExclusiveKey != "" {
+			rest, _ := json.Marshal([]any{ps.OfNode, ps.Topology, ps.HostPorts, ps.ExclusiveKey})
 			b = append(b, rest...)
 		}
 		if len(ps.Tolerations) > 0 || len(ps.NodeSelector) > 0 || ps.Affinity != nil {
@@ -76,6 +77,8 @@ type classKey struct {
 	shape    *shape
 	priority int32
 	local    Key
+	// avoid are nodes that are no good for them.
+	avoid string
 }
 
 // notReady is the place of a class that is not in a heap.
@@ -124,7 +127,7 @@ func (c *class) before(other *class) bool {
 
 // join puts the workload into the class of its like.
 func (e *Engine) join(w *workload, q *clusterQueue) {
-	key := classKey{w.shape, w.Priority, w.localKey()}
+	key := classKey{w.shape, w.Priority, w.localKey(), strings.Join(w.avoid, ",")}
 	c := q.classes[key]
 	if c == nil {
 		c = &class{classKey: key, queue: q, from: w.local, at: notReady, claimAt: notReady}

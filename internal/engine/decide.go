@@ -31,6 +31,8 @@ func (e *Engine) Decide(now time.Time) []Decision {
 	e.tryRefused(now)
 	p := pass{Engine: e, now: now, budget: passBudget}
 	p.rerouteChanged()
+	p.repair()
+	e.wakePlaces()
 	if e.changed.Len() == 0 {
 		p.workOff()
 	}
@@ -40,7 +42,7 @@ func (e *Engine) Decide(now time.Time) []Decision {
 
 // Busy reports whether the last Decide has left something to look at.
 func (e *Engine) Busy() bool {
-	return e.changed.Len() > 0 || len(e.agenda) > 0 || e.unsaid.len() > 0
+	return e.changed.Len() > 0 || len(e.agenda) > 0 || e.unsaid.len() > 0 || len(e.ailing) > 0
 }
 
 // pass is one Decide under way.
@@ -156,6 +158,7 @@ func (p *pass) decide(f *family) (left bool) {
 	p.letAllGo(f)
 	f.followClaims()
 	f.wakeFreed()
+	p.wakePlaces()
 	return p.canKeepPromise(f) || slices.ContainsFunc(f.queues, func(q *clusterQueue) bool {
 		return q.open() && p.mustWait(q).Code == reason.None
 	})
@@ -193,6 +196,7 @@ func (p *pass) headOf(q *clusterQueue) *contestant {
 		p.budget--
 		heap.Pop(&q.ready)
 		p.block(c, found.choice.Why, found.choice.Short)
+		p.wantPlaces(c, found.wants)
 		switch q.Strategy {
 		case Strict:
 			p.holdBack(q, c)

@@ -60,7 +60,10 @@ type Engine struct {
 	shapes      map[string]*shape
 
 	precedence preempt.Precedence
+	// places is where pods can run, topologies the levels of each.
 	places     *place.Map
+	topologies map[string][]string
+	placing
 
 	// families are the trees of queues that share quota, by the name of a root; agenda
 	// has those in which there is somebody to look at.
@@ -103,6 +106,8 @@ func New(options Options) *Engine {
 		shapes:      map[string]*shape{},
 		families:    map[string]*family{},
 		places:      place.New(),
+		placing:     newPlacing(),
+		topologies:  map[string][]string{},
 
 		recohorted:   sets.New[string](),
 		changed:      sets.New[string](),
@@ -156,13 +161,13 @@ func (ev CohortDeleted) apply(e *Engine) {
 
 func (ev FlavorSet) apply(e *Engine) {
 	e.flavors[ev.Name] = ev.Flavor
-	e.setFlavor(ev.Flavor)
+	e.mapFlavor(ev.Name)
 	e.changeFlavor(ev.Name)
 }
 
 func (ev FlavorDeleted) apply(e *Engine) {
 	delete(e.flavors, ev.Name)
-	e.places.DeleteFlavor(ev.Name)
+	e.mapFlavor(ev.Name)
 	e.changeFlavor(ev.Name)
 }
 

@@ -35,11 +35,13 @@ type outcome struct {
 	lacks []quota.FlavorResource
 	// displaces tells that it takes what is kept for others who come after it.
 	displaces bool
+	// wants are the flavors whose nodes have no room.
+	wants []string
 }
 
 // offer is what the queue offers.
 func (e *Engine) offer(q *clusterQueue) flavor.Offer {
-	return flavor.Offer{Groups: q.Groups, Flavors: e.flavors, IgnoreUndeclared: e.options.IgnoreUndeclared || q.CoversAll}
+	return flavor.Offer{Groups: q.Groups, Flavors: e.flavors, Topologies: e.topologies, IgnoreUndeclared: e.options.IgnoreUndeclared || q.CoversAll}
 }
 
 // evaluate finds out what can be done for the head of the class, and changes
@@ -70,6 +72,9 @@ func (e *Engine) evaluate(c *class) outcome {
 
 // consider finds out what can be done for so many pods of each pod set.
 func (e *Engine) consider(w *workload, c *class, counts []int32) outcome {
+	if e.formOf(c).OnNodes() {
+		return e.considerPlaces(w, c, counts)
+	}
 	question := e.questionOf(w, c.queue)
 	found := e.resolve(w, c, counts, e.formOf(c).Assign(counts, question))
 	if found.verdict != hopeless {
@@ -172,8 +177,7 @@ func withinBelowRoot(n *quota.Node, i quota.Index, amount int64) bool {
 
 // victims are those who have to go so that the workload can have the amounts.
 func (e *Engine) victims(w *workload, q *clusterQueue, usage quota.Vector, short []quota.Index) []preempt.Victim {
-	return preempt.Search(&e.tree, e.preemptor(w, q, usage, short),
-		func(n *quota.Node) []*preempt.Holder { return e.queues[n.Name()].holders })
+	return e.search(e.preemptor(w, q, usage, short))
 }
 
 // preemptor is the workload as one that wants the amounts, some of which are short.

@@ -164,9 +164,10 @@ func (x *explainer) explainWait() {
 		x.say(why)
 		return
 	}
-	x.tree.Try(func() {
+	x.tentatively(func() {
 		if w.promise != nil { // asked anew, it needs not wait for itself
 			x.tree.Release(q.Name, quota.Planned, w.promise.usage)
+			x.places.Hold(w.Key, nil)
 		} else {
 			x.keepAll(q.family) // as in a pass
 			defer x.letAllGo(q.family)
@@ -191,6 +192,9 @@ func (x *explainer) explainWait() {
 	})
 	x.say(why)
 }
+
+// tentatively runs f and undoes what it charged, released and held.
+func (e *Engine) tentatively(f func()) { e.tree.Try(func() { e.places.Try(f) }) }
 
 func (x *explainer) say(why reason.Reason) { x.out.Code, x.out.Message = why.Code, why.Message() }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/musterhq/muster/internal/engine/order"
+	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/reason"
 )
@@ -15,11 +16,13 @@ import (
 type promise struct {
 	given *Admission
 	usage quota.Vector
+	// askedAt is the news of places as of which there was no room on the nodes.
+	askedAt int
 }
 
 // promiseTo lets the workload wait for what will be given back.
 func (e *Engine) promiseTo(w *workload, given *Admission, usage quota.Vector, why reason.Reason) {
-	w.promise = &promise{given, usage}
+	w.promise = &promise{given: given, usage: usage, askedAt: -1}
 	e.settle(w)
 	e.say(w, why)
 	q := w.queue
@@ -48,13 +51,21 @@ func (p *pass) keepPromises(f *family) {
 	slices.SortFunc(ranks, order.Compare)
 	for _, r := range ranks {
 		w := p.workloads[r.Key]
-		given, usage := w.promise.given, w.promise.usage
-		switch {
-		case fits(w.queue.node, usage):
-			p.breakPromise(w)
-			f.version++
-			p.admit(w, given)
-		case f.leaving() == 0:
+		usage, onNodes := w.promise.usage, w.promise.given.onNodes()
+		switch p.placesFor(w) {
+		case admissible:
+			if fits(w.queue.node, usage) {
+				given := w.promise.given
+				p.breakPromise(w)
+				f.version++
+				p.admit(w, given)
+				continue
+			}
+		case hopeless:
+			p.route(w)
+			continue
+		}
+		if f.leaving() == 0 && (!onNodes || p.departing == 0) {
 			p.route(w)
 		}
 	}
@@ -66,10 +77,63 @@ func (e *Engine) canKeepPromise(f *family) bool {
 	if f.promised.Len() == 0 {
 		return false
 	}
-	return f.leaving() == 0 || slices.ContainsFunc(f.promised.All(), func(r order.Rank) bool {
+	left := f.leaving() > 0
+	return slices.ContainsFunc(f.promised.All(), func(r order.Rank) bool {
 		w := e.workloads[r.Key]
-		return fits(w.queue.node, w.promise.usage)
+		if !w.promise.given.onNodes() {
+			return !left || fits(w.queue.node, w.promise.usage)
+		}
+		return !left && e.departing == 0 || w.promise.askedAt != e.placesNews && fits(w.queue.node, w.promise.usage)
 	})
+}
+
+// placesFor finds out whether the places that the workload was promised, or others as
+// good, can be had now (admissible), will be there (promisable), or not (hopeless). Those
+// found are promised in the stead of the old ones.
+func (p *pass) placesFor(w *workload) verdict {
+	promised := w.promise
+	if !promised.given.onNodes() {
+		return admissible
+	}
+	if promised.askedAt == p.placesNews {
+		return promisable
+	}
+	asks := p.asksOf(w.shape.podSets, promised.given.PodSets, w.avoid)
+	found := placesOf(asks, promised.given.PodSets)
+	out := hopeless
+	p.places.Try(func() {
+		p.places.Hold(w.Key, nil)
+		out, found = p.placesOn(asks, found)
+	})
+	if out == hopeless {
+		return hopeless
+	}
+	given := *promised.given
+	given.PodSets = withPlaces(given.PodSets, found)
+	promised.given = &given
+	p.settle(w)
+	if out == promisable {
+		promised.askedAt = p.placesNews
+	}
+	return out
+}
+
+// placesOn finds out whether there is room now or will be, at these very places rather
+// than at others.
+func (e *Engine) placesOn(asks []place.Ask, at []place.Assignment) (verdict, []place.Assignment) {
+	if e.places.Has(asks, at, place.Now) {
+		return admissible, at
+	}
+	if found, fault := e.places.Find(asks, place.Now); fault == nil {
+		return admissible, found
+	}
+	if e.places.Has(asks, at, place.Planned) {
+		return promisable, at
+	}
+	if found, fault := e.places.Find(asks, place.Planned); fault == nil {
+		return promisable, found
+	}
+	return hopeless, nil
 }
 
 // fits reports whether the amounts are free at this moment.

@@ -64,6 +64,10 @@ func (s *scene) tell(d Decision) string {
 			}
 		}
 		return out
+	case d.Replace != nil:
+		return "replace " + d.Key.Name
+	case d.Evict != nil && d.Evict.Cause == preempt.NodeFailures:
+		return fmt.Sprintf("evict %s: NodeFailures", d.Key.Name)
 	case d.Evict != nil:
 		cause := map[preempt.Cause]string{preempt.InQueue: "in queue", preempt.Reclaimed: "reclaimed", preempt.ReclaimedWhileBorrowing: "while borrowing", preempt.FairShare: "fair share"}[d.Evict.Cause]
 		return fmt.Sprintf("evict %s for %s: %s", d.Key.Name, d.Evict.Preemptor.Name, cause)
@@ -79,13 +83,15 @@ func (s *scene) write(d Decision) {
 	switch {
 	case d.Admit != nil:
 		job.Admission, job.Admitted, job.ReservedAt, job.Evicted, job.Told = d.Admit, len(d.Admit.Checks) == 0, s.now, false, ""
+	case d.Replace != nil:
+		job.Admission = d.Replace
 	case d.Evict != nil:
 		job.Evicted = true
 	default:
 		job.Told = d.Why.Code
 	}
 	s.jobs[d.Key.Name] = job
-	if d.Admit != nil || d.Evict != nil {
+	if d.Why.Code == "" {
 		s.engine.Apply(Written{Key: d.Key, UID: d.UID, Version: job.Version})
 	}
 }

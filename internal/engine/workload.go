@@ -17,6 +17,7 @@ type assumption int
 const (
 	nothing assumption = iota
 	admits
+	replaces
 	evicts
 )
 
@@ -38,8 +39,17 @@ type workload struct {
 	assumed assumption
 	// decidedOn is the version that was known when that was decided.
 	decidedOn int64
+	// before is what it held before its places were replaced, until that is known to be
+	// written.
+	before *Admission
 	// promise is what it was promised and waits for.
 	promise *promise
+	// placed is what the map of places has of it, and avoid the nodes that are no good for
+	// it, in order.
+	placed placed
+	avoid  []string
+	// lostNodes tells that it was told to go because its nodes failed.
+	lostNodes bool
 	// refusal is what the API server has against its admission.
 	refusal refusal
 	why     reason.Reason
@@ -59,11 +69,15 @@ type charges struct {
 }
 
 func (w *workload) rank() order.Rank {
-	return order.Rank{Priority: w.Priority, Since: w.QueuedAt, Key: w.Key}
+	return order.Rank{Priority: w.Priority, First: w.LostNodes, Since: w.QueuedAt, Key: w.Key}
 }
 
 // leaving reports whether it holds quota and was told to go.
 func (w *workload) leaving() bool { return w.held != nil && (w.Evicted || w.assumed == evicts) }
+
+// lost reports whether it goes because its nodes failed: what it leaves is promised to
+// nobody before it has had its turn.
+func (w *workload) lost() bool { return w.leaving() && (w.lostNodes || w.LostNodes) }
 
 func (ev WorkloadSet) apply(e *Engine) {
 	w := e.workloads[ev.Key]
@@ -104,16 +118,18 @@ func (ev WorkloadSet) apply(e *Engine) {
 		w.why = reason.Reason{Code: ev.Told}
 	}
 	switch {
+	case ev.Admission != nil && w.before != nil && ev.Admission.Equal(w.before):
+		// What was assumed outlives news that may be from before it was written, until
+		// somebody tells how the write went.
 	case ev.Admission != nil:
-		w.held = ev.Admission
-		if w.assumed == admits {
+		w.held, w.before = ev.Admission, nil
+		if w.assumed == admits || w.assumed == replaces {
 			w.assumed = nothing
 		}
 	case w.assumed != admits:
-		// What was assumed outlives news that may be from before it was written, until
-		// somebody tells how the write went.
-		w.held, w.assumed = nil, nothing
+		w.held, w.before, w.assumed = nil, nil, nothing
 	}
+	w.lostNodes = w.lostNodes && w.held != nil
 	e.route(w)
 	e.sayAgain(w)
 }
@@ -131,7 +147,8 @@ func (e *Engine) sayAgain(w *workload) {
 func (w *Workload) waitsLike(other Workload) bool {
 	return w.Generation == other.Generation && w.Queue == other.Queue && w.Priority == other.Priority &&
 		w.QueuedAt.Equal(other.QueuedAt) && w.Inactive == other.Inactive && w.BacksOff == other.BacksOff &&
-		w.Gated == other.Gated && w.Refused == other.Refused && w.Unheld == other.Unheld
+		w.Gated == other.Gated && w.Refused == other.Refused && w.Unheld == other.Unheld &&
+		w.LostNodes == other.LostNodes
 }
 
 func (w *Workload) localKey() Key { return Key{Namespace: w.Key.Namespace, Name: w.Queue} }
@@ -154,8 +171,9 @@ func (ev Written) apply(e *Engine) {
 	}
 	w.Evicted = w.Evicted || w.assumed == evicts
 	w.Admitted = w.Admitted || w.assumed == admits && len(w.held.Checks) == 0
-	w.assumed, w.Version = nothing, ev.Version
+	w.assumed, w.before, w.Version = nothing, nil, ev.Version
 	e.settle(w)
+	e.mendLater(w)
 }
 
 func (ev Refused) apply(e *Engine) {
@@ -179,15 +197,20 @@ func (e *Engine) disown(w *workload) {
 		w.held = nil
 		w.local.refund(w.Key)
 	}
-	w.assumed = nothing
+	if w.before != nil {
+		w.held, w.before = w.before, nil
+	}
+	w.assumed, w.lostNodes = nothing, false
 	e.route(w)
+	e.mendLater(w)
 }
 
 // forget removes all trace of the workload.
 func (e *Engine) forget(w *workload) {
 	e.leave(w)
-	w.held, w.queue, w.assumed = nil, nil, nothing
+	w.held, w.before, w.queue, w.assumed = nil, nil, nil, nothing
 	w.gone = true
+	e.unmended.Delete(w.Key)
 	e.settle(w)
 	e.leaveLocal(w)
 	e.drop(w.shape)
@@ -229,6 +252,7 @@ func (e *Engine) route(w *workload) {
 	if w.held != nil {
 		w.why = reason.Reason{}
 		e.unsaid.drop(w.Key)
+		e.mendLater(w)
 		return
 	}
 	if w.queue != nil && e.changed.Has(w.queue.Name) {
@@ -282,7 +306,7 @@ func (e *Engine) settle(w *workload) {
 	now := charges{queue: w.queue, local: w.local, count: w.counts()}
 	if w.held != nil {
 		now.held = e.vectorOf(w.held)
-		if !w.leaving() {
+		if !w.leaving() || w.lost() {
 			now.planned = now.held
 		}
 	} else if w.promise != nil {
@@ -307,6 +331,7 @@ func (e *Engine) settle(w *workload) {
 	}
 	e.recount(was, now)
 	w.charged = now
+	e.settlePlaces(w)
 }
 
 // firstFlavors is what the workload takes if all its pods run where its queue would put

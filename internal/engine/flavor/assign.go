@@ -51,7 +51,7 @@ func (a *assigner) choose(set *formSet, g *formGroup, count int32, out Assignmen
 	var best candidate
 	var verdicts []reason.Verdict
 	for i := range g.flavors {
-		c := a.look(g, &g.flavors[i], count)
+		c := a.look(set.name, g, &g.flavors[i], count)
 		if c.mode != Fits {
 			verdicts = append(verdicts, c.verdict)
 		}
@@ -80,10 +80,14 @@ func (a *assigner) choose(set *formSet, g *formGroup, count int32, out Assignmen
 
 // look says how well the flavor would do. What could never fit is said before what
 // does not fit now.
-func (a *assigner) look(g *formGroup, f *formFlavor, count int32) candidate {
+func (a *assigner) look(podSet string, g *formGroup, f *formFlavor, count int32) candidate {
 	c := candidate{flavor: f, mode: Fits}
 	if f.refusal != "" {
 		c.mode, c.verdict = NoFit, reason.Verdict{Flavor: f.name, Code: reason.NoMatchingFlavor, Detail: f.refusal}
+		return c
+	}
+	if v, excluded := a.Excluded[PodSetFlavor{podSet, f.name}]; excluded {
+		c.mode, c.verdict = Blocked, v
 		return c
 	}
 	for i, index := range f.indices {

@@ -40,6 +40,9 @@ type PodSet struct {
 	Reclaimable int32
 	// PerPod is what one pod requests, in amounts of package quota.
 	PerPod map[string]int64
+	// OfNode is what one pod takes of its node, nil where that is PerPod: it counts what
+	// quota does not, and the other way round.
+	OfNode map[string]int64
 	// Tolerations, NodeSelector and Affinity are the pod template's.
 	Tolerations  []corev1.Toleration
 	NodeSelector map[string]string
@@ -68,6 +71,14 @@ type TopologyRequest struct {
 
 // Needed is how many pods still have to run.
 func (ps PodSet) Needed() int32 { return max(0, ps.Count-ps.Reclaimable) }
+
+// TakesOfNode is what one pod takes of its node.
+func (ps PodSet) TakesOfNode() map[string]int64 {
+	if ps.OfNode != nil {
+		return ps.OfNode
+	}
+	return ps.PerPod
+}
 
 // Fewest is how few of the needed pods it can start with.
 func (ps PodSet) Fewest() int32 {
@@ -165,6 +176,13 @@ type Question struct {
 	// asked only where there is a choice.
 	MayPreempt func(i quota.Index, amount int64) bool
 	Preempt    func(i quota.Index, amount int64) Mode
+	// Excluded are flavors that pod sets cannot have whatever their quota, and why.
+	Excluded map[PodSetFlavor]reason.Verdict
+}
+
+// PodSetFlavor is a flavor for a pod set.
+type PodSetFlavor struct {
+	PodSet, Flavor string
 }
 
 // Choice is the answer.

@@ -1,6 +1,7 @@
 package flavor
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,6 +21,8 @@ type Offer struct {
 	Groups []Group
 	// Flavors are all that exist, by name.
 	Flavors map[string]Flavor
+	// Topologies are the levels of all that exist, by name.
+	Topologies map[string][]string
 	// IgnoreUndeclared counts nothing for a resource of no group, which keeps a workload
 	// waiting otherwise.
 	IgnoreUndeclared bool
@@ -33,6 +36,8 @@ type Form struct {
 	fault reason.Reason
 	// entangled tells that what one pod set is given may leave another one without.
 	entangled bool
+	// onNodes tells that pods may be placed on nodes.
+	onNodes bool
 }
 
 type formSet struct {
@@ -40,6 +45,7 @@ type formSet struct {
 	needed  int32
 	fewest  int32
 	perPod  map[string]int64
+	ofNode  map[string]int64
 	choices []formGroup
 }
 
@@ -66,10 +72,13 @@ func NewForm(podSets []PodSet, offer Offer, tree *quota.Tree) *Form {
 		if !offer.IgnoreUndeclared && form.fault.Code == reason.None {
 			form.fault = uncovered(ps, offer.Groups)
 		}
-		set := formSet{name: ps.Name, needed: ps.Needed(), fewest: ps.Fewest(), perPod: ps.PerPod}
+		set := formSet{name: ps.Name, needed: ps.Needed(), fewest: ps.Fewest(), perPod: ps.PerPod, ofNode: ps.OfNode}
 		for _, g := range offer.Groups {
-			if group := newFormGroup(ps, g, offer.Flavors, tree); len(group.resources) > 0 {
+			if group := newFormGroup(ps, g, offer, tree); len(group.resources) > 0 {
 				set.choices = append(set.choices, group)
+				form.onNodes = form.onNodes || slices.ContainsFunc(group.flavors, func(f formFlavor) bool {
+					return f.refusal == "" && offer.Flavors[f.name].Topology != ""
+				})
 			}
 		}
 		form.sets = append(form.sets, set)
@@ -78,7 +87,7 @@ func NewForm(podSets []PodSet, offer Offer, tree *quota.Tree) *Form {
 	return form
 }
 
-func newFormGroup(ps PodSet, g Group, flavors map[string]Flavor, tree *quota.Tree) formGroup {
+func newFormGroup(ps PodSet, g Group, offer Offer, tree *quota.Tree) formGroup {
 	var group formGroup
 	for _, resource := range g.Resources {
 		if resource == pods {
@@ -92,8 +101,8 @@ func newFormGroup(ps PodSet, g Group, flavors map[string]Flavor, tree *quota.Tre
 	}
 	for _, name := range g.Flavors {
 		f := formFlavor{name: name}
-		if known, ok := flavors[name]; ok {
-			f.refusal = refuses(known, ps)
+		if known, ok := offer.Flavors[name]; ok {
+			f.refusal = cmp.Or(refuses(known, ps), refusesTopology(known, ps, offer.Topologies))
 		} else {
 			f.refusal = fmt.Sprintf("flavor %s not found", name)
 		}
@@ -131,9 +140,12 @@ func (f *Form) Asks(fr quota.FlavorResource) bool {
 		return slices.ContainsFunc(g.flavors, func(known formFlavor) bool { return known.name == fr.Flavor && known.refusal == "" })
 	}
 	return slices.ContainsFunc(f.sets, func(s formSet) bool {
-		return s.needed > 0 && (fr.Resource == pods || s.perPod[fr.Resource] > 0) && slices.ContainsFunc(s.choices, takes)
+		return s.needed > 0 && (fr.Resource == pods || s.perPod[fr.Resource] > 0 || s.ofNode[fr.Resource] > 0) && slices.ContainsFunc(s.choices, takes)
 	})
 }
+
+// OnNodes reports whether any flavor that takes the pods has them placed on nodes.
+func (f *Form) OnNodes() bool { return f.onNodes }
 
 // CouldFit reports whether each pod set has a flavor that could take so many pods if
 // nobody used anything of the queue's.

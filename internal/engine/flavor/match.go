@@ -2,6 +2,7 @@ package flavor
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -23,6 +24,34 @@ func refuses(f Flavor, ps PodSet) string {
 	node.Labels = f.NodeLabels
 	if ok, err := nodeaffinity.GetRequiredNodeAffinity(restrict(ps, sets.KeySet(f.NodeLabels))).Match(node); err != nil || !ok {
 		return fmt.Sprintf("flavor %s doesn't match node affinity", f.Name)
+	}
+	return ""
+}
+
+// refusesTopology says why pods of the set cannot be placed on the flavor's nodes as near
+// together as they ask, or "". topologies has the levels of all that exist.
+func refusesTopology(f Flavor, ps PodSet, topologies map[string][]string) string {
+	if f.Topology == "" {
+		if ps.Topology != nil {
+			return fmt.Sprintf("flavor %s does not support TopologyAwareScheduling", f.Name)
+		}
+		return ""
+	}
+	levels, exists := topologies[f.Topology]
+	if !exists {
+		return fmt.Sprintf("topology %s of flavor %s not found", f.Topology, f.Name)
+	}
+	if ps.Topology == nil {
+		return ""
+	}
+	asked := []string{ps.Topology.Level}
+	for _, slice := range ps.Topology.Slices {
+		asked = append(asked, slice.Level)
+	}
+	for _, level := range asked {
+		if level != "" && level != corev1.LabelHostname && !slices.Contains(levels, level) {
+			return fmt.Sprintf("topology %s of flavor %s has no level %s", f.Topology, f.Name, level)
+		}
 	}
 	return ""
 }

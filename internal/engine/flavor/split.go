@@ -56,7 +56,7 @@ func (s *splitter) give(i, n int) bool {
 		if s.looks--; s.looks < 0 {
 			return false
 		}
-		c := s.look(g, &g.flavors[at], s.counts[i])
+		c := s.look(s.form.sets[i].name, g, &g.flavors[at], s.counts[i])
 		if c.mode < s.least {
 			if c.verdict.Code == reason.WaitingForQuota && s.choice.Why.Code == reason.None {
 				s.choice.Why = reason.Reason{Code: c.verdict.Code, PodSet: s.form.sets[i].name, Flavors: []reason.Verdict{c.verdict}}

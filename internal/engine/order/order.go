@@ -22,6 +22,8 @@ func CompareKeys(a, b Key) int {
 // Rank is a workload's place in the order.
 type Rank struct {
 	Priority int32
+	// First goes before the others of its priority.
+	First bool
 	// Since is when the workload was queued.
 	Since time.Time
 	// Key breaks ties.
@@ -33,9 +35,20 @@ type Rank struct {
 func Compare(a, b Rank) int {
 	return cmp.Or(
 		cmp.Compare(b.Priority, a.Priority),
+		firstFirst(a.First, b.First),
 		a.Since.Compare(b.Since),
 		CompareKeys(a.Key, b.Key),
 	)
+}
+
+func firstFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
 }
 
 // Queue holds ranks in order, with logarithmic Push, Pop and Remove. The zero value

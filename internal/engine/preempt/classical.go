@@ -46,7 +46,11 @@ func (s *search) underNominal() bool {
 // try takes candidates away until the preemptor fits, then gives back, last first,
 // those that it fits beside after all.
 func (s *search) try(borrow bool) (victims []Victim) {
-	s.tree.Try(func() {
+	s.tentatively(func() {
+		enough := -1 // how many victims suffice for the quota
+		if s.Room != nil && s.fits(borrow) {
+			enough = 0
+		}
 		for _, c := range s.candidates {
 			if c.class == unlessBorrowing && borrow || c.class != sameQueue && !s.stillBorrows(c) {
 				continue
@@ -56,14 +60,82 @@ func (s *search) try(borrow bool) (victims []Victim) {
 			}
 			s.tree.Release(c.queue.Name(), quota.Planned, c.Usage)
 			victims = append(victims, Victim{c.Holder, c.queue, s.cause(c)})
-			if s.fits(borrow) {
-				victims = s.spare(victims, borrow)
-				return
+			if enough < 0 && s.fits(borrow) {
+				enough = len(victims)
+				if s.Room == nil {
+					break
+				}
 			}
 		}
-		victims = nil
+		if enough < 0 || !s.makeRoom(&victims, enough) {
+			victims = nil
+			return
+		}
+		victims = s.spare(victims, borrow)
 	})
 	return victims
+}
+
+// tentatively runs f and undoes all that it released and charged.
+func (s *search) tentatively(f func()) {
+	if s.Room == nil {
+		s.tree.Try(f)
+		return
+	}
+	s.tree.Try(func() { s.Room.Try(f) })
+}
+
+// release takes away what the victim holds, charge gives it back.
+func (s *search) release(v Victim) {
+	s.tree.Release(v.Queue.Name(), quota.Planned, v.Usage)
+	if s.Room != nil {
+		s.Room.Leave(v.Holder)
+	}
+}
+
+func (s *search) charge(v Victim) {
+	s.tree.Charge(v.Queue.Name(), quota.Planned, v.Usage)
+	if s.Room != nil {
+		s.Room.Stay(v.Holder)
+	}
+}
+
+// makeRoom finds the fewest of the victims, of which the quota of all is taken away, that
+// make room on the nodes, but at least so many, and leaves the others as they were. It
+// reports whether there is room at all. The more are gone the more room there is, so that
+// halving finds them: it is asked rarely, for it may take long.
+func (s *search) makeRoom(victims *[]Victim, fewest int) bool {
+	if s.Room == nil {
+		return true
+	}
+	all := *victims
+	for _, v := range all {
+		s.Room.Leave(v.Holder)
+	}
+	if !s.Room.Fits() {
+		return false
+	}
+	gone := len(all)
+	until := func(n int) {
+		for ; gone > n; gone-- {
+			s.charge(all[gone-1])
+		}
+		for ; gone < n; gone++ {
+			s.release(all[gone])
+		}
+	}
+	low, high := fewest, len(all)
+	for low < high {
+		middle := (low + high) / 2
+		if until(middle); s.Room.Fits() {
+			high = middle
+		} else {
+			low = middle + 1
+		}
+	}
+	until(high)
+	*victims = all[:high]
+	return true
 }
 
 // stillBorrows reports whether the candidate's queue and all cohorts over it, up to
@@ -126,16 +198,19 @@ func (s *search) fits(borrow bool) bool {
 	return true
 }
 
+// roomy reports whether there is room on the nodes, if that matters.
+func (s *search) roomy() bool { return s.Room == nil || s.Room.Fits() }
+
 // spare gives back who need not go. Without the last one it did not fit, so the last
 // one stays a victim.
 func (s *search) spare(victims []Victim, borrow bool) []Victim {
 	for i := len(victims) - 2; i >= 0; i-- {
 		v := victims[i]
-		s.tree.Charge(v.Queue.Name(), quota.Planned, v.Usage)
-		if s.fits(borrow) {
+		s.charge(v)
+		if s.fits(borrow) && s.roomy() {
 			victims = slices.Delete(victims, i, i+1)
 		} else {
-			s.tree.Release(v.Queue.Name(), quota.Planned, v.Usage)
+			s.release(v)
 		}
 	}
 	return victims

@@ -35,6 +35,8 @@ type claim struct {
 type fairSearch struct {
 	*search
 	claims []claim
+	// askAt is with how many claims there may be room on the nodes.
+	askAt int
 }
 
 // byShares returns which of the candidates to evict. The strategies are tried one after
@@ -42,7 +44,7 @@ type fairSearch struct {
 func (s *search) byShares() (victims []Victim) {
 	f := &fairSearch{search: s}
 	left := s.candidates
-	s.tree.Try(func() {
+	s.tentatively(func() {
 		for n, strategy := range s.Fair {
 			var enough bool
 			if left, enough = f.take(strategy, left, n > 0); enough {
@@ -104,7 +106,7 @@ func (s *fairSearch) take(strategy Strategy, from []candidate, onceEach bool) (l
 				left = append(left, c)
 			}
 		}
-		if took && s.fits(true) {
+		if took && s.fits(true) && s.roomyNow() {
 			return nil, true
 		}
 		if onceEach && r.queue != s.Queue {
@@ -115,7 +117,20 @@ func (s *fairSearch) take(strategy Strategy, from []candidate, onceEach bool) (l
 			field.leave(r)
 		}
 	}
-	return left, false
+	return left, s.Room != nil && len(s.claims) > 0 && s.fits(true) && s.Room.Fits()
+}
+
+// roomyNow is roomy, asked rarely: each time that there are twice as many claims. Who
+// need not go after all is given back.
+func (s *fairSearch) roomyNow() bool {
+	if s.Room == nil {
+		return true
+	}
+	if len(s.claims) < s.askAt {
+		return false
+	}
+	s.askAt = 2 * len(s.claims)
+	return s.Room.Fits()
 }
 
 // claim evicts the candidate, if it may be.
@@ -131,12 +146,12 @@ func (s *fairSearch) claim(strategy Strategy, c candidate) bool {
 	if made.strategy == LessThanInitialShare && made.ours != nil {
 		made.bound = fair.Of(c.below, quota.Planned, nil)
 	}
-	s.tree.Release(c.queue.Name(), quota.Planned, c.Usage)
+	s.release(made.Victim)
 	if made.strategy == LessThanOrEqualToFinalShare && made.ours != nil {
 		made.bound = fair.Of(c.below, quota.Planned, nil)
 	}
 	if !s.holds(made) {
-		s.tree.Charge(c.queue.Name(), quota.Planned, c.Usage)
+		s.charge(made.Victim)
 		return false
 	}
 	s.claims = append(s.claims, made)
@@ -186,12 +201,12 @@ func (s *fairSearch) spareUnneeded() {
 		again = false
 		for i := len(s.claims) - 1; i >= 0; i-- {
 			c := s.claims[i]
-			s.tree.Charge(c.Queue.Name(), quota.Planned, c.Usage)
+			s.charge(c.Victim)
 			without := slices.Delete(slices.Clone(s.claims), i, i+1)
-			if s.fits(true) && !slices.ContainsFunc(without, func(c claim) bool { return !s.holds(c) }) {
+			if s.fits(true) && s.roomy() && !slices.ContainsFunc(without, func(c claim) bool { return !s.holds(c) }) {
 				s.claims, again = without, true
 			} else {
-				s.tree.Release(c.Queue.Name(), quota.Planned, c.Usage)
+				s.release(c.Victim)
 			}
 		}
 	}

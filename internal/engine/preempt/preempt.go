@@ -95,6 +95,8 @@ type Preemptor struct {
 	Short []quota.Index
 	// Spared may not be evicted whatever the policy.
 	Spared sets.Set[order.Key]
+	// Room is on nodes, nil where only quota matters.
+	Room Room
 	// Fair are the strategies by which shares of the cohort are compared, none if they
 	// are not.
 	Fair []Strategy
@@ -112,6 +114,19 @@ func (p *Preemptor) may(rule Rule, h *Holder) bool {
 	default:
 		return false
 	}
+}
+
+// Room is what the preemptor needs on nodes beside quota: once everyone has gone who was
+// told to.
+type Room interface {
+	// Try runs f and undoes every Leave and Stay in it.
+	Try(f func())
+	// Leave takes the pods of a holder off the nodes; Stay is the inverse.
+	Leave(*Holder)
+	Stay(*Holder)
+	// Fits reports whether there is room for all pods of the preemptor. Where it does, it
+	// does with more holders gone.
+	Fits() bool
 }
 
 // Victim is who should go, and why.

@@ -1,0 +1,336 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/musterhq/muster/internal/engine/flavor"
+	"github.com/musterhq/muster/internal/engine/place"
+	"github.com/musterhq/muster/internal/engine/preempt"
+	"github.com/musterhq/muster/internal/engine/quota"
+)
+
+const rack = "example.com/rack"
+
+// onNodes is the flavor default with its pods placed by racks and nodes.
+var onNodes = []Event{
+	FlavorSet{Flavor{Name: "default", Topology: "racks"}},
+	TopologySet{place.Topology{Name: "racks", Levels: []string{rack, place.Hostname}}},
+}
+
+// node is one of a rack with so much cpu.
+func node(name, of string, cpu int64) NodeSet {
+	return NodeSet{place.Node{Name: name, Labels: map[string]string{rack: of, place.Hostname: name},
+		Allocatable: map[string]int64{"cpu": cpu, place.Pods: 10}}}
+}
+
+func failed(n NodeSet) NodeSet   { n.Failed = true; return n }
+func cordoned(n NodeSet) NodeSet { n.Cordoned = true; return n }
+
+// within has all pods of the job in one rack.
+func within(w WorkloadSet) WorkloadSet {
+	w.PodSets = slices.Clone(w.PodSets)
+	w.PodSets[0].Topology = &flavor.TopologyRequest{Level: rack, Mandatory: true}
+	return w
+}
+
+// pod is the n-th one of a job, bound to a node; of nobody if the job is "".
+func pod(job string, n int, on string, cpu int64) PodBound {
+	p := place.Pod{Key: Key{Namespace: "ns", Name: fmt.Sprintf("%s-%d", job, n)}, Node: on, Requests: map[string]int64{"cpu": cpu}}
+	if job != "" {
+		p.Workload, p.PodSet = Key{Namespace: "ns", Name: job}, "main"
+	}
+	return PodBound{p}
+}
+
+func podGone(job string, n int) PodGone {
+	return PodGone{Key{Namespace: "ns", Name: fmt.Sprintf("%s-%d", job, n)}}
+}
+
+// places tells where the pods of a job go, as in n1:2 n2:1.
+func (s *scene) places(name string) (out []string) {
+	a := s.engine.Holds(Key{Namespace: "ns", Name: name})
+	if a == nil {
+		return nil
+	}
+	for _, ps := range a.PodSets {
+		for _, p := range ps.Places {
+			out = append(out, fmt.Sprintf("%s:%d", p.Node, p.Count))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (s *scene) placed(name string, want ...string) {
+	s.Helper()
+	if got := s.places(name); !slices.Equal(got, want) {
+		s.Errorf("%s is on %q, want %q", name, got, want)
+	}
+}
+
+// cluster is a scene with a queue of much quota and four nodes of 4 cpu in two racks.
+func cluster(t *testing.T, more ...Event) *scene {
+	return newScene(t, Options{}, slices.Concat(onNodes, []Event{queueOf("q", "", 1000), localOf("q"),
+		node("a1", "a", 4), node("a2", "a", 4), node("b1", "b", 4), node("b2", "b", 4)}, more)...)
+}
+
+func TestAGangGetsPlacesForAllItsPods(t *testing.T) {
+	s := cluster(t)
+	s.want("it comes", s.happens(within(job("gang", "q", 2, 4, 0, 0))), "admit gang in q")
+	if got := s.places("gang"); !slices.Equal(got, []string{"a1:1", "a2:1"}) && !slices.Equal(got, []string{"b1:1", "b2:1"}) {
+		t.Errorf("gang is on %q", got)
+	}
+	s.want("one comes that asks for nothing", s.happens(job("any", "q", 1, 4, 0, 1)), "admit any in q")
+	s.want("no rack is free for another", s.happens(within(job("other", "q", 2, 4, 0, 2))), "other waits: TopologyPlacementFailed")
+	s.want("one of them ends", s.happens(gone("any")), "admit other in q")
+}
+
+// TestTwoGangsThatFitAloneButNotTogether: one runs, then the other; never halves.
+func TestTwoGangsThatFitAloneButNotTogether(t *testing.T) {
+	s := cluster(t)
+	s.want("both come", s.happens(job("first", "q", 3, 4, 0, 0), job("second", "q", 3, 4, 0, 1)), "admit first in q", "second waits: TopologyPlacementFailed")
+	if got := s.places("second"); got != nil {
+		t.Errorf("second is on %q", got)
+	}
+	for n, on := range []string{"a1", "a2", "b1"} {
+		s.want("its pods start", s.happens(pod("first", n, on, 4)))
+	}
+	s.want("the first ends, its pods not yet", s.happens(gone("first")), "second waits: WaitingForPreemptedWorkloads")
+	s.want("its pods go, one by one", s.happens(podGone("first", 0)))
+	s.want("but for one", s.happens(podGone("first", 1)), "admit second in q")
+}
+
+func TestPodsOfOthersCount(t *testing.T) {
+	s := cluster(t, pod("", 0, "a1", 1), pod("", 1, "b1", 1))
+	s.want("no rack is free", s.happens(within(job("gang", "q", 2, 4, 0, 0))), "gang waits: TopologyPlacementFailed")
+	s.want("a pod goes", s.happens(podGone("", 1)), "admit gang in q")
+	s.placed("gang", "b1:1", "b2:1")
+}
+
+func TestAPodThatIsThereIsNotCountedTwice(t *testing.T) {
+	s := cluster(t)
+	s.happens(within(job("gang", "q", 2, 2, 0, 0)))
+	at := s.places("gang")
+	if len(at) != 1 {
+		t.Fatalf("the gang is on %q", at)
+	}
+	s.happens(pod("gang", 0, at[0][:2], 2), pod("gang", 1, at[0][:2], 2))
+	s.want("the rest is free", s.happens(job("rest", "q", 3, 4, 0, 1)), "admit rest in q")
+	s.want("and no more", s.happens(job("more", "q", 1, 1, 0, 2)), "more waits: TopologyPlacementFailed")
+}
+
+func TestANodeThatFailsIsReplacedInTheSameRack(t *testing.T) {
+	s := cluster(t, node("a3", "a", 4))
+	s.happens(within(job("gang", "q", 2, 4, 0, 0)))
+	s.placed("gang", "b1:1", "b2:1") // the tighter rack
+	s.happens(gone("gang"), node("b3", "b", 4), cordoned(node("a3", "a", 4)), cordoned(node("a2", "a", 4)))
+	s.happens(within(job("run", "q", 2, 4, 0, 1)))
+	at := s.places("run")
+	spare := map[string]string{"b1": "b3", "b2": "b3", "b3": "b2"}
+	if slices.Contains(at, "b1:1") && slices.Contains(at, "b3:1") {
+		spare["b1"], spare["b3"] = "b2", "b2"
+	}
+	s.happens(pod("run", 0, at[0][:2], 4), pod("run", 1, at[1][:2], 4))
+	s.want("a node fails", s.happens(failed(node(at[0][:2], "b", 4))), "replace run")
+	if got := s.places("run"); !slices.Contains(got, at[1]) || slices.Contains(got, at[0]) {
+		t.Errorf("run was on %q and is on %q", at, got)
+	}
+	s.want("who comes then does not get that room", s.happens(within(job("next", "q", 2, 4, 0, 2))), "next waits: TopologyPlacementFailed")
+}
+
+func TestAGangThatCannotBeRepairedIsEvictedAndComesFirst(t *testing.T) {
+	s := cluster(t)
+	s.happens(within(job("gang", "q", 2, 4, 0, 5)))
+	s.want("one comes that waits longer", s.happens(job("waits", "q", 3, 4, 0, 0)), "waits waits: TopologyPlacementFailed")
+	at := s.places("gang")
+	s.happens(pod("gang", 1, at[1][:2], 4))
+	s.want("a node is gone, and there is none for it in its rack", s.happens(NodeDeleted{at[0][:2]}), "evict gang: NodeFailures")
+	s.want("it has stopped, and goes before who waits longer", s.happens(s.changed("gang", func(w *Workload) {
+		w.Admission, w.Admitted, w.Evicted, w.LostNodes = nil, false, false, true
+	})), "admit gang in q")
+}
+
+func TestForeignPodsThatTakeARoomMoveThePlace(t *testing.T) {
+	s := cluster(t)
+	s.happens(job("gang", "q", 2, 3, 0, 0))
+	at := s.places("gang")
+	s.want("a pod of somebody else is there first", s.happens(pod("", 0, at[0][:2], 3)), "replace gang")
+	if slices.Contains(s.places("gang"), at[0]) {
+		t.Errorf("gang is on %q yet", s.places("gang"))
+	}
+}
+
+func TestACordonMovesThePlacesOfPodsThatAreNotThereYet(t *testing.T) {
+	s := cluster(t)
+	s.happens(job("gang", "q", 2, 4, 0, 0))
+	at := s.places("gang")
+	s.happens(pod("gang", 0, at[0][:2], 4))
+	s.want("a node with a pod is cordoned", s.happens(cordoned(node(at[0][:2], at[0][:1], 4))))
+	s.want("one without is", s.happens(cordoned(node(at[1][:2], at[1][:1], 4))), "replace gang")
+	if got := s.places("gang"); !slices.Contains(got, at[0]) || slices.Contains(got, at[1]) {
+		t.Errorf("gang was on %q and is on %q", at, got)
+	}
+}
+
+func TestANodeThatTheSchedulerRefusesIsAvoided(t *testing.T) {
+	s := cluster(t)
+	s.happens(job("one", "q", 1, 4, 0, 0))
+	at := s.places("one")
+	s.want("it is unschedulable", s.happens(PodUnschedulable{Workload: Key{Namespace: "ns", Name: "one"}, Node: at[0][:2]}), "replace one")
+	if got := s.places("one"); slices.Equal(got, at) {
+		t.Errorf("one is on %q yet", got)
+	}
+}
+
+func TestPreemptionMakesRoomOnNodes(t *testing.T) {
+	q := evicting(queueOf("q", "", 1000), lower)
+	s := newScene(t, Options{}, slices.Concat(onNodes, []Event{q, localOf("q"), node("a1", "a", 4), node("a2", "a", 4), node("b1", "b", 4), node("b2", "b", 4)})...)
+	s.happens(job("low1", "q", 1, 4, 0, 0))
+	s.happens(job("low2", "q", 1, 4, 0, 1))
+	s.now = s.now.Add(time.Second)
+	s.happens(job("low3", "q", 1, 4, 0, 2))
+	var lows []string
+	for _, low := range []string{"low1", "low2", "low3"} {
+		at := s.places(low)
+		lows = append(lows, at...)
+		s.happens(pod(low, 0, at[0][:2], 4))
+	}
+	// One node is free: a rack with it needs one victim only.
+	got := s.happens(within(job("high", "q", 2, 4, 2, 3)))
+	if len(got) != 2 || got[1] != "high waits: WaitingForPreemptedWorkloads" {
+		t.Fatalf("on %q: decided %q", lows, got)
+	}
+	var victim string
+	fmt.Sscanf(got[0], "evict %s for", &victim)
+	s.want("somebody comes who would fit", s.happens(job("thief", "q", 1, 1, 0, 4)), "thief waits: TopologyPlacementFailed")
+	s.want("the victim's pod is there yet", s.happens(s.stopped(victim)), victim+" waits: TopologyPlacementFailed")
+	s.want("it is gone", s.happens(podGone(victim, 0)), "admit high in q")
+}
+
+func TestAHeadByResourceHoldsBackWhoAsksForWhatNodesLack(t *testing.T) {
+	q := queueOf("q", "", 1000)
+	q.Strategy = ByResource
+	gpus := node("g1", "a", 4)
+	gpus.Allocatable["gpu"] = 2
+	withGPU := func(w WorkloadSet, gpu int64) WorkloadSet {
+		w.PodSets[0].OfNode = map[string]int64{"cpu": 1, "gpu": gpu}
+		return w
+	}
+	s := newScene(t, Options{}, slices.Concat(onNodes, []Event{q, localOf("q"), gpus, node("a1", "a", 4)})...)
+	s.happens(withGPU(job("runs", "q", 1, 1, 0, 0), 1))
+	s.want("a head is short of gpu", s.happens(withGPU(job("head", "q", 1, 1, 0, 1), 2)), "head waits: TopologyPlacementFailed")
+	s.want("one asks for gpu", s.happens(withGPU(job("small", "q", 1, 1, 0, 2), 1)), "small waits: WaitingForQuota")
+	s.want("one does not", s.happens(job("cpu", "q", 1, 1, 0, 3)), "admit cpu in q")
+	s.want("one could never fit", s.happens(gone("head"), withGPU(job("never", "q", 1, 1, 0, 1), 3)), "admit small in q", "never waits: TopologyPlacementFailed")
+}
+
+func TestOnDemandWhatNoNodeCouldHoldIsAdmittedByQuotaAlone(t *testing.T) {
+	q := queueOf("q", "", 1000)
+	q.OnDemand = true
+	s := newScene(t, Options{}, slices.Concat(onNodes, []Event{q, localOf("q"), node("a1", "a", 4)})...)
+	s.want("no node is large enough", s.happens(job("large", "q", 1, 8, 0, 0)), "admit large in q")
+	s.placed("large")
+	s.want("one is", s.happens(job("small", "q", 1, 4, 0, 1)), "admit small in q")
+	s.placed("small", "a1:1")
+	s.want("one is, once it is free", s.happens(job("later", "q", 1, 4, 0, 2)), "later waits: TopologyPlacementFailed")
+	s.want("a node comes, and the pod of the first on it", s.happens(node("new", "a", 8), pod("large", 0, "new", 8)))
+	s.placed("large")
+	s.want("room comes", s.happens(gone("large"), podGone("large", 0)), "admit later in q")
+}
+
+func TestAFlavorWithoutRoomGivesWayToTheNext(t *testing.T) {
+	q := queueOf("q", "", 1000)
+	q.Groups[0].Flavors = []string{"default", "other"}
+	q.Quotas = quotasFor(1000, "default", "other")
+	s := newScene(t, Options{}, slices.Concat(onNodes, []Event{q, localOf("q"), FlavorSet{Flavor{Name: "other"}}, node("a1", "a", 4)})...)
+	s.happens(job("first", "q", 1, 4, 0, 0), job("second", "q", 1, 4, 0, 1))
+	s.placed("first", "a1:1")
+	s.placed("second")
+	if got := s.engine.Holds(Key{Namespace: "ns", Name: "second"}); got == nil || got.PodSets[0].Flavors["cpu"] != "other" {
+		t.Errorf("second has %+v", got)
+	}
+	s.want("who asks for a topology cannot have the other", s.happens(within(job("near", "q", 1, 4, 0, 2))), "near waits: TopologyPlacementFailed")
+}
+
+func TestAPartOfAGangIsPlacedWhereNotAllOfItCanBe(t *testing.T) {
+	s := cluster(t)
+	s.want("it can be smaller", s.happens(within(smaller(job("gang", "q", 5, 4, 0, 0), 1))), "admit gang in q, 2 of 5 main")
+}
+
+func TestAFlavorWhoseTopologyIsMissingTakesNobody(t *testing.T) {
+	s := newScene(t, Options{}, onNodes[0], queueOf("q", "", 1000), localOf("q"), node("a1", "a", 4))
+	s.want("it comes", s.happens(job("one", "q", 1, 4, 0, 0)), "one waits: NoMatchingFlavor")
+	s.want("so does the topology", s.happens(onNodes[1]), "admit one in q")
+	s.want("a level that it has not", s.happens(func() Event {
+		w := within(job("two", "q", 1, 0, 0, 1))
+		w.PodSets[0].Topology.Level = "example.com/row"
+		return w
+	}()), "two waits: NoMatchingFlavor")
+}
+
+func TestExclusiveRacks(t *testing.T) {
+	s := cluster(t)
+	alone := func(w WorkloadSet) WorkloadSet { w.PodSets[0].ExclusiveKey = rack; return w }
+	s.want("two that are exclusive", s.happens(alone(within(job("one", "q", 1, 1, 0, 0))), alone(within(job("two", "q", 1, 1, 0, 1)))), "admit one in q", "admit two in q")
+	if a, b := s.places("one"), s.places("two"); a[0][:1] == b[0][:1] {
+		t.Errorf("they are on %q and %q", a, b)
+	}
+	s.want("a third", s.happens(alone(within(job("three", "q", 1, 1, 0, 2)))), "three waits: TopologyPlacementFailed")
+	s.want("one that shares", s.happens(job("shares", "q", 1, 1, 0, 3)), "admit shares in q")
+	s.want("one of them ends", s.happens(gone("one")), "admit three in q")
+}
+
+func TestReclaimingNeedsRoomOnNodesToo(t *testing.T) {
+	s := newScene(t, Options{}, slices.Concat(onNodes, []Event{
+		evicting(queueOf("q", "lab", 8), preempt.Policy{Reclaim: preempt.Any}), queueOf("p", "lab", 0), localOf("q"), localOf("p"),
+		node("a1", "a", 4), node("b1", "b", 4)})...)
+	s.happens(job("borrows1", "p", 1, 4, 0, 0))
+	s.happens(job("borrows2", "p", 1, 4, 0, 1))
+	s.want("the owner comes", s.happens(job("owner", "q", 2, 4, 0, 2)), "evict borrows1 for owner: reclaimed", "evict borrows2 for owner: reclaimed", "owner waits: WaitingForPreemptedWorkloads")
+	s.want("one is gone", s.happens(s.stopped("borrows1")), "borrows1 waits: WaitingForQuota")
+	s.want("both are", s.happens(s.stopped("borrows2")), "admit owner in q", "borrows2 waits: WaitingForQuota")
+}
+
+func TestATaintTakesPlacesAway(t *testing.T) {
+	s := cluster(t)
+	tainted := node("a1", "a", 4)
+	tainted.Taints = []corev1.Taint{{Key: "broken", Effect: corev1.TaintEffectNoSchedule}}
+	s.happens(tainted)
+	s.want("it needs all nodes", s.happens(job("gang", "q", 4, 4, 0, 0)), "gang waits: TopologyPlacementFailed")
+	s.want("the taint goes", s.happens(node("a1", "a", 4)), "admit gang in q")
+}
+
+func TestAReplacementThatIsNotWrittenIsFoundAgain(t *testing.T) {
+	s := cluster(t)
+	s.happens(job("gang", "q", 2, 4, 0, 0))
+	gang := s.jobs["gang"]
+	at := s.places("gang")
+	s.engine.Apply(NodeDeleted{at[0][:2]})
+	got := decideAll(s.engine, s.now)
+	if len(got) != 1 || got[0].Replace == nil {
+		t.Fatalf("decided %+v", got)
+	}
+	s.engine.Apply(gang) // news from before
+	if s.placed("gang", s.places("gang")...); slices.Equal(s.places("gang"), at) {
+		t.Errorf("old news brought the old places back: %q", at)
+	}
+	s.engine.Apply(Failed{Key: gang.Key, UID: gang.UID})
+	s.want("after the write failed", s.happens(), "replace gang")
+	if slices.Contains(s.places("gang"), at[0]) {
+		t.Errorf("gang is on %q", s.places("gang"))
+	}
+}
+
+// quotasFor is so much cpu in each of the flavors.
+func quotasFor(cpu int64, flavors ...string) quota.Quotas {
+	out := quota.Quotas{}
+	for _, name := range flavors {
+		out[quota.FlavorResource{Flavor: name, Resource: "cpu"}] = quota.Limits{Nominal: cpu, Borrowing: quota.Unlimited, Lending: quota.Unlimited}
+	}
+	return out
+}

@@ -1,0 +1,86 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/musterhq/muster/internal/engine/order"
+	"github.com/musterhq/muster/internal/engine/place"
+	"github.com/musterhq/muster/internal/engine/preempt"
+)
+
+// repair gives those other places whose own are no good any more, before anybody else is
+// given room: near enough to the rest of the gang, else the gang has to go.
+func (p *pass) repair() {
+	for _, key := range p.places.TakeAiling() {
+		if at, found := slices.BinarySearchFunc(p.ailing, key, order.CompareKeys); !found {
+			p.ailing = slices.Insert(p.ailing, at, key)
+		}
+	}
+	for len(p.ailing) > 0 && p.budget > 0 {
+		w := p.workloads[p.ailing[0]]
+		p.ailing = p.ailing[1:]
+		if w != nil {
+			p.mend(w)
+		}
+	}
+}
+
+// mend finds the workload other places for those that are no good.
+func (p *pass) mend(w *workload) {
+	switch {
+	case w.leaving():
+		return
+	case w.promise != nil:
+		w.queue.family.put() // it is asked again whether the promise holds
+		return
+	case w.held == nil:
+		return
+	case w.assumed != nothing:
+		p.unmended.Insert(w.Key)
+		return
+	}
+	p.budget--
+	mended, ok := p.places.Repair(w.Key)
+	switch {
+	case !ok:
+		p.evictLost(w)
+	case mended.Moved > 0:
+		p.replace(w, mended.Assignments)
+	}
+}
+
+// mendLater has a workload looked at again that could not be mended before.
+func (e *Engine) mendLater(w *workload) {
+	if w.assumed != nothing || !e.unmended.Has(w.Key) {
+		return
+	}
+	e.unmended.Delete(w.Key)
+	if at, found := slices.BinarySearchFunc(e.ailing, w.Key, order.CompareKeys); !found {
+		e.ailing = slices.Insert(e.ailing, at, w.Key)
+	}
+}
+
+// replace gives the workload other places.
+func (p *pass) replace(w *workload, found []place.Assignment) {
+	given := *w.held
+	given.PodSets = slices.Clone(given.PodSets)
+	for i := range given.PodSets {
+		for _, f := range found {
+			if f.PodSet == given.PodSets[i].PodSet {
+				given.PodSets[i].Places = f.Nodes
+			}
+		}
+	}
+	w.before, w.held = w.held, &given
+	w.assumed, w.decidedOn = replaces, w.Version
+	p.settle(w)
+	p.decisions = append(p.decisions, Decision{Key: w.Key, UID: w.UID, Generation: w.Generation, Replace: &given})
+}
+
+// evictLost tells a workload to go whose nodes failed.
+func (p *pass) evictLost(w *workload) {
+	w.assumed, w.decidedOn, w.lostNodes = evicts, w.Version, true
+	p.settle(w)
+	p.decisions = append(p.decisions, Decision{Key: w.Key, UID: w.UID, Generation: w.Generation, Evict: &Eviction{
+		Cause: preempt.NodeFailures, Path: path(w.queue.node), Detail: "there is no other room near enough for its pods"}})
+}
