@@ -29,6 +29,7 @@ import (
 	"github.com/musterhq/muster/api/config/v1alpha1"
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	"github.com/musterhq/muster/internal/admission"
 	"github.com/musterhq/muster/internal/config"
 	"github.com/musterhq/muster/internal/install"
@@ -194,7 +195,7 @@ func cached() map[client.Object]cache.ByObject {
 // newScheme knows every API that the operator reads or writes.
 func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kueue.AddToScheme, jobset.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kueue.AddToScheme, jobset.AddToScheme, tensorstack.AddToScheme} {
 		utilruntime.Must(add(scheme))
 	}
 	return scheme

@@ -21,6 +21,7 @@ import (
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	"github.com/musterhq/muster/internal/install"
 )
 
@@ -102,7 +103,7 @@ func Get(t testing.TB) *Cluster {
 // Scheme gives a scheme of Kubernetes' types and Muster's.
 func Scheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kueue.AddToScheme, jobset.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kueue.AddToScheme, jobset.AddToScheme, tensorstack.AddToScheme} {
 		if err := add(scheme); err != nil {
 			panic(err) // Two packages register one name: a mistake that no caller can mend.
 		}

@@ -6,6 +6,7 @@ import (
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 )
 
 func queueing(plural string) schema.GroupVersionResource {
@@ -54,6 +55,20 @@ spec:
       restartPolicy: Never
       containers:
       - {name: c, image: i}
+`},
+	"GenericJob": {resource: tensorstack.GroupVersion.WithResource("genericjobs"), namespaced: true, plain: `
+apiVersion: batch.tensorstack.dev/v1beta1
+kind: GenericJob
+spec:
+  replicaSpecs:
+  - type: master
+    template: &pods
+      spec:
+        containers:
+        - {name: c, image: i}
+  - type: worker
+    replicas: 4
+    template: *pods
 `},
 	"ClusterQueue": {resource: queueing("clusterqueues"), plain: `
 apiVersion: kueue.x-k8s.io/v1beta1

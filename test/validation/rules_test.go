@@ -13,17 +13,19 @@ const (
 	inSchema place = "schema"
 	inCEL    place = "crd-cel"
 
-	inExclusive   place = policy + "muster-jobset-exclusive-placement"
-	inReferences  place = policy + "muster-jobset-references"
-	inClaims      place = policy + "muster-jobset-volume-claims"
-	inLabels      place = policy + "muster-jobset-queue-labels"
-	inJobLabels   place = policy + "muster-job-queue-labels"
-	inPodSets     place = policy + "muster-workload-pod-sets"
-	inAdmission   place = policy + "muster-workload-admission"
-	inReclaimable place = policy + "muster-workload-reclaimable-pods"
-	inReserved    place = policy + "muster-workload-reserved"
-	inReports     place = policy + "muster-workload-reports"
-	inQuota       place = policy + "muster-clusterqueue-quota"
+	inExclusive     place = policy + "muster-jobset-exclusive-placement"
+	inReferences    place = policy + "muster-jobset-references"
+	inClaims        place = policy + "muster-jobset-volume-claims"
+	inLabels        place = policy + "muster-jobset-queue-labels"
+	inJobLabels     place = policy + "muster-job-queue-labels"
+	inPodSets       place = policy + "muster-workload-pod-sets"
+	inAdmission     place = policy + "muster-workload-admission"
+	inReclaimable   place = policy + "muster-workload-reclaimable-pods"
+	inReserved      place = policy + "muster-workload-reserved"
+	inReports       place = policy + "muster-workload-reports"
+	inQuota         place = policy + "muster-clusterqueue-quota"
+	inFinishRules   place = policy + "muster-genericjob-rules"
+	inGenericLabels place = policy + "muster-genericjob-queue-labels"
 
 	// policy begins the place of a rule that is kept in an admission policy; the policy's name ends it.
 	policy = "policy "
@@ -62,7 +64,7 @@ func (r rule) policyName() string {
 
 func allRules() []rule {
 	return slices.Concat(workloadSchemaRules(), workloadRules(), workloadReservedRules(), workloadStatusRules(),
-		jobSetSchemaRules(), jobSetRules(), jobSetUpdateRules(), jobSetPolicyRules(), jobRules(), queueRules(), flavorRules())
+		jobSetSchemaRules(), jobSetRules(), jobSetUpdateRules(), jobSetPolicyRules(), jobRules(), genericJobSchemaRules(), genericJobRules(), queueRules(), flavorRules())
 }
 
 func TestRulesRefuseWhatIsWrongAndTakeWhatIsRight(t *testing.T) {

@@ -42,6 +42,13 @@ func amend(kind string, root *props) {
 			fixJobTemplate(template)
 		}, "spec", "replicatedJobs", "*", "template")
 		edit(root, amendClaim, "spec", "volumeClaimPolicies", "*", "templates", "*")
+	case "GenericJob":
+		ruleGenericJob(root)
+		edit(root, func(template *props) {
+			requireSpec(template)
+			edit(template, boundContainers, "spec")
+			edit(template, defaultResources, "spec")
+		}, "spec", "replicaSpecs", "*", "template")
 	}
 }
 
@@ -68,7 +75,7 @@ func edit(node *props, change func(*props), path ...string) {
 // documentation, and the API server refuses definitions of several megabytes.
 var foreign = map[string]bool{
 	"template": true, "templates": true, "conditions": true, "nodeTaints": true, "tolerations": true,
-	"namespaceSelector": true,
+	"namespaceSelector": true, "ports": true,
 }
 
 func dropForeignProse(node *props) {
