@@ -39,6 +39,14 @@ const (
 	// subdomain of these: what a Service selects that several JobSets share.
 	SubdomainLabel = "muster.dev/subdomain"
 
+	// JobUIDLabel is on the pods and Services that Muster makes itself, and holds the UID
+	// of their job.
+	JobUIDLabel = "muster.dev/job-uid"
+
+	// RestartsAnnotation is on those pods and holds how often their replica had been
+	// restarted when they were made.
+	RestartsAnnotation = "muster.dev/restarts"
+
 	// UnheldCondition is True on a Workload that has no quota and whose job may have pods
 	// all the same, because nobody held it when it was created. They are being stopped,
 	// and count until they are gone.

@@ -35,6 +35,7 @@ import (
 	"github.com/musterhq/muster/internal/install"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/batchjob"
+	"github.com/musterhq/muster/internal/jobs/genericjob"
 	jobsetapi "github.com/musterhq/muster/internal/jobs/jobset"
 	"github.com/musterhq/muster/internal/jobs/placer"
 )
@@ -107,14 +108,14 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	executor := jobs.NewExecutor(mgr.GetClient(), mgr.GetEventRecorder("muster"))
-	if err := jobs.AddTo(mgr, executor, backoffOf(cfg), jobsetapi.API, batchjob.API); err != nil {
+	if err := jobs.AddTo(mgr, executor, backoffOf(cfg), jobsetapi.API, genericjob.API, batchjob.API); err != nil {
 		return err
 	}
 	if err := placer.AddTo(mgr); err != nil {
 		return err
 	}
 	if *cfg.BatchJob.Webhook {
-		batchjob.AddWebhook(mgr, jobset.GroupVersion.WithKind("JobSet").GroupKind())
+		batchjob.AddWebhook(mgr, jobset.GroupVersion.WithKind("JobSet").GroupKind(), tensorstack.GroupVersion.WithKind("GenericJob").GroupKind())
 	}
 	return mgr.Start(ctx)
 }

@@ -25,6 +25,16 @@ type API[T client.Object] struct {
 	New func() T
 	// Owns are empty objects of the kinds that Plan creates.
 	Owns []client.Object
+	// Matters reports whether a change of a child may change a Plan; nil if all may.
+	Matters func(before, after client.Object) bool
+	// Gathers is for how long changes of children are gathered before they are looked
+	// at, so that the cost of a look does not count for each of them.
+	Gathers time.Duration
+	// QueueField is the queue that the API's own field names, "" if it names none; nil
+	// without such a field.
+	QueueField func(job T) string
+	// Asks are the kinds of which Facts say whether the cluster serves them.
+	Asks []schema.GroupResource
 	// PodLabels are labels that the pods of the job with the UID bear, and no others.
 	PodLabels func(uid types.UID) map[string]string
 	// Beside names what else Plan wants to see: objects that the job may not control,
@@ -48,6 +58,11 @@ type Description struct {
 	Queue string
 	// PriorityClass is what the API's own field says, "" if it has none.
 	PriorityClass string
+	// Priority is what the API's own field says where it holds a number, nil if it has
+	// none.
+	Priority *int32
+	// Paused jobs ask for nothing until they are resumed: they have no Workload.
+	Paused bool
 	// PodSets are the pods that run together, in the API's order.
 	PodSets []kueue.PodSet
 	// Running jobs may have pods without a queue's say. It matters only for kinds
@@ -65,6 +80,8 @@ type Facts struct {
 	Priorities PriorityFacts
 	// Flavors are all ResourceFlavors by name.
 	Flavors map[string]*kueue.ResourceFlavor
+	// Served are those of the kinds that the API asks about which the cluster serves.
+	Served map[schema.GroupResource]bool
 }
 
 // Nodes are by their host names those where a job was given places, as far as they are
@@ -78,7 +95,7 @@ type Seen[T client.Object] struct {
 	Facts Facts
 	// Admission is whether the job may run, and with what.
 	Admission Admission
-	// Children are the objects that the job controls.
+	// Children are the objects that the job controls. Not to be changed.
 	Children []client.Object
 	// Beside are those of the objects that the API asked to see that there are.
 	Beside []client.Object

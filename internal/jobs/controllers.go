@@ -122,7 +122,8 @@ func (a API[T]) addTo(mgr ctrl.Manager, x *Executor, backoff Backoff, served []s
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfNamespace), builder.WithPredicates(predicate.LabelChangedPredicate{}))
 	for _, kind := range a.Owns {
 		// Some children are shared: who merely has a part in one hears of it too.
-		b = b.Owns(kind, builder.MatchEveryOwner)
+		of := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), a.New())
+		b = b.Watches(kind, gather(of, a.Gathers), builder.WithPredicates(predicate.Funcs{UpdateFunc: a.heeds}))
 	}
 	return b.Complete(r)
 }
@@ -175,7 +176,11 @@ func (r *reconciler[T]) jobsOfClusterQueue(ctx context.Context, object client.Ob
 	if object.GetName() == muster.DefaultQueue && r.api.Queue == QueueRequired {
 		return r.jobs(ctx)
 	}
-	return r.jobs(ctx, client.MatchingLabels{kueue.QueueLabel: object.GetName()})
+	named := r.jobs(ctx, client.MatchingLabels{kueue.QueueLabel: object.GetName()})
+	if r.api.QueueField == nil {
+		return named
+	}
+	return append(named, r.jobsThat(ctx, func(job T) bool { return r.api.QueueField(job) == object.GetName() })...)
 }
 
 // allJobs are all jobs of the API: classes and flavors change rarely.
@@ -184,6 +189,11 @@ func (r *reconciler[T]) allJobs(ctx context.Context, _ client.Object) []reconcil
 }
 
 func (r *reconciler[T]) jobs(ctx context.Context, options ...client.ListOption) []reconcile.Request {
+	return r.jobsThat(ctx, func(T) bool { return true }, options...)
+}
+
+// jobsThat are the jobs for which the condition holds.
+func (r *reconciler[T]) jobsThat(ctx context.Context, holds func(T) bool, options ...client.ListOption) []reconcile.Request {
 	list, err := newListOf(r.api.New(), r.client)
 	if err == nil {
 		err = r.client.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...)
@@ -191,7 +201,9 @@ func (r *reconciler[T]) jobs(ctx context.Context, options ...client.ListOption) 
 	var out []reconcile.Request
 	if err == nil {
 		err = meta.EachListItem(list, func(item runtimeObject) error {
-			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(item.(client.Object))})
+			if job := item.(T); holds(job) {
+				out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(job)})
+			}
 			return nil
 		})
 	}

@@ -28,7 +28,7 @@ type priority struct {
 }
 
 // priorityOf resolves a job's priority: the label that names a
-// WorkloadPriorityClass, else the API's own field, else the first pod set that
+// WorkloadPriorityClass, else the API's own field, number or name, else the first pod set that
 // names a class, else the cluster's default class, else 0. A name without a class
 // counts as 0 and is kept, so that people see which one is missing.
 func priorityOf(job client.Object, described Description, facts PriorityFacts) priority {
@@ -38,6 +38,9 @@ func priorityOf(job client.Object, described Description, facts PriorityFacts) p
 			p.value = class.Value
 		}
 		return p
+	}
+	if described.Priority != nil {
+		return priority{value: *described.Priority}
 	}
 	names := []string{described.PriorityClass}
 	for _, ps := range described.PodSets {

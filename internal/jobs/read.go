@@ -8,6 +8,8 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
@@ -93,12 +95,40 @@ func (r *reconciler[T]) facts(ctx context.Context, namespace string) (Facts, err
 			return Facts{}, fmt.Errorf("reading the facts that jobs depend on: %w", err)
 		}
 	}
+	served, err := r.asked(ctx)
+	if err != nil {
+		return Facts{}, err
+	}
 	return Facts{
+		Served:     served,
 		Queues:     QueueFacts{Local: byName(local.Items), Cluster: byName(cluster.Items), Namespace: &ns},
 		Priorities: PriorityFacts{Workload: byName(classes.Items), Pod: byName(podClass.Items)},
 		Flavors:    byName(flavors.Items),
 	}, nil
 }
+
+// asked finds which of the kinds that the API asks about the cluster serves: those that
+// have a definition.
+func (r *reconciler[T]) asked(ctx context.Context) (map[schema.GroupResource]bool, error) {
+	if len(r.api.Asks) == 0 {
+		return nil, nil
+	}
+	served := make(map[schema.GroupResource]bool, len(r.api.Asks))
+	for _, kind := range r.api.Asks {
+		definition := &metav1.PartialObjectMetadata{}
+		definition.SetGroupVersionKind(definitionKind)
+		switch err := r.client.Get(ctx, client.ObjectKey{Name: kind.String()}, definition); {
+		case err == nil:
+			served[kind] = definition.DeletionTimestamp.IsZero()
+		case !apierrors.IsNotFound(err):
+			return nil, fmt.Errorf("asking whether %s are served: %w", kind, err)
+		}
+	}
+	return served, nil
+}
+
+// definitionKind is that of custom resource definitions, of which only the names count.
+var definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 
 // byName maps the items of a list by their names.
 func byName[O any, P interface {

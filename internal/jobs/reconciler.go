@@ -123,7 +123,7 @@ func (r *reconciler[T]) plan(ctx context.Context, job T) (Plan, error) {
 	}
 	writes, events := r.queueWrites(job, described, queue.Name, facts, found, plan.Progress, seen.Now)
 	plan.Writes, plan.Events = append(plan.Writes, writes...), append(plan.Events, events...)
-	if queue.Make != nil && seen.Admission.Grant == Waiting && plan.Progress.Outcome == nil {
+	if queue.Make != nil && seen.Admission.Grant == Waiting && !described.Paused && plan.Progress.Outcome == nil {
 		plan.Writes = append(plan.Writes, Create(queue.Make))
 	}
 	return plan, nil
@@ -168,6 +168,9 @@ func (r *reconciler[T]) queueWrites(job T, described Description, queue string, 
 		}
 	}
 	prebuilt := prebuiltName(job) != ""
+	if described.Paused && !prebuilt && progress.Outcome == nil {
+		return pausedWrites(found, progress), events
+	}
 	if prebuilt && progress.Outcome == nil {
 		writes, told := takePrebuilt(job, r.api.Kind, found, described, queue, now)
 		events = append(events, told...)

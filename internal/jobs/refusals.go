@@ -20,6 +20,8 @@ import (
 )
 
 const (
+	// FailedCreate is failedCreate, for plans that make pods themselves: Create(pod).OrWarn.
+	FailedCreate = failedCreate
 	// failedCreate is the reason of events by which Kubernetes' controllers tell that
 	// the API server refused a pod.
 	failedCreate = "FailedCreate"

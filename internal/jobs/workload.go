@@ -95,6 +95,21 @@ func workloadWrites(seen, described *kueue.Workload, progress Progress, backoff 
 	return nil
 }
 
+// pausedWrites have a job that is paused ask for nothing: its Workload is deleted, and
+// goes once none of its pods is left. A new one is made when the job is resumed.
+func pausedWrites(seen *kueue.Workload, progress Progress) []Write {
+	switch {
+	case seen == nil:
+		return nil
+	case seen.DeletionTimestamp.IsZero():
+		return []Write{Delete(seen, metav1.DeletePropagationBackground)}
+	}
+	if free := released(seen, progress.Active); free != nil {
+		return []Write{Change(seen, free)}
+	}
+	return nil
+}
+
 // released is the Workload without its finalizer if nothing counts on it any more, or
 // nil: it is finished or deleted, and its job has no pods.
 func released(seen *kueue.Workload, active bool) *kueue.Workload {

@@ -40,6 +40,7 @@ var mayImport = map[string][]string{
 var mayNotUse = map[string][]string{
 	"internal/engine":              {"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "net/http", "math/rand", "k8s.io/utils/clock"},
 	"internal/podspec":             {"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "net/http", "math/rand"},
+	"internal/replicas":            {"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "net/http", "math/rand", "k8s.io/utils/clock"},
 	"internal/workload":            {"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "net/http", "math/rand", "k8s.io/utils/clock"},
 	"internal/admission/lifecycle": {"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "net/http", "math/rand", "k8s.io/utils/clock"},
 	"api":                          {"k8s.io/client-go", "github.com/musterhq/muster/internal"},

@@ -1,0 +1,94 @@
+package genericjob
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
+	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
+	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/replicas"
+)
+
+// kind is GenericJob's.
+var kind = tensorstack.GroupVersion.WithKind("GenericJob")
+
+// gathers is for how long changes of pods are gathered: too short for people to
+// notice, and long enough that a job of thousands of pods is looked at ten times a
+// second, and not once for each pod.
+const gathers = 100 * time.Millisecond
+
+// API is the GenericJob API. A GenericJob without a queue starts at once.
+var API = jobs.API[*tensorstack.GenericJob]{
+	Kind:    kind,
+	Queue:   jobs.QueueOptional,
+	New:     func() *tensorstack.GenericJob { return &tensorstack.GenericJob{} },
+	Owns:    []client.Object{&corev1.Pod{}, &corev1.Service{}},
+	Matters: matters,
+	Gathers: gathers,
+	PodLabels: func(uid types.UID) map[string]string {
+		return map[string]string{muster.JobUIDLabel: string(uid)}
+	},
+	QueueField: queueOf,
+	Asks:       []schema.GroupResource{t9kPodGroups, volcanoPodGroups},
+	Describe:   describe,
+	Plan:       plan,
+}
+
+// matters reports whether a change of a child may change what is planned.
+func matters(before, after client.Object) bool {
+	pod, isPod := after.(*corev1.Pod)
+	if !isPod {
+		return false // all that counts of a Service is that it is there
+	}
+	return replicas.Matters(before.(*corev1.Pod), pod)
+}
+
+// describe says what a GenericJob asks for: one pod set for each type.
+func describe(job *tensorstack.GenericJob, facts jobs.Facts) jobs.Description {
+	d := jobs.Description{Queue: queueOf(job), Paused: paused(job)}
+	if s := t9k(job); s != nil {
+		d.Priority = ptr.To(s.Priority)
+	}
+	for i := range job.Spec.ReplicaSpecs {
+		spec := &job.Spec.ReplicaSpecs[i]
+		template := *spec.Template.DeepCopy()
+		template.Spec.RestartPolicy = corev1.RestartPolicyNever
+		template.Spec.SchedulerName = schedulerName(job, template.Spec.SchedulerName, facts)
+		d.PodSets = append(d.PodSets, kueue.PodSet{
+			Name:     kueue.PodSetReference(spec.Type),
+			Count:    count(spec),
+			Template: template,
+		})
+	}
+	return d
+}
+
+// count is how many replicas of the type there are.
+func count(spec *tensorstack.ReplicaSpec) int32 { return ptr.Deref(spec.Replicas, 1) }
+
+// groups are the types as package replicas knows them.
+func groups(job *tensorstack.GenericJob) []replicas.Group {
+	out := make([]replicas.Group, 0, len(job.Spec.ReplicaSpecs))
+	for i := range job.Spec.ReplicaSpecs {
+		spec := &job.Spec.ReplicaSpecs[i]
+		out = append(out, replicas.Group{Name: spec.Type, Count: count(spec), Restart: restart(spec.RestartPolicy)})
+	}
+	return out
+}
+
+// restart is the restart policy: OnFailure unless it says otherwise, and never more
+// often than it says.
+func restart(p tensorstack.RestartPolicy) replicas.Restart {
+	return replicas.Restart{
+		OnFailure: p.Policy != tensorstack.RestartNever,
+		OnSuccess: p.Policy == tensorstack.RestartAlways,
+		Limit:     p.Limit,
+	}
+}

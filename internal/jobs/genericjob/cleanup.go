@@ -1,0 +1,29 @@
+package genericjob
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
+	"github.com/musterhq/muster/internal/jobs"
+)
+
+// end ends the job. That is written first: what follows from it cannot be undone.
+func (l *look) end(o *jobs.Outcome) {
+	l.plan.StatusFirst = true
+	kind, reason := corev1.EventTypeNormal, tensorstack.SucceededReason
+	if !o.Succeeded {
+		kind, reason = corev1.EventTypeWarning, tensorstack.FailedReason
+	}
+	l.plan.Events = append(l.plan.Events, jobs.Event{Type: kind, Reason: reason, Message: o.Message})
+}
+
+// cleanUp deletes the pods that the clean-up policy asks for, and those that may run
+// no more because the queue wants back what they use.
+func (l *look) cleanUp() {
+	switch {
+	case l.job.Spec.CleanUpPolicy == tensorstack.CleanUpAll:
+		l.deletePods(l.roster.Pods(false))
+	case l.job.Spec.CleanUpPolicy == tensorstack.CleanUpUnfinished, !l.seen.Admission.MayRun():
+		l.deletePods(l.roster.Pods(true))
+	}
+}

@@ -1,0 +1,119 @@
+package genericjob
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
+	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/replicas"
+)
+
+// conditionOrder is that in which conditions are listed.
+var conditionOrder = []tensorstack.JobConditionType{
+	tensorstack.JobInitialized, tensorstack.JobRunning, tensorstack.JobFailed,
+	tensorstack.JobCompleted, tensorstack.JobReplicaFailure, tensorstack.JobPaused,
+}
+
+// standing is what a condition says.
+type standing struct {
+	status          bool
+	reason, message string
+}
+
+// conditions are those of a job that has not ended, or ends now.
+func (l *look) conditions(over *jobs.Outcome, running bool) map[tensorstack.JobConditionType]standing {
+	out := map[tensorstack.JobConditionType]standing{
+		tensorstack.JobInitialized:    {true, tensorstack.NoReason, tensorstack.InitializedMessage},
+		tensorstack.JobRunning:        {false, tensorstack.PodsNotRunningReason, tensorstack.NotRunningMessage},
+		tensorstack.JobFailed:         {false, tensorstack.NoReason, tensorstack.NotEndedMessage},
+		tensorstack.JobCompleted:      {false, tensorstack.NoReason, tensorstack.NotEndedMessage},
+		tensorstack.JobReplicaFailure: l.replicaFailure(running),
+		tensorstack.JobPaused:         l.pausedNow(),
+	}
+	switch {
+	case over != nil && over.Succeeded:
+		out[tensorstack.JobRunning] = standing{false, tensorstack.SucceededReason, over.Message}
+		out[tensorstack.JobFailed] = standing{false, tensorstack.SucceededReason, over.Message}
+		out[tensorstack.JobCompleted] = standing{true, tensorstack.SucceededReason, over.Message}
+	case over != nil:
+		out[tensorstack.JobRunning] = standing{false, tensorstack.FailedReason, over.Message}
+		out[tensorstack.JobFailed] = standing{true, tensorstack.FailedReason, over.Message}
+		out[tensorstack.JobCompleted] = standing{true, tensorstack.FailedReason, over.Message}
+	case paused(l.job):
+		out[tensorstack.JobRunning] = standing{false, tensorstack.PausedReason, tensorstack.PausedMessage}
+	case running:
+		out[tensorstack.JobRunning] = standing{true, tensorstack.NoReason, tensorstack.RunningMessage}
+	}
+	return out
+}
+
+// replicaFailure is True from when a replica fails until all run again.
+func (l *look) replicaFailure(running bool) standing {
+	before := condition(l.job, tensorstack.JobReplicaFailure)
+	switch {
+	case l.failed != nil && l.failed.Pod != nil:
+		return standing{true, tensorstack.ErrorInPodReason, failureOf(l.failed)}
+	case before != nil && before.Status == metav1.ConditionTrue && (!running || l.failed != nil):
+		return standing{true, before.Reason, before.Message}
+	case l.failed != nil:
+		return standing{true, tensorstack.ErrorInPodReason, failureOf(l.failed)}
+	}
+	return standing{false, tensorstack.NoReason, tensorstack.RunningMessage}
+}
+
+// pausedNow is whether the job is paused, and remembers that it was.
+func (l *look) pausedNow() standing {
+	switch {
+	case paused(l.job):
+		return standing{true, tensorstack.PausedReason, tensorstack.PausedMessage}
+	case wasPaused(l.job):
+		return standing{false, tensorstack.ResumedReason, tensorstack.NotPausedMessage}
+	}
+	return standing{false, tensorstack.NoReason, tensorstack.NotPausedMessage}
+}
+
+// setConditions writes what they say into the status. The time of a condition is that
+// of the last change of its status.
+func (l *look) setConditions(say map[tensorstack.JobConditionType]standing) {
+	out := make([]tensorstack.JobCondition, 0, len(conditionOrder))
+	for _, kind := range conditionOrder {
+		s := say[kind]
+		c := tensorstack.JobCondition{Type: kind, Status: metav1.ConditionFalse, Reason: s.reason, Message: s.message, LastTransitionTime: metav1.NewTime(l.seen.Now)}
+		if s.status {
+			c.Status = metav1.ConditionTrue
+		}
+		if before := condition(l.job, kind); before != nil && before.Status == c.Status {
+			c.LastTransitionTime = before.LastTransitionTime
+		}
+		out = append(out, c)
+	}
+	l.job.Status.Conditions = out
+}
+
+func condition(job *tensorstack.GenericJob, kind tensorstack.JobConditionType) *tensorstack.JobCondition {
+	for i := range job.Status.Conditions {
+		if job.Status.Conditions[i].Type == kind {
+			return &job.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+func isTrue(job *tensorstack.GenericJob, kind tensorstack.JobConditionType) bool {
+	c := condition(job, kind)
+	return c != nil && c.Status == metav1.ConditionTrue
+}
+
+// outcome is how the job has ended, nil if it has not.
+func outcome(job *tensorstack.GenericJob) *jobs.Outcome {
+	c := condition(job, tensorstack.JobCompleted)
+	if c == nil || c.Status != metav1.ConditionTrue {
+		return nil
+	}
+	return &jobs.Outcome{Succeeded: !isTrue(job, tensorstack.JobFailed), Message: c.Message}
+}
+
+// started reports whether the replica's pod runs, or has done what it had to.
+func started(r *replicas.Replica) bool {
+	return r.Phase == replicas.Running || r.Phase == replicas.Succeeded
+}

@@ -1,0 +1,125 @@
+package genericjob
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
+	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/replicas"
+)
+
+// look is one look at a GenericJob: what was seen, and what is planned so far.
+type look struct {
+	seen jobs.Seen[*tensorstack.GenericJob]
+	// job is a copy whose status becomes what it should be.
+	job    *tensorstack.GenericJob
+	specs  map[string]*tensorstack.ReplicaSpec
+	roster *replicas.Roster
+	// failed is a replica that has failed in this look, nil if none has.
+	failed *replicas.Replica
+	plan   jobs.Plan
+}
+
+// Reasons of events, beside those of conditions.
+const (
+	restartingReason = "Restarting"
+	pausedMessage    = "The job is paused: its pods are deleted until it is resumed"
+	resumedMessage   = "The job is resumed"
+)
+
+// plan says what follows from what was seen of a GenericJob.
+func plan(seen jobs.Seen[*tensorstack.GenericJob]) jobs.Plan {
+	l := newLook(seen)
+	over := outcome(l.job)
+	if over == nil {
+		if over = judge(l.job, l.roster); over != nil {
+			l.end(over)
+		}
+	}
+	switch {
+	case over != nil:
+		l.cleanUp()
+	case paused(l.job):
+		l.pause()
+	case !seen.Admission.MayRun():
+		l.hold()
+	default:
+		l.run()
+	}
+	l.report(over)
+	l.plan.Progress = l.progress(over)
+	return l.plan
+}
+
+func newLook(seen jobs.Seen[*tensorstack.GenericJob]) *look {
+	job := seen.Job.DeepCopy()
+	l := &look{seen: seen, job: job, specs: make(map[string]*tensorstack.ReplicaSpec, len(job.Spec.ReplicaSpecs))}
+	for i := range job.Spec.ReplicaSpecs {
+		l.specs[job.Spec.ReplicaSpecs[i].Type] = &job.Spec.ReplicaSpecs[i]
+	}
+	l.roster = replicas.Look(job.Name, groups(job), memoryOf(&job.Status), jobs.ChildrenOf[*corev1.Pod](seen.Children))
+	if r := firstOf(l.roster, func(r *replicas.Replica) bool { return r.Phase == replicas.Failed }); r != nil {
+		before := *r // as it is now: a restart changes it
+		l.failed = &before
+	}
+	return l
+}
+
+// run brings a job that may have pods closer to its spec.
+func (l *look) run() {
+	l.resume()
+	l.restart()
+	l.deletePods(l.roster.Outdated())
+	if l.seen.Admission.MayStart() {
+		l.createServices()
+		l.createPods()
+	}
+}
+
+// restart starts replicas anew that have ended and are to be. That is written first:
+// it is what makes their pods pods of the past, so that nothing is lost if they are
+// not deleted now, and nothing is counted twice.
+func (l *look) restart() {
+	again := l.roster.Restart()
+	if len(again) == 0 {
+		return
+	}
+	l.plan.StatusFirst = true
+	first := &again[0]
+	what := first.Name + " has succeeded and is to run again"
+	if first.Phase == replicas.Failed {
+		what = failureOf(first)
+	}
+	if n := len(again) - 1; n > 0 {
+		what = fmt.Sprintf("%s, and %d more", what, n)
+	}
+	l.plan.Events = append(l.plan.Events, jobs.Warning(restartingReason, fmt.Sprintf("Restarting %d of %d replicas: %s", len(again), len(l.roster.Replicas), what)))
+}
+
+// hold ends the pods of a job that a queue holds. Pods that have ended stay: they hold
+// nothing, and their replicas are not run again.
+func (l *look) hold() {
+	l.resume()
+	l.deletePods(l.roster.Pods(true))
+}
+
+// progress is what the queue needs to know.
+func (l *look) progress(over *jobs.Outcome) jobs.Progress {
+	p := jobs.Progress{
+		Active:      l.roster.Active(),
+		Ready:       l.roster.All(func(r *replicas.Replica) bool { return r.Ready || r.Phase == replicas.Succeeded }),
+		Reclaimable: l.roster.Finals(),
+		Outcome:     over,
+	}
+	if over != nil && p.Active && l.seen.Admission.Grant == jobs.Admitted {
+		p.Outcome = nil // its pods run on, and what they use stays theirs until they end
+	}
+	if over == nil && len(l.roster.Missing()) > 0 {
+		why, due := l.seen.Refused(l.job.UID)
+		p.Refused = why
+		l.dueAt(due)
+	}
+	return p
+}

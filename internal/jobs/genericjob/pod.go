@@ -1,0 +1,67 @@
+package genericjob
+
+import (
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
+	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/replicas"
+)
+
+// newPod is the pod of a replica as it is made: the template of its type, as the run
+// mode has it, with its variables in place, and with what admission gave its pod set.
+func (l *look) newPod(r *replicas.Replica) *corev1.Pod {
+	template := *l.specs[r.Group].Template.DeepCopy()
+	template.Labels = l.labels(template.Labels, r)
+	applyMode(l.job, r.Group, &template.Spec)
+	variables{job: l.job, replica: r}.expandAll(&template.Spec)
+	template.Spec.SchedulerName = schedulerName(l.job, template.Spec.SchedulerName, l.seen.Facts)
+	if granted, ok := l.seen.Admission.PodSets[r.Group]; ok {
+		template = granted.Inject(template)
+	}
+	return replicas.NewPod(l.job.Namespace, *metav1.NewControllerRef(l.job, kind), r, template)
+}
+
+// labels are those of the template and, winning over them, those by which a pod is
+// known as the replica's.
+func (l *look) labels(own map[string]string, r *replicas.Replica) map[string]string {
+	out := make(map[string]string, len(own)+8)
+	maps.Copy(out, own)
+	maps.Copy(out, map[string]string{
+		tensorstack.GenericJobLabel:    l.job.Name,
+		tensorstack.ReplicaLabel:       r.Name,
+		tensorstack.ComponentLabel:     tensorstack.ComponentGenericJob,
+		tensorstack.ComponentTypeLabel: tensorstack.ComponentTypeUser,
+		tensorstack.OwnerNameLabel:     l.job.Name,
+	})
+	maps.Copy(out, schedulerLabels(l.job, r.Group))
+	return out
+}
+
+// createPods makes the pods that are missing, and for a scheduler that forms gangs by
+// itself what it knows the gang by.
+func (l *look) createPods() {
+	missing := l.roster.Missing()
+	if len(missing) == 0 {
+		return
+	}
+	if group := podGroup(l.job, l.seen.Facts); group != nil {
+		l.plan.Writes = append(l.plan.Writes, jobs.Create(group).OrWarn(podGroupFailedReason))
+	}
+	for _, r := range missing {
+		l.plan.Writes = append(l.plan.Writes, jobs.Create(l.newPod(r)).OrWarn(jobs.FailedCreate))
+	}
+}
+
+// deletePods deletes pods, gracefully.
+func (l *look) deletePods(pods []*corev1.Pod) {
+	for _, pod := range pods {
+		l.plan.Writes = append(l.plan.Writes, jobs.Delete(pod, metav1.DeletePropagationBackground))
+	}
+}
+
+// podGroupFailedReason is of the event that tells that the PodGroup could not be made.
+const podGroupFailedReason = "FailedCreatePodGroup"

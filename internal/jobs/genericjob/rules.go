@@ -1,0 +1,139 @@
+package genericjob
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
+	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/replicas"
+)
+
+// judge says how the job has ended, nil if it has not. A success rule goes before a
+// failure rule, and both before the end that comes when no success rule can be met
+// any more: each names a replica that has failed and is not restarted. A job without
+// success rules has one, over all its replicas.
+func judge(job *tensorstack.GenericJob, roster *replicas.Roster) *jobs.Outcome {
+	spec := &job.Spec
+	if len(spec.SuccessRules) == 0 && roster.All(hasSucceeded) {
+		return &jobs.Outcome{Succeeded: true, Message: tensorstack.SucceededMessage}
+	}
+	for _, rule := range spec.SuccessRules {
+		if met(rule, roster, hasSucceeded) {
+			return &jobs.Outcome{Succeeded: true, Message: tensorstack.SucceededMessage}
+		}
+	}
+	for _, rule := range spec.FailureRules {
+		if met(rule, roster, hasFailed) {
+			return &jobs.Outcome{Message: fmt.Sprintf(tensorstack.FailedByRuleMessage, text(rule))}
+		}
+	}
+	if because := hopeless(spec.SuccessRules, roster); because != nil {
+		return &jobs.Outcome{Message: fmt.Sprintf(tensorstack.NoSuccessMessage, failureOf(because))}
+	}
+	return nil
+}
+
+func hasSucceeded(r *replicas.Replica) bool { return r.Final() && r.Phase == replicas.Succeeded }
+
+func hasFailed(r *replicas.Replica) bool { return r.Final() && r.Phase == replicas.Failed }
+
+// met reports whether the condition holds for all replicas that the rule names. A rule
+// that names none, or one that there is not, is never met: the API refuses it.
+func met(rule tensorstack.FinishRule, roster *replicas.Roster, holds func(*replicas.Replica) bool) bool {
+	for replicaType, indices := range rule {
+		if len(indices) == 0 {
+			return false
+		}
+		for _, index := range indices {
+			if r := roster.Of(replicaType, number(index)); r == nil || !holds(r) {
+				return false
+			}
+		}
+	}
+	return len(rule) > 0
+}
+
+// hopeless is a replica for whose end the last rule cannot be met any more, nil while
+// there is one that can.
+func hopeless(rules []tensorstack.FinishRule, roster *replicas.Roster) *replicas.Replica {
+	if len(rules) == 0 {
+		return firstOf(roster, hasFailed)
+	}
+	var because *replicas.Replica
+	for _, rule := range rules {
+		failed := failedOf(rule, roster)
+		if failed == nil {
+			return nil
+		}
+		because = failed
+	}
+	return because
+}
+
+// failedOf is the first replica, in the order of names, that the rule names and that
+// has failed for good.
+func failedOf(rule tensorstack.FinishRule, roster *replicas.Roster) *replicas.Replica {
+	var first *replicas.Replica
+	for replicaType, indices := range rule {
+		for _, index := range indices {
+			r := roster.Of(replicaType, number(index))
+			if r != nil && hasFailed(r) && (first == nil || r.Name < first.Name) {
+				first = r
+			}
+		}
+	}
+	return first
+}
+
+// firstOf is the first replica for which the condition holds, nil if there is none.
+func firstOf(roster *replicas.Roster, holds func(*replicas.Replica) bool) *replicas.Replica {
+	for i := range roster.Replicas {
+		if r := &roster.Replicas[i]; holds(r) {
+			return r
+		}
+	}
+	return nil
+}
+
+// number is an index, -1 if it is none.
+func number(index intstr.IntOrString) int32 {
+	if index.Type == intstr.Int {
+		return index.IntVal
+	}
+	n, err := strconv.ParseInt(index.StrVal, 10, 32)
+	if err != nil {
+		return -1
+	}
+	return int32(n)
+}
+
+// text is the rule as JSON, with indices as text, as clients know it.
+func text(rule tensorstack.FinishRule) string {
+	named := make(map[string][]string, len(rule))
+	for replicaType, indices := range rule {
+		for _, index := range indices {
+			named[replicaType] = append(named[replicaType], index.String())
+		}
+	}
+	out, err := json.Marshal(named)
+	if err != nil {
+		panic("encoding a finish rule: " + err.Error()) // plain data
+	}
+	return string(out)
+}
+
+// failureOf says how a replica has failed.
+func failureOf(r *replicas.Replica) string {
+	if r.Pod == nil {
+		return fmt.Sprintf(tensorstack.ReplicaLostMessage, r.Name, "it is gone")
+	}
+	code, why, ok := replicas.Failure(r.Pod)
+	if !ok {
+		return fmt.Sprintf(tensorstack.ReplicaLostMessage, r.Name, why)
+	}
+	return fmt.Sprintf(tensorstack.ReplicaFailedMessage, r.Name, code)
+}

@@ -1,0 +1,37 @@
+package genericjob
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
+	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/replicas"
+)
+
+// serviceFailedReason is of the event that tells that a Service could not be made.
+const serviceFailedReason = "FailedCreateService"
+
+// hasServices reports whether each replica has a Service.
+func hasServices(job *tensorstack.GenericJob) bool {
+	return job.Spec.Service != nil && len(job.Spec.Service.Ports) > 0
+}
+
+// createServices makes the Services that are missing. They stay until the job is
+// deleted: they cost nothing, and a replica keeps its name.
+func (l *look) createServices() {
+	if !hasServices(l.job) {
+		return
+	}
+	there := map[string]bool{}
+	for _, service := range jobs.ChildrenOf[*corev1.Service](l.seen.Children) {
+		there[service.Name] = true
+	}
+	owner := *metav1.NewControllerRef(l.job, kind)
+	for i := range l.roster.Replicas {
+		if r := &l.roster.Replicas[i]; !there[r.Name] {
+			service := replicas.NewService(l.job.Namespace, owner, r, tensorstack.ReplicaLabel, l.job.Spec.Service.Ports)
+			l.plan.Writes = append(l.plan.Writes, jobs.Create(service).OrWarn(serviceFailedReason))
+		}
+	}
+}

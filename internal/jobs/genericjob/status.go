@@ -1,0 +1,207 @@
+package genericjob
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/utils/ptr"
+
+	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
+	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/replicas"
+)
+
+// detailDelay is how late the status may tell of a pod what changes nothing else:
+// pods start and end one after the other, and the status of a job of thousands is
+// large.
+const detailDelay = 5 * time.Second
+
+// report fills in the status. What it says of the end stays.
+func (l *look) report(over *jobs.Outcome) {
+	had := outcome(l.job) != nil
+	l.job.Status.Tasks, l.job.Status.Aggregate = l.tasks(over != nil)
+	if !had {
+		running := l.roster.All(started)
+		l.job.Status.Phase = l.phase(over, running)
+		l.setConditions(l.conditions(over, running))
+	}
+	l.plan.Status = l.job
+	if late := l.detail(); !late.IsZero() && l.seen.Now.Before(late) {
+		l.plan.Status = nil
+		l.dueAt(late)
+	}
+}
+
+// dueAt has the job looked at again at the time, or before.
+func (l *look) dueAt(at time.Time) {
+	if !at.IsZero() && (l.plan.Due.IsZero() || at.Before(l.plan.Due)) {
+		l.plan.Due = at
+	}
+}
+
+// phase is where the job stands.
+func (l *look) phase(over *jobs.Outcome, running bool) tensorstack.JobPhase {
+	before := l.seen.Job.Status.Phase
+	switch {
+	case over != nil && over.Succeeded:
+		return tensorstack.JobPhaseSucceeded
+	case over != nil:
+		return tensorstack.JobPhaseFailed
+	case paused(l.job):
+		return tensorstack.JobPhasePaused
+	case !l.roster.All(func(r *replicas.Replica) bool { return r.Phase != replicas.Unknown }):
+		return tensorstack.JobPhaseUnknown
+	case running:
+		return tensorstack.JobPhaseRunning
+	case before == tensorstack.JobPhasePaused || before == tensorstack.JobPhaseResuming:
+		return tensorstack.JobPhaseResuming
+	case (before == tensorstack.JobPhaseRunning || before == tensorstack.JobPhaseUnknown) && l.seen.Admission.MayRun():
+		return tensorstack.JobPhaseRunning // replicas may come and go
+	}
+	return tensorstack.JobPhasePending
+}
+
+// tasks lists the replicas, and counts them.
+func (l *look) tasks(over bool) ([]tensorstack.Tasks, *tensorstack.Aggregate) {
+	tasks := make([]tensorstack.Tasks, 0, len(l.job.Spec.ReplicaSpecs))
+	counts := &tensorstack.Aggregate{}
+	at := 0
+	for i := range l.job.Spec.ReplicaSpecs {
+		spec := &l.job.Spec.ReplicaSpecs[i]
+		task := tensorstack.Tasks{Type: spec.Type, Replicas: make([]tensorstack.ReplicaStatus, 0, count(spec))}
+		old := taskOf(&l.job.Status, spec.Type)
+		for range count(spec) {
+			r := &l.roster.Replicas[at]
+			at++
+			status := l.replica(r, old, over)
+			add(counts, status.Phase)
+			task.RestartCount += status.RestartCount
+			task.Replicas = append(task.Replicas, status)
+		}
+		tasks = append(tasks, task)
+	}
+	return tasks, counts
+}
+
+// replica is what the status says of a replica. What its last pod did is kept when the
+// pod is gone.
+func (l *look) replica(r *replicas.Replica, old *tensorstack.Tasks, over bool) tensorstack.ReplicaStatus {
+	out := tensorstack.ReplicaStatus{Name: r.Name, Phase: tensorstack.ReplicaPhase(r.Phase), RestartCount: r.Restarts}
+	if uid := r.UID(); uid != "" {
+		out.UID, out.Containers = uid, containers(r)
+		return out
+	}
+	if old != nil && int(r.Index) < len(old.Replicas) {
+		before := &old.Replicas[r.Index]
+		if before.RestartCount == r.Restarts {
+			out.UID, out.Containers = before.UID, before.Containers
+		}
+	}
+	switch {
+	case r.Pod != nil: // a past one, that still goes
+	case over, paused(l.job) && !r.Phase.Ended():
+		out.Phase = tensorstack.ReplicaDeleted
+	}
+	return out
+}
+
+func containers(r *replicas.Replica) []tensorstack.ContainerStatus {
+	list := replicas.Containers(r.Pod)
+	out := make([]tensorstack.ContainerStatus, 0, len(list))
+	for _, c := range list {
+		status := tensorstack.ContainerStatus{Name: c.Name, State: tensorstack.ContainerState(c.State)}
+		if status.State == tensorstack.ContainerTerminated {
+			status.ExitCode = ptr.To(c.ExitCode)
+		}
+		out = append(out, status)
+	}
+	return out
+}
+
+func add(counts *tensorstack.Aggregate, phase tensorstack.ReplicaPhase) {
+	switch phase {
+	case tensorstack.ReplicaCreating:
+		counts.Creating++
+	case tensorstack.ReplicaPending:
+		counts.Pending++
+	case tensorstack.ReplicaRunning:
+		counts.Running++
+	case tensorstack.ReplicaSucceeded:
+		counts.Succeeded++
+	case tensorstack.ReplicaFailed:
+		counts.Failed++
+	case tensorstack.ReplicaDeleted:
+		counts.Deleted++
+	default:
+		counts.Unknown++
+	}
+}
+
+// memoryOf is what the status remembers of each replica.
+func memoryOf(status *tensorstack.GenericJobStatus) func(string, int32) replicas.Memory {
+	tasks := make(map[string]*tensorstack.Tasks, len(status.Tasks))
+	for i := range status.Tasks {
+		tasks[status.Tasks[i].Type] = &status.Tasks[i]
+	}
+	return func(group string, index int32) replicas.Memory {
+		task := tasks[group]
+		if task == nil || int(index) >= len(task.Replicas) {
+			return replicas.Memory{}
+		}
+		r := &task.Replicas[index]
+		return replicas.Memory{Restarts: r.RestartCount, Ended: replicas.Phase(r.Phase)}
+	}
+}
+
+func taskOf(status *tensorstack.GenericJobStatus, replicaType string) *tensorstack.Tasks {
+	for i := range status.Tasks {
+		if status.Tasks[i].Type == replicaType {
+			return &status.Tasks[i]
+		}
+	}
+	return nil
+}
+
+// detail is when the status must be written though it tells nothing new but what pods
+// do, zero if there is more to tell, or nothing.
+func (l *look) detail() time.Time {
+	before, after := &l.seen.Job.Status, &l.job.Status
+	if l.plan.StatusFirst || before.Phase != after.Phase || !equality.Semantic.DeepEqual(before.Conditions, after.Conditions) {
+		return time.Time{}
+	}
+	var first time.Time
+	for i := range l.roster.Replicas {
+		r := &l.roster.Replicas[i]
+		was := reported(before, r)
+		if was == nil {
+			return time.Time{}
+		}
+		is := reported(after, r)
+		if equality.Semantic.DeepEqual(was, is) {
+			continue
+		}
+		if r.UID() == "" || was.RestartCount != is.RestartCount {
+			return time.Time{} // only the status remembers it
+		}
+		at := replicas.ChangedAt(r.Pod)
+		if at.After(l.seen.Now) {
+			return time.Time{} // by the node's clock, which is ahead: it does not say for how long
+		}
+		if first.IsZero() || at.Before(first) {
+			first = at
+		}
+	}
+	if first.IsZero() {
+		return time.Time{}
+	}
+	return first.Add(detailDelay)
+}
+
+// reported is what a status says of a replica, nil if nothing.
+func reported(status *tensorstack.GenericJobStatus, r *replicas.Replica) *tensorstack.ReplicaStatus {
+	task := taskOf(status, r.Group)
+	if task == nil || int(r.Index) >= len(task.Replicas) {
+		return nil
+	}
+	return &task.Replicas[r.Index]
+}

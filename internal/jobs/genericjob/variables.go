@@ -1,0 +1,131 @@
+package genericjob
+
+import (
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
+	"github.com/musterhq/muster/internal/replicas"
+)
+
+// variables are what a replica may refer to in command, args and env of its
+// containers. What is not one of them stays as it is: it may be for Kubernetes, or for
+// a shell.
+type variables struct {
+	job     *tensorstack.GenericJob
+	replica *replicas.Replica
+}
+
+// expandAll expands the variables in the containers of a pod. The spec must be its
+// own.
+func (v variables) expandAll(spec *corev1.PodSpec) {
+	for _, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range list {
+			c := &list[i]
+			for j := range c.Command {
+				c.Command[j] = v.expand(c.Command[j])
+			}
+			for j := range c.Args {
+				c.Args[j] = v.expand(c.Args[j])
+			}
+			for j := range c.Env {
+				c.Env[j].Value = v.expand(c.Env[j].Value)
+			}
+		}
+	}
+}
+
+// expand replaces each $(name) that is known. As in Kubernetes $$ is no beginning of
+// one: it is left for Kubernetes to undo.
+func (v variables) expand(text string) string {
+	if !strings.Contains(text, "$(") {
+		return text
+	}
+	var out strings.Builder
+	for i := 0; i < len(text); {
+		rest := text[i:]
+		switch {
+		case strings.HasPrefix(rest, "$$"):
+			out.WriteString("$$")
+			i += 2
+			continue
+		case strings.HasPrefix(rest, "$("):
+			if end := strings.IndexByte(rest, ')'); end > 0 {
+				if value, known := v.value(rest[2:end]); known {
+					out.WriteString(value)
+					i += end + 1
+					continue
+				}
+			}
+		}
+		out.WriteByte(text[i])
+		i++
+	}
+	return out.String()
+}
+
+// value is what a name stands for, and whether it is known.
+func (v variables) value(name string) (string, bool) {
+	switch name {
+	case "type":
+		return v.replica.Group, true
+	case "rank":
+		return strconv.Itoa(int(v.replica.Index)), true
+	}
+	if of, ok := between(name, "replicas[", "]"); ok {
+		n, known := v.count(of)
+		return strconv.Itoa(int(n)), known
+	}
+	if !hasServices(v.job) {
+		return "", false
+	}
+	if of, ok := between(name, "service.port[", "]"); ok {
+		return v.port(of)
+	}
+	if of, ok := between(name, "service.", "].host"); ok {
+		return v.host(of)
+	}
+	return "", false
+}
+
+func (v variables) count(replicaType string) (int32, bool) {
+	for i := range v.job.Spec.ReplicaSpecs {
+		if spec := &v.job.Spec.ReplicaSpecs[i]; spec.Type == replicaType {
+			return count(spec), true
+		}
+	}
+	return 0, false
+}
+
+func (v variables) port(name string) (string, bool) {
+	for i := range v.job.Spec.Service.Ports {
+		if port := &v.job.Spec.Service.Ports[i]; port.Name == name {
+			return strconv.Itoa(int(port.Port)), true
+		}
+	}
+	return "", false
+}
+
+// host is the name of the Service of a replica, as in "worker[0".
+func (v variables) host(replica string) (string, bool) {
+	replicaType, text, ok := strings.Cut(replica, "[")
+	if !ok {
+		return "", false
+	}
+	rank, err := strconv.ParseInt(text, 10, 32)
+	if n, known := v.count(replicaType); err != nil || !known || rank < 0 || int32(rank) >= n {
+		return "", false
+	}
+	return replicas.Name(v.job.Name, replicaType, int32(rank)), true
+}
+
+// between is the text without a beginning and an end.
+func between(text, begin, end string) (string, bool) {
+	inner, ok := strings.CutPrefix(text, begin)
+	if !ok {
+		return "", false
+	}
+	return strings.CutSuffix(inner, end)
+}

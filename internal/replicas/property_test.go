@@ -1,0 +1,172 @@
+package replicas
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"pgregory.net/rapid"
+)
+
+// cluster is a group of replicas in memory: its pods, what the status remembers, and
+// how often each replica has come to an end of its own.
+type cluster struct {
+	t      *rapid.T
+	group  Group
+	pods   map[string]*corev1.Pod
+	status map[int32]Memory
+	ends   map[int32]int
+	now    time.Duration
+	// made counts pods, so that each has a UID of its own.
+	made int
+}
+
+func (c *cluster) look() *Roster {
+	var pods []*corev1.Pod
+	for _, name := range slices.Sorted(maps.Keys(c.pods)) {
+		pods = append(pods, c.pods[name])
+	}
+	return Look("job", []Group{c.group}, func(_ string, index int32) Memory { return c.status[index] }, pods)
+}
+
+// reconcile does what a job API does with a roster, and is killed after so many
+// writes. It reports how many it made.
+func (c *cluster) reconcile(writes int) int {
+	left := writes
+	write := func() bool { left--; return left >= 0 }
+	roster := c.look()
+	roster.Restart()
+	status := map[int32]Memory{}
+	for i := range roster.Replicas {
+		status[int32(i)] = Memory{Restarts: roster.Replicas[i].Restarts, Ended: roster.Replicas[i].Phase}
+	}
+	if !maps.Equal(status, c.status) {
+		if !write() {
+			return writes
+		}
+		for i, m := range status {
+			if m.Restarts < c.status[i].Restarts || m.Restarts > max(c.group.Restart.Limit, 0) {
+				c.t.Fatalf("replica %d was restarted %d times after %d, of %d", i, m.Restarts, c.status[i].Restarts, c.group.Restart.Limit)
+			}
+		}
+		c.status = status
+	}
+	for _, pod := range roster.Outdated() {
+		if !write() {
+			return writes
+		}
+		c.delete(pod)
+	}
+	for _, r := range roster.Missing() {
+		if !write() {
+			return writes
+		}
+		if c.pods[r.Name] != nil {
+			c.t.Fatalf("%s is made though there is one", r.Name)
+		}
+		c.made++
+		pod := podOf(r.Name, int(r.Restarts)).bound().Pod
+		pod.UID, pod.Status.Phase = "", corev1.PodPending
+		c.pods[r.Name] = pod
+	}
+	return writes - left
+}
+
+// delete is a graceful deletion: a pod that has ended goes at once.
+func (c *cluster) delete(pod *corev1.Pod) {
+	if HasEnded(pod) {
+		delete(c.pods, pod.Name)
+	} else if !IsGoing(pod) {
+		podBuilder{pod}.deleted(c.now)
+	}
+}
+
+// step moves one pod on.
+func (c *cluster) step(name string, fails bool) {
+	pod := c.pods[name]
+	c.now += 2 * time.Second
+	b := podBuilder{pod}
+	switch {
+	case IsGoing(pod) && pod.Status.Phase == corev1.PodRunning:
+		b.ended(143, c.now)
+	case IsGoing(pod):
+		delete(c.pods, name)
+	case HasEnded(pod):
+	case pod.Status.Phase == corev1.PodPending:
+		b.running()
+	default:
+		code := int32(0)
+		if fails {
+			code = 1
+		}
+		b.ended(code, c.now)
+		var index int32
+		if _, err := fmt.Sscanf(name, "job-worker-%d", &index); err != nil {
+			c.t.Fatal(err)
+		}
+		c.ends[index]++
+	}
+}
+
+// TestEveryReplicaEndsAsOftenAsItsBudgetLets: whoever is killed after whichever write,
+// and whatever pods are deleted by hand, there is one pod for a replica at a time, each
+// ends by itself at most once more often than it may be restarted, and in the end all
+// have ended for good and nothing is left to do.
+func TestEveryReplicaEndsAsOftenAsItsBudgetLets(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := &cluster{t: t, pods: map[string]*corev1.Pod{}, status: map[int32]Memory{}, ends: map[int32]int{}, group: Group{
+			Name: "worker", Count: rapid.Int32Range(0, 4).Draw(t, "replicas"),
+			Restart: Restart{
+				OnFailure: rapid.Bool().Draw(t, "on failure"), OnSuccess: rapid.Bool().Draw(t, "on success"),
+				Limit: rapid.Int32Range(0, 3).Draw(t, "limit"),
+			},
+		}}
+		for range rapid.IntRange(0, 40).Draw(t, "turbulent steps") {
+			names := slices.Sorted(maps.Keys(c.pods))
+			switch op := rapid.IntRange(0, 9).Draw(t, "step"); {
+			case op < 4 || len(names) == 0:
+				c.reconcile(rapid.IntRange(0, 6).Draw(t, "writes before it is killed"))
+			case op == 4:
+				if pod := c.pods[rapid.SampledFrom(names).Draw(t, "deleted by hand")]; !HasEnded(pod) {
+					c.delete(pod)
+				}
+			default:
+				c.step(rapid.SampledFrom(names).Draw(t, "goes on"), rapid.Bool().Draw(t, "fails"))
+			}
+		}
+		for turn := 0; ; turn++ {
+			wrote := c.reconcile(1000)
+			before := c.now
+			for _, name := range slices.Sorted(maps.Keys(c.pods)) {
+				if !HasEnded(c.pods[name]) || IsGoing(c.pods[name]) {
+					c.step(name, rapid.Bool().Draw(t, "fails"))
+				}
+			}
+			if wrote == 0 && c.now == before {
+				break
+			}
+			if turn > 200 {
+				t.Fatal("it does not come to rest")
+			}
+		}
+		roster := c.look()
+		for i := range roster.Replicas {
+			r := &roster.Replicas[i]
+			if !r.Final() {
+				t.Fatalf("%s is at rest, and %s", r.Name, r.Phase)
+			}
+			if ends := c.ends[r.Index]; ends != int(r.Restarts)+1 {
+				t.Fatalf("%s has ended %d times, with %d restarts", r.Name, ends, r.Restarts)
+			}
+			if r.Phase == Failed && c.group.Restart.OnFailure && r.Restarts < c.group.Restart.Limit {
+				t.Fatalf("%s gave up after %d restarts of %d", r.Name, r.Restarts, c.group.Restart.Limit)
+			}
+		}
+		if len(roster.Surplus) > 0 || len(c.pods) > len(roster.Replicas) {
+			t.Fatalf("pods were leaked: %v", slices.Sorted(maps.Keys(c.pods)))
+		}
+	})
+}
