@@ -62,6 +62,9 @@ type world struct {
 	changes int
 }
 
+// kubeletsFinalizer stands for the time that a pod takes to end.
+const kubeletsFinalizer = "test/kubelet"
+
 // fault makes one write of the reconciler fail with the error: before it takes
 // effect, or after.
 type fault struct {
@@ -91,8 +94,9 @@ func newWorld(t *testing.T, f fault, objects ...client.Object) *world {
 		WithIndex(&batchv1.Job{}, jobs.ControllerIndex, jobs.ControllerUID).
 		WithIndex(&corev1.Service{}, jobs.ControllerIndex, jobs.ControllerUID).
 		WithIndex(&corev1.PersistentVolumeClaim{}, jobs.ControllerIndex, jobs.ControllerUID).
+		WithIndex(&corev1.Pod{}, jobs.ControllerIndex, jobs.ControllerUID).
 		WithIndex(&kueue.Workload{}, jobs.OwnerIndex, jobs.OwnerKeys).
-		WithStatusSubresource(&jobset.JobSet{}, &kueue.Workload{}, &batchv1.Job{}).Build()
+		WithStatusSubresource(&jobset.JobSet{}, &tensorstack.GenericJob{}, &kueue.Workload{}, &batchv1.Job{}, &corev1.Pod{}).Build()
 	w.reconciler = jobs.NewReconciler(jobsetapi.API, w.watched(), w.events, w.clock)
 	return w
 }
@@ -151,8 +155,11 @@ func (w *world) write(verb string, o client.Object, do func() error) error {
 func (w *world) create(ctx context.Context, o client.Object) error {
 	name := w.kind(o) + " " + o.GetName()
 	o.SetUID(types.UID(fmt.Sprintf("%s#%d", name, w.made[name]+1)))
-	if _, ok := o.(*batchv1.Job); ok {
+	switch o.(type) {
+	case *batchv1.Job:
 		o.SetFinalizers([]string{metav1.FinalizerDeleteDependents})
+	case *corev1.Pod:
+		o.SetFinalizers([]string{kubeletsFinalizer}) // the fake API server knows no grace
 	}
 	err := w.api.Create(ctx, o)
 	if err == nil {
