@@ -25,14 +25,33 @@ func gather(of handler.EventHandler, wait time.Duration) handler.EventHandler {
 	if wait == 0 {
 		return of
 	}
-	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q requests) { of.Create(ctx, e, later{q, wait}) },
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q requests) { of.Update(ctx, e, later{q, wait}) },
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q requests) { of.Delete(ctx, e, later{q, wait}) },
-		GenericFunc: func(ctx context.Context, e event.GenericEvent, q requests) {
-			of.Generic(ctx, e, later{q, wait})
-		},
-	}
+	return gatherer{of, wait}
+}
+
+// gatherer passes events on with a queue that takes in late what is added.
+type gatherer struct {
+	of   handler.EventHandler
+	wait time.Duration
+}
+
+// Create passes the event on.
+func (g gatherer) Create(ctx context.Context, e event.CreateEvent, q requests) {
+	g.of.Create(ctx, e, later{q, g.wait})
+}
+
+// Update passes the event on.
+func (g gatherer) Update(ctx context.Context, e event.UpdateEvent, q requests) {
+	g.of.Update(ctx, e, later{q, g.wait})
+}
+
+// Delete passes the event on.
+func (g gatherer) Delete(ctx context.Context, e event.DeleteEvent, q requests) {
+	g.of.Delete(ctx, e, later{q, g.wait})
+}
+
+// Generic passes the event on.
+func (g gatherer) Generic(ctx context.Context, e event.GenericEvent, q requests) {
+	g.of.Generic(ctx, e, later{q, g.wait})
 }
 
 // later is a queue that takes in late what is added.

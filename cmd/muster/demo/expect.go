@@ -14,15 +14,17 @@ import (
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	"github.com/musterhq/muster/cmd/muster/view"
 )
 
 // expectedEnds are the kinds that are jobs, and how each should end. A Workload by itself is admitted and stays so: the
 // pods are the affair of the controller that made it, and here none did.
 var expectedEnds = map[schema.GroupKind]view.State{
-	{Group: jobset.GroupVersion.Group, Kind: "JobSet"}:  view.Completed,
-	{Group: batchv1.GroupName, Kind: "Job"}:             view.Completed,
-	{Group: kueue.GroupVersion.Group, Kind: "Workload"}: view.Admitted,
+	{Group: jobset.GroupVersion.Group, Kind: "JobSet"}:          view.Completed,
+	{Group: tensorstack.GroupVersion.Group, Kind: "GenericJob"}: view.Completed,
+	{Group: batchv1.GroupName, Kind: "Job"}:                     view.Completed,
+	{Group: kueue.GroupVersion.Group, Kind: "Workload"}:         view.Admitted,
 }
 
 // expectation is one applied job and the state that it should end in.

@@ -66,6 +66,7 @@ func see(ctx context.Context, reader client.Reader, scope Scope) (*view.Seen, er
 		localQueues   kueue.LocalQueueList
 		clusterQueues kueue.ClusterQueueList
 		jobSets       jobset.JobSetList
+		genericJobs   tensorstack.GenericJobList
 		jobs          batchv1.JobList
 	)
 	inNamespace := client.InNamespace(scope.Namespace)
@@ -86,12 +87,15 @@ func see(ctx context.Context, reader client.Reader, scope Scope) (*view.Seen, er
 	if err := reader.List(ctx, &jobSets, inNamespace); err != nil && !meta.IsNoMatchError(err) && !isNotServed(err) {
 		return nil, fmt.Errorf("list jobsets: %w", err)
 	}
+	if err := reader.List(ctx, &genericJobs, inNamespace); err != nil && !meta.IsNoMatchError(err) && !isNotServed(err) {
+		return nil, fmt.Errorf("list genericjobs: %w", err)
+	}
 	if err := reader.List(ctx, &jobs, inNamespace); err != nil {
 		return nil, fmt.Errorf("list jobs: %w", err)
 	}
 	return &view.Seen{
 		Workloads: workloads.Items, LocalQueues: localQueues.Items, ClusterQueues: clusterQueues.Items,
-		JobSets: jobSets.Items, Jobs: jobs.Items,
+		JobSets: jobSets.Items, GenericJobs: genericJobs.Items, Jobs: jobs.Items,
 	}, nil
 }
 
@@ -105,6 +109,8 @@ func (c *Cluster) PodsOf(ctx context.Context, job *view.Job) ([]corev1.Pod, erro
 	switch job.Kind {
 	case "JobSet":
 		labels[jobset.JobSetNameKey] = job.Name
+	case "GenericJob":
+		labels[tensorstack.GenericJobLabel] = job.Name
 	case "Job":
 		labels[batchv1.JobNameLabel] = job.Name
 	default:

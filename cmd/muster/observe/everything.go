@@ -14,6 +14,7 @@ import (
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	"github.com/musterhq/muster/cmd/muster/view"
 )
 
@@ -32,6 +33,7 @@ func (c *Cluster) SeeEverything(ctx context.Context, namespace string) (*view.Se
 		limitRanges    corev1.LimitRangeList
 		runtimeClasses nodev1.RuntimeClassList
 		jobSets        jobset.JobSetList
+		genericJobs    tensorstack.GenericJobList
 		jobs           batchv1.JobList
 	)
 	seen := &view.Seen{}
@@ -52,6 +54,7 @@ func (c *Cluster) SeeEverything(ctx context.Context, namespace string) (*view.Se
 		{"limitranges", &limitRanges, true, false, false}, // those of the namespace are enough
 		{"runtimeclasses", &runtimeClasses, false, true, false},
 		{"jobsets", &jobSets, true, false, false},
+		{"genericjobs", &genericJobs, true, false, false},
 		{"jobs", &jobs, true, false, false},
 	} {
 		whole, err := c.list(ctx, kind.list, kind.namespaced, namespace)
@@ -69,7 +72,7 @@ func (c *Cluster) SeeEverything(ctx context.Context, namespace string) (*view.Se
 	seen.Workloads, seen.LocalQueues, seen.ClusterQueues = workloads.Items, localQueues.Items, clusterQueues.Items
 	seen.Cohorts, seen.ResourceFlavors, seen.AdmissionChecks = cohorts.Items, flavors.Items, checks.Items
 	seen.Namespaces, seen.LimitRanges, seen.RuntimeClasses = namespaces.Items, limitRanges.Items, runtimeClasses.Items
-	seen.JobSets, seen.Jobs = jobSets.Items, jobs.Items
+	seen.JobSets, seen.GenericJobs, seen.Jobs = jobSets.Items, genericJobs.Items, jobs.Items
 	return seen, nil
 }
 

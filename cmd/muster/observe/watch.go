@@ -12,6 +12,7 @@ import (
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	"github.com/musterhq/muster/cmd/muster/view"
 )
 
@@ -44,7 +45,7 @@ func (c *Cluster) Watch(ctx context.Context, scope Scope) (*Watch, error) {
 	}
 	w := &Watch{cache: objects, scope: scope, changes: make(chan struct{}, 1)}
 
-	kinds := []client.Object{&kueue.Workload{}, &kueue.LocalQueue{}, &jobset.JobSet{}, &batchv1.Job{}}
+	kinds := []client.Object{&kueue.Workload{}, &kueue.LocalQueue{}, &jobset.JobSet{}, &tensorstack.GenericJob{}, &batchv1.Job{}}
 	if scope.ClusterQueues {
 		kinds = append(kinds, &kueue.ClusterQueue{})
 	}

@@ -123,11 +123,13 @@ func nextCommand(job *view.Job) string {
 		return fmt.Sprintf(`muster kubectl patch kwl %s -n %s --type merge -p '{"spec": {"active": true}}'`, job.Workload, job.Namespace)
 	case job.State == view.Pending && job.Queue != "" && job.Workload != "":
 		return "muster queues -n " + job.Namespace
-	case (job.State == view.Pending || job.State == view.Starting || job.State == view.Suspended) && (job.Kind == "Job" || job.Kind == "JobSet"):
+	case (job.State == view.Pending || job.State == view.Starting || job.State == view.Suspended) && (job.Kind == "Job" || job.Kind == "JobSet" || job.Kind == "GenericJob"):
 		// It has no pods yet that could say anything; its events may.
 		return fmt.Sprintf("muster kubectl describe -n %s %s/%s", job.Namespace, strings.ToLower(job.Kind), job.Name)
 	case job.Kind == "JobSet":
 		return fmt.Sprintf("muster kubectl logs -n %s -l jobset.sigs.k8s.io/jobset-name=%s --prefix", job.Namespace, job.Name)
+	case job.Kind == "GenericJob":
+		return fmt.Sprintf("muster kubectl logs -n %s -l genericjob=%s --prefix", job.Namespace, job.Name)
 	case job.Kind == "Job":
 		return fmt.Sprintf("muster kubectl logs -n %s job/%s --all-pods --prefix", job.Namespace, job.Name)
 	}

@@ -11,6 +11,7 @@ import (
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 )
 
 // start is when the objects of these tests are made; at(n) is n seconds later.
@@ -52,6 +53,23 @@ func aJobSet(name string, change ...func(*jobset.JobSet)) jobset.JobSet {
 		c(&js)
 	}
 	return js
+}
+
+// aGenericJob has four workers of 8 GPUs; queue is that of its scheduler section, "" for none.
+func aGenericJob(name, queue string, change ...func(*tensorstack.GenericJob)) tensorstack.GenericJob {
+	job := tensorstack.GenericJob{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ml", UID: types.UID("uid-" + name), CreationTimestamp: at(0)},
+		Spec: tensorstack.GenericJobSpec{ReplicaSpecs: []tensorstack.ReplicaSpec{{
+			Type: "worker", Replicas: ptr(int32(4)), Template: podTemplate(nil, list("nvidia.com/gpu", "8")),
+		}}},
+	}
+	if queue != "" {
+		job.Spec.Scheduler = &tensorstack.SchedulePolicy{T9kScheduler: &tensorstack.T9kScheduler{Queue: queue}}
+	}
+	for _, f := range change {
+		f(&job)
+	}
+	return job
 }
 
 func inQueue(queue string) func(*jobset.JobSet) {

@@ -15,7 +15,7 @@ import (
 	"github.com/musterhq/muster/api/muster"
 )
 
-// Jobs lists what people submitted: JobSets, batch Jobs that no other job owns, and the Workloads that stand for a job
+// Jobs lists what people submitted: JobSets, GenericJobs, batch Jobs that no other job owns, and the Workloads that stand for a job
 // of a kind not seen here or for none. Oldest first within a namespace.
 func Jobs(seen *Seen, now time.Time) []Job {
 	owned := seen.owners()
@@ -25,6 +25,11 @@ func Jobs(seen *Seen, now time.Time) []Job {
 		js := &seen.JobSets[i]
 		shown[js.UID] = true
 		found = append(found, jobSetSubject(js, owned))
+	}
+	for i := range seen.GenericJobs {
+		job := &seen.GenericJobs[i]
+		shown[job.UID] = true
+		found = append(found, genericJobSubject(job, owned))
 	}
 	for i := range seen.Jobs {
 		job := &seen.Jobs[i]
@@ -99,6 +104,8 @@ type subject struct {
 	restarts    int32
 	// suspended is the job's own switch: whether a person or a queue turned it shows in the Workload.
 	suspended bool
+	// held says how a person holds the job, "" if nobody does.
+	held string
 	// ended is set when the job is over.
 	ended *ending
 	// startedAt is when its first pods were asked for, where no Workload knows better.

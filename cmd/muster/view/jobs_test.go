@@ -9,6 +9,7 @@ import (
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 )
 
 // A line is what a person reads of one job.
@@ -58,6 +59,35 @@ func TestJobs(t *testing.T) {
 			},
 		},
 		want: []line{{"ml/jobset/train", "gpu", Running, "3/4", "32 gpu", "20s", "40s", ""}},
+	}, {
+		name: "a GenericJob without a queue shows what its status counts",
+		seen: Seen{GenericJobs: []tensorstack.GenericJob{aGenericJob("tf", "", func(job *tensorstack.GenericJob) {
+			job.Status.Aggregate = &tensorstack.Aggregate{Running: 2, Succeeded: 1, Pending: 1}
+			job.Status.Tasks = []tensorstack.Tasks{{Type: "worker", RestartCount: 2}}
+			job.Status.Conditions = []tensorstack.JobCondition{{Type: tensorstack.JobInitialized, Status: metav1.ConditionTrue, LastTransitionTime: at(5)}}
+		})}},
+		want: []line{{"ml/genericjob/tf", "", Running, "3/4", "32 gpu", "5s", "55s", "2 restarts of replicas"}},
+	}, {
+		name: "a GenericJob waits in the queue of its scheduler section",
+		seen: Seen{GenericJobs: []tensorstack.GenericJob{aGenericJob("tf", "gpu")}},
+		want: []line{{"ml/genericjob/tf", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "no Workload yet: Muster has not looked at it, or its events say what is wrong"}},
+	}, {
+		name: "a paused GenericJob says so",
+		seen: Seen{GenericJobs: []tensorstack.GenericJob{aGenericJob("tf", "gpu", func(job *tensorstack.GenericJob) {
+			job.Spec.RunMode = &tensorstack.RunMode{Pause: &tensorstack.PauseMode{Enabled: true}}
+		})}},
+		want: []line{{"ml/genericjob/tf", "gpu", Suspended, "0/4", "32 gpu", "-", "-", "paused: spec.runMode.pause.enabled is true"}},
+	}, {
+		name: "a GenericJob that failed says by which rule",
+		seen: Seen{GenericJobs: []tensorstack.GenericJob{aGenericJob("tf", "", func(job *tensorstack.GenericJob) {
+			job.Status.Aggregate = &tensorstack.Aggregate{Running: 3, Failed: 1}
+			job.Status.Conditions = []tensorstack.JobCondition{
+				{Type: tensorstack.JobInitialized, Status: metav1.ConditionTrue, LastTransitionTime: at(5)},
+				{Type: tensorstack.JobFailed, Status: metav1.ConditionTrue, Message: "by a rule", LastTransitionTime: at(40)},
+				{Type: tensorstack.JobCompleted, Status: metav1.ConditionTrue, LastTransitionTime: at(40)},
+			}
+		})}},
+		want: []line{{"ml/genericjob/tf", "", Failed, "3/4", "32 gpu", "5s", "35s", "by a rule"}},
 	}, {
 		name: "an admitted JobSet without a ready pod is starting",
 		seen: Seen{

@@ -13,6 +13,7 @@ import (
 	config "github.com/musterhq/muster/api/config/v1alpha1"
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 )
 
 // Seen is what the API server said at one moment. A kind that the cluster does not serve is empty. The functions of
@@ -22,6 +23,7 @@ type Seen struct {
 	ClusterQueues []kueue.ClusterQueue
 	LocalQueues   []kueue.LocalQueue
 	JobSets       []jobset.JobSet
+	GenericJobs   []tensorstack.GenericJob
 	Jobs          []batchv1.Job
 	// The others are read only to explain one job.
 	ResourceFlavors []kueue.ResourceFlavor
@@ -42,7 +44,7 @@ type Seen struct {
 func (s *Seen) hidesDecisions() bool {
 	return slices.ContainsFunc(s.Unseen, func(kind string) bool {
 		switch kind {
-		case "limitranges", "runtimeclasses", "jobsets", "jobs":
+		case "limitranges", "runtimeclasses", "jobsets", "genericjobs", "jobs":
 			return false // without them an amount or a name may be missing
 		}
 		return true

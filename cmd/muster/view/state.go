@@ -90,6 +90,8 @@ func (s *subject) stand(now time.Time) (state State, reason, message string) {
 		return s.ended.state, s.ended.reason, s.ended.message
 	case s.meta.DeletionTimestamp != nil:
 		return Deleting, "", ""
+	case s.held != "":
+		return Suspended, "", s.held
 	case s.workload != nil:
 		return s.standInQueue(now)
 	case s.suspended && s.queue == "":
