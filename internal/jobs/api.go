@@ -30,6 +30,8 @@ type API[T client.Object] struct {
 	// Gathers is for how long changes of children are gathered before they are looked
 	// at, so that the cost of a look does not count for each of them.
 	Gathers time.Duration
+	// CountsEvery is how long a status that can wait is kept back; a second if zero.
+	CountsEvery time.Duration
 	// QueueField is the queue that the API's own field names, "" if it names none; nil
 	// without such a field.
 	QueueField func(job T) string
@@ -175,7 +177,8 @@ type Plan struct {
 	// writes rely on, such as a count of attempts.
 	StatusFirst bool
 	// StatusCanWait says that Status differs from what is there in counts alone. It is
-	// written with the next one that tells more, or by itself, once a second at most.
+	// written with the next one that tells more, or by itself, once a second at most
+	// unless the API says otherwise.
 	StatusCanWait bool
 	// Events are told once Status is written.
 	Events []Event

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"sync"
 	"time"
 
@@ -9,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// countsEvery is how long a status that tells nothing but counts is kept back: what
-// changes meanwhile is told with it. The children of a large job change one by one, and
+// countsEvery is how long a status that tells nothing but counts is kept back, unless
+// the API says otherwise: what changes meanwhile is told with it. The children of a large job change one by one, and
 // a write for each would be most of what the job costs.
 const countsEvery = time.Second
 
@@ -24,7 +25,7 @@ type counts struct {
 
 // keepBack is the plan without its status as long as that can wait, and due when it
 // cannot any longer.
-func (c *counts) keepBack(job client.Object, p Plan, now time.Time) Plan {
+func (c *counts) keepBack(job client.Object, p Plan, every time.Duration, now time.Time) Plan {
 	key := client.ObjectKeyFromObject(job)
 	if p.Status == nil || !p.StatusCanWait || equality.Semantic.DeepEqual(job, p.Status) {
 		if p.Status != nil {
@@ -32,7 +33,7 @@ func (c *counts) keepBack(job client.Object, p Plan, now time.Time) Plan {
 		}
 		return p
 	}
-	due := c.dueAt(key, now)
+	due := c.dueAt(key, now.Add(cmp.Or(every, countsEvery)))
 	if !now.Before(due) {
 		c.forget(key)
 		return p
@@ -44,14 +45,14 @@ func (c *counts) keepBack(job client.Object, p Plan, now time.Time) Plan {
 	return p
 }
 
-// dueAt is when the status of the job must be written that has waited since now or
-// longer.
-func (c *counts) dueAt(key types.NamespacedName, now time.Time) time.Time {
+// dueAt is when the status of the job must be written: at the time, or before if it has
+// waited already.
+func (c *counts) dueAt(key types.NamespacedName, latest time.Time) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	due, waits := c.due[key]
 	if !waits {
-		due = now.Add(countsEvery)
+		due = latest
 		if c.due == nil {
 			c.due = map[types.NamespacedName]time.Time{}
 		}

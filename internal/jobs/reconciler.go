@@ -50,7 +50,7 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	plan = r.counts.keepBack(job, plan, r.clock.Now())
+	plan = r.counts.keepBack(job, plan, r.api.CountsEvery, r.clock.Now())
 	if !plan.Due.IsZero() {
 		if due := max(plan.Due.Sub(r.clock.Now()), 1); wait == 0 || due < wait {
 			wait = due

@@ -82,26 +82,4 @@ func sameContainer(a, b corev1.ContainerStatus) bool {
 	return a.Name == b.Name && stateOf(&a.State) == stateOf(&b.State) && exitCodeOf(&a.State) == exitCodeOf(&b.State)
 }
 
-// ChangedAt is when the pod last changed, as far as it tells.
-func ChangedAt(pod *corev1.Pod) time.Time {
-	at := pod.CreationTimestamp.Time
-	later := func(t time.Time) {
-		if t.After(at) {
-			at = t
-		}
-	}
-	for i := range pod.Status.Conditions {
-		later(pod.Status.Conditions[i].LastTransitionTime.Time)
-	}
-	for i := range pod.Status.ContainerStatuses {
-		switch s := &pod.Status.ContainerStatuses[i].State; {
-		case s.Terminated != nil:
-			later(s.Terminated.FinishedAt.Time)
-		case s.Running != nil:
-			later(s.Running.StartedAt.Time)
-		}
-	}
-	return at
-}
-
 func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }

@@ -138,7 +138,7 @@ func TestPeopleFindObjectsByShortNamesColumnsAndFields(t *testing.T) {
 		got[definition.Spec.Names.Kind] = definition.Spec.Names.ShortNames
 	}
 	want := map[string][]string{
-		"AdmissionCheck": {"ac"}, "ClusterQueue": {"cq"}, "Cohort": {"co"}, "JobSet": nil, "LocalQueue": {"queue", "queues", "lq"},
+		"AdmissionCheck": {"ac"}, "ClusterQueue": {"cq"}, "Cohort": {"co"}, "JobSet": nil, "GenericJob": nil, "LocalQueue": {"queue", "queues", "lq"},
 		"ResourceFlavor": {"rf"}, "Topology": {"topo"}, "Workload": {"kwl", "kueueworkload", "kueueworkloads"},
 		"WorkloadPriorityClass": {"wpc"},
 	}

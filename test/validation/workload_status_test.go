@@ -115,11 +115,12 @@ func workloadReservedRules() []rule {
 			}},
 		{of, "what is used is a multiple of what is assigned", inAdmission, "is not a multiple of its count 4",
 			[]attempt{
-				{what: "5 for 4 pods", before: edits{}, change: edits{"status>admission": `yaml:{clusterQueue: cq, podSetAssignments: [{name: main, count: 4, resourceUsage: {cpu: "5"}}]}`}},
+				{what: "5 GPUs for 4 pods", before: edits{}, change: edits{"status>admission": `yaml:{clusterQueue: cq, podSetAssignments: [{name: main, count: 4, resourceUsage: {nvidia.com/gpu: "5"}}]}`}},
 				{what: "10m for 4 pods", before: edits{}, change: edits{"status>admission": `yaml:{clusterQueue: cq, podSetAssignments: [{name: main, count: 4, resourceUsage: {cpu: 10m}}]}`}},
 			},
 			[]attempt{
 				{what: "0.5 for 4 pods", before: edits{}, change: edits{"status>admission": `yaml:{clusterQueue: cq, podSetAssignments: [{name: main, count: 4, resourceUsage: {cpu: "0.5", memory: 4Gi, nvidia.com/gpu: 8}}]}`}},
+				{what: "2 CPUs for 4 pods: 500m each", before: edits{}, change: edits{"status>admission": `yaml:{clusterQueue: cq, podSetAssignments: [{name: main, count: 4, resourceUsage: {cpu: "2"}}]}`}},
 				{what: "for no pods", before: edits{podSet + "count": 0}, change: edits{"status>admission": `yaml:{clusterQueue: cq, podSetAssignments: [{name: main, count: 0, resourceUsage: {cpu: "0"}}]}`}},
 			}},
 	}

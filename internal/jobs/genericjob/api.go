@@ -32,6 +32,8 @@ var API = jobs.API[*tensorstack.GenericJob]{
 	Owns:    []client.Object{&corev1.Pod{}, &corev1.Service{}},
 	Matters: matters,
 	Gathers: gathers,
+	// Pods start and end one after the other, and the status lists each of them.
+	CountsEvery: 5 * time.Second,
 	PodLabels: func(uid types.UID) map[string]string {
 		return map[string]string{muster.JobUIDLabel: string(uid)}
 	},

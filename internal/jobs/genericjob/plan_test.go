@@ -2,7 +2,6 @@ package genericjob
 
 import (
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -303,36 +302,28 @@ func TestAQueueTakesBackWhatRuns(t *testing.T) {
 	same(t, "writes when it is admitted again", []string{"create Pod job-worker-1"}, writes(p))
 }
 
-// TestDetailsAreToldLate: that a pod starts while others do not is news that waits;
-// what changes the phase is not.
-func TestDetailsAreToldLate(t *testing.T) {
-	job := newJob().with("worker", 3)
-	job = then(see(t, job.GenericJob, unqueued, nil), job)
-	if job.Status.Phase != tensorstack.JobPhasePending || job.Status.Aggregate.Creating != 3 {
-		t.Fatalf("at first it is %+v", job.Status)
-	}
-	fresh := func(name string) podBuilder {
-		p := pod(name).running()
-		p.CreationTimestamp = metav1.NewTime(now.Add(-time.Second))
-		p.Status.ContainerStatuses[0].State.Running.StartedAt = metav1.NewTime(now.Add(-time.Second))
-		return p
-	}
-	p := see(t, job.GenericJob, unqueued, of(fresh("job-worker-0"), pod("job-worker-1"), pod("job-worker-2")))
-	if p.Status != nil {
-		// Two pods are an hour old: that is late enough.
+// TestWhatPodsTellCanWait: that a pod starts while others do not is news that waits;
+// what changes the phase is not, nor what only the status remembers.
+func TestWhatPodsTellCanWait(t *testing.T) {
+	again := tensorstack.RestartPolicy{Policy: tensorstack.RestartOnFailure, Limit: 1}
+	job := newJob().with("worker", 3, again)
+	step := func(what string, waits bool, phase tensorstack.JobPhase, pods ...podBuilder) {
+		t.Helper()
+		p := see(t, job.GenericJob, unqueued, of(pods...))
+		if p.StatusCanWait != waits || statusOf(t, p).Phase != phase {
+			t.Errorf("%s: its status, %s, can wait: %v", what, statusOf(t, p).Phase, p.StatusCanWait)
+		}
 		job = then(p, job)
 	}
-	p = see(t, job.GenericJob, unqueued, of(pod("job-worker-0").running(), fresh("job-worker-1"), pod("job-worker-2")))
-	if p.Status != nil || !p.Due.Equal(now.Add(4*time.Second)) {
-		t.Errorf("one pod more runs, and the status is written %v, due %s", p.Status != nil, p.Due)
-	}
-	p = see(t, job.GenericJob, unqueued, of(pod("job-worker-0").running(), fresh("job-worker-1"), fresh("job-worker-2")))
-	if statusOf(t, p).Phase != tensorstack.JobPhaseRunning {
-		t.Error("all run, and it is not told at once")
-	}
-	job = then(p, job)
-	p = see(t, job.GenericJob, unqueued, of(pod("job-worker-0").running(), fresh("job-worker-1"), fresh("job-worker-2")))
-	same(t, "the status when nothing has changed", job.Status, then(p, job).Status)
+	one, two, three := pod("job-worker-0"), pod("job-worker-1"), pod("job-worker-2")
+	step("at first", false, tensorstack.JobPhasePending)
+	step("one runs", true, tensorstack.JobPhasePending, one.running(), two, three)
+	step("all run", false, tensorstack.JobPhaseRunning, one, two.running(), three.running())
+	step("one has succeeded", true, tensorstack.JobPhaseRunning, one.ended(0), two, three)
+	step("its pod is gone", true, tensorstack.JobPhaseRunning, two, three)
+	step("another is to be restarted", false, tensorstack.JobPhaseRunning, two.ended(1), three)
+	step("its pod is gone", true, tensorstack.JobPhaseRunning, three)
+	step("the last is gone, and is made again", false, tensorstack.JobPhaseRunning)
 }
 
 // TestTheStatusOfAFailedJob is that of the vendor's sample.

@@ -6,8 +6,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/podspec"
 	"github.com/musterhq/muster/internal/replicas"
 )
 
@@ -20,9 +22,21 @@ func (l *look) newPod(r *replicas.Replica) *corev1.Pod {
 	variables{job: l.job, replica: r}.expandAll(&template.Spec)
 	template.Spec.SchedulerName = schedulerName(l.job, template.Spec.SchedulerName, l.seen.Facts)
 	if granted, ok := l.seen.Admission.PodSets[r.Group]; ok {
-		template = granted.Inject(template)
+		template = l.place(granted, r).Inject(template)
 	}
 	return replicas.NewPod(l.job.Namespace, *metav1.NewControllerRef(l.job, kind), r, template)
+}
+
+// place is what admission adds to the replica's pod: ranks count in the type. Where
+// fewer pods were admitted, because others had ended by then, each is given one of
+// their places once it is there.
+func (l *look) place(granted jobs.PodSetAdmission, r *replicas.Replica) podspec.Injection {
+	if placed := granted.Places.Count(); placed > 0 && placed < count(l.specs[r.Group]) {
+		in := granted.Injection
+		in.Gates = []string{kueue.TopologyGate}
+		return in
+	}
+	return granted.For(r.Index, r.Index+1)
 }
 
 // labels are those of the template and, winning over them, those by which a pod is

@@ -11,11 +11,6 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// detailDelay is how late the status may tell of a pod what changes nothing else:
-// pods start and end one after the other, and the status of a job of thousands is
-// large.
-const detailDelay = 5 * time.Second
-
 // report fills in the status. What it says of the end stays.
 func (l *look) report(over *jobs.Outcome) {
 	had := outcome(l.job) != nil
@@ -26,10 +21,7 @@ func (l *look) report(over *jobs.Outcome) {
 		l.setConditions(l.conditions(over, running))
 	}
 	l.plan.Status = l.job
-	if late := l.detail(); !late.IsZero() && l.seen.Now.Before(late) {
-		l.plan.Status = nil
-		l.dueAt(late)
-	}
+	l.plan.StatusCanWait = !l.plan.StatusFirst && l.tellsPodsAlone()
 }
 
 // dueAt has the job looked at again at the time, or before.
@@ -162,39 +154,25 @@ func taskOf(status *tensorstack.GenericJobStatus, replicaType string) *tensorsta
 	return nil
 }
 
-// detail is when the status must be written though it tells nothing new but what pods
-// do, zero if there is more to tell, or nothing.
-func (l *look) detail() time.Time {
+// tellsPodsAlone reports whether the status tells nothing new but what pods can tell as
+// well. What it remembers of pods that are gone must not be lost.
+func (l *look) tellsPodsAlone() bool {
 	before, after := &l.seen.Job.Status, &l.job.Status
-	if l.plan.StatusFirst || before.Phase != after.Phase || !equality.Semantic.DeepEqual(before.Conditions, after.Conditions) {
-		return time.Time{}
+	if before.Phase != after.Phase || !equality.Semantic.DeepEqual(before.Conditions, after.Conditions) {
+		return false
 	}
-	var first time.Time
 	for i := range l.roster.Replicas {
 		r := &l.roster.Replicas[i]
 		was := reported(before, r)
 		if was == nil {
-			return time.Time{}
+			return false
 		}
 		is := reported(after, r)
-		if equality.Semantic.DeepEqual(was, is) {
-			continue
-		}
-		if r.UID() == "" || was.RestartCount != is.RestartCount {
-			return time.Time{} // only the status remembers it
-		}
-		at := replicas.ChangedAt(r.Pod)
-		if at.After(l.seen.Now) {
-			return time.Time{} // by the node's clock, which is ahead: it does not say for how long
-		}
-		if first.IsZero() || at.Before(first) {
-			first = at
+		if (r.UID() == "" || was.RestartCount != is.RestartCount) && !equality.Semantic.DeepEqual(was, is) {
+			return false
 		}
 	}
-	if first.IsZero() {
-		return time.Time{}
-	}
-	return first.Add(detailDelay)
+	return true
 }
 
 // reported is what a status says of a replica, nil if nothing.
