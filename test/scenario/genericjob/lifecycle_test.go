@@ -1,0 +1,190 @@
+package genericjob
+
+import (
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
+)
+
+// TestRestartBudget: for each policy, how often a replica comes back under its name, and what is told of it.
+func TestRestartBudget(t *testing.T) {
+	w := newWorld(t)
+	for _, test := range []struct {
+		name   string
+		policy tensorstack.RestartPolicy
+		codes  []int // of the attempts of worker-0, one after the other
+		want   tensorstack.JobPhase
+	}{
+		{"never", tensorstack.RestartPolicy{Policy: tensorstack.RestartNever, Limit: 3}, []int{1}, tensorstack.JobPhaseFailed},
+		{"default", tensorstack.RestartPolicy{}, []int{1}, tensorstack.JobPhaseFailed},
+		{"onfailure", tensorstack.RestartPolicy{Policy: tensorstack.RestartOnFailure, Limit: 2}, []int{1, 2, 0}, tensorstack.JobPhaseSucceeded},
+		{"spent", tensorstack.RestartPolicy{Policy: tensorstack.RestartOnFailure, Limit: 2}, []int{1, 2, 3}, tensorstack.JobPhaseFailed},
+		{"always", tensorstack.RestartPolicy{Policy: tensorstack.RestartAlways, Limit: 2}, []int{0, 1, 0}, tensorstack.JobPhaseSucceeded},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			w := &world{T: t, client: w.client, cluster: w.cluster, namespace: w.namespace}
+			w.create(w.job(test.name, withPolicy("worker", 2, test.policy), func(job *tensorstack.GenericJob) { job.Spec.SuccessRules = rules("worker 0") }))
+			w.untilPhase(test.name, tensorstack.JobPhaseRunning)
+			for attempt, code := range test.codes {
+				w.end(test.name+"-worker-0", attempt, code)
+			}
+			job := w.untilPhase(test.name, test.want)
+			task := job.Status.Tasks[0]
+			if want := int32(len(test.codes) - 1); task.RestartCount != want || task.Replicas[0].RestartCount != want || task.Replicas[1].RestartCount != 0 {
+				t.Errorf("restarts are told as %+v, want %d of worker-0", task, want)
+			}
+			last := task.Replicas[0].Containers
+			if len(last) != 1 || last[0].ExitCode == nil || int(*last[0].ExitCode) != test.codes[len(test.codes)-1] || last[0].State != tensorstack.ContainerTerminated {
+				t.Errorf("of its container it tells %+v", last)
+			}
+		})
+	}
+}
+
+// TestARestartedReplicaIsToldOf: the condition says which pod failed and how, until all run again.
+func TestARestartedReplicaIsToldOf(t *testing.T) {
+	w := newWorld(t)
+	w.create(w.job("told", with("worker", 2, 1)))
+	w.untilPhase("told", tensorstack.JobPhaseRunning)
+	before := w.uids()
+	w.end("told-worker-1", 0, 137)
+	w.untilJob("told", "tells of the failure", func(job *tensorstack.GenericJob) bool {
+		c := condition(job, tensorstack.JobReplicaFailure)
+		return c.Status == "True" && c.Reason == "ErrorInPod" && c.Message == "Pod[told-worker-1] exited with error code 137"
+	})
+	w.untilJob("told", "tells that all run again", func(job *tensorstack.GenericJob) bool {
+		c := condition(job, tensorstack.JobReplicaFailure)
+		return c.Status == "False" && c.Message == "All pods are running normally." && job.Status.Tasks[0].RestartCount == 1
+	})
+	after := w.uids()
+	if before["told-worker-0"] != after["told-worker-0"] || before["told-worker-1"] == after["told-worker-1"] {
+		t.Errorf("pods were %v and are %v: want another told-worker-1, and it alone", before, after)
+	}
+}
+
+// TestAPodThatSomebodyDeletesComesBack: under its name, once it is gone, and without a restart being counted.
+func TestAPodThatSomebodyDeletesComesBack(t *testing.T) {
+	w := newWorld(t)
+	w.create(w.job("lost", with("worker", 1, 0)))
+	w.untilPhase("lost", tensorstack.JobPhaseRunning)
+	before := w.uids()["lost-worker-0"]
+	w.delete(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "lost-worker-0", Namespace: w.namespace}})
+	w.untilPods("another is there", func(pods map[string]corev1.Pod) bool {
+		pod, ok := pods["lost-worker-0"]
+		return ok && pod.UID != before
+	})
+	w.end("lost-worker-0", 0, 0)
+	if job := w.untilPhase("lost", tensorstack.JobPhaseSucceeded); job.Status.Tasks[0].RestartCount != 0 {
+		t.Errorf("%d restarts are told", job.Status.Tasks[0].RestartCount)
+	}
+}
+
+// TestCleanUp: what is left of a job of four when its first has succeeded and its second has failed.
+func TestCleanUp(t *testing.T) {
+	for policy, left := range map[tensorstack.CleanUpPolicy][]string{
+		tensorstack.CleanUpNone:       {"clean-worker-0", "clean-worker-1", "clean-worker-2", "clean-worker-3"},
+		tensorstack.CleanUpUnfinished: {"clean-worker-0", "clean-worker-1"},
+		tensorstack.CleanUpAll:        nil,
+	} {
+		t.Run(string(policy), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.create(w.job("clean", with("worker", 4, 0), func(job *tensorstack.GenericJob) {
+				job.Spec.CleanUpPolicy, job.Spec.SuccessRules = policy, rules("worker 0")
+			}))
+			w.untilPhase("clean", tensorstack.JobPhaseRunning)
+			w.end("clean-worker-1", 0, 1)
+			w.end("clean-worker-0", 0, 0)
+			w.untilPhase("clean", tensorstack.JobPhaseSucceeded)
+			w.untilOnly(left...)
+			job := w.untilJob("clean", "counts what it deleted", func(job *tensorstack.GenericJob) bool {
+				return int(job.Status.Aggregate.Deleted) == 4-len(left)
+			})
+			if job.Status.Phase != tensorstack.JobPhaseSucceeded {
+				t.Errorf("it is %s", job.Status.Phase)
+			}
+		})
+	}
+}
+
+// TestPodsGetTheirVariablesLabelsAndServices: on the pods as the API server has them.
+func TestPodsGetTheirVariablesLabelsAndServices(t *testing.T) {
+	w := newWorld(t)
+	job := w.job("tf", with("master", 1, 0), with("worker", 2, 0), func(job *tensorstack.GenericJob) {
+		job.Spec.Service = &tensorstack.ServiceOption{Ports: []corev1.ServicePort{{Name: "http", Port: 2222}}}
+		job.Spec.ReplicaSpecs[1].Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "TF_CONFIG",
+			Value: "$(service.worker[0].host):$(service.port[http]) $(type) $(rank)/$(replicas[worker]) $(service.ps[0].host) $(HOME)"}}
+		job.Spec.ReplicaSpecs[1].Template.Spec.SchedulerName = "volcano"
+	})
+	w.create(job)
+	w.untilPods("worker-1 is there", func(pods map[string]corev1.Pod) bool {
+		pod, ok := pods["tf-worker-1"]
+		if !ok {
+			return false
+		}
+		if got, want := pod.Spec.Containers[0].Env[0].Value, "tf-worker-0:2222 worker 1/2 $(service.ps[0].host) $(HOME)"; got != want {
+			t.Errorf("TF_CONFIG is %q, want %q", got, want)
+		}
+		if pod.Labels["genericjob"] != "tf" || pod.Labels["genericjob-replica"] != "tf-worker-1" || pod.Labels["tensorstack.dev/component"] != "genericjob" {
+			t.Errorf("its labels are %v", pod.Labels)
+		}
+		if pod.Spec.SchedulerName != corev1.DefaultSchedulerName {
+			t.Errorf("it goes to %s, which is not there", pod.Spec.SchedulerName)
+		}
+		return true
+	})
+	until(w, &corev1.ServiceList{}, "each replica has a Service", func(list *corev1.ServiceList) bool {
+		var names []string
+		for _, s := range list.Items {
+			names = append(names, s.Name)
+			if s.Spec.Selector["genericjob-replica"] != s.Name || s.Spec.Ports[0].Port != 2222 {
+				t.Errorf("the Service %s is %+v", s.Name, s.Spec)
+			}
+		}
+		slices.Sort(names)
+		return slices.Equal(names, []string{"tf-master-0", "tf-worker-0", "tf-worker-1"})
+	})
+}
+
+// TestDeletionInEachPhase: whatever the job does, its pods go with it.
+func TestDeletionInEachPhase(t *testing.T) {
+	for phase, reach := range map[tensorstack.JobPhase]func(*world){
+		tensorstack.JobPhasePending: func(w *world) { w.untilPhase("gone", tensorstack.JobPhasePending) },
+		tensorstack.JobPhaseRunning: func(w *world) {
+			w.queue(2)
+			w.untilPhase("gone", tensorstack.JobPhaseRunning)
+		},
+		tensorstack.JobPhasePaused: func(w *world) {
+			w.queue(2)
+			w.untilPhase("gone", tensorstack.JobPhaseRunning)
+			w.pause("gone", true)
+			w.untilPhase("gone", tensorstack.JobPhasePaused)
+		},
+		tensorstack.JobPhaseSucceeded: func(w *world) {
+			w.queue(2)
+			w.end("gone-worker-0", 0, 0)
+			w.untilPhase("gone", tensorstack.JobPhaseSucceeded)
+		},
+		tensorstack.JobPhaseFailed: func(w *world) {
+			w.queue(2)
+			w.end("gone-worker-0", 0, 1)
+			w.untilPhase("gone", tensorstack.JobPhaseFailed)
+		},
+	} {
+		t.Run(string(phase), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			job := w.job("gone", with("worker", 2, 0), inQueue(0), func(job *tensorstack.GenericJob) { job.Spec.SuccessRules = rules("worker 0") })
+			w.create(job)
+			reach(w)
+			w.delete(job)
+			w.untilOnly()
+			w.untilNoWorkload()
+		})
+	}
+}

@@ -1,0 +1,198 @@
+package genericjob
+
+import (
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
+)
+
+// untilNoWorkload waits until nobody in the namespace asks for quota.
+func (w *world) untilNoWorkload() {
+	w.Helper()
+	until(w, &kueue.WorkloadList{}, "there is no Workload", func(list *kueue.WorkloadList) bool { return len(list.Items) == 0 })
+}
+
+// untilWaits waits until the Workload of the job waits, with the priority.
+func (w *world) untilWaits(job string, priority int32) {
+	w.Helper()
+	until(w, &kueue.WorkloadList{}, job+" waits in the queue", func(list *kueue.WorkloadList) bool {
+		i := slices.IndexFunc(list.Items, func(wl kueue.Workload) bool { return wl.OwnerReferences[0].Name == job })
+		return i >= 0 && meta.IsStatusConditionFalse(list.Items[i].Status.Conditions, kueue.WorkloadQuotaReserved) && *list.Items[i].Spec.Priority == priority
+	})
+}
+
+func resumedWith(args ...string) func(*tensorstack.GenericJob) {
+	return func(job *tensorstack.GenericJob) {
+		job.Spec.RunMode = &tensorstack.RunMode{Pause: &tensorstack.PauseMode{ResumeSpecs: []tensorstack.ResumeSpec{{Type: "worker", SkipInitContainer: true, Args: args}}}}
+	}
+}
+
+// TestGangsShareAQueueByPriority: two that do not fit together run one after the other, and of those that wait the one with
+// the higher priority goes first, as given in the scheduler section. A pause gives the quota back.
+func TestGangsShareAQueueByPriority(t *testing.T) {
+	w := newWorld(t)
+	w.queue(4)
+	w.create(w.job("first", with("worker", 3, 0), inQueue(0)))
+	w.untilPhase("first", tensorstack.JobPhaseRunning)
+	w.create(w.job("low", with("worker", 2, 0), inQueue(1)))
+	w.untilWaits("low", 1)
+	w.create(w.job("high", with("master", 1, 0), with("worker", 2, 0), inQueue(100)))
+	w.untilWaits("high", 100)
+	w.untilOnly("first-worker-0", "first-worker-1", "first-worker-2")
+	w.pause("first", true)
+	w.untilPhase("first", tensorstack.JobPhasePaused)
+	w.untilPhase("high", tensorstack.JobPhaseRunning)
+	w.untilOnly("high-master-0", "high-worker-0", "high-worker-1")
+	w.pause("first", false)
+	w.untilPhase("first", tensorstack.JobPhaseResuming)
+	w.untilWaits("first", 0)
+	for _, pod := range []string{"high-master-0", "high-worker-0", "high-worker-1"} {
+		w.end(pod, 0, 0)
+	}
+	w.untilPhase("high", tensorstack.JobPhaseSucceeded)
+	w.untilPhase("low", tensorstack.JobPhaseRunning)
+	w.delete(&tensorstack.GenericJob{ObjectMeta: metav1.ObjectMeta{Name: "low", Namespace: w.namespace}})
+	w.untilPhase("first", tensorstack.JobPhaseRunning)
+}
+
+// TestPausedFromTheBeginning: no pod is made and nothing is asked of the queue until it is resumed, and then as resumeSpecs
+// say.
+func TestPausedFromTheBeginning(t *testing.T) {
+	w := newWorld(t)
+	w.queue(2)
+	w.create(w.job("later", with("worker", 2, 0), inQueue(0), resumedWith("--resume"), func(job *tensorstack.GenericJob) { job.Spec.RunMode.Pause.Enabled = true }))
+	job := w.untilPhase("later", tensorstack.JobPhasePaused)
+	if c := condition(job, tensorstack.JobPaused); c.Status != "True" || job.Status.Aggregate.Deleted != 2 {
+		t.Errorf("it tells %+v, %+v", c, job.Status.Aggregate)
+	}
+	w.untilNoWorkload()
+	w.untilOnly()
+	w.pause("later", false)
+	w.untilPhase("later", tensorstack.JobPhaseRunning)
+	w.untilPods("they resume", func(pods map[string]corev1.Pod) bool {
+		spec := pods["later-worker-1"].Spec
+		if got := spec.Containers[0].Args; !slices.Equal(got, []string{"--resume"}) || !slices.Equal(spec.Containers[0].Command, []string{"train"}) || len(spec.InitContainers) != 0 {
+			t.Errorf("it runs %v %v with %d init containers", spec.Containers[0].Command, got, len(spec.InitContainers))
+		}
+		return true
+	})
+}
+
+// TestPauseWhilePending: a job that waits leaves the queue, and comes back to it.
+func TestPauseWhilePending(t *testing.T) {
+	w := newWorld(t)
+	w.queue(2)
+	w.create(w.job("waits", with("worker", 3, 0), inQueue(0)))
+	w.untilWaits("waits", 0)
+	w.pause("waits", true)
+	w.untilPhase("waits", tensorstack.JobPhasePaused)
+	w.untilNoWorkload()
+	w.pause("waits", false)
+	w.untilPhase("waits", tensorstack.JobPhaseResuming)
+	w.untilWaits("waits", 0)
+}
+
+// TestPauseWhileRestarting: the restart is counted, its pod is not made before the job is resumed, and the others lose
+// nothing by being told to end.
+func TestPauseWhileRestarting(t *testing.T) {
+	w := newWorld(t)
+	w.create(w.job("again", with("worker", 2, 2)))
+	w.untilPhase("again", tensorstack.JobPhaseRunning)
+	w.end("again-worker-0", 0, 1)
+	w.untilJob("again", "counts the restart", func(job *tensorstack.GenericJob) bool { return job.Status.Tasks[0].RestartCount == 1 })
+	w.pause("again", true)
+	w.untilPhase("again", tensorstack.JobPhasePaused)
+	w.untilOnly()
+	w.pause("again", false)
+	w.untilPhase("again", tensorstack.JobPhaseRunning)
+	w.end("again-worker-0", 1, 0)
+	w.end("again-worker-1", 0, 0)
+	if job := w.untilPhase("again", tensorstack.JobPhaseSucceeded); job.Status.Tasks[0].RestartCount != 1 {
+		t.Errorf("%d restarts are told, want 1", job.Status.Tasks[0].RestartCount)
+	}
+}
+
+// TestDebugThenPause: pods that do nothing, then none, then such that do nothing again; pause goes before debug.
+func TestDebugThenPause(t *testing.T) {
+	w := newWorld(t)
+	w.create(w.job("debug", with("master", 1, 0), with("worker", 1, 0), func(job *tensorstack.GenericJob) {
+		job.Spec.RunMode = &tensorstack.RunMode{Debug: &tensorstack.DebugMode{Enabled: true, ReplicaSpecs: []tensorstack.ReplicaDebugSet{
+			{Type: "worker", SkipInitContainer: true, Command: []string{"/usr/bin/sshd"}}}}}
+	}))
+	check := func(pods map[string]corev1.Pod) bool {
+		master, worker := pods["debug-master-0"].Spec, pods["debug-worker-0"].Spec
+		if len(master.Containers) == 0 || len(worker.Containers) == 0 {
+			return false
+		}
+		if !slices.Equal(master.Containers[0].Command, []string{"sleep", "inf"}) || len(master.Containers[0].Args) > 0 || len(master.InitContainers) != 1 {
+			t.Errorf("the master runs %v %v", master.Containers[0].Command, master.Containers[0].Args)
+		}
+		if !slices.Equal(worker.Containers[0].Command, []string{"/usr/bin/sshd"}) || len(worker.Containers[0].Args) > 0 || len(worker.InitContainers) != 0 {
+			t.Errorf("the worker runs %v %v", worker.Containers[0].Command, worker.Containers[0].Args)
+		}
+		return true
+	}
+	w.untilPhase("debug", tensorstack.JobPhaseRunning)
+	w.untilPods("both are there", check)
+	w.pause("debug", true)
+	w.untilPhase("debug", tensorstack.JobPhasePaused)
+	w.untilOnly()
+	w.pause("debug", false)
+	w.untilPhase("debug", tensorstack.JobPhaseRunning)
+	w.untilPods("both are there again", check)
+}
+
+// TestOperatorKilledAgainAndAgain: among jobs that restart, are paused and wait for each other; every replica ends as often
+// as it would have, and no pod is left over.
+func TestOperatorKilledAgainAndAgain(t *testing.T) {
+	w := newWorld(t)
+	w.queue(4)
+	killed := 0
+	kill := func() {
+		for {
+			if pid := w.operatorPID(); pid != killed && syscall.Kill(pid, syscall.SIGKILL) == nil {
+				killed = pid
+				return
+			}
+			select {
+			case <-time.After(10 * time.Millisecond): // a file of another process can only be looked at
+			case <-t.Context().Done():
+				t.Fatal(t.Context().Err())
+			}
+		}
+	}
+	cleaned := func(job *tensorstack.GenericJob) { job.Spec.CleanUpPolicy = tensorstack.CleanUpAll }
+	w.create(w.job("one", with("worker", 4, 1), inQueue(2), cleaned), w.job("two", with("worker", 4, 0), inQueue(1), cleaned))
+	kill()
+	w.untilPhase("one", tensorstack.JobPhaseRunning)
+	w.end("one-worker-0", 0, 1)
+	kill()
+	w.end("one-worker-0", 1, 0)
+	w.pause("one", true)
+	kill()
+	w.untilPhase("two", tensorstack.JobPhaseRunning)
+	w.pause("one", false)
+	for _, pod := range []string{"two-worker-0", "two-worker-1", "two-worker-2", "two-worker-3"} {
+		w.end(pod, 0, 0)
+	}
+	kill()
+	w.untilPhase("two", tensorstack.JobPhaseSucceeded)
+	w.untilPhase("one", tensorstack.JobPhaseRunning)
+	for _, pod := range []string{"one-worker-1", "one-worker-2", "one-worker-3"} {
+		w.end(pod, 0, 0)
+	}
+	kill()
+	job := w.untilPhase("one", tensorstack.JobPhaseSucceeded)
+	if task := job.Status.Tasks[0]; task.RestartCount != 1 || task.Replicas[0].RestartCount != 1 {
+		t.Errorf("restarts are told as %+v", task)
+	}
+	w.untilOnly()
+}
