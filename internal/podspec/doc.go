@@ -3,5 +3,5 @@
 // refused, and how what admission gave a pod set gets into its pods.
 //
 // Job APIs, replicas and admission call it. It knows no queue and no job API, and
-// never changes what it is given.
+// changes nothing that it is given, unless it says so.
 package podspec

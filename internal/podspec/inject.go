@@ -39,32 +39,30 @@ func (in Injection) Inject(template corev1.PodTemplateSpec) corev1.PodTemplateSp
 		}
 	}
 	if len(in.Nodes) > 0 {
-		requireNodes(&out.Spec, in.Nodes)
+		RequireLabel(&out.Spec, corev1.LabelHostname, in.Nodes)
 	}
 	return out
 }
 
-// requireNodes keeps pods to the nodes. Their user's terms are alternatives, so each of
-// them gets the nodes beside what it asks; one that is empty matches no node and stays
-// so.
-func requireNodes(spec *corev1.PodSpec, hostNames []string) {
-	only := corev1.NodeSelectorRequirement{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: hostNames}
+// RequireLabel keeps pods to nodes whose label has one of the values. Their user's terms
+// are alternatives, so each of them gets that beside what it asks; one that is empty
+// matches no node and stays so. The spec is changed, and must be the caller's own.
+func RequireLabel(spec *corev1.PodSpec, key string, values []string) {
+	only := corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}
 	if spec.Affinity == nil {
 		spec.Affinity = &corev1.Affinity{}
 	}
 	if spec.Affinity.NodeAffinity == nil {
 		spec.Affinity.NodeAffinity = &corev1.NodeAffinity{}
 	}
-	affinity := spec.Affinity.NodeAffinity
-	if affinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
-		affinity.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{
-			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{only}}}}
+	required := &spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	if *required == nil {
+		*required = &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{only}}}}
 		return
 	}
-	terms := affinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
-	for i := range terms {
-		if len(terms[i].MatchExpressions) > 0 || len(terms[i].MatchFields) > 0 {
-			terms[i].MatchExpressions = append(terms[i].MatchExpressions, only)
+	for i := range (*required).NodeSelectorTerms {
+		if term := &(*required).NodeSelectorTerms[i]; len(term.MatchExpressions)+len(term.MatchFields) > 0 {
+			term.MatchExpressions = append(term.MatchExpressions, only)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/testcluster"
@@ -230,5 +232,97 @@ func TestPodsThatFillTheirNodesGoThereByTheirTemplate(t *testing.T) {
 	}
 	if diff := cmp.Diff(before, asMade(t, job)); diff != "" {
 		t.Errorf("(-before +after):\n%s", diff)
+	}
+}
+
+// rackLabel is one of the simulated nodes' own making here: they come in larger racks.
+const rackLabel = "example.com/rack"
+
+// racks has each two of the simulated nodes be a rack, and says which.
+func (w *world) racks() map[string]string {
+	w.Helper()
+	out := map[string]string{}
+	for i, name := range w.simNodes() {
+		out[name] = fmt.Sprintf("%s-%d", w.namespace, i/2)
+		w.change(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, fmt.Sprintf(`{"metadata": {"labels": {%q: %q}}}`, rackLabel, out[name]))
+	}
+	return out
+}
+
+// apart is a JobSet of two Jobs of three pods each, each Job in a rack of its own.
+func (w *world) apart(name, queue string) *jobset.JobSet {
+	js := w.gang(name, queue, 3, time.Hour)
+	js.Annotations = map[string]string{jobset.ExclusiveKey: rackLabel}
+	js.Spec.ReplicatedJobs[0].Replicas = 2
+	return js
+}
+
+// untilApart waits until so many Jobs have all their three pods in one rack each, and no
+// two in the same. Pods are never made only to be refused.
+func (w *world) untilApart(racks map[string]string, count int) []corev1.Pod {
+	w.Helper()
+	var pods []corev1.Pod
+	until(w, &corev1.PodList{}, fmt.Sprintf("%d Jobs are in racks of their own", count), func(list *corev1.PodList) bool {
+		pods = list.Items
+		bound := map[string]int{}
+		rackOf, jobIn := map[string]string{}, map[string]string{}
+		for _, pod := range list.Items {
+			job, rack := pod.Labels[batchv1.JobNameLabel], racks[pod.Spec.NodeName]
+			if pod.Spec.NodeName == "" {
+				continue
+			}
+			if was, ok := rackOf[job]; ok && was != rack {
+				w.Fatalf("%s has pods in racks %s and %s", job, was, rack)
+			}
+			if other, ok := jobIn[rack]; ok && other != job {
+				w.Fatalf("%s and %s have pods in rack %s", job, other, rack)
+			}
+			rackOf[job], jobIn[rack] = rack, job
+			bound[job]++
+		}
+		for _, n := range bound {
+			if n != 3 {
+				return false
+			}
+		}
+		return len(bound) == count
+	})
+	var events eventsv1.EventList
+	if err := w.client.List(w.Context(), &events, client.InNamespace(w.namespace)); err != nil {
+		w.Fatal(err)
+	}
+	for _, event := range events.Items {
+		if event.Reason == "FailedCreate" {
+			w.Errorf("%s: %s", event.Regarding.Name, event.Note)
+		}
+	}
+	return pods
+}
+
+func TestJobsThatAreKeptApartWithoutAQueueFindARackEach(t *testing.T) {
+	w := newWorld(t)
+	racks := w.racks()
+	js := w.apart("js", "")
+	js.Spec.ReplicatedJobs[0].Template.Spec.Template.Spec.Tolerations = []corev1.Toleration{{Key: "muster.dev/simulated", Operator: corev1.TolerationOpExists}}
+	js.Spec.ReplicatedJobs[0].Template.Spec.Template.Spec.NodeSelector = map[string]string{"muster.dev/simulated": "true"}
+	w.create(js)
+	w.untilApart(racks, 2)
+}
+
+func TestJobsThatAreKeptApartSelectTheRackThatTheyWereGiven(t *testing.T) {
+	w := newWorld(t)
+	w.placesByHand()
+	racks, nodes := w.racks(), w.simNodes()
+	w.create(w.apart("js", "gpu"))
+	wl := w.workloadOf("is there", isThere)
+	request := wl.Spec.PodSets[0].TopologyRequest
+	if request == nil || *request.PodSetSliceRequiredTopology != rackLabel || *request.PodSetSliceSize != 3 || wl.Spec.PodSets[0].Template.Annotations[jobset.ExclusiveKey] != rackLabel {
+		t.Errorf("asks for %+v", request)
+	}
+	w.admit(wl, at{nodes[2], 1}, at{nodes[3], 2}, at{nodes[0], 3})
+	for _, pod := range w.untilApart(racks, 2) {
+		if pod.Spec.NodeSelector[rackLabel] != racks[pod.Spec.NodeName] || pod.Spec.NodeSelector[corev1.LabelHostname] != pod.Spec.NodeName || pod.Spec.Affinity != nil {
+			t.Errorf("%s selects %v, affinity %v", pod.Name, pod.Spec.NodeSelector, pod.Spec.Affinity)
+		}
 	}
 }

@@ -36,6 +36,9 @@ func describe(job *batchv1.Job, _ jobs.Facts) jobs.Description {
 		Running: !suspended(job) || job.Status.Active > 0,
 		PodSets: []kueue.PodSet{{Name: podSet, Count: podsOf(&original.Spec), Template: original.Spec.Template}},
 	}
+	if d.Mistake = jobs.RequestTopology(d.PodSets, func(int) jobs.Ranks { return ranksOf(original) }); d.Mistake != nil {
+		return d
+	}
 	least, problem := leastPods(original)
 	if problem != "" {
 		d.Mistake = ptr.To(jobs.Warning(jobs.InvalidJob, problem+". The Job is not queued until then"))
@@ -43,6 +46,14 @@ func describe(job *batchv1.Job, _ jobs.Facts) jobs.Description {
 	}
 	d.PodSets[0].MinCount = least
 	return d
+}
+
+// ranksOf says how pods know their order: those of an Indexed Job by their index.
+func ranksOf(job *batchv1.Job) jobs.Ranks {
+	if !indexed(job) {
+		return jobs.Ranks{}
+	}
+	return jobs.Ranks{IndexLabel: batchv1.JobCompletionIndexAnnotation}
 }
 
 // leastPods is how many pods the Job can do with, nil if all, or why that cannot be

@@ -58,5 +58,12 @@ func describe(js *jobset.JobSet, _ jobs.Facts) jobs.Description {
 			Template: podTemplate(rj),
 		})
 	}
+	d.Mistake = jobs.RequestTopology(d.PodSets, func(i int) jobs.Ranks { return ranksOf(&js.Spec.ReplicatedJobs[i]) })
+	for i := range js.Spec.ReplicatedJobs {
+		rj := &js.Spec.ReplicatedJobs[i]
+		if problem := exclusionOf(js, rj).request(&d.PodSets[i], js, rj); problem != "" {
+			d.Mistake = jobs.BadTopology(&d.PodSets[i], problem)
+		}
+	}
 	return d
 }

@@ -63,10 +63,11 @@ func TestEachJobOfAReplicatedJobGetsThePlacesOfItsRanks(t *testing.T) {
 }
 
 func TestResumingLeavesNothingOfEarlierPlaces(t *testing.T) {
-	had := createdJob(t, look(t, twoByFour(), grantPlaces(on("a", 2), on("b", 2), on("c", 4)), nil), "js-workers-0")
+	js := twoByFour()
+	js.Spec.ReplicatedJobs[0].Template.Spec.Template.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}}
+	had := createdJob(t, look(t, js, grantPlaces(on("a", 2), on("b", 2), on("c", 4)), nil), "js-workers-0")
 	had.Spec.Suspend = ptr.To(true)
-	had.Spec.Template.Spec.Affinity.PodAntiAffinity = &corev1.PodAntiAffinity{}
-	p := look(t, twoByFour(), grantPlaces(on("c", 4), on("d", 4)), []client.Object{service(), had, job("workers", 1).ready().job})
+	p := look(t, js, grantPlaces(on("c", 4), on("d", 4)), []client.Object{service(), had, job("workers", 1).ready().job})
 	same(t, "writes", []string{"change Job js-workers-0"}, writes(p))
 	got := p.Writes[0].Object().(*batchv1.Job).Spec.Template.Spec
 	same(t, "nodes", []string{"c"}, hostNames(got))

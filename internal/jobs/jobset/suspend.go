@@ -98,7 +98,11 @@ const (
 // while there are no pods; then it is resumed.
 func (a *attempt) move(rj *jobset.ReplicatedJob, index int32, job *batchv1.Job) {
 	granted, ok := a.seen.Admission.PodSets[rj.Name]
-	if from, to := ranks(rj, index, granted); job == nil || !ok || suspended(job) || !job.DeletionTimestamp.IsZero() || granted.Reaches(job.Spec.Template, from, to) {
+	if job == nil || !ok || suspended(job) || !job.DeletionTimestamp.IsZero() {
+		return
+	}
+	if from, to := ranks(rj, index, granted); exclusionOf(a.js, rj).byHand ||
+		granted.Reaches(job.Spec.Template, from, to) && a.inItsDomain(rj, index, job.Spec.Template, granted) {
 		return
 	}
 	stopped := job.DeepCopy()
@@ -115,6 +119,9 @@ func (a *attempt) move(rj *jobset.ReplicatedJob, index int32, job *batchv1.Job) 
 func (a *attempt) resume(job, fresh *batchv1.Job) {
 	desired := resumed(job, fresh)
 	switch {
+	case !sameCompany(job.Spec.Template.Spec, fresh.Spec.Template.Spec):
+		// Such as one that was placed, and now is not: no change of it will do.
+		a.deleteJobs([]*batchv1.Job{job})
 	case equality.Semantic.DeepEqual(job.Spec.Template, desired.Spec.Template):
 		a.plan.Writes = append(a.plan.Writes, jobs.Change(job, desired))
 	case job.Status.Active > 0:

@@ -68,10 +68,7 @@ func (a *attempt) newJob(rj *jobset.ReplicatedJob, index int32) *batchv1.Job {
 		template.Spec.Subdomain = subdomain(js)
 	}
 	mount(js, &template.Spec)
-	if granted, ok := a.seen.Admission.PodSets[rj.Name]; ok {
-		from, to := ranks(rj, index, granted)
-		template = granted.For(from, to).Inject(template)
-	}
+	template = a.placeJob(rj, index, template)
 	job := &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:            jobName(js, rj.Name, index),
@@ -150,7 +147,8 @@ func (a *attempt) podLabels(pod *corev1.PodSpec) map[string]string {
 	if dnsHostnames(a.js) {
 		out[muster.SubdomainLabel] = subdomain(a.js)
 	}
-	if priority, known := a.seen.Facts.Priorities.OfPods(pod.PriorityClassName); known {
+	// A label cannot hold a number below zero.
+	if priority, known := a.seen.Facts.Priorities.OfPods(pod.PriorityClassName); known && priority >= 0 {
 		out[jobset.PriorityKey] = decimal(priority)
 	}
 	return out

@@ -18,6 +18,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/workload"
@@ -76,6 +77,9 @@ func givesPlaces(w *kueue.Workload) bool {
 func (p *placer) seats(ctx context.Context, w *kueue.Workload, items []corev1.Pod) (give []placement, misplaced []*corev1.Pod) {
 	bySet := map[string][]*corev1.Pod{}
 	for i := range items {
+		if _, byHand := items[i].Spec.NodeSelector[jobset.NamespacedJobKey]; byHand {
+			continue // where these go, people have said by labels
+		}
 		name := items[i].Labels[kueue.PodSetLabel]
 		bySet[name] = append(bySet[name], &items[i])
 	}

@@ -1,0 +1,185 @@
+package jobset
+
+import (
+	"fmt"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
+
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/podspec"
+)
+
+// exclusion is how the Jobs of a replicated job are kept apart.
+type exclusion struct {
+	// level is the node label of which each Job gets a value for itself, "" if it does
+	// not.
+	level string
+	// byHand says that people have labelled and tainted nodes for each Job.
+	byHand bool
+}
+
+func exclusionOf(js *jobset.JobSet, rj *jobset.ReplicatedJob) exclusion {
+	keys := placementKeys(js, rj)
+	level, apart := keys[jobset.ExclusiveKey]
+	_, byHand := keys[jobset.NodeSelectorStrategyKey]
+	if !apart {
+		return exclusion{}
+	}
+	return exclusion{level: level, byHand: byHand}
+}
+
+// ofNodes reports whether Muster chooses the domain of each Job.
+func (e exclusion) ofNodes() bool { return e.level != "" && !e.byHand }
+
+// request has the pod set ask for Jobs that are kept apart: a slice for each Job, alone
+// in its domain. It says why that cannot be asked for, "" if it can.
+func (e exclusion) request(podSet *kueue.PodSet, js *jobset.JobSet, rj *jobset.ReplicatedJob) string {
+	template := &podSet.Template
+	if e.byHand {
+		e.askForNodesByHand(&template.Spec, js, rj)
+		return ""
+	}
+	size := podsOf(&rj.Template.Spec)
+	if !e.ofNodes() || size == 0 {
+		return ""
+	}
+	if errs := validation.IsQualifiedName(e.level); len(errs) > 0 {
+		return fmt.Sprintf("the annotation %s is %q: it must be the key of a node label, such as topology.kubernetes.io/zone", jobset.ExclusiveKey, e.level)
+	}
+	template.Annotations = with(template.Annotations, map[string]string{jobset.ExclusiveKey: e.level})
+	if podSet.TopologyRequest == nil {
+		podSet.TopologyRequest = &kueue.PodSetTopologyRequest{}
+		ranksOf(rj).Tell(podSet.TopologyRequest)
+	}
+	r := podSet.TopologyRequest
+	if r.PodSetSliceRequiredTopology != nil || len(r.PodsetSliceRequiredTopologyConstraints) > 0 {
+		return fmt.Sprintf("the annotation %s, by which each Job is a slice, cannot be set beside slices of one's own", jobset.ExclusiveKey)
+	}
+	r.PodSetSliceRequiredTopology, r.PodSetSliceSize = ptr.To(e.level), ptr.To(size)
+	return ""
+}
+
+// ranksOf says how the pods of a replicated job know their order: by the index of their
+// Job, and within it, if it is Indexed, by their own.
+func ranksOf(rj *jobset.ReplicatedJob) jobs.Ranks {
+	r := jobs.Ranks{GroupLabel: jobset.JobIndexKey, Groups: rj.Replicas}
+	if ptr.Deref(rj.Template.Spec.CompletionMode, batchv1.IndexedCompletion) == batchv1.IndexedCompletion {
+		r.IndexLabel = batchv1.JobCompletionIndexAnnotation
+	}
+	return r
+}
+
+// askForNodesByHand has admission look only at the nodes that people have made ready for
+// the Jobs.
+func (e exclusion) askForNodesByHand(spec *corev1.PodSpec, js *jobset.JobSet, rj *jobset.ReplicatedJob) {
+	var names []string
+	for index := range rj.Replicas {
+		names = append(names, namespacedJob(js, rj, index))
+	}
+	spec.Tolerations = append(spec.Tolerations, byHandToleration)
+	if len(names) > 0 {
+		podspec.RequireLabel(spec, jobset.NamespacedJobKey, names)
+	}
+}
+
+// byHandToleration lets pods on the nodes that people keep for Jobs.
+var byHandToleration = corev1.Toleration{Key: jobset.NoScheduleTaintKey, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}
+
+// namespacedJob is the value of the label of nodes that are kept for a Job.
+func namespacedJob(js *jobset.JobSet, rj *jobset.ReplicatedJob, index int32) string {
+	return js.Namespace + "_" + jobName(js, rj.Name, index)
+}
+
+// placeJob has the pods of a Job go where it may be: to the places that they were given,
+// and, where its replicated job asks for that, to a domain of the Job's own. That is
+// known from the places, or a matter of people's labels, or else kube-scheduler finds one
+// by the pods that are there already: every pod of the Job asks to be with the others,
+// and away from those of other Jobs, so none of them has to come before the rest.
+func (a *attempt) placeJob(rj *jobset.ReplicatedJob, index int32, template corev1.PodTemplateSpec) corev1.PodTemplateSpec {
+	apart := exclusionOf(a.js, rj)
+	granted, isGranted := a.seen.Admission.PodSets[rj.Name]
+	from, to := ranks(rj, index, granted)
+	switch {
+	case apart.byHand:
+		if isGranted {
+			template = granted.Inject(template)
+		}
+		template.Spec.NodeSelector = with(template.Spec.NodeSelector, map[string]string{jobset.NamespacedJobKey: namespacedJob(a.js, rj, index)})
+		template.Spec.Tolerations = append(template.Spec.Tolerations, byHandToleration)
+	case isGranted && len(granted.Places) > 0:
+		template = granted.For(from, to).Inject(template)
+		if domain, ok := granted.Domain(apart.level, from, to); ok && apart.ofNodes() {
+			template.Spec.NodeSelector = with(template.Spec.NodeSelector, map[string]string{apart.level: domain})
+		}
+	default:
+		if isGranted {
+			template = granted.Inject(template)
+		}
+		if apart.ofNodes() {
+			keepApart(&template, apart.level)
+		}
+	}
+	return template
+}
+
+// keepApart has pods share a domain of the level with the pods of their Job and with
+// those of no other. Pods of other priorities are let be, so that kube-scheduler may
+// preempt them.
+func keepApart(template *corev1.PodTemplateSpec, level string) {
+	key := template.Labels[jobset.JobKey]
+	everywhere := &metav1.LabelSelector{}
+	own := metav1.LabelSelectorRequirement{Key: jobset.JobKey, Operator: metav1.LabelSelectorOpIn, Values: []string{key}}
+	others := []metav1.LabelSelectorRequirement{
+		{Key: jobset.JobKey, Operator: metav1.LabelSelectorOpExists},
+		{Key: jobset.JobKey, Operator: metav1.LabelSelectorOpNotIn, Values: []string{key}},
+	}
+	if priority, ok := template.Labels[jobset.PriorityKey]; ok {
+		others = append(others, metav1.LabelSelectorRequirement{Key: jobset.PriorityKey, Operator: metav1.LabelSelectorOpIn, Values: []string{priority}})
+	}
+	spec := &template.Spec
+	if spec.Affinity == nil {
+		spec.Affinity = &corev1.Affinity{}
+	}
+	if spec.Affinity.PodAffinity == nil {
+		spec.Affinity.PodAffinity = &corev1.PodAffinity{}
+	}
+	if spec.Affinity.PodAntiAffinity == nil {
+		spec.Affinity.PodAntiAffinity = &corev1.PodAntiAffinity{}
+	}
+	with, away := &spec.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution, &spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	*with = append(*with, corev1.PodAffinityTerm{TopologyKey: level, NamespaceSelector: everywhere,
+		LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{own}}})
+	*away = append(*away, corev1.PodAffinityTerm{TopologyKey: level, NamespaceSelector: everywhere,
+		LabelSelector: &metav1.LabelSelector{MatchExpressions: others}})
+}
+
+// inItsDomain reports whether the template of a Job that has places leads to the domain
+// that they are in.
+func (a *attempt) inItsDomain(rj *jobset.ReplicatedJob, index int32, template corev1.PodTemplateSpec, granted jobs.PodSetAdmission) bool {
+	apart := exclusionOf(a.js, rj)
+	from, to := ranks(rj, index, granted)
+	domain, ok := granted.Domain(apart.level, from, to)
+	had, pinned := template.Spec.NodeSelector[apart.level]
+	return !apart.ofNodes() || !ok || !pinned || had == domain
+}
+
+// sameCompany reports whether two templates ask for the same of the pods beside theirs,
+// which no Job can change.
+func sameCompany(a, b corev1.PodSpec) bool {
+	company := func(spec corev1.PodSpec) (with *corev1.PodAffinity, away *corev1.PodAntiAffinity) {
+		if spec.Affinity == nil {
+			return nil, nil
+		}
+		return spec.Affinity.PodAffinity, spec.Affinity.PodAntiAffinity
+	}
+	with, away := company(a)
+	wanted, unwanted := company(b)
+	return equality.Semantic.DeepEqual(with, wanted) && equality.Semantic.DeepEqual(away, unwanted)
+}
