@@ -95,7 +95,7 @@ func (m *Map) badSeats(s *seats) int32 {
 	if n.Cordoned || slices.Contains(ask.Avoid, s.host.name) {
 		return s.absent
 	}
-	if why := m.judge(m.filter(ask, ask.filterKey()), n); why != none {
+	if why := m.judge(m.filter(ask, ask.filterKey()), n.slot, n.version); why != none {
 		return s.absent
 	}
 	return m.crowdedOut(s)
@@ -115,10 +115,7 @@ func (m *Map) crowdedOut(s *seats) int32 {
 	}
 	out := int64(0)
 	for _, a := range s.holder.podSets[s.podSet].takes {
-		if int(a.resource) >= len(n.room.free[b]) {
-			return s.absent
-		}
-		if free := n.room.free[b][a.resource]; free < 0 {
+		if free := m.sheet.of(b, a.resource, n.slot); free < 0 {
 			short := -(free + 1) // of one less, for it may be the least there is
 			out = max(out, short/a.value+1)
 		}

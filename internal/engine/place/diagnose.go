@@ -1,10 +1,72 @@
 package place
 
-// Diagnose says why the asks have no places.
+import (
+	"slices"
+)
+
+// Diagnose says why the asks have no places now.
 func (m *Map) Diagnose(asks []Ask) Diagnosis {
-	_, short := m.Find(asks, Now)
-	if short == nil {
+	f, wrong := m.read(asks, Now)
+	if wrong != nil {
+		return Diagnosis{PodSets: []AskDiagnosis{{Shortfall: *wrong}}}
+	}
+	if m.search(f) {
+		m.close(f)
 		return Diagnosis{Fits: true}
 	}
-	return Diagnosis{PodSets: []AskDiagnosis{{Shortfall: *short}}}
+	var out Diagnosis
+	m.takeBack(f, 0)
+	alone := true
+	byAsk := slices.Clone(f.wants)
+	slices.SortFunc(byAsk, func(a, b *want) int { return a.index - b.index })
+	for _, w := range byAsk {
+		w.tally = m.tally(w.Ask, w.layout, f.on)
+		alone = m.fitsAlone(f, w) && alone
+		out.PodSets = append(out.PodSets, m.diagnose(f, w))
+	}
+	for i := range out.PodSets {
+		out.PodSets[i].Together = alone
+	}
+	m.close(f)
+	out.Relaxation = m.relax(asks, out.PodSets)
+	return out
+}
+
+// diagnose says how an ask stands alone.
+func (m *Map) diagnose(f *finding, w *want) AskDiagnosis {
+	out := AskDiagnosis{Shortfall: *m.shortfallOf(f, w)}
+	d, ok := m.best(f, w)
+	if !ok {
+		return out
+	}
+	fits := int32(min(w.holdable(d), cap32))
+	out.Best = &Domain{Level: w.layout.levelAt(w.layout.depth(d)), Values: w.layout.path(d), Fits: fits, Lacks: w.Count - fits, Resource: m.scarce(w, d)}
+	if slot, ok := slotOf(d); ok {
+		out.Best.Values = append(out.Best.Values, m.slots[slot].host.name)
+	}
+	return out
+}
+
+// scarce is the resource that most nodes of a domain run out of first.
+func (m *Map) scarce(w *want, d int32) string {
+	counts := map[int32]int{}
+	most := int32(-1)
+	m.walk(w.layout, d, w.layout.bottom(), func(d int32) {
+		slot, _ := slotOf(d)
+		if why := w.tally.why[slot]; why != none && !m.refusals.ofResource(why) {
+			return
+		}
+		_, bound := m.sheet.fit(w.takes, w.tally.ledger, slot)
+		if bound < 0 {
+			return
+		}
+		counts[bound]++
+		if most < 0 || counts[bound] > counts[most] || counts[bound] == counts[most] && m.resources.names[bound] < m.resources.names[most] {
+			most = bound
+		}
+	})
+	if most < 0 {
+		return ""
+	}
+	return m.resources.names[most]
 }

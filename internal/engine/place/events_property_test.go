@@ -125,10 +125,11 @@ func answers(m *Map, asks []Ask) map[string]any {
 // roomOf is what is free on a node, by the names of resources.
 func roomOf(m *Map, n *node) map[string]int64 {
 	out := map[string]int64{}
-	for i, free := range n.room.free[held] {
-		if free != 0 || n.room.free[planned][i] != 0 {
-			out["held "+m.resources.names[i]] = free
-			out["planned "+m.resources.names[i]] = n.room.free[planned][i]
+	for i, name := range m.resources.names {
+		for b, free := range map[string]int64{"held ": m.sheet.of(held, int32(i), n.slot), "planned ": m.sheet.of(planned, int32(i), n.slot)} {
+			if free != 0 {
+				out[b+name] = free
+			}
 		}
 	}
 	return out

@@ -128,7 +128,7 @@ func (e *exhaustion) pods(w *want, d int32, count int64, then func() bool) bool 
 	var fits []slotCount
 	e.m.walk(w.layout, d, w.layout.bottom(), func(d int32) {
 		slot, _ := slotOf(d)
-		if pods, _ := e.m.fit(w.tally, e.m.slots[slot]); pods > 0 {
+		if pods, _ := e.m.fit(w.tally, slot); pods > 0 {
 			fits = append(fits, slotCount{slot, pods})
 		}
 	})

@@ -21,6 +21,8 @@ type refusal uint16
 type refusals struct {
 	index map[string]refusal
 	texts []string
+	// byResource say that there is none of a resource.
+	byResource []refusal
 }
 
 const (
@@ -64,7 +66,9 @@ func (r *refusals) of(text string) refusal {
 }
 
 // ofResource tells that a node has too little of something.
-func (r *refusals) ofResource(why refusal) bool { return strings.HasPrefix(r.texts[why], "resource ") }
+func (r *refusals) ofResource(why refusal) bool {
+	return why > refusedExclusive && strings.HasPrefix(r.texts[why], "resource ")
+}
 
 // filter is what decides which nodes pods of a kind may run on, whatever room there
 // is; verdicts are kept by node for as long as nothing changes that they depend on.
@@ -124,14 +128,14 @@ func (m *Map) filter(a *Ask, key string) *filter {
 	return f
 }
 
-// judge is the filter's verdict on a node.
-func (m *Map) judge(f *filter, n *node) refusal {
-	for int(n.slot) >= len(f.verdicts) {
-		f.verdicts = append(f.verdicts, verdict{})
+// judge is the filter's verdict on the node in a slot, as it is at a version.
+func (m *Map) judge(f *filter, slot int32, version uint64) refusal {
+	if int(slot) >= len(f.verdicts) {
+		f.verdicts = append(f.verdicts, make([]verdict, len(m.slots)-len(f.verdicts))...)
 	}
-	v := &f.verdicts[n.slot]
-	if v.version != n.version {
-		*v = verdict{n.version, m.look(f, n)}
+	v := &f.verdicts[slot]
+	if v.version != version {
+		*v = verdict{version, m.look(f, m.slots[slot])}
 	}
 	return v.refusal
 }

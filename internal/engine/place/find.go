@@ -95,6 +95,7 @@ func (m *Map) close(f *finding) {
 	m.takeBack(f, 0)
 	for _, n := range f.avoided {
 		n.avoided = false
+		m.sheet.note(n)
 		m.log.add(n.slot)
 	}
 	m.trial--
@@ -111,6 +112,7 @@ func (m *Map) avoid(f *finding) {
 			for _, n := range h.nodes {
 				if !n.avoided {
 					n.avoided = true
+					m.sheet.note(n)
 					m.log.add(n.slot)
 					f.avoided = append(f.avoided, n)
 				}

@@ -33,7 +33,7 @@ func (m *Map) hasOne(f *finding, a *Ask, nodes []NodeCount) bool {
 		if h == nil || len(h.nodes) != 1 || a.avoids(at.Node) {
 			return false
 		}
-		if fits, _ := m.fit(t, h.nodes[0]); fits < at.Count {
+		if fits, _ := m.fit(t, h.nodes[0].slot); fits < at.Count {
 			return false
 		}
 		m.chargeOne(f, &want{Ask: &shared, takes: w.takes}, slotCount{h.nodes[0].slot, at.Count})

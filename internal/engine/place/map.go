@@ -17,6 +17,7 @@ type Map struct {
 	// slots are the nodes by their dense index, nil where one is free.
 	slots     []*node
 	freeSlots []int32
+	sheet     sheet
 	// hosts are the nodes by the names that places have for them.
 	hosts map[string]*host
 

@@ -124,6 +124,7 @@ func (m *Map) DeleteNode(name string) {
 	m.rename(n, "")
 	m.settle(n)
 	m.slots[n.slot] = nil
+	m.sheet.clear(n.slot)
 	m.freeSlots = append(m.freeSlots, n.slot)
 	n.slot = -1
 	m.dropUnknown(n)
@@ -175,6 +176,7 @@ func (m *Map) rehost(h *host) {
 	for _, n := range h.nodes {
 		m.versions++ // a name that two nodes claim is good for neither
 		n.version = m.versions
+		m.sheet.note(n)
 		m.log.add(n.slot)
 	}
 	m.reseat(h)
@@ -201,7 +203,11 @@ func (m *Map) dropHost(h *host) {
 // settle computes what is free on a node after something was charged to it, and tells
 // those whom it concerns.
 func (m *Map) settle(n *node) {
-	changed, grew := n.room.settle()
+	if n.slot < 0 {
+		n.portsChanged, n.portsFreed = false, false
+		return
+	}
+	changed, grew := m.sheet.note(n)
 	changed, grew = changed || n.portsChanged, grew || n.portsFreed
 	n.portsChanged, n.portsFreed = false, false
 	if !changed || !n.exists {
@@ -211,7 +217,7 @@ func (m *Map) settle(n *node) {
 	if grew {
 		m.markFreed(n)
 	}
-	if m.trial == 0 && len(n.host.seats) > 0 && (n.room.over(held) || n.room.over(planned) || len(n.ports) > 0) {
+	if m.trial == 0 && len(n.host.seats) > 0 && (m.sheet.over(held, n.slot) || m.sheet.over(planned, n.slot) || len(n.ports) > 0) {
 		m.markSeats(n.host)
 	}
 }

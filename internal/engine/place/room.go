@@ -2,7 +2,6 @@ package place
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -36,8 +35,6 @@ var read = [...][]book{Now: {held, planned}, Planned: {planned}, empty: {residen
 type resources struct {
 	index map[string]int32
 	names []string
-	// refusals say that there is none of a resource.
-	refusals []string
 }
 
 func newResources() resources {
@@ -52,7 +49,6 @@ func (r *resources) of(name string) int32 {
 		i = int32(len(r.names))
 		r.index[name] = i
 		r.names = append(r.names, name)
-		r.refusals = append(r.refusals, fmt.Sprintf("resource %q", name))
 	}
 	return i
 }
@@ -83,8 +79,6 @@ func (m *Map) vector(perPod map[string]int64) vector {
 type room struct {
 	allocatable []int64
 	taken       [books][]quota.Sum
-	// free is allocatable less taken, below zero where too much is.
-	free [books][]int64
 }
 
 // grow makes place for the resource.
@@ -93,13 +87,12 @@ func (r *room) grow(resource int32) {
 		r.allocatable = append(r.allocatable, 0)
 		for b := range r.taken {
 			r.taken[b] = append(r.taken[b], quota.Sum{})
-			r.free[b] = append(r.free[b], 0)
 		}
 	}
 }
 
 // charge adds what so many pods take to a book, or takes it away where they are fewer
-// than none. Free is computed anew by settle.
+// than none. What is free is said by settle.
 func (r *room) charge(b book, v vector, pods int32) {
 	if len(v) > 0 {
 		for _, a := range v {
@@ -115,33 +108,93 @@ func (r *room) charge(b book, v vector, pods int32) {
 	}
 }
 
-// settle computes what is free and tells whether anything changed, and whether any of
-// it is more than before in what is decided by.
-func (r *room) settle() (changed, grew bool) {
-	for i, has := range r.allocatable {
-		for b := range book(books) {
-			left := quota.SumOf(has)
-			left.Add(r.taken[b][i].Negative())
-			free := left.Value()
-			if free == r.free[b][i] {
-				continue
-			}
-			changed = true
-			grew = grew || free > r.free[b][i] && free > 0
-			r.free[b][i] = free
+// free is allocatable less taken, below zero where too much is.
+func (r *room) free(b book, resource int) int64 {
+	left := quota.SumOf(r.allocatable[resource])
+	left.Add(r.taken[b][resource].Negative())
+	return left.Value()
+}
+
+// sheet is what counts are made of, by the slots of nodes: those that are counted one
+// after the other lie side by side.
+type sheet struct {
+	// free is by resource, then by slot; what is beyond its ends is zero.
+	free  [books][][]int64
+	marks []mark
+}
+
+// mark is what else bars pods from the node in a slot; its version is zero where there
+// is none.
+type mark struct {
+	version                   uint64
+	cordoned, avoided, ported bool
+}
+
+// of is what is free of a resource in a slot.
+func (s *sheet) of(b book, resource, slot int32) int64 {
+	if int(resource) >= len(s.free[b]) || int(slot) >= len(s.free[b][resource]) {
+		return 0
+	}
+	return s.free[b][resource][slot]
+}
+
+// set says what is free, and what was before.
+func (s *sheet) set(b book, resource, slot int32, free int64) (before int64) {
+	if before = s.of(b, resource, slot); before == free {
+		return before
+	}
+	for int(resource) >= len(s.free[b]) {
+		s.free[b] = append(s.free[b], nil)
+	}
+	column := &s.free[b][resource]
+	if missing := int(slot) + 1 - len(*column); missing > 0 {
+		*column = append(*column, make([]int64, missing)...)
+	}
+	(*column)[slot] = free
+	return before
+}
+
+// clear forgets the node of a slot.
+func (s *sheet) clear(slot int32) {
+	for b := range s.free {
+		for resource := range s.free[b] {
+			s.set(book(b), int32(resource), slot, 0)
 		}
 	}
+	s.marks[slot] = mark{}
+}
+
+// note takes over what a node says, and tells whether anything changed and whether any
+// of it is more than before.
+func (s *sheet) note(n *node) (changed, grew bool) {
+	for b := range book(books) {
+		for i := range n.room.allocatable {
+			free := n.room.free(b, i)
+			if before := s.set(b, int32(i), n.slot, free); before != free {
+				changed = true
+				grew = grew || free > before && free > 0
+			}
+		}
+	}
+	for int(n.slot) >= len(s.marks) {
+		s.marks = append(s.marks, mark{})
+	}
+	s.marks[n.slot] = mark{n.version, n.Cordoned, n.avoided, len(n.ports) > 0}
 	return changed, grew
 }
 
-// fit is how many pods there is room for, and the resource that bounds it: that of
-// which there is none at all, or else the first of those that bound it most.
-func (r *room) fit(v vector, on Ledger) (pods int64, bound int32) {
+// fit is how many pods there is room for in a slot, and the resource that bounds it:
+// that of which there is none at all, or else the first of those that bound it most.
+func (s *sheet) fit(v vector, on Ledger, slot int32) (pods int64, bound int32) {
 	pods, bound = cap32, -1
 	for _, a := range v {
+		left := s.of(read[on][0], a.resource, slot)
+		for _, b := range read[on][1:] {
+			left = min(left, s.of(b, a.resource, slot))
+		}
 		fits := int64(0)
-		if int(a.resource) < len(r.allocatable) {
-			fits = r.left(a.resource, on) / a.value
+		if left >= a.value {
+			fits = left / a.value
 		}
 		if fits < pods {
 			pods, bound = fits, a.resource
@@ -150,18 +203,14 @@ func (r *room) fit(v vector, on Ledger) (pods int64, bound int32) {
 	return pods, bound
 }
 
-// left is what is free of a resource, never below zero.
-func (r *room) left(resource int32, on Ledger) int64 {
-	left := r.free[read[on][0]][resource]
-	for _, b := range read[on][1:] {
-		left = min(left, r.free[b][resource])
+// over reports whether more is taken in a slot than there is.
+func (s *sheet) over(b book, slot int32) bool {
+	for resource := range s.free[b] {
+		if s.of(b, int32(resource), slot) < 0 {
+			return true
+		}
 	}
-	return max(0, left)
-}
-
-// over reports whether more is taken than there is.
-func (r *room) over(b book) bool {
-	return slices.ContainsFunc(r.free[b], func(free int64) bool { return free < 0 })
+	return false
 }
 
 func abs(x int64) int64 { return max(x, -x) }

@@ -96,10 +96,8 @@ func (m *Map) shortfallOf(f *finding, w *want) *Shortfall {
 	if best, ok := m.best(f, w); ok {
 		s.Fits = int32(min(w.holdable(best), int64(w.Count), math.MaxInt32))
 	}
-	for _, a := range w.takes {
-		if m.bounds(w, a.resource) {
-			s.Resources = append(s.Resources, m.resources.names[a.resource])
-		}
+	for resource := range m.bounds(w) {
+		s.Resources = append(s.Resources, m.resources.names[resource])
 	}
 	slices.Sort(s.Resources)
 	return s
@@ -141,20 +139,19 @@ func (w *want) holdable(d int32) int64 {
 	return min(h.full*size, int64(w.Count))
 }
 
-// bounds reports whether nodes would hold more pods if they had more of a resource
+// bounds are the resources of which nodes would hold more pods if they had more of one
 // alone.
-func (m *Map) bounds(w *want, resource int32) bool {
-	for slot, n := range m.slots {
-		if n == nil {
+func (m *Map) bounds(w *want) map[int32]bool {
+	out := map[int32]bool{}
+	last := int32(-1)
+	for slot, why := range w.tally.why {
+		if why != none && !m.refusals.ofResource(why) {
 			continue
 		}
-		why := w.tally.why[slot]
-		if why != none && m.refusals.texts[why] != m.resources.refusals[resource] && !m.refusals.ofResource(why) {
-			continue
-		}
-		if _, bound := n.room.fit(w.takes, w.tally.ledger); bound == resource {
-			return true
+		if _, bound := m.sheet.fit(w.takes, w.tally.ledger, int32(slot)); bound >= 0 && bound != last {
+			out[bound] = true
+			last = bound
 		}
 	}
-	return false
+	return out
 }

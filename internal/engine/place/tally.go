@@ -149,7 +149,7 @@ func (m *Map) count(t *tally, slot int32) int64 {
 		t.fits = append(t.fits, 0)
 		t.why = append(t.why, foreign)
 	}
-	fits, why := m.fit(t, m.slots[slot])
+	fits, why := m.fit(t, slot)
 	if was := t.why[slot]; was != why {
 		t.tell(was, -1)
 		t.tell(why, 1)
@@ -171,30 +171,31 @@ func (t *tally) tell(why refusal, nodes int32) {
 	t.lost[why] += nodes
 }
 
-// fit is how many pods of the tally's kind there is room for on a node, and what
+// fit is how many pods of the tally's kind there is room for in a slot, and what
 // refuses them if it is none.
-func (m *Map) fit(t *tally, n *node) (int32, refusal) {
-	if n == nil {
+func (m *Map) fit(t *tally, slot int32) (int32, refusal) {
+	mark := &m.sheet.marks[slot]
+	if mark.version == 0 {
 		return 0, foreign
 	}
-	if why := m.judge(t.filter, n); why != none {
+	if why := m.judge(t.filter, slot, mark.version); why != none {
 		return 0, why
 	}
 	switch {
-	case t.layout.leaf[n.slot] == outside || !hasLabel(n, t.exclusive):
+	case t.layout.leaf[slot] == outside || t.exclusive != "" && !hasLabel(m.slots[slot], t.exclusive):
 		return 0, refusedTopology
-	case n.Cordoned && t.ledger != empty:
+	case mark.cordoned && t.ledger != empty:
 		return 0, refusedCordoned
-	case n.avoided:
+	case mark.avoided:
 		return 0, refusedAvoided
-	case len(t.ports) > 0 && !n.portsFree(t.ports, t.ledger):
+	case mark.ported && len(t.ports) > 0 && !m.slots[slot].portsFree(t.ports, t.ledger):
 		return 0, refusedPort
-	case m.shut(n, t.exclusive, t.ledger):
+	case t.exclusive != "" && m.shut(m.slots[slot], t.exclusive, t.ledger):
 		return 0, refusedExclusive
 	}
-	fits, bound := n.room.fit(t.takes, t.ledger)
+	fits, bound := m.sheet.fit(t.takes, t.ledger, slot)
 	if fits == 0 {
-		return 0, m.refusals.of(m.resources.refusals[bound])
+		return 0, m.refusedFor(bound)
 	}
 	if len(t.ports) > 0 {
 		fits = 1
@@ -202,8 +203,16 @@ func (m *Map) fit(t *tally, n *node) (int32, refusal) {
 	return int32(fits), none
 }
 
-// hasLabel is true of no label.
 func hasLabel(n *node, label string) bool {
 	_, ok := n.Labels[label]
-	return ok || label == ""
+	return ok
+}
+
+// refusedFor says that there is none of a resource.
+func (m *Map) refusedFor(resource int32) refusal {
+	for int(resource) >= len(m.refusals.byResource) {
+		next := len(m.refusals.byResource)
+		m.refusals.byResource = append(m.refusals.byResource, m.refusals.of(fmt.Sprintf("resource %q", m.resources.names[next])))
+	}
+	return m.refusals.byResource[resource]
 }

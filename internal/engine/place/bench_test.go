@@ -1,0 +1,162 @@
+package place
+
+import (
+	"fmt"
+	"testing"
+)
+
+const (
+	benchNodes = 15_000
+	perRack    = 16
+	perBlock   = 16 * perRack
+	gpusEach   = 8
+)
+
+// benchNode is one of 8 GPUs in racks of 16 and blocks of 16 racks.
+func benchNode(i int) Node {
+	name := fmt.Sprintf("node-%05d", i)
+	return Node{Name: name, Labels: map[string]string{
+		"block": fmt.Sprintf("block-%03d", i/perBlock), "rack": fmt.Sprintf("rack-%04d", i/perRack), Hostname: name, "kubernetes.io/os": "linux", "gpu": "h100"},
+		Allocatable: map[string]int64{Pods: 110, "cpu": 96_000, "memory": 2 << 40, "ephemeral-storage": 1 << 40, "nvidia.com/gpu": gpusEach}}
+}
+
+func benchMap(levels ...string) *Map {
+	m := New()
+	m.SetTopology(Topology{Name: "t", Levels: levels})
+	m.SetFlavor(Flavor{Name: "f", Topology: "t", NodeLabels: map[string]string{"gpu": "h100"}})
+	for i := range benchNodes {
+		m.SetNode(benchNode(i))
+	}
+	return m
+}
+
+// fill has as many GPUs of each node be taken as the index says.
+func fill(m *Map, taken func(i int) int64) {
+	for i := range benchNodes {
+		if gpus := taken(i); gpus > 0 {
+			m.SetPod(Pod{Key: key(fmt.Sprint("there-", i)), Node: fmt.Sprintf("node-%05d", i), Requests: map[string]int64{"cpu": gpus * 4000, "nvidia.com/gpu": gpus}})
+		}
+	}
+}
+
+func benchGang(pods int32, gpus int64, cpu int64) Ask {
+	return Ask{PodSet: "main", Flavor: "f", Count: pods, PerPod: map[string]int64{"cpu": cpu, "memory": 1 << 30, "nvidia.com/gpu": gpus},
+		Level: "block", Mandatory: true}
+}
+
+// BenchmarkGang places 1,000 pods in one block, in as few racks as hold them, on a
+// cluster that is filled unevenly. Of a shape that was asked for before, nodes have
+// changed since; of a new one everything is counted.
+func BenchmarkGang(b *testing.B) {
+	m := benchMap("block", "rack", Hostname)
+	fill(m, func(i int) int64 { return int64(i/perBlock+i%7) % 5 })
+	b.Run("of a known shape", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			findOne(b, m, benchGang(1000, 1, 1000), true)
+		}
+	})
+	b.Run("of a new shape", func(b *testing.B) {
+		b.ReportAllocs()
+		cpu := int64(1000)
+		for b.Loop() {
+			cpu++
+			findOne(b, m, benchGang(1000, 1, cpu), true)
+		}
+	})
+	b.Run("that has no places, of a new shape", func(b *testing.B) {
+		b.ReportAllocs()
+		cpu := int64(1000)
+		for b.Loop() {
+			cpu++
+			findOne(b, m, benchGang(1000, 3, cpu), false)
+		}
+	})
+	b.Run("of leader and workers in slices", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			leader, workers := benchGang(1, 0, 8000), benchGang(992, 1, 1000)
+			leader.PodSet, leader.Group, workers.Group = "leader", "g", "g"
+			workers.Slices = []Slice{{"rack", 31}}
+			if _, short := m.Find([]Ask{leader, workers}, Now); short != nil {
+				b.Fatal(short.Message())
+			}
+		}
+	})
+	b.Run("alone in its racks", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			gang := benchGang(480, 1, 1000)
+			gang.Slices, gang.ExclusiveKey = []Slice{{"rack", 48}}, "rack"
+			findOne(b, m, gang, true)
+		}
+	})
+}
+
+func findOne(b *testing.B, m *Map, a Ask, fits bool) []Assignment {
+	b.Helper()
+	placed, short := m.Find([]Ask{a}, Now)
+	if (short == nil) != fits {
+		b.Fatalf("found %v, %+v", placed != nil, short)
+	}
+	return placed
+}
+
+// BenchmarkSingle places one pod of one GPU after the other, as workloads of their own,
+// and lets one go for each once the cluster is half full.
+func BenchmarkSingle(b *testing.B) {
+	for name, levels := range map[string][]string{"by block and rack": {"block", "rack", Hostname}, "by node alone": {Hostname}} {
+		b.Run(name, func(b *testing.B) {
+			m := benchMap(levels...)
+			ask := benchGang(1, 1, 1000)
+			ask.Level = ""
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				hold(m, fmt.Sprint("w", i), ask, findOne(b, m, ask, true))
+				if i >= benchNodes*gpusEach/2 {
+					m.Hold(key(fmt.Sprint("w", i-benchNodes*gpusEach/2)), nil)
+				}
+				i++
+			}
+		})
+	}
+}
+
+func hold(m *Map, name string, a Ask, placed []Assignment) {
+	m.Hold(key(name), &Holding{PodSets: []HeldPodSet{{Ask: a, Nodes: placed[0].Nodes}}})
+}
+
+// BenchmarkNodeUpdate says that a node changed, and has what is known of a shape
+// brought up to date.
+func BenchmarkNodeUpdate(b *testing.B) {
+	m := benchMap("block", "rack", Hostname)
+	ask := benchGang(1000, 1, 1000)
+	nodes := make([]Node, 1000)
+	for i := range nodes {
+		nodes[i] = benchNode(i * 15)
+	}
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		n := nodes[i%len(nodes)]
+		n.Cordoned = i/len(nodes)%2 == 0
+		m.SetNode(n)
+		if i++; i%100 == 0 {
+			m.Fits([]Ask{ask}, Now)
+		}
+	}
+}
+
+// BenchmarkPod says that a pod came and went.
+func BenchmarkPod(b *testing.B) {
+	m := benchMap("block", "rack", Hostname)
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		p := Pod{Key: key("p"), Node: fmt.Sprintf("node-%05d", i%benchNodes), Requests: map[string]int64{"cpu": 1000, "memory": 1 << 30, "nvidia.com/gpu": 1}}
+		m.SetPod(p)
+		m.DeletePod(p.Key)
+		i++
+	}
+}

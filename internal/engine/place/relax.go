@@ -1,0 +1,159 @@
+package place
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"sort"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/musterhq/muster/internal/engine/quota"
+)
+
+// relaxation is a change to what is asked.
+type relaxation struct {
+	change func(a *Ask)
+	// also tells which other asks change with it: those of its group.
+	also bool
+	text string
+}
+
+// relax is the nearest change to one of the asks with which all would fit now: first
+// how near its pods must be to each other, then which nodes they may be on, then how
+// many they are, then how large.
+func (m *Map) relax(asks []Ask, found []AskDiagnosis) string {
+	byName := map[string]*AskDiagnosis{}
+	for i := range found {
+		byName[found[i].PodSet] = &found[i]
+	}
+	kinds := []func(*Ask, *AskDiagnosis) []relaxation{m.nearness, parting, m.where}
+	for _, kind := range kinds {
+		for i := range asks {
+			d := byName[asks[i].PodSet]
+			if d == nil || !d.Together && d.Fits >= d.Count {
+				continue
+			}
+			for _, r := range kind(&asks[i], d) {
+				if m.Fits(changed(asks, i, r), Now) {
+					return fmt.Sprintf("pod set %q %s", asks[i].PodSet, r.text)
+				}
+			}
+		}
+	}
+	for _, size := range []func([]Ask, int) string{m.fewer, m.smaller} {
+		for i := range asks {
+			if d := byName[asks[i].PodSet]; d == nil || !d.Together && d.Fits >= d.Count {
+				continue
+			}
+			if text := size(asks, i); text != "" {
+				return fmt.Sprintf("pod set %q %s", asks[i].PodSet, text)
+			}
+		}
+	}
+	return ""
+}
+
+// changed are the asks with a relaxation of one of them.
+func changed(asks []Ask, i int, r relaxation) []Ask {
+	out := slices.Clone(asks)
+	for j := range out {
+		if j == i || r.also && out[i].Group != "" && out[j].Group == asks[i].Group {
+			r.change(&out[j])
+		}
+	}
+	return out
+}
+
+// nearness widens the domain that all pods must be in.
+func (m *Map) nearness(a *Ask, _ *AskDiagnosis) []relaxation {
+	if a.Level == "" || !a.Mandatory {
+		return nil
+	}
+	l := m.layoutOf(m.flavors[a.Flavor].Topology, a.ExclusiveKey)
+	depth, _ := l.depthOf(a.Level)
+	var out []relaxation
+	for depth--; depth > 0; depth-- {
+		wider := l.levelAt(depth)
+		out = append(out, relaxation{func(a *Ask) { a.Level = wider }, true, fmt.Sprintf("within one %s rather than one %s", wider, a.Level)})
+	}
+	return append(out, relaxation{func(a *Ask) { a.Mandatory = false }, true, fmt.Sprintf("within one %s preferred, not required", a.Level)})
+}
+
+// parting takes away what parts of the pod set must have.
+func parting(a *Ask, _ *AskDiagnosis) []relaxation {
+	var out []relaxation
+	if a.ExclusiveKey != "" {
+		out = append(out, relaxation{func(a *Ask) { a.ExclusiveKey = "" }, false, "without exclusive placement by " + a.ExclusiveKey})
+	}
+	if len(a.Slices) > 0 {
+		out = append(out, relaxation{func(a *Ask) { a.Slices = nil }, false, "without slices"})
+	}
+	return out
+}
+
+// where lets the pods run on nodes that are kept from them: the taint of most nodes
+// first.
+func (m *Map) where(a *Ask, d *AskDiagnosis) []relaxation {
+	var out []relaxation
+	excluded := slices.Clone(d.Excluded)
+	slices.SortStableFunc(excluded, func(a, b Excluded) int { return cmp.Compare(b.Nodes, a.Nodes) })
+	for _, e := range excluded {
+		quoted, ok := strings.CutPrefix(e.Filter, "taint ")
+		if !ok {
+			continue
+		}
+		key := strings.Trim(quoted, `"`)
+		key = key[:strings.IndexAny(key+":", "=:")]
+		tolerated := corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists}
+		out = append(out, relaxation{func(a *Ask) { a.Tolerations = append(slices.Clone(a.Tolerations), tolerated) }, false, "tolerating " + e.Filter})
+	}
+	if len(a.NodeSelector) > 0 || a.required() != nil {
+		out = append(out, relaxation{func(a *Ask) { a.NodeSelector, a.Affinity = nil, nil }, false, "without nodeSelector and node affinity"})
+	}
+	return out
+}
+
+// fewer is the most pods of one pod set with which all fit.
+func (m *Map) fewer(asks []Ask, i int) string {
+	count := asks[i].Count
+	most := int32(sort.Search(int(count), func(less int) bool {
+		return m.Fits(changed(asks, i, relaxation{change: func(a *Ask) { a.Count = count - int32(less) }}), Now)
+	}))
+	if most = count - most; most <= 0 || most == count {
+		return ""
+	}
+	return fmt.Sprintf("with %d pods rather than %d", most, count)
+}
+
+// smaller is the most of one resource for each pod with which all fit.
+func (m *Map) smaller(asks []Ask, i int) string {
+	for _, name := range slices.Sorted(maps.Keys(asks[i].PerPod)) {
+		wanted := asks[i].PerPod[name]
+		with := func(amount int64) []Ask {
+			return changed(asks, i, relaxation{change: func(a *Ask) {
+				a.PerPod = maps.Clone(a.PerPod)
+				a.PerPod[name] = amount
+			}})
+		}
+		if wanted <= 0 || !m.Fits(with(0), Now) {
+			continue
+		}
+		low, high := int64(0), wanted // fits, and does not
+		for high-low > 1 {
+			if middle := low + (high-low)/2; m.Fits(with(middle), Now) {
+				low = middle
+			} else {
+				high = middle
+			}
+		}
+		if low == 0 {
+			return fmt.Sprintf("without %s", name)
+		}
+		have, want := quota.ToQuantity(corev1.ResourceName(name), low), quota.ToQuantity(corev1.ResourceName(name), wanted)
+		return fmt.Sprintf("with %s %s for each pod rather than %s", have.String(), name, want.String())
+	}
+	return ""
+}
