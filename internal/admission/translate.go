@@ -254,6 +254,9 @@ func (t *translator) queuedAt(w *kueue.Workload) time.Time {
 // backsOff says until when or for what the Workload stays out of its queue, or "".
 func backsOff(w *kueue.Workload) string {
 	if state := w.Status.RequeueState; state != nil && state.RequeueAt != nil {
+		if ptr.Deref(state.Count, 0) == 0 {
+			return fmt.Sprintf("waits until %s, as an admission check asked", state.RequeueAt.UTC().Format(time.RFC3339))
+		}
 		return fmt.Sprintf("waits until %s after an eviction, the number %d for want of ready pods",
 			state.RequeueAt.UTC().Format(time.RFC3339), ptr.Deref(state.Count, 0))
 	}

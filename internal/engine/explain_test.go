@@ -127,7 +127,7 @@ func TestExplain(t *testing.T) {
 		},
 		"a deactivated one is not in line": {
 			given: []Event{queueOf("q", "", 4), inactive},
-			want:  []string{"Aside Inadmissible 0/0", "flavor default Fits cpu asked 1m free 4m missing 0 <- nearest"},
+			want:  []string{"Aside Deactivated 0/0", "flavor default Fits cpu asked 1m free 4m missing 0 <- nearest"},
 		},
 		"one that runs": {
 			given: []Event{queueOf("q", "", 4), holds("x", "q", 3, 0)},

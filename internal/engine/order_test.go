@@ -50,7 +50,7 @@ func TestAStrictQueueGoesOnBehindItsHeadWhen(t *testing.T) {
 	}{
 		"the head fits":    {func(*scene) Event { return gone("running") }, []string{"admit head in q", "admit second in q"}},
 		"the head is gone": {func(*scene) Event { return gone("head") }, []string{"admit second in q"}},
-		"the head is held": {func(s *scene) Event { return s.changed("head", func(w *Workload) { w.Inactive = true }) }, []string{"admit second in q", "head waits: Inadmissible"}},
+		"the head is held": {func(s *scene) Event { return s.changed("head", func(w *Workload) { w.Inactive = true }) }, []string{"admit second in q", "head waits: Deactivated"}},
 		"the head asks for less": {func(s *scene) Event {
 			return s.changed("head", func(w *Workload) { w.PodSets[0].Count, w.Generation = 1, 1 })
 		}, []string{"admit head in q"}},

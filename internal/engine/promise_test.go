@@ -40,7 +40,7 @@ func TestAPromiseIsBrokenWhen(t *testing.T) {
 			nil, []string{"admit low in q"}},
 		"the preemptor is deactivated": {
 			func(s *scene) Event { return s.changed("high", func(w *Workload) { w.Inactive = true }) },
-			[]string{"high waits: Inadmissible"}, []string{"admit low in q"}},
+			[]string{"high waits: Deactivated"}, []string{"admit low in q"}},
 		"the preemptor asks for something else": {
 			func(s *scene) Event {
 				return s.changed("high", func(w *Workload) { w.PodSets[0].Count, w.Generation = 5, 1 })

@@ -33,7 +33,7 @@ func TestWhoMayNotBeAdmittedWaitsUntilHeMay(t *testing.T) {
 		follows []string
 	}{
 		"one that is deactivated": {
-			change: func(w *Workload) { w.Inactive = true }, waits: "Inadmissible",
+			change: func(w *Workload) { w.Inactive = true }, waits: "Deactivated",
 			mends: the(func(w *Workload) { w.Inactive = false })},
 		"one that backs off": {
 			change: func(w *Workload) { w.BacksOff = "until noon" }, waits: "PendingEvaluation",

@@ -273,7 +273,7 @@ func (e *Engine) route(w *workload) {
 func (e *Engine) unfit(w *workload) reason.Reason {
 	switch {
 	case w.Inactive:
-		return reason.Inadmissiblef("The workload is deactivated")
+		return reason.Reason{Code: reason.Deactivated, Detail: "The workload is deactivated"}
 	case w.Unheld:
 		return reason.Reason{Code: reason.PendingEvaluation, Detail: "its pods were started before it had quota; it waits until they are stopped"}
 	case !w.local.exists:

@@ -19,6 +19,8 @@ const (
 	// Inadmissible: the object or its queue is at fault, and waiting alone will
 	// not mend it.
 	Inadmissible Code = "Inadmissible"
+	// Deactivated: somebody has set spec.active of the workload to false.
+	Deactivated Code = "Deactivated"
 	// OnHold: a queue is stopped by its stopPolicy.
 	OnHold Code = "OnHold"
 	// PendingEvaluation: it is not in its queue yet, or not again.

@@ -1,0 +1,81 @@
+package admission
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	v1alpha1 "github.com/musterhq/muster/api/config/v1alpha1"
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/config"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/podspec"
+	"github.com/musterhq/muster/internal/workload"
+)
+
+func TestWhoseAdmissionsWaitForReadyPodsIsConfigured(t *testing.T) {
+	for said, want := range map[v1alpha1.BlockAdmission]engine.Block{
+		v1alpha1.BlockNone: engine.BlockNone, v1alpha1.BlockQueue: engine.BlockQueue, v1alpha1.BlockAll: engine.BlockAll,
+	} {
+		cfg := config.Default()
+		cfg.WaitForPodsReady.BlockAdmission = &said
+		if got := engineOptions(cfg).BlockUntilReady; got != want {
+			t.Errorf("%s is %d to the engine, want %d", said, got, want)
+		}
+		cfg.WaitForPodsReady.Enable = ptr.To(false)
+		if got := engineOptions(cfg).BlockUntilReady; got != engine.BlockNone {
+			t.Errorf("%s blocks though nobody waits for ready pods", said)
+		}
+	}
+	if got := engineOptions(config.Default()).BlockUntilReady; got != engine.BlockNone {
+		t.Errorf("the default blocks: %d", got)
+	}
+}
+
+// TestWhereAWorkloadStandsOnceItWasEvicted: by its creation, but for one that could not start where the configuration says
+// so, and one that a check sent back.
+func TestWhereAWorkloadStandsOnceItWasEvicted(t *testing.T) {
+	created, evicted := now.Add(-time.Hour), now.Add(-time.Minute)
+	for reason, late := range map[string]struct{ byEviction, byCreation bool }{
+		kueue.WorkloadEvictedByPodsReadyTimeout:    {byEviction: true},
+		kueue.WorkloadEvictedByAdmissionCheck:      {byEviction: true, byCreation: true},
+		kueue.WorkloadEvictedByPreemption:          {},
+		kueue.WorkloadEvictedByClusterQueueStopped: {},
+		kueue.WorkloadEvictedDueToNodeFailures:     {},
+		"":                                         {}, // never evicted
+	} {
+		for timestamp, behind := range map[v1alpha1.RequeuingTimestamp]bool{v1alpha1.EvictionTimestamp: late.byEviction, v1alpha1.CreationTimestamp: late.byCreation} {
+			cfg := config.Default()
+			cfg.WaitForPodsReady.RequeuingStrategy.Timestamp = &timestamp
+			w := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", CreationTimestamp: metav1.NewTime(created)}}
+			if reason != "" {
+				workload.SetCondition(w, kueue.WorkloadEvicted, metav1.ConditionTrue, reason, "", evicted)
+			}
+			want := created
+			if behind {
+				want = evicted
+			}
+			words := newTranslator(podspec.Counting{}, queuePolicyOf(cfg), 5*time.Second)
+			if got := words.workload(w).QueuedAt; !got.Equal(want) {
+				t.Errorf("evicted by %q, requeued by %s: it stands at %s, want %s", reason, timestamp, got, want)
+			}
+		}
+	}
+}
+
+func TestWhyAWorkloadStaysOutOfItsQueue(t *testing.T) {
+	at := metav1.NewTime(now)
+	for said, state := range map[string]*kueue.RequeueState{
+		"waits until 2026-03-01T12:00:00Z after an eviction, the number 2 for want of ready pods": {Count: ptr.To[int32](2), RequeueAt: &at},
+		"waits until 2026-03-01T12:00:00Z, as an admission check asked":                           {RequeueAt: &at},
+		"": {Count: ptr.To[int32](2)},
+	} {
+		w := &kueue.Workload{}
+		w.Status.RequeueState = state
+		if got := backsOff(w); got != said {
+			t.Errorf("got %q, want %q", got, said)
+		}
+	}
+}
