@@ -66,6 +66,7 @@ race: build ## Run the main module's tests with the race detector
 .PHONY: bench
 bench: build ## Measure: figures beside a floor of the same run, as in docs/performance.md
 	$(GO) test -run '^$$' -bench . -benchmem ./internal/engine/...
+	$(GO) test -count=1 -v -p 1 -tags bench -timeout 40m -run TestReconcileTime ./internal/jobs
 	$(GO) test -count=1 -v -p 1 -tags bench -timeout 40m ./test/bench/...
 
 .PHONY: lint

@@ -176,9 +176,9 @@ type Plan struct {
 	// StatusFirst has the status written before the writes, for statuses that the
 	// writes rely on, such as a count of attempts.
 	StatusFirst bool
-	// StatusCanWait says that Status differs from what is there in counts alone. It is
-	// written with the next one that tells more, or by itself, once a second at most
-	// unless the API says otherwise.
+	// StatusCanWait says that Status tells nothing that anybody waits for, such as how many
+	// children are in which state. It is for the next plan to tell, if that has more to
+	// tell or a second has passed, unless the API says otherwise.
 	StatusCanWait bool
 	// Events are told once Status is written.
 	Events []Event
@@ -220,6 +220,8 @@ type Outcome struct {
 type Event struct {
 	// Type is corev1.EventTypeNormal or corev1.EventTypeWarning.
 	Type, Reason, Message string
+	// WithStatus says that the event is of what the status says: it waits if that does.
+	WithStatus bool
 }
 
 // Warning is an Event of that type.

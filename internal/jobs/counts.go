@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"slices"
 	"cmp"
 	"sync"
 	"time"
@@ -23,8 +24,8 @@ type counts struct {
 	due map[types.NamespacedName]time.Time
 }
 
-// keepBack is the plan without its status as long as that can wait, and due when it
-// cannot any longer.
+// keepBack is the plan without its status, and the events that come with it, as long as
+// these can wait, and due when they cannot any longer.
 func (c *counts) keepBack(job client.Object, p Plan, every time.Duration, now time.Time) Plan {
 	key := client.ObjectKeyFromObject(job)
 	if p.Status == nil || !p.StatusCanWait || equality.Semantic.DeepEqual(job, p.Status) {
@@ -39,6 +40,7 @@ func (c *counts) keepBack(job client.Object, p Plan, every time.Duration, now ti
 		return p
 	}
 	p.Status = nil
+	p.Events = slices.DeleteFunc(p.Events, func(e Event) bool { return e.WithStatus })
 	if p.Due.IsZero() || due.Before(p.Due) {
 		p.Due = due
 	}

@@ -87,6 +87,13 @@ func newWorld(t *testing.T, f fault, objects ...client.Object) *world {
 		seen: map[string]int{}, made: map[string]int{},
 		fate: func(*batchv1.Job) batchv1.JobConditionType { return batchv1.JobComplete }}
 	objects = append(objects, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})
+	w.build(objects...)
+	w.reconciler = jobs.NewReconciler(jobsetapi.API, w.watched(), w.events, w.clock)
+	return w
+}
+
+// build makes the API server, with the objects.
+func (w *world) build(objects ...client.Object) {
 	w.api = fake.NewClientBuilder().WithScheme(scheme).
 		// A tracker without field managers: nobody here applies, and they take most of the time.
 		WithObjectTracker(clienttesting.NewObjectTracker(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder())).
@@ -97,8 +104,6 @@ func newWorld(t *testing.T, f fault, objects ...client.Object) *world {
 		WithIndex(&corev1.Pod{}, jobs.ControllerIndex, jobs.ControllerUID).
 		WithIndex(&kueue.Workload{}, jobs.OwnerIndex, jobs.OwnerKeys).
 		WithStatusSubresource(&jobset.JobSet{}, &tensorstack.GenericJob{}, &kueue.Workload{}, &batchv1.Job{}, &corev1.Pod{}).Build()
-	w.reconciler = jobs.NewReconciler(jobsetapi.API, w.watched(), w.events, w.clock)
-	return w
 }
 
 // watched is the client that the reconciler has.

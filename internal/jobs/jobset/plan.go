@@ -41,9 +41,15 @@ func plan(seen jobs.Seen[*jobset.JobSet]) jobs.Plan {
 	default:
 		a.carryOn()
 	}
-	a.plan.StatusCanWait = a.plan.Status != nil && sameButCounts(&seen.Job.Status, &a.js.Status)
+	a.plan.StatusCanWait = a.plan.Status != nil && (sameButCounts(&seen.Job.Status, &a.js.Status) || a.justQueued())
 	a.plan.Progress = a.progress()
 	return a.plan
+}
+
+// justQueued reports whether the JobSet has only come to its queue. Most are admitted at
+// once, and then there is no use in having said that they wait.
+func (a *attempt) justQueued() bool {
+	return a.seen.Admission.Grant == jobs.Waiting && len(a.seen.Job.Status.ReplicatedJobsStatus) == 0 && len(a.seen.Children) == 0 && !finished(a.js)
 }
 
 // carryOn brings a JobSet that has neither failed nor succeeded closer to its spec.

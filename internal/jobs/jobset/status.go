@@ -106,7 +106,7 @@ func (a *attempt) set(kind jobset.JobSetConditionType, status metav1.ConditionSt
 	meta.SetStatusCondition(&a.js.Status.Conditions, metav1.Condition{
 		Type: string(kind), Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(a.seen.Now),
 	})
-	a.plan.Events = append(a.plan.Events, jobs.Event{Type: eventType, Reason: reason, Message: message})
+	a.plan.Events = append(a.plan.Events, jobs.Event{Type: eventType, Reason: reason, Message: message, WithStatus: true})
 }
 
 // turnOff sets a condition that is True to False.

@@ -1,0 +1,87 @@
+package jobs_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/musterhq/muster/internal/jobs"
+	jobsetapi "github.com/musterhq/muster/internal/jobs/jobset"
+)
+
+// cached answers reads of the children of one JobSet as a cache does: with its own
+// objects, which nobody copies. All else it leaves to another client.
+type cached struct {
+	client.Client
+	jobs []*batchv1.Job
+}
+
+func (c *cached) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	found, ok := list.(*batchv1.JobList)
+	if !ok {
+		return c.Client.List(ctx, list, options...)
+	}
+	found.Items = make([]batchv1.Job, 0, len(c.jobs))
+	for _, job := range c.jobs {
+		found.Items = append(found.Items, *job)
+	}
+	return nil
+}
+
+// largeSet is the reconciler of a JobSet of so many Jobs that all run, and has nothing
+// left to do.
+func largeSet(t testing.TB, size int) func() {
+	w := &world{job: "js", events: &recorder{}, clock: clocktesting.NewFakePassiveClock(epoch), seen: map[string]int{}, made: map[string]int{}}
+	js := newJobSet("")
+	js.Spec.ReplicatedJobs[1].Replicas = int32(size - 1)
+	w.build(js, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})
+	c := &cached{Client: w.api}
+	r := jobs.NewReconciler(jobsetapi.API, c, w.events, w.clock)
+	reconcileOnce := func() ctrl.Result {
+		result, err := r.Reconcile(context.Background(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "js"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result
+	}
+	reconcileOnce()
+	var made batchv1.JobList
+	if err := w.api.List(context.Background(), &made); err != nil || len(made.Items) != size {
+		t.Fatalf("%d Jobs: %v", len(made.Items), err)
+	}
+	for i := range made.Items {
+		made.Items[i].Status = batchv1.JobStatus{Active: 1, Ready: ptr.To[int32](1)}
+		c.jobs = append(c.jobs, &made.Items[i])
+	}
+	reconcileOnce()
+	w.clock.SetTime(epoch.Add(time.Minute))
+	reconcileOnce() // the counts are written
+	return func() {
+		if result := reconcileOnce(); result.RequeueAfter != 0 {
+			t.Fatalf("it is not at rest: %+v", result)
+		}
+	}
+}
+
+// BenchmarkReconcile: the time of a look at a JobSet by its number of Jobs.
+func BenchmarkReconcile(b *testing.B) {
+	for _, size := range []int{10, 100, 1000, 10000} {
+		b.Run(fmt.Sprintf("%d Jobs", size), func(b *testing.B) {
+			look := largeSet(b, size)
+			for b.Loop() {
+				look()
+			}
+		})
+	}
+}

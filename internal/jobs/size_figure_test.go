@@ -1,0 +1,29 @@
+//go:build bench
+
+package jobs_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/test/bench/figure"
+)
+
+// TestReconcileTime: a look at a JobSet of 1,000 Jobs that has nothing left to do, and at
+// one of 10,000. Of many the best counts: what else the machine does makes the others
+// longer, never shorter.
+func TestReconcileTime(t *testing.T) {
+	const most = 5 * time.Millisecond
+	best := func(size int) time.Duration {
+		look, best := largeSet(t, size), time.Hour
+		for range 100 {
+			began := time.Now()
+			look()
+			best = min(best, time.Since(began))
+		}
+		return best
+	}
+	thousand := best(1000)
+	figure.Reach(t, "reconcile of a JobSet of 1,000 Jobs", thousand.Round(10*time.Microsecond).String(), most.String(), thousand <= most)
+	figure.Note("  of 10,000", best(10_000).Round(10*time.Microsecond).String())
+}

@@ -1,0 +1,206 @@
+//go:build bench
+
+package jobset
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/test/bench/figure"
+)
+
+const (
+	// floorMost bounds the time until all Jobs are there, as a multiple of the floor.
+	floorMost = 1.15
+	// Writes of a JobSet of J Jobs beyond J, from its creation to its end; those that its
+	// Workload adds; and those of a full restart beyond 2 J.
+	lifeMost, queuedMost, restartMost = 6, 3, 5
+)
+
+// TestManyJobSets: 1,000 JobSets of 10 Jobs.
+func TestManyJobSets(t *testing.T) { cost(t, scaled(1000), 10, false) }
+
+// TestManyQueuedJobSets: the same through a queue without limits.
+func TestManyQueuedJobSets(t *testing.T) { cost(t, scaled(1000), 10, true) }
+
+// TestALargeJobSet: one of 1,000 Jobs.
+func TestALargeJobSet(t *testing.T) { cost(t, 1, scaled(1000), false) }
+
+// cost plays the JobSets to their end, beside the floor.
+func cost(t *testing.T, sets, jobs int, queued bool) {
+	what := fmt.Sprintf("%d x %d Jobs", sets, jobs)
+	if queued {
+		what += ", queued"
+	}
+	floor := newBench(t).floor(sets, jobs)
+	b := newBench(t)
+	if queued {
+		b.queue()
+	}
+	before := b.cluster.Writes(t)
+	made := b.made(sets*jobs, "")
+	ended, countsOnly := b.ended(sets)
+	began := time.Now()
+	b.each(sets, jobSetsAtOnce, func(ctx context.Context, i int) error {
+		js := b.jobSet(name(i), jobs)
+		if queued {
+			js.Labels = map[string]string{kueue.QueueLabel: "q"}
+		}
+		return b.client.Create(ctx, js)
+	})
+	took := made().Sub(began)
+	b.jobsAre(sets*jobs, ready)
+	b.jobsAre(sets*jobs, succeeded)
+	ended()
+	b.settled()
+	total, each := b.writes(before)
+	most := jobs + lifeMost
+	if queued {
+		most += queuedMost
+	}
+	per := float64(total-countsOnly()) / float64(sets)
+	figure.Reach(t, what+": writes a JobSet", fmt.Sprintf("%.2f", per), fmt.Sprint(most), per <= float64(most))
+	figure.Note("  beside them count-only status writes a JobSet", fmt.Sprintf("%.2f", float64(countsOnly())/float64(sets)))
+	for _, kind := range sorted(each) {
+		figure.Note("  "+kind, fmt.Sprint(each[kind]))
+	}
+	ratio := took.Seconds() / floor.Seconds()
+	if queued {
+		figure.Note("  until all Jobs are there", figure.Seconds(took))
+		return
+	}
+	figure.Reach(t, "  until all Jobs are there, x the floor", fmt.Sprintf("%.2f", ratio), fmt.Sprint(floorMost), ratio <= floorMost)
+	figure.Note("  the time, and the floor", figure.Seconds(took)+", "+figure.Seconds(floor))
+}
+
+// settled waits until the operator has said all: the end of a Workload comes after that of
+// its JobSet, and events after both.
+func (b *bench) settled() {
+	b.Helper()
+	const quiet = 3 * time.Second
+	for last := b.cluster.Writes(b.T); ; {
+		select {
+		case <-time.After(quiet): // that nothing happens can only be seen by watching for a while
+		case <-b.Context().Done():
+			b.Fatal(b.Context().Err())
+		}
+		next := b.cluster.Writes(b.T)
+		same := len(next) == len(last)
+		for what, count := range next {
+			same = same && last[what] == count
+		}
+		if same {
+			return
+		}
+		last = next
+	}
+}
+
+// floor is the time that it takes to make the same JobSets, Services and Jobs and write one
+// status for each JobSet, with the same parallelism and nothing else.
+func (b *bench) floor(sets, jobs int) time.Duration {
+	b.Helper()
+	made := b.made(sets*jobs, "")
+	began := time.Now()
+	b.each(sets, jobSetsAtOnce, func(ctx context.Context, i int) error {
+		js := b.jobSet(name(i), jobs)
+		js.Spec.ManagedBy = ptr.To(foreign)
+		if err := b.client.Create(ctx, js); err != nil {
+			return err
+		}
+		if err := b.client.Create(ctx, b.service(js)); err != nil {
+			return err
+		}
+		b.each(jobs, writesAtOnce, func(ctx context.Context, index int) error { return b.client.Create(ctx, b.job(js, index)) })
+		after := js.DeepCopy()
+		after.Status.ReplicatedJobsStatus = []jobset.ReplicatedJobStatus{{Name: "r"}}
+		return b.client.Status().Patch(ctx, after, client.MergeFrom(js))
+	})
+	return made().Sub(began)
+}
+
+func (b *bench) service(js *jobset.JobSet) *corev1.Service {
+	own := map[string]string{jobset.JobSetNameKey: js.Name}
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: js.Name, Namespace: js.Namespace, Labels: own, OwnerReferences: owner(js)},
+		Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Selector: own, PublishNotReadyAddresses: true}}
+}
+
+func owner(js *jobset.JobSet) []metav1.OwnerReference {
+	return []metav1.OwnerReference{*metav1.NewControllerRef(js, jobset.GroupVersion.WithKind("JobSet"))}
+}
+
+// job is as the operator makes them, with as many labels and annotations.
+func (b *bench) job(js *jobset.JobSet, index int) *batchv1.Job {
+	keys := map[string]string{}
+	for _, key := range []string{jobset.JobSetNameKey, jobset.JobSetUIDKey, jobset.ReplicatedJobNameKey, jobset.ReplicatedJobReplicas,
+		jobset.GlobalReplicasKey, jobset.JobIndexKey, jobset.JobGlobalIndexKey, jobset.GroupNameKey, jobset.GroupReplicasKey,
+		jobset.JobGroupIndexKey, jobset.JobKey, jobset.RestartAttemptKey, jobset.JobRestartAttemptKey} {
+		keys[key] = js.Name
+	}
+	rj := js.Spec.ReplicatedJobs[0]
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%s-%d", js.Name, rj.Name, index), Namespace: js.Namespace,
+		Labels: keys, Annotations: keys, OwnerReferences: owner(js)}, Spec: *rj.Template.Spec.DeepCopy()}
+	job.Spec.CompletionMode = ptr.To(batchv1.IndexedCompletion)
+	job.Spec.Template.Labels, job.Spec.Template.Annotations, job.Spec.Template.Spec.Subdomain = keys, keys, js.Name
+	return job
+}
+
+// TestAFullRestart: one Job of 1,000 fails, and all are made anew.
+func TestAFullRestart(t *testing.T) {
+	b := newBench(t)
+	jobs := scaled(1000)
+	js := b.jobSet("js", jobs)
+	js.Spec.FailurePolicy = &jobset.FailurePolicy{MaxRestarts: 1}
+	made := b.made(jobs, "")
+	if err := b.client.Create(t.Context(), js); err != nil {
+		t.Fatal(err)
+	}
+	made()
+	b.jobsAre(jobs, ready)
+	b.settled()
+	before := b.cluster.Writes(t)
+	counts := 0
+	anew := b.made(jobs, "1")
+	var last *jobset.JobSet
+	over := follow(b, &jobset.JobSetList{}, "the restart is over", func(o client.Object) bool {
+		js := o.(*jobset.JobSet)
+		if last != nil && len(last.Status.Conditions) == len(js.Status.Conditions) && last.Status.Restarts == js.Status.Restarts &&
+			(len(js.Status.Conditions) == 0 || last.Status.Conditions[0].Status == js.Status.Conditions[0].Status) {
+			counts++
+		}
+		last = js
+		return len(js.Status.Conditions) > 0 && js.Status.Conditions[0].Status == metav1.ConditionFalse
+	})
+	var one batchv1.Job
+	if err := b.client.Get(t.Context(), client.ObjectKey{Namespace: b.namespace, Name: "js-r-0"}, &one); err != nil {
+		t.Fatal(err)
+	}
+	failed(&one)
+	began := time.Now()
+	if err := b.client.Status().Update(t.Context(), &one); err != nil {
+		t.Fatal(err)
+	}
+	took := anew().Sub(began)
+	b.jobsAre(jobs, ready)
+	over()
+	b.settled()
+	total, each := b.writes(before)
+	most := 2*jobs + restartMost
+	what := fmt.Sprintf("a full restart of %d Jobs: writes", jobs)
+	figure.Reach(t, what, fmt.Sprint(total-counts), fmt.Sprint(most), total-counts <= most)
+	figure.Note("  beside them count-only status writes", fmt.Sprint(counts))
+	figure.Note("  until all Jobs are new", figure.Seconds(took))
+	for _, kind := range sorted(each) {
+		figure.Note("  "+kind, fmt.Sprint(each[kind]))
+	}
+}
