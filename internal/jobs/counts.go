@@ -1,8 +1,8 @@
 package jobs
 
 import (
-	"slices"
 	"cmp"
+	"slices"
 	"sync"
 	"time"
 
