@@ -10,6 +10,7 @@ import (
 	nodev1 "k8s.io/api/node/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
@@ -37,43 +38,78 @@ func (c *Cluster) SeeEverything(ctx context.Context, namespace string) (*view.Se
 		jobs           batchv1.JobList
 	)
 	seen := &view.Seen{}
-	for _, kind := range []struct {
-		name       string
-		list       client.ObjectList
-		namespaced bool
-		// decides tells that all of them count, needed that nothing works without any.
-		decides, needed bool
-	}{
-		{"workloads", &workloads, true, true, true},
-		{"localqueues", &localQueues, true, true, true},
-		{"clusterqueues", &clusterQueues, false, true, false},
-		{"cohorts", &cohorts, false, true, false},
-		{"resourceflavors", &flavors, false, true, false},
-		{"admissionchecks", &checks, false, true, false},
-		{"namespaces", &namespaces, false, true, false},
-		{"limitranges", &limitRanges, true, false, false}, // those of the namespace are enough
-		{"runtimeclasses", &runtimeClasses, false, true, false},
-		{"jobsets", &jobSets, true, false, false},
-		{"genericjobs", &genericJobs, true, false, false},
-		{"jobs", &jobs, true, false, false},
-	} {
-		whole, err := c.list(ctx, kind.list, kind.namespaced, namespace)
-		switch {
-		case kind.needed && errors.Is(err, errNotServed):
-			return nil, ErrNotInstalled
-		case errors.Is(err, errNotServed), apierrors.IsForbidden(err) && !kind.needed:
-		case err != nil:
-			return nil, fmt.Errorf("list %s: %w", kind.name, err)
-		}
-		if apierrors.IsForbidden(err) || !whole && kind.decides {
-			seen.Unseen = append(seen.Unseen, kind.name)
-		}
+	err := c.readAll(ctx, seen, namespace, []kindRead{
+		{name: "workloads", list: &workloads, namespaced: true, decides: true, needed: true},
+		{name: "localqueues", list: &localQueues, namespaced: true, decides: true, needed: true},
+		{name: "clusterqueues", list: &clusterQueues, decides: true},
+		{name: "cohorts", list: &cohorts, decides: true},
+		{name: "resourceflavors", list: &flavors, decides: true},
+		{name: "admissionchecks", list: &checks, decides: true},
+		{name: "namespaces", list: &namespaces, decides: true},
+		{name: "limitranges", list: &limitRanges, namespaced: true}, // those of the namespace are enough
+		{name: "runtimeclasses", list: &runtimeClasses, decides: true},
+		{name: "jobsets", list: &jobSets, namespaced: true},
+		{name: "genericjobs", list: &genericJobs, namespaced: true},
+		{name: "jobs", list: &jobs, namespaced: true},
+	})
+	if err != nil {
+		return nil, err
 	}
 	seen.Workloads, seen.LocalQueues, seen.ClusterQueues = workloads.Items, localQueues.Items, clusterQueues.Items
 	seen.Cohorts, seen.ResourceFlavors, seen.AdmissionChecks = cohorts.Items, flavors.Items, checks.Items
 	seen.Namespaces, seen.LimitRanges, seen.RuntimeClasses = namespaces.Items, limitRanges.Items, runtimeClasses.Items
 	seen.JobSets, seen.GenericJobs, seen.Jobs = jobSets.Items, genericJobs.Items, jobs.Items
-	return seen, nil
+	if seen.Places() {
+		err = c.seeNodes(ctx, seen, namespace)
+	}
+	return seen, err
+}
+
+// seeNodes reads what places depend on: a cluster may have very many pods, so that is done
+// only where it counts.
+func (c *Cluster) seeNodes(ctx context.Context, seen *view.Seen, namespace string) error {
+	var (
+		topologies kueue.TopologyList
+		nodes      corev1.NodeList
+		pods       corev1.PodList
+	)
+	takeRoom := client.MatchingFieldsSelector{Selector: fields.ParseSelectorOrDie("spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed")}
+	err := c.readAll(ctx, seen, namespace, []kindRead{
+		{name: "topologies", list: &topologies, decides: true},
+		{name: "nodes", list: &nodes, decides: true},
+		{name: "pods", list: &pods, namespaced: true, decides: true, only: takeRoom},
+	})
+	seen.Topologies, seen.Nodes, seen.Bound = topologies.Items, nodes.Items, pods.Items
+	return err
+}
+
+// kindRead is a kind to be read.
+type kindRead struct {
+	name       string
+	list       client.ObjectList
+	namespaced bool
+	// decides tells that all of them count, needed that nothing works without any.
+	decides, needed bool
+	// only selects, nil for all.
+	only client.ListOption
+}
+
+// readAll fills the lists, and notes what is missing in Unseen.
+func (c *Cluster) readAll(ctx context.Context, seen *view.Seen, namespace string, kinds []kindRead) error {
+	for _, kind := range kinds {
+		whole, err := c.list(ctx, kind, namespace)
+		switch {
+		case kind.needed && errors.Is(err, errNotServed):
+			return ErrNotInstalled
+		case errors.Is(err, errNotServed), apierrors.IsForbidden(err) && !kind.needed:
+		case err != nil:
+			return fmt.Errorf("list %s: %w", kind.name, err)
+		}
+		if apierrors.IsForbidden(err) || !whole && kind.decides {
+			seen.Unseen = append(seen.Unseen, kind.name)
+		}
+	}
+	return nil
 }
 
 // errNotServed says that the cluster does not know a kind.
@@ -81,13 +117,17 @@ var errNotServed = errors.New("the kind is not served")
 
 // list reads all objects of a kind, or those of the namespace where the user may not read
 // more. It reports whether these are all that count.
-func (c *Cluster) list(ctx context.Context, into client.ObjectList, namespaced bool, namespace string) (whole bool, err error) {
-	err = c.client.List(ctx, into)
+func (c *Cluster) list(ctx context.Context, kind kindRead, namespace string) (whole bool, err error) {
+	var only []client.ListOption
+	if kind.only != nil {
+		only = append(only, kind.only)
+	}
+	err = c.client.List(ctx, kind.list, only...)
 	switch {
 	case meta.IsNoMatchError(err) || err != nil && isNotServed(err):
 		return true, errNotServed // there are none
-	case apierrors.IsForbidden(err) && namespaced:
-		return false, c.client.List(ctx, into, client.InNamespace(namespace))
+	case apierrors.IsForbidden(err) && kind.namespaced:
+		return false, c.client.List(ctx, kind.list, append(only, client.InNamespace(namespace))...)
 	}
 	return err == nil, err
 }

@@ -32,6 +32,11 @@ type Seen struct {
 	Namespaces      []corev1.Namespace
 	LimitRanges     []corev1.LimitRange
 	RuntimeClasses  []nodev1.RuntimeClass
+	// Topologies, Nodes and the Bound pods that have not ended, whosever they are, are read
+	// where a flavor is placed on nodes.
+	Topologies []kueue.Topology
+	Nodes      []corev1.Node
+	Bound      []corev1.Pod
 	// Configuration is the operator's, a complete one, as far as the reader knows it.
 	Configuration *config.Configuration
 	// Unseen are the kinds of which the reader may not list all, as resources: namespaces.
@@ -46,9 +51,16 @@ func (s *Seen) hidesDecisions() bool {
 		switch kind {
 		case "limitranges", "runtimeclasses", "jobsets", "genericjobs", "jobs":
 			return false // without them an amount or a name may be missing
+		case "topologies", "nodes", "pods":
+			return s.Places()
 		}
 		return true
 	})
+}
+
+// Places tells whether a flavor has its pods placed on nodes.
+func (s *Seen) Places() bool {
+	return slices.ContainsFunc(s.ResourceFlavors, func(f kueue.ResourceFlavor) bool { return f.Spec.TopologyName != nil })
 }
 
 // watched are the objects that decisions depend on.
@@ -63,6 +75,9 @@ func (s *Seen) watched() []client.Object {
 	add(len(s.LimitRanges), func(i int) client.Object { return &s.LimitRanges[i] })
 	add(len(s.RuntimeClasses), func(i int) client.Object { return &s.RuntimeClasses[i] })
 	add(len(s.AdmissionChecks), func(i int) client.Object { return &s.AdmissionChecks[i] })
+	add(len(s.Topologies), func(i int) client.Object { return &s.Topologies[i] })
+	add(len(s.Nodes), func(i int) client.Object { return &s.Nodes[i] })
+	add(len(s.Bound), func(i int) client.Object { return &s.Bound[i] })
 	add(len(s.ResourceFlavors), func(i int) client.Object { return &s.ResourceFlavors[i] })
 	add(len(s.Cohorts), func(i int) client.Object { return &s.Cohorts[i] })
 	add(len(s.ClusterQueues), func(i int) client.Object { return &s.ClusterQueues[i] })
