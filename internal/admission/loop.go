@@ -172,7 +172,6 @@ func (l *loop) turn() {
 		l.hear(n.events(l.translator, heard), heard)
 	}
 	l.hear(l.translator.overdue(heard), heard)
-	gatedPods.Set(float64(len(l.translator.pods.gated)))
 	began := l.clock.Now()
 	decisions := l.engine.Decide(began)
 	passSeconds.Observe(l.clock.Since(began).Seconds())

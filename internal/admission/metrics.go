@@ -23,11 +23,6 @@ var (
 		Help:    "Time from the admission of a workload that was given places until the last of its pods is bound to a node.",
 		Buckets: prometheus.ExponentialBuckets(0.05, 2, 14),
 	})
-	// gatedPods grows while nobody gives places to pods that wait for one.
-	gatedPods = prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "muster_placement_gated_pods",
-		Help: "Pods that wait behind their scheduling gate for the place that they are given.",
-	})
 	// repairsTotal counts workloads that lost places while they held them.
 	repairsTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "muster_placement_repairs_total",
@@ -41,5 +36,5 @@ var (
 )
 
 func init() {
-	metrics.Registry.MustRegister(passSeconds, decisionsTotal, bindSeconds, gatedPods, repairsTotal, lostRacesTotal)
+	metrics.Registry.MustRegister(passSeconds, decisionsTotal, bindSeconds, repairsTotal, lostRacesTotal)
 }

@@ -16,10 +16,9 @@ import (
 const bindPatience = 500 * time.Millisecond
 
 // podWatch puts Pods into the engine's words. It remembers those that kube-scheduler finds no room for where they were
-// given a place, and those that wait for one. One goroutine uses it.
+// given a place. One goroutine uses it.
 type podWatch struct {
 	refused map[engine.Key]refusedPod
-	gated   map[engine.Key]struct{}
 }
 
 // refusedPod is a pod whose place does not take it, which is believed from a time on.
@@ -30,16 +29,13 @@ type refusedPod struct {
 }
 
 func newPodWatch() *podWatch {
-	return &podWatch{refused: map[engine.Key]refusedPod{}, gated: map[engine.Key]struct{}{}}
+	return &podWatch{refused: map[engine.Key]refusedPod{}}
 }
 
 // set gives the events for a Pod as it is now.
 func (w *podWatch) set(pod *corev1.Pod, now time.Time) []engine.Event {
 	key := keyOf(pod)
-	w.forget(key)
-	if isGated(pod) && !hasEnded(pod) {
-		w.gated[key] = struct{}{}
-	}
+	delete(w.refused, key)
 	switch nodes := noRoomAt(pod); {
 	case takesRoom(pod):
 		return []engine.Event{engine.PodBound{Pod: podOf(pod)}}
@@ -54,16 +50,11 @@ func (w *podWatch) set(pod *corev1.Pod, now time.Time) []engine.Event {
 
 // delete gives the events for a Pod that is gone.
 func (w *podWatch) delete(pod *corev1.Pod) []engine.Event {
-	w.forget(keyOf(pod))
+	delete(w.refused, keyOf(pod))
 	if pod.Spec.NodeName == "" {
 		return nil
 	}
 	return []engine.Event{engine.PodGone{Key: keyOf(pod)}}
-}
-
-func (w *podWatch) forget(key engine.Key) {
-	delete(w.refused, key)
-	delete(w.gated, key)
 }
 
 // due is when something is to be told next, zero if nothing is.

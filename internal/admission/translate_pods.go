@@ -122,7 +122,7 @@ func placesOf(spec *corev1.PodSpec) []string {
 
 // podIsNews reports whether a pod that is new is any to the engine: most are not bound yet.
 func podIsNews(pod *corev1.Pod) bool {
-	return takesRoom(pod) || isGated(pod) || len(noRoomAt(pod)) > 0
+	return takesRoom(pod) || len(noRoomAt(pod)) > 0
 }
 
 // podConcerns reports whether a change of a pod is any to the engine: most are those of containers that start.
@@ -131,11 +131,5 @@ func podConcerns(before, after *corev1.Pod) bool {
 		takesRoom(before) != takesRoom(after) ||
 		before.Spec.NodeName != after.Spec.NodeName ||
 		!slices.Equal(noRoomAt(before), noRoomAt(after)) ||
-		isGated(before) != isGated(after) ||
 		takesRoom(after) && !equality.Semantic.DeepEqual(podspec.Taken(before), podspec.Taken(after))
-}
-
-// isGated reports whether the pod waits for its place.
-func isGated(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Spec.SchedulingGates, func(g corev1.PodSchedulingGate) bool { return g.Name == kueue.TopologyGate })
 }

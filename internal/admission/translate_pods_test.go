@@ -153,23 +153,11 @@ func TestOnlyWhatConcernsRoomIsNewsOfAPod(t *testing.T) {
 		"it was resized":        {started, resized, true},
 		"it does not fit":       {boundPod("p", "w", ""), unschedulable(boundPod("p", "w", "")), true},
 		"it still does not fit": {unschedulable(boundPod("p", "w", "")), unschedulable(boundPod("p", "w", "")), false},
-		"it got its place":      {gated(boundPod("p", "w", "")), boundPod("p", "w", ""), true},
+		"it got its place":      {gated(boundPod("p", "w", "")), boundPod("p", "w", ""), false},
 	} {
 		if got := concerns(tc.before, tc.after); got != tc.want {
 			t.Errorf("%s: news %v", name, got)
 		}
-	}
-}
-
-func TestPodsThatWaitForAPlaceAreCounted(t *testing.T) {
-	w := newPodWatch()
-	for _, name := range []string{"a", "b", "c"} {
-		w.set(gated(boundPod(name, "w", "")), now)
-	}
-	w.set(boundPod("a", "w", ""), now)
-	w.delete(gated(boundPod("b", "w", "")))
-	if len(w.gated) != 1 {
-		t.Errorf("%d wait", len(w.gated))
 	}
 }
 
