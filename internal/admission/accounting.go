@@ -76,7 +76,8 @@ func (a *accountant) account(w *kueue.Workload) (podSets []engine.PodSet, refuse
 
 // podSet is a pod set in the engine's words, of which a pod is as stored.
 func (a *accountant) podSet(podSet *kueue.PodSet, stored *corev1.PodSpec) engine.PodSet {
-	counted := a.counting.Count(podspec.Total(stored))
+	asked := podspec.Total(stored)
+	counted := a.counting.Count(asked)
 	out := engine.PodSet{
 		Name:         string(podSet.Name),
 		Count:        podSet.Count,
@@ -93,6 +94,12 @@ func (a *accountant) podSet(podSet *kueue.PodSet, stored *corev1.PodSpec) engine
 	}
 	for name, q := range counted {
 		out.PerPod[string(name)] = quota.FromQuantity(name, q)
+	}
+	if a.counting.Changes() {
+		out.OfNode = make(map[string]int64, len(asked))
+		for name, q := range asked {
+			out.OfNode[string(name)] = quota.FromQuantity(name, q)
+		}
 	}
 	return out
 }

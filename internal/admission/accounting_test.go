@@ -3,6 +3,7 @@ package admission
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -174,4 +175,20 @@ func BenchmarkAccount(b *testing.B) {
 			ranged.account(usual)
 		}
 	})
+}
+
+func TestANodeIsAskedForWhatPodsRequestWhateverCountsAgainstQuota(t *testing.T) {
+	w := newWorkload("w", 1, quantities("cpu", "1", "example.com/mig", "2"))
+	if got := words().workload(w).PodSets[0]; got.OfNode != nil || got.PerPod["example.com/mig"] != 2 {
+		t.Errorf("nothing is configured: got %+v", got)
+	}
+	counting := podspec.Counting{ExcludePrefixes: []string{"cpu"}, Transformations: map[corev1.ResourceName]podspec.Transformation{
+		"example.com/mig": {Replace: true, Outputs: quantities("example.com/memory", "5")}}}
+	got := newTranslator(counting, queuePolicy{}, time.Second).workload(w).PodSets[0]
+	if diff := cmp.Diff(map[string]int64{"example.com/memory": 10}, got.PerPod); diff != "" {
+		t.Errorf("counted (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]int64{"cpu": 1000, "example.com/mig": 2}, got.OfNode); diff != "" {
+		t.Errorf("asked of a node (-want +got):\n%s", diff)
+	}
 }

@@ -33,7 +33,7 @@ type Transformation struct {
 // transformed, but may multiply. Outputs are not transformed again. The list may be
 // the one given.
 func (c Counting) Count(requests corev1.ResourceList) corev1.ResourceList {
-	if len(c.ExcludePrefixes) == 0 && len(c.Transformations) == 0 {
+	if !c.Changes() {
 		return requests
 	}
 	out := make(corev1.ResourceList, len(requests))
@@ -55,6 +55,9 @@ func (c Counting) Count(requests corev1.ResourceList) corev1.ResourceList {
 	}
 	return out
 }
+
+// Changes reports whether something may count as other than itself.
+func (c Counting) Changes() bool { return len(c.ExcludePrefixes)+len(c.Transformations) > 0 }
 
 func (c Counting) excludes(name corev1.ResourceName) bool {
 	return slices.ContainsFunc(c.ExcludePrefixes, func(prefix string) bool { return strings.HasPrefix(string(name), prefix) })
