@@ -17,11 +17,17 @@ const (
 	// reasonsShare is the part of all writes that reasons have while there is more, and
 	// queuesShare that of the status of queues.
 	reasonsShare = 0.05
-	queuesShare  = 0.1
-	// fewWrites a second are little, unless more than fewOpen wait to be written: then the
-	// API server has more to do than it can.
-	fewWrites = 20
-	fewOpen   = decisionsAtOnce
+	queuesShare  = 0.05
+	// fewWrites a second are little, unless more than fewOpen wait to be written, or a write
+	// takes longer than quickWrite on average: then the API server has more to do than it can,
+	// be it for others.
+	fewWrites  = 20
+	fewOpen    = decisionsAtOnce
+	quickWrite = 50 * time.Millisecond
+	// news are late by lagWrites times what a write takes, as far as is known, and are not
+	// waited for longer than longestLag.
+	lagWrites  = 10
+	longestLag = time.Second
 )
 
 // writeBudget keeps what is for people from taking the API server's time from what is
@@ -36,8 +42,10 @@ type writeBudget struct {
 	// the second before it.
 	began       time.Time
 	now, before int
-	// open is how many writes that are for a job are under way or wait.
+	// open is how many writes that are for a job are under way or wait, took how long they
+	// take on average of late.
 	open int
+	took time.Duration
 }
 
 func newWriteBudget(clock clock.PassiveClock) *writeBudget {
@@ -53,6 +61,13 @@ func (b *writeBudget) note() {
 	defer b.mu.Unlock()
 	b.turn()
 	b.now++
+}
+
+// done tells how long a write that was noted took.
+func (b *writeBudget) done(took time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.took += (took - b.took) / 8
 }
 
 // wants says how many writes that are for a job are under way or wait now.
@@ -90,6 +105,16 @@ func (b *writeBudget) wait(ctx context.Context, pace *rate.Limiter, limit rate.L
 // quiet reports whether there is little else to write.
 func (b *writeBudget) quiet() bool { return b.limit(rate.Inf, 0) == rate.Inf }
 
+// lag is how late news may be: not at all while it is quiet.
+func (b *writeBudget) lag() time.Duration {
+	if b.quiet() {
+		return 0
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return min(lagWrites*b.took, longestLag)
+}
+
 // limit is how many of a kind may be written a second now: so many while it is quiet, else
 // that share of what is written for jobs.
 func (b *writeBudget) limit(quiet rate.Limit, share float64) rate.Limit {
@@ -97,7 +122,7 @@ func (b *writeBudget) limit(quiet rate.Limit, share float64) rate.Limit {
 	defer b.mu.Unlock()
 	b.turn()
 	busy := max(b.now, b.before)
-	if busy <= fewWrites && b.open <= fewOpen {
+	if busy == 0 && b.open == 0 || busy <= fewWrites && b.open <= fewOpen && b.took <= quickWrite {
 		return quiet
 	}
 	// Not less than of few: who waits for his turn would sleep on when it is quiet again.

@@ -3,6 +3,7 @@ package admission
 import (
 	"math"
 	"testing"
+	"time"
 
 	"golang.org/x/time/rate"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -13,19 +14,24 @@ import (
 func TestWhatIsForPeopleGivesWay(t *testing.T) {
 	for name, tc := range map[string]struct {
 		writes, open    int
+		took            time.Duration
 		quiet           bool
 		reasons, queues float64
 	}{
-		"nothing else to write": {0, 0, true, reasonsPerSecond, math.MaxFloat64},
-		"a little":              {fewWrites, fewOpen, true, reasonsPerSecond, math.MaxFloat64},
-		"much":                  {400, 0, false, 20, 40},
-		"little, since the API server takes so long": {10, fewOpen + 1, false, 1, 2},
-		"nothing was written yet, and much is to be": {0, 1000, false, 1, 2},
+		"nothing else to write": {0, 0, time.Second, true, reasonsPerSecond, math.MaxFloat64},
+		"a little":              {fewWrites, fewOpen, quickWrite, true, reasonsPerSecond, math.MaxFloat64},
+		"much":                  {400, 0, quickWrite, false, 20, 20},
+		"little, since the API server takes so long": {10, fewOpen + 1, quickWrite, false, 1, 1},
+		"little, and the API server is slow":         {10, 1, 2 * quickWrite, false, 1, 1},
+		"nothing was written yet, and much is to be": {0, 1000, 0, false, 1, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newWriteBudget(clocktesting.NewFakePassiveClock(now))
 			for range tc.writes {
 				b.note()
+			}
+			for range 100 {
+				b.done(tc.took)
 			}
 			b.wants(tc.open)
 			reasons, queues := b.limit(reasonsPerSecond, reasonsShare), b.limit(rate.Inf, queuesShare)
@@ -33,5 +39,25 @@ func TestWhatIsForPeopleGivesWay(t *testing.T) {
 				t.Errorf("quiet is %v, reasons may be %v a second and status of queues %v", b.quiet(), reasons, queues)
 			}
 		})
+	}
+}
+
+// TestLateNewsAreWaitedFor: the longer the API server takes, the older is what was decided
+// on; but nobody waits long, and while it is quiet nobody does.
+func TestLateNewsAreWaitedFor(t *testing.T) {
+	for took, want := range map[time.Duration]time.Duration{
+		10 * time.Millisecond: 100 * time.Millisecond, 80 * time.Millisecond: 800 * time.Millisecond, time.Minute: longestLag,
+	} {
+		b := newWriteBudget(clocktesting.NewFakePassiveClock(now))
+		for range 1000 {
+			b.done(took)
+		}
+		if got := b.lag(); got != 0 {
+			t.Errorf("it is quiet, and news are late by %s", got)
+		}
+		b.wants(fewOpen + 1)
+		if got := b.lag(); got < want-time.Millisecond || got > want {
+			t.Errorf("a write takes %s, and news are late by %s", took, got)
+		}
 	}
 }

@@ -51,13 +51,18 @@ func newDecisionWriter(c client.Client, live client.Reader, clock clock.PassiveC
 	}
 }
 
-// take has the decision written.
+// take has the decision written. An eviction waits for news that are late: who is to go may
+// have ended already.
 func (a *decisionWriter) take(d engine.Decision) {
 	a.mu.Lock()
 	a.open[d.Key] = d
 	a.budget.wants(len(a.open))
 	a.mu.Unlock()
-	a.queue.Add(d.Key)
+	var lag time.Duration
+	if d.Evict != nil {
+		lag = a.budget.lag()
+	}
+	a.queue.AddAfter(d.Key, lag)
 }
 
 func (a *decisionWriter) run(ctx context.Context) {
@@ -92,7 +97,7 @@ func (a *decisionWriter) write(ctx context.Context, key engine.Key) {
 	case !a.close(key, d): // the engine has decided anew since, and waits for news of that
 	case outcome == written:
 		a.tell(engine.Written{Key: key, UID: d.UID, Version: version})
-	case outcome == overtaken:
+	case outcome == overtaken || outcome == over:
 		a.tell(engine.Failed{Key: key, UID: d.UID})
 	case outcome == refused:
 		a.tell(engine.Refused{Key: key, UID: d.UID, Generation: d.Generation, Message: err.Error(), At: a.clock.Now()})
@@ -107,6 +112,8 @@ const (
 	written result = iota
 	// overtaken: the Workload is gone, or is not the one that was decided on.
 	overtaken
+	// over: the Workload has finished, which nobody takes back.
+	over
 	// refused: the API server will not have it.
 	refused
 	// unknown: nobody can say before the next look.
@@ -123,8 +130,11 @@ func (a *decisionWriter) try(ctx context.Context, reader client.Reader, d engine
 		}
 		return unknown, 0, err
 	}
-	if string(seen.UID) != d.UID || workload.IsFinished(&seen) {
+	switch {
+	case string(seen.UID) != d.UID:
 		return overtaken, 0, nil
+	case workload.IsFinished(&seen):
+		return over, 0, nil
 	}
 	desired, done, ok, err := a.desired(ctx, &seen, d)
 	switch {
@@ -136,8 +146,10 @@ func (a *decisionWriter) try(ctx context.Context, reader client.Reader, d engine
 		return overtaken, 0, nil
 	}
 	a.budget.note()
+	began := a.clock.Now()
 	err = a.client.Status().Patch(ctx, desired, client.MergeFromWithOptions(&seen, client.MergeFromWithOptimisticLock{}),
 		client.DisableReadYourWritesConsistency)
+	a.budget.done(a.clock.Since(began))
 	switch {
 	case err == nil:
 		a.teller.changed(&seen, desired)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,6 +18,7 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/workload"
 )
 
 // cached is a client whose reads lag behind: it knows the Workload as it was.
@@ -265,6 +267,33 @@ func TestAnEvictionOutrunsTheCache(t *testing.T) {
 	d.work(t, 2)
 	want := []engine.Event{engine.Written{Key: d.decision.Key, UID: d.decision.UID, Version: versionOf(w.workload("a"))}}
 	if diff := cmp.Diff(want, d.told); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+}
+
+// TestAnEvictionWaitsForNewsThatAreLate: who ended meanwhile is not written to.
+func TestAnEvictionWaitsForNewsThatAreLate(t *testing.T) {
+	w := newWorld(t, newWorkload("a", 2, asked))
+	d := newDesk(t, w)
+	giveQuota(w)
+	d.evicting()
+	for range fewWrites + 1 {
+		d.budget.note()
+		d.budget.done(50 * time.Millisecond)
+	}
+	d.take(d.decision)
+	if d.queue.Len() != 0 {
+		t.Error("it is written at once though the API server is slow")
+	}
+	ended := w.workload("a")
+	workload.SetCondition(ended, kueue.WorkloadFinished, metav1.ConditionTrue, kueue.WorkloadFinishedReasonSucceeded, "", now)
+	d.client = cached{w, ended}
+	key, _ := d.queue.Get()
+	d.decisionWriter.write(t.Context(), key)
+	if len(w.written()) != 0 {
+		t.Errorf("written: %v", w.written())
+	}
+	if diff := cmp.Diff([]engine.Event{engine.Failed{Key: key, UID: d.decision.UID}}, d.told); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
 	}
 }
