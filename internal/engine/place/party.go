@@ -23,21 +23,28 @@ type spot struct {
 
 // settleParty looks for places for all of the party and charges them. Where it finds none it
 // charges nothing.
+//
+// One ask gets the narrowest domain that holds it, whatever it asked for: so pods fill
+// nodes that others are on already before they break into a rack that is free.
 func (m *Map) settleParty(f *finding, p *party) bool {
 	m.recountParty(f, p)
-	if !p.matters {
-		return m.settleIn(f, p, p.within)
+	widest, depth := p.layout().depth(p.within), p.depth
+	if p.matters && p.mandatory {
+		widest = max(widest, p.depth)
 	}
-	for depth := p.depth; ; depth-- {
+	if len(p.wants) == 1 {
+		depth = p.layout().bottom()
+	} else if !p.matters {
+		depth = widest
+	}
+	for ; depth >= widest; depth-- {
 		for _, s := range m.spots(p, depth) {
 			if m.settleIn(f, p, s.domain) {
 				return true
 			}
 		}
-		if p.mandatory || depth <= p.layout().depth(p.within) {
-			return false
-		}
 	}
+	return false
 }
 
 func (p *party) layout() *layout { return p.wants[0].layout }
@@ -51,8 +58,12 @@ func (m *Map) recountParty(f *finding, p *party) {
 }
 
 // spots are the domains of a depth that hold each ask of the party, the tightest
-// first; just that one where no other ask can spoil it.
+// first; just that one where no other ask can spoil it. Of equal ones the first by name
+// comes first, always: what is last stays free the longest, as large as it is.
 func (m *Map) spots(p *party, depth int32) []spot {
+	if depth == p.layout().bottom() && len(p.wants) == 1 && p.wants[0].plain() {
+		return m.tightestNode(p)
+	}
 	var out []spot
 	m.walk(p.layout(), p.within, depth, func(d int32) {
 		pods, ok := p.fits(d)
@@ -60,12 +71,60 @@ func (m *Map) spots(p *party, depth int32) []spot {
 		case !ok:
 		case len(p.wants) > 1 || len(out) == 0:
 			out = append(out, spot{d, pods})
-		case p.compare(spot{d, pods}, out[0]) < 0:
+		case pods < out[0].pods:
 			out[0] = spot{d, pods}
 		}
 	})
-	slices.SortStableFunc(out, p.compare)
+	slices.SortStableFunc(out, func(a, b spot) int { return cmp.Compare(a.pods, b.pods) })
 	return out
+}
+
+// tightestNode is the node that an ask for single pods would fill best. Most domains
+// are passed over without a look at their nodes.
+func (m *Map) tightestNode(p *party) []spot {
+	w := p.wants[0]
+	if d := p.within; d < outside {
+		if w.pods(d) < int64(w.Count) {
+			return nil
+		}
+		return []spot{{d, w.pods(d)}}
+	}
+	best, fewest := spot{domain: outside}, int32(0)
+	var visit func(d int32)
+	visit = func(d int32) {
+		if w.tally.sums[d] < int64(w.Count) {
+			return
+		}
+		children := m.children(w.layout, d)
+		if w.layout.domains[d].depth < w.layout.lowest() {
+			for _, child := range children {
+				visit(child)
+			}
+			return
+		}
+		e := w.tally.extremesOf(d)
+		if e.most < w.Count || best.domain != outside && e.fewest >= fewest {
+			return
+		}
+		at := outside
+		for _, child := range children {
+			fits := w.tally.fits[nodeAt(child)]
+			if fits >= w.Count && (at == outside || fits < w.tally.fits[nodeAt(at)]) {
+				if at = child; fits == e.fewest {
+					break
+				}
+			}
+		}
+		s := spot{at, w.pods(at)}
+		if best.domain == outside || s.pods < best.pods {
+			best, fewest = s, int32(s.pods)
+		}
+	}
+	visit(p.within)
+	if best.domain == outside {
+		return nil
+	}
+	return []spot{best}
 }
 
 // walk visits the domains of a depth within another, by name.
@@ -89,22 +148,6 @@ func (p *party) fits(d int32) (pods int64, ok bool) {
 		}
 	}
 	return p.wants[0].pods(d), true
-}
-
-// compare puts the tighter spot first, and of equal ones that in the tighter domain
-// above.
-func (p *party) compare(a, b spot) int {
-	w := p.wants[0]
-	x, y := a.domain, b.domain
-	by := cmp.Compare(a.pods, b.pods)
-	for by == 0 && x != y {
-		x, y = w.layout.parent(x), w.layout.parent(y)
-		if x == outside || y == outside {
-			break
-		}
-		by = cmp.Compare(w.pods(x), w.pods(y))
-	}
-	return by
 }
 
 // settleIn looks for places for all of the party in one domain and charges them.

@@ -40,12 +40,38 @@ type tally struct {
 	// sums is how many fit in each domain of the layout, as it was at a version.
 	sums    []int64
 	version uint64
+	// extremes are of the nodes of each domain right above nodes, where they are known.
+	extremes []extremes
 	// lost is how many nodes each refusal takes away, nodes how many there are.
 	lost  []int32
 	nodes int32
 
 	read uint64
 	used uint64
+}
+
+// extremes are the fewest pods that fit on a node on which any do, and the most that
+// fit on one.
+type extremes struct {
+	known        bool
+	fewest, most int32
+}
+
+// extremesOf are those of a domain right above nodes.
+func (t *tally) extremesOf(d int32) extremes {
+	e := &t.extremes[d]
+	if e.known {
+		return *e
+	}
+	*e = extremes{known: true}
+	for _, child := range t.layout.domains[d].children {
+		fits := t.fits[nodeAt(child)]
+		if fits > 0 && (e.fewest == 0 || fits < e.fewest) {
+			e.fewest = fits
+		}
+		e.most = max(e.most, fits)
+	}
+	return *e
 }
 
 // shapeKey tells which asks have equal pods.
@@ -109,6 +135,9 @@ func (m *Map) refresh(t *tally) {
 	} else {
 		for _, slot := range slots {
 			if delta := m.count(t, slot); delta != 0 {
+				if leaf := t.layout.leaf[slot]; leaf != outside {
+					t.extremes[leaf].known = false
+				}
 				for d := t.layout.leaf[slot]; d != outside; d = t.layout.domains[d].parent {
 					t.sums[d] += delta
 				}
@@ -132,6 +161,8 @@ func (m *Map) sum(t *tally) {
 	l := t.layout
 	t.sums = slices.Grow(t.sums[:0], len(l.domains))[:len(l.domains)]
 	clear(t.sums)
+	t.extremes = slices.Grow(t.extremes[:0], len(l.domains))[:len(l.domains)]
+	clear(t.extremes)
 	for slot, fits := range t.fits {
 		if fits == 0 {
 			continue

@@ -1,0 +1,138 @@
+//go:build bench
+
+// Package placement measures how places are found on 15,000 nodes, and how well.
+package placement
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/internal/engine/place"
+	"github.com/musterhq/muster/test/bench/figure"
+)
+
+const (
+	nodes    = 15_000
+	perRack  = 16
+	perBlock = 16 * perRack
+	gpusEach = 8
+	gpu      = "nvidia.com/gpu"
+	gangs    = 21
+
+	gangMost   = 20 * time.Millisecond
+	singleMost = 50 * time.Microsecond
+	updateMost = 10 * time.Microsecond
+	memoryMost = 150 << 20
+)
+
+// cluster15k is so many nodes of 8 GPUs in racks of 16 and blocks of 16 racks.
+func cluster15k(nodes int) *place.Map {
+	m := place.New()
+	m.SetTopology(place.Topology{Name: "t", Levels: []string{"block", "rack", place.Hostname}})
+	m.SetFlavor(place.Flavor{Name: "gpu", Topology: "t", NodeLabels: map[string]string{"kubernetes.io/os": "linux"}})
+	for i := range nodes {
+		m.SetNode(node(i))
+	}
+	return m
+}
+
+func node(i int) place.Node {
+	name := fmt.Sprintf("node-%05d", i)
+	return place.Node{Name: name, Labels: map[string]string{
+		"block": fmt.Sprintf("block-%03d", i/perBlock), "rack": fmt.Sprintf("rack-%04d", i/perRack), place.Hostname: name,
+		"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", "node.kubernetes.io/instance-type": "gpu.8x"},
+		Allocatable: map[string]int64{place.Pods: 110, "cpu": 96_000, "memory": 2 << 40, "ephemeral-storage": 1 << 40, gpu: gpusEach}}
+}
+
+// occupy has two daemons on each node, and pods that take up to four of its GPUs.
+func occupy(m *place.Map) {
+	for i := range nodes {
+		at := fmt.Sprintf("node-%05d", i)
+		for d := range 2 {
+			m.SetPod(place.Pod{Key: keyOf(fmt.Sprint("daemon-", d, "-", i)), Node: at, Requests: map[string]int64{"cpu": 100, "memory": 64 << 20}, Resident: true})
+		}
+		if gpus := int64(i/perBlock+i%7) % 5; gpus > 0 {
+			m.SetPod(place.Pod{Key: keyOf(fmt.Sprint("there-", i)), Node: at, Requests: map[string]int64{"cpu": gpus * 4000, gpu: gpus}})
+		}
+	}
+}
+
+// gang is 1,000 pods in one block, in as few racks as hold them. Gangs of different cpu
+// have nothing in common that could be known already.
+func gang(gpus, cpu int64) place.Ask {
+	a := ask(1000, gpus, "block")
+	a.PerPod["cpu"], a.PerPod["memory"] = cpu, 16<<30
+	return a
+}
+
+func TestPlacement(t *testing.T) {
+	before := heapInUse()
+	m := cluster15k(nodes)
+	occupy(m)
+	m.Find([]place.Ask{gang(1, 1000)}, place.Now)
+
+	cpu := int64(1000)
+	times := func(gpus int64, fits bool) (median, longest time.Duration) {
+		var out []time.Duration
+		for range gangs {
+			cpu++
+			began := time.Now()
+			_, short := m.Find([]place.Ask{gang(gpus, cpu)}, place.Now)
+			out = append(out, time.Since(began))
+			if (short == nil) != fits {
+				t.Fatalf("gang of %d GPUs a pod: %+v", gpus, short)
+			}
+		}
+		slices.Sort(out)
+		return out[gangs/2].Round(time.Microsecond), out[gangs-1].Round(time.Microsecond)
+	}
+	took, longest := times(1, true)
+	figure.Reach(t, fmt.Sprintf("1,000-pod gang placed, a new shape each time, median of %d", gangs), took.String(), gangMost.String(), took < gangMost)
+	figure.Note("  the longest", longest.String())
+	took, longest = times(3, false)
+	figure.Reach(t, fmt.Sprintf("1,000-pod gang found unplaceable, median of %d", gangs), took.String(), gangMost.String(), took < gangMost)
+	figure.Note("  the longest", longest.String())
+
+	single := ask(1, 1, "")
+	single.PerPod["cpu"] = 500
+	const singles = 10_000
+	began := time.Now()
+	for i := range singles {
+		placed, short := m.Find([]place.Ask{single}, place.Now)
+		if short != nil {
+			t.Fatal(short.Message())
+		}
+		m.Hold(keyOf(fmt.Sprint("single-", i)), &place.Holding{PodSets: []place.HeldPodSet{{Ask: single, Nodes: placed[0].Nodes}}})
+	}
+	took = time.Since(began) / singles
+	figure.Reach(t, fmt.Sprintf("%d single-GPU workloads placed and held, each", singles), took.String(), singleMost.String(), took < singleMost)
+
+	changed := make([]place.Node, nodes)
+	for i := range changed {
+		changed[i] = node(i)
+		changed[i].Cordoned = true
+	}
+	began = time.Now()
+	for _, n := range changed {
+		m.SetNode(n)
+	}
+	m.Find([]place.Ask{single}, place.Now)
+	took = time.Since(began) / nodes
+	figure.Reach(t, "node update, with what is known brought up to date, each", took.String(), updateMost.String(), took < updateMost)
+
+	used := heapInUse() - before
+	figure.Reach(t, "memory of 15,000 nodes, 43,000 pods and 10,000 workloads", figure.MiB(used), figure.MiB(memoryMost), used < memoryMost)
+	runtime.KeepAlive(m)
+	runtime.KeepAlive(changed)
+}
+
+// heapInUse is what is in use.
+func heapInUse() int64 {
+	runtime.GC()
+	var s runtime.MemStats
+	runtime.ReadMemStats(&s)
+	return int64(s.HeapAlloc)
+}
