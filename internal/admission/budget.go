@@ -14,6 +14,9 @@ const (
 	// else to write, and reasonsBurst how many at once.
 	reasonsPerSecond = 50
 	reasonsBurst     = 100
+	// queuesBurst is how many status of queues may be written at once when there is more again:
+	// few queues never notice.
+	queuesBurst = 20
 	// reasonsShare is the part of all writes that reasons have while there is more, and
 	// queuesShare that of the status of queues.
 	reasonsShare = 0.05
@@ -51,7 +54,7 @@ type writeBudget struct {
 func newWriteBudget(clock clock.PassiveClock) *writeBudget {
 	return &writeBudget{clock: clock,
 		reasons: rate.NewLimiter(reasonsPerSecond, reasonsBurst),
-		queues:  rate.NewLimiter(rate.Inf, 1),
+		queues:  rate.NewLimiter(rate.Inf, queuesBurst),
 	}
 }
 
