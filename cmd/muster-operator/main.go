@@ -108,7 +108,8 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	executor := jobs.NewExecutor(mgr.GetClient(), mgr.GetEventRecorder("muster"))
-	if err := jobs.AddTo(mgr, executor, backoffOf(cfg), jobsetapi.API, genericjob.API, batchjob.API); err != nil {
+	settings := jobs.Settings{Backoff: backoffOf(cfg), NativeGangs: nativeGangs(ctx, mgr, cfg)}
+	if err := jobs.AddTo(mgr, executor, settings, jobsetapi.API, genericjob.API, batchjob.API); err != nil {
 		return err
 	}
 	if err := placer.AddTo(mgr); err != nil {
@@ -118,6 +119,27 @@ func run(ctx context.Context, o options) error {
 		batchjob.AddWebhook(mgr, jobset.GroupVersion.WithKind("JobSet").GroupKind(), tensorstack.GroupVersion.WithKind("GenericJob").GroupKind())
 	}
 	return mgr.Start(ctx)
+}
+
+// nativeGangs reports whether jobs are to make PodGroups. Where that cannot be found out
+// they do without, which takes nothing from a gang but a second pair of eyes.
+func nativeGangs(ctx context.Context, mgr manager.Manager, cfg *v1alpha1.Configuration) bool {
+	if *cfg.Gangs.Native == v1alpha1.NativeGangsOff {
+		return false
+	}
+	log := ctrl.Log.WithName("gangs")
+	direct, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme()})
+	if err != nil {
+		log.Error(err, "making a client; gangs are not told to kube-scheduler")
+		return false
+	}
+	has, err := jobs.HasNativeGangs(ctx, direct, corev1.NamespaceDefault)
+	if err != nil {
+		log.Error(err, "gangs are not told to kube-scheduler; the next start tries again")
+		return false
+	}
+	log.Info("asked whether the cluster has gangs of its own", "native", has)
+	return has
 }
 
 // backoffOf is what the configuration, a complete one, says about jobs whose pods do not come into being.

@@ -23,6 +23,8 @@ func complete(c *v1alpha1.Configuration) {
 	present(&c.Resources, v1alpha1.Resources{})
 	present(&c.QueueStatus, v1alpha1.QueueStatus{})
 	present(&c.BatchJob, v1alpha1.BatchJob{})
+	present(&c.Gangs, v1alpha1.Gangs{})
+	present(&c.Placement, v1alpha1.Placement{})
 	present(&c.DefaultQueue, v1alpha1.DefaultQueue{})
 	present(&c.NodeFailure, v1alpha1.NodeFailure{})
 
@@ -39,6 +41,8 @@ func complete(c *v1alpha1.Configuration) {
 	}
 	present(&c.QueueStatus.Interval, metav1.Duration{Duration: 5 * time.Second})
 	present(&c.BatchJob.Webhook, false)
+	present(&c.Gangs.Native, v1alpha1.NativeGangsAuto)
+	present(&c.Placement.Webhook, false)
 	present(&c.DefaultQueue.Capacity, v1alpha1.CapacityNodes)
 	present(&c.DefaultQueue.NodesOnDemand, v1alpha1.NodesOnDemandDetect)
 	present(&c.NodeFailure.NotReadyGrace, metav1.Duration{Duration: 5 * time.Second})

@@ -32,6 +32,8 @@ func TestAFileWithoutOptionsIsTheDefault(t *testing.T) {
 		BatchJob:                &v1alpha1.BatchJob{Webhook: ptr.To(false)},
 		DefaultQueue:            &v1alpha1.DefaultQueue{Capacity: ptr.To(v1alpha1.CapacityNodes), NodesOnDemand: ptr.To(v1alpha1.NodesOnDemandDetect)},
 		NodeFailure:             &v1alpha1.NodeFailure{NotReadyGrace: duration(5 * time.Second)},
+		Gangs:                   &v1alpha1.Gangs{Native: ptr.To(v1alpha1.NativeGangsAuto)},
+		Placement:               &v1alpha1.Placement{Webhook: ptr.To(false)},
 	}
 	if diff := cmp.Diff(want, Default()); diff != "" {
 		t.Errorf("Default() (-want +got):\n%s", diff)
@@ -132,7 +134,7 @@ func TestWhatCannotBeReadIsNamed(t *testing.T) {
 		want []string
 	}{
 		"an unknown section": {"webhook: {}", []string{
-			"webhook: Forbidden: there is no such option; here are waitForPodsReady, objectRetentionPolicies, fairSharing, admissionFairSharing, resources, queueStatus, batchJob, defaultQueue, nodeFailure"}},
+			"webhook: Forbidden: there is no such option; here are waitForPodsReady, objectRetentionPolicies, fairSharing, admissionFairSharing, resources, queueStatus, batchJob, defaultQueue, nodeFailure, gangs, placement"}},
 		"an unknown option": {"queueStatus: {intervall: 1s}", []string{
 			"queueStatus.intervall: Forbidden: there is no such option; here are interval"}},
 		"an option in the wrong case": {"queueStatus: {Interval: 1s}", []string{

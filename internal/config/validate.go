@@ -23,6 +23,7 @@ func validate(c *v1alpha1.Configuration) field.ErrorList {
 	mistakes = append(mistakes, notNegative(retention.Child("afterDeactivatedByMuster"), c.ObjectRetentionPolicies.Workloads.AfterDeactivatedByMuster)...)
 	mistakes = append(mistakes, validateFairSharing(field.NewPath("fairSharing"), c.FairSharing)...)
 	mistakes = append(mistakes, validateAdmissionFairSharing(field.NewPath("admissionFairSharing"), c.AdmissionFairSharing)...)
+	mistakes = append(mistakes, oneOf(field.NewPath("gangs", "native"), *c.Gangs.Native, v1alpha1.NativeGangsAuto, v1alpha1.NativeGangsOff)...)
 	mistakes = append(mistakes, validateResources(field.NewPath("resources"), c.Resources)...)
 	mistakes = append(mistakes, notNegative(field.NewPath("queueStatus", "interval"), c.QueueStatus.Interval)...)
 	mistakes = append(mistakes, validateDefaultQueue(field.NewPath("defaultQueue"), c.DefaultQueue)...)

@@ -42,6 +42,8 @@ type API[T client.Object] struct {
 	// Beside names what else Plan wants to see: objects that the job may not control,
 	// each empty but for its name, in the job's namespace. Nil for none.
 	Beside func(job T) []client.Object
+	// Gangs says that Plan makes PodGroups where the cluster has them.
+	Gangs bool
 	// External jobs are carried out by another controller: one that is in no queue is
 	// left alone, Plan is not asked.
 	External bool
@@ -84,6 +86,8 @@ type Facts struct {
 	Flavors map[string]*kueue.ResourceFlavor
 	// Served are those of the kinds that the API asks about which the cluster serves.
 	Served map[schema.GroupResource]bool
+	// NativeGangs says that kube-scheduler binds the pods of a PodGroup together.
+	NativeGangs bool
 }
 
 // Nodes are by their host names those where a job was given places, as far as they are
@@ -168,6 +172,8 @@ type PodSetAdmission struct {
 
 // Plan is what a job needs done. The zero value is nothing.
 type Plan struct {
+	// First are done before Writes, side by side; if one of them fails Writes are not done.
+	First []Write
 	// Writes are done side by side, in no order.
 	Writes []Write
 	// Status is the job with the status it should have, nil to leave it. It is

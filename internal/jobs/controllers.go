@@ -3,11 +3,13 @@ package jobs
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -43,18 +45,26 @@ type runtimeObject = runtime.Object
 // Served is a job API of any type, as AddTo takes it.
 type Served interface {
 	kind() schema.GroupKind
-	owned() []client.Object
-	addTo(mgr ctrl.Manager, x *Executor, backoff Backoff, served []schema.GroupKind) error
+	owned(nativeGangs bool) []client.Object
+	addTo(mgr ctrl.Manager, x *Executor, settings Settings, served []schema.GroupKind) error
+}
+
+// Settings are the same for all job APIs.
+type Settings struct {
+	// Backoff is of jobs whose pods are refused.
+	Backoff Backoff
+	// NativeGangs has pods belong to PodGroups; see HasNativeGangs.
+	NativeGangs bool
 }
 
 // AddTo has the manager reconcile jobs of all the APIs. Its cache should keep no more of
 // events than Refusals says.
-func AddTo(mgr ctrl.Manager, x *Executor, backoff Backoff, apis ...Served) error {
+func AddTo(mgr ctrl.Manager, x *Executor, settings Settings, apis ...Served) error {
 	indexed := map[string]bool{}
 	var served []schema.GroupKind
 	for _, api := range apis {
 		served = append(served, api.kind())
-		for _, kind := range api.owned() {
+		for _, kind := range api.owned(settings.NativeGangs) {
 			gvk, err := apiutil.GVKForObject(kind, mgr.GetScheme())
 			if err != nil {
 				return fmt.Errorf("indexing %T: %w", kind, err)
@@ -75,7 +85,7 @@ func AddTo(mgr ctrl.Manager, x *Executor, backoff Backoff, apis ...Served) error
 		return fmt.Errorf("indexing Nodes by host name: %w", err)
 	}
 	for _, api := range apis {
-		if err := api.addTo(mgr, x, backoff, served); err != nil {
+		if err := api.addTo(mgr, x, settings, served); err != nil {
 			return err
 		}
 	}
@@ -91,10 +101,16 @@ func controllerUID(object client.Object) []string {
 
 func (a API[T]) kind() schema.GroupKind { return a.Kind.GroupKind() }
 
-func (a API[T]) owned() []client.Object { return a.Owns }
+// owned are the kinds that Plan may create.
+func (a API[T]) owned(nativeGangs bool) []client.Object {
+	if !nativeGangs || !a.Gangs {
+		return a.Owns
+	}
+	return append(slices.Clone(a.Owns), &schedulingv1beta1.PodGroup{})
+}
 
-func (a API[T]) addTo(mgr ctrl.Manager, x *Executor, backoff Backoff, served []schema.GroupKind) error {
-	r := &reconciler[T]{api: a, served: served, client: mgr.GetClient(), executor: x, pods: mgr.GetAPIReader(), backoff: backoff, clock: clock.RealClock{}}
+func (a API[T]) addTo(mgr ctrl.Manager, x *Executor, settings Settings, served []schema.GroupKind) error {
+	r := &reconciler[T]{api: a, served: served, client: mgr.GetClient(), executor: x, pods: mgr.GetAPIReader(), backoff: settings.Backoff, owns: a.owned(settings.NativeGangs), nativeGangs: settings.NativeGangs, clock: clock.RealClock{}}
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named(a.Kind.GroupKind().String()).
 		For(a.New(), builder.WithPredicates(predicate.NewPredicateFuncs(r.concerns))).
@@ -120,7 +136,7 @@ func (a API[T]) addTo(mgr ctrl.Manager, x *Executor, backoff Backoff, served []s
 		Watches(&schedulingv1.PriorityClass{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&kueue.ResourceFlavor{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfNamespace), builder.WithPredicates(predicate.LabelChangedPredicate{}))
-	for _, kind := range a.Owns {
+	for _, kind := range r.owns {
 		// Some children are shared: who merely has a part in one hears of it too.
 		of := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), a.New())
 		b = b.Watches(kind, gather(of, a.Gathers), builder.WithPredicates(predicate.Funcs{UpdateFunc: a.heeds}))

@@ -49,9 +49,16 @@ func (x *Executor) Run(ctx context.Context, job client.Object, p Plan) error {
 		if err := x.writeStatusAndTell(ctx, job, p); err != nil {
 			return err
 		}
-		return x.writeAll(ctx, job, p.Writes)
+		return x.writeInTurn(ctx, job, p)
 	}
-	return errors.Join(x.writeAll(ctx, job, p.Writes), x.writeStatusAndTell(ctx, job, p))
+	return errors.Join(x.writeInTurn(ctx, job, p), x.writeStatusAndTell(ctx, job, p))
+}
+
+func (x *Executor) writeInTurn(ctx context.Context, job client.Object, p Plan) error {
+	if err := x.writeAll(ctx, job, p.First); err != nil {
+		return err
+	}
+	return x.writeAll(ctx, job, p.Writes)
 }
 
 func (x *Executor) writeStatusAndTell(ctx context.Context, job client.Object, p Plan) error {

@@ -12,7 +12,7 @@ import (
 
 // NewReconciler is the reconciler of one API as AddTo makes it, without a manager.
 func NewReconciler[T client.Object](api API[T], c client.Client, recorder events.EventRecorder, clock clock.PassiveClock, served ...schema.GroupKind) reconcile.Reconciler {
-	return &reconciler[T]{api: api, served: append(served, api.Kind.GroupKind()), client: c, executor: NewExecutor(c, recorder), pods: c, backoff: Backoff{Base: time.Minute, Max: time.Hour}, clock: clock}
+	return &reconciler[T]{api: api, owns: api.Owns, served: append(served, api.Kind.GroupKind()), client: c, executor: NewExecutor(c, recorder), pods: c, backoff: Backoff{Base: time.Minute, Max: time.Hour}, clock: clock}
 }
 
 // The indexes that children, and the Workloads of jobs that are gone, are found by.

@@ -20,7 +20,7 @@ import (
 // are the cache's own: a job may have thousands, and nobody changes what was seen.
 func (r *reconciler[T]) children(ctx context.Context, job T) ([]client.Object, error) {
 	var out []client.Object
-	for _, kind := range r.api.Owns {
+	for _, kind := range r.owns {
 		list, err := newListOf(kind, r.client)
 		if err != nil {
 			return nil, err
@@ -100,10 +100,11 @@ func (r *reconciler[T]) facts(ctx context.Context, namespace string) (Facts, err
 		return Facts{}, err
 	}
 	return Facts{
-		Served:     served,
-		Queues:     QueueFacts{Local: byName(local.Items), Cluster: byName(cluster.Items), Namespace: &ns},
-		Priorities: PriorityFacts{Workload: byName(classes.Items), Pod: byName(podClass.Items)},
-		Flavors:    byName(flavors.Items),
+		Served:      served,
+		Queues:      QueueFacts{Local: byName(local.Items), Cluster: byName(cluster.Items), Namespace: &ns},
+		Priorities:  PriorityFacts{Workload: byName(classes.Items), Pod: byName(podClass.Items)},
+		Flavors:     byName(flavors.Items),
+		NativeGangs: r.nativeGangs,
 	}, nil
 }
 

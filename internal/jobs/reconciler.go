@@ -18,6 +18,9 @@ import (
 // reconciler brings jobs of one API in step with their Workload and their children.
 type reconciler[T client.Object] struct {
 	api API[T]
+	// owns are the kinds that Plan may create.
+	owns        []client.Object
+	nativeGangs bool
 	// served are the kinds of all job APIs, this one among them.
 	served   []schema.GroupKind
 	client   client.Client

@@ -45,6 +45,12 @@ type Configuration struct {
 
 	// nodeFailure says when a node counts as lost.
 	NodeFailure *NodeFailure `json:"nodeFailure,omitempty"`
+
+	// gangs says whether kube-scheduler is to know gangs too.
+	Gangs *Gangs `json:"gangs,omitempty"`
+
+	// placement says how pods are given their places.
+	Placement *Placement `json:"placement,omitempty"`
 }
 
 // WaitForPodsReady is the part of all or nothing that quota alone cannot give: a workload whose pods are not all ready in
@@ -254,4 +260,28 @@ type NodeFailure struct {
 	// notReadyGrace is for how long a node may be not ready before it counts as lost. Kubernetes has waited about 40 s by
 	// then for a node that is silent. A node that is deleted is lost at once. Default 5s.
 	NotReadyGrace *metav1.Duration `json:"notReadyGrace,omitempty"`
+}
+
+// Gangs says whether the pods that Muster makes, and those of the Jobs that it makes, belong to PodGroups of
+// scheduling.k8s.io, so that kube-scheduler too binds all of a gang or none.
+type Gangs struct {
+	// native: Auto (default) where the cluster serves PodGroups and its pods keep them; Off.
+	Native *NativeGangs `json:"native,omitempty"`
+}
+
+// NativeGangs says when PodGroups are made.
+type NativeGangs string
+
+const (
+	// NativeGangsAuto makes them where the cluster has them.
+	NativeGangsAuto NativeGangs = "Auto"
+	// NativeGangsOff makes none.
+	NativeGangsOff NativeGangs = "Off"
+)
+
+// Placement says how pods are given their places that wait for one by a scheduling gate.
+type Placement struct {
+	// webhook serves a mutating admission webhook that gives pods their places when they are created, which saves a write
+	// for each. What it does not do is done a moment later all the same. Default false.
+	Webhook *bool `json:"webhook,omitempty"`
 }

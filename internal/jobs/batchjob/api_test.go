@@ -64,7 +64,7 @@ func TestAnotherControllersJobIsForeign(t *testing.T) {
 
 func TestCountIndexes(t *testing.T) {
 	for text, want := range map[string]int32{"": 0, "0": 1, "1,3-5,7": 5, "0-9": 10, "8-12": 2, "12": 0, "x": 0, "1,x-3,4": 2} {
-		if got := countIndexes(text, 10); got != want {
+		if got := jobs.CountIndexes(text, 10); got != want {
 			t.Errorf("%q: %d, want %d", text, got, want)
 		}
 	}

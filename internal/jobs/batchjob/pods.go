@@ -1,9 +1,6 @@
 package batchjob
 
 import (
-	"strconv"
-	"strings"
-
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
@@ -55,28 +52,7 @@ func terminal(job *batchv1.Job) int32 {
 	}
 	within := ptr.Deref(job.Spec.Completions, 0)
 	// No index is in both lists.
-	return countIndexes(job.Status.CompletedIndexes, within) + countIndexes(ptr.Deref(job.Status.FailedIndexes, ""), within)
-}
-
-// countIndexes counts the indexes below the bound in a text such as "1,3-5,7".
-func countIndexes(text string, below int32) int32 {
-	var count int32
-	for part := range strings.SplitSeq(text, ",") {
-		from, to, isRange := strings.Cut(part, "-")
-		if !isRange {
-			to = from
-		}
-		first, err := strconv.ParseInt(from, 10, 32)
-		if err != nil {
-			continue
-		}
-		last, err := strconv.ParseInt(to, 10, 32)
-		if err != nil {
-			continue
-		}
-		count += max(min(int32(last), below-1)-int32(first)+1, 0)
-	}
-	return count
+	return jobs.CountIndexes(job.Status.CompletedIndexes, within) + jobs.CountIndexes(ptr.Deref(job.Status.FailedIndexes, ""), within)
 }
 
 // outcome is how the Job ended, or nil.

@@ -25,6 +25,7 @@ var API = jobs.API[*jobset.JobSet]{
 		return map[string]string{jobset.JobSetUIDKey: string(uid)}
 	},
 	Beside:   beside,
+	Gangs:    true,
 	Describe: describe,
 	Plan:     plan,
 }

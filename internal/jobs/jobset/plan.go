@@ -20,12 +20,14 @@ type attempt struct {
 	plan     jobs.Plan
 	// moved are the names of Jobs that the plan stops because they were given other nodes.
 	moved map[string]bool
+	// gangs says of the replicated jobs that were asked about whether they are gangs.
+	gangs map[string]bool
 }
 
 // plan says what follows from what was seen of a JobSet.
 func plan(seen jobs.Seen[*jobset.JobSet]) jobs.Plan {
 	js := seen.Job.DeepCopy()
-	a := &attempt{seen: seen, js: js, moved: map[string]bool{}, children: sortChildren(jobs.ChildrenOf[*batchv1.Job](seen.Children), js)}
+	a := &attempt{seen: seen, js: js, moved: map[string]bool{}, gangs: map[string]bool{}, children: sortChildren(jobs.ChildrenOf[*batchv1.Job](seen.Children), js)}
 	a.countJobs()
 	a.plan.Status = a.js
 	switch {
@@ -60,6 +62,7 @@ func (a *attempt) carryOn() {
 	case a.held():
 		a.suspendJobs()
 	case a.seen.Admission.MayStart():
+		a.keepGangs()
 		a.resumeJobs()
 		a.resizeJobs()
 	}

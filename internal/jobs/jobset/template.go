@@ -69,6 +69,9 @@ func (a *attempt) newJob(rj *jobset.ReplicatedJob, index int32) *batchv1.Job {
 	}
 	mount(js, &template.Spec)
 	template = a.placeJob(rj, index, template)
+	if a.joinsGang(rj) {
+		jobs.InPodGroup(&template.Spec, gangName(js, rj))
+	}
 	job := &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:            jobName(js, rj.Name, index),

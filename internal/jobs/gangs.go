@@ -1,0 +1,90 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// PodGroup is a gang as kube-scheduler knows it: it binds none of its pods unless so many
+// find a node. It belongs to the job, and goes with it.
+func PodGroup(job client.Object, kind schema.GroupVersionKind, name string, pods int32, priorityClass string) *schedulingv1beta1.PodGroup {
+	return &schedulingv1beta1.PodGroup{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:            name,
+			Namespace:       job.GetNamespace(),
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, kind)},
+		},
+		Spec: schedulingv1beta1.PodGroupSpec{
+			SchedulingPolicy: schedulingv1beta1.PodGroupSchedulingPolicy{
+				Gang: &schedulingv1beta1.GangSchedulingPolicy{MinCount: pods},
+			},
+			PriorityClassName: priorityClass,
+		},
+	}
+}
+
+// InPodGroup has pods belong to the gang of the name.
+func InPodGroup(spec *corev1.PodSpec, name string) {
+	spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: ptr.To(name)}
+}
+
+const (
+	// proofPatience is how long it is tried to make the pod by which it is proven that
+	// gangs are kept: right after the start of a cluster no pods can be made at all.
+	proofPatience = 5 * time.Second
+	proofInterval = 500 * time.Millisecond
+)
+
+// HasNativeGangs reports whether the cluster has gangs: it serves PodGroups, and pods
+// keep the group that they are made with, which is proven by one that is not stored. An
+// error says why that could not be found out.
+func HasNativeGangs(ctx context.Context, c client.Client, namespace string) (bool, error) {
+	kind := schedulingv1beta1.SchemeGroupVersion.WithKind("PodGroup")
+	switch _, err := c.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version); {
+	case meta.IsNoMatchError(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("asking whether the cluster serves PodGroups: %w", err)
+	}
+	var kept bool
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, proofInterval, proofPatience, true, func(ctx context.Context) (bool, error) {
+		pod := probe(namespace)
+		if last = c.Create(ctx, pod, client.DryRunAll); last != nil {
+			return false, nil
+		}
+		kept = pod.Spec.SchedulingGroup != nil && ptr.Deref(pod.Spec.SchedulingGroup.PodGroupName, "") == probeName
+		return true, nil
+	})
+	if err != nil {
+		return false, fmt.Errorf("trying, without storing it, a pod of a PodGroup in namespace %s: %w", namespace, last)
+	}
+	return kept, nil
+}
+
+const probeName = "muster-probe"
+
+// probe is a pod that the strictest of namespaces takes.
+func probe(namespace string) *corev1.Pod {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: probeName, Namespace: namespace},
+		Spec: corev1.PodSpec{
+			AutomountServiceAccountToken: ptr.To(false),
+			SecurityContext:              &corev1.PodSecurityContext{RunAsNonRoot: ptr.To(true), RunAsUser: ptr.To[int64](65532), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+			Containers: []corev1.Container{{Name: "probe", Image: "registry.invalid/probe", SecurityContext: &corev1.SecurityContext{
+				AllowPrivilegeEscalation: ptr.To(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}}},
+		},
+	}
+	InPodGroup(&pod.Spec, probeName)
+	return pod
+}

@@ -1,0 +1,101 @@
+package jobset
+
+import (
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	"k8s.io/utils/ptr"
+
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	"github.com/musterhq/muster/internal/jobs"
+)
+
+// gangName is the PodGroup of a replicated job: its Jobs start together, while those of
+// another may have to wait for them.
+func gangName(js *jobset.JobSet, rj *jobset.ReplicatedJob) string { return js.Name + "-" + rj.Name }
+
+// joinsGang reports whether the pods of the replicated job are a gang to kube-scheduler:
+// they were admitted together, and the cluster has gangs. Those whose user says of which
+// group they are, and those that find their domain by the pods that are there already,
+// which kube-scheduler promises nothing for in gangs, are left to themselves. So are the
+// rest of a replicated job of which some run already without a group.
+func (a *attempt) joinsGang(rj *jobset.ReplicatedJob) bool {
+	if joins, known := a.gangs[rj.Name]; known {
+		return joins
+	}
+	joins := a.mayJoinGang(rj)
+	a.gangs[rj.Name] = joins
+	return joins
+}
+
+func (a *attempt) mayJoinGang(rj *jobset.ReplicatedJob) bool {
+	granted, ok := a.seen.Admission.PodSets[rj.Name]
+	if !ok || !a.seen.Facts.NativeGangs || rj.Template.Spec.Template.Spec.SchedulingGroup != nil ||
+		exclusionOf(a.js, rj).ofNodes() && len(granted.Places) == 0 {
+		return false
+	}
+	for _, job := range a.children.current() {
+		if job.Labels[jobset.ReplicatedJobNameKey] == rj.Name && !inGang(&job.Spec.Template.Spec, gangName(a.js, rj)) {
+			return false
+		}
+	}
+	return true
+}
+
+func inGang(spec *corev1.PodSpec, name string) bool {
+	return spec.SchedulingGroup != nil && ptr.Deref(spec.SchedulingGroup.PodGroupName, "") == name
+}
+
+// keepGangs has every gang be there before its pods, with as many as were admitted and
+// still have to run: one that is short of a pod that ended well would wait for it for
+// ever. While all its pods are ready nobody asks, and nothing is written.
+func (a *attempt) keepGangs() {
+	there := map[string]*schedulingv1beta1.PodGroup{}
+	for _, group := range jobs.ChildrenOf[*schedulingv1beta1.PodGroup](a.seen.Children) {
+		there[group.Name] = group
+	}
+	for i := range a.js.Spec.ReplicatedJobs {
+		rj := &a.js.Spec.ReplicatedJobs[i]
+		pods, waiting := a.podsToRun(rj)
+		if pods == 0 || !a.joinsGang(rj) {
+			continue
+		}
+		group := there[gangName(a.js, rj)]
+		switch {
+		case group == nil:
+			class := rj.Template.Spec.Template.Spec.PriorityClassName
+			a.plan.First = append(a.plan.First, jobs.Create(jobs.PodGroup(a.js, kind, gangName(a.js, rj), pods, class)))
+		case group.Spec.SchedulingPolicy.Gang == nil || !group.DeletionTimestamp.IsZero():
+			// Somebody changed it; kube-scheduler does as it says.
+		case pods > group.Spec.SchedulingPolicy.Gang.MinCount || pods < group.Spec.SchedulingPolicy.Gang.MinCount && waiting:
+			other := group.DeepCopy()
+			other.Spec.SchedulingPolicy.Gang.MinCount = pods
+			a.plan.First = append(a.plan.First, jobs.Change(group, other))
+		}
+	}
+}
+
+// podsToRun counts the pods of the replicated job that run or have to run, and whether
+// some of those are not ready yet.
+func (a *attempt) podsToRun(rj *jobset.ReplicatedJob) (pods int32, waiting bool) {
+	byName := map[string]*batchv1.Job{}
+	for _, job := range a.children.current() {
+		byName[job.Name] = job
+	}
+	for index := range rj.Replicas {
+		job := byName[jobName(a.js, rj.Name, index)]
+		switch {
+		case job == nil || suspended(job):
+			pods += a.sizeOf(rj)
+			waiting = true
+		case ended(job):
+		default:
+			parallelism := ptr.Deref(job.Spec.Parallelism, 1)
+			completions := ptr.Deref(job.Spec.Completions, parallelism)
+			over := job.Status.Succeeded + jobs.CountIndexes(ptr.Deref(job.Status.FailedIndexes, ""), completions)
+			pods += max(0, min(parallelism, completions-over))
+			waiting = waiting || job.Status.Active > ptr.Deref(job.Status.Ready, 0)
+		}
+	}
+	return pods, waiting
+}

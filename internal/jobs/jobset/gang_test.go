@@ -1,0 +1,132 @@
+package jobset
+
+import (
+	"fmt"
+	"testing"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	"github.com/musterhq/muster/internal/jobs"
+)
+
+// lookWithGangs plans on a cluster that has gangs.
+func lookWithGangs(js *jobset.JobSet, admission jobs.Admission, children ...client.Object) jobs.Plan {
+	return plan(jobs.Seen[*jobset.JobSet]{Job: js, Admission: admission, Children: children, Facts: jobs.Facts{NativeGangs: true}, Now: now})
+}
+
+// firsts are what a plan writes before all else.
+func firsts(p jobs.Plan) []string {
+	var out []string
+	for _, w := range p.First {
+		group := w.Object().(*schedulingv1beta1.PodGroup)
+		out = append(out, fmt.Sprintf("%s %s: %d", w.Verb(), group.Name, group.Spec.SchedulingPolicy.Gang.MinCount))
+	}
+	return out
+}
+
+func groupOfJob(job *batchv1.Job) string {
+	if job.Spec.Template.Spec.SchedulingGroup == nil {
+		return ""
+	}
+	return *job.Spec.Template.Spec.SchedulingGroup.PodGroupName
+}
+
+func TestJobsOfAnAdmittedJobSetJoinAGangThatIsMadeFirst(t *testing.T) {
+	p := lookWithGangs(twoByFour(), grantPlaces())
+	same(t, "first", []string{"create js-workers: 8"}, firsts(p))
+	group := p.First[0].Object()
+	if owner := metav1.GetControllerOf(group); owner == nil || owner.UID != "js-uid" || group.GetNamespace() != "ns" {
+		t.Errorf("the gang belongs to %+v", owner)
+	}
+	for _, name := range []string{"js-workers-0", "js-workers-1"} {
+		if got := groupOfJob(createdJob(t, p, name)); got != "js-workers" {
+			t.Errorf("%s joins %q", name, got)
+		}
+	}
+}
+
+func TestWhoJoinsNoGang(t *testing.T) {
+	own := twoByFour()
+	own.Spec.ReplicatedJobs[0].Template.Spec.Template.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: ptr.To("mine")}
+	for name, tc := range map[string]struct {
+		js        *jobset.JobSet
+		admission jobs.Admission
+		native    bool
+		group     string
+	}{
+		"a JobSet without a queue":                            {twoByFour(), unqueued, true, ""},
+		"on a cluster without gangs":                          {twoByFour(), grantPlaces(), false, ""},
+		"one that says of which it is":                        {own, grantPlaces(), true, "mine"},
+		"Jobs that find their domains by each other's pods":   {apart(), grantPlaces(), true, ""},
+		"but those that were given theirs are a gang as well": {apart(), grantPlaces(on("a", 4), on("c", 4)), true, "js-workers"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := plan(jobs.Seen[*jobset.JobSet]{Job: tc.js, Admission: tc.admission, Facts: jobs.Facts{NativeGangs: tc.native}, Now: now})
+			if got := groupOfJob(createdJob(t, p, "js-workers-0")); got != tc.group || len(p.First) > 0 != (tc.group == "js-workers") {
+				t.Errorf("joins %q, first %v", got, firsts(p))
+			}
+		})
+	}
+}
+
+// ran is the JobSet with both Jobs, each with so many pods running and ready of four.
+func ran(edit func(first, second *batchv1.Job)) (*jobset.JobSet, []client.Object) {
+	p := lookWithGangs(twoByFour(), grantPlaces())
+	children := []client.Object{service(), p.First[0].Object()}
+	var list []*batchv1.Job
+	for _, name := range []string{"js-workers-0", "js-workers-1"} {
+		for _, w := range p.Writes {
+			if job, ok := w.Object().(*batchv1.Job); ok && job.Name == name {
+				job.Status.Active, job.Status.Ready = 4, ptr.To[int32](4)
+				list, children = append(list, job), append(children, job)
+			}
+		}
+	}
+	edit(list[0], list[1])
+	return twoByFour(), children
+}
+
+func TestAGangHasAsManyAsStillHaveToRun(t *testing.T) {
+	pods := func(job *batchv1.Job, active, ready, succeeded int32) {
+		job.Status.Active, job.Status.Ready, job.Status.Succeeded = active, ptr.To(ready), succeeded
+	}
+	for name, tc := range map[string]struct {
+		edit func(first, second *batchv1.Job)
+		want []string
+	}{
+		"nothing happened":                                   {func(_, _ *batchv1.Job) {}, nil},
+		"pods ended well, and the others run":                {func(first, _ *batchv1.Job) { pods(first, 2, 2, 2) }, nil},
+		"pods ended well, and one came anew":                 {func(first, _ *batchv1.Job) { pods(first, 2, 1, 2) }, []string{"change js-workers: 6"}},
+		"one came anew while all are still wanted":           {func(first, _ *batchv1.Job) { pods(first, 4, 3, 0) }, nil},
+		"a Job ended, and the other has a new pod":           {func(first, second *batchv1.Job) { jobBuilder{first}.succeeded(); pods(second, 4, 3, 0) }, []string{"change js-workers: 4"}},
+		"indexes failed for good, and another is tried anew": {func(first, _ *batchv1.Job) { first.Status.FailedIndexes = ptr.To("1-2"); pods(first, 2, 1, 0) }, []string{"change js-workers: 6"}},
+		"all ended": {func(first, second *batchv1.Job) { jobBuilder{first}.succeeded(); jobBuilder{second}.succeeded() }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			js, children := ran(tc.edit)
+			same(t, "first", tc.want, firsts(lookWithGangs(js, grantPlaces(), children...)))
+		})
+	}
+}
+
+func TestAGangThatShrankIsWholeAgainAfterARestart(t *testing.T) {
+	js, children := ran(func(_, _ *batchv1.Job) {})
+	group := children[1].(*schedulingv1beta1.PodGroup)
+	group.Spec.SchedulingPolicy.Gang.MinCount = 3
+	js.Status.Restarts = 1
+	same(t, "first", []string{"change js-workers: 8"}, firsts(lookWithGangs(js, grantPlaces(), children[:2]...)))
+}
+
+func TestJobsBesideSomeThatRunWithoutAGangJoinNone(t *testing.T) {
+	js, children := ran(func(first, _ *batchv1.Job) { first.Spec.Template.Spec.SchedulingGroup = nil })
+	p := lookWithGangs(js, grantPlaces(), children[0], children[2])
+	if got := groupOfJob(createdJob(t, p, "js-workers-1")); got != "" || len(p.First) > 0 {
+		t.Errorf("joins %q, first %v", got, firsts(p))
+	}
+}
