@@ -68,8 +68,8 @@ func main() {
 	flag.StringVar(&o.metricsAddress, "metrics-bind-address", "127.0.0.1:8080", "address that serves metrics, 0 for none")
 	flag.StringVar(&o.probeAddress, "health-probe-bind-address", "127.0.0.1:8081", "address that serves /healthz and /readyz")
 	flag.StringVar(&o.profileAddress, "pprof-bind-address", "", "address that serves profiles under /debug/pprof (default: none)")
-	flag.IntVar(&o.webhookPort, "webhook-port", 9443, "port of the webhook for batch Jobs, where the configuration turns it on")
-	flag.StringVar(&o.webhookCertificates, "webhook-cert-dir", "/etc/muster/webhook", "directory with tls.crt and tls.key of that webhook; they may change")
+	flag.IntVar(&o.webhookPort, "webhook-port", 9443, "port of the webhooks for batch Jobs and pods, where the configuration turns them on")
+	flag.StringVar(&o.webhookCertificates, "webhook-cert-dir", "/etc/muster/webhook", "directory with tls.crt and tls.key of those webhooks; they may change")
 	flag.Float64Var(&o.qps, "kube-api-qps", 500, "requests a second to the API server in the long run")
 	flag.IntVar(&o.burst, "kube-api-burst", 1000, "requests to the API server at once")
 	var logs zap.Options
@@ -114,6 +114,9 @@ func run(ctx context.Context, o options) error {
 	}
 	if err := placer.AddTo(mgr); err != nil {
 		return err
+	}
+	if *cfg.Placement.Webhook {
+		placer.AddWebhook(mgr)
 	}
 	if *cfg.BatchJob.Webhook {
 		batchjob.AddWebhook(mgr, jobset.GroupVersion.WithKind("JobSet").GroupKind(), tensorstack.GroupVersion.WithKind("GenericJob").GroupKind())

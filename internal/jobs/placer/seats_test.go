@@ -59,6 +59,7 @@ func (b podBuilder) bound(node string) podBuilder {
 
 func (b podBuilder) leaving() podBuilder {
 	b.DeletionTimestamp = ptr.To(metav1.NewTime(epoch))
+	b.Finalizers = []string{"example.com/kubelet"} // a fake API server wants one
 	return b
 }
 func (b podBuilder) done() podBuilder { b.Status.Phase = corev1.PodSucceeded; return b }

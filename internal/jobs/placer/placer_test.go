@@ -1,0 +1,261 @@
+package placer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/podspec"
+)
+
+// world is an API server with the Workload ns/wl, and the placer over it.
+type world struct {
+	t      *testing.T
+	api    client.WithWatch
+	placer *placer
+	// writes are those of the placer, "verb pod" each; every one after the first few
+	// fails, as if the operator had died.
+	writes []string
+	lives  int
+	mu     sync.Mutex
+}
+
+func newScheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kueue.AddToScheme, jobset.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return scheme
+}
+
+func newWorld(t *testing.T, w *kueue.Workload, pods ...podBuilder) *world {
+	t.Helper()
+	builder := fake.NewClientBuilder().WithScheme(newScheme(t)).WithIndex(&corev1.Pod{}, workloadIndex, workloadOf).WithStatusSubresource(&corev1.Pod{}, &kueue.Workload{})
+	builder.WithObjects(w)
+	for _, b := range pods {
+		builder.WithObjects(b.of("wl").Pod)
+	}
+	out := &world{t: t, api: builder.Build(), lives: 1000}
+	out.placer = &placer{client: interceptor.NewClient(out.api, interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			return out.write("place", o, func() error { return c.Patch(ctx, o, p, opts...) })
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			return out.write("mark", o, func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			if applied := (&client.DeleteOptions{}).ApplyOptions(opts); applied.GracePeriodSeconds != nil {
+				t.Errorf("%s is deleted with a grace of %d s", o.GetName(), *applied.GracePeriodSeconds)
+			}
+			return out.write("delete", o, func() error { return c.Delete(ctx, o, opts...) })
+		},
+	}), live: out.api, clock: clocktesting.NewFakePassiveClock(epoch)}
+	return out
+}
+
+// of is a pod of the Workload, in its one pod set.
+func (b podBuilder) of(workload string) podBuilder {
+	b.Namespace, b.UID = "ns", types.UID(b.Name)
+	b.Labels[kueue.PodSetLabel] = "main"
+	if b.Annotations == nil {
+		b.Annotations = map[string]string{}
+	}
+	b.Annotations[kueue.WorkloadAnnotation] = workload
+	return b
+}
+
+var errDead = errors.New("the operator is dead")
+
+func (w *world) write(verb string, o client.Object, do func() error) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.lives--; w.lives < 0 {
+		return errDead
+	}
+	w.writes = append(w.writes, verb+" "+o.GetName())
+	return do()
+}
+
+func (w *world) reconcile() error {
+	_, err := w.placer.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "wl"}})
+	slices.Sort(w.writes)
+	return err
+}
+
+// where are the nodes that the pods are told, by pod; "" for those that still wait.
+func (w *world) where() map[string]string {
+	w.t.Helper()
+	var list corev1.PodList
+	if err := w.api.List(w.t.Context(), &list); err != nil {
+		w.t.Fatal(err)
+	}
+	out := map[string]string{}
+	for i := range list.Items {
+		out[list.Items[i].Name] = list.Items[i].Spec.NodeSelector[corev1.LabelHostname]
+		if waits := gated(&list.Items[i]); waits != (out[list.Items[i].Name] == "") {
+			w.t.Errorf("%s waits: %v, and is told %v", list.Items[i].Name, waits, list.Items[i].Spec.NodeSelector)
+		}
+	}
+	return out
+}
+
+// admitted is a Workload with places on nodes for so many pods each.
+func admitted(places ...podspec.Place) *kueue.Workload {
+	w := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "wl", UID: "wl"}}
+	w.Spec.PodSets = []kueue.PodSet{{Name: "main"}}
+	assignment := &kueue.TopologyAssignment{Levels: []string{corev1.LabelHostname}}
+	for _, place := range places {
+		assignment.Domains = append(assignment.Domains, kueue.TopologyDomainAssignment{Values: []string{place.Node()}, Count: place.Count})
+	}
+	w.Status.Admission = &kueue.Admission{ClusterQueue: "q", PodSetAssignments: []kueue.PodSetAssignment{{Name: "main", TopologyAssignment: assignment}}}
+	w.Status.Conditions = []metav1.Condition{{Type: kueue.WorkloadAdmitted, Status: metav1.ConditionTrue}}
+	return w
+}
+
+func (w *world) check(what string, want, got any) {
+	w.t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		w.t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+func TestEachGatedPodIsWrittenOnceAndGetsItsPlace(t *testing.T) {
+	own := pod("p1").rank(1)
+	own.Spec.SchedulingGates = append(own.Spec.SchedulingGates, corev1.PodSchedulingGate{Name: "mine"})
+	own.Spec.NodeSelector = map[string]string{"pool": "f"}
+	w := newWorld(t, admitted(on("a", 1), on("b", 1)), pod("p0").rank(0), own)
+	if err := w.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	w.check("writes", []string{"place p0", "place p1"}, w.writes)
+	w.check("places", map[string]string{"p0": "a", "p1": "b"}, w.where())
+	var p1 corev1.Pod
+	if err := w.api.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "p1"}, &p1); err != nil {
+		t.Fatal(err)
+	}
+	w.check("gates of others", []corev1.PodSchedulingGate{{Name: "mine"}}, p1.Spec.SchedulingGates)
+	w.check("node selector", map[string]string{"pool": "f", corev1.LabelHostname: "b"}, p1.Spec.NodeSelector)
+	if err := w.reconcile(); err != nil || len(w.writes) > 2 {
+		t.Errorf("then it writes %v, %v", w.writes, err)
+	}
+}
+
+// TestAnOperatorThatDiesLeavesTheRestToTheNext: whichever write is the last one.
+func TestAnOperatorThatDiesLeavesTheRestToTheNext(t *testing.T) {
+	for last := range 4 {
+		w := newWorld(t, admitted(on("a", 2), on("b", 1)), pod("x"), pod("y"), pod("z"))
+		w.lives = last
+		if err := w.reconcile(); last < 3 && !errors.Is(err, errDead) {
+			t.Fatalf("after %d writes: %v", last, err)
+		}
+		w.lives = 1000
+		if err := w.reconcile(); err != nil {
+			t.Fatal(err)
+		}
+		count := map[string]int{}
+		for _, node := range w.where() {
+			count[node]++
+		}
+		w.check("pods by node", map[string]int{"a": 2, "b": 1}, count)
+		w.check("writes", []string{"place x", "place y", "place z"}, w.writes)
+	}
+}
+
+func TestNothingIsWrittenForThoseWhoHaveNoPlaces(t *testing.T) {
+	evicted, waits, finished, withoutPlaces := admitted(on("a", 1)), admitted(on("a", 1)), admitted(on("a", 1)), admitted(on("a", 1))
+	evicted.Status.Conditions = append(evicted.Status.Conditions, metav1.Condition{Type: kueue.WorkloadEvicted, Status: metav1.ConditionTrue})
+	waits.Status.Conditions, waits.Status.Admission = nil, nil
+	finished.Status.Conditions = append(finished.Status.Conditions, metav1.Condition{Type: kueue.WorkloadFinished, Status: metav1.ConditionTrue})
+	withoutPlaces.Status.Admission.PodSetAssignments[0].TopologyAssignment = nil
+	for name, wl := range map[string]*kueue.Workload{"evicted": evicted, "waiting": waits, "finished": finished, "without topology": withoutPlaces} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, wl, pod("p0").rank(0), pod("p1").bound("b"))
+			if err := w.reconcile(); err != nil || len(w.writes) > 0 {
+				t.Errorf("writes %v, %v", w.writes, err)
+			}
+		})
+	}
+}
+
+func TestAPodWithoutAPlaceWhereItIsIsMarkedAndDeletedWithItsGrace(t *testing.T) {
+	w := newWorld(t, admitted(on("a", 1), on("c", 1)), pod("p0").rank(0).at("a"), pod("p1").rank(1).at("b"))
+	if err := w.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	w.check("writes", []string{"delete p1", "mark p1"}, w.writes)
+	w.check("left", map[string]string{"p0": "a"}, w.where())
+}
+
+func TestACacheThatLagsBehindCostsNobodyAPod(t *testing.T) {
+	w := newWorld(t, admitted(on("a", 1), on("c", 1)), pod("p1").rank(1).at("b"))
+	ahead := newWorld(t, admitted(on("a", 1), on("b", 1)))
+	w.placer.live = ahead.api
+	if err := w.reconcile(); err != nil || len(w.writes) > 0 {
+		t.Errorf("writes %v, %v", w.writes, err)
+	}
+}
+
+func TestPodsWhosePlacesArePeoplesAreLetBe(t *testing.T) {
+	byHand := pod("p").rank(0).bound("elsewhere")
+	byHand.Spec.NodeSelector = map[string]string{jobset.NamespacedJobKey: "ns_js-workers-0"}
+	w := newWorld(t, admitted(on("a", 1)), byHand)
+	if err := w.reconcile(); err != nil || len(w.writes) > 0 {
+		t.Errorf("writes %v, %v", w.writes, err)
+	}
+}
+
+func TestTheWebhookGivesAPodThePlaceOfItsRankIfThatIsFree(t *testing.T) {
+	const gateGone = `{"op":"remove","path":"/spec/schedulingGates/0"}`
+	for name, tc := range map[string]struct {
+		pod  podBuilder
+		want []string
+	}{
+		"one that has a rank": {pod("new").rank(1).of("wl"), []string{`{"op":"add","path":"/spec/nodeSelector","value":{}}`,
+			`{"op":"add","path":"/spec/nodeSelector/kubernetes.io~1hostname","value":"b"}`, gateGone}},
+		"not one whose place is another's":          {pod("new").rank(0).of("wl"), nil},
+		"not one without a rank":                    {pod("new").of("wl"), nil},
+		"not one that waits for nothing":            {pod("new").rank(1).of("wl").at("b"), nil},
+		"not one of a Workload that does not exist": {pod("new").rank(1).of("other"), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, admitted(on("a", 1), on("b", 1)), pod("p0").rank(0).at("a").leaving())
+			d := &doorman{placer: w.placer, decoder: admission.NewDecoder(newScheme(t))}
+			raw, err := json.Marshal(tc.pod.Pod)
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer := d.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Namespace: "ns", Object: runtime.RawExtension{Raw: raw}}})
+			if !answer.Allowed {
+				t.Fatalf("refused: %+v", answer.Result)
+			}
+			var got []string
+			for _, patch := range answer.Patches {
+				got = append(got, strings.TrimSpace(patch.Json()))
+			}
+			w.check("patches", tc.want, got)
+		})
+	}
+}

@@ -1,0 +1,124 @@
+package placer
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"gomodules.xyz/jsonpatch/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/podspec"
+)
+
+// webhookPath is where the API server asks; the configuration in charts/muster/webhook
+// names it.
+const webhookPath = "/place-v1-pod"
+
+// AddWebhook has the manager answer the API server when pods are made that wait for a
+// place: one that has a rank gets the place of that rank at once, if it is free. All
+// others wait a moment longer, for a write.
+func AddWebhook(mgr ctrl.Manager) {
+	p := &placer{client: mgr.GetClient(), live: mgr.GetAPIReader(), clock: clock.RealClock{}}
+	handler := &doorman{placer: p, decoder: admission.NewDecoder(mgr.GetScheme())}
+	mgr.GetWebhookServer().Register(webhookPath, &webhook.Admission{Handler: handler})
+}
+
+// doorman gives pods their places when they are made.
+type doorman struct {
+	placer  *placer
+	decoder admission.Decoder
+}
+
+// Handle answers one question of the API server. It never refuses a pod.
+func (d *doorman) Handle(ctx context.Context, request admission.Request) admission.Response {
+	var pod corev1.Pod
+	if err := d.decoder.Decode(request, &pod); err != nil {
+		return admission.Errored(http.StatusBadRequest, err)
+	}
+	name := pod.Annotations[kueue.WorkloadAnnotation]
+	if name == "" || !gated(&pod) {
+		return admission.Allowed("")
+	}
+	place, ok, err := d.placer.placeOf(ctx, client.ObjectKey{Namespace: request.Namespace, Name: name}, &pod)
+	switch {
+	case err != nil:
+		return admission.Errored(http.StatusInternalServerError, err)
+	case !ok:
+		return admission.Allowed("")
+	}
+	return admission.Patched("", placed(&pod, place)...)
+}
+
+// placeOf is the place of the pod's rank, if it has one and nobody is there.
+func (p *placer) placeOf(ctx context.Context, key client.ObjectKey, pod *corev1.Pod) (podspec.Place, bool, error) {
+	var w kueue.Workload
+	if err := p.client.Get(ctx, key, &w); err != nil {
+		return podspec.Place{}, false, client.IgnoreNotFound(err)
+	}
+	podSet := kueue.PodSetReference(pod.Labels[kueue.PodSetLabel])
+	if !givesPlaces(&w) {
+		return podspec.Place{}, false, nil
+	}
+	i := slices.IndexFunc(w.Status.Admission.PodSetAssignments, func(a kueue.PodSetAssignment) bool { return a.Name == podSet })
+	if i < 0 {
+		return podspec.Place{}, false, nil
+	}
+	places := jobs.PlacesOf(w.Status.Admission.PodSetAssignments[i].TopologyAssignment)
+	if len(places) == 0 {
+		return podspec.Place{}, false, nil
+	}
+	var list corev1.PodList
+	if err := p.client.List(ctx, &list, client.InNamespace(key.Namespace), client.MatchingFields{workloadIndex: key.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		return podspec.Place{}, false, fmt.Errorf("listing the pods of Workload %s: %w", key, err)
+	}
+	var others []*corev1.Pod
+	for i := range list.Items {
+		if list.Items[i].Labels[kueue.PodSetLabel] == string(podSet) {
+			others = append(others, &list.Items[i])
+		}
+	}
+	set := podSetOf(places, requestOf(&w, podSet), []*corev1.Pod{pod})
+	place, ok := set.seatOf(pod, others, func(node string) string { return p.hostOf(ctx, node) })
+	return place, ok, nil
+}
+
+// seatOf is the place of the pod's rank, if it has a rank and nobody is there.
+func (s podSet) seatOf(pod *corev1.Pod, others []*corev1.Pod, hostOf func(node string) string) (podspec.Place, bool) {
+	g, size := s.groupOf(pod), s.places.Count()/s.groups
+	if g < 0 || g >= s.groups {
+		return podspec.Place{}, false
+	}
+	row := newRow(s.places.Ranks(g*size, (g+1)*size), slices.DeleteFunc(slices.Clone(others), func(other *corev1.Pod) bool {
+		return done(other) || s.groupOf(other) != g
+	}), hostOf)
+	d := row.ofRank(pod, s.rankOf)
+	if d == nil || !d.free() {
+		return podspec.Place{}, false
+	}
+	return d.place, true
+}
+
+// placed are the changes of a new pod that has its place.
+func placed(pod *corev1.Pod, place podspec.Place) []jsonpatch.Operation {
+	var out []jsonpatch.Operation
+	if len(pod.Spec.NodeSelector) == 0 {
+		out = append(out, jsonpatch.NewOperation("add", "/spec/nodeSelector", map[string]any{}))
+	}
+	escape := strings.NewReplacer("~", "~0", "/", "~1")
+	for _, key := range slices.Sorted(maps.Keys(place.Domain)) {
+		out = append(out, jsonpatch.NewOperation("add", "/spec/nodeSelector/"+escape.Replace(key), place.Domain[key]))
+	}
+	gate := slices.Index(pod.Spec.SchedulingGates, corev1.PodSchedulingGate{Name: kueue.TopologyGate})
+	return append(out, jsonpatch.NewOperation("remove", fmt.Sprintf("/spec/schedulingGates/%d", gate), nil))
+}
