@@ -9,6 +9,8 @@ import (
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
+
+	"github.com/musterhq/muster/internal/engine/place"
 )
 
 // refuses says why pods of the set cannot run on the flavor's nodes, or "".
@@ -32,7 +34,7 @@ func refuses(f Flavor, ps PodSet) string {
 // together as they ask, or "". topologies has the levels of all that exist.
 func refusesTopology(f Flavor, ps PodSet, topologies map[string][]string) string {
 	if f.Topology == "" {
-		if ps.Topology != nil {
+		if ps.Topology != nil && !ps.findsDomains() {
 			return fmt.Sprintf("flavor %s does not support TopologyAwareScheduling", f.Name)
 		}
 		return ""
@@ -49,11 +51,18 @@ func refusesTopology(f Flavor, ps PodSet, topologies map[string][]string) string
 		asked = append(asked, slice.Level)
 	}
 	for _, level := range asked {
-		if level != "" && level != corev1.LabelHostname && !slices.Contains(levels, level) {
+		if level != "" && level != corev1.LabelHostname && level != ps.ExclusiveKey && !slices.Contains(levels, level) {
 			return fmt.Sprintf("topology %s of flavor %s has no level %s", f.Topology, f.Name, level)
 		}
 	}
 	return ""
+}
+
+// findsDomains reports whether the pods ask for no more than domains for themselves. These
+// are of any node label, and where nobody gives places pods find them by each other.
+func (ps *PodSet) findsDomains() bool {
+	return ps.ExclusiveKey != "" && ps.Topology.Level == "" && ps.Topology.Group == "" &&
+		!slices.ContainsFunc(ps.Topology.Slices, func(s place.Slice) bool { return s.Level != ps.ExclusiveKey })
 }
 
 func blocksScheduling(t *corev1.Taint) bool {

@@ -1,0 +1,32 @@
+package flavor
+
+import (
+	"testing"
+
+	"github.com/musterhq/muster/internal/engine/place"
+)
+
+func TestPodsThatWantDomainsForThemselvesCanGoWhereNobodyGivesPlaces(t *testing.T) {
+	alone := PodSet{ExclusiveKey: "pool", Topology: &TopologyRequest{Slices: []place.Slice{{Level: "pool", Size: 2}}}}
+	near := PodSet{Topology: &TopologyRequest{Slices: []place.Slice{{Level: "pool", Size: 2}}}}
+	both := PodSet{ExclusiveKey: "pool", Topology: &TopologyRequest{Level: "rack", Slices: []place.Slice{{Level: "pool", Size: 2}}}}
+	topologies := map[string][]string{"t": {"rack"}}
+	for name, tc := range map[string]struct {
+		flavor Flavor
+		pods   PodSet
+		why    string
+	}{
+		"by each other's pods":                   {Flavor{Name: "f"}, alone, ""},
+		"of a label that is no level":            {Flavor{Name: "f", Topology: "t"}, alone, ""},
+		"but those that must be near cannot":     {Flavor{Name: "f"}, near, "flavor f does not support TopologyAwareScheduling"},
+		"nor those that want both":               {Flavor{Name: "f"}, both, "flavor f does not support TopologyAwareScheduling"},
+		"unless the topology has what they want": {Flavor{Name: "f", Topology: "t"}, both, ""},
+		"nor by a level that there is not":       {Flavor{Name: "f", Topology: "t"}, near, "topology t of flavor f has no level pool"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := refusesTopology(tc.flavor, tc.pods, topologies); got != tc.why {
+				t.Errorf("got %q, want %q", got, tc.why)
+			}
+		})
+	}
+}
