@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -325,4 +326,51 @@ func TestJobsThatAreKeptApartSelectTheRackThatTheyWereGiven(t *testing.T) {
 			t.Errorf("%s selects %v, affinity %v", pod.Name, pod.Spec.NodeSelector, pod.Spec.Affinity)
 		}
 	}
+}
+
+// placedQueue makes a queue of simulated GPUs whose flavor is placed on nodes, in racks.
+func (w *world) placedQueue(local string, gpus int64) map[string]string {
+	w.Helper()
+	racks := w.racks()
+	topology := &kueue.Topology{ObjectMeta: metav1.ObjectMeta{Name: w.namespace},
+		Spec: kueue.TopologySpec{Levels: []kueue.TopologyLevel{{NodeLabel: rackLabel}, {NodeLabel: corev1.LabelHostname}}}}
+	w.create(topology)
+	w.gpuQueue(local, gpus)
+	w.Cleanup(func() { _ = w.client.Delete(context.Background(), topology) })
+	change(w, &kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}, func(f *kueue.ResourceFlavor) {
+		f.Spec.TopologyName = ptr.To(kueue.TopologyReference(w.namespace))
+	})
+	return racks
+}
+
+// TestJobsThatAreKeptApartWaitForRacksOfTheirOwn: the racks have room for twice as many
+// pods, and no two of these Jobs share one.
+func TestJobsThatAreKeptApartWaitForRacksOfTheirOwn(t *testing.T) {
+	w := newWorld(t)
+	racks := w.placedQueue("gpu", 32)
+	first, second := w.apart("first", "gpu"), w.apart("second", "gpu")
+	w.create(first)
+	w.untilApart(racks, 2)
+	w.create(second)
+	until(w, &kueue.WorkloadList{}, "the second waits for racks", func(list *kueue.WorkloadList) bool {
+		for _, wl := range list.Items {
+			c := meta.FindStatusCondition(wl.Status.Conditions, kueue.WorkloadQuotaReserved)
+			if wl.OwnerReferences[0].Name == "second" && c != nil && c.Status == metav1.ConditionFalse && c.Reason == kueue.WorkloadTopologyPlacementFailed {
+				return true
+			}
+		}
+		return false
+	})
+	if err := w.client.Delete(t.Context(), first, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+		t.Fatal(err)
+	}
+	until(w, &corev1.PodList{}, "the pods of the first are gone", func(list *corev1.PodList) bool {
+		for _, pod := range list.Items {
+			if pod.Labels[jobset.JobSetNameKey] == "first" {
+				return false
+			}
+		}
+		return true
+	})
+	w.untilApart(racks, 2)
 }
