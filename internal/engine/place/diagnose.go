@@ -20,7 +20,7 @@ func (m *Map) Diagnose(asks []Ask) Diagnosis {
 	byAsk := slices.Clone(f.wants)
 	slices.SortFunc(byAsk, func(a, b *want) int { return a.index - b.index })
 	for _, w := range byAsk {
-		w.tally = m.tally(w.Ask, w.layout, f.on)
+		m.count(w, f.on)
 		alone = m.fitsAlone(f, w) && alone
 		out.PodSets = append(out.PodSets, m.diagnose(f, w))
 	}

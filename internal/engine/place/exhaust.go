@@ -18,7 +18,7 @@ type exhaustion struct {
 func (m *Map) exhaust(f *finding) bool {
 	e := &exhaustion{m: m, f: f, nodes: map[int][]slotCount{}}
 	for _, w := range f.wants {
-		w.tally = m.tally(w.Ask, w.layout, f.on)
+		m.count(w, f.on)
 	}
 	return e.party(0)
 }

@@ -3,8 +3,8 @@ package place
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -87,24 +87,71 @@ type verdict struct {
 	refusal refusal
 }
 
-// key tells which asks share a filter.
+// filterKey tells which asks share a filter.
 func (a *Ask) filterKey() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%q", a.Flavor)
-	for _, key := range slices.Sorted(maps.Keys(a.NodeSelector)) {
-		fmt.Fprintf(&b, " %q=%q", key, a.NodeSelector[key])
-	}
-	for _, t := range a.Tolerations {
-		fmt.Fprintf(&b, " %q %s %q %s", t.Key, t.Operator, t.Value, t.Effect)
+	var k keyText
+	k.text(a.Flavor)
+	k.labels(a.NodeSelector)
+	for i := range a.Tolerations {
+		t := &a.Tolerations[i]
+		k.text(t.Key)
+		k.text(string(t.Operator))
+		k.text(t.Value)
+		k.text(string(t.Effect))
 	}
 	if required := a.required(); required != nil {
 		text, err := json.Marshal(required)
 		if err != nil { // it holds nothing but strings
 			panic(err)
 		}
-		b.Write(text)
+		k.text(string(text))
 	}
-	return b.String()
+	return string(k)
+}
+
+// keyText is a key of several texts: each with its length, so that no two lists of
+// texts are one key.
+type keyText []byte
+
+func (k *keyText) text(s string) {
+	*k = strconv.AppendInt(*k, int64(len(s)), 10)
+	*k = append(*k, ':')
+	*k = append(*k, s...)
+}
+
+func (k *keyText) number(n int64) {
+	*k = strconv.AppendInt(*k, n, 10)
+	*k = append(*k, ';')
+}
+
+// few is how many names are sorted without memory of their own.
+const few = 8
+
+func (k *keyText) labels(labels map[string]string) {
+	k.number(int64(len(labels)))
+	var names [few]string
+	for _, name := range namesOf(labels, names[:0]) {
+		k.text(name)
+		k.text(labels[name])
+	}
+}
+
+func (k *keyText) amounts(amounts map[string]int64) {
+	k.number(int64(len(amounts)))
+	var names [few]string
+	for _, name := range namesOf(amounts, names[:0]) {
+		k.text(name)
+		k.number(amounts[name])
+	}
+}
+
+// namesOf are the keys of a map in order.
+func namesOf[V any](of map[string]V, into []string) []string {
+	for name := range of {
+		into = append(into, name)
+	}
+	slices.Sort(into)
+	return into
 }
 
 func (a *Ask) required() *corev1.NodeSelector {

@@ -125,6 +125,10 @@ func (m *Map) avoid(f *finding) {
 // get one domain have one layout.
 func extras(asks []Ask) []string {
 	out := make([]string, len(asks))
+	if len(asks) == 1 {
+		out[0] = asks[0].ExclusiveKey
+		return out
+	}
 	together := map[string]bool{}
 	for i := range asks {
 		together[asks[i].Group] = together[asks[i].Group] || asks[i].Group != "" && asks[i].Level != ""
@@ -143,6 +147,9 @@ func extras(asks []Ask) []string {
 // parties joins the asks of each group that asks for a level, in order.
 func parties(wants []*want) []*party {
 	var out []*party
+	if len(wants) == 1 {
+		return append(out, partyOf(wants[0]))
+	}
 	groups, together := map[string]*party{}, map[string]bool{}
 	for _, w := range wants {
 		together[w.Group] = together[w.Group] || w.Group != "" && w.Level != ""
@@ -162,11 +169,16 @@ func parties(wants []*want) []*party {
 	return out
 }
 
+// partyOf is the party of one ask.
+func partyOf(w *want) *party {
+	return &party{wants: []*want{w}, depth: w.depth, matters: w.Level != "", mandatory: w.Level != "" && w.Mandatory}
+}
+
 // search looks for places of all parties together: the hardest first, then in other
 // orders, then every way there is, as far as that goes.
 func (m *Map) search(f *finding) bool {
 	for _, w := range f.wants {
-		w.tally = m.tally(w.Ask, w.layout, f.on)
+		m.count(w, f.on)
 		if !m.fitsAlone(f, w) {
 			return false
 		}

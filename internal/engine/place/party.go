@@ -52,7 +52,7 @@ func (p *party) layout() *layout { return p.wants[0].layout }
 // recountParty brings what is known of all domains up to date.
 func (m *Map) recountParty(f *finding, p *party) {
 	for _, w := range p.wants {
-		w.tally = m.tally(w.Ask, w.layout, f.on)
+		m.count(w, f.on)
 		m.measure(w, p.within)
 	}
 }
@@ -154,7 +154,7 @@ func (p *party) fits(d int32) (pods int64, ok bool) {
 func (m *Map) settleIn(f *finding, p *party, d int32) bool {
 	charged := len(f.charged)
 	for _, w := range p.wants {
-		w.tally = m.tally(w.Ask, w.layout, f.on) // those before it are charged
+		m.count(w, f.on) // those before it are charged
 		m.measure(w, d)
 		full, more, ok := w.need(w.layout.depth(d))
 		if !ok || !w.holdsOf(d).has(full, more) {

@@ -26,6 +26,9 @@ func (m *Map) Repair(workload order.Key) (Mended, bool) {
 	if h == nil {
 		return Mended{}, true
 	}
+	if h.size() > repairMost {
+		return Mended{}, !m.ails(h)
+	}
 	r := m.repair(h)
 	if r.moved == 0 {
 		return r.mended(), true
@@ -47,6 +50,21 @@ func (m *Map) Repair(workload order.Key) (Mended, bool) {
 		return Mended{}, false
 	}
 	return r.mended(), true
+}
+
+// repairMost bounds how many pods are looked at one by one: what claims to have more has
+// been written by nobody who places pods.
+const repairMost = 1 << 20
+
+// size is how many places the holder has.
+func (h *holder) size() int32 {
+	var out int32
+	for i := range h.podSets {
+		for _, s := range h.podSets[i].seats {
+			out = addCount(out, s.count)
+		}
+	}
+	return out
 }
 
 // repair is the places of one workload by rank, those that are to be found empty.

@@ -2,8 +2,6 @@ package place
 
 import (
 	"cmp"
-	"maps"
-	"slices"
 
 	"github.com/musterhq/muster/internal/engine/quota"
 )
@@ -67,7 +65,8 @@ type vector []amount
 func (m *Map) vector(perPod map[string]int64) vector {
 	v := make(vector, 1, len(perPod)+1)
 	v[0] = amount{0, 1}
-	for _, name := range slices.Sorted(maps.Keys(perPod)) {
+	var names [few]string
+	for _, name := range namesOf(perPod, names[:0]) {
 		if value := perPod[name]; value > 0 && name != Pods {
 			v = append(v, amount{m.resources.of(name), value})
 		}

@@ -69,7 +69,7 @@ func (m *Map) shortfall(f *finding) *Shortfall {
 	var first *want
 	for _, w := range f.wants {
 		m.takeBack(f, 0)
-		w.tally = m.tally(w.Ask, w.layout, f.on)
+		m.count(w, f.on)
 		if !m.fitsAlone(f, w) && (first == nil || w.index < first.index) {
 			first = w
 		}

@@ -2,9 +2,7 @@ package place
 
 import (
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 )
 
 // tallyKey tells which asks share a tally.
@@ -75,23 +73,24 @@ func (t *tally) extremesOf(d int32) extremes {
 }
 
 // shapeKey tells which asks have equal pods.
-func (a *Ask) shapeKey(filterKey string) string {
-	var b strings.Builder
-	b.WriteString(filterKey)
-	for _, name := range slices.Sorted(maps.Keys(a.PerPod)) {
-		fmt.Fprintf(&b, " %q:%d", name, a.PerPod[name])
-	}
+func (a *Ask) shapeKey(filterKey, extra string) string {
+	var k keyText
+	k.text(filterKey)
+	k.text(extra)
+	k.amounts(a.PerPod)
 	for _, p := range a.HostPorts {
-		fmt.Fprintf(&b, " %q/%s/%d", p.IP, p.Protocol, p.Port)
+		k.text(p.IP)
+		k.text(string(p.Protocol))
+		k.number(int64(p.Port))
 	}
-	fmt.Fprintf(&b, " %q", a.ExclusiveKey)
-	return b.String()
+	k.text(a.ExclusiveKey)
+	return string(k)
 }
 
 // tally is that of an ask, up to date.
 func (m *Map) tally(a *Ask, l *layout, on Ledger) *tally {
 	filterKey := a.filterKey()
-	key := tallyKey{a.shapeKey(filterKey) + "\x00" + l.extra, on}
+	key := tallyKey{a.shapeKey(filterKey, l.extra), on}
 	t := m.tallies.byKey[key]
 	if t == nil || t.layout != l {
 		m.tallies.makeRoom()
@@ -103,6 +102,15 @@ func (m *Map) tally(a *Ask, l *layout, on Ledger) *tally {
 	t.used = m.tallies.uses
 	m.refresh(t)
 	return t
+}
+
+// count brings what a want knows up to date.
+func (m *Map) count(w *want, on Ledger) {
+	if w.tally == nil {
+		w.tally = m.tally(w.Ask, w.layout, on)
+	} else {
+		m.refresh(w.tally)
+	}
 }
 
 // makeRoom forgets the tally that was not used for longest.
@@ -129,12 +137,12 @@ func (m *Map) refresh(t *tally) {
 	}
 	if t.version != t.layout.version {
 		for _, slot := range slots {
-			m.count(t, slot)
+			m.countNode(t, slot)
 		}
 		m.sum(t)
 	} else {
 		for _, slot := range slots {
-			if delta := m.count(t, slot); delta != 0 {
+			if delta := m.countNode(t, slot); delta != 0 {
 				if leaf := t.layout.leaf[slot]; leaf != outside {
 					t.extremes[leaf].known = false
 				}
@@ -150,7 +158,7 @@ func (m *Map) refresh(t *tally) {
 // recount counts all nodes.
 func (m *Map) recount(t *tally) {
 	for slot := range m.slots {
-		m.count(t, int32(slot))
+		m.countNode(t, int32(slot))
 	}
 	m.sum(t)
 	t.read = m.log.reads()
@@ -174,8 +182,8 @@ func (m *Map) sum(t *tally) {
 	t.version = l.version
 }
 
-// count counts one node anew and tells by how much more fits.
-func (m *Map) count(t *tally, slot int32) int64 {
+// countNode counts one node anew and tells by how much more fits.
+func (m *Map) countNode(t *tally, slot int32) int64 {
 	for int(slot) >= len(t.fits) {
 		t.fits = append(t.fits, 0)
 		t.why = append(t.why, foreign)

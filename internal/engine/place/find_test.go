@@ -1,0 +1,210 @@
+package place
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+func TestFind(t *testing.T) {
+	tolerating := func(a *Ask) { a.Tolerations = []corev1.Toleration{{Key: "k", Operator: corev1.TolerationOpExists}} }
+	port := func(a *Ask) { a.HostPorts = []HostPort{{Port: 80}} }
+	flat := func(a *Ask) { a.Flavor = "flat" }
+	for name, tc := range map[string]struct {
+		scene func(s *scene)
+		asks  []Ask
+		want  string
+	}{
+		"a gang fills as few nodes as hold it": {
+			nil, []Ask{gpus(6, 1)}, "a1:4 a2:2"},
+		"a pod goes where others are already": {
+			func(s *scene) { s.pod("p", "b2", 3) }, []Ask{gpus(1, 1)}, "b2:1"},
+		"a pod does not break into a free node while another holds it": {
+			func(s *scene) { s.pod("p", "c1", 1) }, []Ask{gpus(1, 2)}, "c1:1"},
+		"a gang that needs one rack gets the tightest that holds it": {
+			func(s *scene) { s.pod("p", "b1", 1) }, []Ask{gpus(7, 1, required("rack"))}, "b2:4 b1:3"},
+		"a gang that needs one rack and is larger gets nothing": {
+			nil, []Ask{gpus(9, 1, required("rack"))}, `topology "t" allows to fit only 8 out of 9 pod(s). Total nodes: 6`},
+		"a gang that would like one rack spreads over its block": {
+			nil, []Ask{gpus(9, 1, preferred("rack"))}, "a1:4 a2:4 b1:1"},
+		"and over blocks where no block holds it": {
+			nil, []Ask{gpus(18, 1, preferred("rack"))}, "a1:4 a2:4 b1:4 b2:4 c1:2"},
+		"a gang on one host": {
+			func(s *scene) { s.pod("p", "a1", 1).pod("q", "c2", 1) }, []Ask{gpus(3, 1, required(Hostname))}, "a1:3"},
+		"nothing of a gang is placed where all of it is not": {
+			nil, []Ask{gpus(25, 1)}, `topology "t" allows to fit only 24 out of 25 pod(s). Total nodes: 6`},
+		"slices lie each in one rack, one after the other": {
+			nil, []Ask{gpus(12, 1, sliced("rack", 6))}, "a1:4 a2:2 b1:4 b2:2"},
+		"the last slice may be smaller": {
+			nil, []Ask{gpus(8, 1, sliced("rack", 6))}, "a1:4 a2:4"},
+		"slices of slices": {
+			nil, []Ask{gpus(12, 1, sliced("block", 6), sliced(Hostname, 3))}, "a1:3 a2:3 b1:3 b2:3"},
+		"slices that do not nest are a mistake": {
+			nil, []Ask{gpus(12, 1, sliced("rack", 6), sliced(Hostname, 4))}, "slices of 6 pods cannot be made of slices of 4"},
+		"a level that is none is a mistake": {
+			nil, []Ask{gpus(1, 1, required("row"))}, `topology "t" has no level "row"`},
+		"a leader and its workers share a rack": {
+			func(s *scene) { s.pod("p", "a1", 1) },
+			[]Ask{gpus(1, 1, grouped("leader", "g"), required("rack")), gpus(7, 1, grouped("workers", "g"), required("rack"))}, "b2:1 | b1:4 b2:3"},
+		"pod sets that fit alone but not together get nothing": {
+			nil, []Ask{gpus(5, 4), {PodSet: "other", Flavor: "f", Count: 2, PerPod: map[string]int64{"gpu": 4}}},
+			`topology "t" allows to fit each pod set alone, but not all together. Total nodes: 6`},
+		"exclusive parts each have a rack": {
+			nil, []Ask{gpus(4, 1, sliced("rack", 2), exclusive("rack"))}, "a1:2 b1:2"},
+		"an exclusive part does not come to another's rack": {
+			func(s *scene) {
+				s.pod("p", "a1", 1, func(p *Pod) { p.ExclusiveKey = "rack" }).pod("q", "b1", 1, func(p *Pod) { p.ExclusiveKey = "block" })
+			}, []Ask{gpus(2, 1, exclusive("rack"))}, "c1:2"},
+		"who shares may come to an exclusive rack": {
+			func(s *scene) { s.pod("p", "a1", 1, func(p *Pod) { p.ExclusiveKey = "rack" }) }, []Ask{gpus(3, 1)}, "a1:3"},
+		"a part is exclusive by a label that is no level": {
+			nil, []Ask{gpus(4, 1, sliced("rack", 2), exclusive("rack"), flat)}, "a1:2 b1:2"},
+		"more exclusive parts than racks": {
+			nil, []Ask{gpus(8, 1, sliced("rack", 2), exclusive("rack"))}, `topology "t" allows to fit only 6 out of 8 pod(s). Total nodes: 6`},
+		"a port is taken once on a node": {
+			nil, []Ask{gpus(2, 1, port)}, "a1:1 a2:1"},
+		"a port that a pod has": {
+			func(s *scene) {
+				s.pod("p", "a1", 0, func(p *Pod) { p.HostPorts = []HostPort{{IP: "10.0.0.1", Port: 80}} })
+			}, []Ask{gpus(1, 1, port)}, "a2:1"},
+		"pods without requests take a place each": {
+			func(s *scene) { s.node("a1", has(Pods, 2)) }, []Ask{gpus(3, 0, required("rack"))}, "a2:3"},
+		"of a resource that nodes do not have there is none": {
+			nil, []Ask{{PodSet: "main", Flavor: "f", Count: 1, PerPod: map[string]int64{"tpu": 1}}},
+			`topology "t" doesn't allow to fit any of 1 pod(s). Total nodes: 6; excluded: resource "tpu": 6`},
+		"zero of it is no request": {
+			nil, []Ask{{PodSet: "main", Flavor: "f", Count: 1, PerPod: map[string]int64{"tpu": 0}}}, "a1:1"},
+		"an ask for no pods has no places": {
+			nil, []Ask{gpus(0, 1)}, ""},
+		"nodes are named by their hostname": {
+			func(s *scene) { s.node("a1", labeled(Hostname, "a1.example")) }, []Ask{gpus(1, 1)}, "a1.example:1"},
+		"a name that two nodes claim is used by nobody": {
+			func(s *scene) { s.node("a1", labeled(Hostname, "a2")) }, []Ask{gpus(8, 1, required("rack"))}, "b1:4 b2:4"},
+		"a node without the label of a level is outside": {
+			func(s *scene) { s.node("a1", labeled("rack", "")) }, []Ask{gpus(8, 1, required("block"))}, "b1:4 b2:4"},
+		"a taint keeps pods off": {
+			func(s *scene) { s.node("a1", tainted(corev1.TaintEffectNoSchedule)) }, []Ask{gpus(4, 1)}, "a2:4"},
+		"one that is only preferred does not": {
+			func(s *scene) { s.node("a1", tainted(corev1.TaintEffectPreferNoSchedule)) }, []Ask{gpus(4, 1)}, "a1:4"},
+		"nor one that is tolerated": {
+			func(s *scene) { s.node("a1", tainted(corev1.TaintEffectNoExecute)) }, []Ask{gpus(4, 1, tolerating)}, "a1:4"},
+		"nodes that are to be avoided are": {
+			nil, []Ask{gpus(4, 1, func(a *Ask) { a.Avoid = []string{"a1", "nobody"} })}, "a2:4"},
+		"what stands in the way is counted": {
+			func(s *scene) {
+				s.node("a1", cordoned).node("a2", failed).node("b1", tainted(corev1.TaintEffectNoSchedule)).node("b2", labeled("pool", "other")).pod("p", "c1", 4).node("c2", has(Pods, -1))
+			}, []Ask{gpus(1, 1, func(a *Ask) { a.NodeSelector = map[string]string{"block": "x", "rack": "c"} })},
+			`topology "t" doesn't allow to fit any of 1 pod(s). Total nodes: 6; excluded: nodeSelector: 4, not ready: 1, taint "k=v:NoSchedule": 1`},
+		"what stands in the way of room is counted": {
+			func(s *scene) { s.pod("p", "c1", 4).node("c2", has(Pods, -1)).pod("q", "a1", 4).pod("r", "a2", 4) }, []Ask{gpus(4, 2, required("rack"), func(a *Ask) { a.NodeSelector = map[string]string{"rack": "c"} })},
+			`topology "t" doesn't allow to fit any of 4 pod(s). Total nodes: 6; excluded: nodeSelector: 4, resource "gpu": 1, resource "pods": 1`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			if tc.scene != nil {
+				tc.scene(s)
+			}
+			if got := s.find(Now, tc.asks...); got != tc.want {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestLedgers(t *testing.T) {
+	whole := gpus(2, 4, required("rack"))
+	for name, tc := range map[string]struct {
+		scene        func(s *scene)
+		now, planned string
+	}{
+		"what is held is taken": {
+			func(s *scene) { s.hold("w", whole, "a1:1 a2:1") }, "b1:1 b2:1", "b1:1 b2:1"},
+		"and its pods are not counted again": {
+			func(s *scene) {
+				s.hold("w", gpus(3, 1), "a1:3").pod("p", "a1", 1, of("w", "main")).hold("v", gpus(1, 1), "a1:1")
+			}, "b1:1 b2:1", "b1:1 b2:1"},
+		"what is promised is taken from everyone": {
+			func(s *scene) { s.hold("w", whole, "a1:1 a2:1", promised) }, "b1:1 b2:1", "b1:1 b2:1"},
+		"what is left is taken until the pods have gone": {
+			func(s *scene) { s.hold("w", whole, "a1:1 a2:1", leaving).pod("p", "a1", 4, of("w", "main")) }, "b1:1 b2:1", "a1:1 a2:1"},
+		"what is left and promised to another is taken": {
+			func(s *scene) { s.hold("w", whole, "a1:1 a2:1", leaving).hold("v", whole, "a1:1 a2:1", promised) }, "b1:1 b2:1", "b1:1 b2:1"},
+		"a place on no node takes nothing": {
+			func(s *scene) { s.hold("w", whole, "nobody:2") }, "a1:1 a2:1", "a1:1 a2:1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			tc.scene(s)
+			if now, planned := s.find(Now, whole), s.find(Planned, whole); now != tc.now || planned != tc.planned {
+				t.Errorf("got %s and %s, want %s and %s", now, planned, tc.now, tc.planned)
+			}
+		})
+	}
+}
+
+func TestDiagnose(t *testing.T) {
+	for name, tc := range map[string]struct {
+		scene      func(s *scene)
+		ask        Ask
+		best       string
+		relaxation string
+	}{
+		"a wider level would do": {
+			nil, gpus(9, 1, required("rack")), "rack x a: 8, gpu", `pod set "main" within one block rather than one rack`},
+		"a level that is only preferred would do": {
+			nil, gpus(17, 1, required("block")), "block x: 16, gpu", `pod set "main" within one block preferred, not required`},
+		"a taint is in the way": {
+			func(s *scene) {
+				for _, name := range []string{"a1", "a2", "b1", "b2"} {
+					s.node(name, tainted(corev1.TaintEffectNoSchedule))
+				}
+			}, gpus(9, 1), " : 8, gpu", `pod set "main" tolerating taint "k=v:NoSchedule"`},
+		"slices are in the way": {
+			func(s *scene) { s.node("a1", cordoned).node("b1", cordoned).node("c1", cordoned) }, gpus(6, 1, sliced("rack", 6)), "", `pod set "main" without slices`},
+		"fewer pods would fit": {
+			nil, gpus(25, 1), " : 24, gpu", `pod set "main" with 24 pods rather than 25`},
+		"smaller pods would fit": {
+			nil, gpus(1, 6), "", `pod set "main" with 4 gpu for each pod rather than 6`},
+		"nothing helps": {
+			func(s *scene) {
+				for _, name := range []string{"a1", "a2", "b1", "b2", "c1", "c2"} {
+					s.node(name, cordoned)
+				}
+			}, gpus(1, 1), "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			if tc.scene != nil {
+				tc.scene(s)
+			}
+			d := s.Diagnose([]Ask{tc.ask})
+			if len(d.PodSets) != 1 {
+				t.Fatalf("%+v", d)
+			}
+			best := ""
+			if b := d.PodSets[0].Best; b != nil {
+				best = fmt.Sprintf("%s %s: %d, %s", b.Level, strings.Join(b.Values, " "), b.Fits, b.Resource)
+				if b.Fits+b.Lacks != tc.ask.Count {
+					t.Errorf("%d fit and %d do not, of %d", b.Fits, b.Lacks, tc.ask.Count)
+				}
+			}
+			if best != tc.best || d.Relaxation != tc.relaxation {
+				t.Errorf("best %q, want %q; relaxation %q, want %q", best, tc.best, d.Relaxation, tc.relaxation)
+			}
+		})
+	}
+}
+
+func TestEverFits(t *testing.T) {
+	s := newScene(t).pod("p", "a1", 4).node("a2", cordoned).pod("daemon", "b1", 1, func(p *Pod) { p.Resident = true }).node("b2", failed)
+	on := func(name string) Ask {
+		return gpus(1, 4, func(a *Ask) { a.NodeSelector = map[string]string{Hostname: name} })
+	}
+	for name, want := range map[string]bool{"a1": true, "a2": true, "b1": false, "b2": false} {
+		if got := s.EverFits([]Ask{on(name)}); got != want {
+			t.Errorf("on %s: %v, want %v", name, got, want)
+		}
+	}
+}

@@ -1,0 +1,47 @@
+package place
+
+import (
+	"math"
+	"testing"
+)
+
+// FuzzExtremes: amounts of any size, below zero too, neither overflow nor break
+// anything; what was charged is gone once it is released; what is found has room.
+func FuzzExtremes(f *testing.F) {
+	f.Add(int64(4), int64(1), int64(3), int32(5), int32(2), int64(110))
+	f.Add(int64(math.MaxInt64), int64(math.MaxInt64), int64(math.MaxInt64), int32(math.MaxInt32), int32(math.MaxInt32), int64(math.MaxInt64))
+	f.Add(int64(math.MinInt64), int64(math.MinInt64), int64(-1), int32(math.MinInt32), int32(-1), int64(math.MinInt64))
+	f.Add(int64(math.MaxInt64), int64(1), int64(1), int32(math.MaxInt32), int32(math.MaxInt32), int64(math.MaxInt64))
+	f.Fuzz(func(t *testing.T, allocatable, perPod, foreign int64, count, held int32, pods int64) {
+		s := &scene{New(), t}
+		s.SetTopology(Topology{Name: "t", Levels: []string{"rack", Hostname}})
+		s.SetFlavor(Flavor{Name: "f", Topology: "t"})
+		for _, name := range []string{"a1", "a2", "b1"} {
+			s.SetNode(Node{Name: name, Labels: map[string]string{"rack": name[:1], Hostname: name}, Allocatable: map[string]int64{Pods: pods, "gpu": allocatable}})
+		}
+		ask := Ask{PodSet: "main", Flavor: "f", Count: count, PerPod: map[string]int64{"gpu": perPod}, Level: "rack", Mandatory: true, Slices: []Slice{{Hostname, held}}}
+		before := s.find(Now, ask)
+		s.Hold(key("w"), &Holding{PodSets: []HeldPodSet{{Ask: ask, Nodes: []NodeCount{{"a1", held}, {"a1", count}, {"b1", held}}, Ended: count}}})
+		s.Hold(key("v"), &Holding{PodSets: []HeldPodSet{{Ask: ask, Nodes: []NodeCount{{"a1", held}}}}, Promised: true})
+		s.pod("p", "a1", foreign).pod("q", "a1", perPod, of("w", "main")).pod("r", "b1", foreign, of("w", "main"))
+		placed, short := s.Find([]Ask{ask}, Now)
+		if short == nil && !s.Has([]Ask{ask}, placed, Now) {
+			t.Fatalf("no room for %v", placed)
+		}
+		s.Diagnose([]Ask{ask})
+		s.EverFits([]Ask{ask})
+		if held < 1000 && count < 1000 {
+			for _, workload := range s.TakeAiling() {
+				s.Repair(workload)
+			}
+		}
+		for _, name := range []string{"p", "q", "r"} {
+			s.DeletePod(key(name))
+		}
+		s.Hold(key("w"), nil)
+		s.Hold(key("v"), nil)
+		if after := s.find(Now, ask); after != before {
+			t.Fatalf("before %s, after %s", before, after)
+		}
+	})
+}

@@ -1,0 +1,125 @@
+package place
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// TestMending: a gang of six pods of a GPU each is on a1 and a2, and each pod of it has
+// started but for those that did not.
+func TestMending(t *testing.T) {
+	started := func(s *scene, on string, count int) {
+		for i := range count {
+			s.pod(on+string(rune('0'+i)), on, 1, of("gang", "main"))
+		}
+	}
+	inRack := gpus(6, 1, required("rack"))
+	for name, tc := range map[string]struct {
+		ask   Ask
+		scene func(s *scene)
+		// ailing and repair are empty where nobody is.
+		ailing, repair string
+	}{
+		"a gang on good nodes is well": {
+			inRack, func(s *scene) { started(s, "a1", 4); started(s, "a2", 2) }, "", ""},
+		"a failed node's pods move within the rack": {
+			gpus(6, 1, required("block")), func(s *scene) { started(s, "a1", 4); started(s, "a2", 2); s.node("a1", failed) }, "gang", "b1:4 a2:2, 4 moved"},
+		"unless the rack has no room": {
+			inRack, func(s *scene) { started(s, "a1", 4); started(s, "a2", 2); s.node("a1", failed) }, "gang", "none"},
+		"a node that is gone has lost its pods": {
+			inRack, func(s *scene) { started(s, "a1", 4); started(s, "a2", 2); s.DeleteNode("a2"); s.node("a3") }, "gang", "a1:4 a3:2, 2 moved"},
+		"a cordon moves those who have not come yet": {
+			inRack, func(s *scene) { started(s, "a1", 3); started(s, "a2", 2); s.node("a1", cordoned) }, "gang", "a1:3 a2:3, 1 moved"},
+		"and nobody who is there": {
+			inRack, func(s *scene) { started(s, "a1", 4); started(s, "a2", 2); s.node("a1", cordoned) }, "", ""},
+		"so does a taint": {
+			inRack, func(s *scene) {
+				started(s, "a1", 3)
+				started(s, "a2", 2)
+				s.node("a1", tainted(corev1.TaintEffectNoSchedule))
+			}, "gang", "a1:3 a2:3, 1 moved"},
+		"a label that is no longer what it was": {
+			gpus(6, 1, required("rack"), func(a *Ask) { a.NodeSelector = map[string]string{"block": "x"} }),
+			func(s *scene) { started(s, "a1", 3); started(s, "a2", 2); s.node("a1", labeled("block", "z")) }, "gang", "none"},
+		"who came in between takes the room of as many as must go": {
+			inRack, func(s *scene) { started(s, "a1", 2); started(s, "a2", 2); s.pod("foreign", "a1", 1) }, "gang", "a1:3 a2:3, 1 moved"},
+		"who came and leaves room for all moves nobody": {
+			inRack, func(s *scene) { started(s, "a1", 4); s.pod("foreign", "a2", 2) }, "", ""},
+		"a node that lost a device": {
+			inRack, func(s *scene) { started(s, "a1", 3); started(s, "a2", 2); s.node("a1", has("gpu", 3)) }, "gang", "a1:3 a2:3, 1 moved"},
+		"a gang that has not started moves to another rack if it must": {
+			inRack, func(s *scene) { s.node("a1", failed) }, "gang", "b1:4 b2:2, 6 moved"},
+		"a node that kube-scheduler refuses": {
+			gpus(6, 1, required("rack"), func(a *Ask) { a.Avoid = []string{"a2"} }), func(s *scene) { s.node("a3") }, "gang", "a1:4 a3:2, 2 moved"},
+		"a slice stays in its rack, another goes where it may": {
+			gpus(6, 1, sliced("rack", 4)), func(s *scene) { started(s, "a2", 2); s.node("a1", failed).node("a3", has("gpu", 1)) }, "gang", "b1:4 a2:2, 4 moved"},
+		"of a slice that is there in part the rest stays near": {
+			gpus(6, 1, sliced("rack", 3)), func(s *scene) { started(s, "a2", 2); s.node("a1", failed) }, "gang", "b1:3 a2:3, 4 moved"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t).hold("gang", tc.ask, "a1:4 a2:2")
+			s.TakeAiling()
+			tc.scene(s)
+			if got := s.ailing(); got != tc.ailing && len(tc.ask.Avoid) == 0 {
+				t.Errorf("ailing: %q, want %q", got, tc.ailing)
+			}
+			if tc.ailing == "" {
+				return
+			}
+			if got := s.repair("gang"); got != tc.repair {
+				t.Errorf("repair: %s, want %s", got, tc.repair)
+			}
+			if again := s.ailing(); again != "" {
+				t.Errorf("%q ails again though nothing changed", again)
+			}
+		})
+	}
+}
+
+func TestWhoAilsToo(t *testing.T) {
+	s := newScene(t).hold("leaves", gpus(1, 1), "a1:1", leaving).hold("promised", gpus(1, 1), "a1:1", promised).hold("unknown", gpus(1, 1), "nobody:1")
+	s.hold("done", gpus(2, 1), "a1:1 a2:1", func(h *Holding) { h.PodSets[0].Ended = 1 })
+	if got := s.ailing(); got != "unknown" {
+		t.Errorf("%q ail, want unknown", got)
+	}
+	s.node("a1", failed)
+	if got := s.ailing(); got != "promised" {
+		t.Errorf("%q ail, want promised: who leaves need not, and whose pod has ended neither", got)
+	}
+}
+
+func TestTakeFreed(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(s *scene)
+		want   string
+	}{
+		"nothing happened":                     {func(*scene) {}, ""},
+		"a pod came":                           {func(s *scene) { s.pod("new", "a2", 1) }, ""},
+		"a pod went":                           {func(s *scene) { s.DeletePod(key("there")) }, "f flat"},
+		"a pod of a gang that keeps its place": {func(s *scene) { s.DeletePod(key("mine")) }, ""},
+		"a gang went":                          {func(s *scene) { s.Hold(key("gang"), nil) }, "f flat"},
+		"a gang was told to go":                {func(s *scene) { s.hold("gang", gpus(2, 1), "b1:2", leaving) }, "f flat"},
+		"a gang holds the same again":          {func(s *scene) { s.hold("gang", gpus(2, 1), "b1:2") }, ""},
+		"a gang tried to go":                   {func(s *scene) { s.Try(func() { s.Hold(key("gang"), nil) }) }, ""},
+		"a node is new":                        {func(s *scene) { s.node("d1") }, "f flat"},
+		"a node is said again":                 {func(s *scene) { s.node("c1") }, ""},
+		"a node is no longer cordoned":         {func(s *scene) { s.node("c2") }, "f flat"},
+		"an exclusive pod left its domain":     {func(s *scene) { s.DeletePod(key("alone")) }, "f flat"},
+		"a flavor changed what it is": {func(s *scene) {
+			s.SetFlavor(Flavor{Name: "f", Topology: "t", NodeLabels: map[string]string{"rack": "a"}})
+		}, "f flat"},
+		"a flavor without topology is of no node": {func(s *scene) { s.SetFlavor(Flavor{Name: "quota"}); s.TakeFreed(); s.node("d1") }, "f flat"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t).node("c2", cordoned).pod("there", "a1", 1).hold("gang", gpus(2, 1), "b1:2").pod("mine", "b1", 1, of("gang", "main"))
+			s.pod("alone", "c1", 0, func(p *Pod) { p.ExclusiveKey = "rack" })
+			s.TakeFreed()
+			tc.change(s)
+			if got := strings.Join(s.TakeFreed(), " "); got != tc.want {
+				t.Errorf("freed %q, want %q", got, tc.want)
+			}
+		})
+	}
+}

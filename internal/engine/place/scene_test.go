@@ -1,0 +1,161 @@
+package place
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// scene is a map of racks a and b in block x and c in block y, of two nodes of 4 GPUs
+// each: a1, a2, b1 and so on.
+type scene struct {
+	*Map
+	t *testing.T
+}
+
+func newScene(t *testing.T) *scene {
+	t.Helper()
+	s := &scene{New(), t}
+	s.SetTopology(Topology{Name: "t", Levels: []string{"block", "rack", Hostname}})
+	s.SetTopology(Topology{Name: "flat", Levels: []string{Hostname}})
+	s.SetFlavor(Flavor{Name: "f", Topology: "t"})
+	s.SetFlavor(Flavor{Name: "flat", Topology: "flat"})
+	for _, name := range []string{"a1", "a2", "b1", "b2", "c1", "c2"} {
+		s.node(name)
+	}
+	return s
+}
+
+// node sets a node with changes to what it is at first.
+func (s *scene) node(name string, changes ...func(*Node)) *scene {
+	block := map[byte]string{'a': "x", 'b': "x"}[name[0]]
+	if block == "" {
+		block = "y"
+	}
+	n := Node{Name: name, Labels: map[string]string{"block": block, "rack": name[:1], Hostname: name},
+		Allocatable: map[string]int64{Pods: 10, "cpu": 8000, "gpu": 4}}
+	for _, change := range changes {
+		change(&n)
+	}
+	s.SetNode(n)
+	return s
+}
+
+func tainted(effect corev1.TaintEffect) func(*Node) {
+	return func(n *Node) { n.Taints = []corev1.Taint{{Key: "k", Value: "v", Effect: effect}} }
+}
+
+func labeled(key, value string) func(*Node) {
+	return func(n *Node) {
+		if n.Labels[key] = value; value == "" {
+			delete(n.Labels, key)
+		}
+	}
+}
+
+func has(resource string, amount int64) func(*Node) {
+	return func(n *Node) {
+		n.Allocatable = maps.Clone(n.Allocatable)
+		if n.Allocatable[resource] = amount; amount < 0 {
+			delete(n.Allocatable, resource)
+		}
+	}
+}
+
+func cordoned(n *Node) { n.Cordoned = true }
+func failed(n *Node)   { n.Failed = true }
+
+// pod is somebody's pod on a node, of some GPUs.
+func (s *scene) pod(name, node string, gpus int64, changes ...func(*Pod)) *scene {
+	p := Pod{Key: key(name), Node: node, Requests: map[string]int64{"gpu": gpus}}
+	for _, change := range changes {
+		change(&p)
+	}
+	s.SetPod(p)
+	return s
+}
+
+func of(workload, podSet string) func(*Pod) {
+	return func(p *Pod) { p.Workload, p.PodSet = key(workload), podSet }
+}
+
+// gpus asks for so many pods of one or more GPUs.
+func gpus(pods int32, each int64, changes ...func(*Ask)) Ask {
+	a := Ask{PodSet: "main", Flavor: "f", Count: pods, PerPod: map[string]int64{"gpu": each}}
+	for _, change := range changes {
+		change(&a)
+	}
+	return a
+}
+
+func required(level string) func(*Ask)  { return func(a *Ask) { a.Level, a.Mandatory = level, true } }
+func preferred(level string) func(*Ask) { return func(a *Ask) { a.Level = level } }
+func sliced(level string, size int32) func(*Ask) {
+	return func(a *Ask) { a.Slices = append(a.Slices, Slice{level, size}) }
+}
+func exclusive(label string) func(*Ask) { return func(a *Ask) { a.ExclusiveKey = label } }
+func grouped(podSet, group string) func(*Ask) {
+	return func(a *Ask) { a.PodSet, a.Group = podSet, group }
+}
+
+// hold has a workload hold places written as "a1:2 b1:1".
+func (s *scene) hold(workload string, a Ask, places string, changes ...func(*Holding)) *scene {
+	set := HeldPodSet{Ask: a}
+	for _, at := range strings.Fields(places) {
+		name, count, _ := strings.Cut(at, ":")
+		var n int32
+		if _, err := fmt.Sscan(count, &n); err != nil {
+			s.t.Fatal(err)
+		}
+		set.Nodes = append(set.Nodes, NodeCount{name, n})
+	}
+	h := &Holding{PodSets: []HeldPodSet{set}}
+	for _, change := range changes {
+		change(h)
+	}
+	s.Hold(key(workload), h)
+	return s
+}
+
+func leaving(h *Holding)  { h.Leaving = true }
+func promised(h *Holding) { h.Promised = true }
+
+// find says where asks go, "a1:2 b1:1 | c1:1", or what is said where they do not.
+func (s *scene) find(on Ledger, asks ...Ask) string {
+	placed, short := s.Find(asks, on)
+	if short != nil {
+		return short.Message()
+	}
+	return written(placed)
+}
+
+func written(placed []Assignment) string {
+	var sets []string
+	for _, a := range placed {
+		var nodes []string
+		for _, n := range a.Nodes {
+			nodes = append(nodes, fmt.Sprintf("%s:%d", n.Node, n.Count))
+		}
+		sets = append(sets, strings.Join(nodes, " "))
+	}
+	return strings.Join(sets, " | ")
+}
+
+func (s *scene) ailing() string {
+	var out []string
+	for _, key := range s.TakeAiling() {
+		out = append(out, key.Name)
+	}
+	return strings.Join(out, " ")
+}
+
+func (s *scene) repair(workload string) string {
+	mended, ok := s.Repair(key(workload))
+	if !ok {
+		return "none"
+	}
+	return fmt.Sprintf("%s, %d moved", written(mended.Assignments), mended.Moved)
+}
