@@ -31,6 +31,9 @@ func Explanation(out io.Writer, e *view.Explanation) error {
 		problem := &e.PodProblems[i]
 		line(&text, "", fmt.Sprintf("%d like %s: %s", problem.Pods, problem.Example, join(problem.Reason, problem.Message)))
 	}
+	if e.NewNodes {
+		line(&text, "nodes", "it waits for new nodes: none that was there could ever hold its pods, so it was admitted by quota alone")
+	}
 	switch {
 	case e.WhyNot != nil:
 		whyNot(&text, e)

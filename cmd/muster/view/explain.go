@@ -1,6 +1,7 @@
 package view
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/admission"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/reason"
@@ -32,6 +34,9 @@ type Explanation struct {
 	// cluster is hidden from the reader. It names Workloads; Titles has the jobs that these stand for.
 	WhyNot *reason.Explanation `json:"whyNot,omitempty"`
 	Titles map[string]string   `json:"titles,omitempty"`
+	// NewNodes says that the job was admitted without places, since no node that was there could ever have held its pods:
+	// they wait for nodes that come on demand.
+	NewNodes bool `json:"newNodes,omitempty"`
 	// Unseen are the kinds of which the reader may not list all: what they would say is missing here.
 	Unseen []string `json:"unseen,omitempty"`
 	// PodProblems says what keeps pods from being ready or made them fail, the most frequent first.
@@ -87,6 +92,7 @@ func Explain(seen *Seen, jobs []Job, job Job, now time.Time) *Explanation {
 	workload := findWorkload(seen, &job)
 	if workload != nil {
 		e.Asks = asksOf(workload)
+		e.NewNodes = job.PodsReady < job.PodsAsked && !job.State.Over() && waitsForNewNodes(seen, workload)
 	}
 	e.Unseen = seen.Unseen
 	hidden := seen.hidesDecisions() || seen.Configuration == nil
@@ -147,6 +153,25 @@ func (e *Explanation) Title(name reason.Name) string {
 		return title
 	}
 	return name.Namespace + "/workload/" + name.Name
+}
+
+// waitsForNewNodes reports whether the Workload holds quota of a queue whose nodes come on demand, in a flavor that is
+// placed on nodes, and has no places there.
+func waitsForNewNodes(seen *Seen, workload *kueue.Workload) bool {
+	if workload.Status.Admission == nil || !onDemand(seen, string(workload.Status.Admission.ClusterQueue)) {
+		return false
+	}
+	return slices.ContainsFunc(workload.Status.Admission.PodSetAssignments, func(a kueue.PodSetAssignment) bool {
+		return a.TopologyAssignment == nil && slices.ContainsFunc(seen.ResourceFlavors, func(f kueue.ResourceFlavor) bool {
+			return f.Spec.TopologyName != nil && slices.Contains(slices.Collect(maps.Values(a.Flavors)), kueue.ResourceFlavorReference(f.Name))
+		})
+	})
+}
+
+func onDemand(seen *Seen, queue string) bool {
+	return slices.ContainsFunc(seen.ClusterQueues, func(q kueue.ClusterQueue) bool {
+		return q.Name == queue && q.Annotations[muster.NodesOnDemandAnnotation] == "true"
+	})
 }
 
 func findWorkload(seen *Seen, job *Job) *kueue.Workload {

@@ -138,3 +138,33 @@ func TestPodProblemsGatherPodsThatComplainOfTheSame(t *testing.T) {
 		t.Errorf("problems differ (-want +got):\n%s", diff)
 	}
 }
+
+func TestWhoWaitsForNewNodesIsToldSo(t *testing.T) {
+	topology := kueue.TopologyReference("default")
+	for name, tc := range map[string]struct {
+		change func(*Seen, *kueue.Workload, *Job)
+		want   bool
+	}{
+		"a job without places where nodes come on demand": {func(*Seen, *kueue.Workload, *Job) {}, true},
+		"one whose pods are there":                        {func(_ *Seen, _ *kueue.Workload, j *Job) { j.PodsReady = j.PodsAsked }, false},
+		"one that has places": {func(_ *Seen, w *kueue.Workload, _ *Job) {
+			w.Status.Admission.PodSetAssignments[0].TopologyAssignment = &kueue.TopologyAssignment{}
+		}, false},
+		"one in a flavor of quota alone":       {func(s *Seen, _ *kueue.Workload, _ *Job) { s.ResourceFlavors[0].Spec.TopologyName = nil }, false},
+		"one whose queue has the nodes it has": {func(s *Seen, _ *kueue.Workload, _ *Job) { s.ClusterQueues[0].Annotations = nil }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seen, now := busyLab(), at(60).Time
+			jobs := Jobs(&seen, now)
+			job := Find(jobs, Name{Name: "train"})[0]
+			job.PodsReady = 0
+			workload := findWorkload(&seen, &job)
+			seen.ClusterQueues = []kueue.ClusterQueue{{ObjectMeta: metav1.ObjectMeta{Name: string(workload.Status.Admission.ClusterQueue), Annotations: map[string]string{"muster.dev/nodes-on-demand": "true"}}}}
+			seen.ResourceFlavors = []kueue.ResourceFlavor{{ObjectMeta: metav1.ObjectMeta{Name: "h100"}, Spec: kueue.ResourceFlavorSpec{TopologyName: &topology}}}
+			tc.change(&seen, workload, &job)
+			if got := Explain(&seen, jobs, job, now).NewNodes; got != tc.want {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+}
