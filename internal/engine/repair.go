@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/place"
@@ -79,8 +81,26 @@ func (p *pass) replace(w *workload, found []place.Assignment) {
 
 // evictLost tells a workload to go whose nodes failed.
 func (p *pass) evictLost(w *workload) {
+	detail := lostWords(p.places.AilingNodes(w.Key)) // of the places that it has as yet
 	w.assumed, w.decidedOn, w.lostNodes = evicts, w.Version, true
 	p.settle(w)
 	p.decisions = append(p.decisions, Decision{Key: w.Key, UID: w.UID, Generation: w.Generation, Evict: &Eviction{
-		Cause: preempt.NodeFailures, Path: path(w.queue.node), Detail: "there is no other room near enough for its pods"}})
+		Cause: preempt.NodeFailures, Path: path(w.queue.node), Detail: detail}})
+}
+
+// nodesNamed is how many nodes a message names.
+const nodesNamed = 3
+
+// lostWords says which nodes are of no use to a gang any more.
+func lostWords(nodes []string) string {
+	const rest = "and there is no other room near enough for its pods"
+	switch n := len(nodes); {
+	case n == 0:
+		return "its places are no good any more, " + rest
+	case n > nodesNamed:
+		return fmt.Sprintf("its places on nodes %s and %d more are no good any more, %s", strings.Join(nodes[:nodesNamed], ", "), n-nodesNamed, rest)
+	case n > 1:
+		return fmt.Sprintf("its places on nodes %s are no good any more, %s", strings.Join(nodes, ", "), rest)
+	}
+	return fmt.Sprintf("its places on node %s are no good any more, %s", nodes[0], rest)
 }

@@ -36,6 +36,25 @@ func (m *Map) ails(h *holder) bool {
 	return false
 }
 
+// AilingNodes are the nodes, as places name them, on which places of the workload are no
+// good, in the order of names.
+func (m *Map) AilingNodes(workload order.Key) []string {
+	h := m.holders[workload]
+	if h == nil {
+		return nil
+	}
+	var out []string
+	for i := range h.podSets {
+		for seats, count := range m.badOf(h, i) {
+			if count > 0 {
+				out = append(out, seats.host.name)
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
 // bad is how many pods of each seat need another place.
 type bad map[*seats]int32
 

@@ -1,0 +1,183 @@
+package admission
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/musterhq/muster/internal/engine"
+)
+
+// floor is an engine and its translator over nodes of 4 cpu, with a queue of far more quota whose flavor is placed on
+// them, and the writer of what is decided.
+type floor struct {
+	*world
+	*translator
+	*engine.Engine
+	at time.Time
+}
+
+func newFloor(t *testing.T, objects ...client.Object) *floor {
+	f := &floor{translator: words(), Engine: engine.New(engine.Options{}), at: now}
+	objects = append([]client.Object{namespace.DeepCopy(), topology("t", "rack", corev1.LabelHostname), placedFlavor("f", "t"), newClusterQueue("cq", "100"), newLocalQueue("q", "cq")}, objects...)
+	f.world = newWorld(t, objects...)
+	for _, o := range objects {
+		f.hear(f.changed(o, f.at)...)
+	}
+	return f
+}
+
+func machine(name string) *corev1.Node {
+	return node(name, "cpu", "4", "memory", "8Gi", "pods", "10").labeled("rack", "r").ready(corev1.ConditionTrue, now).node
+}
+
+func (f *floor) hear(events ...engine.Event) {
+	for _, ev := range events {
+		f.Apply(ev)
+	}
+}
+
+// decide writes what the engine decides, and has it hear of that.
+func (f *floor) decide() (decisions []engine.Decision) {
+	f.t.Helper()
+	clock := clocktesting.NewFakePassiveClock(f.at)
+	for _, d := range f.Decide(f.at) {
+		decisions = append(decisions, d)
+		if d.Admit == nil && d.Replace == nil && d.Evict == nil {
+			continue
+		}
+		writer := newDecisionWriter(f.world, f.world, clock, newWriteBudget(clock), func(ev engine.Event) { f.hear(ev) })
+		writer.take(d)
+		writer.write(f.t.Context(), d.Key)
+		f.hear(f.changed(f.world.workload(d.Key.Name), f.at)...)
+	}
+	return decisions
+}
+
+// on are the nodes of the Workload's places.
+func (f *floor) on(name string) map[string]int32 {
+	f.t.Helper()
+	out := map[string]int32{}
+	places, _ := placesFrom(f.world.workload(name).Status.Admission.PodSetAssignments[0].TopologyAssignment)
+	for _, p := range places {
+		out[p.Node] += p.Count
+	}
+	return out
+}
+
+func TestAGangGetsNodesAndOthersWhenOneIsGone(t *testing.T) {
+	f := newFloor(t, machine("a"), machine("b"), machine("c"), newWorkload("w", 2, quantities("cpu", "3")))
+	if got := f.decide(); len(got) != 1 || got[0].Admit == nil {
+		t.Fatalf("decided %+v", got)
+	}
+	before := f.on("w")
+	if len(before) != 2 {
+		t.Fatalf("its places are on %v", before)
+	}
+	var gone string
+	for name := range before {
+		gone = max(gone, name)
+	}
+	f.hear(f.deleted(machine(gone))...)
+	if got := f.decide(); len(got) != 1 || got[0].Replace == nil {
+		t.Fatalf("decided %+v", got)
+	}
+	after := f.on("w")
+	if after[gone] != 0 || len(after) != 2 {
+		t.Errorf("its places are on %v", after)
+	}
+	expect(t, "writes", []string{"status Workload w", "status Workload w"}, f.written())
+}
+
+func TestANodeThatStaysSilentIsLostToItsGang(t *testing.T) {
+	f := newFloor(t, machine("a"), machine("b"), newWorkload("w", 1, quantities("cpu", "3")))
+	f.decide()
+	var silent string
+	for name := range f.on("w") {
+		silent = name
+	}
+	still := machine(silent)
+	still.Status.Conditions[0].Status = corev1.ConditionUnknown
+	f.hear(f.changed(still, f.at)...)
+	if got := f.decide(); len(got) != 0 {
+		t.Fatalf("within the grace: decided %+v", got)
+	}
+	f.at = f.due()
+	f.hear(f.overdue(f.at)...)
+	if got := f.decide(); len(got) != 1 || got[0].Replace == nil {
+		t.Fatalf("after the grace: decided %+v", got)
+	}
+	if on := f.on("w"); on[silent] != 0 {
+		t.Errorf("its places are on %v", on)
+	}
+}
+
+func TestAGangThatCannotBeMendedIsEvicted(t *testing.T) {
+	f := newFloor(t, machine("a"), machine("b"), newWorkload("w", 2, quantities("cpu", "3")))
+	f.decide()
+	f.hear(f.deleted(machine("b"))...)
+	if got := f.decide(); len(got) != 1 || got[0].Evict == nil {
+		t.Fatalf("decided %+v", got)
+	}
+	evicted := f.world.workload("w").Status.Conditions
+	if last := conditions(evicted)[2]; last != "Evicted=True NodeFailures: its places on node b are no good any more, and there is no other room near enough for its pods" {
+		t.Errorf("conditions %q", conditions(evicted))
+	}
+}
+
+func TestWhatKubeSchedulerRefusesGoesElsewhere(t *testing.T) {
+	f := newFloor(t, machine("a"), machine("b"), newWorkload("w", 1, quantities("cpu", "3")))
+	f.decide()
+	var refused string
+	for name := range f.on("w") {
+		refused = name
+	}
+	pod := unschedulable(boundPod("p", "w", ""))
+	pod.Spec.NodeSelector[corev1.LabelHostname] = refused
+	f.hear(f.changed(pod, f.at)...)
+	f.at = f.due()
+	f.hear(f.overdue(f.at)...)
+	if got := f.decide(); len(got) != 1 || got[0].Replace == nil {
+		t.Fatalf("decided %+v", got)
+	}
+	if on := f.on("w"); on[refused] != 0 {
+		t.Errorf("its places are on %v", on)
+	}
+}
+
+func TestForeignPodsTakeRoom(t *testing.T) {
+	f := newFloor(t, machine("a"), machine("b"), newWorkload("w", 2, quantities("cpu", "3")))
+	foreign := boundPod("other", "", "b")
+	foreign.Spec.Containers[0].Resources.Requests = quantities("cpu", "2")
+	f.hear(f.changed(foreign, f.at)...)
+	if got := f.decide(); len(got) != 1 || got[0].Why.Code != "TopologyPlacementFailed" {
+		t.Fatalf("decided %+v", got)
+	}
+	f.hear(f.changed(ended(foreign), f.at)...)
+	if got := f.decide(); len(got) != 1 || got[0].Admit == nil {
+		t.Fatalf("decided %+v", got)
+	}
+	if diff := cmp.Diff(map[string]int32{"a": 1, "b": 1}, f.on("w")); diff != "" {
+		t.Errorf("places (-want +got):\n%s", diff)
+	}
+}
+
+func TestWhatNoNodeCouldEverHoldGoesAheadWhereNodesComeOnDemand(t *testing.T) {
+	queue := newClusterQueue("cq", "100")
+	mark(queue, "muster.dev/nodes-on-demand", true)
+	f := newFloor(t, machine("a"), newWorkload("w", 1, quantities("cpu", "9")))
+	if got := f.decide(); len(got) != 1 || got[0].Admit != nil {
+		t.Fatalf("decided %+v", got)
+	}
+	f.hear(f.changed(queue, f.at)...)
+	if got := f.decide(); len(got) != 1 || got[0].Admit == nil {
+		t.Fatalf("decided %+v", got)
+	}
+	if a := f.world.workload("w").Status.Admission.PodSetAssignments[0]; a.TopologyAssignment != nil {
+		t.Errorf("it has places %+v", a.TopologyAssignment)
+	}
+}
