@@ -26,6 +26,15 @@ const (
 	// resources that it does not cover count nothing.
 	UnlimitedAnnotation = "muster.dev/unlimited"
 
+	// ClosedAnnotation, "true" on a ClusterQueue, has it admit nobody, as its stopPolicy
+	// Hold would.
+	ClosedAnnotation = "muster.dev/closed"
+
+	// MaxDurationAnnotation on a ClusterQueue is how long a job may run at a time, as in
+	// 1d12h. One that runs longer is paused, or its Workload is deactivated where its kind
+	// knows no pause.
+	MaxDurationAnnotation = "muster.dev/max-duration"
+
 	// BeforeAdmissionAnnotation is on a batch Job that was started with what its
 	// admission added, and holds what that replaced, as JSON. It goes when the Job is
 	// as it was again.

@@ -231,7 +231,7 @@ func clusterQueueStatus(q *kueue.ClusterQueue, u engine.Usage, missingFlavors []
 	fault, faultMessage := cannotAdmit(q, checks)
 	status, why, message := metav1.ConditionTrue, kueue.ClusterQueueActiveReasonReady, "Can admit new workloads"
 	switch {
-	case stopped(q.Spec.StopPolicy):
+	case closed(q):
 		status, why, message = metav1.ConditionFalse, kueue.ClusterQueueActiveReasonStopped, "Is stopped"
 	case len(missingFlavors) > 0:
 		status, why, message = metav1.ConditionFalse, kueue.ClusterQueueActiveReasonFlavorNotFound,
@@ -288,7 +288,7 @@ func localQueueStatus(q *kueue.LocalQueue, behind *kueue.ClusterQueue, u engine.
 	case !behind.DeletionTimestamp.IsZero():
 		status, why, message = metav1.ConditionFalse, kueue.LocalQueueActiveReasonClusterQueueIsInactive,
 			fmt.Sprintf("ClusterQueue %s is being deleted", q.Spec.ClusterQueue)
-	case stopped(behind.Spec.StopPolicy):
+	case closed(behind):
 		status, why, message = metav1.ConditionFalse, kueue.LocalQueueActiveReasonClusterQueueIsInactive,
 			fmt.Sprintf("ClusterQueue %s is stopped", q.Spec.ClusterQueue)
 	}

@@ -205,6 +205,12 @@ func objectKey(key engine.Key) types.NamespacedName {
 	return types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
 }
 
+// closed reports whether the ClusterQueue admits nobody for the time being, because
+// somebody wants it so.
+func closed(q *kueue.ClusterQueue) bool {
+	return stopped(q.Spec.StopPolicy) || q.Annotations[muster.ClosedAnnotation] == "true"
+}
+
 func stopped(policy *kueue.StopPolicy) bool {
 	return policy != nil && *policy != kueue.None
 }
@@ -336,7 +342,7 @@ func (t *translator) clusterQueue(q *kueue.ClusterQueue) engine.ClusterQueue {
 		Cohort:     string(q.Spec.Cohort),
 		Quotas:     quotasOf(q.Spec.ResourceGroups),
 		Namespaces: q.Spec.NamespaceSelector,
-		Held:       stopped(q.Spec.StopPolicy),
+		Held:       closed(q),
 		Preemption: preemptionOf(q.Spec.Preemption),
 		Weight:     weightOf(q.Spec.FairSharing),
 	}

@@ -35,6 +35,9 @@ type API[T client.Object] struct {
 	// QueueField is the queue that the API's own field names, "" if it names none; nil
 	// without such a field.
 	QueueField func(job T) string
+	// Pauses says that Plan pauses a job whose queue wants its quota back, at
+	// Admission.Until. Workloads of other kinds are deactivated then.
+	Pauses bool
 	// Asks are the kinds of which Facts say whether the cluster serves them.
 	Asks []schema.GroupResource
 	// PodLabels are labels that the pods of the job with the UID bear, and no others.
@@ -132,6 +135,8 @@ type Admission struct {
 	// UnreadySince is since when an Admitted job has lacked ready pods, as far as its
 	// Workload was told, zero if it lacks none.
 	UnreadySince time.Time
+	// Until is when the queue of an Admitted job wants its quota back, zero for never.
+	Until time.Time
 	// MissingFlavor is a flavor that an Admitted job was given and that does not
 	// exist, "" if there is none.
 	MissingFlavor string

@@ -136,6 +136,13 @@ func (a API[T]) addTo(mgr ctrl.Manager, x *Executor, settings Settings, served [
 		Watches(&schedulingv1.PriorityClass{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&kueue.ResourceFlavor{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfNamespace), builder.WithPredicates(predicate.LabelChangedPredicate{}))
+	if a.Pauses {
+		// What a queue says of time is an annotation.
+		b = b.Watches(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), builder.WithPredicates(predicate.Funcs{
+			CreateFunc: func(event.CreateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false },
+			UpdateFunc: predicate.AnnotationChangedPredicate{}.Update,
+		}))
+	}
 	for _, kind := range r.owns {
 		// Some children are shared: who merely has a part in one hears of it too.
 		of := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), a.New())

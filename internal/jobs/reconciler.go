@@ -114,6 +114,7 @@ func (r *reconciler[T]) plan(ctx context.Context, job T) (Plan, error) {
 		return Plan{}, err
 	}
 	seen.Admission = grantOf(own, facts.Flavors, nodes)
+	seen.Admission.Until = until(own, facts.Queues)
 	if seen.Refusals, err = r.refusals(ctx, job.GetNamespace()); err != nil {
 		return Plan{}, err
 	}
@@ -164,6 +165,9 @@ func cannotStart(a Admission) []Event {
 // queueWrites keep the job's Workload in step: its own, or the one that it names.
 func (r *reconciler[T]) queueWrites(job T, described Description, queue string, facts Facts, found *kueue.Workload, progress Progress, now time.Time) ([]Write, []Event) {
 	asked, mistake := requestOf(job, facts.Priorities)
+	if !r.api.Pauses {
+		asked = asked.within(queue, facts.Queues)
+	}
 	var events []Event
 	for _, m := range []*Event{described.Mistake, mistake} {
 		if m != nil && progress.Outcome == nil {

@@ -97,6 +97,19 @@ func quotaRules(of, parent, word string) []rule {
 func clusterQueueRules() []rule {
 	of := "ClusterQueue"
 	return []rule{
+		{of, "the annotation closed is true or false", inAnnotations, "the annotation muster.dev/closed must be true or false",
+			[]attempt{{what: "yes", change: edits{"metadata>annotations": map[string]any{"muster.dev/closed": "yes"}}}},
+			[]attempt{{what: "true", change: edits{"metadata>annotations": map[string]any{"muster.dev/closed": "true"}}}}},
+		{of, "the annotation max-duration is a duration", inAnnotations, "the annotation muster.dev/max-duration must be a duration such as 1d12h",
+			[]attempt{
+				{what: "a word", change: edits{"metadata>annotations": map[string]any{"muster.dev/max-duration": "soon"}}},
+				{what: "units in another order", change: edits{"metadata>annotations": map[string]any{"muster.dev/max-duration": "1h1d"}}},
+				{what: "changed", before: edits{}, change: edits{"metadata>annotations": map[string]any{"muster.dev/max-duration": "-1h"}}},
+			},
+			[]attempt{
+				{what: "days and hours", change: edits{"metadata>annotations": map[string]any{"muster.dev/max-duration": "1d12h"}}},
+				{what: "0", change: edits{"metadata>annotations": map[string]any{"muster.dev/max-duration": "0"}}},
+			}},
 		{of, "lendingLimit is at most nominalQuota", inQuota, "lendingLimit of cpu must be less than or equal to the nominalQuota",
 			[]attempt{{what: "more", change: edits{"spec>cohort": "above", quota + "nominalQuota": 1, quota + "lendingLimit": "1001m"}}},
 			[]attempt{{what: "the same", change: edits{"spec>cohort": "above", quota + "nominalQuota": 1, quota + "lendingLimit": "1000m"}}}},

@@ -38,6 +38,7 @@ var API = jobs.API[*tensorstack.GenericJob]{
 		return map[string]string{muster.JobUIDLabel: string(uid)}
 	},
 	QueueField: queueOf,
+	Pauses:     true,
 	Asks:       []schema.GroupResource{t9kPodGroups, volcanoPodGroups},
 	Describe:   describe,
 	Plan:       plan,

@@ -33,6 +33,10 @@ const (
 func plan(seen jobs.Seen[*tensorstack.GenericJob]) jobs.Plan {
 	l := newLook(seen)
 	over := outcome(l.job)
+	if over == nil && l.overtime() {
+		l.plan.Progress = l.progress(nil)
+		return l.plan
+	}
 	if over == nil {
 		if over = judge(l.job, l.roster); over != nil {
 			l.end(over)

@@ -2,6 +2,7 @@ package genericjob
 
 import (
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -190,6 +191,28 @@ func TestAJobIsPausedAndResumed(t *testing.T) {
 	if got := then(p, job).Status; got.Phase != tensorstack.JobPhaseRunning || conditions(t, p)[5] != "Paused=False Resumed: The job is not paused." {
 		t.Errorf("then it is %s, %v", got.Phase, conditions(t, p)[5])
 	}
+}
+
+func TestAJobIsPausedWhenItsQueueWantsItsQuotaBack(t *testing.T) {
+	job := newJob().with("worker", 1)
+	job = then(see(t, job.GenericJob, admitted, of(pod("job-worker-0").running())), job)
+	bounded := admitted
+	bounded.Until = now.Add(time.Minute)
+	p := see(t, job.GenericJob, bounded, of(pod("job-worker-0").running()))
+	if len(p.Writes) > 0 || !p.Due.Equal(bounded.Until) {
+		t.Errorf("before its time it would %v, due %s", writes(p), p.Due)
+	}
+	bounded.Until = now
+	p = see(t, job.GenericJob, bounded, of(pod("job-worker-0").running()))
+	if len(p.Writes) != 1 || p.Status != nil || p.Events[0].Reason != "MaxDurationExceeded" {
+		t.Fatalf("at its time it would %v, and tell %v", writes(p), p.Events)
+	}
+	held := jobBuilder{p.Writes[0].Object().(*tensorstack.GenericJob)}
+	if !paused(held.GenericJob) {
+		t.Error("it is not paused")
+	}
+	p = see(t, held.GenericJob, bounded, of(pod("job-worker-0").running()))
+	same(t, "then", []string{"delete Pod job-worker-0"}, writes(p))
 }
 
 func TestPauseGoesBeforeDebugMode(t *testing.T) {
