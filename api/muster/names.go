@@ -26,6 +26,14 @@ const (
 	// resources that it does not cover count nothing.
 	UnlimitedAnnotation = "muster.dev/unlimited"
 
+	// QueuePriorityAnnotation on a ClusterQueue, from 0 to 100, has those of higher ones
+	// served first in their cohort, and lets them evict what those of lower ones borrow.
+	QueuePriorityAnnotation = "muster.dev/queue-priority"
+
+	// PreemptibleAnnotation, "false" on a ClusterQueue, has its workloads evicted for none
+	// of another queue.
+	PreemptibleAnnotation = "muster.dev/preemptible"
+
 	// ClosedAnnotation, "true" on a ClusterQueue, has it admit nobody, as its stopPolicy
 	// Hold would.
 	ClosedAnnotation = "muster.dev/closed"

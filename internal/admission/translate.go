@@ -205,6 +205,16 @@ func objectKey(key engine.Key) types.NamespacedName {
 	return types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
 }
 
+// standingOf is how the ClusterQueue stands beside the others of its cohort. What is no
+// number was refused when it was written, and counts as none.
+func standingOf(q *kueue.ClusterQueue) preempt.Standing {
+	rank, err := strconv.ParseInt(q.Annotations[muster.QueuePriorityAnnotation], 10, 32)
+	if err != nil || rank < 0 {
+		rank = 0
+	}
+	return preempt.Standing{Rank: int32(rank), Kept: q.Annotations[muster.PreemptibleAnnotation] == "false"}
+}
+
 // closed reports whether the ClusterQueue admits nobody for the time being, because
 // somebody wants it so.
 func closed(q *kueue.ClusterQueue) bool {
@@ -346,6 +356,7 @@ func (t *translator) clusterQueue(q *kueue.ClusterQueue) engine.ClusterQueue {
 		Preemption: preemptionOf(q.Spec.Preemption),
 		Weight:     weightOf(q.Spec.FairSharing),
 	}
+	out.Preemption.Standing = standingOf(q)
 	if scope := q.Spec.AdmissionScope; scope != nil {
 		out.ByUsage = scope.AdmissionMode == kueue.UsageBasedAdmissionFairSharing
 	}

@@ -42,8 +42,8 @@ func (e *Engine) newContest() contest {
 	return &byBorrowing{}
 }
 
-// byBorrowing is the contest in which whoever borrows less goes first, then who is
-// first in order: a heap.
+// byBorrowing is the contest in which queues of a higher rank go first, then whoever
+// borrows less, then who is first in order: a heap.
 type byBorrowing struct{ heads borrowingHeap }
 
 func (b *byBorrowing) add(c *contestant) { heap.Push(&b.heads, c) }
@@ -72,6 +72,9 @@ type borrowingHeap []*contestant
 
 func (h borrowingHeap) Len() int { return len(h) }
 func (h borrowingHeap) Less(i, j int) bool {
+	if a, b := h[i].queue.Preemption.Rank, h[j].queue.Preemption.Rank; a != b {
+		return a > b
+	}
 	if h[i].choice.Borrowing != h[j].choice.Borrowing {
 		return h[i].choice.Borrowing < h[j].choice.Borrowing
 	}

@@ -145,7 +145,7 @@ func shortOf(n *quota.Node, v quota.Vector) []quota.Index {
 // fair shares is no different from any reclaim, or if a cohort below the root has as
 // much.
 func mayPreempt(q *clusterQueue, i quota.Index, amount int64) bool {
-	whileBorrowing := q.Preemption.WhileBorrowing || q.fairly && q.Preemption.Reclaim != preempt.Never
+	whileBorrowing := q.Preemption.MayWhileBorrowing() || q.fairly && q.Preemption.Reclaim != preempt.Never
 	return q.Preemption.Allows() && (whileBorrowing || withinBelowRoot(q.node, i, amount))
 }
 
@@ -184,8 +184,16 @@ func (e *Engine) victims(w *workload, q *clusterQueue, usage quota.Vector, short
 func (e *Engine) preemptor(w *workload, q *clusterQueue, usage quota.Vector, short []quota.Index) preempt.Preemptor {
 	return preempt.Preemptor{
 		Queue: q.node, Policy: q.Preemption, Priority: w.Priority, QueuedAt: w.QueuedAt, Usage: usage, Short: short,
-		Spared: e.precedence.Over(w.Key), Fair: e.strategies(),
+		Spared: e.precedence.Over(w.Key), Fair: e.strategies(), StandingOf: e.queueStanding,
 	}
+}
+
+// queueStanding is how a queue stands beside the others of its cohort.
+func (e *Engine) queueStanding(n *quota.Node) preempt.Standing {
+	if q := e.queues[n.Name()]; q != nil {
+		return q.Preemption.Standing
+	}
+	return preempt.Standing{}
 }
 
 // serve does what was found out for the head of a queue.

@@ -100,6 +100,15 @@ func clusterQueueRules() []rule {
 		{of, "the annotation closed is true or false", inAnnotations, "the annotation muster.dev/closed must be true or false",
 			[]attempt{{what: "yes", change: edits{"metadata>annotations": map[string]any{"muster.dev/closed": "yes"}}}},
 			[]attempt{{what: "true", change: edits{"metadata>annotations": map[string]any{"muster.dev/closed": "true"}}}}},
+		{of, "the annotation preemptible is true or false", inAnnotations, "the annotation muster.dev/preemptible must be true or false",
+			[]attempt{{what: "yes", change: edits{"metadata>annotations": map[string]any{"muster.dev/preemptible": "yes"}}}},
+			[]attempt{{what: "false", change: edits{"metadata>annotations": map[string]any{"muster.dev/preemptible": "false"}}}}},
+		{of, "the annotation queue-priority is a number from 0 to 100", inAnnotations, "the annotation muster.dev/queue-priority must be a number from 0 to 100",
+			[]attempt{
+				{what: "101", change: edits{"metadata>annotations": map[string]any{"muster.dev/queue-priority": "101"}}},
+				{what: "-1", change: edits{"metadata>annotations": map[string]any{"muster.dev/queue-priority": "-1"}}},
+			},
+			[]attempt{{what: "100", change: edits{"metadata>annotations": map[string]any{"muster.dev/queue-priority": "100"}}}}},
 		{of, "the annotation max-duration is a duration", inAnnotations, "the annotation muster.dev/max-duration must be a duration such as 1d12h",
 			[]attempt{
 				{what: "a word", change: edits{"metadata>annotations": map[string]any{"muster.dev/max-duration": "soon"}}},

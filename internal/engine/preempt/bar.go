@@ -37,10 +37,14 @@ func (b *Bars) Why(h *Holder, queue *quota.Node) string {
 		return "spared: the workload was evicted for it before"
 	case queue == s.Queue:
 		return b.byRule("withinClusterQueue", s.Policy.WithinQueue, h)
-	case s.Policy.Reclaim == Never && !s.Policy.WhileBorrowing:
+	case s.standingOf(queue).Kept:
+		return fmt.Sprintf("ClusterQueue %s is not preemptible", queue.Name())
+	case s.Policy.Reclaim == Never && !s.Policy.MayWhileBorrowing():
 		return "reclaimWithinCohort is Never"
 	case !s.reachable(queue):
 		return fmt.Sprintf("within the own quota of ClusterQueue %s or its cohort", queue.Name())
+	case s.standingOf(queue).Rank > s.Policy.Rank:
+		return fmt.Sprintf("ClusterQueue %s has the higher priority, %d", queue.Name(), s.standingOf(queue).Rank)
 	case s.Policy.WhileBorrowing && s.Policy.Threshold != nil && h.Priority > *s.Policy.Threshold && s.Policy.Reclaim == Never:
 		return fmt.Sprintf("its priority %d is above maxPriorityThreshold %d", h.Priority, *s.Policy.Threshold)
 	case s.Policy.Reclaim == Never:

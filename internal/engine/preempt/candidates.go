@@ -46,11 +46,12 @@ func (s *search) collect(holders Holders) {
 		s.collectRivals(holders)
 		return
 	}
-	if s.Policy.Reclaim != Never || s.Policy.WhileBorrowing {
+	if s.Policy.Reclaim != Never || s.Policy.MayWhileBorrowing() {
 		s.collectCohort(holders)
 	}
 	slices.SortStableFunc(s.candidates, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(rank(a.class), rank(b.class)), CompareHolders(a.Holder, b.Holder))
+		return cmp.Or(cmp.Compare(rank(a.class), rank(b.class)),
+			cmp.Compare(s.standingOf(a.queue).Rank, s.standingOf(b.queue).Rank), CompareHolders(a.Holder, b.Holder))
 	})
 }
 
@@ -100,21 +101,34 @@ func (s *search) collectUnder(n, below *quota.Node, entitled bool, holders Holde
 	if !n.IsQueue() {
 		return
 	}
+	standing := s.standingOf(n)
 	for _, h := range holders(n) {
-		if c, ok := s.classOf(h, entitled); ok && s.helps(h) {
+		if c, ok := s.classOf(h, standing, entitled); ok && s.helps(h) {
 			s.candidates = append(s.candidates, candidate{Holder: h, queue: n, class: c, below: below})
 		}
 	}
 }
 
-func (s *search) classOf(h *Holder, entitled bool) (class, bool) {
+// standingOf is how a queue stands.
+func (s *search) standingOf(queue *quota.Node) Standing {
+	if s.StandingOf == nil {
+		return Standing{}
+	}
+	return s.StandingOf(queue)
+}
+
+func (s *search) classOf(h *Holder, of Standing, entitled bool) (class, bool) {
 	lowEnough := s.Policy.WhileBorrowing && h.Priority < s.Priority &&
 		(s.Policy.Threshold == nil || h.Priority <= *s.Policy.Threshold)
 	reclaimable := s.may(s.Policy.Reclaim, h)
 	switch {
+	case of.Kept:
+		return 0, false
 	case entitled && reclaimable:
 		return owed, true
-	case lowEnough:
+	case of.Rank > s.Policy.Rank:
+		return 0, false
+	case lowEnough, of.Rank < s.Policy.Rank:
 		return whileBorrowing, true
 	case reclaimable:
 		return unlessBorrowing, true

@@ -26,9 +26,9 @@ func (s *search) attempts() []bool {
 	const borrow, ownOnly = true, false
 	onlySameQueue := !slices.ContainsFunc(s.candidates, func(c candidate) bool { return c.class != sameQueue })
 	switch {
-	case onlySameQueue, !s.Policy.WhileBorrowing && !s.underNominal():
+	case onlySameQueue, !s.Policy.MayWhileBorrowing() && !s.underNominal():
 		return []bool{borrow}
-	case !s.Policy.WhileBorrowing && !slices.ContainsFunc(s.candidates, func(c candidate) bool { return c.class == owed }):
+	case !s.Policy.MayWhileBorrowing() && !slices.ContainsFunc(s.candidates, func(c candidate) bool { return c.class == owed }):
 		return []bool{ownOnly, borrow}
 	default:
 		return []bool{borrow, ownOnly}

@@ -33,12 +33,29 @@ type Policy struct {
 	// itself; Threshold is the highest priority that it may, nil for no bound.
 	WhileBorrowing bool
 	Threshold      *int32
+	// Standing of the queue beside the others of its cohort.
+	Standing
+}
+
+// Standing is how a queue stands beside the others of its cohort. The zero value is
+// that of a queue of which nothing is said.
+type Standing struct {
+	// Rank lets its workloads evict, while they borrow too, what queues of a lower one
+	// borrow, whatever the priorities; those of queues of a higher one are evicted only
+	// for what is owed.
+	Rank int32
+	// Kept has its workloads evicted for none of another queue.
+	Kept bool
 }
 
 // Allows reports whether anybody may be evicted at all.
 func (p Policy) Allows() bool {
-	return p.WithinQueue != Never || p.Reclaim != Never || p.WhileBorrowing
+	return p.WithinQueue != Never || p.Reclaim != Never || p.MayWhileBorrowing()
 }
+
+// MayWhileBorrowing reports whether a workload may evict borrowers though it borrows
+// itself.
+func (p Policy) MayWhileBorrowing() bool { return p.WhileBorrowing || p.Rank > 0 }
 
 // Cause is why somebody is evicted.
 type Cause int
@@ -95,6 +112,8 @@ type Preemptor struct {
 	Short []quota.Index
 	// Spared may not be evicted whatever the policy.
 	Spared sets.Set[order.Key]
+	// StandingOf is how a queue stands, nil if nothing is said of any.
+	StandingOf func(queue *quota.Node) Standing
 	// Room is on nodes, nil where only quota matters.
 	Room Room
 	// Fair are the strategies by which shares of the cohort are compared, none if they

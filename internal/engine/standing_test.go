@@ -1,0 +1,57 @@
+package engine
+
+import (
+	"testing"
+
+	"github.com/musterhq/muster/internal/engine/flavor"
+	"github.com/musterhq/muster/internal/engine/preempt"
+	"github.com/musterhq/muster/internal/engine/quota"
+)
+
+// ranked is a queue of a cohort that owns nothing itself and may borrow so much.
+func ranked(name string, rank int32, bound int64) ClusterQueueSet {
+	q := queueOf(name, "cluster", 0)
+	q.Preemption.Rank = rank
+	q.Fungibility = flavor.Fungibility{NextBeforePreempting: true}
+	q.Quotas = quota.Quotas{{Flavor: "default", Resource: "cpu"}: {Borrowing: bound, Lending: quota.Unlimited}}
+	return q
+}
+
+func kept(q ClusterQueueSet) ClusterQueueSet { q.Preemption.Kept = true; return q }
+
+// TestQueuesOfAHigherPriority is the vendor's table: a cluster of 300, and queues with bounds and priorities; what becomes of
+// one workload more in each.
+func TestQueuesOfAHigherPriority(t *testing.T) {
+	cluster := func(change func(ClusterQueueSet) ClusterQueueSet) *scene {
+		s := newScene(t, Options{}, cohortOf("cluster", "", 300),
+			change(ranked("a", 1, 200)), localOf("a"), ranked("b", 1, 100), localOf("b"), ranked("c", 2, 50), localOf("c"), ranked("d", 2, 200), localOf("d"))
+		s.want("at first", s.happens(
+			job("a1", "a", 1, 50, 2, 0), job("a2", "a", 1, 50, 2, 1), job("a3", "a", 1, 50, 1, 2),
+			job("b1", "b", 1, 50, 5, 3), job("c1", "c", 1, 50, 0, 4), job("d1", "d", 1, 50, 0, 5)),
+			"admit c1 in c", "admit d1 in d", "admit b1 in b", "admit a1 in a", "admit a2 in a", "admit a3 in a")
+		return s
+	}
+	same := func(q ClusterQueueSet) ClusterQueueSet { return q }
+
+	s := cluster(same)
+	s.want("one more of the lower priority", s.happens(job("b2", "b", 1, 50, 9, 10)), "b2 waits: WaitingForQuota")
+	s.want("one more beyond the bound", s.happens(job("c2", "c", 1, 50, 9, 11)), "c2 waits: WaitingForQuota")
+	s.want("one more of the higher priority", s.happens(job("d2", "d", 1, 50, 0, 12)),
+		"evict a3 for d2: while borrowing", "d2 waits: WaitingForPreemptedWorkloads")
+
+	s = cluster(kept)
+	s.want("where the lower one is not preemptible, another is", s.happens(job("d2", "d", 1, 50, 0, 12)),
+		"evict b1 for d2: while borrowing", "d2 waits: WaitingForPreemptedWorkloads")
+}
+
+// TestAHigherQueueLosesOnlyWhatItOwes: not to a workload of higher priority in a lower queue that borrows itself.
+func TestAHigherQueueLosesOnlyWhatItOwes(t *testing.T) {
+	low := queueOf("low", "cluster", 1)
+	low.Preemption = preempt.Policy{Reclaim: preempt.LowerPriority, WhileBorrowing: true}
+	high := ranked("high", 5, 10)
+	s := newScene(t, Options{}, cohortOf("cluster", "", 1), low, localOf("low"), high, localOf("high"))
+	s.want("the higher takes all", s.happens(job("h", "high", 2, 1, 0, 0)), "admit h in high")
+	s.want("one that would borrow", s.happens(job("l2", "low", 2, 1, 9, 1)), "l2 waits: WaitingForQuota")
+	s.want("one that asks for its queue's own", s.happens(job("l1", "low", 1, 1, 9, 2)),
+		"evict h for l1: reclaimed", "l1 waits: WaitingForPreemptedWorkloads")
+}
