@@ -197,6 +197,7 @@ func TestVictimsAreOfLowerRankAndThePreemptorThenFits(t *testing.T) {
 			}
 			victim, by := w.jobs[d.Key.Name], w.jobs[d.Evict.Preemptor.Name]
 			policy := w.queues[by.Queue].Preemption
+			of := w.queues[victim.Queue].Preemption.Standing
 			lower := victim.Priority < by.Priority
 			newer := victim.Priority == by.Priority && by.QueuedAt.Before(victim.QueuedAt)
 			allowed := map[preempt.Cause]bool{
@@ -204,7 +205,11 @@ func TestVictimsAreOfLowerRankAndThePreemptorThenFits(t *testing.T) {
 				preempt.Reclaimed: victim.Queue != by.Queue && (lower || policy.Reclaim == preempt.Any),
 				preempt.FairShare: victim.Queue != by.Queue && (lower && policy.Reclaim == preempt.LowerPriority || policy.Reclaim == preempt.Any) &&
 					w.options.FairSharing != nil,
-				preempt.ReclaimedWhileBorrowing: victim.Queue != by.Queue && lower && policy.WhileBorrowing,
+				preempt.ReclaimedWhileBorrowing: victim.Queue != by.Queue &&
+					(of.Rank < policy.Rank || of.Rank == policy.Rank && lower && policy.WhileBorrowing),
+			}
+			if of.Kept && victim.Queue != by.Queue {
+				t.Fatalf("%+v was evicted for %+v, and its queue is not preemptible", victim, by)
 			}
 			if !allowed[d.Evict.Cause] {
 				t.Fatalf("%+v was evicted for %+v because of %d under %+v", victim, by, d.Evict.Cause, policy)

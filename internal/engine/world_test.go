@@ -85,6 +85,8 @@ func (w *world) setQueue(t *rapid.T, name string) {
 	if q.Preemption.Reclaim != preempt.Never {
 		q.Preemption.WhileBorrowing = rapid.Bool().Draw(t, name+" while borrowing")
 	}
+	q.Preemption.Standing = preempt.Standing{
+		Rank: rapid.SampledFrom([]int32{0, 0, 1, 2}).Draw(t, name+" ranks"), Kept: rapid.IntRange(0, 3).Draw(t, name+" is kept if 0") == 0}
 	q.Weight, q.ByUsage = drawWeight(t, name), rapid.Bool().Draw(t, name+" goes by usage")
 	w.queues[name] = q
 	w.apply(q)

@@ -82,7 +82,7 @@ func (s *search) collectBorrowers(n, below *quota.Node, holders Holders) {
 	for _, child := range n.Children() {
 		s.collectBorrowers(child, below, holders)
 	}
-	if !n.IsQueue() {
+	if !n.IsQueue() || s.standingOf(n).Kept {
 		return
 	}
 	for _, h := range holders(n) {
