@@ -43,6 +43,13 @@ func (b podBuilder) ended(code int32, after time.Duration) podBuilder {
 	return b
 }
 
+// removed is being removed by its node, so long after it was made.
+func (b podBuilder) removed(after time.Duration) podBuilder {
+	b.DeletionTimestamp = ptr.To(metav1.NewTime(now.Add(after)))
+	b.DeletionGracePeriodSeconds = ptr.To[int64](0)
+	return b
+}
+
 // deleted has been told to go so long after it was made, in 30 seconds.
 func (b podBuilder) deleted(after time.Duration) podBuilder {
 	b.DeletionTimestamp = ptr.To(metav1.NewTime(now.Add(after + 30*time.Second)))

@@ -92,6 +92,8 @@ func (c *cluster) step(name string, fails bool) {
 	switch {
 	case IsGoing(pod) && pod.Status.Phase == corev1.PodRunning:
 		b.ended(143, c.now)
+	case IsGoing(pod) && HasEnded(pod) && *pod.DeletionGracePeriodSeconds > 0:
+		b.removed(c.now)
 	case IsGoing(pod):
 		delete(c.pods, name)
 	case HasEnded(pod):

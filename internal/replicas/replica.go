@@ -129,15 +129,14 @@ func HasEnded(pod *corev1.Pod) bool { return Phase(pod.Status.Phase).Ended() }
 
 // endedBefore reports whether the pod had ended when it was deleted. One that ends
 // because it is told to does not say how its work went. Times are in whole seconds:
-// within one it counts as told.
+// within one it counts as told. When its node removes it, with no grace left, the time
+// is that of the removal, and says nothing.
 func endedBefore(pod *corev1.Pod) bool {
-	if !HasEnded(pod) || len(pod.Status.ContainerStatuses) == 0 {
+	grace := pod.DeletionGracePeriodSeconds
+	if !HasEnded(pod) || len(pod.Status.ContainerStatuses) == 0 || grace == nil || *grace == 0 {
 		return false
 	}
-	asked := pod.DeletionTimestamp.Time
-	if grace := pod.DeletionGracePeriodSeconds; grace != nil {
-		asked = asked.Add(-seconds(*grace))
-	}
+	asked := pod.DeletionTimestamp.Add(-seconds(*grace))
 	for i := range pod.Status.ContainerStatuses {
 		ended := pod.Status.ContainerStatuses[i].State.Terminated
 		if ended == nil || !ended.FinishedAt.Time.Before(asked) {

@@ -200,6 +200,8 @@ func (c *cluster) runPods(some, fails func(name string) bool) bool {
 		switch {
 		case b.DeletionTimestamp != nil && b.Status.Phase == corev1.PodRunning:
 			b.endedAt(0, c.now) // a program that heeds the signal
+		case b.DeletionTimestamp != nil && replicas.HasEnded(b.Pod) && *b.DeletionGracePeriodSeconds > 0:
+			b.DeletionTimestamp, b.DeletionGracePeriodSeconds = ptr.To(metav1.NewTime(c.now)), ptr.To[int64](0) // its node removes it
 		case b.DeletionTimestamp != nil:
 			delete(c.children, key)
 			changed = true

@@ -173,9 +173,10 @@ func TestOperatorKilledAgainAndAgain(t *testing.T) {
 		}
 	}
 	cleaned := func(job *tensorstack.GenericJob) { job.Spec.CleanUpPolicy = tensorstack.CleanUpAll }
-	w.create(w.job("one", with("worker", 4, 1), inQueue(2), cleaned), w.job("two", with("worker", 4, 0), inQueue(1), cleaned))
+	w.create(w.job("one", with("worker", 4, 1), inQueue(2), cleaned))
 	kill()
 	w.untilPhase("one", tensorstack.JobPhaseRunning)
+	w.create(w.job("two", with("worker", 4, 0), inQueue(1), cleaned))
 	w.end("one-worker-0", 0, 1)
 	kill()
 	w.end("one-worker-0", 1, 0)
