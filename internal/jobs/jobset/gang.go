@@ -17,8 +17,9 @@ func gangName(js *jobset.JobSet, rj *jobset.ReplicatedJob) string { return js.Na
 // joinsGang reports whether the pods of the replicated job are a gang to kube-scheduler:
 // they were admitted together, and the cluster has gangs. Those whose user says of which
 // group they are, and those that find their domain by the pods that are there already,
-// which kube-scheduler promises nothing for in gangs, are left to themselves. So are the
-// rest of a replicated job of which some run already without a group.
+// which kube-scheduler promises nothing for in gangs, are left to themselves. So are those
+// that wait for their places one by one, since it holds back a whole gang for one pod with
+// a gate, and the rest of a replicated job of which some run already without a group.
 func (a *attempt) joinsGang(rj *jobset.ReplicatedJob) bool {
 	if joins, known := a.gangs[rj.Name]; known {
 		return joins
@@ -34,12 +35,24 @@ func (a *attempt) mayJoinGang(rj *jobset.ReplicatedJob) bool {
 		exclusionOf(a.js, rj).ofNodes() && len(granted.Places) == 0 {
 		return false
 	}
+	for index := range rj.Replicas {
+		if from, to := ranks(rj, index, granted); len(granted.For(from, to).Gates) > 0 {
+			return false
+		}
+	}
 	for _, job := range a.children.current() {
 		if job.Labels[jobset.ReplicatedJobNameKey] == rj.Name && !inGang(&job.Spec.Template.Spec, gangName(a.js, rj)) {
 			return false
 		}
 	}
 	return true
+}
+
+// leavesGang reports whether a Job was made for a gang that it has no part in any more:
+// its template cannot be changed to that.
+func (a *attempt) leavesGang(job, fresh *batchv1.Job) bool {
+	rj := job.Labels[jobset.ReplicatedJobNameKey]
+	return fresh.Spec.Template.Spec.SchedulingGroup == nil && inGang(&job.Spec.Template.Spec, a.js.Name+"-"+rj)
 }
 
 func inGang(spec *corev1.PodSpec, name string) bool {

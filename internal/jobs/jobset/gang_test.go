@@ -64,6 +64,7 @@ func TestWhoJoinsNoGang(t *testing.T) {
 		"on a cluster without gangs":                          {twoByFour(), grantPlaces(), false, ""},
 		"one that says of which it is":                        {own, grantPlaces(), true, "mine"},
 		"Jobs that find their domains by each other's pods":   {apart(), grantPlaces(), true, ""},
+		"pods that are given their places one by one":         {twoByFour(), grantPlaces(on("a", 2), on("b", 2), on("c", 3), on("d", 1)), true, ""},
 		"but those that were given theirs are a gang as well": {apart(), grantPlaces(on("a", 4), on("c", 4)), true, "js-workers"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -129,4 +130,16 @@ func TestJobsBesideSomeThatRunWithoutAGangJoinNone(t *testing.T) {
 	if got := groupOfJob(createdJob(t, p, "js-workers-1")); got != "" || len(p.First) > 0 {
 		t.Errorf("joins %q, first %v", got, firsts(p))
 	}
+}
+
+// TestAJobOfAGangThatIsNoneAnyMoreIsMadeAnew: such as one whose pods are now given their
+// places one by one.
+func TestAJobOfAGangThatIsNoneAnyMoreIsMadeAnew(t *testing.T) {
+	js, children := ran(func(first, second *batchv1.Job) {
+		first.Spec.Suspend, first.Status.Active = ptr.To(true), 0
+		second.Spec.Suspend, second.Status.Active = ptr.To(true), 0
+	})
+	p := lookWithGangs(js, grantPlaces(on("a", 2), on("b", 2), on("c", 3), on("d", 1)), children...)
+	same(t, "writes", []string{"delete Job js-workers-0", "delete Job js-workers-1"}, writes(p)[:2])
+	same(t, "first", nil, firsts(p))
 }

@@ -119,7 +119,7 @@ func (a *attempt) move(rj *jobset.ReplicatedJob, index int32, job *batchv1.Job) 
 func (a *attempt) resume(job, fresh *batchv1.Job) {
 	desired := resumed(job, fresh)
 	switch {
-	case !sameCompany(job.Spec.Template.Spec, fresh.Spec.Template.Spec):
+	case !sameCompany(job.Spec.Template.Spec, fresh.Spec.Template.Spec), a.leavesGang(job, fresh):
 		// Such as one that was placed, and now is not: no change of it will do.
 		a.deleteJobs([]*batchv1.Job{job})
 	case equality.Semantic.DeepEqual(job.Spec.Template, desired.Spec.Template):
