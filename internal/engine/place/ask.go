@@ -12,6 +12,8 @@ type want struct {
 	takes  vector
 	layout *layout
 	tally  *tally
+	// sparing looks only at nodes without devices that the pods do not ask for.
+	sparing bool
 	// depth is that of Level, if it has one.
 	depth int32
 	// layers are the parts of the pod set, the coarsest first and single pods last, each

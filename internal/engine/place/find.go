@@ -174,9 +174,23 @@ func partyOf(w *want) *party {
 	return &party{wants: []*want{w}, depth: w.depth, matters: w.Level != "", mandatory: w.Level != "" && w.Mandatory}
 }
 
-// search looks for places of all parties together: the hardest first, then in other
-// orders, then every way there is, as far as that goes.
+// search looks for places of all parties together: first on nodes without devices that
+// nobody of them asks for, so that those stay for who does, then on all, then in every
+// way there is, as far as that goes.
 func (m *Map) search(f *finding) bool {
+	if m.spare(f) && m.searchInTurns(f) {
+		return true
+	}
+	for _, w := range f.wants {
+		if w.sparing {
+			w.sparing, w.tally = false, nil
+		}
+	}
+	return m.searchInTurns(f) || len(f.wants) > 1 && m.exhaust(f)
+}
+
+// searchInTurns places the hardest first, then in other orders.
+func (m *Map) searchInTurns(f *finding) bool {
 	for _, w := range f.wants {
 		m.count(w, f.on)
 		if !m.fitsAlone(f, w) {
@@ -184,7 +198,7 @@ func (m *Map) search(f *finding) bool {
 		}
 	}
 	m.byHardness(f)
-	for turn := range max(1, turns(f)) {
+	for turn := range turns(f) {
 		if turn > 0 {
 			f.turn(turn)
 		}
@@ -192,7 +206,7 @@ func (m *Map) search(f *finding) bool {
 			return true
 		}
 	}
-	return len(f.wants) > 1 && m.exhaust(f)
+	return false
 }
 
 // attempt places all parties in their order.

@@ -53,6 +53,8 @@ func drawNode(t *rapid.T, name string) Node {
 		n.Labels[Hostname] = "n0.local"
 	case 7:
 		n.Allocatable[Pods] = 2
+	case 8, 9:
+		n.Allocatable["example.com/device"] = 1
 	}
 	return n
 }

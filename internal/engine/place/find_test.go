@@ -76,6 +76,17 @@ func TestFind(t *testing.T) {
 			`topology "t" doesn't allow to fit any of 1 pod(s). Total nodes: 6; excluded: resource "tpu": 6`},
 		"zero of it is no request": {
 			nil, []Ask{{PodSet: "main", Flavor: "f", Count: 1, PerPod: map[string]int64{"tpu": 0}}}, "a1:1"},
+		"nodes with devices are left to who asks for those": {
+			func(s *scene) { s.node("a1", has("example.com/gpu", 8)) }, []Ask{gpus(4, 1)}, "a2:4"},
+		"unless there are no others": {
+			func(s *scene) {
+				for _, name := range []string{"a1", "a2", "b1", "b2", "c1", "c2"} {
+					s.node(name, has("example.com/gpu", 8))
+				}
+			}, []Ask{gpus(4, 1)}, "a1:4"},
+		"who asks for them gets them": {
+			func(s *scene) { s.node("b1", has("example.com/gpu", 8)) },
+			[]Ask{{PodSet: "main", Flavor: "f", Count: 2, PerPod: map[string]int64{"example.com/gpu": 1}}}, "b1:2"},
 		"an ask for no pods has no places": {
 			nil, []Ask{gpus(0, 1)}, ""},
 		"nodes are named by their hostname": {

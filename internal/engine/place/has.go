@@ -26,24 +26,46 @@ func (m *Map) hasOne(f *finding, a *Ask, nodes []NodeCount) bool {
 	m.knowExclusive(a.ExclusiveKey)
 	w := &want{Ask: a, takes: m.vector(a.PerPod), layout: m.layoutOf(m.flavors[a.Flavor].Topology, a.ExclusiveKey)}
 	t := &tally{ledger: f.on, takes: w.takes, ports: a.HostPorts, exclusive: a.ExclusiveKey, layout: w.layout, filter: m.filter(a, a.filterKey())}
-	shared := *a // its own parts do not shut each other out here
+	shared := *a // pods of one part do not shut each other out
 	shared.ExclusiveKey = ""
+	size := max(1, a.Count)
+	if len(a.Slices) > 0 {
+		size = max(1, a.Slices[0].Size)
+	}
+	var part []slotCount
+	left := size
 	for _, at := range nodes {
 		h := m.hosts[at.Node]
 		if h == nil || len(h.nodes) != 1 || a.avoids(at.Node) {
 			return false
 		}
-		if fits, _ := m.fit(t, h.nodes[0].slot); fits < at.Count {
-			return false
+		slot := h.nodes[0].slot
+		for at.Count > 0 {
+			pods := min(at.Count, left)
+			if fits, _ := m.fit(t, slot); fits < pods {
+				return false
+			}
+			m.chargeOne(f, &want{Ask: &shared, takes: w.takes}, slotCount{slot, pods})
+			part = append(part, slotCount{slot, pods})
+			at.Count -= pods
+			if left -= pods; left == 0 {
+				m.shutPart(f, a, part)
+				part, left = nil, size
+			}
 		}
-		m.chargeOne(f, &want{Ask: &shared, takes: w.takes}, slotCount{h.nodes[0].slot, at.Count})
 	}
-	if a.ExclusiveKey != "" {
-		for _, at := range nodes {
-			m.chargeOne(f, &want{Ask: &Ask{ExclusiveKey: a.ExclusiveKey}}, slotCount{m.hosts[at.Node].nodes[0].slot, at.Count})
-		}
-	}
+	m.shutPart(f, a, part)
 	return true
+}
+
+// shutPart has the nodes of a part be its own for what follows.
+func (m *Map) shutPart(f *finding, a *Ask, part []slotCount) {
+	if a.ExclusiveKey == "" {
+		return
+	}
+	for _, at := range part {
+		m.chargeOne(f, &want{Ask: &Ask{ExclusiveKey: a.ExclusiveKey}}, at)
+	}
 }
 
 func (a *Ask) avoids(name string) bool {

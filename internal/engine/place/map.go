@@ -17,7 +17,9 @@ type Map struct {
 	// slots are the nodes by their dense index, nil where one is free.
 	slots     []*node
 	freeSlots []int32
-	sheet     sheet
+	// devices are on how many nodes there is any of each device.
+	devices map[int32]int
+	sheet   sheet
 	// hosts are the nodes by the names that places have for them.
 	hosts map[string]*host
 
@@ -52,7 +54,7 @@ type Map struct {
 func New() *Map {
 	return &Map{
 		resources: newResources(),
-		nodes:     map[string]*node{}, hosts: map[string]*host{},
+		devices:   map[int32]int{}, nodes: map[string]*node{}, hosts: map[string]*host{},
 		topologies: map[string]Topology{}, flavors: map[string]Flavor{}, layouts: map[string]*layout{}, exclusive: map[string]*exclusiveLabel{},
 		pods: map[order.Key]*pod{}, crews: map[order.Key]*crew{}, holders: map[order.Key]*holder{},
 		filters: map[string]*filter{}, refusals: newRefusals(), tallies: tallies{byKey: map[tallyKey]*tally{}},

@@ -30,6 +30,8 @@ type node struct {
 	ports                    map[HostPort]*[books]int32
 	exclusive                map[string]*[books]int32
 	portsChanged, portsFreed bool
+	// devices are the resources beyond Kubernetes' own that it has.
+	devices []int32
 	// avoided while places are looked for of somebody for whom it is no good.
 	avoided bool
 }
@@ -70,6 +72,7 @@ func (m *Map) SetNode(set Node) {
 	}
 	n.Node = set
 	n.room.allocate(m, set.Allocatable)
+	m.countDevices(n)
 	if !same {
 		m.exclusiveJoin(n)
 		for _, l := range m.layouts {
@@ -120,6 +123,7 @@ func (m *Map) DeleteNode(name string) {
 		l.set(n)
 	}
 	n.room.allocate(m, nil)
+	m.countDevices(n)
 	m.log.add(n.slot)
 	m.rename(n, "")
 	m.settle(n)

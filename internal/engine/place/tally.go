@@ -7,8 +7,9 @@ import (
 
 // tallyKey tells which asks share a tally.
 type tallyKey struct {
-	shape  string
-	ledger Ledger
+	shape   string
+	ledger  Ledger
+	sparing bool
 }
 
 // tallies keeps those that were used last.
@@ -25,7 +26,9 @@ func (t *tallies) clear() { clear(t.byKey) }
 // tally is how many pods of a kind fit on each node and in each domain, as far as the
 // log of changes was read.
 type tally struct {
-	ledger    Ledger
+	ledger Ledger
+	// sparing leaves out nodes with devices that the pods do not ask for.
+	sparing   bool
 	takes     vector
 	ports     []HostPort
 	exclusive string
@@ -88,13 +91,13 @@ func (a *Ask) shapeKey(filterKey, extra string) string {
 }
 
 // tally is that of an ask, up to date.
-func (m *Map) tally(a *Ask, l *layout, on Ledger) *tally {
+func (m *Map) tally(a *Ask, l *layout, on Ledger, sparing bool) *tally {
 	filterKey := a.filterKey()
-	key := tallyKey{a.shapeKey(filterKey, l.extra), on}
+	key := tallyKey{a.shapeKey(filterKey, l.extra), on, sparing}
 	t := m.tallies.byKey[key]
 	if t == nil || t.layout != l {
 		m.tallies.makeRoom()
-		t = &tally{ledger: on, takes: m.vector(a.PerPod), ports: a.HostPorts, exclusive: a.ExclusiveKey, layout: l, filter: m.filter(a, filterKey)}
+		t = &tally{ledger: on, sparing: sparing, takes: m.vector(a.PerPod), ports: a.HostPorts, exclusive: a.ExclusiveKey, layout: l, filter: m.filter(a, filterKey)}
 		m.tallies.byKey[key] = t
 		m.recount(t)
 	}
@@ -107,7 +110,7 @@ func (m *Map) tally(a *Ask, l *layout, on Ledger) *tally {
 // count brings what a want knows up to date.
 func (m *Map) count(w *want, on Ledger) {
 	if w.tally == nil {
-		w.tally = m.tally(w.Ask, w.layout, on)
+		w.tally = m.tally(w.Ask, w.layout, on, w.sparing)
 	} else {
 		m.refresh(w.tally)
 	}
@@ -225,6 +228,8 @@ func (m *Map) fit(t *tally, slot int32) (int32, refusal) {
 		return 0, refusedTopology
 	case mark.cordoned && t.ledger != empty:
 		return 0, refusedCordoned
+	case t.sparing && m.slots[slot].hasOther(t.takes):
+		return 0, refusedElse
 	case mark.avoided:
 		return 0, refusedAvoided
 	case mark.ported && len(t.ports) > 0 && !m.slots[slot].portsFree(t.ports, t.ledger):

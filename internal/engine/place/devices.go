@@ -1,0 +1,67 @@
+package place
+
+import (
+	"slices"
+	"strings"
+)
+
+// isDevice reports whether a resource is one beyond Kubernetes' own, such as
+// nvidia.com/gpu: what few nodes have and others should leave alone.
+func isDevice(resource string) bool {
+	domain, _, extended := strings.Cut(resource, "/")
+	return extended && domain != "kubernetes.io" && !strings.HasSuffix(domain, ".kubernetes.io")
+}
+
+// countDevices takes over what devices a node has.
+func (m *Map) countDevices(n *node) {
+	var have []int32
+	for i, amount := range n.room.allocatable {
+		if amount > 0 && isDevice(m.resources.names[i]) {
+			have = append(have, int32(i))
+		}
+	}
+	if slices.Equal(have, n.devices) {
+		return
+	}
+	for _, device := range n.devices {
+		if m.devices[device]--; m.devices[device] == 0 {
+			delete(m.devices, device)
+		}
+	}
+	for _, device := range have {
+		m.devices[device]++
+	}
+	n.devices = have
+	m.log.add(n.slot)
+}
+
+// hasOther reports whether the node has devices beside those that are taken.
+func (n *node) hasOther(takes vector) bool {
+	for _, device := range n.devices {
+		if !takes.has(device) {
+			return true
+		}
+	}
+	return false
+}
+
+func (v vector) has(resource int32) bool {
+	return slices.ContainsFunc(v, func(a amount) bool { return a.resource == resource })
+}
+
+// spare has asks keep off nodes with devices that they do not ask for, and tells whether
+// there are any.
+func (m *Map) spare(f *finding) bool {
+	any := false
+	for _, w := range f.wants {
+		w.sparing = false
+		for device := range m.devices {
+			w.sparing = w.sparing || !w.takes.has(device)
+		}
+		if w.sparing {
+			w.tally = nil
+			any = true
+		}
+	}
+	return any
+}
