@@ -2,6 +2,7 @@ package admission
 
 import (
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -96,8 +97,14 @@ func noRoomAt(pod *corev1.Pod) []string {
 
 func isUnschedulable(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
+		return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable && !isOfItsGang(c.Message)
 	})
+}
+
+// isOfItsGang reports whether a pod is not bound because others of its PodGroup are not: kube-scheduler calls all of them
+// unschedulable, with the words of the group for those that have room.
+func isOfItsGang(message string) bool {
+	return strings.Contains(message, "minCount") || strings.Contains(message, "pod group")
 }
 
 // placesOf are the nodes that the pod may go to by their name in places, nil if all.

@@ -32,6 +32,12 @@ func unschedulable(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
+// saying has kube-scheduler say why.
+func saying(pod *corev1.Pod, message string) *corev1.Pod {
+	pod.Status.Conditions[0].Message = message
+	return pod
+}
+
 func ended(pod *corev1.Pod) *corev1.Pod { pod.Status.Phase = corev1.PodSucceeded; return pod }
 
 func gated(pod *corev1.Pod) *corev1.Pod {
@@ -111,13 +117,15 @@ func TestAPlaceThatDoesNotTakeItsPodIsToldOnce(t *testing.T) {
 		then func(*podWatch)
 		want []engine.Event
 	}{
-		"on one node":                       {unschedulable(boundPod("p", "w", "")), nil, told("n")},
-		"on any of several":                 {in("b", "a", "b"), nil, told("a", "b")},
-		"who has no place is not ours":      {unschedulable(boundPod("p", "", "")), nil, nil},
-		"who is to go needs none":           {leaving, nil, nil},
-		"who was not looked at yet may fit": {boundPod("p", "w", ""), nil, nil},
-		"who is bound after all has one":    {unschedulable(boundPod("p", "w", "")), func(w *podWatch) { w.set(boundPod("p", "w", "n"), now) }, nil},
-		"who is gone needs none":            {unschedulable(boundPod("p", "w", "")), func(w *podWatch) { w.delete(boundPod("p", "w", "")) }, nil},
+		"on one node":                              {unschedulable(boundPod("p", "w", "")), nil, told("n")},
+		"on any of several":                        {in("b", "a", "b"), nil, told("a", "b")},
+		"who has no place is not ours":             {unschedulable(boundPod("p", "", "")), nil, nil},
+		"who is to go needs none":                  {leaving, nil, nil},
+		"who waits for others of its gang may fit": {saying(unschedulable(boundPod("p", "w", "")), "minCount (2) cannot be satisfied: 1 scheduled, 0 remaining"), nil, nil},
+		"who of a gang finds no room is told":      {saying(unschedulable(boundPod("p", "w", "")), "0/4 nodes are available: 1 Insufficient cpu."), nil, told("n")},
+		"who was not looked at yet may fit":        {boundPod("p", "w", ""), nil, nil},
+		"who is bound after all has one":           {unschedulable(boundPod("p", "w", "")), func(w *podWatch) { w.set(boundPod("p", "w", "n"), now) }, nil},
+		"who is gone needs none":                   {unschedulable(boundPod("p", "w", "")), func(w *podWatch) { w.delete(boundPod("p", "w", "")) }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newPodWatch()
