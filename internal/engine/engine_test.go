@@ -59,7 +59,10 @@ var defaultFlavor = FlavorSet{Flavor{Name: "default"}}
 // decideAll decides until there is nothing left to look at.
 func decideAll(e *Engine, now time.Time) []Decision {
 	out := e.Decide(now)
-	for e.Busy() {
+	for passes := 0; e.Busy(); passes++ {
+		if passes > 1000 {
+			panic("decisions never end")
+		}
 		out = append(out, e.Decide(now)...)
 	}
 	return out

@@ -13,7 +13,7 @@ import (
 )
 
 // checkSmall has the property hold in worlds of cpu in one flavor, and check in wide
-// ones too.
+// ones and in those with nodes too.
 func checkSmall(t *testing.T, property func(t *rapid.T, w *world)) {
 	rapid.Check(t, func(t *rapid.T) { property(t, newWorld(t)) })
 }
@@ -23,6 +23,7 @@ func check(t *testing.T, property func(t *rapid.T, w *world)) {
 	t.Run("wide", func(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) { property(t, newWideWorld(t)) })
 	})
+	t.Run("nodes", func(t *testing.T) { checkOnNodes(t, property) })
 }
 
 // owes reports of what a ledger has more than there is at a queue and over it.
@@ -110,7 +111,7 @@ func TestLedgersAreTheSumOfWhatIsHeld(t *testing.T) {
 				switch {
 				case job.held != nil:
 					held = append(held, w.engine.vectorOf(job.held)...)
-					if !job.leaving() {
+					if !job.leaving() || job.lost() {
 						planned = append(planned, w.engine.vectorOf(job.held)...)
 					}
 				case job.promise != nil:
@@ -192,7 +193,7 @@ func TestVictimsAreOfLowerRankAndThePreemptorThenFits(t *testing.T) {
 		}
 		preemptors := map[string]bool{}
 		for _, d := range w.decide() {
-			if d.Evict == nil {
+			if d.Evict == nil || d.Evict.Cause == preempt.NodeFailures {
 				continue
 			}
 			victim, by := w.jobs[d.Key.Name], w.jobs[d.Evict.Preemptor.Name]
@@ -251,7 +252,7 @@ func TestARestartComesToTheSameEnd(t *testing.T) {
 		}
 		for _, entry := range w.log {
 			switch entry.event.(type) {
-			case ClusterQueueSet, LocalQueueSet, CohortSet, FlavorSet:
+			case ClusterQueueSet, LocalQueueSet, CohortSet, FlavorSet, TopologySet, NodeSet, NodeDeleted, PodBound, PodGone:
 				fresh.Apply(entry.event)
 			}
 		}

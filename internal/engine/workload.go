@@ -77,7 +77,7 @@ func (w *workload) leaving() bool { return w.held != nil && (w.Evicted || w.assu
 
 // lost reports whether it goes because its nodes failed: what it leaves is promised to
 // nobody before it has had its turn.
-func (w *workload) lost() bool { return w.leaving() && (w.lostNodes || w.LostNodes) }
+func (w *workload) lost() bool { return w.leaving() && (w.lostNodes || w.Evicted && w.LostNodes) }
 
 func (ev WorkloadSet) apply(e *Engine) {
 	w := e.workloads[ev.Key]
@@ -171,6 +171,7 @@ func (ev Written) apply(e *Engine) {
 	}
 	w.Evicted = w.Evicted || w.assumed == evicts
 	w.Admitted = w.Admitted || w.assumed == admits && len(w.held.Checks) == 0
+	w.LostNodes = w.LostNodes && w.assumed != admits || w.lostNodes
 	w.assumed, w.before, w.Version = nothing, nil, ev.Version
 	e.settle(w)
 	e.mendLater(w)
@@ -315,7 +316,7 @@ func (e *Engine) settle(w *workload) {
 		now.held = e.firstFlavors(w)
 		now.planned = now.held
 	}
-	if w.queue != nil && len(now.planned) > 0 && w.assumed != admits && (w.held != nil || w.promise != nil) {
+	if w.queue != nil && len(now.planned) > 0 && w.assumed != admits && !w.leaving() && (w.held != nil || w.promise != nil) {
 		now.holder = &preempt.Holder{Key: w.Key, Priority: w.Priority, QueuedAt: w.QueuedAt,
 			ReservedAt: w.ReservedAt, Usage: now.planned, Promised: w.promise != nil}
 	}

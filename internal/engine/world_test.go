@@ -25,6 +25,7 @@ type world struct {
 	open    []Decision             // not yet written
 	clock   time.Time
 	wide    *wideWorld // nil for one of cpu in one flavor
+	nodes   *nodeWorld // nil for one of quota alone
 }
 
 // entry is an event, or the time of a pass.
@@ -103,7 +104,8 @@ func (w *world) decide() []Decision {
 	out := decideAll(w.engine, w.clock)
 	w.decided = append(w.decided, out...)
 	for _, d := range out {
-		if d.Admit != nil || d.Evict != nil {
+		if d.Admit != nil || d.Evict != nil || d.Replace != nil {
+			w.open = slices.DeleteFunc(w.open, func(older Decision) bool { return older.Key == d.Key && older.Replace != nil })
 			w.open = append(w.open, d)
 		}
 	}
@@ -118,16 +120,19 @@ func (w *world) write(i int, lost bool) {
 	w.open = slices.Delete(w.open, i, i+1)
 	job, there := w.jobs[d.Key.Name]
 	overtaken := !there || job.UID != d.UID || d.Admit != nil && (job.Admission != nil || job.Generation != d.Generation) ||
-		d.Evict != nil && job.Admission == nil
+		d.Admit == nil && job.Admission == nil || d.Replace != nil && job.Evicted
 	if lost || overtaken {
 		w.apply(Failed{Key: d.Key, UID: d.UID})
 		return
 	}
 	job.Version++
-	if d.Admit != nil {
-		job.Admission, job.Admitted, job.ReservedAt, job.Evicted = d.Admit, true, w.clock, false
-	} else {
-		job.Evicted = true
+	switch {
+	case d.Admit != nil:
+		job.Admission, job.Admitted, job.ReservedAt, job.Evicted, job.LostNodes = d.Admit, true, w.clock, false, false
+	case d.Replace != nil:
+		job.Admission = d.Replace
+	default:
+		job.Evicted, job.LostNodes = true, d.Evict.Cause == preempt.NodeFailures
 	}
 	w.jobs[d.Key.Name] = job
 	w.apply(Written{Key: d.Key, UID: d.UID, Version: job.Version})
@@ -137,6 +142,10 @@ func (w *world) write(i int, lost bool) {
 func (w *world) step(t *rapid.T) {
 	if w.wide != nil && rapid.Bool().Draw(t, "wide") {
 		w.wideStep(t)
+		return
+	}
+	if w.nodes != nil && rapid.Bool().Draw(t, "on nodes") {
+		w.nodeStep(t)
 		return
 	}
 	names := w.names()
@@ -190,6 +199,7 @@ func (w *world) settle(t *rapid.T) {
 		for len(w.open) > 0 {
 			w.write(0, false)
 		}
+		w.settlePods()
 		for _, name := range w.names() {
 			ev := w.jobs[name]
 			if ev.Evicted {

@@ -1,0 +1,314 @@
+package engine
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/musterhq/muster/internal/engine/flavor"
+	"github.com/musterhq/muster/internal/engine/place"
+)
+
+// nodeWorld is what a world has where pods are placed on nodes: the nodes, and the pods
+// that kube-scheduler has bound.
+type nodeWorld struct {
+	nodes map[string]NodeSet
+	pods  map[string]PodBound
+}
+
+var nodeNames = []string{"a1", "a2", "a3", "b1", "b2"}
+
+// newNodeWorld is a world of two racks, whose queues have quota for most of them.
+func newNodeWorld(t *rapid.T) *world {
+	w := newWorld(t)
+	w.nodes = &nodeWorld{nodes: map[string]NodeSet{}, pods: map[string]PodBound{}}
+	for _, ev := range onNodes {
+		w.apply(ev)
+	}
+	for _, name := range nodeNames {
+		w.setNode(t, name)
+	}
+	for _, name := range queueNames {
+		w.setNodeQueue(t, name)
+	}
+	return w
+}
+
+func (w *world) setNodeQueue(t *rapid.T, name string) {
+	w.setQueue(t, name)
+	q := w.queues[name]
+	q.Quotas = quotasFor(rapid.Int64Range(0, 20).Draw(t, "larger quota of "+name), "default")
+	q.OnDemand = rapid.IntRange(0, 4).Draw(t, name+" has nodes on demand") == 0
+	w.queues[name] = q
+	w.apply(q)
+}
+
+func (w *world) setNode(t *rapid.T, name string) {
+	n := node(name, rapid.SampledFrom([]string{name[:1], name[:1], name[:1], "c"}).Draw(t, "rack of "+name), rapid.Int64Range(0, 6).Draw(t, "cpu of "+name))
+	n.Allocatable[place.Pods] = rapid.Int64Range(1, 6).Draw(t, "pods of "+name)
+	switch rapid.IntRange(0, 7).Draw(t, "state of "+name) {
+	case 0:
+		n.Cordoned = true
+	case 1:
+		n.Failed = true
+	}
+	w.nodes.nodes[name] = n
+	w.apply(n)
+}
+
+// submitOnNodes has a job come that asks for pods near each other, or not.
+func (w *world) submitOnNodes(t *rapid.T) {
+	name := fmt.Sprintf("j%03d", len(w.log))
+	ev := job(name, rapid.SampledFrom(queueNames).Draw(t, "queue"), rapid.Int32Range(0, 5).Draw(t, "pods"),
+		rapid.Int64Range(0, 4).Draw(t, "cpu"), rapid.Int32Range(-1, 1).Draw(t, "priority"), len(w.log))
+	ps := &ev.PodSets[0]
+	switch rapid.IntRange(0, 5).Draw(t, "kind of job") {
+	case 0, 1:
+		ps.Topology = &flavor.TopologyRequest{Level: rack, Mandatory: true}
+	case 2:
+		ps.Topology = &flavor.TopologyRequest{Level: rack}
+	case 3:
+		ps.Topology = &flavor.TopologyRequest{Slices: []place.Slice{{Level: rack, Size: 2}}}
+	case 4:
+		ps.Topology, ps.ExclusiveKey = &flavor.TopologyRequest{Level: rack, Mandatory: true}, rack
+	}
+	if rapid.IntRange(0, 3).Draw(t, "can start smaller") == 0 {
+		ps.MinCount = min(1, ps.Count)
+	}
+	w.jobs[name] = ev
+	w.apply(ev)
+}
+
+// nodeStep makes one thing happen that is not known to a world without nodes.
+func (w *world) nodeStep(t *rapid.T) {
+	switch kind := rapid.IntRange(0, 19).Draw(t, "kind of event on nodes"); {
+	case kind < 7:
+		w.submitOnNodes(t)
+	case kind < 9:
+		w.setNode(t, rapid.SampledFrom(nodeNames).Draw(t, "changed node"))
+	case kind < 10:
+		name := rapid.SampledFrom(nodeNames).Draw(t, "node that goes")
+		delete(w.nodes.nodes, name)
+		w.apply(NodeDeleted{name})
+	case kind < 15:
+		w.bindOne(t)
+	case kind < 17:
+		w.bindForeign(t)
+	case kind < 18:
+		w.setNodeQueue(t, rapid.SampledFrom(queueNames).Draw(t, "reconfigured"))
+	default:
+		if names := slices.Sorted(maps.Keys(w.nodes.pods)); len(names) > 0 {
+			w.endPod(rapid.SampledFrom(names).Draw(t, "pod that ends"))
+		}
+	}
+}
+
+func (w *world) endPod(name string) {
+	w.apply(PodGone{w.nodes.pods[name].Key})
+	delete(w.nodes.pods, name)
+}
+
+// takenOf is what the pods that are there take of a node.
+func (n *nodeWorld) takenOf(name string) (cpu, pods int64) {
+	for _, p := range n.pods {
+		if p.Node == name {
+			cpu, pods = cpu+p.Requests["cpu"], pods+1
+		}
+	}
+	return cpu, pods
+}
+
+// bind has kube-scheduler put a pod on a node, if it takes one that large.
+func (w *world) bind(p PodBound) bool {
+	n, ok := w.nodes.nodes[p.Node]
+	cpu, pods := w.nodes.takenOf(p.Node)
+	if !ok || n.Failed || n.Cordoned || cpu+p.Requests["cpu"] > n.Allocatable["cpu"] || pods+1 > n.Allocatable[place.Pods] {
+		return false
+	}
+	w.nodes.pods[p.Key.Name] = p
+	w.apply(p)
+	return true
+}
+
+// slots are the places of admitted jobs that wait for their pods.
+func (w *world) slots() (out []PodBound) {
+	for _, name := range w.names() {
+		j := w.jobs[name]
+		if j.Admission == nil || j.Evicted {
+			continue
+		}
+		for _, p := range j.Admission.PodSets[0].Places {
+			there := int32(0)
+			for _, pod := range w.nodes.pods {
+				if pod.Workload == j.Key && pod.Node == p.Node {
+					there++
+				}
+			}
+			if there < p.Count {
+				ev := pod(name, len(w.log), p.Node, j.PodSets[0].PerPod["cpu"])
+				ev.ExclusiveKey = j.PodSets[0].ExclusiveKey
+				out = append(out, ev)
+			}
+		}
+	}
+	return out
+}
+
+func (w *world) bindOne(t *rapid.T) {
+	if slots := w.slots(); len(slots) > 0 {
+		w.bind(rapid.SampledFrom(slots).Draw(t, "bound"))
+	}
+}
+
+func (w *world) bindForeign(t *rapid.T) {
+	w.bind(pod("", len(w.log), rapid.SampledFrom(nodeNames).Draw(t, "node of a foreign pod"), rapid.Int64Range(0, 3).Draw(t, "its cpu")))
+}
+
+// settlePods lets happen what follows from decisions: pods of who holds nothing end, so do
+// those that were lost with their nodes, and those that have places are bound.
+func (w *world) settlePods() {
+	if w.nodes == nil {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.nodes.pods)) {
+		p := w.nodes.pods[name]
+		n, there := w.nodes.nodes[p.Node]
+		j, ours := w.jobs[p.Workload.Name]
+		if !there || n.Failed || p.Workload != (Key{}) && (!ours || j.Admission == nil || j.Evicted) {
+			w.endPod(name)
+		}
+	}
+	for bound := true; bound; {
+		bound = false
+		for _, p := range w.slots() {
+			bound = w.bind(p) || bound
+		}
+	}
+}
+
+// claims are what each node has of pods that are there, and of places that are held and
+// wait for theirs: made from scratch.
+func (w *world) claims() (cpu, pods map[string]int64) {
+	cpu, pods = map[string]int64{}, map[string]int64{}
+	there := map[string]int32{}
+	for _, p := range w.nodes.pods {
+		cpu[p.Node] += p.Requests["cpu"]
+		pods[p.Node]++
+		if p.Workload != (Key{}) {
+			there[p.Workload.Name+"/"+p.Node]++
+		}
+	}
+	for _, j := range w.engine.workloads {
+		if j.held == nil {
+			continue
+		}
+		for _, p := range j.held.PodSets[0].Places {
+			absent := int64(max(0, p.Count-there[j.Key.Name+"/"+p.Node]))
+			cpu[p.Node] += absent * j.PodSets[0].PerPod["cpu"]
+			pods[p.Node] += absent
+		}
+	}
+	return cpu, pods
+}
+
+// checkOnNodes has the property hold in worlds with nodes.
+func checkOnNodes(t *testing.T, property func(t *rapid.T, w *world)) {
+	rapid.Check(t, func(t *rapid.T) { property(t, newNodeWorld(t)) })
+}
+
+// TestNoNodeIsOverItsRoomByADecision: whatever happens, a place that is given has room on
+// its node beside all pods that are there and all that are to come, and the node takes
+// pods.
+func TestNoNodeIsOverItsRoomByADecision(t *testing.T) {
+	checkOnNodes(t, func(t *rapid.T, w *world) {
+		for range rapid.IntRange(1, 60).Draw(t, "events") {
+			w.step(t)
+			before := map[Key]*Admission{}
+			for key, j := range w.engine.workloads {
+				before[key] = j.held
+			}
+			for _, d := range w.decide() {
+				given := d.Admit
+				if d.Replace != nil {
+					given = d.Replace
+				}
+				if given == nil {
+					continue
+				}
+				cpu, pods := w.claims()
+				for _, p := range given.PodSets[0].Places {
+					if was := before[d.Key]; was != nil && slices.ContainsFunc(was.PodSets[0].Places, func(had place.NodeCount) bool {
+						return had.Node == p.Node && had.Count >= p.Count
+					}) {
+						continue // it has had that
+					}
+					n, there := w.nodes.nodes[p.Node]
+					asks := w.jobs[d.Key.Name].PodSets[0].PerPod["cpu"] > 0
+					if !there || n.Failed || n.Cordoned || asks && cpu[p.Node] > n.Allocatable["cpu"] || pods[p.Node] > n.Allocatable[place.Pods] {
+						w.describe(t)
+						t.Fatalf("%s was given %+v, and %s has %d cpu, %d pods of %+v", d.Key.Name, given, p.Node, cpu[p.Node], pods[p.Node], n)
+					}
+				}
+			}
+		}
+	})
+}
+
+// TestGangsAreWholeAndNearTogether: who is given places is given as many as it has pods,
+// or none at all where nodes come on demand; and those that have to be in one rack are.
+func TestGangsAreWholeAndNearTogether(t *testing.T) {
+	checkOnNodes(t, func(t *rapid.T, w *world) {
+		for range rapid.IntRange(1, 60).Draw(t, "events") {
+			w.step(t)
+			for _, d := range w.decide() {
+				given := d.Admit
+				if d.Replace != nil {
+					given = d.Replace
+				}
+				if given == nil {
+					continue
+				}
+				ps := given.PodSets[0]
+				sum, racks := int32(0), map[string]bool{}
+				for _, p := range ps.Places {
+					sum += p.Count
+					racks[w.nodes.nodes[p.Node].Labels[rack]] = true
+				}
+				if sum != ps.Count && !(len(ps.Places) == 0 && w.queues[given.ClusterQueue].OnDemand) {
+					t.Fatalf("%s has %d pods and places %v", d.Key, ps.Count, ps.Places)
+				}
+				asks := w.jobs[d.Key.Name].PodSets[0].Topology
+				if asks != nil && asks.Mandatory && len(racks) > 1 && d.Admit != nil {
+					t.Fatalf("%s is in several racks: %v", d.Key, ps.Places)
+				}
+			}
+		}
+	})
+}
+
+// TestWhoWaitsForPlacesHasNone: once all is settled, nobody is told that there are no
+// places for him although there are.
+func TestWhoWaitsForPlacesHasNone(t *testing.T) {
+	checkOnNodes(t, func(t *rapid.T, w *world) {
+		for range rapid.IntRange(1, 40).Draw(t, "events") {
+			w.step(t)
+		}
+		w.settle(t)
+		for _, q := range w.engine.queues {
+			for _, c := range q.classes {
+				if c.why.Code != "TopologyPlacementFailed" || c.heldBy != nil || q.head != nil && q.head != c {
+					continue
+				}
+				job := w.engine.workloads[c.head().Key]
+				asks := w.engine.asksOf(job.PodSets, []Assignment{{PodSet: "main", Count: max(1, job.PodSets[0].Fewest()), Flavors: map[string]string{"cpu": "default"}}}, nil)
+				if w.engine.places.Fits(asks, place.Now) {
+					w.describe(t)
+					t.Fatalf("%s waits for places: %s", job.Key, c.why.Message())
+				}
+			}
+		}
+	})
+}
