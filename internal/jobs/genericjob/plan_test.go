@@ -333,10 +333,10 @@ func TestWhatPodsTellCanWait(t *testing.T) {
 	step := func(what string, waits bool, phase tensorstack.JobPhase, pods ...podBuilder) {
 		t.Helper()
 		p := see(t, job.GenericJob, unqueued, of(pods...))
-		if p.StatusCanWait != waits || statusOf(t, p).Phase != phase {
-			t.Errorf("%s: its status, %s, can wait: %v", what, statusOf(t, p).Phase, p.StatusCanWait)
-		}
 		job = then(p, job)
+		if canWait := p.StatusCanWait || p.Status == nil; canWait != waits || job.Status.Phase != phase {
+			t.Errorf("%s: its status, %s, can wait: %v", what, job.Status.Phase, canWait)
+		}
 	}
 	one, two, three := pod("job-worker-0"), pod("job-worker-1"), pod("job-worker-2")
 	step("at first", false, tensorstack.JobPhasePending)
@@ -367,4 +367,41 @@ func TestTheStatusOfAFailedJob(t *testing.T) {
 		t.Errorf("its phase is %s", status.Phase)
 	}
 	same(t, "writes", []string{"delete Pod job-worker-0"}, writes(p))
+}
+
+// TestSameStatusMissesNothing: two statuses that differ in any field are not the same.
+func TestSameStatusMissesNothing(t *testing.T) {
+	job, _ := atRest(2)
+	job.Status.Tasks[0].Replicas[0].Containers[0].ExitCode = ptr.To[int32](0)
+	for what, change := range map[string]func(*tensorstack.GenericJobStatus){
+		"phase":       func(s *tensorstack.GenericJobStatus) { s.Phase = "x" },
+		"counts":      func(s *tensorstack.GenericJobStatus) { s.Aggregate.Unknown++ },
+		"no counts":   func(s *tensorstack.GenericJobStatus) { s.Aggregate = nil },
+		"a condition": func(s *tensorstack.GenericJobStatus) { s.Conditions[1].Message = "x" },
+		"its time": func(s *tensorstack.GenericJobStatus) {
+			s.Conditions[1].LastTransitionTime = metav1.NewTime(now.Add(time.Hour))
+		},
+		"no conditions":   func(s *tensorstack.GenericJobStatus) { s.Conditions = nil },
+		"a type":          func(s *tensorstack.GenericJobStatus) { s.Tasks[0].Type = "x" },
+		"restarts":        func(s *tensorstack.GenericJobStatus) { s.Tasks[0].RestartCount++ },
+		"a replica less":  func(s *tensorstack.GenericJobStatus) { s.Tasks[0].Replicas = s.Tasks[0].Replicas[:1] },
+		"a name":          func(s *tensorstack.GenericJobStatus) { s.Tasks[0].Replicas[1].Name = "x" },
+		"a UID":           func(s *tensorstack.GenericJobStatus) { s.Tasks[0].Replicas[1].UID = "x" },
+		"a replica's end": func(s *tensorstack.GenericJobStatus) { s.Tasks[0].Replicas[1].Phase = "x" },
+		"its restarts":    func(s *tensorstack.GenericJobStatus) { s.Tasks[0].Replicas[1].RestartCount++ },
+		"a container":     func(s *tensorstack.GenericJobStatus) { s.Tasks[0].Replicas[1].Containers[0].Name = "x" },
+		"its state":       func(s *tensorstack.GenericJobStatus) { s.Tasks[0].Replicas[1].Containers[0].State = "x" },
+		"its exit code": func(s *tensorstack.GenericJobStatus) {
+			s.Tasks[0].Replicas[0].Containers[0].ExitCode = ptr.To[int32](1)
+		},
+		"no exit code": func(s *tensorstack.GenericJobStatus) { s.Tasks[0].Replicas[0].Containers[0].ExitCode = nil },
+	} {
+		other := job.Status.DeepCopy()
+		if !sameStatus(&job.Status, other) {
+			t.Fatal("a status is not the same as itself")
+		}
+		if change(other); sameStatus(&job.Status, other) {
+			t.Errorf("%s differs, and it is the same", what)
+		}
+	}
 }

@@ -20,6 +20,9 @@ func (l *look) report(over *jobs.Outcome) {
 		l.job.Status.Phase = l.phase(over, running)
 		l.setConditions(l.conditions(over, running))
 	}
+	if sameStatus(&l.seen.Job.Status, &l.job.Status) {
+		return
+	}
 	l.plan.Status = l.job
 	l.plan.StatusCanWait = !l.plan.StatusFirst && l.tellsPodsAlone()
 }

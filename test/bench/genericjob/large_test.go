@@ -117,28 +117,47 @@ func timeToPods(t *testing.T, c client.WithWatch, namespace string, do func()) t
 // timeToMore is how long it takes until there are so many pods more.
 func timeToMore(t *testing.T, c client.WithWatch, namespace string, pods int, do func()) time.Duration {
 	t.Helper()
-	var list corev1.PodList
-	if err := c.List(t.Context(), &list, client.InNamespace(namespace)); err != nil {
-		t.Fatal(err)
-	}
-	watching, err := c.Watch(t.Context(), &corev1.PodList{}, client.InNamespace(namespace),
-		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer watching.Stop()
+	there := list(t, c, namespace)
+	wanted := len(there.Items) + pods
 	began := time.Now()
 	go do()
-	for seen := 0; seen < pods; {
-		event, open := <-watching.ResultChan()
-		if !open {
-			t.Fatal("the watch ended")
+	for len(there.Items) < wanted { // a watch may end before its time: the list has the truth
+		watching := follow(t, c, namespace, there.ResourceVersion)
+		for missing := wanted - len(there.Items); missing > 0; {
+			event, open := <-watching.ResultChan()
+			if !open {
+				break
+			}
+			if event.Type == watch.Added {
+				missing--
+			}
 		}
-		if event.Type == watch.Added {
-			seen++
+		took := time.Since(began)
+		watching.Stop()
+		if there = list(t, c, namespace); len(there.Items) >= wanted {
+			return took
 		}
 	}
 	return time.Since(began)
+}
+
+func list(t *testing.T, c client.WithWatch, namespace string) *corev1.PodList {
+	t.Helper()
+	var pods corev1.PodList
+	if err := c.List(t.Context(), &pods, client.InNamespace(namespace)); err != nil {
+		t.Fatal(err)
+	}
+	return &pods
+}
+
+func follow(t *testing.T, c client.WithWatch, namespace, version string) watch.Interface {
+	t.Helper()
+	watching, err := c.Watch(t.Context(), &corev1.PodList{}, client.InNamespace(namespace),
+		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: version}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return watching
 }
 
 func removePods(t *testing.T, c client.WithWatch, namespace string) {
@@ -152,19 +171,12 @@ func removePods(t *testing.T, c client.WithWatch, namespace string) {
 func awaitNoPods(t *testing.T, c client.WithWatch, namespace string) {
 	t.Helper()
 	for {
-		var list corev1.PodList
-		if err := c.List(t.Context(), &list, client.InNamespace(namespace)); err != nil {
-			t.Fatal(err)
-		}
-		if len(list.Items) == 0 {
+		pods := list(t, c, namespace)
+		if len(pods.Items) == 0 {
 			return
 		}
-		watching, err := c.Watch(t.Context(), &corev1.PodList{}, client.InNamespace(namespace),
-			&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for gone := 0; gone < len(list.Items); {
+		watching := follow(t, c, namespace, pods.ResourceVersion)
+		for gone := 0; gone < len(pods.Items); {
 			event, open := <-watching.ResultChan()
 			if !open {
 				break

@@ -1,0 +1,49 @@
+package genericjob
+
+import (
+	"fmt"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
+	"github.com/musterhq/muster/internal/jobs"
+)
+
+// atRest is a job of so many replicas that all run, and its pods.
+func atRest(replicas int32) (*tensorstack.GenericJob, []client.Object) {
+	job := newJob().with("worker", replicas)
+	var pods []podBuilder
+	for i := range replicas {
+		pods = append(pods, pod(fmt.Sprintf("job-worker-%d", i)).running())
+	}
+	children := of(pods...)
+	p := plan(jobs.Seen[*tensorstack.GenericJob]{Job: job.GenericJob, Admission: unqueued, Children: children, Now: now})
+	return then(p, job).GenericJob, children
+}
+
+// BenchmarkLook is a look at a job at rest, which finds that there is nothing to write.
+func BenchmarkLook(b *testing.B) {
+	for _, replicas := range []int32{10, 1000} {
+		b.Run(fmt.Sprintf("%d replicas", replicas), func(b *testing.B) {
+			job, children := atRest(replicas)
+			for b.Loop() {
+				p := plan(jobs.Seen[*tensorstack.GenericJob]{Job: job, Admission: unqueued, Children: children, Now: now})
+				if p.Status != nil || len(p.Writes) > 0 {
+					b.Fatal("a job at rest is written")
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkPodEvent is what an event of a pod costs before the job is looked at, which happens ten times a second at most,
+// however many events there are: it knows of no other pod.
+func BenchmarkPodEvent(b *testing.B) {
+	before, after := pod("job-worker-0").running(), pod("job-worker-0").running()
+	for b.Loop() {
+		if matters(before.Pod, after.Pod) {
+			b.Fatal("nothing has changed, and it matters")
+		}
+	}
+}

@@ -1,0 +1,32 @@
+package genericjob
+
+import (
+	"slices"
+
+	"k8s.io/utils/ptr"
+
+	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
+)
+
+// sameStatus reports whether two statuses say the same. It is asked at each look, of
+// thousands of replicas, which is too much to reflect upon.
+func sameStatus(a, b *tensorstack.GenericJobStatus) bool {
+	return a.Phase == b.Phase && ptr.Equal(a.Aggregate, b.Aggregate) &&
+		slices.EqualFunc(a.Conditions, b.Conditions, sameCondition) && slices.EqualFunc(a.Tasks, b.Tasks, sameTask)
+}
+
+func sameCondition(a, b tensorstack.JobCondition) bool {
+	return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message &&
+		a.LastTransitionTime.Equal(&b.LastTransitionTime)
+}
+
+func sameTask(a, b tensorstack.Tasks) bool {
+	return a.Type == b.Type && a.RestartCount == b.RestartCount && slices.EqualFunc(a.Replicas, b.Replicas, sameReplica)
+}
+
+func sameReplica(a, b tensorstack.ReplicaStatus) bool {
+	return a.Name == b.Name && a.UID == b.UID && a.Phase == b.Phase && a.RestartCount == b.RestartCount &&
+		slices.EqualFunc(a.Containers, b.Containers, func(a, b tensorstack.ContainerStatus) bool {
+			return a.Name == b.Name && a.State == b.State && ptr.Equal(a.ExitCode, b.ExitCode)
+		})
+}
