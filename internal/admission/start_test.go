@@ -1,0 +1,64 @@
+package admission
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/config"
+	"github.com/musterhq/muster/internal/engine"
+)
+
+// BenchmarkTakingOver is what a leader does with 50,000 Workloads once it has listed them,
+// until it has decided all that there is to decide: half of them hold the quota of 100 queues,
+// but for one place in each.
+func BenchmarkTakingOver(b *testing.B) {
+	const queues, each = 100, 500
+	objects := []client.Object{newFlavor("f")}
+	for q := range queues {
+		objects = append(objects, newClusterQueue(fmt.Sprintf("cq%d", q), fmt.Sprint(each/2)), newLocalQueue(fmt.Sprintf("q%d", q), fmt.Sprintf("cq%d", q)))
+	}
+	for n := range each {
+		for q := range queues {
+			objects = append(objects, listed(q, n, n > 0 && n < each/2))
+		}
+	}
+	cfg := config.Default()
+	b.ReportAllocs()
+	for b.Loop() {
+		translator, e := newTranslator(countingOf(cfg.Resources), queuePolicyOf(cfg), cfg.NodeFailure.NotReadyGrace.Duration), engine.New(engineOptions(cfg))
+		for _, o := range objects {
+			for _, event := range translator.changed(o, now) {
+				e.Apply(event)
+			}
+		}
+		admitted := 0
+		for busy := true; busy; busy = e.Busy() {
+			for _, d := range e.Decide(now) {
+				if d.Admit != nil {
+					admitted++
+				}
+			}
+		}
+		if admitted != queues {
+			b.Fatalf("%d were admitted, of %d", admitted, queues)
+		}
+	}
+}
+
+// listed is the nth Workload of a queue, of one CPU.
+func listed(queue, n int, holds bool) client.Object {
+	w := newWorkload(fmt.Sprintf("w%d-%d", queue, n), 1, quantities("cpu", "1"))
+	w.UID, w.Spec.QueueName = types.UID(w.Name), kueue.LocalQueueName(fmt.Sprintf("q%d", queue))
+	w.CreationTimestamp = metav1.NewTime(now.Add(time.Duration(n) * time.Second))
+	if holds {
+		admit(w, &engine.Admission{ClusterQueue: fmt.Sprintf("cq%d", queue), PodSets: []engine.Assignment{
+			{PodSet: "main", Count: 1, Flavors: map[string]string{"cpu": "f"}, Usage: map[string]int64{"cpu": 1000}}}}, nil, now)
+	}
+	return w
+}
