@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
 // countsEvery is how long a status that tells nothing but counts is kept back, unless
@@ -16,7 +18,7 @@ import (
 // a write for each would be most of what the job costs.
 const countsEvery = time.Second
 
-// counts knows which jobs have a status to be written, and since when. What it knows is
+// counts knows which jobs have something to be written that can wait, and since when. What it knows is
 // lost with the process, and then written at once or a second later. The zero value is
 // ready for use.
 type counts struct {
@@ -41,13 +43,49 @@ func (c *counts) keepBack(job client.Object, p Plan, every time.Duration, now ti
 	}
 	p.Status = nil
 	p.Events = slices.DeleteFunc(p.Events, func(e Event) bool { return e.WithStatus })
-	if p.Due.IsZero() || due.Before(p.Due) {
-		p.Due = due
-	}
+	p.dueBy(due)
 	return p
 }
 
-// dueAt is when the status of the job must be written: at the time, or before if it has
+// keepBackReclaims is the plan without a write that only gives back the quota of pods
+// that have ended, as long as that can wait: pods of a job often end together.
+func (c *counts) keepBackReclaims(job client.Object, p Plan, now time.Time) Plan {
+	key := client.ObjectKeyFromObject(job)
+	if !slices.ContainsFunc(p.Writes, givesBackAlone) {
+		c.forget(key)
+		return p
+	}
+	due := c.dueAt(key, now.Add(countsEvery))
+	if !now.Before(due) {
+		c.forget(key)
+		return p
+	}
+	p.Writes = slices.DeleteFunc(p.Writes, givesBackAlone)
+	p.dueBy(due)
+	return p
+}
+
+// givesBackAlone reports whether the write tells a Workload nothing but that pods have
+// ended.
+func givesBackAlone(w Write) bool {
+	before, ok := w.base.(*kueue.Workload)
+	after, also := w.object.(*kueue.Workload)
+	if !ok || !also || w.verb != verbChangeStatus {
+		return false
+	}
+	same := after.Status
+	same.ReclaimablePods = before.Status.ReclaimablePods
+	return equality.Semantic.DeepEqual(before.Status, same)
+}
+
+// dueBy has the job planned again at the time, or earlier.
+func (p *Plan) dueBy(at time.Time) {
+	if p.Due.IsZero() || at.Before(p.Due) {
+		p.Due = at
+	}
+}
+
+// dueAt is when it must be written: at the time, or before if it has
 // waited already.
 func (c *counts) dueAt(key types.NamespacedName, latest time.Time) time.Time {
 	c.mu.Lock()

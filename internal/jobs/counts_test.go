@@ -6,6 +6,8 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
 // statuses are the writes of the JobSet's status so far.
@@ -23,25 +25,57 @@ func (w *world) statuses() int {
 func TestCountsAreToldOnceASecond(t *testing.T) {
 	w := newWorld(t, fault{}, newJobSet(""))
 	w.fate = running
-	w.reconcile()
-	if w.statuses() != 1 {
-		t.Fatalf("the first status is not written at once: %v", w.writes)
-	}
-	w.runJobs()
 	first := w.reconcile().RequeueAfter
 	w.clock.SetTime(epoch.Add(400 * time.Millisecond))
 	w.runJobs()
 	then := w.reconcile().RequeueAfter
-	if w.statuses() != 1 || first != time.Second || then != 600*time.Millisecond {
+	w.runJobs()
+	w.reconcile()
+	if w.statuses() != 0 || first != time.Second || then != 600*time.Millisecond {
 		t.Fatalf("%d statuses, due after %s and then %s", w.statuses(), first, then)
 	}
 	w.clock.SetTime(epoch.Add(time.Second))
 	w.reconcile()
-	if got := w.jobSet().Status.ReplicatedJobsStatus; w.statuses() != 2 || got[0].Ready != 2 || got[1].Ready != 1 {
+	if got := w.jobSet().Status.ReplicatedJobsStatus; w.statuses() != 1 || got[0].Ready != 2 || got[1].Ready != 1 {
 		t.Fatalf("%d statuses, %+v", w.statuses(), got)
 	}
-	if result := w.reconcile(); result.RequeueAfter != 0 || w.statuses() != 2 {
+	if result := w.reconcile(); result.RequeueAfter != 0 || w.statuses() != 1 {
 		t.Errorf("at rest: due after %s, %d statuses", result.RequeueAfter, w.statuses())
+	}
+}
+
+// TestPodsThatEndTogetherGiveTheirQuotaBackTogether: within a second, and with whatever
+// else there is to tell.
+func TestPodsThatEndTogetherGiveTheirQuotaBackTogether(t *testing.T) {
+	w := newWorld(t, fault{}, newJobSet("cq"), clusterQueue("cq"), flavor())
+	ended := map[string]bool{}
+	w.fate = func(job *batchv1.Job) batchv1.JobConditionType {
+		if ended[job.Name] {
+			return batchv1.JobComplete
+		}
+		return ""
+	}
+	w.settle()
+	reclaimed := func() int {
+		n := 0
+		for _, r := range list[kueue.WorkloadList](w).Items[0].Status.ReclaimablePods {
+			n += int(r.Count)
+		}
+		return n
+	}
+	ended["js-leader-0"] = true
+	w.runJobs()
+	if due := w.reconcile().RequeueAfter; due != time.Second || reclaimed() != 0 {
+		t.Fatalf("due after %s, %d given back", due, reclaimed())
+	}
+	ended["js-workers-0"] = true
+	w.runJobs()
+	w.reconcile()
+	before := len(w.writes)
+	w.clock.SetTime(w.clock.Now().Add(time.Second))
+	w.reconcile()
+	if reclaimed() != 2 {
+		t.Errorf("%d given back; writes %v", reclaimed(), w.writes[before:])
 	}
 }
 
@@ -56,7 +90,7 @@ func TestWhatTellsMoreThanCountsIsWrittenAtOnce(t *testing.T) {
 	if w.outcome() != "Completed" || w.jobSet().Status.ReplicatedJobsStatus[0].Succeeded != 2 {
 		t.Errorf("status %+v", w.jobSet().Status)
 	}
-	if w.statuses() != 2 {
+	if w.statuses() != 1 {
 		t.Errorf("%d statuses: %v", w.statuses(), w.writes)
 	}
 }

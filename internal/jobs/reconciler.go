@@ -30,7 +30,8 @@ type reconciler[T client.Object] struct {
 	// backoff is of jobs whose pods are refused.
 	backoff Backoff
 	clock   clock.PassiveClock
-	counts  counts
+	// counts and reclaims are what can wait to be told.
+	counts, reclaims counts
 }
 
 // Reconcile reads what there is, asks the API's functions what follows, and has it
@@ -45,6 +46,7 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	wait, err := r.letWorkloadsGo(ctx, req.NamespacedName, job, lives)
 	if !lives {
 		r.counts.forget(req.NamespacedName)
+		r.reclaims.forget(req.NamespacedName)
 	}
 	if err != nil || !lives { // its children and its Workload go with it
 		return ctrl.Result{RequeueAfter: wait}, err
@@ -54,6 +56,7 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 		return ctrl.Result{}, err
 	}
 	plan = r.counts.keepBack(job, plan, r.api.CountsEvery, r.clock.Now())
+	plan = r.reclaims.keepBackReclaims(job, plan, r.clock.Now())
 	if !plan.Due.IsZero() {
 		if due := max(plan.Due.Sub(r.clock.Now()), 1); wait == 0 || due < wait {
 			wait = due

@@ -149,7 +149,9 @@ func TestConflicts(t *testing.T) {
 		"a creation that lost a race for quota is tried again: no watch says": {"create Job js-leader-0 #1", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, fault{write: tc.write, err: conflict}, newJobSet(""))
+			js := newJobSet("")
+			js.Spec.Suspend = ptr.To(true) // which is told at once
+			w := newWorld(t, fault{write: tc.write, err: conflict}, js)
 			_, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "js"}})
 			if !w.faulty {
 				t.Fatalf("no such write: %v", w.writes)

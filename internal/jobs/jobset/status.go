@@ -64,10 +64,12 @@ func (a *attempt) countJobs() {
 func sameButCounts(x, y *jobset.JobSetStatus) bool {
 	uncounted := func(status *jobset.JobSetStatus) jobset.JobSetStatus {
 		out := *status
-		out.ReplicatedJobsStatus = slices.Clone(status.ReplicatedJobsStatus)
-		for i := range out.ReplicatedJobsStatus {
-			entry := &out.ReplicatedJobsStatus[i]
-			entry.Ready, entry.Succeeded, entry.Failed, entry.Active, entry.Suspended = 0, 0, 0, 0, 0
+		out.ReplicatedJobsStatus = nil
+		for _, entry := range status.ReplicatedJobsStatus {
+			if len(entry.JobRestarts) > 0 {
+				out.ReplicatedJobsStatus = append(out.ReplicatedJobsStatus, jobset.ReplicatedJobStatus{
+					Name: entry.Name, JobRestarts: entry.JobRestarts, JobRestartsCountTowardsMax: entry.JobRestartsCountTowardsMax})
+			}
 		}
 		return out
 	}
