@@ -47,6 +47,8 @@ type API[T client.Object] struct {
 	Beside func(job T) []client.Object
 	// Gangs says that Plan makes PodGroups where the cluster has them.
 	Gangs bool
+	// Pods says which pods of its children Plan wants to see; nil for none.
+	Pods *PodsOf[T]
 	// External jobs are carried out by another controller: one that is in no queue is
 	// left alone, Plan is not asked.
 	External bool
@@ -54,6 +56,16 @@ type API[T client.Object] struct {
 	Describe func(job T, facts Facts) Description
 	// Plan says what follows from what was seen.
 	Plan func(seen Seen[T]) Plan
+}
+
+// PodsOf says which pods an API wants to see that its children control.
+type PodsOf[T client.Object] struct {
+	// Labels are those that the pods of the job bear, nil if Plan does not ask for them.
+	Labels func(job T) map[string]string
+	// JobOf is the name of the job that the pod may matter to, "" if it matters to none;
+	// Heeds whether a change of it does.
+	JobOf func(pod *corev1.Pod) string
+	Heeds func(before, after *corev1.Pod) bool
 }
 
 // Description is what a job asks of a queue.
@@ -108,6 +120,8 @@ type Seen[T client.Object] struct {
 	Children []client.Object
 	// Beside are those of the objects that the API asked to see that there are.
 	Beside []client.Object
+	// Pods are those that the API asked to see, as the cache keeps them.
+	Pods []*corev1.Pod
 	// Refusals of pods by the UID of the object whose pods they would be.
 	Refusals map[types.UID][]Refusal
 	Now      time.Time

@@ -148,6 +148,9 @@ func (a API[T]) addTo(mgr ctrl.Manager, x *Executor, settings Settings, served [
 		of := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), a.New())
 		b = b.Watches(kind, gather(of, a.Gathers), builder.WithPredicates(predicate.Funcs{UpdateFunc: a.heeds}))
 	}
+	if a.Pods != nil {
+		b = b.Watches(&corev1.Pod{}, a.Pods.requests(), builder.WithPredicates(a.Pods.matter()))
+	}
 	return b.Complete(r)
 }
 

@@ -95,6 +95,10 @@ func (r *reconciler[T]) plan(ctx context.Context, job T) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
+	pods, err := r.podsOf(ctx, job)
+	if err != nil {
+		return Plan{}, err
+	}
 	found, err := r.workload(ctx, job)
 	if err != nil {
 		return Plan{}, err
@@ -104,7 +108,7 @@ func (r *reconciler[T]) plan(ctx context.Context, job T) (Plan, error) {
 		own = found
 	}
 	queue, queued := r.queueOf(job, described, facts.Queues, len(children), found)
-	seen := Seen[T]{Job: job, Facts: facts, Children: children, Beside: beside, Now: r.clock.Now()}
+	seen := Seen[T]{Job: job, Facts: facts, Children: children, Beside: beside, Pods: pods, Now: r.clock.Now()}
 	if !queued {
 		if r.api.External {
 			return Plan{}, nil

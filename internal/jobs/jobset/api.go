@@ -26,6 +26,7 @@ var API = jobs.API[*jobset.JobSet]{
 	},
 	Beside:   beside,
 	Gangs:    true,
+	Pods:     podsInPlace,
 	Describe: describe,
 	Plan:     plan,
 }

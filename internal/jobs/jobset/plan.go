@@ -40,6 +40,8 @@ func plan(seen jobs.Seen[*jobset.JobSet]) jobs.Plan {
 		a.applyFailurePolicy()
 	case a.succeeded():
 		a.complete()
+	case a.restartInPlace():
+		// That was the end.
 	default:
 		a.carryOn()
 	}

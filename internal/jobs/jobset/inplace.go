@@ -1,0 +1,123 @@
+package jobset
+
+import (
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	"github.com/musterhq/muster/internal/jobs"
+)
+
+// podsInPlace are the pods of JobSets that restart in place: those in which an agent
+// says which attempt they are in.
+var podsInPlace = &jobs.PodsOf[*jobset.JobSet]{
+	Labels: func(js *jobset.JobSet) map[string]string {
+		if !inPlace(js) || finished(js) {
+			return nil
+		}
+		return map[string]string{jobset.JobSetUIDKey: string(js.UID)}
+	},
+	JobOf: func(pod *corev1.Pod) string {
+		if _, says := attemptOfPod(pod); !says {
+			return ""
+		}
+		return pod.Labels[jobset.JobSetNameKey]
+	},
+	Heeds: func(before, after *corev1.Pod) bool {
+		was, _ := attemptOfPod(before)
+		is, _ := attemptOfPod(after)
+		return was != is || lives(before) != lives(after) || restartsOf(before) != restartsOf(after)
+	},
+}
+
+func inPlace(js *jobset.JobSet) bool {
+	policy := js.Spec.FailurePolicy
+	return policy != nil && policy.RestartStrategy == jobset.InPlaceRestart
+}
+
+// restartInPlace brings the pods of a JobSet into one attempt without making anything
+// anew. An agent in each pod says which attempt the pod is in, one more than the present
+// one each time that it starts. Once all of them are in the same, that is the present
+// attempt, and the agents let their pods run. While they differ, those that are behind
+// the first are told to restart. It reports whether that came to the end of the budget.
+func (a *attempt) restartInPlace() (exhausted bool) {
+	if !inPlace(a.js) || a.held() {
+		return false
+	}
+	attempts, succeeded := a.attempts()
+	if len(attempts) == 0 {
+		return false
+	}
+	most := max(0, a.js.Spec.FailurePolicy.MaxRestarts)
+	first, last := slices.Max(attempts), slices.Min(attempts)
+	if first > most || slices.ContainsFunc(a.seen.Pods, func(pod *corev1.Pod) bool { return restartsOf(pod) > most }) {
+		a.fail(jobset.ReachedMaxRestartsReason, jobset.ReachedMaxRestartsMessage)
+		return true
+	}
+	status := &a.js.Status
+	switch {
+	case first == last && int32(len(attempts)) >= a.expectedPods()-succeeded:
+		if first >= ptr.Deref(status.CurrentInPlaceRestartAttempt, 0) {
+			status.CurrentInPlaceRestartAttempt = ptr.To(first)
+		}
+	case first > 0 && first-1 >= ptr.Deref(status.PreviousInPlaceRestartAttempt, 0):
+		status.PreviousInPlaceRestartAttempt = ptr.To(first - 1)
+	}
+	return false
+}
+
+// attempts are those that the pods are in which live, of Jobs of the present attempt of
+// the JobSet; and how many pods have succeeded, which nobody waits for.
+func (a *attempt) attempts() (of []int32, succeeded int32) {
+	current := map[string]bool{}
+	for _, job := range a.children.current() {
+		current[string(job.UID)] = true
+	}
+	for _, pod := range a.seen.Pods {
+		owner := metav1.GetControllerOf(pod)
+		if owner == nil || !current[string(owner.UID)] {
+			continue
+		}
+		if pod.Status.Phase == corev1.PodSucceeded {
+			succeeded++
+		}
+		if attempt, says := attemptOfPod(pod); says && lives(pod) {
+			of = append(of, attempt)
+		}
+	}
+	return of, succeeded
+}
+
+// expectedPods is how many pods all Jobs run together.
+func (a *attempt) expectedPods() int32 {
+	var sum int32
+	for i := range a.js.Spec.ReplicatedJobs {
+		sum += podCount(&a.js.Spec.ReplicatedJobs[i])
+	}
+	return sum
+}
+
+// attemptOfPod is the attempt that the agent in the pod says it is in.
+func attemptOfPod(pod *corev1.Pod) (attempt int32, says bool) {
+	n, err := strconv.ParseInt(pod.Annotations[jobset.InPlaceRestartAttemptKey], 10, 32)
+	return int32(n), err == nil && n >= 0
+}
+
+func lives(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp.IsZero() && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
+}
+
+// restartsOf is how often that container of the pod was restarted which was so most.
+func restartsOf(pod *corev1.Pod) int32 {
+	var most int32
+	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for i := range statuses {
+			most = max(most, statuses[i].RestartCount)
+		}
+	}
+	return most
+}

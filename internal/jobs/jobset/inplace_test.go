@@ -1,0 +1,100 @@
+package jobset
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+)
+
+// podIn is a pod of a Job of the fixture, in an attempt; -1 for one that says none yet.
+func podIn(job string, attempt int) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", OwnerReferences: []metav1.OwnerReference{{UID: types.UID(job), Controller: ptr.To(true)}}}}
+	if attempt >= 0 {
+		pod.Annotations = map[string]string{jobset.InPlaceRestartAttemptKey: strconv.Itoa(attempt)}
+	}
+	return pod
+}
+
+func TestRestartInPlace(t *testing.T) {
+	ended := func(pod *corev1.Pod, phase corev1.PodPhase) *corev1.Pod { pod.Status.Phase = phase; return pod }
+	restarted := func(pod *corev1.Pod, times int32) *corev1.Pod {
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "a"}, {Name: "b", RestartCount: times}}
+		return pod
+	}
+	for name, tc := range map[string]struct {
+		previous, current *int32
+		pods              []*corev1.Pod
+		wantPrevious      *int32
+		wantCurrent       *int32
+		failed            bool
+	}{
+		"nobody says anything yet":                             {nil, nil, []*corev1.Pod{podIn("j0", -1), podIn("j1", -1), podIn("j2", -1)}, nil, nil, false},
+		"some have started":                                    {nil, nil, []*corev1.Pod{podIn("j0", 0), podIn("j1", 0), podIn("j2", -1)}, nil, nil, false},
+		"all have started: they may run":                       {nil, nil, []*corev1.Pod{podIn("j0", 0), podIn("j1", 0), podIn("j2", 0)}, nil, ptr.To[int32](0), false},
+		"one has restarted: the others are told to":            {nil, ptr.To[int32](0), []*corev1.Pod{podIn("j0", 0), podIn("j1", 1), podIn("j2", 0)}, ptr.To[int32](0), ptr.To[int32](0), false},
+		"some follow":                                          {ptr.To[int32](0), ptr.To[int32](0), []*corev1.Pod{podIn("j0", 1), podIn("j1", 1), podIn("j2", 0)}, ptr.To[int32](0), ptr.To[int32](0), false},
+		"all have: they may run again":                         {ptr.To[int32](0), ptr.To[int32](0), []*corev1.Pod{podIn("j0", 1), podIn("j1", 1), podIn("j2", 1)}, ptr.To[int32](0), ptr.To[int32](1), false},
+		"one restarts while others still do":                   {ptr.To[int32](0), ptr.To[int32](1), []*corev1.Pod{podIn("j0", 2), podIn("j1", 1), podIn("j2", 1)}, ptr.To[int32](1), ptr.To[int32](1), false},
+		"one that succeeded is not waited for":                 {nil, nil, []*corev1.Pod{podIn("j0", 0), podIn("j1", 0), ended(podIn("j2", 0), corev1.PodSucceeded)}, nil, ptr.To[int32](0), false},
+		"one that failed is: its replacement comes":            {nil, nil, []*corev1.Pod{podIn("j0", 0), podIn("j1", 0), ended(podIn("j2", 0), corev1.PodFailed)}, nil, nil, false},
+		"pods of Jobs that are over do not count":              {nil, nil, []*corev1.Pod{podIn("j0", 0), podIn("j1", 0), podIn("gone", 0)}, nil, nil, false},
+		"attempts beyond maxRestarts are the end":              {nil, ptr.To[int32](2), []*corev1.Pod{podIn("j0", 3), podIn("j1", 2), podIn("j2", 2)}, nil, ptr.To[int32](2), true},
+		"so is a container that restarted more often":          {nil, ptr.To[int32](0), []*corev1.Pod{podIn("j0", 0), restarted(podIn("j1", 0), 3), podIn("j2", 0)}, nil, ptr.To[int32](0), true},
+		"as often as it may is fine":                           {nil, ptr.To[int32](0), []*corev1.Pod{podIn("j0", 0), restarted(podIn("j1", 0), 2), podIn("j2", 0)}, nil, ptr.To[int32](0), false},
+		"who tampers with an attempt says none":                {nil, nil, []*corev1.Pod{podIn("j0", 0), podIn("j1", 0), tampered(podIn("j2", 0))}, nil, nil, false},
+		"what was said is not taken back by an older attempt":  {ptr.To[int32](1), ptr.To[int32](2), []*corev1.Pod{podIn("j0", 1), podIn("j1", 0)}, ptr.To[int32](1), ptr.To[int32](2), false},
+		"nor is the present attempt, by pods that all restart": {ptr.To[int32](1), ptr.To[int32](2), []*corev1.Pod{podIn("j0", 1), podIn("j1", 1), podIn("j2", 1)}, ptr.To[int32](1), ptr.To[int32](2), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			js := newSet().restarts(2, jobset.InPlaceRestart).js
+			js.Status.PreviousInPlaceRestartAttempt, js.Status.CurrentInPlaceRestartAttempt = tc.previous, tc.current
+			children := of(job("leader", 0).ready(), job("workers", 0).ready(), job("workers", 1).ready())
+			for i, child := range children[1:] {
+				child.SetUID(types.UID(fmt.Sprintf("j%d", i)))
+			}
+			seen := seenOf(js, unqueued, children)
+			seen.Pods = tc.pods
+			p := plan(seen)
+			s := statusOf(p)
+			same(t, "previous", tc.wantPrevious, s.PreviousInPlaceRestartAttempt)
+			same(t, "current", tc.wantCurrent, s.CurrentInPlaceRestartAttempt)
+			var want []string
+			if tc.failed {
+				want = []string{"Failed=True ReachedMaxRestarts: jobset failed due to reaching max number of restarts"}
+			}
+			same(t, "conditions", want, conditions(p))
+			same(t, "writes: nothing is made anew", nil, writes(p))
+		})
+	}
+}
+
+func tampered(pod *corev1.Pod) *corev1.Pod {
+	pod.Annotations[jobset.InPlaceRestartAttemptKey] = "-7"
+	return pod
+}
+
+func TestOnlyPodsThatSayTheirAttemptAreFollowed(t *testing.T) {
+	if got := podsInPlace.Labels(newSet().js); got != nil {
+		t.Errorf("a JobSet that makes its Jobs anew asks for pods %v", got)
+	}
+	same(t, "labels", map[string]string{"jobset.sigs.k8s.io/jobset-uid": "js-uid"}, podsInPlace.Labels(newSet().restarts(1, jobset.InPlaceRestart).js))
+	pod := podIn("j0", 1)
+	pod.Labels = map[string]string{jobset.JobSetNameKey: "js"}
+	silent := podIn("j0", -1)
+	silent.Labels = pod.Labels
+	if podsInPlace.JobOf(pod) != "js" || podsInPlace.JobOf(silent) != "" {
+		t.Errorf("got %q and %q", podsInPlace.JobOf(pod), podsInPlace.JobOf(silent))
+	}
+	running := pod.DeepCopy()
+	running.Status.PodIP = "10.0.0.1"
+	if podsInPlace.Heeds(pod, running) || !podsInPlace.Heeds(silent, pod) {
+		t.Error("what matters is the attempt, whether the pod lives, and how often its containers restarted")
+	}
+}

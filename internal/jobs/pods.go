@@ -1,0 +1,61 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// podsGathered is for how long changes of a job's pods are gathered before they are
+// looked at: they come from many at once, and each look is at all of them.
+const podsGathered = 50 * time.Millisecond
+
+// podsOf are the pods that the API wants to see of the job, shared with the cache.
+func (r *reconciler[T]) podsOf(ctx context.Context, job T) ([]*corev1.Pod, error) {
+	if r.api.Pods == nil {
+		return nil, nil
+	}
+	labels := r.api.Pods.Labels(job)
+	if labels == nil {
+		return nil, nil
+	}
+	var list corev1.PodList
+	if err := r.client.List(ctx, &list, client.InNamespace(job.GetNamespace()), client.UnsafeDisableDeepCopy, client.MatchingLabels(labels)); err != nil {
+		return nil, fmt.Errorf("listing the pods of %s: %w", client.ObjectKeyFromObject(job), err)
+	}
+	out := make([]*corev1.Pod, len(list.Items))
+	for i := range list.Items {
+		out[i] = &list.Items[i]
+	}
+	return out, nil
+}
+
+// requests has the job of a pod looked at.
+func (p *PodsOf[T]) requests() handler.EventHandler {
+	return gather(handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: object.GetNamespace(), Name: p.JobOf(object.(*corev1.Pod))}}}
+	}), podsGathered)
+}
+
+// matter lets through what may matter to a job.
+func (p *PodsOf[T]) matter() predicate.Predicate {
+	of := func(object client.Object) bool {
+		pod, ok := object.(*corev1.Pod)
+		return ok && p.JobOf(pod) != ""
+	}
+	return predicate.Funcs{
+		CreateFunc:  func(e event.CreateEvent) bool { return of(e.Object) },
+		DeleteFunc:  func(e event.DeleteEvent) bool { return of(e.Object) },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return of(e.ObjectNew) && p.Heeds(e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod))
+		},
+	}
+}
