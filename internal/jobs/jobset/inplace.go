@@ -70,6 +70,12 @@ func (a *attempt) restartInPlace() (exhausted bool) {
 	return false
 }
 
+// forgetAttempts has the pods that come after a suspension begin anew: none of the old
+// ones is left, and being evicted is no failure that uses up restarts.
+func (a *attempt) forgetAttempts() {
+	a.js.Status.PreviousInPlaceRestartAttempt, a.js.Status.CurrentInPlaceRestartAttempt = nil, nil
+}
+
 // attempts are those that the pods are in which live, of Jobs of the present attempt of
 // the JobSet; and how many pods have succeeded, which nobody waits for.
 func (a *attempt) attempts() (of []int32, succeeded int32) {

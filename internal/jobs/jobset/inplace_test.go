@@ -75,6 +75,15 @@ func TestRestartInPlace(t *testing.T) {
 	}
 }
 
+func TestAnEvictionIsNoAttempt(t *testing.T) {
+	js := newSet().restarts(2, jobset.InPlaceRestart).js
+	js.Status.PreviousInPlaceRestartAttempt, js.Status.CurrentInPlaceRestartAttempt = ptr.To[int32](1), ptr.To[int32](2)
+	s := statusOf(look(t, js, stopping, of(job("leader", 0).ready())))
+	if s.PreviousInPlaceRestartAttempt != nil || s.CurrentInPlaceRestartAttempt != nil {
+		t.Errorf("attempts %v, %v", s.PreviousInPlaceRestartAttempt, s.CurrentInPlaceRestartAttempt)
+	}
+}
+
 func tampered(pod *corev1.Pod) *corev1.Pod {
 	pod.Annotations[jobset.InPlaceRestartAttemptKey] = "-7"
 	return pod

@@ -63,6 +63,7 @@ func (a *attempt) carryOn() {
 	switch {
 	case a.held():
 		a.suspendJobs()
+		a.forgetAttempts()
 	case a.seen.Admission.MayStart():
 		a.keepGangs()
 		a.resumeJobs()
