@@ -181,6 +181,14 @@ func TestARestartKeepsTheQuota(t *testing.T) {
 	w.jobSet("js", "counts it", counts("workers", 1, 1, 0, 1, 0))
 	w.fail(1, "js-leader-0")
 	w.jobSet("js", "restarts", func(js *jobset.JobSet) bool { return js.Status.Restarts == 1 })
+	w.jobs("are of the new attempt", func(jobs map[string]batchv1.Job) bool {
+		for _, name := range []string{"js-leader-0", "js-workers-0", "js-workers-1"} {
+			if jobs[name].Labels[jobset.RestartAttemptKey] != "1" {
+				return false
+			}
+		}
+		return true
+	})
 	w.run("js-leader-0", "js-workers-0", "js-workers-1")
 	w.jobSet("js", "is ready again", is(jobset.JobSetRestarting, metav1.ConditionFalse, jobset.JobsReadyReason))
 	var wl kueue.Workload
