@@ -1,10 +1,5 @@
 package place
 
-import (
-	"maps"
-	"slices"
-)
-
 // exclusiveLabel is the domains of a label that something is exclusive by.
 type exclusiveLabel struct {
 	domains map[string]*exclusiveDomain
@@ -163,6 +158,3 @@ func (m *Map) shut(n *node, by string, on Ledger) bool {
 	}
 	return false
 }
-
-// exclusiveLabels are the labels that are counted by, in order.
-func (m *Map) exclusiveLabels() []string { return slices.Sorted(maps.Keys(m.exclusive)) }

@@ -142,7 +142,9 @@ type HeldPodSet struct {
 	// Ask is what the places were found for; Repair looks for others by it.
 	Ask   Ask
 	Nodes []NodeCount
-	// Ended is how many of the pods have ended and need no place any more.
+	// Ended is how many of the pods have ended and need no place any more: that many places
+	// without a pod need not be mended. They stay taken all the same, since nobody says
+	// which they are.
 	Ended int32
 }
 
