@@ -114,7 +114,7 @@ func (m *Map) badSeats(s *seats) int32 {
 	if n.Cordoned || slices.Contains(ask.Avoid, s.host.name) {
 		return s.absent
 	}
-	if why := m.judge(m.filter(ask, ask.filterKey()), n.slot, n.version); why != none {
+	if why := m.look(m.filter(ask, ask.filterKey()), n); why != none {
 		return s.absent
 	}
 	return m.crowdedOut(s)

@@ -161,10 +161,16 @@ func (a *Ask) required() *corev1.NodeSelector {
 	return a.Affinity.RequiredDuringSchedulingIgnoredDuringExecution
 }
 
+// filtersKept bounds memory: one takes some 16 bytes a node.
+const filtersKept = 2 * talliesKept
+
 // filter finds or makes that of an ask.
 func (m *Map) filter(a *Ask, key string) *filter {
 	if f := m.filters[key]; f != nil {
 		return f
+	}
+	if len(m.filters) >= filtersKept {
+		clear(m.filters) // tallies keep theirs
 	}
 	f := &filter{flavor: m.flavors[a.Flavor], selector: a.NodeSelector, hasAffinity: a.required() != nil}
 	if f.hasAffinity {

@@ -62,9 +62,16 @@ func (m *Map) read(asks []Ask, on Ledger) (*finding, *Shortfall) {
 	return m.readWith(asks, extras(asks), on)
 }
 
+// layoutsKept bounds how many trees of domains follow the nodes: anybody may name
+// another label to be exclusive by.
+const layoutsKept = 32
+
 // readWith reads asks whose layouts need those labels.
 func (m *Map) readWith(asks []Ask, extra []string, on Ledger) (*finding, *Shortfall) {
 	f := &finding{on: on}
+	if len(m.layouts) > layoutsKept {
+		clear(m.layouts)
+	}
 	for i := range asks {
 		f.podSets = append(f.podSets, asks[i].PodSet)
 		w, wrong := m.want(&asks[i], i, extra[i])

@@ -219,3 +219,20 @@ func TestEverFits(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatIsKeptIsBounded: a thousand asks that have nothing in common leave no more
+// behind than some.
+func TestWhatIsKeptIsBounded(t *testing.T) {
+	s := newScene(t)
+	for i := range 1000 {
+		label := fmt.Sprint("label-", i)
+		ask := gpus(1, 1, exclusive(label), func(a *Ask) { a.NodeSelector = map[string]string{label: "x"} })
+		s.node("a1", labeled(label, "x"))
+		if got := s.find(Now, ask); got != "a1:1" {
+			t.Fatal(got)
+		}
+	}
+	if len(s.tallies.byKey) > talliesKept || len(s.filters) > filtersKept || len(s.layouts) > layoutsKept+2 {
+		t.Errorf("%d tallies, %d filters and %d layouts are kept", len(s.tallies.byKey), len(s.filters), len(s.layouts))
+	}
+}
