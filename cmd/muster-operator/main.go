@@ -10,9 +10,12 @@ import (
 	"os"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
@@ -96,7 +99,7 @@ func run(ctx context.Context, o options) error {
 	}
 	cluster.QPS, cluster.Burst = float32(o.qps), o.burst
 	if o.installAPIs {
-		if err := install.Apply(ctx, cluster, install.Options{Log: ctrl.Log.WithName("install")}); err != nil {
+		if err := install.Apply(ctx, cluster, install.Options{Log: ctrl.Log.WithName("install"), OperatorUser: ownName(ctx, cluster)}); err != nil {
 			return fmt.Errorf("installing the APIs: %w", err)
 		}
 	}
@@ -113,6 +116,9 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	if err := placer.AddTo(mgr); err != nil {
+		return err
+	}
+	if err := publish(mgr, cfg); err != nil {
 		return err
 	}
 	if *cfg.Placement.Webhook {
@@ -143,6 +149,21 @@ func nativeGangs(ctx context.Context, mgr manager.Manager, cfg *v1alpha1.Configu
 	}
 	log.Info("asked whether the cluster has gangs of its own", "native", has)
 	return has
+}
+
+// ownName is the user that the API server takes this program for, whom the policies allow what nobody else may; empty if
+// it does not say, for that of the chart.
+func ownName(ctx context.Context, cluster *rest.Config) string {
+	clients, err := kubernetes.NewForConfig(cluster)
+	if err != nil {
+		return ""
+	}
+	review, err := clients.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if err != nil {
+		ctrl.Log.WithName("install").Info("the API server does not say who this is, so the policies name the user of the chart", "why", err.Error())
+		return ""
+	}
+	return review.Status.UserInfo.Username
 }
 
 // backoffOf is what the configuration, a complete one, says about jobs whose pods do not come into being.

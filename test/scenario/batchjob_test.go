@@ -199,11 +199,39 @@ func TestSuspendOfAQueuedBatchJobIsTheQueues(t *testing.T) {
 	w.untilEvent("job", "QueueDecides")
 	w.jobIs("job", "runs again", running(2))
 
-	waits := w.batchJob("waits", "gpu", 1, 0)
+}
+
+// TestAUserWhoStartsABatchJobThatWaitsStartsNoPod: the API server does not follow him, so
+// that the Job controller never sees a Job that runs.
+func TestAUserWhoStartsABatchJobThatWaitsStartsNoPod(t *testing.T) {
+	w := newWorld(t)
+	w.gpuQueue("gpu", 2)
+	runs, waits := w.batchJob("runs", "gpu", 2, time.Hour), w.batchJob("waits", "gpu", 1, 0)
+	w.untilHeld(runs)
+	w.create(runs)
+	w.jobIs("runs", "runs", running(2))
 	w.create(waits)
-	w.change(waits.DeepCopy(), `{"spec": {"suspend": false}}`)
-	w.untilEvent("waits", "QueueDecides")
-	w.jobIs("waits", "is held again", func(job *batchv1.Job) bool { return *job.Spec.Suspend && job.Status.Active == 0 })
+	start := client.RawPatch("application/merge-patch+json", []byte(`{"spec": {"suspend": false}}`))
+	err := wait.PollUntilContextTimeout(w.Context(), 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		tried := waits.DeepCopy()
+		err := w.client.Patch(ctx, tried, start, client.DryRunAll)
+		return ptr.Deref(tried.Spec.Suspend, false), err
+	})
+	if err != nil {
+		t.Fatalf("waiting until the policy is heeded: %v", err)
+	}
+	started := waits.DeepCopy()
+	if err := w.client.Patch(t.Context(), started, start); err != nil {
+		t.Fatal(err)
+	}
+	if !*started.Spec.Suspend || started.Generation != waits.Generation {
+		t.Errorf("it was started: suspend %t, generation %d after %d", *started.Spec.Suspend, started.Generation, waits.Generation)
+	}
+	// The queue starts it all the same when there is room.
+	if err := w.client.Delete(t.Context(), runs, client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
+		t.Fatal(err)
+	}
+	w.jobIs("waits", "is done", func(job *batchv1.Job) bool { return job.Status.Succeeded == 1 })
 }
 
 func TestQuotaOfADeletedBatchJobIsKeptUntilItsPodsAreGone(t *testing.T) {

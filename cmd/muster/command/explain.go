@@ -13,6 +13,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/musterhq/muster/api/config/v1alpha1"
 	"github.com/musterhq/muster/cmd/muster/show"
 	"github.com/musterhq/muster/cmd/muster/view"
 	"github.com/musterhq/muster/internal/config"
@@ -34,8 +35,8 @@ func newExplain(streams genericiooptions.IOStreams) *cobra.Command {
 		Long: `Say of one job whether it runs and, if not, why: what it asks, where it stands in line, what each flavor of its
 queue says to it, who holds the rest and whether they may be preempted, whose end would let it in, and what its pods lack.
 
-It reads all that decisions depend on with your rights, and decides as the operator would: one without a configuration
-file, unless --operator-config names it. What you may not list, it says, and tells what the operator wrote last.
+It reads all that decisions depend on with your rights, the configuration that the operator publishes among it, and
+decides as the operator would. What you may not list, it says, and tells what the operator wrote last.
 
 The exit code is 0 if the job runs, may run or has completed, and 1 if it does not.`,
 		Example: `  muster explain pytorch
@@ -54,7 +55,7 @@ The exit code is 0 if the job runs, may run or has completed, and 1 if it does n
 	}
 	o.config.AddFlags(cmd.Flags())
 	o.kube.AddFlags(cmd)
-	cmd.Flags().StringVar(&o.operatorConfig, "operator-config", "", "The operator's configuration file, if it has one: decide as it would under that.")
+	cmd.Flags().StringVar(&o.operatorConfig, "operator-config", "", "A configuration file of the operator: decide as it would under that, not under the one that it publishes.")
 	cmd.Flag("output").Usage = "Output format. One of: (json, yaml, jsonpath=…, go-template=…)."
 	return cmd
 }
@@ -75,9 +76,9 @@ func (o *explainOptions) run(ctx context.Context, streams genericiooptions.IOStr
 	if !text && err != nil {
 		return wrongUse("%w", err)
 	}
-	configuration := config.Default()
+	var given *v1alpha1.Configuration
 	if o.operatorConfig != "" {
-		if configuration, err = config.Load(o.operatorConfig); err != nil {
+		if given, err = config.Load(o.operatorConfig); err != nil {
 			return wrongUse("%w", err)
 		}
 	}
@@ -95,7 +96,9 @@ func (o *explainOptions) run(ctx context.Context, streams genericiooptions.IOStr
 	if err != nil {
 		return explainConnection(err)
 	}
-	seen.Configuration = configuration
+	if given != nil {
+		seen.Configuration, seen.Assumed = given, ""
+	}
 	now := time.Now()
 	jobs := view.Jobs(seen, now)
 	found := view.Find(jobs, name)

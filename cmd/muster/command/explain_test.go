@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -12,8 +13,10 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/musterhq/muster/api/config/v1alpha1"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/cmd/muster/view"
+	"github.com/musterhq/muster/internal/config"
 	"github.com/musterhq/muster/internal/engine/reason"
 	"github.com/musterhq/muster/internal/testcluster"
 )
@@ -87,10 +90,46 @@ func TestExplainOnACluster(t *testing.T) {
 		})
 	}
 
+	explainUnderThePublished(t, cluster, namespace)
+
 	_, out, _ := muster(t, cluster, "explain", "-n", namespace, "waiting", "-o", "json")
 	var explained view.Explanation
 	if err := json.Unmarshal([]byte(out), &explained); err != nil || explained.WhyNot == nil || explained.WhyNot.Code != reason.WaitingForQuota {
 		t.Errorf("as JSON it is %v: %s", err, out)
+	}
+}
+
+// explainUnderThePublished: what the operator says that it decides by counts, and where it says nothing, that is told.
+func explainUnderThePublished(t *testing.T, cluster *testcluster.Cluster, namespace string) {
+	t.Helper()
+	undeclared := workload(namespace, "undeclared", "queue", 1)
+	undeclared.Spec.PodSets[0].Template.Spec.Containers[0].Resources.Requests["example.com/license"] = resource.MustParse("1")
+	if err := cluster.Client.Create(t.Context(), undeclared); err != nil {
+		t.Fatal(err)
+	}
+	_, out, _ := muster(t, cluster, "explain", "-n", namespace, "undeclared")
+	for _, part := range []string{"resource example.com/license unavailable in ClusterQueue", "assumed   the default configuration: the operator has not published its own"} {
+		if !strings.Contains(out, part) {
+			t.Errorf("before it is published, the output lacks %q:\n%s", part, out)
+		}
+	}
+	cfg := config.Default()
+	cfg.Resources.QuotaCheckStrategy = ptr.To(v1alpha1.IgnoreUndeclared)
+	published, err := config.Published(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cluster.Client.Create(t.Context(), published); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := cluster.Client.Delete(context.Background(), published); err != nil {
+			t.Error(err)
+		}
+	})
+	_, out, _ = muster(t, cluster, "explain", "-n", namespace, "undeclared")
+	if strings.Contains(out, "license unavailable") || strings.Contains(out, "assumed") {
+		t.Errorf("once it is published:\n%s", out)
 	}
 }
 

@@ -15,7 +15,6 @@ import (
 
 	"github.com/musterhq/muster/cmd/muster/show"
 	"github.com/musterhq/muster/cmd/muster/view"
-	"github.com/musterhq/muster/internal/config"
 )
 
 // simulatedLabel marks the nodes whose pods do nothing, and so have no log to show.
@@ -56,7 +55,7 @@ func (s *stage) explainOpen(last standing) {
 	if err != nil {
 		return // the cluster is gone, which the demo's error tells
 	}
-	seen.Configuration = config.Default() // the demo's cluster has no other
+
 	now := time.Now()
 	jobs := view.Jobs(seen, now)
 	for i := range jobs {

@@ -13,10 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/musterhq/muster/api/config/v1alpha1"
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	"github.com/musterhq/muster/cmd/muster/view"
+	"github.com/musterhq/muster/internal/config"
 )
 
 // SeeEverything reads all that decisions depend on, with the rights of the user: what he
@@ -59,6 +61,7 @@ func (c *Cluster) SeeEverything(ctx context.Context, namespace string) (*view.Se
 	seen.Cohorts, seen.ResourceFlavors, seen.AdmissionChecks = cohorts.Items, flavors.Items, checks.Items
 	seen.Namespaces, seen.LimitRanges, seen.RuntimeClasses = namespaces.Items, limitRanges.Items, runtimeClasses.Items
 	seen.JobSets, seen.GenericJobs, seen.Jobs = jobSets.Items, genericJobs.Items, jobs.Items
+	seen.Configuration, seen.Assumed = c.configuration(ctx)
 	if seen.Places() {
 		err = c.seeNodes(ctx, seen, namespace)
 	}
@@ -110,6 +113,22 @@ func (c *Cluster) readAll(ctx context.Context, seen *view.Seen, namespace string
 		}
 	}
 	return nil
+}
+
+// configuration is the one that the operator published, or the default one and why it has to do.
+func (c *Cluster) configuration(ctx context.Context) (_ *v1alpha1.Configuration, assumed string) {
+	var published corev1.ConfigMap
+	name := client.ObjectKey{Namespace: config.PublishedNamespace, Name: config.PublishedName}
+	if err := c.client.Get(ctx, name, &published); apierrors.IsNotFound(err) {
+		return config.Default(), fmt.Sprintf("the operator has not published its own in ConfigMap %s", name)
+	} else if err != nil {
+		return config.Default(), fmt.Sprintf("that of the operator cannot be read: %v", err)
+	}
+	configured, err := config.FromPublished(&published)
+	if err != nil {
+		return config.Default(), err.Error()
+	}
+	return configured, ""
 }
 
 // errNotServed says that the cluster does not know a kind.

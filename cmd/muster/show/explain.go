@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/musterhq/muster/cmd/muster/view"
+	"github.com/musterhq/muster/internal/engine/reason"
 )
 
 // holdersShown is how many of those that hold quota are named; the rest are counted.
@@ -42,6 +43,9 @@ func Explanation(out io.Writer, e *view.Explanation) error {
 	}
 	if len(e.Unseen) > 0 {
 		line(&text, "unseen", fmt.Sprintf("you may not list all %s: what they would add is missing here", strings.Join(e.Unseen, ", ")))
+	}
+	if e.Assumed != "" {
+		line(&text, "assumed", "the default configuration: "+e.Assumed)
 	}
 	if next := nextCommand(&e.Job); next != "" {
 		line(&text, "next", next)
@@ -95,6 +99,9 @@ func ask(a *view.Ask) string {
 	if a.Fewest > 0 {
 		text += fmt.Sprintf(", %d pods at least", a.Fewest)
 	}
+	if a.Given != nil {
+		text += fmt.Sprintf(", admitted with %d", *a.Given)
+	}
 	if len(a.Flavors) > 0 {
 		text += ", in flavor " + strings.Join(slices.Compact(slices.Sorted(maps.Values(a.Flavors))), ", ")
 	}
@@ -124,6 +131,8 @@ func nextCommand(job *view.Job) string {
 	case job.State == view.Suspended && job.Workload != "" && strings.HasPrefix(job.Reason, "Deactivated"):
 		// Kubernetes has a kind Workload too: the short name is ours alone.
 		return fmt.Sprintf(`muster kubectl patch kwl %s -n %s --type merge -p '{"spec": {"active": true}}'`, job.Workload, job.Namespace)
+	case job.State == view.Pending && job.Reason == string(reason.OnHold):
+		return resume(job)
 	case job.State == view.Pending && job.Queue != "" && job.Workload != "":
 		return "muster queues -n " + job.Namespace
 	case (job.State == view.Pending || job.State == view.Starting || job.State == view.Suspended) && (job.Kind == "Job" || job.Kind == "JobSet" || job.Kind == "GenericJob"):
@@ -137,6 +146,16 @@ func nextCommand(job *view.Job) string {
 		return fmt.Sprintf("muster kubectl logs -n %s job/%s --all-pods --prefix", job.Namespace, job.Name)
 	}
 	return ""
+}
+
+// resume is the command that ends the stopPolicy by which the job is held.
+func resume(job *view.Job) string {
+	const patch = `--type merge -p '{"spec": {"stopPolicy": "None"}}'`
+	if name, ok := strings.CutPrefix(job.Message, "ClusterQueue "); ok {
+		name, _, _ = strings.Cut(name, " ")
+		return fmt.Sprintf("muster kubectl patch clusterqueue %s %s", name, patch)
+	}
+	return fmt.Sprintf("muster kubectl patch localqueue %s -n %s %s", job.Queue, job.Namespace, patch)
 }
 
 func line(text *strings.Builder, label, value string) { fmt.Fprintf(text, "  %-9s %s\n", label, value) }

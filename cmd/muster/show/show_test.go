@@ -254,6 +254,12 @@ func TestWhatToTypeNext(t *testing.T) {
 	}{
 		"it waits": {
 			view.Job{State: view.Pending, Queue: "gpu", Workload: "job-eval-1a2b3"}, "muster queues -n ml"},
+		"its ClusterQueue is stopped": {
+			view.Job{State: view.Pending, Queue: "gpu", Workload: "w", Reason: "OnHold", Message: "ClusterQueue lab is stopped"},
+			`muster kubectl patch clusterqueue lab --type merge -p '{"spec": {"stopPolicy": "None"}}'`},
+		"its LocalQueue is stopped": {
+			view.Job{State: view.Pending, Queue: "gpu", Workload: "w", Reason: "OnHold", Message: "LocalQueue gpu is stopped"},
+			`muster kubectl patch localqueue gpu -n ml --type merge -p '{"spec": {"stopPolicy": "None"}}'`},
 		"nothing was made of it yet": {
 			view.Job{State: view.Pending, Queue: "gpu"}, "muster kubectl describe -n ml job/eval"},
 		"somebody deactivated it": {

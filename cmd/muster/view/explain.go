@@ -39,6 +39,9 @@ type Explanation struct {
 	NewNodes bool `json:"newNodes,omitempty"`
 	// Unseen are the kinds of which the reader may not list all: what they would say is missing here.
 	Unseen []string `json:"unseen,omitempty"`
+	// Assumed says why the engine was asked under the default configuration, where it was because that of the operator is
+	// not known.
+	Assumed string `json:"assumed,omitempty"`
 	// PodProblems says what keeps pods from being ready or made them fail, the most frequent first.
 	PodProblems []PodProblem `json:"podProblems,omitempty"`
 }
@@ -47,8 +50,10 @@ type Explanation struct {
 type Ask struct {
 	PodSet string `json:"podSet"`
 	Pods   int32  `json:"pods"`
-	// Fewest is how few it can start with, of a job that waits; absent if it needs all.
+	// Fewest is how few it can start with, of a job that waits; absent if it needs all. Given is with how many it was
+	// admitted; absent if with all.
 	Fewest  int32                          `json:"fewest,omitempty"`
+	Given   *int32                         `json:"given,omitempty"`
 	PerPod  corev1.ResourceList            `json:"perPod,omitempty"`
 	Flavors map[corev1.ResourceName]string `json:"flavors,omitempty"`
 }
@@ -87,7 +92,7 @@ func Explain(seen *Seen, jobs []Job, job Job, now time.Time) *Explanation {
 	e := &Explanation{
 		TypeMeta:    metav1.TypeMeta{APIVersion: OutputVersion, Kind: "Explanation"},
 		Job:         job,
-		PodProblems: podProblems(seen.Pods),
+		PodProblems: podProblems(seen.Pods, now),
 	}
 	workload := findWorkload(seen, &job)
 	if workload != nil {
@@ -121,7 +126,7 @@ func (e *Explanation) askEngine(seen *Seen, jobs []Job, workload *kueue.Workload
 	if !known {
 		return
 	}
-	e.WhyNot = &whyNot
+	e.WhyNot, e.Assumed = &whyNot, seen.Assumed
 	for i := range e.Asks {
 		if at := slices.IndexFunc(whyNot.PodSets, func(ps reason.PodSet) bool { return ps.Name == e.Asks[i].PodSet }); at >= 0 {
 			e.Asks[i].PerPod = whyNot.PodSets[at].PerPod // with what limit ranges and runtime classes add
@@ -192,6 +197,9 @@ func asksOf(workload *kueue.Workload) []Ask {
 			for j := range admission.PodSetAssignments {
 				if assignment := &admission.PodSetAssignments[j]; assignment.Name == podSet.Name {
 					ask.Flavors = flavorNames(assignment.Flavors)
+					if given := assignment.Count; given != nil && *given < podSet.Count {
+						ask.Given = given
+					}
 				}
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -94,6 +95,15 @@ func TestExplainSaysThatAQueueIsMissing(t *testing.T) {
 	}
 }
 
+func TestExplainSaysWithHowManyPodsAJobWasAdmitted(t *testing.T) {
+	some := aWorkload("train", admitted(2), func(w *kueue.Workload) { w.Status.Admission.PodSetAssignments[0].Count = ptr(int32(3)) })
+	seen := Seen{JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"))}, Workloads: []kueue.Workload{some}}
+	jobs := Jobs(&seen, at(60).Time)
+	if e := Explain(&seen, jobs, jobs[0], at(60).Time); e.Asks[0].Given == nil || *e.Asks[0].Given != 3 {
+		t.Errorf("it asks %+v", e.Asks)
+	}
+}
+
 func TestExplainNamesTheFlavorsOfAnAdmittedJob(t *testing.T) {
 	seen := Seen{
 		JobSets:   []jobset.JobSet{aJobSet("train", inQueue("gpu"))},
@@ -116,6 +126,11 @@ func TestPodProblemsGatherPodsThatComplainOfTheSame(t *testing.T) {
 		change(&p.Status)
 		return p
 	}
+	ending := func(name string, by int, finalizers ...string) corev1.Pod {
+		p := pod(name, func(*corev1.PodStatus) {})
+		p.DeletionTimestamp, p.Finalizers, p.Spec.NodeName = ptr(at(by)), finalizers, "n"
+		return p
+	}
 	unschedulable := func(s *corev1.PodStatus) {
 		s.Conditions = []corev1.PodCondition{{
 			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available",
@@ -129,10 +144,13 @@ func TestPodProblemsGatherPodsThatComplainOfTheSame(t *testing.T) {
 	}
 	got := podProblems([]corev1.Pod{
 		pod("w-2", unschedulable), pod("w-0", crashed), pod("w-1", unschedulable), pod("w-3", func(*corev1.PodStatus) {}),
-	})
+		ending("w-4", 10), ending("w-5", 70), ending("w-6", 10, "example.com/backup", batchv1.JobTrackingFinalizer),
+	}, at(60).Time)
 	want := []PodProblem{
 		{Pods: 2, Example: "w-1", Reason: "Unschedulable", Message: "0/3 nodes are available"},
 		{Pods: 1, Example: "w-0", Reason: "Error", Message: "container worker: exit code 2"},
+		{Pods: 1, Example: "w-6", Reason: "Terminating", Message: "its finalizer example.com/backup keeps it; its quota is kept until it is gone"},
+		{Pods: 1, Example: "w-4", Reason: "Terminating", Message: "node n has not said that it ended: it may be unreachable or gone; its quota is kept until it is gone"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("problems differ (-want +got):\n%s", diff)

@@ -49,6 +49,13 @@ func TestJobs(t *testing.T) {
 		seen: Seen{JobSets: []jobset.JobSet{aJobSet("eval", inQueue("gpu"))}},
 		want: []line{{"ml/jobset/eval", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "no Workload yet: Muster has not looked at it, or its events say what is wrong"}},
 	}, {
+		name: "a Job whose prebuilt Workload is not there waits for it",
+		seen: Seen{Jobs: []batchv1.Job{aJob("eval", func(job *batchv1.Job) {
+			job.Labels = map[string]string{kueue.PrebuiltWorkloadLabel: "built"}
+		})}},
+		want: []line{{"ml/job/eval", "", Pending, "0/1", "300m cpu", "60s", "-", "waits for the Workload built, which its label " +
+			"kueue.x-k8s.io/prebuilt-workload-name names: it is not there, belongs to another job, or asks for other pods"}},
+	}, {
 		name: "an admitted JobSet counts the pods of all its Jobs, and waits until admission",
 		seen: Seen{
 			JobSets:   []jobset.JobSet{aJobSet("train", inQueue("gpu"))},

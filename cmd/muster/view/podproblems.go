@@ -5,15 +5,17 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 )
 
 // podProblems gathers what pods complain of, one entry for all that say the same.
-func podProblems(pods []corev1.Pod) []PodProblem {
+func podProblems(pods []corev1.Pod, now time.Time) []PodProblem {
 	byComplaint := map[[2]string]*PodProblem{}
 	for i := range pods {
-		reason, message := complaint(&pods[i])
+		reason, message := complaint(&pods[i], now)
 		if reason == "" {
 			continue
 		}
@@ -38,7 +40,10 @@ func podProblems(pods []corev1.Pod) []PodProblem {
 
 // complaint is the first thing that is wrong with a pod, in the order in which a pod's life can go wrong; empty if
 // nothing is.
-func complaint(pod *corev1.Pod) (reason, message string) {
+func complaint(pod *corev1.Pod, now time.Time) (reason, message string) {
+	if deleted := pod.DeletionTimestamp; deleted != nil && now.After(deleted.Time) {
+		return "Terminating", overdue(pod)
+	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
 			return c.Reason, c.Message
@@ -56,4 +61,13 @@ func complaint(pod *corev1.Pod) (reason, message string) {
 		}
 	}
 	return "", ""
+}
+
+// overdue says why a pod is there whose time to end is over: quota stays with it for as long.
+func overdue(pod *corev1.Pod) string {
+	const keeps = "; its quota is kept until it is gone"
+	if held := slices.DeleteFunc(slices.Clone(pod.Finalizers), func(f string) bool { return f == batchv1.JobTrackingFinalizer }); len(held) > 0 {
+		return "its finalizer " + strings.Join(held, ", ") + " keeps it" + keeps
+	}
+	return "node " + pod.Spec.NodeName + " has not said that it ended: it may be unreachable or gone" + keeps
 }

@@ -39,6 +39,7 @@ type Seen struct {
 	Bound      []corev1.Pod
 	// Configuration is the operator's, a complete one, as far as the reader knows it.
 	Configuration *config.Configuration
+	Assumed       string
 	// Unseen are the kinds of which the reader may not list all, as resources: namespaces.
 	Unseen []string
 	// Pods are those of the one job that is explained; lists of jobs do without.

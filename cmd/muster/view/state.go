@@ -94,6 +94,9 @@ func (s *subject) stand(now time.Time) (state State, reason, message string) {
 		return Suspended, "", s.held
 	case s.workload != nil:
 		return s.standInQueue(now)
+	case s.meta.Labels[kueue.PrebuiltWorkloadLabel] != "":
+		return Pending, "", fmt.Sprintf("waits for the Workload %s, which its label %s names: it is not there, belongs to another job, or asks for other pods",
+			s.meta.Labels[kueue.PrebuiltWorkloadLabel], kueue.PrebuiltWorkloadLabel)
 	case s.suspended && s.queue == "":
 		return Suspended, "", "spec.suspend is true"
 	case s.queue != "" && s.pods.active == 0 && s.pods.up() == 0:
