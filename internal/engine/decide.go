@@ -24,6 +24,7 @@ const passBudget = 250
 // It ends early where there is much to look at: call it again while it is Busy. News
 // may be applied in between.
 func (e *Engine) Decide(now time.Time) []Decision {
+	now = now.Round(0) // by the wall clock, as a log has it: else a replay might differ
 	if e.reshaped {
 		e.reshape()
 	}
@@ -74,14 +75,14 @@ func (p *pass) rerouteChanged() {
 // budget goes. Where an admission anywhere has all others wait, who is first in order
 // goes first, of whatever family.
 func (p *pass) workOff() {
-	todo := p.agenda
+	todo := slices.DeleteFunc(p.agenda, func(f *family) bool { return p.families[f.name] != f }) // those are no more
 	p.agenda = nil
 	slices.SortFunc(todo, func(a, b *family) int { return cmp.Compare(a.name, b.name) })
 	if p.options.BlockUntilReady == BlockAll {
 		p.byFirst(todo)
 	}
 	for _, f := range todo {
-		left := p.families[f.name] == f // else it is no more
+		left := true
 		for left && p.budget > 0 {
 			left = p.decide(f)
 		}

@@ -201,7 +201,7 @@ func (x *explainer) say(why reason.Reason) { x.out.Code, x.out.Message = why.Cod
 // whyNow is the reason of one in line, of whom so much was found out.
 func (x *explainer) whyNow(found outcome) reason.Reason {
 	q := x.w.queue
-	if why := x.mustWait(q); why.Code != reason.None && x.w.promise == nil {
+	if why := x.mustWait(q); why.Code != reason.None && x.w.promise == nil && !x.isKnownHopeless(found) {
 		return why
 	}
 	if x.out.Behind != nil {
@@ -222,6 +222,13 @@ func (x *explainer) whyNow(found outcome) reason.Reason {
 		}
 	}
 	return why
+}
+
+// isKnownHopeless reports whether the workload was found hopeless before its queue had to
+// wait, and is yet: that is what it was told.
+func (x *explainer) isKnownHopeless(found outcome) bool {
+	c := x.w.class
+	return found.verdict == hopeless && (c != nil && c.blocked || x.w.why.Code == found.choice.Why.Code)
 }
 
 // surveyFlavors asks every flavor.

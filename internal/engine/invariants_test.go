@@ -10,6 +10,7 @@ import (
 
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
+	"github.com/musterhq/muster/internal/engine/reason"
 )
 
 // checkSmall has the property hold in worlds of cpu in one flavor, and check in wide
@@ -157,7 +158,7 @@ func TestNothingThatFitsIsLeftWaiting(t *testing.T) {
 		}
 		for _, q := range w.engine.queues {
 			for _, c := range q.classes {
-				if q.Strategy == Strict && c != q.head || c.heldBy != nil {
+				if q.Strategy == Strict && c != q.head || c.heldBy != nil || w.engine.mustWait(q).Code != reason.None {
 					continue
 				}
 				found := w.engine.lookAt(c)

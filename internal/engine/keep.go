@@ -27,6 +27,8 @@ type claim struct {
 	class *class
 	rank  order.Rank
 	needs quota.Vector
+	// paid tells that the class was given it.
+	paid bool
 }
 
 // claimOf is the claim of the queue, of no class if there is none. A queue that may
@@ -39,7 +41,7 @@ func (q *clusterQueue) claimOf() claim {
 	if q.Strategy == Strict && first != q.front() {
 		return claim{}
 	}
-	return claim{first, first.head(), first.own}
+	return claim{class: first, rank: first.head(), needs: first.own}
 }
 
 // front is the first in order of those who wait in a strict queue.
@@ -97,7 +99,8 @@ func (f *family) followClaims() {
 func (q *clusterQueue) followClaim() {
 	was := q.claimed
 	q.claimed = q.claimOf()
-	if was.class == nil {
+	q.wakeBehind(was)
+	if was.class == nil || was.paid {
 		return
 	}
 	later := q.claimed.class == nil || order.Compare(was.rank, q.claimed.rank) < 0
@@ -106,11 +109,24 @@ func (q *clusterQueue) followClaim() {
 	}
 }
 
-// pay ends the queue's claim where the one that made it was given at least as much.
-func (q *clusterQueue) pay(c *class, given quota.Vector) {
-	if q.claimed.class == c && covers(given, q.claimed.needs) {
-		q.claimed = claim{}
+// wakeBehind has the others of the queue looked at again where it claims more than before,
+// or comes earlier: they see through what is kept for it and not for other queues now.
+func (q *clusterQueue) wakeBehind(was claim) {
+	if q.claimed.class == nil || was.class != nil && covers(was.needs, q.claimed.needs) && order.Compare(was.rank, q.claimed.rank) <= 0 {
+		return
 	}
+	for _, a := range q.claimed.needs {
+		for c := range q.family.short[a.Index] {
+			if c.queue == q {
+				q.unblock(c)
+			}
+		}
+	}
+}
+
+// pay notes that the one that made the queue's claim was given at least as much.
+func (q *clusterQueue) pay(c *class, given quota.Vector) {
+	q.claimed.paid = q.claimed.class == c && covers(given, q.claimed.needs)
 }
 
 // covers reports whether the first vector has all of the second.

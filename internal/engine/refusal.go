@@ -40,7 +40,7 @@ func (e *Engine) holdOff(w *workload, ev Refused) {
 		times = w.refusal.times + 1
 	}
 	w.refusal = refusal{message: ev.Message, generation: ev.Generation, times: times, waiting: true}
-	e.refused.Push(order.Rank{Since: ev.At.Add(retryAfter(times)), Key: w.Key})
+	e.refused.Push(order.Rank{Since: ev.At.Round(0).Add(retryAfter(times)), Key: w.Key})
 }
 
 // retryAfter is how long to wait after so many refusals.

@@ -63,6 +63,7 @@ func drawOptions(t *rapid.T) Options {
 	if strategies != nil {
 		options.FairSharing = &FairSharing{Strategies: strategies}
 	}
+	options.BlockUntilReady = rapid.SampledFrom([]Block{BlockNone, BlockNone, BlockNone, BlockQueue, BlockAll}).Draw(t, "who waits for ready pods")
 	if rapid.Bool().Draw(t, "LocalQueues are compared") {
 		options.AdmissionFairSharing = &AdmissionFairSharing{HalfLife: 7 * time.Second, Interval: 3 * time.Second}
 	}
@@ -167,13 +168,7 @@ func (w *world) step(t *rapid.T) {
 		w.write(rapid.IntRange(0, len(w.open)-1).Draw(t, "written"), kind == 12)
 	case kind < 15: // the watch brings what the API server has, or the job stopped
 		name := rapid.SampledFrom(names).Draw(t, "seen")
-		ev := w.jobs[name]
-		if ev.Evicted {
-			ev.Admission, ev.Admitted, ev.Evicted = nil, false, false
-			ev.Version++
-			w.jobs[name] = ev
-		}
-		w.apply(ev)
+		w.see(name)
 	case kind < 17:
 		name := rapid.SampledFrom(names).Draw(t, "edited")
 		ev := w.jobs[name]
@@ -193,7 +188,7 @@ func (w *world) step(t *rapid.T) {
 // stop, until nothing happens any more. It fails if that never comes.
 func (w *world) settle(t *rapid.T) {
 	for range 200 {
-		if len(w.decide()) == 0 && len(w.open) == 0 && !w.leaving() {
+		if len(w.decide()) == 0 && len(w.open) == 0 && !w.leaving() && !w.starting() {
 			return
 		}
 		for len(w.open) > 0 {
@@ -201,23 +196,43 @@ func (w *world) settle(t *rapid.T) {
 		}
 		w.settlePods()
 		for _, name := range w.names() {
-			ev := w.jobs[name]
-			if ev.Evicted {
-				ev.Admission, ev.Admitted, ev.Evicted = nil, false, false
-				ev.Version++
-				w.jobs[name] = ev
-			}
-			w.apply(ev)
+			w.see(name)
 		}
 	}
 	w.describe(t)
 	t.Fatal("decisions never end")
 }
 
+// see has the engine hear of the job as the API server has it: by now its pods are gone, if
+// it was told to go, or ready, if it was not.
+func (w *world) see(name string) {
+	ev := w.jobs[name]
+	switch {
+	case ev.Evicted:
+		ev.Admission, ev.Admitted, ev.Evicted, ev.Ready = nil, false, false, false
+		ev.Version++
+	case ev.Admission != nil && !ev.Ready:
+		ev.Ready = true
+		ev.Version++
+	}
+	w.jobs[name] = ev
+	w.apply(ev)
+}
+
 // leaving reports whether anybody was told to go and has not gone.
 func (w *world) leaving() bool {
 	for _, job := range w.jobs {
 		if job.Evicted {
+			return true
+		}
+	}
+	return false
+}
+
+// starting reports whether anybody was admitted whose pods are not ready.
+func (w *world) starting() bool {
+	for _, job := range w.jobs {
+		if job.Admission != nil && !job.Ready {
 			return true
 		}
 	}

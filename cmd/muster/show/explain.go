@@ -85,7 +85,7 @@ func headline(e *view.Explanation) string {
 	}
 	text := fmt.Sprintf("%s is %s%s", job.FullTitle(), strings.ToLower(string(job.State)), since)
 	why := job.Why()
-	if e.WhyNot != nil && blame.MatchString(job.Message) {
+	if e.WhyNot != nil && blame.MatchString(job.Message) && slices.ContainsFunc(e.WhyNot.PodSets, func(ps reason.PodSet) bool { return len(ps.Flavors) > 0 }) {
 		why = job.Reason // what each flavor says follows
 	}
 	if why != "" {
