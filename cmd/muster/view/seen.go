@@ -37,7 +37,8 @@ type Seen struct {
 	Topologies []kueue.Topology
 	Nodes      []corev1.Node
 	Bound      []corev1.Pod
-	// Configuration is the operator's, a complete one, as far as the reader knows it.
+	// Configuration is the operator's, a complete one, as far as the reader knows it. Where he does not it is the default
+	// one, and Assumed says why.
 	Configuration *config.Configuration
 	Assumed       string
 	// Unseen are the kinds of which the reader may not list all, as resources: namespaces.
