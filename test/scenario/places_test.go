@@ -310,24 +310,6 @@ func TestJobsThatAreKeptApartWithoutAQueueFindARackEach(t *testing.T) {
 	w.untilApart(racks, 2)
 }
 
-func TestJobsThatAreKeptApartSelectTheRackThatTheyWereGiven(t *testing.T) {
-	w := newWorld(t)
-	w.placesByHand()
-	racks, nodes := w.racks(), w.simNodes()
-	w.create(w.apart("js", "gpu"))
-	wl := w.workloadOf("is there", isThere)
-	request := wl.Spec.PodSets[0].TopologyRequest
-	if request == nil || *request.PodSetSliceRequiredTopology != rackLabel || *request.PodSetSliceSize != 3 || wl.Spec.PodSets[0].Template.Annotations[jobset.ExclusiveKey] != rackLabel {
-		t.Errorf("asks for %+v", request)
-	}
-	w.admit(wl, at{nodes[2], 1}, at{nodes[3], 2}, at{nodes[0], 3})
-	for _, pod := range w.untilApart(racks, 2) {
-		if pod.Spec.NodeSelector[rackLabel] != racks[pod.Spec.NodeName] || pod.Spec.NodeSelector[corev1.LabelHostname] != pod.Spec.NodeName || pod.Spec.Affinity != nil {
-			t.Errorf("%s selects %v, affinity %v", pod.Name, pod.Spec.NodeSelector, pod.Spec.Affinity)
-		}
-	}
-}
-
 // placedQueue makes a queue of simulated GPUs whose flavor is placed on nodes, in racks.
 func (w *world) placedQueue(local string, gpus int64) map[string]string {
 	w.Helper()
@@ -350,7 +332,11 @@ func TestJobsThatAreKeptApartWaitForRacksOfTheirOwn(t *testing.T) {
 	racks := w.placedQueue("gpu", 32)
 	first, second := w.apart("first", "gpu"), w.apart("second", "gpu")
 	w.create(first)
-	w.untilApart(racks, 2)
+	for _, pod := range w.untilApart(racks, 2) {
+		if pod.Spec.NodeSelector[rackLabel] != racks[pod.Spec.NodeName] {
+			t.Errorf("%s selects %v", pod.Name, pod.Spec.NodeSelector)
+		}
+	}
 	w.create(second)
 	until(w, &kueue.WorkloadList{}, "the second waits for racks", func(list *kueue.WorkloadList) bool {
 		for _, wl := range list.Items {
