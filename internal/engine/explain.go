@@ -37,6 +37,7 @@ func (e *Engine) Explain(key Key) (explanation reason.Explanation, ok bool) {
 	if w.queue != nil {
 		x.placeInLine()
 	}
+	x.out.AwaitsNodes = e.awaitsNodes(w)
 	if w.held == nil {
 		x.explainWait()
 	}
@@ -237,7 +238,9 @@ func (x *explainer) surveyFlavors(form *flavor.Form) {
 	var needs []quota.Amount
 	for i, looks := range form.Survey(form.Full(), x.questionOf(w, q)) {
 		for n := range looks {
-			x.out.PodSets[i].Flavors = append(x.out.PodSets[i].Flavors, x.verdictOf(&looks[n]))
+			said := x.verdictOf(&looks[n])
+			said.Nodes = x.nodesOf(i, &looks[n])
+			x.out.PodSets[i].Flavors = append(x.out.PodSets[i].Flavors, said)
 			if !looks[n].Nearest {
 				continue
 			}

@@ -334,3 +334,35 @@ func quotasFor(cpu int64, flavors ...string) quota.Quotas {
 	}
 	return out
 }
+
+func TestWhyNotOnNodesIsExplained(t *testing.T) {
+	s := cluster(t, cordoned(node("b2", "b", 4)))
+	s.happens(job("runs", "q", 1, 1, 0, 0), within(job("gang", "q", 3, 3, 0, 1)))
+	x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "gang"})
+	if x.Code != "TopologyPlacementFailed" {
+		t.Errorf("code %s: %s", x.Code, x.Message)
+	}
+	said := x.PodSets[0].Flavors[0].Nodes
+	if said == nil || said.Fits || len(said.PodSets) != 1 || said.PodSets[0].Count != 3 || said.PodSets[0].Fits != 2 || said.PodSets[0].Nodes != 4 {
+		t.Fatalf("nodes say %+v", said)
+	}
+	if best := said.PodSets[0].Best; best == nil || !slices.Equal(best.Values, []string{"a"}) {
+		t.Errorf("the best is %+v", best)
+	}
+}
+
+func TestWhoWaitsForNewNodesIsExplained(t *testing.T) {
+	q := queueOf("q", "", 1000)
+	q.OnDemand = true
+	s := newScene(t, Options{}, slices.Concat(onNodes, []Event{q, localOf("q"), node("a1", "a", 4)})...)
+	s.happens(job("large", "q", 1, 8, 0, 0), job("small", "q", 1, 4, 0, 0))
+	for name, want := range map[string]bool{"large": true, "small": false} {
+		if x, _ := s.engine.Explain(Key{Namespace: "ns", Name: name}); x.AwaitsNodes != want {
+			t.Errorf("%s awaits nodes: %v", name, x.AwaitsNodes)
+		}
+	}
+	s.happens(s.changed("large", func(w *Workload) { w.Ready = true }))
+	if x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "large"}); x.AwaitsNodes {
+		t.Error("large is ready, and awaits nodes")
+	}
+}

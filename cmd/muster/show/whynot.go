@@ -34,6 +34,7 @@ func whyNot(text *strings.Builder, e *view.Explanation) {
 			}
 			line(text, label, said)
 			label = ""
+			onNodes(text, flavor)
 		}
 	}
 	for i := range x.Holders {
@@ -146,4 +147,21 @@ func names(e *view.Explanation, list []reason.Name) string {
 		return strings.Join(titles[:last], ", ") + " and " + titles[last]
 	}
 	return strings.Join(titles, "")
+}
+
+// onNodes writes what the nodes of a flavor say, if that is no.
+func onNodes(text *strings.Builder, flavor *reason.FlavorVerdict) {
+	if flavor.Nodes == nil || flavor.Nodes.Fits {
+		return
+	}
+	for i := range flavor.Nodes.PodSets {
+		said := &flavor.Nodes.PodSets[i]
+		line(text, "  nodes", said.Message())
+		if best := said.Best; best != nil && best.Level != "" {
+			line(text, "  best", fmt.Sprintf("%s %s: %d of %d pods fit", best.Level, strings.Join(best.Values, "/"), best.Fits, said.Count))
+		}
+	}
+	if flavor.Nodes.Relaxation != "" {
+		line(text, "  fits", flavor.Nodes.Relaxation)
+	}
 }

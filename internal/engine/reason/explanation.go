@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/musterhq/muster/internal/engine/order"
+	"github.com/musterhq/muster/internal/engine/place"
 )
 
 // Explanation is all that the engine knows of one workload's case, as it stands at
@@ -38,6 +39,10 @@ type Explanation struct {
 	// the one that lacks what this one asks for too, and BehindLacks is what that lacks.
 	Behind      *Name    `json:"behind,omitempty"`
 	BehindLacks []string `json:"behindLacks,omitempty"`
+
+	// AwaitsNodes tells that it was admitted by quota alone, because no node that was there
+	// could ever hold it, and waits for nodes that come for its pods.
+	AwaitsNodes bool `json:"awaitsNodes,omitempty"`
 
 	// PodSets are what it asks, and what each flavor says to that.
 	PodSets []PodSet `json:"podSets,omitempty"`
@@ -143,6 +148,10 @@ type FlavorVerdict struct {
 	// Message says why it is refused.
 	Message string   `json:"message,omitempty"`
 	Amounts []Amount `json:"amounts,omitempty"`
+	// Nodes is what the nodes say of the pod set alone, whatever the quota: how many are
+	// lost to each filter, the best domain, and what would help. Absent where pods are not
+	// placed on nodes.
+	Nodes *place.Diagnosis `json:"nodes,omitempty"`
 	// WouldPreempt are those who would be told to go if this flavor were taken.
 	WouldPreempt []Name `json:"wouldPreempt,omitempty"`
 }

@@ -1,0 +1,33 @@
+package engine
+
+import (
+	"github.com/musterhq/muster/internal/engine/flavor"
+	"github.com/musterhq/muster/internal/engine/place"
+)
+
+// nodesOf is what the nodes of a flavor say to a pod set, whatever its quota; nil where
+// only that matters.
+func (x *explainer) nodesOf(podSet int, l *flavor.Look) *place.Diagnosis {
+	ps := &x.w.shape.podSets[podSet]
+	if l.Refusal != "" || ps.Needed() == 0 || !x.places.Places(l.Flavor) {
+		return nil
+	}
+	ask, _ := x.askOf(ps, &Assignment{PodSet: ps.Name, Count: ps.Needed(), Flavors: map[string]string{"": l.Flavor}})
+	ask.Avoid = x.w.avoid
+	said := x.places.Diagnose([]place.Ask{ask})
+	return &said
+}
+
+// awaitsNodes reports whether the workload was admitted by quota alone, to nodes that
+// come for its pods, and these are not all there yet.
+func (e *Engine) awaitsNodes(w *workload) bool {
+	if w.held == nil || w.Ready || w.leaving() || w.held.onNodes() {
+		return false
+	}
+	for _, a := range w.held.PodSets {
+		if a.Count > 0 && e.places.Places(e.placedBy(&a)) {
+			return true
+		}
+	}
+	return false
+}

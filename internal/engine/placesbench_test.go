@@ -1,0 +1,105 @@
+package engine
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/musterhq/muster/internal/engine/place"
+)
+
+// park is an engine with so many nodes of 8 cpu, in racks of 16 and blocks of 16 racks,
+// and a queue with quota for all of it.
+func park(nodes int) *Engine {
+	e := New(Options{})
+	e.Apply(TopologySet{place.Topology{Name: "racks", Levels: []string{"block", rack, place.Hostname}}})
+	e.Apply(FlavorSet{Flavor{Name: "default", Topology: "racks"}})
+	q := queueOf("q", "", int64(nodes)*8)
+	q.Strategy = ByResource
+	e.Apply(q)
+	e.Apply(localOf("q"))
+	for i := range nodes {
+		name := fmt.Sprintf("n%05d", i)
+		e.Apply(NodeSet{place.Node{Name: name, Labels: map[string]string{"block": fmt.Sprint(i / 256), rack: fmt.Sprint(i / 16), place.Hostname: name},
+			Allocatable: map[string]int64{"cpu": 8, place.Pods: 110}}})
+	}
+	e.Decide(epoch)
+	return e
+}
+
+// BenchmarkPlacesDrain: single pods on many nodes, one event and one pass each; and the
+// pods that are bound then.
+func BenchmarkPlacesDrain(b *testing.B) {
+	const size = 10_000
+	for b.Loop() {
+		b.StopTimer()
+		e := park(15_000)
+		jobs := make([]WorkloadSet, size)
+		for i := range jobs {
+			jobs[i] = job(fmt.Sprintf("w%d", i), "q", 1, 1, 0, i)
+		}
+		b.StartTimer()
+		admitted := 0
+		for _, j := range jobs {
+			e.Apply(j)
+			for _, d := range decideAll(e, epoch) {
+				if d.Admit != nil {
+					admitted++
+				}
+			}
+		}
+		if admitted != size {
+			b.Fatalf("%d of %d were admitted", admitted, size)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/size, "ns/workload")
+}
+
+// BenchmarkPlacesBacklog: the same, all of them waiting at once, and bound after.
+func BenchmarkPlacesBacklog(b *testing.B) {
+	const size = 10_000
+	for b.Loop() {
+		b.StopTimer()
+		e := park(15_000)
+		for i := range size {
+			e.Apply(job(fmt.Sprintf("w%d", i), "q", 1, 1, 0, i))
+		}
+		b.StartTimer()
+		decisions := decideAll(e, epoch)
+		for i, d := range decisions {
+			e.Apply(Written{Key: d.Key, UID: d.UID, Version: 1})
+			e.Apply(pod(d.Key.Name, i, d.Admit.PodSets[0].Places[0].Node, 1))
+			decideAll(e, epoch)
+		}
+		if len(decisions) != size {
+			b.Fatalf("%d decisions, want %d", len(decisions), size)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/size, "ns/workload")
+}
+
+// BenchmarkPlacesGang: a gang of 1,000 pods in one block, rather in one rack: admitted,
+// and found to have no place.
+func BenchmarkPlacesGang(b *testing.B) {
+	for _, full := range []bool{false, true} {
+		b.Run(fmt.Sprintf("full=%v", full), func(b *testing.B) {
+			e := park(15_000)
+			if full {
+				for i := range 15_000 {
+					e.Apply(pod("", i, fmt.Sprintf("n%05d", i), 5))
+				}
+			}
+			gang := job("gang", "q", 1000, 1, 0, 0)
+			gang.PodSets[0].Topology = within(gang).PodSets[0].Topology
+			gang.PodSets[0].Topology.Level = "block"
+			e.Apply(gang)
+			decideAll(e, epoch)
+			for b.Loop() {
+				e.Apply(gone("gang"))
+				e.Apply(gang)
+				if got := decideAll(e, epoch); (e.Holds(gang.Key) != nil) == full {
+					b.Fatalf("decided %+v", got)
+				}
+			}
+		})
+	}
+}
