@@ -104,6 +104,7 @@ func TestTakeFreed(t *testing.T) {
 		"a gang holds the same again":          {func(s *scene) { s.hold("gang", gpus(2, 1), "b1:2") }, ""},
 		"a gang tried to go":                   {func(s *scene) { s.Try(func() { s.Hold(key("gang"), nil) }) }, ""},
 		"a node is new":                        {func(s *scene) { s.node("d1") }, "f flat"},
+		"another node gave up its name":        {func(s *scene) { s.node("c2", labeled(Hostname, "a1")); s.TakeFreed(); s.DeleteNode("c2") }, "f flat"},
 		"a node is said again":                 {func(s *scene) { s.node("c1") }, ""},
 		"a node is no longer cordoned":         {func(s *scene) { s.node("c2") }, "f flat"},
 		"an exclusive pod left its domain":     {func(s *scene) { s.DeletePod(key("alone")) }, "f flat"},

@@ -182,6 +182,7 @@ func (m *Map) rehost(h *host) {
 		n.version = m.versions
 		m.sheet.note(n)
 		m.log.add(n.slot)
+		m.markFreed(n)
 	}
 	m.reseat(h)
 	m.markSeats(h)
