@@ -6,12 +6,14 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/musterhq/muster/internal/testcluster"
 	"github.com/musterhq/muster/test/bench/figure"
+	"github.com/musterhq/muster/test/bench/operator"
 )
 
 const (
@@ -36,19 +38,19 @@ func TestAdmission(t *testing.T) {
 
 	namespace := cluster.Namespace(t)
 	createQueues(t, cluster.Client, namespace)
-	operator := startOperator(t, cluster)
-	operator.awaitReady(t)
+	running := operator.Start(t, *operatorBinary, cluster, strings.Fields(*operatorFlags)...)
+	running.AwaitReady(t)
 	awaitQuiet(t)
 	r := newRequests(t, cluster, namespace)
 	load := arrivals(t, namespace)
-	before, serverBefore, operatorBefore := cluster.Writes(t), server.CPU(t), operator.CPU(t)
+	before, serverBefore, operatorBefore := cluster.Writes(t), server.CPU(t), running.CPU(t)
 	measured := play(t, newDriver(r), load)
-	serverCPU, operatorCPU := server.CPU(t)-serverBefore, operator.CPU(t)-operatorBefore
+	serverCPU, operatorCPU := server.CPU(t)-serverBefore, running.CPU(t)-operatorBefore
 	awaitQuiet(t)
 	wrote := countWrites(t, cluster, before, measured.tally, len(load), int(r.statusWrites.Load()))
-	peak := operator.Peak(t)
+	peak := running.Peak(t)
 	r.clear(t)
-	operator.end(syscall.SIGTERM)
+	running.End(syscall.SIGTERM)
 
 	bound := time.Duration(floorFactorMost * float64(max(floor.wall, capacityMinimum)))
 	figure.Reach(t, fmt.Sprintf("wall time of %d workloads", len(load)), figure.Seconds(measured.wall), figure.Seconds(bound), measured.wall <= bound)

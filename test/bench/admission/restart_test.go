@@ -5,6 +5,7 @@ package admission
 import (
 	"context"
 	"fmt"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/testcluster"
 	"github.com/musterhq/muster/test/bench/figure"
+	"github.com/musterhq/muster/test/bench/operator"
 )
 
 const (
@@ -44,17 +46,17 @@ func TestRestart(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	changes := r.watch(ctx, r.version(t))
-	first := startOperator(t, cluster)
+	first := operator.Start(t, *operatorBinary, cluster, strings.Fields(*operatorFlags)...)
 	endOneInEach(t, r, 0)
 	awaitAdmissions(t, ctx, changes)
-	first.end(syscall.SIGKILL)
+	first.End(syscall.SIGKILL)
 	endOneInEach(t, r, 1)
 	listing := timeToList(t, cluster.Client, namespace)
 
-	second := startOperator(t, cluster)
-	ready := second.awaitReady(t)
+	second := operator.Start(t, *operatorBinary, cluster, strings.Fields(*operatorFlags)...)
+	ready := second.AwaitReady(t)
 	earliest, latest := awaitAdmissions(t, ctx, changes)
-	toFirst, toLast := earliest.Sub(second.began), latest.Sub(second.began)
+	toFirst, toLast := earliest.Sub(second.Began), latest.Sub(second.Began)
 	most := listing + decidesAgainMost
 	figure.Note("one list of them: the floor", figure.Seconds(listing))
 	figure.Note("from the operator's start to ready", figure.Seconds(ready))

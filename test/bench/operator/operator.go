@@ -1,6 +1,6 @@
-//go:build bench
-
-package admission
+// Package operator runs the operator as a child of a benchmark, so that the floor can be measured without it. Only
+// benchmarks may import it.
+package operator
 
 import (
 	"bytes"
@@ -13,27 +13,32 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
 	"github.com/musterhq/muster/internal/testcluster"
 	"github.com/musterhq/muster/test/bench/figure"
 )
 
-// operator is a running operator, a child of the benchmark.
-type operator struct {
+// Operator is a running operator.
+type Operator struct {
 	figure.Process
 	command *exec.Cmd
 	probes  string
+	metrics string
 	log     bytes.Buffer
-	began   time.Time
-	ended   chan struct{}
+	// Began is when it was started.
+	Began time.Time
+	ended chan struct{}
 }
 
-// startOperator starts one. It ends with the test, if nobody ends it before.
-func startOperator(t *testing.T, cluster *testcluster.Cluster) *operator {
+// Start starts the binary, with flags of the caller beside its own. It ends with the test, if nobody ends it before.
+func Start(t *testing.T, binary string, cluster *testcluster.Cluster, flags ...string) *Operator {
 	t.Helper()
-	o := &operator{probes: freeAddress(t), began: time.Now(), ended: make(chan struct{})}
-	o.command = exec.Command(*operatorBinary, append([]string{"--kubeconfig", cluster.Kubeconfig,
+	o := &Operator{probes: freeAddress(t), metrics: freeAddress(t), Began: time.Now(), ended: make(chan struct{})}
+	o.command = exec.Command(binary, append([]string{"--kubeconfig", cluster.Kubeconfig,
 		"--leader-elect=false", // after a kill there is nobody to wait for
-		"--metrics-bind-address=0", "--health-probe-bind-address", o.probes}, strings.Fields(*operatorFlags)...)...)
+		"--metrics-bind-address", o.metrics, "--health-probe-bind-address", o.probes}, flags...)...)
 	o.command.Stdout, o.command.Stderr = &o.log, &o.log
 	o.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // it must not outlive the benchmark
 	started := make(chan error)
@@ -43,7 +48,7 @@ func startOperator(t *testing.T, cluster *testcluster.Cluster) *operator {
 	}
 	o.Process = figure.Process(o.command.Process.Pid)
 	t.Cleanup(func() {
-		o.end(syscall.SIGTERM)
+		o.End(syscall.SIGTERM)
 		if t.Failed() {
 			t.Logf("the last lines of the operator's log:\n%s", lastLines(o.log.String(), 20))
 		}
@@ -53,7 +58,7 @@ func startOperator(t *testing.T, cluster *testcluster.Cluster) *operator {
 
 // live starts the process and waits for its end on one thread: the kernel takes the
 // end of the thread that started a child for the parent's death.
-func (o *operator) live(started chan<- error) {
+func (o *Operator) live(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	err := o.command.Start()
@@ -64,15 +69,15 @@ func (o *operator) live(started chan<- error) {
 	}
 }
 
-// end sends the signal and waits for the end.
-func (o *operator) end(signal syscall.Signal) {
+// End sends the signal and waits for the end.
+func (o *Operator) End(signal syscall.Signal) {
 	_ = o.command.Process.Signal(signal) // it may be gone already
 	<-o.ended
 }
 
-// awaitReady waits until the operator says that it has read what the cluster has,
+// AwaitReady waits until the operator says that it has read what the cluster has,
 // and gives the time from its start.
-func (o *operator) awaitReady(t *testing.T) time.Duration {
+func (o *Operator) AwaitReady(t *testing.T) time.Duration {
 	t.Helper()
 	ticker := time.NewTicker(10 * time.Millisecond)
 	defer ticker.Stop()
@@ -80,7 +85,7 @@ func (o *operator) awaitReady(t *testing.T) time.Duration {
 		if response, err := http.Get("http://" + o.probes + "/readyz"); err == nil {
 			response.Body.Close()
 			if response.StatusCode == http.StatusOK {
-				return time.Since(o.began)
+				return time.Since(o.Began)
 			}
 		}
 		select {
@@ -91,6 +96,26 @@ func (o *operator) awaitReady(t *testing.T) time.Duration {
 			t.Fatal(t.Context().Err())
 		}
 	}
+}
+
+// Observed is how often a histogram of the operator's own was told something, and the sum of it.
+func (o *Operator) Observed(t *testing.T, histogram string) (count uint64, sum float64) {
+	t.Helper()
+	response, err := http.Get("http://" + o.metrics + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range families[histogram].GetMetric() {
+		count += m.GetHistogram().GetSampleCount()
+		sum += m.GetHistogram().GetSampleSum()
+	}
+	return count, sum
 }
 
 func freeAddress(t *testing.T) string {
