@@ -55,7 +55,6 @@ func fullPod(controller metav1.OwnerReference) *corev1.Pod {
 var (
 	ofJob        = metav1.OwnerReference{APIVersion: "batch/v1", Kind: "Job", Name: "j"}
 	ofReplicaSet = metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "r"}
-	ofDaemonSet  = metav1.OwnerReference{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "d"}
 )
 
 func stripped(t *testing.T, pod *corev1.Pod) *corev1.Pod {
