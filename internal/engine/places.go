@@ -310,7 +310,15 @@ func (e *Engine) wantPlaces(c *class, flavors []string) {
 // wakePlaces has those looked at again who were short of places where there may be room
 // now, or who were promised some.
 func (e *Engine) wakePlaces() {
-	freed := e.places.TakeFreed()
+	freed, reduced := e.places.TakeFreed(), e.places.TakeReduced()
+	for _, name := range reduced {
+		for _, c := range inRank(e.wanting[name]) {
+			if c.blocked && c.waiting.Len() > 0 && c.queue.asksWhatNodesEverHold() {
+				delete(e.wanting[name], c)
+				c.queue.unblock(c)
+			}
+		}
+	}
 	if len(freed) == 0 {
 		return
 	}
@@ -329,6 +337,10 @@ func (e *Engine) wakePlaces() {
 		}
 	}
 }
+
+// asksWhatNodesEverHold reports whether less on nodes may help those who wait in the
+// queue: what no node could ever hold is for new nodes, and holds nobody back.
+func (q *clusterQueue) asksWhatNodesEverHold() bool { return q.OnDemand || q.Strategy == ByResource }
 
 // withPlaces are the assignments with the places that were found for the asks.
 func withPlaces(given []Assignment, found []place.Assignment) []Assignment {

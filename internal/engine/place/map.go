@@ -48,6 +48,8 @@ type Map struct {
 	// of their own.
 	freed        sets.Set[int32]
 	freedFlavors sets.Set[string]
+	// reduced are the flavors whose nodes could hold less than before, were they empty.
+	reduced sets.Set[string]
 }
 
 // New is an empty map.
@@ -58,7 +60,7 @@ func New() *Map {
 		topologies: map[string]Topology{}, flavors: map[string]Flavor{}, layouts: map[string]*layout{}, exclusive: map[string]*exclusiveLabel{},
 		pods: map[order.Key]*pod{}, crews: map[order.Key]*crew{}, holders: map[order.Key]*holder{},
 		filters: map[string]*filter{}, refusals: newRefusals(), tallies: tallies{byKey: map[tallyKey]*tally{}},
-		ailing: sets.New[order.Key](), freed: sets.New[int32](), freedFlavors: sets.New[string](),
+		ailing: sets.New[order.Key](), freed: sets.New[int32](), freedFlavors: sets.New[string](), reduced: sets.New[string](),
 	}
 }
 
@@ -109,6 +111,7 @@ func (m *Map) redefined() {
 	for name := range m.flavors {
 		if m.Places(name) {
 			m.freedFlavors.Insert(name)
+			m.reduced.Insert(name)
 		}
 	}
 	for key := range m.holders {
@@ -139,6 +142,23 @@ func (m *Map) TakeFreed() []string {
 		}
 	}
 	return sets.List(out)
+}
+
+// TakeReduced lists the flavors for which EverFits may not hold any more although it did
+// when it was last asked, in order.
+func (m *Map) TakeReduced() []string {
+	out := sets.List(m.reduced)
+	clear(m.reduced)
+	return out
+}
+
+// markReduced notes that a node with the labels could hold less than before, or is gone.
+func (m *Map) markReduced(labels map[string]string) {
+	for name, f := range m.flavors {
+		if m.Places(name) && within(f.NodeLabels, labels) {
+			m.reduced.Insert(name)
+		}
+	}
 }
 
 // within reports whether all of the labels are among the others.

@@ -90,6 +90,38 @@ func TestWhoAilsToo(t *testing.T) {
 	}
 }
 
+// TestTakeReduced: what could hold less now if nothing ran is listed, and nothing else.
+func TestTakeReduced(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(s *scene)
+		want   string
+	}{
+		"nothing happened":       {func(*scene) {}, ""},
+		"a pod came":             {func(s *scene) { s.pod("new", "a2", 1) }, ""},
+		"one that belongs to it": {func(s *scene) { s.pod("new", "a2", 1, func(p *Pod) { p.Resident = true }) }, "f flat"},
+		"with a port": {func(s *scene) {
+			s.pod("new", "a2", 0, func(p *Pod) { p.Resident, p.HostPorts = true, []HostPort{{Port: 80}} })
+		}, "f flat"},
+		"one that belonged to it went": {func(s *scene) { s.DeletePod(key("daemon")) }, ""},
+		"a gang came":                  {func(s *scene) { s.hold("gang", gpus(2, 1), "b1:2") }, ""},
+		"a node is new":                {func(s *scene) { s.node("d1") }, ""},
+		"a node went":                  {func(s *scene) { s.DeleteNode("b1") }, "f flat"},
+		"a node is smaller":            {func(s *scene) { s.node("b1", func(n *Node) { n.Allocatable = map[string]int64{Pods: 1} }) }, "f flat"},
+		"a node failed":                {func(s *scene) { s.node("b1", func(n *Node) { n.Failed = true }) }, "f flat"},
+		"a node is in another rack":    {func(s *scene) { s.node("b1", labeled("rack", "c")) }, "f flat"},
+		"another claims its name":      {func(s *scene) { s.node("c2", labeled(Hostname, "a1")) }, "f flat"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t).pod("there", "a1", 1).pod("daemon", "a1", 1, func(p *Pod) { p.Resident = true })
+			s.TakeReduced()
+			tc.change(s)
+			if got := strings.Join(s.TakeReduced(), " "); got != tc.want {
+				t.Errorf("reduced %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestTakeFreed(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(s *scene)
@@ -103,11 +135,16 @@ func TestTakeFreed(t *testing.T) {
 		"a gang was told to go":                {func(s *scene) { s.hold("gang", gpus(2, 1), "b1:2", leaving) }, "f flat"},
 		"a gang holds the same again":          {func(s *scene) { s.hold("gang", gpus(2, 1), "b1:2") }, ""},
 		"a gang tried to go":                   {func(s *scene) { s.Try(func() { s.Hold(key("gang"), nil) }) }, ""},
-		"a node is new":                        {func(s *scene) { s.node("d1") }, "f flat"},
-		"another node gave up its name":        {func(s *scene) { s.node("c2", labeled(Hostname, "a1")); s.TakeFreed(); s.DeleteNode("c2") }, "f flat"},
-		"a node is said again":                 {func(s *scene) { s.node("c1") }, ""},
-		"a node is no longer cordoned":         {func(s *scene) { s.node("c2") }, "f flat"},
-		"an exclusive pod left its domain":     {func(s *scene) { s.DeletePod(key("alone")) }, "f flat"},
+		"a node is less overfull": {func(s *scene) {
+			s.node("b2", labeled("rack", "b"))
+			s.pod("x", "b2", 1000).TakeFreed()
+			s.pod("x", "b2", 999)
+		}, "f flat"},
+		"a node is new":                    {func(s *scene) { s.node("d1") }, "f flat"},
+		"another node gave up its name":    {func(s *scene) { s.node("c2", labeled(Hostname, "a1")); s.TakeFreed(); s.DeleteNode("c2") }, "f flat"},
+		"a node is said again":             {func(s *scene) { s.node("c1") }, ""},
+		"a node is no longer cordoned":     {func(s *scene) { s.node("c2") }, "f flat"},
+		"an exclusive pod left its domain": {func(s *scene) { s.DeletePod(key("alone")) }, "f flat"},
 		"a flavor changed what it is": {func(s *scene) {
 			s.SetFlavor(Flavor{Name: "f", Topology: "t", NodeLabels: map[string]string{"rack": "a"}})
 		}, "f flat"},

@@ -26,10 +26,11 @@ type node struct {
 	room    room
 	pods    map[order.Key]*pod
 	// ports are how many pods of each book take each port, exclusive how many are
-	// exclusive by each label; portsChanged and portsFreed tell what settle must say.
-	ports                    map[HostPort]*[books]int32
-	exclusive                map[string]*[books]int32
-	portsChanged, portsFreed bool
+	// exclusive by each label; portsChanged, portsFreed and, for those of pods that belong
+	// to the node, portsKept tell what settle must say.
+	ports                               map[HostPort]*[books]int32
+	exclusive                           map[string]*[books]int32
+	portsChanged, portsFreed, portsKept bool
 	// devices are the resources beyond Kubernetes' own that it has.
 	devices []int32
 	// avoided while places are looked for of somebody for whom it is no good.
@@ -66,6 +67,9 @@ func (m *Map) SetNode(set Node) {
 	if changed {
 		m.versions++
 		n.version = m.versions
+		if n.host != nil { // else it is new
+			m.markReduced(n.Labels)
+		}
 	}
 	if !same {
 		m.exclusiveLeave(n)
@@ -117,6 +121,7 @@ func (m *Map) DeleteNode(name string) {
 		return
 	}
 	m.exclusiveLeave(n)
+	m.markReduced(n.Labels)
 	n.exists = false
 	n.Node = Node{Name: name}
 	for _, l := range m.layouts {
@@ -183,6 +188,9 @@ func (m *Map) rehost(h *host) {
 		m.sheet.note(n)
 		m.log.add(n.slot)
 		m.markFreed(n)
+		if len(h.nodes) > 1 {
+			m.markReduced(n.Labels)
+		}
 	}
 	m.reseat(h)
 	m.markSeats(h)
@@ -209,18 +217,21 @@ func (m *Map) dropHost(h *host) {
 // those whom it concerns.
 func (m *Map) settle(n *node) {
 	if n.slot < 0 {
-		n.portsChanged, n.portsFreed = false, false
+		n.portsChanged, n.portsFreed, n.portsKept = false, false, false
 		return
 	}
-	changed, grew := m.sheet.note(n)
-	changed, grew = changed || n.portsChanged, grew || n.portsFreed
-	n.portsChanged, n.portsFreed = false, false
+	changed, grew, reduced := m.sheet.note(n)
+	changed, grew, reduced = changed || n.portsChanged, grew || n.portsFreed, reduced || n.portsKept
+	n.portsChanged, n.portsFreed, n.portsKept = false, false, false
 	if !changed || !n.exists {
 		return
 	}
 	m.log.add(n.slot)
 	if grew {
 		m.markFreed(n)
+	}
+	if reduced {
+		m.markReduced(n.Labels)
 	}
 	if m.trial == 0 && len(n.host.seats) > 0 && (m.sheet.over(held, n.slot) || m.sheet.over(planned, n.slot) || len(n.ports) > 0) {
 		m.markSeats(n.host)
@@ -260,6 +271,7 @@ func (n *node) chargePorts(b book, ports []HostPort, pods int32) {
 		}
 		n.portsChanged = true
 		n.portsFreed = n.portsFreed || pods < 0
+		n.portsKept = n.portsKept || b == resident && pods > 0
 	}
 }
 

@@ -163,15 +163,16 @@ func (s *sheet) clear(slot int32) {
 	s.marks[slot] = mark{}
 }
 
-// note takes over what a node says, and tells whether anything changed and whether any
-// of it is more than before.
-func (s *sheet) note(n *node) (changed, grew bool) {
+// note takes over what a node says, and tells whether anything changed, whether any of it
+// is more than before, and whether any would be less if nothing ran.
+func (s *sheet) note(n *node) (changed, grew, reduced bool) {
 	for b := range book(books) {
 		for i := range n.room.allocatable {
 			free := n.room.free(b, i)
 			if before := s.set(b, int32(i), n.slot, free); before != free {
 				changed = true
-				grew = grew || free > before && free > 0
+				grew = grew || free > before // from too little to none, too: there may be some once others go
+				reduced = reduced || b == resident && free < before
 			}
 		}
 	}
@@ -179,7 +180,7 @@ func (s *sheet) note(n *node) (changed, grew bool) {
 		s.marks = append(s.marks, mark{})
 	}
 	s.marks[n.slot] = mark{n.version, n.Cordoned, n.avoided, len(n.ports) > 0}
-	return changed, grew
+	return changed, grew, reduced
 }
 
 // fit is how many pods there is room for in a slot, and the resource that bounds it:

@@ -1,0 +1,44 @@
+package engine
+
+import (
+	"slices"
+	"testing"
+)
+
+// TestWhatNodesNoLongerHoldIsAskedAgain: who waits for room on nodes that are there is
+// looked at again once none of them could ever hold it.
+func TestWhatNodesNoLongerHoldIsAskedAgain(t *testing.T) {
+	onDemand, byResource := queueOf("q", "", 1000), queueOf("q", "", 1000)
+	onDemand.OnDemand, byResource.Strategy = true, ByResource
+	daemon := pod("", 1, "a1", 1)
+	daemon.Resident = true
+	for name, tc := range map[string]struct {
+		queue ClusterQueueSet
+		event Event
+		want  string
+	}{
+		"new nodes come for it, and its own is smaller": {onDemand, node("a1", "a", 3), "admit large in q"},
+		"its own is gone":              {onDemand, NodeDeleted{"a1"}, "admit large in q"},
+		"its own failed":               {onDemand, failed(node("a1", "a", 4)), "admit large in q"},
+		"its own has a pod that stays": {onDemand, daemon, "admit large in q"},
+		"it holds others back, and its own node is smaller": {byResource, node("a1", "a", 3), "admit small in q"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, Options{}, slices.Concat(onNodes, []Event{tc.queue, localOf("q"), node("a1", "a", 4), node("b1", "b", 1), pod("", 0, "a1", 1)})...)
+			s.happens(job("large", "q", 1, 4, 1, 0))
+			if tc.queue.Strategy == ByResource {
+				s.want("one comes behind it", s.happens(job("small", "q", 1, 1, 0, 1)), "small waits: WaitingForQuota")
+			}
+			s.want("that", s.happens(tc.event), tc.want)
+		})
+	}
+}
+
+// TestANodeThatIsLessOverfullIsRoomForWhoMayEvict: nothing is free on it as yet, but
+// would be once another goes.
+func TestANodeThatIsLessOverfullIsRoomForWhoMayEvict(t *testing.T) {
+	s := newScene(t, Options{}, slices.Concat(onNodes, []Event{evicting(queueOf("q", "", 1000), lower), localOf("q"), node("a1", "a", 4)})...)
+	s.happens(job("low", "q", 1, 2, 0, 0), pod("low", 0, "a1", 2))
+	s.want("both come", append(s.happens(pod("low", 0, "a1", 2), pod("", 0, "a1", 4)), s.happens(job("high", "q", 1, 2, 1, 1))...), "high waits: TopologyPlacementFailed")
+	s.want("the other shrinks", s.happens(pod("", 0, "a1", 2)), "evict low for high: in queue", "high waits: WaitingForPreemptedWorkloads")
+}
