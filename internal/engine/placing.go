@@ -27,8 +27,6 @@ type search struct {
 	short    []quota.Index
 	wants    []string
 	lacks    []quota.FlavorResource
-	// never tells that a flavor without places would have none if nothing ran.
-	never bool
 	// rest are choices for which others might be preempted, if no flavor does without.
 	rest []flavor.Choice
 }
@@ -153,7 +151,6 @@ func (s *search) exclude(choice flavor.Choice, fault *place.Shortfall) bool {
 		s.wants = append(s.wants, fault.Flavor)
 	}
 	if s.class.queue.Strategy == ByResource {
-		s.never = s.never || !s.places.EverFits(s.asksOf(s.class.shape.podSets, choice.Assignments, s.w.avoid))
 		for _, resource := range fault.Resources {
 			s.lacks = append(s.lacks, quota.FlavorResource{Flavor: fault.Flavor, Resource: resource})
 		}
@@ -191,13 +188,36 @@ func (s *search) otherwise(last flavor.Choice) outcome {
 	}
 	out := outcome{choice: last, wants: s.wants, lacks: s.lacksOf(s.class, s.counts, last)}
 	if s.class.queue.Strategy == ByResource {
-		if out.lacks = append(out.lacks, s.lacks...); s.never {
-			out.lacks = nil
+		if out.lacks = append(out.lacks, s.lacks...); len(out.lacks) > 0 && !s.couldRun() {
+			out.lacks, out.wants = nil, s.wants
 		}
 	}
 	out.choice.Mode = min(out.choice.Mode, flavor.Blocked)
 	out.choice.Short = s.short
 	return out
+}
+
+// mostWays bounds in how many ways it is tried to give pod sets flavors on which they could
+// run together.
+const mostWays = 16
+
+// couldRun reports whether there would be quota and room on the nodes if nothing ran:
+// whatever is in use, so that the answer is the same until there are other nodes. For
+// those it waits where there are none, too.
+func (s *search) couldRun() bool {
+	ways := 0
+	for given := range s.class.form.Possible(s.counts, s.class.queue.node) {
+		asks := s.asksOf(s.class.shape.podSets, given, s.w.avoid)
+		if ways++; len(asks) == 0 || ways > mostWays || s.places.EverFits(asks) {
+			return true
+		}
+		for _, ask := range asks {
+			if !slices.Contains(s.wants, ask.Flavor) {
+				s.wants = append(s.wants, ask.Flavor)
+			}
+		}
+	}
+	return false
 }
 
 // byPreemption looks for those who have to go so that there is both quota and room on

@@ -152,14 +152,7 @@ func (f *Form) OnNodes() bool { return f.onNodes }
 func (f *Form) CouldFit(counts []int32, queue *quota.Node) bool {
 	for i, s := range f.sets {
 		for _, g := range s.choices {
-			could := func(known formFlavor) bool {
-				for r, index := range known.indices {
-					if quota.Times(g.perPod[r], counts[i]) > queue.Capacity(index) {
-						return false
-					}
-				}
-				return known.refusal == ""
-			}
+			could := func(known formFlavor) bool { return g.could(known, counts[i], queue) }
 			if !slices.ContainsFunc(g.flavors, could) {
 				return false
 			}

@@ -119,6 +119,9 @@ func (d *exclusiveDomain) taken(b book) [2]bool { return [2]bool{d.units[b] > 0,
 
 // exclusiveChanged tells that other pods fit into a domain than before.
 func (m *Map) exclusiveChanged(d *exclusiveDomain, freed bool) {
+	if m.trial == 0 {
+		m.changes++
+	}
 	for n := range d.nodes {
 		m.log.add(n.slot)
 		if freed {

@@ -50,6 +50,8 @@ type Map struct {
 	freedFlavors sets.Set[string]
 	// reduced are the flavors whose nodes could hold less than before, were they empty.
 	reduced sets.Set[string]
+	// changes counts what changed but for trials.
+	changes uint64
 }
 
 // New is an empty map.
@@ -108,6 +110,7 @@ func (m *Map) redefined() {
 	clear(m.filters)
 	clear(m.layouts)
 	m.tallies.clear()
+	m.changes++
 	for name := range m.flavors {
 		if m.Places(name) {
 			m.freedFlavors.Insert(name)
@@ -143,6 +146,10 @@ func (m *Map) TakeFreed() []string {
 	}
 	return sets.List(out)
 }
+
+// Changes counts what has changed on nodes: as long as it is the same, so are all answers
+// to the same asks.
+func (m *Map) Changes() uint64 { return m.changes }
 
 // TakeReduced lists the flavors for which EverFits may not hold any more although it did
 // when it was last asked, in order.

@@ -130,6 +130,7 @@ func (m *Map) DeleteNode(name string) {
 	n.room.allocate(m, nil)
 	m.countDevices(n)
 	m.log.add(n.slot)
+	m.changes++
 	m.rename(n, "")
 	m.settle(n)
 	m.slots[n.slot] = nil
@@ -227,6 +228,9 @@ func (m *Map) settle(n *node) {
 		return
 	}
 	m.log.add(n.slot)
+	if m.trial == 0 {
+		m.changes++
+	}
 	if grew {
 		m.markFreed(n)
 	}
@@ -240,6 +244,7 @@ func (m *Map) settle(n *node) {
 
 func (m *Map) markFreed(n *node) {
 	if m.trial == 0 {
+		m.changes++
 		m.freed.Insert(n.slot)
 	}
 }
