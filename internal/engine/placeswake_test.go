@@ -69,3 +69,16 @@ func TestWhomNoNodeCouldHoldHoldsNobodyBack(t *testing.T) {
 	s.want("the others end", s.happens(gone("runs"), gone("small")), "large waits: TopologyPlacementFailed")
 	s.want("a node comes that could hold the first", s.happens(node("c1", "c", 8)), "admit large in q")
 }
+
+// TestAnEvictionFromLostNodesThatIsNotWrittenIsDecidedAgain: nothing else happens to the
+// nodes that would tell of it.
+func TestAnEvictionFromLostNodesThatIsNotWrittenIsDecidedAgain(t *testing.T) {
+	s := cluster(t)
+	s.happens(job("gang", "q", 4, 4, 0, 0))
+	s.engine.Apply(NodeDeleted{"a1"})
+	if got := decideAll(s.engine, s.now); len(got) != 1 || got[0].Evict == nil {
+		t.Fatalf("decided %+v", got)
+	}
+	s.engine.Apply(Failed{Key: s.jobs["gang"].Key, UID: s.jobs["gang"].UID})
+	s.want("after the write failed", s.happens(), "evict gang: NodeFailures")
+}

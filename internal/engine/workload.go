@@ -201,6 +201,9 @@ func (e *Engine) disown(w *workload) {
 	if w.before != nil {
 		w.held, w.before = w.before, nil
 	}
+	if w.lostNodes {
+		e.unmended.Insert(w.Key) // its places are no better than they were
+	}
 	w.assumed, w.lostNodes = nothing, false
 	e.route(w)
 	e.mendLater(w)
