@@ -34,44 +34,6 @@ func (q *clusterQueue) holdBackFor(c *class, lacks []quota.FlavorResource) {
 	if len(lacks) > 0 {
 		c.lacks, c.behind = lacks, map[*class]bool{}
 		q.heads = append(q.heads, c)
-		if c.form.OnNodes() {
-			q.family.heads[c] = true
-		}
-	}
-}
-
-// news tells when what a head lacks was found out: what there is and what is taken
-// of quota and on nodes has changed since where it is another.
-type news struct {
-	places  uint64
-	charges int
-}
-
-func (e *Engine) newsOf(f *family) news { return news{e.places.Changes(), f.charges} }
-
-// outdated are the heads of the family whose pods are placed on nodes and who may lack
-// something else by now. What nodes lack first depends on what is on them: a head that
-// lacked cpu may lack places for pods now, or quota, and others wait for it in vain.
-func (e *Engine) outdated(f *family) []*class {
-	now, out := e.newsOf(f), map[*class]bool{}
-	for c := range f.heads {
-		if c.lackedAt != now {
-			out[c] = true
-		}
-	}
-	return inRank(out)
-}
-
-// review has those heads looked at again, and those whom they hold back, who lack
-// something else than when they were set aside.
-func (p *pass) review(f *family) {
-	for _, c := range p.outdated(f) {
-		p.budget--
-		if found := p.seeingThrough(c); found.verdict == hopeless && slices.Equal(found.lacks, c.lacks) {
-			c.lackedAt = p.newsOf(f)
-		} else {
-			c.queue.unblock(c)
-		}
 	}
 }
 
@@ -102,9 +64,6 @@ func (q *clusterQueue) letPass(c *class) {
 	}
 	if c.behind == nil {
 		return
-	}
-	if c.queue.family != nil {
-		delete(c.queue.family.heads, c)
 	}
 	held := c.behind
 	c.lacks, c.behind = nil, nil

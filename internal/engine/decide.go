@@ -136,7 +136,6 @@ func (p *pass) decide(f *family) (left bool) {
 	f.followClaims()
 	f.wakeFreed()
 	p.keepAll(f)
-	p.review(f)
 	heads := p.newContest()
 	for _, q := range f.queues {
 		if c := p.headOf(q); c != nil {
@@ -161,7 +160,7 @@ func (p *pass) decide(f *family) (left bool) {
 	f.followClaims()
 	f.wakeFreed()
 	p.wakePlaces()
-	return p.canKeepPromise(f) || len(p.outdated(f)) > 0 || slices.ContainsFunc(f.queues, func(q *clusterQueue) bool {
+	return p.canKeepPromise(f) || slices.ContainsFunc(f.queues, func(q *clusterQueue) bool {
 		return q.open() && p.mustWait(q).Code == reason.None
 	})
 }
@@ -204,7 +203,6 @@ func (p *pass) headOf(q *clusterQueue) *contestant {
 			p.holdBack(q, c)
 		case ByResource:
 			q.holdBackFor(c, found.lacks)
-			c.lackedAt = p.newsOf(q.family)
 		}
 	}
 	return nil

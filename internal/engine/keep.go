@@ -100,9 +100,6 @@ func (q *clusterQueue) followClaim() {
 	was := q.claimed
 	q.claimed = q.claimOf()
 	q.wakeBehind(was)
-	if was.class != q.claimed.class || was.rank != q.claimed.rank {
-		q.family.recharged()
-	}
 	if was.class == nil || was.paid {
 		return
 	}

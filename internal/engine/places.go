@@ -18,8 +18,6 @@ type placing struct {
 	awaiting map[Key]*workload
 	// placesNews counts what may have changed where there is room.
 	placesNews int
-	// lookedAt are the changes on nodes as of which heads were told of them.
-	lookedAt uint64
 	// departing is how many have places, or pods on nodes, and were told to go.
 	departing int
 	// ailing have places that must be mended, in order; unmended those for whom that has to
@@ -312,14 +310,6 @@ func (e *Engine) wantPlaces(c *class, flavors []string) {
 // wakePlaces has those looked at again who were short of places where there may be room
 // now, or who were promised some.
 func (e *Engine) wakePlaces() {
-	if now := e.places.Changes(); now != e.lookedAt {
-		e.lookedAt = now
-		for _, f := range e.families {
-			if len(f.heads) > 0 {
-				f.put()
-			}
-		}
-	}
 	freed, reduced := e.places.TakeFreed(), e.places.TakeReduced()
 	for _, name := range reduced {
 		for _, c := range inRank(e.wanting[name]) {

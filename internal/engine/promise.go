@@ -144,10 +144,8 @@ func fits(n *quota.Node, v quota.Vector) bool {
 // promisees are those of the queue who were promised something, in the order of names.
 func (e *Engine) promisees(q *clusterQueue) []*workload {
 	var out []*workload
-	for _, h := range q.holders {
-		if h.Promised {
-			out = append(out, e.workloads[h.Key])
-		}
+	for _, r := range q.promised.All() { // not all hold anything: places alone may be promised
+		out = append(out, e.workloads[r.Key])
 	}
 	slices.SortFunc(out, func(a, b *workload) int {
 		return cmp.Or(cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name))

@@ -176,10 +176,6 @@ type family struct {
 	sharesMoved bool
 	// short are the classes that were set aside, by what there would have to be more of.
 	short map[quota.Index]map[*class]struct{}
-	// heads are those of queues by resource whose pods are placed on nodes, charges counts
-	// how often anybody's quota changed.
-	heads   map[*class]bool
-	charges int
 	// promised are those who wait for others to go.
 	promised order.Queue
 }
@@ -192,13 +188,6 @@ func (f *family) put() {
 	if !f.dirty {
 		f.dirty = true
 		*f.agenda = append(*f.agenda, f)
-	}
-}
-
-// recharged notes that somebody takes more or less than before.
-func (f *family) recharged() {
-	if f.charges++; len(f.heads) > 0 {
-		f.put()
 	}
 }
 
@@ -289,7 +278,7 @@ func (e *Engine) recohortedUnder(n *quota.Node) bool {
 
 // found starts a family: nothing is promised in it and everyone is looked at.
 func (e *Engine) found(key string, queues []*clusterQueue) {
-	f := &family{name: key, queues: queues, agenda: &e.agenda, short: map[quota.Index]map[*class]struct{}{}, heads: map[*class]bool{}}
+	f := &family{name: key, queues: queues, agenda: &e.agenda, short: map[quota.Index]map[*class]struct{}{}}
 	if key != "" {
 		e.families[key] = f
 		f.put()

@@ -361,11 +361,6 @@ func (e *Engine) charge(was, now charges) {
 	if now.queue != was.queue {
 		e.moveShares(now.queue)
 	}
-	for _, q := range []*clusterQueue{was.queue, now.queue} {
-		if q != nil && q.family != nil {
-			q.family.recharged()
-		}
-	}
 	if was.queue != nil {
 		e.tree.Release(was.queue.Name, quota.Held, was.held)
 		e.tree.Release(was.queue.Name, quota.Planned, was.planned)
