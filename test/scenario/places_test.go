@@ -25,9 +25,15 @@ import (
 )
 
 // placesByHand makes a queue of which nobody is admitted but by the test, which gives
-// the places too.
+// the places too. It waits until the simulated nodes are free of the pods of earlier tests:
+// who is given a place without room is evicted.
 func (w *world) placesByHand() {
 	w.Helper()
+	nodes, all := w.simNodes(), *w
+	all.namespace = ""
+	until(&all, &corev1.PodList{}, "the simulated nodes are free", func(list *corev1.PodList) bool {
+		return !slices.ContainsFunc(list.Items, func(pod corev1.Pod) bool { return slices.Contains(nodes, pod.Spec.NodeName) })
+	})
 	w.gpuQueue("gpu", 32)
 	change(w, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}, func(q *kueue.ClusterQueue) { q.Spec.StopPolicy = ptr.To(kueue.Hold) })
 }

@@ -20,9 +20,10 @@ func TestGangsThatFitAloneButNotTogether(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 3)
 	w.queue()
-	w.create(w.gang("a", "q", 4, 4, time.Hour), w.gang("b", "q", 4, 4, time.Second))
+	w.create(w.gang("a", "q", 4, 4, time.Hour))
+	w.untilRunning("a", 4) // of two that are created within a second either may go first
+	w.create(w.gang("b", "q", 4, 4, time.Second))
 	// Quota is there for both, nodes are for six of the eight pods.
-	w.untilRunning("a", 4)
 	waits := w.untilWorkload("b", "says that it lacks nodes", func(wl *kueue.Workload) bool {
 		reserved := meta.FindStatusCondition(wl.Status.Conditions, kueue.WorkloadQuotaReserved)
 		return reserved != nil && reserved.Reason == kueue.WorkloadTopologyPlacementFailed
