@@ -73,13 +73,14 @@ type fault struct {
 	err   error
 }
 
-var scheme = func() *runtime.Scheme {
+// newScheme is a scheme for one world: its client adds to it what kinds it is asked for.
+func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kueue.AddToScheme, jobset.AddToScheme, tensorstack.AddToScheme} {
 		utilruntime.Must(add(scheme))
 	}
 	return scheme
-}()
+}
 
 func newWorld(t *testing.T, f fault, objects ...client.Object) *world {
 	t.Helper()
@@ -94,6 +95,7 @@ func newWorld(t *testing.T, f fault, objects ...client.Object) *world {
 
 // build makes the API server, with the objects.
 func (w *world) build(objects ...client.Object) {
+	scheme := newScheme()
 	w.api = fake.NewClientBuilder().WithScheme(scheme).
 		// A tracker without field managers: nobody here applies, and they take most of the time.
 		WithObjectTracker(clienttesting.NewObjectTracker(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder())).
