@@ -193,14 +193,15 @@ func TestAdmissionChecksDecideAfterTheQuota(t *testing.T) {
 	check := &kueue.AdmissionCheck{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}, Spec: kueue.AdmissionCheckSpec{ControllerName: "example.com/check"}}
 	w.create(check)
 	t.Cleanup(func() { _ = w.client.Delete(context.Background(), check) })
-	check.Status.Conditions = []metav1.Condition{{Type: kueue.AdmissionCheckActive, Status: "True", Reason: "Active", LastTransitionTime: metav1.Now()}}
-	if err := w.client.Status().Update(t.Context(), check); err != nil {
-		t.Fatal(err)
-	}
 	w.gpuQueue("gpu", 8)
 	change(w, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}, func(q *kueue.ClusterQueue) {
 		q.Spec.AdmissionChecks = []kueue.AdmissionCheckReference{kueue.AdmissionCheckReference(check.Name)}
 	})
+	w.untilQueue(metav1.ConditionFalse, kueue.ClusterQueueActiveReasonAdmissionCheckInactive, check.Name)
+	check.Status.Conditions = []metav1.Condition{{Type: kueue.AdmissionCheckActive, Status: "True", Reason: "Active", LastTransitionTime: metav1.Now()}}
+	if err := w.client.Status().Update(t.Context(), check); err != nil {
+		t.Fatal(err)
+	}
 	awaits := func(o *kueue.Workload) bool {
 		return o.Status.Admission != nil && len(o.Status.AdmissionChecks) == 1 && o.Status.AdmissionChecks[0].State == kueue.CheckStatePending &&
 			is(o, kueue.WorkloadAdmitted, "False", kueue.WorkloadUnsatisfiedAdmissionChecks) && !meta.IsStatusConditionTrue(o.Status.Conditions, kueue.WorkloadEvicted)
@@ -254,6 +255,7 @@ func TestAQueueThatIsDeletedGoesWithItsLastWorkload(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	w.untilQueue(metav1.ConditionFalse, kueue.ClusterQueueActiveReasonTerminating, "")
 	w.create(w.bare("b", "gpu", 1))
 	w.untilWorkload("a", "runs on", runs)
 	w.finish("a")
