@@ -18,7 +18,8 @@ type placing struct {
 	awaiting map[Key]*workload
 	// placesNews counts what may have changed where there is room.
 	placesNews int
-	// departing is how many have places, or pods on nodes, and were told to go.
+	// departing is how many have places, or pods on nodes, and were told to go, or wait for
+	// others and have pods of an earlier time.
 	departing int
 	// ailing have places that must be mended, in order; unmended those for whom that has to
 	// wait until the last decision on them is written.
@@ -152,11 +153,12 @@ func hasFlavor(a Assignment, name string) bool {
 }
 
 // placed is what the map of places has of a workload: what it holds or was promised, for
-// which pods, and whether it is leaving.
+// which pods, and whether it is leaving. clears tells that there are pods that are on their
+// way, or places that their holder must leave.
 type placed struct {
-	by                *Admission
-	shape             *shape
-	promised, leaving bool
+	by                        *Admission
+	shape                     *shape
+	promised, leaving, clears bool
 }
 
 // settlePlaces brings the map of places in step with what the workload holds or was
@@ -168,10 +170,11 @@ func (e *Engine) settlePlaces(w *workload) {
 		now = placed{by: w.held, shape: w.shape, leaving: w.leaving() && !w.lost()}
 	case w.promise != nil:
 		now = placed{by: w.promise.given, shape: w.shape, promised: true}
-	case e.crews[w.Key] > 0:
-		now = placed{by: &Admission{}, leaving: true} // they are on their way
+	default:
+		now = e.leftBy(w)
 	}
-	if now.by != nil && !now.by.onNodes() && (!now.leaving || len(e.topologies) == 0) {
+	now.clears = now.leaving || now.promised && e.crews[w.Key] > 0
+	if now.by != nil && !now.by.onNodes() && (!now.clears || len(e.topologies) == 0) {
 		now = placed{}
 	}
 	if now == was {
@@ -183,23 +186,32 @@ func (e *Engine) settlePlaces(w *workload) {
 		e.lingering.Delete(w.Key)
 		e.departing--
 	}
-	if was.by != nil && now.by.Equal(was.by) && now.shape == was.shape && now.promised == was.promised && now.leaving == was.leaving {
+	if was.by != nil && now.by.Equal(was.by) && now.shape == was.shape && now.promised == was.promised && now.leaving == was.leaving && now.clears == was.clears {
 		w.placed = now // other news of the same
 		return
 	}
 	w.placed = now
 	e.places.Hold(w.Key, e.holding(w, now))
 	e.placesNews++
-	if was.leaving {
+	if was.clears {
 		e.departing--
 	}
-	if now.leaving {
+	if now.clears {
 		e.departing++
 	}
 	delete(e.awaiting, w.Key)
 	if now.promised {
 		e.awaiting[w.Key] = w
 	}
+}
+
+// leftBy is what nodes have of a workload that holds nothing and was promised nothing: pods
+// that are on their way.
+func (e *Engine) leftBy(w *workload) placed {
+	if e.crews[w.Key] == 0 {
+		return placed{}
+	}
+	return placed{by: &Admission{}, leaving: true}
 }
 
 // onNodes reports whether any pods have places.

@@ -309,7 +309,7 @@ func (r *roomOnNodes) Leave(h *preempt.Holder) {
 	case has.by == nil && w.held != nil:
 		has = placed{by: w.held, leaving: true} // its pods may be on nodes all the same
 	case has.promised:
-		has = placed{}
+		has = r.leftBy(w)
 	default:
 		has.leaving = true
 	}

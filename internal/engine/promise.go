@@ -102,7 +102,7 @@ func (p *pass) placesFor(w *workload) verdict {
 	found := placesOf(asks, promised.given.PodSets)
 	out := hopeless
 	p.places.Try(func() {
-		p.places.Hold(w.Key, nil)
+		p.places.Hold(w.Key, p.holding(w, p.leftBy(w)))
 		out, found = p.placesOn(asks, found)
 	})
 	if out == hopeless {

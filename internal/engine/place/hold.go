@@ -41,7 +41,7 @@ func (m *Map) Hold(workload order.Key, h *Holding) {
 		m.undo.note(workload, old)
 	}
 	touched := map[*node]bool{}
-	m.leave(workload, old != nil && old.Leaving, h != nil && h.Leaving, touched)
+	m.leave(workload, old != nil && old.podsLeave(), h != nil && h.podsLeave(), touched)
 	delete(m.holders, workload)
 	if h != nil {
 		m.sit(m.holder(workload, h), touched)
@@ -183,7 +183,9 @@ func (m *Map) seat(s *seats) {
 	var absent int32
 	if len(s.host.nodes) > 0 {
 		at = s.host.nodes[0]
-		absent = max(0, s.count-m.crews[s.holder.key].here(s.holder.PodSets[s.podSet].Ask.PodSet, s.host))
+		if absent = s.count; !s.holder.Promised {
+			absent = max(0, absent-m.crews[s.holder.key].here(s.holder.PodSets[s.podSet].Ask.PodSet, s.host))
+		}
 	}
 	if at == s.node && absent == s.absent {
 		return

@@ -83,7 +83,7 @@ func (p *pod) equal(other *pod) bool {
 // chargePod charges what a pod takes to the books that count it.
 func (m *Map) chargePod(p *pod, times int32) {
 	m.charge(p.node, held, p.takes, p.ports, p.exclusive, times)
-	if h := m.holders[p.workload]; h == nil || !h.Leaving {
+	if h := m.holders[p.workload]; h == nil || !h.podsLeave() {
 		m.charge(p.node, planned, p.takes, p.ports, p.exclusive, times)
 	}
 	if p.resident {

@@ -151,8 +151,12 @@ type HeldPodSet struct {
 // Holding is the places that a workload has.
 type Holding struct {
 	PodSets []HeldPodSet
-	// Promised: it may not use them yet.
+	// Promised: it may not use them yet. Pods of it that are there are leaving: they are from
+	// before.
 	Promised bool
 	// Leaving: it was told to go, and so was every pod of it.
 	Leaving bool
 }
+
+// podsLeave reports whether the pods that are there are on their way.
+func (h *Holding) podsLeave() bool { return h.Leaving || h.Promised }
