@@ -30,11 +30,86 @@ func (e *Engine) lacksOf(c *class, counts []int32, choice flavor.Choice) []quota
 
 // holdBackFor has those who come after the class, which was just set aside, wait for
 // what it lacks.
-func (q *clusterQueue) holdBackFor(c *class, lacks []quota.FlavorResource) {
+func (e *Engine) holdBackFor(q *clusterQueue, c *class, lacks []quota.FlavorResource) {
+	c.lackedAt = e.newsOf(q.family)
 	if len(lacks) > 0 {
 		c.lacks, c.behind = lacks, map[*class]bool{}
 		q.heads = append(q.heads, c)
+		e.subdue(q, c)
 	}
+}
+
+// subdue has those heads looked at again that come after the head and ask for what it
+// lacks: they hold nobody back while they wait behind it. So it does not matter who was
+// looked at first. It reports whether there are any.
+func (e *Engine) subdue(q *clusterQueue, head *class) (some bool) {
+	for _, other := range slices.Clone(q.heads) {
+		if other != head && other.behind != nil && head.before(other) && slices.ContainsFunc(head.lacks, e.formOf(other).Asks) {
+			q.unblock(other)
+			some = true
+		}
+	}
+	return some
+}
+
+// news tells as of which use of quota and of nodes something was found out.
+type news struct {
+	places  uint64
+	charges int
+}
+
+func (e *Engine) newsOf(f *family) news { return news{e.places.Changes(), f.charges} }
+
+// review finds out what the heads of the family lack by now, at the end of a pass: that
+// depends on what others use, and on whether quota or room on nodes is short first. A head
+// is looked at once for each news, so that this ends. It reports whether somebody is to be
+// looked at then.
+func (p *pass) review(f *family) (left bool) {
+	for _, q := range f.queues {
+		for _, head := range slices.SortedFunc(slices.Values(q.heads), func(a, b *class) int { return order.Compare(a.head(), b.head()) }) {
+			now := p.newsOf(f)
+			if head.lackedAt == now || len(head.behind) == 0 {
+				continue
+			}
+			if p.budget <= 0 {
+				return true
+			}
+			p.budget--
+			head.lackedAt = now
+			if found := p.lookAt(head); found.verdict != hopeless {
+				q.unblock(head)
+				left = true
+			} else if !slices.Equal(found.lacks, head.lacks) {
+				left = p.relent(q, head, found.lacks) || left
+			}
+		}
+	}
+	return left
+}
+
+// lookAt evaluates a class as the begin of a pass would.
+func (e *Engine) lookAt(c *class) (found outcome) {
+	e.keepAll(c.queue.family)
+	defer e.letAllGo(c.queue.family)
+	return e.seeingThrough(c)
+}
+
+// relent has a head hold back for what it lacks now. It reports whether it lets anybody
+// pass.
+func (e *Engine) relent(q *clusterQueue, head *class, lacks []quota.FlavorResource) (passes bool) {
+	head.lacks = lacks
+	for _, other := range inRank(head.behind) {
+		switch next := e.headBefore(other); next {
+		case head:
+		case nil:
+			q.unblock(other)
+			passes = true
+		default:
+			delete(head.behind, other)
+			other.heldBy, next.behind[other] = next, true
+		}
+	}
+	return e.subdue(q, head) || passes
 }
 
 // headBefore is the first head that holds the class back, nil if none does.

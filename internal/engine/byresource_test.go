@@ -67,6 +67,14 @@ func TestTheHeadOfAClassLeavesAndTheNextHoldsBack(t *testing.T) {
 	s.want("so does the next", s.happens(gone("next")), "admit small in q")
 }
 
+// TestAHeadThatWaitsBehindAnotherHoldsNobodyBack: whichever of them came first.
+func TestAHeadThatWaitsBehindAnotherHoldsNobodyBack(t *testing.T) {
+	s := newScene(t, Options{}, byResource(8, 4), localOf("q"), asking("running", 1, 3, 0, 0))
+	s.want("one that lacks gpu comes", s.happens(asking("both", 1, 2, 0, 5)), "both waits: WaitingForQuota")
+	s.want("and one behind it", s.happens(asking("gpu", 0, 1, 0, 6)), "gpu waits: WaitingForQuota")
+	s.want("one that goes before them lacks cpu", s.happens(asking("first", 8, 0, 1, 7)), "admit gpu in q", "first waits: WaitingForQuota")
+}
+
 // TestWhoIsHeldBackByResourceIsExplained: also by an engine that has decided nothing.
 func TestWhoIsHeldBackByResourceIsExplained(t *testing.T) {
 	e := New(Options{})

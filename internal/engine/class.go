@@ -106,11 +106,12 @@ type class struct {
 	formedOf int
 	own      quota.Vector
 	claimAt  int
-	// lacks is what a head of a queue by resource waits for more of, and behind are those
-	// who are held back for it. heldBy is the head that holds this one back.
-	lacks  []quota.FlavorResource
-	behind map[*class]bool
-	heldBy *class
+	// lacks is what a head of a queue by resource waits for more of, as of lackedAt, and
+	// behind are those who are held back for it. heldBy is the head that holds this one back.
+	lacks    []quota.FlavorResource
+	lackedAt news
+	behind   map[*class]bool
+	heldBy   *class
 }
 
 func (c *class) head() order.Rank {

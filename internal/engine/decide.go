@@ -160,9 +160,10 @@ func (p *pass) decide(f *family) (left bool) {
 	f.followClaims()
 	f.wakeFreed()
 	p.wakePlaces()
-	return p.canKeepPromise(f) || slices.ContainsFunc(f.queues, func(q *clusterQueue) bool {
+	left = p.canKeepPromise(f) || slices.ContainsFunc(f.queues, func(q *clusterQueue) bool {
 		return q.open() && p.mustWait(q).Code == reason.None
 	})
+	return left || p.review(f)
 }
 
 // open reports whether there is somebody to look at, and nobody holds the queue back: of
@@ -202,7 +203,7 @@ func (p *pass) headOf(q *clusterQueue) *contestant {
 		case Strict:
 			p.holdBack(q, c)
 		case ByResource:
-			q.holdBackFor(c, found.lacks)
+			p.holdBackFor(q, c, found.lacks)
 		}
 	}
 	return nil

@@ -18,6 +18,8 @@ type placing struct {
 	awaiting map[Key]*workload
 	// placesNews counts what may have changed where there is room.
 	placesNews int
+	// lookedAt are the changes on nodes as of which heads by resource were told of them.
+	lookedAt uint64
 	// departing is how many have places, or pods on nodes, and were told to go, or wait for
 	// others and have pods of an earlier time.
 	departing int
@@ -322,6 +324,14 @@ func (e *Engine) wantPlaces(c *class, flavors []string) {
 // wakePlaces has those looked at again who were short of places where there may be room
 // now, or who were promised some.
 func (e *Engine) wakePlaces() {
+	if now := e.places.Changes(); now != e.lookedAt {
+		e.lookedAt = now
+		for _, f := range e.families {
+			if f.hasHeads() {
+				f.put()
+			}
+		}
+	}
 	freed, reduced := e.places.TakeFreed(), e.places.TakeReduced()
 	for _, name := range reduced {
 		for _, c := range inRank(e.wanting[name]) {

@@ -174,6 +174,8 @@ type family struct {
 	dirty       bool
 	freed       []quota.Index
 	sharesMoved bool
+	// charges counts what was charged and given back.
+	charges int
 	// short are the classes that were set aside, by what there would have to be more of.
 	short map[quota.Index]map[*class]struct{}
 	// promised are those who wait for others to go.
@@ -189,6 +191,22 @@ func (f *family) put() {
 		f.dirty = true
 		*f.agenda = append(*f.agenda, f)
 	}
+}
+
+// recharged notes that something was charged or given back: heads by resource may lack
+// something else.
+func (q *clusterQueue) recharged() {
+	if q != nil && q.family != nil {
+		q.family.charges++
+		if q.family.hasHeads() {
+			q.family.put()
+		}
+	}
+}
+
+// hasHeads reports whether any head by resource holds others back.
+func (f *family) hasHeads() bool {
+	return slices.ContainsFunc(f.queues, func(q *clusterQueue) bool { return len(q.heads) > 0 })
 }
 
 // leaving is how many were told to go and have not gone.

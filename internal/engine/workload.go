@@ -358,8 +358,10 @@ func (e *Engine) charge(was, now charges) {
 		return
 	}
 	e.moveShares(was.queue)
+	was.queue.recharged()
 	if now.queue != was.queue {
 		e.moveShares(now.queue)
+		now.queue.recharged()
 	}
 	if was.queue != nil {
 		e.tree.Release(was.queue.Name, quota.Held, was.held)
