@@ -56,6 +56,10 @@ const (
 	// subdomain of these: what a Service selects that several JobSets share.
 	SubdomainLabel = "muster.dev/subdomain"
 
+	// ServedLabel, "true", is on definitions of Volcano's kinds that are Muster's: it runs
+	// their objects itself.
+	ServedLabel = "muster.dev/served"
+
 	// JobUIDLabel is on the pods and Services that Muster makes itself, and holds the UID
 	// of their job.
 	JobUIDLabel = "muster.dev/job-uid"

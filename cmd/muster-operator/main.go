@@ -33,6 +33,9 @@ import (
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	bus "github.com/musterhq/muster/api/volcano/bus/v1alpha1"
+	scheduling "github.com/musterhq/muster/api/volcano/scheduling/v1beta1"
 	"github.com/musterhq/muster/internal/admission"
 	"github.com/musterhq/muster/internal/config"
 	"github.com/musterhq/muster/internal/install"
@@ -99,7 +102,7 @@ func run(ctx context.Context, o options) error {
 	}
 	cluster.QPS, cluster.Burst = float32(o.qps), o.burst
 	if o.installAPIs {
-		if err := install.Apply(ctx, cluster, install.Options{Log: ctrl.Log.WithName("install"), OperatorUser: ownName(ctx, cluster)}); err != nil {
+		if err := install.Apply(ctx, cluster, install.Options{Log: ctrl.Log.WithName("install"), OperatorUser: ownName(ctx, cluster), Volcano: *cfg.Volcano}); err != nil {
 			return fmt.Errorf("installing the APIs: %w", err)
 		}
 	}
@@ -242,7 +245,8 @@ func cached() map[client.Object]cache.ByObject {
 // newScheme knows every API that the operator reads or writes.
 func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kueue.AddToScheme, jobset.AddToScheme, tensorstack.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kueue.AddToScheme, jobset.AddToScheme, tensorstack.AddToScheme,
+		volcano.AddToScheme, bus.AddToScheme, scheduling.AddToScheme} {
 		utilruntime.Must(add(scheme))
 	}
 	return scheme

@@ -42,6 +42,7 @@ func complete(c *v1alpha1.Configuration) {
 	present(&c.QueueStatus.Interval, metav1.Duration{Duration: 5 * time.Second})
 	present(&c.BatchJob.Webhook, false)
 	present(&c.Gangs.Native, v1alpha1.NativeGangsAuto)
+	present(&c.Volcano, v1alpha1.VolcanoAuto)
 	present(&c.Placement.Webhook, false)
 	present(&c.DefaultQueue.Capacity, v1alpha1.CapacityNodes)
 	present(&c.DefaultQueue.NodesOnDemand, v1alpha1.NodesOnDemandDetect)

@@ -33,6 +33,7 @@ func TestAFileWithoutOptionsIsTheDefault(t *testing.T) {
 		DefaultQueue:            &v1alpha1.DefaultQueue{Capacity: ptr.To(v1alpha1.CapacityNodes), NodesOnDemand: ptr.To(v1alpha1.NodesOnDemandDetect)},
 		NodeFailure:             &v1alpha1.NodeFailure{NotReadyGrace: duration(5 * time.Second)},
 		Gangs:                   &v1alpha1.Gangs{Native: ptr.To(v1alpha1.NativeGangsAuto)},
+		Volcano:                 ptr.To(v1alpha1.VolcanoAuto),
 		Placement:               &v1alpha1.Placement{Webhook: ptr.To(false)},
 	}
 	if diff := cmp.Diff(want, Default()); diff != "" {
@@ -134,7 +135,7 @@ func TestWhatCannotBeReadIsNamed(t *testing.T) {
 		want []string
 	}{
 		"an unknown section": {"webhook: {}", []string{
-			"webhook: Forbidden: there is no such option; here are waitForPodsReady, objectRetentionPolicies, fairSharing, admissionFairSharing, resources, queueStatus, batchJob, defaultQueue, nodeFailure, gangs, placement"}},
+			"webhook: Forbidden: there is no such option; here are waitForPodsReady, objectRetentionPolicies, fairSharing, admissionFairSharing, resources, queueStatus, batchJob, defaultQueue, nodeFailure, gangs, volcano, placement"}},
 		"an unknown option": {"queueStatus: {intervall: 1s}", []string{
 			"queueStatus.intervall: Forbidden: there is no such option; here are interval"}},
 		"an option in the wrong case": {"queueStatus: {Interval: 1s}", []string{

@@ -24,6 +24,7 @@ func validate(c *v1alpha1.Configuration) field.ErrorList {
 	mistakes = append(mistakes, validateFairSharing(field.NewPath("fairSharing"), c.FairSharing)...)
 	mistakes = append(mistakes, validateAdmissionFairSharing(field.NewPath("admissionFairSharing"), c.AdmissionFairSharing)...)
 	mistakes = append(mistakes, oneOf(field.NewPath("gangs", "native"), *c.Gangs.Native, v1alpha1.NativeGangsAuto, v1alpha1.NativeGangsOff)...)
+	mistakes = append(mistakes, oneOf(field.NewPath("volcano"), *c.Volcano, v1alpha1.VolcanoAuto, v1alpha1.VolcanoNative, v1alpha1.VolcanoExternal)...)
 	mistakes = append(mistakes, validateResources(field.NewPath("resources"), c.Resources)...)
 	mistakes = append(mistakes, notNegative(field.NewPath("queueStatus", "interval"), c.QueueStatus.Interval)...)
 	mistakes = append(mistakes, validateDefaultQueue(field.NewPath("defaultQueue"), c.DefaultQueue)...)

@@ -13,6 +13,8 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/musterhq/muster/api/config/v1alpha1"
 )
 
 // DefaultOperatorUser is the user that the operator runs as when it is installed by the chart.
@@ -25,6 +27,10 @@ type Options struct {
 
 	// FieldManager owns the fields that are applied. "muster" where it is empty.
 	FieldManager string
+
+	// Volcano says whose the kinds of Volcano are; where they are Volcano's, nothing is applied for them. VolcanoAuto where
+	// it is empty.
+	Volcano v1alpha1.VolcanoMode
 
 	// Log is told what the cluster cannot take. The zero value tells nobody.
 	Log logr.Logger
@@ -48,6 +54,14 @@ func Apply(ctx context.Context, config *rest.Config, options Options) error {
 	policies, err := readPolicies(options.OperatorUser)
 	if err != nil {
 		return err
+	}
+	elsewhere, err := LeavesVolcanoJobs(ctx, config, options.Volcano)
+	if err != nil {
+		return err
+	}
+	if elsewhere {
+		definitions, policies = withoutVolcano(definitions), withoutVolcano(policies)
+		options.Log.Info("the Jobs of batch.volcano.sh are Volcano's: its definitions are left as they are")
 	}
 	// A start makes some forty requests at once, and none later: the usual limit would draw that out over seconds.
 	config = rest.CopyConfig(config)

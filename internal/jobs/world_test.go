@@ -31,6 +31,9 @@ import (
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	bus "github.com/musterhq/muster/api/volcano/bus/v1alpha1"
+	scheduling "github.com/musterhq/muster/api/volcano/scheduling/v1beta1"
 	"github.com/musterhq/muster/internal/jobs"
 	jobsetapi "github.com/musterhq/muster/internal/jobs/jobset"
 )
@@ -76,7 +79,8 @@ type fault struct {
 // newScheme is a scheme for one world: its client adds to it what kinds it is asked for.
 func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kueue.AddToScheme, jobset.AddToScheme, tensorstack.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kueue.AddToScheme, jobset.AddToScheme, tensorstack.AddToScheme,
+		volcano.AddToScheme, bus.AddToScheme, scheduling.AddToScheme} {
 		utilruntime.Must(add(scheme))
 	}
 	return scheme

@@ -22,6 +22,9 @@ import (
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	bus "github.com/musterhq/muster/api/volcano/bus/v1alpha1"
+	scheduling "github.com/musterhq/muster/api/volcano/scheduling/v1beta1"
 	"github.com/musterhq/muster/internal/install"
 )
 
@@ -103,7 +106,8 @@ func Get(t testing.TB) *Cluster {
 // Scheme gives a scheme of Kubernetes' types and Muster's.
 func Scheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kueue.AddToScheme, jobset.AddToScheme, tensorstack.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kueue.AddToScheme, jobset.AddToScheme, tensorstack.AddToScheme,
+		volcano.AddToScheme, bus.AddToScheme, scheduling.AddToScheme} {
 		if err := add(scheme); err != nil {
 			panic(err) // Two packages register one name: a mistake that no caller can mend.
 		}

@@ -7,6 +7,8 @@ import (
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	scheduling "github.com/musterhq/muster/api/volcano/scheduling/v1beta1"
 )
 
 func queueing(plural string) schema.GroupVersionResource {
@@ -69,6 +71,26 @@ spec:
   - type: worker
     replicas: 4
     template: *pods
+`},
+	"VCJob": {resource: volcano.GroupVersion.WithResource("jobs"), namespaced: true, plain: `
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+spec:
+  tasks:
+  - name: master
+    replicas: 1
+    template: &pods
+      spec:
+        containers:
+        - {name: c, image: i}
+  - name: worker
+    replicas: 4
+    template: *pods
+`},
+	"Queue": {resource: scheduling.GroupVersion.WithResource("queues"), plain: `
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: Queue
+spec: {}
 `},
 	"ClusterQueue": {resource: queueing("clusterqueues"), plain: `
 apiVersion: kueue.x-k8s.io/v1beta1

@@ -139,6 +139,7 @@ func TestPeopleFindObjectsByShortNamesColumnsAndFields(t *testing.T) {
 	}
 	want := map[string][]string{
 		"AdmissionCheck": {"ac"}, "ClusterQueue": {"cq"}, "Cohort": {"co"}, "JobSet": nil, "GenericJob": nil, "LocalQueue": {"queue", "queues", "lq"},
+		"Job": {"vcjob", "vj"}, "Command": nil, "Queue": {"q", "queue-v1beta1"},
 		"ResourceFlavor": {"rf"}, "Topology": {"topo"}, "Workload": {"kwl", "kueueworkload", "kueueworkloads"},
 		"WorkloadPriorityClass": {"wpc"},
 	}

@@ -27,6 +27,8 @@ const (
 	inAnnotations   place = policy + "muster-clusterqueue-annotations"
 	inFinishRules   place = policy + "muster-genericjob-rules"
 	inGenericLabels place = policy + "muster-genericjob-queue-labels"
+	inVCJob         place = policy + "muster-vcjob-rules"
+	inVCJobLabels   place = policy + "muster-vcjob-queue-labels"
 
 	// policy begins the place of a rule that is kept in an admission policy; the policy's name ends it.
 	policy = "policy "
@@ -65,7 +67,8 @@ func (r rule) policyName() string {
 
 func allRules() []rule {
 	return slices.Concat(workloadSchemaRules(), workloadRules(), workloadReservedRules(), workloadStatusRules(),
-		jobSetSchemaRules(), jobSetRules(), jobSetUpdateRules(), jobSetPolicyRules(), jobRules(), genericJobSchemaRules(), genericJobRules(), queueRules(), flavorRules())
+		jobSetSchemaRules(), jobSetRules(), jobSetUpdateRules(), jobSetPolicyRules(), jobRules(), genericJobSchemaRules(), genericJobRules(),
+		vcJobSchemaRules(), vcJobRules(), vcJobPolicyRules(), volcanoQueueRules(), queueRules(), flavorRules())
 }
 
 func TestRulesRefuseWhatIsWrongAndTakeWhatIsRight(t *testing.T) {

@@ -49,6 +49,12 @@ func amend(kind string, root *props) {
 			edit(template, boundContainers, "spec")
 			edit(template, defaultResources, "spec")
 		}, "spec", "replicaSpecs", "*", "template")
+	case "Job":
+		ruleVCJob(root)
+		edit(root, func(template *props) {
+			edit(template, boundContainers, "spec")
+			edit(template, defaultResources, "spec")
+		}, "spec", "tasks", "*", "template")
 	}
 }
 
@@ -75,7 +81,7 @@ func edit(node *props, change func(*props), path ...string) {
 // documentation, and the API server refuses definitions of several megabytes.
 var foreign = map[string]bool{
 	"template": true, "templates": true, "conditions": true, "nodeTaints": true, "tolerations": true,
-	"namespaceSelector": true, "ports": true,
+	"namespaceSelector": true, "ports": true, "volumeClaim": true,
 }
 
 func dropForeignProse(node *props) {

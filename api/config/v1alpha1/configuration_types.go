@@ -49,6 +49,12 @@ type Configuration struct {
 	// gangs says whether kube-scheduler is to know gangs too.
 	Gangs *Gangs `json:"gangs,omitempty"`
 
+	// volcano: who runs the Jobs of batch.volcano.sh: auto (default): Volcano where it has brought their definition, else
+	// Muster; native: Muster; external: Volcano.
+	//
+	// +optional
+	Volcano *VolcanoMode `json:"volcano,omitempty"`
+
 	// placement says how pods are given their places.
 	Placement *Placement `json:"placement,omitempty"`
 }
@@ -268,6 +274,18 @@ type Gangs struct {
 	// native: Auto (default) where the cluster serves PodGroups and its pods keep them; Off.
 	Native *NativeGangs `json:"native,omitempty"`
 }
+
+// VolcanoMode says who runs Volcano Jobs.
+type VolcanoMode string
+
+const (
+	// VolcanoAuto leaves them to Volcano where it has brought their definition, and runs them elsewhere.
+	VolcanoAuto VolcanoMode = "auto"
+	// VolcanoNative has Muster run them: Volcano must not be there, or must be off.
+	VolcanoNative VolcanoMode = "native"
+	// VolcanoExternal leaves them to Volcano, be it there yet or not.
+	VolcanoExternal VolcanoMode = "external"
+)
 
 // NativeGangs says when PodGroups are made.
 type NativeGangs string

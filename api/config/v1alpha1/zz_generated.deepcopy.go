@@ -111,6 +111,11 @@ func (in *Configuration) DeepCopyInto(out *Configuration) {
 		*out = new(Gangs)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.Volcano != nil {
+		in, out := &in.Volcano, &out.Volcano
+		*out = new(VolcanoMode)
+		**out = **in
+	}
 	if in.Placement != nil {
 		in, out := &in.Placement, &out.Placement
 		*out = new(Placement)

@@ -17,6 +17,9 @@ import (
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	bus "github.com/musterhq/muster/api/volcano/bus/v1alpha1"
+	scheduling "github.com/musterhq/muster/api/volcano/scheduling/v1beta1"
 	"github.com/musterhq/muster/cmd/muster/view"
 )
 
@@ -41,7 +44,8 @@ type Cluster struct {
 // Open prepares to read from the API server of config. It does not connect yet.
 func Open(config *rest.Config) (*Cluster, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kueue.AddToScheme, jobset.AddToScheme, tensorstack.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kueue.AddToScheme, jobset.AddToScheme, tensorstack.AddToScheme,
+		volcano.AddToScheme, bus.AddToScheme, scheduling.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("build the scheme: %w", err)
 		}

@@ -1,0 +1,58 @@
+package install
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+
+	"github.com/musterhq/muster/api/config/v1alpha1"
+	"github.com/musterhq/muster/api/muster"
+)
+
+const (
+	volcanoJobs     = "jobs.batch.volcano.sh"
+	volcanoSuffix   = ".volcano.sh"
+	volcanoPolicies = "muster-vcjob"
+)
+
+// LeavesVolcanoJobs reports whether the Jobs of batch.volcano.sh are Volcano's to run: the mode says so, or leaves it to
+// whose definition of them the cluster has.
+func LeavesVolcanoJobs(ctx context.Context, config *rest.Config, mode v1alpha1.VolcanoMode) (bool, error) {
+	switch mode {
+	case v1alpha1.VolcanoExternal:
+		return true, nil
+	case v1alpha1.VolcanoNative:
+		return false, nil
+	}
+	extensions, err := apiextensions.NewForConfig(config)
+	if err != nil {
+		return false, fmt.Errorf("making a client for custom resource definitions: %w", err)
+	}
+	definition, err := extensions.ApiextensionsV1().CustomResourceDefinitions().Get(ctx, volcanoJobs, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("reading the definition %s: %w", volcanoJobs, err)
+	}
+	return !isOurs(definition), nil
+}
+
+func isOurs(definition *apiextensionsv1.CustomResourceDefinition) bool {
+	return definition.Labels[muster.ServedLabel] == "true"
+}
+
+// withoutVolcano are the objects but for definitions of Volcano's kinds and policies about them.
+func withoutVolcano(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+	return slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
+		return strings.HasSuffix(o.GetName(), volcanoSuffix) || strings.HasPrefix(o.GetName(), volcanoPolicies)
+	})
+}

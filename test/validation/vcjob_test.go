@@ -1,0 +1,171 @@
+package validation
+
+import "strings"
+
+const (
+	vcMaster = "spec>tasks>0>"
+	vcWorker = "spec>tasks>1>"
+)
+
+const plainTask = "{name: t%d, replicas: 1, template: {spec: {containers: [{name: c}]}}}"
+
+func vcJobSchemaRules() []rule {
+	of := "VCJob"
+	policies := func(list string) edits { return edits{"spec>policies": "yaml:" + list} }
+	return []rule{
+		{of, "it has at most 64 tasks", inSchema, "must have at most 64 items",
+			[]attempt{{what: "65", change: edits{"spec>tasks": times(65, plainTask)}}},
+			[]attempt{{what: "64", change: edits{"spec>tasks": times(64, plainTask)}}}},
+		{of, "the name of a task is a DNS label, or empty", inSchema, "spec.tasks[1].name in body should match",
+			[]attempt{{what: "capitals", change: edits{vcWorker + "name": "Worker"}}},
+			[]attempt{{what: "digits first", change: edits{vcWorker + "name": "0-worker"}}, {what: "empty", change: edits{vcWorker + "name": ""}}}},
+		{of, "replicas is not negative", inSchema, "spec.tasks[1].replicas in body should be greater than or equal to 0",
+			[]attempt{{what: "-1", change: edits{vcWorker + "replicas": -1}}},
+			[]attempt{{what: "0", change: edits{vcWorker + "replicas": 0}}}},
+		{of, "minAvailable is not negative", inSchema, "spec.minAvailable in body should be greater than or equal to 0",
+			[]attempt{{what: "-1", change: edits{"spec>minAvailable": -1}}},
+			[]attempt{{what: "0, for the sum of the tasks'", change: edits{"spec>minAvailable": 0}}}},
+		{of, "maxRetry is not negative", inSchema, "spec.maxRetry in body should be greater than or equal to 0",
+			[]attempt{{what: "-1", change: edits{"spec>maxRetry": -1}}},
+			[]attempt{{what: "0, for 3", change: edits{"spec>maxRetry": 0}}}},
+		{of, "minSuccess is at least 1", inSchema, "spec.minSuccess in body should be greater than or equal to 1",
+			[]attempt{{what: "0", change: edits{"spec>minSuccess": 0}}},
+			[]attempt{{what: "1", change: edits{"spec>minSuccess": 1}}}},
+		{of, "ttlSecondsAfterFinished is not negative", inSchema, "spec.ttlSecondsAfterFinished in body should be greater than or equal to 0",
+			[]attempt{{what: "-1", change: edits{"spec>ttlSecondsAfterFinished": -1}}},
+			[]attempt{{what: "0", change: edits{"spec>ttlSecondsAfterFinished": 0}}}},
+		{of, "queue is a DNS subdomain", inSchema, "spec.queue in body should match",
+			[]attempt{{what: "capitals", change: edits{"spec>queue": "Q"}}},
+			[]attempt{{what: "a name", change: edits{"spec>queue": "team.a"}}}},
+		{of, "an action is one that there is", inSchema, "spec.policies[0].action: Unsupported value",
+			[]attempt{{what: "SyncJob", change: policies("[{event: PodFailed, action: SyncJob}]")}},
+			[]attempt{{what: "RestartJob", change: policies("[{event: PodFailed, action: RestartJob}]")}}},
+		{of, "an event is one that there is", inSchema, "Unsupported value",
+			[]attempt{
+				{what: "CommandIssued", change: policies("[{event: CommandIssued, action: RestartJob}]")},
+				{what: "OutOfSync in events", change: policies("[{events: [OutOfSync], action: RestartJob}]")},
+			},
+			[]attempt{{what: "any", change: policies(`[{event: "*", action: RestartJob}]`)}}},
+		{of, "dependsOn waits for any or all", inSchema, "spec.tasks[1].dependsOn.iteration: Unsupported value",
+			[]attempt{{what: "some", change: edits{vcWorker + "dependsOn": "yaml:{name: [master], iteration: some}"}}},
+			[]attempt{{what: "all", change: edits{vcWorker + "dependsOn": "yaml:{name: [master], iteration: all}"}}}},
+		{of, "networkTopology is hard or soft", inSchema, "spec.networkTopology.mode: Unsupported value",
+			[]attempt{{what: "firm", change: edits{"spec>networkTopology": "yaml:{mode: firm}"}}},
+			[]attempt{{what: "soft", change: edits{"spec>networkTopology": "yaml:{mode: soft}"}}}},
+	}
+}
+
+func vcJobRules() []rule {
+	of := "VCJob"
+	policies := func(list string) edits { return edits{"spec>policies": "yaml:" + list} }
+	return []rule{
+		{of, "it has a task", inCEL, "No task specified in job spec",
+			[]attempt{{what: "none", change: edits{"spec>tasks": nil}}, {what: "an empty list", change: edits{"spec>tasks": []any{}}}},
+			[]attempt{{what: "two"}}},
+		{of, "minAvailable is at most all pods", inCEL, "job 'minAvailable' should not be greater than total replicas in tasks",
+			[]attempt{{what: "6 of 5", change: edits{"spec>minAvailable": 6}}},
+			[]attempt{{what: "5 of 5", change: edits{"spec>minAvailable": 5}}}},
+		{of, "minAvailable of a task is at most its pods", inCEL, "minAvailable of a task must be at most its replicas",
+			[]attempt{{what: "5 of 4", change: edits{vcWorker + "minAvailable": 5}}},
+			[]attempt{{what: "4 of 4", change: edits{vcWorker + "minAvailable": 4}}}},
+		{of, "it has at most 10,000 pods", inCEL, "replicas of all tasks must be at most 10000 together",
+			[]attempt{{what: "10,001", change: edits{vcWorker + "replicas": 10000}}},
+			[]attempt{{what: "10,000", change: edits{vcWorker + "replicas": 9999}}}},
+		{of, "minSuccess is at most all pods", inCEL, "minSuccess must be at most the replicas of all tasks",
+			[]attempt{{what: "6 of 5", change: edits{"spec>minSuccess": 6}}},
+			[]attempt{{what: "5 of 5", change: edits{"spec>minSuccess": 5}}}},
+		{of, "queue is fixed", inCEL, "queue is immutable: make another Job",
+			[]attempt{{what: "another", before: edits{}, change: edits{"spec>queue": "b"}}},
+			[]attempt{{what: "the same", before: edits{"spec>queue": "a"}, change: edits{"spec>queue": "a", "spec>priorityClassName": "high"}}}},
+		{of, "a volume has a claim", inCEL, "a volume needs volumeClaimName, of a claim that is there or is to be made, or volumeClaim",
+			[]attempt{{what: "none", change: edits{"spec>volumes": "yaml:[{mountPath: /data}]"}}},
+			[]attempt{{what: "by name", change: edits{"spec>volumes": "yaml:[{mountPath: /data, volumeClaimName: data}]"}}}},
+		{of, "a policy says what to do", inCEL, "a policy must specify an action",
+			[]attempt{{what: "nothing", change: policies("[{event: PodFailed}]")}},
+			[]attempt{{what: "restart", change: policies("[{event: PodFailed, action: RestartJob}]")}}},
+		{of, "a policy is for events or for an exit code", inCEL, "a policy must specify either events or an exit code, and not both",
+			[]attempt{
+				{what: "neither", change: policies("[{action: RestartJob}]")},
+				{what: "both", change: edits{vcWorker + "policies": "yaml:[{event: PodFailed, exitCode: 3, action: RestartJob}]"}},
+			},
+			[]attempt{{what: "an exit code", change: policies("[{exitCode: 3, action: RestartJob}]")}}},
+		{of, "an exit code is not 0", inCEL, "0 is not a valid error code",
+			[]attempt{{what: "0", change: policies("[{exitCode: 0, action: RestartJob}]")}},
+			[]attempt{{what: "137", change: policies("[{exitCode: 137, action: RestartJob}]")}}},
+		{of, "a policy for any event is the only one", inCEL, "if there's * here, no other policy should be here",
+			[]attempt{{what: "two", change: policies(`[{event: "*", action: RestartJob}, {event: PodFailed, action: AbortJob}]`)}},
+			[]attempt{{what: "one", change: policies(`[{events: ["*"], action: RestartJob}]`)}}},
+	}
+}
+
+func vcJobPolicyRules() []rule {
+	of := "VCJob"
+	policies := func(list string) edits { return edits{"spec>policies": "yaml:" + list} }
+	labels := func(key, value string) edits { return edits{"metadata>labels": map[string]any{key: value}} }
+	long := strings.Repeat("a", 54) // with -worker-3 that is 63
+	return []rule{
+		{of, "names of its pods have at most 63 characters", inVCJob, "the name of the Job is too long: the names of its pods would exceed 63 characters",
+			[]attempt{{what: "64", change: edits{"metadata>name": long + "b"}}},
+			[]attempt{{what: "63", change: edits{"metadata>name": long}}}},
+		{of, "names of tasks are unique", inVCJob, "duplicated task name",
+			[]attempt{
+				{what: "two of one name", change: edits{vcWorker + "name": "master"}},
+				{what: "one of the name that another has without one", change: edits{vcMaster + "name": "", vcWorker + "name": "default0"}},
+			},
+			[]attempt{{what: "two without a name", change: edits{vcMaster + "name": "", vcWorker + "name": ""}}}},
+		{of, "plugins are those that there are", inVCJob, "unable to find job plugin: ",
+			[]attempt{{what: "horovod", change: edits{"spec>plugins": "yaml:{svc: [], horovod: []}"}}},
+			[]attempt{{what: "all", change: edits{"spec>plugins": "yaml:{env: [], svc: [], ssh: [], pytorch: [], tensorflow: [], mpi: [], ray: []}"}}}},
+		{of, "an exit code is in one policy", inVCJob, "duplicate exit code in policies",
+			[]attempt{{what: "two", change: policies("[{exitCode: 3, action: RestartJob}, {exitCode: 3, action: AbortJob}]")}},
+			[]attempt{{what: "two codes", change: policies("[{exitCode: 3, action: RestartJob}, {exitCode: 4, action: AbortJob}]")}}},
+		{of, "an event is in one policy", inVCJob, "duplicate event in policies",
+			[]attempt{{what: "two", change: edits{vcWorker + "policies": "yaml:[{event: PodFailed, action: RestartJob}, {events: [PodEvicted, PodFailed], action: AbortJob}]"}}},
+			[]attempt{{what: "in event and in events", change: policies("[{event: PodFailed, events: [PodEvicted, PodFailed], action: AbortJob}]")}}},
+		{of, "dependsOn names other tasks", inVCJob, "spec.tasks: dependsOn must name other tasks of the Job",
+			[]attempt{
+				{what: "one that is not there", change: edits{vcWorker + "dependsOn": "yaml:{name: [ps]}"}},
+				{what: "itself", change: edits{vcWorker + "dependsOn": "yaml:{name: [worker]}"}},
+			},
+			[]attempt{{what: "the master", change: edits{vcWorker + "dependsOn": "yaml:{name: [master]}"}}}},
+		{of, "a volume has a path of its own", inVCJob, "mountPath of a volume must not contain ':', nor be that of another",
+			[]attempt{
+				{what: "a colon", change: edits{"spec>volumes": "yaml:[{mountPath: 'a:b', volumeClaimName: data}]"}},
+				{what: "two", change: edits{"spec>volumes": "yaml:[{mountPath: /a, volumeClaimName: data}, {mountPath: /a, volumeClaimName: more}]"}},
+			},
+			[]attempt{{what: "two paths", change: edits{"spec>volumes": "yaml:[{mountPath: /a, volumeClaimName: data}, {mountPath: /b, volumeClaimName: data}]"}}}},
+		{of, "what is not of its size or rank is fixed", inVCJob, "job updates may change only minAvailable, priorityClassName, ttlSecondsAfterFinished and the replicas and minAvailable of tasks",
+			[]attempt{
+				{what: "another image", before: edits{}, change: edits{vcWorker + "template>spec>containers>0>image": "j"}},
+				{what: "a task less", before: edits{}, change: edits{"spec>tasks": times(1, plainTask)}},
+				{what: "another policy", before: edits{}, change: policies("[{event: PodFailed, action: AbortJob}]")},
+				{what: "a plugin", before: edits{}, change: edits{"spec>plugins": "yaml:{svc: []}"}},
+				{what: "maxRetry", before: edits{}, change: edits{"spec>maxRetry": 7}},
+			},
+			[]attempt{{what: "its size", before: edits{}, change: edits{vcWorker + "replicas": 9, vcWorker + "minAvailable": 2, "spec>minAvailable": 3}}}},
+		{of, "the label queue-name is the name of a queue", inVCJobLabels, "the label kueue.x-k8s.io/queue-name must be the name of a queue",
+			[]attempt{{what: "capitals", change: labels("kueue.x-k8s.io/queue-name", "Q")}},
+			[]attempt{{what: "a name", change: labels("kueue.x-k8s.io/queue-name", "q")}}},
+		{of, "the label priority-class is the name of a class", inVCJobLabels, "the label kueue.x-k8s.io/priority-class must be the name of a WorkloadPriorityClass",
+			[]attempt{{what: "capitals", change: labels("kueue.x-k8s.io/priority-class", "High")}},
+			[]attempt{{what: "a name", change: labels("kueue.x-k8s.io/priority-class", "high")}}},
+		{of, "the label max-exec-time-seconds is a number of seconds", inVCJobLabels, "the label kueue.x-k8s.io/max-exec-time-seconds must be a number of seconds greater than 0",
+			[]attempt{{what: "a word", change: labels("kueue.x-k8s.io/max-exec-time-seconds", "long")}},
+			[]attempt{{what: "a minute", change: labels("kueue.x-k8s.io/max-exec-time-seconds", "60")}}},
+	}
+}
+
+func volcanoQueueRules() []rule {
+	of := "Queue"
+	return []rule{
+		{of, "weight is at least 1", inSchema, "spec.weight in body should be greater than or equal to 1",
+			[]attempt{{what: "0", change: edits{"spec>weight": 0}}},
+			[]attempt{{what: "1", change: edits{"spec>weight": 1}}}},
+		{of, "weight is at most 65535", inSchema, "spec.weight in body should be less than or equal to 65535",
+			[]attempt{{what: "65536", change: edits{"spec>weight": 65536}}},
+			[]attempt{{what: "65535", change: edits{"spec>weight": 65535}}}},
+		{of, "dequeueStrategy is fifo or traverse", inSchema, "spec.dequeueStrategy: Unsupported value",
+			[]attempt{{what: "lifo", change: edits{"spec>dequeueStrategy": "lifo"}}},
+			[]attempt{{what: "fifo", change: edits{"spec>dequeueStrategy": "fifo"}}}},
+	}
+}
