@@ -45,7 +45,8 @@ func (w *podWatch) set(pod *corev1.Pod, now time.Time) []engine.Event {
 		workload, _ := workloadOf(pod)
 		w.refused[key] = refusedPod{workload: workload, nodes: nodes, tellAt: now.Add(bindPatience)}
 	}
-	return nil
+	// It is on no node. One of the same name may have been, of which only this one tells that it is gone.
+	return []engine.Event{engine.PodGone{Key: key}}
 }
 
 // delete gives the events for a Pod that is gone.

@@ -66,8 +66,8 @@ func TestPodsAreToldWhereTheyAre(t *testing.T) {
 		"of nobody":                        {boundPod("p", "", "n"), []engine.Event{engine.PodBound{Pod: foreign}}},
 		"of the node":                      {daemon, []engine.Event{engine.PodBound{Pod: resident}}},
 		"alone in its domain":              {alone, []engine.Event{engine.PodBound{Pod: exclusive}}},
-		"not bound yet":                    {boundPod("p", "w", ""), nil},
-		"gated":                            {gated(boundPod("p", "w", "")), nil},
+		"not bound yet":                    {boundPod("p", "w", ""), []engine.Event{engine.PodGone{Key: key}}},
+		"gated":                            {gated(boundPod("p", "w", "")), []engine.Event{engine.PodGone{Key: key}}},
 		"one that has ended takes nothing": {ended(boundPod("p", "w", "n")), []engine.Event{engine.PodGone{Key: key}}},
 		"one that is to go takes its room": {leaving, []engine.Event{engine.PodBound{Pod: foreign}}},
 	} {

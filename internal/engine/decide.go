@@ -32,6 +32,7 @@ func (e *Engine) Decide(now time.Time) []Decision {
 	e.tryRefused(now)
 	p := pass{Engine: e, now: now, budget: passBudget}
 	p.rerouteChanged()
+	p.settleWithin()
 	p.repair()
 	e.wakePlaces()
 	if e.changed.Len() == 0 {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/musterhq/muster/internal/engine/place"
@@ -39,4 +40,24 @@ func TestAPromiseIsEvictedForThoseWhoComeBefore(t *testing.T) {
 	s.happens(job("low", "q", 1, 1, 0, 0), pod("low", 0, "a1", 1))
 	s.want("one of higher priority comes", s.happens(job("high", "q", 1, 1, 1, 1)), "high waits: WaitingForPreemptedWorkloads", "low waits: TopologyPlacementFailed")
 	s.want("the pod goes", s.happens(podGone("low", 0)), "admit high in q")
+}
+
+// TestAPodThatHasEndedHoldsNoRoomBeyondItsQuota: its place is free once its quota is; as
+// long as it may come back it is not.
+func TestAPodThatHasEndedHoldsNoRoomBeyondItsQuota(t *testing.T) {
+	s := cluster(t)
+	s.happens(job("gang", "q", 4, 4, 0, 0))
+	for n, on := range []string{"a1", "a2", "b1", "b2"} {
+		s.happens(pod("gang", n, on, 4))
+	}
+	s.want("one comes", s.happens(job("next", "q", 1, 4, 0, 1)), "next waits: TopologyPlacementFailed")
+	s.want("a pod ends, and may come back", s.happens(podGone("gang", 1)))
+	s.want("its quota is given back", s.happens(s.changed("gang", func(w *Workload) {
+		w.PodSets[0].Reclaimable = 1
+		given := *w.Admission
+		given.PodSets = slices.Clone(given.PodSets)
+		given.PodSets[0].Count, given.PodSets[0].Usage = 3, map[string]int64{"cpu": 12}
+		w.Admission = &given
+	})), "admit next in q")
+	s.placed("next", "a2:1")
 }

@@ -32,11 +32,13 @@ type placing struct {
 	crewOf    map[Key]Key
 	crews     map[Key]int
 	lingering sets.Set[Key]
+	// within are those whose pods have domains and no nodes, and must be counted anew.
+	within sets.Set[Key]
 }
 
 func newPlacing() placing {
 	return placing{wanting: map[string]map[*class]bool{}, awaiting: map[Key]*workload{}, unmended: sets.New[Key](),
-		crewOf: map[Key]Key{}, crews: map[Key]int{}, lingering: sets.New[Key]()}
+		crewOf: map[Key]Key{}, crews: map[Key]int{}, lingering: sets.New[Key](), within: sets.New[Key]()}
 }
 
 func (ev NodeSet) apply(e *Engine) {
@@ -56,12 +58,24 @@ func (ev PodBound) apply(e *Engine) {
 		e.leaveCrew(ev.Key)
 		e.joinCrew(ev.Key, ev.Workload)
 	}
+	e.recountWithin(ev.Workload)
 }
 
 func (ev PodGone) apply(e *Engine) {
-	e.places.DeletePod(ev.Key)
+	if !e.places.DeletePod(ev.Key) {
+		return
+	}
 	e.placesNews++
+	of := e.crewOf[ev.Key]
 	e.leaveCrew(ev.Key)
+	e.recountWithin(of)
+}
+
+// recountWithin follows a pod of a workload that came or went.
+func (e *Engine) recountWithin(of Key) {
+	if w := e.workloads[of]; w != nil && w.held.isWithin() {
+		e.within.Insert(of)
+	}
 }
 
 // joinCrew and leaveCrew count the pods of each workload that are there.
@@ -192,6 +206,9 @@ func (e *Engine) settlePlaces(w *workload) {
 		w.placed = now // other news of the same
 		return
 	}
+	if now.by != was.by {
+		e.followWithin(w)
+	}
 	w.placed = now
 	e.places.Hold(w.Key, e.holding(w, now))
 	e.placesNews++
@@ -230,16 +247,20 @@ func (e *Engine) holding(w *workload, has placed) *place.Holding {
 	for i := range has.by.PodSets {
 		a := &has.by.PodSets[i]
 		n := slices.IndexFunc(w.PodSets, func(ps PodSet) bool { return ps.Name == a.PodSet })
-		if n < 0 || len(a.Places) == 0 {
+		places := a.Places
+		if len(places) == 0 && has.by == w.held {
+			places = w.within[a.PodSet]
+		}
+		if n < 0 || len(places) == 0 {
 			continue
 		}
 		var count int32
-		for _, p := range a.Places {
+		for _, p := range places {
 			count += p.Count
 		}
 		ask, _ := e.askOf(&w.PodSets[n], a)
 		ask.Count, ask.Avoid = count, w.avoid
-		out.PodSets = append(out.PodSets, place.HeldPodSet{Ask: ask, Nodes: a.Places, Ended: max(0, count-a.Count)})
+		out.PodSets = append(out.PodSets, place.HeldPodSet{Ask: ask, Nodes: places, Ended: max(0, count-a.Count)})
 	}
 	return out
 }

@@ -37,6 +37,10 @@ func (p *pass) mend(w *workload) {
 		return
 	case w.held == nil:
 		return
+	case w.held.isWithin():
+		p.within.Insert(w.Key)
+		p.settleWithin()
+		return
 	case w.assumed != nothing:
 		p.unmended.Insert(w.Key)
 		return

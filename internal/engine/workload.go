@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/order"
+	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/reason"
@@ -48,6 +49,8 @@ type workload struct {
 	// it, in order.
 	placed placed
 	avoid  []string
+	// within are the nodes on which pods are counted that have domains only, by pod set.
+	within map[string][]place.NodeCount
 	// lostNodes tells that it was told to go because its nodes failed.
 	lostNodes bool
 	// refusal is what the API server has against its admission.

@@ -48,6 +48,9 @@ func drawHolding(t *rapid.T, w *world) *Holding {
 				set.Nodes = append(set.Nodes, NodeCount{name, count})
 			}
 		}
+		if rapid.IntRange(0, 3).Draw(t, "some have ended") == 0 {
+			set.Ended = int32(rapid.IntRange(0, int(a.Count)).Draw(t, "ended"))
+		}
 		h.PodSets = append(h.PodSets, set)
 	}
 	h.Promised = rapid.IntRange(0, 3).Draw(t, "promised") == 0

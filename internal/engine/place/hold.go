@@ -17,6 +17,10 @@ type heldPodSet struct {
 	seats []*seats
 	// byHost is nil where there are few.
 	byHost map[string]*seats
+	// empty is how many of the places nobody is in. over tells that it is no more than have
+	// ended: then these are the places of those, and free.
+	empty int32
+	over  bool
 }
 
 // seats are the places of one pod set on one host.
@@ -140,6 +144,11 @@ func (h *holder) at(podSet, host string) *seats {
 // sit charges the places of a holder.
 func (m *Map) sit(h *holder, touched map[*node]bool) {
 	for i := range h.podSets {
+		h.podSets[i].empty = 0
+		for _, s := range h.podSets[i].seats {
+			h.podSets[i].empty = addCount(h.podSets[i].empty, s.vacant())
+		}
+		m.follow(h, i)
 		for _, s := range h.podSets[i].seats {
 			s.host.seats = append(s.host.seats, s)
 			m.seat(s)
@@ -155,7 +164,7 @@ func (m *Map) rise(h *holder, touched map[*node]bool) {
 	for i := range h.podSets {
 		for _, s := range h.podSets[i].seats {
 			if s.node != nil {
-				m.chargeSeats(s, -s.absent)
+				m.chargeSeats(s, -1)
 				touched[s.node] = true
 			}
 			s.host.remove(s)
@@ -191,20 +200,51 @@ func (m *Map) seat(s *seats) {
 		return
 	}
 	if s.node != nil {
-		m.chargeSeats(s, -s.absent)
+		m.chargeSeats(s, -1)
 		if s.node != at {
 			m.settle(s.node)
 		}
 	}
+	before := s.vacant()
 	s.node, s.absent = at, absent
+	set := &s.holder.podSets[s.podSet]
+	set.empty = addCount(set.empty, s.vacant()-before)
 	if at != nil {
-		m.chargeSeats(s, absent)
+		m.chargeSeats(s, 1)
+	}
+	m.follow(s.holder, s.podSet)
+}
+
+// follow has the empty places of a pod set be free if they are those of pods that have
+// ended, and taken if they are not: as long as more are empty nobody says which are.
+func (m *Map) follow(h *holder, podSet int) {
+	set := &h.podSets[podSet]
+	ended := h.PodSets[podSet].Ended
+	over := ended > 0 && !h.Promised && set.empty <= ended
+	if over == set.over {
+		return
+	}
+	charge := func(times int32) {
+		for _, s := range set.seats {
+			if s.node != nil {
+				m.chargeSeats(s, times)
+			}
+		}
+	}
+	charge(-1)
+	set.over = over
+	charge(1)
+	for _, s := range set.seats {
+		if s.node != nil && s.absent > 0 {
+			m.settle(s.node)
+		}
 	}
 }
 
-// chargeSeats charges so many of the seats to their node.
-func (m *Map) chargeSeats(s *seats, pods int32) {
-	if pods == 0 {
+// chargeSeats charges the seats that wait for their pods to their node, or takes that back.
+func (m *Map) chargeSeats(s *seats, times int32) {
+	pods := times * s.absent
+	if pods == 0 || s.holder.podSets[s.podSet].over {
 		return
 	}
 	ask := &s.holder.PodSets[s.podSet].Ask

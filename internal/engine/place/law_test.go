@@ -87,7 +87,7 @@ func (w *world) there(inPlan bool) []onNode {
 	present := map[string]int32{}
 	for _, p := range sorted(w.pods) {
 		present[fmt.Sprint(p.value.Workload, p.value.PodSet, p.value.Node)]++
-		if h := w.holdings[p.value.Workload]; inPlan && h != nil && h.Leaving {
+		if h := w.holdings[p.value.Workload]; inPlan && h != nil && (h.Leaving || h.Promised) {
 			continue
 		}
 		out = append(out, onNode{p.value.Node, p.value.Requests, p.value.HostPorts, p.value.ExclusiveKey, "there"})
@@ -97,7 +97,8 @@ func (w *world) there(inPlan bool) []onNode {
 			continue
 		}
 		for _, set := range h.value.PodSets {
-			counts := map[string]int32{}
+			var waiting []onNode
+			vacant, counts := int32(0), map[string]int32{}
 			for _, at := range set.Nodes {
 				counts[at.Node] += at.Count
 			}
@@ -106,17 +107,23 @@ func (w *world) there(inPlan bool) []onNode {
 				delete(counts, at.Node)
 				absent, first := at.Count, ""
 				for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
-					if n := w.nodes[name]; hostname(&n) == at.Node {
+					if n := w.nodes[name]; hostname(&n) == at.Node && !h.value.Promised {
 						absent -= present[fmt.Sprint(h.key, set.Ask.PodSet, name)]
+					}
+					if n := w.nodes[name]; hostname(&n) == at.Node {
 						first = cmp.Or(first, name)
 					}
 				}
+				vacant += max(0, absent)
 				for range absent {
 					if first == "" {
 						break
 					}
-					out = append(out, onNode{first, set.Ask.PerPod, set.Ask.HostPorts, set.Ask.ExclusiveKey, "there"})
+					waiting = append(waiting, onNode{first, set.Ask.PerPod, set.Ask.HostPorts, set.Ask.ExclusiveKey, "there"})
 				}
+			}
+			if h.value.Promised || vacant > set.Ended {
+				out = append(out, waiting...)
 			}
 		}
 	}

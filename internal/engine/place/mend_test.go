@@ -90,6 +90,30 @@ func TestWhoAilsToo(t *testing.T) {
 	}
 }
 
+// TestPlacesOfPodsThatHaveEnded are free once it is clear which they are.
+func TestPlacesOfPodsThatHaveEnded(t *testing.T) {
+	s := newScene(t).hold("gang", gpus(3, 4), "a1:1 a2:1 b1:1", func(h *Holding) { h.PodSets[0].Ended = 1 })
+	room := func(when, want string) {
+		t.Helper()
+		got := ""
+		for _, name := range []string{"a1", "a2", "b1"} {
+			if s.Has([]Ask{gpus(1, 4)}, []Assignment{{PodSet: "main", Nodes: []NodeCount{{name, 1}}}}, Now) {
+				got += name + " "
+			}
+		}
+		if strings.TrimSpace(got) != want {
+			t.Errorf("%s: there is room on %q, want %q", when, got, want)
+		}
+	}
+	room("nobody says which have ended", "")
+	s.pod("gang-0", "a1", 4, of("gang", "main"))
+	room("it may be either of two", "")
+	s.pod("gang-1", "a2", 4, of("gang", "main"))
+	room("all others run", "b1")
+	s.DeletePod(key("gang-1"))
+	room("one of these is to come back", "")
+}
+
 // TestTakeReduced: what could hold less now if nothing ran is listed, and nothing else.
 func TestTakeReduced(t *testing.T) {
 	for name, tc := range map[string]struct {

@@ -2,6 +2,7 @@ package place
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/musterhq/muster/internal/engine/order"
 )
@@ -52,12 +53,32 @@ func (m *Map) SetPod(set Pod) {
 	m.podsChanged(p)
 }
 
-// DeletePod says that a pod has ended or is gone.
-func (m *Map) DeletePod(key order.Key) {
-	if p := m.pods[key]; p != nil {
-		m.takeOut(p)
-		m.podsChanged(p)
+// DeletePod says that a pod has ended or is gone. It reports whether it was there.
+func (m *Map) DeletePod(key order.Key) bool {
+	p := m.pods[key]
+	if p == nil {
+		return false
 	}
+	m.takeOut(p)
+	m.podsChanged(p)
+	return true
+}
+
+// There is where pods of a pod set are, on nodes that have the labels and have not failed, in
+// the order of names.
+func (m *Map) There(workload order.Key, podSet string, labels map[string]string) []NodeCount {
+	c := m.crews[workload]
+	if c == nil {
+		return nil
+	}
+	var out []NodeCount
+	for at, count := range c.present {
+		if n := m.nodes[at.node]; at.podSet == podSet && n != nil && n.host != nil && !n.Failed && within(labels, n.Labels) {
+			out = append(out, NodeCount{n.host.name, count})
+		}
+	}
+	slices.SortFunc(out, func(a, b NodeCount) int { return strings.Compare(a.Node, b.Node) })
+	return out
 }
 
 // takeOut takes back all that follows from a pod.

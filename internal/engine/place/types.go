@@ -143,8 +143,8 @@ type HeldPodSet struct {
 	Ask   Ask
 	Nodes []NodeCount
 	// Ended is how many of the pods have ended and need no place any more: that many places
-	// without a pod need not be mended. They stay taken all the same, since nobody says
-	// which they are.
+	// without a pod need not be mended. As soon as no more places than these are without a
+	// pod they are free; as long as there are more, nobody says which they are.
 	Ended int32
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/fair"
 	"github.com/musterhq/muster/internal/engine/flavor"
+	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
 )
@@ -39,6 +40,8 @@ type world struct {
 	clock  time.Time
 	jobs   []engine.WorkloadSet
 	open   []engine.Decision
+	// topology is that of the flavor default, "" where it is a matter of quota alone.
+	topology string
 }
 
 func (w *world) begin() {
@@ -57,7 +60,14 @@ func (w *world) begin() {
 	if w.log, err = Begin(&w.file, options); err != nil {
 		w.Fatal(err)
 	}
-	w.apply(engine.FlavorSet{Flavor: engine.Flavor{Name: "default", NodeLabels: map[string]string{"tier": "a"}}})
+	if rapid.Bool().Draw(w.T, "on nodes") {
+		w.topology = "racks"
+		w.apply(engine.TopologySet{Topology: place.Topology{Name: "racks", Levels: []string{"rack", place.Hostname}}})
+		for _, name := range nodeNames {
+			w.setNode(name)
+		}
+	}
+	w.apply(engine.FlavorSet{Flavor: engine.Flavor{Name: "default", NodeLabels: map[string]string{"tier": "a"}, Topology: w.topology}})
 	w.apply(engine.FlavorSet{Flavor: engine.Flavor{Name: "spot", NodeLabels: map[string]string{"tier": "b"},
 		NodeTaints: []corev1.Taint{{Key: "spot", Effect: corev1.TaintEffectNoSchedule}}}})
 	w.apply(engine.CohortSet{Cohort: engine.Cohort{Name: "lab"}})
@@ -82,7 +92,7 @@ func (w *world) setQueue(name string) {
 		return quota.Limits{Nominal: rapid.Int64Range(0, 8).Draw(w.T, flavor+" of "+name), Borrowing: quota.Unlimited, Lending: quota.Unlimited}
 	}
 	w.apply(engine.ClusterQueueSet{ClusterQueue: engine.ClusterQueue{
-		Name: name, Cohort: "lab", Strategy: engine.Strategy(rapid.IntRange(0, 1).Draw(w.T, "strategy")),
+		Name: name, Cohort: "lab", Strategy: engine.Strategy(rapid.IntRange(0, 2).Draw(w.T, "strategy")),
 		Groups: []flavor.Group{{Resources: []string{"nvidia.com/gpu"}, Flavors: []string{"spot", "default"}}},
 		Quotas: quota.Quotas{
 			{Flavor: "default", Resource: "nvidia.com/gpu"}: limits("default"),
@@ -97,6 +107,43 @@ func (w *world) setQueue(name string) {
 	}})
 }
 
+var nodeNames = []string{"n0", "n1", "n2"}
+
+func (w *world) setNode(name string) {
+	w.apply(engine.NodeSet{Node: place.Node{
+		Name:        name,
+		Labels:      map[string]string{"tier": "a", "rack": rapid.SampledFrom([]string{"r0", "r1"}).Draw(w.T, "rack"), place.Hostname: name},
+		Taints:      rapid.SampledFrom([][]corev1.Taint{nil, nil, {{Key: "spot", Effect: corev1.TaintEffectNoSchedule}}}).Draw(w.T, "taints"),
+		Allocatable: map[string]int64{"nvidia.com/gpu": rapid.Int64Range(0, 6).Draw(w.T, "gpu of "+name), place.Pods: 4},
+		Cordoned:    rapid.IntRange(0, 7).Draw(w.T, "cordoned") == 0, Failed: rapid.IntRange(0, 7).Draw(w.T, "failed") == 0,
+	}})
+}
+
+// nodeStep has something happen on nodes.
+func (w *world) nodeStep() {
+	on := rapid.SampledFrom(nodeNames).Draw(w.T, "node")
+	pod := engine.Key{Namespace: "ns", Name: fmt.Sprint("pod-", rapid.IntRange(0, 5).Draw(w.T, "pod"))}
+	switch rapid.IntRange(0, 6).Draw(w.T, "kind on nodes") {
+	case 0, 1:
+		w.setNode(on)
+	case 2:
+		w.apply(engine.NodeDeleted{Name: on})
+	case 3, 4:
+		bound := place.Pod{Key: pod, Node: on, Requests: map[string]int64{"nvidia.com/gpu": rapid.Int64Range(0, 3).Draw(w.T, "gpu of a pod")},
+			HostPorts: rapid.SampledFrom([][]place.HostPort{nil, {{Protocol: corev1.ProtocolTCP, Port: 80}}}).Draw(w.T, "ports")}
+		if len(w.jobs) > 0 && rapid.Bool().Draw(w.T, "of a workload") {
+			bound.Workload, bound.PodSet = rapid.SampledFrom(w.jobs).Draw(w.T, "whose").Key, "main"
+		}
+		w.apply(engine.PodBound{Pod: bound})
+	case 5:
+		w.apply(engine.PodGone{Key: pod})
+	case 6:
+		if len(w.jobs) > 0 {
+			w.apply(engine.PodUnschedulable{Workload: rapid.SampledFrom(w.jobs).Draw(w.T, "whose").Key, Node: on})
+		}
+	}
+}
+
 func (w *world) job() engine.WorkloadSet {
 	n := len(w.jobs)
 	ps := engine.PodSet{Name: "main", Count: rapid.Int32Range(1, 4).Draw(w.T, "pods"),
@@ -106,6 +153,9 @@ func (w *world) job() engine.WorkloadSet {
 	}
 	if rapid.Bool().Draw(w.T, "selects") {
 		ps.NodeSelector = map[string]string{"tier": "a"}
+	}
+	if w.topology != "" && rapid.Bool().Draw(w.T, "in one rack") {
+		ps.Topology = &flavor.TopologyRequest{Level: "rack", Mandatory: rapid.Bool().Draw(w.T, "must be")}
 	}
 	return engine.WorkloadSet{Workload: engine.Workload{
 		Key: engine.Key{Namespace: "ns", Name: fmt.Sprintf("j%d", n)}, UID: fmt.Sprint(n),
@@ -117,6 +167,8 @@ func (w *world) job() engine.WorkloadSet {
 func (w *world) step() {
 	kind := rapid.IntRange(0, 9).Draw(w.T, "kind")
 	switch {
+	case w.topology != "" && rapid.IntRange(0, 2).Draw(w.T, "on nodes") == 0:
+		w.nodeStep()
 	case kind < 4 || len(w.jobs) == 0:
 		w.jobs = append(w.jobs, w.job())
 		w.apply(w.jobs[len(w.jobs)-1])
@@ -138,7 +190,7 @@ func (w *world) step() {
 			w.Fatal(err)
 		}
 		for _, d := range decisions {
-			if d.Admit != nil || d.Evict != nil {
+			if d.Admit != nil || d.Evict != nil || d.Replace != nil {
 				w.open = append(w.open, d)
 			}
 		}
