@@ -1,0 +1,118 @@
+package compile
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+
+	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
+)
+
+// maxPodName is how long the name of a pod may be, which is a label and a host name too.
+const maxPodName = 63
+
+// kind is LatticeJob's.
+var kind = lattice.GroupVersion.WithKind("LatticeJob")
+
+// compiler is one compilation of a job.
+type compiler struct {
+	job     *lattice.LatticeJob
+	facts   *Facts
+	owner   metav1.OwnerReference
+	objects []Object
+	// claims are those that tasks create, by name.
+	claims   map[string]*corev1.PersistentVolumeClaim
+	skipped  map[schema.GroupResource]bool
+	missing  map[schema.GroupResource]bool
+	warnings []string
+}
+
+// Compile turns the job into objects. It fails where no cluster with these facts could
+// ever run the job.
+func Compile(job *lattice.LatticeJob, facts Facts) (*Result, error) {
+	if len(job.Spec.Tasks) == 0 {
+		return nil, errors.New("job has no tasks")
+	}
+	c := &compiler{
+		job: job, facts: &facts, owner: *metav1.NewControllerRef(job, kind),
+		claims:  map[string]*corev1.PersistentVolumeClaim{},
+		skipped: map[schema.GroupResource]bool{}, missing: map[schema.GroupResource]bool{},
+	}
+	vcjob, err := c.vcjob()
+	if err != nil {
+		return nil, err
+	}
+	names := slices.Sorted(maps.Keys(job.Spec.Tasks))
+	for i, name := range names {
+		template, err := c.task(name)
+		if err != nil {
+			return nil, fmt.Errorf("compilation failed for task '%s': %w", name, err)
+		}
+		vcjob.Spec.Tasks[i].Template = *template
+	}
+	slices.SortStableFunc(c.objects, func(a, b Object) int { return rank(a) - rank(b) })
+	return &Result{
+		Objects: c.objects, VCJob: vcjob, Warnings: c.warnings,
+		Missing: kindsOf(c.missing), Skipped: kindsOf(c.skipped),
+	}, nil
+}
+
+// order is that in which kinds are applied. Nothing depends on what comes later.
+var order = map[string]int{"ServiceAccount": 0, "ConfigMap": 1, "Secret": 2, "ExternalSecret": 3, "PersistentVolumeClaim": 4, "LatticeMeshMember": 5, "TracingPolicyNamespaced": 6}
+
+func rank(o Object) int { return order[o.GetObjectKind().GroupVersionKind().Kind] }
+
+// kindNames are those of the kinds that a cluster may not serve.
+var kindNames = map[schema.GroupResource]string{ExternalSecrets: "ExternalSecret", MeshMembers: "LatticeMeshMember", TracingPolicies: "TracingPolicyNamespaced"}
+
+func kindsOf(of map[schema.GroupResource]bool) []schema.GroupKind {
+	var out []schema.GroupKind
+	for resource := range of {
+		out = append(out, schema.GroupKind{Group: resource.Group, Kind: kindNames[resource]})
+	}
+	slices.SortFunc(out, func(a, b schema.GroupKind) int {
+		return slices.Compare([]string{a.Group, a.Kind}, []string{b.Group, b.Kind})
+	})
+	return out
+}
+
+// meta is that of an object of the task with the full name.
+func (c *compiler) meta(name, full string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name: name, Namespace: c.job.Namespace, Labels: labelsOf(full),
+		OwnerReferences: []metav1.OwnerReference{c.owner},
+	}
+}
+
+func labelsOf(name string) map[string]string {
+	return map[string]string{lattice.NameLabel: name, lattice.ManagedByLabel: lattice.ManagedBy}
+}
+
+// add has the object applied.
+func (c *compiler) add(o Object) { c.objects = append(c.objects, o) }
+
+// addOf has an object of a kind applied that the cluster may not serve. A job does
+// without what is optional.
+func (c *compiler) addOf(kind schema.GroupResource, optional bool, o Object) {
+	switch {
+	case c.facts.Served[kind]:
+		c.add(o)
+	case optional:
+		c.skipped[kind] = true
+	default:
+		c.missing[kind] = true
+	}
+}
+
+func (c *compiler) warn(format string, arguments ...any) {
+	c.warnings = append(c.warnings, fmt.Sprintf(format, arguments...))
+}
+
+// replicas is how many pods the task has.
+func replicas(spec *lattice.JobTaskSpec) int32 { return ptr.Deref(spec.Replicas, 1) }

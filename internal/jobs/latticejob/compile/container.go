@@ -1,0 +1,248 @@
+package compile
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
+
+	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
+)
+
+// containers makes the containers of the task, then its sidecars, each in the order of
+// their names.
+func (t *task) containers() error {
+	ports := t.containerPorts()
+	workload := t.spec.Workload.Containers
+	for _, name := range slices.Sorted(maps.Keys(workload)) {
+		spec := workload[name]
+		c, err := t.container(name, &spec.SidecarContainer)
+		if err == nil {
+			err = t.variables(c, &spec)
+		}
+		if err == nil {
+			err = t.finish(c, &spec.SidecarContainer)
+		}
+		if err != nil {
+			return err
+		}
+		c.Ports = ports
+		t.pod.Containers = append(t.pod.Containers, *c)
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.spec.Sidecars)) {
+		spec := t.spec.Sidecars[name]
+		if _, taken := workload[name]; taken {
+			return fmt.Errorf("invalid container '%s': a sidecar has the name of a container", name)
+		}
+		c, err := t.container(name, &spec.SidecarContainer)
+		if err != nil {
+			return err
+		}
+		for _, variable := range slices.Sorted(maps.Keys(spec.Variables)) {
+			c.Env = append(c.Env, corev1.EnvVar{Name: variable, Value: spec.Variables[variable]})
+		}
+		if err := t.finish(c, &spec.SidecarContainer); err != nil {
+			return err
+		}
+		if !ptr.Deref(spec.Init, false) {
+			t.pod.Containers = append(t.pod.Containers, *c)
+			continue
+		}
+		if len(spec.Command) == 0 {
+			return fmt.Errorf("invalid container '%s': an init sidecar needs a command", name)
+		}
+		c.LivenessProbe, c.ReadinessProbe, c.StartupProbe = nil, nil, nil
+		t.pod.InitContainers = append(t.pod.InitContainers, *c)
+	}
+	return nil
+}
+
+// renderTimeImage stands for an image that tools put in before they apply a manifest.
+const renderTimeImage = "."
+
+// container makes a container but for its variables and mounts.
+func (t *task) container(name string, spec *lattice.SidecarContainer) (*corev1.Container, error) {
+	fail := func(format string, arguments ...any) (*corev1.Container, error) {
+		return nil, fmt.Errorf("invalid container '%s': %s", name, fmt.Sprintf(format, arguments...))
+	}
+	switch {
+	case len(validation.IsDNS1123Label(name)) > 0:
+		return fail("its name must be a DNS label")
+	case spec.Image == renderTimeImage:
+		return fail("its image is to be put in before it is applied: neither config.image.%s nor config.image is known here", name)
+	case spec.Image == "" || strings.ContainsAny(spec.Image, " \t\r\n$`;|&<>(){}'\"\\*?!"):
+		return fail("image must be the name of an image, without spaces and characters of a shell")
+	case len(spec.Command) > 0 && !path.IsAbs(spec.Command[0]):
+		return fail("command[0] must be an absolute path, not '%s'", shortened(spec.Command[0]))
+	}
+	c := &corev1.Container{
+		Name: name, Image: spec.Image, ImagePullPolicy: pullPolicy(spec.Image),
+		Command: spec.Command, Args: spec.Args, WorkingDir: spec.WorkingDir,
+		Resources:       resourcesOf(spec.Resources),
+		SecurityContext: securityOf(spec.Security),
+	}
+	for _, p := range []struct {
+		what string
+		from *lattice.Probe
+		to   **corev1.Probe
+	}{{"livenessProbe", spec.LivenessProbe, &c.LivenessProbe}, {"readinessProbe", spec.ReadinessProbe, &c.ReadinessProbe}, {"startupProbe", spec.StartupProbe, &c.StartupProbe}} {
+		if p.from != nil && (p.from.HTTPGet == nil) == (p.from.Exec == nil) {
+			return fail("%s must have one of httpGet and exec", p.what)
+		}
+		*p.to = probeOf(p.from)
+	}
+	return c, nil
+}
+
+// finish makes the files and volumes of a container, whose paths must not meet.
+func (t *task) finish(c *corev1.Container, spec *lattice.SidecarContainer) error {
+	for at := range spec.Files {
+		if _, both := spec.Volumes[at]; both {
+			return fmt.Errorf("invalid container '%s': '%s' is a file and a volume", c.Name, at)
+		}
+	}
+	if err := t.files(c, spec.Files); err != nil {
+		return err
+	}
+	return t.mount(c, spec.Volumes)
+}
+
+// variables makes the environment: plain values come from a ConfigMap, values of
+// secrets never do.
+func (t *task) variables(c *corev1.Container, spec *lattice.ContainerSpec) error {
+	plain := map[string]string{}
+	mixed := map[string]*rendering{}
+	for _, name := range slices.Sorted(maps.Keys(spec.Variables)) {
+		if len(validation.IsConfigMapKey(name)) > 0 || len(validation.IsEnvVarName(name)) > 0 {
+			return fmt.Errorf("invalid container '%s': '%s' cannot be the name of a variable", c.Name, shortened(name))
+		}
+		what := fmt.Sprintf("variable '%s'", name)
+		x, err := t.expandText(what, spec.Variables[name], expand)
+		if err != nil {
+			return err
+		}
+		switch ref := x.single(); {
+		case !x.secret():
+			plain[name] = x.plain
+		case ref != nil:
+			c.Env = append(c.Env, corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
+				LocalObjectReference: corev1.LocalObjectReference{Name: t.secretName(ref.secret)}, Key: ref.key}}})
+		default:
+			provider, err := storeOf(&x)
+			if err != nil {
+				return fmt.Errorf("template error: %s %w", what, err)
+			}
+			if mixed[provider] == nil {
+				mixed[provider] = newRendering(provider)
+			}
+			mixed[provider].put(name, &x)
+		}
+	}
+	return t.envFrom(c, spec, plain, mixed)
+}
+
+// envFrom has the container take in the objects that hold its variables.
+func (t *task) envFrom(c *corev1.Container, spec *lattice.ContainerSpec, plain map[string]string, mixed map[string]*rendering) error {
+	name := fmt.Sprintf("%s-%s-env", t.full, c.Name)
+	fromSecret := func(name string) {
+		c.EnvFrom = append(c.EnvFrom, corev1.EnvFromSource{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}}})
+	}
+	for _, resource := range spec.EnvFrom {
+		d := t.resources[resource]
+		if d == nil || d.Type != lattice.SecretResource {
+			return fmt.Errorf("container '%s' env_from references '%s' which is not a type: secret resource", c.Name, resource)
+		}
+		fromSecret(t.secretName(d))
+	}
+	if len(plain) > 0 {
+		t.add(&corev1.ConfigMap{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+			ObjectMeta: t.meta(name, t.full), Data: plain,
+		})
+		c.EnvFrom = append(c.EnvFrom, corev1.EnvFromSource{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}}})
+	}
+	for i, provider := range slices.Sorted(maps.Keys(mixed)) {
+		external := name + "-eso"
+		if len(mixed) > 1 {
+			external = fmt.Sprintf("%s-%d", external, i)
+		}
+		t.render(external, mixed[provider])
+		fromSecret(external)
+	}
+	return nil
+}
+
+// containerPorts are those of every container of the task.
+func (t *task) containerPorts() []corev1.ContainerPort {
+	if t.spec.Workload.Service == nil {
+		return nil
+	}
+	var out []corev1.ContainerPort
+	ports := t.spec.Workload.Service.Ports
+	for _, name := range slices.Sorted(maps.Keys(ports)) {
+		port := ports[name]
+		out = append(out, corev1.ContainerPort{Name: name, ContainerPort: ptr.Deref(port.TargetPort, port.Port), Protocol: cmp.Or(port.Protocol, corev1.ProtocolTCP)})
+	}
+	return out
+}
+
+// pullPolicy has an image pulled each time whose tag may mean another one tomorrow.
+func pullPolicy(image string) corev1.PullPolicy {
+	if strings.Contains(image, "@") {
+		return corev1.PullIfNotPresent
+	}
+	_, tag, tagged := strings.Cut(image[strings.LastIndexByte(image, '/')+1:], ":")
+	if !tagged || tag == "latest" {
+		return corev1.PullAlways
+	}
+	return corev1.PullIfNotPresent
+}
+
+func resourcesOf(r *lattice.ResourceRequirements) corev1.ResourceRequirements {
+	if r == nil {
+		return corev1.ResourceRequirements{}
+	}
+	return corev1.ResourceRequirements{Requests: amounts(r.Requests), Limits: amounts(r.Limits)}
+}
+
+func amounts(q *lattice.ResourceQuantity) corev1.ResourceList {
+	if q == nil {
+		return nil
+	}
+	out := corev1.ResourceList{}
+	if q.CPU != nil {
+		out[corev1.ResourceCPU] = *q.CPU
+	}
+	if q.Memory != nil {
+		out[corev1.ResourceMemory] = *q.Memory
+	}
+	return out
+}
+
+func probeOf(p *lattice.Probe) *corev1.Probe {
+	if p == nil {
+		return nil
+	}
+	out := &corev1.Probe{
+		InitialDelaySeconds: p.InitialDelaySeconds, PeriodSeconds: p.PeriodSeconds, TimeoutSeconds: p.TimeoutSeconds,
+		FailureThreshold: p.FailureThreshold, SuccessThreshold: p.SuccessThreshold,
+	}
+	if p.Exec != nil {
+		out.Exec = &corev1.ExecAction{Command: p.Exec.Command}
+		return out
+	}
+	get := &corev1.HTTPGetAction{Path: p.HTTPGet.Path, Port: intstr.FromInt32(p.HTTPGet.Port), Scheme: p.HTTPGet.Scheme, Host: p.HTTPGet.Host}
+	for _, h := range p.HTTPGet.HTTPHeaders {
+		get.HTTPHeaders = append(get.HTTPHeaders, corev1.HTTPHeader{Name: h.Name, Value: h.Value})
+	}
+	out.HTTPGet = get
+	return out
+}

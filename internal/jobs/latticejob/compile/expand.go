@@ -1,0 +1,161 @@
+package compile
+
+import (
+	"fmt"
+	"strings"
+
+	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
+)
+
+// reference is a place in a text where a secret's value stands.
+type reference struct {
+	secret *dependency
+	key    string
+}
+
+// text is one that was expanded.
+type text struct {
+	// plain is all of it if it has no secrets.
+	plain string
+	// pieces alternate between literals and references where it has.
+	pieces []textPiece
+}
+
+// textPiece is a literal, or the value of a secret.
+type textPiece struct {
+	literal string
+	*reference
+}
+
+// secret reports whether the text holds values of secrets.
+func (x *text) secret() bool { return len(x.pieces) > 0 }
+
+// single is the one secret whose value is all of the text, nil if there is more to it.
+func (x *text) single() *reference {
+	if len(x.pieces) == 1 {
+		return x.pieces[0].reference
+	}
+	return nil
+}
+
+// expandText puts values in the place of placeholders. what names the text in errors.
+func (t *task) expandText(what, raw string, mode expansion) (text, error) {
+	pieces, err := parse(raw, mode)
+	if err != nil {
+		return text{}, fmt.Errorf("template error: %s: %w", what, err)
+	}
+	var (
+		out     text
+		literal strings.Builder
+	)
+	for _, p := range pieces {
+		switch {
+		case !p.isPath():
+			literal.WriteString(p.literal)
+		case p.path[0] == "secret":
+			ref, err := t.secretAt(what, p.path)
+			if err != nil {
+				return text{}, err
+			}
+			if literal.Len() > 0 {
+				out.pieces = append(out.pieces, textPiece{literal: literal.String()})
+				literal.Reset()
+			}
+			out.pieces = append(out.pieces, textPiece{reference: ref})
+		default:
+			value, err := t.value(p.path)
+			if err != nil {
+				return text{}, fmt.Errorf("template error: %s: %w", what, err)
+			}
+			literal.WriteString(value)
+		}
+	}
+	if !out.secret() {
+		out.plain = literal.String()
+	} else if literal.Len() > 0 {
+		out.pieces = append(out.pieces, textPiece{literal: literal.String()})
+	}
+	return out, nil
+}
+
+// secretAt finds what ${secret.R.K} means.
+func (t *task) secretAt(what string, path []string) (*reference, error) {
+	if len(path) != 3 {
+		return nil, fmt.Errorf("template error: %s: %s must be ${secret.RESOURCE.KEY}", what, shortened(written(path)))
+	}
+	d := t.resource(path[1])
+	if d == nil {
+		return nil, fmt.Errorf("%s references secret resource '%s' which does not exist", what, path[1])
+	}
+	if d.Type != lattice.SecretResource {
+		return nil, fmt.Errorf("%s references resource '%s' as a secret but it is type '%s'", what, d.name, d.Type)
+	}
+	if len(d.secret.Keys) == 0 {
+		return &reference{secret: d, key: path[2]}, nil
+	}
+	for _, same := range []func(string) bool{
+		func(key string) bool { return key == path[2] },
+		func(key string) bool { return sameName(key, path[2]) },
+	} {
+		for _, key := range d.secret.Keys {
+			if same(key) {
+				return &reference{secret: d, key: key}, nil
+			}
+		}
+	}
+	return nil, fmt.Errorf("%s references key '%s' of secret resource '%s', which is not among its keys", what, path[2], d.name)
+}
+
+// resource is the one of the name, - and _ being the same; nil if there is none.
+func (t *task) resource(name string) *dependency {
+	if d, ok := t.resources[name]; ok {
+		return d
+	}
+	for _, other := range t.names {
+		if sameName(other, name) {
+			return t.resources[other]
+		}
+	}
+	return nil
+}
+
+// value is what stands at the path.
+func (t *task) value(path []string) (string, error) {
+	unknown := fmt.Errorf("%s is not defined", shortened(written(path)))
+	switch {
+	case path[0] == "metadata" && len(path) == 2 && path[1] == "name":
+		return t.full, nil
+	case path[0] == "cluster" && len(path) == 2:
+		for _, name := range []string{path[1], strings.ReplaceAll(path[1], "-", "_"), strings.ReplaceAll(path[1], "_", "-")} {
+			if value, ok := t.facts.Cluster[name]; ok {
+				return value, nil
+			}
+		}
+	case path[0] == "resources" && len(path) == 3:
+		d := t.resource(path[1])
+		if d == nil {
+			return "", fmt.Errorf("%s: there is no resource '%s'", written(path), shortened(path[1]))
+		}
+		if value, ok := d.outputs()[strings.ReplaceAll(path[2], "-", "_")]; ok {
+			return value, nil
+		}
+		return "", fmt.Errorf("%s: resource '%s' of type %s has no %s", shortened(written(path)), d.name, d.Type, shortened(path[2]))
+	}
+	return "", unknown
+}
+
+// outputs are what templates may say of the resource.
+func (d *dependency) outputs() map[string]string {
+	switch {
+	case d.Type == lattice.VolumeResource:
+		return map[string]string{"claim_name": d.claim()}
+	case len(d.endpoints) > 0:
+		e := d.endpoints[0]
+		return map[string]string{"host": e.host, "port": fmt.Sprint(e.port), "url": e.url}
+	case d.Type == lattice.ServiceResource && d.calls():
+		host := fmt.Sprintf("%s.%s.svc.cluster.local", d.service.Name, d.service.Namespace)
+		port := d.servicePort()
+		return map[string]string{"host": host, "port": fmt.Sprint(port), "url": fmt.Sprintf("http://%s:%d", host, port)}
+	}
+	return nil
+}

@@ -1,0 +1,234 @@
+package compile
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
+
+	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
+)
+
+// maxFiles is how many bytes one ConfigMap or Secret can hold.
+const maxFiles = 1 << 20
+
+// fileSet is one object that has files of a container.
+type fileSet struct {
+	volume string
+	items  []corev1.KeyToPath
+	bytes  int
+}
+
+// files makes and mounts the files of a container.
+func (t *task) files(c *corev1.Container, files map[string]lattice.FileMount) error {
+	if len(files) == 0 {
+		return nil
+	}
+	texts, binaries := map[string]string{}, map[string][]byte{}
+	textSet, binarySet := fileSet{volume: c.Name + "-files"}, fileSet{volume: c.Name + "-files-bin"}
+	keys := map[string]string{}
+	for _, at := range slices.Sorted(maps.Keys(files)) {
+		f := files[at]
+		fail := func(err error) error {
+			return fmt.Errorf("file compilation error: container '%s': file '%s': %w", c.Name, shortened(at), err)
+		}
+		if err := checkMountPath(at); err != nil {
+			return fail(err)
+		}
+		key := fileKey(at)
+		if other, taken := keys[key]; taken {
+			return fail(fmt.Errorf("its key '%s' is that of file '%s' too: give one of them another path", key, other))
+		}
+		keys[key] = at
+		mode, err := modeOf(f.Mode)
+		if err != nil {
+			return fail(err)
+		}
+		content, how, err := contentOf(&f)
+		if err != nil {
+			return fail(err)
+		}
+		item := corev1.KeyToPath{Key: key, Path: key, Mode: mode}
+		if f.BinaryContent != nil {
+			binaries[key] = content
+			err = t.place(c, &binarySet, item, at, len(content))
+		} else {
+			var x text
+			if x, err = t.expandText(fmt.Sprintf("file '%s'", shortened(at)), string(content), how); err != nil {
+				return fail(err)
+			}
+			if x.secret() {
+				err = t.secretFile(c, at, item, &x)
+			} else {
+				texts[key] = x.plain
+				err = t.place(c, &textSet, item, at, len(x.plain))
+			}
+		}
+		if err != nil {
+			return fail(err)
+		}
+	}
+	return t.fileObjects(c, texts, binaries, &textSet, &binarySet)
+}
+
+// place mounts a file of the set.
+func (t *task) place(c *corev1.Container, set *fileSet, item corev1.KeyToPath, at string, size int) error {
+	if set.bytes += size; set.bytes > maxFiles {
+		return fmt.Errorf("the files of the container have more than %d bytes together: use a volume", maxFiles)
+	}
+	set.items = append(set.items, item)
+	mountFile(c, set.volume, item.Key, at)
+	return nil
+}
+
+func mountFile(c *corev1.Container, volume, key, at string) {
+	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volume, MountPath: at, SubPath: key, ReadOnly: true})
+}
+
+// secretFile has a file made that holds values of secrets.
+func (t *task) secretFile(c *corev1.Container, at string, item corev1.KeyToPath, x *text) error {
+	provider, err := storeOf(x)
+	if err != nil {
+		return fmt.Errorf("it %w", err)
+	}
+	r := newRendering(provider)
+	r.put(item.Key, x)
+	name := t.full + "-file-" + objectName(item.Key)
+	volume := "file-" + objectName(item.Key)
+	if t.volumes.named(volume) || t.hasObject("ExternalSecret", name) { // of another container, or by another spelling
+		name, volume = name+"-"+digest(c.Name+at), "file-"+digest(c.Name+at)
+	}
+	t.render(name, r)
+	volume = volume[:min(len(volume), validation.DNS1123LabelMaxLength)]
+	mountFile(c, strings.TrimRight(volume, "-"), item.Key, at)
+	return t.volumes.add(corev1.Volume{Name: strings.TrimRight(volume, "-"), VolumeSource: corev1.VolumeSource{
+		Secret: &corev1.SecretVolumeSource{SecretName: name, Items: []corev1.KeyToPath{item}}}})
+}
+
+func (t *task) hasObject(kind, name string) bool {
+	return slices.ContainsFunc(t.objects, func(o Object) bool {
+		return o.GetName() == name && o.GetObjectKind().GroupVersionKind().Kind == kind
+	})
+}
+
+// fileObjects makes the ConfigMap and the Secret that hold the files.
+func (t *task) fileObjects(c *corev1.Container, texts map[string]string, binaries map[string][]byte, textSet, binarySet *fileSet) error {
+	name := fmt.Sprintf("%s-%s-files", t.full, c.Name)
+	if len(texts) > 0 {
+		t.add(&corev1.ConfigMap{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+			ObjectMeta: t.meta(name, t.full), Data: texts,
+		})
+		if err := t.volumes.add(corev1.Volume{Name: textSet.volume, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+			LocalObjectReference: corev1.LocalObjectReference{Name: name}, Items: textSet.items}}}); err != nil {
+			return fmt.Errorf("file compilation error: container '%s': %w", c.Name, err)
+		}
+	}
+	if len(binaries) > 0 {
+		t.add(&corev1.Secret{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+			ObjectMeta: t.meta(name+"-bin", t.full), Type: corev1.SecretTypeOpaque, Data: binaries,
+		})
+		if err := t.volumes.add(corev1.Volume{Name: binarySet.volume, VolumeSource: corev1.VolumeSource{
+			Secret: &corev1.SecretVolumeSource{SecretName: name + "-bin", Items: binarySet.items}}}); err != nil {
+			return fmt.Errorf("file compilation error: container '%s': %w", c.Name, err)
+		}
+	}
+	return nil
+}
+
+// contentOf is what the file holds before templates are expanded, and how they are.
+func contentOf(f *lattice.FileMount) ([]byte, expansion, error) {
+	sources := 0
+	for _, source := range []*string{f.Content, f.BinaryContent, f.Source} {
+		if source != nil {
+			sources++
+		}
+	}
+	switch {
+	case sources != 1:
+		return nil, verbatim, errors.New("it must have one of content, binaryContent and source")
+	case f.NoExpand && f.ReverseExpand:
+		return nil, verbatim, errors.New("noExpand and reverseExpand exclude each other")
+	case f.Source != nil:
+		return nil, verbatim, errors.New("source names a file beside the manifest, which is not here: give its content")
+	case f.BinaryContent != nil:
+		content, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(*f.BinaryContent), ""))
+		if err != nil {
+			return nil, verbatim, errors.New("binaryContent is not base64") // without what it holds
+		}
+		return content, verbatim, nil
+	case f.NoExpand:
+		return []byte(*f.Content), verbatim, nil
+	case f.ReverseExpand:
+		return []byte(*f.Content), reverseExpand, nil
+	}
+	return []byte(*f.Content), expand, nil
+}
+
+// modeOf reads three or four octal digits.
+func modeOf(text string) (*int32, error) {
+	if text == "" {
+		return nil, nil
+	}
+	mode, err := strconv.ParseUint(text, 8, 16)
+	switch {
+	case err != nil || len(text) < 3 || len(text) > 4:
+		return nil, fmt.Errorf("mode must be three or four octal digits, not '%s'", shortened(text))
+	case mode > 0o777:
+		return nil, fmt.Errorf("mode %s must not have setuid, setgid or sticky bits", text)
+	case mode&0o002 != 0:
+		return nil, fmt.Errorf("mode %s must not let everybody write", text)
+	}
+	return ptr.To(int32(mode)), nil
+}
+
+// fileKey is the path without its first slash, with - for what a key cannot have.
+func fileKey(at string) string {
+	key := strings.Map(func(r rune) rune {
+		switch {
+		case r == '/':
+			return '-'
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-', r == '_', r == '.':
+			return r
+		}
+		return '_'
+	}, strings.TrimPrefix(at, "/"))
+	if len(validation.IsConfigMapKey(key)) > 0 {
+		return "file-" + digest(at)
+	}
+	return key
+}
+
+// objectName is as much of a key as the name of an object can have.
+func objectName(key string) string {
+	name := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'A' && r <= 'Z':
+			return r - 'A' + 'a'
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+			return r
+		}
+		return '-'
+	}, key)
+	if name = strings.Trim(name[:min(len(name), 100)], "-"); name == "" {
+		return digest(key)
+	}
+	return name
+}
+
+// digest tells texts apart whose names come to the same.
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])[:8]
+}

@@ -1,0 +1,141 @@
+package compile
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
+
+	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
+)
+
+// Resources in which GPUs are asked for, and labels that nodes with GPUs have.
+const (
+	VGPUNumber     corev1.ResourceName = "volcano.sh/vgpu-number"
+	VGPUMemory     corev1.ResourceName = "volcano.sh/vgpu-memory"
+	VGPUCores      corev1.ResourceName = "volcano.sh/vgpu-cores"
+	WholeGPU       corev1.ResourceName = "nvidia.com/gpu"
+	GPUMemoryLabel                     = "nvidia.com/gpu.memory"
+
+	gpuProductLabel = "nvidia.com/gpu.product"
+	// NvidiaRuntime is the RuntimeClass of containers that use GPUs.
+	NvidiaRuntime = "nvidia"
+	// sharedMemory is the volume that takes the place of the 64 MiB that a container has.
+	sharedMemory, sharedMemoryPath = "dshm", "/dev/shm"
+)
+
+// gpuModels are values of the product label by the name of a model, in upper case.
+var gpuModels = map[string]string{
+	"H100": "NVIDIA-H100-80GB-HBM3", "H100SXM": "NVIDIA-H100-80GB-HBM3", "H100PCIE": "NVIDIA-H100-PCIe",
+	"A100": "NVIDIA-A100-SXM4-80GB", "A100-80G": "NVIDIA-A100-SXM4-80GB", "A100-40G": "NVIDIA-A100-SXM4-40GB",
+	"A10G": "NVIDIA-A10G", "L40S": "NVIDIA-L40S", "L40": "NVIDIA-L40", "L4": "NVIDIA-L4",
+	"T4": "NVIDIA-Tesla-T4", "V100": "NVIDIA-Tesla-V100-SXM2-16GB",
+}
+
+// gpus has the first container ask for the GPUs of the task, and pods go where they are.
+func (t *task) gpus() error {
+	var d *dependency
+	for _, name := range t.names {
+		if t.resources[name].Type != lattice.GPUResource {
+			continue
+		}
+		if d != nil {
+			return fmt.Errorf("resource '%s': the task has GPUs already, resource '%s': it can have one resource of type gpu", name, d.name)
+		}
+		d = t.resources[name]
+	}
+	if d == nil {
+		return nil
+	}
+	if err := t.askGPUs(&d.gpu); err != nil {
+		return fmt.Errorf("resource '%s': %w", d.name, err)
+	}
+	if ptr.Deref(d.gpu.Tolerations, true) {
+		t.pod.Tolerations = append(t.pod.Tolerations, corev1.Toleration{Key: string(WholeGPU), Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule})
+	}
+	if t.facts.NvidiaRuntime {
+		t.pod.RuntimeClassName = ptr.To(NvidiaRuntime)
+	}
+	t.pod.SchedulerName = lattice.DefaultScheduler
+	return t.shareMemory()
+}
+
+// askGPUs asks for parts of GPUs where there are such, else for whole ones.
+func (t *task) askGPUs(gpu *gpuParams) error {
+	limits := corev1.ResourceList{}
+	if t.facts.GPUs == SharedGPUs {
+		limits[VGPUNumber] = *resource.NewQuantity(gpu.Count, resource.DecimalSI)
+		if gpu.mib > 0 {
+			limits[VGPUMemory] = *resource.NewQuantity(gpu.mib, resource.DecimalSI)
+		}
+		if gpu.Compute != nil {
+			limits[VGPUCores] = *resource.NewQuantity(*gpu.Compute, resource.DecimalSI)
+		}
+	} else {
+		if gpu.Compute != nil && *gpu.Compute < 100 {
+			return fmt.Errorf("params.compute is %d, but no node shares its GPUs: install Volcano's vGPU device plugin, so that nodes offer %s, set latticejob.gpus to vgpu if they will, or ask for 100", *gpu.Compute, VGPUCores)
+		}
+		limits[WholeGPU] = *resource.NewQuantity(gpu.Count, resource.DecimalSI)
+		if gpu.mib > 0 && t.facts.GPUMemoryLabel {
+			t.requireGPUMemory(gpu.mib)
+		}
+	}
+	first := &t.pod.Containers[0].Resources
+	if first.Limits == nil {
+		first.Limits = corev1.ResourceList{}
+	} else {
+		first.Limits = first.Limits.DeepCopy()
+	}
+	for name, amount := range limits {
+		first.Limits[name] = amount
+	}
+	if gpu.Model != "" {
+		product := t.gpuProduct(gpu.Model)
+		if len(validation.IsValidLabelValue(product)) > 0 {
+			return errors.New("params.model must be the name of a model, or the value of the label " + gpuProductLabel)
+		}
+		t.pod.NodeSelector = map[string]string{gpuProductLabel: product}
+	}
+	return nil
+}
+
+func (t *task) gpuProduct(model string) string {
+	upper := strings.ToUpper(model)
+	for _, models := range []map[string]string{t.facts.GPUModels, gpuModels} {
+		if product, ok := models[upper]; ok {
+			return product
+		}
+	}
+	return model
+}
+
+// requireGPUMemory keeps pods to nodes whose GPUs have at least as much memory.
+func (t *task) requireGPUMemory(mib int64) {
+	t.pod.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: GPUMemoryLabel, Operator: corev1.NodeSelectorOpGt, Values: []string{strconv.FormatInt(mib-1, 10)}}},
+		}}},
+	}}
+}
+
+// shareMemory gives the container with the GPUs as much shared memory as it wants,
+// unless it mounts something there itself.
+func (t *task) shareMemory() error {
+	first := &t.pod.Containers[0]
+	for _, m := range first.VolumeMounts {
+		if m.MountPath == sharedMemoryPath {
+			return nil
+		}
+	}
+	first.VolumeMounts = append(first.VolumeMounts, corev1.VolumeMount{Name: sharedMemory, MountPath: sharedMemoryPath})
+	err := t.volumes.add(corev1.Volume{Name: sharedMemory, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}})
+	if err != nil {
+		return fmt.Errorf("invalid volume config: %w", err)
+	}
+	return nil
+}

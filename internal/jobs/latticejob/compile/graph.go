@@ -1,0 +1,218 @@
+package compile
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
+
+	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
+)
+
+// anyService is the id of a service resource that stands for all of them.
+const anyService = "*"
+
+// calls reports whether the task calls the service.
+func (d *dependency) calls() bool { return d.Direction != lattice.Inbound && d.ID != anyService }
+
+// ServicesOf are the services that the job's tasks call, of which the graph must say
+// their ports.
+func ServicesOf(job *lattice.LatticeJob) []ServiceKey {
+	found := map[ServiceKey]bool{}
+	for _, task := range job.Spec.Tasks {
+		for name, spec := range task.Workload.Resources {
+			if d := (dependency{name: name, ResourceSpec: &spec}); spec.Type == lattice.ServiceResource && d.calls() {
+				found[d.key(job.Namespace)] = true
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Keys(found), compareKeys)
+}
+
+func compareKeys(a, b ServiceKey) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+// key is the service that a resource means in a job of the namespace.
+func (d *dependency) key(namespace string) ServiceKey {
+	return ServiceKey{Namespace: cmp.Or(d.Namespace, namespace), Name: cmp.Or(d.ID, d.name)}
+}
+
+// TaskPorts are the ports at which pods of the task are reached, as the graph has them.
+func TaskPorts(spec *lattice.JobTaskSpec) []ServicePort {
+	var out []ServicePort
+	if spec.Workload.Service == nil {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(spec.Workload.Service.Ports)) {
+		out = append(out, ServicePort{Name: name, Port: spec.Workload.Service.Ports[name].Port})
+	}
+	return out
+}
+
+// readService finds the service in the graph, to which the job's own tasks belong.
+func (t *task) readService(d *dependency) error {
+	d.service = d.key(t.job.Namespace)
+	if !d.calls() {
+		return nil
+	}
+	if len(validation.IsDNS1123Label(d.service.Name)) > 0 {
+		return fmt.Errorf("the id of a service must be a DNS label, not %q", shortened(d.service.Name))
+	}
+	if d.service.Namespace == t.job.Namespace {
+		if name, ours := strings.CutPrefix(d.service.Name, t.job.Name+"-"); ours {
+			if spec, ok := t.job.Spec.Tasks[name]; ok {
+				d.ports = TaskPorts(&spec)
+				return nil
+			}
+		}
+	}
+	ports, there := t.facts.Services[d.service]
+	if !there {
+		return fmt.Errorf("service '%s/%s' does not exist", d.service.Namespace, d.service.Name)
+	}
+	d.ports = ports
+	return nil
+}
+
+// servicePort is the port named http, else the first, else that of HTTP.
+func (d *dependency) servicePort() int32 {
+	for _, p := range d.ports {
+		if p.Name == "http" {
+			return p.Port
+		}
+	}
+	if len(d.ports) > 0 {
+		return d.ports[0].Port
+	}
+	return 80
+}
+
+const entityPrefix = "entity:"
+
+// readExternal reads the endpoints of an external service, or the entity that its id names.
+func (t *task) readExternal(d *dependency) (unknown []string, err error) {
+	if strings.HasPrefix(d.ID, entityPrefix) {
+		_, _, err := entity(d.ID)
+		return nil, err
+	}
+	var params externalParams
+	if unknown, err = read(d.Params, &params); err != nil {
+		return nil, err
+	}
+	if params.Resolution != "" && params.Resolution != "dns" && params.Resolution != "static" {
+		return nil, fmt.Errorf("params.resolution must be dns or static, not %q", shortened(params.Resolution))
+	}
+	d.endpoints, err = params.endpoints()
+	return unknown, err
+}
+
+// entity reads entity:<name>[:port].
+func entity(id string) (name string, port int64, err error) {
+	name, text, hasPort := strings.Cut(strings.TrimPrefix(id, entityPrefix), ":")
+	if len(validation.IsDNS1123Label(name)) > 0 {
+		return "", 0, fmt.Errorf("the id %q must be entity:NAME or entity:NAME:PORT", shortened(id))
+	}
+	port = 443
+	if hasPort {
+		n, err := strconv.ParseUint(text, 10, 16)
+		if err != nil || n == 0 {
+			return "", 0, fmt.Errorf("the id %q must be entity:NAME or entity:NAME:PORT", shortened(id))
+		}
+		port = int64(n)
+	}
+	return name, port, nil
+}
+
+// mesh makes the task a member of the mesh, if it has ports or talks to anybody.
+func (t *task) mesh() error {
+	ports := t.meshPorts()
+	var callers, dependencies, egress []any
+	for _, name := range t.names {
+		d := t.resources[name]
+		switch d.Type {
+		case lattice.ServiceResource:
+			ref := map[string]any{"name": d.service.Name, "namespace": d.service.Namespace}
+			if d.Direction == lattice.Inbound || d.Direction == lattice.Both {
+				callers = append(callers, ref)
+			}
+			if d.calls() {
+				dependencies = append(dependencies, ref)
+			}
+		case lattice.ExternalServiceResource:
+			rules, err := egressOf(d)
+			if err != nil {
+				return err
+			}
+			egress = append(egress, rules...)
+		}
+	}
+	if len(ports)+len(callers)+len(dependencies)+len(egress) == 0 {
+		return nil
+	}
+	t.addOf(MeshMembers, !t.facts.NeedMesh, t.unstructured("lattice.dev/v1alpha1", "LatticeMeshMember", t.full, map[string]any{
+		"target":         map[string]any{"selector": map[string]any{lattice.NameLabel: t.full}},
+		"ports":          list(ports),
+		"allowedCallers": list(callers),
+		"dependencies":   list(dependencies),
+		"egress":         list(egress),
+	}))
+	return nil
+}
+
+// list is one that is there though it is empty.
+func list(items []any) []any {
+	if items == nil {
+		return []any{}
+	}
+	return items
+}
+
+func (t *task) meshPorts() []any {
+	var out []any
+	if t.spec.Workload.Service == nil {
+		return nil
+	}
+	ports := t.spec.Workload.Service.Ports
+	for _, name := range slices.Sorted(maps.Keys(ports)) {
+		port := ports[name]
+		out = append(out, map[string]any{"name": name, "port": int64(ptr.Deref(port.TargetPort, port.Port)), "peerAuth": "Strict"})
+	}
+	return out
+}
+
+// egressOf are the rules that let a task reach an external service.
+func egressOf(d *dependency) ([]any, error) {
+	if strings.HasPrefix(d.ID, entityPrefix) {
+		name, port, err := entity(d.ID)
+		return []any{egressRule(map[string]any{"entity": name}, port)}, err
+	}
+	if len(d.endpoints) == 0 {
+		return nil, errors.New("an external service has no endpoints")
+	}
+	var out []any
+	for _, e := range d.endpoints {
+		target := map[string]any{"fqdn": e.host}
+		if ip := net.ParseIP(e.host); ip != nil {
+			bits := 32
+			if ip.To4() == nil {
+				bits = 128
+			}
+			target = map[string]any{"cidr": fmt.Sprintf("%s/%d", e.host, bits)}
+		}
+		out = append(out, egressRule(target, int64(e.port)))
+	}
+	return out, nil
+}
+
+func egressRule(target map[string]any, port int64) map[string]any {
+	return map[string]any{"target": target, "ports": []any{port}, "protocol": string(corev1.ProtocolTCP)}
+}

@@ -1,0 +1,217 @@
+package compile
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
+)
+
+// volumeParams are those of a volume.
+type volumeParams struct {
+	Size             *resource.Quantity                `json:"size"`
+	StorageClass     *string                           `json:"storageClass"`
+	AccessMode       corev1.PersistentVolumeAccessMode `json:"accessMode"`
+	AllowedConsumers []string                          `json:"allowedConsumers"`
+
+	// own is the name of the claim of a volume without an id.
+	own string
+}
+
+// secretParams are those of a secret.
+type secretParams struct {
+	Provider        string            `json:"provider"`
+	Keys            []string          `json:"keys"`
+	RefreshInterval string            `json:"refreshInterval"`
+	SecretType      corev1.SecretType `json:"secretType"`
+}
+
+// gpuParams are those of GPUs.
+type gpuParams struct {
+	Count       int64           `json:"count"`
+	Memory      json.RawMessage `json:"memory"`
+	Compute     *int64          `json:"compute"`
+	Model       string          `json:"model"`
+	Tolerations *bool           `json:"tolerations"`
+
+	// mib is the memory in MiB, 0 if it is not said.
+	mib int64
+}
+
+// externalParams are those of an external service.
+type externalParams struct {
+	Endpoints  map[string]string `json:"endpoints"`
+	Resolution string            `json:"resolution"`
+}
+
+// read decodes params and gives the names of those that the type does not know.
+func read[P any](raw *runtime.RawExtension, into *P) (unknown []string, err error) {
+	if raw == nil || len(raw.Raw) == 0 || bytes.Equal(raw.Raw, []byte("null")) {
+		return nil, nil
+	}
+	if err := json.Unmarshal(raw.Raw, into); err != nil {
+		var wrong *json.UnmarshalTypeError
+		if errors.As(err, &wrong) {
+			return nil, fmt.Errorf("params.%s cannot be a %s", wrong.Field, wrong.Value)
+		}
+		return nil, fmt.Errorf("params: %s", shortened(err.Error()))
+	}
+	var given map[string]json.RawMessage
+	if err := json.Unmarshal(raw.Raw, &given); err != nil {
+		return nil, errors.New("params must be a map")
+	}
+	known := reflect.TypeFor[P]()
+	for i := range known.NumField() {
+		delete(given, known.Field(i).Tag.Get("json")) // fields of ours have no tag
+	}
+	return slices.Sorted(maps.Keys(given)), nil
+}
+
+func (p *volumeParams) check(r *lattice.ResourceSpec) error {
+	switch {
+	case p.Size == nil && r.ID == "":
+		return errors.New("a volume needs params.size, to be created, or the id of one that is there")
+	case p.Size != nil && p.Size.Sign() <= 0:
+		return fmt.Errorf("params.size must be more than 0, not %s", p.Size)
+	case r.ID != "" && (len(validation.IsDNS1123Label(r.ID)) > 0 || len(r.ID) > 50):
+		return fmt.Errorf("the id of a volume must be a DNS label of at most 50 characters, not %q", shortened(r.ID))
+	}
+	switch p.AccessMode {
+	case "", corev1.ReadWriteOnce, corev1.ReadWriteMany, corev1.ReadOnlyMany:
+		return nil
+	}
+	return fmt.Errorf("params.accessMode must be ReadWriteOnce, ReadWriteMany or ReadOnlyMany, not %q", shortened(string(p.AccessMode)))
+}
+
+// interval is a duration of hours, minutes and seconds, such as 1h30m.
+var interval = regexp.MustCompile(`^([0-9]+h)?([0-9]+m)?([0-9]+s)?$`)
+
+// secretKey is what a key of a secret may look like.
+var secretKey = regexp.MustCompile(`^[-._a-zA-Z0-9]{1,253}$`)
+
+var secretTypes = []corev1.SecretType{corev1.SecretTypeOpaque, corev1.SecretTypeTLS, corev1.SecretTypeDockerConfigJson, corev1.SecretTypeDockercfg,
+	corev1.SecretTypeBasicAuth, corev1.SecretTypeSSHAuth, corev1.SecretTypeServiceAccountToken, corev1.SecretTypeBootstrapToken}
+
+func (p *secretParams) check() error {
+	switch {
+	case p.Provider == "":
+		return errors.New("params.provider must name the ClusterSecretStore that has the secret")
+	case len(validation.IsDNS1123Subdomain(p.Provider)) > 0:
+		return fmt.Errorf("params.provider must be the name of a ClusterSecretStore, not %q", shortened(p.Provider))
+	case p.RefreshInterval != "" && !interval.MatchString(p.RefreshInterval):
+		return fmt.Errorf("params.refreshInterval must be hours, minutes and seconds such as 1h30m, not %q", shortened(p.RefreshInterval))
+	case p.SecretType != "" && !slices.Contains(secretTypes, p.SecretType):
+		return fmt.Errorf("params.secretType %q is not a type of secret that can be made", shortened(string(p.SecretType)))
+	}
+	for _, key := range p.Keys {
+		if !secretKey.MatchString(key) {
+			return fmt.Errorf("params.keys: %q cannot be the key of a secret", shortened(key))
+		}
+	}
+	return nil
+}
+
+// maxGPUMemory is a PiB, in MiB: nobody has more in a GPU.
+const maxGPUMemory = 1 << 30
+
+func (p *gpuParams) check() error {
+	switch {
+	case p.Count <= 0:
+		return errors.New("params.count must be the number of GPUs, 1 or more")
+	case p.Count > 1<<16:
+		return fmt.Errorf("params.count cannot be %d", p.Count)
+	case p.Compute != nil && (*p.Compute < 1 || *p.Compute > 100):
+		return fmt.Errorf("params.compute must be a percentage from 1 to 100, not %d", *p.Compute)
+	}
+	if len(p.Memory) == 0 || bytes.Equal(p.Memory, []byte("null")) {
+		return nil
+	}
+	var err error
+	p.mib, err = mebibytes(strings.Trim(string(p.Memory), `"`))
+	return err
+}
+
+var gpuMemory = regexp.MustCompile(`^([0-9]{1,18})(Gi|Mi)?$`)
+
+// mebibytes reads 80Gi, 8192Mi, or a bare number of MiB.
+func mebibytes(text string) (int64, error) {
+	parts := gpuMemory.FindStringSubmatch(text)
+	if parts == nil {
+		return 0, fmt.Errorf("params.memory must be such as 80Gi, 8192Mi or a number of MiB, not %q", shortened(text))
+	}
+	n, err := strconv.ParseInt(parts[1], 10, 64)
+	if err != nil || n == 0 || n > maxGPUMemory || parts[2] == "Gi" && n > maxGPUMemory>>10 {
+		return 0, fmt.Errorf("params.memory must be more than 0 and at most 1Pi, not %q", shortened(text))
+	}
+	if parts[2] == "Gi" {
+		n <<= 10
+	}
+	return n, nil
+}
+
+// endpoint is where an external service is.
+type endpoint struct {
+	name, host, url string
+	port            int32
+}
+
+// endpoints are in the order of names, the one named default first.
+func (p *externalParams) endpoints() ([]endpoint, error) {
+	if len(p.Endpoints) == 0 {
+		return nil, errors.New("params.endpoints must name at least one URL")
+	}
+	var out []endpoint
+	for _, name := range slices.Sorted(maps.Keys(p.Endpoints)) {
+		e, err := parseEndpoint(p.Endpoints[name])
+		if err != nil {
+			return nil, fmt.Errorf("params.endpoints.%s must be a URL such as https://api.example.com:443: %w", shortened(name), err)
+		}
+		e.name = name
+		if name == "default" {
+			out = slices.Insert(out, 0, e)
+		} else {
+			out = append(out, e)
+		}
+	}
+	return out, nil
+}
+
+// wellKnownPorts are those of URLs that name none.
+var wellKnownPorts = map[string]int32{"http": 80, "https": 443, "postgres": 5432, "postgresql": 5432, "mysql": 3306, "redis": 6379, "rediss": 6379, "amqp": 5672, "amqps": 5671, "mongodb": 27017, "nats": 4222, "kafka": 9092, "ws": 80, "wss": 443, "grpc": 443, "ftp": 21, "ssh": 22}
+
+// parseEndpoint does not quote the URL: it may hold a password.
+func parseEndpoint(text string) (endpoint, error) {
+	u, err := url.Parse(text)
+	if err != nil {
+		return endpoint{}, errors.New("it cannot be read")
+	}
+	e := endpoint{host: u.Hostname(), url: text, port: wellKnownPorts[u.Scheme]}
+	if u.Scheme == "" || e.host == "" {
+		return endpoint{}, errors.New("it needs a scheme and a host")
+	}
+	if text := u.Port(); text != "" {
+		port, err := strconv.ParseUint(text, 10, 16)
+		if err != nil || port == 0 {
+			return endpoint{}, errors.New("its port is no number from 1 to 65535")
+		}
+		e.port = int32(port)
+	}
+	if e.port == 0 {
+		return endpoint{}, fmt.Errorf("it needs a port, for that of scheme %s is not known", shortened(u.Scheme))
+	}
+	return e, nil
+}

@@ -1,0 +1,189 @@
+package compile
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
+)
+
+// unstructured makes an object of a kind that has no Go type here.
+func (t *task) unstructured(apiVersion, kind, name string, spec map[string]any) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind, "spec": spec}}
+	o.SetName(name)
+	o.SetNamespace(t.job.Namespace)
+	o.SetLabels(labelsOf(t.full))
+	o.SetOwnerReferences([]metav1.OwnerReference{t.owner})
+	return o
+}
+
+// secretName is the name of the Secret that is made of a resource.
+func (t *task) secretName(d *dependency) string { return t.full + "-" + d.name }
+
+// secrets has the secrets of the task fetched, and images pulled with those that are for that.
+func (t *task) secrets() error {
+	for _, name := range t.names {
+		d := t.resources[name]
+		if d.Type != lattice.SecretResource {
+			continue
+		}
+		secretType := cmp.Or(d.secret.SecretType, corev1.SecretTypeOpaque)
+		if d.pulls {
+			secretType = cmp.Or(d.secret.SecretType, corev1.SecretTypeDockerConfigJson)
+		}
+		spec := storeSpec(d.secret.Provider, d.secret.RefreshInterval, t.secretName(d), map[string]any{"type": string(secretType)})
+		if len(d.secret.Keys) == 0 {
+			spec["dataFrom"] = []any{map[string]any{"extract": map[string]any{"key": d.ID}}}
+		} else {
+			var data []any
+			for _, key := range d.secret.Keys {
+				data = append(data, remote(key, d.ID, key))
+			}
+			spec["data"] = data
+		}
+		t.externalSecret(t.secretName(d), spec)
+	}
+	for _, name := range t.spec.ImagePullSecrets {
+		t.pod.ImagePullSecrets = append(t.pod.ImagePullSecrets, corev1.LocalObjectReference{Name: t.secretName(t.resources[name])})
+	}
+	return nil
+}
+
+func (t *task) externalSecret(name string, spec map[string]any) {
+	t.addOf(ExternalSecrets, false, t.unstructured("external-secrets.io/v1", "ExternalSecret", name, spec))
+}
+
+// storeSpec is what all ExternalSecrets have: the store, and the Secret that is made.
+func storeSpec(provider, refresh, target string, template map[string]any) map[string]any {
+	spec := map[string]any{
+		"secretStoreRef": map[string]any{"kind": "ClusterSecretStore", "name": provider},
+		"target":         map[string]any{"name": target, "creationPolicy": "Owner", "template": template},
+	}
+	if refresh != "" {
+		spec["refreshInterval"] = refresh
+	}
+	return spec
+}
+
+func remote(secretKey, id, property string) map[string]any {
+	return map[string]any{"secretKey": secretKey, "remoteRef": map[string]any{"key": id, "property": property}}
+}
+
+// rendering is a Secret whose values are texts with secrets in them, all of one store.
+type rendering struct {
+	provider string
+	refresh  string
+	texts    map[string]any
+	data     []any
+	// aliases are by what templates know the values, by resource and key; taken those
+	// that are in use.
+	aliases map[[2]string]string
+	taken   map[string]bool
+}
+
+func newRendering(provider string) *rendering {
+	return &rendering{provider: provider, texts: map[string]any{}, aliases: map[[2]string]string{}, taken: map[string]bool{}}
+}
+
+// storeOf is the one store of all secrets of the text.
+func storeOf(x *text) (string, error) {
+	provider := ""
+	for _, p := range x.pieces {
+		if p.reference == nil {
+			continue
+		}
+		if provider != "" && provider != p.secret.secret.Provider {
+			return "", fmt.Errorf("mixes secrets of the stores '%s' and '%s': all secrets in one text must be of one", provider, p.secret.secret.Provider)
+		}
+		provider = p.secret.secret.Provider
+	}
+	if provider == "" {
+		return "", errors.New("has no secret")
+	}
+	return provider, nil
+}
+
+// put has the text be the value of the key.
+func (r *rendering) put(key string, x *text) {
+	var b strings.Builder
+	for i, p := range x.pieces {
+		if p.reference == nil {
+			escapeBraces(&b, p.literal, i < len(x.pieces)-1)
+			continue
+		}
+		alias := r.alias(p.reference)
+		if alias[0] >= '0' && alias[0] <= '9' {
+			fmt.Fprintf(&b, "{{ index . %q }}", alias)
+		} else {
+			fmt.Fprintf(&b, "{{ .%s }}", alias)
+		}
+	}
+	r.texts[key] = b.String()
+}
+
+// escapeBraces writes text so that a Go template gives it back as it is. before says
+// that an action follows it.
+func escapeBraces(b *strings.Builder, literal string, before bool) {
+	for literal != "" {
+		start := strings.IndexByte(literal, '{')
+		if start < 0 {
+			b.WriteString(literal)
+			return
+		}
+		b.WriteString(literal[:start])
+		literal = literal[start:]
+		run := len(literal) - len(strings.TrimLeft(literal, "{"))
+		if run > 1 || run == len(literal) && before {
+			fmt.Fprintf(b, "{{ %q }}", literal[:run])
+		} else {
+			b.WriteString(literal[:run])
+		}
+		literal = literal[run:]
+	}
+}
+
+var aliasOf = strings.NewReplacer("-", "_", ".", "_")
+
+// alias is RESOURCE_KEY with underscores, and a number if two of them come to the same.
+func (r *rendering) alias(ref *reference) string {
+	id := [2]string{ref.secret.name, ref.key}
+	if alias, ok := r.aliases[id]; ok {
+		return alias
+	}
+	base := aliasOf.Replace(ref.secret.name + "_" + ref.key)
+	alias := base
+	for n := 2; r.taken[alias]; n++ {
+		alias = fmt.Sprintf("%s_%d", base, n)
+	}
+	r.aliases[id], r.taken[alias] = alias, true
+	r.data = append(r.data, remote(alias, ref.secret.ID, ref.key))
+	r.refresh = sooner(r.refresh, ref.secret.secret.RefreshInterval)
+	return alias
+}
+
+// sooner is the shorter of two intervals; one that is empty says nothing.
+func sooner(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	first, err := time.ParseDuration(a)
+	second, err2 := time.ParseDuration(b)
+	if err == nil && err2 == nil && second < first {
+		return b
+	}
+	return a
+}
+
+// render has the Secret of the name made.
+func (t *task) render(name string, r *rendering) {
+	spec := storeSpec(r.provider, r.refresh, name, map[string]any{"engineVersion": "v2", "type": string(corev1.SecretTypeOpaque), "data": r.texts})
+	spec["data"] = r.data
+	t.externalSecret(name, spec)
+}

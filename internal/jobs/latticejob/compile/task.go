@@ -1,0 +1,172 @@
+package compile
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
+)
+
+// fsGroup owns the files of volumes, so that who is not root can write them.
+const fsGroup = 65534
+
+// task is a task that is being compiled.
+type task struct {
+	*compiler
+	name string
+	// full is <job>-<task>, the name of most that is the task's.
+	full      string
+	spec      *lattice.JobTaskSpec
+	resources map[string]*dependency
+	// names of the resources, sorted.
+	names   []string
+	volumes volumes
+	pod     corev1.PodSpec
+}
+
+// task compiles a task and gives the template of its pods.
+func (c *compiler) task(name string) (*corev1.PodTemplateSpec, error) {
+	spec := c.job.Spec.Tasks[name]
+	t := &task{compiler: c, name: name, full: c.job.Name + "-" + name, spec: &spec}
+	t.volumes.task = t
+	for _, step := range []func() error{
+		t.readResources, t.identity, t.secrets, t.claimVolumes, t.containers, t.gpus, t.tracing, t.mesh,
+	} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	t.pod.Volumes = t.volumes.list
+	return &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labelsOf(t.full)}, Spec: t.pod}, nil
+}
+
+// identity is who the pods are, and what holds for all of their containers.
+func (t *task) identity() error {
+	t.add(&corev1.ServiceAccount{
+		TypeMeta:                     metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"},
+		ObjectMeta:                   t.meta(t.full, t.full),
+		AutomountServiceAccountToken: ptr.To(false),
+	})
+	policy := corev1.FSGroupChangeOnRootMismatch
+	t.pod = corev1.PodSpec{
+		RestartPolicy:                restartPolicy(t.spec.RestartPolicy),
+		ServiceAccountName:           t.full,
+		AutomountServiceAccountToken: ptr.To(false),
+		HostNetwork:                  ptr.Deref(t.spec.HostNetwork, false),
+		ShareProcessNamespace:        t.spec.ShareProcessNamespace,
+		SecurityContext: &corev1.PodSecurityContext{
+			RunAsNonRoot:        ptr.To(true),
+			FSGroup:             ptr.To[int64](fsGroup),
+			FSGroupChangePolicy: &policy,
+			SeccompProfile:      &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		},
+		TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{
+			MaxSkew: 1, TopologyKey: spreadBy(t.facts), WhenUnsatisfiable: corev1.ScheduleAnyway,
+			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{lattice.NameLabel: t.full}},
+		}},
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.spec.Sysctls)) {
+		t.pod.SecurityContext.Sysctls = append(t.pod.SecurityContext.Sysctls, corev1.Sysctl{Name: name, Value: t.spec.Sysctls[name]})
+	}
+	return nil
+}
+
+func spreadBy(facts *Facts) string {
+	if facts.SpreadBy == "" {
+		return hostnameLabel
+	}
+	return facts.SpreadBy
+}
+
+// dependency is a resource of the task with its params read.
+type dependency struct {
+	name string
+	*lattice.ResourceSpec
+	volume    volumeParams
+	secret    secretParams
+	gpu       gpuParams
+	endpoints []endpoint
+	// service is where a service is, and ports its ports in the graph.
+	service ServiceKey
+	ports   []ServicePort
+	// pulls says that images are pulled with the secret.
+	pulls bool
+}
+
+// readResources reads and checks all resources, in the order of their names.
+func (t *task) readResources() error {
+	specs := t.spec.Workload.Resources
+	t.names = slices.Sorted(maps.Keys(specs))
+	t.resources = make(map[string]*dependency, len(specs))
+	for _, name := range t.names {
+		spec := specs[name]
+		d := &dependency{name: name, ResourceSpec: &spec}
+		if err := t.readResource(d); err != nil {
+			return err
+		}
+		t.resources[name] = d
+	}
+	return t.pullSecrets()
+}
+
+func (t *task) readResource(d *dependency) error {
+	var unknown []string
+	var err error
+	at := func(prefix string) error {
+		if err == nil {
+			return nil
+		}
+		return fmt.Errorf("%sresource '%s': %w", prefix, d.name, err)
+	}
+	switch d.Type {
+	case lattice.VolumeResource:
+		d.volume.own = t.full + "-" + d.name
+		if unknown, err = read(d.Params, &d.volume); err == nil {
+			err = d.volume.check(d.ResourceSpec)
+		}
+		err = at("invalid volume config: ")
+	case lattice.SecretResource:
+		if d.ID == "" {
+			return fmt.Errorf("secret resource '%s': missing 'id' field (remote key for secret store)", d.name)
+		}
+		if unknown, err = read(d.Params, &d.secret); err == nil {
+			err = d.secret.check()
+		}
+		err = at("invalid secret config: ")
+	case lattice.GPUResource:
+		if unknown, err = read(d.Params, &d.gpu); err == nil {
+			err = d.gpu.check()
+		}
+		err = at("")
+	case lattice.ExternalServiceResource:
+		unknown, err = t.readExternal(d)
+		err = at("")
+	case lattice.ServiceResource:
+		err = t.readService(d)
+		err = at("")
+	}
+	for _, name := range unknown {
+		t.warn("task '%s': params.%s of resource '%s' means nothing to type %s and is ignored", t.name, shortened(name), d.name, d.Type)
+	}
+	return err
+}
+
+// pullSecrets marks the secrets with which images are pulled.
+func (t *task) pullSecrets() error {
+	for _, name := range t.spec.ImagePullSecrets {
+		d, ok := t.resources[name]
+		if !ok {
+			return fmt.Errorf("imagePullSecrets references resource '%s' which does not exist", name)
+		}
+		if d.Type != lattice.SecretResource {
+			return fmt.Errorf("imagePullSecrets references resource '%s' but it is type '%s', not 'secret'", name, d.Type)
+		}
+		d.pulls = true
+	}
+	return nil
+}

@@ -1,0 +1,129 @@
+package compile
+
+import (
+	"fmt"
+	"strings"
+)
+
+// expansion says what ${...} means in a text.
+type expansion int
+
+const (
+	// expand replaces ${path}, and takes $${ for a literal ${.
+	expand expansion = iota
+	// reverseExpand leaves ${ as it is, and replaces $${path}: for scripts of a shell.
+	reverseExpand
+	// verbatim replaces nothing.
+	verbatim
+)
+
+// piece is a part of a text: a literal, or a path whose value stands there.
+type piece struct {
+	literal string
+	path    []string
+}
+
+// isPath reports whether the piece stands for a value.
+func (p piece) isPath() bool { return p.path != nil }
+
+// parse takes a text apart. Its errors quote placeholders only: what stands around
+// them may be a secret.
+func parse(text string, mode expansion) ([]piece, error) {
+	if mode == verbatim || !strings.Contains(text, "${") {
+		return []piece{{literal: text}}, nil
+	}
+	var (
+		pieces  []piece
+		literal strings.Builder
+	)
+	for len(text) > 0 {
+		opening, escaped := "${", "$${"
+		if mode == reverseExpand {
+			opening, escaped = "$${", "${"
+		}
+		dollar := strings.IndexByte(text, '$')
+		if dollar < 0 {
+			break
+		}
+		literal.WriteString(text[:dollar])
+		text = text[dollar:]
+		switch {
+		case mode == expand && strings.HasPrefix(text, escaped):
+			literal.WriteString("${")
+			text = text[len(escaped):]
+		case strings.HasPrefix(text, opening):
+			path, rest, err := placeholder(text[len(opening):])
+			if err != nil {
+				return nil, err
+			}
+			if literal.Len() > 0 {
+				pieces = append(pieces, piece{literal: literal.String()})
+				literal.Reset()
+			}
+			pieces, text = append(pieces, piece{path: path}), rest
+		default:
+			literal.WriteByte('$')
+			text = text[1:]
+		}
+	}
+	literal.WriteString(text)
+	if literal.Len() > 0 || len(pieces) == 0 {
+		pieces = append(pieces, piece{literal: literal.String()})
+	}
+	return pieces, nil
+}
+
+// placeholder reads a path up to its closing brace, and gives what follows.
+func placeholder(text string) (path []string, rest string, err error) {
+	inner, rest, closed := strings.Cut(text, "}")
+	if !closed {
+		return nil, "", fmt.Errorf("a placeholder that begins with ${ has no closing }: write $${ for the characters themselves")
+	}
+	inner = strings.TrimSpace(inner)
+	path = strings.Split(inner, ".")
+	for _, name := range path {
+		if !isName(name) {
+			return nil, "", fmt.Errorf("${%s} is not a path of names such as ${resources.db.host}: write $${ for the characters ${ themselves", shortened(inner))
+		}
+	}
+	return path, rest, nil
+}
+
+// isName reports whether the text is a name of a path.
+func isName(text string) bool {
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '_', c == '-':
+		default:
+			return false
+		}
+	}
+	return text != ""
+}
+
+// sameName reports whether two names of a path mean the same: - and _ do.
+func sameName(a, b string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range len(a) {
+		if a[i] != b[i] && !(isDash(a[i]) && isDash(b[i])) {
+			return false
+		}
+	}
+	return true
+}
+
+func isDash(c byte) bool { return c == '-' || c == '_' }
+
+// shortened is enough of a text to know it by.
+func shortened(text string) string {
+	const enough = 60
+	if len(text) <= enough {
+		return text
+	}
+	return strings.ToValidUTF8(text[:enough], "") + "…"
+}
+
+// written is the path as people write it.
+func written(path []string) string { return "${" + strings.Join(path, ".") + "}" }

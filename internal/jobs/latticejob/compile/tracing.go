@@ -1,0 +1,62 @@
+package compile
+
+import (
+	"maps"
+	"slices"
+
+	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
+)
+
+// anyBinary allows all of them.
+const anyBinary = "*"
+
+// tracing has binaries killed that none of the task's containers may run. Where it is
+// not known of a container what it runs, nothing can be said of the pod.
+func (t *task) tracing() error {
+	binaries := map[string]bool{}
+	known := true
+	take := func(c *lattice.SidecarContainer) {
+		var allowed []string
+		if c.Security != nil {
+			allowed = c.Security.AllowedBinaries
+		}
+		known = known && (len(c.Command) > 0 || len(allowed) > 0) && !slices.Contains(allowed, anyBinary)
+		for _, binary := range allowed {
+			binaries[binary] = true
+		}
+		if len(c.Command) > 0 {
+			binaries[c.Command[0]] = true
+		}
+		for _, p := range []*lattice.Probe{c.LivenessProbe, c.ReadinessProbe, c.StartupProbe} {
+			if p != nil && p.Exec != nil && len(p.Exec.Command) > 0 {
+				binaries[p.Exec.Command[0]] = true
+			}
+		}
+	}
+	for _, c := range t.spec.Workload.Containers {
+		take(&c.SidecarContainer)
+	}
+	for _, c := range t.spec.Sidecars {
+		take(&c.SidecarContainer)
+	}
+	if !known {
+		return nil
+	}
+	var values []any
+	for _, binary := range slices.Sorted(maps.Keys(binaries)) {
+		values = append(values, binary)
+	}
+	t.addOf(TracingPolicies, !t.facts.NeedTracing, t.unstructured("cilium.io/v1alpha1", "TracingPolicyNamespaced", "allow-binaries-"+t.full, map[string]any{
+		"podSelector": map[string]any{"matchLabels": map[string]any{lattice.NameLabel: t.full}},
+		"kprobes": []any{map[string]any{
+			"call":    "security_bprm_check",
+			"syscall": false,
+			"args":    []any{map[string]any{"index": int64(0), "type": "linux_binprm"}},
+			"selectors": []any{map[string]any{
+				"matchArgs":    []any{map[string]any{"index": int64(0), "operator": "NotEqual", "values": values}},
+				"matchActions": []any{map[string]any{"action": "Sigkill"}},
+			}},
+		}},
+	}))
+	return nil
+}

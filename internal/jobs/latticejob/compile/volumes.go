@@ -1,0 +1,194 @@
+package compile
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
+)
+
+// claimPrefix begins the name of the claim of a volume with an id, which all jobs that
+// name the id share.
+const claimPrefix = "vol-"
+
+// creates reports whether the task creates the volume: it says how large it is.
+func (d *dependency) creates() bool { return d.volume.Size != nil }
+
+// claim is the name of a volume's claim, where it has an id.
+func (d *dependency) claim() string {
+	if d.ID != "" {
+		return claimPrefix + d.ID
+	}
+	return d.volume.own
+}
+
+// claimVolumes has the volumes made that the task creates. They outlive the job, so
+// nobody owns them.
+func (t *task) claimVolumes() error {
+	for _, name := range t.names {
+		d := t.resources[name]
+		if d.Type != lattice.VolumeResource || !d.creates() {
+			continue
+		}
+		claim := &corev1.PersistentVolumeClaim{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
+			ObjectMeta: metav1.ObjectMeta{Name: d.claim(), Namespace: t.job.Namespace, Labels: map[string]string{lattice.ManagedByLabel: lattice.ManagedBy}},
+			Spec: corev1.PersistentVolumeClaimSpec{
+				AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+				StorageClassName: d.volume.StorageClass,
+				Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: *d.volume.Size}},
+			},
+		}
+		if d.volume.AccessMode != "" {
+			claim.Spec.AccessModes[0] = d.volume.AccessMode
+		}
+		if before, ok := t.claims[claim.Name]; ok {
+			if !equality.Semantic.DeepEqual(before.Spec, claim.Spec) {
+				return fmt.Errorf("invalid volume config: resource '%s': the volume '%s' is created by another task of the job too, with other params", name, d.ID)
+			}
+			continue
+		}
+		t.claims[claim.Name] = claim
+		t.add(claim)
+	}
+	return nil
+}
+
+// volumes are those of a task's pods.
+type volumes struct {
+	task *task
+	list []corev1.Volume
+	// scratch are the names of empty volumes by the path where they are mounted.
+	scratch map[string]string
+}
+
+// add has pods have the volume; one that is there already must be the same.
+func (v *volumes) add(volume corev1.Volume) error {
+	for i := range v.list {
+		if v.list[i].Name != volume.Name {
+			continue
+		}
+		if !equality.Semantic.DeepEqual(v.list[i], volume) {
+			return fmt.Errorf("two volumes of different kinds would be named '%s': give one of them another name", volume.Name)
+		}
+		return nil
+	}
+	if len(validation.IsDNS1123Label(volume.Name)) > 0 {
+		return fmt.Errorf("'%s' cannot be the name of a volume", shortened(volume.Name))
+	}
+	v.list = append(v.list, volume)
+	return nil
+}
+
+// named reports whether there is a volume of the name.
+func (v *volumes) named(name string) bool {
+	return slices.ContainsFunc(v.list, func(o corev1.Volume) bool { return o.Name == name })
+}
+
+// mount mounts the volumes of a container.
+func (t *task) mount(c *corev1.Container, mounts map[string]lattice.VolumeMount) error {
+	for _, at := range slices.Sorted(maps.Keys(mounts)) {
+		m := mounts[at]
+		if err := checkMountPath(at); err != nil {
+			return fmt.Errorf("invalid volume config: container '%s': %w", c.Name, err)
+		}
+		if err := checkSubPath(m.Path); err != nil {
+			return fmt.Errorf("invalid volume config: container '%s': volume at '%s': %w", c.Name, at, err)
+		}
+		name, err := t.volumeFor(at, &m)
+		if err != nil {
+			return fmt.Errorf("invalid volume config: container '%s': volume at '%s': %w", c.Name, at, err)
+		}
+		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: at, SubPath: m.Path, ReadOnly: m.ReadOnly})
+	}
+	return nil
+}
+
+// volumeFor is the name of the volume that is mounted there.
+func (t *task) volumeFor(at string, m *lattice.VolumeMount) (string, error) {
+	if m.Source == "" {
+		return t.volumes.empty(at, m)
+	}
+	inner, ok := strings.CutPrefix(m.Source, "${resources.")
+	name, closed := strings.CutSuffix(inner, "}")
+	if !ok || !closed || !isName(name) {
+		return "", fmt.Errorf("source must be ${resources.NAME}, not '%s'", shortened(m.Source))
+	}
+	d := t.resource(name)
+	if d == nil {
+		return "", fmt.Errorf("source names resource '%s' which does not exist", name)
+	}
+	if d.Type != lattice.VolumeResource {
+		return "", fmt.Errorf("source names resource '%s' but it is type '%s', not 'volume'", d.name, d.Type)
+	}
+	if m.Medium != "" || m.SizeLimit != nil {
+		return "", fmt.Errorf("medium and sizeLimit are for volumes without a source")
+	}
+	return d.name, t.volumes.add(corev1.Volume{Name: d.name, VolumeSource: corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: d.claim()}}})
+}
+
+// empty is the name of an empty volume, which is known by its path: containers that
+// mount one at the same path share it.
+func (v *volumes) empty(at string, m *lattice.VolumeMount) (string, error) {
+	name, ok := v.scratch[at]
+	if !ok {
+		name = emptyName(at)
+		if v.named(name) {
+			name = fmt.Sprintf("%s-%s", name[:min(len(name), 54)], digest(at))
+		}
+		if v.scratch == nil {
+			v.scratch = map[string]string{}
+		}
+		v.scratch[at] = name
+	}
+	err := v.add(corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
+		EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMedium(m.Medium), SizeLimit: m.SizeLimit}}})
+	if err != nil {
+		return "", fmt.Errorf("containers share an empty volume there: its medium and sizeLimit must be the same in all of them")
+	}
+	return name, nil
+}
+
+// emptyName is emptydir-<path>, as far as a name can hold it.
+func emptyName(at string) string {
+	clean := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r - 'A' + 'a'
+		}
+		return '-'
+	}, strings.Trim(at, "/"))
+	name := "emptydir-" + clean
+	return strings.TrimRight(name[:min(len(name), validation.DNS1123LabelMaxLength)], "-")
+}
+
+// checkMountPath refuses paths that are not what they look like.
+func checkMountPath(at string) error {
+	switch {
+	case !path.IsAbs(at):
+		return fmt.Errorf("the path '%s' must begin with /", shortened(at))
+	case path.Clean(at) != at || at == "/":
+		return fmt.Errorf("the path '%s' must be a plain one, without . and .. and empty parts", shortened(at))
+	case strings.ContainsAny(at, ":\x00\n"):
+		return fmt.Errorf("the path '%s' must not contain : or control characters", shortened(at))
+	}
+	return nil
+}
+
+func checkSubPath(p string) error {
+	if p != "" && (path.IsAbs(p) || path.Clean(p) != p || p == ".." || strings.HasPrefix(p, "../")) {
+		return fmt.Errorf("the path '%s' must lie within the volume", shortened(p))
+	}
+	return nil
+}
