@@ -40,11 +40,16 @@ type API[T client.Object] struct {
 	Pauses bool
 	// Asks are the kinds of which Facts say whether the cluster serves them.
 	Asks []schema.GroupResource
+	// WaitsForKinds has all jobs looked at again when one of those kinds comes or goes.
+	WaitsForKinds bool
 	// PodLabels are labels that the pods of the job with the UID bear, and no others.
 	PodLabels func(uid types.UID) map[string]string
 	// Beside names what else Plan wants to see: objects that the job may not control,
-	// each empty but for its name, in the job's namespace. Nil for none.
+	// each empty but for its name and namespace, the job's if it has none. Nil for none.
 	Beside func(job T) []client.Object
+	// AsksNodes names features of nodes of which Facts say whether any node has them; nil
+	// for none.
+	AsksNodes func(job T) []NodeFeature
 	// Gangs says that Plan makes PodGroups where the cluster has them.
 	Gangs bool
 	// Pods says which pods of its children Plan wants to see; nil for none.
@@ -101,6 +106,8 @@ type Facts struct {
 	Flavors map[string]*kueue.ResourceFlavor
 	// Served are those of the kinds that the API asks about which the cluster serves.
 	Served map[schema.GroupResource]bool
+	// Nodes are those of the features that the API asks about which some node has.
+	Nodes map[NodeFeature]bool
 	// NativeGangs says that kube-scheduler binds the pods of a PodGroup together.
 	NativeGangs bool
 }
@@ -108,6 +115,12 @@ type Facts struct {
 // Nodes are by their host names those where a job was given places, as far as they are
 // there. They are shared: nobody changes one.
 type Nodes map[string]*corev1.Node
+
+// NodeFeature is something that a node may have: an amount of a resource, or a label.
+type NodeFeature struct {
+	Resource corev1.ResourceName
+	Label    string
+}
 
 // Seen is everything that a Plan follows from.
 type Seen[T client.Object] struct {
@@ -146,6 +159,8 @@ type Admission struct {
 	Grant Grant
 	// PodSets has an entry for each pod set of an Admitted job, by name.
 	PodSets map[string]PodSetAdmission
+	// Why is what the queue says of a Waiting job, "" if nothing yet.
+	Why string
 	// UnreadySince is since when an Admitted job has lacked ready pods, as far as its
 	// Workload was told, zero if it lacks none.
 	UnreadySince time.Time
@@ -201,6 +216,9 @@ type Plan struct {
 	// StatusFirst has the status written before the writes, for statuses that the
 	// writes rely on, such as a count of attempts.
 	StatusFirst bool
+	// StatusOnError gives the status, and the event of it, where the API server refused a
+	// write, in place of Status and Events; nil to tell those all the same.
+	StatusOnError func(error) (client.Object, Event)
 	// StatusCanWait says that Status tells nothing that anybody waits for, such as how many
 	// children are in which state. It is for the next plan to tell, if that has more to
 	// tell or a second has passed, unless the API says otherwise.
@@ -259,9 +277,10 @@ func Normal(reason, message string) Event {
 	return Event{Type: corev1.EventTypeNormal, Reason: reason, Message: message}
 }
 
-// Write is one change of the cluster. Make one with Create, Change or Delete.
+// Write is one change of the cluster. Make one with Create, Change, Apply or Delete.
 type Write struct {
 	verb        verb
+	manager     string
 	object      client.Object
 	base        client.Object
 	propagation metav1.DeletionPropagation
@@ -274,6 +293,7 @@ const (
 	verbCreate       verb = "create"
 	verbChange       verb = "change"
 	verbChangeStatus verb = "change status of"
+	verbApply        verb = "apply"
 	verbDelete       verb = "delete"
 )
 
@@ -292,6 +312,14 @@ func ChangeStatus(seen, desired client.Object) Write {
 	return Write{verb: verbChangeStatus, base: seen, object: desired}
 }
 
+// Apply has the object be as it is given, whether it is there or not, but for fields that
+// others have added: by server-side apply, as the manager of fields, which takes those
+// that others have set otherwise. An object that another controller has is refused. What
+// was applied may not be seen at once.
+func Apply(object client.Object, manager string) Write {
+	return Write{verb: verbApply, object: object, manager: manager}
+}
+
 // Delete removes the object that was seen, and no later one of its name. One that
 // is gone or going is as good.
 func Delete(seen client.Object, propagation metav1.DeletionPropagation) Write {
@@ -305,7 +333,7 @@ func (w Write) OrWarn(reason string) Write {
 	return w
 }
 
-// Verb is what the write does, in words: create, change, change status of, delete.
+// Verb is what the write does, in words: create, change, change status of, apply, delete.
 func (w Write) Verb() string { return string(w.verb) }
 
 // Object is what the write makes, removes or, in the state that it should have,

@@ -109,6 +109,11 @@ func (a API[T]) owned(nativeGangs bool) []client.Object {
 	return append(slices.Clone(a.Owns), &schedulingv1beta1.PodGroup{})
 }
 
+// asksAbout reports whether the definition is of a kind that the API asks about.
+func (a API[T]) asksAbout(definition client.Object) bool {
+	return slices.ContainsFunc(a.Asks, func(kind schema.GroupResource) bool { return kind.String() == definition.GetName() })
+}
+
 func (a API[T]) addTo(mgr ctrl.Manager, x *Executor, settings Settings, served []schema.GroupKind) error {
 	r := &reconciler[T]{api: a, served: served, client: mgr.GetClient(), executor: x, pods: mgr.GetAPIReader(), backoff: settings.Backoff, owns: a.owned(settings.NativeGangs), nativeGangs: settings.NativeGangs, clock: clock.RealClock{}}
 	b := ctrl.NewControllerManagedBy(mgr).
@@ -136,6 +141,12 @@ func (a API[T]) addTo(mgr ctrl.Manager, x *Executor, settings Settings, served [
 		Watches(&schedulingv1.PriorityClass{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&kueue.ResourceFlavor{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfNamespace), builder.WithPredicates(predicate.LabelChangedPredicate{}))
+	if len(a.Asks) > 0 && a.WaitsForKinds {
+		definition := &metav1.PartialObjectMetadata{}
+		definition.SetGroupVersionKind(definitionKind)
+		b = b.WatchesMetadata(definition, handler.EnqueueRequestsFromMapFunc(r.allJobs), builder.WithPredicates(predicate.And(
+			predicate.NewPredicateFuncs(a.asksAbout), predicate.ResourceVersionChangedPredicate{})))
+	}
 	if a.Pauses {
 		// What a queue says of time is an annotation.
 		b = b.Watches(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), builder.WithPredicates(predicate.Funcs{

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -51,7 +53,15 @@ func (x *Executor) Run(ctx context.Context, job client.Object, p Plan) error {
 		}
 		return x.writeInTurn(ctx, job, p)
 	}
-	return errors.Join(x.writeInTurn(ctx, job, p), x.writeStatusAndTell(ctx, job, p))
+	err := x.writeInTurn(ctx, job, p)
+	if err != nil && p.StatusOnError != nil && !overtaken(err) {
+		status, event := p.StatusOnError(err)
+		p.Status, p.Events = status, nil
+		if !equality.Semantic.DeepEqual(job, status) {
+			p.Events = []Event{event}
+		}
+	}
+	return errors.Join(err, x.writeStatusAndTell(ctx, job, p))
 }
 
 func (x *Executor) writeInTurn(ctx context.Context, job client.Object, p Plan) error {
@@ -120,6 +130,8 @@ func (x *Executor) attempt(ctx context.Context, job client.Object, w Write) erro
 			return nil // another object bears the name now
 		}
 		return client.IgnoreNotFound(err)
+	case verbApply:
+		return x.apply(ctx, w)
 	case verbChange:
 		return x.client.Patch(ctx, w.object.DeepCopyObject().(client.Object), diff(w.base))
 	case verbChangeStatus:
@@ -127,6 +139,26 @@ func (x *Executor) attempt(ctx context.Context, job client.Object, w Write) erro
 	default:
 		return fmt.Errorf("unknown verb %q", w.verb)
 	}
+}
+
+// apply sends what the object says, and no more: what a client with Go types would add of
+// itself is none of the manager's. Nobody waits until the cache has seen it: then every
+// kind that is ever applied would be kept there, for the whole cluster.
+func (x *Executor) apply(ctx context.Context, w Write) error {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(w.object)
+	if err != nil {
+		return fmt.Errorf("encoding: %w", err)
+	}
+	delete(content, "status")
+	object := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(content)}
+	unstructured.RemoveNestedField(object.Object, "metadata", "creationTimestamp")
+	gvk, err := apiutil.GVKForObject(w.object, x.client.Scheme())
+	if err != nil {
+		return err
+	}
+	object.SetGroupVersionKind(gvk)
+	return x.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object),
+		client.FieldOwner(w.manager), client.ForceOwnership, client.DisableReadYourWritesConsistency)
 }
 
 // diff is a merge patch against what was seen that fails if it was changed since.

@@ -21,8 +21,10 @@ import (
 // stops its job as an eviction does; one that is finished grants nothing any more.
 func grantOf(w *kueue.Workload, flavors map[string]*kueue.ResourceFlavor, nodes Nodes) Admission {
 	switch {
-	case w == nil || !workload.HoldsQuota(w) || workload.IsFinished(w):
+	case w == nil:
 		return Admission{Grant: Waiting}
+	case !workload.HoldsQuota(w) || workload.IsFinished(w):
+		return Admission{Grant: Waiting, Why: whyWaiting(w)}
 	case workload.IsEvicted(w) || !w.DeletionTimestamp.IsZero():
 		return Admission{Grant: Stopping}
 	case !workload.IsAdmitted(w):
@@ -66,6 +68,14 @@ func grantOf(w *kueue.Workload, flavors map[string]*kueue.ResourceFlavor, nodes 
 		out.PodSets[string(a.Name)] = granted
 	}
 	return out
+}
+
+// whyWaiting is what the queue says of a Workload without quota, "" if nothing yet.
+func whyWaiting(w *kueue.Workload) string {
+	if c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadQuotaReserved); c != nil && c.Status == metav1.ConditionFalse {
+		return c.Message
+	}
+	return ""
 }
 
 // reclaimed is how many pods of the pod set have given their quota back.

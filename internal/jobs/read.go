@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -47,7 +48,7 @@ func (r *reconciler[T]) beside(ctx context.Context, job T) ([]client.Object, err
 	}
 	var out []client.Object
 	for _, object := range r.api.Beside(job) {
-		key := client.ObjectKey{Namespace: job.GetNamespace(), Name: object.GetName()}
+		key := client.ObjectKey{Namespace: cmp.Or(object.GetNamespace(), job.GetNamespace()), Name: object.GetName()}
 		switch err := r.client.Get(ctx, key, object); {
 		case err == nil:
 			out = append(out, object)
@@ -73,7 +74,8 @@ func newListOf(kind client.Object, c client.Client) (client.ObjectList, error) {
 
 // facts reads what Describe and Plan may know. The lists share the cache's objects:
 // nobody changes a fact.
-func (r *reconciler[T]) facts(ctx context.Context, namespace string) (Facts, error) {
+func (r *reconciler[T]) facts(ctx context.Context, job T) (Facts, error) {
+	namespace := job.GetNamespace()
 	var (
 		local    kueue.LocalQueueList
 		cluster  kueue.ClusterQueueList
@@ -99,8 +101,13 @@ func (r *reconciler[T]) facts(ctx context.Context, namespace string) (Facts, err
 	if err != nil {
 		return Facts{}, err
 	}
+	features, err := r.features(ctx, job)
+	if err != nil {
+		return Facts{}, err
+	}
 	return Facts{
 		Served:      served,
+		Nodes:       features,
 		Queues:      QueueFacts{Local: byName(local.Items), Cluster: byName(cluster.Items), Namespace: &ns},
 		Priorities:  PriorityFacts{Workload: byName(classes.Items), Pod: byName(podClass.Items)},
 		Flavors:     byName(flavors.Items),
@@ -126,6 +133,43 @@ func (r *reconciler[T]) asked(ctx context.Context) (map[schema.GroupResource]boo
 		}
 	}
 	return served, nil
+}
+
+// features finds which of those that the API asks about some node has.
+func (r *reconciler[T]) features(ctx context.Context, job T) (map[NodeFeature]bool, error) {
+	if r.api.AsksNodes == nil {
+		return nil, nil
+	}
+	asked := r.api.AsksNodes(job)
+	if len(asked) == 0 {
+		return nil, nil
+	}
+	var nodes corev1.NodeList
+	if err := r.client.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("asking what nodes have: %w", err)
+	}
+	found := make(map[NodeFeature]bool, len(asked))
+	for i := range nodes.Items {
+		for _, feature := range asked {
+			if !found[feature] && feature.of(&nodes.Items[i]) {
+				found[feature] = true
+			}
+		}
+		if len(found) == len(asked) {
+			break
+		}
+	}
+	return found, nil
+}
+
+// of reports whether the node has the feature.
+func (f NodeFeature) of(node *corev1.Node) bool {
+	if f.Label != "" {
+		_, labelled := node.Labels[f.Label]
+		return labelled
+	}
+	amount := node.Status.Allocatable[f.Resource]
+	return amount.Sign() > 0
 }
 
 // definitionKind is that of custom resource definitions, of which only the names count.

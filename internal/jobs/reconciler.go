@@ -79,7 +79,7 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 // plan is everything that the job needs done: what its API plans, and what keeps
 // its Workload in step.
 func (r *reconciler[T]) plan(ctx context.Context, job T) (Plan, error) {
-	facts, err := r.facts(ctx, job.GetNamespace())
+	facts, err := r.facts(ctx, job)
 	if err != nil {
 		return Plan{}, err
 	}
