@@ -6,6 +6,7 @@ import (
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	scheduling "github.com/musterhq/muster/api/volcano/scheduling/v1beta1"
@@ -91,6 +92,17 @@ spec:
 apiVersion: scheduling.volcano.sh/v1beta1
 kind: Queue
 spec: {}
+`},
+	"LatticeJob": {resource: lattice.GroupVersion.WithResource("latticejobs"), namespaced: true, plain: `
+apiVersion: lattice.dev/v1alpha1
+kind: LatticeJob
+spec:
+  tasks:
+    main:
+      replicas: 2
+      workload:
+        containers:
+          c: {image: i, resources: {limits: {cpu: 1, memory: 1Gi}}}
 `},
 	"ClusterQueue": {resource: queueing("clusterqueues"), plain: `
 apiVersion: kueue.x-k8s.io/v1beta1

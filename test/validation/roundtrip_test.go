@@ -25,13 +25,17 @@ import (
 func TestManifestsOfTheDocumentsAreAppliedUnmodified(t *testing.T) {
 	server := newServer(t)
 	cluster := testcluster.Get(t)
-	team := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a"}}
-	if err := cluster.Client.Create(t.Context(), team); err != nil && !apierrors.IsAlreadyExists(err) {
-		t.Fatal(err)
+	for _, name := range []string{"team-a", "batch", "ml"} {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if err := cluster.Client.Create(t.Context(), namespace); err != nil && !apierrors.IsAlreadyExists(err) {
+			t.Fatal(err)
+		}
 	}
 	for file, kind := range map[string]string{
-		"../../examples/jobset/jobset-pytorch.yaml":        "JobSet",
-		"../../examples/workload/workload-sample-job.yaml": "Workload",
+		"../../examples/jobset/jobset-pytorch.yaml":                          "JobSet",
+		"../../examples/workload/workload-sample-job.yaml":                   "Workload",
+		"../../internal/jobs/latticejob/compile/testdata/data-pipeline.yaml": "LatticeJob",
+		"../../internal/jobs/latticejob/compile/testdata/llm-finetune.yaml":  "LatticeJob",
 	} {
 		t.Run(file, func(t *testing.T) {
 			text, err := os.ReadFile(file)
@@ -138,7 +142,7 @@ func TestPeopleFindObjectsByShortNamesColumnsAndFields(t *testing.T) {
 		got[definition.Spec.Names.Kind] = definition.Spec.Names.ShortNames
 	}
 	want := map[string][]string{
-		"AdmissionCheck": {"ac"}, "ClusterQueue": {"cq"}, "Cohort": {"co"}, "JobSet": nil, "GenericJob": nil, "LocalQueue": {"queue", "queues", "lq"},
+		"AdmissionCheck": {"ac"}, "ClusterQueue": {"cq"}, "Cohort": {"co"}, "JobSet": nil, "GenericJob": nil, "LatticeJob": {"lj"}, "LocalQueue": {"queue", "queues", "lq"},
 		"Job": {"vcjob", "vj"}, "Command": nil, "Queue": {"q", "queue-v1beta1"},
 		"ResourceFlavor": {"rf"}, "Topology": {"topo"}, "Workload": {"kwl", "kueueworkload", "kueueworkloads"},
 		"WorkloadPriorityClass": {"wpc"},
