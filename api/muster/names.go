@@ -68,6 +68,15 @@ const (
 	// restarted when they were made.
 	RestartsAnnotation = "muster.dev/restarts"
 
+	// MinReplicasAnnotation and MaxReplicasAnnotation, on the pod template of a pod set,
+	// are between how many pods it may run: as many as the queue can give, more or fewer
+	// as others come and go.
+	MinReplicasAnnotation = "muster.dev/min-replicas"
+	MaxReplicasAnnotation = "muster.dev/max-replicas"
+	// QueuedTimeAnnotation on a Workload is since when its job queues, in RFC 3339, where
+	// that is not its creation.
+	QueuedTimeAnnotation = "muster.dev/queued-time"
+
 	// UnheldCondition is True on a Workload that has no quota and whose job may have pods
 	// all the same, because nobody held it when it was created. They are being stopped,
 	// and count until they are gone.

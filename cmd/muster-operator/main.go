@@ -29,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/yaml"
 
+	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 	"github.com/musterhq/muster/api/config/v1alpha1"
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
@@ -44,6 +45,7 @@ import (
 	"github.com/musterhq/muster/internal/jobs/genericjob"
 	jobsetapi "github.com/musterhq/muster/internal/jobs/jobset"
 	"github.com/musterhq/muster/internal/jobs/placer"
+	"github.com/musterhq/muster/internal/jobs/trainingjob"
 )
 
 // options are the flags. --kubeconfig is controller-runtime's own.
@@ -102,11 +104,11 @@ func run(ctx context.Context, o options) error {
 	}
 	cluster.QPS, cluster.Burst = float32(o.qps), o.burst
 	if o.installAPIs {
-		if err := install.Apply(ctx, cluster, install.Options{Log: ctrl.Log.WithName("install"), OperatorUser: ownName(ctx, cluster), Volcano: *cfg.Volcano}); err != nil {
+		if err := install.Apply(ctx, cluster, install.Options{Log: ctrl.Log.WithName("install"), OperatorUser: ownName(ctx, cluster), Volcano: *cfg.Volcano, TrainingJobGroup: *cfg.TrainingJob.Group}); err != nil {
 			return fmt.Errorf("installing the APIs: %w", err)
 		}
 	}
-	mgr, err := newManager(cluster, o)
+	mgr, err := newManager(cluster, o, *cfg.TrainingJob.Group)
 	if err != nil {
 		return err
 	}
@@ -115,7 +117,7 @@ func run(ctx context.Context, o options) error {
 	}
 	executor := jobs.NewExecutor(mgr.GetClient(), mgr.GetEventRecorder("muster"))
 	settings := jobs.Settings{Backoff: backoffOf(cfg), NativeGangs: nativeGangs(ctx, mgr, cfg)}
-	if err := jobs.AddTo(mgr, executor, settings, jobsetapi.API, genericjob.API, batchjob.API); err != nil {
+	if err := jobs.AddTo(mgr, executor, settings, jobsetapi.API, genericjob.API, trainingjob.API(trainingJobs(cfg)), batchjob.API); err != nil {
 		return err
 	}
 	if err := placer.AddTo(mgr); err != nil {
@@ -128,7 +130,8 @@ func run(ctx context.Context, o options) error {
 		placer.AddWebhook(mgr)
 	}
 	if *cfg.BatchJob.Webhook {
-		batchjob.AddWebhook(mgr, jobset.GroupVersion.WithKind("JobSet").GroupKind(), tensorstack.GroupVersion.WithKind("GenericJob").GroupKind())
+		batchjob.AddWebhook(mgr, jobset.GroupVersion.WithKind("JobSet").GroupKind(), tensorstack.GroupVersion.WithKind("GenericJob").GroupKind(),
+			breezeml.VersionOf(*cfg.TrainingJob.Group).WithKind("TrainingJob").GroupKind())
 	}
 	return mgr.Start(ctx)
 }
@@ -179,6 +182,12 @@ func backoffOf(cfg *v1alpha1.Configuration) jobs.Backoff {
 	}
 }
 
+// trainingJobs is what the configuration, a complete one, says about TrainingJobs.
+func trainingJobs(cfg *v1alpha1.Configuration) trainingjob.Settings {
+	t := cfg.TrainingJob
+	return trainingjob.Settings{Group: *t.Group, PendingTimeout: t.PendingTimeout.Duration, Cooldown: t.Cooldown.Duration}
+}
+
 // configuration gives that of the file, or the default one if there is none.
 func configuration(path string) (*v1alpha1.Configuration, error) {
 	if path == "" {
@@ -196,13 +205,13 @@ func printConfiguration(cfg *v1alpha1.Configuration) error {
 	return err
 }
 
-func newManager(cluster *rest.Config, o options) (manager.Manager, error) {
+func newManager(cluster *rest.Config, o options, trainingJobGroup string) (manager.Manager, error) {
 	namespace := o.leaderElectionNamespace
 	if namespace == "" && os.Getenv("KUBERNETES_SERVICE_HOST") == "" {
 		namespace = "kube-system"
 	}
 	mgr, err := ctrl.NewManager(cluster, ctrl.Options{
-		Scheme:                        newScheme(),
+		Scheme:                        newScheme(trainingJobGroup),
 		Metrics:                       metricsserver.Options{BindAddress: o.metricsAddress},
 		HealthProbeBindAddress:        o.probeAddress,
 		PprofBindAddress:              o.profileAddress,
@@ -243,10 +252,10 @@ func cached() map[client.Object]cache.ByObject {
 }
 
 // newScheme knows every API that the operator reads or writes.
-func newScheme() *runtime.Scheme {
+func newScheme(trainingJobGroup string) *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kueue.AddToScheme, jobset.AddToScheme, tensorstack.AddToScheme,
-		volcano.AddToScheme, bus.AddToScheme, scheduling.AddToScheme} {
+		volcano.AddToScheme, bus.AddToScheme, scheduling.AddToScheme, breezeml.AddToSchemeAs(trainingJobGroup)} {
 		utilruntime.Must(add(scheme))
 	}
 	return scheme

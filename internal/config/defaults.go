@@ -5,6 +5,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 	"github.com/musterhq/muster/api/config/v1alpha1"
 )
 
@@ -27,6 +28,7 @@ func complete(c *v1alpha1.Configuration) {
 	present(&c.Placement, v1alpha1.Placement{})
 	present(&c.DefaultQueue, v1alpha1.DefaultQueue{})
 	present(&c.NodeFailure, v1alpha1.NodeFailure{})
+	present(&c.TrainingJob, v1alpha1.TrainingJob{})
 
 	completeWaitForPodsReady(c.WaitForPodsReady)
 	if sharing := c.FairSharing; sharing != nil && len(sharing.PreemptionStrategies) == 0 {
@@ -47,6 +49,9 @@ func complete(c *v1alpha1.Configuration) {
 	present(&c.DefaultQueue.Capacity, v1alpha1.CapacityNodes)
 	present(&c.DefaultQueue.NodesOnDemand, v1alpha1.NodesOnDemandDetect)
 	present(&c.NodeFailure.NotReadyGrace, metav1.Duration{Duration: 5 * time.Second})
+	present(&c.TrainingJob.Group, breezeml.DefaultGroup)
+	present(&c.TrainingJob.PendingTimeout, metav1.Duration{Duration: 5 * time.Minute})
+	present(&c.TrainingJob.Cooldown, metav1.Duration{Duration: 3 * time.Hour})
 }
 
 func completeWaitForPodsReady(w *v1alpha1.WaitForPodsReady) {

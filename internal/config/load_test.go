@@ -35,6 +35,7 @@ func TestAFileWithoutOptionsIsTheDefault(t *testing.T) {
 		Gangs:                   &v1alpha1.Gangs{Native: ptr.To(v1alpha1.NativeGangsAuto)},
 		Volcano:                 ptr.To(v1alpha1.VolcanoAuto),
 		Placement:               &v1alpha1.Placement{Webhook: ptr.To(false)},
+		TrainingJob:             &v1alpha1.TrainingJob{Group: ptr.To("breezeml.ai"), PendingTimeout: duration(5 * time.Minute), Cooldown: duration(3 * time.Hour)},
 	}
 	if diff := cmp.Diff(want, Default()); diff != "" {
 		t.Errorf("Default() (-want +got):\n%s", diff)
@@ -135,7 +136,7 @@ func TestWhatCannotBeReadIsNamed(t *testing.T) {
 		want []string
 	}{
 		"an unknown section": {"webhook: {}", []string{
-			"webhook: Forbidden: there is no such option; here are waitForPodsReady, objectRetentionPolicies, fairSharing, admissionFairSharing, resources, queueStatus, batchJob, defaultQueue, nodeFailure, gangs, volcano, placement"}},
+			"webhook: Forbidden: there is no such option; here are waitForPodsReady, objectRetentionPolicies, fairSharing, admissionFairSharing, resources, queueStatus, batchJob, defaultQueue, nodeFailure, gangs, volcano, placement, trainingJob"}},
 		"an unknown option": {"queueStatus: {intervall: 1s}", []string{
 			"queueStatus.intervall: Forbidden: there is no such option; here are interval"}},
 		"an option in the wrong case": {"queueStatus: {Interval: 1s}", []string{

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/musterhq/muster/api/config/v1alpha1"
@@ -28,7 +29,17 @@ func validate(c *v1alpha1.Configuration) field.ErrorList {
 	mistakes = append(mistakes, validateResources(field.NewPath("resources"), c.Resources)...)
 	mistakes = append(mistakes, notNegative(field.NewPath("queueStatus", "interval"), c.QueueStatus.Interval)...)
 	mistakes = append(mistakes, validateDefaultQueue(field.NewPath("defaultQueue"), c.DefaultQueue)...)
+	mistakes = append(mistakes, validateTrainingJob(field.NewPath("trainingJob"), c.TrainingJob)...)
 	return append(mistakes, notNegative(field.NewPath("nodeFailure", "notReadyGrace"), c.NodeFailure.NotReadyGrace)...)
+}
+
+func validateTrainingJob(at *field.Path, t *v1alpha1.TrainingJob) field.ErrorList {
+	var mistakes field.ErrorList
+	if wrong := validation.IsDNS1123Subdomain(*t.Group); len(wrong) > 0 || !strings.Contains(*t.Group, ".") {
+		mistakes = append(mistakes, field.Invalid(at.Child("group"), *t.Group, "must be the name of an API group, such as breezeml.ai"))
+	}
+	mistakes = append(mistakes, positive(at.Child("pendingTimeout"), t.PendingTimeout)...)
+	return append(mistakes, notNegative(at.Child("cooldown"), t.Cooldown)...)
 }
 
 func validateWaitForPodsReady(at *field.Path, w *v1alpha1.WaitForPodsReady) field.ErrorList {

@@ -110,6 +110,15 @@ func TestEachRuleAcceptsAndRefuses(t *testing.T) {
 		"a node is not lost before it is not ready": {
 			"nodeFailure: {notReadyGrace: 0s}", "nodeFailure: {notReadyGrace: -1s}",
 			`nodeFailure.notReadyGrace: Invalid value: "-1s": must be 0s or longer`},
+		"the group of TrainingJobs": {
+			"trainingJob: {group: training.example.com}", "trainingJob: {group: Training}",
+			`trainingJob.group: Invalid value: "Training": must be the name of an API group, such as breezeml.ai`},
+		"for how long pods of a TrainingJob may be pending": {
+			"trainingJob: {pendingTimeout: 1s}", "trainingJob: {pendingTimeout: 0s}",
+			`trainingJob.pendingTimeout: Invalid value: "0s": must be longer than 0s`},
+		"how much later a TrainingJob queues again": {
+			"trainingJob: {cooldown: 0s}", "trainingJob: {cooldown: -1s}",
+			`trainingJob.cooldown: Invalid value: "-1s": must be 0s or longer`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			accepts(t, header+tc.accepted)

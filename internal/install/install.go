@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 	"github.com/musterhq/muster/api/config/v1alpha1"
 )
 
@@ -32,6 +33,9 @@ type Options struct {
 	// it is empty.
 	Volcano v1alpha1.VolcanoMode
 
+	// TrainingJobGroup is the API group of TrainingJobs. That of the definitions, breezeml.ai, where it is empty.
+	TrainingJobGroup string
+
 	// Log is told what the cluster cannot take. The zero value tells nobody.
 	Log logr.Logger
 }
@@ -47,11 +51,14 @@ func Apply(ctx context.Context, config *rest.Config, options Options) error {
 	if options.FieldManager == "" {
 		options.FieldManager = "muster"
 	}
-	definitions, err := readDefinitions()
+	if options.TrainingJobGroup == "" {
+		options.TrainingJobGroup = breezeml.DefaultGroup
+	}
+	definitions, err := readDefinitions(options.TrainingJobGroup)
 	if err != nil {
 		return err
 	}
-	policies, err := readPolicies(options.OperatorUser)
+	policies, err := readPolicies(options.OperatorUser, options.TrainingJobGroup)
 	if err != nil {
 		return err
 	}

@@ -11,22 +11,33 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
+	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 	"github.com/musterhq/muster/charts"
 )
 
 // operatorUserPlaceholder stands in the policies' files where the operator's user name belongs, within a CEL string.
 const operatorUserPlaceholder = "OPERATOR_USER"
 
-func readDefinitions() ([]*unstructured.Unstructured, error) {
-	return read("muster/crds", func(text []byte) []byte { return text })
+// readDefinitions gives the definitions, with that of TrainingJobs in the group.
+func readDefinitions(trainingJobGroup string) ([]*unstructured.Unstructured, error) {
+	objects, err := read("muster/crds", func(text []byte) []byte { return text })
+	for _, object := range objects {
+		spec, _ := object.Object["spec"].(map[string]any)
+		if spec["group"] == breezeml.DefaultGroup {
+			spec["group"] = trainingJobGroup
+			object.SetName("trainingjobs." + trainingJobGroup)
+		}
+	}
+	return objects, err
 }
 
 // readPolicies gives policies and bindings in the order of their files, which puts policies before their bindings.
-func readPolicies(operatorUser string) ([]*unstructured.Unstructured, error) {
+func readPolicies(operatorUser, trainingJobGroup string) ([]*unstructured.Unstructured, error) {
 	if strings.ContainsAny(operatorUser, "'\"\\\n\r") {
 		return nil, fmt.Errorf("operator user %q holds a quote, a backslash or a line break: give the name of a user", operatorUser)
 	}
 	return read("muster/policies", func(text []byte) []byte {
+		text = bytes.ReplaceAll(text, []byte("apiGroups: ["+breezeml.DefaultGroup+"]"), []byte("apiGroups: ["+trainingJobGroup+"]"))
 		return bytes.ReplaceAll(text, []byte(operatorUserPlaceholder), []byte(operatorUser))
 	})
 }

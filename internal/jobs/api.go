@@ -85,6 +85,8 @@ type Description struct {
 	// Priority is what the API's own field says where it holds a number, nil if it has
 	// none.
 	Priority *int32
+	// QueuedTime is since when the job queues, zero for since its Workload was made.
+	QueuedTime time.Time
 	// Paused jobs ask for nothing until they are resumed: they have no Workload.
 	Paused bool
 	// PodSets are the pods that run together, in the API's order.
@@ -169,6 +171,9 @@ type Admission struct {
 	// MissingFlavor is a flavor that an Admitted job was given and that does not
 	// exist, "" if there is none.
 	MissingFlavor string
+	// Deactivated says that the job's Workload is not to be admitted until somebody
+	// activates it.
+	Deactivated bool
 	// Conflict says what admission checks add to the pods of an Admitted job that
 	// cannot be added, "" if all can.
 	Conflict string
@@ -240,6 +245,10 @@ type Progress struct {
 	Active bool
 	// Ready says that all its pods are ready or have succeeded.
 	Ready bool
+	// Pods counts, by elastic pod set, the pods that may still use quota, those that are
+	// going among them. What such a pod set is to give up is somebody else's once it has no
+	// more of them than it was granted.
+	Pods map[string]int32
 	// Reclaimable counts, by pod set, pods that have ended and that will not be run
 	// again in this admission.
 	Reclaimable map[string]int32

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/workload"
 )
 
 // reconciler brings jobs of one API in step with their Workload and their children.
@@ -122,6 +123,7 @@ func (r *reconciler[T]) plan(ctx context.Context, job T) (Plan, error) {
 	}
 	seen.Admission = grantOf(own, facts.Flavors, nodes)
 	seen.Admission.Until = until(own, facts.Queues)
+	seen.Admission.Deactivated = own != nil && !workload.IsActive(own)
 	if seen.Refusals, err = r.refusals(ctx, job.GetNamespace()); err != nil {
 		return Plan{}, err
 	}

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/workload"
 )
 
@@ -55,6 +56,9 @@ func workloadFor(job client.Object, kind schema.GroupVersionKind, described Desc
 		},
 	}
 	setGates(w, r.gatedBy)
+	if at := described.QueuedTime; !at.IsZero() {
+		metav1.SetMetaDataAnnotation(&w.ObjectMeta, muster.QueuedTimeAnnotation, at.UTC().Format(time.RFC3339))
+	}
 	return w
 }
 

@@ -11,17 +11,40 @@ import (
 
 // Group is a number of replicas that are made alike.
 type Group struct {
-	Name    string
-	Count   int32
+	Name  string
+	Count int32
+	// Indices are those that there are, ascending, as Stay gives them; nil for 0 to Count-1.
+	Indices []int32
 	Restart Restart
+}
+
+// index is that of the n-th replica.
+func (g *Group) index(n int32) int32 {
+	if g.Indices == nil {
+		return n
+	}
+	return g.Indices[n]
 }
 
 // Restart says after which ends a replica is started anew, and how often. The zero
 // value is never.
 type Restart struct {
 	OnFailure, OnSuccess bool
+	// Retry says of a pod that has failed whether OnFailure means it; nil if it means all.
+	Retry func(*corev1.Pod) bool
 	// Limit is how often each replica is restarted at most.
 	Limit int32
+}
+
+// means reports whether a replica that stands so is to be started anew.
+func (p Restart) means(r *Replica) bool {
+	switch r.Phase {
+	case Failed:
+		return p.OnFailure && (p.Retry == nil || r.Pod != nil && p.Retry(r.Pod))
+	case Succeeded:
+		return p.OnSuccess
+	}
+	return false
 }
 
 // Phase is where a replica stands: a phase of its pod, or Creating.
@@ -107,7 +130,7 @@ func stand(r Replica, remembered Memory, policy Restart) Replica {
 	case remembered.Ended.Ended():
 		r.Phase = remembered.Ended
 	}
-	r.Again = r.Restarts < policy.Limit && (r.Phase == Failed && policy.OnFailure || r.Phase == Succeeded && policy.OnSuccess)
+	r.Again = r.Restarts < policy.Limit && policy.means(&r)
 	return r
 }
 

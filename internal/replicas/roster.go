@@ -34,7 +34,8 @@ func Look(job string, groups []Group, remembered func(group string, index int32)
 	r := &Roster{Replicas: make([]Replica, 0, total), groups: make(map[string]span, len(groups))}
 	for _, g := range groups {
 		r.groups[g.Name] = span{int32(len(r.Replicas)), g.Count}
-		for index := range g.Count {
+		for n := range g.Count {
+			index := g.index(n)
 			name := Name(job, g.Name, index)
 			pod := byName[name]
 			delete(byName, name)
@@ -51,10 +52,16 @@ func Look(job string, groups []Group, remembered func(group string, index int32)
 // Of is the replica with the index of a group, nil if there is none.
 func (r *Roster) Of(group string, index int32) *Replica {
 	s, ok := r.groups[group]
-	if !ok || index < 0 || index >= s.count {
+	if !ok || index < 0 {
 		return nil
 	}
-	return &r.Replicas[s.from+index]
+	of := r.Replicas[s.from : s.from+s.count]
+	// Indices ascend, so none is at a place beyond its own.
+	n, found := slices.BinarySearchFunc(of[:min(index+1, s.count)], index, func(r Replica, index int32) int { return cmp.Compare(r.Index, index) })
+	if !found {
+		return nil
+	}
+	return &of[n]
 }
 
 // Restart begins another attempt of each replica that is due for one, and gives them

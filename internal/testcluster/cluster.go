@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
@@ -107,7 +108,7 @@ func Get(t testing.TB) *Cluster {
 func Scheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kueue.AddToScheme, jobset.AddToScheme, tensorstack.AddToScheme,
-		volcano.AddToScheme, bus.AddToScheme, scheduling.AddToScheme} {
+		volcano.AddToScheme, bus.AddToScheme, scheduling.AddToScheme, breezeml.AddToScheme} {
 		if err := add(scheme); err != nil {
 			panic(err) // Two packages register one name: a mistake that no caller can mend.
 		}

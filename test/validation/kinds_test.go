@@ -4,6 +4,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
@@ -103,6 +104,19 @@ spec:
       workload:
         containers:
           c: {image: i, resources: {limits: {cpu: 1, memory: 1Gi}}}
+`},
+	"TrainingJob": {resource: breezeml.GroupVersion.WithResource("trainingjobs"), namespaced: true, plain: `
+apiVersion: breezeml.ai/v1
+kind: TrainingJob
+spec:
+  runPolicy: {}
+  minSize: 2
+  maxSize: 4
+  replicaSpecs:
+    template:
+      spec:
+        containers:
+        - {name: c, image: i}
 `},
 	"ClusterQueue": {resource: queueing("clusterqueues"), plain: `
 apiVersion: kueue.x-k8s.io/v1beta1

@@ -29,6 +29,7 @@ const (
 	inGenericLabels place = policy + "muster-genericjob-queue-labels"
 	inVCJob         place = policy + "muster-vcjob-rules"
 	inVCJobLabels   place = policy + "muster-vcjob-queue-labels"
+	inTrainLabels   place = policy + "muster-trainingjob-queue-labels"
 
 	// policy begins the place of a rule that is kept in an admission policy; the policy's name ends it.
 	policy = "policy "
@@ -68,7 +69,7 @@ func (r rule) policyName() string {
 func allRules() []rule {
 	return slices.Concat(workloadSchemaRules(), workloadRules(), workloadReservedRules(), workloadStatusRules(),
 		jobSetSchemaRules(), jobSetRules(), jobSetUpdateRules(), jobSetPolicyRules(), jobRules(), genericJobSchemaRules(), genericJobRules(),
-		vcJobSchemaRules(), vcJobRules(), vcJobPolicyRules(), volcanoQueueRules(), queueRules(), flavorRules())
+		vcJobSchemaRules(), vcJobRules(), vcJobPolicyRules(), volcanoQueueRules(), trainingJobSchemaRules(), trainingJobRules(), queueRules(), flavorRules())
 }
 
 func TestRulesRefuseWhatIsWrongAndTakeWhatIsRight(t *testing.T) {

@@ -55,6 +55,13 @@ func amend(kind string, root *props) {
 			edit(template, boundContainers, "spec")
 			edit(template, defaultResources, "spec")
 		}, "spec", "tasks", "*", "template")
+	case "TrainingJob":
+		ruleTrainingJob(root)
+		edit(root, func(template *props) {
+			requireSpec(template)
+			edit(template, boundContainers, "spec")
+			edit(template, defaultResources, "spec")
+		}, "spec", "replicaSpecs", "template")
 	}
 }
 

@@ -57,6 +57,21 @@ type Configuration struct {
 
 	// placement says how pods are given their places.
 	Placement *Placement `json:"placement,omitempty"`
+
+	// trainingJob says under which group TrainingJobs are served, and what becomes of those whose pods are stuck.
+	TrainingJob *TrainingJob `json:"trainingJob,omitempty"`
+}
+
+// TrainingJob is about the TrainingJob API.
+type TrainingJob struct {
+	// group of the API. Default breezeml.ai. With --install-apis it is installed under this name.
+	Group *string `json:"group,omitempty"`
+
+	// pendingTimeout is how long pods of a TrainingJob that runs may be pending before it gives up its place. Default 5m.
+	PendingTimeout *metav1.Duration `json:"pendingTimeout,omitempty"`
+
+	// cooldown is how much later it queues again. Default 3h.
+	Cooldown *metav1.Duration `json:"cooldown,omitempty"`
 }
 
 // WaitForPodsReady is the part of all or nothing that quota alone cannot give: a workload whose pods are not all ready in

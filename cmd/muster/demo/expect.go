@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
@@ -23,6 +24,7 @@ import (
 var expectedEnds = map[schema.GroupKind]view.State{
 	{Group: jobset.GroupVersion.Group, Kind: "JobSet"}:          view.Completed,
 	{Group: tensorstack.GroupVersion.Group, Kind: "GenericJob"}: view.Completed,
+	{Group: breezeml.DefaultGroup, Kind: "TrainingJob"}:         view.Completed,
 	{Group: batchv1.GroupName, Kind: "Job"}:                     view.Completed,
 	{Group: kueue.GroupVersion.Group, Kind: "Workload"}:         view.Admitted,
 }

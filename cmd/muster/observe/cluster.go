@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
@@ -45,7 +46,7 @@ type Cluster struct {
 func Open(config *rest.Config) (*Cluster, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kueue.AddToScheme, jobset.AddToScheme, tensorstack.AddToScheme,
-		volcano.AddToScheme, bus.AddToScheme, scheduling.AddToScheme} {
+		volcano.AddToScheme, bus.AddToScheme, scheduling.AddToScheme, breezeml.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("build the scheme: %w", err)
 		}
@@ -71,6 +72,7 @@ func see(ctx context.Context, reader client.Reader, scope Scope) (*view.Seen, er
 		clusterQueues kueue.ClusterQueueList
 		jobSets       jobset.JobSetList
 		genericJobs   tensorstack.GenericJobList
+		trainingJobs  breezeml.TrainingJobList
 		jobs          batchv1.JobList
 	)
 	inNamespace := client.InNamespace(scope.Namespace)
@@ -94,12 +96,15 @@ func see(ctx context.Context, reader client.Reader, scope Scope) (*view.Seen, er
 	if err := reader.List(ctx, &genericJobs, inNamespace); err != nil && !meta.IsNoMatchError(err) && !isNotServed(err) {
 		return nil, fmt.Errorf("list genericjobs: %w", err)
 	}
+	if err := reader.List(ctx, &trainingJobs, inNamespace); err != nil && !meta.IsNoMatchError(err) && !isNotServed(err) {
+		return nil, fmt.Errorf("list trainingjobs: %w", err)
+	}
 	if err := reader.List(ctx, &jobs, inNamespace); err != nil {
 		return nil, fmt.Errorf("list jobs: %w", err)
 	}
 	return &view.Seen{
 		Workloads: workloads.Items, LocalQueues: localQueues.Items, ClusterQueues: clusterQueues.Items,
-		JobSets: jobSets.Items, GenericJobs: genericJobs.Items, Jobs: jobs.Items,
+		JobSets: jobSets.Items, GenericJobs: genericJobs.Items, TrainingJobs: trainingJobs.Items, Jobs: jobs.Items,
 	}, nil
 }
 
@@ -115,6 +120,8 @@ func (c *Cluster) PodsOf(ctx context.Context, job *view.Job) ([]corev1.Pod, erro
 		labels[jobset.JobSetNameKey] = job.Name
 	case "GenericJob":
 		labels[tensorstack.GenericJobLabel] = job.Name
+	case "TrainingJob":
+		labels[breezeml.JobNameLabel] = job.Name
 	case "Job":
 		labels[batchv1.JobNameLabel] = job.Name
 	default:

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 	"github.com/musterhq/muster/api/config/v1alpha1"
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
@@ -37,6 +38,7 @@ func (c *Cluster) SeeEverything(ctx context.Context, namespace string) (*view.Se
 		runtimeClasses nodev1.RuntimeClassList
 		jobSets        jobset.JobSetList
 		genericJobs    tensorstack.GenericJobList
+		trainingJobs   breezeml.TrainingJobList
 		jobs           batchv1.JobList
 	)
 	seen := &view.Seen{}
@@ -52,6 +54,7 @@ func (c *Cluster) SeeEverything(ctx context.Context, namespace string) (*view.Se
 		{name: "runtimeclasses", list: &runtimeClasses, decides: true},
 		{name: "jobsets", list: &jobSets, namespaced: true},
 		{name: "genericjobs", list: &genericJobs, namespaced: true},
+		{name: "trainingjobs", list: &trainingJobs, namespaced: true},
 		{name: "jobs", list: &jobs, namespaced: true},
 	})
 	if err != nil {
@@ -60,7 +63,7 @@ func (c *Cluster) SeeEverything(ctx context.Context, namespace string) (*view.Se
 	seen.Workloads, seen.LocalQueues, seen.ClusterQueues = workloads.Items, localQueues.Items, clusterQueues.Items
 	seen.Cohorts, seen.ResourceFlavors, seen.AdmissionChecks = cohorts.Items, flavors.Items, checks.Items
 	seen.Namespaces, seen.LimitRanges, seen.RuntimeClasses = namespaces.Items, limitRanges.Items, runtimeClasses.Items
-	seen.JobSets, seen.GenericJobs, seen.Jobs = jobSets.Items, genericJobs.Items, jobs.Items
+	seen.JobSets, seen.GenericJobs, seen.TrainingJobs, seen.Jobs = jobSets.Items, genericJobs.Items, trainingJobs.Items, jobs.Items
 	seen.Configuration, seen.Assumed = c.configuration(ctx)
 	if seen.Places() {
 		err = c.seeNodes(ctx, seen, namespace)

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
@@ -45,7 +46,7 @@ func (c *Cluster) Watch(ctx context.Context, scope Scope) (*Watch, error) {
 	}
 	w := &Watch{cache: objects, scope: scope, changes: make(chan struct{}, 1)}
 
-	kinds := []client.Object{&kueue.Workload{}, &kueue.LocalQueue{}, &jobset.JobSet{}, &tensorstack.GenericJob{}, &batchv1.Job{}}
+	kinds := []client.Object{&kueue.Workload{}, &kueue.LocalQueue{}, &jobset.JobSet{}, &tensorstack.GenericJob{}, &breezeml.TrainingJob{}, &batchv1.Job{}}
 	if scope.ClusterQueues {
 		kinds = append(kinds, &kueue.ClusterQueue{})
 	}

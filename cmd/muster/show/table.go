@@ -48,7 +48,19 @@ func priority(job *view.Job) string {
 	return strconv.Itoa(int(job.Priority))
 }
 
-func pods(job *view.Job) string { return fmt.Sprintf("%d/%d", job.PodsReady, job.PodsAsked) }
+// pods says how many of the pods are up; of an elastic job that holds quota, also how many there could be.
+func pods(job *view.Job) string {
+	up := fmt.Sprintf("%d/%d", job.PodsReady, job.PodsAsked)
+	switch {
+	case job.PodsMost == 0 || job.State.Over():
+		return up
+	case job.ClusterQueue == "":
+		return fmt.Sprintf("%d of %d..%d", job.PodsReady, job.PodsLeast, job.PodsMost)
+	case job.PodsReady == job.PodsAsked:
+		return fmt.Sprintf("%d of %d..%d", job.PodsAsked, job.PodsLeast, job.PodsMost)
+	}
+	return fmt.Sprintf("%s of %d..%d", up, job.PodsLeast, job.PodsMost)
+}
 
 // QueueTable has a row for each quota of each queue; what is true of the queue as a whole stands on its first row.
 func QueueTable(queues []view.Queue) *metav1.Table {

@@ -57,6 +57,9 @@ type Job struct {
 	// PodsReady counts pods that are ready or have succeeded, PodsAsked those that the job runs at once.
 	PodsReady int32 `json:"podsReady"`
 	PodsAsked int32 `json:"podsAsked"`
+	// PodsLeast and PodsMost are between how many pods an elastic job runs. Absent for others.
+	PodsLeast int32 `json:"podsLeast,omitempty"`
+	PodsMost  int32 `json:"podsMost,omitempty"`
 	// Requests is what all its pods ask together: admitted amounts where there are any.
 	Requests corev1.ResourceList `json:"requests,omitempty"`
 	// Restarts counts how often the whole job was started anew.

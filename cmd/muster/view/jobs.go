@@ -15,7 +15,7 @@ import (
 	"github.com/musterhq/muster/api/muster"
 )
 
-// Jobs lists what people submitted: JobSets, GenericJobs, batch Jobs that no other job owns, and the Workloads that stand for a job
+// Jobs lists what people submitted: JobSets, GenericJobs, TrainingJobs, batch Jobs that no other job owns, and the Workloads that stand for a job
 // of a kind not seen here or for none. Oldest first within a namespace.
 func Jobs(seen *Seen, now time.Time) []Job {
 	owned := seen.owners()
@@ -30,6 +30,11 @@ func Jobs(seen *Seen, now time.Time) []Job {
 		job := &seen.GenericJobs[i]
 		shown[job.UID] = true
 		found = append(found, genericJobSubject(job, owned))
+	}
+	for i := range seen.TrainingJobs {
+		job := &seen.TrainingJobs[i]
+		shown[job.UID] = true
+		found = append(found, trainingJobSubject(job, owned))
 	}
 	for i := range seen.Jobs {
 		job := &seen.Jobs[i]
@@ -100,8 +105,10 @@ type subject struct {
 	workload    *kueue.Workload
 	queue       string
 	pods        podCounts
-	requests    corev1.ResourceList
-	restarts    int32
+	// sizes are between how many pods an elastic job runs, the zero value for other jobs.
+	sizes    sizes
+	requests corev1.ResourceList
+	restarts int32
 	// suspended is the job's own switch: whether a person or a queue turned it shows in the Workload.
 	suspended bool
 	// held says how a person holds the job, "" if nobody does.
@@ -123,6 +130,9 @@ type ending struct {
 	reason, message string
 	at              metav1.Time
 }
+
+// sizes are the fewest and the most pods of an elastic job.
+type sizes struct{ least, most int32 }
 
 type podCounts struct{ active, ready, succeeded, asked int32 }
 

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 	config "github.com/musterhq/muster/api/config/v1alpha1"
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
@@ -24,6 +25,7 @@ type Seen struct {
 	LocalQueues   []kueue.LocalQueue
 	JobSets       []jobset.JobSet
 	GenericJobs   []tensorstack.GenericJob
+	TrainingJobs  []breezeml.TrainingJob
 	Jobs          []batchv1.Job
 	// The others are read only to explain one job.
 	ResourceFlavors []kueue.ResourceFlavor
@@ -51,7 +53,7 @@ type Seen struct {
 func (s *Seen) hidesDecisions() bool {
 	return slices.ContainsFunc(s.Unseen, func(kind string) bool {
 		switch kind {
-		case "limitranges", "runtimeclasses", "jobsets", "genericjobs", "jobs":
+		case "limitranges", "runtimeclasses", "jobsets", "genericjobs", "trainingjobs", "jobs":
 			return false // without them an amount or a name may be missing
 		case "topologies", "nodes", "pods":
 			return s.Places()

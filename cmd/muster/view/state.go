@@ -35,6 +35,9 @@ func (s *subject) describe(now time.Time) Job {
 		job.FinishedAt = s.ended.at.DeepCopy()
 	}
 	job.PodsReady = s.pods.up()
+	if s.sizes.least < s.sizes.most {
+		job.PodsLeast, job.PodsMost = s.sizes.least, s.sizes.most
+	}
 	job.WaitSeconds, job.RunSeconds = s.durations(&job, now)
 	return job
 }
@@ -77,7 +80,7 @@ func (s *subject) notePartial(given int32) {
 		podSet := &s.workload.Spec.PodSets[i]
 		wanted += podSet.Count - min(podSet.Count, reclaimable(s.workload, podSet.Name))
 	}
-	if s.workload.Status.Admission != nil && given < wanted {
+	if s.workload.Status.Admission != nil && given < wanted && s.sizes.least == s.sizes.most {
 		s.partial = fmt.Sprintf("admitted with %d of %d pods", given, wanted)
 	}
 }

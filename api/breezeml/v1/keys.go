@@ -1,0 +1,28 @@
+package v1
+
+// Labels of the pods and Services of a TrainingJob.
+const (
+	// OperatorNameLabel says what made them; its value is OperatorName.
+	OperatorNameLabel = "training.kubeflow.org/operator-name"
+	OperatorName      = "trainingjob-controller"
+	// JobNameLabel holds the name of the TrainingJob.
+	JobNameLabel = "training.kubeflow.org/job-name"
+	// ReplicaTypeLabel holds the type of the replica; its value is WorkerType.
+	ReplicaTypeLabel = "training.kubeflow.org/replica-type"
+	WorkerType       = "worker"
+	// ReplicaIndexLabel holds the number of the replica, from 0.
+	ReplicaIndexLabel = "training.kubeflow.org/replica-index"
+)
+
+const (
+	// DefaultContainerName is the name of the container that trains: its exit code counts, and the agent runs in it. Where
+	// none has that name it is the first.
+	DefaultContainerName = "trainingjob"
+
+	// DatasetsPath is where the dataset of a job is mounted, under its name.
+	DatasetsPath = "/datasets/"
+
+	// ControllerName is the value of spec.runPolicy.managedBy that means the same as none. With any other the job is left
+	// to somebody else.
+	ControllerName = "kubeflow.org/training-operator"
+)

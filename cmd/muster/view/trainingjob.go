@@ -1,0 +1,75 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	breezeml "github.com/musterhq/muster/api/breezeml/v1"
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
+)
+
+// trainingJobSubject is a TrainingJob, whose own status has counted its pods. Before it has a size it asks for the largest.
+func trainingJobSubject(job *breezeml.TrainingJob, owned owners) *subject {
+	s := &subject{
+		meta: &job.ObjectMeta, kind: "TrainingJob", group: breezeml.DefaultGroup,
+		workload: owned.workloads[job.UID],
+		queue:    job.Labels[kueue.QueueLabel],
+		requests: corev1.ResourceList{},
+	}
+	if policy := job.Spec.RunPolicy.SchedulingPolicy; policy != nil {
+		s.queue = cmp.Or(s.queue, policy.Queue)
+	}
+	s.queue = cmp.Or(s.queue, muster.DefaultQueue)
+	s.sizes = sizesOf(job)
+	s.pods.asked = cmp.Or(job.Status.CurrentSize, s.sizes.most)
+	addTimes(s.requests, podRequests(&job.Spec.ReplicaSpecs.Template), s.pods.asked)
+	counts := job.Status.ExecStatus.ReplicaStatuses[breezeml.WorkerStatuses]
+	s.pods.active, s.pods.ready, s.pods.succeeded = counts.Active, counts.Active, counts.Succeeded
+	var restarts int32
+	for _, n := range job.Status.Restarts {
+		restarts += n
+	}
+	if restarts > 0 {
+		s.partial = fmt.Sprintf("%d restarts of workers", restarts)
+	}
+	s.readStage(job)
+	return s
+}
+
+// sizesOf are those of the job, with what is absent as the API has it.
+func sizesOf(job *breezeml.TrainingJob) sizes {
+	least := int32(1)
+	if job.Spec.MinSize != nil {
+		least = max(0, *job.Spec.MinSize)
+	}
+	most := max(1, least)
+	if job.Spec.MaxSize != nil {
+		most = max(least, *job.Spec.MaxSize)
+	}
+	return sizes{least, most}
+}
+
+// readStage reads how the job ended, and what holds it beside its queue.
+func (s *subject) readStage(job *breezeml.TrainingJob) {
+	for i := range job.Status.ExecStatus.Conditions {
+		c := &job.Status.ExecStatus.Conditions[i]
+		switch {
+		case c.Status != corev1.ConditionTrue:
+		case c.Type == breezeml.JobSucceeded:
+			s.ended = &ending{state: Completed, at: c.LastTransitionTime}
+		case c.Type == breezeml.JobFailed:
+			s.ended = &ending{state: Failed, message: c.Message, at: c.LastTransitionTime}
+		}
+	}
+	switch stage := job.Status.Stage; {
+	case job.Spec.RunPolicy.Suspend != nil && *job.Spec.RunPolicy.Suspend:
+		s.held = "spec.runPolicy.suspend is true"
+	case stage == breezeml.StageWrongConfiguration:
+		s.held = "WrongConfiguration: its sizes, or its command, are wrong; its events say how"
+	case stage == breezeml.StageRequeueCooldown && job.Status.CooldownTime != nil:
+		s.held = "RequeueCooldown: its pods could not be scheduled; it queues again at " + job.Status.CooldownTime.UTC().Format("2006-01-02 15:04:05 UTC")
+	}
+}

@@ -1,0 +1,101 @@
+package trainingjob
+
+import (
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	breezeml "github.com/musterhq/muster/api/breezeml/v1"
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
+	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/replicas"
+)
+
+// gathers is for how long changes of pods are gathered: too short for people to notice.
+const gathers = 100 * time.Millisecond
+
+// worker is the name of the one pod set, and a part of the names of pods.
+const worker = breezeml.WorkerType
+
+// Settings are what an administrator may decide about TrainingJobs.
+type Settings struct {
+	// Group of the API; breezeml.DefaultGroup unless it was installed under another name.
+	Group string
+	// PendingTimeout is how long pods of a job that runs may be pending before it is queued again, and Cooldown how much
+	// later.
+	PendingTimeout, Cooldown time.Duration
+}
+
+func (s Settings) kind() schema.GroupVersionKind {
+	return breezeml.VersionOf(s.Group).WithKind("TrainingJob")
+}
+
+// API is the TrainingJob API. A TrainingJob that names no queue goes to the one called default.
+func API(s Settings) jobs.API[*breezeml.TrainingJob] {
+	return jobs.API[*breezeml.TrainingJob]{
+		Kind:    s.kind(),
+		Queue:   jobs.QueueRequired,
+		New:     func() *breezeml.TrainingJob { return &breezeml.TrainingJob{} },
+		Owns:    []client.Object{&corev1.Pod{}, &corev1.Service{}},
+		Matters: matters,
+		Gathers: gathers,
+		PodLabels: func(uid types.UID) map[string]string {
+			return map[string]string{muster.JobUIDLabel: string(uid)}
+		},
+		QueueField: queueOf,
+		Describe:   describe,
+		Plan:       func(seen jobs.Seen[*breezeml.TrainingJob]) jobs.Plan { return plan(s, seen) },
+	}
+}
+
+// matters reports whether a change of a child may change what is planned.
+func matters(before, after client.Object) bool {
+	pod, isPod := after.(*corev1.Pod)
+	return isPod && replicas.Matters(before.(*corev1.Pod), pod) // all that counts of a Service is that it is there
+}
+
+// describe says what a TrainingJob asks for: one pod set of as many workers as it can use, and that fewer will do.
+func describe(job *breezeml.TrainingJob, _ jobs.Facts) jobs.Description {
+	d := jobs.Description{
+		Foreign: job.Spec.RunPolicy.ManagedBy != nil && *job.Spec.RunPolicy.ManagedBy != breezeml.ControllerName,
+		Queue:   queueOf(job),
+		Paused:  suspended(job) || mistakeOf(job) != "" || job.Status.Stage == breezeml.StageRequeueCooldown,
+	}
+	d.Priority, d.PriorityClass = ptr.To(job.Spec.Priority), ""
+	if p := job.Spec.RunPolicy.SchedulingPolicy; p != nil && p.PriorityClass != "" && job.Spec.Priority == 0 {
+		d.Priority, d.PriorityClass = nil, p.PriorityClass
+	}
+	if mistakeOf(job) != "" {
+		return d
+	}
+	size := sizesOf(job)
+	podSet := kueue.PodSet{Name: worker, Count: size.most, Template: templateOf(job)}
+	if size.least < size.most {
+		podSet.MinCount = ptr.To(size.least)
+		metav1.SetMetaDataAnnotation(&podSet.Template.ObjectMeta, muster.MinReplicasAnnotation, strconv.Itoa(int(size.least)))
+		metav1.SetMetaDataAnnotation(&podSet.Template.ObjectMeta, muster.MaxReplicasAnnotation, strconv.Itoa(int(size.most)))
+	}
+	if since := job.Status.QueuedTime; since != nil {
+		d.QueuedTime = since.Time
+	}
+	d.PodSets = []kueue.PodSet{podSet}
+	return d
+}
+
+// queueOf is the queue of the scheduling policy, "" if it names none.
+func queueOf(job *breezeml.TrainingJob) string {
+	if p := job.Spec.RunPolicy.SchedulingPolicy; p != nil {
+		return p.Queue
+	}
+	return ""
+}
+
+// suspended reports whether the job's user holds it.
+func suspended(job *breezeml.TrainingJob) bool { return ptr.Deref(job.Spec.RunPolicy.Suspend, false) }

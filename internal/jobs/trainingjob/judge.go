@@ -1,0 +1,169 @@
+package trainingjob
+
+import (
+	"fmt"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+
+	breezeml "github.com/musterhq/muster/api/breezeml/v1"
+	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/replicas"
+)
+
+// restartPolicyOf is what becomes of a worker that has ended. The agent restarts programs by itself.
+func restartPolicyOf(job *breezeml.TrainingJob) breezeml.RestartPolicy {
+	policy := job.Spec.ReplicaSpecs.RestartPolicy
+	if job.Spec.InjectLattice || policy == "" {
+		return breezeml.RestartNever
+	}
+	return policy
+}
+
+// retries reports whether a worker whose pod has failed is made anew.
+func retries(policy breezeml.RestartPolicy, pod *corev1.Pod) bool {
+	switch policy {
+	case breezeml.RestartAlways, breezeml.RestartOnFailure:
+		return true
+	case breezeml.RestartExitCode:
+		return exitCodeOf(pod) >= 128 // it was ended by a signal
+	}
+	return false
+}
+
+// exitCodeOf is the exit code of the container that trains, 0 if it has none.
+func exitCodeOf(pod *corev1.Pod) int32 {
+	containers := replicas.Containers(pod)
+	for _, c := range containers {
+		if c.Name == breezeml.DefaultContainerName {
+			return c.ExitCode
+		}
+	}
+	if len(containers) > 0 {
+		return containers[0].ExitCode
+	}
+	return 0
+}
+
+// judge says how the job has ended, nil if it has not.
+func (l *look) judge() *jobs.Outcome {
+	runs := l.job.Status.Stage == breezeml.StageRunning
+	if runs {
+		if failed, first := l.failedForGood(); failed > 0 {
+			return &jobs.Outcome{Message: fmt.Sprintf(breezeml.FailedMessage, l.job.Name, failed, failureOf(first))}
+		}
+		if l.roster.All(func(r *replicas.Replica) bool { return r.Phase == replicas.Succeeded }) {
+			return &jobs.Outcome{Succeeded: true, Message: l.named(breezeml.SucceededMessage)}
+		}
+	}
+	due := l.deadline()
+	if !due.IsZero() && !l.seen.Now.Before(due) {
+		return &jobs.Outcome{Message: l.named(breezeml.DeadlineMessage)}
+	}
+	l.dueAt(due)
+	if runs {
+		return l.spent()
+	}
+	return nil
+}
+
+// failedForGood counts workers whose pods have failed and are not made again, those that were to be given up among them:
+// what they did stays true. It gives the first.
+func (l *look) failedForGood() (int, *corev1.Pod) {
+	var (
+		count int
+		first *corev1.Pod
+	)
+	policy := restartPolicyOf(l.job)
+	note := func(pod *corev1.Pod) {
+		if count++; first == nil {
+			first = pod
+		}
+	}
+	for i := range l.roster.Replicas {
+		if r := &l.roster.Replicas[i]; r.Phase == replicas.Failed && !r.Again {
+			note(r.Pod)
+		}
+	}
+	for _, pod := range l.roster.Surplus {
+		if pod.Status.Phase == corev1.PodFailed && !replicas.IsGoing(pod) && !replicas.Disrupted(pod) && !retries(policy, pod) {
+			note(pod)
+		}
+	}
+	return count, first
+}
+
+// spent is the end of a job whose workers have been restarted more often than it lets them, nil if they have not.
+func (l *look) spent() *jobs.Outcome {
+	limit := l.job.Spec.RunPolicy.BackoffLimit
+	if limit == nil {
+		return nil
+	}
+	var (
+		restarts int64
+		because  *corev1.Pod
+	)
+	for _, n := range l.job.Status.Restarts {
+		restarts += int64(n)
+	}
+	for i := range l.roster.Replicas {
+		r := &l.roster.Replicas[i]
+		if r.UID() == "" {
+			continue
+		}
+		inPlace := restartsInPlace(r.Pod)
+		if r.Again {
+			inPlace++
+		}
+		if restarts += inPlace; inPlace > 0 && because == nil {
+			because = r.Pod
+		}
+	}
+	if restarts <= int64(*limit) || because == nil {
+		return nil
+	}
+	return &jobs.Outcome{Message: fmt.Sprintf(breezeml.BackoffMessage, l.job.Name, failureOf(because))}
+}
+
+// restartsInPlace is how often containers of the pod were restarted on their node.
+func restartsInPlace(pod *corev1.Pod) int64 {
+	var n int64
+	for i := range pod.Status.ContainerStatuses {
+		n += int64(pod.Status.ContainerStatuses[i].RestartCount)
+	}
+	return n
+}
+
+// failureOf says how a pod has failed.
+func failureOf(pod *corev1.Pod) string {
+	code, why, ok := replicas.Failure(pod)
+	switch {
+	case ok:
+		return fmt.Sprintf("exit code %d in %s", code, pod.Name)
+	case !replicas.HasEnded(pod):
+		return fmt.Sprintf("%d restarts of containers in %s", restartsInPlace(pod), pod.Name)
+	}
+	return fmt.Sprintf("%s: %s", pod.Name, why)
+}
+
+// remembered is what the status remembers of a worker.
+func (l *look) remembered(_ string, index int32) replicas.Memory {
+	return replicas.Memory{Restarts: l.job.Status.Restarts[strconv.Itoa(int(index))]}
+}
+
+// countRestarts notes the workers that are made anew. That is written first: it is what makes their pods pods of the
+// past, so that nothing is counted twice.
+func (l *look) countRestarts() {
+	if len(l.again) == 0 {
+		return
+	}
+	l.plan.StatusFirst = true
+	if l.job.Status.Restarts == nil {
+		l.job.Status.Restarts = map[string]int32{}
+	}
+	for i := range l.again {
+		r := &l.again[i]
+		l.job.Status.Restarts[strconv.Itoa(int(r.Index))] = r.Restarts + 1
+	}
+	l.tell(jobs.Warning(breezeml.RestartingReason, fmt.Sprintf(breezeml.RestartingMessage, l.job.Name, len(l.again), failureOf(l.again[0].Pod))))
+}

@@ -1,0 +1,136 @@
+package trainingjob
+
+import (
+	"math"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	breezeml "github.com/musterhq/muster/api/breezeml/v1"
+	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/replicas"
+)
+
+// look is one look at a TrainingJob: what was seen, and what is planned so far.
+type look struct {
+	settings Settings
+	seen     jobs.Seen[*breezeml.TrainingJob]
+	// job is a copy whose status becomes what it should be.
+	job *breezeml.TrainingJob
+	// now is the time as the API keeps it.
+	now  metav1.Time
+	pods []*corev1.Pod
+	// roster has as many workers as the job is to run with.
+	roster *replicas.Roster
+	// lost are failed pods of the roster that do not count, for their nodes or their places were taken from them.
+	lost []*corev1.Pod
+	// again are the workers that are restarted in this look, as they were.
+	again []replicas.Replica
+	plan  jobs.Plan
+}
+
+// plan says what follows from what was seen of a TrainingJob.
+func plan(settings Settings, seen jobs.Seen[*breezeml.TrainingJob]) jobs.Plan {
+	l := &look{
+		settings: settings, seen: seen, job: seen.Job.DeepCopy(), now: metav1.NewTime(seen.Now).Rfc3339Copy(),
+		pods: jobs.ChildrenOf[*corev1.Pod](seen.Children),
+	}
+	l.begin()
+	over := outcome(l.job)
+	if over == nil {
+		l.advance()
+		l.callRoll()
+		if over = l.judge(); over != nil {
+			l.end(over)
+		}
+	}
+	switch {
+	case over != nil:
+		l.cleanUp()
+	case l.job.Status.Stage == breezeml.StageRunning:
+		l.run()
+	default:
+		l.deletePods(l.pods)
+	}
+	l.report(over)
+	l.plan.Progress = l.progress(over)
+	return l.plan
+}
+
+// callRoll says which workers there are to be, and how each fares.
+func (l *look) callRoll() {
+	size := l.job.Status.CurrentSize
+	policy := restartPolicyOf(l.job)
+	l.roster = replicas.Look(l.job.Name, []replicas.Group{{
+		Name: worker, Count: size, Indices: replicas.Stay(l.job.Name, worker, size, l.pods),
+		Restart: replicas.Restart{
+			OnFailure: policy != breezeml.RestartNever,
+			Retry:     func(pod *corev1.Pod) bool { return retries(policy, pod) },
+			Limit:     math.MaxInt32,
+		},
+	}}, l.remembered, l.pods)
+	for i := range l.roster.Replicas {
+		if r := &l.roster.Replicas[i]; r.Phase == replicas.Failed && replicas.Disrupted(r.Pod) {
+			r.Phase, r.Again = replicas.Creating, false
+			l.lost = append(l.lost, r.Pod)
+		}
+	}
+}
+
+// run brings a job that may have pods closer to its size.
+func (l *look) run() {
+	l.again = l.roster.Restart()
+	l.countRestarts()
+	if l.giveUpStuck() {
+		return
+	}
+	l.deletePods(l.roster.Outdated())
+	l.deletePods(l.lost)
+	if l.seen.Admission.MayStart() {
+		l.createServices()
+		l.createPods()
+	}
+	l.deleteServices(func(index int32) bool { return l.roster.Of(worker, index) == nil })
+}
+
+// progress is what the queue needs to know.
+func (l *look) progress(over *jobs.Outcome) jobs.Progress {
+	p := jobs.Progress{Outcome: over}
+	var live int32
+	for _, pod := range l.pods {
+		if !replicas.HasEnded(pod) {
+			live++
+		}
+	}
+	p.Active, p.Pods = live > 0, map[string]int32{worker: live}
+	if over != nil {
+		if p.Active && l.seen.Admission.Grant == jobs.Admitted {
+			p.Outcome = nil // its pods run on, and what they use stays theirs until they end
+		}
+		return p
+	}
+	var up int32
+	for i := range l.roster.Replicas {
+		if r := &l.roster.Replicas[i]; r.Ready || r.Phase == replicas.Succeeded {
+			up++
+		}
+	}
+	least := sizesOf(l.job).least
+	p.Ready = l.job.Status.Stage == breezeml.StageRunning && up >= least
+	if missing := int32(len(l.roster.Missing())); missing > 0 && int32(len(l.roster.Replicas))-missing < least {
+		why, due := l.seen.Refused(l.job.UID)
+		p.Refused = why
+		l.dueAt(due)
+	}
+	return p
+}
+
+// dueAt has the job looked at again at the time, or before.
+func (l *look) dueAt(at time.Time) {
+	if !at.IsZero() && (l.plan.Due.IsZero() || at.Before(l.plan.Due)) {
+		l.plan.Due = at
+	}
+}
+
+func (l *look) tell(e jobs.Event) { l.plan.Events = append(l.plan.Events, e) }

@@ -1,0 +1,138 @@
+package trainingjob
+
+import (
+	"maps"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	breezeml "github.com/musterhq/muster/api/breezeml/v1"
+	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/podspec"
+	"github.com/musterhq/muster/internal/replicas"
+)
+
+// datasetVolume is the name of the volume that has the dataset.
+const datasetVolume = "muster-dataset"
+
+// trainer is the container that trains, nil if there is none.
+func trainer(spec *corev1.PodSpec) *corev1.Container {
+	for i := range spec.Containers {
+		if spec.Containers[i].Name == breezeml.DefaultContainerName {
+			return &spec.Containers[i]
+		}
+	}
+	if len(spec.Containers) == 0 {
+		return nil
+	}
+	return &spec.Containers[0]
+}
+
+// podRestartPolicy is what nodes do with containers that have ended.
+func podRestartPolicy(job *breezeml.TrainingJob) corev1.RestartPolicy {
+	switch restartPolicyOf(job) {
+	case breezeml.RestartAlways:
+		return corev1.RestartPolicyAlways
+	case breezeml.RestartOnFailure:
+		return corev1.RestartPolicyOnFailure
+	}
+	return corev1.RestartPolicyNever
+}
+
+// templateOf is what the pods of all workers have in common.
+func templateOf(job *breezeml.TrainingJob) corev1.PodTemplateSpec {
+	template := *job.Spec.ReplicaSpecs.Template.DeepCopy()
+	template.Spec.RestartPolicy = podRestartPolicy(job)
+	if c := trainer(&template.Spec); c != nil && job.Spec.Dataset != "" {
+		template.Spec.Volumes = append(template.Spec.Volumes, corev1.Volume{Name: datasetVolume, VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: job.Spec.Dataset, ReadOnly: true}}})
+		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: datasetVolume, MountPath: breezeml.DatasetsPath + job.Spec.Dataset, ReadOnly: true})
+	}
+	return template
+}
+
+// labels are those by which the pods and Services of a worker are known.
+func (l *look) labels(index int32) map[string]string {
+	return map[string]string{
+		breezeml.OperatorNameLabel: breezeml.OperatorName,
+		breezeml.JobNameLabel:      l.job.Name,
+		breezeml.ReplicaTypeLabel:  breezeml.WorkerType,
+		breezeml.ReplicaIndexLabel: strconv.Itoa(int(index)),
+	}
+}
+
+// newPod is the pod of a worker as it is made, at its place if it has one.
+func (l *look) newPod(r *replicas.Replica, place podspec.Places) *corev1.Pod {
+	template := templateOf(l.job)
+	own := maps.Clone(template.Labels)
+	template.Labels = l.labels(r.Index)
+	for key, value := range own {
+		if _, ours := template.Labels[key]; !ours {
+			template.Labels[key] = value
+		}
+	}
+	if granted, ok := l.seen.Admission.PodSets[worker]; ok {
+		granted.Places = place
+		template = granted.For(0, 1).Inject(template)
+	}
+	pod := replicas.NewPod(l.job.Namespace, l.owner(), r, template)
+	pod.Spec.RestartPolicy = podRestartPolicy(l.job)
+	return pod
+}
+
+func (l *look) owner() metav1.OwnerReference {
+	return *metav1.NewControllerRef(l.job, l.settings.kind())
+}
+
+// createPods makes the pods that are missing.
+func (l *look) createPods() {
+	missing := l.roster.Missing()
+	free := l.freePlaces()
+	for i, r := range missing {
+		var place podspec.Places
+		if i < len(free) {
+			place = podspec.Places{free[i]}
+		}
+		l.plan.Writes = append(l.plan.Writes, jobs.Create(l.newPod(r, place)).OrWarn(jobs.FailedCreate))
+	}
+}
+
+// freePlaces are the places that no pod of the job has, one by one in their order. Which worker has which does not
+// matter: who stays when the job shrinks is who has come furthest.
+func (l *look) freePlaces() podspec.Places {
+	taken := map[string]int32{}
+	for i := range l.roster.Replicas {
+		if pod := l.roster.Replicas[i].Pod; pod != nil {
+			taken[nodeOf(pod)]++
+		}
+	}
+	var out podspec.Places
+	for _, place := range l.seen.Admission.PodSets[worker].Places {
+		for range place.Count {
+			if node := place.Node(); taken[node] > 0 {
+				taken[node]--
+				continue
+			}
+			out = append(out, podspec.Place{Domain: place.Domain, Count: 1})
+		}
+	}
+	return out
+}
+
+// nodeOf is the host name of the node that the pod has or was given, "" if it has none.
+func nodeOf(pod *corev1.Pod) string {
+	if name := pod.Spec.NodeSelector[corev1.LabelHostname]; name != "" {
+		return name
+	}
+	return pod.Spec.NodeName
+}
+
+// deletePods deletes pods, gracefully, that nobody has deleted yet.
+func (l *look) deletePods(pods []*corev1.Pod) {
+	for _, pod := range pods {
+		if !replicas.IsGoing(pod) {
+			l.plan.Writes = append(l.plan.Writes, jobs.Delete(pod, metav1.DeletePropagationBackground))
+		}
+	}
+}

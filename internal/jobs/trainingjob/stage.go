@@ -1,0 +1,130 @@
+package trainingjob
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	breezeml "github.com/musterhq/muster/api/breezeml/v1"
+	"github.com/musterhq/muster/internal/jobs"
+)
+
+// begin notes that the job was seen.
+func (l *look) begin() {
+	if condition(l.job, breezeml.JobCreated) != nil {
+		return
+	}
+	l.setCondition(breezeml.JobCreated, true, breezeml.CreatedReason, l.named(breezeml.CreatedMessage))
+	if p := l.job.Spec.ReplicaSpecs.Template.Spec.RestartPolicy; p != "" && p != podRestartPolicy(l.job) {
+		l.tell(jobs.Warning(breezeml.TemplateRestartPolicyReason, fmt.Sprintf(
+			"The restart policy %s in the pod template does not count: that of spec.replicaSpecs does, %s", p, restartPolicyOf(l.job))))
+	}
+}
+
+// named is a message about the job.
+func (l *look) named(message string) string { return fmt.Sprintf(message, l.job.Name) }
+
+// advance moves a job that has not ended to the stage and the size that it should have.
+func (l *look) advance() {
+	s := &l.job.Status
+	before := *s
+	if mistake := mistakeOf(l.job); mistake != "" {
+		if s.Stage != breezeml.StageWrongConfiguration {
+			l.tell(jobs.Warning(breezeml.WrongConfigurationReason, mistake))
+		}
+		l.enter(breezeml.StageWrongConfiguration, 0)
+		s.CooldownTime = nil
+		return
+	}
+	switch s.Stage {
+	case breezeml.StageNone:
+		l.queue(l.job.CreationTimestamp)
+		s.SubmitTime = s.QueuedTime
+	case breezeml.StageWrongConfiguration: // as if it were new
+		l.queue(l.now)
+		s.SubmitTime = s.QueuedTime
+	case breezeml.StageRequeueCooldown:
+		if until := ptr.Deref(s.CooldownTime, metav1.Time{}).Time; !suspended(l.job) && l.seen.Now.Before(until) {
+			l.dueAt(until)
+			return
+		}
+		l.queue(l.now)
+	}
+	switch was := isTrue(l.job, breezeml.JobSuspended); {
+	case suspended(l.job):
+		if !was {
+			l.setCondition(breezeml.JobSuspended, true, breezeml.SuspendedReason, l.named(breezeml.SuspendedMessage))
+			l.tell(jobs.Normal(breezeml.SuspendedReason, l.named(breezeml.SuspendedMessage)))
+		}
+		l.enter(breezeml.StageWaiting, 0)
+		s.ExecStatus.StartTime = nil
+		return
+	case was:
+		l.setCondition(breezeml.JobSuspended, false, breezeml.ResumedReason, l.named(breezeml.ResumedMessage))
+		l.tell(jobs.Normal(breezeml.ResumedReason, l.named(breezeml.ResumedMessage)))
+		l.queue(l.now)
+	}
+	l.follow(before.Stage)
+}
+
+// queue has the job wait for its first start, or for another one in which it stands behind those that wait by then.
+func (l *look) queue(since metav1.Time) {
+	l.enter(breezeml.StageWaiting, 0)
+	l.job.Status.CooldownTime = nil
+	l.job.Status.QueuedTime = since.DeepCopy()
+}
+
+// follow has the job run with what it was granted, or wait for it.
+func (l *look) follow(before breezeml.Stage) {
+	s := &l.job.Status
+	switch size := l.granted(); {
+	case size > 0:
+		l.enter(breezeml.StageRunning, size)
+		if before != breezeml.StageRunning {
+			s.LastExecTime = l.now.DeepCopy()
+		}
+		if s.ExecStatus.StartTime == nil {
+			s.ExecStatus.StartTime = l.now.DeepCopy()
+		}
+	case l.seen.Admission.Deactivated:
+		l.enter(breezeml.StageCancelled, 0)
+	default:
+		l.enter(breezeml.StageWaiting, 0)
+	}
+}
+
+// granted is with how many workers the job may run, 0 if it may not. A user who lowers maxSize below what was granted
+// means it.
+func (l *look) granted() int32 {
+	most := sizesOf(l.job).most
+	switch l.seen.Admission.Grant {
+	case jobs.Unqueued:
+		return most
+	case jobs.Admitted:
+		return min(most, l.seen.Admission.PodSets[worker].Count)
+	}
+	return 0
+}
+
+// enter moves the job. Pods of another size, or of none, have not been pending yet.
+func (l *look) enter(stage breezeml.Stage, size int32) {
+	s := &l.job.Status
+	if s.Stage == stage && s.CurrentSize == size {
+		return
+	}
+	if s.Stage == breezeml.StageRunning && stage == breezeml.StageRunning {
+		l.tell(jobs.Normal(breezeml.ResizedReason, fmt.Sprintf("The job goes on with %d workers in place of %d", size, s.CurrentSize)))
+	}
+	s.Stage, s.CurrentSize, s.RequeueTime = stage, size, nil
+}
+
+// deadline is when the job must have ended, zero for never.
+func (l *look) deadline() time.Time {
+	started, seconds := l.job.Status.ExecStatus.StartTime, l.job.Spec.RunPolicy.ActiveDeadlineSeconds
+	if started == nil || seconds == nil || *seconds > int64(time.Duration(1<<62)/time.Second) {
+		return time.Time{}
+	}
+	return started.Add(time.Duration(*seconds) * time.Second)
+}

@@ -1,0 +1,78 @@
+package replicas
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Stay says which replicas of a group there are when it is to have so many: those whose
+// pods have come furthest, and in place of missing ones the lowest free indices. So a
+// group that shrinks gives up pods that still wait before pods that run, and one that
+// keeps its size keeps its pods. Pods that are going hold no replica. The indices ascend.
+func Stay(job, group string, count int32, pods []*corev1.Pod) []int32 {
+	type holder struct {
+		index int32
+		come  int
+	}
+	var holders []holder
+	for _, pod := range pods {
+		if index, ok := IndexOf(job, group, pod.Name); ok && !IsGoing(pod) {
+			holders = append(holders, holder{index, come(pod)})
+		}
+	}
+	slices.SortFunc(holders, func(a, b holder) int { return cmp.Or(cmp.Compare(b.come, a.come), cmp.Compare(a.index, b.index)) })
+	out := make([]int32, 0, count)
+	taken := make(map[int32]bool, count)
+	for _, h := range holders[:min(len(holders), int(count))] {
+		out, taken[h.index] = append(out, h.index), true
+	}
+	for index := int32(0); int32(len(out)) < count; index++ {
+		if !taken[index] {
+			out = append(out, index)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// IndexOf is the index of the replica of the group whose name, and whose pod's name, it
+// is; false if it is none of theirs.
+func IndexOf(job, group, name string) (int32, bool) {
+	text, ok := strings.CutPrefix(name, job+"-"+group+"-")
+	if !ok {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil || n < 0 || strconv.FormatInt(n, 10) != text {
+		return 0, false
+	}
+	return int32(n), true
+}
+
+// come is how far a pod has come: what would be lost with it.
+func come(pod *corev1.Pod) int {
+	switch {
+	case pod.Status.Phase == corev1.PodSucceeded:
+		return 5
+	case isReady(pod):
+		return 4
+	case pod.Status.Phase == corev1.PodRunning:
+		return 3
+	case pod.Status.Phase == corev1.PodFailed:
+		return 0
+	case pod.Spec.NodeName != "":
+		return 2
+	}
+	return 1
+}
+
+// Disrupted reports whether the pod has failed for what befell its node, or because
+// somebody needed its place: that says nothing of its program.
+func Disrupted(pod *corev1.Pod) bool {
+	c := condition(pod, corev1.DisruptionTarget)
+	return pod.Status.Phase == corev1.PodFailed && c != nil && c.Status == corev1.ConditionTrue
+}

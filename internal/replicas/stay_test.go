@@ -1,0 +1,97 @@
+package replicas
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"pgregory.net/rapid"
+)
+
+func TestAGroupThatShrinksKeepsThePodsThatHaveComeFurthest(t *testing.T) {
+	waits := func(name string) *corev1.Pod { return podOf(name, 0).Pod }
+	runs := func(name string) *corev1.Pod { return podOf(name, 0).running().Pod }
+	pulls := func(name string) *corev1.Pod { return podOf(name, 0).bound().Pod }
+	for what, test := range map[string]struct {
+		count int32
+		pods  []*corev1.Pod
+		want  []int32
+	}{
+		"nothing yet":                             {3, nil, []int32{0, 1, 2}},
+		"all stay":                                {2, []*corev1.Pod{runs("job-worker-0"), runs("job-worker-1")}, []int32{0, 1}},
+		"of equal ones the first":                 {1, []*corev1.Pod{runs("job-worker-1"), runs("job-worker-0")}, []int32{0}},
+		"pending ones go first":                   {2, []*corev1.Pod{waits("job-worker-0"), runs("job-worker-1"), runs("job-worker-2")}, []int32{1, 2}},
+		"and of those the ones without a node":    {1, []*corev1.Pod{waits("job-worker-0"), pulls("job-worker-1")}, []int32{1}},
+		"what has succeeded stays":                {1, []*corev1.Pod{runs("job-worker-0"), podOf("job-worker-1", 0).ended(0, time.Minute).Pod}, []int32{1}},
+		"what has failed goes before what waits":  {1, []*corev1.Pod{podOf("job-worker-0", 0).ended(1, time.Minute).Pod, waits("job-worker-1")}, []int32{1}},
+		"growth takes the lowest free indices":    {4, []*corev1.Pod{runs("job-worker-1"), runs("job-worker-4")}, []int32{0, 1, 2, 4}},
+		"pods that go hold nothing":               {1, []*corev1.Pod{podOf("job-worker-0", 0).running().deleted(time.Minute).Pod, waits("job-worker-1")}, []int32{1}},
+		"pods of others are none of its business": {1, []*corev1.Pod{runs("job-worker-x"), runs("job-worker-01"), runs("job-worker--1"), runs("other-worker-7"), runs("job-ps-3")}, []int32{0}},
+		"none": {0, []*corev1.Pod{runs("job-worker-0")}, []int32{}},
+	} {
+		if got := Stay("job", "worker", test.count, test.pods); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %v, want %v", what, got, test.want)
+		}
+	}
+}
+
+func TestWhoStaysDependsOnNoOrderAndLosesNoRunningPodForAWaitingOne(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		indices := rapid.SliceOfNDistinct(rapid.Int32Range(0, 20), 0, 12, rapid.ID[int32]).Draw(t, "indices")
+		var pods []*corev1.Pod
+		running := map[int32]bool{}
+		for _, i := range indices {
+			p := podOf(Name("job", "worker", i), 0)
+			if rapid.Bool().Draw(t, "runs") {
+				p, running[i] = p.running(), true
+			}
+			pods = append(pods, p.Pod)
+		}
+		count := rapid.Int32Range(0, 12).Draw(t, "count")
+		got := Stay("job", "worker", count, pods)
+		shuffled := rapid.Permutation(pods).Draw(t, "order")
+		if again := Stay("job", "worker", count, shuffled); !slices.Equal(got, again) {
+			t.Fatalf("another order gives %v, not %v", again, got)
+		}
+		if int32(len(got)) != count || !slices.IsSorted(got) || len(slices.Compact(slices.Clone(got))) != len(got) {
+			t.Fatalf("%v are not %d indices in order", got, count)
+		}
+		var kept, waiting int32
+		for _, i := range got {
+			if running[i] {
+				kept++
+			} else {
+				waiting++
+			}
+		}
+		if int32(len(running)) > kept && waiting > 0 {
+			t.Fatalf("of %d that run %d stay, beside %d others", len(running), kept, waiting)
+		}
+	})
+}
+
+func TestAReplicaIsFoundByItsIndexAmongGaps(t *testing.T) {
+	roster := Look("job", []Group{{Name: "a", Count: 2}, {Name: "worker", Count: 3, Indices: []int32{1, 4, 7}}}, func(string, int32) Memory { return Memory{} }, nil)
+	for index, want := range map[int32]string{0: "", 1: "job-worker-1", 2: "", 4: "job-worker-4", 7: "job-worker-7", 8: "", -1: ""} {
+		got := ""
+		if r := roster.Of("worker", index); r != nil {
+			got = r.Name
+		}
+		if got != want {
+			t.Errorf("at %d there is %q, want %q", index, got, want)
+		}
+	}
+}
+
+func TestAPolicyMaySayWhichFailuresItMeans(t *testing.T) {
+	pods := []*corev1.Pod{podOf("job-worker-0", 0).ended(1, time.Minute).Pod, podOf("job-worker-1", 0).ended(137, time.Minute).Pod}
+	restart := Restart{OnFailure: true, Limit: 1, Retry: func(pod *corev1.Pod) bool {
+		code, _, _ := Failure(pod)
+		return code >= 128
+	}}
+	roster := Look("job", []Group{{Name: "worker", Count: 2, Restart: restart}}, func(string, int32) Memory { return Memory{} }, pods)
+	if roster.Replicas[0].Again || !roster.Replicas[1].Again {
+		t.Errorf("restarted are %v and %v, want the second alone", roster.Replicas[0].Again, roster.Replicas[1].Again)
+	}
+}
