@@ -82,11 +82,20 @@ func describe(job *breezeml.TrainingJob, _ jobs.Facts) jobs.Description {
 		metav1.SetMetaDataAnnotation(&podSet.Template.ObjectMeta, muster.MinReplicasAnnotation, strconv.Itoa(int(size.least)))
 		metav1.SetMetaDataAnnotation(&podSet.Template.ObjectMeta, muster.MaxReplicasAnnotation, strconv.Itoa(int(size.most)))
 	}
-	if since := job.Status.QueuedTime; since != nil {
-		d.QueuedTime = since.Time
-	}
+	d.QueuedTime = queuedSince(job)
 	d.PodSets = []kueue.PodSet{podSet}
 	return d
+}
+
+// queuedSince is since when the job queues, zero for since now.
+func queuedSince(job *breezeml.TrainingJob) time.Time {
+	switch s := &job.Status; {
+	case s.Stage == breezeml.StageNone:
+		return job.CreationTimestamp.Time
+	case s.Stage == breezeml.StageWrongConfiguration, isTrue(job, breezeml.JobSuspended), s.QueuedTime == nil:
+		return time.Time{} // the status will say so
+	}
+	return job.Status.QueuedTime.Time
 }
 
 // queueOf is the queue of the scheduling policy, "" if it names none.
