@@ -70,7 +70,8 @@ func TestWrongSizesAreAStage(t *testing.T) {
 	before := w.untilStands("above", breezeml.StageWrongConfiguration, 0)
 	w.patch("above", `{"spec": {"minSize": 2}}`)
 	after := w.untilRuns("above", 2)
-	if !before.CreationTimestamp.Before(after.Status.SubmitTime) || !after.Status.SubmitTime.Equal(after.Status.QueuedTime) {
+	// Times are in whole seconds.
+	if after.Status.SubmitTime.Before(&before.CreationTimestamp) || !after.Status.SubmitTime.Equal(after.Status.QueuedTime) {
 		t.Errorf("made at %s, it counts as submitted at %s and queues since %s", before.CreationTimestamp, after.Status.SubmitTime, after.Status.QueuedTime)
 	}
 }

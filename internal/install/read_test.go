@@ -1,0 +1,45 @@
+package install
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+func TestTrainingJobsAreInstalledUnderTheGroupThatIsConfigured(t *testing.T) {
+	definitions, err := readDefinitions("training.example.com")
+	if err != nil {
+		t.Fatal(err)
+	}
+	policies, err := readPolicies("someone", "training.example.com")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, object := range append(definitions, policies...) {
+		text, err := json.Marshal(object.Object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), `"breezeml.ai"`) || strings.Contains(object.GetName(), "breezeml.ai") {
+			t.Errorf("%s %s is of the group breezeml.ai still", object.GetKind(), object.GetName())
+		}
+		if group, _, _ := unstructured.NestedString(object.Object, "spec", "group"); group == "training.example.com" {
+			if object.GetName() != "trainingjobs.training.example.com" {
+				t.Errorf("its definition is called %s", object.GetName())
+			}
+			found++
+		}
+		if object.GetName() == "muster-trainingjob-queue-labels" && object.GetKind() == "ValidatingAdmissionPolicy" {
+			if !strings.Contains(string(text), `"apiGroups":["training.example.com"]`) {
+				t.Errorf("its policy says %s", text)
+			}
+			found++
+		}
+	}
+	if found != 2 {
+		t.Errorf("%d of its definition and its policy are there", found)
+	}
+}
