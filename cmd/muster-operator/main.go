@@ -33,6 +33,7 @@ import (
 	"github.com/musterhq/muster/api/config/v1alpha1"
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	bus "github.com/musterhq/muster/api/volcano/bus/v1alpha1"
@@ -104,7 +105,8 @@ func run(ctx context.Context, o options) error {
 	}
 	cluster.QPS, cluster.Burst = float32(o.qps), o.burst
 	if o.installAPIs {
-		if err := install.Apply(ctx, cluster, install.Options{Log: ctrl.Log.WithName("install"), OperatorUser: ownName(ctx, cluster), Volcano: *cfg.Volcano, TrainingJobGroup: *cfg.TrainingJob.Group}); err != nil {
+		if err := install.Apply(ctx, cluster, install.Options{Log: ctrl.Log.WithName("install"), OperatorUser: ownName(ctx, cluster), Volcano: *cfg.Volcano,
+			TrainingJobGroup: *cfg.TrainingJob.Group, DenyLatticeJobChanges: *cfg.LatticeJob.Immutable == v1alpha1.ImmutableDeny}); err != nil {
 			return fmt.Errorf("installing the APIs: %w", err)
 		}
 	}
@@ -117,7 +119,15 @@ func run(ctx context.Context, o options) error {
 	}
 	executor := jobs.NewExecutor(mgr.GetClient(), mgr.GetEventRecorder("muster"))
 	settings := jobs.Settings{Backoff: backoffOf(cfg), NativeGangs: nativeGangs(ctx, mgr, cfg)}
-	if err := jobs.AddTo(mgr, executor, settings, jobsetapi.API, genericjob.API, trainingjob.API(trainingJobs(cfg)), batchjob.API); err != nil {
+	apis := []jobs.Served{jobsetapi.API, genericjob.API, trainingjob.API(trainingJobs(cfg)), batchjob.API}
+	external, err := install.LeavesVolcanoJobs(ctx, cluster, *cfg.Volcano)
+	if err != nil {
+		return err
+	}
+	if hasVolcanoJobs(mgr.GetRESTMapper()) {
+		apis = append(apis, latticeJobs(cfg.LatticeJob, external))
+	}
+	if err := jobs.AddTo(mgr, executor, settings, apis...); err != nil {
 		return err
 	}
 	if err := placer.AddTo(mgr); err != nil {
@@ -255,7 +265,7 @@ func cached() map[client.Object]cache.ByObject {
 func newScheme(trainingJobGroup string) *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kueue.AddToScheme, jobset.AddToScheme, tensorstack.AddToScheme,
-		volcano.AddToScheme, bus.AddToScheme, scheduling.AddToScheme, breezeml.AddToSchemeAs(trainingJobGroup)} {
+		lattice.AddToScheme, volcano.AddToScheme, bus.AddToScheme, scheduling.AddToScheme, breezeml.AddToSchemeAs(trainingJobGroup)} {
 		utilruntime.Must(add(scheme))
 	}
 	return scheme

@@ -3,6 +3,7 @@ package config
 import (
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	breezeml "github.com/musterhq/muster/api/breezeml/v1"
@@ -45,6 +46,12 @@ func complete(c *v1alpha1.Configuration) {
 	present(&c.BatchJob.Webhook, false)
 	present(&c.Gangs.Native, v1alpha1.NativeGangsAuto)
 	present(&c.Volcano, v1alpha1.VolcanoAuto)
+	present(&c.LatticeJob, v1alpha1.LatticeJob{})
+	present(&c.LatticeJob.Immutable, v1alpha1.ImmutableWarn)
+	present(&c.LatticeJob.GPUs, v1alpha1.GPUResourcesAuto)
+	present(&c.LatticeJob.RequireMesh, false)
+	present(&c.LatticeJob.RequireTracing, false)
+	present(&c.LatticeJob.SpreadBy, corev1.LabelHostname)
 	present(&c.Placement.Webhook, false)
 	present(&c.DefaultQueue.Capacity, v1alpha1.CapacityNodes)
 	present(&c.DefaultQueue.NodesOnDemand, v1alpha1.NodesOnDemandDetect)

@@ -36,6 +36,8 @@ func TestAFileWithoutOptionsIsTheDefault(t *testing.T) {
 		Volcano:                 ptr.To(v1alpha1.VolcanoAuto),
 		Placement:               &v1alpha1.Placement{Webhook: ptr.To(false)},
 		TrainingJob:             &v1alpha1.TrainingJob{Group: ptr.To("breezeml.ai"), PendingTimeout: duration(5 * time.Minute), Cooldown: duration(3 * time.Hour)},
+		LatticeJob: &v1alpha1.LatticeJob{Immutable: ptr.To(v1alpha1.ImmutableWarn), GPUs: ptr.To(v1alpha1.GPUResourcesAuto),
+			RequireMesh: ptr.To(false), RequireTracing: ptr.To(false), SpreadBy: ptr.To("kubernetes.io/hostname")},
 	}
 	if diff := cmp.Diff(want, Default()); diff != "" {
 		t.Errorf("Default() (-want +got):\n%s", diff)
@@ -136,7 +138,7 @@ func TestWhatCannotBeReadIsNamed(t *testing.T) {
 		want []string
 	}{
 		"an unknown section": {"webhook: {}", []string{
-			"webhook: Forbidden: there is no such option; here are waitForPodsReady, objectRetentionPolicies, fairSharing, admissionFairSharing, resources, queueStatus, batchJob, defaultQueue, nodeFailure, gangs, volcano, placement, trainingJob"}},
+			"webhook: Forbidden: there is no such option; here are waitForPodsReady, objectRetentionPolicies, fairSharing, admissionFairSharing, resources, queueStatus, batchJob, defaultQueue, nodeFailure, gangs, volcano, latticejob, placement, trainingJob"}},
 		"an unknown option": {"queueStatus: {intervall: 1s}", []string{
 			"queueStatus.intervall: Forbidden: there is no such option; here are interval"}},
 		"an option in the wrong case": {"queueStatus: {Interval: 1s}", []string{

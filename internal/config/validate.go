@@ -26,6 +26,7 @@ func validate(c *v1alpha1.Configuration) field.ErrorList {
 	mistakes = append(mistakes, validateAdmissionFairSharing(field.NewPath("admissionFairSharing"), c.AdmissionFairSharing)...)
 	mistakes = append(mistakes, oneOf(field.NewPath("gangs", "native"), *c.Gangs.Native, v1alpha1.NativeGangsAuto, v1alpha1.NativeGangsOff)...)
 	mistakes = append(mistakes, oneOf(field.NewPath("volcano"), *c.Volcano, v1alpha1.VolcanoAuto, v1alpha1.VolcanoNative, v1alpha1.VolcanoExternal)...)
+	mistakes = append(mistakes, validateLatticeJob(field.NewPath("latticejob"), c.LatticeJob)...)
 	mistakes = append(mistakes, validateResources(field.NewPath("resources"), c.Resources)...)
 	mistakes = append(mistakes, notNegative(field.NewPath("queueStatus", "interval"), c.QueueStatus.Interval)...)
 	mistakes = append(mistakes, validateDefaultQueue(field.NewPath("defaultQueue"), c.DefaultQueue)...)
@@ -40,6 +41,20 @@ func validateTrainingJob(at *field.Path, t *v1alpha1.TrainingJob) field.ErrorLis
 	}
 	mistakes = append(mistakes, positive(at.Child("pendingTimeout"), t.PendingTimeout)...)
 	return append(mistakes, notNegative(at.Child("cooldown"), t.Cooldown)...)
+}
+
+func validateLatticeJob(at *field.Path, l *v1alpha1.LatticeJob) field.ErrorList {
+	mistakes := oneOf(at.Child("immutable"), *l.Immutable, v1alpha1.ImmutableWarn, v1alpha1.ImmutableDeny)
+	mistakes = append(mistakes, oneOf(at.Child("gpus"), *l.GPUs, v1alpha1.GPUResourcesAuto, v1alpha1.GPUResourcesShared, v1alpha1.GPUResourcesWhole)...)
+	for _, model := range slices.Sorted(maps.Keys(l.GPUModels)) {
+		if wrong := content.IsLabelValue(l.GPUModels[model]); len(wrong) > 0 {
+			mistakes = append(mistakes, field.Invalid(at.Child("gpuModels").Key(model), l.GPUModels[model], "must be the value of a label: "+strings.Join(wrong, "; ")))
+		}
+	}
+	if wrong := content.IsLabelKey(*l.SpreadBy); len(wrong) > 0 {
+		mistakes = append(mistakes, field.Invalid(at.Child("spreadBy"), *l.SpreadBy, "must be the name of a label of nodes: "+strings.Join(wrong, "; ")))
+	}
+	return mistakes
 }
 
 func validateWaitForPodsReady(at *field.Path, w *v1alpha1.WaitForPodsReady) field.ErrorList {

@@ -36,6 +36,9 @@ type Options struct {
 	// TrainingJobGroup is the API group of TrainingJobs. That of the definitions, breezeml.ai, where it is empty.
 	TrainingJobGroup string
 
+	// DenyLatticeJobChanges has changes of the spec of a LatticeJob that runs refused; they are warned of where it is false.
+	DenyLatticeJobChanges bool
+
 	// Log is told what the cluster cannot take. The zero value tells nobody.
 	Log logr.Logger
 }
@@ -61,6 +64,9 @@ func Apply(ctx context.Context, config *rest.Config, options Options) error {
 	policies, err := readPolicies(options.OperatorUser, options.TrainingJobGroup)
 	if err != nil {
 		return err
+	}
+	if options.DenyLatticeJobChanges {
+		denyLatticeJobChanges(policies)
 	}
 	elsewhere, err := LeavesVolcanoJobs(ctx, config, options.Volcano)
 	if err != nil {

@@ -304,6 +304,7 @@ const (
 	verbChangeStatus verb = "change status of"
 	verbApply        verb = "apply"
 	verbDelete       verb = "delete"
+	verbRemove       verb = "remove"
 )
 
 // Create makes the object. One of the same name that the job controls already is
@@ -335,6 +336,10 @@ func Delete(seen client.Object, propagation metav1.DeletionPropagation) Write {
 	return Write{verb: verbDelete, object: seen, propagation: propagation}
 }
 
+// Remove deletes the object of the name, which nobody here has seen, if there is one: it
+// must be known that it is the job's.
+func Remove(object client.Object) Write { return Write{verb: verbRemove, object: object} }
+
 // OrWarn returns the write with the reason of a Warning that tells people, on the
 // job, that the API server refused it.
 func (w Write) OrWarn(reason string) Write {
@@ -342,7 +347,7 @@ func (w Write) OrWarn(reason string) Write {
 	return w
 }
 
-// Verb is what the write does, in words: create, change, change status of, apply, delete.
+// Verb is what the write does, in words: create, change, change status of, apply, delete, remove.
 func (w Write) Verb() string { return string(w.verb) }
 
 // Object is what the write makes, removes or, in the state that it should have,

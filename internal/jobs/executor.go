@@ -132,6 +132,8 @@ func (x *Executor) attempt(ctx context.Context, job client.Object, w Write) erro
 		return client.IgnoreNotFound(err)
 	case verbApply:
 		return x.apply(ctx, w)
+	case verbRemove:
+		return client.IgnoreNotFound(x.client.Delete(ctx, w.object, client.DisableReadYourWritesConsistency))
 	case verbChange:
 		return x.client.Patch(ctx, w.object.DeepCopyObject().(client.Object), diff(w.base))
 	case verbChangeStatus:

@@ -35,6 +35,11 @@ type QueueFacts struct {
 	Namespace *corev1.Namespace
 }
 
+// Serves reports whether jobs of the namespace can go to the queue of the name.
+func (f QueueFacts) Serves(name string) bool {
+	return f.Local[name] != nil || admits(f.Cluster[name], f.Namespace)
+}
+
 // QueueChoice is the queue that a job goes to.
 type QueueChoice struct {
 	// Name of a LocalQueue of the job's namespace; "" if no queue has a say.

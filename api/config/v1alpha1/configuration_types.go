@@ -55,6 +55,9 @@ type Configuration struct {
 	// +optional
 	Volcano *VolcanoMode `json:"volcano,omitempty"`
 
+	// latticejob says what LatticeJobs are compiled to.
+	LatticeJob *LatticeJob `json:"latticejob,omitempty"`
+
 	// placement says how pods are given their places.
 	Placement *Placement `json:"placement,omitempty"`
 
@@ -288,6 +291,53 @@ type NodeFailure struct {
 type Gangs struct {
 	// native: Auto (default) where the cluster serves PodGroups and its pods keep them; Off.
 	Native *NativeGangs `json:"native,omitempty"`
+}
+
+// ImmutableAction is what happens to a change of the spec of a LatticeJob that runs.
+type ImmutableAction string
+
+const (
+	// ImmutableWarn takes the change with a warning, and ignores it.
+	ImmutableWarn ImmutableAction = "warn"
+	// ImmutableDeny refuses it.
+	ImmutableDeny ImmutableAction = "deny"
+)
+
+// GPUResources says in which resources LatticeJobs ask for GPUs.
+type GPUResources string
+
+const (
+	// GPUResourcesAuto takes volcano.sh/vgpu-* where nodes offer them, else nvidia.com/gpu.
+	GPUResourcesAuto GPUResources = "auto"
+	// GPUResourcesShared takes volcano.sh/vgpu-*.
+	GPUResourcesShared GPUResources = "vgpu"
+	// GPUResourcesWhole takes nvidia.com/gpu.
+	GPUResourcesWhole GPUResources = "whole"
+)
+
+// LatticeJob says what LatticeJobs are compiled to.
+type LatticeJob struct {
+	// immutable: warn (default) or deny.
+	Immutable *ImmutableAction `json:"immutable,omitempty"`
+
+	// gpus: auto (default), vgpu or whole.
+	GPUs *GPUResources `json:"gpus,omitempty"`
+
+	// gpuModels are values of the node label nvidia.com/gpu.product by the name of a model, in any case of letters. They go
+	// before those that are known.
+	GPUModels map[string]string `json:"gpuModels,omitempty"`
+
+	// requireMesh has jobs that need mesh members wait where the cluster does not serve them. Default false: they do without.
+	RequireMesh *bool `json:"requireMesh,omitempty"`
+
+	// requireTracing is the same for TracingPolicies. Default false.
+	RequireTracing *bool `json:"requireTracing,omitempty"`
+
+	// spreadBy is the node label by whose values the pods of a task are spread. Default kubernetes.io/hostname.
+	SpreadBy *string `json:"spreadBy,omitempty"`
+
+	// cluster are the values of ${cluster.NAME} in templates.
+	Cluster map[string]string `json:"cluster,omitempty"`
 }
 
 // VolcanoMode says who runs Volcano Jobs.

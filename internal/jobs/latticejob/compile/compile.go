@@ -68,8 +68,11 @@ var order = map[string]int{"ServiceAccount": 0, "ConfigMap": 1, "Secret": 2, "Ex
 
 func rank(o Object) int { return order[o.GetObjectKind().GroupVersionKind().Kind] }
 
+// MeshMemberKind is that of the objects by which a task is in the service graph.
+const MeshMemberKind = "LatticeMeshMember"
+
 // kindNames are those of the kinds that a cluster may not serve.
-var kindNames = map[schema.GroupResource]string{ExternalSecrets: "ExternalSecret", MeshMembers: "LatticeMeshMember", TracingPolicies: "TracingPolicyNamespaced"}
+var kindNames = map[schema.GroupResource]string{ExternalSecrets: "ExternalSecret", MeshMembers: MeshMemberKind, TracingPolicies: "TracingPolicyNamespaced"}
 
 func kindsOf(of map[schema.GroupResource]bool) []schema.GroupKind {
 	var out []schema.GroupKind

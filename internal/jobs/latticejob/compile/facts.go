@@ -55,6 +55,8 @@ type Facts struct {
 	// Services are those of the service graph that the job refers to. The job's own
 	// tasks need not be there.
 	Services map[ServiceKey][]ServicePort
+	// AnyService takes those that are not there for such without ports.
+	AnyService bool
 }
 
 // ServiceKey names a service of the graph.

@@ -17,6 +17,13 @@ import (
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 )
 
+// MissingServiceError says that a job calls a service that the graph does not have.
+type MissingServiceError struct{ Service ServiceKey }
+
+func (e *MissingServiceError) Error() string {
+	return fmt.Sprintf("service '%s/%s' does not exist", e.Service.Namespace, e.Service.Name)
+}
+
 // anyService is the id of a service resource that stands for all of them.
 const anyService = "*"
 
@@ -76,8 +83,8 @@ func (t *task) readService(d *dependency) error {
 		}
 	}
 	ports, there := t.facts.Services[d.service]
-	if !there {
-		return fmt.Errorf("service '%s/%s' does not exist", d.service.Namespace, d.service.Name)
+	if !there && !t.facts.AnyService {
+		return &MissingServiceError{d.service}
 	}
 	d.ports = ports
 	return nil
@@ -158,7 +165,7 @@ func (t *task) mesh() error {
 	if len(ports)+len(callers)+len(dependencies)+len(egress) == 0 {
 		return nil
 	}
-	t.addOf(MeshMembers, !t.facts.NeedMesh, t.unstructured("lattice.dev/v1alpha1", "LatticeMeshMember", t.full, map[string]any{
+	t.addOf(MeshMembers, !t.facts.NeedMesh, t.unstructured("lattice.dev/v1alpha1", MeshMemberKind, t.full, map[string]any{
 		"target":         map[string]any{"selector": map[string]any{lattice.NameLabel: t.full}},
 		"ports":          list(ports),
 		"allowedCallers": list(callers),

@@ -1,0 +1,192 @@
+package latticejob
+
+import (
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"slices"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/latticejob/compile"
+)
+
+// kind is LatticeJob's.
+var kind = lattice.GroupVersion.WithKind("LatticeJob")
+
+// Settings are what the operator knows before it sees any job.
+type Settings struct {
+	// External says that Volcano runs VCJobs.
+	External bool
+	// GPUs says in which resources GPUs are asked for; nodes do if it is empty.
+	GPUs compile.GPUs
+	// GPUModels are values of the product label by the name of a model, in upper case.
+	GPUModels map[string]string
+	// NeedMesh and NeedTracing have jobs wait for mesh members and TracingPolicies where
+	// the cluster does not serve them.
+	NeedMesh, NeedTracing bool
+	// SpreadBy is the label by whose values pods are spread; the host name if empty.
+	SpreadBy string
+	// Cluster are the values of ${cluster.*}.
+	Cluster map[string]string
+}
+
+// New is the LatticeJob API.
+func New(settings Settings) jobs.API[*lattice.LatticeJob] {
+	c := controller{settings}
+	api := jobs.API[*lattice.LatticeJob]{
+		Kind:          kind,
+		Queue:         jobs.QueueOptional,
+		New:           func() *lattice.LatticeJob { return &lattice.LatticeJob{} },
+		Owns:          []client.Object{&volcano.Job{}},
+		Asks:          []schema.GroupResource{compile.ExternalSecrets, compile.MeshMembers, compile.TracingPolicies},
+		WaitsForKinds: true,
+		Matters:       matters,
+		Beside:        beside,
+		AsksNodes:     asksNodes,
+		Describe:      c.describe,
+		Plan:          c.plan,
+	}
+	if settings.External {
+		api.QueueField = func(job *lattice.LatticeJob) string { return job.Spec.Queue }
+	}
+	return api
+}
+
+// controller plans with what the operator knows.
+type controller struct{ settings Settings }
+
+// Features of nodes on which it depends in which resources GPUs are asked for.
+var (
+	sharesGPUs       = jobs.NodeFeature{Resource: compile.VGPUNumber}
+	tellsOfGPUMemory = jobs.NodeFeature{Label: compile.GPUMemoryLabel}
+)
+
+func asksNodes(job *lattice.LatticeJob) []jobs.NodeFeature {
+	if !hasGPUs(job) {
+		return nil
+	}
+	return []jobs.NodeFeature{sharesGPUs, tellsOfGPUMemory}
+}
+
+func hasGPUs(job *lattice.LatticeJob) bool {
+	for _, task := range job.Spec.Tasks {
+		for _, r := range task.Workload.Resources {
+			if r.Type == lattice.GPUResource {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// matters reports whether a change of the VCJob may change where the job stands.
+func matters(before, after client.Object) bool {
+	was, isJob := before.(*volcano.Job)
+	is, stillJob := after.(*volcano.Job)
+	if !isJob || !stillJob {
+		return true
+	}
+	return was.Status.State.Phase != is.Status.State.Phase || was.Status.State.Reason != is.Status.State.Reason ||
+		was.Status.State.Message != is.Status.State.Message || was.DeletionTimestamp.IsZero() != is.DeletionTimestamp.IsZero()
+}
+
+// beside are the services that the job calls, each a Service or a task of another
+// LatticeJob, and the RuntimeClass of GPUs.
+func beside(job *lattice.LatticeJob) []client.Object {
+	if ended(job) {
+		return nil
+	}
+	var out []client.Object
+	if hasGPUs(job) {
+		out = append(out, &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: compile.NvidiaRuntime}})
+	}
+	for _, key := range compile.ServicesOf(job) {
+		out = append(out, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}})
+		for i := range key.Name {
+			if key.Name[i] == '-' && i > 0 {
+				out = append(out, &lattice.LatticeJob{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name[:i]}})
+			}
+		}
+	}
+	return out
+}
+
+// facts are those of the compiler.
+func (c controller) facts(facts jobs.Facts, beside []client.Object) compile.Facts {
+	out := compile.Facts{
+		Served: facts.Served, NeedMesh: c.settings.NeedMesh, NeedTracing: c.settings.NeedTracing,
+		GPUs: c.settings.GPUs, GPUMemoryLabel: facts.Nodes[tellsOfGPUMemory], GPUModels: c.settings.GPUModels,
+		SpreadBy: c.settings.SpreadBy, Cluster: c.settings.Cluster,
+		Services: map[compile.ServiceKey][]compile.ServicePort{},
+	}
+	if out.GPUs == "" && facts.Nodes[sharesGPUs] {
+		out.GPUs = compile.SharedGPUs
+	}
+	for _, object := range beside {
+		switch o := object.(type) {
+		case *nodev1.RuntimeClass:
+			out.NvidiaRuntime = true
+		case *corev1.Service:
+			out.Services[compile.ServiceKey{Namespace: o.Namespace, Name: o.Name}] = servicePorts(o)
+		case *lattice.LatticeJob:
+			if ended(o) {
+				continue // its edges are gone
+			}
+			for _, name := range slices.Sorted(maps.Keys(o.Spec.Tasks)) {
+				task, key := o.Spec.Tasks[name], compile.ServiceKey{Namespace: o.Namespace, Name: o.Name + "-" + name}
+				if _, service := out.Services[key]; !service {
+					out.Services[key] = compile.TaskPorts(&task)
+				}
+			}
+		}
+	}
+	return out
+}
+
+func servicePorts(service *corev1.Service) []compile.ServicePort {
+	var out []compile.ServicePort
+	for _, p := range service.Spec.Ports {
+		out = append(out, compile.ServicePort{Name: p.Name, Port: p.Port})
+	}
+	return out
+}
+
+// describe says what a LatticeJob asks of a queue: nothing where its VCJob queues, nor
+// where its queue is Volcano's alone.
+func (c controller) describe(job *lattice.LatticeJob, facts jobs.Facts) jobs.Description {
+	if !c.settings.External || !covered(job, facts.Queues) {
+		return jobs.Description{}
+	}
+	d := jobs.Description{Queue: job.Spec.Queue, PriorityClass: job.Spec.PriorityClassName}
+	known := c.facts(facts, nil)
+	known.AnyService = true // what pods ask for does not depend on where services are
+	result, err := compile.Compile(job, known)
+	if err != nil {
+		return d // Plan tells
+	}
+	for i := range result.VCJob.Spec.Tasks {
+		task := &result.VCJob.Spec.Tasks[i]
+		d.PodSets = append(d.PodSets, kueue.PodSet{Name: kueue.PodSetReference(task.Name), Count: task.Replicas, Template: task.Template})
+	}
+	return d
+}
+
+// covered reports whether the queue that the job names is one of Muster's.
+func covered(job *lattice.LatticeJob, queues jobs.QueueFacts) bool {
+	name := job.Labels[kueue.QueueLabel]
+	if name == "" {
+		name = job.Spec.Queue
+	}
+	return name != "" && queues.Serves(name)
+}
+
+func ended(job *lattice.LatticeJob) bool {
+	return job.Status.Phase == lattice.Succeeded || job.Status.Phase == lattice.Failed
+}

@@ -1,0 +1,120 @@
+package latticejob
+
+import (
+	"fmt"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/latticejob/compile"
+)
+
+// follow has the job stand where its VCJob does.
+func (l *look) follow() {
+	state := &l.vcjob.Status.State
+	switch {
+	case state.Phase == volcano.Completed:
+		l.end(lattice.Succeeded, lattice.SucceededMessage, jobs.Normal(succeededReason, lattice.SucceededMessage))
+	case state.Phase == volcano.Failed, state.Phase == volcano.Terminated, state.Phase == volcano.Aborted,
+		// Volcano never leaves that state where it may not restart anything.
+		state.Phase == volcano.Restarting && l.vcjob.Spec.MaxRetry == 0:
+		l.end(lattice.Failed, lattice.FailedMessage, jobs.Warning(failedReason, l.whyFailed()))
+	case !l.settings.External && state.Phase == "":
+		// Nobody has looked at it yet.
+		l.resubmitIfChanged()
+	case !l.settings.External && state.Reason == waitingForQuota:
+		l.wait(waiting(state.Message))
+	default:
+		l.running()
+	}
+}
+
+// whyFailed is what the VCJob says of its end.
+func (l *look) whyFailed() string {
+	state := &l.vcjob.Status.State
+	message := fmt.Sprintf("%s: its VCJob is %s", lattice.FailedMessage, state.Phase)
+	if state.Message != "" {
+		message += ": " + state.Message
+	}
+	return message
+}
+
+// wait tells why the VCJob has no quota: not yet, or no more.
+func (l *look) wait(message string) {
+	if l.job.Status.Phase == lattice.Running {
+		l.say(lattice.Running, message+l.ignoredChange(), l.job.Status.ObservedGeneration, l.changeEvent())
+		return
+	}
+	if !l.resubmitIfChanged() {
+		l.say(lattice.Pending, message, nil, nil)
+	}
+}
+
+// resubmitIfChanged has the VCJob made anew if the spec has changed since, which it may
+// until the job runs.
+func (l *look) resubmitIfChanged() bool {
+	if l.job.Status.Phase == lattice.Running || l.compiled() == l.job.Generation {
+		return false
+	}
+	l.plan.Writes = append(l.plan.Writes, jobs.Delete(l.vcjob, metav1.DeletePropagationBackground))
+	return true
+}
+
+// running tells that all that the job needs is there.
+func (l *look) running() {
+	message := lattice.SubmittedMessage
+	if l.settings.External && l.seen.Admission.Grant == jobs.Unqueued {
+		message += ". Its queue is not one of Muster's, whose quota does not cover it"
+	}
+	if l.job.Status.Phase != lattice.Running {
+		l.say(lattice.Running, message, ptr.To(l.compiled()), ptr.To(jobs.Normal(submittedReason, message)))
+	}
+	l.say(lattice.Running, message+l.ignoredChange(), l.job.Status.ObservedGeneration, l.changeEvent())
+}
+
+// compiled is the generation of the spec that the VCJob was made of.
+func (l *look) compiled() int64 {
+	generation, err := strconv.ParseInt(l.vcjob.Annotations[generationAnnotation], 10, 64)
+	if err != nil {
+		return l.job.Generation // somebody has taken it away
+	}
+	return generation
+}
+
+// ignoredChange ends the message of a job whose spec was changed while it runs.
+func (l *look) ignoredChange() string {
+	if ptr.Deref(l.job.Status.ObservedGeneration, l.job.Generation) == l.job.Generation {
+		return ""
+	}
+	return fmt.Sprintf(". The spec was changed after that, to generation %d, and the change is ignored: it runs with generation %d", l.job.Generation, *l.job.Status.ObservedGeneration)
+}
+
+// changeEvent tells of such a change, once: the message is news then.
+func (l *look) changeEvent() *jobs.Event {
+	if l.ignoredChange() == "" {
+		return nil
+	}
+	return ptr.To(jobs.Warning(changeReason, "The spec of a LatticeJob cannot be changed while it runs: the change is ignored. Make another LatticeJob"))
+}
+
+// end ends the job for good, and takes it out of the service graph.
+func (l *look) end(phase lattice.JobPhase, message string, event jobs.Event) {
+	l.say(phase, message, ptr.To(l.job.Generation), &event)
+	if !l.seen.Facts.Served[compile.MeshMembers] {
+		return
+	}
+	result, err := compile.Compile(l.seen.Job, l.facts(l.seen.Facts, l.seen.Beside))
+	if err != nil {
+		return // they go with the job
+	}
+	for _, o := range result.Objects {
+		if o.GetObjectKind().GroupVersionKind().Kind == compile.MeshMemberKind {
+			l.plan.Writes = append(l.plan.Writes, jobs.Remove(o.(client.Object)))
+		}
+	}
+}

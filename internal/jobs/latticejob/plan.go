@@ -1,0 +1,192 @@
+package latticejob
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/latticejob/compile"
+)
+
+// Reasons of events.
+const (
+	submittedReason     = "JobSubmitted"
+	succeededReason     = "JobSucceeded"
+	failedReason        = "JobFailed"
+	compileFailedReason = "CompileFailed"
+	applyFailedReason   = "ApplyFailed"
+	missingKindReason   = "MissingKind"
+	skippedKindReason   = "KindSkipped"
+	ignoredReason       = "IgnoredInSpec"
+	changeReason        = "SpecChangeIgnored"
+	evictedReason       = "Evicted"
+)
+
+// waitingForQuota is the reason of the state of a VCJob that its queue has not admitted.
+const waitingForQuota = "WaitingForQuota"
+
+// serviceAppearsWithin is how long a service may come after a job that calls it: people
+// apply both at once, and they are seen in any order.
+const serviceAppearsWithin = 10 * time.Second
+
+// generationAnnotation, of a VCJob, is the generation of the spec that it was made of.
+const generationAnnotation = "lattice.dev/generation"
+
+// look is one look at a LatticeJob: what was seen, and what is planned so far.
+type look struct {
+	controller
+	seen jobs.Seen[*lattice.LatticeJob]
+	// job is a copy whose status becomes what it should be.
+	job *lattice.LatticeJob
+	// vcjob is the job's, nil if there is none, or if it is being deleted.
+	vcjob *volcano.Job
+	plan  jobs.Plan
+}
+
+// plan says what follows from what was seen of a LatticeJob.
+func (c controller) plan(seen jobs.Seen[*lattice.LatticeJob]) jobs.Plan {
+	l := &look{controller: c, seen: seen, job: seen.Job.DeepCopy()}
+	for _, child := range jobs.ChildrenOf[*volcano.Job](seen.Children) {
+		l.plan.Progress.Active = true
+		if child.Name == seen.Job.Name && child.DeletionTimestamp.IsZero() {
+			l.vcjob = child
+		}
+	}
+	switch {
+	case ended(l.job):
+	case c.settings.External && seen.Admission.Grant == jobs.Stopping:
+		l.evict()
+	case l.vcjob != nil:
+		l.follow()
+	case l.job.Status.Phase == lattice.Running:
+		// Its VCJob was deleted by somebody, or is about to be seen.
+	case l.plan.Progress.Active:
+		// The last one is going: what comes next has its name.
+	default:
+		l.submit()
+	}
+	l.report()
+	return l.plan
+}
+
+// report tells the queue how far the job is, and the status if it changed.
+func (l *look) report() {
+	l.plan.Status = l.job
+	if ended(l.job) {
+		l.plan.Progress.Active = false
+		l.plan.Progress.Outcome = &jobs.Outcome{Succeeded: l.job.Status.Phase == lattice.Succeeded, Message: l.job.Status.Message}
+		return
+	}
+	if l.vcjob != nil {
+		l.plan.Progress.Ready = l.vcjob.Status.State.Phase == volcano.Running
+	}
+}
+
+// say sets the status, and tells the event where that is news.
+func (l *look) say(phase lattice.JobPhase, message string, generation *int64, event *jobs.Event) {
+	status := lattice.LatticeJobStatus{Phase: phase, Message: message, ObservedGeneration: generation}
+	if event != nil && (l.job.Status.Phase != phase || l.job.Status.Message != message) {
+		l.plan.Events = append(l.plan.Events, *event)
+	}
+	l.job.Status = status
+}
+
+// submit compiles the job and has all applied that it is made of, the VCJob last.
+func (l *look) submit() {
+	result, err := compile.Compile(l.job, l.facts(l.seen.Facts, l.seen.Beside))
+	var missing *compile.MissingServiceError
+	since := l.job.CreationTimestamp.Add(serviceAppearsWithin)
+	switch {
+	case errors.As(err, &missing) && l.seen.Now.Before(since):
+		l.plan.Due = since
+		l.say(lattice.Pending, fmt.Sprintf(lattice.RetryCompileMessage, err), nil, nil)
+	case err != nil:
+		message := fmt.Sprintf(lattice.CompileFailedMessage, err)
+		l.say(lattice.Failed, message, ptr.To(l.job.Generation), ptr.To(jobs.Warning(compileFailedReason, message)))
+	case len(result.Missing) > 0:
+		message := fmt.Sprintf("The cluster does not serve %s, which the job needs: install what does, and the job goes on", kinds(result.Missing))
+		l.say(lattice.Pending, message, nil, ptr.To(jobs.Warning(missingKindReason, message)))
+	case !l.seen.Admission.MayStart():
+		l.say(lattice.Pending, waiting(l.seen.Admission.Why), nil, nil)
+	default:
+		l.apply(result)
+	}
+}
+
+// apply has the objects applied. That the job runs is told once its VCJob is seen: it is
+// there only if all else is.
+func (l *look) apply(result *compile.Result) {
+	for _, object := range result.Objects {
+		l.plan.First = append(l.plan.First, jobs.Apply(object.(client.Object), lattice.FieldManager))
+	}
+	if l.seen.Admission.Grant == jobs.Admitted {
+		for i := range result.VCJob.Spec.Tasks {
+			task := &result.VCJob.Spec.Tasks[i]
+			if granted, ok := l.seen.Admission.PodSets[task.Name]; ok {
+				task.Template = granted.For(0, granted.Count).Inject(task.Template)
+			}
+		}
+	}
+	if !l.settings.External {
+		l.passOnLabels(result.VCJob)
+	}
+	metav1.SetMetaDataAnnotation(&result.VCJob.ObjectMeta, generationAnnotation, fmt.Sprint(l.job.Generation))
+	l.plan.Writes = append(l.plan.Writes, jobs.Apply(result.VCJob, lattice.FieldManager))
+	for _, warning := range result.Warnings {
+		l.plan.Events = append(l.plan.Events, jobs.Warning(ignoredReason, warning))
+	}
+	if len(result.Skipped) > 0 {
+		l.plan.Events = append(l.plan.Events, jobs.Warning(skippedKindReason, fmt.Sprintf("The cluster does not serve %s: the job does without", kinds(result.Skipped))))
+	}
+	retry := l.job.DeepCopy()
+	l.plan.StatusOnError = func(err error) (client.Object, jobs.Event) {
+		message := fmt.Sprintf(lattice.RetryApplyMessage, err)
+		retry.Status = lattice.LatticeJobStatus{Phase: lattice.Pending, Message: message}
+		return retry, jobs.Warning(applyFailedReason, message)
+	}
+}
+
+// passOnLabels gives the VCJob the labels by which people say how the job is queued.
+func (l *look) passOnLabels(vcjob *volcano.Job) {
+	for key, value := range l.job.Labels {
+		if strings.HasPrefix(key, kueue.GroupVersion.Group+"/") {
+			vcjob.Labels[key] = value
+		}
+	}
+}
+
+// kinds names kinds as people know them.
+func kinds(list []schema.GroupKind) string {
+	var out []string
+	for _, kind := range list {
+		out = append(out, fmt.Sprintf("%s (%s)", kind.Kind, kind.Group))
+	}
+	return strings.Join(out, " and ")
+}
+
+// waiting tells that the job waits for quota, and why if the queue has said so.
+func waiting(why string) string {
+	if why == "" {
+		return "Waiting for quota"
+	}
+	return "Waiting for quota: " + why
+}
+
+// evict stops a job that lost its quota. It is submitted anew when it is given some.
+func (l *look) evict() {
+	if l.vcjob != nil {
+		l.plan.Writes = append(l.plan.Writes, jobs.Delete(l.vcjob, metav1.DeletePropagationForeground))
+	}
+	const message = "Evicted: its pods are stopped, and it waits for quota again"
+	l.say(lattice.Pending, message, nil, ptr.To(jobs.Normal(evictedReason, message)))
+}

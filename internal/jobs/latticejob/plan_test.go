@@ -1,0 +1,320 @@
+package latticejob
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/latticejob/compile"
+	"github.com/musterhq/muster/internal/podspec"
+)
+
+var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// scene is what there is to be seen of a LatticeJob ns/job of one task.
+type scene struct {
+	settings Settings
+	seen     jobs.Seen[*lattice.LatticeJob]
+}
+
+func newScene() *scene {
+	job := &lattice.LatticeJob{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "u", Generation: 1, CreationTimestamp: metav1.NewTime(now.Add(-time.Minute))}}
+	job.Spec.Tasks = map[string]lattice.JobTaskSpec{"t": {Replicas: ptr.To[int32](2), Workload: lattice.WorkloadSpec{
+		Containers: map[string]lattice.ContainerSpec{"main": {SidecarContainer: lattice.SidecarContainer{Image: "i:1", Command: []string{"/bin/sh"}}}},
+	}}}
+	return &scene{seen: jobs.Seen[*lattice.LatticeJob]{
+		Job: job, Now: now, Admission: jobs.Admission{Grant: jobs.Unqueued},
+		Facts: jobs.Facts{Served: map[schema.GroupResource]bool{compile.MeshMembers: true, compile.TracingPolicies: true}},
+	}}
+}
+
+// stands gives the job the phase, as an earlier look has written it.
+func (s *scene) stands(phase lattice.JobPhase, message string, generation int64) *scene {
+	s.seen.Job.Status = lattice.LatticeJobStatus{Phase: phase, Message: message}
+	if generation > 0 {
+		s.seen.Job.Status.ObservedGeneration = ptr.To(generation)
+	}
+	return s
+}
+
+// vcjob has the job have one in the phase, made of the first generation.
+func (s *scene) vcjob(phase volcano.JobPhase, reason, message string) *scene {
+	v := &volcano.Job{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "v", Annotations: map[string]string{generationAnnotation: "1"}}}
+	v.Spec.MaxRetry = 3
+	v.Status.State = volcano.JobState{Phase: phase, Reason: reason, Message: message}
+	s.seen.Children = []client.Object{v}
+	return s
+}
+
+func (s *scene) generation(n int64) *scene {
+	s.seen.Job.Generation = n
+	return s
+}
+
+func (s *scene) with(change func(*scene)) *scene {
+	change(s)
+	return s
+}
+
+// external has Volcano run VCJobs, and gives the job what its queue grants.
+func (s *scene) external(admission jobs.Admission) *scene {
+	s.settings.External = true
+	s.seen.Admission = admission
+	return s
+}
+
+func (s *scene) plan(t *testing.T) jobs.Plan {
+	t.Helper()
+	before := s.seen.Job.DeepCopy()
+	plan := New(s.settings).Plan(s.seen)
+	if diff := cmp.Diff(before, s.seen.Job); diff != "" {
+		t.Errorf("planning changed the job: %s", diff)
+	}
+	return plan
+}
+
+// writes are those of the plan in words, those that come first before a slash.
+func writes(p jobs.Plan) string {
+	in := func(list []jobs.Write) string {
+		var out []string
+		for _, w := range list {
+			kind := w.Object().GetObjectKind().GroupVersionKind().Kind
+			out = append(out, w.Verb()+" "+kind+" "+w.Object().GetName())
+		}
+		slices.Sort(out)
+		return strings.Join(out, ", ")
+	}
+	if len(p.First) == 0 {
+		return in(p.Writes)
+	}
+	return in(p.First) + " / " + in(p.Writes)
+}
+
+func events(p jobs.Plan) string {
+	var out []string
+	for _, e := range p.Events {
+		out = append(out, e.Reason)
+	}
+	return strings.Join(out, ", ")
+}
+
+const submitting = "apply ServiceAccount job-t, apply TracingPolicyNamespaced allow-binaries-job-t / apply Job job"
+
+func TestLifeOfAJob(t *testing.T) {
+	const changed = ". The spec was changed after that, to generation 2, and the change is ignored: it runs with generation 1"
+	for name, test := range map[string]struct {
+		scene          *scene
+		phase          lattice.JobPhase
+		message        string
+		generation     int64
+		writes, events string
+	}{
+		"it is new":                   {newScene(), "", "", 0, submitting, ""},
+		"its VCJob was not looked at": {newScene().vcjob("", "", ""), "", "", 0, "", ""},
+		"its VCJob waits for quota":   {newScene().vcjob(volcano.Pending, waitingForQuota, "2 cpu more"), lattice.Pending, "Waiting for quota: 2 cpu more", 0, "", ""},
+		"its VCJob has quota":         {newScene().stands(lattice.Pending, "Waiting for quota: 2 cpu more", 0).vcjob(volcano.Pending, "", ""), lattice.Running, "Job submitted to Volcano", 1, "", "JobSubmitted"},
+		"it runs":                     {newScene().stands(lattice.Running, "Job submitted to Volcano", 1).vcjob(volcano.Running, "", ""), lattice.Running, "Job submitted to Volcano", 1, "", ""},
+		"it runs, and is evicted":     {newScene().stands(lattice.Running, "Job submitted to Volcano", 1).vcjob(volcano.Pending, waitingForQuota, "preempted"), lattice.Running, "Waiting for quota: preempted", 1, "", ""},
+		"it has succeeded":            {newScene().stands(lattice.Running, "Job submitted to Volcano", 1).vcjob(volcano.Completed, "", ""), lattice.Succeeded, "All tasks completed successfully", 1, "", "JobSucceeded"},
+		"it has succeeded at once":    {newScene().vcjob(volcano.Completed, "", ""), lattice.Succeeded, "All tasks completed successfully", 1, "", "JobSucceeded"},
+		"it has failed":               {newScene().stands(lattice.Running, "", 1).vcjob(volcano.Failed, "", ""), lattice.Failed, "Job failed", 1, "", "JobFailed"},
+		"it was terminated":           {newScene().stands(lattice.Running, "", 1).vcjob(volcano.Terminated, "", ""), lattice.Failed, "Job failed", 1, "", "JobFailed"},
+		"it was aborted":              {newScene().stands(lattice.Running, "", 1).vcjob(volcano.Aborted, "", ""), lattice.Failed, "Job failed", 1, "", "JobFailed"},
+		"it restarts":                 {newScene().stands(lattice.Running, "Job submitted to Volcano", 1).vcjob(volcano.Restarting, "", ""), lattice.Running, "Job submitted to Volcano", 1, "", ""},
+		"it restarts for ever": {newScene().stands(lattice.Running, "", 1).vcjob(volcano.Restarting, "", "").with(func(s *scene) {
+			s.seen.Children[0].(*volcano.Job).Spec.MaxRetry = 0
+		}), lattice.Failed, "Job failed", 1, "", "JobFailed"},
+		"its VCJob is gone while it runs":            {newScene().stands(lattice.Running, "m", 1), lattice.Running, "m", 1, "", ""},
+		"it was changed while it runs":               {newScene().stands(lattice.Running, "Job submitted to Volcano", 1).vcjob(volcano.Running, "", "").generation(2), lattice.Running, "Job submitted to Volcano" + changed, 1, "", "SpecChangeIgnored"},
+		"it was changed, and that was told":          {newScene().stands(lattice.Running, "Job submitted to Volcano"+changed, 1).vcjob(volcano.Running, "", "").generation(2), lattice.Running, "Job submitted to Volcano" + changed, 1, "", ""},
+		"it was changed, and has succeeded":          {newScene().stands(lattice.Running, "Job submitted to Volcano"+changed, 1).vcjob(volcano.Completed, "", "").generation(2), lattice.Succeeded, "All tasks completed successfully", 2, "", "JobSucceeded"},
+		"it was changed while it waits for quota":    {newScene().stands(lattice.Pending, "Waiting for quota", 0).vcjob(volcano.Pending, waitingForQuota, "").generation(2), lattice.Pending, "Waiting for quota", 0, "delete  job", ""},
+		"it was changed between quota and Running":   {newScene().stands(lattice.Pending, "", 0).vcjob(volcano.Pending, "", "").generation(2), lattice.Running, "Job submitted to Volcano" + changed, 1, "", "JobSubmitted, SpecChangeIgnored"},
+		"it is over, and was changed":                {newScene().stands(lattice.Failed, "Job failed", 1).vcjob(volcano.Running, "", "").generation(2), lattice.Failed, "Job failed", 1, "", ""},
+		"its last VCJob is going":                    {newScene().stands(lattice.Pending, "", 0).vcjob(volcano.Pending, "", "").with(func(s *scene) { s.seen.Children[0].SetDeletionTimestamp(&metav1.Time{Time: now}) }), lattice.Pending, "", 0, "", ""},
+		"it cannot be compiled":                      {newScene().with(func(s *scene) { s.seen.Job.Spec.Tasks = nil }), lattice.Failed, "Failed to compile job: job has no tasks", 1, "", "CompileFailed"},
+		"it needs a kind that is not served":         {newScene().with(needSecret), lattice.Pending, "The cluster does not serve ExternalSecret (external-secrets.io), which the job needs: install what does, and the job goes on", 0, "", "MissingKind"},
+		"the kind that it needs has come":            {newScene().with(needSecret).with(func(s *scene) { s.seen.Facts.Served[compile.ExternalSecrets] = true }), "", "", 0, "apply ExternalSecret job-t-s, apply ServiceAccount job-t, apply TracingPolicyNamespaced allow-binaries-job-t / apply Job job", ""},
+		"it does without a kind":                     {newScene().with(func(s *scene) { s.seen.Facts.Served = nil }), "", "", 0, "apply ServiceAccount job-t / apply Job job", "KindSkipped"},
+		"configuration demands the kind":             {newScene().with(func(s *scene) { s.seen.Facts.Served, s.settings.NeedTracing = nil, true }), lattice.Pending, "The cluster does not serve TracingPolicyNamespaced (cilium.io), which the job needs: install what does, and the job goes on", 0, "", "MissingKind"},
+		"params mean nothing":                        {newScene().with(func(s *scene) { resource(s, lattice.VolumeResource, `{"sise": 1}`) }), "", "", 0, submitting, "IgnoredInSpec"},
+		"it calls a service that is not there, yet":  {newScene().with(callService).with(func(s *scene) { s.seen.Job.CreationTimestamp = metav1.NewTime(now.Add(-time.Second)) }), lattice.Pending, "Compile failed (will retry): compilation failed for task 't': resource 's': service 'ns/other-x' does not exist", 0, "", ""},
+		"it calls a service that is not there":       {newScene().with(callService), lattice.Failed, "Failed to compile job: compilation failed for task 't': resource 's': service 'ns/other-x' does not exist", 1, "", "CompileFailed"},
+		"it calls a Service":                         {newScene().with(callService).with(thereIs(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "other-x"}})), "", "", 0, withMesh, ""},
+		"it calls a task of another job":             {newScene().with(callService).with(thereIs(otherJob(lattice.Running))), "", "", 0, withMesh, ""},
+		"it calls a task of a job that is over":      {newScene().with(callService).with(thereIs(otherJob(lattice.Succeeded))), lattice.Failed, "Failed to compile job: compilation failed for task 't': resource 's': service 'ns/other-x' does not exist", 1, "", "CompileFailed"},
+		"it is over, and leaves the graph":           {newScene().with(callService).with(thereIs(otherJob(lattice.Running))).stands(lattice.Running, "", 1).vcjob(volcano.Completed, "", ""), lattice.Succeeded, "All tasks completed successfully", 1, "remove LatticeMeshMember job-t", "JobSucceeded"},
+		"Volcano runs it, in a queue of its own":     {newScene().external(jobs.Admission{Grant: jobs.Unqueued}).vcjob(volcano.Pending, "", ""), lattice.Running, "Job submitted to Volcano. Its queue is not one of Muster's, whose quota does not cover it", 1, "", "JobSubmitted"},
+		"Volcano runs it, when it is admitted":       {newScene().external(jobs.Admission{Grant: jobs.Waiting, Why: "2 cpu more"}), lattice.Pending, "Waiting for quota: 2 cpu more", 0, "", ""},
+		"Volcano runs it, and its queue said naught": {newScene().external(jobs.Admission{Grant: jobs.Waiting}), lattice.Pending, "Waiting for quota", 0, "", ""},
+		"Volcano runs it, for it was admitted":       {newScene().external(admitted).vcjob(volcano.Pending, "", ""), lattice.Running, "Job submitted to Volcano", 1, "", "JobSubmitted"},
+		"Volcano runs it, and it is evicted":         {newScene().external(jobs.Admission{Grant: jobs.Stopping}).stands(lattice.Running, "", 1).vcjob(volcano.Running, "", ""), lattice.Pending, "Evicted: its pods are stopped, and it waits for quota again", 0, "delete  job", "Evicted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := test.scene.plan(t)
+			got := plan.Status.(*lattice.LatticeJob).Status
+			want := lattice.LatticeJobStatus{Phase: test.phase, Message: test.message}
+			if test.generation > 0 {
+				want.ObservedGeneration = &test.generation
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("status (-want +got):\n%s", diff)
+			}
+			if got := writes(plan); got != test.writes {
+				t.Errorf("writes\n%s, want\n%s", got, test.writes)
+			}
+			if got := events(plan); got != test.events {
+				t.Errorf("events %q, want %q", got, test.events)
+			}
+		})
+	}
+}
+
+const withMesh = "apply LatticeMeshMember job-t, apply ServiceAccount job-t, apply TracingPolicyNamespaced allow-binaries-job-t / apply Job job"
+
+var admitted = jobs.Admission{Grant: jobs.Admitted, PodSets: map[string]jobs.PodSetAdmission{
+	"t": {Count: 2, Asked: 2, Left: 2, Injection: podspec.Injection{NodeSelector: map[string]string{"pool": "a"}}}}}
+
+func resource(s *scene, of lattice.ResourceType, params string) {
+	task := s.seen.Job.Spec.Tasks["t"]
+	task.Workload.Resources = map[string]lattice.ResourceSpec{"s": {Type: of, ID: "other-x", Params: &runtime.RawExtension{Raw: []byte(params)}}}
+	s.seen.Job.Spec.Tasks["t"] = task
+}
+
+func needSecret(s *scene)  { resource(s, lattice.SecretResource, `{"provider": "p"}`) }
+func callService(s *scene) { resource(s, lattice.ServiceResource, `{}`) }
+
+func thereIs(objects ...client.Object) func(*scene) {
+	return func(s *scene) { s.seen.Beside = objects }
+}
+
+func otherJob(phase lattice.JobPhase) *lattice.LatticeJob {
+	job := &lattice.LatticeJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "other"}}
+	job.Spec.Tasks = map[string]lattice.JobTaskSpec{"x": {}}
+	job.Status.Phase = phase
+	return job
+}
+
+func TestWhatIsAskedForIsWhatTheSpecRefersTo(t *testing.T) {
+	s := newScene()
+	callService(s)
+	task := s.seen.Job.Spec.Tasks["t"]
+	task.Workload.Resources["g"] = lattice.ResourceSpec{Type: lattice.GPUResource}
+	s.seen.Job.Spec.Tasks["t"] = task
+	api := New(Settings{})
+	var got []string
+	for _, o := range api.Beside(s.seen.Job) {
+		switch o.(type) {
+		case *nodev1.RuntimeClass:
+			got = append(got, "RuntimeClass "+o.GetName())
+		case *corev1.Service:
+			got = append(got, "Service "+o.GetNamespace()+"/"+o.GetName())
+		case *lattice.LatticeJob:
+			got = append(got, "LatticeJob "+o.GetNamespace()+"/"+o.GetName())
+		}
+	}
+	if diff := cmp.Diff([]string{"RuntimeClass nvidia", "Service ns/other-x", "LatticeJob ns/other"}, got); diff != "" {
+		t.Error(diff)
+	}
+	if n := len(api.AsksNodes(s.seen.Job)); n != 2 {
+		t.Errorf("%d features of nodes are asked for", n)
+	}
+	if api.AsksNodes(newScene().seen.Job) != nil {
+		t.Error("nodes are asked for a job without GPUs")
+	}
+}
+
+func TestRefusedWritesAreToldAndTriedAgain(t *testing.T) {
+	plan := newScene().plan(t)
+	status, event := plan.StatusOnError(errors.New("apply Job ns/job: no"))
+	want := lattice.LatticeJobStatus{Phase: lattice.Pending, Message: "Apply failed (will retry): apply Job ns/job: no"}
+	if diff := cmp.Diff(want, status.(*lattice.LatticeJob).Status); diff != "" {
+		t.Error(diff)
+	}
+	if event.Reason != applyFailedReason || event.Type != corev1.EventTypeWarning {
+		t.Errorf("event %+v", event)
+	}
+}
+
+func TestWhatAdmissionGivesReachesTheVCJob(t *testing.T) {
+	vcjob := func(s *scene) *volcano.Job { return s.plan(t).Writes[0].Object().(*volcano.Job) }
+	s := newScene().external(admitted)
+	if got := vcjob(s).Spec.Tasks[0].Template.Spec.NodeSelector["pool"]; got != "a" {
+		t.Errorf("node selector %q", got)
+	}
+	native := newScene()
+	native.seen.Job.Labels = map[string]string{kueue.QueueLabel: "q", "mine": "x"}
+	labels := vcjob(native).Labels
+	if labels[kueue.QueueLabel] != "q" || labels["mine"] != "" {
+		t.Errorf("labels %v", labels)
+	}
+}
+
+func TestOnlyQueuesOfMustersMakeAJobQueueForItself(t *testing.T) {
+	s := newScene()
+	s.seen.Job.Spec.Queue = "q"
+	facts := jobs.Facts{Queues: jobs.QueueFacts{Local: map[string]*kueue.LocalQueue{"q": {}}}}
+	describe := func(external bool, facts jobs.Facts) jobs.Description {
+		return New(Settings{External: external}).Describe(s.seen.Job, facts)
+	}
+	d := describe(true, facts)
+	if len(d.PodSets) != 1 || d.PodSets[0].Name != "t" || d.PodSets[0].Count != 2 || d.Queue != "q" {
+		t.Errorf("%+v", d)
+	}
+	if d := describe(true, jobs.Facts{}); len(d.PodSets) != 0 {
+		t.Error("a queue of Volcano's is one of Muster's")
+	}
+	if d := describe(false, facts); len(d.PodSets) != 0 {
+		t.Error("both the job and its VCJob queue")
+	}
+}
+
+// TestSecretsAreNotTold: what is in a spec, and may be a secret, is in no status and no
+// event, be it right or wrong.
+func TestSecretsAreNotTold(t *testing.T) {
+	const planted = "hunter2"
+	for name, main := range map[string]lattice.SidecarContainer{
+		"in a variable":                {Variables: map[string]string{"X": "pass " + planted + " ${secret.s.k}"}},
+		"in a variable that is wrong":  {Variables: map[string]string{"X": planted + " ${secret.nope.k}"}},
+		"beside an open placeholder":   {Variables: map[string]string{"X": planted + " ${"}},
+		"in a file":                    {Files: map[string]lattice.FileMount{"/f": {Content: ptr.To(planted + " ${nope}")}}},
+		"in a binary file":             {Files: map[string]lattice.FileMount{"/f": {BinaryContent: ptr.To("!" + planted)}}},
+		"in the args":                  {Args: []string{planted}, Command: []string{"relative"}},
+		"in the password of endpoints": {},
+	} {
+		s := newScene()
+		s.seen.Facts.Served[compile.ExternalSecrets] = true
+		if name == "in the password of endpoints" {
+			resource(s, lattice.ExternalServiceResource, `{"endpoints": {"db": "postgres://u:`+planted+`@:99999"}}`)
+		} else {
+			needSecret(s)
+		}
+		task := s.seen.Job.Spec.Tasks["t"]
+		main.Image = "i"
+		task.Workload.Containers = map[string]lattice.ContainerSpec{"main": {SidecarContainer: main}}
+		s.seen.Job.Spec.Tasks["t"] = task
+		plan := s.plan(t)
+		told := plan.Status.(*lattice.LatticeJob).Status.Message
+		for _, e := range plan.Events {
+			told += e.Message
+		}
+		if strings.Contains(told, planted) {
+			t.Errorf("%s: %s", name, told)
+		}
+	}
+}
