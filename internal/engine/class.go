@@ -53,6 +53,7 @@ func shapeKey(podSets []PodSet) string {
 		number(int64(ps.Count))
 		number(int64(ps.MinCount))
 		number(int64(ps.Reclaimable))
+		b = append(strconv.AppendFloat(b, ps.Elastic, 'g', -1, 64), ',')
 		number(int64(len(ps.PerPod)))
 		for _, resource := range slices.Sorted(maps.Keys(ps.PerPod)) {
 			text(resource)

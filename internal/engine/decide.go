@@ -30,6 +30,7 @@ func (e *Engine) Decide(now time.Time) []Decision {
 	}
 	e.sample(now)
 	e.tryRefused(now)
+	e.tryGrowth(now)
 	p := pass{Engine: e, now: now, budget: passBudget}
 	p.rerouteChanged()
 	p.settleWithin()
@@ -161,10 +162,18 @@ func (p *pass) decide(f *family) (left bool) {
 	f.followClaims()
 	f.wakeFreed()
 	p.wakePlaces()
-	left = p.canKeepPromise(f) || slices.ContainsFunc(f.queues, func(q *clusterQueue) bool {
-		return q.open() && p.mustWait(q).Code == reason.None
+	if p.isAwaited(f) || p.review(f) {
+		return true
+	}
+	p.grow(f)
+	return p.isAwaited(f)
+}
+
+// isAwaited reports whether there is somebody in the family to look at.
+func (e *Engine) isAwaited(f *family) bool {
+	return e.canKeepPromise(f) || slices.ContainsFunc(f.queues, func(q *clusterQueue) bool {
+		return q.open() && e.mustWait(q).Code == reason.None
 	})
-	return left || p.review(f)
 }
 
 // open reports whether there is somebody to look at, and nobody holds the queue back: of

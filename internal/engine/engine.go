@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/musterhq/muster/internal/engine/elastic"
 	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/place"
@@ -38,6 +39,8 @@ type Options struct {
 	FairSharing *FairSharing
 	// AdmissionFairSharing compares LocalQueues by their use of late, if it is set.
 	AdmissionFairSharing *AdmissionFairSharing
+	// Elastic is when workloads of elastic pod sets grow.
+	Elastic elastic.Policy
 }
 
 // FairSharing is what is compared by shares.
@@ -78,6 +81,8 @@ type Engine struct {
 	// unsampled tells that there is some since.
 	sampleDue time.Time
 	unsampled bool
+	// growths are when somebody of a queue may grow who may not yet, by the queue's name.
+	growths map[string]time.Time
 
 	// Since the last Decide: reshaped tells that quotas or cohorts changed, and
 	// recohorted of which cohorts; changed are the ClusterQueues whose workloads must
@@ -107,6 +112,7 @@ func New(options Options) *Engine {
 		families:    map[string]*family{},
 		places:      place.New(),
 		placing:     newPlacing(),
+		growths:     map[string]time.Time{},
 		topologies:  map[string][]string{},
 
 		recohorted:   sets.New[string](),

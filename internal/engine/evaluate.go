@@ -31,6 +31,8 @@ type outcome struct {
 	verdict verdict
 	choice  flavor.Choice
 	victims []preempt.Victim
+	// yields are those who get smaller for it.
+	yields []yield
 	// lacks is what there has to be more of, where it is hopeless now and not for ever.
 	lacks []quota.FlavorResource
 	// displaces tells that it takes what is kept for others who come after it.
@@ -51,6 +53,11 @@ func (e *Engine) evaluate(c *class) outcome {
 	w := e.workloads[c.head().Key]
 	full := e.consider(w, c, form.Full())
 	reducible := form.Reducible()
+	if full.verdict != admissible && full.verdict != promisable {
+		if found, yields := e.byYielding(w, c); yields {
+			return found
+		}
+	}
 	if full.verdict != hopeless || reducible == 0 {
 		return full
 	}
@@ -199,7 +206,7 @@ func (e *Engine) queueStanding(n *quota.Node) preempt.Standing {
 // serve does what was found out for the head of a queue.
 func (p *pass) serve(c *contestant) {
 	w := p.workloads[c.rank.Key]
-	p.budget -= 1 + len(c.victims)
+	p.budget -= 1 + len(c.victims) + len(c.yields)
 	p.part(w)
 	c.queue.pay(c.class, c.choice.Usage)
 	c.queue.family.version++
@@ -211,6 +218,9 @@ func (p *pass) serve(c *contestant) {
 	}
 	for _, v := range c.victims {
 		p.evict(v, w)
+	}
+	for _, y := range c.yields {
+		p.resize(y.w, y.at, y.given, w.Key)
 	}
 	why := c.choice.Why
 	why.Code, why.Preempted = reason.WaitingForPreemptedWorkloads, len(c.victims)
@@ -239,7 +249,7 @@ func (p *pass) evict(v preempt.Victim, preemptor *workload) {
 		p.route(w)
 		return
 	}
-	w.assumed, w.decidedOn = evicts, w.Version
+	w.assumed, w.decidedOn, w.growing = evicts, w.Version, nil
 	p.settle(w)
 	p.decisions = append(p.decisions, Decision{Key: w.Key, UID: w.UID, Generation: w.Generation, Evict: &Eviction{
 		Preemptor: preemptor.Key, PreemptorUID: preemptor.UID, Cause: v.Cause,

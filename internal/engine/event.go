@@ -138,6 +138,8 @@ type Workload struct {
 	// LostNodes says that it was evicted because its nodes failed, and has not been
 	// admitted since: it goes before others of its priority.
 	LostNodes bool
+	// ResizedAt is when the size of its elastic pod set changed last, zero for never.
+	ResizedAt time.Time
 	// Told is the reason to wait that its status gives now.
 	Told reason.Code
 }
@@ -237,8 +239,8 @@ type (
 	}
 )
 
-// Decision is one change that should be made. Exactly one of Admit, Replace, Evict and
-// Why is set.
+// Decision is one change that should be made. Exactly one of Admit, Replace, Resize, Evict
+// and Why is set.
 type Decision struct {
 	Key Key
 	// UID and Generation are those of the workload decided on: an admission must not
@@ -252,11 +254,26 @@ type Decision struct {
 	// are no good any more. It is the whole admission, of which only places have changed.
 	// It is assumed at once; Failed undoes it.
 	Replace *Admission
+	// Resize says that the workload, which goes on, has more or fewer pods than before. It is
+	// assumed at once; Failed undoes it.
+	Resize *Resize
 	// Evict says that the workload must give its quota back, and for whom. It is
 	// assumed at once; Failed undoes it.
 	Evict *Eviction
 	// Why says that the workload waits, for another reason than its status tells.
 	Why reason.Reason
+}
+
+// Resize is another size of a workload that runs.
+type Resize struct {
+	// Admission is the whole of what the workload has then. What pods that have to go use
+	// until they are gone is the surplus of their pod set.
+	Admission *Admission
+	// PodSet is the one whose size changes, From and To are its pods before and after.
+	PodSet   string
+	From, To int32
+	// For is the workload that needs the room of pods that go; nobody for growth.
+	For Key
 }
 
 // Eviction is for whom a workload has to go.

@@ -59,6 +59,7 @@ func (ev PodBound) apply(e *Engine) {
 		e.joinCrew(ev.Key, ev.Workload)
 	}
 	e.recountWithin(ev.Workload)
+	e.followShrinking(ev.Workload)
 }
 
 func (ev PodGone) apply(e *Engine) {
@@ -69,6 +70,7 @@ func (ev PodGone) apply(e *Engine) {
 	of := e.crewOf[ev.Key]
 	e.leaveCrew(ev.Key)
 	e.recountWithin(of)
+	e.followShrinking(of)
 }
 
 // recountWithin follows a pod of a workload that came or went.
@@ -189,7 +191,7 @@ func (e *Engine) settlePlaces(w *workload) {
 	default:
 		now = e.leftBy(w)
 	}
-	now.clears = now.leaving || now.promised && e.crews[w.Key] > 0
+	now.clears = now.leaving || now.promised && e.crews[w.Key] > 0 || now.by != nil && e.shrinksOnNodes(w)
 	if now.by != nil && !now.by.onNodes() && (!now.clears || len(e.topologies) == 0) {
 		now = placed{}
 	}
@@ -260,7 +262,9 @@ func (e *Engine) holding(w *workload, has placed) *place.Holding {
 		}
 		ask, _ := e.askOf(&w.PodSets[n], a)
 		ask.Count, ask.Avoid = count, w.avoid
-		out.PodSets = append(out.PodSets, place.HeldPodSet{Ask: ask, Nodes: places, Ended: max(0, count-a.Count)})
+		set := place.HeldPodSet{Ask: ask, Nodes: places, Ended: max(0, count-a.Count)}
+		set.Leaves = e.leaves(w, a)
+		out.PodSets = append(out.PodSets, set)
 	}
 	return out
 }

@@ -55,6 +55,8 @@ type clusterQueue struct {
 	// holders are those who hold quota or were promised some, and have not been told to
 	// go, in the order of preempt.CompareHolders.
 	holders []*preempt.Holder
+	// elastic are those who hold quota and whose size may change.
+	elastic map[Key]*workload
 
 	// leaving is how many were told to go and hold quota of the queue yet, unready how
 	// many were admitted and wait for their pods.
@@ -76,7 +78,7 @@ type localQueue struct {
 func (e *Engine) queue(name string) *clusterQueue {
 	q := e.queues[name]
 	if q == nil {
-		q = &clusterQueue{fairly: e.options.FairSharing != nil, classes: map[classKey]*class{}, locals: map[Key]*localQueue{},
+		q = &clusterQueue{fairly: e.options.FairSharing != nil, classes: map[classKey]*class{}, locals: map[Key]*localQueue{}, elastic: map[Key]*workload{},
 			waiting: &roll{}, unplaced: &roll{}}
 		q.set(ClusterQueue{Name: name})
 		q.exists = false

@@ -76,5 +76,10 @@ func (e *Engine) Due() time.Time {
 	if next, ok := e.refused.Peek(); ok && (due.IsZero() || next.Since.Before(due)) {
 		due = next.Since
 	}
+	for _, at := range e.growths {
+		if due.IsZero() || at.Before(due) {
+			due = at
+		}
+	}
 	return due
 }

@@ -66,6 +66,12 @@ func (s *scene) tell(d Decision) string {
 		return out
 	case d.Replace != nil:
 		return "replace " + d.Key.Name
+	case d.Resize != nil:
+		out := fmt.Sprintf("resize %s from %d to %d", d.Key.Name, d.Resize.From, d.Resize.To)
+		if d.Resize.For != (Key{}) {
+			out += " for " + d.Resize.For.Name
+		}
+		return out
 	case d.Evict != nil && d.Evict.Cause == preempt.NodeFailures:
 		return fmt.Sprintf("evict %s: NodeFailures", d.Key.Name)
 	case d.Evict != nil:
@@ -85,6 +91,8 @@ func (s *scene) write(d Decision) {
 		job.Admission, job.Admitted, job.ReservedAt, job.Evicted, job.Told = d.Admit, len(d.Admit.Checks) == 0, s.now, false, ""
 	case d.Replace != nil:
 		job.Admission = d.Replace
+	case d.Resize != nil:
+		job.Admission, job.ResizedAt = d.Resize.Admission, s.now
 	case d.Evict != nil:
 		job.Evicted = true
 	default:

@@ -35,9 +35,9 @@ func (w *workload) counts() counted {
 	case w.held == nil:
 		return counted{state: pending}
 	}
-	c := counted{state: reserving, leaving: w.leaving()}
+	c := counted{state: reserving, leaving: w.leaving() || w.held.hasSurplus()}
 	if w.Admitted || w.assumed == admits && len(w.held.Checks) == 0 {
-		c.state, c.unready = admitted, !w.Ready && !c.leaving
+		c.state, c.unready = admitted, !w.Ready && !w.leaving()
 	}
 	return c
 }

@@ -19,6 +19,7 @@ const (
 	nothing assumption = iota
 	admits
 	replaces
+	resizes
 	evicts
 )
 
@@ -40,11 +41,15 @@ type workload struct {
 	assumed assumption
 	// decidedOn is the version that was known when that was decided.
 	decidedOn int64
-	// before is what it held before its places were replaced, until that is known to be
-	// written.
+	// before is what it held before it was given other places or another size, until that is
+	// known to be written.
 	before *Admission
 	// promise is what it was promised and waits for.
 	promise *promise
+	// growing is what is planned for it beyond what it holds, as soon as others are gone.
+	growing quota.Vector
+	// listedIn is the queue that has it among its elastic ones.
+	listedIn *clusterQueue
 	// placed is what the map of places has of it, and avoid the nodes that are no good for
 	// it, in order.
 	placed placed
@@ -126,13 +131,16 @@ func (ev WorkloadSet) apply(e *Engine) {
 		// somebody tells how the write went.
 	case ev.Admission != nil:
 		w.held, w.before = ev.Admission, nil
-		if w.assumed == admits || w.assumed == replaces {
+		if w.assumed == admits || w.assumed == replaces || w.assumed == resizes {
 			w.assumed = nothing
 		}
 	case w.assumed != admits:
 		w.held, w.before, w.assumed = nil, nil, nothing
 	}
 	w.lostNodes = w.lostNodes && w.held != nil
+	if w.held == nil {
+		w.growing = nil
+	}
 	e.route(w)
 	e.sayAgain(w)
 }
@@ -215,7 +223,7 @@ func (e *Engine) disown(w *workload) {
 // forget removes all trace of the workload.
 func (e *Engine) forget(w *workload) {
 	e.leave(w)
-	w.held, w.before, w.queue, w.assumed = nil, nil, nil, nothing
+	w.held, w.before, w.queue, w.assumed, w.growing = nil, nil, nil, nothing, nil
 	w.gone = true
 	e.unmended.Delete(w.Key)
 	e.settle(w)
@@ -313,8 +321,11 @@ func (e *Engine) settle(w *workload) {
 	now := charges{queue: w.queue, local: w.local, count: w.counts()}
 	if w.held != nil {
 		now.held = e.vectorOf(w.held)
-		if !w.leaving() || w.lost() {
+		switch {
+		case w.lost():
 			now.planned = now.held
+		case !w.leaving():
+			now.planned = e.plannedOf(w)
 		}
 	} else if w.promise != nil {
 		now.planned = w.promise.usage
@@ -322,7 +333,7 @@ func (e *Engine) settle(w *workload) {
 		now.held = e.firstFlavors(w)
 		now.planned = now.held
 	}
-	if w.queue != nil && len(now.planned) > 0 && w.assumed != admits && !w.leaving() && (w.held != nil || w.promise != nil) {
+	if w.queue != nil && len(now.planned) > 0 && w.assumed != admits && w.assumed != resizes && !w.leaving() && (w.held != nil || w.promise != nil) {
 		now.holder = &preempt.Holder{Key: w.Key, Priority: w.Priority, QueuedAt: w.QueuedAt,
 			ReservedAt: w.ReservedAt, Usage: now.planned, Promised: w.promise != nil}
 	}
@@ -335,7 +346,9 @@ func (e *Engine) settle(w *workload) {
 	}
 	if now.queue != nil && (was.queue != now.queue || !slices.Equal(was.planned, now.planned) || !sameHolder(was.holder, now.holder)) {
 		now.queue.wakeRivals(now.planned, now.holder)
+		now.queue.wakeFor(w, now.holder)
 	}
+	e.enlist(w)
 	e.recount(was, now)
 	w.charged = now
 	e.settlePlaces(w)
@@ -403,13 +416,13 @@ func (q *clusterQueue) free(freed []quota.Index) {
 	}
 }
 
-// vectorOf is what the admission takes.
+// vectorOf is what the admission takes, with what is still used beyond it.
 func (e *Engine) vectorOf(a *Admission) quota.Vector {
 	var amounts []quota.Amount
 	for _, ps := range a.PodSets {
 		for resource, amount := range ps.Usage {
 			fr := quota.FlavorResource{Flavor: ps.Flavors[resource], Resource: resource}
-			amounts = append(amounts, quota.Amount{Index: e.tree.Index(fr), Value: amount})
+			amounts = append(amounts, quota.Amount{Index: e.tree.Index(fr), Value: quota.Add(amount, ps.Surplus[resource])})
 		}
 	}
 	return quota.VectorOf(amounts...)

@@ -36,6 +36,10 @@ type PodSet struct {
 	Count int32
 	// MinCount is the fewest pods that it can start with, 0 if it must be Count.
 	MinCount int32
+	// Elastic is above 0 for a pod set whose size may change while it runs, from MinCount to
+	// Count: the exponent of its speed, of which n pods do n to the power of it. One of a
+	// workload can be so.
+	Elastic float64
 	// Reclaimable is how many of the pods have ended and need nothing any more.
 	Reclaimable int32
 	// PerPod is what one pod requests, in amounts of package quota.
@@ -69,6 +73,12 @@ type TopologyRequest struct {
 	Group string
 }
 
+// Tied reports whether its pods go to nodes in parts or with others, so that there cannot be
+// one more or one less.
+func (ps PodSet) Tied() bool {
+	return ps.ExclusiveKey != "" || ps.Topology != nil && (len(ps.Topology.Slices) > 0 || ps.Topology.Group != "")
+}
+
 // Needed is how many pods still have to run.
 func (ps PodSet) Needed() int32 { return max(0, ps.Count-ps.Reclaimable) }
 
@@ -95,6 +105,9 @@ type Assignment struct {
 	// Flavors and Usage have one entry a resource; Usage is of all pods together.
 	Flavors map[string]string
 	Usage   map[string]int64
+	// Surplus is what pods beyond Count use until they are gone, by resource; nil where there
+	// are none.
+	Surplus map[string]int64
 	// Places are the nodes of the pods, in the order of their ranks; none where the flavors
 	// are a matter of quota alone, or nodes are yet to come.
 	Places []place.NodeCount
@@ -111,7 +124,7 @@ type DomainCount struct {
 
 // Equal reports whether both give the same.
 func (a Assignment) Equal(b Assignment) bool {
-	return a.PodSet == b.PodSet && a.Count == b.Count && maps.Equal(a.Flavors, b.Flavors) && maps.Equal(a.Usage, b.Usage) &&
+	return a.PodSet == b.PodSet && a.Count == b.Count && maps.Equal(a.Flavors, b.Flavors) && maps.Equal(a.Usage, b.Usage) && maps.Equal(a.Surplus, b.Surplus) &&
 		slices.Equal(a.Places, b.Places) && slices.EqualFunc(a.Within, b.Within, func(x, y DomainCount) bool {
 		return x.Count == y.Count && maps.Equal(x.Labels, y.Labels)
 	})

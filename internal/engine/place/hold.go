@@ -29,6 +29,9 @@ type seats struct {
 	podSet int
 	host   *host
 	count  int32
+	// leaves are pods there beyond these that were told to go, excused how many of them are
+	// left out of what is planned.
+	leaves, excused int32
 	// absent of them wait for their pods, and are charged to the node; nil if no node has
 	// the name.
 	absent int32
@@ -88,12 +91,12 @@ func (m *Map) holder(key order.Key, h *Holding) *holder {
 			if place.Count <= 0 {
 				continue
 			}
-			s := held.at(place.Node)
-			if s == nil {
-				s = &seats{holder: out, podSet: i, host: m.hostOf(place.Node)}
-				held.add(s)
-			}
+			s := held.on(m, out, i, place.Node)
 			s.count = addCount(s.count, place.Count)
+		}
+		for _, place := range set.Leaves {
+			s := held.on(m, out, i, place.Node)
+			s.leaves = addCount(s.leaves, max(0, place.Count))
 		}
 	}
 	m.holders[key] = out
@@ -102,6 +105,16 @@ func (m *Map) holder(key order.Key, h *Holding) *holder {
 
 // addCount is the sum of two counts, saturating.
 func addCount(a, b int32) int32 { return int32(min(int64(a)+int64(b), cap32)) }
+
+// on finds or makes the seats on a host.
+func (h *heldPodSet) on(m *Map, of *holder, podSet int, host string) *seats {
+	s := h.at(host)
+	if s == nil {
+		s = &seats{holder: of, podSet: podSet, host: m.hostOf(host)}
+		h.add(s)
+	}
+	return s
+}
 
 const fewSeats = 8
 
@@ -165,6 +178,7 @@ func (m *Map) rise(h *holder, touched map[*node]bool) {
 		for _, s := range h.podSets[i].seats {
 			if s.node != nil {
 				m.chargeSeats(s, -1)
+				m.excuse(s, 0)
 				touched[s.node] = true
 			}
 			s.host.remove(s)
@@ -189,18 +203,23 @@ func (h *host) remove(s *seats) {
 // their pods. The node is settled by who calls it.
 func (m *Map) seat(s *seats) {
 	var at *node
-	var absent int32
+	var absent, excused int32
 	if len(s.host.nodes) > 0 {
 		at = s.host.nodes[0]
 		if absent = s.count; !s.holder.Promised {
-			absent = max(0, absent-m.crews[s.holder.key].here(s.holder.PodSets[s.podSet].Ask.PodSet, s.host))
+			here := m.crews[s.holder.key].here(s.holder.PodSets[s.podSet].Ask.PodSet, s.host)
+			absent = max(0, absent-here)
+			if !s.holder.Leaving {
+				excused = min(s.leaves, max(0, here-s.count))
+			}
 		}
 	}
-	if at == s.node && absent == s.absent {
+	if at == s.node && absent == s.absent && excused == s.excused {
 		return
 	}
 	if s.node != nil {
 		m.chargeSeats(s, -1)
+		m.excuse(s, 0)
 		if s.node != at {
 			m.settle(s.node)
 		}
@@ -211,8 +230,19 @@ func (m *Map) seat(s *seats) {
 	set.empty = addCount(set.empty, s.vacant()-before)
 	if at != nil {
 		m.chargeSeats(s, 1)
+		m.excuse(s, excused)
 	}
 	m.follow(s.holder, s.podSet)
+}
+
+// excuse leaves so many of the pods on the node of the seats out of what is planned.
+func (m *Map) excuse(s *seats, pods int32) {
+	if pods == s.excused {
+		return
+	}
+	ask := &s.holder.PodSets[s.podSet].Ask
+	m.charge(s.node, planned, s.holder.podSets[s.podSet].takes, ask.HostPorts, ask.ExclusiveKey, s.excused-pods)
+	s.excused = pods
 }
 
 // follow has the empty places of a pod set be free if they are those of pods that have

@@ -179,3 +179,14 @@ func (m *Map) reseatFor(p *pod) {
 		}
 	}
 }
+
+// LabelOf is the value of a label of the node that places name so; known is false if there
+// is no such node, or it has no such label.
+func (m *Map) LabelOf(host, label string) (value string, known bool) {
+	h := m.hosts[host]
+	if h == nil || len(h.nodes) == 0 {
+		return "", false
+	}
+	value, known = h.nodes[0].Labels[label]
+	return value, known
+}

@@ -1,0 +1,68 @@
+package elastic
+
+import (
+	"cmp"
+	"math"
+	"time"
+
+	"github.com/musterhq/muster/internal/engine/order"
+)
+
+// DefaultExponent is that of the speed of jobs that say nothing else.
+const DefaultExponent = 0.85
+
+// Job is one that runs, and may at any size from Min to Max.
+type Job struct {
+	Key order.Key
+	// Size is how many replicas it has or was told to have.
+	Min, Max, Size int32
+	Priority       int32
+	QueuedAt       time.Time
+	// RunsSince is when it was admitted, ResizedAt when its size changed last, zero for
+	// never.
+	RunsSince, ResizedAt time.Time
+	// Exponent is that of its speed: n replicas do n to the power of it of the work of one.
+	Exponent float64
+}
+
+// speed is what so many replicas do of the work of one.
+func (j *Job) speed(size int32) float64 { return math.Pow(float64(size), j.Exponent) }
+
+// compare orders jobs of one priority as they stand in their queue.
+func (j *Job) compare(other *Job) int {
+	return cmp.Or(j.QueuedAt.Compare(other.QueuedAt), order.CompareKeys(j.Key, other.Key))
+}
+
+// Policy is when growth is worth its while.
+type Policy struct {
+	// GrowAfter is how long a job that began or was resized does not grow.
+	GrowAfter time.Duration
+	// ResizeCost is the work that a resize loses, as time at the new size.
+	ResizeCost time.Duration
+}
+
+// GrowsAt is from when on the job may grow to so many replicas. It must have rested since it
+// was last resized, and what it gains must be worth the cost: who has run for a while is
+// expected to run as long again, so by then the larger size must have done more.
+func (p Policy) GrowsAt(j *Job, to int32) time.Time {
+	rested := j.RunsSince
+	if j.ResizedAt.After(rested) {
+		rested = j.ResizedAt
+	}
+	rested = rested.Add(p.GrowAfter)
+	if p.ResizeCost <= 0 {
+		return rested
+	}
+	share := 1 - j.speed(j.Size)/j.speed(to) // of the work that the larger size does
+	if share <= 0 {
+		return j.RunsSince.Add(longest) // more replicas do no more
+	}
+	worth := j.RunsSince.Add(time.Duration(min(float64(p.ResizeCost)/share, float64(longest))).Round(time.Millisecond))
+	if worth.After(rested) {
+		return worth
+	}
+	return rested
+}
+
+// longest bounds how long growth waits to be worth its while.
+const longest = 365 * 24 * time.Hour

@@ -1,0 +1,158 @@
+package elastic
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/musterhq/muster/internal/engine/order"
+)
+
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// job is one of a size within bounds; the later its second, the later it stands.
+func job(fewest, most, size, priority int32, second int) Job {
+	return Job{Key: order.Key{Namespace: "ns", Name: fmt.Sprint("j", second)}, Min: fewest, Max: most, Size: size, Priority: priority,
+		QueuedAt: epoch.Add(time.Duration(second) * time.Second), RunsSince: epoch, Exponent: DefaultExponent}
+}
+
+// grown has the jobs grow into so much room, and tells their sizes.
+func grown(room int, jobs ...Job) string {
+	Grow(jobs, func(int) bool { room--; return room >= 0 })
+	return sizes(jobs)
+}
+
+func sizes(jobs []Job) string {
+	var out []string
+	for _, j := range jobs {
+		out = append(out, fmt.Sprint(j.Size))
+	}
+	return strings.Join(out, " ")
+}
+
+func TestGrow(t *testing.T) {
+	linear, flat := job(1, 9, 1, 0, 3), job(1, 9, 1, 0, 1)
+	linear.Exponent, flat.Exponent = 1, 0.3
+	for name, tc := range map[string]struct {
+		room int
+		jobs []Job
+		want string
+	}{
+		"all there is":                          {10, []Job{job(2, 4, 2, 0, 1)}, "4"},
+		"as far as it goes":                     {1, []Job{job(2, 4, 2, 0, 1)}, "3"},
+		"the first of equal ones":               {1, []Job{job(2, 4, 2, 0, 2), job(2, 4, 2, 0, 1)}, "2 3"},
+		"who is smaller gains more":             {3, []Job{job(1, 9, 4, 0, 1), job(1, 9, 1, 0, 2)}, "4 4"},
+		"the higher priority all of it":         {5, []Job{job(1, 9, 1, 0, 1), job(1, 5, 1, 1, 2)}, "2 5"},
+		"who gains more though he stands later": {4, []Job{flat, linear}, "1 5"},
+		"nothing":                               {0, []Job{job(1, 2, 1, 0, 1)}, "1"},
+	} {
+		if got := grown(tc.room, tc.jobs...); got != tc.want {
+			t.Errorf("%s: sizes %s, want %s", name, got, tc.want)
+		}
+	}
+}
+
+func TestYields(t *testing.T) {
+	for name, tc := range map[string]struct {
+		to   int32
+		jobs []Job
+		want string
+	}{
+		"down to the minimum":                {0, []Job{job(2, 4, 4, 0, 1)}, "0:3 0:2"},
+		"the last of equal ones":             {0, []Job{job(2, 4, 4, 0, 1), job(2, 4, 4, 0, 2)}, "1:3 0:3 1:2 0:2"},
+		"who is larger loses less":           {0, []Job{job(2, 9, 5, 0, 2), job(2, 9, 6, 0, 1)}, "1:5 0:4 1:4 0:3 1:3 0:2 1:2"},
+		"a lower priority first, and it all": {1, []Job{job(2, 4, 3, 1, 1), job(2, 4, 3, 0, 2), job(1, 1, 1, 0, 3)}, "1:2 2:0 1:0 0:2"},
+		"a higher one never":                 {0, []Job{job(2, 4, 4, 1, 1)}, ""},
+	} {
+		var got []string
+		for _, step := range Yields(tc.jobs, tc.to) {
+			got = append(got, fmt.Sprintf("%d:%d", step.Index, step.To))
+		}
+		if strings.Join(got, " ") != tc.want {
+			t.Errorf("%s: %s, want %s", name, got, tc.want)
+		}
+	}
+}
+
+func TestGrowsAt(t *testing.T) {
+	resized := job(1, 8, 2, 0, 1)
+	resized.ResizedAt = epoch.Add(time.Hour)
+	flat := job(1, 8, 2, 0, 1)
+	flat.Exponent = 0
+	for name, tc := range map[string]struct {
+		policy Policy
+		job    Job
+		to     int32
+		want   time.Duration
+	}{
+		"at once":                         {Policy{}, job(1, 8, 2, 0, 1), 3, 0},
+		"after a rest":                    {Policy{GrowAfter: time.Minute}, job(1, 8, 2, 0, 1), 3, time.Minute},
+		"since it was resized":            {Policy{GrowAfter: time.Minute}, resized, 3, time.Hour + time.Minute},
+		"once it is worth its while":      {Policy{ResizeCost: 30 * time.Second}, func() Job { j := job(1, 8, 2, 0, 1); j.Exponent = 1; return j }(), 4, time.Minute},
+		"which takes longer for less":     {Policy{ResizeCost: 30 * time.Second}, func() Job { j := job(1, 8, 2, 0, 1); j.Exponent = 1; return j }(), 3, 90 * time.Second},
+		"never where it does no more":     {Policy{ResizeCost: time.Second}, flat, 8, longest},
+		"it has run for long, but rested": {Policy{GrowAfter: time.Minute, ResizeCost: 30 * time.Second}, resized, 4, time.Hour + time.Minute},
+	} {
+		if got := tc.policy.GrowsAt(&tc.job, tc.to); got != epoch.Add(tc.want) {
+			t.Errorf("%s: after %s, want %s", name, got.Sub(epoch), tc.want)
+		}
+	}
+}
+
+func drawJobs(t *rapid.T) []Job {
+	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Job {
+		fewest := rapid.Int32Range(1, 4).Draw(t, "fewest")
+		most := fewest + rapid.Int32Range(0, 6).Draw(t, "more")
+		j := job(fewest, most, rapid.Int32Range(fewest, most).Draw(t, "size"), rapid.Int32Range(0, 2).Draw(t, "priority"), rapid.IntRange(0, 99).Draw(t, "second"))
+		j.Exponent = rapid.SampledFrom([]float64{0.6, 0.85, 1}).Draw(t, "exponent")
+		return j
+	}), 0, 6).Draw(t, "jobs")
+}
+
+// TestSizesStayWithinBounds: growth uses all room that anybody can use, and no step leads
+// between none and the minimum.
+func TestSizesStayWithinBounds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		jobs := drawJobs(t)
+		room := rapid.IntRange(0, 30).Draw(t, "room")
+		before, left := slices.Clone(jobs), room
+		Grow(jobs, func(int) bool { left--; return left >= 0 })
+		given, wanted := 0, 0
+		for i, j := range jobs {
+			if j.Size < before[i].Size || j.Size > j.Max {
+				t.Fatalf("%+v became %+v", before[i], j)
+			}
+			given, wanted = given+int(j.Size-before[i].Size), wanted+int(j.Max-before[i].Size)
+		}
+		if given != min(room, wanted) {
+			t.Fatalf("of %d for %d, %d were given", room, wanted, given)
+		}
+		to := rapid.Int32Range(0, 2).Draw(t, "for a priority")
+		sizes := slices.Clone(jobs)
+		for _, step := range Yields(jobs, to) {
+			j := &sizes[step.Index]
+			stops := step.To == 0 && j.Size == j.Min && j.Priority < to
+			if !stops && (step.To != j.Size-1 || step.To < j.Min) || j.Priority > to {
+				t.Fatalf("%+v to %d for priority %d", j, step.To, to)
+			}
+			j.Size = step.To
+		}
+	})
+}
+
+// BenchmarkPass sizes 1,000 jobs on 10,000 GPUs anew.
+func BenchmarkPass(b *testing.B) {
+	var jobs []Job
+	for i := range 1000 {
+		jobs = append(jobs, job(1+int32(i%4), 4+int32(i%13)*2, 1+int32(i%4), int32(i%3), i))
+	}
+	for b.Loop() {
+		now, room := slices.Clone(jobs), 10000-2500
+		Grow(now, func(int) bool { room--; return room >= 0 })
+		Yields(now, 2)
+	}
+}

@@ -1,0 +1,23 @@
+package elastic
+
+import "container/heap"
+
+// Grow gives the jobs replicas, one at a time: the highest priority first, then who gains
+// most from it, then who stands first in the queue. more says whether there is room for one
+// more of the job at that index, and takes it. Sizes in jobs follow.
+func Grow(jobs []Job, more func(index int) bool) {
+	indices := make([]int, len(jobs))
+	for i := range jobs {
+		indices[i] = i
+	}
+	l := newLine(jobs, indices, false)
+	for len(l.waiting) > 0 {
+		first := l.waiting[0].index
+		if !more(first) {
+			heap.Pop(l)
+			continue
+		}
+		jobs[first].Size++
+		l.stepped()
+	}
+}

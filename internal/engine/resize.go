@@ -1,0 +1,202 @@
+package engine
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/musterhq/muster/internal/engine/elastic"
+	"github.com/musterhq/muster/internal/engine/place"
+	"github.com/musterhq/muster/internal/engine/preempt"
+	"github.com/musterhq/muster/internal/engine/quota"
+)
+
+// The size of an elastic pod set changes while its workload runs. It is admitted with as
+// many pods as fit, from its minimum on, as any that can start with fewer. It shrinks for
+// those who wait (yield.go) and grows into what is free (grow.go). What pods that have to go
+// use is held until they are gone, and planned for others: their quota as their room on
+// nodes. Ranks keep their places; the last ones go.
+
+// elasticSet is the place of the workload's elastic pod set in what it holds, below zero if
+// it has none or its size is not to be changed now.
+func (w *workload) elasticSet() int {
+	if w.held == nil {
+		return -1
+	}
+	for i := range w.PodSets {
+		ps := &w.PodSets[i]
+		if ps.Elastic <= 0 || ps.MinCount <= 0 || ps.Reclaimable > 0 || ps.Tied() {
+			continue
+		}
+		return slices.IndexFunc(w.held.PodSets, func(a Assignment) bool { return a.PodSet == ps.Name && a.Count > 0 && len(a.Within) == 0 })
+	}
+	return -1
+}
+
+// elasticJob is the workload as one whose size may change; ok is false where it may not now,
+// since it does not run, is on its way, or was just told something else and so is no holder.
+func (w *workload) elasticJob() (job elastic.Job, at int, ok bool) {
+	at = w.elasticSet()
+	if at < 0 || w.charged.holder == nil || !w.Admitted {
+		return elastic.Job{}, at, false
+	}
+	ps := w.PodSets[slices.IndexFunc(w.PodSets, func(ps PodSet) bool { return ps.Name == w.held.PodSets[at].PodSet })]
+	return elastic.Job{Key: w.Key, Min: ps.MinCount, Max: ps.Count, Size: w.held.PodSets[at].Count, Priority: w.Priority, QueuedAt: w.QueuedAt,
+		RunsSince: w.ReservedAt, ResizedAt: w.ResizedAt, Exponent: ps.Elastic}, at, true
+}
+
+// enlist lists the workload among the elastic ones of its queue.
+func (e *Engine) enlist(w *workload) {
+	if w.listedIn != nil && (w.listedIn != w.queue || w.elasticSet() < 0) {
+		delete(w.listedIn.elastic, w.Key)
+		w.listedIn = nil
+	}
+	if w.queue != nil && w.elasticSet() >= 0 {
+		w.queue.elastic[w.Key], w.listedIn = w, w.queue
+	}
+}
+
+// hasSurplus reports whether pods that have to go are there yet.
+func (a *Admission) hasSurplus() bool {
+	return a != nil && slices.ContainsFunc(a.PodSets, func(a Assignment) bool { return a.Surplus != nil })
+}
+
+// plannedOf is what the workload has once pods that have to go are gone and it has grown as
+// it is planned to.
+func (e *Engine) plannedOf(w *workload) quota.Vector {
+	out := e.vectorOf(w.held)
+	if w.held.hasSurplus() {
+		lean := *w.held
+		lean.PodSets = slices.Clone(lean.PodSets)
+		for i := range lean.PodSets {
+			lean.PodSets[i].Surplus = nil
+		}
+		out = e.vectorOf(&lean)
+	}
+	if len(w.growing) > 0 {
+		out = quota.VectorOf(slices.Concat(out, w.growing)...)
+	}
+	return out
+}
+
+// perPod is what one pod of the assignment has.
+func perPod(a *Assignment) map[string]int64 {
+	out := make(map[string]int64, len(a.Usage))
+	for resource, amount := range a.Usage {
+		out[resource] = amount / int64(a.Count)
+	}
+	return out
+}
+
+// vectorOfPods is what so many more pods of the assignment take.
+func (e *Engine) vectorOfPods(a *Assignment, pods int32) quota.Vector {
+	var amounts []quota.Amount
+	for resource, amount := range perPod(a) {
+		fr := quota.FlavorResource{Flavor: a.Flavors[resource], Resource: resource}
+		amounts = append(amounts, quota.Amount{Index: e.tree.Index(fr), Value: quota.Times(amount, pods)})
+	}
+	return quota.VectorOf(amounts...)
+}
+
+// sized is what is held with so many pods of the pod set at that place: more at the places
+// given, or fewer, of which the last are to go.
+func (a *Admission) sized(at int, to int32, more []place.NodeCount) *Admission {
+	out := *a
+	out.PodSets = slices.Clone(out.PodSets)
+	set := &out.PodSets[at]
+	each := perPod(set)
+	fewer := set.Count - to
+	if fewer > 0 {
+		set.Surplus = maps.Clone(set.Surplus)
+		if set.Surplus == nil {
+			set.Surplus = map[string]int64{}
+		}
+	}
+	set.Usage = make(map[string]int64, len(each))
+	for resource, amount := range each {
+		set.Usage[resource] = quota.Times(amount, to)
+		if fewer > 0 {
+			set.Surplus[resource] = quota.Add(set.Surplus[resource], quota.Times(amount, fewer))
+		}
+	}
+	set.Count = to
+	if len(set.Places) > 0 {
+		set.Places = append(first(set.Places, to), more...)
+	}
+	return &out
+}
+
+// first are the places of the first so many pods.
+func first(places []place.NodeCount, pods int32) []place.NodeCount {
+	var out []place.NodeCount
+	for _, p := range places {
+		if p.Count = min(p.Count, pods); p.Count > 0 {
+			out = append(out, p)
+			pods -= p.Count
+		}
+	}
+	return out
+}
+
+// leaves are the pods of an elastic pod set that are on nodes beyond its places. They have to
+// go, even if nobody tells so any more.
+func (e *Engine) leaves(w *workload, a *Assignment) []place.NodeCount {
+	if n := slices.IndexFunc(w.PodSets, func(ps PodSet) bool { return ps.Name == a.PodSet }); n < 0 || w.PodSets[n].Elastic <= 0 || len(a.Places) == 0 {
+		return nil
+	}
+	return beyond(e.places.There(w.Key, a.PodSet, nil), a.Places)
+}
+
+// shrinksOnNodes reports whether any are there.
+func (e *Engine) shrinksOnNodes(w *workload) bool {
+	return w.held != nil && slices.ContainsFunc(w.held.PodSets, func(a Assignment) bool { return len(e.leaves(w, &a)) > 0 })
+}
+
+// followShrinking follows a pod of a workload that came or went.
+func (e *Engine) followShrinking(of Key) {
+	if w := e.workloads[of]; w != nil && w.elasticSet() >= 0 && (w.placed.clears || e.shrinksOnNodes(w)) {
+		w.placed.shape = nil
+		e.settlePlaces(w)
+	}
+}
+
+// beyond is what there is more of than places, by node.
+func beyond(there, places []place.NodeCount) []place.NodeCount {
+	var out []place.NodeCount
+	for _, at := range there {
+		for _, p := range places {
+			if p.Node == at.Node {
+				at.Count -= p.Count
+			}
+		}
+		if at.Count > 0 {
+			out = append(out, at)
+		}
+	}
+	return out
+}
+
+// resize gives the workload another size.
+func (p *pass) resize(w *workload, at int, given *Admission, by Key) {
+	from, to := w.held.PodSets[at].Count, given.PodSets[at].Count
+	w.before, w.held = w.held, given
+	w.assumed, w.decidedOn = resizes, w.Version
+	w.ResizedAt = p.now.Truncate(time.Second)
+	p.settle(w)
+	p.decisions = append(p.decisions, Decision{Key: w.Key, UID: w.UID, Generation: w.Generation,
+		Resize: &Resize{Admission: given, PodSet: given.PodSets[at].PodSet, From: from, To: to, For: by}})
+}
+
+// wakeFor has those looked at again for whom the holder, which could not be told to yield
+// before, might yield now.
+func (q *clusterQueue) wakeFor(w *workload, holder *preempt.Holder) {
+	if q.family == nil || holder == nil || w.elasticSet() < 0 {
+		return
+	}
+	q.family.put() // it may grow, or others for whom it yields
+	for _, c := range q.classes {
+		if c.blocked && c.priority >= holder.Priority {
+			q.unblock(c)
+		}
+	}
+}

@@ -1,0 +1,195 @@
+package engine
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/internal/engine/elastic"
+	"github.com/musterhq/muster/internal/engine/flavor"
+	"github.com/musterhq/muster/internal/engine/quota"
+)
+
+// between is a job of pods of one cpu each, from so many to so many.
+func between(name string, fewest, most int32, priority int32, second int) WorkloadSet {
+	w := smaller(job(name, "q", most, 1, priority, second), fewest)
+	w.PodSets[0].Elastic = elastic.DefaultExponent
+	return w
+}
+
+// shrunk is the job once its surplus pods are gone.
+func (s *scene) shrunk(name string) WorkloadSet {
+	return s.changed(name, func(w *Workload) {
+		given := *w.Admission
+		given.PodSets = slices.Clone(given.PodSets)
+		given.PodSets[0].Surplus = nil
+		w.Admission = &given
+	})
+}
+
+// sizes has all that was told to go be gone, until nothing happens any more, and tells how
+// large each job is.
+func (s *scene) sizes(names ...string) []int32 {
+	s.Helper()
+	for range 50 {
+		var news []Event
+		for name, job := range s.jobs {
+			switch {
+			case job.Evicted:
+				news = append(news, s.stopped(name))
+			case job.Admission.hasSurplus():
+				news = append(news, s.shrunk(name))
+			}
+		}
+		if decided := s.happens(news...); len(news) == 0 && len(decided) == 0 {
+			break
+		}
+	}
+	var out []int32
+	for _, name := range names {
+		if a := s.engine.Holds(Key{Namespace: "ns", Name: name}); a != nil {
+			out = append(out, a.PodSets[0].Count)
+		} else {
+			out = append(out, 0)
+		}
+	}
+	return out
+}
+
+func (s *scene) areSized(when string, names []string, want ...int32) {
+	s.Helper()
+	if got := s.sizes(names...); !slices.Equal(got, want) {
+		s.Errorf("%s: %v are of sizes %v, want %v", when, names, got, want)
+	}
+}
+
+// TestTheWorkedCases: those of the public description that bind.
+func TestTheWorkedCases(t *testing.T) {
+	both := []string{"job1", "job2"}
+	begin := func(t *testing.T) *scene {
+		s := newScene(t, Options{}, queueOf("q", "", 5), localOf("q"), between("job1", 2, 4, 0, 0))
+		s.areSized("job1 alone", both, 4, 0)
+		s.happens(between("job2", 2, 4, 0, 1))
+		s.areSized("job2 comes", both, 3, 2)
+		return s
+	}
+	t.Run("a priority is raised, and its job deleted", func(t *testing.T) {
+		s := begin(t)
+		s.happens(s.changed("job2", func(w *Workload) { w.Priority = 1 }))
+		s.areSized("job2 is of higher priority", both, 0, 4)
+		s.happens(gone("job2"))
+		s.areSized("job2 is deleted", both, 4, 0)
+	})
+	t.Run("a priority is raised, and the other job deleted", func(t *testing.T) {
+		s := begin(t)
+		s.happens(s.changed("job2", func(w *Workload) { w.Priority = 1 }), gone("job1"))
+		s.areSized("job1 is deleted", both, 0, 4)
+	})
+	t.Run("the other job is deleted", func(t *testing.T) {
+		s := begin(t)
+		s.happens(gone("job1"))
+		s.areSized("job1 is deleted", both, 0, 4)
+	})
+	t.Run("one of a fixed size", func(t *testing.T) {
+		s := newScene(t, Options{}, queueOf("q", "", 5), localOf("q"), between("job1", 3, 3, 0, 0))
+		s.happens(between("job2", 1, 3, 0, 1))
+		s.areSized("both", both, 3, 2)
+	})
+	for name, at := range map[string][3]int{"in this order": {0, 1, 2}, "C first": {1, 2, 0}} {
+		t.Run("three on nine units, "+name, func(t *testing.T) {
+			s := newScene(t, Options{}, queueOf("q", "", 9), localOf("q"))
+			s.happens(between("A", 2, 4, 0, at[0]), between("B", 2, 4, 0, at[1]), between("C", 2, 2, 0, at[2]))
+			s.areSized("all", []string{"A", "B", "C"}, 4, 3, 2)
+		})
+	}
+	t.Run("four units for two", func(t *testing.T) {
+		s := newScene(t, Options{}, queueOf("q", "", 4), localOf("q"), between("job1", 2, 4, 0, 0))
+		s.happens(between("job2", 2, 4, 0, 1))
+		s.areSized("every minimum of a level comes first", both, 2, 2)
+	})
+}
+
+// TestRoomIsFreeOnlyWhenPodsAreGone: who shrinks holds until then what its pods use.
+func TestRoomIsFreeOnlyWhenPodsAreGone(t *testing.T) {
+	s := newScene(t, Options{}, queueOf("q", "", 4), localOf("q"), between("large", 1, 4, 0, 0))
+	s.want("one comes", s.happens(job("rigid", "q", 2, 1, 0, 1)), "resize large from 4 to 2 for rigid", "rigid waits: WaitingForPreemptedWorkloads")
+	if used, _ := s.engine.QueueUsage("q"); used.Reserved[quota.FlavorResource{Flavor: "default", Resource: "cpu"}] != 4 {
+		t.Errorf("reserved is %v while the pods are there", used.Reserved)
+	}
+	s.want("somebody else does not get that room", s.happens(job("thief", "q", 2, 1, -1, 2)), "thief waits: WaitingForQuota")
+	s.want("the pods are gone", s.happens(s.shrunk("large")), "admit rigid in q")
+	s.want("it ends", s.happens(gone("rigid")), "admit thief in q")
+	s.want("and so does the other", s.happens(gone("thief")), "resize large from 2 to 4")
+}
+
+// TestALowerPriorityTakesNothingFromElasticJobs: not even what is above their minima.
+func TestALowerPriorityTakesNothingFromElasticJobs(t *testing.T) {
+	s := newScene(t, Options{}, queueOf("q", "", 4), localOf("q"), between("large", 1, 4, 1, 0))
+	s.want("one of lower priority comes", s.happens(job("low", "q", 1, 1, 0, 1)), "low waits: WaitingForQuota")
+}
+
+// TestAPlainPartialAdmissionKeepsItsSize: only who asks for it is resized.
+func TestAPlainPartialAdmissionKeepsItsSize(t *testing.T) {
+	s := newScene(t, Options{}, queueOf("q", "", 4), localOf("q"), smaller(job("plain", "q", 4, 1, 0, 0), 1))
+	s.want("one comes", s.happens(job("rigid", "q", 2, 1, 0, 1)), "rigid waits: WaitingForQuota")
+}
+
+func TestGrowthIsDamped(t *testing.T) {
+	s := newScene(t, Options{Elastic: elastic.Policy{GrowAfter: 30 * time.Second}}, queueOf("q", "", 4), localOf("q"), between("large", 1, 4, 0, 0))
+	s.happens(job("rigid", "q", 2, 1, 0, 1), job("soon", "q", 1, 1, 0, 2))
+	s.happens(s.shrunk("large"), gone("soon"))
+	s.want("the other ends at once", s.happens(gone("rigid")))
+	due := s.engine.Due()
+	if due != epoch.Add(30*time.Second) {
+		t.Fatalf("looked at again at %s", due)
+	}
+	s.now = due.Add(-time.Second)
+	s.want("a second before", s.happens())
+	s.now = due
+	s.want("when it has rested", s.happens(), "resize large from 1 to 4")
+	if due := s.engine.Due(); !due.IsZero() {
+		t.Errorf("looked at again at %s though it is as large as it may be", due)
+	}
+}
+
+// TestPlacesFollowTheSize: ranks keep theirs, and the last ones go.
+func TestPlacesFollowTheSize(t *testing.T) {
+	whole := between("large", 2, 4, 0, 0)
+	whole.PodSets[0].PerPod["cpu"] = 4
+	s := cluster(t, whole)
+	s.placed("large", "a1:1", "a2:1", "b1:1", "b2:1")
+	ranks := s.engine.Holds(Key{Namespace: "ns", Name: "large"}).PodSets[0].Places
+	for n, at := range ranks {
+		s.happens(pod("large", n, at.Node, 4))
+	}
+	last := ranks[3].Node
+	s.want("one comes", s.happens(job("one", "q", 1, 4, 0, 1)), "resize large from 4 to 3 for one", "one waits: WaitingForPreemptedWorkloads")
+	s.want("its quota is free, its pod is there", s.happens(s.shrunk("large")))
+	s.want("the last pod goes", s.happens(podGone("large", 3)), "admit one in q")
+	s.placed("one", last+":1")
+	s.want("it ends", s.happens(gone("one")), "resize large from 3 to 4")
+	if got := s.engine.Holds(Key{Namespace: "ns", Name: "large"}).PodSets[0].Places; !slices.Equal(got, ranks) {
+		t.Errorf("places are %v, and were %v", got, ranks)
+	}
+}
+
+// TestGrowthStaysWhereAllMustBe: in the rack of the others, however much is free elsewhere.
+func TestGrowthStaysWhereAllMustBe(t *testing.T) {
+	s := cluster(t, job("other", "q", 1, 3, 0, 0))
+	w := between("large", 2, 5, 0, 1)
+	w.PodSets[0].PerPod["cpu"], w.PodSets[0].Topology = 2, &flavor.TopologyRequest{Level: rack, Mandatory: true}
+	s.happens(w)
+	s.areSized("it has a rack", []string{"large"}, 4)
+	s.happens(gone("other"))
+	s.areSized("another rack is free", []string{"large"}, 4)
+}
+
+// TestElasticJobsAreSizedAnewAfterARestart: nothing is decided that was not before.
+func TestElasticJobsAreSizedAnewAfterARestart(t *testing.T) {
+	s := newScene(t, Options{}, queueOf("q", "", 5), localOf("q"), between("job1", 2, 4, 0, 0))
+	s.want("another comes", s.happens(between("job2", 2, 4, 0, 1)), "resize job1 from 4 to 3 for job2", "job2 waits: WaitingForPreemptedWorkloads")
+	again := newScene(t, Options{}, queueOf("q", "", 5), localOf("q"))
+	job1, job2 := s.jobs["job1"], s.jobs["job2"]
+	again.want("a new one hears of it", again.happens(job1, job2))
+	again.want("the pods are gone", again.happens(again.shrunk("job1")), "admit job2 in q, 2 of 4 main")
+}
