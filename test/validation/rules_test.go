@@ -13,23 +13,25 @@ const (
 	inSchema place = "schema"
 	inCEL    place = "crd-cel"
 
-	inExclusive     place = policy + "muster-jobset-exclusive-placement"
-	inReferences    place = policy + "muster-jobset-references"
-	inClaims        place = policy + "muster-jobset-volume-claims"
-	inLabels        place = policy + "muster-jobset-queue-labels"
-	inJobLabels     place = policy + "muster-job-queue-labels"
-	inPodSets       place = policy + "muster-workload-pod-sets"
-	inAdmission     place = policy + "muster-workload-admission"
-	inReclaimable   place = policy + "muster-workload-reclaimable-pods"
-	inReserved      place = policy + "muster-workload-reserved"
-	inReports       place = policy + "muster-workload-reports"
-	inQuota         place = policy + "muster-clusterqueue-quota"
-	inAnnotations   place = policy + "muster-clusterqueue-annotations"
-	inFinishRules   place = policy + "muster-genericjob-rules"
-	inGenericLabels place = policy + "muster-genericjob-queue-labels"
-	inVCJob         place = policy + "muster-vcjob-rules"
-	inVCJobLabels   place = policy + "muster-vcjob-queue-labels"
-	inTrainLabels   place = policy + "muster-trainingjob-queue-labels"
+	inExclusive        place = policy + "muster-jobset-exclusive-placement"
+	inReferences       place = policy + "muster-jobset-references"
+	inClaims           place = policy + "muster-jobset-volume-claims"
+	inLabels           place = policy + "muster-jobset-queue-labels"
+	inJobLabels        place = policy + "muster-job-queue-labels"
+	inPodSets          place = policy + "muster-workload-pod-sets"
+	inAdmission        place = policy + "muster-workload-admission"
+	inReclaimable      place = policy + "muster-workload-reclaimable-pods"
+	inReserved         place = policy + "muster-workload-reserved"
+	inReports          place = policy + "muster-workload-reports"
+	inQuota            place = policy + "muster-clusterqueue-quota"
+	inAnnotations      place = policy + "muster-clusterqueue-annotations"
+	inFinishRules      place = policy + "muster-genericjob-rules"
+	inGenericLabels    place = policy + "muster-genericjob-queue-labels"
+	inLatticeRules     place = policy + "muster-latticejob-rules"
+	inLatticeImmutable place = policy + "muster-latticejob-immutable"
+	inVCJob            place = policy + "muster-vcjob-rules"
+	inVCJobLabels      place = policy + "muster-vcjob-queue-labels"
+	inTrainLabels      place = policy + "muster-trainingjob-queue-labels"
 
 	// policy begins the place of a rule that is kept in an admission policy; the policy's name ends it.
 	policy = "policy "
@@ -69,7 +71,7 @@ func (r rule) policyName() string {
 func allRules() []rule {
 	return slices.Concat(workloadSchemaRules(), workloadRules(), workloadReservedRules(), workloadStatusRules(),
 		jobSetSchemaRules(), jobSetRules(), jobSetUpdateRules(), jobSetPolicyRules(), jobRules(), genericJobSchemaRules(), genericJobRules(),
-		vcJobSchemaRules(), vcJobRules(), vcJobPolicyRules(), volcanoQueueRules(), trainingJobSchemaRules(), trainingJobRules(), queueRules(), flavorRules())
+		vcJobSchemaRules(), vcJobRules(), vcJobPolicyRules(), volcanoQueueRules(), latticeJobRules(), trainingJobSchemaRules(), trainingJobRules(), queueRules(), flavorRules())
 }
 
 func TestRulesRefuseWhatIsWrongAndTakeWhatIsRight(t *testing.T) {
@@ -93,5 +95,31 @@ func TestRulesRefuseWhatIsWrongAndTakeWhatIsRight(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestRulesWarnOfWhatIsOfNoUse(t *testing.T) {
+	server := newServer(t)
+	warned := func(rule rule, attempt attempt) bool {
+		t.Helper()
+		server.warnings.take()
+		if err := server.try(t, rule.kind, attempt); err != nil {
+			t.Errorf("%s: refused: %v", attempt.what, err)
+		}
+		return slices.ContainsFunc(server.warnings.take(), func(text string) bool {
+			return strings.Contains(text, rule.message) && strings.Contains(text, rule.policyName())
+		})
+	}
+	for _, rule := range latticeJobWarnings() {
+		for _, attempt := range rule.refused {
+			if !warned(rule, attempt) {
+				t.Errorf("%s: no warning", attempt.what)
+			}
+		}
+		for _, attempt := range rule.accepted {
+			if warned(rule, attempt) {
+				t.Errorf("%s: a warning", attempt.what)
+			}
+		}
 	}
 }

@@ -3,6 +3,7 @@ package validation
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,6 +32,28 @@ type server struct {
 	namespace string
 	clients   map[string]dynamic.Interface
 	made      int
+	warnings  warnings
+}
+
+// warnings are what the API server has warned of since they were last taken.
+type warnings struct {
+	mu    sync.Mutex
+	texts []string
+}
+
+// HandleWarningHeader takes in a warning.
+func (w *warnings) HandleWarningHeader(_ int, _ string, text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.texts = append(w.texts, text)
+}
+
+func (w *warnings) take() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	taken := w.texts
+	w.texts = nil
+	return taken
 }
 
 func newServer(t *testing.T) *server {
@@ -46,6 +69,9 @@ func (s *server) try(t *testing.T, name string, attempt attempt) error {
 	writer := s.resource(t, name, attempt.user)
 	if attempt.before == nil {
 		attempt.change.apply(object.Object)
+		if namespace := object.GetNamespace(); namespace != "" && namespace != s.namespace {
+			writer = s.clientFor(t, attempt.user).Resource(kinds[name].resource).Namespace(namespace)
+		}
 		_, err := writer.Create(t.Context(), object, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err
 	}
@@ -122,6 +148,7 @@ func (s *server) clientFor(t *testing.T, user string) dynamic.Interface {
 	t.Helper()
 	if s.clients[user] == nil {
 		config := rest.CopyConfig(s.config)
+		config.WarningHandler = &s.warnings
 		if user != "" {
 			config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:masters"}}
 		}
