@@ -8,7 +8,7 @@ import (
 )
 
 func TestChangesOfLatticeJobsAreRefusedWhereConfigurationSaysSo(t *testing.T) {
-	policies, err := readPolicies("u")
+	policies, err := readPolicies("u", "")
 	if err != nil {
 		t.Fatal(err)
 	}
