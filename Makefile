@@ -59,9 +59,15 @@ test: build ## Run all tests, those on the embedded control plane included
 	$(GO) test $(PACKAGES)
 	cd local && $(GO) test ./...
 
+# What test/ tests are other processes, so that they run with an operator that has the
+# race detector instead: it reports to files.
 .PHONY: race
-race: build ## Run the main module's tests with the race detector
-	$(GO) test -race $(PACKAGES)
+race: build ## Run the main module's tests, and the operator, with the race detector
+	$(GO) test -race $$($(GO) list $(PACKAGES) | grep -v /test/)
+	@rm -rf $(BIN)/race && mkdir -p $(BIN)/race
+	$(GO) build -race -ldflags '$(KUBE_LDFLAGS)' -o $(BIN)/race/muster-operator ./cmd/muster-operator
+	MUSTER_TEST_OPERATOR=$(BIN)/race/muster-operator GORACE=log_path=$(BIN)/race/report $(GO) test -count=1 ./test/scenario
+	@if ls $(BIN)/race/report.* >/dev/null 2>&1; then cat $(BIN)/race/report.*; exit 1; fi
 
 .PHONY: bench
 bench: build ## Measure: figures beside a floor of the same run, as in docs/performance.md

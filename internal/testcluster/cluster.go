@@ -48,6 +48,10 @@ type Options struct {
 	NoAPIs bool
 }
 
+// OperatorVariable is the environment variable with the absolute path of the operator that clusters run instead of
+// bin/muster-operator: one built with the race detector, say.
+const OperatorVariable = "MUSTER_TEST_OPERATOR"
+
 // Cluster is a control plane that serves until the test process ends.
 type Cluster struct {
 	// Config reaches the API server as an administrator, without a limit on the rate of requests.
@@ -197,6 +201,9 @@ func arguments(options Options, configuration string) []string {
 	}
 	if configuration != "" {
 		arguments = append(arguments, "--config", configuration)
+	}
+	if operator := os.Getenv(OperatorVariable); operator != "" && options.Operator {
+		arguments = append(arguments, "--operator", operator)
 	}
 	return arguments
 }
