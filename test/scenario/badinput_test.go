@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterhq/muster/test/scenario/harness"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -20,7 +22,7 @@ import (
 // untilQueue waits until the world's ClusterQueue says that it is, or is not, active.
 func (w *world) untilQueue(status metav1.ConditionStatus, reason, message string) {
 	w.Helper()
-	until(w, &kueue.ClusterQueueList{}, "the queue says "+reason+": "+message, func(list *kueue.ClusterQueueList) bool {
+	harness.Until(w.World, &kueue.ClusterQueueList{}, "the queue says "+reason+": "+message, func(list *kueue.ClusterQueueList) bool {
 		q, ok := find(w, list).(*kueue.ClusterQueue)
 		if !ok {
 			return false
@@ -43,7 +45,7 @@ func (w *world) untilWaits(name, reason, message string) {
 func (w *world) quota(gpus resource.Quantity) {
 	w.Helper()
 	var q kueue.ClusterQueue
-	if err := w.client.Get(w.Context(), client.ObjectKey{Name: w.namespace}, &q); err != nil {
+	if err := w.Client.Get(w.Context(), client.ObjectKey{Name: w.Namespace}, &q); err != nil {
 		w.Fatal(err)
 	}
 	change(w, &q, func(q *kueue.ClusterQueue) { q.Spec.ResourceGroups[0].Flavors[0].Resources[0].NominalQuota = gpus })
@@ -53,12 +55,12 @@ func (w *world) quota(gpus resource.Quantity) {
 func (w *world) beside() {
 	w.Helper()
 	q := find(w, listed(w, &kueue.ClusterQueueList{})).(*kueue.ClusterQueue).DeepCopy()
-	other := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.namespace + "-beside"}, Spec: q.Spec}
+	other := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace + "-beside"}, Spec: q.Spec}
 	other.Spec.ResourceGroups[0].Flavors = other.Spec.ResourceGroups[0].Flavors[:1]
 	other.Spec.Cohort = ""
-	w.create(other, &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: "beside", Namespace: w.namespace},
+	w.Create(other, &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: "beside", Namespace: w.Namespace},
 		Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(other.Name)}})
-	w.Cleanup(func() { _ = w.client.Delete(context.Background(), other) })
+	w.Cleanup(func() { _ = w.Client.Delete(context.Background(), other) })
 }
 
 // TestBadInput: something is wrong with a queue in which a runs. It is told, in the
@@ -76,18 +78,18 @@ func TestBadInput(t *testing.T) {
 	}{
 		"cohorts that form a cycle": {
 			spoil: func(w *world) {
-				change(w, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}, func(q *kueue.ClusterQueue) { q.Spec.Cohort = kueue.CohortReference(w.namespace) })
-				over, under := cohort(w, w.namespace, w.namespace+"-over"), cohort(w, w.namespace+"-over", w.namespace)
-				w.create(over, under)
+				change(w, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}}, func(q *kueue.ClusterQueue) { q.Spec.Cohort = kueue.CohortReference(w.Namespace) })
+				over, under := cohort(w, w.Namespace, w.Namespace+"-over"), cohort(w, w.Namespace+"-over", w.Namespace)
+				w.Create(over, under)
 				w.Cleanup(func() {
-					_ = w.client.Delete(context.Background(), over)
-					_ = w.client.Delete(context.Background(), under)
+					_ = w.Client.Delete(context.Background(), over)
+					_ = w.Client.Delete(context.Background(), under)
 				})
 			},
 			queue: kueue.ClusterQueueActiveReasonUnknown, problem: "its cohorts form a cycle",
 			reason: kueue.WorkloadInadmissible, waits: "its cohorts form a cycle",
 			mend: func(w *world) {
-				if err := w.client.Delete(w.Context(), cohort(w, w.namespace+"-over", "")); err != nil {
+				if err := w.Client.Delete(w.Context(), cohort(w, w.Namespace+"-over", "")); err != nil {
 					w.Fatal(err)
 				}
 				w.finish("a") // there is no more quota than before
@@ -98,7 +100,7 @@ func TestBadInput(t *testing.T) {
 				q := find(w, listed(w, &kueue.ClusterQueueList{})).(*kueue.ClusterQueue)
 				change(w, q, func(q *kueue.ClusterQueue) {
 					missing := *q.Spec.ResourceGroups[0].Flavors[0].DeepCopy()
-					missing.Name = kueue.ResourceFlavorReference(w.namespace + "-missing")
+					missing.Name = kueue.ResourceFlavorReference(w.Namespace + "-missing")
 					missing.Resources[0].NominalQuota = resource.MustParse("8")
 					q.Spec.ResourceGroups[0].Flavors = append(q.Spec.ResourceGroups[0].Flavors, missing)
 				})
@@ -106,9 +108,9 @@ func TestBadInput(t *testing.T) {
 			queue: kueue.ClusterQueueActiveReasonFlavorNotFound, problem: "-missing",
 			reason: kueue.WorkloadWaitingForQuota, waits: "-missing not found",
 			mend: func(w *world) {
-				flavor := &kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: w.namespace + "-missing"}}
-				w.create(flavor)
-				w.Cleanup(func() { _ = w.client.Delete(context.Background(), flavor) })
+				flavor := &kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace + "-missing"}}
+				w.Create(flavor)
+				w.Cleanup(func() { _ = w.Client.Delete(context.Background(), flavor) })
 			},
 		},
 		"a quota below what is used": {
@@ -126,15 +128,15 @@ func TestBadInput(t *testing.T) {
 			w := newWorld(t)
 			w.gpuQueue("gpu", 8)
 			w.beside()
-			w.create(w.bare("a", "gpu", 8))
+			w.Create(w.bare("a", "gpu", 8))
 			w.untilWorkload("a", "runs", runs)
 			tc.spoil(w)
-			w.create(w.bare("b", "gpu", 8))
+			w.Create(w.bare("b", "gpu", 8))
 			w.untilWaits("b", tc.reason, tc.waits)
 			if tc.queue != "" {
 				w.untilQueue(metav1.ConditionFalse, tc.queue, tc.problem)
 			}
-			w.create(w.bare("other", "beside", 1))
+			w.Create(w.bare("other", "beside", 1))
 			w.untilWorkload("other", "goes on", runs)
 			w.untilWorkload("a", "runs on", runs)
 			tc.mend(w)
@@ -157,13 +159,13 @@ func TestGiganticRequestsWaitAndHoldNobodyUp(t *testing.T) {
 		if name == "smallest" {
 			o.Spec.PodSets[0].Count = 1 // it counts as one whole GPU
 		}
-		w.create(o)
+		w.Create(o)
 	}
 	for _, name := range []string{"large", "larger", "largest"} {
 		w.untilWaits(name, kueue.WorkloadExceedsMaxQuota, "> maximum capacity (8)")
 	}
 	w.untilWorkload("smallest", "runs", runs)
-	w.create(w.bare("a", "gpu", 7))
+	w.Create(w.bare("a", "gpu", 7))
 	w.untilWorkload("a", "runs", runs)
 }
 
@@ -192,11 +194,11 @@ func TestObjectsThatMakeNoSenseAreRefused(t *testing.T) {
 			spoil(o)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			if err := w.client.Create(ctx, o); !apierrors.IsInvalid(err) {
+			if err := w.Client.Create(ctx, o); !apierrors.IsInvalid(err) {
 				t.Errorf("creating it gave %v, want it refused", err)
 			}
 		})
 	}
-	w.create(w.bare("a", "gpu", 8))
+	w.Create(w.bare("a", "gpu", 8))
 	w.untilWorkload("a", "runs", runs)
 }

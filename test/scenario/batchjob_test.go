@@ -3,15 +3,15 @@ package scenario
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/musterhq/muster/test/scenario/harness"
+
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,7 +27,7 @@ import (
 // simulated nodes.
 func (w *world) batchJob(name, queue string, pods int32, runs time.Duration) *batchv1.Job {
 	template := w.gang(name, queue, pods, runs).Spec.ReplicatedJobs[0].Template.Spec
-	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.namespace}, Spec: template}
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace}, Spec: template}
 	if queue != "" {
 		job.Labels = map[string]string{kueue.QueueLabel: queue}
 	}
@@ -38,9 +38,9 @@ func (w *world) batchJob(name, queue string, pods int32, runs time.Duration) *ba
 // the operator of this cluster has just installed. Nothing is made.
 func (w *world) untilHeld(job *batchv1.Job) {
 	w.Helper()
-	err := wait.PollUntilContextTimeout(w.Context(), 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(w.Context(), 100*time.Millisecond, harness.Patience, true, func(ctx context.Context) (bool, error) {
 		tried := job.DeepCopy()
-		err := w.client.Create(ctx, tried, client.DryRunAll)
+		err := w.Client.Create(ctx, tried, client.DryRunAll)
 		return ptr.Deref(tried.Spec.Suspend, false), err
 	})
 	if err != nil {
@@ -51,14 +51,7 @@ func (w *world) untilHeld(job *batchv1.Job) {
 // jobIs waits until the Job is so.
 func (w *world) jobIs(name, what string, holds func(*batchv1.Job) bool) {
 	w.Helper()
-	until(w, &batchv1.JobList{}, name+" "+what, func(list *batchv1.JobList) bool {
-		for i := range list.Items {
-			if list.Items[i].Name == name && holds(&list.Items[i]) {
-				return true
-			}
-		}
-		return false
-	})
+	harness.UntilOne(w.World, &batchv1.JobList{}, name, what, holds)
 }
 
 func running(pods int32) func(*batchv1.Job) bool {
@@ -69,7 +62,7 @@ func running(pods int32) func(*batchv1.Job) bool {
 func (w *world) workloadOf(what string, holds func(*kueue.Workload) bool) *kueue.Workload {
 	w.Helper()
 	var found *kueue.Workload
-	until(w, &kueue.WorkloadList{}, "the Workload "+what, func(list *kueue.WorkloadList) bool {
+	harness.Until(w.World, &kueue.WorkloadList{}, "the Workload "+what, func(list *kueue.WorkloadList) bool {
 		if len(list.Items) == 1 && holds(&list.Items[0]) {
 			found = list.Items[0].DeepCopy()
 		}
@@ -79,25 +72,6 @@ func (w *world) workloadOf(what string, holds func(*kueue.Workload) bool) *kueue
 }
 
 func isThere(*kueue.Workload) bool { return true }
-
-func (w *world) change(o client.Object, patch string) {
-	w.Helper()
-	if err := w.client.Patch(w.Context(), o, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
-		w.Fatalf("changing %T %s: %v", o, o.GetName(), err)
-	}
-}
-
-func (w *world) untilEvent(about, reason string) {
-	w.Helper()
-	until(w, &eventsv1.EventList{}, fmt.Sprintf("%s is told %s", about, reason), func(list *eventsv1.EventList) bool {
-		for _, event := range list.Items {
-			if event.Regarding.Name == about && event.Reason == reason {
-				return true
-			}
-		}
-		return false
-	})
-}
 
 // asMade is what its user has made of a Job, but for suspend, as text.
 func asMade(t *testing.T, job *batchv1.Job) string {
@@ -116,7 +90,7 @@ func TestBatchJobIsHeldFromItsCreationAndRunsOnceAdmitted(t *testing.T) {
 	w.gpuQueue("gpu", 8)
 	job := w.batchJob("job", "gpu", 3, 100*time.Millisecond)
 	w.untilHeld(job)
-	w.create(job)
+	w.Create(job)
 	if !*job.Spec.Suspend || job.Generation != 1 {
 		t.Errorf("made with suspend %v, generation %d", *job.Spec.Suspend, job.Generation)
 	}
@@ -135,11 +109,11 @@ func TestBatchJobThatIsEvictedIsAsItWasBefore(t *testing.T) {
 	w.gpuQueue("gpu", 8)
 	job := w.batchJob("job", "gpu", 2, time.Hour)
 	w.untilHeld(job)
-	w.create(job)
+	w.Create(job)
 	before := asMade(t, job)
 	w.jobIs("job", "runs", running(2))
 	var pods corev1.PodList
-	if err := w.client.List(t.Context(), &pods, client.InNamespace(w.namespace)); err != nil {
+	if err := w.Client.List(t.Context(), &pods, client.InNamespace(w.Namespace)); err != nil {
 		t.Fatal(err)
 	}
 	for _, pod := range pods.Items {
@@ -147,12 +121,12 @@ func TestBatchJobThatIsEvictedIsAsItWasBefore(t *testing.T) {
 			t.Errorf("pod %s has labels %v and selects %v", pod.Name, pod.Labels, pod.Spec.NodeSelector)
 		}
 	}
-	w.change(w.workloadOf("is there", isThere), `{"spec": {"active": false}}`)
+	w.Patch(w.workloadOf("is there", isThere), `{"spec": {"active": false}}`)
 	w.jobIs("job", "is as it was", func(job *batchv1.Job) bool {
 		_, noted := job.Annotations[muster.BeforeAdmissionAnnotation]
 		return *job.Spec.Suspend && job.Status.Active == 0 && !noted
 	})
-	if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(job), job); err != nil {
+	if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(job), job); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(before, asMade(t, job)); diff != "" {
@@ -162,7 +136,7 @@ func TestBatchJobThatIsEvictedIsAsItWasBefore(t *testing.T) {
 	if c := meta.FindStatusCondition(idle.Status.Conditions, kueue.WorkloadRequeued); c == nil || c.Status != metav1.ConditionFalse || c.Reason != kueue.WorkloadDeactivated {
 		t.Errorf("Requeued: %+v", c)
 	}
-	w.change(idle, `{"spec": {"active": true}}`)
+	w.Patch(idle, `{"spec": {"active": true}}`)
 	w.jobIs("job", "runs again", running(2))
 }
 
@@ -173,14 +147,14 @@ func TestBatchJobStartsWithFewerPodsIfItCan(t *testing.T) {
 	job.Spec.CompletionMode = ptr.To(batchv1.IndexedCompletion)
 	job.Annotations = map[string]string{kueue.JobMinParallelismAnnotation: "1", kueue.JobCompletionsEqualParallelismAnnotation: "true"}
 	w.untilHeld(job)
-	w.create(job)
+	w.Create(job)
 	before := asMade(t, job)
 	w.jobIs("job", "runs with two pods", func(job *batchv1.Job) bool {
 		return running(2)(job) && *job.Spec.Parallelism == 2 && *job.Spec.Completions == 2
 	})
-	w.change(w.workloadOf("is there", isThere), `{"spec": {"active": false}}`)
+	w.Patch(w.workloadOf("is there", isThere), `{"spec": {"active": false}}`)
 	w.workloadOf("gives its quota back", func(wl *kueue.Workload) bool { return wl.Status.Admission == nil })
-	if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(job), job); err != nil {
+	if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(job), job); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(before, asMade(t, job)); diff != "" {
@@ -193,10 +167,10 @@ func TestSuspendOfAQueuedBatchJobIsTheQueues(t *testing.T) {
 	w.gpuQueue("gpu", 2)
 	job := w.batchJob("job", "gpu", 2, time.Hour)
 	w.untilHeld(job)
-	w.create(job)
+	w.Create(job)
 	w.jobIs("job", "runs", running(2))
-	w.change(job.DeepCopy(), `{"spec": {"suspend": true}}`)
-	w.untilEvent("job", "QueueDecides")
+	w.Patch(job.DeepCopy(), `{"spec": {"suspend": true}}`)
+	w.UntilEvent("job", "QueueDecides")
 	w.jobIs("job", "runs again", running(2))
 
 }
@@ -208,27 +182,27 @@ func TestAUserWhoStartsABatchJobThatWaitsStartsNoPod(t *testing.T) {
 	w.gpuQueue("gpu", 2)
 	runs, waits := w.batchJob("runs", "gpu", 2, time.Hour), w.batchJob("waits", "gpu", 1, 0)
 	w.untilHeld(runs)
-	w.create(runs)
+	w.Create(runs)
 	w.jobIs("runs", "runs", running(2))
-	w.create(waits)
+	w.Create(waits)
 	start := client.RawPatch("application/merge-patch+json", []byte(`{"spec": {"suspend": false}}`))
-	err := wait.PollUntilContextTimeout(w.Context(), 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(w.Context(), 100*time.Millisecond, harness.Patience, true, func(ctx context.Context) (bool, error) {
 		tried := waits.DeepCopy()
-		err := w.client.Patch(ctx, tried, start, client.DryRunAll)
+		err := w.Client.Patch(ctx, tried, start, client.DryRunAll)
 		return ptr.Deref(tried.Spec.Suspend, false), err
 	})
 	if err != nil {
 		t.Fatalf("waiting until the policy is heeded: %v", err)
 	}
 	started := waits.DeepCopy()
-	if err := w.client.Patch(t.Context(), started, start); err != nil {
+	if err := w.Client.Patch(t.Context(), started, start); err != nil {
 		t.Fatal(err)
 	}
 	if !*started.Spec.Suspend || started.Generation != waits.Generation {
 		t.Errorf("it was started: suspend %t, generation %d after %d", *started.Spec.Suspend, started.Generation, waits.Generation)
 	}
 	// The queue starts it all the same when there is room.
-	if err := w.client.Delete(t.Context(), runs, client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
+	if err := w.Client.Delete(t.Context(), runs, client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
 		t.Fatal(err)
 	}
 	w.jobIs("waits", "is done", func(job *batchv1.Job) bool { return job.Status.Succeeded == 1 })
@@ -239,15 +213,15 @@ func TestQuotaOfADeletedBatchJobIsKeptUntilItsPodsAreGone(t *testing.T) {
 	w.gpuQueue("gpu", 2)
 	job := w.batchJob("job", "gpu", 2, time.Hour)
 	w.untilHeld(job)
-	w.create(job)
+	w.Create(job)
 	w.jobIs("job", "runs", running(2))
 	w.hold("job")
-	if err := w.client.Delete(t.Context(), job, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+	if err := w.Client.Delete(t.Context(), job, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
 		t.Fatal(err)
 	}
 	w.workloadOf("is deleted, and there", func(wl *kueue.Workload) bool { return !wl.DeletionTimestamp.IsZero() && wl.Status.Admission != nil })
 	w.letGo("job")
-	until(w, &kueue.WorkloadList{}, "its Workload is gone", func(list *kueue.WorkloadList) bool { return len(list.Items) == 0 })
+	harness.Until(w.World, &kueue.WorkloadList{}, "its Workload is gone", func(list *kueue.WorkloadList) bool { return len(list.Items) == 0 })
 }
 
 // podsLast keeps a pod from going.
@@ -264,11 +238,11 @@ func (w *world) letGo(job string) { w.finalize(job, `{"metadata": {"finalizers":
 func (w *world) finalize(job, patch string) {
 	w.Helper()
 	var pods corev1.PodList
-	if err := w.client.List(w.Context(), &pods, client.InNamespace(w.namespace), client.MatchingLabels{batchv1.JobNameLabel: job}); err != nil {
+	if err := w.Client.List(w.Context(), &pods, client.InNamespace(w.Namespace), client.MatchingLabels{batchv1.JobNameLabel: job}); err != nil {
 		w.Fatal(err)
 	}
 	for i := range pods.Items {
-		w.change(&pods.Items[i], patch)
+		w.Patch(&pods.Items[i], patch)
 	}
 }
 
@@ -278,10 +252,10 @@ func TestBatchJobTakesTheWorkloadThatWasMadeForIt(t *testing.T) {
 	job := w.batchJob("job", "gpu", 2, 0)
 	job.Labels[kueue.PrebuiltWorkloadLabel] = "prebuilt"
 	w.untilHeld(job)
-	w.create(job)
-	w.untilEvent("job", "PrebuiltWorkloadNotFound")
-	w.create(&kueue.Workload{
-		ObjectMeta: metav1.ObjectMeta{Name: "prebuilt", Namespace: w.namespace},
+	w.Create(job)
+	w.UntilEvent("job", "PrebuiltWorkloadNotFound")
+	w.Create(&kueue.Workload{
+		ObjectMeta: metav1.ObjectMeta{Name: "prebuilt", Namespace: w.Namespace},
 		Spec: kueue.WorkloadSpec{QueueName: "gpu", PodSets: []kueue.PodSet{{Name: "main", Count: 2,
 			Template: w.batchJob("job", "", 2, 0).Spec.Template}}},
 	})
@@ -298,11 +272,11 @@ func TestBatchJobWithoutAQueueIsTakenInByALocalQueueThatAPersonMade(t *testing.T
 	w := newWorld(t)
 	free := w.batchJob("free", "", 1, time.Hour)
 	free.Spec.Template.Spec.Tolerations = []corev1.Toleration{{Key: "muster.dev/simulated", Operator: corev1.TolerationOpExists}}
-	w.create(free)
+	w.Create(free)
 	w.jobIs("free", "runs", running(1))
 	w.gpuQueue(muster.DefaultQueue, 8)
 	w.untilHeld(w.batchJob("queued", "", 1, 0))
-	w.create(w.batchJob("queued", "", 1, 0))
+	w.Create(w.batchJob("queued", "", 1, 0))
 	w.jobIs("queued", "completes", func(job *batchv1.Job) bool { return job.Status.CompletionTime != nil })
 	if list := w.workloads(); len(list) != 1 {
 		t.Errorf("%d Workloads, want one: that which ran before the queue was made is none of its business", len(list))
@@ -313,9 +287,9 @@ func TestBatchJobWithoutAQueueIsTakenInByALocalQueueThatAPersonMade(t *testing.T
 func TestGangWhosePodsAreRefusedIsReleased(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 4)
-	w.create(&corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "one-pod", Namespace: w.namespace},
+	w.Create(&corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "one-pod", Namespace: w.Namespace},
 		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")}}})
-	w.create(w.gang("gang", "gpu", 2, time.Hour))
+	w.Create(w.gang("gang", "gpu", 2, time.Hour))
 	released := w.workloadOf("is evicted and gives its quota back", func(wl *kueue.Workload) bool {
 		return meta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadEvicted) && wl.Status.Admission == nil
 	})

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterhq/muster/test/scenario/harness"
+
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
@@ -16,7 +18,7 @@ import (
 // untilGangs waits until there are these PodGroups, "name: least pods" each, and no more.
 func (w *world) untilGangs(want ...string) {
 	w.Helper()
-	until(w, &schedulingv1beta1.PodGroupList{}, fmt.Sprintf("the gangs are %v", want), func(list *schedulingv1beta1.PodGroupList) bool {
+	harness.Until(w.World, &schedulingv1beta1.PodGroupList{}, fmt.Sprintf("the gangs are %v", want), func(list *schedulingv1beta1.PodGroupList) bool {
 		var got []string
 		for _, group := range list.Items {
 			got = append(got, fmt.Sprintf("%s: %d", group.Name, group.Spec.SchedulingPolicy.Gang.MinCount))
@@ -30,8 +32,8 @@ func TestPodsOfAnAdmittedJobSetAreAGangToKubeScheduler(t *testing.T) {
 	w.gpuQueue("gpu", 8)
 	js := w.gang("js", "gpu", 2, time.Hour)
 	js.Spec.ReplicatedJobs[0].Replicas = 2
-	w.create(js)
-	until(w, &corev1.PodList{}, "all four pods are bound", func(list *corev1.PodList) bool {
+	w.Create(js)
+	harness.Until(w.World, &corev1.PodList{}, "all four pods are bound", func(list *corev1.PodList) bool {
 		bound := 0
 		for _, pod := range list.Items {
 			if pod.Spec.SchedulingGroup == nil || ptr.Deref(pod.Spec.SchedulingGroup.PodGroupName, "") != "js-workers" {
@@ -44,7 +46,7 @@ func TestPodsOfAnAdmittedJobSetAreAGangToKubeScheduler(t *testing.T) {
 		return bound == 4
 	})
 	w.untilGangs("js-workers: 4")
-	if err := w.client.Delete(t.Context(), js, client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
+	if err := w.Client.Delete(t.Context(), js, client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
 		t.Fatal(err)
 	}
 	w.untilGangs()
@@ -57,15 +59,15 @@ func TestAPodThatComesAnewDoesNotWaitForThoseThatAreDone(t *testing.T) {
 	w.gpuQueue("gpu", 8)
 	js := w.gang("js", "gpu", 3, time.Hour)
 	js.Spec.ReplicatedJobs[0].Template.Spec.BackoffLimit = ptr.To[int32](10)
-	w.create(js)
+	w.Create(js)
 	pods := w.untilBound("js-workers-0", 3)
 	w.untilGangs("js-workers: 3")
-	w.status(pods["0"], `{"status": {"phase": "Succeeded"}}`)
+	w.PatchStatus(pods["0"], `{"status": {"phase": "Succeeded"}}`)
 	w.jobIs("js-workers-0", "has one done", func(job *batchv1.Job) bool { return job.Status.Succeeded == 1 })
-	if err := w.client.Delete(t.Context(), pods["1"], client.GracePeriodSeconds(0)); err != nil {
+	if err := w.Client.Delete(t.Context(), pods["1"], client.GracePeriodSeconds(0)); err != nil {
 		t.Fatal(err)
 	}
-	until(w, &corev1.PodList{}, "the pod that came anew is bound", func(list *corev1.PodList) bool {
+	harness.Until(w.World, &corev1.PodList{}, "the pod that came anew is bound", func(list *corev1.PodList) bool {
 		for _, pod := range list.Items {
 			if pod.Labels[batchv1.JobCompletionIndexAnnotation] == "1" && pod.UID != pods["1"].UID && pod.Spec.NodeName != "" {
 				return true
@@ -80,7 +82,7 @@ func TestAPodThatComesAnewDoesNotWaitForThoseThatAreDone(t *testing.T) {
 func (w *world) untilBound(job string, count int) map[string]*corev1.Pod {
 	w.Helper()
 	var found map[string]*corev1.Pod
-	until(w, &corev1.PodList{}, fmt.Sprintf("%d pods of %s run", count, job), func(list *corev1.PodList) bool {
+	harness.Until(w.World, &corev1.PodList{}, fmt.Sprintf("%d pods of %s run", count, job), func(list *corev1.PodList) bool {
 		found = map[string]*corev1.Pod{}
 		for i := range list.Items {
 			if pod := &list.Items[i]; pod.Labels[batchv1.JobNameLabel] == job && pod.Status.Phase == corev1.PodRunning {
@@ -90,11 +92,4 @@ func (w *world) untilBound(job string, count int) map[string]*corev1.Pod {
 		return len(found) == count
 	})
 	return found
-}
-
-func (w *world) status(o client.Object, patch string) {
-	w.Helper()
-	if err := w.client.Status().Patch(w.Context(), o, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
-		w.Fatalf("changing the status of %s: %v", o.GetName(), err)
-	}
 }

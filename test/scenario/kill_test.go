@@ -29,8 +29,7 @@ import (
 // failure rule has made anew, and every JobSet comes to its end.
 func TestOperatorKilledAmongTheDemosJobs(t *testing.T) {
 	w := newWorld(t)
-	all := *w
-	all.namespace = "" // the demo's jobs are in several
+	all := &world{w.Everywhere()} // the demo's jobs are in several namespaces
 	made := all.recordCreations("docs", "lab", "science")
 	w.apply("prerequisites")
 	w.apply("jobset")
@@ -47,7 +46,7 @@ func TestOperatorKilledAmongTheDemosJobs(t *testing.T) {
 	killed := 0
 	kill := func() {
 		for {
-			if pid := w.operatorPID(); pid != killed && syscall.Kill(pid, syscall.SIGKILL) == nil {
+			if pid := w.OperatorPID(); pid != killed && syscall.Kill(pid, syscall.SIGKILL) == nil {
 				killed = pid
 				return
 			}
@@ -118,7 +117,7 @@ func (w *world) apply(folder string) {
 			if object.GetKind() == "JobSet" && object.GetNamespace() == "" {
 				object.SetNamespace("docs")
 			}
-			w.create(&object)
+			w.Create(&object)
 		}
 	}
 }
@@ -131,7 +130,7 @@ func (w *world) recordCreations(namespaces ...string) func() (jobs, pods map[str
 	var mu sync.Mutex
 	jobs, pods := map[string]int{}, map[string]int{}
 	count := func(list client.ObjectList, take func(client.Object)) {
-		events, err := w.client.Watch(w.Context(), list)
+		events, err := w.Client.Watch(w.Context(), list)
 		if err != nil {
 			w.Fatal(err)
 		}

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterhq/muster/test/scenario/harness"
+
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -21,7 +23,7 @@ import (
 // bare is a Workload without a job, of one pod that needs so many GPUs.
 func (w *world) bare(name, queue string, gpus int64) *kueue.Workload {
 	return &kueue.Workload{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.namespace},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace},
 		Spec: kueue.WorkloadSpec{QueueName: kueue.LocalQueueName(queue), PodSets: []kueue.PodSet{{
 			Name: "main", Count: 1,
 			Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
@@ -36,24 +38,10 @@ func (w *world) bare(name, queue string, gpus int64) *kueue.Workload {
 	}
 }
 
-// untilWorkload waits until the condition holds for the Workload.
+// untilWorkload waits until the Workload of the name is so.
 func (w *world) untilWorkload(name, what string, holds func(*kueue.Workload) bool) {
 	w.Helper()
-	var last kueue.Workload
-	w.Cleanup(func() {
-		if w.Failed() {
-			w.Logf("while it was awaited that %s, %s was %+v", what, name, last.Status)
-		}
-	})
-	until(w, &kueue.WorkloadList{}, name+" "+what, func(list *kueue.WorkloadList) bool {
-		for i := range list.Items {
-			if list.Items[i].Name == name {
-				last = list.Items[i]
-				return holds(&list.Items[i])
-			}
-		}
-		return false
-	})
+	harness.UntilOne(w.World, &kueue.WorkloadList{}, name, what, holds)
 }
 
 // is reports whether the Workload has a condition of the status and reason.
@@ -72,7 +60,7 @@ func change[O client.Object](w *world, o O, edit func(O)) {
 	w.Helper()
 	before := o.DeepCopyObject().(O)
 	edit(o)
-	if err := w.client.Patch(w.Context(), o, client.MergeFrom(before)); err != nil {
+	if err := w.Client.Patch(w.Context(), o, client.MergeFrom(before)); err != nil {
 		w.Fatalf("changing %s: %v", o.GetName(), err)
 	}
 }
@@ -80,19 +68,19 @@ func change[O client.Object](w *world, o O, edit func(O)) {
 func changeStatus(w *world, name string, edit func(*kueue.WorkloadStatus)) {
 	w.Helper()
 	var seen kueue.Workload
-	if err := w.client.Get(w.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, &seen); err != nil {
+	if err := w.Client.Get(w.Context(), client.ObjectKey{Namespace: w.Namespace, Name: name}, &seen); err != nil {
 		w.Fatal(err)
 	}
 	after := seen.DeepCopy()
 	edit(&after.Status)
-	if err := w.client.Status().Patch(w.Context(), after, client.MergeFrom(&seen)); err != nil {
+	if err := w.Client.Status().Patch(w.Context(), after, client.MergeFrom(&seen)); err != nil {
 		w.Fatalf("changing the status of %s: %v", name, err)
 	}
 }
 
 func (w *world) activate(name string, active bool) {
 	w.Helper()
-	change(w, &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}},
+	change(w, &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}},
 		func(o *kueue.Workload) { o.Spec.Active = ptr.To(active) })
 }
 
@@ -118,9 +106,9 @@ func (w *world) finish(name string) {
 func TestADeactivatedWorkloadMakesRoomAndComesBackWhenItIsActivated(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 8)
-	w.create(w.bare("first", "gpu", 8))
+	w.Create(w.bare("first", "gpu", 8))
 	w.untilWorkload("first", "runs", runs)
-	w.create(w.bare("second", "gpu", 8))
+	w.Create(w.bare("second", "gpu", 8))
 	w.activate("first", false)
 	w.untilWorkload("first", "is evicted and has no quota", func(o *kueue.Workload) bool {
 		return o.Status.Admission == nil && is(o, kueue.WorkloadEvicted, "True", kueue.WorkloadDeactivated) &&
@@ -136,8 +124,8 @@ func TestADeactivatedWorkloadMakesRoomAndComesBackWhenItIsActivated(t *testing.T
 func TestAQueuedJobThatIsDeactivatedKeepsItsQuotaUntilItsPodsAreGone(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 8)
-	w.create(w.gang("gang", "gpu", 2, time.Hour))
-	until(w, &batchv1.JobList{}, "it is ready", func(list *batchv1.JobList) bool {
+	w.Create(w.gang("gang", "gpu", 2, time.Hour))
+	harness.Until(w.World, &batchv1.JobList{}, "it is ready", func(list *batchv1.JobList) bool {
 		return len(list.Items) == 1 && ptr.Deref(list.Items[0].Status.Ready, 0) == 2
 	})
 	name := w.workloads()[0].Name
@@ -155,16 +143,16 @@ func TestADrainedQueueEvictsAndAdmitsAgainWhenItGoesOn(t *testing.T) {
 		evicted, requeued string
 	}{
 		"a ClusterQueue": {func(w *world, p kueue.StopPolicy) {
-			change(w, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}, func(q *kueue.ClusterQueue) { q.Spec.StopPolicy = &p })
+			change(w, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}}, func(q *kueue.ClusterQueue) { q.Spec.StopPolicy = &p })
 		}, kueue.WorkloadEvictedByClusterQueueStopped, kueue.WorkloadClusterQueueRestarted},
 		"a LocalQueue": {func(w *world, p kueue.StopPolicy) {
-			change(w, &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "gpu"}}, func(q *kueue.LocalQueue) { q.Spec.StopPolicy = &p })
+			change(w, &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "gpu"}}, func(q *kueue.LocalQueue) { q.Spec.StopPolicy = &p })
 		}, kueue.WorkloadEvictedByLocalQueueStopped, kueue.WorkloadLocalQueueRestarted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.gpuQueue("gpu", 8)
-			w.create(w.bare("a", "gpu", 1))
+			w.Create(w.bare("a", "gpu", 1))
 			w.untilWorkload("a", "runs", runs)
 			test.set(w, kueue.HoldAndDrain)
 			w.untilWorkload("a", "is evicted and has no quota", func(o *kueue.Workload) bool {
@@ -181,7 +169,7 @@ func TestAWorkloadThatRunsTooLongIsDeactivated(t *testing.T) {
 	w.gpuQueue("gpu", 8)
 	a := w.bare("a", "gpu", 1)
 	a.Spec.MaximumExecutionTimeSeconds = ptr.To[int32](1)
-	w.create(a)
+	w.Create(a)
 	w.untilWorkload("a", "is deactivated", func(o *kueue.Workload) bool {
 		return !*o.Spec.Active && o.Status.Admission == nil && o.Status.AccumulatedPastExexcutionTimeSeconds == nil &&
 			is(o, kueue.WorkloadEvicted, "True", kueue.WorkloadDeactivatedDueTo+kueue.WorkloadMaximumExecutionTimeExceeded)
@@ -190,23 +178,23 @@ func TestAWorkloadThatRunsTooLongIsDeactivated(t *testing.T) {
 
 func TestAdmissionChecksDecideAfterTheQuota(t *testing.T) {
 	w := newWorld(t)
-	check := &kueue.AdmissionCheck{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}, Spec: kueue.AdmissionCheckSpec{ControllerName: "example.com/check"}}
-	w.create(check)
-	t.Cleanup(func() { _ = w.client.Delete(context.Background(), check) })
+	check := &kueue.AdmissionCheck{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Spec: kueue.AdmissionCheckSpec{ControllerName: "example.com/check"}}
+	w.Create(check)
+	t.Cleanup(func() { _ = w.Client.Delete(context.Background(), check) })
 	w.gpuQueue("gpu", 8)
-	change(w, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}, func(q *kueue.ClusterQueue) {
+	change(w, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}}, func(q *kueue.ClusterQueue) {
 		q.Spec.AdmissionChecks = []kueue.AdmissionCheckReference{kueue.AdmissionCheckReference(check.Name)}
 	})
 	w.untilQueue(metav1.ConditionFalse, kueue.ClusterQueueActiveReasonAdmissionCheckInactive, check.Name)
 	check.Status.Conditions = []metav1.Condition{{Type: kueue.AdmissionCheckActive, Status: "True", Reason: "Active", LastTransitionTime: metav1.Now()}}
-	if err := w.client.Status().Update(t.Context(), check); err != nil {
+	if err := w.Client.Status().Update(t.Context(), check); err != nil {
 		t.Fatal(err)
 	}
 	awaits := func(o *kueue.Workload) bool {
 		return o.Status.Admission != nil && len(o.Status.AdmissionChecks) == 1 && o.Status.AdmissionChecks[0].State == kueue.CheckStatePending &&
 			is(o, kueue.WorkloadAdmitted, "False", kueue.WorkloadUnsatisfiedAdmissionChecks) && !meta.IsStatusConditionTrue(o.Status.Conditions, kueue.WorkloadEvicted)
 	}
-	w.create(w.bare("a", "gpu", 1))
+	w.Create(w.bare("a", "gpu", 1))
 	w.untilWorkload("a", "awaits the check", awaits)
 	w.say("a", kueue.CheckStateRetry, ptr.To[int32](1))
 	w.untilWorkload("a", "backed off and awaits the check again", func(o *kueue.Workload) bool {
@@ -224,7 +212,7 @@ func TestAdmissionChecksDecideAfterTheQuota(t *testing.T) {
 func find(w *world, list client.ObjectList) (found client.Object) {
 	w.Helper()
 	err := meta.EachListItem(list, func(o runtime.Object) error {
-		if object := o.(client.Object); object.GetName() == w.namespace {
+		if object := o.(client.Object); object.GetName() == w.Namespace {
 			found = object
 		}
 		return nil
@@ -243,24 +231,24 @@ func kept(w *world, list client.ObjectList) bool {
 func TestAQueueThatIsDeletedGoesWithItsLastWorkload(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 8)
-	w.create(w.bare("a", "gpu", 1))
+	w.Create(w.bare("a", "gpu", 1))
 	w.untilWorkload("a", "runs", runs)
-	until(w, &kueue.ClusterQueueList{}, "the queue is kept", func(list *kueue.ClusterQueueList) bool { return kept(w, list) })
-	until(w, &kueue.ResourceFlavorList{}, "the flavor is kept", func(list *kueue.ResourceFlavorList) bool { return kept(w, list) })
+	harness.Until(w.World, &kueue.ClusterQueueList{}, "the queue is kept", func(list *kueue.ClusterQueueList) bool { return kept(w, list) })
+	harness.Until(w.World, &kueue.ResourceFlavorList{}, "the flavor is kept", func(list *kueue.ResourceFlavorList) bool { return kept(w, list) })
 	for _, o := range []client.Object{
-		&kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}},
-		&kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}},
+		&kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}},
+		&kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}},
 	} {
-		if err := w.client.Delete(t.Context(), o); err != nil {
+		if err := w.Client.Delete(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
 	}
 	w.untilQueue(metav1.ConditionFalse, kueue.ClusterQueueActiveReasonTerminating, "")
-	w.create(w.bare("b", "gpu", 1))
+	w.Create(w.bare("b", "gpu", 1))
 	w.untilWorkload("a", "runs on", runs)
 	w.finish("a")
-	until(w, &kueue.ClusterQueueList{}, "the queue is gone", func(list *kueue.ClusterQueueList) bool { return find(w, list) == nil })
-	until(w, &kueue.ResourceFlavorList{}, "the flavor is gone", func(list *kueue.ResourceFlavorList) bool { return find(w, list) == nil })
+	harness.Until(w.World, &kueue.ClusterQueueList{}, "the queue is gone", func(list *kueue.ClusterQueueList) bool { return find(w, list) == nil })
+	harness.Until(w.World, &kueue.ResourceFlavorList{}, "the flavor is gone", func(list *kueue.ResourceFlavorList) bool { return find(w, list) == nil })
 	for _, o := range w.workloads() {
 		if o.Name == "b" && o.Status.Admission != nil {
 			t.Errorf("b was admitted to a queue that was being deleted")
@@ -273,7 +261,7 @@ func TestAWorkloadWhoseJobIsGoneIsFinished(t *testing.T) {
 	w.gpuQueue("gpu", 8)
 	orphan := w.bare("a", "gpu", 1)
 	orphan.Labels = map[string]string{kueue.JobUIDLabel: "of-a-job-that-is-gone"}
-	w.create(orphan)
+	w.Create(orphan)
 	w.untilWorkload("a", "is finished", func(o *kueue.Workload) bool {
 		return is(o, kueue.WorkloadFinished, "True", kueue.WorkloadFinishedReasonOwnerNotFound)
 	})

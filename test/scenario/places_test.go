@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterhq/muster/test/scenario/harness"
+
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -29,18 +31,17 @@ import (
 // given a place that somebody else has, or that a pod is in, is evicted.
 func (w *world) placesByHand() {
 	w.Helper()
-	nodes, all := w.simNodes(), *w
-	all.namespace = ""
-	until(&all, &kueue.WorkloadList{}, "nobody has places any more", func(list *kueue.WorkloadList) bool {
+	nodes, all := w.simNodes(), w.Everywhere()
+	harness.Until(all, &kueue.WorkloadList{}, "nobody has places any more", func(list *kueue.WorkloadList) bool {
 		return !slices.ContainsFunc(list.Items, hasPlaces)
 	})
-	until(&all, &corev1.PodList{}, "the simulated nodes are free", func(list *corev1.PodList) bool {
+	harness.Until(all, &corev1.PodList{}, "the simulated nodes are free", func(list *corev1.PodList) bool {
 		return !slices.ContainsFunc(list.Items, func(pod corev1.Pod) bool {
 			return slices.Contains(nodes, pod.Spec.NodeName) && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 		})
 	})
 	w.gpuQueue("gpu", 32)
-	change(w, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}, func(q *kueue.ClusterQueue) { q.Spec.StopPolicy = ptr.To(kueue.Hold) })
+	change(w, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}}, func(q *kueue.ClusterQueue) { q.Spec.StopPolicy = ptr.To(kueue.Hold) })
 	w.untilQueue(metav1.ConditionFalse, kueue.ClusterQueueActiveReasonStopped, "")
 }
 
@@ -54,7 +55,7 @@ func hasPlaces(wl kueue.Workload) bool {
 func (w *world) simNodes() []string {
 	w.Helper()
 	var list corev1.NodeList
-	if err := w.client.List(w.Context(), &list, client.MatchingLabels{"muster.dev/simulated": "true"}); err != nil {
+	if err := w.Client.List(w.Context(), &list, client.MatchingLabels{"muster.dev/simulated": "true"}); err != nil {
 		w.Fatal(err)
 	}
 	var out []string
@@ -78,14 +79,14 @@ func (w *world) admit(wl *kueue.Workload, places ...at) {
 	for _, place := range places {
 		assignment.Domains = append(assignment.Domains, kueue.TopologyDomainAssignment{Values: []string{place.node}, Count: place.pods})
 	}
-	flavors := map[corev1.ResourceName]kueue.ResourceFlavorReference{gpu: kueue.ResourceFlavorReference(w.namespace)}
+	flavors := map[corev1.ResourceName]kueue.ResourceFlavorReference{gpu: kueue.ResourceFlavorReference(w.Namespace)}
 	podSet := wl.Spec.PodSets[0]
 	usage := corev1.ResourceList{}
 	for name, q := range podSet.Template.Spec.Containers[0].Resources.Requests {
 		usage[name] = *resource.NewQuantity(q.Value()*int64(podSet.Count), resource.DecimalSI)
 	}
 	changeStatus(w, wl.Name, func(s *kueue.WorkloadStatus) {
-		s.Admission = &kueue.Admission{ClusterQueue: kueue.ClusterQueueReference(w.namespace), PodSetAssignments: []kueue.PodSetAssignment{{
+		s.Admission = &kueue.Admission{ClusterQueue: kueue.ClusterQueueReference(w.Namespace), PodSetAssignments: []kueue.PodSetAssignment{{
 			Name: podSet.Name, Flavors: flavors, Count: ptr.To(podSet.Count), ResourceUsage: usage, TopologyAssignment: assignment}}}
 		for _, kind := range []string{kueue.WorkloadQuotaReserved, kueue.WorkloadAdmitted} {
 			meta.SetStatusCondition(&s.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind, Message: "by hand"})
@@ -96,15 +97,15 @@ func (w *world) admit(wl *kueue.Workload, places ...at) {
 // replaced gives the Workload other places, as only the operator may.
 func (w *world) replaced(wl *kueue.Workload, places ...at) {
 	w.Helper()
-	config := rest.CopyConfig(w.cluster.Config)
+	config := rest.CopyConfig(w.Cluster.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:muster-system:muster-operator", Groups: []string{"system:masters"}}
 	operator, err := client.NewWithWatch(config, client.Options{Scheme: testcluster.Scheme()})
 	if err != nil {
 		w.Fatal(err)
 	}
-	as := *w
-	as.client = operator
-	changeStatus(&as, wl.Name, func(s *kueue.WorkloadStatus) {
+	as := *w.World
+	as.Client = operator
+	changeStatus(&world{&as}, wl.Name, func(s *kueue.WorkloadStatus) {
 		domains := &s.Admission.PodSetAssignments[0].TopologyAssignment.Domains
 		*domains = nil
 		for _, place := range places {
@@ -123,7 +124,7 @@ func (w *world) untilOn(job string, nodes ...string) []corev1.Pod {
 			w.Logf("%s has pods on %s", job, last)
 		}
 	}()
-	until(w, &corev1.PodList{}, fmt.Sprintf("the pods of %s are on %v", job, nodes), func(list *corev1.PodList) bool {
+	harness.Until(w.World, &corev1.PodList{}, fmt.Sprintf("the pods of %s are on %v", job, nodes), func(list *corev1.PodList) bool {
 		found, last = nil, ""
 		got := make([]string, len(nodes))
 		live := 0
@@ -157,7 +158,7 @@ func TestGatedPodsGoToThePlacesOfTheirRanksAndAfterARepairToTheNewOnes(t *testin
 	nodes := w.simNodes()
 	job := w.placedJob("job", 3)
 	w.untilHeld(job)
-	w.create(job)
+	w.Create(job)
 	before := asMade(t, job)
 	wl := w.workloadOf("is there", isThere)
 	w.admit(wl, at{nodes[1], 2}, at{nodes[0], 1})
@@ -169,12 +170,12 @@ func TestGatedPodsGoToThePlacesOfTheirRanksAndAfterARepairToTheNewOnes(t *testin
 	w.replaced(wl, at{nodes[1], 1}, at{nodes[2], 1}, at{nodes[0], 1})
 	w.untilOn("job", nodes[1], nodes[2], nodes[0])
 
-	w.change(w.workloadOf("is there", isThere), `{"spec": {"active": false}}`)
+	w.Patch(w.workloadOf("is there", isThere), `{"spec": {"active": false}}`)
 	w.jobIs("job", "is as it was", func(job *batchv1.Job) bool {
 		_, noted := job.Annotations[muster.BeforeAdmissionAnnotation]
 		return *job.Spec.Suspend && job.Status.Active == 0 && !noted
 	})
-	if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(job), job); err != nil {
+	if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(job), job); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(before, asMade(t, job)); diff != "" {
@@ -188,14 +189,14 @@ func TestAPodThatIsReplacedGetsThePlaceOfTheOneThatWent(t *testing.T) {
 	nodes := w.simNodes()
 	job := w.placedJob("job", 3)
 	w.untilHeld(job)
-	w.create(job)
+	w.Create(job)
 	w.admit(w.workloadOf("is there", isThere), at{nodes[1], 1}, at{nodes[0], 2})
 	pods := w.untilOn("job", nodes[1], nodes[0], nodes[0])
-	if err := w.client.Delete(t.Context(), &pods[1]); err != nil {
+	if err := w.Client.Delete(t.Context(), &pods[1]); err != nil {
 		t.Fatal(err)
 	}
 	gone := pods[1].UID
-	until(w, &corev1.PodList{}, "another pod came for it", func(list *corev1.PodList) bool {
+	harness.Until(w.World, &corev1.PodList{}, "another pod came for it", func(list *corev1.PodList) bool {
 		for _, pod := range list.Items {
 			if pod.UID == gone {
 				return false
@@ -214,12 +215,12 @@ func TestPodsThatFillTheirNodesGoThereByTheirTemplate(t *testing.T) {
 	asks := job.Spec.Template.Spec.Containers[0].Resources
 	asks.Requests[gpu], asks.Limits[gpu] = resource.MustParse("4"), resource.MustParse("4")
 	w.untilHeld(job)
-	w.create(job)
+	w.Create(job)
 	before := asMade(t, job)
 	wl := w.workloadOf("is there", isThere)
 	w.admit(wl, at{nodes[3], 2}, at{nodes[2], 2})
 	w.jobIs("job", "runs", running(4))
-	until(w, &corev1.PodList{}, "two pods are on each of the nodes", func(list *corev1.PodList) bool {
+	harness.Until(w.World, &corev1.PodList{}, "two pods are on each of the nodes", func(list *corev1.PodList) bool {
 		count := map[string]int{}
 		for _, pod := range list.Items {
 			if len(pod.Spec.SchedulingGates) > 0 || pod.Spec.Affinity == nil {
@@ -231,8 +232,8 @@ func TestPodsThatFillTheirNodesGoThereByTheirTemplate(t *testing.T) {
 	})
 	// A repair of such a Job: its template names the old nodes, so it starts anew.
 	w.replaced(wl, at{nodes[3], 2}, at{nodes[1], 2})
-	w.untilEvent("job", "Moved")
-	until(w, &corev1.PodList{}, "two pods are on each of the new nodes", func(list *corev1.PodList) bool {
+	w.UntilEvent("job", "Moved")
+	harness.Until(w.World, &corev1.PodList{}, "two pods are on each of the new nodes", func(list *corev1.PodList) bool {
 		count := map[string]int{}
 		for _, pod := range list.Items {
 			if pod.DeletionTimestamp == nil {
@@ -241,12 +242,12 @@ func TestPodsThatFillTheirNodesGoThereByTheirTemplate(t *testing.T) {
 		}
 		return count[nodes[3]] == 2 && count[nodes[1]] == 2
 	})
-	w.change(w.workloadOf("is there", isThere), `{"spec": {"active": false}}`)
+	w.Patch(w.workloadOf("is there", isThere), `{"spec": {"active": false}}`)
 	w.jobIs("job", "is as it was", func(job *batchv1.Job) bool {
 		_, noted := job.Annotations[muster.BeforeAdmissionAnnotation]
 		return *job.Spec.Suspend && job.Status.Active == 0 && !noted
 	})
-	if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(job), job); err != nil {
+	if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(job), job); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(before, asMade(t, job)); diff != "" {
@@ -262,8 +263,8 @@ func (w *world) racks() map[string]string {
 	w.Helper()
 	out := map[string]string{}
 	for i, name := range w.simNodes() {
-		out[name] = fmt.Sprintf("%s-%d", w.namespace, i/2)
-		w.change(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, fmt.Sprintf(`{"metadata": {"labels": {%q: %q}}}`, rackLabel, out[name]))
+		out[name] = fmt.Sprintf("%s-%d", w.Namespace, i/2)
+		w.Patch(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, fmt.Sprintf(`{"metadata": {"labels": {%q: %q}}}`, rackLabel, out[name]))
 	}
 	return out
 }
@@ -281,7 +282,7 @@ func (w *world) apart(name, queue string) *jobset.JobSet {
 func (w *world) untilApart(racks map[string]string, count int) []corev1.Pod {
 	w.Helper()
 	var pods []corev1.Pod
-	until(w, &corev1.PodList{}, fmt.Sprintf("%d Jobs are in racks of their own", count), func(list *corev1.PodList) bool {
+	harness.Until(w.World, &corev1.PodList{}, fmt.Sprintf("%d Jobs are in racks of their own", count), func(list *corev1.PodList) bool {
 		pods = list.Items
 		bound := map[string]int{}
 		rackOf, jobIn := map[string]string{}, map[string]string{}
@@ -307,7 +308,7 @@ func (w *world) untilApart(racks map[string]string, count int) []corev1.Pod {
 		return len(bound) == count
 	})
 	var events eventsv1.EventList
-	if err := w.client.List(w.Context(), &events, client.InNamespace(w.namespace)); err != nil {
+	if err := w.Client.List(w.Context(), &events, client.InNamespace(w.Namespace)); err != nil {
 		w.Fatal(err)
 	}
 	for _, event := range events.Items {
@@ -324,7 +325,7 @@ func TestJobsThatAreKeptApartWithoutAQueueFindARackEach(t *testing.T) {
 	js := w.apart("js", "")
 	js.Spec.ReplicatedJobs[0].Template.Spec.Template.Spec.Tolerations = []corev1.Toleration{{Key: "muster.dev/simulated", Operator: corev1.TolerationOpExists}}
 	js.Spec.ReplicatedJobs[0].Template.Spec.Template.Spec.NodeSelector = map[string]string{"muster.dev/simulated": "true"}
-	w.create(js)
+	w.Create(js)
 	w.untilApart(racks, 2)
 }
 
@@ -332,13 +333,13 @@ func TestJobsThatAreKeptApartWithoutAQueueFindARackEach(t *testing.T) {
 func (w *world) placedQueue(local string, gpus int64) map[string]string {
 	w.Helper()
 	racks := w.racks()
-	topology := &kueue.Topology{ObjectMeta: metav1.ObjectMeta{Name: w.namespace},
+	topology := &kueue.Topology{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace},
 		Spec: kueue.TopologySpec{Levels: []kueue.TopologyLevel{{NodeLabel: rackLabel}, {NodeLabel: corev1.LabelHostname}}}}
-	w.create(topology)
+	w.Create(topology)
 	w.gpuQueue(local, gpus)
-	w.Cleanup(func() { _ = w.client.Delete(context.Background(), topology) })
-	change(w, &kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}, func(f *kueue.ResourceFlavor) {
-		f.Spec.TopologyName = ptr.To(kueue.TopologyReference(w.namespace))
+	w.Cleanup(func() { _ = w.Client.Delete(context.Background(), topology) })
+	change(w, &kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}}, func(f *kueue.ResourceFlavor) {
+		f.Spec.TopologyName = ptr.To(kueue.TopologyReference(w.Namespace))
 	})
 	return racks
 }
@@ -349,14 +350,14 @@ func TestJobsThatAreKeptApartWaitForRacksOfTheirOwn(t *testing.T) {
 	w := newWorld(t)
 	racks := w.placedQueue("gpu", 32)
 	first, second := w.apart("first", "gpu"), w.apart("second", "gpu")
-	w.create(first)
+	w.Create(first)
 	for _, pod := range w.untilApart(racks, 2) {
 		if pod.Spec.NodeSelector[rackLabel] != racks[pod.Spec.NodeName] {
 			t.Errorf("%s selects %v", pod.Name, pod.Spec.NodeSelector)
 		}
 	}
-	w.create(second)
-	until(w, &kueue.WorkloadList{}, "the second waits for racks", func(list *kueue.WorkloadList) bool {
+	w.Create(second)
+	harness.Until(w.World, &kueue.WorkloadList{}, "the second waits for racks", func(list *kueue.WorkloadList) bool {
 		for _, wl := range list.Items {
 			c := meta.FindStatusCondition(wl.Status.Conditions, kueue.WorkloadQuotaReserved)
 			if wl.OwnerReferences[0].Name == "second" && c != nil && c.Status == metav1.ConditionFalse && c.Reason == kueue.WorkloadTopologyPlacementFailed {
@@ -365,10 +366,10 @@ func TestJobsThatAreKeptApartWaitForRacksOfTheirOwn(t *testing.T) {
 		}
 		return false
 	})
-	if err := w.client.Delete(t.Context(), first, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+	if err := w.Client.Delete(t.Context(), first, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
 		t.Fatal(err)
 	}
-	until(w, &corev1.PodList{}, "the pods of the first are gone", func(list *corev1.PodList) bool {
+	harness.Until(w.World, &corev1.PodList{}, "the pods of the first are gone", func(list *corev1.PodList) bool {
 		for _, pod := range list.Items {
 			if pod.Labels[jobset.JobSetNameKey] == "first" {
 				return false

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterhq/muster/test/scenario/harness"
+
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -32,9 +34,9 @@ func (w *world) evictionsBy(queue string, policy kueue.ClusterQueuePreemption) {
 // urgent makes a WorkloadPriorityClass of the world's own and gives it to the job.
 func (w *world) urgent(job client.Object) {
 	w.Helper()
-	class := &kueue.WorkloadPriorityClass{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}, Value: 1000}
-	w.create(class)
-	w.Cleanup(func() { _ = w.client.Delete(context.Background(), class) })
+	class := &kueue.WorkloadPriorityClass{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Value: 1000}
+	w.Create(class)
+	w.Cleanup(func() { _ = w.Client.Delete(context.Background(), class) })
 	labels := job.GetLabels()
 	labels[kueue.WorkloadPriorityClassLabel] = class.Name
 	job.SetLabels(labels)
@@ -107,7 +109,7 @@ func (w *world) record(apart ...string) *history {
 // follow has every event of the namespace's objects taken in, under the lock.
 func (w *world) follow(list client.ObjectList, take func(watch.Event), lock sync.Locker) {
 	w.Helper()
-	events, err := w.client.Watch(w.Context(), list, client.InNamespace(w.namespace))
+	events, err := w.Client.Watch(w.Context(), list, client.InNamespace(w.Namespace))
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -181,7 +183,7 @@ func ownedBy(list *kueue.WorkloadList, job string) *kueue.Workload {
 // untilOf waits until the condition holds for the Workload of the job, which it returns.
 func (w *world) untilOf(job, what string, holds func(*kueue.Workload) bool) (found *kueue.Workload) {
 	w.Helper()
-	until(w, &kueue.WorkloadList{}, "the Workload of "+job+" "+what, func(list *kueue.WorkloadList) bool {
+	harness.Until(w.World, &kueue.WorkloadList{}, "the Workload of "+job+" "+what, func(list *kueue.WorkloadList) bool {
 		found = ownedBy(list, job)
 		return found != nil && holds(found)
 	})
@@ -199,24 +201,24 @@ func TestAHigherPriorityMakesRoomAndTheVictimComesBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.gpuQueue("gpu", 8)
-			w.evictionsBy(w.namespace, kueue.ClusterQueuePreemption{WithinClusterQueue: kueue.PreemptionPolicyLowerPriority})
+			w.evictionsBy(w.Namespace, kueue.ClusterQueuePreemption{WithinClusterQueue: kueue.PreemptionPolicyLowerPriority})
 			h := w.record("low-workers-0", "high-workers-0")
-			w.create(w.gang("low", "gpu", 6, time.Hour))
+			w.Create(w.gang("low", "gpu", 6, time.Hour))
 			w.jobIs("low-workers-0", "is ready", func(job *batchv1.Job) bool { return ptr.Deref(job.Status.Ready, 0) == 6 })
 			high := w.gang("high", "gpu", 4, 2*time.Second)
 			w.urgent(high)
-			w.create(high)
+			w.Create(high)
 			w.untilOf("low", "is told to go", func(o *kueue.Workload) bool {
 				return meta.IsStatusConditionTrue(o.Status.Conditions, kueue.WorkloadEvicted)
 			})
 			if kill {
-				if err := syscall.Kill(w.operatorPID(), syscall.SIGKILL); err != nil {
+				if err := syscall.Kill(w.OperatorPID(), syscall.SIGKILL); err != nil {
 					t.Fatal(err)
 				}
 			}
 			preemptor := w.untilOf("high", "runs", runs)
 			if kill {
-				if err := syscall.Kill(w.operatorPID(), syscall.SIGKILL); err != nil {
+				if err := syscall.Kill(w.OperatorPID(), syscall.SIGKILL); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -225,7 +227,7 @@ func TestAHigherPriorityMakesRoomAndTheVictimComesBack(t *testing.T) {
 			h.reaches(w, victim)
 			h.check(t, 8)
 
-			message := preemption(preemptor, "prioritization in the ClusterQueue", "/"+w.namespace, "/"+w.namespace)
+			message := preemption(preemptor, "prioritization in the ClusterQueue", "/"+w.Namespace, "/"+w.Namespace)
 			for kind, want := range map[string][]string{
 				kueue.WorkloadEvicted:   {"True Preempted: " + message, "False QuotaReserved: Previously: " + message},
 				kueue.WorkloadPreempted: {"True InClusterQueue: " + message, "False QuotaReserved: Previously: " + message},
@@ -258,28 +260,28 @@ func TestAHigherPriorityMakesRoomAndTheVictimComesBack(t *testing.T) {
 func TestWhatWasLentIsReclaimed(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("borrower", 4)
-	owner := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.namespace + "-owner"}}
+	owner := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace + "-owner"}}
 	owner.Spec = find(w, listed(w, &kueue.ClusterQueueList{})).(*kueue.ClusterQueue).DeepCopy().Spec
-	owner.Spec.Cohort = kueue.CohortReference(w.namespace)
+	owner.Spec.Cohort = kueue.CohortReference(w.Namespace)
 	owner.Spec.Preemption = &kueue.ClusterQueuePreemption{ReclaimWithinCohort: kueue.PreemptionPolicyAny}
 	owner.Spec.ResourceGroups[0].Flavors[0].Resources[0].NominalQuota = resource.MustParse("4")
-	w.create(owner, &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: "owner", Namespace: w.namespace},
+	w.Create(owner, &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: "owner", Namespace: w.Namespace},
 		Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(owner.Name)}})
-	w.Cleanup(func() { _ = w.client.Delete(context.Background(), owner) })
-	change(w, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}, func(q *kueue.ClusterQueue) { q.Spec.Cohort = kueue.CohortReference(w.namespace) })
+	w.Cleanup(func() { _ = w.Client.Delete(context.Background(), owner) })
+	change(w, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}}, func(q *kueue.ClusterQueue) { q.Spec.Cohort = kueue.CohortReference(w.Namespace) })
 
 	h := w.record("second", "mine")
 	first := w.batchJob("first", "borrower", 4, time.Hour)
 	w.urgent(first) // so that it is clear which of both goes
-	w.create(first)
+	w.Create(first)
 	w.untilOf("first", "runs", runs)
-	w.create(w.batchJob("second", "borrower", 4, time.Hour))
+	w.Create(w.batchJob("second", "borrower", 4, time.Hour))
 	w.jobIs("second", "is ready", func(job *batchv1.Job) bool { return ptr.Deref(job.Status.Ready, 0) == 4 })
-	w.create(w.batchJob("mine", "owner", 4, 2*time.Second))
+	w.Create(w.batchJob("mine", "owner", 4, 2*time.Second))
 	preemptor := w.untilOf("mine", "runs", runs)
 	h.reaches(w, w.untilOf("second", "runs again", runs))
 	h.check(t, 8)
-	message := preemption(preemptor, "reclamation within the cohort", fmt.Sprintf("/%s/%s", w.namespace, owner.Name), fmt.Sprintf("/%s/%s", w.namespace, w.namespace))
+	message := preemption(preemptor, "reclamation within the cohort", fmt.Sprintf("/%s/%s", w.Namespace, owner.Name), fmt.Sprintf("/%s/%s", w.Namespace, w.Namespace))
 	want := []string{"True InCohortReclamation: " + message, "False QuotaReserved: Previously: " + message}
 	if diff := cmp.Diff(want, h.told("second", kueue.WorkloadPreempted)); diff != "" {
 		t.Errorf("the victim's Preempted (-want +got):\n%s", diff)
@@ -292,7 +294,7 @@ func TestWhatWasLentIsReclaimed(t *testing.T) {
 // listed is the list of all objects of its kind.
 func listed[L client.ObjectList](w *world, list L) L {
 	w.Helper()
-	if err := w.client.List(w.Context(), list); err != nil {
+	if err := w.Client.List(w.Context(), list); err != nil {
 		w.Fatal(err)
 	}
 	return list

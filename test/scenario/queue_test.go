@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterhq/muster/test/scenario/harness"
+
 	batchv1 "k8s.io/api/batch/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -20,18 +22,18 @@ import (
 func TestGangsRunOneAfterTheOtherWhereOnlyOneFits(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 8)
-	w.create(w.gang("first", "gpu", 6, 2*time.Second))
+	w.Create(w.gang("first", "gpu", 6, 2*time.Second))
 	w.untilJobSets("first runs", func(all map[string]jobset.JobSet) bool {
 		js := all["first"]
 		return len(js.Status.ReplicatedJobsStatus) == 1 && js.Status.ReplicatedJobsStatus[0].Active == 1
 	})
-	w.create(w.gang("second", "gpu", 4, 100*time.Millisecond))
-	until(w, &kueue.WorkloadList{}, "second is told why it waits", func(list *kueue.WorkloadList) bool {
+	w.Create(w.gang("second", "gpu", 4, 100*time.Millisecond))
+	harness.Until(w.World, &kueue.WorkloadList{}, "second is told why it waits", func(list *kueue.WorkloadList) bool {
 		for _, workload := range list.Items {
 			c := meta.FindStatusCondition(workload.Status.Conditions, kueue.WorkloadQuotaReserved)
 			if c != nil && c.Status == metav1.ConditionFalse && c.Reason == kueue.WorkloadWaitingForQuota {
 				want := "couldn't assign flavors to pod set workers: insufficient unused quota for nvidia.com/gpu in flavor " +
-					w.namespace + ", 2 more needed"
+					w.Namespace + ", 2 more needed"
 				if c.Message != want {
 					t.Errorf("message %q, want %q", c.Message, want)
 				}
@@ -41,7 +43,7 @@ func TestGangsRunOneAfterTheOtherWhereOnlyOneFits(t *testing.T) {
 		return false
 	})
 	w.untilCompleted("first", "second")
-	until(w, &kueue.WorkloadList{}, "both Workloads are finished", func(list *kueue.WorkloadList) bool {
+	harness.Until(w.World, &kueue.WorkloadList{}, "both Workloads are finished", func(list *kueue.WorkloadList) bool {
 		for _, workload := range list.Items {
 			if !meta.IsStatusConditionTrue(workload.Status.Conditions, kueue.WorkloadFinished) {
 				return false
@@ -49,7 +51,7 @@ func TestGangsRunOneAfterTheOtherWhereOnlyOneFits(t *testing.T) {
 		}
 		return len(list.Items) == 2
 	})
-	until(w, &kueue.LocalQueueList{}, "the queue's status says that it is empty", func(list *kueue.LocalQueueList) bool {
+	harness.Until(w.World, &kueue.LocalQueueList{}, "the queue's status says that it is empty", func(list *kueue.LocalQueueList) bool {
 		s := list.Items[0].Status
 		return s.PendingWorkloads == 0 && s.ReservingWorkloads == 0 && meta.IsStatusConditionTrue(s.Conditions, kueue.LocalQueueActive)
 	})
@@ -57,7 +59,7 @@ func TestGangsRunOneAfterTheOtherWhereOnlyOneFits(t *testing.T) {
 
 func TestJobSetWithoutQueueStartsAtOnce(t *testing.T) {
 	w := newWorld(t)
-	w.create(w.gang("free", "", 1, 0))
+	w.Create(w.gang("free", "", 1, 0))
 	w.untilJob("free-workers-0")
 	if list := w.workloads(); len(list) != 0 {
 		t.Errorf("it was queued as %s", list[0].Name)
@@ -66,15 +68,15 @@ func TestJobSetWithoutQueueStartsAtOnce(t *testing.T) {
 
 func TestNameOfAClusterQueueGetsALocalQueueThatTakesInNobodyElse(t *testing.T) {
 	w := newWorld(t)
-	w.create(w.gang("queued", muster.DefaultQueue, 1, 0))
-	until(w, &kueue.LocalQueueList{}, "a LocalQueue is made for it", func(list *kueue.LocalQueueList) bool {
+	w.Create(w.gang("queued", muster.DefaultQueue, 1, 0))
+	harness.Until(w.World, &kueue.LocalQueueList{}, "a LocalQueue is made for it", func(list *kueue.LocalQueueList) bool {
 		return len(list.Items) == 1 && list.Items[0].Name == muster.DefaultQueue &&
 			list.Items[0].Labels[muster.MadeForLabel] == muster.DefaultQueue
 	})
-	until(w, &kueue.WorkloadList{}, "it is in the queue", func(list *kueue.WorkloadList) bool {
+	harness.Until(w.World, &kueue.WorkloadList{}, "it is in the queue", func(list *kueue.WorkloadList) bool {
 		return len(list.Items) == 1 && list.Items[0].Spec.QueueName == muster.DefaultQueue
 	})
-	w.create(w.gang("free", "", 1, 0))
+	w.Create(w.gang("free", "", 1, 0))
 	w.untilJob("free-workers-0")
 	if list := w.workloads(); len(list) != 1 {
 		t.Errorf("%d Workloads, want that of the queued JobSet only", len(list))
@@ -84,7 +86,7 @@ func TestNameOfAClusterQueueGetsALocalQueueThatTakesInNobodyElse(t *testing.T) {
 func TestLocalQueueNamedDefaultThatAPersonMadeTakesInWhoNamesNone(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue(muster.DefaultQueue, 8)
-	w.create(w.gang("unlabelled", "", 2, 0))
+	w.Create(w.gang("unlabelled", "", 2, 0))
 	w.untilCompleted("unlabelled")
 	if list := w.workloads(); len(list) != 1 {
 		t.Errorf("%d Workloads, want one", len(list))
@@ -93,8 +95,8 @@ func TestLocalQueueNamedDefaultThatAPersonMadeTakesInWhoNamesNone(t *testing.T) 
 
 func TestJobSetWaitsForAQueueThatComesLater(t *testing.T) {
 	w := newWorld(t)
-	w.create(w.gang("early", "gpu", 1, 0))
-	until(w, &kueue.WorkloadList{}, "it is told what is missing", func(list *kueue.WorkloadList) bool {
+	w.Create(w.gang("early", "gpu", 1, 0))
+	harness.Until(w.World, &kueue.WorkloadList{}, "it is told what is missing", func(list *kueue.WorkloadList) bool {
 		if len(list.Items) != 1 {
 			return false
 		}
@@ -111,18 +113,18 @@ func TestFailedGangRestartsUntilItsBudgetIsSpent(t *testing.T) {
 	js := w.gang("doomed", "gpu", 2, 0)
 	js.Spec.FailurePolicy = &jobset.FailurePolicy{MaxRestarts: 1}
 	js.Spec.ReplicatedJobs[0].Template.Spec.Template.Annotations["muster.dev/sim-exit-code"] = "3"
-	w.create(js)
+	w.Create(js)
 	w.untilJobSets("it has failed", func(all map[string]jobset.JobSet) bool {
 		return meta.IsStatusConditionTrue(all["doomed"].Status.Conditions, string(jobset.JobSetFailed))
 	})
-	if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(js), js); err != nil {
+	if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(js), js); err != nil {
 		t.Fatal(err)
 	}
 	failed := meta.FindStatusCondition(js.Status.Conditions, string(jobset.JobSetFailed))
 	if js.Status.Restarts != 1 || failed.Reason != jobset.ReachedMaxRestartsReason {
 		t.Errorf("%d restarts and reason %s, want 1 and %s", js.Status.Restarts, failed.Reason, jobset.ReachedMaxRestartsReason)
 	}
-	until(w, &kueue.WorkloadList{}, "its quota is given back", func(list *kueue.WorkloadList) bool {
+	harness.Until(w.World, &kueue.WorkloadList{}, "its quota is given back", func(list *kueue.WorkloadList) bool {
 		c := meta.FindStatusCondition(list.Items[0].Status.Conditions, kueue.WorkloadFinished)
 		return c != nil && c.Reason == kueue.WorkloadFinishedReasonFailed
 	})
@@ -130,7 +132,7 @@ func TestFailedGangRestartsUntilItsBudgetIsSpent(t *testing.T) {
 
 func (w *world) untilJob(name string) {
 	w.Helper()
-	until(w, &batchv1.JobList{}, "Job "+name+" runs", func(list *batchv1.JobList) bool {
+	harness.Until(w.World, &batchv1.JobList{}, "Job "+name+" runs", func(list *batchv1.JobList) bool {
 		for _, job := range list.Items {
 			if job.Name == name && job.Status.Active > 0 {
 				return true
@@ -151,8 +153,8 @@ func TestJobSetThatNoWorkloadCanDescribeIsToldSo(t *testing.T) {
 		next.Name = fmt.Sprintf("r%d", i)
 		js.Spec.ReplicatedJobs = append(js.Spec.ReplicatedJobs, next)
 	}
-	w.create(js)
-	until(w, &eventsv1.EventList{}, "an event says why it is not queued", func(list *eventsv1.EventList) bool {
+	w.Create(js)
+	harness.Until(w.World, &eventsv1.EventList{}, "an event says why it is not queued", func(list *eventsv1.EventList) bool {
 		for _, event := range list.Items {
 			if event.Regarding.Name == "wide" && event.Reason == "WorkloadCreationFailed" {
 				if !strings.Contains(event.Note, "spec.podSets: Too many: 65: must have at most 64 items") {

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterhq/muster/test/scenario/harness"
+
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
@@ -21,11 +23,11 @@ const quiet = 15 * time.Second
 func TestNobodyWritesWhileNothingChanges(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 8)
-	w.create(w.gang("runs", "gpu", 8, time.Hour), w.gang("waits", "gpu", 8, time.Hour))
-	until(w, &batchv1.JobList{}, "one gang is ready", func(list *batchv1.JobList) bool {
+	w.Create(w.gang("runs", "gpu", 8, time.Hour), w.gang("waits", "gpu", 8, time.Hour))
+	harness.Until(w.World, &batchv1.JobList{}, "one gang is ready", func(list *batchv1.JobList) bool {
 		return len(list.Items) == 1 && list.Items[0].Status.Ready != nil && *list.Items[0].Status.Ready == 8
 	})
-	until(w, &kueue.WorkloadList{}, "the other waits", func(list *kueue.WorkloadList) bool {
+	harness.Until(w.World, &kueue.WorkloadList{}, "the other waits", func(list *kueue.WorkloadList) bool {
 		waiting := 0
 		for _, workload := range list.Items {
 			if meta.IsStatusConditionFalse(workload.Status.Conditions, kueue.WorkloadQuotaReserved) {
@@ -36,15 +38,15 @@ func TestNobodyWritesWhileNothingChanges(t *testing.T) {
 	})
 	// What other tests left is still being cleared away: the state is steady when a
 	// whole window passes without a write.
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(harness.Patience)
 	for {
-		before := w.cluster.Writes(t)
+		before := w.Cluster.Writes(t)
 		select {
 		case <-time.After(quiet): // that nothing happens can only be seen by watching for a while
 		case <-t.Context().Done():
 			t.Fatal(t.Context().Err())
 		}
-		after := w.cluster.Writes(t)
+		after := w.Cluster.Writes(t)
 		if maps.Equal(before, after) {
 			return
 		}

@@ -2,19 +2,17 @@
 package deadlines
 
 import (
-	"context"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/testcluster"
+	"github.com/musterhq/muster/test/scenario/harness"
 )
 
 const hurry = `
@@ -34,48 +32,24 @@ objectRetentionPolicies:
 
 func TestMain(m *testing.M) { testcluster.Main(m, testcluster.Options{Operator: true, Config: hurry}) }
 
-// patience bounds every wait, on a machine that is busy with other tests.
-const patience = 2 * time.Minute
-
 // world is a namespace with the LocalQueue q, which leads to a ClusterQueue without limits.
-type world struct {
-	*testing.T
-	client    client.WithWatch
-	namespace string
-}
+type world struct{ *harness.World }
 
 func newWorld(t *testing.T) *world {
-	cluster := testcluster.Get(t)
-	c, err := client.NewWithWatch(cluster.Config, client.Options{Scheme: testcluster.Scheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &world{T: t, client: c, namespace: cluster.Namespace(t)}
-	queue := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}, Spec: kueue.ClusterQueueSpec{NamespaceSelector: &metav1.LabelSelector{}}}
-	w.create(queue)
-	t.Cleanup(func() {
-		if err := c.Delete(context.Background(), queue); err != nil {
-			t.Errorf("deleting the ClusterQueue: %v", err)
-		}
-	})
-	w.create(&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "q"}, Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(w.namespace)}})
+	w := &world{harness.New(t)}
+	queue := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Spec: kueue.ClusterQueueSpec{NamespaceSelector: &metav1.LabelSelector{}}}
+	w.Shared(queue)
+	w.Create(&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "q"}, Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(w.Namespace)}})
 	return w
-}
-
-func (w *world) create(o client.Object) {
-	w.Helper()
-	if err := w.client.Create(w.Context(), o); err != nil {
-		w.Fatalf("creating %T %s: %v", o, o.GetName(), err)
-	}
 }
 
 // submit creates a Workload of one pod that asks for nothing.
 func (w *world) submit(name string) *kueue.Workload {
 	w.Helper()
-	o := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}, Spec: kueue.WorkloadSpec{QueueName: "q", PodSets: []kueue.PodSet{{
+	o := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}, Spec: kueue.WorkloadSpec{QueueName: "q", PodSets: []kueue.PodSet{{
 		Name: "main", Count: 1, Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "example.com/trainer"}}}},
 	}}}}
-	w.create(o)
+	w.Create(o)
 	return o
 }
 
@@ -83,47 +57,27 @@ func (w *world) submit(name string) *kueue.Workload {
 func (w *world) report(name, kind string, status metav1.ConditionStatus, reason string) {
 	w.Helper()
 	var seen kueue.Workload
-	if err := w.client.Get(w.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, &seen); err != nil {
+	if err := w.Client.Get(w.Context(), client.ObjectKey{Namespace: w.Namespace, Name: name}, &seen); err != nil {
 		w.Fatal(err)
 	}
 	after := seen.DeepCopy()
 	meta.SetStatusCondition(&after.Status.Conditions, metav1.Condition{Type: kind, Status: status, Reason: reason})
-	if err := w.client.Status().Patch(w.Context(), after, client.MergeFrom(&seen)); err != nil {
+	if err := w.Client.Status().Patch(w.Context(), after, client.MergeFrom(&seen)); err != nil {
 		w.Fatalf("reporting %s of %s: %v", kind, name, err)
 	}
 }
 
-// until waits, by watching, until the condition holds for the Workload, nil where there is none.
+// until waits until the condition holds for the Workload, nil where there is none.
 func (w *world) until(name, what string, holds func(*kueue.Workload) bool) {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(w.Context(), patience)
-	defer cancel()
-	only := client.MatchingFields{"metadata.name": name}
-	for {
-		var list kueue.WorkloadList
-		if err := w.client.List(ctx, &list, client.InNamespace(w.namespace), only); err != nil {
-			w.Fatalf("waiting until %s %s: %v", name, what, err)
+	harness.Until(w.World, &kueue.WorkloadList{}, name+" "+what, func(list *kueue.WorkloadList) bool {
+		for i := range list.Items {
+			if list.Items[i].Name == name {
+				return holds(&list.Items[i])
+			}
 		}
-		var last *kueue.Workload
-		if len(list.Items) > 0 {
-			last = &list.Items[0]
-		}
-		if holds(last) {
-			return
-		}
-		events, err := w.client.Watch(ctx, &list, client.InNamespace(w.namespace), only, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})
-		if err != nil {
-			w.Fatalf("waiting until %s %s: %v", name, what, err)
-		}
-		event := <-events.ResultChan()
-		events.Stop()
-		if ctx.Err() != nil {
-			w.Fatalf("waited %s until %s %s; it was %+v", patience, name, what, last)
-		}
-		if event.Type == watch.Error {
-			continue // the list has the truth
-		}
-	}
+		return holds(nil)
+	})
 }
 
 func is(w *kueue.Workload, kind string, status metav1.ConditionStatus, reason string) bool {

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/musterhq/muster/test/scenario/harness"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -27,8 +29,8 @@ func TestRestartBudget(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			w := &world{T: t, client: w.client, cluster: w.cluster, namespace: w.namespace}
-			w.create(w.job(test.name, withPolicy("worker", 2, test.policy), func(job *tensorstack.GenericJob) { job.Spec.SuccessRules = rules("worker 0") }))
+			w := &world{w.In(t)}
+			w.Create(w.job(test.name, withPolicy("worker", 2, test.policy), func(job *tensorstack.GenericJob) { job.Spec.SuccessRules = rules("worker 0") }))
 			w.untilPhase(test.name, tensorstack.JobPhaseRunning)
 			for attempt, code := range test.codes {
 				w.end(test.name+"-worker-0", attempt, code)
@@ -49,7 +51,7 @@ func TestRestartBudget(t *testing.T) {
 // TestARestartedReplicaIsToldOf: the condition says which pod failed and how, until all run again.
 func TestARestartedReplicaIsToldOf(t *testing.T) {
 	w := newWorld(t)
-	w.create(w.job("told", with("worker", 2, 1)))
+	w.Create(w.job("told", with("worker", 2, 1)))
 	w.untilPhase("told", tensorstack.JobPhaseRunning)
 	before := w.uids()
 	w.end("told-worker-1", 0, 137)
@@ -70,11 +72,11 @@ func TestARestartedReplicaIsToldOf(t *testing.T) {
 // TestAPodThatSomebodyDeletesComesBack: under its name, once it is gone, and without a restart being counted.
 func TestAPodThatSomebodyDeletesComesBack(t *testing.T) {
 	w := newWorld(t)
-	w.create(w.job("lost", with("worker", 1, 0)))
+	w.Create(w.job("lost", with("worker", 1, 0)))
 	w.untilPhase("lost", tensorstack.JobPhaseRunning)
 	before := w.uids()["lost-worker-0"]
-	w.delete(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "lost-worker-0", Namespace: w.namespace}})
-	w.untilPods("another is there", func(pods map[string]corev1.Pod) bool {
+	w.Delete(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "lost-worker-0", Namespace: w.Namespace}})
+	w.UntilPods("another is there", func(pods map[string]corev1.Pod) bool {
 		pod, ok := pods["lost-worker-0"]
 		return ok && pod.UID != before
 	})
@@ -94,7 +96,7 @@ func TestCleanUp(t *testing.T) {
 		t.Run(string(policy), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.create(w.job("clean", with("worker", 4, 0), func(job *tensorstack.GenericJob) {
+			w.Create(w.job("clean", with("worker", 4, 0), func(job *tensorstack.GenericJob) {
 				job.Spec.CleanUpPolicy, job.Spec.SuccessRules = policy, rules("worker 0")
 			}))
 			w.untilPhase("clean", tensorstack.JobPhaseRunning)
@@ -121,8 +123,8 @@ func TestPodsGetTheirVariablesLabelsAndServices(t *testing.T) {
 			Value: "$(service.worker[0].host):$(service.port[http]) $(type) $(rank)/$(replicas[worker]) $(service.ps[0].host) $(HOME)"}}
 		job.Spec.ReplicaSpecs[1].Template.Spec.SchedulerName = "volcano"
 	})
-	w.create(job)
-	w.untilPods("worker-1 is there", func(pods map[string]corev1.Pod) bool {
+	w.Create(job)
+	w.UntilPods("worker-1 is there", func(pods map[string]corev1.Pod) bool {
 		pod, ok := pods["tf-worker-1"]
 		if !ok {
 			return false
@@ -138,7 +140,7 @@ func TestPodsGetTheirVariablesLabelsAndServices(t *testing.T) {
 		}
 		return true
 	})
-	until(w, &corev1.ServiceList{}, "each replica has a Service", func(list *corev1.ServiceList) bool {
+	harness.Until(w.World, &corev1.ServiceList{}, "each replica has a Service", func(list *corev1.ServiceList) bool {
 		var names []string
 		for _, s := range list.Items {
 			names = append(names, s.Name)
@@ -180,9 +182,9 @@ func TestDeletionInEachPhase(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			job := w.job("gone", with("worker", 2, 0), inQueue(0), func(job *tensorstack.GenericJob) { job.Spec.SuccessRules = rules("worker 0") })
-			w.create(job)
+			w.Create(job)
 			reach(w)
-			w.delete(job)
+			w.Delete(job)
 			w.untilOnly()
 			w.untilNoWorkload()
 		})

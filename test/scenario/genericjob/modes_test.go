@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterhq/muster/test/scenario/harness"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,13 +22,13 @@ import (
 // untilNoWorkload waits until nobody in the namespace asks for quota.
 func (w *world) untilNoWorkload() {
 	w.Helper()
-	until(w, &kueue.WorkloadList{}, "there is no Workload", func(list *kueue.WorkloadList) bool { return len(list.Items) == 0 })
+	harness.Until(w.World, &kueue.WorkloadList{}, "there is no Workload", func(list *kueue.WorkloadList) bool { return len(list.Items) == 0 })
 }
 
 // untilWaits waits until the Workload of the job waits, with the priority.
 func (w *world) untilWaits(job string, priority int32) {
 	w.Helper()
-	until(w, &kueue.WorkloadList{}, job+" waits in the queue", func(list *kueue.WorkloadList) bool {
+	harness.Until(w.World, &kueue.WorkloadList{}, job+" waits in the queue", func(list *kueue.WorkloadList) bool {
 		i := slices.IndexFunc(list.Items, func(wl kueue.Workload) bool { return wl.OwnerReferences[0].Name == job })
 		return i >= 0 && meta.IsStatusConditionFalse(list.Items[i].Status.Conditions, kueue.WorkloadQuotaReserved) && *list.Items[i].Spec.Priority == priority
 	})
@@ -43,11 +45,11 @@ func resumedWith(args ...string) func(*tensorstack.GenericJob) {
 func TestGangsShareAQueueByPriority(t *testing.T) {
 	w := newWorld(t)
 	w.queue(4)
-	w.create(w.job("first", with("worker", 3, 0), inQueue(0)))
+	w.Create(w.job("first", with("worker", 3, 0), inQueue(0)))
 	w.untilPhase("first", tensorstack.JobPhaseRunning)
-	w.create(w.job("low", with("worker", 2, 0), inQueue(1)))
+	w.Create(w.job("low", with("worker", 2, 0), inQueue(1)))
 	w.untilWaits("low", 1)
-	w.create(w.job("high", with("master", 1, 0), with("worker", 2, 0), inQueue(100)))
+	w.Create(w.job("high", with("master", 1, 0), with("worker", 2, 0), inQueue(100)))
 	w.untilWaits("high", 100)
 	w.untilOnly("first-worker-0", "first-worker-1", "first-worker-2")
 	w.pause("first", true)
@@ -62,7 +64,7 @@ func TestGangsShareAQueueByPriority(t *testing.T) {
 	}
 	w.untilPhase("high", tensorstack.JobPhaseSucceeded)
 	w.untilPhase("low", tensorstack.JobPhaseRunning)
-	w.delete(&tensorstack.GenericJob{ObjectMeta: metav1.ObjectMeta{Name: "low", Namespace: w.namespace}})
+	w.Delete(&tensorstack.GenericJob{ObjectMeta: metav1.ObjectMeta{Name: "low", Namespace: w.Namespace}})
 	w.untilPhase("first", tensorstack.JobPhaseRunning)
 }
 
@@ -71,7 +73,7 @@ func TestGangsShareAQueueByPriority(t *testing.T) {
 func TestPausedFromTheBeginning(t *testing.T) {
 	w := newWorld(t)
 	w.queue(2)
-	w.create(w.job("later", with("worker", 2, 0), inQueue(0), resumedWith("--resume"), func(job *tensorstack.GenericJob) { job.Spec.RunMode.Pause.Enabled = true }))
+	w.Create(w.job("later", with("worker", 2, 0), inQueue(0), resumedWith("--resume"), func(job *tensorstack.GenericJob) { job.Spec.RunMode.Pause.Enabled = true }))
 	job := w.untilPhase("later", tensorstack.JobPhasePaused)
 	if c := condition(job, tensorstack.JobPaused); c.Status != "True" || job.Status.Aggregate.Deleted != 2 {
 		t.Errorf("it tells %+v, %+v", c, job.Status.Aggregate)
@@ -80,7 +82,7 @@ func TestPausedFromTheBeginning(t *testing.T) {
 	w.untilOnly()
 	w.pause("later", false)
 	w.untilPhase("later", tensorstack.JobPhaseRunning)
-	w.untilPods("they resume", func(pods map[string]corev1.Pod) bool {
+	w.UntilPods("they resume", func(pods map[string]corev1.Pod) bool {
 		spec := pods["later-worker-1"].Spec
 		if got := spec.Containers[0].Args; !slices.Equal(got, []string{"--resume"}) || !slices.Equal(spec.Containers[0].Command, []string{"train"}) || len(spec.InitContainers) != 0 {
 			t.Errorf("it runs %v %v with %d init containers", spec.Containers[0].Command, got, len(spec.InitContainers))
@@ -93,7 +95,7 @@ func TestPausedFromTheBeginning(t *testing.T) {
 func TestPauseWhilePending(t *testing.T) {
 	w := newWorld(t)
 	w.queue(2)
-	w.create(w.job("waits", with("worker", 3, 0), inQueue(0)))
+	w.Create(w.job("waits", with("worker", 3, 0), inQueue(0)))
 	w.untilWaits("waits", 0)
 	w.pause("waits", true)
 	w.untilPhase("waits", tensorstack.JobPhasePaused)
@@ -107,7 +109,7 @@ func TestPauseWhilePending(t *testing.T) {
 // nothing by being told to end.
 func TestPauseWhileRestarting(t *testing.T) {
 	w := newWorld(t)
-	w.create(w.job("again", with("worker", 2, 2)))
+	w.Create(w.job("again", with("worker", 2, 2)))
 	w.untilPhase("again", tensorstack.JobPhaseRunning)
 	w.end("again-worker-0", 0, 1)
 	w.untilJob("again", "counts the restart", func(job *tensorstack.GenericJob) bool { return job.Status.Tasks[0].RestartCount == 1 })
@@ -126,7 +128,7 @@ func TestPauseWhileRestarting(t *testing.T) {
 // TestDebugThenPause: pods that do nothing, then none, then such that do nothing again; pause goes before debug.
 func TestDebugThenPause(t *testing.T) {
 	w := newWorld(t)
-	w.create(w.job("debug", with("master", 1, 0), with("worker", 1, 0), func(job *tensorstack.GenericJob) {
+	w.Create(w.job("debug", with("master", 1, 0), with("worker", 1, 0), func(job *tensorstack.GenericJob) {
 		job.Spec.RunMode = &tensorstack.RunMode{Debug: &tensorstack.DebugMode{Enabled: true, ReplicaSpecs: []tensorstack.ReplicaDebugSet{
 			{Type: "worker", SkipInitContainer: true, Command: []string{"/usr/bin/sshd"}}}}}
 	}))
@@ -144,13 +146,13 @@ func TestDebugThenPause(t *testing.T) {
 		return true
 	}
 	w.untilPhase("debug", tensorstack.JobPhaseRunning)
-	w.untilPods("both are there", check)
+	w.UntilPods("both are there", check)
 	w.pause("debug", true)
 	w.untilPhase("debug", tensorstack.JobPhasePaused)
 	w.untilOnly()
 	w.pause("debug", false)
 	w.untilPhase("debug", tensorstack.JobPhaseRunning)
-	w.untilPods("both are there again", check)
+	w.UntilPods("both are there again", check)
 }
 
 // TestOperatorKilledAgainAndAgain: among jobs that restart, are paused and wait for each other; every replica ends as often
@@ -161,7 +163,7 @@ func TestOperatorKilledAgainAndAgain(t *testing.T) {
 	killed := 0
 	kill := func() {
 		for {
-			if pid := w.operatorPID(); pid != killed && syscall.Kill(pid, syscall.SIGKILL) == nil {
+			if pid := w.OperatorPID(); pid != killed && syscall.Kill(pid, syscall.SIGKILL) == nil {
 				killed = pid
 				return
 			}
@@ -173,10 +175,10 @@ func TestOperatorKilledAgainAndAgain(t *testing.T) {
 		}
 	}
 	cleaned := func(job *tensorstack.GenericJob) { job.Spec.CleanUpPolicy = tensorstack.CleanUpAll }
-	w.create(w.job("one", with("worker", 4, 1), inQueue(2), cleaned))
+	w.Create(w.job("one", with("worker", 4, 1), inQueue(2), cleaned))
 	kill()
 	w.untilPhase("one", tensorstack.JobPhaseRunning)
-	w.create(w.job("two", with("worker", 4, 0), inQueue(1), cleaned))
+	w.Create(w.job("two", with("worker", 4, 0), inQueue(1), cleaned))
 	w.end("one-worker-0", 0, 1)
 	kill()
 	w.end("one-worker-0", 1, 0)
@@ -207,7 +209,7 @@ func TestAQueueBoundsHowLongJobsRun(t *testing.T) {
 	w := newWorld(t)
 	w.queue(2)
 	w.annotate("muster.dev/max-duration", "3s")
-	w.create(w.job("long", with("worker", 2, 0), inQueue(0)))
+	w.Create(w.job("long", with("worker", 2, 0), inQueue(0)))
 	w.untilPhase("long", tensorstack.JobPhaseRunning)
 	job := w.untilPhase("long", tensorstack.JobPhasePaused)
 	if mode := job.Spec.RunMode; mode == nil || mode.Pause == nil || !mode.Pause.Enabled {
@@ -225,9 +227,9 @@ func TestAQueueBoundsHowLongJobsRun(t *testing.T) {
 // annotate sets an annotation of the namespace's ClusterQueue.
 func (w *world) annotate(key, value string) {
 	w.Helper()
-	queue := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}
+	queue := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}}
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, key, value)
-	if err := w.client.Patch(w.Context(), queue, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+	if err := w.Client.Patch(w.Context(), queue, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 		w.Fatalf("annotating the queue: %v", err)
 	}
 }

@@ -56,8 +56,8 @@ func TestRules(t *testing.T) {
 		name := fmt.Sprintf("rules-%d", i)
 		t.Run(test.what, func(t *testing.T) {
 			t.Parallel()
-			w := &world{T: t, client: w.client, cluster: w.cluster, namespace: w.namespace}
-			w.create(w.job(name, with("master", 1, 0), with("worker", 3, 0), func(job *tensorstack.GenericJob) {
+			w := &world{w.In(t)}
+			w.Create(w.job(name, with("master", 1, 0), with("worker", 3, 0), func(job *tensorstack.GenericJob) {
 				job.Spec.SuccessRules, job.Spec.FailureRules, job.Spec.CleanUpPolicy = rules(test.success), rules(test.failure), tensorstack.CleanUpAll
 			}))
 			w.untilPhase(name, tensorstack.JobPhaseRunning)

@@ -6,19 +6,15 @@ package genericjob
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
 	"testing"
-	"time"
+
+	"github.com/musterhq/muster/test/scenario/harness"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -31,74 +27,50 @@ func TestMain(m *testing.M) {
 	testcluster.Main(m, testcluster.Options{SimNodes: 4, SimGPUs: 8, Operator: true})
 }
 
-// patience bounds every wait, on a machine that is busy with other tests.
-const patience = 2 * time.Minute
-
 // endless is how long pods run that nobody ends.
 const endless = "1h"
 
-// world is a namespace of the shared cluster.
-type world struct {
-	*testing.T
-	client    client.WithWatch
-	cluster   *testcluster.Cluster
-	namespace string
-}
+// world is a namespace with GenericJobs.
+type world struct{ *harness.World }
 
-func newWorld(t *testing.T) *world {
-	cluster := testcluster.Get(t)
-	c, err := client.NewWithWatch(cluster.Config, client.Options{Scheme: testcluster.Scheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &world{T: t, client: c, cluster: cluster, namespace: cluster.Namespace(t)}
-}
+func newWorld(t *testing.T) *world { return &world{harness.New(t)} }
 
 // queue makes a ClusterQueue named as the namespace with so many pods, on simulated machines, and the LocalQueue q.
 func (w *world) queue(pods int64) {
 	w.Helper()
 	objects := []client.Object{
-		&kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}},
+		&kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}},
 		&kueue.ClusterQueue{
-			ObjectMeta: metav1.ObjectMeta{Name: w.namespace},
+			ObjectMeta: metav1.ObjectMeta{Name: w.Namespace},
 			Spec: kueue.ClusterQueueSpec{
 				NamespaceSelector: &metav1.LabelSelector{},
 				ResourceGroups: []kueue.ResourceGroup{{
 					CoveredResources: []corev1.ResourceName{corev1.ResourcePods},
 					Flavors: []kueue.FlavorQuotas{{
-						Name:      kueue.ResourceFlavorReference(w.namespace),
+						Name:      kueue.ResourceFlavorReference(w.Namespace),
 						Resources: []kueue.ResourceQuota{{Name: corev1.ResourcePods, NominalQuota: *resource.NewQuantity(pods, resource.DecimalSI)}},
 					}},
 				}},
 			},
 		},
 		&kueue.LocalQueue{
-			ObjectMeta: metav1.ObjectMeta{Name: "q", Namespace: w.namespace},
-			Spec:       kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(w.namespace)},
+			ObjectMeta: metav1.ObjectMeta{Name: "q", Namespace: w.Namespace},
+			Spec:       kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(w.Namespace)},
 		},
 	}
-	w.create(objects...)
+	w.Create(objects...)
 	w.Cleanup(func() {
 		for _, o := range objects[:2] {
-			if err := client.IgnoreNotFound(w.client.Delete(context.Background(), o)); err != nil {
+			if err := client.IgnoreNotFound(w.Client.Delete(context.Background(), o)); err != nil {
 				w.Errorf("deleting %T %s: %v", o, o.GetName(), err)
 			}
 		}
 	})
 }
 
-func (w *world) create(objects ...client.Object) {
-	w.Helper()
-	for _, o := range objects {
-		if err := w.client.Create(w.Context(), o); err != nil {
-			w.Fatalf("creating %T %s: %v", o, o.GetName(), err)
-		}
-	}
-}
-
 // job is a GenericJob in the namespace, made of what the options say.
 func (w *world) job(name string, options ...func(*tensorstack.GenericJob)) *tensorstack.GenericJob {
-	job := &tensorstack.GenericJob{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.namespace}}
+	job := &tensorstack.GenericJob{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace}}
 	for _, option := range options {
 		option(job)
 	}
@@ -133,70 +105,10 @@ func inQueue(priority int32) func(*tensorstack.GenericJob) {
 	}
 }
 
-// until waits, by watching the list, until the condition holds for its items.
-func until[L client.ObjectList](w *world, list L, what string, holds func(L) bool) {
-	w.Helper()
-	ctx, cancel := context.WithTimeout(w.Context(), patience)
-	defer cancel()
-	for {
-		if err := w.client.List(ctx, list, client.InNamespace(w.namespace)); err != nil {
-			w.Fatalf("waiting until %s: %v", what, err)
-		}
-		if holds(list) {
-			return
-		}
-		events, err := w.client.Watch(ctx, list, client.InNamespace(w.namespace),
-			&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}})
-		if err != nil {
-			w.Fatalf("waiting until %s: %v", what, err)
-		}
-		event, open := <-events.ResultChan()
-		events.Stop()
-		if ctx.Err() != nil {
-			w.Fatalf("waited %s until %s; it was\n%s", patience, what, w.describe())
-		}
-		if open && event.Type == watch.Error {
-			continue // the list has the truth
-		}
-	}
-}
-
-// describe is what a person would look at who asks why.
-func (w *world) describe() string {
-	var out strings.Builder
-	var jobs tensorstack.GenericJobList
-	var pods corev1.PodList
-	var workloads kueue.WorkloadList
-	for _, list := range []client.ObjectList{&jobs, &pods, &workloads} {
-		if err := w.client.List(context.Background(), list, client.InNamespace(w.namespace)); err != nil {
-			return err.Error()
-		}
-	}
-	for _, job := range jobs.Items {
-		fmt.Fprintf(&out, "%s: %+v\n", job.Name, job.Status)
-	}
-	for _, pod := range pods.Items {
-		fmt.Fprintf(&out, "%s: %s, going %v, on %q\n", pod.Name, pod.Status.Phase, pod.DeletionTimestamp, pod.Spec.NodeName)
-	}
-	for _, workload := range workloads.Items {
-		fmt.Fprintf(&out, "%s: %+v\n", workload.Name, workload.Status.Conditions)
-	}
-	return out.String()
-}
-
 // untilJob waits until the condition holds for the job.
 func (w *world) untilJob(name, what string, holds func(*tensorstack.GenericJob) bool) *tensorstack.GenericJob {
 	w.Helper()
-	var found *tensorstack.GenericJob
-	until(w, &tensorstack.GenericJobList{}, name+" "+what, func(list *tensorstack.GenericJobList) bool {
-		i := slices.IndexFunc(list.Items, func(job tensorstack.GenericJob) bool { return job.Name == name })
-		if i < 0 {
-			return false
-		}
-		found = &list.Items[i]
-		return holds(found)
-	})
-	return found
+	return harness.UntilOne(w.World, &tensorstack.GenericJobList{}, name, what, holds)
 }
 
 func (w *world) untilPhase(name string, phase tensorstack.JobPhase) *tensorstack.GenericJob {
@@ -204,22 +116,10 @@ func (w *world) untilPhase(name string, phase tensorstack.JobPhase) *tensorstack
 	return w.untilJob(name, "is "+string(phase), func(job *tensorstack.GenericJob) bool { return job.Status.Phase == phase })
 }
 
-// untilPods waits until the condition holds for the pods by their names.
-func (w *world) untilPods(what string, holds func(map[string]corev1.Pod) bool) {
-	w.Helper()
-	until(w, &corev1.PodList{}, what, func(list *corev1.PodList) bool {
-		byName := map[string]corev1.Pod{}
-		for _, pod := range list.Items {
-			byName[pod.Name] = pod
-		}
-		return holds(byName)
-	})
-}
-
 // untilOnly waits until these are all the pods there are.
 func (w *world) untilOnly(names ...string) {
 	w.Helper()
-	w.untilPods(fmt.Sprintf("the pods are %v", names), func(pods map[string]corev1.Pod) bool {
+	w.UntilPods(fmt.Sprintf("the pods are %v", names), func(pods map[string]corev1.Pod) bool {
 		for _, name := range names {
 			if _, ok := pods[name]; !ok {
 				return false
@@ -233,7 +133,7 @@ func (w *world) untilOnly(names ...string) {
 func (w *world) end(name string, attempt int, code int) {
 	w.Helper()
 	var pod corev1.Pod
-	w.untilPods(fmt.Sprintf("%s runs in attempt %d", name, attempt), func(pods map[string]corev1.Pod) bool {
+	w.UntilPods(fmt.Sprintf("%s runs in attempt %d", name, attempt), func(pods map[string]corev1.Pod) bool {
 		pod = pods[name]
 		return pod.Annotations["muster.dev/restarts"] == strconv.Itoa(attempt) && pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil
 	})
@@ -244,7 +144,7 @@ func (w *world) end(name string, attempt int, code int) {
 	}
 	ended.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", Image: "example.com/trainer", State: corev1.ContainerState{
 		Terminated: &corev1.ContainerStateTerminated{ExitCode: int32(code), Reason: "Ended", StartedAt: metav1.Now(), FinishedAt: metav1.Now()}}}}
-	if err := w.client.Status().Patch(w.Context(), ended, client.MergeFrom(&pod)); err != nil {
+	if err := w.Client.Status().Patch(w.Context(), ended, client.MergeFrom(&pod)); err != nil {
 		w.Fatalf("ending %s: %v", name, err)
 	}
 }
@@ -253,7 +153,7 @@ func (w *world) end(name string, attempt int, code int) {
 func (w *world) uids() map[string]types.UID {
 	w.Helper()
 	var list corev1.PodList
-	if err := w.client.List(w.Context(), &list, client.InNamespace(w.namespace)); err != nil {
+	if err := w.Client.List(w.Context(), &list, client.InNamespace(w.Namespace)); err != nil {
 		w.Fatal(err)
 	}
 	out := map[string]types.UID{}
@@ -266,17 +166,10 @@ func (w *world) uids() map[string]types.UID {
 // pause pauses and resumes a job.
 func (w *world) pause(name string, is bool) {
 	w.Helper()
-	job := &tensorstack.GenericJob{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.namespace}}
+	job := &tensorstack.GenericJob{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace}}
 	patch := fmt.Sprintf(`{"spec":{"runMode":{"pause":{"enabled":%v}}}}`, is)
-	if err := w.client.Patch(w.Context(), job, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+	if err := w.Client.Patch(w.Context(), job, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 		w.Fatalf("pausing %s, %v: %v", name, is, err)
-	}
-}
-
-func (w *world) delete(o client.Object) {
-	w.Helper()
-	if err := w.client.Delete(w.Context(), o, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
-		w.Fatalf("deleting %s: %v", o.GetName(), err)
 	}
 }
 
@@ -287,18 +180,4 @@ func condition(job *tensorstack.GenericJob, kind tensorstack.JobConditionType) t
 		}
 	}
 	return tensorstack.JobCondition{}
-}
-
-// operatorPID is the process of the operator that runs now.
-func (w *world) operatorPID() int {
-	w.Helper()
-	text, err := os.ReadFile(filepath.Join(w.cluster.Dir, "operator.pid"))
-	if err != nil {
-		w.Fatal(err)
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil {
-		w.Fatal(err)
-	}
-	return pid
 }

@@ -21,11 +21,11 @@ func TestAFailureOfOneJobRestartsThatJobAlone(t *testing.T) {
 	js.Spec.FailurePolicy = rules(1,
 		jobset.FailurePolicyRule{Name: "leader", Action: jobset.FailJobSet, TargetReplicatedJobs: []string{"leader"}},
 		jobset.FailurePolicyRule{Name: "alone", Action: jobset.RestartJob, OnJobFailureReasons: []string{batchv1.JobReasonBackoffLimitExceeded}})
-	w.create(js)
+	w.Create(js)
 	before := w.thereAre("js-leader-0", "js-workers-0", "js-workers-1")
 	w.run("js-leader-0", "js-workers-0", "js-workers-1")
 	w.fail(1, "js-workers-1")
-	w.event("js", jobset.RestartJobFailurePolicyActionReason)
+	w.UntilEvent("js", jobset.RestartJobFailurePolicyActionReason)
 	after := w.jobs("workers-1 is made anew", func(jobs map[string]batchv1.Job) bool {
 		job, ok := jobs["js-workers-1"]
 		return ok && job.UID != before["js-workers-1"].UID
@@ -65,7 +65,7 @@ func TestARuleReadsTheMessageOfAFailure(t *testing.T) {
 	js.Spec.ReplicatedJobs[1].Template.Spec.PodFailurePolicy = &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{{
 		Action:      batchv1.PodFailurePolicyActionFailJob,
 		OnExitCodes: &batchv1.PodFailurePolicyOnExitCodesRequirement{Operator: batchv1.PodFailurePolicyOnExitCodesOpNotIn, Values: []int32{0}}}}}
-	w.create(js)
+	w.Create(js)
 	first := w.thereAre("js-leader-0", "js-workers-0", "js-workers-1")
 	w.run("js-leader-0", "js-workers-0", "js-workers-1")
 	w.fail(7, "js-workers-0") // no rule is for it: all restart
@@ -91,7 +91,7 @@ func TestARuleReadsTheMessageOfAFailure(t *testing.T) {
 	if got := meta.FindStatusCondition(js.Status.Conditions, string(jobset.JobSetFailed)).Message; got != "applying FailJobSet failure policy action (first failed job: js-workers-0)" {
 		t.Errorf("message %q", got)
 	}
-	if e := w.event("js", jobset.FailJobSetFailurePolicyActionReason); e.Type != corev1.EventTypeWarning || e.Action != "Reconciling" {
+	if e := w.UntilEvent("js", jobset.FailJobSetFailurePolicyActionReason); e.Type != corev1.EventTypeWarning || e.Action != "Reconciling" {
 		t.Errorf("event %+v", e)
 	}
 }
@@ -101,7 +101,7 @@ func TestRestartsThatAreIgnoredSpendNothing(t *testing.T) {
 	js := w.set()
 	js.Spec.FailurePolicy = rules(0, jobset.FailurePolicyRule{Action: jobset.RestartJobSetAndIgnoreMaxRestarts})
 	js.Spec.FailurePolicy.RestartStrategy = jobset.BlockingRecreate
-	w.create(js)
+	w.Create(js)
 	for attempt := int32(1); attempt <= 2; attempt++ {
 		w.run("js-leader-0")
 		w.fail(1, "js-leader-0")

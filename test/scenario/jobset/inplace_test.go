@@ -21,7 +21,7 @@ func TestPodsRestartInPlace(t *testing.T) {
 	js.Spec.FailurePolicy = &jobset.FailurePolicy{MaxRestarts: 1, RestartStrategy: jobset.InPlaceRestart}
 	spec := &js.Spec.ReplicatedJobs[0].Template.Spec
 	spec.BackoffLimit, spec.PodReplacementPolicy = ptr.To[int32](math.MaxInt32), ptr.To(batchv1.Failed)
-	w.create(js)
+	w.Create(js)
 	made := w.thereAre("js-workers-0", "js-workers-1")
 	var pods []corev1.Pod
 	for _, name := range []string{"js-workers-0", "js-workers-1"} {
@@ -29,7 +29,7 @@ func TestPodsRestartInPlace(t *testing.T) {
 	}
 	starts := func(attempt int, pods ...corev1.Pod) {
 		for i := range pods {
-			w.patch(&pods[i], fmt.Sprintf(`{"metadata": {"annotations": {%q: "%d"}}}`, jobset.InPlaceRestartAttemptKey, attempt))
+			w.Patch(&pods[i], fmt.Sprintf(`{"metadata": {"annotations": {%q: "%d"}}}`, jobset.InPlaceRestartAttemptKey, attempt))
 		}
 	}
 	attempts := func(previous, current *int32) func(*jobset.JobSet) bool {

@@ -21,7 +21,7 @@ func TestStatusOfALife(t *testing.T) {
 	js.Finalizers = []string{"example.com/kept"} // so that its end can be looked at
 	js.Spec.SuccessPolicy = &jobset.SuccessPolicy{Operator: jobset.OperatorAll, TargetReplicatedJobs: []string{"leader"}}
 	js.Spec.Coordinator = &jobset.Coordinator{ReplicatedJob: "leader"}
-	w.create(js)
+	w.Create(js)
 	w.jobSet("js", "has active Jobs", func(js *jobset.JobSet) bool {
 		return counts("leader", 0, 0, 0, 1, 0)(js) && counts("workers", 0, 0, 0, 2, 0)(js)
 	})
@@ -42,17 +42,17 @@ func TestStatusOfALife(t *testing.T) {
 	if done.Status.TerminalState != "Completed" || !counts("leader", 0, 1, 0, 0, 0)(done) {
 		t.Errorf("status %+v", done.Status)
 	}
-	if e := w.event("js", jobset.AllJobsCompletedReason); e.Note != jobset.AllJobsCompletedMessage || e.Type != corev1.EventTypeNormal {
+	if e := w.UntilEvent("js", jobset.AllJobsCompletedReason); e.Note != jobset.AllJobsCompletedMessage || e.Type != corev1.EventTypeNormal {
 		t.Errorf("event %+v", e)
 	}
-	w.patch(w.set(), `{"metadata": {"finalizers": null}}`)
+	w.Patch(w.set(), `{"metadata": {"finalizers": null}}`)
 }
 
 func TestAGeneratedNameIsThatOfEverything(t *testing.T) {
 	w := newWorld(t)
 	js := w.set()
 	js.Name, js.GenerateName = "", "run-"
-	w.create(js)
+	w.Create(js)
 	if !strings.HasPrefix(js.Name, "run-") {
 		t.Fatalf("name %q", js.Name)
 	}
@@ -69,7 +69,7 @@ func TestJobsThatDependOnOthersAreMadeWhenThoseAreReady(t *testing.T) {
 	js.Spec.ReplicatedJobs = append(js.Spec.ReplicatedJobs, w.replicated("report", 1, 1))
 	js.Spec.ReplicatedJobs[1].DependsOn = []jobset.DependsOn{{Name: "leader", Status: jobset.DependencyReady}}
 	js.Spec.ReplicatedJobs[2].DependsOn = []jobset.DependsOn{{Name: "leader", Status: jobset.DependencyReady}, {Name: "workers", Status: jobset.DependencyComplete}}
-	w.create(js)
+	w.Create(js)
 	w.thereAre("js-leader-0")
 	w.run("js-leader-0")
 	w.thereAre("js-leader-0", "js-workers-0", "js-workers-1")
@@ -84,7 +84,7 @@ func TestJobsStartInOrder(t *testing.T) {
 	w := newWorld(t)
 	js := w.set()
 	js.Spec.StartupPolicy = &jobset.StartupPolicy{StartupPolicyOrder: jobset.InOrder}
-	w.create(js)
+	w.Create(js)
 	w.thereAre("js-leader-0")
 	w.jobSet("js", "starts", is(jobset.JobSetStartupPolicyInProgress, metav1.ConditionTrue, jobset.InOrderStartupPolicyInProgressReason))
 	w.run("js-leader-0")
@@ -103,11 +103,11 @@ func TestWhatIsManagedByAnotherIsLeftAlone(t *testing.T) {
 	foreign.Spec.ManagedBy = ptr.To("kueue.x-k8s.io/multikueue")
 	ours := w.set()
 	ours.Spec.ManagedBy = ptr.To(jobset.JobSetControllerName)
-	w.create(foreign, ours)
+	w.Create(foreign, ours)
 	w.run("js-leader-0", "js-workers-0", "js-workers-1")
 	w.jobSet("js", "is ready", counts("workers", 2, 0, 0, 2, 0))
 	w.thereAre("js-leader-0", "js-workers-0", "js-workers-1")
-	if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(foreign), foreign); err != nil || len(foreign.Status.ReplicatedJobsStatus) != 0 {
+	if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(foreign), foreign); err != nil || len(foreign.Status.ReplicatedJobsStatus) != 0 {
 		t.Errorf("status %+v: %v", foreign.Status, err)
 	}
 }
@@ -117,8 +117,8 @@ func TestAJobThatTheAPIRefusesIsTold(t *testing.T) {
 	js := w.set()
 	js.Spec.ReplicatedJobs[1].Template.Spec.BackoffLimitPerIndex = ptr.To[int32](1)
 	js.Spec.ReplicatedJobs[1].Template.Spec.PodReplacementPolicy = ptr.To(batchv1.PodReplacementPolicy("Never"))
-	w.create(js)
-	if e := w.event("js", jobset.JobCreationFailedReason); e.Type != corev1.EventTypeWarning || !strings.Contains(e.Note, "podReplacementPolicy") || len(e.Note) > 1024 {
+	w.Create(js)
+	if e := w.UntilEvent("js", jobset.JobCreationFailedReason); e.Type != corev1.EventTypeWarning || !strings.Contains(e.Note, "podReplacementPolicy") || len(e.Note) > 1024 {
 		t.Errorf("event %+v", e)
 	}
 }

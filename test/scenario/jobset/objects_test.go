@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/musterhq/muster/test/scenario/harness"
+
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -29,7 +31,7 @@ func claiming(js *jobset.JobSet, name string, whenDeleted jobset.RetentionPolicy
 // claims waits until the claims are exactly these.
 func (w *world) claims(names ...string) {
 	w.Helper()
-	until(w, &corev1.PersistentVolumeClaimList{}, "there are the claims", func(list *corev1.PersistentVolumeClaimList) bool {
+	harness.Until(w.World, &corev1.PersistentVolumeClaimList{}, "there are the claims", func(list *corev1.PersistentVolumeClaimList) bool {
 		var got []string
 		for _, c := range list.Items {
 			got = append(got, c.Name)
@@ -44,14 +46,14 @@ func TestClaimsAreSharedAndThoseThatAreRetainedAreUsedAgain(t *testing.T) {
 	make := func() *jobset.JobSet {
 		return claiming(claiming(w.set(), "kept", jobset.RetentionPolicyRetain), "scratch", jobset.RetentionPolicyDelete)
 	}
-	w.create(make())
+	w.Create(make())
 	jobs := w.thereAre("js-leader-0", "js-workers-0", "js-workers-1")
 	w.claims("kept-js", "scratch-js")
 	if got := jobs["js-workers-0"].Spec.Template.Spec.Volumes; len(got) != 2 || got[0].PersistentVolumeClaim.ClaimName != "kept-js" {
 		t.Errorf("volumes %+v", got)
 	}
 	var kept corev1.PersistentVolumeClaim
-	if err := w.client.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "kept-js"}, &kept); err != nil {
+	if err := w.Client.Get(t.Context(), client.ObjectKey{Namespace: w.Namespace, Name: "kept-js"}, &kept); err != nil {
 		t.Fatal(err)
 	}
 	if kept.Labels[jobset.JobSetNameKey] != "js" || len(kept.OwnerReferences) != 0 {
@@ -60,30 +62,30 @@ func TestClaimsAreSharedAndThoseThatAreRetainedAreUsedAgain(t *testing.T) {
 	// No kubelet lets go of the claim that pods use, so they end first.
 	w.succeed("js-leader-0", "js-workers-0", "js-workers-1")
 	w.jobSet("js", "completes", is(jobset.JobSetCompleted, metav1.ConditionTrue, jobset.AllJobsCompletedReason))
-	w.delete(w.set())
+	w.Delete(w.set())
 	w.claims("kept-js")
-	w.create(make())
+	w.Create(make())
 	w.jobs("are there again", func(again map[string]batchv1.Job) bool {
 		return len(again) == 3 && again["js-workers-0"].UID != jobs["js-workers-0"].UID
 	})
 	w.claims("kept-js", "scratch-js")
 	uid := kept.UID
-	if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(&kept), &kept); err != nil || kept.UID != uid {
+	if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(&kept), &kept); err != nil || kept.UID != uid {
 		t.Errorf("the claim was made anew: %v", err)
 	}
 }
 
 func TestAClaimThatWillNotDoKeepsJobsBackUntilItIsGone(t *testing.T) {
 	w := newWorld(t)
-	small := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data-js", Namespace: w.namespace}, Spec: corev1.PersistentVolumeClaimSpec{
+	small := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data-js", Namespace: w.Namespace}, Spec: corev1.PersistentVolumeClaimSpec{
 		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany},
 		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Mi")}}}}
-	w.create(small, claiming(w.set(), "data", jobset.RetentionPolicyRetain))
-	if e := w.event("js", jobset.PVCCreationFailedReason); e.Note != "the PersistentVolumeClaim data-js is there already and has 1Mi, less than 1Gi: delete it, or give the JobSet another name" {
+	w.Create(small, claiming(w.set(), "data", jobset.RetentionPolicyRetain))
+	if e := w.UntilEvent("js", jobset.PVCCreationFailedReason); e.Note != "the PersistentVolumeClaim data-js is there already and has 1Mi, less than 1Gi: delete it, or give the JobSet another name" {
 		t.Errorf("note %q", e.Note)
 	}
 	w.thereAre()
-	w.delete(small)
+	w.Delete(small)
 	w.thereAre("js-leader-0", "js-workers-0", "js-workers-1")
 }
 
@@ -91,7 +93,7 @@ func TestAClaimThatWillNotDoKeepsJobsBackUntilItIsGone(t *testing.T) {
 func (w *world) services(what string, hold func(map[string]corev1.Service) bool) map[string]corev1.Service {
 	w.Helper()
 	var byName map[string]corev1.Service
-	until(w, &corev1.ServiceList{}, what, func(list *corev1.ServiceList) bool {
+	harness.Until(w.World, &corev1.ServiceList{}, what, func(list *corev1.ServiceList) bool {
 		byName = map[string]corev1.Service{}
 		for _, s := range list.Items {
 			byName[s.Name] = s
@@ -103,17 +105,17 @@ func (w *world) services(what string, hold func(map[string]corev1.Service) bool)
 
 func TestTheServiceIsFoundByTheDocumentedSelectorAndHealed(t *testing.T) {
 	w := newWorld(t)
-	w.create(w.set())
+	w.Create(w.set())
 	first := w.services("there is a Service", func(s map[string]corev1.Service) bool { return len(s) == 1 })["js"]
 	var list corev1.ServiceList
-	if err := w.client.List(t.Context(), &list, client.InNamespace(w.namespace), client.MatchingLabels{jobset.JobSetNameKey: "js"}); err != nil || len(list.Items) != 1 {
+	if err := w.Client.List(t.Context(), &list, client.InNamespace(w.Namespace), client.MatchingLabels{jobset.JobSetNameKey: "js"}); err != nil || len(list.Items) != 1 {
 		t.Errorf("found %d: %v", len(list.Items), err)
 	}
-	w.delete(first.DeepCopy())
+	w.Delete(first.DeepCopy())
 	w.services("it is healed", func(s map[string]corev1.Service) bool {
 		return len(s) == 1 && s["js"].UID != first.UID && s["js"].Name == "js"
 	})
-	w.patch(w.set(), `{"metadata": {"annotations": {"muster.dev/service-per-replicated-job": "true"}}}`)
+	w.Patch(w.set(), `{"metadata": {"annotations": {"muster.dev/service-per-replicated-job": "true"}}}`)
 	w.services("there is one for each replicated job", func(s map[string]corev1.Service) bool {
 		return len(s) == 3 && s["js-workers"].Spec.Selector[jobset.ReplicatedJobNameKey] == "workers" && s["js-leader"].Name != ""
 	})
@@ -124,7 +126,7 @@ func TestJobSetsOfOneSubdomainShareItsService(t *testing.T) {
 	for _, name := range []string{"one", "two"} {
 		js := w.named(name, w.replicated("r", 1, 1))
 		js.Spec.Network = &jobset.Network{Subdomain: "net"}
-		w.create(js)
+		w.Create(js)
 		w.thereAre(map[string][]string{"one": {"one-r-0"}, "two": {"one-r-0", "two-r-0"}}[name]...)
 	}
 	shared := w.services("both have a part in it", func(s map[string]corev1.Service) bool { return len(s["net"].OwnerReferences) == 2 })["net"]
@@ -139,28 +141,28 @@ func TestJobSetsOfOneSubdomainShareItsService(t *testing.T) {
 			t.Errorf("host name %s.%s", pod.Spec.Hostname, pod.Spec.Subdomain)
 		}
 	}
-	w.delete(w.named("one"))
+	w.Delete(w.named("one"))
 	w.services("it stays for the other", func(s map[string]corev1.Service) bool {
 		return s["net"].UID == shared.UID && len(s["net"].OwnerReferences) == 1 && s["net"].OwnerReferences[0].Name == "two"
 	})
-	w.delete(w.named("two"))
+	w.Delete(w.named("two"))
 	w.services("it goes with the last", func(s map[string]corev1.Service) bool { return len(s) == 0 })
 }
 
 func TestRunningJobsGrowAndShrink(t *testing.T) {
 	w := newWorld(t)
-	w.create(w.named("js", w.replicated("workers", 2, 2)))
+	w.Create(w.named("js", w.replicated("workers", 2, 2)))
 	before := w.thereAre("js-workers-0", "js-workers-1")
 	resize := func(pods int32) {
 		t.Helper()
 		var js jobset.JobSet
-		if err := w.client.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "js"}, &js); err != nil {
+		if err := w.Client.Get(t.Context(), client.ObjectKey{Namespace: w.Namespace, Name: "js"}, &js); err != nil {
 			t.Fatal(err)
 		}
 		after := js.DeepCopy()
 		spec := &after.Spec.ReplicatedJobs[0].Template.Spec
 		spec.Parallelism, spec.Completions = ptr.To(pods), ptr.To(pods)
-		if err := w.client.Patch(t.Context(), after, client.MergeFrom(&js)); err != nil {
+		if err := w.Client.Patch(t.Context(), after, client.MergeFrom(&js)); err != nil {
 			t.Fatal(err)
 		}
 		w.jobs("have their new size", func(jobs map[string]batchv1.Job) bool {

@@ -19,7 +19,7 @@ import (
 func (w *world) edit(suspend bool, edit func(*corev1.PodTemplateSpec)) {
 	w.Helper()
 	var js jobset.JobSet
-	if err := w.client.Get(w.Context(), client.ObjectKey{Namespace: w.namespace, Name: "js"}, &js); err != nil {
+	if err := w.Client.Get(w.Context(), client.ObjectKey{Namespace: w.Namespace, Name: "js"}, &js); err != nil {
 		w.Fatal(err)
 	}
 	after := js.DeepCopy()
@@ -27,7 +27,7 @@ func (w *world) edit(suspend bool, edit func(*corev1.PodTemplateSpec)) {
 	if edit != nil {
 		edit(&after.Spec.ReplicatedJobs[1].Template.Spec.Template)
 	}
-	if err := w.client.Patch(w.Context(), after, client.MergeFrom(&js)); err != nil {
+	if err := w.Client.Patch(w.Context(), after, client.MergeFrom(&js)); err != nil {
 		w.Fatal(err)
 	}
 }
@@ -38,7 +38,7 @@ func TestTemplatesChangeWhileAJobSetIsSuspended(t *testing.T) {
 	w := newWorld(t)
 	js := w.set()
 	js.Spec.Suspend = ptr.To(true)
-	w.create(js)
+	w.Create(js)
 	made := w.thereAre("js-leader-0", "js-workers-0", "js-workers-1")
 	w.jobSet("js", "is suspended", func(js *jobset.JobSet) bool {
 		return is(jobset.JobSetSuspended, metav1.ConditionTrue, jobset.JobSetSuspendedReason)(js) && counts("workers", 0, 0, 0, 0, 2)(js)
@@ -81,9 +81,9 @@ func TestTemplatesChangeWhileAJobSetIsSuspended(t *testing.T) {
 func TestAnEvictedJobSetKeepsWhatHasEnded(t *testing.T) {
 	w := newWorld(t)
 	w.queue(map[string]string{"a": "0"})
-	w.create(queued(claiming(w.set(), "data", jobset.RetentionPolicyDelete)))
+	w.Create(queued(claiming(w.set(), "data", jobset.RetentionPolicyDelete)))
 	w.jobSet("js", "waits", is(jobset.JobSetSuspended, metav1.ConditionTrue, jobset.JobSetSuspendedReason))
-	w.workload("says so", func(wl *kueue.Workload) bool { return len(wl.Status.Conditions) > 0 })
+	w.UntilWorkloadOf("js", "says so", func(wl *kueue.Workload) bool { return len(wl.Status.Conditions) > 0 })
 	w.thereAre()
 	w.claims()
 	w.services("there are none", func(s map[string]corev1.Service) bool { return len(s) == 0 })
@@ -96,18 +96,18 @@ func TestAnEvictedJobSetKeepsWhatHasEnded(t *testing.T) {
 	}
 	w.run("js-leader-0", "js-workers-0", "js-workers-1")
 	w.succeed("js-workers-0")
-	w.workload("gives back what has ended", reclaims("workers", 2))
+	w.UntilWorkloadOf("js", "gives back what has ended", reclaims("workers", 2))
 	service := w.services("there is one", func(s map[string]corev1.Service) bool { return len(s) == 1 })["js"]
 
-	wl := w.workload("runs", func(wl *kueue.Workload) bool { return wl.Status.Admission != nil })
-	w.patch(wl.DeepCopy(), `{"spec": {"active": false}}`)
+	wl := w.UntilWorkloadOf("js", "runs", func(wl *kueue.Workload) bool { return wl.Status.Admission != nil })
+	w.Patch(wl.DeepCopy(), `{"spec": {"active": false}}`)
 	w.jobs("are suspended, but for what has ended", func(jobs map[string]batchv1.Job) bool {
 		return *jobs["js-leader-0"].Spec.Suspend && *jobs["js-workers-1"].Spec.Suspend && !*jobs["js-workers-0"].Spec.Suspend && len(jobs) == 3
 	})
-	w.workload("gives its quota back", func(wl *kueue.Workload) bool { return wl.Status.Admission == nil && reclaims("workers", 2)(wl) })
+	w.UntilWorkloadOf("js", "gives its quota back", func(wl *kueue.Workload) bool { return wl.Status.Admission == nil && reclaims("workers", 2)(wl) })
 	w.claims("data-js")
 	w.replaceFlavor("a", "b", "3") // three pods are left
-	w.patch(wl.DeepCopy(), `{"spec": {"active": true}}`)
+	w.Patch(wl.DeepCopy(), `{"spec": {"active": true}}`)
 	jobs := w.jobs("are resumed", func(jobs map[string]batchv1.Job) bool {
 		return !*jobs["js-leader-0"].Spec.Suspend && !*jobs["js-workers-1"].Spec.Suspend
 	})
@@ -125,7 +125,7 @@ func TestAnEvictedJobSetKeepsWhatHasEnded(t *testing.T) {
 	}
 	w.succeed("js-leader-0", "js-workers-1")
 	w.jobSet("js", "completes", is(jobset.JobSetCompleted, metav1.ConditionTrue, jobset.AllJobsCompletedReason))
-	w.workload("is finished", func(wl *kueue.Workload) bool { return wl.Status.Conditions != nil && finished(wl) })
+	w.UntilWorkloadOf("js", "is finished", func(wl *kueue.Workload) bool { return wl.Status.Conditions != nil && finished(wl) })
 }
 
 func finished(wl *kueue.Workload) bool {
@@ -154,14 +154,14 @@ func (w *world) grow(pool, cpus string) { w.replaceFlavor("", pool, cpus) }
 // replaceFlavor gives the queue the only flavor to, made if need be.
 func (w *world) replaceFlavor(from, to, cpus string) {
 	w.Helper()
-	name := w.namespace + "-" + to
+	name := w.Namespace + "-" + to
 	if from != "" {
 		flavor := &kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: kueue.ResourceFlavorSpec{NodeLabels: map[string]string{"pool": to}}}
-		w.create(flavor)
-		w.Cleanup(func() { _ = w.client.Delete(context.Background(), flavor) })
+		w.Create(flavor)
+		w.Cleanup(func() { _ = w.Client.Delete(context.Background(), flavor) })
 	}
-	queue := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}
-	if err := w.client.Patch(w.Context(), queue, client.RawPatch("application/merge-patch+json", []byte(
+	queue := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}}
+	if err := w.Client.Patch(w.Context(), queue, client.RawPatch("application/merge-patch+json", []byte(
 		`{"spec": {"resourceGroups": [{"coveredResources": ["cpu"], "flavors": [{"name": "`+name+`", "resources": [{"name": "cpu", "nominalQuota": "`+cpus+`"}]}]}]}}`))); err != nil {
 		w.Fatal(err)
 	}
@@ -173,10 +173,10 @@ func TestARestartKeepsTheQuota(t *testing.T) {
 	w.queue(map[string]string{"a": "5"})
 	js := queued(w.set())
 	js.Spec.FailurePolicy = rules(1)
-	w.create(js)
+	w.Create(js)
 	w.run("js-leader-0", "js-workers-0", "js-workers-1")
-	admitted := w.workload("is admitted", func(wl *kueue.Workload) bool { return wl.Status.Admission != nil })
-	w.create(queuedRival(w))
+	admitted := w.UntilWorkloadOf("js", "is admitted", func(wl *kueue.Workload) bool { return wl.Status.Admission != nil })
+	w.Create(queuedRival(w))
 	w.succeed("js-workers-0")
 	w.jobSet("js", "counts it", counts("workers", 1, 1, 0, 1, 0))
 	w.fail(1, "js-leader-0")
@@ -192,7 +192,7 @@ func TestARestartKeepsTheQuota(t *testing.T) {
 	w.run("js-leader-0", "js-workers-0", "js-workers-1")
 	w.jobSet("js", "is ready again", is(jobset.JobSetRestarting, metav1.ConditionFalse, jobset.JobsReadyReason))
 	var wl kueue.Workload
-	if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(admitted), &wl); err != nil {
+	if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(admitted), &wl); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(admitted.Status.Admission, wl.Status.Admission); diff != "" || len(wl.Status.ReclaimablePods) != 0 {

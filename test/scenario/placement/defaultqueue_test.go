@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterhq/muster/test/scenario/harness"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,16 +16,16 @@ import (
 // TestTheDefaultQueueIsPlacedOnNodes: nobody made a queue, a flavor or a topology; pods have nodes when they are admitted.
 func TestTheDefaultQueueIsPlacedOnNodes(t *testing.T) {
 	w := newWorld(t)
-	resource := corev1.ResourceName("example.com/" + w.namespace)
+	resource := corev1.ResourceName("example.com/" + w.Namespace)
 	a := w.node("a", "r0", with(resource, 4))
 	w.node("b", "r0", with(resource, 2))
 	w.untilQuota(resource, "6")
 	// Six are there, but no node has five.
-	w.create(w.asking("large", resource, 5))
-	w.untilWorkload("large", "waits for a node", func(wl *kueue.Workload) bool { return wl.Status.Admission == nil && len(wl.Status.Conditions) > 0 })
-	w.create(w.asking("fits", resource, 4))
+	w.Create(w.asking("large", resource, 5))
+	w.UntilWorkloadOf("large", "waits for a node", func(wl *kueue.Workload) bool { return wl.Status.Admission == nil && len(wl.Status.Conditions) > 0 })
+	w.Create(w.asking("fits", resource, 4))
 	w.untilRunning("fits", 1)
-	if on := placesOf(w.untilWorkload("fits", "is admitted", admitted)); on[a] != 1 {
+	if on := harness.PlacesOf(w.UntilWorkloadOf("fits", "is admitted", admitted)); on[a] != 1 {
 		t.Errorf("its place is on %v", on)
 	}
 }
@@ -46,7 +48,7 @@ func (w *world) asking(name string, of corev1.ResourceName, amount int64) client
 // untilQuota waits until the queue default gives so much of the resource.
 func (w *world) untilQuota(of corev1.ResourceName, amount string) {
 	w.Helper()
-	until(w, &kueue.ClusterQueueList{}, "the queue default gives "+amount+" "+string(of), func(list *kueue.ClusterQueueList) bool {
+	harness.Until(w.World, &kueue.ClusterQueueList{}, "the queue default gives "+amount+" "+string(of), func(list *kueue.ClusterQueueList) bool {
 		for i := range list.Items {
 			if list.Items[i].Name != "default" {
 				continue

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterhq/muster/test/scenario/harness"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -20,23 +22,23 @@ func TestGangsThatFitAloneButNotTogether(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 3)
 	w.queue()
-	w.create(w.gang("a", "q", 4, 4, time.Hour))
+	w.Create(w.gang("a", "q", 4, 4, time.Hour))
 	w.untilRunning("a", 4) // of two that are created within a second either may go first
-	w.create(w.gang("b", "q", 4, 4, time.Second))
+	w.Create(w.gang("b", "q", 4, 4, time.Second))
 	// Quota is there for both, nodes are for six of the eight pods.
-	waits := w.untilWorkload("b", "says that it lacks nodes", func(wl *kueue.Workload) bool {
+	waits := w.UntilWorkloadOf("b", "says that it lacks nodes", func(wl *kueue.Workload) bool {
 		reserved := meta.FindStatusCondition(wl.Status.Conditions, kueue.WorkloadQuotaReserved)
 		return reserved != nil && reserved.Reason == kueue.WorkloadTopologyPlacementFailed
 	})
 	t.Log(meta.FindStatusCondition(waits.Status.Conditions, kueue.WorkloadQuotaReserved).Message)
 	var pods corev1.PodList
-	if err := w.client.List(t.Context(), &pods, client.InNamespace(w.namespace)); err != nil {
+	if err := w.Client.List(t.Context(), &pods, client.InNamespace(w.Namespace)); err != nil {
 		t.Fatal(err)
 	}
 	if len(pods.Items) != 4 {
-		t.Errorf("%d pods are there: %s", len(pods.Items), w.state())
+		t.Errorf("%d pods are there", len(pods.Items))
 	}
-	if err := w.client.Delete(t.Context(), w.gang("a", "q", 4, 4, 0)); err != nil {
+	if err := w.Client.Delete(t.Context(), w.gang("a", "q", 4, 4, 0)); err != nil {
 		t.Fatal(err)
 	}
 	w.untilCompleted("b")
@@ -48,13 +50,13 @@ func TestACordonInBetween(t *testing.T) {
 	w.rackOf("r0", 4)
 	w.queue()
 	hold := w.holdPods()
-	w.create(w.gang("a", "q", 5, 3, time.Hour))
-	wl := w.untilWorkload("a", "is admitted", admitted)
-	cordoned := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: slices.Sorted(maps.Keys(placesOf(wl)))[0]}}
-	w.change(cordoned, func() { cordoned.Spec.Unschedulable = true })
+	w.Create(w.gang("a", "q", 5, 3, time.Hour))
+	wl := w.UntilWorkloadOf("a", "is admitted", admitted)
+	cordoned := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: slices.Sorted(maps.Keys(harness.PlacesOf(wl)))[0]}}
+	w.Change(cordoned, func() { cordoned.Spec.Unschedulable = true })
 	hold.letGo()
-	moved := w.untilWorkload("a", "has no place on the cordoned node", func(wl *kueue.Workload) bool { return admitted(wl) && placesOf(wl)[cordoned.Name] == 0 })
-	untilOn(w, "a", placesOf(moved))
+	moved := w.UntilWorkloadOf("a", "has no place on the cordoned node", func(wl *kueue.Workload) bool { return admitted(wl) && harness.PlacesOf(wl)[cordoned.Name] == 0 })
+	untilOn(w, "a", harness.PlacesOf(moved))
 }
 
 // TestACordonUnderARunningGangMovesNobody.
@@ -62,26 +64,26 @@ func TestACordonUnderARunningGangMovesNobody(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 4)
 	w.queue()
-	w.create(w.gang("a", "q", 5, 3, 5*time.Second))
+	w.Create(w.gang("a", "q", 5, 3, 5*time.Second))
 	before := w.untilRunning("a", 5)
 	for node := range nodesOf(before) {
 		cordoned := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}
-		w.change(cordoned, func() { cordoned.Spec.Unschedulable = true })
+		w.Change(cordoned, func() { cordoned.Spec.Unschedulable = true })
 	}
 	w.untilCompleted("a")
 	var pods corev1.PodList
-	if err := w.client.List(t.Context(), &pods, client.InNamespace(w.namespace)); err != nil {
+	if err := w.Client.List(t.Context(), &pods, client.InNamespace(w.Namespace)); err != nil {
 		t.Fatal(err)
 	}
 	if len(pods.Items) != 5 {
-		t.Errorf("pods were made anew: %s", w.state())
+		t.Errorf("pods were made anew: %s", w.State())
 	}
 }
 
 // untilOn waits until the pods of the job run where their places are.
 func untilOn(w *world, job string, places map[string]int32) {
 	w.Helper()
-	until(w, &corev1.PodList{}, "the pods of "+job+" are at their places", func(list *corev1.PodList) bool {
+	harness.Until(w.World, &corev1.PodList{}, "the pods of "+job+" are at their places", func(list *corev1.PodList) bool {
 		on := map[string]int32{}
 		for _, pod := range list.Items {
 			if pod.Labels["jobset.sigs.k8s.io/jobset-name"] == job && pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodRunning {
@@ -100,16 +102,16 @@ type held struct {
 
 func (w *world) holdPods() *held {
 	w.Helper()
-	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none", Namespace: w.namespace}, Spec: corev1.ResourceQuotaSpec{
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none", Namespace: w.Namespace}, Spec: corev1.ResourceQuotaSpec{
 		Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}}}
-	w.create(quota)
-	until(w, &corev1.ResourceQuotaList{}, "the quota bites", func(list *corev1.ResourceQuotaList) bool { return len(list.Items[0].Status.Hard) > 0 })
+	w.Create(quota)
+	harness.Until(w.World, &corev1.ResourceQuotaList{}, "the quota bites", func(list *corev1.ResourceQuotaList) bool { return len(list.Items[0].Status.Hard) > 0 })
 	return &held{w, quota}
 }
 
 func (h *held) letGo() {
 	h.Helper()
-	if err := h.client.Delete(h.Context(), h.quota); err != nil {
+	if err := h.Client.Delete(h.Context(), h.quota); err != nil {
 		h.Fatal(err)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/musterhq/muster/test/scenario/harness"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -14,14 +16,14 @@ import (
 // alone, and explain says for what it waits.
 func TestNodesThatComeLate(t *testing.T) {
 	w := newWorld(t)
-	w.shared(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cluster-autoscaler-status"}})
-	late := corev1.ResourceName("example.com/late-" + w.namespace)
-	w.create(w.asking("late", late, 3))
-	wl := w.untilWorkload("late", "is admitted", admitted)
-	if places := placesOf(wl); len(places) != 0 {
+	w.Shared(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cluster-autoscaler-status"}})
+	late := corev1.ResourceName("example.com/late-" + w.Namespace)
+	w.Create(w.asking("late", late, 3))
+	wl := w.UntilWorkloadOf("late", "is admitted", admitted)
+	if places := harness.PlacesOf(wl); len(places) != 0 {
 		t.Errorf("it has places on %v", places)
 	}
-	until(w, &corev1.PodList{}, "its pod makes an autoscaler act", func(list *corev1.PodList) bool {
+	harness.Until(w.World, &corev1.PodList{}, "its pod makes an autoscaler act", func(list *corev1.PodList) bool {
 		for _, pod := range list.Items {
 			for _, c := range pod.Status.Conditions {
 				if c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable {
@@ -41,9 +43,9 @@ func TestNodesThatComeLate(t *testing.T) {
 // explain is what the command line says of the JobSet.
 func (w *world) explain(name string) string {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(w.Context(), patience)
+	ctx, cancel := context.WithTimeout(w.Context(), harness.Patience)
 	defer cancel()
-	command := exec.CommandContext(ctx, "../../../bin/muster", "explain", "jobset/"+name, "-n", w.namespace, "--kubeconfig", w.cluster.Kubeconfig)
+	command := exec.CommandContext(ctx, "../../../bin/muster", "explain", "jobset/"+name, "-n", w.Namespace, "--kubeconfig", w.Cluster.Kubeconfig)
 	said, err := command.CombinedOutput()
 	if err != nil {
 		w.Fatalf("explain: %v\n%s", err, said)

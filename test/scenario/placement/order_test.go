@@ -12,21 +12,21 @@ import (
 // TestABlockedHeadHoldsBackOnlyWhoAsksForWhatItLacks: in the queue that nobody tuned.
 func TestABlockedHeadHoldsBackOnlyWhoAsksForWhatItLacks(t *testing.T) {
 	w := newWorld(t)
-	scarce, plain := corev1.ResourceName("example.com/scarce-"+w.namespace), corev1.ResourceName("example.com/plain-"+w.namespace)
+	scarce, plain := corev1.ResourceName("example.com/scarce-"+w.Namespace), corev1.ResourceName("example.com/plain-"+w.Namespace)
 	offer := with(scarce, 4)
 	offer[plain] = resource.MustParse("4")
 	w.node("a", "r0", offer)
 	w.untilQuota(scarce, "4")
-	w.create(w.asking("first", scarce, 3))
+	w.Create(w.asking("first", scarce, 3))
 	w.untilRunning("first", 1)
-	w.create(w.asking("head", scarce, 4))
-	w.untilWorkload("head", "waits", func(wl *kueue.Workload) bool { return wl.Status.Admission == nil && len(wl.Status.Conditions) > 0 })
+	w.Create(w.asking("head", scarce, 4))
+	w.UntilWorkloadOf("head", "waits", func(wl *kueue.Workload) bool { return wl.Status.Admission == nil && len(wl.Status.Conditions) > 0 })
 	// Who comes in the same second as the head goes by name.
-	w.create(w.asking("tail", scarce, 1))
-	w.create(w.asking("beside", plain, 1))
+	w.Create(w.asking("tail", scarce, 1))
+	w.Create(w.asking("beside", plain, 1))
 	w.untilRunning("beside", 1)
-	behind := w.untilWorkload("tail", "waits behind the head", func(wl *kueue.Workload) bool { return len(wl.Status.Conditions) > 0 })
+	behind := w.UntilWorkloadOf("tail", "waits behind the head", func(wl *kueue.Workload) bool { return len(wl.Status.Conditions) > 0 })
 	if behind.Status.Admission != nil {
-		t.Errorf("it passed the head: %s", w.state())
+		t.Errorf("it passed the head: %s", w.State())
 	}
 }

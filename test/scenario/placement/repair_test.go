@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/test/scenario/harness"
 )
 
 // TestANodeKilledUnderARunningGang: its pods go to spare room, the others stay where they are.
@@ -20,23 +21,23 @@ func TestANodeKilledUnderARunningGang(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 4)
 	w.queue()
-	w.create(w.gang("a", "q", 5, 3, time.Hour)) // two of them on a node, so three nodes
+	w.Create(w.gang("a", "q", 5, 3, time.Hour)) // two of them on a node, so three nodes
 	before := w.untilRunning("a", 5)
-	wl := w.untilWorkload("a", "is admitted", admitted)
-	if !maps.Equal(placesOf(wl), nodesOf(before)) || len(placesOf(wl)) != 3 {
-		t.Fatalf("pods are on %v: %s", nodesOf(before), w.state())
+	wl := w.UntilWorkloadOf("a", "is admitted", admitted)
+	if !maps.Equal(harness.PlacesOf(wl), nodesOf(before)) || len(harness.PlacesOf(wl)) != 3 {
+		t.Fatalf("pods are on %v: %s", nodesOf(before), w.State())
 	}
-	dead := slices.Sorted(maps.Keys(placesOf(wl)))[0]
+	dead := slices.Sorted(maps.Keys(harness.PlacesOf(wl)))[0]
 	killed := time.Now()
-	if err := w.client.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: dead}}); err != nil {
+	if err := w.Client.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: dead}}); err != nil {
 		t.Fatal(err)
 	}
-	moved := w.untilWorkload("a", "has no place on the dead node", func(wl *kueue.Workload) bool { return placesOf(wl)[dead] == 0 })
+	moved := w.UntilWorkloadOf("a", "has no place on the dead node", func(wl *kueue.Workload) bool { return harness.PlacesOf(wl)[dead] == 0 })
 	t.Logf("planned anew %v after the node was gone", time.Since(killed).Round(time.Millisecond))
-	if meta.IsStatusConditionTrue(moved.Status.Conditions, kueue.WorkloadEvicted) || len(placesOf(moved)) != 3 {
-		t.Fatalf("it was not mended: %s", w.state())
+	if meta.IsStatusConditionTrue(moved.Status.Conditions, kueue.WorkloadEvicted) || len(harness.PlacesOf(moved)) != 3 {
+		t.Fatalf("it was not mended: %s", w.State())
 	}
-	untilOn(w, "a", placesOf(moved))
+	untilOn(w, "a", harness.PlacesOf(moved))
 	for name, pod := range w.untilRunning("a", 5) {
 		was, there := before[name]
 		if stays := there && was.UID == pod.UID; stays == (was.Spec.NodeName == dead) && there {
@@ -50,12 +51,12 @@ func TestANodeThatIsNotReadyIsLostAfterItsGrace(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 4)
 	w.queue()
-	w.create(w.gang("a", "q", 5, 3, time.Hour))
+	w.Create(w.gang("a", "q", 5, 3, time.Hour))
 	w.untilRunning("a", 5)
-	silent := slices.Sorted(maps.Keys(placesOf(w.untilWorkload("a", "is admitted", admitted))))[0]
+	silent := slices.Sorted(maps.Keys(harness.PlacesOf(w.UntilWorkloadOf("a", "is admitted", admitted))))[0]
 	w.unready(silent)
-	moved := w.untilWorkload("a", "has no place on the silent node", func(wl *kueue.Workload) bool { return placesOf(wl)[silent] == 0 && admitted(wl) })
-	untilOn(w, "a", placesOf(moved))
+	moved := w.UntilWorkloadOf("a", "has no place on the silent node", func(wl *kueue.Workload) bool { return harness.PlacesOf(wl)[silent] == 0 && admitted(wl) })
+	untilOn(w, "a", harness.PlacesOf(moved))
 }
 
 // TestAGangThatCannotBeMendedIsEvictedAndGoesFirst: there is no room for the pods of the dead node; who waits for as much
@@ -64,18 +65,18 @@ func TestAGangThatCannotBeMendedIsEvictedAndGoesFirst(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 3)
 	w.queue()
-	w.create(w.gang("a", "q", 5, 3, time.Hour))
+	w.Create(w.gang("a", "q", 5, 3, time.Hour))
 	w.untilRunning("a", 5)
-	w.create(w.gang("b", "q", 5, 3, time.Hour))
-	w.untilWorkload("b", "waits", func(wl *kueue.Workload) bool {
+	w.Create(w.gang("b", "q", 5, 3, time.Hour))
+	w.UntilWorkloadOf("b", "waits", func(wl *kueue.Workload) bool {
 		return meta.IsStatusConditionFalse(wl.Status.Conditions, kueue.WorkloadQuotaReserved)
 	})
-	wl := w.untilWorkload("a", "is admitted", admitted)
-	dead := slices.Sorted(maps.Keys(placesOf(wl)))[0]
-	if err := w.client.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: dead}}); err != nil {
+	wl := w.UntilWorkloadOf("a", "is admitted", admitted)
+	dead := slices.Sorted(maps.Keys(harness.PlacesOf(wl)))[0]
+	if err := w.Client.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: dead}}); err != nil {
 		t.Fatal(err)
 	}
-	evicted := w.untilWorkload("a", "waits again", func(wl *kueue.Workload) bool {
+	evicted := w.UntilWorkloadOf("a", "waits again", func(wl *kueue.Workload) bool {
 		requeued := meta.FindStatusCondition(wl.Status.Conditions, kueue.WorkloadRequeued)
 		return requeued != nil && requeued.Status == metav1.ConditionTrue && requeued.Reason == kueue.WorkloadEvictedDueToNodeFailures && wl.Status.Admission == nil
 	})
@@ -86,12 +87,12 @@ func TestAGangThatCannotBeMendedIsEvictedAndGoesFirst(t *testing.T) {
 	w.node("late", "r0", offers(8), simulated)
 	w.untilRunning("a", 5)
 	var list kueue.WorkloadList
-	if err := w.client.List(t.Context(), &list, client.InNamespace(w.namespace)); err != nil {
+	if err := w.Client.List(t.Context(), &list, client.InNamespace(w.Namespace)); err != nil {
 		t.Fatal(err)
 	}
 	for i := range list.Items {
 		if owner := metav1.GetControllerOf(&list.Items[i]); owner.Name == "b" && list.Items[i].Status.Admission != nil {
-			t.Errorf("who came later went first: %s", w.state())
+			t.Errorf("who came later went first: %s", w.State())
 		}
 	}
 }
@@ -102,13 +103,13 @@ func TestForeignPodsTakeTheRoomBetweenAdmissionAndBind(t *testing.T) {
 	w.rackOf("r0", 4)
 	w.queue()
 	hold := w.holdPods()
-	w.create(w.gang("a", "q", 5, 3, time.Hour))
-	wl := w.untilWorkload("a", "is admitted", admitted)
-	taken := slices.Sorted(maps.Keys(placesOf(wl)))[0]
-	w.shared(w.podOn(w.namespace+"-other", taken, 8))
+	w.Create(w.gang("a", "q", 5, 3, time.Hour))
+	wl := w.UntilWorkloadOf("a", "is admitted", admitted)
+	taken := slices.Sorted(maps.Keys(harness.PlacesOf(wl)))[0]
+	w.Shared(w.podOn(w.Namespace+"-other", taken, 8))
 	hold.letGo()
-	moved := w.untilWorkload("a", "has no place on the full node", func(wl *kueue.Workload) bool { return admitted(wl) && placesOf(wl)[taken] == 0 })
-	untilOn(w, "a", placesOf(moved))
+	moved := w.UntilWorkloadOf("a", "has no place on the full node", func(wl *kueue.Workload) bool { return admitted(wl) && harness.PlacesOf(wl)[taken] == 0 })
+	untilOn(w, "a", harness.PlacesOf(moved))
 }
 
 // TestWhatOnlyKubeSchedulerKnows: a pod on the fuller node will not have others beside it, which is nothing that places are
@@ -118,13 +119,13 @@ func TestWhatOnlyKubeSchedulerKnows(t *testing.T) {
 	nodes := w.rackOf("r0", 2)
 	w.queue()
 	hermit := w.podOn("hermit", nodes[0], 2) // a single pod goes to the fullest node that has room: large holes are kept
-	hermit.Namespace = w.namespace
+	hermit.Namespace = w.Namespace
 	hermit.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
 		TopologyKey:   corev1.LabelHostname,
 		LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "jobset.sigs.k8s.io/jobset-name", Operator: metav1.LabelSelectorOpExists}}}}}}}
-	w.create(hermit)
+	w.Create(hermit)
 	w.untilRunning("hermit", 1)
-	w.create(w.gang("a", "q", 1, 4, time.Hour))
+	w.Create(w.gang("a", "q", 1, 4, time.Hour))
 	if on := nodesOf(w.untilRunning("a", 1)); on[nodes[1]] != 1 {
 		t.Errorf("it runs on %v", on)
 	}
@@ -134,7 +135,7 @@ func TestWhatOnlyKubeSchedulerKnows(t *testing.T) {
 func (w *world) unready(name string) {
 	w.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	if err := w.client.Get(w.Context(), client.ObjectKeyFromObject(node), node); err != nil {
+	if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(node), node); err != nil {
 		w.Fatal(err)
 	}
 	before := node.DeepCopy()
@@ -143,7 +144,7 @@ func (w *world) unready(name string) {
 			c.Status, c.Reason, c.LastTransitionTime = corev1.ConditionUnknown, "NodeStatusUnknown", metav1.Now()
 		}
 	}
-	if err := w.client.Status().Patch(w.Context(), node, client.StrategicMergeFrom(before)); err != nil {
+	if err := w.Client.Status().Patch(w.Context(), node, client.StrategicMergeFrom(before)); err != nil {
 		w.Fatal(err)
 	}
 }

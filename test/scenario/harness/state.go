@@ -1,0 +1,98 @@
+package harness
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+)
+
+// State is what a person would look at who asks why something is not so: the objects that are awaited, the Workloads and
+// the pods.
+func (w *World) State(awaited ...client.ObjectList) string {
+	var out strings.Builder
+	for _, list := range awaited {
+		writeStatuses(&out, list)
+	}
+	var workloads kueue.WorkloadList
+	var pods corev1.PodList
+	for _, list := range []client.ObjectList{&workloads, &pods} {
+		if err := w.Client.List(context.Background(), list, client.InNamespace(w.Namespace)); err != nil {
+			fmt.Fprintf(&out, "\n%v", err)
+		}
+	}
+	for i := range workloads.Items {
+		writeWorkload(&out, &workloads.Items[i])
+	}
+	for i := range pods.Items {
+		writePod(&out, &pods.Items[i])
+	}
+	return out.String()
+}
+
+// writeStatuses writes the status of each object of a list, but of those that are written in other words.
+func writeStatuses(out *strings.Builder, list client.ObjectList) {
+	switch list.(type) {
+	case *kueue.WorkloadList, *corev1.PodList:
+		return
+	}
+	err := meta.EachListItem(list, func(o runtime.Object) error {
+		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+		if err != nil {
+			return err
+		}
+		status, err := json.Marshal(fields["status"])
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(out, "\n%T %s: %s", o, o.(client.Object).GetName(), status)
+		return err
+	})
+	if err != nil {
+		fmt.Fprintf(out, "\n%v", err)
+	}
+}
+
+func writeWorkload(out *strings.Builder, wl *kueue.Workload) {
+	fmt.Fprintf(out, "\nWorkload %s on %v, deleted %v", wl.Name, PlacesOf(wl), wl.DeletionTimestamp)
+	for _, c := range wl.Status.Conditions {
+		fmt.Fprintf(out, "\n  %s=%s %s: %s", c.Type, c.Status, c.Reason, c.Message)
+	}
+	for _, check := range wl.Status.AdmissionChecks {
+		fmt.Fprintf(out, "\n  check %s is %s: %s", check.Name, check.State, check.Message)
+	}
+}
+
+func writePod(out *strings.Builder, pod *corev1.Pod) {
+	fmt.Fprintf(out, "\nPod %s on %q %s, deleted %v, selects %v, gates %v", pod.Name, pod.Spec.NodeName, pod.Status.Phase, pod.DeletionTimestamp,
+		pod.Spec.NodeSelector, pod.Spec.SchedulingGates)
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status != corev1.ConditionTrue {
+			fmt.Fprintf(out, ", %s %s", c.Reason, c.Message)
+		}
+	}
+}
+
+// PlacesOf counts the pods that the Workload has places for, by node.
+func PlacesOf(wl *kueue.Workload) map[string]int32 {
+	out := map[string]int32{}
+	if wl.Status.Admission == nil {
+		return out
+	}
+	for _, a := range wl.Status.Admission.PodSetAssignments {
+		if a.TopologyAssignment == nil {
+			continue
+		}
+		for _, domain := range a.TopologyAssignment.Domains {
+			out[domain.Values[len(domain.Values)-1]] += domain.Count
+		}
+	}
+	return out
+}

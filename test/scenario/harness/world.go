@@ -1,0 +1,137 @@
+// Package harness is what the scenarios share: a namespace on the embedded control plane of their test process, waiting by
+// watching, and what a person would look at after a failure. It knows no scenario; what only one package of scenarios
+// needs stands there.
+package harness
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/musterhq/muster/internal/testcluster"
+)
+
+// World is a namespace of the shared cluster, with what its test makes in it. It goes with the test.
+type World struct {
+	*testing.T
+	Client    client.WithWatch
+	Cluster   *testcluster.Cluster
+	Namespace string
+}
+
+// New gives a namespace of its own to a test. The package's TestMain says what cluster it is on (testcluster.Main).
+func New(t *testing.T) *World {
+	t.Helper()
+	cluster := testcluster.Get(t)
+	c, err := client.NewWithWatch(cluster.Config, client.Options{Scheme: testcluster.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &World{T: t, Client: c, Cluster: cluster, Namespace: cluster.Namespace(t)}
+}
+
+// Everywhere is the world seen over all namespaces.
+func (w *World) Everywhere() *World {
+	all := *w
+	all.Namespace = metav1.NamespaceAll
+	return &all
+}
+
+// In is the same namespace for a test beside others of it.
+func (w *World) In(t *testing.T) *World {
+	same := *w
+	same.T = t
+	return &same
+}
+
+// Create creates the objects, in this order.
+func (w *World) Create(objects ...client.Object) {
+	w.Helper()
+	for _, o := range objects {
+		if err := w.Client.Create(w.Context(), o); err != nil {
+			w.Fatalf("creating %T %s: %v", o, o.GetName(), err)
+		}
+	}
+}
+
+// Shared creates objects of the whole cluster, which are deleted when the test is done.
+func (w *World) Shared(objects ...client.Object) {
+	w.Helper()
+	w.Create(objects...)
+	w.Cleanup(func() {
+		for _, o := range objects {
+			if err := client.IgnoreNotFound(w.Client.Delete(context.Background(), o)); err != nil {
+				w.Errorf("deleting %T %s: %v", o, o.GetName(), err)
+			}
+		}
+	})
+}
+
+// Get reads the object of this name as it is now.
+func (w *World) Get(o client.Object) {
+	w.Helper()
+	if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+		w.Fatalf("reading %T %s: %v", o, o.GetName(), err)
+	}
+}
+
+// Delete deletes the object; what it owns follows.
+func (w *World) Delete(o client.Object) {
+	w.Helper()
+	if err := w.Client.Delete(w.Context(), o, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+		w.Fatalf("deleting %T %s: %v", o, o.GetName(), err)
+	}
+}
+
+// Patch changes an object, and PatchStatus its status, by the text of a JSON merge patch.
+func (w *World) Patch(o client.Object, patch string) {
+	w.Helper()
+	if err := w.Client.Patch(w.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		w.Fatalf("changing %T %s: %v", o, o.GetName(), err)
+	}
+}
+
+// PatchStatus is described at Patch.
+func (w *World) PatchStatus(o client.Object, patch string) {
+	w.Helper()
+	if err := w.Client.Status().Patch(w.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		w.Fatalf("changing the status of %T %s: %v", o, o.GetName(), err)
+	}
+}
+
+// Change edits an object as it is now, and tries again where somebody else was faster.
+func (w *World) Change(o client.Object, edit func()) {
+	w.Helper()
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+			return err
+		}
+		edit()
+		return w.Client.Update(w.Context(), o)
+	})
+	if err != nil {
+		w.Fatalf("changing %T %s: %v", o, o.GetName(), err)
+	}
+}
+
+// OperatorPID is the process of the operator that runs now.
+func (w *World) OperatorPID() int {
+	w.Helper()
+	text, err := os.ReadFile(filepath.Join(w.Cluster.Dir, "operator.pid"))
+	if err != nil {
+		w.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		w.Fatal(err)
+	}
+	return pid
+}
