@@ -67,13 +67,15 @@ ml          job/one   -       -      Running   1/1    -           -      5s    -
 		want: `
 jobset/eval   gpu   10    Pending   0/8   64 gpu   7m    -     WaitingForQuota: 24 more needed   -     jobset-eval-abcde   0     64 gpu   2025-06-01T14:00:00Z`,
 	}, {
-		name:  "queues say what is true of the whole once",
-		table: QueueTable([]view.Queue{labQueue(), {Name: "empty", Reason: "FlavorNotFound"}}),
+		name: "queues say what is true of the whole once",
+		table: QueueTable([]view.Queue{labQueue(), {Name: "empty", Reason: "FlavorNotFound"}, {Name: "open", Active: true,
+			Quotas: []view.Quota{{Flavor: "default", Resource: "cpu", Used: resource.MustParse("4"), Reserved: resource.MustParse("4"), Unlimited: true}}}}),
 		want: `
-QUEUE   COHORT   FLAVOR   RESOURCE         USED   RESERVED   NOMINAL   BORROWED   PENDING   HEAD             HEAD WAITS FOR
-lab     all      h100     nvidia.com/gpu   32     40         32        8          3         ml/jobset/eval   WaitingForQuota: 24 more needed
-lab     all      h100     cpu              0      0          96        -
-empty   -        -        -                0      0          0         -          0         -                queue inactive: FlavorNotFound`,
+QUEUE   COHORT   FLAVOR    RESOURCE         USED   RESERVED   NOMINAL     BORROWED   PENDING   HEAD             HEAD WAITS FOR
+lab     all      h100      nvidia.com/gpu   32     40         32          8          3         ml/jobset/eval   WaitingForQuota: 24 more needed
+lab     all      h100      cpu              0      0          96          -
+empty   -        -         -                0      0          0           -          0         -                queue inactive: FlavorNotFound
+open    -        default   cpu              4      4          unlimited   -          0         -                -`,
 	}}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -77,7 +77,7 @@ func QueueTable(queues []view.Queue) *metav1.Table {
 			quota := &quotas[j]
 			cells := []any{
 				queue.Name, dash(queue.Cohort), dash(quota.Flavor), dash(string(quota.Resource)),
-				quota.Used.String(), quota.Reserved.String(), quota.Nominal.String(), borrowed(quota),
+				quota.Used.String(), quota.Reserved.String(), nominal(quota), borrowed(quota),
 			}
 			if j == 0 {
 				head, waitsFor := headOf(queue)
@@ -89,6 +89,13 @@ func QueueTable(queues []view.Queue) *metav1.Table {
 		}
 	}
 	return table
+}
+
+func nominal(quota *view.Quota) string {
+	if quota.Unlimited {
+		return "unlimited"
+	}
+	return quota.Nominal.String()
 }
 
 func borrowed(quota *view.Quota) string {

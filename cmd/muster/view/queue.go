@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/engine/order"
 )
 
@@ -53,6 +54,8 @@ type Quota struct {
 	Reserved resource.Quantity   `json:"reserved"`
 	Nominal  resource.Quantity   `json:"nominal"`
 	Borrowed resource.Quantity   `json:"borrowed"`
+	// Unlimited: Nominal holds nobody back, nodes come on demand or the queue is without limits.
+	Unlimited bool `json:"unlimited,omitempty"`
 }
 
 // QueueList is what `muster queues -o json` prints.
@@ -116,7 +119,9 @@ func describeQueue(cq *kueue.ClusterQueue, waiting []waiter, held holdings) Queu
 		for j := range cq.Spec.ResourceGroups[i].Flavors {
 			flavor := &cq.Spec.ResourceGroups[i].Flavors[j]
 			for k := range flavor.Resources {
-				queue.Quotas = append(queue.Quotas, held.quota(flavor.Name, &flavor.Resources[k]))
+				quota := held.quota(flavor.Name, &flavor.Resources[k])
+				quota.Unlimited = cq.Annotations[muster.UnlimitedAnnotation] == "true"
+				queue.Quotas = append(queue.Quotas, quota)
 			}
 		}
 	}
