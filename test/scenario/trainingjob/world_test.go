@@ -270,13 +270,6 @@ func (w *world) patch(name, patch string) {
 	}
 }
 
-func (w *world) delete(o client.Object) {
-	w.Helper()
-	if err := w.client.Delete(w.Context(), o, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
-		w.Fatalf("deleting %s: %v", o.GetName(), err)
-	}
-}
-
 func isTrue(job *breezeml.TrainingJob, kind breezeml.JobConditionType) bool {
 	return slices.ContainsFunc(job.Status.ExecStatus.Conditions, func(c breezeml.JobCondition) bool {
 		return c.Type == kind && c.Status == corev1.ConditionTrue
