@@ -1,0 +1,263 @@
+package round
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/musterhq/muster/internal/rendezvous/protocol"
+)
+
+// Patience is how long a group waits for pods that its agents have not been heard of.
+type Patience struct {
+	// Gather bounds the wait for the rest once a round has its minimum, and the wait of those
+	// who would make a round larger.
+	Gather time.Duration
+	// Presence is how long a waiting agent is taken to be there after it was last heard.
+	Presence time.Duration
+}
+
+// Pod is one that lives and belongs to the group.
+type Pod struct {
+	UID  string
+	Name string
+	// Index orders the pods of a group: by it, and then by name, they get their ranks.
+	Index []int
+}
+
+// Group is all pods of a job that are to run in rounds. It is not safe for use by
+// several goroutines.
+type Group struct {
+	patience Patience
+	min, max int
+	pods     map[string]*member
+
+	// number is of the present round, or of the last one.
+	number int64
+	// running says that the round goes on; else one is being gathered, since gathering.
+	running   bool
+	gathering time.Time
+	// size is how many members the round has; after a start of the operator not all of
+	// them may have been heard yet.
+	size int
+	// adopted says that another operator began the round: its members are known as far as
+	// they have been heard.
+	adopted bool
+	// over says why the last round is over.
+	over string
+	// done counts members that ended well and whose pods are gone.
+	done int
+	// first is the part in the round of the member with rank 0, if this operator began it.
+	first protocol.Round
+	// master tells the round from others of its number.
+	master string
+}
+
+// member is a pod with what its agent has said.
+type member struct {
+	Pod
+	// born is when the pod was heard of first.
+	born time.Time
+	said protocol.Request
+	// heard is when the agent was heard last; zero for never, or if it is known to have gone.
+	heard time.Time
+	// round is the one that it is in, of those that are not over; 0 for none.
+	round int64
+	rank  int
+	join  string
+}
+
+// New makes a group that begins to gather. A round has at least min members and at most max.
+func New(min, max int, patience Patience, now time.Time) *Group {
+	return &Group{patience: patience, min: min, max: max, pods: map[string]*member{}, gathering: now}
+}
+
+// Resize changes the bounds of the rounds to come.
+func (g *Group) Resize(min, max int, now time.Time) {
+	g.min, g.max = min, max
+	g.settle(now)
+}
+
+// Empty reports whether the group has no pods.
+func (g *Group) Empty() bool { return len(g.pods) == 0 }
+
+// PodLives tells of a pod that is there, be it known or not.
+func (g *Group) PodLives(pod Pod, now time.Time) {
+	if m, known := g.pods[pod.UID]; known {
+		m.Pod = pod
+	} else {
+		g.pods[pod.UID] = &member{Pod: pod, born: now}
+	}
+	g.settle(now)
+}
+
+// PodGone tells that a pod has ended, is being deleted or is not there any more.
+func (g *Group) PodGone(uid string, succeeded bool, now time.Time) {
+	m, known := g.pods[uid]
+	if !known {
+		return
+	}
+	delete(g.pods, uid)
+	switch {
+	case succeeded || m.said.State == protocol.Done:
+		g.done++
+	case g.in(m):
+		g.end("pod "+m.Name+" is gone", now)
+	}
+	g.settle(now)
+}
+
+// Hear takes what the agent in a pod says. A pod that the group does not know is ignored.
+func (g *Group) Hear(uid string, said protocol.Request, now time.Time) {
+	m, known := g.pods[uid]
+	if !known {
+		return
+	}
+	m.said, m.heard = said, now
+	switch said.State {
+	case protocol.Running:
+		g.adopt(m)
+	case protocol.Waiting:
+		g.rejoin(m, now)
+	}
+	g.settle(now)
+}
+
+// Silent tells that the agent's request has broken off. It matters for those who wait:
+// nobody begins a round with somebody who is not there.
+func (g *Group) Silent(uid string, now time.Time) {
+	if m, known := g.pods[uid]; known && m.said.State == protocol.Waiting {
+		m.heard = time.Time{}
+	}
+	g.settle(now)
+}
+
+// Tick tells the time, when Due says so.
+func (g *Group) Tick(now time.Time) { g.settle(now) }
+
+// Answer is what to tell the agent in the pod now; false is nothing yet.
+func (g *Group) Answer(uid string) (protocol.Response, bool) {
+	m, known := g.pods[uid]
+	if !known {
+		return protocol.Response{}, false
+	}
+	switch m.said.State {
+	case protocol.Done:
+		return protocol.Response{}, true
+	case protocol.Waiting:
+		if g.in(m) && m.join == m.said.Join {
+			part := g.first
+			part.Rank = m.rank
+			return protocol.Response{Round: &part}, true
+		}
+	case protocol.Running:
+		if !g.in(m) {
+			return protocol.Response{Over: cmp.Or(g.over, "the round is over")}, true
+		}
+	}
+	return protocol.Response{}, false
+}
+
+// in reports whether the member is in the round that goes on.
+func (g *Group) in(m *member) bool { return g.running && m.round == g.number }
+
+// adopt counts an agent that runs a round in, if it is the present one, or one that
+// began before this operator did.
+func (g *Group) adopt(m *member) {
+	said := m.said
+	switch {
+	case said.Round < g.number, said.Round == g.number && !g.running && g.over != "":
+		return // it is told that this is over
+	case said.Round == g.number && g.running && said.Master != g.master:
+		return // of another round that had this number
+	case said.Round > g.number || !g.running:
+		for _, other := range g.pods {
+			other.round = 0
+		}
+		g.number, g.running, g.size, g.over = said.Round, true, said.Size, ""
+		g.adopted, g.master = true, said.Master
+	}
+	m.round, m.rank, m.join = said.Round, said.Rank, said.Join
+}
+
+// rejoin looks at an agent that waits: it may be in the round and not know it yet, or
+// have left it.
+func (g *Group) rejoin(m *member, now time.Time) {
+	said := m.said
+	switch {
+	case g.running && said.Round == g.number && m.join != said.Join:
+		g.end(why(m), now)
+	case g.in(m) && m.join != said.Join:
+		g.end(why(m), now)
+	case said.Round > g.number:
+		// Of a round that another operator began, and that this member has left.
+		if g.running {
+			g.end(why(m), now)
+		}
+		g.number = said.Round
+		g.over = cmp.Or(g.over, why(m))
+	}
+}
+
+func why(m *member) string {
+	failure := m.said.Failure
+	switch {
+	case failure == nil:
+		return "pod " + m.Name + " begins anew"
+	case failure.Infrastructure:
+		return fmt.Sprintf("the command in pod %s lost the others (%s)", m.Name, describe(failure))
+	default:
+		return fmt.Sprintf("the command in pod %s failed (%s)", m.Name, describe(failure))
+	}
+}
+
+func describe(f *protocol.Failure) string {
+	if f.Message != "" {
+		return f.Message
+	}
+	return fmt.Sprintf("exit code %d", f.ExitCode)
+}
+
+// end ends the round.
+func (g *Group) end(why string, now time.Time) {
+	if !g.running {
+		return
+	}
+	g.running, g.over, g.gathering = false, why, now
+	g.adopted = false
+	for _, m := range g.pods {
+		m.round = 0
+	}
+}
+
+// settle ends the round if others are to join it, and begins the next if it can.
+func (g *Group) settle(now time.Time) {
+	if g.running && g.toBeLarger(now) {
+		g.end(fmt.Sprintf("%d more wait to join", len(g.waiting(now))), now)
+	}
+	if g.running && g.hasHoles() {
+		g.end("a member is gone", now)
+	}
+	if !g.running && g.complete(now) {
+		g.begin(g.waiting(now))
+	}
+}
+
+// begin starts the next round with those, the first in order if they are too many.
+func (g *Group) begin(who []*member) {
+	slices.SortFunc(who, func(a, b *member) int {
+		return cmp.Or(slices.Compare(a.Index, b.Index), strings.Compare(a.Name, b.Name), strings.Compare(a.UID, b.UID))
+	})
+	who = who[:min(len(who), g.max)]
+	g.number++
+	g.running, g.size, g.over = true, len(who), ""
+	g.first = protocol.Round{
+		Number: g.number, Size: g.size, MasterAddress: who[0].said.Address, MasterPort: who[0].said.Port, Min: g.min, Max: g.max,
+	}
+	g.master = g.first.Master()
+	for rank, m := range who {
+		m.round, m.rank, m.join = g.number, rank, m.said.Join
+	}
+}

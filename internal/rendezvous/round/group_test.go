@@ -1,0 +1,322 @@
+package round_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/internal/rendezvous/protocol"
+	"github.com/musterhq/muster/internal/rendezvous/round"
+)
+
+var patience = round.Patience{Gather: 30 * time.Second, Presence: time.Minute}
+
+// rehearsal plays a group with agents that do as they are told.
+type rehearsal struct {
+	t     reporter
+	group *round.Group
+	now   time.Time
+	pods  map[string]*agent
+	joins int
+	// said are the parts that were given out, by round.
+	said map[string][]protocol.Round
+}
+
+// reporter is a test, or a check of a property.
+type reporter interface {
+	Helper()
+	Errorf(format string, args ...any)
+}
+
+type agent struct {
+	pod     round.Pod
+	request protocol.Request
+	silent  bool // the operator cannot hear it
+	overs   int
+}
+
+func rehearse(t reporter, min, max int) *rehearsal {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	return &rehearsal{t: t, now: now, group: round.New(min, max, patience, now), pods: map[string]*agent{}, said: map[string][]protocol.Round{}}
+}
+
+func name(index int) string { return fmt.Sprintf("worker-%d", index) }
+
+// make makes pods whose agents have not started yet.
+func (r *rehearsal) make(indices ...int) {
+	for _, i := range indices {
+		pod := round.Pod{UID: fmt.Sprintf("%d-%d", i, r.joins), Name: name(i), Index: []int{i}}
+		r.joins++
+		r.pods[name(i)] = &agent{pod: pod}
+		r.group.PodLives(pod, r.now)
+	}
+}
+
+// wait has the agents begin to wait for a round.
+func (r *rehearsal) wait(failure *protocol.Failure, indices ...int) {
+	for _, i := range indices {
+		a := r.pods[name(i)]
+		r.joins++
+		a.request = protocol.Request{
+			State: protocol.Waiting, Join: fmt.Sprint("join-", r.joins), Round: a.request.Round, Failure: failure,
+			Address: "10.0.0." + fmt.Sprint(i), Port: 10000 + r.joins,
+		}
+		r.hear(a)
+	}
+}
+
+func (r *rehearsal) start(indices ...int) {
+	r.make(indices...)
+	r.wait(nil, indices...)
+}
+
+func (r *rehearsal) hear(a *agent) {
+	if a.request.State != "" && !a.silent {
+		r.group.Hear(a.pod.UID, a.request, r.now)
+	}
+}
+
+func (r *rehearsal) gone(index int) {
+	r.group.PodGone(r.pods[name(index)].pod.UID, false, r.now)
+	delete(r.pods, name(index))
+}
+
+// settle has all agents heed what they are told until there is nothing new.
+func (r *rehearsal) settle() {
+	for moved := true; moved; {
+		moved = false
+		for i := range 100 {
+			if a := r.pods[name(i)]; a != nil && !a.silent && r.heed(a, i) {
+				moved = true
+			}
+		}
+	}
+}
+
+func (r *rehearsal) heed(a *agent, index int) bool {
+	answer, says := r.group.Answer(a.pod.UID)
+	switch {
+	case !says:
+		return false
+	case answer.Round != nil:
+		which := fmt.Sprint(answer.Round.Number, " at ", answer.Round.Master())
+		r.said[which] = append(r.said[which], *answer.Round)
+		a.request.Master = answer.Round.Master()
+		a.request.State, a.request.Round, a.request.Rank, a.request.Size = protocol.Running, answer.Round.Number, answer.Round.Rank, answer.Round.Size
+		a.request.Failure = nil
+		r.hear(a)
+		return true
+	case answer.Over != "":
+		a.overs++
+		r.wait(nil, index)
+		return true
+	}
+	return false
+}
+
+func (r *rehearsal) pass(d time.Duration) {
+	r.now = r.now.Add(d)
+	for _, a := range r.pods {
+		r.hear(a) // requests are repeated
+	}
+	r.group.Tick(r.now)
+	r.settle()
+}
+
+// in says who is in which round, as "3: 0=worker-1 1=worker-2".
+func (r *rehearsal) in() string {
+	var number int64
+	var parts []string
+	for rank := range 100 {
+		for i := range 100 {
+			a := r.pods[name(i)]
+			if a == nil || a.request.State != protocol.Running || a.request.Rank != rank || a.silent {
+				continue
+			}
+			number = max(number, a.request.Round)
+			parts = append(parts, fmt.Sprintf("%d=%d/%d", rank, i, a.request.Size))
+		}
+	}
+	return fmt.Sprintf("%d: %s", number, strings.Join(parts, " "))
+}
+
+func (r *rehearsal) want(want string) {
+	r.t.Helper()
+	r.settle()
+	if got := r.in(); got != want {
+		r.t.Errorf("in the round are %q, want %q", got, want)
+	}
+}
+
+// restart replaces the operator: all that it knew is forgotten, and agents ask again.
+func (r *rehearsal) restart(min, max int) {
+	r.group = round.New(min, max, patience, r.now)
+	for _, a := range r.pods {
+		r.group.PodLives(a.pod, r.now)
+	}
+	for _, a := range r.pods {
+		r.hear(a)
+	}
+}
+
+func TestARoundBeginsWhenAllAreThere(t *testing.T) {
+	r := rehearse(t, 2, 4)
+	r.make(0, 1, 2)
+	r.wait(nil, 2)
+	r.wait(nil, 0)
+	r.want("0: ")
+	r.wait(nil, 1)
+	r.want("1: 0=0/3 1=1/3 2=2/3")
+}
+
+func TestASlowMemberIsWaitedForAndThenJoinsLater(t *testing.T) {
+	r := rehearse(t, 2, 4)
+	r.make(0, 1, 2)
+	r.wait(nil, 0, 1)
+	r.pass(patience.Gather - time.Second)
+	r.want("0: ")
+	r.pass(time.Second)
+	r.want("1: 0=0/2 1=1/2")
+	r.wait(nil, 2)
+	r.want("2: 0=0/3 1=1/3 2=2/3")
+}
+
+func TestBelowTheMinimumNothingBegins(t *testing.T) {
+	r := rehearse(t, 2, 4)
+	r.start(0)
+	r.pass(time.Hour)
+	r.want("0: ")
+}
+
+func TestAMemberThatIsLostEndsTheRoundForThoseWhoStay(t *testing.T) {
+	r := rehearse(t, 2, 4)
+	r.start(0, 1, 2)
+	r.want("1: 0=0/3 1=1/3 2=2/3")
+	r.gone(0)
+	r.want("2: 0=1/2 1=2/2")
+	r.gone(1) // now there are fewer than the minimum
+	r.want("0: ")
+	r.start(5)
+	r.want("3: 0=2/2 1=5/2")
+}
+
+func TestThoseWhoCameLaterJoinAllAtOnce(t *testing.T) {
+	r := rehearse(t, 2, 4)
+	r.start(0, 1)
+	r.want("1: 0=0/2 1=1/2")
+	r.make(2, 3)
+	r.wait(nil, 2)
+	r.want("1: 0=0/2 1=1/2")
+	r.wait(nil, 3)
+	r.want("2: 0=0/4 1=1/4 2=2/4 3=3/4")
+	if n := r.pods[name(0)].overs; n != 1 {
+		t.Errorf("a member was stopped %d times for two that came, want once", n)
+	}
+}
+
+func TestOneThatComesAloneIsNotHeldUpByOneThatNeverComes(t *testing.T) {
+	r := rehearse(t, 2, 4)
+	r.start(0, 1)
+	r.want("1: 0=0/2 1=1/2")
+	r.make(2, 3)
+	r.wait(nil, 2)
+	r.settle()
+	r.pass(patience.Gather)
+	r.want("2: 0=0/3 1=1/3 2=2/3")
+}
+
+func TestAFailureBringsEverybodyIntoANewRound(t *testing.T) {
+	r := rehearse(t, 3, 3)
+	r.start(0, 1, 2)
+	r.settle()
+	r.wait(&protocol.Failure{ExitCode: 3}, 1)
+	r.want("2: 0=0/3 1=1/3 2=2/3")
+}
+
+func TestAnAgentThatBeginsAnewIsNoMemberAnyMore(t *testing.T) {
+	r := rehearse(t, 2, 2)
+	r.start(0, 1)
+	r.settle()
+	r.pods[name(1)].request.Round = 0 // its container was restarted
+	r.wait(nil, 1)
+	r.want("2: 0=0/2 1=1/2")
+}
+
+func TestAnAnswerThatWasLostIsGivenAgain(t *testing.T) {
+	r := rehearse(t, 2, 2)
+	r.start(0, 1)
+	a := r.pods[name(0)]
+	r.group.Silent(a.pod.UID, r.now)
+	r.hear(a)
+	first, _ := r.group.Answer(a.pod.UID)
+	r.hear(a)
+	again, _ := r.group.Answer(a.pod.UID)
+	if first.Round == nil || again.Round == nil || *first.Round != *again.Round {
+		t.Errorf("the answer was %+v and then %+v", first.Round, again.Round)
+	}
+}
+
+func TestOneThatCannotBeHeardRunsOn(t *testing.T) {
+	r := rehearse(t, 2, 3)
+	r.start(0, 1, 2)
+	r.settle()
+	r.pods[name(1)].silent = true
+	r.pass(time.Hour)
+	r.want("1: 0=0/3 2=2/3")
+	r.gone(0) // and is in the next round only once it is heard again
+	r.settle()
+	if got := r.in(); got != "0: " {
+		t.Errorf("before patience is over: %q", got)
+	}
+	r.pods[name(1)].silent = false
+	r.pass(0)
+	r.want("2: 0=1/2 1=2/2")
+}
+
+func TestThoseWhoHaveEndedWellAreMissedByNobody(t *testing.T) {
+	r := rehearse(t, 3, 3)
+	r.start(0, 1, 2)
+	r.settle()
+	a := r.pods[name(0)]
+	a.request.State = protocol.Done
+	r.hear(a)
+	r.want("1: 1=1/3 2=2/3")
+	r.wait(&protocol.Failure{ExitCode: 1}, 2)
+	r.want("2: 0=1/2 1=2/2")
+}
+
+func TestARoundSurvivesTheOperator(t *testing.T) {
+	r := rehearse(t, 2, 4)
+	r.start(0, 1, 2)
+	r.settle()
+	r.restart(2, 4)
+	r.pass(time.Hour)
+	r.want("1: 0=0/3 1=1/3 2=2/3")
+	for i := range 3 {
+		if n := r.pods[name(i)].overs; n != 0 {
+			t.Errorf("worker %d was stopped %d times", i, n)
+		}
+	}
+	r.gone(2)
+	r.want("2: 0=0/2 1=1/2")
+}
+
+func TestAMemberLostWhileTheOperatorWasAwayEndsTheRound(t *testing.T) {
+	r := rehearse(t, 2, 4)
+	r.start(0, 1, 2)
+	r.settle()
+	delete(r.pods, name(1))
+	r.restart(2, 4)
+	r.want("2: 0=0/2 1=2/2")
+}
+
+func TestHalfOfThemToldAndThenAnotherOperator(t *testing.T) {
+	r := rehearse(t, 2, 3)
+	r.start(0, 1, 2)
+	r.settle()
+	r.gone(2)
+	r.heed(r.pods[name(0)], 0) // the other one is not told
+	r.restart(2, 3)
+	r.want("2: 0=0/2 1=1/2")
+}
