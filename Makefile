@@ -23,7 +23,7 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: muster operator local ## Build bin/muster, bin/muster-operator and bin/muster-local
+build: muster operator agent local ## Build bin/muster, bin/muster-operator, bin/muster-agent and bin/muster-local
 
 .PHONY: go
 go:
@@ -37,6 +37,10 @@ muster: go
 .PHONY: operator
 operator: go
 	@$(call build,., ./cmd/muster-operator,muster-operator,the operator,$(KUBE_LDFLAGS))
+
+.PHONY: agent
+agent: go
+	@export CGO_ENABLED=0; $(call build,., ./cmd/muster-agent,muster-agent,the agent,-s -w)
 
 .PHONY: local
 local: go

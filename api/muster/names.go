@@ -60,6 +60,20 @@ const (
 	// their objects itself.
 	ServedLabel = "muster.dev/served"
 
+	// InjectAgentAnnotation, "true" on a JobSet or on the template of one of its replicated
+	// jobs, has muster-agent put round the command of the first container of the pods.
+	InjectAgentAnnotation = "muster.dev/inject-agent"
+	// RendezvousLabel is on pods with an agent round their command, and holds the ID of
+	// their job's rounds.
+	RendezvousLabel = "muster.dev/rendezvous"
+	// RendezvousSizeAnnotation is on those pods and says how many may be in a round, as 2:4.
+	RendezvousSizeAnnotation = "muster.dev/rendezvous-size"
+	// RendezvousIndexAnnotation is on those of them that no Job counts, and orders them.
+	RendezvousIndexAnnotation = "muster.dev/rendezvous-index"
+	// RendezvousJoinAnnotation is on pods of JobSets that restart in place, and says for
+	// which wait of its agent the pod was given its attempt.
+	RendezvousJoinAnnotation = "muster.dev/rendezvous-join"
+
 	// JobUIDLabel is on the pods and Services that Muster makes itself, and holds the UID
 	// of their job.
 	JobUIDLabel = "muster.dev/job-uid"

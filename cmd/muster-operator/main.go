@@ -62,6 +62,9 @@ type options struct {
 	profileAddress          string
 	webhookPort             int
 	webhookCertificates     string
+	rendezvousBind          string
+	rendezvousAddress       string
+	agentImage              string
 	qps                     float64
 	burst                   int
 }
@@ -79,6 +82,9 @@ func main() {
 	flag.StringVar(&o.profileAddress, "pprof-bind-address", "", "address that serves profiles under /debug/pprof (default: none)")
 	flag.IntVar(&o.webhookPort, "webhook-port", 9443, "port of the webhooks for batch Jobs and pods, where the configuration turns them on")
 	flag.StringVar(&o.webhookCertificates, "webhook-cert-dir", "/etc/muster/webhook", "directory with tls.crt and tls.key of those webhooks; they may change")
+	flag.StringVar(&o.rendezvousAddress, "rendezvous-address", "", "host and port at which pods reach this operator, for the agents in them (default: none, and no job gets an agent)")
+	flag.StringVar(&o.rendezvousBind, "rendezvous-bind-address", ":9444", "address that serves agents, where --rendezvous-address is set")
+	flag.StringVar(&o.agentImage, "agent-image", "muster-operator", "image with muster-agent in its PATH, that pods with an agent get it from: the operator's own")
 	flag.Float64Var(&o.qps, "kube-api-qps", 500, "requests a second to the API server in the long run")
 	flag.IntVar(&o.burst, "kube-api-burst", 1000, "requests to the API server at once")
 	var logs zap.Options
@@ -118,7 +124,7 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	executor := jobs.NewExecutor(mgr.GetClient(), mgr.GetEventRecorder("muster"))
-	settings := jobs.Settings{Backoff: backoffOf(cfg), NativeGangs: nativeGangs(ctx, mgr, cfg)}
+	settings := jobs.Settings{Backoff: backoffOf(cfg), NativeGangs: nativeGangs(ctx, mgr, cfg), Agent: agent(ctx, mgr, o)}
 	apis := []jobs.Served{jobsetapi.API, genericjob.API, trainingjob.API(trainingJobs(cfg)), batchjob.API}
 	external, err := install.LeavesVolcanoJobs(ctx, cluster, *cfg.Volcano)
 	if err != nil {

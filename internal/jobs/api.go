@@ -112,6 +112,8 @@ type Facts struct {
 	Nodes map[NodeFeature]bool
 	// NativeGangs says that kube-scheduler binds the pods of a PodGroup together.
 	NativeGangs bool
+	// Agent is what it takes to put muster-agent round the commands of pods.
+	Agent podspec.Agent
 }
 
 // Nodes are by their host names those where a job was given places, as far as they are

@@ -28,6 +28,7 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
+	"github.com/musterhq/muster/internal/podspec"
 )
 
 const (
@@ -55,6 +56,8 @@ type Settings struct {
 	Backoff Backoff
 	// NativeGangs has pods belong to PodGroups; see HasNativeGangs.
 	NativeGangs bool
+	// Agent is what jobs that want one put round the commands of their pods.
+	Agent podspec.Agent
 }
 
 // AddTo has the manager reconcile jobs of all the APIs. Its cache should keep no more of
@@ -115,7 +118,7 @@ func (a API[T]) asksAbout(definition client.Object) bool {
 }
 
 func (a API[T]) addTo(mgr ctrl.Manager, x *Executor, settings Settings, served []schema.GroupKind) error {
-	r := &reconciler[T]{api: a, served: served, client: mgr.GetClient(), executor: x, pods: mgr.GetAPIReader(), backoff: settings.Backoff, owns: a.owned(settings.NativeGangs), nativeGangs: settings.NativeGangs, clock: clock.RealClock{}}
+	r := &reconciler[T]{api: a, served: served, client: mgr.GetClient(), executor: x, pods: mgr.GetAPIReader(), backoff: settings.Backoff, owns: a.owned(settings.NativeGangs), nativeGangs: settings.NativeGangs, agent: settings.Agent, clock: clock.RealClock{}}
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named(a.Kind.GroupKind().String()).
 		For(a.New(), builder.WithPredicates(predicate.NewPredicateFuncs(r.concerns))).

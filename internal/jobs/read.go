@@ -112,6 +112,7 @@ func (r *reconciler[T]) facts(ctx context.Context, job T) (Facts, error) {
 		Priorities:  PriorityFacts{Workload: byName(classes.Items), Pod: byName(podClass.Items)},
 		Flavors:     byName(flavors.Items),
 		NativeGangs: r.nativeGangs,
+		Agent:       r.agent,
 	}, nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/podspec"
 	"github.com/musterhq/muster/internal/workload"
 )
 
@@ -22,6 +23,7 @@ type reconciler[T client.Object] struct {
 	// owns are the kinds that Plan may create.
 	owns        []client.Object
 	nativeGangs bool
+	agent       podspec.Agent
 	// served are the kinds of all job APIs, this one among them.
 	served   []schema.GroupKind
 	client   client.Client

@@ -74,7 +74,7 @@ func (a *attempt) carryOn() {
 	// Jobs.
 	if a.seen.Admission.MayStart() {
 		a.createServices()
-		if a.createClaims() {
+		if a.createClaims() && a.agentsFit() {
 			a.createJobs()
 		}
 	}

@@ -68,7 +68,7 @@ func (a *attempt) newJob(rj *jobset.ReplicatedJob, index int32) *batchv1.Job {
 		template.Spec.Subdomain = subdomain(js)
 	}
 	mount(js, &template.Spec)
-	template = a.placeJob(rj, index, template)
+	template = a.placeJob(rj, index, a.withAgent(rj, template))
 	if a.joinsGang(rj) {
 		jobs.InPodGroup(&template.Spec, gangName(js, rj))
 	}

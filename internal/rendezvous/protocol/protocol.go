@@ -17,6 +17,8 @@ const (
 	Path = "/v1/rendezvous"
 	// Audience of the tokens by which agents prove which pod they are in.
 	Audience = "rendezvous.muster.dev"
+	// ServerName is the name in the operator's certificate, whatever address leads to it.
+	ServerName = "rendezvous.muster.dev"
 	// Hold is how long the operator leaves a request unanswered if there is nothing to say.
 	Hold = 50 * time.Second
 	// MaxRequestBytes is the most that the operator reads of a request.

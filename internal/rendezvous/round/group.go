@@ -46,7 +46,8 @@ type Group struct {
 	// they have been heard.
 	adopted bool
 	// over says why the last round is over.
-	over string
+	over    string
+	version uint64
 	// done counts members that ended well and whose pods are gone.
 	done int
 	// first is the part in the round of the member with rank 0, if this operator began it.
@@ -80,6 +81,12 @@ func (g *Group) Resize(min, max int, now time.Time) {
 	g.settle(now)
 }
 
+// Version changes whenever an answer may have become another.
+func (g *Group) Version() uint64 { return g.version }
+
+// Knows reports whether the pod lives and belongs to the group.
+func (g *Group) Knows(uid string) bool { return g.pods[uid] != nil }
+
 // Empty reports whether the group has no pods.
 func (g *Group) Empty() bool { return len(g.pods) == 0 }
 
@@ -89,6 +96,7 @@ func (g *Group) PodLives(pod Pod, now time.Time) {
 		m.Pod = pod
 	} else {
 		g.pods[pod.UID] = &member{Pod: pod, born: now}
+		g.version++
 	}
 	g.settle(now)
 }
@@ -100,6 +108,7 @@ func (g *Group) PodGone(uid string, succeeded bool, now time.Time) {
 		return
 	}
 	delete(g.pods, uid)
+	g.version++
 	switch {
 	case succeeded || m.said.State == protocol.Done:
 		g.done++
@@ -109,11 +118,11 @@ func (g *Group) PodGone(uid string, succeeded bool, now time.Time) {
 	g.settle(now)
 }
 
-// Hear takes what the agent in a pod says. A pod that the group does not know is ignored.
-func (g *Group) Hear(uid string, said protocol.Request, now time.Time) {
+// Hear takes what the agent in a pod says; false is that the group does not know the pod.
+func (g *Group) Hear(uid string, said protocol.Request, now time.Time) (known bool) {
 	m, known := g.pods[uid]
 	if !known {
-		return
+		return false
 	}
 	m.said, m.heard = said, now
 	switch said.State {
@@ -123,6 +132,7 @@ func (g *Group) Hear(uid string, said protocol.Request, now time.Time) {
 		g.rejoin(m, now)
 	}
 	g.settle(now)
+	return true
 }
 
 // Silent tells that the agent's request has broken off. It matters for those who wait:
@@ -180,6 +190,7 @@ func (g *Group) adopt(m *member) {
 		g.adopted, g.master = true, said.Master
 	}
 	m.round, m.rank, m.join = said.Round, said.Rank, said.Join
+	g.version++
 }
 
 // rejoin looks at an agent that waits: it may be in the round and not know it yet, or
@@ -226,6 +237,7 @@ func (g *Group) end(why string, now time.Time) {
 		return
 	}
 	g.running, g.over, g.gathering = false, why, now
+	g.version++
 	g.adopted = false
 	for _, m := range g.pods {
 		m.round = 0
@@ -252,6 +264,7 @@ func (g *Group) begin(who []*member) {
 	})
 	who = who[:min(len(who), g.max)]
 	g.number++
+	g.version++
 	g.running, g.size, g.over = true, len(who), ""
 	g.first = protocol.Round{
 		Number: g.number, Size: g.size, MasterAddress: who[0].said.Address, MasterPort: who[0].said.Port, Min: g.min, Max: g.max,

@@ -136,6 +136,11 @@ func (f *upFlags) operatorPath() (string, error) {
 	if err := operatorproc.CheckBinary(path); err != nil {
 		return "", usageError{err}
 	}
+	// What is in the operator's image lies beside the operator here: containers find it last
+	// in their PATH.
+	if err := os.Setenv("PATH", os.Getenv("PATH")+string(filepath.ListSeparator)+filepath.Dir(path)); err != nil {
+		return "", fmt.Errorf("letting pods find the agent: %w", err)
+	}
 	return path, nil
 }
 

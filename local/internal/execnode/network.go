@@ -75,6 +75,16 @@ func (n *Node) newPodNetwork(config *runtimeapi.PodSandboxConfig) (process.Netwo
 		opened.Close()
 		return nil, err
 	}
+	for _, door := range n.config.Doors {
+		listener, err := pod.Listen(door)
+		if err != nil {
+			opened.Close()
+			return nil, err
+		}
+		go forward(listener, func(ctx context.Context) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "tcp4", door.String())
+		})
+	}
 	for _, port := range config.GetPortMappings() {
 		if err := opened.forwardHostPort(port); err != nil {
 			opened.Close()

@@ -37,6 +37,9 @@ type Config struct {
 	ClientCAs *x509.CertPool
 	// ClusterDomain is the domain of service names, such as cluster.local.
 	ClusterDomain string
+	// Doors are addresses on the machine's loopback at which pods reach what listens there,
+	// though they have a loopback of their own. May be empty.
+	Doors []netip.AddrPort
 	// Logf takes lines for the person at the terminal: what this machine does not allow, said once at the start.
 	Logf func(format string, args ...any)
 

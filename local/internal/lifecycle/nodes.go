@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"strconv"
 	"strings"
 
@@ -30,7 +31,7 @@ type Nodes struct {
 // startNodes returns when the cluster has exactly these nodes, beside those
 // that others registered, and they are ready. stop ends them all; it is to be
 // called after an error as well.
-func startNodes(ctx context.Context, n Nodes, plane *controlplane.ControlPlane, dir *statedir.Dir, out *report) (stop func(), err error) {
+func startNodes(ctx context.Context, n Nodes, doors []netip.AddrPort, plane *controlplane.ControlPlane, dir *statedir.Dir, out *report) (stop func(), err error) {
 	var stops []func()
 	stop = func() {
 		for i := len(stops) - 1; i >= 0; i-- {
@@ -45,7 +46,7 @@ func startNodes(ctx context.Context, n Nodes, plane *controlplane.ControlPlane, 
 		return stop, err
 	}
 	for i := range n.Exec {
-		node, err := startExecNode(ctx, execNodePrefix+strconv.Itoa(i), plane, dir, out)
+		node, err := startExecNode(ctx, execNodePrefix+strconv.Itoa(i), doors, plane, dir, out)
 		if err != nil {
 			return stop, err
 		}
@@ -74,7 +75,7 @@ func startNodes(ctx context.Context, n Nodes, plane *controlplane.ControlPlane, 
 // execNodePrefix and a number from 0 on are the name of an exec node.
 const execNodePrefix = "local-"
 
-func startExecNode(ctx context.Context, name string, plane *controlplane.ControlPlane, dir *statedir.Dir, out *report) (*execnode.Node, error) {
+func startExecNode(ctx context.Context, name string, doors []netip.AddrPort, plane *controlplane.ControlPlane, dir *statedir.Dir, out *report) (*execnode.Node, error) {
 	certificate, clients, err := plane.KubeletServing()
 	if err != nil {
 		return nil, err
@@ -87,6 +88,7 @@ func startExecNode(ctx context.Context, name string, plane *controlplane.Control
 			ServingCert:   certificate,
 			ClientCAs:     clients,
 			ClusterDomain: plane.ClusterDomain(),
+			Doors:         doors,
 			Logf:          out.line,
 		})
 	})

@@ -6,12 +6,16 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
+	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/musterhq/muster/local/internal/atomicfile"
 	"github.com/musterhq/muster/local/internal/controlplane"
 	"github.com/musterhq/muster/local/internal/operatorproc"
 	"github.com/musterhq/muster/local/internal/statedir"
@@ -92,17 +96,26 @@ func Up(ctx context.Context, o Options) (err error) {
 // and the operator, side by side, since each mostly waits. stop ends what was
 // started, be there an error or not; the controllers end with the plane.
 func startRest(ctx context.Context, o Options, plane *controlplane.ControlPlane, dir *statedir.Dir, out *report) (stop func(), err error) {
+	// How pods reach the operator.
+	var doors []netip.AddrPort
+	if o.Operator != "" {
+		rendezvous, err := rendezvousAddress(dir)
+		if err != nil {
+			return func() {}, err
+		}
+		doors = append(doors, rendezvous)
+	}
 	var stopNodes func()
 	var operator *operatorproc.Operator
 	all, ctx := errgroup.WithContext(ctx)
 	all.Go(func() error { return plane.RunControllers(ctx) })
 	all.Go(func() (err error) {
-		stopNodes, err = startNodes(ctx, o.Nodes, plane, dir, out)
+		stopNodes, err = startNodes(ctx, o.Nodes, doors, plane, dir, out)
 		return err
 	})
 	if o.Operator != "" {
 		all.Go(func() (err error) {
-			operator, err = startOperator(ctx, o, plane, dir, out)
+			operator, err = startOperator(ctx, o, doors[0], plane, dir, out)
 			return err
 		})
 	}
@@ -140,7 +153,7 @@ func claim(path string) (*statedir.Dir, error) {
 	return statedir.Claim(path)
 }
 
-func startOperator(ctx context.Context, o Options, plane *controlplane.ControlPlane, dir *statedir.Dir, out *report) (*operatorproc.Operator, error) {
+func startOperator(ctx context.Context, o Options, rendezvous netip.AddrPort, plane *controlplane.ControlPlane, dir *statedir.Dir, out *report) (*operatorproc.Operator, error) {
 	// For now a member of the masters' group; its name is already that of
 	// the service account that it has in a real cluster.
 	kubeconfig := dir.Path("operator.kubeconfig")
@@ -153,6 +166,7 @@ func startOperator(ctx context.Context, o Options, plane *controlplane.ControlPl
 		Configuration: o.OperatorConfiguration,
 		LogFile:       filepath.Join(dir.Logs(), "operator.log"),
 		PIDFile:       dir.Path("operator.pid"),
+		Rendezvous:    rendezvous.String(),
 		Notify:        out.line,
 	})
 	if err != nil {
@@ -160,6 +174,25 @@ func startOperator(ctx context.Context, o Options, plane *controlplane.ControlPl
 	}
 	out.step("operator is ready")
 	return operator, nil
+}
+
+// rendezvousAddress is where the operator is to serve the agents in pods: they are told it
+// once, so it stays the same as long as the state does.
+func rendezvousAddress(dir *statedir.Dir) (netip.AddrPort, error) {
+	file := dir.Path("rendezvous")
+	if text, err := os.ReadFile(file); err == nil {
+		if address, err := netip.ParseAddrPort(strings.TrimSpace(string(text))); err == nil {
+			return address, nil
+		}
+	}
+	listener, err := listen(0)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	defer listener.Close()
+	address := listener.Addr().(*net.TCPAddr).AddrPort()
+	address = netip.AddrPortFrom(address.Addr().Unmap(), address.Port())
+	return address, atomicfile.Write(file, []byte(address.String()+"\n"))
 }
 
 // unlessAsked turns the error of a start that was asked to stop into none.

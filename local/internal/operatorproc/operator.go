@@ -35,6 +35,8 @@ type Config struct {
 	Kubeconfig string
 	// Configuration is the path of its configuration file; empty for none.
 	Configuration string
+	// Rendezvous is the address at which it serves the agents in pods; empty for none.
+	Rendezvous string
 	// LogFile takes what it prints; emptied by Start.
 	LogFile string
 	// PIDFile holds the pid of the process that runs at present.

@@ -49,6 +49,9 @@ func start(c Config, log *os.File) (*process, error) {
 		"--health-probe-bind-address", probes,
 		"--metrics-bind-address", metrics,
 	}
+	if c.Rendezvous != "" {
+		arguments = append(arguments, "--rendezvous-address", c.Rendezvous, "--rendezvous-bind-address", c.Rendezvous)
+	}
 	if c.Configuration != "" {
 		arguments = append(arguments, "--config", c.Configuration)
 	}

@@ -1,0 +1,120 @@
+// Package ask speaks to the operator: one request at a time, repeated until there is an
+// answer, whatever befalls the connection or the operator.
+package ask
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/musterhq/muster/internal/rendezvous/protocol"
+)
+
+// Operator is the way to the operator.
+type Operator struct {
+	url       string
+	tokenFile string
+	client    *http.Client
+	// Logf takes a line when the operator cannot be reached, and when it can again.
+	Logf func(format string, args ...any)
+}
+
+// New finds the operator at an address, if its certificate is of the authority whose
+// certificate is given as PEM. The token is read from its file for each request: the
+// kubelet renews it.
+func New(address, authority, tokenFile string, logf func(string, ...any)) (*Operator, error) {
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM([]byte(authority)) {
+		return nil, errors.New("the certificate of the operator's authority is none")
+	}
+	return &Operator{
+		url: "https://" + address + protocol.Path, tokenFile: tokenFile, Logf: logf,
+		client: &http.Client{
+			Timeout: protocol.Hold + 15*time.Second,
+			Transport: &http.Transport{
+				TLSClientConfig:     &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS13, ServerName: protocol.ServerName},
+				TLSHandshakeTimeout: 10 * time.Second,
+				ForceAttemptHTTP2:   true,
+				// A connection that leads nowhere any more is found out.
+				HTTP2: &http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 5 * time.Second},
+			},
+		},
+	}, nil
+}
+
+// Pauses between attempts: an operator that is started anew is asked by many at once.
+const (
+	firstPause = 20 * time.Millisecond
+	lastPause  = 2 * time.Second
+)
+
+// Until asks until the operator has something to say or the context ends; false is the latter.
+func (o *Operator) Until(ctx context.Context, request protocol.Request) (protocol.Response, bool) {
+	pause, failing := firstPause, false
+	for ctx.Err() == nil {
+		response, err := o.Once(ctx, request)
+		switch {
+		case ctx.Err() != nil:
+		case err != nil:
+			if pause >= lastPause/4 && !failing {
+				failing = true
+				o.Logf("the operator cannot be asked, and is asked again: %v", err)
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(pause/2 + rand.N(pause)):
+			}
+			pause = min(2*pause, lastPause)
+		case response != protocol.Response{}:
+			return response, true
+		default:
+			pause, failing = firstPause, false
+		}
+	}
+	return protocol.Response{}, false
+}
+
+// Once asks once.
+func (o *Operator) Once(ctx context.Context, request protocol.Request) (protocol.Response, error) {
+	token, err := os.ReadFile(o.tokenFile)
+	if err != nil {
+		return protocol.Response{}, fmt.Errorf("reading the pod's token: %w", err)
+	}
+	body, err := json.Marshal(request)
+	if err != nil {
+		return protocol.Response{}, err
+	}
+	post, err := http.NewRequestWithContext(ctx, http.MethodPost, o.url, bytes.NewReader(body))
+	if err != nil {
+		return protocol.Response{}, err
+	}
+	post.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	post.Header.Set("Content-Type", "application/json")
+	reply, err := o.client.Do(post)
+	if err != nil {
+		return protocol.Response{}, err
+	}
+	defer reply.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(reply.Body, protocol.MaxRequestBytes))
+	if err != nil {
+		return protocol.Response{}, err
+	}
+	if reply.StatusCode != http.StatusOK {
+		return protocol.Response{}, fmt.Errorf("%s: %s", reply.Status, strings.TrimSpace(string(text)))
+	}
+	var response protocol.Response
+	if err := json.Unmarshal(text, &response); err != nil {
+		return protocol.Response{}, fmt.Errorf("reading the operator's answer: %w", err)
+	}
+	return response, nil
+}

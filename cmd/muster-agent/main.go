@@ -1,0 +1,85 @@
+// Command muster-agent runs inside of training pods: round a container's command, which
+// it starts with its part in each round of the job, or beside the containers of a pod
+// whose barrier it is. It imports no Kubernetes library, so that it stays small.
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+const usage = `muster-agent runs inside of training pods; docs/agent.md has more.
+
+  muster-agent run [--] COMMAND [ARGUMENT]...   run a command in the rounds of its job
+  muster-agent sidecar                          be the barrier of the other containers of the pod
+  muster-agent ready                            end well once the barrier is lifted
+  muster-agent install DIRECTORY                copy itself there
+`
+
+// Ends that are the agent's own.
+const (
+	codeFailed = 1
+	codeUsage  = 2
+)
+
+func main() { os.Exit(run(os.Args[1:])) }
+
+func run(arguments []string) int {
+	if len(arguments) == 0 {
+		fmt.Fprint(os.Stderr, usage)
+		return codeUsage
+	}
+	verb, rest := arguments[0], arguments[1:]
+	if len(rest) > 0 && rest[0] == "--" {
+		rest = rest[1:]
+	}
+	switch {
+	case verb == "run" && len(rest) > 0:
+		return serve(rest)
+	case verb == "sidecar" && len(rest) == 0:
+		return serve(nil)
+	case verb == "ready" && len(rest) == 0:
+		return ready()
+	case verb == "install" && len(rest) == 1:
+		return install(rest[0])
+	}
+	fmt.Fprint(os.Stderr, usage)
+	return codeUsage
+}
+
+// install copies the agent to where containers of other images can run it.
+func install(directory string) int {
+	if err := copySelf(filepath.Join(directory, "muster-agent")); err != nil {
+		logf("installing the agent in %s: %v", directory, err)
+		return codeFailed
+	}
+	return 0
+}
+
+// copySelf leaves the file whole or not there at all.
+func copySelf(to string) error {
+	from, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	file, err := os.OpenFile(to+".part", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o755)
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(file, from); err != nil {
+		file.Close()
+		return err
+	}
+	if err := file.Close(); err != nil {
+		return err
+	}
+	return os.Rename(to+".part", to)
+}
+
+// logf writes a line to the log of the container, where the command's own lines are too.
+func logf(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "muster-agent: "+format+"\n", args...)
+}

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/musterhq/muster/cmd/muster-agent/process"
+	"github.com/musterhq/muster/cmd/muster-agent/supervise"
+	"github.com/musterhq/muster/internal/rendezvous/protocol"
+)
+
+// forwarded are the signals that the command gets when the agent does.
+var forwarded = []os.Signal{
+	syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGCONT,
+}
+
+// reportPatience bounds the last word to the operator. It learns of the end anyhow.
+const reportPatience = 300 * time.Millisecond
+
+// shell does what an agent decides.
+type shell struct {
+	settings
+	command []string
+	agent   *supervise.Agent
+	family  *process.Family
+
+	answers chan answer
+	alarm   *time.Timer
+	life    *heart
+	// request is what the operator is asked now; asking stops it, and turn tells its answer
+	// from those to earlier ones.
+	request protocol.Request
+	asking  context.CancelFunc
+	turn    int
+
+	code  int
+	ended bool
+}
+
+type answer struct {
+	turn int
+	protocol.Response
+}
+
+// serve runs a command, or nothing, in rounds, and returns the code to exit with.
+func serve(command []string) int {
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, forwarded...)
+	s := &shell{command: command, answers: make(chan answer, 1), alarm: time.NewTimer(time.Hour), asking: func() {}}
+	s.alarm.Stop()
+	var err error
+	if s.settings, err = readSettings(); err != nil {
+		logf("%v", err)
+		return codeUsage
+	}
+	s.family = process.New()
+	if command == nil {
+		os.Remove(s.ready)
+		s.agent = supervise.NewSidecar(s.exitCode)
+	} else {
+		s.agent = supervise.New(s.budget, s.grace)
+	}
+	s.life = newHeart(s.hang)
+	defer s.life.stop()
+	s.do(s.agent.Begin())
+	for !s.ended {
+		select {
+		case a := <-s.answers:
+			if a.turn == s.turn {
+				s.do(s.agent.Answered(a.Response, time.Now()))
+			}
+		case end := <-s.family.Ended():
+			s.alarm.Stop()
+			s.life.stop()
+			s.do(s.agent.Ended(supervise.End(end), time.Now()))
+		case got := <-signals:
+			s.do(s.agent.Signalled(got.(syscall.Signal)))
+		case <-s.alarm.C:
+			s.do(s.agent.Late())
+		case <-s.life.beat():
+			if s.life.stopped(time.Now()) {
+				s.do(s.agent.Hung())
+			}
+		}
+	}
+	return s.code
+}
+
+func (s *shell) do(next supervise.Do) {
+	if next.Note != "" {
+		logf("%s", next.Note)
+	}
+	if next.Signal != 0 {
+		s.family.Signal(next.Signal)
+	}
+	if next.Kill {
+		s.family.Kill()
+	}
+	if next.Alarm > 0 {
+		s.alarm.Reset(next.Alarm)
+	}
+	if next.Say != nil {
+		s.say(*next.Say, next.Fresh)
+	}
+	if next.Start != nil {
+		s.start(*next.Start)
+	}
+	if next.Report != nil {
+		s.report(*next.Report)
+	}
+	if next.Exit {
+		s.asking()
+		s.code, s.ended = next.Code, true
+	}
+}
+
+// say has the operator asked this from now on.
+func (s *shell) say(request protocol.Request, fresh bool) {
+	s.asking()
+	request.Join, request.Address, request.Port = s.request.Join, s.address, s.request.Port
+	if fresh {
+		request.Join, request.Port = rand.Text(), s.freePort()
+	}
+	s.request = request
+	s.turn++
+	turn := s.turn
+	ctx, cancel := context.WithCancel(context.Background())
+	s.asking = cancel
+	go func() {
+		if response, ok := s.operator.Until(ctx, request); ok {
+			select {
+			case s.answers <- answer{turn, response}:
+			case <-ctx.Done():
+			}
+		}
+	}()
+}
+
+func (s *shell) start(part protocol.Round) {
+	if s.command == nil {
+		if err := os.WriteFile(s.ready, nil, 0o644); err != nil {
+			s.do(s.agent.NotStarted(err, codeFailed))
+		}
+		return
+	}
+	environment := append(supervise.Environment(s.environment, s.job, part), s.life.start()...)
+	s.job.Restarts++
+	if err := s.family.Start(s.command, environment); err != nil {
+		s.life.stop()
+		s.do(s.agent.NotStarted(err, process.ExitCode(err)))
+	}
+}
+
+func (s *shell) report(request protocol.Request) {
+	s.asking()
+	request.Join, request.Address, request.Port = s.request.Join, s.address, s.request.Port
+	ctx, cancel := context.WithTimeout(context.Background(), reportPatience)
+	defer cancel()
+	_, _ = s.operator.Once(ctx, request) // the pod's own end says the same, later
+}
+
+// freePort is one that the first in rank can listen on. Somebody else may take it before
+// the program does; then the program fails, and the next round has another.
+func (s *shell) freePort() int {
+	if s.port != 0 {
+		return s.port
+	}
+	listener, err := net.Listen("tcp", ":0")
+	if err != nil {
+		return 29500
+	}
+	defer listener.Close()
+	return listener.Addr().(*net.TCPAddr).Port
+}
+
+// ready reports by its exit code whether the sidecar of the pod has lifted the barrier.
+func ready() int {
+	if _, err := os.Stat(valueOr(readyVariable, defaultReady)); err != nil {
+		return codeFailed
+	}
+	return 0
+}

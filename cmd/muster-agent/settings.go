@@ -1,0 +1,140 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/musterhq/muster/cmd/muster-agent/ask"
+	"github.com/musterhq/muster/cmd/muster-agent/supervise"
+)
+
+// The variables by which the agent is told what to do. Those that begin with MUSTER_ are
+// for it alone.
+const (
+	serverVariable    = "MUSTER_RENDEZVOUS"       // host:port of the operator's rendezvous
+	authorityVariable = "MUSTER_RENDEZVOUS_CA"    // certificate of its authority, as PEM
+	tokenVariable     = "MUSTER_RENDEZVOUS_TOKEN" // file with the pod's token for it
+	addressVariable   = "MUSTER_POD_IP"           // at which the others reach the pod
+	graceVariable     = "MUSTER_CHECKPOINT_GRACE" // how long the command may take to stop
+	hangVariable      = "MUSTER_HANG_TIMEOUT"     // how long it may give no sign of life
+	readyVariable     = "MUSTER_READY_FILE"       // says that the barrier is lifted
+	exitCodeVariable  = "MUSTER_RESTART_EXIT_CODE"
+	idVariable        = "LATTICE_RDZV_ID"
+	restartsVariable  = "LATTICE_MAX_RESTARTS"
+	portVariable      = "MASTER_PORT" // the user's choice, if he made one
+)
+
+const (
+	defaultToken    = "/var/run/secrets/muster.dev/token"
+	defaultReady    = "/tmp/muster-ready"
+	defaultRestarts = 3
+	defaultGrace    = 30 * time.Second
+	defaultExitCode = 42
+	// losses is how often in a row a command may be run again that failed for no fault of its own.
+	losses = 20
+	// steady is how long a round lasts that has not failed for a reason that is still there.
+	steady = 5 * time.Minute
+)
+
+type settings struct {
+	operator *ask.Operator
+	job      supervise.Job
+	address  string
+	port     int // 0 for one that is free
+	budget   supervise.Budget
+	grace    time.Duration
+	hang     time.Duration // 0 for never
+	ready    string
+	exitCode int
+	// environment is what the command gets of the agent's own.
+	environment []string
+}
+
+func readSettings() (settings, error) {
+	r := reader{}
+	s := settings{
+		job:      supervise.Job{ID: os.Getenv(idVariable), Endpoint: r.required(serverVariable), MaxRestarts: r.integer(restartsVariable, defaultRestarts)},
+		address:  os.Getenv(addressVariable),
+		port:     r.integer(portVariable, 0),
+		grace:    r.duration(graceVariable, defaultGrace),
+		hang:     r.duration(hangVariable, 0),
+		ready:    valueOr(readyVariable, defaultReady),
+		exitCode: r.integer(exitCodeVariable, defaultExitCode),
+	}
+	s.budget = supervise.Budget{Failures: s.job.MaxRestarts, Losses: losses, Steady: steady}
+	if s.budget.Failures < 0 {
+		s.budget.Losses = -1
+	}
+	if s.address == "" {
+		s.address, r.err = hostname(r.err)
+	}
+	s.environment = slices.DeleteFunc(os.Environ(), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return name == authorityVariable || name == serverVariable || name == tokenVariable
+	})
+	authority := r.required(authorityVariable)
+	if r.err != nil {
+		return s, r.err
+	}
+	var err error
+	s.operator, err = ask.New(s.job.Endpoint, authority, valueOr(tokenVariable, defaultToken), logf)
+	return s, err
+}
+
+func hostname(already error) (string, error) {
+	name, err := os.Hostname()
+	if already != nil {
+		return name, already
+	}
+	return name, err
+}
+
+// reader reads variables and keeps the first mistake.
+type reader struct{ err error }
+
+func (r *reader) required(name string) string {
+	value := os.Getenv(name)
+	if value == "" && r.err == nil {
+		r.err = fmt.Errorf("the variable %s is not set: the operator sets it where it adds the agent", name)
+	}
+	return value
+}
+
+func (r *reader) integer(name string, otherwise int) int {
+	value := os.Getenv(name)
+	if value == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(value)
+	if err != nil && r.err == nil {
+		r.err = fmt.Errorf("the variable %s is %q, which is no number", name, value)
+	}
+	return n
+}
+
+// duration takes 90s, 2m and, as Kubernetes writes them, plain seconds.
+func (r *reader) duration(name string, otherwise time.Duration) time.Duration {
+	value := os.Getenv(name)
+	if value == "" {
+		return otherwise
+	}
+	if seconds, err := strconv.Atoi(value); err == nil {
+		return time.Duration(seconds) * time.Second
+	}
+	d, err := time.ParseDuration(value)
+	if err != nil && r.err == nil {
+		r.err = fmt.Errorf("the variable %s is %q, which is no time, such as 90s", name, value)
+	}
+	return d
+}
+
+func valueOr(name, otherwise string) string {
+	if value := os.Getenv(name); value != "" {
+		return value
+	}
+	return otherwise
+}

@@ -1,0 +1,208 @@
+package supervise
+
+import (
+	"fmt"
+	"syscall"
+	"time"
+
+	"github.com/musterhq/muster/internal/rendezvous/protocol"
+)
+
+// Do is what the agent is to do next. Several can be asked for at once; they are done in
+// the order of the fields.
+type Do struct {
+	// Signal is to be sent to the command, 0 for none.
+	Signal syscall.Signal
+	// Kill ends the command and all that it started.
+	Kill bool
+	// Alarm has Late called after that time, unless the command ends before; 0 for none.
+	Alarm time.Duration
+	// Say, if not nil, is from now on what the operator is told. Join, Address and Port
+	// are left to who asks; Fresh says that they must be new.
+	Say   *protocol.Request
+	Fresh bool
+	// Start runs the command with this part in a round.
+	Start *protocol.Round
+	// Exit ends the agent with Code, after Report, if that is set, was said once.
+	Exit   bool
+	Code   int
+	Report *protocol.Request
+	// Note is a line for the log of the container, empty for none.
+	Note string
+}
+
+// Budget is how often a command may fail and be run again.
+type Budget struct {
+	// Failures of the program's own, in the life of the agent; below 0 for any number.
+	Failures int
+	// Losses are failures for other reasons, one after the other without a round that
+	// lasted Steady; below 0 for any number.
+	Losses int
+	Steady time.Duration
+}
+
+type phase int
+
+const (
+	waiting  phase = iota // for a round
+	running               // the command
+	stopping              // the command, for the next round
+	leaving               // the command is stopped for good
+	ended
+)
+
+// Agent is the state of an agent. The zero value is none: use New.
+type Agent struct {
+	budget Budget
+	grace  time.Duration
+	// Sidecar agents have no command: they end when their round is over, so that their pod
+	// begins anew.
+	sidecar     bool
+	sidecarCode int
+
+	phase    phase
+	part     protocol.Round
+	began    time.Time
+	failures int
+	losses   int
+	hung     bool
+}
+
+// New makes an agent round a command. grace is how long a command may take to stop.
+func New(budget Budget, grace time.Duration) *Agent { return &Agent{budget: budget, grace: grace} }
+
+// NewSidecar makes an agent beside the containers of its pod, which ends with code once
+// its round is over.
+func NewSidecar(code int) *Agent { return &Agent{sidecar: true, sidecarCode: code} }
+
+// Begin is the first that is to be called.
+func (a *Agent) Begin() Do {
+	return Do{Say: &protocol.Request{State: protocol.Waiting}, Fresh: true}
+}
+
+// Answered takes what the operator says.
+func (a *Agent) Answered(answer protocol.Response, now time.Time) Do {
+	switch {
+	case answer.Refused != "" && a.phase == waiting:
+		a.phase = ended
+		return Do{Exit: true, Code: 1, Note: "the operator refuses this pod: " + answer.Refused}
+	case answer.Round != nil && a.phase == waiting:
+		a.phase, a.part, a.began = running, *answer.Round, now
+		do := Do{Start: answer.Round, Say: a.inRound(), Note: fmt.Sprintf("round %d: rank %d of %d", a.part.Number, a.part.Rank, a.part.Size)}
+		return do
+	case answer.Over != "" && a.phase == running && a.sidecar:
+		a.phase = ended
+		return Do{Exit: true, Code: a.sidecarCode, Note: fmt.Sprintf("round %d is over: %s", a.part.Number, answer.Over)}
+	case answer.Over != "" && a.phase == running:
+		a.phase = stopping
+		return Do{Signal: syscall.SIGTERM, Alarm: a.grace, Note: fmt.Sprintf("round %d is over: %s", a.part.Number, answer.Over)}
+	}
+	return Do{}
+}
+
+func (a *Agent) inRound() *protocol.Request {
+	return &protocol.Request{State: protocol.Running, Round: a.part.Number, Rank: a.part.Rank, Size: a.part.Size, Master: a.part.Master()}
+}
+
+// Ended takes how the command ended.
+func (a *Agent) Ended(end End, now time.Time) Do {
+	// What it started and left behind must not hold devices and ports.
+	do := Do{Kill: true}
+	switch {
+	case a.phase == leaving:
+		a.phase = ended
+		do.Exit, do.Code = true, end.ExitCode()
+	case a.phase == stopping:
+		do = a.again(do, nil)
+	case a.phase != running:
+	case end.ExitCode() == 0:
+		a.phase = ended
+		do.Exit, do.Report = true, a.inRound()
+		do.Report.State = protocol.Done
+	default:
+		do = a.failed(do, end, now)
+	}
+	return do
+}
+
+func (a *Agent) failed(do Do, end End, now time.Time) Do {
+	failure := end.failure(a.hung)
+	a.hung = false
+	within := true
+	if failure.Infrastructure {
+		if now.Sub(a.began) >= a.budget.Steady {
+			a.losses = 0
+		}
+		a.losses++
+		within = a.budget.Losses < 0 || a.losses <= a.budget.Losses
+	} else {
+		a.failures++
+		within = a.budget.Failures < 0 || a.failures <= a.budget.Failures
+	}
+	if !within {
+		a.phase = ended
+		do.Exit, do.Code = true, max(1, end.ExitCode())
+		do.Note = fmt.Sprintf("the command failed (%s), and was run again often enough", failure.Message)
+		return do
+	}
+	do.Note = fmt.Sprintf("the command failed (%s); it is run again with the next round", failure.Message)
+	return a.again(do, &failure)
+}
+
+// again has the agent wait for the next round.
+func (a *Agent) again(do Do, failure *protocol.Failure) Do {
+	a.phase = waiting
+	do.Say, do.Fresh = &protocol.Request{State: protocol.Waiting, Round: a.part.Number, Failure: failure}, true
+	return do
+}
+
+// Late tells that the command has not stopped in time.
+func (a *Agent) Late() Do {
+	if a.phase == stopping || a.phase == leaving {
+		return Do{Kill: true, Note: "the command has not stopped in time and is killed"}
+	}
+	return Do{}
+}
+
+// Hung tells that the command has given no sign of life for too long.
+func (a *Agent) Hung() Do {
+	if a.phase != running {
+		return Do{}
+	}
+	a.hung = true
+	return Do{Kill: true, Note: "the command gives no sign of life and is killed"}
+}
+
+// Signalled takes a signal to the agent. The first that asks for an end is passed on, and
+// the agent ends with the command; the second kills it. Other signals are passed on.
+func (a *Agent) Signalled(signal syscall.Signal) Do {
+	if signal != syscall.SIGTERM && signal != syscall.SIGINT {
+		if a.phase == waiting || a.phase == ended {
+			return Do{}
+		}
+		return Do{Signal: signal}
+	}
+	switch {
+	case a.phase == leaving:
+		return Do{Kill: true, Note: "asked to end a second time: the command is killed"}
+	case a.phase == waiting || a.phase == running && a.sidecar:
+		a.phase = ended
+		return Do{Exit: true, Code: 128 + int(signal)}
+	case a.phase == running || a.phase == stopping:
+		// How long it may take is for who asks to say: he kills the agent, and the command
+		// ends with it.
+		already := a.phase == stopping
+		a.phase = leaving
+		if already && signal == syscall.SIGTERM {
+			return Do{}
+		}
+		return Do{Signal: signal}
+	}
+	return Do{}
+}
+
+// NotStarted tells that the command could not be run at all; no further round would mend that.
+func (a *Agent) NotStarted(err error, code int) Do {
+	a.phase = ended
+	return Do{Exit: true, Code: code, Note: err.Error()}
+}

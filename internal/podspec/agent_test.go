@@ -1,0 +1,93 @@
+package podspec
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
+)
+
+var agent = Agent{Image: "muster/operator:1", Server: "muster.example:9444", CA: "certificate"}
+
+func trainer() corev1.PodTemplateSpec {
+	return corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+		TerminationGracePeriodSeconds: ptr.To[int64](90),
+		InitContainers:                []corev1.Container{{Name: "data", Command: []string{"fetch"}}},
+		Containers: []corev1.Container{
+			{Name: "logs", Command: []string{"tail"}},
+			{
+				Name: "trainingjob", Command: []string{"python"}, Args: []string{"-u", "main.py"},
+				Env: []corev1.EnvVar{{Name: "LATTICE_MAX_RESTARTS", Value: "7"}},
+				Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+					"nvidia.com/gpu": resource.MustParse("1"), "cpu": resource.MustParse("2"),
+				}},
+			},
+		},
+	}}
+}
+
+func TestAnAgentIsPutRoundTheCommandOfOneContainer(t *testing.T) {
+	before := trainer()
+	got, err := agent.Inject(before, Round{ID: "uid", Min: 2, Max: 4, Index: 3, Framework: "pytorch", Container: "trainingjob"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(trainer(), before); diff != "" {
+		t.Errorf("the template that was given is changed: %s", diff)
+	}
+	c := got.Spec.Containers[1]
+	if want := []string{"/var/run/muster/muster-agent", "run", "--", "python"}; !slices.Equal(c.Command, want) || !slices.Equal(c.Args, []string{"-u", "main.py"}) {
+		t.Errorf("the command is %q %q", c.Command, c.Args)
+	}
+	if diff := cmp.Diff(before.Spec.Containers[0], got.Spec.Containers[0]); diff != "" {
+		t.Errorf("the other container is changed: %s", diff)
+	}
+	installer := got.Spec.InitContainers[0]
+	if installer.Image != agent.Image || !slices.Equal(installer.Command, []string{"muster-agent", "install", "/var/run/muster"}) {
+		t.Errorf("the installer is %+v", installer)
+	}
+	if _, gpu := installer.Resources.Requests["nvidia.com/gpu"]; gpu || installer.Resources.Requests.Cpu().Value() != 2 {
+		t.Errorf("the installer asks for %v", installer.Resources.Requests)
+	}
+	value := map[string]string{}
+	for _, e := range c.Env {
+		value[e.Name] = e.Value
+	}
+	for name, want := range map[string]string{
+		"MUSTER_RENDEZVOUS": "muster.example:9444", "MUSTER_RENDEZVOUS_CA": "certificate", "MUSTER_CHECKPOINT_GRACE": "90",
+		"LATTICE_NNODES": "2:4", "LATTICE_RDZV_ID": "uid", "LATTICE_AUTOPATCH": "torch", "LATTICE_FRAMEWORK": "pytorch",
+		"LATTICE_RDZV_CLIENT_SERVICE_HOST": "muster.example", "LATTICE_RDZV_CLIENT_SERVICE_PORT": "9444",
+		"LATTICE_MAX_RESTARTS": "7", // the user's own
+	} {
+		if value[name] != want {
+			t.Errorf("%s is %q, want %q", name, value[name], want)
+		}
+	}
+	if diff := cmp.Diff(map[string]string{"muster.dev/rendezvous": "uid"}, got.Labels); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(map[string]string{"muster.dev/rendezvous-size": "2:4", "muster.dev/rendezvous-index": "3"}, got.Annotations); diff != "" {
+		t.Error(diff)
+	}
+	if again, err := agent.Inject(got, Round{ID: "uid"}); err == nil {
+		t.Errorf("an agent was put round an agent: %v", again)
+	}
+}
+
+func TestWhoCannotHaveAnAgentIsToldWhy(t *testing.T) {
+	silent := trainer()
+	silent.Spec.Containers[1].Command = nil
+	if _, err := agent.Inject(silent, Round{Container: "trainingjob"}); !errors.Is(err, ErrNoCommand) {
+		t.Errorf("without a command: %v", err)
+	}
+	if _, err := agent.Inject(trainer(), Round{Container: "other"}); err == nil {
+		t.Error("a container that is not there got an agent")
+	}
+	if _, err := (Agent{}).Inject(trainer(), Round{}); !errors.Is(err, ErrNoAgent) {
+		t.Errorf("of an operator without a rendezvous: %v", err)
+	}
+}

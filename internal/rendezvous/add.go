@@ -1,0 +1,58 @@
+package rendezvous
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+)
+
+// Options say where agents are served.
+type Options struct {
+	// Bind is the address to listen on.
+	Bind string
+	// Namespace of the Secret with the certificate: the operator's own.
+	Namespace string
+}
+
+// AddTo has the manager serve agents, and returns the certificate that they are to trust, as PEM.
+func AddTo(ctx context.Context, mgr ctrl.Manager, o Options) (authority string, err error) {
+	clients, err := kubernetes.NewForConfig(mgr.GetConfig())
+	if err != nil {
+		return "", fmt.Errorf("making a client: %w", err)
+	}
+	certificate, authority, err := Certificate(ctx, clients.CoreV1().Secrets(o.Namespace), time.Now())
+	if err != nil {
+		return "", err
+	}
+	halls := NewHalls(mgr.GetClient())
+	server := &Server{
+		Bind: o.Bind, Certificate: certificate, Halls: halls, Log: ctrl.Log.WithName("rendezvous"),
+		Identify: ByTokenReview(clients.AuthenticationV1().TokenReviews()),
+	}
+	for _, kind := range []client.Object{&corev1.Pod{}, &jobset.JobSet{}} {
+		informer, err := mgr.GetCache().GetInformer(ctx, kind)
+		if err != nil {
+			return "", fmt.Errorf("watching %T: %w", kind, err)
+		}
+		watched, err := informer.AddEventHandler(halls.handler())
+		if err != nil {
+			return "", fmt.Errorf("watching %T: %w", kind, err)
+		}
+		server.synced = append(server.synced, watched.HasSynced)
+	}
+	return authority, mgr.Add(server)
+}
+
+// awaitSynced returns when the halls know the pods that there are: before, members of a
+// round would be taken for strangers.
+func (s *Server) awaitSynced(ctx context.Context) bool {
+	return cache.WaitForCacheSync(ctx.Done(), s.synced...)
+}

@@ -1,0 +1,231 @@
+package rendezvous
+
+import (
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestAMemberThatComesAndOneThatGoes(t *testing.T) {
+	o := newOperator(t, "2:3")
+	first, second := o.run(0, works), o.run(1, works)
+	where := first.says("part 0 of 2")
+	if other := second.says("part 1 of 2"); where[strings.Index(where, " at "):] != other[strings.Index(other, " at "):] {
+		t.Errorf("they meet at different places: %q and %q", where, other)
+	}
+	pid := first.cmd.Process.Pid
+	third := o.run(2, works)
+	first.says("saved")
+	first.says("part 0 of 3")
+	second.says("part 1 of 3")
+	third.says("part 2 of 3")
+	o.gone(0)
+	second.says("part 0 of 2")
+	third.says("part 1 of 2")
+	first.says("saved")
+	if first.cmd.Process.Pid != pid {
+		t.Error("the agent was started anew")
+	}
+}
+
+func TestACrashIsRunAgainWithinTheBudget(t *testing.T) {
+	o := newOperator(t, "2:2")
+	crashes := o.run(0, `echo "run $TORCHELASTIC_RESTART_COUNT of $RANK"; exit 7`, "LATTICE_MAX_RESTARTS=2")
+	other := o.run(1, works)
+	for _, run := range []string{"run 0 of 0", "run 1 of 0", "run 2 of 0"} {
+		crashes.says(run)
+		other.says("part 1 of 2")
+	}
+	crashes.ends(7)
+}
+
+func TestALossOfTheOthersIsNotTheProgramsFault(t *testing.T) {
+	o := newOperator(t, "1:1")
+	a := o.run(0, `echo "run $TORCHELASTIC_RESTART_COUNT"; [ $TORCHELASTIC_RESTART_COUNT = 3 ] && exit 0
+		echo "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:598] Connection closed by peer [10.0.0.7]:4242" >&2; exit 1`, "LATTICE_MAX_RESTARTS=0")
+	a.says("run 3")
+	a.ends(0)
+}
+
+func TestTheEndOfTheCommandIsThatOfTheAgent(t *testing.T) {
+	o := newOperator(t, "1:1")
+	o.run(0, "exit 0").ends(0)
+	o.gone(0)
+	o.run(1, "exit 41", "LATTICE_MAX_RESTARTS=0").ends(41)
+	o.gone(1)
+	o.run(2, "kill -SEGV $$", "LATTICE_MAX_RESTARTS=0").ends(128 + int(syscall.SIGSEGV))
+	o.gone(2)
+	o.run(3, "exec /nowhere/to/be/found", "LATTICE_MAX_RESTARTS=0").ends(127)
+}
+
+func TestTheFirstSIGTERMAsksAndTheSecondKills(t *testing.T) {
+	o := newOperator(t, "1:1")
+	polite := o.run(0, `trap 'echo saved; exit 5' TERM; echo runs; sleep 1000 & wait $!`)
+	polite.says("runs")
+	polite.signal(syscall.SIGTERM)
+	polite.says("saved")
+	polite.ends(5)
+	o.gone(0)
+	deaf := o.run(1, `trap 'echo heard' TERM; echo runs; while :; do sleep 1000 & wait $!; done`)
+	deaf.says("runs")
+	deaf.signal(syscall.SIGTERM)
+	deaf.says("heard")
+	deaf.signal(syscall.SIGTERM)
+	deaf.ends(128 + int(syscall.SIGKILL))
+}
+
+func TestOtherSignalsArePassedOn(t *testing.T) {
+	o := newOperator(t, "1:1")
+	a := o.run(0, `trap 'echo usr1; exit 0' USR1; echo runs; sleep 1000 & wait $!`)
+	a.says("runs")
+	a.signal(syscall.SIGUSR1)
+	a.says("usr1")
+	a.ends(0)
+}
+
+func TestOneThatWaitsEndsAtOnce(t *testing.T) {
+	o := newOperator(t, "2:2")
+	a := o.run(0, works)
+	o.hears("uid-worker-0")
+	a.signal(syscall.SIGTERM)
+	a.ends(128 + int(syscall.SIGTERM))
+	a.quiet("part")
+}
+
+func TestACommandThatDoesNotStopIsKilledAfterItsGrace(t *testing.T) {
+	o := newOperator(t, "1:2")
+	deaf := o.run(0, `trap 'echo heard' TERM; echo "part $RANK of $WORLD_SIZE"; while :; do sleep 1000 & wait $!; done`, "MUSTER_CHECKPOINT_GRACE=300ms")
+	deaf.says("part 0 of 1")
+	other := o.run(1, works)
+	deaf.says("heard")
+	deaf.says("killed")
+	deaf.says("part 0 of 2")
+	other.says("part 1 of 2")
+}
+
+func TestACommandThatHangsIsKilledAndRunAgain(t *testing.T) {
+	o := newOperator(t, "1:1")
+	a := o.run(0, `echo "run $TORCHELASTIC_RESTART_COUNT"; [ $TORCHELASTIC_RESTART_COUNT = 1 ] && exit 0; touch "$LATTICE_HEARTBEAT_FILE"; sleep 1000`, "MUSTER_HANG_TIMEOUT=300ms")
+	a.says("run 0")
+	a.says("no sign of life")
+	a.says("run 1")
+	a.ends(0)
+}
+
+func TestAnOperatorThatIsAwayStopsNobody(t *testing.T) {
+	o := newOperator(t, "2:3")
+	first, second := o.run(0, works), o.run(1, works)
+	first.says("part 0 of 2")
+	second.says("part 1 of 2")
+	o.stop()
+	first.says("cannot be asked")
+	second.says("cannot be asked")
+	o.start()
+	o.hears("uid-worker-0")
+	o.hears("uid-worker-1")
+	first.quiet("saved")
+	second.quiet("saved")
+	// The round goes on, and what happens next is seen.
+	o.gone(1)
+	o.run(2, works).says("part 1 of 2")
+	first.says("part 0 of 2")
+}
+
+func TestACrashWhileTheOperatorIsAwayIsRunAgainWhenItIsBack(t *testing.T) {
+	o := newOperator(t, "1:1")
+	stop := t.TempDir() + "/stop"
+	a := o.run(0, `echo "run $TORCHELASTIC_RESTART_COUNT"; while [ ! -e `+stop+` ]; do sleep 0.02; done; [ $TORCHELASTIC_RESTART_COUNT = 1 ] || exit 1`)
+	a.says("run 0")
+	o.stop()
+	if err := os.WriteFile(stop, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a.says("run again with the next round")
+	a.says("cannot be asked")
+	o.start()
+	a.says("run 1")
+	a.ends(0)
+}
+
+func TestAMemberWhoseAgentIsKilledBeginsAnew(t *testing.T) {
+	o := newOperator(t, "2:2")
+	first, second := o.run(0, works), o.run(1, works)
+	first.says("part 0 of 2")
+	second.says("part 1 of 2")
+	second.signal(syscall.SIGKILL)
+	<-second.ended
+	again := o.run(1, works) // as its container is started again, in the same pod
+	first.says("saved")
+	first.says("part 0 of 2")
+	again.says("part 1 of 2")
+}
+
+func TestASlowMemberIsNotWaitedForBeyondPatience(t *testing.T) {
+	o := newOperator(t, "1:2")
+	o.pod(1) // whose agent does not come yet
+	first := o.run(0, works)
+	first.says("part 0 of 1")
+	slow := o.run(1, works)
+	first.says("part 0 of 2")
+	slow.says("part 1 of 2")
+}
+
+func TestNothingOfARoundIsLeftBehind(t *testing.T) {
+	o := newOperator(t, "1:1")
+	marker := t.TempDir() + "/lives"
+	// One in its own session, that holds a lock as programs hold devices.
+	a := o.run(0, `exec 9>`+marker+`; flock -n 9 || { echo "somebody is left"; exit 9; }
+		[ $TORCHELASTIC_RESTART_COUNT = 1 ] && { echo alone; exit 0; }
+		setsid bash -c 'sleep 1000' & disown; sleep 0.1; exit 1`, "LATTICE_MAX_RESTARTS=1")
+	a.says("alone")
+	a.ends(0)
+}
+
+func TestAStrangerIsToldNothing(t *testing.T) {
+	o := newOperator(t, "1:1")
+	a := o.run(0, works, "MUSTER_RENDEZVOUS_TOKEN=/dev/null")
+	if line := a.says("cannot be asked"); !strings.Contains(line, "401") {
+		t.Errorf("it is told %q", line)
+	}
+	a.quiet("part")
+}
+
+func TestTheAgentIsSmallAndStatic(t *testing.T) {
+	path, err := agentBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if const10MB := int64(10_000_000); info.Size() >= const10MB {
+		t.Errorf("the agent has %d bytes: what does it import?", info.Size())
+	}
+}
+
+// hears waits until the server has heard of the pod's agent.
+func (o *operator) hears(uid string) {
+	o.t.Helper()
+	o.halls.mu.Lock()
+	place := o.halls.byPod[uid]
+	o.halls.mu.Unlock()
+	for deadline := time.Now().Add(patienceOfTests); ; {
+		changed := place.changed()
+		place.mu.Lock()
+		heard := place.last[uid] != 0
+		place.mu.Unlock()
+		if heard {
+			return
+		}
+		select {
+		case <-changed:
+		case <-time.After(10 * time.Millisecond): // that somebody was heard alone changes nothing for others
+		}
+		if time.Now().After(deadline) {
+			o.t.Fatalf("%s was not heard", uid)
+		}
+	}
+}

@@ -1,0 +1,250 @@
+package rendezvous
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"crypto/tls"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/musterhq/muster/internal/rendezvous/round"
+)
+
+// These tests run the agent's own binary against the server, over TLS.
+
+var agentBinary = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "muster-agent-")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "muster-agent")
+	build := exec.Command("go", "build", "-ldflags", "-s -w", "-o", path, "github.com/musterhq/muster/cmd/muster-agent")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := build.CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("building the agent: %w: %s", err, out)
+	}
+	return path, nil
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if path, err := agentBinary(); err == nil {
+		os.RemoveAll(filepath.Dir(path))
+	}
+	os.Exit(code)
+}
+
+// patienceOfTests bounds every wait, on a machine that is busy with other tests.
+const patienceOfTests = time.Minute
+
+// operator is a server that can be cut off, and replaced.
+type operator struct {
+	t         *testing.T
+	address   string
+	authority string
+	cert      tls.Certificate
+	sizes     string
+	patience  round.Patience
+	pods      map[string]*corev1.Pod
+	halls     *Halls
+	stop      func()
+	reviews   atomic.Int32
+}
+
+func newOperator(t *testing.T, sizes string) *operator {
+	secret, err := newSecret(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &operator{
+		t: t, address: "127.0.0.1:0", authority: string(secret.Data[corev1.TLSCertKey]), cert: cert, sizes: sizes,
+		patience: round.Patience{Gather: 2 * time.Second, Presence: time.Minute}, pods: map[string]*corev1.Pod{},
+	}
+	o.start()
+	t.Cleanup(func() { o.stop() })
+	return o
+}
+
+func (o *operator) start() {
+	o.t.Helper()
+	listener, err := net.Listen("tcp", o.address)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	o.address = listener.Addr().String()
+	o.halls = NewHalls(fake.NewClientBuilder().Build())
+	o.halls.patience = o.patience
+	for _, pod := range o.pods {
+		o.halls.Pod(pod)
+	}
+	server := &Server{Certificate: o.cert, Halls: o.halls, Log: logr.Discard(), Identify: func(_ context.Context, token string) (Who, error) {
+		name, ok := strings.CutPrefix(token, "token-of-")
+		if !ok {
+			return Who{}, ErrUnknown
+		}
+		return Who{Namespace: "ns", Name: name, UID: "uid-" + name}, nil
+	}}
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan struct{})
+	go func() { defer close(served); _ = server.Serve(ctx, listener) }()
+	o.stop = func() { cancel(); <-served }
+}
+
+// pod makes a pod that belongs to the job.
+func (o *operator) pod(index int) string {
+	name := fmt.Sprintf("worker-%d", index)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "ns", Name: name, UID: types.UID("uid-" + name),
+		Labels:      map[string]string{"muster.dev/rendezvous": "job"},
+		Annotations: map[string]string{"muster.dev/rendezvous-size": o.sizes, "muster.dev/rendezvous-index": fmt.Sprint(index)},
+	}}
+	o.pods[name] = pod
+	o.halls.Pod(pod)
+	return name
+}
+
+// gone tells the operator that the pod is being deleted.
+func (o *operator) gone(index int) {
+	pod := o.pods[fmt.Sprintf("worker-%d", index)].DeepCopy()
+	delete(o.pods, pod.Name)
+	now := metav1.Now()
+	pod.DeletionTimestamp = &now
+	o.halls.Pod(pod)
+}
+
+// agent is a process of muster-agent.
+type agent struct {
+	t     *testing.T
+	name  string
+	cmd   *exec.Cmd
+	lines chan string
+	seen  []string
+	ended chan struct{}
+}
+
+// run runs a shell script in a pod with an agent round it.
+func (o *operator) run(index int, script string, variables ...string) *agent {
+	o.t.Helper()
+	path, err := agentBinary()
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	name := o.pod(index)
+	token := filepath.Join(o.t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("token-of-"+name+"\n"), 0o600); err != nil {
+		o.t.Fatal(err)
+	}
+	a := &agent{t: o.t, name: name, lines: make(chan string, 1000), ended: make(chan struct{})}
+	a.cmd = exec.Command(path, "run", "--", "bash", "-c", script)
+	a.cmd.Env = append(os.Environ(), "MUSTER_RENDEZVOUS="+o.address, "MUSTER_RENDEZVOUS_CA="+o.authority, "MUSTER_RENDEZVOUS_TOKEN="+token,
+		"MUSTER_POD_IP=127.0.0.1", "LATTICE_RDZV_ID=job")
+	a.cmd.Env = append(a.cmd.Env, variables...)
+	a.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	read, write, err := os.Pipe()
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	a.cmd.Stdout, a.cmd.Stderr = write, write
+	if err := a.cmd.Start(); err != nil {
+		o.t.Fatal(err)
+	}
+	write.Close()
+	go func() {
+		scanner := bufio.NewScanner(read)
+		for scanner.Scan() {
+			a.lines <- scanner.Text()
+		}
+		close(a.lines)
+	}()
+	go func() { defer close(a.ended); _ = a.cmd.Wait() }()
+	o.t.Cleanup(func() {
+		_ = a.cmd.Process.Kill()
+		<-a.ended
+		if o.t.Failed() {
+			o.t.Logf("%s said: %s", name, strings.Join(a.seen, "\n  "))
+		}
+	})
+	return a
+}
+
+// says waits for a line with the text.
+func (a *agent) says(text string) string {
+	a.t.Helper()
+	timer := time.NewTimer(patienceOfTests)
+	defer timer.Stop()
+	for {
+		select {
+		case line, open := <-a.lines:
+			if !open {
+				a.t.Fatalf("%s ended without saying %q", a.name, text)
+			}
+			a.seen = append(a.seen, line)
+			if strings.Contains(line, text) {
+				return line
+			}
+		case <-timer.C:
+			a.t.Fatalf("%s has not said %q", a.name, text)
+		}
+	}
+}
+
+// ends waits for the agent's end, with the code.
+func (a *agent) ends(code int) {
+	a.t.Helper()
+	select {
+	case <-a.ended:
+	case <-time.After(patienceOfTests):
+		a.t.Fatalf("%s has not ended", a.name)
+	}
+	if got := a.cmd.ProcessState.ExitCode(); got != code {
+		a.t.Errorf("%s ended with %v, want code %d", a.name, a.cmd.ProcessState, code)
+	}
+}
+
+func (a *agent) signal(s syscall.Signal) {
+	a.t.Helper()
+	if err := a.cmd.Process.Signal(s); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+// quiet sees that nothing with the text was said so far.
+func (a *agent) quiet(text string) {
+	a.t.Helper()
+	for {
+		select {
+		case line := <-a.lines:
+			a.seen = append(a.seen, line)
+			if strings.Contains(line, text) {
+				a.t.Fatalf("%s said %q", a.name, line)
+			}
+		default:
+			return
+		}
+	}
+}
+
+// works says its part, and then waits until it is told to stop, which it says too. A
+// shell waits for its children before it heeds a signal, unless it waits for them by name.
+const works = `trap 'echo saved; exit 0' TERM; echo "part $RANK of $WORLD_SIZE at $MASTER_ADDR:$MASTER_PORT"; sleep 1000 & wait $!`

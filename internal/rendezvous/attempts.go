@@ -1,0 +1,150 @@
+package rendezvous
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	"github.com/musterhq/muster/api/muster"
+	"github.com/musterhq/muster/internal/rendezvous/attempt"
+	"github.com/musterhq/muster/internal/rendezvous/protocol"
+)
+
+// attemptHall is a JobSet that restarts in place. It remembers no more than where its
+// agents are reached: all else is in the JobSet's status and on its pods.
+type attemptHall struct {
+	news
+	client client.Client
+	key    client.ObjectKey
+
+	mu sync.Mutex
+	// first is what the agent of the first in rank said last. Whoever was given an attempt
+	// was heard before, so that it is there once all have one.
+	first protocol.Request
+}
+
+func (h *attemptHall) hear(Who, protocol.Request, uint64) bool { return true }
+
+// silent is of no account: who is in an attempt is said on pods.
+func (h *attemptHall) silent(Who, uint64) {}
+
+func (h *attemptHall) answer(ctx context.Context, who Who, said protocol.Request) (protocol.Response, bool, error) {
+	if said.State == protocol.Done {
+		return protocol.Response{}, true, nil
+	}
+	var js jobset.JobSet
+	if err := h.client.Get(ctx, h.key, &js); err != nil {
+		return protocol.Response{}, false, client.IgnoreNotFound(err)
+	}
+	if js.Spec.FailurePolicy == nil || js.Spec.FailurePolicy.RestartStrategy != jobset.InPlaceRestart {
+		return protocol.Response{Refused: fmt.Sprintf("JobSet %s does not restart in place, and the agent was not added to it", js.Name)}, true, nil
+	}
+	var pod corev1.Pod
+	if err := h.client.Get(ctx, client.ObjectKey{Namespace: who.Namespace, Name: who.Name}, &pod); err != nil || string(pod.UID) != who.UID {
+		return protocol.Response{}, false, client.IgnoreNotFound(err)
+	}
+	rank, size, ok := partOf(&js, &pod)
+	if !ok {
+		return protocol.Response{Refused: "the pod has not the labels of a pod of JobSet " + js.Name}, true, nil
+	}
+	h.note(rank, said)
+	verdict := attempt.Judge(seen(&js, &pod), said)
+	switch {
+	case verdict.Over != "":
+		return protocol.Response{Over: verdict.Over}, true, nil
+	case verdict.Assign != nil:
+		return protocol.Response{}, false, h.assign(ctx, &pod, *verdict.Assign, said.Join)
+	case verdict.Go != nil:
+		address, port := h.master()
+		if address == "" {
+			return protocol.Response{}, false, nil
+		}
+		return protocol.Response{Round: &protocol.Round{
+			Number: attempt.Number(*verdict.Go), Rank: rank, Size: size, MasterAddress: address, MasterPort: port, Min: size, Max: size,
+		}}, true, nil
+	}
+	return protocol.Response{}, false, nil
+}
+
+// note remembers where the first in rank is reached, and tells those who wait for that.
+func (h *attemptHall) note(rank int, said protocol.Request) {
+	if rank != 0 {
+		return
+	}
+	h.mu.Lock()
+	changed := h.first.Join != said.Join
+	h.first = said
+	h.mu.Unlock()
+	if changed {
+		h.tell()
+	}
+}
+
+// master is where the first in rank is reached; no address if that is not known yet.
+func (h *attemptHall) master() (string, int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.first.Address, h.first.Port
+}
+
+// assign says on the pod which attempt it is in.
+func (h *attemptHall) assign(ctx context.Context, pod *corev1.Pod, number int32, join string) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": pod.UID, // not a pod that took its name since
+		"annotations": map[string]string{
+			jobset.InPlaceRestartAttemptKey: strconv.Itoa(int(number)),
+			muster.RendezvousJoinAnnotation: join,
+		},
+	}})
+	if err != nil {
+		return err
+	}
+	target := &corev1.Pod{}
+	target.Namespace, target.Name = pod.Namespace, pod.Name
+	if err := h.client.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return fmt.Errorf("saying that pod %s is in attempt %d: %w", client.ObjectKeyFromObject(pod), number, err)
+	}
+	return nil
+}
+
+func seen(js *jobset.JobSet, pod *corev1.Pod) attempt.Seen {
+	out := attempt.Seen{
+		Current: js.Status.CurrentInPlaceRestartAttempt, Previous: js.Status.PreviousInPlaceRestartAttempt,
+		Join: pod.Annotations[muster.RendezvousJoinAnnotation],
+	}
+	_, out.Disabled = js.Annotations[jobset.DisableInPlaceRestartKey]
+	if n, err := strconv.ParseInt(pod.Annotations[jobset.InPlaceRestartAttemptKey], 10, 32); err == nil && n >= 0 {
+		out.Attempt = ptr.To(int32(n))
+	}
+	return out
+}
+
+// partOf is the rank of a pod among all pods of the JobSet, in the order of its spec, and
+// how many they are.
+func partOf(js *jobset.JobSet, pod *corev1.Pod) (rank, size int, ok bool) {
+	job, err1 := strconv.Atoi(pod.Labels[jobset.JobIndexKey])
+	const completionIndex = "batch.kubernetes.io/job-completion-index"
+	index, err2 := strconv.Atoi(cmp.Or(pod.Labels[completionIndex], pod.Annotations[completionIndex]))
+	if err1 != nil || err2 != nil {
+		return 0, 0, false
+	}
+	for i := range js.Spec.ReplicatedJobs {
+		rj := &js.Spec.ReplicatedJobs[i]
+		spec := &rj.Template.Spec
+		pods := int(min(ptr.Deref(spec.Parallelism, 1), ptr.Deref(spec.Completions, ptr.Deref(spec.Parallelism, 1))))
+		if rj.Name == pod.Labels[jobset.ReplicatedJobNameKey] {
+			rank, ok = size+job*pods+index, true
+		}
+		size += int(rj.Replicas) * pods
+	}
+	return rank, size, ok
+}

@@ -1,0 +1,202 @@
+package rendezvous
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	"github.com/musterhq/muster/api/muster"
+	"github.com/musterhq/muster/internal/rendezvous/protocol"
+	"github.com/musterhq/muster/internal/rendezvous/round"
+)
+
+// patience of rounds: pods that come into being together are there within it, and a
+// request is held less long than Presence.
+var patience = round.Patience{Gather: 30 * time.Second, Presence: protocol.Hold + 10*time.Second}
+
+// Halls knows where each pod belongs. It is told of pods and JobSets by an informer's
+// handlers, and of pods by Pod alone in tests.
+type Halls struct {
+	client   client.Client
+	patience round.Patience
+
+	mu sync.Mutex
+	// byPod and byID are the halls of jobs with rounds, by the UID of a pod and by the ID
+	// of the rounds.
+	byPod map[string]*roundHall
+	byID  map[string]*roundHall
+	// attempts are the halls of JobSets that restart in place, of those whose pods asked.
+	attempts map[client.ObjectKey]*attemptHall
+	came     news
+}
+
+// NewHalls makes halls that nobody is in. The client reads from the operator's cache.
+func NewHalls(c client.Client) *Halls {
+	return &Halls{
+		client: c, patience: patience,
+		byPod: map[string]*roundHall{}, byID: map[string]*roundHall{}, attempts: map[client.ObjectKey]*attemptHall{},
+	}
+}
+
+// hallOf finds where a pod belongs; nil if that is not known yet.
+func (h *Halls) hallOf(ctx context.Context, who Who) (hall, error) {
+	h.mu.Lock()
+	place := h.byPod[who.UID]
+	h.mu.Unlock()
+	if place != nil {
+		return place, nil
+	}
+	var pod corev1.Pod
+	if err := h.client.Get(ctx, client.ObjectKey{Namespace: who.Namespace, Name: who.Name}, &pod); err != nil || string(pod.UID) != who.UID {
+		return nil, client.IgnoreNotFound(err)
+	}
+	if name := pod.Labels[jobset.JobSetNameKey]; name != "" && pod.Labels[muster.RendezvousLabel] == "" {
+		return h.attemptsOf(client.ObjectKey{Namespace: who.Namespace, Name: name}), nil
+	}
+	return nil, nil
+}
+
+func (h *Halls) attemptsOf(key client.ObjectKey) *attemptHall {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	place := h.attempts[key]
+	if place == nil {
+		place = &attemptHall{client: h.client, key: key}
+		h.attempts[key] = place
+	}
+	return place
+}
+
+func (h *Halls) arrivals() <-chan struct{} { return h.came.changed() }
+
+// Pod tells of a pod as it is now.
+func (h *Halls) Pod(pod *corev1.Pod) { h.pod(pod, false) }
+
+func (h *Halls) pod(pod *corev1.Pod, deleted bool) {
+	if name := pod.Labels[jobset.JobSetNameKey]; name != "" {
+		h.mu.Lock()
+		place := h.attempts[client.ObjectKey{Namespace: pod.Namespace, Name: name}]
+		h.mu.Unlock()
+		if place != nil {
+			place.tell()
+		}
+	}
+	id := pod.Labels[muster.RendezvousLabel]
+	if id == "" {
+		h.came.tell()
+		return
+	}
+	least, most, err := sizes(pod.Annotations[muster.RendezvousSizeAnnotation])
+	if err != nil {
+		return // nobody of ours made it
+	}
+	lives := !deleted && pod.DeletionTimestamp.IsZero() && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
+	// A job of one namespace never meets one of another, whatever its pods say.
+	id = pod.Namespace + "/" + id
+	if place := h.roundsOf(id, least, most, lives); place != nil {
+		place.pod(round.Pod{UID: string(pod.UID), Name: pod.Name, Index: indexOf(pod)}, lives, pod.Status.Phase == corev1.PodSucceeded)
+		h.seat(id, string(pod.UID), place, deleted)
+	}
+	h.came.tell()
+}
+
+// roundsOf is the hall of a job, which begins with the first pod that lives.
+func (h *Halls) roundsOf(id string, least, most int, lives bool) *roundHall {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	place := h.byID[id]
+	if place == nil {
+		if !lives {
+			return nil
+		}
+		place = newRoundHall(least, most, h.patience)
+		h.byID[id] = place
+	}
+	if lives {
+		place.resize(least, most)
+	}
+	return place
+}
+
+// seat remembers where a pod belongs, as long as it is there, and forgets a hall in which
+// nobody lives any more.
+func (h *Halls) seat(id, uid string, place *roundHall, deleted bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.byPod[uid] = place; deleted {
+		delete(h.byPod, uid)
+	}
+	if place.empty() {
+		delete(h.byID, id)
+		place.close()
+	}
+}
+
+// jobSet tells of a JobSet.
+func (h *Halls) jobSet(js *jobset.JobSet, deleted bool) {
+	key := client.ObjectKeyFromObject(js)
+	h.mu.Lock()
+	place := h.attempts[key]
+	if deleted {
+		delete(h.attempts, key)
+	}
+	h.mu.Unlock()
+	if place != nil {
+		place.tell()
+	}
+}
+
+// handler passes what an informer of pods or JobSets sees.
+func (h *Halls) handler() cache.ResourceEventHandler {
+	take := func(object any, deleted bool) {
+		if gone, is := object.(cache.DeletedFinalStateUnknown); is {
+			object = gone.Obj
+		}
+		switch object := object.(type) {
+		case *corev1.Pod:
+			h.pod(object, deleted)
+		case *jobset.JobSet:
+			h.jobSet(object, deleted)
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(object any) { take(object, false) },
+		UpdateFunc: func(_, object any) { take(object, false) },
+		DeleteFunc: func(object any) { take(object, true) },
+	}
+}
+
+// sizes reads the bounds of a job's rounds, as "2:4".
+func sizes(text string) (least, most int, err error) {
+	a, b, _ := strings.Cut(text, ":")
+	least, err1 := strconv.Atoi(a)
+	most, err2 := strconv.Atoi(b)
+	if err := cmp.Or(err1, err2); err != nil || least < 1 || most < least {
+		return 0, 0, fmt.Errorf("the sizes %q are not of the form 2:4", text)
+	}
+	return least, most, nil
+}
+
+// indexOf orders the pods of a job: by the index that was given to the pod, or else by
+// those of its Job in a JobSet and of the pod in its Job.
+func indexOf(pod *corev1.Pod) []int {
+	if n, err := strconv.Atoi(pod.Annotations[muster.RendezvousIndexAnnotation]); err == nil {
+		return []int{n}
+	}
+	var out []int
+	for _, key := range []string{jobset.JobGlobalIndexKey, "batch.kubernetes.io/job-completion-index"} {
+		if n, err := strconv.Atoi(cmp.Or(pod.Labels[key], pod.Annotations[key])); err == nil {
+			out = append(out, n)
+		}
+	}
+	return out
+}

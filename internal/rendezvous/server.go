@@ -1,0 +1,166 @@
+package rendezvous
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/musterhq/muster/internal/rendezvous/protocol"
+)
+
+// Who is the pod that asks.
+type Who struct{ Namespace, Name, UID string }
+
+// Identify says which pod a token is of. An error that is Unknown says that it is of none.
+type Identify func(ctx context.Context, token string) (Who, error)
+
+// ErrUnknown is of tokens that prove nothing.
+var ErrUnknown = errors.New("not the token of a pod for the rendezvous")
+
+// hall is where the pods of one job meet.
+type hall interface {
+	// hear takes what a pod's agent says; false is that the pod is not known yet.
+	// request tells it from those that came before.
+	hear(who Who, said protocol.Request, request uint64) (known bool)
+	// answer is what to tell it now; false is nothing yet.
+	answer(ctx context.Context, who Who, said protocol.Request) (protocol.Response, bool, error)
+	// silent tells that its request has broken off.
+	silent(who Who, request uint64)
+	// changed is closed when an answer may be another.
+	changed() <-chan struct{}
+}
+
+// Server answers agents. It runs with the manager, where the manager leads.
+type Server struct {
+	// Bind is the address to listen on.
+	Bind string
+	// Certificate is what agents trust.
+	Certificate tls.Certificate
+	Identify    Identify
+	// Halls is where pods belong.
+	Halls *Halls
+	Log   logr.Logger
+	// hold is protocol.Hold, but in tests.
+	hold time.Duration
+
+	requests atomic.Uint64
+	synced   []cache.InformerSynced
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable: a round is in one
+// operator's memory. Others refuse connections, and agents try again.
+func (s *Server) NeedLeaderElection() bool { return true }
+
+// Start implements manager.Runnable.
+func (s *Server) Start(ctx context.Context) error {
+	if !s.awaitSynced(ctx) {
+		return nil
+	}
+	listener, err := net.Listen("tcp", s.Bind)
+	if err != nil {
+		return fmt.Errorf("listening for agents: %w", err)
+	}
+	return s.Serve(ctx, listener)
+}
+
+// Serve answers agents until the context ends.
+func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST "+protocol.Path, s.answer)
+	server := &http.Server{
+		Handler:           mux,
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       30 * time.Second,
+		IdleTimeout:       2 * protocol.Hold,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{s.Certificate}, MinVersion: tls.VersionTLS13},
+		// A connection whose other end is gone is found out, so that nobody begins a round with it.
+		HTTP2: &http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 5 * time.Second, MaxConcurrentStreams: 16},
+	}
+	stopped := context.AfterFunc(ctx, func() { server.Close() })
+	defer stopped()
+	if err := server.ServeTLS(listener, "", ""); ctx.Err() == nil {
+		return fmt.Errorf("serving agents: %w", err)
+	}
+	return nil
+}
+
+func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
+	var said protocol.Request
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, protocol.MaxRequestBytes)).Decode(&said); err != nil {
+		http.Error(w, "reading the request: "+err.Error(), http.StatusBadRequest)
+		return
+	}
+	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	who, err := s.Identify(r.Context(), token)
+	if err != nil {
+		s.refuse(w, r, err)
+		return
+	}
+	response, err := s.attend(r.Context(), who, said)
+	if err != nil {
+		s.refuse(w, r, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(response) // who is gone asks again
+}
+
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	switch {
+	case errors.Is(err, ErrUnknown):
+		http.Error(w, err.Error(), http.StatusUnauthorized)
+	case r.Context().Err() != nil:
+	default:
+		s.Log.Error(err, "answering an agent")
+		http.Error(w, "the operator could not find an answer", http.StatusServiceUnavailable)
+	}
+}
+
+// attend holds the request until there is something to say.
+func (s *Server) attend(ctx context.Context, who Who, said protocol.Request) (protocol.Response, error) {
+	hold := s.hold
+	if hold == 0 {
+		hold = protocol.Hold
+	}
+	if said.State == protocol.Done {
+		hold = 0 // there is nothing to wait for
+	}
+	timer := time.NewTimer(hold)
+	defer timer.Stop()
+	request := s.requests.Add(1)
+	for heard := false; ; {
+		changed := s.Halls.arrivals()
+		place, err := s.Halls.hallOf(ctx, who)
+		if err != nil {
+			return protocol.Response{}, err
+		}
+		if place != nil {
+			changed = place.changed()
+			heard = heard || place.hear(who, said, request)
+			if response, says, err := place.answer(ctx, who, said); says || err != nil {
+				return response, err
+			}
+		}
+		select {
+		case <-changed:
+		case <-timer.C:
+			return protocol.Response{}, nil
+		case <-ctx.Done():
+			if place != nil {
+				place.silent(who, request)
+			}
+			return protocol.Response{}, ctx.Err()
+		}
+	}
+}
