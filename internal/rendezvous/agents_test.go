@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -65,7 +64,6 @@ type operator struct {
 	pods      map[string]*corev1.Pod
 	halls     *Halls
 	stop      func()
-	reviews   atomic.Int32
 }
 
 func newOperator(t *testing.T, sizes string) *operator {
@@ -234,7 +232,10 @@ func (a *agent) quiet(text string) {
 	a.t.Helper()
 	for {
 		select {
-		case line := <-a.lines:
+		case line, open := <-a.lines:
+			if !open {
+				return
+			}
 			a.seen = append(a.seen, line)
 			if strings.Contains(line, text) {
 				a.t.Fatalf("%s said %q", a.name, line)

@@ -1,0 +1,142 @@
+package attempt
+
+import (
+	"fmt"
+	"testing"
+
+	"k8s.io/utils/ptr"
+	"pgregory.net/rapid"
+
+	"github.com/musterhq/muster/internal/rendezvous/protocol"
+)
+
+func TestJudge(t *testing.T) {
+	n := func(i int32) *int32 { return &i }
+	waits := func(join string) protocol.Request { return protocol.Request{State: protocol.Waiting, Join: join} }
+	runs := func(round int64) protocol.Request { return protocol.Request{State: protocol.Running, Round: round} }
+	for name, tc := range map[string]struct {
+		seen Seen
+		said protocol.Request
+		want Verdict
+	}{
+		"the first wait is for attempt 0":           {Seen{}, waits("a"), Verdict{Assign: n(0)}},
+		"it waits until that may run":               {Seen{Attempt: n(0), Join: "a"}, waits("a"), Verdict{}},
+		"and runs":                                  {Seen{Current: n(0), Attempt: n(0), Join: "a"}, waits("a"), Verdict{Go: n(0)}},
+		"and runs on":                               {Seen{Current: n(0), Attempt: n(0), Join: "a"}, runs(1), Verdict{}},
+		"one that waits anew is in the next":        {Seen{Current: n(0), Attempt: n(0), Join: "a"}, waits("b"), Verdict{Assign: n(1)}},
+		"others are told to follow":                 {Seen{Current: n(0), Previous: n(0), Attempt: n(0), Join: "a"}, runs(1), Verdict{Over: "attempt 0 of the JobSet is over"}},
+		"waiting anew twice is no further attempt":  {Seen{Current: n(0), Attempt: n(1), Join: "b"}, waits("c"), Verdict{Assign: n(1)}},
+		"an attempt that is over is not waited for": {Seen{Current: n(1), Previous: n(1), Attempt: n(1), Join: "b"}, waits("b"), Verdict{Assign: n(2)}},
+		"a status from before the annotation":       {Seen{Current: n(0), Previous: n(1), Attempt: n(1), Join: "b"}, waits("b"), Verdict{}},
+		"without a barrier it runs at once":         {Seen{Disabled: true, Attempt: n(0), Join: "a"}, waits("a"), Verdict{Go: n(0)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Judge(tc.seen, tc.said)
+			if !ptr.Equal(got.Assign, tc.want.Assign) || !ptr.Equal(got.Go, tc.want.Go) || got.Over != tc.want.Over {
+				t.Errorf("got %s, want %s", text(got), text(tc.want))
+			}
+		})
+	}
+}
+
+func text(v Verdict) string {
+	return fmt.Sprintf("assign %d, go %d, over %q", ptr.Deref(v.Assign, -1), ptr.Deref(v.Go, -1), v.Over)
+}
+
+// world is a JobSet whose pods have agents, with the controller's rule played by mend.
+type world struct {
+	current, previous *int32
+	pods              []pod
+	joins             int
+}
+
+type pod struct {
+	attempt *int32
+	join    string
+	said    protocol.Request
+}
+
+// mend is what the controller of JobSets makes of the attempts that pods are in.
+func (w *world) mend() {
+	first, last, all := int32(-1), int32(-1), true
+	for _, p := range w.pods {
+		if p.attempt == nil {
+			all = false
+			continue
+		}
+		first = max(first, *p.attempt)
+		if last < 0 || *p.attempt < last {
+			last = *p.attempt
+		}
+	}
+	switch {
+	case all && first == last && first >= ptr.Deref(w.current, 0):
+		w.current = ptr.To(first)
+	case first > 0 && first-1 >= ptr.Deref(w.previous, 0):
+		w.previous = ptr.To(first - 1)
+	}
+}
+
+func (w *world) wait(i int) {
+	w.joins++
+	w.pods[i].said = protocol.Request{State: protocol.Waiting, Join: fmt.Sprint(w.joins)}
+}
+
+func (w *world) step(i int) (moved bool) {
+	p := &w.pods[i]
+	v := Judge(Seen{Current: w.current, Previous: w.previous, Attempt: p.attempt, Join: p.join}, p.said)
+	switch {
+	case v.Over != "":
+		w.wait(i)
+	case v.Assign != nil:
+		p.attempt, p.join = v.Assign, p.said.Join
+	case v.Go != nil:
+		p.said.State, p.said.Round = protocol.Running, Number(*v.Go)
+	default:
+		return false
+	}
+	return true
+}
+
+// TestWhateverFailsAllComeToRunOneAttempt: and one that nobody has run before.
+func TestWhateverFailsAllComeToRunOneAttempt(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := &world{pods: make([]pod, rapid.IntRange(1, 5).Draw(t, "pods"))}
+		for i := range w.pods {
+			w.wait(i)
+		}
+		for range rapid.IntRange(0, 60).Draw(t, "events") {
+			i := rapid.IntRange(0, len(w.pods)-1).Draw(t, "pod")
+			switch rapid.IntRange(0, 3).Draw(t, "what") {
+			case 0:
+				w.wait(i) // it fails, or its container begins anew
+			case 1:
+				w.mend()
+			default:
+				w.step(i)
+			}
+			for _, p := range w.pods {
+				if p.said.State == protocol.Running && (w.current == nil || p.said.Round > Number(*w.current)) {
+					t.Fatalf("a pod runs attempt %d before it may", p.said.Round-1)
+				}
+			}
+		}
+		for moved, rounds := true, 0; moved; rounds++ {
+			moved = false
+			for i := range w.pods {
+				moved = w.step(i) || moved
+			}
+			before := [2]int32{ptr.Deref(w.current, -1), ptr.Deref(w.previous, -1)}
+			w.mend()
+			moved = moved || before != [2]int32{ptr.Deref(w.current, -1), ptr.Deref(w.previous, -1)}
+			if rounds > 1000 {
+				t.Fatal("it comes to no end")
+			}
+		}
+		for i, p := range w.pods {
+			if p.said.State != protocol.Running || p.said.Round != w.pods[0].said.Round {
+				t.Fatalf("pod %d is %s in round %d, pod 0 %s in round %d", i, p.said.State, p.said.Round, w.pods[0].said.State, w.pods[0].said.Round)
+			}
+		}
+	})
+}
