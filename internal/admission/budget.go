@@ -18,8 +18,9 @@ const (
 	// few queues never notice.
 	queuesBurst = 20
 	// reasonsShare is the part of all writes that reasons have while there is more, and
-	// queuesShare that of the status of queues.
-	reasonsShare = 0.05
+	// queuesShare that of the status of queues. With what is written at once when it gets
+	// busy, reasons stay under a twentieth.
+	reasonsShare = 0.04
 	queuesShare  = 0.05
 	// fewWrites a second are little, unless more than fewOpen wait to be written, or a write
 	// takes longer than quickWrite on average: then the API server has more to do than it can,

@@ -20,10 +20,10 @@ func TestWhatIsForPeopleGivesWay(t *testing.T) {
 	}{
 		"nothing else to write": {0, 0, time.Second, true, reasonsPerSecond, math.MaxFloat64},
 		"a little":              {fewWrites, fewOpen, quickWrite, true, reasonsPerSecond, math.MaxFloat64},
-		"much":                  {400, 0, quickWrite, false, 20, 20},
-		"little, since the API server takes so long": {10, fewOpen + 1, quickWrite, false, 1, 1},
-		"little, and the API server is slow":         {10, 1, 2 * quickWrite, false, 1, 1},
-		"nothing was written yet, and much is to be": {0, 1000, 0, false, 1, 1},
+		"much":                  {400, 0, quickWrite, false, 16, 20},
+		"little, since the API server takes so long": {10, fewOpen + 1, quickWrite, false, 0.8, 1},
+		"little, and the API server is slow":         {10, 1, 2 * quickWrite, false, 0.8, 1},
+		"nothing was written yet, and much is to be": {0, 1000, 0, false, 0.8, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newWriteBudget(clocktesting.NewFakePassiveClock(now))
