@@ -57,6 +57,8 @@ type API[T client.Object] struct {
 	// External jobs are carried out by another controller: one that is in no queue is
 	// left alone, Plan is not asked.
 	External bool
+	// Delegates says that jobs of the API queue for nothing: what they make does.
+	Delegates bool
 	// Describe says what the job asks for.
 	Describe func(job T, facts Facts) Description
 	// Plan says what follows from what was seen.

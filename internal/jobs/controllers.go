@@ -46,6 +46,7 @@ type runtimeObject = runtime.Object
 // Served is a job API of any type, as AddTo takes it.
 type Served interface {
 	kind() schema.GroupKind
+	delegates() bool
 	owned(nativeGangs bool) []client.Object
 	addTo(mgr ctrl.Manager, x *Executor, settings Settings, served []schema.GroupKind) error
 }
@@ -66,7 +67,9 @@ func AddTo(mgr ctrl.Manager, x *Executor, settings Settings, apis ...Served) err
 	indexed := map[string]bool{}
 	var served []schema.GroupKind
 	for _, api := range apis {
-		served = append(served, api.kind())
+		if !api.delegates() {
+			served = append(served, api.kind())
+		}
 		for _, kind := range api.owned(settings.NativeGangs) {
 			gvk, err := apiutil.GVKForObject(kind, mgr.GetScheme())
 			if err != nil {
@@ -103,6 +106,8 @@ func controllerUID(object client.Object) []string {
 }
 
 func (a API[T]) kind() schema.GroupKind { return a.Kind.GroupKind() }
+
+func (a API[T]) delegates() bool { return a.Delegates }
 
 // owned are the kinds that Plan may create.
 func (a API[T]) owned(nativeGangs bool) []client.Object {

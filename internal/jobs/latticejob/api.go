@@ -2,13 +2,13 @@ package latticejob
 
 import (
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"slices"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
@@ -47,6 +47,7 @@ func New(settings Settings) jobs.API[*lattice.LatticeJob] {
 		Owns:          []client.Object{&volcano.Job{}},
 		Asks:          []schema.GroupResource{compile.ExternalSecrets, compile.MeshMembers, compile.TracingPolicies},
 		WaitsForKinds: true,
+		Delegates:     !settings.External,
 		Matters:       matters,
 		Beside:        beside,
 		AsksNodes:     asksNodes,
