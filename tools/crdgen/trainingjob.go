@@ -16,7 +16,7 @@ func ruleTrainingJob(job *props) {
 			`self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')`))
 	edit(job, func(spec *props) { spec.XValidations = append(spec.XValidations, trainingJobSpecRules()...) }, "spec")
 	edit(job, func(policy *props) {
-		policy.XValidations = append(policy.XValidations, celRule(".managedBy", "field is immutable", sameOptional("self", "oldSelf", "managedBy")))
+		policy.XValidations = append(policy.XValidations, celRule(".managedBy", "field is immutable", "%s", sameOptional("self", "oldSelf", "managedBy")))
 	}, "spec", "runPolicy")
 }
 
