@@ -32,6 +32,7 @@ const (
 	inVCJob            place = policy + "muster-vcjob-rules"
 	inVCJobLabels      place = policy + "muster-vcjob-queue-labels"
 	inTrainLabels      place = policy + "muster-trainingjob-queue-labels"
+	inElastic          place = policy + "muster-genericjob-elastic"
 
 	// policy begins the place of a rule that is kept in an admission policy; the policy's name ends it.
 	policy = "policy "
@@ -70,7 +71,7 @@ func (r rule) policyName() string {
 
 func allRules() []rule {
 	return slices.Concat(workloadSchemaRules(), workloadRules(), workloadReservedRules(), workloadStatusRules(),
-		jobSetSchemaRules(), jobSetRules(), jobSetUpdateRules(), jobSetPolicyRules(), jobRules(), genericJobSchemaRules(), genericJobRules(),
+		jobSetSchemaRules(), jobSetRules(), jobSetUpdateRules(), jobSetPolicyRules(), jobRules(), genericJobSchemaRules(), genericJobRules(), genericJobElasticRules(),
 		vcJobSchemaRules(), vcJobRules(), vcJobPolicyRules(), volcanoQueueRules(), latticeJobRules(), trainingJobSchemaRules(), trainingJobRules(), queueRules(), flavorRules())
 }
 

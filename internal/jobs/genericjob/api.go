@@ -64,26 +64,11 @@ func describe(job *tensorstack.GenericJob, facts jobs.Facts) jobs.Description {
 		template := *spec.Template.DeepCopy()
 		template.Spec.RestartPolicy = corev1.RestartPolicyNever
 		template.Spec.SchedulerName = schedulerName(job, template.Spec.SchedulerName, facts)
-		d.PodSets = append(d.PodSets, kueue.PodSet{
-			Name:     kueue.PodSetReference(spec.Type),
-			Count:    count(spec),
-			Template: template,
-		})
+		podSet := kueue.PodSet{Name: kueue.PodSetReference(spec.Type), Count: count(spec), Template: template}
+		boundsOf(spec).ask(&podSet)
+		d.PodSets = append(d.PodSets, podSet)
 	}
 	return d
-}
-
-// count is how many replicas of the type there are.
-func count(spec *tensorstack.ReplicaSpec) int32 { return ptr.Deref(spec.Replicas, 1) }
-
-// groups are the types as package replicas knows them.
-func groups(job *tensorstack.GenericJob) []replicas.Group {
-	out := make([]replicas.Group, 0, len(job.Spec.ReplicaSpecs))
-	for i := range job.Spec.ReplicaSpecs {
-		spec := &job.Spec.ReplicaSpecs[i]
-		out = append(out, replicas.Group{Name: spec.Type, Count: count(spec), Restart: restart(spec.RestartPolicy)})
-	}
-	return out
 }
 
 // restart is the restart policy: OnFailure unless it says otherwise, and never more

@@ -14,8 +14,10 @@ import (
 type look struct {
 	seen jobs.Seen[*tensorstack.GenericJob]
 	// job is a copy whose status becomes what it should be.
-	job    *tensorstack.GenericJob
-	specs  map[string]*tensorstack.ReplicaSpec
+	job   *tensorstack.GenericJob
+	specs map[string]*tensorstack.ReplicaSpec
+	// sizes is how many replicas there are of each type.
+	sizes  map[string]int32
 	roster *replicas.Roster
 	// failed is a replica that has failed in this look, nil if none has.
 	failed *replicas.Replica
@@ -63,7 +65,8 @@ func newLook(seen jobs.Seen[*tensorstack.GenericJob]) *look {
 	for i := range job.Spec.ReplicaSpecs {
 		l.specs[job.Spec.ReplicaSpecs[i].Type] = &job.Spec.ReplicaSpecs[i]
 	}
-	l.roster = replicas.Look(job.Name, groups(job), memoryOf(&job.Status), jobs.ChildrenOf[*corev1.Pod](seen.Children))
+	l.sizes = sizesOf(job, seen.Admission)
+	l.roster = replicas.Look(job.Name, groups(job, l.sizes), memoryOf(&job.Status), jobs.ChildrenOf[*corev1.Pod](seen.Children))
 	if r := firstOf(l.roster, func(r *replicas.Replica) bool { return r.Phase == replicas.Failed }); r != nil {
 		before := *r // as it is now: a restart changes it
 		l.failed = &before
@@ -113,10 +116,11 @@ func (l *look) hold() {
 func (l *look) progress(over *jobs.Outcome) jobs.Progress {
 	p := jobs.Progress{
 		Active:      l.roster.Active(),
-		Ready:       l.roster.All(func(r *replicas.Replica) bool { return r.Ready || r.Phase == replicas.Succeeded }),
+		Ready:       l.ready(),
 		Reclaimable: l.roster.Finals(),
 		Outcome:     over,
 	}
+	l.elasticProgress(&p)
 	if over != nil && p.Active && l.seen.Admission.Grant == jobs.Admitted {
 		p.Outcome = nil // its pods run on, and what they use stays theirs until they end
 	}

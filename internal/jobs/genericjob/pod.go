@@ -19,7 +19,7 @@ func (l *look) newPod(r *replicas.Replica) *corev1.Pod {
 	template := *l.specs[r.Group].Template.DeepCopy()
 	template.Labels = l.labels(template.Labels, r)
 	applyMode(l.job, r.Group, &template.Spec)
-	variables{job: l.job, replica: r}.expandAll(&template.Spec)
+	variables{job: l.job, replica: r, sizes: l.sizes}.expandAll(&template.Spec)
 	template.Spec.SchedulerName = schedulerName(l.job, template.Spec.SchedulerName, l.seen.Facts)
 	if granted, ok := l.seen.Admission.PodSets[r.Group]; ok {
 		template = l.place(granted, r).Inject(template)
@@ -31,7 +31,7 @@ func (l *look) newPod(r *replicas.Replica) *corev1.Pod {
 // fewer pods were admitted, because others had ended by then, each is given one of
 // their places once it is there.
 func (l *look) place(granted jobs.PodSetAdmission, r *replicas.Replica) podspec.Injection {
-	if placed := granted.Places.Count(); placed > 0 && placed < count(l.specs[r.Group]) {
+	if placed := granted.Places.Count(); placed > 0 && placed < l.sizes[r.Group] {
 		in := granted.Injection
 		in.Gates = []string{kueue.TopologyGate}
 		return in

@@ -75,8 +75,9 @@ func podGroup(job *tensorstack.GenericJob, facts jobs.Facts) *unstructured.Unstr
 	var roles []any
 	for i := range job.Spec.ReplicaSpecs {
 		spec := &job.Spec.ReplicaSpecs[i]
-		all += int64(count(spec))
-		roles = append(roles, map[string]any{"name": spec.Type, "minMember": int64(count(spec))})
+		least := int64(boundsOf(spec).least)
+		all += least
+		roles = append(roles, map[string]any{"name": spec.Type, "minMember": least})
 	}
 	group := &unstructured.Unstructured{Object: map[string]any{
 		"spec": map[string]any{"minMember": all, "roles": roles, "queue": queueOf(job), "priority": int64(s.Priority)},

@@ -63,9 +63,9 @@ func (l *look) tasks(over bool) ([]tensorstack.Tasks, *tensorstack.Aggregate) {
 	at := 0
 	for i := range l.job.Spec.ReplicaSpecs {
 		spec := &l.job.Spec.ReplicaSpecs[i]
-		task := tensorstack.Tasks{Type: spec.Type, Replicas: make([]tensorstack.ReplicaStatus, 0, count(spec))}
+		task := tensorstack.Tasks{Type: spec.Type, Replicas: make([]tensorstack.ReplicaStatus, 0, l.sizes[spec.Type])}
 		old := taskOf(&l.job.Status, spec.Type)
-		for range count(spec) {
+		for range l.sizes[spec.Type] {
 			r := &l.roster.Replicas[at]
 			at++
 			status := l.replica(r, old, over)

@@ -16,6 +16,8 @@ import (
 type variables struct {
 	job     *tensorstack.GenericJob
 	replica *replicas.Replica
+	// sizes is how many replicas there are of each type.
+	sizes map[string]int32
 }
 
 // expandAll expands the variables in the containers of a pod. The spec must be its
@@ -93,6 +95,9 @@ func (v variables) value(name string) (string, bool) {
 func (v variables) count(replicaType string) (int32, bool) {
 	for i := range v.job.Spec.ReplicaSpecs {
 		if spec := &v.job.Spec.ReplicaSpecs[i]; spec.Type == replicaType {
+			if n, known := v.sizes[replicaType]; known {
+				return n, true
+			}
 			return count(spec), true
 		}
 	}

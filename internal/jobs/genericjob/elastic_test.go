@@ -1,0 +1,123 @@
+package genericjob
+
+import (
+	"strconv"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/musterhq/muster/api/muster"
+	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
+	"github.com/musterhq/muster/internal/jobs"
+)
+
+// elastic makes the last type one of between least and most replicas.
+func (b jobBuilder) elastic(least, most int32) jobBuilder {
+	spec := &b.Spec.ReplicaSpecs[len(b.Spec.ReplicaSpecs)-1]
+	spec.Template.Annotations = map[string]string{muster.MinReplicasAnnotation: strconv.Itoa(int(least))}
+	if most > 0 {
+		spec.Template.Annotations[muster.MaxReplicasAnnotation] = strconv.Itoa(int(most))
+	}
+	return b
+}
+
+// granted is an admission with so many workers.
+func granted(workers int32) jobs.Admission {
+	return jobs.Admission{Grant: jobs.Admitted, PodSets: map[string]jobs.PodSetAdmission{"master": {Count: 1}, "worker": {Count: workers}}}
+}
+
+func TestWhatAnElasticTypeAsksOfItsQueue(t *testing.T) {
+	for what, test := range map[string]struct {
+		job         jobBuilder
+		count, min  int32
+		annotations map[string]string
+	}{
+		"rigid":                  {newJob().with("worker", 3), 3, 0, nil},
+		"without an upper bound": {newJob().with("worker", 3).elastic(2, 0), 3, 2, map[string]string{muster.MinReplicasAnnotation: "2", muster.MaxReplicasAnnotation: "3"}},
+		"with one":               {newJob().with("worker", 3).elastic(2, 8), 8, 2, map[string]string{muster.MinReplicasAnnotation: "2", muster.MaxReplicasAnnotation: "8"}},
+		"of one size":            {newJob().with("worker", 3).elastic(3, 3), 3, 0, map[string]string{muster.MinReplicasAnnotation: "3", muster.MaxReplicasAnnotation: "3"}},
+	} {
+		ps := describe(test.job.GenericJob, jobs.Facts{}).PodSets[0]
+		least := int32(0)
+		if ps.MinCount != nil {
+			least = *ps.MinCount
+		}
+		if ps.Count != test.count || least != test.min {
+			t.Errorf("%s: it asks for %d, at least %d; want %d and %d", what, ps.Count, least, test.count, test.min)
+		}
+		same(t, what, test.annotations, ps.Template.Annotations)
+	}
+}
+
+func TestAnElasticTypeHasAsManyReplicasAsItIsGranted(t *testing.T) {
+	job := newJob().with("master", 1).with("worker", 3).elastic(1, 4)
+	same(t, "without a queue", []string{"create Pod job-master-0", "create Pod job-worker-0", "create Pod job-worker-1", "create Pod job-worker-2"}, writes(see(t, job.GenericJob, unqueued, nil)))
+	p := see(t, job.GenericJob, granted(2), nil)
+	same(t, "with two", []string{"create Pod job-master-0", "create Pod job-worker-0", "create Pod job-worker-1"}, writes(p))
+	job = then(p, job)
+	p = see(t, job.GenericJob, granted(4), of(pod("job-master-0").running(), pod("job-worker-0").running(), pod("job-worker-1").running()))
+	same(t, "grown to four", []string{"create Pod job-worker-2", "create Pod job-worker-3"}, writes(p))
+	if !p.Progress.Ready {
+		t.Error("while it grows it is not ready")
+	}
+	same(t, "its queue is told", map[string]int32{"worker": 2}, p.Progress.Pods)
+	job = then(p, job)
+
+	all := of(pod("job-master-0").running(), pod("job-worker-0"), pod("job-worker-1").running(), pod("job-worker-2").running().going(), pod("job-worker-3").ended(0))
+	p = see(t, job.GenericJob, granted(1), all)
+	same(t, "shrunk to one", []string{"delete Pod job-worker-1", "delete Pod job-worker-3"}, writes(p))
+	same(t, "its queue is told", map[string]int32{"worker": 3}, p.Progress.Pods)
+	same(t, "and of what has ended", map[string]int32{}, p.Progress.Reclaimable)
+	job = then(p, job)
+	if got := len(job.Status.Tasks[1].Replicas); got != 1 {
+		t.Errorf("%d workers are listed", got)
+	}
+	if p := see(t, job.GenericJob, granted(9), nil); len(p.Writes) != 5 {
+		t.Errorf("granted more than it can use, it would %v", writes(p))
+	}
+	if job = then(see(t, job.GenericJob, waiting, nil), job); len(job.Status.Tasks[1].Replicas) != 1 {
+		t.Errorf("stopped, it lists %+v", job.Status.Tasks[1])
+	}
+}
+
+func TestARemovedReplicaDoesNotCount(t *testing.T) {
+	job := newJob().with("worker", 3).elastic(1, 3)
+	job = then(see(t, job.GenericJob, granted(3), of(pod("job-worker-0").running(), pod("job-worker-1").running(), pod("job-worker-2").running())), job)
+	p := see(t, job.GenericJob, granted(1), of(pod("job-worker-0").ended(0), pod("job-worker-1").running(), pod("job-worker-2").ended(1)))
+	if job = then(p, job); job.Status.Phase != tensorstack.JobPhaseSucceeded {
+		t.Errorf("with all that there are succeeded, it is %s", job.Status.Phase)
+	}
+}
+
+// TestAnElasticJobComesToItsSize: whatever sizes it is granted one after the other, and
+// whoever is killed in between.
+func TestAnElasticJobComesToItsSize(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := &cluster{t: t, job: newJob().with("master", 1).with("worker", 2).elastic(1, 5).GenericJob, children: map[string]client.Object{}, now: now, elastic: true}
+		never := func(string) bool { return false }
+		for range rapid.IntRange(1, 6).Draw(t, "resizes") {
+			size := rapid.Int32Range(1, 5).Draw(t, "size")
+			c.grant = granted(size)
+			c.reconcile(rapid.IntRange(0, 6).Draw(t, "writes before it is killed"))
+			for turns := 0; c.reconcile(1000) || c.runPods(func(name string) bool {
+				b, ok := c.children["*v1.Pod "+name].(*corev1.Pod)
+				return ok && (b.DeletionTimestamp != nil || b.Status.Phase == corev1.PodPending)
+			}, never); turns++ {
+				if turns > 50 {
+					t.Fatal("it does not come to rest")
+				}
+			}
+			pods := jobs.ChildrenOf[*corev1.Pod](c.list())
+			if int32(len(pods)) != size+1 {
+				t.Fatalf("there are %d pods, for %d workers and a master", len(pods), size)
+			}
+			for index := range size {
+				if c.children["*v1.Pod job-worker-"+strconv.Itoa(int(index))] == nil {
+					t.Fatalf("of %d there is no worker %d", size, index)
+				}
+			}
+		}
+	})
+}
