@@ -91,6 +91,10 @@ const (
 	// that is not its creation.
 	QueuedTimeAnnotation = "muster.dev/queued-time"
 
+	// ResizedCondition on a Workload tells of the last time at which an elastic pod set of
+	// it was given another size while it ran: its reason is Grown or Shrunk.
+	ResizedCondition = "muster.dev/Resized"
+
 	// UnheldCondition is True on a Workload that has no quota and whose job may have pods
 	// all the same, because nobody held it when it was created. They are being stopped,
 	// and count until they are gone.

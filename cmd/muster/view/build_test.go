@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
@@ -65,6 +66,19 @@ func aGenericJob(name, queue string, change ...func(*tensorstack.GenericJob)) te
 	}
 	if queue != "" {
 		job.Spec.Scheduler = &tensorstack.SchedulePolicy{T9kScheduler: &tensorstack.T9kScheduler{Queue: queue}}
+	}
+	for _, f := range change {
+		f(&job)
+	}
+	return job
+}
+
+// aTrainingJob has between two and four workers of 8 GPUs.
+func aTrainingJob(name string, change ...func(*breezeml.TrainingJob)) breezeml.TrainingJob {
+	job := breezeml.TrainingJob{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ml", UID: types.UID("uid-" + name), CreationTimestamp: at(0)},
+		Spec: breezeml.TrainingJobSpec{MinSize: ptr(int32(2)), MaxSize: ptr(int32(4)),
+			ReplicaSpecs: breezeml.ReplicaSpec{Template: podTemplate(nil, list("nvidia.com/gpu", "8"))}},
 	}
 	for _, f := range change {
 		f(&job)

@@ -131,9 +131,6 @@ type ending struct {
 	at              metav1.Time
 }
 
-// sizes are the fewest and the most pods of an elastic job.
-type sizes struct{ least, most int32 }
-
 type podCounts struct{ active, ready, succeeded, asked int32 }
 
 // up counts the pods that do, or have done, what was asked; a Job with more completions than pods at once shows no more

@@ -28,7 +28,9 @@ func (s *subject) describe(now time.Time) Job {
 	}
 	if s.workload != nil {
 		s.addWorkload(&job)
+		s.noteSizes()
 		s.notePartial(job.PodsAsked)
+		s.noteResized(now)
 	}
 	job.State, job.Reason, job.Message = s.stand(now)
 	if s.ended != nil {

@@ -1,0 +1,49 @@
+package view
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
+)
+
+// sizes are the fewest and the most pods of an elastic job.
+type sizes struct{ least, most int32 }
+
+// noteSizes reads between how many pods the job runs, where its Workload says that it is elastic.
+func (s *subject) noteSizes() {
+	var all sizes
+	elastic := false
+	for i := range s.workload.Spec.PodSets {
+		podSet := &s.workload.Spec.PodSets[i]
+		least, err := strconv.ParseInt(podSet.Template.Annotations[muster.MinReplicasAnnotation], 10, 32)
+		if err != nil {
+			least = int64(podSet.Count)
+		}
+		elastic = elastic || err == nil
+		all.least += int32(least)
+		all.most += podSet.Count
+	}
+	if elastic {
+		s.sizes = all
+	}
+}
+
+// resize is how the message of a resize says from how many pods to how many, and for whom.
+var resize = regexp.MustCompile(`from (\d+) to (\d+) pods(.*)$`)
+
+// noteResized notes how the job, if it runs, came to its size.
+func (s *subject) noteResized(now time.Time) {
+	c := condition(s.workload, muster.ResizedCondition)
+	if c == nil || s.workload.Status.Admission == nil || !isTrue(s.workload, kueue.WorkloadAdmitted) {
+		return
+	}
+	words := resize.FindStringSubmatch(c.Message)
+	if words == nil {
+		return
+	}
+	s.partial = join("; ", strings.ToLower(c.Reason)+" "+words[1]+" -> "+words[2]+words[3]+" "+Duration(now.Sub(c.LastTransitionTime.Time))+" ago", s.partial)
+}

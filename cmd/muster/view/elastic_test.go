@@ -1,0 +1,79 @@
+package view
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	breezeml "github.com/musterhq/muster/api/breezeml/v1"
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
+)
+
+// elastic has the Workload be of between least and its own number of pods, and run with so many.
+func elastic(least string, granted int32) func(*kueue.Workload) {
+	return func(w *kueue.Workload) {
+		w.Spec.PodSets[0].Template.Annotations = map[string]string{muster.MinReplicasAnnotation: least}
+		if w.Status.Admission != nil {
+			w.Status.Admission.PodSetAssignments[0].Count = &granted
+		}
+	}
+}
+
+func TestElasticJobs(t *testing.T) {
+	running := func(size, active int32) func(*breezeml.TrainingJob) {
+		return func(job *breezeml.TrainingJob) {
+			job.Status.Stage, job.Status.CurrentSize = breezeml.StageRunning, size
+			job.Status.ExecStatus.ReplicaStatuses = map[string]breezeml.ReplicaStatus{"Worker": {Active: active}}
+		}
+	}
+	for _, test := range []struct {
+		name         string
+		job          breezeml.TrainingJob
+		workload     *kueue.Workload
+		state        State
+		ready, asked int32
+		least, most  int32
+		why          string
+	}{
+		{"one that has not been looked at", aTrainingJob("tune"), nil, Pending, 0, 4, 2, 4, "no Workload yet: Muster has not looked at it, or its events say what is wrong"},
+		{"one that waits", aTrainingJob("tune"), ptr(aWorkload("tune", waitingForQuota, elastic("2", 0))), Pending, 0, 4, 2, 4, "WaitingForQuota: 32 more needed"},
+		{"one that runs", aTrainingJob("tune", running(3, 2)), ptr(aWorkload("tune", admitted(20), elastic("2", 3))), Running, 2, 3, 2, 4, ""},
+		{"one that was shrunk", aTrainingJob("tune", running(3, 3)),
+			ptr(aWorkload("tune", admitted(20), elastic("2", 3), with(muster.ResizedCondition, metav1.ConditionTrue, "Shrunk", "pod set worker from 4 to 3 pods for ml/jobset/eval", 50))),
+			Running, 3, 3, 2, 4, "shrunk 4 -> 3 for ml/jobset/eval 10s ago"},
+		{"one that was grown before it was stopped", aTrainingJob("tune"),
+			ptr(aWorkload("tune", waitingForQuota, elastic("2", 0), with(muster.ResizedCondition, metav1.ConditionTrue, "Grown", "pod set worker from 2 to 4 pods", 50))),
+			Pending, 0, 4, 2, 4, "WaitingForQuota: 32 more needed"},
+		{"one with wrong sizes", aTrainingJob("tune", func(job *breezeml.TrainingJob) {
+			job.Spec.MinSize, job.Status.Stage = ptr(int32(5)), breezeml.StageWrongConfiguration
+		}), nil, Suspended, 0, 5, 0, 0, "WrongConfiguration: its sizes, or its command, are wrong; its events say how"},
+		{"one that cools down", aTrainingJob("tune", func(job *breezeml.TrainingJob) {
+			job.Status.Stage, job.Status.CooldownTime = breezeml.StageRequeueCooldown, ptr(at(120))
+		}), nil, Suspended, 0, 4, 2, 4, "RequeueCooldown: its pods could not be scheduled; it queues again at 2025-06-01 14:02:00 UTC"},
+		{"one that has failed", aTrainingJob("tune", func(job *breezeml.TrainingJob) {
+			job.Status.ExecStatus.Conditions = []breezeml.JobCondition{{Type: breezeml.JobFailed, Status: corev1.ConditionTrue, Message: "as it did", LastTransitionTime: at(40)}}
+		}), nil, Failed, 0, 4, 2, 4, "as it did"},
+		{"one that was restarted", aTrainingJob("tune", running(4, 4), func(job *breezeml.TrainingJob) { job.Status.Restarts = map[string]int32{"0": 2, "3": 1} }),
+			ptr(aWorkload("tune", admitted(20), elastic("2", 4))), Running, 4, 4, 2, 4, "3 restarts of workers"},
+	} {
+		seen := &Seen{TrainingJobs: []breezeml.TrainingJob{test.job}}
+		if test.workload != nil {
+			seen.Workloads = []kueue.Workload{*test.workload}
+		}
+		got := Jobs(seen, start.Add(time.Minute))
+		if len(got) != 1 {
+			t.Fatalf("%s: %d lines", test.name, len(got))
+		}
+		j := got[0]
+		if j.State != test.state || j.PodsReady != test.ready || j.PodsAsked != test.asked || j.PodsLeast != test.least || j.PodsMost != test.most || j.Why() != test.why {
+			t.Errorf("%s: %s, %d/%d of %d..%d, %q; want %s, %d/%d of %d..%d, %q", test.name, j.State, j.PodsReady, j.PodsAsked, j.PodsLeast, j.PodsMost, j.Why(),
+				test.state, test.ready, test.asked, test.least, test.most, test.why)
+		}
+		if want := "default"; test.workload == nil && j.Queue != want {
+			t.Errorf("%s: it is in queue %q", test.name, j.Queue)
+		}
+	}
+}
