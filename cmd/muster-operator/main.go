@@ -47,6 +47,7 @@ import (
 	jobsetapi "github.com/musterhq/muster/internal/jobs/jobset"
 	"github.com/musterhq/muster/internal/jobs/placer"
 	"github.com/musterhq/muster/internal/jobs/trainingjob"
+	"github.com/musterhq/muster/internal/jobs/vcjob"
 )
 
 // options are the flags. --kubeconfig is controller-runtime's own.
@@ -132,6 +133,9 @@ func run(ctx context.Context, o options) error {
 	}
 	if hasVolcanoJobs(mgr.GetRESTMapper()) {
 		apis = append(apis, latticeJobs(cfg.LatticeJob, external))
+	}
+	if !external {
+		apis = append(apis, vcjob.API)
 	}
 	if err := jobs.AddTo(mgr, executor, settings, apis...); err != nil {
 		return err

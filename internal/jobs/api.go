@@ -25,6 +25,10 @@ type API[T client.Object] struct {
 	New func() T
 	// Owns are empty objects of the kinds that Plan creates.
 	Owns []client.Object
+	// Targets is the job, by name and UID, that an object of one of the kinds of Owns is
+	// meant for that nobody controls, "" for none. It is seen as a child of that job. Nil if
+	// there are no such objects.
+	Targets func(object client.Object) (name string, uid types.UID)
 	// Matters reports whether a change of a child may change a Plan; nil if all may.
 	Matters func(before, after client.Object) bool
 	// Gathers is for how long changes of children are gathered before they are looked
@@ -298,6 +302,7 @@ type Write struct {
 	base        client.Object
 	propagation metav1.DeletionPropagation
 	onFailure   string
+	fill        func(client.Object) error
 }
 
 type verb string
@@ -314,6 +319,12 @@ const (
 // Create makes the object. One of the same name that the job controls already is
 // as good.
 func Create(object client.Object) Write { return Write{verb: verbCreate, object: object} }
+
+// CreateFilled is Create of an object that fill completes when it is made, and only then:
+// with a secret that is made up.
+func CreateFilled(object client.Object, fill func(client.Object) error) Write {
+	return Write{verb: verbCreate, object: object, fill: fill}
+}
 
 // Change turns what was seen into what it should be, status aside; it fails if it
 // changed in between.

@@ -48,6 +48,7 @@ type Served interface {
 	kind() schema.GroupKind
 	delegates() bool
 	owned(nativeGangs bool) []client.Object
+	controllerOf(object client.Object) []string
 	addTo(mgr ctrl.Manager, x *Executor, settings Settings, served []schema.GroupKind) error
 }
 
@@ -79,7 +80,7 @@ func AddTo(mgr ctrl.Manager, x *Executor, settings Settings, apis ...Served) err
 				continue
 			}
 			indexed[gvk.String()] = true
-			if err := mgr.GetFieldIndexer().IndexField(context.Background(), kind, controllerIndex, controllerUID); err != nil {
+			if err := mgr.GetFieldIndexer().IndexField(context.Background(), kind, controllerIndex, api.controllerOf); err != nil {
 				return fmt.Errorf("indexing %s by controller: %w", gvk.Kind, err)
 			}
 		}
@@ -103,6 +104,28 @@ func controllerUID(object client.Object) []string {
 		return []string{string(owner.UID)}
 	}
 	return nil
+}
+
+// controllerOf is the job that the object is a child of.
+func (a API[T]) controllerOf(object client.Object) []string {
+	owners := controllerUID(object)
+	if len(owners) == 0 && a.Targets != nil {
+		if _, uid := a.Targets(object); uid != "" {
+			owners = []string{string(uid)}
+		}
+	}
+	return owners
+}
+
+// targets has the job looked at that an object nobody controls is meant for.
+func (a API[T]) targets() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
+		name, _ := a.Targets(object)
+		if name == "" || metav1.GetControllerOf(object) != nil {
+			return nil
+		}
+		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: object.GetNamespace(), Name: name}}}
+	})
 }
 
 func (a API[T]) kind() schema.GroupKind { return a.Kind.GroupKind() }
@@ -166,6 +189,9 @@ func (a API[T]) addTo(mgr ctrl.Manager, x *Executor, settings Settings, served [
 		// Some children are shared: who merely has a part in one hears of it too.
 		of := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), a.New())
 		b = b.Watches(kind, gather(of, a.Gathers), builder.WithPredicates(predicate.Funcs{UpdateFunc: a.heeds}))
+		if a.Targets != nil {
+			b = b.Watches(kind, a.targets(), builder.WithPredicates(predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}))
+		}
 	}
 	if a.Pods != nil {
 		b = b.Watches(&corev1.Pod{}, a.Pods.requests(), builder.WithPredicates(a.Pods.matter()))

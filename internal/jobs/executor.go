@@ -116,6 +116,11 @@ func (x *Executor) attempt(ctx context.Context, job client.Object, w Write) erro
 	switch w.verb {
 	case verbCreate:
 		object := w.object.DeepCopyObject().(client.Object)
+		if w.fill != nil {
+			if err := w.fill(object); err != nil {
+				return err
+			}
+		}
 		if err := x.client.Create(ctx, object); !apierrors.IsAlreadyExists(err) {
 			return err
 		}

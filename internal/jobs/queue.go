@@ -1,6 +1,8 @@
 package jobs
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,6 +40,18 @@ type QueueFacts struct {
 // Serves reports whether jobs of the namespace can go to the queue of the name.
 func (f QueueFacts) Serves(name string) bool {
 	return f.Local[name] != nil || admits(f.Cluster[name], f.Namespace)
+}
+
+// Names are those of all queues that a job could name, in order.
+func (f QueueFacts) Names() []string {
+	names := slices.Collect(maps.Keys(f.Local))
+	for name := range f.Cluster {
+		if f.Local[name] == nil && f.Serves(name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // QueueChoice is the queue that a job goes to.

@@ -168,7 +168,7 @@ type VolumeSpec struct {
 	// +kubebuilder:validation:MaxLength=4096
 	MountPath string `json:"mountPath"`
 
-	// volumeClaimName is the claim; with volumeClaim one that is made if it is missing.
+	// volumeClaimName is the claim, of one that is there.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=253

@@ -1,0 +1,239 @@
+package vcjob
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/musterhq/muster/api/muster"
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	bus "github.com/musterhq/muster/api/volcano/bus/v1alpha1"
+	"github.com/musterhq/muster/internal/jobs"
+)
+
+var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// jobBuilder builds a VCJob ns/job.
+type jobBuilder struct{ *volcano.Job }
+
+func newJob() jobBuilder {
+	return jobBuilder{&volcano.Job{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "job-uid"}, Spec: volcano.JobSpec{MaxRetry: 3}}}
+}
+
+// with adds a task.
+func (b jobBuilder) with(name string, count int32, change ...func(*volcano.TaskSpec)) jobBuilder {
+	task := volcano.TaskSpec{Name: name, Replicas: count}
+	task.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
+	task.Template.Spec.Containers = []corev1.Container{{Name: "main"}}
+	for _, f := range change {
+		f(&task)
+	}
+	b.Spec.Tasks = append(b.Spec.Tasks, task)
+	return b
+}
+
+func (b jobBuilder) needs(pods int32) jobBuilder {
+	b.Spec.MinAvailable = pods
+	return b
+}
+
+func (b jobBuilder) on(event bus.Event, action bus.Action) jobBuilder {
+	b.Spec.Policies = append(b.Spec.Policies, volcano.LifecyclePolicy{Event: event, Action: action})
+	return b
+}
+
+func (b jobBuilder) plugin(name string, arguments ...string) jobBuilder {
+	if b.Spec.Plugins == nil {
+		b.Spec.Plugins = map[string]volcano.PluginArguments{}
+	}
+	b.Spec.Plugins[name] = arguments
+	return b
+}
+
+func (b jobBuilder) is(phase volcano.JobPhase) jobBuilder {
+	b.Status.State = volcano.JobState{Phase: phase, Reason: "Before", Message: "before", LastTransitionTime: metav1.NewTime(now.Add(-time.Hour))}
+	return b
+}
+
+func dependsOn(iteration volcano.Iteration, names ...string) func(*volcano.TaskSpec) {
+	return func(task *volcano.TaskSpec) { task.DependsOn = &volcano.DependsOn{Name: names, Iteration: iteration} }
+}
+
+// podBuilder builds a pod of the job, an hour old.
+type podBuilder struct{ *corev1.Pod }
+
+// pod is that of a replica in its first attempt.
+func pod(name string) podBuilder {
+	return podBuilder{&corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Namespace: "ns", UID: types.UID(name + "-uid"), CreationTimestamp: metav1.NewTime(now.Add(-time.Hour)),
+		Annotations: map[string]string{muster.RestartsAnnotation: "0"}}}}
+}
+
+func (b podBuilder) attempt(n int) podBuilder {
+	b.Annotations[muster.RestartsAnnotation] = strconv.Itoa(n)
+	return b
+}
+
+func (b podBuilder) running() podBuilder {
+	b.Spec.NodeName = "n"
+	b.Status.Phase = corev1.PodRunning
+	b.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	b.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{
+		Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(now.Add(-time.Hour))}}}}
+	return b
+}
+
+func (b podBuilder) ended(code int32) podBuilder {
+	b.running().Status.Phase = corev1.PodSucceeded
+	if code != 0 {
+		b.Status.Phase = corev1.PodFailed
+	}
+	b.Status.Conditions = nil
+	b.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, FinishedAt: metav1.NewTime(now.Add(-time.Minute))}}
+	return b
+}
+
+func (b podBuilder) going() podBuilder {
+	b.DeletionTimestamp = ptr.To(metav1.NewTime(now.Add(30 * time.Second)))
+	b.DeletionGracePeriodSeconds = ptr.To[int64](30)
+	return b
+}
+
+func command(name string, action bus.Action) *bus.Command {
+	return &bus.Command{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: types.UID(name + "-uid")}, Action: action,
+		TargetObject: &metav1.OwnerReference{Kind: "Job", Name: "job", UID: "job-uid"}}
+}
+
+// of are children.
+func of(children ...any) []client.Object {
+	var out []client.Object
+	for _, c := range children {
+		switch c := c.(type) {
+		case podBuilder:
+			out = append(out, c.Pod)
+		case client.Object:
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+var waiting = jobs.Admission{Grant: jobs.Waiting, Why: "couldn't assign flavors"}
+
+// admitted grants the tasks so many pods at once: admitted("worker", 2).
+func admitted(tasks ...any) jobs.Admission {
+	a := jobs.Admission{Grant: jobs.Admitted, PodSets: map[string]jobs.PodSetAdmission{}}
+	for i := 0; i < len(tasks); i += 2 {
+		a.PodSets[tasks[i].(string)] = jobs.PodSetAdmission{Count: int32(tasks[i+1].(int))}
+	}
+	return a
+}
+
+// see plans, and sees that this is a pure function: nothing that it was given is
+// changed, and neither another try nor another order of the children changes the
+// answer.
+func see(t rapid.TB, job *volcano.Job, admission jobs.Admission, children []client.Object) jobs.Plan {
+	t.Helper()
+	seen := jobs.Seen[*volcano.Job]{Job: job, Admission: admission, Children: children, Now: now}
+	given, before := job.DeepCopy(), make([]client.Object, len(children))
+	for i, child := range children {
+		before[i] = child.DeepCopyObject().(client.Object)
+	}
+	got := plan(seen)
+	if diff := cmp.Diff(given, job); diff != "" {
+		t.Fatalf("the job that was given was changed:\n%s", diff)
+	}
+	if diff := cmp.Diff(before, children, cmpopts.EquateEmpty()); diff != "" {
+		t.Fatalf("the children that were given were changed:\n%s", diff)
+	}
+	shuffled := slices.Clone(children)
+	rand.New(rand.NewPCG(1, 2)).Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+	seen.Children = shuffled
+	again := plan(seen)
+	if diff := cmp.Diff(told(got), told(again)); diff != "" {
+		t.Fatalf("another order of the children changes the plan:\n%s", diff)
+	}
+	return got
+}
+
+// told is what a plan says, as text.
+func told(p jobs.Plan) []string {
+	text := func(value any) string {
+		out, err := json.Marshal(value)
+		if err != nil {
+			panic(err)
+		}
+		return string(out)
+	}
+	out := append(writes(p), text(p.Events), p.Due.String(), text(p.Progress))
+	if p.Status != nil {
+		out = append(out, text(p.Status.(*volcano.Job).Status))
+	}
+	return out
+}
+
+// then is the job as the plan would have it.
+func then(p jobs.Plan, job jobBuilder) jobBuilder {
+	if p.Status == nil {
+		return job
+	}
+	out := job.DeepCopy()
+	out.Status = *p.Status.(*volcano.Job).Status.DeepCopy()
+	return jobBuilder{out}
+}
+
+// writes are what a plan writes beside the status, "verb name" each, in order.
+func writes(p jobs.Plan) []string {
+	var out []string
+	for _, w := range slices.Concat(p.First, p.Writes) {
+		what := w.Object().GetName()
+		if _, isPod := w.Object().(*corev1.Pod); !isPod {
+			what = strings.TrimPrefix(fmt.Sprintf("%T", w.Object()), "*") + " " + what
+		}
+		out = append(out, w.Verb()+" "+what)
+	}
+	return out
+}
+
+// made is the pod of the name that the plan makes.
+func made(t *testing.T, p jobs.Plan, name string) *corev1.Pod {
+	t.Helper()
+	for _, w := range p.Writes {
+		if pod, ok := w.Object().(*corev1.Pod); ok && w.Verb() == "create" && pod.Name == name {
+			return pod
+		}
+	}
+	t.Fatalf("the plan does not make %s: %q", name, writes(p))
+	return nil
+}
+
+// state is where the plan has the job stand, "Phase Reason: message".
+func state(p jobs.Plan) string {
+	if p.Status == nil {
+		return "unchanged"
+	}
+	s := p.Status.(*volcano.Job).Status.State
+	return fmt.Sprintf("%s %s: %s", s.Phase, s.Reason, s.Message)
+}
+
+// same reports a difference between lists, where none and an empty one are the same.
+func same[T any](t *testing.T, what string, want, got T) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}

@@ -1,0 +1,114 @@
+package vcjob
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	"github.com/musterhq/muster/internal/replicas"
+)
+
+// pytorch tells the pods of two tasks how torch.distributed finds the others.
+func pytorch(arguments map[string]string) effect {
+	master, worker, port := arguments["master"], arguments["worker"], arguments["port"]
+	return effect{change: func(job *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec) {
+		rank := r.Index
+		switch r.Group {
+		case master:
+		case worker:
+			rank += taskReplicas(job, master)
+		default:
+			return
+		}
+		world := taskReplicas(job, master) + taskReplicas(job, worker)
+		each(spec, func(c *corev1.Container) {
+			setEnv(c, corev1.EnvVar{Name: "MASTER_ADDR", Value: hostOf(job, master, 0)})
+			setEnv(c, corev1.EnvVar{Name: "MASTER_PORT", Value: port})
+			setEnv(c, corev1.EnvVar{Name: "WORLD_SIZE", Value: strconv.Itoa(int(world))})
+			setEnv(c, corev1.EnvVar{Name: "RANK", Value: strconv.Itoa(int(rank))})
+		})
+		openPort(spec, "pytorchjob-port", port)
+	}}
+}
+
+// tensorflow tells the pods of its tasks the others by TF_CONFIG.
+func tensorflow(arguments map[string]string) effect {
+	roles := []string{"ps", "worker", "chief", "evaluator"}
+	return effect{change: func(job *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec) {
+		at := slices.IndexFunc(roles, func(role string) bool { return arguments[role] == r.Group })
+		if at < 0 {
+			return
+		}
+		cluster := map[string][]string{}
+		for _, role := range roles[:3] { // an evaluator is no part of the cluster
+			for _, host := range hostsOf(job, arguments[role]) {
+				cluster[role] = append(cluster[role], host+":"+arguments["port"])
+			}
+		}
+		config, err := json.Marshal(map[string]any{"cluster": cluster, "task": map[string]any{"type": roles[at], "index": r.Index}})
+		if err != nil {
+			panic("encoding TF_CONFIG: " + err.Error()) // plain data
+		}
+		each(spec, func(c *corev1.Container) { setEnv(c, corev1.EnvVar{Name: "TF_CONFIG", Value: string(config)}) })
+		openPort(spec, "tfjob-port", arguments["port"])
+	}}
+}
+
+// mpi tells the pods of the master's task the hosts of the workers'.
+func mpi(arguments map[string]string) effect {
+	master, worker := arguments["master"], arguments["worker"]
+	return effect{change: func(job *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec) {
+		if r.Group != master && r.Group != worker {
+			return
+		}
+		if r.Group == master {
+			hosts := strings.Join(hostsOf(job, worker), ",")
+			each(spec, func(c *corev1.Container) { setEnv(c, corev1.EnvVar{Name: "MPI_HOST", Value: hosts}) })
+		}
+		openPort(spec, "mpijob-port", arguments["port"])
+	}}
+}
+
+// ray has the containers of head and workers start Ray, unless they say what they run.
+func ray(arguments map[string]string) effect {
+	a := arguments
+	return effect{change: func(job *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec) {
+		switch r.Group {
+		case a["head"]:
+			rayContainer(spec, a["headContainer"], fmt.Sprintf("ray start --head --block --dashboard-host=0.0.0.0 --port=%s --dashboard-port=%s --ray-client-server-port=%s",
+				a["port"], a["dashboardPort"], a["clientPort"]))
+			openPort(spec, "gcs", a["port"])
+			openPort(spec, "dashboard", a["dashboardPort"])
+			openPort(spec, "client-server", a["clientPort"])
+		case a["worker"]:
+			rayContainer(spec, a["workerContainer"], fmt.Sprintf("ray start --block --address=%s:%s", hostOf(job, a["head"], 0), a["port"]))
+		}
+	}}
+}
+
+// rayContainer has the container of the name, or the first, run the command.
+func rayContainer(spec *corev1.PodSpec, name, command string) {
+	at := max(0, slices.IndexFunc(spec.Containers, func(c corev1.Container) bool { return c.Name == name }))
+	if at < len(spec.Containers) && len(spec.Containers[at].Command) == 0 && len(spec.Containers[at].Args) == 0 {
+		spec.Containers[at].Command = []string{"sh", "-c", command}
+	}
+}
+
+// openPort lists the port in each container that runs with the others, unless it does.
+func openPort(spec *corev1.PodSpec, name, port string) {
+	number, err := strconv.ParseInt(port, 10, 32)
+	if err != nil {
+		return // such a job is not queued
+	}
+	for i := range spec.Containers {
+		c := &spec.Containers[i]
+		if !slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.Name == name || int64(p.ContainerPort) == number }) {
+			c.Ports = append(c.Ports, corev1.ContainerPort{Name: name, ContainerPort: int32(number)})
+		}
+	}
+}

@@ -1,0 +1,159 @@
+package vcjob
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	"github.com/musterhq/muster/internal/replicas"
+)
+
+// Keys of status.controlledResources under which the status remembers what pods cannot
+// tell, because they may be gone.
+const (
+	// succeededKey and failedKey list the pods that have ended, as in "ps:0;worker:1,3-5".
+	succeededKey = "muster.dev/succeeded"
+	failedKey    = "muster.dev/failed"
+	// restartsKey has how often tasks and pods were started anew by themselves since the
+	// job began, as in "worker=1;worker/3=2".
+	restartsKey = "muster.dev/restarts"
+	// commandKey is the UID of the Command that was obeyed last.
+	commandKey = "muster.dev/command"
+)
+
+// memory is what the status remembers of pods.
+type memory struct {
+	ended map[string]replicas.Phase
+	// restarts by task, and by task/index.
+	restarts map[string]int32
+}
+
+func slot(task string, index int32) string { return task + "/" + strconv.Itoa(int(index)) }
+
+func readMemory(status *volcano.JobStatus) memory {
+	m := memory{ended: map[string]replicas.Phase{}, restarts: map[string]int32{}}
+	for key, phase := range map[string]replicas.Phase{succeededKey: replicas.Succeeded, failedKey: replicas.Failed} {
+		for part := range strings.SplitSeq(status.ControlledResources[key], ";") {
+			task, list, ok := strings.Cut(part, ":")
+			if !ok {
+				continue
+			}
+			for _, index := range readRanges(list) {
+				m.ended[slot(task, index)] = phase
+			}
+		}
+	}
+	for part := range strings.SplitSeq(status.ControlledResources[restartsKey], ";") {
+		name, text, ok := strings.Cut(part, "=")
+		if n, err := strconv.ParseInt(text, 10, 32); ok && err == nil && n > 0 {
+			m.restarts[name] = int32(n)
+		}
+	}
+	return m
+}
+
+// attempt is how often the pod was started anew, with its task, its job or alone.
+func (m memory) attempt(version int32, task string, index int32) int32 {
+	return version + m.restarts[task] + m.restarts[slot(task, index)]
+}
+
+// of is what package replicas wants to know.
+func (m memory) of(version int32) func(string, int32) replicas.Memory {
+	return func(task string, index int32) replicas.Memory {
+		return replicas.Memory{Restarts: m.attempt(version, task, index), Ended: m.ended[slot(task, index)]}
+	}
+}
+
+// setRestarts writes how often what was started anew.
+func setRestarts(status *volcano.JobStatus, restarts map[string]int32) {
+	var parts []string
+	for name, n := range restarts {
+		parts = append(parts, fmt.Sprintf("%s=%d", name, n))
+	}
+	slices.Sort(parts)
+	remember(status, restartsKey, strings.Join(parts, ";"))
+}
+
+// rememberEnds writes which pods have ended.
+func rememberEnds(status *volcano.JobStatus, roster *replicas.Roster) {
+	for key, phase := range map[string]replicas.Phase{succeededKey: replicas.Succeeded, failedKey: replicas.Failed} {
+		var parts []string
+		var task string
+		var indices []int32
+		flush := func() {
+			if len(indices) > 0 {
+				parts = append(parts, task+":"+writeRanges(indices))
+			}
+			indices = nil
+		}
+		for i := range roster.Replicas {
+			r := &roster.Replicas[i]
+			if r.Group != task {
+				flush()
+				task = r.Group
+			}
+			if r.Phase == phase {
+				indices = append(indices, r.Index)
+			}
+		}
+		flush()
+		remember(status, key, strings.Join(parts, ";"))
+	}
+}
+
+// remember sets a key, or removes it for "".
+func remember(status *volcano.JobStatus, key, value string) {
+	if value == "" {
+		delete(status.ControlledResources, key)
+		if len(status.ControlledResources) == 0 {
+			status.ControlledResources = nil
+		}
+		return
+	}
+	if status.ControlledResources == nil {
+		status.ControlledResources = map[string]string{}
+	}
+	status.ControlledResources[key] = value
+}
+
+// readRanges reads "1,3-5". What is no such list is none: somebody has tampered with it.
+func readRanges(text string) (out []int32) {
+	const most = 1 << 20
+	for part := range strings.SplitSeq(text, ",") {
+		from, to, isRange := strings.Cut(part, "-")
+		if !isRange {
+			to = from
+		}
+		first, err := strconv.ParseInt(from, 10, 32)
+		last, err2 := strconv.ParseInt(to, 10, 32)
+		if err != nil || err2 != nil || first < 0 || last >= most {
+			continue
+		}
+		for i := first; i <= last; i++ {
+			out = append(out, int32(i))
+		}
+	}
+	return out
+}
+
+// writeRanges writes numbers in ascending order as "1,3-5".
+func writeRanges(indices []int32) string {
+	var out strings.Builder
+	for i := 0; i < len(indices); {
+		j := i
+		for j+1 < len(indices) && indices[j+1] == indices[j]+1 {
+			j++
+		}
+		if out.Len() > 0 {
+			out.WriteByte(',')
+		}
+		out.WriteString(strconv.Itoa(int(indices[i])))
+		if j > i {
+			out.WriteString("-" + strconv.Itoa(int(indices[j])))
+		}
+		i = j + 1
+	}
+	return out.String()
+}

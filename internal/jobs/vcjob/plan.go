@@ -1,0 +1,153 @@
+package vcjob
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/replicas"
+)
+
+// look is one look at a VCJob: what was seen, and what is planned so far.
+type look struct {
+	seen jobs.Seen[*volcano.Job]
+	// job is a copy whose status becomes what it should be.
+	job    *volcano.Job
+	tasks  map[string]*volcano.TaskSpec
+	memory memory
+	roster *replicas.Roster
+	plan   jobs.Plan
+}
+
+// plan says what follows from what was seen of a VCJob. What changes the course of the
+// job is written first, and all that follows from it left to the next look: so it is
+// decided once, whatever befalls the writes.
+func plan(seen jobs.Seen[*volcano.Job]) jobs.Plan {
+	l := newLook(seen)
+	switch {
+	case finished(l.job):
+		l.deleteUnfinished()
+		l.expire()
+	case l.obey():
+	default:
+		l.step()
+	}
+	l.dropCommands()
+	l.report()
+	l.plan.Progress = l.progress()
+	return l.plan
+}
+
+func newLook(seen jobs.Seen[*volcano.Job]) *look {
+	job := seen.Job.DeepCopy()
+	l := &look{seen: seen, job: job, tasks: make(map[string]*volcano.TaskSpec, len(job.Spec.Tasks)), memory: readMemory(&job.Status)}
+	for i := range job.Spec.Tasks {
+		l.tasks[nameOf(job, i)] = &job.Spec.Tasks[i]
+	}
+	l.roster = replicas.Look(job.Name, groups(job), l.memory.of(job.Status.Version), jobs.ChildrenOf[*corev1.Pod](seen.Children))
+	return l
+}
+
+// step brings a job that has not ended closer to what it should be.
+func (l *look) step() {
+	switch l.job.Status.State.Phase {
+	case volcano.Aborting:
+		l.deleteUnfinished()
+		l.turnOnceQuiet(volcano.Aborted, "Aborted", "All pods are stopped; a Command ResumeJob starts the job again")
+	case volcano.Aborted:
+		l.deleteUnfinished()
+	case volcano.Completing:
+		l.deleteUnfinished()
+		l.turnOnceQuiet(volcano.Completed, l.job.Status.State.Reason, l.job.Status.State.Message)
+	case volcano.Terminating:
+		l.deleteUnfinished()
+		l.turnOnceQuiet(volcano.Terminated, l.job.Status.State.Reason, l.job.Status.State.Message)
+	case volcano.Restarting:
+		l.restart()
+	default:
+		if !l.seen.Admission.MayRun() {
+			l.hold()
+			return
+		}
+		if !l.succeeded() && !l.react() && !l.allEnded() {
+			l.run()
+		}
+	}
+}
+
+// hold ends the pods of a job that a queue holds, and says for what it waits. Pods that
+// have ended stay: they hold nothing, and are not run again.
+func (l *look) hold() {
+	l.deleteUnfinished()
+	reason, message := l.waitsFor()
+	if l.job.Status.State.Phase != volcano.Pending {
+		l.turn(volcano.Pending, reason, message)
+		l.plan.StatusFirst = false
+		return
+	}
+	l.job.Status.State.Reason, l.job.Status.State.Message = reason, message
+}
+
+// run brings a job that may have pods closer to its spec.
+func (l *look) run() {
+	l.deletePods(l.roster.Outdated())
+	if l.giveBack() {
+		return
+	}
+	if l.seen.Admission.MayStart() {
+		l.createPods()
+	}
+	phase := l.job.Status.State.Phase
+	running := l.count("", replicas.Running, replicas.Succeeded, replicas.Failed) >= minAvailable(l.job) && totalOf(l.job) > 0
+	switch {
+	case phase != volcano.Running && running:
+		l.turn(volcano.Running, "Running", "As many pods run as must")
+		l.plan.StatusFirst = false
+	case phase != volcano.Pending && phase != volcano.Running:
+		l.turn(volcano.Pending, "Starting", "Pods are being started")
+		l.plan.StatusFirst = false
+	case phase == volcano.Pending:
+		l.job.Status.State.Reason, l.job.Status.State.Message = "Starting", "Pods are being started"
+	}
+}
+
+// restart waits until no pod of before is left. A job that was restarted as often as it
+// may be has failed instead.
+func (l *look) restart() {
+	if l.job.Status.RetryCount >= maxRetry(l.job) {
+		l.turn(volcano.Failed, "MaxRetry", l.restartedTooOften())
+		return
+	}
+	l.deletePods(l.roster.Outdated())
+	if !l.seen.Admission.MayRun() {
+		l.deleteUnfinished()
+	}
+	if len(l.roster.Surplus) > 0 || !l.roster.All(func(r *replicas.Replica) bool { return r.Pod == nil || r.UID() != "" }) {
+		return
+	}
+	l.turn(volcano.Pending, "Restarted", l.job.Status.State.Message)
+	l.plan.StatusFirst = false
+}
+
+// count is how many pods of the task, or of all where it is "", are in one of the phases.
+func (l *look) count(task string, phases ...replicas.Phase) (n int32) {
+	for i := range l.roster.Replicas {
+		if r := &l.roster.Replicas[i]; (task == "" || r.Group == task) && slices.Contains(phases, r.Phase) {
+			n++
+		}
+	}
+	return n
+}
+
+// deleteUnfinished deletes pods that have not ended.
+func (l *look) deleteUnfinished() { l.deletePods(l.roster.Pods(true)) }
+
+// dueAt has the job looked at again at the time, or before.
+func (l *look) dueAt(at time.Time) {
+	if !at.IsZero() && (l.plan.Due.IsZero() || at.Before(l.plan.Due)) {
+		l.plan.Due = at
+	}
+}

@@ -1,0 +1,323 @@
+package vcjob
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	bus "github.com/musterhq/muster/api/volcano/bus/v1alpha1"
+	"github.com/musterhq/muster/internal/jobs"
+)
+
+func twoTasks() jobBuilder { return newJob().with("ps", 1).with("worker", 2) }
+
+var all = admitted("ps", 1, "worker", 2)
+
+// What follows from what was seen, in one look.
+func TestPlan(t *testing.T) {
+	restarts := func() jobBuilder {
+		return twoTasks().on(bus.PodFailedEvent, bus.RestartJobAction).is(volcano.Running)
+	}
+	byTask := func(p ...volcano.LifecyclePolicy) jobBuilder {
+		job := twoTasks().is(volcano.Running)
+		job.Spec.Tasks[1].Policies = p
+		return job
+	}
+	runs := []any{pod("job-ps-0").running(), pod("job-worker-0").running(), pod("job-worker-1").running()}
+	failing := func(code int32) []client.Object { return of(runs[0], runs[1], pod("job-worker-1").ended(code)) }
+	done := of(pod("job-ps-0").ended(0), pod("job-worker-0").ended(0), pod("job-worker-1").ended(0))
+	for _, c := range []struct {
+		name      string
+		job       jobBuilder
+		admission jobs.Admission
+		children  []client.Object
+		writes    []string
+		state     string
+		retries   int32
+	}{
+		{"pods of an admitted job are made", twoTasks(), all, nil,
+			[]string{"create job-ps-0", "create job-worker-0", "create job-worker-1"}, "Pending Starting: Pods are being started", 0},
+		{"a job without quota says for what it waits", twoTasks().is(volcano.Pending), waiting, nil,
+			nil, "Pending QueueNotFound: Queue default is neither a LocalQueue of namespace ns nor a ClusterQueue that takes its jobs: there are no queues", 0},
+		{"it runs once as many run as must", twoTasks().needs(2).is(volcano.Pending), all, of(runs[0], runs[1], pod("job-worker-1")),
+			nil, "Running Running: As many pods run as must", 0},
+		{"one that loses its quota ends its pods, which is no restart", restarts(), jobs.Admission{Grant: jobs.Stopping}, of(runs...),
+			[]string{"delete job-ps-0", "delete job-worker-0", "delete job-worker-1"}, "Pending QueueNotFound: Queue default is neither a LocalQueue of namespace ns nor a ClusterQueue that takes its jobs: there are no queues", 0},
+		{"it has succeeded when all have", twoTasks().is(volcano.Running), all, done,
+			nil, "Completed AllEnded: All pods have ended, 3 with success", 0},
+		{"it has failed when too few have", twoTasks().is(volcano.Running), all, of(pod("job-ps-0").ended(0), pod("job-worker-0").ended(0), pod("job-worker-1").ended(3)),
+			nil, "Failed TooFewSucceeded: task worker: 1 pods have succeeded, and 2 must: pod job-worker-1 has failed with exit code 3", 0},
+		{"a failed pod that nothing must be done about leaves the others running", twoTasks().is(volcano.Running), all, failing(3), nil, "Running Before: before", 0},
+		{"RestartJob makes all pods pods of the past first", restarts(), all, failing(3),
+			nil, "Restarting Restarting: pod job-worker-1 has failed with exit code 3", 1},
+		{"AbortJob", twoTasks().on(bus.PodFailedEvent, bus.AbortJobAction).is(volcano.Running), all, failing(1),
+			nil, "Aborting AbortJob: pod job-worker-1 has failed with exit code 1", 0},
+		{"TerminateJob", twoTasks().on(bus.AnyEvent, bus.TerminateJobAction).is(volcano.Running), all, failing(1),
+			nil, "Terminating TerminateJob: pod job-worker-1 has failed with exit code 1", 0},
+		{"an evicted pod", twoTasks().on(bus.PodEvictedEvent, bus.RestartJobAction).is(volcano.Running), all, of(runs[0], runs[1], pod("job-worker-1").running().going()),
+			nil, "Restarting Restarting: pod job-worker-1 was evicted or deleted", 1},
+		{"a pod that had ended when it was deleted was not evicted", twoTasks().on(bus.PodEvictedEvent, bus.RestartJobAction).is(volcano.Running), all, of(runs[0], runs[1], pod("job-worker-1").ended(0).going()),
+			nil, "Running Before: before", 0},
+		{"a task's policy goes before the job's", func() jobBuilder {
+			job := restarts()
+			job.Spec.Tasks[1].Policies = []volcano.LifecyclePolicy{{Event: bus.PodFailedEvent, Action: bus.CompleteJobAction}}
+			return job
+		}(), all, failing(3), nil, "Completing CompleteJob: pod job-worker-1 has failed with exit code 3", 0},
+		{"an exit code that has a policy", byTask(volcano.LifecyclePolicy{ExitCode: ptr.To[int32](3), Action: bus.TerminateJobAction}), all, failing(3),
+			nil, "Terminating TerminateJob: pod job-worker-1 has failed with exit code 3", 0},
+		{"an exit code that has none", byTask(volcano.LifecyclePolicy{ExitCode: ptr.To[int32](4), Action: bus.TerminateJobAction}), all, failing(3),
+			nil, "Running Before: before", 0},
+		{"all pods of a task have succeeded", twoTasks().on(bus.TaskCompletedEvent, bus.CompleteJobAction).is(volcano.Running), all, of(pod("job-ps-0").ended(0), runs[1], runs[2]),
+			nil, "Completing CompleteJob: all pods of task ps have succeeded", 0},
+		{"RestartPod starts the one anew", byTask(volcano.LifecyclePolicy{Event: bus.PodFailedEvent, Action: bus.RestartPodAction}), all, failing(3),
+			nil, "Running Before: before", 1},
+		{"a restarting job deletes its pods", restarts().restarted(1), all, of(runs...),
+			[]string{"delete job-ps-0", "delete job-worker-0", "delete job-worker-1"}, "Restarting Before: before", 1},
+		{"and starts once they are gone", restarts().restarted(1), all, nil, nil, "Pending Restarted: before", 1},
+		{"or has failed when it was restarted often enough", restarts().restarted(3), all, of(runs...),
+			nil, "Failed MaxRetry: before; the job was restarted 3 times, as often as maxRetry lets it", 3},
+		{"a stopping job waits for its pods", twoTasks().is(volcano.Aborting), all, of(runs...),
+			[]string{"delete job-ps-0", "delete job-worker-0", "delete job-worker-1"}, "Aborting Before: before", 0},
+		{"and is stopped without them", twoTasks().is(volcano.Aborting), all, done,
+			nil, "Aborted Aborted: All pods are stopped; a Command ResumeJob starts the job again", 0},
+		{"an ended job ends what still runs", twoTasks().is(volcano.Completed), all, of(runs[0], pod("job-worker-0").ended(0), runs[2]),
+			[]string{"delete job-ps-0", "delete job-worker-1"}, "Completed Before: before", 0},
+		{"more than were admitted are not made", newJob().with("worker", 4), admitted("worker", 2), of(pod("job-worker-0").ended(0), pod("job-worker-1").running()),
+			[]string{"create job-worker-2"}, "Pending Starting: Pods are being started", 0},
+		{"more than are admitted go, the last first, which is no restart", newJob().with("worker", 3).needs(1).on(bus.PodEvictedEvent, bus.RestartJobAction).is(volcano.Running), admitted("worker", 2),
+			of(pod("job-worker-0").running(), pod("job-worker-1").running(), pod("job-worker-2").running()),
+			[]string{"delete job-worker-2"}, "Running Before: before", 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := see(t, c.job.Job, c.admission, c.children)
+			same(t, "writes", c.writes, writes(got))
+			if s := state(got); s != c.state {
+				t.Errorf("state %q, want %q", s, c.state)
+			}
+			if got.Status != nil && got.Status.(*volcano.Job).Status.RetryCount != c.retries {
+				t.Errorf("%d retries, want %d", got.Status.(*volcano.Job).Status.RetryCount, c.retries)
+			}
+		})
+	}
+}
+
+// restarted is a job that is being restarted for the time.
+func (b jobBuilder) restarted(times int32) jobBuilder {
+	b.is(volcano.Restarting).Status.RetryCount, b.Status.Version = times, times
+	return b
+}
+
+func TestAPodThatFailsAlwaysEndsItsJobAtMaxRetry(t *testing.T) {
+	for _, action := range []bus.Action{bus.RestartJobAction, bus.RestartTaskAction, bus.RestartPodAction} {
+		t.Run(string(action), func(t *testing.T) {
+			job := newJob().with("worker", 2).on(bus.PodFailedEvent, action)
+			job.Spec.MaxRetry = 4
+			var pods []any
+			created := 0
+			for range 200 {
+				got := see(t, job.Job, admitted("worker", 2), of(pods...))
+				job = then(got, job)
+				for _, w := range writes(got) {
+					verb, name, _ := strings.Cut(w, " ")
+					switch verb {
+					case "create":
+						created++
+						made := podBuilder{made(t, got, name)}
+						if name == "job-worker-0" {
+							made.ended(1)
+						} else {
+							made.running()
+						}
+						made.UID = "u"
+						pods = append(pods, made)
+					case "delete":
+						for i := range pods {
+							if pods[i].(podBuilder).Name == name {
+								pods = append(pods[:i], pods[i+1:]...)
+								break
+							}
+						}
+					}
+				}
+			}
+			if s := job.Status; s.State.Phase != volcano.Failed || s.RetryCount != 4 {
+				t.Errorf("after all this it is %s with %d retries: %s", s.State.Phase, s.RetryCount, s.State.Message)
+			}
+			if most := 8; created > most {
+				t.Errorf("%d pods were made, want at most %d", created, most)
+			}
+		})
+	}
+}
+
+func TestATimeoutIsWaitedFor(t *testing.T) {
+	job := newJob().with("worker", 1).is(volcano.Running)
+	job.Spec.Policies = []volcano.LifecyclePolicy{{Event: bus.PodFailedEvent, Action: bus.RestartJobAction, Timeout: &metav1.Duration{Duration: 90 * time.Second}}}
+	children := of(pod("job-worker-0").ended(1)) // a minute ago
+	job.Spec.Tasks[0].Replicas = 2
+	got := see(t, job.Job, admitted("worker", 2), append(children, pod("job-worker-1").running().Pod))
+	if want := now.Add(30 * time.Second); !got.Due.Equal(want) || strings.HasPrefix(state(got), "Restarting") {
+		t.Errorf("due %v in state %s, want %v", got.Due, state(got), want)
+	}
+	job.Spec.Policies[0].Timeout.Duration = time.Minute
+	if got := see(t, job.Job, admitted("worker", 2), append(children, pod("job-worker-1").running().Pod)); !strings.HasPrefix(state(got), "Restarting") {
+		t.Errorf("state %s, want Restarting", state(got))
+	}
+}
+
+func TestAPodThatDoesNotStartIsAnEventOnlyAfterATimeout(t *testing.T) {
+	job := newJob().with("worker", 1).on(bus.PodPendingEvent, bus.AbortJobAction).is(volcano.Pending)
+	if got := see(t, job.Job, admitted("worker", 1), of(pod("job-worker-0"))); strings.HasPrefix(state(got), "Abort") {
+		t.Error("a pod that is just being started stops its job")
+	}
+	job.Spec.Policies[0].Timeout = &metav1.Duration{Duration: time.Hour}
+	if got := see(t, job.Job, admitted("worker", 1), of(pod("job-worker-0"))); !strings.HasPrefix(state(got), "Aborting") {
+		t.Errorf("state %s, want Aborting", state(got))
+	}
+}
+
+func TestMinSuccessEndsTheJobWhileOthersRun(t *testing.T) {
+	job := newJob().with("worker", 3).is(volcano.Running)
+	job.Spec.MinSuccess = ptr.To[int32](1)
+	got := see(t, job.Job, admitted("worker", 3), of(pod("job-worker-0").ended(0), pod("job-worker-1").running(), pod("job-worker-2").ended(1)))
+	if want := "Completed MinSuccess: 1 pods have succeeded, and 1 must"; state(got) != want {
+		t.Errorf("state %q, want %q", state(got), want)
+	}
+	job = then(got, job)
+	got = see(t, job.Job, admitted("worker", 3), of(pod("job-worker-0").ended(0), pod("job-worker-1").running(), pod("job-worker-2").ended(1)))
+	same(t, "then", []string{"delete job-worker-1"}, writes(got))
+	if got.Progress.Outcome != nil {
+		t.Error("the quota is given back while a pod runs")
+	}
+}
+
+func TestTasksWaitForThoseTheyDependOn(t *testing.T) {
+	job := newJob().with("ps", 2).with("db", 1).with("worker", 1, dependsOn(volcano.IterationAll, "ps", "db")).with("watch", 1, dependsOn("", "ps", "db"))
+	admission := admitted("ps", 2, "db", 1, "worker", 1, "watch", 1)
+	first := see(t, job.Job, admission, nil)
+	same(t, "first", []string{"create job-ps-0", "create job-ps-1", "create job-db-0"}, writes(first))
+	one := see(t, job.Job, admission, of(pod("job-ps-0").running(), pod("job-ps-1"), pod("job-db-0").running()))
+	same(t, "db runs", []string{"create job-watch-0"}, writes(one))
+	both := see(t, job.Job, admission, of(pod("job-ps-0").running(), pod("job-ps-1").ended(0), pod("job-db-0").running(), pod("job-watch-0")))
+	same(t, "both run", []string{"create job-worker-0"}, writes(both))
+}
+
+func TestCommandsAreObeyedOnceAndThenDeleted(t *testing.T) {
+	job := newJob().with("worker", 1).is(volcano.Running)
+	running := pod("job-worker-0").running()
+	stop := command("stop", bus.AbortJobAction)
+	got := see(t, job.Job, admitted("worker", 1), of(running, stop))
+	if want := "Aborting AbortJob: asked by Command stop"; state(got) != want || len(writes(got)) != 0 || !got.StatusFirst {
+		t.Fatalf("state %q and writes %q, want %q and none", state(got), writes(got), want)
+	}
+	job = then(got, job)
+	got = see(t, job.Job, admitted("worker", 1), of(running, stop))
+	same(t, "then", []string{"delete job-worker-0", "delete v1alpha1.Command stop"}, writes(got))
+	job = then(see(t, job.Job, admitted("worker", 1), nil), job)
+	if job.Status.State.Phase != volcano.Aborted || !describe(job.Job, jobs.Facts{}).Paused {
+		t.Fatalf("it is %s, and keeps its quota", job.Status.State.Phase)
+	}
+	job = then(see(t, job.Job, waiting, of(command("go", bus.ResumeJobAction))), job)
+	if s := job.Status; s.State.Phase != volcano.Restarting || s.RetryCount != 0 || s.Version != 1 {
+		t.Errorf("a resumed job is %s with %d retries and version %d", s.State.Phase, s.RetryCount, s.Version)
+	}
+}
+
+func TestAnEndedJobIsDeletedWhenItsTimeIsUp(t *testing.T) {
+	job := newJob().with("worker", 1).is(volcano.Completed) // an hour ago
+	job.Spec.TTLSecondsAfterFinished = ptr.To[int32](7200)
+	if got := see(t, job.Job, waiting, nil); len(writes(got)) != 0 || !got.Due.Equal(now.Add(time.Hour)) {
+		t.Errorf("writes %q, due %v", writes(got), got.Due)
+	}
+	job.Spec.TTLSecondsAfterFinished = ptr.To[int32](3600)
+	same(t, "writes", []string{"delete v1alpha1.Job job"}, writes(see(t, job.Job, waiting, nil)))
+}
+
+func TestWhatHasSucceededIsRememberedWhenItsPodIsGone(t *testing.T) {
+	job := newJob().with("worker", 3).is(volcano.Running)
+	job = then(see(t, job.Job, admitted("worker", 3), of(pod("job-worker-0").ended(0), pod("job-worker-1").ended(1), pod("job-worker-2").running())), job)
+	got := see(t, job.Job, admitted("worker", 3), of(pod("job-worker-2").running()))
+	same(t, "writes", nil, writes(got))
+	if s := then(got, job).Status; s.Succeeded != 1 || s.Failed != 1 || s.Running != 1 {
+		t.Errorf("counts %d, %d, %d", s.Succeeded, s.Failed, s.Running)
+	}
+}
+
+func TestQuotaOfEndedPodsIsGivenBackUnlessAPolicyMayRestartThem(t *testing.T) {
+	children := of(pod("job-worker-0").ended(0), pod("job-worker-1").running())
+	free := see(t, newJob().with("worker", 2).is(volcano.Running).Job, admitted("worker", 2), children)
+	same(t, "without", map[string]int32{"worker": 1}, free.Progress.Reclaimable)
+	kept := see(t, newJob().with("worker", 2).on(bus.PodFailedEvent, bus.RestartJobAction).is(volcano.Running).Job, admitted("worker", 2), children)
+	same(t, "with", nil, kept.Progress.Reclaimable)
+}
+
+func TestDescribeAsksForTheLeastThatMustRunTogether(t *testing.T) {
+	least := func(n int32) func(*volcano.TaskSpec) {
+		return func(task *volcano.TaskSpec) { task.MinAvailable = ptr.To(n) }
+	}
+	for _, c := range []struct {
+		name string
+		job  jobBuilder
+		want string
+	}{
+		{"all", twoTasks(), "ps 1, worker 2"},
+		{"a task's own", newJob().with("ps", 1).with("worker", 4, least(2)), "ps 1, worker 4 of 2"},
+		{"the job's, from the first tasks", newJob().with("ps", 1).with("worker", 4).needs(3), "ps 1, worker 4 of 2"},
+		{"the tasks' before the rest of the job's", newJob().with("a", 4).with("b", 4, least(2)).needs(5), "a 4 of 3, b 4 of 2"},
+		{"a task without pods", newJob().with("ps", 0).with("worker", 2), "worker 2"},
+		{"a task of which none must run counts with one", newJob().with("ps", 1).with("worker", 2).needs(1), "ps 1, worker 2 of 1"},
+	} {
+		var parts []string
+		for _, set := range describe(c.job.Job, jobs.Facts{}).PodSets {
+			part := fmt.Sprintf("%s %d", set.Name, set.Count)
+			if set.MinCount != nil {
+				part += fmt.Sprintf(" of %d", *set.MinCount)
+			}
+			parts = append(parts, part)
+		}
+		if got := strings.Join(parts, ", "); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+func TestMistakesAreTold(t *testing.T) {
+	for want, job := range map[string]jobBuilder{
+		"in a circle, through task a":        newJob().with("a", 1, dependsOn("", "b")).with("b", 1, dependsOn("", "a")),
+		"spec.networkTopology is hard":       func() jobBuilder { j := twoTasks(); j.Spec.NetworkTopology = &volcano.NetworkTopologySpec{}; return j }(),
+		"unable to find job plugin: horovod": twoTasks().plugin("horovod"),
+		`"--speed=3" is no argument of it; there are --disable-network-policy, --publish-not-ready-addresses`: twoTasks().plugin("svc", "--speed=3"),
+		"port must be a port, from 1 to 65535": twoTasks().plugin("pytorch", "--port=0"),
+		"it takes none":                        twoTasks().plugin("env", "--x"),
+	} {
+		if d := describe(job.Job, jobs.Facts{}); d.Mistake == nil || !strings.Contains(d.Mistake.Message, want) {
+			t.Errorf("told %v, want %q", d.Mistake, want)
+		}
+	}
+}
+
+func TestPodsAreKnownByVolcanosLabels(t *testing.T) {
+	job := newJob().with("worker", 2, func(task *volcano.TaskSpec) {
+		task.Template.Labels = map[string]string{"mine": "too"}
+		task.Template.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
+		task.Template.Spec.HostNetwork = true
+	})
+	job.Spec.Queue, job.Spec.SchedulerName = "gpu", volcano.SchedulerName
+	job.Status.Version, job.Status.RetryCount = 2, 1
+	got := made(t, see(t, job.Job, admitted("worker", 2), nil), "job-worker-1")
+	same(t, "labels", map[string]string{"mine": "too", "volcano.sh/job-name": "job", "volcano.sh/job-namespace": "ns", "volcano.sh/queue-name": "gpu",
+		"volcano.sh/task-spec": "worker", "volcano.sh/task-index": "1", "muster.dev/job-uid": "job-uid"}, got.Labels)
+	same(t, "annotations", map[string]string{"volcano.sh/job-name": "job", "volcano.sh/queue-name": "gpu", "volcano.sh/task-spec": "worker", "volcano.sh/task-index": "1",
+		"volcano.sh/job-version": "2", "volcano.sh/job-retry-count": "1", "volcano.sh/template-uid": "job-worker", "volcano.sh/job-type": "Job",
+		"scheduling.k8s.io/group-name": "job-job-uid", "muster.dev/restarts": "2"}, got.Annotations)
+	if s := got.Spec; s.RestartPolicy != corev1.RestartPolicyOnFailure || s.SchedulerName != "" || s.DNSPolicy != corev1.DNSClusterFirstWithHostNet {
+		t.Errorf("restartPolicy %s, scheduler %q, DNS %s", s.RestartPolicy, s.SchedulerName, s.DNSPolicy)
+	}
+}

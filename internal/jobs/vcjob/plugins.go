@@ -1,0 +1,188 @@
+package vcjob
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/replicas"
+)
+
+// plugin is a plugin of a job with its arguments read.
+type plugin struct {
+	name string
+	// needs are plugins without which it is of no use.
+	needs []string
+	// defaults are its arguments with what they are unless given; none others are known.
+	defaults map[string]string
+	// with returns what it does with the arguments.
+	with func(arguments map[string]string) effect
+}
+
+// effect is what a plugin does.
+type effect struct {
+	name string
+	// change adds to the pod of a replica, whose spec is its own.
+	change func(job *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec)
+	// objects are what must be there before pods, nil for none.
+	objects func(l *look) []jobs.Write
+}
+
+// known are all plugins, in the order in which they change pods.
+var known = []plugin{
+	{name: "env", with: env},
+	{name: "svc", with: svc, defaults: map[string]string{"publish-not-ready-addresses": "false", "disable-network-policy": "false"}},
+	{name: "ssh", with: ssh, defaults: map[string]string{"ssh-key-file-path": "/root/.ssh", "ssh-private-key": "", "ssh-public-key": "", "no-root": "false"}},
+	{name: "pytorch", with: pytorch, needs: []string{"svc"}, defaults: map[string]string{"master": "master", "worker": "worker", "port": "23456"}},
+	{name: "tensorflow", with: tensorflow, needs: []string{"svc"}, defaults: map[string]string{"ps": "ps", "worker": "worker", "chief": "chief", "evaluator": "evaluator", "port": "2222"}},
+	{name: "mpi", with: mpi, needs: []string{"svc", "ssh"}, defaults: map[string]string{"master": "master", "worker": "worker", "port": "22"}},
+	{name: "ray", with: ray, needs: []string{"svc"}, defaults: map[string]string{"head": "head", "worker": "worker", "headContainer": "head", "workerContainer": "worker",
+		"port": "6379", "dashboardPort": "8265", "clientPort": "10001"}},
+}
+
+// plugins are those of the job, and those that they need.
+func (l *look) plugins() []effect { return pluginsOf(l.job) }
+
+func pluginsOf(job *volcano.Job) []effect {
+	wanted := map[string]bool{}
+	for _, p := range known {
+		if _, named := job.Spec.Plugins[p.name]; named {
+			wanted[p.name] = true
+			for _, name := range p.needs {
+				wanted[name] = true
+			}
+		}
+	}
+	var out []effect
+	for _, p := range known {
+		if wanted[p.name] {
+			arguments, _ := p.read(job.Spec.Plugins[p.name])
+			e := p.with(arguments)
+			e.name = p.name
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// read gives all arguments of the plugin, and what is wrong with those given.
+func (p plugin) read(given []string) (map[string]string, string) {
+	out := maps.Clone(p.defaults)
+	if out == nil {
+		out = map[string]string{}
+	}
+	for i := 0; i < len(given); i++ {
+		name, value, hasValue := strings.Cut(strings.TrimLeft(given[i], "-"), "=")
+		before, isKnown := p.defaults[name]
+		if !isKnown {
+			return out, fmt.Sprintf("spec.plugins.%s: %q is no argument of it%s", p.name, given[i], p.arguments())
+		}
+		isFlag := before == "true" || before == "false"
+		switch {
+		case !hasValue && isFlag:
+			value = "true"
+		case !hasValue && i+1 < len(given):
+			i++
+			value = given[i]
+		case !hasValue:
+			return out, fmt.Sprintf("spec.plugins.%s: %q has no value", p.name, given[i])
+		}
+		if _, err := strconv.ParseBool(value); isFlag && err != nil {
+			return out, fmt.Sprintf("spec.plugins.%s: %s must be true or false", p.name, name)
+		}
+		if port, err := strconv.ParseUint(value, 10, 16); strings.HasSuffix(strings.ToLower(name), "port") && (err != nil || port == 0) {
+			return out, fmt.Sprintf("spec.plugins.%s: %s must be a port, from 1 to 65535", p.name, name)
+		}
+		out[name] = value
+	}
+	return out, ""
+}
+
+func (p plugin) arguments() string {
+	if len(p.defaults) == 0 {
+		return ", it takes none"
+	}
+	return "; there are --" + strings.Join(slices.Sorted(maps.Keys(p.defaults)), ", --")
+}
+
+// wrongArguments is what is wrong with the plugins, "" if nothing is.
+func wrongArguments(job *volcano.Job) string {
+	for _, name := range slices.Sorted(maps.Keys(job.Spec.Plugins)) {
+		i := slices.IndexFunc(known, func(p plugin) bool { return p.name == name })
+		if i < 0 {
+			return fmt.Sprintf("unable to find job plugin: %s", name)
+		}
+		if _, problem := known[i].read(job.Spec.Plugins[name]); problem != "" {
+			return problem
+		}
+	}
+	return ""
+}
+
+// each calls change for every container of the pod, those that run first too.
+func each(spec *corev1.PodSpec, change func(*corev1.Container)) {
+	for _, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range list {
+			change(&list[i])
+		}
+	}
+}
+
+// setEnv sets a variable that the container does not have: what its author says counts.
+func setEnv(c *corev1.Container, v corev1.EnvVar) {
+	if !slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == v.Name }) {
+		c.Env = append(c.Env, v)
+	}
+}
+
+// taskReplicas is how many pods the task has, 0 if there is none of the name.
+func taskReplicas(job *volcano.Job, task string) int32 {
+	for i := range job.Spec.Tasks {
+		if nameOf(job, i) == task {
+			return job.Spec.Tasks[i].Replicas
+		}
+	}
+	return 0
+}
+
+// hostOf is the host name by which other pods of the job reach a pod.
+func hostOf(job *volcano.Job, task string, index int32) string {
+	name := replicas.Name(job.Name, task, index)
+	for i := range job.Spec.Tasks {
+		if t := &job.Spec.Tasks[i].Template.Spec; nameOf(job, i) == task {
+			if t.Hostname != "" {
+				name = t.Hostname
+			}
+			if t.Subdomain != "" {
+				return name + "." + t.Subdomain
+			}
+		}
+	}
+	return name + "." + job.Name
+}
+
+// hostsOf are the host names of all pods of the task.
+func hostsOf(job *volcano.Job, task string) []string {
+	var out []string
+	for index := range taskReplicas(job, task) {
+		out = append(out, hostOf(job, task, index))
+	}
+	return out
+}
+
+// env tells pods their number in their task.
+func env(map[string]string) effect {
+	return effect{change: func(_ *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec) {
+		index := strconv.Itoa(int(r.Index))
+		each(spec, func(c *corev1.Container) {
+			setEnv(c, corev1.EnvVar{Name: "VK_TASK_INDEX", Value: index})
+			setEnv(c, corev1.EnvVar{Name: "VC_TASK_INDEX", Value: index})
+		})
+	}}
+}

@@ -1,0 +1,180 @@
+package vcjob
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	"github.com/musterhq/muster/internal/jobs"
+)
+
+// variables of the main container of a pod, by name.
+func variables(pod *corev1.Pod) map[string]string {
+	out := map[string]string{}
+	for _, v := range pod.Spec.Containers[0].Env {
+		out[v.Name] = v.Value
+		if v.ValueFrom != nil {
+			out[v.Name] = "from " + v.ValueFrom.ConfigMapKeyRef.Name
+		}
+	}
+	return out
+}
+
+func TestPluginEnvTellsPodsTheirNumber(t *testing.T) {
+	job := newJob().with("worker", 2, func(task *volcano.TaskSpec) {
+		task.Template.Spec.InitContainers = []corev1.Container{{Name: "first"}}
+	}).plugin("env")
+	pod := made(t, see(t, job.Job, admitted("worker", 2), nil), "job-worker-1")
+	same(t, "variables", map[string]string{"VC_TASK_INDEX": "1", "VK_TASK_INDEX": "1"}, variables(pod))
+	if env := pod.Spec.InitContainers[0].Env; len(env) != 2 {
+		t.Errorf("init containers have %v", env)
+	}
+}
+
+func TestPluginSvcMakesHostsBeforePods(t *testing.T) {
+	job := newJob().with("ps", 1).with("big-worker", 2).plugin("svc", "--publish-not-ready-addresses=true")
+	got := see(t, job.Job, admitted("ps", 1, "big-worker", 2), nil)
+	if want := []string{"create v1.ConfigMap job-svc", "create v1.Service job", "create v1.NetworkPolicy job"}; !slices.Equal(writes(got)[:3], want) || len(got.First) != 3 {
+		t.Fatalf("first %q, want %q", writes(got), want)
+	}
+	hosts := got.First[0].Object().(*corev1.ConfigMap).Data
+	same(t, "hosts", map[string]string{"ps.host": "job-ps-0.job", "VC_PS_HOSTS": "job-ps-0.job", "VC_PS_NUM": "1",
+		"big-worker.host": "job-big-worker-0.job\njob-big-worker-1.job", "VC_BIG_WORKER_HOSTS": "job-big-worker-0.job,job-big-worker-1.job", "VC_BIG_WORKER_NUM": "2"}, hosts)
+	if s := got.First[1].Object().(*corev1.Service).Spec; s.ClusterIP != corev1.ClusterIPNone || !s.PublishNotReadyAddresses {
+		t.Errorf("Service %+v", s)
+	}
+	pod := made(t, got, "job-big-worker-1")
+	if pod.Spec.Hostname != "job-big-worker-1" || pod.Spec.Subdomain != "job" {
+		t.Errorf("host %s.%s", pod.Spec.Hostname, pod.Spec.Subdomain)
+	}
+	same(t, "variables", map[string]string{"VC_PS_HOSTS": "from job-svc", "VC_PS_NUM": "from job-svc", "VC_BIG_WORKER_HOSTS": "from job-svc", "VC_BIG_WORKER_NUM": "from job-svc"}, variables(pod))
+
+	job = then(see(t, job.Job, admitted("ps", 1, "big-worker", 2), of(podBuilder{pod})), job)
+	if again := see(t, job.Job, admitted("ps", 1, "big-worker", 2), of(podBuilder{pod})); len(again.First) != 0 {
+		t.Errorf("made again: %q", writes(again))
+	}
+	if quiet := see(t, newJob().with("ps", 1).plugin("svc", "--disable-network-policy").Job, admitted("ps", 1), nil); len(quiet.First) != 2 {
+		t.Errorf("without a NetworkPolicy: %q", writes(quiet))
+	}
+}
+
+func TestPluginSshMakesUpAKeyOnlyWhenTheSecretIsMade(t *testing.T) {
+	job := newJob().with("worker", 1).plugin("ssh")
+	got := see(t, job.Job, admitted("worker", 1), nil)
+	planned := got.First[0].Object().(*corev1.Secret)
+	if planned.Name != "job-ssh" || planned.Data[privateKeyFile] != nil {
+		t.Errorf("the plan of Secret %s has a key", planned.Name)
+	}
+	for range 2 {
+		secret := planned.DeepCopy()
+		if err := makeKeys(client.Object(secret)); err != nil {
+			t.Fatal(err)
+		}
+		kind, text, _ := strings.Cut(strings.TrimSpace(string(secret.Data[publicKeyFile])), " ")
+		wire, err := base64.StdEncoding.DecodeString(text)
+		if kind != "ssh-rsa" || err != nil || len(wire) < keyBits/8 || string(wire[4:11]) != "ssh-rsa" {
+			t.Errorf("public key %q: %v", secret.Data[publicKeyFile], err)
+		}
+		if !strings.HasPrefix(string(secret.Data[privateKeyFile]), "-----BEGIN RSA PRIVATE KEY-----") {
+			t.Error("no private key")
+		}
+	}
+	pod := made(t, got, "job-worker-0")
+	if m := pod.Spec.Containers[0].VolumeMounts; len(m) != 1 || m[0].MountPath != "/root/.ssh" {
+		t.Errorf("mounts %v", m)
+	}
+	if config := string(planned.Data[sshConfigFile]); !strings.Contains(config, "Host job-worker-0\n  HostName job-worker-0.job\n") {
+		t.Errorf("config %q", config)
+	}
+}
+
+func TestPluginPytorchRanksWorkersAfterTheMaster(t *testing.T) {
+	job := newJob().with("main", 1).with("worker", 2).plugin("pytorch", "--master=main", "--port", "3333")
+	got := see(t, job.Job, admitted("main", 1, "worker", 2), nil)
+	v := variables(made(t, got, "job-worker-1"))
+	for name, want := range map[string]string{"MASTER_ADDR": "job-main-0.job", "MASTER_PORT": "3333", "WORLD_SIZE": "3", "RANK": "2", "VC_MAIN_HOSTS": "from job-svc"} {
+		if v[name] != want {
+			t.Errorf("%s is %q, want %q", name, v[name], want)
+		}
+	}
+	if ports := made(t, got, "job-main-0").Spec.Containers[0].Ports; len(ports) != 1 || ports[0].ContainerPort != 3333 {
+		t.Errorf("ports %v", ports)
+	}
+}
+
+func TestPluginTensorflowDescribesTheCluster(t *testing.T) {
+	job := newJob().with("ps", 1).with("worker", 2).with("evaluator", 1).plugin("tensorflow")
+	got := see(t, job.Job, admitted("ps", 1, "worker", 2, "evaluator", 1), nil)
+	var config struct {
+		Cluster map[string][]string
+		Task    struct {
+			Type  string
+			Index int
+		}
+	}
+	if err := json.Unmarshal([]byte(variables(made(t, got, "job-worker-1"))["TF_CONFIG"]), &config); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "cluster", map[string][]string{"ps": {"job-ps-0.job:2222"}, "worker": {"job-worker-0.job:2222", "job-worker-1.job:2222"}}, config.Cluster)
+	if config.Task.Type != "worker" || config.Task.Index != 1 {
+		t.Errorf("task %+v", config.Task)
+	}
+}
+
+func TestPluginMpiTellsTheMasterTheWorkers(t *testing.T) {
+	job := newJob().with("master", 1).with("worker", 2).plugin("mpi")
+	got := see(t, job.Job, admitted("master", 1, "worker", 2), nil)
+	if hosts := variables(made(t, got, "job-master-0"))["MPI_HOST"]; hosts != "job-worker-0.job,job-worker-1.job" {
+		t.Errorf("MPI_HOST %q", hosts)
+	}
+	if len(got.First) != 4 { // with svc and ssh, which it needs
+		t.Errorf("first %q", writes(got))
+	}
+}
+
+func TestPluginRayStartsRayUnlessTheContainerSaysWhatItRuns(t *testing.T) {
+	job := newJob().with("head", 1).with("worker", 1).plugin("ray")
+	got := see(t, job.Job, admitted("head", 1, "worker", 1), nil)
+	head, worker := made(t, got, "job-head-0").Spec.Containers[0], made(t, got, "job-worker-0").Spec.Containers[0]
+	if !strings.HasPrefix(head.Command[2], "ray start --head --block") || len(head.Ports) != 3 {
+		t.Errorf("head %q, ports %v", head.Command, head.Ports)
+	}
+	if want := "ray start --block --address=job-head-0.job:6379"; worker.Command[2] != want {
+		t.Errorf("worker %q, want %q", worker.Command, want)
+	}
+	job.Spec.Tasks[1].Template.Spec.Containers[0].Command = []string{"mine"}
+	if c := made(t, see(t, job.Job, admitted("head", 1, "worker", 1), nil), "job-worker-0").Spec.Containers[0]; c.Command[0] != "mine" {
+		t.Errorf("command %q", c.Command)
+	}
+}
+
+func TestAVariableOfTheAuthorsIsNotOverwritten(t *testing.T) {
+	job := newJob().with("master", 1, func(task *volcano.TaskSpec) {
+		task.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "RANK", Value: "mine"}}
+	}).plugin("pytorch")
+	if got := variables(made(t, see(t, job.Job, admitted("master", 1), nil), "job-master-0"))["RANK"]; got != "mine" {
+		t.Errorf("RANK %q", got)
+	}
+}
+
+func TestVolumesAreClaimedAndMounted(t *testing.T) {
+	job := newJob().with("worker", 1)
+	job.Spec.Volumes = []volcano.VolumeSpec{{MountPath: "/data", VolumeClaimName: "data"}, {MountPath: "/scratch", VolumeClaim: &corev1.PersistentVolumeClaimSpec{}}}
+	got := see(t, job.Job, admitted("worker", 1), nil)
+	same(t, "writes", []string{"create v1.PersistentVolumeClaim job-volume-1", "create job-worker-0"}, writes(got))
+	var mounts []string
+	pod := made(t, got, "job-worker-0")
+	for i, m := range pod.Spec.Containers[0].VolumeMounts {
+		mounts = append(mounts, m.MountPath+" "+pod.Spec.Volumes[i].PersistentVolumeClaim.ClaimName)
+	}
+	same(t, "mounts", []string{"/data data", "/scratch job-volume-1"}, mounts)
+	if d := describe(job.Job, jobs.Facts{}); d.Mistake != nil {
+		t.Error(d.Mistake.Message)
+	}
+}

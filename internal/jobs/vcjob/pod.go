@@ -1,0 +1,162 @@
+package vcjob
+
+import (
+	"cmp"
+	"maps"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/podspec"
+	"github.com/musterhq/muster/internal/replicas"
+)
+
+// room is how many pods of the task may run at once: as many as were admitted.
+func (l *look) room(task string) int32 {
+	if granted, ok := l.seen.Admission.PodSets[task]; ok {
+		return min(granted.Count, l.tasks[task].Replicas)
+	}
+	return l.tasks[task].Replicas
+}
+
+// createPods makes pods that are missing, the first first, as far as there is room and
+// the tasks run that theirs depends on. Those for which there is none are made when
+// others have ended or more were admitted.
+func (l *look) createPods() {
+	left := map[string]int32{}
+	for name, task := range l.tasks {
+		if l.mayBegin(task) {
+			left[name] = l.room(name) - l.alive(name)
+		}
+	}
+	var writes []jobs.Write
+	for _, r := range l.roster.Missing() {
+		if left[r.Group] > 0 {
+			left[r.Group]--
+			writes = append(writes, jobs.Create(l.newPod(r)).OrWarn(jobs.FailedCreate))
+		}
+	}
+	if len(writes) == 0 {
+		return
+	}
+	l.plan.First = append(l.plan.First, l.objects()...)
+	l.plan.Writes = append(l.plan.Writes, writes...)
+}
+
+// alive is how many pods of the task there are that have not ended.
+func (l *look) alive(task string) (n int32) {
+	for i := range l.roster.Replicas {
+		if r := &l.roster.Replicas[i]; r.Group == task && r.Pod != nil && !replicas.HasEnded(r.Pod) {
+			n++
+		}
+	}
+	return n
+}
+
+// giveBack stops the last pods of tasks that run more than they may, and reports whether
+// there are any: what was admitted beyond what must run is the first to go. They are made
+// anew when there is room again, and it is none of their job's restarts.
+func (l *look) giveBack() bool {
+	gone := map[string]bool{}
+	over := map[string]int32{}
+	for name := range l.tasks {
+		over[name] = l.alive(name) - l.room(name)
+	}
+	for i := len(l.roster.Replicas) - 1; i >= 0; i-- {
+		r := &l.roster.Replicas[i]
+		if over[r.Group] <= 0 || r.Pod == nil || replicas.HasEnded(r.Pod) {
+			continue
+		}
+		over[r.Group]--
+		if r.UID() != "" {
+			gone[r.Name] = true
+		}
+	}
+	if len(gone) == 0 {
+		return false
+	}
+	l.startAnew(func(r *replicas.Replica) bool { return gone[r.Name] })
+	l.plan.StatusFirst = true
+	l.deletePods(l.roster.Outdated())
+	return true
+}
+
+// newPod is the pod of a replica as it is made: the template of its task, with what
+// Volcano adds to every pod, what the plugins add, and what admission gave its pod set.
+func (l *look) newPod(r *replicas.Replica) *corev1.Pod {
+	template := *l.tasks[r.Group].Template.DeepCopy()
+	restartPolicy := template.Spec.RestartPolicy
+	template.Labels, template.Annotations = merged(template.Labels, l.labels(r)), merged(template.Annotations, l.annotations(r))
+	spec := &template.Spec
+	spec.SchedulerName = schedulerName(l.job, spec.SchedulerName, l.seen.Facts)
+	if name := l.job.Spec.PriorityClassName; spec.PriorityClassName == "" && l.seen.Facts.Priorities.Pod[name] != nil {
+		spec.PriorityClassName = name
+	}
+	if spec.HostNetwork && spec.DNSPolicy == "" {
+		spec.DNSPolicy = corev1.DNSClusterFirstWithHostNet
+	}
+	l.mountVolumes(spec)
+	for _, p := range l.plugins() {
+		p.change(l.job, r, spec)
+	}
+	if granted, ok := l.seen.Admission.PodSets[r.Group]; ok {
+		template = l.place(granted, r).Inject(template)
+	}
+	pod := replicas.NewPod(l.job.Namespace, *metav1.NewControllerRef(l.job, kind), r, template)
+	pod.Spec.RestartPolicy = restartPolicy // its containers may be restarted where they are
+	return pod
+}
+
+// place is what admission adds to the pod: ranks count in the task. Where fewer were
+// admitted each is given one of their places once it is there.
+func (l *look) place(granted jobs.PodSetAdmission, r *replicas.Replica) podspec.Injection {
+	if placed := granted.Places.Count(); placed > 0 && placed < l.tasks[r.Group].Replicas {
+		in := granted.Injection
+		in.Gates = []string{kueue.TopologyGate}
+		return in
+	}
+	return granted.For(r.Index, r.Index+1)
+}
+
+// merged are the template's own and, winning over them, those by which a pod is known as
+// the replica's.
+func merged(own, ours map[string]string) map[string]string {
+	out := make(map[string]string, len(own)+len(ours))
+	maps.Copy(out, own)
+	maps.Copy(out, ours)
+	return out
+}
+
+func (l *look) labels(r *replicas.Replica) map[string]string {
+	out := map[string]string{
+		volcano.JobNameKey: l.job.Name, volcano.JobNamespaceKey: l.job.Namespace,
+		volcano.TaskSpecKey: r.Group, volcano.TaskIndexKey: strconv.Itoa(int(r.Index)),
+	}
+	if queue := queueOf(l.job); len(queue) <= validation.LabelValueMaxLength {
+		out[volcano.QueueNameKey] = queue
+	}
+	return out
+}
+
+func (l *look) annotations(r *replicas.Replica) map[string]string {
+	return map[string]string{
+		volcano.JobNameKey: l.job.Name, volcano.QueueNameKey: queueOf(l.job),
+		volcano.TaskSpecKey: r.Group, volcano.TaskIndexKey: strconv.Itoa(int(r.Index)),
+		volcano.TemplateUIDKey: l.job.Name + "-" + r.Group, volcano.GroupNameAnnotation: l.job.Name + "-" + string(l.job.UID),
+		volcano.JobVersionKey:    strconv.Itoa(int(l.job.Status.Version)),
+		volcano.JobRetryCountKey: strconv.Itoa(int(l.job.Status.RetryCount)),
+		volcano.JobTypeKey:       cmp.Or(l.job.Annotations[volcano.JobTypeKey], "Job"),
+	}
+}
+
+// deletePods deletes pods, gracefully.
+func (l *look) deletePods(pods []*corev1.Pod) {
+	for _, pod := range pods {
+		l.plan.Writes = append(l.plan.Writes, jobs.Delete(pod, metav1.DeletePropagationBackground))
+	}
+}

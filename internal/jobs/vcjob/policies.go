@@ -1,0 +1,193 @@
+package vcjob
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	bus "github.com/musterhq/muster/api/volcano/bus/v1alpha1"
+	"github.com/musterhq/muster/internal/replicas"
+)
+
+// happening is something that policies may be for.
+type happening struct {
+	event bus.Event
+	// exitCode of a pod that has failed, 0 if no container says one.
+	exitCode int32
+	task     string
+	// replica is nil for what happens to a task.
+	replica *replicas.Replica
+	// since is when it began, zero if that is not known.
+	since time.Time
+	// what people are told.
+	what string
+}
+
+// react looks for what has happened and does what policies say about it, and reports
+// whether it did. What concerns the whole job goes first; of that, what comes first in the
+// order of tasks and pods. Things that are done to single tasks and pods are done together
+// and count as one restart: what fails together is one failure.
+func (l *look) react() bool {
+	var single []deed
+	for _, h := range l.happenings() {
+		policy := l.policyFor(h)
+		if policy == nil || !l.isDue(policy, h) {
+			continue
+		}
+		d := deed{policy.Action, h.task, h.replica, h.what}
+		if !d.isSingle() {
+			l.do(d)
+			return true
+		}
+		single = append(single, d)
+	}
+	return l.restartSingly(single)
+}
+
+// policyFor is the first policy for what happened, of the task or else of the job, nil if
+// there is none.
+func (l *look) policyFor(h happening) *volcano.LifecyclePolicy {
+	for _, list := range [][]volcano.LifecyclePolicy{l.tasks[h.task].Policies, l.job.Spec.Policies} {
+		for i := range list {
+			if isFor(&list[i], h) {
+				return &list[i]
+			}
+		}
+	}
+	return nil
+}
+
+// isFor reports whether the policy is for what happened. That a pod waits or runs is no
+// event by itself: a policy for any event means neither, and one for pods that wait must
+// say for how long.
+func isFor(p *volcano.LifecyclePolicy, h happening) bool {
+	if p.ExitCode != nil {
+		return h.event == bus.PodFailedEvent && h.exitCode != 0 && *p.ExitCode == h.exitCode
+	}
+	named := p.Event == h.event || slices.Contains(p.Events, h.event)
+	switch h.event {
+	case bus.PodPendingEvent:
+		return named && p.Timeout != nil
+	case bus.PodRunningEvent:
+		return named
+	}
+	return named || p.Event == bus.AnyEvent || slices.Contains(p.Events, bus.AnyEvent)
+}
+
+// isDue reports whether it has been so for as long as the policy wants, and else has the
+// job looked at again when it will have been.
+func (l *look) isDue(p *volcano.LifecyclePolicy, h happening) bool {
+	if p.Timeout == nil || h.since.IsZero() {
+		return true
+	}
+	due := h.since.Add(p.Timeout.Duration)
+	if l.seen.Now.Before(due) {
+		l.dueAt(due)
+		return false
+	}
+	return true
+}
+
+// happenings are all that there are now, by task and pod. What was done about before is
+// none any more: its pods are pods of the past.
+func (l *look) happenings() []happening {
+	var out []happening
+	for i := range l.roster.Replicas {
+		out = append(out, happeningsOf(&l.roster.Replicas[i])...)
+	}
+	out = append(out, l.partlyRunning()...)
+	for i := range l.job.Spec.Tasks {
+		task, name := &l.job.Spec.Tasks[i], nameOf(l.job, i)
+		if task.Replicas > 0 && l.count(name, replicas.Succeeded) == task.Replicas {
+			out = append(out, happening{event: bus.TaskCompletedEvent, task: name, since: l.lastEnd(name), what: "all pods of task " + name + " have succeeded"})
+		}
+		if n := l.restartsOfTask(name); n > 0 && n >= cmpOr(task.MaxRetry) {
+			out = append(out, happening{event: bus.TaskFailedEvent, task: name, what: fmt.Sprintf("containers of task %s were restarted %d times", name, n)})
+		}
+	}
+	return out
+}
+
+func cmpOr(n int32) int32 {
+	if n == 0 {
+		return volcano.DefaultMaxRetry
+	}
+	return n
+}
+
+func happeningsOf(r *replicas.Replica) []happening {
+	if r.UID() == "" {
+		return nil
+	}
+	h := happening{task: r.Group, replica: r}
+	switch {
+	case r.Phase == replicas.Failed:
+		h.event, h.since, h.what = bus.PodFailedEvent, endOf(r.Pod), failureOf(r)
+		h.exitCode, _, _ = replicas.Failure(r.Pod)
+	case r.Phase == replicas.Succeeded:
+		return nil
+	case replicas.IsGoing(r.Pod):
+		h.event, h.since, h.what = bus.PodEvictedEvent, r.Pod.DeletionTimestamp.Time, "pod "+r.Name+" was evicted or deleted"
+		if grace := r.Pod.DeletionGracePeriodSeconds; grace != nil {
+			h.since = h.since.Add(-time.Duration(*grace) * time.Second)
+		}
+	case r.Phase == replicas.Unknown:
+		h.event, h.what = bus.JobUnknownEvent, "nothing is known of pod "+r.Name
+	case r.Phase == replicas.Running:
+		h.event, h.what = bus.PodRunningEvent, "pod "+r.Name+" runs"
+	default:
+		h.event, h.since, h.what = bus.PodPendingEvent, r.Pod.CreationTimestamp.Time, "pod "+r.Name+" does not start"
+	}
+	return []happening{h}
+}
+
+// partlyRunning is that a part of the job runs and a pod finds no node.
+func (l *look) partlyRunning() []happening {
+	if l.count("", replicas.Running) == 0 {
+		return nil
+	}
+	for i := range l.roster.Replicas {
+		r := &l.roster.Replicas[i]
+		if r.UID() == "" || r.Phase != replicas.Creating {
+			continue
+		}
+		if since := unschedulableSince(r.Pod); !since.IsZero() {
+			return []happening{{event: bus.JobUnknownEvent, task: r.Group, replica: r, since: since, what: "pod " + r.Name + " finds no node, while others run"}}
+		}
+	}
+	return nil
+}
+
+func (l *look) restartsOfTask(task string) (n int32) {
+	for i := range l.roster.Replicas {
+		if r := &l.roster.Replicas[i]; r.Group == task && r.UID() != "" && !r.Phase.Ended() {
+			n += restartsOf(r.Pod)
+		}
+	}
+	return n
+}
+
+// lastEnd is when the last pod of the task has ended, as far as pods still tell.
+func (l *look) lastEnd(task string) (last time.Time) {
+	for i := range l.roster.Replicas {
+		if r := &l.roster.Replicas[i]; r.Group == task && r.UID() != "" {
+			if at := endOf(r.Pod); at.After(last) {
+				last = at
+			}
+		}
+	}
+	return last
+}
+
+// endOf is when the last container of the pod has ended, zero if none has.
+func endOf(pod *corev1.Pod) (last time.Time) {
+	for i := range pod.Status.ContainerStatuses {
+		if ended := pod.Status.ContainerStatuses[i].State.Terminated; ended != nil && ended.FinishedAt.After(last) {
+			last = ended.FinishedAt.Time
+		}
+	}
+	return last
+}

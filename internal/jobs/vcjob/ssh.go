@@ -1,0 +1,113 @@
+package vcjob
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/replicas"
+)
+
+const (
+	privateKeyFile     = "id_rsa"
+	publicKeyFile      = "id_rsa.pub"
+	authorizedKeysFile = "authorized_keys"
+	sshConfigFile      = "config"
+
+	keyBits = 2048
+)
+
+// ssh has the pods of a job log in to each other with a key of the job's own, or one that
+// is given.
+func ssh(arguments map[string]string) effect {
+	return effect{
+		change: func(job *volcano.Job, _ *replicas.Replica, spec *corev1.PodSpec) {
+			folder := arguments["ssh-key-file-path"]
+			mode := int32(0o600)
+			if folder != "/root/.ssh" || isTrue(arguments["no-root"]) {
+				mode = 0o644 // of somebody else's files sshd lets nobody read more than these
+			}
+			source := &corev1.SecretVolumeSource{SecretName: keysName(job), DefaultMode: ptr.To(mode)}
+			for _, file := range []string{privateKeyFile, publicKeyFile, authorizedKeysFile, sshConfigFile} {
+				item := corev1.KeyToPath{Key: file, Path: file}
+				if file == privateKeyFile {
+					item.Mode = ptr.To[int32](0o600)
+				}
+				source.Items = append(source.Items, item)
+			}
+			spec.Volumes = append(spec.Volumes, corev1.Volume{Name: keysName(job), VolumeSource: corev1.VolumeSource{Secret: source}})
+			mount(spec, corev1.VolumeMount{Name: keysName(job), MountPath: folder})
+		},
+		objects: func(l *look) []jobs.Write {
+			secret := &corev1.Secret{ObjectMeta: l.owned(keysName(l.job)), Data: map[string][]byte{sshConfigFile: sshConfig(l.job)}}
+			if private, public := arguments["ssh-private-key"], arguments["ssh-public-key"]; private != "" && public != "" {
+				setKeys(secret, []byte(private), []byte(public))
+				return []jobs.Write{jobs.Create(secret).OrWarn(pluginFailedReason)}
+			}
+			return []jobs.Write{jobs.CreateFilled(secret, makeKeys).OrWarn(pluginFailedReason)}
+		},
+	}
+}
+
+func keysName(job *volcano.Job) string { return job.Name + "-ssh" }
+
+// sshConfig names every pod of the job: their keys cannot be known beforehand, and their
+// names mean others in another job.
+func sshConfig(job *volcano.Job) []byte {
+	var out bytes.Buffer
+	out.WriteString("StrictHostKeyChecking no\nUserKnownHostsFile /dev/null\n")
+	for i := range job.Spec.Tasks {
+		for _, host := range hostsOf(job, nameOf(job, i)) {
+			short, _, _ := strings.Cut(host, ".")
+			fmt.Fprintf(&out, "Host %s\n  HostName %s\n", short, host)
+		}
+	}
+	return out.Bytes()
+}
+
+func setKeys(secret *corev1.Secret, private, public []byte) {
+	secret.Data[privateKeyFile], secret.Data[publicKeyFile], secret.Data[authorizedKeysFile] = private, public, public
+}
+
+// makeKeys puts a pair of keys that is made up now into the Secret.
+func makeKeys(object client.Object) error {
+	key, err := rsa.GenerateKey(rand.Reader, keyBits)
+	if err != nil {
+		return fmt.Errorf("making a key for ssh: %w", err)
+	}
+	private := pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})
+	setKeys(object.(*corev1.Secret), private, publicKey(&key.PublicKey))
+	return nil
+}
+
+// publicKey is the key as a line of authorized_keys (RFC 4253, section 6.6).
+func publicKey(key *rsa.PublicKey) []byte {
+	var wire bytes.Buffer
+	put := func(field []byte) {
+		_ = binary.Write(&wire, binary.BigEndian, uint32(len(field))) // a buffer takes everything
+		wire.Write(field)
+	}
+	number := func(n *big.Int) []byte {
+		if field := n.Bytes(); len(field) == 0 || field[0] < 0x80 {
+			return field
+		}
+		return append([]byte{0}, n.Bytes()...) // else it would be negative
+	}
+	put([]byte("ssh-rsa"))
+	put(number(big.NewInt(int64(key.E))))
+	put(number(key.N))
+	return []byte("ssh-rsa " + base64.StdEncoding.EncodeToString(wire.Bytes()) + "\n")
+}

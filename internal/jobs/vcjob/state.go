@@ -1,0 +1,211 @@
+package vcjob
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/replicas"
+)
+
+// mostConditions bounds the list of phases that a job was in: who is stopped and resumed
+// for ever has no end of them.
+const mostConditions = 64
+
+// Reasons of status.state while a job waits.
+const (
+	waitingReason = "WaitingForQuota"
+	noQueueReason = "QueueNotFound"
+)
+
+// finished reports whether the job has ended for good.
+func finished(job *volcano.Job) bool {
+	switch job.Status.State.Phase {
+	case volcano.Completed, volcano.Failed, volcano.Terminated:
+		return true
+	}
+	return false
+}
+
+// stopped reports whether the job is stopped until it is resumed: it needs no quota.
+func stopped(job *volcano.Job) bool {
+	return job.Status.State.Phase == volcano.Aborting || job.Status.State.Phase == volcano.Aborted
+}
+
+// turn has the job be in another phase. That is written first: what follows from it may
+// not be undone.
+func (l *look) turn(phase volcano.JobPhase, reason, message string) {
+	status, now := &l.job.Status, metav1.NewTime(l.seen.Now)
+	if running := lastTime(status, volcano.Running); finishing(phase) && running != nil && status.RunningDuration == nil {
+		status.RunningDuration = &metav1.Duration{Duration: l.seen.Now.Sub(running.Time).Round(time.Second)}
+	}
+	status.State = volcano.JobState{Phase: phase, Reason: reason, Message: message, LastTransitionTime: now}
+	status.Conditions = append(status.Conditions, volcano.JobCondition{Status: phase, LastTransitionTime: ptr.To(now)})
+	if over := len(status.Conditions) - mostConditions; over > 0 {
+		status.Conditions = status.Conditions[over:]
+	}
+	l.plan.StatusFirst = true
+	l.tell(phase, message)
+}
+
+// tell tells people what they would want to know of a change of phase.
+func (l *look) tell(phase volcano.JobPhase, message string) {
+	switch phase {
+	case volcano.Failed, volcano.Terminated:
+		l.plan.Events = append(l.plan.Events, jobs.Warning(string(phase), message))
+	case volcano.Completed, volcano.Aborted:
+		l.plan.Events = append(l.plan.Events, jobs.Normal(string(phase), message))
+	}
+}
+
+func finishing(phase volcano.JobPhase) bool {
+	switch phase {
+	case volcano.Completing, volcano.Completed, volcano.Terminating, volcano.Terminated, volcano.Failed:
+		return true
+	}
+	return false
+}
+
+// lastTime is when the job last came into the phase, nil if it never did.
+func lastTime(status *volcano.JobStatus, phase volcano.JobPhase) *metav1.Time {
+	for i := len(status.Conditions) - 1; i >= 0; i-- {
+		if c := &status.Conditions[i]; c.Status == phase {
+			return c.LastTransitionTime
+		}
+	}
+	return nil
+}
+
+// turnOnceQuiet has the job be in another phase once none of its pods runs.
+func (l *look) turnOnceQuiet(phase volcano.JobPhase, reason, message string) {
+	if !l.roster.Active() {
+		l.turn(phase, reason, message)
+	}
+}
+
+// succeeded ends a job of which as many pods have succeeded as must, and reports whether
+// it did.
+func (l *look) succeeded() bool {
+	want := l.job.Spec.MinSuccess
+	if want == nil || l.count("", replicas.Succeeded) < *want {
+		return false
+	}
+	l.turn(volcano.Completed, "MinSuccess", fmt.Sprintf("%d pods have succeeded, and %d must", l.count("", replicas.Succeeded), *want))
+	return true
+}
+
+// allEnded ends a job whose pods have all ended, and reports whether it did. It has
+// succeeded if as many have as must, of all, and of each task where the tasks' numbers
+// count.
+func (l *look) allEnded() bool {
+	succeeded := l.count("", replicas.Succeeded)
+	if total := totalOf(l.job); total == 0 || succeeded+l.count("", replicas.Failed) < total {
+		return false
+	}
+	least := minAvailable(l.job)
+	if least >= tasksMinimum(l.job) {
+		for i := range l.job.Spec.Tasks {
+			task, name := &l.job.Spec.Tasks[i], nameOf(l.job, i)
+			if want := taskMinimum(task); l.count(name, replicas.Succeeded) < want {
+				l.turn(volcano.Failed, "TooFewSucceeded", l.withFailure(fmt.Sprintf("task %s: %d pods have succeeded, and %d must", name, l.count(name, replicas.Succeeded), want)))
+				return true
+			}
+		}
+	}
+	switch want := l.job.Spec.MinSuccess; {
+	case want != nil:
+		l.turn(volcano.Failed, "TooFewSucceeded", l.withFailure(fmt.Sprintf("%d pods have succeeded, and %d must", succeeded, *want)))
+	case succeeded >= least:
+		l.turn(volcano.Completed, "AllEnded", fmt.Sprintf("All pods have ended, %d with success", succeeded))
+	default:
+		l.turn(volcano.Failed, "TooFewSucceeded", l.withFailure(fmt.Sprintf("%d pods have succeeded, and %d must", succeeded, least)))
+	}
+	return true
+}
+
+// withFailure adds how the first pod has failed.
+func (l *look) withFailure(message string) string {
+	for i := range l.roster.Replicas {
+		if r := &l.roster.Replicas[i]; r.Phase == replicas.Failed {
+			return message + ": " + failureOf(r)
+		}
+	}
+	return message
+}
+
+// restartedTooOften says why no more restarts follow.
+func (l *look) restartedTooOften() string {
+	return fmt.Sprintf("%s; the job was restarted %d times, as often as maxRetry lets it", l.job.Status.State.Message, l.job.Status.RetryCount)
+}
+
+// expire deletes a job that has been kept for as long as it asks to be.
+func (l *look) expire() {
+	ttl := l.job.Spec.TTLSecondsAfterFinished
+	if ttl == nil {
+		return
+	}
+	at := l.job.Status.State.LastTransitionTime.Add(time.Duration(*ttl) * time.Second)
+	if l.seen.Now.Before(at) {
+		l.dueAt(at)
+		return
+	}
+	l.plan.Writes = append(l.plan.Writes, jobs.Delete(l.seen.Job, metav1.DeletePropagationBackground))
+}
+
+// waitsFor is for what a job waits that has no quota.
+func (l *look) waitsFor() (reason, message string) {
+	queue := l.job.Labels[kueue.QueueLabel]
+	if queue == "" {
+		queue = queueOf(l.job)
+	}
+	if queues := l.seen.Facts.Queues; !queues.Serves(queue) {
+		there := "there are no queues"
+		if names := queues.Names(); len(names) > 0 {
+			there = "there are " + strings.Join(names, ", ")
+		}
+		return noQueueReason, fmt.Sprintf("Queue %s is neither a LocalQueue of namespace %s nor a ClusterQueue that takes its jobs: %s", queue, l.job.Namespace, there)
+	}
+	if why := l.seen.Admission.Why; why != "" {
+		return waitingReason, why
+	}
+	return waitingReason, "The job waits in queue " + queue
+}
+
+// failureOf says how a pod has failed.
+func failureOf(r *replicas.Replica) string {
+	if r.Pod == nil {
+		return "pod " + r.Name + " has failed and is gone"
+	}
+	code, why, ok := replicas.Failure(r.Pod)
+	if !ok {
+		return "pod " + r.Name + " has failed: " + why
+	}
+	return fmt.Sprintf("pod %s has failed with exit code %d", r.Name, code)
+}
+
+// restartsOf is how often containers of the pod were restarted where they are.
+func restartsOf(pod *corev1.Pod) (n int32) {
+	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for i := range list {
+			n += list[i].RestartCount
+		}
+	}
+	return n
+}
+
+// unschedulableSince is since when no node is found for the pod, zero if it is not so.
+func unschedulableSince(pod *corev1.Pod) time.Time {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return time.Time{}
+}

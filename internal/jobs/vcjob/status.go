@@ -1,0 +1,152 @@
+package vcjob
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	bus "github.com/musterhq/muster/api/volcano/bus/v1alpha1"
+	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/replicas"
+)
+
+// report fills in the status. What it says of the end stays.
+func (l *look) report() {
+	status := &l.job.Status
+	status.MinAvailable = minAvailable(l.job)
+	l.countPods()
+	if !finished(l.seen.Job) {
+		rememberEnds(status, l.roster)
+	}
+	l.rememberObjects()
+	if equality.Semantic.DeepEqual(&l.seen.Job.Status, status) {
+		return
+	}
+	l.plan.Status = l.job
+	l.plan.StatusCanWait = !l.plan.StatusFirst && l.tellsPodsAlone()
+}
+
+// countPods counts pods, of all attempts: those of the past use their nodes until they are
+// gone. Of pods that are gone the ended ones count.
+func (l *look) countPods() {
+	status := &l.job.Status
+	status.Pending, status.Running, status.Succeeded, status.Failed, status.Terminating, status.Unknown = 0, 0, 0, 0, 0, 0
+	status.TaskStatusCount = nil
+	add := func(task string, phase corev1.PodPhase, to *int32) {
+		*to++
+		if task == "" {
+			return
+		}
+		if status.TaskStatusCount == nil {
+			status.TaskStatusCount = map[string]volcano.TaskState{}
+		}
+		if status.TaskStatusCount[task].Phase == nil {
+			status.TaskStatusCount[task] = volcano.TaskState{Phase: map[corev1.PodPhase]int32{}}
+		}
+		status.TaskStatusCount[task].Phase[phase]++
+	}
+	of := func(task string, pod *corev1.Pod, phase replicas.Phase) {
+		if pod != nil {
+			if replicas.IsGoing(pod) && !phase.Ended() {
+				add("", "", &status.Terminating)
+				return
+			}
+			phase = replicas.Phase(pod.Status.Phase)
+		}
+		switch phase {
+		case replicas.Running:
+			add(task, corev1.PodRunning, &status.Running)
+		case replicas.Succeeded:
+			add(task, corev1.PodSucceeded, &status.Succeeded)
+		case replicas.Failed:
+			add(task, corev1.PodFailed, &status.Failed)
+		case replicas.Unknown:
+			add(task, corev1.PodUnknown, &status.Unknown)
+		default:
+			if pod != nil {
+				add(task, corev1.PodPending, &status.Pending)
+			}
+		}
+	}
+	for i := range l.roster.Replicas {
+		r := &l.roster.Replicas[i]
+		of(r.Group, r.Pod, r.Phase)
+	}
+	for _, pod := range l.roster.Surplus {
+		of("", pod, replicas.Creating)
+	}
+}
+
+// tellsPodsAlone reports whether the status tells nothing new but what pods can tell as
+// well. What it remembers of pods that are gone must not be lost.
+func (l *look) tellsPodsAlone() bool {
+	before, after := &l.seen.Job.Status, &l.job.Status
+	return before.State.Phase == after.State.Phase && before.Version == after.Version && before.RetryCount == after.RetryCount &&
+		before.State.Reason == after.State.Reason &&
+		l.roster.All(func(r *replicas.Replica) bool { return r.UID() != "" || !r.Phase.Ended() })
+}
+
+// progress is what the queue needs to know.
+func (l *look) progress() jobs.Progress {
+	p := jobs.Progress{Active: l.roster.Active(), Ready: l.ready(), Reclaimable: l.reclaimable()}
+	if finished(l.job) {
+		p.Outcome = &jobs.Outcome{Succeeded: l.job.Status.State.Phase == volcano.Completed, Message: l.job.Status.State.Message}
+		if p.Active && l.seen.Admission.Grant == jobs.Admitted {
+			p.Outcome = nil // what its pods use stays theirs until they end
+		}
+		return p
+	}
+	if len(l.roster.Missing()) > 0 {
+		why, due := l.seen.Refused(l.job.UID)
+		p.Refused = why
+		l.dueAt(due)
+	}
+	return p
+}
+
+// ready reports whether all pods that may run at once are ready, or have ended.
+func (l *look) ready() bool {
+	done := map[string]int32{}
+	for i := range l.roster.Replicas {
+		if r := &l.roster.Replicas[i]; r.Ready || r.Phase.Ended() {
+			done[r.Group]++
+		}
+	}
+	for name := range l.tasks {
+		if done[name] < l.room(name) {
+			return false
+		}
+	}
+	return true
+}
+
+// reclaimable counts the pods that have ended and that nothing can start anew in this
+// admission: their quota may be given to others, and would be missing.
+func (l *look) reclaimable() map[string]int32 {
+	finals := l.roster.Finals()
+	for name, task := range l.tasks {
+		if !finished(l.job) && restartsEnded(task.Policies, l.job.Spec.Policies) {
+			delete(finals, name)
+		}
+	}
+	return finals
+}
+
+// restartsEnded reports whether a policy may start pods anew that have succeeded, or any
+// that have failed.
+func restartsEnded(lists ...[]volcano.LifecyclePolicy) bool {
+	for _, list := range lists {
+		if slices.ContainsFunc(list, func(p volcano.LifecyclePolicy) bool {
+			switch p.Action {
+			case bus.RestartJobAction, bus.RestartTaskAction, bus.RestartPodAction, bus.RestartPartitionAction:
+				return true
+			}
+			return false
+		}) {
+			return true
+		}
+	}
+	return false
+}

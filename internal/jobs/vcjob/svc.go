@@ -1,0 +1,107 @@
+package vcjob
+
+import (
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/replicas"
+)
+
+// pluginFailedReason is of the event that tells that what a plugin needs could not be made.
+const pluginFailedReason = "PluginError"
+
+// hostsFolder is where pods find the host names of each task, a file a task.
+const hostsFolder = "/etc/volcano"
+
+// svc gives pods host names, in files and variables too, and keeps others from them unless
+// told not to.
+func svc(arguments map[string]string) effect {
+	return effect{
+		change: addHosts,
+		objects: func(l *look) []jobs.Write {
+			out := []jobs.Write{
+				jobs.Create(hostsMap(l)).OrWarn(pluginFailedReason),
+				jobs.Create(headless(l, isTrue(arguments["publish-not-ready-addresses"]))).OrWarn(pluginFailedReason),
+			}
+			if !isTrue(arguments["disable-network-policy"]) {
+				out = append(out, jobs.Create(fence(l)).OrWarn(pluginFailedReason))
+			}
+			return out
+		},
+	}
+}
+
+func isTrue(text string) bool {
+	is, err := strconv.ParseBool(text)
+	return err == nil && is
+}
+
+func hostsMapName(job *volcano.Job) string { return job.Name + "-svc" }
+
+// variableOf is the name of a task within that of a variable.
+func variableOf(task string) string { return strings.ToUpper(strings.ReplaceAll(task, "-", "_")) }
+
+func addHosts(job *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec) {
+	if spec.Hostname == "" {
+		spec.Hostname = r.Name
+	}
+	if spec.Subdomain == "" {
+		spec.Subdomain = job.Name
+	}
+	from := func(key string) *corev1.EnvVarSource {
+		return &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: hostsMapName(job)}, Key: key}}
+	}
+	each(spec, func(c *corev1.Container) {
+		for i := range job.Spec.Tasks {
+			task := variableOf(nameOf(job, i))
+			setEnv(c, corev1.EnvVar{Name: "VC_" + task + "_HOSTS", ValueFrom: from("VC_" + task + "_HOSTS")})
+			setEnv(c, corev1.EnvVar{Name: "VC_" + task + "_NUM", ValueFrom: from("VC_" + task + "_NUM")})
+		}
+	})
+	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: hostsMapName(job), VolumeSource: corev1.VolumeSource{
+		ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: hostsMapName(job)}}}})
+	mount(spec, corev1.VolumeMount{Name: hostsMapName(job), MountPath: hostsFolder})
+}
+
+// hostsMap has the host names of each task.
+func hostsMap(l *look) *corev1.ConfigMap {
+	data := map[string]string{}
+	for i := range l.job.Spec.Tasks {
+		task := nameOf(l.job, i)
+		hosts := hostsOf(l.job, task)
+		data[task+".host"] = strings.Join(hosts, "\n")
+		data["VC_"+variableOf(task)+"_HOSTS"] = strings.Join(hosts, ",")
+		data["VC_"+variableOf(task)+"_NUM"] = strconv.Itoa(len(hosts))
+	}
+	return &corev1.ConfigMap{ObjectMeta: l.owned(hostsMapName(l.job)), Data: data}
+}
+
+// podsOf selects the pods of the job.
+func podsOf(job *volcano.Job) map[string]string {
+	return map[string]string{volcano.JobNameKey: job.Name, volcano.JobNamespaceKey: job.Namespace}
+}
+
+// headless is the Service by which pods have host names. It needs a port, which nobody
+// listens to.
+func headless(l *look, notReady bool) *corev1.Service {
+	return &corev1.Service{ObjectMeta: l.owned(l.job.Name), Spec: corev1.ServiceSpec{
+		ClusterIP: corev1.ClusterIPNone, Selector: podsOf(l.job), PublishNotReadyAddresses: notReady,
+		Ports: []corev1.ServicePort{{Name: "placeholder-volcano", Port: 1, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromInt32(1)}},
+	}}
+}
+
+// fence lets nobody but the job's own pods reach them.
+func fence(l *look) *networkingv1.NetworkPolicy {
+	own := metav1.LabelSelector{MatchLabels: podsOf(l.job)}
+	return &networkingv1.NetworkPolicy{ObjectMeta: l.owned(l.job.Name), Spec: networkingv1.NetworkPolicySpec{
+		PodSelector: own, PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
+		Ingress: []networkingv1.NetworkPolicyIngressRule{{From: []networkingv1.NetworkPolicyPeer{{PodSelector: &own}}}},
+	}}
+}
