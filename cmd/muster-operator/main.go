@@ -133,9 +133,9 @@ func run(ctx context.Context, o options) error {
 	}
 	if hasVolcanoJobs(mgr.GetRESTMapper()) {
 		apis = append(apis, latticeJobs(cfg.LatticeJob, external))
-	}
-	if !external {
-		apis = append(apis, vcjob.API)
+		if !external {
+			apis = append(apis, vcjob.API)
+		}
 	}
 	if err := jobs.AddTo(mgr, executor, settings, apis...); err != nil {
 		return err

@@ -16,6 +16,7 @@ import (
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/cmd/muster/view"
 )
 
@@ -25,6 +26,7 @@ var expectedEnds = map[schema.GroupKind]view.State{
 	{Group: jobset.GroupVersion.Group, Kind: "JobSet"}:          view.Completed,
 	{Group: tensorstack.GroupVersion.Group, Kind: "GenericJob"}: view.Completed,
 	{Group: breezeml.DefaultGroup, Kind: "TrainingJob"}:         view.Completed,
+	{Group: volcano.GroupVersion.Group, Kind: "Job"}:            view.Completed,
 	{Group: batchv1.GroupName, Kind: "Job"}:                     view.Completed,
 	{Group: kueue.GroupVersion.Group, Kind: "Workload"}:         view.Admitted,
 }
@@ -39,6 +41,9 @@ type expectation struct {
 func expect(object *unstructured.Unstructured) (expectation, bool) {
 	end, isJob := expectedEnds[object.GroupVersionKind().GroupKind()]
 	title := strings.ToLower(object.GetKind()) + "/" + object.GetName()
+	if object.GroupVersionKind().Group == volcano.GroupVersion.Group {
+		title = "vc" + title // as people call it
+	}
 	return expectation{namespace: object.GetNamespace(), title: title, end: end}, isJob
 }
 

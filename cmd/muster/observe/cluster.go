@@ -73,6 +73,7 @@ func see(ctx context.Context, reader client.Reader, scope Scope) (*view.Seen, er
 		jobSets       jobset.JobSetList
 		genericJobs   tensorstack.GenericJobList
 		trainingJobs  breezeml.TrainingJobList
+		vcJobs        volcano.JobList
 		jobs          batchv1.JobList
 	)
 	inNamespace := client.InNamespace(scope.Namespace)
@@ -99,12 +100,15 @@ func see(ctx context.Context, reader client.Reader, scope Scope) (*view.Seen, er
 	if err := reader.List(ctx, &trainingJobs, inNamespace); err != nil && !meta.IsNoMatchError(err) && !isNotServed(err) {
 		return nil, fmt.Errorf("list trainingjobs: %w", err)
 	}
+	if err := reader.List(ctx, &vcJobs, inNamespace); err != nil && !meta.IsNoMatchError(err) && !isNotServed(err) {
+		return nil, fmt.Errorf("list vcjobs: %w", err)
+	}
 	if err := reader.List(ctx, &jobs, inNamespace); err != nil {
 		return nil, fmt.Errorf("list jobs: %w", err)
 	}
 	return &view.Seen{
 		Workloads: workloads.Items, LocalQueues: localQueues.Items, ClusterQueues: clusterQueues.Items,
-		JobSets: jobSets.Items, GenericJobs: genericJobs.Items, TrainingJobs: trainingJobs.Items, Jobs: jobs.Items,
+		JobSets: jobSets.Items, GenericJobs: genericJobs.Items, TrainingJobs: trainingJobs.Items, VCJobs: vcJobs.Items, Jobs: jobs.Items,
 	}, nil
 }
 
@@ -120,6 +124,8 @@ func (c *Cluster) PodsOf(ctx context.Context, job *view.Job) ([]corev1.Pod, erro
 		labels[jobset.JobSetNameKey] = job.Name
 	case "GenericJob":
 		labels[tensorstack.GenericJobLabel] = job.Name
+	case "VCJob":
+		labels[volcano.JobNameKey] = job.Name
 	case "TrainingJob":
 		labels[breezeml.JobNameLabel] = job.Name
 	case "Job":

@@ -18,6 +18,7 @@ import (
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/cmd/muster/view"
 	"github.com/musterhq/muster/internal/config"
 )
@@ -39,6 +40,7 @@ func (c *Cluster) SeeEverything(ctx context.Context, namespace string) (*view.Se
 		jobSets        jobset.JobSetList
 		genericJobs    tensorstack.GenericJobList
 		trainingJobs   breezeml.TrainingJobList
+		vcJobs         volcano.JobList
 		jobs           batchv1.JobList
 	)
 	seen := &view.Seen{}
@@ -55,6 +57,7 @@ func (c *Cluster) SeeEverything(ctx context.Context, namespace string) (*view.Se
 		{name: "jobsets", list: &jobSets, namespaced: true},
 		{name: "genericjobs", list: &genericJobs, namespaced: true},
 		{name: "trainingjobs", list: &trainingJobs, namespaced: true},
+		{name: "vcjobs", list: &vcJobs, namespaced: true},
 		{name: "jobs", list: &jobs, namespaced: true},
 	})
 	if err != nil {
@@ -63,7 +66,7 @@ func (c *Cluster) SeeEverything(ctx context.Context, namespace string) (*view.Se
 	seen.Workloads, seen.LocalQueues, seen.ClusterQueues = workloads.Items, localQueues.Items, clusterQueues.Items
 	seen.Cohorts, seen.ResourceFlavors, seen.AdmissionChecks = cohorts.Items, flavors.Items, checks.Items
 	seen.Namespaces, seen.LimitRanges, seen.RuntimeClasses = namespaces.Items, limitRanges.Items, runtimeClasses.Items
-	seen.JobSets, seen.GenericJobs, seen.TrainingJobs, seen.Jobs = jobSets.Items, genericJobs.Items, trainingJobs.Items, jobs.Items
+	seen.JobSets, seen.GenericJobs, seen.TrainingJobs, seen.VCJobs, seen.Jobs = jobSets.Items, genericJobs.Items, trainingJobs.Items, vcJobs.Items, jobs.Items
 	seen.Configuration, seen.Assumed = c.configuration(ctx)
 	if seen.Places() {
 		err = c.seeNodes(ctx, seen, namespace)

@@ -14,6 +14,7 @@ import (
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/cmd/muster/view"
 )
 
@@ -46,7 +47,7 @@ func (c *Cluster) Watch(ctx context.Context, scope Scope) (*Watch, error) {
 	}
 	w := &Watch{cache: objects, scope: scope, changes: make(chan struct{}, 1)}
 
-	kinds := []client.Object{&kueue.Workload{}, &kueue.LocalQueue{}, &jobset.JobSet{}, &tensorstack.GenericJob{}, &breezeml.TrainingJob{}, &batchv1.Job{}}
+	kinds := []client.Object{&kueue.Workload{}, &kueue.LocalQueue{}, &jobset.JobSet{}, &tensorstack.GenericJob{}, &breezeml.TrainingJob{}, &volcano.Job{}, &batchv1.Job{}}
 	if scope.ClusterQueues {
 		kinds = append(kinds, &kueue.ClusterQueue{})
 	}

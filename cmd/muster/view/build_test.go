@@ -13,6 +13,7 @@ import (
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 )
 
 // start is when the objects of these tests are made; at(n) is n seconds later.
@@ -79,6 +80,20 @@ func aTrainingJob(name string, change ...func(*breezeml.TrainingJob)) breezeml.T
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ml", UID: types.UID("uid-" + name), CreationTimestamp: at(0)},
 		Spec: breezeml.TrainingJobSpec{MinSize: ptr(int32(2)), MaxSize: ptr(int32(4)),
 			ReplicaSpecs: breezeml.ReplicaSpec{Template: podTemplate(nil, list("nvidia.com/gpu", "8"))}},
+	}
+	for _, f := range change {
+		f(&job)
+	}
+	return job
+}
+
+// aVCJob has four workers of 8 GPUs, in the queue gpu.
+func aVCJob(name string, change ...func(*volcano.Job)) volcano.Job {
+	job := volcano.Job{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: name, UID: types.UID("uid-" + name), CreationTimestamp: at(0)},
+		Spec: volcano.JobSpec{Queue: "gpu", Tasks: []volcano.TaskSpec{{
+			Name: "worker", Replicas: 4, Template: podTemplate(nil, list("nvidia.com/gpu", "8")),
+		}}},
 	}
 	for _, f := range change {
 		f(&job)

@@ -15,7 +15,7 @@ import (
 	"github.com/musterhq/muster/api/muster"
 )
 
-// Jobs lists what people submitted: JobSets, GenericJobs, TrainingJobs, batch Jobs that no other job owns, and the Workloads that stand for a job
+// Jobs lists what people submitted: JobSets, GenericJobs, TrainingJobs, VCJobs, batch Jobs that no other job owns, and the Workloads that stand for a job
 // of a kind not seen here or for none. Oldest first within a namespace.
 func Jobs(seen *Seen, now time.Time) []Job {
 	owned := seen.owners()
@@ -35,6 +35,11 @@ func Jobs(seen *Seen, now time.Time) []Job {
 		job := &seen.TrainingJobs[i]
 		shown[job.UID] = true
 		found = append(found, trainingJobSubject(job, owned))
+	}
+	for i := range seen.VCJobs {
+		job := &seen.VCJobs[i]
+		shown[job.UID] = true
+		found = append(found, vcJobSubject(job, owned))
 	}
 	for i := range seen.Jobs {
 		job := &seen.Jobs[i]

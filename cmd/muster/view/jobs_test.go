@@ -10,6 +10,7 @@ import (
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 )
 
 // A line is what a person reads of one job.
@@ -95,6 +96,20 @@ func TestJobs(t *testing.T) {
 			}
 		})}},
 		want: []line{{"ml/genericjob/tf", "", Failed, "3/4", "32 gpu", "5s", "35s", "by a rule"}},
+	}, {
+		name: "a VCJob waits in the queue that it names",
+		seen: Seen{VCJobs: []volcano.Job{aVCJob("train")}},
+		want: []line{{"ml/vcjob/train", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "no Workload yet: Muster has not looked at it, or its events say what is wrong"}},
+	}, {
+		name: "a VCJob that was aborted says how it goes on",
+		seen: Seen{VCJobs: []volcano.Job{aVCJob("train", func(job *volcano.Job) { job.Status.State.Phase = volcano.Aborted })}},
+		want: []line{{"ml/vcjob/train", "gpu", Suspended, "0/4", "32 gpu", "-", "-", "aborted: a Command ResumeJob starts it again"}},
+	}, {
+		name: "a VCJob that failed says why",
+		seen: Seen{VCJobs: []volcano.Job{aVCJob("train", func(job *volcano.Job) {
+			job.Status.State = volcano.JobState{Phase: volcano.Failed, Reason: "MaxRetry", Message: "restarted too often", LastTransitionTime: at(40)}
+		})}, Workloads: []kueue.Workload{aWorkload("train", admitted(20))}},
+		want: []line{{"ml/vcjob/train", "gpu", Failed, "0/4", "32 gpu", "20s", "20s", "MaxRetry: restarted too often"}},
 	}, {
 		name: "an admitted JobSet without a ready pod is starting",
 		seen: Seen{

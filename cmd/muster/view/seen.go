@@ -15,6 +15,7 @@ import (
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 )
 
 // Seen is what the API server said at one moment. A kind that the cluster does not serve is empty. The functions of
@@ -26,6 +27,7 @@ type Seen struct {
 	JobSets       []jobset.JobSet
 	GenericJobs   []tensorstack.GenericJob
 	TrainingJobs  []breezeml.TrainingJob
+	VCJobs        []volcano.Job
 	Jobs          []batchv1.Job
 	// The others are read only to explain one job.
 	ResourceFlavors []kueue.ResourceFlavor
@@ -53,7 +55,7 @@ type Seen struct {
 func (s *Seen) hidesDecisions() bool {
 	return slices.ContainsFunc(s.Unseen, func(kind string) bool {
 		switch kind {
-		case "limitranges", "runtimeclasses", "jobsets", "genericjobs", "trainingjobs", "jobs":
+		case "limitranges", "runtimeclasses", "jobsets", "genericjobs", "trainingjobs", "vcjobs", "jobs":
 			return false // without them an amount or a name may be missing
 		case "topologies", "nodes", "pods":
 			return s.Places()

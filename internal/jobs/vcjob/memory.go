@@ -16,6 +16,9 @@ const (
 	// succeededKey and failedKey list the pods that have ended, as in "ps:0;worker:1,3-5".
 	succeededKey = "muster.dev/succeeded"
 	failedKey    = "muster.dev/failed"
+	// aliveKey lists those that were there and had not ended: one that is gone since was
+	// evicted, though nobody has seen it go.
+	aliveKey = "muster.dev/alive"
 	// restartsKey has how often tasks and pods were started anew by themselves since the
 	// job began, as in "worker=1;worker/3=2".
 	restartsKey = "muster.dev/restarts"
@@ -26,6 +29,7 @@ const (
 // memory is what the status remembers of pods.
 type memory struct {
 	ended map[string]replicas.Phase
+	alive map[string]bool
 	// restarts by task, and by task/index.
 	restarts map[string]int32
 }
@@ -33,18 +37,21 @@ type memory struct {
 func slot(task string, index int32) string { return task + "/" + strconv.Itoa(int(index)) }
 
 func readMemory(status *volcano.JobStatus) memory {
-	m := memory{ended: map[string]replicas.Phase{}, restarts: map[string]int32{}}
-	for key, phase := range map[string]replicas.Phase{succeededKey: replicas.Succeeded, failedKey: replicas.Failed} {
+	m := memory{ended: map[string]replicas.Phase{}, alive: map[string]bool{}, restarts: map[string]int32{}}
+	read := func(key string, put func(slot string)) {
 		for part := range strings.SplitSeq(status.ControlledResources[key], ";") {
 			task, list, ok := strings.Cut(part, ":")
 			if !ok {
 				continue
 			}
 			for _, index := range readRanges(list) {
-				m.ended[slot(task, index)] = phase
+				put(slot(task, index))
 			}
 		}
 	}
+	read(failedKey, func(slot string) { m.ended[slot] = replicas.Failed })
+	read(succeededKey, func(slot string) { m.ended[slot] = replicas.Succeeded })
+	read(aliveKey, func(slot string) { m.alive[slot] = true })
 	for part := range strings.SplitSeq(status.ControlledResources[restartsKey], ";") {
 		name, text, ok := strings.Cut(part, "=")
 		if n, err := strconv.ParseInt(text, 10, 32); ok && err == nil && n > 0 {
@@ -76,31 +83,37 @@ func setRestarts(status *volcano.JobStatus, restarts map[string]int32) {
 	remember(status, restartsKey, strings.Join(parts, ";"))
 }
 
-// rememberEnds writes which pods have ended.
-func rememberEnds(status *volcano.JobStatus, roster *replicas.Roster) {
-	for key, phase := range map[string]replicas.Phase{succeededKey: replicas.Succeeded, failedKey: replicas.Failed} {
-		var parts []string
-		var task string
-		var indices []int32
-		flush := func() {
-			if len(indices) > 0 {
-				parts = append(parts, task+":"+writeRanges(indices))
-			}
-			indices = nil
+// rememberPods writes which pods have ended, and which of the present attempt are there,
+// unless those may not be.
+func rememberPods(status *volcano.JobStatus, roster *replicas.Roster, mayRun bool) {
+	rememberThose(status, succeededKey, roster, func(r *replicas.Replica) bool { return r.Phase == replicas.Succeeded })
+	rememberThose(status, failedKey, roster, func(r *replicas.Replica) bool { return r.Phase == replicas.Failed })
+	rememberThose(status, aliveKey, roster, func(r *replicas.Replica) bool { return mayRun && r.UID() != "" && !r.Phase.Ended() })
+}
+
+// rememberThose writes under the key for which pods it holds.
+func rememberThose(status *volcano.JobStatus, key string, roster *replicas.Roster, holds func(*replicas.Replica) bool) {
+	var parts []string
+	var task string
+	var indices []int32
+	flush := func() {
+		if len(indices) > 0 {
+			parts = append(parts, task+":"+writeRanges(indices))
 		}
-		for i := range roster.Replicas {
-			r := &roster.Replicas[i]
-			if r.Group != task {
-				flush()
-				task = r.Group
-			}
-			if r.Phase == phase {
-				indices = append(indices, r.Index)
-			}
-		}
-		flush()
-		remember(status, key, strings.Join(parts, ";"))
+		indices = nil
 	}
+	for i := range roster.Replicas {
+		r := &roster.Replicas[i]
+		if r.Group != task {
+			flush()
+			task = r.Group
+		}
+		if holds(r) {
+			indices = append(indices, r.Index)
+		}
+	}
+	flush()
+	remember(status, key, strings.Join(parts, ";"))
 }
 
 // remember sets a key, or removes it for "".

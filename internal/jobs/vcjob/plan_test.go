@@ -321,3 +321,17 @@ func TestPodsAreKnownByVolcanosLabels(t *testing.T) {
 		t.Errorf("restartPolicy %s, scheduler %q, DNS %s", s.RestartPolicy, s.SchedulerName, s.DNSPolicy)
 	}
 }
+
+func TestAPodThatNobodySawGoWasEvicted(t *testing.T) {
+	job := twoTasks().on(bus.PodEvictedEvent, bus.RestartJobAction).is(volcano.Running)
+	job = then(see(t, job.Job, all, of(pod("job-ps-0").running(), pod("job-worker-0").running(), pod("job-worker-1").running())), job)
+	rest := of(pod("job-ps-0").running(), pod("job-worker-0").running())
+	if got, want := state(see(t, job.Job, all, rest)), "Restarting Restarting: pod job-worker-1 was evicted or deleted"; got != want {
+		t.Errorf("state %q, want %q", got, want)
+	}
+	// While it may not run its pods go because they must.
+	held := then(see(t, job.Job, waiting, rest), job)
+	if got := see(t, held.Job, all, nil); strings.HasPrefix(state(got), "Restarting") {
+		t.Errorf("after an eviction by the queue the state is %q", state(got))
+	}
+}

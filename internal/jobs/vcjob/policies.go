@@ -96,7 +96,12 @@ func (l *look) isDue(p *volcano.LifecyclePolicy, h happening) bool {
 func (l *look) happenings() []happening {
 	var out []happening
 	for i := range l.roster.Replicas {
-		out = append(out, happeningsOf(&l.roster.Replicas[i])...)
+		r := &l.roster.Replicas[i]
+		if r.Pod == nil && r.Phase == replicas.Creating && l.memory.alive[slot(r.Group, r.Index)] {
+			out = append(out, happening{event: bus.PodEvictedEvent, task: r.Group, replica: r, what: evicted(r)})
+			continue
+		}
+		out = append(out, happeningsOf(r)...)
 	}
 	out = append(out, l.partlyRunning()...)
 	for i := range l.job.Spec.Tasks {
@@ -110,6 +115,8 @@ func (l *look) happenings() []happening {
 	}
 	return out
 }
+
+func evicted(r *replicas.Replica) string { return "pod " + r.Name + " was evicted or deleted" }
 
 func cmpOr(n int32) int32 {
 	if n == 0 {
@@ -130,7 +137,7 @@ func happeningsOf(r *replicas.Replica) []happening {
 	case r.Phase == replicas.Succeeded:
 		return nil
 	case replicas.IsGoing(r.Pod):
-		h.event, h.since, h.what = bus.PodEvictedEvent, r.Pod.DeletionTimestamp.Time, "pod "+r.Name+" was evicted or deleted"
+		h.event, h.since, h.what = bus.PodEvictedEvent, r.Pod.DeletionTimestamp.Time, evicted(r)
 		if grace := r.Pod.DeletionGracePeriodSeconds; grace != nil {
 			h.since = h.since.Add(-time.Duration(*grace) * time.Second)
 		}

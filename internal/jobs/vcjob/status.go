@@ -18,7 +18,7 @@ func (l *look) report() {
 	status.MinAvailable = minAvailable(l.job)
 	l.countPods()
 	if !finished(l.seen.Job) {
-		rememberEnds(status, l.roster)
+		rememberPods(status, l.roster, l.seen.Admission.MayRun() && !stopped(l.job))
 	}
 	l.rememberObjects()
 	if equality.Semantic.DeepEqual(&l.seen.Job.Status, status) {

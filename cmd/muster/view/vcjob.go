@@ -1,0 +1,40 @@
+package view
+
+import (
+	"cmp"
+
+	corev1 "k8s.io/api/core/v1"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+)
+
+// vcJobSubject is a Job of batch.volcano.sh, whose own status has counted its pods. People call it VCJob, for Kubernetes
+// has a Job too.
+func vcJobSubject(job *volcano.Job, owned owners) *subject {
+	s := &subject{
+		meta: &job.ObjectMeta, kind: "VCJob", group: volcano.GroupVersion.Group,
+		workload: owned.workloads[job.UID],
+		queue:    cmp.Or(job.Labels[kueue.QueueLabel], job.Spec.Queue, volcano.DefaultQueue),
+		requests: corev1.ResourceList{},
+	}
+	for i := range job.Spec.Tasks {
+		task := &job.Spec.Tasks[i]
+		s.pods.asked += task.Replicas
+		addTimes(s.requests, podRequests(&task.Template), task.Replicas)
+	}
+	status := &job.Status
+	s.pods.active, s.pods.ready, s.pods.succeeded = status.Pending+status.Running, status.Running, status.Succeeded
+	s.restarts = status.RetryCount
+	switch state := status.State; state.Phase {
+	case volcano.Completed:
+		s.ended = &ending{state: Completed, at: state.LastTransitionTime}
+	case volcano.Failed, volcano.Terminated:
+		s.ended = &ending{state: Failed, at: state.LastTransitionTime, reason: state.Reason, message: state.Message}
+	case volcano.Aborting, volcano.Aborted:
+		s.held = "aborted: a Command ResumeJob starts it again"
+	case volcano.Restarting:
+		s.partial = "restarting: " + state.Message
+	}
+	return s
+}
