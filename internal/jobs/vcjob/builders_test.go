@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -81,11 +80,6 @@ func pod(name string) podBuilder {
 	return podBuilder{&corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Name: name, Namespace: "ns", UID: types.UID(name + "-uid"), CreationTimestamp: metav1.NewTime(now.Add(-time.Hour)),
 		Annotations: map[string]string{muster.RestartsAnnotation: "0"}}}}
-}
-
-func (b podBuilder) attempt(n int) podBuilder {
-	b.Annotations[muster.RestartsAnnotation] = strconv.Itoa(n)
-	return b
 }
 
 func (b podBuilder) running() podBuilder {
