@@ -1,6 +1,7 @@
 package jobset
 
 import (
+	"slices"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -92,15 +93,38 @@ func (a *attempt) due(at time.Time) {
 func (a *attempt) afterTheEnd() {
 	a.deleteJobs(a.children.previous)
 	a.deleteJobs(a.children.active)
+	a.removeExpired()
 	if a.js.Spec.TTLSecondsAfterFinished == nil {
 		return
 	}
 	due := endedAt(a.js).Add(time.Duration(*a.js.Spec.TTLSecondsAfterFinished) * time.Second)
 	if a.seen.Now.Before(due) {
-		a.plan.Due = due
+		a.due(due)
 		return
 	}
 	a.plan.Writes = append(a.plan.Writes, jobs.Delete(a.seen.Job, metav1.DeletePropagationForeground))
+}
+
+// removeExpired removes ended Jobs whose template gives them a time to live, once that
+// has passed since the JobSet's end.
+func (a *attempt) removeExpired() {
+	for i := range a.js.Spec.ReplicatedJobs {
+		rj := &a.js.Spec.ReplicatedJobs[i]
+		ttl := rj.Template.Spec.TTLSecondsAfterFinished
+		if ttl == nil {
+			continue
+		}
+		due := endedAt(a.js).Add(time.Duration(*ttl) * time.Second)
+		for _, job := range slices.Concat(a.children.succeeded, a.children.failed) {
+			switch {
+			case job.Labels[jobset.ReplicatedJobNameKey] != rj.Name || !job.DeletionTimestamp.IsZero():
+			case a.seen.Now.Before(due):
+				a.due(due)
+			default:
+				a.plan.Writes = append(a.plan.Writes, jobs.Delete(job, metav1.DeletePropagationBackground))
+			}
+		}
+	}
 }
 
 // deleteJobs deletes Jobs and keeps their names taken until their pods are gone.

@@ -259,3 +259,23 @@ func TestProgress(t *testing.T) {
 		})
 	}
 }
+
+// TestAJobsOwnTimeToLiveBeginsWithTheEndOfTheJobSet: one that were gone before would be run again.
+func TestAJobsOwnTimeToLiveBeginsWithTheEndOfTheJobSet(t *testing.T) {
+	ttl := func(b setBuilder, seconds int32) setBuilder {
+		b.js.Spec.ReplicatedJobs[1].Template.Spec.TTLSecondsAfterFinished = &seconds
+		return b
+	}
+	for _, w := range look(t, ttl(newSet(), 0).js, unqueued, of()).Writes {
+		if made, is := w.Object().(*batchv1.Job); is && made.Spec.TTLSecondsAfterFinished != nil {
+			t.Errorf("%s is made with a time to live of its own", made.Name)
+		}
+	}
+	done := of(job("leader", 0).succeeded(), job("workers", 0).succeeded(), job("workers", 1).succeeded())
+	ended := newSet().is(jobset.JobSetCompleted, metav1.ConditionTrue, "AllJobsCompleted", "m") // an hour ago
+	p := look(t, ttl(ended, 3600+60).js, unqueued, done)
+	if want := now.Add(time.Minute); !p.Due.Equal(want) || len(p.Writes) != 0 {
+		t.Errorf("due %v, want %v; writes %v", p.Due, want, writes(p))
+	}
+	same(t, "writes", []string{"delete Job js-workers-0", "delete Job js-workers-1"}, writes(look(t, ttl(ended, 3600).js, unqueued, done)))
+}

@@ -86,6 +86,9 @@ func (a *attempt) newJob(rj *jobset.ReplicatedJob, index int32) *batchv1.Job {
 	if size := a.sizeOf(rj); elastic(&job.Spec) {
 		job.Spec.Parallelism, job.Spec.Completions = ptr.To(size), ptr.To(size)
 	}
+	// A Job that were removed before the JobSet has ended would be missed, and run again;
+	// its own time to live begins with the JobSet's end. See removeExpired.
+	job.Spec.TTLSecondsAfterFinished = nil
 	job.Spec.Suspend = ptr.To(a.held())
 	if job.Spec.CompletionMode == nil {
 		job.Spec.CompletionMode = ptr.To(batchv1.IndexedCompletion)
