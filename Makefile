@@ -62,6 +62,8 @@ demo: build ## Start a cluster, run the examples on it and stop it: under two mi
 test: build ## Run all tests, those on the embedded control plane included
 	$(GO) test $(PACKAGES)
 	cd local && $(GO) test ./...
+	@if command -v python3 >/dev/null; then python3 -m unittest discover -s python; \
+	else echo "python's tests are left out: there is no python3 on this machine"; fi
 
 # What test/ tests are other processes, so that they run with an operator that has the
 # race detector instead: it reports to files.

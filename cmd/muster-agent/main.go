@@ -5,9 +5,7 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"os"
-	"path/filepath"
 )
 
 const usage = `muster-agent runs inside of training pods; docs/agent.md has more.
@@ -47,36 +45,6 @@ func run(arguments []string) int {
 	}
 	fmt.Fprint(os.Stderr, usage)
 	return codeUsage
-}
-
-// install copies the agent to where containers of other images can run it.
-func install(directory string) int {
-	if err := copySelf(filepath.Join(directory, "muster-agent")); err != nil {
-		logf("installing the agent in %s: %v", directory, err)
-		return codeFailed
-	}
-	return 0
-}
-
-// copySelf leaves the file whole or not there at all.
-func copySelf(to string) error {
-	from, err := os.Open("/proc/self/exe")
-	if err != nil {
-		return err
-	}
-	defer from.Close()
-	file, err := os.OpenFile(to+".part", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o755)
-	if err != nil {
-		return err
-	}
-	if _, err := io.Copy(file, from); err != nil {
-		file.Close()
-		return err
-	}
-	if err := file.Close(); err != nil {
-		return err
-	}
-	return os.Rename(to+".part", to)
 }
 
 // logf writes a line to the log of the container, where the command's own lines are too.

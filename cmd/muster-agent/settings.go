@@ -72,10 +72,10 @@ func readSettings() (settings, error) {
 	if s.address == "" {
 		s.address, r.err = hostname(r.err)
 	}
-	s.environment = slices.DeleteFunc(os.Environ(), func(v string) bool {
+	s.environment = withPython(slices.DeleteFunc(os.Environ(), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
 		return name == authorityVariable || name == serverVariable || name == tokenVariable
-	})
+	}))
 	authority := r.required(authorityVariable)
 	if r.err != nil {
 		return s, r.err

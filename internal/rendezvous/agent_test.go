@@ -3,6 +3,8 @@ package rendezvous
 import (
 	"debug/elf"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -182,6 +184,53 @@ func TestNothingOfARoundIsLeftBehind(t *testing.T) {
 		setsid bash -c 'sleep 1000' & disown; sleep 0.1; exit 1`, "LATTICE_MAX_RESTARTS=1")
 	a.says("alone")
 	a.ends(0)
+}
+
+func TestTheAgentBringsItsAddOn(t *testing.T) {
+	path, err := agentBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	into := t.TempDir()
+	for range 2 { // as an init container that is run again
+		if out, err := exec.Command(path, "install", into).CombinedOutput(); err != nil {
+			t.Fatalf("installing: %v: %s", err, out)
+		}
+	}
+	o := newOperator(t, "1:1")
+	a := o.runBy(filepath.Join(into, "muster-agent"), 0, `echo "at $PYTHONPATH"; ls ${PYTHONPATH%%:*}/muster/`, "PYTHONPATH=/of/the/image")
+	if line := a.says("at "); line != "at "+into+"/python:/of/the/image" {
+		t.Errorf("Python looks %s", line)
+	}
+	a.says("__init__.py")
+	a.ends(0)
+}
+
+func TestASidecarLiftsTheBarrierAndEndsWithItsRound(t *testing.T) {
+	path, err := agentBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := newOperator(t, "1:2")
+	ready := filepath.Join(t.TempDir(), "ready")
+	lifted := func() bool {
+		probe := exec.Command(path, "ready")
+		probe.Env = append(os.Environ(), "MUSTER_READY_FILE="+ready)
+		return probe.Run() == nil
+	}
+	if lifted() {
+		t.Error("the barrier is lifted before there is one")
+	}
+	a := o.sidecar(0, "MUSTER_READY_FILE="+ready, "MUSTER_RESTART_EXIT_CODE=77")
+	a.says("round 1: rank 0 of 1")
+	for deadline := time.Now().Add(patienceOfTests); !lifted(); {
+		if time.Now().After(deadline) {
+			t.Fatal("the barrier is not lifted")
+		}
+	}
+	o.run(1, works)
+	a.says("round 1 is over")
+	a.ends(77)
 }
 
 func TestAStrangerIsToldNothing(t *testing.T) {

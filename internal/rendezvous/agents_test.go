@@ -148,13 +148,33 @@ func (o *operator) run(index int, script string, variables ...string) *agent {
 	if err != nil {
 		o.t.Fatal(err)
 	}
+	return o.runBy(path, index, script, variables...)
+}
+
+func (o *operator) runBy(path string, index int, script string, variables ...string) *agent {
+	o.t.Helper()
+	return o.agent(path, []string{"run", "--", "bash", "-c", script}, index, variables)
+}
+
+// sidecar runs an agent alone in a pod.
+func (o *operator) sidecar(index int, variables ...string) *agent {
+	o.t.Helper()
+	path, err := agentBinary()
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return o.agent(path, []string{"sidecar"}, index, variables)
+}
+
+func (o *operator) agent(path string, arguments []string, index int, variables []string) *agent {
+	o.t.Helper()
 	name := o.pod(index)
 	token := filepath.Join(o.t.TempDir(), "token")
 	if err := os.WriteFile(token, []byte("token-of-"+name+"\n"), 0o600); err != nil {
 		o.t.Fatal(err)
 	}
 	a := &agent{t: o.t, name: name, lines: make(chan string, 1000), ended: make(chan struct{})}
-	a.cmd = exec.Command(path, "run", "--", "bash", "-c", script)
+	a.cmd = exec.Command(path, arguments...)
 	a.cmd.Env = append(os.Environ(), "MUSTER_RENDEZVOUS="+o.address, "MUSTER_RENDEZVOUS_CA="+o.authority, "MUSTER_RENDEZVOUS_TOKEN="+token,
 		"MUSTER_POD_IP=127.0.0.1", "LATTICE_RDZV_ID=job")
 	a.cmd.Env = append(a.cmd.Env, variables...)
