@@ -121,11 +121,12 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	if err := admission.AddTo(mgr, cfg, o.decisionLog); err != nil {
+	busy, err := admission.AddTo(mgr, cfg, o.decisionLog)
+	if err != nil {
 		return err
 	}
 	executor := jobs.NewExecutor(mgr.GetClient(), mgr.GetEventRecorder("muster"))
-	settings := jobs.Settings{Backoff: backoffOf(cfg), NativeGangs: nativeGangs(ctx, mgr, cfg), Agent: agent(ctx, mgr, o)}
+	settings := jobs.Settings{Backoff: backoffOf(cfg), NativeGangs: nativeGangs(ctx, mgr, cfg), Agent: agent(ctx, mgr, o), Readiness: readinessOf(cfg, busy)}
 	apis := []jobs.Served{jobsetapi.API, genericjob.API, trainingjob.API(trainingJobs(cfg)), batchjob.API}
 	external, err := install.LeavesVolcanoJobs(ctx, cluster, *cfg.Volcano)
 	if err != nil {
@@ -200,6 +201,18 @@ func backoffOf(cfg *v1alpha1.Configuration) jobs.Backoff {
 		Max:   time.Duration(*strategy.BackoffMaxSeconds) * time.Second,
 		Limit: strategy.BackoffLimitCount,
 	}
+}
+
+// mostReadinessPatience bounds how long it may be kept back that pods are ready, for people who look.
+const mostReadinessPatience = 3 * time.Minute
+
+// readinessOf says how long it may be kept back that pods are ready, while the API server is busy: a small part of the time that
+// they may take; not at all where other jobs wait for it.
+func readinessOf(cfg *v1alpha1.Configuration, busy func() bool) jobs.Readiness {
+	if wait := cfg.WaitForPodsReady; !*wait.Enable || *wait.BlockAdmission == v1alpha1.BlockNone {
+		return jobs.Readiness{Busy: busy, Patience: min(wait.Timeout.Duration/10, mostReadinessPatience)}
+	}
+	return jobs.Readiness{}
 }
 
 // trainingJobs is what the configuration, a complete one, says about TrainingJobs.

@@ -51,33 +51,35 @@ type loop struct {
 // AddTo has the manager admit Workloads. The configuration is a complete one, as
 // package internal/config gives it, and is not changed afterwards. decisionLog names the
 // file to which everything is written that the engine hears and decides, "" for none.
-func AddTo(mgr ctrl.Manager, cfg *config.Configuration, decisionLog string) error {
+// busy reports whether the API server has more to do than it can, so that what is for
+// people only is to give way.
+func AddTo(mgr ctrl.Manager, cfg *config.Configuration, decisionLog string) (busy func() bool, err error) {
 	for _, kind := range watched {
 		// Who does not lead reads along, so that it can take over at once.
 		if _, err := mgr.GetCache().GetInformer(context.Background(), kind); err != nil {
-			return fmt.Errorf("watching %T: %w", kind, err)
+			return nil, fmt.Errorf("watching %T: %w", kind, err)
 		}
 	}
 	loop := newLoop(mgr, cfg)
 	if decisionLog != "" {
 		record, err := openDecisionLog(decisionLog, engineOptions(cfg))
 		if err != nil {
-			return err
+			return nil, err
 		}
 		loop.record = record
 	}
 	people := &teller{recorder: mgr.GetEventRecorder("muster"), budget: loop.decisions.budget}
 	loop.decisions.teller = people
 	if err := mgr.Add(loop); err != nil {
-		return fmt.Errorf("adding the admission loop: %w", err)
+		return nil, fmt.Errorf("adding the admission loop: %w", err)
 	}
 	if err := addWorkloads(mgr, lifecyclePolicy(cfg), people); err != nil {
-		return err
+		return nil, err
 	}
 	if err := addFinalizers(mgr); err != nil {
-		return err
+		return nil, err
 	}
-	return addDefaultQueue(mgr, capacityOf(cfg.DefaultQueue))
+	return func() bool { return !loop.decisions.budget.quiet() }, addDefaultQueue(mgr, capacityOf(cfg.DefaultQueue))
 }
 
 func newLoop(mgr ctrl.Manager, cfg *config.Configuration) *loop {

@@ -58,6 +58,8 @@ type Settings struct {
 	Backoff Backoff
 	// NativeGangs has pods belong to PodGroups; see HasNativeGangs.
 	NativeGangs bool
+	// Readiness says when Workloads are told that their pods are ready.
+	Readiness Readiness
 	// Agent is what jobs that want one put round the commands of their pods.
 	Agent podspec.Agent
 }
@@ -146,7 +148,7 @@ func (a API[T]) asksAbout(definition client.Object) bool {
 }
 
 func (a API[T]) addTo(mgr ctrl.Manager, x *Executor, settings Settings, served []schema.GroupKind) error {
-	r := &reconciler[T]{api: a, served: served, client: mgr.GetClient(), executor: x, pods: mgr.GetAPIReader(), backoff: settings.Backoff, owns: a.owned(settings.NativeGangs), nativeGangs: settings.NativeGangs, agent: settings.Agent, clock: clock.RealClock{}}
+	r := &reconciler[T]{api: a, served: served, client: mgr.GetClient(), executor: x, pods: mgr.GetAPIReader(), backoff: settings.Backoff, readiness: settings.Readiness, owns: a.owned(settings.NativeGangs), nativeGangs: settings.NativeGangs, agent: settings.Agent, clock: clock.RealClock{}}
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named(a.Kind.GroupKind().String()).
 		For(a.New(), builder.WithPredicates(predicate.NewPredicateFuncs(r.concerns))).

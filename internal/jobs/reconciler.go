@@ -31,7 +31,8 @@ type reconciler[T client.Object] struct {
 	// pods reads pods from the API server itself: nobody keeps all pods of a cluster.
 	pods client.Reader
 	// backoff is of jobs whose pods are refused.
-	backoff Backoff
+	backoff   Backoff
+	readiness Readiness
 	clock   clock.PassiveClock
 	// counts and reclaims are what can wait to be told.
 	counts, reclaims counts
@@ -60,6 +61,7 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	}
 	plan = r.counts.keepBack(job, plan, r.api.CountsEvery, r.clock.Now())
 	plan = r.reclaims.keepBackReclaims(job, plan, r.clock.Now())
+	plan = r.readiness.keepBack(plan, r.clock.Now())
 	if !plan.Due.IsZero() {
 		if due := max(plan.Due.Sub(r.clock.Now()), 1); wait == 0 || due < wait {
 			wait = due

@@ -1,0 +1,63 @@
+package jobs
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+)
+
+// Readiness says when a Workload is told that its pods have become ready: at once, but
+// while the API server has more to do than it can, not before Patience is over since the
+// admission, for nobody waits for that news but people, and a job that ends meanwhile never
+// needs it. The zero value never keeps it back.
+type Readiness struct {
+	// Busy reports whether what jobs need waits to be written; nil is never.
+	Busy func() bool
+	// Patience must be well below the time that pods may take to be ready.
+	Patience time.Duration
+}
+
+// readinessLooks is how long after a look at which it was busy the next one is.
+const readinessLooks = 10 * time.Second
+
+// keepBack is the plan without a write that only tells a Workload of its pods'
+// readiness, as long as that can wait, and due when it is to be asked again.
+func (r Readiness) keepBack(p Plan, now time.Time) Plan {
+	at := slices.IndexFunc(p.Writes, tellsReadyAlone)
+	if at < 0 || r.Busy == nil || !r.Busy() {
+		return p
+	}
+	admitted := meta.FindStatusCondition(p.Writes[at].base.(*kueue.Workload).Status.Conditions, kueue.WorkloadAdmitted)
+	latest := admitted.LastTransitionTime.Add(r.Patience)
+	if !now.Before(latest) {
+		return p
+	}
+	p.Writes = slices.Delete(slices.Clone(p.Writes), at, at+1)
+	if again := now.Add(readinessLooks); again.Before(latest) {
+		latest = again
+	}
+	p.dueBy(latest)
+	return p
+}
+
+// tellsReadyAlone reports whether the write tells an admitted Workload nothing but that
+// all its pods have become ready for the first time.
+func tellsReadyAlone(w Write) bool {
+	before, ok := w.base.(*kueue.Workload)
+	after, also := w.object.(*kueue.Workload)
+	if !ok || !also || w.verb != verbChangeStatus || !meta.IsStatusConditionTrue(before.Status.Conditions, kueue.WorkloadAdmitted) ||
+		meta.FindStatusCondition(before.Status.Conditions, kueue.WorkloadPodsReady) != nil {
+		return false
+	}
+	ready := meta.FindStatusCondition(after.Status.Conditions, kueue.WorkloadPodsReady)
+	if ready == nil || ready.Reason != kueue.WorkloadStarted {
+		return false
+	}
+	same := after.DeepCopy()
+	meta.RemoveStatusCondition(&same.Status.Conditions, kueue.WorkloadPodsReady)
+	return equality.Semantic.DeepEqual(before.Status, same.Status)
+}

@@ -1,0 +1,50 @@
+package jobs
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/workload"
+)
+
+// TestReadinessGivesWay: that pods have become ready is told at once while the API server is
+// quiet, else when patience is over; what else a Workload is told does not wait for it.
+func TestReadinessGivesWay(t *testing.T) {
+	admittedAt := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	admitted := &kueue.Workload{}
+	workload.SetCondition(admitted, kueue.WorkloadAdmitted, metav1.ConditionTrue, kueue.WorkloadAdmittedReason, "", admittedAt)
+	ready := admitted.DeepCopy()
+	workload.SetCondition(ready, kueue.WorkloadPodsReady, metav1.ConditionTrue, kueue.WorkloadStarted, podsReadyMessage, admittedAt)
+	recovering := ready.DeepCopy()
+	workload.SetCondition(recovering, kueue.WorkloadPodsReady, metav1.ConditionFalse, kueue.WorkloadWaitForRecovery, podsRecoveringMessage, admittedAt)
+	reclaims := ready.DeepCopy()
+	reclaims.Status.ReclaimablePods = []kueue.ReclaimablePod{{Name: "main", Count: 1}}
+
+	const patience = time.Minute
+	for name, tc := range map[string]struct {
+		write Write
+		busy  bool
+		after time.Duration
+		due   time.Duration // since the admission; 0: it is written
+	}{
+		"quiet":                     {ChangeStatus(admitted, ready), false, time.Second, 0},
+		"busy":                      {ChangeStatus(admitted, ready), true, time.Second, time.Second + readinessLooks},
+		"busy, soon over":           {ChangeStatus(admitted, ready), true, patience - time.Second, patience},
+		"busy for long":             {ChangeStatus(admitted, ready), true, patience, 0},
+		"with other news":           {ChangeStatus(admitted, reclaims), true, time.Second, 0},
+		"it is ready no more":       {ChangeStatus(ready, recovering), true, time.Second, 0},
+		"it has recovered":          {ChangeStatus(recovering, ready), true, time.Second, 0},
+		"a write of something else": {Create(admitted), true, time.Second, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := Readiness{Busy: func() bool { return tc.busy }, Patience: patience}.keepBack(Plan{Writes: []Write{tc.write}}, admittedAt.Add(tc.after))
+			kept := len(p.Writes) == 0
+			if kept != (tc.due > 0) || kept && !p.Due.Equal(admittedAt.Add(tc.due)) {
+				t.Errorf("%d writes, due %s after the admission", len(p.Writes), p.Due.Sub(admittedAt))
+			}
+		})
+	}
+}
