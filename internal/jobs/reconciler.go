@@ -33,7 +33,7 @@ type reconciler[T client.Object] struct {
 	// backoff is of jobs whose pods are refused.
 	backoff   Backoff
 	readiness Readiness
-	clock   clock.PassiveClock
+	clock     clock.PassiveClock
 	// counts and reclaims are what can wait to be told.
 	counts, reclaims counts
 }
