@@ -91,9 +91,17 @@ const (
 	// that is not its creation.
 	QueuedTimeAnnotation = "muster.dev/queued-time"
 
-	// ResizedCondition on a Workload tells of the last time at which an elastic pod set of
-	// it was given another size while it ran: its reason is Grown or Shrunk.
+	// SpeedExponentAnnotation, beside MinReplicasAnnotation, says how much faster the job is
+	// the more pods it has: n of them do n to the power of it of the work of one. Above 0, at
+	// most 2; 0.85 without it.
+	SpeedExponentAnnotation = "muster.dev/speed-exponent"
+
+	// ResizedCondition is True on a Workload whose number of pods was changed while it ran.
+	// Its transition time is that of the last change.
 	ResizedCondition = "muster.dev/Resized"
+	// GrownReason and ShrunkReason are its reasons.
+	GrownReason  = "Grown"
+	ShrunkReason = "Shrunk"
 
 	// UnheldCondition is True on a Workload that has no quota and whose job may have pods
 	// all the same, because nobody held it when it was created. They are being stopped,

@@ -3,6 +3,7 @@ package admission
 import (
 	"cmp"
 	"slices"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
@@ -12,7 +13,9 @@ import (
 	config "github.com/musterhq/muster/api/config/v1alpha1"
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/engine/elastic"
 	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/quota"
@@ -89,6 +92,9 @@ func (a *accountant) podSet(podSet *kueue.PodSet, stored *corev1.PodSpec) engine
 		Topology:     topologyRequestOf(podSet),
 		ExclusiveKey: podSet.Template.Annotations[jobset.ExclusiveKey],
 	}
+	if podSet.Template.Annotations[muster.MinReplicasAnnotation] != "" && out.MinCount > 0 {
+		out.Elastic = exponentOf(podSet.Template.Annotations[muster.SpeedExponentAnnotation])
+	}
 	if stored.Affinity != nil {
 		out.Affinity = stored.Affinity.NodeAffinity
 	}
@@ -102,6 +108,18 @@ func (a *accountant) podSet(podSet *kueue.PodSet, stored *corev1.PodSpec) engine
 		}
 	}
 	return out
+}
+
+// mostExponent bounds the exponent of a speed.
+const mostExponent = 2
+
+// exponentOf reads the exponent of the speed of an elastic pod set. What is none is taken for one that is not said.
+func exponentOf(said string) float64 {
+	exponent, err := strconv.ParseFloat(said, 64)
+	if err != nil || !(exponent > 0 && exponent <= mostExponent) {
+		return elastic.DefaultExponent
+	}
+	return exponent
 }
 
 // topologyRequestOf is how near each other the pods of the pod set are to be, nil where they do not say.

@@ -25,7 +25,7 @@ const (
 	longestRetry = 30 * time.Second
 )
 
-// decisionWriter writes admissions, changes of places and evictions, one conditional status write each.
+// decisionWriter writes admissions, changes of places and of sizes, and evictions, one conditional status write each.
 // While a write is open the engine assumes that it is done; how it went is told the
 // engine, which decides anew if the Workload has changed or is gone. All other errors
 // say nothing about whether the write took effect, so it looks, and tries again.
@@ -187,6 +187,8 @@ func (a *decisionWriter) desired(ctx context.Context, seen *kueue.Workload, d en
 			return nil, true, false, nil
 		}
 		return out, false, true, nil
+	case d.Resize != nil:
+		return a.resized(ctx, seen, d.Resize)
 	case holds:
 		// An earlier try was written, or somebody else was quicker. The watch says what it
 		// holds; until then what was assumed stands in for that.
@@ -200,6 +202,27 @@ func (a *decisionWriter) desired(ctx context.Context, seen *kueue.Workload, d en
 	}
 	out := seen.DeepCopy()
 	admit(out, d.Admit, places, a.clock.Now())
+	return out, false, true, nil
+}
+
+// resized is the same for another size of a Workload that runs.
+func (a *decisionWriter) resized(ctx context.Context, seen *kueue.Workload, r *engine.Resize) (_ *kueue.Workload, done, ok bool, _ error) {
+	if !workload.HoldsQuota(seen) || workload.IsEvicted(seen) || string(seen.Status.Admission.ClusterQueue) != r.Admission.ClusterQueue {
+		return nil, false, false, nil
+	}
+	switch sizeOf(seen, r.PodSet) {
+	case r.To:
+		return nil, true, false, nil // an earlier try was written
+	case r.From:
+	default:
+		return nil, false, false, nil
+	}
+	places, known, err := a.places(ctx, r.Admission)
+	if err != nil || !known {
+		return nil, false, false, err
+	}
+	out := seen.DeepCopy()
+	resize(out, r, places, a.clock.Now())
 	return out, false, true, nil
 }
 
@@ -223,7 +246,7 @@ func (a *decisionWriter) close(key engine.Key, d engine.Decision) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.queue.Forget(key)
-	if open := a.open[key]; open.Admit != d.Admit || open.Replace != d.Replace || open.Evict != d.Evict {
+	if open := a.open[key]; open.Admit != d.Admit || open.Replace != d.Replace || open.Resize != d.Resize || open.Evict != d.Evict {
 		return false
 	}
 	delete(a.open, key)

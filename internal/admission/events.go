@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/workload"
 )
 
@@ -37,12 +38,24 @@ func (t *teller) changed(before, after *kueue.Workload) {
 	case workload.IsEvicted(after) && !workload.IsEvicted(before):
 		evicted := meta.FindStatusCondition(after.Status.Conditions, kueue.WorkloadEvicted)
 		t.tell(job, corev1.EventTypeWarning, "Evicted", fmt.Sprintf("%s: %s", evicted.Reason, evicted.Message))
+	case workload.IsAdmitted(after) && workload.IsAdmitted(before) && resizedAnew(before, after) != nil:
+		resized := resizedAnew(before, after)
+		t.tell(job, corev1.EventTypeNormal, resized.Reason, resized.Message)
 	case workload.IsAdmitted(after) && !workload.IsAdmitted(before):
 		t.tell(job, corev1.EventTypeNormal, kueue.WorkloadAdmittedReason, "Admitted by ClusterQueue "+string(after.Status.Admission.ClusterQueue))
 	case workload.HoldsQuota(after) && !workload.HoldsQuota(before):
 		t.tell(job, corev1.EventTypeNormal, kueue.WorkloadQuotaReservedReason,
 			fmt.Sprintf("Quota reserved in ClusterQueue %s; admission checks are not ready yet", after.Status.Admission.ClusterQueue))
 	}
+}
+
+// resizedAnew is the condition of a change of size between the two, nil if there was none.
+func resizedAnew(before, after *kueue.Workload) *metav1.Condition {
+	was, is := meta.FindStatusCondition(before.Status.Conditions, muster.ResizedCondition), meta.FindStatusCondition(after.Status.Conditions, muster.ResizedCondition)
+	if is == nil || was != nil && was.Message == is.Message && was.LastTransitionTime.Equal(&is.LastTransitionTime) {
+		return nil
+	}
+	return is
 }
 
 func (t *teller) tell(job *corev1.ObjectReference, kind, reason, message string) {

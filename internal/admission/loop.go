@@ -17,6 +17,7 @@ import (
 	config "github.com/musterhq/muster/api/config/v1alpha1"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/engine/elastic"
 	"github.com/musterhq/muster/internal/engine/preempt"
 )
 
@@ -106,6 +107,7 @@ func engineOptions(cfg *config.Configuration) engine.Options {
 		IgnoreUndeclared:     *cfg.Resources.QuotaCheckStrategy == config.IgnoreUndeclared,
 		FairSharing:          fairSharingOf(cfg.FairSharing),
 		AdmissionFairSharing: admissionFairSharingOf(cfg.AdmissionFairSharing),
+		Elastic:              elastic.Policy{GrowAfter: cfg.Elasticity.GrowAfter.Duration, ResizeCost: cfg.Elasticity.ResizeCost.Duration},
 	}
 	if *cfg.WaitForPodsReady.Enable {
 		out.BlockUntilReady = map[config.BlockAdmission]engine.Block{
@@ -182,7 +184,7 @@ func (l *loop) turn() {
 		l.mailbox.wakeUp() // what came meanwhile goes first
 	}
 	for _, d := range decisions {
-		if d.Admit == nil && d.Replace == nil && d.Evict == nil {
+		if d.Admit == nil && d.Replace == nil && d.Resize == nil && d.Evict == nil {
 			l.pending.say(d)
 			continue
 		}
@@ -211,6 +213,8 @@ func (l *loop) count(d engine.Decision, now time.Time) {
 	case d.Replace != nil:
 		decisionsTotal.WithLabelValues("replace").Inc()
 		repairsTotal.WithLabelValues("replaced").Inc()
+	case d.Resize != nil:
+		decisionsTotal.WithLabelValues("resize").Inc()
 	case d.Evict != nil:
 		decisionsTotal.WithLabelValues("evict").Inc()
 		if d.Evict.Cause == preempt.NodeFailures {

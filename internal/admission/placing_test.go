@@ -47,7 +47,7 @@ func (f *floor) decide() (decisions []engine.Decision) {
 	clock := clocktesting.NewFakePassiveClock(f.at)
 	for _, d := range f.Decide(f.at) {
 		decisions = append(decisions, d)
-		if d.Admit == nil && d.Replace == nil && d.Evict == nil {
+		if d.Admit == nil && d.Replace == nil && d.Resize == nil && d.Evict == nil {
 			continue
 		}
 		writer := newDecisionWriter(f.world, f.world, clock, newWriteBudget(clock), func(ev engine.Event) { f.hear(ev) })

@@ -244,7 +244,8 @@ func (t *translator) workload(w *kueue.Workload) engine.Workload {
 		Admitted: workload.IsAdmitted(w),
 		Ready:    workload.IsTrue(w, kueue.WorkloadPodsReady),
 		Evicted:  workload.IsEvicted(w), LostNodes: lostNodes(w),
-		Told: told(w),
+		ResizedAt: since(w, muster.ResizedCondition),
+		Told:      told(w),
 	}
 }
 
@@ -254,8 +255,8 @@ func lostNodes(w *kueue.Workload) bool {
 	return evicted != nil && evicted.Status == metav1.ConditionTrue && evicted.Reason == kueue.WorkloadEvictedDueToNodeFailures
 }
 
-// queuedAt is the time by which the Workload stands in its queue: that of its creation,
-// but for one that could not start and goes behind the others.
+// queuedAt is the time by which the Workload stands in its queue: that of its creation, or
+// another one that its job says, but for one that could not start and goes behind the others.
 func (t *translator) queuedAt(w *kueue.Workload) time.Time {
 	evicted := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadEvicted)
 	if evicted != nil && evicted.Status == metav1.ConditionTrue {
@@ -263,6 +264,9 @@ func (t *translator) queuedAt(w *kueue.Workload) time.Time {
 		if late || evicted.Reason == kueue.WorkloadEvictedByAdmissionCheck {
 			return evicted.LastTransitionTime.Time
 		}
+	}
+	if said, err := time.Parse(time.RFC3339, w.Annotations[muster.QueuedTimeAnnotation]); err == nil {
+		return said
 	}
 	return w.CreationTimestamp.Time
 }
@@ -331,8 +335,30 @@ func admissionOf(w *kueue.Workload) *engine.Admission {
 			assignment.Flavors[string(resource)] = string(name)
 			assignment.Usage[string(resource)] = share(quota.FromQuantity(resource, a.ResourceUsage[resource]), left, given)
 		}
+		assignment.Surplus = surplusOf(w, &a)
 		assignment.Places, assignment.Within = placesFrom(a.TopologyAssignment)
 		out.PodSets = append(out.PodSets, assignment)
+	}
+	return out
+}
+
+// surplusOf is what pods beyond the assignment use until they are gone, nil if there are none.
+func surplusOf(w *kueue.Workload, a *kueue.PodSetAssignment) map[string]int64 {
+	var out map[string]int64
+	for _, request := range w.Status.ResourceRequests {
+		if request.Name != a.Name {
+			continue
+		}
+		for name, uses := range request.Resources {
+			more := quota.Sub(quota.FromQuantity(name, uses), quota.FromQuantity(name, a.ResourceUsage[name]))
+			if _, given := a.Flavors[name]; !given || more <= 0 {
+				continue
+			}
+			if out == nil {
+				out = map[string]int64{}
+			}
+			out[string(name)] = more
+		}
 	}
 	return out
 }

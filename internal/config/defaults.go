@@ -30,6 +30,7 @@ func complete(c *v1alpha1.Configuration) {
 	present(&c.DefaultQueue, v1alpha1.DefaultQueue{})
 	present(&c.NodeFailure, v1alpha1.NodeFailure{})
 	present(&c.TrainingJob, v1alpha1.TrainingJob{})
+	present(&c.Elasticity, v1alpha1.Elasticity{})
 
 	completeWaitForPodsReady(c.WaitForPodsReady)
 	if sharing := c.FairSharing; sharing != nil && len(sharing.PreemptionStrategies) == 0 {
@@ -59,6 +60,8 @@ func complete(c *v1alpha1.Configuration) {
 	present(&c.TrainingJob.Group, breezeml.DefaultGroup)
 	present(&c.TrainingJob.PendingTimeout, metav1.Duration{Duration: 5 * time.Minute})
 	present(&c.TrainingJob.Cooldown, metav1.Duration{Duration: 3 * time.Hour})
+	present(&c.Elasticity.GrowAfter, metav1.Duration{Duration: 30 * time.Second})
+	present(&c.Elasticity.ResizeCost, metav1.Duration{Duration: 30 * time.Second})
 }
 
 func completeWaitForPodsReady(w *v1alpha1.WaitForPodsReady) {

@@ -36,6 +36,7 @@ func TestAFileWithoutOptionsIsTheDefault(t *testing.T) {
 		Volcano:                 ptr.To(v1alpha1.VolcanoAuto),
 		Placement:               &v1alpha1.Placement{Webhook: ptr.To(false)},
 		TrainingJob:             &v1alpha1.TrainingJob{Group: ptr.To("breezeml.ai"), PendingTimeout: duration(5 * time.Minute), Cooldown: duration(3 * time.Hour)},
+		Elasticity:              &v1alpha1.Elasticity{GrowAfter: duration(30 * time.Second), ResizeCost: duration(30 * time.Second)},
 		LatticeJob: &v1alpha1.LatticeJob{Immutable: ptr.To(v1alpha1.ImmutableWarn), GPUs: ptr.To(v1alpha1.GPUResourcesAuto),
 			RequireMesh: ptr.To(false), RequireTracing: ptr.To(false), SpreadBy: ptr.To("kubernetes.io/hostname")},
 	}
@@ -138,7 +139,7 @@ func TestWhatCannotBeReadIsNamed(t *testing.T) {
 		want []string
 	}{
 		"an unknown section": {"webhook: {}", []string{
-			"webhook: Forbidden: there is no such option; here are waitForPodsReady, objectRetentionPolicies, fairSharing, admissionFairSharing, resources, queueStatus, batchJob, defaultQueue, nodeFailure, gangs, volcano, latticejob, placement, trainingJob"}},
+			"webhook: Forbidden: there is no such option; here are waitForPodsReady, objectRetentionPolicies, fairSharing, admissionFairSharing, resources, queueStatus, batchJob, defaultQueue, nodeFailure, gangs, volcano, latticejob, placement, trainingJob, elasticity"}},
 		"an unknown option": {"queueStatus: {intervall: 1s}", []string{
 			"queueStatus.intervall: Forbidden: there is no such option; here are interval"}},
 		"an option in the wrong case": {"queueStatus: {Interval: 1s}", []string{

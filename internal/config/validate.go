@@ -31,6 +31,8 @@ func validate(c *v1alpha1.Configuration) field.ErrorList {
 	mistakes = append(mistakes, notNegative(field.NewPath("queueStatus", "interval"), c.QueueStatus.Interval)...)
 	mistakes = append(mistakes, validateDefaultQueue(field.NewPath("defaultQueue"), c.DefaultQueue)...)
 	mistakes = append(mistakes, validateTrainingJob(field.NewPath("trainingJob"), c.TrainingJob)...)
+	mistakes = append(mistakes, notNegative(field.NewPath("elasticity", "growAfter"), c.Elasticity.GrowAfter)...)
+	mistakes = append(mistakes, notNegative(field.NewPath("elasticity", "resizeCost"), c.Elasticity.ResizeCost)...)
 	return append(mistakes, notNegative(field.NewPath("nodeFailure", "notReadyGrace"), c.NodeFailure.NotReadyGrace)...)
 }
 

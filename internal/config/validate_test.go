@@ -119,6 +119,12 @@ func TestEachRuleAcceptsAndRefuses(t *testing.T) {
 		"how much later a TrainingJob queues again": {
 			"trainingJob: {cooldown: 0s}", "trainingJob: {cooldown: -1s}",
 			`trainingJob.cooldown: Invalid value: "-1s": must be 0s or longer`},
+		"how long a job does not grow": {
+			"elasticity: {growAfter: 0s}", "elasticity: {growAfter: -1s}",
+			`elasticity.growAfter: Invalid value: "-1s": must be 0s or longer`},
+		"what a resize costs": {
+			"elasticity: {resizeCost: 0s}", "elasticity: {resizeCost: -1s}",
+			`elasticity.resizeCost: Invalid value: "-1s": must be 0s or longer`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			accepts(t, header+tc.accepted)

@@ -144,7 +144,11 @@ func (e *Engine) leaves(w *workload, a *Assignment) []place.NodeCount {
 	if n := slices.IndexFunc(w.PodSets, func(ps PodSet) bool { return ps.Name == a.PodSet }); n < 0 || w.PodSets[n].Elastic <= 0 || len(a.Places) == 0 {
 		return nil
 	}
-	return beyond(e.places.There(w.Key, a.PodSet, nil), a.Places)
+	there := beyond(e.places.There(w.Key, a.PodSet, nil), a.Places)
+	if a.Surplus == nil {
+		return there
+	}
+	return append(there, beyond(w.vacated, there)...) // more of them may be about to come
 }
 
 // shrinksOnNodes reports whether any are there.
@@ -179,6 +183,10 @@ func beyond(there, places []place.NodeCount) []place.NodeCount {
 // resize gives the workload another size.
 func (p *pass) resize(w *workload, at int, given *Admission, by Key) {
 	from, to := w.held.PodSets[at].Count, given.PodSets[at].Count
+	if !w.held.hasSurplus() {
+		w.vacated = nil
+	}
+	w.vacated = merge(w.vacated, beyond(w.held.PodSets[at].Places, given.PodSets[at].Places))
 	w.before, w.held = w.held, given
 	w.assumed, w.decidedOn = resizes, w.Version
 	w.ResizedAt = p.now.Truncate(time.Second)

@@ -48,6 +48,8 @@ type workload struct {
 	promise *promise
 	// growing is what is planned for it beyond what it holds, as soon as others are gone.
 	growing quota.Vector
+	// vacated are the places of pods that have to go, while it is not known that they have.
+	vacated []place.NodeCount
 	// listedIn is the queue that has it among its elastic ones.
 	listedIn *clusterQueue
 	// placed is what the map of places has of it, and avoid the nodes that are no good for

@@ -41,6 +41,11 @@ func report(w *kueue.Workload, progress Progress, backoff Backoff, now time.Time
 		return
 	}
 	reclaim(w, progress.Reclaimable)
+	for podSet, keeps := range workload.ShrinksTo(w) {
+		if left, known := progress.Pods[string(podSet)]; known && left <= keeps {
+			workload.FinishShrink(w, podSet)
+		}
+	}
 	reportUnheld(w, progress.Active, now)
 	switch {
 	case !workload.IsAdmitted(w):

@@ -114,6 +114,11 @@ func pausedWrites(seen *kueue.Workload, progress Progress) []Write {
 	return nil
 }
 
+// isElastic reports whether the job may run at several sizes.
+func isElastic(w *kueue.Workload) bool {
+	return slices.ContainsFunc(w.Spec.PodSets, func(ps kueue.PodSet) bool { return ps.Template.Annotations[muster.MinReplicasAnnotation] != "" })
+}
+
 // released is the Workload without its finalizer if nothing counts on it any more, or
 // nil: it is finished or deleted, and its job has no pods.
 func released(seen *kueue.Workload, active bool) *kueue.Workload {
@@ -138,6 +143,8 @@ func respecified(seen, described *kueue.Workload, progress Progress) *kueue.Work
 		if was, is := seen.Spec, described.Spec; was.PriorityClassSource == kueue.WorkloadPriorityClassSource &&
 			is.PriorityClassSource == was.PriorityClassSource && is.PriorityClassName != was.PriorityClassName {
 			out.Spec.PriorityClassName, out.Spec.Priority = is.PriorityClassName, is.Priority
+		} else if isElastic(seen) && was.PriorityClassName == "" && is.PriorityClassName == "" {
+			out.Spec.Priority = is.Priority // it may take from others now, or they from it
 		}
 	} else {
 		out.Spec = described.Spec

@@ -376,3 +376,54 @@ func TestWhoHoldsTheAdmissionBackIsCopiedWhileTheJobWaits(t *testing.T) {
 		})
 	}
 }
+
+// TestAShrinkingEndsWhenThePodsAreGone: not before, and not while nobody says.
+func TestAShrinkingEndsWhenThePodsAreGone(t *testing.T) {
+	shrinking := func() *kueue.Workload {
+		w := waiting().admitted().w
+		w.Status.Admission.PodSetAssignments[0].Count = ptr.To[int32](1)
+		w.Status.ResourceRequests = []kueue.PodSetRequest{{Name: "main", Resources: corev1.ResourceList{"cpu": resource.MustParse("2")}}}
+		return w
+	}
+	for name, tc := range map[string]struct {
+		pods map[string]int32
+		ends bool
+	}{
+		"nobody says":           {nil, false},
+		"one has to go yet":     {map[string]int32{"main": 2}, false},
+		"of another pod set":    {map[string]int32{"other": 0}, false},
+		"as many as it may":     {map[string]int32{"main": 1}, true},
+		"fewer, one has failed": {map[string]int32{"main": 0}, true},
+	} {
+		w := shrinking()
+		report(w, Progress{Active: true, Pods: tc.pods}, minutely, now)
+		if got := len(w.Status.ResourceRequests) == 0; got != tc.ends {
+			t.Errorf("%s: it has %v", name, w.Status.ResourceRequests)
+		}
+	}
+	w := shrinking()
+	workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "because"}, now)
+	report(w, Progress{}, minutely, now)
+	if w.Status.Admission != nil || w.Status.ResourceRequests != nil {
+		t.Errorf("evicted and stopped, it has %+v, %v", w.Status.Admission, w.Status.ResourceRequests)
+	}
+}
+
+// TestThePriorityOfAnElasticJobMayChangeWhileItRuns: of others it is what they were admitted with.
+func TestThePriorityOfAnElasticJobMayChangeWhileItRuns(t *testing.T) {
+	for elastic, want := range map[bool]int32{true: 5, false: 0} {
+		seen := waiting().admitted().w
+		if elastic {
+			metav1.SetMetaDataAnnotation(&seen.Spec.PodSets[0].Template.ObjectMeta, muster.MinReplicasAnnotation, "1")
+		}
+		described := seen.DeepCopy()
+		described.Spec.Priority = ptr.To[int32](5)
+		got := ptr.Deref(seen.Spec.Priority, 0)
+		if changed := respecified(seen, described, Progress{}); changed != nil {
+			got = *changed.Spec.Priority
+		}
+		if got != want {
+			t.Errorf("elastic %v: the priority is %d, want %d", elastic, got, want)
+		}
+	}
+}

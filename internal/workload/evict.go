@@ -122,7 +122,7 @@ func GiveBack(w *kueue.Workload, now time.Time) {
 // does not say whether the Workload goes back to its queue.
 func Release(w *kueue.Workload, reason, message string, now time.Time) {
 	accumulate(w, now)
-	w.Status.Admission = nil
+	w.Status.Admission, w.Status.ResourceRequests = nil, nil
 	SetCondition(w, kueue.WorkloadQuotaReserved, metav1.ConditionFalse, reason, message, now)
 	SetCondition(w, kueue.WorkloadAdmitted, metav1.ConditionFalse, kueue.WorkloadNoReservation, noReservationMessage, now)
 	meta.RemoveStatusCondition(&w.Status.Conditions, kueue.WorkloadPodsReady)

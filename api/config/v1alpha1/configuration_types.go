@@ -63,6 +63,19 @@ type Configuration struct {
 
 	// trainingJob says under which group TrainingJobs are served, and what becomes of those whose pods are stuck.
 	TrainingJob *TrainingJob `json:"trainingJob,omitempty"`
+
+	// elasticity says when jobs grow that can run at several sizes.
+	Elasticity *Elasticity `json:"elasticity,omitempty"`
+}
+
+// Elasticity is about jobs that can run at several sizes. They shrink at once for those who need the room.
+type Elasticity struct {
+	// growAfter is how long a job that began or was resized does not grow. Default 30s.
+	GrowAfter *metav1.Duration `json:"growAfter,omitempty"`
+
+	// resizeCost is what a resize loses of a job's time. A job does not grow before it has run for so long that, would it
+	// run as long again, more pods would do more in spite of it. Default 30s.
+	ResizeCost *metav1.Duration `json:"resizeCost,omitempty"`
 }
 
 // TrainingJob is about the TrainingJob API.

@@ -29,9 +29,9 @@ type seats struct {
 	podSet int
 	host   *host
 	count  int32
-	// leaves are pods there beyond these that were told to go, excused how many of them are
-	// left out of what is planned.
-	leaves, excused int32
+	// leaves are pods beyond these that were told to go. excused of them are there, and left
+	// out of what is planned; dreaded ones are not, and may come yet.
+	leaves, excused, dreaded int32
 	// absent of them wait for their pods, and are charged to the node; nil if no node has
 	// the name.
 	absent int32
@@ -178,7 +178,7 @@ func (m *Map) rise(h *holder, touched map[*node]bool) {
 		for _, s := range h.podSets[i].seats {
 			if s.node != nil {
 				m.chargeSeats(s, -1)
-				m.excuse(s, 0)
+				m.excuse(s, 0, 0)
 				touched[s.node] = true
 			}
 			s.host.remove(s)
@@ -203,7 +203,7 @@ func (h *host) remove(s *seats) {
 // their pods. The node is settled by who calls it.
 func (m *Map) seat(s *seats) {
 	var at *node
-	var absent, excused int32
+	var absent, excused, dreaded int32
 	if len(s.host.nodes) > 0 {
 		at = s.host.nodes[0]
 		if absent = s.count; !s.holder.Promised {
@@ -211,15 +211,16 @@ func (m *Map) seat(s *seats) {
 			absent = max(0, absent-here)
 			if !s.holder.Leaving {
 				excused = min(s.leaves, max(0, here-s.count))
+				dreaded = s.leaves - excused
 			}
 		}
 	}
-	if at == s.node && absent == s.absent && excused == s.excused {
+	if at == s.node && absent == s.absent && excused == s.excused && dreaded == s.dreaded {
 		return
 	}
 	if s.node != nil {
 		m.chargeSeats(s, -1)
-		m.excuse(s, 0)
+		m.excuse(s, 0, 0)
 		if s.node != at {
 			m.settle(s.node)
 		}
@@ -230,19 +231,22 @@ func (m *Map) seat(s *seats) {
 	set.empty = addCount(set.empty, s.vacant()-before)
 	if at != nil {
 		m.chargeSeats(s, 1)
-		m.excuse(s, excused)
+		m.excuse(s, excused, dreaded)
 	}
 	m.follow(s.holder, s.podSet)
 }
 
-// excuse leaves so many of the pods on the node of the seats out of what is planned.
-func (m *Map) excuse(s *seats, pods int32) {
-	if pods == s.excused {
-		return
+// excuse leaves so many of the pods on the node of the seats out of what is planned, and
+// counts others that may come yet as there.
+func (m *Map) excuse(s *seats, pods, dreaded int32) {
+	ask, takes := &s.holder.PodSets[s.podSet].Ask, s.holder.podSets[s.podSet].takes
+	if pods != s.excused {
+		m.charge(s.node, planned, takes, ask.HostPorts, ask.ExclusiveKey, s.excused-pods)
 	}
-	ask := &s.holder.PodSets[s.podSet].Ask
-	m.charge(s.node, planned, s.holder.podSets[s.podSet].takes, ask.HostPorts, ask.ExclusiveKey, s.excused-pods)
-	s.excused = pods
+	if dreaded != s.dreaded {
+		m.charge(s.node, held, takes, ask.HostPorts, ask.ExclusiveKey, dreaded-s.dreaded)
+	}
+	s.excused, s.dreaded = pods, dreaded
 }
 
 // follow has the empty places of a pod set be free if they are those of pods that have

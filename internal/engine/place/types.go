@@ -146,8 +146,8 @@ type HeldPodSet struct {
 	// without a pod need not be mended. As soon as no more places than these are without a
 	// pod they are free; as long as there are more, nobody says which they are.
 	Ended int32
-	// Leaves are pods beyond those places that were told to go: they are not in what is
-	// planned.
+	// Leaves are pods beyond those places that were told to go, be they there or yet to come:
+	// they are not in what is planned.
 	Leaves []NodeCount
 }
 

@@ -1,0 +1,64 @@
+package admission
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/engine/quota"
+	"github.com/musterhq/muster/internal/workload"
+)
+
+// sizeOf is how many pods of the pod set were admitted, below zero if none was said.
+func sizeOf(w *kueue.Workload, podSet string) int32 {
+	for _, a := range w.Status.Admission.PodSetAssignments {
+		if string(a.Name) == podSet {
+			return ptr.Deref(a.Count, -1)
+		}
+	}
+	return -1
+}
+
+// resize writes another size of its pod set into a Workload's status. What pods beyond it use until they are gone stands
+// in resourceRequests, and is held until then: workload.FinishShrink ends that.
+func resize(w *kueue.Workload, r *engine.Resize, places map[string]*kueue.TopologyAssignment, now time.Time) {
+	at := slices.IndexFunc(r.Admission.PodSets, func(a engine.Assignment) bool { return a.PodSet == r.PodSet })
+	given := &r.Admission.PodSets[at]
+	for i := range w.Status.Admission.PodSetAssignments {
+		a := &w.Status.Admission.PodSetAssignments[i]
+		if string(a.Name) != r.PodSet {
+			continue
+		}
+		uses := corev1.ResourceList{}
+		a.Count, a.ResourceUsage = ptr.To(given.Count), corev1.ResourceList{}
+		for resource, amount := range given.Usage {
+			name := corev1.ResourceName(resource)
+			a.ResourceUsage[name] = quota.ToQuantity(name, amount)
+			uses[name] = quota.ToQuantity(name, quota.Add(amount, given.Surplus[resource]))
+		}
+		if moved := places[r.PodSet]; moved != nil {
+			a.TopologyAssignment = moved
+		}
+		w.Status.ResourceRequests = slices.DeleteFunc(w.Status.ResourceRequests, func(p kueue.PodSetRequest) bool { return p.Name == a.Name })
+		if given.Surplus != nil {
+			w.Status.ResourceRequests = append(w.Status.ResourceRequests, kueue.PodSetRequest{Name: a.Name, Resources: uses})
+		}
+	}
+	reason, message := muster.GrownReason, fmt.Sprintf("pod set %s from %d to %d pods", r.PodSet, r.From, r.To)
+	if r.To < r.From {
+		reason = muster.ShrunkReason
+	}
+	if r.For != (engine.Key{}) {
+		message += " for " + r.For.String()
+	}
+	meta.RemoveStatusCondition(&w.Status.Conditions, muster.ResizedCondition) // the new one has a time of its own
+	workload.SetCondition(w, muster.ResizedCondition, metav1.ConditionTrue, reason, message, now)
+}

@@ -1,0 +1,111 @@
+package admission
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
+	"github.com/musterhq/muster/internal/engine/elastic"
+	"github.com/musterhq/muster/internal/workload"
+)
+
+// elasticWorkload asks for pods of 3 cpu, from so many to so many.
+func elasticWorkload(name string, fewest, most int32) *kueue.Workload {
+	w := newWorkload(name, most, quantities("cpu", "3"))
+	w.Spec.PodSets[0].MinCount = ptr.To(fewest)
+	metav1.SetMetaDataAnnotation(&w.Spec.PodSets[0].Template.ObjectMeta, muster.MinReplicasAnnotation, "1")
+	return w
+}
+
+// sizes is what the Workload's status says of its size: pods, what they are to use, what is used yet, and the last change.
+func (f *floor) sizes(name string) []string {
+	f.t.Helper()
+	w := f.world.workload(name)
+	if w.Status.Admission == nil {
+		return nil
+	}
+	a := w.Status.Admission.PodSetAssignments[0]
+	out := make([]string, 3)
+	out[0] = string(rune('0' + *a.Count))
+	cpu := a.ResourceUsage[corev1.ResourceCPU]
+	out[1] = cpu.String()
+	for _, r := range w.Status.ResourceRequests {
+		uses := r.Resources[corev1.ResourceCPU]
+		out[1] += " of " + uses.String()
+	}
+	if c := meta.FindStatusCondition(w.Status.Conditions, muster.ResizedCondition); c != nil {
+		out[2] = c.Reason + ": " + c.Message
+	}
+	return out
+}
+
+func (f *floor) sized(when, name string, want ...string) {
+	f.t.Helper()
+	if diff := cmp.Diff(want, f.sizes(name)); diff != "" {
+		f.t.Errorf("%s (-want +got):\n%s", when, diff)
+	}
+}
+
+// comes has a Workload be created.
+func (f *floor) comes(w *kueue.Workload) {
+	f.t.Helper()
+	if err := f.world.Create(f.t.Context(), w); err != nil {
+		f.t.Fatal(err)
+	}
+	f.hear(f.changed(f.world.workload(w.Name), f.at)...)
+}
+
+// TestAJobShrinksAndGrows: its status says so in one write, and what pods use that have to go is held until their job says
+// that they are gone.
+func TestAJobShrinksAndGrows(t *testing.T) {
+	f := newFloor(t, machine("a"), machine("b"), machine("c"), elasticWorkload("large", 1, 3))
+	f.decide()
+	f.sized("it is alone", "large", "3", "9", "")
+
+	f.at = f.at.Add(time.Minute)
+	f.comes(newWorkload("one", 1, quantities("cpu", "3")))
+	f.decide()
+	f.sized("another needs a node", "large", "2", "6 of 9", "Shrunk: pod set main from 3 to 2 pods for ns/one")
+	if f.sizes("one") != nil {
+		t.Error("the other has what is still used")
+	}
+	if got := len(f.on("large")); got != 2 {
+		t.Errorf("it has places on %d nodes", got)
+	}
+
+	gone := f.world.workload("large")
+	workload.FinishShrink(gone, "main")
+	if err := f.world.Status().Update(t.Context(), gone); err != nil {
+		t.Fatal(err)
+	}
+	f.hear(f.changed(f.world.workload("large"), f.at)...)
+	f.decide()
+	f.sized("its last pod is gone", "large", "2", "6", "Shrunk: pod set main from 3 to 2 pods for ns/one")
+	f.sized("its last pod is gone", "one", "1", "3", "")
+
+	f.hear(f.deleted(f.world.workload("one"))...)
+	f.decide()
+	f.sized("the other ends", "large", "3", "9", "Grown: pod set main from 2 to 3 pods")
+	since := meta.FindStatusCondition(f.world.workload("large").Status.Conditions, muster.ResizedCondition).LastTransitionTime
+	if !since.Equal(ptr.To(metav1.NewTime(f.at))) {
+		t.Errorf("resized at %s, want %s", since, f.at)
+	}
+}
+
+func TestExponentsOfSpeeds(t *testing.T) {
+	for said, want := range map[string]float64{
+		"": elastic.DefaultExponent, "1": 1, "0.6": 0.6, "0": elastic.DefaultExponent, "-1": elastic.DefaultExponent,
+		"3": elastic.DefaultExponent, "NaN": elastic.DefaultExponent, "fast": elastic.DefaultExponent,
+	} {
+		if got := exponentOf(said); got != want {
+			t.Errorf("%q is %v, want %v", said, got, want)
+		}
+	}
+}
