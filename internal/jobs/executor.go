@@ -136,7 +136,7 @@ func (x *Executor) attempt(ctx context.Context, job client.Object, w Write) erro
 		}
 		return client.IgnoreNotFound(err)
 	case verbApply:
-		return x.apply(ctx, w)
+		return x.apply(ctx, job, w)
 	case verbRemove:
 		return client.IgnoreNotFound(x.client.Delete(ctx, w.object, client.DisableReadYourWritesConsistency))
 	case verbChange:
@@ -151,7 +151,10 @@ func (x *Executor) attempt(ctx context.Context, job client.Object, w Write) erro
 // apply sends what the object says, and no more: what a client with Go types would add of
 // itself is none of the manager's. Nobody waits until the cache has seen it: then every
 // kind that is ever applied would be kept there, for the whole cluster.
-func (x *Executor) apply(ctx context.Context, w Write) error {
+//
+// Who has the object is asked first, of the API server itself: one manager of fields that
+// applies for many jobs takes the reference to its owner away from another job unseen.
+func (x *Executor) apply(ctx context.Context, job client.Object, w Write) error {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(w.object)
 	if err != nil {
 		return fmt.Errorf("encoding: %w", err)
@@ -164,6 +167,11 @@ func (x *Executor) apply(ctx context.Context, w Write) error {
 		return err
 	}
 	object.SetGroupVersionKind(gvk)
+	if metav1.GetControllerOf(object) != nil {
+		if err := x.checkOurs(ctx, job, object); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+	}
 	return x.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object),
 		client.FieldOwner(w.manager), client.ForceOwnership, client.DisableReadYourWritesConsistency)
 }

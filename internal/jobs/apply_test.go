@@ -1,0 +1,82 @@
+package jobs
+
+import (
+	"errors"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+)
+
+func TestWhatIsAppliedBelongsToNobodyElse(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	account := func(name string, owner types.UID) *corev1.ServiceAccount {
+		a := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"}}
+		if owner != "" {
+			a.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: string(owner), UID: owner, Controller: ptr.To(true)}}
+		}
+		return a
+	}
+	job := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "job"}}
+	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(job, account("ours", "job"), account("theirs", "another"), account("free", "")).Build()
+	x := NewExecutor(api, &recorded{})
+	for name, taken := range map[string]bool{"new": false, "ours": false, "theirs": true, "free": true} {
+		wanted := account(name, "job")
+		wanted.Labels = map[string]string{"applied": "yes"}
+		err := x.Run(t.Context(), job, Plan{Writes: []Write{Apply(wanted, "tester")}})
+		var somebodys *nameTakenError
+		if errors.As(err, &somebodys) != taken || err != nil && !taken {
+			t.Errorf("%s: %v", name, err)
+		}
+		found := account(name, "")
+		if err := api.Get(t.Context(), client.ObjectKeyFromObject(found), found); err != nil || (found.Labels["applied"] == "yes") == taken {
+			t.Errorf("%s: %v, labels %v", name, err, found.Labels)
+		}
+	}
+}
+
+func TestAStatusForARefusalIsWrittenInPlaceOfTheOther(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	job := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "job"}}
+	taken := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "taken", Namespace: "ns"}}
+	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(job, taken).WithStatusSubresource(job).Build()
+	if err := api.Get(t.Context(), client.ObjectKeyFromObject(job), job); err != nil {
+		t.Fatal(err)
+	}
+	wanted := taken.DeepCopy()
+	wanted.ResourceVersion = ""
+	wanted.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "job", UID: "job", Controller: ptr.To(true)}}
+	events := &recorded{}
+	plan := Plan{Writes: []Write{Apply(wanted, "tester")}, Status: job, Events: []Event{Normal("Done", "done")},
+		StatusOnError: func(err error) (client.Object, Event) {
+			failed := job.DeepCopy()
+			failed.Status.Message = err.Error()
+			return failed, Warning("Failed", err.Error())
+		}}
+	if err := NewExecutor(api, events).Run(t.Context(), job, plan); err == nil {
+		t.Error("the refusal is lost: nobody would try again")
+	}
+	var now corev1.Pod
+	if err := api.Get(t.Context(), client.ObjectKeyFromObject(job), &now); err != nil || now.Status.Message == "" {
+		t.Errorf("status %+v: %v", now.Status, err)
+	}
+	if len(events.events) != 1 || events.events[0][:14] != "Warning Failed" {
+		t.Errorf("events %v", events.events)
+	}
+	// Removing what is not there is no mistake.
+	if err := NewExecutor(api, events).Run(t.Context(), job, Plan{Writes: []Write{Remove(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "gone", Namespace: "ns"}})}}); err != nil {
+		t.Error(err)
+	}
+}
