@@ -62,7 +62,7 @@ func matters(before, after client.Object) bool {
 }
 
 // describe says what a TrainingJob asks for: one pod set of as many workers as it can use, and that fewer will do.
-func describe(job *breezeml.TrainingJob, _ jobs.Facts) jobs.Description {
+func describe(job *breezeml.TrainingJob, facts jobs.Facts) jobs.Description {
 	d := jobs.Description{
 		Foreign: job.Spec.RunPolicy.ManagedBy != nil && *job.Spec.RunPolicy.ManagedBy != breezeml.ControllerName,
 		Queue:   queueOf(job),
@@ -83,6 +83,9 @@ func describe(job *breezeml.TrainingJob, _ jobs.Facts) jobs.Description {
 		metav1.SetMetaDataAnnotation(&podSet.Template.ObjectMeta, muster.MaxReplicasAnnotation, strconv.Itoa(int(size.most)))
 	}
 	d.QueuedTime = queuedSince(job)
+	if _, err := withAgent(job, facts.Agent, templateOf(job), 0); err != nil {
+		d.Mistake = ptr.To(jobs.Warning(jobs.InvalidJob, noAgent(err)+". The job is not queued until then"))
+	}
 	d.PodSets = []kueue.PodSet{podSet}
 	return d
 }

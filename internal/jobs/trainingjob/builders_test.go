@@ -181,6 +181,17 @@ func writes(p jobs.Plan) []string {
 	return out
 }
 
+// podsIn are the pods that a plan makes or deletes.
+func podsIn(p jobs.Plan) []*corev1.Pod {
+	var out []*corev1.Pod
+	for _, w := range p.Writes {
+		if pod, ok := w.Object().(*corev1.Pod); ok {
+			out = append(out, pod)
+		}
+	}
+	return out
+}
+
 // events are what a plan tells, "Type Reason: message" each.
 func events(p jobs.Plan) []string {
 	var out []string

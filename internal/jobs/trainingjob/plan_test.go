@@ -101,14 +101,14 @@ func TestWhereContainersAreRestarted(t *testing.T) {
 		job := newJob(1, 1).restarts(policy)
 		job.Spec.ReplicaSpecs.Template.Spec.RestartPolicy = corev1.RestartPolicyAlways
 		p := see(t, now, job.TrainingJob, admitted(1), nil)
-		if got := p.Writes[0].Object().(*corev1.Pod).Spec.RestartPolicy; got != want {
+		if got := podsIn(p)[0].Spec.RestartPolicy; got != want {
 			t.Errorf("with %q nodes do %s, want %s", policy, got, want)
 		}
 		if told := len(p.Events) == 1 && p.Events[0].Reason == breezeml.TemplateRestartPolicyReason; told != (want != "Always") {
 			t.Errorf("with %q: told %v", policy, events(p))
 		}
 		job.Spec.InjectLattice = true
-		if got := see(t, now, job.TrainingJob, admitted(1), nil).Writes[0].Object().(*corev1.Pod).Spec.RestartPolicy; got != "Never" {
+		if got := podsIn(seeWithAgent(t, job.TrainingJob, admitted(1)))[0].Spec.RestartPolicy; got != "Never" {
 			t.Errorf("with %q and the agent nodes do %s", policy, got)
 		}
 	}

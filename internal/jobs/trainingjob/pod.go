@@ -63,8 +63,11 @@ func (l *look) labels(index int32) map[string]string {
 }
 
 // newPod is the pod of a worker as it is made, at its place if it has one.
-func (l *look) newPod(r *replicas.Replica, place podspec.Places) *corev1.Pod {
-	template := templateOf(l.job)
+func (l *look) newPod(r *replicas.Replica, place podspec.Places) (*corev1.Pod, error) {
+	template, err := withAgent(l.job, l.seen.Facts.Agent, templateOf(l.job), r.Index)
+	if err != nil {
+		return nil, err
+	}
 	own := maps.Clone(template.Labels)
 	template.Labels = l.labels(r.Index)
 	for key, value := range own {
@@ -78,7 +81,7 @@ func (l *look) newPod(r *replicas.Replica, place podspec.Places) *corev1.Pod {
 	}
 	pod := replicas.NewPod(l.job.Namespace, l.owner(), r, template)
 	pod.Spec.RestartPolicy = podRestartPolicy(l.job)
-	return pod
+	return pod, nil
 }
 
 func (l *look) owner() metav1.OwnerReference {
@@ -94,8 +97,18 @@ func (l *look) createPods() {
 		if i < len(free) {
 			place = podspec.Places{free[i]}
 		}
-		l.plan.Writes = append(l.plan.Writes, jobs.Create(l.newPod(r, place)).OrWarn(jobs.FailedCreate))
+		pod, err := l.newPod(r, place)
+		if err != nil { // while it queues it is told so, and does not get here
+			l.tell(jobs.Warning(jobs.InvalidJob, noAgent(err)))
+			return
+		}
+		l.plan.Writes = append(l.plan.Writes, jobs.Create(pod).OrWarn(jobs.FailedCreate))
 	}
+}
+
+// noAgent tells why the agent cannot be added.
+func noAgent(err error) string {
+	return "The agent that injectLattice asks for cannot be added to the pods: " + err.Error()
 }
 
 // freePlaces are the places that no pod of the job has, one by one in their order. Which worker has which does not

@@ -1,0 +1,73 @@
+package trainingjob
+
+import (
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	breezeml "github.com/musterhq/muster/api/breezeml/v1"
+	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/podspec"
+)
+
+// anAgent is what an operator knows that serves agents.
+var anAgent = jobs.Facts{Agent: podspec.Agent{Image: "muster:1", Server: "muster:9444", CA: "pem"}}
+
+func seeWithAgent(t *testing.T, job *breezeml.TrainingJob, admission jobs.Admission) jobs.Plan {
+	t.Helper()
+	return plan(settings, jobs.Seen[*breezeml.TrainingJob]{Job: job, Facts: anAgent, Admission: admission, Now: now})
+}
+
+func TestTheAgentRunsTheCommandOfTheContainerThatTrains(t *testing.T) {
+	job := newJob(2, 4)
+	job.Spec.InjectLattice, job.Spec.Framework, job.Spec.RunPolicy.BackoffLimit = true, breezeml.FrameworkGeneric, ptr.To[int32](7)
+	job.Spec.ReplicaSpecs.Template.Spec.Containers[1].Args = []string{"--fast"}
+	pods := podsIn(seeWithAgent(t, job.TrainingJob, admitted(2)))
+	if len(pods) != 2 {
+		t.Fatalf("%d pods are made", len(pods))
+	}
+	spec := pods[1].Spec
+	if c := spec.Containers[0]; len(c.Command) != 0 || len(c.Env) != 0 {
+		t.Errorf("the other container was changed: %+v", c)
+	}
+	c := spec.Containers[1]
+	if n := len(c.Command); n < 3 || c.Command[n-1] != "train" || !slices.Equal(c.Args, []string{"--fast"}) {
+		t.Errorf("it runs %v %v", c.Command, c.Args)
+	}
+	if len(spec.InitContainers) != 1 || spec.InitContainers[0].Image != "muster:1" {
+		t.Errorf("its init containers are %+v", spec.InitContainers)
+	}
+	env := map[string]string{}
+	for _, e := range c.Env {
+		env[e.Name] = e.Value
+	}
+	for name, want := range map[string]string{"LATTICE_NNODES": "2:4", "LATTICE_RDZV_ID": "job-uid", "LATTICE_FRAMEWORK": "generic"} {
+		if env[name] != want {
+			t.Errorf("%s is %q, want %q", name, env[name], want)
+		}
+	}
+	if pods[1].Labels["muster.dev/rendezvous"] != "job-uid" || pods[1].Annotations["muster.dev/rendezvous-index"] != "1" {
+		t.Errorf("labels %v, annotations %v", pods[1].Labels, pods[1].Annotations)
+	}
+}
+
+func TestAJobThatCannotHaveItsAgentIsToldSoAndDoesNotQueue(t *testing.T) {
+	job := newJob(1, 1)
+	job.Spec.InjectLattice = true
+	d := describe(job.TrainingJob, jobs.Facts{})
+	if d.Mistake == nil || d.Mistake.Reason != jobs.InvalidJob {
+		t.Errorf("without an agent its mistake is %+v", d.Mistake)
+	}
+	if p := see(t, now, job.TrainingJob, admitted(1), nil); len(podsIn(p)) > 0 {
+		t.Errorf("without an agent it would %v", writes(p))
+	}
+	if d := describe(job.TrainingJob, anAgent); d.Mistake != nil {
+		t.Errorf("with one its mistake is %+v", d.Mistake)
+	}
+	job.Spec.ReplicaSpecs.Template.Spec.Volumes = []corev1.Volume{{Name: "muster-agent"}}
+	if d := describe(job.TrainingJob, anAgent); d.Mistake == nil {
+		t.Error("a volume with the agent's name is no mistake")
+	}
+}
