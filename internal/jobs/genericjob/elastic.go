@@ -49,11 +49,8 @@ func (b bounds) ask(podSet *kueue.PodSet) {
 	if !b.elastic {
 		return
 	}
-	podSet.Count = b.most
+	podSet.Count, podSet.MinCount = b.most, ptr.To(b.least)
 	metav1.SetMetaDataAnnotation(&podSet.Template.ObjectMeta, muster.MaxReplicasAnnotation, strconv.Itoa(int(b.most)))
-	if b.least < b.most {
-		podSet.MinCount = ptr.To(b.least)
-	}
 }
 
 // sizesOf is how many replicas of each type there are to be: as many as were granted, or

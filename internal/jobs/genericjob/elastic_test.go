@@ -37,7 +37,7 @@ func TestWhatAnElasticTypeAsksOfItsQueue(t *testing.T) {
 		"rigid":                  {newJob().with("worker", 3), 3, 0, nil},
 		"without an upper bound": {newJob().with("worker", 3).elastic(2, 0), 3, 2, map[string]string{muster.MinReplicasAnnotation: "2", muster.MaxReplicasAnnotation: "3"}},
 		"with one":               {newJob().with("worker", 3).elastic(2, 8), 8, 2, map[string]string{muster.MinReplicasAnnotation: "2", muster.MaxReplicasAnnotation: "8"}},
-		"of one size":            {newJob().with("worker", 3).elastic(3, 3), 3, 0, map[string]string{muster.MinReplicasAnnotation: "3", muster.MaxReplicasAnnotation: "3"}},
+		"of one size":            {newJob().with("worker", 3).elastic(3, 3), 3, 3, map[string]string{muster.MinReplicasAnnotation: "3", muster.MaxReplicasAnnotation: "3"}},
 	} {
 		ps := describe(test.job.GenericJob, jobs.Facts{}).PodSets[0]
 		least := int32(0)

@@ -76,12 +76,10 @@ func describe(job *breezeml.TrainingJob, facts jobs.Facts) jobs.Description {
 		return d
 	}
 	size := sizesOf(job)
-	podSet := kueue.PodSet{Name: worker, Count: size.most, Template: templateOf(job)}
-	if size.least < size.most {
-		podSet.MinCount = ptr.To(size.least)
-		metav1.SetMetaDataAnnotation(&podSet.Template.ObjectMeta, muster.MinReplicasAnnotation, strconv.Itoa(int(size.least)))
-		metav1.SetMetaDataAnnotation(&podSet.Template.ObjectMeta, muster.MaxReplicasAnnotation, strconv.Itoa(int(size.most)))
-	}
+	// One of a single size is elastic too: it may be stopped for a higher priority, whatever its queue says of preemption.
+	podSet := kueue.PodSet{Name: worker, Count: size.most, MinCount: ptr.To(size.least), Template: templateOf(job)}
+	metav1.SetMetaDataAnnotation(&podSet.Template.ObjectMeta, muster.MinReplicasAnnotation, strconv.Itoa(int(size.least)))
+	metav1.SetMetaDataAnnotation(&podSet.Template.ObjectMeta, muster.MaxReplicasAnnotation, strconv.Itoa(int(size.most)))
 	d.QueuedTime = queuedSince(job)
 	if _, err := withAgent(job, facts.Agent, templateOf(job), 0); err != nil {
 		d.Mistake = ptr.To(jobs.Warning(jobs.InvalidJob, noAgent(err)+". The job is not queued until then"))

@@ -162,7 +162,7 @@ func TestWhatAJobAsksOfItsQueue(t *testing.T) {
 	if d := describe(job.TrainingJob, jobs.Facts{}); *d.Priority != -1 || d.PriorityClass != "" || d.Foreign {
 		t.Errorf("with a priority of its own it asks %+v", d)
 	}
-	if ps := describe(newJob(3, 3).TrainingJob, jobs.Facts{}).PodSets[0]; ps.MinCount != nil || len(ps.Template.Annotations) != 0 {
+	if ps := describe(newJob(3, 3).TrainingJob, jobs.Facts{}).PodSets[0]; *ps.MinCount != 3 || ps.Template.Annotations[muster.MinReplicasAnnotation] != "3" {
 		t.Errorf("of one size it asks for %+v", ps)
 	}
 	for what, paused := range map[string]jobBuilder{
