@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
@@ -15,7 +16,9 @@ import (
 
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/musterhq/muster/internal/install"
 	"github.com/musterhq/muster/internal/testcluster"
 	"github.com/musterhq/muster/test/bench/figure"
 )
@@ -36,7 +39,7 @@ type Operator struct {
 func Start(t *testing.T, binary string, cluster *testcluster.Cluster, flags ...string) *Operator {
 	t.Helper()
 	o := &Operator{probes: freeAddress(t), metrics: freeAddress(t), Began: time.Now(), ended: make(chan struct{})}
-	o.command = exec.Command(binary, append([]string{"--kubeconfig", cluster.Kubeconfig,
+	o.command = exec.Command(binary, append([]string{"--kubeconfig", asOperator(t, cluster),
 		"--leader-elect=false", // after a kill there is nobody to wait for
 		"--metrics-bind-address", o.metrics, "--health-probe-bind-address", o.probes}, flags...)...)
 	o.command.Stdout, o.command.Stderr = &o.log, &o.log
@@ -54,6 +57,24 @@ func Start(t *testing.T, binary string, cluster *testcluster.Cluster, flags ...s
 		}
 	})
 	return o
+}
+
+// asOperator gives a kubeconfig by which one is the operator to the API server: its policies take what only the operator
+// may do from nobody else.
+func asOperator(t *testing.T, cluster *testcluster.Cluster) string {
+	t.Helper()
+	config, err := clientcmd.LoadFromFile(cluster.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, user := range config.AuthInfos {
+		user.Impersonate, user.ImpersonateGroups = install.DefaultOperatorUser, []string{"system:masters"}
+	}
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // live starts the process and waits for its end on one thread: the kernel takes the
