@@ -136,6 +136,9 @@ func run(ctx context.Context, o options) error {
 		apis = append(apis, latticeJobs(cfg.LatticeJob, external))
 		if !external {
 			apis = append(apis, vcjob.API)
+			if err := admission.AddVolcanoQueues(mgr); err != nil {
+				return err
+			}
 		}
 	}
 	if err := jobs.AddTo(mgr, executor, settings, apis...); err != nil {

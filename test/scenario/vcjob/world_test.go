@@ -27,7 +27,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testcluster.Main(m, testcluster.Options{SimNodes: 4, SimGPUs: 8, Operator: true})
+	testcluster.Main(m, testcluster.Options{SimNodes: 4, SimGPUs: 8, ExecNodes: 1, Operator: true})
 }
 
 // patience bounds every wait, on a machine that is busy with other tests.
@@ -111,6 +111,7 @@ func with(name string, count int32, duration string, change ...func(*volcano.Tas
 			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"muster.dev/sim-duration": duration}},
 			Spec: corev1.PodSpec{
 				RestartPolicy:                 corev1.RestartPolicyNever,
+				NodeSelector:                  map[string]string{"muster.dev/simulated": "true"},
 				TerminationGracePeriodSeconds: ptr.To[int64](1),
 				Tolerations:                   []corev1.Toleration{{Key: "muster.dev/simulated", Operator: corev1.TolerationOpExists}},
 				Containers:                    []corev1.Container{{Name: "main", Image: "example.com/trainer"}},

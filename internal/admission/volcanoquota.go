@@ -1,0 +1,163 @@
+package admission
+
+import (
+	"cmp"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
+	scheduling "github.com/musterhq/muster/api/volcano/scheduling/v1beta1"
+)
+
+// volcanoCohort is what Volcano Queues share: all that the cluster has and none of them
+// deserves.
+const volcanoCohort = "volcano"
+
+// highestQueuePriority is the highest that a ClusterQueue's annotation takes.
+const highestQueuePriority = 100
+
+// volcanoKind is a Volcano Queue's.
+var volcanoKind = scheduling.GroupVersion.WithKind("Queue")
+
+// keptQueue is the ClusterQueue that a Volcano Queue is kept as. cluster is what the cluster
+// has of each resource, nil if that is not known.
+//
+// What the Queue deserves, or is guaranteed, is its own quota: it may take it back from
+// whoever borrows it. What is guaranteed is not lent. Beyond that it borrows, up to its
+// capability.
+func keptQueue(q *scheduling.Queue, cluster corev1.ResourceList) *kueue.ClusterQueue {
+	quota := corev1.ResourceList{}
+	for _, list := range []corev1.ResourceList{cluster, q.Spec.Capability, q.Spec.Deserved, q.Spec.Guarantee.Resource} {
+		for name := range list {
+			quota[name] = nominalOf(q, name)
+		}
+	}
+	out := &kueue.ClusterQueue{
+		ObjectMeta: metav1.ObjectMeta{Name: q.Name, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(q, volcanoKind)}},
+		Spec: kueue.ClusterQueueSpec{
+			Cohort:            volcanoCohort,
+			QueueingStrategy:  kueue.BestEffortFIFO,
+			NamespaceSelector: &metav1.LabelSelector{},
+			Preemption:        &kueue.ClusterQueuePreemption{ReclaimWithinCohort: kueue.PreemptionPolicyAny, WithinClusterQueue: kueue.PreemptionPolicyLowerPriority},
+			FairSharing:       &kueue.FairSharing{Weight: resource.NewQuantity(int64(cmp.Or(q.Spec.Weight, 1)), resource.DecimalSI)},
+		},
+	}
+	if q.Spec.DequeueStrategy == scheduling.DequeueStrategyFIFO {
+		out.Spec.QueueingStrategy = kueue.StrictFIFO
+	}
+	if len(quota) > 0 {
+		group := groupOf(quota)
+		for i := range group.Flavors[0].Resources {
+			limit(&group.Flavors[0].Resources[i], q)
+		}
+		out.Spec.ResourceGroups = []kueue.ResourceGroup{group}
+	}
+	if q.Spec.Priority > 0 {
+		metav1.SetMetaDataAnnotation(&out.ObjectMeta, muster.QueuePriorityAnnotation, strconv.Itoa(int(min(q.Spec.Priority, highestQueuePriority))))
+	}
+	if !ptr.Deref(q.Spec.Reclaimable, true) {
+		metav1.SetMetaDataAnnotation(&out.ObjectMeta, muster.PreemptibleAnnotation, "false")
+	}
+	return out
+}
+
+// nominalOf is the Queue's own quota of a resource: what it deserves, or is guaranteed if
+// that is more, and never more than it may hold.
+func nominalOf(q *scheduling.Queue, name corev1.ResourceName) resource.Quantity {
+	own := q.Spec.Deserved[name]
+	if guaranteed := q.Spec.Guarantee.Resource[name]; guaranteed.Cmp(own) > 0 {
+		own = guaranteed
+	}
+	if most, limited := q.Spec.Capability[name]; limited && most.Cmp(own) < 0 {
+		own = most
+	}
+	return own
+}
+
+// limit says how much the Queue may borrow, and lend, of a resource.
+func limit(quota *kueue.ResourceQuota, q *scheduling.Queue) {
+	if most, limited := q.Spec.Capability[quota.Name]; limited {
+		most.Sub(quota.NominalQuota)
+		quota.BorrowingLimit = ptr.To(canonical(most))
+	}
+	if guaranteed, kept := q.Spec.Guarantee.Resource[quota.Name]; kept {
+		lent := quota.NominalQuota.DeepCopy()
+		lent.Sub(guaranteed)
+		if lent.Sign() < 0 {
+			lent = resource.Quantity{}
+		}
+		quota.LendingLimit = ptr.To(canonical(lent))
+	}
+}
+
+// sharedQuota is what the cluster has of each resource beyond what the Queues have as their
+// own.
+func sharedQuota(cluster corev1.ResourceList, queues []*kueue.ClusterQueue) corev1.ResourceList {
+	left := cluster.DeepCopy()
+	for _, q := range queues {
+		for _, group := range q.Spec.ResourceGroups {
+			for _, quota := range group.Flavors[0].Resources {
+				if has, ok := left[quota.Name]; ok {
+					if has.Sub(quota.NominalQuota); has.Sign() < 0 {
+						has = resource.Quantity{}
+					}
+					left[quota.Name] = has
+				}
+			}
+		}
+	}
+	return left
+}
+
+// quotaOfNodes is what the queue default has of each resource, which follows the nodes; nil if
+// somebody made another queue of that name.
+func quotaOfNodes(q *kueue.ClusterQueue) corev1.ResourceList {
+	if q.Labels[muster.FollowsNodesLabel] == "" {
+		return nil
+	}
+	out := corev1.ResourceList{}
+	for _, group := range q.Spec.ResourceGroups {
+		for _, quota := range group.Flavors[0].Resources {
+			out[quota.Name] = quota.NominalQuota
+		}
+	}
+	return out
+}
+
+// volcanoStatus is what a Volcano Queue's status says of the ClusterQueue of its name, nil if
+// there is none yet, and of how many jobs have ended in it.
+func volcanoStatus(before scheduling.QueueStatus, q *kueue.ClusterQueue, completed int32) scheduling.QueueStatus {
+	out := scheduling.QueueStatus{State: scheduling.QueueStateUnknown, Reservation: before.Reservation, Completed: completed}
+	if q == nil {
+		return out
+	}
+	s := &q.Status
+	out.State = scheduling.QueueStateOpen
+	if stop := ptr.Deref(q.Spec.StopPolicy, kueue.None); stop != kueue.None || q.Annotations[muster.ClosedAnnotation] == "true" {
+		out.State = scheduling.QueueStateClosed
+		if s.AdmittedWorkloads > 0 {
+			out.State = scheduling.QueueStateClosing
+		}
+	} else if active := meta.FindStatusCondition(s.Conditions, kueue.ClusterQueueActive); active != nil && active.Status == metav1.ConditionFalse {
+		out.State = scheduling.QueueStateUnknown
+	}
+	out.Pending, out.Running, out.Inqueue = s.PendingWorkloads, s.AdmittedWorkloads, max(0, s.ReservingWorkloads-s.AdmittedWorkloads)
+	for _, flavor := range s.FlavorsReservation {
+		for _, used := range flavor.Resources {
+			sum := out.Allocated[used.Name]
+			if sum.Add(used.Total); sum.Sign() > 0 {
+				if out.Allocated == nil {
+					out.Allocated = corev1.ResourceList{}
+				}
+				out.Allocated[used.Name] = sum
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,106 @@
+package admission
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
+	scheduling "github.com/musterhq/muster/api/volcano/scheduling/v1beta1"
+)
+
+// aQueue is a Volcano Queue with that spec.
+func aQueue(name string, spec scheduling.QueueSpec) *scheduling.Queue {
+	return &scheduling.Queue{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "uid"}, Spec: spec}
+}
+
+// limitsOf are "resource=nominal", "+borrowing limit" and "-lending limit" of a ClusterQueue.
+func limitsOf(q *kueue.ClusterQueue) []string {
+	var out []string
+	for _, group := range q.Spec.ResourceGroups {
+		for _, r := range group.Flavors[0].Resources {
+			text := string(r.Name) + "=" + r.NominalQuota.String()
+			if r.BorrowingLimit != nil {
+				text += " +" + r.BorrowingLimit.String()
+			}
+			if r.LendingLimit != nil {
+				text += " -" + r.LendingLimit.String()
+			}
+			out = append(out, text)
+		}
+	}
+	return out
+}
+
+func TestAVolcanoQueueIsKeptWithWhatItDeservesIsGuaranteedAndMayHold(t *testing.T) {
+	cluster := quantities("cpu", "10", "memory", "10Gi")
+	for _, c := range []struct {
+		name string
+		spec scheduling.QueueSpec
+		want []string
+	}{
+		{"a weight alone borrows all that there is", scheduling.QueueSpec{Weight: 2}, []string{"cpu=0", "memory=0"}},
+		{"what it deserves is its own", scheduling.QueueSpec{Deserved: quantities("cpu", "4")}, []string{"cpu=4", "memory=0"}},
+		{"what is guaranteed is its own, and not lent", scheduling.QueueSpec{Deserved: quantities("cpu", "4"), Guarantee: scheduling.Guarantee{Resource: quantities("cpu", "3")}},
+			[]string{"cpu=4 -1", "memory=0"}},
+		{"a guarantee above what it deserves", scheduling.QueueSpec{Guarantee: scheduling.Guarantee{Resource: quantities("cpu", "3")}}, []string{"cpu=3 -0", "memory=0"}},
+		{"it holds no more than its capability", scheduling.QueueSpec{Deserved: quantities("cpu", "4"), Capability: quantities("cpu", "6", "memory", "1Gi")},
+			[]string{"cpu=4 +2", "memory=0 +1Gi"}},
+		{"nor deserves it more", scheduling.QueueSpec{Deserved: quantities("cpu", "9"), Capability: quantities("cpu", "6")}, []string{"cpu=6 +0", "memory=0"}},
+		{"a resource that no node has", scheduling.QueueSpec{Capability: quantities("nvidia.com/gpu", "8")}, []string{"cpu=0", "memory=0", "nvidia.com/gpu=0 +8"}},
+	} {
+		if got := limitsOf(keptQueue(aQueue("q", c.spec), cluster)); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+func TestAVolcanoQueueKeepsItsRankAndItsOrder(t *testing.T) {
+	plain := keptQueue(aQueue("q", scheduling.QueueSpec{}), nil)
+	if len(plain.Annotations) != 0 || plain.Spec.QueueingStrategy != kueue.BestEffortFIFO || plain.Spec.FairSharing.Weight.Value() != 1 || plain.Spec.ResourceGroups != nil {
+		t.Errorf("plain: %+v", plain)
+	}
+	ranked := keptQueue(aQueue("q", scheduling.QueueSpec{Weight: 7, Priority: 1000, Reclaimable: ptr.To(false), DequeueStrategy: scheduling.DequeueStrategyFIFO}), nil)
+	want := map[string]string{muster.QueuePriorityAnnotation: "100", muster.PreemptibleAnnotation: "false"}
+	if diff := cmp.Diff(want, ranked.Annotations); diff != "" || ranked.Spec.QueueingStrategy != kueue.StrictFIFO || ranked.Spec.FairSharing.Weight.Value() != 7 {
+		t.Errorf("%+v\n%s", ranked.Spec, diff)
+	}
+}
+
+func TestVolcanoQueuesShareWhatNobodyDeserves(t *testing.T) {
+	cluster := quantities("cpu", "10", "memory", "10Gi")
+	one := keptQueue(aQueue("one", scheduling.QueueSpec{Deserved: quantities("cpu", "4")}), cluster)
+	two := keptQueue(aQueue("two", scheduling.QueueSpec{Deserved: quantities("cpu", "9")}), cluster)
+	for n, want := range map[int]string{1: "6", 2: "0"} {
+		left := sharedQuota(cluster, []*kueue.ClusterQueue{one, two}[:n])
+		if cpu := left[corev1.ResourceCPU]; cpu.String() != want {
+			t.Errorf("of %d queues: %s cpu, want %s", n, cpu.String(), want)
+		}
+	}
+}
+
+func TestAVolcanoQueuesStatusIsItsClusterQueues(t *testing.T) {
+	q := &kueue.ClusterQueue{Status: kueue.ClusterQueueStatus{PendingWorkloads: 3, ReservingWorkloads: 5, AdmittedWorkloads: 4,
+		FlavorsReservation: []kueue.FlavorUsage{{Name: "default", Resources: []kueue.ResourceUsage{{Name: "cpu", Total: quantities("cpu", "2")["cpu"]}, {Name: "memory"}}}}}}
+	got := volcanoStatus(scheduling.QueueStatus{}, q, 7)
+	want := scheduling.QueueStatus{State: scheduling.QueueStateOpen, Pending: 3, Running: 4, Inqueue: 1, Completed: 7, Allocated: quantities("cpu", "2")}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	q.Annotations = map[string]string{muster.ClosedAnnotation: "true"}
+	if got := volcanoStatus(scheduling.QueueStatus{}, q, 0); got.State != scheduling.QueueStateClosing {
+		t.Errorf("closed while jobs run: %s", got.State)
+	}
+	q.Status.AdmittedWorkloads = 0
+	if got := volcanoStatus(scheduling.QueueStatus{}, q, 0); got.State != scheduling.QueueStateClosed {
+		t.Errorf("closed: %s", got.State)
+	}
+	if got := volcanoStatus(scheduling.QueueStatus{}, nil, 0); got.State != scheduling.QueueStateUnknown {
+		t.Errorf("without a ClusterQueue: %s", got.State)
+	}
+}

@@ -1,0 +1,60 @@
+package vcjob
+
+import (
+	"context"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	scheduling "github.com/musterhq/muster/api/volcano/scheduling/v1beta1"
+)
+
+// TestAVolcanoQueueIsKeptAsAClusterQueue: jobs that name it run within its capability, its status is filled, and both go
+// together.
+func TestAVolcanoQueueIsKeptAsAClusterQueue(t *testing.T) {
+	w := newWorld(t)
+	queue := &scheduling.Queue{ObjectMeta: metav1.ObjectMeta{Name: w.namespace + "-team"}, Spec: scheduling.QueueSpec{
+		Weight: 3,
+		// The simulated machines are tainted, so what all share is none of theirs.
+		Deserved:   corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")},
+		Capability: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}}}
+	w.create(queue)
+	w.Cleanup(func() {
+		if err := client.IgnoreNotFound(w.client.Delete(context.Background(), queue)); err != nil {
+			w.Error(err)
+		}
+	})
+	asks := func(task *volcano.TaskSpec) {
+		task.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
+	}
+	in := func(job *volcano.Job) { job.Spec.Queue = queue.Name }
+	until(w, &kueue.ClusterQueueList{}, "the ClusterQueue is there", func(list *kueue.ClusterQueueList) bool {
+		for i := range list.Items {
+			if q := &list.Items[i]; q.Name == queue.Name {
+				return metav1.IsControlledBy(q, queue) && q.Spec.Cohort == "volcano" && q.Spec.FairSharing != nil && q.Spec.FairSharing.Weight.Value() == 3
+			}
+		}
+		return false
+	})
+	w.create(w.job("first", with("worker", 2, endless, asks), in), w.job("second", with("worker", 1, endless, asks), in))
+	w.untilPhase("first", volcano.Running)
+	w.untilJob("second", "waits", func(job *volcano.Job) bool { return job.Status.State.Reason == "WaitingForQuota" })
+	until(w, &scheduling.QueueList{}, "its status says so", func(list *scheduling.QueueList) bool {
+		for _, q := range list.Items {
+			if q.Name == queue.Name {
+				cpu := q.Status.Allocated[corev1.ResourceCPU]
+				return q.Status.State == scheduling.QueueStateOpen && q.Status.Running == 1 && q.Status.Pending == 1 && cpu.String() == "2"
+			}
+		}
+		return false
+	})
+	for _, name := range []string{"first-worker-0", "first-worker-1", "second-worker-0"} {
+		w.end(name, 0, 0)
+	}
+	w.untilPhase("second", volcano.Completed)
+}
