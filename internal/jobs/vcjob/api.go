@@ -3,9 +3,11 @@ package vcjob
 import (
 	"cmp"
 	"fmt"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -70,7 +72,7 @@ func matters(before, after client.Object) bool {
 // describe says what a VCJob asks for: one pod set for each task that has pods.
 func describe(job *volcano.Job, facts jobs.Facts) jobs.Description {
 	d := jobs.Description{Queue: queueOf(job), PriorityClass: job.Spec.PriorityClassName, Paused: stopped(job)}
-	least := leastOf(job)
+	least, elastic := leastOf(job), elasticTask(job)
 	for i := range job.Spec.Tasks {
 		task := &job.Spec.Tasks[i]
 		if task.Replicas == 0 {
@@ -82,6 +84,9 @@ func describe(job *volcano.Job, facts jobs.Facts) jobs.Description {
 		if least[i] < task.Replicas {
 			// A pod set has at least one pod, so a task of which none must run counts with one.
 			set.MinCount = ptr.To(max(least[i], 1))
+		}
+		if i == elastic {
+			metav1.SetMetaDataAnnotation(&set.Template.ObjectMeta, muster.MinReplicasAnnotation, strconv.Itoa(int(*set.MinCount)))
 		}
 		d.PodSets = append(d.PodSets, set)
 	}

@@ -60,3 +60,23 @@ func (l *look) runs(name string) bool {
 	}
 	return false
 }
+
+// waitsInVain is a task that waits for others of which nothing runs, nor will, "" if there
+// is none: all pods that could be made have ended.
+func (l *look) waitsInVain() string {
+	waits, ended := "", false
+	for i := range l.roster.Replicas {
+		switch r := &l.roster.Replicas[i]; {
+		case r.Phase.Ended():
+			ended = true
+		case r.Pod != nil || l.mayBegin(l.tasks[r.Group]):
+			return ""
+		case waits == "":
+			waits = r.Group
+		}
+	}
+	if !ended {
+		return ""
+	}
+	return waits
+}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/musterhq/muster/api/muster"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	bus "github.com/musterhq/muster/api/volcano/bus/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
@@ -209,6 +210,14 @@ func TestTasksWaitForThoseTheyDependOn(t *testing.T) {
 	same(t, "both run", []string{"create job-worker-0"}, writes(both))
 }
 
+func TestATaskThatDependsOnOneThatFailedFailsTheJob(t *testing.T) {
+	job := newJob().with("ps", 1).with("worker", 1, dependsOn("", "ps")).is(volcano.Running)
+	got := see(t, job.Job, admitted("ps", 1, "worker", 1), of(pod("job-ps-0").ended(1)))
+	if want := "Failed DependencyFailed: task worker depends on tasks that will not run any more: pod job-ps-0 has failed with exit code 1"; state(got) != want {
+		t.Errorf("state %q, want %q", state(got), want)
+	}
+}
+
 func TestCommandsAreObeyedOnceAndThenDeleted(t *testing.T) {
 	job := newJob().with("worker", 1).is(volcano.Running)
 	running := pod("job-worker-0").running()
@@ -275,7 +284,11 @@ func TestDescribeAsksForTheLeastThatMustRunTogether(t *testing.T) {
 		{"a task of which none must run counts with one", newJob().with("ps", 1).with("worker", 2).needs(1), "ps 1, worker 2 of 1"},
 	} {
 		var parts []string
+		elastic := 0
 		for _, set := range describe(c.job.Job, jobs.Facts{}).PodSets {
+			if set.Template.Annotations[muster.MinReplicasAnnotation] != "" {
+				elastic++
+			}
 			part := fmt.Sprintf("%s %d", set.Name, set.Count)
 			if set.MinCount != nil {
 				part += fmt.Sprintf(" of %d", *set.MinCount)
@@ -284,6 +297,9 @@ func TestDescribeAsksForTheLeastThatMustRunTogether(t *testing.T) {
 		}
 		if got := strings.Join(parts, ", "); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+		if want := strings.Count(c.want, " of "); elastic != want && (want < 2 || elastic != 0) {
+			t.Errorf("%s: %d tasks are elastic", c.name, elastic)
 		}
 	}
 }

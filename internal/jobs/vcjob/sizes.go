@@ -54,3 +54,20 @@ func leastOf(job *volcano.Job) []int32 {
 	take(func(task *volcano.TaskSpec) int32 { return task.Replicas })
 	return least
 }
+
+// elasticTask is the task whose pods beyond the least the queue may add and take back while
+// the job runs, -1 if there is none: of several such tasks the queue could resize only one,
+// so they keep the size that they were admitted with.
+func elasticTask(job *volcano.Job) int {
+	found := -1
+	for i, least := range leastOf(job) {
+		if max(least, 1) >= job.Spec.Tasks[i].Replicas {
+			continue
+		}
+		if found >= 0 {
+			return -1
+		}
+		found = i
+	}
+	return found
+}

@@ -106,6 +106,10 @@ func (l *look) succeeded() bool {
 // count.
 func (l *look) allEnded() bool {
 	succeeded := l.count("", replicas.Succeeded)
+	if task := l.waitsInVain(); task != "" {
+		l.turn(volcano.Failed, "DependencyFailed", l.withFailure("task "+task+" depends on tasks that will not run any more"))
+		return true
+	}
 	if total := totalOf(l.job); total == 0 || succeeded+l.count("", replicas.Failed) < total {
 		return false
 	}

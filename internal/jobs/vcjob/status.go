@@ -98,6 +98,12 @@ func (l *look) progress() jobs.Progress {
 		}
 		return p
 	}
+	if i := elasticTask(l.job); i >= 0 {
+		// It is the queue's to say how many there are, so what ended pods used is kept.
+		name := nameOf(l.job, i)
+		p.Pods = map[string]int32{name: l.alive(name)}
+		delete(p.Reclaimable, name)
+	}
 	if len(l.roster.Missing()) > 0 {
 		why, due := l.seen.Refused(l.job.UID)
 		p.Refused = why
@@ -106,7 +112,8 @@ func (l *look) progress() jobs.Progress {
 	return p
 }
 
-// ready reports whether all pods that may run at once are ready, or have ended.
+// ready reports whether all pods that may run at once are ready, or have ended; of the
+// elastic task the fewest will do.
 func (l *look) ready() bool {
 	done := map[string]int32{}
 	for i := range l.roster.Replicas {
@@ -114,8 +121,14 @@ func (l *look) ready() bool {
 			done[r.Group]++
 		}
 	}
-	for name := range l.tasks {
-		if done[name] < l.room(name) {
+	least, elastic := leastOf(l.job), elasticTask(l.job)
+	for i := range l.job.Spec.Tasks {
+		name := nameOf(l.job, i)
+		need := l.room(name)
+		if i == elastic {
+			need = min(need, max(least[i], 1))
+		}
+		if done[name] < need {
 			return false
 		}
 	}

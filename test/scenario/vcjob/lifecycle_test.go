@@ -1,6 +1,7 @@
 package vcjob
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"syscall"
@@ -129,6 +130,33 @@ func TestMoreThanMustRunRunAsRoomFrees(t *testing.T) {
 	}
 	if job := w.untilPhase("elastic", volcano.Completed); job.Status.Succeeded != 4 {
 		t.Errorf("%d succeeded, want 4", job.Status.Succeeded)
+	}
+}
+
+// TestPodsAboveTheLeastAreTheFirstToGo: for a job that goes first, whose gang needs their room, and they come again
+// when that has ended; neither is a restart.
+func TestPodsAboveTheLeastAreTheFirstToGo(t *testing.T) {
+	w := newWorld(t)
+	w.queue(4)
+	w.create(w.job("elastic", with("worker", 4, endless), on(bus.PodEvictedEvent, bus.RestartJobAction), func(job *volcano.Job) { job.Spec.MinAvailable = 2 }))
+	w.untilJob("elastic", "runs whole", func(job *volcano.Job) bool { return job.Status.Running == 4 })
+	first := w.job("first", with("worker", 2, endless), func(job *volcano.Job) {
+		job.Labels = map[string]string{kueue.WorkloadPriorityClassLabel: w.namespace}
+	})
+	class := &kueue.WorkloadPriorityClass{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}, Value: 100}
+	w.create(class, first)
+	w.Cleanup(func() {
+		if err := w.client.Delete(context.Background(), class); err != nil {
+			w.Error(err)
+		}
+	})
+	w.untilPhase("first", volcano.Running)
+	w.untilOnly("elastic-worker-0", "elastic-worker-1", "first-worker-0", "first-worker-1")
+	w.end("first-worker-0", 0, 0)
+	w.end("first-worker-1", 0, 0)
+	job := w.untilJob("elastic", "runs whole again", func(job *volcano.Job) bool { return job.Status.Running == 4 })
+	if job.Status.RetryCount != 0 || job.Status.Version != 0 {
+		t.Errorf("%d retries, version %d", job.Status.RetryCount, job.Status.Version)
 	}
 }
 

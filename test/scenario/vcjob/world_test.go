@@ -27,7 +27,13 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testcluster.Main(m, testcluster.Options{SimNodes: 4, SimGPUs: 8, ExecNodes: 1, Operator: true})
+	testcluster.Main(m, testcluster.Options{SimNodes: 4, SimGPUs: 8, ExecNodes: 1, Operator: true, Config: `
+apiVersion: config.muster.dev/v1alpha1
+kind: Configuration
+elasticity:
+  growAfter: 0s
+  resizeCost: 0s
+`})
 }
 
 // patience bounds every wait, on a machine that is busy with other tests.
