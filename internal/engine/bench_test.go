@@ -108,3 +108,58 @@ func BenchmarkCohort(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkElastic is a pass over 1,000 elastic jobs on 10,000 GPUs: one of them has ended,
+// so that the others grow; and one in which one of them comes, for whom others shrink.
+func BenchmarkElastic(b *testing.B) {
+	begin := func() (*Engine, int) {
+		e := New(Options{})
+		e.Apply(defaultFlavor)
+		q := queueOf("q", "", 10000)
+		e.Apply(q)
+		e.Apply(localOf("q"))
+		version := int64(0)
+		for i := range 1000 {
+			w := between(fmt.Sprintf("j%04d", i), 1+int32(i%4), 4+2*int32(i%13), int32(i%3), i)
+			size := min(w.PodSets[0].Count, 10)
+			version++
+			w.Version, w.Admitted, w.ReservedAt = version, true, epoch
+			w.Admission = &Admission{ClusterQueue: "q", PodSets: []Assignment{{PodSet: "main", Count: size,
+				Flavors: map[string]string{"cpu": "default"}, Usage: map[string]int64{"cpu": int64(size)}}}}
+			e.Apply(w)
+		}
+		return e, 0
+	}
+	b.Run("sizes are looked at", func(b *testing.B) {
+		e, _ := begin()
+		full := queueOf("q", "", 8000)
+		for decideAll(e, epoch) != nil {
+		}
+		b.ReportAllocs()
+		for b.Loop() {
+			e.Apply(full)
+			e.Decide(epoch)
+		}
+	})
+	b.Run("all grow", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			b.StopTimer()
+			e, _ := begin()
+			b.StartTimer()
+			e.Decide(epoch)
+		}
+	})
+	b.Run("some shrink", func(b *testing.B) {
+		for b.Loop() {
+			b.StopTimer()
+			e, _ := begin()
+			for _, d := range decideAll(e, epoch) {
+				e.Apply(Written{Key: d.Key, UID: d.UID, Version: 5000})
+			}
+			e.Apply(job("new", "q", 3000, 1, 2, 5000))
+			b.StartTimer()
+			e.Decide(epoch)
+		}
+	})
+}

@@ -165,8 +165,7 @@ func (p *pass) decide(f *family) (left bool) {
 	if p.isAwaited(f) || p.review(f) {
 		return true
 	}
-	p.grow(f)
-	return p.isAwaited(f)
+	return p.grow(f) || p.isAwaited(f)
 }
 
 // isAwaited reports whether there is somebody in the family to look at.

@@ -28,18 +28,45 @@ func (e *Engine) tryGrowth(now time.Time) {
 
 // grow gives the elastic workloads of a family what is free and nobody who waits can have,
 // and those of higher priority what lower ones have. It is the last that is done in a pass.
-func (p *pass) grow(f *family) {
+// It reports whether somebody is left who is to grow.
+func (p *pass) grow(f *family) (left bool) {
 	for _, q := range f.queues {
 		if len(q.elastic) == 0 || q.fault().Code != reason.None || p.mustWait(q).Code != reason.None {
 			continue
 		}
+		if p.budget <= 0 {
+			return true
+		}
+		p.growAsPlanned(q)
 		p.keepAll(f)
 		changes := p.growthsOf(q)
 		p.letAllGo(f)
 		for _, change := range changes {
+			if p.budget <= 0 {
+				return true
+			}
 			p.enlarge(change)
 		}
 		p.displaceForGrowth(q)
+	}
+	return false
+}
+
+// growAsPlanned enlarges those for whom others had to yield, now that these are gone. Who
+// does not get what he was to have asks nobody to yield again before he is resized.
+func (p *pass) growAsPlanned(q *clusterQueue) {
+	t := p.troupeOf(q)
+	for i, w := range t.members {
+		if len(w.growing) == 0 || !fits(q.node, w.growing) && q.family.leaving() > 0 {
+			continue // those who make room are on their way yet
+		}
+		planned := w.growing
+		more := planned[0].Value / max(1, t.each[i].Of(planned[0].Index))
+		p.plan(w, nil)
+		w.gaveUp = true
+		if free := roomFor(q.node, t.each[i]); free > 0 {
+			p.enlarge(growth{w, t.at[i], t.jobs[i].Size + int32(min(more, free))})
+		}
 	}
 }
 
@@ -54,57 +81,37 @@ type growth struct {
 // since their last resize, and where it is worth the cost.
 func (p *pass) growthsOf(q *clusterQueue) []growth {
 	delete(p.growths, q.Name)
-	t := p.troupeOf(q, func(job *elastic.Job) bool { return job.Size < job.Max })
-	each := make([]quota.Vector, len(t.jobs))
+	t := p.troupeOf(q)
 	var may []int
 	for i, w := range t.members {
-		each[i] = p.vectorOfPods(&w.held.PodSets[t.at[i]], 1)
-		if w.held.hasSurplus() {
-			continue // its pods are on their way yet
+		if t.jobs[i].Size == t.jobs[i].Max || w.held.hasSurplus() || len(w.growing) > 0 {
+			continue // it is as large as may be, or pods of it or of others are on their way yet
 		}
-		waited := len(w.growing) > 0
-		if waited {
-			if !fits(q.node, w.growing) && q.family.leaving() > 0 {
-				continue // those who make room are on their way yet
-			}
-			p.plan(w, nil)
-		}
-		to := min(int64(t.jobs[i].Max), int64(t.jobs[i].Size)+roomFor(q.node, each[i]))
+		to := min(int64(t.jobs[i].Max), int64(t.jobs[i].Size)+roomFor(q.node, t.each[i]))
 		if to <= int64(t.jobs[i].Size) {
 			continue
 		}
-		if at := p.options.Elastic.GrowsAt(&t.jobs[i], int32(to)); at.After(p.now) && !waited {
+		if at := p.options.Elastic.GrowsAt(&t.jobs[i], int32(to)); at.After(p.now) {
 			p.growsLater(q, at)
 			continue
 		}
 		may = append(may, i)
 	}
-	return p.share(q, t, each, may)
+	return p.share(q, t, may)
 }
 
 // share gives the room to those who may grow.
-func (p *pass) share(q *clusterQueue, t *troupe, each []quota.Vector, may []int) []growth {
+func (p *pass) share(q *clusterQueue, t *troupe, may []int) []growth {
 	jobs := make([]elastic.Job, len(may))
 	for n, i := range may {
 		jobs[n] = t.jobs[i]
 	}
-	var taken []quota.Vector
+	free := purse{}
 	elastic.Grow(jobs, func(n int) bool {
-		v := each[may[n]]
-		if roomFor(q.node, v) < 1 {
-			return false
-		}
-		for _, ledger := range []quota.Ledger{quota.Held, quota.Planned} {
-			p.tree.Charge(q.Name, ledger, v)
-		}
-		taken = append(taken, v)
-		return true
+		return free.take(t.each[may[n]], func(i quota.Index) int64 {
+			return min(q.node.Available(quota.Held, i), q.node.Available(quota.Planned, i))
+		})
 	})
-	for _, v := range taken {
-		for _, ledger := range []quota.Ledger{quota.Held, quota.Planned} {
-			p.tree.Release(q.Name, ledger, v)
-		}
-	}
 	var out []growth
 	for n, i := range may {
 		if jobs[n].Size > t.jobs[i].Size {
@@ -113,6 +120,25 @@ func (p *pass) share(q *clusterQueue, t *troupe, each []quota.Vector, may []int)
 	}
 	slices.SortStableFunc(out, func(a, b growth) int { return int(b.w.Priority) - int(a.w.Priority) })
 	return out
+}
+
+// purse is what is left of each amount, of those of which something was taken.
+type purse map[quota.Index]int64
+
+// take takes the amounts if they are there: what there was at first is asked once.
+func (p purse) take(v quota.Vector, at func(quota.Index) int64) bool {
+	for _, a := range v {
+		if _, known := p[a.Index]; !known {
+			p[a.Index] = at(a.Index)
+		}
+		if p[a.Index] < a.Value {
+			return false
+		}
+	}
+	for _, a := range v {
+		p[a.Index] = quota.Sub(p[a.Index], a.Value)
+	}
+	return true
 }
 
 // growsLater notes that somebody of the queue may grow from a time on.
@@ -152,7 +178,7 @@ func (p *pass) enlarge(g growth) {
 		}
 		find(to - now)
 	}
-	p.budget--
+	p.budget -= 2 // it costs more than to look at somebody
 	p.resize(g.w, g.at, g.w.held.sized(g.at, to, found), Key{})
 }
 
@@ -164,78 +190,81 @@ func (p *pass) plan(w *workload, more quota.Vector) {
 
 // displaceForGrowth has elastic workloads of lower priority yield to those who could be
 // larger: a priority has all it can use before a lower one has anything. Those grow once
-// the others' pods are gone.
+// the others' pods are gone. It does so for one priority at a time, the highest first.
 func (p *pass) displaceForGrowth(q *clusterQueue) {
-	lowest, highest, mixed := q.prioritiesOfElastic()
-	if !mixed || lowest == highest {
-		return
+	t := p.troupeOf(q)
+	levels := map[int32][]int{}
+	for i, w := range t.members {
+		if t.jobs[i].Size < t.jobs[i].Max && len(w.growing) == 0 && !w.held.hasSurplus() && !w.gaveUp {
+			levels[t.jobs[i].Priority] = append(levels[t.jobs[i].Priority], i)
+		}
 	}
-	t := p.troupeOf(q, func(job *elastic.Job) bool { return job.Size < job.Max && job.Priority > lowest })
-	indices := make([]int, len(t.jobs))
-	for i := range indices {
-		indices[i] = i
-	}
-	slices.SortStableFunc(indices, func(a, b int) int {
-		return int(t.jobs[b].Priority) - int(t.jobs[a].Priority)
-	})
-	for _, i := range indices {
-		w := t.members[i]
-		if len(w.growing) == 0 && !w.held.hasSurplus() {
-			p.displaceFor(q, w, &t.jobs[i], t.at[i])
+	for _, priority := range slices.Backward(slices.Sorted(maps.Keys(levels))) {
+		if p.displaceFor(q, t, priority, levels[priority]) {
+			return
 		}
 	}
 }
 
-// displaceFor finds who has to yield so that the job can be as large as it may.
-func (p *pass) displaceFor(q *clusterQueue, w *workload, job *elastic.Job, at int) {
-	lower := p.troupeOf(q, func(other *elastic.Job) bool { return other.Priority < job.Priority })
-	steps := slices.DeleteFunc(elastic.Yields(lower.jobs, job.Priority), func(s elastic.Step) bool { return lower.jobs[s.Index].Priority >= job.Priority })
+// displaceFor has those of lower priority yield of whom it takes the fewest for those at the
+// indices to be as large as can be. It reports whether any do.
+func (p *pass) displaceFor(q *clusterQueue, t *troupe, priority int32, indices []int) bool {
+	steps := t.yieldsBelow(priority)
 	if len(steps) == 0 {
-		return
+		return false
 	}
-	each := p.vectorOfPods(&w.held.PodSets[at], 1)
-	room := func(n int) (more int32) {
-		p.yielding(q, lower, sizesAfter(steps[:n]), func() {
-			free := int64(job.Max - job.Size)
-			for _, a := range each {
-				if a.Value > 0 {
-					free = min(free, q.node.Available(quota.Planned, a.Index)/a.Value)
-				}
-			}
-			more = int32(max(0, free))
-			for more > 0 {
-				if _, ok := p.moreOnNodes(w, at, more, place.Planned); ok {
-					return
-				}
-				more--
-			}
-		})
-		return more
+	var grown []int32
+	gains := func(n int) (sum int32) {
+		p.yielding(q, t, t.sizesAfter(steps[:n]), func() { grown, sum = p.grownAs(q, t, indices) })
+		return sum
 	}
-	free, most := room(0), room(len(steps))
-	if most <= free {
-		return
+	most := gains(len(steps))
+	if most == 0 || most <= gains(0) {
+		return false
 	}
-	n := sort.Search(len(steps), func(n int) bool { return room(n) >= most })
-	victims, yields := lower.told(q, sizesAfter(steps[:n]))
+	n := sort.Search(len(steps), func(n int) bool { return gains(n) >= most })
+	gains(n)
+	victims, yields := t.told(q, t.sizesAfter(steps[:n]))
+	by := slices.IndexFunc(grown, func(more int32) bool { return more > 0 })
+	if by < 0 {
+		return false
+	}
 	p.budget -= len(victims) + len(yields)
 	for _, v := range victims {
-		p.evict(v, w)
+		p.evict(v, t.members[indices[by]])
 	}
 	for _, y := range yields {
-		p.resize(y.w, y.at, y.given, w.Key)
+		p.resize(y.w, y.at, y.given, t.members[indices[by]].Key)
 	}
-	p.plan(w, p.vectorOfPods(&w.held.PodSets[at], most))
+	for n, more := range grown {
+		if i := indices[n]; more > 0 {
+			p.plan(t.members[i], p.vectorOfPods(&t.members[i].held.PodSets[t.at[i]], more))
+		}
+	}
+	return true
 }
 
-// prioritiesOfElastic are the lowest and the highest of the elastic workloads that hold
-// quota of the queue.
-func (q *clusterQueue) prioritiesOfElastic() (lowest, highest int32, any bool) {
-	for _, w := range q.elastic {
-		if !any {
-			lowest, highest, any = w.Priority, w.Priority, true
-		}
-		lowest, highest = min(lowest, w.Priority), max(highest, w.Priority)
+// grownAs is how many more pods each of those at the indices would get of what is planned to
+// be free, and all together.
+func (p *pass) grownAs(q *clusterQueue, t *troupe, indices []int) (more []int32, sum int32) {
+	jobs := make([]elastic.Job, len(indices))
+	for n, i := range indices {
+		jobs[n] = t.jobs[i]
 	}
-	return lowest, highest, any
+	free := purse{}
+	elastic.Grow(jobs, func(n int) bool {
+		return free.take(t.each[indices[n]], func(i quota.Index) int64 { return q.node.Available(quota.Planned, i) })
+	})
+	more = make([]int32, len(indices))
+	for n, i := range indices {
+		more[n] = jobs[n].Size - t.jobs[i].Size
+		for more[n] > 0 {
+			if _, ok := p.moreOnNodes(t.members[i], t.at[i], more[n], place.Planned); ok {
+				break
+			}
+			more[n]--
+		}
+		sum += more[n]
+	}
+	return more, sum
 }

@@ -181,10 +181,39 @@ func (w *world) settlePods() {
 			w.endPod(name)
 		}
 	}
+	w.endSurplus()
 	for bound := true; bound; {
 		bound = false
 		for _, p := range w.slots() {
 			bound = w.bind(p) || bound
+		}
+	}
+}
+
+// endSurplus ends pods of jobs that shrank, beyond their places on each node.
+func (w *world) endSurplus() {
+	there := map[string]int32{}
+	for _, name := range slices.Sorted(maps.Keys(w.nodes.pods)) {
+		p := w.nodes.pods[name]
+		j, ours := w.jobs[p.Workload.Name]
+		if !ours || j.Admission == nil || j.PodSets[0].Elastic == 0 || len(j.Admission.PodSets[0].Places) == 0 {
+			continue
+		}
+		at := p.Workload.Name + "/" + p.Node
+		there[at]++
+		for _, has := range j.Admission.PodSets[0].Places {
+			if has.Node == p.Node {
+				there[at] -= has.Count
+			}
+		}
+		if there[at] > 0 {
+			w.endPod(name)
+			there[at]--
+		}
+		for _, has := range j.Admission.PodSets[0].Places {
+			if has.Node == p.Node {
+				there[at] += has.Count
+			}
 		}
 	}
 }

@@ -57,6 +57,8 @@ type clusterQueue struct {
 	holders []*preempt.Holder
 	// elastic are those who hold quota and whose size may change.
 	elastic map[Key]*workload
+	// troupe are those of them whose size may change, nil if it is to be found out anew.
+	troupe *troupe
 
 	// leaving is how many were told to go and hold quota of the queue yet, unready how
 	// many were admitted and wait for their pods.

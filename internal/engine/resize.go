@@ -47,12 +47,16 @@ func (w *workload) elasticJob() (job elastic.Job, at int, ok bool) {
 
 // enlist lists the workload among the elastic ones of its queue.
 func (e *Engine) enlist(w *workload) {
+	if w.listedIn != nil {
+		w.listedIn.troupe = nil
+	}
 	if w.listedIn != nil && (w.listedIn != w.queue || w.elasticSet() < 0) {
 		delete(w.listedIn.elastic, w.Key)
 		w.listedIn = nil
 	}
 	if w.queue != nil && w.elasticSet() >= 0 {
 		w.queue.elastic[w.Key], w.listedIn = w, w.queue
+		w.queue.troupe = nil
 	}
 }
 
@@ -189,7 +193,7 @@ func (p *pass) resize(w *workload, at int, given *Admission, by Key) {
 	w.vacated = merge(w.vacated, beyond(w.held.PodSets[at].Places, given.PodSets[at].Places))
 	w.before, w.held = w.held, given
 	w.assumed, w.decidedOn = resizes, w.Version
-	w.ResizedAt = p.now.Truncate(time.Second)
+	w.ResizedAt, w.gaveUp = p.now.Truncate(time.Second), false
 	p.settle(w)
 	p.decisions = append(p.decisions, Decision{Key: w.Key, UID: w.UID, Generation: w.Generation,
 		Resize: &Resize{Admission: given, PodSet: given.PodSets[at].PodSet, From: from, To: to, For: by}})

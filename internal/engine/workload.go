@@ -48,6 +48,8 @@ type workload struct {
 	promise *promise
 	// growing is what is planned for it beyond what it holds, as soon as others are gone.
 	growing quota.Vector
+	// gaveUp tells that others yielded for it to grow, and that it could not all the same.
+	gaveUp bool
 	// vacated are the places of pods that have to go, while it is not known that they have.
 	vacated []place.NodeCount
 	// listedIn is the queue that has it among its elastic ones.
@@ -141,7 +143,7 @@ func (ev WorkloadSet) apply(e *Engine) {
 	}
 	w.lostNodes = w.lostNodes && w.held != nil
 	if w.held == nil {
-		w.growing = nil
+		w.growing, w.gaveUp = nil, false
 	}
 	e.route(w)
 	e.sayAgain(w)

@@ -26,6 +26,7 @@ type world struct {
 	clock   time.Time
 	wide    *wideWorld // nil for one of cpu in one flavor
 	nodes   *nodeWorld // nil for one of quota alone
+	elastic bool       // jobs may be resized
 }
 
 // entry is an event, or the time of a pass.
@@ -105,8 +106,8 @@ func (w *world) decide() []Decision {
 	out := decideAll(w.engine, w.clock)
 	w.decided = append(w.decided, out...)
 	for _, d := range out {
-		if d.Admit != nil || d.Evict != nil || d.Replace != nil {
-			w.open = slices.DeleteFunc(w.open, func(older Decision) bool { return older.Key == d.Key && older.Replace != nil })
+		if d.Admit != nil || d.Evict != nil || d.Replace != nil || d.Resize != nil {
+			w.open = slices.DeleteFunc(w.open, func(older Decision) bool { return older.Key == d.Key && (older.Replace != nil || older.Resize != nil) })
 			w.open = append(w.open, d)
 		}
 	}
@@ -121,7 +122,7 @@ func (w *world) write(i int, lost bool) {
 	w.open = slices.Delete(w.open, i, i+1)
 	job, there := w.jobs[d.Key.Name]
 	overtaken := !there || job.UID != d.UID || d.Admit != nil && (job.Admission != nil || job.Generation != d.Generation) ||
-		d.Admit == nil && job.Admission == nil || d.Replace != nil && job.Evicted
+		d.Admit == nil && job.Admission == nil || (d.Replace != nil || d.Resize != nil) && job.Evicted || d.Resize != nil && job.Admission != nil && job.Admission.PodSets[0].Count != d.Resize.From
 	if lost || overtaken {
 		w.apply(Failed{Key: d.Key, UID: d.UID})
 		return
@@ -132,6 +133,8 @@ func (w *world) write(i int, lost bool) {
 		job.Admission, job.Admitted, job.ReservedAt, job.Evicted, job.LostNodes = d.Admit, true, w.clock, false, false
 	case d.Replace != nil:
 		job.Admission = d.Replace
+	case d.Resize != nil:
+		job.Admission, job.ResizedAt = d.Resize.Admission, w.clock
 	default:
 		job.Evicted, job.LostNodes = true, d.Evict.Cause == preempt.NodeFailures
 	}
@@ -157,6 +160,10 @@ func (w *world) step(t *rapid.T) {
 			rapid.Int64Range(0, 4).Draw(t, "cpu"), rapid.Int32Range(-1, 1).Draw(t, "priority"), len(w.log))
 		if rapid.Bool().Draw(t, "can start smaller") {
 			ev.PodSets[0].MinCount = min(1, ev.PodSets[0].Count)
+		}
+		if w.elastic && ev.PodSets[0].Count > 0 && rapid.Bool().Draw(t, "elastic") {
+			ev.PodSets[0].MinCount = rapid.Int32Range(1, ev.PodSets[0].Count).Draw(t, "minimum")
+			ev.PodSets[0].Elastic = rapid.SampledFrom([]float64{0.6, 0.85, 1}).Draw(t, "exponent")
 		}
 		w.jobs[name] = ev
 		w.apply(ev)
@@ -189,6 +196,10 @@ func (w *world) step(t *rapid.T) {
 func (w *world) settle(t *rapid.T) {
 	for range 200 {
 		if len(w.decide()) == 0 && len(w.open) == 0 && !w.leaving() && !w.starting() {
+			if due := w.engine.Due(); w.elastic && len(w.engine.growths) > 0 {
+				w.clock = due
+				continue
+			}
 			return
 		}
 		for len(w.open) > 0 {
@@ -211,6 +222,12 @@ func (w *world) see(name string) {
 	case ev.Evicted:
 		ev.Admission, ev.Admitted, ev.Evicted, ev.Ready = nil, false, false, false
 		ev.Version++
+	case ev.Admission.hasSurplus():
+		given := *ev.Admission
+		given.PodSets = slices.Clone(given.PodSets)
+		given.PodSets[0].Surplus = nil
+		ev.Admission = &given
+		ev.Version++
 	case ev.Admission != nil && !ev.Ready:
 		ev.Ready = true
 		ev.Version++
@@ -222,7 +239,7 @@ func (w *world) see(name string) {
 // leaving reports whether anybody was told to go and has not gone.
 func (w *world) leaving() bool {
 	for _, job := range w.jobs {
-		if job.Evicted {
+		if job.Evicted || job.Admission.hasSurplus() {
 			return true
 		}
 	}
@@ -241,8 +258,8 @@ func (w *world) starting() bool {
 
 // describe prints what led here.
 func (w *world) describe(t *rapid.T) {
-	for _, d := range w.decided[max(0, len(w.decided)-12):] {
-		t.Logf("%s: admit %v, evict %+v, why %s %s", d.Key.Name, d.Admit, d.Evict, d.Why.Code, d.Why.Message())
+	for _, d := range w.decided[max(0, len(w.decided)-16):] {
+		t.Logf("%s: admit %v, resize %+v, evict %+v, why %s %s", d.Key.Name, d.Admit, d.Resize, d.Evict, d.Why.Code, d.Why.Message())
 	}
 	for _, name := range queueNames {
 		t.Logf("%s: %+v %+v", name, w.queues[name].Quotas, w.queues[name].Preemption)

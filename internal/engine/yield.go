@@ -20,23 +20,63 @@ type yield struct {
 }
 
 // troupe is the elastic workloads of a queue whose size may change now, in the order of
-// names.
+// names, with what one pod of each takes. It is not changed once it is made.
 type troupe struct {
 	jobs    []elastic.Job
 	members []*workload
 	at      []int
+	each    []quota.Vector
+	// steps are the ways in which they yield to a priority.
+	steps map[int32][]elastic.Step
 }
 
-// troupeOf lists those of the queue that are fit for it.
-func (e *Engine) troupeOf(q *clusterQueue, fit func(*elastic.Job) bool) *troupe {
-	t := &troupe{}
+// troupeOf lists those of the queue.
+func (e *Engine) troupeOf(q *clusterQueue) *troupe {
+	if q.troupe != nil {
+		return q.troupe
+	}
+	t := &troupe{steps: map[int32][]elastic.Step{}}
 	for _, key := range slices.SortedFunc(maps.Keys(q.elastic), order.CompareKeys) {
 		w := q.elastic[key]
-		if job, at, ok := w.elasticJob(); ok && fit(&job) {
+		if job, at, ok := w.elasticJob(); ok {
 			t.jobs, t.members, t.at = append(t.jobs, job), append(t.members, w), append(t.at, at)
+			t.each = append(t.each, e.vectorOfPods(&w.held.PodSets[at], 1))
 		}
 	}
+	q.troupe = t
 	return t
+}
+
+// yieldsTo are the steps in which they yield to somebody of a priority.
+func (t *troupe) yieldsTo(priority int32) []elastic.Step {
+	steps, known := t.steps[priority]
+	if !known {
+		steps = elastic.Yields(t.jobs, priority)
+		t.steps[priority] = steps
+	}
+	return steps
+}
+
+// yieldsBelow are those of them that jobs of lower priorities take, which come first.
+func (t *troupe) yieldsBelow(priority int32) []elastic.Step {
+	steps := t.yieldsTo(priority)
+	n := slices.IndexFunc(steps, func(s elastic.Step) bool { return t.jobs[s.Index].Priority >= priority })
+	if n < 0 {
+		return steps
+	}
+	return steps[:n]
+}
+
+// sizesAfter are the sizes of all once the steps were taken.
+func (t *troupe) sizesAfter(steps []elastic.Step) []int32 {
+	out := make([]int32, len(t.jobs))
+	for i := range t.jobs {
+		out[i] = t.jobs[i].Size
+	}
+	for _, step := range steps {
+		out[step.Index] = step.To
+	}
+	return out
 }
 
 // byYielding looks for those of the queue who have to get smaller, or to stop, so that the
@@ -54,12 +94,10 @@ func (e *Engine) byYielding(w *workload, c *class) (found outcome, ok bool) {
 			return outcome{}, false
 		}
 	}
-	t := e.troupeOf(q, func(job *elastic.Job) bool {
-		return job.Priority < w.Priority || job.Priority == w.Priority && job.Size > job.Min
-	})
-	steps := elastic.Yields(t.jobs, w.Priority)
+	t := e.troupeOf(q)
+	steps := t.yieldsTo(w.Priority)
 	fits := func(n int) bool {
-		e.yielding(q, t, sizesAfter(steps[:n]), func() { found = e.consider(w, c, least) })
+		e.yielding(q, t, t.sizesAfter(steps[:n]), func() { found = e.consider(w, c, least) })
 		return found.verdict == promisable || found.verdict == admissible
 	}
 	if len(steps) == 0 || !fits(len(steps)) {
@@ -70,27 +108,19 @@ func (e *Engine) byYielding(w *workload, c *class) (found outcome, ok bool) {
 		return outcome{}, false // room on nodes may be less for more
 	}
 	found.verdict = preempting
-	found.victims, found.yields = t.told(q, sizesAfter(steps[:n]))
+	found.victims, found.yields = t.told(q, t.sizesAfter(steps[:n]))
 	return found, true
-}
-
-// sizesAfter are the sizes of those who took steps.
-func sizesAfter(steps []elastic.Step) map[int]int32 {
-	out := map[int]int32{}
-	for _, step := range steps {
-		out[step.Index] = step.To
-	}
-	return out
 }
 
 // told are those who have to stop, and those who get smaller, for others to have those
 // sizes.
-func (t *troupe) told(q *clusterQueue, sizes map[int]int32) (victims []preempt.Victim, yields []yield) {
-	for _, i := range slices.Sorted(maps.Keys(sizes)) {
-		w := t.members[i]
-		if sizes[i] == 0 {
+func (t *troupe) told(q *clusterQueue, sizes []int32) (victims []preempt.Victim, yields []yield) {
+	for i, w := range t.members {
+		switch sizes[i] {
+		case t.jobs[i].Size:
+		case 0:
 			victims = append(victims, preempt.Victim{Holder: w.charged.holder, Queue: q.node, Cause: preempt.InQueue})
-		} else {
+		default:
 			yields = append(yields, yield{w, t.at[i], w.held.sized(t.at[i], sizes[i], nil)})
 		}
 	}
@@ -98,30 +128,44 @@ func (t *troupe) told(q *clusterQueue, sizes map[int]int32) (victims []preempt.V
 }
 
 // yielding runs f as if those of the troupe had the sizes and their pods were gone.
-func (e *Engine) yielding(q *clusterQueue, t *troupe, sizes map[int]int32, f func()) {
-	var released []quota.Vector
-	release := func(v quota.Vector) {
-		e.tree.Release(q.Name, quota.Planned, v)
-		released = append(released, v)
+func (e *Engine) yielding(q *clusterQueue, t *troupe, sizes []int32, f func()) {
+	freed := map[quota.Index]int64{}
+	for i, w := range t.members {
+		switch size := t.jobs[i].Size; {
+		case sizes[i] == size:
+		case sizes[i] == 0:
+			for _, a := range w.charged.planned {
+				freed[a.Index] = quota.Add(freed[a.Index], a.Value)
+			}
+		default:
+			for _, a := range t.each[i] {
+				freed[a.Index] = quota.Add(freed[a.Index], quota.Times(a.Value, size-sizes[i]))
+			}
+		}
 	}
+	var amounts []quota.Amount
+	for index, value := range freed {
+		amounts = append(amounts, quota.Amount{Index: index, Value: value})
+	}
+	released := quota.VectorOf(amounts...)
+	e.tree.Release(q.Name, quota.Planned, released)
 	e.departing++
 	defer func() {
 		e.departing--
-		for _, v := range released {
-			e.tree.Charge(q.Name, quota.Planned, v)
-		}
+		e.tree.Charge(q.Name, quota.Planned, released)
 	}()
+	if len(e.topologies) == 0 {
+		f()
+		return
+	}
 	e.places.Try(func() {
-		for _, i := range slices.Sorted(maps.Keys(sizes)) {
-			w, at := t.members[i], t.at[i]
-			if sizes[i] == 0 {
-				release(w.charged.planned)
+		for i, w := range t.members {
+			switch {
+			case sizes[i] == t.jobs[i].Size || !w.held.onNodes() && e.crews[w.Key] == 0:
+			case sizes[i] == 0:
 				e.places.Hold(w.Key, e.holding(w, placed{by: w.held, leaving: true}))
-				continue
-			}
-			release(e.vectorOfPods(&w.held.PodSets[at], w.held.PodSets[at].Count-sizes[i]))
-			if given := w.held.sized(at, sizes[i], nil); given.onNodes() {
-				e.places.Hold(w.Key, e.holding(w, placed{by: given}))
+			default:
+				e.places.Hold(w.Key, e.holding(w, placed{by: w.held.sized(t.at[i], sizes[i], nil)}))
 			}
 		}
 		f()

@@ -1,0 +1,120 @@
+package engine
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/musterhq/muster/internal/engine/elastic"
+	"github.com/musterhq/muster/internal/engine/quota"
+)
+
+// checkElastic has the property hold in worlds whose jobs may be resized, by quota alone and
+// on nodes.
+func checkElastic(t *testing.T, property func(t *rapid.T, w *world)) {
+	rapid.Check(t, func(t *rapid.T) {
+		var w *world
+		if rapid.Bool().Draw(t, "on nodes") {
+			w = newNodeWorld(t)
+		} else {
+			w = newWorld(t)
+		}
+		w.elastic = true
+		w.options.Elastic = elastic.Policy{
+			GrowAfter:  time.Duration(rapid.IntRange(0, 5).Draw(t, "growth rests")) * time.Second,
+			ResizeCost: time.Duration(rapid.IntRange(0, 3).Draw(t, "a resize costs")) * time.Second,
+		}
+		w.engine.options.Elastic = w.options.Elastic
+		property(t, w)
+	})
+}
+
+// TestSizesStayWithinBoundsAndQuota: whatever happens, a job that runs has its minimum at
+// least and its maximum at most, nobody is resized whose last decision is open or who goes,
+// growth takes nothing that is not there, and only a priority as high makes anybody shrink.
+func TestSizesStayWithinBoundsAndQuota(t *testing.T) {
+	checkElastic(t, func(t *rapid.T, w *world) {
+		for range rapid.IntRange(1, 60).Draw(t, "events") {
+			w.step(t)
+			w.engine.Arrange()
+			owed := map[string][]quota.FlavorResource{}
+			for _, name := range queueNames {
+				owed[name] = w.owes(quota.Held, name)
+			}
+			for _, d := range w.decide() {
+				r := d.Resize
+				if r == nil {
+					continue
+				}
+				job := w.jobs[d.Key.Name]
+				ps, given := job.PodSets[0], r.Admission.PodSets[0]
+				switch {
+				case ps.Elastic == 0, given.Count != r.To, r.To == r.From, r.To < ps.MinCount, r.To > ps.Count:
+					w.describe(t)
+					t.Fatalf("%s of %+v was resized: %+v", d.Key, ps, r)
+				case given.Usage["cpu"] != int64(r.To)*ps.PerPod["cpu"]:
+					t.Fatalf("%s is to use %v", d.Key, given.Usage)
+				case r.To < r.From && (r.For == Key{} || w.jobs[r.For.Name].Priority < job.Priority):
+					t.Fatalf("%s shrank for %s", d.Key, r.For)
+				case r.To > r.From && ps.PerPod["cpu"] > 0 && !slices.Equal(w.owes(quota.Held, r.Admission.ClusterQueue), owed[r.Admission.ClusterQueue]):
+					w.describe(t)
+					t.Fatalf("%s grew, and ledgers owe", d.Key)
+				}
+				sum := int32(0)
+				for _, p := range given.Places {
+					sum += p.Count
+				}
+				if len(given.Places) > 0 && sum != r.To {
+					t.Fatalf("%s has %d pods and places %v", d.Key, r.To, given.Places)
+				}
+			}
+		}
+	})
+}
+
+// TestNoRoomIsLeftThatAnybodyCouldGrowInto: once all is settled and everybody has rested.
+func TestNoRoomIsLeftThatAnybodyCouldGrowInto(t *testing.T) {
+	checkElastic(t, func(t *rapid.T, w *world) {
+		for range rapid.IntRange(1, 50).Draw(t, "events") {
+			w.step(t)
+		}
+		w.settle(t)
+		for _, q := range w.engine.queues {
+			if q.node == nil || q.family == nil {
+				continue
+			}
+			w.engine.keepAll(q.family)
+			for _, job := range w.engine.troupeOf(q).members {
+				at := job.elasticSet()
+				each := w.engine.vectorOfPods(&job.held.PodSets[at], 1)
+				_, ok := w.engine.moreOnNodes(job, at, 1, 0)
+				if job.held.PodSets[at].Count < job.PodSets[0].Count && roomFor(q.node, each) > 0 && ok {
+					w.describe(t)
+					t.Fatalf("%s could grow in %s beyond %d", job.Key, q.Name, job.held.PodSets[at].Count)
+				}
+			}
+			w.engine.letAllGo(q.family)
+		}
+	})
+}
+
+// TestSettledJobsAreLeftAlone: once all is settled, time alone resizes nobody: no thrash.
+func TestSettledJobsAreLeftAlone(t *testing.T) {
+	checkElastic(t, func(t *rapid.T, w *world) {
+		if w.options.AdmissionFairSharing != nil {
+			return // time changes who goes first there
+		}
+		for range rapid.IntRange(1, 50).Draw(t, "events") {
+			w.step(t)
+		}
+		w.settle(t)
+		for range 5 {
+			w.clock = w.clock.Add(time.Hour)
+			for _, d := range w.decide() {
+				t.Fatalf("an hour later: %+v", d)
+			}
+		}
+	})
+}
