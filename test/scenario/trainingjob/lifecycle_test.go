@@ -17,6 +17,7 @@ import (
 
 	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 	"github.com/musterhq/muster/examples"
+	"github.com/musterhq/muster/test/scenario/harness"
 )
 
 // TestTheDocumentsExample: unmodified, it starts with what there is, and ends as it should.
@@ -31,10 +32,10 @@ func TestTheDocumentsExample(t *testing.T) {
 	if err := yaml.Unmarshal(text, &object.Object); err != nil {
 		t.Fatal(err)
 	}
-	object.SetNamespace(w.namespace)
-	w.create(object)
+	object.SetNamespace(w.Namespace)
+	w.Create(object)
 	w.untilStands("lattice-simple1", breezeml.StageRunning, 3)
-	until(w, &corev1.ServiceList{}, "each worker has its Service", func(list *corev1.ServiceList) bool { return len(list.Items) == 3 })
+	harness.Until(w.World, &corev1.ServiceList{}, "each worker has its Service", func(list *corev1.ServiceList) bool { return len(list.Items) == 3 })
 	job := w.untilJob("lattice-simple1", "has ended", func(job *breezeml.TrainingJob) bool { return job.Status.Stage == breezeml.StageCompleted })
 	if !isTrue(job, breezeml.JobSucceeded) || isTrue(job, breezeml.JobRunning) || job.Status.CurrentSize != 0 {
 		t.Errorf("its status is %+v", job.Status)
@@ -49,8 +50,8 @@ func TestTheDocumentsExample(t *testing.T) {
 	if s.RequeueTime != nil || s.CooldownTime != nil {
 		t.Errorf("requeueTime %v and cooldownTime %v are told", s.RequeueTime, s.CooldownTime)
 	}
-	until(w, &corev1.PodList{}, "all its pods are gone", func(list *corev1.PodList) bool { return len(list.Items) == 0 })
-	until(w, &corev1.ServiceList{}, "and their Services", func(list *corev1.ServiceList) bool { return len(list.Items) == 0 })
+	harness.Until(w.World, &corev1.PodList{}, "all its pods are gone", func(list *corev1.PodList) bool { return len(list.Items) == 0 })
+	harness.Until(w.World, &corev1.ServiceList{}, "and their Services", func(list *corev1.ServiceList) bool { return len(list.Items) == 0 })
 }
 
 // TestWrongSizesAreAStage: the job waits until they are mended, and holds nobody up meanwhile.
@@ -58,12 +59,12 @@ func TestWrongSizesAreAStage(t *testing.T) {
 	w := newWorld(t)
 	w.queue(2)
 	for name, least := range map[string]int32{"above": 3, "zero": 0, "negative": -1} {
-		w.create(w.job(name, least, 2))
+		w.Create(w.job(name, least, 2))
 	}
 	for _, name := range []string{"above", "zero", "negative"} {
 		w.untilStands(name, breezeml.StageWrongConfiguration, 0)
 	}
-	w.create(w.job("right", 2, 2))
+	w.Create(w.job("right", 2, 2))
 	w.untilRuns("right", 2)
 	w.end("right-worker-0", 0)
 	w.end("right-worker-1", 0)
@@ -80,9 +81,9 @@ func TestWrongSizesAreAStage(t *testing.T) {
 func TestAHigherPriorityGoesFirst(t *testing.T) {
 	w := newWorld(t)
 	w.queue(2)
-	w.create(w.job("first", 2, 2))
+	w.Create(w.job("first", 2, 2))
 	queued := w.untilRuns("first", 2).Status.QueuedTime
-	w.create(w.job("urgent", 2, 2, priority(5)))
+	w.Create(w.job("urgent", 2, 2, priority(5)))
 	w.untilRuns("urgent", 2)
 	job := w.untilStands("first", breezeml.StageWaiting, 0)
 	if isTrue(job, breezeml.JobRunning) || !job.Status.QueuedTime.Equal(queued) {
@@ -101,18 +102,18 @@ func TestRunPolicies(t *testing.T) {
 	w.queue(32)
 	in := func(t *testing.T) *world {
 		t.Parallel()
-		return &world{T: t, client: w.client, cluster: w.cluster, namespace: w.namespace}
+		return &world{w.In(t)}
 	}
 	t.Run("suspended and resumed", func(t *testing.T) {
 		w := in(t)
-		w.create(w.job("held", 2, 2))
+		w.Create(w.job("held", 2, 2))
 		w.untilRuns("held", 2)
 		w.patch("held", `{"spec": {"runPolicy": {"suspend": true}}}`)
 		job := w.untilStands("held", breezeml.StageWaiting, 0)
 		if !isTrue(job, breezeml.JobSuspended) || job.Status.ExecStatus.StartTime != nil {
 			t.Errorf("its status is %+v", job.Status)
 		}
-		until(w, &corev1.PodList{}, "its pods are gone", func(*corev1.PodList) bool { return len(w.podsOf("held")) == 0 })
+		harness.Until(w.World, &corev1.PodList{}, "its pods are gone", func(*corev1.PodList) bool { return len(w.podsOf("held")) == 0 })
 		w.patch("held", `{"spec": {"runPolicy": {"suspend": false}}}`)
 		if job := w.untilRuns("held", 2); isTrue(job, breezeml.JobSuspended) || job.Status.ExecStatus.StartTime == nil {
 			t.Errorf("resumed, its status is %+v", job.Status)
@@ -120,7 +121,7 @@ func TestRunPolicies(t *testing.T) {
 	})
 	t.Run("restarted by exit code, as often as it may", func(t *testing.T) {
 		w := in(t)
-		w.create(w.job("codes", 2, 2, func(job *breezeml.TrainingJob) {
+		w.Create(w.job("codes", 2, 2, func(job *breezeml.TrainingJob) {
 			job.Spec.ReplicaSpecs.RestartPolicy, job.Spec.RunPolicy.BackoffLimit = breezeml.RestartExitCode, ptr.To[int32](1)
 			job.Spec.RunPolicy.CleanPodPolicy = breezeml.CleanPodRunning
 		}))
@@ -135,29 +136,29 @@ func TestRunPolicies(t *testing.T) {
 			job.Status.ExecStatus.Conditions[i].Message != "TrainingJob codes has failed because it has reached the specified backoff limit: exit code 137 in codes-worker-0" {
 			t.Errorf("its conditions are %+v", job.Status.ExecStatus.Conditions)
 		}
-		until(w, &corev1.PodList{}, "what ran is gone, what had ended stays", func(*corev1.PodList) bool {
+		harness.Until(w.World, &corev1.PodList{}, "what ran is gone, what had ended stays", func(*corev1.PodList) bool {
 			return slices.Equal(w.podsOf("codes"), []string{"codes-worker-0"})
 		})
 	})
 	t.Run("longer than it may", func(t *testing.T) {
 		w := in(t)
-		w.create(w.job("late", 1, 1, func(job *breezeml.TrainingJob) { job.Spec.RunPolicy.ActiveDeadlineSeconds = ptr.To[int64](3) }))
+		w.Create(w.job("late", 1, 1, func(job *breezeml.TrainingJob) { job.Spec.RunPolicy.ActiveDeadlineSeconds = ptr.To[int64](3) }))
 		if job := w.untilStands("late", breezeml.StageCompleted, 0); !isTrue(job, breezeml.JobFailed) || job.Status.CompletionTime.Sub(job.Status.ExecStatus.StartTime.Time) < 3*time.Second {
 			t.Errorf("its status is %+v", job.Status)
 		}
 	})
 	t.Run("deleted in time", func(t *testing.T) {
 		w := in(t)
-		w.create(w.job("brief", 1, 1, func(job *breezeml.TrainingJob) { job.Spec.RunPolicy.TTLSecondsAfterFinished = ptr.To[int32](2) }))
+		w.Create(w.job("brief", 1, 1, func(job *breezeml.TrainingJob) { job.Spec.RunPolicy.TTLSecondsAfterFinished = ptr.To[int32](2) }))
 		w.end("brief-worker-0", 0)
 		w.untilStands("brief", breezeml.StageCompleted, 0)
-		until(w, &breezeml.TrainingJobList{}, "it is gone", func(list *breezeml.TrainingJobList) bool {
+		harness.Until(w.World, &breezeml.TrainingJobList{}, "it is gone", func(list *breezeml.TrainingJobList) bool {
 			return !slices.ContainsFunc(list.Items, func(job breezeml.TrainingJob) bool { return job.Name == "brief" })
 		})
 	})
 	t.Run("all is kept", func(t *testing.T) {
 		w := in(t)
-		w.create(w.job("kept", 2, 2, func(job *breezeml.TrainingJob) { job.Spec.RunPolicy.CleanPodPolicy = breezeml.CleanPodNone }))
+		w.Create(w.job("kept", 2, 2, func(job *breezeml.TrainingJob) { job.Spec.RunPolicy.CleanPodPolicy = breezeml.CleanPodNone }))
 		w.end("kept-worker-0", 1)
 		w.untilStands("kept", breezeml.StageCompleted, 0)
 		if got := w.podsOf("kept"); len(got) != 2 {
@@ -170,11 +171,11 @@ func TestRunPolicies(t *testing.T) {
 func TestStuckPodsGiveUpTheirPlace(t *testing.T) {
 	w := newWorld(t)
 	w.queue(2)
-	w.create(w.job("stuck", 1, 2, func(job *breezeml.TrainingJob) {
+	w.Create(w.job("stuck", 1, 2, func(job *breezeml.TrainingJob) {
 		job.Spec.ReplicaSpecs.Template.Spec.NodeSelector = map[string]string{"example.com/there-is-none": "true"}
 	}))
 	first := w.untilJob("stuck", "tells until when it may be pending", func(job *breezeml.TrainingJob) bool { return job.Status.RequeueTime != nil })
-	w.create(w.job("behind", 2, 2))
+	w.Create(w.job("behind", 2, 2))
 	w.untilStands("behind", breezeml.StageWaiting, 0)
 	job := w.untilStands("stuck", breezeml.StageRequeueCooldown, 0)
 	if job.Status.CooldownTime == nil || job.Status.RequeueTime != nil {
@@ -193,7 +194,7 @@ func TestStuckPodsGiveUpTheirPlace(t *testing.T) {
 func TestADeactivatedJobIsCancelled(t *testing.T) {
 	w := newWorld(t)
 	w.queue(1)
-	w.create(w.job("off", 1, 1))
+	w.Create(w.job("off", 1, 1))
 	w.untilRuns("off", 1)
 	w.activate(false)
 	w.untilStands("off", breezeml.StageCancelled, 0)
@@ -205,7 +206,7 @@ func TestADeactivatedJobIsCancelled(t *testing.T) {
 func TestOperatorKilled(t *testing.T) {
 	w := newWorld(t)
 	w.queue(6)
-	pods, err := w.client.Watch(t.Context(), &corev1.PodList{}, client.InNamespace(w.namespace))
+	pods, err := w.Client.Watch(t.Context(), &corev1.PodList{}, client.InNamespace(w.Namespace))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +223,7 @@ func TestOperatorKilled(t *testing.T) {
 	killed := 0
 	kill := func() {
 		for {
-			if pid := w.operatorPID(); pid != killed && syscall.Kill(pid, syscall.SIGKILL) == nil {
+			if pid := w.OperatorPID(); pid != killed && syscall.Kill(pid, syscall.SIGKILL) == nil {
 				killed = pid
 				return
 			}
@@ -234,7 +235,7 @@ func TestOperatorKilled(t *testing.T) {
 		}
 	}
 	for i := range 3 {
-		w.create(w.job(fmt.Sprintf("job-%d", i), 2, 2))
+		w.Create(w.job(fmt.Sprintf("job-%d", i), 2, 2))
 	}
 	kill() // while they are being queued
 	w.untilRuns("job-0", 2)
@@ -249,7 +250,7 @@ func TestOperatorKilled(t *testing.T) {
 			t.Errorf("its status is %+v", job.Status)
 		}
 	}
-	until(w, &corev1.PodList{}, "all pods are gone", func(list *corev1.PodList) bool { return len(list.Items) == 0 })
+	harness.Until(w.World, &corev1.PodList{}, "all pods are gone", func(list *corev1.PodList) bool { return len(list.Items) == 0 })
 	pods.Stop()
 	<-counted
 	if len(made) != 6 {
