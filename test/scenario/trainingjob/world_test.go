@@ -31,6 +31,7 @@ func TestMain(m *testing.M) {
 apiVersion: config.muster.dev/v1alpha1
 kind: Configuration
 trainingJob: {pendingTimeout: %s, cooldown: %s}
+elasticity: {growAfter: 0s, resizeCost: 0s}
 `, pendingTimeout, cooldown)})
 }
 
@@ -52,7 +53,6 @@ func (w *world) queue(gpus int64) {
 			ObjectMeta: metav1.ObjectMeta{Name: w.Namespace},
 			Spec: kueue.ClusterQueueSpec{
 				NamespaceSelector: &metav1.LabelSelector{},
-				Preemption:        &kueue.ClusterQueuePreemption{WithinClusterQueue: kueue.PreemptionPolicyLowerPriority},
 				ResourceGroups: []kueue.ResourceGroup{{
 					CoveredResources: []corev1.ResourceName{"nvidia.com/gpu"},
 					Flavors: []kueue.FlavorQuotas{{
