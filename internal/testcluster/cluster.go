@@ -22,6 +22,7 @@ import (
 	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	bus "github.com/musterhq/muster/api/volcano/bus/v1alpha1"
@@ -112,7 +113,7 @@ func Get(t testing.TB) *Cluster {
 func Scheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kueue.AddToScheme, jobset.AddToScheme, tensorstack.AddToScheme,
-		volcano.AddToScheme, bus.AddToScheme, scheduling.AddToScheme, breezeml.AddToScheme} {
+		lattice.AddToScheme, volcano.AddToScheme, bus.AddToScheme, scheduling.AddToScheme, breezeml.AddToScheme} {
 		if err := add(scheme); err != nil {
 			panic(err) // Two packages register one name: a mistake that no caller can mend.
 		}

@@ -32,10 +32,10 @@ func TestManifestsOfTheDocumentsAreAppliedUnmodified(t *testing.T) {
 		}
 	}
 	for file, kind := range map[string]string{
-		"../../examples/jobset/jobset-pytorch.yaml":                          "JobSet",
-		"../../examples/workload/workload-sample-job.yaml":                   "Workload",
-		"../../internal/jobs/latticejob/compile/testdata/data-pipeline.yaml": "LatticeJob",
-		"../../internal/jobs/latticejob/compile/testdata/llm-finetune.yaml":  "LatticeJob",
+		"../../examples/jobset/jobset-pytorch.yaml":        "JobSet",
+		"../../examples/workload/workload-sample-job.yaml": "Workload",
+		"../../examples/latticejob/data-pipeline.yaml":     "LatticeJob",
+		"../../examples/latticejob/llm-finetune.yaml":      "LatticeJob",
 	} {
 		t.Run(file, func(t *testing.T) {
 			text, err := os.ReadFile(file)

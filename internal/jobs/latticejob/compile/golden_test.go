@@ -18,7 +18,7 @@ import (
 var update = flag.Bool("update", false, "write the golden files anew")
 
 // examples are the manifests of the documents, as users have them.
-const examples = "testdata/"
+const examples = "../../../../examples/latticejob/"
 
 // everywhere serves all kinds, as a cluster of the product does.
 func everywhere() Facts {

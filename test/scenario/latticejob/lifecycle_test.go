@@ -1,0 +1,163 @@
+package latticejob
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+)
+
+// small is a job of one pod in the queue q, with what a task has beside.
+func small(name, container, resources string) string {
+	return `
+apiVersion: lattice.dev/v1alpha1
+kind: LatticeJob
+metadata: {name: ` + name + `}
+spec:
+  queue: q
+  tasks:
+    t:
+      workload:
+        containers:
+          main: {image: example.com/main:1, resources: {limits: {cpu: 100m, memory: 64Mi}}, ` + container + `}
+        resources: {` + resources + `}
+`
+}
+
+// TestTwoJobsShareAVolume: one makes it, the other names it, and it stays when the first is gone.
+func TestTwoJobsShareAVolume(t *testing.T) {
+	w := newWorld(t)
+	w.queue("q", corev1.ResourcePods, 10)
+	w.volume("shared", w.Namespace, "1Gi")
+	const mounts = `volumes: {/data: {source: "${resources.data}"}}`
+	first := w.job(small("first", mounts, "data: {type: volume, id: shared, params: {size: 1Gi, storageClass: "+w.Namespace+"}}"))
+	w.job(small("second", mounts, "data: {type: volume, id: shared}"))
+	w.job(small("third", mounts, "data: {type: volume, id: shared, params: {size: 1Gi, storageClass: "+w.Namespace+"}}"))
+	w.UntilPods("all run with the one volume", func(pods map[string]corev1.Pod) bool {
+		for _, name := range []string{"first-t-0", "second-t-0", "third-t-0"} {
+			if pod := pods[name]; pod.Status.Phase != corev1.PodRunning || pod.Spec.Volumes[0].PersistentVolumeClaim.ClaimName != "vol-shared" {
+				return false
+			}
+		}
+		return true
+	})
+	w.Delete(first)
+	w.UntilPods("the first is gone", func(pods map[string]corev1.Pod) bool { _, there := pods["first-t-0"]; return !there })
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "vol-shared", Namespace: w.Namespace}}
+	w.Get(claim)
+	if claim.DeletionTimestamp != nil {
+		t.Error("the volume goes with the job that made it")
+	}
+	w.end("second-t-0")
+	w.untilPhase("second", lattice.Succeeded)
+}
+
+// TestWhatCannotBeCompiledFails: for good, and says why; nothing is made of it.
+func TestWhatCannotBeCompiledFails(t *testing.T) {
+	w := newWorld(t)
+	w.job(small("lost", `variables: {X: "${resources.nope.host}"}`, ""))
+	job := w.untilPhase("lost", lattice.Failed)
+	const want = "Failed to compile job: compilation failed for task 't': template error: variable 'X': ${resources.nope.host}: there is no resource 'nope'"
+	if job.Status.Message != want || job.Status.ObservedGeneration == nil || *job.Status.ObservedGeneration != 1 {
+		t.Errorf("status %+v", job.Status)
+	}
+	w.UntilEvent("lost", "CompileFailed")
+	if _, there := w.vcjob("lost"); there {
+		t.Error("a VCJob was made")
+	}
+}
+
+// TestANameThatSomebodyElseHasIsRefused: two jobs whose tasks come to the same names do not take each other's objects.
+func TestANameThatSomebodyElseHasIsRefused(t *testing.T) {
+	w := newWorld(t)
+	w.queue("q", corev1.ResourcePods, 10)
+	w.job(strings.Replace(small("a", "", ""), "    t:\n", "    b-c:\n", 1))
+	w.untilPhase("a", lattice.Running)
+	w.job(strings.Replace(small("a-b", "", ""), "    t:\n", "    c:\n", 1))
+	w.untilJob("a-b", "says that it cannot", func(job *lattice.LatticeJob) bool {
+		return job.Status.Phase == lattice.Pending && strings.HasPrefix(job.Status.Message, "Apply failed (will retry): ") && strings.Contains(job.Status.Message, "a-b-c")
+	})
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "a-b-c", Namespace: w.Namespace}}
+	w.Get(account)
+	if len(account.OwnerReferences) != 1 || account.OwnerReferences[0].Name != "a" {
+		t.Errorf("owners %v", account.OwnerReferences)
+	}
+}
+
+// TestSecretsAreNowhereToBeRead: what comes with a secret is in no ConfigMap, event, status, VCJob or log.
+func TestSecretsAreNowhereToBeRead(t *testing.T) {
+	const planted = "hunter2-3f9c"
+	w := newWorld(t)
+	w.queue("q", corev1.ResourcePods, 10)
+	w.serve("external-secrets.io", "v1", "ExternalSecret", "externalsecrets")
+	const secret = "s: {type: secret, id: x, params: {provider: p}}"
+	w.job(small("right", `variables: {DSN: "postgres://`+planted+`:${secret.s.k}@db"}, files: {/etc/dsn: {content: "`+planted+` ${secret.s.k}"}, /etc/key: {binaryContent: aHVudGVyMi0zZjlj}}`, secret))
+	w.job(small("wrong", `variables: {DSN: "`+planted+` ${secret.nope.k}"}`, secret))
+	w.job(small("binary", `files: {/etc/key: {binaryContent: "!`+planted+`"}}`, secret))
+	w.untilPhase("right", lattice.Running)
+	w.untilPhase("wrong", lattice.Failed)
+	w.untilPhase("binary", lattice.Failed)
+	w.UntilEvent("wrong", "CompileFailed")
+
+	for _, list := range []client.ObjectList{&corev1.ConfigMapList{}, &eventsv1.EventList{}, &volcano.JobList{}, &corev1.PodList{}, &corev1.ServiceAccountList{}} {
+		if err := w.Client.List(t.Context(), list, client.InNamespace(w.Namespace)); err != nil {
+			t.Fatal(err)
+		}
+		w.lacks(list, planted, "aHVudGVyMi0zZjlj")
+	}
+	var jobs lattice.LatticeJobList
+	if err := w.Client.List(t.Context(), &jobs, client.InNamespace(w.Namespace)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range jobs.Items {
+		w.lacks(jobs.Items[i].Status, planted)
+	}
+	logs := 0
+	err := filepath.WalkDir(w.Cluster.Dir, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || filepath.Base(path) != "operator.log" {
+			return nil // what the cluster has removed meanwhile has no log
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		logs++
+		if strings.Contains(string(text), planted) {
+			t.Errorf("%s has it", path)
+		}
+		return nil
+	})
+	if err != nil || logs == 0 {
+		t.Errorf("%d logs of the operator were read: %v", logs, err)
+	}
+	var secrets corev1.SecretList
+	if err := w.Client.List(t.Context(), &secrets, client.InNamespace(w.Namespace)); err != nil {
+		t.Fatal(err)
+	}
+	if text, _ := json.Marshal(secrets.Items); !strings.Contains(string(text), "aHVudGVyMi0zZjlj") {
+		t.Error("the binary file is lost")
+	}
+}
+
+// lacks fails the test if what is to be read holds one of the texts.
+func (w *world) lacks(what any, texts ...string) {
+	w.Helper()
+	body, err := json.Marshal(what)
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, text := range texts {
+		if strings.Contains(string(body), text) {
+			w.Errorf("%T has it", what)
+		}
+	}
+}

@@ -1,0 +1,209 @@
+// Package latticejob tests, on the embedded control plane with the operator as users run it, what becomes of LatticeJobs
+// where Muster runs what they are compiled to. Simulated machines run the pods, whose ends the tests say.
+package latticejob
+
+import (
+	"os"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	"github.com/musterhq/muster/internal/testcluster"
+	"github.com/musterhq/muster/test/scenario/harness"
+)
+
+func TestMain(m *testing.M) {
+	testcluster.Main(m, testcluster.Options{SimNodes: 4, SimGPUs: 8, Operator: true})
+}
+
+// world is a namespace of the shared cluster.
+type world struct{ *harness.World }
+
+func newWorld(t *testing.T) *world { return &world{harness.New(t)} }
+
+// in is the world in the namespace of a document's manifest, which is made if it is missing.
+func (w *world) in(namespace string) *world {
+	w.Helper()
+	err := w.Client.Create(w.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		w.Fatal(err)
+	}
+	other := *w.World
+	other.Namespace = namespace
+	return &world{&other}
+}
+
+// queue makes a LocalQueue with a ClusterQueue of its own on simulated machines, which gives so much of the resource.
+func (w *world) queue(name string, of corev1.ResourceName, amount int64) *kueue.ClusterQueue {
+	w.Helper()
+	shared := w.Namespace + "-" + name
+	covered := []corev1.ResourceName{of}
+	cq := &kueue.ClusterQueue{
+		ObjectMeta: metav1.ObjectMeta{Name: shared},
+		Spec: kueue.ClusterQueueSpec{
+			NamespaceSelector: &metav1.LabelSelector{},
+			ResourceGroups: []kueue.ResourceGroup{{CoveredResources: covered, Flavors: []kueue.FlavorQuotas{{
+				Name:      kueue.ResourceFlavorReference(shared),
+				Resources: []kueue.ResourceQuota{{Name: of, NominalQuota: *resource.NewQuantity(amount, resource.DecimalSI)}},
+			}}}},
+		},
+	}
+	for _, plenty := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		cq.Spec.ResourceGroups[0].CoveredResources = append(cq.Spec.ResourceGroups[0].CoveredResources, plenty)
+		cq.Spec.ResourceGroups[0].Flavors[0].Resources = append(cq.Spec.ResourceGroups[0].Flavors[0].Resources,
+			kueue.ResourceQuota{Name: plenty, NominalQuota: resource.MustParse("1000Ti")})
+	}
+	w.Shared(
+		&kueue.ResourceFlavor{
+			ObjectMeta: metav1.ObjectMeta{Name: shared},
+			Spec: kueue.ResourceFlavorSpec{
+				NodeLabels:  map[string]string{"muster.dev/simulated": "true"},
+				Tolerations: []corev1.Toleration{{Key: "muster.dev/simulated", Operator: corev1.TolerationOpExists}},
+			},
+		},
+		cq,
+		&kueue.LocalQueue{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace},
+			Spec:       kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(shared)},
+		},
+	)
+	return cq
+}
+
+// serve has the cluster serve a kind of somebody else's, with objects of any shape.
+func (w *world) serve(group, version, kind, plural string) {
+	w.Helper()
+	definition := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+		"metadata": map[string]any{"name": plural + "." + group},
+		"spec": map[string]any{
+			"group": group, "scope": "Namespaced", "names": map[string]any{"kind": kind, "plural": plural},
+			"versions": []any{map[string]any{"name": version, "served": true, "storage": true,
+				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}},
+		},
+	}}
+	w.Shared(definition)
+}
+
+// example makes the job of a document, as it is.
+func (w *world) example(file string) *lattice.LatticeJob {
+	w.Helper()
+	text, err := os.ReadFile("../../../examples/latticejob/" + file)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return w.job(string(text))
+}
+
+// job makes a job of the text of its manifest.
+func (w *world) job(text string) *lattice.LatticeJob {
+	w.Helper()
+	job := &lattice.LatticeJob{}
+	if err := yaml.UnmarshalStrict([]byte(text), job); err != nil {
+		w.Fatal(err)
+	}
+	if job.Namespace == "" {
+		job.Namespace = w.Namespace
+	}
+	w.Create(job)
+	w.Cleanup(func() {
+		if err := client.IgnoreNotFound(w.Client.Delete(w.Context(), job)); err != nil && w.Context().Err() == nil {
+			w.Error(err)
+		}
+	})
+	return job
+}
+
+// untilJob waits until the condition holds for the LatticeJob.
+func (w *world) untilJob(name, what string, holds func(*lattice.LatticeJob) bool) *lattice.LatticeJob {
+	w.Helper()
+	return harness.UntilOne(w.World, &lattice.LatticeJobList{}, name, what, holds)
+}
+
+func (w *world) untilPhase(name string, phase lattice.JobPhase) *lattice.LatticeJob {
+	w.Helper()
+	return w.untilJob(name, "is "+string(phase), func(job *lattice.LatticeJob) bool { return job.Status.Phase == phase })
+}
+
+// vcjob is that of the LatticeJob, false if there is none.
+func (w *world) vcjob(name string) (*volcano.Job, bool) {
+	w.Helper()
+	found := &volcano.Job{}
+	err := w.Client.Get(w.Context(), client.ObjectKey{Namespace: w.Namespace, Name: name}, found)
+	if client.IgnoreNotFound(err) != nil {
+		w.Fatal(err)
+	}
+	return found, err == nil
+}
+
+// external reads an object of somebody else's kind.
+func (w *world) external(apiVersion, kind, name string) *unstructured.Unstructured {
+	w.Helper()
+	o := &unstructured.Unstructured{}
+	o.SetAPIVersion(apiVersion)
+	o.SetKind(kind)
+	o.SetName(name)
+	o.SetNamespace(w.Namespace)
+	w.Get(o)
+	return o
+}
+
+// end ends a pod, once it runs, with success.
+func (w *world) end(name string) {
+	w.Helper()
+	var pod corev1.Pod
+	w.UntilPods(name+" runs", func(pods map[string]corev1.Pod) bool {
+		pod = pods[name]
+		return pod.Status.Phase == corev1.PodRunning
+	})
+	ended := pod.DeepCopy()
+	ended.Status.Phase = corev1.PodSucceeded
+	ended.Status.ContainerStatuses = nil
+	for _, c := range pod.Spec.Containers {
+		ended.Status.ContainerStatuses = append(ended.Status.ContainerStatuses, corev1.ContainerStatus{Name: c.Name, Image: c.Image,
+			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{StartedAt: metav1.Now(), FinishedAt: metav1.Now(), Reason: "Completed"}}})
+	}
+	if err := w.Client.Status().Patch(w.Context(), ended, client.MergeFrom(&pod)); err != nil {
+		w.Fatalf("ending %s: %v", name, err)
+	}
+}
+
+// volume makes a volume of the class that claims can be bound to.
+func (w *world) volume(name, class, size string) {
+	w.Helper()
+	w.Shared(&corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: w.Namespace + "-" + name},
+		Spec: corev1.PersistentVolumeSpec{
+			StorageClassName:              class,
+			AccessModes:                   []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Capacity:                      corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)},
+			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
+			PersistentVolumeSource:        corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/nowhere"}},
+		},
+	})
+}
+
+// claim makes a claim that somebody has made before the job.
+func (w *world) claim(name, class, size string) *corev1.PersistentVolumeClaim {
+	w.Helper()
+	claim := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			StorageClassName: ptr.To(class),
+			AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}},
+		},
+	}
+	w.Create(claim)
+	return claim
+}
