@@ -15,6 +15,7 @@ import (
 	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/cmd/muster/view"
@@ -26,6 +27,7 @@ var expectedEnds = map[schema.GroupKind]view.State{
 	{Group: jobset.GroupVersion.Group, Kind: "JobSet"}:          view.Completed,
 	{Group: tensorstack.GroupVersion.Group, Kind: "GenericJob"}: view.Completed,
 	{Group: breezeml.DefaultGroup, Kind: "TrainingJob"}:         view.Completed,
+	{Group: lattice.GroupVersion.Group, Kind: "LatticeJob"}:     view.Completed,
 	{Group: volcano.GroupVersion.Group, Kind: "Job"}:            view.Completed,
 	{Group: batchv1.GroupName, Kind: "Job"}:                     view.Completed,
 	{Group: kueue.GroupVersion.Group, Kind: "Workload"}:         view.Admitted,

@@ -17,6 +17,7 @@ import (
 	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	bus "github.com/musterhq/muster/api/volcano/bus/v1alpha1"
@@ -45,7 +46,7 @@ type Cluster struct {
 // Open prepares to read from the API server of config. It does not connect yet.
 func Open(config *rest.Config) (*Cluster, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kueue.AddToScheme, jobset.AddToScheme, tensorstack.AddToScheme,
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kueue.AddToScheme, jobset.AddToScheme, lattice.AddToScheme, tensorstack.AddToScheme,
 		volcano.AddToScheme, bus.AddToScheme, scheduling.AddToScheme, breezeml.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("build the scheme: %w", err)
@@ -74,6 +75,7 @@ func see(ctx context.Context, reader client.Reader, scope Scope) (*view.Seen, er
 		genericJobs   tensorstack.GenericJobList
 		trainingJobs  breezeml.TrainingJobList
 		vcJobs        volcano.JobList
+		latticeJobs   lattice.LatticeJobList
 		jobs          batchv1.JobList
 	)
 	inNamespace := client.InNamespace(scope.Namespace)
@@ -103,12 +105,15 @@ func see(ctx context.Context, reader client.Reader, scope Scope) (*view.Seen, er
 	if err := reader.List(ctx, &vcJobs, inNamespace); err != nil && !meta.IsNoMatchError(err) && !isNotServed(err) {
 		return nil, fmt.Errorf("list vcjobs: %w", err)
 	}
+	if err := reader.List(ctx, &latticeJobs, inNamespace); err != nil && !meta.IsNoMatchError(err) && !isNotServed(err) {
+		return nil, fmt.Errorf("list latticejobs: %w", err)
+	}
 	if err := reader.List(ctx, &jobs, inNamespace); err != nil {
 		return nil, fmt.Errorf("list jobs: %w", err)
 	}
 	return &view.Seen{
 		Workloads: workloads.Items, LocalQueues: localQueues.Items, ClusterQueues: clusterQueues.Items,
-		JobSets: jobSets.Items, GenericJobs: genericJobs.Items, TrainingJobs: trainingJobs.Items, VCJobs: vcJobs.Items, Jobs: jobs.Items,
+		JobSets: jobSets.Items, GenericJobs: genericJobs.Items, TrainingJobs: trainingJobs.Items, LatticeJobs: latticeJobs.Items, VCJobs: vcJobs.Items, Jobs: jobs.Items,
 	}, nil
 }
 
@@ -124,7 +129,7 @@ func (c *Cluster) PodsOf(ctx context.Context, job *view.Job) ([]corev1.Pod, erro
 		labels[jobset.JobSetNameKey] = job.Name
 	case "GenericJob":
 		labels[tensorstack.GenericJobLabel] = job.Name
-	case "VCJob":
+	case "VCJob", "LatticeJob":
 		labels[volcano.JobNameKey] = job.Name
 	case "TrainingJob":
 		labels[breezeml.JobNameLabel] = job.Name

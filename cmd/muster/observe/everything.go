@@ -17,6 +17,7 @@ import (
 	"github.com/musterhq/muster/api/config/v1alpha1"
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/cmd/muster/view"
@@ -41,6 +42,7 @@ func (c *Cluster) SeeEverything(ctx context.Context, namespace string) (*view.Se
 		genericJobs    tensorstack.GenericJobList
 		trainingJobs   breezeml.TrainingJobList
 		vcJobs         volcano.JobList
+		latticeJobs    lattice.LatticeJobList
 		jobs           batchv1.JobList
 	)
 	seen := &view.Seen{}
@@ -57,6 +59,7 @@ func (c *Cluster) SeeEverything(ctx context.Context, namespace string) (*view.Se
 		{name: "jobsets", list: &jobSets, namespaced: true},
 		{name: "genericjobs", list: &genericJobs, namespaced: true},
 		{name: "trainingjobs", list: &trainingJobs, namespaced: true},
+		{name: "latticejobs", list: &latticeJobs, namespaced: true},
 		{name: "vcjobs", list: &vcJobs, namespaced: true},
 		{name: "jobs", list: &jobs, namespaced: true},
 	})
@@ -67,6 +70,7 @@ func (c *Cluster) SeeEverything(ctx context.Context, namespace string) (*view.Se
 	seen.Cohorts, seen.ResourceFlavors, seen.AdmissionChecks = cohorts.Items, flavors.Items, checks.Items
 	seen.Namespaces, seen.LimitRanges, seen.RuntimeClasses = namespaces.Items, limitRanges.Items, runtimeClasses.Items
 	seen.JobSets, seen.GenericJobs, seen.TrainingJobs, seen.VCJobs, seen.Jobs = jobSets.Items, genericJobs.Items, trainingJobs.Items, vcJobs.Items, jobs.Items
+	seen.LatticeJobs = latticeJobs.Items
 	seen.Configuration, seen.Assumed = c.configuration(ctx)
 	if seen.Places() {
 		err = c.seeNodes(ctx, seen, namespace)

@@ -15,7 +15,7 @@ import (
 	"github.com/musterhq/muster/api/muster"
 )
 
-// Jobs lists what people submitted: JobSets, GenericJobs, TrainingJobs, VCJobs, batch Jobs that no other job owns, and the Workloads that stand for a job
+// Jobs lists what people submitted: JobSets, GenericJobs, TrainingJobs, LatticeJobs, VCJobs, batch Jobs that no other job owns, and the Workloads that stand for a job
 // of a kind not seen here or for none. Oldest first within a namespace.
 func Jobs(seen *Seen, now time.Time) []Job {
 	owned := seen.owners()
@@ -36,9 +36,15 @@ func Jobs(seen *Seen, now time.Time) []Job {
 		shown[job.UID] = true
 		found = append(found, trainingJobSubject(job, owned))
 	}
+	latticeJobs, vcJobs := latticeJobs(seen, owned)
+	for _, s := range latticeJobs {
+		shown[s.meta.UID] = true
+	}
+	found = append(found, latticeJobs...)
 	for i := range seen.VCJobs {
-		job := &seen.VCJobs[i]
-		shown[job.UID] = true
+		shown[seen.VCJobs[i].UID] = true
+	}
+	for _, job := range vcJobs {
 		found = append(found, vcJobSubject(job, owned))
 	}
 	for i := range seen.Jobs {
@@ -116,6 +122,8 @@ type subject struct {
 	restarts int32
 	// suspended is the job's own switch: whether a person or a queue turned it shows in the Workload.
 	suspended bool
+	// blocked says what keeps the job from being queued, "" if nothing does.
+	blocked string
 	// held says how a person holds the job, "" if nobody does.
 	held string
 	// ended is set when the job is over.

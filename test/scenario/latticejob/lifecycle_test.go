@@ -44,7 +44,7 @@ func TestTwoJobsShareAVolume(t *testing.T) {
 	w.job(small("third", mounts, "data: {type: volume, id: shared, params: {size: 1Gi, storageClass: "+w.Namespace+"}}"))
 	w.UntilPods("all run with the one volume", func(pods map[string]corev1.Pod) bool {
 		for _, name := range []string{"first-t-0", "second-t-0", "third-t-0"} {
-			if pod := pods[name]; pod.Status.Phase != corev1.PodRunning || pod.Spec.Volumes[0].PersistentVolumeClaim.ClaimName != "vol-shared" {
+			if pod := pods[name]; pod.Spec.NodeName == "" || pod.Spec.Volumes[0].PersistentVolumeClaim.ClaimName != "vol-shared" {
 				return false
 			}
 		}
@@ -81,7 +81,7 @@ func TestANameThatSomebodyElseHasIsRefused(t *testing.T) {
 	w := newWorld(t)
 	w.queue("q", corev1.ResourcePods, 10)
 	w.job(strings.Replace(small("a", "", ""), "    t:\n", "    b-c:\n", 1))
-	w.untilPhase("a", lattice.Running)
+	w.untilPhase("a", lattice.Succeeded)
 	w.job(strings.Replace(small("a-b", "", ""), "    t:\n", "    c:\n", 1))
 	w.untilJob("a-b", "says that it cannot", func(job *lattice.LatticeJob) bool {
 		return job.Status.Phase == lattice.Pending && strings.HasPrefix(job.Status.Message, "Apply failed (will retry): ") && strings.Contains(job.Status.Message, "a-b-c")
@@ -103,7 +103,7 @@ func TestSecretsAreNowhereToBeRead(t *testing.T) {
 	w.job(small("right", `variables: {DSN: "postgres://`+planted+`:${secret.s.k}@db"}, files: {/etc/dsn: {content: "`+planted+` ${secret.s.k}"}, /etc/key: {binaryContent: aHVudGVyMi0zZjlj}}`, secret))
 	w.job(small("wrong", `variables: {DSN: "`+planted+` ${secret.nope.k}"}`, secret))
 	w.job(small("binary", `files: {/etc/key: {binaryContent: "!`+planted+`"}}`, secret))
-	w.untilPhase("right", lattice.Running)
+	w.untilPhase("right", lattice.Succeeded)
 	w.untilPhase("wrong", lattice.Failed)
 	w.untilPhase("binary", lattice.Failed)
 	w.UntilEvent("wrong", "CompileFailed")

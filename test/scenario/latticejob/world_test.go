@@ -158,14 +158,17 @@ func (w *world) external(apiVersion, kind, name string) *unstructured.Unstructur
 	return o
 }
 
-// end ends a pod, once it runs, with success.
+// end ends a pod, once it runs, with success; simulated pods do so by themselves after a while.
 func (w *world) end(name string) {
 	w.Helper()
 	var pod corev1.Pod
 	w.UntilPods(name+" runs", func(pods map[string]corev1.Pod) bool {
 		pod = pods[name]
-		return pod.Status.Phase == corev1.PodRunning
+		return pod.Status.Phase == corev1.PodRunning || pod.Status.Phase == corev1.PodSucceeded
 	})
+	if pod.Status.Phase == corev1.PodSucceeded {
+		return
+	}
 	ended := pod.DeepCopy()
 	ended.Status.Phase = corev1.PodSucceeded
 	ended.Status.ContainerStatuses = nil

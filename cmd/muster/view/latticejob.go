@@ -1,0 +1,105 @@
+package view
+
+import (
+	"cmp"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+)
+
+// latticeJobSubject is a LatticeJob: its VCJob, if there is one, under the name that people gave it.
+func latticeJobSubject(job *lattice.LatticeJob, vcjob *volcano.Job, owned owners) *subject {
+	s := &subject{requests: corev1.ResourceList{}}
+	if vcjob != nil {
+		s = vcJobSubject(vcjob, owned)
+		s.held = "" // an aborted VCJob has failed
+	} else {
+		for _, task := range job.Spec.Tasks {
+			count := int32(1)
+			if task.Replicas != nil {
+				count = *task.Replicas
+			}
+			s.pods.asked += count
+			addTimes(s.requests, taskRequests(&task), count)
+		}
+	}
+	s.meta, s.kind, s.group = &job.ObjectMeta, "LatticeJob", lattice.GroupVersion.Group
+	s.queue = cmp.Or(job.Labels[kueue.QueueLabel], job.Spec.Queue, s.queue, volcano.DefaultQueue)
+	if own := owned.workloads[job.UID]; own != nil {
+		s.workload = own // where Volcano runs the pods it is the LatticeJob that queues
+	}
+	ended := &ending{message: job.Status.Message}
+	if vcjob != nil {
+		ended.at = vcjob.Status.State.LastTransitionTime
+		ended.message = cmp.Or(vcjob.Status.State.Message, ended.message)
+	}
+	switch job.Status.Phase {
+	case lattice.Succeeded:
+		s.ended = &ending{state: Completed, at: ended.at}
+	case lattice.Failed:
+		ended.state, s.ended = Failed, ended
+	default:
+		s.ended = nil // its VCJob is over, and it will be in a moment
+		if vcjob == nil && s.workload == nil && job.Status.Message != "" {
+			s.blocked = job.Status.Message
+		}
+	}
+	return s
+}
+
+// taskRequests are what a pod of the task asks for, as far as that can be told without compiling the job.
+func taskRequests(task *lattice.JobTaskSpec) corev1.ResourceList {
+	template := corev1.PodTemplateSpec{}
+	for _, c := range task.Workload.Containers {
+		container := corev1.Container{}
+		if r := c.Resources; r != nil {
+			container.Resources = corev1.ResourceRequirements{Requests: quantities(r.Requests), Limits: quantities(r.Limits)}
+		}
+		template.Spec.Containers = append(template.Spec.Containers, container)
+	}
+	return podRequests(&template)
+}
+
+func quantities(q *lattice.ResourceQuantity) corev1.ResourceList {
+	if q == nil {
+		return nil
+	}
+	out := corev1.ResourceList{}
+	if q.CPU != nil {
+		out[corev1.ResourceCPU] = *q.CPU
+	}
+	if q.Memory != nil {
+		out[corev1.ResourceMemory] = *q.Memory
+	}
+	return out
+}
+
+// latticeJobs are the LatticeJobs, and the VCJobs that none of them has made.
+func latticeJobs(seen *Seen, owned owners) (jobs []*subject, others []*volcano.Job) {
+	made := map[string]*volcano.Job{}
+	for i := range seen.VCJobs {
+		job := &seen.VCJobs[i]
+		owner := metav1.GetControllerOf(job)
+		if owner == nil || owner.Kind != "LatticeJob" {
+			others = append(others, job)
+			continue
+		}
+		made[string(owner.UID)] = job
+	}
+	for i := range seen.LatticeJobs {
+		job := &seen.LatticeJobs[i]
+		jobs = append(jobs, latticeJobSubject(job, made[string(job.UID)], owned))
+		delete(made, string(job.UID))
+	}
+	for i := range seen.VCJobs { // whose LatticeJob is not seen
+		job := &seen.VCJobs[i]
+		if owner := metav1.GetControllerOf(job); owner != nil && made[string(owner.UID)] == job {
+			others = append(others, job)
+		}
+	}
+	return jobs, others
+}
