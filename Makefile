@@ -77,7 +77,7 @@ race: build ## Run the main module's tests, and the operator, with the race dete
 
 .PHONY: bench
 bench: build ## Measure: figures beside a floor of the same run, as in docs/performance.md
-	$(GO) test -run '^$$' -bench . -benchmem ./internal/engine/...
+	$(GO) test -run '^$$' -bench . -benchmem ./internal/engine/... ./internal/jobs/latticejob/compile
 	$(GO) test -count=1 -v -p 1 -tags bench -timeout 40m -run TestReconcileTime ./internal/jobs
 	$(GO) test -count=1 -v -p 1 -tags bench -timeout 40m ./test/bench/...
 

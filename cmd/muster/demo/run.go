@@ -31,7 +31,7 @@ type Options struct {
 }
 
 // clusterFlags are those of the cluster that the examples are written for.
-var clusterFlags = []string{"--ephemeral", "--nodes", "1", "--sim-nodes", "16", "--sim-gpus", "8"}
+var clusterFlags = []string{"--ephemeral", "--nodes", "1", "--sim-nodes", "16", "--sim-gpus", "8", "--sim-gpu-product", "NVIDIA-A100-SXM4-80GB"}
 
 // answerWithin is how long the demo waits for the operator to answer to one file before it applies the next.
 const answerWithin = 5 * time.Second
