@@ -21,6 +21,8 @@ type shape struct {
 	key     string
 	podSets []PodSet
 	users   int
+	// elastic tells that the size of a pod set may change.
+	elastic bool
 }
 
 // shapeOf finds the shape of the pod sets and counts one more user of it.
@@ -28,7 +30,7 @@ func (e *Engine) shapeOf(podSets []PodSet) *shape {
 	key := shapeKey(podSets)
 	s := e.shapes[key]
 	if s == nil {
-		s = &shape{key: key, podSets: podSets}
+		s = &shape{key: key, podSets: podSets, elastic: slices.ContainsFunc(podSets, func(ps PodSet) bool { return ps.Elastic > 0 })}
 		e.shapes[key] = s
 	}
 	s.users++

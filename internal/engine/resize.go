@@ -20,7 +20,7 @@ import (
 // elasticSet is the place of the workload's elastic pod set in what it holds, below zero if
 // it has none or its size is not to be changed now.
 func (w *workload) elasticSet() int {
-	if w.held == nil {
+	if w.held == nil || w.shape == nil || !w.shape.elastic {
 		return -1
 	}
 	for i := range w.PodSets {
@@ -47,14 +47,15 @@ func (w *workload) elasticJob() (job elastic.Job, at int, ok bool) {
 
 // enlist lists the workload among the elastic ones of its queue.
 func (e *Engine) enlist(w *workload) {
+	may := w.queue != nil && w.elasticSet() >= 0
 	if w.listedIn != nil {
 		w.listedIn.troupe = nil
+		if !may || w.listedIn != w.queue {
+			delete(w.listedIn.elastic, w.Key)
+			w.listedIn = nil
+		}
 	}
-	if w.listedIn != nil && (w.listedIn != w.queue || w.elasticSet() < 0) {
-		delete(w.listedIn.elastic, w.Key)
-		w.listedIn = nil
-	}
-	if w.queue != nil && w.elasticSet() >= 0 {
+	if may {
 		w.queue.elastic[w.Key], w.listedIn = w, w.queue
 		w.queue.troupe = nil
 	}
@@ -157,7 +158,7 @@ func (e *Engine) leaves(w *workload, a *Assignment) []place.NodeCount {
 
 // shrinksOnNodes reports whether any are there.
 func (e *Engine) shrinksOnNodes(w *workload) bool {
-	return w.held != nil && slices.ContainsFunc(w.held.PodSets, func(a Assignment) bool { return len(e.leaves(w, &a)) > 0 })
+	return w.held != nil && w.shape != nil && w.shape.elastic && slices.ContainsFunc(w.held.PodSets, func(a Assignment) bool { return len(e.leaves(w, &a)) > 0 })
 }
 
 // followShrinking follows a pod of a workload that came or went.
