@@ -12,6 +12,7 @@ import (
 	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 )
@@ -99,6 +100,25 @@ func aVCJob(name string, change ...func(*volcano.Job)) volcano.Job {
 		f(&job)
 	}
 	return job
+}
+
+// aLatticeJob has two pods of 300m cpu.
+func aLatticeJob(name string, phase lattice.JobPhase, message string) lattice.LatticeJob {
+	job := lattice.LatticeJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: name, UID: types.UID("uid-" + name), CreationTimestamp: at(0)}}
+	cpu := resource.MustParse("300m")
+	job.Spec.Queue = "gpu"
+	job.Spec.Tasks = map[string]lattice.JobTaskSpec{"t": {Replicas: ptr(int32(2)), Workload: lattice.WorkloadSpec{Containers: map[string]lattice.ContainerSpec{
+		"main": {SidecarContainer: lattice.SidecarContainer{Resources: &lattice.ResourceRequirements{Limits: &lattice.ResourceQuantity{CPU: &cpu}}}},
+	}}}}
+	job.Status.Phase, job.Status.Message = phase, message
+	return job
+}
+
+// madeFor has a VCJob be made for the LatticeJob of that UID.
+func madeFor(uid types.UID) func(*volcano.Job) {
+	return func(job *volcano.Job) {
+		job.OwnerReferences = []metav1.OwnerReference{{APIVersion: lattice.GroupVersion.String(), Kind: "LatticeJob", Name: "etl", UID: uid, Controller: ptr(true)}}
+	}
 }
 
 func inQueue(queue string) func(*jobset.JobSet) {

@@ -9,6 +9,7 @@ import (
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 )
@@ -110,6 +111,31 @@ func TestJobs(t *testing.T) {
 			job.Status.State = volcano.JobState{Phase: volcano.Failed, Reason: "MaxRetry", Message: "restarted too often", LastTransitionTime: at(40)}
 		})}, Workloads: []kueue.Workload{aWorkload("train", admitted(20))}},
 		want: []line{{"ml/vcjob/train", "gpu", Failed, "0/4", "32 gpu", "20s", "20s", "MaxRetry: restarted too often"}},
+	}, {
+		name: "a LatticeJob that cannot be submitted says why",
+		seen: Seen{LatticeJobs: []lattice.LatticeJob{aLatticeJob("etl", lattice.Pending, "The cluster does not serve ExternalSecret")}},
+		want: []line{{"ml/latticejob/etl", "gpu", Pending, "0/2", "600m cpu", "60s", "-", "The cluster does not serve ExternalSecret"}},
+	}, {
+		name: "a LatticeJob is seen as its VCJob, which is not listed",
+		seen: Seen{
+			LatticeJobs: []lattice.LatticeJob{aLatticeJob("etl", lattice.Running, "Job submitted to Volcano")},
+			VCJobs:      []volcano.Job{aVCJob("train", madeFor("uid-etl")), aVCJob("other", madeFor("uid-unseen"))},
+			Workloads:   []kueue.Workload{aWorkload("train", waitingForQuota)},
+		},
+		want: []line{
+			{"ml/latticejob/etl", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "WaitingForQuota: 32 more needed"},
+			{"ml/vcjob/other", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "no Workload yet: Muster has not looked at it, or its events say what is wrong"},
+		},
+	}, {
+		name: "a LatticeJob that failed says what its VCJob says",
+		seen: Seen{
+			LatticeJobs: []lattice.LatticeJob{aLatticeJob("etl", lattice.Failed, "Job failed")},
+			VCJobs: []volcano.Job{aVCJob("train", madeFor("uid-etl"), func(job *volcano.Job) {
+				job.Status.State = volcano.JobState{Phase: volcano.Failed, Message: "restarted too often", LastTransitionTime: at(40)}
+			})},
+			Workloads: []kueue.Workload{aWorkload("train", admitted(20))},
+		},
+		want: []line{{"ml/latticejob/etl", "gpu", Failed, "0/4", "32 gpu", "20s", "20s", "restarted too often"}},
 	}, {
 		name: "an admitted JobSet without a ready pod is starting",
 		seen: Seen{
