@@ -25,7 +25,16 @@ import (
 	"github.com/musterhq/muster/internal/testcluster"
 )
 
-func TestMain(m *testing.M) { testcluster.Main(m, testcluster.Options{ExecNodes: 1, Operator: true}) }
+// Jobs are resized as soon as they can be: what is tested is what becomes of their pods.
+const config = `
+apiVersion: config.muster.dev/v1alpha1
+kind: Configuration
+elasticity: {growAfter: 0s, resizeCost: 0s}
+`
+
+func TestMain(m *testing.M) {
+	testcluster.Main(m, testcluster.Options{ExecNodes: 1, Operator: true, Config: config})
+}
 
 // patience bounds every wait, on a machine that is busy with other tests.
 const patience = 2 * time.Minute
