@@ -28,6 +28,7 @@ var mayImport = map[string][]string{
 	"internal/rendezvous/round":    {"internal/rendezvous/protocol"},
 	"internal/rendezvous/attempt":  {"internal/rendezvous/protocol"},
 	"internal/engine":              {},
+	"internal/sim":                 {"internal/engine"},
 	"internal/admission":           {"internal/engine", "internal/podspec", "internal/workload", "internal/admission/lifecycle"},
 	"internal/admission/lifecycle": {"internal/workload"},
 	"internal/jobs":                {"internal/replicas", "internal/podspec", "internal/workload"},
@@ -45,6 +46,7 @@ var mayImport = map[string][]string{
 // path: what decides has no client, no clock of its own and no controller.
 var mayNotUse = map[string][]string{
 	"internal/engine":              {"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "net/http", "math/rand", "k8s.io/utils/clock"},
+	"internal/sim":                 {"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "net/http", "k8s.io/utils/clock"},
 	"internal/podspec":             {"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "net/http", "math/rand"},
 	"internal/replicas":            {"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "net/http", "math/rand", "k8s.io/utils/clock"},
 	"internal/workload":            {"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "net/http", "math/rand", "k8s.io/utils/clock"},

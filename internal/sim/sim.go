@@ -1,0 +1,211 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/engine/elastic"
+	"github.com/musterhq/muster/internal/engine/flavor"
+	"github.com/musterhq/muster/internal/engine/quota"
+)
+
+// Cluster is where jobs run: one queue whose quota is its GPUs.
+type Cluster struct {
+	GPUs     int64
+	Strategy engine.Strategy
+	// Growth is when jobs grow.
+	Growth elastic.Policy
+	// ResizeLoses is for how long a job does nothing since it was resized, or stopped and
+	// started again. PodsLeaveIn is how long pods that have to go keep their GPUs.
+	ResizeLoses, PodsLeaveIn time.Duration
+}
+
+const (
+	namespace = "sim"
+	queue     = "default"
+	gpu       = "nvidia.com/gpu"
+	podSet    = "worker"
+)
+
+// epoch is the beginning of time. It is of no importance.
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// Run has the jobs come and tells what became of them. It ends when nothing can happen any
+// more.
+func (c Cluster) Run(jobs []Job) Result {
+	r := &run{Cluster: c, engine: engine.New(engine.Options{Elastic: c.Growth}), byKey: map[engine.Key]*entry{}}
+	r.result.Took = make([]time.Duration, len(jobs))
+	for _, ev := range c.setUp() {
+		r.engine.Apply(ev)
+	}
+	for i := range jobs {
+		r.result.Took[i] = -1
+		r.at(jobs[i].Arrives, func() { r.arrive(i, &jobs[i]) })
+	}
+	for r.next() {
+		r.decide()
+	}
+	return r.result
+}
+
+// setUp is what the engine knows before the first job comes.
+func (c Cluster) setUp() []engine.Event {
+	return []engine.Event{
+		engine.FlavorSet{Flavor: engine.Flavor{Name: "default"}},
+		engine.ClusterQueueSet{ClusterQueue: engine.ClusterQueue{
+			Name: queue, Strategy: c.Strategy, Namespaces: &metav1.LabelSelector{},
+			Groups: []flavor.Group{{Resources: []string{gpu}, Flavors: []string{"default"}}},
+			Quotas: quota.Quotas{{Flavor: "default", Resource: gpu}: {Nominal: c.GPUs, Borrowing: quota.Unlimited, Lending: quota.Unlimited}},
+		}},
+		engine.LocalQueueSet{LocalQueue: engine.LocalQueue{Key: engine.Key{Namespace: namespace, Name: queue}, ClusterQueue: queue}},
+	}
+}
+
+// run is a simulation under way.
+type run struct {
+	Cluster
+	clock
+	engine *engine.Engine
+	byKey  map[engine.Key]*entry
+	result Result
+	// wakes is when the engine is to be asked next though there is no news.
+	wakes time.Duration
+}
+
+// entry is a job that has come and not ended.
+type entry struct {
+	index    int
+	workload engine.Workload
+	progress progress
+	// started tells that it has run before; plans counts what it was told, so that what follows
+	// from an earlier word is void.
+	started bool
+	plans   int
+}
+
+// today is the time as the API server writes it down, in whole seconds.
+func (r *run) today() time.Time { return epoch.Add(r.now.Truncate(time.Second)) }
+
+func (r *run) arrive(index int, job *Job) {
+	key := engine.Key{Namespace: namespace, Name: job.Name}
+	set := engine.PodSet{Name: podSet, Count: job.Max, PerPod: map[string]int64{gpu: 1}}
+	if job.Min < job.Max {
+		set.MinCount, set.Elastic = job.Min, job.Exponent
+	}
+	e := &entry{index: index, progress: progress{job: job, since: r.now}, workload: engine.Workload{
+		Key: key, UID: job.Name, Queue: queue, Priority: job.Priority, QueuedAt: r.today(), PodSets: []engine.PodSet{set},
+	}}
+	r.byKey[key] = e
+	r.tell(e)
+}
+
+// tell has the engine hear of the workload as it is now.
+func (r *run) tell(e *entry) {
+	e.workload.Version++
+	r.engine.Apply(engine.WorkloadSet{Workload: e.workload})
+}
+
+// decide carries out what the engine decides until it decides nothing more for now.
+func (r *run) decide() {
+	for {
+		decisions := r.engine.Decide(epoch.Add(r.now))
+		for _, d := range decisions {
+			r.carryOut(d)
+		}
+		if len(decisions) == 0 && !r.engine.Busy() {
+			break
+		}
+	}
+	if due := r.engine.Due(); !due.IsZero() {
+		if when := due.Sub(epoch); when > r.now && when != r.wakes {
+			r.wakes = when
+			r.at(when, func() {})
+		}
+	}
+}
+
+// carryOut writes a decision and has the pods follow.
+func (r *run) carryOut(d engine.Decision) {
+	e := r.byKey[d.Key]
+	switch {
+	case d.Admit != nil:
+		e.workload.Admission, e.workload.Admitted, e.workload.ReservedAt = d.Admit, true, r.today()
+		loses := time.Duration(0)
+		if e.started {
+			loses = r.ResizeLoses
+		}
+		e.started = true
+		e.progress.resize(r.now, d.Admit.PodSets[0].Count, loses)
+	case d.Resize != nil:
+		e.workload.Admission, e.workload.ResizedAt = d.Resize.Admission, r.today()
+		r.result.Resizes++
+		e.progress.resize(r.now, d.Resize.To, r.ResizeLoses)
+	case d.Evict != nil:
+		e.workload.Evicted = true
+		e.progress.resize(r.now, 0, 0)
+	default:
+		e.workload.Told = d.Why.Code
+		r.tell(e)
+		return
+	}
+	r.engine.Apply(engine.Written{Key: d.Key, UID: d.UID, Version: e.workload.Version + 1})
+	r.tell(e)
+	r.note(e)
+	r.plan(e)
+	if e.workload.Evicted || e.workload.Admission.PodSets[0].Surplus != nil {
+		told := e.plans
+		r.at(r.now+r.PodsLeaveIn, func() {
+			if e.plans == told { // else it has ended or was told something else, which has its own time
+				r.leave(e)
+			}
+		})
+	}
+}
+
+// leave gives back what pods had that were to go.
+func (r *run) leave(e *entry) {
+	if e.workload.Evicted {
+		e.workload.Admission, e.workload.Admitted, e.workload.Evicted = nil, false, false
+	} else {
+		lean := *e.workload.Admission
+		lean.PodSets = slices.Clone(lean.PodSets)
+		lean.PodSets[0].Surplus = nil
+		e.workload.Admission = &lean
+	}
+	r.tell(e)
+	r.note(e)
+}
+
+// plan has the job end when it will if nothing happens before.
+func (r *run) plan(e *entry) {
+	e.plans++
+	if plans := e.plans; e.progress.replicas > 0 {
+		r.at(e.progress.ends(), func() {
+			if e.plans == plans {
+				r.end(e)
+			}
+		})
+	}
+}
+
+func (r *run) end(e *entry) {
+	e.plans++
+	e.workload.Admission, e.progress.replicas = nil, 0
+	delete(r.byKey, e.workload.Key)
+	r.result.Took[e.index] = r.now - e.progress.job.Arrives
+	r.result.Makespan = r.now
+	r.note(e)
+	r.engine.Apply(engine.WorkloadGone{Key: e.workload.Key})
+}
+
+// note writes down what the job holds.
+func (r *run) note(e *entry) {
+	step := Step{At: r.now, Job: e.index, Replicas: e.progress.replicas}
+	if a := e.workload.Admission; a != nil {
+		step.Held = int32(a.PodSets[0].Usage[gpu] + a.PodSets[0].Surplus[gpu])
+	}
+	r.result.Steps = append(r.result.Steps, step)
+}
