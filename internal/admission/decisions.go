@@ -193,7 +193,7 @@ func (a *decisionWriter) desired(ctx context.Context, seen *kueue.Workload, d en
 		// An earlier try was written, or somebody else was quicker. The watch says what it
 		// holds; until then what was assumed stands in for that.
 		return nil, true, false, nil
-	case seen.Generation != d.Generation || !workload.IsActive(seen) || backsOff(seen) != "":
+	case seen.Generation != d.Generation || !mayBeAdmitted(seen):
 		return nil, false, false, nil
 	}
 	places, known, err := a.places(ctx, d.Admit)
@@ -202,7 +202,8 @@ func (a *decisionWriter) desired(ctx context.Context, seen *kueue.Workload, d en
 	}
 	out := seen.DeepCopy()
 	admit(out, d.Admit, places, a.clock.Now())
-	return out, false, true, nil
+	open, err := a.stillOpen(ctx, out, d.Admit)
+	return out, false, open, err
 }
 
 // resized is the same for another size of a Workload that runs.

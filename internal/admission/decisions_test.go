@@ -136,7 +136,7 @@ func TestAdmitter(t *testing.T) {
 			tries: 2, told: failed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, newWorkload("a", 2, asked))
+			w := newWorld(t, newWorkload("a", 2, asked), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
 			d := newDesk(t, w)
 			if tc.then != nil {
 				tc.then(w)
@@ -203,7 +203,7 @@ func (w *world) editStatus(o client.Object, change func()) {
 // TestANewerDecisionOutlivesTheOneBeingWritten: it is made while an older one, of a
 // Workload that is gone by then, is under way.
 func TestANewerDecisionOutlivesTheOneBeingWritten(t *testing.T) {
-	w := newWorld(t, newWorkload("a", 2, asked))
+	w := newWorld(t, newWorkload("a", 2, asked), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
 	d := newDesk(t, w)
 	newer := d.decision
 	newer.UID, newer.Admit = "later-uid", &engine.Admission{ClusterQueue: "cq"}
@@ -227,7 +227,7 @@ func TestManyAreWrittenSideBySide(t *testing.T) {
 	for i := range 50 {
 		objects = append(objects, newWorkload(fmt.Sprintf("w%d", i), 1, nil))
 	}
-	w := newWorld(t, objects...)
+	w := newWorld(t, append([]client.Object{newClusterQueue("cq", "8"), newLocalQueue("q", "cq")}, objects...)...)
 	w.before = once(apierrors.NewServiceUnavailable("overloaded"))
 	a := newDecisionWriter(w, w, clocktesting.NewFakePassiveClock(now), newWriteBudget(clocktesting.NewFakePassiveClock(now)), func(ev engine.Event) {
 		if _, ok := ev.(engine.Written); !ok {
@@ -260,7 +260,7 @@ func giveQuota(w *world) {
 
 // TestAnEvictionOutrunsTheCache: what was admitted a moment ago is not in it yet.
 func TestAnEvictionOutrunsTheCache(t *testing.T) {
-	w := newWorld(t, newWorkload("a", 2, asked))
+	w := newWorld(t, newWorkload("a", 2, asked), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
 	d := newDesk(t, w) // its cache is from before the admission
 	giveQuota(w)
 	d.evicting()
@@ -273,7 +273,7 @@ func TestAnEvictionOutrunsTheCache(t *testing.T) {
 
 // TestAnEvictionWaitsForNewsThatAreLate: who ended meanwhile is not written to.
 func TestAnEvictionWaitsForNewsThatAreLate(t *testing.T) {
-	w := newWorld(t, newWorkload("a", 2, asked))
+	w := newWorld(t, newWorkload("a", 2, asked), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
 	d := newDesk(t, w)
 	giveQuota(w)
 	d.evicting()
@@ -301,7 +301,7 @@ func TestAnEvictionWaitsForNewsThatAreLate(t *testing.T) {
 // TestARefusedEvictionIsTriedAgain: later each time. The engine would decide it again at
 // once.
 func TestARefusedEvictionIsTriedAgain(t *testing.T) {
-	w := newWorld(t, newWorkload("a", 2, asked))
+	w := newWorld(t, newWorkload("a", 2, asked), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
 	d := newDesk(t, w)
 	giveQuota(w)
 	d.client = cached{w, w.workload("a")}

@@ -157,8 +157,8 @@ func sooner(a, b time.Time) time.Time {
 }
 
 func (t *translator) workloadChanged(w *kueue.Workload) []engine.Event {
-	if workload.IsFinished(w) {
-		return t.workloadGone(w)
+	if workload.IsFinished(w) || !w.DeletionTimestamp.IsZero() && !workload.HoldsQuota(w) {
+		return t.workloadGone(w) // also one that somebody's finalizer keeps: it is to get nothing any more
 	}
 	t.workloads[keyOf(w)] = w
 	return []engine.Event{engine.WorkloadSet{Workload: t.workload(w)}}
