@@ -56,11 +56,12 @@ func (l *look) announce(action bus.Action, why string) {
 	l.plan.Events = append(l.plan.Events, jobs.Normal(actionReason, fmt.Sprintf("%s: %s", action, why)))
 }
 
-// beginAnew makes all pods pods of the past, those that have ended too.
+// beginAnew makes all pods pods of the past, those that have ended too. How often they
+// were started anew before stays: a pod's attempt is told from earlier ones by its number,
+// which must never come again.
 func (l *look) beginAnew(why string) {
 	l.job.Status.Version++
-	l.memory = memory{}
-	setRestarts(&l.job.Status, nil)
+	l.memory = memory{restarts: l.memory.restarts}
 	l.lookAgain()
 	l.turn(volcano.Restarting, "Restarting", why)
 }

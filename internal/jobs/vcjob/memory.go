@@ -19,8 +19,8 @@ const (
 	// aliveKey lists those that were there and had not ended: one that is gone since was
 	// evicted, though nobody has seen it go.
 	aliveKey = "muster.dev/alive"
-	// restartsKey has how often tasks and pods were started anew by themselves since the
-	// job began, as in "worker=1;worker/3=2".
+	// restartsKey has how often tasks and pods were started anew by themselves, ever, as in
+	// "worker=1;worker/3=2". With status.version it makes the number of an attempt.
 	restartsKey = "muster.dev/restarts"
 	// commandKey is the UID of the Command that was obeyed last.
 	commandKey = "muster.dev/command"

@@ -309,7 +309,7 @@ func TestMistakesAreTold(t *testing.T) {
 		"in a circle, through task a":        newJob().with("a", 1, dependsOn("", "b")).with("b", 1, dependsOn("", "a")),
 		"spec.networkTopology is hard":       func() jobBuilder { j := twoTasks(); j.Spec.NetworkTopology = &volcano.NetworkTopologySpec{}; return j }(),
 		"unable to find job plugin: horovod": twoTasks().plugin("horovod"),
-		`"--speed=3" is no argument of it; there are --disable-network-policy, --publish-not-ready-addresses`: twoTasks().plugin("svc", "--speed=3"),
+		`"--speed" is no argument of it; there are --disable-network-policy, --publish-not-ready-addresses`: twoTasks().plugin("svc", "--speed=3"),
 		"port must be a port, from 1 to 65535": twoTasks().plugin("pytorch", "--port=0"),
 		"it takes none":                        twoTasks().plugin("env", "--x"),
 	} {
@@ -335,6 +335,59 @@ func TestPodsAreKnownByVolcanosLabels(t *testing.T) {
 		"scheduling.k8s.io/group-name": "job-job-uid", "muster.dev/restarts": "2"}, got.Annotations)
 	if s := got.Spec; s.RestartPolicy != corev1.RestartPolicyOnFailure || s.SchedulerName != "" || s.DNSPolicy != corev1.DNSClusterFirstWithHostNet {
 		t.Errorf("restartPolicy %s, scheduler %q, DNS %s", s.RestartPolicy, s.SchedulerName, s.DNSPolicy)
+	}
+}
+
+// A task that had no pods when the job was admitted has no room, however many it asks for later.
+func TestATaskWithoutQuotaGetsNoPods(t *testing.T) {
+	job := newJob().with("ps", 1).with("worker", 0).is(volcano.Running)
+	for _, set := range describe(job.Job, jobs.Facts{}).PodSets {
+		if set.Name == "worker" {
+			t.Fatal("a task without pods asks for some")
+		}
+	}
+	job.Spec.Tasks[1].Replicas = 999
+	same(t, "writes", []string{"create job-ps-0"}, writes(see(t, job.Job, admitted("ps", 1), nil)))
+	same(t, "those that were made before", []string{"delete job-worker-7"},
+		writes(see(t, job.Job, admitted("ps", 1), of(pod("job-ps-0").running(), pod("job-worker-7").running()))))
+	if got := writes(see(t, job.Job, jobs.Admission{Grant: jobs.Unqueued}, nil)); len(got) != 1000 {
+		t.Errorf("%d pods of a job that no queue holds, want 1000", len(got))
+	}
+}
+
+// The number of an attempt never comes again: what was started anew alone goes with its job all the same.
+func TestAJobThatBeginsAnewLeavesNoPodBehind(t *testing.T) {
+	job := newJob().with("worker", 2).on(bus.PodFailedEvent, bus.RestartPodAction).on(bus.PodEvictedEvent, bus.RestartJobAction).is(volcano.Running)
+	job.Spec.MaxRetry = 9
+	admission, other := admitted("worker", 2), pod("job-worker-1").running()
+	first := pod("job-worker-0")
+	for range 2 {
+		job = then(see(t, job.Job, admission, of(first.ended(1), other)), job)
+		first = podBuilder{made(t, see(t, job.Job, admission, of(other)), "job-worker-0")}
+		first.UID = "made"
+	}
+	job = then(see(t, job.Job, admission, of(first.running(), other.going())), job)
+	if job.Status.State.Phase != volcano.Restarting {
+		t.Fatalf("it is %s", job.Status.State.Phase)
+	}
+	same(t, "all go", []string{"delete job-worker-0"}, writes(see(t, job.Job, admission, of(first, other))))
+
+	// One that has failed before is none of the failures of what comes after.
+	again := see(t, job.Job, admission, of(first.ended(1)))
+	if got := again.Status; got != nil && got.(*volcano.Job).Status.RetryCount != 3 {
+		t.Errorf("%d retries, want 3", got.(*volcano.Job).Status.RetryCount)
+	}
+	same(t, "the failed one goes too", []string{"delete job-worker-0"}, writes(again))
+}
+
+// What an argument is set to may be a key: it is told nobody.
+func TestArgumentsAreToldByTheirNamesAlone(t *testing.T) {
+	const key = "-----BEGIN PRIVATE KEY-----\nMIIB=="
+	for _, given := range [][]string{{"--ssh-privat-key=" + key}, {key}, {"--" + key}, {"MIIB=="}, {"--no-root", key}, {"--ssh-private-key", key, key}} {
+		d := describe(twoTasks().plugin("ssh", given...).Job, jobs.Facts{})
+		if d.Mistake == nil || strings.Contains(d.Mistake.Message, "MIIB") || strings.Contains(d.Mistake.Message, "BEGIN") {
+			t.Errorf("%q: told %v", given, d.Mistake)
+		}
 	}
 }
 

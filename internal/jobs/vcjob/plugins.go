@@ -3,6 +3,7 @@ package vcjob
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -81,7 +82,7 @@ func (p plugin) read(given []string) (map[string]string, string) {
 		name, value, hasValue := strings.Cut(strings.TrimLeft(given[i], "-"), "=")
 		before, isKnown := p.defaults[name]
 		if !isKnown {
-			return out, fmt.Sprintf("spec.plugins.%s: %q is no argument of it%s", p.name, given[i], p.arguments())
+			return out, fmt.Sprintf("spec.plugins.%s: %s is no argument of it%s", p.name, nameTold(given, i), p.arguments())
 		}
 		isFlag := before == "true" || before == "false"
 		switch {
@@ -91,7 +92,7 @@ func (p plugin) read(given []string) (map[string]string, string) {
 			i++
 			value = given[i]
 		case !hasValue:
-			return out, fmt.Sprintf("spec.plugins.%s: %q has no value", p.name, given[i])
+			return out, fmt.Sprintf("spec.plugins.%s: %s has no value", p.name, nameTold(given, i))
 		}
 		if _, err := strconv.ParseBool(value); isFlag && err != nil {
 			return out, fmt.Sprintf("spec.plugins.%s: %s must be true or false", p.name, name)
@@ -102,6 +103,18 @@ func (p plugin) read(given []string) (map[string]string, string) {
 		out[name] = value
 	}
 	return out, ""
+}
+
+// argumentName is what the name of an argument looks like.
+var argumentName = regexp.MustCompile(`^--?[A-Za-z][A-Za-z0-9_.-]{0,39}$`)
+
+// nameTold is how people are told of an argument: by its name alone. What it is set to, or what
+// looks like no name, may be a key, which is nobody's to read in an event.
+func nameTold(given []string, i int) string {
+	if name, _, _ := strings.Cut(given[i], "="); argumentName.MatchString(name) {
+		return strconv.Quote(name)
+	}
+	return fmt.Sprintf("argument %d", i+1)
 }
 
 func (p plugin) arguments() string {

@@ -16,12 +16,13 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// room is how many pods of the task may run at once: as many as were admitted.
+// room is how many pods of the task may run at once: as many as were admitted, and none
+// of a task that had none when the job was admitted, whatever it says since.
 func (l *look) room(task string) int32 {
-	if granted, ok := l.seen.Admission.PodSets[task]; ok {
-		return min(granted.Count, l.tasks[task].Replicas)
+	if l.seen.Admission.Grant != jobs.Admitted {
+		return l.tasks[task].Replicas
 	}
-	return l.tasks[task].Replicas
+	return min(l.seen.Admission.PodSets[task].Count, l.tasks[task].Replicas)
 }
 
 // createPods makes pods that are missing, the first first, as far as there is room and

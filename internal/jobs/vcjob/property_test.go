@@ -2,6 +2,7 @@ package vcjob
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -121,6 +122,9 @@ func (h *history) look(lost bool) {
 	case ended(before.State.Phase) && before.State.Phase != after.State.Phase:
 		h.Fatalf("%s, then %s", before.State.Phase, after.State.Phase)
 	}
+	if before.State.Phase == volcano.Restarting && after.State.Phase == volcano.Pending {
+		h.noneOfBefore(after.Version)
+	}
 	if lost {
 		return
 	}
@@ -138,6 +142,15 @@ func (h *history) look(lost bool) {
 	}
 	if !got.StatusFirst && workers > int(h.admission.PodSets["worker"].Count) {
 		h.Fatalf("%d workers, %d admitted", workers, h.admission.PodSets["worker"].Count)
+	}
+}
+
+// noneOfBefore sees that no pod is left of before the job began anew.
+func (h *history) noneOfBefore(version int32) {
+	for name, p := range h.pods {
+		if of, err := strconv.Atoi(p.Annotations[volcano.JobVersionKey]); err != nil || int32(of) < version {
+			h.Fatalf("pod %s of version %d is there in version %d", name, of, version)
+		}
 	}
 }
 
