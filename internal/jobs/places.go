@@ -66,6 +66,20 @@ func (p PodSetAdmission) For(from, to int32) podspec.Injection {
 	}, p.Nodes)
 }
 
+// At is what one pod gets that was given that place, as a list of one; none is a pod
+// that waits until it is given one, where its pod set has places.
+func (p PodSetAdmission) At(place podspec.Places) podspec.Injection {
+	in := p.Injection
+	switch {
+	case len(p.Places) == 0:
+	case len(place) == 0:
+		in.Gates = []string{kueue.TopologyGate}
+	default:
+		in = in.Reaching(podspec.Gang{Places: place, Count: 1, Spec: p.Pods}, p.Nodes)
+	}
+	return in
+}
+
 // Reaches reports whether the pods of a template that was admitted earlier can still
 // get to all the places of those ranks. After a repair they may not.
 func (p PodSetAdmission) Reaches(template corev1.PodTemplateSpec, from, to int32) bool {

@@ -21,6 +21,18 @@ type Place struct {
 // Node is the host name of the place, "" if it is wider than a node.
 func (p Place) Node() string { return p.Domain[corev1.LabelHostname] }
 
+// Key tells places of one Topology apart.
+func (p Place) Key() string {
+	if node := p.Node(); node != "" && len(p.Domain) == 1 {
+		return node
+	}
+	var key string
+	for _, label := range slices.Sorted(maps.Keys(p.Domain)) {
+		key += label + "=" + p.Domain[label] + "\n"
+	}
+	return key
+}
+
 // Places are where the pods of a pod set go, in the order of their ranks: the first
 // pods to the first place, and so on. No places are no say in where pods go.
 type Places []Place

@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/podspec"
@@ -14,29 +13,27 @@ import (
 )
 
 // newPod is the pod of a replica as it is made: the template of its type, as the run
-// mode has it, with its variables in place, and with what admission gave its pod set.
-func (l *look) newPod(r *replicas.Replica) *corev1.Pod {
+// mode has it, with its variables in place, and with what admission gave its pod set,
+// at its seat if it has one.
+func (l *look) newPod(r *replicas.Replica, seat podspec.Places) *corev1.Pod {
 	template := *l.specs[r.Group].Template.DeepCopy()
 	template.Labels = l.labels(template.Labels, r)
 	applyMode(l.job, r.Group, &template.Spec)
 	variables{job: l.job, replica: r, sizes: l.sizes}.expandAll(&template.Spec)
 	template.Spec.SchedulerName = schedulerName(l.job, template.Spec.SchedulerName, l.seen.Facts)
 	if granted, ok := l.seen.Admission.PodSets[r.Group]; ok {
-		template = l.place(granted, r).Inject(template)
+		template = l.place(granted, r, seat).Inject(template)
 	}
 	return replicas.NewPod(l.job.Namespace, *metav1.NewControllerRef(l.job, kind), r, template)
 }
 
-// place is what admission adds to the replica's pod: ranks count in the type. Where
-// fewer pods were admitted, because others had ended by then, each is given one of
-// their places once it is there.
-func (l *look) place(granted jobs.PodSetAdmission, r *replicas.Replica) podspec.Injection {
-	if placed := granted.Places.Count(); placed > 0 && placed < l.sizes[r.Group] {
-		in := granted.Injection
-		in.Gates = []string{kueue.TopologyGate}
-		return in
+// place is what admission adds to the replica's pod. Where fewer pods were admitted,
+// because others had ended by then, each is given one of their places once it is there.
+func (l *look) place(granted jobs.PodSetAdmission, r *replicas.Replica, seat podspec.Places) podspec.Injection {
+	if granted.Places.Count() < l.sizes[r.Group] {
+		seat = nil
 	}
-	return granted.For(r.Index, r.Index+1)
+	return granted.At(seat)
 }
 
 // labels are those of the template and, winning over them, those by which a pod is
@@ -65,8 +62,12 @@ func (l *look) createPods() {
 	if group := podGroup(l.job, l.seen.Facts); group != nil {
 		l.plan.Writes = append(l.plan.Writes, jobs.Create(group).OrWarn(podGroupFailedReason))
 	}
+	seats := map[string]map[int32]podspec.Places{}
+	for group, granted := range l.seen.Admission.PodSets {
+		seats[group] = l.roster.Seats(group, granted.Places)
+	}
 	for _, r := range missing {
-		l.plan.Writes = append(l.plan.Writes, jobs.Create(l.newPod(r)).OrWarn(jobs.FailedCreate))
+		l.plan.Writes = append(l.plan.Writes, jobs.Create(l.newPod(r, seats[r.Group][r.Index])).OrWarn(jobs.FailedCreate))
 	}
 }
 

@@ -121,7 +121,7 @@ func (d *domain) free() bool { return int32(len(d.here))+d.leaving < d.size }
 func newRow(places podspec.Places, pods []*corev1.Pod, hostOf func(string) string) *row {
 	r := &row{order: places, domains: map[string]*domain{}}
 	for _, place := range places {
-		key := keyOf(place)
+		key := place.Key()
 		if r.domains[key] == nil {
 			r.domains[key] = &domain{place: place}
 		}
@@ -167,7 +167,7 @@ func (r *row) fill(pods []*corev1.Pod, rankOf func(*corev1.Pod) (int32, bool)) (
 	}
 	for _, pod := range anywhere {
 		for _, place := range r.order {
-			if d := r.domains[keyOf(place)]; d.free() {
+			if d := r.domains[place.Key()]; d.free() {
 				give = append(give, d.take(pod))
 				break
 			}
@@ -181,8 +181,9 @@ func (d *domain) take(pod *corev1.Pod) placement {
 	return placement{pod: pod, place: d.place}
 }
 
-// surplus are the pods of domains that have more of them than places: those whose ranks
-// belong elsewhere, then the youngest.
+// surplus are the pods of domains that have more of them than places: those that have
+// come least far, so that nobody who runs goes in place of one who waits; of these those
+// whose ranks belong elsewhere, then the youngest.
 func (r *row) surplus(rankOf func(*corev1.Pod) (int32, bool)) []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, key := range slices.Sorted(maps.Keys(r.domains)) {
@@ -193,6 +194,7 @@ func (r *row) surplus(rankOf func(*corev1.Pod) (int32, bool)) []*corev1.Pod {
 		}
 		slices.SortStableFunc(d.here, func(a, b *corev1.Pod) int {
 			return cmp.Or(
+				cmp.Compare(come(a), come(b)),
 				-cmp.Compare(elsewhere(r.ofRank(a, rankOf), d), elsewhere(r.ofRank(b, rankOf), d)),
 				-a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
 				cmp.Compare(a.Name, b.Name))
@@ -202,6 +204,17 @@ func (r *row) surplus(rankOf func(*corev1.Pod) (int32, bool)) []*corev1.Pod {
 		d.here = d.here[over:]
 	}
 	return out
+}
+
+// come is how far a pod has come: what would be lost with it.
+func come(pod *corev1.Pod) int {
+	switch {
+	case pod.Spec.NodeName == "":
+		return 0
+	case pod.Status.Phase != corev1.PodRunning:
+		return 1
+	}
+	return 2
 }
 
 func elsewhere(belongs, is *domain) int {
@@ -221,14 +234,14 @@ func (r *row) ofRank(pod *corev1.Pod, rankOf func(*corev1.Pod) (int32, bool)) *d
 	if len(places) == 0 {
 		return nil // such as the index of a Job with more completions than pods
 	}
-	return r.domains[keyOf(places[0])]
+	return r.domains[places[0].Key()]
 }
 
 // domainOf is the one of the place where a pod is, nil if it is at none.
 func (r *row) domainOf(where map[string]string) *domain {
 	for _, place := range r.order {
 		if contains(where, place.Domain) {
-			return r.domains[keyOf(place)]
+			return r.domains[place.Key()]
 		}
 	}
 	return nil
@@ -252,17 +265,6 @@ func whereabouts(pod *corev1.Pod, hostOf func(string) string) map[string]string 
 	maps.Copy(where, pod.Spec.NodeSelector)
 	where[corev1.LabelHostname] = hostOf(pod.Spec.NodeName)
 	return where
-}
-
-func keyOf(place podspec.Place) string {
-	if node := place.Node(); node != "" && len(place.Domain) == 1 {
-		return node
-	}
-	var key string
-	for _, label := range slices.Sorted(maps.Keys(place.Domain)) {
-		key += label + "=" + place.Domain[label] + "\n"
-	}
-	return key
 }
 
 // inOrder are the pods by rank, those without one by age.

@@ -76,8 +76,7 @@ func (l *look) newPod(r *replicas.Replica, place podspec.Places) (*corev1.Pod, e
 		}
 	}
 	if granted, ok := l.seen.Admission.PodSets[worker]; ok {
-		granted.Places = place
-		template = granted.For(0, 1).Inject(template)
+		template = granted.At(place).Inject(template)
 	}
 	pod := replicas.NewPod(l.job.Namespace, l.owner(), r, template)
 	pod.Spec.RestartPolicy = podRestartPolicy(l.job)
@@ -90,14 +89,9 @@ func (l *look) owner() metav1.OwnerReference {
 
 // createPods makes the pods that are missing.
 func (l *look) createPods() {
-	missing := l.roster.Missing()
-	free := l.freePlaces()
-	for i, r := range missing {
-		var place podspec.Places
-		if i < len(free) {
-			place = podspec.Places{free[i]}
-		}
-		pod, err := l.newPod(r, place)
+	seats := l.roster.Seats(worker, l.seen.Admission.PodSets[worker].Places)
+	for _, r := range l.roster.Missing() {
+		pod, err := l.newPod(r, seats[r.Index])
 		if err != nil { // while it queues it is told so, and does not get here
 			l.tell(jobs.Warning(jobs.InvalidJob, noAgent(err)))
 			return
@@ -109,36 +103,6 @@ func (l *look) createPods() {
 // noAgent tells why the agent cannot be added.
 func noAgent(err error) string {
 	return "The agent that injectLattice asks for cannot be added to the pods: " + err.Error()
-}
-
-// freePlaces are the places that no pod of the job has, one by one in their order. Which worker has which does not
-// matter: who stays when the job shrinks is who has come furthest.
-func (l *look) freePlaces() podspec.Places {
-	taken := map[string]int32{}
-	for i := range l.roster.Replicas {
-		if pod := l.roster.Replicas[i].Pod; pod != nil {
-			taken[nodeOf(pod)]++
-		}
-	}
-	var out podspec.Places
-	for _, place := range l.seen.Admission.PodSets[worker].Places {
-		for range place.Count {
-			if node := place.Node(); taken[node] > 0 {
-				taken[node]--
-				continue
-			}
-			out = append(out, podspec.Place{Domain: place.Domain, Count: 1})
-		}
-	}
-	return out
-}
-
-// nodeOf is the host name of the node that the pod has or was given, "" if it has none.
-func nodeOf(pod *corev1.Pod) string {
-	if name := pod.Spec.NodeSelector[corev1.LabelHostname]; name != "" {
-		return name
-	}
-	return pod.Spec.NodeName
 }
 
 // deletePods deletes pods, gracefully, that nobody has deleted yet.

@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/podspec"
@@ -35,11 +34,15 @@ func (l *look) createPods() {
 			left[name] = l.room(name) - l.alive(name)
 		}
 	}
+	seats := map[string]map[int32]podspec.Places{}
+	for task, granted := range l.seen.Admission.PodSets {
+		seats[task] = l.roster.Seats(task, granted.Places)
+	}
 	var writes []jobs.Write
 	for _, r := range l.roster.Missing() {
 		if left[r.Group] > 0 {
 			left[r.Group]--
-			writes = append(writes, jobs.Create(l.newPod(r)).OrWarn(jobs.FailedCreate))
+			writes = append(writes, jobs.Create(l.newPod(r, seats[r.Group][r.Index])).OrWarn(jobs.FailedCreate))
 		}
 	}
 	if len(writes) == 0 {
@@ -88,8 +91,9 @@ func (l *look) giveBack() bool {
 }
 
 // newPod is the pod of a replica as it is made: the template of its task, with what
-// Volcano adds to every pod, what the plugins add, and what admission gave its pod set.
-func (l *look) newPod(r *replicas.Replica) *corev1.Pod {
+// Volcano adds to every pod, what the plugins add, and what admission gave its pod set,
+// at its seat if it has one.
+func (l *look) newPod(r *replicas.Replica, seat podspec.Places) *corev1.Pod {
 	template := *l.tasks[r.Group].Template.DeepCopy()
 	restartPolicy := template.Spec.RestartPolicy
 	template.Labels, template.Annotations = merged(template.Labels, l.labels(r)), merged(template.Annotations, l.annotations(r))
@@ -106,22 +110,20 @@ func (l *look) newPod(r *replicas.Replica) *corev1.Pod {
 		p.change(l.job, r, spec)
 	}
 	if granted, ok := l.seen.Admission.PodSets[r.Group]; ok {
-		template = l.place(granted, r).Inject(template)
+		template = l.place(granted, r, seat).Inject(template)
 	}
 	pod := replicas.NewPod(l.job.Namespace, *metav1.NewControllerRef(l.job, kind), r, template)
 	pod.Spec.RestartPolicy = restartPolicy // its containers may be restarted where they are
 	return pod
 }
 
-// place is what admission adds to the pod: ranks count in the task. Where fewer were
-// admitted each is given one of their places once it is there.
-func (l *look) place(granted jobs.PodSetAdmission, r *replicas.Replica) podspec.Injection {
-	if placed := granted.Places.Count(); placed > 0 && placed < l.tasks[r.Group].Replicas {
-		in := granted.Injection
-		in.Gates = []string{kueue.TopologyGate}
-		return in
+// place is what admission adds to the pod. Where fewer were admitted each is given one of
+// their places once it is there.
+func (l *look) place(granted jobs.PodSetAdmission, r *replicas.Replica, seat podspec.Places) podspec.Injection {
+	if granted.Places.Count() < l.tasks[r.Group].Replicas {
+		seat = nil
 	}
-	return granted.For(r.Index, r.Index+1)
+	return granted.At(seat)
 }
 
 // merged are the template's own and, winning over them, those by which a pod is known as
