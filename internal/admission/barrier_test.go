@@ -17,7 +17,9 @@ import (
 // engine, which may have heard of it by now, decides anew.
 func TestWhoStopsAQueueStopsWhatIsDecidedAlready(t *testing.T) {
 	newQueue, newLocal := func() *kueue.ClusterQueue { return &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "cq"}} },
-		func() *kueue.LocalQueue { return &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: "q", Namespace: "ns"}} }
+		func() *kueue.LocalQueue {
+			return &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: "q", Namespace: "ns"}}
+		}
 	for name, tc := range map[string]struct {
 		then     func(w *world)
 		admitted bool
@@ -89,7 +91,9 @@ func TestWhoStopsAQueueStopsWhatIsDecidedAlready(t *testing.T) {
 // tell. The cache of the first try knows of it.
 func TestWhoHoldsAWorkloadBackStopsWhatIsDecidedAlready(t *testing.T) {
 	for name, then := range map[string]func(w *kueue.Workload){
-		"a gate":     func(w *kueue.Workload) { w.Annotations = map[string]string{kueue.AdmissionGatedByAnnotation: "someone"} },
+		"a gate": func(w *kueue.Workload) {
+			w.Annotations = map[string]string{kueue.AdmissionGatedByAnnotation: "someone"}
+		},
 		"a deletion": func(w *kueue.Workload) { w.DeletionTimestamp = ptr.To(metav1.NewTime(now)) },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -59,5 +59,5 @@ func resizedAnew(before, after *kueue.Workload) *metav1.Condition {
 }
 
 func (t *teller) tell(job *corev1.ObjectReference, kind, reason, message string) {
-	t.recorder.Eventf(job, nil, kind, reason, eventAction, "%s", message[:min(len(message), eventMessageBytes)])
+	t.recorder.Eventf(job, nil, kind, reason, eventAction, "%s", workload.Cut(message, eventMessageBytes))
 }

@@ -1,7 +1,9 @@
 package admission
 
 import (
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
@@ -42,5 +44,15 @@ func TestPeopleHearOnTheirJobWhatWasDecided(t *testing.T) {
 	want := []string{"Normal Admitted Admitted by ClusterQueue cq", "Warning Evicted Preempted: for another"}
 	if len(got) != len(want) || got[0] != want[0] || got[1] != want[1] {
 		t.Errorf("told %q, want %q", got, want)
+	}
+}
+
+// TestALongEventIsCutBetweenCharacters: the API takes no half of one.
+func TestALongEventIsCutBetweenCharacters(t *testing.T) {
+	recorder := events.NewFakeRecorder(1)
+	(&teller{recorder: recorder}).tell(nil, "Normal", "A", "x"+strings.Repeat("é", 600))
+	note := strings.TrimPrefix(<-recorder.Events, "Normal A ")
+	if len(note) > eventMessageBytes || !utf8.ValidString(note) || !strings.HasSuffix(note, "é…") {
+		t.Errorf("%d bytes, ends in %q", len(note), note[len(note)-10:])
 	}
 }

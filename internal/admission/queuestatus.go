@@ -35,6 +35,8 @@ type queueStatusWriter struct {
 	mu    sync.Mutex
 	usage map[statusOf]engine.Usage
 	wrote map[statusOf]time.Time
+	// cyclic are the ClusterQueues under a cycle of cohorts, of which their LocalQueues tell too.
+	cyclic map[string]bool
 }
 
 // statusOf names the object that has a status.
@@ -58,14 +60,17 @@ func newQueueStatusWriter(c client.Client, clock clock.WithTicker, budget *write
 			workqueue.NewTypedItemExponentialFailureRateLimiter[statusOf](100*time.Millisecond, longestRetry),
 			workqueue.TypedRateLimitingQueueConfig[statusOf]{Clock: clock}),
 		usage: map[statusOf]engine.Usage{},
-		wrote: map[statusOf]time.Time{},
+		wrote: map[statusOf]time.Time{}, cyclic: map[string]bool{},
 	}
 }
 
 // noteClusterQueue has the usage written into the status of a ClusterQueue,
 // noteLocalQueue into that of a LocalQueue, and noteCohort the share into that of a
-// cohort.
+// cohort. A ClusterQueue is noted before the LocalQueues that lead to it.
 func (s *queueStatusWriter) noteClusterQueue(name string, u engine.Usage) {
+	s.mu.Lock()
+	s.cyclic[name] = u.Cyclic
+	s.mu.Unlock()
 	s.note(statusOf{ofClusterQueue, engine.Key{Name: name}}, u)
 }
 
@@ -91,6 +96,9 @@ func (s *queueStatusWriter) forget(key statusOf) {
 	defer s.mu.Unlock()
 	delete(s.usage, key)
 	delete(s.wrote, key)
+	if key.kind == ofClusterQueue {
+		delete(s.cyclic, key.Name)
+	}
 }
 
 // rest is how long the queue is to be left alone yet. The caller holds the lock.
@@ -159,16 +167,13 @@ func (s *queueStatusWriter) tryClusterQueue(ctx context.Context, name string, u 
 	if err := s.client.Get(ctx, client.ObjectKey{Name: name}, &seen); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
-	missing, err := s.missingFlavors(ctx, &seen)
+	around, err := s.surroundings(ctx, &seen)
 	if err != nil {
 		return false, err
 	}
-	checks, err := s.checks(ctx)
-	if err != nil {
-		return false, err
-	}
+	around.cyclic = u.Cyclic
 	desired := seen.DeepCopy()
-	clusterQueueStatus(desired, u, missing, checks, s.clock.Now())
+	clusterQueueStatus(desired, u, around, s.clock.Now())
 	return s.patch(ctx, &seen, desired, equality.Semantic.DeepEqual(seen.Status, desired.Status))
 }
 
@@ -178,15 +183,22 @@ func (s *queueStatusWriter) tryLocalQueue(ctx context.Context, key engine.Key, u
 		return false, client.IgnoreNotFound(err)
 	}
 	var behind *kueue.ClusterQueue
+	var around surroundings
 	var clusterQueue kueue.ClusterQueue
 	switch err := s.client.Get(ctx, client.ObjectKey{Name: string(seen.Spec.ClusterQueue)}, &clusterQueue); {
 	case err == nil:
 		behind = &clusterQueue
+		if around, err = s.surroundings(ctx, behind); err != nil {
+			return false, err
+		}
+		s.mu.Lock()
+		around.cyclic = s.cyclic[behind.Name]
+		s.mu.Unlock()
 	case client.IgnoreNotFound(err) != nil:
 		return false, err
 	}
 	desired := seen.DeepCopy()
-	localQueueStatus(desired, behind, u, s.clock.Now())
+	localQueueStatus(desired, behind, around, u, s.clock.Now())
 	return s.patch(ctx, &seen, desired, equality.Semantic.DeepEqual(seen.Status, desired.Status))
 }
 
@@ -197,50 +209,12 @@ func (s *queueStatusWriter) patch(ctx context.Context, seen, desired client.Obje
 	return true, s.client.Status().Patch(ctx, desired, client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{}))
 }
 
-// checks are all AdmissionChecks by name.
-func (s *queueStatusWriter) checks(ctx context.Context) (map[string]*kueue.AdmissionCheck, error) {
-	var list kueue.AdmissionCheckList
-	if err := s.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, err
-	}
-	out := make(map[string]*kueue.AdmissionCheck, len(list.Items))
-	for i := range list.Items {
-		out[list.Items[i].Name] = &list.Items[i]
-	}
-	return out, nil
-}
-
-func (s *queueStatusWriter) missingFlavors(ctx context.Context, q *kueue.ClusterQueue) ([]string, error) {
-	var missing []string
-	for _, g := range q.Spec.ResourceGroups {
-		for _, f := range g.Flavors {
-			err := s.client.Get(ctx, client.ObjectKey{Name: string(f.Name)}, &kueue.ResourceFlavor{})
-			if client.IgnoreNotFound(err) != nil {
-				return nil, err
-			}
-			if err != nil {
-				missing = append(missing, string(f.Name))
-			}
-		}
-	}
-	return missing, nil
-}
-
 // clusterQueueStatus writes what a ClusterQueue holds, and whether it can admit.
-func clusterQueueStatus(q *kueue.ClusterQueue, u engine.Usage, missingFlavors []string, checks map[string]*kueue.AdmissionCheck, now time.Time) {
-	fault, faultMessage := cannotAdmit(q, checks)
-	status, why, message := metav1.ConditionTrue, kueue.ClusterQueueActiveReasonReady, "Can admit new workloads"
-	switch {
-	case closed(q):
-		status, why, message = metav1.ConditionFalse, kueue.ClusterQueueActiveReasonStopped, "Is stopped"
-	case len(missingFlavors) > 0:
-		status, why, message = metav1.ConditionFalse, kueue.ClusterQueueActiveReasonFlavorNotFound,
-			fmt.Sprintf("Can't admit new workloads: references missing ResourceFlavor(s): %v", missingFlavors)
-	case fault != "":
-		status, why, message = metav1.ConditionFalse, fault, faultMessage
-	case u.Cyclic:
-		status, why, message = metav1.ConditionFalse, kueue.ClusterQueueActiveReasonUnknown,
-			"Can't admit new workloads: its cohorts form a cycle; change the parentName of one of them"
+func clusterQueueStatus(q *kueue.ClusterQueue, u engine.Usage, around surroundings, now time.Time) {
+	active, why, message := canAdmit(q, around)
+	status := metav1.ConditionTrue
+	if !active {
+		status = metav1.ConditionFalse
 	}
 	meta.SetStatusCondition(&q.Status.Conditions, metav1.Condition{
 		Type: kueue.ClusterQueueActive, Status: status, Reason: why, Message: message,
@@ -276,8 +250,8 @@ func flavorUsage(spec *kueue.ClusterQueueSpec, sums map[quota.FlavorResource]int
 }
 
 // localQueueStatus writes what a LocalQueue holds, and whether the ClusterQueue
-// behind it, nil if there is none, can admit.
-func localQueueStatus(q *kueue.LocalQueue, behind *kueue.ClusterQueue, u engine.Usage, now time.Time) {
+// behind it, nil if there is none, with what it depends on, can admit.
+func localQueueStatus(q *kueue.LocalQueue, behind *kueue.ClusterQueue, around surroundings, u engine.Usage, now time.Time) {
 	status, why, message := metav1.ConditionTrue, kueue.ClusterQueueActiveReasonReady, "Can submit new workloads to localQueue"
 	switch {
 	case stopped(q.Spec.StopPolicy):
@@ -291,6 +265,11 @@ func localQueueStatus(q *kueue.LocalQueue, behind *kueue.ClusterQueue, u engine.
 	case closed(behind):
 		status, why, message = metav1.ConditionFalse, kueue.LocalQueueActiveReasonClusterQueueIsInactive,
 			fmt.Sprintf("ClusterQueue %s is stopped", q.Spec.ClusterQueue)
+	default:
+		if active, _, fault := canAdmit(behind, around); !active {
+			status, why, message = metav1.ConditionFalse, kueue.LocalQueueActiveReasonClusterQueueIsInactive,
+				fmt.Sprintf("ClusterQueue %s is inactive: %s", q.Spec.ClusterQueue, fault)
+		}
 	}
 	meta.SetStatusCondition(&q.Status.Conditions, metav1.Condition{
 		Type: kueue.LocalQueueActive, Status: status, Reason: why, Message: message,

@@ -45,9 +45,7 @@ func TestClusterQueueStatus(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			q := newClusterQueue("cq", "2")
 			q.Spec.StopPolicy = tc.policy
-			u := some
-			u.Cyclic = tc.cyclic
-			clusterQueueStatus(q, u, tc.missing, nil, now)
+			clusterQueueStatus(q, some, surroundings{missing: tc.missing, cyclic: tc.cyclic}, now)
 			if diff := cmp.Diff([]string{tc.want}, conditions(q.Status.Conditions)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -58,7 +56,7 @@ func TestClusterQueueStatus(t *testing.T) {
 func TestAClusterQueueWhoseChecksAreMissingIsNotActive(t *testing.T) {
 	q := newClusterQueue("cq", "2")
 	q.Spec.AdmissionChecks = []kueue.AdmissionCheckReference{"budget"}
-	clusterQueueStatus(q, some, nil, nil, now)
+	clusterQueueStatus(q, some, surroundings{flavors: 1}, now)
 	want := "Active=False AdmissionCheckNotFound: Can't admit new workloads: references missing AdmissionCheck(s): [budget]"
 	if diff := cmp.Diff([]string{want}, conditions(q.Status.Conditions)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -69,7 +67,7 @@ func TestWhatAClusterQueueHolds(t *testing.T) {
 	q := newClusterQueue("cq", "2")
 	q.Spec.Cohort = "lab"
 	q.Spec.ResourceGroups = append(q.Spec.ResourceGroups, kueue.ResourceGroup{Flavors: []kueue.FlavorQuotas{{Name: "g", Resources: []kueue.ResourceQuota{{Name: "memory"}}}}})
-	clusterQueueStatus(q, some, nil, nil, now)
+	clusterQueueStatus(q, some, surroundings{flavors: 1}, now)
 	q.Status.Conditions = nil
 	usage := []kueue.FlavorUsage{
 		{Name: "f", Resources: []kueue.ResourceUsage{{Name: "cpu", Total: resource.MustParse("3"), Borrowed: resource.MustParse("1")}}},
@@ -86,21 +84,34 @@ func TestLocalQueueStatus(t *testing.T) {
 	stoppedQueue.Spec.StopPolicy = ptr.To(kueue.HoldAndDrain)
 	deletedQueue := newClusterQueue("cq", "1")
 	deletedQueue.DeletionTimestamp = ptr.To(metav1.NewTime(now))
+	checked := newClusterQueue("cq", "1")
+	checked.Spec.AdmissionChecks = []kueue.AdmissionCheckReference{"budget"}
 	for name, tc := range map[string]struct {
 		policy *kueue.StopPolicy
 		behind *kueue.ClusterQueue
+		around surroundings
 		want   string
 	}{
-		"one that admits":                         {nil, newClusterQueue("cq", "1"), "Active=True Ready: Can submit new workloads to localQueue"},
-		"one that is stopped":                     {ptr.To(kueue.Hold), nil, "Active=False Stopped: LocalQueue is stopped"},
-		"one that leads nowhere":                  {nil, nil, "Active=False ClusterQueueDoesNotExist: ClusterQueue cq doesn't exist: create it, or make a LocalQueue that names another"},
-		"one whose ClusterQueue has been stopped": {nil, stoppedQueue, "Active=False ClusterQueueIsInactive: ClusterQueue cq is stopped"},
-		"one whose ClusterQueue is being deleted": {nil, deletedQueue, "Active=False ClusterQueueIsInactive: ClusterQueue cq is being deleted"},
+		"one that admits":                         {nil, newClusterQueue("cq", "1"), surroundings{flavors: 1}, "Active=True Ready: Can submit new workloads to localQueue"},
+		"one that is stopped":                     {ptr.To(kueue.Hold), nil, surroundings{flavors: 1}, "Active=False Stopped: LocalQueue is stopped"},
+		"one that leads nowhere":                  {nil, nil, surroundings{flavors: 1}, "Active=False ClusterQueueDoesNotExist: ClusterQueue cq doesn't exist: create it, or make a LocalQueue that names another"},
+		"one whose ClusterQueue has been stopped": {nil, stoppedQueue, surroundings{flavors: 1}, "Active=False ClusterQueueIsInactive: ClusterQueue cq is stopped"},
+		"one whose ClusterQueue is being deleted": {nil, deletedQueue, surroundings{flavors: 1}, "Active=False ClusterQueueIsInactive: ClusterQueue cq is being deleted"},
+		"one whose ClusterQueue lacks a check": {nil, checked, surroundings{flavors: 1},
+			"Active=False ClusterQueueIsInactive: ClusterQueue cq is inactive: Can't admit new workloads: references missing AdmissionCheck(s): [budget]"},
+		"one whose ClusterQueue has a check that is not active": {nil, checked, surroundings{flavors: 1, checks: map[string]*kueue.AdmissionCheck{"budget": {}}},
+			"Active=False ClusterQueueIsInactive: ClusterQueue cq is inactive: Can't admit new workloads: references inactive AdmissionCheck(s): [budget]"},
+		"one whose ClusterQueue is under a cycle of cohorts": {nil, newClusterQueue("cq", "1"), surroundings{flavors: 1, cyclic: true},
+			"Active=False ClusterQueueIsInactive: ClusterQueue cq is inactive: Can't admit new workloads: its cohorts form a cycle; change the parentName of one of them"},
+		"one whose ClusterQueue has no flavor left": {nil, newClusterQueue("cq", "1"), surroundings{missing: []string{"f"}},
+			"Active=False ClusterQueueIsInactive: ClusterQueue cq is inactive: Can't admit new workloads: references missing ResourceFlavor(s): [f]"},
+		"one whose ClusterQueue has one left": {nil, newClusterQueue("cq", "1"), surroundings{flavors: 1, missing: []string{"g"}},
+			"Active=True Ready: Can submit new workloads to localQueue"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			q := newLocalQueue("q", "cq")
 			q.Spec.StopPolicy = tc.policy
-			localQueueStatus(q, tc.behind, some, now)
+			localQueueStatus(q, tc.behind, tc.around, some, now)
 			if diff := cmp.Diff([]string{tc.want}, conditions(q.Status.Conditions)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -119,7 +130,7 @@ func TestWhatALocalQueueHoldsIsInTheOrderOfNames(t *testing.T) {
 	want := kueue.LocalQueueStatus{PendingWorkloads: 1, FlavorsReservation: usage, FlavorUsage: usage}
 	for range 20 {
 		q := newLocalQueue("q", "cq")
-		localQueueStatus(q, nil, u, now)
+		localQueueStatus(q, nil, surroundings{}, u, now)
 		q.Status.Conditions = nil
 		if diff := cmp.Diff(want, q.Status); diff != "" {
 			t.Fatalf("(-want +got):\n%s", diff)
@@ -161,6 +172,61 @@ func TestMissingFlavorsAreTold(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"Active=False FlavorNotFound: Can't admit new workloads: references missing ResourceFlavor(s): [f]"}, conditions(q.Status.Conditions)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestWhatAQueueLacksIsToldOfBothQueues: by the writer, from what there is.
+func TestWhatAQueueLacksIsToldOfBothQueues(t *testing.T) {
+	const open = "Active=True Ready: Can submit new workloads to localQueue"
+	inactive := func(why string) string {
+		return "Active=False ClusterQueueIsInactive: ClusterQueue cq is inactive: " + why
+	}
+	const cycle = "Can't admit new workloads: its cohorts form a cycle; change the parentName of one of them"
+	const noTopology = "Can't admit new workloads: references ResourceFlavor(s) of a missing Topology: [f (t)]"
+	for name, tc := range map[string]struct {
+		flavors        []string
+		objects        []client.Object
+		cyclic         bool
+		cluster, local string
+	}{
+		"one flavor of two is missing": {[]string{"f", "g"}, []client.Object{newFlavor("f")}, false,
+			"Active=True FlavorNotFound: Admits new workloads through its other flavors only: references missing ResourceFlavor(s): [g]", open},
+		"the Topology of the flavor is missing": {[]string{"f"}, []client.Object{placedFlavor("f", "t")}, false,
+			"Active=False TopologyNotFound: " + noTopology, inactive(noTopology)},
+		"the Topology is there": {[]string{"f"}, []client.Object{placedFlavor("f", "t"), topology("t", "rack")}, false,
+			"Active=True Ready: Can admit new workloads", open},
+		"one flavor is missing, and the Topology of the other": {[]string{"f", "g", "h"}, []client.Object{placedFlavor("f", "t"), newFlavor("h")}, false,
+			"Active=True FlavorNotFound: Admits new workloads through its other flavors only: references missing ResourceFlavor(s): [g]; " +
+				"references ResourceFlavor(s) of a missing Topology: [f (t)]", open},
+		"its cohorts form a cycle": {[]string{"f"}, []client.Object{newFlavor("f")}, true,
+			"Active=False Unknown: " + cycle, inactive(cycle)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := newClusterQueue("cq", "2")
+			for _, more := range tc.flavors[1:] {
+				flavor := *q.Spec.ResourceGroups[0].Flavors[0].DeepCopy()
+				flavor.Name = kueue.ResourceFlavorReference(more)
+				q.Spec.ResourceGroups[0].Flavors = append(q.Spec.ResourceGroups[0].Flavors, flavor)
+			}
+			w := newWorld(t, append(tc.objects, q, newLocalQueue("q", "cq"))...)
+			s := newQueueStatusWriter(w, clocktesting.NewFakeClock(now), newWriteBudget(clocktesting.NewFakePassiveClock(now)), queueStatusInterval)
+			local := engine.Key{Namespace: "ns", Name: "q"}
+			s.noteClusterQueue("cq", engine.Usage{Cyclic: tc.cyclic})
+			s.noteLocalQueue(local, engine.Usage{})
+			s.write(t.Context(), statusOf{ofClusterQueue, engine.Key{Name: "cq"}})
+			s.write(t.Context(), statusOf{ofLocalQueue, local})
+			var cluster kueue.ClusterQueue
+			var door kueue.LocalQueue
+			if err := w.Get(t.Context(), client.ObjectKey{Name: "cq"}, &cluster); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.Get(t.Context(), objectKey(local), &door); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff([]string{tc.cluster, tc.local}, append(conditions(cluster.Status.Conditions), conditions(door.Status.Conditions)...)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

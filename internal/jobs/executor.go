@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"unicode/utf8"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +17,8 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/musterhq/muster/internal/workload"
 )
 
 const (
@@ -250,18 +251,5 @@ func (x *Executor) tell(job client.Object, e Event) {
 	if kind == "" {
 		kind = corev1.EventTypeNormal
 	}
-	x.recorder.Eventf(job, nil, kind, e.Reason, eventAction, "%s", cut(e.Message, eventMessageBytes))
-}
-
-// cut shortens text to at most limit bytes without breaking a character.
-func cut(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	const ellipsis = "…"
-	text = text[:limit-len(ellipsis)]
-	for !utf8.ValidString(text) {
-		text = text[:len(text)-1]
-	}
-	return text + ellipsis
+	x.recorder.Eventf(job, nil, kind, e.Reason, eventAction, "%s", workload.Cut(e.Message, eventMessageBytes))
 }

@@ -332,7 +332,4 @@ func TestEventsAreNeverFormatsAndNeverTooLong(t *testing.T) {
 			t.Errorf("%d bytes, ends in %q", len(note), note[len(note)-10:])
 		}
 	}
-	if got := cut(strings.Repeat("x", 1024), 1024); len(got) != 1024 || strings.HasSuffix(got, "…") {
-		t.Error("what fits was cut")
-	}
 }

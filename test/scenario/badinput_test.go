@@ -72,7 +72,8 @@ func TestBadInput(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		spoil          func(w *world)
-		queue, problem string // of the queue's condition; "" where it is active
+		queue, problem string // of the queue's condition; "" where nothing is to be told
+		admits         bool   // those whom the problem does not concern
 		reason, waits  string // of b
 		mend           func(w *world)
 	}{
@@ -105,7 +106,7 @@ func TestBadInput(t *testing.T) {
 					q.Spec.ResourceGroups[0].Flavors = append(q.Spec.ResourceGroups[0].Flavors, missing)
 				})
 			},
-			queue: kueue.ClusterQueueActiveReasonFlavorNotFound, problem: "-missing",
+			queue: kueue.ClusterQueueActiveReasonFlavorNotFound, problem: "-missing", admits: true,
 			reason: kueue.WorkloadWaitingForQuota, waits: "-missing not found",
 			mend: func(w *world) {
 				flavor := &kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace + "-missing"}}
@@ -134,7 +135,11 @@ func TestBadInput(t *testing.T) {
 			w.Create(w.bare("b", "gpu", 8))
 			w.untilWaits("b", tc.reason, tc.waits)
 			if tc.queue != "" {
-				w.untilQueue(metav1.ConditionFalse, tc.queue, tc.problem)
+				status := metav1.ConditionFalse
+				if tc.admits {
+					status = metav1.ConditionTrue
+				}
+				w.untilQueue(status, tc.queue, tc.problem)
 			}
 			w.Create(w.bare("other", "beside", 1))
 			w.untilWorkload("other", "goes on", runs)

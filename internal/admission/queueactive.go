@@ -1,0 +1,108 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+)
+
+// surroundings are what a ClusterQueue needs of other objects in order to admit.
+type surroundings struct {
+	// flavors are how many of its flavors are as they should be, missing those that do not exist, and unplaced those
+	// whose Topology does not.
+	flavors           int
+	missing, unplaced []string
+	checks            map[string]*kueue.AdmissionCheck
+	cyclic            bool
+}
+
+// canAdmit says whether a ClusterQueue admits, and the reason and the message of its condition. One that lacks some of its
+// flavors admits through the others, and says so.
+func canAdmit(q *kueue.ClusterQueue, around surroundings) (active bool, reason, message string) {
+	flavorFault, flavorMessage := around.flavorProblem()
+	fault, faultMessage := cannotAdmit(q, around.checks)
+	switch {
+	case closed(q):
+		return false, kueue.ClusterQueueActiveReasonStopped, "Is stopped"
+	case flavorFault != "" && around.flavors == 0:
+		return false, flavorFault, "Can't admit new workloads: " + flavorMessage
+	case fault != "":
+		return false, fault, faultMessage
+	case around.cyclic:
+		return false, kueue.ClusterQueueActiveReasonUnknown,
+			"Can't admit new workloads: its cohorts form a cycle; change the parentName of one of them"
+	case flavorFault != "":
+		return true, flavorFault, "Admits new workloads through its other flavors only: " + flavorMessage
+	}
+	return true, kueue.ClusterQueueActiveReasonReady, "Can admit new workloads"
+}
+
+// flavorProblem says which flavors nobody can be admitted through, or nothing.
+func (s *surroundings) flavorProblem() (reason, message string) {
+	var faults []string
+	if len(s.unplaced) > 0 {
+		reason = kueue.ClusterQueueActiveReasonTopologyNotFound
+		faults = append(faults, fmt.Sprintf("references ResourceFlavor(s) of a missing Topology: %v", s.unplaced))
+	}
+	if len(s.missing) > 0 {
+		reason = kueue.ClusterQueueActiveReasonFlavorNotFound
+		faults = append([]string{fmt.Sprintf("references missing ResourceFlavor(s): %v", s.missing)}, faults...)
+	}
+	return reason, strings.Join(faults, "; ")
+}
+
+// surroundings reads those of the ClusterQueue, all but cyclic, which the engine knows.
+func (s *queueStatusWriter) surroundings(ctx context.Context, q *kueue.ClusterQueue) (out surroundings, err error) {
+	if out.checks, err = s.checks(ctx); err != nil {
+		return out, err
+	}
+	for _, group := range q.Spec.ResourceGroups {
+		for _, listed := range group.Flavors {
+			var flavor kueue.ResourceFlavor
+			found, err := s.exists(ctx, string(listed.Name), &flavor)
+			if err != nil {
+				return out, err
+			}
+			if !found {
+				out.missing = append(out.missing, string(listed.Name))
+				continue
+			}
+			if name := string(ptr.Deref(flavor.Spec.TopologyName, "")); name != "" {
+				found, err := s.exists(ctx, name, &kueue.Topology{})
+				if err != nil {
+					return out, err
+				}
+				if !found {
+					out.unplaced = append(out.unplaced, fmt.Sprintf("%s (%s)", listed.Name, name))
+					continue
+				}
+			}
+			out.flavors++
+		}
+	}
+	return out, nil
+}
+
+// exists reads a cluster's object by its name, and reports whether there is one.
+func (s *queueStatusWriter) exists(ctx context.Context, name string, o client.Object) (bool, error) {
+	err := s.client.Get(ctx, client.ObjectKey{Name: name}, o, client.UnsafeDisableDeepCopy)
+	return err == nil, client.IgnoreNotFound(err)
+}
+
+// checks are all AdmissionChecks by name.
+func (s *queueStatusWriter) checks(ctx context.Context) (map[string]*kueue.AdmissionCheck, error) {
+	var list kueue.AdmissionCheckList
+	if err := s.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	out := make(map[string]*kueue.AdmissionCheck, len(list.Items))
+	for i := range list.Items {
+		out[list.Items[i].Name] = &list.Items[i]
+	}
+	return out, nil
+}
