@@ -150,7 +150,8 @@ func TestPodProblemsGatherPodsThatComplainOfTheSame(t *testing.T) {
 		{Pods: 2, Example: "w-1", Reason: "Unschedulable", Message: "0/3 nodes are available"},
 		{Pods: 1, Example: "w-0", Reason: "Error", Message: "container worker: exit code 2"},
 		{Pods: 1, Example: "w-6", Reason: "Terminating", Message: "its finalizer example.com/backup keeps it; its quota is kept until it is gone"},
-		{Pods: 1, Example: "w-4", Reason: "Terminating", Message: "node n has not said that it ended: it may be unreachable or gone; its quota is kept until it is gone"},
+		{Pods: 1, Example: "w-4", Reason: "Terminating", Message: "node n has not said that it ended: it may be unreachable or gone; its quota is kept until it is gone " +
+			"(if the node is surely off: delete it, or taint it node.kubernetes.io/out-of-service)"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("problems differ (-want +got):\n%s", diff)

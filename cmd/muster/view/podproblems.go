@@ -69,5 +69,6 @@ func overdue(pod *corev1.Pod) string {
 	if held := slices.DeleteFunc(slices.Clone(pod.Finalizers), func(f string) bool { return f == batchv1.JobTrackingFinalizer }); len(held) > 0 {
 		return "its finalizer " + strings.Join(held, ", ") + " keeps it" + keeps
 	}
-	return "node " + pod.Spec.NodeName + " has not said that it ended: it may be unreachable or gone" + keeps
+	return "node " + pod.Spec.NodeName + " has not said that it ended: it may be unreachable or gone" + keeps +
+		" (if the node is surely off: delete it, or taint it node.kubernetes.io/out-of-service)"
 }
