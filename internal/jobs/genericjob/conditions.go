@@ -113,7 +113,10 @@ func outcome(job *tensorstack.GenericJob) *jobs.Outcome {
 	return &jobs.Outcome{Succeeded: !isTrue(job, tensorstack.JobFailed), Message: c.Message}
 }
 
-// started reports whether the replica's pod runs, or has done what it had to.
-func started(r *replicas.Replica) bool {
+// started reports whether the replica's pod runs, or has run.
+func started(r *replicas.Replica) bool { return r.Phase == replicas.Running || r.Phase.Ended() }
+
+// runsWell reports whether the replica's pod runs, or has done what it had to.
+func runsWell(r *replicas.Replica) bool {
 	return r.Phase == replicas.Running || r.Phase == replicas.Succeeded
 }

@@ -105,12 +105,12 @@ func (l *look) elasticProgress(p *jobs.Progress) {
 	}
 }
 
-// ready reports whether as many replicas of each type are ready, or have succeeded, as
-// it needs.
+// ready reports whether as many replicas of each type are ready, or have ended for good,
+// as it needs: a job whose rules let it live on without a replica lacks none.
 func (l *look) ready() bool {
 	up := map[string]int32{}
 	for i := range l.roster.Replicas {
-		if r := &l.roster.Replicas[i]; r.Ready || r.Phase == replicas.Succeeded {
+		if r := &l.roster.Replicas[i]; r.Ready || r.Final() {
 			up[r.Group]++
 		}
 	}

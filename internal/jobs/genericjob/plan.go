@@ -80,6 +80,7 @@ func (l *look) run() {
 	l.restart()
 	l.deletePods(l.roster.Outdated())
 	if l.seen.Admission.MayStart() {
+		l.createPodGroup()
 		l.createServices()
 		l.createPods()
 	}
@@ -116,7 +117,7 @@ func (l *look) hold() {
 func (l *look) progress(over *jobs.Outcome) jobs.Progress {
 	p := jobs.Progress{
 		Active:      l.roster.Active(),
-		Ready:       l.ready(),
+		Ready:       over != nil || l.ready(), // what runs on after the end is not waited for
 		Reclaimable: l.roster.Finals(),
 		Outcome:     over,
 	}

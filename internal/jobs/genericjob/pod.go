@@ -52,15 +52,23 @@ func (l *look) labels(own map[string]string, r *replicas.Replica) map[string]str
 	return out
 }
 
-// createPods makes the pods that are missing, and for a scheduler that forms gangs by
-// itself what it knows the gang by.
+// createPodGroup makes what a scheduler that forms gangs by itself knows the gang by,
+// before the pods. It is asked for as long as a pod is to be made or has no node: nobody
+// would bind it without.
+func (l *look) createPodGroup() {
+	if l.roster.All(func(r *replicas.Replica) bool { return r.Phase != replicas.Creating }) {
+		return
+	}
+	if group := podGroup(l.job, l.seen.Facts); group != nil {
+		l.plan.First = append(l.plan.First, jobs.Create(group).OrWarn(podGroupFailedReason))
+	}
+}
+
+// createPods makes the pods that are missing.
 func (l *look) createPods() {
 	missing := l.roster.Missing()
 	if len(missing) == 0 {
 		return
-	}
-	if group := podGroup(l.job, l.seen.Facts); group != nil {
-		l.plan.Writes = append(l.plan.Writes, jobs.Create(group).OrWarn(podGroupFailedReason))
 	}
 	seats := map[string]map[int32]podspec.Places{}
 	for group, granted := range l.seen.Admission.PodSets {

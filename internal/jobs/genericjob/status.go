@@ -16,9 +16,8 @@ func (l *look) report(over *jobs.Outcome) {
 	had := outcome(l.job) != nil
 	l.job.Status.Tasks, l.job.Status.Aggregate = l.tasks(over != nil)
 	if !had {
-		running := l.roster.All(started)
-		l.job.Status.Phase = l.phase(over, running)
-		l.setConditions(l.conditions(over, running))
+		l.job.Status.Phase = l.phase(over, l.roster.All(started))
+		l.setConditions(l.conditions(over, l.roster.All(runsWell)))
 	}
 	if sameStatus(&l.seen.Job.Status, &l.job.Status) {
 		return
@@ -35,7 +34,7 @@ func (l *look) dueAt(at time.Time) {
 }
 
 // phase is where the job stands.
-func (l *look) phase(over *jobs.Outcome, running bool) tensorstack.JobPhase {
+func (l *look) phase(over *jobs.Outcome, started bool) tensorstack.JobPhase {
 	before := l.seen.Job.Status.Phase
 	switch {
 	case over != nil && over.Succeeded:
@@ -46,7 +45,7 @@ func (l *look) phase(over *jobs.Outcome, running bool) tensorstack.JobPhase {
 		return tensorstack.JobPhasePaused
 	case !l.roster.All(func(r *replicas.Replica) bool { return r.Phase != replicas.Unknown }):
 		return tensorstack.JobPhaseUnknown
-	case running:
+	case started:
 		return tensorstack.JobPhaseRunning
 	case before == tensorstack.JobPhasePaused || before == tensorstack.JobPhaseResuming:
 		return tensorstack.JobPhaseResuming
