@@ -251,7 +251,8 @@ type Plan struct {
 type Progress struct {
 	// Active says that pods of the job may still use its quota.
 	Active bool
-	// Ready says that all its pods are ready or have succeeded.
+	// Ready says that all its pods are ready or have ended for good, or that nobody waits for
+	// them any more.
 	Ready bool
 	// Pods counts, by elastic pod set, the pods that may still use quota, those that are
 	// going among them. What such a pod set is to give up is somebody else's once it has no

@@ -68,6 +68,7 @@ func describe(job *tensorstack.GenericJob, facts jobs.Facts) jobs.Description {
 		boundsOf(spec).ask(&podSet)
 		d.PodSets = append(d.PodSets, podSet)
 	}
+	d.Mistake = jobs.RequestTopology(d.PodSets, func(int) jobs.Ranks { return jobs.Ranks{} })
 	return d
 }
 

@@ -2,6 +2,7 @@ package genericjob
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -19,6 +20,9 @@ type look struct {
 	// sizes is how many replicas there are of each type.
 	sizes  map[string]int32
 	roster *replicas.Roster
+	// lost are failed pods that do not count, for their nodes or their places were taken
+	// from them.
+	lost []*corev1.Pod
 	// failed is a replica that has failed in this look, nil if none has.
 	failed *replicas.Replica
 	plan   jobs.Plan
@@ -27,6 +31,7 @@ type look struct {
 // Reasons of events, beside those of conditions.
 const (
 	restartingReason = "Restarting"
+	replacingReason  = "ReplacingLostPods"
 	pausedMessage    = "The job is paused: its pods are deleted until it is resumed"
 	resumedMessage   = "The job is resumed"
 )
@@ -67,6 +72,9 @@ func newLook(seen jobs.Seen[*tensorstack.GenericJob]) *look {
 	}
 	l.sizes = sizesOf(job, seen.Admission)
 	l.roster = replicas.Look(job.Name, groups(job, l.sizes), memoryOf(&job.Status), jobs.ChildrenOf[*corev1.Pod](seen.Children))
+	if outcome(job) == nil {
+		l.lost = l.roster.Lost()
+	}
 	if r := firstOf(l.roster, func(r *replicas.Replica) bool { return r.Phase == replicas.Failed }); r != nil {
 		before := *r // as it is now: a restart changes it
 		l.failed = &before
@@ -79,6 +87,7 @@ func (l *look) run() {
 	l.resume()
 	l.restart()
 	l.deletePods(l.roster.Outdated())
+	l.replace(l.lost)
 	if l.seen.Admission.MayStart() {
 		l.createPodGroup()
 		l.createServices()
@@ -104,6 +113,18 @@ func (l *look) restart() {
 		what = fmt.Sprintf("%s, and %d more", what, n)
 	}
 	l.plan.Events = append(l.plan.Events, jobs.Warning(restartingReason, fmt.Sprintf("Restarting %d of %d replicas: %s", len(again), len(l.roster.Replicas), what)))
+}
+
+// replace deletes pods that were lost to what befell their nodes, or to somebody who
+// needed their places: others are made once they are gone, and no restart is counted.
+func (l *look) replace(lost []*corev1.Pod) {
+	lost = slices.DeleteFunc(slices.Clone(lost), replicas.IsGoing)
+	if len(lost) == 0 {
+		return
+	}
+	l.deletePods(lost)
+	l.plan.Events = append(l.plan.Events, jobs.Warning(replacingReason, fmt.Sprintf(
+		"Replacing %d of %d pods that were lost to a disruption, such as of their node; no restart is counted: %s first", len(lost), len(l.roster.Replicas), lost[0].Name)))
 }
 
 // hold ends the pods of a job that a queue holds. Pods that have ended stay: they hold

@@ -85,6 +85,9 @@ func describe(job *breezeml.TrainingJob, facts jobs.Facts) jobs.Description {
 		d.Mistake = ptr.To(jobs.Warning(jobs.InvalidJob, noAgent(err)+". The job is not queued until then"))
 	}
 	d.PodSets = []kueue.PodSet{podSet}
+	if wrong := jobs.RequestTopology(d.PodSets, func(int) jobs.Ranks { return jobs.Ranks{} }); d.Mistake == nil {
+		d.Mistake = wrong
+	}
 	return d
 }
 

@@ -70,12 +70,7 @@ func (l *look) callRoll() {
 			Limit:     math.MaxInt32,
 		},
 	}}, l.remembered, l.pods)
-	for i := range l.roster.Replicas {
-		if r := &l.roster.Replicas[i]; r.Phase == replicas.Failed && replicas.Disrupted(r.Pod) {
-			r.Phase, r.Again = replicas.Creating, false
-			l.lost = append(l.lost, r.Pod)
-		}
-	}
+	l.lost = l.roster.Lost()
 }
 
 // run brings a job that may have pods closer to its size.
