@@ -1,7 +1,6 @@
 package scenario
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -36,42 +35,10 @@ func newWorld(t *testing.T) *world { return &world{harness.New(t)} }
 // LocalQueue of the given name that leads to it. Its name is the namespace's.
 func (w *world) gpuQueue(local string, gpus int64) {
 	w.Helper()
-	w.Create(
-		&kueue.ResourceFlavor{
-			ObjectMeta: metav1.ObjectMeta{Name: w.Namespace},
-			Spec: kueue.ResourceFlavorSpec{
-				NodeLabels:  map[string]string{"muster.dev/simulated": "true"},
-				Tolerations: []corev1.Toleration{{Key: "muster.dev/simulated", Operator: corev1.TolerationOpExists}},
-			},
-		},
-		&kueue.ClusterQueue{
-			ObjectMeta: metav1.ObjectMeta{Name: w.Namespace},
-			Spec: kueue.ClusterQueueSpec{
-				NamespaceSelector: &metav1.LabelSelector{},
-				ResourceGroups: []kueue.ResourceGroup{{
-					CoveredResources: []corev1.ResourceName{gpu},
-					Flavors: []kueue.FlavorQuotas{{
-						Name:      kueue.ResourceFlavorReference(w.Namespace),
-						Resources: []kueue.ResourceQuota{{Name: gpu, NominalQuota: *resource.NewQuantity(gpus, resource.DecimalSI)}},
-					}},
-				}},
-			},
-		},
-		&kueue.LocalQueue{
-			ObjectMeta: metav1.ObjectMeta{Name: local, Namespace: w.Namespace},
-			Spec:       kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(w.Namespace)},
-		},
-	)
-	w.Cleanup(func() {
-		for _, o := range []client.Object{
-			&kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}},
-			&kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}},
-		} {
-			if err := client.IgnoreNotFound(w.Client.Delete(context.Background(), o)); err != nil {
-				w.Errorf("deleting %T %s: %v", o, o.GetName(), err)
-			}
-		}
-	})
+	w.Queue(local, kueue.ResourceFlavorSpec{
+		NodeLabels:  map[string]string{"muster.dev/simulated": "true"},
+		Tolerations: []corev1.Toleration{{Key: "muster.dev/simulated", Operator: corev1.TolerationOpExists}},
+	}, corev1.ResourceList{gpu: *resource.NewQuantity(gpus, resource.DecimalSI)})
 }
 
 // gang is a JobSet of one Job with so many pods of one GPU each, which run for a

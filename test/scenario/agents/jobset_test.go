@@ -18,12 +18,12 @@ func TestAJobSetRestartsInPlace(t *testing.T) {
 		[ $RANK = 1 ] && { while [ ! -e $FOLDER/fail ]; do sleep 0.02; done; exit 3; }
 		sleep 1000 & wait $!`)
 	js.Spec.FailurePolicy = &jobset.FailurePolicy{MaxRestarts: 1, RestartStrategy: jobset.InPlaceRestart}
-	w.create(js)
+	w.Create(js)
 	first := w.said("runs", 3)
 	pods := w.pods()
 	w.write("fail")
 	runs := w.said("runs", 6)[3:]
-	done := w.until("has completed", is(jobset.JobSetCompleted))
+	done := w.untilJobSet("has completed", is(jobset.JobSetCompleted))
 
 	for i, runs := range [][]string{first, runs} {
 		slices.Sort(runs)
@@ -52,8 +52,8 @@ func TestRestartsInPlaceHaveABudget(t *testing.T) {
 	w := newWorld(t)
 	js := w.agents(2, `echo run >> $FOLDER/runs-$RANK; [ $RANK = 0 ] && exit 3; sleep 1000`)
 	js.Spec.FailurePolicy = &jobset.FailurePolicy{MaxRestarts: 1, RestartStrategy: jobset.InPlaceRestart}
-	w.create(js)
-	w.until("has failed", is(jobset.JobSetFailed))
+	w.Create(js)
+	w.untilJobSet("has failed", is(jobset.JobSetFailed))
 	if runs := w.said("runs-0", 2); len(runs) != 2 {
 		t.Errorf("the command ran %d times, want 2", len(runs))
 	}
@@ -63,17 +63,17 @@ func TestRestartsInPlaceHaveABudget(t *testing.T) {
 // stopped for it, and a failure after it is seen by all.
 func TestARoundSurvivesTheOperator(t *testing.T) {
 	w := newWorld(t)
-	w.create(w.agents(2, `echo "$RANK of $WORLD_SIZE" >> $FOLDER/runs
+	w.Create(w.agents(2, `echo "$RANK of $WORLD_SIZE" >> $FOLDER/runs
 		trap 'echo $RANK >> $FOLDER/stopped; exit 0' TERM
 		while [ ! -e $FOLDER/go ]; do sleep 0.02; done
 		[ $TORCHELASTIC_RESTART_COUNT = 1 ] && exit 0
 		[ $RANK = 1 ] && exit 3
 		sleep 1000 & wait $!`))
 	w.said("runs", 2)
-	w.killOperator()
+	w.KillOperator()
 	w.write("go")
 	runs := w.said("runs", 4)
-	w.until("has completed", is(jobset.JobSetCompleted))
+	w.untilJobSet("has completed", is(jobset.JobSetCompleted))
 	slices.Sort(runs)
 	if want := []string{"0 of 2", "0 of 2", "1 of 2", "1 of 2"}; !slices.Equal(runs, want) {
 		t.Errorf("runs %q, want %q", runs, want)

@@ -1,7 +1,6 @@
 package agents
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -9,11 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterhq/muster/test/scenario/harness"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
@@ -23,12 +23,12 @@ import (
 // to one that comes, and takes again what that leaves. Those who stay are told and stay in their pods.
 func TestATrainingJobIsResizedWithoutNewPodsForThoseWhoStay(t *testing.T) {
 	w := newWorld(t)
-	w.cpuQueue("400m")
+	w.Queue("default", kueue.ResourceFlavorSpec{}, corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("400m")})
 	const trains = `echo "$LATTICE_ROUND $RANK $WORLD_SIZE $(hostname) $(date +%s%N)" >> $FOLDER/rounds
 		trap 'exit 0' TERM; sleep 1000 & wait $!`
-	w.create(w.trainingJob("elastic", 2, 4, trains))
+	w.Create(w.trainingJob("elastic", 2, 4, trains))
 	first := w.round(0, 4)
-	w.create(w.trainingJob("rigid", 2, 2, `sleep 1000`))
+	w.Create(w.trainingJob("rigid", 2, 2, `sleep 1000`))
 	decided := w.untilSize("elastic", 2)
 	second := w.round(first.number, 2)
 	t.Logf("shrunk 4 -> 2: all members in the new round %s after the decision", second.began.Sub(decided).Round(time.Millisecond))
@@ -37,7 +37,7 @@ func TestATrainingJobIsResizedWithoutNewPodsForThoseWhoStay(t *testing.T) {
 			t.Errorf("%s is in the second round and was not in the first", host)
 		}
 	}
-	w.delete(&breezeml.TrainingJob{ObjectMeta: metav1.ObjectMeta{Name: "rigid"}})
+	w.Delete(w.trainingJob("rigid", 2, 2, ""))
 	decided = w.untilSize("elastic", 4)
 	third := w.round(second.number, 4)
 	t.Logf("grown 2 -> 4: all members in the new round %s after the decision, start of their pods included", third.began.Sub(decided).Round(time.Millisecond))
@@ -59,7 +59,7 @@ type roundSeen struct {
 // round waits for one after that with the number, of that size, in which all run.
 func (w *world) round(after, size int) roundSeen {
 	w.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(harness.Patience)
 	for {
 		rounds := map[int]*roundSeen{}
 		for _, line := range w.said("rounds", 1) {
@@ -88,7 +88,7 @@ func (w *world) round(after, size int) roundSeen {
 			}
 		}
 		if time.Now().After(deadline) {
-			w.Fatalf("no round of %d after round %d; rounds: %q; pods:\n%s", size, after, w.said("rounds", 1), w.describePods())
+			w.Fatalf("no round of %d after round %d; rounds: %q; pods:\n%s", size, after, w.said("rounds", 1), w.State())
 		}
 		time.Sleep(10 * time.Millisecond) // a file of other processes can only be looked at
 	}
@@ -97,63 +97,13 @@ func (w *world) round(after, size int) roundSeen {
 // untilSize waits until the job is to be so large, and says when it was told.
 func (w *world) untilSize(name string, size int32) time.Time {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(w.Context(), patience)
-	defer cancel()
-	var list breezeml.TrainingJobList
-	for {
-		if err := w.client.List(ctx, &list, client.InNamespace(w.namespace)); err != nil {
-			w.Fatalf("waiting until %s has size %d: %v", name, size, err)
-		}
-		for _, job := range list.Items {
-			if job.Name == name && job.Status.CurrentSize == size {
-				return time.Now()
-			}
-		}
-		events, err := w.client.Watch(ctx, &list, client.InNamespace(w.namespace),
-			&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})
-		if err != nil {
-			w.Fatalf("waiting until %s has size %d: %v", name, size, err)
-		}
-		<-events.ResultChan()
-		events.Stop()
-		if ctx.Err() != nil {
-			w.Fatalf("waited %s until %s has size %d: %+v; pods:\n%s", patience, name, size, list.Items, w.describePods())
-		}
-	}
-}
-
-// cpuQueue has a LocalQueue default of the namespace lead to so much CPU of any node.
-func (w *world) cpuQueue(cpu string) {
-	w.Helper()
-	flavor := &kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}
-	cluster := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}, Spec: kueue.ClusterQueueSpec{
-		NamespaceSelector: &metav1.LabelSelector{},
-		ResourceGroups: []kueue.ResourceGroup{{
-			CoveredResources: []corev1.ResourceName{corev1.ResourceCPU},
-			Flavors: []kueue.FlavorQuotas{{
-				Name:      kueue.ResourceFlavorReference(w.namespace),
-				Resources: []kueue.ResourceQuota{{Name: corev1.ResourceCPU, NominalQuota: resource.MustParse(cpu)}},
-			}},
-		}},
-	}}
-	w.create(flavor)
-	w.create(cluster)
-	w.create(&kueue.LocalQueue{
-		ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: w.namespace},
-		Spec:       kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(w.namespace)},
-	})
-	w.Cleanup(func() {
-		for _, o := range []client.Object{cluster, flavor} {
-			if err := client.IgnoreNotFound(w.client.Delete(context.Background(), o)); err != nil {
-				w.Errorf("deleting %T: %v", o, err)
-			}
-		}
-	})
+	harness.UntilOne(w.World, &breezeml.TrainingJobList{}, name, fmt.Sprintf("has size %d", size), func(job *breezeml.TrainingJob) bool { return job.Status.CurrentSize == size })
+	return time.Now()
 }
 
 func (w *world) trainingJob(name string, least, most int32, script string) *breezeml.TrainingJob {
 	return &breezeml.TrainingJob{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.namespace},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace},
 		Spec: breezeml.TrainingJobSpec{
 			MinSize: ptr.To(least), MaxSize: ptr.To(most), InjectLattice: true,
 			ReplicaSpecs: breezeml.ReplicaSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
@@ -165,13 +115,5 @@ func (w *world) trainingJob(name string, least, most int32, script string) *bree
 				}},
 			}}},
 		},
-	}
-}
-
-func (w *world) delete(o client.Object) {
-	w.Helper()
-	o.SetNamespace(w.namespace)
-	if err := w.client.Delete(w.Context(), o); err != nil {
-		w.Fatalf("deleting %T %s: %v", o, o.GetName(), err)
 	}
 }

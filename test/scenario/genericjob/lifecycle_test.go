@@ -33,7 +33,7 @@ func TestRestartBudget(t *testing.T) {
 			w.Create(w.job(test.name, withPolicy("worker", 2, test.policy), func(job *tensorstack.GenericJob) { job.Spec.SuccessRules = rules("worker 0") }))
 			w.untilPhase(test.name, tensorstack.JobPhaseRunning)
 			for attempt, code := range test.codes {
-				w.end(test.name+"-worker-0", attempt, code)
+				w.EndReplica(test.name+"-worker-0", attempt, code)
 			}
 			job := w.untilPhase(test.name, test.want)
 			task := job.Status.Tasks[0]
@@ -54,7 +54,7 @@ func TestARestartedReplicaIsToldOf(t *testing.T) {
 	w.Create(w.job("told", with("worker", 2, 1)))
 	w.untilPhase("told", tensorstack.JobPhaseRunning)
 	before := w.uids()
-	w.end("told-worker-1", 0, 137)
+	w.EndReplica("told-worker-1", 0, 137)
 	w.untilJob("told", "tells of the failure", func(job *tensorstack.GenericJob) bool {
 		c := condition(job, tensorstack.JobReplicaFailure)
 		return c.Status == "True" && c.Reason == "ErrorInPod" && c.Message == "Pod[told-worker-1] exited with error code 137"
@@ -80,7 +80,7 @@ func TestAPodThatSomebodyDeletesComesBack(t *testing.T) {
 		pod, ok := pods["lost-worker-0"]
 		return ok && pod.UID != before
 	})
-	w.end("lost-worker-0", 0, 0)
+	w.EndReplica("lost-worker-0", 0, 0)
 	if job := w.untilPhase("lost", tensorstack.JobPhaseSucceeded); job.Status.Tasks[0].RestartCount != 0 {
 		t.Errorf("%d restarts are told", job.Status.Tasks[0].RestartCount)
 	}
@@ -100,10 +100,10 @@ func TestCleanUp(t *testing.T) {
 				job.Spec.CleanUpPolicy, job.Spec.SuccessRules = policy, rules("worker 0")
 			}))
 			w.untilPhase("clean", tensorstack.JobPhaseRunning)
-			w.end("clean-worker-1", 0, 1)
-			w.end("clean-worker-0", 0, 0)
+			w.EndReplica("clean-worker-1", 0, 1)
+			w.EndReplica("clean-worker-0", 0, 0)
 			w.untilPhase("clean", tensorstack.JobPhaseSucceeded)
-			w.untilOnly(left...)
+			w.UntilOnlyPods(left...)
 			job := w.untilJob("clean", "counts what it deleted", func(job *tensorstack.GenericJob) bool {
 				return int(job.Status.Aggregate.Deleted) == 4-len(left)
 			})
@@ -169,12 +169,12 @@ func TestDeletionInEachPhase(t *testing.T) {
 		},
 		tensorstack.JobPhaseSucceeded: func(w *world) {
 			w.queue(2)
-			w.end("gone-worker-0", 0, 0)
+			w.EndReplica("gone-worker-0", 0, 0)
 			w.untilPhase("gone", tensorstack.JobPhaseSucceeded)
 		},
 		tensorstack.JobPhaseFailed: func(w *world) {
 			w.queue(2)
-			w.end("gone-worker-0", 0, 1)
+			w.EndReplica("gone-worker-0", 0, 1)
 			w.untilPhase("gone", tensorstack.JobPhaseFailed)
 		},
 	} {
@@ -185,7 +185,7 @@ func TestDeletionInEachPhase(t *testing.T) {
 			w.Create(job)
 			reach(w)
 			w.Delete(job)
-			w.untilOnly()
+			w.UntilOnlyPods()
 			w.untilNoWorkload()
 		})
 	}

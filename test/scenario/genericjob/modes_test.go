@@ -51,16 +51,16 @@ func TestGangsShareAQueueByPriority(t *testing.T) {
 	w.untilWaits("low", 1)
 	w.Create(w.job("high", with("master", 1, 0), with("worker", 2, 0), inQueue(100)))
 	w.untilWaits("high", 100)
-	w.untilOnly("first-worker-0", "first-worker-1", "first-worker-2")
+	w.UntilOnlyPods("first-worker-0", "first-worker-1", "first-worker-2")
 	w.pause("first", true)
 	w.untilPhase("first", tensorstack.JobPhasePaused)
 	w.untilPhase("high", tensorstack.JobPhaseRunning)
-	w.untilOnly("high-master-0", "high-worker-0", "high-worker-1")
+	w.UntilOnlyPods("high-master-0", "high-worker-0", "high-worker-1")
 	w.pause("first", false)
 	w.untilPhase("first", tensorstack.JobPhaseResuming)
 	w.untilWaits("first", 0)
 	for _, pod := range []string{"high-master-0", "high-worker-0", "high-worker-1"} {
-		w.end(pod, 0, 0)
+		w.EndReplica(pod, 0, 0)
 	}
 	w.untilPhase("high", tensorstack.JobPhaseSucceeded)
 	w.untilPhase("low", tensorstack.JobPhaseRunning)
@@ -79,7 +79,7 @@ func TestPausedFromTheBeginning(t *testing.T) {
 		t.Errorf("it tells %+v, %+v", c, job.Status.Aggregate)
 	}
 	w.untilNoWorkload()
-	w.untilOnly()
+	w.UntilOnlyPods()
 	w.pause("later", false)
 	w.untilPhase("later", tensorstack.JobPhaseRunning)
 	w.UntilPods("they resume", func(pods map[string]corev1.Pod) bool {
@@ -111,15 +111,15 @@ func TestPauseWhileRestarting(t *testing.T) {
 	w := newWorld(t)
 	w.Create(w.job("again", with("worker", 2, 2)))
 	w.untilPhase("again", tensorstack.JobPhaseRunning)
-	w.end("again-worker-0", 0, 1)
+	w.EndReplica("again-worker-0", 0, 1)
 	w.untilJob("again", "counts the restart", func(job *tensorstack.GenericJob) bool { return job.Status.Tasks[0].RestartCount == 1 })
 	w.pause("again", true)
 	w.untilPhase("again", tensorstack.JobPhasePaused)
-	w.untilOnly()
+	w.UntilOnlyPods()
 	w.pause("again", false)
 	w.untilPhase("again", tensorstack.JobPhaseRunning)
-	w.end("again-worker-0", 1, 0)
-	w.end("again-worker-1", 0, 0)
+	w.EndReplica("again-worker-0", 1, 0)
+	w.EndReplica("again-worker-1", 0, 0)
 	if job := w.untilPhase("again", tensorstack.JobPhaseSucceeded); job.Status.Tasks[0].RestartCount != 1 {
 		t.Errorf("%d restarts are told, want 1", job.Status.Tasks[0].RestartCount)
 	}
@@ -149,7 +149,7 @@ func TestDebugThenPause(t *testing.T) {
 	w.UntilPods("both are there", check)
 	w.pause("debug", true)
 	w.untilPhase("debug", tensorstack.JobPhasePaused)
-	w.untilOnly()
+	w.UntilOnlyPods()
 	w.pause("debug", false)
 	w.untilPhase("debug", tensorstack.JobPhaseRunning)
 	w.UntilPods("both are there again", check)
@@ -179,28 +179,28 @@ func TestOperatorKilledAgainAndAgain(t *testing.T) {
 	kill()
 	w.untilPhase("one", tensorstack.JobPhaseRunning)
 	w.Create(w.job("two", with("worker", 4, 0), inQueue(1), cleaned))
-	w.end("one-worker-0", 0, 1)
+	w.EndReplica("one-worker-0", 0, 1)
 	kill()
-	w.end("one-worker-0", 1, 0)
+	w.EndReplica("one-worker-0", 1, 0)
 	w.pause("one", true)
 	kill()
 	w.untilPhase("two", tensorstack.JobPhaseRunning)
 	w.pause("one", false)
 	for _, pod := range []string{"two-worker-0", "two-worker-1", "two-worker-2", "two-worker-3"} {
-		w.end(pod, 0, 0)
+		w.EndReplica(pod, 0, 0)
 	}
 	kill()
 	w.untilPhase("two", tensorstack.JobPhaseSucceeded)
 	w.untilPhase("one", tensorstack.JobPhaseRunning)
 	for _, pod := range []string{"one-worker-1", "one-worker-2", "one-worker-3"} {
-		w.end(pod, 0, 0)
+		w.EndReplica(pod, 0, 0)
 	}
 	kill()
 	job := w.untilPhase("one", tensorstack.JobPhaseSucceeded)
 	if task := job.Status.Tasks[0]; task.RestartCount != 1 || task.Replicas[0].RestartCount != 1 {
 		t.Errorf("restarts are told as %+v", task)
 	}
-	w.untilOnly()
+	w.UntilOnlyPods()
 }
 
 // TestAQueueBoundsHowLongJobsRun: a GenericJob that has run for as long as its queue lets it is paused, and gives its quota

@@ -68,7 +68,7 @@ func TestRules(t *testing.T) {
 				if _, err := fmt.Sscan(end, &pod, &code); err != nil {
 					t.Fatal(err)
 				}
-				w.end(name+"-"+pod, 0, code)
+				w.EndReplica(name+"-"+pod, 0, code)
 				if j == len(ends)-1 {
 					break
 				}

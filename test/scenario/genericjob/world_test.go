@@ -4,9 +4,7 @@
 package genericjob
 
 import (
-	"context"
 	"fmt"
-	"strconv"
 	"testing"
 
 	"github.com/musterhq/muster/test/scenario/harness"
@@ -35,37 +33,10 @@ type world struct{ *harness.World }
 
 func newWorld(t *testing.T) *world { return &world{harness.New(t)} }
 
-// queue makes a ClusterQueue named as the namespace with so many pods, on simulated machines, and the LocalQueue q.
+// queue makes a ClusterQueue named as the namespace with so many pods, and the LocalQueue q.
 func (w *world) queue(pods int64) {
 	w.Helper()
-	objects := []client.Object{
-		&kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}},
-		&kueue.ClusterQueue{
-			ObjectMeta: metav1.ObjectMeta{Name: w.Namespace},
-			Spec: kueue.ClusterQueueSpec{
-				NamespaceSelector: &metav1.LabelSelector{},
-				ResourceGroups: []kueue.ResourceGroup{{
-					CoveredResources: []corev1.ResourceName{corev1.ResourcePods},
-					Flavors: []kueue.FlavorQuotas{{
-						Name:      kueue.ResourceFlavorReference(w.Namespace),
-						Resources: []kueue.ResourceQuota{{Name: corev1.ResourcePods, NominalQuota: *resource.NewQuantity(pods, resource.DecimalSI)}},
-					}},
-				}},
-			},
-		},
-		&kueue.LocalQueue{
-			ObjectMeta: metav1.ObjectMeta{Name: "q", Namespace: w.Namespace},
-			Spec:       kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(w.Namespace)},
-		},
-	}
-	w.Create(objects...)
-	w.Cleanup(func() {
-		for _, o := range objects[:2] {
-			if err := client.IgnoreNotFound(w.Client.Delete(context.Background(), o)); err != nil {
-				w.Errorf("deleting %T %s: %v", o, o.GetName(), err)
-			}
-		}
-	})
+	w.Queue("q", kueue.ResourceFlavorSpec{}, corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(pods, resource.DecimalSI)})
 }
 
 // job is a GenericJob in the namespace, made of what the options say.
@@ -114,39 +85,6 @@ func (w *world) untilJob(name, what string, holds func(*tensorstack.GenericJob) 
 func (w *world) untilPhase(name string, phase tensorstack.JobPhase) *tensorstack.GenericJob {
 	w.Helper()
 	return w.untilJob(name, "is "+string(phase), func(job *tensorstack.GenericJob) bool { return job.Status.Phase == phase })
-}
-
-// untilOnly waits until these are all the pods there are.
-func (w *world) untilOnly(names ...string) {
-	w.Helper()
-	w.UntilPods(fmt.Sprintf("the pods are %v", names), func(pods map[string]corev1.Pod) bool {
-		for _, name := range names {
-			if _, ok := pods[name]; !ok {
-				return false
-			}
-		}
-		return len(pods) == len(names)
-	})
-}
-
-// end ends the pod of a replica, of the attempt, once it runs: with the exit code.
-func (w *world) end(name string, attempt int, code int) {
-	w.Helper()
-	var pod corev1.Pod
-	w.UntilPods(fmt.Sprintf("%s runs in attempt %d", name, attempt), func(pods map[string]corev1.Pod) bool {
-		pod = pods[name]
-		return pod.Annotations["muster.dev/restarts"] == strconv.Itoa(attempt) && pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil
-	})
-	ended := pod.DeepCopy()
-	ended.Status.Phase = corev1.PodSucceeded
-	if code != 0 {
-		ended.Status.Phase = corev1.PodFailed
-	}
-	ended.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", Image: "example.com/trainer", State: corev1.ContainerState{
-		Terminated: &corev1.ContainerStateTerminated{ExitCode: int32(code), Reason: "Ended", StartedAt: metav1.Now(), FinishedAt: metav1.Now()}}}}
-	if err := w.Client.Status().Patch(w.Context(), ended, client.MergeFrom(&pod)); err != nil {
-		w.Fatalf("ending %s: %v", name, err)
-	}
 }
 
 // uids are those of the pods, to see whether they are still the same later.

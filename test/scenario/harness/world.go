@@ -5,11 +5,14 @@ package harness
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -122,10 +125,13 @@ func (w *World) Change(o client.Object, edit func()) {
 	}
 }
 
-// OperatorPID is the process of the operator that runs now.
+// OperatorPID is the process of the operator that runs now, 0 while none does.
 func (w *World) OperatorPID() int {
 	w.Helper()
 	text, err := os.ReadFile(filepath.Join(w.Cluster.Dir, "operator.pid"))
+	if errors.Is(err, os.ErrNotExist) {
+		return 0
+	}
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -134,4 +140,22 @@ func (w *World) OperatorPID() int {
 		w.Fatal(err)
 	}
 	return pid
+}
+
+// KillOperator kills the operator and returns when another runs in its place.
+func (w *World) KillOperator() {
+	w.Helper()
+	before := w.OperatorPID()
+	if err := syscall.Kill(before, syscall.SIGKILL); err != nil {
+		w.Fatal(err)
+	}
+	for deadline := time.Now().Add(Patience); ; {
+		if pid := w.OperatorPID(); pid != 0 && pid != before && syscall.Kill(pid, 0) == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			w.Fatal("no operator was started in place of the one that was killed")
+		}
+		time.Sleep(10 * time.Millisecond) // a file of another process can only be looked at
+	}
 }

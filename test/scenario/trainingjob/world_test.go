@@ -40,35 +40,13 @@ type world struct{ *harness.World }
 
 func newWorld(t *testing.T) *world { return &world{harness.New(t)} }
 
-// queue makes a ClusterQueue named as the namespace with so many GPUs, on simulated machines, and the LocalQueue
-// default, which takes in jobs that name none. Jobs of higher priority may take the place of others.
+// queue makes a ClusterQueue of so many GPUs on simulated machines, and the LocalQueue default.
 func (w *world) queue(gpus int64) {
 	w.Helper()
-	objects := []client.Object{
-		&kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Spec: kueue.ResourceFlavorSpec{
-			NodeLabels:  map[string]string{"muster.dev/simulated": "true"},
-			Tolerations: []corev1.Toleration{{Key: "muster.dev/simulated", Operator: corev1.TolerationOpExists}},
-		}},
-		&kueue.ClusterQueue{
-			ObjectMeta: metav1.ObjectMeta{Name: w.Namespace},
-			Spec: kueue.ClusterQueueSpec{
-				NamespaceSelector: &metav1.LabelSelector{},
-				ResourceGroups: []kueue.ResourceGroup{{
-					CoveredResources: []corev1.ResourceName{"nvidia.com/gpu"},
-					Flavors: []kueue.FlavorQuotas{{
-						Name:      kueue.ResourceFlavorReference(w.Namespace),
-						Resources: []kueue.ResourceQuota{{Name: "nvidia.com/gpu", NominalQuota: *resource.NewQuantity(gpus, resource.DecimalSI)}},
-					}},
-				}},
-			},
-		},
-		&kueue.LocalQueue{
-			ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: w.Namespace},
-			Spec:       kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(w.Namespace)},
-		},
-	}
-	w.Shared(objects[:2]...)
-	w.Create(objects[2:]...)
+	w.Queue("default", kueue.ResourceFlavorSpec{
+		NodeLabels:  map[string]string{"muster.dev/simulated": "true"},
+		Tolerations: []corev1.Toleration{{Key: "muster.dev/simulated", Operator: corev1.TolerationOpExists}},
+	}, corev1.ResourceList{"nvidia.com/gpu": *resource.NewQuantity(gpus, resource.DecimalSI)})
 }
 
 // job is a TrainingJob in the namespace whose pods run until somebody ends them, each with a GPU.

@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/musterhq/muster/test/scenario/harness"
+
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,24 +25,24 @@ import (
 func TestAGangRunsTogetherAndCompletes(t *testing.T) {
 	w := newWorld(t)
 	w.queue(3)
-	w.create(w.job("train", with("ps", 1, endless), with("worker", 2, endless)))
+	w.Create(w.job("train", with("ps", 1, endless), with("worker", 2, endless)))
 	job := w.untilJob("train", "runs whole", func(job *volcano.Job) bool {
 		return job.Status.State.Phase == volcano.Running && job.Status.Running == 3
 	})
 	if job.Status.MinAvailable != 3 || job.Spec.SchedulerName != "volcano" {
 		t.Errorf("minAvailable %d, scheduler %q", job.Status.MinAvailable, job.Spec.SchedulerName)
 	}
-	w.untilPods("they are known as Volcano's", func(pods map[string]corev1.Pod) bool {
+	w.UntilPods("they are known as Volcano's", func(pods map[string]corev1.Pod) bool {
 		pod := pods["train-worker-1"]
 		return pod.Labels["volcano.sh/job-name"] == "train" && pod.Labels["volcano.sh/task-spec"] == "worker" && pod.Spec.SchedulerName == corev1.DefaultSchedulerName
 	})
 	for _, name := range []string{"train-ps-0", "train-worker-0", "train-worker-1"} {
-		w.end(name, 0, 0)
+		w.EndReplica(name, 0, 0)
 	}
 	if job = w.untilPhase("train", volcano.Completed); job.Status.Succeeded != 3 || job.Status.RetryCount != 0 {
 		t.Errorf("%d succeeded, %d retries", job.Status.Succeeded, job.Status.RetryCount)
 	}
-	until(w, &kueue.WorkloadList{}, "its quota is given back", func(list *kueue.WorkloadList) bool {
+	harness.Until(w.World, &kueue.WorkloadList{}, "its quota is given back", func(list *kueue.WorkloadList) bool {
 		return slices.ContainsFunc(list.Items[0].Status.Conditions, func(c metav1.Condition) bool { return c.Type == kueue.WorkloadFinished && c.Status == "True" })
 	})
 }
@@ -52,11 +54,11 @@ func TestARestartStormEndsAtMaxRetry(t *testing.T) {
 	w.queue(10)
 	for _, action := range []bus.Action{bus.RestartJobAction, bus.RestartPodAction} {
 		name := strings.ToLower(string(action))
-		w.create(w.job(name, with("worker", 2, endless), on(bus.PodFailedEvent, action), func(job *volcano.Job) { job.Spec.MaxRetry = 3 }))
+		w.Create(w.job(name, with("worker", 2, endless), on(bus.PodFailedEvent, action), func(job *volcano.Job) { job.Spec.MaxRetry = 3 }))
 		for attempt := range 3 {
-			w.end(name+"-worker-0", attempt, 137)
+			w.EndReplica(name+"-worker-0", attempt, 137)
 			if attempt == 1 {
-				if err := syscall.Kill(w.operatorPID(), syscall.SIGKILL); err != nil {
+				if err := syscall.Kill(w.OperatorPID(), syscall.SIGKILL); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -65,7 +67,7 @@ func TestARestartStormEndsAtMaxRetry(t *testing.T) {
 		if s := job.Status; s.RetryCount != 3 || !strings.Contains(s.State.Message, "pod "+name+"-worker-0 has failed with exit code 137; the job was restarted 3 times") {
 			t.Errorf("%s: %d retries: %s", action, s.RetryCount, s.State.Message)
 		}
-		w.untilPods("none of its pods runs on", func(pods map[string]corev1.Pod) bool {
+		w.UntilPods("none of its pods runs on", func(pods map[string]corev1.Pod) bool {
 			for podName, pod := range pods {
 				if strings.HasPrefix(podName, name+"-") && pod.Status.Phase == corev1.PodRunning {
 					return false
@@ -80,13 +82,13 @@ func TestARestartStormEndsAtMaxRetry(t *testing.T) {
 func TestAnEvictedPodRestartsItsJob(t *testing.T) {
 	w := newWorld(t)
 	w.queue(2)
-	w.create(w.job("evicted", with("worker", 2, endless), on(bus.PodEvictedEvent, bus.RestartJobAction)))
+	w.Create(w.job("evicted", with("worker", 2, endless), on(bus.PodEvictedEvent, bus.RestartJobAction)))
 	w.untilJob("evicted", "runs whole", func(job *volcano.Job) bool { return job.Status.Running == 2 })
 	var pod corev1.Pod
-	if err := w.client.Get(w.Context(), client.ObjectKey{Namespace: w.namespace, Name: "evicted-worker-1"}, &pod); err != nil {
+	if err := w.Client.Get(w.Context(), client.ObjectKey{Namespace: w.Namespace, Name: "evicted-worker-1"}, &pod); err != nil {
 		t.Fatal(err)
 	}
-	w.delete(&pod)
+	w.Delete(&pod)
 	job := w.untilJob("evicted", "runs again", func(job *volcano.Job) bool {
 		return job.Status.RetryCount == 1 && job.Status.State.Phase == volcano.Running && job.Status.Running == 2
 	})
@@ -100,13 +102,13 @@ func TestCommandsStopAndResumeAJob(t *testing.T) {
 	w := newWorld(t)
 	w.queue(2)
 	held := w.job("held", with("worker", 2, endless))
-	w.create(held)
+	w.Create(held)
 	w.untilPhase("held", volcano.Running)
 	w.ask(held, bus.AbortJobAction)
 	w.untilPhase("held", volcano.Aborted)
-	w.untilOnly()
+	w.UntilOnlyPods()
 	other := w.job("other", with("worker", 2, endless))
-	w.create(other)
+	w.Create(other)
 	w.untilPhase("other", volcano.Running)
 	w.ask(held, bus.ResumeJobAction)
 	w.untilJob("held", "waits for quota and says so", func(job *volcano.Job) bool {
@@ -115,18 +117,18 @@ func TestCommandsStopAndResumeAJob(t *testing.T) {
 	w.ask(other, bus.CompleteJobAction)
 	w.untilPhase("other", volcano.Completed)
 	w.untilPhase("held", volcano.Running)
-	until(w, &bus.CommandList{}, "the Commands are gone", func(list *bus.CommandList) bool { return len(list.Items) == 0 })
+	harness.Until(w.World, &bus.CommandList{}, "the Commands are gone", func(list *bus.CommandList) bool { return len(list.Items) == 0 })
 }
 
 // TestMoreThanMustRunRunAsRoomFrees: two of four at once, and in the end all.
 func TestMoreThanMustRunRunAsRoomFrees(t *testing.T) {
 	w := newWorld(t)
 	w.queue(2)
-	w.create(w.job("elastic", with("worker", 4, endless), func(job *volcano.Job) { job.Spec.MinAvailable = 2 }))
+	w.Create(w.job("elastic", with("worker", 4, endless), func(job *volcano.Job) { job.Spec.MinAvailable = 2 }))
 	w.untilPhase("elastic", volcano.Running)
-	w.untilOnly("elastic-worker-0", "elastic-worker-1")
+	w.UntilOnlyPods("elastic-worker-0", "elastic-worker-1")
 	for _, name := range []string{"elastic-worker-0", "elastic-worker-1", "elastic-worker-2", "elastic-worker-3"} {
-		w.end(name, 0, 0)
+		w.EndReplica(name, 0, 0)
 	}
 	if job := w.untilPhase("elastic", volcano.Completed); job.Status.Succeeded != 4 {
 		t.Errorf("%d succeeded, want 4", job.Status.Succeeded)
@@ -138,22 +140,22 @@ func TestMoreThanMustRunRunAsRoomFrees(t *testing.T) {
 func TestPodsAboveTheLeastAreTheFirstToGo(t *testing.T) {
 	w := newWorld(t)
 	w.queue(4)
-	w.create(w.job("elastic", with("worker", 4, endless), on(bus.PodEvictedEvent, bus.RestartJobAction), func(job *volcano.Job) { job.Spec.MinAvailable = 2 }))
+	w.Create(w.job("elastic", with("worker", 4, endless), on(bus.PodEvictedEvent, bus.RestartJobAction), func(job *volcano.Job) { job.Spec.MinAvailable = 2 }))
 	w.untilJob("elastic", "runs whole", func(job *volcano.Job) bool { return job.Status.Running == 4 })
 	first := w.job("first", with("worker", 2, endless), func(job *volcano.Job) {
-		job.Labels = map[string]string{kueue.WorkloadPriorityClassLabel: w.namespace}
+		job.Labels = map[string]string{kueue.WorkloadPriorityClassLabel: w.Namespace}
 	})
-	class := &kueue.WorkloadPriorityClass{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}, Value: 100}
-	w.create(class, first)
+	class := &kueue.WorkloadPriorityClass{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Value: 100}
+	w.Create(class, first)
 	w.Cleanup(func() {
-		if err := w.client.Delete(context.Background(), class); err != nil {
+		if err := w.Client.Delete(context.Background(), class); err != nil {
 			w.Error(err)
 		}
 	})
 	w.untilPhase("first", volcano.Running)
-	w.untilOnly("elastic-worker-0", "elastic-worker-1", "first-worker-0", "first-worker-1")
-	w.end("first-worker-0", 0, 0)
-	w.end("first-worker-1", 0, 0)
+	w.UntilOnlyPods("elastic-worker-0", "elastic-worker-1", "first-worker-0", "first-worker-1")
+	w.EndReplica("first-worker-0", 0, 0)
+	w.EndReplica("first-worker-1", 0, 0)
 	job := w.untilJob("elastic", "runs whole again", func(job *volcano.Job) bool { return job.Status.Running == 4 })
 	if job.Status.RetryCount != 0 || job.Status.Version != 0 {
 		t.Errorf("%d retries, version %d", job.Status.RetryCount, job.Status.Version)
@@ -164,15 +166,15 @@ func TestPodsAboveTheLeastAreTheFirstToGo(t *testing.T) {
 func TestAQueueIsFoundByItsName(t *testing.T) {
 	w := newWorld(t)
 	w.queue(4)
-	w.create(w.job("byname", with("worker", 1, endless), func(job *volcano.Job) { job.Spec.Queue = w.namespace }))
+	w.Create(w.job("byname", with("worker", 1, endless), func(job *volcano.Job) { job.Spec.Queue = w.Namespace }))
 	w.untilPhase("byname", volcano.Running)
 	var local kueue.LocalQueue
-	if err := w.client.Get(w.Context(), client.ObjectKey{Namespace: w.namespace, Name: w.namespace}, &local); err != nil {
+	if err := w.Client.Get(w.Context(), client.ObjectKey{Namespace: w.Namespace, Name: w.Namespace}, &local); err != nil {
 		t.Errorf("the LocalQueue of the ClusterQueue's name: %v", err)
 	}
-	w.create(w.job("lost", with("worker", 1, endless), func(job *volcano.Job) { job.Spec.Queue = "nowhere" }))
+	w.Create(w.job("lost", with("worker", 1, endless), func(job *volcano.Job) { job.Spec.Queue = "nowhere" }))
 	job := w.untilJob("lost", "says that there is no such queue", func(job *volcano.Job) bool { return job.Status.State.Reason == "QueueNotFound" })
-	if m := job.Status.State.Message; !strings.Contains(m, "Queue nowhere is neither") || !strings.Contains(m, "q") || !strings.Contains(m, w.namespace) {
+	if m := job.Status.State.Message; !strings.Contains(m, "Queue nowhere is neither") || !strings.Contains(m, "q") || !strings.Contains(m, w.Namespace) {
 		t.Errorf("it says %q", m)
 	}
 }
@@ -184,11 +186,11 @@ func TestPluginsAreMadeBeforePods(t *testing.T) {
 	job := w.job("plugged", with("master", 1, endless), with("worker", 2, endless), func(job *volcano.Job) {
 		job.Spec.Plugins = map[string]volcano.PluginArguments{"env": {}, "mpi": {"--master=master"}}
 	})
-	w.create(job)
+	w.Create(job)
 	w.untilPhase("plugged", volcano.Running)
 	objects := map[string]client.Object{"plugged-svc": &corev1.ConfigMap{}, "plugged-ssh": &corev1.Secret{}, "plugged": &networkingv1.NetworkPolicy{}}
 	for name, object := range objects {
-		if err := w.client.Get(w.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, object); err != nil {
+		if err := w.Client.Get(w.Context(), client.ObjectKey{Namespace: w.Namespace, Name: name}, object); err != nil {
 			t.Errorf("%T: %v", object, err)
 		}
 	}
@@ -196,7 +198,7 @@ func TestPluginsAreMadeBeforePods(t *testing.T) {
 		t.Error("the Secret has no key")
 	}
 	var pod corev1.Pod
-	if err := w.client.Get(w.Context(), client.ObjectKey{Namespace: w.namespace, Name: "plugged-master-0"}, &pod); err != nil {
+	if err := w.Client.Get(w.Context(), client.ObjectKey{Namespace: w.Namespace, Name: "plugged-master-0"}, &pod); err != nil {
 		t.Fatal(err)
 	}
 	if pod.Spec.Hostname != "plugged-master-0" || pod.Spec.Subdomain != "plugged" {
@@ -209,9 +211,9 @@ func TestAnEndedJobGoesWhenItsTimeIsUp(t *testing.T) {
 	w := newWorld(t)
 	w.queue(1)
 	job := w.job("brief", with("worker", 1, "1s"), func(job *volcano.Job) { job.Spec.TTLSecondsAfterFinished = ptr.To[int32](0) })
-	w.create(job)
-	until(w, &volcano.JobList{}, "it is gone", func(list *volcano.JobList) bool { return len(list.Items) == 0 })
-	if err := w.client.Get(w.Context(), client.ObjectKeyFromObject(job), job); !apierrors.IsNotFound(err) {
+	w.Create(job)
+	harness.Until(w.World, &volcano.JobList{}, "it is gone", func(list *volcano.JobList) bool { return len(list.Items) == 0 })
+	if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(job), job); !apierrors.IsNotFound(err) {
 		t.Errorf("reading it: %v", err)
 	}
 }

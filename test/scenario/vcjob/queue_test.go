@@ -4,6 +4,8 @@ import (
 	"context"
 	"testing"
 
+	"github.com/musterhq/muster/test/scenario/harness"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,14 +20,14 @@ import (
 // together.
 func TestAVolcanoQueueIsKeptAsAClusterQueue(t *testing.T) {
 	w := newWorld(t)
-	queue := &scheduling.Queue{ObjectMeta: metav1.ObjectMeta{Name: w.namespace + "-team"}, Spec: scheduling.QueueSpec{
+	queue := &scheduling.Queue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace + "-team"}, Spec: scheduling.QueueSpec{
 		Weight: 3,
 		// The simulated machines are tainted, so what all share is none of theirs.
 		Deserved:   corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")},
 		Capability: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}}}
-	w.create(queue)
+	w.Create(queue)
 	w.Cleanup(func() {
-		if err := client.IgnoreNotFound(w.client.Delete(context.Background(), queue)); err != nil {
+		if err := client.IgnoreNotFound(w.Client.Delete(context.Background(), queue)); err != nil {
 			w.Error(err)
 		}
 	})
@@ -33,7 +35,7 @@ func TestAVolcanoQueueIsKeptAsAClusterQueue(t *testing.T) {
 		task.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
 	}
 	in := func(job *volcano.Job) { job.Spec.Queue = queue.Name }
-	until(w, &kueue.ClusterQueueList{}, "the ClusterQueue is there", func(list *kueue.ClusterQueueList) bool {
+	harness.Until(w.World, &kueue.ClusterQueueList{}, "the ClusterQueue is there", func(list *kueue.ClusterQueueList) bool {
 		for i := range list.Items {
 			if q := &list.Items[i]; q.Name == queue.Name {
 				return metav1.IsControlledBy(q, queue) && q.Spec.Cohort == "volcano" && q.Spec.FairSharing != nil && q.Spec.FairSharing.Weight.Value() == 3
@@ -41,10 +43,10 @@ func TestAVolcanoQueueIsKeptAsAClusterQueue(t *testing.T) {
 		}
 		return false
 	})
-	w.create(w.job("first", with("worker", 2, endless, asks), in), w.job("second", with("worker", 1, endless, asks), in))
+	w.Create(w.job("first", with("worker", 2, endless, asks), in), w.job("second", with("worker", 1, endless, asks), in))
 	w.untilPhase("first", volcano.Running)
 	w.untilJob("second", "waits", func(job *volcano.Job) bool { return job.Status.State.Reason == "WaitingForQuota" })
-	until(w, &scheduling.QueueList{}, "its status says so", func(list *scheduling.QueueList) bool {
+	harness.Until(w.World, &scheduling.QueueList{}, "its status says so", func(list *scheduling.QueueList) bool {
 		for _, q := range list.Items {
 			if q.Name == queue.Name {
 				cpu := q.Status.Allocated[corev1.ResourceCPU]
@@ -54,7 +56,7 @@ func TestAVolcanoQueueIsKeptAsAClusterQueue(t *testing.T) {
 		return false
 	})
 	for _, name := range []string{"first-worker-0", "first-worker-1", "second-worker-0"} {
-		w.end(name, 0, 0)
+		w.EndReplica(name, 0, 0)
 	}
 	w.untilPhase("second", volcano.Completed)
 }

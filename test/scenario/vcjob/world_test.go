@@ -3,22 +3,14 @@
 package vcjob
 
 import (
-	"context"
-	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
-	"strconv"
-	"strings"
 	"testing"
-	"time"
+
+	"github.com/musterhq/muster/test/scenario/harness"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
@@ -36,74 +28,23 @@ elasticity:
 `})
 }
 
-// patience bounds every wait, on a machine that is busy with other tests.
-const patience = 2 * time.Minute
-
 // endless is how long pods run that nobody ends.
 const endless = "1h"
 
-// world is a namespace of the shared cluster.
-type world struct {
-	*testing.T
-	client    client.WithWatch
-	cluster   *testcluster.Cluster
-	namespace string
-}
+// world is a namespace with VCJobs.
+type world struct{ *harness.World }
 
-func newWorld(t *testing.T) *world {
-	cluster := testcluster.Get(t)
-	c, err := client.NewWithWatch(cluster.Config, client.Options{Scheme: testcluster.Scheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &world{T: t, client: c, cluster: cluster, namespace: cluster.Namespace(t)}
-}
+func newWorld(t *testing.T) *world { return &world{harness.New(t)} }
 
-// queue makes a ClusterQueue named as the namespace with so many pods, on simulated machines, and the LocalQueue q.
+// queue makes a ClusterQueue named as the namespace with so many pods, and the LocalQueue q.
 func (w *world) queue(pods int64) {
 	w.Helper()
-	objects := []client.Object{
-		&kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}},
-		&kueue.ClusterQueue{
-			ObjectMeta: metav1.ObjectMeta{Name: w.namespace},
-			Spec: kueue.ClusterQueueSpec{
-				NamespaceSelector: &metav1.LabelSelector{},
-				ResourceGroups: []kueue.ResourceGroup{{
-					CoveredResources: []corev1.ResourceName{corev1.ResourcePods},
-					Flavors: []kueue.FlavorQuotas{{
-						Name:      kueue.ResourceFlavorReference(w.namespace),
-						Resources: []kueue.ResourceQuota{{Name: corev1.ResourcePods, NominalQuota: *resource.NewQuantity(pods, resource.DecimalSI)}},
-					}},
-				}},
-			},
-		},
-		&kueue.LocalQueue{
-			ObjectMeta: metav1.ObjectMeta{Name: "q", Namespace: w.namespace},
-			Spec:       kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(w.namespace)},
-		},
-	}
-	w.create(objects...)
-	w.Cleanup(func() {
-		for _, o := range objects[:2] {
-			if err := client.IgnoreNotFound(w.client.Delete(context.Background(), o)); err != nil {
-				w.Errorf("deleting %T %s: %v", o, o.GetName(), err)
-			}
-		}
-	})
-}
-
-func (w *world) create(objects ...client.Object) {
-	w.Helper()
-	for _, o := range objects {
-		if err := w.client.Create(w.Context(), o); err != nil {
-			w.Fatalf("creating %T %s: %v", o, o.GetName(), err)
-		}
-	}
+	w.Queue("q", kueue.ResourceFlavorSpec{}, corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(pods, resource.DecimalSI)})
 }
 
 // job is a VCJob in the namespace, made of what the options say.
 func (w *world) job(name string, options ...func(*volcano.Job)) *volcano.Job {
-	job := &volcano.Job{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.namespace}, Spec: volcano.JobSpec{Queue: "q", SchedulerName: "volcano"}}
+	job := &volcano.Job{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace}, Spec: volcano.JobSpec{Queue: "q", SchedulerName: "volcano"}}
 	for _, option := range options {
 		option(job)
 	}
@@ -139,143 +80,17 @@ func on(event bus.Event, action bus.Action) func(*volcano.Job) {
 // ask makes a Command for the job, as vcctl does but for the owner.
 func (w *world) ask(job *volcano.Job, action bus.Action) {
 	w.Helper()
-	w.create(&bus.Command{ObjectMeta: metav1.ObjectMeta{GenerateName: "ask-", Namespace: w.namespace}, Action: action,
+	w.Create(&bus.Command{ObjectMeta: metav1.ObjectMeta{GenerateName: "ask-", Namespace: w.Namespace}, Action: action,
 		TargetObject: metav1.NewControllerRef(job, volcano.GroupVersion.WithKind("Job"))})
-}
-
-// until waits, by watching the list, until the condition holds for its items.
-func until[L client.ObjectList](w *world, list L, what string, holds func(L) bool) {
-	w.Helper()
-	ctx, cancel := context.WithTimeout(w.Context(), patience)
-	defer cancel()
-	for {
-		if err := w.client.List(ctx, list, client.InNamespace(w.namespace)); err != nil {
-			w.Fatalf("waiting until %s: %v", what, err)
-		}
-		if holds(list) {
-			return
-		}
-		events, err := w.client.Watch(ctx, list, client.InNamespace(w.namespace),
-			&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}})
-		if err != nil {
-			w.Fatalf("waiting until %s: %v", what, err)
-		}
-		event, open := <-events.ResultChan()
-		events.Stop()
-		if ctx.Err() != nil {
-			w.Fatalf("waited %s until %s; it was\n%s", patience, what, w.describe())
-		}
-		if open && event.Type == watch.Error {
-			continue // the list has the truth
-		}
-	}
-}
-
-// describe is what a person would look at who asks why.
-func (w *world) describe() string {
-	var out strings.Builder
-	var jobs volcano.JobList
-	var pods corev1.PodList
-	var workloads kueue.WorkloadList
-	for _, list := range []client.ObjectList{&jobs, &pods, &workloads} {
-		if err := w.client.List(context.Background(), list, client.InNamespace(w.namespace)); err != nil {
-			return err.Error()
-		}
-	}
-	for _, job := range jobs.Items {
-		fmt.Fprintf(&out, "%s: %+v\n", job.Name, job.Status)
-	}
-	for _, pod := range pods.Items {
-		fmt.Fprintf(&out, "%s: %s, going %v, on %q\n", pod.Name, pod.Status.Phase, pod.DeletionTimestamp, pod.Spec.NodeName)
-	}
-	for _, workload := range workloads.Items {
-		fmt.Fprintf(&out, "%s: %+v\n", workload.Name, workload.Status.Conditions)
-	}
-	return out.String()
 }
 
 // untilJob waits until the condition holds for the job.
 func (w *world) untilJob(name, what string, holds func(*volcano.Job) bool) *volcano.Job {
 	w.Helper()
-	var found *volcano.Job
-	until(w, &volcano.JobList{}, name+" "+what, func(list *volcano.JobList) bool {
-		i := slices.IndexFunc(list.Items, func(job volcano.Job) bool { return job.Name == name })
-		if i < 0 {
-			return false
-		}
-		found = &list.Items[i]
-		return holds(found)
-	})
-	return found
+	return harness.UntilOne(w.World, &volcano.JobList{}, name, what, holds)
 }
 
 func (w *world) untilPhase(name string, phase volcano.JobPhase) *volcano.Job {
 	w.Helper()
 	return w.untilJob(name, "is "+string(phase), func(job *volcano.Job) bool { return job.Status.State.Phase == phase })
-}
-
-// untilPods waits until the condition holds for the pods by their names.
-func (w *world) untilPods(what string, holds func(map[string]corev1.Pod) bool) {
-	w.Helper()
-	until(w, &corev1.PodList{}, what, func(list *corev1.PodList) bool {
-		byName := map[string]corev1.Pod{}
-		for _, pod := range list.Items {
-			byName[pod.Name] = pod
-		}
-		return holds(byName)
-	})
-}
-
-// untilOnly waits until these are all the pods there are.
-func (w *world) untilOnly(names ...string) {
-	w.Helper()
-	w.untilPods(fmt.Sprintf("the pods are %v", names), func(pods map[string]corev1.Pod) bool {
-		for _, name := range names {
-			if _, ok := pods[name]; !ok {
-				return false
-			}
-		}
-		return len(pods) == len(names)
-	})
-}
-
-// end ends the pod of a replica, of the attempt, once it runs: with the exit code.
-func (w *world) end(name string, attempt int, code int) {
-	w.Helper()
-	var pod corev1.Pod
-	w.untilPods(fmt.Sprintf("%s runs in attempt %d", name, attempt), func(pods map[string]corev1.Pod) bool {
-		pod = pods[name]
-		return pod.Annotations["muster.dev/restarts"] == strconv.Itoa(attempt) && pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil
-	})
-	ended := pod.DeepCopy()
-	ended.Status.Phase = corev1.PodSucceeded
-	if code != 0 {
-		ended.Status.Phase = corev1.PodFailed
-	}
-	ended.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", Image: "example.com/trainer", State: corev1.ContainerState{
-		Terminated: &corev1.ContainerStateTerminated{ExitCode: int32(code), Reason: "Ended", StartedAt: metav1.Now(), FinishedAt: metav1.Now()}}}}
-	if err := w.client.Status().Patch(w.Context(), ended, client.MergeFrom(&pod)); err != nil {
-		w.Fatalf("ending %s: %v", name, err)
-	}
-}
-
-func (w *world) delete(o client.Object) {
-	w.Helper()
-	if err := w.client.Delete(w.Context(), o, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
-		w.Fatalf("deleting %s: %v", o.GetName(), err)
-	}
-}
-
-// operatorPID is the process of the operator that runs now.
-func (w *world) operatorPID() int {
-	w.Helper()
-	text, err := os.ReadFile(filepath.Join(w.cluster.Dir, "operator.pid"))
-	if err != nil {
-		w.Fatal(err)
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil {
-		w.Fatal(err)
-	}
-	return pid
 }
