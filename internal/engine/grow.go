@@ -107,7 +107,7 @@ func (p *pass) share(q *clusterQueue, t *troupe, may []int) []growth {
 		jobs[n] = t.jobs[i]
 	}
 	free := purse{}
-	elastic.Grow(jobs, func(n int) bool {
+	p.options.Elastic.Grow(jobs, func(n int) bool {
 		return free.take(t.each[may[n]], func(i quota.Index) int64 {
 			return min(q.node.Available(quota.Held, i), q.node.Available(quota.Planned, i))
 		})
@@ -252,7 +252,7 @@ func (p *pass) grownAs(q *clusterQueue, t *troupe, indices []int) (more []int32,
 		jobs[n] = t.jobs[i]
 	}
 	free := purse{}
-	elastic.Grow(jobs, func(n int) bool {
+	p.options.Elastic.Grow(jobs, func(n int) bool {
 		return free.take(t.each[indices[n]], func(i quota.Index) int64 { return q.node.Available(quota.Planned, i) })
 	})
 	more = make([]int32, len(indices))

@@ -26,6 +26,7 @@ type troupe struct {
 	members []*workload
 	at      []int
 	each    []quota.Vector
+	policy  elastic.Policy
 	// steps are the ways in which they yield to a priority.
 	steps map[int32][]elastic.Step
 }
@@ -35,7 +36,7 @@ func (e *Engine) troupeOf(q *clusterQueue) *troupe {
 	if q.troupe != nil {
 		return q.troupe
 	}
-	t := &troupe{steps: map[int32][]elastic.Step{}}
+	t := &troupe{policy: e.options.Elastic, steps: map[int32][]elastic.Step{}}
 	for _, key := range slices.SortedFunc(maps.Keys(q.elastic), order.CompareKeys) {
 		w := q.elastic[key]
 		if job, at, ok := w.elasticJob(); ok {
@@ -51,7 +52,7 @@ func (e *Engine) troupeOf(q *clusterQueue) *troupe {
 func (t *troupe) yieldsTo(priority int32) []elastic.Step {
 	steps, known := t.steps[priority]
 	if !known {
-		steps = elastic.Yields(t.jobs, priority)
+		steps = t.policy.Yields(t.jobs, priority)
 		t.steps[priority] = steps
 	}
 	return steps

@@ -41,6 +41,13 @@ type Policy struct {
 	ResizeCost time.Duration
 }
 
+// sizesLast is for how long a size is expected to last. In simulation (test/bench/elastic)
+// half of them last six minutes or more where there is more work than room.
+const sizesLast = 10 * time.Minute
+
+// price is the share of the work of a size that a resize loses.
+func (p Policy) price() float64 { return p.ResizeCost.Seconds() / sizesLast.Seconds() }
+
 // GrowsAt is from when on the job may grow to so many replicas. It must have rested since it
 // was last resized, and what it gains must be worth the cost: who has run for a while is
 // expected to run as long again, so by then the larger size must have done more.

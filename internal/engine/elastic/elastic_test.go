@@ -22,7 +22,11 @@ func job(fewest, most, size, priority int32, second int) Job {
 
 // grown has the jobs grow into so much room, and tells their sizes.
 func grown(room int, jobs ...Job) string {
-	Grow(jobs, func(int) bool { room--; return room >= 0 })
+	return grownBy(Policy{}, room, jobs...)
+}
+
+func grownBy(p Policy, room int, jobs ...Job) string {
+	p.Grow(jobs, func(int) bool { room--; return room >= 0 })
 	return sizes(jobs)
 }
 
@@ -56,20 +60,46 @@ func TestGrow(t *testing.T) {
 	}
 }
 
-func TestYields(t *testing.T) {
+// costly is a policy by which a resize loses a twentieth of the work of a size.
+var costly = Policy{ResizeCost: 30 * time.Second}
+
+// TestRoomGoesToFew: a resize costs the same for one replica as for three.
+func TestRoomGoesToFew(t *testing.T) {
+	steep := job(1, 9, 1, 0, 1)
+	steep.Exponent = 0.3
 	for name, tc := range map[string]struct {
-		to   int32
+		room int
 		jobs []Job
 		want string
 	}{
-		"down to the minimum":                {0, []Job{job(2, 4, 4, 0, 1)}, "0:3 0:2"},
-		"the last of equal ones":             {0, []Job{job(2, 4, 4, 0, 1), job(2, 4, 4, 0, 2)}, "1:3 0:3 1:2 0:2"},
-		"who is larger loses less":           {0, []Job{job(2, 9, 5, 0, 2), job(2, 9, 6, 0, 1)}, "1:5 0:4 1:4 0:3 1:3 0:2 1:2"},
-		"a lower priority first, and it all": {1, []Job{job(2, 4, 3, 1, 1), job(2, 4, 3, 0, 2), job(1, 1, 1, 0, 3)}, "1:2 2:0 1:0 0:2"},
-		"a higher one never":                 {0, []Job{job(2, 4, 4, 1, 1)}, ""},
+		"the first of equal ones goes on":          {3, []Job{job(2, 4, 2, 0, 1), job(2, 4, 2, 0, 2), job(2, 4, 2, 0, 3)}, "4 3 2"},
+		"who is smaller gains more, yet":           {3, []Job{job(1, 9, 4, 0, 1), job(1, 9, 1, 0, 2)}, "4 4"},
+		"but not who gains much less than another": {2, []Job{steep, job(1, 9, 6, 0, 2)}, "1 8"},
+		"nor one of lower priority":                {3, []Job{job(1, 3, 1, 1, 2), job(1, 9, 1, 0, 1)}, "3 2"},
+		"who was served goes on at no cost":        {8, []Job{job(1, 9, 1, 0, 1), job(1, 9, 1, 0, 2)}, "5 5"},
+	} {
+		if got := grownBy(costly, tc.room, tc.jobs...); got != tc.want {
+			t.Errorf("%s: sizes %s, want %s", name, got, tc.want)
+		}
+	}
+}
+
+func TestYields(t *testing.T) {
+	for name, tc := range map[string]struct {
+		to     int32
+		jobs   []Job
+		want   string
+		policy Policy
+	}{
+		"down to the minimum":                {0, []Job{job(2, 4, 4, 0, 1)}, "0:3 0:2", Policy{}},
+		"the last of equal ones":             {0, []Job{job(2, 4, 4, 0, 1), job(2, 4, 4, 0, 2)}, "1:3 0:3 1:2 0:2", Policy{}},
+		"who is larger loses less":           {0, []Job{job(2, 9, 5, 0, 2), job(2, 9, 6, 0, 1)}, "1:5 0:4 1:4 0:3 1:3 0:2 1:2", Policy{}},
+		"a lower priority first, and it all": {1, []Job{job(2, 4, 3, 1, 1), job(2, 4, 3, 0, 2), job(1, 1, 1, 0, 3)}, "1:2 2:0 1:0 0:2", Policy{}},
+		"a higher one never":                 {0, []Job{job(2, 4, 4, 1, 1)}, "", Policy{}},
+		"few of them where that costs":       {0, []Job{job(2, 4, 4, 0, 1), job(2, 4, 4, 0, 2)}, "1:3 1:2 0:3 0:2", costly},
 	} {
 		var got []string
-		for _, step := range Yields(tc.jobs, tc.to) {
+		for _, step := range tc.policy.Yields(tc.jobs, tc.to) {
 			got = append(got, fmt.Sprintf("%d:%d", step.Index, step.To))
 		}
 		if strings.Join(got, " ") != tc.want {
@@ -120,7 +150,8 @@ func TestSizesStayWithinBounds(t *testing.T) {
 		jobs := drawJobs(t)
 		room := rapid.IntRange(0, 30).Draw(t, "room")
 		before, left := slices.Clone(jobs), room
-		Grow(jobs, func(int) bool { left--; return left >= 0 })
+		policy := Policy{ResizeCost: time.Duration(rapid.IntRange(0, 300).Draw(t, "a resize costs")) * time.Second}
+		policy.Grow(jobs, func(int) bool { left--; return left >= 0 })
 		given, wanted := 0, 0
 		for i, j := range jobs {
 			if j.Size < before[i].Size || j.Size > j.Max {
@@ -133,7 +164,7 @@ func TestSizesStayWithinBounds(t *testing.T) {
 		}
 		to := rapid.Int32Range(0, 2).Draw(t, "for a priority")
 		sizes := slices.Clone(jobs)
-		for _, step := range Yields(jobs, to) {
+		for _, step := range policy.Yields(jobs, to) {
 			j := &sizes[step.Index]
 			stops := step.To == 0 && j.Size == j.Min && j.Priority < to
 			if !stops && (step.To != j.Size-1 || step.To < j.Min) || j.Priority > to {
@@ -152,7 +183,7 @@ func BenchmarkPass(b *testing.B) {
 	}
 	for b.Loop() {
 		now, room := slices.Clone(jobs), 10000-2500
-		Grow(now, func(int) bool { room--; return room >= 0 })
-		Yields(now, 2)
+		costly.Grow(now, func(int) bool { room--; return room >= 0 })
+		costly.Yields(now, 2)
 	}
 }

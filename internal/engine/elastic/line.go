@@ -10,7 +10,9 @@ import (
 type line struct {
 	jobs []Job
 	// yields has those first who lose least, and of equal ones who stands last.
-	yields  bool
+	yields bool
+	// price is the share of his speed that a job loses who is resized.
+	price   float64
 	waiting []turn
 	speeds  map[float64][]float64
 }
@@ -20,15 +22,17 @@ type turn struct {
 	index, rank int
 	priority    int32
 	worth       float64
+	// resized tells that the job has taken a step, so that another costs no resize.
+	resized bool
 }
 
 // newLine puts those of the jobs at the indices in line who can take a step.
-func newLine(jobs []Job, indices []int, yields bool) *line {
-	l := &line{jobs: jobs, yields: yields, speeds: map[float64][]float64{}}
+func newLine(jobs []Job, indices []int, price float64, yields bool) *line {
+	l := &line{jobs: jobs, yields: yields, price: price, speeds: map[float64][]float64{}}
 	ranked := slices.SortedFunc(slices.Values(indices), func(a, b int) int { return jobs[a].compare(&jobs[b]) })
 	for rank, index := range ranked {
 		if l.able(index) {
-			l.waiting = append(l.waiting, turn{index, rank, jobs[index].Priority, l.worth(index)})
+			l.waiting = append(l.waiting, turn{index: index, rank: rank, priority: jobs[index].Priority, worth: l.worth(index)})
 		}
 	}
 	heap.Init(l)
@@ -75,14 +79,36 @@ func (l *line) stepped() {
 		heap.Pop(l)
 		return
 	}
-	first.worth = l.worth(first.index)
-	heap.Fix(l, 0)
+	first.worth, first.resized = l.worth(first.index), true
+	if !l.goesOn() {
+		heap.Fix(l, 0)
+	}
+}
+
+// goesOn reports whether the first takes the next step, too: the other who would is not
+// better by the cost of his resize.
+func (l *line) goesOn() bool {
+	if len(l.waiting) < 2 {
+		return true
+	}
+	other := l.waiting[1]
+	if len(l.waiting) > 2 && l.before(&l.waiting[2], &other) {
+		other = l.waiting[2]
+	}
+	if job := &l.jobs[other.index]; !other.resized && l.yields {
+		other.worth += l.price * l.speed(job, job.Size)
+	} else if !other.resized {
+		other.worth -= l.price * l.speed(job, job.Size)
+	}
+	return !l.before(&other, &l.waiting[0])
 }
 
 // Len is part of heap.Interface, as are the others.
-func (l *line) Len() int { return len(l.waiting) }
-func (l *line) Less(i, j int) bool {
-	a, b := &l.waiting[i], &l.waiting[j]
+func (l *line) Len() int           { return len(l.waiting) }
+func (l *line) Less(i, j int) bool { return l.before(&l.waiting[i], &l.waiting[j]) }
+
+// before reports whether it is a's turn before b's.
+func (l *line) before(a, b *turn) bool {
 	if l.yields {
 		a, b = b, a
 	}

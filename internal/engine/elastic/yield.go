@@ -15,8 +15,9 @@ type Step struct {
 // the lowest priority first, and in each one replica at a time of who loses least by it, of
 // equal ones who stands last in the queue, down to their minima; then, of a lower priority
 // than his, whole jobs, who stands last first. Of his own priority nobody stops, of a higher
-// one nobody yields.
-func Yields(jobs []Job, to int32) []Step {
+// one nobody yields. Who gives one goes on until another would lose less by more than that his
+// resize costs, too.
+func (p Policy) Yields(jobs []Job, to int32) []Step {
 	levels := map[int32][]int{}
 	for i := range jobs {
 		if jobs[i].Priority <= to {
@@ -26,7 +27,7 @@ func Yields(jobs []Job, to int32) []Step {
 	sizes := slices.Clone(jobs)
 	var out []Step
 	for _, level := range slices.Sorted(maps.Keys(levels)) {
-		out = shrink(out, sizes, levels[level])
+		out = p.shrink(out, sizes, levels[level])
 		if level < to {
 			out = stop(out, sizes, levels[level])
 		}
@@ -35,8 +36,8 @@ func Yields(jobs []Job, to int32) []Step {
 }
 
 // shrink adds the steps to the minima.
-func shrink(out []Step, jobs []Job, level []int) []Step {
-	for l := newLine(jobs, level, true); len(l.waiting) > 0; l.stepped() {
+func (p Policy) shrink(out []Step, jobs []Job, level []int) []Step {
+	for l := newLine(jobs, level, p.price(), true); len(l.waiting) > 0; l.stepped() {
 		job := &jobs[l.waiting[0].index]
 		job.Size--
 		out = append(out, Step{l.waiting[0].index, job.Size})
