@@ -233,7 +233,7 @@ func (t *translator) workload(w *kueue.Workload) engine.Workload {
 		UID: string(w.UID), Generation: w.Generation, Version: versionOf(w),
 		Queue:     string(w.Spec.QueueName),
 		Priority:  ptr.Deref(w.Spec.Priority, 0),
-		QueuedAt:  t.queuedAt(w),
+		QueuedAt:  t.policy.queuedAt(w),
 		Inactive:  !workload.IsActive(w),
 		BacksOff:  backsOff(w),
 		Unheld:    !workload.HoldsQuota(w) && workload.IsTrue(w, muster.UnheldCondition),
@@ -257,10 +257,10 @@ func lostNodes(w *kueue.Workload) bool {
 
 // queuedAt is the time by which the Workload stands in its queue: that of its creation, or
 // another one that its job says, but for one that could not start and goes behind the others.
-func (t *translator) queuedAt(w *kueue.Workload) time.Time {
+func (p queuePolicy) queuedAt(w *kueue.Workload) time.Time {
 	evicted := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadEvicted)
 	if evicted != nil && evicted.Status == metav1.ConditionTrue {
-		late := evicted.Reason == kueue.WorkloadEvictedByPodsReadyTimeout && t.policy.behindOnceEvicted
+		late := evicted.Reason == kueue.WorkloadEvictedByPodsReadyTimeout && p.behindOnceEvicted
 		if late || evicted.Reason == kueue.WorkloadEvictedByAdmissionCheck {
 			return evicted.LastTransitionTime.Time
 		}

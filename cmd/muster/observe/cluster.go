@@ -61,7 +61,11 @@ func Open(config *rest.Config) (*Cluster, error) {
 
 // See reads the scope once.
 func (c *Cluster) See(ctx context.Context, scope Scope) (*view.Seen, error) {
-	return see(ctx, c.client, scope)
+	seen, err := see(ctx, c.client, scope)
+	if err == nil && scope.ClusterQueues {
+		seen.Configuration, seen.Assumed = c.configuration(ctx) // it says who is first in a queue
+	}
+	return seen, err
 }
 
 // see fills a Seen from a client or from a cache. A kind that is not served is left empty, but for Workload: without it

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	breezeml "github.com/musterhq/muster/api/breezeml/v1"
+	config "github.com/musterhq/muster/api/config/v1alpha1"
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
@@ -24,12 +25,16 @@ type Watch struct {
 	cache   cache.Cache
 	scope   Scope
 	changes chan struct{}
+	// first is the operator's configuration when the watch began: it changes with the operator only.
+	first   *config.Configuration
+	assumed string
 }
 
 // Watch begins to follow the scope and returns when all of it has been read once. It ends with ctx.
 func (c *Cluster) Watch(ctx context.Context, scope Scope) (*Watch, error) {
 	// Reading once first turns "no cluster there" and "not installed" into errors, which informers would retry for ever.
-	if _, err := c.See(ctx, scope); err != nil {
+	first, err := c.See(ctx, scope)
+	if err != nil {
 		return nil, err
 	}
 	shared := true
@@ -46,7 +51,7 @@ func (c *Cluster) Watch(ctx context.Context, scope Scope) (*Watch, error) {
 	if err != nil {
 		return nil, fmt.Errorf("prepare to watch: %w", err)
 	}
-	w := &Watch{cache: objects, scope: scope, changes: make(chan struct{}, 1)}
+	w := &Watch{cache: objects, scope: scope, first: first.Configuration, assumed: first.Assumed, changes: make(chan struct{}, 1)}
 
 	kinds := []client.Object{&kueue.Workload{}, &kueue.LocalQueue{}, &jobset.JobSet{}, &tensorstack.GenericJob{}, &breezeml.TrainingJob{}, &lattice.LatticeJob{}, &volcano.Job{}, &batchv1.Job{}}
 	if scope.ClusterQueues {
@@ -90,4 +95,10 @@ func (w *Watch) signal() toolscache.ResourceEventHandler {
 func (w *Watch) Changes() <-chan struct{} { return w.changes }
 
 // See gives what is known now. It does not ask the API server.
-func (w *Watch) See(ctx context.Context) (*view.Seen, error) { return see(ctx, w.cache, w.scope) }
+func (w *Watch) See(ctx context.Context) (*view.Seen, error) {
+	seen, err := see(ctx, w.cache, w.scope)
+	if err == nil {
+		seen.Configuration, seen.Assumed = w.first, w.assumed
+	}
+	return seen, err
+}

@@ -14,6 +14,7 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
+	"github.com/musterhq/muster/internal/admission"
 	"github.com/musterhq/muster/internal/engine/order"
 )
 
@@ -30,7 +31,7 @@ type Queue struct {
 	Pending   int32 `json:"pending"`
 	Reserving int32 `json:"reserving"`
 	Admitted  int32 `json:"admitted"`
-	// Head is the job that is next, absent when none waits.
+	// Head is the job that is considered next, absent when none is.
 	Head *Head `json:"head,omitempty"`
 
 	Quotas []Quota `json:"quotas"`
@@ -108,7 +109,7 @@ func describeQueue(cq *kueue.ClusterQueue, waiting []waiter, held holdings) Queu
 	if active := meta.FindStatusCondition(cq.Status.Conditions, kueue.ClusterQueueActive); active != nil && active.Status != metav1.ConditionTrue {
 		queue.Active, queue.Reason, queue.Message = false, active.Reason, active.Message
 	}
-	if len(waiting) > 0 {
+	if len(waiting) > 0 && waiting[0].fault != notConsidered {
 		job := waiting[0].job
 		queue.Head = &Head{
 			Namespace: job.Namespace, Job: job.Title(), Workload: job.Workload,
@@ -132,9 +133,12 @@ func describeQueue(cq *kueue.ClusterQueue, waiting []waiter, held holdings) Queu
 type waiter struct {
 	job  *Job
 	rank order.Rank
+	// fault is greater where it is not considered whatever its rank.
+	fault int
 }
 
-// waitingByQueue lists the pending jobs of each ClusterQueue in the order in which the engine considers them. Those whose own fault keeps them out come last, for they hold nobody up.
+// waitingByQueue lists the pending jobs of each ClusterQueue in the order in which the engine considers them. Those who back off, are gated, or are kept out by their
+// own fault come last, for they hold nobody up.
 func waitingByQueue(seen *Seen, jobs []Job) map[string][]waiter {
 	byWorkload := make(map[[2]string]*Job, len(jobs))
 	for i := range jobs {
@@ -153,31 +157,26 @@ func waitingByQueue(seen *Seen, jobs []Job) map[string][]waiter {
 		if job == nil || queue == "" || job.State != Pending || job.Reason == reasonAdmissionChecks {
 			continue
 		}
-		waiting[queue] = append(waiting[queue], waiter{job: job, rank: order.Rank{
-			Priority: job.Priority, Since: queuedSince(workload),
-			Key: order.Key{Namespace: workload.Namespace, Name: workload.Name},
-		}})
+		rank, considered := admission.Rank(workload, seen.configuration())
+		waiting[queue] = append(waiting[queue], waiter{job: job, rank: rank, fault: faultRank(job, considered)})
 	}
 	for _, line := range waiting {
 		slices.SortFunc(line, func(a, b waiter) int {
-			return cmp.Or(cmp.Compare(faultRank(a.job), faultRank(b.job)), order.Compare(a.rank, b.rank))
+			return cmp.Or(cmp.Compare(a.fault, b.fault), order.Compare(a.rank, b.rank))
 		})
 	}
 	return waiting
 }
 
-// queuedSince is the time that orders equal priorities: creation, or the eviction of a workload that could not start.
-func queuedSince(w *kueue.Workload) time.Time {
-	evicted := condition(w, kueue.WorkloadEvicted)
-	if evicted != nil && evicted.Status == metav1.ConditionTrue &&
-		(evicted.Reason == kueue.WorkloadEvictedByPodsReadyTimeout || evicted.Reason == kueue.WorkloadEvictedByAdmissionCheck) {
-		return evicted.LastTransitionTime.Time
-	}
-	return w.CreationTimestamp.Time
-}
+// notConsidered is the fault of those who are out of the line for the time being, and so never first in it.
+const notConsidered = 2
 
-func faultRank(job *Job) int {
-	if job.Reason == kueue.WorkloadInadmissible || job.Reason == kueue.WorkloadMisconfigured {
+// faultRank puts last who is kept out by his own fault, and behind him who backs off or is held back.
+func faultRank(job *Job, considered bool) int {
+	switch {
+	case !considered:
+		return notConsidered
+	case job.Reason == kueue.WorkloadInadmissible || job.Reason == kueue.WorkloadMisconfigured:
 		return 1
 	}
 	return 0

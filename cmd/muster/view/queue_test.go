@@ -2,14 +2,18 @@ package view
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/musterhq/muster/api/config/v1alpha1"
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
+	"github.com/musterhq/muster/internal/config"
 )
 
 func labQueue() kueue.ClusterQueue {
@@ -75,6 +79,59 @@ func TestQueuesShowQuotaAndTheHeadOfTheLine(t *testing.T) {
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("queues differ (-want +got):\n%s", diff)
+	}
+}
+
+// TestAQueueOfWhoIsNotConsideredHasNoHead: they are pending all the same.
+func TestAQueueOfWhoIsNotConsideredHasNoHead(t *testing.T) {
+	js, w := waitingJob("gated", 0, 1, "AdmissionGated")
+	w.Annotations = map[string]string{kueue.AdmissionGatedByAnnotation: "someone"}
+	seen := Seen{ClusterQueues: []kueue.ClusterQueue{labQueue()}, LocalQueues: []kueue.LocalQueue{labDoor()}, JobSets: []jobset.JobSet{js}, Workloads: []kueue.Workload{w}}
+	if got := Queues(&seen, "", at(60).Time)[0]; got.Head != nil || got.Pending != 1 {
+		t.Errorf("head %+v of %d pending", got.Head, got.Pending)
+	}
+}
+
+// TestTheHeadIsWhoIsConsideredNext: as the operator orders those that wait.
+func TestTheHeadIsWhoIsConsideredNext(t *testing.T) {
+	evicted := func(reason string, second int) func(*kueue.Workload) {
+		return with(kueue.WorkloadEvicted, metav1.ConditionTrue, reason, "", second)
+	}
+	byCreation := config.Default()
+	*byCreation.WaitForPodsReady.RequeuingStrategy.Timestamp = v1alpha1.CreationTimestamp
+	for name, tc := range map[string]struct {
+		configuration *v1alpha1.Configuration
+		// older was created first, and something happened to the one or the other.
+		older, younger func(w *kueue.Workload)
+		want           string
+	}{
+		"the older": {want: "older"},
+		"not who backs off": {older: func(w *kueue.Workload) {
+			w.Status.RequeueState = &kueue.RequeueState{Count: ptr(int32(1)), RequeueAt: ptr(at(90))}
+		}, want: "younger"},
+		"not who is gated": {older: func(w *kueue.Workload) {
+			w.Annotations = map[string]string{kueue.AdmissionGatedByAnnotation: "someone"}
+		}, want: "younger"},
+		"who was queued first": {younger: func(w *kueue.Workload) {
+			w.Annotations = map[string]string{muster.QueuedTimeAnnotation: at(0).UTC().Format(time.RFC3339)}
+		}, want: "younger"},
+		"who lost his nodes":             {younger: evicted(kueue.WorkloadEvictedDueToNodeFailures, 20), want: "younger"},
+		"not who was not ready in time":  {older: evicted(kueue.WorkloadEvictedByPodsReadyTimeout, 20), want: "younger"},
+		"he too if creation orders them": {configuration: byCreation, older: evicted(kueue.WorkloadEvictedByPodsReadyTimeout, 20), want: "older"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seen := Seen{ClusterQueues: []kueue.ClusterQueue{labQueue()}, LocalQueues: []kueue.LocalQueue{labDoor()}, Configuration: tc.configuration}
+			for i, name := range []string{"older", "younger"} {
+				js, w := waitingJob(name, 0, i+1, "WaitingForQuota")
+				if change := []func(*kueue.Workload){tc.older, tc.younger}[i]; change != nil {
+					change(&w)
+				}
+				seen.JobSets, seen.Workloads = append(seen.JobSets, js), append(seen.Workloads, w)
+			}
+			if got := Queues(&seen, "", at(60).Time)[0].Head; got == nil || got.Job != "jobset/"+tc.want {
+				t.Errorf("the head is %+v, want %s", got, tc.want)
+			}
+		})
 	}
 }
 

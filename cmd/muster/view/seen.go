@@ -17,6 +17,7 @@ import (
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	defaults "github.com/musterhq/muster/internal/config"
 )
 
 // Seen is what the API server said at one moment. A kind that the cluster does not serve is empty. The functions of
@@ -64,6 +65,14 @@ func (s *Seen) hidesDecisions() bool {
 		}
 		return true
 	})
+}
+
+// configuration is the operator's, or the default one where nobody read it.
+func (s *Seen) configuration() *config.Configuration {
+	if s.Configuration == nil {
+		return defaults.Default()
+	}
+	return s.Configuration
 }
 
 // Places tells whether a flavor has its pods placed on nodes.
