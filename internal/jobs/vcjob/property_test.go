@@ -55,6 +55,11 @@ func newHistory(t *rapid.T) *history {
 	action := rapid.SampledFrom([]bus.Action{bus.RestartJobAction, bus.RestartTaskAction, bus.RestartPodAction, bus.AbortJobAction, bus.TerminateJobAction, bus.CompleteJobAction})
 	event := rapid.SampledFrom([]bus.Event{bus.PodFailedEvent, bus.PodEvictedEvent, bus.AnyEvent, bus.TaskCompletedEvent})
 	job := newJob().with("ps", 1).with("worker", 3, dependsOn("", "ps")).on(event.Draw(t, "event"), action.Draw(t, "action"))
+	if rapid.Bool().Draw(t, "pods begin anew, and their job too") {
+		job.Spec.Policies = nil
+		job.on(bus.PodFailedEvent, bus.RestartPodAction).on(bus.PodEvictedEvent, bus.RestartJobAction)
+	}
+	job.Spec.MaxRetry = rapid.Int32Range(3, 9).Draw(t, "maxRetry")
 	job.Spec.MinAvailable = rapid.Int32Range(0, 4).Draw(t, "minAvailable")
 	return &history{T: t, job: job, pods: map[string]podBuilder{}, admission: admitted("ps", 1, "worker", 3)}
 }
