@@ -352,8 +352,8 @@ func Delete(seen client.Object, propagation metav1.DeletionPropagation) Write {
 	return Write{verb: verbDelete, object: seen, propagation: propagation}
 }
 
-// Remove deletes the object of the name, which nobody here has seen, if there is one: it
-// must be known that it is the job's.
+// Remove deletes the object of the name, which nobody here has seen, if there is one and
+// the job controls it. One that is another's is left alone.
 func Remove(object client.Object) Write { return Write{verb: verbRemove, object: object} }
 
 // OrWarn returns the write with the reason of a Warning that tells people, on the

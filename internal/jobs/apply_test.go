@@ -80,3 +80,28 @@ func TestAStatusForARefusalIsWrittenInPlaceOfTheOther(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestWhatIsRemovedIsTheJobsOwn(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	job := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "job"}}
+	account := func(name string, owner types.UID) *corev1.ServiceAccount {
+		a := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: types.UID(name + "-uid")}}
+		if owner != "" {
+			a.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "job", UID: owner, Controller: ptr.To(true)}}
+		}
+		return a
+	}
+	// The successor is of a job of the same name that came after.
+	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(job, account("ours", "job"), account("successor", "later"), account("free", "")).Build()
+	for name, stays := range map[string]bool{"ours": false, "successor": true, "free": true, "none": false} {
+		if err := NewExecutor(api, &recorded{}).Run(t.Context(), job, Plan{Writes: []Write{Remove(account(name, ""))}}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := api.Get(t.Context(), client.ObjectKeyFromObject(account(name, "")), &corev1.ServiceAccount{}); (err == nil) != stays {
+			t.Errorf("%s: %v, want it to stay: %v", name, err, stays)
+		}
+	}
+}

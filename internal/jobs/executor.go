@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -139,7 +140,7 @@ func (x *Executor) attempt(ctx context.Context, job client.Object, w Write) erro
 	case verbApply:
 		return x.apply(ctx, job, w)
 	case verbRemove:
-		return client.IgnoreNotFound(x.client.Delete(ctx, w.object, client.DisableReadYourWritesConsistency))
+		return x.remove(ctx, job, w.object)
 	case verbChange:
 		return x.client.Patch(ctx, w.object.DeepCopyObject().(client.Object), diff(w.base))
 	case verbChangeStatus:
@@ -175,6 +176,30 @@ func (x *Executor) apply(ctx context.Context, job client.Object, w Write) error 
 	}
 	return x.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object),
 		client.FieldOwner(w.manager), client.ForceOwnership, client.DisableReadYourWritesConsistency)
+}
+
+// remove deletes the object of the name if the job controls it. It is read of the API
+// server itself: nobody has seen it, and another may have the name.
+func (x *Executor) remove(ctx context.Context, job, named client.Object) error {
+	gvk, err := apiutil.GVKForObject(named, x.client.Scheme())
+	if err != nil {
+		return err
+	}
+	found := &unstructured.Unstructured{}
+	found.SetGroupVersionKind(gvk)
+	switch err := x.client.Get(ctx, client.ObjectKeyFromObject(named), found); {
+	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+		return nil
+	case err != nil:
+		return err
+	case !metav1.IsControlledBy(found, job):
+		return nil
+	}
+	err = x.client.Delete(ctx, found, client.Preconditions{UID: ptr.To(found.GetUID())}, client.DisableReadYourWritesConsistency)
+	if apierrors.IsConflict(err) {
+		return nil // another object bears the name now
+	}
+	return client.IgnoreNotFound(err)
 }
 
 // diff is a merge patch against what was seen that fails if it was changed since.

@@ -1,6 +1,7 @@
 package latticejob
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 
@@ -27,8 +28,10 @@ func (l *look) follow() {
 	case !l.settings.External && state.Phase == "":
 		// Nobody has looked at it yet.
 		l.resubmitIfChanged()
-	case !l.settings.External && state.Reason == waitingForQuota:
+	case !l.settings.External && state.Phase == volcano.Pending && state.Reason == volcano.WaitingForQuota:
 		l.wait(waiting(state.Message))
+	case !l.settings.External && state.Phase == volcano.Pending && state.Reason == volcano.QueueNotFound:
+		l.wait(state.Message)
 	default:
 		l.running()
 	}
@@ -102,19 +105,21 @@ func (l *look) changeEvent() *jobs.Event {
 	return ptr.To(jobs.Warning(changeReason, "The spec of a LatticeJob cannot be changed while it runs: the change is ignored. Make another LatticeJob"))
 }
 
-// end ends the job for good, and takes it out of the service graph.
+// end ends the job for good, and takes it out of the service graph first: nobody looks at
+// a job that has ended. Its tasks are those that its VCJob was made with: the spec may have
+// changed since, and whom it called may be gone.
 func (l *look) end(phase lattice.JobPhase, message string, event jobs.Event) {
+	before := l.job.DeepCopy()
 	l.say(phase, message, ptr.To(l.job.Generation), &event)
-	if !l.seen.Facts.Served[compile.MeshMembers] {
+	if !l.seen.Facts.Served[compile.MeshMembers] || len(l.vcjob.Spec.Tasks) == 0 {
 		return
 	}
-	result, err := compile.Compile(l.seen.Job, l.facts(l.seen.Facts, l.seen.Beside))
-	if err != nil {
-		return // they go with the job
+	for i := range l.vcjob.Spec.Tasks {
+		l.plan.Writes = append(l.plan.Writes, jobs.Remove(compile.MeshMember(l.job, l.vcjob.Spec.Tasks[i].Name)))
 	}
-	for _, o := range result.Objects {
-		if o.GetObjectKind().GroupVersionKind().Kind == compile.MeshMemberKind {
-			l.plan.Writes = append(l.plan.Writes, jobs.Remove(o.(client.Object)))
-		}
+	l.plan.StatusOnError = func(err error) (client.Object, jobs.Event) {
+		before.Status.Phase = cmp.Or(before.Status.Phase, lattice.Pending)
+		before.Status.Message = fmt.Sprintf("Leaving the service graph failed (will retry): %v", err)
+		return before, jobs.Warning(leaveFailedReason, before.Status.Message)
 	}
 }

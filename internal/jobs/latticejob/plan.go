@@ -29,11 +29,9 @@ const (
 	skippedKindReason   = "KindSkipped"
 	ignoredReason       = "IgnoredInSpec"
 	changeReason        = "SpecChangeIgnored"
+	leaveFailedReason   = "LeavingGraphFailed"
 	evictedReason       = "Evicted"
 )
-
-// waitingForQuota is the reason of the state of a VCJob that its queue has not admitted.
-const waitingForQuota = "WaitingForQuota"
 
 // serviceAppearsWithin is how long a service may come after a job that calls it: people
 // apply both at once, and they are seen in any order.

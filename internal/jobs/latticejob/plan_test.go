@@ -126,10 +126,13 @@ func TestLifeOfAJob(t *testing.T) {
 	}{
 		"it is new":                   {newScene(), "", "", 0, submitting, ""},
 		"its VCJob was not looked at": {newScene().vcjob("", "", ""), "", "", 0, "", ""},
-		"its VCJob waits for quota":   {newScene().vcjob(volcano.Pending, waitingForQuota, "2 cpu more"), lattice.Pending, "Waiting for quota: 2 cpu more", 0, "", ""},
+		"its VCJob waits for quota":   {newScene().vcjob(volcano.Pending, volcano.WaitingForQuota, "2 cpu more"), lattice.Pending, "Waiting for quota: 2 cpu more", 0, "", ""},
+		"its VCJob has no queue":      {newScene().vcjob(volcano.Pending, volcano.QueueNotFound, "Queue q is none"), lattice.Pending, "Queue q is none", 0, "", ""},
+		"its queue is gone":           {newScene().stands(lattice.Running, "Job submitted to Volcano", 1).vcjob(volcano.Pending, volcano.QueueNotFound, "Queue q is none"), lattice.Running, "Queue q is none", 1, "", ""},
+		"it is given another queue":   {newScene().stands(lattice.Pending, "Queue q is none", 0).vcjob(volcano.Pending, volcano.QueueNotFound, "Queue q is none").generation(2), lattice.Pending, "Queue q is none", 0, "delete  job", ""},
 		"its VCJob has quota":         {newScene().stands(lattice.Pending, "Waiting for quota: 2 cpu more", 0).vcjob(volcano.Pending, "", ""), lattice.Running, "Job submitted to Volcano", 1, "", "JobSubmitted"},
 		"it runs":                     {newScene().stands(lattice.Running, "Job submitted to Volcano", 1).vcjob(volcano.Running, "", ""), lattice.Running, "Job submitted to Volcano", 1, "", ""},
-		"it runs, and is evicted":     {newScene().stands(lattice.Running, "Job submitted to Volcano", 1).vcjob(volcano.Pending, waitingForQuota, "preempted"), lattice.Running, "Waiting for quota: preempted", 1, "", ""},
+		"it runs, and is evicted":     {newScene().stands(lattice.Running, "Job submitted to Volcano", 1).vcjob(volcano.Pending, volcano.WaitingForQuota, "preempted"), lattice.Running, "Waiting for quota: preempted", 1, "", ""},
 		"it has succeeded":            {newScene().stands(lattice.Running, "Job submitted to Volcano", 1).vcjob(volcano.Completed, "", ""), lattice.Succeeded, "All tasks completed successfully", 1, "", "JobSucceeded"},
 		"it has succeeded at once":    {newScene().vcjob(volcano.Completed, "", ""), lattice.Succeeded, "All tasks completed successfully", 1, "", "JobSucceeded"},
 		"it has failed":               {newScene().stands(lattice.Running, "", 1).vcjob(volcano.Failed, "", ""), lattice.Failed, "Job failed", 1, "", "JobFailed"},
@@ -143,7 +146,7 @@ func TestLifeOfAJob(t *testing.T) {
 		"it was changed while it runs":               {newScene().stands(lattice.Running, "Job submitted to Volcano", 1).vcjob(volcano.Running, "", "").generation(2), lattice.Running, "Job submitted to Volcano" + changed, 1, "", "SpecChangeIgnored"},
 		"it was changed, and that was told":          {newScene().stands(lattice.Running, "Job submitted to Volcano"+changed, 1).vcjob(volcano.Running, "", "").generation(2), lattice.Running, "Job submitted to Volcano" + changed, 1, "", ""},
 		"it was changed, and has succeeded":          {newScene().stands(lattice.Running, "Job submitted to Volcano"+changed, 1).vcjob(volcano.Completed, "", "").generation(2), lattice.Succeeded, "All tasks completed successfully", 2, "", "JobSucceeded"},
-		"it was changed while it waits for quota":    {newScene().stands(lattice.Pending, "Waiting for quota", 0).vcjob(volcano.Pending, waitingForQuota, "").generation(2), lattice.Pending, "Waiting for quota", 0, "delete  job", ""},
+		"it was changed while it waits for quota":    {newScene().stands(lattice.Pending, "Waiting for quota", 0).vcjob(volcano.Pending, volcano.WaitingForQuota, "").generation(2), lattice.Pending, "Waiting for quota", 0, "delete  job", ""},
 		"it was changed between quota and Running":   {newScene().stands(lattice.Pending, "", 0).vcjob(volcano.Pending, "", "").generation(2), lattice.Running, "Job submitted to Volcano" + changed, 1, "", "JobSubmitted, SpecChangeIgnored"},
 		"it is over, and was changed":                {newScene().stands(lattice.Failed, "Job failed", 1).vcjob(volcano.Running, "", "").generation(2), lattice.Failed, "Job failed", 1, "", ""},
 		"its last VCJob is going":                    {newScene().stands(lattice.Pending, "", 0).vcjob(volcano.Pending, "", "").with(func(s *scene) { s.seen.Children[0].SetDeletionTimestamp(&metav1.Time{Time: now}) }), lattice.Pending, "", 0, "", ""},
@@ -158,7 +161,10 @@ func TestLifeOfAJob(t *testing.T) {
 		"it calls a Service":                         {newScene().with(callService).with(thereIs(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "other-x"}})), "", "", 0, withMesh, ""},
 		"it calls a task of another job":             {newScene().with(callService).with(thereIs(otherJob(lattice.Running))), "", "", 0, withMesh, ""},
 		"it calls a task of a job that is over":      {newScene().with(callService).with(thereIs(otherJob(lattice.Succeeded))), lattice.Failed, "Failed to compile job: compilation failed for task 't': resource 's': service 'ns/other-x' does not exist", 1, "", "CompileFailed"},
-		"it is over, and leaves the graph":           {newScene().with(callService).with(thereIs(otherJob(lattice.Running))).stands(lattice.Running, "", 1).vcjob(volcano.Completed, "", ""), lattice.Succeeded, "All tasks completed successfully", 1, "remove LatticeMeshMember job-t", "JobSucceeded"},
+		"it is over, and leaves the graph":           {newScene().with(callService).with(thereIs(otherJob(lattice.Running))).stands(lattice.Running, "", 1).vcjob(volcano.Completed, "", "").with(hasTasks("t")), lattice.Succeeded, "All tasks completed successfully", 1, "remove LatticeMeshMember job-t", "JobSucceeded"},
+		"it is over, as is whom it called":           {newScene().with(callService).stands(lattice.Running, "", 1).vcjob(volcano.Completed, "", "").with(hasTasks("t")), lattice.Succeeded, "All tasks completed successfully", 1, "remove LatticeMeshMember job-t", "JobSucceeded"},
+		"it is over, and its tasks were renamed":     {newScene().stands(lattice.Running, "", 1).vcjob(volcano.Failed, "", "").with(hasTasks("old", "t")), lattice.Failed, "Job failed", 1, "remove LatticeMeshMember job-old, remove LatticeMeshMember job-t", "JobFailed"},
+		"it is over, and there is no mesh":           {newScene().with(func(s *scene) { s.seen.Facts.Served = nil }).stands(lattice.Running, "", 1).vcjob(volcano.Completed, "", "").with(hasTasks("t")), lattice.Succeeded, "All tasks completed successfully", 1, "", "JobSucceeded"},
 		"Volcano runs it, in a queue of its own":     {newScene().external(jobs.Admission{Grant: jobs.Unqueued}).vcjob(volcano.Pending, "", ""), lattice.Running, "Job submitted to Volcano. Its queue is not one of Muster's, whose quota does not cover it", 1, "", "JobSubmitted"},
 		"Volcano runs it, when it is admitted":       {newScene().external(jobs.Admission{Grant: jobs.Waiting, Why: "2 cpu more"}), lattice.Pending, "Waiting for quota: 2 cpu more", 0, "", ""},
 		"Volcano runs it, and its queue said naught": {newScene().external(jobs.Admission{Grant: jobs.Waiting}), lattice.Pending, "Waiting for quota", 0, "", ""},
@@ -201,6 +207,16 @@ func callService(s *scene) { resource(s, lattice.ServiceResource, `{}`) }
 
 func thereIs(objects ...client.Object) func(*scene) {
 	return func(s *scene) { s.seen.Beside = objects }
+}
+
+// hasTasks gives the VCJob the tasks that it was made with.
+func hasTasks(names ...string) func(*scene) {
+	return func(s *scene) {
+		v := s.seen.Children[0].(*volcano.Job)
+		for _, name := range names {
+			v.Spec.Tasks = append(v.Spec.Tasks, volcano.TaskSpec{Name: name})
+		}
+	}
 }
 
 func otherJob(phase lattice.JobPhase) *lattice.LatticeJob {
@@ -248,6 +264,24 @@ func TestRefusedWritesAreToldAndTriedAgain(t *testing.T) {
 	}
 	if event.Reason != applyFailedReason || event.Type != corev1.EventTypeWarning {
 		t.Errorf("event %+v", event)
+	}
+}
+
+// The end is told when nothing of the job is left in the graph: nobody looks at it after that.
+func TestAJobHasNotEndedWhileItCannotLeaveTheGraph(t *testing.T) {
+	for _, before := range []lattice.JobPhase{"", lattice.Pending, lattice.Running} {
+		plan := newScene().stands(before, "m", 1).vcjob(volcano.Completed, "", "").with(hasTasks("t")).plan(t)
+		if plan.StatusFirst || plan.StatusOnError == nil {
+			t.Fatal("the end is told whether the edges are gone or not")
+		}
+		status, event := plan.StatusOnError(errors.New("remove LatticeMeshMember ns/job-t: no"))
+		got := status.(*lattice.LatticeJob).Status
+		if ended(status.(*lattice.LatticeJob)) || got.Phase == "" || got.Message != "Leaving the service graph failed (will retry): remove LatticeMeshMember ns/job-t: no" {
+			t.Errorf("from %q: %+v", before, got)
+		}
+		if event.Type != corev1.EventTypeWarning {
+			t.Errorf("event %+v", event)
+		}
 	}
 }
 

@@ -19,12 +19,6 @@ import (
 // for ever has no end of them.
 const mostConditions = 64
 
-// Reasons of status.state while a job waits.
-const (
-	waitingReason = "WaitingForQuota"
-	noQueueReason = "QueueNotFound"
-)
-
 // finished reports whether the job has ended for good.
 func finished(job *volcano.Job) bool {
 	switch job.Status.State.Phase {
@@ -174,12 +168,12 @@ func (l *look) waitsFor() (reason, message string) {
 		if names := queues.Names(); len(names) > 0 {
 			there = "there are " + strings.Join(names, ", ")
 		}
-		return noQueueReason, fmt.Sprintf("Queue %s is neither a LocalQueue of namespace %s nor a ClusterQueue that takes its jobs: %s", queue, l.job.Namespace, there)
+		return volcano.QueueNotFound, fmt.Sprintf("Queue %s is neither a LocalQueue of namespace %s nor a ClusterQueue that takes its jobs: %s", queue, l.job.Namespace, there)
 	}
 	if why := l.seen.Admission.Why; why != "" {
-		return waitingReason, why
+		return volcano.WaitingForQuota, why
 	}
-	return waitingReason, "The job waits in queue " + queue
+	return volcano.WaitingForQuota, "The job waits in queue " + queue
 }
 
 // failureOf says how a pod has failed.

@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -27,7 +28,13 @@ type compiler struct {
 	owner   metav1.OwnerReference
 	objects []Object
 	// claims are those that tasks create, by name.
-	claims   map[string]*corev1.PersistentVolumeClaim
+	claims map[string]*corev1.PersistentVolumeClaim
+	// shared are those of claims that have an id.
+	shared map[string]bool
+	// makers are the tasks that have made objects, by what these overwrite, and clash is
+	// that two have made one.
+	makers   map[string]string
+	clash    error
 	skipped  map[schema.GroupResource]bool
 	missing  map[schema.GroupResource]bool
 	warnings []string
@@ -41,7 +48,7 @@ func Compile(job *lattice.LatticeJob, facts Facts) (*Result, error) {
 	}
 	c := &compiler{
 		job: job, facts: &facts, owner: *metav1.NewControllerRef(job, kind),
-		claims:  map[string]*corev1.PersistentVolumeClaim{},
+		claims: map[string]*corev1.PersistentVolumeClaim{}, makers: map[string]string{}, shared: map[string]bool{},
 		skipped: map[schema.GroupResource]bool{}, missing: map[schema.GroupResource]bool{},
 	}
 	vcjob, err := c.vcjob()
@@ -51,7 +58,7 @@ func Compile(job *lattice.LatticeJob, facts Facts) (*Result, error) {
 	names := slices.Sorted(maps.Keys(job.Spec.Tasks))
 	for i, name := range names {
 		template, err := c.task(name)
-		if err != nil {
+		if err = cmp.Or(err, c.clash); err != nil {
 			return nil, fmt.Errorf("compilation failed for task '%s': %w", name, err)
 		}
 		vcjob.Spec.Tasks[i].Template = *template
@@ -71,8 +78,11 @@ func rank(o Object) int { return order[o.GetObjectKind().GroupVersionKind().Kind
 // MeshMemberKind is that of the objects by which a task is in the service graph.
 const MeshMemberKind = "LatticeMeshMember"
 
+// externalSecretKind is that of the objects of which Secrets of their names are made.
+const externalSecretKind = "ExternalSecret"
+
 // kindNames are those of the kinds that a cluster may not serve.
-var kindNames = map[schema.GroupResource]string{ExternalSecrets: "ExternalSecret", MeshMembers: MeshMemberKind, TracingPolicies: "TracingPolicyNamespaced"}
+var kindNames = map[schema.GroupResource]string{ExternalSecrets: externalSecretKind, MeshMembers: MeshMemberKind, TracingPolicies: "TracingPolicyNamespaced"}
 
 func kindsOf(of map[schema.GroupResource]bool) []schema.GroupKind {
 	var out []schema.GroupKind
@@ -97,19 +107,32 @@ func labelsOf(name string) map[string]string {
 	return map[string]string{lattice.NameLabel: name, lattice.ManagedByLabel: lattice.ManagedBy}
 }
 
-// add has the object applied.
-func (c *compiler) add(o Object) { c.objects = append(c.objects, o) }
+// add has the object of the task applied. Names are made of several with - between, so two
+// may come to the same: the one would overwrite the other.
+func (t *task) add(o Object) {
+	kind, name := o.GetObjectKind().GroupVersionKind().Kind, o.GetName()
+	made := kind
+	if kind == externalSecretKind {
+		made = "Secret" // of its name
+	}
+	key := made + "/" + name
+	if other, taken := t.makers[key]; taken && t.clash == nil {
+		t.clash = fmt.Errorf("%s '%s' of task '%s' would overwrite that of task '%s': give the job's tasks, containers or resources other names", made, name, t.name, other)
+	}
+	t.makers[key] = t.name
+	t.objects = append(t.objects, o)
+}
 
 // addOf has an object of a kind applied that the cluster may not serve. A job does
 // without what is optional.
-func (c *compiler) addOf(kind schema.GroupResource, optional bool, o Object) {
+func (t *task) addOf(kind schema.GroupResource, optional bool, o Object) {
 	switch {
-	case c.facts.Served[kind]:
-		c.add(o)
+	case t.facts.Served[kind]:
+		t.add(o)
 	case optional:
-		c.skipped[kind] = true
+		t.skipped[kind] = true
 	default:
-		c.missing[kind] = true
+		t.missing[kind] = true
 	}
 }
 

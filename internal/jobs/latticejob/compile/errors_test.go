@@ -186,3 +186,44 @@ func TestErrorsOfJobs(t *testing.T) {
 		t.Errorf("the plain job: %v", err)
 	}
 }
+
+// Names that come to the same are told, for what bears them would be overwritten unseen.
+func TestTwoObjectsOfOneNameAreRefused(t *testing.T) {
+	two := func(first, second string) *lattice.LatticeJob {
+		job := jobOf(t, first)
+		job.Spec.Tasks = map[string]lattice.JobTaskSpec{"a": job.Spec.Tasks["t"], "a-b": jobOf(t, second).Spec.Tasks["t"]}
+		return job
+	}
+	const mend = ": give the job's tasks, containers or resources other names"
+	for want, job := range map[string]*lattice.LatticeJob{
+		"compilation failed for task 'a-b': ConfigMap 'j-a-b-c-env' of task 'a-b' would overwrite that of task 'a'" + mend: two(
+			"workload: {containers: {b-c: {image: i, variables: {X: one}}}}", "workload: {containers: {c: {image: i, variables: {X: two}}}}"),
+		"compilation failed for task 'a-b': ConfigMap 'j-a-b-c-files' of task 'a-b' would overwrite that of task 'a'" + mend: two(
+			"workload: {containers: {b-c: {image: i, files: {/f: {content: one}}}}}", "workload: {containers: {c: {image: i, files: {/f: {content: two}}}}}"),
+		"compilation failed for task 'a-b': PersistentVolumeClaim 'j-a-b-c' of task 'a-b' would overwrite that of task 'a'" + mend: two(
+			"workload: {containers: {m: {image: i}}, resources: {b-c: {type: volume, params: {size: 1Gi}}}}", "workload: {containers: {m: {image: i}}, resources: {c: {type: volume, params: {size: 1Gi}}}}"),
+		inTask + "Secret 'j-t-m-files-bin' of task 't' would overwrite that of task 't'" + mend: jobOf(t,
+			"workload: {containers: {m: {image: i, files: {/f: {binaryContent: YQ==}}}}, resources: {m-files-bin: {type: secret, id: x, params: {provider: p}}}}"),
+	} {
+		if _, err := Compile(job, everywhere()); err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+	// Who names an id shares the claim.
+	shared := "workload: {containers: {m: {image: i}}, resources: {r: {type: volume, id: v, params: {size: 1Gi}}}}"
+	if _, err := Compile(two(shared, shared), everywhere()); err != nil {
+		t.Error(err)
+	}
+}
+
+// Volumes of secret files are told apart though their names are cut.
+func TestLongPathsOfSecretFiles(t *testing.T) {
+	at := "/etc/" + strings.Repeat("x", 70)
+	job := jobOf(t, dependent("files: {"+at+"1: {content: 'a ${secret.s.k}'}, "+at+"2: {content: 'b ${secret.s.k}'}}", secrets))
+	result, err := Compile(job, everywhere())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := result.VCJob.Spec.Tasks[0].Template.Spec
+	checkFiles(t, &pod, job.Spec.Tasks["t"].Workload.Containers["main"].Files)
+}

@@ -104,15 +104,19 @@ func (t *task) secretFile(c *corev1.Container, at string, item corev1.KeyToPath,
 	r := newRendering(provider)
 	r.put(item.Key, x)
 	name := t.full + "-file-" + objectName(item.Key)
-	volume := "file-" + objectName(item.Key)
-	if t.volumes.named(volume) || t.hasObject("ExternalSecret", name) { // of another container, or by another spelling
+	volume := volumeName("file-" + objectName(item.Key))
+	if t.volumes.named(volume) || t.hasObject(externalSecretKind, name) { // of another container, or by another spelling
 		name, volume = name+"-"+digest(c.Name+at), "file-"+digest(c.Name+at)
 	}
 	t.render(name, r)
-	volume = volume[:min(len(volume), validation.DNS1123LabelMaxLength)]
-	mountFile(c, strings.TrimRight(volume, "-"), item.Key, at)
-	return t.volumes.add(corev1.Volume{Name: strings.TrimRight(volume, "-"), VolumeSource: corev1.VolumeSource{
+	mountFile(c, volume, item.Key, at)
+	return t.volumes.add(corev1.Volume{Name: volume, VolumeSource: corev1.VolumeSource{
 		Secret: &corev1.SecretVolumeSource{SecretName: name, Items: []corev1.KeyToPath{item}}}})
+}
+
+// volumeName is as much of a name as that of a volume can be.
+func volumeName(name string) string {
+	return strings.TrimRight(name[:min(len(name), validation.DNS1123LabelMaxLength)], "-")
 }
 
 func (t *task) hasObject(kind, name string) bool {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
 
@@ -23,6 +24,9 @@ type MissingServiceError struct{ Service ServiceKey }
 func (e *MissingServiceError) Error() string {
 	return fmt.Sprintf("service '%s/%s' does not exist", e.Service.Namespace, e.Service.Name)
 }
+
+// meshVersion is the apiVersion of members of the mesh.
+const meshVersion = "lattice.dev/v1alpha1"
 
 // anyService is the id of a service resource that stands for all of them.
 const anyService = "*"
@@ -165,7 +169,7 @@ func (t *task) mesh() error {
 	if len(ports)+len(callers)+len(dependencies)+len(egress) == 0 {
 		return nil
 	}
-	t.addOf(MeshMembers, !t.facts.NeedMesh, t.unstructured("lattice.dev/v1alpha1", MeshMemberKind, t.full, map[string]any{
+	t.addOf(MeshMembers, !t.facts.NeedMesh, t.unstructured(meshVersion, MeshMemberKind, t.full, map[string]any{
 		"target":         map[string]any{"selector": map[string]any{lattice.NameLabel: t.full}},
 		"ports":          list(ports),
 		"allowedCallers": list(callers),
@@ -173,6 +177,14 @@ func (t *task) mesh() error {
 		"egress":         list(egress),
 	}))
 	return nil
+}
+
+// MeshMember names the member of the mesh that a task of the job is, if it is any.
+func MeshMember(job *lattice.LatticeJob, task string) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": meshVersion, "kind": MeshMemberKind}}
+	o.SetNamespace(job.Namespace)
+	o.SetName(job.Name + "-" + task)
+	return o
 }
 
 // list is one that is there though it is empty.

@@ -57,7 +57,7 @@ func (t *task) secrets() error {
 }
 
 func (t *task) externalSecret(name string, spec map[string]any) {
-	t.addOf(ExternalSecrets, false, t.unstructured("external-secrets.io/v1", "ExternalSecret", name, spec))
+	t.addOf(ExternalSecrets, false, t.unstructured("external-secrets.io/v1", externalSecretKind, name, spec))
 }
 
 // storeSpec is what all ExternalSecrets have: the store, and the Secret that is made.

@@ -54,9 +54,11 @@ func (t *task) claimVolumes() error {
 			if !equality.Semantic.DeepEqual(before.Spec, claim.Spec) {
 				return fmt.Errorf("invalid volume config: resource '%s': the volume '%s' is created by another task of the job too, with other params", name, d.ID)
 			}
-			continue
+			if d.ID != "" && t.shared[claim.Name] {
+				continue
+			}
 		}
-		t.claims[claim.Name] = claim
+		t.claims[claim.Name], t.shared[claim.Name] = claim, d.ID != ""
 		t.add(claim)
 	}
 	return nil
