@@ -69,6 +69,8 @@ func (b builder) pods(active, ready, succeeded int32) builder {
 	return b
 }
 
+func (b builder) completed(indexes string) builder { b.job.Status.CompletedIndexes = indexes; return b }
+
 func (b builder) terminating(n int32) builder { b.job.Status.Terminating = ptr.To(n); return b }
 
 func (b builder) startedAt(at time.Time) builder {

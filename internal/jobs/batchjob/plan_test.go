@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/podspec"
 )
@@ -99,13 +100,27 @@ func TestProgress(t *testing.T) {
 		"one that runs has, though none are seen yet": {newJob(2).started(grant(2)), admitted(grant(2)), jobs.Progress{Active: true}},
 		"a pod that has just succeeded, and is not counted yet, keeps it ready": {
 			newJob(2).started(grant(2)).pods(1, 1, 0).uncounted("a"), admitted(grant(2)), jobs.Progress{Active: true, Ready: true}},
-		"it is not ready before all its pods are":             {newJob(2).started(grant(2)).pods(2, 1, 0), admitted(grant(2)), jobs.Progress{Active: true}},
-		"it is once they are":                                 {newJob(2).started(grant(2)).pods(2, 2, 0), admitted(grant(2)), jobs.Progress{Active: true, Ready: true}},
-		"pods that succeeded are as good":                     {newJob(2).completions(9).started(grant(2)).pods(1, 1, 1), admitted(grant(2)), jobs.Progress{Active: true, Ready: true}},
-		"as many as it was given are enough":                  {newJob(4).started(grant(2)).pods(2, 2, 0), admitted(grant(2)), jobs.Progress{Active: true, Ready: true}},
-		"pods that it needs no more are given back":           {newJob(4).started(grant(4)).pods(1, 1, 3), admitted(grant(4)), jobs.Progress{Active: true, Ready: true, Reclaimable: main(3)}},
-		"none while others take their place":                  {newJob(2).completions(9).started(grant(2)).pods(2, 2, 7), admitted(grant(2)), jobs.Progress{Active: true, Ready: true}},
-		"one pod is never given back alone":                   {newJob(1).completions(3).started(grant(1)).pods(0, 0, 3), admitted(grant(1)), jobs.Progress{Active: true, Ready: true}},
+		"it is not ready before all its pods are":   {newJob(2).started(grant(2)).pods(2, 1, 0), admitted(grant(2)), jobs.Progress{Active: true}},
+		"it is once they are":                       {newJob(2).started(grant(2)).pods(2, 2, 0), admitted(grant(2)), jobs.Progress{Active: true, Ready: true}},
+		"pods that succeeded are as good":           {newJob(2).completions(9).started(grant(2)).pods(1, 1, 1), admitted(grant(2)), jobs.Progress{Active: true, Ready: true}},
+		"as many as it was given are enough":        {newJob(4).started(grant(2)).pods(2, 2, 0), admitted(grant(2)), jobs.Progress{Active: true, Ready: true}},
+		"pods that it needs no more are given back": {newJob(4).started(grant(4)).pods(1, 1, 3), admitted(grant(4)), jobs.Progress{Active: true, Ready: true, Reclaimable: main(3)}},
+		"none while others take their place":        {newJob(2).completions(9).started(grant(2)).pods(2, 2, 7), admitted(grant(2)), jobs.Progress{Active: true, Ready: true}},
+		"one pod is never given back alone":         {newJob(1).completions(3).started(grant(1)).pods(0, 0, 3), admitted(grant(1)), jobs.Progress{Active: true, Ready: true}},
+		"of some that it was given, it gives back what it needs no more": {
+			newJob(10).started(grant(3)).pods(2, 2, 8), admitted(grant(3)), jobs.Progress{Active: true, Ready: true, Reclaimable: main(8)}},
+		"one of them too": {
+			newJob(4).started(grant(1)).pods(0, 0, 4), admitted(grant(1)), jobs.Progress{Active: true, Ready: true, Reclaimable: main(4)}},
+		"though nothing while it needs all that it was given": {
+			newJob(10).completions(100).started(grant(3)).pods(3, 3, 50), admitted(grant(3)), jobs.Progress{Active: true, Ready: true}},
+		"nor before any pod has ended": {
+			newJob(10).indexed().annotated(kueue.JobCompletionsEqualParallelismAnnotation, "true").started(grant(3)).pods(3, 3, 0), admitted(grant(3)),
+			jobs.Progress{Active: true, Ready: true}},
+		"without completions none is made once one has succeeded": {
+			newJob(10).withoutCompletions().started(grant(3)).pods(2, 2, 1), admitted(grant(3)), jobs.Progress{Active: true, Ready: true, Reclaimable: main(8)}},
+		"where completions follow parallelism it needs no more than are left of fewer": {
+			newJob(10).indexed().annotated(kueue.JobCompletionsEqualParallelismAnnotation, "true").started(grant(3)).pods(2, 2, 1).completed("0"), admitted(grant(3)),
+			jobs.Progress{Active: true, Ready: true, Reclaimable: main(8)}},
 		"a stopped one has pods until the controller says so": {newJob(2).started(grant(2)).stopped(), stopping, jobs.Progress{Active: true}},
 		"and keeps its quota until nothing of it is left":     {newJob(2).started(grant(2)).stopped().acknowledged(), stopping, jobs.Progress{Active: true}},
 		"then it gives it back":                               {newJob(2).stopped().acknowledged(), stopping, jobs.Progress{}},

@@ -36,12 +36,18 @@ func pending(job *batchv1.Job) int32 {
 	return max(min(parallelism, completions-terminal(job)), 0)
 }
 
-// reclaimable is how many of the pods that the Job ran at a time it needs no more.
+// reclaimable is how many of the pods that the Job asked for it needs no more. Of a Job that
+// was given fewer some of these may be pods that it never had: what it was given is at most
+// what is left of all that it asked for.
 func reclaimable(job *batchv1.Job) int32 {
-	if ptr.Deref(job.Spec.Parallelism, 1) <= 1 || terminal(job) == 0 {
+	asked := restored(job)
+	if ptr.Deref(asked.Spec.Parallelism, 1) <= 1 || terminal(job) == 0 {
 		return 0
 	}
-	return podsOf(&job.Spec) - pending(job)
+	pods := podsOf(&asked.Spec)
+	// Where completions follow parallelism, there are fewer to come to with fewer pods.
+	asked.Spec.Completions = ptr.To(ptr.Deref(job.Spec.Completions, ptr.Deref(job.Spec.Parallelism, 1)))
+	return pods - pending(asked)
 }
 
 // terminal is how many completions are settled: pods that succeeded, and, of an

@@ -39,9 +39,17 @@ func started(job *batchv1.Job, granted jobs.PodSetAdmission) *batchv1.Job {
 	out := original.DeepCopy()
 	out.Spec.Suspend = ptr.To(false)
 	out.Spec.Template = granted.For(0, granted.Count).Inject(original.Spec.Template)
+	follows := syncsCompletions(original)
+	if follows && terminal(job) > 0 {
+		// An index is done: completions stay what they are, lest they be fewer than are done.
+		out.Spec.Completions, follows = job.Spec.Completions, false
+		if !ptr.Equal(job.Spec.Completions, original.Spec.Completions) {
+			out.Spec.Parallelism = job.Spec.Parallelism
+		}
+	}
 	if pending(out) > granted.Count {
 		out.Spec.Parallelism = ptr.To(granted.Count)
-		if syncsCompletions(original) {
+		if follows {
 			out.Spec.Completions = ptr.To(granted.Count)
 		}
 	}

@@ -167,3 +167,31 @@ func TestANoteThatCannotBeReadGoesAndChangesNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestCompletionsStayOnceAnIndexIsDone: fewer would be below what is done, and none that are
+// not allowed any more.
+func TestCompletionsStayOnceAnIndexIsDone(t *testing.T) {
+	synced := func(done string) builder {
+		return newJob(10).indexed().annotated(kueue.JobCompletionsEqualParallelismAnnotation, "true").completed(done)
+	}
+	for name, tc := range map[string]struct {
+		job                      builder
+		granted                  int32
+		parallelism, completions int32
+	}{
+		"before any is done they follow":                        {synced(""), 3, 3, 3},
+		"those of a Job that was stopped are as many as before": {synced("0-7"), 1, 1, 10},
+		"what is left needs no more than it is given":           {synced("0-7"), 2, 10, 10},
+		"a Job that runs with fewer keeps these":                {synced("").started(grant(5)).completed("0"), 2, 2, 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out := started(tc.job.job, grant(tc.granted))
+			if *out.Spec.Parallelism != tc.parallelism || *out.Spec.Completions != tc.completions {
+				t.Errorf("parallelism %d, completions %d, want %d, %d", *out.Spec.Parallelism, *out.Spec.Completions, tc.parallelism, tc.completions)
+			}
+			if was := restored(out); *was.Spec.Parallelism != 10 || *was.Spec.Completions != 10 {
+				t.Errorf("given back: parallelism %d, completions %d", *was.Spec.Parallelism, *was.Spec.Completions)
+			}
+		})
+	}
+}
