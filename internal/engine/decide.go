@@ -95,21 +95,27 @@ func (p *pass) workOff() {
 	}
 }
 
-// byFirst puts those families first that have the first in order who is not hopeless, and
-// last those that have nobody. It sets those aside who are.
+// byFirst puts those families first that have the first in order who is not hopeless, or whose
+// room that was promised is there, and last those that have nobody. It sets those aside who are.
 func (p *pass) byFirst(families []*family) {
 	firsts := map[*family]order.Rank{}
+	goes := func(f *family, r order.Rank) {
+		if first, ok := firsts[f]; !ok || order.Compare(r, first) < 0 {
+			firsts[f] = r
+		}
+	}
 	for _, f := range families {
+		for _, r := range f.promised.All() {
+			if w := p.workloads[r.Key]; fits(w.queue.node, w.promise.usage) {
+				goes(f, r)
+			}
+		}
 		f.followClaims()
 		f.wakeFreed()
 		p.keepAll(f)
 		for _, q := range f.queues {
-			c := p.headOf(q)
-			if c == nil {
-				continue
-			}
-			if first, ok := firsts[f]; !ok || order.Compare(c.rank, first) < 0 {
-				firsts[f] = c.rank
+			if c := p.headOf(q); c != nil {
+				goes(f, c.rank)
 			}
 		}
 		p.letAllGo(f)

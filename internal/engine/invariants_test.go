@@ -92,6 +92,76 @@ func TestQuotaIsNeverExceededByADecision(t *testing.T) {
 	})
 }
 
+// TestWhoIsAdmittedHasPodsToRun: every pod set that needs pods is given some.
+func TestWhoIsAdmittedHasPodsToRun(t *testing.T) {
+	check(t, func(t *rapid.T, w *world) {
+		for range rapid.IntRange(1, 60).Draw(t, "events") {
+			w.step(t)
+			for _, d := range w.decide() {
+				if d.Admit == nil {
+					continue
+				}
+				for i, given := range d.Admit.PodSets {
+					if ps := w.jobs[d.Key.Name].PodSets[i]; given.Count == 0 && ps.Needed() > 0 || given.Count > ps.Needed() {
+						t.Fatalf("%s was given %d pods of %s, and needs %d", d.Key.Name, given.Count, ps.Name, ps.Needed())
+					}
+				}
+			}
+		}
+	})
+}
+
+// TestWhoIsNotReadyHasOthersWait: nobody is admitted while another one is whose pods are
+// not ready, of the same queue or of all.
+func TestWhoIsNotReadyHasOthersWait(t *testing.T) {
+	check(t, func(t *rapid.T, w *world) {
+		w.options.BlockUntilReady = rapid.SampledFrom([]Block{BlockQueue, BlockAll}).Draw(t, "who waits")
+		w.engine.options.BlockUntilReady = w.options.BlockUntilReady
+		for range rapid.IntRange(1, 60).Draw(t, "events") {
+			w.step(t)
+			w.losePod(t)
+			starting := map[Key]string{}
+			for key, job := range w.engine.workloads {
+				if job.counts().unready {
+					starting[key] = job.held.ClusterQueue
+				}
+			}
+			for _, d := range w.decide() {
+				if d.Evict != nil {
+					delete(starting, d.Key)
+				}
+				if d.Admit == nil {
+					continue
+				}
+				for other, queue := range starting {
+					if queue == d.Admit.ClusterQueue || w.options.BlockUntilReady == BlockAll {
+						w.describe(t)
+						t.Fatalf("%s was admitted in %s while %s of %s is not ready", d.Key.Name, d.Admit.ClusterQueue, other.Name, queue)
+					}
+				}
+				if len(d.Admit.Checks) == 0 {
+					starting[d.Key] = d.Admit.ClusterQueue
+				}
+			}
+		}
+	})
+}
+
+// losePod has a pod of somebody who was ready fail, or not.
+func (w *world) losePod(t *rapid.T) {
+	names := w.names()
+	if len(names) == 0 || !rapid.Bool().Draw(t, "a pod fails") {
+		return
+	}
+	name := rapid.SampledFrom(names).Draw(t, "whose")
+	if ev := w.jobs[name]; ev.Ready {
+		ev.Ready = false
+		ev.Version++
+		w.jobs[name] = ev
+		w.apply(ev)
+	}
+}
+
 // TestLedgersAreTheSumOfWhatIsHeld: the incremental sums, tallies and lists equal
 // those made from scratch (E3).
 func TestLedgersAreTheSumOfWhatIsHeld(t *testing.T) {

@@ -78,6 +78,7 @@ func (w *world) submitOnNodes(t *rapid.T) {
 	if rapid.IntRange(0, 3).Draw(t, "can start smaller") == 0 {
 		ps.MinCount = min(1, ps.Count)
 	}
+	ps.Reclaimable = drawEnded(t, *ps)
 	w.jobs[name] = ev
 	w.apply(ev)
 }

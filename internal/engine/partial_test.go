@@ -91,3 +91,29 @@ func TestPodSetsOverOneResourceAreSplitSoThatAllFit(t *testing.T) {
 	s.want("the one is free", s.happens(gone("a")))
 	s.want("and the other", s.happens(gone("b")), "admit two in q")
 }
+
+// TestPodsOfWhichTheFewestHaveEndedNeedOneAtLeast: with none the job would be admitted and
+// never go on.
+func TestPodsOfWhichTheFewestHaveEndedNeedOneAtLeast(t *testing.T) {
+	ended := func(count, pods int32) WorkloadSet {
+		w := smaller(job("a", "q", count, 1, 1, 5), 3)
+		w.PodSets[0].Reclaimable = pods
+		return w
+	}
+	for name, tc := range map[string]struct {
+		free int64
+		asks WorkloadSet
+		want []string
+	}{
+		"none is no start":               {0, ended(10, 8), []string{"a waits: WaitingForQuota"}},
+		"one is":                         {1, ended(10, 8), []string{"admit a in q, 1 of 10 main"}},
+		"all that are needed are better": {2, ended(10, 8), []string{"admit a in q, 2 of 10 main"}},
+		"none is enough where none is":   {0, ended(10, 10), []string{"admit a in q, 0 of 10 main"}},
+		"the fewest less those ended":    {1, ended(10, 2), []string{"admit a in q, 1 of 10 main"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, Options{}, queueOf("q", "", 8), localOf("q"), job("b", "q", int32(8-tc.free), 1, 1, 0))
+			s.want("decided", s.happens(tc.asks), tc.want...)
+		})
+	}
+}

@@ -45,13 +45,18 @@ func (e *Engine) breakPromise(w *workload) {
 }
 
 // keepPromises gives those what they were promised for whom there is room now, and
-// lets the others look for something else once there is nobody left to wait for.
+// lets the others look for something else once there is nobody left to wait for. Who has to
+// wait for ready pods keeps what he was promised: others went for it.
 func (p *pass) keepPromises(f *family) {
 	ranks := slices.Clone(f.promised.All())
 	slices.SortFunc(ranks, order.Compare)
 	for _, r := range ranks {
 		w := p.workloads[r.Key]
 		usage, onNodes := w.promise.usage, w.promise.given.onNodes()
+		if why := p.mustWait(w.queue); why.Code != reason.None && fits(w.queue.node, usage) {
+			p.say(w, why)
+			continue
+		}
 		switch p.placesFor(w) {
 		case admissible:
 			if fits(w.queue.node, usage) {
@@ -80,10 +85,14 @@ func (e *Engine) canKeepPromise(f *family) bool {
 	left := f.leaving() > 0
 	return slices.ContainsFunc(f.promised.All(), func(r order.Rank) bool {
 		w := e.workloads[r.Key]
-		if !w.promise.given.onNodes() {
-			return !left || fits(w.queue.node, w.promise.usage)
+		there := fits(w.queue.node, w.promise.usage)
+		switch {
+		case there && e.mustWait(w.queue).Code != reason.None:
+			return false
+		case !w.promise.given.onNodes():
+			return !left || there
 		}
-		return !left && e.departing == 0 || w.promise.askedAt != e.placesNews && fits(w.queue.node, w.promise.usage)
+		return !left && e.departing == 0 || w.promise.askedAt != e.placesNews && there
 	})
 }
 

@@ -153,3 +153,28 @@ func TestWhoIsEvictedFirstIsTheSameAfterARestart(t *testing.T) {
 		t.Errorf("live %q goes, after a restart %q", live, again)
 	}
 }
+
+// TestAPromiseIsKeptOnceThoseAdmittedAreReady: who was promised room waits for ready pods as
+// all others do, and goes on once they are.
+func TestAPromiseIsKeptOnceThoseAdmittedAreReady(t *testing.T) {
+	for name, tc := range map[string]struct {
+		block        Block
+		waits, after []string
+	}{
+		"of the same queue": {BlockQueue, []string{"high waits: WaitingForPodsReady", "low waits: WaitingForPodsReady"}, []string{"admit high in q"}},
+		"of all there are": {BlockAll, []string{"low waits: WaitingForPodsReady", "high waits: WaitingForPodsReady"},
+			[]string{"admit high in q", "low waits: WaitingForQuota"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, Options{BlockUntilReady: tc.block}, evicting(queueOf("q", "", 4), lower), localOf("q"))
+			ready := func(name string) Event { return s.changed(name, func(w *Workload) { w.Ready = true }) }
+			s.happens(job("low", "q", 2, 1, 0, 0))
+			s.happens(ready("low"))
+			s.happens(job("other", "q", 2, 1, 5, 0))
+			s.happens(ready("other"))
+			s.want("the preemptor comes", s.happens(job("high", "q", 2, 1, 1, 1)), "evict low for high: in queue", "high waits: WaitingForPreemptedWorkloads")
+			s.want("a pod of another fails, then the victim has gone", s.happens(s.changed("other", func(w *Workload) { w.Ready = false }), s.stopped("low")), tc.waits...)
+			s.want("the pod is there again", s.happens(ready("other")), tc.after...)
+		})
+	}
+}

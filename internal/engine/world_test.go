@@ -165,6 +165,7 @@ func (w *world) step(t *rapid.T) {
 			ev.PodSets[0].MinCount = rapid.Int32Range(1, ev.PodSets[0].Count).Draw(t, "minimum")
 			ev.PodSets[0].Elastic = rapid.SampledFrom([]float64{0.6, 0.85, 1}).Draw(t, "exponent")
 		}
+		ev.PodSets[0].Reclaimable = drawEnded(t, ev.PodSets[0])
 		w.jobs[name] = ev
 		w.apply(ev)
 	case kind < 9:
@@ -189,6 +190,15 @@ func (w *world) step(t *rapid.T) {
 	default:
 		w.decide()
 	}
+}
+
+// drawEnded is how many pods of a job that comes have ended, in an attempt before. Of an
+// elastic one that is not told.
+func drawEnded(t *rapid.T, ps PodSet) int32 {
+	if ps.Elastic > 0 || ps.Tied() || !rapid.Bool().Draw(t, "some have ended") {
+		return 0
+	}
+	return rapid.Int32Range(0, ps.Count).Draw(t, "ended")
 }
 
 // settle lets everything that is under way end: decisions are written, evicted jobs

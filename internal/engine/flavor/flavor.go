@@ -90,12 +90,13 @@ func (ps PodSet) TakesOfNode() map[string]int64 {
 	return ps.PerPod
 }
 
-// Fewest is how few of the needed pods it can start with.
+// Fewest is how few of the needed pods it can start with: one at least where any is needed,
+// for with none it would be admitted and never come to its end.
 func (ps PodSet) Fewest() int32 {
 	if ps.MinCount == 0 {
 		return ps.Needed()
 	}
-	return min(max(0, ps.MinCount-ps.Reclaimable), ps.Needed())
+	return min(max(1, ps.MinCount-ps.Reclaimable), ps.Needed())
 }
 
 // Assignment is the choice for one pod set.
