@@ -242,7 +242,7 @@ func (t *translator) workload(w *kueue.Workload) engine.Workload {
 		Refused:   refused,
 		Admission: admissionOf(w), ReservedAt: since(w, kueue.WorkloadQuotaReserved),
 		Admitted: workload.IsAdmitted(w),
-		Ready:    workload.IsTrue(w, kueue.WorkloadPodsReady),
+		Ready:    !workload.TellsReadiness(w) || workload.IsTrue(w, kueue.WorkloadPodsReady),
 		Evicted:  workload.IsEvicted(w), LostNodes: lostNodes(w),
 		ResizedAt: since(w, muster.ResizedCondition),
 		Told:      told(w),

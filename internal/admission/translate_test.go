@@ -38,7 +38,7 @@ func TestAWorkloadInTheEnginesWords(t *testing.T) {
 	pod.NodeSelector, pod.Tolerations, pod.Affinity = selector, tolerations, &corev1.Affinity{NodeAffinity: affinity}
 	w.Spec.PodSets = append(w.Spec.PodSets, kueue.PodSet{Name: "empty", Count: 0})
 	want := engine.WorkloadSet{Workload: engine.Workload{
-		Key: engine.Key{Namespace: "ns", Name: "w"}, UID: "w-uid", Generation: 1, Queue: "q", Priority: -7, QueuedAt: now,
+		Key: engine.Key{Namespace: "ns", Name: "w"}, UID: "w-uid", Generation: 1, Queue: "q", Priority: -7, QueuedAt: now, Ready: true,
 		PodSets: []engine.PodSet{
 			{Name: "main", Count: 3, PerPod: map[string]int64{"cpu": 1500, "memory": 1 << 30, "nvidia.com/gpu": 8},
 				NodeSelector: selector, Tolerations: tolerations, Affinity: affinity},
@@ -215,6 +215,39 @@ func TestACountThatTheAdmissionDoesNotSayIsThatOfThePodSet(t *testing.T) {
 	w.Status.Admission = &kueue.Admission{ClusterQueue: "cq", PodSetAssignments: []kueue.PodSetAssignment{{Name: "main"}}}
 	if got := admissionOf(w).PodSets[0].Count; got != 5 {
 		t.Errorf("got %d", got)
+	}
+}
+
+// TestOthersWaitForNobodyWhoseReadinessNobodyTells: neither is it held to the timeout, so that
+// they would wait for ever.
+func TestOthersWaitForNobodyWhoseReadinessNobodyTells(t *testing.T) {
+	for name, tc := range map[string]struct {
+		owned bool
+		told  metav1.ConditionStatus
+		want  bool
+	}{
+		"nobody owns it, nobody told":         {false, "", true},
+		"its controller told that it is not":  {false, metav1.ConditionFalse, false},
+		"its controller told that it is":      {false, metav1.ConditionTrue, true},
+		"a job owns it that has not told yet": {true, "", false},
+		"a job owns it that told":             {true, metav1.ConditionTrue, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorkload("w", 1, nil)
+			if tc.owned {
+				w.OwnerReferences = []metav1.OwnerReference{{Kind: "Job", Name: "j"}}
+			}
+			if tc.told != "" {
+				w.Status.Conditions = []metav1.Condition{{Type: kueue.WorkloadPodsReady, Status: tc.told}}
+			}
+			for _, ev := range words().changed(w, now) {
+				if got, ok := ev.(engine.WorkloadSet); ok && got.Ready != tc.want {
+					t.Errorf("ready: %v, want %v", got.Ready, tc.want)
+				} else if !ok {
+					t.Errorf("unexpected %T", ev)
+				}
+			}
+		})
 	}
 }
 

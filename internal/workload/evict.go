@@ -59,6 +59,13 @@ func Evict(w *kueue.Workload, e Eviction, now time.Time) {
 // not: a group of pods owns its Workload together.
 func IsOwned(w *kueue.Workload) bool { return len(w.OwnerReferences) > 0 }
 
+// TellsReadiness reports whether anybody tells, or should, when the pods of the Workload are
+// ready. Nobody does of one that nobody owns, unless its controller has: such a one is neither
+// late nor do others wait for it.
+func TellsReadiness(w *kueue.Workload) bool {
+	return IsOwned(w) || meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadPodsReady) != nil
+}
+
 // ResetChecks has every check decide anew at the next admission.
 func ResetChecks(w *kueue.Workload, now time.Time) {
 	for i := range w.Status.AdmissionChecks {

@@ -29,8 +29,7 @@ func (d *draft) unready() bool {
 	ready := meta.FindStatusCondition(d.w.Status.Conditions, kueue.WorkloadPodsReady)
 	cause, deadline := kueue.WorkloadWaitForStart, admitted.LastTransitionTime.Add(policy.Timeout)
 	switch {
-	case ready == nil && !workload.IsOwned(d.w):
-		// Nobody stands behind it who could report. Where somebody does nevertheless, it is held to that.
+	case !workload.TellsReadiness(d.w):
 		return false
 	case ready == nil:
 	case ready.Status == metav1.ConditionTrue:
