@@ -114,6 +114,23 @@ class CheckpointTest(unittest.TestCase):
         Store(self.directory, 0).save(2, b"of 0")
         self.assertEqual(Store(self.directory, 7).newest(), (2, b"of 0"))
 
+    def test_what_nobody_goes_on_from_is_removed(self):
+        os.makedirs(self.directory)
+        Store(self.directory, 3).save(1, b"of a larger job")
+        Store(self.directory, 3).save(4, b"newer than all that is kept")
+        Store(self.directory, 1).save(1, b"of a member that saves less often")
+        for name, age in (("part-000000-killed", 0), ("part-000001-being-written", 0), ("part-of-old", 2 * 24 * 3600)):
+            path = os.path.join(self.directory, name)
+            with open(path, "wb"):
+                pass
+            os.utime(path, (os.stat(path).st_mtime - age,) * 2)
+        store = Store(self.directory, 0, keep=2, size=2)
+        for number in (1, 2, 3):
+            store.save(number, b"")
+        self.assertEqual(self.files(), [
+            "checkpoint-000000000001-000001", "checkpoint-000000000002-000000", "checkpoint-000000000003-000000",
+            "checkpoint-000000000004-000003", "part-000001-being-written"])
+
     def test_only_the_first_saves_where_that_is_enough(self):
         text = """
             import muster

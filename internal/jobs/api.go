@@ -54,6 +54,10 @@ type API[T client.Object] struct {
 	// AsksNodes names features of nodes of which Facts say whether any node has them; nil
 	// for none.
 	AsksNodes func(job T) []NodeFeature
+	// Resizes says that Plan changes the size of elastic pod sets while the job runs, and
+	// tells Progress.Pods. Pod sets of other APIs have one size for as long as they run,
+	// whatever their templates say.
+	Resizes bool
 	// Gangs says that Plan makes PodGroups where the cluster has them.
 	Gangs bool
 	// Pods says which pods of its children Plan wants to see; nil for none.
@@ -203,6 +207,9 @@ type PodSetAdmission struct {
 	// Asked is how many pods the Workload is for, and Left how many it has quota for
 	// now: others were not admitted, or have given theirs back.
 	Asked, Left int32
+	// Template of the pods as it was admitted: what the quota is for, whatever the job has
+	// come to say since.
+	Template *corev1.PodTemplateSpec
 	// Injection is for every pod of the set; For has what depends on a pod's rank too.
 	podspec.Injection
 	// Places of the pods in the order of ranks; none where nobody gives places.

@@ -43,6 +43,7 @@ func grantOf(w *kueue.Workload, flavors map[string]*kueue.ResourceFlavor, nodes 
 		count := ptr.Deref(a.Count, podSet.Count)
 		granted := PodSetAdmission{
 			Count: count, Asked: podSet.Count, Left: max(0, min(count, podSet.Count-reclaimed(w, a.Name))),
+			Template: &podSet.Template,
 			Injection: podspec.Injection{
 				Labels:       map[string]string{kueue.PodSetLabel: string(a.Name)},
 				NodeSelector: map[string]string{},

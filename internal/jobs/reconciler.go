@@ -89,6 +89,9 @@ func (r *reconciler[T]) plan(ctx context.Context, job T) (Plan, error) {
 		return Plan{}, err
 	}
 	described := r.api.Describe(job, facts)
+	if !r.api.Resizes {
+		keepSizes(described.PodSets)
+	}
 	if described.Foreign {
 		return Plan{}, nil
 	}

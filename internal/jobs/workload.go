@@ -3,6 +3,7 @@ package jobs
 import (
 	"crypto/sha1"
 	"encoding/hex"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -112,6 +113,18 @@ func pausedWrites(seen *kueue.Workload, progress Progress) []Write {
 		return []Write{Change(seen, free)}
 	}
 	return nil
+}
+
+// keepSizes has no pod set be elastic: of one that does not follow, what it is to give up
+// would be waited for without end.
+func keepSizes(podSets []kueue.PodSet) {
+	for i := range podSets {
+		podSet := &podSets[i].Template.ObjectMeta
+		if _, says := podSet.Annotations[muster.MinReplicasAnnotation]; says {
+			podSet.Annotations = maps.Clone(podSet.Annotations) // they may be the job's own
+			delete(podSet.Annotations, muster.MinReplicasAnnotation)
+		}
+	}
 }
 
 // isElastic reports whether the job may run at several sizes.

@@ -427,3 +427,15 @@ func TestThePriorityOfAnElasticJobMayChangeWhileItRuns(t *testing.T) {
 		}
 	}
 }
+
+func TestAPodSetIsElasticOnlyWhereItsAPIResizes(t *testing.T) {
+	asked := map[string]string{muster.MinReplicasAnnotation: "1", "mine": "2"}
+	podSets := []kueue.PodSet{{Name: "a", Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Annotations: asked}}}, {Name: "b"}}
+	keepSizes(podSets)
+	if got := podSets[0].Template.Annotations; len(got) != 1 || got["mine"] != "2" {
+		t.Errorf("the pod set says %v", got)
+	}
+	if len(asked) != 2 {
+		t.Errorf("what the job says was changed: %v", asked)
+	}
+}

@@ -3,9 +3,9 @@ package podspec
 import (
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
@@ -40,6 +40,9 @@ type Round struct {
 	// default; below 0 for any number.
 	MaxRestarts *int32
 }
+
+// Sizes are how many pods may be in a round, as pods are told: 2:4.
+func (r Round) Sizes() string { return fmt.Sprintf("%d:%d", r.Min, r.Max) }
 
 const (
 	agentName  = "muster-agent"
@@ -169,13 +172,16 @@ func (a Agent) variables(round Round, spec *corev1.PodSpec) []corev1.EnvVar {
 	if round.ID == "" {
 		return out
 	}
-	host, port, _ := strings.Cut(a.Server, ":")
+	host, port, err := net.SplitHostPort(a.Server)
+	if err != nil {
+		host, port = a.Server, ""
+	}
 	autopatch := ""
 	if round.Framework == "pytorch" {
 		autopatch = "torch"
 	}
 	return append(out, []corev1.EnvVar{
-		{Name: "LATTICE_NNODES", Value: fmt.Sprintf("%d:%d", round.Min, round.Max)},
+		{Name: "LATTICE_NNODES", Value: round.Sizes()},
 		{Name: "LATTICE_RDZV_ID", Value: round.ID},
 		{Name: "LATTICE_RDZV_BACKEND", Value: "muster"},
 		{Name: "LATTICE_RDZV_CLIENT_SERVICE_HOST", Value: host},
@@ -193,7 +199,7 @@ func (a Agent) mark(template *corev1.PodTemplateSpec, round Round) {
 		return
 	}
 	template.Labels = merged(template.Labels, map[string]string{muster.RendezvousLabel: round.ID})
-	annotations := map[string]string{muster.RendezvousSizeAnnotation: fmt.Sprintf("%d:%d", round.Min, round.Max)}
+	annotations := map[string]string{muster.RendezvousSizeAnnotation: round.Sizes()}
 	if round.Index >= 0 {
 		annotations[muster.RendezvousIndexAnnotation] = strconv.Itoa(int(round.Index))
 	}

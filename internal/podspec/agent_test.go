@@ -91,3 +91,20 @@ func TestWhoCannotHaveAnAgentIsToldWhy(t *testing.T) {
 		t.Errorf("of an operator without a rendezvous: %v", err)
 	}
 }
+
+func TestTheServerMayBeAnIPv6Address(t *testing.T) {
+	server := agent
+	server.Server = "[fd00::1]:9444"
+	template := corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Command: []string{"x"}}}}}
+	out, err := server.Inject(template, Round{ID: "id", Min: 1, Max: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, v := range out.Spec.Containers[0].Env {
+		got[v.Name] = v.Value
+	}
+	if host, port := got["LATTICE_RDZV_CLIENT_SERVICE_HOST"], got["LATTICE_RDZV_CLIENT_SERVICE_PORT"]; host != "fd00::1" || port != "9444" {
+		t.Errorf("the host is %q, the port %q", host, port)
+	}
+}

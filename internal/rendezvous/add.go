@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -37,7 +38,7 @@ func AddTo(ctx context.Context, mgr ctrl.Manager, o Options) (authority string, 
 		Bind: o.Bind, Certificate: certificate, Halls: halls, Log: ctrl.Log.WithName("rendezvous"),
 		Identify: ByTokenReview(clients.AuthenticationV1().TokenReviews()),
 	}
-	for _, kind := range []client.Object{&corev1.Pod{}, &jobset.JobSet{}} {
+	for _, kind := range []client.Object{&batchv1.Job{}, &corev1.Pod{}, &jobset.JobSet{}} {
 		informer, err := mgr.GetCache().GetInformer(ctx, kind)
 		if err != nil {
 			return "", fmt.Errorf("watching %T: %w", kind, err)

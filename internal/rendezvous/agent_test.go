@@ -40,7 +40,7 @@ func TestACrashIsRunAgainWithinTheBudget(t *testing.T) {
 	for _, run := range []string{"run 0 of 0", "run 1 of 0", "run 2 of 0"} {
 		crashes.says(run)
 	}
-	other.says("round 2 is over: the command in pod worker-0 failed (exit code 7)")
+	other.says("round 2 is over: the command in pod job-worker-0 failed (exit code 7)")
 	crashes.ends(7)
 }
 
@@ -91,7 +91,7 @@ func TestOtherSignalsArePassedOn(t *testing.T) {
 func TestOneThatWaitsEndsAtOnce(t *testing.T) {
 	o := newOperator(t, "2:2")
 	a := o.run(0, works)
-	o.hears("uid-worker-0")
+	o.hears("uid-job-worker-0")
 	a.signal(syscall.SIGTERM)
 	a.ends(128 + int(syscall.SIGTERM))
 	a.quiet("part")
@@ -126,8 +126,8 @@ func TestAnOperatorThatIsAwayStopsNobody(t *testing.T) {
 	first.says("cannot be asked")
 	second.says("cannot be asked")
 	o.start()
-	o.hears("uid-worker-0")
-	o.hears("uid-worker-1")
+	o.hears("uid-job-worker-0")
+	o.hears("uid-job-worker-1")
 	first.quiet("saved")
 	second.quiet("saved")
 	// The round goes on, and what happens next is seen.

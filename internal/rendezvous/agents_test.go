@@ -111,11 +111,12 @@ func (o *operator) start() {
 
 // pod makes a pod that belongs to the job.
 func (o *operator) pod(index int) string {
-	name := fmt.Sprintf("worker-%d", index)
+	name := fmt.Sprintf("job-worker-%d", index)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ns", Name: name, UID: types.UID("uid-" + name),
-		Labels:      map[string]string{"muster.dev/rendezvous": "job"},
-		Annotations: map[string]string{"muster.dev/rendezvous-size": o.sizes, "muster.dev/rendezvous-index": fmt.Sprint(index)},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "breezeml.ai/v1", Kind: "TrainingJob", Name: "job", UID: "job", Controller: new(true)}},
+		Labels:          map[string]string{"muster.dev/rendezvous": "job"},
+		Annotations:     map[string]string{"muster.dev/rendezvous-size": o.sizes, "muster.dev/rendezvous-index": fmt.Sprint(index)},
 	}}
 	o.pods[name] = pod
 	o.halls.Pod(pod)
@@ -124,7 +125,7 @@ func (o *operator) pod(index int) string {
 
 // gone tells the operator that the pod is being deleted.
 func (o *operator) gone(index int) {
-	pod := o.pods[fmt.Sprintf("worker-%d", index)].DeepCopy()
+	pod := o.pods[fmt.Sprintf("job-worker-%d", index)].DeepCopy()
 	delete(o.pods, pod.Name)
 	now := metav1.Now()
 	pod.DeletionTimestamp = &now

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -36,7 +37,11 @@ type Halls struct {
 	byID  map[string]*roundHall
 	// attempts are the halls of JobSets that restart in place, of those whose pods asked.
 	attempts map[client.ObjectKey]*attemptHall
-	came     news
+	parents  parents
+	// telling has one thing be told at a time: pods that waited for their Job, and what
+	// becomes of them meanwhile.
+	telling sync.Mutex
+	came    news
 }
 
 // NewHalls makes halls that nobody is in. The client reads from the operator's cache.
@@ -44,6 +49,7 @@ func NewHalls(c client.Client) *Halls {
 	return &Halls{
 		client: c, patience: patience,
 		byPod: map[string]*roundHall{}, byID: map[string]*roundHall{}, attempts: map[client.ObjectKey]*attemptHall{},
+		parents: newParents(),
 	}
 }
 
@@ -99,18 +105,38 @@ func (h *Halls) pod(pod *corev1.Pod, deleted bool) {
 	if err != nil {
 		return // nobody of ours made it
 	}
+	if !h.seated(pod) && !h.parents.bear(pod, id, deleted) {
+		h.came.tell()
+		return
+	}
 	lives := !deleted && pod.DeletionTimestamp.IsZero() && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 	// A job of one namespace never meets one of another, whatever its pods say.
-	id = pod.Namespace + "/" + id
-	if place := h.roundsOf(id, least, most, lives); place != nil {
+	id = hallID(pod)
+	if place := h.roundsOf(id, pod, least, most, lives); place != nil {
 		place.pod(round.Pod{UID: string(pod.UID), Name: pod.Name, Index: indexOf(pod)}, lives, pod.Status.Phase == corev1.PodSucceeded)
 		h.seat(id, string(pod.UID), place, deleted)
+	} else if deleted { // the last one, of a hall that was forgotten when it ended
+		h.mu.Lock()
+		delete(h.byPod, string(pod.UID))
+		h.mu.Unlock()
 	}
 	h.came.tell()
 }
 
-// roundsOf is the hall of a job, which begins with the first pod that lives.
-func (h *Halls) roundsOf(id string, least, most int, lives bool) *roundHall {
+// hallID is the name of the hall that the pod asks for.
+func hallID(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Labels[muster.RendezvousLabel] }
+
+// seated reports whether the pod was let into the hall that it asks for.
+func (h *Halls) seated(pod *corev1.Pod) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	place := h.byPod[string(pod.UID)]
+	return place != nil && place == h.byID[hallID(pod)]
+}
+
+// roundsOf is the hall of a job, which begins with the first pod that lives. The sizes of
+// its rounds are those that the newest pod was made with: the older ones know no better.
+func (h *Halls) roundsOf(id string, pod *corev1.Pod, least, most int, lives bool) *roundHall {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	place := h.byID[id]
@@ -121,7 +147,8 @@ func (h *Halls) roundsOf(id string, least, most int, lives bool) *roundHall {
 		place = newRoundHall(least, most, h.patience)
 		h.byID[id] = place
 	}
-	if lives {
+	if at := pod.CreationTimestamp.Time; lives && !at.Before(place.sizedAt) {
+		place.sizedAt = at
 		place.resize(least, most)
 	}
 	return place
@@ -155,17 +182,28 @@ func (h *Halls) jobSet(js *jobset.JobSet, deleted bool) {
 	}
 }
 
-// handler passes what an informer of pods or JobSets sees.
+// job tells of a batch/v1 Job, which may be a JobSet's.
+func (h *Halls) job(job *batchv1.Job, deleted bool) {
+	for _, pod := range h.parents.job(job, deleted) {
+		h.pod(pod, false)
+	}
+}
+
+// handler passes what an informer of pods, Jobs or JobSets sees.
 func (h *Halls) handler() cache.ResourceEventHandler {
 	take := func(object any, deleted bool) {
 		if gone, is := object.(cache.DeletedFinalStateUnknown); is {
 			object = gone.Obj
 		}
+		h.telling.Lock()
+		defer h.telling.Unlock()
 		switch object := object.(type) {
 		case *corev1.Pod:
 			h.pod(object, deleted)
 		case *jobset.JobSet:
 			h.jobSet(object, deleted)
+		case *batchv1.Job:
+			h.job(object, deleted)
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{

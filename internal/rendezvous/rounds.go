@@ -16,6 +16,8 @@ type roundHall struct {
 	group   *round.Group
 	timer   *time.Timer
 	version uint64
+	// sizedAt is when the pod was made whose sizes hold. Halls keeps it.
+	sizedAt time.Time
 	// last is the request of each pod that came last.
 	last map[string]uint64
 }

@@ -62,7 +62,8 @@ class Checkpoint:
         self._state_save = state_save
         rank = int(os.environ.get("RANK") or 0)
         self._saves = save_on == "all" or rank == 0
-        self._store = Store(directory or _directory(), rank, int(_setting("MUSTER_CHECKPOINT_KEEP", keep, 3)))
+        size = int(os.environ.get("WORLD_SIZE") or 0) or None
+        self._store = Store(directory or _directory(), rank, int(_setting("MUSTER_CHECKPOINT_KEEP", keep, 3)), size)
         self._interval = float(_setting("MUSTER_CHECKPOINT_INTERVAL", interval, 600))
         self._heartbeat = os.environ.get("LATTICE_HEARTBEAT_FILE")
         self._steps = False  # the program calls step()

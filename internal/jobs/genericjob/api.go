@@ -26,6 +26,7 @@ const gathers = 100 * time.Millisecond
 
 // API is the GenericJob API. A GenericJob without a queue starts at once.
 var API = jobs.API[*tensorstack.GenericJob]{
+	Resizes: true,
 	Kind:    kind,
 	Queue:   jobs.QueueOptional,
 	New:     func() *tensorstack.GenericJob { return &tensorstack.GenericJob{} },

@@ -46,6 +46,7 @@ func API(s Settings) jobs.API[*breezeml.TrainingJob] {
 		Owns:    []client.Object{&corev1.Pod{}, &corev1.Service{}},
 		Matters: matters,
 		Gathers: gathers,
+		Resizes: true,
 		PodLabels: func(uid types.UID) map[string]string {
 			return map[string]string{muster.JobUIDLabel: string(uid)}
 		},

@@ -82,6 +82,7 @@ func (l *look) run() {
 	}
 	l.deletePods(l.roster.Outdated())
 	l.deletePods(l.lost)
+	l.tellSizes()
 	if l.seen.Admission.MayStart() {
 		l.createServices()
 		l.createPods()
@@ -105,6 +106,7 @@ func (l *look) progress(over *jobs.Outcome) jobs.Progress {
 		}
 		return p
 	}
+	p.Reclaimable = l.reclaimable()
 	var up int32
 	for i := range l.roster.Replicas {
 		if r := &l.roster.Replicas[i]; r.Ready || r.Phase == replicas.Succeeded {
@@ -119,6 +121,18 @@ func (l *look) progress(over *jobs.Outcome) jobs.Progress {
 		l.dueAt(due)
 	}
 	return p
+}
+
+// reclaimable tells the queue that workers have ended well, which keeps it from growing the
+// job. It tells of no more than the pods that the job was not given, so none of its quota is
+// lent: the pod of a worker that has succeeded may get lost, and is made anew then.
+func (l *look) reclaimable() map[string]int32 {
+	granted := l.seen.Admission.PodSets[worker]
+	n := min(l.succeeded(), granted.Asked-granted.Count)
+	if l.job.Status.Stage != breezeml.StageRunning || n <= 0 {
+		return nil
+	}
+	return map[string]int32{worker: n}
 }
 
 // dueAt has the job looked at again at the time, or before.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -428,4 +429,73 @@ func TestWorkersAreGivenPlacesThatNobodyHas(t *testing.T) {
 		}
 	}
 	same(t, "places", map[string]string{"job-worker-0": "a", "job-worker-2": "b"}, got)
+}
+
+func TestPodsAreMadeAsTheyWereAdmitted(t *testing.T) {
+	job := newJob(1, 2)
+	job.Spec.ReplicaSpecs.Template.Annotations = map[string]string{"mine": "1"}
+	asked := describe(job.TrainingJob, jobs.Facts{}).PodSets[0].Template
+	grant := admitted(2)
+	grant.PodSets[worker] = jobs.PodSetAdmission{Count: 2, Template: &asked}
+	job = then(see(t, now, job.TrainingJob, grant, nil), job)
+	job.Spec.ReplicaSpecs.Template.Spec.Containers[1].Resources.Requests = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}
+	job.Spec.Dataset = "another"
+	pods := podsIn(see(t, now, job.TrainingJob, grant, of(pod(0).running())))
+	if len(pods) != 1 || len(pods[0].Spec.Containers[1].Resources.Requests) > 0 || len(pods[0].Spec.Volumes) > 0 {
+		t.Fatalf("made for the quota of none: %+v", pods)
+	}
+	same(t, "annotations", map[string]string{"mine": "1", muster.RestartsAnnotation: "0"}, pods[0].Annotations)
+	job = newJob(1, 2)
+	job.Spec.Dataset = "another"
+	if pods := podsIn(see(t, now, job.TrainingJob, admitted(1), nil)); len(pods[0].Spec.Volumes) != 1 {
+		t.Error("it does not hold from the next start")
+	}
+}
+
+func TestAJobThatIsFinishingDoesNotGrow(t *testing.T) {
+	job := newJob(1, 4)
+	grant := func(n int32) jobs.Admission {
+		a := admitted(n)
+		a.PodSets[worker] = jobs.PodSetAdmission{Count: n, Asked: 4}
+		return a
+	}
+	job = then(see(t, now, job.TrainingJob, grant(2), nil), job)
+	there := of(pod(0).ended(0), pod(1).running())
+	p := see(t, now, job.TrainingJob, grant(2), there)
+	same(t, "its queue is told that it does not", map[string]int32{worker: 1}, p.Progress.Reclaimable)
+	p = see(t, now, job.TrainingJob, grant(4), there)
+	same(t, "grown meanwhile", "Running 2", stands(then(p, job)))
+	if pods := podsIn(p); len(pods) > 0 {
+		t.Errorf("it makes %d pods, which begin again", len(pods))
+	}
+	same(t, "none of its own quota is lent", nil, p.Progress.Reclaimable)
+	p = see(t, now, job.TrainingJob, grant(4), of(pod(0).running(), pod(1).running()))
+	same(t, "while all train it grows", "Running 4", stands(then(p, job)))
+}
+
+func TestPodsThatRunAreToldNewSizes(t *testing.T) {
+	job := newJob(2, 4)
+	job = then(see(t, now, job.TrainingJob, admitted(3), nil), job)
+	worker := func(i int, sizes string) podBuilder {
+		p := pod(i).running()
+		p.Annotations[muster.RendezvousSizeAnnotation] = sizes
+		return p
+	}
+	for what, test := range map[string]struct {
+		least, most int32
+		want        string
+	}{
+		"raised beyond what runs": {4, 8, "3:8"},
+		"lowered":                 {1, 3, "1:3"},
+	} {
+		job.Spec.MinSize, job.Spec.MaxSize = &test.least, &test.most
+		p := see(t, now, job.TrainingJob, admitted(3), of(worker(0, "2:4"), worker(1, "2:4"), worker(2, test.want)))
+		changed := map[string]string{}
+		for _, w := range p.Writes {
+			if w.Verb() == "change" {
+				changed[w.Object().GetName()] = w.Object().GetAnnotations()[muster.RendezvousSizeAnnotation]
+			}
+		}
+		same(t, what, map[string]string{"job-worker-0": test.want, "job-worker-1": test.want}, changed)
+	}
 }

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	breezeml "github.com/musterhq/muster/api/breezeml/v1"
+	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/podspec"
 	"github.com/musterhq/muster/internal/replicas"
@@ -62,9 +63,25 @@ func (l *look) labels(index int32) map[string]string {
 	}
 }
 
+// template is what the pods of the present run have in common: as it was admitted, since
+// the quota is for that. What the job has come to say since holds from its next start.
+func (l *look) template() corev1.PodTemplateSpec {
+	granted, ok := l.seen.Admission.PodSets[worker]
+	if !ok || granted.Template == nil {
+		return templateOf(l.job)
+	}
+	out := *granted.Template.DeepCopy()
+	delete(out.Annotations, muster.MinReplicasAnnotation) // these two are for the queue
+	delete(out.Annotations, muster.MaxReplicasAnnotation)
+	if len(out.Annotations) == 0 {
+		out.Annotations = nil
+	}
+	return out
+}
+
 // newPod is the pod of a worker as it is made, at its place if it has one.
 func (l *look) newPod(r *replicas.Replica, place podspec.Places) (*corev1.Pod, error) {
-	template, err := withAgent(l.job, l.seen.Facts.Agent, templateOf(l.job), r.Index)
+	template, err := withAgent(l.job, l.seen.Facts.Agent, l.template(), r.Index)
 	if err != nil {
 		return nil, err
 	}

@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/replicas"
 )
 
 // begin notes that the job was seen.
@@ -96,9 +98,13 @@ func (l *look) follow(before breezeml.Stage) {
 }
 
 // granted is with how many workers the job may run, 0 if it may not. A user who lowers maxSize below what was granted
-// means it.
+// means it. Once a worker has succeeded the job is about to end, and does not grow: others
+// would begin again what is done.
 func (l *look) granted() int32 {
 	most := sizesOf(l.job).most
+	if s := &l.job.Status; s.Stage == breezeml.StageRunning && l.succeeded() > 0 {
+		most = min(most, s.CurrentSize)
+	}
 	switch l.seen.Admission.Grant {
 	case jobs.Unqueued:
 		return most
@@ -106,6 +112,17 @@ func (l *look) granted() int32 {
 		return min(most, l.seen.Admission.PodSets[worker].Count)
 	}
 	return 0
+}
+
+// succeeded counts the pods that have ended well.
+func (l *look) succeeded() int32 {
+	var n int32
+	for _, pod := range l.pods {
+		if pod.Status.Phase == corev1.PodSucceeded && !replicas.IsGoing(pod) {
+			n++
+		}
+	}
+	return n
 }
 
 // enter moves the job. Pods of another size, or of none, have not been pending yet.

@@ -32,6 +32,7 @@ const gathers = 100 * time.Millisecond
 
 // API is the API of VCJobs. One without a queue goes to the queue default.
 var API = jobs.API[*volcano.Job]{
+	Resizes: true,
 	Kind:    kind,
 	Queue:   jobs.QueueRequired,
 	New:     func() *volcano.Job { return &volcano.Job{} },
@@ -85,6 +86,7 @@ func describe(job *volcano.Job, facts jobs.Facts) jobs.Description {
 			// A pod set has at least one pod, so a task of which none must run counts with one.
 			set.MinCount = ptr.To(max(least[i], 1))
 		}
+		delete(set.Template.Annotations, muster.MinReplicasAnnotation) // only one task is resized, and which is said here
 		if i == elastic {
 			metav1.SetMetaDataAnnotation(&set.Template.ObjectMeta, muster.MinReplicasAnnotation, strconv.Itoa(int(*set.MinCount)))
 		}

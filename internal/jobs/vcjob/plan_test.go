@@ -404,3 +404,15 @@ func TestAPodThatNobodySawGoWasEvicted(t *testing.T) {
 		t.Errorf("after an eviction by the queue the state is %q", state(got))
 	}
 }
+
+func TestOfTwoTasksThatCouldNoneIsElastic(t *testing.T) {
+	asks := func(task *volcano.TaskSpec) {
+		task.MinAvailable = ptr.To[int32](2)
+		task.Template.Annotations = map[string]string{muster.MinReplicasAnnotation: "1"}
+	}
+	for _, set := range describe(newJob().with("a", 4, asks).with("b", 4, asks).Job, jobs.Facts{}).PodSets {
+		if least, says := set.Template.Annotations[muster.MinReplicasAnnotation]; says {
+			t.Errorf("task %s is elastic from %s on, and is never resized", set.Name, least)
+		}
+	}
+}

@@ -50,6 +50,9 @@ type Group struct {
 	version uint64
 	// done counts members that ended well and whose pods are gone.
 	done int
+	// whole is how many had a part in the work when the round began: its members, and those
+	// who had ended well by then.
+	whole int
 	// first is the part in the round of the member with rank 0, if this operator began it.
 	first protocol.Round
 	// master tells the round from others of its number.
@@ -188,6 +191,7 @@ func (g *Group) adopt(m *member) {
 		}
 		g.number, g.running, g.size, g.over = said.Round, true, said.Size, ""
 		g.adopted, g.master = true, said.Master
+		g.whole = said.Size + g.ended()
 	}
 	m.round, m.rank, m.join = said.Round, said.Rank, said.Join
 	g.version++
@@ -257,12 +261,16 @@ func (g *Group) settle(now time.Time) {
 	}
 }
 
+// inOrder compares members by the order in which they get their ranks.
+func inOrder(a, b *member) int {
+	return cmp.Or(slices.Compare(a.Index, b.Index), strings.Compare(a.Name, b.Name), strings.Compare(a.UID, b.UID))
+}
+
 // begin starts the next round with those, the first in order if they are too many.
 func (g *Group) begin(who []*member) {
-	slices.SortFunc(who, func(a, b *member) int {
-		return cmp.Or(slices.Compare(a.Index, b.Index), strings.Compare(a.Name, b.Name), strings.Compare(a.UID, b.UID))
-	})
+	slices.SortFunc(who, inOrder)
 	who = who[:min(len(who), g.max)]
+	g.whole = len(who) + g.ended()
 	g.number++
 	g.version++
 	g.running, g.size, g.over = true, len(who), ""

@@ -320,3 +320,30 @@ func TestHalfOfThemToldAndThenAnotherOperator(t *testing.T) {
 	r.restart(2, 3)
 	r.want("2: 0=0/2 1=1/2")
 }
+
+func TestNobodyBeginsAgainWhatOthersHaveEnded(t *testing.T) {
+	r := rehearse(t, 1, 4)
+	r.start(0, 1)
+	r.settle()
+	ends := func(i int) {
+		a := r.pods[name(i)]
+		a.request.State = protocol.Done
+		r.hear(a)
+	}
+	ends(0)
+	r.start(2) // the job grew just then
+	r.want("1: 1=1/2")
+	r.wait(&protocol.Failure{ExitCode: 1}, 1)
+	r.want("2: 0=1/1") // the newcomer neither joins nor is waited for
+	r.gone(1)
+	r.pass(time.Hour)
+	r.settle()
+	r.want("3: 0=2/1") // it has the place of one that was lost
+	ends(2)
+	r.start(3)
+	r.pass(time.Hour)
+	r.settle()
+	if got := r.in(); got != "0: " {
+		t.Errorf("all have ended, and then: %q", got)
+	}
+}

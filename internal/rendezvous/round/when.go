@@ -1,6 +1,7 @@
 package round
 
 import (
+	"slices"
 	"time"
 
 	"github.com/musterhq/muster/internal/rendezvous/protocol"
@@ -29,8 +30,9 @@ func (g *Group) Due(now time.Time) time.Time {
 // waiting are those, in no order, who wait for a round that they are not in.
 func (g *Group) waiting(now time.Time) []*member {
 	var out []*member
+	late := g.late()
 	for _, m := range g.pods {
-		if m.said.State == protocol.Waiting && !g.in(m) && g.present(m, now) {
+		if !late[m] && m.said.State == protocol.Waiting && !g.in(m) && g.present(m, now) {
 			out = append(out, m)
 		}
 	}
@@ -50,21 +52,55 @@ func (g *Group) complete(now time.Time) bool {
 
 // least is the number of members without which no round begins. Those who have ended
 // well are missed by nobody.
-func (g *Group) least() int {
-	ended := g.done
+func (g *Group) least() int { return max(1, g.min-g.ended()) }
+
+// ended is how many members have ended well.
+func (g *Group) ended() int {
+	n := g.done
 	for _, m := range g.pods {
 		if m.said.State == protocol.Done {
-			ended++
+			n++
 		}
 	}
-	return max(1, g.min-ended)
+	return n
+}
+
+// late are the pods that come too late to have a part in the work: once somebody has ended
+// well, those who were in no round take the places of members who were lost, and no others.
+// They would begin again what is done. Nil for none.
+func (g *Group) late() map[*member]bool {
+	ended := g.ended()
+	if ended == 0 || g.whole == 0 {
+		return nil
+	}
+	var strangers []*member
+	places := g.whole - ended
+	for _, m := range g.pods {
+		switch {
+		case m.said.State == protocol.Done:
+		case g.in(m) || m.said.Round > 0:
+			places--
+		default:
+			strangers = append(strangers, m)
+		}
+	}
+	slices.SortFunc(strangers, inOrder)
+	out := map[*member]bool{}
+	for _, m := range strangers[min(len(strangers), max(0, places)):] {
+		out[m] = true
+	}
+	return out
 }
 
 // expected is how many pods a round waits for: none that has ended well, and none that
 // has taken too long since there was a reason to come.
 func (g *Group) expected(now time.Time) int {
 	n := 0
+	late := g.late()
 	for _, m := range g.pods {
+		if late[m] {
+			continue
+		}
 		called := m.born
 		if m.said.State != "" && !g.running && g.gathering.After(called) {
 			called = g.gathering

@@ -1,0 +1,105 @@
+package rendezvous
+
+import (
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/musterhq/muster/internal/rendezvous/protocol"
+)
+
+func controlledBy(version, kind, name, uid string) []metav1.OwnerReference {
+	return []metav1.OwnerReference{{APIVersion: version, Kind: kind, Name: name, UID: types.UID(uid), Controller: new(true)}}
+}
+
+// aPod asks for the rounds of the job with the UID job-uid.
+func aPod(name, sizes, index string, owner []metav1.OwnerReference) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "ns", Name: name, UID: types.UID("uid-" + name), OwnerReferences: owner,
+		Labels:      map[string]string{"muster.dev/rendezvous": "job-uid"},
+		Annotations: map[string]string{"muster.dev/rendezvous-size": sizes, "muster.dev/rendezvous-index": index},
+	}}
+}
+
+func (h *Halls) has(pod *corev1.Pod) bool {
+	h.mu.Lock()
+	place := h.byPod[string(pod.UID)]
+	h.mu.Unlock()
+	if place == nil {
+		return false
+	}
+	place.mu.Lock()
+	defer place.mu.Unlock()
+	return place.group.Knows(string(pod.UID))
+}
+
+func TestAPodMeetsOnlyThoseOfItsOwnJob(t *testing.T) {
+	own := controlledBy("breezeml.ai/v1", "TrainingJob", "job", "job-uid")
+	for what, test := range map[string]struct {
+		pod  *corev1.Pod
+		want bool
+	}{
+		"a worker":                     {aPod("job-worker-0", "1:2", "0", own), true},
+		"nobody's":                     {aPod("job-worker-0", "1:2", "0", nil), false},
+		"another job's":                {aPod("job-worker-0", "1:2", "0", controlledBy("breezeml.ai/v1", "TrainingJob", "job", "other")), false},
+		"of another name":              {aPod("mine", "1:2", "0", own), false},
+		"of another's index":           {aPod("job-worker-7", "1:2", "0", own), false},
+		"of a Job that is no JobSet's": {aPod("job-x-0-abcde", "1:2", "", controlledBy("batch/v1", "Job", "job-x", "x")), false},
+	} {
+		h := NewHalls(fake.NewClientBuilder().Build())
+		h.Pod(test.pod)
+		if got := h.has(test.pod); got != test.want {
+			t.Errorf("%s is let in: %t", what, got)
+		}
+	}
+}
+
+func TestAPodOfAJobSetMeetsThoseOfItsJobs(t *testing.T) {
+	job := func(owner string) *batchv1.Job {
+		out := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "js-a-0", UID: "x", OwnerReferences: controlledBy("jobset.x-k8s.io/v1alpha2", "JobSet", "js", owner)}}
+		out.Spec.Template.Labels = map[string]string{"muster.dev/rendezvous": "job-uid"}
+		return out
+	}
+	for owner, want := range map[string]bool{"job-uid": true, "other": false} {
+		for _, podFirst := range []bool{true, false} {
+			h, pod := NewHalls(fake.NewClientBuilder().Build()), aPod("js-a-0-0-abcde", "1:1", "", controlledBy("batch/v1", "Job", "js-a-0", "x"))
+			tell := []any{job(owner), pod}
+			if podFirst {
+				tell = []any{pod, job(owner)}
+			}
+			for _, object := range tell {
+				h.handler().OnAdd(object, false)
+			}
+			if got := h.has(pod); got != want {
+				t.Errorf("a Job of %s, the pod first %t: let in %t", owner, podFirst, got)
+			}
+			h.handler().OnDelete(pod)
+			h.handler().OnDelete(job(owner))
+			if len(h.byPod)+len(h.byID)+len(h.parents.ids)+len(h.parents.early) > 0 {
+				t.Errorf("a Job of %s, the pod first %t: something is remembered", owner, podFirst)
+			}
+		}
+	}
+}
+
+func TestTheSizesOfTheNewestPodHold(t *testing.T) {
+	own := controlledBy("breezeml.ai/v1", "TrainingJob", "job", "job-uid")
+	older, newer := aPod("job-worker-0", "2:2", "0", own), aPod("job-worker-1", "1:2", "1", own)
+	newer.CreationTimestamp = metav1.NewTime(time.Now())
+	older.CreationTimestamp = metav1.NewTime(newer.CreationTimestamp.Add(-time.Hour))
+	h := NewHalls(fake.NewClientBuilder().Build())
+	h.patience.Gather = 0
+	h.Pod(older)
+	h.Pod(newer)
+	h.Pod(older) // something else of it has changed
+	place := h.byPod[string(older.UID)]
+	place.hear(Who{Namespace: "ns", Name: newer.Name, UID: string(newer.UID)}, protocol.Request{State: protocol.Waiting, Join: "a", Address: "10.0.0.1", Port: 1}, 1)
+	if answer, says, _ := place.answer(t.Context(), Who{UID: string(newer.UID)}, protocol.Request{State: protocol.Waiting}); !says || answer.Round == nil || answer.Round.Min != 1 {
+		t.Errorf("one alone is answered %+v, want a round: the job goes on with one", answer)
+	}
+}
