@@ -40,6 +40,12 @@ func (l *look) do(d deed) {
 	l.announce(d.action, d.why)
 	switch d.action {
 	case bus.RestartJobAction:
+		if l.job.Status.RetryCount >= maxRetry(l.job) {
+			// It is asked for once more before the last restart has ended the job.
+			l.job.Status.State.Message = d.why
+			l.turn(volcano.Failed, "MaxRetry", l.restartedTooOften())
+			return
+		}
 		l.job.Status.RetryCount++
 		l.beginAnew(d.why)
 	case bus.ResumeJobAction: // it runs already

@@ -239,6 +239,14 @@ func TestCommandsAreObeyedOnceAndThenDeleted(t *testing.T) {
 	}
 }
 
+func TestCommandsDoNotRestartAJobMoreOftenThanItMayBe(t *testing.T) {
+	job := newJob().with("worker", 1).restarted(3)
+	got := see(t, job.Job, admitted("worker", 1), of(command("again", bus.RestartJobAction)))
+	if want := "Failed MaxRetry: asked by Command again; the job was restarted 3 times, as often as maxRetry lets it"; state(got) != want {
+		t.Errorf("state %q, want %q", state(got), want)
+	}
+}
+
 func TestAnEndedJobIsDeletedWhenItsTimeIsUp(t *testing.T) {
 	job := newJob().with("worker", 1).is(volcano.Completed) // an hour ago
 	job.Spec.TTLSecondsAfterFinished = ptr.To[int32](7200)
