@@ -26,7 +26,7 @@ func TestWhatReadyChecksAddIsGranted(t *testing.T) {
 		{Name: "pending", State: kueue.CheckStatePending, PodSetUpdates: []kueue.PodSetUpdate{{Name: "main", Labels: map[string]string{"l": "3"}}}},
 	}
 	got := grantOf(w, nil, nil)
-	want := Admission{Grant: Admitted, PodSets: map[string]PodSetAdmission{"main": {Count: 2, Asked: 2, Left: 2, Injection: podspec.Injection{
+	want := Admission{Grant: Admitted, PodSets: map[string]PodSetAdmission{"main": {Count: 2, Asked: 2, Left: 2, Template: &w.Spec.PodSets[0].Template, Injection: podspec.Injection{
 		Labels:       map[string]string{"kueue.x-k8s.io/podset": "main", "l": "1"},
 		Annotations:  map[string]string{"consume": "request-7"},
 		NodeSelector: map[string]string{"pool": "new"},

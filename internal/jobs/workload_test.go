@@ -146,6 +146,10 @@ func TestGrantOf(t *testing.T) {
 				Tolerations:  []corev1.Toleration{gpu}}}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if main, ok := tc.want.PodSets["main"]; ok {
+				main.Template = &tc.w.Spec.PodSets[0].Template
+				tc.want.PodSets["main"] = main
+			}
 			if diff := cmp.Diff(tc.want, grantOf(tc.w, flavors, nil), cmpopts.IgnoreFields(Admission{}, "UnreadySince")); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
