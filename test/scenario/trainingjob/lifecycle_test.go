@@ -91,7 +91,7 @@ func TestAHigherPriorityGoesFirst(t *testing.T) {
 	}
 	w.end("urgent-worker-0", 0)
 	w.end("urgent-worker-1", 0)
-	if job := w.untilRuns("first", 2); !job.Status.QueuedTime.Equal(queued) || !queued.Before(job.Status.LastExecTime) {
+	if job := w.untilRuns("first", 2); !job.Status.QueuedTime.Equal(queued) || job.Status.LastExecTime.Before(queued) { // whole seconds
 		t.Errorf("again, its status is %+v", job.Status)
 	}
 }
