@@ -60,7 +60,7 @@ demo: build ## Start a cluster, run the examples on it and stop it: under two mi
 
 .PHONY: test
 test: build ## Run all tests, those on the embedded control plane included
-	$(GO) test $(PACKAGES)
+	$(GO) test -timeout 20m $(PACKAGES)
 	cd local && $(GO) test ./...
 	@if command -v python3 >/dev/null; then python3 -m unittest discover -s python; \
 	else echo "python's tests are left out: there is no python3 on this machine"; fi
@@ -69,7 +69,7 @@ test: build ## Run all tests, those on the embedded control plane included
 # race detector instead: it reports to files.
 .PHONY: race
 race: build ## Run the main module's tests, and the operator, with the race detector
-	$(GO) test -race $$($(GO) list $(PACKAGES) | grep -v /test/)
+	$(GO) test -timeout 20m -race $$($(GO) list $(PACKAGES) | grep -v /test/)
 	@rm -rf $(BIN)/race && mkdir -p $(BIN)/race
 	$(GO) build -race -ldflags '$(KUBE_LDFLAGS)' -o $(BIN)/race/muster-operator ./cmd/muster-operator
 	MUSTER_TEST_OPERATOR=$(BIN)/race/muster-operator GORACE=log_path=$(BIN)/race/report $(GO) test -count=1 ./test/scenario
