@@ -1,0 +1,138 @@
+package admission
+
+import (
+	"strconv"
+
+	"k8s.io/utils/ptr"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
+	"github.com/musterhq/muster/internal/admission/lifecycle"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/engine/flavor"
+	"github.com/musterhq/muster/internal/engine/preempt"
+	"github.com/musterhq/muster/internal/engine/quota"
+)
+
+// clusterQueue is the ClusterQueue in the engine's words.
+func (t *translator) clusterQueue(q *kueue.ClusterQueue) engine.ClusterQueue {
+	out := engine.ClusterQueue{
+		Name:       q.Name,
+		Cohort:     string(q.Spec.Cohort),
+		Quotas:     quotasOf(q.Spec.ResourceGroups),
+		Namespaces: q.Spec.NamespaceSelector,
+		Held:       closed(q),
+		Preemption: preemptionOf(q.Spec.Preemption),
+		Weight:     weightOf(q.Spec.FairSharing),
+	}
+	out.Preemption.Standing = standingOf(q)
+	if scope := q.Spec.AdmissionScope; scope != nil {
+		out.ByUsage = scope.AdmissionMode == kueue.UsageBasedAdmissionFairSharing
+	}
+	_, out.Inactive = cannotAdmit(q, t.checks)
+	switch _, followsNodes := q.Labels[muster.FollowsNodesLabel]; {
+	case q.Spec.QueueingStrategy == kueue.StrictFIFO:
+		out.Strategy = engine.Strict
+	case followsNodes:
+		// Nobody tuned it, so nobody may starve in it, nor wait for what he does not ask for.
+		out.Strategy = engine.ByResource
+	}
+	out.OnDemand = q.Annotations[muster.NodesOnDemandAnnotation] == "true"
+	out.CoversAll = q.Annotations[muster.UnlimitedAnnotation] == "true"
+	if f := q.Spec.FlavorFungibility; f != nil {
+		out.Fungibility = flavor.Fungibility{
+			NextBeforeBorrowing:       f.WhenCanBorrow == kueue.TryNextFlavor,
+			NextBeforePreempting:      f.WhenCanPreempt != kueue.Preempt && f.WhenCanPreempt != kueue.MayStopSearch,
+			PreemptsRatherThanBorrows: ptr.Deref(f.Preference, "") == kueue.PreemptionOverBorrowing,
+		}
+	} else {
+		out.Fungibility.NextBeforePreempting = true
+	}
+	for _, g := range q.Spec.ResourceGroups {
+		var group flavor.Group
+		for _, resource := range g.CoveredResources {
+			group.Resources = append(group.Resources, string(resource))
+		}
+		for _, f := range g.Flavors {
+			group.Flavors = append(group.Flavors, string(f.Name))
+		}
+		out.Groups = append(out.Groups, group)
+	}
+	for _, rule := range lifecycle.CheckRules(&q.Spec) {
+		check := engine.Check{Name: string(rule.Name)}
+		for _, name := range rule.OnFlavors {
+			check.Flavors = append(check.Flavors, string(name))
+		}
+		out.Checks = append(out.Checks, check)
+	}
+	return out
+}
+
+// cannotAdmit says why a ClusterQueue cannot admit as it is, as the reason and the message
+// of its condition, or nothing.
+func cannotAdmit(q *kueue.ClusterQueue, checks map[string]*kueue.AdmissionCheck) (reason, message string) {
+	if !q.DeletionTimestamp.IsZero() {
+		return kueue.ClusterQueueActiveReasonTerminating, "Can't admit new workloads; clusterQueue is terminating"
+	}
+	return lifecycle.ChecksProblem(&q.Spec, checks)
+}
+
+// preemptionOf says whom workloads of a queue may evict.
+func preemptionOf(p *kueue.ClusterQueuePreemption) preempt.Policy {
+	if p == nil {
+		return preempt.Policy{}
+	}
+	rules := map[kueue.PreemptionPolicy]preempt.Rule{
+		kueue.PreemptionPolicyLowerPriority:             preempt.LowerPriority,
+		kueue.PreemptionPolicyLowerOrNewerEqualPriority: preempt.LowerOrNewerEqualPriority,
+		kueue.PreemptionPolicyAny:                       preempt.Any,
+	}
+	out := preempt.Policy{WithinQueue: rules[p.WithinClusterQueue], Reclaim: rules[p.ReclaimWithinCohort]}
+	if b := p.BorrowWithinCohort; b != nil && b.Policy == kueue.BorrowWithinCohortPolicyLowerPriority {
+		out.WhileBorrowing, out.Threshold = true, b.MaxPriorityThreshold
+	}
+	return out
+}
+
+func quotasOf(groups []kueue.ResourceGroup) quota.Quotas {
+	out := quota.Quotas{}
+	for _, g := range groups {
+		for _, f := range g.Flavors {
+			for _, r := range f.Resources {
+				limits := quota.Limits{
+					Nominal:   quota.FromQuantity(r.Name, r.NominalQuota),
+					Borrowing: quota.Unlimited,
+					Lending:   quota.Unlimited,
+				}
+				if r.BorrowingLimit != nil {
+					limits.Borrowing = quota.FromQuantity(r.Name, *r.BorrowingLimit)
+				}
+				if r.LendingLimit != nil {
+					limits.Lending = quota.FromQuantity(r.Name, *r.LendingLimit)
+				}
+				out[quota.FlavorResource{Flavor: string(f.Name), Resource: string(r.Name)}] = limits
+			}
+		}
+	}
+	return out
+}
+
+// standingOf is how the ClusterQueue stands beside the others of its cohort. What is no
+// number was refused when it was written, and counts as none.
+func standingOf(q *kueue.ClusterQueue) preempt.Standing {
+	rank, err := strconv.ParseInt(q.Annotations[muster.QueuePriorityAnnotation], 10, 32)
+	if err != nil || rank < 0 {
+		rank = 0
+	}
+	return preempt.Standing{Rank: int32(rank), Kept: q.Annotations[muster.PreemptibleAnnotation] == "false"}
+}
+
+// closed reports whether the ClusterQueue admits nobody for the time being, because
+// somebody wants it so.
+func closed(q *kueue.ClusterQueue) bool {
+	return stopped(q.Spec.StopPolicy) || q.Annotations[muster.ClosedAnnotation] == "true"
+}
+
+func stopped(policy *kueue.StopPolicy) bool {
+	return policy != nil && *policy != kueue.None
+}
