@@ -54,14 +54,32 @@ define build
 	awk '/^[^ :#]+(\/[^ :]+)*$$/ {if (++n % 100 == 0) {print "  " n " packages compiled"; fflush()} next} {print; fflush()}'
 endef
 
+VERSION := $(shell awk '$$1 == "appVersion:" {print $$2}' charts/muster/Chart.yaml)
+
+# What a node runs must not ask for libraries of this machine.
+.PHONY: image
+image: go ## Build the operator's image without a daemon, as bin/image.tar
+	@mkdir -p $(BIN)/image
+	@export CGO_ENABLED=0; $(foreach p,muster-operator muster-agent muster,$(call build,., ./cmd/$(p),image/$(p),$(p) for the image,$(KUBE_LDFLAGS)) &&) true
+	@cd tools && $(GO) run ./image -most 60 muster-operator:$(VERSION) $(BIN)/image.tar $(foreach p,muster-operator muster-agent muster,$(BIN)/image/$(p))
+
+.PHONY: bundle
+bundle: go ## Write the chart as one file for kubectl, as bin/muster.yaml
+	@mkdir -p $(BIN)
+	@cd test/chart && $(GO) run ./bundle ../../charts/muster $(BIN)/muster.yaml
+
 .PHONY: demo
 demo: build ## Start a cluster, run the examples on it and stop it: under two minutes after the build
 	@$(BIN)/muster demo
 
 .PHONY: test
 test: build ## Run all tests, those on the embedded control plane included
-	$(GO) test -timeout 20m $(PACKAGES)
+	$(GO) test -timeout 20m $$($(GO) list $(PACKAGES) | grep -v /test/scenario)
+	@# Scenarios wait for others most of the time.
+	$(GO) test -timeout 20m -p 3 ./test/scenario/...
 	cd local && $(GO) test ./...
+	cd tools && $(GO) test ./...
+	cd test/chart && $(GO) test ./...
 	@if command -v python3 >/dev/null; then python3 -m unittest discover -s python; \
 	else echo "python's tests are left out: there is no python3 on this machine"; fi
 
@@ -88,13 +106,14 @@ lint: go ## Check formatting, go vet and staticcheck
 	$(GO) vet $(PACKAGES)
 	$(TOOL) staticcheck $(PACKAGES)
 	cd tools && $(GO) vet ./... && $(TOOL) staticcheck ./...
+	cd test/chart && $(GO) vet ./... && $(TOOL) staticcheck ./...
 	cd local && $(GO) vet ./...
 	@# What links Kubernetes is vetted only: staticcheck would analyse all of Kubernetes for it.
 	cd local && $(TOOL) staticcheck $$($(GO) list -f '{{.ImportPath}} {{join .Deps " "}}' ./... | awk '!/k8s.io\/kubernetes\// {print $$1}')
 
 .PHONY: generate
-generate: go ## Generate deepcopy functions and CRDs from the API types
-	$(GO) generate ./api/...
+generate: go ## Generate deepcopy functions and CRDs from the API types, and the operator's rights
+	$(GO) generate ./api/... ./charts
 
 .PHONY: clean
 clean: ## Remove what was built

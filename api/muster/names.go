@@ -56,8 +56,8 @@ const (
 	// subdomain of these: what a Service selects that several JobSets share.
 	SubdomainLabel = "muster.dev/subdomain"
 
-	// ServedLabel, "true", is on definitions of Volcano's kinds that are Muster's: it runs
-	// their objects itself.
+	// ServedLabel, "true", is on definitions that are Muster's, among those of the same
+	// names that others bring: it runs their objects itself.
 	ServedLabel = "muster.dev/served"
 
 	// InjectAgentAnnotation, "true" on a JobSet or on the template of one of its replicated
@@ -73,6 +73,10 @@ const (
 	// RendezvousJoinAnnotation is on pods of JobSets that restart in place, and says for
 	// which wait of its agent the pod was given its attempt.
 	RendezvousJoinAnnotation = "muster.dev/rendezvous-join"
+
+	// RanksAnnotation is on pods with places whose Job has other ranks in the pod set than its
+	// index says, since some that come before it had ended: the first and the last of them, as 4-7.
+	RanksAnnotation = "muster.dev/ranks"
 
 	// JobUIDLabel is on the pods and Services that Muster makes itself, and holds the UID
 	// of their job.
@@ -103,15 +107,28 @@ const (
 	GrownReason  = "Grown"
 	ShrunkReason = "Shrunk"
 
+	// QuotaDiffersCondition is True on a ClusterQueue of which more or less is counted as held than its Workloads hold,
+	// found twice a minute apart: a bug, and the message says of what.
+	QuotaDiffersCondition = "muster.dev/QuotaDiffers"
+	// QuotaDiffersReason is its reason.
+	QuotaDiffersReason = "AuditFoundDifference"
+
 	// UnheldCondition is True on a Workload that has no quota and whose job may have pods
 	// all the same, because nobody held it when it was created. They are being stopped,
 	// and count until they are gone.
 	UnheldCondition = "muster.dev/Unheld"
 	// UnheldReason is its reason.
 	UnheldReason = "StartedUnheld"
+
+	// CannotStartCondition is True on a JobSet of which no pods can be started as it is, and
+	// says what has to change.
+	CannotStartCondition = "muster.dev/CannotStart"
+	// MayStartReason is its reason once that has changed.
+	MayStartReason = "MayStart"
 )
 
-// Its messages.
+// Their messages.
 const (
-	UnheldMessage = "Pods were started before the job was held; they are being stopped, and count against the queue until then"
+	MayStartMessage = "what kept pods from being started has changed"
+	UnheldMessage   = "Pods were started before the job was held; they are being stopped, and count against the queue until then"
 )

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/musterhq/muster/python"
@@ -53,7 +54,8 @@ func copySelf(to string) error {
 }
 
 // withPython has Python find the add-on, where there is one, and then what the container's
-// image or user has told it to find.
+// image or user has told it to find. Where torch is to be patched Python runs what does that
+// as it starts.
 func withPython(environment []string) []string {
 	self, err := os.Executable()
 	if err != nil {
@@ -62,6 +64,9 @@ func withPython(environment []string) []string {
 	directory := filepath.Join(filepath.Dir(self), pythonFolder)
 	if _, err := os.Stat(directory); err != nil {
 		return environment
+	}
+	if slices.Contains(strings.Split(os.Getenv("LATTICE_AUTOPATCH"), ","), "torch") {
+		directory += ":" + filepath.Join(directory, "auto")
 	}
 	const variable = "PYTHONPATH="
 	for i, v := range environment {

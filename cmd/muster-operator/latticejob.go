@@ -33,12 +33,12 @@ func latticeJobs(cfg *v1alpha1.LatticeJob, external bool) jobs.API[*lattice.Latt
 	return latticejob.New(settings)
 }
 
-// hasVolcanoJobs reports whether the cluster serves what LatticeJobs are compiled to. Where it is to come with Volcano,
-// and is not there yet, LatticeJobs wait for the next start.
+// hasVolcanoJobs reports whether the cluster serves what LatticeJobs are compiled to. Where Muster is to serve it and it was
+// not installed, LatticeJobs wait for the next start.
 func hasVolcanoJobs(kinds meta.RESTMapper) bool {
 	_, err := kinds.RESTMapping(volcano.GroupVersion.WithKind("Job").GroupKind(), volcano.GroupVersion.Version)
 	if err != nil {
-		ctrl.Log.WithName("latticejob").Info("LatticeJobs wait until Volcano is installed and the operator started again", "why", err.Error())
+		ctrl.Log.WithName("latticejob").Info("LatticeJobs wait until the definitions are installed (--install-apis) and the operator is started again", "why", err.Error())
 	}
 	return err == nil
 }

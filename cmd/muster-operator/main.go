@@ -10,12 +10,9 @@ import (
 	"os"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
@@ -56,6 +53,9 @@ type options struct {
 	printConfig             bool
 	decisionLog             string
 	installAPIs             bool
+	installFor              string
+	adoptAPIs               bool
+	namespace               string
 	leaderElect             bool
 	leaderElectionNamespace string
 	metricsAddress          string
@@ -76,6 +76,9 @@ func main() {
 	flag.BoolVar(&o.printConfig, "print-config", false, "print the configuration with all defaults filled in and exit; fails if the file is wrong")
 	flag.StringVar(&o.decisionLog, "decision-log", "", "append all that is heard and decided to this file, for muster replay (default: none)")
 	flag.BoolVar(&o.installAPIs, "install-apis", false, "apply the CRDs and policies before starting")
+	flag.StringVar(&o.installFor, "install-for", "", "apply the CRDs and policies for an operator that runs as this user, give the user the rights that it needs, and exit")
+	flag.BoolVar(&o.adoptAPIs, "adopt-apis", false, "with --install-apis or --install-for: take over CRDs that somebody else has installed, instead of refusing")
+	flag.StringVar(&o.namespace, "namespace", "", "run the jobs of this namespace alone (default: of all)")
 	flag.BoolVar(&o.leaderElect, "leader-elect", true, "let one of several operators decide; without it, run only one")
 	flag.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", "", "namespace of the lease (default: the operator's own, or kube-system outside of a cluster)")
 	flag.StringVar(&o.metricsAddress, "metrics-bind-address", "127.0.0.1:8080", "address that serves metrics, 0 for none")
@@ -111,34 +114,40 @@ func run(ctx context.Context, o options) error {
 		return fmt.Errorf("finding the cluster (set --kubeconfig, or run in a pod): %w", err)
 	}
 	cluster.QPS, cluster.Burst = float32(o.qps), o.burst
+	if o.installFor != "" {
+		return installFor(ctx, cluster, cfg, o)
+	}
 	if o.installAPIs {
-		if err := install.Apply(ctx, cluster, install.Options{Log: ctrl.Log.WithName("install"), OperatorUser: ownName(ctx, cluster), Volcano: *cfg.Volcano,
-			TrainingJobGroup: *cfg.TrainingJob.Group, DenyLatticeJobChanges: *cfg.LatticeJob.Immutable == v1alpha1.ImmutableDeny}); err != nil {
-			return fmt.Errorf("installing the APIs: %w", err)
+		if err := installAPIs(ctx, cluster, cfg, ownName(ctx, cluster), o.adoptAPIs); err != nil {
+			return err
 		}
 	}
 	mgr, err := newManager(cluster, o, *cfg.TrainingJob.Group)
 	if err != nil {
 		return err
 	}
-	busy, err := admission.AddTo(mgr, cfg, o.decisionLog)
+	background, err := admission.AddTo(mgr, cfg, o.decisionLog)
 	if err != nil {
 		return err
 	}
-	executor := jobs.NewExecutor(mgr.GetClient(), mgr.GetEventRecorder("muster"))
-	settings := jobs.Settings{Backoff: backoffOf(cfg), NativeGangs: nativeGangs(ctx, mgr, cfg), Agent: agent(ctx, mgr, o), Readiness: readinessOf(cfg, busy)}
+	executor := jobs.NewExecutor(mgr.GetClient(), background.Recorder)
+	settings := jobs.Settings{Backoff: backoffOf(cfg), NativeGangs: nativeGangs(ctx, mgr, cfg), Agent: agent(ctx, mgr, o), Readiness: readinessOf(cfg, background.Busy)}
 	apis := []jobs.Served{jobsetapi.API, genericjob.API, trainingjob.API(trainingJobs(cfg)), batchjob.API}
 	external, err := install.LeavesVolcanoJobs(ctx, cluster, *cfg.Volcano)
 	if err != nil {
 		return err
 	}
-	if hasVolcanoJobs(mgr.GetRESTMapper()) {
+	if external {
 		apis = append(apis, latticeJobs(cfg.LatticeJob, external))
-		if !external {
-			apis = append(apis, vcjob.API)
-			if err := admission.AddVolcanoQueues(mgr); err != nil {
-				return err
-			}
+	} else if hasVolcanoJobs(mgr.GetRESTMapper()) {
+		apis = append(apis, latticeJobs(cfg.LatticeJob, external), vcjob.API)
+		if err := admission.AddVolcanoQueues(mgr); err != nil {
+			return err
+		}
+	}
+	if !external {
+		if err := standDownForVolcano(mgr, *cfg.Volcano); err != nil {
+			return err
 		}
 	}
 	if err := jobs.AddTo(mgr, executor, settings, apis...); err != nil {
@@ -179,21 +188,6 @@ func nativeGangs(ctx context.Context, mgr manager.Manager, cfg *v1alpha1.Configu
 	}
 	log.Info("asked whether the cluster has gangs of its own", "native", has)
 	return has
-}
-
-// ownName is the user that the API server takes this program for, whom the policies allow what nobody else may; empty if
-// it does not say, for that of the chart.
-func ownName(ctx context.Context, cluster *rest.Config) string {
-	clients, err := kubernetes.NewForConfig(cluster)
-	if err != nil {
-		return ""
-	}
-	review, err := clients.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
-	if err != nil {
-		ctrl.Log.WithName("install").Info("the API server does not say who this is, so the policies name the user of the chart", "why", err.Error())
-		return ""
-	}
-	return review.Status.UserInfo.Username
 }
 
 // backoffOf is what the configuration, a complete one, says about jobs whose pods do not come into being.
@@ -258,8 +252,9 @@ func newManager(cluster *rest.Config, o options, trainingJobGroup string) (manag
 		LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout:       ptr.To(10 * time.Second),
 		Cache: cache.Options{
-			DefaultTransform: cache.TransformStripManagedFields(),
-			ByObject:         cached(),
+			DefaultTransform:  cache.TransformStripManagedFields(),
+			DefaultNamespaces: only(o.namespace),
+			ByObject:          cached(o.namespace),
 		},
 		// What a reconcile wrote, the next one sees: plans are made of what there is.
 		Client: client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}},
@@ -280,9 +275,26 @@ func newManager(cluster *rest.Config, o options, trainingJobGroup string) (manag
 	})
 }
 
-// cached is what the cache keeps less than all of.
-func cached() map[client.Object]cache.ByObject {
+// only has the cache keep what is in the namespace, if one is named; what has none is kept all the same.
+func only(namespace string) map[string]cache.Config {
+	if namespace == "" {
+		return nil
+	}
+	return map[string]cache.Config{namespace: {}}
+}
+
+// cached is what the cache keeps less than all of. Of pods it keeps those of all namespaces, whatever jobs are run: they take
+// room of nodes.
+func cached(namespace string) map[client.Object]cache.ByObject {
 	out := admission.Cached()
+	if namespace != "" {
+		for kind, by := range out {
+			if _, pods := kind.(*corev1.Pod); pods {
+				by.Namespaces = map[string]cache.Config{cache.AllNamespaces: {}}
+				out[kind] = by
+			}
+		}
+	}
 	out[&corev1.Event{}] = jobs.Refusals()
 	return out
 }

@@ -48,13 +48,15 @@ func publish(mgr manager.Manager, cfg *v1alpha1.Configuration) error {
 // publishOnce writes the ConfigMap unless it is as wanted.
 func publishOnce(ctx context.Context, reader client.Reader, writer client.Writer, wanted *corev1.ConfigMap) error {
 	var found corev1.ConfigMap
+	// Nobody waits until the cache has seen it: then all ConfigMaps of the cluster would be kept there.
+	const unseen = client.DisableReadYourWritesConsistency
 	err := reader.Get(ctx, client.ObjectKeyFromObject(wanted), &found)
 	switch {
 	case apierrors.IsNotFound(err):
-		return writer.Create(ctx, wanted.DeepCopy())
+		return writer.Create(ctx, wanted.DeepCopy(), unseen)
 	case err != nil || maps.Equal(found.Data, wanted.Data):
 		return err
 	}
 	found.Data = wanted.Data
-	return writer.Update(ctx, &found)
+	return writer.Update(ctx, &found, unseen)
 }

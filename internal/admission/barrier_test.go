@@ -2,15 +2,19 @@ package admission
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/engine/preempt"
+	"github.com/musterhq/muster/internal/workload"
 )
 
 // TestWhoStopsAQueueStopsWhatIsDecidedAlready: an admission that is not written yet is not written any more, and the
@@ -141,6 +145,146 @@ func TestAStoppedQueueIsNotDecidedOnAgain(t *testing.T) {
 	}
 }
 
+// sizing is a floor on which the Workload large, of up to three pods, is told to yield to the Workload one, or may grow once
+// that has ended, and what was decided.
+func sizing(t *testing.T, grows bool) (*floor, engine.Decision) {
+	t.Helper()
+	f := newFloor(t, machine("a"), machine("b"), machine("c"), elasticWorkload("large", 1, 3))
+	f.decide()
+	f.at = f.at.Add(time.Minute)
+	f.comes(newWorkload("one", 1, quantities("cpu", "3")))
+	if grows {
+		f.decide()
+		f.shrunk("large")
+		f.decide()
+		f.at = f.at.Add(time.Minute)
+		f.hear(f.deleted(f.world.workload("one"))...)
+	}
+	for _, d := range f.Decide(f.at) {
+		if d.Resize != nil {
+			f.world.writes = nil
+			return f, d
+		}
+	}
+	t.Fatal("nobody is resized")
+	panic("unreachable")
+}
+
+// TestWhoMayNotHaveItIsGivenNoMore: and nobody yields to him. The engine, once it has heard, does not decide the same again.
+func TestWhoMayNotHaveItIsGivenNoMore(t *testing.T) {
+	hold := func(name string, hold func(*kueue.Workload)) func(f *floor) client.Object {
+		return func(f *floor) client.Object {
+			o := f.world.workload(name)
+			f.world.edit(o, func() { hold(o) })
+			return o
+		}
+	}
+	stopQueue := func(f *floor) client.Object {
+		q := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "cq"}}
+		f.world.edit(q, func() { q.Spec.StopPolicy = ptr.To(kueue.Hold) })
+		return q
+	}
+	stopLocal := func(f *floor) client.Object {
+		q := &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: "q", Namespace: "ns"}}
+		f.world.edit(q, func() { q.Spec.StopPolicy = ptr.To(kueue.Hold) })
+		return q
+	}
+	deactivate := func(w *kueue.Workload) { w.Spec.Active = ptr.To(false) }
+	gate := func(w *kueue.Workload) {
+		w.Annotations = map[string]string{kueue.AdmissionGatedByAnnotation: "someone"}
+	}
+	for name, tc := range map[string]struct {
+		grows   bool
+		then    func(f *floor) client.Object
+		written bool
+	}{
+		"nothing happens, and it yields":             {then: func(*floor) client.Object { return nil }, written: true},
+		"nothing happens, and it grows":              {grows: true, then: func(*floor) client.Object { return nil }, written: true},
+		"it is to yield in a queue that is stopped":  {then: stopQueue},
+		"it grows in a queue that is stopped":        {grows: true, then: stopQueue},
+		"it is to yield in a LocalQueue that is":     {then: stopLocal},
+		"it grows in a LocalQueue that is":           {grows: true, then: stopLocal},
+		"it is to yield to who is deactivated":       {then: hold("one", deactivate)},
+		"it is to yield to who is gated":             {then: hold("one", gate)},
+		"it grows though it is deactivated":          {grows: true, then: hold("large", deactivate)},
+		"it grows though a gate is for the next one": {grows: true, then: hold("large", gate), written: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, d := sizing(t, tc.grows)
+			changed := tc.then(f)
+			clock := clocktesting.NewFakePassiveClock(f.at)
+			writer := newDecisionWriter(f.world, f.world, clock, newWriteBudget(clock), func(ev engine.Event) { f.hear(ev) })
+			writer.take(d)
+			writer.write(t.Context(), d.Key)
+			writer.write(t.Context(), d.Key) // the first look may have been too early
+			if got := len(f.world.written()) > 0; got != tc.written {
+				t.Fatalf("written is %v: %v", got, f.world.written())
+			}
+			if changed == nil || tc.written {
+				return
+			}
+			f.hear(f.changed(changed, f.at)...)
+			for _, d := range f.Decide(f.at.Add(time.Hour)) {
+				if d.Resize != nil {
+					t.Errorf("decided again: %+v", d)
+				}
+			}
+		})
+	}
+}
+
+// TestNobodyGoesForWhoMayNotHaveIt: an eviction that is not written yet is not written any more.
+func TestNobodyGoesForWhoMayNotHaveIt(t *testing.T) {
+	held := func(w *kueue.Workload) { w.Status.Admission = &kueue.Admission{ClusterQueue: "cq"} }
+	for name, tc := range map[string]struct {
+		by      *kueue.Workload
+		change  func(*kueue.Workload)
+		uid     string
+		written bool
+	}{
+		"one who waits":                        {by: newWorkload("b", 1, asked), uid: "b-uid", written: true},
+		"one who is gone":                      {uid: "b-uid"},
+		"one of the same name who came later":  {by: newWorkload("b", 1, asked), uid: "another"},
+		"one who is deactivated":               {by: newWorkload("b", 1, asked), uid: "b-uid", change: func(w *kueue.Workload) { w.Spec.Active = ptr.To(false) }},
+		"one whose queue is gone":              {by: newWorkload("b", 1, asked), uid: "b-uid", change: func(w *kueue.Workload) { w.Spec.QueueName = "none" }},
+		"one for whom others went sooner":      {by: newWorkload("b", 1, asked), uid: "b-uid", change: held},
+		"one who runs, and is to have more":    {by: elasticWorkload("b", 1, 3), uid: "b-uid", change: held, written: true},
+		"nobody, since his own nodes are lost": {written: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newWorkload("a", 2, asked)
+			held(a)
+			objects := []client.Object{a, newClusterQueue("cq", "8"), newLocalQueue("q", "cq")}
+			if tc.by != nil {
+				if tc.change != nil {
+					tc.change(tc.by)
+				}
+				objects = append(objects, tc.by)
+			}
+			w := newWorld(t, objects...)
+			decision := engine.Decision{Key: keyOf(a), UID: "a-uid", Generation: 1, Evict: &engine.Eviction{Cause: preempt.NodeFailures}}
+			if tc.uid != "" {
+				decision.Evict = &engine.Eviction{Preemptor: engine.Key{Namespace: "ns", Name: "b"}, PreemptorUID: tc.uid}
+			}
+			clock := clocktesting.NewFakePassiveClock(now)
+			var told []engine.Event
+			writer := newDecisionWriter(w, w, clock, newWriteBudget(clock), func(ev engine.Event) { told = append(told, ev) })
+			writer.take(decision)
+			writer.write(t.Context(), decision.Key)
+			writer.write(t.Context(), decision.Key)
+			if got := workload.IsEvicted(w.workload("a")); got != tc.written {
+				t.Errorf("evicted is %v", got)
+			}
+			if len(told) != 1 {
+				t.Fatalf("told %+v", told)
+			}
+			if _, ok := told[0].(engine.Written); ok != tc.written {
+				t.Errorf("told %+v", told)
+			}
+		})
+	}
+}
+
 // TestAWorkloadThatIsBeingDeletedDoesNotQueue: somebody's finalizer may keep it for long. One that holds quota holds it.
 func TestAWorkloadThatIsBeingDeletedDoesNotQueue(t *testing.T) {
 	w := newWorkload("a", 2, asked)
@@ -149,7 +293,7 @@ func TestAWorkloadThatIsBeingDeletedDoesNotQueue(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	w.Status.Admission = &kueue.Admission{ClusterQueue: "cq"}
-	if _, holds := words().changed(w, now)[0].(engine.WorkloadSet); !holds {
-		t.Error("what it holds is forgotten")
+	if held, holds := words().changed(w, now)[0].(engine.WorkloadSet); !holds || !held.Inactive {
+		t.Error("what it holds is forgotten, or it may have more")
 	}
 }

@@ -10,18 +10,6 @@ import (
 )
 
 const (
-	// reasonsPerSecond is how many reasons are written a second while there is little
-	// else to write, and reasonsBurst how many at once.
-	reasonsPerSecond = 50
-	reasonsBurst     = 100
-	// queuesBurst is how many status of queues may be written at once when there is more again:
-	// few queues never notice.
-	queuesBurst = 20
-	// reasonsShare is the part of all writes that reasons have while there is more, and
-	// queuesShare that of the status of queues. With what is written at once when it gets
-	// busy, reasons stay under a twentieth.
-	reasonsShare = 0.04
-	queuesShare  = 0.05
 	// fewWrites a second are little, unless more than fewOpen wait to be written, or a write
 	// takes longer than quickWrite on average: then the API server has more to do than it can,
 	// be it for others.
@@ -32,16 +20,56 @@ const (
 	// waited for longer than longestLag.
 	lagWrites  = 10
 	longestLag = time.Second
+	// look is how long who waits for his turn sleeps at most before he looks again: nobody is
+	// told when it gets quiet.
+	look = 100 * time.Millisecond
+	// fewCredits are kept for who looks again.
+	fewCredits = 5
 )
 
-// writeBudget keeps what is for people from taking the API server's time from what is
-// for jobs: while admissions and evictions are many, reasons are few, and the numbers of
-// queues follow later.
-type writeBudget struct {
-	clock           clock.PassiveClock
-	reasons, queues *rate.Limiter
+// allowance is what may be written of a kind that is for people.
+type allowance struct {
+	// perSecond and burst are while there is little else to write.
+	perSecond rate.Limit
+	burst     int
+	// share of the writes for jobs is what there may be beside them while there is more, and
+	// spare so many at once when it begins.
+	share, spare float64
+}
 
-	mu sync.Mutex
+var (
+	// Reasons and events together are less than a twentieth of all writes while there is more.
+	allowedReasons = allowance{perSecond: 300, burst: 100, share: 0.035}
+	allowedEvents  = allowance{perSecond: 50, burst: 200, share: 0.015}
+	// Few queues never notice.
+	allowedQueues = allowance{perSecond: rate.Inf, burst: 1, share: 0.05, spare: 20}
+)
+
+// purse is what is left of an allowance.
+type purse struct {
+	allowance
+	quiet *rate.Limiter
+	// credit is what has been earned by writes for jobs.
+	credit float64
+}
+
+func newPurse(a allowance) *purse {
+	return &purse{allowance: a, quiet: rate.NewLimiter(a.perSecond, a.burst), credit: a.spare}
+}
+
+// earn adds the share of so many writes for jobs. What nobody needs is not kept for later.
+func (p *purse) earn(writes float64) {
+	p.credit = min(p.credit+writes*p.share, max(p.spare, fewCredits))
+}
+
+// writeBudget keeps what is for people from taking the API server's time from what is
+// for jobs: while admissions and evictions are many, reasons and events are few, and the
+// numbers of queues follow later.
+type writeBudget struct {
+	clock clock.PassiveClock
+
+	mu                      sync.Mutex
+	reasons, events, queues *purse
 	// began is the start of the second that is counted, now its writes, before those of
 	// the second before it.
 	began       time.Time
@@ -53,10 +81,7 @@ type writeBudget struct {
 }
 
 func newWriteBudget(clock clock.PassiveClock) *writeBudget {
-	return &writeBudget{clock: clock,
-		reasons: rate.NewLimiter(reasonsPerSecond, reasonsBurst),
-		queues:  rate.NewLimiter(rate.Inf, queuesBurst),
-	}
+	return &writeBudget{clock: clock, reasons: newPurse(allowedReasons), events: newPurse(allowedEvents), queues: newPurse(allowedQueues)}
 }
 
 // note counts a write that is for a job.
@@ -65,6 +90,13 @@ func (b *writeBudget) note() {
 	defer b.mu.Unlock()
 	b.turn()
 	b.now++
+	b.earn(1)
+}
+
+func (b *writeBudget) earn(writes float64) {
+	for _, p := range []*purse{b.reasons, b.events, b.queues} {
+		p.earn(writes)
+	}
 }
 
 // done tells how long a write that was noted took.
@@ -81,54 +113,92 @@ func (b *writeBudget) wants(open int) {
 	b.open = open
 }
 
-// turn begins a new second where one is over. The caller holds the lock.
+// turn begins a new second where one is over. A second of few writes earns as much as if it
+// had had some more: though the API server answers to nobody for a while, something is told.
+// The caller holds the lock.
 func (b *writeBudget) turn() {
-	switch past := b.clock.Since(b.began); {
-	case past < 0 || past >= 2*time.Second:
+	past := b.clock.Since(b.began)
+	if past >= 0 && past < time.Second {
+		return
+	}
+	b.earn(float64(max(0, fewWrites-b.now)))
+	if past < 0 || past >= 2*time.Second {
 		b.began, b.now, b.before = b.clock.Now(), 0, 0
-	case past >= time.Second:
+	} else {
 		b.began, b.now, b.before = b.began.Add(time.Second), 0, b.now
 	}
 }
 
 // waitForReason returns when a reason may be written, or with an error when the context ends.
-func (b *writeBudget) waitForReason(ctx context.Context) error {
-	return b.wait(ctx, b.reasons, b.limit(reasonsPerSecond, reasonsShare))
-}
+func (b *writeBudget) waitForReason(ctx context.Context) error { return b.wait(ctx, b.reasons) }
 
 // waitForQueue returns when the status of a queue may be written, or with an error when the context ends.
-func (b *writeBudget) waitForQueue(ctx context.Context) error {
-	return b.wait(ctx, b.queues, b.limit(rate.Inf, queuesShare))
+func (b *writeBudget) waitForQueue(ctx context.Context) error { return b.wait(ctx, b.queues) }
+
+// mayTell reports whether an event may be written now.
+func (b *writeBudget) mayTell() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	ok, _ := b.spend(b.events)
+	return ok
 }
 
-func (b *writeBudget) wait(ctx context.Context, pace *rate.Limiter, limit rate.Limit) error {
-	pace.SetLimitAt(b.clock.Now(), limit)
-	return pace.Wait(ctx)
+func (b *writeBudget) wait(ctx context.Context, p *purse) error {
+	for {
+		b.mu.Lock()
+		ok, later := b.spend(p)
+		b.mu.Unlock()
+		if ok {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(later):
+		}
+	}
+}
+
+// spend takes one from the purse, if one is left, or says when to ask again. The caller holds
+// the lock.
+func (b *writeBudget) spend(p *purse) (ok bool, later time.Duration) {
+	if !b.isQuiet() {
+		if p.credit < 1 {
+			return false, look
+		}
+		p.credit--
+		return true, 0
+	}
+	p.credit = max(p.credit, p.spare)
+	now := b.clock.Now()
+	turn := p.quiet.ReserveN(now, 1)
+	if later = turn.DelayFrom(now); later > 0 {
+		turn.CancelAt(now)
+		return false, min(later, look)
+	}
+	return true, 0
 }
 
 // quiet reports whether there is little else to write.
-func (b *writeBudget) quiet() bool { return b.limit(rate.Inf, 0) == rate.Inf }
+func (b *writeBudget) quiet() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.isQuiet()
+}
+
+// isQuiet is the same for who holds the lock.
+func (b *writeBudget) isQuiet() bool {
+	b.turn()
+	busy := max(b.now, b.before)
+	return busy == 0 && b.open == 0 || busy <= fewWrites && b.open <= fewOpen && b.took <= quickWrite
+}
 
 // lag is how late news may be: not at all while it is quiet.
 func (b *writeBudget) lag() time.Duration {
-	if b.quiet() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.isQuiet() {
 		return 0
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	return min(lagWrites*b.took, longestLag)
-}
-
-// limit is how many of a kind may be written a second now: so many while it is quiet, else
-// that share of what is written for jobs.
-func (b *writeBudget) limit(quiet rate.Limit, share float64) rate.Limit {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.turn()
-	busy := max(b.now, b.before)
-	if busy == 0 && b.open == 0 || busy <= fewWrites && b.open <= fewOpen && b.took <= quickWrite {
-		return quiet
-	}
-	// Not less than of few: who waits for his turn would sleep on when it is quiet again.
-	return rate.Limit(float64(max(busy, fewWrites)) * share)
 }

@@ -1,29 +1,24 @@
 package admission
 
 import (
-	"math"
 	"testing"
 	"time"
 
-	"golang.org/x/time/rate"
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// TestWhatIsForPeopleGivesWay: what is for people waits for what is for jobs, be it much or be it
-// slow to be written.
-func TestWhatIsForPeopleGivesWay(t *testing.T) {
+func TestQuiet(t *testing.T) {
 	for name, tc := range map[string]struct {
-		writes, open    int
-		took            time.Duration
-		quiet           bool
-		reasons, queues float64
+		writes, open int
+		took         time.Duration
+		quiet        bool
 	}{
-		"nothing else to write": {0, 0, time.Second, true, reasonsPerSecond, math.MaxFloat64},
-		"a little":              {fewWrites, fewOpen, quickWrite, true, reasonsPerSecond, math.MaxFloat64},
-		"much":                  {400, 0, quickWrite, false, 16, 20},
-		"little, since the API server takes so long": {10, fewOpen + 1, quickWrite, false, 0.8, 1},
-		"little, and the API server is slow":         {10, 1, 2 * quickWrite, false, 0.8, 1},
-		"nothing was written yet, and much is to be": {0, 1000, 0, false, 0.8, 1},
+		"nothing else to write": {0, 0, time.Second, true},
+		"a little":              {fewWrites, fewOpen, quickWrite, true},
+		"much":                  {400, 0, quickWrite, false},
+		"little, since the API server takes so long": {10, fewOpen + 1, quickWrite, false},
+		"little, and the API server is slow":         {10, 1, 2 * quickWrite, false},
+		"nothing was written yet, and much is to be": {0, 1000, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newWriteBudget(clocktesting.NewFakePassiveClock(now))
@@ -34,11 +29,82 @@ func TestWhatIsForPeopleGivesWay(t *testing.T) {
 				b.done(tc.took)
 			}
 			b.wants(tc.open)
-			reasons, queues := b.limit(reasonsPerSecond, reasonsShare), b.limit(rate.Inf, queuesShare)
-			if b.quiet() != tc.quiet || float64(reasons) != tc.reasons || float64(queues) != tc.queues {
-				t.Errorf("quiet is %v, reasons may be %v a second and status of queues %v", b.quiet(), reasons, queues)
+			if b.quiet() != tc.quiet {
+				t.Errorf("quiet is %v", b.quiet())
 			}
 		})
+	}
+}
+
+// spent counts what was had of each purse.
+type spent struct{ jobs, reasons, events, queues int }
+
+// people is how much of all that was written is for people.
+func (s spent) people() float64 {
+	return float64(s.reasons+s.events) / float64(s.jobs+s.reasons+s.events+s.queues)
+}
+
+// load lets time pass, in which so many writes for jobs are made a second, and everybody
+// wants to write whatever he may.
+func load(b *writeBudget, clock *clocktesting.FakePassiveClock, lasts time.Duration, jobs int) (out spent) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	const step = 10 * time.Millisecond
+	for at := range int(lasts / step) {
+		clock.SetTime(clock.Now().Add(step))
+		for out.jobs < (at+1)*jobs/100 {
+			b.turn()
+			b.now++
+			b.earn(1)
+			out.jobs++
+		}
+		for p, n := range map[*purse]*int{b.reasons: &out.reasons, b.events: &out.events, b.queues: &out.queues} {
+			for range 1000 {
+				if ok, _ := b.spend(p); !ok {
+					break
+				}
+				*n++
+			}
+		}
+	}
+	return out
+}
+
+// TestWhatIsForPeopleGivesWay: it is under a twentieth of what is written while there is much for jobs, and goes on
+// though the API server answers to nobody.
+func TestWhatIsForPeopleGivesWay(t *testing.T) {
+	for _, jobs := range []int{25, 100, 400, 2000} {
+		clock := clocktesting.NewFakePassiveClock(now)
+		b := newWriteBudget(clock)
+		load(b, clock, 2*time.Second, jobs) // it begins
+		got := load(b, clock, time.Minute, jobs)
+		if share := got.people(); share > 0.05 || share < 0.03 {
+			t.Errorf("%d a second for jobs: of all writes %.3f are for people: %+v", jobs, share, got)
+		}
+		if of := float64(got.queues) / float64(got.jobs); of > 0.055 || of < 0.045 {
+			t.Errorf("%d a second for jobs: %.3f as many for the status of queues: %+v", jobs, of, got)
+		}
+	}
+	clock := clocktesting.NewFakePassiveClock(now)
+	b := newWriteBudget(clock)
+	b.wants(1000)
+	load(b, clock, 2*time.Second, 0)
+	if got := load(b, clock, time.Minute, 0); got.reasons < 30 || got.reasons > 60 || got.queues < 50 || got.queues > 70 {
+		t.Errorf("the API server does not answer: %+v", got)
+	}
+}
+
+// TestManyAreToldWithinASecondWhileItIsQuiet: and so they are once it is quiet again.
+func TestManyAreToldWithinASecondWhileItIsQuiet(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(now)
+	b := newWriteBudget(clock)
+	if got := load(b, clock, time.Second, 0); got.reasons < 390 || got.reasons > 410 {
+		t.Errorf("%d reasons within a second", got.reasons)
+	}
+	load(b, clock, time.Minute, 400)
+	load(b, clock, 2*time.Second, 0)
+	if got := load(b, clock, time.Second, 0); got.reasons < 290 {
+		t.Errorf("%d reasons within a second after the load", got.reasons)
 	}
 }
 

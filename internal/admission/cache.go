@@ -84,7 +84,7 @@ func strippedSpec(s *corev1.PodSpec) corev1.PodSpec {
 		Containers: strippedContainers(s.Containers), InitContainers: strippedContainers(s.InitContainers),
 		Overhead: s.Overhead, Resources: s.Resources, RuntimeClassName: s.RuntimeClassName, HostNetwork: s.HostNetwork,
 		RestartPolicy: s.RestartPolicy, Priority: s.Priority, SchedulerName: s.SchedulerName,
-		Hostname: s.Hostname, Subdomain: s.Subdomain,
+		Hostname: s.Hostname, Subdomain: s.Subdomain, SchedulingGroup: s.SchedulingGroup,
 	}
 }
 

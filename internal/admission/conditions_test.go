@@ -51,6 +51,9 @@ func TestAdmitTurnsThePastOff(t *testing.T) {
 		"an eviction and a preemption are past": {
 			[]metav1.Condition{past("Evicted", metav1.ConditionTrue, "for another"), past("Preempted", metav1.ConditionTrue, "by another")},
 			[]string{"Evicted=False QuotaReserved: Previously: for another", "Preempted=False QuotaReserved: Previously: by another"}},
+		"the queue goes on that it was evicted from": {
+			[]metav1.Condition{{Type: "Requeued", Status: metav1.ConditionFalse, Reason: kueue.WorkloadEvictedByLocalQueueStopped, Message: "The LocalQueue is stopped"}},
+			[]string{"Requeued=True LocalQueueRestarted: The LocalQueue was restarted after being stopped"}},
 		"what was past already stays as it is": {
 			[]metav1.Condition{past("Evicted", metav1.ConditionFalse, "Previously: long ago")},
 			[]string{"Evicted=False Preempted: Previously: long ago"}},

@@ -153,6 +153,10 @@ func (a *decisionWriter) try(ctx context.Context, reader client.Reader, d engine
 	switch {
 	case err == nil:
 		a.teller.changed(&seen, desired)
+		logChange(ctx, &seen, desired)
+		if d.Evict != nil {
+			countPreemption(d.Evict)
+		}
 		return written, versionOf(desired), nil
 	case apierrors.IsNotFound(err):
 		return overtaken, 0, nil
@@ -170,6 +174,10 @@ func (a *decisionWriter) desired(ctx context.Context, seen *kueue.Workload, d en
 	case d.Evict != nil:
 		if !holds || workload.IsEvicted(seen) {
 			return nil, holds, false, nil
+		}
+		wanted, err := a.stillWanted(ctx, d.Evict.Preemptor, d.Evict.PreemptorUID)
+		if err != nil || !wanted {
+			return nil, false, false, err
 		}
 		out := seen.DeepCopy()
 		evict(out, d.Evict, a.jobUID(ctx, d.Evict.Preemptor), a.clock.Now())
@@ -217,6 +225,13 @@ func (a *decisionWriter) resized(ctx context.Context, seen *kueue.Workload, r *e
 	case r.From:
 	default:
 		return nil, false, false, nil
+	}
+	wanted, err := a.stillWanted(ctx, r.For, "")
+	if wanted && r.To > r.From {
+		wanted, err = a.mayStillGrow(ctx, seen, r.Admission.ClusterQueue)
+	}
+	if err != nil || !wanted {
+		return nil, false, false, err
 	}
 	places, known, err := a.places(ctx, r.Admission)
 	if err != nil || !known {

@@ -21,14 +21,14 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// cached is a client whose reads lag behind: it knows the Workload as it was.
+// cached is a client whose reads of one Workload lag behind: it knows it as it was.
 type cached struct {
 	client.Client
 	workload *kueue.Workload
 }
 
 func (c cached) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
-	if w, ok := o.(*kueue.Workload); ok {
+	if w, ok := o.(*kueue.Workload); ok && key.Name == c.workload.Name {
 		c.workload.DeepCopyInto(w)
 		return nil
 	}
@@ -245,7 +245,7 @@ func TestManyAreWrittenSideBySide(t *testing.T) {
 	done.Wait()
 }
 
-// evicting makes the desk's decision an eviction of what the API server has admitted.
+// evicting makes the desk's decision an eviction, for the Workload b, of what the API server has admitted.
 func (d *desk) evicting() {
 	d.decision.Admit, d.decision.Evict = nil, &engine.Eviction{Preemptor: engine.Key{Namespace: "ns", Name: "b"}}
 }
@@ -260,7 +260,7 @@ func giveQuota(w *world) {
 
 // TestAnEvictionOutrunsTheCache: what was admitted a moment ago is not in it yet.
 func TestAnEvictionOutrunsTheCache(t *testing.T) {
-	w := newWorld(t, newWorkload("a", 2, asked), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
+	w := newWorld(t, newWorkload("b", 1, asked), newWorkload("a", 2, asked), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
 	d := newDesk(t, w) // its cache is from before the admission
 	giveQuota(w)
 	d.evicting()
@@ -273,7 +273,7 @@ func TestAnEvictionOutrunsTheCache(t *testing.T) {
 
 // TestAnEvictionWaitsForNewsThatAreLate: who ended meanwhile is not written to.
 func TestAnEvictionWaitsForNewsThatAreLate(t *testing.T) {
-	w := newWorld(t, newWorkload("a", 2, asked), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
+	w := newWorld(t, newWorkload("b", 1, asked), newWorkload("a", 2, asked), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
 	d := newDesk(t, w)
 	giveQuota(w)
 	d.evicting()
@@ -301,7 +301,7 @@ func TestAnEvictionWaitsForNewsThatAreLate(t *testing.T) {
 // TestARefusedEvictionIsTriedAgain: later each time. The engine would decide it again at
 // once.
 func TestARefusedEvictionIsTriedAgain(t *testing.T) {
-	w := newWorld(t, newWorkload("a", 2, asked), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
+	w := newWorld(t, newWorkload("b", 1, asked), newWorkload("a", 2, asked), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
 	d := newDesk(t, w)
 	giveQuota(w)
 	d.client = cached{w, w.workload("a")}

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
@@ -20,33 +21,58 @@ const (
 	eventMessageBytes = 1024
 )
 
-// teller tells people what was decided about their job: on the job, which they know,
-// and only while the API server has time for it. A nil one tells nothing.
-type teller struct {
-	recorder events.EventRecorder
-	budget   *writeBudget
+// boundedRecorder passes on as many events as there is time for, and drops the others: a
+// broadcaster would write each of a storm, at once and side by side. What is dropped stands in
+// the status of the job all the same.
+type boundedRecorder struct {
+	events.EventRecorder
+	budget *writeBudget
 }
+
+// Eventf records the event, or does not.
+func (r boundedRecorder) Eventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) {
+	if !r.budget.mayTell() {
+		droppedEvents.Inc()
+		return
+	}
+	r.EventRecorder.Eventf(regarding, related, eventtype, reason, action, note, args...)
+}
+
+// teller tells people what was decided about their job: on the job, which they know. A nil
+// one tells nothing.
+type teller struct{ recorder events.EventRecorder }
 
 // changed tells what a written status changed that people want to hear of.
 func (t *teller) changed(before, after *kueue.Workload) {
 	owner := metav1.GetControllerOf(after)
-	if t == nil || owner == nil || !t.budget.quiet() {
+	if t == nil || owner == nil {
 		return
 	}
 	job := &corev1.ObjectReference{APIVersion: owner.APIVersion, Kind: owner.Kind, Namespace: after.Namespace, Name: owner.Name, UID: owner.UID}
+	if c, ok := changeOf(before, after); ok {
+		t.tell(job, c.kind, c.reason, c.message)
+	}
+}
+
+// change is what a written status changed.
+type change struct{ kind, reason, message string }
+
+// changeOf is what people want to hear of a written status, if there is anything.
+func changeOf(before, after *kueue.Workload) (_ change, ok bool) {
 	switch {
 	case workload.IsEvicted(after) && !workload.IsEvicted(before):
 		evicted := meta.FindStatusCondition(after.Status.Conditions, kueue.WorkloadEvicted)
-		t.tell(job, corev1.EventTypeWarning, "Evicted", fmt.Sprintf("%s: %s", evicted.Reason, evicted.Message))
+		return change{corev1.EventTypeWarning, "Evicted", fmt.Sprintf("%s: %s", evicted.Reason, evicted.Message)}, true
 	case workload.IsAdmitted(after) && workload.IsAdmitted(before) && resizedAnew(before, after) != nil:
 		resized := resizedAnew(before, after)
-		t.tell(job, corev1.EventTypeNormal, resized.Reason, resized.Message)
+		return change{corev1.EventTypeNormal, resized.Reason, resized.Message}, true
 	case workload.IsAdmitted(after) && !workload.IsAdmitted(before):
-		t.tell(job, corev1.EventTypeNormal, kueue.WorkloadAdmittedReason, "Admitted by ClusterQueue "+string(after.Status.Admission.ClusterQueue))
+		return change{corev1.EventTypeNormal, kueue.WorkloadAdmittedReason, "Admitted by ClusterQueue " + string(after.Status.Admission.ClusterQueue)}, true
 	case workload.HoldsQuota(after) && !workload.HoldsQuota(before):
-		t.tell(job, corev1.EventTypeNormal, kueue.WorkloadQuotaReservedReason,
-			fmt.Sprintf("Quota reserved in ClusterQueue %s; admission checks are not ready yet", after.Status.Admission.ClusterQueue))
+		return change{corev1.EventTypeNormal, kueue.WorkloadQuotaReservedReason,
+			fmt.Sprintf("Quota reserved in ClusterQueue %s; admission checks are not ready yet", after.Status.Admission.ClusterQueue)}, true
 	}
+	return change{}, false
 }
 
 // resizedAnew is the condition of a change of size between the two, nil if there was none.

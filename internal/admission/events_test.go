@@ -3,6 +3,7 @@ package admission
 import (
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,7 +19,7 @@ import (
 func TestPeopleHearOnTheirJobWhatWasDecided(t *testing.T) {
 	recorder := events.NewFakeRecorder(10)
 	budget := newWriteBudget(clocktesting.NewFakePassiveClock(now))
-	people := &teller{recorder: recorder, budget: budget}
+	people := &teller{boundedRecorder{recorder, budget}}
 	waits := newWorkload("w", 1, nil)
 	waits.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "train", UID: "u", Controller: ptr.To(true)}}
 	runs := waits.DeepCopy()
@@ -54,5 +55,27 @@ func TestALongEventIsCutBetweenCharacters(t *testing.T) {
 	note := strings.TrimPrefix(<-recorder.Events, "Normal A ")
 	if len(note) > eventMessageBytes || !utf8.ValidString(note) || !strings.HasSuffix(note, "é…") {
 		t.Errorf("%d bytes, ends in %q", len(note), note[len(note)-10:])
+	}
+}
+
+// TestAStormOfEvictionsIsNotAStormOfEvents: 10,000 of them within 20 seconds.
+func TestAStormOfEvictionsIsNotAStormOfEvents(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(now)
+	recorder, budget := events.NewFakeRecorder(10_000), newWriteBudget(clock)
+	people := &teller{boundedRecorder{recorder, budget}}
+	runs := newWorkload("w", 1, nil)
+	runs.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "train", UID: "u", Controller: ptr.To(true)}}
+	admit(runs, &engine.Admission{ClusterQueue: "cq"}, nil, now)
+	evicted := runs.DeepCopy()
+	workload.Evict(evicted, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "for another"}, now)
+	const storm = 10_000
+	for range storm {
+		clock.SetTime(clock.Now().Add(20 * time.Second / storm))
+		budget.note()
+		people.changed(runs, evicted)
+	}
+	atFirst := allowedEvents.burst + fewWrites
+	if told, most := len(recorder.Events), atFirst+storm/20; told > most || told < storm/100 {
+		t.Errorf("%d events of %d evictions, want %d at most", told, storm, most)
 	}
 }

@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -41,6 +43,8 @@ type loop struct {
 	queues     *queueStatusWriter
 	record     recorder
 	binds      *bindTimes
+	gauges     *queueGauges
+	auditor    *auditor
 	clock      clock.Clock
 	// timer fires when the engine or the translator is due, which alarm tells; both are nil
 	// while neither is.
@@ -49,12 +53,18 @@ type loop struct {
 	due   time.Time
 }
 
+// Background is for those who write what is for people only, which gives way to what is for jobs.
+type Background struct {
+	// Busy reports whether the API server has more to do than it can.
+	Busy func() bool
+	// Recorder records as many events as there is time for.
+	Recorder events.EventRecorder
+}
+
 // AddTo has the manager admit Workloads. The configuration is a complete one, as
 // package internal/config gives it, and is not changed afterwards. decisionLog names the
 // file to which everything is written that the engine hears and decides, "" for none.
-// busy reports whether the API server has more to do than it can, so that what is for
-// people only is to give way.
-func AddTo(mgr ctrl.Manager, cfg *config.Configuration, decisionLog string) (busy func() bool, err error) {
+func AddTo(mgr ctrl.Manager, cfg *config.Configuration, decisionLog string) (*Background, error) {
 	for _, kind := range watched {
 		// Who does not lead reads along, so that it can take over at once.
 		if _, err := mgr.GetCache().GetInformer(context.Background(), kind); err != nil {
@@ -69,7 +79,9 @@ func AddTo(mgr ctrl.Manager, cfg *config.Configuration, decisionLog string) (bus
 		}
 		loop.record = record
 	}
-	people := &teller{recorder: mgr.GetEventRecorder("muster"), budget: loop.decisions.budget}
+	budget := loop.decisions.budget
+	background := &Background{Busy: func() bool { return !budget.quiet() }, Recorder: boundedRecorder{mgr.GetEventRecorder("muster"), budget}}
+	people := &teller{background.Recorder}
 	loop.decisions.teller = people
 	if err := mgr.Add(loop); err != nil {
 		return nil, fmt.Errorf("adding the admission loop: %w", err)
@@ -80,14 +92,14 @@ func AddTo(mgr ctrl.Manager, cfg *config.Configuration, decisionLog string) (bus
 	if err := addFinalizers(mgr); err != nil {
 		return nil, err
 	}
-	return func() bool { return !loop.decisions.budget.quiet() }, addDefaultQueue(mgr, capacityOf(cfg.DefaultQueue))
+	return background, addDefaultQueue(mgr, capacityOf(cfg.DefaultQueue))
 }
 
 func newLoop(mgr ctrl.Manager, cfg *config.Configuration) *loop {
 	box, real := newMailbox(), clock.RealClock{}
 	budget := newWriteBudget(real)
 	tell := func(ev engine.Event) { box.put(news{event: ev}) }
-	return &loop{
+	out := &loop{
 		mgr:        mgr,
 		engine:     engine.New(engineOptions(cfg)),
 		translator: newTranslator(countingOf(cfg.Resources), queuePolicyOf(cfg), cfg.NodeFailure.NotReadyGrace.Duration),
@@ -97,8 +109,12 @@ func newLoop(mgr ctrl.Manager, cfg *config.Configuration) *loop {
 		queues:     newQueueStatusWriter(mgr.GetClient(), real, budget, cfg.QueueStatus.Interval.Duration),
 		record:     unrecorded{},
 		binds:      newBindTimes(func(took time.Duration) { bindSeconds.Observe(took.Seconds()) }),
+		gauges:     served,
+		auditor:    &auditor{cache: mgr.GetCache(), every: auditEvery},
 		clock:      real,
 	}
+	out.queues.gauges = out.gauges
+	return out
 }
 
 // engineOptions is what the configuration says about decisions.
@@ -146,8 +162,10 @@ func (l *loop) Start(ctx context.Context) error {
 			return nil
 		case <-l.mailbox.wake:
 		case <-l.alarm:
+			l.due = time.Time{} // it is set anew, though it were for the same time: the clock may have been set back
 		}
 		l.turn()
+		l.audit(ctx)
 		l.setAlarm()
 	}
 }
@@ -155,7 +173,7 @@ func (l *loop) Start(ctx context.Context) error {
 // setAlarm has the loop take a turn when the engine has something to do though nothing
 // arrives.
 func (l *loop) setAlarm() {
-	due := sooner(l.engine.Due(), l.translator.due())
+	due := sooner(sooner(l.engine.Due(), l.translator.due()), l.auditor.due())
 	if due.Equal(l.due) {
 		return
 	}
@@ -178,7 +196,9 @@ func (l *loop) turn() {
 	l.hear(l.translator.overdue(heard), heard)
 	began := l.clock.Now()
 	decisions := l.engine.Decide(began)
-	passSeconds.Observe(l.clock.Since(began).Seconds())
+	took := l.clock.Since(began)
+	passSeconds.Observe(took.Seconds())
+	countAttempt(decisions, took)
 	l.record.decided(began, decisions)
 	if l.engine.Busy() {
 		l.mailbox.wakeUp() // what came meanwhile goes first
@@ -200,6 +220,7 @@ func (l *loop) hear(events []engine.Event, now time.Time) {
 	for _, event := range events {
 		l.record.heard(event)
 		l.binds.heard(event, now)
+		l.gauges.heard(event)
 		l.engine.Apply(event)
 	}
 }
@@ -215,6 +236,9 @@ func (l *loop) count(d engine.Decision, now time.Time) {
 		repairsTotal.WithLabelValues("replaced").Inc()
 	case d.Resize != nil:
 		decisionsTotal.WithLabelValues("resize").Inc()
+		if d.Resize.Detail != "" {
+			repairsTotal.WithLabelValues("shrunk").Inc()
+		}
 	case d.Evict != nil:
 		decisionsTotal.WithLabelValues("evict").Inc()
 		if d.Evict.Cause == preempt.NodeFailures {
@@ -223,28 +247,64 @@ func (l *loop) count(d engine.Decision, now time.Time) {
 	}
 }
 
-// passOnUsage has the statuses of queues follow.
+// passOnUsage has the statuses and the metrics of queues follow.
 func (l *loop) passOnUsage() {
 	clusterQueues, localQueues := l.engine.TakeTouched()
 	for _, name := range clusterQueues {
+		key := statusOf{ofClusterQueue, engine.Key{Name: name}}
 		if usage, ok := l.engine.QueueUsage(name); ok {
 			l.queues.noteClusterQueue(name, usage)
+			l.gauges.note(key, usage, l.translator.clusterQueues[name])
 		} else {
-			l.queues.forget(statusOf{ofClusterQueue, engine.Key{Name: name}})
+			l.forgetQueue(key)
 		}
 	}
 	for _, name := range l.engine.TakeTouchedCohorts() {
+		key := statusOf{ofCohort, engine.Key{Name: name}}
 		if share, ok := l.engine.CohortShare(name); ok {
 			l.queues.noteCohort(name, share)
+			l.gauges.note(key, engine.Usage{Share: &share}, nil)
 		} else {
-			l.queues.forget(statusOf{ofCohort, engine.Key{Name: name}})
+			l.forgetQueue(key)
 		}
 	}
-	for _, key := range localQueues {
-		if usage, ok := l.engine.LocalQueueUsage(key); ok {
-			l.queues.noteLocalQueue(key, usage)
+	for _, name := range localQueues {
+		key := statusOf{ofLocalQueue, name}
+		if usage, ok := l.engine.LocalQueueUsage(name); ok {
+			l.queues.noteLocalQueue(name, usage)
+			l.gauges.note(key, usage, nil)
 		} else {
-			l.queues.forget(statusOf{ofLocalQueue, key})
+			l.forgetQueue(key)
+		}
+	}
+}
+
+func (l *loop) forgetQueue(key statusOf) {
+	l.queues.forget(key)
+	l.gauges.forget(key)
+}
+
+// audit compares what the engine counts with the API's objects, once a minute, and has the difference told. While there is
+// none nothing is written.
+func (l *loop) audit(ctx context.Context) {
+	began := l.clock.Now()
+	if !l.auditor.audit(ctx, l.engine, slices.Collect(maps.Keys(l.translator.clusterQueues)), began) {
+		return
+	}
+	auditSeconds.Observe(l.clock.Since(began).Seconds())
+	l.gauges.differ(byQueue(l.auditor.found))
+	told := tellDifferences(l.auditor.found)
+	result := "equal"
+	if len(told) > 0 {
+		result = "different"
+	}
+	auditsTotal.WithLabelValues(result).Inc()
+	for _, name := range l.queues.differ(told) {
+		if said, is := told[name]; is {
+			ctrl.LoggerFrom(ctx).Error(nil, "the quota that is counted is not what Workloads hold", "clusterQueue", name, "difference", said)
+		}
+		if usage, ok := l.engine.QueueUsage(name); ok {
+			l.queues.noteClusterQueue(name, usage)
 		}
 	}
 }
@@ -264,6 +324,9 @@ func (l *loop) observe(ctx context.Context) ([]toolscache.InformerSynced, error)
 				}
 			},
 			UpdateFunc: func(before, after any) {
+				if w, ok := after.(*kueue.Workload); ok {
+					countChange(before.(*kueue.Workload), w)
+				}
 				if concerns(before.(client.Object), after.(client.Object)) {
 					l.mailbox.put(news{changed: after.(client.Object)})
 				}

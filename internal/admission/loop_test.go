@@ -2,14 +2,20 @@ package admission
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -38,6 +44,10 @@ type manager struct {
 func (m manager) GetCache() cache.Cache       { return m.feed }
 func (m manager) GetClient() client.Client    { return m.feed.world }
 func (m manager) GetAPIReader() client.Reader { return m.feed.world }
+
+func (f *feed) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	return f.world.List(ctx, list, options...)
+}
 
 func (f *feed) GetInformer(_ context.Context, kind client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
 	return &informer{FakeInformer: controllertest.NewFakeInformer(controllertest.Synced), feed: f, kind: kind}, nil
@@ -225,4 +235,62 @@ func TestTheMailboxKeepsTheOrderAndWakesOnce(t *testing.T) {
 	if got := box.take(); got != nil {
 		t.Errorf("taken twice: %v", got)
 	}
+}
+
+// wallClock is a clock whose timers fire when the test has them fire, whatever time it tells: somebody may set it back.
+type wallClock struct {
+	*clocktesting.FakeClock
+	timers chan handTimer
+}
+
+type handTimer struct {
+	clock.Timer
+	fires chan time.Time
+}
+
+func (c wallClock) NewTimer(time.Duration) clock.Timer {
+	timer := handTimer{fires: make(chan time.Time, 1)}
+	c.timers <- timer
+	return timer
+}
+
+func (t handTimer) C() <-chan time.Time { return t.fires }
+func (t handTimer) Stop() bool          { return true }
+
+// TestAnAlarmThatRingsTooEarlyIsSetAgain: the clock was set back since.
+func TestAnAlarmThatRingsTooEarlyIsSetAgain(t *testing.T) {
+	w := newWorld(t, namespace.DeepCopy(), newFlavor("f"), newClusterQueue("cq", "4"), newLocalQueue("q", "cq"), newWorkload("a", 3, quantities("cpu", "1")))
+	r := &running{w, &feed{world: w, handlers: map[string][]toolscache.ResourceEventHandler{}}}
+	w.notify = func(before, after client.Object) { r.feed.tell(before, after) }
+	refused := once(apierrors.NewForbidden(schema.GroupResource{Resource: "workloads"}, "a", errors.New("a policy says no")))
+	w.before = func(write string) error {
+		if write != "status Workload a" {
+			return nil
+		}
+		return refused(write)
+	}
+	l := newLoop(manager{feed: r.feed}, config.Default())
+	hand := wallClock{clocktesting.NewFakeClock(now), make(chan handTimer, 10)}
+	l.clock, l.decisions.clock, l.auditor.every = hand, hand, 0
+	ctx, stop := context.WithCancel(t.Context())
+	var done sync.WaitGroup
+	done.Go(func() { _ = l.Start(ctx) })
+	defer func() { stop(); done.Wait() }()
+	next := func(when string) handTimer {
+		t.Helper()
+		select {
+		case timer := <-hand.timers:
+			return timer
+		case <-time.After(never):
+			t.Fatalf("no alarm is set %s", when)
+			panic("unreachable")
+		}
+	}
+	first := next("after the refusal")
+	hand.SetTime(now.Add(-time.Minute))
+	first.fires <- now
+	second := next("though it rang a minute early")
+	hand.SetTime(now.Add(time.Minute))
+	second.fires <- now
+	r.says("a", isAdmitted)
 }

@@ -2,39 +2,28 @@ package admission
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/musterhq/muster/internal/metrics"
 )
 
 var (
 	// passSeconds is how long the engine thinks at a time: news wait as long.
-	passSeconds = prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name:    "muster_engine_pass_seconds",
-		Help:    "Time of one pass of the engine over what has changed.",
-		Buckets: prometheus.ExponentialBuckets(0.00005, 4, 8),
-	})
+	passSeconds = metrics.NewHistogram("muster_engine_pass_seconds", "Time of one pass of the engine over what has changed.",
+		prometheus.ExponentialBuckets(0.00005, 4, 8)).WithLabelValues()
 	// decisionsTotal counts what the engine decided, written or not.
-	decisionsTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "muster_engine_decisions_total",
-		Help: "Decisions of the engine: admit, replace or evict.",
-	}, []string{"decision"})
+	decisionsTotal = metrics.NewCounter("muster_engine_decisions_total", "Decisions of the engine: admit, replace, resize or evict.", "decision")
 	// bindSeconds is what placing costs beside kube-scheduler's and the job's own time.
-	bindSeconds = prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name:    "muster_placement_bind_seconds",
-		Help:    "Time from the admission of a workload that was given places until the last of its pods is bound to a node.",
-		Buckets: prometheus.ExponentialBuckets(0.05, 2, 14),
-	})
+	bindSeconds = metrics.NewHistogram("muster_placement_bind_seconds",
+		"Time from the admission of a workload that was given places until the last of its pods is bound to a node.",
+		prometheus.ExponentialBuckets(0.05, 2, 14)).WithLabelValues()
 	// repairsTotal counts workloads that lost places while they held them.
-	repairsTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "muster_placement_repairs_total",
-		Help: "Admitted workloads that lost places to failed, cordoned or full nodes: replaced (other places in the same domain) or evicted.",
-	}, []string{"outcome"})
+	repairsTotal = metrics.NewCounter("muster_placement_repairs_total",
+		"Admitted workloads that lost places to failed, cordoned or full nodes: replaced (other places in the same domain), shrunk (they go on with fewer pods) or evicted.",
+		"outcome")
+	// droppedEvents counts what people were not told for want of time.
+	droppedEvents = metrics.NewCounter("muster_events_dropped_total",
+		"Events about jobs that were not written because there were too many, or the API server had more to do than it could.").WithLabelValues()
 	// lostRacesTotal counts pods whose room somebody else took between admission and binding.
-	lostRacesTotal = prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "muster_placement_lost_races_total",
-		Help: "Pods that kube-scheduler found no room for on the nodes where they had a place.",
-	})
+	lostRacesTotal = metrics.NewCounter("muster_placement_lost_races_total",
+		"Pods that kube-scheduler found no room for on the nodes where they had a place.").WithLabelValues()
 )
-
-func init() {
-	metrics.Registry.MustRegister(passSeconds, decisionsTotal, bindSeconds, repairsTotal, lostRacesTotal)
-}

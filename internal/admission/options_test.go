@@ -79,3 +79,20 @@ func TestWhyAWorkloadStaysOutOfItsQueue(t *testing.T) {
 		}
 	}
 }
+
+// TestWhoWasDrainedIsKeptByItsQueueAlone: else those who came later went first when it goes on, for to say that it does
+// takes a write each.
+func TestWhoWasDrainedIsKeptByItsQueueAlone(t *testing.T) {
+	for reason, want := range map[string]string{
+		kueue.WorkloadEvictedByClusterQueueStopped: "",
+		kueue.WorkloadEvictedByLocalQueueStopped:   "",
+		kueue.WorkloadEvictedByPodsReadyTimeout:    "because",
+		kueue.WorkloadDeactivated:                  "because",
+	} {
+		w := &kueue.Workload{}
+		w.Status.Conditions = []metav1.Condition{{Type: kueue.WorkloadRequeued, Status: metav1.ConditionFalse, Reason: reason, Message: "because"}}
+		if got := backsOff(w); got != want {
+			t.Errorf("evicted by %s: got %q, want %q", reason, got, want)
+		}
+	}
+}

@@ -16,6 +16,10 @@ import (
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
+// reasonsAtOnce is how many reasons are written side by side: so that some hundred stand
+// within a second, and few enough that the API server has room for others.
+const reasonsAtOnce = 4
+
 // pendingWriter writes into the status of Workloads why they wait: always the last
 // word, so that what changed again before its turn costs nothing.
 type pendingWriter struct {
@@ -57,7 +61,7 @@ func (p *pendingWriter) forget(key engine.Key) {
 	delete(p.words, key)
 }
 
-func (p *pendingWriter) run(ctx context.Context) { work(ctx, p.queue, 1, p.write) }
+func (p *pendingWriter) run(ctx context.Context) { work(ctx, p.queue, reasonsAtOnce, p.write) }
 
 func (p *pendingWriter) write(ctx context.Context, key engine.Key) {
 	if _, ok := p.word(key); ok && p.budget.waitForReason(ctx) != nil {

@@ -1,15 +1,21 @@
 package admission
 
 import (
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/engine/reason"
 )
 
 // floor is an engine and its translator over nodes of 4 cpu, with a queue of far more quota whose flavor is placed on
@@ -179,5 +185,31 @@ func TestWhatNoNodeCouldEverHoldGoesAheadWhereNodesComeOnDemand(t *testing.T) {
 	}
 	if a := f.world.workload("w").Status.Admission.PodSetAssignments[0]; a.TopologyAssignment != nil {
 		t.Errorf("it has places %+v", a.TopologyAssignment)
+	}
+}
+
+// TestNobodyGoesForRoomThatADeletedOneLeaves: it holds its quota and its node until its pods are gone, and was told to go all the same.
+func TestNobodyGoesForRoomThatADeletedOneLeaves(t *testing.T) {
+	queue := newClusterQueue("cq", "8")
+	queue.Generation, queue.Spec.Preemption = 2, &kueue.ClusterQueuePreemption{WithinClusterQueue: kueue.PreemptionPolicyLowerPriority}
+	f := newFloor(t, machine("a"), machine("b"), newWorkload("going", 1, quantities("cpu", "4")), newWorkload("staying", 1, quantities("cpu", "4")))
+	f.hear(f.changed(queue, f.at)...)
+	f.decide()
+	f.hear(f.changed(boundPod("going-0", "going", slices.Collect(maps.Keys(f.on("going")))[0]), f.at)...)
+	// It was evicted for its node, and is deleted before it is gone: it does not come back.
+	for _, evicted := range []bool{false, true} {
+		going := f.world.workload("going")
+		if going.DeletionTimestamp = ptr.To(metav1.NewTime(f.at)); evicted {
+			going.Status.Conditions = append(going.Status.Conditions, metav1.Condition{
+				Type: kueue.WorkloadEvicted, Status: metav1.ConditionTrue, Reason: kueue.WorkloadEvictedDueToNodeFailures})
+		}
+		f.hear(f.changed(going, f.at)...)
+		high := newWorkload("high", 1, quantities("cpu", "4"))
+		high.Spec.Priority = ptr.To[int32](1)
+		f.hear(f.changed(high, f.at)...)
+		if got := f.Decide(f.at); len(got) != 1 || got[0].Evict != nil || got[0].Why.Code != reason.WaitingForPreemptedWorkloads {
+			t.Fatalf("evicted %t: decided %+v", evicted, got)
+		}
+		f.hear(f.deleted(high)...)
 	}
 }

@@ -19,6 +19,8 @@ type surroundings struct {
 	missing, unplaced []string
 	checks            map[string]*kueue.AdmissionCheck
 	cyclic            bool
+	// difference is what the last audit has against its numbers, "" for nothing.
+	difference string
 }
 
 // canAdmit says whether a ClusterQueue admits, and the reason and the message of its condition. One that lacks some of its

@@ -18,9 +18,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/quota"
+	"github.com/musterhq/muster/internal/workload"
 )
+
+// conditionMessageBytes is the API's limit of the message of a condition.
+const conditionMessageBytes = 32768
 
 // queueStatusWriter writes the status of queues, where it changed.
 type queueStatusWriter struct {
@@ -31,12 +36,16 @@ type queueStatusWriter struct {
 	// was quiet for as long is written at once.
 	interval time.Duration
 	queue    workqueue.TypedRateLimitingInterface[statusOf]
+	// gauges are told what queues are.
+	gauges *queueGauges
 
 	mu    sync.Mutex
 	usage map[statusOf]engine.Usage
 	wrote map[statusOf]time.Time
 	// cyclic are the ClusterQueues under a cycle of cohorts, of which their LocalQueues tell too.
 	cyclic map[string]bool
+	// differences are what the last audit has against ClusterQueues.
+	differences map[string]string
 }
 
 // statusOf names the object that has a status.
@@ -60,7 +69,7 @@ func newQueueStatusWriter(c client.Client, clock clock.WithTicker, budget *write
 			workqueue.NewTypedItemExponentialFailureRateLimiter[statusOf](100*time.Millisecond, longestRetry),
 			workqueue.TypedRateLimitingQueueConfig[statusOf]{Clock: clock}),
 		usage: map[statusOf]engine.Usage{},
-		wrote: map[statusOf]time.Time{}, cyclic: map[string]bool{},
+		wrote: map[statusOf]time.Time{}, cyclic: map[string]bool{}, gauges: newQueueGauges(),
 	}
 }
 
@@ -99,6 +108,25 @@ func (s *queueStatusWriter) forget(key statusOf) {
 	if key.kind == ofClusterQueue {
 		delete(s.cyclic, key.Name)
 	}
+}
+
+// differ takes what an audit found, by ClusterQueue, and returns those of which something else is to be told than before.
+func (s *queueStatusWriter) differ(found map[string]string) (changed []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name := range s.differences {
+		if _, still := found[name]; !still {
+			changed = append(changed, name)
+		}
+	}
+	for name, said := range found {
+		if s.differences[name] != said {
+			changed = append(changed, name)
+		}
+	}
+	s.differences = found
+	slices.Sort(changed)
+	return changed
 }
 
 // rest is how long the queue is to be left alone yet. The caller holds the lock.
@@ -172,8 +200,12 @@ func (s *queueStatusWriter) tryClusterQueue(ctx context.Context, name string, u 
 		return false, err
 	}
 	around.cyclic = u.Cyclic
+	s.mu.Lock()
+	around.difference = s.differences[name]
+	s.mu.Unlock()
 	desired := seen.DeepCopy()
 	clusterQueueStatus(desired, u, around, s.clock.Now())
+	s.gauges.state(statusOf{ofClusterQueue, engine.Key{Name: name}}, stateOf(desired))
 	return s.patch(ctx, &seen, desired, equality.Semantic.DeepEqual(seen.Status, desired.Status))
 }
 
@@ -199,6 +231,11 @@ func (s *queueStatusWriter) tryLocalQueue(ctx context.Context, key engine.Key, u
 	}
 	desired := seen.DeepCopy()
 	localQueueStatus(desired, behind, around, u, s.clock.Now())
+	active := metav1.ConditionFalse
+	if meta.IsStatusConditionTrue(desired.Status.Conditions, kueue.LocalQueueActive) {
+		active = metav1.ConditionTrue
+	}
+	s.gauges.state(statusOf{ofLocalQueue, key}, string(active))
 	return s.patch(ctx, &seen, desired, equality.Semantic.DeepEqual(seen.Status, desired.Status))
 }
 
@@ -219,12 +256,35 @@ func clusterQueueStatus(q *kueue.ClusterQueue, u engine.Usage, around surroundin
 	meta.SetStatusCondition(&q.Status.Conditions, metav1.Condition{
 		Type: kueue.ClusterQueueActive, Status: status, Reason: why, Message: message,
 		ObservedGeneration: q.Generation, LastTransitionTime: metav1.NewTime(now)})
+	reportAudit(q, around.difference, now)
 	q.Status.PendingWorkloads = int32(u.Pending)
 	q.Status.ReservingWorkloads = int32(u.Reserving)
 	q.Status.AdmittedWorkloads = int32(u.Admitted)
 	q.Status.FlavorsReservation = flavorUsage(&q.Spec, u.Reserved)
 	q.Status.FlavorsUsage = flavorUsage(&q.Spec, u.Used)
 	q.Status.FairSharing = shareStatus(u.Share)
+}
+
+// reportAudit writes what the last audit has against the queue; nothing is said of one that it found right.
+func reportAudit(q *kueue.ClusterQueue, difference string, now time.Time) {
+	if difference == "" {
+		meta.RemoveStatusCondition(&q.Status.Conditions, muster.QuotaDiffersCondition)
+		return
+	}
+	meta.SetStatusCondition(&q.Status.Conditions, metav1.Condition{
+		Type: muster.QuotaDiffersCondition, Status: metav1.ConditionTrue, Reason: muster.QuotaDiffersReason, Message: workload.Cut(difference, conditionMessageBytes),
+		ObservedGeneration: q.Generation, LastTransitionTime: metav1.NewTime(now)})
+}
+
+// stateOf is what the ClusterQueue is, in the words of its metric.
+func stateOf(q *kueue.ClusterQueue) string {
+	switch {
+	case !q.DeletionTimestamp.IsZero():
+		return stateTerminating
+	case meta.IsStatusConditionTrue(q.Status.Conditions, kueue.ClusterQueueActive):
+		return stateActive
+	}
+	return statePending
 }
 
 // flavorUsage lists amounts in the order of the queue's spec, and which part of them is

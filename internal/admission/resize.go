@@ -59,6 +59,9 @@ func resize(w *kueue.Workload, r *engine.Resize, places map[string]*kueue.Topolo
 	if r.For != (engine.Key{}) {
 		message += " for " + r.For.String()
 	}
+	if r.Detail != "" {
+		message += ": " + r.Detail
+	}
 	meta.RemoveStatusCondition(&w.Status.Conditions, muster.ResizedCondition) // the new one has a time of its own
 	workload.SetCondition(w, muster.ResizedCondition, metav1.ConditionTrue, reason, message, now)
 }

@@ -62,6 +62,17 @@ func (f *floor) comes(w *kueue.Workload) {
 	f.hear(f.changed(f.world.workload(w.Name), f.at)...)
 }
 
+// shrunk has the job of the Workload say that the pods are gone which had to go.
+func (f *floor) shrunk(name string) {
+	f.t.Helper()
+	gone := f.world.workload(name)
+	workload.FinishShrink(gone, "main")
+	if err := f.world.Status().Update(f.t.Context(), gone); err != nil {
+		f.t.Fatal(err)
+	}
+	f.hear(f.changed(f.world.workload(name), f.at)...)
+}
+
 // TestAJobShrinksAndGrows: its status says so in one write, and what pods use that have to go is held until their job says
 // that they are gone.
 func TestAJobShrinksAndGrows(t *testing.T) {
@@ -80,12 +91,7 @@ func TestAJobShrinksAndGrows(t *testing.T) {
 		t.Errorf("it has places on %d nodes", got)
 	}
 
-	gone := f.world.workload("large")
-	workload.FinishShrink(gone, "main")
-	if err := f.world.Status().Update(t.Context(), gone); err != nil {
-		t.Fatal(err)
-	}
-	f.hear(f.changed(f.world.workload("large"), f.at)...)
+	f.shrunk("large")
 	f.decide()
 	f.sized("its last pod is gone", "large", "2", "6", "Shrunk: pod set main from 3 to 2 pods for ns/one")
 	f.sized("its last pod is gone", "one", "1", "3", "")

@@ -212,7 +212,7 @@ func (t *translator) workload(w *kueue.Workload) engine.Workload {
 		Queue:     string(w.Spec.QueueName),
 		Priority:  ptr.Deref(w.Spec.Priority, 0),
 		QueuedAt:  t.policy.queuedAt(w),
-		Inactive:  !workload.IsActive(w),
+		Inactive:  !workload.IsActive(w) || !w.DeletionTimestamp.IsZero(),
 		BacksOff:  backsOff(w),
 		Unheld:    !workload.HoldsQuota(w) && workload.IsTrue(w, muster.UnheldCondition),
 		Gated:     w.Annotations[kueue.AdmissionGatedByAnnotation],
@@ -220,17 +220,24 @@ func (t *translator) workload(w *kueue.Workload) engine.Workload {
 		Refused:   refused,
 		Admission: admissionOf(w), ReservedAt: since(w, kueue.WorkloadQuotaReserved),
 		Admitted: workload.IsAdmitted(w),
-		Ready:    !workload.TellsReadiness(w) || workload.IsTrue(w, kueue.WorkloadPodsReady),
-		Evicted:  workload.IsEvicted(w), LostNodes: lostNodes(w),
+		Ready:    !awaitsReadiness(w),
+		Evicted:  workload.IsEvicted(w) || !w.DeletionTimestamp.IsZero(), LostNodes: lostNodes(w),
 		ResizedAt: since(w, muster.ResizedCondition),
 		Told:      told(w),
 	}
 }
 
-// lostNodes reports whether the Workload was evicted because its nodes failed, and not admitted since.
+// awaitsReadiness reports whether others may have to wait until the Workload's pods are ready. Those of a deleted one never
+// will be, however long they take to go.
+func awaitsReadiness(w *kueue.Workload) bool {
+	return w.DeletionTimestamp.IsZero() && workload.TellsReadiness(w) && !workload.IsTrue(w, kueue.WorkloadPodsReady)
+}
+
+// lostNodes reports whether the Workload was evicted because its nodes failed, and not admitted since. A deleted one does
+// not come back, so that nothing is kept for it.
 func lostNodes(w *kueue.Workload) bool {
 	evicted := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadEvicted)
-	return evicted != nil && evicted.Status == metav1.ConditionTrue && evicted.Reason == kueue.WorkloadEvictedDueToNodeFailures
+	return w.DeletionTimestamp.IsZero() && evicted != nil && evicted.Status == metav1.ConditionTrue && evicted.Reason == kueue.WorkloadEvictedDueToNodeFailures
 }
 
 // queuedAt is the time by which the Workload stands in its queue: that of its creation, or
@@ -257,6 +264,9 @@ func backsOff(w *kueue.Workload) string {
 		}
 		return fmt.Sprintf("waits until %s after an eviction, the number %d for want of ready pods",
 			state.RequeueAt.UTC().Format(time.RFC3339), ptr.Deref(state.Count, 0))
+	}
+	if workload.IsDrained(w) {
+		return "" // its queue keeps it, and no longer than those who came after it
 	}
 	requeued := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadRequeued)
 	if requeued != nil && requeued.Status == metav1.ConditionFalse {

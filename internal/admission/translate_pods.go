@@ -2,6 +2,7 @@ package admission
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,7 +32,9 @@ func podOf(pod *corev1.Pod) place.Pod {
 		HostPorts: hostPortsOf(&pod.Spec), Resident: isResident(pod),
 		ExclusiveKey: pod.Annotations[jobset.ExclusiveKey],
 	}
-	out.Workload, out.PodSet = workloadOf(pod)
+	if out.Workload, out.PodSet = workloadOf(pod); out.PodSet != "" {
+		out.Part = partOf(pod)
+	}
 	taken := podspec.Taken(pod)
 	out.Requests = make(map[string]int64, len(taken))
 	for name, amount := range taken {
@@ -48,6 +51,19 @@ func workloadOf(pod *corev1.Pod) (engine.Key, string) {
 		return engine.Key{}, ""
 	}
 	return engine.Key{Namespace: pod.Namespace, Name: name}, podSet
+}
+
+// partOf is the Job of a replicated job that the pod is of: no pod takes the places of another Job.
+func partOf(pod *corev1.Pod) place.Part {
+	if from, to, said := podspec.RanksOf(pod); said {
+		return place.Part{From: from, To: to}
+	}
+	index, err := strconv.ParseInt(pod.Labels[jobset.JobIndexKey], 10, 32)
+	of, wrong := strconv.ParseInt(pod.Labels[jobset.ReplicatedJobReplicas], 10, 32)
+	if err != nil || wrong != nil || index < 0 || of < 1 || index >= of {
+		return place.Part{}
+	}
+	return place.Part{Index: int32(index), Of: int32(of)}
 }
 
 // isResident reports whether the pod belongs to its node: those of a DaemonSet, and those that the kubelet has from a

@@ -54,6 +54,14 @@ func TestPodsAreToldWhereTheyAre(t *testing.T) {
 	exclusive.ExclusiveKey = "rack"
 	daemon := boundPod("p", "", "n")
 	daemon.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Controller: ptr.To(true)}}
+	ofSecondJob, second := ours, boundPod("p", "w", "n")
+	ofSecondJob.Part = place.Part{Index: 1, Of: 3}
+	second.Labels["jobset.sigs.k8s.io/job-index"], second.Labels["jobset.sigs.k8s.io/replicatedjob-replicas"] = "1", "3"
+	told, later := ours, boundPod("p", "w", "n")
+	told.Part = place.Part{From: 4, To: 8}
+	later.Annotations["muster.dev/ranks"], later.Labels["jobset.sigs.k8s.io/job-index"], later.Labels["jobset.sigs.k8s.io/replicatedjob-replicas"] = "4-7", "2", "3"
+	beyond := boundPod("p", "w", "n")
+	beyond.Labels["jobset.sigs.k8s.io/job-index"], beyond.Labels["jobset.sigs.k8s.io/replicatedjob-replicas"] = "3", "3"
 	alone := boundPod("p", "w", "n")
 	alone.Annotations["alpha.jobset.sigs.k8s.io/exclusive-topology"] = "rack"
 	leaving := boundPod("p", "", "n")
@@ -66,6 +74,9 @@ func TestPodsAreToldWhereTheyAre(t *testing.T) {
 		"of nobody":                        {boundPod("p", "", "n"), []engine.Event{engine.PodBound{Pod: foreign}}},
 		"of the node":                      {daemon, []engine.Event{engine.PodBound{Pod: resident}}},
 		"alone in its domain":              {alone, []engine.Event{engine.PodBound{Pod: exclusive}}},
+		"of one of three Jobs":             {second, []engine.Event{engine.PodBound{Pod: ofSecondJob}}},
+		"of one that says its ranks":       {later, []engine.Event{engine.PodBound{Pod: told}}},
+		"of a Job that cannot be":          {beyond, []engine.Event{engine.PodBound{Pod: ours}}},
 		"not bound yet":                    {boundPod("p", "w", ""), []engine.Event{engine.PodGone{Key: key}}},
 		"gated":                            {gated(boundPod("p", "w", "")), []engine.Event{engine.PodGone{Key: key}}},
 		"one that has ended takes nothing": {ended(boundPod("p", "w", "n")), []engine.Event{engine.PodGone{Key: key}}},

@@ -222,20 +222,24 @@ func TestACountThatTheAdmissionDoesNotSayIsThatOfThePodSet(t *testing.T) {
 // they would wait for ever.
 func TestOthersWaitForNobodyWhoseReadinessNobodyTells(t *testing.T) {
 	for name, tc := range map[string]struct {
-		owned bool
-		told  metav1.ConditionStatus
-		want  bool
+		owned, deleted bool
+		told           metav1.ConditionStatus
+		want           bool
 	}{
-		"nobody owns it, nobody told":         {false, "", true},
-		"its controller told that it is not":  {false, metav1.ConditionFalse, false},
-		"its controller told that it is":      {false, metav1.ConditionTrue, true},
-		"a job owns it that has not told yet": {true, "", false},
-		"a job owns it that told":             {true, metav1.ConditionTrue, true},
+		"nobody owns it, nobody told":         {want: true},
+		"its controller told that it is not":  {told: metav1.ConditionFalse},
+		"its controller told that it is":      {told: metav1.ConditionTrue, want: true},
+		"a job owns it that has not told yet": {owned: true},
+		"a job owns it that told":             {owned: true, told: metav1.ConditionTrue, want: true},
+		"its job is deleted":                  {owned: true, deleted: true, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorkload("w", 1, nil)
 			if tc.owned {
 				w.OwnerReferences = []metav1.OwnerReference{{Kind: "Job", Name: "j"}}
+			}
+			if tc.deleted { // and there until its pods are gone
+				w.DeletionTimestamp, w.Status.Admission = ptr.To(metav1.NewTime(now)), &kueue.Admission{ClusterQueue: "cq"}
 			}
 			if tc.told != "" {
 				w.Status.Conditions = []metav1.Condition{{Type: kueue.WorkloadPodsReady, Status: tc.told}}

@@ -65,8 +65,10 @@ func lists(o client.Object) []string {
 	return out
 }
 
-// stopsOrChecks passes changes of a queue that may concern its Workloads: its stop policy, its checks, and its end.
+// stopsOrChecks passes changes of a queue that may concern its Workloads: its stop policy, its checks, and its end. What was
+// there at the start is none: queues are read before Workloads are looked at, and each Workload is looked at for its own sake.
 var stopsOrChecks = predicate.Funcs{
+	CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList },
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		if !e.ObjectOld.GetDeletionTimestamp().Equal(e.ObjectNew.GetDeletionTimestamp()) {
 			return true

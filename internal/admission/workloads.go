@@ -163,6 +163,7 @@ func (r *workloads) take(ctx context.Context, seen *kueue.Workload, step lifecyc
 		err := r.client.Status().Patch(ctx, step.Status, asSeen, client.DisableReadYourWritesConsistency)
 		if err == nil {
 			r.people.changed(seen, step.Status)
+			logChange(ctx, seen, step.Status)
 		}
 		return err
 	case step.Object != nil:
@@ -175,7 +176,8 @@ func (r *workloads) take(ctx context.Context, seen *kueue.Workload, step lifecyc
 			TypeMeta:   metav1.TypeMeta{APIVersion: owner.APIVersion, Kind: owner.Kind},
 			ObjectMeta: metav1.ObjectMeta{Namespace: seen.Namespace, Name: owner.Name},
 		}
-		return r.client.Delete(ctx, job, client.Preconditions{UID: &owner.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+		return r.client.Delete(ctx, job, client.Preconditions{UID: &owner.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground),
+			client.DisableReadYourWritesConsistency) // which would keep what all such jobs are called
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -57,6 +58,23 @@ func BenchmarkApply(b *testing.B) {
 	}
 }
 
+// longest is the longest step of each round, and reports the median of the rounds: what else
+// the machine does makes some of them longer.
+type longest []time.Duration
+
+func (l *longest) step(do func()) {
+	began := time.Now()
+	do()
+	(*l)[len(*l)-1] = max((*l)[len(*l)-1], time.Since(began))
+}
+
+func (l *longest) round() { *l = append(*l, 0) }
+
+func (l *longest) report(b *testing.B) {
+	slices.Sort(*l)
+	b.ReportMetric(float64((*l)[len(*l)/2].Microseconds()), "us/longest-step")
+}
+
 // BenchmarkReconfigure: everyone who waits finds his place again, in passes of which the
 // longest counts.
 func BenchmarkReconfigure(b *testing.B) {
@@ -64,17 +82,71 @@ func BenchmarkReconfigure(b *testing.B) {
 		b.Run(fmt.Sprintf("pending=%d", size), func(b *testing.B) {
 			e := backlog(size, 1, 0)
 			decideAll(e, epoch)
-			var longest time.Duration
+			var steps longest
 			b.ReportAllocs()
 			for b.Loop() {
-				e.Apply(queueOf("q0", "", 0))
+				steps.round()
+				steps.step(func() { e.Apply(queueOf("q0", "", 0)) })
 				for e.Busy() {
-					began := time.Now()
-					e.Decide(epoch)
-					longest = max(longest, time.Since(began))
+					steps.step(func() { e.Decide(epoch) })
 				}
 			}
-			b.ReportMetric(float64(longest.Microseconds()), "us/longest-pass")
+			steps.report(b)
+		})
+	}
+}
+
+// BenchmarkDecide: one workload ends and the next one is admitted, while so many wait.
+func BenchmarkDecide(b *testing.B) {
+	for _, size := range []int{1_000, 10_000, 100_000} {
+		b.Run(fmt.Sprintf("pending=%d", size), func(b *testing.B) {
+			e := backlog(size, 30, 1)
+			holders, at := map[string]string{}, size // by queue
+			admitted := func(d Decision) {
+				holders[d.Admit.ClusterQueue] = d.Key.Name
+				e.Apply(Written{Key: d.Key, UID: d.UID, Version: 1})
+			}
+			for _, d := range decideAll(e, epoch) {
+				if d.Admit != nil {
+					admitted(d)
+				}
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				// Who comes is the last in order, so that as many wait as before.
+				queue := fmt.Sprintf("q%d", at%30)
+				e.Apply(job(fmt.Sprintf("w%d", at), queue, 1, 1, 0, at))
+				e.Apply(gone(holders[queue]))
+				got := decideAll(e, epoch)
+				if len(got) == 0 || got[0].Admit == nil {
+					b.Fatalf("decided %+v", got)
+				}
+				admitted(got[0])
+				at++
+			}
+		})
+	}
+}
+
+// BenchmarkRelocate: everyone who waits goes along with his LocalQueue, which leads elsewhere;
+// the longest that anybody else has to wait for, be it that it is heard or a pass.
+func BenchmarkRelocate(b *testing.B) {
+	for _, size := range []int{1_000, 10_000, 100_000} {
+		b.Run(fmt.Sprintf("pending=%d", size), func(b *testing.B) {
+			e := backlog(size, 1, 0)
+			e.Apply(queueOf("q1", "", 0))
+			decideAll(e, epoch)
+			var steps longest
+			b.ReportAllocs()
+			for n := 1; b.Loop(); n++ {
+				to := LocalQueueSet{LocalQueue{Key: Key{Namespace: "ns", Name: "q0"}, ClusterQueue: fmt.Sprintf("q%d", n%2)}}
+				steps.round()
+				steps.step(func() { e.Apply(to) })
+				for e.Busy() {
+					steps.step(func() { e.Decide(epoch) })
+				}
+			}
+			steps.report(b)
 		})
 	}
 }

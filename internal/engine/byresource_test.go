@@ -111,8 +111,8 @@ func TestByResourceNobodyIsPassedForWhatHeLacks(t *testing.T) {
 			}
 			for _, d := range w.decide() {
 				job := w.engine.workloads[d.Key]
-				if d.Admit == nil || promised[d.Key] {
-					continue
+				if d.Admit == nil || promised[d.Key] || job.queue.byUsage {
+					continue // by usage who was admitted stands behind others since
 				}
 				probe := &class{classKey: classKey{shape: job.shape, priority: job.Priority, local: job.localKey()}, queue: job.queue, from: job.local}
 				probe.waiting.Push(job.rank())

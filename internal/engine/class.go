@@ -96,10 +96,12 @@ type class struct {
 	waiting order.Queue
 	// at is the place among those to be looked at. blocked tells that the head did not
 	// fit, why says why, and short what there would have to be more of.
-	at      int
-	blocked bool
-	why     reason.Reason
-	short   []quota.Index
+	at int
+	// outgrown tells that it is kept for others of the queue, who are to grow.
+	blocked  bool
+	outgrown bool
+	why      reason.Reason
+	short    []quota.Index
 	// mute are those who came since and were not told why.
 	mute []Key
 	// form is what they ask of the queue as of its revision formedOf, own what they take at
@@ -199,7 +201,10 @@ func (q *clusterQueue) unblock(c *class) {
 			delete(q.family.short[i], c)
 		}
 	}
-	c.blocked = false
+	if c.outgrown {
+		q.outgrown--
+	}
+	c.blocked, c.outgrown = false, false
 	q.letPass(c)
 	if q.head == c {
 		q.head = nil

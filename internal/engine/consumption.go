@@ -85,6 +85,14 @@ func (e *Engine) stand(l *localQueue) {
 	if standing := e.standingOf(l); standing != l.standing {
 		l.standing = standing
 		e.queues[l.ClusterQueue].reorder()
+		l.reorderLeft()
+	}
+}
+
+// reorderLeft does the same where some of the LocalQueue wait yet though it leads elsewhere.
+func (l *localQueue) reorderLeft() {
+	for _, q := range l.left {
+		q.reorder()
 	}
 }
 

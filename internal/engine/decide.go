@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"container/heap"
+	"maps"
 	"slices"
 	"time"
 
@@ -28,6 +29,7 @@ func (e *Engine) Decide(now time.Time) []Decision {
 	if e.reshaped {
 		e.reshape()
 	}
+	e.now = now
 	e.sample(now)
 	e.tryRefused(now)
 	e.tryGrowth(now)
@@ -36,7 +38,7 @@ func (e *Engine) Decide(now time.Time) []Decision {
 	p.settleWithin()
 	p.repair()
 	e.wakePlaces()
-	if e.changed.Len() == 0 {
+	if e.changed.Len() == 0 && e.relocated.Len() == 0 {
 		p.workOff()
 	}
 	p.sayWhy()
@@ -45,7 +47,7 @@ func (e *Engine) Decide(now time.Time) []Decision {
 
 // Busy reports whether the last Decide has left something to look at.
 func (e *Engine) Busy() bool {
-	return e.changed.Len() > 0 || len(e.agenda) > 0 || e.unsaid.len() > 0 || len(e.ailing) > 0
+	return e.changed.Len() > 0 || e.relocated.Len() > 0 || len(e.agenda) > 0 || e.unsaid.len() > 0 || len(e.ailing) > 0
 }
 
 // pass is one Decide under way.
@@ -57,7 +59,8 @@ type pass struct {
 }
 
 // rerouteChanged has everyone find his place again whose queue is not what it was, as
-// far as the budget goes.
+// far as the budget goes: of ClusterQueues first, so that who comes from another one does so
+// once.
 func (p *pass) rerouteChanged() {
 	for _, name := range sets.List(p.changed) {
 		p.changed.Delete(name)
@@ -71,6 +74,34 @@ func (p *pass) rerouteChanged() {
 			p.budget--
 		}
 	}
+	for _, key := range slices.SortedFunc(maps.Keys(p.relocated), order.CompareKeys) {
+		if !p.rerouteMembers(p.localQueues[key]) {
+			return
+		}
+		p.relocated.Delete(key)
+	}
+}
+
+// rerouteMembers does so for a LocalQueue. Who holds quota stays where he is. It reports
+// whether nobody is left.
+func (p *pass) rerouteMembers(l *localQueue) bool {
+	for w := l.unplaced.first(); w != nil; w = l.unplaced.first() {
+		if p.budget <= 0 {
+			return false
+		}
+		p.budget--
+		if w.held == nil {
+			p.route(w)
+			continue
+		}
+		l.settle(w)
+		if w.listedIn != nil && w.queue.family != nil { // it may grow now, or may not any more
+			p.settle(w)
+			w.queue.family.put()
+		}
+	}
+	l.left = nil
+	return true
 }
 
 // workOff serves the families on the agenda, in the order of names, as far as the
@@ -162,6 +193,9 @@ func (p *pass) decide(f *family) (left bool) {
 			for _, v := range c.victims {
 				heads.recharged(p.queues[v.Queue.Name()])
 			}
+			for _, y := range c.yields {
+				heads.recharged(y.w.queue)
+			}
 		}
 	}
 	p.letAllGo(f)
@@ -171,7 +205,7 @@ func (p *pass) decide(f *family) (left bool) {
 	if p.isAwaited(f) || p.review(f) {
 		return true
 	}
-	return p.grow(f) || p.isAwaited(f)
+	return p.grow(f) || len(f.freed) > 0 || p.isAwaited(f)
 }
 
 // isAwaited reports whether there is somebody in the family to look at.
@@ -213,6 +247,10 @@ func (p *pass) headOf(q *clusterQueue) *contestant {
 		p.budget--
 		heap.Pop(&q.ready)
 		p.block(c, found.choice.Why, found.choice.Short)
+		if found.outgrown {
+			c.outgrown = true
+			q.outgrown++
+		}
 		p.wantPlaces(c, found.wants)
 		switch q.Strategy {
 		case Strict:

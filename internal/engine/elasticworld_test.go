@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/musterhq/muster/internal/engine/elastic"
+	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
@@ -56,7 +57,8 @@ func TestSizesStayWithinBoundsAndQuota(t *testing.T) {
 					t.Fatalf("%s of %+v was resized: %+v", d.Key, ps, r)
 				case given.Usage["cpu"] != int64(r.To)*ps.PerPod["cpu"]:
 					t.Fatalf("%s is to use %v", d.Key, given.Usage)
-				case r.To < r.From && (r.For == Key{} || w.jobs[r.For.Name].Priority < job.Priority):
+				case r.To < r.From && !w.mayShrink(d.Key.Name, r):
+					w.describe(t)
 					t.Fatalf("%s shrank for %s", d.Key, r.For)
 				case r.To > r.From && ps.PerPod["cpu"] > 0 && !slices.Equal(w.owes(quota.Held, r.Admission.ClusterQueue), owed[r.Admission.ClusterQueue]):
 					w.describe(t)
@@ -68,6 +70,53 @@ func TestSizesStayWithinBoundsAndQuota(t *testing.T) {
 				}
 				if len(given.Places) > 0 && sum != r.To {
 					t.Fatalf("%s has %d pods and places %v", d.Key, r.To, given.Places)
+				}
+			}
+		}
+	})
+}
+
+// mayShrink reports whether the job may be asked for pods: by one of its queue that is of no
+// lower priority, by one of another queue that may evict it, or because nodes are lost.
+func (w *world) mayShrink(name string, r *Resize) bool {
+	if r.For == (Key{}) {
+		return r.Detail != "" && w.nodes != nil
+	}
+	job, by := w.jobs[name], w.jobs[r.For.Name]
+	from, to := w.clusterQueueOf(job), w.clusterQueueOf(by)
+	if from == to {
+		return by.Priority >= job.Priority
+	}
+	policy, of := w.queues[to].Preemption, w.queues[from].Preemption.Standing
+	return !of.Kept && (by.Priority > job.Priority && policy.Allows() || policy.Reclaim == preempt.Any || of.Rank < policy.Rank)
+}
+
+// clusterQueueOf is the ClusterQueue whose quota the job holds, else the one where its LocalQueue leads by now.
+func (w *world) clusterQueueOf(job WorkloadSet) string {
+	if job.Admission != nil {
+		return job.Admission.ClusterQueue
+	}
+	return w.locals[job.localKey()].ClusterQueue
+}
+
+// TestWhoMayBeResizedIsAsIfListedAnew: whatever became of how many of them since.
+func TestWhoMayBeResizedIsAsIfListedAnew(t *testing.T) {
+	checkElastic(t, func(t *rapid.T, w *world) {
+		for range rapid.IntRange(1, 60).Draw(t, "events") {
+			w.step(t)
+			if rapid.Bool().Draw(t, "decides") {
+				w.decide()
+			}
+			for _, name := range queueNames {
+				q := w.engine.queues[name]
+				if q.family == nil || w.engine.changed.Len()+w.engine.relocated.Len() > 0 || rapid.Bool().Draw(t, "not asked yet") {
+					continue
+				}
+				got, want := w.engine.troupeOf(q), w.engine.castAll(q)
+				if !slices.EqualFunc(got.jobs, want.jobs, func(a, b elastic.Job) bool { return a.Equal(&b) }) ||
+					!slices.Equal(got.members, want.members) || !slices.Equal(got.at, want.at) || !slices.Equal(got.grows, want.grows) ||
+					!slices.EqualFunc(got.each, want.each, slices.Equal[quota.Vector]) {
+					t.Fatalf("%s knows %+v, and has %+v", q.Name, got, want)
 				}
 			}
 		}
@@ -90,7 +139,7 @@ func TestNoRoomIsLeftThatAnybodyCouldGrowInto(t *testing.T) {
 				at := job.elasticSet()
 				each := w.engine.vectorOfPods(&job.held.PodSets[at], 1)
 				_, ok := w.engine.moreOnNodes(job, at, 1, 0)
-				if job.held.PodSets[at].Count < job.PodSets[0].Count && roomFor(q.node, each) > 0 && ok {
+				if job.mayGrow() && job.held.PodSets[at].Count < job.PodSets[0].Count && roomFor(q.node, each) > 0 && ok {
 					w.describe(t)
 					t.Fatalf("%s could grow in %s beyond %d", job.Key, q.Name, job.held.PodSets[at].Count)
 				}

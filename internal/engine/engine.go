@@ -81,16 +81,20 @@ type Engine struct {
 	// unsampled tells that there is some since.
 	sampleDue time.Time
 	unsampled bool
-	// growths are when somebody of a queue may grow who may not yet, by the queue's name.
+	// growths are when somebody of a queue may grow who may not yet, by the queue's name; now
+	// is the time of the last Decide.
 	growths map[string]time.Time
+	now     time.Time
+	speeds  elastic.Speeds
 
 	// Since the last Decide: reshaped tells that quotas or cohorts changed, and
-	// recohorted of which cohorts; changed are the ClusterQueues whose workloads must
-	// find their place again, unsaid the workloads whose reason to wait is news, oldest
-	// first.
+	// recohorted of which cohorts; changed and relocated are the ClusterQueues and LocalQueues
+	// whose workloads must find their place again, unsaid the workloads whose reason to wait is
+	// news, oldest first.
 	reshaped   bool
 	recohorted sets.Set[string]
 	changed    sets.Set[string]
+	relocated  sets.Set[Key]
 	unsaid     newsList
 	// touched and touchedLocal are the queues whose usage changed since TakeTouched.
 	touched      sets.Set[string]
@@ -113,10 +117,12 @@ func New(options Options) *Engine {
 		places:      place.New(),
 		placing:     newPlacing(),
 		growths:     map[string]time.Time{},
+		speeds:      elastic.Speeds{},
 		topologies:  map[string][]string{},
 
 		recohorted:   sets.New[string](),
 		changed:      sets.New[string](),
+		relocated:    sets.New[Key](),
 		touched:      sets.New[string](),
 		touchedLocal: sets.New[Key](),
 
@@ -202,19 +208,24 @@ func (ev NamespaceDeleted) apply(e *Engine) { delete(e.namespaces, ev.Name) }
 
 func (ev LocalQueueSet) apply(e *Engine) {
 	l := e.local(ev.Key)
+	from, same := e.queues[l.ClusterQueue], l.exists && l.ClusterQueue == ev.ClusterQueue && l.Held == ev.Held
 	e.lead(l, ev.LocalQueue)
 	l.exists = true
 	e.queue(ev.ClusterQueue).locals[ev.Key] = l
-	e.rerouteMembers(l)
+	if !same {
+		e.relocate(l, from)
+	}
 	e.recall(l)
 }
 
 func (ev LocalQueueDeleted) apply(e *Engine) {
 	l := e.local(ev.Key)
+	from := e.queues[l.ClusterQueue]
 	e.lead(l, LocalQueue{Key: ev.Key})
 	l.exists = false
-	e.rerouteMembers(l)
+	e.relocate(l, from)
 	l.account = account{}
+	l.reorderLeft()
 	e.dropIfUnused(l)
 }
 
@@ -225,15 +236,6 @@ func (e *Engine) lead(l *localQueue, to LocalQueue) {
 	}
 	l.LocalQueue = to
 	e.touchedLocal.Insert(l.Key)
-}
-
-// rerouteMembers follows a LocalQueue that came, went or leads elsewhere now.
-func (e *Engine) rerouteMembers(l *localQueue) {
-	for _, w := range inOrder(l.members) {
-		if w.held == nil {
-			e.route(w)
-		}
-	}
 }
 
 // inOrder lists workloads in the order of names, so that nothing follows from the order

@@ -39,6 +39,9 @@ type outcome struct {
 	displaces bool
 	// wants are the flavors whose nodes have no room.
 	wants []string
+	// outgrown tells that those who run in the queue, with a higher priority, are to grow
+	// into what it would take.
+	outgrown bool
 }
 
 // offer is what the queue offers.
@@ -53,8 +56,8 @@ func (e *Engine) evaluate(c *class) outcome {
 	w := e.workloads[c.head().Key]
 	full := e.consider(w, c, form.Full())
 	reducible := form.Reducible()
-	if full.verdict != admissible && full.verdict != promisable {
-		if found, yields := e.byYielding(w, c); yields {
+	if full.verdict != admissible && full.verdict != promisable && !full.sparesQueue(c.queue) {
+		if found, yields := e.byYielding(w, c); yields && (len(found.victims) == 0 || full.stopsAny()) {
 			return found
 		}
 	}
@@ -79,6 +82,15 @@ func (e *Engine) evaluate(c *class) outcome {
 
 // consider finds out what can be done for so many pods of each pod set.
 func (e *Engine) consider(w *workload, c *class, counts []int32) outcome {
+	found := e.couldHave(w, c, counts)
+	if (found.verdict == admissible || found.verdict == promisable) && e.outgrown(w, c.queue, found.choice) {
+		return e.awaitsGrowth(found.choice)
+	}
+	return found
+}
+
+// couldHave is consider for one who gets what there is, whoever else is to grow into it.
+func (e *Engine) couldHave(w *workload, c *class, counts []int32) outcome {
 	if e.formOf(c).OnNodes() {
 		return e.considerPlaces(w, c, counts)
 	}
@@ -122,7 +134,7 @@ func (e *Engine) resolve(w *workload, c *class, counts []int32, choice flavor.Ch
 		return outcome{verdict: promisable, choice: choice}
 	case flavor.Preempts, flavor.Reclaims:
 		if victims := e.victims(w, q, choice.Usage, shortOf(q.node, choice.Usage)); len(victims) > 0 {
-			return outcome{verdict: preempting, choice: choice, victims: victims}
+			return e.preempting(choice, victims)
 		}
 		// Whether it may evict others depends on all that it asks for, not only on what was
 		// short.
@@ -133,6 +145,29 @@ func (e *Engine) resolve(w *workload, c *class, counts []int32, choice flavor.Ch
 		}
 	}
 	return outcome{choice: choice, lacks: lacks}
+}
+
+// preempting is the outcome of a choice for which the victims go, or get smaller.
+func (e *Engine) preempting(choice flavor.Choice, victims []preempt.Victim) outcome {
+	out := outcome{verdict: preempting, choice: choice}
+	for _, v := range victims {
+		if v.Stops() {
+			out.victims = append(out.victims, v)
+			continue
+		}
+		w := e.workloads[v.Key]
+		at := w.elasticSet()
+		out.yields = append(out.yields, yield{w, at, w.held.sized(at, w.held.PodSets[at].Count-v.Gives, nil)})
+	}
+	return out
+}
+
+// stopsAny reports whether anybody has to go for it, or it cannot be had.
+func (o *outcome) stopsAny() bool { return o.verdict != preempting || len(o.victims) > 0 }
+
+// sparesQueue reports whether it takes no more than that others, of other queues, get smaller.
+func (o *outcome) sparesQueue(q *clusterQueue) bool {
+	return !o.stopsAny() && !slices.ContainsFunc(o.yields, func(y yield) bool { return y.w.queue == q })
 }
 
 // shortOf lists what of the amounts is not there once everyone has gone who was told
@@ -235,7 +270,7 @@ func (p *pass) admit(w *workload, given *Admission) {
 	w.ReservedAt = p.now.Truncate(time.Second)
 	w.why = reason.Reason{}
 	p.enter(w)
-	w.strike()
+	w.waits.strike()
 	p.unsaid.drop(w.Key)
 	p.settle(w)
 	p.decisions = append(p.decisions, Decision{Key: w.Key, UID: w.UID, Generation: w.Generation, Admit: given})

@@ -133,7 +133,8 @@ type Workload struct {
 	// Admitted says that all checks are ready and it may run, Ready that all its pods
 	// are or have been.
 	Admitted, Ready bool
-	// Evicted says that it was told to go; it holds its quota until it has.
+	// Evicted says that it was told to go, by an eviction or since it was deleted; it holds
+	// its quota until it has.
 	Evicted bool
 	// LostNodes says that it was evicted because its nodes failed, and has not been
 	// admitted since: it goes before others of its priority.
@@ -272,8 +273,10 @@ type Resize struct {
 	// PodSet is the one whose size changes, From and To are its pods before and after.
 	PodSet   string
 	From, To int32
-	// For is the workload that needs the room of pods that go; nobody for growth.
-	For Key
+	// For is the workload that needs the room of pods that go; nobody for growth, and where
+	// their places are no good any more, as Detail says.
+	For    Key
+	Detail string
 }
 
 // Eviction is for whom a workload has to go.

@@ -156,7 +156,7 @@ func (e *Engine) inLine(q *clusterQueue) func(yield func(turn) bool) {
 // explainWait says why the workload has no quota, and what would have to happen.
 func (x *explainer) explainWait() {
 	w, q := x.w, x.w.queue
-	if q != nil && (x.reshaped || x.changed.Has(q.Name)) {
+	if q != nil && (x.reshaped || x.changed.Has(q.Name)) || w.belongs.on == w.local.unplaced {
 		x.say(reason.Reason{Code: reason.PendingEvaluation, Detail: "its queue has changed and is looked at next"})
 		return
 	}
@@ -179,7 +179,10 @@ func (x *explainer) explainWait() {
 		form := x.formOf(probe)
 		found := x.seeingThrough(probe)
 		if w.promise != nil && found.verdict != admissible {
-			found.verdict, found.victims = promisable, nil // nobody else goes for it
+			found.verdict, found.victims, found.yields = promisable, nil, nil // nobody else goes for it
+		}
+		for _, y := range found.yields {
+			x.out.WouldShrink = append(x.out.WouldShrink, reason.Shrink{Name: reason.NameOf(y.w.Key), From: y.w.held.PodSets[y.at].Count, To: y.given.PodSets[y.at].Count})
 		}
 		for _, v := range found.victims {
 			x.out.WouldPreempt = append(x.out.WouldPreempt, reason.Victim{Name: reason.NameOf(v.Key), Cause: v.Cause.String()})

@@ -206,8 +206,8 @@ func TestEqualWeightsComeToEqualShares(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := int64(rapid.IntRange(3, 24).Draw(t, "cpu"))
 		queues := rapid.IntRange(2, 4).Draw(t, "queues")
-		e := New(rapid.SampledFrom([]Options{bothStrategies, finalOnly, initialOnly}).Draw(t, "strategies"))
-		w := &world{engine: e, jobs: map[string]WorkloadSet{}, clock: epoch}
+		w := emptyWorld(rapid.SampledFrom([]Options{bothStrategies, finalOnly, initialOnly}).Draw(t, "strategies"))
+		e := w.engine
 		w.apply(defaultFlavor)
 		w.apply(cohortOf("lab", "", size))
 		for _, n := range rapid.Permutation([]int{0, 1, 2, 3}[:queues]).Draw(t, "order of arrival") {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"sort"
 	"time"
@@ -31,13 +32,16 @@ func (e *Engine) tryGrowth(now time.Time) {
 // It reports whether somebody is left who is to grow.
 func (p *pass) grow(f *family) (left bool) {
 	for _, q := range f.queues {
-		if len(q.elastic) == 0 || q.fault().Code != reason.None || p.mustWait(q).Code != reason.None {
+		if len(q.elastic) == 0 {
 			continue
 		}
-		if p.budget <= 0 {
+		p.dropPlans(q)
+		if q.fault().Code != reason.None || p.mustWait(q).Code != reason.None {
+			continue
+		}
+		if p.budget <= 0 || p.growAsPlanned(q) {
 			return true
 		}
-		p.growAsPlanned(q)
 		p.keepAll(f)
 		changes := p.growthsOf(q)
 		p.letAllGo(f)
@@ -52,22 +56,43 @@ func (p *pass) grow(f *family) (left bool) {
 	return false
 }
 
+// mayGrow reports whether the workload may be given more than it has, whatever is free. Who
+// could not be admitted as it is may not: nobody who is deactivated, or whose LocalQueue is
+// stopped, gone or leads elsewhere.
+func (w *workload) mayGrow() bool {
+	return !w.Inactive && w.local.exists && !w.local.Held && w.local.ClusterQueue == w.queue.Name && w.queue.fault().Code == reason.None
+}
+
+// dropPlans leaves to others what was planned for those who may not grow any more.
+func (p *pass) dropPlans(q *clusterQueue) {
+	for _, w := range p.troupeOf(q).members {
+		if len(w.growing) > 0 && !w.mayGrow() {
+			p.plan(w, nil)
+		}
+	}
+}
+
 // growAsPlanned enlarges those for whom others had to yield, now that these are gone. Who
-// does not get what he was to have asks nobody to yield again before he is resized.
-func (p *pass) growAsPlanned(q *clusterQueue) {
+// does not get what he was to have asks nobody to yield again before he is resized. It
+// reports whether somebody is left.
+func (p *pass) growAsPlanned(q *clusterQueue) (left bool) {
 	t := p.troupeOf(q)
 	for i, w := range t.members {
 		if len(w.growing) == 0 || !fits(q.node, w.growing) && q.family.leaving() > 0 {
 			continue // those who make room are on their way yet
 		}
+		if p.budget--; p.budget <= 0 {
+			return true
+		}
 		planned := w.growing
 		more := planned[0].Value / max(1, t.each[i].Of(planned[0].Index))
-		p.plan(w, nil)
 		w.gaveUp = true
+		p.plan(w, nil)
 		if free := roomFor(q.node, t.each[i]); free > 0 {
 			p.enlarge(growth{w, t.at[i], t.jobs[i].Size + int32(min(more, free))})
 		}
 	}
+	return false
 }
 
 // growth is a workload that may have more pods.
@@ -83,8 +108,9 @@ func (p *pass) growthsOf(q *clusterQueue) []growth {
 	delete(p.growths, q.Name)
 	t := p.troupeOf(q)
 	var may []int
+	over := p.letGoOutgrown(q)
 	for i, w := range t.members {
-		if t.jobs[i].Size == t.jobs[i].Max || w.held.hasSurplus() || len(w.growing) > 0 {
+		if t.jobs[i].Size == t.jobs[i].Max || w.held.hasSurplus() || len(w.growing) > 0 || w.Priority < over || !w.mayGrow() {
 			continue // it is as large as may be, or pods of it or of others are on their way yet
 		}
 		to := min(int64(t.jobs[i].Max), int64(t.jobs[i].Size)+roomFor(q.node, t.each[i]))
@@ -150,10 +176,10 @@ func (p *pass) growsLater(q *clusterQueue, at time.Time) {
 
 // roomFor is how often the amounts are free, now and in what is planned.
 func roomFor(n *quota.Node, v quota.Vector) int64 {
-	most := int64(1) << 31
+	most := plannedRoom(n, v)
 	for _, a := range v {
 		if a.Value > 0 {
-			most = min(most, n.Available(quota.Held, a.Index)/a.Value, n.Available(quota.Planned, a.Index)/a.Value)
+			most = min(most, n.Available(quota.Held, a.Index)/a.Value)
 		}
 	}
 	return max(0, most)
@@ -172,6 +198,7 @@ func (p *pass) enlarge(g growth) {
 	}
 	to := g.to
 	if !find(to - now) {
+		g.w.queue.cramped = true
 		fewer := sort.Search(int(to-now), func(fewer int) bool { return fewer > 0 && find(to-now-int32(fewer)) })
 		if to -= int32(fewer); to == now {
 			return
@@ -193,78 +220,153 @@ func (p *pass) plan(w *workload, more quota.Vector) {
 // the others' pods are gone. It does so for one priority at a time, the highest first.
 func (p *pass) displaceForGrowth(q *clusterQueue) {
 	t := p.troupeOf(q)
-	levels := map[int32][]int{}
-	for i, w := range t.members {
-		if t.jobs[i].Size < t.jobs[i].Max && len(w.growing) == 0 && !w.held.hasSurplus() && !w.gaveUp {
-			levels[t.jobs[i].Priority] = append(levels[t.jobs[i].Priority], i)
+	now := standing{casts: q.casts, charges: q.family.charges, news: p.placesNews, until: q.displaced.until}
+	if now == q.displaced && (now.until.IsZero() || p.now.Before(now.until)) {
+		if !now.until.IsZero() {
+			p.growsLater(q, now.until)
 		}
+		return
+	}
+	now.until = time.Time{}
+	levels := map[int32][]int{}
+	for _, i := range t.above(math.MinInt32).indices {
+		levels[t.jobs[i].Priority] = append(levels[t.jobs[i].Priority], i)
 	}
 	for _, priority := range slices.Backward(slices.Sorted(maps.Keys(levels))) {
-		if p.displaceFor(q, t, priority, levels[priority]) {
+		later, any := p.displaceFor(q, t, priority, levels[priority])
+		if any {
+			q.displaced = standing{}
 			return
 		}
+		if !later.IsZero() && (now.until.IsZero() || later.Before(now.until)) {
+			now.until = later
+		}
 	}
+	if !now.until.IsZero() {
+		p.growsLater(q, now.until)
+	}
+	q.displaced = now
+}
+
+// standing is what it depends on whether some have to yield for others to grow, until the time.
+type standing struct {
+	casts, charges, news int
+	until                time.Time
 }
 
 // displaceFor has those of lower priority yield of whom it takes the fewest for those at the
-// indices to be as large as can be. It reports whether any do.
-func (p *pass) displaceFor(q *clusterQueue, t *troupe, priority int32, indices []int) bool {
-	steps := t.yieldsBelow(priority)
-	if len(steps) == 0 {
-		return false
+// indices to be as large as can be. It reports whether any do; later is when more of them
+// might.
+//
+// Nobody does so twice for the same one: who takes what another has, gives it to a third and
+// takes it again would never come to rest.
+func (p *pass) displaceFor(q *clusterQueue, t *troupe, priority int32, indices []int) (later time.Time, any bool) {
+	y := t.yieldsOnceTo(priority, indices)
+	if y.Below() == 0 {
+		return time.Time{}, false
 	}
 	var grown []int32
 	gains := func(n int) (sum int32) {
-		p.yielding(q, t, t.sizesAfter(steps[:n]), func() { grown, sum = p.grownAs(q, t, indices) })
+		p.yielding(q, t, y.Sizes(n), func() { grown, sum, later = p.grownAs(q, t, indices) })
 		return sum
 	}
-	most := gains(len(steps))
+	most := gains(y.Below())
+	p.budget -= 1 + len(indices)/costly
 	if most == 0 || most <= gains(0) {
-		return false
+		return later, false
 	}
-	n := sort.Search(len(steps), func(n int) bool { return gains(n) >= most })
+	n := fewest(y.Below(), func(n int) bool { return gains(n) >= most })
 	gains(n)
-	victims, yields := t.told(q, t.sizesAfter(steps[:n]))
+	victims, yields := t.told(q, y.Sizes(n))
 	by := slices.IndexFunc(grown, func(more int32) bool { return more > 0 })
 	if by < 0 {
-		return false
+		return later, false
 	}
 	p.budget -= len(victims) + len(yields)
+	grower := t.members[indices[by]]
+	if grower.displaced == nil {
+		grower.displaced = map[Key]string{}
+	}
 	for _, v := range victims {
-		p.evict(v, t.members[indices[by]])
+		grower.displaced[v.Key] = p.workloads[v.Key].UID
+		p.evict(v, grower)
 	}
 	for _, y := range yields {
-		p.resize(y.w, y.at, y.given, t.members[indices[by]].Key)
+		grower.displaced[y.w.Key] = y.w.UID
+		p.resize(y.w, y.at, y.given, grower.Key)
 	}
 	for n, more := range grown {
 		if i := indices[n]; more > 0 {
 			p.plan(t.members[i], p.vectorOfPods(&t.members[i].held.PodSets[t.at[i]], more))
 		}
 	}
-	return true
+	return later, true
 }
 
+// costly is how many elastic workloads cost as much to look at as another one that waits.
+const costly = 50
+
 // grownAs is how many more pods each of those at the indices would get of what is planned to
-// be free, and all together.
-func (p *pass) grownAs(q *clusterQueue, t *troupe, indices []int) (more []int32, sum int32) {
-	jobs := make([]elastic.Job, len(indices))
+// be free, and all together. For whom it is not worth the cost soon does not count; later is
+// when it is for the first of them.
+func (e *Engine) grownAs(q *clusterQueue, t *troupe, indices []int) (more []int32, sum int32, later time.Time) {
+	more = make([]int32, len(indices))
+	var able []int // the places in indices of those for whom there is room at all
+	var jobs []elastic.Job
 	for n, i := range indices {
-		jobs[n] = t.jobs[i]
+		if plannedRoom(q.node, t.each[i]) > 0 {
+			able, jobs = append(able, n), append(jobs, t.jobs[i])
+		}
 	}
 	free := purse{}
-	p.options.Elastic.Grow(jobs, func(n int) bool {
-		return free.take(t.each[indices[n]], func(i quota.Index) int64 { return q.node.Available(quota.Planned, i) })
+	e.options.Elastic.Grow(jobs, func(n int) bool {
+		return free.take(t.each[indices[able[n]]], func(i quota.Index) int64 { return q.node.Available(quota.Planned, i) })
 	})
-	more = make([]int32, len(indices))
-	for n, i := range indices {
-		more[n] = jobs[n].Size - t.jobs[i].Size
-		for more[n] > 0 {
-			if _, ok := p.moreOnNodes(t.members[i], t.at[i], more[n], place.Planned); ok {
-				break
+	for at, n := range able {
+		i := indices[n]
+		most := jobs[at].Size - t.jobs[i].Size
+		if more[n] = e.podsOnNodes(t, i, most); more[n] < most {
+			q.cramped = true
+		}
+		if more[n] == 0 {
+			continue
+		}
+		if soon := e.worthAt(&t.jobs[i], t.jobs[i].Size+more[n]); soon.After(e.now) {
+			more[n] = 0
+			if later.IsZero() || soon.Before(later) {
+				later = soon
 			}
-			more[n]--
 		}
 		sum += more[n]
 	}
-	return more, sum
+	return more, sum, later
+}
+
+// worthAt is from when on room is kept for the job to grow to so many pods.
+func (e *Engine) worthAt(job *elastic.Job, to int32) time.Time {
+	return e.options.Elastic.GrowsAt(job, to).Add(-elastic.SizesLast)
+}
+
+// podsOnNodes is how many more pods of one of the troupe, and no more than the most, have room
+// on nodes by what is planned.
+func (e *Engine) podsOnNodes(t *troupe, i int, most int32) int32 {
+	fits := func(pods int32) bool {
+		_, ok := e.moreOnNodes(t.members[i], t.at[i], pods, place.Planned)
+		return ok
+	}
+	if most == 0 || fits(most) {
+		return most
+	}
+	return int32(sort.Search(int(most-1), func(n int) bool { return !fits(int32(n) + 1) }))
+}
+
+// plannedRoom is how often the amounts are free in what is planned.
+func plannedRoom(n *quota.Node, v quota.Vector) int64 {
+	most := int64(1) << 31
+	for _, a := range v {
+		if a.Value > 0 {
+			most = min(most, n.Available(quota.Planned, a.Index)/a.Value)
+		}
+	}
+	return max(0, most)
 }

@@ -79,8 +79,7 @@ func (w *world) submitOnNodes(t *rapid.T) {
 		ps.MinCount = min(1, ps.Count)
 	}
 	ps.Reclaimable = drawEnded(t, *ps)
-	w.jobs[name] = ev
-	w.apply(ev)
+	w.submit(t, ev)
 }
 
 // nodeStep makes one thing happen that is not known to a world without nodes.
@@ -150,7 +149,7 @@ func (w *world) slots() (out []PodBound) {
 			}
 			if there < p.Count {
 				ev := pod(name, len(w.log), p.Node, j.PodSets[0].PerPod["cpu"])
-				ev.ExclusiveKey = j.PodSets[0].ExclusiveKey
+				ev.Workload, ev.ExclusiveKey = j.Key, j.PodSets[0].ExclusiveKey
 				out = append(out, ev)
 			}
 		}

@@ -15,13 +15,21 @@ func TestAChangeOfALongQueueIsManyShortPasses(t *testing.T) {
 	red := queueOf("q0", "", 0)
 	red.Namespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "red"}}
 	in := func(team string) Event { return NamespaceSet{Name: "ns", Labels: labels.Set{"team": team}} }
+	leads := func(to string) LocalQueueSet {
+		return LocalQueueSet{LocalQueue{Key: Key{Namespace: "ns", Name: "q0"}, ClusterQueue: to}}
+	}
+	stopped := leads("q0")
+	stopped.Held = true
 	for name, tc := range map[string]struct {
 		given, change Event
 		looksOn       bool // at those who wait: else all are set aside
 	}{
-		"a queue that is stopped":    {change: held(queueOf("q0", "", 0))},
-		"a queue that gets quota":    {change: queueOf("q0", "", waiting), looksOn: true},
-		"a namespace that moves out": {given: red, change: in("blue")},
+		"a LocalQueue that leads elsewhere": {given: queueOf("q1", "", waiting), change: leads("q1"), looksOn: true},
+		"a LocalQueue that is stopped":      {change: stopped},
+		"a LocalQueue that goes":            {change: LocalQueueDeleted{Key{Namespace: "ns", Name: "q0"}}},
+		"a queue that is stopped":           {change: held(queueOf("q0", "", 0))},
+		"a queue that gets quota":           {change: queueOf("q0", "", waiting), looksOn: true},
+		"a namespace that moves out":        {given: red, change: in("blue")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := backlog(waiting, 1, 0)
@@ -33,7 +41,7 @@ func TestAChangeOfALongQueueIsManyShortPasses(t *testing.T) {
 			e.Apply(tc.change)
 			passes, admitted := 0, 0
 			for e.Busy() {
-				if left := e.queues["q0"].unplaced.len(); left > max(0, waiting-passes*passBudget) {
+				if left := e.queues["q0"].unplaced.len() + e.localQueues[Key{Namespace: "ns", Name: "q0"}].unplaced.len(); left > max(0, waiting-passes*passBudget) {
 					t.Fatalf("%d have no place after %d passes", left, passes)
 				}
 				if passes == 1 {
@@ -57,8 +65,12 @@ func TestAChangeOfALongQueueIsManyShortPasses(t *testing.T) {
 			if want := map[bool]int{true: waiting}[tc.looksOn]; admitted != want {
 				t.Errorf("%d were admitted, want %d", admitted, want)
 			}
-			if u, _ := e.QueueUsage("q0"); u.Pending != waiting-admitted {
-				t.Errorf("%d are pending, want %d", u.Pending, waiting-admitted)
+			counted := 0
+			for _, q := range e.queues {
+				counted += q.pending
+			}
+			if _, gone := tc.change.(LocalQueueDeleted); !gone && counted != waiting-admitted || gone && counted != 0 {
+				t.Errorf("%d are pending, want %d", counted, waiting-admitted)
 			}
 		})
 	}

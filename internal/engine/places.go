@@ -369,6 +369,12 @@ func (e *Engine) wakePlaces() {
 	if len(freed) == 0 {
 		return
 	}
+	for _, q := range e.queues {
+		if q.cramped && q.family != nil {
+			q.cramped = false
+			q.family.put()
+		}
+	}
 	for _, name := range freed {
 		woken := e.wanting[name]
 		delete(e.wanting, name)

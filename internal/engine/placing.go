@@ -239,7 +239,7 @@ func (s *search) byPreemption(choice flavor.Choice, asks []place.Ask, fault *pla
 	p := s.preemptor(w, q, choice.Usage, short)
 	if len(asks) == 0 {
 		if victims := s.search(p); len(victims) > 0 {
-			return outcome{verdict: preempting, choice: choice, victims: victims}, nil
+			return s.preempting(choice, victims), nil
 		}
 		return s.hopeless(choice), nil
 	}
@@ -253,13 +253,17 @@ func (s *search) byPreemption(choice flavor.Choice, asks []place.Ask, fault *pla
 	s.places.Try(func() {
 		victims = s.search(p)
 		for _, v := range victims {
-			room.Leave(v.Holder)
+			if v.Stops() {
+				room.Without(v.Holder, preempt.All)
+			} else {
+				room.Without(v.Holder, v.Gives)
+			}
 		}
 		gone = len(victims) > 0 && room.Fits()
 	})
 	if gone {
 		choice.Assignments = withPlaces(choice.Assignments, room.found)
-		return outcome{verdict: preempting, choice: choice, victims: victims}, nil
+		return s.preempting(choice, victims), nil
 	}
 	if fault == nil {
 		_, fault = s.places.Find(asks, place.Planned)
@@ -301,11 +305,17 @@ const mostSearches = 64
 // Try is part of preempt.Room.
 func (r *roomOnNodes) Try(f func()) { r.places.Try(f) }
 
-// Leave is part of preempt.Room.
-func (r *roomOnNodes) Leave(h *preempt.Holder) {
+// Without is part of preempt.Room.
+func (r *roomOnNodes) Without(h *preempt.Holder, pods int32) {
 	w := r.workloads[h.Key]
 	has := w.placed
-	switch {
+	switch at := w.elasticSet(); {
+	case pods == 0:
+	case pods < preempt.All:
+		if !w.held.onNodes() && r.crews[w.Key] == 0 {
+			return
+		}
+		has = placed{by: w.held.sized(at, w.held.PodSets[at].Count-pods, nil)}
 	case has.by == nil && w.held != nil:
 		has = placed{by: w.held, leaving: true} // its pods may be on nodes all the same
 	case has.promised:
@@ -314,12 +324,6 @@ func (r *roomOnNodes) Leave(h *preempt.Holder) {
 		has.leaving = true
 	}
 	r.places.Hold(h.Key, r.holding(w, has))
-}
-
-// Stay is part of preempt.Room.
-func (r *roomOnNodes) Stay(h *preempt.Holder) {
-	w := r.workloads[h.Key]
-	r.places.Hold(h.Key, r.holding(w, w.placed))
 }
 
 // Fits is part of preempt.Room.

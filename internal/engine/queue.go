@@ -55,10 +55,19 @@ type clusterQueue struct {
 	// holders are those who hold quota or were promised some, and have not been told to
 	// go, in the order of preempt.CompareHolders.
 	holders []*preempt.Holder
-	// elastic are those who hold quota and whose size may change.
-	elastic map[Key]*workload
-	// troupe are those of them whose size may change, nil if it is to be found out anew.
-	troupe *troupe
+	// elastic are those who hold quota and whose size may change, in the order of names.
+	elastic []*workload
+	// troupe are those of them whose size may change, nil if it is to be found out anew, but
+	// for those in recast, who are not what they were. casts counts how often that was done.
+	// cramped tells that one would be larger if there were room on the nodes.
+	troupe  *troupe
+	recast  []*workload
+	casts   int
+	cramped bool
+	// displaced is as of what it was found that none of them grows at the cost of others.
+	displaced standing
+	// outgrown is how many classes are kept for them, who are to grow.
+	outgrown int
 
 	// leaving is how many were told to go and hold quota of the queue yet, unready how
 	// many were admitted and wait for their pods.
@@ -71,8 +80,11 @@ type clusterQueue struct {
 // localQueue is a name for a ClusterQueue with those who used it.
 type localQueue struct {
 	LocalQueue
-	exists  bool
-	members map[Key]*workload
+	exists bool
+	// members are all who name it, unplaced those of them who have to find their place again
+	// since it is not what it was. left are the queues in which these wait yet.
+	members, unplaced *roll
+	left              []*clusterQueue
 	tally
 	account
 }
@@ -80,7 +92,7 @@ type localQueue struct {
 func (e *Engine) queue(name string) *clusterQueue {
 	q := e.queues[name]
 	if q == nil {
-		q = &clusterQueue{fairly: e.options.FairSharing != nil, classes: map[classKey]*class{}, locals: map[Key]*localQueue{}, elastic: map[Key]*workload{},
+		q = &clusterQueue{fairly: e.options.FairSharing != nil, classes: map[classKey]*class{}, locals: map[Key]*localQueue{},
 			waiting: &roll{}, unplaced: &roll{}}
 		q.set(ClusterQueue{Name: name})
 		q.exists = false
@@ -90,7 +102,7 @@ func (e *Engine) queue(name string) *clusterQueue {
 }
 
 func (q *clusterQueue) set(spec ClusterQueue) {
-	q.ClusterQueue, q.exists = spec, true
+	q.ClusterQueue, q.exists, q.troupe = spec, true, nil
 	q.namespaces = labels.Nothing()
 	if spec.Namespaces != nil {
 		// A selector that does not parse was refused by the API; none passes then.
@@ -103,11 +115,7 @@ func (q *clusterQueue) set(spec ClusterQueue) {
 // change has everyone who waits in the queue find his place again.
 func (e *Engine) change(q *clusterQueue) {
 	q.revision++
-	if q.unplaced.len() == 0 {
-		q.waiting, q.unplaced = q.unplaced, q.waiting
-	} else {
-		q.waiting.moveTo(q.unplaced)
-	}
+	unsettle(&q.waiting, &q.unplaced)
 	e.changed.Insert(q.Name)
 }
 
@@ -123,15 +131,34 @@ func (q *clusterQueue) offers(flavor string) bool {
 func (e *Engine) local(key Key) *localQueue {
 	l := e.localQueues[key]
 	if l == nil {
-		l = &localQueue{LocalQueue: LocalQueue{Key: key}, members: map[Key]*workload{}}
+		l = &localQueue{LocalQueue: LocalQueue{Key: key}, members: &roll{}, unplaced: &roll{}}
 		e.localQueues[key] = l
 	}
 	return l
 }
 
 func (e *Engine) dropIfUnused(l *localQueue) {
-	if !l.exists && len(l.members) == 0 {
+	if !l.exists && l.members.len() == 0 && l.unplaced.len() == 0 {
 		delete(e.localQueues, l.Key)
+		e.relocated.Delete(l.Key)
+	}
+}
+
+// relocate has all who name the LocalQueue find their place again, since it came, went, was
+// stopped or goes on, or leads elsewhere than from there.
+func (e *Engine) relocate(l *localQueue, from *clusterQueue) {
+	if from != nil && from != e.queues[l.ClusterQueue] && !slices.Contains(l.left, from) {
+		l.left = append(l.left, from)
+	}
+	unsettle(&l.members, &l.unplaced)
+	e.relocated.Insert(l.Key)
+}
+
+// settle notes that the workload has found its place as the LocalQueue is now.
+func (l *localQueue) settle(w *workload) {
+	if w.belongs.on == l.unplaced {
+		w.belongs.strike()
+		l.members.add(&w.belongs)
 	}
 }
 
@@ -308,7 +335,7 @@ func (e *Engine) found(key string, queues []*clusterQueue) {
 	for _, q := range queues {
 		e.touchQueue(q.Name)
 		e.touchCohorts(q)
-		q.family, q.head, q.claimed = nil, nil, claim{}
+		q.family, q.head, q.claimed, q.troupe = nil, nil, claim{}, nil
 		if key != "" {
 			q.family = f
 		}

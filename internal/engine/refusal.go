@@ -54,11 +54,12 @@ func retryAfter(times int) time.Duration {
 	return wait
 }
 
-// tryRefused has those looked at again who have waited long enough.
+// tryRefused has those looked at again who have waited long enough. Who would have to wait
+// for longer than anybody ever does was refused before the clock was set back.
 func (e *Engine) tryRefused(now time.Time) {
 	for {
 		next, ok := e.refused.Peek()
-		if !ok || next.Since.After(now) {
+		if !ok || next.Since.After(now) && !next.Since.After(now.Add(longestRetry)) {
 			return
 		}
 		e.refused.Pop()

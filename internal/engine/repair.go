@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/musterhq/muster/internal/engine/order"
@@ -11,7 +12,8 @@ import (
 )
 
 // repair gives those other places whose own are no good any more, before anybody else is
-// given room: near enough to the rest of the gang, else the gang has to go.
+// given room: near enough to the rest of the gang, else it goes on without those pods if it
+// is elastic and enough are left, or has to go.
 func (p *pass) repair() {
 	for _, key := range p.places.TakeAiling() {
 		if at, found := slices.BinarySearchFunc(p.ailing, key, order.CompareKeys); !found {
@@ -48,6 +50,7 @@ func (p *pass) mend(w *workload) {
 	p.budget--
 	mended, ok := p.places.Repair(w.Key)
 	switch {
+	case !ok && p.shrinkToRest(w):
 	case !ok:
 		p.evictLost(w)
 	case mended.Moved > 0:
@@ -68,7 +71,16 @@ func (e *Engine) mendLater(w *workload) {
 
 // replace gives the workload other places.
 func (p *pass) replace(w *workload, found []place.Assignment) {
-	given := *w.held
+	given := w.held.at(found)
+	w.before, w.held = w.held, given
+	w.assumed, w.decidedOn = replaces, w.Version
+	p.settle(w)
+	p.decisions = append(p.decisions, Decision{Key: w.Key, UID: w.UID, Generation: w.Generation, Replace: given})
+}
+
+// at is what is held, at other places.
+func (a *Admission) at(found []place.Assignment) *Admission {
+	given := *a
 	given.PodSets = slices.Clone(given.PodSets)
 	for i := range given.PodSets {
 		for _, f := range found {
@@ -77,10 +89,53 @@ func (p *pass) replace(w *workload, found []place.Assignment) {
 			}
 		}
 	}
-	w.before, w.held = w.held, &given
-	w.assumed, w.decidedOn = replaces, w.Version
-	p.settle(w)
-	p.decisions = append(p.decisions, Decision{Key: w.Key, UID: w.UID, Generation: w.Generation, Replace: &given})
+	return &given
+}
+
+// shrinkToRest has an elastic workload go on without those pods whose places are no good and
+// for which there are no others. It reports whether enough of it is left for that.
+func (p *pass) shrinkToRest(w *workload) bool {
+	at := w.elasticSet()
+	if at < 0 || !w.Admitted {
+		return false
+	}
+	set := &w.held.PodSets[at]
+	var lost []place.NodeCount
+	most := int32(0)
+	for _, ailing := range p.places.Ailing(w.Key) {
+		if ailing.PodSet == set.PodSet {
+			lost = ailing.Nodes
+		}
+	}
+	for _, at := range lost {
+		most += at.Count
+	}
+	most = min(most, set.Count-w.podSet(set.PodSet).MinCount)
+	fewer := int32(sort.Search(int(max(0, most)), func(n int) bool { return p.mendedWithout(w, at, lost, int32(n)+1) != nil })) + 1
+	if fewer > most {
+		return false
+	}
+	given, why := p.mendedWithout(w, at, lost, fewer), lostWords(p.places.AilingNodes(w.Key))
+	p.resize(w, at, given, Key{})
+	p.decisions[len(p.decisions)-1].Resize.Detail = why
+	return true
+}
+
+// mendedWithout is what the workload holds with so many of the lost pods fewer and the others
+// at good places, nil if there are none.
+func (p *pass) mendedWithout(w *workload, at int, lost []place.NodeCount, fewer int32) *Admission {
+	given := w.held.sized(at, w.held.PodSets[at].Count-fewer, nil)
+	given.PodSets[at].Places = place.Without(w.held.PodSets[at].Places, lost, fewer)
+	var mended place.Mended
+	ok := false
+	p.places.Try(func() {
+		p.places.Hold(w.Key, p.holding(w, placed{by: given}))
+		mended, ok = p.places.Repair(w.Key)
+	})
+	if !ok {
+		return nil
+	}
+	return given.at(mended.Assignments)
 }
 
 // evictLost tells a workload to go whose nodes failed.

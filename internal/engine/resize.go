@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/engine/elastic"
+	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
@@ -40,25 +41,66 @@ func (w *workload) elasticJob() (job elastic.Job, at int, ok bool) {
 	if at < 0 || w.charged.holder == nil || !w.Admitted {
 		return elastic.Job{}, at, false
 	}
-	ps := w.PodSets[slices.IndexFunc(w.PodSets, func(ps PodSet) bool { return ps.Name == w.held.PodSets[at].PodSet })]
+	ps := w.podSet(w.held.PodSets[at].PodSet)
 	return elastic.Job{Key: w.Key, Min: ps.MinCount, Max: ps.Count, Size: w.held.PodSets[at].Count, Priority: w.Priority, QueuedAt: w.QueuedAt,
 		RunsSince: w.ReservedAt, ResizedAt: w.ResizedAt, Exponent: ps.Elastic}, at, true
 }
 
+// spare says of the holder how many pods it can do without, if its size may change.
+func (e *Engine) spare(w *workload, h *preempt.Holder) {
+	if at := w.elasticSet(); at >= 0 && w.Admitted {
+		set := &w.held.PodSets[at]
+		h.Pod, h.Spare = e.vectorOfPods(set, 1), max(0, set.Count-w.podSet(set.PodSet).MinCount)
+	}
+}
+
+// podSet is the workload's of that name.
+func (w *workload) podSet(name string) *PodSet {
+	return &w.PodSets[slices.IndexFunc(w.PodSets, func(ps PodSet) bool { return ps.Name == name })]
+}
+
 // enlist lists the workload among the elastic ones of its queue.
 func (e *Engine) enlist(w *workload) {
-	may := w.queue != nil && w.elasticSet() >= 0
-	if w.listedIn != nil {
-		w.listedIn.troupe = nil
-		if !may || w.listedIn != w.queue {
-			delete(w.listedIn.elastic, w.Key)
-			w.listedIn = nil
+	was, may := w.listedIn, w.queue != nil && w.elasticSet() >= 0
+	if was != nil && (!may || was != w.queue) {
+		was.strikeElastic(w)
+		w.listedIn = nil
+	}
+	if may && w.listedIn == nil {
+		w.queue.addElastic(w)
+		w.listedIn = w.queue
+	}
+	for _, q := range []*clusterQueue{was, w.listedIn} {
+		if q != nil && (q.troupe == nil || len(q.recast) > 0 || !q.troupe.has(w)) {
+			q.recasts(w)
+			q.wakeOutgrown()
 		}
 	}
-	if may {
-		w.queue.elastic[w.Key], w.listedIn = w, w.queue
-		w.queue.troupe = nil
+}
+
+// addElastic lists the workload among the elastic ones of the queue, in the order of names;
+// strikeElastic is the inverse.
+func (q *clusterQueue) addElastic(w *workload) {
+	at, _ := q.placeOfElastic(w)
+	q.elastic = slices.Insert(q.elastic, at, w)
+}
+
+func (q *clusterQueue) strikeElastic(w *workload) {
+	if at, ok := q.placeOfElastic(w); ok {
+		q.elastic = slices.Delete(q.elastic, at, at+1)
+		q.recasts(w)
 	}
+}
+
+// recasts notes that the troupe of the queue does not know the workload as it is.
+func (q *clusterQueue) recasts(w *workload) {
+	if q.troupe != nil {
+		q.recast = append(q.recast, w)
+	}
+}
+
+func (q *clusterQueue) placeOfElastic(w *workload) (int, bool) {
+	return slices.BinarySearchFunc(q.elastic, w.Key, func(w *workload, key Key) int { return order.CompareKeys(w.Key, key) })
 }
 
 // hasSurplus reports whether pods that have to go are there yet.
@@ -195,6 +237,9 @@ func (p *pass) resize(w *workload, at int, given *Admission, by Key) {
 	w.before, w.held = w.held, given
 	w.assumed, w.decidedOn = resizes, w.Version
 	w.ResizedAt, w.gaveUp = p.now.Truncate(time.Second), false
+	if to < from {
+		w.growing = nil // who is asked for pods is not given others soon
+	}
 	p.settle(w)
 	p.decisions = append(p.decisions, Decision{Key: w.Key, UID: w.UID, Generation: w.Generation,
 		Resize: &Resize{Admission: given, PodSet: given.PodSets[at].PodSet, From: from, To: to, For: by}})

@@ -118,8 +118,8 @@ func TestRoomIsFreeOnlyWhenPodsAreGone(t *testing.T) {
 	}
 	s.want("somebody else does not get that room", s.happens(job("thief", "q", 2, 1, -1, 2)), "thief waits: WaitingForQuota")
 	s.want("the pods are gone", s.happens(s.shrunk("large")), "admit rigid in q")
-	s.want("it ends", s.happens(gone("rigid")), "admit thief in q")
-	s.want("and so does the other", s.happens(gone("thief")), "resize large from 2 to 4")
+	s.want("it ends", s.happens(gone("rigid")), "resize large from 2 to 4")
+	s.want("and so does the other", s.happens(gone("large")), "admit thief in q")
 }
 
 // TestALowerPriorityTakesNothingFromElasticJobs: not even what is above their minima.
@@ -192,4 +192,31 @@ func TestElasticJobsAreSizedAnewAfterARestart(t *testing.T) {
 	job1, job2 := s.jobs["job1"], s.jobs["job2"]
 	again.want("a new one hears of it", again.happens(job1, job2))
 	again.want("the pods are gone", again.happens(again.shrunk("job1")), "admit job2 in q, 2 of 4 main")
+}
+
+// TestWhoCouldNotBeAdmittedDoesNotGrow: since his LocalQueue is stopped, or he is deactivated; and grows once that is over.
+func TestWhoCouldNotBeAdmittedDoesNotGrow(t *testing.T) {
+	stopped := localOf("q")
+	stopped.Held = true
+	elsewhere := localOf("q")
+	elsewhere.ClusterQueue = "p"
+	for name, tc := range map[string]struct{ hold, release func(s *scene) []Event }{
+		"his LocalQueue is stopped": {
+			func(*scene) []Event { return []Event{stopped} }, func(*scene) []Event { return []Event{localOf("q")} }},
+		"his LocalQueue leads elsewhere": {
+			func(*scene) []Event { return []Event{elsewhere} }, func(*scene) []Event { return []Event{localOf("q")} }},
+		"his LocalQueue is gone": {
+			func(*scene) []Event { return []Event{LocalQueueDeleted{localOf("q").Key}} }, func(*scene) []Event { return []Event{localOf("q")} }},
+		"he is deactivated": {
+			func(s *scene) []Event { return []Event{s.changed("a", func(w *Workload) { w.Inactive = true })} },
+			func(s *scene) []Event { return []Event{s.changed("a", func(w *Workload) { w.Inactive = false })} }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, Options{}, queueOf("q", "", 4), queueOf("p", "", 0), localOf("q"), job("b", "q", 2, 1, 0, 0))
+			s.want("half is left", s.happens(between("a", 1, 4, 0, 1)), "admit a in q, 2 of 4 main")
+			s.want("held back", s.happens(tc.hold(s)...))
+			s.want("there is room", s.happens(gone("b")))
+			s.want("no longer", s.happens(tc.release(s)...), "resize a from 2 to 4")
+		})
+	}
 }

@@ -1,29 +1,37 @@
 package engine
 
-// roll lists workloads in the order in which they were added, each at most in one roll.
-// To add one and to strike one off takes the same short time however many there are.
+// roll lists workloads in the order in which they were added, each at most in one roll of a
+// kind: the spot says in which, and where. To add one and to strike one off takes the same
+// short time however many there are.
 type roll struct {
 	// list has a nil in the place of everyone who was struck off; struck counts them. All
 	// before the place begin were.
-	list          []*workload
+	list          []*spot
 	struck, begin int
+}
+
+// spot is the place of a workload on rolls of one kind.
+type spot struct {
+	w  *workload
+	on *roll
+	at int
 }
 
 func (r *roll) len() int { return len(r.list) - r.struck }
 
-func (r *roll) add(w *workload) {
-	w.onRoll, w.rollAt = r, len(r.list)
-	r.list = append(r.list, w)
+func (r *roll) add(s *spot) {
+	s.on, s.at = r, len(r.list)
+	r.list = append(r.list, s)
 }
 
 // strike takes the workload off the roll that it is on, if it is on one.
-func (w *workload) strike() {
-	r := w.onRoll
+func (s *spot) strike() {
+	r := s.on
 	if r == nil {
 		return
 	}
-	w.onRoll = nil
-	r.list[w.rollAt] = nil
+	s.on = nil
+	r.list[s.at] = nil
 	if r.struck++; r.struck > len(r.list)/2 {
 		r.close()
 	}
@@ -33,9 +41,9 @@ func (w *workload) strike() {
 func (r *roll) close() {
 	before := r.list
 	r.list, r.struck, r.begin = before[:0], 0, 0
-	for _, w := range before {
-		if w != nil {
-			r.add(w)
+	for _, s := range before {
+		if s != nil {
+			r.add(s)
 		}
 	}
 	clear(before[len(r.list):])
@@ -44,8 +52,8 @@ func (r *roll) close() {
 // first is who was added before all others, nil if there is nobody.
 func (r *roll) first() *workload {
 	for ; r.begin < len(r.list); r.begin++ {
-		if w := r.list[r.begin]; w != nil {
-			return w
+		if s := r.list[r.begin]; s != nil {
+			return s.w
 		}
 	}
 	return nil
@@ -53,10 +61,19 @@ func (r *roll) first() *workload {
 
 // moveTo adds everyone to another roll.
 func (r *roll) moveTo(other *roll) {
-	for _, w := range r.list {
-		if w != nil {
-			other.add(w)
+	for _, s := range r.list {
+		if s != nil {
+			other.add(s)
 		}
 	}
 	*r = roll{}
+}
+
+// unsettle has everyone on the settled roll be on the unsettled one, behind those who are.
+func unsettle(settled, unsettled **roll) {
+	if (*unsettled).len() == 0 {
+		*settled, *unsettled = *unsettled, *settled
+	} else {
+		(*settled).moveTo(*unsettled)
+	}
 }

@@ -71,6 +71,9 @@ func (s *scene) tell(d Decision) string {
 		if d.Resize.For != (Key{}) {
 			out += " for " + d.Resize.For.Name
 		}
+		if d.Resize.Detail != "" {
+			out += ": " + d.Resize.Detail
+		}
 		return out
 	case d.Evict != nil && d.Evict.Cause == preempt.NodeFailures:
 		return fmt.Sprintf("evict %s: NodeFailures", d.Key.Name)

@@ -229,7 +229,7 @@ func TestLocalQueuesShareAClusterQueueEvenly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		options := byUsage(rapid.SampledFrom([]time.Duration{halfLife, time.Hour, 24 * time.Hour}).Draw(t, "half-life"))
 		slots := int64(rapid.IntRange(1, 4).Draw(t, "slots"))
-		w := &world{options: options, engine: New(options), jobs: map[string]WorkloadSet{}, clock: epoch}
+		w := emptyWorld(options)
 		w.apply(defaultFlavor)
 		for _, ev := range shared(slots) {
 			w.apply(ev)

@@ -120,6 +120,5 @@ func (w *world) submitWide(t *rapid.T) {
 		}
 		ev.PodSets = append(ev.PodSets, ps)
 	}
-	w.jobs[name] = ev
-	w.apply(ev)
+	w.submit(t, ev)
 }

@@ -33,9 +33,9 @@ type workload struct {
 	queue *clusterQueue
 	// class is where it waits to be looked at; nil if it does not.
 	class *class
-	// onRoll is the roll of its queue that it is on, at that place, while it holds nothing.
-	onRoll *roll
-	rollAt int
+	// waits is its place on a roll of its queue, while it holds nothing, belongs that on one
+	// of its LocalQueue.
+	waits, belongs spot
 	// held is what it holds: what the API server says, or what was decided.
 	held    *Admission
 	assumed assumption
@@ -50,6 +50,9 @@ type workload struct {
 	growing quota.Vector
 	// gaveUp tells that others yielded for it to grow, and that it could not all the same.
 	gaveUp bool
+	// displaced are those who went or yielded for it to grow since it was admitted, with their
+	// UIDs.
+	displaced map[Key]string
 	// vacated are the places of pods that have to go, while it is not known that they have.
 	vacated []place.NodeCount
 	// listedIn is the queue that has it among its elastic ones.
@@ -100,6 +103,7 @@ func (ev WorkloadSet) apply(e *Engine) {
 	switch {
 	case w == nil:
 		w = &workload{}
+		w.waits.w, w.belongs.w = w, w
 		e.workloads[ev.Key] = w
 	case ev.Version < w.Version:
 		return // old news
@@ -124,7 +128,7 @@ func (ev WorkloadSet) apply(e *Engine) {
 	w.Workload, w.shape = ev.Workload, shape
 	if w.local == nil {
 		w.local = e.local(w.localKey())
-		w.local.members[w.Key] = w
+		w.local.members.add(&w.belongs)
 	}
 	if w.why.Code == reason.None {
 		w.why = reason.Reason{Code: ev.Told}
@@ -143,10 +147,13 @@ func (ev WorkloadSet) apply(e *Engine) {
 	}
 	w.lostNodes = w.lostNodes && w.held != nil
 	if w.held == nil {
-		w.growing, w.gaveUp = nil, false
+		w.growing, w.gaveUp, w.displaced = nil, false, nil
 	}
 	e.route(w)
 	e.sayAgain(w)
+	if w.listedIn != nil && w.queue.family != nil {
+		w.queue.family.put() // it may grow now, or may not any more
+	}
 }
 
 // sayAgain has the reason to wait returned if the API server has been told another one:
@@ -240,7 +247,7 @@ func (e *Engine) forget(w *workload) {
 }
 
 func (e *Engine) leaveLocal(w *workload) {
-	delete(w.local.members, w.Key)
+	w.belongs.strike()
 	e.dropIfUnused(w.local)
 	w.local = nil
 }
@@ -253,13 +260,14 @@ func (e *Engine) leave(w *workload) {
 	if w.promise != nil {
 		e.breakPromise(w)
 	}
-	w.strike()
+	w.waits.strike()
 }
 
 // route puts a workload that holds nothing to those of its queue who wait, and
 // settles what the ledgers have of it.
 func (e *Engine) route(w *workload) {
 	e.leave(w)
+	w.local.settle(w)
 	w.queue = nil
 	switch {
 	case w.held != nil:
@@ -275,11 +283,11 @@ func (e *Engine) route(w *workload) {
 		return
 	}
 	if w.queue != nil && e.changed.Has(w.queue.Name) {
-		w.queue.unplaced.add(w) // until it is known what the queue is
+		w.queue.unplaced.add(&w.waits) // until it is known what the queue is
 		return
 	}
 	if w.queue != nil {
-		w.queue.waiting.add(w)
+		w.queue.waiting.add(&w.waits)
 	}
 	if why := e.unfit(w); why.Code != reason.None {
 		e.say(w, why)
@@ -340,6 +348,7 @@ func (e *Engine) settle(w *workload) {
 	if w.queue != nil && len(now.planned) > 0 && w.assumed != admits && w.assumed != resizes && !w.leaving() && (w.held != nil || w.promise != nil) {
 		now.holder = &preempt.Holder{Key: w.Key, Priority: w.Priority, QueuedAt: w.QueuedAt,
 			ReservedAt: w.ReservedAt, Usage: now.planned, Promised: w.promise != nil}
+		e.spare(w, now.holder)
 	}
 	e.charge(was, now)
 	if was.holder != nil {
@@ -352,9 +361,9 @@ func (e *Engine) settle(w *workload) {
 		now.queue.wakeRivals(now.planned, now.holder)
 		now.queue.wakeFor(w, now.holder)
 	}
-	e.enlist(w)
 	e.recount(was, now)
 	w.charged = now
+	e.enlist(w)
 	e.settlePlaces(w)
 }
 

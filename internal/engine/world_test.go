@@ -6,10 +6,12 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
+	"github.com/musterhq/muster/internal/engine/reason"
 )
 
 // world is an engine under random events, and an API server that has what it was
@@ -23,6 +25,8 @@ type world struct {
 	queues  map[string]ClusterQueueSet
 	jobs    map[string]WorkloadSet // as the API server has them
 	open    []Decision             // not yet written
+	words   map[string]reason.Code // why jobs wait, not yet written
+	locals  map[Key]LocalQueueSet
 	clock   time.Time
 	wide    *wideWorld // nil for one of cpu in one flavor
 	nodes   *nodeWorld // nil for one of quota alone
@@ -37,11 +41,20 @@ type entry struct {
 
 var queueNames = []string{"p", "q", "r"}
 
+// emptyWorld has nothing yet.
+func emptyWorld(options Options) *world {
+	return &world{options: options, engine: New(options), queues: map[string]ClusterQueueSet{}, jobs: map[string]WorkloadSet{}, clock: epoch,
+		words: map[string]reason.Code{}, locals: map[Key]LocalQueueSet{}}
+}
+
 func newWorld(t *rapid.T) *world {
 	options := drawOptions(t)
-	w := &world{options: options, engine: New(options), queues: map[string]ClusterQueueSet{}, jobs: map[string]WorkloadSet{}, clock: epoch,
-		team: CohortSet{Cohort{Name: "team"}}}
+	w := emptyWorld(options)
+	w.team = CohortSet{Cohort{Name: "team"}}
 	w.apply(defaultFlavor)
+	for _, name := range namespaces {
+		w.setNamespace(t, name)
+	}
 	if rapid.Bool().Draw(t, "a cohort within the cohort") {
 		w.team.Parent = "lab"
 	}
@@ -49,7 +62,9 @@ func newWorld(t *rapid.T) *world {
 	w.apply(w.team)
 	for _, name := range queueNames {
 		w.setQueue(t, name)
-		w.apply(localOf(name))
+		for _, namespace := range namespaces {
+			w.setLocal(LocalQueueSet{LocalQueue{Key: Key{Namespace: namespace, Name: name}, ClusterQueue: name}})
+		}
 	}
 	return w
 }
@@ -91,6 +106,8 @@ func (w *world) setQueue(t *rapid.T, name string) {
 	q.Preemption.Standing = preempt.Standing{
 		Rank: rapid.SampledFrom([]int32{0, 0, 1, 2}).Draw(t, name+" ranks"), Kept: rapid.IntRange(0, 3).Draw(t, name+" is kept if 0") == 0}
 	q.Weight, q.ByUsage = drawWeight(t, name), rapid.Bool().Draw(t, name+" goes by usage")
+	q.Namespaces = rapid.SampledFrom([]*metav1.LabelSelector{{}, {}, {}, {MatchLabels: map[string]string{"team": "red"}}}).Draw(t, name+" accepts")
+	q.Held = rapid.IntRange(0, 9).Draw(t, name+" is stopped if 0") == 0
 	w.queues[name] = q
 	w.apply(q)
 }
@@ -102,10 +119,18 @@ func (w *world) apply(ev Event) {
 
 func (w *world) decide() []Decision {
 	w.clock = w.clock.Add(time.Second)
+	return w.decideNow()
+}
+
+// decideNow is the same at the time of the last pass.
+func (w *world) decideNow() []Decision {
 	w.log = append(w.log, entry{decidedAt: w.clock})
 	out := decideAll(w.engine, w.clock)
 	w.decided = append(w.decided, out...)
 	for _, d := range out {
+		if d.Why.Code != reason.None {
+			w.words[d.Key.Name] = d.Why.Code
+		}
 		if d.Admit != nil || d.Evict != nil || d.Replace != nil || d.Resize != nil {
 			w.open = slices.DeleteFunc(w.open, func(older Decision) bool { return older.Key == d.Key && (older.Replace != nil || older.Resize != nil) })
 			w.open = append(w.open, d)
@@ -116,21 +141,34 @@ func (w *world) decide() []Decision {
 
 func (w *world) names() []string { return slices.Sorted(maps.Keys(w.jobs)) }
 
-// write has the API server take or lose the i-th decision that is under way.
-func (w *world) write(i int, lost bool) {
+// answer is how the write of a decision ends.
+type answer int
+
+const (
+	taken answer = iota
+	isLost
+	isRefused
+)
+
+// write has the API server take, lose or refuse the i-th decision that is under way.
+func (w *world) write(i int, how answer) {
 	d := w.open[i]
 	w.open = slices.Delete(w.open, i, i+1)
 	job, there := w.jobs[d.Key.Name]
 	overtaken := !there || job.UID != d.UID || d.Admit != nil && (job.Admission != nil || job.Generation != d.Generation) ||
 		d.Admit == nil && job.Admission == nil || (d.Replace != nil || d.Resize != nil) && job.Evicted || d.Resize != nil && job.Admission != nil && job.Admission.PodSets[0].Count != d.Resize.From
-	if lost || overtaken {
+	switch {
+	case how == isLost || overtaken:
 		w.apply(Failed{Key: d.Key, UID: d.UID})
+		return
+	case how == isRefused && d.Evict == nil: // an eviction is tried again
+		w.apply(Refused{Key: d.Key, UID: d.UID, Generation: d.Generation, Message: "a policy says no", At: w.clock})
 		return
 	}
 	job.Version++
 	switch {
 	case d.Admit != nil:
-		job.Admission, job.Admitted, job.ReservedAt, job.Evicted, job.LostNodes = d.Admit, true, w.clock, false, false
+		job.Admission, job.Admitted, job.ReservedAt, job.Evicted, job.LostNodes, job.Unheld, job.Told = d.Admit, true, w.clock, false, false, false, ""
 	case d.Replace != nil:
 		job.Admission = d.Replace
 	case d.Resize != nil:
@@ -152,6 +190,10 @@ func (w *world) step(t *rapid.T) {
 		w.nodeStep(t)
 		return
 	}
+	if rapid.IntRange(0, 5).Draw(t, "restless if 0") == 0 {
+		w.restlessStep(t)
+		return
+	}
 	names := w.names()
 	switch kind := rapid.IntRange(0, 19).Draw(t, "kind of event"); {
 	case kind < 7 || len(names) == 0:
@@ -166,25 +208,18 @@ func (w *world) step(t *rapid.T) {
 			ev.PodSets[0].Elastic = rapid.SampledFrom([]float64{0.6, 0.85, 1}).Draw(t, "exponent")
 		}
 		ev.PodSets[0].Reclaimable = drawEnded(t, ev.PodSets[0])
-		w.jobs[name] = ev
-		w.apply(ev)
+		w.submit(t, ev)
 	case kind < 9:
 		name := rapid.SampledFrom(names).Draw(t, "ends")
+		w.apply(WorkloadGone{w.jobs[name].Key})
 		delete(w.jobs, name)
-		w.apply(gone(name))
 	case kind < 13 && len(w.open) > 0:
-		w.write(rapid.IntRange(0, len(w.open)-1).Draw(t, "written"), kind == 12)
+		w.write(rapid.IntRange(0, len(w.open)-1).Draw(t, "written"), rapid.SampledFrom([]answer{taken, taken, taken, taken, isLost, isRefused}).Draw(t, "answer"))
 	case kind < 15: // the watch brings what the API server has, or the job stopped
 		name := rapid.SampledFrom(names).Draw(t, "seen")
 		w.see(name)
 	case kind < 17:
-		name := rapid.SampledFrom(names).Draw(t, "edited")
-		ev := w.jobs[name]
-		ev.Inactive = !ev.Inactive
-		ev.Generation++
-		ev.Version++
-		w.jobs[name] = ev
-		w.apply(ev)
+		w.hold(t, rapid.SampledFrom(names).Draw(t, "held back"))
 	case kind < 18:
 		w.setQueue(t, rapid.SampledFrom(queueNames).Draw(t, "reconfigured"))
 	default:
@@ -201,19 +236,36 @@ func drawEnded(t *rapid.T, ps PodSet) int32 {
 	return rapid.Int32Range(0, ps.Count).Draw(t, "ended")
 }
 
+// due is when somebody may grow, or is asked for again who was refused: an hour from now if the
+// clock was set back by one, with many samples of what LocalQueues use in between.
+func (w *world) due() (at time.Time, some bool) {
+	dues := slices.Collect(maps.Values(w.engine.growths))
+	if next, ok := w.engine.refused.Peek(); ok {
+		dues = append(dues, next.Since)
+	}
+	if len(dues) == 0 {
+		return time.Time{}, false
+	}
+	return slices.MinFunc(dues, time.Time.Compare), true
+}
+
 // settle lets everything that is under way end: decisions are written, evicted jobs
 // stop, until nothing happens any more. It fails if that never comes.
 func (w *world) settle(t *rapid.T) {
 	for range 200 {
 		if len(w.decide()) == 0 && len(w.open) == 0 && !w.leaving() && !w.starting() {
-			if due := w.engine.Due(); w.elastic && len(w.engine.growths) > 0 {
-				w.clock = due
-				continue
+			due, some := w.due()
+			if !some {
+				return
 			}
-			return
+			w.clock = due
+			continue
 		}
 		for len(w.open) > 0 {
-			w.write(0, false)
+			w.write(0, taken)
+		}
+		for _, name := range slices.Sorted(maps.Keys(w.words)) {
+			w.told(name)
 		}
 		w.settlePods()
 		for _, name := range w.names() {
@@ -232,6 +284,9 @@ func (w *world) see(name string) {
 	case ev.Evicted:
 		ev.Admission, ev.Admitted, ev.Evicted, ev.Ready = nil, false, false, false
 		ev.Version++
+	case ev.Unheld:
+		ev.Unheld = false
+		ev.Version++
 	case ev.Admission.hasSurplus():
 		given := *ev.Admission
 		given.PodSets = slices.Clone(given.PodSets)
@@ -249,7 +304,7 @@ func (w *world) see(name string) {
 // leaving reports whether anybody was told to go and has not gone.
 func (w *world) leaving() bool {
 	for _, job := range w.jobs {
-		if job.Evicted || job.Admission.hasSurplus() {
+		if job.Evicted || job.Unheld || job.Admission.hasSurplus() {
 			return true
 		}
 	}
@@ -276,6 +331,8 @@ func (w *world) describe(t *rapid.T) {
 	}
 	for _, name := range w.names() {
 		j := w.jobs[name]
-		t.Logf("%s in %s priority %d inactive %v %+v queued %v holds %v", name, j.Queue, j.Priority, j.Inactive, j.PodSets, j.QueuedAt.Sub(epoch), j.Admission)
+		t.Logf("%s waits for %s: %s", name, w.engine.workloads[j.Key].why.Code, w.engine.workloads[j.Key].why.Message())
+		t.Logf("%s in %s priority %d inactive %v gated %q backs off %q refused %q unheld %v %+v queued %v holds %v",
+			j.Key, w.locals[j.localKey()].ClusterQueue, j.Priority, j.Inactive, j.Gated, j.BacksOff, j.Refused, j.Unheld, j.PodSets, j.QueuedAt.Sub(epoch), j.Admission)
 	}
 }

@@ -3,12 +3,8 @@ package engine
 import (
 	"maps"
 	"slices"
-	"sort"
 
-	"github.com/musterhq/muster/internal/engine/elastic"
-	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/place"
-	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
@@ -17,67 +13,6 @@ type yield struct {
 	w     *workload
 	at    int
 	given *Admission
-}
-
-// troupe is the elastic workloads of a queue whose size may change now, in the order of
-// names, with what one pod of each takes. It is not changed once it is made.
-type troupe struct {
-	jobs    []elastic.Job
-	members []*workload
-	at      []int
-	each    []quota.Vector
-	policy  elastic.Policy
-	// steps are the ways in which they yield to a priority.
-	steps map[int32][]elastic.Step
-}
-
-// troupeOf lists those of the queue.
-func (e *Engine) troupeOf(q *clusterQueue) *troupe {
-	if q.troupe != nil {
-		return q.troupe
-	}
-	t := &troupe{policy: e.options.Elastic, steps: map[int32][]elastic.Step{}}
-	for _, key := range slices.SortedFunc(maps.Keys(q.elastic), order.CompareKeys) {
-		w := q.elastic[key]
-		if job, at, ok := w.elasticJob(); ok {
-			t.jobs, t.members, t.at = append(t.jobs, job), append(t.members, w), append(t.at, at)
-			t.each = append(t.each, e.vectorOfPods(&w.held.PodSets[at], 1))
-		}
-	}
-	q.troupe = t
-	return t
-}
-
-// yieldsTo are the steps in which they yield to somebody of a priority.
-func (t *troupe) yieldsTo(priority int32) []elastic.Step {
-	steps, known := t.steps[priority]
-	if !known {
-		steps = t.policy.Yields(t.jobs, priority)
-		t.steps[priority] = steps
-	}
-	return steps
-}
-
-// yieldsBelow are those of them that jobs of lower priorities take, which come first.
-func (t *troupe) yieldsBelow(priority int32) []elastic.Step {
-	steps := t.yieldsTo(priority)
-	n := slices.IndexFunc(steps, func(s elastic.Step) bool { return t.jobs[s.Index].Priority >= priority })
-	if n < 0 {
-		return steps
-	}
-	return steps[:n]
-}
-
-// sizesAfter are the sizes of all once the steps were taken.
-func (t *troupe) sizesAfter(steps []elastic.Step) []int32 {
-	out := make([]int32, len(t.jobs))
-	for i := range t.jobs {
-		out[i] = t.jobs[i].Size
-	}
-	for _, step := range steps {
-		out[step.Index] = step.To
-	}
-	return out
 }
 
 // byYielding looks for those of the queue who have to get smaller, or to stop, so that the
@@ -96,36 +31,21 @@ func (e *Engine) byYielding(w *workload, c *class) (found outcome, ok bool) {
 		}
 	}
 	t := e.troupeOf(q)
-	steps := t.yieldsTo(w.Priority)
+	y := t.yieldsTo(w.Priority)
 	fits := func(n int) bool {
-		e.yielding(q, t, t.sizesAfter(steps[:n]), func() { found = e.consider(w, c, least) })
+		e.yielding(q, t, y.Sizes(n), func() { found = e.consider(w, c, least) })
 		return found.verdict == promisable || found.verdict == admissible
 	}
-	if len(steps) == 0 || !fits(len(steps)) {
+	if y.Len() == 0 || !fits(y.Len()) {
 		return outcome{}, false
 	}
-	n := sort.Search(len(steps), func(n int) bool { return fits(n) })
+	n := fewest(y.Len(), fits)
 	if !fits(n) {
 		return outcome{}, false // room on nodes may be less for more
 	}
 	found.verdict = preempting
-	found.victims, found.yields = t.told(q, t.sizesAfter(steps[:n]))
+	found.victims, found.yields = t.told(q, y.Sizes(n))
 	return found, true
-}
-
-// told are those who have to stop, and those who get smaller, for others to have those
-// sizes.
-func (t *troupe) told(q *clusterQueue, sizes []int32) (victims []preempt.Victim, yields []yield) {
-	for i, w := range t.members {
-		switch sizes[i] {
-		case t.jobs[i].Size:
-		case 0:
-			victims = append(victims, preempt.Victim{Holder: w.charged.holder, Queue: q.node, Cause: preempt.InQueue})
-		default:
-			yields = append(yields, yield{w, t.at[i], w.held.sized(t.at[i], sizes[i], nil)})
-		}
-	}
-	return victims, yields
 }
 
 // yielding runs f as if those of the troupe had the sizes and their pods were gone.
@@ -144,11 +64,7 @@ func (e *Engine) yielding(q *clusterQueue, t *troupe, sizes []int32, f func()) {
 			}
 		}
 	}
-	var amounts []quota.Amount
-	for index, value := range freed {
-		amounts = append(amounts, quota.Amount{Index: index, Value: value})
-	}
-	released := quota.VectorOf(amounts...)
+	released := vectorOfSums(freed)
 	e.tree.Release(q.Name, quota.Planned, released)
 	e.departing++
 	defer func() {

@@ -39,6 +39,9 @@ type Options struct {
 	// DenyLatticeJobChanges has changes of the spec of a LatticeJob that runs refused; they are warned of where it is false.
 	DenyLatticeJobChanges bool
 
+	// Adopt takes over definitions that somebody else has installed; they are refused where it is false.
+	Adopt bool
+
 	// Log is told what the cluster cannot take. The zero value tells nobody.
 	Log logr.Logger
 }
@@ -86,6 +89,11 @@ func Apply(ctx context.Context, config *rest.Config, options Options) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("making a client for admission policies: %w", err)
+	}
+	if !options.Adopt {
+		if err := refuseForeign(ctx, definitionStore{extensions}, definitions); err != nil {
+			return err
+		}
 	}
 	if err := applyAll(ctx, definitionStore{extensions}, definitions, options.FieldManager); err != nil {
 		return err

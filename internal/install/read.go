@@ -20,7 +20,7 @@ const operatorUserPlaceholder = "OPERATOR_USER"
 
 // readDefinitions gives the definitions, with that of TrainingJobs in the group.
 func readDefinitions(trainingJobGroup string) ([]*unstructured.Unstructured, error) {
-	objects, err := read("muster/crds", func(text []byte) []byte { return text })
+	objects, err := read("muster/apis", func(text []byte) []byte { return text })
 	for _, object := range objects {
 		spec, _ := object.Object["spec"].(map[string]any)
 		if spec["group"] == breezeml.DefaultGroup {

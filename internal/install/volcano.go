@@ -18,13 +18,20 @@ import (
 )
 
 const (
-	volcanoJobs     = "jobs.batch.volcano.sh"
+	volcanoJobs = "jobs.batch.volcano.sh"
+	// volcanoPodGroups are of a kind that Volcano has brought wherever it is, and that Muster never serves.
+	volcanoPodGroups = "podgroups.scheduling.volcano.sh"
+
 	volcanoSuffix   = ".volcano.sh"
 	volcanoPolicies = "muster-vcjob"
 )
 
+// VolcanoDefinitions are the names of the definitions on which LeavesVolcanoJobs depends.
+var VolcanoDefinitions = []string{volcanoJobs, volcanoPodGroups}
+
 // LeavesVolcanoJobs reports whether the Jobs of batch.volcano.sh are Volcano's to run: the mode says so, or leaves it to
-// whose definition of them the cluster has.
+// whose definition of them the cluster has. Where that is Muster's, they are Volcano's all the same once it was installed
+// over it: it may take the definition as it is.
 func LeavesVolcanoJobs(ctx context.Context, config *rest.Config, mode v1alpha1.VolcanoMode) (bool, error) {
 	switch mode {
 	case v1alpha1.VolcanoExternal:
@@ -42,8 +49,16 @@ func LeavesVolcanoJobs(ctx context.Context, config *rest.Config, mode v1alpha1.V
 		return false, nil
 	case err != nil:
 		return false, fmt.Errorf("reading the definition %s: %w", volcanoJobs, err)
+	case !isOurs(definition):
+		return true, nil
 	}
-	return !isOurs(definition), nil
+	switch _, err := extensions.ApiextensionsV1().CustomResourceDefinitions().Get(ctx, volcanoPodGroups, metav1.GetOptions{}); {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("reading the definition %s: %w", volcanoPodGroups, err)
+	}
+	return true, nil
 }
 
 func isOurs(definition *apiextensionsv1.CustomResourceDefinition) bool {

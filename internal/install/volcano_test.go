@@ -64,4 +64,18 @@ func TestDefinitionsOfVolcanoAreLeftAloneUnlessMusterIsToServeThem(t *testing.T)
 	apply(v1alpha1.VolcanoNative, false, true)
 	apply(v1alpha1.VolcanoAuto, false, true)
 	apply(v1alpha1.VolcanoExternal, true, true) // it is not taken away, but nothing is done for it any more
+
+	// Volcano is installed over it, and takes the definition as it is.
+	podGroups := theirs.DeepCopy()
+	podGroups.ObjectMeta = metav1.ObjectMeta{Name: "podgroups.scheduling.volcano.sh"}
+	podGroups.Spec.Group = "scheduling.volcano.sh"
+	podGroups.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Plural: "podgroups", Singular: "podgroup", Kind: "PodGroup", ListKind: "PodGroupList"}
+	if err := direct.Create(t.Context(), podGroups); err != nil {
+		t.Fatal(err)
+	}
+	apply(v1alpha1.VolcanoAuto, true, true)
+	apply(v1alpha1.VolcanoNative, false, true)
+	if err := direct.Delete(t.Context(), podGroups); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -25,6 +25,8 @@ type API[T client.Object] struct {
 	New func() T
 	// Owns are empty objects of the kinds that Plan creates.
 	Owns []client.Object
+	// Later are kinds that Plan creates and that the cluster may not serve yet.
+	Later []LateKind
 	// Targets is the job, by name and UID, that an object of one of the kinds of Owns is
 	// meant for that nobody controls, "" for none. It is seen as a child of that job. Nil if
 	// there are no such objects.
@@ -42,10 +44,9 @@ type API[T client.Object] struct {
 	// Pauses says that Plan pauses a job whose queue wants its quota back, at
 	// Admission.Until. Workloads of other kinds are deactivated then.
 	Pauses bool
-	// Asks are the kinds of which Facts say whether the cluster serves them.
+	// Asks are the kinds of which Facts say whether the cluster serves them. When one comes or
+	// goes, all jobs are looked at again.
 	Asks []schema.GroupResource
-	// WaitsForKinds has all jobs looked at again when one of those kinds comes or goes.
-	WaitsForKinds bool
 	// PodLabels are labels that the pods of the job with the UID bear, and no others.
 	PodLabels func(uid types.UID) map[string]string
 	// Beside names what else Plan wants to see: objects that the job may not control,
@@ -65,6 +66,8 @@ type API[T client.Object] struct {
 	// External jobs are carried out by another controller: one that is in no queue is
 	// left alone, Plan is not asked.
 	External bool
+	// Repeats says that a job may make others of its kind, and that these queue.
+	Repeats bool
 	// Delegates says that jobs of the API queue for nothing: what they make does.
 	Delegates bool
 	// Describe says what the job asks for.
@@ -143,6 +146,8 @@ type Seen[T client.Object] struct {
 	Facts Facts
 	// Admission is whether the job may run, and with what.
 	Admission Admission
+	// Mistake is why the job is not queued as it is, for people, "" if it is.
+	Mistake string
 	// Children are the objects that the job controls. Not to be changed.
 	Children []client.Object
 	// Beside are those of the objects that the API asked to see that there are.
@@ -178,8 +183,10 @@ type Admission struct {
 	// UnreadySince is since when an Admitted job has lacked ready pods, as far as its
 	// Workload was told, zero if it lacks none.
 	UnreadySince time.Time
-	// Until is when the queue of an Admitted job wants its quota back, zero for never.
+	// Until is when the queue of an Admitted job wants its quota back, zero for never; Bound
+	// is how long after the admission that is.
 	Until time.Time
+	Bound time.Duration
 	// MissingFlavor is a flavor that an Admitted job was given and that does not
 	// exist, "" if there is none.
 	MissingFlavor string
@@ -193,6 +200,10 @@ type Admission struct {
 
 // MayRun reports whether the job may have pods.
 func (a Admission) MayRun() bool { return a.Grant == Unqueued || a.Grant == Admitted }
+
+// HoldsQuota reports whether nobody else has what the job's pods use: while they run, also
+// while they are told to end.
+func (a Admission) HoldsQuota() bool { return a.Grant == Admitted || a.Grant == Stopping }
 
 // MayStart reports whether pods may be started: MayRun, and it is known where and
 // how. What runs already is not touched for the lack of a flavor.
@@ -270,6 +281,8 @@ type Progress struct {
 	Reclaimable map[string]int32
 	// Outcome is set once the job has ended.
 	Outcome *Outcome
+	// Restarts is how often anything of the job was started anew because some of it had failed, as far as its status tells.
+	Restarts int64
 	// Refused is why the API server refuses pods without which the job cannot go on,
 	// "" if it does not.
 	Refused string
@@ -310,6 +323,7 @@ type Write struct {
 	base        client.Object
 	propagation metav1.DeletionPropagation
 	onFailure   string
+	onSuccess   *Event
 	fill        func(client.Object) error
 }
 
@@ -322,6 +336,7 @@ const (
 	verbApply        verb = "apply"
 	verbDelete       verb = "delete"
 	verbRemove       verb = "remove"
+	verbRemoveAll    verb = "remove all"
 )
 
 // Create makes the object. One of the same name that the job controls already is
@@ -363,6 +378,10 @@ func Delete(seen client.Object, propagation metav1.DeletionPropagation) Write {
 // the job controls it. One that is another's is left alone.
 func Remove(object client.Object) Write { return Write{verb: verbRemove, object: object} }
 
+// RemoveAll is Remove for all objects of the kind in the namespace that the job controls,
+// whatever their names. The object says no more than its kind and namespace.
+func RemoveAll(object client.Object) Write { return Write{verb: verbRemoveAll, object: object} }
+
 // OrWarn returns the write with the reason of a Warning that tells people, on the
 // job, that the API server refused it.
 func (w Write) OrWarn(reason string) Write {
@@ -370,7 +389,16 @@ func (w Write) OrWarn(reason string) Write {
 	return w
 }
 
-// Verb is what the write does, in words: create, change, change status of, apply, delete, remove.
+// AndTell returns the write with an event that is told, on the job, once it is done.
+func (w Write) AndTell(e Event) Write {
+	w.onSuccess = &e
+	return w
+}
+
+// Tells is the event that is told once the write is done, nil if none is.
+func (w Write) Tells() *Event { return w.onSuccess }
+
+// Verb is what the write does, in words: create, change, change status of, apply, delete, remove, remove all.
 func (w Write) Verb() string { return string(w.verb) }
 
 // Object is what the write makes, removes or, in the state that it should have,

@@ -104,4 +104,13 @@ func TestWhatIsRemovedIsTheJobsOwn(t *testing.T) {
 			t.Errorf("%s: %v, want it to stay: %v", name, err, stays)
 		}
 	}
+	api = fake.NewClientBuilder().WithScheme(scheme).WithObjects(job, account("a", "job"), account("b", "job"), account("theirs", "later"), account("free", "")).Build()
+	all := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns"}}
+	if err := NewExecutor(api, &recorded{}).Run(t.Context(), job, Plan{Writes: []Write{RemoveAll(all)}}); err != nil {
+		t.Error(err)
+	}
+	var left corev1.ServiceAccountList
+	if err := api.List(t.Context(), &left); err != nil || len(left.Items) != 2 {
+		t.Errorf("%v, and %d are left: %v", err, len(left.Items), left.Items)
+	}
 }

@@ -1,7 +1,6 @@
 package jobs_test
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -9,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -143,7 +141,7 @@ func TestNoWriteThatFailsChangesTheEndOfABatchJob(t *testing.T) {
 				t.Fatalf("its Workload is not over: %+v", w)
 			}
 			for _, f := range faults(good.writes) {
-				t.Run(fmt.Sprintf("%s, after=%v, %s", f.write, f.after, apierrors.ReasonForError(f.err)), func(t *testing.T) {
+				t.Run(f.String(), func(t *testing.T) {
 					if diff := cmp.Diff(want, live(t, f).state()); diff != "" {
 						t.Errorf("the end is another (-fault-free +got):\n%s", diff)
 					}

@@ -119,6 +119,10 @@ func (a API[T]) controllerOf(object client.Object) []string {
 	return owners
 }
 
+// arrives leaves out what was there at the start, of kinds that concern many jobs: each job is looked at then for its own sake,
+// once everything has been read.
+var arrives = predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList }}
+
 // targets has the job looked at that an object nobody controls is meant for.
 func (a API[T]) targets() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
@@ -134,6 +138,14 @@ func (a API[T]) kind() schema.GroupKind { return a.Kind.GroupKind() }
 
 func (a API[T]) delegates() bool { return a.Delegates }
 
+// queuesFor are those of the kinds of which a job queues for what belongs to it, where that is of this kind.
+func (a API[T]) queuesFor(served []schema.GroupKind) []schema.GroupKind {
+	if !a.Repeats {
+		return served
+	}
+	return slices.DeleteFunc(slices.Clone(served), func(kind schema.GroupKind) bool { return kind == a.kind() })
+}
+
 // owned are the kinds that Plan may create.
 func (a API[T]) owned(nativeGangs bool) []client.Object {
 	if !nativeGangs || !a.Gangs {
@@ -148,7 +160,13 @@ func (a API[T]) asksAbout(definition client.Object) bool {
 }
 
 func (a API[T]) addTo(mgr ctrl.Manager, x *Executor, settings Settings, served []schema.GroupKind) error {
-	r := &reconciler[T]{api: a, served: served, client: mgr.GetClient(), executor: x, pods: mgr.GetAPIReader(), backoff: settings.Backoff, readiness: settings.Readiness, owns: a.owned(settings.NativeGangs), nativeGangs: settings.NativeGangs, agent: settings.Agent, clock: clock.RealClock{}}
+	r := &reconciler[T]{api: a, served: a.queuesFor(served), client: mgr.GetClient(), executor: x, pods: mgr.GetAPIReader(), backoff: settings.Backoff, readiness: settings.Readiness, owns: a.owned(settings.NativeGangs), nativeGangs: settings.NativeGangs, agent: settings.Agent, clock: clock.RealClock{}}
+	if err := mgr.GetFieldIndexer().IndexField(context.Background(), a.New(), prebuiltIndex, prebuiltNames); err != nil {
+		return fmt.Errorf("indexing %s by the Workload that a job names: %w", a.Kind.Kind, err)
+	}
+	for _, kind := range a.Later {
+		r.later = append(r.later, &late{LateKind: kind})
+	}
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named(a.Kind.GroupKind().String()).
 		For(a.New(), builder.WithPredicates(predicate.NewPredicateFuncs(r.concerns))).
@@ -160,25 +178,27 @@ func (a API[T]) addTo(mgr ctrl.Manager, x *Executor, settings Settings, served [
 		Owns(&kueue.Workload{}).
 		// Or for the Workload that it names.
 		Watches(&kueue.Workload{}, handler.EnqueueRequestsFromMapFunc(r.jobsThatName), builder.WithPredicates(predicate.Funcs{
-			CreateFunc: func(e event.CreateEvent) bool { return metav1.GetControllerOf(e.Object) == nil },
+			CreateFunc: func(e event.CreateEvent) bool {
+				return arrives.Create(e) && metav1.GetControllerOf(e.Object) == nil
+			},
 			UpdateFunc: func(event.UpdateEvent) bool { return false },
 			DeleteFunc: func(event.DeleteEvent) bool { return false },
 		})).
 		// Pods may be refused.
 		Watches(&corev1.Event{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfRefusal), builder.WithPredicates(predicate.NewPredicateFuncs(isRefusal))).
 		// A job may wait for its queue to come into being.
-		Watches(&kueue.LocalQueue{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfNamespace), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfClusterQueue), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&kueue.LocalQueue{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfNamespace), builder.WithPredicates(arrives, predicate.GenerationChangedPredicate{})).
+		Watches(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfClusterQueue), builder.WithPredicates(arrives, predicate.GenerationChangedPredicate{})).
 		// Or for a class or a flavor that it names.
-		Watches(&kueue.WorkloadPriorityClass{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&schedulingv1.PriorityClass{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&kueue.ResourceFlavor{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfNamespace), builder.WithPredicates(predicate.LabelChangedPredicate{}))
-	if len(a.Asks) > 0 && a.WaitsForKinds {
+		Watches(&kueue.WorkloadPriorityClass{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), builder.WithPredicates(arrives, predicate.GenerationChangedPredicate{})).
+		Watches(&schedulingv1.PriorityClass{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), builder.WithPredicates(arrives, predicate.GenerationChangedPredicate{})).
+		Watches(&kueue.ResourceFlavor{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), builder.WithPredicates(arrives, predicate.GenerationChangedPredicate{})).
+		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfNamespace), builder.WithPredicates(arrives, predicate.LabelChangedPredicate{}))
+	if len(a.Asks) > 0 {
 		definition := &metav1.PartialObjectMetadata{}
 		definition.SetGroupVersionKind(definitionKind)
 		b = b.WatchesMetadata(definition, handler.EnqueueRequestsFromMapFunc(r.allJobs), builder.WithPredicates(predicate.And(
-			predicate.NewPredicateFuncs(a.asksAbout), predicate.ResourceVersionChangedPredicate{})))
+			arrives, predicate.NewPredicateFuncs(a.asksAbout), predicate.ResourceVersionChangedPredicate{})))
 	}
 	if a.Pauses {
 		// What a queue says of time is an annotation.
@@ -195,6 +215,9 @@ func (a API[T]) addTo(mgr ctrl.Manager, x *Executor, settings Settings, served [
 			b = b.Watches(kind, a.targets(), builder.WithPredicates(predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}))
 		}
 	}
+	for _, l := range r.later {
+		b = b.WatchesRawSource(r.follow(mgr, l))
+	}
 	if a.Pods != nil {
 		b = b.Watches(&corev1.Pod{}, a.Pods.requests(), builder.WithPredicates(a.Pods.matter()))
 	}
@@ -209,7 +232,7 @@ func (r *reconciler[T]) concerns(object client.Object) bool {
 
 // jobsThatName are the jobs whose Workload somebody else has made.
 func (r *reconciler[T]) jobsThatName(ctx context.Context, w client.Object) []reconcile.Request {
-	return r.jobs(ctx, client.InNamespace(w.GetNamespace()), client.MatchingLabels{kueue.PrebuiltWorkloadLabel: w.GetName()})
+	return r.jobs(ctx, client.InNamespace(w.GetNamespace()), client.MatchingFields{prebuiltIndex: w.GetName()})
 }
 
 func isRefusal(object client.Object) bool {

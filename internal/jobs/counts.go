@@ -65,6 +65,24 @@ func (c *counts) keepBackReclaims(job client.Object, p Plan, now time.Time) Plan
 	return p
 }
 
+// withMemoryFirst is the plan with its status before its writes if one of them gives back
+// quota of pods that have ended. The status may be all that remembers these ends: a pod that
+// is gone before it tells of it would be run again, with quota that others have by then.
+func (p Plan) withMemoryFirst() Plan {
+	if p.Status != nil && p.StatusOnError == nil && slices.ContainsFunc(p.Writes, givesBack) {
+		p.StatusFirst, p.StatusCanWait = true, false
+	}
+	return p
+}
+
+// givesBack reports whether the write tells a Workload that pods have ended.
+func givesBack(w Write) bool {
+	before, ok := w.base.(*kueue.Workload)
+	after, also := w.object.(*kueue.Workload)
+	return ok && also && w.verb == verbChangeStatus &&
+		!equality.Semantic.DeepEqual(before.Status.ReclaimablePods, after.Status.ReclaimablePods)
+}
+
 // givesBackAlone reports whether the write tells a Workload nothing but that pods have
 // ended.
 func givesBackAlone(w Write) bool {

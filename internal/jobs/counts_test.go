@@ -6,8 +6,10 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 )
 
 // statuses are the writes of the JobSet's status so far.
@@ -112,5 +114,35 @@ func TestCountsOfAJobThatGoesAreForgotten(t *testing.T) {
 	w.runJobs()
 	if result := w.reconcile(); result.RequeueAfter != time.Second {
 		t.Errorf("a new JobSet of the name is due after %s; writes %v", result.RequeueAfter, w.writes[len(before):])
+	}
+}
+
+// TestAnEndIsRememberedBeforeItsQuotaIsGivenBack: the status of a GenericJob may wait for
+// longer than that, but nothing else remembers how a pod ended that is gone.
+func TestAnEndIsRememberedBeforeItsQuotaIsGivenBack(t *testing.T) {
+	w := genericLives["succeeded, and others run on"].begin(t, fault{})
+	w.mayEnd = func(pod *corev1.Pod) bool {
+		return pod.Name == "job-worker-0" && w.genericJob().Status.Phase == tensorstack.JobPhaseRunning
+	}
+	for turns := 0; len(list[kueue.WorkloadList](w.world).Items) == 0 || w.workload().Status.ReclaimablePods == nil; turns++ {
+		if turns > 50 {
+			t.Fatalf("nothing is given back; writes %v", w.writes)
+		}
+		due := w.reconcile().RequeueAfter
+		w.admit()
+		w.kubelet()
+		w.clock.SetTime(w.clock.Now().Add(due))
+	}
+	for _, pod := range list[corev1.PodList](w.world).Items {
+		if pod.Name == "job-worker-0" {
+			if err := w.api.Delete(t.Context(), &pod); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	w.kubelet()
+	w.reconcile()
+	if times := w.made["Pod job-worker-0"]; times != 1 {
+		t.Errorf("its pod is gone, and it was made %d times; writes %v", times, w.writes)
 	}
 }

@@ -2,7 +2,6 @@ package jobs_test
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -98,7 +97,7 @@ func TestNoWriteThatFailsChangesTheEnd(t *testing.T) {
 				t.Fatalf("only %d writes: %v", len(good.writes), good.writes)
 			}
 			for _, f := range faults(good.writes) {
-				t.Run(fmt.Sprintf("%s, after=%v, %s", f.write, f.after, apierrors.ReasonForError(f.err)), func(t *testing.T) {
+				t.Run(f.String(), func(t *testing.T) {
 					w := l.live(t, f)
 					if diff := cmp.Diff(want, w.state()); diff != "" {
 						t.Errorf("the end is another (-fault-free +got):\n%s", diff)
@@ -137,13 +136,7 @@ func TestSteadyStateWritesNothing(t *testing.T) {
 	for name, l := range lives {
 		t.Run(name, func(t *testing.T) {
 			w := l.live(t, fault{})
-			before := len(w.writes)
-			for range 3 {
-				w.reconcile()
-			}
-			if got := w.writes[before:]; len(got) != 0 {
-				t.Errorf("wrote %v", got)
-			}
+			w.atRest(t)
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -102,6 +103,9 @@ func (x *Executor) writeAll(ctx context.Context, job client.Object, writes []Wri
 func (x *Executor) write(ctx context.Context, job client.Object, w Write) error {
 	err := x.attempt(ctx, job, w)
 	if err == nil {
+		if w.onSuccess != nil {
+			x.tell(job, *w.onSuccess)
+		}
 		return nil
 	}
 	if w.onFailure != "" && refused(err) {
@@ -123,7 +127,11 @@ func (x *Executor) attempt(ctx context.Context, job client.Object, w Write) erro
 				return err
 			}
 		}
-		if err := x.client.Create(ctx, object); !apierrors.IsAlreadyExists(err) {
+		var options []client.CreateOption
+		if unread(object) {
+			options = append(options, client.DisableReadYourWritesConsistency)
+		}
+		if err := x.client.Create(ctx, object, options...); !apierrors.IsAlreadyExists(err) {
 			return err
 		}
 		return x.checkOurs(ctx, job, w.object)
@@ -141,6 +149,8 @@ func (x *Executor) attempt(ctx context.Context, job client.Object, w Write) erro
 		return x.apply(ctx, job, w)
 	case verbRemove:
 		return x.remove(ctx, job, w.object)
+	case verbRemoveAll:
+		return x.removeAll(ctx, job, w.object)
 	case verbChange:
 		return x.client.Patch(ctx, w.object.DeepCopyObject().(client.Object), diff(w.base))
 	case verbChangeStatus:
@@ -187,15 +197,43 @@ func (x *Executor) remove(ctx context.Context, job, named client.Object) error {
 	}
 	found := &unstructured.Unstructured{}
 	found.SetGroupVersionKind(gvk)
-	switch err := x.client.Get(ctx, client.ObjectKeyFromObject(named), found); {
+	switch err := x.client.Get(ctx, client.ObjectKeyFromObject(named), found, client.DisableReadYourWritesConsistency); {
 	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
 		return nil
 	case err != nil:
 		return err
-	case !metav1.IsControlledBy(found, job):
+	}
+	return x.removeOwn(ctx, job, found)
+}
+
+// removeAll deletes all objects of the kind in the namespace that the job controls.
+func (x *Executor) removeAll(ctx context.Context, job, of client.Object) error {
+	gvk, err := apiutil.GVKForObject(of, x.client.Scheme())
+	if err != nil {
+		return err
+	}
+	var found unstructured.UnstructuredList
+	found.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	if err := x.client.List(ctx, &found, client.InNamespace(of.GetNamespace())); err != nil {
+		if meta.IsNoMatchError(err) {
+			return nil
+		}
+		return err
+	}
+	for i := range found.Items {
+		if err := x.removeOwn(ctx, job, &found.Items[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeOwn deletes the object that was found, unless it is another's.
+func (x *Executor) removeOwn(ctx context.Context, job client.Object, found *unstructured.Unstructured) error {
+	if !metav1.IsControlledBy(found, job) {
 		return nil
 	}
-	err = x.client.Delete(ctx, found, client.Preconditions{UID: ptr.To(found.GetUID())}, client.DisableReadYourWritesConsistency)
+	err := x.client.Delete(ctx, found, client.Preconditions{UID: ptr.To(found.GetUID())}, client.DisableReadYourWritesConsistency)
 	if apierrors.IsConflict(err) {
 		return nil // another object bears the name now
 	}
@@ -210,8 +248,18 @@ func diff(base client.Object) client.Patch {
 // checkOurs tells an object that an earlier try has made from one that somebody
 // else put in the way.
 func (x *Executor) checkOurs(ctx context.Context, job, wanted client.Object) error {
-	found := wanted.DeepCopyObject().(client.Object)
-	if err := x.client.Get(ctx, client.ObjectKeyFromObject(wanted), found); err != nil {
+	found, options := wanted.DeepCopyObject().(client.Object), []client.GetOption(nil)
+	if unread(wanted) {
+		// Objects without Go types are read of the API server itself.
+		gvk, err := apiutil.GVKForObject(wanted, x.client.Scheme())
+		if err != nil {
+			return err
+		}
+		live := &unstructured.Unstructured{}
+		live.SetGroupVersionKind(gvk)
+		found, options = live, append(options, client.DisableReadYourWritesConsistency)
+	}
+	if err := x.client.Get(ctx, client.ObjectKeyFromObject(wanted), found, options...); err != nil {
 		return err
 	}
 	owner, has := metav1.GetControllerOf(wanted), metav1.GetControllerOf(found)
@@ -222,6 +270,17 @@ func (x *Executor) checkOurs(ctx context.Context, job, wanted client.Object) err
 		return &predecessorError{name: wanted.GetName()}
 	}
 	return &nameTakenError{name: wanted.GetName()}
+}
+
+// unread reports whether such objects are made and never looked at. To wait until the cache has
+// seen one would keep all of the cluster's there, Secrets included, and take the right to
+// read them.
+func unread(object client.Object) bool {
+	switch object.(type) {
+	case *corev1.ConfigMap, *corev1.Secret, *corev1.ServiceAccount, *networkingv1.NetworkPolicy, *unstructured.Unstructured:
+		return true
+	}
+	return false
 }
 
 // predecessorError says that an object still has the name that belongs to an earlier job

@@ -296,6 +296,23 @@ func TestWhatPassesByItselfIsNoWarning(t *testing.T) {
 	}
 }
 
+// TestAnEventThatComesWithAWriteIsToldOnceThatIsDone: and only then.
+func TestAnEventThatComesWithAWriteIsToldOnceThatIsDone(t *testing.T) {
+	b := newBench(t)
+	b.fail["create c"] = conflict
+	plan := Plan{Writes: []Write{Create(child("c")).AndTell(Warning("Paused", "by its queue"))}}
+	if err := b.run(t, plan); err == nil || len(b.events.events) > 0 {
+		t.Fatalf("not done (%v), it tells %v", err, b.events.events)
+	}
+	b.fail = nil
+	if err := b.run(t, plan); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"Warning Paused: by its queue"}, b.events.events); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
 func TestOvertaken(t *testing.T) {
 	change, create := &writeError{verbChange, "Job", types.NamespacedName{Name: "c"}, conflict}, &writeError{verbCreate, "Job", types.NamespacedName{Name: "c"}, conflict}
 	for name, tc := range map[string]struct {

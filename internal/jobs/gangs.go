@@ -16,20 +16,62 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// PodGroup is a gang as kube-scheduler knows it: it binds none of its pods unless so many
-// find a node. It belongs to the job, and goes with it.
-func PodGroup(job client.Object, kind schema.GroupVersionKind, name string, pods int32, priorityClass string) *schedulingv1beta1.PodGroup {
+// FailedCreatePodGroup is the reason of the event that tells that a PodGroup could not be made.
+const FailedCreatePodGroup = "FailedCreatePodGroup"
+
+// Gang is pods as kube-scheduler is to know them: it binds none of them unless so many
+// find a node.
+type Gang struct {
+	// Name is that of its PodGroup.
+	Name string
+	// Pods is how many must find a node.
+	Pods int32
+	// Waits says that some have none yet. While all have nobody asks how many must, and
+	// nothing is written of that.
+	Waits         bool
+	PriorityClass string
+}
+
+// Keep gives the write that has the PodGroup of the gang be there, and ask for no more
+// pods than it should; false if nothing is to be written. It belongs to the job, and goes
+// with it.
+func (g Gang) Keep(job client.Object, kind schema.GroupVersionKind, children []client.Object) (Write, bool) {
+	there := podGroupOf(g.Name, children)
+	switch {
+	case there == nil:
+		return Create(g.podGroup(job, kind)).OrWarn(FailedCreatePodGroup), true
+	case there.Spec.SchedulingPolicy.Gang == nil || !there.DeletionTimestamp.IsZero():
+		// Somebody changed it; kube-scheduler does as it says.
+	case g.Pods > there.Spec.SchedulingPolicy.Gang.MinCount || g.Pods < there.Spec.SchedulingPolicy.Gang.MinCount && g.Waits:
+		other := there.DeepCopy()
+		other.Spec.SchedulingPolicy.Gang.MinCount = g.Pods
+		return Change(there, other), true
+	}
+	return Write{}, false
+}
+
+// podGroupOf finds the PodGroup of the name, nil if it is not there.
+func podGroupOf(name string, children []client.Object) *schedulingv1beta1.PodGroup {
+	for _, group := range ChildrenOf[*schedulingv1beta1.PodGroup](children) {
+		if group.Name == name {
+			return group
+		}
+	}
+	return nil
+}
+
+func (g Gang) podGroup(job client.Object, kind schema.GroupVersionKind) *schedulingv1beta1.PodGroup {
 	return &schedulingv1beta1.PodGroup{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:            name,
+			Name:            g.Name,
 			Namespace:       job.GetNamespace(),
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, kind)},
 		},
 		Spec: schedulingv1beta1.PodGroupSpec{
 			SchedulingPolicy: schedulingv1beta1.PodGroupSchedulingPolicy{
-				Gang: &schedulingv1beta1.GangSchedulingPolicy{MinCount: pods},
+				Gang: &schedulingv1beta1.GangSchedulingPolicy{MinCount: g.Pods},
 			},
-			PriorityClassName: priorityClass,
+			PriorityClassName: g.PriorityClass,
 		},
 	}
 }
@@ -37,6 +79,11 @@ func PodGroup(job client.Object, kind schema.GroupVersionKind, name string, pods
 // InPodGroup has pods belong to the gang of the name.
 func InPodGroup(spec *corev1.PodSpec, name string) {
 	spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: ptr.To(name)}
+}
+
+// IsInPodGroup reports whether they do.
+func IsInPodGroup(spec *corev1.PodSpec, name string) bool {
+	return spec.SchedulingGroup != nil && ptr.Deref(spec.SchedulingGroup.PodGroupName, "") == name
 }
 
 const (
@@ -64,7 +111,7 @@ func HasNativeGangs(ctx context.Context, c client.Client, namespace string) (boo
 		if last = c.Create(ctx, pod, client.DryRunAll); last != nil {
 			return false, nil
 		}
-		kept = pod.Spec.SchedulingGroup != nil && ptr.Deref(pod.Spec.SchedulingGroup.PodGroupName, "") == probeName
+		kept = IsInPodGroup(&pod.Spec, probeName)
 		return true, nil
 	})
 	if err != nil {

@@ -44,17 +44,17 @@ func maxDuration(q *kueue.ClusterQueue) time.Duration {
 }
 
 // until is when the queue of an admitted Workload, nil if there is none, wants its
-// quota back, zero for never.
-func until(w *kueue.Workload, queues QueueFacts) time.Time {
+// quota back, and how long after the admission that is; zero for never.
+func until(w *kueue.Workload, queues QueueFacts) (time.Time, time.Duration) {
 	if w == nil || w.Status.Admission == nil {
-		return time.Time{}
+		return time.Time{}, 0
 	}
 	admitted := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadAdmitted)
 	bound := maxDuration(queues.Cluster[string(w.Status.Admission.ClusterQueue)])
 	if admitted == nil || bound == 0 {
-		return time.Time{}
+		return time.Time{}, 0
 	}
-	return admitted.LastTransitionTime.Add(bound)
+	return admitted.LastTransitionTime.Add(bound), bound
 }
 
 // within has the request ask for no more time than the queue gives.

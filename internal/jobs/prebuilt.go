@@ -29,6 +29,16 @@ const outOfSyncMessage = "The prebuilt workload is out of sync with its user job
 // of its own.
 func prebuiltName(job client.Object) string { return job.GetLabels()[kueue.PrebuiltWorkloadLabel] }
 
+// prebuiltIndex finds the jobs that name a Workload, however many jobs there are: every Workload without an owner is looked up.
+const prebuiltIndex = "muster.dev/prebuilt-workload"
+
+func prebuiltNames(job client.Object) []string {
+	if name := prebuiltName(job); name != "" {
+		return []string{name}
+	}
+	return nil
+}
+
 // takePrebuilt makes the Workload that the job names its own, and says what is in the
 // way of that. found is nil where there is none of the name. A Workload that asks for
 // other pods than the job is finished, so that nobody is admitted by it.

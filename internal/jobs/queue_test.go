@@ -187,3 +187,17 @@ func TestOwnedByServed(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatAJobMakesOfItsOwnKindQueues: where its API says so. What belongs to others does not, whatever it is.
+func TestWhatAJobMakesOfItsOwnKindQueues(t *testing.T) {
+	own, other := schema.GroupVersionKind{Group: "a.dev", Version: "v1", Kind: "A"}, schema.GroupKind{Group: "b.dev", Kind: "B"}
+	served := []schema.GroupKind{own.GroupKind(), other}
+	for repeats, want := range map[bool][]schema.GroupKind{false: {own.GroupKind(), other}, true: {other}} {
+		if diff := cmp.Diff(want, API[*batchv1.Job]{Kind: own, Repeats: repeats}.queuesFor(served)); diff != "" {
+			t.Errorf("repeats %t: %s", repeats, diff)
+		}
+	}
+	if served[0] != own.GroupKind() {
+		t.Error("the kinds of others were changed")
+	}
+}

@@ -21,7 +21,13 @@ import (
 // are the cache's own: a job may have thousands, and nobody changes what was seen.
 func (r *reconciler[T]) children(ctx context.Context, job T) ([]client.Object, error) {
 	var out []client.Object
-	for _, kind := range r.owns {
+	owns := r.owns
+	for _, l := range r.later {
+		if l.seen.Load() {
+			owns = append(owns[:len(owns):len(owns)], l.Object)
+		}
+	}
+	for _, kind := range owns {
 		list, err := newListOf(kind, r.client)
 		if err != nil {
 			return nil, err
@@ -119,10 +125,13 @@ func (r *reconciler[T]) facts(ctx context.Context, job T) (Facts, error) {
 // asked finds which of the kinds that the API asks about the cluster serves: those that
 // have a definition.
 func (r *reconciler[T]) asked(ctx context.Context) (map[schema.GroupResource]bool, error) {
-	if len(r.api.Asks) == 0 {
+	if len(r.api.Asks)+len(r.later) == 0 {
 		return nil, nil
 	}
-	served := make(map[schema.GroupResource]bool, len(r.api.Asks))
+	served := make(map[schema.GroupResource]bool, len(r.api.Asks)+len(r.later))
+	for _, l := range r.later {
+		served[l.Resource] = l.seen.Load()
+	}
 	for _, kind := range r.api.Asks {
 		definition := &metav1.PartialObjectMetadata{}
 		definition.SetGroupVersionKind(definitionKind)

@@ -20,11 +20,12 @@ import (
 // reconciler brings jobs of one API in step with their Workload and their children.
 type reconciler[T client.Object] struct {
 	api API[T]
-	// owns are the kinds that Plan may create.
+	// owns are the kinds that Plan may create, and later those that the cluster may not serve.
 	owns        []client.Object
+	later       []*late
 	nativeGangs bool
 	agent       podspec.Agent
-	// served are the kinds of all job APIs, this one among them.
+	// served are the kinds of job APIs of which a job queues for what belongs to it.
 	served   []schema.GroupKind
 	client   client.Client
 	executor *Executor
@@ -36,6 +37,7 @@ type reconciler[T client.Object] struct {
 	clock     clock.PassiveClock
 	// counts and reclaims are what can wait to be told.
 	counts, reclaims counts
+	lives            lives
 }
 
 // Reconcile reads what there is, asks the API's functions what follows, and has it
@@ -51,6 +53,9 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	if !lives {
 		r.counts.forget(req.NamespacedName)
 		r.reclaims.forget(req.NamespacedName)
+		if r.lives.forget(req.NamespacedName) && r.countsLives() {
+			moment{deleted: true}.count(r.api.Kind.Kind, req.Namespace)
+		}
 	}
 	if err != nil || !lives { // its children and its Workload go with it
 		return ctrl.Result{RequeueAfter: wait}, err
@@ -59,8 +64,8 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	plan = r.counts.keepBack(job, plan, r.api.CountsEvery, r.clock.Now())
 	plan = r.reclaims.keepBackReclaims(job, plan, r.clock.Now())
+	plan = r.counts.keepBack(job, plan.withMemoryFirst(), r.api.CountsEvery, r.clock.Now())
 	plan = r.readiness.keepBack(plan, r.clock.Now())
 	if !plan.Due.IsZero() {
 		if due := max(plan.Due.Sub(r.clock.Now()), 1); wait == 0 || due < wait {
@@ -75,11 +80,17 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 		}
 		return ctrl.Result{}, err
 	}
+	if r.countsLives() {
+		r.lives.look(job, plan.Progress, r.clock.Now()).count(r.api.Kind.Kind, job.GetNamespace())
+	}
 	if plan.StartedUnheld {
 		startedUnheld.WithLabelValues(r.api.Kind.Kind).Inc()
 	}
 	return ctrl.Result{RequeueAfter: wait}, nil
 }
+
+// countsLives reports whether the API's jobs are counted here: those of another controller are counted there.
+func (r *reconciler[T]) countsLives() bool { return !r.api.External }
 
 // plan is everything that the job needs done: what its API plans, and what keeps
 // its Workload in step.
@@ -129,10 +140,13 @@ func (r *reconciler[T]) plan(ctx context.Context, job T) (Plan, error) {
 		return Plan{}, err
 	}
 	seen.Admission = grantOf(own, facts.Flavors, nodes)
-	seen.Admission.Until = until(own, facts.Queues)
+	seen.Admission.Until, seen.Admission.Bound = until(own, facts.Queues)
 	seen.Admission.Deactivated = own != nil && !workload.IsActive(own)
 	if seen.Refusals, err = r.refusals(ctx, job.GetNamespace()); err != nil {
 		return Plan{}, err
+	}
+	if mistakes := mistakesOf(job, described, facts.Priorities); len(mistakes) > 0 {
+		seen.Mistake = mistakes[0].Message
 	}
 	plan := r.api.Plan(seen)
 	if plan.Progress.Outcome == nil {
@@ -178,17 +192,27 @@ func cannotStart(a Admission) []Event {
 	return nil
 }
 
+// mistakesOf are what keeps the job from being queued as it is: what its API says, and what
+// all of them have in common.
+func mistakesOf(job client.Object, described Description, priorities PriorityFacts) (out []Event) {
+	_, mistake := requestOf(job, priorities)
+	for _, m := range []*Event{described.Mistake, mistake} {
+		if m != nil {
+			out = append(out, *m)
+		}
+	}
+	return out
+}
+
 // queueWrites keep the job's Workload in step: its own, or the one that it names.
 func (r *reconciler[T]) queueWrites(job T, described Description, queue string, facts Facts, found *kueue.Workload, progress Progress, now time.Time) ([]Write, []Event) {
-	asked, mistake := requestOf(job, facts.Priorities)
+	asked, _ := requestOf(job, facts.Priorities)
 	if !r.api.Pauses {
 		asked = asked.within(queue, facts.Queues)
 	}
 	var events []Event
-	for _, m := range []*Event{described.Mistake, mistake} {
-		if m != nil && progress.Outcome == nil {
-			events = append(events, *m)
-		}
+	if progress.Outcome == nil {
+		events = mistakesOf(job, described, facts.Priorities)
 	}
 	prebuilt := prebuiltName(job) != ""
 	if described.Paused && !prebuilt && progress.Outcome == nil {

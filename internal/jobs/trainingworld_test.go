@@ -1,33 +1,24 @@
 package jobs_test
 
 import (
-	"fmt"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
-	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/trainingjob"
 )
 
 // trainingSettings are those of the tests.
 var trainingSettings = trainingjob.Settings{Group: breezeml.DefaultGroup, PendingTimeout: 5 * time.Minute, Cooldown: 3 * time.Hour}
 
-// trainingWorld is a world with one TrainingJob ns/job instead of the JobSet, and a
-// kubelet.
+// trainingWorld is a podWorld with a TrainingJob.
 type trainingWorld struct {
-	*world
-	life trainingLife
+	*podWorld
 	// acts are still to come, each when all pods run.
 	acts []func(*trainingWorld)
 	// stuckFor is how many pods of it still will be, since nobody can schedule them.
@@ -58,18 +49,13 @@ func newTrainingJob() *breezeml.TrainingJob {
 // resizeTo has the queue grant another size.
 func resizeTo(size int32) func(*trainingWorld) {
 	return func(w *trainingWorld) {
-		wl := list[kueue.WorkloadList](w.world).Items[0]
+		wl := w.workload()
 		wl.Status.Admission.PodSetAssignments[0].Count = &size
-		w.updateStatus(&wl)
+		w.updateStatus(wl)
 	}
 }
 
-func evict(w *trainingWorld) {
-	wl := list[kueue.WorkloadList](w.world).Items[0]
-	meta.SetStatusCondition(&wl.Status.Conditions, metav1.Condition{Type: kueue.WorkloadEvicted, Status: metav1.ConditionTrue,
-		Reason: kueue.WorkloadEvictedByPreemption, Message: "because", LastTransitionTime: metav1.NewTime(epoch)})
-	w.updateStatus(&wl)
-}
+func evict(w *trainingWorld) { w.evict() }
 
 func suspend(w *trainingWorld) { w.suspend(true) }
 
@@ -104,39 +90,27 @@ var trainingLives = map[string]trainingLife{
 // live has the life happen with the fault, and returns the world after it.
 func (l trainingLife) live(t *testing.T, f fault) *trainingWorld {
 	t.Helper()
-	w := newWorld(t, f, l.job(), clusterQueue("cq"), flavor())
-	w.job = "job"
-	w.reconciler = jobs.NewReconciler(trainingjob.API(trainingSettings), w.watched(), w.events, w.clock)
-	out := &trainingWorld{world: w, life: l, acts: l.acts, stuckFor: l.stuck}
-	out.settle()
-	return out
+	w := &trainingWorld{newPodWorld(t, f, of(trainingjob.API(trainingSettings)), l.job(), clusterQueue("cq"), flavor()), l.acts, l.stuck}
+	w.code, w.person = l.code, w.act
+	w.mayStart = func(*corev1.Pod) bool { return w.stuckFor == 0 }
+	w.mayEnd = func(*corev1.Pod) bool {
+		return len(w.acts) == 0 && !ptr.Deref(w.trainingJob().Spec.RunPolicy.Suspend, false) && w.allOfThem()
+	}
+	w.gone = func() {
+		if w.stuckFor > 0 && w.trainingJob().Status.Stage == breezeml.StageRequeueCooldown {
+			w.stuckFor--
+		}
+	}
+	w.settle()
+	return w
 }
 
 func (w *trainingWorld) trainingJob() *breezeml.TrainingJob {
 	return &list[breezeml.TrainingJobList](w.world).Items[0]
 }
 
-// settle has everybody act in turn until nobody has anything left to do, nor later.
-func (w *trainingWorld) settle() {
-	w.t.Helper()
-	for range 200 {
-		before := w.changes
-		due := w.reconcile().RequeueAfter
-		w.admit()
-		w.person()
-		w.kubelet()
-		if w.changes == before {
-			if due == 0 {
-				return
-			}
-			w.clock.SetTime(w.clock.Now().Add(due))
-		}
-	}
-	w.t.Fatalf("no end is in sight; the last writes:\n%s", strings.Join(w.writes[max(0, len(w.writes)-20):], "\n"))
-}
-
-// person does what is to be done next, once all pods run.
-func (w *trainingWorld) person() {
+// act does what is to be done next, once all pods run.
+func (w *trainingWorld) act() {
 	job := w.trainingJob()
 	switch {
 	case ptr.Deref(job.Spec.RunPolicy.Suspend, false):
@@ -161,47 +135,6 @@ func (w *trainingWorld) runs(job *breezeml.TrainingJob) bool {
 	return s.Stage == breezeml.StageRunning && s.ExecStatus.ReplicaStatuses["Worker"].Active == s.CurrentSize && len(pods) == int(s.CurrentSize)
 }
 
-// kubelet moves every pod one step on. None ends while something is still to come.
-func (w *trainingWorld) kubelet() {
-	for _, pod := range list[corev1.PodList](w.world).Items {
-		s := &pod.Status
-		at := metav1.NewTime(epoch)
-		switch {
-		case !pod.DeletionTimestamp.IsZero():
-			w.changes++
-			pod.Finalizers = nil
-			if err := w.api.Update(w.t.Context(), &pod); client.IgnoreNotFound(err) != nil {
-				w.t.Fatal(err)
-			}
-			if w.stuckFor > 0 && w.trainingJob().Status.Stage == breezeml.StageRequeueCooldown {
-				w.stuckFor--
-			}
-			continue
-		case s.Phase == corev1.PodSucceeded || s.Phase == corev1.PodFailed:
-			continue
-		case s.Phase != corev1.PodRunning && w.stuckFor > 0:
-			continue
-		case s.Phase != corev1.PodRunning:
-			s.Phase = corev1.PodRunning
-			s.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
-			s.ContainerStatuses = []corev1.ContainerStatus{{Name: "c", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at}}}}
-		case len(w.acts) > 0 || ptr.Deref(w.trainingJob().Spec.RunPolicy.Suspend, false) || !w.allOfThem():
-			continue
-		default:
-			var code int32
-			if w.life.code != nil {
-				code = w.life.code(pod.Name, pod.Annotations["muster.dev/restarts"])
-			}
-			s.Phase, s.Conditions = corev1.PodSucceeded, nil
-			if code != 0 {
-				s.Phase = corev1.PodFailed
-			}
-			s.ContainerStatuses = []corev1.ContainerStatus{{Name: "c", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, FinishedAt: at}}}}
-		}
-		w.updateStatus(&pod)
-	}
-}
-
 // allOfThem reports whether no pod is still to start: then all end in their order.
 func (w *trainingWorld) allOfThem() bool {
 	n := 0
@@ -213,73 +146,35 @@ func (w *trainingWorld) allOfThem() bool {
 	return n == int(w.trainingJob().Status.CurrentSize)
 }
 
-// trainingState is all that the cluster has, but for resourceVersions and times.
-type trainingState struct {
-	Jobs      []breezeml.TrainingJob
-	Pods      []corev1.Pod
-	Services  []corev1.Service
-	Workloads []kueue.Workload
+// state is the job, but for its resourceVersion and for when things were.
+func (w *trainingWorld) state() breezeml.TrainingJob {
+	job := *w.trainingJob()
+	job.ResourceVersion = ""
+	status := &job.Status
+	for _, at := range []**metav1.Time{&status.SubmitTime, &status.QueuedTime, &status.LastExecTime, &status.CompletionTime,
+		&status.ExecStatus.StartTime, &status.ExecStatus.CompletionTime, &status.ExecStatus.LastReconcileTime} {
+		if *at != nil {
+			*at = &metav1.Time{} // that it is told stays
+		}
+	}
+	for j := range status.ExecStatus.Conditions {
+		c := &status.ExecStatus.Conditions[j]
+		c.LastTransitionTime, c.LastUpdateTime = metav1.Time{}, metav1.Time{}
+	}
+	return job
 }
 
-func (w *trainingWorld) trainingState() trainingState {
-	s := trainingState{list[breezeml.TrainingJobList](w.world).Items, list[corev1.PodList](w.world).Items,
-		list[corev1.ServiceList](w.world).Items, list[kueue.WorkloadList](w.world).Items}
-	for i := range s.Jobs {
-		s.Jobs[i].ResourceVersion = ""
-		status := &s.Jobs[i].Status
-		for _, at := range []**metav1.Time{&status.SubmitTime, &status.QueuedTime, &status.LastExecTime, &status.CompletionTime,
-			&status.ExecStatus.StartTime, &status.ExecStatus.CompletionTime, &status.ExecStatus.LastReconcileTime} {
-			if *at != nil {
-				*at = &metav1.Time{} // that it is told stays
-			}
-		}
-		for j := range status.ExecStatus.Conditions {
-			c := &status.ExecStatus.Conditions[j]
-			c.LastTransitionTime, c.LastUpdateTime = metav1.Time{}, metav1.Time{}
-		}
-	}
-	for i := range s.Pods {
-		s.Pods[i].ResourceVersion = ""
-	}
-	for i := range s.Services {
-		s.Services[i].ResourceVersion = ""
-	}
-	for i := range s.Workloads {
-		s.Workloads[i].ResourceVersion, s.Workloads[i].Annotations = "", nil
-		for j := range s.Workloads[i].Status.Conditions {
-			s.Workloads[i].Status.Conditions[j].LastTransitionTime = metav1.Time{}
-		}
-	}
-	return s
-}
-
-// TestNoWriteThatFailsChangesTheEndOfATrainingJob: whichever write of its life fails, by
-// whichever error, before it took effect or after, it comes to the same end, and each
-// pod and each Service is made as often as without the fault.
+// TestNoWriteThatFailsChangesTheEndOfATrainingJob: whichever write of its life fails.
 func TestNoWriteThatFailsChangesTheEndOfATrainingJob(t *testing.T) {
 	for name, life := range trainingLives {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			good := life.live(t, fault{})
-			want := good.trainingState()
-			if c := want.Jobs[0].Status.ExecStatus.Conditions; c[len(c)-1].Type != life.ends {
+			end, _ := noWriteThatFailsChangesTheEnd(t, func(t *testing.T, f fault) (*podWorld, breezeml.TrainingJob) {
+				w := life.live(t, f)
+				return w.podWorld, w.state()
+			})
+			if c := end.Status.ExecStatus.Conditions; c[len(c)-1].Type != life.ends {
 				t.Fatalf("without a fault it ends %+v, want %s", c, life.ends)
-			}
-			for _, w := range want.Workloads {
-				if !meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadFinished) || len(w.Finalizers) != 0 {
-					t.Fatalf("its Workload is not over: %+v", w)
-				}
-			}
-			for _, f := range faults(good.writes) {
-				t.Run(fmt.Sprintf("%s, after=%v, %s", f.write, f.after, apierrors.ReasonForError(f.err)), func(t *testing.T) {
-					w := life.live(t, f)
-					if diff := cmp.Diff(want, w.trainingState()); diff != "" {
-						t.Errorf("the end is another (-fault-free +got):\n%s", diff)
-					}
-					if diff := cmp.Diff(good.made, w.made); diff != "" {
-						t.Errorf("made how often (-fault-free +got):\n%s", diff)
-					}
-				})
 			}
 		})
 	}
@@ -288,15 +183,6 @@ func TestNoWriteThatFailsChangesTheEndOfATrainingJob(t *testing.T) {
 // TestATrainingJobAtRestIsSilent: whoever has nothing to do writes nothing.
 func TestATrainingJobAtRestIsSilent(t *testing.T) {
 	for name, life := range trainingLives {
-		t.Run(name, func(t *testing.T) {
-			w := life.live(t, fault{})
-			before := len(w.writes)
-			for range 3 {
-				w.reconcile()
-			}
-			if got := w.writes[before:]; len(got) != 0 {
-				t.Errorf("wrote %v", got)
-			}
-		})
+		t.Run(name, func(t *testing.T) { life.live(t, fault{}).atRest(t) })
 	}
 }

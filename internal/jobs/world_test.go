@@ -10,6 +10,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -64,6 +65,8 @@ type world struct {
 	faulty bool           // whether the fault has struck
 	// changes counts the writes of everybody.
 	changes int
+	// creating sees what the reconciler is about to create; nil for nobody.
+	creating func(client.Object)
 }
 
 // kubeletsFinalizer stands for the time that a pod takes to end.
@@ -80,7 +83,7 @@ type fault struct {
 // newScheme is a scheme for one world: its client adds to it what kinds it is asked for.
 func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kueue.AddToScheme, jobset.AddToScheme, tensorstack.AddToScheme,
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, kueue.AddToScheme, jobset.AddToScheme, tensorstack.AddToScheme,
 		volcano.AddToScheme, bus.AddToScheme, scheduling.AddToScheme, breezeml.AddToScheme} {
 		utilruntime.Must(add(scheme))
 	}
@@ -165,6 +168,9 @@ func (w *world) write(verb string, o client.Object, do func() error) error {
 // create gives the object a UID and, if it is a Job, what keeps it until its pods
 // are gone.
 func (w *world) create(ctx context.Context, o client.Object) error {
+	if w.creating != nil {
+		w.creating(o)
+	}
 	name := w.kind(o) + " " + o.GetName()
 	o.SetUID(types.UID(fmt.Sprintf("%s#%d", name, w.made[name]+1)))
 	switch o.(type) {
@@ -253,7 +259,7 @@ func (w *world) admit() {
 			c.Status, c.Reason = metav1.ConditionFalse, kueue.WorkloadQuotaReservedReason
 		}
 		for _, kind := range []string{kueue.WorkloadQuotaReserved, kueue.WorkloadAdmitted} {
-			meta.SetStatusCondition(&wl.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind, LastTransitionTime: metav1.NewTime(epoch)})
+			meta.SetStatusCondition(&wl.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind, LastTransitionTime: metav1.NewTime(w.clock.Now())})
 		}
 		w.updateStatus(&wl)
 	}

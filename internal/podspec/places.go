@@ -168,6 +168,18 @@ func Selects(spec corev1.PodSpec, place Place) bool {
 	return false
 }
 
+// Names reports whether the pods of a template may go to the host since its affinity names it.
+func Names(spec corev1.PodSpec, host string) bool {
+	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil || spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return false
+	}
+	return slices.ContainsFunc(spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms, func(term corev1.NodeSelectorTerm) bool {
+		return slices.ContainsFunc(term.MatchExpressions, func(e corev1.NodeSelectorRequirement) bool {
+			return e.Key == corev1.LabelHostname && e.Operator == corev1.NodeSelectorOpIn && slices.Contains(e.Values, host)
+		})
+	})
+}
+
 func allows(term corev1.NodeSelectorTerm, domain map[string]string) bool {
 	if len(term.MatchExpressions) == 0 && len(term.MatchFields) == 0 {
 		return false // as the API has it

@@ -136,6 +136,28 @@ func TestAnOperatorThatIsAwayStopsNobody(t *testing.T) {
 	first.says("part 0 of 2")
 }
 
+// TestAMemberThatIsCutOffRunsOn: whom the operator cannot hear, while it hears the others, goes
+// on in the round, and comes into the next one once he is heard again.
+func TestAMemberThatIsCutOffRunsOn(t *testing.T) {
+	o := newOperator(t, "2:3")
+	way := newWay(t, o.address)
+	first, cut := o.run(0, works), o.run(1, works, "MUSTER_RENDEZVOUS="+way.address)
+	first.says("part 0 of 2")
+	cut.says("part 1 of 2")
+	way.close()
+	cut.says("cannot be asked")
+	first.quiet("saved")
+	third := o.run(2, works)
+	o.hears("uid-job-worker-2")
+	cut.quiet("saved")
+	way.open()
+	cut.says("saved")
+	first.says("saved")
+	first.says("part 0 of 3")
+	cut.says("part 1 of 3")
+	third.says("part 2 of 3")
+}
+
 func TestACrashWhileTheOperatorIsAwayIsRunAgainWhenItIsBack(t *testing.T) {
 	o := newOperator(t, "1:1")
 	stop := t.TempDir() + "/stop"
@@ -204,6 +226,34 @@ func TestTheAgentBringsItsAddOn(t *testing.T) {
 	}
 	a.says("__init__.py")
 	a.ends(0)
+}
+
+// TestTorchIsPatchedWhereTheInjectionSaysSo: with what the agent carries alone, and nowhere else.
+func TestTorchIsPatchedWhereTheInjectionSaysSo(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("the add-on is for Python, and there is no python3 in the PATH")
+	}
+	path, err := agentBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fake, err := filepath.Abs("../../python/fake")
+	if err != nil {
+		t.Fatal(err)
+	}
+	into := t.TempDir()
+	if out, err := exec.Command(path, "install", into).CombinedOutput(); err != nil {
+		t.Fatalf("installing: %v: %s", err, out)
+	}
+	for autopatch, want := range map[string]string{"torch": "followed True", "": "followed False"} {
+		o := newOperator(t, "1:1")
+		a := o.runBy(filepath.Join(into, "muster-agent"), 0, `python3 -c 'import sys, torch; print("followed", "muster._torch" in sys.modules)'`,
+			"PYTHONPATH="+fake, "PYTHONDONTWRITEBYTECODE=1", "LATTICE_AUTOPATCH="+autopatch)
+		if line := a.says("followed"); line != want {
+			t.Errorf("with LATTICE_AUTOPATCH=%q: %s", autopatch, line)
+		}
+		a.ends(0)
+	}
 }
 
 func TestASidecarLiftsTheBarrierAndEndsWithItsRound(t *testing.T) {

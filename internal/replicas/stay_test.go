@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
+
+	"github.com/musterhq/muster/internal/podspec"
 )
 
 func TestAGroupThatShrinksKeepsThePodsThatHaveComeFurthest(t *testing.T) {
@@ -30,7 +32,42 @@ func TestAGroupThatShrinksKeepsThePodsThatHaveComeFurthest(t *testing.T) {
 		"pods of others are none of its business": {1, []*corev1.Pod{runs("job-worker-x"), runs("job-worker-01"), runs("job-worker--1"), runs("other-worker-7"), runs("job-ps-3")}, []int32{0}},
 		"none": {0, []*corev1.Pod{runs("job-worker-0")}, []int32{}},
 	} {
-		if got := Stay("job", "worker", test.count, test.pods); !slices.Equal(got, test.want) {
+		if got := Stay("job", "worker", test.count, test.pods, nil); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %v, want %v", what, got, test.want)
+		}
+	}
+}
+
+// TestWhoStaysSitsOnAPlaceOfTheGrant: a pod whose node is gone may be said to run there for minutes.
+func TestWhoStaysSitsOnAPlaceOfTheGrant(t *testing.T) {
+	on := func(node string, pod *corev1.Pod) *corev1.Pod {
+		pod.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node}
+		return pod
+	}
+	runs := func(index int32, node string) *corev1.Pod {
+		return on(node, podOf(Name("job", "worker", index), 0).running().Pod)
+	}
+	waits := func(index int32, node string) *corev1.Pod {
+		return on(node, podOf(Name("job", "worker", index), 0).Pod)
+	}
+	at := func(nodes ...string) (out podspec.Places) {
+		for _, node := range nodes {
+			out = append(out, podspec.Place{Domain: map[string]string{corev1.LabelHostname: node}, Count: 1})
+		}
+		return out
+	}
+	for what, test := range map[string]struct {
+		pods   []*corev1.Pod
+		places podspec.Places
+		want   []int32
+	}{
+		"the node of one is gone":            {[]*corev1.Pod{runs(0, "a"), runs(1, "b"), runs(2, "c")}, at("a", "c"), []int32{0, 2}},
+		"of two on one place the first":      {[]*corev1.Pod{runs(0, "a"), runs(1, "a"), runs(2, "c")}, at("a", "c"), []int32{0, 2}},
+		"nobody who runs goes for who waits": {[]*corev1.Pod{waits(0, "a"), runs(1, "b"), runs(2, "c")}, at("a", "c"), []int32{1, 2}},
+		"who has succeeded needs no place":   {[]*corev1.Pod{on("b", podOf("job-worker-0", 0).ended(0, time.Minute).Pod), runs(1, "c"), runs(2, "a")}, at("a", "c"), []int32{0, 1}},
+		"who runs goes before who may wait":  {[]*corev1.Pod{waits(0, "a"), runs(1, "a"), runs(2, "c")}, at("a", "c"), []int32{1, 2}},
+	} {
+		if got := Stay("job", "worker", 2, test.pods, test.places); !slices.Equal(got, test.want) {
 			t.Errorf("%s: %v, want %v", what, got, test.want)
 		}
 	}
@@ -49,9 +86,9 @@ func TestWhoStaysDependsOnNoOrderAndLosesNoRunningPodForAWaitingOne(t *testing.T
 			pods = append(pods, p.Pod)
 		}
 		count := rapid.Int32Range(0, 12).Draw(t, "count")
-		got := Stay("job", "worker", count, pods)
+		got := Stay("job", "worker", count, pods, nil)
 		shuffled := rapid.Permutation(pods).Draw(t, "order")
-		if again := Stay("job", "worker", count, shuffled); !slices.Equal(got, again) {
+		if again := Stay("job", "worker", count, shuffled, nil); !slices.Equal(got, again) {
 			t.Fatalf("another order gives %v, not %v", again, got)
 		}
 		if int32(len(got)) != count || !slices.IsSorted(got) || len(slices.Compact(slices.Clone(got))) != len(got) {

@@ -21,6 +21,8 @@ type Cluster struct {
 	// ResizeLoses is for how long a job does nothing since it was resized, or stopped and
 	// started again. PodsLeaveIn is how long pods that have to go keep their GPUs.
 	ResizeLoses, PodsLeaveIn time.Duration
+	// Around runs each pass of the engine, to measure it; nil for nobody who does.
+	Around func(pass func())
 }
 
 const (
@@ -111,7 +113,7 @@ func (r *run) tell(e *entry) {
 // decide carries out what the engine decides until it decides nothing more for now.
 func (r *run) decide() {
 	for {
-		decisions := r.engine.Decide(epoch.Add(r.now))
+		decisions := r.pass()
 		for _, d := range decisions {
 			r.carryOut(d)
 		}
@@ -125,6 +127,17 @@ func (r *run) decide() {
 			r.at(when, func() {})
 		}
 	}
+}
+
+// pass is one of the engine.
+func (r *run) pass() (decisions []engine.Decision) {
+	decide := func() { decisions = r.engine.Decide(epoch.Add(r.now)) }
+	if r.Around == nil {
+		decide()
+	} else {
+		r.Around(decide)
+	}
+	return decisions
 }
 
 // carryOut writes a decision and has the pods follow.

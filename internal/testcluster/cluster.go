@@ -79,13 +79,14 @@ var shared struct {
 // startTimeout bounds the start of a cluster, on a machine that is busy with other tests.
 const startTimeout = 2 * time.Minute
 
-// Main runs the tests of a package and exits with their result. It stops the cluster, if one was started.
+// Main runs the tests of a package and exits with their result. It stops the cluster, if one was started. The tests fail if the
+// operator lacked a right that the chart does not give to it.
 func Main(m *testing.M, options Options) {
 	log.SetLogger(logr.Discard()) // else controller-runtime complains, with a stack, that nobody did
 	shared.options = options
 	code := m.Run()
 	if err := stopShared(); err != nil {
-		fmt.Fprintln(os.Stderr, "stopping the test cluster:", err)
+		fmt.Fprintln(os.Stderr, "at the end of the test cluster:", err)
 		code = max(code, 1)
 	}
 	os.Exit(code)
@@ -127,7 +128,7 @@ func stopShared() error {
 	if shared.cluster == nil {
 		return nil
 	}
-	return shared.cluster.process.stop()
+	return errors.Join(refusals(shared.cluster.Dir), shared.cluster.process.stop())
 }
 
 func start(ctx context.Context, options Options) (_ *Cluster, err error) {

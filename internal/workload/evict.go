@@ -146,6 +146,35 @@ func waitsAfter(reason string) bool {
 	return IsDeactivation(reason)
 }
 
+// restarts are what Requeued says once a queue goes on, by the reason for which the Workload was kept out of it. With
+// Inadmissible, which nobody here writes, a Workload may come from elsewhere.
+var restarts = map[string]struct{ reason, queue string }{
+	kueue.WorkloadEvictedByClusterQueueStopped: {kueue.WorkloadClusterQueueRestarted, "ClusterQueue"},
+	kueue.WorkloadEvictedByLocalQueueStopped:   {kueue.WorkloadLocalQueueRestarted, "LocalQueue"},
+	kueue.WorkloadInadmissible:                 {kueue.WorkloadClusterQueueRestarted, "ClusterQueue"},
+}
+
+// IsDrained reports whether the Workload was evicted because its queue was drained, and nobody has said yet that the queue
+// goes on.
+func IsDrained(w *kueue.Workload) bool {
+	c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadRequeued)
+	return c != nil && c.Status == metav1.ConditionFalse &&
+		(c.Reason == kueue.WorkloadEvictedByClusterQueueStopped || c.Reason == kueue.WorkloadEvictedByLocalQueueStopped)
+}
+
+// Restart says of a Workload that was kept out of its queue because that was stopped that the queue goes on. It does nothing
+// to others.
+func Restart(w *kueue.Workload, now time.Time) {
+	c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadRequeued)
+	if c == nil || c.Status != metav1.ConditionFalse {
+		return
+	}
+	if goesOn, ok := restarts[c.Reason]; ok {
+		SetCondition(w, kueue.WorkloadRequeued, metav1.ConditionTrue, goesOn.reason,
+			"The "+goesOn.queue+" was restarted after being stopped", now)
+	}
+}
+
 // IsDeactivation reports whether the reason, of Evicted or Requeued, is that somebody deactivated the Workload.
 func IsDeactivation(reason string) bool { return strings.HasPrefix(reason, kueue.WorkloadDeactivated) }
 

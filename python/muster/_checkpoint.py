@@ -14,6 +14,10 @@ from muster._store import Store
 STOPPED = 128 + signal.SIGTERM
 
 
+asked = False
+"""Whether the program has called checkpoint(): then nobody else saves its state."""
+
+
 def checkpoint(state_save, state_load, *, directory=None, interval=None, keep=None, save_on="all"):
     """Restores the program's state if there is a checkpoint, and has it saved from now on.
 
@@ -32,6 +36,8 @@ def checkpoint(state_save, state_load, *, directory=None, interval=None, keep=No
 
     Returns a Checkpoint. Call it from the main thread.
     """
+    global asked
+    asked = True
     return Checkpoint(state_save, state_load, directory, interval, keep, save_on)
 
 
@@ -118,9 +124,14 @@ class Checkpoint:
     def _watch(self):
         if threading.current_thread() is not threading.main_thread():
             raise RuntimeError("muster.checkpoint must be called from the main thread: only it hears signals")
+        self._process = os.getpid()
         self._before = signal.signal(signal.SIGTERM, self._on_sigterm)
 
     def _on_sigterm(self, number, frame):
+        if os.getpid() != self._process:  # one that was forked, such as loads data: the state is not its own
+            signal.signal(signal.SIGTERM, self._before if callable(self._before) else signal.SIG_DFL)
+            os.kill(os.getpid(), signal.SIGTERM)
+            return
         self._asked = True
         if not self._steps and not self._saving:
             self._stop()

@@ -3,7 +3,9 @@
 package bench
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -24,20 +26,27 @@ const (
 )
 
 // TestDrain: 50,000 workloads wait in 1,000 ClusterQueues that have room for all of
-// them. Of a few rounds the best counts: what else the machine does makes the others
-// longer, never shorter.
+// them. Of a few rounds the best counts, and the others are told beside it: what else the
+// machine does makes them longer, never shorter.
 func TestDrain(t *testing.T) {
-	best := drain(t)
-	for range drainRounds - 1 {
-		if next := drain(t); next.longest < best.longest {
-			best = next
-		}
+	var rounds []drained
+	for range drainRounds {
+		rounds = append(rounds, drain(t))
 	}
-	each := (best.deciding + best.hearing) / drainWorkloads
-	figure.Reach(t, fmt.Sprintf("engine time a decision, %d in %d queues", drainWorkloads, drainQueues), each.String(), decisionMost.String(), each <= decisionMost)
-	figure.Note("  of it deciding", (best.deciding / drainWorkloads).String())
+	each := func(d drained) time.Duration { return (d.deciding + d.hearing) / drainWorkloads }
+	slices.SortFunc(rounds, func(a, b drained) int { return cmp.Compare(each(a), each(b)) })
+	best := rounds[0]
+	figure.Reach(t, fmt.Sprintf("engine time a decision, %d in %d queues, best of %d", drainWorkloads, drainQueues, drainRounds),
+		each(best).String(), decisionMost.String(), each(best) <= decisionMost)
+	figure.Note("  the median and the worst of them", fmt.Sprintf("%s, %s", each(rounds[drainRounds/2]), each(rounds[drainRounds-1])))
+	figure.Note("  of the best deciding", (best.deciding / drainWorkloads).String())
 	figure.Note("  hearing of the workload, and of its admission", (best.hearing / drainWorkloads).String())
-	figure.Reach(t, fmt.Sprintf("longest of %d passes", best.passes), best.longest.Round(10*time.Microsecond).String(), passMost.String(), best.longest <= passMost)
+	slices.SortFunc(rounds, func(a, b drained) int { return cmp.Compare(a.longest, b.longest) })
+	best = rounds[0]
+	figure.Reach(t, fmt.Sprintf("longest of %d passes, best of %d rounds", best.passes, drainRounds),
+		best.longest.Round(10*time.Microsecond).String(), passMost.String(), best.longest <= passMost)
+	figure.Note("  in the median and the worst round", fmt.Sprintf("%s, %s",
+		rounds[drainRounds/2].longest.Round(10*time.Microsecond), rounds[drainRounds-1].longest.Round(10*time.Microsecond)))
 }
 
 // drained is what a round took.

@@ -35,10 +35,7 @@ func (w *world) untilQueue(status metav1.ConditionStatus, reason, message string
 // untilWaits waits until the Workload is told so.
 func (w *world) untilWaits(name, reason, message string) {
 	w.Helper()
-	w.untilWorkload(name, "waits: "+reason+": "+message, func(o *kueue.Workload) bool {
-		c := meta.FindStatusCondition(o.Status.Conditions, kueue.WorkloadQuotaReserved)
-		return c != nil && c.Status == metav1.ConditionFalse && c.Reason == reason && strings.Contains(c.Message, message)
-	})
+	w.UntilWorkload(name, "waits: "+reason+": "+message, harness.Waits(reason, message))
 }
 
 // quota sets what the world's queue has.
@@ -49,6 +46,12 @@ func (w *world) quota(gpus resource.Quantity) {
 		w.Fatal(err)
 	}
 	change(w, &q, func(q *kueue.ClusterQueue) { q.Spec.ResourceGroups[0].Flavors[0].Resources[0].NominalQuota = gpus })
+}
+
+// localQueue is the one that leads to the world's queue.
+func (w *world) localQueue() *kueue.LocalQueue {
+	return &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: "gpu", Namespace: w.Namespace},
+		Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(w.Namespace)}}
 }
 
 // beside is a queue of one GPU, of the same flavor, in which others go on.
@@ -112,6 +115,14 @@ func TestBadInput(t *testing.T) {
 				flavor := &kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace + "-missing"}}
 				w.Create(flavor)
 				w.Cleanup(func() { _ = w.Client.Delete(context.Background(), flavor) })
+			},
+		},
+		"a LocalQueue that is deleted": {
+			spoil:  func(w *world) { w.Delete(w.localQueue()) },
+			reason: kueue.WorkloadInadmissible, waits: "LocalQueue gpu doesn't exist",
+			mend: func(w *world) {
+				w.Create(w.localQueue())
+				w.finish("a") // there is no more quota than before
 			},
 		},
 		"a quota below what is used": {

@@ -3,7 +3,6 @@ package scenario
 import (
 	"context"
 	"encoding/json"
-	"strings"
 	"testing"
 	"time"
 
@@ -13,7 +12,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
@@ -35,28 +33,19 @@ func (w *world) batchJob(name, queue string, pods int32, runs time.Duration) *ba
 }
 
 // untilHeld waits until the API server heeds the policy that suspends such Jobs, which
-// the operator of this cluster has just installed. Nothing is made.
+// the operator of this cluster has just installed.
 func (w *world) untilHeld(job *batchv1.Job) {
 	w.Helper()
-	err := wait.PollUntilContextTimeout(w.Context(), 100*time.Millisecond, harness.Patience, true, func(ctx context.Context) (bool, error) {
-		tried := job.DeepCopy()
-		err := w.Client.Create(ctx, tried, client.DryRunAll)
-		return ptr.Deref(tried.Spec.Suspend, false), err
-	})
-	if err != nil {
-		w.Fatalf("waiting until %s would be held: %v", job.Name, err)
-	}
+	w.UntilHeld(job, true)
 }
 
 // jobIs waits until the Job is so.
 func (w *world) jobIs(name, what string, holds func(*batchv1.Job) bool) {
 	w.Helper()
-	harness.UntilOne(w.World, &batchv1.JobList{}, name, what, holds)
+	w.UntilJob(name, what, holds)
 }
 
-func running(pods int32) func(*batchv1.Job) bool {
-	return func(job *batchv1.Job) bool { return !*job.Spec.Suspend && job.Status.Active == pods }
-}
+var running = harness.Running
 
 // workloadOf is the Workload of the namespace's only job.
 func (w *world) workloadOf(what string, holds func(*kueue.Workload) bool) *kueue.Workload {
@@ -282,23 +271,4 @@ func TestBatchJobWithoutAQueueIsTakenInByALocalQueueThatAPersonMade(t *testing.T
 		t.Errorf("%d Workloads, want one: that which ran before the queue was made is none of its business", len(list))
 	}
 	w.jobIs("free", "still runs", running(1))
-}
-
-func TestGangWhosePodsAreRefusedIsReleased(t *testing.T) {
-	w := newWorld(t)
-	w.gpuQueue("gpu", 4)
-	w.Create(&corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "one-pod", Namespace: w.Namespace},
-		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")}}})
-	w.Create(w.gang("gang", "gpu", 2, time.Hour))
-	released := w.workloadOf("is evicted and gives its quota back", func(wl *kueue.Workload) bool {
-		return meta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadEvicted) && wl.Status.Admission == nil
-	})
-	c := meta.FindStatusCondition(released.Status.Conditions, kueue.WorkloadEvicted)
-	if c.Reason != kueue.WorkloadEvictedByPodsReadyTimeout || !strings.Contains(c.Message, "exceeded quota: one-pod") {
-		t.Errorf("evicted: %s: %s", c.Reason, c.Message)
-	}
-	if state := released.Status.RequeueState; state == nil || state.RequeueAt == nil || *state.Count != 1 {
-		t.Errorf("it is to be tried again: %+v", state)
-	}
-	w.jobIs("gang-workers-0", "is stopped", func(job *batchv1.Job) bool { return *job.Spec.Suspend && job.Status.Active == 0 })
 }

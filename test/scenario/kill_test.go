@@ -41,7 +41,7 @@ func TestOperatorKilledAmongTheDemosJobs(t *testing.T) {
 				names = append(names, name)
 			}
 		}
-		return len(names) == 8
+		return len(names) == 9
 	})
 	killed := 0
 	kill := func() {
@@ -75,6 +75,7 @@ func TestOperatorKilledAmongTheDemosJobs(t *testing.T) {
 	wantPods := map[string]int{
 		"pytorch-workers-0": 4, "pi-workers-0": 4, "urgent-trainers-0": 2,
 		"sweep-a-trainers-0": 2, "sweep-b-trainers-0": 2, "sweep-c-trainers-0": 2, "sweep-d-trainers-0": 2,
+		"together-workers-0": 3, // whose commands run twice, in the same pods
 		"stubborn-prepare-0": 1, "stubborn-workers-0": 1, "stubborn-workers-1": 2,
 	}
 	wantJobs := map[string]int{}

@@ -1,8 +1,8 @@
 package scenario
 
 import (
-	"context"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -41,21 +41,12 @@ func (w *world) bare(name, queue string, gpus int64) *kueue.Workload {
 // untilWorkload waits until the Workload of the name is so.
 func (w *world) untilWorkload(name, what string, holds func(*kueue.Workload) bool) {
 	w.Helper()
-	harness.UntilOne(w.World, &kueue.WorkloadList{}, name, what, holds)
+	w.UntilWorkload(name, what, holds)
 }
 
-// is reports whether the Workload has a condition of the status and reason.
-func is(w *kueue.Workload, kind string, status metav1.ConditionStatus, reason string) bool {
-	c := meta.FindStatusCondition(w.Status.Conditions, kind)
-	return c != nil && c.Status == status && c.Reason == reason
-}
+var is, runs = harness.Is, harness.Runs
 
-func runs(w *kueue.Workload) bool {
-	return w.Status.Admission != nil && meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadAdmitted) &&
-		!meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadEvicted)
-}
-
-// change patches an object, and changeStatus its status, as somebody would who does not care what else is in it.
+// change patches an object, as somebody would who does not care what else is in it.
 func change[O client.Object](w *world, o O, edit func(O)) {
 	w.Helper()
 	before := o.DeepCopyObject().(O)
@@ -65,40 +56,15 @@ func change[O client.Object](w *world, o O, edit func(O)) {
 	}
 }
 
-func changeStatus(w *world, name string, edit func(*kueue.WorkloadStatus)) {
-	w.Helper()
-	var seen kueue.Workload
-	if err := w.Client.Get(w.Context(), client.ObjectKey{Namespace: w.Namespace, Name: name}, &seen); err != nil {
-		w.Fatal(err)
-	}
-	after := seen.DeepCopy()
-	edit(&after.Status)
-	if err := w.Client.Status().Patch(w.Context(), after, client.MergeFrom(&seen)); err != nil {
-		w.Fatalf("changing the status of %s: %v", name, err)
-	}
-}
-
 func (w *world) activate(name string, active bool) {
 	w.Helper()
 	change(w, &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}},
 		func(o *kueue.Workload) { o.Spec.Active = ptr.To(active) })
 }
 
-// say is what the controller of a check says about a Workload.
-func (w *world) say(workload string, state kueue.CheckState, requeueAfterSeconds *int32) {
-	w.Helper()
-	changeStatus(w, workload, func(s *kueue.WorkloadStatus) {
-		for i := range s.AdmissionChecks {
-			s.AdmissionChecks[i].State, s.AdmissionChecks[i].Message = state, "so it is"
-			s.AdmissionChecks[i].RequeueAfterSeconds = requeueAfterSeconds
-			s.AdmissionChecks[i].LastTransitionTime = metav1.Now()
-		}
-	})
-}
-
 func (w *world) finish(name string) {
 	w.Helper()
-	changeStatus(w, name, func(s *kueue.WorkloadStatus) {
+	w.ChangeStatus(name, func(s *kueue.WorkloadStatus) {
 		meta.SetStatusCondition(&s.Conditions, metav1.Condition{Type: kueue.WorkloadFinished, Status: metav1.ConditionTrue, Reason: kueue.WorkloadFinishedReasonSucceeded})
 	})
 }
@@ -137,33 +103,6 @@ func TestAQueuedJobThatIsDeactivatedKeepsItsQuotaUntilItsPodsAreGone(t *testing.
 	w.untilWorkload(name, "runs again", runs)
 }
 
-func TestADrainedQueueEvictsAndAdmitsAgainWhenItGoesOn(t *testing.T) {
-	for name, test := range map[string]struct {
-		set               func(w *world, p kueue.StopPolicy)
-		evicted, requeued string
-	}{
-		"a ClusterQueue": {func(w *world, p kueue.StopPolicy) {
-			change(w, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}}, func(q *kueue.ClusterQueue) { q.Spec.StopPolicy = &p })
-		}, kueue.WorkloadEvictedByClusterQueueStopped, kueue.WorkloadClusterQueueRestarted},
-		"a LocalQueue": {func(w *world, p kueue.StopPolicy) {
-			change(w, &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "gpu"}}, func(q *kueue.LocalQueue) { q.Spec.StopPolicy = &p })
-		}, kueue.WorkloadEvictedByLocalQueueStopped, kueue.WorkloadLocalQueueRestarted},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			w.gpuQueue("gpu", 8)
-			w.Create(w.bare("a", "gpu", 1))
-			w.untilWorkload("a", "runs", runs)
-			test.set(w, kueue.HoldAndDrain)
-			w.untilWorkload("a", "is evicted and has no quota", func(o *kueue.Workload) bool {
-				return o.Status.Admission == nil && is(o, kueue.WorkloadEvicted, "True", test.evicted) && is(o, kueue.WorkloadRequeued, "False", test.evicted)
-			})
-			test.set(w, kueue.None)
-			w.untilWorkload("a", "runs again", func(o *kueue.Workload) bool { return runs(o) && is(o, kueue.WorkloadRequeued, "True", test.requeued) })
-		})
-	}
-}
-
 func TestAWorkloadThatRunsTooLongIsDeactivated(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 8)
@@ -173,38 +112,6 @@ func TestAWorkloadThatRunsTooLongIsDeactivated(t *testing.T) {
 	w.untilWorkload("a", "is deactivated", func(o *kueue.Workload) bool {
 		return !*o.Spec.Active && o.Status.Admission == nil && o.Status.AccumulatedPastExexcutionTimeSeconds == nil &&
 			is(o, kueue.WorkloadEvicted, "True", kueue.WorkloadDeactivatedDueTo+kueue.WorkloadMaximumExecutionTimeExceeded)
-	})
-}
-
-func TestAdmissionChecksDecideAfterTheQuota(t *testing.T) {
-	w := newWorld(t)
-	check := &kueue.AdmissionCheck{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Spec: kueue.AdmissionCheckSpec{ControllerName: "example.com/check"}}
-	w.Create(check)
-	t.Cleanup(func() { _ = w.Client.Delete(context.Background(), check) })
-	w.gpuQueue("gpu", 8)
-	change(w, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}}, func(q *kueue.ClusterQueue) {
-		q.Spec.AdmissionChecks = []kueue.AdmissionCheckReference{kueue.AdmissionCheckReference(check.Name)}
-	})
-	w.untilQueue(metav1.ConditionFalse, kueue.ClusterQueueActiveReasonAdmissionCheckInactive, check.Name)
-	check.Status.Conditions = []metav1.Condition{{Type: kueue.AdmissionCheckActive, Status: "True", Reason: "Active", LastTransitionTime: metav1.Now()}}
-	if err := w.Client.Status().Update(t.Context(), check); err != nil {
-		t.Fatal(err)
-	}
-	awaits := func(o *kueue.Workload) bool {
-		return o.Status.Admission != nil && len(o.Status.AdmissionChecks) == 1 && o.Status.AdmissionChecks[0].State == kueue.CheckStatePending &&
-			is(o, kueue.WorkloadAdmitted, "False", kueue.WorkloadUnsatisfiedAdmissionChecks) && !meta.IsStatusConditionTrue(o.Status.Conditions, kueue.WorkloadEvicted)
-	}
-	w.Create(w.bare("a", "gpu", 1))
-	w.untilWorkload("a", "awaits the check", awaits)
-	w.say("a", kueue.CheckStateRetry, ptr.To[int32](1))
-	w.untilWorkload("a", "backed off and awaits the check again", func(o *kueue.Workload) bool {
-		return awaits(o) && is(o, kueue.WorkloadRequeued, "True", kueue.WorkloadBackoffFinished)
-	})
-	w.say("a", kueue.CheckStateReady, nil)
-	w.untilWorkload("a", "runs", runs)
-	w.say("a", kueue.CheckStateRejected, nil)
-	w.untilWorkload("a", "is deactivated", func(o *kueue.Workload) bool {
-		return !*o.Spec.Active && o.Status.Admission == nil && is(o, kueue.WorkloadEvicted, "True", kueue.WorkloadDeactivatedDueTo+kueue.WorkloadEvictedByAdmissionCheck)
 	})
 }
 
@@ -265,4 +172,37 @@ func TestAWorkloadWhoseJobIsGoneIsFinished(t *testing.T) {
 	w.untilWorkload("a", "is finished", func(o *kueue.Workload) bool {
 		return is(o, kueue.WorkloadFinished, "True", kueue.WorkloadFinishedReasonOwnerNotFound)
 	})
+}
+
+// TestTheTimeOfAllAdmissionsCountsTogether: a Job that may run for 6 s is stopped for good that long after its first start,
+// less the time for which it was stopped.
+func TestTheTimeOfAllAdmissionsCountsTogether(t *testing.T) {
+	w := newWorld(t)
+	w.gpuQueue("gpu", 8)
+	const most = 6
+	job := w.batchJob("job", "gpu", 1, time.Hour)
+	job.Labels[kueue.MaxExecTimeSecondsLabel] = strconv.Itoa(most)
+	w.untilHeld(job)
+	w.Create(job)
+	w.jobIs("job", "runs", running(1))
+	clock := w.bare("clock", "gpu", 1)
+	clock.Spec.MaximumExecutionTimeSeconds = ptr.To[int32](2)
+	w.Create(clock)
+	w.untilWorkload("clock", "has run for two seconds", func(o *kueue.Workload) bool { return !*o.Spec.Active })
+
+	w.stop(kueue.HoldAndDrain)
+	stopped := w.UntilWorkloadOf("job", "has lost its place", harness.LosesPlace(kueue.WorkloadEvictedByClusterQueueStopped))
+	past := ptr.Deref(stopped.Status.AccumulatedPastExexcutionTimeSeconds, 0)
+	if past < 2 || past >= most {
+		t.Fatalf("its first run took %d s of its %d, want at least the 2 of one that started later", past, most)
+	}
+	w.stop(kueue.None)
+	again := w.UntilWorkloadOf("job", "runs again", runs)
+	over := w.UntilWorkloadOf("job", "is deactivated", harness.LosesPlace(kueue.WorkloadDeactivatedDueTo+kueue.WorkloadMaximumExecutionTimeExceeded))
+	since := meta.FindStatusCondition(again.Status.Conditions, kueue.WorkloadAdmitted).LastTransitionTime
+	until := meta.FindStatusCondition(over.Status.Conditions, kueue.WorkloadEvicted).LastTransitionTime
+	if ran := until.Sub(since.Time); ran < time.Duration(most-past)*time.Second || ran >= most*time.Second {
+		t.Errorf("its second run took %s, of %d s less the %d of the first", ran, most, past)
+	}
+	w.jobIs("job", "is stopped", harness.Stopped)
 }

@@ -85,7 +85,7 @@ func (w *world) admit(wl *kueue.Workload, places ...at) {
 	for name, q := range podSet.Template.Spec.Containers[0].Resources.Requests {
 		usage[name] = *resource.NewQuantity(q.Value()*int64(podSet.Count), resource.DecimalSI)
 	}
-	changeStatus(w, wl.Name, func(s *kueue.WorkloadStatus) {
+	w.ChangeStatus(wl.Name, func(s *kueue.WorkloadStatus) {
 		s.Admission = &kueue.Admission{ClusterQueue: kueue.ClusterQueueReference(w.Namespace), PodSetAssignments: []kueue.PodSetAssignment{{
 			Name: podSet.Name, Flavors: flavors, Count: ptr.To(podSet.Count), ResourceUsage: usage, TopologyAssignment: assignment}}}
 		for _, kind := range []string{kueue.WorkloadQuotaReserved, kueue.WorkloadAdmitted} {
@@ -105,7 +105,7 @@ func (w *world) replaced(wl *kueue.Workload, places ...at) {
 	}
 	as := *w.World
 	as.Client = operator
-	changeStatus(&world{&as}, wl.Name, func(s *kueue.WorkloadStatus) {
+	as.ChangeStatus(wl.Name, func(s *kueue.WorkloadStatus) {
 		domains := &s.Admission.PodSetAssignments[0].TopologyAssignment.Domains
 		*domains = nil
 		for _, place := range places {

@@ -42,15 +42,12 @@ func (w *world) urgent(job client.Object) {
 	job.SetLabels(labels)
 }
 
-// history is every state of the namespace's Workloads and pods that a watch told of.
+// history is that of the namespace's Workloads, with what was held and who was there at each moment of it.
 type history struct {
+	*harness.History
 	mu sync.Mutex
-	// news is signalled for each of them.
-	news *sync.Cond
-	// states are those of Workloads, by the name of their job; most is the most GPUs that
-	// were held at once.
-	states map[string][]kueue.Workload
-	most   int64
+	// most is the most GPUs that were held at once.
+	most int64
 	// mixed lists moments at which pods of several Jobs were there that may not be.
 	mixed []string
 }
@@ -58,10 +55,11 @@ type history struct {
 // record begins the history. No two of the named Jobs may have pods at once.
 func (w *world) record(apart ...string) *history {
 	w.Helper()
-	h := &history{states: map[string][]kueue.Workload{}}
-	h.news = sync.NewCond(&h.mu)
+	h := &history{}
 	held := map[string]int64{}
-	w.follow(&kueue.WorkloadList{}, func(event watch.Event) {
+	h.History = w.Record(func(event watch.Event) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
 		o := event.Object.(*kueue.Workload)
 		held[o.Name] = 0
 		over := event.Type == watch.Deleted || meta.IsStatusConditionTrue(o.Status.Conditions, kueue.WorkloadFinished)
@@ -76,13 +74,9 @@ func (w *world) record(apart ...string) *history {
 			sum += amount
 		}
 		h.most = max(h.most, sum)
-		if len(o.OwnerReferences) == 1 {
-			h.states[o.OwnerReferences[0].Name] = append(h.states[o.OwnerReferences[0].Name], *o)
-		}
-		h.news.Broadcast()
-	}, &h.mu)
+	})
 	live := map[string]map[string]bool{}
-	w.follow(&corev1.PodList{}, func(event watch.Event) {
+	w.Follow(&corev1.PodList{}, func(event watch.Event) {
 		pod := event.Object.(*corev1.Pod)
 		job := pod.Labels[batchv1.JobNameLabel]
 		if live[job] == nil {
@@ -104,57 +98,6 @@ func (w *world) record(apart ...string) *history {
 		}
 	}, &h.mu)
 	return h
-}
-
-// follow has every event of the namespace's objects taken in, under the lock.
-func (w *world) follow(list client.ObjectList, take func(watch.Event), lock sync.Locker) {
-	w.Helper()
-	events, err := w.Client.Watch(w.Context(), list, client.InNamespace(w.Namespace))
-	if err != nil {
-		w.Fatal(err)
-	}
-	w.Cleanup(events.Stop)
-	go func() {
-		for event := range events.ResultChan() {
-			if _, ok := event.Object.(client.Object); ok {
-				lock.Lock()
-				take(event)
-				lock.Unlock()
-			}
-		}
-	}()
-}
-
-// told are the conditions of the type that the job's Workload had, one after the other.
-func (h *history) told(job, kind string) []string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	var lines []string
-	for _, state := range h.states[job] {
-		if c := meta.FindStatusCondition(state.Status.Conditions, kind); c != nil {
-			lines = append(lines, fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message))
-		}
-	}
-	return slices.Compact(lines)
-}
-
-// reaches waits until the history tells of the Workload as it is now: another watch may
-// have been quicker.
-func (h *history) reaches(w *world, now *kueue.Workload) {
-	w.Helper()
-	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
-	defer cancel()
-	defer context.AfterFunc(ctx, h.news.Broadcast)()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for !slices.ContainsFunc(h.states[now.OwnerReferences[0].Name], func(state kueue.Workload) bool {
-		return state.ResourceVersion == now.ResourceVersion
-	}) {
-		if ctx.Err() != nil {
-			w.Fatalf("the watch never told of Workload %s as of version %s", now.Name, now.ResourceVersion)
-		}
-		h.news.Wait()
-	}
 }
 
 // check fails the test if more was held than there is, or pods were there together.
@@ -224,7 +167,7 @@ func TestAHigherPriorityMakesRoomAndTheVictimComesBack(t *testing.T) {
 			}
 			w.untilCompleted("high")
 			victim := w.untilOf("low", "runs again", runs)
-			h.reaches(w, victim)
+			h.Reaches(victim)
 			h.check(t, 8)
 
 			message := preemption(preemptor, "prioritization in the ClusterQueue", "/"+w.Namespace, "/"+w.Namespace)
@@ -233,7 +176,7 @@ func TestAHigherPriorityMakesRoomAndTheVictimComesBack(t *testing.T) {
 				kueue.WorkloadPreempted: {"True InClusterQueue: " + message, "False QuotaReserved: Previously: " + message},
 				kueue.WorkloadRequeued:  {"True Preempted: " + message},
 			} {
-				if diff := cmp.Diff(want, h.told("low", kind)); diff != "" {
+				if diff := cmp.Diff(want, h.Told("low", kind)); diff != "" {
 					t.Errorf("the victim's %s (-want +got):\n%s", kind, diff)
 				}
 			}
@@ -241,10 +184,10 @@ func TestAHigherPriorityMakesRoomAndTheVictimComesBack(t *testing.T) {
 			if diff := cmp.Diff(want, victim.Status.SchedulingStats.Evictions); diff != "" {
 				t.Errorf("evictions (-want +got):\n%s", diff)
 			}
-			if told := h.told("high", kueue.WorkloadEvicted); len(told) != 0 {
+			if told := h.Told("high", kueue.WorkloadEvicted); len(told) != 0 {
 				t.Errorf("the preemptor was evicted: %v", told)
 			}
-			waits := h.told("high", kueue.WorkloadQuotaReserved)
+			waits := h.Told("high", kueue.WorkloadQuotaReserved)
 			const pending = ". Pending the preemption of 1 workload(s)"
 			if !slices.ContainsFunc(waits, func(line string) bool {
 				return strings.HasPrefix(line, "False "+kueue.WorkloadWaitingForPreemptedWorkloads+": ") && strings.HasSuffix(line, pending)
@@ -279,14 +222,14 @@ func TestWhatWasLentIsReclaimed(t *testing.T) {
 	w.jobIs("second", "is ready", func(job *batchv1.Job) bool { return ptr.Deref(job.Status.Ready, 0) == 4 })
 	w.Create(w.batchJob("mine", "owner", 4, 2*time.Second))
 	preemptor := w.untilOf("mine", "runs", runs)
-	h.reaches(w, w.untilOf("second", "runs again", runs))
+	h.Reaches(w.untilOf("second", "runs again", runs))
 	h.check(t, 8)
 	message := preemption(preemptor, "reclamation within the cohort", fmt.Sprintf("/%s/%s", w.Namespace, owner.Name), fmt.Sprintf("/%s/%s", w.Namespace, w.Namespace))
 	want := []string{"True InCohortReclamation: " + message, "False QuotaReserved: Previously: " + message}
-	if diff := cmp.Diff(want, h.told("second", kueue.WorkloadPreempted)); diff != "" {
+	if diff := cmp.Diff(want, h.Told("second", kueue.WorkloadPreempted)); diff != "" {
 		t.Errorf("the victim's Preempted (-want +got):\n%s", diff)
 	}
-	if told := h.told("first", kueue.WorkloadEvicted); len(told) != 0 {
+	if told := h.Told("first", kueue.WorkloadEvicted); len(told) != 0 {
 		t.Errorf("who did not borrow was evicted: %v", told)
 	}
 }

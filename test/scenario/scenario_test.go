@@ -26,6 +26,12 @@ func TestMain(m *testing.M) {
 
 const gpu = corev1.ResourceName("nvidia.com/gpu")
 
+// simulated sends pods to the simulated nodes.
+var simulated = kueue.ResourceFlavorSpec{
+	NodeLabels:  map[string]string{"muster.dev/simulated": "true"},
+	Tolerations: []corev1.Toleration{{Key: "muster.dev/simulated", Operator: corev1.TolerationOpExists}},
+}
+
 // world is a namespace with a queue of simulated GPUs.
 type world struct{ *harness.World }
 
@@ -33,12 +39,9 @@ func newWorld(t *testing.T) *world { return &world{harness.New(t)} }
 
 // gpuQueue makes a ClusterQueue with so many simulated GPUs, its flavor, and a
 // LocalQueue of the given name that leads to it. Its name is the namespace's.
-func (w *world) gpuQueue(local string, gpus int64) {
+func (w *world) gpuQueue(local string, gpus int64, edits ...func(*kueue.ClusterQueueSpec)) {
 	w.Helper()
-	w.Queue(local, kueue.ResourceFlavorSpec{
-		NodeLabels:  map[string]string{"muster.dev/simulated": "true"},
-		Tolerations: []corev1.Toleration{{Key: "muster.dev/simulated", Operator: corev1.TolerationOpExists}},
-	}, corev1.ResourceList{gpu: *resource.NewQuantity(gpus, resource.DecimalSI)})
+	w.Queue(local, simulated, corev1.ResourceList{gpu: *resource.NewQuantity(gpus, resource.DecimalSI)}, edits...)
 }
 
 // gang is a JobSet of one Job with so many pods of one GPU each, which run for a

@@ -5,6 +5,7 @@ import "strings"
 const (
 	latticeTask      = "spec>tasks>main>"
 	latticeContainer = latticeTask + "workload>containers>c>"
+	latticeDefaults  = "spec>defaults"
 )
 
 func latticeJobRules() []rule {
@@ -15,9 +16,51 @@ func latticeJobRules() []rule {
 	task := func(field, text string) edits { return edits{latticeTask + field: "yaml:" + text} }
 	file := func(text string) edits { return edits{latticeContainer + "files": "yaml:{/f: {" + text + "}}"} }
 	return []rule{
-		{of, "it has a container in each task", inSchema, "should have at least 1",
+		{of, "it has a container in each task", inLatticeRules, "tasks must have a container",
 			[]attempt{{what: "none", change: edits{latticeTask + "workload>containers": map[string]any{}}}},
-			[]attempt{{what: "one"}}},
+			[]attempt{{what: "one"}, {what: "in the defaults", change: edits{latticeTask + "workload>containers": map[string]any{}, latticeDefaults: "yaml:{workload: {containers: {c: {image: i}}}}"}}}},
+		{of, "a container has an image", inLatticeRules, "containers must have an image",
+			[]attempt{{what: "none", change: edits{latticeContainer + "image": nil}}, {what: "a sidecar's", change: task("sidecars", "{s: {command: [/s]}}")}},
+			[]attempt{{what: "in the defaults", change: edits{latticeContainer + "image": nil, latticeDefaults: "yaml:{workload: {containers: {c: {image: i}}}}"}}}},
+		{of, "the coordinator of a training is a task", inLatticeRules, "the coordinatorTask of a training must be one of the tasks",
+			[]attempt{{what: "the one of the default name", change: edits{"spec>training": "yaml:{}"}}, {what: "another", change: edits{"spec>training": "yaml:{coordinatorTask: lead}"}}},
+			[]attempt{{what: "one", change: edits{"spec>training": "yaml:{coordinatorTask: main}"}}}},
+		{of, "tasks of a training are restarted together", inLatticeRules, "tasks of a training must have the restartPolicy Never",
+			[]attempt{
+				{what: "OnFailure", change: edits{"spec>training": "yaml:{coordinatorTask: main}", latticeTask + "restartPolicy": "OnFailure"}},
+				{what: "in the defaults", change: edits{"spec>training": "yaml:{coordinatorTask: main}", latticeDefaults: "yaml:{restartPolicy: Always}"}},
+			},
+			[]attempt{{what: "Never", change: edits{"spec>training": "yaml:{coordinatorTask: main}", latticeTask + "restartPolicy": "Never"}}}},
+		{of, "words of trainings, policies and topologies are those of the API", inSchema, "Unsupported value",
+			[]attempt{
+				{what: "a framework", change: edits{"spec>training": "yaml:{coordinatorTask: main, framework: MXNet}"}},
+				{what: "an event", change: edits{"spec>policies": "yaml:[{event: PodRunning, action: AbortJob}]"}},
+				{what: "an action of a task", change: task("policies", "[{event: PodFailed, action: ResumeJob}]")},
+				{what: "a mode", change: edits{"spec>topology": "yaml:{mode: hard}"}},
+			},
+			[]attempt{{what: "all of them", change: edits{"spec>training": "yaml:{coordinatorTask: main, framework: Jax}", "spec>policies": "yaml:[{event: Any, action: AbortJob}]", "spec>topology": "yaml:{mode: Soft}"}}}},
+		{of, "a policy for any event is alone", inCEL, "where a policy is for Any there must be no other",
+			[]attempt{
+				{what: "of the job", change: edits{"spec>policies": "yaml:[{event: Any, action: AbortJob}, {event: PodFailed, action: AbortJob}]"}},
+				{what: "of a task", change: task("policies", "[{event: PodFailed, action: RestartPod}, {event: '*', action: AbortJob}]")},
+			},
+			[]attempt{{what: "one of each", change: edits{"spec>policies": "yaml:[{event: Any, action: AbortJob}]", latticeTask + "policies": "yaml:[{event: PodFailed, action: RestartPod}, {event: PodEvicted, action: AbortJob}]"}}}},
+		{of, "a hard topology says how large its domain may be", inCEL, "a topology of mode Hard needs maxTier",
+			[]attempt{{what: "nothing", change: edits{"spec>topology": "yaml:{mode: Hard}"}}},
+			[]attempt{{what: "a tier", change: edits{"spec>topology": "yaml:{mode: Hard, maxTier: 2}"}}}},
+		{of, "fields of a schedule need one", inCEL, "concurrencyPolicy, suspend, startingDeadlineSeconds and history limits need a schedule",
+			[]attempt{
+				{what: "suspend", change: edits{"spec>suspend": true}},
+				{what: "a policy", change: edits{"spec>concurrencyPolicy": "Forbid"}},
+				{what: "a limit", change: edits{"spec>failedJobsHistoryLimit": 2}},
+			},
+			[]attempt{{what: "with one", change: edits{"spec>schedule": "@daily", "spec>suspend": true, "spec>concurrencyPolicy": "Forbid", "spec>startingDeadlineSeconds": 60}}}},
+		{of, "a job has a schedule for good or never", inCEL, "a schedule can be changed, but not given to a job or taken from it",
+			[]attempt{
+				{what: "given", before: edits{"spec>queue": "q"}, change: edits{"spec>schedule": "@daily"}},
+				{what: "taken", before: edits{"spec>schedule": "@daily"}, change: edits{"spec>schedule": nil}},
+			},
+			[]attempt{{what: "changed", before: edits{"spec>schedule": "@daily"}, change: edits{"spec>schedule": "@hourly"}}}},
 		{of, "the restart policy of a task is Never, OnFailure or Always", inSchema, "Unsupported value",
 			[]attempt{{what: "ExitCode", change: edits{latticeTask + "restartPolicy": "ExitCode"}}},
 			[]attempt{{what: "Always", change: edits{latticeTask + "restartPolicy": "Always"}}}},
@@ -106,6 +149,7 @@ func latticeJobWarnings() []rule {
 	return []rule{
 		{"LatticeJob", "the spec of one that runs is not changed", inLatticeImmutable, "the spec of a LatticeJob cannot be changed once it runs: the change is ignored",
 			[]attempt{{what: "replicas", before: running, change: edits{latticeTask + "replicas": 3}}, {what: "when it has failed", before: edits{"status>phase": "Failed"}, change: edits{"spec>queue": "q"}}},
-			[]attempt{{what: "before it runs", before: edits{"status>phase": "Pending"}, change: edits{latticeTask + "replicas": 3}}, {what: "its labels", before: running, change: edits{"metadata>labels": map[string]any{"a": "b"}}}}},
+			[]attempt{{what: "before it runs", before: edits{"status>phase": "Pending"}, change: edits{latticeTask + "replicas": 3}}, {what: "its labels", before: running, change: edits{"metadata>labels": map[string]any{"a": "b"}}},
+				{what: "of one with a schedule, for its next runs", before: edits{"status>phase": "Running", "spec>schedule": "@daily"}, change: edits{"spec>suspend": true}}}},
 	}
 }

@@ -138,7 +138,7 @@ func TestPeopleFindObjectsByShortNamesColumnsAndFields(t *testing.T) {
 	server := newServer(t)
 	cluster := testcluster.Get(t)
 	got := map[string][]string{}
-	for _, definition := range readAll[apiextensionsv1.CustomResourceDefinition](t, "muster/crds/*.yaml") {
+	for _, definition := range readAll[apiextensionsv1.CustomResourceDefinition](t, "muster/apis/*.yaml") {
 		got[definition.Spec.Names.Kind] = definition.Spec.Names.ShortNames
 	}
 	want := map[string][]string{

@@ -33,6 +33,8 @@ const (
 	inVCJobLabels      place = policy + "muster-vcjob-queue-labels"
 	inTrainLabels      place = policy + "muster-trainingjob-queue-labels"
 	inElastic          place = policy + "muster-genericjob-elastic"
+	inJobSetElastic    place = policy + "muster-jobset-elastic"
+	inJobSetAgent      place = policy + "muster-jobset-agent"
 
 	// policy begins the place of a rule that is kept in an admission policy; the policy's name ends it.
 	policy = "policy "
@@ -71,7 +73,7 @@ func (r rule) policyName() string {
 
 func allRules() []rule {
 	return slices.Concat(workloadSchemaRules(), workloadRules(), workloadReservedRules(), workloadStatusRules(),
-		jobSetSchemaRules(), jobSetRules(), jobSetUpdateRules(), jobSetPolicyRules(), jobRules(), genericJobSchemaRules(), genericJobRules(), genericJobElasticRules(),
+		jobSetSchemaRules(), jobSetRules(), jobSetUpdateRules(), jobSetPolicyRules(), jobSetElasticRules(), jobSetAgentRules(), jobRules(), genericJobSchemaRules(), genericJobRules(), genericJobElasticRules(),
 		vcJobSchemaRules(), vcJobRules(), vcJobPolicyRules(), volcanoQueueRules(), latticeJobRules(), trainingJobSchemaRules(), trainingJobRules(), queueRules(), flavorRules())
 }
 

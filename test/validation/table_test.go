@@ -62,7 +62,7 @@ func TestPageCountsTheRulesByPlace(t *testing.T) {
 // taken away without its row and its test.
 func TestPageListsEveryRuleOfTheDefinitions(t *testing.T) {
 	rows, _ := readPage(t)
-	for _, definition := range readAll[apiextensionsv1.CustomResourceDefinition](t, "muster/crds/*.yaml") {
+	for _, definition := range readAll[apiextensionsv1.CustomResourceDefinition](t, "muster/apis/*.yaml") {
 		kind := definition.Spec.Names.Kind
 		if definition.Spec.Group == volcano.GroupVersion.Group {
 			kind = "VCJob" // as people call it, for Kubernetes has a Job too
@@ -136,7 +136,7 @@ func TestEveryPolicyIsInForce(t *testing.T) {
 // written most: what all Workloads have is judged by policies, which are asked only when it changes.
 func TestWritesOfAWorkloadsStatusAskForNoRulesOfTheDefinition(t *testing.T) {
 	rare := []string{".status.admissionChecks", ".spec.podSets[].topologyRequest"}
-	for _, definition := range readAll[apiextensionsv1.CustomResourceDefinition](t, "muster/crds/kueue.x-k8s.io_workloads.yaml") {
+	for _, definition := range readAll[apiextensionsv1.CustomResourceDefinition](t, "muster/apis/kueue.x-k8s.io_workloads.yaml") {
 		paths := sets.New[string]()
 		collectRuled(definition.Spec.Versions[0].Schema.OpenAPIV3Schema, "", paths)
 		for path := range paths {

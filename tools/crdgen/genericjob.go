@@ -35,8 +35,8 @@ func genericJobSpecRules() []apiextensionsv1.ValidationRule {
 		celRule(".replicaSpecs", "replicas of all types must be at most 5000 together",
 			`self.replicaSpecs.map(r, r.replicas).sum() <= 5000`),
 		celRule(".replicaSpecs", "types and replicas are immutable: make another GenericJob",
-			`size(self.replicaSpecs) == size(oldSelf.replicaSpecs)
-			&& self.replicaSpecs.all(i, r, r.type == oldSelf.replicaSpecs[i].type && r.replicas == oldSelf.replicaSpecs[i].replicas)`),
+			`self.replicaSpecs.map(r, r.type) == oldSelf.replicaSpecs.map(r, r.type)
+			&& self.replicaSpecs.map(r, r.replicas) == oldSelf.replicaSpecs.map(r, r.replicas)`),
 		celRule(".runMode.debug.replicaSpecs", "type must be one of spec.replicaSpecs",
 			`!(%s) || self.runMode.debug.replicaSpecs.all(d, self.replicaSpecs.exists(r, r.type == d.type))`, hasDebug),
 		celRule(".runMode.pause.resumeSpecs", "type must be one of spec.replicaSpecs",

@@ -120,12 +120,12 @@ func elasticRules() []apiextensionsv1.ValidationRule {
 
 // finishedRule keeps the size of Jobs that will not run again.
 func finishedRule() apiextensionsv1.ValidationRule {
-	const old = "oldSelf.spec.replicatedJobs[i]."
 	return celRule("", "Cannot mutate parallelism or completions when JobSet is in a terminal state (Completed or Failed)",
 		`!(has(oldSelf.status) && has(oldSelf.status.conditions)
 			&& oldSelf.status.conditions.exists(c, c.type in ['Completed', 'Failed'] && c.status == 'True'))
 		|| !(has(self.spec) && has(self.spec.replicatedJobs)) || !(has(oldSelf.spec) && has(oldSelf.spec.replicatedJobs))
 		|| size(self.spec.replicatedJobs) != size(oldSelf.spec.replicatedJobs)
-		|| self.spec.replicatedJobs.all(i, r, %s == %s && %s == %s)`,
-		orElse("r."+parallelism, "1"), orElse(old+parallelism, "1"), orElse("r."+completions, "-1"), orElse(old+completions, "-1"))
+		|| (self.spec.replicatedJobs.map(r, %[1]s) == oldSelf.spec.replicatedJobs.map(r, %[1]s)
+			&& self.spec.replicatedJobs.map(r, %[2]s) == oldSelf.spec.replicatedJobs.map(r, %[2]s))`,
+		orElse("r."+parallelism, "1"), orElse("r."+completions, "-1"))
 }

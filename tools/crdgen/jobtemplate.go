@@ -74,10 +74,9 @@ func fixNodeChoice(spec *props) {
 			`(has(self.suspend) && self.suspend) || (has(oldSelf.suspend) && oldSelf.suspend)
 			|| !has(self.replicatedJobs) || !has(oldSelf.replicatedJobs)
 			|| size(self.replicatedJobs) != size(oldSelf.replicatedJobs)
-			|| self.replicatedJobs.all(i, r, (%s)
-				? (%s && r.template.spec.template.%[3]s == oldSelf.replicatedJobs[i].template.spec.template.%[3]s)
-				: !(%[2]s))`,
-			present("r.template.spec.template", field), present("oldSelf.replicatedJobs[i].template.spec.template", field), field))
+			|| self.replicatedJobs.map(r, %[1]s ? [r.template.spec.template.%[2]s] : [])
+				== oldSelf.replicatedJobs.map(r, %[1]s ? [r.template.spec.template.%[2]s] : [])`,
+			present("r.template.spec.template", field), field))
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 	"os"
 	"path/filepath"
 	"sort"
-	"strings"
 
 	"golang.org/x/tools/go/packages"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -45,10 +44,10 @@ func run(root, out string, patterns []string) error {
 		return err
 	}
 	for _, definition := range definitions {
-		if strings.HasSuffix(definition.Spec.Group, ".volcano.sh") {
-			// Volcano brings definitions of the same names, which are none of ours to change.
-			definition.Labels = map[string]string{"muster.dev/served": "true"}
-		}
+		// Others bring definitions of the same names, which are none of ours to change.
+		definition.Labels = map[string]string{"muster.dev/served": "true"}
+		// Helm takes none away: all objects of the kind would go with it.
+		definition.Annotations = map[string]string{"helm.sh/resource-policy": "keep"}
 		for i := range definition.Spec.Versions {
 			amend(definition.Spec.Names.Kind, definition.Spec.Versions[i].Schema.OpenAPIV3Schema)
 		}

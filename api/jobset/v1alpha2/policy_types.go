@@ -85,7 +85,7 @@ type FailurePolicy struct {
 	//
 	// +optional
 	// +kubebuilder:validation:MaxItems=64
-	// +kubebuilder:validation:XValidation:rule=`self.all(i, r, self.all(j, s, i >= j || !has(r.name) || !has(s.name) || r.name == "" || r.name != s.name))`,message="rule names are not unique"
+	// +kubebuilder:validation:XValidation:rule=`self.all(r, !has(r.name) || r.name == "" || self.exists_one(s, has(s.name) && s.name == r.name))`,message="rule names are not unique"
 	Rules []FailurePolicyRule `json:"rules,omitempty"`
 }
 

@@ -6,7 +6,7 @@ import (
 
 // VolumeClaimPolicy is a list of volume claims that Jobs of a JobSet share, and what becomes of them.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.templates) || self.templates.all(t, !has(t.metadata) || !has(t.metadata.namespace) || size(t.metadata.namespace) == 0)",message="namespace cannot be set for VolumeClaimPolicies templates"
+// +kubebuilder:validation:XValidation:rule="!has(self.templates) || self.templates.all(t, !has(t.metadata) || !has(t.metadata.__namespace__) || size(t.metadata.__namespace__) == 0)",message="namespace cannot be set for VolumeClaimPolicies templates"
 type VolumeClaimPolicy struct {
 	// templates of the claims, which are named <template>-<jobset>. A container of some replicated job must mount each
 	// of them by the template's name.

@@ -3,7 +3,7 @@
 // written for it work here as they are.
 //
 // Anyone may import it. It holds no logic and knows nothing of the engine or of the job APIs. The custom resource
-// definitions under charts/muster/crds are generated from the markers in these files.
+// definitions under charts/muster/apis are generated from the markers in these files.
 //
 // Three rules are wider here than in the public API: a Workload takes up to 64 pod sets; several of them may set
 // minCount; and while a Workload is admitted the operator may resize it, within minCount and count.

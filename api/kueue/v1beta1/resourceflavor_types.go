@@ -39,8 +39,8 @@ type ResourceFlavorSpec struct {
 	// +optional
 	// +mapType=atomic
 	// +kubebuilder:validation:MaxProperties=8
-	// +kubebuilder:validation:XValidation:rule="self.all(k, !format.qualifiedName().validate(k).hasValue())",message="keys must be qualified names, such as example.com/name"
-	// +kubebuilder:validation:XValidation:rule="self.all(k, !format.labelValue().validate(self[k]).hasValue())",message="values must be label values: at most 63 letters, digits, '-', '_' or '.', a letter or digit at both ends"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.indexOf('/') <= 253 && k.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="keys must be qualified names, such as example.com/name"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, self[k].matches('^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$'))",message="values must be label values: at most 63 letters, digits, '-', '_' or '.', a letter or digit at both ends"
 	NodeLabels map[string]string `json:"nodeLabels,omitempty"`
 
 	// nodeTaints that the nodes have: only workloads that tolerate those with the effects NoSchedule and NoExecute get

@@ -8,7 +8,7 @@ import (
 // ResourceGroup is a set of resources that come in the same flavors: a workload gets one flavor for all of them.
 //
 // +kubebuilder:validation:XValidation:rule="self.flavors.all(x, size(x.resources) == size(self.coveredResources))",message="flavors must have the same number of resources as the coveredResources"
-// +kubebuilder:validation:XValidation:rule="self.flavors.all(f, size(f.resources) != size(self.coveredResources) || f.resources.all(i, r, r.name == self.coveredResources[i]))",message="resources of a flavor must be the coveredResources, in the same order",fieldPath=".flavors"
+// +kubebuilder:validation:XValidation:rule="self.flavors.all(f, size(f.resources) != size(self.coveredResources) || f.resources.map(r, r.name) == self.coveredResources)",message="resources of a flavor must be the coveredResources, in the same order",fieldPath=".flavors"
 // +kubebuilder:validation:XValidation:rule="size(self.flavors) * size(self.coveredResources) <= 512",message="a resource group can have at most 512 pairs of flavor and resource"
 type ResourceGroup struct {
 	// coveredResources are the resources of the group.

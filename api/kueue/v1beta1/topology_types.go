@@ -31,8 +31,8 @@ type TopologyList struct {
 
 // TopologySpec is the list of a topology's levels.
 //
-// +kubebuilder:validation:XValidation:rule="self.levels.all(i, x, self.levels.all(j, y, i == j || x.nodeLabel != y.nodeLabel))",message="must be unique",fieldPath=".levels"
-// +kubebuilder:validation:XValidation:rule="self.levels.all(i, x, i == size(self.levels) - 1 || x.nodeLabel != 'kubernetes.io/hostname')",message="the kubernetes.io/hostname label can only be used at the lowest level of topology",fieldPath=".levels"
+// +kubebuilder:validation:XValidation:rule="self.levels.all(x, self.levels.exists_one(y, y.nodeLabel == x.nodeLabel))",message="must be unique",fieldPath=".levels"
+// +kubebuilder:validation:XValidation:rule="self.levels.filter(x, x.nodeLabel == 'kubernetes.io/hostname').size() == (self.levels[size(self.levels) - 1].nodeLabel == 'kubernetes.io/hostname' ? 1 : 0)",message="the kubernetes.io/hostname label can only be used at the lowest level of topology",fieldPath=".levels"
 // +kubebuilder:validation:XValidation:rule="self.levels == oldSelf.levels || (self.levels[size(self.levels) - 1].nodeLabel == 'kubernetes.io/hostname' && oldSelf.levels[size(oldSelf.levels) - 1].nodeLabel == 'kubernetes.io/hostname')",message="field is immutable unless kubernetes.io/hostname is the lowest level before and after",fieldPath=".levels"
 type TopologySpec struct {
 	// levels, widest first.

@@ -3,7 +3,7 @@
 // so that manifests written for it work here as they are.
 //
 // Anyone may import it. It holds no logic and knows nothing of queues or of the engine. The custom resource definition
-// under charts/muster/crds is generated from the markers in these files.
+// under charts/muster/apis is generated from the markers in these files.
 //
 // +kubebuilder:object:generate=true
 // +groupName=lattice.dev

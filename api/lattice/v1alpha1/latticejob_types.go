@@ -14,6 +14,7 @@ import (
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Phase",JSONPath=".status.phase",type=string,description="Where the job stands"
 // +kubebuilder:printcolumn:name="Queue",JSONPath=".spec.queue",type=string,priority=1,description="Queue that the job names"
+// +kubebuilder:printcolumn:name="Schedule",JSONPath=".spec.schedule",type=string,priority=1,description="When it runs again"
 // +kubebuilder:printcolumn:name="Message",JSONPath=".status.message",type=string,priority=1,description="Why it stands there"
 // +kubebuilder:printcolumn:name="Age",JSONPath=".metadata.creationTimestamp",type=date,description="Time since it was made"
 type LatticeJob struct {
@@ -38,7 +39,12 @@ type LatticeJobList struct {
 }
 
 // LatticeJobSpec is what a LatticeJob is to run.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.schedule) == has(oldSelf.schedule)",message="a schedule can be changed, but not given to a job or taken from it: make another LatticeJob"
+// +kubebuilder:validation:XValidation:rule="has(self.schedule) || !has(self.concurrencyPolicy) && !has(self.suspend) && !has(self.successfulJobsHistoryLimit) && !has(self.failedJobsHistoryLimit) && !has(self.startingDeadlineSeconds)",message="concurrencyPolicy, suspend, startingDeadlineSeconds and history limits need a schedule"
 type LatticeJobSpec struct {
+	CronSpec `json:",inline"`
+
 	// schedulerName is that of the pods.
 	//
 	// +optional
@@ -71,6 +77,30 @@ type LatticeJobSpec struct {
 	// +kubebuilder:validation:MaxLength=253
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 
+	// topology says how near to each other the pods must be.
+	//
+	// +optional
+	Topology *NetworkTopology `json:"topology,omitempty"`
+
+	// policies say what is done when something happens to a pod whose task does not say it. They go in the place of those
+	// that every job has.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:XValidation:rule="size(self) < 2 || !self.exists(p, p.event in ['Any', '*'])",message="where a policy is for Any there must be no other"
+	Policies []JobPolicy `json:"policies,omitempty"`
+
+	// defaults are merged into every task, which goes before them: maps by their keys, lists as a whole.
+	//
+	// +optional
+	Defaults *JobTaskSpec `json:"defaults,omitempty"`
+
+	// training has the pods be told how to find each other, as the framework wants it.
+	//
+	// +optional
+	Training *TrainingConfig `json:"training,omitempty"`
+
 	// tasks are the pods, by the name of their task.
 	//
 	// +optional
@@ -95,22 +125,30 @@ const (
 
 // JobTaskSpec is a number of equal pods.
 type JobTaskSpec struct {
-	// replicas is how many pods there are.
+	// replicas is how many pods there are; 1 where nothing is said.
 	//
 	// +optional
-	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10000
 	Replicas *int32 `json:"replicas,omitempty"`
 
 	// workload is what runs in each of them.
-	Workload WorkloadSpec `json:"workload"`
-
-	// restartPolicy is what happens to a container that ends.
 	//
 	// +optional
-	// +kubebuilder:default=Never
+	Workload WorkloadSpec `json:"workload,omitempty"`
+
+	// restartPolicy is what happens to a container that ends; Never where nothing is said.
+	//
+	// +optional
 	RestartPolicy RestartPolicy `json:"restartPolicy,omitempty"`
+
+	// policies say what is done when something happens to a pod of the task. They go before those of the job.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:XValidation:rule="size(self) < 2 || !self.exists(p, p.event in ['Any', '*'])",message="where a policy is for Any there must be no other"
+	Policies []JobPolicy `json:"policies,omitempty"`
 
 	RuntimeSpec `json:",inline"`
 }
@@ -182,4 +220,10 @@ type LatticeJobStatus struct {
 	// +optional
 	// +nullable
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
+
+	// lastScheduleTime is the last time of the schedule at which a run was begun.
+	//
+	// +optional
+	// +nullable
+	LastScheduleTime *metav1.Time `json:"lastScheduleTime,omitempty"`
 }

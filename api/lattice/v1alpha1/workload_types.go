@@ -8,11 +8,11 @@ import (
 
 // WorkloadSpec is what runs in a pod.
 type WorkloadSpec struct {
-	// containers by their names.
+	// containers by their names. A task has one at least.
 	//
-	// +kubebuilder:validation:MinProperties=1
+	// +optional
 	// +kubebuilder:validation:MaxProperties=32
-	Containers map[string]ContainerSpec `json:"containers"`
+	Containers map[string]ContainerSpec `json:"containers,omitempty"`
 
 	// resources are what the containers depend on, by names that templates use.
 	//
@@ -81,11 +81,11 @@ type SidecarSpec struct {
 
 // SidecarContainer is what containers and sidecars have in common.
 type SidecarContainer struct {
-	// image is what runs.
+	// image is what runs. A container has one.
 	//
-	// +kubebuilder:validation:MinLength=1
+	// +optional
 	// +kubebuilder:validation:MaxLength=1024
-	Image string `json:"image"`
+	Image string `json:"image,omitempty"`
 
 	// command goes in place of the image's entry point.
 	//

@@ -45,6 +45,8 @@ const (
 	FailedByRuleMessage = "The job is failed with rule: %s"
 	// NoSuccessMessage takes what a replica did, ReplicaFailedMessage.
 	NoSuccessMessage = "The job is failed: no success rule can be met any more. %s"
+	// NotAllSucceededMessage takes what a replica of a job without success rules did, ReplicaFailedMessage.
+	NotAllSucceededMessage = "The job is failed: without success rules all its replicas have to succeed. %s"
 	// ReplicaFailedMessage takes the name of the pod and the exit code of its first container that failed.
 	ReplicaFailedMessage = "Pod[%s] exited with error code %d"
 	// ReplicaLostMessage takes the name of the pod and why it failed, where no container did.

@@ -24,7 +24,7 @@ func Explanation(out io.Writer, e *view.Explanation) error {
 	if len(e.Asks) == 0 {
 		line(&text, "asks", fmt.Sprintf("%d pods, %s in all", e.Job.PodsAsked, dash(view.Amounts(e.Job.Requests, true))))
 	}
-	line(&text, "queue", place(e))
+	line(&text, "queue", placeInLine(e))
 	if !e.Job.State.Over() {
 		line(&text, "pods", fmt.Sprintf("%s ready or done", pods(&e.Job)))
 	}
@@ -108,7 +108,7 @@ func ask(a *view.Ask) string {
 	return text
 }
 
-func place(e *view.Explanation) string {
+func placeInLine(e *view.Explanation) string {
 	switch {
 	case e.Job.Queue == "":
 		return "none: it does not wait for quota"

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/musterhq/muster/cmd/muster/view"
+	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
@@ -126,6 +127,13 @@ func waysOut(e *view.Explanation) []string {
 		}
 		ways = append(ways, "by preemption of "+names(e, victims))
 	}
+	if len(x.WouldShrink) > 0 {
+		var givers []reason.Name
+		for _, s := range x.WouldShrink {
+			givers = append(givers, s.Name)
+		}
+		ways = append(ways, "with pods of "+names(e, givers)+", which would go on with fewer")
+	}
 	if len(x.WouldFitAfter) > 0 {
 		ways = append(ways, "after the end of "+names(e, x.WouldFitAfter))
 	}
@@ -158,10 +166,19 @@ func onNodes(text *strings.Builder, flavor *reason.FlavorVerdict) {
 		said := &flavor.Nodes.PodSets[i]
 		line(text, "  nodes", said.Message())
 		if best := said.Best; best != nil && best.Level != "" {
-			line(text, "  best", fmt.Sprintf("%s %s: %d of %d pods fit", best.Level, strings.Join(best.Values, "/"), best.Fits, said.Count))
+			line(text, "  best", bestOf(best, said.Count))
 		}
 	}
 	if flavor.Nodes.Relaxation != "" {
 		line(text, "  fits", flavor.Nodes.Relaxation)
 	}
+}
+
+// bestOf says how many of so many pods fit in the domain that holds the most of them, and what there is too little of.
+func bestOf(best *place.Domain, pods int32) string {
+	said := fmt.Sprintf("%s %s: %d of %d pods fit", best.Level, strings.Join(best.Values, "/"), best.Fits, pods)
+	if best.Resource == "" || best.Lacks <= 0 {
+		return said
+	}
+	return fmt.Sprintf("%s, %s is short for %d more", said, view.ShortName(corev1.ResourceName(best.Resource)), best.Lacks)
 }

@@ -114,6 +114,12 @@ func aLatticeJob(name string, phase lattice.JobPhase, message string) lattice.La
 	return job
 }
 
+// scheduled is the LatticeJob with a schedule.
+func scheduled(job lattice.LatticeJob) lattice.LatticeJob {
+	job.Spec.Schedule = "@daily"
+	return job
+}
+
 // madeFor has a VCJob be made for the LatticeJob of that UID.
 func madeFor(uid types.UID) func(*volcano.Job) {
 	return func(job *volcano.Job) {

@@ -7,6 +7,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -169,6 +170,9 @@ func jobSetSubject(js *jobset.JobSet, owned owners) *subject {
 		s.addPods(job)
 	}
 	s.ended = endOf(js.Status.Conditions, string(jobset.JobSetCompleted), string(jobset.JobSetFailed))
+	if c := meta.FindStatusCondition(js.Status.Conditions, muster.CannotStartCondition); c != nil && c.Status == metav1.ConditionTrue {
+		s.blocked = c.Message
+	}
 	return s
 }
 

@@ -116,6 +116,16 @@ func TestJobs(t *testing.T) {
 		seen: Seen{LatticeJobs: []lattice.LatticeJob{aLatticeJob("etl", lattice.Pending, "The cluster does not serve ExternalSecret")}},
 		want: []line{{"ml/latticejob/etl", "gpu", Pending, "0/2", "600m cpu", "60s", "-", "The cluster does not serve ExternalSecret"}},
 	}, {
+		name: "a LatticeJob with a schedule is seen as its runs, unless it can have none",
+		seen: Seen{LatticeJobs: []lattice.LatticeJob{
+			scheduled(aLatticeJob("nightly", lattice.Running, "Cron active: 1 job(s), last scheduled: never")), aLatticeJob("nightly-1", lattice.Pending, "Waiting for quota"),
+			scheduled(aLatticeJob("wrong", lattice.Failed, "Failed to compile job: job has no tasks")),
+		}},
+		want: []line{
+			{"ml/latticejob/nightly-1", "gpu", Pending, "0/2", "600m cpu", "60s", "-", "Waiting for quota"},
+			{"ml/latticejob/wrong", "gpu", Failed, "0/2", "600m cpu", "0s", "-", "Failed to compile job: job has no tasks"},
+		},
+	}, {
 		name: "a LatticeJob is seen as its VCJob, which is not listed",
 		seen: Seen{
 			LatticeJobs: []lattice.LatticeJob{aLatticeJob("etl", lattice.Running, "Job submitted to Volcano")},

@@ -18,10 +18,17 @@ func latticeJobSubject(job *lattice.LatticeJob, vcjob *volcano.Job, owned owners
 		s = vcJobSubject(vcjob, owned)
 		s.held = "" // an aborted VCJob has failed
 	} else {
+		var defaults lattice.JobTaskSpec
+		if job.Spec.Defaults != nil {
+			defaults = *job.Spec.Defaults
+		}
 		for _, task := range job.Spec.Tasks {
 			count := int32(1)
-			if task.Replicas != nil {
-				count = *task.Replicas
+			if replicas := cmp.Or(task.Replicas, defaults.Replicas); replicas != nil {
+				count = *replicas
+			}
+			if len(task.Workload.Containers) == 0 {
+				task.Workload.Containers = defaults.Workload.Containers
 			}
 			s.pods.asked += count
 			addTimes(s.requests, taskRequests(&task), count)
@@ -78,7 +85,8 @@ func quantities(q *lattice.ResourceQuantity) corev1.ResourceList {
 	return out
 }
 
-// latticeJobs are the LatticeJobs, and the VCJobs that none of them has made.
+// latticeJobs are the LatticeJobs, and the VCJobs that none of them has made. Of one with a schedule these are its runs, as of
+// a CronJob, unless it can have none.
 func latticeJobs(seen *Seen, owned owners) (jobs []*subject, others []*volcano.Job) {
 	made := map[string]*volcano.Job{}
 	for i := range seen.VCJobs {
@@ -92,6 +100,9 @@ func latticeJobs(seen *Seen, owned owners) (jobs []*subject, others []*volcano.J
 	}
 	for i := range seen.LatticeJobs {
 		job := &seen.LatticeJobs[i]
+		if job.Spec.Schedule != "" && job.Status.Phase != lattice.Failed {
+			continue
+		}
 		jobs = append(jobs, latticeJobSubject(job, made[string(job.UID)], owned))
 		delete(made, string(job.UID))
 	}

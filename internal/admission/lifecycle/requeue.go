@@ -29,12 +29,12 @@ func (d *draft) requeue() {
 			d.set(kueue.WorkloadRequeued, metav1.ConditionTrue, kueue.WorkloadBackoffFinished, backoffFinishedMessage)
 		}
 	case kueue.WorkloadEvictedByClusterQueueStopped:
-		d.restarted(d.clusterQueue(), kueue.WorkloadClusterQueueRestarted)
+		d.restarted(d.clusterQueue())
 	case kueue.WorkloadEvictedByLocalQueueStopped:
-		d.restarted(d.localQueue(), kueue.WorkloadLocalQueueRestarted)
+		d.restarted(d.localQueue())
 	case kueue.WorkloadInadmissible: // nobody here writes it, but who comes from elsewhere may bring it
 		if d.localQueue().open() {
-			d.restarted(d.clusterQueue(), kueue.WorkloadClusterQueueRestarted)
+			d.restarted(d.clusterQueue())
 		}
 	default:
 		if workload.IsDeactivation(requeued.Reason) {

@@ -3,7 +3,6 @@ package lifecycle
 import (
 	"fmt"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
@@ -72,8 +71,8 @@ func (d *draft) release(reason, message string) {
 }
 
 // restarted lets a Workload back into its queue that was evicted when the queue was stopped.
-func (d *draft) restarted(q queue, reason string) {
+func (d *draft) restarted(q queue) {
 	if q.open() {
-		d.set(kueue.WorkloadRequeued, metav1.ConditionTrue, reason, fmt.Sprintf("The %s was restarted after being stopped", q.kind))
+		workload.Restart(d.edit(), d.now)
 	}
 }

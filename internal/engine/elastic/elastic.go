@@ -23,14 +23,46 @@ type Job struct {
 	RunsSince, ResizedAt time.Time
 	// Exponent is that of its speed: n replicas do n to the power of it of the work of one.
 	Exponent float64
+	// Speeds are those of the exponent for each size, as far as they are known.
+	Speeds []float64
 }
 
 // speed is what so many replicas do of the work of one.
-func (j *Job) speed(size int32) float64 { return math.Pow(float64(size), j.Exponent) }
+func (j *Job) speed(size int32) float64 {
+	if int(size) < len(j.Speeds) {
+		return j.Speeds[size]
+	}
+	return math.Pow(float64(size), j.Exponent)
+}
+
+// Speeds are those by exponent, each computed once.
+type Speeds map[float64][]float64
+
+// remembered bounds for which sizes speeds are kept.
+const remembered = 1 << 14
+
+// Of are the speeds of the exponent for sizes up to the largest.
+func (s Speeds) Of(exponent float64, largest int32) []float64 {
+	known := s[exponent]
+	if len(known) > int(min(largest, remembered)) {
+		return known
+	}
+	for n := len(known); n <= int(min(largest, remembered)); n++ {
+		known = append(known, math.Pow(float64(n), exponent))
+	}
+	s[exponent] = known
+	return known
+}
 
 // compare orders jobs of one priority as they stand in their queue.
 func (j *Job) compare(other *Job) int {
 	return cmp.Or(j.QueuedAt.Compare(other.QueuedAt), order.CompareKeys(j.Key, other.Key))
+}
+
+// Equal reports whether both are the same job at the same size.
+func (j *Job) Equal(other *Job) bool {
+	return j.Key == other.Key && j.Min == other.Min && j.Max == other.Max && j.Size == other.Size && j.Priority == other.Priority && j.Exponent == other.Exponent &&
+		j.QueuedAt.Equal(other.QueuedAt) && j.RunsSince.Equal(other.RunsSince) && j.ResizedAt.Equal(other.ResizedAt)
 }
 
 // Policy is when growth is worth its while.
@@ -41,12 +73,12 @@ type Policy struct {
 	ResizeCost time.Duration
 }
 
-// sizesLast is for how long a size is expected to last. In simulation (test/bench/elastic)
+// SizesLast is for how long a size is expected to last. In simulation (test/bench/elastic)
 // half of them last six minutes or more where there is more work than room.
-const sizesLast = 10 * time.Minute
+const SizesLast = 10 * time.Minute
 
 // price is the share of the work of a size that a resize loses.
-func (p Policy) price() float64 { return p.ResizeCost.Seconds() / sizesLast.Seconds() }
+func (p Policy) price() float64 { return p.ResizeCost.Seconds() / SizesLast.Seconds() }
 
 // GrowsAt is from when on the job may grow to so many replicas. It must have rested since it
 // was last resized, and what it gains must be worth the cost: who has run for a while is

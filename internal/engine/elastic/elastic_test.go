@@ -2,6 +2,7 @@ package elastic
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -99,7 +100,8 @@ func TestYields(t *testing.T) {
 		"few of them where that costs":       {0, []Job{job(2, 4, 4, 0, 1), job(2, 4, 4, 0, 2)}, "1:3 1:2 0:3 0:2", costly},
 	} {
 		var got []string
-		for _, step := range tc.policy.Yields(tc.jobs, tc.to) {
+		y := tc.policy.Yielding(tc.jobs, tc.to)
+		for _, step := range y.Steps(y.Len()) {
 			got = append(got, fmt.Sprintf("%d:%d", step.Index, step.To))
 		}
 		if strings.Join(got, " ") != tc.want {
@@ -140,7 +142,10 @@ func drawJobs(t *rapid.T) []Job {
 		j := job(fewest, most, rapid.Int32Range(fewest, most).Draw(t, "size"), rapid.Int32Range(0, 2).Draw(t, "priority"), rapid.IntRange(0, 99).Draw(t, "second"))
 		j.Exponent = rapid.SampledFrom([]float64{0.6, 0.85, 1}).Draw(t, "exponent")
 		return j
-	}), 0, 6).Draw(t, "jobs")
+	}), 0, 6).Filter(func(jobs []Job) bool {
+		seen := map[order.Key]bool{}
+		return !slices.ContainsFunc(jobs, func(j Job) bool { again := seen[j.Key]; seen[j.Key] = true; return again })
+	}).Draw(t, "jobs")
 }
 
 // TestSizesStayWithinBounds: growth uses all room that anybody can use, and no step leads
@@ -164,13 +169,30 @@ func TestSizesStayWithinBounds(t *testing.T) {
 		}
 		to := rapid.Int32Range(0, 2).Draw(t, "for a priority")
 		sizes := slices.Clone(jobs)
-		for _, step := range policy.Yields(jobs, to) {
+		spared := rapid.SliceOfDistinct(rapid.IntRange(0, 5), rapid.ID[int]).Draw(t, "spared")
+		y := policy.Yielding(jobs, to, slices.Clone(spared)...)
+		for n, step := range y.Steps(y.Len()) {
 			j := &sizes[step.Index]
+			if slices.Contains(spared, step.Index) {
+				t.Fatalf("%+v is spared and yields", j)
+			}
 			stops := step.To == 0 && j.Size == j.Min && j.Priority < to
 			if !stops && (step.To != j.Size-1 || step.To < j.Min) || j.Priority > to {
 				t.Fatalf("%+v to %d for priority %d", j, step.To, to)
 			}
 			j.Size = step.To
+			told := y.Sizes(n + 1)
+			if slices.ContainsFunc(sizes, func(j Job) bool {
+				return told[slices.IndexFunc(sizes, func(k Job) bool { return k.Key == j.Key })] != j.Size
+			}) {
+				t.Fatalf("after %d of %d steps, %d of them below, sizes are %v, and told %v", n+1, y.Len(), y.Below(), sizes, told)
+			}
+			if below := n < y.Below(); below != (j.Priority < to) {
+				t.Fatalf("step %d of %+v is below %d: %v", n, j, to, below)
+			}
+		}
+		if len(y.Steps(math.MaxInt)) != y.Len() {
+			t.Fatalf("%d steps, and %d were said", len(y.Steps(math.MaxInt)), y.Len())
 		}
 	})
 }
@@ -184,6 +206,7 @@ func BenchmarkPass(b *testing.B) {
 	for b.Loop() {
 		now, room := slices.Clone(jobs), 10000-2500
 		costly.Grow(now, func(int) bool { room--; return room >= 0 })
-		costly.Yields(now, 2)
+		y := costly.Yielding(now, 2)
+		y.Steps(y.Len())
 	}
 }

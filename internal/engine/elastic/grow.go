@@ -13,14 +13,22 @@ func (p Policy) Grow(jobs []Job, more func(index int) bool) {
 	for i := range jobs {
 		indices[i] = i
 	}
-	l := newLine(jobs, indices, p.price(), false)
+	l := newLine(jobs, sizesOf(jobs), indices, p.price(), false)
 	for len(l.waiting) > 0 {
 		first := l.waiting[0].index
 		if !more(first) {
 			heap.Pop(l)
 			continue
 		}
-		jobs[first].Size++
-		l.stepped()
+		jobs[l.step()].Size++
 	}
+}
+
+// sizesOf are those that the jobs have.
+func sizesOf(jobs []Job) []int32 {
+	sizes := make([]int32, len(jobs))
+	for i := range jobs {
+		sizes[i] = jobs[i].Size
+	}
+	return sizes
 }

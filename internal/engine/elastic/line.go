@@ -9,12 +9,13 @@ import (
 // by priority, by what the replica is worth, and by how they stand in the queue.
 type line struct {
 	jobs []Job
+	// sizes are what the jobs have come to, step by step.
+	sizes []int32
 	// yields has those first who lose least, and of equal ones who stands last.
 	yields bool
 	// price is the share of his speed that a job loses who is resized.
 	price   float64
 	waiting []turn
-	speeds  map[float64][]float64
 }
 
 // turn is a job and what its next step is worth.
@@ -26,9 +27,9 @@ type turn struct {
 	resized bool
 }
 
-// newLine puts those of the jobs at the indices in line who can take a step.
-func newLine(jobs []Job, indices []int, price float64, yields bool) *line {
-	l := &line{jobs: jobs, yields: yields, price: price, speeds: map[float64][]float64{}}
+// newLine puts those of the jobs at the indices in line who can take a step from those sizes.
+func newLine(jobs []Job, sizes []int32, indices []int, price float64, yields bool) *line {
+	l := &line{jobs: jobs, sizes: sizes, yields: yields, price: price, waiting: make([]turn, 0, len(indices))}
 	ranked := slices.SortedFunc(slices.Values(indices), func(a, b int) int { return jobs[a].compare(&jobs[b]) })
 	for rank, index := range ranked {
 		if l.able(index) {
@@ -42,34 +43,30 @@ func newLine(jobs []Job, indices []int, price float64, yields bool) *line {
 // able reports whether the job can take another step.
 func (l *line) able(index int) bool {
 	if l.yields {
-		return l.jobs[index].Size > l.jobs[index].Min
+		return l.sizes[index] > l.jobs[index].Min
 	}
-	return l.jobs[index].Size < l.jobs[index].Max
+	return l.sizes[index] < l.jobs[index].Max
 }
 
 // worth is what the next replica would do, or what the last one does.
 func (l *line) worth(index int) float64 {
-	job := &l.jobs[index]
+	job, size := &l.jobs[index], l.sizes[index]
 	if l.yields {
-		return l.speed(job, job.Size) - l.speed(job, job.Size-1)
+		return job.speed(size) - job.speed(size-1)
 	}
-	return l.speed(job, job.Size+1) - l.speed(job, job.Size)
+	return job.speed(size+1) - job.speed(size)
 }
 
-// remembered bounds for which sizes speeds are kept.
-const remembered = 1 << 14
-
-// speed is that of the job, of which each is computed once.
-func (l *line) speed(job *Job, size int32) float64 {
-	if size >= remembered {
-		return job.speed(size)
+// step has the first take its step, and tells who that was.
+func (l *line) step() (index int) {
+	index = l.waiting[0].index
+	if l.yields {
+		l.sizes[index]--
+	} else {
+		l.sizes[index]++
 	}
-	known := l.speeds[job.Exponent]
-	for n := int32(len(known)); n <= size; n++ {
-		known = append(known, job.speed(n))
-	}
-	l.speeds[job.Exponent] = known
-	return known[size]
+	l.stepped()
+	return index
 }
 
 // stepped follows a step of the first.
@@ -95,10 +92,10 @@ func (l *line) goesOn() bool {
 	if len(l.waiting) > 2 && l.before(&l.waiting[2], &other) {
 		other = l.waiting[2]
 	}
-	if job := &l.jobs[other.index]; !other.resized && l.yields {
-		other.worth += l.price * l.speed(job, job.Size)
+	if job, size := &l.jobs[other.index], l.sizes[other.index]; !other.resized && l.yields {
+		other.worth += l.price * job.speed(size)
 	} else if !other.resized {
-		other.worth -= l.price * l.speed(job, job.Size)
+		other.worth -= l.price * job.speed(size)
 	}
 	return !l.before(&other, &l.waiting[0])
 }

@@ -1,6 +1,7 @@
 package place
 
 import (
+	"cmp"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -39,20 +40,60 @@ func (m *Map) ails(h *holder) bool {
 // AilingNodes are the nodes, as places name them, on which places of the workload are no
 // good, in the order of names.
 func (m *Map) AilingNodes(workload order.Key) []string {
-	h := m.holders[workload]
-	if h == nil {
-		return nil
-	}
 	var out []string
-	for i := range h.podSets {
-		for seats, count := range m.badOf(h, i) {
-			if count > 0 {
-				out = append(out, seats.host.name)
-			}
+	for _, set := range m.Ailing(workload) {
+		for _, at := range set.Nodes {
+			out = append(out, at.Node)
 		}
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
+}
+
+// Ailing are the places of the workload that are no good: for each of its pod sets, in the
+// order of the names of nodes.
+func (m *Map) Ailing(workload order.Key) []Assignment {
+	h := m.holders[workload]
+	if h == nil {
+		return nil
+	}
+	out := make([]Assignment, len(h.podSets))
+	for i := range h.podSets {
+		out[i].PodSet = h.PodSets[i].Ask.PodSet
+		for seats, count := range m.badOf(h, i) {
+			if count > 0 {
+				out[i].Nodes = append(out[i].Nodes, NodeCount{seats.host.name, count})
+			}
+		}
+		slices.SortFunc(out[i].Nodes, func(a, b NodeCount) int { return cmp.Compare(a.Node, b.Node) })
+	}
+	return out
+}
+
+// Without are the places of a pod set that goes on with so many pods fewer, of which none had
+// a good place: lost is how many of the places on each node are no good. The last ranks end;
+// those of them that have good places leave these to ranks that have none.
+func Without(places, lost []NodeCount, fewer int32) []NodeCount {
+	bad := map[string]int32{}
+	for _, at := range lost {
+		bad[at.Node] += at.Count
+	}
+	ranks := ranksOf(places)
+	left := len(ranks) - int(fewer)
+	for rank, name := range slices.Backward(ranks) {
+		if fewer > 0 && bad[name] > 0 {
+			bad[name]--
+			fewer--
+			ranks[rank] = ""
+		}
+	}
+	last := slices.DeleteFunc(slices.Clone(ranks[left:]), func(name string) bool { return name == "" })
+	for rank := range ranks[:left] {
+		if ranks[rank] == "" {
+			ranks[rank], last = last[0], last[1:]
+		}
+	}
+	return runs(ranks[:left])
 }
 
 // bad is how many pods of each seat need another place.

@@ -1,6 +1,7 @@
 package place
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -75,6 +76,50 @@ func TestMending(t *testing.T) {
 				t.Errorf("%q ails again though nothing changed", again)
 			}
 		})
+	}
+}
+
+// TestNobodyGoesForAPodOfAnotherJob: two Jobs of three pods each are on a1 and a2, the first
+// with ranks 0 to 2 on a1, the other with rank 3 there; all have started but for one, which
+// can have no place on a1 any more.
+func TestNobodyGoesForAPodOfAnotherJob(t *testing.T) {
+	for name, tc := range map[string]struct {
+		// on a1 are pods of these Jobs.
+		there []int32
+		after func(s *scene)
+		want  string
+	}{
+		"the first lacks one":                             {[]int32{0, 0, 1}, func(s *scene) { s.node("a1", cordoned) }, "a1:2 a2:1 a1:1 a2:2, 1 moved"},
+		"the second does":                                 {[]int32{0, 0, 0}, func(s *scene) { s.node("a1", cordoned) }, "a1:3 a2:3, 1 moved"},
+		"both do":                                         {[]int32{0, 0}, func(s *scene) { s.node("a1", cordoned) }, "a1:2 a2:4, 2 moved"},
+		"somebody took the room of one":                   {[]int32{0, 1}, func(s *scene) { s.pod("foreign", "a1", 1) }, "a1:2 a2:1 a1:1 a2:2, 1 moved"},
+		"a node that fails takes all along":               {[]int32{0, 0, 1}, func(s *scene) { s.node("a1", failed) }, "a3:4 a2:2, 4 moved"},
+		"a pod too many of one Job stands for no other's": {[]int32{1, 1, 0}, func(s *scene) { s.node("a1", cordoned) }, "a1:2 a2:1 a1:1 a2:2, 1 moved"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t).node("a3").hold("gang", gpus(6, 1, required("rack")), "a1:4 a2:2")
+			for i, index := range tc.there {
+				s.pod(fmt.Sprint("a1-", i), "a1", 1, of("gang", "main"), job(index))
+			}
+			s.pod("a2-0", "a2", 1, of("gang", "main"), job(1)).pod("a2-1", "a2", 1, of("gang", "main"), job(1))
+			tc.after(s)
+			if got := s.repair("gang"); got != tc.want {
+				t.Errorf("%s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestRanksThatDoNotFollowFromAnIndex are told by pods: the Job before theirs has ended.
+func TestRanksThatDoNotFollowFromAnIndex(t *testing.T) {
+	s := newScene(t).node("a3").hold("gang", gpus(6, 1, required("rack")), "a1:4 a2:2")
+	for i, part := range [][2]int32{{0, 2}, {2, 6}, {2, 6}} { // the second pod of the first Job is missing
+		s.pod(fmt.Sprint("a1-", i), "a1", 1, of("gang", "main"), ranked(part[0], part[1]))
+	}
+	s.pod("a2-0", "a2", 1, of("gang", "main"), ranked(2, 6)).pod("a2-1", "a2", 1, of("gang", "main"), ranked(2, 6))
+	s.node("a1", cordoned)
+	if got, want := s.repair("gang"), "a1:1 a2:1 a1:2 a2:2, 1 moved"; got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }
 

@@ -16,6 +16,7 @@ type pod struct {
 	exclusive string
 	workload  order.Key
 	podSet    string
+	part      Part
 	resident  bool
 }
 
@@ -31,7 +32,7 @@ type presence struct{ podSet, node string }
 // SetPod says that a pod is bound to a node, or changed there.
 func (m *Map) SetPod(set Pod) {
 	p := &pod{key: set.Key, node: m.node(set.Node), takes: m.vector(set.Requests), ports: set.HostPorts, exclusive: set.ExclusiveKey,
-		workload: set.Workload, podSet: set.PodSet, resident: set.Resident}
+		workload: set.Workload, podSet: set.PodSet, part: set.Part, resident: set.Resident}
 	old := m.pods[set.Key]
 	if old != nil && old.equal(p) {
 		return
@@ -97,7 +98,7 @@ func (m *Map) podsChanged(p *pod) {
 }
 
 func (p *pod) equal(other *pod) bool {
-	return p.node == other.node && p.workload == other.workload && p.podSet == other.podSet && p.exclusive == other.exclusive &&
+	return p.node == other.node && p.workload == other.workload && p.podSet == other.podSet && p.part == other.part && p.exclusive == other.exclusive &&
 		p.resident == other.resident && slices.Equal(p.takes, other.takes) && slices.Equal(p.ports, other.ports)
 }
 

@@ -1,7 +1,6 @@
 package place
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/musterhq/muster/internal/engine/order"
@@ -77,27 +76,14 @@ type repair struct {
 	moved  int32
 }
 
-// repair empties the ranks whose places are no good: of those on one node the last.
+// repair empties the ranks whose places are no good.
 func (m *Map) repair(h *holder) *repair {
 	r := &repair{m: m, h: h}
 	for i := range h.PodSets {
-		worse := maps.Clone(m.badOf(h, i))
-		if h.Leaving {
-			worse = nil
-		}
-		var ranks []string
-		for _, at := range h.PodSets[i].Nodes {
-			for range at.Count {
-				ranks = append(ranks, at.Node)
-			}
-		}
+		ranks := ranksOf(h.PodSets[i].Nodes)
 		r.before = append(r.before, slices.Clone(ranks))
-		for rank, name := range slices.Backward(ranks) {
-			if s := h.podSets[i].at(name); worse[s] > 0 {
-				worse[s]--
-				ranks[rank] = ""
-				r.moved++
-			}
+		if !h.Leaving {
+			r.moved += m.vacate(h, i, ranks)
 		}
 		r.ranks = append(r.ranks, ranks)
 	}
@@ -112,6 +98,16 @@ func (r *repair) kept() *Holding {
 		out.PodSets[i].Nodes = runs(r.ranks[i])
 	}
 	return &out
+}
+
+// ranksOf names the node of each rank.
+func ranksOf(places []NodeCount) (ranks []string) {
+	for _, at := range places {
+		for range at.Count {
+			ranks = append(ranks, at.Node)
+		}
+	}
+	return ranks
 }
 
 // runs writes ranks as counts of nodes one after the other; empty ones are left out.

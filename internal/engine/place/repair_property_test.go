@@ -24,16 +24,28 @@ func gangOf(t *rapid.T, m *Map, w *world, asks []Ask) *Holding {
 	w.holdings[key("gang")] = h
 	m.Hold(key("gang"), h)
 	for i, a := range asks {
+		parts := rapid.SampledFrom(divisors(a.Count)).Draw(t, "parts")
 		for rank, name := range expand(placed[i].Nodes) {
 			if rapid.Bool().Draw(t, "started") {
 				p := Pod{Key: key(fmt.Sprint("gang-", i, "-", rank)), Node: w.byHost(name).Name, Requests: a.PerPod, HostPorts: a.HostPorts,
-					Workload: key("gang"), PodSet: a.PodSet, ExclusiveKey: a.ExclusiveKey}
+					Workload: key("gang"), PodSet: a.PodSet, ExclusiveKey: a.ExclusiveKey, Part: Part{Index: int32(rank) * parts / a.Count, Of: parts}}
 				w.pods[p.Key] = p
 				m.SetPod(p)
 			}
 		}
 	}
 	return h
+}
+
+// divisors are the numbers of equal parts that so many pods can be.
+func divisors(count int32) []int32 {
+	out := []int32{1}
+	for of := int32(2); of <= count; of++ {
+		if count%of == 0 {
+			out = append(out, of)
+		}
+	}
+	return out
 }
 
 func expand(nodes []NodeCount) []string {
@@ -101,6 +113,59 @@ func TestARepairKeepsWhatTheGangMustKeepAndFindsWhatThereIs(t *testing.T) {
 		}
 		if w.mendable(asks, open) {
 			t.Fatalf("there are places for %v\n%s%s", open, w, say(asks))
+		}
+	})
+}
+
+// TestARepairTakesNobodysPlaceForAPodOfAnotherPart: whoever is on a node that works, at a
+// place of his part, still has one there.
+func TestARepairTakesNobodysPlaceForAPodOfAnotherPart(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld()
+		w.topologies["t"], w.flavors["f"] = Topology{"t", []string{"rack", Hostname}}, Flavor{Name: "f", Topology: "t"}
+		for i := range rapid.IntRange(2, 4).Draw(t, "nodes") {
+			name := fmt.Sprint("n", i)
+			w.setNode(Node{Name: name, Labels: map[string]string{"rack": "r", Hostname: name},
+				Allocatable: map[string]int64{Pods: 8, "cpu": rapid.Int64Range(2, 6).Draw(t, "cpu"), "gpu": 0}})
+		}
+		m := w.fresh()
+		asks := []Ask{{PodSet: "main", Flavor: "f", Count: rapid.Int32Range(2, 8).Draw(t, "count"), PerPod: map[string]int64{"cpu": 1}}}
+		if gangOf(t, m, w, asks) == nil {
+			t.Skip()
+		}
+		for range rapid.IntRange(1, 3).Draw(t, "harms") {
+			if len(w.nodes) > 0 {
+				harm(t, m, w)
+			}
+		}
+		anybody := m.repair(m.holders[key("gang")]).anybodyThere()
+		mended, ok := m.Repair(key("gang"))
+		if !ok || !anybody {
+			return
+		}
+		for i, a := range asks {
+			type partOn struct {
+				node string
+				part int32
+			}
+			there, size, ranks := map[partOn]int{}, int32(0), expand(mended.Assignments[i].Nodes)
+			for _, p := range w.pods {
+				if n, known := w.nodes[p.Node]; p.Workload == key("gang") && p.PodSet == a.PodSet && known && !n.Failed && w.byHost(hostname(&n)) != nil {
+					there[partOn{hostname(&n), p.Part.Index}]++
+					size = int32(len(ranks)) / p.Part.Of
+				}
+			}
+			if size == 0 {
+				continue
+			}
+			for rank, name := range ranks {
+				there[partOn{name, int32(rank) / size}]--
+			}
+			for at, left := range there {
+				if left > 0 {
+					t.Fatalf("%d pods of part %d on %s have no place there any more: %v\n%s%s", left, at.part, at.node, mended, w, say(asks))
+				}
+			}
 		}
 	})
 }

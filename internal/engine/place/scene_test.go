@@ -82,6 +82,14 @@ func of(workload, podSet string) func(*Pod) {
 	return func(p *Pod) { p.Workload, p.PodSet = key(workload), podSet }
 }
 
+// job is one of two equal Jobs of a pod set.
+func job(index int32) func(*Pod) { return func(p *Pod) { p.Part = Part{Index: index, Of: 2} } }
+
+// ranked is of ranks that do not follow from an index.
+func ranked(from, to int32) func(*Pod) {
+	return func(p *Pod) { p.Part = Part{From: from, To: to, Index: 7, Of: 9} }
+}
+
 // gpus asks for so many pods of one or more GPUs.
 func gpus(pods int32, each int64, changes ...func(*Ask)) Ask {
 	a := Ask{PodSet: "main", Flavor: "f", Count: pods, PerPod: map[string]int64{"gpu": each}}

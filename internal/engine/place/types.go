@@ -64,12 +64,34 @@ type Pod struct {
 	// Workload and PodSet tell whose it is, zero for nobody that the engine knows.
 	Workload order.Key
 	PodSet   string
+	// Part is which part of its pod set the pod is of.
+	Part Part `json:",omitzero"`
 	// ExclusiveKey is the node label of the domain that the pod's job has for itself,
 	// empty for one that shares.
 	ExclusiveKey string
 	// Resident tells that it belongs to the node, as pods of a DaemonSet and static pods
 	// do: it would be there even if nothing else ran.
 	Resident bool
+}
+
+// Part is the ranks of a pod set that some of its pods have for themselves, as each Job of a
+// JobSet has: none of them uses a place of another's. The zero value is all of them.
+type Part struct {
+	// From and To bound the ranks, To beyond the last; 0 and 0 where they follow from the
+	// others: the part is one of so many of equal size, from 0.
+	From, To  int32 `json:",omitempty"`
+	Index, Of int32 `json:",omitempty"`
+}
+
+// ranks are those of the part where there are so many in all.
+func (p Part) ranks(all int32) (from, to int32) {
+	switch {
+	case p.To > 0:
+		return p.From, p.To
+	case p.Of > 0 && all%p.Of == 0:
+		return p.Index * (all / p.Of), (p.Index + 1) * (all / p.Of)
+	}
+	return 0, all
 }
 
 // Slice is one layer of equal parts of a pod set.

@@ -30,6 +30,8 @@ type candidate struct {
 	class class
 	// below is the highest node over the candidate that the preemptor is not under.
 	below *quota.Node
+	// stays tells that it may be asked for pods, and not to go.
+	stays bool
 }
 
 // search is one Search under way.
@@ -55,14 +57,14 @@ func (s *search) collect(holders Holders) {
 	})
 }
 
-// collectOwn adds those of the same queue.
+// collectOwn adds those of the same queue. In it elastic ones yield whatever its policy: to
+// an equal what they can spare, to a higher priority all.
 func (s *search) collectOwn(holders Holders) {
-	if s.Policy.WithinQueue == Never {
-		return
-	}
 	for _, h := range holders(s.Queue) {
-		if s.may(s.Policy.WithinQueue, h) && s.helps(h) {
-			s.candidates = append(s.candidates, candidate{Holder: h, queue: s.Queue, class: sameQueue})
+		goes := s.may(s.Policy.WithinQueue, h) || h.Pod != nil && h.Priority < s.Priority
+		gives := goes || h.Spare > 0 && h.Priority == s.Priority
+		if gives && s.helps(h) {
+			s.candidates = append(s.candidates, candidate{Holder: h, queue: s.Queue, class: sameQueue, stays: !goes})
 		}
 	}
 }

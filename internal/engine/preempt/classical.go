@@ -51,15 +51,16 @@ func (s *search) try(borrow bool) (victims []Victim) {
 		if s.Room != nil && s.fits(borrow) {
 			enough = 0
 		}
-		for _, c := range s.candidates {
-			if c.class == unlessBorrowing && borrow || c.class != sameQueue && !s.stillBorrows(c) {
+		for _, part := range slices.Concat(s.parts()...) {
+			if part.class == unlessBorrowing && borrow {
 				continue
 			}
-			if c.class == whileBorrowing && s.isOwn(c) {
+			v, gives := s.most(part, victims)
+			if !gives {
 				continue
 			}
-			s.tree.Release(c.queue.Name(), quota.Planned, c.Usage)
-			victims = append(victims, Victim{c.Holder, c.queue, s.cause(c)})
+			s.tree.Release(v.Queue.Name(), quota.Planned, v.releases())
+			victims = append(victims, v)
 			if enough < 0 && s.fits(borrow) {
 				enough = len(victims)
 				if s.Room == nil {
@@ -72,8 +73,9 @@ func (s *search) try(borrow bool) (victims []Victim) {
 			return
 		}
 		victims = s.spare(victims, borrow)
+		s.trim(victims, func() bool { return s.fits(borrow) && s.roomy() })
 	})
-	return victims
+	return whole(victims)
 }
 
 // tentatively runs f and undoes all that it released and charged.
@@ -85,18 +87,18 @@ func (s *search) tentatively(f func()) {
 	s.tree.Try(func() { s.Room.Try(f) })
 }
 
-// release takes away what the victim holds, charge gives it back.
+// release takes away what the victim gives back, charge is the inverse.
 func (s *search) release(v Victim) {
-	s.tree.Release(v.Queue.Name(), quota.Planned, v.Usage)
+	s.tree.Release(v.Queue.Name(), quota.Planned, v.releases())
 	if s.Room != nil {
-		s.Room.Leave(v.Holder)
+		s.Room.Without(v.Holder, v.without())
 	}
 }
 
 func (s *search) charge(v Victim) {
-	s.tree.Charge(v.Queue.Name(), quota.Planned, v.Usage)
+	s.tree.Charge(v.Queue.Name(), quota.Planned, v.releases())
 	if s.Room != nil {
-		s.Room.Stay(v.Holder)
+		s.Room.Without(v.Holder, v.gave)
 	}
 }
 
@@ -110,7 +112,7 @@ func (s *search) makeRoom(victims *[]Victim, fewest int) bool {
 	}
 	all := *victims
 	for _, v := range all {
-		s.Room.Leave(v.Holder)
+		s.Room.Without(v.Holder, v.without())
 	}
 	if !s.Room.Fits() {
 		return false
@@ -151,12 +153,12 @@ func (s *search) stillBorrows(c candidate) bool {
 	}
 }
 
-// isOwn reports whether the candidate has more than its queue, or a cohort over it,
-// borrows: who borrows himself has no right to the rest, and if he took it, the queue
-// would reclaim it at once.
-func (s *search) isOwn(c candidate) bool {
+// isOwn reports whether the amounts, of a candidate, are more than its queue, or a cohort
+// over it, borrows: who borrows himself has no right to the rest, and if he took it, the
+// queue would reclaim it at once.
+func (s *search) isOwn(c candidate, amounts quota.Vector) bool {
 	for _, i := range s.Short {
-		usage := c.Usage.Of(i)
+		usage := amounts.Of(i)
 		if usage == 0 {
 			continue
 		}
@@ -206,6 +208,9 @@ func (s *search) roomy() bool { return s.Room == nil || s.Room.Fits() }
 func (s *search) spare(victims []Victim, borrow bool) []Victim {
 	for i := len(victims) - 2; i >= 0; i-- {
 		v := victims[i]
+		if !v.Stops() && goes(victims, v.Holder) {
+			continue
+		}
 		s.charge(v)
 		if s.fits(borrow) && s.roomy() {
 			victims = slices.Delete(victims, i, i+1)

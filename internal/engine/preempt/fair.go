@@ -2,6 +2,7 @@ package preempt
 
 import (
 	"slices"
+	"sort"
 
 	"github.com/musterhq/muster/internal/engine/fair"
 	"github.com/musterhq/muster/internal/engine/quota"
@@ -43,19 +44,31 @@ type fairSearch struct {
 // the other: each takes from whom the ones before it could not.
 func (s *search) byShares() (victims []Victim) {
 	f := &fairSearch{search: s}
-	left := s.candidates
+	left := s.parts()
 	s.tentatively(func() {
 		for n, strategy := range s.Fair {
-			var enough bool
-			if left, enough = f.take(strategy, left, n > 0); enough {
-				f.spareUnneeded()
-				for _, c := range f.claims {
-					victims = append(victims, c.Victim)
+			for i := range left {
+				if len(left[i]) == 0 {
+					continue
 				}
-				return
+				var enough bool
+				if left[i], enough = f.take(strategy, left[i], n > 0); enough {
+					victims = f.needed()
+					return
+				}
 			}
 		}
 	})
+	return whole(victims)
+}
+
+// needed are the claims without what need not be given after all.
+func (s *fairSearch) needed() (victims []Victim) {
+	s.spareUnneeded()
+	for _, c := range s.claims {
+		victims = append(victims, c.Victim)
+	}
+	s.trim(victims, func() bool { return s.fits(true) && s.roomy() && s.allHold(s.claims) })
 	return victims
 }
 
@@ -95,7 +108,7 @@ func (s *search) collectBorrowers(n, below *quota.Node, holders Holders) {
 // take evicts, always of the queue with the largest share, whom the strategy lets it,
 // until the preemptor fits. It returns whom it was not allowed. onceEach leaves a queue
 // alone after the first one of it.
-func (s *fairSearch) take(strategy Strategy, from []candidate, onceEach bool) (left []candidate, enough bool) {
+func (s *fairSearch) take(strategy Strategy, from []part, onceEach bool) (left []part, enough bool) {
 	field := newField(s.search, from)
 	for r := field.next(); r != nil; r = field.next() {
 		took := false
@@ -133,9 +146,40 @@ func (s *fairSearch) roomyNow() bool {
 	return s.Room.Fits()
 }
 
-// claim evicts the candidate, if it may be.
-func (s *fairSearch) claim(strategy Strategy, c candidate) bool {
-	made := claim{Victim: Victim{Holder: c.Holder, Queue: c.queue, Cause: InQueue}}
+// claim takes a part, if it may be taken: of pods that somebody can do without as many as may.
+func (s *fairSearch) claim(strategy Strategy, p part) bool {
+	if p.pods == 0 {
+		made := s.stop(p.candidate, s.victimsOf(p.Holder))
+		return s.claimAs(strategy, p.candidate, made)
+	}
+	n := sort.Search(int(p.pods), func(n int) bool {
+		return p.class != sameQueue && !s.borrowsWithout(p, int32(n)) || !s.claimAs(strategy, p.candidate, p.victim(int32(n)+1)) || !s.unclaim()
+	})
+	return n > 0 && s.claimAs(strategy, p.candidate, p.victim(int32(n)))
+}
+
+// unclaim takes the last claim back.
+func (s *fairSearch) unclaim() bool {
+	last := len(s.claims) - 1
+	s.charge(s.claims[last].Victim)
+	s.claims = s.claims[:last]
+	return true
+}
+
+// victimsOf are the claims on the holder.
+func (s *fairSearch) victimsOf(h *Holder) (out []Victim) {
+	for _, c := range s.claims {
+		if c.Holder == h {
+			out = append(out, c.Victim)
+		}
+	}
+	return out
+}
+
+// claimAs has the candidate be a victim, if it may be.
+func (s *fairSearch) claimAs(strategy Strategy, c candidate, v Victim) bool {
+	made := claim{Victim: v}
+	made.Cause = InQueue
 	if c.queue != s.Queue {
 		made.ours, made.strategy = s.beside(c.below), strategy
 		made.Cause = FairShare
@@ -193,6 +237,11 @@ func (s *fairSearch) holds(c claim) bool {
 	return by < 0 || by == 0 && c.strategy == LessThanOrEqualToFinalShare
 }
 
+// allHold reports whether all the claims are right.
+func (s *fairSearch) allHold(claims []claim) bool {
+	return !slices.ContainsFunc(claims, func(c claim) bool { return !s.holds(c) })
+}
+
 // spareUnneeded gives back who need not go, the last one chosen first. Who is given back
 // on the preemptor's side makes its share larger: he stays a victim where others could
 // then not be.
@@ -201,9 +250,12 @@ func (s *fairSearch) spareUnneeded() {
 		again = false
 		for i := len(s.claims) - 1; i >= 0; i-- {
 			c := s.claims[i]
+			if !c.Stops() && goes(s.victimsOf(c.Holder), c.Holder) {
+				continue
+			}
 			s.charge(c.Victim)
 			without := slices.Delete(slices.Clone(s.claims), i, i+1)
-			if s.fits(true) && s.roomy() && !slices.ContainsFunc(without, func(c claim) bool { return !s.holds(c) }) {
+			if s.fits(true) && s.roomy() && s.allHold(without) {
 				s.claims, again = without, true
 			} else {
 				s.release(c.Victim)

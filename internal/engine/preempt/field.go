@@ -19,10 +19,10 @@ type field struct {
 // rival is a queue with those of it who were not tried yet.
 type rival struct {
 	queue   *quota.Node
-	waiting []candidate
+	waiting []part
 }
 
-func newField(s *search, from []candidate) *field {
+func newField(s *search, from []part) *field {
 	f := &field{search: s, rivals: map[*quota.Node]*rival{}, open: map[*quota.Node]int{}, over: map[*quota.Node]bool{}}
 	for n := s.Queue; n != nil; n = n.Parent() {
 		f.over[n] = true

@@ -2,6 +2,7 @@ package preempt
 
 import (
 	"cmp"
+	"math"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -81,6 +82,10 @@ type Holder struct {
 	// QueuedAt is the time from which it waited, ReservedAt when it was given its quota.
 	QueuedAt, ReservedAt time.Time
 	Usage                quota.Vector
+	// Pod is what one pod takes of a holder that can do with fewer of them, nil of any other,
+	// and Spare how many it can do without before it has to stop.
+	Pod   quota.Vector
+	Spare int32
 	// Promised tells that it holds nothing yet: to take it away harms nobody.
 	Promised bool
 }
@@ -138,30 +143,59 @@ func (p *Preemptor) may(rule Rule, h *Holder) bool {
 // Room is what the preemptor needs on nodes beside quota: once everyone has gone who was
 // told to.
 type Room interface {
-	// Try runs f and undoes every Leave and Stay in it.
+	// Try runs f and undoes every Without in it.
 	Try(f func())
-	// Leave takes the pods of a holder off the nodes; Stay is the inverse.
-	Leave(*Holder)
-	Stay(*Holder)
+	// Without takes so many pods of a holder off the nodes, of those that it has there: none
+	// for 0, and all of them for All.
+	Without(holder *Holder, pods int32)
 	// Fits reports whether there is room for all pods of the preemptor. Where it does, it
-	// does with more holders gone.
+	// does with more pods gone.
 	Fits() bool
 }
 
-// Victim is who should go, and why.
+// All are more pods than any holder has.
+const All int32 = math.MaxInt32
+
+// Victim is who should go, or do with fewer pods, and why.
 type Victim struct {
 	*Holder
 	Queue *quota.Node
 	Cause Cause
+	// Gives is how many pods it does without and goes on, 0 for one that has to go.
+	Gives int32
+	// gave is how many it does without already, of one that has to go after all.
+	gave int32
+}
+
+// Stops reports whether the victim has to go.
+func (v *Victim) Stops() bool { return v.Gives == 0 }
+
+// releases is what the victim gives back.
+func (v *Victim) releases() quota.Vector {
+	switch {
+	case v.Gives > 0:
+		return v.Pod.Times(v.Gives)
+	case v.gave > 0:
+		return v.Usage.Minus(v.Pod.Times(v.gave))
+	}
+	return v.Usage
+}
+
+// without is of how many of its pods the nodes are rid.
+func (v *Victim) without() int32 {
+	if v.Stops() {
+		return All
+	}
+	return v.Gives
 }
 
 // Holders lists those that hold quota of a queue and may be evicted, in the order of
 // CompareHolders.
 type Holders func(queue *quota.Node) []*Holder
 
-// Search returns whom to evict so that the preemptor fits within what is planned, in
-// the order in which they were chosen; none if nothing helps. It leaves the tree as
-// it was.
+// Search returns who has to go, or to do with fewer pods, so that the preemptor fits within
+// what is planned, in the order in which they were chosen; none if nothing helps. It leaves
+// the tree as it was.
 func Search(tree *quota.Tree, p Preemptor, holders Holders) []Victim {
 	s := search{tree: tree, Preemptor: p}
 	s.collect(holders)

@@ -55,3 +55,24 @@ func (v Vector) Indices() []Index {
 	}
 	return out
 }
+
+// Times is the vector so often, saturating.
+func (v Vector) Times(count int32) Vector {
+	if count == 0 {
+		return nil
+	}
+	out := slices.Clone(v)
+	for i := range out {
+		out[i].Value = Times(out[i].Value, count)
+	}
+	return out
+}
+
+// Minus is what is left of the vector without the other, which has no more of anything.
+func (v Vector) Minus(other Vector) Vector {
+	out := slices.Clone(v)
+	for i := range out {
+		out[i].Value = Sub(out[i].Value, other.Of(out[i].Index))
+	}
+	return slices.DeleteFunc(out, func(a Amount) bool { return a.Value == 0 })
+}

@@ -48,6 +48,8 @@ type Explanation struct {
 	PodSets []PodSet `json:"podSets,omitempty"`
 	// WouldPreempt are those who would be told to go for it now.
 	WouldPreempt []Victim `json:"wouldPreempt,omitempty"`
+	// WouldShrink are those who would be asked for pods, and go on with fewer.
+	WouldShrink []Shrink `json:"wouldShrink,omitempty"`
 	// Holders have what is short in the nearest flavors, the largest first.
 	Holders []Holder `json:"holders,omitempty"`
 	// WouldFitAfter are few of the holders after whose end it would fit: those that are
@@ -174,6 +176,13 @@ type Amount struct {
 type Victim struct {
 	Name  `json:",inline"`
 	Cause string `json:"cause"`
+}
+
+// Shrink is who would go on with fewer pods.
+type Shrink struct {
+	Name `json:",inline"`
+	From int32 `json:"from"`
+	To   int32 `json:"to"`
 }
 
 // Holder is who has what is short.

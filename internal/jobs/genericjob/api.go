@@ -27,6 +27,7 @@ const gathers = 100 * time.Millisecond
 // API is the GenericJob API. A GenericJob without a queue starts at once.
 var API = jobs.API[*tensorstack.GenericJob]{
 	Resizes: true,
+	Gangs:   true,
 	Kind:    kind,
 	Queue:   jobs.QueueOptional,
 	New:     func() *tensorstack.GenericJob { return &tensorstack.GenericJob{} },
@@ -66,7 +67,7 @@ func describe(job *tensorstack.GenericJob, facts jobs.Facts) jobs.Description {
 		template.Spec.RestartPolicy = corev1.RestartPolicyNever
 		template.Spec.SchedulerName = schedulerName(job, template.Spec.SchedulerName, facts)
 		podSet := kueue.PodSet{Name: kueue.PodSetReference(spec.Type), Count: count(spec), Template: template}
-		boundsOf(spec).ask(&podSet)
+		boundsOf(spec).Ask(&podSet)
 		d.PodSets = append(d.PodSets, podSet)
 	}
 	d.Mistake = jobs.RequestTopology(d.PodSets, func(int) jobs.Ranks { return jobs.Ranks{} })

@@ -8,14 +8,15 @@ import (
 
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/jobstest"
 )
 
 // atRest is a job of so many replicas that all run, and its pods.
 func atRest(replicas int32) (*tensorstack.GenericJob, []client.Object) {
 	job := newJob().with("worker", replicas)
-	var pods []podBuilder
+	var pods []jobstest.Pod
 	for i := range replicas {
-		pods = append(pods, pod(fmt.Sprintf("job-worker-%d", i)).running())
+		pods = append(pods, pod(fmt.Sprintf("job-worker-%d", i)).Running())
 	}
 	children := of(pods...)
 	p := plan(jobs.Seen[*tensorstack.GenericJob]{Job: job.GenericJob, Admission: unqueued, Children: children, Now: now})
@@ -40,7 +41,7 @@ func BenchmarkLook(b *testing.B) {
 // BenchmarkPodEvent is what an event of a pod costs before the job is looked at, which happens ten times a second at most,
 // however many events there are: it knows of no other pod.
 func BenchmarkPodEvent(b *testing.B) {
-	before, after := pod("job-worker-0").running(), pod("job-worker-0").running()
+	before, after := pod("job-worker-0").Running(), pod("job-worker-0").Running()
 	for b.Loop() {
 		if matters(before.Pod, after.Pod) {
 			b.Fatal("nothing has changed, and it matters")

@@ -2,28 +2,25 @@ package genericjob
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"slices"
-	"strconv"
 	"testing"
-	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/musterhq/muster/api/muster"
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/jobstest"
 )
 
-var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+var (
+	now = jobstest.Now
+	pod = jobstest.NewPod
+	of  = jobstest.Objects
+)
 
 // jobBuilder builds a GenericJob ns/job.
 type jobBuilder struct{ *tensorstack.GenericJob }
@@ -106,57 +103,6 @@ func (b jobBuilder) and(r, more tensorstack.FinishRule) tensorstack.FinishRule {
 	return r
 }
 
-// podBuilder builds a pod of the job, an hour old.
-type podBuilder struct{ *corev1.Pod }
-
-// pod is that of a replica in its first attempt.
-func pod(name string) podBuilder {
-	return podBuilder{&corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Name: name, Namespace: "ns", UID: types.UID(name + "-uid"), CreationTimestamp: metav1.NewTime(now.Add(-time.Hour)),
-		Annotations: map[string]string{muster.RestartsAnnotation: "0"}}}}
-}
-
-func (b podBuilder) attempt(n int) podBuilder {
-	b.Annotations[muster.RestartsAnnotation] = strconv.Itoa(n)
-	return b
-}
-
-func (b podBuilder) running() podBuilder {
-	b.Spec.NodeName = "n"
-	b.Status.Phase = corev1.PodRunning
-	b.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
-	b.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{
-		Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(now.Add(-time.Hour))}}}}
-	return b
-}
-
-func (b podBuilder) ended(code int32) podBuilder { return b.endedAt(code, now.Add(-time.Minute)) }
-
-func (b podBuilder) endedAt(code int32, at time.Time) podBuilder {
-	b.running().Status.Phase = corev1.PodSucceeded
-	if code != 0 {
-		b.Status.Phase = corev1.PodFailed
-	}
-	b.Status.Conditions = nil
-	b.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, FinishedAt: metav1.NewTime(at)}}
-	return b
-}
-
-func (b podBuilder) going() podBuilder {
-	b.DeletionTimestamp = ptr.To(metav1.NewTime(now.Add(30 * time.Second)))
-	b.DeletionGracePeriodSeconds = ptr.To[int64](30)
-	return b
-}
-
-// of are the pods, and the Services if any.
-func of(pods ...podBuilder) []client.Object {
-	var out []client.Object
-	for _, p := range pods {
-		out = append(out, p.Pod)
-	}
-	return out
-}
-
 var (
 	unqueued = jobs.Admission{Grant: jobs.Unqueued}
 	waiting  = jobs.Admission{Grant: jobs.Waiting}
@@ -164,30 +110,10 @@ var (
 	admitted = jobs.Admission{Grant: jobs.Admitted, PodSets: map[string]jobs.PodSetAdmission{}}
 )
 
-// see plans, and sees that this is a pure function: nothing that it was given is
-// changed, and neither another try nor another order of the children changes the
-// answer.
+// see plans, and sees that this is a pure function.
 func see(t rapid.TB, job *tensorstack.GenericJob, admission jobs.Admission, children []client.Object) jobs.Plan {
 	t.Helper()
-	seen := jobs.Seen[*tensorstack.GenericJob]{Job: job, Admission: admission, Children: children, Now: now}
-	given, before := job.DeepCopy(), make([]client.Object, len(children))
-	for i, child := range children {
-		before[i] = child.DeepCopyObject().(client.Object)
-	}
-	got := plan(seen)
-	if diff := cmp.Diff(given, job); diff != "" {
-		t.Fatalf("the job that was given was changed:\n%s", diff)
-	}
-	if diff := cmp.Diff(before, children, cmpopts.EquateEmpty()); diff != "" {
-		t.Fatalf("the children that were given were changed:\n%s", diff)
-	}
-	shuffled := slices.Clone(children)
-	rand.New(rand.NewPCG(1, 2)).Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
-	seen.Children = shuffled
-	if diff := cmp.Diff(got, plan(seen), cmp.AllowUnexported(jobs.Write{}), cmpopts.EquateEmpty()); diff != "" {
-		t.Fatalf("another order of the children changes the plan:\n%s", diff)
-	}
-	return got
+	return jobstest.See(t, plan, jobs.Seen[*tensorstack.GenericJob]{Job: job, Admission: admission, Children: children, Now: now})
 }
 
 // then is the job as the plan would have it.
@@ -201,17 +127,7 @@ func then(p jobs.Plan, job jobBuilder) jobBuilder {
 }
 
 // writes are what a plan writes beside the status, "verb Kind name" each, in order.
-func writes(p jobs.Plan) []string {
-	var out []string
-	for _, w := range p.Writes {
-		kind := "Pod"
-		if _, ok := w.Object().(*corev1.Service); ok {
-			kind = "Service"
-		}
-		out = append(out, fmt.Sprintf("%s %s %s", w.Verb(), kind, w.Object().GetName()))
-	}
-	return out
-}
+var writes = jobstest.Writes
 
 func statusOf(t rapid.TB, p jobs.Plan) tensorstack.GenericJobStatus {
 	t.Helper()
@@ -232,9 +148,7 @@ func conditions(t rapid.TB, p jobs.Plan) []string {
 }
 
 // same reports a difference between lists, where none and an empty one are the same.
-func same[T any](t *testing.T, what string, want, got T) {
+func same[V any](t *testing.T, what string, want, got V) {
 	t.Helper()
-	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
+	jobstest.Same(t, what, want, got)
 }

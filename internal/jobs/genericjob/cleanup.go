@@ -18,12 +18,18 @@ func (l *look) end(o *jobs.Outcome) {
 }
 
 // cleanUp deletes the pods that the clean-up policy asks for, and those that may run
-// no more because the queue wants back what they use.
+// no more because the queue wants back what they use, or has given them all their time.
 func (l *look) cleanUp() {
 	switch {
 	case l.job.Spec.CleanUpPolicy == tensorstack.CleanUpAll:
 		l.deletePods(l.roster.Pods(false))
 	case l.job.Spec.CleanUpPolicy == tensorstack.CleanUpUnfinished, !l.seen.Admission.MayRun():
 		l.deletePods(l.roster.Pods(true))
+	case l.roster.Active() && l.outOfTime():
+		if late := l.roster.Pods(true); len(late) > 0 {
+			l.deletePods(late)
+			last := len(l.plan.Writes) - 1
+			l.plan.Writes[last] = l.plan.Writes[last].AndTell(jobs.Warning(maxDurationReason, stoppedMessage))
+		}
 	}
 }

@@ -1,57 +1,21 @@
 package genericjob
 
 import (
-	"strconv"
-
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
-	"github.com/musterhq/muster/api/muster"
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// bounds are between how many replicas of a type the queue may choose. A type that is
-// not elastic has one number. What cannot be read counts as absent: the API refuses it.
-type bounds struct {
-	least, most int32
-	elastic     bool
-}
-
-// boundsOf reads the annotations on the template of the type.
-func boundsOf(spec *tensorstack.ReplicaSpec) bounds {
-	b := bounds{least: count(spec), most: count(spec)}
-	least, ok := annotated(spec, muster.MinReplicasAnnotation)
-	if !ok {
-		return b
-	}
-	if most, ok := annotated(spec, muster.MaxReplicasAnnotation); ok {
-		b.most = most
-	}
-	b.least, b.elastic = min(least, b.most), true
-	return b
-}
-
-func annotated(spec *tensorstack.ReplicaSpec, key string) (int32, bool) {
-	n, err := strconv.ParseInt(spec.Template.Annotations[key], 10, 32)
-	return int32(n), err == nil && n > 0
+// boundsOf are between how many replicas of the type the queue may choose.
+func boundsOf(spec *tensorstack.ReplicaSpec) jobs.Bounds {
+	return jobs.BoundsOf(spec.Template.Annotations, count(spec))
 }
 
 // count is how many replicas of the type its author asks for.
 func count(spec *tensorstack.ReplicaSpec) int32 { return ptr.Deref(spec.Replicas, 1) }
-
-// ask has the pod set of an elastic type ask for as many pods as it can use, and say how
-// few will do.
-func (b bounds) ask(podSet *kueue.PodSet) {
-	if !b.elastic {
-		return
-	}
-	podSet.Count, podSet.MinCount = b.most, ptr.To(b.least)
-	metav1.SetMetaDataAnnotation(&podSet.Template.ObjectMeta, muster.MaxReplicasAnnotation, strconv.Itoa(int(b.most)))
-}
 
 // sizesOf is how many replicas of each type there are to be: as many as were granted, or
 // as many as there were last where nobody grants any.
@@ -62,9 +26,9 @@ func sizesOf(job *tensorstack.GenericJob, admission jobs.Admission) map[string]i
 		b := boundsOf(spec)
 		size := count(spec)
 		switch last := taskOf(&job.Status, spec.Type); {
-		case !b.elastic || admission.Grant == jobs.Unqueued:
+		case !b.Elastic || admission.Grant == jobs.Unqueued:
 		case admission.Grant == jobs.Admitted && outcome(job) == nil:
-			size = min(max(admission.PodSets[spec.Type].Count, b.least), b.most)
+			size = b.Size(admission.PodSets[spec.Type].Count)
 		case last != nil:
 			size = int32(len(last.Replicas))
 		}
@@ -89,7 +53,7 @@ func groups(job *tensorstack.GenericJob, sizes map[string]int32) []replicas.Grou
 func (l *look) elasticProgress(p *jobs.Progress) {
 	for i := range l.job.Spec.ReplicaSpecs {
 		spec := &l.job.Spec.ReplicaSpecs[i]
-		if !boundsOf(spec).elastic {
+		if !boundsOf(spec).Elastic {
 			continue
 		}
 		delete(p.Reclaimable, spec.Type)
@@ -114,15 +78,23 @@ func (l *look) ready() bool {
 			up[r.Group]++
 		}
 	}
-	for i := range l.job.Spec.ReplicaSpecs {
-		spec := &l.job.Spec.ReplicaSpecs[i]
-		need := l.sizes[spec.Type]
-		if b := boundsOf(spec); b.elastic {
-			need = min(need, b.least)
-		}
-		if up[spec.Type] < need {
+	for replicaType, need := range l.least() {
+		if up[replicaType] < need {
 			return false
 		}
 	}
 	return true
+}
+
+// least is how many replicas of each type must run for the job to.
+func (l *look) least() map[string]int32 {
+	out := make(map[string]int32, len(l.sizes))
+	for i := range l.job.Spec.ReplicaSpecs {
+		spec := &l.job.Spec.ReplicaSpecs[i]
+		out[spec.Type] = l.sizes[spec.Type]
+		if b := boundsOf(spec); b.Elastic {
+			out[spec.Type] = min(out[spec.Type], b.Least)
+		}
+	}
+	return out
 }

@@ -6,11 +6,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/musterhq/muster/api/muster"
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/replicas"
 )
 
 // elastic makes the last type one of between least and most replicas.
@@ -57,7 +57,7 @@ func TestAnElasticTypeHasAsManyReplicasAsItIsGranted(t *testing.T) {
 	p := see(t, job.GenericJob, granted(2), nil)
 	same(t, "with two", []string{"create Pod job-master-0", "create Pod job-worker-0", "create Pod job-worker-1"}, writes(p))
 	job = then(p, job)
-	p = see(t, job.GenericJob, granted(4), of(pod("job-master-0").running(), pod("job-worker-0").running(), pod("job-worker-1").running()))
+	p = see(t, job.GenericJob, granted(4), of(pod("job-master-0").Running(), pod("job-worker-0").Running(), pod("job-worker-1").Running()))
 	same(t, "grown to four", []string{"create Pod job-worker-2", "create Pod job-worker-3"}, writes(p))
 	if !p.Progress.Ready {
 		t.Error("while it grows it is not ready")
@@ -65,7 +65,7 @@ func TestAnElasticTypeHasAsManyReplicasAsItIsGranted(t *testing.T) {
 	same(t, "its queue is told", map[string]int32{"worker": 2}, p.Progress.Pods)
 	job = then(p, job)
 
-	all := of(pod("job-master-0").running(), pod("job-worker-0"), pod("job-worker-1").running(), pod("job-worker-2").running().going(), pod("job-worker-3").ended(0))
+	all := of(pod("job-master-0").Running(), pod("job-worker-0"), pod("job-worker-1").Running(), pod("job-worker-2").Running().Going(), pod("job-worker-3").Ended(0))
 	p = see(t, job.GenericJob, granted(1), all)
 	same(t, "shrunk to one", []string{"delete Pod job-worker-1", "delete Pod job-worker-3"}, writes(p))
 	same(t, "its queue is told", map[string]int32{"worker": 3}, p.Progress.Pods)
@@ -84,8 +84,8 @@ func TestAnElasticTypeHasAsManyReplicasAsItIsGranted(t *testing.T) {
 
 func TestARemovedReplicaDoesNotCount(t *testing.T) {
 	job := newJob().with("worker", 3).elastic(1, 3)
-	job = then(see(t, job.GenericJob, granted(3), of(pod("job-worker-0").running(), pod("job-worker-1").running(), pod("job-worker-2").running())), job)
-	p := see(t, job.GenericJob, granted(1), of(pod("job-worker-0").ended(0), pod("job-worker-1").running(), pod("job-worker-2").ended(1)))
+	job = then(see(t, job.GenericJob, granted(3), of(pod("job-worker-0").Running(), pod("job-worker-1").Running(), pod("job-worker-2").Running())), job)
+	p := see(t, job.GenericJob, granted(1), of(pod("job-worker-0").Ended(0), pod("job-worker-1").Running(), pod("job-worker-2").Ended(1)))
 	if job = then(p, job); job.Status.Phase != tensorstack.JobPhaseSucceeded {
 		t.Errorf("with all that there are succeeded, it is %s", job.Status.Phase)
 	}
@@ -95,26 +95,25 @@ func TestARemovedReplicaDoesNotCount(t *testing.T) {
 // whoever is killed in between.
 func TestAnElasticJobComesToItsSize(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := &cluster{t: t, job: newJob().with("master", 1).with("worker", 2).elastic(1, 5).GenericJob, children: map[string]client.Object{}, now: now, elastic: true}
-		never := func(string) bool { return false }
+		c := newCluster(t, newJob().with("master", 1).with("worker", 2).elastic(1, 5).GenericJob, admitted)
+		c.elastic = true
 		for range rapid.IntRange(1, 6).Draw(t, "resizes") {
 			size := rapid.Int32Range(1, 5).Draw(t, "size")
 			c.grant = granted(size)
 			c.reconcile(rapid.IntRange(0, 6).Draw(t, "writes before it is killed"))
-			for turns := 0; c.reconcile(1000) || c.runPods(func(name string) bool {
-				b, ok := c.children["*v1.Pod "+name].(*corev1.Pod)
-				return ok && (b.DeletionTimestamp != nil || b.Status.Phase == corev1.PodPending)
+			for turns := 0; c.reconcile(1000) || c.runs(func(pod *corev1.Pod) bool {
+				return replicas.IsGoing(pod) || pod.Status.Phase == corev1.PodPending
 			}, never); turns++ {
 				if turns > 50 {
 					t.Fatal("it does not come to rest")
 				}
 			}
-			pods := jobs.ChildrenOf[*corev1.Pod](c.list())
+			pods := c.Pods()
 			if int32(len(pods)) != size+1 {
 				t.Fatalf("there are %d pods, for %d workers and a master", len(pods), size)
 			}
 			for index := range size {
-				if c.children["*v1.Pod job-worker-"+strconv.Itoa(int(index))] == nil {
+				if pods["job-worker-"+strconv.Itoa(int(index))] == nil {
 					t.Fatalf("of %d there is no worker %d", size, index)
 				}
 			}

@@ -8,13 +8,14 @@ import (
 
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/jobstest"
 )
 
 // TestAJobThatLivesOnWithoutAReplicaIsReady: else its queue would evict it for pods that
 // are not ready, again and again.
 func TestAJobThatLivesOnWithoutAReplicaIsReady(t *testing.T) {
 	job := newJob().with("worker", 3, tensorstack.RestartPolicy{Limit: 1}).succeedsBy(rule("worker", 0))
-	run := func(what string, ready bool, pods ...podBuilder) {
+	run := func(what string, ready bool, pods ...jobstest.Pod) {
 		t.Helper()
 		p := see(t, job.GenericJob, admitted, of(pods...))
 		job = then(p, job)
@@ -22,17 +23,17 @@ func TestAJobThatLivesOnWithoutAReplicaIsReady(t *testing.T) {
 			t.Errorf("%s: its queue is told that it is ready: %v", what, p.Progress.Ready)
 		}
 	}
-	zero, one, two := pod("job-worker-0").running(), pod("job-worker-1").running(), pod("job-worker-2").running()
+	zero, one, two := pod("job-worker-0").Running(), pod("job-worker-1").Running(), pod("job-worker-2").Running()
 	run("all run", true, zero, one, two)
-	run("one has failed and is restarted", false, zero, one.ended(1), two)
-	run("it has failed for good", true, zero, pod("job-worker-1").attempt(1).ended(1), two)
+	run("one has failed and is restarted", false, zero, one.Ended(1), two)
+	run("it has failed for good", true, zero, pod("job-worker-1").Attempt(1).Ended(1), two)
 	run("its pod is gone", true, zero, two)
 	run("another does not start", false, zero, pod("job-worker-2"))
 }
 
 func TestAJobThatHasEndedIsReadyWhateverRunsOn(t *testing.T) {
 	job := newJob().with("worker", 2).succeedsBy(rule("worker", 0))
-	pods := of(pod("job-worker-0").ended(0), pod("job-worker-1"))
+	pods := of(pod("job-worker-0").Ended(0), pod("job-worker-1"))
 	for _, when := range []string{"at the end", "later on"} {
 		p := see(t, job.GenericJob, admitted, pods)
 		if job = then(p, job); !p.Progress.Ready || p.Progress.Outcome != nil || !p.Progress.Active {
@@ -45,7 +46,7 @@ func TestAJobThatHasEndedIsReadyWhateverRunsOn(t *testing.T) {
 func TestAReplicaThatHasEndedHasStarted(t *testing.T) {
 	job := newJob().with("worker", 2).succeedsBy(rule("worker", 0))
 	job = then(see(t, job.GenericJob, unqueued, nil), job)
-	pods := of(pod("job-worker-0").running(), pod("job-worker-1").ended(1))
+	pods := of(pod("job-worker-0").Running(), pod("job-worker-1").Ended(1))
 	p := see(t, job.GenericJob, unqueued, pods)
 	if got := then(p, job).Status.Phase; got != tensorstack.JobPhaseRunning {
 		t.Errorf("with all started it is %s", got)
@@ -66,12 +67,12 @@ func TestThePodGroupIsMadeBeforeThePods(t *testing.T) {
 	job.Spec.Scheduler = &tensorstack.SchedulePolicy{T9kScheduler: &tensorstack.T9kScheduler{Queue: "q"}}
 	for what, test := range map[string]struct {
 		admission jobs.Admission
-		pods      []podBuilder
+		pods      []jobstest.Pod
 		want      bool
 	}{
 		"without pods":            {admitted, nil, true},
-		"with pods without nodes": {admitted, []podBuilder{pod("job-worker-0"), pod("job-worker-1")}, true},
-		"with all pods bound":     {admitted, []podBuilder{pod("job-worker-0").running(), pod("job-worker-1").running()}, false},
+		"with pods without nodes": {admitted, []jobstest.Pod{pod("job-worker-0"), pod("job-worker-1")}, true},
+		"with all pods bound":     {admitted, []jobstest.Pod{pod("job-worker-0").Running(), pod("job-worker-1").Running()}, false},
 		"in its queue":            {waiting, nil, false},
 	} {
 		p := plan(jobs.Seen[*tensorstack.GenericJob]{Job: job.GenericJob, Admission: test.admission, Children: of(test.pods...), Now: now,

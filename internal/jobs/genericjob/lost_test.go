@@ -3,18 +3,10 @@ package genericjob
 import (
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	"github.com/musterhq/muster/internal/jobs"
 )
-
-// lost is a pod that has failed because its node took its place from it.
-func (b podBuilder) lost() podBuilder {
-	b.ended(137).Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}}
-	return b
-}
 
 // TestAPodThatIsLostToItsNodeIsMadeAnew: that counts as no restart, and never ends the
 // job, whatever its policy and its rules.
@@ -22,14 +14,14 @@ func TestAPodThatIsLostToItsNodeIsMadeAnew(t *testing.T) {
 	for _, policy := range []tensorstack.RestartPolicyType{"", tensorstack.RestartNever, tensorstack.RestartAlways} {
 		job := newJob().with("worker", 2, tensorstack.RestartPolicy{Policy: policy, Limit: 1}).failsBy(rule("worker", 0))
 		zero, one := pod("job-worker-0"), pod("job-worker-1")
-		job = then(see(t, job.GenericJob, admitted, of(zero.running(), one.running())), job)
-		p := see(t, job.GenericJob, admitted, of(zero.lost(), one))
+		job = then(see(t, job.GenericJob, admitted, of(zero.Running(), one.Running())), job)
+		p := see(t, job.GenericJob, admitted, of(zero.Ended(137).Disrupted(), one))
 		same(t, "writes", []string{"delete Pod job-worker-0"}, writes(p))
 		if len(p.Events) != 1 || p.Events[0].Reason != "ReplacingLostPods" || len(p.Progress.Reclaimable) > 0 || p.Progress.Ready {
 			t.Errorf("%q: it tells %v, and its queue %+v", policy, p.Events, p.Progress)
 		}
 		job = then(p, job)
-		p = see(t, job.GenericJob, admitted, of(zero.going(), one))
+		p = see(t, job.GenericJob, admitted, of(zero.Going(), one))
 		same(t, "writes while it goes", nil, writes(p))
 		if len(p.Events) > 0 {
 			t.Errorf("%q: while it goes it tells %v", policy, p.Events)

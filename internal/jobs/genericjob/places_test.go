@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/jobstest"
 	"github.com/musterhq/muster/internal/podspec"
 )
 
@@ -15,12 +16,12 @@ func TestWhoIsMissingIsGivenThePlaceThatIsFree(t *testing.T) {
 		return podspec.Place{Domain: map[string]string{corev1.LabelHostname: node}, Count: count}
 	}
 	grant := jobs.Admission{Grant: jobs.Admitted, PodSets: map[string]jobs.PodSetAdmission{"worker": {Count: 4, Places: podspec.Places{at("a", 3), at("b", 1)}}}}
-	on := func(index int, node string) podBuilder {
-		b := pod(fmt.Sprint("job-worker-", index)).running()
+	on := func(index int, node string) jobstest.Pod {
+		b := pod(fmt.Sprint("job-worker-", index)).Running()
 		b.Spec.NodeName, b.Spec.NodeSelector = node, map[string]string{corev1.LabelHostname: node}
 		return b
 	}
-	others := []podBuilder{on(1, "a"), on(2, "a"), on(3, "a")}
+	others := []jobstest.Pod{on(1, "a"), on(2, "a"), on(3, "a")}
 	first := func(p jobs.Plan) string {
 		for _, w := range p.Writes {
 			if p, ok := w.Object().(*corev1.Pod); ok && w.Verb() == "create" && p.Name == "job-worker-0" {
@@ -32,6 +33,6 @@ func TestWhoIsMissingIsGivenThePlaceThatIsFree(t *testing.T) {
 	job := newJob().with("worker", 4)
 	same(t, "the others have the places of ranks 0 to 2", "b0", first(see(t, job.GenericJob, grant, of(others[0], others[1], others[2]))))
 	same(t, "its own is free", "a0", first(see(t, job.GenericJob, grant, of(others[0], others[1]))))
-	same(t, "one on its way out has a place as yet", "b0", first(see(t, job.GenericJob, grant, of(others[0], others[1], on(3, "a").going()))))
+	same(t, "one on its way out has a place as yet", "b0", first(see(t, job.GenericJob, grant, of(others[0], others[1], on(3, "a").Going()))))
 	same(t, "another has none on its node any more", "a0", first(see(t, job.GenericJob, grant, of(others[0], others[1], on(3, "c")))))
 }

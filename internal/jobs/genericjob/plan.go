@@ -14,7 +14,9 @@ import (
 // look is one look at a GenericJob: what was seen, and what is planned so far.
 type look struct {
 	seen jobs.Seen[*tensorstack.GenericJob]
-	// job is a copy whose status becomes what it should be.
+	// job is what was seen, but for its status, parts of which are replaced by what they
+	// should be. Nothing below these is its own: a deep copy of thousands of replicas is most
+	// of what a look costs.
 	job   *tensorstack.GenericJob
 	specs map[string]*tensorstack.ReplicaSpec
 	// sizes is how many replicas there are of each type.
@@ -42,6 +44,7 @@ func plan(seen jobs.Seen[*tensorstack.GenericJob]) jobs.Plan {
 	over := outcome(l.job)
 	if over == nil && l.overtime() {
 		l.plan.Progress = l.progress(nil)
+		l.plan.Progress.Reclaimable = nil // no status is written that would remember who has ended
 		return l.plan
 	}
 	if over == nil {
@@ -65,7 +68,8 @@ func plan(seen jobs.Seen[*tensorstack.GenericJob]) jobs.Plan {
 }
 
 func newLook(seen jobs.Seen[*tensorstack.GenericJob]) *look {
-	job := seen.Job.DeepCopy()
+	job := new(tensorstack.GenericJob)
+	*job = *seen.Job
 	l := &look{seen: seen, job: job, specs: make(map[string]*tensorstack.ReplicaSpec, len(job.Spec.ReplicaSpecs))}
 	for i := range job.Spec.ReplicaSpecs {
 		l.specs[job.Spec.ReplicaSpecs[i].Type] = &job.Spec.ReplicaSpecs[i]
@@ -92,6 +96,7 @@ func (l *look) run() {
 		l.createPodGroup()
 		l.createServices()
 		l.createPods()
+		jobs.JoinGangs(l.seen, kind, l.least(), &l.plan)
 	}
 }
 
@@ -143,7 +148,7 @@ func (l *look) progress(over *jobs.Outcome) jobs.Progress {
 		Outcome:     over,
 	}
 	l.elasticProgress(&p)
-	if over != nil && p.Active && l.seen.Admission.Grant == jobs.Admitted {
+	if over != nil && p.Active && l.seen.Admission.HoldsQuota() {
 		p.Outcome = nil // its pods run on, and what they use stays theirs until they end
 	}
 	if over == nil && len(l.roster.Missing()) > 0 {

@@ -12,6 +12,7 @@ import (
 	"github.com/musterhq/muster/api/muster"
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/jobstest"
 	"github.com/musterhq/muster/internal/podspec"
 )
 
@@ -144,13 +145,13 @@ func TestAJobIsPausedAndResumed(t *testing.T) {
 	resume := tensorstack.ResumeSpec{Type: "worker", SkipInitContainer: true, Args: []string{"--resume", "$(rank)"}}
 	job := newJob().with("worker", 2).paused(false, resume)
 	job = then(see(t, job.GenericJob, unqueued, nil), job)
-	job = then(see(t, job.GenericJob, unqueued, of(pod("job-worker-0").running(), pod("job-worker-1").running())), job)
+	job = then(see(t, job.GenericJob, unqueued, of(pod("job-worker-0").Running(), pod("job-worker-1").Running())), job)
 	if job.Status.Phase != tensorstack.JobPhaseRunning {
 		t.Fatalf("before the pause it is %s", job.Status.Phase)
 	}
 
 	job = job.paused(true, resume)
-	p := see(t, job.GenericJob, unqueued, of(pod("job-worker-0").running(), pod("job-worker-1").running()))
+	p := see(t, job.GenericJob, unqueued, of(pod("job-worker-0").Running(), pod("job-worker-1").Running()))
 	same(t, "when it is paused", []string{"delete Pod job-worker-0", "delete Pod job-worker-1"}, writes(p))
 	if !p.StatusFirst {
 		t.Error("pods are deleted before it is written that it is paused")
@@ -164,7 +165,7 @@ func TestAJobIsPausedAndResumed(t *testing.T) {
 		"ReplicaFailure=False -: All pods are running normally.",
 		"Paused=True Paused: The job is paused.",
 	}, conditions(t, p))
-	p = see(t, job.GenericJob, unqueued, of(pod("job-worker-0").running().going()))
+	p = see(t, job.GenericJob, unqueued, of(pod("job-worker-0").Running().Going()))
 	same(t, "while the pods go", nil, writes(p))
 	job = then(p, job)
 	if got := job.Status.Aggregate; got.Deleted != 1 || got.Running != 1 || job.Status.Phase != tensorstack.JobPhasePaused {
@@ -173,10 +174,14 @@ func TestAJobIsPausedAndResumed(t *testing.T) {
 	job = then(see(t, job.GenericJob, unqueued, nil), job)
 
 	job = job.paused(false, resume)
-	p = see(t, job.GenericJob, unqueued, of(pod("job-worker-0").running().going()))
+	p = see(t, job.GenericJob, unqueued, of(pod("job-worker-0").Running().Going()))
 	same(t, "when it is resumed while a pod goes", []string{"create Pod job-worker-1"}, writes(p))
 	if got := then(p, job).Status.Phase; got != tensorstack.JobPhaseResuming {
 		t.Errorf("when it is resumed it is %s", got)
+	}
+	going := of(pod("job-worker-0").Running().Going(), pod("job-worker-1").Running().Going())
+	if got := then(see(t, job.GenericJob, unqueued, going), job).Status.Phase; got != tensorstack.JobPhaseResuming {
+		t.Errorf("when it is resumed while all its pods go it is %s", got)
 	}
 	job = then(p, job)
 	resumed := made(t, job, jobs.Facts{}, unqueued)
@@ -187,37 +192,15 @@ func TestAJobIsPausedAndResumed(t *testing.T) {
 	if got := then(see(t, job.GenericJob, waiting, nil), job).Status.Phase; got != tensorstack.JobPhaseResuming {
 		t.Errorf("while it waits in its queue it is %s", got)
 	}
-	p = see(t, job.GenericJob, unqueued, of(pod("job-worker-0").running(), pod("job-worker-1").running()))
+	p = see(t, job.GenericJob, unqueued, of(pod("job-worker-0").Running(), pod("job-worker-1").Running()))
 	if got := then(p, job).Status; got.Phase != tensorstack.JobPhaseRunning || conditions(t, p)[5] != "Paused=False Resumed: The job is not paused." {
 		t.Errorf("then it is %s, %v", got.Phase, conditions(t, p)[5])
 	}
 }
 
-func TestAJobIsPausedWhenItsQueueWantsItsQuotaBack(t *testing.T) {
-	job := newJob().with("worker", 1)
-	job = then(see(t, job.GenericJob, admitted, of(pod("job-worker-0").running())), job)
-	bounded := admitted
-	bounded.Until = now.Add(time.Minute)
-	p := see(t, job.GenericJob, bounded, of(pod("job-worker-0").running()))
-	if len(p.Writes) > 0 || !p.Due.Equal(bounded.Until) {
-		t.Errorf("before its time it would %v, due %s", writes(p), p.Due)
-	}
-	bounded.Until = now
-	p = see(t, job.GenericJob, bounded, of(pod("job-worker-0").running()))
-	if len(p.Writes) != 1 || p.Status != nil || p.Events[0].Reason != "MaxDurationExceeded" {
-		t.Fatalf("at its time it would %v, and tell %v", writes(p), p.Events)
-	}
-	held := jobBuilder{p.Writes[0].Object().(*tensorstack.GenericJob)}
-	if !paused(held.GenericJob) {
-		t.Error("it is not paused")
-	}
-	p = see(t, held.GenericJob, bounded, of(pod("job-worker-0").running()))
-	same(t, "then", []string{"delete Pod job-worker-0"}, writes(p))
-}
-
 func TestPauseGoesBeforeDebugMode(t *testing.T) {
 	job := newJob().with("worker", 1).debugged().paused(true)
-	p := see(t, job.GenericJob, unqueued, of(pod("job-worker-0").running()))
+	p := see(t, job.GenericJob, unqueued, of(pod("job-worker-0").Running()))
 	same(t, "writes", []string{"delete Pod job-worker-0"}, writes(p))
 	if !describe(job.GenericJob, jobs.Facts{}).Paused {
 		t.Error("it asks for quota")
@@ -229,13 +212,13 @@ func TestPauseGoesBeforeDebugMode(t *testing.T) {
 func TestAPauseKeepsWhatHasEndedAndDoesNotCountWhatItEnded(t *testing.T) {
 	again := tensorstack.RestartPolicy{Policy: tensorstack.RestartOnFailure, Limit: 3}
 	job := newJob().with("worker", 3, again).paused(true)
-	p := see(t, job.GenericJob, unqueued, of(pod("job-worker-0").ended(0), pod("job-worker-1").ended(1), pod("job-worker-2").running()))
+	p := see(t, job.GenericJob, unqueued, of(pod("job-worker-0").Ended(0), pod("job-worker-1").Ended(1), pod("job-worker-2").Running()))
 	same(t, "paused", []string{"delete Pod job-worker-2"}, writes(p))
 	job = then(p, job)
 	// worker-2 is told to end, and ends, well or not.
-	p = see(t, job.GenericJob, unqueued, of(pod("job-worker-0").ended(0), pod("job-worker-1").ended(1), pod("job-worker-2").endedAt(143, now).going()))
+	p = see(t, job.GenericJob, unqueued, of(pod("job-worker-0").Ended(0), pod("job-worker-1").Ended(1), pod("job-worker-2").EndedAt(143, now).Going()))
 	job = then(p, job).paused(false)
-	p = see(t, job.GenericJob, unqueued, of(pod("job-worker-0").ended(0), pod("job-worker-1").ended(1)))
+	p = see(t, job.GenericJob, unqueued, of(pod("job-worker-0").Ended(0), pod("job-worker-1").Ended(1)))
 	same(t, "resumed", []string{"delete Pod job-worker-1", "create Pod job-worker-2"}, writes(p))
 	if got := then(p, job).Status.Tasks[0]; got.RestartCount != 1 || got.Replicas[1].RestartCount != 1 || got.Replicas[2].RestartCount != 0 {
 		t.Errorf("restarts are %+v", got)
@@ -245,8 +228,8 @@ func TestAPauseKeepsWhatHasEndedAndDoesNotCountWhatItEnded(t *testing.T) {
 func TestARestartIsCountedOnceAndThePodIsReplaced(t *testing.T) {
 	again := tensorstack.RestartPolicy{Policy: tensorstack.RestartOnFailure, Limit: 2}
 	job := newJob().with("worker", 2, again)
-	job = then(see(t, job.GenericJob, unqueued, of(pod("job-worker-0").running(), pod("job-worker-1").running())), job)
-	p := see(t, job.GenericJob, unqueued, of(pod("job-worker-0").running(), pod("job-worker-1").ended(7)))
+	job = then(see(t, job.GenericJob, unqueued, of(pod("job-worker-0").Running(), pod("job-worker-1").Running())), job)
+	p := see(t, job.GenericJob, unqueued, of(pod("job-worker-0").Running(), pod("job-worker-1").Ended(7)))
 	same(t, "writes", []string{"delete Pod job-worker-1"}, writes(p))
 	if !p.StatusFirst {
 		t.Error("the pod is deleted before the restart is counted")
@@ -254,18 +237,18 @@ func TestARestartIsCountedOnceAndThePodIsReplaced(t *testing.T) {
 	same(t, "ReplicaFailure", "ReplicaFailure=True ErrorInPod: Pod[job-worker-1] exited with error code 7", conditions(t, p)[4])
 	job = then(p, job)
 	// Nothing was written but the status.
-	p = see(t, job.GenericJob, unqueued, of(pod("job-worker-0").running(), pod("job-worker-1").ended(7)))
+	p = see(t, job.GenericJob, unqueued, of(pod("job-worker-0").Running(), pod("job-worker-1").Ended(7)))
 	same(t, "writes after a crash", []string{"delete Pod job-worker-1"}, writes(p))
 	if got := then(p, job).Status.Tasks[0].RestartCount; got != 1 {
 		t.Errorf("it was restarted %d times", got)
 	}
-	p = see(t, job.GenericJob, unqueued, of(pod("job-worker-0").running()))
+	p = see(t, job.GenericJob, unqueued, of(pod("job-worker-0").Running()))
 	same(t, "writes when it is gone", []string{"create Pod job-worker-1"}, writes(p))
 	if got := p.Writes[0].Object().GetAnnotations()[muster.RestartsAnnotation]; got != "1" {
 		t.Errorf("the new pod is of attempt %s", got)
 	}
 	job = then(p, job)
-	p = see(t, job.GenericJob, unqueued, of(pod("job-worker-0").running(), pod("job-worker-1").attempt(1).running()))
+	p = see(t, job.GenericJob, unqueued, of(pod("job-worker-0").Running(), pod("job-worker-1").Attempt(1).Running()))
 	same(t, "ReplicaFailure when it runs again", "ReplicaFailure=False -: All pods are running normally.", conditions(t, p)[4])
 	if got := then(p, job).Status; got.Phase != tensorstack.JobPhaseRunning || got.Tasks[0].RestartCount != 1 {
 		t.Errorf("it is %s with %d restarts", got.Phase, got.Tasks[0].RestartCount)
@@ -280,18 +263,18 @@ func TestCleanUp(t *testing.T) {
 		tensorstack.CleanUpAll:        {"delete Pod job-worker-0", "delete Pod job-worker-1", "delete Pod job-worker-2", "delete Pod job-worker-3"},
 	} {
 		job := newJob().with("worker", 4).succeedsBy(rule("worker", 0)).cleans(policy)
-		pods := of(pod("job-worker-0").ended(0), pod("job-worker-1").ended(1), pod("job-worker-2").running(), pod("job-worker-3"))
+		pods := of(pod("job-worker-0").Ended(0), pod("job-worker-1").Ended(1), pod("job-worker-2").Running(), pod("job-worker-3"))
 		p := see(t, job.GenericJob, unqueued, pods)
 		same(t, "writes under "+string(policy), want, writes(p))
 		job = then(p, job)
-		var left []podBuilder
+		var left []jobstest.Pod
 		for _, child := range pods {
 			gone := false
 			for _, w := range p.Writes {
 				gone = gone || w.Object().GetName() == child.GetName()
 			}
 			if !gone {
-				left = append(left, podBuilder{child.(*corev1.Pod)})
+				left = append(left, jobstest.Pod{Pod: child.(*corev1.Pod)})
 			}
 		}
 		p = see(t, job.GenericJob, unqueued, of(left...))
@@ -309,19 +292,19 @@ func TestCleanUp(t *testing.T) {
 
 func TestAQueueTakesBackWhatRuns(t *testing.T) {
 	job := newJob().with("worker", 2)
-	job = then(see(t, job.GenericJob, admitted, of(pod("job-worker-0").running(), pod("job-worker-1").running())), job)
-	p := see(t, job.GenericJob, stopping, of(pod("job-worker-0").ended(0), pod("job-worker-1").running()))
+	job = then(see(t, job.GenericJob, admitted, of(pod("job-worker-0").Running(), pod("job-worker-1").Running())), job)
+	p := see(t, job.GenericJob, stopping, of(pod("job-worker-0").Ended(0), pod("job-worker-1").Running()))
 	same(t, "writes", []string{"delete Pod job-worker-1"}, writes(p))
 	if !p.Progress.Active {
 		t.Error("with a pod that runs, its queue is told that none does")
 	}
 	job = then(p, job)
-	p = see(t, job.GenericJob, waiting, of(pod("job-worker-0").ended(0)))
+	p = see(t, job.GenericJob, waiting, of(pod("job-worker-0").Ended(0)))
 	if p.Progress.Active || p.Progress.Reclaimable["worker"] != 1 || then(p, job).Status.Phase != tensorstack.JobPhasePending {
 		t.Errorf("with one that has succeeded it is %s, and its queue is told %+v", then(p, job).Status.Phase, p.Progress)
 	}
 	job = then(p, job)
-	p = see(t, job.GenericJob, admitted, of(pod("job-worker-0").ended(0)))
+	p = see(t, job.GenericJob, admitted, of(pod("job-worker-0").Ended(0)))
 	same(t, "writes when it is admitted again", []string{"create Pod job-worker-1"}, writes(p))
 }
 
@@ -330,7 +313,7 @@ func TestAQueueTakesBackWhatRuns(t *testing.T) {
 func TestWhatPodsTellCanWait(t *testing.T) {
 	again := tensorstack.RestartPolicy{Policy: tensorstack.RestartOnFailure, Limit: 1}
 	job := newJob().with("worker", 3, again)
-	step := func(what string, waits bool, phase tensorstack.JobPhase, pods ...podBuilder) {
+	step := func(what string, waits bool, phase tensorstack.JobPhase, pods ...jobstest.Pod) {
 		t.Helper()
 		p := see(t, job.GenericJob, unqueued, of(pods...))
 		job = then(p, job)
@@ -340,11 +323,11 @@ func TestWhatPodsTellCanWait(t *testing.T) {
 	}
 	one, two, three := pod("job-worker-0"), pod("job-worker-1"), pod("job-worker-2")
 	step("at first", false, tensorstack.JobPhasePending)
-	step("one runs", true, tensorstack.JobPhasePending, one.running(), two, three)
-	step("all run", false, tensorstack.JobPhaseRunning, one, two.running(), three.running())
-	step("one has succeeded", true, tensorstack.JobPhaseRunning, one.ended(0), two, three)
+	step("one runs", true, tensorstack.JobPhasePending, one.Running(), two, three)
+	step("all run", false, tensorstack.JobPhaseRunning, one, two.Running(), three.Running())
+	step("one has succeeded", true, tensorstack.JobPhaseRunning, one.Ended(0), two, three)
 	step("its pod is gone", true, tensorstack.JobPhaseRunning, two, three)
-	step("another is to be restarted", false, tensorstack.JobPhaseRunning, two.ended(1), three)
+	step("another is to be restarted", false, tensorstack.JobPhaseRunning, two.Ended(1), three)
 	step("its pod is gone", true, tensorstack.JobPhaseRunning, three)
 	step("the last is gone, and is made again", false, tensorstack.JobPhaseRunning)
 }
@@ -352,7 +335,7 @@ func TestWhatPodsTellCanWait(t *testing.T) {
 // TestTheStatusOfAFailedJob is that of the vendor's sample.
 func TestTheStatusOfAFailedJob(t *testing.T) {
 	job := newJob().with("worker", 2).succeedsBy(rule("worker", 0)).failsBy(rule("worker", 1)).cleans(tensorstack.CleanUpUnfinished)
-	p := see(t, job.GenericJob, unqueued, of(pod("job-worker-0").running(), pod("job-worker-1").ended(1)))
+	p := see(t, job.GenericJob, unqueued, of(pod("job-worker-0").Running(), pod("job-worker-1").Ended(1)))
 	same(t, "conditions", []string{
 		"Initialized=True -: The job has been initialized successfully.",
 		`Running=False Failed: The job is failed with rule: {"worker":["1"]}`,

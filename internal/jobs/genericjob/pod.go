@@ -60,7 +60,7 @@ func (l *look) createPodGroup() {
 		return
 	}
 	if group := podGroup(l.job, l.seen.Facts); group != nil {
-		l.plan.First = append(l.plan.First, jobs.Create(group).OrWarn(podGroupFailedReason))
+		l.plan.First = append(l.plan.First, jobs.Create(group).OrWarn(jobs.FailedCreatePodGroup))
 	}
 }
 
@@ -85,6 +85,3 @@ func (l *look) deletePods(pods []*corev1.Pod) {
 		l.plan.Writes = append(l.plan.Writes, jobs.Delete(pod, metav1.DeletePropagationBackground))
 	}
 }
-
-// podGroupFailedReason is of the event that tells that the PodGroup could not be made.
-const podGroupFailedReason = "FailedCreatePodGroup"

@@ -31,10 +31,14 @@ func judge(job *tensorstack.GenericJob, roster *replicas.Roster) *jobs.Outcome {
 			return &jobs.Outcome{Message: fmt.Sprintf(tensorstack.FailedByRuleMessage, text(rule))}
 		}
 	}
-	if because := hopeless(spec.SuccessRules, roster); because != nil {
-		return &jobs.Outcome{Message: fmt.Sprintf(tensorstack.NoSuccessMessage, failureOf(because))}
+	because := hopeless(spec.SuccessRules, roster)
+	switch {
+	case because == nil:
+		return nil
+	case len(spec.SuccessRules) == 0:
+		return &jobs.Outcome{Message: fmt.Sprintf(tensorstack.NotAllSucceededMessage, failureOf(because))}
 	}
-	return nil
+	return &jobs.Outcome{Message: fmt.Sprintf(tensorstack.NoSuccessMessage, failureOf(because))}
 }
 
 func hasSucceeded(r *replicas.Replica) bool { return r.Final() && r.Phase == replicas.Succeeded }

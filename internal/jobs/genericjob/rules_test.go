@@ -6,24 +6,26 @@ import (
 	"testing"
 
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
+
+	"github.com/musterhq/muster/internal/jobs/jobstest"
 )
 
 // ends reads pods from a text: "worker-0 ok" has succeeded, "worker-1 3" has failed
 // with that exit code, "worker-2" runs.
-func ends(text string) []podBuilder {
-	var out []podBuilder
+func ends(text string) []jobstest.Pod {
+	var out []jobstest.Pod
 	for part := range strings.SplitSeq(text, ",") {
 		name, end, _ := strings.Cut(strings.TrimSpace(part), " ")
 		p := pod("job-" + name)
 		var code int32
 		switch {
 		case end == "":
-			p = p.running()
+			p = p.Running()
 		case end == "ok":
-			p = p.ended(0)
+			p = p.Ended(0)
 		default:
 			_, _ = fmt.Sscan(end, &code)
-			p = p.ended(code)
+			p = p.Ended(code)
 		}
 		out = append(out, p)
 	}
@@ -35,6 +37,7 @@ func TestTheRulesSayHowAJobEnds(t *testing.T) {
 		runs      = ""
 		succeeded = tensorstack.SucceededMessage
 		hopeless0 = "The job is failed: no success rule can be met any more. Pod[job-worker-0] exited with error code 3"
+		notAll    = "The job is failed: without success rules all its replicas have to succeed. Pod[job-worker-0] exited with error code 3"
 	)
 	two := func() jobBuilder { return newJob().with("worker", 2) }
 	three := func() jobBuilder { return newJob().with("master", 1).with("worker", 3) }
@@ -47,7 +50,7 @@ func TestTheRulesSayHowAJobEnds(t *testing.T) {
 		"no rules, all run":                                 {two(), "worker-0, worker-1", runs},
 		"no rules, one has succeeded":                       {two(), "worker-0 ok, worker-1", runs},
 		"no rules, all have succeeded":                      {two(), "worker-0 ok, worker-1 ok", succeeded},
-		"no rules, one has failed":                          {two(), "worker-0 3, worker-1", hopeless0},
+		"no rules, one has failed":                          {two(), "worker-0 3, worker-1", notAll},
 		"no rules, one has failed and is restarted":         {newJob().with("worker", 2, again), "worker-0 3, worker-1", runs},
 		"no rules, no replicas":                             {newJob().with("worker", 0), "", succeeded},
 		"a success rule is met while others run":            {two().succeedsBy(rule("worker", 0)), "worker-0 ok, worker-1", succeeded},
@@ -65,12 +68,12 @@ func TestTheRulesSayHowAJobEnds(t *testing.T) {
 		"one of a failure rule is restarted":                {newJob().with("master", 1).with("worker", 3, again).succeedsBy(rule("master", 0)).failsBy(rule("worker", 0)), "master-0, worker-0 2, worker-1, worker-2", runs},
 		"success goes before failure":                       {two().succeedsBy(rule("worker", 0)).failsBy(rule("worker", 1)), "worker-0 ok, worker-1 2", succeeded},
 		"failure rules alone, all have succeeded":           {two().failsBy(rule("worker", 0)), "worker-0 ok, worker-1 ok", succeeded},
-		"failure rules alone, another has failed":           {two().failsBy(rule("worker", 1)), "worker-0 3, worker-1", hopeless0},
+		"failure rules alone, another has failed":           {two().failsBy(rule("worker", 1)), "worker-0 3, worker-1", notAll},
 		"a replica that is always restarted never ends":     {newJob().with("worker", 1, tensorstack.RestartPolicy{Policy: tensorstack.RestartAlways, Limit: 1}).succeedsBy(rule("worker", 0)), "worker-0 ok", runs},
 		"until its budget is used up":                       {newJob().with("worker", 1, tensorstack.RestartPolicy{Policy: tensorstack.RestartAlways}).succeedsBy(rule("worker", 0)), "worker-0 ok", succeeded},
 	} {
 		t.Run(what, func(t *testing.T) {
-			var pods []podBuilder
+			var pods []jobstest.Pod
 			if test.pods != "" {
 				pods = ends(test.pods)
 			}
@@ -119,4 +122,11 @@ func TestAJobHoldsItsQuotaWhilePodsRunOn(t *testing.T) {
 	}
 	p = see(t, job.GenericJob, stopping, of(ends("worker-0 ok, worker-1")...))
 	same(t, "writes when it must give the quota back", []string{"delete Pod job-worker-1"}, writes(p))
+	if p.Progress.Outcome != nil {
+		t.Errorf("while its pod is told to end, its queue is told %+v", p.Progress)
+	}
+	p = see(t, job.GenericJob, stopping, of(ends("worker-0 ok")...))
+	if p.Progress.Outcome == nil {
+		t.Errorf("when that is gone, its queue is told %+v", p.Progress)
+	}
 }

@@ -75,7 +75,7 @@ func podGroup(job *tensorstack.GenericJob, facts jobs.Facts) *unstructured.Unstr
 	var roles []any
 	for i := range job.Spec.ReplicaSpecs {
 		spec := &job.Spec.ReplicaSpecs[i]
-		least := int64(boundsOf(spec).least)
+		least := int64(boundsOf(spec).Least)
 		all += least
 		roles = append(roles, map[string]any{"name": spec.Type, "minMember": least})
 	}

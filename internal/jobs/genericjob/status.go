@@ -36,6 +36,7 @@ func (l *look) dueAt(at time.Time) {
 // phase is where the job stands.
 func (l *look) phase(over *jobs.Outcome, started bool) tensorstack.JobPhase {
 	before := l.seen.Job.Status.Phase
+	resumes := before == tensorstack.JobPhasePaused || before == tensorstack.JobPhaseResuming
 	switch {
 	case over != nil && over.Succeeded:
 		return tensorstack.JobPhaseSucceeded
@@ -45,9 +46,9 @@ func (l *look) phase(over *jobs.Outcome, started bool) tensorstack.JobPhase {
 		return tensorstack.JobPhasePaused
 	case !l.roster.All(func(r *replicas.Replica) bool { return r.Phase != replicas.Unknown }):
 		return tensorstack.JobPhaseUnknown
-	case started:
+	case started && !(resumes && !l.roster.All(stays)): // those of before the pause run out
 		return tensorstack.JobPhaseRunning
-	case before == tensorstack.JobPhasePaused || before == tensorstack.JobPhaseResuming:
+	case resumes:
 		return tensorstack.JobPhaseResuming
 	case (before == tensorstack.JobPhaseRunning || before == tensorstack.JobPhaseUnknown) && l.seen.Admission.MayRun():
 		return tensorstack.JobPhaseRunning // replicas may come and go

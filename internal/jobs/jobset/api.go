@@ -5,6 +5,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
@@ -17,10 +18,11 @@ var kind = jobset.GroupVersion.WithKind("JobSet")
 
 // API is the JobSet API. A JobSet without a queue starts at once.
 var API = jobs.API[*jobset.JobSet]{
-	Kind:  kind,
-	Queue: jobs.QueueOptional,
-	New:   func() *jobset.JobSet { return &jobset.JobSet{} },
-	Owns:  []client.Object{&batchv1.Job{}, &corev1.Service{}, &corev1.PersistentVolumeClaim{}},
+	Kind:    kind,
+	Queue:   jobs.QueueOptional,
+	Resizes: true,
+	New:     func() *jobset.JobSet { return &jobset.JobSet{} },
+	Owns:    []client.Object{&batchv1.Job{}, &corev1.Service{}, &corev1.PersistentVolumeClaim{}},
 	PodLabels: func(uid types.UID) map[string]string {
 		return map[string]string{jobset.JobSetUIDKey: string(uid)}
 	},
@@ -48,7 +50,7 @@ func beside(js *jobset.JobSet) []client.Object {
 }
 
 // describe says what a JobSet asks for: one pod set for each replicated job.
-func describe(js *jobset.JobSet, _ jobs.Facts) jobs.Description {
+func describe(js *jobset.JobSet, facts jobs.Facts) jobs.Description {
 	d := jobs.Description{
 		Foreign: js.Spec.ManagedBy != nil && *js.Spec.ManagedBy != jobset.JobSetControllerName,
 	}
@@ -59,6 +61,7 @@ func describe(js *jobset.JobSet, _ jobs.Facts) jobs.Description {
 			Count:    podCount(rj),
 			Template: podTemplate(rj),
 		})
+		askFor(&d.PodSets[i], boundsOf(js, rj))
 	}
 	d.Mistake = jobs.RequestTopology(d.PodSets, func(i int) jobs.Ranks { return ranksOf(&js.Spec.ReplicatedJobs[i]) })
 	for i := range js.Spec.ReplicatedJobs {
@@ -66,6 +69,9 @@ func describe(js *jobset.JobSet, _ jobs.Facts) jobs.Description {
 		if problem := exclusionOf(js, rj).request(&d.PodSets[i], js, rj); problem != "" {
 			d.Mistake = jobs.BadTopology(&d.PodSets[i], problem)
 		}
+	}
+	if why := noAgent(js, facts.Agent); why != "" {
+		d.Mistake = ptr.To(jobs.Warning(jobs.InvalidJob, why))
 	}
 	return d
 }

@@ -144,6 +144,8 @@ func ended(job *batchv1.Job) bool { return is(job, batchv1.JobComplete) || is(jo
 
 func suspended(job *batchv1.Job) bool { return ptr.Deref(job.Spec.Suspend, false) }
 
+func runs(job *batchv1.Job) bool { return !suspended(job) }
+
 // ready reports whether all pods of an unfinished Job are ready or have succeeded. Pods
 // that have just ended are in neither count for a moment, and listed meanwhile.
 func ready(job *batchv1.Job) bool {

@@ -12,6 +12,7 @@ import (
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/podspec"
 )
@@ -105,7 +106,8 @@ func namespacedJob(js *jobset.JobSet, rj *jobset.ReplicatedJob, index int32) str
 func (a *attempt) placeJob(rj *jobset.ReplicatedJob, index int32, template corev1.PodTemplateSpec) corev1.PodTemplateSpec {
 	apart := exclusionOf(a.js, rj)
 	granted, isGranted := a.seen.Admission.PodSets[rj.Name]
-	from, to := ranks(rj, index, granted)
+	row := a.rowOf(rj, granted)
+	from, to := row.ranks(index)
 	switch {
 	case apart.byHand:
 		if isGranted {
@@ -114,7 +116,14 @@ func (a *attempt) placeJob(rj *jobset.ReplicatedJob, index int32, template corev
 		template.Spec.NodeSelector = with(template.Spec.NodeSelector, map[string]string{jobset.NamespacedJobKey: namespacedJob(a.js, rj, index)})
 		template.Spec.Tolerations = append(template.Spec.Tolerations, byHandToleration)
 	case isGranted && len(granted.Places) > 0:
-		template = granted.For(from, to).Inject(template)
+		in := granted.For(from, to)
+		if boundsOf(a.js, rj).Elastic {
+			in = granted.At(nil) // pods that come later go elsewhere, by the same template
+		}
+		if said := row.said(index); said != "" {
+			in.Annotations = with(in.Annotations, map[string]string{muster.RanksAnnotation: said})
+		}
+		template = in.Inject(template)
 		if domain, ok := granted.Domain(apart.level, from, to); ok && apart.ofNodes() {
 			template.Spec.NodeSelector = with(template.Spec.NodeSelector, map[string]string{apart.level: domain})
 		}
@@ -164,7 +173,7 @@ func keepApart(template *corev1.PodTemplateSpec, level string) {
 // that they are in.
 func (a *attempt) inItsDomain(rj *jobset.ReplicatedJob, index int32, template corev1.PodTemplateSpec, granted jobs.PodSetAdmission) bool {
 	apart := exclusionOf(a.js, rj)
-	from, to := ranks(rj, index, granted)
+	from, to := a.rowOf(rj, granted).ranks(index)
 	domain, ok := granted.Domain(apart.level, from, to)
 	had, pinned := template.Spec.NodeSelector[apart.level]
 	return !apart.ofNodes() || !ok || !pinned || had == domain

@@ -2,24 +2,29 @@ package jobset
 
 import (
 	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
-	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	"k8s.io/utils/ptr"
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// gangName is the PodGroup of a replicated job: its Jobs start together, while those of
-// another may have to wait for them.
-func gangName(js *jobset.JobSet, rj *jobset.ReplicatedJob) string { return js.Name + "-" + rj.Name }
+// gangName is the gang of a replicated job: its Jobs start together, while those of another
+// may have to wait for them.
+func gangName(js *jobset.JobSet, replicatedJob string) string { return js.Name + "-" + replicatedJob }
+
+// gangOf is the PodGroup of the pods that the replicated job makes now, and the priority class
+// that they name.
+func (a *attempt) gangOf(rj *jobset.ReplicatedJob) (group, priorityClass string) {
+	return a.seen.Facts.Priorities.GangFor(gangName(a.js, rj.Name), rj.Template.Spec.Template.Spec.PriorityClassName, a.seen.Children)
+}
 
 // joinsGang reports whether the pods of the replicated job are a gang to kube-scheduler:
 // they were admitted together, and the cluster has gangs. Those whose user says of which
 // group they are, and those that find their domain by the pods that are there already,
 // which kube-scheduler promises nothing for in gangs, are left to themselves. So are those
 // that wait for their places one by one, since it holds back a whole gang for one pod with
-// a gate, and the rest of a replicated job of which some run already without a group.
+// a gate, and the rest of a replicated job of which some run already without a group, or in one of
+// another priority.
 func (a *attempt) joinsGang(rj *jobset.ReplicatedJob) bool {
 	if joins, known := a.gangs[rj.Name]; known {
 		return joins
@@ -32,16 +37,17 @@ func (a *attempt) joinsGang(rj *jobset.ReplicatedJob) bool {
 func (a *attempt) mayJoinGang(rj *jobset.ReplicatedJob) bool {
 	granted, ok := a.seen.Admission.PodSets[rj.Name]
 	if !ok || !a.seen.Facts.NativeGangs || rj.Template.Spec.Template.Spec.SchedulingGroup != nil ||
-		exclusionOf(a.js, rj).ofNodes() && len(granted.Places) == 0 {
+		exclusionOf(a.js, rj).ofNodes() && len(granted.Places) == 0 || boundsOf(a.js, rj).Elastic && len(granted.Places) > 0 {
 		return false
 	}
 	for index := range rj.Replicas {
-		if from, to := ranks(rj, index, granted); len(granted.For(from, to).Gates) > 0 {
+		if from, to := a.rowOf(rj, granted).ranks(index); len(granted.For(from, to).Gates) > 0 {
 			return false
 		}
 	}
+	group, _ := a.gangOf(rj)
 	for _, job := range a.children.current() {
-		if job.Labels[jobset.ReplicatedJobNameKey] == rj.Name && !inGang(&job.Spec.Template.Spec, gangName(a.js, rj)) {
+		if job.Labels[jobset.ReplicatedJobNameKey] == rj.Name && !jobs.IsInPodGroup(&job.Spec.Template.Spec, group) {
 			return false
 		}
 	}
@@ -51,39 +57,26 @@ func (a *attempt) mayJoinGang(rj *jobset.ReplicatedJob) bool {
 // leavesGang reports whether a Job was made for a gang that it has no part in any more:
 // its template cannot be changed to that.
 func (a *attempt) leavesGang(job, fresh *batchv1.Job) bool {
-	rj := job.Labels[jobset.ReplicatedJobNameKey]
-	return fresh.Spec.Template.Spec.SchedulingGroup == nil && inGang(&job.Spec.Template.Spec, a.js.Name+"-"+rj)
-}
-
-func inGang(spec *corev1.PodSpec, name string) bool {
-	return spec.SchedulingGroup != nil && ptr.Deref(spec.SchedulingGroup.PodGroupName, "") == name
+	return fresh.Spec.Template.Spec.SchedulingGroup == nil && jobs.IsOfGang(&job.Spec.Template.Spec, gangName(a.js, job.Labels[jobset.ReplicatedJobNameKey]))
 }
 
 // keepGangs has every gang be there before its pods, with as many as were admitted and
 // still have to run: one that is short of a pod that ended well would wait for it for
 // ever. While all its pods are ready nobody asks, and nothing is written.
 func (a *attempt) keepGangs() {
-	there := map[string]*schedulingv1beta1.PodGroup{}
-	for _, group := range jobs.ChildrenOf[*schedulingv1beta1.PodGroup](a.seen.Children) {
-		there[group.Name] = group
-	}
 	for i := range a.js.Spec.ReplicatedJobs {
 		rj := &a.js.Spec.ReplicatedJobs[i]
 		pods, waiting := a.podsToRun(rj)
 		if pods == 0 || !a.joinsGang(rj) {
 			continue
 		}
-		group := there[gangName(a.js, rj)]
-		switch {
-		case group == nil:
-			class := rj.Template.Spec.Template.Spec.PriorityClassName
-			a.plan.First = append(a.plan.First, jobs.Create(jobs.PodGroup(a.js, kind, gangName(a.js, rj), pods, class)))
-		case group.Spec.SchedulingPolicy.Gang == nil || !group.DeletionTimestamp.IsZero():
-			// Somebody changed it; kube-scheduler does as it says.
-		case pods > group.Spec.SchedulingPolicy.Gang.MinCount || pods < group.Spec.SchedulingPolicy.Gang.MinCount && waiting:
-			other := group.DeepCopy()
-			other.Spec.SchedulingPolicy.Gang.MinCount = pods
-			a.plan.First = append(a.plan.First, jobs.Change(group, other))
+		if b := boundsOf(a.js, rj); b.Elastic {
+			pods = min(pods, b.Least)
+		}
+		group, class := a.gangOf(rj)
+		gang := jobs.Gang{Name: group, Pods: pods, Waits: waiting, PriorityClass: class}
+		if write, differs := gang.Keep(a.js, kind, a.seen.Children); differs {
+			a.plan.First = append(a.plan.First, write)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -142,4 +143,44 @@ func TestAJobOfAGangThatIsNoneAnyMoreIsMadeAnew(t *testing.T) {
 	p := lookWithGangs(js, grantPlaces(on("a", 2), on("b", 2), on("c", 3), on("d", 1)), children...)
 	same(t, "writes", []string{"delete Job js-workers-0", "delete Job js-workers-1"}, writes(p)[:2])
 	same(t, "first", nil, firsts(p))
+}
+
+// TestJobsOfAGangNameItsPriorityClass, or leave it where that cannot be: kube-scheduler binds nobody of a gang with pods of another
+// priority.
+func TestJobsOfAGangNameItsPriorityClass(t *testing.T) {
+	class := func(name string, value int32, byDefault bool) *schedulingv1.PriorityClass {
+		return &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value, GlobalDefault: byDefault}
+	}
+	type classes = map[string]*schedulingv1.PriorityClass
+	look := func(js *jobset.JobSet, classes classes, children ...client.Object) jobs.Plan {
+		facts := jobs.Facts{NativeGangs: true, Priorities: jobs.PriorityFacts{Pod: classes}}
+		return plan(jobs.Seen[*jobset.JobSet]{Job: js, Admission: grantPlaces(), Children: children, Facts: facts, Now: now})
+	}
+	want := func(p jobs.Plan, group, class string) {
+		t.Helper()
+		job := createdJob(t, p, "js-workers-0")
+		if got := groupOfJob(job); got != group || job.Spec.Template.Spec.PriorityClassName != class {
+			t.Errorf("joins %q as %q, want %q as %q", got, job.Spec.Template.Spec.PriorityClassName, group, class)
+		}
+		for _, w := range p.First {
+			if g := w.Object().(*schedulingv1beta1.PodGroup); g.Name != group || g.Spec.PriorityClassName != class {
+				t.Errorf("the group %s is made as %q", g.Name, g.Spec.PriorityClassName)
+			}
+		}
+	}
+	want(look(twoByFour(), classes{"five": class("five", 5, true)}), "js-workers", "five")
+
+	js, children := ran(func(first, second *batchv1.Job) {
+		first.Spec.Suspend, first.Status.Active = ptr.To(true), 0
+		second.Spec.Suspend, second.Status.Active = ptr.To(true), 0
+	})
+	service, group := children[0], children[1].(*schedulingv1beta1.PodGroup)
+	group.Spec.PriorityClassName, group.Spec.Priority = "five", ptr.To[int32](5)
+	another := classes{"five": class("five", 5, false), "nine": class("nine", 9, true)}
+	want(look(js, another, service, group), "js-workers", "five")
+
+	group.Spec.PriorityClassName, group.Spec.Priority = "", ptr.To[int32](0)
+	want(look(js, another, service, group), "js-workers.p9", "nine")
+	same(t, "writes", []string{"delete Job js-workers-0", "delete Job js-workers-1"}, writes(look(js, another, children...))[:2])
+	want(look(js, another, service, group, children[3]), "", "")
 }

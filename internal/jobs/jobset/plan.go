@@ -5,10 +5,12 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
 )
 
@@ -23,12 +25,20 @@ type attempt struct {
 	moved map[string]bool
 	// gangs says of the replicated jobs that were asked about whether they are gangs.
 	gangs map[string]bool
+	// rows are those of the replicated jobs that were asked about.
+	rows map[string]row
+}
+
+func newAttempt(seen jobs.Seen[*jobset.JobSet]) *attempt {
+	js := seen.Job.DeepCopy()
+	return &attempt{seen: seen, js: js, moved: map[string]bool{}, gangs: map[string]bool{}, rows: map[string]row{},
+		children: sortChildren(jobs.ChildrenOf[*batchv1.Job](seen.Children), js)}
 }
 
 // plan says what follows from what was seen of a JobSet.
 func plan(seen jobs.Seen[*jobset.JobSet]) jobs.Plan {
-	js := seen.Job.DeepCopy()
-	a := &attempt{seen: seen, js: js, moved: map[string]bool{}, gangs: map[string]bool{}, children: sortChildren(jobs.ChildrenOf[*batchv1.Job](seen.Children), js)}
+	a := newAttempt(seen)
+	js := a.js
 	a.countJobs()
 	a.plan.Status = a.js
 	switch {
@@ -54,18 +64,20 @@ func plan(seen jobs.Seen[*jobset.JobSet]) jobs.Plan {
 // justQueued reports whether the JobSet has only come to its queue. Most are admitted at
 // once, and then there is no use in having said that they wait.
 func (a *attempt) justQueued() bool {
-	return a.seen.Admission.Grant == jobs.Waiting && len(a.seen.Job.Status.ReplicatedJobsStatus) == 0 && len(a.seen.Children) == 0 && !finished(a.js)
+	return a.seen.Admission.Grant == jobs.Waiting && len(a.seen.Job.Status.ReplicatedJobsStatus) == 0 && len(a.seen.Children) == 0 && !finished(a.js) &&
+		!meta.IsStatusConditionTrue(a.js.Status.Conditions, muster.CannotStartCondition)
 }
 
 // carryOn brings a JobSet that has neither failed nor succeeded closer to its spec.
 func (a *attempt) carryOn() {
 	a.deleteJobs(a.children.previous)
 	a.noteRestartOver()
+	fit := a.agentsFit()
 	switch {
 	case a.held():
 		a.suspendJobs()
 		a.forgetAttempts()
-	case a.seen.Admission.MayStart():
+	case a.seen.Admission.MayStart() && fit:
 		a.keepGangs()
 		a.resumeJobs()
 		a.resizeJobs()
@@ -75,7 +87,7 @@ func (a *attempt) carryOn() {
 	// Jobs.
 	if a.seen.Admission.MayStart() {
 		a.createServices()
-		if a.createClaims() && a.agentsFit() {
+		if a.createClaims() && fit {
 			a.createJobs()
 		}
 	}
@@ -138,8 +150,10 @@ func (a *attempt) deleteJobs(list []*batchv1.Job) {
 
 // progress is what the queue needs to know.
 func (a *attempt) progress() jobs.Progress {
-	p := jobs.Progress{Ready: a.allReady(), Reclaimable: a.reclaimable(), Outcome: outcome(a.js)}
-	p.Refused = a.refused()
+	p := jobs.Progress{Ready: a.enoughReady(), Reclaimable: a.reclaimable(), Pods: a.podsInUse(), Outcome: outcome(a.js)}
+	if p.Refused = a.refused(); p.Refused == "" && p.Outcome == nil && !slices.ContainsFunc(a.children.active, runs) {
+		p.Refused = a.cannotStart()
+	}
 	for _, job := range a.children.all() {
 		if job.Status.Active > 0 || ptr.Deref(job.Status.Terminating, 0) > 0 || (!suspended(job) && !ended(job)) {
 			p.Active = true
@@ -176,6 +190,9 @@ func (a *attempt) reclaimable() map[string]int32 {
 		asked := podCount(rj)
 		if granted, ok := a.seen.Admission.PodSets[rj.Name]; ok {
 			asked = granted.Asked
+		}
+		if boundsOf(a.js, rj).Elastic && a.jobsLeft(rj) > 0 {
+			continue // it is the queue's to say how many pods there are
 		}
 		if unneeded := asked - a.jobsLeft(rj)*a.sizeOf(rj); unneeded > 0 {
 			out[rj.Name] = unneeded

@@ -144,6 +144,17 @@ func TestPlan(t *testing.T) {
 			admission: unqueued, children: of(job("leader", 0).attempt("1").succeeded()),
 			conditions: []string{"RestartingJobSet=False JobSetCompleted: jobset completed successfully", isCompleted},
 			events:     []string{"Normal AllJobsCompleted: jobset completed successfully", "Normal JobSetCompleted: jobset completed successfully"}},
+		"a failure counts though the JobSet is suspended": {
+			js: newSet().suspended().restarts(1, jobset.Recreate), admission: unqueued, children: of(job("leader", 0).failed(), job("workers", 0).suspended()),
+			writes:     []string{"delete Job js-leader-0", "delete Job js-workers-0"},
+			conditions: []string{isRestarting},
+			events: []string{"Warning DefaultFailurePolicy: applying RestartJobSet failure policy action (first failed job: js-leader-0)",
+				"Warning RestartJobSetFailurePolicyAction: applying RestartJobSet failure policy action (first failed job: js-leader-0)"}},
+		"and so does success": {
+			js: newSet().suspended().succeedsBy(jobset.OperatorAny), admission: stopping, children: of(job("leader", 0).succeeded(), job("workers", 0).suspended()),
+			conditions: []string{isCompleted}, events: []string{"Normal AllJobsCompleted: jobset completed successfully"}},
+		"a Job that somebody deletes, or that its own time to live does, is made and run again": {
+			js: newSet(), admission: unqueued, children: of(job("workers", 0).succeeded(), job("workers", 1).ready()), writes: []string{"create Job js-leader-0"}},
 		"a Job that does not say its attempt counts as of the present one": {
 			js: newSet().restarted(1), admission: unqueued, children: of(job("leader", 0).attempt("").ready(), job("workers", 0).attempt("1").ready(), job("workers", 1).attempt("x").ready())},
 	} {

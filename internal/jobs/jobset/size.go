@@ -25,10 +25,13 @@ func elastic(spec *batchv1.JobSpec) bool {
 }
 
 // sizeOf is how many pods each Job of the replicated job may run: as many as the spec
-// says, as far as there is quota for all Jobs that are left.
+// says, as far as there is quota for all Jobs that are left, or as many as the queue chose.
 func (a *attempt) sizeOf(rj *jobset.ReplicatedJob) int32 {
 	wanted := podsOf(&rj.Template.Spec)
 	granted, ok := a.seen.Admission.PodSets[rj.Name]
+	if b := boundsOf(a.js, rj); ok && b.Elastic {
+		return a.elasticSize(rj, b, granted)
+	}
 	left := a.jobsLeft(rj)
 	if !ok || !elastic(&rj.Template.Spec) || left == 0 {
 		return wanted
@@ -55,7 +58,7 @@ func (a *attempt) resizeJobs() {
 		}
 		size, wanted := a.sizeOf(rj), podsOf(&rj.Template.Spec)
 		sizes[rj.Name] = size
-		if size < wanted {
+		if size < wanted && !boundsOf(a.js, rj).Elastic {
 			a.plan.Events = append(a.plan.Events, jobs.Warning(growthWaitsReason, fmt.Sprintf(growthWaitsMessage, rj.Name, size, wanted)))
 		}
 	}

@@ -101,7 +101,7 @@ func (a *attempt) move(rj *jobset.ReplicatedJob, index int32, job *batchv1.Job) 
 	if job == nil || !ok || suspended(job) || !job.DeletionTimestamp.IsZero() {
 		return
 	}
-	if from, to := ranks(rj, index, granted); exclusionOf(a.js, rj).byHand ||
+	if from, to := a.rowOf(rj, granted).ranks(index); exclusionOf(a.js, rj).byHand ||
 		granted.Reaches(job.Spec.Template, from, to) && a.inItsDomain(rj, index, job.Spec.Template, granted) {
 		return
 	}

@@ -70,7 +70,9 @@ func (a *attempt) newJob(rj *jobset.ReplicatedJob, index int32) *batchv1.Job {
 	mount(js, &template.Spec)
 	template = a.placeJob(rj, index, a.withAgent(rj, template))
 	if a.joinsGang(rj) {
-		jobs.InPodGroup(&template.Spec, gangName(js, rj))
+		group, class := a.gangOf(rj)
+		jobs.InPodGroup(&template.Spec, group)
+		template.Spec.PriorityClassName = class
 	}
 	job := &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{
@@ -94,14 +96,6 @@ func (a *attempt) newJob(rj *jobset.ReplicatedJob, index int32) *batchv1.Job {
 		job.Spec.CompletionMode = ptr.To(batchv1.IndexedCompletion)
 	}
 	return job
-}
-
-// ranks are those of the pods of a Job among all of the replicated job: from, and up to
-// but not including to. They are those of the size that was admitted: a Job may have
-// become smaller since.
-func ranks(rj *jobset.ReplicatedJob, index int32, granted jobs.PodSetAdmission) (from, to int32) {
-	pods := granted.Asked / max(1, rj.Replicas)
-	return index * pods, (index + 1) * pods
 }
 
 // identity are the labels, and annotations too, that tell a Job and its pods where

@@ -41,23 +41,35 @@ type Settings struct {
 func New(settings Settings) jobs.API[*lattice.LatticeJob] {
 	c := controller{settings}
 	api := jobs.API[*lattice.LatticeJob]{
-		Kind:          kind,
-		Queue:         jobs.QueueOptional,
-		New:           func() *lattice.LatticeJob { return &lattice.LatticeJob{} },
-		Owns:          []client.Object{&volcano.Job{}},
-		Asks:          []schema.GroupResource{compile.ExternalSecrets, compile.MeshMembers, compile.TracingPolicies},
-		WaitsForKinds: true,
-		Delegates:     !settings.External,
-		Matters:       matters,
-		Beside:        beside,
-		AsksNodes:     asksNodes,
-		Describe:      c.describe,
-		Plan:          c.plan,
+		Kind:      kind,
+		Queue:     jobs.QueueOptional,
+		New:       func() *lattice.LatticeJob { return &lattice.LatticeJob{} },
+		Owns:      []client.Object{&lattice.LatticeJob{}}, // of a schedule
+		Repeats:   true,
+		Asks:      []schema.GroupResource{compile.ExternalSecrets, compile.MeshMembers, compile.TracingPolicies},
+		Delegates: !settings.External,
+		Matters:   matters,
+		Beside:    beside,
+		AsksNodes: asksNodes,
+		Describe:  c.describe,
+		Plan:      c.plan,
 	}
 	if settings.External {
+		// It comes with Volcano, which may come later.
+		api.Later = []jobs.LateKind{{Resource: volcanoJobs, Object: &volcano.Job{}}}
 		api.QueueField = func(job *lattice.LatticeJob) string { return job.Spec.Queue }
+	} else {
+		api.Owns = append(api.Owns, &volcano.Job{})
 	}
 	return api
+}
+
+// volcanoJobs are what LatticeJobs are compiled to.
+var volcanoJobs = schema.GroupResource{Group: volcano.GroupVersion.Group, Resource: "jobs"}
+
+// waitsForVolcano reports whether nobody knows VCJobs yet.
+func (c controller) waitsForVolcano(facts jobs.Facts) bool {
+	return c.settings.External && !facts.Served[volcanoJobs]
 }
 
 // controller plans with what the operator knows.
@@ -77,7 +89,11 @@ func asksNodes(job *lattice.LatticeJob) []jobs.NodeFeature {
 }
 
 func hasGPUs(job *lattice.LatticeJob) bool {
-	for _, task := range job.Spec.Tasks {
+	tasks, err := compile.Tasks(job)
+	if err != nil {
+		return false // it cannot be compiled
+	}
+	for _, task := range tasks {
 		for _, r := range task.Workload.Resources {
 			if r.Type == lattice.GPUResource {
 				return true
@@ -137,11 +153,15 @@ func (c controller) facts(facts jobs.Facts, beside []client.Object) compile.Fact
 		case *corev1.Service:
 			out.Services[compile.ServiceKey{Namespace: o.Namespace, Name: o.Name}] = servicePorts(o)
 		case *lattice.LatticeJob:
-			if ended(o) {
-				continue // its edges are gone
+			if ended(o) || hasSchedule(o) {
+				continue // its edges are gone, or those of its runs, which have other names
 			}
-			for _, name := range slices.Sorted(maps.Keys(o.Spec.Tasks)) {
-				task, key := o.Spec.Tasks[name], compile.ServiceKey{Namespace: o.Namespace, Name: o.Name + "-" + name}
+			tasks, err := compile.Tasks(o)
+			if err != nil {
+				continue // nothing of it runs
+			}
+			for _, name := range slices.Sorted(maps.Keys(tasks)) {
+				task, key := tasks[name], compile.ServiceKey{Namespace: o.Namespace, Name: o.Name + "-" + name}
 				if _, service := out.Services[key]; !service {
 					out.Services[key] = compile.TaskPorts(&task)
 				}
@@ -159,10 +179,10 @@ func servicePorts(service *corev1.Service) []compile.ServicePort {
 	return out
 }
 
-// describe says what a LatticeJob asks of a queue: nothing where its VCJob queues, nor
-// where its queue is Volcano's alone.
+// describe says what a LatticeJob asks of a queue: nothing where its VCJob queues, or its runs do, nor
+// where its queue is Volcano's alone, nor before Volcano is there.
 func (c controller) describe(job *lattice.LatticeJob, facts jobs.Facts) jobs.Description {
-	if !c.settings.External || !covered(job, facts.Queues) {
+	if hasSchedule(job) || !c.settings.External || c.waitsForVolcano(facts) || !covered(job, facts.Queues) {
 		return jobs.Description{}
 	}
 	d := jobs.Description{Queue: job.Spec.Queue, PriorityClass: job.Spec.PriorityClassName}

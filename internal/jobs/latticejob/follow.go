@@ -30,7 +30,7 @@ func (l *look) follow() {
 		l.resubmitIfChanged()
 	case !l.settings.External && state.Phase == volcano.Pending && state.Reason == volcano.WaitingForQuota:
 		l.wait(waiting(state.Message))
-	case !l.settings.External && state.Phase == volcano.Pending && state.Reason == volcano.QueueNotFound:
+	case !l.settings.External && state.Phase == volcano.Pending && (state.Reason == volcano.QueueNotFound || state.Reason == jobs.InvalidJob):
 		l.wait(state.Message)
 	default:
 		l.running()
@@ -64,8 +64,21 @@ func (l *look) resubmitIfChanged() bool {
 	if l.job.Status.Phase == lattice.Running || l.compiled() == l.job.Generation {
 		return false
 	}
+	l.plan.First = append(l.plan.First, l.leave()...)
 	l.plan.Writes = append(l.plan.Writes, jobs.Delete(l.vcjob, metav1.DeletePropagationBackground))
 	return true
+}
+
+// leave takes the tasks that the VCJob was made with out of the service graph. Where the
+// VCJob goes it comes first: nobody else knows their names.
+func (l *look) leave() (out []jobs.Write) {
+	if !l.seen.Facts.Served[compile.MeshMembers] {
+		return nil
+	}
+	for i := range l.vcjob.Spec.Tasks {
+		out = append(out, jobs.Remove(compile.MeshMember(l.job, l.vcjob.Spec.Tasks[i].Name)))
+	}
+	return out
 }
 
 // running tells that all that the job needs is there.
@@ -111,12 +124,25 @@ func (l *look) changeEvent() *jobs.Event {
 func (l *look) end(phase lattice.JobPhase, message string, event jobs.Event) {
 	before := l.job.DeepCopy()
 	l.say(phase, message, ptr.To(l.job.Generation), &event)
-	if !l.seen.Facts.Served[compile.MeshMembers] || len(l.vcjob.Spec.Tasks) == 0 {
-		return
+	if l.plan.Writes = append(l.plan.Writes, l.leave()...); len(l.plan.Writes) > 0 {
+		l.hasNotEndedOnError(before)
 	}
-	for i := range l.vcjob.Spec.Tasks {
-		l.plan.Writes = append(l.plan.Writes, jobs.Remove(compile.MeshMember(l.job, l.vcjob.Spec.Tasks[i].Name)))
+}
+
+// endUncompiled ends a job that cannot be compiled. An earlier spec of it may have been, and
+// been applied in part, so whatever it has in the service graph goes.
+func (l *look) endUncompiled(message string) {
+	before := l.job.DeepCopy()
+	l.say(lattice.Failed, message, ptr.To(l.job.Generation), ptr.To(jobs.Warning(compileFailedReason, message)))
+	if l.seen.Facts.Served[compile.MeshMembers] {
+		l.plan.Writes = append(l.plan.Writes, jobs.RemoveAll(compile.MeshMembersIn(l.job.Namespace)))
+		l.hasNotEndedOnError(before)
 	}
+}
+
+// hasNotEndedOnError has the job stand as it did before where it cannot leave the graph: nobody
+// looks at a job that has ended.
+func (l *look) hasNotEndedOnError(before *lattice.LatticeJob) {
 	l.plan.StatusOnError = func(err error) (client.Object, jobs.Event) {
 		before.Status.Phase = cmp.Or(before.Status.Phase, lattice.Pending)
 		before.Status.Message = fmt.Sprintf("Leaving the service graph failed (will retry): %v", err)

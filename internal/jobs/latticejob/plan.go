@@ -62,6 +62,8 @@ func (c controller) plan(seen jobs.Seen[*lattice.LatticeJob]) jobs.Plan {
 	}
 	switch {
 	case ended(l.job):
+	case hasSchedule(l.job):
+		l.repeat()
 	case c.settings.External && seen.Admission.Grant == jobs.Stopping:
 		l.evict()
 	case l.vcjob != nil:
@@ -109,11 +111,16 @@ func (l *look) submit() {
 		l.plan.Due = since
 		l.say(lattice.Pending, fmt.Sprintf(lattice.RetryCompileMessage, err), nil, nil)
 	case err != nil:
-		message := fmt.Sprintf(lattice.CompileFailedMessage, err)
-		l.say(lattice.Failed, message, ptr.To(l.job.Generation), ptr.To(jobs.Warning(compileFailedReason, message)))
-	case len(result.Missing) > 0:
-		message := fmt.Sprintf("The cluster does not serve %s, which the job needs: install what does, and the job goes on", kinds(result.Missing))
+		l.endUncompiled(fmt.Sprintf(lattice.CompileFailedMessage, err))
+	case len(result.Missing) > 0 || l.waitsForVolcano(l.seen.Facts):
+		missing := result.Missing
+		if l.waitsForVolcano(l.seen.Facts) {
+			missing = append(missing, schema.GroupKind{Group: volcano.GroupVersion.Group, Kind: "Job"})
+		}
+		message := fmt.Sprintf("The cluster does not serve %s, which the job needs: install what does, and the job goes on", kinds(missing))
 		l.say(lattice.Pending, message, nil, ptr.To(jobs.Warning(missingKindReason, message)))
+	case l.seen.Mistake != "":
+		l.say(lattice.Pending, l.seen.Mistake, nil, nil)
 	case !l.seen.Admission.MayStart():
 		l.say(lattice.Pending, waiting(l.seen.Admission.Why), nil, nil)
 	default:
@@ -183,6 +190,7 @@ func waiting(why string) string {
 // evict stops a job that lost its quota. It is submitted anew when it is given some.
 func (l *look) evict() {
 	if l.vcjob != nil {
+		l.plan.First = append(l.plan.First, l.leave()...)
 		l.plan.Writes = append(l.plan.Writes, jobs.Delete(l.vcjob, metav1.DeletePropagationForeground))
 	}
 	const message = "Evicted: its pods are stopped, and it waits for quota again"

@@ -74,6 +74,7 @@ func (s *scene) with(change func(*scene)) *scene {
 // external has Volcano run VCJobs, and gives the job what its queue grants.
 func (s *scene) external(admission jobs.Admission) *scene {
 	s.settings.External = true
+	s.seen.Facts.Served[volcanoJobs] = true
 	s.seen.Admission = admission
 	return s
 }
@@ -124,52 +125,58 @@ func TestLifeOfAJob(t *testing.T) {
 		generation     int64
 		writes, events string
 	}{
-		"it is new":                   {newScene(), "", "", 0, submitting, ""},
-		"its VCJob was not looked at": {newScene().vcjob("", "", ""), "", "", 0, "", ""},
-		"its VCJob waits for quota":   {newScene().vcjob(volcano.Pending, volcano.WaitingForQuota, "2 cpu more"), lattice.Pending, "Waiting for quota: 2 cpu more", 0, "", ""},
-		"its VCJob has no queue":      {newScene().vcjob(volcano.Pending, volcano.QueueNotFound, "Queue q is none"), lattice.Pending, "Queue q is none", 0, "", ""},
-		"its queue is gone":           {newScene().stands(lattice.Running, "Job submitted to Volcano", 1).vcjob(volcano.Pending, volcano.QueueNotFound, "Queue q is none"), lattice.Running, "Queue q is none", 1, "", ""},
-		"it is given another queue":   {newScene().stands(lattice.Pending, "Queue q is none", 0).vcjob(volcano.Pending, volcano.QueueNotFound, "Queue q is none").generation(2), lattice.Pending, "Queue q is none", 0, "delete  job", ""},
-		"its VCJob has quota":         {newScene().stands(lattice.Pending, "Waiting for quota: 2 cpu more", 0).vcjob(volcano.Pending, "", ""), lattice.Running, "Job submitted to Volcano", 1, "", "JobSubmitted"},
-		"it runs":                     {newScene().stands(lattice.Running, "Job submitted to Volcano", 1).vcjob(volcano.Running, "", ""), lattice.Running, "Job submitted to Volcano", 1, "", ""},
-		"it runs, and is evicted":     {newScene().stands(lattice.Running, "Job submitted to Volcano", 1).vcjob(volcano.Pending, volcano.WaitingForQuota, "preempted"), lattice.Running, "Waiting for quota: preempted", 1, "", ""},
-		"it has succeeded":            {newScene().stands(lattice.Running, "Job submitted to Volcano", 1).vcjob(volcano.Completed, "", ""), lattice.Succeeded, "All tasks completed successfully", 1, "", "JobSucceeded"},
-		"it has succeeded at once":    {newScene().vcjob(volcano.Completed, "", ""), lattice.Succeeded, "All tasks completed successfully", 1, "", "JobSucceeded"},
-		"it has failed":               {newScene().stands(lattice.Running, "", 1).vcjob(volcano.Failed, "", ""), lattice.Failed, "Job failed", 1, "", "JobFailed"},
-		"it was terminated":           {newScene().stands(lattice.Running, "", 1).vcjob(volcano.Terminated, "", ""), lattice.Failed, "Job failed", 1, "", "JobFailed"},
-		"it was aborted":              {newScene().stands(lattice.Running, "", 1).vcjob(volcano.Aborted, "", ""), lattice.Failed, "Job failed", 1, "", "JobFailed"},
-		"it restarts":                 {newScene().stands(lattice.Running, "Job submitted to Volcano", 1).vcjob(volcano.Restarting, "", ""), lattice.Running, "Job submitted to Volcano", 1, "", ""},
+		"it is new":                                {newScene(), "", "", 0, submitting, ""},
+		"its VCJob was not looked at":              {newScene().vcjob("", "", ""), "", "", 0, "", ""},
+		"its VCJob waits for quota":                {newScene().vcjob(volcano.Pending, volcano.WaitingForQuota, "2 cpu more"), lattice.Pending, "Waiting for quota: 2 cpu more", 0, "", ""},
+		"its VCJob has no queue":                   {newScene().vcjob(volcano.Pending, volcano.QueueNotFound, "Queue q is none"), lattice.Pending, "Queue q is none", 0, "", ""},
+		"its VCJob cannot be queued":               {newScene().vcjob(volcano.Pending, jobs.InvalidJob, "spec.networkTopology is hard"), lattice.Pending, "spec.networkTopology is hard", 0, "", ""},
+		"Volcano runs it, and it cannot be queued": {newScene().external(jobs.Admission{Grant: jobs.Waiting}).with(func(s *scene) { s.seen.Mistake = "no such class" }), lattice.Pending, "no such class", 0, "", ""},
+		"its queue is gone":                        {newScene().stands(lattice.Running, "Job submitted to Volcano", 1).vcjob(volcano.Pending, volcano.QueueNotFound, "Queue q is none"), lattice.Running, "Queue q is none", 1, "", ""},
+		"it is given another queue":                {newScene().stands(lattice.Pending, "Queue q is none", 0).vcjob(volcano.Pending, volcano.QueueNotFound, "Queue q is none").generation(2), lattice.Pending, "Queue q is none", 0, "delete  job", ""},
+		"it was renamed while it waits":            {newScene().stands(lattice.Pending, "Waiting for quota", 0).vcjob(volcano.Pending, volcano.WaitingForQuota, "").generation(2).with(hasTasks("old")), lattice.Pending, "Waiting for quota", 0, "remove LatticeMeshMember job-old / delete  job", ""},
+		"its VCJob has quota":                      {newScene().stands(lattice.Pending, "Waiting for quota: 2 cpu more", 0).vcjob(volcano.Pending, "", ""), lattice.Running, "Job submitted to Volcano", 1, "", "JobSubmitted"},
+		"it runs":                                  {newScene().stands(lattice.Running, "Job submitted to Volcano", 1).vcjob(volcano.Running, "", ""), lattice.Running, "Job submitted to Volcano", 1, "", ""},
+		"it runs, and is evicted":                  {newScene().stands(lattice.Running, "Job submitted to Volcano", 1).vcjob(volcano.Pending, volcano.WaitingForQuota, "preempted"), lattice.Running, "Waiting for quota: preempted", 1, "", ""},
+		"it has succeeded":                         {newScene().stands(lattice.Running, "Job submitted to Volcano", 1).vcjob(volcano.Completed, "", ""), lattice.Succeeded, "All tasks completed successfully", 1, "", "JobSucceeded"},
+		"it has succeeded at once":                 {newScene().vcjob(volcano.Completed, "", ""), lattice.Succeeded, "All tasks completed successfully", 1, "", "JobSucceeded"},
+		"it has failed":                            {newScene().stands(lattice.Running, "", 1).vcjob(volcano.Failed, "", ""), lattice.Failed, "Job failed", 1, "", "JobFailed"},
+		"it was terminated":                        {newScene().stands(lattice.Running, "", 1).vcjob(volcano.Terminated, "", ""), lattice.Failed, "Job failed", 1, "", "JobFailed"},
+		"it was aborted":                           {newScene().stands(lattice.Running, "", 1).vcjob(volcano.Aborted, "", ""), lattice.Failed, "Job failed", 1, "", "JobFailed"},
+		"it restarts":                              {newScene().stands(lattice.Running, "Job submitted to Volcano", 1).vcjob(volcano.Restarting, "", ""), lattice.Running, "Job submitted to Volcano", 1, "", ""},
 		"it restarts for ever": {newScene().stands(lattice.Running, "", 1).vcjob(volcano.Restarting, "", "").with(func(s *scene) {
 			s.seen.Children[0].(*volcano.Job).Spec.MaxRetry = 0
 		}), lattice.Failed, "Job failed", 1, "", "JobFailed"},
-		"its VCJob is gone while it runs":            {newScene().stands(lattice.Running, "m", 1), lattice.Running, "m", 1, "", ""},
-		"it was changed while it runs":               {newScene().stands(lattice.Running, "Job submitted to Volcano", 1).vcjob(volcano.Running, "", "").generation(2), lattice.Running, "Job submitted to Volcano" + changed, 1, "", "SpecChangeIgnored"},
-		"it was changed, and that was told":          {newScene().stands(lattice.Running, "Job submitted to Volcano"+changed, 1).vcjob(volcano.Running, "", "").generation(2), lattice.Running, "Job submitted to Volcano" + changed, 1, "", ""},
-		"it was changed, and has succeeded":          {newScene().stands(lattice.Running, "Job submitted to Volcano"+changed, 1).vcjob(volcano.Completed, "", "").generation(2), lattice.Succeeded, "All tasks completed successfully", 2, "", "JobSucceeded"},
-		"it was changed while it waits for quota":    {newScene().stands(lattice.Pending, "Waiting for quota", 0).vcjob(volcano.Pending, volcano.WaitingForQuota, "").generation(2), lattice.Pending, "Waiting for quota", 0, "delete  job", ""},
-		"it was changed between quota and Running":   {newScene().stands(lattice.Pending, "", 0).vcjob(volcano.Pending, "", "").generation(2), lattice.Running, "Job submitted to Volcano" + changed, 1, "", "JobSubmitted, SpecChangeIgnored"},
-		"it is over, and was changed":                {newScene().stands(lattice.Failed, "Job failed", 1).vcjob(volcano.Running, "", "").generation(2), lattice.Failed, "Job failed", 1, "", ""},
-		"its last VCJob is going":                    {newScene().stands(lattice.Pending, "", 0).vcjob(volcano.Pending, "", "").with(func(s *scene) { s.seen.Children[0].SetDeletionTimestamp(&metav1.Time{Time: now}) }), lattice.Pending, "", 0, "", ""},
-		"it cannot be compiled":                      {newScene().with(func(s *scene) { s.seen.Job.Spec.Tasks = nil }), lattice.Failed, "Failed to compile job: job has no tasks", 1, "", "CompileFailed"},
-		"it needs a kind that is not served":         {newScene().with(needSecret), lattice.Pending, "The cluster does not serve ExternalSecret (external-secrets.io), which the job needs: install what does, and the job goes on", 0, "", "MissingKind"},
-		"the kind that it needs has come":            {newScene().with(needSecret).with(func(s *scene) { s.seen.Facts.Served[compile.ExternalSecrets] = true }), "", "", 0, "apply ExternalSecret job-t-s, apply ServiceAccount job-t, apply TracingPolicyNamespaced allow-binaries-job-t / apply Job job", ""},
-		"it does without a kind":                     {newScene().with(func(s *scene) { s.seen.Facts.Served = nil }), "", "", 0, "apply ServiceAccount job-t / apply Job job", "KindSkipped"},
-		"configuration demands the kind":             {newScene().with(func(s *scene) { s.seen.Facts.Served, s.settings.NeedTracing = nil, true }), lattice.Pending, "The cluster does not serve TracingPolicyNamespaced (cilium.io), which the job needs: install what does, and the job goes on", 0, "", "MissingKind"},
-		"params mean nothing":                        {newScene().with(func(s *scene) { resource(s, lattice.VolumeResource, `{"sise": 1}`) }), "", "", 0, submitting, "IgnoredInSpec"},
-		"it calls a service that is not there, yet":  {newScene().with(callService).with(func(s *scene) { s.seen.Job.CreationTimestamp = metav1.NewTime(now.Add(-time.Second)) }), lattice.Pending, "Compile failed (will retry): compilation failed for task 't': resource 's': service 'ns/other-x' does not exist", 0, "", ""},
-		"it calls a service that is not there":       {newScene().with(callService), lattice.Failed, "Failed to compile job: compilation failed for task 't': resource 's': service 'ns/other-x' does not exist", 1, "", "CompileFailed"},
-		"it calls a Service":                         {newScene().with(callService).with(thereIs(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "other-x"}})), "", "", 0, withMesh, ""},
-		"it calls a task of another job":             {newScene().with(callService).with(thereIs(otherJob(lattice.Running))), "", "", 0, withMesh, ""},
-		"it calls a task of a job that is over":      {newScene().with(callService).with(thereIs(otherJob(lattice.Succeeded))), lattice.Failed, "Failed to compile job: compilation failed for task 't': resource 's': service 'ns/other-x' does not exist", 1, "", "CompileFailed"},
-		"it is over, and leaves the graph":           {newScene().with(callService).with(thereIs(otherJob(lattice.Running))).stands(lattice.Running, "", 1).vcjob(volcano.Completed, "", "").with(hasTasks("t")), lattice.Succeeded, "All tasks completed successfully", 1, "remove LatticeMeshMember job-t", "JobSucceeded"},
-		"it is over, as is whom it called":           {newScene().with(callService).stands(lattice.Running, "", 1).vcjob(volcano.Completed, "", "").with(hasTasks("t")), lattice.Succeeded, "All tasks completed successfully", 1, "remove LatticeMeshMember job-t", "JobSucceeded"},
-		"it is over, and its tasks were renamed":     {newScene().stands(lattice.Running, "", 1).vcjob(volcano.Failed, "", "").with(hasTasks("old", "t")), lattice.Failed, "Job failed", 1, "remove LatticeMeshMember job-old, remove LatticeMeshMember job-t", "JobFailed"},
-		"it is over, and there is no mesh":           {newScene().with(func(s *scene) { s.seen.Facts.Served = nil }).stands(lattice.Running, "", 1).vcjob(volcano.Completed, "", "").with(hasTasks("t")), lattice.Succeeded, "All tasks completed successfully", 1, "", "JobSucceeded"},
-		"Volcano runs it, in a queue of its own":     {newScene().external(jobs.Admission{Grant: jobs.Unqueued}).vcjob(volcano.Pending, "", ""), lattice.Running, "Job submitted to Volcano. Its queue is not one of Muster's, whose quota does not cover it", 1, "", "JobSubmitted"},
-		"Volcano runs it, when it is admitted":       {newScene().external(jobs.Admission{Grant: jobs.Waiting, Why: "2 cpu more"}), lattice.Pending, "Waiting for quota: 2 cpu more", 0, "", ""},
-		"Volcano runs it, and its queue said naught": {newScene().external(jobs.Admission{Grant: jobs.Waiting}), lattice.Pending, "Waiting for quota", 0, "", ""},
-		"Volcano runs it, for it was admitted":       {newScene().external(admitted).vcjob(volcano.Pending, "", ""), lattice.Running, "Job submitted to Volcano", 1, "", "JobSubmitted"},
-		"Volcano runs it, and it is evicted":         {newScene().external(jobs.Admission{Grant: jobs.Stopping}).stands(lattice.Running, "", 1).vcjob(volcano.Running, "", ""), lattice.Pending, "Evicted: its pods are stopped, and it waits for quota again", 0, "delete  job", "Evicted"},
+		"its VCJob is gone while it runs":                         {newScene().stands(lattice.Running, "m", 1), lattice.Running, "m", 1, "", ""},
+		"it was changed while it runs":                            {newScene().stands(lattice.Running, "Job submitted to Volcano", 1).vcjob(volcano.Running, "", "").generation(2), lattice.Running, "Job submitted to Volcano" + changed, 1, "", "SpecChangeIgnored"},
+		"it was changed, and that was told":                       {newScene().stands(lattice.Running, "Job submitted to Volcano"+changed, 1).vcjob(volcano.Running, "", "").generation(2), lattice.Running, "Job submitted to Volcano" + changed, 1, "", ""},
+		"it was changed, and has succeeded":                       {newScene().stands(lattice.Running, "Job submitted to Volcano"+changed, 1).vcjob(volcano.Completed, "", "").generation(2), lattice.Succeeded, "All tasks completed successfully", 2, "", "JobSucceeded"},
+		"it was changed while it waits for quota":                 {newScene().stands(lattice.Pending, "Waiting for quota", 0).vcjob(volcano.Pending, volcano.WaitingForQuota, "").generation(2), lattice.Pending, "Waiting for quota", 0, "delete  job", ""},
+		"it was changed between quota and Running":                {newScene().stands(lattice.Pending, "", 0).vcjob(volcano.Pending, "", "").generation(2), lattice.Running, "Job submitted to Volcano" + changed, 1, "", "JobSubmitted, SpecChangeIgnored"},
+		"it is over, and was changed":                             {newScene().stands(lattice.Failed, "Job failed", 1).vcjob(volcano.Running, "", "").generation(2), lattice.Failed, "Job failed", 1, "", ""},
+		"its last VCJob is going":                                 {newScene().stands(lattice.Pending, "", 0).vcjob(volcano.Pending, "", "").with(func(s *scene) { s.seen.Children[0].SetDeletionTimestamp(&metav1.Time{Time: now}) }), lattice.Pending, "", 0, "", ""},
+		"it cannot be compiled":                                   {newScene().with(func(s *scene) { s.seen.Job.Spec.Tasks = nil }), lattice.Failed, "Failed to compile job: job has no tasks", 1, "remove all LatticeMeshMember ", "CompileFailed"},
+		"it cannot be compiled, and there is no mesh":             {newScene().with(func(s *scene) { s.seen.Job.Spec.Tasks, s.seen.Facts.Served = nil, nil }), lattice.Failed, "Failed to compile job: job has no tasks", 1, "", "CompileFailed"},
+		"it needs a kind that is not served":                      {newScene().with(needSecret), lattice.Pending, "The cluster does not serve ExternalSecret (external-secrets.io), which the job needs: install what does, and the job goes on", 0, "", "MissingKind"},
+		"the kind that it needs has come":                         {newScene().with(needSecret).with(func(s *scene) { s.seen.Facts.Served[compile.ExternalSecrets] = true }), "", "", 0, "apply ExternalSecret job-t-s, apply ServiceAccount job-t, apply TracingPolicyNamespaced allow-binaries-job-t / apply Job job", ""},
+		"it does without a kind":                                  {newScene().with(func(s *scene) { s.seen.Facts.Served = nil }), "", "", 0, "apply ServiceAccount job-t / apply Job job", "KindSkipped"},
+		"configuration demands the kind":                          {newScene().with(func(s *scene) { s.seen.Facts.Served, s.settings.NeedTracing = nil, true }), lattice.Pending, "The cluster does not serve TracingPolicyNamespaced (cilium.io), which the job needs: install what does, and the job goes on", 0, "", "MissingKind"},
+		"params mean nothing":                                     {newScene().with(func(s *scene) { resource(s, lattice.VolumeResource, `{"sise": 1}`) }), "", "", 0, submitting, "IgnoredInSpec"},
+		"it calls a service that is not there, yet":               {newScene().with(callService).with(func(s *scene) { s.seen.Job.CreationTimestamp = metav1.NewTime(now.Add(-time.Second)) }), lattice.Pending, "Compile failed (will retry): compilation failed for task 't': resource 's': service 'ns/other-x' does not exist", 0, "", ""},
+		"it calls a service that is not there":                    {newScene().with(callService), lattice.Failed, "Failed to compile job: compilation failed for task 't': resource 's': service 'ns/other-x' does not exist", 1, "remove all LatticeMeshMember ", "CompileFailed"},
+		"it calls a Service":                                      {newScene().with(callService).with(thereIs(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "other-x"}})), "", "", 0, withMesh, ""},
+		"it calls a task of another job":                          {newScene().with(callService).with(thereIs(otherJob(lattice.Running))), "", "", 0, withMesh, ""},
+		"it calls a task of a job that is over":                   {newScene().with(callService).with(thereIs(otherJob(lattice.Succeeded))), lattice.Failed, "Failed to compile job: compilation failed for task 't': resource 's': service 'ns/other-x' does not exist", 1, "remove all LatticeMeshMember ", "CompileFailed"},
+		"it is over, and leaves the graph":                        {newScene().with(callService).with(thereIs(otherJob(lattice.Running))).stands(lattice.Running, "", 1).vcjob(volcano.Completed, "", "").with(hasTasks("t")), lattice.Succeeded, "All tasks completed successfully", 1, "remove LatticeMeshMember job-t", "JobSucceeded"},
+		"it is over, as is whom it called":                        {newScene().with(callService).stands(lattice.Running, "", 1).vcjob(volcano.Completed, "", "").with(hasTasks("t")), lattice.Succeeded, "All tasks completed successfully", 1, "remove LatticeMeshMember job-t", "JobSucceeded"},
+		"it is over, and its tasks were renamed":                  {newScene().stands(lattice.Running, "", 1).vcjob(volcano.Failed, "", "").with(hasTasks("old", "t")), lattice.Failed, "Job failed", 1, "remove LatticeMeshMember job-old, remove LatticeMeshMember job-t", "JobFailed"},
+		"it is over, and there is no mesh":                        {newScene().with(func(s *scene) { s.seen.Facts.Served = nil }).stands(lattice.Running, "", 1).vcjob(volcano.Completed, "", "").with(hasTasks("t")), lattice.Succeeded, "All tasks completed successfully", 1, "", "JobSucceeded"},
+		"Volcano runs it, in a queue of its own":                  {newScene().external(jobs.Admission{Grant: jobs.Unqueued}).vcjob(volcano.Pending, "", ""), lattice.Running, "Job submitted to Volcano. Its queue is not one of Muster's, whose quota does not cover it", 1, "", "JobSubmitted"},
+		"Volcano is to run it, and is not there":                  {newScene().external(jobs.Admission{Grant: jobs.Unqueued}).with(func(s *scene) { delete(s.seen.Facts.Served, volcanoJobs) }), lattice.Pending, "The cluster does not serve Job (batch.volcano.sh), which the job needs: install what does, and the job goes on", 0, "", "MissingKind"},
+		"Volcano runs it, when it is admitted":                    {newScene().external(jobs.Admission{Grant: jobs.Waiting, Why: "2 cpu more"}), lattice.Pending, "Waiting for quota: 2 cpu more", 0, "", ""},
+		"Volcano runs it, and its queue said naught":              {newScene().external(jobs.Admission{Grant: jobs.Waiting}), lattice.Pending, "Waiting for quota", 0, "", ""},
+		"Volcano runs it, for it was admitted":                    {newScene().external(admitted).vcjob(volcano.Pending, "", ""), lattice.Running, "Job submitted to Volcano", 1, "", "JobSubmitted"},
+		"Volcano runs it, and it is evicted":                      {newScene().external(jobs.Admission{Grant: jobs.Stopping}).stands(lattice.Running, "", 1).vcjob(volcano.Running, "", ""), lattice.Pending, "Evicted: its pods are stopped, and it waits for quota again", 0, "delete  job", "Evicted"},
+		"Volcano runs it, and it leaves the graph with its quota": {newScene().external(jobs.Admission{Grant: jobs.Stopping}).stands(lattice.Running, "", 1).vcjob(volcano.Running, "", "").with(hasTasks("t")), lattice.Pending, "Evicted: its pods are stopped, and it waits for quota again", 0, "remove LatticeMeshMember job-t / delete  job", "Evicted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := test.scene.plan(t)
@@ -302,7 +309,8 @@ func TestWhatAdmissionGivesReachesTheVCJob(t *testing.T) {
 func TestOnlyQueuesOfMustersMakeAJobQueueForItself(t *testing.T) {
 	s := newScene()
 	s.seen.Job.Spec.Queue = "q"
-	facts := jobs.Facts{Queues: jobs.QueueFacts{Local: map[string]*kueue.LocalQueue{"q": {}}}}
+	there := map[schema.GroupResource]bool{volcanoJobs: true}
+	facts := jobs.Facts{Served: there, Queues: jobs.QueueFacts{Local: map[string]*kueue.LocalQueue{"q": {}}}}
 	describe := func(external bool, facts jobs.Facts) jobs.Description {
 		return New(Settings{External: external}).Describe(s.seen.Job, facts)
 	}
@@ -310,9 +318,14 @@ func TestOnlyQueuesOfMustersMakeAJobQueueForItself(t *testing.T) {
 	if len(d.PodSets) != 1 || d.PodSets[0].Name != "t" || d.PodSets[0].Count != 2 || d.Queue != "q" {
 		t.Errorf("%+v", d)
 	}
-	if d := describe(true, jobs.Facts{}); len(d.PodSets) != 0 {
+	if d := describe(true, jobs.Facts{Served: there}); len(d.PodSets) != 0 {
 		t.Error("a queue of Volcano's is one of Muster's")
 	}
+	facts.Served = nil
+	if d := describe(true, facts); len(d.PodSets) != 0 {
+		t.Error("a job takes quota while nobody is there to run it")
+	}
+	facts.Served = there
 	if d := describe(false, facts); len(d.PodSets) != 0 {
 		t.Error("both the job and its VCJob queue")
 	}

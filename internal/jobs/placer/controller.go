@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/workload"
 )
 
 const (
@@ -66,13 +67,15 @@ func requestsOf(_ context.Context, object client.Object) []reconcile.Request {
 	return out
 }
 
-// placesChange passes Workloads that come with places or get others.
+// placesChange passes Workloads that come with places or get others, or whose surplus pods
+// are gone.
 func placesChange() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { return givesPlaces(e.Object.(*kueue.Workload)) },
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			was, is := e.ObjectOld.(*kueue.Workload), e.ObjectNew.(*kueue.Workload)
-			return givesPlaces(is) && (!givesPlaces(was) || !equality.Semantic.DeepEqual(was.Status.Admission, is.Status.Admission))
+			return givesPlaces(is) && (!givesPlaces(was) || !equality.Semantic.DeepEqual(was.Status.Admission, is.Status.Admission) ||
+				len(workload.ShrinksTo(was)) > len(workload.ShrinksTo(is)))
 		},
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
 	}
@@ -85,7 +88,7 @@ func podsMatter() predicate.Predicate {
 		CreateFunc: func(e event.CreateEvent) bool { return matters(e.Object) },
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			was, is := e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)
-			return matters(is) && (gated(is) || done(was) != done(is) || was.DeletionTimestamp.IsZero() != is.DeletionTimestamp.IsZero() ||
+			return matters(is) && (was.UID != is.UID || gated(is) || done(was) != done(is) || was.DeletionTimestamp.IsZero() != is.DeletionTimestamp.IsZero() ||
 				was.Spec.NodeName != is.Spec.NodeName && is.Spec.NodeSelector[corev1.LabelHostname] == "")
 		},
 		DeleteFunc: func(e event.DeleteEvent) bool { return matters(e.Object) },

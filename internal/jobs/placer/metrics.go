@@ -10,7 +10,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	served "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/musterhq/muster/internal/metrics"
 )
 
 // gatedIndex finds the pods that wait for a place.
@@ -25,31 +27,34 @@ func isGated(object client.Object) []string {
 
 var (
 	// waited is how long pods were held by the gate.
-	waited = prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name:    "muster_gated_pod_wait_seconds",
-		Help:    "Time from the creation of a pod that had to be given a place to when it was given one.",
-		Buckets: []float64{0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300},
-	})
+	waited = metrics.NewHistogram("muster_gated_pod_wait_seconds",
+		"Time from the creation of a pod that had to be given a place to when it was given one.",
+		[]float64{0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300}).WithLabelValues()
 	// moved counts pods that were deleted to come back elsewhere.
-	moved = prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "muster_moved_pods_total",
-		Help: "Pods deleted since their job was given another place than the one where they were.",
-	})
+	moved = metrics.NewCounter("muster_moved_pods_total",
+		"Pods deleted since their job was given another place than the one where they were.").WithLabelValues()
+	gatedPods = metrics.NewDesc(metrics.Gauge, "muster_gated_pods", "Pods that wait to be given a place by Muster.")
 )
-
-func init() { metrics.Registry.MustRegister(waited, moved) }
 
 // observe has the metrics say how many pods wait for a place: those of jobs that were
 // given places by an operator that is gone wait for the next one.
 func observe(pods client.Reader) error {
-	err := metrics.Registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "muster_gated_pods",
-		Help: "Pods that wait to be given a place by Muster.",
-	}, func() float64 { return countGated(pods) }))
+	err := served.Registry.Register(gatedCount{pods})
 	if _, again := errors.AsType[prometheus.AlreadyRegisteredError](err); err != nil && !again {
 		return fmt.Errorf("registering the metric of gated pods: %w", err)
 	}
 	return nil
+}
+
+// gatedCount is their number when somebody asks.
+type gatedCount struct{ pods client.Reader }
+
+// Describe is for the registry.
+func (gatedCount) Describe(to chan<- *prometheus.Desc) { to <- gatedPods }
+
+// Collect counts.
+func (g gatedCount) Collect(to chan<- prometheus.Metric) {
+	to <- prometheus.MustNewConstMetric(gatedPods, prometheus.GaugeValue, countGated(g.pods))
 }
 
 // countGated is how many pods wait, or no number while the cache is still being filled.

@@ -1,6 +1,7 @@
 package placer
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -83,6 +84,7 @@ func (p *placer) seats(ctx context.Context, w *kueue.Workload, items []corev1.Po
 		name := items[i].Labels[kueue.PodSetLabel]
 		bySet[name] = append(bySet[name], &items[i])
 	}
+	shrinks := workload.ShrinksTo(w)
 	for _, a := range w.Status.Admission.PodSetAssignments {
 		places, pods := jobs.PlacesOf(a.TopologyAssignment), bySet[string(a.Name)]
 		if len(places) == 0 || len(pods) == 0 {
@@ -90,7 +92,11 @@ func (p *placer) seats(ctx context.Context, w *kueue.Workload, items []corev1.Po
 		}
 		set := podSetOf(places, requestOf(w, a.Name), pods)
 		given, lost := set.seats(pods, func(node string) string { return p.hostOf(ctx, node) })
-		give, misplaced = append(give, given...), append(misplaced, lost...)
+		give = append(give, given...)
+		// While a pod set shrinks its job chooses who goes, and there are fewer places than pods.
+		if _, itsJobs := shrinks[a.Name]; !itsJobs {
+			misplaced = append(misplaced, lost...)
+		}
 	}
 	return give, misplaced
 }
@@ -104,15 +110,13 @@ func requestOf(w *kueue.Workload, podSet kueue.PodSetReference) *kueue.PodSetTop
 	return nil
 }
 
-// hostOf is the host name of a node. One that is gone had its own name, as most do.
+// hostOf is the host name of a node, "" if it is not there: it may be back in a moment.
 func (p *placer) hostOf(ctx context.Context, name string) string {
 	var node corev1.Node
-	if err := p.client.Get(ctx, client.ObjectKey{Name: name}, &node, client.UnsafeDisableDeepCopy); err == nil {
-		if host := node.Labels[corev1.LabelHostname]; host != "" {
-			return host
-		}
+	if err := p.client.Get(ctx, client.ObjectKey{Name: name}, &node, client.UnsafeDisableDeepCopy); err != nil {
+		return ""
 	}
-	return name
+	return cmp.Or(node.Labels[corev1.LabelHostname], name)
 }
 
 // place lets a pod go to its place. The API server takes that only while the gate is

@@ -17,10 +17,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
@@ -209,12 +211,70 @@ func TestAPodWithoutAPlaceWhereItIsIsMarkedAndDeletedWithItsGrace(t *testing.T) 
 	w.check("left", map[string]string{"p0": "a"}, w.where())
 }
 
+// TestWhileAPodSetShrinksItsJobChoosesWhoGoes: there are fewer places than pods, and whom the placer took the job would
+// make anew.
+func TestWhileAPodSetShrinksItsJobChoosesWhoGoes(t *testing.T) {
+	shrinks := admitted(on("a", 2), on("b", 1))
+	shrinks.Status.Admission.PodSetAssignments[0].Count = ptr.To[int32](3)
+	shrinks.Status.ResourceRequests = []kueue.PodSetRequest{{Name: "main"}}
+	w := newWorld(t, shrinks, pod("p0").rank(0).at("a"), pod("p1").rank(1).at("a"), pod("p2").rank(2).at("b"), pod("p3").rank(3).at("b"), pod("p4").rank(4).at("c"))
+	if err := w.reconcile(); err != nil || len(w.writes) > 0 {
+		t.Errorf("writes %v, %v", w.writes, err)
+	}
+	done := shrinks.DeepCopy()
+	done.Status.ResourceRequests = nil
+	if !placesChange().Update(event.UpdateEvent{ObjectOld: shrinks, ObjectNew: done}) {
+		t.Error("nobody looks at the places again once they have gone")
+	}
+}
+
 func TestACacheThatLagsBehindCostsNobodyAPod(t *testing.T) {
 	w := newWorld(t, admitted(on("a", 1), on("c", 1)), pod("p1").rank(1).at("b"))
 	ahead := newWorld(t, admitted(on("a", 1), on("b", 1)))
 	w.placer.live = ahead.api
 	if err := w.reconcile(); err != nil || len(w.writes) > 0 {
 		t.Errorf("writes %v, %v", w.writes, err)
+	}
+}
+
+// TestANodeThatIsAwayForAMomentCostsNobodyAPod: it is deleted and made again, and is called otherwise than its host.
+func TestANodeThatIsAwayForAMomentCostsNobodyAPod(t *testing.T) {
+	filling := pod("filling").rank(1).bound("node-b")
+	filling.Spec.Affinity = toHosts("b", "c")
+	sent := pod("sent").rank(0).at("a")
+	sent.Spec.NodeName = "node-a"
+	w := newWorld(t, admitted(on("a", 1), on("b", 1)), sent, filling)
+	if err := w.reconcile(); err != nil || len(w.writes) > 0 {
+		t.Errorf("writes %v, %v", w.writes, err)
+	}
+	again := pod("again").rank(0).at("a")
+	again.Spec.NodeName = "node-a"
+	w = newWorld(t, admitted(on("a", 1)), again, pod("waits").rank(0))
+	if err := w.reconcile(); err != nil || len(w.writes) > 0 {
+		t.Errorf("the place of one that may run there is given away: %v, %v", w.writes, err)
+	}
+	moved := pod("moved").rank(0).bound("b")
+	moved.Spec.Affinity = toHosts("b", "c")
+	w = newWorld(t, admitted(on("a", 1), on("c", 1)), moved)
+	if err := w.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	w.check("writes where the place is another", []string{"delete moved", "mark moved"}, w.writes)
+}
+
+// toHosts sends pods to hosts as the template of a Job that fills them does.
+func toHosts(hosts ...string) *corev1.Affinity {
+	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
+			{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: hosts}}}}}}}
+}
+
+// TestAPodInPlaceOfAnotherOfItsNameIsLookedAt: where a watch begins anew nobody tells that there were two.
+func TestAPodInPlaceOfAnotherOfItsNameIsLookedAt(t *testing.T) {
+	was, is := pod("p").at("a").of("wl"), pod("p").at("b").of("wl")
+	is.UID = "another"
+	if !podsMatter().Update(event.UpdateEvent{ObjectOld: was.Pod, ObjectNew: is.Pod}) {
+		t.Error("it is passed over")
 	}
 }
 

@@ -51,37 +51,47 @@ type placement struct {
 }
 
 // seats says which gated pods of the set get which places now, and which pods are where
-// none of them has a place. hostOf is the host name of a node by its own name. No place is
+// none of them has a place. hostOf is the host name of a node by its own name, "" if it is not
+// there. No place is
 // given while a pod lives there, be it on its way out.
 func (s podSet) seats(pods []*corev1.Pod, hostOf func(node string) string) (give []placement, misplaced []*corev1.Pod) {
-	byGroup := map[int32][]*corev1.Pod{}
+	byGroup := map[ranks][]*corev1.Pod{}
 	for _, pod := range pods {
 		if !done(pod) {
 			g := s.groupOf(pod)
 			byGroup[g] = append(byGroup[g], pod)
 		}
 	}
-	size := s.places.Count() / s.groups
-	for _, g := range slices.Sorted(maps.Keys(byGroup)) {
-		if g < 0 || g >= s.groups {
+	for _, g := range slices.SortedFunc(maps.Keys(byGroup), func(x, y ranks) int { return cmp.Or(cmp.Compare(x.from, y.from), cmp.Compare(x.to, y.to)) }) {
+		if !s.has(g) {
 			continue // nobody knows where they belong
 		}
-		places := s.places.Ranks(g*size, (g+1)*size)
-		placed, lost := newRow(places, byGroup[g], hostOf).fill(byGroup[g], s.rankOf)
+		placed, lost := newRow(s.places.Ranks(g.from, g.to), byGroup[g], hostOf).fill(byGroup[g], s.rankOf)
 		give, misplaced = append(give, placed...), append(misplaced, lost...)
 	}
 	return give, misplaced
 }
 
-// groupOf is the group of the pod, -1 if it says none.
-func (s podSet) groupOf(pod *corev1.Pod) int32 {
+// ranks are those of a group in its pod set: from, and up to but not including to.
+type ranks struct{ from, to int32 }
+
+// has reports whether there are those ranks.
+func (s podSet) has(r ranks) bool { return r.from < r.to && r.to <= s.places.Count() }
+
+// groupOf are the ranks of the pod's group, which has none where it says no group that there
+// is.
+func (s podSet) groupOf(pod *corev1.Pod) ranks {
+	if from, to, said := podspec.RanksOf(pod); said {
+		return ranks{from, to}
+	}
 	if s.groupLabel == "" {
-		return 0
+		return ranks{0, s.places.Count()}
 	}
-	if g, ok := number(pod.Labels[s.groupLabel]); ok {
-		return g
+	if g, ok := number(pod.Labels[s.groupLabel]); ok && g < s.groups {
+		size := s.places.Count() / s.groups
+		return ranks{g * size, (g + 1) * size}
 	}
-	return -1
+	return ranks{}
 }
 
 // rankOf is the rank of the pod in its group.
@@ -256,14 +266,19 @@ func contains(have, wanted map[string]string) bool {
 	return true
 }
 
-// whereabouts are the labels that say where a pod is or must go.
+// whereabouts are the labels that say where a pod is or must go. The host of a node that is
+// gone is the one that the pod was sent to, if that can be told: its name may be another.
 func whereabouts(pod *corev1.Pod, hostOf func(string) string) map[string]string {
 	if pod.Spec.NodeName == "" {
 		return pod.Spec.NodeSelector
 	}
 	where := map[string]string{}
 	maps.Copy(where, pod.Spec.NodeSelector)
-	where[corev1.LabelHostname] = hostOf(pod.Spec.NodeName)
+	if host := hostOf(pod.Spec.NodeName); host != "" {
+		where[corev1.LabelHostname] = host
+	} else if where[corev1.LabelHostname] == "" && podspec.Names(pod.Spec, pod.Spec.NodeName) {
+		where[corev1.LabelHostname] = pod.Spec.NodeName
+	}
 	return where
 }
 

@@ -15,6 +15,7 @@ import (
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/podspec"
 )
 
@@ -42,6 +43,12 @@ func (b podBuilder) rank(n int) podBuilder {
 
 func (b podBuilder) group(n, of int) podBuilder {
 	b.Labels[jobset.JobIndexKey], b.Labels[jobset.ReplicatedJobReplicas] = fmt.Sprint(n), fmt.Sprint(of)
+	return b
+}
+
+// told is of a Job with those ranks.
+func (b podBuilder) told(ranks string) podBuilder {
+	b.Annotations = map[string]string{muster.RanksAnnotation: ranks}
 	return b
 }
 
@@ -119,6 +126,9 @@ func TestSeats(t *testing.T) {
 			[]string{"g0 to a", "g1 to b"}},
 		"groups as the Workload has them": {two, &kueue.PodSetTopologyRequest{SubGroupIndexLabel: ptr.To("g"), SubGroupCount: ptr.To[int32](2)},
 			[]podBuilder{func() podBuilder { b := pod("x").rank(0); b.Labels["g"] = "1"; return b }()}, []string{"x to b"}},
+		"of groups some of which had ended, each says its ranks": {two, nil, []podBuilder{pod("g1").group(1, 3).rank(0).told("0-1"), pod("g2").group(2, 3).rank(1).told("2-3")},
+			[]string{"g1 to a", "g2 to b"}},
+		"of ranks that there are not nothing is known":    {two, nil, []podBuilder{pod("x").told("3-4"), pod("y").told("2"), pod("z").told("3-2")}, nil},
 		"of a group that does not exist nothing is known": {two, nil, []podBuilder{pod("x").group(0, 2), pod("g").group(7, 2)}, []string{"x to a"}},
 		"after a repair, who is where no place is goes":   {podspec.Places{on("a", 2), on("c", 2)}, nil, []podBuilder{pod("p0").rank(0).at("a"), pod("p2").rank(2).at("b"), pod("p3").rank(3)}, []string{"p3 to c", "p2 goes"}},
 		"be it by being bound there":                      {podspec.Places{on("a", 2)}, nil, []podBuilder{pod("p").bound("b"), pod("q").bound("a")}, []string{"p goes"}},

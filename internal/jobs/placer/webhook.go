@@ -95,11 +95,11 @@ func (p *placer) placeOf(ctx context.Context, key client.ObjectKey, pod *corev1.
 
 // seatOf is the place of the pod's rank, if it has a rank and nobody is there.
 func (s podSet) seatOf(pod *corev1.Pod, others []*corev1.Pod, hostOf func(node string) string) (podspec.Place, bool) {
-	g, size := s.groupOf(pod), s.places.Count()/s.groups
-	if g < 0 || g >= s.groups {
+	g := s.groupOf(pod)
+	if !s.has(g) {
 		return podspec.Place{}, false
 	}
-	row := newRow(s.places.Ranks(g*size, (g+1)*size), slices.DeleteFunc(slices.Clone(others), func(other *corev1.Pod) bool {
+	row := newRow(s.places.Ranks(g.from, g.to), slices.DeleteFunc(slices.Clone(others), func(other *corev1.Pod) bool {
 		return done(other) || s.groupOf(other) != g
 	}), hostOf)
 	d := row.ofRank(pod, s.rankOf)

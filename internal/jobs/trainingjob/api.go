@@ -47,6 +47,7 @@ func API(s Settings) jobs.API[*breezeml.TrainingJob] {
 		Matters: matters,
 		Gathers: gathers,
 		Resizes: true,
+		Gangs:   true,
 		PodLabels: func(uid types.UID) map[string]string {
 			return map[string]string{muster.JobUIDLabel: string(uid)}
 		},

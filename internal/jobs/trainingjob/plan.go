@@ -63,7 +63,7 @@ func (l *look) callRoll() {
 	size := l.job.Status.CurrentSize
 	policy := restartPolicyOf(l.job)
 	l.roster = replicas.Look(l.job.Name, []replicas.Group{{
-		Name: worker, Count: size, Indices: replicas.Stay(l.job.Name, worker, size, l.pods),
+		Name: worker, Count: size, Indices: replicas.Stay(l.job.Name, worker, size, l.pods, l.seen.Admission.PodSets[worker].Places),
 		Restart: replicas.Restart{
 			OnFailure: policy != breezeml.RestartNever,
 			Retry:     func(pod *corev1.Pod) bool { return retries(policy, pod) },
@@ -86,6 +86,7 @@ func (l *look) run() {
 	if l.seen.Admission.MayStart() {
 		l.createServices()
 		l.createPods()
+		jobs.JoinGangs(l.seen, l.settings.kind(), map[string]int32{worker: sizesOf(l.job).least}, &l.plan)
 	}
 	l.deleteServices(func(index int32) bool { return l.roster.Of(worker, index) == nil })
 }
@@ -93,6 +94,9 @@ func (l *look) run() {
 // progress is what the queue needs to know.
 func (l *look) progress(over *jobs.Outcome) jobs.Progress {
 	p := jobs.Progress{Outcome: over}
+	for _, n := range l.job.Status.Restarts {
+		p.Restarts += int64(n)
+	}
 	var live int32
 	for _, pod := range l.pods {
 		if !replicas.HasEnded(pod) {
@@ -101,7 +105,7 @@ func (l *look) progress(over *jobs.Outcome) jobs.Progress {
 	}
 	p.Active, p.Pods = live > 0, map[string]int32{worker: live}
 	if over != nil {
-		if p.Active && l.seen.Admission.Grant == jobs.Admitted {
+		if p.Active && l.seen.Admission.HoldsQuota() {
 			p.Outcome = nil // its pods run on, and what they use stays theirs until they end
 		}
 		return p

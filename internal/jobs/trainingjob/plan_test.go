@@ -1,6 +1,7 @@
 package trainingjob
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -11,8 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	breezeml "github.com/musterhq/muster/api/breezeml/v1"
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/jobstest"
 	"github.com/musterhq/muster/internal/podspec"
 )
 
@@ -38,14 +41,14 @@ func TestAJobGetsAsManyWorkersAsItIsGranted(t *testing.T) {
 		t.Errorf("it says that it was started at %v and %v", s.LastExecTime, s.ExecStatus.StartTime)
 	}
 
-	p = see(t, now, job.TrainingJob, admitted(4), of(pod(0).running(), pod(1).running()))
+	p = see(t, now, job.TrainingJob, admitted(4), of(pod(0).Running(), pod(1).Running()))
 	same(t, "grown to four", []string{"create Pod job-worker-2", "create Pod job-worker-3",
 		"create Service job-worker-0", "create Service job-worker-1", "create Service job-worker-2", "create Service job-worker-3"}, writes(p))
 	same(t, "it tells", []string{"Normal Resized: The job goes on with 4 workers in place of 2"}, events(p))
 	job = then(p, job)
 	same(t, "conditions", []string{"Created=True TrainingJobCreated: TrainingJob job is created.", "Running=True TrainingJobRunning: TrainingJob job is running."}, conditions(job))
 
-	p = see(t, now, job.TrainingJob, admitted(3), of(pod(0), pod(1).running(), pod(2).running(), pod(3).running()))
+	p = see(t, now, job.TrainingJob, admitted(3), of(pod(0), pod(1).Running(), pod(2).Running(), pod(3).Running()))
 	if got := writes(p); got[3] != "delete Pod job-worker-0" || len(got) != 4 {
 		t.Errorf("shrunk to three: %v, want the pending pod deleted", got)
 	}
@@ -58,7 +61,7 @@ func TestAJobGetsAsManyWorkersAsItIsGranted(t *testing.T) {
 func TestServicesGoWithTheirWorkers(t *testing.T) {
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "job-worker-1", Namespace: "ns"}}
 	job := then(see(t, now, newJob(1, 2).TrainingJob, admitted(2), nil), newJob(1, 2))
-	p := see(t, now, job.TrainingJob, admitted(1), append(of(pod(0).running(), pod(1).running()), service))
+	p := see(t, now, job.TrainingJob, admitted(1), append(of(pod(0).Running(), pod(1).Running()), service))
 	same(t, "shrunk", []string{"create Service job-worker-0", "delete Pod job-worker-1", "delete Service job-worker-1"}, writes(p))
 }
 
@@ -179,7 +182,7 @@ func TestAJobWithWrongSizesWaitsUntilTheyAreMended(t *testing.T) {
 	job := newJob(2, 4)
 	job = then(see(t, now, job.TrainingJob, admitted(4), nil), job)
 	job.Spec.MinSize = ptr.To[int32](5)
-	p := see(t, now, job.TrainingJob, admitted(4), of(pod(0).running(), pod(1)))
+	p := see(t, now, job.TrainingJob, admitted(4), of(pod(0).Running(), pod(1)))
 	same(t, "its pods", []string{"delete Pod job-worker-0", "delete Pod job-worker-1"}, writes(p))
 	same(t, "it tells", []string{"Warning WrongConfiguration: minSize, 5, is above maxSize, 4: lower the one or raise the other"}, events(p))
 	job = then(p, job)
@@ -213,9 +216,9 @@ func TestAMissingCommandForTheAgentIsAWrongConfiguration(t *testing.T) {
 func TestAPreemptedJobKeepsItsTurn(t *testing.T) {
 	job := newJob(1, 2)
 	job = then(see(t, now, job.TrainingJob, admitted(2), nil), job)
-	job = then(see(t, now, job.TrainingJob, admitted(2), of(pod(0).running(), pod(1).running())), job)
+	job = then(see(t, now, job.TrainingJob, admitted(2), of(pod(0).Running(), pod(1).Running())), job)
 	queued := job.Status.QueuedTime.DeepCopy()
-	p := see(t, now, job.TrainingJob, stopping, of(pod(0).running(), pod(1).running().going()))
+	p := see(t, now, job.TrainingJob, stopping, of(pod(0).Running(), pod(1).Running().Going()))
 	same(t, "its pods", []string{"delete Pod job-worker-0"}, writes(p))
 	job = then(p, job)
 	same(t, "it is", "Waiting 0", stands(job))
@@ -231,7 +234,7 @@ func TestAPreemptedJobKeepsItsTurn(t *testing.T) {
 func TestASuspendedJobHasNoPods(t *testing.T) {
 	job := newJob(1, 1)
 	job = then(see(t, now, job.TrainingJob, admitted(1), nil), job)
-	p := see(t, now, job.suspended(true).TrainingJob, admitted(1), of(pod(0).running()))
+	p := see(t, now, job.suspended(true).TrainingJob, admitted(1), of(pod(0).Running()))
 	same(t, "its pods", []string{"delete Pod job-worker-0"}, writes(p))
 	job = then(p, job.suspended(true))
 	same(t, "it is", "Waiting 0", stands(job))
@@ -257,29 +260,29 @@ func TestADeactivatedJobIsCancelled(t *testing.T) {
 
 func TestHowAJobEnds(t *testing.T) {
 	limit := func(b jobBuilder, n int32) jobBuilder { b.Spec.RunPolicy.BackoffLimit = &n; return b }
-	twice := pod(0).running()
+	twice := pod(0).Running()
 	twice.Status.ContainerStatuses[0].RestartCount = 2
 	for what, test := range map[string]struct {
 		job  jobBuilder
 		pods []client.Object
 		want string // the condition that ends it, or ""
 	}{
-		"all have succeeded":              {newJob(1, 2), of(pod(0).ended(0), pod(1).ended(0)), "Succeeded=True TrainingJobSucceeded: TrainingJob job is successfully completed."},
-		"one has, one runs":               {newJob(1, 2), of(pod(0).ended(0), pod(1).running()), ""},
-		"one has failed":                  {newJob(1, 2), of(pod(0).ended(3), pod(1).running()), "Failed=True TrainingJobFailed: TrainingJob job is failed because 1 worker replica(s) failed: exit code 3 in job-worker-0"},
-		"one was ended for its node":      {newJob(1, 2), of(pod(0).ended(137).disrupted(), pod(1).running()), ""},
-		"one is retried":                  {newJob(1, 2).restarts(breezeml.RestartOnFailure), of(pod(0).ended(3), pod(1).running()), ""},
-		"a program's own exit code":       {newJob(1, 2).restarts(breezeml.RestartExitCode), of(pod(0).ended(127), pod(1).running()), "Failed=True TrainingJobFailed: TrainingJob job is failed because 1 worker replica(s) failed: exit code 127 in job-worker-0"},
-		"one of a signal":                 {newJob(1, 2).restarts(breezeml.RestartExitCode), of(pod(0).ended(128), pod(1).running()), ""},
-		"as often as it may":              {limit(newJob(1, 2).restarts(breezeml.RestartOnFailure), 1), of(pod(0).ended(3), pod(1).running()), ""},
-		"more often":                      {limit(newJob(1, 2).restarts(breezeml.RestartOnFailure), 1), of(pod(0).ended(3), pod(1).ended(4)), "Failed=True TrainingJobFailed: TrainingJob job has failed because it has reached the specified backoff limit: exit code 3 in job-worker-0"},
-		"on its node as often as it may":  {limit(newJob(1, 2).restarts(breezeml.RestartAlways), 2), of(twice, pod(1).running()), ""},
-		"on its node more often":          {limit(newJob(1, 2).restarts(breezeml.RestartAlways), 1), of(twice, pod(1).running()), "Failed=True TrainingJobFailed: TrainingJob job has failed because it has reached the specified backoff limit: 2 restarts of containers in job-worker-0"},
-		"one that it had too many failed": {newJob(1, 2), of(pod(0).running(), pod(1).running(), pod(5).ended(9)), "Failed=True TrainingJobFailed: TrainingJob job is failed because 1 worker replica(s) failed: exit code 9 in job-worker-5"},
+		"all have succeeded":              {newJob(1, 2), of(pod(0).Ended(0), pod(1).Ended(0)), "Succeeded=True TrainingJobSucceeded: TrainingJob job is successfully completed."},
+		"one has, one runs":               {newJob(1, 2), of(pod(0).Ended(0), pod(1).Running()), ""},
+		"one has failed":                  {newJob(1, 2), of(pod(0).Ended(3), pod(1).Running()), "Failed=True TrainingJobFailed: TrainingJob job is failed because 1 worker replica(s) failed: exit code 3 in job-worker-0"},
+		"one was ended for its node":      {newJob(1, 2), of(pod(0).Ended(137).Disrupted(), pod(1).Running()), ""},
+		"one is retried":                  {newJob(1, 2).restarts(breezeml.RestartOnFailure), of(pod(0).Ended(3), pod(1).Running()), ""},
+		"a program's own exit code":       {newJob(1, 2).restarts(breezeml.RestartExitCode), of(pod(0).Ended(127), pod(1).Running()), "Failed=True TrainingJobFailed: TrainingJob job is failed because 1 worker replica(s) failed: exit code 127 in job-worker-0"},
+		"one of a signal":                 {newJob(1, 2).restarts(breezeml.RestartExitCode), of(pod(0).Ended(128), pod(1).Running()), ""},
+		"as often as it may":              {limit(newJob(1, 2).restarts(breezeml.RestartOnFailure), 1), of(pod(0).Ended(3), pod(1).Running()), ""},
+		"more often":                      {limit(newJob(1, 2).restarts(breezeml.RestartOnFailure), 1), of(pod(0).Ended(3), pod(1).Ended(4)), "Failed=True TrainingJobFailed: TrainingJob job has failed because it has reached the specified backoff limit: exit code 3 in job-worker-0"},
+		"on its node as often as it may":  {limit(newJob(1, 2).restarts(breezeml.RestartAlways), 2), of(twice, pod(1).Running()), ""},
+		"on its node more often":          {limit(newJob(1, 2).restarts(breezeml.RestartAlways), 1), of(twice, pod(1).Running()), "Failed=True TrainingJobFailed: TrainingJob job has failed because it has reached the specified backoff limit: 2 restarts of containers in job-worker-0"},
+		"one that it had too many failed": {newJob(1, 2), of(pod(0).Running(), pod(1).Running(), pod(5).Ended(9)), "Failed=True TrainingJobFailed: TrainingJob job is failed because 1 worker replica(s) failed: exit code 9 in job-worker-5"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			job := then(see(t, now, test.job.TrainingJob, admitted(2), nil), test.job)
-			job = then(see(t, now, job.TrainingJob, admitted(2), of(pod(0).running(), pod(1).running())), job)
+			job = then(see(t, now, job.TrainingJob, admitted(2), of(pod(0).Running(), pod(1).Running())), job)
 			p := see(t, now, job.TrainingJob, admitted(2), test.pods)
 			job = then(p, job)
 			over := ""
@@ -301,8 +304,8 @@ func TestHowAJobEnds(t *testing.T) {
 
 func TestARestartIsCountedOnceAndTold(t *testing.T) {
 	job := newJob(1, 2).restarts(breezeml.RestartOnFailure)
-	job = then(see(t, now, job.TrainingJob, admitted(2), of(pod(0).running(), pod(1).running())), job)
-	pods := of(pod(0).ended(3), pod(1).running())
+	job = then(see(t, now, job.TrainingJob, admitted(2), of(pod(0).Running(), pod(1).Running())), job)
+	pods := of(pod(0).Ended(3), pod(1).Running())
 	p := see(t, now, job.TrainingJob, admitted(2), pods)
 	job = then(p, job)
 	same(t, "restarts", map[string]int32{"0": 1}, job.Status.Restarts)
@@ -317,7 +320,7 @@ func TestARestartIsCountedOnceAndTold(t *testing.T) {
 	same(t, "restarts", map[string]int32{"0": 1}, then(p, job).Status.Restarts)
 	job = then(p, job)
 	same(t, "conditions", want, conditions(job))
-	p = see(t, now, job.TrainingJob, admitted(2), of(pod(0).attempt(1).running(), pod(1).running()))
+	p = see(t, now, job.TrainingJob, admitted(2), of(pod(0).Attempt(1).Running(), pod(1).Running()))
 	same(t, "conditions", []string{"Created=True TrainingJobCreated: TrainingJob job is created.", "Running=True TrainingJobRunning: TrainingJob job is running."}, conditions(then(p, job)))
 }
 
@@ -333,12 +336,15 @@ func TestWhatIsLeftOfAJobThatHasEnded(t *testing.T) {
 	} {
 		job := newJob(1, 2).cleans(policy)
 		job = then(see(t, now, job.TrainingJob, admitted(2), nil), job)
-		p := see(t, now, job.TrainingJob, admitted(2), append(of(pod(0).ended(1), pod(1).running()), services()...))
+		p := see(t, now, job.TrainingJob, admitted(2), append(of(pod(0).Ended(1), pod(1).Running()), services()...))
 		same(t, "with "+string(policy), want, writes(p))
-		if p.Progress.Outcome != nil {
-			t.Errorf("with %s its queue is told that it is over while a pod may run: %+v", policy, p.Progress)
+		stopped := see(t, now, then(p, job).TrainingJob, stopping, append(of(pod(0).Ended(1), pod(1).Running()), services()...))
+		for _, p := range []jobs.Plan{p, stopped} {
+			if p.Progress.Outcome != nil {
+				t.Errorf("with %s its queue is told that it is over while a pod may run: %+v", policy, p.Progress)
+			}
 		}
-		if p := see(t, now, then(p, job).TrainingJob, admitted(2), of(pod(0).ended(1))); p.Progress.Outcome == nil {
+		if p := see(t, now, then(p, job).TrainingJob, admitted(2), of(pod(0).Ended(1))); p.Progress.Outcome == nil {
 			t.Errorf("with %s its queue is not told the end", policy)
 		}
 	}
@@ -348,7 +354,7 @@ func TestAJobIsDeletedWhenItsTimeHasCome(t *testing.T) {
 	job := newJob(1, 1)
 	job.Spec.RunPolicy.TTLSecondsAfterFinished = ptr.To[int32](60)
 	job = then(see(t, now, job.TrainingJob, admitted(1), nil), job)
-	p := see(t, now, job.TrainingJob, admitted(1), of(pod(0).ended(0)))
+	p := see(t, now, job.TrainingJob, admitted(1), of(pod(0).Ended(0)))
 	job = then(p, job)
 	if !p.Due.Equal(now.Add(time.Minute)) {
 		t.Errorf("it is due at %s", p.Due)
@@ -361,11 +367,11 @@ func TestAJobThatIsActiveForTooLongFails(t *testing.T) {
 	job := newJob(1, 1)
 	job.Spec.RunPolicy.ActiveDeadlineSeconds = ptr.To[int64](60)
 	job = then(see(t, now, job.TrainingJob, admitted(1), nil), job)
-	if p := see(t, now.Add(59*time.Second), job.TrainingJob, admitted(1), of(pod(0).running())); p.Progress.Outcome != nil || !p.Due.Equal(now.Add(time.Minute)) {
+	if p := see(t, now.Add(59*time.Second), job.TrainingJob, admitted(1), of(pod(0).Running())); p.Progress.Outcome != nil || !p.Due.Equal(now.Add(time.Minute)) {
 		t.Errorf("a second before, it plans %+v", p)
 	}
 	for what, grant := range map[string]jobs.Admission{"while it runs": admitted(1), "while it waits": waiting} {
-		p := see(t, now.Add(time.Minute), job.TrainingJob, grant, of(pod(0).running()))
+		p := see(t, now.Add(time.Minute), job.TrainingJob, grant, of(pod(0).Running()))
 		if o := outcome(then(p, job).TrainingJob); o == nil || o.Message != "TrainingJob job has failed because it was active longer than specified deadline" {
 			t.Errorf("%s it ends %+v", what, o)
 		}
@@ -375,7 +381,7 @@ func TestAJobThatIsActiveForTooLongFails(t *testing.T) {
 func TestAJobWhosePodsAreStuckGivesUpItsPlace(t *testing.T) {
 	job := newJob(1, 2)
 	job = then(see(t, now, job.TrainingJob, admitted(2), nil), job)
-	stuck := of(pod(0).running(), pod(1))
+	stuck := of(pod(0).Running(), pod(1))
 	p := see(t, now, job.TrainingJob, admitted(2), stuck)
 	if !p.Due.Equal(now.Add(5*time.Minute)) || p.StatusCanWait {
 		t.Errorf("it is due at %s, its status can wait: %v", p.Due, p.StatusCanWait)
@@ -387,7 +393,7 @@ func TestAJobWhosePodsAreStuckGivesUpItsPlace(t *testing.T) {
 	if resized := then(see(t, now.Add(time.Minute), job.TrainingJob, admitted(1), stuck), job); resized.Status.RequeueTime != nil {
 		t.Errorf("resized, requeueTime is %s", resized.Status.RequeueTime)
 	}
-	if runs := then(see(t, now.Add(time.Minute), job.TrainingJob, admitted(2), of(pod(0).running(), pod(1).running())), job); runs.Status.RequeueTime != nil {
+	if runs := then(see(t, now.Add(time.Minute), job.TrainingJob, admitted(2), of(pod(0).Running(), pod(1).Running())), job); runs.Status.RequeueTime != nil {
 		t.Errorf("once all run, requeueTime is %s", runs.Status.RequeueTime)
 	}
 	later := now.Add(5 * time.Minute)
@@ -416,19 +422,25 @@ func TestWorkersAreGivenPlacesThatNobodyHas(t *testing.T) {
 		return podspec.Place{Domain: map[string]string{corev1.LabelHostname: node}, Count: count}
 	}
 	grant := jobs.Admission{Grant: jobs.Admitted, PodSets: map[string]jobs.PodSetAdmission{worker: {Count: 4, Places: podspec.Places{at("a", 2), at("b", 2)}}}}
-	on := func(index int, node string) podBuilder {
-		b := pod(index).running()
+	on := func(index int, node string) jobstest.Pod {
+		b := pod(index).Running()
 		b.Spec.NodeName, b.Spec.NodeSelector = node, map[string]string{corev1.LabelHostname: node}
 		return b
 	}
 	job := newJob(1, 4)
-	got := map[string]string{}
-	for _, w := range see(t, now, job.TrainingJob, grant, of(on(1, "b"), on(3, "a"))).Writes {
-		if p, ok := w.Object().(*corev1.Pod); ok {
-			got[p.Name] = p.Spec.NodeSelector[corev1.LabelHostname]
+	places := func(pods ...jobstest.Pod) map[string]string {
+		got := map[string]string{}
+		for _, w := range see(t, now, job.TrainingJob, grant, of(pods...)).Writes {
+			if p, ok := w.Object().(*corev1.Pod); ok && w.Verb() == "create" {
+				got[p.Name] = p.Spec.NodeSelector[corev1.LabelHostname] + strings.Repeat("gated", len(p.Spec.SchedulingGates))
+			}
 		}
+		return got
 	}
-	same(t, "places", map[string]string{"job-worker-0": "a", "job-worker-2": "b"}, got)
+	same(t, "places", map[string]string{"job-worker-0": "a", "job-worker-2": "b"}, places(on(1, "b"), on(3, "a")))
+	given := on(5, "b").Going() // a shrink took its place among others, and it is still there
+	given.Labels = map[string]string{kueue.PodSetLabel: worker}
+	same(t, "places beside one on its way out", map[string]string{"job-worker-0": "a", "job-worker-2": "gated"}, places(on(1, "b"), on(3, "a"), given))
 }
 
 func TestPodsAreMadeAsTheyWereAdmitted(t *testing.T) {
@@ -440,7 +452,7 @@ func TestPodsAreMadeAsTheyWereAdmitted(t *testing.T) {
 	job = then(see(t, now, job.TrainingJob, grant, nil), job)
 	job.Spec.ReplicaSpecs.Template.Spec.Containers[1].Resources.Requests = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}
 	job.Spec.Dataset = "another"
-	pods := podsIn(see(t, now, job.TrainingJob, grant, of(pod(0).running())))
+	pods := podsIn(see(t, now, job.TrainingJob, grant, of(pod(0).Running())))
 	if len(pods) != 1 || len(pods[0].Spec.Containers[1].Resources.Requests) > 0 || len(pods[0].Spec.Volumes) > 0 {
 		t.Fatalf("made for the quota of none: %+v", pods)
 	}
@@ -460,7 +472,7 @@ func TestAJobThatIsFinishingDoesNotGrow(t *testing.T) {
 		return a
 	}
 	job = then(see(t, now, job.TrainingJob, grant(2), nil), job)
-	there := of(pod(0).ended(0), pod(1).running())
+	there := of(pod(0).Ended(0), pod(1).Running())
 	p := see(t, now, job.TrainingJob, grant(2), there)
 	same(t, "its queue is told that it does not", map[string]int32{worker: 1}, p.Progress.Reclaimable)
 	p = see(t, now, job.TrainingJob, grant(4), there)
@@ -469,15 +481,15 @@ func TestAJobThatIsFinishingDoesNotGrow(t *testing.T) {
 		t.Errorf("it makes %d pods, which begin again", len(pods))
 	}
 	same(t, "none of its own quota is lent", nil, p.Progress.Reclaimable)
-	p = see(t, now, job.TrainingJob, grant(4), of(pod(0).running(), pod(1).running()))
+	p = see(t, now, job.TrainingJob, grant(4), of(pod(0).Running(), pod(1).Running()))
 	same(t, "while all train it grows", "Running 4", stands(then(p, job)))
 }
 
 func TestPodsThatRunAreToldNewSizes(t *testing.T) {
 	job := newJob(2, 4)
 	job = then(see(t, now, job.TrainingJob, admitted(3), nil), job)
-	worker := func(i int, sizes string) podBuilder {
-		p := pod(i).running()
+	worker := func(i int, sizes string) jobstest.Pod {
+		p := pod(i).Running()
 		p.Annotations[muster.RendezvousSizeAnnotation] = sizes
 		return p
 	}

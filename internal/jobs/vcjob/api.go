@@ -33,6 +33,7 @@ const gathers = 100 * time.Millisecond
 // API is the API of VCJobs. One without a queue goes to the queue default.
 var API = jobs.API[*volcano.Job]{
 	Resizes: true,
+	Gangs:   true,
 	Kind:    kind,
 	Queue:   jobs.QueueRequired,
 	New:     func() *volcano.Job { return &volcano.Job{} },
@@ -72,17 +73,17 @@ func matters(before, after client.Object) bool {
 
 // describe says what a VCJob asks for: one pod set for each task that has pods.
 func describe(job *volcano.Job, facts jobs.Facts) jobs.Description {
-	d := jobs.Description{Queue: queueOf(job), PriorityClass: job.Spec.PriorityClassName, Paused: stopped(job)}
+	d := jobs.Description{Queue: queueOf(job), PriorityClass: job.Spec.PriorityClassName, Paused: stopped(job) || job.Status.State.Reason == admittedAnewReason}
 	least, elastic := leastOf(job), elasticTask(job)
 	for i := range job.Spec.Tasks {
 		task := &job.Spec.Tasks[i]
-		if task.Replicas == 0 {
+		if countOf(task) == 0 {
 			continue
 		}
 		template := *task.Template.DeepCopy()
 		template.Spec.SchedulerName = schedulerName(job, template.Spec.SchedulerName, facts)
-		set := kueue.PodSet{Name: kueue.PodSetReference(nameOf(job, i)), Count: task.Replicas, Template: template}
-		if least[i] < task.Replicas {
+		set := kueue.PodSet{Name: kueue.PodSetReference(nameOf(job, i)), Count: countOf(task), Template: template}
+		if least[i] < countOf(task) {
 			// A pod set has at least one pod, so a task of which none must run counts with one.
 			set.MinCount = ptr.To(max(least[i], 1))
 		}
@@ -108,7 +109,7 @@ func mistakeOf(job *volcano.Job) *jobs.Event {
 		problem = "spec.networkTopology is hard, and Muster has no HyperNodes: ask for a domain with the annotation " +
 			kueue.PodSetRequiredTopologyAnnotation + " on the pod templates instead"
 	default:
-		problem = wrongArguments(job)
+		problem = cmp.Or(wrongArguments(job), mistakenSize(job))
 	}
 	if problem == "" {
 		return nil
@@ -142,7 +143,7 @@ func schedulerName(job *volcano.Job, named string, facts jobs.Facts) string {
 func groups(job *volcano.Job) []replicas.Group {
 	out := make([]replicas.Group, 0, len(job.Spec.Tasks))
 	for i := range job.Spec.Tasks {
-		out = append(out, replicas.Group{Name: nameOf(job, i), Count: job.Spec.Tasks[i].Replicas})
+		out = append(out, replicas.Group{Name: nameOf(job, i), Count: countOf(&job.Spec.Tasks[i])})
 	}
 	return out
 }

@@ -1,30 +1,25 @@
 package vcjob
 
 import (
-	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/musterhq/muster/api/muster"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	bus "github.com/musterhq/muster/api/volcano/bus/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/jobstest"
 )
 
-var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+var now = jobstest.Now
 
 // jobBuilder builds a VCJob ns/job.
 type jobBuilder struct{ *volcano.Job }
@@ -72,40 +67,20 @@ func dependsOn(iteration volcano.Iteration, names ...string) func(*volcano.TaskS
 	return func(task *volcano.TaskSpec) { task.DependsOn = &volcano.DependsOn{Name: names, Iteration: iteration} }
 }
 
-// podBuilder builds a pod of the job, an hour old.
+// podBuilder builds a pod of the job, as package jobstest does.
 type podBuilder struct{ *corev1.Pod }
 
 // pod is that of a replica in its first attempt.
-func pod(name string) podBuilder {
-	return podBuilder{&corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Name: name, Namespace: "ns", UID: types.UID(name + "-uid"), CreationTimestamp: metav1.NewTime(now.Add(-time.Hour)),
-		Annotations: map[string]string{muster.RestartsAnnotation: "0"}}}}
-}
+func pod(name string) podBuilder { return podBuilder(jobstest.NewPod(name)) }
 
-func (b podBuilder) running() podBuilder {
-	b.Spec.NodeName = "n"
-	b.Status.Phase = corev1.PodRunning
-	b.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
-	b.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{
-		Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(now.Add(-time.Hour))}}}}
-	return b
-}
+func (b podBuilder) running() podBuilder { return podBuilder(jobstest.Pod(b).Running()) }
 
-func (b podBuilder) ended(code int32) podBuilder {
-	b.running().Status.Phase = corev1.PodSucceeded
-	if code != 0 {
-		b.Status.Phase = corev1.PodFailed
-	}
-	b.Status.Conditions = nil
-	b.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, FinishedAt: metav1.NewTime(now.Add(-time.Minute))}}
-	return b
-}
+func (b podBuilder) ended(code int32) podBuilder { return podBuilder(jobstest.Pod(b).Ended(code)) }
 
-func (b podBuilder) going() podBuilder {
-	b.DeletionTimestamp = ptr.To(metav1.NewTime(now.Add(30 * time.Second)))
-	b.DeletionGracePeriodSeconds = ptr.To[int64](30)
-	return b
-}
+// evicted has the pod have failed for what befell its node.
+func (b podBuilder) evicted() podBuilder { return podBuilder(jobstest.Pod(b).Ended(137).Disrupted()) }
+
+func (b podBuilder) going() podBuilder { return podBuilder(jobstest.Pod(b).Going()) }
 
 func command(name string, action bus.Action) *bus.Command {
 	return &bus.Command{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: types.UID(name + "-uid")}, Action: action,
@@ -137,47 +112,10 @@ func admitted(tasks ...any) jobs.Admission {
 	return a
 }
 
-// see plans, and sees that this is a pure function: nothing that it was given is
-// changed, and neither another try nor another order of the children changes the
-// answer.
+// see plans, and sees that this is a pure function.
 func see(t rapid.TB, job *volcano.Job, admission jobs.Admission, children []client.Object) jobs.Plan {
 	t.Helper()
-	seen := jobs.Seen[*volcano.Job]{Job: job, Admission: admission, Children: children, Now: now}
-	given, before := job.DeepCopy(), make([]client.Object, len(children))
-	for i, child := range children {
-		before[i] = child.DeepCopyObject().(client.Object)
-	}
-	got := plan(seen)
-	if diff := cmp.Diff(given, job); diff != "" {
-		t.Fatalf("the job that was given was changed:\n%s", diff)
-	}
-	if diff := cmp.Diff(before, children, cmpopts.EquateEmpty()); diff != "" {
-		t.Fatalf("the children that were given were changed:\n%s", diff)
-	}
-	shuffled := slices.Clone(children)
-	rand.New(rand.NewPCG(1, 2)).Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
-	seen.Children = shuffled
-	again := plan(seen)
-	if diff := cmp.Diff(told(got), told(again)); diff != "" {
-		t.Fatalf("another order of the children changes the plan:\n%s", diff)
-	}
-	return got
-}
-
-// told is what a plan says, as text.
-func told(p jobs.Plan) []string {
-	text := func(value any) string {
-		out, err := json.Marshal(value)
-		if err != nil {
-			panic(err)
-		}
-		return string(out)
-	}
-	out := append(writes(p), text(p.Events), p.Due.String(), text(p.Progress))
-	if p.Status != nil {
-		out = append(out, text(p.Status.(*volcano.Job).Status))
-	}
-	return out
+	return jobstest.See(t, plan, jobs.Seen[*volcano.Job]{Job: job, Admission: admission, Children: children, Now: now})
 }
 
 // then is the job as the plan would have it.
@@ -225,9 +163,7 @@ func state(p jobs.Plan) string {
 }
 
 // same reports a difference between lists, where none and an empty one are the same.
-func same[T any](t *testing.T, what string, want, got T) {
+func same[V any](t *testing.T, what string, want, got V) {
 	t.Helper()
-	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
+	jobstest.Same(t, what, want, got)
 }

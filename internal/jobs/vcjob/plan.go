@@ -72,6 +72,9 @@ func (l *look) step() {
 			l.hold()
 			return
 		}
+		if l.job.Status.State.Reason == admittedAnewReason {
+			return // its Workload is about to go
+		}
 		if !l.succeeded() && !l.react() && !l.allEnded() {
 			l.run()
 		}
@@ -97,22 +100,35 @@ func (l *look) run() {
 	if l.giveBack() {
 		return
 	}
+	if l.readmit() {
+		return
+	}
 	if l.seen.Admission.MayStart() {
 		l.createPods()
+		jobs.JoinGangs(l.seen, kind, l.least(), &l.plan)
 	}
 	phase := l.job.Status.State.Phase
 	running := l.count("", replicas.Running, replicas.Succeeded, replicas.Failed) >= minAvailable(l.job) && totalOf(l.job) > 0
 	switch {
 	case phase != volcano.Running && running:
-		l.turn(volcano.Running, "Running", "As many pods run as must")
+		l.turn(volcano.Running, runningReason, runningMessage)
 		l.plan.StatusFirst = false
 	case phase != volcano.Pending && phase != volcano.Running:
-		l.turn(volcano.Pending, "Starting", "Pods are being started")
+		l.turn(volcano.Pending, startingReason, startingMessage)
 		l.plan.StatusFirst = false
 	case phase == volcano.Pending:
-		l.job.Status.State.Reason, l.job.Status.State.Message = "Starting", "Pods are being started"
+		l.job.Status.State.Reason, l.job.Status.State.Message = startingReason, startingMessage
+	case l.job.Status.State.Reason == noRoomReason:
+		l.job.Status.State.Reason, l.job.Status.State.Message = runningReason, runningMessage
 	}
+	l.tellOfLateTask()
 }
+
+// What the state of a job says that has quota, while too few of its pods run and then.
+const (
+	startingReason, startingMessage = "Starting", "Pods are being started"
+	runningReason, runningMessage   = "Running", "As many pods run as must"
+)
 
 // restart waits until no pod of before is left. A job that was restarted as often as it
 // may be has failed instead.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	bus "github.com/musterhq/muster/api/volcano/bus/v1alpha1"
@@ -66,6 +67,18 @@ func TestPlan(t *testing.T) {
 			nil, "Restarting Restarting: pod job-worker-1 was evicted or deleted", 1},
 		{"a pod that had ended when it was deleted was not evicted", twoTasks().on(bus.PodEvictedEvent, bus.RestartJobAction).is(volcano.Running), all, of(runs[0], runs[1], pod("job-worker-1").ended(0).going()),
 			nil, "Running Before: before", 0},
+		{"a pod that failed because it was evicted was evicted", twoTasks().on(bus.PodFailedEvent, bus.AbortJobAction).on(bus.PodEvictedEvent, bus.RestartJobAction).is(volcano.Running), all,
+			of(runs[0], runs[1], pod("job-worker-1").evicted()), nil, "Restarting Restarting: pod job-worker-1 has failed with exit code 137: it was evicted from its node", 1},
+		{"and has failed where no policy is for that", twoTasks().on(bus.PodFailedEvent, bus.AbortJobAction).is(volcano.Running), all,
+			of(runs[0], runs[1], pod("job-worker-1").evicted()), nil, "Aborting AbortJob: pod job-worker-1 has failed with exit code 137: it was evicted from its node", 0},
+		{"a task that had no pods when the job was admitted waits for the others", twoTasks().is(volcano.Running), admitted("ps", 1), of(runs[0]),
+			nil, "Running TaskWithoutQuota: Task worker had no pods when the job was admitted: they start once the others have ended, or when the job is aborted and resumed", 0},
+		{"and when they have ended the job is admitted anew", twoTasks().is(volcano.Running), admitted("ps", 1), of(pod("job-ps-0").ended(0)),
+			nil, "Pending AdmittedAnew: Quota is given back, and asked for again with the pods of task worker", 0},
+		{"which begins when its quota is gone", twoTasks().is(volcano.Pending).because(admittedAnewReason), admitted("ps", 1), of(pod("job-ps-0").ended(0)),
+			nil, "Pending AdmittedAnew: before", 0},
+		{"and goes on where it was", twoTasks().is(volcano.Pending).because("Starting"), all, of(pod("job-ps-0").ended(0)),
+			[]string{"create job-worker-0", "create job-worker-1"}, "Pending Starting: Pods are being started", 0},
 		{"a task's policy goes before the job's", func() jobBuilder {
 			job := restarts()
 			job.Spec.Tasks[1].Policies = []volcano.LifecyclePolicy{{Event: bus.PodFailedEvent, Action: bus.CompleteJobAction}}
@@ -106,6 +119,41 @@ func TestPlan(t *testing.T) {
 				t.Errorf("%d retries, want %d", got.Status.(*volcano.Job).Status.RetryCount, c.retries)
 			}
 		})
+	}
+}
+
+func (b jobBuilder) because(reason string) jobBuilder {
+	b.Status.State.Reason = reason
+	return b
+}
+
+// A job that nobody may queue says what is wrong with it, not that it waits for quota; and one that
+// gives its quota back asks for none.
+func TestAJobThatCannotBeQueuedSaysWhy(t *testing.T) {
+	got := plan(jobs.Seen[*volcano.Job]{Job: twoTasks().is(volcano.Pending).Job, Admission: jobs.Admission{Grant: jobs.Waiting}, Mistake: "the topology is hard", Now: now})
+	if s := state(got); s != "Pending InvalidJob: the topology is hard" {
+		t.Errorf("state %q", s)
+	}
+	if !describe(twoTasks().is(volcano.Pending).because(admittedAnewReason).Job, jobs.Facts{}).Paused {
+		t.Error("a job that gives its quota back asks for it")
+	}
+}
+
+// What is new about a job that just begins is told with what comes next.
+func TestAJobThatBeginsIsToldOfOnce(t *testing.T) {
+	queues := jobs.QueueFacts{Local: map[string]*kueue.LocalQueue{"default": {}}}
+	for name, test := range map[string]struct {
+		admission jobs.Admission
+		canWait   bool
+	}{
+		"its queue has not looked at it": {jobs.Admission{Grant: jobs.Waiting}, true},
+		"its queue has no room":          {waiting, false},
+		"its pods are made":              {all, true},
+	} {
+		got := plan(jobs.Seen[*volcano.Job]{Job: twoTasks().Job, Facts: jobs.Facts{Queues: queues}, Admission: test.admission, Now: now})
+		if got.StatusCanWait != test.canWait || got.Status == nil {
+			t.Errorf("%s: its status can wait: %v", name, got.StatusCanWait)
+		}
 	}
 }
 
@@ -194,7 +242,8 @@ func TestMinSuccessEndsTheJobWhileOthersRun(t *testing.T) {
 	job = then(got, job)
 	got = see(t, job.Job, admitted("worker", 3), of(pod("job-worker-0").ended(0), pod("job-worker-1").running(), pod("job-worker-2").ended(1)))
 	same(t, "then", []string{"delete job-worker-1"}, writes(got))
-	if got.Progress.Outcome != nil {
+	stopped := see(t, job.Job, jobs.Admission{Grant: jobs.Stopping}, of(pod("job-worker-0").ended(0), pod("job-worker-1").running(), pod("job-worker-2").ended(1)))
+	if got.Progress.Outcome != nil || stopped.Progress.Outcome != nil {
 		t.Error("the quota is given back while a pod runs")
 	}
 }
@@ -289,6 +338,9 @@ func TestDescribeAsksForTheLeastThatMustRunTogether(t *testing.T) {
 		{"the job's, from the first tasks", newJob().with("ps", 1).with("worker", 4).needs(3), "ps 1, worker 4 of 2"},
 		{"the tasks' before the rest of the job's", newJob().with("a", 4).with("b", 4, least(2)).needs(5), "a 4 of 3, b 4 of 2"},
 		{"a task without pods", newJob().with("ps", 0).with("worker", 2), "worker 2"},
+		{"the annotations'", newJob().with("ps", 1).with("worker", 3, between("2", "4")), "ps 1, worker 4 of 2"},
+		{"the annotation's, whatever the job says", newJob().with("worker", 4, between("2", "")).needs(4), "worker 4 of 2"},
+		{"the annotations', and the rest of the job's of others", newJob().with("a", 2).with("worker", 3, between("1", "4")).with("b", 2).needs(4), "a 2, worker 4 of 1, b 2 of 1"},
 		{"a task of which none must run counts with one", newJob().with("ps", 1).with("worker", 2).needs(1), "ps 1, worker 2 of 1"},
 	} {
 		var parts []string
@@ -306,7 +358,11 @@ func TestDescribeAsksForTheLeastThatMustRunTogether(t *testing.T) {
 		if got := strings.Join(parts, ", "); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
-		if want := strings.Count(c.want, " of "); elastic != want && (want < 2 || elastic != 0) {
+		want := strings.Count(c.want, " of ")
+		if annotatedTask(c.job.Job) >= 0 {
+			want = 1
+		}
+		if elastic != want && (want < 2 || elastic != 0) {
 			t.Errorf("%s: %d tasks are elastic", c.name, elastic)
 		}
 	}
@@ -316,6 +372,11 @@ func TestMistakesAreTold(t *testing.T) {
 	for want, job := range map[string]jobBuilder{
 		"in a circle, through task a":        newJob().with("a", 1, dependsOn("", "b")).with("b", 1, dependsOn("", "a")),
 		"spec.networkTopology is hard":       func() jobBuilder { j := twoTasks(); j.Spec.NetworkTopology = &volcano.NetworkTopologySpec{}; return j }(),
+		"of task worker must be numbers":     newJob().with("worker", 2, between("3", "")),
+		"must be numbers of which":           newJob().with("worker", 2, between("1", "1")),
+		"not below the first nor above":      newJob().with("worker", 2, between("x", "4")),
+		"and, if it is there,":               newJob().with("worker", 2, between("", "4")),
+		"one task of a job may have":         newJob().with("a", 2, between("1", "")).with("b", 2, between("1", "")),
 		"unable to find job plugin: horovod": twoTasks().plugin("horovod"),
 		`"--speed" is no argument of it; there are --disable-network-policy, --publish-not-ready-addresses`: twoTasks().plugin("svc", "--speed=3"),
 		"port must be a port, from 1 to 65535": twoTasks().plugin("pytorch", "--port=0"),
@@ -413,11 +474,34 @@ func TestAPodThatNobodySawGoWasEvicted(t *testing.T) {
 	}
 }
 
-func TestOfTwoTasksThatCouldNoneIsElastic(t *testing.T) {
-	asks := func(task *volcano.TaskSpec) {
-		task.MinAvailable = ptr.To[int32](2)
-		task.Template.Annotations = map[string]string{muster.MinReplicasAnnotation: "1"}
+// between has the template of a task say between how many pods it may run.
+func between(least, most string) func(*volcano.TaskSpec) {
+	return func(task *volcano.TaskSpec) {
+		task.Template.Annotations = map[string]string{}
+		if least != "" {
+			task.Template.Annotations[muster.MinReplicasAnnotation] = least
+		}
+		if most != "" {
+			task.Template.Annotations[muster.MaxReplicasAnnotation] = most
+		}
 	}
+}
+
+// TestAnnotationsSayHowManyRun: the pods of a task that may be resized are as many as it may
+// have at most, and so many must run for the job to.
+func TestAnnotationsSayHowManyRun(t *testing.T) {
+	job := newJob().with("ps", 1).with("worker", 3, between("2", "4")).Job
+	if total, least := totalOf(job), minAvailable(job); total != 5 || least != 3 {
+		t.Errorf("%d pods of which %d must run, want 5 and 3", total, least)
+	}
+	job.Spec.MinAvailable = 4
+	if least := minAvailable(job); least != 3 {
+		t.Errorf("%d must run whatever minAvailable says, want 3", least)
+	}
+}
+
+func TestOfTwoTasksThatCouldNoneIsElastic(t *testing.T) {
+	asks := func(task *volcano.TaskSpec) { task.MinAvailable = ptr.To[int32](2) }
 	for _, set := range describe(newJob().with("a", 4, asks).with("b", 4, asks).Job, jobs.Facts{}).PodSets {
 		if least, says := set.Template.Annotations[muster.MinReplicasAnnotation]; says {
 			t.Errorf("task %s is elastic from %s on, and is never resized", set.Name, least)

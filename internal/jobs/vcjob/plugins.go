@@ -158,7 +158,7 @@ func setEnv(c *corev1.Container, v corev1.EnvVar) {
 func taskReplicas(job *volcano.Job, task string) int32 {
 	for i := range job.Spec.Tasks {
 		if nameOf(job, i) == task {
-			return job.Spec.Tasks[i].Replicas
+			return countOf(&job.Spec.Tasks[i])
 		}
 	}
 	return 0

@@ -19,9 +19,9 @@ import (
 // of a task that had none when the job was admitted, whatever it says since.
 func (l *look) room(task string) int32 {
 	if l.seen.Admission.Grant != jobs.Admitted {
-		return l.tasks[task].Replicas
+		return countOf(l.tasks[task])
 	}
-	return min(l.seen.Admission.PodSets[task].Count, l.tasks[task].Replicas)
+	return min(l.seen.Admission.PodSets[task].Count, countOf(l.tasks[task]))
 }
 
 // createPods makes pods that are missing, the first first, as far as there is room and
@@ -50,6 +50,15 @@ func (l *look) createPods() {
 	}
 	l.plan.First = append(l.plan.First, l.objects()...)
 	l.plan.Writes = append(l.plan.Writes, writes...)
+}
+
+// least is how many pods of each task must run for the job to.
+func (l *look) least() map[string]int32 {
+	out := make(map[string]int32, len(l.tasks))
+	for i, least := range leastOf(l.job) {
+		out[nameOf(l.job, i)] = least
+	}
+	return out
 }
 
 // alive is how many pods of the task there are that have not ended.
@@ -120,7 +129,7 @@ func (l *look) newPod(r *replicas.Replica, seat podspec.Places) *corev1.Pod {
 // place is what admission adds to the pod. Where fewer were admitted each is given one of
 // their places once it is there.
 func (l *look) place(granted jobs.PodSetAdmission, r *replicas.Replica, seat podspec.Places) podspec.Injection {
-	if granted.Places.Count() < l.tasks[r.Group].Replicas {
+	if granted.Places.Count() < countOf(l.tasks[r.Group]) {
 		seat = nil
 	}
 	return granted.At(seat)

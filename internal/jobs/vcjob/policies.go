@@ -24,6 +24,8 @@ type happening struct {
 	since time.Time
 	// what people are told.
 	what string
+	// failed says of an evicted pod that it has failed by it.
+	failed bool
 }
 
 // react looks for what has happened and does what policies say about it, and reports
@@ -47,9 +49,19 @@ func (l *look) react() bool {
 	return l.restartSingly(single)
 }
 
-// policyFor is the first policy for what happened, of the task or else of the job, nil if
-// there is none.
+// policyFor is the first policy for what happened, nil if there is none. A pod that has failed
+// because it was evicted was evicted; where nobody says what to do about that, it has failed.
 func (l *look) policyFor(h happening) *volcano.LifecyclePolicy {
+	policy := l.firstPolicyFor(h)
+	if policy == nil && h.failed {
+		h.event = bus.PodFailedEvent
+		policy = l.firstPolicyFor(h)
+	}
+	return policy
+}
+
+// firstPolicyFor is the first policy of the task, or else of the job.
+func (l *look) firstPolicyFor(h happening) *volcano.LifecyclePolicy {
 	for _, list := range [][]volcano.LifecyclePolicy{l.tasks[h.task].Policies, l.job.Spec.Policies} {
 		for i := range list {
 			if isFor(&list[i], h) {
@@ -106,7 +118,7 @@ func (l *look) happenings() []happening {
 	out = append(out, l.partlyRunning()...)
 	for i := range l.job.Spec.Tasks {
 		task, name := &l.job.Spec.Tasks[i], nameOf(l.job, i)
-		if task.Replicas > 0 && l.count(name, replicas.Succeeded) == task.Replicas {
+		if count := countOf(task); count > 0 && l.count(name, replicas.Succeeded) == count {
 			out = append(out, happening{event: bus.TaskCompletedEvent, task: name, since: l.lastEnd(name), what: "all pods of task " + name + " have succeeded"})
 		}
 		if n := l.restartsOfTask(name); n > 0 && n >= cmpOr(task.MaxRetry) {
@@ -134,6 +146,9 @@ func happeningsOf(r *replicas.Replica) []happening {
 	case r.Phase == replicas.Failed:
 		h.event, h.since, h.what = bus.PodFailedEvent, endOf(r.Pod), failureOf(r)
 		h.exitCode, _, _ = replicas.Failure(r.Pod)
+		if replicas.Disrupted(r.Pod) {
+			h.event, h.failed, h.what = bus.PodEvictedEvent, true, h.what+": it was evicted from its node"
+		}
 	case r.Phase == replicas.Succeeded:
 		return nil
 	case replicas.IsGoing(r.Pod):

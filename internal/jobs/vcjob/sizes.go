@@ -1,32 +1,97 @@
 package vcjob
 
 import (
+	"fmt"
+	"slices"
+	"strconv"
+
 	"k8s.io/utils/ptr"
 
+	"github.com/musterhq/muster/api/muster"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 )
 
 // totalOf is how many pods the job has.
 func totalOf(job *volcano.Job) (total int32) {
 	for i := range job.Spec.Tasks {
-		total += job.Spec.Tasks[i].Replicas
+		total += countOf(&job.Spec.Tasks[i])
 	}
 	return total
+}
+
+// countOf is how many pods the task has: as many as its template's annotation says, if that
+// says between how many it may run.
+func countOf(task *volcano.TaskSpec) int32 {
+	if _, most, says := annotated(task); says {
+		return most
+	}
+	return task.Replicas
+}
+
+// annotated is between how many pods the task may run by the annotations of its template.
+// What cannot be meant counts as absent: mistakenSize tells of it.
+func annotated(task *volcano.TaskSpec) (least, most int32, says bool) {
+	least, says = annotation(task, muster.MinReplicasAnnotation)
+	most = task.Replicas
+	if n, ok := annotation(task, muster.MaxReplicasAnnotation); ok {
+		most = n
+	}
+	return least, most, says && least <= task.Replicas && task.Replicas <= most
+}
+
+func annotation(task *volcano.TaskSpec, key string) (int32, bool) {
+	n, err := strconv.ParseInt(task.Template.Annotations[key], 10, 32)
+	return int32(n), err == nil && n > 0
+}
+
+// mistakenSize says what is wrong with such annotations, "" if nothing is.
+func mistakenSize(job *volcano.Job) string {
+	elastic := 0
+	for i := range job.Spec.Tasks {
+		task := &job.Spec.Tasks[i]
+		_, fewest := task.Template.Annotations[muster.MinReplicasAnnotation]
+		if _, most := task.Template.Annotations[muster.MaxReplicasAnnotation]; !fewest && !most {
+			continue
+		}
+		if _, _, says := annotated(task); !says {
+			return fmt.Sprintf("the annotations %s and, if it is there, %s of task %s must be numbers of which replicas is not below the first nor above the second",
+				muster.MinReplicasAnnotation, muster.MaxReplicasAnnotation, nameOf(job, i))
+		}
+		elastic++
+	}
+	if elastic > 1 {
+		return "one task of a job may have the annotation " + muster.MinReplicasAnnotation
+	}
+	return ""
+}
+
+// annotatedTask is the task that has such annotations, -1 if none has.
+func annotatedTask(job *volcano.Job) int {
+	return slices.IndexFunc(job.Spec.Tasks, func(task volcano.TaskSpec) bool { _, _, says := annotated(&task); return says })
 }
 
 // taskMinimum is how many pods of the task must run together: all unless it says
 // otherwise.
 func taskMinimum(task *volcano.TaskSpec) int32 {
+	if least, _, says := annotated(task); says {
+		return least
+	}
 	return min(ptr.Deref(task.MinAvailable, task.Replicas), task.Replicas)
 }
 
 // minAvailable is how many pods must run together: the tasks' sum unless the job says
-// otherwise.
-func minAvailable(job *volcano.Job) int32 {
-	if job.Spec.MinAvailable > 0 {
+// otherwise. Of a task with annotations these say it.
+func minAvailable(job *volcano.Job) (sum int32) {
+	switch {
+	case job.Spec.MinAvailable <= 0:
+		return tasksMinimum(job)
+	case annotatedTask(job) < 0:
 		return job.Spec.MinAvailable
 	}
-	return tasksMinimum(job)
+	for _, least := range leastOf(job) {
+		sum += least
+	}
+	return sum
 }
 
 func tasksMinimum(job *volcano.Job) (sum int32) {
@@ -39,12 +104,23 @@ func tasksMinimum(job *volcano.Job) (sum int32) {
 // leastOf is, for each task, how many of its pods must run for the job to. Together they
 // are as many as must, taken from the tasks in their order: what a task says that it needs
 // comes first where the job has room for all that tasks say, as Volcano counts it, else the
-// first tasks have all that they say.
+// first tasks have all that they say. A task with annotations has what these say.
 func leastOf(job *volcano.Job) []int32 {
 	least := make([]int32, len(job.Spec.Tasks))
-	left := minAvailable(job)
+	left := job.Spec.MinAvailable
+	if left <= 0 {
+		left = tasksMinimum(job)
+	}
+	fixed := annotatedTask(job)
+	if fixed >= 0 {
+		least[fixed] = taskMinimum(&job.Spec.Tasks[fixed])
+		left -= least[fixed]
+	}
 	take := func(upTo func(*volcano.TaskSpec) int32) {
 		for i := range job.Spec.Tasks {
+			if i == fixed {
+				continue
+			}
 			more := max(0, min(left, upTo(&job.Spec.Tasks[i])-least[i]))
 			least[i] += more
 			left -= more
@@ -57,9 +133,16 @@ func leastOf(job *volcano.Job) []int32 {
 
 // elasticTask is the task whose pods beyond the least the queue may add and take back while
 // the job runs, -1 if there is none: of several such tasks the queue could resize only one,
-// so they keep the size that they were admitted with.
+// so they keep the size that they were admitted with, but for one that asks for it by an
+// annotation.
 func elasticTask(job *volcano.Job) int {
 	found := -1
+	if i := annotatedTask(job); i >= 0 {
+		if taskMinimum(&job.Spec.Tasks[i]) < countOf(&job.Spec.Tasks[i]) {
+			return i
+		}
+		return -1
+	}
 	for i, least := range leastOf(job) {
 		if max(least, 1) >= job.Spec.Tasks[i].Replicas {
 			continue

@@ -159,6 +159,9 @@ func (l *look) expire() {
 
 // waitsFor is for what a job waits that has no quota.
 func (l *look) waitsFor() (reason, message string) {
+	if l.seen.Mistake != "" {
+		return jobs.InvalidJob, l.seen.Mistake
+	}
 	queue := l.job.Labels[kueue.QueueLabel]
 	if queue == "" {
 		queue = queueOf(l.job)

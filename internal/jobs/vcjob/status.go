@@ -25,7 +25,16 @@ func (l *look) report() {
 		return
 	}
 	l.plan.Status = l.job
-	l.plan.StatusCanWait = !l.plan.StatusFirst && l.tellsPodsAlone()
+	l.plan.StatusCanWait = !l.plan.StatusFirst && (l.tellsPodsAlone() || l.justBegins())
+}
+
+// justBegins reports whether the status tells no more than that a job which is new waits for
+// its queue to look at it, or for its pods to start. That passes sooner than people look, and
+// the next status says it too.
+func (l *look) justBegins() bool {
+	state := &l.job.Status.State
+	return l.seen.Job.Status.State.Phase == "" && state.Phase == volcano.Pending &&
+		(state.Reason == startingReason || state.Reason == volcano.WaitingForQuota && l.seen.Admission.Why == "")
 }
 
 // countPods counts pods, of all attempts: those of the past use their nodes until they are
@@ -90,10 +99,10 @@ func (l *look) tellsPodsAlone() bool {
 
 // progress is what the queue needs to know.
 func (l *look) progress() jobs.Progress {
-	p := jobs.Progress{Active: l.roster.Active(), Ready: l.ready(), Reclaimable: l.reclaimable()}
+	p := jobs.Progress{Active: l.roster.Active(), Ready: l.ready(), Reclaimable: l.reclaimable(), Restarts: int64(l.job.Status.RetryCount)}
 	if finished(l.job) {
 		p.Outcome = &jobs.Outcome{Succeeded: l.job.Status.State.Phase == volcano.Completed, Message: l.job.Status.State.Message}
-		if p.Active && l.seen.Admission.Grant == jobs.Admitted {
+		if p.Active && l.seen.Admission.HoldsQuota() {
 			p.Outcome = nil // what its pods use stays theirs until they end
 		}
 		return p

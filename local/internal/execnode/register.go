@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
 	componentversion "k8s.io/component-base/version"
+	"k8s.io/component-helpers/nodedeclaredfeatures/features/restartallcontainers"
 )
 
 // register makes the API server know the node, and waits until pods may be bound to it. From then on nothing is
@@ -39,6 +40,10 @@ func (n *Node) register(ctx context.Context) error {
 	}
 	return n.awaitSchedulable(ctx)
 }
+
+// declaredFeatures are those of which kube-scheduler wants to be told before it binds pods here that need one: the kubelet's
+// runtime manager, which decides what starts again, knows how to have all containers of a pod do so.
+var declaredFeatures = []string{restartallcontainers.RestartAllContainersOnContainerExits}
 
 // object is the node as it registers.
 func (n *Node) object() *corev1.Node {
@@ -62,6 +67,7 @@ func (n *Node) object() *corev1.Node {
 				KernelVersion: kernelVersion(), OperatingSystem: runtime.GOOS, Architecture: runtime.GOARCH, OSImage: "processes of this machine",
 				ContainerRuntimeVersion: n.kubelet.runtimeVersion(), KubeletVersion: componentversion.Get().GitVersion,
 			},
+			DeclaredFeatures: declaredFeatures,
 			Conditions: []corev1.NodeCondition{
 				condition(corev1.NodeMemoryPressure, corev1.ConditionFalse, "NotMeasured", "this node does not measure it"),
 				condition(corev1.NodeDiskPressure, corev1.ConditionFalse, "NotMeasured", "this node does not measure it"),

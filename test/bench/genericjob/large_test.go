@@ -17,6 +17,7 @@ import (
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	"github.com/musterhq/muster/internal/testcluster"
 	"github.com/musterhq/muster/test/bench/figure"
+	"github.com/musterhq/muster/test/bench/operator"
 )
 
 const (
@@ -26,6 +27,9 @@ const (
 	creationRounds = 3
 	looks          = 50
 	podEvents      = 1500
+	// eventMost is what an event of a pod of the large job may cost to one of a job of 10: it is the same, but for what
+	// two measurements differ by.
+	eventMost = 1.3
 )
 
 // unbound has pods that nobody schedules, so that creating them is all there is to do.
@@ -90,7 +94,11 @@ func TestLargeJob(t *testing.T) {
 	}{{"a pod event that tells nothing new", false}, {"a pod event that does", true}} {
 		few, fewLooks := costOfEvents(t, c, o, namespace, "small-worker-0", kind.matters)
 		many, manyLooks := costOfEvents(t, c, o, namespace, large.Name+"-worker-0", kind.matters)
-		figure.Note(kind.what+", CPU, of a job of 10 and of 1,000", fmt.Sprintf("%s, %s", few, many))
+		what := kind.what + ", CPU, of a job of 10 and of 1,000"
+		figure.Note(what, fmt.Sprintf("%s, %s", few, many))
+		if ratio := float64(many) / float64(few); !kind.matters {
+			figure.Reach(t, "  the one to the other", fmt.Sprintf("%.2f", ratio), fmt.Sprint(eventMost), ratio <= eventMost)
+		}
 		figure.Note(fmt.Sprintf("  looks for %d of them", podEvents), fmt.Sprintf("%d, %d", fewLooks, manyLooks))
 	}
 }
@@ -190,21 +198,21 @@ func awaitNoPods(t *testing.T, c client.WithWatch, namespace string) {
 }
 
 // rest waits until the operator has looked at nothing for a while.
-func rest(t *testing.T, o *operator) {
+func rest(t *testing.T, o *operator.Operator) {
 	t.Helper()
 	for {
-		before, _ := o.reconciles(t)
+		before, _ := reconciles(t, o)
 		time.Sleep(6 * time.Second) // that nothing happens can only be seen by watching for a while
-		if after, _ := o.reconciles(t); after == before {
+		if after, _ := reconciles(t, o); after == before {
 			return
 		}
 	}
 }
 
 // timeALook is the mean time of a look at the job that has nothing to write.
-func timeALook(t *testing.T, c client.Client, o *operator, name types.NamespacedName) time.Duration {
+func timeALook(t *testing.T, c client.Client, o *operator.Operator, name types.NamespacedName) time.Duration {
 	t.Helper()
-	first, before := o.reconciles(t)
+	first, before := reconciles(t, o)
 	for i := range looks {
 		job := &tensorstack.GenericJob{ObjectMeta: metav1.ObjectMeta{Name: name.Name, Namespace: name.Namespace}}
 		patch := fmt.Sprintf(`{"metadata":{"annotations":{"bench":"%d"}}}`, i)
@@ -213,7 +221,7 @@ func timeALook(t *testing.T, c client.Client, o *operator, name types.Namespaced
 		}
 	}
 	rest(t, o)
-	last, after := o.reconciles(t)
+	last, after := reconciles(t, o)
 	if last == first {
 		t.Fatal("the operator did not look")
 	}
@@ -221,9 +229,9 @@ func timeALook(t *testing.T, c client.Client, o *operator, name types.Namespaced
 }
 
 // costOfEvents is what an event of the pod costs the operator: one that it can ignore, or one that it must look at.
-func costOfEvents(t *testing.T, c client.Client, o *operator, namespace, pod string, matters bool) (time.Duration, uint64) {
+func costOfEvents(t *testing.T, c client.Client, o *operator.Operator, namespace, pod string, matters bool) (time.Duration, uint64) {
 	t.Helper()
-	looked, _ := o.reconciles(t)
+	looked, _ := reconciles(t, o)
 	before := o.CPU(t)
 	for i := range podEvents {
 		patch := fmt.Sprintf(`{"status":{"message":"%d"}}`, i)
@@ -235,6 +243,6 @@ func costOfEvents(t *testing.T, c client.Client, o *operator, namespace, pod str
 			t.Fatal(err)
 		}
 	}
-	now, _ := o.reconciles(t)
+	now, _ := reconciles(t, o)
 	return (o.CPU(t) - before) / podEvents, now - looked
 }

@@ -3,8 +3,10 @@
 package jobset
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -48,17 +50,8 @@ func cost(t *testing.T, sets, jobs int, queued bool) {
 		b.queue()
 	}
 	before := b.cluster.Writes(t)
-	made := b.made(sets*jobs, "")
-	ended, countsOnly := b.ended(sets)
-	began := time.Now()
-	b.each(sets, jobSetsAtOnce, func(ctx context.Context, i int) error {
-		js := b.jobSet(name(i), jobs)
-		if queued {
-			js.Labels = map[string]string{kueue.QueueLabel: "q"}
-		}
-		return b.client.Create(ctx, js)
-	})
-	took := made().Sub(began)
+	ended, counts := b.ended(sets)
+	took := b.creation(sets, jobs, queued)
 	b.jobsAre(sets*jobs, ready)
 	b.jobsAre(sets*jobs, succeeded)
 	ended()
@@ -68,19 +61,53 @@ func cost(t *testing.T, sets, jobs int, queued bool) {
 	if queued {
 		most += queuedMost
 	}
-	per := float64(total-countsOnly()) / float64(sets)
+	per := float64(total-counts.sum()) / float64(sets)
 	figure.Reach(t, what+": writes a JobSet", fmt.Sprintf("%.2f", per), fmt.Sprint(most), per <= float64(most))
-	figure.Note("  beside them count-only status writes a JobSet", fmt.Sprintf("%.2f", float64(countsOnly())/float64(sets)))
+	counts.figures(t, sets)
 	for _, kind := range sorted(each) {
 		figure.Note("  "+kind, fmt.Sprint(each[kind]))
 	}
-	ratio := took.Seconds() / floor.Seconds()
 	if queued {
 		figure.Note("  until all Jobs are there", figure.Seconds(took))
 		return
 	}
+	took, floor = typical(t, sets, jobs, took, floor)
+	ratio := took.Seconds() / floor.Seconds()
 	figure.Reach(t, "  until all Jobs are there, x the floor", fmt.Sprintf("%.2f", ratio), fmt.Sprint(floorMost), ratio <= floorMost)
 	figure.Note("  the time, and the floor", figure.Seconds(took)+", "+figure.Seconds(floor))
+}
+
+// typical are the times of the middle one of three pairs by their ratio, of which the first was measured: a large JobSet
+// alone takes a few seconds, in which whatever else the machine does counts as much.
+func typical(t *testing.T, sets, jobs int, took, floor time.Duration) (time.Duration, time.Duration) {
+	if sets > 1 {
+		return took, floor
+	}
+	type pair struct{ took, floor time.Duration }
+	pairs := []pair{{took, floor}}
+	for range 2 {
+		floor := newBench(t).floor(sets, jobs)
+		pairs = append(pairs, pair{newBench(t).creation(sets, jobs, false), floor})
+	}
+	slices.SortFunc(pairs, func(a, b pair) int {
+		return cmp.Compare(a.took.Seconds()/a.floor.Seconds(), b.took.Seconds()/b.floor.Seconds())
+	})
+	return pairs[1].took, pairs[1].floor
+}
+
+// creation is the time from the first JobSet until the last Job is there.
+func (b *bench) creation(sets, jobs int, queued bool) time.Duration {
+	b.Helper()
+	made := b.made(sets*jobs, "")
+	began := time.Now()
+	b.each(sets, jobSetsAtOnce, func(ctx context.Context, i int) error {
+		js := b.jobSet(name(i), jobs)
+		if queued {
+			js.Labels = map[string]string{kueue.QueueLabel: "q"}
+		}
+		return b.client.Create(ctx, js)
+	})
+	return made().Sub(began)
 }
 
 // settled waits until the operator has said all: the end of a Workload comes after that of
@@ -169,16 +196,11 @@ func TestAFullRestart(t *testing.T) {
 	b.jobsAre(jobs, ready)
 	b.settled()
 	before := b.cluster.Writes(t)
-	counts := 0
+	counts := newTold()
 	anew := b.made(jobs, "1")
-	var last *jobset.JobSet
 	over := follow(b, &jobset.JobSetList{}, "the restart is over", func(o client.Object) bool {
 		js := o.(*jobset.JobSet)
-		if last != nil && len(last.Status.Conditions) == len(js.Status.Conditions) && last.Status.Restarts == js.Status.Restarts &&
-			(len(js.Status.Conditions) == 0 || last.Status.Conditions[0].Status == js.Status.Conditions[0].Status) {
-			counts++
-		}
-		last = js
+		counts.see(js)
 		return len(js.Status.Conditions) > 0 && js.Status.Conditions[0].Status == metav1.ConditionFalse
 	})
 	var one batchv1.Job
@@ -197,8 +219,8 @@ func TestAFullRestart(t *testing.T) {
 	total, each := b.writes(before)
 	most := 2*jobs + restartMost
 	what := fmt.Sprintf("a full restart of %d Jobs: writes", jobs)
-	figure.Reach(t, what, fmt.Sprint(total-counts), fmt.Sprint(most), total-counts <= most)
-	figure.Note("  beside them count-only status writes", fmt.Sprint(counts))
+	figure.Reach(t, what, fmt.Sprint(total-counts.sum()), fmt.Sprint(most), total-counts.sum() <= most)
+	counts.figures(t, 1)
 	figure.Note("  until all Jobs are new", figure.Seconds(took))
 	for _, kind := range sorted(each) {
 		figure.Note("  "+kind, fmt.Sprint(each[kind]))

@@ -4,10 +4,12 @@ package jobset
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -22,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	"github.com/musterhq/muster/test/bench/figure"
 )
 
 // follow shows see the objects of the namespace, and each again when it changes, until it
@@ -93,27 +96,66 @@ func (b *bench) made(n int, attempt string) (wait func() time.Time) {
 	})
 }
 
-// ended follows n JobSets to their end, and counts writes of their status that told counts
-// alone.
-func (b *bench) ended(n int) (wait func() time.Time, countsOnly func() int) {
-	last, over, counts := map[string]jobset.JobSetStatus{}, map[string]bool{}, 0
+// told is what the status of JobSets said one after the other.
+type told struct {
+	last map[string]*jobset.JobSet
+	// since is when each was seen first, and alone counts the writes of its status that told counts alone.
+	since map[string]time.Time
+	alone map[string]int
+	// fastest is the most of those a second of any of them.
+	fastest float64
+}
+
+func newTold() *told {
+	return &told{last: map[string]*jobset.JobSet{}, since: map[string]time.Time{}, alone: map[string]int{}}
+}
+
+// see takes in a JobSet as it is now.
+func (c *told) see(js *jobset.JobSet) {
 	uncounted := func(s jobset.JobSetStatus) jobset.JobSetStatus {
 		s.ReplicatedJobsStatus = nil
 		return s
 	}
+	before := c.last[js.Name]
+	c.last[js.Name] = js
+	if before == nil {
+		c.since[js.Name] = time.Now()
+		return
+	}
+	if !equality.Semantic.DeepEqual(before.Status, js.Status) && equality.Semantic.DeepEqual(uncounted(before.Status), uncounted(js.Status)) {
+		c.alone[js.Name]++
+		// The first comes when it comes, each other a second later.
+		c.fastest = max(c.fastest, float64(c.alone[js.Name]-1)/max(1, time.Since(c.since[js.Name]).Seconds()))
+	}
+}
+
+// sum is how many writes told counts alone.
+func (c *told) sum() (n int) {
+	for _, count := range c.alone {
+		n += count
+	}
+	return n
+}
+
+// figures are printed beside the writes that are bounded by the number of Jobs.
+func (c *told) figures(t *testing.T, sets int) {
+	figure.Note("  beside them count-only status writes a JobSet", fmt.Sprintf("%.2f", float64(c.sum())/float64(sets)))
+	figure.Reach(t, "  the most of these a second", fmt.Sprintf("%.2f", c.fastest), "1", c.fastest <= 1)
+}
+
+// ended follows n JobSets to their end, and what their status tells.
+func (b *bench) ended(n int) (wait func() time.Time, counts *told) {
+	counts = newTold()
+	over := map[string]bool{}
 	wait = follow(b, &jobset.JobSetList{}, "all JobSets have ended", func(o client.Object) bool {
 		js := o.(*jobset.JobSet)
-		before, known := last[js.Name]
-		if known && !equality.Semantic.DeepEqual(before, js.Status) && equality.Semantic.DeepEqual(uncounted(before), uncounted(js.Status)) {
-			counts++
-		}
-		last[js.Name] = js.Status
+		counts.see(js)
 		if js.Status.TerminalState != "" {
 			over[js.Name] = true
 		}
 		return len(over) == n
 	})
-	return wait, func() int { return counts }
+	return wait, counts
 }
 
 // jobsAre says of every Job of the namespace how it fares.

@@ -1,14 +1,16 @@
-// Package operator runs the operator as a child of a benchmark, so that the floor can be measured without it. Only
-// benchmarks may import it.
+// Package operator runs the operator as a child of a test that says by what configuration, and when it begins and ends, or
+// of a benchmark, so that the floor can be measured without it. Only they may import it.
 package operator
 
 import (
 	"bytes"
+	"io"
 	"net"
 	"net/http"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/musterhq/muster/internal/install"
@@ -38,12 +41,12 @@ type Operator struct {
 // Start starts the binary, with flags of the caller beside its own. It ends with the test, if nobody ends it before.
 func Start(t *testing.T, binary string, cluster *testcluster.Cluster, flags ...string) *Operator {
 	t.Helper()
-	o := &Operator{probes: freeAddress(t), metrics: freeAddress(t), Began: time.Now(), ended: make(chan struct{})}
+	o := &Operator{probes: FreeAddress(t), metrics: FreeAddress(t), Began: time.Now(), ended: make(chan struct{})}
 	o.command = exec.Command(binary, append([]string{"--kubeconfig", asOperator(t, cluster),
 		"--leader-elect=false", // after a kill there is nobody to wait for
 		"--metrics-bind-address", o.metrics, "--health-probe-bind-address", o.probes}, flags...)...)
 	o.command.Stdout, o.command.Stderr = &o.log, &o.log
-	o.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // it must not outlive the benchmark
+	o.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // it must not outlive the test
 	started := make(chan error)
 	go o.live(started)
 	if err := <-started; err != nil {
@@ -77,6 +80,13 @@ func asOperator(t *testing.T, cluster *testcluster.Cluster) string {
 	return path
 }
 
+// Impersonate gives a configuration by which a client is the operator to the API server.
+func Impersonate(config *rest.Config) *rest.Config {
+	out := rest.CopyConfig(config)
+	out.Impersonate = rest.ImpersonationConfig{UserName: install.DefaultOperatorUser, Groups: []string{"system:masters"}}
+	return out
+}
+
 // live starts the process and waits for its end on one thread: the kernel takes the
 // end of the thread that started a child for the parent's death.
 func (o *Operator) live(started chan<- error) {
@@ -94,6 +104,22 @@ func (o *Operator) live(started chan<- error) {
 func (o *Operator) End(signal syscall.Signal) {
 	_ = o.command.Process.Signal(signal) // it may be gone already
 	<-o.ended
+}
+
+// endsWithin is how long an operator may take that has a reason to end.
+const endsWithin = time.Minute
+
+// AwaitEnd waits until the operator has ended by itself, and gives what it said last.
+func (o *Operator) AwaitEnd(t *testing.T) string {
+	t.Helper()
+	select {
+	case <-o.ended:
+	case <-time.After(endsWithin):
+		t.Fatalf("the operator has not ended within %s", endsWithin)
+	case <-t.Context().Done():
+		t.Fatal(t.Context().Err())
+	}
+	return lastLines(o.log.String(), 5)
 }
 
 // AwaitReady waits until the operator says that it has read what the cluster has,
@@ -119,27 +145,60 @@ func (o *Operator) AwaitReady(t *testing.T) time.Duration {
 	}
 }
 
-// Observed is how often a histogram of the operator's own was told something, and the sum of it.
-func (o *Operator) Observed(t *testing.T, histogram string) (count uint64, sum float64) {
+// Observed is how often a histogram of the operator was told something, and the sum of it: of all its series, or of those
+// that have the labels, as name=value.
+func (o *Operator) Observed(t *testing.T, histogram string, labels ...string) (count uint64, sum float64) {
 	t.Helper()
-	response, err := http.Get("http://" + o.metrics + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
 	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(response.Body)
+	families, err := parser.TextToMetricFamilies(o.readMetrics(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, m := range families[histogram].GetMetric() {
+		has := map[string]bool{}
+		for _, label := range m.Label {
+			has[label.GetName()+"="+label.GetValue()] = true
+		}
+		if slices.ContainsFunc(labels, func(label string) bool { return !has[label] }) {
+			continue
+		}
 		count += m.GetHistogram().GetSampleCount()
 		sum += m.GetHistogram().GetSampleSum()
 	}
 	return count, sum
 }
 
-func freeAddress(t *testing.T) string {
+// Counted is what a counter of the operator's own has come to, whatever its labels.
+func (o *Operator) Counted(t *testing.T, counter string) (sum float64) {
+	t.Helper()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(o.readMetrics(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range families[counter].GetMetric() {
+		sum += m.GetCounter().GetValue()
+	}
+	return sum
+}
+
+// readMetrics is what the operator tells of itself.
+func (o *Operator) readMetrics(t *testing.T) io.Reader {
+	t.Helper()
+	response, err := http.Get("http://" + o.metrics + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes.NewReader(text)
+}
+
+// FreeAddress is one of this machine that nobody listens on.
+func FreeAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {

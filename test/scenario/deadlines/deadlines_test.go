@@ -4,11 +4,8 @@ package deadlines
 import (
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/testcluster"
@@ -36,6 +33,7 @@ func TestMain(m *testing.M) { testcluster.Main(m, testcluster.Options{Operator: 
 type world struct{ *harness.World }
 
 func newWorld(t *testing.T) *world {
+	t.Parallel()
 	w := &world{harness.New(t)}
 	queue := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Spec: kueue.ClusterQueueSpec{NamespaceSelector: &metav1.LabelSelector{}}}
 	w.Shared(queue)
@@ -44,27 +42,9 @@ func newWorld(t *testing.T) *world {
 }
 
 // submit creates a Workload of one pod that asks for nothing.
-func (w *world) submit(name string) *kueue.Workload {
+func (w *world) submit(name string) {
 	w.Helper()
-	o := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}, Spec: kueue.WorkloadSpec{QueueName: "q", PodSets: []kueue.PodSet{{
-		Name: "main", Count: 1, Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "example.com/trainer"}}}},
-	}}}}
-	w.Create(o)
-	return o
-}
-
-// report sets a condition as the controller of the Workload would.
-func (w *world) report(name, kind string, status metav1.ConditionStatus, reason string) {
-	w.Helper()
-	var seen kueue.Workload
-	if err := w.Client.Get(w.Context(), client.ObjectKey{Namespace: w.Namespace, Name: name}, &seen); err != nil {
-		w.Fatal(err)
-	}
-	after := seen.DeepCopy()
-	meta.SetStatusCondition(&after.Status.Conditions, metav1.Condition{Type: kind, Status: status, Reason: reason})
-	if err := w.Client.Status().Patch(w.Context(), after, client.MergeFrom(&seen)); err != nil {
-		w.Fatalf("reporting %s of %s: %v", kind, name, err)
-	}
+	w.Create(w.Workload(name, "q"))
 }
 
 // until waits until the condition holds for the Workload, nil where there is none.
@@ -80,17 +60,7 @@ func (w *world) until(name, what string, holds func(*kueue.Workload) bool) {
 	})
 }
 
-func is(w *kueue.Workload, kind string, status metav1.ConditionStatus, reason string) bool {
-	if w == nil {
-		return false
-	}
-	c := meta.FindStatusCondition(w.Status.Conditions, kind)
-	return c != nil && c.Status == status && c.Reason == reason
-}
-
-func runs(w *kueue.Workload) bool {
-	return is(w, kueue.WorkloadAdmitted, "True", kueue.WorkloadAdmittedReason) && !meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadEvicted)
-}
+var is, runs = harness.Is, harness.Runs
 
 func gone(w *kueue.Workload) bool { return w == nil }
 
@@ -98,12 +68,12 @@ func TestWhoIsNeverReadyIsTriedAgainThenDeactivatedAndInTheEndDeleted(t *testing
 	w := newWorld(t)
 	w.submit("a")
 	w.until("a", "runs", runs)
-	w.report("a", kueue.WorkloadPodsReady, metav1.ConditionFalse, kueue.WorkloadWaitForStart)
+	w.Report("a", kueue.WorkloadPodsReady, metav1.ConditionFalse, kueue.WorkloadWaitForStart)
 	w.until("a", "is tried again", func(o *kueue.Workload) bool {
 		return runs(o) && is(o, kueue.WorkloadRequeued, "True", kueue.WorkloadBackoffFinished) &&
 			ptr.Deref(o.Status.RequeueState.Count, 0) == 1 && o.Status.RequeueState.RequeueAt == nil
 	})
-	w.report("a", kueue.WorkloadPodsReady, metav1.ConditionFalse, kueue.WorkloadWaitForStart)
+	w.Report("a", kueue.WorkloadPodsReady, metav1.ConditionFalse, kueue.WorkloadWaitForStart)
 	w.until("a", "is deactivated", func(o *kueue.Workload) bool {
 		return is(o, kueue.WorkloadEvicted, "True", kueue.WorkloadDeactivatedDueTo+kueue.WorkloadRequeuingLimitExceeded) &&
 			!*o.Spec.Active && o.Status.Admission == nil && o.Status.RequeueState == nil
@@ -115,8 +85,8 @@ func TestWhoLosesAPodAndDoesNotRecoverIsEvicted(t *testing.T) {
 	w := newWorld(t)
 	w.submit("a")
 	w.until("a", "runs", runs)
-	w.report("a", kueue.WorkloadPodsReady, metav1.ConditionTrue, kueue.WorkloadStarted)
-	w.report("a", kueue.WorkloadPodsReady, metav1.ConditionFalse, kueue.WorkloadWaitForRecovery)
+	w.Report("a", kueue.WorkloadPodsReady, metav1.ConditionTrue, kueue.WorkloadStarted)
+	w.Report("a", kueue.WorkloadPodsReady, metav1.ConditionFalse, kueue.WorkloadWaitForRecovery)
 	w.until("a", "is evicted for it", func(o *kueue.Workload) bool {
 		return o.Status.SchedulingStats != nil && o.Status.SchedulingStats.Evictions[0] == kueue.WorkloadSchedulingStatsEviction{
 			Reason: kueue.WorkloadEvictedByPodsReadyTimeout, UnderlyingCause: kueue.WorkloadWaitForRecovery, Count: 1}
@@ -127,6 +97,6 @@ func TestWhatIsOverIsDeletedInTime(t *testing.T) {
 	w := newWorld(t)
 	w.submit("a")
 	w.until("a", "runs", runs)
-	w.report("a", kueue.WorkloadFinished, metav1.ConditionTrue, kueue.WorkloadFinishedReasonSucceeded)
+	w.Report("a", kueue.WorkloadFinished, metav1.ConditionTrue, kueue.WorkloadFinishedReasonSucceeded)
 	w.until("a", "is deleted", gone)
 }

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 )
@@ -167,6 +168,15 @@ func TestDeletionInEachPhase(t *testing.T) {
 			w.pause("gone", true)
 			w.untilPhase("gone", tensorstack.JobPhasePaused)
 		},
+		tensorstack.JobPhaseResuming: func(w *world) {
+			w.queue(2)
+			w.untilPhase("gone", tensorstack.JobPhaseRunning)
+			w.pause("gone", true)
+			w.untilPhase("gone", tensorstack.JobPhasePaused)
+			w.annotate("muster.dev/closed", "true")
+			w.pause("gone", false)
+			w.untilPhase("gone", tensorstack.JobPhaseResuming)
+		},
 		tensorstack.JobPhaseSucceeded: func(w *world) {
 			w.queue(2)
 			w.EndReplica("gone-worker-0", 0, 0)
@@ -189,4 +199,32 @@ func TestDeletionInEachPhase(t *testing.T) {
 			w.untilNoWorkload()
 		})
 	}
+}
+
+// TestDeletionOfAJobWhoseMachineIsSilent: its phase is Unknown; what it used is nobody else's before somebody who knows that
+// the machine is gone has said so, by removing its pod.
+func TestDeletionOfAJobWhoseMachineIsSilent(t *testing.T) {
+	w := newWorld(t)
+	w.queue(1)
+	silent := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace + "-silent"}}
+	w.Shared(silent)
+	job := w.job("lost", with("worker", 1, 0), inQueue(0), func(job *tensorstack.GenericJob) {
+		job.Spec.ReplicaSpecs[0].Template.Spec.SchedulerName = "nobody"
+	})
+	w.Create(job)
+	pod := w.bind("lost-worker-0", "nobody", silent.Name)
+	w.PatchStatus(pod, `{"status":{"phase":"Running"}}`)
+	w.untilPhase("lost", tensorstack.JobPhaseRunning)
+	w.PatchStatus(pod, `{"status":{"phase":"Unknown"}}`)
+	w.untilPhase("lost", tensorstack.JobPhaseUnknown)
+	w.Create(w.job("next", with("worker", 1, 0), inQueue(0)))
+	w.untilWaits("next", 0)
+	w.Delete(job)
+	w.UntilPods("its pod is told to go", func(pods map[string]corev1.Pod) bool { return pods["lost-worker-0"].DeletionTimestamp != nil })
+	w.untilWaits("next", 0)
+	if err := w.Client.Delete(t.Context(), pod, client.GracePeriodSeconds(0)); err != nil {
+		t.Fatal(err)
+	}
+	w.untilPhase("next", tensorstack.JobPhaseRunning)
+	w.UntilOnlyPods("next-worker-0")
 }

@@ -1,7 +1,6 @@
 package genericjob
 
 import (
-	"fmt"
 	"slices"
 	"syscall"
 	"testing"
@@ -12,8 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
@@ -201,35 +198,4 @@ func TestOperatorKilledAgainAndAgain(t *testing.T) {
 		t.Errorf("restarts are told as %+v", task)
 	}
 	w.UntilOnlyPods()
-}
-
-// TestAQueueBoundsHowLongJobsRun: a GenericJob that has run for as long as its queue lets it is paused, and gives its quota
-// back; one that is resumed may run as long again. A queue that is closed takes in nobody.
-func TestAQueueBoundsHowLongJobsRun(t *testing.T) {
-	w := newWorld(t)
-	w.queue(2)
-	w.annotate("muster.dev/max-duration", "3s")
-	w.Create(w.job("long", with("worker", 2, 0), inQueue(0)))
-	w.untilPhase("long", tensorstack.JobPhaseRunning)
-	job := w.untilPhase("long", tensorstack.JobPhasePaused)
-	if mode := job.Spec.RunMode; mode == nil || mode.Pause == nil || !mode.Pause.Enabled {
-		t.Errorf("its run mode is %+v", mode)
-	}
-	w.untilNoWorkload()
-	w.annotate("muster.dev/max-duration", "0")
-	w.annotate("muster.dev/closed", "true")
-	w.pause("long", false)
-	w.untilWaits("long", 0)
-	w.annotate("muster.dev/closed", "false")
-	w.untilPhase("long", tensorstack.JobPhaseRunning)
-}
-
-// annotate sets an annotation of the namespace's ClusterQueue.
-func (w *world) annotate(key, value string) {
-	w.Helper()
-	queue := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}}
-	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, key, value)
-	if err := w.Client.Patch(w.Context(), queue, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
-		w.Fatalf("annotating the queue: %v", err)
-	}
 }

@@ -40,7 +40,7 @@ func TestRules(t *testing.T) {
 		message                string
 	}{
 		{"no rules, all succeed", "", "", "master-0 0, worker-0 0, worker-1 0, worker-2 0", tensorstack.JobPhaseSucceeded, tensorstack.SucceededMessage},
-		{"no rules, one fails", "", "", "master-0 0, worker-1 2", tensorstack.JobPhaseFailed, "no success rule can be met any more. Pod[%s-worker-1] exited with error code 2"},
+		{"no rules, one fails", "", "", "master-0 0, worker-1 2", tensorstack.JobPhaseFailed, "without success rules all its replicas have to succeed. Pod[%s-worker-1] exited with error code 2"},
 		{"one of one", "master 0", "", "worker-0 0, master-0 0", tensorstack.JobPhaseSucceeded, tensorstack.SucceededMessage},
 		{"all of several", "worker 0+1+2", "", "worker-0 0, worker-2 0, worker-1 0", tensorstack.JobPhaseSucceeded, tensorstack.SucceededMessage},
 		{"any of several rules", "master 0, worker 0+1+2", "", "worker-0 0, worker-1 0, worker-2 0", tensorstack.JobPhaseSucceeded, tensorstack.SucceededMessage},

@@ -5,6 +5,7 @@ package genericjob
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/musterhq/muster/test/scenario/harness"
@@ -22,7 +23,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testcluster.Main(m, testcluster.Options{SimNodes: 4, SimGPUs: 8, Operator: true})
+	testcluster.Main(m, testcluster.Options{SimNodes: 4, SimGPUs: 8, Operator: true, Config: `
+apiVersion: config.muster.dev/v1alpha1
+kind: Configuration
+elasticity: {growAfter: 0s, resizeCost: 0s}
+`})
 }
 
 // endless is how long pods run that nobody ends.
@@ -76,6 +81,33 @@ func inQueue(priority int32) func(*tensorstack.GenericJob) {
 	}
 }
 
+// onGPUs has each pod ask for so many GPUs.
+func onGPUs(amount int64) func(*tensorstack.GenericJob) {
+	return func(job *tensorstack.GenericJob) {
+		asks := corev1.ResourceList{gpu: *resource.NewQuantity(amount, resource.DecimalSI)}
+		for i := range job.Spec.ReplicaSpecs {
+			job.Spec.ReplicaSpecs[i].Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: asks, Limits: asks}
+		}
+	}
+}
+
+// annotated has all templates of the job bear the annotation.
+func annotated(key, value string) func(*tensorstack.GenericJob) {
+	return func(job *tensorstack.GenericJob) {
+		for i := range job.Spec.ReplicaSpecs {
+			metav1.SetMetaDataAnnotation(&job.Spec.ReplicaSpecs[i].Template.ObjectMeta, key, value)
+		}
+	}
+}
+
+const gpu = corev1.ResourceName("nvidia.com/gpu")
+
+// onSimulated is a flavor of the simulated machines.
+var onSimulated = kueue.ResourceFlavorSpec{
+	NodeLabels:  map[string]string{"muster.dev/simulated": "true"},
+	Tolerations: []corev1.Toleration{{Key: "muster.dev/simulated", Operator: corev1.TolerationOpExists}},
+}
+
 // untilJob waits until the condition holds for the job.
 func (w *world) untilJob(name, what string, holds func(*tensorstack.GenericJob) bool) *tensorstack.GenericJob {
 	w.Helper()
@@ -99,6 +131,24 @@ func (w *world) uids() map[string]types.UID {
 		out[pod.Name] = pod.UID
 	}
 	return out
+}
+
+// podsOf are those of one of the jobs.
+func (w *world) podsOf(job string) []corev1.Pod {
+	w.Helper()
+	var list corev1.PodList
+	if err := w.Client.List(w.Context(), &list, client.InNamespace(w.Namespace), client.MatchingLabels{tensorstack.GenericJobLabel: job}); err != nil {
+		w.Fatal(err)
+	}
+	return list.Items
+}
+
+// untilPodsOf waits until the job has pods of these names, in order, and no others.
+func (w *world) untilPodsOf(job string, names ...string) {
+	w.Helper()
+	harness.Until(w.World, &corev1.PodList{}, fmt.Sprintf("the pods of %s are %v", job, names), func(*corev1.PodList) bool {
+		return slices.EqualFunc(w.podsOf(job), names, func(pod corev1.Pod, name string) bool { return pod.Name == name })
+	})
 }
 
 // pause pauses and resumes a job.

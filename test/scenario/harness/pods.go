@@ -22,8 +22,8 @@ func (w *World) UntilOnlyPods(names ...string) {
 	})
 }
 
-// EndReplica ends the pod of a replica, of its attempt (0 is the first), once it runs on a simulated machine: its container
-// main has ended with the exit code.
+// EndReplica ends the pod of a replica, of its attempt (0 is the first), once it runs on a simulated machine, with the exit
+// code.
 func (w *World) EndReplica(name string, attempt, code int) {
 	w.Helper()
 	var pod corev1.Pod
@@ -31,14 +31,41 @@ func (w *World) EndReplica(name string, attempt, code int) {
 		pod = pods[name]
 		return pod.Annotations["muster.dev/restarts"] == strconv.Itoa(attempt) && pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil
 	})
+	w.EndPod(pod, code)
+}
+
+// EndPod has a pod that runs on a simulated machine end: its containers have ended with the exit code.
+func (w *World) EndPod(pod corev1.Pod, code int) {
+	w.Helper()
 	ended := pod.DeepCopy()
 	ended.Status.Phase = corev1.PodSucceeded
 	if code != 0 {
 		ended.Status.Phase = corev1.PodFailed
 	}
-	ended.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", Image: "example.com/trainer", State: corev1.ContainerState{
-		Terminated: &corev1.ContainerStateTerminated{ExitCode: int32(code), Reason: "Ended", StartedAt: metav1.Now(), FinishedAt: metav1.Now()}}}}
+	ended.Status.ContainerStatuses = nil
+	for _, c := range pod.Spec.Containers {
+		ended.Status.ContainerStatuses = append(ended.Status.ContainerStatuses, corev1.ContainerStatus{Name: c.Name, Image: c.Image, State: corev1.ContainerState{
+			Terminated: &corev1.ContainerStateTerminated{ExitCode: int32(code), Reason: "Ended", StartedAt: metav1.Now(), FinishedAt: metav1.Now()}}})
+	}
 	if err := w.Client.Status().Patch(w.Context(), ended, client.MergeFrom(&pod)); err != nil {
-		w.Fatalf("ending %s: %v", name, err)
+		w.Fatalf("ending %s: %v", pod.Name, err)
+	}
+}
+
+// PodIs says of a pod, whose container is main, what a kubelet would: it runs and is ready, or has ended with the exit code.
+func (w *World) PodIs(pod corev1.Pod, phase corev1.PodPhase, exitCode int32) {
+	w.Helper()
+	after := pod.DeepCopy()
+	now := metav1.Now()
+	after.Status.Phase = phase
+	state := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: exitCode, StartedAt: now, FinishedAt: now}}
+	ready := corev1.ConditionFalse
+	if phase == corev1.PodRunning {
+		state, ready = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}}, corev1.ConditionTrue
+	}
+	after.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: state, Ready: phase == corev1.PodRunning}}
+	after.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: ready, LastTransitionTime: now}}
+	if err := w.Client.Status().Patch(w.Context(), after, client.MergeFrom(&pod)); err != nil {
+		w.Fatalf("setting the state of pod %s: %v", pod.Name, err)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/testcluster"
 )
 
@@ -122,6 +123,18 @@ func (w *World) Change(o client.Object, edit func()) {
 	})
 	if err != nil {
 		w.Fatalf("changing %T %s: %v", o, o.GetName(), err)
+	}
+}
+
+// ChangeStatus edits the status of the Workload of this name, as somebody would who does not care what else is in it.
+func (w *World) ChangeStatus(workload string, edit func(*kueue.WorkloadStatus)) {
+	w.Helper()
+	seen := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: workload}}
+	w.Get(seen)
+	after := seen.DeepCopy()
+	edit(&after.Status)
+	if err := w.Client.Status().Patch(w.Context(), after, client.MergeFrom(seen)); err != nil {
+		w.Fatalf("changing the status of %s: %v", workload, err)
 	}
 }
 

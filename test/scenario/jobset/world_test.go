@@ -92,7 +92,7 @@ func (w *world) run(jobs ...string) {
 	w.Helper()
 	for _, name := range jobs {
 		for _, pod := range w.podsOf(name) {
-			w.podIs(pod, corev1.PodRunning, 0)
+			w.PodIs(pod, corev1.PodRunning, 0)
 		}
 	}
 }
@@ -102,7 +102,7 @@ func (w *world) succeed(jobs ...string) {
 	w.Helper()
 	for _, name := range jobs {
 		for _, pod := range w.podsOf(name) {
-			w.podIs(pod, corev1.PodSucceeded, 0)
+			w.PodIs(pod, corev1.PodSucceeded, 0)
 		}
 	}
 }
@@ -110,7 +110,7 @@ func (w *world) succeed(jobs ...string) {
 func (w *world) fail(exitCode int32, jobs ...string) {
 	w.Helper()
 	for _, name := range jobs {
-		w.podIs(w.podsOf(name)[0], corev1.PodFailed, exitCode)
+		w.PodIs(w.podsOf(name)[0], corev1.PodFailed, exitCode)
 	}
 }
 
@@ -134,24 +134,6 @@ func (w *world) podsOf(job string) []corev1.Pod {
 		return len(pods) == int(*owner.Spec.Parallelism)
 	})
 	return pods
-}
-
-// podIs is what a kubelet would say of a pod.
-func (w *world) podIs(pod corev1.Pod, phase corev1.PodPhase, exitCode int32) {
-	w.Helper()
-	after := pod.DeepCopy()
-	now := metav1.Now()
-	after.Status.Phase = phase
-	state := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: exitCode, StartedAt: now, FinishedAt: now}}
-	ready := corev1.ConditionFalse
-	if phase == corev1.PodRunning {
-		state, ready = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}}, corev1.ConditionTrue
-	}
-	after.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: state, Ready: phase == corev1.PodRunning}}
-	after.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: ready, LastTransitionTime: now}}
-	if err := w.Client.Status().Patch(w.Context(), after, client.MergeFrom(&pod)); err != nil {
-		w.Fatalf("setting the state of pod %s: %v", pod.Name, err)
-	}
 }
 
 // is reports whether the JobSet has the condition with the status and reason.

@@ -1,5 +1,5 @@
 // Package latticejob tests, on the embedded control plane with the operator as users run it, what becomes of LatticeJobs
-// where Muster runs what they are compiled to. Simulated machines run the pods, whose ends the tests say.
+// where Muster runs what they are compiled to. Simulated machines run the pods, whose ends the tests say; a training runs on this one.
 package latticejob
 
 import (
@@ -23,7 +23,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testcluster.Main(m, testcluster.Options{SimNodes: 4, SimGPUs: 8, Operator: true})
+	testcluster.Main(m, testcluster.Options{ExecNodes: 1, SimNodes: 4, SimGPUs: 8, Operator: true})
 }
 
 // world is a namespace of the shared cluster.

@@ -33,7 +33,7 @@ func TestANodeKilledUnderARunningGang(t *testing.T) {
 		t.Fatal(err)
 	}
 	moved := w.UntilWorkloadOf("a", "has no place on the dead node", func(wl *kueue.Workload) bool { return harness.PlacesOf(wl)[dead] == 0 })
-	t.Logf("planned anew %v after the node was gone", time.Since(killed).Round(time.Millisecond))
+	w.expectSoon("the node was gone", killed)
 	if meta.IsStatusConditionTrue(moved.Status.Conditions, kueue.WorkloadEvicted) || len(harness.PlacesOf(moved)) != 3 {
 		t.Fatalf("it was not mended: %s", w.State())
 	}
@@ -106,9 +106,11 @@ func TestForeignPodsTakeTheRoomBetweenAdmissionAndBind(t *testing.T) {
 	w.Create(w.gang("a", "q", 5, 3, time.Hour))
 	wl := w.UntilWorkloadOf("a", "is admitted", admitted)
 	taken := slices.Sorted(maps.Keys(harness.PlacesOf(wl)))[0]
+	took := time.Now()
 	w.Shared(w.podOn(w.Namespace+"-other", taken, 8))
-	hold.letGo()
 	moved := w.UntilWorkloadOf("a", "has no place on the full node", func(wl *kueue.Workload) bool { return admitted(wl) && harness.PlacesOf(wl)[taken] == 0 })
+	w.expectSoon("the room was taken", took)
+	hold.letGo()
 	untilOn(w, "a", harness.PlacesOf(moved))
 }
 
@@ -126,8 +128,31 @@ func TestWhatOnlyKubeSchedulerKnows(t *testing.T) {
 	w.Create(hermit)
 	w.untilRunning("hermit", 1)
 	w.Create(w.gang("a", "q", 1, 4, time.Hour))
+	w.UntilPods("kube-scheduler refuses the node", func(pods map[string]corev1.Pod) bool {
+		for _, pod := range pods {
+			for _, c := range pod.Status.Conditions {
+				if c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable {
+					return true
+				}
+			}
+		}
+		return false
+	})
+	refused := time.Now()
+	w.UntilWorkloadOf("a", "has no place there", func(wl *kueue.Workload) bool { return harness.PlacesOf(wl)[nodes[1]] == 1 })
+	w.expectSoon("kube-scheduler refused the node", refused)
 	if on := nodesOf(w.untilRunning("a", 1)); on[nodes[1]] != 1 {
 		t.Errorf("it runs on %v", on)
+	}
+}
+
+// expectSoon checks that the job was planned anew within a second of what happened then.
+func (w *world) expectSoon(what string, at time.Time) {
+	w.Helper()
+	took := time.Since(at)
+	w.Logf("planned anew %v after %s", took.Round(time.Millisecond), what)
+	if took > time.Second {
+		w.Errorf("planned anew %v after %s, which is more than a second", took, what)
 	}
 }
 

@@ -24,8 +24,15 @@ import (
 
 // Each test makes its nodes itself; the one of the cluster has those driven that are simulated.
 func TestMain(m *testing.M) {
-	testcluster.Main(m, testcluster.Options{SimNodes: 1, SimGPUs: 1, Operator: true})
+	testcluster.Main(m, testcluster.Options{SimNodes: 1, SimGPUs: 1, Operator: true, Config: config})
 }
+
+// Who is elastic grows as soon as there is room.
+const config = `
+apiVersion: config.muster.dev/v1alpha1
+kind: Configuration
+elasticity: {growAfter: 0s, resizeCost: 0s}
+`
 
 const (
 	gpu  = corev1.ResourceName("nvidia.com/gpu")

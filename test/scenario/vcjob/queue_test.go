@@ -43,8 +43,9 @@ func TestAVolcanoQueueIsKeptAsAClusterQueue(t *testing.T) {
 		}
 		return false
 	})
-	w.Create(w.job("first", with("worker", 2, endless, asks), in), w.job("second", with("worker", 1, endless, asks), in))
+	w.Create(w.job("first", with("worker", 2, endless, asks), in))
 	w.untilPhase("first", volcano.Running)
+	w.Create(w.job("second", with("worker", 1, endless, asks), in))
 	w.untilJob("second", "waits", func(job *volcano.Job) bool { return job.Status.State.Reason == "WaitingForQuota" })
 	harness.Until(w.World, &scheduling.QueueList{}, "its status says so", func(list *scheduling.QueueList) bool {
 		for _, q := range list.Items {

@@ -3,7 +3,7 @@
 // for that kind, which Muster never serves.
 //
 // Anyone may import it. It holds no logic and knows nothing of the engine. The custom resource definition under
-// charts/muster/crds is generated from the markers in these files.
+// charts/muster/apis is generated from the markers in these files.
 //
 // +kubebuilder:object:generate=true
 // +groupName=scheduling.volcano.sh

@@ -23,10 +23,14 @@ var kind = lattice.GroupVersion.WithKind("LatticeJob")
 
 // compiler is one compilation of a job.
 type compiler struct {
-	job     *lattice.LatticeJob
-	facts   *Facts
-	owner   metav1.OwnerReference
-	objects []Object
+	job   *lattice.LatticeJob
+	facts *Facts
+	owner metav1.OwnerReference
+	// tasks are the job's, with all that its spec says of them elsewhere.
+	tasks map[string]lattice.JobTaskSpec
+	// training is what they have in common if they train, nil if they do not.
+	training *training
+	objects  []Object
 	// claims are those that tasks create, by name.
 	claims map[string]*corev1.PersistentVolumeClaim
 	// shared are those of claims that have an id.
@@ -46,16 +50,25 @@ func Compile(job *lattice.LatticeJob, facts Facts) (*Result, error) {
 	if len(job.Spec.Tasks) == 0 {
 		return nil, errors.New("job has no tasks")
 	}
+	tasks, err := Tasks(job)
+	if err != nil {
+		return nil, err
+	}
 	c := &compiler{
-		job: job, facts: &facts, owner: *metav1.NewControllerRef(job, kind),
+		job: job, tasks: tasks, facts: &facts, owner: *metav1.NewControllerRef(job, kind),
 		claims: map[string]*corev1.PersistentVolumeClaim{}, makers: map[string]string{}, shared: map[string]bool{},
 		skipped: map[schema.GroupResource]bool{}, missing: map[schema.GroupResource]bool{},
+	}
+	if job.Spec.Training != nil {
+		if err := c.train(job.Spec.Training); err != nil {
+			return nil, err
+		}
 	}
 	vcjob, err := c.vcjob()
 	if err != nil {
 		return nil, err
 	}
-	names := slices.Sorted(maps.Keys(job.Spec.Tasks))
+	names := slices.Sorted(maps.Keys(c.tasks))
 	for i, name := range names {
 		template, err := c.task(name)
 		if err = cmp.Or(err, c.clash); err != nil {

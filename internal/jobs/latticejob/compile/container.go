@@ -2,6 +2,7 @@ package compile
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -22,6 +23,9 @@ import (
 func (t *task) containers() error {
 	ports := t.containerPorts()
 	workload := t.spec.Workload.Containers
+	if len(workload) == 0 {
+		return errors.New("a task needs a container: workload.containers of it, or of the job's defaults, must have one")
+	}
 	for _, name := range slices.Sorted(maps.Keys(workload)) {
 		spec := workload[name]
 		c, err := t.container(name, &spec.SidecarContainer)

@@ -158,6 +158,18 @@ func TestErrorsOfResources(t *testing.T) {
 	})
 }
 
+// Who may make jobs in a namespace may not read the Services of another.
+func TestOfServicesElsewhereTheHostAloneIsTold(t *testing.T) {
+	const there = "db: {type: service, id: postgres, namespace: data}"
+	refused(t, everywhere(), map[string]string{
+		dependent("variables: {X: '${resources.db.port}'}", there): "template error: variable 'X': ${resources.db.port}: resource 'db' is a service of namespace 'data': of another namespace's the host alone is told",
+		dependent("variables: {X: '${resources.db.url}'}", there):  "template error: variable 'X': ${resources.db.url}: resource 'db' is a service of namespace 'data': of another namespace's the host alone is told",
+	})
+	if _, err := Compile(jobOf(t, dependent("variables: {X: '${resources.db.host}'}", there)), everywhere()); err != nil {
+		t.Error(err)
+	}
+}
+
 // refused compiles tasks, each of which is wrong in its own way.
 func refused(t *testing.T, facts Facts, wrong map[string]string) {
 	t.Helper()
@@ -184,6 +196,66 @@ func TestErrorsOfJobs(t *testing.T) {
 	}
 	if _, err := Compile(plain(), Facts{}); err != nil {
 		t.Errorf("the plain job: %v", err)
+	}
+}
+
+func TestErrorsOfTrainings(t *testing.T) {
+	job := func(task string, change func(*lattice.LatticeJob)) *lattice.LatticeJob {
+		job := jobOf(t, task)
+		job.Spec.Training = &lattice.TrainingConfig{CoordinatorTask: "t"}
+		change(job)
+		return job
+	}
+	as := func(*lattice.LatticeJob) {}
+	runs := container("command: [/c]")
+	for want, job := range map[string]*lattice.LatticeJob{
+		"training names the coordinator task 'master', which does not exist":                                        job(runs, func(j *lattice.LatticeJob) { j.Spec.Training.CoordinatorTask = "" }),
+		"training task 't' container 'main' must specify a command":                                                 job(container("args: [a]"), as),
+		"training task 't' must have restartPolicy Never, not OnFailure: pods of a training are restarted together": job("restartPolicy: OnFailure\n"+runs, as),
+		inTask + "a task needs a container: workload.containers of it, or of the job's defaults, must have one": job("", func(j *lattice.LatticeJob) {
+			j.Spec.Tasks["t"], j.Spec.Training = lattice.JobTaskSpec{}, nil
+		}),
+	} {
+		if _, err := Compile(job, everywhere()); err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+// What a task says goes before the defaults, key by key.
+func TestDefaultsAreMergedIntoTasks(t *testing.T) {
+	job := jobOf(t, "replicas: 0\nimagePullSecrets: [mine]\nworkload: {containers: {main: {args: [mine]}}, resources: {g: {type: gpu, params: {count: 2}}}}")
+	defaults := jobOf(t, "replicas: 5\nrestartPolicy: OnFailure\nimagePullSecrets: [a, b]\nworkload: {containers: {main: {image: i, args: [a, b]}, more: {image: i}}, resources: {g: {type: gpu, params: {count: 1, model: T4}}}}").Spec.Tasks["t"]
+	job.Spec.Defaults = &defaults
+	tasks, err := Tasks(job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := yaml.Marshal(tasks["t"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `imagePullSecrets:
+- mine
+replicas: 0
+restartPolicy: OnFailure
+workload:
+  containers:
+    main:
+      args:
+      - mine
+      image: i
+    more:
+      image: i
+  resources:
+    g:
+      params:
+        count: 2
+        model: T4
+      type: gpu
+`
+	if string(got) != want {
+		t.Errorf("got\n%s, want\n%s", got, want)
 	}
 }
 

@@ -139,6 +139,9 @@ func (t *task) value(path []string) (string, error) {
 		if value, ok := d.outputs()[strings.ReplaceAll(path[2], "-", "_")]; ok {
 			return value, nil
 		}
+		if d.abroad {
+			return "", fmt.Errorf("%s: resource '%s' is a service of namespace '%s': of another namespace's the host alone is told", shortened(written(path)), d.name, d.service.Namespace)
+		}
 		return "", fmt.Errorf("%s: resource '%s' of type %s has no %s", shortened(written(path)), d.name, d.Type, shortened(path[2]))
 	}
 	return "", unknown
@@ -154,6 +157,9 @@ func (d *dependency) outputs() map[string]string {
 		return map[string]string{"host": e.host, "port": fmt.Sprint(e.port), "url": e.url}
 	case d.Type == lattice.ServiceResource && d.calls():
 		host := fmt.Sprintf("%s.%s.svc.cluster.local", d.service.Name, d.service.Namespace)
+		if d.abroad {
+			return map[string]string{"host": host} // who may make jobs here may not read what is there
+		}
 		port := d.servicePort()
 		return map[string]string{"host": host, "port": fmt.Sprint(port), "url": fmt.Sprintf("http://%s:%d", host, port)}
 	}

@@ -26,7 +26,8 @@ func everywhere() Facts {
 		Served:  map[schema.GroupResource]bool{ExternalSecrets: true, MeshMembers: true, TracingPolicies: true},
 		Cluster: map[string]string{"name": "c1"},
 		Services: map[ServiceKey][]ServicePort{
-			{Namespace: "data", Name: "postgres"}: {{Name: "pg", Port: 5432}, {Name: "metrics", Port: 9187}},
+			{Namespace: "data", Name: "postgres"}: {},
+			{Namespace: "batch", Name: "cache"}:   {{Name: "redis", Port: 6379}, {Name: "metrics", Port: 9187}},
 		},
 	}
 }
@@ -63,6 +64,8 @@ func TestObjects(t *testing.T) {
 		"llm-finetune":            {examples + "llm-finetune.yaml", with(func(f *Facts) { f.GPUs, f.NvidiaRuntime = SharedGPUs, true })},
 		"llm-finetune-whole-gpus": {examples + "llm-finetune.yaml", with(func(f *Facts) { f.GPUMemoryLabel = true })},
 		"everything":              {"testdata/everything.yaml", everywhere()},
+		"training":                {"testdata/training.yaml", everywhere()},
+		"training-jax":            {"testdata/training-jax.yaml", with(func(f *Facts) { f.GPUs = SharedGPUs })},
 		"everything-on-a-cloud": {"testdata/everything.yaml", with(func(f *Facts) {
 			f.SpreadBy, f.NeedMesh, f.NeedTracing = "topology.kubernetes.io/zone", true, true
 			f.Served = nil
@@ -116,7 +119,7 @@ func asYAML(t testing.TB, r *Result) []byte {
 }
 
 func TestEqualJobsGiveEqualBytes(t *testing.T) {
-	for _, path := range []string{"testdata/everything.yaml", examples + "llm-finetune.yaml"} {
+	for _, path := range []string{"testdata/everything.yaml", "testdata/training.yaml", examples + "llm-finetune.yaml"} {
 		first := ""
 		for range 20 {
 			// Each time the maps are made anew, and so walked in another order.
@@ -140,16 +143,18 @@ func TestEqualJobsGiveEqualBytes(t *testing.T) {
 
 // TestCompilingChangesNothing: what was read is shared with others.
 func TestCompilingChangesNothing(t *testing.T) {
-	job, facts := readJob(t, "testdata/everything.yaml"), everywhere()
-	before := job.DeepCopy()
-	for _, gpus := range []GPUs{WholeGPUs, SharedGPUs} {
-		facts.GPUs = gpus
-		if _, err := Compile(job, facts); err != nil {
-			t.Fatal(err)
+	for _, path := range []string{"testdata/everything.yaml", "testdata/training.yaml", "testdata/training-jax.yaml"} {
+		job, facts := readJob(t, path), everywhere()
+		before := job.DeepCopy()
+		for _, gpus := range []GPUs{WholeGPUs, SharedGPUs} {
+			facts.GPUs = gpus
+			if _, err := Compile(job, facts); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	if diff := cmp.Diff(before, job); diff != "" {
-		t.Error(diff)
+		if diff := cmp.Diff(before, job); diff != "" {
+			t.Error(diff)
+		}
 	}
 }
 

@@ -38,7 +38,11 @@ func (d *dependency) calls() bool { return d.Direction != lattice.Inbound && d.I
 // their ports.
 func ServicesOf(job *lattice.LatticeJob) []ServiceKey {
 	found := map[ServiceKey]bool{}
-	for _, task := range job.Spec.Tasks {
+	tasks, err := Tasks(job)
+	if err != nil {
+		return nil // it cannot be compiled
+	}
+	for _, task := range tasks {
 		for name, spec := range task.Workload.Resources {
 			if d := (dependency{name: name, ResourceSpec: &spec}); spec.Type == lattice.ServiceResource && d.calls() {
 				found[d.key(job.Namespace)] = true
@@ -72,6 +76,7 @@ func TaskPorts(spec *lattice.JobTaskSpec) []ServicePort {
 // readService finds the service in the graph, to which the job's own tasks belong.
 func (t *task) readService(d *dependency) error {
 	d.service = d.key(t.job.Namespace)
+	d.abroad = d.service.Namespace != t.job.Namespace
 	if !d.calls() {
 		return nil
 	}
@@ -80,7 +85,7 @@ func (t *task) readService(d *dependency) error {
 	}
 	if d.service.Namespace == t.job.Namespace {
 		if name, ours := strings.CutPrefix(d.service.Name, t.job.Name+"-"); ours {
-			if spec, ok := t.job.Spec.Tasks[name]; ok {
+			if spec, ok := t.tasks[name]; ok {
 				d.ports = TaskPorts(&spec)
 				return nil
 			}
@@ -169,21 +174,33 @@ func (t *task) mesh() error {
 	if len(ports)+len(callers)+len(dependencies)+len(egress) == 0 {
 		return nil
 	}
-	t.addOf(MeshMembers, !t.facts.NeedMesh, t.unstructured(meshVersion, MeshMemberKind, t.full, map[string]any{
+	member := map[string]any{
 		"target":         map[string]any{"selector": map[string]any{lattice.NameLabel: t.full}},
 		"ports":          list(ports),
 		"allowedCallers": list(callers),
 		"dependencies":   list(dependencies),
 		"egress":         list(egress),
-	}))
+	}
+	if t.training != nil {
+		// Its pods are out of the ambient mesh, and talk to each other directly.
+		member["target"] = map[string]any{"selector": map[string]any{lattice.TrainingJobLabel: t.job.Name}}
+		member["allowPeerTraffic"], member["ambient"] = true, false
+	}
+	t.addOf(MeshMembers, !t.facts.NeedMesh, t.unstructured(meshVersion, MeshMemberKind, t.full, member))
 	return nil
 }
 
 // MeshMember names the member of the mesh that a task of the job is, if it is any.
 func MeshMember(job *lattice.LatticeJob, task string) *unstructured.Unstructured {
-	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": meshVersion, "kind": MeshMemberKind}}
-	o.SetNamespace(job.Namespace)
+	o := MeshMembersIn(job.Namespace)
 	o.SetName(job.Name + "-" + task)
+	return o
+}
+
+// MeshMembersIn names the kind of members of the mesh, in the namespace.
+func MeshMembersIn(namespace string) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": meshVersion, "kind": MeshMemberKind}}
+	o.SetNamespace(namespace)
 	return o
 }
 

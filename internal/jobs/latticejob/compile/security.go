@@ -46,6 +46,19 @@ func securityOf(s *lattice.SecurityContext) *corev1.SecurityContext {
 	return out
 }
 
+// identityOf is as whom a container runs and under which profiles, without what else it may
+// do. Another container of the same image, which may be root's, can only run like it.
+func identityOf(s *lattice.SecurityContext) *lattice.SecurityContext {
+	if s == nil {
+		return nil
+	}
+	return &lattice.SecurityContext{
+		RunAsNonRoot: s.RunAsNonRoot, RunAsUser: s.RunAsUser, RunAsGroup: s.RunAsGroup,
+		SeccompProfile: s.SeccompProfile, SeccompLocalhostProfile: s.SeccompLocalhostProfile,
+		ApparmorProfile: s.ApparmorProfile, ApparmorLocalhostProfile: s.ApparmorLocalhostProfile,
+	}
+}
+
 func capabilities(names []string) []corev1.Capability {
 	var out []corev1.Capability
 	for _, name := range names {

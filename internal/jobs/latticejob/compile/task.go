@@ -31,18 +31,22 @@ type task struct {
 
 // task compiles a task and gives the template of its pods.
 func (c *compiler) task(name string) (*corev1.PodTemplateSpec, error) {
-	spec := c.job.Spec.Tasks[name]
+	spec := c.tasks[name]
 	t := &task{compiler: c, name: name, full: c.job.Name + "-" + name, spec: &spec}
 	t.volumes.task = t
 	for _, step := range []func() error{
-		t.readResources, t.identity, t.secrets, t.claimVolumes, t.containers, t.gpus, t.tracing, t.mesh,
+		t.readResources, t.identity, t.secrets, t.claimVolumes, t.containers, t.gpus, t.rank, t.tracing, t.mesh,
 	} {
 		if err := step(); err != nil {
 			return nil, err
 		}
 	}
 	t.pod.Volumes = t.volumes.list
-	return &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labelsOf(t.full)}, Spec: t.pod}, nil
+	labels := labelsOf(t.full)
+	if t.training != nil {
+		t.training.label(t.job.Name, labels)
+	}
+	return &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: t.pod}, nil
 }
 
 // identity is who the pods are, and what holds for all of their containers.
@@ -91,9 +95,11 @@ type dependency struct {
 	secret    secretParams
 	gpu       gpuParams
 	endpoints []endpoint
-	// service is where a service is, and ports its ports in the graph.
+	// service is where a service is, and ports its ports in the graph. One that is abroad is of
+	// another namespace: its host alone is told.
 	service ServiceKey
 	ports   []ServicePort
+	abroad  bool
 	// pulls says that images are pulled with the secret.
 	pulls bool
 }

@@ -42,6 +42,9 @@ func (t *task) tracing() error {
 	if !known {
 		return nil
 	}
+	if t.training != nil {
+		binaries[shell] = true // it has the containers' commands know their rank
+	}
 	var values []any
 	for _, binary := range slices.Sorted(maps.Keys(binaries)) {
 		values = append(values, binary)

@@ -26,27 +26,58 @@ func (c *compiler) vcjob() (*batch.Job, error) {
 			Queue:             spec.Queue,
 			PriorityClassName: spec.PriorityClassName,
 			MaxRetry:          ptr.Deref(spec.MaxRetry, 0),
-			Policies:          []batch.LifecyclePolicy{{Event: bus.PodEvictedEvent, Action: bus.RestartJobAction}},
+			Policies:          policies(spec.Policies),
+			NetworkTopology:   topology(spec.Topology),
 		},
 	}
-	if out.Spec.MaxRetry > 0 {
-		out.Spec.Policies = append(out.Spec.Policies, batch.LifecyclePolicy{Event: bus.PodFailedEvent, Action: bus.RestartJobAction})
+	if len(out.Spec.Policies) == 0 {
+		out.Spec.Policies = []batch.LifecyclePolicy{{Event: bus.PodEvictedEvent, Action: bus.RestartJobAction}}
+		if out.Spec.MaxRetry > 0 {
+			out.Spec.Policies = append(out.Spec.Policies, batch.LifecyclePolicy{Event: bus.PodFailedEvent, Action: bus.RestartJobAction})
+		}
+	}
+	if c.training != nil {
+		out.Spec.Plugins = trainingPlugins()
 	}
 	var all int32
-	for _, name := range slices.Sorted(maps.Keys(spec.Tasks)) {
-		task := spec.Tasks[name]
+	for _, name := range slices.Sorted(maps.Keys(c.tasks)) {
+		task := c.tasks[name]
 		n := replicas(&task)
 		if last := fmt.Sprintf("%s-%s-%d", c.job.Name, name, max(n-1, 0)); len(last) > maxPodName {
 			return nil, fmt.Errorf("the name of pod %s would exceed %d characters: give the job or task '%s' a shorter name", last, maxPodName, name)
 		}
 		all += n
-		out.Spec.Tasks = append(out.Spec.Tasks, batch.TaskSpec{Name: name, Replicas: n})
+		out.Spec.Tasks = append(out.Spec.Tasks, batch.TaskSpec{Name: name, Replicas: n, Policies: policies(task.Policies)})
 	}
 	out.Spec.MinAvailable = ptr.Deref(spec.MinAvailable, all)
 	if out.Spec.MinAvailable > all {
 		return nil, fmt.Errorf("minAvailable is %d, but the tasks have %d pods together", out.Spec.MinAvailable, all)
 	}
 	return out, nil
+}
+
+// policies are those of a job or a task as its VCJob has them.
+func policies(given []lattice.JobPolicy) (out []batch.LifecyclePolicy) {
+	for _, p := range given {
+		event := bus.Event(p.Event)
+		if p.Event == lattice.OnAny {
+			event = bus.AnyEvent
+		}
+		out = append(out, batch.LifecyclePolicy{Event: event, Action: bus.Action(p.Action), Timeout: p.Timeout})
+	}
+	return out
+}
+
+// topology is how near to each other the pods must be.
+func topology(given *lattice.NetworkTopology) *batch.NetworkTopologySpec {
+	if given == nil {
+		return nil
+	}
+	out := &batch.NetworkTopologySpec{Mode: batch.SoftNetworkTopologyMode, HighestTierAllowed: given.MaxTier}
+	if given.Mode == lattice.HardTopology {
+		out.Mode = batch.HardNetworkTopologyMode
+	}
+	return out
 }
 
 // restartPolicy is that of the pods of a task.

@@ -1,0 +1,32 @@
+{{/* The name of the definition that a file has. */}}
+{{- define "muster.definition" -}}
+{{- regexFind "\n  name: [^\n]+" . | trimPrefix "\n  name: " -}}
+{{- end -}}
+
+{{/* Whose an object is that somebody else has installed, in words. */}}
+{{- define "muster.owner" -}}
+{{- $labels := default dict .metadata.labels -}}
+{{- $annotations := default dict .metadata.annotations -}}
+{{- if get $annotations "meta.helm.sh/release-name" -}}
+the Helm release {{ get $annotations "meta.helm.sh/release-name" }} in namespace {{ get $annotations "meta.helm.sh/release-namespace" }}
+{{- else if or (get $labels "app.kubernetes.io/part-of") (get $labels "app.kubernetes.io/name") -}}
+{{ default (get $labels "app.kubernetes.io/name") (get $labels "app.kubernetes.io/part-of") }}
+{{- else if .metadata.managedFields -}}
+whoever applied it as {{ (first .metadata.managedFields).manager }}
+{{- else -}}
+somebody else
+{{- end -}}
+{{- end -}}
+
+{{/* Not empty where Volcano runs its Jobs itself: the configuration says so, or leaves it to whose definition is there. */}}
+{{- define "muster.volcano" -}}
+{{- $mode := default "auto" .Values.config.volcano -}}
+{{- if eq $mode "external" -}}
+external
+{{- else if and (eq $mode "auto") (not .Values.crds.adopt) -}}
+{{- $there := lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" "jobs.batch.volcano.sh" -}}
+{{- if and $there (ne (dig "metadata" "labels" "muster.dev/served" "" $there) "true") -}}
+external
+{{- end -}}
+{{- end -}}
+{{- end -}}

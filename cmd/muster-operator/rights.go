@@ -1,0 +1,17 @@
+package main
+
+// Of several operators one leads.
+//
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=muster-system,resources=leases,verbs=create
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=muster-system,resources=leases,resourceNames=muster.dev,verbs=get;update
+// +kubebuilder:rbac:groups="";events.k8s.io,namespace=muster-system,resources=events,verbs=create;patch
+
+// It says what it decides by.
+//
+// +kubebuilder:rbac:groups="",namespace=kube-public,resources=configmaps,verbs=create
+// +kubebuilder:rbac:groups="",namespace=kube-public,resources=configmaps,resourceNames=muster-config,verbs=get;update
+
+// Whose Volcano's Jobs are is read off the definitions, and told when it changes.
+//
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create

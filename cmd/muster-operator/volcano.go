@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/musterhq/muster/api/config/v1alpha1"
+	"github.com/musterhq/muster/internal/install"
+)
+
+// errVolcanoCame ends an operator that runs VCJobs where Volcano was installed: the next start leaves them to it.
+var errVolcanoCame = errors.New("the scheduler Volcano was installed, and VCJobs are its own from now on: start the operator again, and it leaves them alone")
+
+// askAgainAfter is how soon it is asked again whose VCJobs are, where the API server did not say.
+const askAgainAfter = time.Second
+
+// changeover ends the operator when Volcano's definitions come, so that no VCJob has two owners.
+type changeover struct {
+	cache  cache.Cache
+	config *rest.Config
+	mode   v1alpha1.VolcanoMode
+}
+
+// standDownForVolcano has the manager end when it should not run VCJobs any more. Where people have said who does, they say
+// so again.
+func standDownForVolcano(mgr manager.Manager, mode v1alpha1.VolcanoMode) error {
+	if mode != v1alpha1.VolcanoAuto {
+		return nil
+	}
+	return mgr.Add(changeover{mgr.GetCache(), mgr.GetConfig(), mode})
+}
+
+// NeedLeaderElection says that an operator which does not lead must know it too.
+func (c changeover) NeedLeaderElection() bool { return false }
+
+// Start waits until VCJobs are Volcano's.
+func (c changeover) Start(ctx context.Context) error {
+	definition := &metav1.PartialObjectMetadata{}
+	definition.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	definitions, err := c.cache.GetInformer(ctx, definition)
+	if err != nil {
+		return fmt.Errorf("watching definitions: %w", err)
+	}
+	changed := make(chan struct{}, 1)
+	tell := func(object any) {
+		if o, ok := object.(client.Object); ok && slices.Contains(install.VolcanoDefinitions, o.GetName()) {
+			select {
+			case changed <- struct{}{}:
+			default:
+			}
+		}
+	}
+	if _, err := definitions.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: tell, UpdateFunc: func(_, o any) { tell(o) }, DeleteFunc: tell}); err != nil {
+		return fmt.Errorf("watching definitions: %w", err)
+	}
+	var again <-chan time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed:
+		case <-again:
+		}
+		again = nil
+		switch came, err := install.LeavesVolcanoJobs(ctx, c.config, c.mode); {
+		case err != nil:
+			ctrl.Log.WithName("volcano").Error(err, "asking whether Volcano was installed")
+			again = time.After(askAgainAfter)
+		case came:
+			return errors.Join(errVolcanoCame, c.tell(ctx, definition.GroupVersionKind()))
+		}
+	}
+}
+
+// tell has people who ask the cluster know it too. It is written at once: who ends writes nothing later.
+func (c changeover) tell(ctx context.Context, definition schema.GroupVersionKind) error {
+	version, kind := definition.ToAPIVersionAndKind()
+	event := &eventsv1.Event{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: install.VolcanoDefinitions[0] + "-", Namespace: metav1.NamespaceDefault},
+		EventTime:  metav1.NowMicro(), ReportingController: "muster", ReportingInstance: "muster-operator",
+		Type: corev1.EventTypeWarning, Reason: "VolcanoInstalled", Action: "StandingDown",
+		Regarding: corev1.ObjectReference{APIVersion: version, Kind: kind, Name: install.VolcanoDefinitions[0]},
+		Note:      "Volcano was installed: Muster leaves VCJobs to it from now on. Those that Muster has run keep its pods and its quota until they are deleted",
+	}
+	clients, err := kubernetes.NewForConfig(c.config)
+	if err != nil {
+		return err
+	}
+	if _, err := clients.EventsV1().Events(event.Namespace).Create(ctx, event, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("telling that Volcano was installed: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,276 @@
+package admission
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/engine/quota"
+	"github.com/musterhq/muster/internal/metrics"
+	"github.com/musterhq/muster/internal/workload"
+)
+
+// auditEvery is how often what the engine counts is compared with what the API's objects say.
+const auditEvery = time.Minute
+
+// auditExamples is how many Workloads the condition names at most.
+const auditExamples = 3
+
+var (
+	auditsTotal = metrics.NewCounter("muster_quota_audits_total",
+		"Comparisons of what the engine counts with what the API's Workloads hold, by what came of them: `equal`, `different` or `failed`.", "result")
+	auditSeconds = metrics.NewHistogram("muster_quota_audit_seconds", "Time of one such comparison, during which nothing is decided.",
+		[]float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25}).WithLabelValues()
+)
+
+// auditor compares the engine with the API once in a while. Caches lag, and what is being written is known to one side only:
+// a difference counts once it is found in two readings, of the same state of the same Workload.
+type auditor struct {
+	cache client.Reader
+	// every is how often it does, 0 for never.
+	every time.Duration
+	last  map[disagreement]int64
+	// found are those that counted in the last audit.
+	found map[disagreement]int64
+	next  time.Time
+}
+
+// disagreement is what engine and API do not agree on: the amount that a Workload, as of a version, holds of a
+// ClusterQueue. Without a Workload it is the engine that does not agree with itself: the sum of the queue is not that of its
+// Workloads.
+type disagreement struct {
+	amountOf
+	workload engine.Key
+	version  string
+}
+
+// due is when the next audit is.
+func (a *auditor) due() time.Time { return a.next }
+
+// audit compares, if it is time, and reports whether it did: found is by how much the engine counts more than the API's
+// objects say.
+func (a *auditor) audit(ctx context.Context, e *engine.Engine, queues []string, now time.Time) (done bool) {
+	switch {
+	case a.every == 0:
+		return false
+	case a.next.IsZero():
+		a.next = now.Add(a.every)
+		return false
+	case now.Before(a.next):
+		return false
+	}
+	a.next = now.Add(a.every)
+	var list kueue.WorkloadList
+	if err := a.cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		auditsTotal.WithLabelValues("failed").Inc()
+		ctrl.LoggerFrom(ctx).Error(err, "listing the Workloads to compare the quota that is counted with what they hold; trying again in a minute")
+		return false
+	}
+	read := disagreements(e, queues, list.Items)
+	a.found = inBoth(a.last, read)
+	a.last = read
+	return true
+}
+
+// disagreements are all that engine and Workloads do not agree on at the moment.
+func disagreements(e *engine.Engine, queues []string, workloads []kueue.Workload) map[disagreement]int64 {
+	out := map[disagreement]int64{}
+	differ := func(d disagreement, by int64) {
+		if by != 0 {
+			out[d] += by
+		}
+	}
+	both := 0
+	var holds []held
+	for i := range workloads {
+		w := &workloads[i]
+		if !holdsUnended(w) {
+			continue
+		}
+		h, ok := e.Holding(keyOf(w))
+		if ok {
+			both++
+		}
+		if ok && h.Assumed {
+			continue
+		}
+		holds = heldBy(w, holds[:0])
+		if ok && h.UID == string(w.UID) && agree(e, &h, w, holds) {
+			continue
+		}
+		at := func(of amountOf) disagreement { return disagreement{of, keyOf(w), w.ResourceVersion} }
+		for _, a := range h.Held {
+			differ(at(amountOf{h.ClusterQueue, e.AmountName(a.Index)}), a.Value)
+		}
+		for _, a := range holds {
+			differ(at(amountOf{string(w.Status.Admission.ClusterQueue), a.FlavorResource}), -a.amount)
+		}
+	}
+	sums, all := map[amountOf]int64{}, 0
+	for h := range e.Holdings {
+		all++
+		for _, a := range h.Held {
+			of := amountOf{h.ClusterQueue, e.AmountName(a.Index)}
+			sums[of] = quota.Add(sums[of], a.Value)
+		}
+	}
+	if all > both { // only then is it worth the while to look for whom
+		for h := range unstored(e, workloads) {
+			for _, a := range h.Held {
+				differ(disagreement{amountOf: amountOf{h.ClusterQueue, e.AmountName(a.Index)}, workload: h.Key}, a.Value)
+			}
+		}
+	}
+	for _, name := range queues {
+		usage, ok := e.QueueUsage(name)
+		if !ok {
+			continue
+		}
+		for of, sum := range usage.Reserved {
+			differ(disagreement{amountOf: amountOf{name, of}}, sum-sums[amountOf{name, of}])
+			delete(sums, amountOf{name, of})
+		}
+		for of, sum := range sums {
+			if of.queue == name {
+				differ(disagreement{amountOf: of}, -sum)
+			}
+		}
+	}
+	maps.DeleteFunc(out, func(_ disagreement, by int64) bool { return by == 0 })
+	return out
+}
+
+// holdsUnended reports whether the Workload holds quota by its own word.
+func holdsUnended(w *kueue.Workload) bool { return workload.HoldsQuota(w) && !workload.IsFinished(w) }
+
+// unstored are those that hold quota for the engine and not by any Workload, but for what is being written.
+func unstored(e *engine.Engine, workloads []kueue.Workload) iter.Seq[engine.Holding] {
+	stored := map[engine.Key]bool{}
+	for i := range workloads {
+		if holdsUnended(&workloads[i]) {
+			stored[keyOf(&workloads[i])] = true
+		}
+	}
+	return func(yield func(engine.Holding) bool) {
+		for h := range e.Holdings {
+			if !h.Assumed && !stored[h.Key] && !yield(h) {
+				return
+			}
+		}
+	}
+}
+
+// held is what a Workload holds of something.
+type held struct {
+	quota.FlavorResource
+	amount int64
+}
+
+// heldBy adds up what the Workload holds by its own word: what it was given, less what ended pods gave back, and what pods
+// that have to go use until then.
+func heldBy(w *kueue.Workload, into []held) []held {
+	for i := range w.Status.Admission.PodSetAssignments {
+		a := &w.Status.Admission.PodSetAssignments[i]
+		given, left := ptr.Deref(a.Count, 0), ptr.Deref(a.Count, 0)
+		for j := range w.Spec.PodSets {
+			if podSet := &w.Spec.PodSets[j]; podSet.Name == a.Name {
+				given = ptr.Deref(a.Count, podSet.Count)
+				left = min(given, podSet.Count-reclaimable(w, podSet))
+			}
+		}
+		surplus := surplusOf(w, a)
+		for name, flavor := range a.Flavors {
+			of := quota.FlavorResource{Flavor: string(flavor), Resource: string(name)}
+			amount := quota.Add(share(quota.FromQuantity(name, a.ResourceUsage[name]), left, given), surplus[string(name)])
+			if at := slices.IndexFunc(into, func(h held) bool { return h.FlavorResource == of }); at >= 0 {
+				into[at].amount = quota.Add(into[at].amount, amount)
+			} else {
+				into = append(into, held{of, amount})
+			}
+		}
+	}
+	return into
+}
+
+// agree reports whether the engine has charged what the Workload holds, and to whom it says.
+func agree(e *engine.Engine, h *engine.Holding, w *kueue.Workload, holds []held) bool {
+	if h.ClusterQueue != string(w.Status.Admission.ClusterQueue) {
+		return false
+	}
+	left := len(h.Held)
+	for _, is := range holds {
+		if is.amount == 0 {
+			continue
+		}
+		at := slices.IndexFunc(h.Held, func(a quota.Amount) bool { return e.AmountName(a.Index) == is.FlavorResource })
+		if at < 0 || h.Held[at].Value != is.amount {
+			return false
+		}
+		left--
+	}
+	return left == 0
+}
+
+// inBoth are those that were found in both readings, unchanged.
+func inBoth(before, now map[disagreement]int64) map[disagreement]int64 {
+	out := map[disagreement]int64{}
+	for d, by := range now {
+		if was, ok := before[d]; ok && was == by {
+			out[d] = by
+		}
+	}
+	return out
+}
+
+// byQueue sums up what was found.
+func byQueue(found map[disagreement]int64) map[amountOf]int64 {
+	out := map[amountOf]int64{}
+	for d, by := range found {
+		out[d.amountOf] = quota.Add(out[d.amountOf], by)
+	}
+	return out
+}
+
+// tellDifferences says by ClusterQueue what was found, for its condition and the log.
+func tellDifferences(found map[disagreement]int64) map[string]string {
+	amounts, examples := map[string][]string{}, map[string][]string{}
+	sums := byQueue(found)
+	for _, of := range slices.SortedFunc(maps.Keys(sums), compareAmounts) {
+		by := quota.ToQuantity(corev1.ResourceName(of.Resource), sums[of])
+		amounts[of.queue] = append(amounts[of.queue], fmt.Sprintf("%s of flavor %s by %s", of.Resource, of.Flavor, by.String()))
+	}
+	keys := slices.SortedFunc(maps.Keys(found), func(a, b disagreement) int {
+		return cmp.Or(compareAmounts(a.amountOf, b.amountOf), cmp.Compare(a.workload.String(), b.workload.String()))
+	})
+	for _, d := range keys {
+		name := d.workload.String()
+		if d.workload == (engine.Key{}) {
+			name = "the queue's own sum"
+		}
+		if named := examples[d.queue]; len(named) < auditExamples && !slices.Contains(named, name) {
+			examples[d.queue] = append(named, name)
+		}
+	}
+	out := map[string]string{}
+	for queue, list := range amounts {
+		out[queue] = fmt.Sprintf("More is counted as held than Workloads hold (less where it is below 0): %s; for example %s. "+
+			"Restart the operator, which counts anew, and report it with its log", strings.Join(list, ", "), strings.Join(examples[queue], ", "))
+	}
+	return out
+}
+
+func compareAmounts(a, b amountOf) int {
+	return cmp.Or(cmp.Compare(a.queue, b.queue), cmp.Compare(a.Flavor, b.Flavor), cmp.Compare(a.Resource, b.Resource))
+}

@@ -1,0 +1,216 @@
+package admission
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
+	"github.com/musterhq/muster/internal/config"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/engine/quota"
+	"github.com/musterhq/muster/internal/workload"
+)
+
+// admitted is a Workload of so many pods of 1 cpu that cq has admitted in flavor f, as the API server has it.
+func admitted(name string, pods int32) *kueue.Workload {
+	w := newWorkload(name, pods, quantities("cpu", "1"))
+	w.ResourceVersion = "7"
+	w.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: name, UID: "u"}}
+	admit(w, &engine.Admission{ClusterQueue: "cq", PodSets: []engine.Assignment{{
+		PodSet: "main", Count: pods, Flavors: map[string]string{"cpu": "f"}, Usage: map[string]int64{"cpu": int64(pods) * 1000}}}}, nil, now)
+	w.Status.Admission.PodSetAssignments[0].ResourceUsage = quantities("cpu", strconv.Itoa(int(pods))) // as it is read
+	return w
+}
+
+// heardOf is an engine that has heard of a queue and the Workloads.
+func heardOf(workloads ...*kueue.Workload) *engine.Engine {
+	e, tr := engine.New(engine.Options{}), words()
+	objects := []client.Object{namespace.DeepCopy(), newFlavor("f"), newClusterQueue("cq", "8"), newLocalQueue("q", "cq")}
+	for _, w := range workloads {
+		objects = append(objects, w)
+	}
+	for _, o := range objects {
+		for _, ev := range tr.changed(o, now) {
+			e.Apply(ev)
+		}
+	}
+	return e
+}
+
+func TestEngineAndWorkloadsAgreeHoweverTheyStand(t *testing.T) {
+	runs, ending, leaving, shrinks, over := admitted("runs", 3), admitted("ending", 4), admitted("leaving", 2), admitted("shrinks", 4), admitted("over", 1)
+	ending.Status.ReclaimablePods = []kueue.ReclaimablePod{{Name: "main", Count: 3}}
+	workload.Evict(leaving, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption}, now)
+	shrinks.Status.Admission.PodSetAssignments[0].Count = new(int32(2))
+	shrinks.Status.Admission.PodSetAssignments[0].ResourceUsage = quantities("cpu", "2")
+	shrinks.Status.ResourceRequests = []kueue.PodSetRequest{{Name: "main", Resources: quantities("cpu", "4")}}
+	workload.SetCondition(over, kueue.WorkloadFinished, metav1.ConditionTrue, "Succeeded", "", now)
+	all := []*kueue.Workload{runs, ending, leaving, shrinks, over, newWorkload("waits", 9, quantities("cpu", "1"))}
+	e := heardOf(all...)
+	var list []kueue.Workload
+	for _, w := range all {
+		list = append(list, *w)
+	}
+	if got := disagreements(e, []string{"cq"}, list); len(got) != 0 {
+		t.Errorf("they do not agree on %v", got)
+	}
+	usage, _ := e.QueueUsage("cq")
+	if got := usage.Reserved[quota.FlavorResource{Flavor: "f", Resource: "cpu"}]; got != 3000+1000+2000+4000 {
+		t.Errorf("what they agree on is %d", got) // else nothing was compared
+	}
+}
+
+func TestWhatAnAuditFinds(t *testing.T) {
+	of := amountOf{"cq", quota.FlavorResource{Flavor: "f", Resource: "cpu"}}
+	about := func(name, version string) disagreement {
+		return disagreement{amountOf: of, workload: engine.Key{Namespace: "ns", Name: name}, version: version}
+	}
+	a, b := admitted("a", 2), admitted("b", 3)
+	larger := admitted("a", 2)
+	larger.Status.Admission.PodSetAssignments[0].ResourceUsage = quantities("cpu", "5")
+	elsewhere := admitted("a", 2)
+	elsewhere.Status.Admission.ClusterQueue = "other"
+	for what, tc := range map[string]struct {
+		heard, stored []*kueue.Workload
+		want          map[disagreement]int64
+	}{
+		"nothing, where both have the same":        {[]*kueue.Workload{a, b}, []*kueue.Workload{a, b}, nil},
+		"what the engine has not heard of":         {[]*kueue.Workload{a}, []*kueue.Workload{a, b}, map[disagreement]int64{about("b", "7"): -3000}},
+		"what the engine has not heard the end of": {[]*kueue.Workload{a, b}, []*kueue.Workload{a}, map[disagreement]int64{about("b", ""): 3000}},
+		"another amount":                           {[]*kueue.Workload{a}, []*kueue.Workload{larger}, map[disagreement]int64{about("a", "7"): -3000}},
+		"another queue": {[]*kueue.Workload{a}, []*kueue.Workload{elsewhere}, map[disagreement]int64{
+			about("a", "7"): 2000,
+			{amountOf: amountOf{"other", of.FlavorResource}, workload: engine.Key{Namespace: "ns", Name: "a"}, version: "7"}: -2000,
+		}},
+	} {
+		var stored []kueue.Workload
+		for _, w := range tc.stored {
+			stored = append(stored, *w)
+		}
+		got := disagreements(heardOf(tc.heard...), []string{"cq"}, stored)
+		if len(tc.want) == 0 && len(got) == 0 {
+			continue
+		}
+		if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(disagreement{}, amountOf{})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", what, diff)
+		}
+	}
+}
+
+// TestWhatIsBeingWrittenIsNobodysMistake: the engine has decided, and the API server does not know yet.
+func TestWhatIsBeingWrittenIsNobodysMistake(t *testing.T) {
+	w := newWorkload("w", 2, quantities("cpu", "1"))
+	e := heardOf(w)
+	if d := e.Decide(now); len(d) != 1 || d[0].Admit == nil {
+		t.Fatalf("decided %+v", d)
+	}
+	if got := disagreements(e, []string{"cq"}, []kueue.Workload{*w}); len(got) != 0 {
+		t.Errorf("found %v", got)
+	}
+}
+
+func TestADifferenceCountsOnceItIsFoundTwice(t *testing.T) {
+	d := func(version string) disagreement {
+		return disagreement{workload: engine.Key{Name: "a"}, version: version}
+	}
+	for what, tc := range map[string]struct {
+		before, now map[disagreement]int64
+		want        int
+	}{
+		"not at first":          {nil, map[disagreement]int64{d("1"): 5}, 0},
+		"the second time":       {map[disagreement]int64{d("1"): 5}, map[disagreement]int64{d("1"): 5}, 1},
+		"not of another state":  {map[disagreement]int64{d("1"): 5}, map[disagreement]int64{d("2"): 5}, 0},
+		"not by another amount": {map[disagreement]int64{d("1"): 5}, map[disagreement]int64{d("1"): 4}, 0},
+		"not once it is right":  {map[disagreement]int64{d("1"): 5}, nil, 0},
+	} {
+		if got := inBoth(tc.before, tc.now); len(got) != tc.want {
+			t.Errorf("%s: got %v", what, got)
+		}
+	}
+}
+
+// TestTheQueueSaysWhatAnAuditFound: from the second reading, and not any more once it is right. While all is equal nothing is
+// written.
+func TestTheQueueSaysWhatAnAuditFound(t *testing.T) {
+	w := newWorld(t, newFlavor("f"), newClusterQueue("cq", "8"))
+	clock := clocktesting.NewFakeClock(now)
+	l := newLoop(manager{feed: &feed{world: w}}, config.Default())
+	l.clock, l.gauges = clock, newQueueGauges()
+	l.queues = newQueueStatusWriter(w, clock, newWriteBudget(clock), 0)
+	runs := admitted("runs", 3)
+	for _, o := range []client.Object{namespace.DeepCopy(), newFlavor("f"), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"), runs} {
+		l.mailbox.put(news{changed: o})
+	}
+	l.turn()
+	l.audit(t.Context()) // sets the time of the first
+	said := func() string {
+		l.queues.write(t.Context(), statusOf{ofClusterQueue, engine.Key{Name: "cq"}})
+		var q kueue.ClusterQueue
+		if err := w.Get(t.Context(), client.ObjectKey{Name: "cq"}, &q); err != nil {
+			t.Fatal(err)
+		}
+		if c := meta.FindStatusCondition(q.Status.Conditions, muster.QuotaDiffersCondition); c != nil {
+			return c.Message
+		}
+		return ""
+	}
+	next := func() string {
+		clock.Step(auditEvery)
+		l.audit(t.Context())
+		return said()
+	}
+	if got := said(); got != "" {
+		t.Fatalf("before any audit: %q", got)
+	}
+	if got := next(); got != "" {
+		t.Errorf("after one reading: %q", got)
+	}
+	if got := next(); !strings.Contains(got, "cpu of flavor f by 3") || !strings.Contains(got, "ns/runs") {
+		t.Errorf("after two: %q", got)
+	}
+	if got := l.gauges.differences[amountOf{"cq", quota.FlavorResource{Flavor: "f", Resource: "cpu"}}]; got != 3000 {
+		t.Errorf("the metric has %v", l.gauges.differences)
+	}
+	writes := len(w.written())
+	if next(); len(w.written()) != writes {
+		t.Errorf("the same again was written: %q", w.written()[writes:])
+	}
+	stored := runs.DeepCopy()
+	stored.ResourceVersion = ""
+	if err := w.Create(t.Context(), stored); err != nil {
+		t.Fatal(err)
+	}
+	if got := next(); got != "" {
+		t.Errorf("once it is right: %q", got)
+	}
+	if writes = len(w.written()); next() != "" || len(w.written()) != writes {
+		t.Errorf("written though all is equal: %q", w.written()[writes:])
+	}
+}
+
+func BenchmarkAuditOf15000Workloads(b *testing.B) {
+	const many = 15_000
+	all := make([]*kueue.Workload, many)
+	list := make([]kueue.Workload, many)
+	for i := range all {
+		all[i] = admitted(fmt.Sprintf("w%d", i), 2)
+		list[i] = *all[i]
+	}
+	e := heardOf(all...)
+	for b.Loop() {
+		if got := disagreements(e, []string{"cq"}, list); len(got) != 0 {
+			b.Fatalf("%d differ", len(got))
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed())/float64(b.N)/float64(time.Millisecond), "ms/audit")
+}

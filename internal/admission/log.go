@@ -1,0 +1,53 @@
+package admission
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+)
+
+// logChange logs a decision that was written: one line each, in which the job can be found by kind, namespace and name. What
+// is no decision is not logged.
+func logChange(ctx context.Context, before, after *kueue.Workload) {
+	c, ok := changeOf(before, after)
+	if !ok && placesMoved(before, after) {
+		c, ok = change{reason: "Replaced", message: "Pods were given other places than before"}, true
+	}
+	if !ok {
+		return
+	}
+	var queue string
+	for _, w := range []*kueue.Workload{before, after} {
+		if w.Status.Admission != nil {
+			queue = string(w.Status.Admission.ClusterQueue)
+		}
+	}
+	ctrl.LoggerFrom(ctx).Info("decided", "decision", c.reason, "job", jobName(after), "workload", keyOf(after).String(), "clusterQueue", queue, "message", c.message)
+}
+
+// jobName is the job of a Workload as people write it, kind/namespace/name; that of a Workload that no job controls is its own.
+func jobName(w *kueue.Workload) string {
+	kind, name := "Workload", w.Name
+	if owner := metav1.GetControllerOf(w); owner != nil {
+		kind, name = owner.Kind, owner.Name
+	}
+	return kind + "/" + w.Namespace + "/" + name
+}
+
+// placesMoved reports whether pods of an admitted Workload were given other places.
+func placesMoved(before, after *kueue.Workload) bool {
+	if before.Status.Admission == nil || after.Status.Admission == nil {
+		return false
+	}
+	was, is := before.Status.Admission.PodSetAssignments, after.Status.Admission.PodSetAssignments
+	for i := range is {
+		if i < len(was) && !equality.Semantic.DeepEqual(was[i].TopologyAssignment, is[i].TopologyAssignment) {
+			return true
+		}
+	}
+	return false
+}

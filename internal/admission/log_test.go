@@ -1,0 +1,42 @@
+package admission
+
+import (
+	"context"
+	"testing"
+
+	"github.com/go-logr/logr/funcr"
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/workload"
+)
+
+// TestEachDecisionIsOneLineWithTheJobsKey at the default level.
+func TestEachDecisionIsOneLineWithTheJobsKey(t *testing.T) {
+	var lines []string
+	ctx := ctrl.LoggerInto(context.Background(), funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{Verbosity: 0}))
+	waits := newWorkload("w", 1, nil)
+	waits.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "train", UID: "u", Controller: ptr.To(true)}}
+	runs := waits.DeepCopy()
+	admit(runs, &engine.Admission{ClusterQueue: "cq", PodSets: []engine.Assignment{{PodSet: "main"}}}, nil, now)
+	moved := runs.DeepCopy()
+	replace(moved, map[string]*kueue.TopologyAssignment{"main": {Levels: []string{"rack"}}})
+	evicted := moved.DeepCopy()
+	workload.Evict(evicted, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "for another"}, now)
+	told := waits.DeepCopy()
+	workload.SetCondition(told, kueue.WorkloadQuotaReserved, metav1.ConditionFalse, "WaitingForQuota", "", now)
+	for _, pair := range [][2]*kueue.Workload{{waits, waits}, {waits, told}, {waits, runs}, {runs, moved}, {moved, evicted}} {
+		logChange(ctx, pair[0], pair[1])
+	}
+	line := func(decision, message string) string {
+		return `"level"=0 "msg"="decided" "decision"="` + decision + `" "job"="Job/ns/train" "workload"="ns/w" "clusterQueue"="cq" "message"="` + message + `"`
+	}
+	want := []string{line("Admitted", "Admitted by ClusterQueue cq"), line("Replaced", "Pods were given other places than before"), line("Evicted", "Preempted: for another")}
+	if diff := cmp.Diff(want, lines); diff != "" {
+		t.Errorf("logged (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,274 @@
+package admission
+
+import (
+	"maps"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/engine/quota"
+	"github.com/musterhq/muster/internal/engine/reason"
+	"github.com/musterhq/muster/internal/metrics"
+)
+
+// What queues have, under the names that dashboards for the API ask for.
+var (
+	ofCluster = []string{"cohort", "cluster_queue", "flavor", "resource"}
+	ofLocal   = []string{"name", "namespace", "flavor", "resource"}
+
+	pendingWorkloads = metrics.NewDesc(metrics.Gauge, "kueue_pending_workloads",
+		"Workloads that wait in the ClusterQueue: `inadmissible` are those whose status says Inadmissible or OnHold, for which waiting alone does nothing, `active` all others.",
+		"cluster_queue", "status")
+	reservingWorkloads = metrics.NewDesc(metrics.Gauge, "kueue_reserving_active_workloads", "Workloads that hold quota of the ClusterQueue.", "cluster_queue")
+	admittedWorkloads  = metrics.NewDesc(metrics.Gauge, "kueue_admitted_active_workloads", "Admitted Workloads of the ClusterQueue.", "cluster_queue")
+	clusterQueueState  = metrics.NewDesc(metrics.Gauge, "kueue_cluster_queue_status",
+		"1 for what the ClusterQueue is, `active`, `pending` (it cannot admit) or `terminating`, 0 for the others.", "cluster_queue", "status")
+	queueUsage          = metrics.NewDesc(metrics.Gauge, "kueue_cluster_queue_resource_usage", "What admitted Workloads of the ClusterQueue use.", ofCluster...)
+	queueReservation    = metrics.NewDesc(metrics.Gauge, "kueue_cluster_queue_resource_reservation", "What Workloads hold of the ClusterQueue.", ofCluster...)
+	queueNominal        = metrics.NewDesc(metrics.Gauge, "kueue_cluster_queue_nominal_quota", "The ClusterQueue's own quota.", ofCluster...)
+	queueBorrowingLimit = metrics.NewDesc(metrics.Gauge, "kueue_cluster_queue_borrowing_limit",
+		"How much more than its own the ClusterQueue may use. Nothing where there is no limit.", ofCluster...)
+	queueLendingLimit = metrics.NewDesc(metrics.Gauge, "kueue_cluster_queue_lending_limit",
+		"How much of its own the ClusterQueue lends at most. Nothing where there is no limit.", ofCluster...)
+	queueShare = metrics.NewDesc(metrics.Gauge, "kueue_cluster_queue_weighted_share",
+		"The ClusterQueue's share beside its siblings, in thousandths by its weight. Nothing without Fair Sharing.", "cluster_queue")
+	cohortShare = metrics.NewDesc(metrics.Gauge, "kueue_cohort_weighted_share",
+		"The cohort's share beside its siblings, in thousandths by its weight. Nothing without Fair Sharing.", "cohort")
+
+	localPending = metrics.NewDesc(metrics.Gauge, "kueue_local_queue_pending_workloads", "As `kueue_pending_workloads`, by LocalQueue.",
+		"name", "namespace", "status")
+	localReserving   = metrics.NewDesc(metrics.Gauge, "kueue_local_queue_reserving_active_workloads", "Workloads of the LocalQueue that hold quota.", "name", "namespace")
+	localAdmitted    = metrics.NewDesc(metrics.Gauge, "kueue_local_queue_admitted_active_workloads", "Admitted Workloads of the LocalQueue.", "name", "namespace")
+	localState       = metrics.NewDesc(metrics.Gauge, "kueue_local_queue_status", "1 for the state of the LocalQueue's condition Active, `True` or `False`, 0 for the other.", "name", "namespace", "active")
+	localUsage       = metrics.NewDesc(metrics.Gauge, "kueue_local_queue_resource_usage", "What admitted Workloads of the LocalQueue use.", ofLocal...)
+	localReservation = metrics.NewDesc(metrics.Gauge, "kueue_local_queue_resource_reservation", "What Workloads of the LocalQueue hold.", ofLocal...)
+
+	auditDifference = metrics.NewDesc(metrics.Gauge, "muster_quota_audit_difference",
+		"What the engine counts as held of the ClusterQueue beyond what its Workloads hold by the API, less than 0 where it counts too little. Nothing where both are equal.",
+		"cluster_queue", "flavor", "resource")
+
+	queueDescs = []*prometheus.Desc{pendingWorkloads, reservingWorkloads, admittedWorkloads, clusterQueueState, queueUsage, queueReservation,
+		queueNominal, queueBorrowingLimit, queueLendingLimit, queueShare, cohortShare, localPending, localReserving, localAdmitted, localState,
+		localUsage, localReservation, auditDifference}
+)
+
+// States of a ClusterQueue in its metric.
+const (
+	stateActive      = "active"
+	statePending     = "pending"
+	stateTerminating = "terminating"
+)
+
+// served are the queues of the operator that leads.
+var served = newQueueGauges()
+
+func init() { metrics.Serve(served) }
+
+// queueGauges keep what was last heard of each queue, for who asks: nothing is computed before, and what is gone leaves
+// nothing behind.
+type queueGauges struct {
+	mu sync.Mutex
+	// usage and states are of ClusterQueues, LocalQueues and cohorts, specs of ClusterQueues as the cache has them.
+	usage  map[statusOf]engine.Usage
+	states map[statusOf]string
+	specs  map[string]*kueue.ClusterQueue
+	// leads says where LocalQueues lead; stuck are Workloads that wait in vain, by the LocalQueue that they name.
+	leads map[engine.Key]string
+	stuck map[engine.Key]map[engine.Key]bool
+	// of says where in stuck a Workload is.
+	of          map[engine.Key]engine.Key
+	differences map[amountOf]int64
+}
+
+// amountOf is an amount of a ClusterQueue.
+type amountOf struct {
+	queue string
+	quota.FlavorResource
+}
+
+func newQueueGauges() *queueGauges {
+	return &queueGauges{
+		usage: map[statusOf]engine.Usage{}, states: map[statusOf]string{}, specs: map[string]*kueue.ClusterQueue{},
+		leads: map[engine.Key]string{}, stuck: map[engine.Key]map[engine.Key]bool{}, of: map[engine.Key]engine.Key{},
+	}
+}
+
+// note takes the usage of a queue or a cohort; spec is that of a ClusterQueue.
+func (g *queueGauges) note(key statusOf, u engine.Usage, spec *kueue.ClusterQueue) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.usage[key] = u
+	if spec != nil {
+		g.specs[key.Name] = spec
+	}
+}
+
+// state takes what a queue is, as its status says.
+func (g *queueGauges) state(key statusOf, state string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.states[key] = state
+}
+
+// differ takes what the last audit found.
+func (g *queueGauges) differ(found map[amountOf]int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.differences = found
+}
+
+// forget drops what is gone, with all that was counted of it.
+func (g *queueGauges) forget(key statusOf) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.usage, key)
+	delete(g.states, key)
+	switch key.kind {
+	case ofClusterQueue:
+		delete(g.specs, key.Name)
+	case ofLocalQueue:
+		delete(g.leads, key.Key)
+	}
+	forgetCounted(key)
+}
+
+// heard notes who waits in vain, as their status tells, and where LocalQueues lead.
+func (g *queueGauges) heard(event engine.Event) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch ev := event.(type) {
+	case engine.LocalQueueSet:
+		g.leads[ev.Key] = ev.ClusterQueue
+	case engine.WorkloadSet:
+		vain := ev.Admission == nil && !ev.Inactive && (ev.Told == reason.Inadmissible || ev.Told == reason.OnHold)
+		g.stick(ev.Key, engine.Key{Namespace: ev.Key.Namespace, Name: ev.Queue}, vain)
+	case engine.WorkloadGone:
+		g.stick(ev.Key, engine.Key{}, false)
+	}
+}
+
+func (g *queueGauges) stick(key, queue engine.Key, vain bool) {
+	if was, ok := g.of[key]; ok && (!vain || was != queue) {
+		delete(g.stuck[was], key)
+		if len(g.stuck[was]) == 0 {
+			delete(g.stuck, was)
+		}
+		delete(g.of, key)
+	}
+	if vain {
+		if g.stuck[queue] == nil {
+			g.stuck[queue] = map[engine.Key]bool{}
+		}
+		g.stuck[queue][key], g.of[key] = true, queue
+	}
+}
+
+// Describe is for the registry.
+func (g *queueGauges) Describe(to chan<- *prometheus.Desc) {
+	for _, desc := range queueDescs {
+		to <- desc
+	}
+}
+
+// Collect gives the values of all queues.
+func (g *queueGauges) Collect(to chan<- prometheus.Metric) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	set := func(desc *prometheus.Desc, value float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
+	}
+	stuck := map[string]int{}
+	for queue, those := range g.stuck {
+		stuck[g.leads[queue]] += len(those)
+	}
+	for key, u := range g.usage {
+		switch key.kind {
+		case ofClusterQueue:
+			g.collectClusterQueue(set, key.Name, u, stuck[key.Name])
+		case ofLocalQueue:
+			collectLocalQueue(set, key.Key, u, len(g.stuck[key.Key]))
+		case ofCohort:
+			if u.Share != nil {
+				set(cohortShare, float64(*u.Share), key.Name)
+			}
+		}
+	}
+	for key, state := range g.states {
+		switch key.kind {
+		case ofClusterQueue:
+			for _, s := range []string{statePending, stateActive, stateTerminating} {
+				set(clusterQueueState, oneIf(s == state), key.Name, s)
+			}
+		case ofLocalQueue:
+			for _, s := range []string{"True", "False"} {
+				set(localState, oneIf(s == state), key.Name, key.Namespace, s)
+			}
+		}
+	}
+	for of, by := range g.differences {
+		set(auditDifference, asFloat(of.FlavorResource, by), of.queue, of.Flavor, of.Resource)
+	}
+}
+
+type setter func(desc *prometheus.Desc, value float64, labels ...string)
+
+func (g *queueGauges) collectClusterQueue(set setter, name string, u engine.Usage, stuck int) {
+	stuck = min(stuck, u.Pending)
+	set(pendingWorkloads, float64(u.Pending-stuck), name, "active")
+	set(pendingWorkloads, float64(stuck), name, "inadmissible")
+	set(reservingWorkloads, float64(u.Reserving), name)
+	set(admittedWorkloads, float64(u.Admitted), name)
+	if u.Share != nil {
+		set(queueShare, float64(*u.Share), name)
+	}
+	spec := g.specs[name]
+	if spec == nil {
+		return
+	}
+	cohort := string(spec.Spec.Cohort)
+	for _, group := range spec.Spec.ResourceGroups {
+		for _, f := range group.Flavors {
+			for _, r := range f.Resources {
+				of := quota.FlavorResource{Flavor: string(f.Name), Resource: string(r.Name)}
+				labels := []string{cohort, name, of.Flavor, of.Resource}
+				set(queueUsage, asFloat(of, u.Used[of]), labels...)
+				set(queueReservation, asFloat(of, u.Reserved[of]), labels...)
+				set(queueNominal, r.NominalQuota.AsApproximateFloat64(), labels...)
+				for desc, limit := range map[*prometheus.Desc]*resource.Quantity{queueBorrowingLimit: r.BorrowingLimit, queueLendingLimit: r.LendingLimit} {
+					if limit != nil {
+						set(desc, limit.AsApproximateFloat64(), labels...)
+					}
+				}
+			}
+		}
+	}
+}
+
+func collectLocalQueue(set setter, key engine.Key, u engine.Usage, stuck int) {
+	stuck = min(stuck, u.Pending)
+	set(localPending, float64(u.Pending-stuck), key.Name, key.Namespace, "active")
+	set(localPending, float64(stuck), key.Name, key.Namespace, "inadmissible")
+	set(localReserving, float64(u.Reserving), key.Name, key.Namespace)
+	set(localAdmitted, float64(u.Admitted), key.Name, key.Namespace)
+	for of := range maps.Keys(u.Reserved) {
+		set(localReservation, asFloat(of, u.Reserved[of]), key.Name, key.Namespace, of.Flavor, of.Resource)
+		set(localUsage, asFloat(of, u.Used[of]), key.Name, key.Namespace, of.Flavor, of.Resource)
+	}
+}
+
+// asFloat is an amount in the resource's own unit: cores, bytes, pieces.
+func asFloat(of quota.FlavorResource, amount int64) float64 {
+	q := quota.ToQuantity(corev1.ResourceName(of.Resource), amount)
+	return q.AsApproximateFloat64()
+}
+
+func oneIf(holds bool) float64 {
+	if holds {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,92 @@
+package admission
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
+
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/engine/quota"
+	"github.com/musterhq/muster/internal/engine/reason"
+	"github.com/musterhq/muster/internal/metrics/metricstest"
+)
+
+func TestWhatIsServedOfQueues(t *testing.T) {
+	g := newQueueGauges()
+	spec := newClusterQueue("cq", "8")
+	spec.Spec.Cohort = "lab"
+	spec.Spec.ResourceGroups[0].Flavors[0].Resources[0].BorrowingLimit = ptr.To(resource.MustParse("1500m"))
+	cpu := quota.FlavorResource{Flavor: "f", Resource: "cpu"}
+	usage := engine.Usage{Pending: 3, Reserving: 2, Admitted: 1, Share: ptr.To[int64](250),
+		Reserved: map[quota.FlavorResource]int64{cpu: 4500}, Used: map[quota.FlavorResource]int64{cpu: 2000}}
+	cluster, local, cohort := statusOf{ofClusterQueue, engine.Key{Name: "cq"}}, statusOf{ofLocalQueue, engine.Key{Namespace: "ns", Name: "q"}}, statusOf{ofCohort, engine.Key{Name: "lab"}}
+	g.note(cluster, usage, spec)
+	g.note(local, usage, nil)
+	g.note(cohort, engine.Usage{Share: ptr.To[int64](100)}, nil)
+	g.state(cluster, stateActive)
+	g.state(local, "False")
+	g.heard(engine.LocalQueueSet{LocalQueue: engine.LocalQueue{Key: local.Key, ClusterQueue: "cq"}})
+	waits := engine.Workload{Key: engine.Key{Namespace: "ns", Name: "w"}, Queue: "q", Told: reason.Inadmissible}
+	g.heard(engine.WorkloadSet{Workload: waits})
+	g.differ(map[amountOf]int64{{"cq", cpu}: -500})
+	want := map[string]float64{
+		"kueue_pending_workloads{cluster_queue=cq,status=active}":                                     2,
+		"kueue_pending_workloads{cluster_queue=cq,status=inadmissible}":                               1,
+		"kueue_reserving_active_workloads{cluster_queue=cq}":                                          2,
+		"kueue_admitted_active_workloads{cluster_queue=cq}":                                           1,
+		"kueue_cluster_queue_status{cluster_queue=cq,status=active}":                                  1,
+		"kueue_cluster_queue_status{cluster_queue=cq,status=pending}":                                 0,
+		"kueue_cluster_queue_status{cluster_queue=cq,status=terminating}":                             0,
+		"kueue_cluster_queue_resource_usage{cluster_queue=cq,cohort=lab,flavor=f,resource=cpu}":       2,
+		"kueue_cluster_queue_resource_reservation{cluster_queue=cq,cohort=lab,flavor=f,resource=cpu}": 4.5,
+		"kueue_cluster_queue_nominal_quota{cluster_queue=cq,cohort=lab,flavor=f,resource=cpu}":        8,
+		"kueue_cluster_queue_borrowing_limit{cluster_queue=cq,cohort=lab,flavor=f,resource=cpu}":      1.5,
+		"kueue_cluster_queue_weighted_share{cluster_queue=cq}":                                        250,
+		"kueue_cohort_weighted_share{cohort=lab}":                                                     100,
+		"kueue_local_queue_pending_workloads{name=q,namespace=ns,status=active}":                      2,
+		"kueue_local_queue_pending_workloads{name=q,namespace=ns,status=inadmissible}":                1,
+		"kueue_local_queue_reserving_active_workloads{name=q,namespace=ns}":                           2,
+		"kueue_local_queue_admitted_active_workloads{name=q,namespace=ns}":                            1,
+		"kueue_local_queue_status{active=True,name=q,namespace=ns}":                                   0,
+		"kueue_local_queue_status{active=False,name=q,namespace=ns}":                                  1,
+		"kueue_local_queue_resource_usage{flavor=f,name=q,namespace=ns,resource=cpu}":                 2,
+		"kueue_local_queue_resource_reservation{flavor=f,name=q,namespace=ns,resource=cpu}":           4.5,
+		"muster_quota_audit_difference{cluster_queue=cq,flavor=f,resource=cpu}":                       -0.5,
+	}
+	if diff := cmp.Diff(want, metricstest.Of(t, g)); diff != "" {
+		t.Errorf("served (-want +got):\n%s", diff)
+	}
+	waits.Told = reason.WaitingForQuota
+	g.heard(engine.WorkloadSet{Workload: waits})
+	if got := metricstest.Of(t, g)["kueue_pending_workloads{cluster_queue=cq,status=inadmissible}"]; got != 0 {
+		t.Errorf("%v wait in vain, and none does any more", got)
+	}
+	g.differ(nil)
+	for _, key := range []statusOf{cluster, local, cohort} {
+		g.forget(key)
+	}
+	if left := metricstest.Of(t, g); len(left) != 0 {
+		t.Errorf("queues that are gone leave %v", left)
+	}
+}
+
+// TestWhoWaitsInVainIsForgotten: the sets must not grow with all that ever waited.
+func TestWhoWaitsInVainIsForgotten(t *testing.T) {
+	g := newQueueGauges()
+	w := engine.Workload{Key: engine.Key{Namespace: "ns", Name: "w"}, Queue: "q", Told: reason.OnHold}
+	for _, events := range [][]engine.Event{
+		{engine.WorkloadSet{Workload: w}, engine.WorkloadGone{Key: w.Key}},
+		{engine.WorkloadSet{Workload: w}, engine.WorkloadSet{Workload: engine.Workload{Key: w.Key, Queue: "q", Told: reason.OnHold, Inactive: true}}},
+		{engine.WorkloadSet{Workload: w}, engine.WorkloadSet{Workload: engine.Workload{Key: w.Key, Queue: "q", Told: reason.OnHold, Admission: &engine.Admission{}}}},
+		{engine.WorkloadSet{Workload: w}, engine.WorkloadSet{Workload: engine.Workload{Key: w.Key, Queue: "r", Told: reason.OnHold}}, engine.WorkloadGone{Key: w.Key}},
+	} {
+		for _, ev := range events {
+			g.heard(ev)
+		}
+		if len(g.stuck) != 0 || len(g.of) != 0 {
+			t.Errorf("after %+v there are %v and %v", events, g.stuck, g.of)
+		}
+	}
+}

@@ -1,0 +1,169 @@
+package admission
+
+import (
+	"path"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/metrics"
+)
+
+// waitBuckets are those of all waits: from seconds to hours.
+var waitBuckets = append([]float64{1}, prometheus.ExponentialBuckets(2.5, 2, 13)...)
+
+// What happened to Workloads, under the names that dashboards for the API ask for.
+var (
+	quotaReservedTotal = metrics.NewCounter("kueue_quota_reserved_workloads_total", "Workloads that were given quota.", "cluster_queue")
+	quotaReservedWait  = metrics.NewHistogram("kueue_quota_reserved_wait_time_seconds",
+		"Time from the creation of a Workload, or its return to the queue, until it was given quota.", waitBuckets, "cluster_queue")
+	admittedTotal = metrics.NewCounter("kueue_admitted_workloads_total", "Workloads that were admitted.", "cluster_queue")
+	admissionWait = metrics.NewHistogram("kueue_admission_wait_time_seconds",
+		"Time from the creation of a Workload, or its return to the queue, until it was admitted.", waitBuckets, "cluster_queue")
+	checksWait = metrics.NewHistogram("kueue_admission_checks_wait_time_seconds",
+		"Time from when a Workload with admission checks was given quota until it was admitted.", waitBuckets, "cluster_queue")
+	readyWait = metrics.NewHistogram("kueue_ready_wait_time_seconds",
+		"Time from the creation of a Workload, or its return to the queue, until its pods were ready for the first time.", waitBuckets, "cluster_queue")
+	admittedReadyWait = metrics.NewHistogram("kueue_admitted_until_ready_wait_time_seconds",
+		"Time from the admission of a Workload until its pods were ready for the first time.", waitBuckets, "cluster_queue")
+	evictedTotal = metrics.NewCounter("kueue_evicted_workloads_total", "Evictions, by the reason of the condition Evicted.", "cluster_queue", "reason")
+	evictedOnce  = metrics.NewCounter("kueue_evicted_workloads_once_total",
+		"Evictions of Workloads that were not evicted before for the same reason and cause.", "cluster_queue", "reason", "detailed_reason")
+	preemptedTotal = metrics.NewCounter("kueue_preempted_workloads_total",
+		"Preemptions, by the ClusterQueue of the Workload for which they were and the reason of the condition Preempted.", "preempting_cluster_queue", "reason")
+
+	localQuotaReservedTotal = metrics.NewCounter("kueue_local_queue_quota_reserved_workloads_total", "Workloads of the LocalQueue that were given quota.", "name", "namespace")
+	localAdmittedTotal      = metrics.NewCounter("kueue_local_queue_admitted_workloads_total", "Workloads of the LocalQueue that were admitted.", "name", "namespace")
+	localEvictedTotal       = metrics.NewCounter("kueue_local_queue_evicted_workloads_total", "Evictions of Workloads of the LocalQueue.", "name", "namespace", "reason")
+
+	attemptsTotal = metrics.NewCounter("kueue_admission_attempts_total",
+		"Passes of the engine that decided anything: `success` where a Workload was given quota, `inadmissible` where none was.", "result")
+	attemptSeconds = metrics.NewHistogram("kueue_admission_attempt_duration_seconds", "Time of a pass of the engine that decided anything.", nil, "result")
+)
+
+// forgetCounted drops what was counted of a queue that is gone.
+func forgetCounted(key statusOf) {
+	switch key.kind {
+	case ofClusterQueue:
+		for _, vec := range []interface{ DeletePartialMatch(prometheus.Labels) int }{quotaReservedTotal, quotaReservedWait, admittedTotal, admissionWait,
+			checksWait, readyWait, admittedReadyWait, evictedTotal, evictedOnce} {
+			vec.DeletePartialMatch(prometheus.Labels{"cluster_queue": key.Name})
+		}
+		preemptedTotal.DeletePartialMatch(prometheus.Labels{"preempting_cluster_queue": key.Name})
+	case ofLocalQueue:
+		for _, vec := range []*prometheus.CounterVec{localQuotaReservedTotal, localAdmittedTotal, localEvictedTotal} {
+			vec.DeletePartialMatch(prometheus.Labels{"name": key.Name, "namespace": key.Namespace})
+		}
+	}
+}
+
+// countAttempt counts a pass of the engine by what it decided.
+func countAttempt(decisions []engine.Decision, took time.Duration) {
+	if len(decisions) == 0 {
+		return
+	}
+	result := "inadmissible"
+	for _, d := range decisions {
+		if d.Admit != nil {
+			result = "success"
+			break
+		}
+	}
+	attemptsTotal.WithLabelValues(result).Inc()
+	attemptSeconds.WithLabelValues(result).Observe(took.Seconds())
+}
+
+// countPreemption counts a preemption that was written.
+func countPreemption(e *engine.Eviction) {
+	if cause, ok := causes[e.Cause]; ok && e.PreemptorPath != "" {
+		preemptedTotal.WithLabelValues(path.Base(e.PreemptorPath), cause.reason).Inc()
+	}
+}
+
+// countChange counts what happened to a Workload between two states of it that the watch brought, whoever wrote it: the
+// engine, its lifecycle, its job or the controller of another API. So each counts once, also where an answer was lost.
+func countChange(before, after *kueue.Workload) {
+	if before.UID != after.UID {
+		return
+	}
+	countEvictions(before, after)
+	if after.Status.Admission == nil {
+		return
+	}
+	queue := string(after.Status.Admission.ClusterQueue)
+	seconds := func(wait *prometheus.HistogramVec, since, until time.Time) {
+		wait.WithLabelValues(queue).Observe(max(0, until.Sub(since).Seconds()))
+	}
+	queued := backInQueue(before)
+	if at, ok := anew(before, after, kueue.WorkloadQuotaReserved); ok {
+		quotaReservedTotal.WithLabelValues(queue).Inc()
+		localQuotaReservedTotal.WithLabelValues(string(after.Spec.QueueName), after.Namespace).Inc()
+		seconds(quotaReservedWait, queued, at)
+	}
+	if at, ok := anew(before, after, kueue.WorkloadAdmitted); ok {
+		admittedTotal.WithLabelValues(queue).Inc()
+		localAdmittedTotal.WithLabelValues(string(after.Spec.QueueName), after.Namespace).Inc()
+		seconds(admissionWait, queued, at)
+		if len(after.Status.AdmissionChecks) > 0 {
+			seconds(checksWait, since(after, kueue.WorkloadQuotaReserved), at)
+		}
+	}
+	ready := meta.FindStatusCondition(after.Status.Conditions, kueue.WorkloadPodsReady)
+	if at, ok := anew(before, after, kueue.WorkloadPodsReady); ok && ready.Reason != kueue.WorkloadRecovered {
+		seconds(readyWait, queued, at)
+		seconds(admittedReadyWait, since(after, kueue.WorkloadAdmitted), at)
+	}
+}
+
+// anew is when the condition became True between the two states.
+func anew(before, after *kueue.Workload, kind string) (at time.Time, ok bool) {
+	at = since(after, kind)
+	return at, !at.IsZero() && !at.Equal(since(before, kind))
+}
+
+// backInQueue is since when a Workload waits: since it was last sent back to its queue, or since it is there.
+func backInQueue(w *kueue.Workload) time.Time {
+	if c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadRequeued); c != nil {
+		return c.LastTransitionTime.Time
+	}
+	return w.CreationTimestamp.Time
+}
+
+// countEvictions counts by what the Workload itself counts, which misses none that the watch has not brought.
+func countEvictions(before, after *kueue.Workload) {
+	if after.Status.SchedulingStats == nil {
+		return
+	}
+	queue := evictedFrom(before, after)
+	for _, is := range after.Status.SchedulingStats.Evictions {
+		var was int32
+		if before.Status.SchedulingStats != nil {
+			for _, b := range before.Status.SchedulingStats.Evictions {
+				if b.Reason == is.Reason && b.UnderlyingCause == is.UnderlyingCause {
+					was = b.Count
+				}
+			}
+		}
+		if is.Count <= was {
+			continue
+		}
+		evictedTotal.WithLabelValues(queue, is.Reason).Add(float64(is.Count - was))
+		localEvictedTotal.WithLabelValues(string(after.Spec.QueueName), after.Namespace, is.Reason).Add(float64(is.Count - was))
+		if was == 0 {
+			evictedOnce.WithLabelValues(queue, is.Reason, string(is.UnderlyingCause)).Inc()
+		}
+	}
+}
+
+// evictedFrom is the ClusterQueue whose quota the Workload had, "" if it was evicted from a queue where it waited.
+func evictedFrom(before, after *kueue.Workload) string {
+	for _, w := range []*kueue.Workload{before, after} {
+		if w.Status.Admission != nil {
+			return string(w.Status.Admission.ClusterQueue)
+		}
+	}
+	return ""
+}

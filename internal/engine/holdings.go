@@ -1,0 +1,45 @@
+package engine
+
+import "github.com/musterhq/muster/internal/engine/quota"
+
+// Holding is what the ledgers have of a workload that holds quota.
+type Holding struct {
+	Key Key
+	// UID and Version are those of the Workload as the engine knows it.
+	UID     string
+	Version int64
+	// ClusterQueue is whose quota it holds, Held how much.
+	ClusterQueue string
+	Held         quota.Vector
+	// Assumed says that a decision about it is being written: the API server may have it or not.
+	Assumed bool
+}
+
+// Holdings yields all that hold quota, in no order.
+func (e *Engine) Holdings(yield func(Holding) bool) {
+	for _, w := range e.workloads {
+		if h, ok := w.holding(); ok && !yield(h) {
+			return
+		}
+	}
+}
+
+// Holding is that of the workload, if it holds quota.
+func (e *Engine) Holding(key Key) (_ Holding, ok bool) {
+	w := e.workloads[key]
+	if w == nil {
+		return Holding{}, false
+	}
+	return w.holding()
+}
+
+func (w *workload) holding() (_ Holding, ok bool) {
+	c := &w.charged
+	if w.held == nil || c.queue == nil {
+		return Holding{}, false
+	}
+	return Holding{Key: w.Key, UID: w.UID, Version: w.Version, ClusterQueue: c.queue.Name, Held: c.held, Assumed: w.assumed != nothing}, true
+}
+
+// AmountName is what the amounts of the index are of.
+func (e *Engine) AmountName(i quota.Index) quota.FlavorResource { return e.tree.Name(i) }

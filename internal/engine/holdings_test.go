@@ -1,0 +1,30 @@
+package engine
+
+import (
+	"testing"
+
+	"github.com/musterhq/muster/internal/engine/quota"
+)
+
+// TestHoldingsAreWhatTheQueuesReserve: of those who hold quota, and of nobody else.
+func TestHoldingsAreWhatTheQueuesReserve(t *testing.T) {
+	s := newScene(t, Options{}, queueOf("q", "", 10), localOf("q"), job("a", "q", 1, 7, 0, 0), job("b", "q", 1, 9, 0, 1))
+	fr := quota.FlavorResource{Flavor: "default", Resource: "cpu"}
+	var names []string
+	var sum int64
+	for h := range s.engine.Holdings {
+		names = append(names, h.Key.Name)
+		if h.ClusterQueue != "q" {
+			t.Errorf("%+v", h)
+		}
+		for _, a := range h.Held {
+			if s.engine.AmountName(a.Index) == fr {
+				sum += a.Value
+			}
+		}
+	}
+	u, _ := s.engine.QueueUsage("q")
+	if len(names) != 1 || names[0] != "a" || sum != 7 || u.Reserved[fr] != sum {
+		t.Errorf("%v hold %d, reserved %v", names, sum, u.Reserved)
+	}
+}

@@ -1,0 +1,141 @@
+package preempt
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+
+	"github.com/musterhq/muster/internal/engine/quota"
+)
+
+// part is what a candidate can be asked for at once: so many pods that it can do without, or,
+// for 0, to go.
+type part struct {
+	candidate
+	pods int32
+}
+
+// victim is the candidate as one that does without so many pods.
+func (p part) victim(pods int32) Victim {
+	return Victim{Holder: p.Holder, Queue: p.queue, Gives: pods}
+}
+
+// parts lists what the candidates are asked for, in the order in which it is asked of them.
+// First comes what stops nobody: what was only promised, and pods that can be done without.
+// Only then others go.
+//
+// But who would take his pods back from elastic ones of lower priority in his queue is asked
+// after these, in his turn: else they would go all the same, only later.
+func (s *search) parts() [][]part {
+	lowest := map[*quota.Node]int32{}
+	for _, c := range s.candidates {
+		if known, ok := lowest[c.queue]; c.Pod != nil && (!ok || c.Priority < known) {
+			lowest[c.queue] = c.Priority
+		}
+	}
+	var gentle, rest []part
+	for _, c := range s.candidates {
+		switch {
+		case c.Spare == 0:
+		case c.Priority == lowest[c.queue]:
+			gentle = append(gentle, part{c, c.Spare})
+		default:
+			rest = append(rest, part{c, c.Spare})
+		}
+		if !c.stays {
+			rest = append(rest, part{c, 0})
+		}
+	}
+	if len(lowest) == 0 {
+		return [][]part{rest}
+	}
+	promised := func(p part) bool { return p.Promised }
+	gentle = append(slices.DeleteFunc(slices.Clone(rest), func(p part) bool { return !promised(p) }), gentle...)
+	rest = slices.DeleteFunc(rest, promised)
+	if len(s.Fair) == 0 { // else they are in the order of their queues' shares
+		slices.SortStableFunc(rest, func(a, b part) int {
+			return cmp.Or(cmp.Compare(rank(a.class), rank(b.class)),
+				cmp.Compare(s.standingOf(a.queue).Rank, s.standingOf(b.queue).Rank), cmp.Compare(a.Priority, b.Priority),
+				cmp.Compare(min(b.pods, 1), min(a.pods, 1)))
+		})
+	}
+	return [][]part{gentle, rest}
+}
+
+// most is the part as far as it may be taken, beside earlier victims; ok is false if it may
+// not be.
+func (s *search) most(p part, earlier []Victim) (v Victim, ok bool) {
+	if p.pods > 0 {
+		v = p.victim(p.pods)
+		if p.class != sameQueue {
+			v = p.victim(int32(sort.Search(int(p.pods), func(n int) bool { return !s.borrowsWithout(p, int32(n)) })))
+		}
+		v.Cause = s.cause(p.candidate)
+		return v, v.Gives > 0
+	}
+	v = s.stop(p.candidate, earlier)
+	switch {
+	case p.class != sameQueue && !s.stillBorrows(p.candidate):
+		return v, false
+	case p.class == whileBorrowing && s.isOwn(p.candidate, v.releases()):
+		return v, false
+	}
+	v.Cause = s.cause(p.candidate)
+	return v, true
+}
+
+// borrowsWithout reports whether the one of another queue may be asked for one more pod when
+// it has given so many.
+func (s *search) borrowsWithout(p part, gave int32) bool {
+	given := p.Pod.Times(gave)
+	s.tree.Release(p.queue.Name(), quota.Planned, given)
+	defer s.tree.Charge(p.queue.Name(), quota.Planned, given)
+	return s.stillBorrows(p.candidate) && !(p.class == whileBorrowing && s.isOwn(p.candidate, p.Pod))
+}
+
+// stop is the candidate as one that has to go, after what it gave as an earlier victim.
+func (s *search) stop(c candidate, earlier []Victim) Victim {
+	v := Victim{Holder: c.Holder, Queue: c.queue}
+	for _, before := range earlier {
+		if before.Holder == c.Holder {
+			v.gave = before.Gives
+		}
+	}
+	return v
+}
+
+// goes reports whether the holder is among the victims as one that has to go.
+func goes(victims []Victim, h *Holder) bool {
+	return slices.ContainsFunc(victims, func(v Victim) bool { return v.Holder == h && v.Stops() })
+}
+
+// trim gives back as many pods as can be done with, of those who do without some, the last
+// one chosen first.
+func (s *search) trim(victims []Victim, enough func() bool) {
+	for i := range slices.Backward(victims) {
+		v := &victims[i]
+		if v.Stops() || goes(victims, v.Holder) {
+			continue
+		}
+		most := v.Gives
+		give := func(pods int32) {
+			s.charge(*v)
+			v.Gives = pods
+			s.release(*v)
+		}
+		fewest := sort.Search(int(most-1), func(n int) bool { give(int32(n) + 1); return enough() })
+		give(int32(fewest) + 1)
+	}
+}
+
+// whole are the victims, each once: who has to go gives all that he has.
+func whole(victims []Victim) []Victim {
+	var out []Victim
+	for _, v := range victims {
+		if v.Stops() || !goes(victims, v.Holder) {
+			v.gave = 0
+			out = append(out, v)
+		}
+	}
+	return out
+}

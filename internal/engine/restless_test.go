@@ -1,0 +1,109 @@
+package engine
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"pgregory.net/rapid"
+)
+
+// namespaces have a LocalQueue for each ClusterQueue.
+var namespaces = []string{"ns", "other"}
+
+// submit has the job come, in one of the namespaces.
+func (w *world) submit(t *rapid.T, ev WorkloadSet) {
+	ev.Key.Namespace = rapid.SampledFrom([]string{"ns", "ns", "other"}).Draw(t, "namespace")
+	w.jobs[ev.Key.Name] = ev
+	w.apply(ev)
+}
+
+func (w *world) setNamespace(t *rapid.T, name string) {
+	w.apply(NamespaceSet{Name: name, Labels: labels.Set{"team": rapid.SampledFrom([]string{"red", "red", "blue"}).Draw(t, "team of "+name)}})
+}
+
+func (w *world) setLocal(ev LocalQueueSet) {
+	w.locals[ev.Key] = ev
+	w.apply(ev)
+}
+
+// hold has somebody hold the job back, or let it go: an administrator, who gates its
+// admission, a person who deactivates it, a back-off, a range of the namespace that it
+// violates, or its own pods, which were started before it had quota.
+func (w *world) hold(t *rapid.T, name string) {
+	ev := w.jobs[name]
+	toggle := func(s *string, to string) {
+		if *s == "" {
+			*s = to
+		} else {
+			*s = ""
+		}
+	}
+	switch rapid.IntRange(0, 5).Draw(t, "by whom") {
+	case 0, 1:
+		ev.Inactive = !ev.Inactive
+		ev.Generation++
+	case 2:
+		toggle(&ev.Gated, "somebody")
+	case 3:
+		toggle(&ev.BacksOff, "waits for a while")
+	case 4:
+		toggle(&ev.Refused, "it asks for too much")
+	default:
+		ev.Unheld = ev.Admission == nil && !ev.Unheld
+	}
+	ev.Version++
+	w.jobs[name] = ev
+	w.apply(ev)
+}
+
+// told has the API server hear why the job waits.
+func (w *world) told(name string) {
+	why := w.words[name]
+	delete(w.words, name)
+	if ev, there := w.jobs[name]; there && ev.Admission == nil {
+		ev.Told = why
+		ev.Version++
+		w.jobs[name] = ev
+		w.apply(ev)
+	}
+}
+
+// restlessStep makes one thing happen round the jobs: to their LocalQueues and namespaces,
+// to what was said about them, or to the clock.
+func (w *world) restlessStep(t *rapid.T) {
+	l, there := w.locals[Key{Namespace: rapid.SampledFrom(namespaces).Draw(t, "namespace of the LocalQueue"),
+		Name: rapid.SampledFrom(queueNames).Draw(t, "LocalQueue")}]
+	switch kind := rapid.IntRange(0, 11).Draw(t, "restless"); {
+	case kind < 2:
+		w.setNamespace(t, rapid.SampledFrom(namespaces).Draw(t, "moves"))
+	case kind < 4 && there:
+		l.Held = !l.Held
+		w.setLocal(l)
+	case kind < 6 && there:
+		l.ClusterQueue = rapid.SampledFrom(queueNames).Draw(t, "leads to")
+		l.Weight = drawWeight(t, "the LocalQueue")
+		w.setLocal(l)
+	case kind < 7 && there:
+		delete(w.locals, l.Key)
+		w.apply(LocalQueueDeleted{l.Key})
+	case kind < 8:
+		for _, namespace := range namespaces {
+			for _, name := range queueNames {
+				if key := (Key{Namespace: namespace, Name: name}); w.locals[key].Key != key {
+					w.setLocal(LocalQueueSet{LocalQueue{Key: key, ClusterQueue: name}})
+				}
+			}
+		}
+	case kind < 9:
+		w.clock = w.clock.Add(rapid.SampledFrom([]time.Duration{-time.Hour, -time.Minute, time.Minute, time.Hour}).Draw(t, "the clock jumps"))
+	default:
+		if names := slices.Sorted(maps.Keys(w.words)); len(names) > 0 {
+			w.told(rapid.SampledFrom(names).Draw(t, "told"))
+		}
+	}
+}
+
+// queueOf is the ClusterQueue that the job holds quota of or waits in.
+func (w *world) queueOf(key Key) ClusterQueueSet { return w.queues[w.engine.workloads[key].queue.Name] }

@@ -1,0 +1,189 @@
+package engine
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/internal/engine/elastic"
+	"github.com/musterhq/muster/internal/engine/preempt"
+)
+
+// lent is a scene of the queues q and p of one cohort, with so much each, where q reclaims
+// by the rule and an elastic job of p, with at least two pods, has grown into what q lends.
+func lent(t *testing.T, reclaims preempt.Rule, options Options, more ...Event) *scene {
+	q := queueOf("q", "lab", 4)
+	q.Preemption.Reclaim = reclaims
+	borrower := between("borrower", 2, 8, 0, 0)
+	borrower.Queue = "p"
+	events := append([]Event{q, queueOf("p", "lab", 4), localOf("q"), localOf("p"), borrower}, more...)
+	return newScene(t, options, events...)
+}
+
+// TestReclaimingShrinksElasticJobsFirst: of another queue an elastic job gives what it can
+// spare of what was lent to it, and no more than is missing; it stops for none of that.
+func TestReclaimingShrinksElasticJobsFirst(t *testing.T) {
+	for name, options := range map[string]Options{
+		"by quota":  {},
+		"by shares": {FairSharing: &FairSharing{Strategies: []preempt.Strategy{preempt.LessThanOrEqualToFinalShare, preempt.LessThanInitialShare}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := lent(t, preempt.Any, options)
+			s.areSized("alone", []string{"borrower"}, 8)
+			s.want("a rigid one comes", s.happens(job("rigid", "q", 3, 1, 0, 1)), "resize borrower from 8 to 5 for rigid", "rigid waits: WaitingForPreemptedWorkloads")
+			s.want("its pods are gone", s.happens(s.shrunk("borrower")), "admit rigid in q")
+			s.want("and one more comes", s.happens(job("last", "q", 1, 1, 0, 2)), "resize borrower from 5 to 4 for last", "last waits: WaitingForPreemptedWorkloads")
+			s.want("its pods are gone", s.happens(s.shrunk("borrower")), "admit last in q")
+			s.want("what is its queue's own it keeps", s.happens(job("greedy", "q", 1, 1, 0, 3)), "greedy waits: WaitingForQuota")
+			s.want("room comes back", s.happens(gone("greedy"), gone("rigid")), "resize borrower from 4 to 7")
+		})
+	}
+}
+
+// TestReclaimingStopsWhomItMust: only what elastic ones cannot spare is taken from others,
+// and they spare nothing that is not needed then.
+func TestReclaimingStopsWhomItMust(t *testing.T) {
+	rigid := job("lodger", "p", 4, 1, 0, 1)
+	elastic := between("borrower", 2, 4, 0, 0)
+	elastic.Queue = "p"
+	begin := func(t *testing.T) *scene {
+		q := queueOf("q", "lab", 8)
+		q.Preemption.Reclaim = preempt.Any
+		s := newScene(t, Options{}, q, queueOf("p", "lab", 0), localOf("q"), localOf("p"), elastic)
+		s.now = s.now.Add(time.Minute)
+		s.happens(rigid)
+		s.areSized("both borrow all", []string{"borrower", "lodger"}, 4, 4)
+		return s
+	}
+	t.Run("who can spare it all stops nobody", func(t *testing.T) {
+		s := begin(t)
+		s.want("one comes", s.happens(job("owner", "q", 2, 1, 0, 2)), "resize borrower from 4 to 2 for owner", "owner waits: WaitingForPreemptedWorkloads")
+	})
+	t.Run("one goes, and the other need spare nothing", func(t *testing.T) {
+		s := begin(t)
+		s.want("one comes", s.happens(job("owner", "q", 4, 1, 0, 2)), "evict lodger for owner: reclaimed", "owner waits: WaitingForPreemptedWorkloads")
+	})
+	t.Run("one goes, and the other spares the rest", func(t *testing.T) {
+		s := begin(t)
+		s.want("one comes", s.happens(job("owner", "q", 5, 1, 0, 2)), "evict lodger for owner: reclaimed",
+			"resize borrower from 4 to 3 for owner", "owner waits: WaitingForPreemptedWorkloads")
+	})
+	t.Run("all go", func(t *testing.T) {
+		s := begin(t)
+		s.want("one comes", s.happens(job("owner", "q", 8, 1, 0, 2)), "evict lodger for owner: reclaimed",
+			"evict borrower for owner: reclaimed", "owner waits: WaitingForPreemptedWorkloads")
+	})
+}
+
+// TestReclaimingKeepsToTheRules: who may not be evicted does not get smaller either.
+func TestReclaimingKeepsToTheRules(t *testing.T) {
+	s := lent(t, preempt.LowerPriority, Options{})
+	s.want("an equal comes", s.happens(job("equal", "q", 3, 1, 0, 1)), "equal waits: WaitingForQuota")
+	s.want("a higher one comes", s.happens(job("higher", "q", 3, 1, 1, 2)), "resize borrower from 8 to 5 for higher", "higher waits: WaitingForPreemptedWorkloads")
+}
+
+// TestAHigherPriorityGivesNothingThatALowerOneHas: it would take it back at once.
+func TestAHigherPriorityGivesNothingThatALowerOneHas(t *testing.T) {
+	q := queueOf("q", "lab", 8)
+	q.Preemption.Reclaim = preempt.Any
+	high, low := between("high", 2, 4, 1, 0), between("low", 2, 4, 0, 1)
+	high.Queue, low.Queue = "p", "p"
+	s := newScene(t, Options{}, q, queueOf("p", "lab", 0), localOf("q"), localOf("p"), high, low)
+	s.areSized("both borrow all", []string{"high", "low"}, 4, 4)
+	s.want("one comes", s.happens(job("owner", "q", 3, 1, 0, 2)), "evict low for owner: reclaimed", "owner waits: WaitingForPreemptedWorkloads")
+	s.areSized("low is gone", []string{"high", "low", "owner"}, 4, 0, 3)
+}
+
+// TestReclaimingOnNodes: the pods that go are those whose nodes are of use.
+func TestReclaimingOnNodes(t *testing.T) {
+	whole := between("borrower", 2, 4, 0, 0)
+	whole.Queue, whole.PodSets[0].PerPod["cpu"] = "p", 4
+	q := queueOf("q", "lab", 16)
+	q.Preemption.Reclaim = preempt.Any
+	s := cluster(t, q, queueOf("p", "lab", 0), localOf("p"), whole)
+	s.areSized("alone", []string{"borrower"}, 4)
+	for n, at := range s.engine.Holds(Key{Namespace: "ns", Name: "borrower"}).PodSets[0].Places {
+		s.happens(pod("borrower", n, at.Node, 4))
+	}
+	s.want("one comes", s.happens(job("owner", "q", 1, 4, 0, 1)), "resize borrower from 4 to 3 for owner", "owner waits: WaitingForPreemptedWorkloads")
+	s.want("its quota is free, its pod is there", s.happens(s.shrunk("borrower")))
+	s.want("the last pod goes", s.happens(podGone("borrower", 3)), "admit owner in q")
+}
+
+// TestALostNodeShrinksAnElasticGang: it goes on with what remains, down to its minimum, and
+// grows when there is room again. The ranks that stay keep their places.
+func TestALostNodeShrinksAnElasticGang(t *testing.T) {
+	whole := between("gang", 3, 4, 0, 0)
+	whole.PodSets[0].PerPod["cpu"] = 4
+	s := cluster(t, whole)
+	s.placed("gang", "a1:1", "a2:1", "b1:1", "b2:1")
+	for n, at := range s.engine.Holds(Key{Namespace: "ns", Name: "gang"}).PodSets[0].Places {
+		s.happens(pod("gang", n, at.Node, 4))
+	}
+	s.want("a node is lost", s.happens(NodeDeleted{"a2"}), shrinksWithout("4 to 3", "a2"))
+	s.ranked("gang", "a1", "b2", "b1") // rank 3 has left its place to rank 1
+	s.happens(s.shrunk("gang"), podGone("gang", 1), podGone("gang", 3))
+	s.want("a node comes", s.happens(node("a9", "a", 4)), "resize gang from 3 to 4")
+	s.ranked("gang", "a1", "b2", "b1", "a9")
+	s.happens(pod("gang", 1, "b2", 4), pod("gang", 3, "a9", 4))
+	s.want("one is lost again", s.happens(NodeDeleted{"b1"}), shrinksWithout("4 to 3", "b1"))
+	s.happens(s.shrunk("gang"))
+	s.want("and one more", s.happens(NodeDeleted{"a1"}), "evict gang: NodeFailures")
+}
+
+// ranked compares the nodes of the ranks of a job.
+func (s *scene) ranked(name string, want ...string) {
+	s.Helper()
+	var got []string
+	for _, p := range s.engine.Holds(Key{Namespace: "ns", Name: name}).PodSets[0].Places {
+		got = append(got, slices.Repeat([]string{p.Node}, int(p.Count))...)
+	}
+	if !slices.Equal(got, want) {
+		s.Errorf("ranks of %s are on %q, want %q", name, got, want)
+	}
+}
+
+// shrinksWithout is how the gang gets smaller where a node is.
+func shrinksWithout(sizes, node string) string {
+	return "resize gang from " + sizes + ": its places on node " + node + " are no good any more, and there is no other room near enough for its pods"
+}
+
+// TestALostPlaceIsMendedBeforeAGangShrinks: as far as there is room elsewhere.
+func TestALostPlaceIsMendedBeforeAGangShrinks(t *testing.T) {
+	whole := between("gang", 1, 3, 0, 0)
+	whole.PodSets[0].PerPod["cpu"] = 4
+	s := cluster(t, whole)
+	s.areSized("alone", []string{"gang"}, 3)
+	for n, at := range s.engine.Holds(Key{Namespace: "ns", Name: "gang"}).PodSets[0].Places {
+		s.happens(pod("gang", n, at.Node, 4))
+	}
+	had := s.engine.Holds(Key{Namespace: "ns", Name: "gang"}).PodSets[0].Places
+	s.happens(NodeDeleted{had[0].Node}, NodeDeleted{had[1].Node})
+	s.areSized("two of four nodes are lost", []string{"gang"}, 2)
+}
+
+// TestNobodyStartsOnlyToBeStopped: what one of a higher priority is to grow into is not given
+// to a lower one meanwhile, elastic or not; what nobody could use is.
+func TestNobodyStartsOnlyToBeStopped(t *testing.T) {
+	s := newScene(t, Options{Elastic: elastic.Policy{GrowAfter: 30 * time.Second}}, queueOf("q", "", 5), localOf("q"), job("other", "q", 3, 1, 1, 0))
+	s.happens(between("high", 2, 4, 1, 1))
+	s.areSized("high has its minimum", []string{"high"}, 2)
+	s.want("one of lower priority waits", s.happens(between("low", 1, 2, 0, 2), job("rigid", "q", 2, 1, 0, 3)), "low waits: WaitingForQuota", "rigid waits: WaitingForQuota")
+	s.want("three are free, and high is to have two of them", s.happens(gone("other")), "admit low in q, 1 of 2 main")
+	s.now = s.now.Add(30 * time.Second)
+	s.want("high has rested", s.happens(), "resize high from 2 to 4")
+	s.want("high ends", s.happens(gone("high")), "admit rigid in q", "resize low from 1 to 2")
+}
+
+// TestWhatIsNotWorthAResizeIsNotKept: whose growth costs more than it gains for long has
+// others use the room meanwhile.
+func TestWhatIsNotWorthAResizeIsNotKept(t *testing.T) {
+	flat := between("flat", 2, 4, 1, 1)
+	flat.PodSets[0].Elastic = 0.0001
+	s := newScene(t, Options{Elastic: elastic.Policy{ResizeCost: 30 * time.Second}}, queueOf("q", "", 4), localOf("q"), job("other", "q", 2, 1, 1, 0))
+	s.happens(flat)
+	s.happens(gone("other"))
+	s.want("one of lower priority comes", s.happens(between("low", 1, 2, 0, 2)), "admit low in q")
+	s.now = s.now.Add(time.Hour)
+	s.want("an hour later", s.happens())
+}

@@ -1,0 +1,47 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// refuseForeign fails if the cluster has definitions of the same names that somebody else has installed: who serves them would
+// find them changed, and two would run the same jobs. It names whose they are. Volcano's are not looked at: the mode of
+// Volcano says what happens to them.
+func refuseForeign(ctx context.Context, in store, definitions []*unstructured.Unstructured) error {
+	live, err := in.list(ctx)
+	if err != nil {
+		return fmt.Errorf("reading what is there: %w", err)
+	}
+	var foreign []error
+	for _, definition := range definitions {
+		there, _ := live[identify(definition)].(*apiextensionsv1.CustomResourceDefinition)
+		// Older builds left a hash, and no label.
+		if there == nil || isOurs(there) || there.Annotations[hashAnnotation] != "" || strings.HasSuffix(there.Name, volcanoSuffix) {
+			continue
+		}
+		foreign = append(foreign, fmt.Errorf("%s belongs to %s: uninstall that first, or take its definitions over with --adopt-apis", there.Name, ownerOf(there)))
+	}
+	return errors.Join(foreign...)
+}
+
+// ownerOf says whose a definition is, as far as it tells.
+func ownerOf(definition *apiextensionsv1.CustomResourceDefinition) string {
+	if release := definition.Annotations["meta.helm.sh/release-name"]; release != "" {
+		return fmt.Sprintf("the Helm release %s in namespace %s", release, definition.Annotations["meta.helm.sh/release-namespace"])
+	}
+	for _, label := range []string{"app.kubernetes.io/part-of", "app.kubernetes.io/name"} {
+		if name := definition.Labels[label]; name != "" {
+			return name
+		}
+	}
+	for _, fields := range definition.ManagedFields {
+		return "whoever applied it as " + fields.Manager
+	}
+	return "somebody else"
+}

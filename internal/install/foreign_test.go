@@ -1,0 +1,54 @@
+package install
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/musterhq/muster/api/muster"
+)
+
+// holding is a store of one definition, which is never written.
+type holding struct {
+	store
+	definition *apiextensionsv1.CustomResourceDefinition
+}
+
+func (h holding) list(context.Context) (map[identity]runtime.Object, error) {
+	return map[identity]runtime.Object{{"CustomResourceDefinition", h.definition.Name}: h.definition}, nil
+}
+
+func TestDefinitionsOfOthersAreRefusedByTheirOwnersName(t *testing.T) {
+	const name = "workloads.kueue.x-k8s.io"
+	tests := []struct {
+		what string
+		meta metav1.ObjectMeta
+		want string
+	}{
+		{"ours", metav1.ObjectMeta{Name: name, Labels: map[string]string{muster.ServedLabel: "true"}}, ""},
+		{"that of an older build", metav1.ObjectMeta{Name: name, Annotations: map[string]string{hashAnnotation: "a"}}, ""},
+		{"that of another kind", metav1.ObjectMeta{Name: "others.example.com"}, ""},
+		{"that of a release", metav1.ObjectMeta{Name: name, Annotations: map[string]string{"meta.helm.sh/release-name": "kueue", "meta.helm.sh/release-namespace": "queues"}},
+			"the Helm release kueue in namespace queues"},
+		{"one with a label", metav1.ObjectMeta{Name: name, Labels: map[string]string{"app.kubernetes.io/name": "kueue"}}, "belongs to kueue"},
+		{"one that somebody applied", metav1.ObjectMeta{Name: name, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}}, "whoever applied it as kubectl"},
+		{"one that says nothing", metav1.ObjectMeta{Name: name}, "belongs to somebody else"},
+	}
+	wanted := &unstructured.Unstructured{}
+	wanted.SetKind("CustomResourceDefinition")
+	wanted.SetName(name)
+	for _, test := range tests {
+		err := refuseForeign(t.Context(), holding{definition: &apiextensionsv1.CustomResourceDefinition{ObjectMeta: test.meta}}, []*unstructured.Unstructured{wanted})
+		switch {
+		case test.want == "" && err != nil:
+			t.Errorf("%s: %v", test.what, err)
+		case test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "--adopt-apis")):
+			t.Errorf("%s: %v, want it to say %q", test.what, err, test.want)
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package install
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+
+	breezeml "github.com/musterhq/muster/api/breezeml/v1"
+)
+
+const (
+	// ownNamespace stands in the file of rights for the operator's own namespace.
+	ownNamespace = "muster-system"
+
+	// rightsName is that of the operator's roles and of their bindings.
+	rightsName = "muster-operator"
+)
+
+// Rights say to whom GrantRights gives them.
+type Rights struct {
+	// User is the name of who runs the operator.
+	User string
+
+	// Namespace is where the operator keeps its lease and its certificate. It is made if it is not there.
+	Namespace string
+
+	// TrainingJobGroup is the API group of TrainingJobs. breezeml.ai where it is empty.
+	TrainingJobGroup string
+}
+
+// GrantRights gives a user what the chart gives to the operator, and no more. It returns when the API server heeds it.
+func GrantRights(ctx context.Context, config *rest.Config, to Rights) error {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("making a client for the operator's rights: %w", err)
+	}
+	own := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: to.Namespace}}
+	if _, err := client.CoreV1().Namespaces().Create(ctx, own, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("making the operator's namespace: %w", err)
+	}
+	roles, err := read("muster/rights", func(text []byte) []byte {
+		return bytes.ReplaceAll(text, []byte(breezeml.DefaultGroup), []byte(cmp.Or(to.TrainingJobGroup, breezeml.DefaultGroup)))
+	})
+	if err != nil {
+		return err
+	}
+	for _, role := range roles {
+		role.SetName(rightsName)
+		if role.GetNamespace() == ownNamespace {
+			role.SetNamespace(to.Namespace)
+		}
+		for _, object := range []*unstructured.Unstructured{role, bindingOf(role, to.User)} {
+			if err := applyRight(ctx, client.RbacV1().RESTClient(), object); err != nil {
+				return fmt.Errorf("applying %s %s: %w", object.GetKind(), object.GetName(), err)
+			}
+		}
+	}
+	for _, role := range roles {
+		if err := awaitRight(ctx, client, role, to.User); err != nil {
+			return fmt.Errorf("waiting until the rights of %s %s are heeded: %w", role.GetKind(), role.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// awaitRight returns when the user may do the first thing that the role allows. The API server hears of roles by a watch of its
+// own, and answers at once.
+func awaitRight(ctx context.Context, client kubernetes.Interface, role *unstructured.Unstructured, user string) error {
+	var decoded rbacv1.Role
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(role.Object, &decoded); err != nil {
+		return fmt.Errorf("decoding: %w", err)
+	}
+	if len(decoded.Rules) == 0 {
+		return nil
+	}
+	rule := decoded.Rules[0]
+	resource, subresource, _ := strings.Cut(rule.Resources[0], "/")
+	asked := &authorizationv1.ResourceAttributes{
+		Namespace: role.GetNamespace(), Verb: rule.Verbs[0], Group: rule.APIGroups[0], Resource: resource, Subresource: subresource,
+	}
+	if len(rule.ResourceNames) > 0 {
+		asked.Name = rule.ResourceNames[0]
+	}
+	return wait.PollUntilContextCancel(ctx, servedPoll, true, func(ctx context.Context) (bool, error) {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: asked}}
+		answer, err := client.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+		if err != nil {
+			return false, err
+		}
+		return answer.Status.Allowed, nil
+	})
+}
+
+// bindingOf gives the role to the user.
+func bindingOf(role *unstructured.Unstructured, user string) *unstructured.Unstructured {
+	binding := &unstructured.Unstructured{Object: map[string]any{
+		"roleRef":  map[string]any{"apiGroup": rbacv1.GroupName, "kind": role.GetKind(), "name": role.GetName()},
+		"subjects": []any{map[string]any{"apiGroup": rbacv1.GroupName, "kind": rbacv1.UserKind, "name": user}},
+	}}
+	binding.SetAPIVersion(role.GetAPIVersion())
+	binding.SetKind(role.GetKind() + "Binding")
+	binding.SetName(role.GetName())
+	binding.SetNamespace(role.GetNamespace())
+	return binding
+}
+
+func applyRight(ctx context.Context, client rest.Interface, object *unstructured.Unstructured) error {
+	body, err := json.Marshal(object.Object)
+	if err != nil {
+		return fmt.Errorf("encoding: %w", err)
+	}
+	return client.Patch(types.ApplyPatchType).
+		NamespaceIfScoped(object.GetNamespace(), object.GetNamespace() != "").
+		Resource(strings.ToLower(object.GetKind())+"s").
+		Name(object.GetName()).
+		VersionedParams(&metav1.PatchOptions{FieldManager: "muster", Force: ptr.To(true)}, metav1.ParameterCodec).
+		Body(body).Do(ctx).Error()
+}

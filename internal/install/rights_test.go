@@ -1,0 +1,72 @@
+package install_test
+
+import (
+	"testing"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"context"
+	"time"
+
+	"github.com/musterhq/muster/internal/install"
+	"github.com/musterhq/muster/internal/testcluster"
+)
+
+func TestAUserIsGivenTheOperatorsRightsAndNoMore(t *testing.T) {
+	cluster := testcluster.Get(t)
+	direct := clientOf(t, cluster.Config)
+	const user = "system:serviceaccount:rights:operator"
+	to := install.Rights{User: user, Namespace: "rights", TrainingJobGroup: "training.example.com"}
+	for range 2 { // it may be given again
+		if err := install.GrantRights(t.Context(), cluster.Config, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	may := func(verb, group, resource, namespace, name string) bool {
+		t.Helper()
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: verb, Group: group, Resource: resource, Namespace: namespace, Name: name}}}
+		if err := direct.Create(t.Context(), review); err != nil {
+			t.Fatal(err)
+		}
+		return review.Status.Allowed
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	err := wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(context.Context) (bool, error) {
+		return may("update", "coordination.k8s.io", "leases", "rights", "muster.dev"), nil // the authorizer follows by a watch
+	})
+	if err != nil {
+		t.Fatal("the user never got the rights")
+	}
+	for _, c := range []struct {
+		verb, group, resource, namespace, name string
+		want                                   bool
+	}{
+		{"create", "", "pods", "any", "", true},
+		{"patch", "training.example.com", "trainingjobs", "any", "a", true},
+		{"patch", "breezeml.ai", "trainingjobs", "any", "a", false},
+		{"get", "", "secrets", "rights", "muster-rendezvous", true},
+		{"list", "", "secrets", "", "", false},
+		{"list", "", "configmaps", "any", "", false},
+		{"update", "coordination.k8s.io", "leases", "any", "muster.dev", false},
+		{"patch", "apiextensions.k8s.io", "customresourcedefinitions", "", "a", false},
+		{"delete", "", "nodes", "", "a", false},
+		{"create", rbacv1.GroupName, "rolebindings", "any", "", false},
+		{"impersonate", "", "users", "", "a", false},
+		{"create", "", "pods/exec", "any", "a", false},
+	} {
+		if got := may(c.verb, c.group, c.resource, c.namespace, c.name); got != c.want {
+			t.Errorf("%s %s of %q %s in %q: %t, want %t", c.verb, c.resource, c.group, c.name, c.namespace, got, c.want)
+		}
+	}
+	own := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "rights"}}
+	if err := direct.Get(t.Context(), client.ObjectKeyFromObject(own), own); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,127 @@
+package jobs
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+)
+
+// JoinGangs has the pods that the plan makes for an admitted job of the kind be gangs to
+// kube-scheduler, where the cluster has them: the pods of each pod set, of which least
+// says how many must run. Their PodGroups are written before them.
+//
+// A gang asks for no more pods than there are: one that waited for those that have ended,
+// or are on a node that does not let them go, would wait for ever. Pods with a gate join
+// none, since kube-scheduler holds back a whole gang for one of them, nor do pods of other
+// schedulers, and those whose user says of which group they are.
+func JoinGangs[T client.Object](seen Seen[T], kind schema.GroupVersionKind, least map[string]int32, plan *Plan) {
+	if !seen.Facts.NativeGangs || seen.Admission.Grant != Admitted {
+		return
+	}
+	gangs := crews{}
+	names := map[string]string{}
+	for podSet := range least {
+		name := seen.Job.GetName() + "-" + podSet + "." + strings.ToLower(kind.Kind)
+		if len(validation.IsDNS1123Subdomain(name)) == 0 {
+			names[podSet] = name
+		}
+	}
+	for _, pod := range podsMade(plan.Writes) {
+		podSet := pod.Labels[kueue.PodSetLabel]
+		if name := names[podSet]; name != "" && mayJoin(&pod.Spec) {
+			group, class := seen.Facts.Priorities.GangFor(name, pod.Spec.PriorityClassName, seen.Children)
+			InPodGroup(&pod.Spec, group)
+			pod.Spec.PriorityClassName = class
+			gang := gangs.of(group, podSet)
+			gang.PriorityClass = class
+			gang.count(pod)
+		}
+	}
+	going := podsDeleted(plan.Writes)
+	for _, pod := range ChildrenOf[*corev1.Pod](seen.Children) {
+		podSet := pod.Labels[kueue.PodSetLabel]
+		if name := names[podSet]; name == "" || hasEnded(pod) || !IsOfGang(&pod.Spec, name) {
+			continue
+		}
+		gang := gangs.of(*pod.Spec.SchedulingGroup.PodGroupName, podSet)
+		switch goes := going[pod.Name] || !pod.DeletionTimestamp.IsZero(); {
+		case !goes:
+			gang.count(pod)
+		case pod.Spec.NodeName == "":
+			gang.Pods++ // nothing keeps it, and another comes in its place
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(gangs)) {
+		gang := gangs[name]
+		if !gang.Waits {
+			continue // and so it is with none
+		}
+		gang.Pods = min(gang.Pods, max(1, least[gang.podSet]))
+		if write, differs := gang.Keep(seen.Job, kind, seen.Children); differs {
+			plan.First = append(plan.First, write)
+		}
+	}
+}
+
+// crews are gangs by the names of their PodGroups, each of a pod set.
+type crews map[string]*crewOf
+
+type crewOf struct {
+	Gang
+	podSet string
+}
+
+// of finds or makes the gang.
+func (c crews) of(name, podSet string) *crewOf {
+	if c[name] == nil {
+		c[name] = &crewOf{Gang{Name: name}, podSet}
+	}
+	return c[name]
+}
+
+// count adds a pod.
+func (g *Gang) count(pod *corev1.Pod) {
+	g.Pods++
+	g.Waits = g.Waits || pod.Spec.NodeName == ""
+}
+
+// mayJoin reports whether kube-scheduler is to bind the pods, together with others, as
+// soon as it can.
+func mayJoin(spec *corev1.PodSpec) bool {
+	return spec.SchedulingGroup == nil && len(spec.SchedulingGates) == 0 &&
+		cmp.Or(spec.SchedulerName, corev1.DefaultSchedulerName) == corev1.DefaultSchedulerName
+}
+
+func hasEnded(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// podsMade are the pods that the writes make.
+func podsMade(writes []Write) []*corev1.Pod {
+	var out []*corev1.Pod
+	for _, w := range writes {
+		if pod, ok := w.object.(*corev1.Pod); ok && w.verb == verbCreate {
+			out = append(out, pod)
+		}
+	}
+	return out
+}
+
+// podsDeleted are the names of the pods that the writes delete.
+func podsDeleted(writes []Write) map[string]bool {
+	out := map[string]bool{}
+	for _, w := range writes {
+		if pod, ok := w.object.(*corev1.Pod); ok && w.verb == verbDelete {
+			out[pod.Name] = true
+		}
+	}
+	return out
+}

@@ -1,0 +1,229 @@
+package jobs
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"pgregory.net/rapid"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+)
+
+// crew is the pods of a job of so many, which makes each again that is gone and has not
+// succeeded, and what kube-scheduler knows of them.
+type crew struct {
+	t           *rapid.T
+	size, least int32
+	pods        map[string]*corev1.Pod
+	succeeded   map[string]bool
+	groups      map[string]*schedulingv1beta1.PodGroup
+	classes     PriorityFacts
+}
+
+var crewKind = batchv1.SchemeGroupVersion.WithKind("Crew")
+
+// look has the job make what is missing and delete what is to go.
+func (c *crew) look(remove ...string) {
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "u"}}
+	seen := Seen[*batchv1.Job]{Job: job, Facts: Facts{NativeGangs: true, Priorities: c.classes}, Admission: Admission{Grant: Admitted}}
+	for _, name := range c.names() {
+		if pod := c.pods[name]; pod != nil {
+			seen.Children = append(seen.Children, pod)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.groups)) {
+		seen.Children = append(seen.Children, c.groups[name])
+	}
+	var plan Plan
+	for _, name := range c.names() {
+		switch {
+		case c.pods[name] == nil && !c.succeeded[name]:
+			plan.Writes = append(plan.Writes, Create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{kueue.PodSetLabel: "main"}}}))
+		case c.pods[name] != nil && slices.Contains(remove, name):
+			plan.Writes = append(plan.Writes, Delete(c.pods[name], metav1.DeletePropagationBackground))
+		}
+	}
+	JoinGangs(seen, crewKind, map[string]int32{"main": c.least}, &plan)
+	for _, w := range plan.First {
+		group := w.object.(*schedulingv1beta1.PodGroup)
+		if w.verb == verbCreate {
+			group.Spec.PriorityClassName, group.Spec.Priority = c.resolve(group.Spec.PriorityClassName)
+		}
+		c.groups[group.Name] = group
+	}
+	for _, w := range plan.Writes {
+		pod := w.object.(*corev1.Pod)
+		if w.verb == verbCreate {
+			pod.Spec.PriorityClassName, pod.Spec.Priority = c.resolve(pod.Spec.PriorityClassName)
+			c.pods[pod.Name] = pod
+			continue
+		}
+		c.leave(pod.Name)
+	}
+}
+
+func (c *crew) names() []string {
+	var out []string
+	for i := range c.size {
+		out = append(out, fmt.Sprint("job-main-", i))
+	}
+	return out
+}
+
+// leave has a pod go: at once if no kubelet knows it.
+func (c *crew) leave(name string) {
+	pod := c.pods[name].DeepCopy()
+	pod.DeletionTimestamp = ptr.To(metav1.Now())
+	if c.pods[name] = pod; pod.Spec.NodeName == "" {
+		delete(c.pods, name)
+	}
+}
+
+// resolve is what the API server makes of a priority class.
+func (c *crew) resolve(class string) (string, *int32) {
+	if byDefault := c.classes.podDefault(); class == "" && byDefault != nil {
+		class = byDefault.Name
+	}
+	value, known := c.classes.OfPods(class)
+	if !known {
+		c.t.Fatalf("there is no class %s", class)
+	}
+	return class, &value
+}
+
+// schedule binds what kube-scheduler would, and says how many pods that are.
+func (c *crew) schedule() int {
+	bound := 0
+	for _, group := range c.groups {
+		bound += c.scheduleGang(group)
+	}
+	return bound
+}
+
+func (c *crew) scheduleGang(group *schedulingv1beta1.PodGroup) int {
+	var there, waiting []string
+	for name, pod := range c.pods {
+		if pod.Spec.SchedulingGroup == nil {
+			c.t.Fatalf("%s is of no gang", name)
+		}
+		if !IsInPodGroup(&pod.Spec, group.Name) {
+			continue
+		}
+		if *pod.Spec.Priority != *group.Spec.Priority {
+			c.t.Fatalf("%s has priority %d, and %s has %d", name, *pod.Spec.Priority, group.Name, *group.Spec.Priority)
+		}
+		if pod.Status.Phase != corev1.PodSucceeded && pod.DeletionTimestamp == nil {
+			there = append(there, name)
+		}
+		if pod.Spec.NodeName == "" {
+			waiting = append(waiting, name)
+		}
+	}
+	if len(there) < int(group.Spec.SchedulingPolicy.Gang.MinCount) {
+		return 0
+	}
+	for _, name := range waiting {
+		pod := c.pods[name].DeepCopy()
+		pod.Spec.NodeName = "n"
+		c.pods[name] = pod
+	}
+	return len(waiting)
+}
+
+// TestAGangIsBoundWholeAndNobodyWaitsForWhoWillNotCome whatever befalls its pods.
+func TestAGangIsBoundWholeAndNobodyWaitsForWhoWillNotCome(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		size := rapid.Int32Range(1, 5).Draw(t, "size")
+		c := &crew{t: t, size: size, least: rapid.Int32Range(0, size).Draw(t, "least"), pods: map[string]*corev1.Pod{}, succeeded: map[string]bool{},
+			groups: map[string]*schedulingv1beta1.PodGroup{}, classes: PriorityFacts{Pod: podClasses()}}
+		reclassed := rapid.Bool().Draw(t, "classes change")
+		started := reclassed // before all are made some may be another gang
+		for range rapid.IntRange(1, 30).Draw(t, "steps") {
+			name := rapid.SampledFrom(c.names()).Draw(t, "name")
+			pod := c.pods[name]
+			switch step := rapid.SampledFrom([]string{"look", "schedule", "succeed", "delete", "remove", "vanish", "class"}).Draw(t, "step"); {
+			case step == "class" && reclassed:
+				c.classes.Pod = rapid.SampledFrom([]map[string]*schedulingv1.PriorityClass{podClasses(), podClasses(podClass("five", 5, true)),
+					podClasses(podClass("five", 5, false), podClass("nine", 9, true)), podClasses(podClass("five", 6, false)), podClasses(podClass("none", 0, true))}).Draw(t, "classes")
+			case step == "look":
+				c.look()
+			case step == "remove":
+				c.look(name)
+			case step == "schedule":
+				bound := c.schedule()
+				if bound > 0 && !started && bound < int(c.least) {
+					t.Fatalf("%d pods of a gang of %d are bound at first", bound, c.least)
+				}
+				started = started || bound > 0
+			case pod == nil:
+			case step == "succeed" && pod.Spec.NodeName != "":
+				other := pod.DeepCopy()
+				other.Status.Phase = corev1.PodSucceeded
+				c.pods[name], c.succeeded[name] = other, true
+			case step == "delete" && pod.DeletionTimestamp == nil:
+				c.leave(name)
+			case step == "vanish" && pod.DeletionTimestamp != nil:
+				delete(c.pods, name)
+			}
+		}
+		c.look() // those that are stuck on their way out stay there
+		c.schedule()
+		for name, pod := range c.pods {
+			if pod.Spec.NodeName == "" {
+				t.Fatalf("%s waits for ever in %s, of %d pods in all", name, *pod.Spec.SchedulingGroup.PodGroupName, len(c.pods))
+			}
+		}
+		before := maps.Clone(c.groups)
+		c.look()
+		if !maps.Equal(c.groups, before) {
+			t.Fatal("the gang is written though all its pods are bound")
+		}
+	})
+}
+
+func TestWhichPodsJoinAGang(t *testing.T) {
+	group := &corev1.PodSchedulingGroup{PodGroupName: ptr.To("mine")}
+	for name, tc := range map[string]struct {
+		change    func(*corev1.Pod)
+		admission Admission
+		native    bool
+		want      string
+	}{
+		"of an admitted job":           {func(*corev1.Pod) {}, Admission{Grant: Admitted}, true, "job-main.crew"},
+		"on a cluster without gangs":   {func(*corev1.Pod) {}, Admission{Grant: Admitted}, false, ""},
+		"of a job without a queue":     {func(*corev1.Pod) {}, Admission{Grant: Unqueued}, true, ""},
+		"of no pod set":                {func(p *corev1.Pod) { p.Labels = nil }, Admission{Grant: Admitted}, true, ""},
+		"whose user says otherwise":    {func(p *corev1.Pod) { p.Spec.SchedulingGroup = group }, Admission{Grant: Admitted}, true, "mine"},
+		"that wait for their place":    {func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: kueue.TopologyGate}} }, Admission{Grant: Admitted}, true, ""},
+		"of another scheduler":         {func(p *corev1.Pod) { p.Spec.SchedulerName = "volcano" }, Admission{Grant: Admitted}, true, ""},
+		"of the default one, as named": {func(p *corev1.Pod) { p.Spec.SchedulerName = corev1.DefaultSchedulerName }, Admission{Grant: Admitted}, true, "job-main.crew"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "job-main-0", Labels: map[string]string{kueue.PodSetLabel: "main"}}}
+			tc.change(pod)
+			plan := Plan{Writes: []Write{Create(pod)}}
+			job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "u"}}
+			JoinGangs(Seen[*batchv1.Job]{Job: job, Facts: Facts{NativeGangs: tc.native}, Admission: tc.admission}, crewKind, map[string]int32{"main": 1}, &plan)
+			got := ""
+			if g := pod.Spec.SchedulingGroup; g != nil {
+				got = *g.PodGroupName
+			}
+			if ours := tc.want == "job-main.crew"; got != tc.want || len(plan.First) > 0 != ours {
+				t.Errorf("joins %q, and %d groups are written", got, len(plan.First))
+			}
+			for _, w := range plan.First {
+				if o := w.Object(); o.GetName() != tc.want || !metav1.IsControlledBy(o, job) || o.GetNamespace() != "ns" {
+					t.Errorf("the group is %s/%s of %v", o.GetNamespace(), o.GetName(), o.GetOwnerReferences())
+				}
+			}
+		})
+	}
+}

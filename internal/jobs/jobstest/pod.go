@@ -1,0 +1,82 @@
+package jobstest
+
+import (
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/musterhq/muster/api/muster"
+)
+
+// Now is when tests plan.
+var Now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// container is the one that tells of a pod.
+const container = "main"
+
+// Pod builds a pod as the API server has it. Its methods change the pod that it has.
+type Pod struct{ *corev1.Pod }
+
+// NewPod is the pod of the name of a first attempt, made an hour ago and given no node yet.
+func NewPod(name string) Pod {
+	return Pod{&corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Namespace: "ns", UID: types.UID(name + "-uid"), CreationTimestamp: metav1.NewTime(Now.Add(-time.Hour)),
+		Annotations: map[string]string{muster.RestartsAnnotation: "0"}}}}
+}
+
+// Attempt has it be of that attempt.
+func (p Pod) Attempt(n int) Pod {
+	p.Annotations[muster.RestartsAnnotation] = strconv.Itoa(n)
+	return p
+}
+
+// Running has it run since an hour, and be ready.
+func (p Pod) Running() Pod {
+	p.Spec.NodeName = "n"
+	p.Status.Phase = corev1.PodRunning
+	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: container, State: corev1.ContainerState{
+		Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(Now.Add(-time.Hour))}}}}
+	return p
+}
+
+// Ended has it have ended a minute ago, with the exit code.
+func (p Pod) Ended(code int32) Pod { return p.EndedAt(code, Now.Add(-time.Minute)) }
+
+// EndedAt has it have ended at the time, with the exit code.
+func (p Pod) EndedAt(code int32, at time.Time) Pod {
+	p.Running().Status.Phase = corev1.PodSucceeded
+	if code != 0 {
+		p.Status.Phase = corev1.PodFailed
+	}
+	p.Status.Conditions = nil
+	p.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, FinishedAt: metav1.NewTime(at)}}
+	return p
+}
+
+// Disrupted has it tell that its node, or its place, was taken from it.
+func (p Pod) Disrupted() Pod {
+	p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue})
+	return p
+}
+
+// Going has somebody have deleted it just now, with half a minute to end in.
+func (p Pod) Going() Pod {
+	p.DeletionTimestamp = ptr.To(metav1.NewTime(Now.Add(30 * time.Second)))
+	p.DeletionGracePeriodSeconds = ptr.To[int64](30)
+	return p
+}
+
+// Objects are the pods as children of a job.
+func Objects(pods ...Pod) []client.Object {
+	var out []client.Object
+	for _, p := range pods {
+		out = append(out, p.Pod)
+	}
+	return out
+}

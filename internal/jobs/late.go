@@ -1,0 +1,122 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// LateKind is a kind that Plan creates and that the cluster may not serve yet. Facts.Served
+// says that it does once its objects are seen.
+type LateKind struct {
+	// Resource is by what its definition is named.
+	Resource schema.GroupResource
+	// Object is an empty one.
+	Object client.Object
+}
+
+// late is a LateKind, and whether its objects are seen.
+type late struct {
+	LateKind
+	seen atomic.Bool
+}
+
+// establishedWithin is how soon a kind is looked for again that has a definition and is not
+// served yet: nothing tells when the API server has read it.
+const establishedWithin = time.Second
+
+// follow has the objects of the kind be seen from when the cluster serves it, and all jobs
+// looked at then.
+func (r *reconciler[T]) follow(mgr ctrl.Manager, l *late) source.Source {
+	return source.Func(func(ctx context.Context, queue requests) error {
+		go func() {
+			log := mgr.GetLogger().WithName("jobs").WithValues("kind", r.api.Kind.Kind, "waitsFor", l.Resource.String())
+			if err := r.await(ctx, mgr, l, func() { log.Info("jobs wait until the cluster serves the kind") }); err != nil {
+				if ctx.Err() == nil {
+					log.Error(err, "waiting for a kind; jobs that need it wait until the next start")
+				}
+				return
+			}
+			if err := r.see(ctx, mgr, l, queue); err != nil {
+				if ctx.Err() == nil {
+					log.Error(err, "watching a kind; jobs that need it wait until the next start")
+				}
+				return
+			}
+			l.seen.Store(true)
+			log.Info("the cluster serves the kind")
+			for _, request := range r.allJobs(ctx, nil) {
+				queue.Add(request)
+			}
+		}()
+		return nil
+	})
+}
+
+// await returns once the cluster serves the kind. missing is told if it does not yet.
+func (r *reconciler[T]) await(ctx context.Context, mgr ctrl.Manager, l *late, missing func()) error {
+	gvk, err := apiutil.GVKForObject(l.Object, mgr.GetScheme())
+	if err != nil {
+		return err
+	}
+	definition := &metav1.PartialObjectMetadata{}
+	definition.SetGroupVersionKind(definitionKind)
+	definitions, err := mgr.GetCache().GetInformer(ctx, definition)
+	if err != nil {
+		return fmt.Errorf("watching definitions: %w", err)
+	}
+	changed := make(chan struct{}, 1)
+	tell := func(object any) {
+		if o, ok := object.(client.Object); ok && o.GetName() == l.Resource.String() {
+			select {
+			case changed <- struct{}{}:
+			default:
+			}
+		}
+	}
+	if _, err := definitions.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: tell, UpdateFunc: func(_, o any) { tell(o) }}); err != nil {
+		return fmt.Errorf("watching definitions: %w", err)
+	}
+	var again <-chan time.Time
+	for told := false; ; {
+		if _, err := mgr.GetRESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version); err == nil {
+			return nil
+		}
+		if !told {
+			missing()
+			told = true
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-changed:
+			again = time.After(establishedWithin)
+		case <-again:
+			again = time.After(establishedWithin)
+		}
+	}
+}
+
+// see has the objects of the kind kept, found by their job, and told to the controller.
+func (r *reconciler[T]) see(ctx context.Context, mgr ctrl.Manager, l *late, queue requests) error {
+	if err := mgr.GetFieldIndexer().IndexField(ctx, l.Object, controllerIndex, r.api.controllerOf); err != nil {
+		return fmt.Errorf("indexing %s by controller: %w", l.Resource, err)
+	}
+	of := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), r.api.New())
+	watch := source.Kind(mgr.GetCache(), l.Object, gather(of, r.api.Gathers), predicate.Predicate(predicate.Funcs{UpdateFunc: r.api.heeds}))
+	if err := watch.Start(ctx, queue); err != nil {
+		return err
+	}
+	return watch.WaitForSync(ctx)
+}

@@ -1,0 +1,53 @@
+package compile
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
+)
+
+// Tasks are those of the job, with its defaults merged into each: maps by their keys, and of
+// everything else what the task says goes before them, a list as a whole. They are shared with
+// the job where it has no defaults: nobody changes them.
+func Tasks(job *lattice.LatticeJob) (map[string]lattice.JobTaskSpec, error) {
+	if job.Spec.Defaults == nil {
+		return job.Spec.Tasks, nil
+	}
+	encode := runtime.DefaultUnstructuredConverter.ToUnstructured
+	defaults, err := encode(job.Spec.Defaults)
+	if err != nil {
+		return nil, fmt.Errorf("the defaults of tasks cannot be read: %s", shortened(err.Error()))
+	}
+	out := make(map[string]lattice.JobTaskSpec, len(job.Spec.Tasks))
+	for name, task := range job.Spec.Tasks {
+		fields, err := encode(&task)
+		if err == nil {
+			var merged lattice.JobTaskSpec
+			err = runtime.DefaultUnstructuredConverter.FromUnstructured(merge(defaults, fields), &merged)
+			out[name] = merged
+		}
+		if err != nil {
+			return nil, fmt.Errorf("task '%s' and the defaults of tasks cannot be merged: %s", name, shortened(err.Error()))
+		}
+	}
+	return out, nil
+}
+
+// merge is what goes first where it says anything, and else what comes after.
+func merge(after, first map[string]any) map[string]any {
+	out := make(map[string]any, len(after)+len(first))
+	for name, value := range after {
+		out[name] = value
+	}
+	for name, value := range first {
+		inner, isMap := value.(map[string]any)
+		outer, both := out[name].(map[string]any)
+		if isMap && both {
+			value = merge(outer, inner)
+		}
+		out[name] = value
+	}
+	return out
+}

@@ -1,0 +1,226 @@
+package compile
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
+	batch "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+)
+
+const (
+	// coordinatorPort is where the first pod of the coordinator's task listens.
+	coordinatorPort     = 29500
+	coordinatorPortName = "master"
+
+	// rankContainer is the init container that works out which rank a pod has, and rankFolder
+	// where it writes that for the others.
+	rankContainer = "lattice-rank"
+	rankVolume    = "lattice-env"
+	rankFolder    = "/lattice-env"
+	tmpVolume     = "lattice-tmp"
+	shell         = "/bin/sh"
+
+	writeRank = `RANK=$((LATTICE_RANK_OFFSET + VC_TASK_INDEX)); echo "export RANK=$RANK NODE_RANK=$RANK" > ` + rankFolder + `/rank.sh`
+	readRank  = `. ` + rankFolder + `/rank.sh; exec "$@"`
+)
+
+// training is what the tasks of a job that trains have in common.
+type training struct {
+	*lattice.TrainingConfig
+	// coordinator is the name of its task, and address the host name of its first pod.
+	coordinator, address string
+	// nodes is how many pods there are.
+	nodes int32
+	// offsets are the ranks of the first pods of tasks, by the names of these.
+	offsets map[string]int32
+}
+
+// train prepares the tasks of a job that trains: they are told how to find each other, unless
+// they say that themselves.
+func (c *compiler) train(config *lattice.TrainingConfig) error {
+	t := &training{TrainingConfig: config, coordinator: cmp.Or(config.CoordinatorTask, lattice.DefaultCoordinator), offsets: map[string]int32{}}
+	t.address = fmt.Sprintf("%s-%s-0.%s", c.job.Name, t.coordinator, c.job.Name)
+	if _, there := c.tasks[t.coordinator]; !there {
+		return fmt.Errorf("training names the coordinator task '%s', which does not exist", t.coordinator)
+	}
+	names := slices.Sorted(maps.Keys(c.tasks))
+	for _, name := range names {
+		task := c.tasks[name]
+		if err := canTrain(name, &task); err != nil {
+			return err
+		}
+		t.offsets[name] = t.nodes
+		t.nodes += replicas(&task)
+	}
+	tasks := make(map[string]lattice.JobTaskSpec, len(names))
+	for _, name := range names {
+		tasks[name] = t.prepare(name, c.tasks[name])
+	}
+	c.tasks, c.training = tasks, t
+	return nil
+}
+
+// canTrain says what keeps a task from taking part. A container that its node restarts would be
+// in another round than the rest, and one whose command is the image's cannot be told its rank.
+func canTrain(name string, task *lattice.JobTaskSpec) error {
+	if task.RestartPolicy != "" && task.RestartPolicy != lattice.RestartNever {
+		return fmt.Errorf("training task '%s' must have restartPolicy Never, not %s: pods of a training are restarted together", name, task.RestartPolicy)
+	}
+	for _, container := range slices.Sorted(maps.Keys(task.Workload.Containers)) {
+		if len(task.Workload.Containers[container].Command) == 0 {
+			return fmt.Errorf("training task '%s' container '%s' must specify a command", name, container)
+		}
+	}
+	return nil
+}
+
+// prepare is the task with the variables of the framework, the port of the coordinator, and the
+// end of the job with that of the coordinator's task.
+func (t *training) prepare(name string, task lattice.JobTaskSpec) lattice.JobTaskSpec {
+	told := t.variables(&task)
+	containers := make(map[string]lattice.ContainerSpec, len(task.Workload.Containers))
+	for container, spec := range task.Workload.Containers {
+		variables := maps.Clone(told)
+		maps.Copy(variables, spec.Variables)
+		spec.Variables = variables
+		containers[container] = spec
+	}
+	task.Workload.Containers = containers
+	task.Workload.Service = withCoordinatorPort(task.Workload.Service)
+	if name == t.coordinator && task.Policies == nil {
+		task.Policies = []lattice.JobPolicy{{Event: lattice.OnTaskCompleted, Action: lattice.CompleteJob}}
+	}
+	return task
+}
+
+// variables are what containers of the task are told.
+func (t *training) variables(task *lattice.JobTaskSpec) map[string]string {
+	gpu, hasGPUs := gpuOf(task)
+	out := map[string]string{}
+	if t.Framework == lattice.Jax {
+		out["JAX_COORDINATOR_ADDRESS"] = fmt.Sprintf("%s:%d", t.address, coordinatorPort)
+		out["JAX_NUM_PROCESSES"] = strconv.Itoa(int(t.nodes)) // one a pod, which has all of its GPUs
+		if hasGPUs {
+			out["JAX_LOCAL_DEVICE_COUNT"] = strconv.FormatInt(gpu.Count, 10)
+		}
+	} else {
+		out["MASTER_ADDR"], out["MASTER_PORT"] = t.address, strconv.Itoa(coordinatorPort)
+		out["NNODES"] = strconv.Itoa(int(t.nodes))
+		out["WORLD_SIZE"] = strconv.FormatInt(int64(t.nodes)*max(gpu.Count, 1), 10)
+		if hasGPUs {
+			out["NPROC_PER_NODE"] = strconv.FormatInt(gpu.Count, 10)
+		}
+	}
+	maps.Copy(out, ncclOfModel(gpu.Model))
+	nccl := ptr.Deref(t.NCCL, lattice.NCCLConfig{})
+	out["NCCL_DEBUG"] = cmp.Or(nccl.Debug, "WARN")
+	if nccl.NetIf != "" {
+		out["NCCL_SOCKET_IFNAME"] = nccl.NetIf
+	}
+	if nccl.IBHCA != "" {
+		out["NCCL_IB_HCA"] = nccl.IBHCA
+	}
+	if nccl.GDR != nil {
+		out["NCCL_NET_GDR_LEVEL"] = map[bool]string{true: "5", false: "0"}[*nccl.GDR]
+	}
+	maps.Copy(out, nccl.ExtraEnv)
+	return out
+}
+
+// gpuOf are the GPUs of the task; what is wrong with them is told when they are read.
+func gpuOf(task *lattice.JobTaskSpec) (gpu gpuParams, has bool) {
+	for _, name := range slices.Sorted(maps.Keys(task.Workload.Resources)) {
+		if r := task.Workload.Resources[name]; r.Type == lattice.GPUResource {
+			_, err := read(r.Params, &gpu)
+			return gpu, err == nil
+		}
+	}
+	return gpu, false
+}
+
+// ncclOfModel is what NCCL does best with on GPUs of the model: rings alone where they have no
+// switch between them, and no InfiniBand where machines with them have none.
+func ncclOfModel(model string) map[string]string {
+	model = strings.ToUpper(model)
+	is := func(part string) bool { return strings.Contains(model, part) }
+	switch {
+	case is("H100") && is("SXM"):
+		return map[string]string{"NCCL_ALGO": "Ring,Tree", "NCCL_IB_DISABLE": "0"}
+	case is("H100"):
+		return map[string]string{"NCCL_ALGO": "Ring", "NCCL_IB_DISABLE": "0"}
+	case is("A100"):
+		return map[string]string{"NCCL_ALGO": "Ring,Tree"}
+	case is("L4"), is("T4"):
+		return map[string]string{"NCCL_ALGO": "Ring", "NCCL_IB_DISABLE": "1"}
+	}
+	return nil
+}
+
+// withCoordinatorPort opens the port, unless the task has one of its name or number.
+func withCoordinatorPort(service *lattice.ServiceSpec) *lattice.ServiceSpec {
+	out := &lattice.ServiceSpec{Ports: map[string]lattice.ServicePort{}}
+	if service != nil {
+		maps.Copy(out.Ports, service.Ports)
+	}
+	for name, port := range out.Ports {
+		if name == coordinatorPortName || port.Port == coordinatorPort {
+			return out
+		}
+	}
+	out.Ports[coordinatorPortName] = lattice.ServicePort{Port: coordinatorPort}
+	return out
+}
+
+// trainingPlugins give pods host names, before they are ready, and their number in their task.
+func trainingPlugins() map[string]batch.PluginArguments {
+	return map[string]batch.PluginArguments{"env": {}, "svc": {"--publish-not-ready-addresses=true"}}
+}
+
+// rank has each pod know which of all it is: an init container adds the pods of the tasks before
+// to the pod's number in its own, and the commands of containers begin with what it has written.
+func (t *task) rank() error {
+	if t.training == nil {
+		return nil
+	}
+	for _, name := range []string{rankVolume, tmpVolume} {
+		if err := t.volumes.add(corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}); err != nil {
+			return fmt.Errorf("invalid volume config: %w", err)
+		}
+	}
+	first := &t.pod.Containers[0]
+	// It asks for no more than the containers do, which run after it.
+	asks := resourcesOf(t.spec.Workload.Containers[first.Name].Resources)
+	folder := corev1.VolumeMount{Name: rankVolume, MountPath: rankFolder}
+	t.pod.InitContainers = append(t.pod.InitContainers, corev1.Container{
+		Name: rankContainer, Image: first.Image, ImagePullPolicy: first.ImagePullPolicy,
+		Command:   []string{shell, "-c", writeRank},
+		Env:       []corev1.EnvVar{{Name: "LATTICE_RANK_OFFSET", Value: strconv.Itoa(int(t.training.offsets[t.name]))}},
+		Resources: asks, SecurityContext: securityOf(identityOf(t.spec.Workload.Containers[first.Name].Security)), VolumeMounts: []corev1.VolumeMount{folder},
+	})
+	for i := range t.pod.Containers {
+		c := &t.pod.Containers[i]
+		if _, ours := t.spec.Workload.Containers[c.Name]; !ours {
+			continue // a sidecar
+		}
+		c.Args = slices.Concat(c.Command, c.Args)
+		c.Command = []string{shell, "-c", readRank, "sh"}
+		c.VolumeMounts = append(c.VolumeMounts, folder)
+		if !slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == "/tmp" }) {
+			c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: tmpVolume, MountPath: "/tmp"})
+		}
+	}
+	return nil
+}
+
+// label marks the pods of the training.
+func (t *training) label(job string, labels map[string]string) {
+	labels[lattice.TrainingJobLabel], labels[lattice.MeshModeLabel] = job, lattice.NoMesh
+}

@@ -1,0 +1,184 @@
+package latticejob
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
+	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/latticejob/compile"
+	"github.com/musterhq/muster/internal/jobs/latticejob/schedule"
+)
+
+// Reasons of events of jobs with a schedule.
+const (
+	runStartedReason  = "RunStarted"
+	runReplacedReason = "RunReplaced"
+)
+
+// hasSchedule reports whether the job runs again and again: what runs are LatticeJobs that it makes.
+func hasSchedule(job *lattice.LatticeJob) bool { return job.Spec.Schedule != "" }
+
+// repeat has the job run when its schedule says so. It never ends, unless it cannot be compiled from the first.
+func (l *look) repeat() {
+	times, err := schedule.Parse(l.job.Spec.Schedule)
+	if err == nil {
+		err = l.cannotRun()
+	}
+	switch {
+	case err != nil && l.job.Status.Phase != lattice.Running:
+		l.say(lattice.Failed, fmt.Sprintf(lattice.CompileFailedMessage, err), ptr.To(l.job.Generation), ptr.To(jobs.Warning(compileFailedReason, err.Error())))
+		return
+	case times == schedule.Schedule{}:
+		// It was changed to what is no schedule: it says so, and runs again when that is mended.
+		last := l.job.Status.LastScheduleTime
+		l.say(lattice.Running, err.Error(), ptr.To(l.job.Generation), ptr.To(jobs.Warning(compileFailedReason, err.Error())))
+		l.job.Status.LastScheduleTime = last
+		return
+	}
+	runs := jobs.ChildrenOf[*lattice.LatticeJob](l.seen.Children)
+	slices.SortFunc(runs, func(a, b *lattice.LatticeJob) int {
+		return cmp.Or(scheduledAt(a).Compare(scheduledAt(b)), cmp.Compare(a.Name, b.Name))
+	})
+	active := slices.DeleteFunc(slices.Clone(runs), ended)
+	last := l.lastRun(runs)
+	l.forget(runs, lattice.Succeeded, ptr.Deref(l.job.Spec.SuccessfulJobsHistoryLimit, lattice.DefaultSuccessfulJobsHistoryLimit))
+	l.forget(runs, lattice.Failed, ptr.Deref(l.job.Spec.FailedJobsHistoryLimit, lattice.DefaultFailedJobsHistoryLimit))
+	running := len(active)
+	if due := l.due(times, last); !due.IsZero() && !(l.job.Spec.ConcurrencyPolicy == lattice.ForbidConcurrent && running > 0) {
+		if l.job.Spec.ConcurrencyPolicy == lattice.ReplaceConcurrent {
+			running = 0
+			for _, run := range active {
+				l.stop(run)
+			}
+		}
+		run := runOf(l.job, due)
+		l.plan.Writes = append(l.plan.Writes, jobs.Create(run).AndTell(jobs.Normal(runStartedReason, fmt.Sprintf("Run %s is made, for %s", run.Name, stamp(due)))))
+		last = due
+		running++
+	}
+	if !ptr.Deref(l.job.Spec.Suspend, false) {
+		l.plan.Due = times.Next(l.seen.Now)
+	}
+	l.tellRuns(running, last)
+}
+
+// cannotRun is why no run could be compiled, nil if one could. What is not there yet each run waits for by itself.
+func (l *look) cannotRun() error {
+	_, err := compile.Compile(runOf(l.job, l.seen.Now), l.facts(l.seen.Facts, l.seen.Beside))
+	var missing *compile.MissingServiceError
+	if errors.As(err, &missing) {
+		return nil
+	}
+	return err
+}
+
+// lastRun is the last time of the schedule at which a run was begun, zero for none: one that is there may not stand in
+// the status yet, and one that stands there may be gone.
+func (l *look) lastRun(runs []*lattice.LatticeJob) time.Time {
+	var last time.Time
+	if told := l.job.Status.LastScheduleTime; told != nil {
+		last = told.Time
+	}
+	for _, run := range runs {
+		if at := scheduledAt(run); at.After(last) {
+			last = at
+		}
+	}
+	return last
+}
+
+// due is the time of the schedule for which a run is to be begun now, zero for none: of those that were missed, the last.
+func (l *look) due(times schedule.Schedule, last time.Time) time.Time {
+	if ptr.Deref(l.job.Spec.Suspend, false) {
+		return time.Time{}
+	}
+	after := l.job.CreationTimestamp.Time
+	if last.After(after) {
+		after = last
+	}
+	if patience := l.job.Spec.StartingDeadlineSeconds; patience != nil {
+		// A time is not too late in its own second.
+		if earliest := l.seen.Now.Add(-time.Duration(*patience+1) * time.Second); earliest.After(after) {
+			after = earliest
+		}
+	}
+	return times.Last(after, l.seen.Now)
+}
+
+// stop has an earlier run make room for the next.
+func (l *look) stop(run *lattice.LatticeJob) {
+	if !run.DeletionTimestamp.IsZero() {
+		return
+	}
+	told := jobs.Normal(runReplacedReason, fmt.Sprintf("Run %s is stopped: the next is due", run.Name))
+	l.plan.Writes = append(l.plan.Writes, jobs.Delete(run, metav1.DeletePropagationBackground).AndTell(told))
+}
+
+// forget deletes the oldest of the runs that have ended so, beyond as many as are kept.
+func (l *look) forget(runs []*lattice.LatticeJob, phase lattice.JobPhase, keep int32) {
+	runs = slices.DeleteFunc(slices.Clone(runs), func(run *lattice.LatticeJob) bool {
+		return run.Status.Phase != phase || !run.DeletionTimestamp.IsZero()
+	})
+	for _, run := range runs[:max(0, len(runs)-int(keep))] {
+		l.plan.Writes = append(l.plan.Writes, jobs.Delete(run, metav1.DeletePropagationBackground))
+	}
+}
+
+// tellRuns says how many runs go on, and the last time of the schedule at which one began.
+func (l *look) tellRuns(running int, last time.Time) {
+	message := lattice.CronSubmittedMessage
+	event := ptr.To(jobs.Normal(submittedReason, message))
+	if l.job.Status.Phase == lattice.Running {
+		event = nil
+		when := "never"
+		if !last.IsZero() {
+			when = stamp(last)
+		}
+		message = fmt.Sprintf(lattice.CronActiveMessage, running, when)
+		if ptr.Deref(l.job.Spec.Suspend, false) {
+			message += ", suspended"
+		}
+	}
+	l.say(lattice.Running, message, ptr.To(l.job.Generation), event)
+	if !last.IsZero() {
+		l.job.Status.LastScheduleTime = ptr.To(metav1.NewTime(last))
+	}
+}
+
+// runOf is the run of the job for a time of its schedule. Its name says which, so that there are never two of one.
+func runOf(job *lattice.LatticeJob, at time.Time) *lattice.LatticeJob {
+	labels := maps.Clone(job.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[lattice.CronJobLabel] = job.Name
+	run := &lattice.LatticeJob{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: fmt.Sprintf("%s-%d", job.Name, at.Unix()/60), Namespace: job.Namespace, Labels: labels,
+			Annotations:     map[string]string{lattice.ScheduledAtAnnotation: stamp(at)},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, kind)},
+		},
+		Spec: *job.Spec.DeepCopy(),
+	}
+	run.Spec.CronSpec = lattice.CronSpec{}
+	return run
+}
+
+// scheduledAt is the time of the schedule that the run is for; that of its making where somebody has taken it away.
+func scheduledAt(run *lattice.LatticeJob) time.Time {
+	at, err := time.Parse(time.RFC3339, run.Annotations[lattice.ScheduledAtAnnotation])
+	if err != nil {
+		return run.CreationTimestamp.Time
+	}
+	return at
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

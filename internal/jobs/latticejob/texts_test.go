@@ -1,0 +1,78 @@
+package latticejob
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	"github.com/musterhq/muster/internal/jobs"
+)
+
+// task has the job's task t be another, with a container main if it says none.
+func task(t *testing.T, text string) func(*scene) {
+	return func(s *scene) {
+		spec := lattice.JobTaskSpec{}
+		if err := yaml.UnmarshalStrict([]byte(text), &spec); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		if spec.Workload.Containers == nil {
+			spec.Workload.Containers = s.seen.Job.Spec.Tasks["t"].Workload.Containers
+		}
+		s.seen.Job.Spec.Tasks["t"] = spec
+	}
+}
+
+// TestEveryTextThatUsersKnowIsTold: tools look for what the product tells of a job. What ends with "…" goes on with more.
+// Texts about access that Cedar policies deny are not told here: there are none.
+func TestEveryTextThatUsersKnowIsTold(t *testing.T) {
+	const failed, inTask = "Failed to compile job: ", "Failed to compile job: compilation failed for task 't': "
+	needs := func(resource string) func(*scene) {
+		return task(t, "workload: {resources: {r: {"+resource+"}}}")
+	}
+	main := func(fields string) func(*scene) {
+		return task(t, "workload: {containers: {main: {image: i, "+fields+"}}, resources: {v: {type: volume, id: v}}}")
+	}
+	training := func(s *scene) {
+		main("args: [x]")(s)
+		s.seen.Job.Spec.Training = &lattice.TrainingConfig{CoordinatorTask: "t"}
+	}
+	for text, s := range map[string]*scene{
+		lattice.SubmittedMessage:    newScene().vcjob(volcano.Running, "", ""),
+		lattice.SucceededMessage:    newScene().vcjob(volcano.Completed, "", ""),
+		lattice.FailedMessage:       newScene().vcjob(volcano.Failed, "", ""),
+		failed + "job has no tasks": newScene().with(func(s *scene) { s.seen.Job.Spec.Tasks = nil }),
+		"Compile failed (will retry): …": newScene().with(callService).with(func(s *scene) {
+			s.seen.Job.CreationTimestamp = metav1.NewTime(now.Add(-time.Second))
+		}),
+		inTask + "invalid container 'main': …":                                                    newScene().with(main("command: [sh]")),
+		inTask + "resource 'r': …":                                                                newScene().with(needs("type: gpu, params: {count: 0}")),
+		inTask + "invalid volume config: …":                                                       newScene().with(needs("type: volume")),
+		inTask + "invalid secret config: …":                                                       newScene().with(needs("type: secret, id: x")),
+		inTask + "template error: …":                                                              newScene().with(main("variables: {X: '${nope}'}")),
+		inTask + "file compilation error: …":                                                      newScene().with(main("files: {a: {content: x}}")),
+		inTask + "variable 'X' references secret resource 'r' which does not exist":               newScene().with(main("variables: {X: '${secret.r.k}'}")),
+		inTask + "imagePullSecrets references resource 'r' which does not exist":                  newScene().with(task(t, "imagePullSecrets: [r]")),
+		inTask + "imagePullSecrets references resource 'r' but it is type 'volume', not 'secret'": newScene().with(task(t, "imagePullSecrets: [r]\nworkload: {resources: {r: {type: volume, id: v}}}")),
+		inTask + "secret resource 'r': missing 'id' field (remote key for secret store)":          newScene().with(needs("type: secret, params: {provider: p}")),
+		inTask + "container 'main' env_from references 'v' which is not a type: secret resource":  newScene().with(main("envFrom: [v]")),
+		failed + "training task 't' container 'main' must specify a command":                      newScene().with(training),
+	} {
+		got := s.plan(t).Status.(*lattice.LatticeJob).Status.Message
+		if begin, more := strings.CutSuffix(text, "…"); got != text && !(more && strings.HasPrefix(got, begin) && len(got) > len(begin)) {
+			t.Errorf("got %q, want %q", got, text)
+		}
+	}
+	status, _ := newScene().plan(t).StatusOnError(errors.New("no"))
+	if got := status.(*lattice.LatticeJob).Status.Message; got != "Apply failed (will retry): no" {
+		t.Errorf("of what cannot be written: %q", got)
+	}
+	if state := newScene().external(jobs.Admission{Grant: jobs.Unqueued}).vcjob(volcano.Aborted, "", "").plan(t).Status.(*lattice.LatticeJob).Status; state.Phase != lattice.Failed {
+		t.Errorf("of one that was aborted: %+v", state)
+	}
+}

@@ -1,0 +1,101 @@
+package jobs
+
+import (
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/musterhq/muster/internal/metrics"
+)
+
+// How jobs fare, under the names that dashboards for their APIs ask for. None of them names a job.
+var (
+	jobSetsCompleted = metrics.NewCounter("jobset_completed_total", "JobSets that succeeded.", "namespace")
+	jobSetsFailed    = metrics.NewCounter("jobset_failed_total", "JobSets that failed.", "namespace")
+
+	jobsCreated    = metrics.NewCounter("training_operator_jobs_created_total", "Jobs that were created, by kind in lower case (trainingjob, genericjob, job for VCJobs, latticejob).", "job_namespace", "framework")
+	jobsDeleted    = metrics.NewCounter("training_operator_jobs_deleted_total", "Jobs that were deleted.", "job_namespace", "framework")
+	jobsSuccessful = metrics.NewCounter("training_operator_jobs_successful_total", "Jobs that succeeded.", "job_namespace", "framework")
+	jobsFailed     = metrics.NewCounter("training_operator_jobs_failed_total", "Jobs that failed.", "job_namespace", "framework")
+	jobsRestarted  = metrics.NewCounter("training_operator_jobs_restarted_total", "Times that a TrainingJob started workers anew, or a VCJob itself, because something had failed.", "job_namespace", "framework")
+)
+
+// lives knows how far each job of a kind had come when it was last looked at, so that each end counts once. What happened
+// while nobody led is not counted. The zero value is ready for use.
+type lives struct {
+	mu sync.Mutex
+	// since is when the first was looked at: what was created before is not new.
+	since time.Time
+	seen  map[types.NamespacedName]life
+}
+
+// life is how far a job has come.
+type life struct {
+	uid      types.UID
+	ended    bool
+	restarts int64
+}
+
+// moment is what is to be counted of a job.
+type moment struct{ created, deleted, succeeded, failed, restarted bool }
+
+// look notes how far the job has come, and returns what is new.
+func (l *lives) look(job client.Object, p Progress, now time.Time) (m moment) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.seen == nil {
+		l.seen, l.since = map[types.NamespacedName]life{}, now.Truncate(time.Second) // as creation times are
+	}
+	key := client.ObjectKeyFromObject(job)
+	was, known := l.seen[key]
+	if known && was.uid != job.GetUID() {
+		m.deleted, known = true, false
+	}
+	if !known {
+		m.created = !job.GetCreationTimestamp().Time.Before(l.since)
+	}
+	is := life{uid: job.GetUID(), ended: p.Outcome != nil, restarts: p.Restarts}
+	if is.ended && (known && !was.ended || m.created) {
+		m.succeeded, m.failed = p.Outcome.Succeeded, !p.Outcome.Succeeded
+	}
+	m.restarted = known && is.restarts > was.restarts
+	l.seen[key] = is
+	return m
+}
+
+// forget notes that there is no job of the name any more, and reports whether there was.
+func (l *lives) forget(key types.NamespacedName) (was bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, was = l.seen[key]
+	delete(l.seen, key)
+	return was
+}
+
+// ownMetrics has metrics of its own.
+const ownMetrics = "JobSet"
+
+// count counts what is new of a job of the kind in the namespace.
+func (m moment) count(kind, namespace string) {
+	if kind == ownMetrics {
+		countIf(m.succeeded, jobSetsCompleted, namespace)
+		countIf(m.failed, jobSetsFailed, namespace)
+		return
+	}
+	framework := strings.ToLower(kind)
+	countIf(m.created, jobsCreated, namespace, framework)
+	countIf(m.deleted, jobsDeleted, namespace, framework)
+	countIf(m.succeeded, jobsSuccessful, namespace, framework)
+	countIf(m.failed, jobsFailed, namespace, framework)
+	countIf(m.restarted, jobsRestarted, namespace, framework)
+}
+
+func countIf(holds bool, counter *prometheus.CounterVec, labels ...string) {
+	if holds {
+		counter.WithLabelValues(labels...).Inc()
+	}
+}

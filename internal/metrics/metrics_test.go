@@ -1,0 +1,40 @@
+package metrics_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/musterhq/muster/internal/metrics"
+	"github.com/musterhq/muster/internal/metrics/metricstest"
+)
+
+// Declared here, as others do, before anything runs.
+var (
+	knocks = metrics.NewCounter("muster_test_knocks_total", "Knocks.", "door")
+	waits  = metrics.NewHistogram("muster_test_wait_seconds", "Waits.", []float64{1, 2}).WithLabelValues()
+)
+
+func TestWhatIsDeclaredIsListedAndServed(t *testing.T) {
+	knocks.WithLabelValues("front").Inc()
+	waits.Observe(1.5)
+	values := metricstest.Values(t)
+	if values["muster_test_knocks_total{door=front}"] != 1 || values["muster_test_wait_seconds_count"] != 1 || values["muster_test_wait_seconds_sum"] != 1.5 {
+		t.Errorf("served %v", values)
+	}
+	var names []string
+	for _, m := range metrics.Declared() {
+		names = append(names, string(m.Kind)+" "+m.Name)
+	}
+	if want := []string{"counter muster_test_knocks_total", "histogram muster_test_wait_seconds"}; !slices.Equal(names, want) {
+		t.Errorf("declared %q, want %q", names, want)
+	}
+}
+
+func TestNoNameIsDeclaredTwice(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("the second was taken")
+		}
+	}()
+	metrics.NewDesc(metrics.Gauge, "muster_test_knocks_total", "Others.")
+}

@@ -1,0 +1,79 @@
+package rendezvous
+
+import (
+	"io"
+	"net"
+	"sync"
+	"testing"
+)
+
+// way is how one agent alone reaches the operator. It can be closed, and opened again.
+type way struct {
+	t           *testing.T
+	address, to string
+	mu          sync.Mutex
+	listener    net.Listener
+	connections []net.Conn
+}
+
+func newWay(t *testing.T, to string) *way {
+	w := &way{t: t, address: "127.0.0.1:0", to: to}
+	w.open()
+	t.Cleanup(w.close)
+	return w
+}
+
+func (w *way) open() {
+	w.t.Helper()
+	listener, err := net.Listen("tcp", w.address)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.mu.Lock()
+	w.address, w.listener = listener.Addr().String(), listener
+	w.mu.Unlock()
+	go func() {
+		for {
+			in, err := listener.Accept()
+			if err != nil {
+				return // it is closed
+			}
+			if out, err := net.Dial("tcp", w.to); err == nil {
+				w.join(listener, in, out)
+			} else {
+				in.Close()
+			}
+		}
+	}()
+}
+
+// join has either say what the other hears, as long as the listener is that of the way.
+func (w *way) join(listener net.Listener, in, out net.Conn) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.listener != listener {
+		in.Close()
+		out.Close()
+		return
+	}
+	w.connections = append(w.connections, in, out)
+	for _, pair := range [][2]net.Conn{{in, out}, {out, in}} {
+		go func() {
+			_, _ = io.Copy(pair[0], pair[1])
+			pair[0].Close()
+		}()
+	}
+}
+
+// close cuts all connections, too.
+func (w *way) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.listener != nil {
+		w.listener.Close()
+	}
+	for _, c := range w.connections {
+		c.Close()
+	}
+	w.listener, w.connections = nil, nil
+}

@@ -1,0 +1,35 @@
+package testcluster
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestAnOperatorThatLacksARightIsFoundOut(t *testing.T) {
+	const (
+		lacks = `{"error":"secrets is forbidden: User \"system:serviceaccount:a:b\" cannot list resource \"secrets\" in API group \"\" at the cluster scope"}`
+		quota = `{"error":"pods \"a\" is forbidden: exceeded quota: compute, requested: pods=1"}`
+	)
+	dir := t.TempDir()
+	if err := refusals(dir); err != nil {
+		t.Errorf("without an operator: %v", err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "logs"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	say := func(lines ...string) {
+		if err := os.WriteFile(filepath.Join(dir, "logs", "operator.log"), []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	say(quota)
+	if err := refusals(dir); err != nil {
+		t.Errorf("of a quota: %v", err)
+	}
+	say(quota, lacks)
+	if err := refusals(dir); err == nil || !strings.Contains(err.Error(), "cannot list") || strings.Contains(err.Error(), "exceeded") {
+		t.Errorf("of a right: %v", err)
+	}
+}

@@ -1,0 +1,229 @@
+//go:build bench
+
+package latticejob
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	"github.com/musterhq/muster/internal/testcluster"
+	"github.com/musterhq/muster/test/bench/figure"
+	"github.com/musterhq/muster/test/bench/operator"
+)
+
+var (
+	scale          = flag.Float64("scale", 0.1, "share of the jobs to run; the figures hold for 1 only")
+	rounds         = flag.Int("rounds", 2, "how often to measure: the best counts, for what else the machine does makes the others longer")
+	operatorBinary = flag.String("operator", "../../../bin/muster-operator", "the operator to measure")
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	testcluster.Main(m, testcluster.Options{})
+}
+
+const (
+	smallJobs = 1000
+	smallPods = 4
+	// atOnce is how many jobs are made side by side, here and by the operator.
+	atOnce = 16
+	most   = 1.2
+	queue  = "q"
+	// unbound has pods that nobody schedules, so that creating them is all there is to do.
+	unbound = "nobody"
+)
+
+// TestSmallJobs: 1,000 LatticeJobs of 4 pods in a queue, from the creation of the first until all pods are there; and the
+// floor: plain creations of the same objects, each after those that it depends on, with as many jobs side by side.
+func TestSmallJobs(t *testing.T) {
+	b := newBench(t)
+	jobs := max(1, int(smallJobs**scale))
+	made := b.sample()
+	var ours, floor time.Duration
+	var wrote map[string]float64
+	for round := range *rounds {
+		plain := b.floor(made, jobs)
+		took, writes := b.ours(jobs)
+		if round == 0 || plain < floor {
+			floor = plain
+		}
+		if round == 0 || took < ours {
+			ours, wrote = took, writes
+		}
+	}
+	ratio := float64(ours) / float64(floor)
+	figure.Reach(t, fmt.Sprintf("%d LatticeJobs of %d pods, to the floor", jobs, smallPods), fmt.Sprintf("%.2f", ratio), fmt.Sprint(most), ratio <= most)
+	figure.Note("  the jobs, and the floor", figure.Seconds(ours)+", "+figure.Seconds(floor))
+	for _, what := range slices.Sorted(maps.Keys(wrote)) {
+		if each := wrote[what] / float64(jobs); each > 0.05 {
+			figure.Note("  "+what+" a job", fmt.Sprintf("%.2f", each))
+		}
+	}
+}
+
+// bench is a control plane with a ClusterQueue that has room for all.
+type bench struct {
+	*testing.T
+	cluster *testcluster.Cluster
+	client  client.WithWatch
+}
+
+func newBench(t *testing.T) *bench {
+	cluster := testcluster.Get(t)
+	c, err := client.NewWithWatch(cluster.Config, client.Options{Scheme: testcluster.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{t, cluster, c}
+	quota := kueue.FlavorQuotas{Name: queue}
+	covered := []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
+	for _, name := range covered {
+		quota.Resources = append(quota.Resources, kueue.ResourceQuota{Name: name, NominalQuota: resource.MustParse("1000Ti")})
+	}
+	b.create(&kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: queue}},
+		&kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: queue}, Spec: kueue.ClusterQueueSpec{NamespaceSelector: &metav1.LabelSelector{},
+			ResourceGroups: []kueue.ResourceGroup{{CoveredResources: covered, Flavors: []kueue.FlavorQuotas{quota}}}}})
+	return b
+}
+
+func (b *bench) create(objects ...client.Object) {
+	b.Helper()
+	for _, o := range objects {
+		if err := b.client.Create(b.Context(), o); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// namespace makes one with a LocalQueue.
+func (b *bench) namespace() string {
+	b.Helper()
+	namespace := b.cluster.Namespace(b.T)
+	b.create(&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: queue, Namespace: namespace}, Spec: kueue.LocalQueueSpec{ClusterQueue: queue}})
+	return namespace
+}
+
+func jobOf(namespace, name string) *lattice.LatticeJob {
+	job := &lattice.LatticeJob{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}, Spec: lattice.LatticeJobSpec{SchedulerName: unbound, Queue: queue}}
+	some := lattice.ResourceQuantity{CPU: ptr.To(resource.MustParse("100m")), Memory: ptr.To(resource.MustParse("64Mi"))}
+	job.Spec.Tasks = map[string]lattice.JobTaskSpec{"worker": {Replicas: ptr.To[int32](smallPods), Workload: lattice.WorkloadSpec{
+		Containers: map[string]lattice.ContainerSpec{"main": {SidecarContainer: lattice.SidecarContainer{
+			Image: "example.com/worker:1", Command: []string{"/bin/work"}, Resources: &lattice.ResourceRequirements{Requests: &some, Limits: &some}}}}}}}
+	return job
+}
+
+// ours is how long the operator takes until all pods of as many jobs are there, and what was written meanwhile.
+func (b *bench) ours(jobs int) (time.Duration, map[string]float64) {
+	b.Helper()
+	o := operator.Start(b.T, *operatorBinary, b.cluster)
+	o.AwaitReady(b.T)
+	namespace := b.namespace()
+	before := b.cluster.Writes(b.T)
+	took := b.timeToPods(namespace, jobs*smallPods, func() error {
+		return sideBySide(jobs, func(i int) error { return b.client.Create(b.Context(), jobOf(namespace, fmt.Sprintf("job-%d", i))) })
+	})
+	wrote := b.cluster.Writes(b.T)
+	for what := range wrote {
+		wrote[what] -= before[what]
+	}
+	b.remove(namespace, &lattice.LatticeJob{})
+	o.End(syscall.SIGTERM)
+	return took, wrote
+}
+
+// timeToPods is how long it takes from the beginning of do until the namespace has so many pods.
+func (b *bench) timeToPods(namespace string, pods int, do func() error) time.Duration {
+	b.Helper()
+	began := time.Now()
+	ended := make(chan error, 1)
+	go func() { ended <- do() }()
+	b.untilPods(namespace, pods)
+	took := time.Since(began)
+	if err := <-ended; err != nil {
+		b.Fatal(err)
+	}
+	return took
+}
+
+// untilPods waits until the namespace has had so many pods.
+func (b *bench) untilPods(namespace string, n int) {
+	b.Helper()
+	seen := map[string]bool{}
+	for len(seen) < n {
+		watching, err := b.client.Watch(b.Context(), &corev1.PodList{}, client.InNamespace(namespace))
+		if err != nil {
+			b.Fatal(err)
+		}
+		for event := range watching.ResultChan() { // a watch may end before its time, and the next begins with what is there
+			if pod, ok := event.Object.(*corev1.Pod); ok {
+				seen[pod.Name] = true
+			}
+			if len(seen) >= n {
+				break
+			}
+		}
+		watching.Stop()
+		if b.Context().Err() != nil {
+			b.Fatal(b.Context().Err())
+		}
+	}
+}
+
+// remove deletes all objects of the kind in the namespace, and waits until nothing of theirs is left.
+func (b *bench) remove(namespace string, kind client.Object) {
+	b.Helper()
+	if err := b.client.DeleteAllOf(b.Context(), kind, client.InNamespace(namespace), client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+		b.Fatal(err)
+	}
+	for _, list := range []client.ObjectList{&volcano.JobList{}, &kueue.WorkloadList{}, &corev1.PodList{}} {
+		b.untilNone(list, namespace)
+	}
+}
+
+func (b *bench) untilNone(list client.ObjectList, namespace string) {
+	b.Helper()
+	for {
+		if err := b.client.List(b.Context(), list, client.InNamespace(namespace)); err != nil {
+			b.Fatal(err)
+		}
+		n := lengthOf(list)
+		if n == 0 {
+			return
+		}
+		watching, err := b.client.Watch(b.Context(), list, client.InNamespace(namespace), &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}})
+		if err != nil {
+			b.Fatal(err)
+		}
+		for gone := 0; gone < n; {
+			event, open := <-watching.ResultChan()
+			if !open {
+				break
+			}
+			if event.Type == watch.Deleted {
+				gone++
+			}
+		}
+		watching.Stop()
+	}
+}
+
+// nameOf is the name of an object of the sample as that of another job has it.
+func nameOf(o client.Object, job string) string {
+	return strings.Replace(o.GetName(), sampleName, job, 1)
+}

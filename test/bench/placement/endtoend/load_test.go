@@ -1,0 +1,128 @@
+//go:build bench
+
+package endtoend
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+)
+
+// writeAsAdmitted writes for a Job what an operator that has nothing to decide must write: the Job as its user creates it, its
+// Workload, the admission and the Job's release.
+func (b *bench) writeAsAdmitted(ctx context.Context, o client.Object) error {
+	job := o.(*batchv1.Job)
+	if err := b.client.Create(ctx, job); err != nil {
+		return err
+	}
+	controlled := *metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))
+	workload := &kueue.Workload{
+		ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: job.Name, OwnerReferences: []metav1.OwnerReference{controlled}},
+		Spec:       kueue.WorkloadSpec{QueueName: queueOfAll, PodSets: []kueue.PodSet{{Name: "main", Count: 1, Template: job.Spec.Template}}},
+	}
+	if err := b.operator.Create(ctx, workload); err != nil {
+		return err
+	}
+	before := workload.DeepCopy()
+	workload.Status.Admission = &kueue.Admission{ClusterQueue: queueOfAll, PodSetAssignments: []kueue.PodSetAssignment{{
+		Name: "main", Count: ptr.To[int32](1), Flavors: map[corev1.ResourceName]kueue.ResourceFlavorReference{gpu: queueOfAll},
+		ResourceUsage: corev1.ResourceList{gpu: resource.MustParse("1")},
+	}}}
+	for _, condition := range []string{kueue.WorkloadQuotaReserved, kueue.WorkloadAdmitted} {
+		meta.SetStatusCondition(&workload.Status.Conditions, metav1.Condition{Type: condition, Status: metav1.ConditionTrue, Reason: condition, Message: "Nobody decided"})
+	}
+	if err := b.operator.Status().Patch(ctx, workload, client.MergeFrom(before)); err != nil {
+		return err
+	}
+	held := job.DeepCopy()
+	job.Spec.Suspend = ptr.To(false)
+	job.Spec.Template.Spec.NodeSelector = map[string]string{simulated: "true"}
+	job.Spec.Template.Spec.Tolerations = []corev1.Toleration{{Key: simulated, Operator: corev1.TolerationOpExists}}
+	return b.operator.Patch(ctx, job, client.MergeFrom(held))
+}
+
+// makeQueue makes a queue with quota for all, whose pods are placed on the simulated nodes.
+func (b *bench) makeQueue() {
+	b.Helper()
+	create(b.T, b.client, &kueue.Topology{ObjectMeta: metav1.ObjectMeta{Name: queueOfAll}, Spec: kueue.TopologySpec{Levels: []kueue.TopologyLevel{
+		{NodeLabel: blockLabel}, {NodeLabel: rackLabel}, {NodeLabel: corev1.LabelHostname}}}})
+	create(b.T, b.client, &kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: queueOfAll}, Spec: kueue.ResourceFlavorSpec{
+		NodeLabels: map[string]string{simulated: "true"}, TopologyName: ptr.To(kueue.TopologyReference(queueOfAll)),
+		Tolerations: []corev1.Toleration{{Key: simulated, Operator: corev1.TolerationOpExists}}}})
+	create(b.T, b.client, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: queueOfAll}, Spec: kueue.ClusterQueueSpec{
+		NamespaceSelector: &metav1.LabelSelector{},
+		ResourceGroups: []kueue.ResourceGroup{{CoveredResources: []corev1.ResourceName{gpu}, Flavors: []kueue.FlavorQuotas{{
+			Name: queueOfAll, Resources: []kueue.ResourceQuota{{Name: gpu, NominalQuota: *resource.NewQuantity(nodes*gpusOfNode, resource.DecimalSI)}}}}}},
+	}})
+}
+
+// create makes an object for the test.
+func create(t *testing.T, c client.Client, o client.Object) {
+	t.Helper()
+	if err := c.Create(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// template is of pods with one GPU each that run for longer than the benchmark.
+func template(free bool) corev1.PodTemplateSpec {
+	one := corev1.ResourceList{gpu: resource.MustParse("1")}
+	out := corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"muster.dev/sim-duration": longEnough}},
+		Spec: corev1.PodSpec{
+			RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: ptr.To[int64](0),
+			Containers: []corev1.Container{{Name: "main", Image: "example.com/trainer", Resources: corev1.ResourceRequirements{Requests: one, Limits: one}}},
+		},
+	}
+	if free { // of a queue, whose flavor would say so
+		out.Spec.NodeSelector = map[string]string{simulated: "true"}
+		out.Spec.Tolerations = []corev1.Toleration{{Key: simulated, Operator: corev1.TolerationOpExists}}
+	}
+	return out
+}
+
+func podsOf(n int) func(string) []client.Object {
+	return func(namespace string) []client.Object {
+		var out []client.Object
+		for i := range n {
+			t := template(true)
+			out = append(out, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("pod-%d", i), Annotations: t.Annotations}, Spec: t.Spec})
+		}
+		return out
+	}
+}
+
+// jobsOf are Jobs of one pod in the queue, "" for none.
+func jobsOf(n int, queue string) func(string) []client.Object {
+	return func(namespace string) []client.Object {
+		var out []client.Object
+		for i := range n {
+			job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("job-%d", i)}, Spec: batchv1.JobSpec{Template: template(queue == ""), BackoffLimit: ptr.To[int32](0)}}
+			if queue != "" {
+				job.Labels = map[string]string{kueue.QueueLabel: queue}
+				job.Spec.Suspend = ptr.To(true)
+			}
+			out = append(out, job)
+		}
+		return out
+	}
+}
+
+func gangOf(namespace string, pods int) client.Object {
+	return &jobset.JobSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "gang", Labels: map[string]string{kueue.QueueLabel: queueOfAll}},
+		Spec: jobset.JobSetSpec{ReplicatedJobs: []jobset.ReplicatedJob{{Name: "workers", Replicas: 1, Template: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{
+			Parallelism: ptr.To(int32(pods)), Completions: ptr.To(int32(pods)), CompletionMode: ptr.To(batchv1.IndexedCompletion), BackoffLimit: ptr.To[int32](0), Template: template(false)}}}}},
+	}
+}

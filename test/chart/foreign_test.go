@@ -1,0 +1,109 @@
+package chart
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/musterhq/muster/internal/testcluster"
+)
+
+// definitions is a client that knows definitions.
+func definitions(t *testing.T) client.Client {
+	t.Helper()
+	known := scheme.Scheme
+	if err := apiextensionsv1.AddToScheme(known); err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(testcluster.Get(t).Config, client.Options{Scheme: known})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// others makes a definition as somebody else would.
+func others(t *testing.T, group, plural, kind, owner string) {
+	t.Helper()
+	c, keep := definitions(t), true
+	definition := &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: plural + "." + group, Labels: map[string]string{"app.kubernetes.io/name": owner}},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: group, Scope: apiextensionsv1.NamespaceScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: plural, Singular: strings.ToLower(kind), Kind: kind, ListKind: kind + "List"},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1alpha1", Served: true, Storage: true,
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &keep}}}},
+		},
+	}
+	if group == "jobset.x-k8s.io" {
+		definition.Spec.Versions[0].Name = "v1alpha2"
+		definition.Annotations = map[string]string{"api-approved.kubernetes.io": "unapproved, of a test"}
+	}
+	if err := c.Create(t.Context(), definition); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { forget(t, c) })
+}
+
+// forget deletes the definitions of all jobs, and waits until they are gone.
+func forget(t *testing.T, c client.Client) {
+	var list apiextensionsv1.CustomResourceDefinitionList
+	for {
+		if err := c.List(context.Background(), &list); err != nil {
+			t.Fatal(err)
+		}
+		if len(list.Items) == 0 {
+			return
+		}
+		for i := range list.Items {
+			if err := client.IgnoreNotFound(c.Delete(context.Background(), &list.Items[i])); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func TestDefinitionsOfOthersAreRefusedAndNamed(t *testing.T) {
+	h := newHelm(t)
+	others(t, "jobset.x-k8s.io", "jobsets", "JobSet", "the-other-jobset")
+	_, err := h.installer().Run(load(t), nil)
+	if err == nil || !strings.Contains(err.Error(), "jobsets.jobset.x-k8s.io belongs to the-other-jobset") || !strings.Contains(err.Error(), "crds.adopt") {
+		t.Fatalf("the error is %v", err)
+	}
+	var list apiextensionsv1.CustomResourceDefinitionList
+	if err := definitions(t).List(t.Context(), &list); err != nil || len(list.Items) != 1 || list.Items[0].Labels["muster.dev/served"] != "" {
+		t.Fatalf("after a refusal there are %d definitions, and %v", len(list.Items), err)
+	}
+
+	adopt := h.installer()
+	adopt.TakeOwnership, adopt.Replace = true, true
+	if _, err := adopt.Run(load(t), values{"crds": values{"adopt": true}}); err != nil {
+		t.Fatalf("taking it over: %v", err)
+	}
+	var now apiextensionsv1.CustomResourceDefinition
+	if err := definitions(t).Get(t.Context(), client.ObjectKey{Name: "jobsets.jobset.x-k8s.io"}, &now); err != nil || now.Labels["muster.dev/served"] != "true" {
+		t.Errorf("it was not taken over: labels %v, %v", now.Labels, err)
+	}
+	h.uninstall()
+}
+
+func TestVolcanosDefinitionsStayItsOwn(t *testing.T) {
+	h := newHelm(t)
+	others(t, "batch.volcano.sh", "jobs", "Job", "volcano")
+	if _, err := h.installer().Run(load(t), values{"config": values{"volcano": "native"}}); err == nil || !strings.Contains(err.Error(), "jobs.batch.volcano.sh belongs to volcano") {
+		t.Fatalf("as Muster's own: %v", err)
+	}
+	done := h.install(nil)
+	if strings.Contains(done.Manifest, "name: jobs.batch.volcano.sh") || strings.Contains(done.Manifest, "muster-vcjob") || !strings.Contains(done.Manifest, "jobsets.jobset.x-k8s.io") {
+		t.Error("what is Volcano's was applied, or what is not was left out")
+	}
+	if !strings.Contains(done.Info.Notes, "Volcano's") {
+		t.Errorf("the notes say nothing of it: %s", done.Info.Notes)
+	}
+	h.uninstall()
+}

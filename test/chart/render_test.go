@@ -1,0 +1,196 @@
+package chart
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/musterhq/muster/internal/testcluster"
+)
+
+const (
+	tested  = "v1.37.1"
+	mutates = "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy"
+)
+
+// combinations are values that matter for what is rendered.
+var combinations = map[string]values{
+	"the defaults": {},
+	"every value of the document's table": {
+		"affinity": values{"nodeAffinity": values{"requiredDuringSchedulingIgnoredDuringExecution": values{"nodeSelectorTerms": []any{
+			values{"matchExpressions": []any{values{"key": "kubernetes.io/os", "operator": "In", "values": []any{"linux"}}}}}}}},
+		"group": "training.example.com", "image": "registry.example.com:5000/lattice/operator:1.2", "imagePullPolicy": "Always",
+		"monitorNamespace": "ml", "nodeSelector": values{"eks.amazonaws.com/nodegroup": "Group1"}, "replicaCount": 1,
+		"resources":                     values{"limits": values{"cpu": "100m", "memory": "128Mi"}, "requests": values{"cpu": "100m", "memory": "128Mi"}},
+		"service":                       values{"enablePrometheus": true, "externalPort": 9090, "internalPort": 9091, "probePort": 9092, "type": "NodePort"},
+		"terminationGracePeriodSeconds": 30, "license": "a key",
+		"jfrog": values{"secretName": "a", "dockerSecretName": "b", "username": "me", "password": "secret"},
+	},
+	"every value of ours": {
+		"nameOverride": "muster", "imagePullSecrets": []any{values{"name": "registry"}},
+		"config":      values{"batchJob": values{"webhook": false}, "latticejob": values{"immutable": "deny"}, "volcano": "native"},
+		"tolerations": []any{values{"key": "a", "operator": "Exists"}}, "priorityClassName": "system-cluster-critical",
+		"topologySpreadConstraints": []any{values{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}},
+		"podAnnotations":            values{"a": "b"}, "podLabels": values{"c": "d"}, "extraArgs": []any{"--zap-log-level=debug"},
+		"dashboard":           values{"enabled": true, "namespace": "default", "labels": values{"g": "h"}, "annotations": values{"i": "j"}},
+		"podDisruptionBudget": values{"enabled": false}, "rendezvous": values{"enabled": true, "port": 7000},
+		"serviceAccount": values{"create": true, "name": "someone", "annotations": values{"e": "f"}},
+	},
+	"as little as can be": {
+		"replicaCount": 0, "rendezvous": values{"enabled": false}, "serviceAccount": values{"create": false}, "rbac": values{"create": false, "aggregate": false},
+		"crds": values{"install": false}, "resources": values{"limits": nil, "requests": nil}, "config": values{"volcano": "external"},
+	},
+}
+
+func TestHelmFindsNothingToComplainOf(t *testing.T) {
+	for what, with := range combinations {
+		if err := lint(with); err != nil {
+			t.Errorf("with %s: %v", what, err)
+		}
+	}
+}
+
+func TestTheAPIServerWouldTakeEveryObject(t *testing.T) {
+	cluster := testcluster.Get(t)
+	err := cluster.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
+	}
+	for what, with := range combinations {
+		t.Run(what, func(t *testing.T) {
+			text, err := render(t, tested, with, mutates)
+			if err != nil {
+				t.Fatal(err)
+			}
+			objects := decode(t, text)
+			for _, o := range objects {
+				err := cluster.Client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(o), client.DryRunAll, client.FieldOwner("test"), client.ForceOwnership)
+				if err != nil {
+					t.Errorf("%s %s: %v", o.GetKind(), o.GetName(), err)
+				}
+			}
+			t.Logf("%d objects", len(objects))
+		})
+	}
+}
+
+func decode(t *testing.T, text string) []*unstructured.Unstructured {
+	t.Helper()
+	var out []*unstructured.Unstructured
+	for decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader([]byte(text)), 4096); ; {
+		object := &unstructured.Unstructured{}
+		switch err := decoder.Decode(&object.Object); {
+		case errors.Is(err, io.EOF):
+			return out
+		case err != nil:
+			t.Fatal(err)
+		case len(object.Object) > 0:
+			out = append(out, object)
+		}
+	}
+}
+
+// find gives the object of the kind and name.
+func find(t *testing.T, objects []*unstructured.Unstructured, kind, name string) *unstructured.Unstructured {
+	t.Helper()
+	for _, o := range objects {
+		if o.GetKind() == kind && o.GetName() == name {
+			return o
+		}
+	}
+	return nil
+}
+
+func TestTheDeploymentHasTheNameOfTheDocument(t *testing.T) {
+	for want, with := range map[string]values{"lattice-operator": {}, "other": {"nameOverride": "other"}} {
+		text, err := render(t, tested, with)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if find(t, decode(t, text), "Deployment", want) == nil {
+			t.Errorf("there is no Deployment %s", want)
+		}
+	}
+}
+
+func TestClustersThatAreTooOldAreRefused(t *testing.T) {
+	_, err := render(t, "v1.29.9", nil)
+	if err == nil || !strings.Contains(err.Error(), "kubeVersion") || !strings.Contains(err.Error(), "1.29") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// The oldest Kubernetes has no policies that mutate. That it takes those that validate, local/internal/rules tells.
+func TestTheOldestKubernetesGetsWhatItServes(t *testing.T) {
+	text, err := render(t, "v1.30.0", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects := decode(t, text)
+	if find(t, objects, "ValidatingAdmissionPolicy", "muster-workload-admission") == nil {
+		t.Error("there is no policy that validates")
+	}
+	for _, o := range objects {
+		if strings.HasPrefix(o.GetKind(), "MutatingAdmissionPolicy") {
+			t.Errorf("%s %s is for a newer Kubernetes", o.GetKind(), o.GetName())
+		}
+	}
+}
+
+func TestValuesThatMeanNothingAreRefused(t *testing.T) {
+	for what, test := range map[string]struct {
+		with values
+		want string
+	}{
+		"a value that there is not": {values{"replicas": 3}, "replicas"},
+		"two groups":                {values{"config": values{"trainingJob": values{"group": "other.ai"}}}, "set group alone"},
+		"half an account":           {values{"jfrog": values{"username": "me"}}, "set both"},
+		"an account of no registry": {values{"jfrog": values{"username": "me", "password": "secret"}}, "names none"},
+		"a port beyond all":         {values{"rendezvous": values{"port": 70000}}, "rendezvous.port"},
+	} {
+		if _, err := render(t, tested, test.with); err == nil || !strings.Contains(strings.ReplaceAll(err.Error(), "/", "."), test.want) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+func TestTheGroupOfTrainingJobsIsTheSameEverywhere(t *testing.T) {
+	text, err := render(t, tested, values{"group": "training.example.com"}, mutates)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(text, "breezeml.ai") {
+		at := strings.Index(text, "breezeml.ai")
+		t.Errorf("the old group is still there: …%s…", text[max(0, at-200):at+100])
+	}
+	if find(t, decode(t, text), "CustomResourceDefinition", "trainingjobs.training.example.com") == nil {
+		t.Error("there is no definition of the new group")
+	}
+}
+
+func TestNoObjectOfThePodsNeedsRights(t *testing.T) {
+	text, err := render(t, tested, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod, _, _ := unstructured.NestedMap(find(t, decode(t, text), "Deployment", "lattice-operator").Object, "spec", "template", "spec")
+	own, _, _ := unstructured.NestedMap(pod, "securityContext")
+	containers, _, _ := unstructured.NestedSlice(pod, "containers")
+	security, _, _ := unstructured.NestedMap(containers[0].(map[string]any), "securityContext")
+	drop, _, _ := unstructured.NestedStringSlice(security, "capabilities", "drop")
+	profile, _, _ := unstructured.NestedString(own, "seccompProfile", "type")
+	if own["runAsNonRoot"] != true || profile != "RuntimeDefault" || security["readOnlyRootFilesystem"] != true ||
+		security["allowPrivilegeEscalation"] != false || len(drop) != 1 || drop[0] != "ALL" {
+		t.Errorf("pods run with %v and %v", own, security)
+	}
+}

@@ -1,0 +1,165 @@
+package scenario
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/test/scenario/harness"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+)
+
+// say is what the controller of a check says about a Workload.
+func (w *world) say(workload string, state kueue.CheckState, requeueAfterSeconds *int32, updates ...kueue.PodSetUpdate) {
+	w.Helper()
+	w.ChangeStatus(workload, func(s *kueue.WorkloadStatus) {
+		for i := range s.AdmissionChecks {
+			s.AdmissionChecks[i].State, s.AdmissionChecks[i].Message = state, "so it is"
+			s.AdmissionChecks[i].RequeueAfterSeconds, s.AdmissionChecks[i].PodSetUpdates = requeueAfterSeconds, updates
+			s.AdmissionChecks[i].LastTransitionTime = metav1.Now()
+		}
+	})
+}
+
+// check makes an AdmissionCheck of the world's name, whose controller is not at work yet, and atWork has it be.
+func (w *world) check() *kueue.AdmissionCheck {
+	w.Helper()
+	check := &kueue.AdmissionCheck{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Spec: kueue.AdmissionCheckSpec{ControllerName: "example.com/check"}}
+	w.Shared(check)
+	return check
+}
+
+func (w *world) atWork(check *kueue.AdmissionCheck) {
+	w.Helper()
+	check.Status.Conditions = []metav1.Condition{{Type: kueue.AdmissionCheckActive, Status: "True", Reason: "Active", LastTransitionTime: metav1.Now()}}
+	if err := w.Client.Status().Update(w.Context(), check); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// asks has the check be asked in a ClusterQueue.
+func asks(check *kueue.AdmissionCheck) func(*kueue.ClusterQueueSpec) {
+	return func(q *kueue.ClusterQueueSpec) {
+		q.AdmissionChecks = []kueue.AdmissionCheckReference{kueue.AdmissionCheckReference(check.Name)}
+	}
+}
+
+// awaits reports whether a Workload has quota and awaits its check.
+func awaits(o *kueue.Workload) bool {
+	return o.Status.Admission != nil && len(o.Status.AdmissionChecks) == 1 && o.Status.AdmissionChecks[0].State == kueue.CheckStatePending &&
+		is(o, kueue.WorkloadAdmitted, "False", kueue.WorkloadUnsatisfiedAdmissionChecks) && !meta.IsStatusConditionTrue(o.Status.Conditions, kueue.WorkloadEvicted)
+}
+
+func TestAdmissionChecksDecideAfterTheQuota(t *testing.T) {
+	w := newWorld(t)
+	check := w.check()
+	w.gpuQueue("gpu", 8, asks(check))
+	w.untilQueue(metav1.ConditionFalse, kueue.ClusterQueueActiveReasonAdmissionCheckInactive, check.Name)
+	w.atWork(check)
+	w.Create(w.bare("a", "gpu", 1))
+	w.untilWorkload("a", "awaits the check", awaits)
+	w.say("a", kueue.CheckStateRetry, ptr.To[int32](1))
+	w.untilWorkload("a", "backed off and awaits the check again", func(o *kueue.Workload) bool {
+		return awaits(o) && is(o, kueue.WorkloadRequeued, "True", kueue.WorkloadBackoffFinished)
+	})
+	w.say("a", kueue.CheckStateReady, nil)
+	w.untilWorkload("a", "runs", runs)
+	w.say("a", kueue.CheckStateRejected, nil)
+	w.untilWorkload("a", "is deactivated", func(o *kueue.Workload) bool {
+		return !*o.Spec.Active && o.Status.Admission == nil && is(o, kueue.WorkloadEvicted, "True", kueue.WorkloadDeactivatedDueTo+kueue.WorkloadEvictedByAdmissionCheck)
+	})
+}
+
+// TestWhatACheckGivesThePodsOfAJob: labels, annotations, node selectors and tolerations reach them and are gone when the Job
+// is stopped, be it until later, as the check asks, or for good.
+func TestWhatACheckGivesThePodsOfAJob(t *testing.T) {
+	w := newWorld(t)
+	check := w.check()
+	w.atWork(check)
+	w.gpuQueue("gpu", 8, asks(check))
+	job := w.batchJob("job", "gpu", 2, time.Hour)
+	w.untilHeld(job)
+	w.Create(job)
+	before := asMade(t, job)
+	name := w.UntilWorkloadOf("job", "awaits the check", awaits).Name
+	update := kueue.PodSetUpdate{
+		Name:         "main",
+		Labels:       map[string]string{"example.com/pool": "blue"},
+		Annotations:  map[string]string{"example.com/booking": "seven"},
+		NodeSelector: map[string]string{corev1.LabelArchStable: "amd64"},
+		Tolerations:  []corev1.Toleration{{Key: "example.com/booked", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}},
+	}
+	w.say(name, kueue.CheckStateReady, nil, update)
+	w.jobIs("job", "runs", running(2))
+	for _, pod := range w.UntilPodsOf("job", 2) {
+		for what, has := range map[string]bool{
+			"label":         pod.Labels["example.com/pool"] == "blue" && pod.Labels[kueue.PodSetLabel] == "main",
+			"annotation":    pod.Annotations["example.com/booking"] == "seven" && pod.Annotations["muster.dev/sim-duration"] == "1h0m0s",
+			"node selector": maps.Equal(pod.Spec.NodeSelector, map[string]string{corev1.LabelArchStable: "amd64", "muster.dev/simulated": "true"}),
+			"toleration":    slices.Contains(pod.Spec.Tolerations, update.Tolerations[0]),
+		} {
+			if !has {
+				t.Errorf("the check's %s is not, or not alone, on the pod: %v %v %v %v", what, pod.Labels, pod.Annotations, pod.Spec.NodeSelector, pod.Spec.Tolerations)
+			}
+		}
+	}
+
+	w.say(name, kueue.CheckStateRetry, ptr.To[int32](1))
+	w.untilWorkload(name, "backed off and awaits the check again", func(o *kueue.Workload) bool {
+		return awaits(o) && is(o, kueue.WorkloadRequeued, "True", kueue.WorkloadBackoffFinished) && len(o.Status.AdmissionChecks[0].PodSetUpdates) == 0
+	})
+	w.jobIs("job", "is stopped", harness.Stopped)
+	if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(job), job); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, asMade(t, job)); diff != "" {
+		t.Errorf("stopped (-before +after):\n%s", diff)
+	}
+
+	w.say(name, kueue.CheckStateReady, nil)
+	w.jobIs("job", "runs again, as its user made it", func(job *batchv1.Job) bool {
+		_, labelled := job.Spec.Template.Labels["example.com/pool"]
+		return running(2)(job) && !labelled
+	})
+	w.say(name, kueue.CheckStateRejected, nil)
+	w.untilWorkload(name, "is deactivated", func(o *kueue.Workload) bool {
+		return !*o.Spec.Active && harness.LosesPlace(kueue.WorkloadDeactivatedDueTo+kueue.WorkloadEvictedByAdmissionCheck)(o)
+	})
+	w.jobIs("job", "is stopped", harness.Stopped)
+}
+
+// TestACheckThatContradictsAJobEndsIt: the Job never starts, is told why, and others have its quota.
+func TestACheckThatContradictsAJobEndsIt(t *testing.T) {
+	w := newWorld(t)
+	check := w.check()
+	w.atWork(check)
+	w.gpuQueue("gpu", 2, asks(check))
+	job := w.batchJob("job", "gpu", 2, time.Hour)
+	w.untilHeld(job)
+	w.Create(job)
+	name := w.UntilWorkloadOf("job", "awaits the check", awaits).Name
+	w.Create(w.bare("next", "gpu", 2))
+	w.say(name, kueue.CheckStateReady, nil, kueue.PodSetUpdate{Name: "main", NodeSelector: map[string]string{"muster.dev/simulated": "false"}})
+	over := w.untilOf("job", "is finished", func(o *kueue.Workload) bool {
+		return is(o, kueue.WorkloadFinished, "True", kueue.WorkloadFinishedReasonFailedToStart)
+	})
+	want := "the admission check " + check.Name + ` sets the node selector muster.dev/simulated of pod set main to "false", but it is "true" already`
+	if c := meta.FindStatusCondition(over.Status.Conditions, kueue.WorkloadFinished); c.Message != want {
+		t.Errorf("it is told %q, want %q", c.Message, want)
+	}
+	if event := w.UntilEvent("job", kueue.WorkloadFinishedReasonFailedToStart); event.Note != "No pods can be started: "+want {
+		t.Errorf("an event says %q", event.Note)
+	}
+	w.untilWorkload("next", "goes on", awaits)
+	w.jobIs("job", "never ran", func(job *batchv1.Job) bool { return harness.Stopped(job) && job.Status.StartTime == nil })
+}

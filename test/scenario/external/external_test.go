@@ -1,0 +1,162 @@
+package external
+
+import (
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	"github.com/musterhq/muster/test/scenario/harness"
+)
+
+// defineJobs has Volcano be installed.
+func (w *world) defineJobs() { w.define("batch.volcano.sh", "v1alpha1", "Job", "jobs") }
+
+// TestJobsWaitUntilVolcanoIsInstalled: they say so, take no quota, and go on when it comes. It is the first to run: the
+// definition stays for the others.
+func TestJobsWaitUntilVolcanoIsInstalled(t *testing.T) {
+	w := newWorld(t)
+	w.queue("4")
+	w.job("early", "q", 2)
+	w.untilJob("early", "says what it waits for", func(job *lattice.LatticeJob) bool {
+		return job.Status.Phase == lattice.Pending &&
+			job.Status.Message == "The cluster does not serve Job (batch.volcano.sh), which the job needs: install what does, and the job goes on"
+	})
+	w.UntilEvent("early", "MissingKind")
+	var workloads kueue.WorkloadList
+	if err := w.Client.List(t.Context(), &workloads, client.InNamespace(w.Namespace)); err != nil || len(workloads.Items) > 0 {
+		t.Errorf("it asks for quota that nobody would use: %v, %v", workloads.Items, err)
+	}
+	w.defineJobs()
+	w.untilPhase("early", lattice.Running)
+	w.volcano("early", volcano.Completed)
+	w.untilPhase("early", lattice.Succeeded)
+}
+
+// TestAQueueOfMustersAdmitsAJobFirst: its VCJob is made once there is room, gives the quota back at its end, and goes with it
+// when the job is evicted.
+func TestAQueueOfMustersAdmitsAJobFirst(t *testing.T) {
+	w := newWorld(t)
+	w.defineJobs()
+	w.queue("2")
+	w.job("first", "q", 2)
+	first := w.untilPhase("first", lattice.Running)
+	if first.Status.Message != lattice.SubmittedMessage {
+		t.Errorf("it says %q", first.Status.Message)
+	}
+	w.UntilWorkloadOf("first", "is admitted", func(wl *kueue.Workload) bool { return wl.Status.Admission != nil })
+	w.job("second", "q", 1)
+	w.untilJob("second", "says why it waits", func(job *lattice.LatticeJob) bool {
+		return job.Status.Phase == lattice.Pending && strings.HasPrefix(job.Status.Message, "Waiting for quota: ")
+	})
+	if w.vcjob("second") != nil {
+		t.Error("its VCJob was made before it was admitted")
+	}
+	w.volcano("first", volcano.Completed)
+	w.untilPhase("first", lattice.Succeeded)
+	w.untilPhase("second", lattice.Running)
+
+	// It is evicted, and made anew when it is admitted again.
+	before := w.vcjob("second")
+	workload := w.UntilWorkloadOf("second", "is admitted", func(wl *kueue.Workload) bool { return wl.Status.Admission != nil })
+	w.Change(workload, func() { workload.Spec.Active = ptr.To(false) })
+	w.untilJob("second", "is evicted", func(job *lattice.LatticeJob) bool { return job.Status.Phase == lattice.Pending })
+	harness.Until(w.World, &volcano.JobList{}, "its VCJob is gone", func(list *volcano.JobList) bool {
+		for i := range list.Items {
+			if list.Items[i].UID == before.UID {
+				return false
+			}
+		}
+		return true
+	})
+	w.Change(workload, func() { workload.Spec.Active = ptr.To(true) })
+	w.untilPhase("second", lattice.Running)
+	if after := w.vcjob("second"); after == nil || after.UID == before.UID {
+		t.Errorf("its VCJob was not made anew: %v", after)
+	}
+	w.volcano("second", volcano.Failed)
+	w.untilPhase("second", lattice.Failed)
+}
+
+// TestAQueueOfVolcanosIsHandedOver: at once, and the status says that Muster's quota does not cover it.
+func TestAQueueOfVolcanosIsHandedOver(t *testing.T) {
+	w := newWorld(t)
+	w.defineJobs()
+	w.job("theirs", "volcanos-own", 3)
+	job := w.untilPhase("theirs", lattice.Running)
+	if want := "Job submitted to Volcano. Its queue is not one of Muster's, whose quota does not cover it"; job.Status.Message != want {
+		t.Errorf("it says %q, want %q", job.Status.Message, want)
+	}
+	vcjob := w.vcjob("theirs")
+	if vcjob == nil || vcjob.Spec.Queue != "volcanos-own" || vcjob.Spec.SchedulerName != "volcano" {
+		t.Errorf("its VCJob: %+v", vcjob)
+	}
+	var workloads kueue.WorkloadList
+	if err := w.Client.List(t.Context(), &workloads, client.InNamespace(w.Namespace)); err != nil || len(workloads.Items) > 0 {
+		t.Errorf("it asks for Muster's quota: %v, %v", workloads.Items, err)
+	}
+	if vcjob.Status.State.Phase != "" {
+		t.Errorf("somebody else runs it: %+v", vcjob.Status.State)
+	}
+	w.volcano("theirs", volcano.Completed)
+	w.untilPhase("theirs", lattice.Succeeded)
+}
+
+// TestChangesOfAJobThatRunsAreRefused: as latticeJob.immutable: deny has it.
+func TestChangesOfAJobThatRunsAreRefused(t *testing.T) {
+	w := newWorld(t)
+	w.defineJobs()
+	job := w.job("fixed", "volcanos-own", 1)
+	w.untilPhase("fixed", lattice.Running)
+	w.Get(job)
+	before := w.vcjob("fixed")
+	job.Spec.MaxRetry = ptr.To[int32](5)
+	err := w.Client.Update(t.Context(), job)
+	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "the spec of a LatticeJob cannot be changed once it runs") {
+		t.Errorf("it says %v", err)
+	}
+	w.Change(job, func() { job.Labels = map[string]string{"who": "me"} }) // what is not the spec may change
+	if after := w.vcjob("fixed"); after.Generation != before.Generation {
+		t.Error("the VCJob was changed")
+	}
+}
+
+// TestNothingIsLeftInTheMesh of a job that was evicted and can then not be compiled any more.
+func TestNothingIsLeftInTheMesh(t *testing.T) {
+	w := newWorld(t)
+	w.defineJobs()
+	w.define("lattice.dev", "v1alpha1", "LatticeMeshMember", "latticemeshmembers")
+	w.queue("2")
+	job := w.job("meshed", "q", 1)
+	w.Change(job, func() {
+		task := job.Spec.Tasks["worker"]
+		task.Workload.Service = &lattice.ServiceSpec{Ports: map[string]lattice.ServicePort{"http": {Port: 80}}}
+		job.Spec.Tasks["worker"] = task
+	})
+	w.untilPhase("meshed", lattice.Running)
+	members := &unstructured.UnstructuredList{}
+	members.SetAPIVersion("lattice.dev/v1alpha1")
+	members.SetKind("LatticeMeshMemberList")
+	harness.Until(w.World, members, "it is in the mesh", func(list *unstructured.UnstructuredList) bool { return len(list.Items) == 1 })
+
+	workload := w.UntilWorkloadOf("meshed", "is admitted", func(wl *kueue.Workload) bool { return wl.Status.Admission != nil })
+	w.Change(workload, func() { workload.Spec.Active = ptr.To(false) })
+	w.untilJob("meshed", "is evicted", func(job *lattice.LatticeJob) bool { return job.Status.Phase == lattice.Pending })
+	harness.Until(w.World, members, "it has left the mesh", func(list *unstructured.UnstructuredList) bool { return len(list.Items) == 0 })
+	w.Change(job, func() {
+		task := job.Spec.Tasks["worker"]
+		main := task.Workload.Containers["main"]
+		main.Variables = map[string]string{"X": "${resources.nope.host}"}
+		task.Workload.Containers["main"] = main
+		job.Spec.Tasks["renamed"] = task
+		delete(job.Spec.Tasks, "worker")
+	})
+	w.untilPhase("meshed", lattice.Failed)
+	harness.Until(w.World, members, "nothing is left in the mesh", func(list *unstructured.UnstructuredList) bool { return len(list.Items) == 0 })
+}

@@ -1,0 +1,88 @@
+package genericjob
+
+import (
+	"fmt"
+	"syscall"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/musterhq/muster/api/muster"
+	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
+)
+
+// elastic makes the last type one of between so many replicas.
+func elastic(least, most int) func(*tensorstack.GenericJob) {
+	return func(job *tensorstack.GenericJob) {
+		job.Spec.ReplicaSpecs[len(job.Spec.ReplicaSpecs)-1].Template.Annotations[muster.MinReplicasAnnotation] = fmt.Sprint(least)
+		job.Spec.ReplicaSpecs[len(job.Spec.ReplicaSpecs)-1].Template.Annotations[muster.MaxReplicasAnnotation] = fmt.Sprint(most)
+	}
+}
+
+// untilWorkers waits until the job has a master and so many workers, which all run, and gives the UIDs of its pods.
+func (w *world) untilWorkers(name string, workers int32) map[string]types.UID {
+	w.Helper()
+	w.untilJob(name, fmt.Sprintf("runs with %d workers", workers), func(job *tensorstack.GenericJob) bool {
+		return job.Status.Phase == tensorstack.JobPhaseRunning && len(job.Status.Tasks[1].Replicas) == int(workers) && job.Status.Aggregate.Running == workers+1
+	})
+	names := []string{name + "-master-0"}
+	for rank := range workers {
+		names = append(names, fmt.Sprintf("%s-worker-%d", name, rank))
+	}
+	w.untilPodsOf(name, names...)
+	out := map[string]types.UID{}
+	for _, pod := range w.podsOf(name) {
+		out[pod.Name] = pod.UID
+	}
+	return out
+}
+
+// sameOf sees that whoever is there before and after was not made anew.
+func (w *world) sameOf(before, after map[string]types.UID) map[string]types.UID {
+	w.Helper()
+	for name, uid := range after {
+		if was, there := before[name]; there && was != uid {
+			w.Errorf("%s was made anew", name)
+		}
+	}
+	return after
+}
+
+// TestAnElasticTypeGrowsAndShrinks: it takes what there is, gives of it to who comes, is brought down to its minimum by a
+// higher priority, and takes it all again; the ranks that stay never notice, though the operator is killed at each change.
+func TestAnElasticTypeGrowsAndShrinks(t *testing.T) {
+	w := newWorld(t)
+	w.queue(6)
+	kill := func() {
+		t.Helper()
+		if err := syscall.Kill(w.OperatorPID(), syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.Create(w.job("flex", with("master", 1, 0), with("worker", 3, 0), elastic(1, 5), inQueue(10)))
+	pods := w.untilWorkers("flex", 5)
+
+	rigid := w.job("rigid", with("worker", 2, 0), inQueue(10))
+	w.Create(rigid)
+	kill()
+	w.untilPhase("rigid", tensorstack.JobPhaseRunning)
+	pods = w.sameOf(pods, w.untilWorkers("flex", 3))
+	w.Delete(rigid)
+	kill()
+	pods = w.sameOf(pods, w.untilWorkers("flex", 5))
+
+	urgent := w.job("urgent", with("worker", 4, 0), inQueue(90))
+	w.Create(urgent)
+	kill()
+	w.untilPhase("urgent", tensorstack.JobPhaseRunning)
+	pods = w.sameOf(pods, w.untilWorkers("flex", 1))
+	w.Delete(urgent)
+	w.sameOf(pods, w.untilWorkers("flex", 5))
+	w.EndReplica("flex-master-0", 0, 0)
+	for rank := range 5 {
+		w.EndReplica(fmt.Sprintf("flex-worker-%d", rank), 0, 0)
+	}
+	if job := w.untilPhase("flex", tensorstack.JobPhaseSucceeded); job.Status.Tasks[1].RestartCount != 0 {
+		t.Errorf("%d restarts are told", job.Status.Tasks[1].RestartCount)
+	}
+}

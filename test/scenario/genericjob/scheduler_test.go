@@ -1,0 +1,122 @@
+package genericjob
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
+	"github.com/musterhq/muster/test/scenario/harness"
+)
+
+var t9kPodGroup = schema.GroupVersionKind{Group: "scheduler.tensorstack.dev", Version: "v1beta1", Kind: "PodGroup"}
+
+// podGroups is the definition of the PodGroups of t9k-scheduler: where it is, that scheduler is.
+func podGroups() *unstructured.Unstructured {
+	definition := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"group": t9kPodGroup.Group, "scope": "Namespaced",
+		"names": map[string]any{"plural": "podgroups", "singular": "podgroup", "kind": "PodGroup", "listKind": "PodGroupList"},
+		"versions": []any{map[string]any{"name": t9kPodGroup.Version, "served": true, "storage": true,
+			"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}},
+	}}}
+	definition.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	definition.SetName("podgroups." + t9kPodGroup.Group)
+	return definition
+}
+
+func listOf(kind schema.GroupVersionKind) *unstructured.UnstructuredList {
+	list := &unstructured.UnstructuredList{}
+	kind.Kind += "List"
+	list.SetGroupVersionKind(kind)
+	return list
+}
+
+// untilFor waits until the Workload of the job says which scheduler its pods go to.
+func (w *world) untilFor(job, scheduler string) {
+	w.Helper()
+	w.UntilWorkloadOf(job, "is for the scheduler "+scheduler, func(wl *kueue.Workload) bool {
+		return wl.Spec.PodSets[0].Template.Spec.SchedulerName == scheduler
+	})
+}
+
+// TestAGangGoesToT9kSchedulerWhereItIsThere: with a PodGroup that says what its gang is, made before its pods; and to the
+// default scheduler when that scheduler is gone.
+func TestAGangGoesToT9kSchedulerWhereItIsThere(t *testing.T) {
+	w := newWorld(t)
+	w.queue(3)
+	w.annotate("muster.dev/closed", "true") // so that it is seen when the operator knows of the scheduler
+	definition := podGroups()
+	w.Shared(definition)
+	established := listOf(definition.GroupVersionKind())
+	harness.UntilOne(w.World, established, definition.GetName(), "is served", func(d *unstructured.Unstructured) bool {
+		conditions, _, _ := unstructured.NestedSlice(d.Object, "status", "conditions") // null at first
+		for _, c := range conditions {
+			if c := c.(map[string]any); c["type"] == "Established" && c["status"] == "True" {
+				return true
+			}
+		}
+		return false
+	})
+	w.Create(w.job("gang", with("master", 1, 0), with("worker", 2, 1), inQueue(70)))
+	w.untilFor("gang", tensorstack.T9kSchedulerName)
+	w.annotate("muster.dev/closed", "false")
+	group := harness.UntilOne(w.World, listOf(t9kPodGroup), "gang", "is a PodGroup", func(*unstructured.Unstructured) bool { return true })
+	spec := group.Object["spec"].(map[string]any)
+	if spec["minMember"] != int64(3) || spec["queue"] != "q" || spec["priority"] != int64(70) {
+		t.Errorf("its PodGroup says %v", spec)
+	}
+	w.bindSimulated("gang-master-0")
+	w.bindSimulated("gang-worker-0")
+	w.bindSimulated("gang-worker-1")
+	w.untilPhase("gang", tensorstack.JobPhaseRunning)
+
+	// One that is restarted goes there too, though somebody has deleted the PodGroup meanwhile.
+	w.Delete(group)
+	w.EndReplica("gang-worker-1", 0, 1)
+	harness.UntilOne(w.World, listOf(t9kPodGroup), "gang", "is a PodGroup again", func(g *unstructured.Unstructured) bool { return g.GetUID() != group.GetUID() })
+	w.bindSimulated("gang-worker-1")
+	w.EndReplica("gang-worker-1", 1, 0)
+	w.EndReplica("gang-worker-0", 0, 0)
+	w.EndReplica("gang-master-0", 0, 0)
+	w.untilPhase("gang", tensorstack.JobPhaseSucceeded)
+
+	w.annotate("muster.dev/closed", "true")
+	w.Create(w.job("later", with("worker", 1, 0), inQueue(0)))
+	w.untilFor("later", tensorstack.T9kSchedulerName)
+	w.Delete(definition)
+	w.untilFor("later", "")
+	w.annotate("muster.dev/closed", "false")
+	w.untilPhase("later", tensorstack.JobPhaseRunning)
+}
+
+// bindSimulated is the part of t9k-scheduler: it gives the pod a simulated machine.
+func (w *world) bindSimulated(name string) {
+	w.Helper()
+	var nodes corev1.NodeList
+	if err := w.Client.List(w.Context(), &nodes, client.MatchingLabels{"muster.dev/simulated": "true"}); err != nil {
+		w.Fatal(err)
+	}
+	pod := w.bind(name, tensorstack.T9kSchedulerName, nodes.Items[0].Name)
+	if group := pod.Labels[tensorstack.GroupNameLabel]; group != "gang" {
+		w.Errorf("%s is in the gang %q", name, group)
+	}
+}
+
+// bind gives the pod, once it waits for that scheduler, the node.
+func (w *world) bind(name, scheduler, node string) *corev1.Pod {
+	w.Helper()
+	var pod corev1.Pod
+	w.UntilPods(name+" waits for a node of "+scheduler, func(pods map[string]corev1.Pod) bool {
+		pod = pods[name]
+		return pod.Name == name && pod.DeletionTimestamp == nil && pod.Spec.NodeName == "" && pod.Spec.SchedulerName == scheduler
+	})
+	binding := &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: node}}
+	if err := w.Client.SubResource("binding").Create(w.Context(), &pod, binding); err != nil {
+		w.Fatalf("binding %s: %v", name, err)
+	}
+	return &pod
+}

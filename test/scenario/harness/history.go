@@ -1,0 +1,119 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+)
+
+// History is every state of the namespace's Workloads that a watch told of since it began: also those that were over before
+// anybody looked.
+type History struct {
+	world *World
+
+	mu sync.Mutex
+	// news is signalled for each state.
+	news *sync.Cond
+	// states are by the name of the job, or that of the Workload if it has none.
+	states map[string][]kueue.Workload
+	// gone are those whose last Workload was deleted.
+	gone map[string]bool
+}
+
+// Record begins a history. What else is to be known of each event is taken in before it can be waited for.
+func (w *World) Record(also ...func(watch.Event)) *History {
+	w.Helper()
+	h := &History{world: w, states: map[string][]kueue.Workload{}, gone: map[string]bool{}}
+	h.news = sync.NewCond(&h.mu)
+	w.Follow(&kueue.WorkloadList{}, func(event watch.Event) {
+		for _, take := range also {
+			take(event)
+		}
+		o := event.Object.(*kueue.Workload)
+		of := subject(o)
+		h.states[of] = append(h.states[of], *o)
+		h.gone[of] = event.Type == watch.Deleted
+		h.news.Broadcast()
+	}, &h.mu)
+	return h
+}
+
+// Follow has every event of the namespace's objects of a kind taken in, under the lock.
+func (w *World) Follow(list client.ObjectList, take func(watch.Event), lock sync.Locker) {
+	w.Helper()
+	events, err := w.Client.Watch(w.Context(), list, client.InNamespace(w.Namespace))
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(events.Stop)
+	go func() {
+		for event := range events.ResultChan() {
+			if _, ok := event.Object.(client.Object); ok {
+				lock.Lock()
+				take(event)
+				lock.Unlock()
+			}
+		}
+	}()
+}
+
+// Told are the conditions of the type that a Workload had, one after the other. It is named by its job, or by itself if it
+// has none.
+func (h *History) Told(name, kind string) []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var lines []string
+	for _, state := range h.states[name] {
+		if c := meta.FindStatusCondition(state.Status.Conditions, kind); c != nil {
+			lines = append(lines, fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message))
+		}
+	}
+	return slices.Compact(lines)
+}
+
+// Reaches waits until the history tells of the Workload as it is now: another watch may have been quicker.
+func (h *History) Reaches(now *kueue.Workload) {
+	h.world.Helper()
+	h.until(fmt.Sprintf("the watch tells of Workload %s as of version %s", now.Name, now.ResourceVersion), func() bool {
+		return slices.ContainsFunc(h.states[subject(now)], func(state kueue.Workload) bool { return state.ResourceVersion == now.ResourceVersion })
+	})
+}
+
+// UntilGone waits until the history tells that the Workload was deleted, and gives its last state.
+func (h *History) UntilGone(name string) *kueue.Workload {
+	h.world.Helper()
+	h.until("the Workload of "+name+" is gone", func() bool { return h.gone[name] })
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.states[name][len(h.states[name])-1].DeepCopy()
+}
+
+func (h *History) until(what string, holds func() bool) {
+	h.world.Helper()
+	ctx, cancel := context.WithTimeout(h.world.Context(), Patience)
+	defer cancel()
+	defer context.AfterFunc(ctx, h.news.Broadcast)()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for !holds() {
+		if ctx.Err() != nil {
+			h.world.Fatalf("waited %s until %s: %s", Patience, what, h.world.State())
+		}
+		h.news.Wait()
+	}
+}
+
+// subject is whom a Workload is for.
+func subject(o *kueue.Workload) string {
+	if len(o.OwnerReferences) == 1 {
+		return o.OwnerReferences[0].Name
+	}
+	return o.Name
+}

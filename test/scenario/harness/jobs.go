@@ -1,0 +1,76 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+)
+
+// Job is a batch Job of so many pods, which ask for nothing, in the LocalQueue.
+func (w *World) Job(name, queue string, pods int32) *batchv1.Job {
+	return &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name, Labels: map[string]string{kueue.QueueLabel: queue}},
+		Spec: batchv1.JobSpec{
+			Parallelism: &pods, Completions: &pods,
+			Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+				RestartPolicy: corev1.RestartPolicyNever,
+				Containers:    []corev1.Container{{Name: "main", Image: "example.com/trainer"}},
+			}},
+		},
+	}
+}
+
+// UntilJob waits until the condition holds for the Job of this name, and gives it.
+func (w *World) UntilJob(name, what string, holds func(*batchv1.Job) bool) *batchv1.Job {
+	w.Helper()
+	return UntilOne(w, &batchv1.JobList{}, name, what, holds)
+}
+
+// Running reports whether a Job runs with so many pods, ready or not.
+func Running(pods int32) func(*batchv1.Job) bool {
+	return func(job *batchv1.Job) bool { return !ptr.Deref(job.Spec.Suspend, false) && job.Status.Active == pods }
+}
+
+// Stopped reports whether a Job is held and has no pods.
+func Stopped(job *batchv1.Job) bool {
+	return ptr.Deref(job.Spec.Suspend, false) && job.Status.Active == 0 && ptr.Deref(job.Status.Terminating, 0) == 0
+}
+
+// UntilHeld waits until the API server suspends such a Job as it makes it, or, where held is false, does so no more. It takes
+// policies and webhooks up on its own time. Nothing is made.
+func (w *World) UntilHeld(job *batchv1.Job, held bool) {
+	w.Helper()
+	err := wait.PollUntilContextTimeout(w.Context(), 100*time.Millisecond, Patience, true, func(ctx context.Context) (bool, error) {
+		tried := job.DeepCopy()
+		err := w.Client.Create(ctx, tried, client.DryRunAll)
+		return ptr.Deref(tried.Spec.Suspend, false) == held, err
+	})
+	if err != nil {
+		w.Fatalf("waiting until %s would be made, suspended %t: %v", job.Name, held, err)
+	}
+}
+
+// UntilPodsOf waits until so many pods of the Job live, and gives them: they have not ended, and nobody has told them to go.
+func (w *World) UntilPodsOf(job string, count int) (pods []corev1.Pod) {
+	w.Helper()
+	Until(w, &corev1.PodList{}, fmt.Sprintf("%s has %d pods", job, count), func(list *corev1.PodList) bool {
+		pods = nil
+		for _, pod := range list.Items {
+			over := pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+			if pod.Labels[batchv1.JobNameLabel] == job && !over {
+				pods = append(pods, pod)
+			}
+		}
+		return len(pods) == count
+	})
+	return pods
+}

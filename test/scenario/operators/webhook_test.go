@@ -1,0 +1,166 @@
+package operators
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	registration "k8s.io/api/admissionregistration/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/cert"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
+	"github.com/musterhq/muster/test/bench/operator"
+	"github.com/musterhq/muster/test/scenario/harness"
+)
+
+const (
+	// holding is the chart's file with the webhook that holds Jobs.
+	holding = "../../../charts/muster/webhook/job-hold.yaml"
+	// startedUnheld counts Jobs that nothing held.
+	startedUnheld = "muster_jobs_started_unheld_total"
+)
+
+// TestWhereNoPolicyHoldsJobs: in a namespace that is left out of the policies, a Job starts that is more than the queue has, is stopped
+// when the operator sees it, and counts against the queue until its pods are gone, of which the metric tells. Once the webhook is applied it
+// holds Jobs from their creation; and while the operator is down Jobs are made all the same.
+func TestWhereNoPolicyHoldsJobs(t *testing.T) {
+	w := newWorld(t)
+	w.podQueue(2)
+	w.leaveOut()
+	early := w.Job("early", "q", 3)
+	early.Spec.Template.Finalizers = []string{lasting}
+	w.UntilHeld(early, false)
+	w.Create(early)
+	pods := w.UntilPodsOf("early", 3)
+
+	door := w.newDoor()
+	running := w.operate(append(door.flags, w.configured("batchJob: {webhook: true}"))...)
+	w.UntilWorkloadOf("early", "counts without quota", func(o *kueue.Workload) bool {
+		return o.Status.Admission == nil && is(o, muster.UnheldCondition, metav1.ConditionTrue, muster.UnheldReason)
+	})
+	w.UntilJob("early", "is told to stop", func(job *batchv1.Job) bool { return *job.Spec.Suspend })
+	w.Create(w.Workload("other", "q"))
+	w.UntilWorkload("other", "waits, though nobody has quota", harness.Waits(kueue.WorkloadWaitingForQuota, "2 more needed"))
+	for i := range pods {
+		w.Patch(&pods[i], `{"metadata": {"finalizers": null}}`)
+	}
+	w.UntilWorkload("other", "runs", runs)
+	w.UntilWorkloadOf("early", "waits like any other", func(o *kueue.Workload) bool {
+		return harness.Waits(kueue.WorkloadExceedsMaxQuota, "")(o) && !is(o, muster.UnheldCondition, metav1.ConditionTrue, muster.UnheldReason)
+	})
+	w.expectUnheld(running, 1)
+
+	w.ask(holding, door)
+	held := w.Job("held", "q", 1)
+	w.UntilHeld(held, true)
+	w.Create(held)
+	if !*held.Spec.Suspend || held.Generation != 1 {
+		t.Errorf("it was made with suspend %t, generation %d", *held.Spec.Suspend, held.Generation)
+	}
+	w.UntilJob("held", "runs", harness.Running(1))
+	w.expectUnheld(running, 1)
+	unlabelled := w.Job("unlabelled", "", 1)
+	unlabelled.Labels = nil
+	w.UntilHeld(unlabelled, false)
+	w.Create(&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: muster.DefaultQueue, Namespace: w.Namespace},
+		Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(w.Namespace)}})
+	w.UntilHeld(unlabelled, true)
+
+	running.End(syscall.SIGTERM)
+	orphan := w.Job("orphan", "q", 1)
+	w.Create(orphan)
+	if *orphan.Spec.Suspend {
+		t.Error("nobody was there to hold it, and it is suspended")
+	}
+	w.UntilPodsOf("orphan", 1)
+}
+
+// expectUnheld checks how many Jobs were counted that nothing held.
+func (w *world) expectUnheld(running *operator.Operator, want float64) {
+	w.Helper()
+	if got := running.Counted(w.T, startedUnheld); got != want {
+		w.Errorf("%s is %v, want %v", startedUnheld, got, want)
+	}
+}
+
+// leaveOut has the policies that hold Jobs pass over the namespace, as in a cluster that does not serve them.
+func (w *world) leaveOut() {
+	w.Helper()
+	for _, name := range []string{"muster-job-hold", "muster-job-hold-default", "muster-job-hold-waiting"} {
+		binding := &registration.MutatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		w.Change(binding, func() {
+			binding.Spec.MatchResources = &registration.MatchResources{NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+				{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: []string{w.Namespace}}}}}
+		})
+		w.Cleanup(func() {
+			if err := w.Client.Patch(context.Background(), binding, client.RawPatch("application/merge-patch+json", []byte(`{"spec": {"matchResources": null}}`))); err != nil {
+				w.Errorf("taking the namespace in again: %v", err)
+			}
+		})
+	}
+}
+
+// door is where an operator answers the API server's questions.
+type door struct {
+	// flags have an operator answer there.
+	flags     []string
+	address   string
+	authority []byte
+}
+
+// newDoor makes what is shown there, and finds an address.
+func (w *world) newDoor() door {
+	w.Helper()
+	certificates, authority := w.certificates()
+	address := operator.FreeAddress(w.T)
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return door{flags: []string{"--webhook-port=" + port, "--webhook-cert-dir=" + certificates}, address: "https://" + address, authority: authority}
+}
+
+// certificates makes a folder with what the webhook shows, and gives the authority for it.
+func (w *world) certificates() (folder string, authority []byte) {
+	w.Helper()
+	chain, key, err := cert.GenerateSelfSignedCertKey("localhost", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
+	if err != nil {
+		w.Fatal(err)
+	}
+	folder = w.TempDir()
+	for name, content := range map[string][]byte{"tls.crt": chain, "tls.key": key} {
+		if err := os.WriteFile(filepath.Join(folder, name), content, 0o600); err != nil {
+			w.Fatal(err)
+		}
+	}
+	return folder, chain
+}
+
+// ask applies a webhook of the chart, as its file has it, for the namespace alone, served at the door rather than by a Service.
+func (w *world) ask(file string, at door) {
+	w.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		w.Fatal(err)
+	}
+	webhook := &registration.MutatingWebhookConfiguration{}
+	if err := yaml.UnmarshalStrict(bytes.Split(text, []byte("\n---\n"))[0], webhook); err != nil {
+		w.Fatal(err)
+	}
+	webhook.Annotations = nil
+	how := &webhook.Webhooks[0]
+	how.ClientConfig = registration.WebhookClientConfig{URL: ptr.To(at.address + *how.ClientConfig.Service.Path), CABundle: at.authority}
+	how.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: w.Namespace}}
+	w.Shared(webhook)
+}

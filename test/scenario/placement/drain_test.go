@@ -1,0 +1,268 @@
+package placement
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/test/scenario/harness"
+)
+
+// inOneRack is a gang that needs one rack for all.
+func (w *world) inOneRack(name string, pods int32, gpus int64) *jobset.JobSet {
+	js := w.gang(name, "q", pods, gpus, time.Hour)
+	js.Spec.ReplicatedJobs[0].Template.Spec.Template.Annotations[kueue.PodSetRequiredTopologyAnnotation] = rack
+	return js
+}
+
+// started waits until the gang of so many pods runs, and gives its pods by name and one of its nodes.
+func (w *world) started(name string, pods int) (before map[string]corev1.Pod, node string) {
+	w.Helper()
+	before = w.untilRunning(name, pods)
+	return before, slices.Sorted(maps.Keys(nodesOf(before)))[0]
+}
+
+// drain does what kubectl drain does: it cordons the node and evicts the pods that are there.
+func (w *world) drain(node string, pods map[string]corev1.Pod) {
+	w.Helper()
+	cordoned := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}
+	w.Change(cordoned, func() { cordoned.Spec.Unschedulable = true })
+	for _, pod := range pods {
+		if pod.Spec.NodeName != node {
+			continue
+		}
+		if err := w.Client.SubResource("eviction").Create(w.Context(), &pod, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace}}); err != nil {
+			w.Fatal(err)
+		}
+	}
+}
+
+// expectOthersStay checks that of the pods of a gang those that were not on the node are there still.
+func (w *world) expectOthersStay(before, after map[string]corev1.Pod, node string) {
+	w.Helper()
+	for name, was := range before {
+		if is, there := after[name]; was.Spec.NodeName != node && (!there || is.UID != was.UID) {
+			w.Errorf("%s on %s went though only %s was drained", name, was.Spec.NodeName, node)
+		}
+	}
+}
+
+// TestADrainedNode: the pods that are evicted come again in the same rack, and the others stay.
+func TestADrainedNode(t *testing.T) {
+	w := newWorld(t)
+	w.rackOf("r0", 4)
+	w.rackOf("r1", 4)
+	w.queue()
+	w.Create(w.inOneRack("a", 5, 3)) // two of them on a node, so three of the four nodes of a rack
+	before, node := w.started("a", 5)
+	w.drain(node, before)
+	moved := w.UntilWorkloadOf("a", "has no place on the drained node", func(wl *kueue.Workload) bool { return harness.PlacesOf(wl)[node] == 0 })
+	if meta.IsStatusConditionTrue(moved.Status.Conditions, kueue.WorkloadEvicted) {
+		t.Fatalf("it was evicted: %s", w.State())
+	}
+	untilOn(w, "a", harness.PlacesOf(moved))
+	w.expectOthersStay(before, w.untilRunning("a", 5), node)
+	w.expectOneRack(harness.PlacesOf(moved))
+}
+
+// expectOneRack checks that the places are in one rack.
+func (w *world) expectOneRack(places map[string]int32) {
+	w.Helper()
+	racks := map[string]bool{}
+	for name := range places {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		w.Get(node)
+		racks[node.Labels[rack]] = true
+	}
+	if len(racks) != 1 {
+		w.Errorf("the places are in the racks %v", racks)
+	}
+}
+
+// TestADrainThatLeavesNoRoom in the rack that the gang needs: all of it goes, and comes again before who waits for the same.
+func TestADrainThatLeavesNoRoom(t *testing.T) {
+	w := newWorld(t)
+	w.rackOf("r0", 3)
+	w.queue()
+	w.Create(w.inOneRack("a", 5, 3))
+	before, node := w.started("a", 5)
+	w.Create(w.inOneRack("b", 5, 3))
+	w.UntilWorkloadOf("b", "waits", func(wl *kueue.Workload) bool {
+		return meta.IsStatusConditionFalse(wl.Status.Conditions, kueue.WorkloadQuotaReserved)
+	})
+	w.drain(node, before)
+	w.untilEvictedFor("a", node)
+	w.node("late", "r0", offers(8), simulated)
+	w.untilRunning("a", 5)
+	w.expectWaits("b")
+}
+
+// untilEvictedFor waits until the job waits again since it lost places on the node.
+func (w *world) untilEvictedFor(job, node string) {
+	w.Helper()
+	evicted := w.UntilWorkloadOf(job, "waits again", func(wl *kueue.Workload) bool {
+		requeued := meta.FindStatusCondition(wl.Status.Conditions, kueue.WorkloadRequeued)
+		return requeued != nil && requeued.Status == metav1.ConditionTrue && requeued.Reason == kueue.WorkloadEvictedDueToNodeFailures && wl.Status.Admission == nil
+	})
+	if why := meta.FindStatusCondition(evicted.Status.Conditions, kueue.WorkloadEvicted); why == nil || why.Reason != kueue.WorkloadEvictedDueToNodeFailures || !strings.Contains(why.Message, node) {
+		w.Errorf("evicted: %+v", why)
+	}
+}
+
+// expectWaits checks that the job has no quota.
+func (w *world) expectWaits(job string) {
+	w.Helper()
+	w.UntilWorkloadOf(job, "is there", func(wl *kueue.Workload) bool {
+		if wl.Status.Admission != nil {
+			w.Errorf("who came later went first: %s", w.State())
+		}
+		return true
+	})
+}
+
+// loses has a node offer so many GPUs from now on, as one of whose devices some are broken, and gives the pod whose was.
+func (w *world) loses(name string, left int64, pods map[string]corev1.Pod) (broken corev1.Pod) {
+	w.Helper()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	w.Get(node)
+	before := node.DeepCopy()
+	node.Status.Allocatable[gpu] = *resource.NewQuantity(left, resource.DecimalSI)
+	if err := w.Client.Status().Patch(w.Context(), node, client.MergeFrom(before)); err != nil {
+		w.Fatal(err)
+	}
+	for _, pod := range slices.Sorted(maps.Keys(pods)) {
+		if pods[pod].Spec.NodeName == name {
+			broken = pods[pod]
+		}
+	}
+	w.Delete(&broken) // its program cannot go on
+	return broken
+}
+
+// TestANodeThatLosesDevices: the pod whose device it was comes again on another node of the rack; who runs beside it stays.
+func TestANodeThatLosesDevices(t *testing.T) {
+	w := newWorld(t)
+	w.rackOf("r0", 4)
+	w.rackOf("r1", 4)
+	w.queue()
+	w.Create(w.inOneRack("a", 5, 3)) // which fill no node of theirs: what fills its nodes goes there by its template, as a whole
+	before, _ := w.started("a", 5)
+	node := ""
+	for name, pods := range nodesOf(before) {
+		if pods == 2 {
+			node = name
+		}
+	}
+	broken := w.loses(node, 3, before)
+	moved := w.UntilWorkloadOf("a", "has one place on the node", func(wl *kueue.Workload) bool { return harness.PlacesOf(wl)[node] == 1 })
+	untilOn(w, "a", harness.PlacesOf(moved))
+	after := w.untilRunning("a", 5)
+	for name, was := range before {
+		if is, there := after[name]; name != broken.Name && (!there || is.UID != was.UID) {
+			t.Errorf("%s went though it had its devices", name)
+		}
+	}
+	w.expectOneRack(harness.PlacesOf(moved))
+}
+
+// TestDevicesThatNobodyCanReplace: there is no other room in the rack that the gang needs, so all of it goes, and comes again
+// first.
+func TestDevicesThatNobodyCanReplace(t *testing.T) {
+	w := newWorld(t)
+	w.rackOf("r0", 3)
+	w.queue()
+	w.Create(w.inOneRack("a", 6, 3))
+	before, node := w.started("a", 6)
+	w.Create(w.inOneRack("b", 6, 3))
+	w.loses(node, 3, before)
+	w.untilEvictedFor("a", node)
+	w.node("late", "r0", offers(8), simulated)
+	w.untilRunning("a", 6)
+	w.expectWaits("b")
+}
+
+// TestANodeThatSaysNothingAnyMore: its kubelet is gone, as the lifecycle controller finds by its lease. It is tainted, its
+// pods are given other places and stay on their way out, and those that come for them run.
+func TestANodeThatSaysNothingAnyMore(t *testing.T) {
+	w := newWorld(t)
+	w.rackOf("r0", 4)
+	w.queue()
+	w.Create(w.inOneRack("a", 5, 3))
+	before, silent := w.started("a", 5)
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: silent}}
+	w.Change(node, func() { delete(node.Labels, simulated.Key) }) // nobody speaks for its pods now
+	w.unready(silent)
+	harness.UntilOne(w.World.Everywhere(), &corev1.NodeList{}, silent, "is tainted as unreachable", func(node *corev1.Node) bool {
+		return slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool {
+			return taint.Key == corev1.TaintNodeUnreachable && taint.Effect == corev1.TaintEffectNoExecute
+		})
+	})
+	moved := w.UntilWorkloadOf("a", "has no place on the silent node", func(wl *kueue.Workload) bool { return harness.PlacesOf(wl)[silent] == 0 && admitted(wl) })
+	untilOn(w, "a", harness.PlacesOf(moved))
+	w.expectOthersStay(before, w.untilRunning("a", 5), silent)
+	var there corev1.PodList
+	if err := w.Client.List(t.Context(), &there, client.InNamespace(w.Namespace)); err != nil {
+		t.Fatal(err)
+	}
+	leaving := 0
+	for _, pod := range there.Items {
+		if pod.Spec.NodeName == silent && pod.DeletionTimestamp != nil {
+			leaving++
+		}
+	}
+	if want := int(nodesOf(before)[silent]); leaving != want {
+		t.Errorf("%d pods are on their way out of the silent node, want %d, none removed by force: %s", leaving, want, w.State())
+	}
+}
+
+// TestNobodyGoesForAPodOfAnotherJob: two Jobs of a JobSet share a node that is cordoned while a pod of the first is missing
+// there.
+func TestNobodyGoesForAPodOfAnotherJob(t *testing.T) {
+	w := newWorld(t)
+	w.rackOf("r0", 4)
+	w.queue()
+	js := w.inOneRack("a", 3, 4) // two of them on a node, so three nodes, of which the Jobs share one
+	js.Spec.ReplicatedJobs[0].Replicas = 2
+	w.Create(js)
+	before := w.untilRunning("a", 6)
+	shared, first := "", ""
+	for node := range nodesOf(before) {
+		jobs := map[string]string{}
+		for _, name := range slices.Sorted(maps.Keys(before)) {
+			if pod := before[name]; pod.Spec.NodeName == node {
+				jobs[pod.Labels[jobset.JobIndexKey]] = name
+			}
+		}
+		if len(jobs) == 2 {
+			shared, first = node, jobs["0"]
+		}
+	}
+	if shared == "" {
+		t.Fatalf("the Jobs share no node: %s", w.State())
+	}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: shared}}
+	w.Change(node, func() { node.Spec.Unschedulable = true })
+	gone := before[first]
+	w.Delete(&gone)
+	moved := w.UntilWorkloadOf("a", "has a place less on the cordoned node", func(wl *kueue.Workload) bool {
+		return harness.PlacesOf(wl)[shared] == nodesOf(before)[shared]-1
+	})
+	untilOn(w, "a", harness.PlacesOf(moved))
+	after := w.untilRunning("a", 6)
+	for name, was := range before {
+		if is, there := after[name]; name != first && (!there || is.UID != was.UID) {
+			t.Errorf("%s went for %s", name, first)
+		}
+	}
+}

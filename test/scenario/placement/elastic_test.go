@@ -1,0 +1,151 @@
+package placement
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/test/scenario/harness"
+)
+
+// TestAnElasticJobSetGivesAndTakes: on four nodes with room for a pod each it has four. It gives one to a gang that comes,
+// and one more, its last above the minimum, to a higher priority; and takes them again when these are gone. Those who stay
+// are never touched, and each pod is at the place of its rank.
+func TestAnElasticJobSetGivesAndTakes(t *testing.T) {
+	w := newWorld(t)
+	w.rackOf("r0", 4)
+	w.queue()
+	w.Create(w.elastic("js", 2, 4))
+	first := w.untilSize("js", 4)
+	rigid, urgent := w.gang("rigid", "q", 1, 8, time.Hour), w.gang("urgent", "q", 1, 8, time.Hour)
+	w.Create(rigid)
+	w.stay(first, w.untilSize("js", 3))
+	w.untilRunning("rigid", 1)
+	class := &kueue.WorkloadPriorityClass{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Value: 100}
+	w.Shared(class)
+	urgent.Labels[kueue.WorkloadPriorityClassLabel] = class.Name
+	w.Create(urgent)
+	w.untilRunning("urgent", 1)
+	least := w.untilSize("js", 2)
+	w.stay(first, least)
+	w.Delete(rigid)
+	w.Delete(urgent)
+	w.stay(least, w.untilSize("js", 4))
+}
+
+// TestOperatorKilledWhileAnElasticJobSetIsResized: it comes to the same sizes.
+func TestOperatorKilledWhileAnElasticJobSetIsResized(t *testing.T) {
+	w := newWorld(t)
+	w.rackOf("r0", 4)
+	w.queue()
+	w.Create(w.elastic("js", 2, 4))
+	before := w.untilSize("js", 4)
+	rigid := w.gang("rigid", "q", 2, 8, time.Hour)
+	w.Create(rigid)
+	w.KillOperator()
+	w.untilRunning("rigid", 2)
+	least := w.untilSize("js", 2)
+	w.stay(before, least)
+	w.Delete(rigid)
+	w.KillOperator()
+	w.stay(least, w.untilSize("js", 4))
+}
+
+// TestAnElasticJobSetStartsSmall: with what there is, and comes back with what there is after it was stopped.
+func TestAnElasticJobSetStartsSmall(t *testing.T) {
+	w := newWorld(t)
+	w.rackOf("r0", 3)
+	w.queue()
+	w.Create(w.elastic("js", 2, 4))
+	w.untilSize("js", 3)
+	wl := w.UntilWorkloadOf("js", "runs", admitted)
+	w.Patch(wl.DeepCopy(), `{"spec": {"active": false}}`)
+	w.UntilWorkloadOf("js", "has given its quota back", func(wl *kueue.Workload) bool { return wl.Status.Admission == nil })
+	w.Create(w.gang("rigid", "q", 1, 8, time.Hour))
+	w.untilRunning("rigid", 1)
+	w.Patch(wl.DeepCopy(), `{"spec": {"active": true}}`)
+	for _, pod := range w.untilSize("js", 2) {
+		w.EndPod(pod, 0)
+	}
+	w.untilCompleted("js")
+}
+
+// elastic is a JobSet of between so many pods, each of which needs a node for itself.
+func (w *world) elastic(name string, least, most int32) *jobset.JobSet {
+	js := w.gang(name, "q", least, 8, time.Hour)
+	template := &js.Spec.ReplicatedJobs[0].Template.Spec.Template
+	template.Annotations["muster.dev/min-replicas"], template.Annotations["muster.dev/max-replicas"] = fmt.Sprint(least), fmt.Sprint(most)
+	template.Spec.TerminationGracePeriodSeconds = ptr.To[int64](1)
+	return js
+}
+
+// untilSize waits until the JobSet has so many pods, that all run and are at the places of their ranks, and gives them by
+// rank.
+func (w *world) untilSize(name string, pods int) map[string]corev1.Pod {
+	w.Helper()
+	var running map[string]corev1.Pod
+	var places []string
+	harness.Until(w.World, &corev1.PodList{}, fmt.Sprintf("%s has %d pods, which run", name, pods), func(list *corev1.PodList) bool {
+		running = map[string]corev1.Pod{}
+		all := 0
+		for _, pod := range list.Items {
+			if pod.Labels[jobset.JobSetNameKey] == name && pod.Status.Phase != corev1.PodFailed {
+				all++
+				if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
+					running[pod.Labels[batchv1.JobCompletionIndexAnnotation]] = pod
+				}
+			}
+		}
+		return all == pods && len(running) == pods
+	})
+	wl := w.UntilWorkloadOf(name, fmt.Sprintf("holds quota for %d and nothing beside it", pods), func(wl *kueue.Workload) bool {
+		return wl.Status.Admission != nil && *wl.Status.Admission.PodSetAssignments[0].Count == int32(pods) && len(wl.Status.ResourceRequests) == 0
+	})
+	places = placesInOrder(wl)
+	for rank, index := range slices.Sorted(maps.Keys(running)) {
+		if pod := running[index]; rank >= len(places) || pod.Spec.NodeName != places[rank] {
+			w.Errorf("%s is on %s; places in the order of ranks: %v", pod.Name, pod.Spec.NodeName, places)
+		}
+	}
+	return running
+}
+
+// stay holds that pods which were there and are still to be there are the same.
+func (w *world) stay(before, after map[string]corev1.Pod) {
+	w.Helper()
+	for index, pod := range after {
+		if was, there := before[index]; there && was.UID != pod.UID {
+			w.Errorf("%s came in place of %s", pod.Name, was.Name)
+		}
+	}
+	var jobs batchv1.JobList
+	if err := w.Client.List(w.Context(), &jobs, client.InNamespace(w.Namespace)); err != nil {
+		w.Fatal(err)
+	}
+	for _, job := range jobs.Items {
+		if job.Status.Failed > 0 {
+			w.Errorf("%s has %d pods that failed", job.Name, job.Status.Failed)
+		}
+	}
+}
+
+// placesInOrder are the nodes where the pods of the only pod set belong, one for each.
+func placesInOrder(wl *kueue.Workload) []string {
+	var out []string
+	for _, domain := range wl.Status.Admission.PodSetAssignments[0].TopologyAssignment.Domains {
+		for range domain.Count {
+			out = append(out, domain.Values[len(domain.Values)-1])
+		}
+	}
+	return out
+}

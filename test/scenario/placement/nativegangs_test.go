@@ -1,0 +1,111 @@
+package placement
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	breezeml "github.com/musterhq/muster/api/breezeml/v1"
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
+	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	"github.com/musterhq/muster/test/scenario/harness"
+)
+
+// inQueue names an object of the test in its queue.
+func (w *world) inQueue(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Namespace: w.Namespace, Labels: map[string]string{kueue.QueueLabel: "q"}}
+}
+
+// template is of pods of so many GPUs that run until somebody ends them.
+func template(container string, gpus int64, annotations map[string]string) corev1.PodTemplateSpec {
+	amount := corev1.ResourceList{gpu: *resource.NewQuantity(gpus, resource.DecimalSI)}
+	all := map[string]string{"muster.dev/sim-duration": time.Hour.String()}
+	for key, value := range annotations {
+		all[key] = value
+	}
+	return corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Annotations: all}, Spec: corev1.PodSpec{
+		RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: ptr.To[int64](0),
+		Containers: []corev1.Container{{Name: container, Image: "example.com/trainer", Command: []string{"train"}, Resources: corev1.ResourceRequirements{Requests: amount, Limits: amount}}},
+	}}
+}
+
+func (w *world) genericJob(name string, replicas int32, template corev1.PodTemplateSpec) *tensorstack.GenericJob {
+	return &tensorstack.GenericJob{ObjectMeta: w.inQueue(name), Spec: tensorstack.GenericJobSpec{ReplicaSpecs: []tensorstack.ReplicaSpec{
+		{Type: "worker", Replicas: ptr.To(replicas), Template: template}}}}
+}
+
+// TestPodsThatMusterMakesAreGangsToKubeScheduler from their creation, with as many as must run, and their PodGroups go with
+// the jobs.
+func TestPodsThatMusterMakesAreGangsToKubeScheduler(t *testing.T) {
+	w := newWorld(t)
+	w.rackOf("r0", 4)
+	w.queue()
+	training := &breezeml.TrainingJob{ObjectMeta: w.inQueue("training")}
+	training.Spec.MinSize, training.Spec.MaxSize = ptr.To[int32](2), ptr.To[int32](3)
+	training.Spec.ReplicaSpecs.Template = template("trainingjob", 2, nil)
+	for _, tc := range []struct {
+		job   client.Object
+		pods  int
+		group string
+		least int32
+	}{
+		{w.genericJob("generic", 5, template("main", 3, nil)), 5, "generic-worker.genericjob", 5},
+		{w.genericJob("elastic", 3, template("main", 2, map[string]string{muster.MinReplicasAnnotation: "2"})), 3, "elastic-worker.genericjob", 2},
+		{&volcano.Job{ObjectMeta: w.inQueue("vc"), Spec: volcano.JobSpec{MinAvailable: 3, Tasks: []volcano.TaskSpec{{Name: "main", Replicas: 4, Template: template("main", 2, nil)}}}}, 4, "vc-main.job", 3},
+		{training, 3, "training-worker.trainingjob", 2},
+	} {
+		w.Create(tc.job)
+		for _, pod := range w.untilRunning(tc.job.GetName(), tc.pods) {
+			if group := pod.Spec.SchedulingGroup; group == nil || ptr.Deref(group.PodGroupName, "") != tc.group {
+				t.Errorf("%s is of the group %v, not %s", pod.Name, group, tc.group)
+			}
+		}
+		w.untilGangs(fmt.Sprintf("%s: %d", tc.group, tc.least))
+		w.Delete(tc.job)
+		w.untilGangs()
+	}
+}
+
+// untilGangs waits until there are these PodGroups, "name: least pods" each, and no more.
+func (w *world) untilGangs(want ...string) {
+	w.Helper()
+	harness.Until(w.World, &schedulingv1beta1.PodGroupList{}, fmt.Sprintf("the gangs are %v", want), func(list *schedulingv1beta1.PodGroupList) bool {
+		got := []string{}
+		for _, group := range list.Items {
+			got = append(got, fmt.Sprintf("%s: %d", group.Name, group.Spec.SchedulingPolicy.Gang.MinCount))
+		}
+		return fmt.Sprint(got) == fmt.Sprint(want)
+	})
+}
+
+// TestKubeSchedulerBindsAGangThatMusterMakesWhole where quota is all that was asked: no pod of it is bound while one has no room.
+func TestKubeSchedulerBindsAGangThatMusterMakesWhole(t *testing.T) {
+	w := newWorld(t)
+	w.rackOf("r0", 3)
+	w.Queue("q", kueue.ResourceFlavorSpec{NodeLabels: map[string]string{pool: w.Namespace},
+		Tolerations: []corev1.Toleration{{Key: simulated.Key, Operator: corev1.TolerationOpExists}}}, corev1.ResourceList{gpu: resource.MustParse("1000")})
+	w.Create(w.genericJob("a", 4, template("main", 8, nil)))
+	harness.UntilOne(w.World, &schedulingv1beta1.PodGroupList{}, "a-worker.genericjob", "has no room", func(group *schedulingv1beta1.PodGroup) bool {
+		return meta.IsStatusConditionFalse(group.Status.Conditions, schedulingv1beta1.PodGroupInitiallyScheduled)
+	})
+	w.UntilPods("there are four, and none is bound", func(pods map[string]corev1.Pod) bool {
+		for _, pod := range pods {
+			if pod.Spec.NodeName != "" {
+				t.Fatalf("%s is bound: %s", pod.Name, w.State())
+			}
+		}
+		return len(pods) == 4
+	})
+	w.node("late", "r0", offers(8), simulated)
+	w.untilRunning("a", 4)
+}

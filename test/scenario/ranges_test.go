@@ -1,0 +1,110 @@
+package scenario
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/test/scenario/harness"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+)
+
+// submitOddly makes a Job of two pods, whose template is as the edit has it.
+func (w *world) submitOddly(edit func(*corev1.PodSpec)) {
+	w.Helper()
+	job := w.batchJob("job", "gpu", 2, 100*time.Millisecond)
+	edit(&job.Spec.Template.Spec)
+	w.untilHeld(job)
+	w.Create(job)
+}
+
+// goesOn makes another Job, which nothing is wrong with, and waits for its end.
+func (w *world) goesOn() {
+	w.Helper()
+	w.Create(w.batchJob("other", "gpu", 1, 100*time.Millisecond))
+	w.jobIs("other", "goes on", completes)
+}
+
+func completes(job *batchv1.Job) bool { return job.Status.CompletionTime != nil }
+
+// TestAJobOutOfRangeIsToldAndRunsOnceTheRangeIsWidened: by the LimitRange that the API server would refuse its pods for.
+func TestAJobOutOfRangeIsToldAndRunsOnceTheRangeIsWidened(t *testing.T) {
+	for name, tc := range map[string]struct {
+		limit corev1.LimitRangeItem
+		want  string
+		widen string
+	}{
+		"of a container": {
+			corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Max: corev1.ResourceList{gpu: resource.MustParse("1")}},
+			`.containers[0]: Invalid value: ["nvidia.com/gpu"]: requests must not be above the limitRange max (container "main" of pod set "main" ` +
+				`has the request 2 and the limit 2, the max of LimitRange "small" is 1)`,
+			`{"type": "Container", "max": {"nvidia.com/gpu": "2"}}`,
+		},
+		"of a pod": {
+			corev1.LimitRangeItem{Type: corev1.LimitTypePod, Max: corev1.ResourceList{gpu: resource.MustParse("1")}},
+			`: Invalid value: ["nvidia.com/gpu"]: requests must not be above the limitRange max (the pod of pod set "main" ` +
+				`has the request 2 and the limit 2, the max of LimitRange "small" is 1)`,
+			`{"type": "Pod", "max": {"nvidia.com/gpu": "2"}}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			limits := &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "small"},
+				Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{tc.limit}}}
+			w.Create(limits)
+			w.gpuQueue("gpu", 8)
+			w.submitOddly(func(pod *corev1.PodSpec) {
+				pod.Containers[0].Resources.Requests[gpu], pod.Containers[0].Resources.Limits[gpu] = resource.MustParse("2"), resource.MustParse("2")
+			})
+			w.UntilWorkloadOf("job", "is told", harness.Waits(kueue.WorkloadInadmissible,
+				"resources didn't satisfy LimitRange constraints: spec.podSets[0].template.spec"+tc.want))
+			w.goesOn()
+			w.Patch(limits, fmt.Sprintf(`{"spec": {"limits": [%s]}}`, tc.widen))
+			w.jobIs("job", "runs to its end", completes)
+		})
+	}
+}
+
+// TestOverheadCountsAndAJobWaitsForItsRuntimeClass: one that is missing, that costs more than there is, and that fits.
+func TestOverheadCountsAndAJobWaitsForItsRuntimeClass(t *testing.T) {
+	w := newWorld(t)
+	w.Queue("gpu", simulated, corev1.ResourceList{gpu: resource.MustParse("8"), corev1.ResourceCPU: resource.MustParse("2")})
+	w.submitOddly(func(pod *corev1.PodSpec) {
+		pod.RuntimeClassName = ptr.To(w.Namespace)
+		pod.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("500m")
+	})
+	w.UntilWorkloadOf("job", "is told that its class is missing", harness.Waits(kueue.WorkloadInadmissible,
+		fmt.Sprintf("resources validation failed: spec.podSets[0].template.spec.runtimeClassName: Not found: %q", w.Namespace)))
+	w.goesOn()
+
+	class := &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Handler: "sandbox",
+		Overhead: &nodev1.Overhead{PodFixed: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}}
+	w.Shared(class)
+	w.UntilWorkloadOf("job", "is told what its class costs", harness.Waits(kueue.WorkloadExceedsMaxQuota, "current podset request (3) > maximum capacity (2)"))
+	w.Patch(class, `{"overhead": {"podFixed": {"cpu": "250m"}}}`)
+	admitted := w.UntilWorkloadOf("job", "is admitted", func(o *kueue.Workload) bool { return o.Status.Admission != nil })
+	if used := admitted.Status.Admission.PodSetAssignments[0].ResourceUsage[corev1.ResourceCPU]; used.Cmp(resource.MustParse("1500m")) != 0 {
+		t.Errorf("two pods of 500m, and 250m each for their class, use %s CPUs", used.String())
+	}
+	w.jobIs("job", "runs to its end", completes)
+}
+
+// TestResourceClaimsAreRefused: nothing counts what they claim.
+func TestResourceClaimsAreRefused(t *testing.T) {
+	w := newWorld(t)
+	w.gpuQueue("gpu", 8)
+	w.submitOddly(func(pod *corev1.PodSpec) {
+		pod.ResourceClaims = []corev1.PodResourceClaim{{Name: "device", ResourceClaimTemplateName: ptr.To("device")}}
+	})
+	w.UntilWorkloadOf("job", "is told", harness.Waits(kueue.WorkloadInadmissible,
+		`spec.podSets[0].template.spec.resourceClaims[0]: Forbidden: resource claims are not counted against quota (pod set "main" has the claim "device"; `))
+	w.goesOn()
+}

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"bytes"
+	"debug/elf"
+	"errors"
+	"fmt"
+)
+
+// errDynamic is of a program that the image cannot run.
+var errDynamic = errors.New("it needs shared libraries, and the image has none: build it with CGO_ENABLED=0")
+
+// static fails for what is not a program of Linux, or needs more than itself to run.
+func static(content []byte) error {
+	program, err := elf.NewFile(bytes.NewReader(content))
+	if err != nil {
+		return fmt.Errorf("not a program of Linux: %w", err)
+	}
+	for _, part := range program.Progs {
+		if part.Type == elf.PT_INTERP {
+			return errDynamic
+		}
+	}
+	return nil
+}
+
+// architecture is that of a program, in the words of images.
+func architecture(path string) string {
+	program, err := elf.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer program.Close()
+	switch program.Machine {
+	case elf.EM_X86_64:
+		return "amd64"
+	case elf.EM_AARCH64:
+		return "arm64"
+	default:
+		return program.Machine.String()
+	}
+}

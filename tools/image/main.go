@@ -1,0 +1,183 @@
+// Command image writes the operator's image as a tarball that `docker load`, `ctr images import` and `crane push` take, without
+// a daemon and without a network: it has no base image, since all that a static program needs is made here.
+//
+// A layer a program, so that a registry and a node keep those that a new version did not change. Equal input makes an equal
+// image: no times, no names of users or machines are in it.
+//
+// Usage: image [-most MB] REFERENCE OUT PROGRAM...
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"encoding/pem"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"golang.org/x/crypto/x509roots/fallback/bundle"
+)
+
+// The user of images known as distroless: pods that must not run as root take the image as it is.
+const nonroot = 65532
+
+// programs is the folder of the programs. It is in the PATH of the image.
+const programs = "usr/local/bin"
+
+func main() {
+	most := flag.Float64("most", 0, "fail if a node fetches more than so many MB, of 1,000,000 bytes (default: no limit)")
+	flag.Parse()
+	if flag.NArg() < 3 {
+		fmt.Fprintln(os.Stderr, "usage: image [-most MB] REFERENCE OUT PROGRAM...")
+		os.Exit(2)
+	}
+	if err := run(flag.Arg(0), flag.Arg(1), flag.Args()[2:], *most); err != nil {
+		fmt.Fprintln(os.Stderr, "image:", err)
+		os.Exit(1)
+	}
+}
+
+func run(reference, out string, binaries []string, most float64) error {
+	tag, err := name.NewTag(reference)
+	if err != nil {
+		return fmt.Errorf("reading the reference: %w", err)
+	}
+	image, err := build(binaries)
+	if err != nil {
+		return err
+	}
+	if err := tarball.WriteToFile(out, tag, image); err != nil {
+		return fmt.Errorf("writing %s: %w", out, err)
+	}
+	pulled, err := pulledBytes(image)
+	if err != nil {
+		return err
+	}
+	if megabytes := float64(pulled) / 1e6; most > 0 && megabytes > most {
+		return fmt.Errorf("%s has %.1f MB to pull, and may have %.0f", out, megabytes, most)
+	}
+	digest, err := image.Digest()
+	if err != nil {
+		return fmt.Errorf("computing the digest: %w", err)
+	}
+	fmt.Printf("%s@%s: %.1f MB to pull, in %s\n", tag, digest, float64(pulled)/1e6, out)
+	return nil
+}
+
+// build makes the image of the programs; the first is what it runs.
+func build(binaries []string) (v1.Image, error) {
+	base, err := layer(system()...)
+	if err != nil {
+		return nil, err
+	}
+	layers := []v1.Layer{base}
+	for _, binary := range binaries {
+		content, err := os.ReadFile(binary)
+		if err != nil {
+			return nil, fmt.Errorf("reading a program: %w", err)
+		}
+		if err := static(content); err != nil {
+			return nil, fmt.Errorf("%s: %w", binary, err)
+		}
+		added, err := layer(file{name: path.Join(programs, filepath.Base(binary)), mode: 0o755, content: content})
+		if err != nil {
+			return nil, err
+		}
+		layers = append(layers, added)
+	}
+	image, err := mutate.AppendLayers(empty.Image, layers...)
+	if err != nil {
+		return nil, fmt.Errorf("putting layers together: %w", err)
+	}
+	config, err := image.ConfigFile()
+	if err != nil {
+		return nil, fmt.Errorf("reading the configuration: %w", err)
+	}
+	config = config.DeepCopy()
+	config.OS, config.Architecture = "linux", architecture(binaries[0])
+	config.Config = v1.Config{
+		User:       fmt.Sprintf("%d:%d", nonroot, nonroot),
+		WorkingDir: "/",
+		Env:        []string{"PATH=/" + programs, "SSL_CERT_FILE=/" + certificates},
+		Entrypoint: []string{filepath.Base(binaries[0])},
+		Labels: map[string]string{
+			"org.opencontainers.image.title":    "Muster",
+			"org.opencontainers.image.licenses": "Apache-2.0",
+		},
+	}
+	return mutate.ConfigFile(image, config)
+}
+
+// certificates is where programs look for the authorities that they trust.
+const certificates = "etc/ssl/certs/ca-certificates.crt"
+
+// file is one of a layer. Without content and with a name that ends in / it is a folder.
+type file struct {
+	name    string
+	mode    int64
+	content []byte
+}
+
+// system is what programs expect of any machine: users, authorities, and a folder for what is temporary.
+func system() []file {
+	var roots bytes.Buffer
+	for root := range bundle.Roots() {
+		// A buffer takes all that is written to it.
+		_ = pem.Encode(&roots, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate})
+	}
+	return []file{
+		{name: "etc/", mode: 0o755},
+		{name: "etc/group", mode: 0o644, content: fmt.Appendf(nil, "root:x:0:\nnonroot:x:%d:\n", nonroot)},
+		{name: "etc/nsswitch.conf", mode: 0o644, content: []byte("hosts: files dns\n")},
+		{name: "etc/passwd", mode: 0o644, content: fmt.Appendf(nil, "root:x:0:0:root:/:/sbin/nologin\nnonroot:x:%d:%d:nonroot:/:/sbin/nologin\n", nonroot, nonroot)},
+		{name: certificates, mode: 0o644, content: roots.Bytes()},
+		{name: "tmp/", mode: 0o1777},
+	}
+}
+
+// layer is a compressed layer of the files, which belong to root: nothing in the image can be changed by who runs it.
+func layer(files ...file) (v1.Layer, error) {
+	var packed bytes.Buffer
+	w := tar.NewWriter(&packed)
+	for _, f := range files {
+		header := &tar.Header{Name: f.name, Mode: f.mode, Size: int64(len(f.content)), Typeflag: tar.TypeReg, Format: tar.FormatPAX}
+		if f.content == nil {
+			header.Typeflag = tar.TypeDir
+		}
+		if err := w.WriteHeader(header); err != nil {
+			return nil, fmt.Errorf("packing %s: %w", f.name, err)
+		}
+		if _, err := w.Write(f.content); err != nil {
+			return nil, fmt.Errorf("packing %s: %w", f.name, err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		return nil, fmt.Errorf("packing a layer: %w", err)
+	}
+	return tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(packed.Bytes())), nil })
+}
+
+// pulledBytes is how much a node fetches that has none of the image: its layers as they are compressed, and what describes them.
+func pulledBytes(image v1.Image) (int64, error) {
+	manifest, err := image.Manifest()
+	if err != nil {
+		return 0, fmt.Errorf("reading the manifest: %w", err)
+	}
+	total, err := image.Size()
+	if err != nil {
+		return 0, fmt.Errorf("measuring the manifest: %w", err)
+	}
+	total += manifest.Config.Size
+	for _, l := range manifest.Layers {
+		total += l.Size
+	}
+	return total, nil
+}
