@@ -263,10 +263,13 @@ func (w *genericWorld) genericState() genericState {
 	return s
 }
 
+// t9kPodGroupKind is a gang for t9k-scheduler.
+var t9kPodGroupKind = schema.GroupVersionKind{Group: "scheduler.tensorstack.dev", Version: "v1beta1", Kind: "PodGroup"}
+
 // podGroups are those of t9k-scheduler.
 func (w *genericWorld) podGroups() []unstructured.Unstructured {
 	groups := &unstructured.UnstructuredList{}
-	groups.SetGroupVersionKind(schema.GroupVersionKind{Group: "scheduler.tensorstack.dev", Version: "v1beta1", Kind: "PodGroupList"})
+	groups.SetGroupVersionKind(t9kPodGroupKind)
 	if err := w.api.List(w.t.Context(), groups); err != nil {
 		w.t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
@@ -80,9 +81,12 @@ type fault struct {
 	err   error
 }
 
-// newScheme is a scheme for one world: its client adds to it what kinds it is asked for.
+// newScheme is a scheme for one world: its client adds to it what kinds it is asked for,
+// but for those of which pods that are created in parallel ask.
 func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
+	scheme.AddKnownTypeWithName(t9kPodGroupKind, &unstructured.Unstructured{})
+	scheme.AddKnownTypeWithName(t9kPodGroupKind.GroupVersion().WithKind("PodGroupList"), &unstructured.UnstructuredList{})
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, kueue.AddToScheme, jobset.AddToScheme, tensorstack.AddToScheme,
 		volcano.AddToScheme, bus.AddToScheme, scheduling.AddToScheme, breezeml.AddToScheme} {
 		utilruntime.Must(add(scheme))
