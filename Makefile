@@ -90,6 +90,7 @@ race: build ## Run the main module's tests, and the operator, with the race dete
 	$(GO) test -timeout 20m -race $$($(GO) list $(PACKAGES) | grep -v /test/)
 	@rm -rf $(BIN)/race && mkdir -p $(BIN)/race
 	$(GO) build -race -ldflags '$(KUBE_LDFLAGS)' -o $(BIN)/race/muster-operator ./cmd/muster-operator
+	@ln -s ../muster-agent $(BIN)/race/
 	MUSTER_TEST_OPERATOR=$(BIN)/race/muster-operator GORACE=log_path=$(BIN)/race/report $(GO) test -count=1 ./test/scenario
 	@if ls $(BIN)/race/report.* >/dev/null 2>&1; then cat $(BIN)/race/report.*; exit 1; fi
 

@@ -143,15 +143,16 @@ func TestBadInput(t *testing.T) {
 			w.Create(w.bare("a", "gpu", 8))
 			w.untilWorkload("a", "runs", runs)
 			tc.spoil(w)
-			w.Create(w.bare("b", "gpu", 8))
-			w.untilWaits("b", tc.reason, tc.waits)
 			if tc.queue != "" {
+				// Not until it is known: why b waits is written anew only when it waits for something else.
 				status := metav1.ConditionFalse
 				if tc.admits {
 					status = metav1.ConditionTrue
 				}
 				w.untilQueue(status, tc.queue, tc.problem)
 			}
+			w.Create(w.bare("b", "gpu", 8))
+			w.untilWaits("b", tc.reason, tc.waits)
 			w.Create(w.bare("other", "beside", 1))
 			w.untilWorkload("other", "goes on", runs)
 			w.untilWorkload("a", "runs on", runs)
