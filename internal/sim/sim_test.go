@@ -171,6 +171,29 @@ func TestNobodyHoldsMoreThanThereIs(t *testing.T) {
 	})
 }
 
+// TestGrowthRests: among jobs of one priority a job grows no sooner than the policy has it after its start or its last
+// resize, so it grows only so often an hour; and it can shrink only as far as it has grown. (A higher priority takes at once
+// what it can use.)
+func TestGrowthRests(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c, jobs := drawn(t)
+		for i := range jobs {
+			jobs[i].Priority = 0
+		}
+		size, since := make([]int32, len(jobs)), make([]time.Duration, len(jobs))
+		for _, s := range c.Run(jobs).Steps {
+			before := size[s.Job]
+			if s.Replicas == before {
+				continue
+			}
+			if rested := s.At - since[s.Job]; before > 0 && s.Replicas > before && rested+time.Second <= c.Growth.GrowAfter { // the engine counts whole seconds
+				t.Fatalf("job %d grows from %d to %d after %s, and should rest for %s", s.Job, before, s.Replicas, rested, c.Growth.GrowAfter)
+			}
+			size[s.Job], since[s.Job] = s.Replicas, s.At
+		}
+	})
+}
+
 // TestNoWorkIsLostOrGiven: what the sizes of a job over time do, less what its resizes lose,
 // is its work.
 func TestNoWorkIsLostOrGiven(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 
 // connect opens the cluster that the user means: that of the flags, of KUBECONFIG, of ~/.kube/config, of the pod this
 // runs in, else of a `muster up` that runs in the default directory.
-func connect(flags *genericclioptions.ConfigFlags) (*observe.Cluster, error) {
+func connect(ctx context.Context, flags *genericclioptions.ConfigFlags) (*observe.Cluster, error) {
 	silenceLibraries()
 	localcluster.UseRunning()
 	if !namesCluster(flags) {
@@ -31,7 +31,7 @@ func connect(flags *genericclioptions.ConfigFlags) (*observe.Cluster, error) {
 		return nil, fmt.Errorf("read the kubeconfig: %w: check --kubeconfig, --context and KUBECONFIG", err)
 	}
 	config.QPS, config.Burst = 50, 100
-	cluster, err := observe.Open(config)
+	cluster, err := observe.Open(ctx, config)
 	return cluster, explainConnection(err)
 }
 

@@ -82,7 +82,7 @@ func (o *explainOptions) run(ctx context.Context, streams genericiooptions.IOStr
 			return wrongUse("%w", err)
 		}
 	}
-	cluster, err := connect(o.config)
+	cluster, err := connect(ctx, o.config)
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ func (l *listing[T]) run(ctx context.Context, streams genericiooptions.IOStreams
 	if err != nil {
 		return err
 	}
-	cluster, err := connect(l.config)
+	cluster, err := connect(ctx, l.config)
 	if err != nil {
 		return err
 	}

@@ -119,7 +119,7 @@ func newStage(ctx context.Context, kubeconfig string, console *console) (*stage,
 		return nil, fmt.Errorf("read the kubeconfig %s: %w", kubeconfig, err)
 	}
 	config.QPS, config.Burst = 100, 200
-	cluster, err := observe.Open(config)
+	cluster, err := observe.Open(ctx, config)
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	breezeml "github.com/musterhq/muster/api/breezeml/v1"
+	"github.com/musterhq/muster/api/config/v1alpha1"
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
@@ -41,13 +42,17 @@ type Cluster struct {
 	config *rest.Config
 	scheme *runtime.Scheme
 	client client.Client
+	// configuration is the operator's when the cluster was opened, or the default one and why it has to do.
+	configuration *v1alpha1.Configuration
+	assumed       string
 }
 
-// Open prepares to read from the API server of config. It does not connect yet.
-func Open(config *rest.Config) (*Cluster, error) {
+// Open prepares to read from the API server of config: it asks by what configuration the operator decides, which says the
+// group of TrainingJobs too. A server that does not answer is found out by whoever reads next.
+func Open(ctx context.Context, config *rest.Config) (*Cluster, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kueue.AddToScheme, jobset.AddToScheme, lattice.AddToScheme, tensorstack.AddToScheme,
-		volcano.AddToScheme, bus.AddToScheme, scheduling.AddToScheme, breezeml.AddToScheme} {
+		volcano.AddToScheme, bus.AddToScheme, scheduling.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("build the scheme: %w", err)
 		}
@@ -56,14 +61,19 @@ func Open(config *rest.Config) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
 	}
-	return &Cluster{config: config, scheme: scheme, client: reader}, nil
+	c := &Cluster{config: config, scheme: scheme, client: reader}
+	c.configuration, c.assumed = readConfiguration(ctx, reader)
+	if err := breezeml.AddToSchemeAs(*c.configuration.TrainingJob.Group)(scheme); err != nil {
+		return nil, fmt.Errorf("build the scheme: %w", err)
+	}
+	return c, nil
 }
 
 // See reads the scope once.
 func (c *Cluster) See(ctx context.Context, scope Scope) (*view.Seen, error) {
 	seen, err := see(ctx, c.client, scope)
-	if err == nil && scope.ClusterQueues {
-		seen.Configuration, seen.Assumed = c.configuration(ctx) // it says who is first in a queue
+	if err == nil {
+		seen.Configuration, seen.Assumed = c.configuration, c.assumed
 	}
 	return seen, err
 }

@@ -71,7 +71,7 @@ func (c *Cluster) SeeEverything(ctx context.Context, namespace string) (*view.Se
 	seen.Namespaces, seen.LimitRanges, seen.RuntimeClasses = namespaces.Items, limitRanges.Items, runtimeClasses.Items
 	seen.JobSets, seen.GenericJobs, seen.TrainingJobs, seen.VCJobs, seen.Jobs = jobSets.Items, genericJobs.Items, trainingJobs.Items, vcJobs.Items, jobs.Items
 	seen.LatticeJobs = latticeJobs.Items
-	seen.Configuration, seen.Assumed = c.configuration(ctx)
+	seen.Configuration, seen.Assumed = c.configuration, c.assumed
 	if seen.Places() {
 		err = c.seeNodes(ctx, seen, namespace)
 	}
@@ -125,11 +125,11 @@ func (c *Cluster) readAll(ctx context.Context, seen *view.Seen, namespace string
 	return nil
 }
 
-// configuration is the one that the operator published, or the default one and why it has to do.
-func (c *Cluster) configuration(ctx context.Context) (_ *v1alpha1.Configuration, assumed string) {
+// readConfiguration gives the one that the operator published, or the default one and why it has to do.
+func readConfiguration(ctx context.Context, reader client.Reader) (_ *v1alpha1.Configuration, assumed string) {
 	var published corev1.ConfigMap
 	name := client.ObjectKey{Namespace: config.PublishedNamespace, Name: config.PublishedName}
-	if err := c.client.Get(ctx, name, &published); apierrors.IsNotFound(err) {
+	if err := reader.Get(ctx, name, &published); apierrors.IsNotFound(err) {
 		return config.Default(), fmt.Sprintf("the operator has not published its own in ConfigMap %s", name)
 	} else if err != nil {
 		return config.Default(), fmt.Sprintf("that of the operator cannot be read: %v", err)

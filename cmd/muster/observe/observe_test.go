@@ -24,7 +24,7 @@ func TestAClusterWithoutTheQueueAPIIsNamedAsSuch(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	cluster, err := Open(&rest.Config{Host: server.URL})
+	cluster, err := Open(t.Context(), &rest.Config{Host: server.URL})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,16 +25,15 @@ type Watch struct {
 	cache   cache.Cache
 	scope   Scope
 	changes chan struct{}
-	// first is the operator's configuration when the watch began: it changes with the operator only.
-	first   *config.Configuration
-	assumed string
+	// configuration is the operator's when the cluster was opened: it changes with the operator only.
+	configuration *config.Configuration
+	assumed       string
 }
 
 // Watch begins to follow the scope and returns when all of it has been read once. It ends with ctx.
 func (c *Cluster) Watch(ctx context.Context, scope Scope) (*Watch, error) {
 	// Reading once first turns "no cluster there" and "not installed" into errors, which informers would retry for ever.
-	first, err := c.See(ctx, scope)
-	if err != nil {
+	if _, err := c.See(ctx, scope); err != nil {
 		return nil, err
 	}
 	shared := true
@@ -51,7 +50,7 @@ func (c *Cluster) Watch(ctx context.Context, scope Scope) (*Watch, error) {
 	if err != nil {
 		return nil, fmt.Errorf("prepare to watch: %w", err)
 	}
-	w := &Watch{cache: objects, scope: scope, first: first.Configuration, assumed: first.Assumed, changes: make(chan struct{}, 1)}
+	w := &Watch{cache: objects, scope: scope, configuration: c.configuration, assumed: c.assumed, changes: make(chan struct{}, 1)}
 
 	kinds := []client.Object{&kueue.Workload{}, &kueue.LocalQueue{}, &jobset.JobSet{}, &tensorstack.GenericJob{}, &breezeml.TrainingJob{}, &lattice.LatticeJob{}, &volcano.Job{}, &batchv1.Job{}}
 	if scope.ClusterQueues {
@@ -98,7 +97,7 @@ func (w *Watch) Changes() <-chan struct{} { return w.changes }
 func (w *Watch) See(ctx context.Context) (*view.Seen, error) {
 	seen, err := see(ctx, w.cache, w.scope)
 	if err == nil {
-		seen.Configuration, seen.Assumed = w.first, w.assumed
+		seen.Configuration, seen.Assumed = w.configuration, w.assumed
 	}
 	return seen, err
 }

@@ -35,7 +35,7 @@ func Jobs(seen *Seen, now time.Time) []Job {
 	for i := range seen.TrainingJobs {
 		job := &seen.TrainingJobs[i]
 		shown[job.UID] = true
-		found = append(found, trainingJobSubject(job, owned))
+		found = append(found, trainingJobSubject(job, *seen.configuration().TrainingJob.Group, owned))
 	}
 	latticeJobs, vcJobs := latticeJobs(seen, owned)
 	for _, s := range latticeJobs {

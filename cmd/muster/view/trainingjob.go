@@ -11,10 +11,10 @@ import (
 	"github.com/musterhq/muster/api/muster"
 )
 
-// trainingJobSubject is a TrainingJob, whose own status has counted its pods. Before it has a size it asks for the largest.
-func trainingJobSubject(job *breezeml.TrainingJob, owned owners) *subject {
+// trainingJobSubject is a TrainingJob of the group, whose own status has counted its pods. Before it has a size it asks for the largest.
+func trainingJobSubject(job *breezeml.TrainingJob, group string, owned owners) *subject {
 	s := &subject{
-		meta: &job.ObjectMeta, kind: "TrainingJob", group: breezeml.DefaultGroup,
+		meta: &job.ObjectMeta, kind: "TrainingJob", group: group,
 		workload: owned.workloads[job.UID],
 		queue:    job.Labels[kueue.QueueLabel],
 		requests: corev1.ResourceList{},
