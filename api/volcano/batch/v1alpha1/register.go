@@ -18,11 +18,6 @@ var (
 	AddToScheme = SchemeBuilder.AddToScheme
 )
 
-// Resource gives the group resource of this group for a plural resource name such as "jobs".
-func Resource(resource string) schema.GroupResource {
-	return GroupVersion.WithResource(resource).GroupResource()
-}
-
 func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion, &Job{}, &JobList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
