@@ -146,7 +146,7 @@ func run(ctx context.Context, o options) error {
 		}
 	}
 	if !external {
-		if err := standDownForVolcano(mgr, *cfg.Volcano); err != nil {
+		if err := install.StandDownForVolcano(mgr, *cfg.Volcano); err != nil {
 			return err
 		}
 	}

@@ -10,8 +10,3 @@ package main
 //
 // +kubebuilder:rbac:groups="",namespace=kube-public,resources=configmaps,verbs=create
 // +kubebuilder:rbac:groups="",namespace=kube-public,resources=configmaps,resourceNames=muster-config,verbs=get;update
-
-// Whose Volcano's Jobs are is read off the definitions, and told when it changes.
-//
-// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
-// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create

@@ -1,4 +1,4 @@
-package main
+package install
 
 import (
 	"context"
@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/musterhq/muster/api/config/v1alpha1"
-	"github.com/musterhq/muster/internal/install"
 )
 
 // errVolcanoCame ends an operator that runs VCJobs where Volcano was installed: the next start leaves them to it.
@@ -37,9 +36,9 @@ type changeover struct {
 	mode   v1alpha1.VolcanoMode
 }
 
-// standDownForVolcano has the manager end when it should not run VCJobs any more. Where people have said who does, they say
+// StandDownForVolcano has the manager end when it should not run VCJobs any more. Where people have said who does, they say
 // so again.
-func standDownForVolcano(mgr manager.Manager, mode v1alpha1.VolcanoMode) error {
+func StandDownForVolcano(mgr manager.Manager, mode v1alpha1.VolcanoMode) error {
 	if mode != v1alpha1.VolcanoAuto {
 		return nil
 	}
@@ -59,7 +58,7 @@ func (c changeover) Start(ctx context.Context) error {
 	}
 	changed := make(chan struct{}, 1)
 	tell := func(object any) {
-		if o, ok := object.(client.Object); ok && slices.Contains(install.VolcanoDefinitions, o.GetName()) {
+		if o, ok := object.(client.Object); ok && slices.Contains(volcanoDefinitions, o.GetName()) {
 			select {
 			case changed <- struct{}{}:
 			default:
@@ -78,7 +77,7 @@ func (c changeover) Start(ctx context.Context) error {
 		case <-again:
 		}
 		again = nil
-		switch came, err := install.LeavesVolcanoJobs(ctx, c.config, c.mode); {
+		switch came, err := LeavesVolcanoJobs(ctx, c.config, c.mode); {
 		case err != nil:
 			ctrl.Log.WithName("volcano").Error(err, "asking whether Volcano was installed")
 			again = time.After(askAgainAfter)
@@ -92,10 +91,10 @@ func (c changeover) Start(ctx context.Context) error {
 func (c changeover) tell(ctx context.Context, definition schema.GroupVersionKind) error {
 	version, kind := definition.ToAPIVersionAndKind()
 	event := &eventsv1.Event{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: install.VolcanoDefinitions[0] + "-", Namespace: metav1.NamespaceDefault},
+		ObjectMeta: metav1.ObjectMeta{GenerateName: volcanoDefinitions[0] + "-", Namespace: metav1.NamespaceDefault},
 		EventTime:  metav1.NowMicro(), ReportingController: "muster", ReportingInstance: "muster-operator",
 		Type: corev1.EventTypeWarning, Reason: "VolcanoInstalled", Action: "StandingDown",
-		Regarding: corev1.ObjectReference{APIVersion: version, Kind: kind, Name: install.VolcanoDefinitions[0]},
+		Regarding: corev1.ObjectReference{APIVersion: version, Kind: kind, Name: volcanoDefinitions[0]},
 		Note:      "Volcano was installed: Muster leaves VCJobs to it from now on. Those that Muster has run keep its pods and its quota until they are deleted",
 	}
 	clients, err := kubernetes.NewForConfig(c.config)

@@ -26,8 +26,8 @@ const (
 	volcanoPolicies = "muster-vcjob"
 )
 
-// VolcanoDefinitions are the names of the definitions on which LeavesVolcanoJobs depends.
-var VolcanoDefinitions = []string{volcanoJobs, volcanoPodGroups}
+// volcanoDefinitions are the names of the definitions on which LeavesVolcanoJobs depends.
+var volcanoDefinitions = []string{volcanoJobs, volcanoPodGroups}
 
 // LeavesVolcanoJobs reports whether the Jobs of batch.volcano.sh are Volcano's to run: the mode says so, or leaves it to
 // whose definition of them the cluster has. Where that is Muster's, they are Volcano's all the same once it was installed
