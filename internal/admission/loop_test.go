@@ -117,16 +117,20 @@ func start(t *testing.T, objects ...client.Object) *running {
 // startRecorded is start with a recorder, and gives what stops it.
 func startRecorded(t *testing.T, record recorder, objects ...client.Object) (*running, func()) {
 	t.Helper()
-	w := newWorld(t, objects...)
+	return startOver(newWorld(t, objects...), func(l *loop) { l.record = record })
+}
+
+// startOver is start over a world that is there, with a loop that was changed before it begins, and gives what stops it.
+func startOver(w *world, change func(*loop)) (*running, func()) {
 	r := &running{w, &feed{world: w, handlers: map[string][]toolscache.ResourceEventHandler{}}}
 	w.notify = func(before, after client.Object) { r.feed.tell(before, after) }
 	l := newLoop(manager{feed: r.feed}, config.Default())
-	l.record = record
-	ctx, stop := context.WithCancel(t.Context())
+	change(l)
+	ctx, stop := context.WithCancel(w.t.Context())
 	var done sync.WaitGroup
 	done.Go(func() {
 		if err := l.Start(ctx); err != nil {
-			t.Error(err)
+			w.t.Error(err)
 		}
 	})
 	return r, func() { stop(); done.Wait() }
@@ -260,8 +264,6 @@ func (t handTimer) Stop() bool          { return true }
 // TestAnAlarmThatRingsTooEarlyIsSetAgain: the clock was set back since.
 func TestAnAlarmThatRingsTooEarlyIsSetAgain(t *testing.T) {
 	w := newWorld(t, namespace.DeepCopy(), newFlavor("f"), newClusterQueue("cq", "4"), newLocalQueue("q", "cq"), newWorkload("a", 3, quantities("cpu", "1")))
-	r := &running{w, &feed{world: w, handlers: map[string][]toolscache.ResourceEventHandler{}}}
-	w.notify = func(before, after client.Object) { r.feed.tell(before, after) }
 	refused := once(apierrors.NewForbidden(schema.GroupResource{Resource: "workloads"}, "a", errors.New("a policy says no")))
 	w.before = func(write string) error {
 		if write != "status Workload a" {
@@ -269,13 +271,9 @@ func TestAnAlarmThatRingsTooEarlyIsSetAgain(t *testing.T) {
 		}
 		return refused(write)
 	}
-	l := newLoop(manager{feed: r.feed}, config.Default())
 	hand := wallClock{clocktesting.NewFakeClock(now), make(chan handTimer, 10)}
-	l.clock, l.decisions.clock, l.auditor.every = hand, hand, 0
-	ctx, stop := context.WithCancel(t.Context())
-	var done sync.WaitGroup
-	done.Go(func() { _ = l.Start(ctx) })
-	defer func() { stop(); done.Wait() }()
+	r, stop := startOver(w, func(l *loop) { l.clock, l.decisions.clock, l.auditor.every = hand, hand, 0 })
+	defer stop()
 	next := func(when string) handTimer {
 		t.Helper()
 		select {

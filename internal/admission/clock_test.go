@@ -1,0 +1,90 @@
+package admission
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/config"
+)
+
+// TestAClockThatJumpsLosesNobody: the clock of the operator's machine jumps, both for what decides and for what cares for
+// deadlines. Who runs runs on, who waits is told why and admitted once there is room, and quota is counted once.
+func TestAClockThatJumpsLosesNobody(t *testing.T) {
+	w := newWorld(t, namespace.DeepCopy(), newFlavor("f"), newClusterQueue("cq", "4"), newLocalQueue("q", "cq"))
+	hand := clocktesting.NewFakeClock(now)
+	r, stop := startOver(w, func(l *loop) { l.clock, l.decisions.clock, l.auditor.every = hand, hand, 0 })
+	defer stop()
+	deadlines := newWorkloads(w, lifecyclePolicy(config.Default()))
+	deadlines.clock = hand
+	submit := func(name string) {
+		t.Helper()
+		o := newWorkload(name, 3, quantities("cpu", "1"))
+		o.Spec.MaximumExecutionTimeSeconds = ptr.To[int32](72 * 3600)
+		if err := w.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	submit("w0")
+	r.says("w0", isAdmitted)
+	for i, jump := range []time.Duration{time.Hour, -time.Hour, 24 * time.Hour, -48 * time.Hour, time.Nanosecond} {
+		runs, waits := fmt.Sprintf("w%d", i), fmt.Sprintf("w%d", i+1)
+		hand.SetTime(hand.Now().Add(jump))
+		submit(waits)
+		r.says(waits, "QuotaReserved=False WaitingForQuota: couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor f, 2 more needed")
+		if wait := deadlines.settle(t, runs, w); wait <= 0 {
+			t.Errorf("after %s nobody comes back to end %s in time", jump, runs)
+		}
+		if o := w.workload(runs); o.Status.Admission == nil || meta.FindStatusCondition(o.Status.Conditions, kueue.WorkloadEvicted) != nil {
+			t.Errorf("after %s %s lost what it had: %v", jump, runs, conditions(o.Status.Conditions))
+		}
+		r.changes(runs, func(o *kueue.Workload) {
+			meta.SetStatusCondition(&o.Status.Conditions, metav1.Condition{Type: kueue.WorkloadFinished, Status: metav1.ConditionTrue, Reason: kueue.WorkloadFinishedReasonSucceeded})
+		})
+		r.says(waits, isAdmitted)
+	}
+	r.await("the queue counts the last alone", func() bool {
+		var q kueue.ClusterQueue
+		return r.Get(t.Context(), client.ObjectKey{Name: "cq"}, &q) == nil && q.Status.AdmittedWorkloads == 1 && q.Status.PendingWorkloads == 0
+	})
+}
+
+// TestWhoRunsTooLongByAClockThatWasSetForwardIsToldSo: a clock that is wrong ends what it says is over, by a condition, and takes
+// the quota from nobody else.
+func TestWhoRunsTooLongByAClockThatWasSetForwardIsToldSo(t *testing.T) {
+	brief, other := admittedWorkload("a"), admittedWorkload("b")
+	brief.Spec.MaximumExecutionTimeSeconds = ptr.To[int32](600)
+	w := newWorld(t, newClusterQueue("cq", "8"), newLocalQueue("q", "cq"), brief, other)
+	deadlines := newWorkloads(w, lifecyclePolicy(config.Default()))
+	deadlines.clock = clocktesting.NewFakeClock(now.Add(time.Hour))
+	deadlines.settle(t, "a", w)
+	deadlines.settle(t, "b", w)
+	told := strings.Join(conditions(w.workload("a").Status.Conditions), "\n")
+	if !strings.Contains(told, "Evicted=True DeactivatedDueToMaximumExecutionTimeExceeded") {
+		t.Errorf("a: %s", told)
+	}
+	if b := w.workload("b"); b.Status.Admission == nil {
+		t.Errorf("b: %v", conditions(b.Status.Conditions))
+	}
+}
+
+// TestFinishedWorkloadsAreKeptUnlessToldOtherwise: by default nobody deletes them, and nobody even waits to.
+func TestFinishedWorkloadsAreKeptUnlessToldOtherwise(t *testing.T) {
+	over := newWorkload("a", 1, nil)
+	over.Status.Conditions = []metav1.Condition{{Type: kueue.WorkloadFinished, Status: metav1.ConditionTrue, Reason: kueue.WorkloadFinishedReasonSucceeded, LastTransitionTime: metav1.NewTime(now)}}
+	w := newWorld(t, newClusterQueue("cq", "8"), newLocalQueue("q", "cq"), over)
+	r := newWorkloads(w, lifecyclePolicy(config.Default()))
+	for _, later := range []time.Duration{0, time.Hour, 10 * 365 * 24 * time.Hour} {
+		r.clock = clocktesting.NewFakeClock(now.Add(later))
+		same(t, "wait", r.settle(t, "a", w), time.Duration(0))
+	}
+	same(t, "writes", w.written(), []string(nil))
+}
