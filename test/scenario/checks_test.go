@@ -80,16 +80,22 @@ func TestAdmissionChecksDecideAfterTheQuota(t *testing.T) {
 	})
 }
 
-// TestWhatACheckGivesThePodsOfAJob: labels, annotations, node selectors and tolerations reach them and are gone when the Job
-// is stopped, be it until later, as the check asks, or for good.
-func TestWhatACheckGivesThePodsOfAJob(t *testing.T) {
+// checkedJob has a queue of so many GPUs that asks a check whose controller is at work, and in it a Job of two pods.
+func checkedJob(t *testing.T, gpus int64) (*world, *kueue.AdmissionCheck, *batchv1.Job) {
 	w := newWorld(t)
 	check := w.check()
 	w.atWork(check)
-	w.gpuQueue("gpu", 8, asks(check))
+	w.gpuQueue("gpu", gpus, asks(check))
 	job := w.batchJob("job", "gpu", 2, time.Hour)
 	w.untilHeld(job)
 	w.Create(job)
+	return w, check, job
+}
+
+// TestWhatACheckGivesThePodsOfAJob: labels, annotations, node selectors and tolerations reach them and are gone when the Job
+// is stopped, be it until later, as the check asks, or for good.
+func TestWhatACheckGivesThePodsOfAJob(t *testing.T) {
+	w, _, job := checkedJob(t, 8)
 	before := asMade(t, job)
 	name := w.UntilWorkloadOf("job", "awaits the check", awaits).Name
 	update := kueue.PodSetUpdate{
@@ -140,13 +146,7 @@ func TestWhatACheckGivesThePodsOfAJob(t *testing.T) {
 
 // TestACheckThatContradictsAJobEndsIt: the Job never starts, is told why, and others have its quota.
 func TestACheckThatContradictsAJobEndsIt(t *testing.T) {
-	w := newWorld(t)
-	check := w.check()
-	w.atWork(check)
-	w.gpuQueue("gpu", 2, asks(check))
-	job := w.batchJob("job", "gpu", 2, time.Hour)
-	w.untilHeld(job)
-	w.Create(job)
+	w, check, _ := checkedJob(t, 2)
 	name := w.UntilWorkloadOf("job", "awaits the check", awaits).Name
 	w.Create(w.bare("next", "gpu", 2))
 	w.say(name, kueue.CheckStateReady, nil, kueue.PodSetUpdate{Name: "main", NodeSelector: map[string]string{"muster.dev/simulated": "false"}})

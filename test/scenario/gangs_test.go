@@ -9,23 +9,10 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
-
-// untilGangs waits until there are these PodGroups, "name: least pods" each, and no more.
-func (w *world) untilGangs(want ...string) {
-	w.Helper()
-	harness.Until(w.World, &schedulingv1beta1.PodGroupList{}, fmt.Sprintf("the gangs are %v", want), func(list *schedulingv1beta1.PodGroupList) bool {
-		var got []string
-		for _, group := range list.Items {
-			got = append(got, fmt.Sprintf("%s: %d", group.Name, group.Spec.SchedulingPolicy.Gang.MinCount))
-		}
-		return fmt.Sprint(got) == fmt.Sprint(want)
-	})
-}
 
 func TestPodsOfAnAdmittedJobSetAreAGangToKubeScheduler(t *testing.T) {
 	w := newWorld(t)
@@ -45,11 +32,11 @@ func TestPodsOfAnAdmittedJobSetAreAGangToKubeScheduler(t *testing.T) {
 		}
 		return bound == 4
 	})
-	w.untilGangs("js-workers: 4")
+	w.UntilGangs("js-workers: 4")
 	if err := w.Client.Delete(t.Context(), js, client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
 		t.Fatal(err)
 	}
-	w.untilGangs()
+	w.UntilGangs()
 }
 
 // TestAPodThatComesAnewDoesNotWaitForThoseThatAreDone: kube-scheduler counts only pods
@@ -61,7 +48,7 @@ func TestAPodThatComesAnewDoesNotWaitForThoseThatAreDone(t *testing.T) {
 	js.Spec.ReplicatedJobs[0].Template.Spec.BackoffLimit = ptr.To[int32](10)
 	w.Create(js)
 	pods := w.untilBound("js-workers-0", 3)
-	w.untilGangs("js-workers: 3")
+	w.UntilGangs("js-workers: 3")
 	w.PatchStatus(pods["0"], `{"status": {"phase": "Succeeded"}}`)
 	w.jobIs("js-workers-0", "has one done", func(job *batchv1.Job) bool { return job.Status.Succeeded == 1 })
 	if err := w.Client.Delete(t.Context(), pods["1"], client.GracePeriodSeconds(0)); err != nil {
@@ -75,7 +62,7 @@ func TestAPodThatComesAnewDoesNotWaitForThoseThatAreDone(t *testing.T) {
 		}
 		return false
 	})
-	w.untilGangs("js-workers: 2")
+	w.UntilGangs("js-workers: 2")
 }
 
 // untilBound waits until so many live pods of the Job are bound, and gives them by index.

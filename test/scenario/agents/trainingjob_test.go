@@ -57,12 +57,11 @@ type roundSeen struct {
 }
 
 // round waits for one after that with the number, of that size, in which all run.
-func (w *world) round(after, size int) roundSeen {
+func (w *world) round(after, size int) (found roundSeen) {
 	w.Helper()
-	deadline := time.Now().Add(harness.Patience)
-	for {
+	w.untilSaid("rounds", fmt.Sprintf("a round of %d after round %d", size, after), func(lines []string) bool {
 		rounds := map[int]*roundSeen{}
-		for _, line := range w.said("rounds", 1) {
+		for _, line := range lines {
 			fields := strings.Fields(line)
 			if len(fields) != 5 {
 				continue
@@ -81,17 +80,13 @@ func (w *world) round(after, size int) roundSeen {
 			if at := time.Unix(0, nanoseconds); at.After(r.began) {
 				r.began = at
 			}
-		}
-		for _, r := range rounds {
 			if len(r.hosts) == size {
-				return *r
+				found = *r
 			}
 		}
-		if time.Now().After(deadline) {
-			w.Fatalf("no round of %d after round %d; rounds: %q; pods:\n%s", size, after, w.said("rounds", 1), w.State())
-		}
-		time.Sleep(10 * time.Millisecond) // a file of other processes can only be looked at
-	}
+		return found.number > 0
+	})
+	return found
 }
 
 // untilSize waits until the job is to be so large, and says when it was told.

@@ -2,6 +2,7 @@
 package agents
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -93,14 +94,20 @@ func (w *world) pods() map[string]corev1.Pod {
 // said waits until the pods have written so many lines to a file of the folder, and gives them.
 func (w *world) said(file string, lines int) []string {
 	w.Helper()
+	return w.untilSaid(file, fmt.Sprintf("%d lines", lines), func(said []string) bool { return len(said) >= lines })
+}
+
+// untilSaid waits until the condition holds for the lines that the pods have written to a file of the folder, and gives them.
+func (w *world) untilSaid(file, what string, holds func(lines []string) bool) []string {
+	w.Helper()
 	deadline := time.Now().Add(harness.Patience)
 	for {
 		text, err := os.ReadFile(filepath.Join(w.folder, file))
-		if got := strings.Split(strings.TrimSpace(string(text)), "\n"); err == nil && len(got) >= lines {
-			return got
+		if lines := strings.Split(strings.TrimSpace(string(text)), "\n"); err == nil && holds(lines) {
+			return lines
 		}
 		if time.Now().After(deadline) {
-			w.Fatalf("after %s the pods have written %q to %s, want %d lines; pods:\n%s", harness.Patience, text, file, lines, w.State())
+			w.Fatalf("after %s the pods have written %q to %s, want %s; pods:\n%s", harness.Patience, text, file, what, w.State())
 		}
 		time.Sleep(10 * time.Millisecond) // a file of other processes can only be looked at
 	}

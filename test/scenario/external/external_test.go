@@ -24,7 +24,7 @@ func TestJobsWaitUntilVolcanoIsInstalled(t *testing.T) {
 	w := newWorld(t)
 	w.queue("4")
 	w.job("early", "q", 2)
-	w.untilJob("early", "says what it waits for", func(job *lattice.LatticeJob) bool {
+	w.UntilLatticeJob("early", "says what it waits for", func(job *lattice.LatticeJob) bool {
 		return job.Status.Phase == lattice.Pending &&
 			job.Status.Message == "The cluster does not serve Job (batch.volcano.sh), which the job needs: install what does, and the job goes on"
 	})
@@ -34,9 +34,9 @@ func TestJobsWaitUntilVolcanoIsInstalled(t *testing.T) {
 		t.Errorf("it asks for quota that nobody would use: %v, %v", workloads.Items, err)
 	}
 	w.defineJobs()
-	w.untilPhase("early", lattice.Running)
+	w.UntilPhase("early", lattice.Running)
 	w.volcano("early", volcano.Completed)
-	w.untilPhase("early", lattice.Succeeded)
+	w.UntilPhase("early", lattice.Succeeded)
 }
 
 // TestAQueueOfMustersAdmitsAJobFirst: its VCJob is made once there is room, gives the quota back at its end, and goes with it
@@ -46,27 +46,27 @@ func TestAQueueOfMustersAdmitsAJobFirst(t *testing.T) {
 	w.defineJobs()
 	w.queue("2")
 	w.job("first", "q", 2)
-	first := w.untilPhase("first", lattice.Running)
+	first := w.UntilPhase("first", lattice.Running)
 	if first.Status.Message != lattice.SubmittedMessage {
 		t.Errorf("it says %q", first.Status.Message)
 	}
 	w.UntilWorkloadOf("first", "is admitted", func(wl *kueue.Workload) bool { return wl.Status.Admission != nil })
 	w.job("second", "q", 1)
-	w.untilJob("second", "says why it waits", func(job *lattice.LatticeJob) bool {
+	w.UntilLatticeJob("second", "says why it waits", func(job *lattice.LatticeJob) bool {
 		return job.Status.Phase == lattice.Pending && strings.HasPrefix(job.Status.Message, "Waiting for quota: ")
 	})
-	if w.vcjob("second") != nil {
+	if w.VCJob("second") != nil {
 		t.Error("its VCJob was made before it was admitted")
 	}
 	w.volcano("first", volcano.Completed)
-	w.untilPhase("first", lattice.Succeeded)
-	w.untilPhase("second", lattice.Running)
+	w.UntilPhase("first", lattice.Succeeded)
+	w.UntilPhase("second", lattice.Running)
 
 	// It is evicted, and made anew when it is admitted again.
-	before := w.vcjob("second")
+	before := w.VCJob("second")
 	workload := w.UntilWorkloadOf("second", "is admitted", func(wl *kueue.Workload) bool { return wl.Status.Admission != nil })
 	w.Change(workload, func() { workload.Spec.Active = ptr.To(false) })
-	w.untilJob("second", "is evicted", func(job *lattice.LatticeJob) bool { return job.Status.Phase == lattice.Pending })
+	w.UntilLatticeJob("second", "is evicted", func(job *lattice.LatticeJob) bool { return job.Status.Phase == lattice.Pending })
 	harness.Until(w.World, &volcano.JobList{}, "its VCJob is gone", func(list *volcano.JobList) bool {
 		for i := range list.Items {
 			if list.Items[i].UID == before.UID {
@@ -76,12 +76,12 @@ func TestAQueueOfMustersAdmitsAJobFirst(t *testing.T) {
 		return true
 	})
 	w.Change(workload, func() { workload.Spec.Active = ptr.To(true) })
-	w.untilPhase("second", lattice.Running)
-	if after := w.vcjob("second"); after == nil || after.UID == before.UID {
+	w.UntilPhase("second", lattice.Running)
+	if after := w.VCJob("second"); after == nil || after.UID == before.UID {
 		t.Errorf("its VCJob was not made anew: %v", after)
 	}
 	w.volcano("second", volcano.Failed)
-	w.untilPhase("second", lattice.Failed)
+	w.UntilPhase("second", lattice.Failed)
 }
 
 // TestAQueueOfVolcanosIsHandedOver: at once, and the status says that Muster's quota does not cover it.
@@ -89,11 +89,11 @@ func TestAQueueOfVolcanosIsHandedOver(t *testing.T) {
 	w := newWorld(t)
 	w.defineJobs()
 	w.job("theirs", "volcanos-own", 3)
-	job := w.untilPhase("theirs", lattice.Running)
+	job := w.UntilPhase("theirs", lattice.Running)
 	if want := "Job submitted to Volcano. Its queue is not one of Muster's, whose quota does not cover it"; job.Status.Message != want {
 		t.Errorf("it says %q, want %q", job.Status.Message, want)
 	}
-	vcjob := w.vcjob("theirs")
+	vcjob := w.VCJob("theirs")
 	if vcjob == nil || vcjob.Spec.Queue != "volcanos-own" || vcjob.Spec.SchedulerName != "volcano" {
 		t.Errorf("its VCJob: %+v", vcjob)
 	}
@@ -105,7 +105,7 @@ func TestAQueueOfVolcanosIsHandedOver(t *testing.T) {
 		t.Errorf("somebody else runs it: %+v", vcjob.Status.State)
 	}
 	w.volcano("theirs", volcano.Completed)
-	w.untilPhase("theirs", lattice.Succeeded)
+	w.UntilPhase("theirs", lattice.Succeeded)
 }
 
 // TestChangesOfAJobThatRunsAreRefused: as latticeJob.immutable: deny has it.
@@ -113,16 +113,16 @@ func TestChangesOfAJobThatRunsAreRefused(t *testing.T) {
 	w := newWorld(t)
 	w.defineJobs()
 	job := w.job("fixed", "volcanos-own", 1)
-	w.untilPhase("fixed", lattice.Running)
+	w.UntilPhase("fixed", lattice.Running)
 	w.Get(job)
-	before := w.vcjob("fixed")
+	before := w.VCJob("fixed")
 	job.Spec.MaxRetry = ptr.To[int32](5)
 	err := w.Client.Update(t.Context(), job)
 	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "the spec of a LatticeJob cannot be changed once it runs") {
 		t.Errorf("it says %v", err)
 	}
 	w.Change(job, func() { job.Labels = map[string]string{"who": "me"} }) // what is not the spec may change
-	if after := w.vcjob("fixed"); after.Generation != before.Generation {
+	if after := w.VCJob("fixed"); after.Generation != before.Generation {
 		t.Error("the VCJob was changed")
 	}
 }
@@ -139,7 +139,7 @@ func TestNothingIsLeftInTheMesh(t *testing.T) {
 		task.Workload.Service = &lattice.ServiceSpec{Ports: map[string]lattice.ServicePort{"http": {Port: 80}}}
 		job.Spec.Tasks["worker"] = task
 	})
-	w.untilPhase("meshed", lattice.Running)
+	w.UntilPhase("meshed", lattice.Running)
 	members := &unstructured.UnstructuredList{}
 	members.SetAPIVersion("lattice.dev/v1alpha1")
 	members.SetKind("LatticeMeshMemberList")
@@ -147,7 +147,7 @@ func TestNothingIsLeftInTheMesh(t *testing.T) {
 
 	workload := w.UntilWorkloadOf("meshed", "is admitted", func(wl *kueue.Workload) bool { return wl.Status.Admission != nil })
 	w.Change(workload, func() { workload.Spec.Active = ptr.To(false) })
-	w.untilJob("meshed", "is evicted", func(job *lattice.LatticeJob) bool { return job.Status.Phase == lattice.Pending })
+	w.UntilLatticeJob("meshed", "is evicted", func(job *lattice.LatticeJob) bool { return job.Status.Phase == lattice.Pending })
 	harness.Until(w.World, members, "it has left the mesh", func(list *unstructured.UnstructuredList) bool { return len(list.Items) == 0 })
 	w.Change(job, func() {
 		task := job.Spec.Tasks["worker"]
@@ -157,6 +157,6 @@ func TestNothingIsLeftInTheMesh(t *testing.T) {
 		job.Spec.Tasks["renamed"] = task
 		delete(job.Spec.Tasks, "worker")
 	})
-	w.untilPhase("meshed", lattice.Failed)
+	w.UntilPhase("meshed", lattice.Failed)
 	harness.Until(w.World, members, "nothing is left in the mesh", func(list *unstructured.UnstructuredList) bool { return len(list.Items) == 0 })
 }

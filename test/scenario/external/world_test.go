@@ -10,9 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
@@ -57,43 +55,9 @@ func (w *world) job(name, queue string, pods int32) *lattice.LatticeJob {
 // define has the cluster serve a kind of somebody else's, whose objects have a status, until the process ends.
 func (w *world) define(group, version, kind, plural string) {
 	w.Helper()
-	definition := &unstructured.Unstructured{}
-	definition.SetAPIVersion("apiextensions.k8s.io/v1")
-	definition.SetKind("CustomResourceDefinition")
-	definition.SetName(plural + "." + group)
-	definition.Object["spec"] = map[string]any{
-		"group": group, "scope": "Namespaced", "names": map[string]any{"kind": kind, "plural": plural},
-		"versions": []any{map[string]any{"name": version, "served": true, "storage": true, "subresources": map[string]any{"status": map[string]any{}},
-			"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}},
-	}
-	if err := w.Client.Create(w.Context(), definition); err != nil && !apierrors.IsAlreadyExists(err) {
+	if err := w.Client.Create(w.Context(), harness.ForeignKind(group, version, kind, plural)); err != nil && !apierrors.IsAlreadyExists(err) {
 		w.Fatal(err)
 	}
-}
-
-// untilJob waits until the condition holds for the LatticeJob.
-func (w *world) untilJob(name, what string, holds func(*lattice.LatticeJob) bool) *lattice.LatticeJob {
-	w.Helper()
-	return harness.UntilOne(w.World, &lattice.LatticeJobList{}, name, what, holds)
-}
-
-func (w *world) untilPhase(name string, phase lattice.JobPhase) *lattice.LatticeJob {
-	w.Helper()
-	return w.untilJob(name, "is "+string(phase), func(job *lattice.LatticeJob) bool { return job.Status.Phase == phase })
-}
-
-// vcjob is that of the LatticeJob, nil if there is none.
-func (w *world) vcjob(name string) *volcano.Job {
-	w.Helper()
-	found := &volcano.Job{}
-	err := w.Client.Get(w.Context(), client.ObjectKey{Namespace: w.Namespace, Name: name}, found)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		w.Fatal(err)
-	}
-	return found
 }
 
 // volcano has Volcano say where the VCJob stands.

@@ -19,10 +19,10 @@ func TestAJobRunsByItsSchedule(t *testing.T) {
 	w := newWorld(t)
 	w.queue("q", corev1.ResourcePods, 10)
 	nightly := w.job(strings.Replace(small("tick", "", ""), "spec:\n", "spec:\n  schedule: '* * * * *'\n  concurrencyPolicy: Forbid\n", 1))
-	w.untilJob("tick", "says that it is active", func(job *lattice.LatticeJob) bool {
+	w.UntilLatticeJob("tick", "says that it is active", func(job *lattice.LatticeJob) bool {
 		return job.Status.Phase == lattice.Running && strings.HasPrefix(job.Status.Message, "Cron ")
 	})
-	if vcjob, there := w.vcjob("tick"); there {
+	if vcjob := w.VCJob("tick"); vcjob != nil {
 		t.Errorf("it runs by itself: %+v", vcjob.Status)
 	}
 	var first lattice.LatticeJob
@@ -39,7 +39,7 @@ func TestAJobRunsByItsSchedule(t *testing.T) {
 		t.Errorf("the run is %+v, made %s (%v)", first.ObjectMeta, nightly.CreationTimestamp, err)
 	}
 	w.Change(nightly, func() { nightly.Spec.Suspend = ptr.To(true) }) // though it runs
-	suspended := w.untilJob("tick", "is suspended, with nothing under way", func(job *lattice.LatticeJob) bool {
+	suspended := w.UntilLatticeJob("tick", "is suspended, with nothing under way", func(job *lattice.LatticeJob) bool {
 		return strings.HasPrefix(job.Status.Message, "Cron active: 0 job(s), last scheduled: ") && strings.HasSuffix(job.Status.Message, ", suspended")
 	})
 	if last := suspended.Status.LastScheduleTime; last == nil || last.Time.Before(at) {

@@ -19,20 +19,20 @@ func TestTheDocumentsPipelineRunsToItsEnd(t *testing.T) {
 	w.queue("default", corev1.ResourcePods, 10)
 	w.serve("cilium.io", "v1alpha1", "TracingPolicyNamespaced", "tracingpoliciesnamespaced")
 	job := w.example("data-pipeline.yaml")
-	w.untilJob(job.Name, "says what it needs", func(job *lattice.LatticeJob) bool {
+	w.UntilLatticeJob(job.Name, "says what it needs", func(job *lattice.LatticeJob) bool {
 		return job.Status.Phase == lattice.Pending && strings.Contains(job.Status.Message, "does not serve ExternalSecret (external-secrets.io)")
 	})
 	w.UntilEvent(job.Name, "MissingKind")
-	if _, there := w.vcjob(job.Name); there {
+	if w.VCJob(job.Name) != nil {
 		t.Error("its VCJob was made before what it needs")
 	}
 	w.serve("external-secrets.io", "v1", "ExternalSecret", "externalsecrets")
-	running := w.untilPhase(job.Name, lattice.Running)
+	running := w.UntilPhase(job.Name, lattice.Running)
 	if running.Status.Message != lattice.SubmittedMessage || ptr.Deref(running.Status.ObservedGeneration, 0) != 1 {
 		t.Errorf("status %+v", running.Status)
 	}
 
-	vcjob, _ := w.vcjob(job.Name)
+	vcjob := w.VCJob(job.Name)
 	if tasks := vcjob.Spec.Tasks; len(tasks) != 2 || tasks[0].Name != "master" || tasks[1].Name != "worker" ||
 		tasks[1].Template.Spec.RestartPolicy != corev1.RestartPolicyOnFailure {
 		t.Errorf("tasks %+v", tasks)
@@ -51,13 +51,13 @@ func TestTheDocumentsPipelineRunsToItsEnd(t *testing.T) {
 	// A change of what runs is taken, told, and ignored.
 	w.Change(job, func() { job.Spec.MaxRetry = ptr.To[int32](7) })
 	w.UntilEvent(job.Name, "SpecChangeIgnored")
-	if after, _ := w.vcjob(job.Name); after.Generation != vcjob.Generation {
+	if after := w.VCJob(job.Name); after.Generation != vcjob.Generation {
 		t.Error("the VCJob was changed")
 	}
 	for _, pod := range []string{"data-pipeline-master-0", "data-pipeline-worker-0", "data-pipeline-worker-1"} {
 		w.end(pod)
 	}
-	over := w.untilPhase(job.Name, lattice.Succeeded)
+	over := w.UntilPhase(job.Name, lattice.Succeeded)
 	if over.Status.Message != lattice.SucceededMessage || ptr.Deref(over.Status.ObservedGeneration, 0) != 2 {
 		t.Errorf("status %+v", over.Status)
 	}
@@ -80,11 +80,11 @@ func TestTheDocumentsFineTuningRunsOnWholeGPUs(t *testing.T) {
 	w.volume("checkpoints", "fast-nvme", "500Gi")
 
 	job := w.example("llm-finetune.yaml")
-	w.untilJob(job.Name, "waits for quota, and says why", func(job *lattice.LatticeJob) bool {
+	w.UntilLatticeJob(job.Name, "waits for quota, and says why", func(job *lattice.LatticeJob) bool {
 		return job.Status.Phase == lattice.Pending && strings.Contains(job.Status.Message, "Waiting for quota: ") && strings.Contains(job.Status.Message, "nvidia.com/gpu")
 	})
 	w.Change(quota, func() { quota.Spec.ResourceGroups[0].Flavors[0].Resources[0].NominalQuota.Set(12) })
-	w.untilPhase(job.Name, lattice.Running)
+	w.UntilPhase(job.Name, lattice.Running)
 	w.UntilPods("it runs on three machines with GPUs of the model", func(pods map[string]corev1.Pod) bool {
 		for _, name := range []string{"llm-finetune-trainer-0", "llm-finetune-trainer-1", "llm-finetune-trainer-2"} {
 			pod := pods[name]
@@ -98,7 +98,7 @@ func TestTheDocumentsFineTuningRunsOnWholeGPUs(t *testing.T) {
 	for _, pod := range []string{"llm-finetune-trainer-0", "llm-finetune-trainer-1", "llm-finetune-trainer-2"} {
 		w.end(pod)
 	}
-	w.untilPhase(job.Name, lattice.Succeeded)
+	w.UntilPhase(job.Name, lattice.Succeeded)
 
 	// What it has learnt outlives it.
 	w.Delete(job)

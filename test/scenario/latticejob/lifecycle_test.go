@@ -58,20 +58,20 @@ func TestTwoJobsShareAVolume(t *testing.T) {
 		t.Error("the volume goes with the job that made it")
 	}
 	w.end("second-t-0")
-	w.untilPhase("second", lattice.Succeeded)
+	w.UntilPhase("second", lattice.Succeeded)
 }
 
 // TestWhatCannotBeCompiledFails: for good, and says why; nothing is made of it.
 func TestWhatCannotBeCompiledFails(t *testing.T) {
 	w := newWorld(t)
 	w.job(small("lost", `variables: {X: "${resources.nope.host}"}`, ""))
-	job := w.untilPhase("lost", lattice.Failed)
+	job := w.UntilPhase("lost", lattice.Failed)
 	const want = "Failed to compile job: compilation failed for task 't': template error: variable 'X': ${resources.nope.host}: there is no resource 'nope'"
 	if job.Status.Message != want || job.Status.ObservedGeneration == nil || *job.Status.ObservedGeneration != 1 {
 		t.Errorf("status %+v", job.Status)
 	}
 	w.UntilEvent("lost", "CompileFailed")
-	if _, there := w.vcjob("lost"); there {
+	if w.VCJob("lost") != nil {
 		t.Error("a VCJob was made")
 	}
 }
@@ -81,9 +81,9 @@ func TestANameThatSomebodyElseHasIsRefused(t *testing.T) {
 	w := newWorld(t)
 	w.queue("q", corev1.ResourcePods, 10)
 	w.job(strings.Replace(small("a", "", ""), "    t:\n", "    b-c:\n", 1))
-	w.untilPhase("a", lattice.Succeeded)
+	w.UntilPhase("a", lattice.Succeeded)
 	w.job(strings.Replace(small("a-b", "", ""), "    t:\n", "    c:\n", 1))
-	w.untilJob("a-b", "says that it cannot", func(job *lattice.LatticeJob) bool {
+	w.UntilLatticeJob("a-b", "says that it cannot", func(job *lattice.LatticeJob) bool {
 		return job.Status.Phase == lattice.Pending && strings.HasPrefix(job.Status.Message, "Apply failed (will retry): ") && strings.Contains(job.Status.Message, "a-b-c")
 	})
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "a-b-c", Namespace: w.Namespace}}
@@ -103,9 +103,9 @@ func TestSecretsAreNowhereToBeRead(t *testing.T) {
 	w.job(small("right", `variables: {DSN: "postgres://`+planted+`:${secret.s.k}@db"}, files: {/etc/dsn: {content: "`+planted+` ${secret.s.k}"}, /etc/key: {binaryContent: aHVudGVyMi0zZjlj}}`, secret))
 	w.job(small("wrong", `variables: {DSN: "`+planted+` ${secret.nope.k}"}`, secret))
 	w.job(small("binary", `files: {/etc/key: {binaryContent: "!`+planted+`"}}`, secret))
-	w.untilPhase("right", lattice.Succeeded)
-	w.untilPhase("wrong", lattice.Failed)
-	w.untilPhase("binary", lattice.Failed)
+	w.UntilPhase("right", lattice.Succeeded)
+	w.UntilPhase("wrong", lattice.Failed)
+	w.UntilPhase("binary", lattice.Failed)
 	w.UntilEvent("wrong", "CompileFailed")
 
 	for _, list := range []client.ObjectList{&corev1.ConfigMapList{}, &eventsv1.EventList{}, &volcano.JobList{}, &corev1.PodList{}, &corev1.ServiceAccountList{}} {

@@ -73,8 +73,8 @@ spec:
     master: {}
     worker: {replicas: 2}
 `, python, meeting))
-	w.untilPhase("meet", lattice.Succeeded)
-	vcjob, _ := w.vcjob("meet")
+	w.UntilPhase("meet", lattice.Succeeded)
+	vcjob := w.VCJob("meet")
 	if vcjob.Status.State.Phase != volcano.Completed || vcjob.Spec.MinAvailable != 3 {
 		t.Errorf("its VCJob is %s with minAvailable %d", vcjob.Status.State.Phase, vcjob.Spec.MinAvailable)
 	}

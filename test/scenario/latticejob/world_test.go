@@ -17,7 +17,6 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
-	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/testcluster"
 	"github.com/musterhq/muster/test/scenario/harness"
 )
@@ -83,16 +82,7 @@ func (w *world) queue(name string, of corev1.ResourceName, amount int64) *kueue.
 // serve has the cluster serve a kind of somebody else's, with objects of any shape.
 func (w *world) serve(group, version, kind, plural string) {
 	w.Helper()
-	definition := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-		"metadata": map[string]any{"name": plural + "." + group},
-		"spec": map[string]any{
-			"group": group, "scope": "Namespaced", "names": map[string]any{"kind": kind, "plural": plural},
-			"versions": []any{map[string]any{"name": version, "served": true, "storage": true,
-				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}},
-		},
-	}}
-	w.Shared(definition)
+	w.Shared(harness.ForeignKind(group, version, kind, plural))
 }
 
 // example makes the job of a document, as it is.
@@ -122,28 +112,6 @@ func (w *world) job(text string) *lattice.LatticeJob {
 		}
 	})
 	return job
-}
-
-// untilJob waits until the condition holds for the LatticeJob.
-func (w *world) untilJob(name, what string, holds func(*lattice.LatticeJob) bool) *lattice.LatticeJob {
-	w.Helper()
-	return harness.UntilOne(w.World, &lattice.LatticeJobList{}, name, what, holds)
-}
-
-func (w *world) untilPhase(name string, phase lattice.JobPhase) *lattice.LatticeJob {
-	w.Helper()
-	return w.untilJob(name, "is "+string(phase), func(job *lattice.LatticeJob) bool { return job.Status.Phase == phase })
-}
-
-// vcjob is that of the LatticeJob, false if there is none.
-func (w *world) vcjob(name string) (*volcano.Job, bool) {
-	w.Helper()
-	found := &volcano.Job{}
-	err := w.Client.Get(w.Context(), client.ObjectKey{Namespace: w.Namespace, Name: name}, found)
-	if client.IgnoreNotFound(err) != nil {
-		w.Fatal(err)
-	}
-	return found, err == nil
 }
 
 // external reads an object of somebody else's kind.

@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -33,6 +34,19 @@ func (w *world) started(name string, pods int) (before map[string]corev1.Pod, no
 	return before, slices.Sorted(maps.Keys(nodesOf(before)))[0]
 }
 
+// gangInRacks has racks of so many nodes each, and in one of them the gang a run, of whose pods two share a node: they fill
+// none, for what fills its nodes goes there by its template, as a whole. before and node are as started gives them.
+func gangInRacks(t *testing.T, racks, nodes int, pods int32) (w *world, before map[string]corev1.Pod, node string) {
+	w = newWorld(t)
+	for i := range racks {
+		w.rackOf(fmt.Sprintf("r%d", i), nodes)
+	}
+	w.queue()
+	w.Create(w.inOneRack("a", pods, 3))
+	before, node = w.started("a", int(pods))
+	return w, before, node
+}
+
 // drain does what kubectl drain does: it cordons the node and evicts the pods that are there.
 func (w *world) drain(node string, pods map[string]corev1.Pod) {
 	w.Helper()
@@ -60,12 +74,7 @@ func (w *world) expectOthersStay(before, after map[string]corev1.Pod, node strin
 
 // TestADrainedNode: the pods that are evicted come again in the same rack, and the others stay.
 func TestADrainedNode(t *testing.T) {
-	w := newWorld(t)
-	w.rackOf("r0", 4)
-	w.rackOf("r1", 4)
-	w.queue()
-	w.Create(w.inOneRack("a", 5, 3)) // two of them on a node, so three of the four nodes of a rack
-	before, node := w.started("a", 5)
+	w, before, node := gangInRacks(t, 2, 4, 5)
 	w.drain(node, before)
 	moved := w.UntilWorkloadOf("a", "has no place on the drained node", func(wl *kueue.Workload) bool { return harness.PlacesOf(wl)[node] == 0 })
 	if meta.IsStatusConditionTrue(moved.Status.Conditions, kueue.WorkloadEvicted) {
@@ -92,11 +101,7 @@ func (w *world) expectOneRack(places map[string]int32) {
 
 // TestADrainThatLeavesNoRoom in the rack that the gang needs: all of it goes, and comes again before who waits for the same.
 func TestADrainThatLeavesNoRoom(t *testing.T) {
-	w := newWorld(t)
-	w.rackOf("r0", 3)
-	w.queue()
-	w.Create(w.inOneRack("a", 5, 3))
-	before, node := w.started("a", 5)
+	w, before, node := gangInRacks(t, 1, 3, 5)
 	w.Create(w.inOneRack("b", 5, 3))
 	w.UntilWorkloadOf("b", "waits", func(wl *kueue.Workload) bool {
 		return meta.IsStatusConditionFalse(wl.Status.Conditions, kueue.WorkloadQuotaReserved)
@@ -152,12 +157,7 @@ func (w *world) loses(name string, left int64, pods map[string]corev1.Pod) (brok
 
 // TestANodeThatLosesDevices: the pod whose device it was comes again on another node of the rack; who runs beside it stays.
 func TestANodeThatLosesDevices(t *testing.T) {
-	w := newWorld(t)
-	w.rackOf("r0", 4)
-	w.rackOf("r1", 4)
-	w.queue()
-	w.Create(w.inOneRack("a", 5, 3)) // which fill no node of theirs: what fills its nodes goes there by its template, as a whole
-	before, _ := w.started("a", 5)
+	w, before, _ := gangInRacks(t, 2, 4, 5)
 	node := ""
 	for name, pods := range nodesOf(before) {
 		if pods == 2 {
@@ -179,11 +179,7 @@ func TestANodeThatLosesDevices(t *testing.T) {
 // TestDevicesThatNobodyCanReplace: there is no other room in the rack that the gang needs, so all of it goes, and comes again
 // first.
 func TestDevicesThatNobodyCanReplace(t *testing.T) {
-	w := newWorld(t)
-	w.rackOf("r0", 3)
-	w.queue()
-	w.Create(w.inOneRack("a", 6, 3))
-	before, node := w.started("a", 6)
+	w, before, node := gangInRacks(t, 1, 3, 6)
 	w.Create(w.inOneRack("b", 6, 3))
 	w.loses(node, 3, before)
 	w.untilEvictedFor("a", node)
@@ -195,11 +191,7 @@ func TestDevicesThatNobodyCanReplace(t *testing.T) {
 // TestANodeThatSaysNothingAnyMore: its kubelet is gone, as the lifecycle controller finds by its lease. It is tainted, its
 // pods are given other places and stay on their way out, and those that come for them run.
 func TestANodeThatSaysNothingAnyMore(t *testing.T) {
-	w := newWorld(t)
-	w.rackOf("r0", 4)
-	w.queue()
-	w.Create(w.inOneRack("a", 5, 3))
-	before, silent := w.started("a", 5)
+	w, before, silent := gangInRacks(t, 1, 4, 5)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: silent}}
 	w.Change(node, func() { delete(node.Labels, simulated.Key) }) // nobody speaks for its pods now
 	w.unready(silent)

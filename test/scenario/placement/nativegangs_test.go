@@ -70,22 +70,10 @@ func TestPodsThatMusterMakesAreGangsToKubeScheduler(t *testing.T) {
 				t.Errorf("%s is of the group %v, not %s", pod.Name, group, tc.group)
 			}
 		}
-		w.untilGangs(fmt.Sprintf("%s: %d", tc.group, tc.least))
+		w.UntilGangs(fmt.Sprintf("%s: %d", tc.group, tc.least))
 		w.Delete(tc.job)
-		w.untilGangs()
+		w.UntilGangs()
 	}
-}
-
-// untilGangs waits until there are these PodGroups, "name: least pods" each, and no more.
-func (w *world) untilGangs(want ...string) {
-	w.Helper()
-	harness.Until(w.World, &schedulingv1beta1.PodGroupList{}, fmt.Sprintf("the gangs are %v", want), func(list *schedulingv1beta1.PodGroupList) bool {
-		got := []string{}
-		for _, group := range list.Items {
-			got = append(got, fmt.Sprintf("%s: %d", group.Name, group.Spec.SchedulingPolicy.Gang.MinCount))
-		}
-		return fmt.Sprint(got) == fmt.Sprint(want)
-	})
 }
 
 // TestKubeSchedulerBindsAGangThatMusterMakesWhole where quota is all that was asked: no pod of it is bound while one has no room.

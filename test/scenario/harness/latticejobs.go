@@ -1,0 +1,49 @@
+package harness
+
+import (
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+)
+
+// UntilLatticeJob waits until the condition holds for the LatticeJob of this name, and gives it.
+func (w *World) UntilLatticeJob(name, what string, holds func(*lattice.LatticeJob) bool) *lattice.LatticeJob {
+	w.Helper()
+	return UntilOne(w, &lattice.LatticeJobList{}, name, what, holds)
+}
+
+// UntilPhase waits until the LatticeJob of this name is in the phase, and gives it.
+func (w *World) UntilPhase(name string, phase lattice.JobPhase) *lattice.LatticeJob {
+	w.Helper()
+	return w.UntilLatticeJob(name, "is "+string(phase), func(job *lattice.LatticeJob) bool { return job.Status.Phase == phase })
+}
+
+// VCJob is that of the LatticeJob of this name, nil if there is none.
+func (w *World) VCJob(name string) *volcano.Job {
+	w.Helper()
+	found := &volcano.Job{}
+	err := w.Client.Get(w.Context(), client.ObjectKey{Namespace: w.Namespace, Name: name}, found)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+	return found
+}
+
+// ForeignKind is the definition of a kind of somebody else's, whose objects have a status and are of any shape.
+func ForeignKind(group, version, kind, plural string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+		"metadata": map[string]any{"name": plural + "." + group},
+		"spec": map[string]any{
+			"group": group, "scope": "Namespaced", "names": map[string]any{"kind": kind, "plural": plural},
+			"versions": []any{map[string]any{"name": version, "served": true, "storage": true, "subresources": map[string]any{"status": map[string]any{}},
+				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}},
+		},
+	}}
+}
