@@ -51,69 +51,6 @@ func (ev NodeDeleted) apply(e *Engine) {
 	e.placesNews++
 }
 
-func (ev PodBound) apply(e *Engine) {
-	e.places.SetPod(ev.Pod)
-	e.placesNews++
-	if of := e.crewOf[ev.Key]; of != ev.Workload {
-		e.leaveCrew(ev.Key)
-		e.joinCrew(ev.Key, ev.Workload)
-	}
-	e.recountWithin(ev.Workload)
-	e.followShrinking(ev.Workload)
-}
-
-func (ev PodGone) apply(e *Engine) {
-	if !e.places.DeletePod(ev.Key) {
-		return
-	}
-	e.placesNews++
-	of := e.crewOf[ev.Key]
-	e.leaveCrew(ev.Key)
-	e.recountWithin(of)
-	e.followShrinking(of)
-}
-
-// recountWithin follows a pod of a workload that came or went.
-func (e *Engine) recountWithin(of Key) {
-	if w := e.workloads[of]; w != nil && w.held.isWithin() {
-		e.within.Insert(of)
-	}
-}
-
-// joinCrew and leaveCrew count the pods of each workload that are there.
-func (e *Engine) joinCrew(pod, of Key) {
-	if of == (Key{}) {
-		return
-	}
-	e.crewOf[pod] = of
-	if e.crews[of]++; e.crews[of] == 1 {
-		e.settleCrew(of)
-	}
-}
-
-func (e *Engine) leaveCrew(pod Key) {
-	of, known := e.crewOf[pod]
-	if !known {
-		return
-	}
-	delete(e.crewOf, pod)
-	if e.crews[of]--; e.crews[of] == 0 {
-		delete(e.crews, of)
-		e.settleCrew(of)
-	}
-}
-
-// settleCrew follows the first pod of a workload that comes, or the last one that goes.
-func (e *Engine) settleCrew(of Key) {
-	if w := e.workloads[of]; w != nil {
-		e.settlePlaces(w)
-	} else if e.lingering.Has(of) && e.crews[of] == 0 {
-		e.lingering.Delete(of)
-		e.departing--
-		e.places.Hold(of, nil)
-	}
-}
-
 func (ev TopologySet) apply(e *Engine) {
 	if levels, known := e.topologies[ev.Topology.Name]; known && slices.Equal(levels, ev.Levels) {
 		return
@@ -420,14 +357,4 @@ func placesOf(asks []place.Ask, given []Assignment) []place.Assignment {
 		}
 	}
 	return out
-}
-
-func (ev PodUnschedulable) apply(e *Engine) {
-	w := e.workloads[ev.Workload]
-	if w == nil || w.held == nil || slices.Contains(w.avoid, ev.Node) {
-		return
-	}
-	w.avoid = slices.Sorted(slices.Values(append(slices.Clone(w.avoid), ev.Node)))
-	w.placed.shape = nil
-	e.settlePlaces(w)
 }

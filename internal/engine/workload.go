@@ -1,12 +1,8 @@
 package engine
 
 import (
-	"slices"
-
-	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/place"
-	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/reason"
 )
@@ -71,16 +67,6 @@ type workload struct {
 	charged charges
 	// gone tells that it counts for nothing any more.
 	gone bool
-}
-
-// charges is what the ledgers and tallies have of a workload.
-type charges struct {
-	queue *clusterQueue
-	local *localQueue
-	// held and planned are what either ledger was charged.
-	held, planned quota.Vector
-	holder        *preempt.Holder
-	count         counted
 }
 
 func (w *workload) rank() order.Rank {
@@ -324,121 +310,6 @@ func (e *Engine) unfit(w *workload) reason.Reason {
 		return reason.Reason{Code: reason.AdmissionGated, Detail: "Admission is gated by: " + w.Gated}
 	}
 	return reason.Reason{}
-}
-
-// settle brings ledgers and tallies in step with what the workload holds, was
-// promised and is.
-func (e *Engine) settle(w *workload) {
-	was := w.charged
-	now := charges{queue: w.queue, local: w.local, count: w.counts()}
-	if w.held != nil {
-		now.held = e.vectorOf(w.held)
-		switch {
-		case w.lost():
-			now.planned = now.held
-		case !w.leaving():
-			now.planned = e.plannedOf(w)
-		}
-	} else if w.promise != nil {
-		now.planned = w.promise.usage
-	} else if w.Unheld && w.queue != nil {
-		now.held = e.firstFlavors(w)
-		now.planned = now.held
-	}
-	if w.queue != nil && len(now.planned) > 0 && w.assumed != admits && w.assumed != resizes && !w.leaving() && (w.held != nil || w.promise != nil) {
-		now.holder = &preempt.Holder{Key: w.Key, Priority: w.Priority, QueuedAt: w.QueuedAt,
-			ReservedAt: w.ReservedAt, Usage: now.planned, Promised: w.promise != nil}
-		e.spare(w, now.holder)
-	}
-	e.charge(was, now)
-	if was.holder != nil {
-		was.queue.unhold(was.holder)
-	}
-	if now.holder != nil {
-		now.queue.hold(now.holder)
-	}
-	if now.queue != nil && (was.queue != now.queue || !slices.Equal(was.planned, now.planned) || !sameHolder(was.holder, now.holder)) {
-		now.queue.wakeRivals(now.planned, now.holder)
-		now.queue.wakeFor(w, now.holder)
-	}
-	e.recount(was, now)
-	w.charged = now
-	e.enlist(w)
-	e.settlePlaces(w)
-}
-
-// firstFlavors is what the workload takes if all its pods run where its queue would put
-// them first.
-func (e *Engine) firstFlavors(w *workload) quota.Vector {
-	form := flavor.NewForm(w.PodSets, e.offer(w.queue), &e.tree)
-	return form.First(form.Full())
-}
-
-func sameHolder(a, b *preempt.Holder) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return preempt.CompareHolders(a, b) == 0
-}
-
-// charge changes what the ledgers have from the one to the other.
-func (e *Engine) charge(was, now charges) {
-	if was.queue == now.queue && slices.Equal(was.held, now.held) && slices.Equal(was.planned, now.planned) {
-		return
-	}
-	e.moveShares(was.queue)
-	was.queue.recharged()
-	if now.queue != was.queue {
-		e.moveShares(now.queue)
-		now.queue.recharged()
-	}
-	if was.queue != nil {
-		e.tree.Release(was.queue.Name, quota.Held, was.held)
-		e.tree.Release(was.queue.Name, quota.Planned, was.planned)
-		was.queue.free(lost(was, now, was.held, now.held))
-		was.queue.free(lost(was, now, was.planned, now.planned))
-	}
-	if now.queue != nil {
-		e.tree.Charge(now.queue.Name, quota.Held, now.held)
-		e.tree.Charge(now.queue.Name, quota.Planned, now.planned)
-	}
-}
-
-// lost lists what the first vector has more of than the second, where both are of one
-// queue.
-func lost(was, now charges, before, after quota.Vector) []quota.Index {
-	var out []quota.Index
-	for _, a := range before {
-		if was.queue != now.queue || after.Of(a.Index) < a.Value {
-			out = append(out, a.Index)
-		}
-	}
-	return out
-}
-
-// free notes that there may be more of the resources for others.
-func (q *clusterQueue) free(freed []quota.Index) {
-	if q.family == nil || len(freed) == 0 {
-		return
-	}
-	q.family.put()
-	for _, i := range freed {
-		if !slices.Contains(q.family.freed, i) {
-			q.family.freed = append(q.family.freed, i)
-		}
-	}
-}
-
-// vectorOf is what the admission takes, with what is still used beyond it.
-func (e *Engine) vectorOf(a *Admission) quota.Vector {
-	var amounts []quota.Amount
-	for _, ps := range a.PodSets {
-		for resource, amount := range ps.Usage {
-			fr := quota.FlavorResource{Flavor: ps.Flavors[resource], Resource: resource}
-			amounts = append(amounts, quota.Amount{Index: e.tree.Index(fr), Value: quota.Add(amount, ps.Surplus[resource])})
-		}
-	}
-	return quota.VectorOf(amounts...)
 }
 
 // say notes why a workload waits, to be returned if that is news.
