@@ -57,10 +57,6 @@ const (
 	PVCCreationFailedReason             = "PVCCreationFailed"
 )
 
-// ExclusivePlacementViolationReason is the reason of the condition DisruptionTarget of a pod that runs outside the domain
-// of its Job.
-const ExclusivePlacementViolationReason = "ExclusivePlacementViolation"
-
 // Reasons and messages of Suspended.
 const (
 	// JobSetSuspendedReason: it is True.

@@ -187,3 +187,15 @@ func TestWhoWaitsForNewNodesIsToldSo(t *testing.T) {
 		})
 	}
 }
+
+func TestExplainSaysWhyNoPodsCanBeStarted(t *testing.T) {
+	for name, workloads := range map[string][]kueue.Workload{"queued as it is it cannot be": nil, "admitted before": {aWorkload("train", admitted(2))}} {
+		seen := busyLab()
+		seen.JobSets, seen.Workloads = []jobset.JobSet{aJobSet("train", inQueue("gpu"), cannotStart)}, workloads
+		jobs := Jobs(&seen, at(60).Time)
+		e := Explain(&seen, jobs, Find(jobs, Name{Name: "train"})[0], at(60).Time)
+		if e.Job.Why() != noAgentServed {
+			t.Errorf("%s: got %q", name, e.Job.Why())
+		}
+	}
+}

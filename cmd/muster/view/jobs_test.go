@@ -11,6 +11,7 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
+	"github.com/musterhq/muster/api/muster"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 )
 
@@ -33,6 +34,16 @@ func lineFrom(job *Job) line {
 	}
 }
 
+// noAgentServed is what a JobSet says that cannot have its agent.
+const noAgentServed = "The agent that muster.dev/inject-agent asks for cannot be added to the pods of workers"
+
+// cannotStart has the JobSet say so.
+func cannotStart(js *jobset.JobSet) {
+	js.Status.Conditions = append(js.Status.Conditions, metav1.Condition{
+		Type: muster.CannotStartCondition, Status: metav1.ConditionTrue, Reason: "InvalidJob", Message: noAgentServed, LastTransitionTime: at(5),
+	})
+}
+
 func TestJobs(t *testing.T) {
 	running := batchv1.JobStatus{Active: 2, Ready: ptr(int32(2)), StartTime: ptr(at(5))}
 	tests := []struct {
@@ -50,6 +61,30 @@ func TestJobs(t *testing.T) {
 		name: "a JobSet with a queue and no Workload has not been looked at",
 		seen: Seen{JobSets: []jobset.JobSet{aJobSet("eval", inQueue("gpu"))}},
 		want: []line{{"ml/jobset/eval", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "no Workload yet: Muster has not looked at it, or its events say what is wrong"}},
+	}, {
+		name: "a JobSet of which no pods can be started says why, in a queue or not, also where it was admitted before",
+		seen: Seen{
+			JobSets:   []jobset.JobSet{aJobSet("plain", cannotStart), aJobSet("queued", inQueue("gpu"), cannotStart), aJobSet("train", inQueue("gpu"), cannotStart)},
+			Workloads: []kueue.Workload{aWorkload("train", admitted(20))},
+		},
+		want: []line{
+			{"ml/jobset/plain", "", Pending, "0/4", "32 gpu", "60s", "-", noAgentServed},
+			{"ml/jobset/queued", "gpu", Pending, "0/4", "32 gpu", "60s", "-", noAgentServed},
+			{"ml/jobset/train", "gpu", Starting, "0/4", "32 gpu", "20s", "40s", noAgentServed},
+		},
+	}, {
+		name: "a JobSet of which some pods run, and no more can be started, says both",
+		seen: Seen{
+			JobSets: []jobset.JobSet{aJobSet("train", cannotStart)},
+			Jobs:    []batchv1.Job{aJob("train-workers-0", ownedBy("train", running))},
+		},
+		want: []line{{"ml/jobset/train", "", Running, "2/4", "32 gpu", "5s", "55s", noAgentServed}},
+	}, {
+		name: "what kept pods from being started is over once they can be",
+		seen: Seen{JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"), func(js *jobset.JobSet) {
+			js.Status.Conditions = []metav1.Condition{{Type: muster.CannotStartCondition, Status: metav1.ConditionFalse, Message: muster.MayStartMessage}}
+		})}, Workloads: []kueue.Workload{aWorkload("train", admitted(20))}},
+		want: []line{{"ml/jobset/train", "gpu", Starting, "0/4", "32 gpu", "20s", "40s", ""}},
 	}, {
 		name: "a Job whose prebuilt Workload is not there waits for it",
 		seen: Seen{Jobs: []batchv1.Job{aJob("eval", func(job *batchv1.Job) {

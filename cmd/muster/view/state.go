@@ -104,7 +104,7 @@ func (s *subject) stand(now time.Time) (state State, reason, message string) {
 			s.meta.Labels[kueue.PrebuiltWorkloadLabel], kueue.PrebuiltWorkloadLabel)
 	case s.suspended && s.queue == "":
 		return Suspended, "", "spec.suspend is true"
-	case s.blocked != "":
+	case s.blocked != "" && s.pods.up() == 0:
 		return Pending, "", s.blocked
 	case s.queue != "" && s.pods.active == 0 && s.pods.up() == 0:
 		return Pending, "", "no Workload yet: Muster has not looked at it, or its events say what is wrong"
@@ -148,7 +148,7 @@ func (s *subject) standInQueue(now time.Time) (state State, reason, message stri
 
 // going is the state of a job that may run: it has quota or needs none.
 func (s *subject) going() (state State, reason, message string) {
-	message = s.partial
+	message = join("; ", s.blocked, s.partial)
 	if s.restarts > 0 {
 		message = join("; ", message, "restarted "+times(s.restarts))
 	}

@@ -7,6 +7,9 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -63,21 +66,25 @@ func TestMain(m *testing.M) {
 // Kubernetes' own Jobs cost without a queue.
 func TestEndToEnd(t *testing.T) {
 	cluster := testcluster.Get(t)
-	b := &bench{T: t, cluster: cluster, client: watching(t, cluster.Config), operator: watching(t, operator.Impersonate(cluster.Config))}
+	b := &bench{T: t, cluster: cluster, client: watching(t, cluster.Config), operator: watching(t, operator.Impersonate(cluster.Config)),
+		server: figure.ProcessOf(t, filepath.Join(cluster.Dir, "pid"))}
 
 	b.play("warm", scaled(singles)/10, podsOf(scaled(singles)/10))
 	floorPods := b.play("floor", scaled(singles), podsOf(scaled(singles)))
+	floorPodsCPU := b.used
 	floorJobs := b.play("jobs", scaled(singles), jobsOf(scaled(singles), ""))
+	floorJobsCPU := b.used
 	floorWrites := b.playBy("floorwrites", scaled(singles), jobsOf(scaled(singles), queueOfAll), b.writeAsAdmitted)
+	floorWritesCPU := b.used
 	floorGang := b.play("floorgang", scaled(gangPods), podsOf(scaled(gangPods)))
 
 	running := operator.Start(t, *operatorBinary, cluster)
 	running.AwaitReady(t)
 	b.makeQueue()
 
-	before := cluster.Writes(t)
+	before, operatorBefore := cluster.Writes(t), running.CPU(t)
 	single := b.play("single", scaled(singles), jobsOf(scaled(singles), queueOfAll))
-	wrote := difference(b.wrote, before)
+	wrote, singleCPU, operatorCPU := difference(b.wrote, before), b.used, running.CPU(t)-operatorBefore
 	count, sum := running.Observed(t, bindSeconds)
 	singleBind := sum / float64(max(count, 1))
 
@@ -97,12 +104,17 @@ func TestEndToEnd(t *testing.T) {
 	each := float64(ours(wrote)-b.ready) / float64(scaled(singles))
 	figure.Reach(t, "  writes of ours a job beyond its creates", fmt.Sprintf("%.3f", each), fmt.Sprint(writesMost), each <= writesMost)
 	figure.Note("  that say that pods are ready, beside these", fmt.Sprint(b.ready))
+	figure.Note("  CPU time of the control plane: floor, Jobs, Jobs and our writes, ours", fmt.Sprint(
+		figure.Seconds(floorPodsCPU), ", ", figure.Seconds(floorJobsCPU), ", ", figure.Seconds(floorWritesCPU), ", ", figure.Seconds(singleCPU)))
+	figure.Note("  CPU time of the operator, until all is removed", figure.Seconds(operatorCPU))
+	b.noteWrites(wrote)
 	figure.Note("  mean time from admission to the last bind", fmt.Sprintf("%.2f s", singleBind))
 	bound = time.Duration(factorMost * float64(floorGang))
 	figure.Reach(t, fmt.Sprintf("one gang of %d pods until all are bound", scaled(gangPods)), figure.Seconds(gang), figure.Seconds(bound), gang <= bound)
 	figure.Note("  the same pods with nothing to decide: the floor", figure.Seconds(floorGang))
 	figure.Reach(t, "  writes of ours to its pods", fmt.Sprint(gangWrote["PATCH pods"]), "0", gangWrote["PATCH pods"] == 0)
 	figure.Note("  all writes of ours for it", fmt.Sprint(ours(gangWrote)))
+	b.noteWrites(gangWrote)
 	figure.Note("  time from admission to the last bind", fmt.Sprintf("%.2f s", gangBind))
 	figure.Note("peak memory of the operator", figure.MiB(peak))
 }
@@ -126,12 +138,24 @@ func difference(after, before map[string]float64) map[string]int {
 	return out
 }
 
+// noteWrites prints what was written of each kind, by whomever.
+func (b *bench) noteWrites(wrote map[string]int) {
+	for _, what := range slices.Sorted(maps.Keys(wrote)) {
+		if wrote[what] > 0 {
+			figure.Note("    "+what, fmt.Sprint(wrote[what]))
+		}
+	}
+}
+
 type bench struct {
 	*testing.T
 	cluster *testcluster.Cluster
 	client  client.WithWatch
 	// operator may write what only the operator may.
 	operator client.WithWatch
+	// server is the process of the control plane, and used what CPU time it took until the last load was bound.
+	server figure.Process
+	used   time.Duration
 	// wrote is what had been written when the last load was bound.
 	wrote map[string]float64
 	// ready is how many Workloads of it had been told ready by then: news of pods, which waits while the API server is busy.
@@ -163,7 +187,7 @@ func (b *bench) playBy(what string, pods int, load func(namespace string) []clie
 		create(b.T, b.client, &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: queueOfAll}, Spec: kueue.LocalQueueSpec{ClusterQueue: queueOfAll}})
 	}
 	objects := load(namespace)
-	began := time.Now()
+	began, used := time.Now(), b.server.CPU(b.T)
 	creating := each(objects, func(o client.Object) error {
 		err := place(ctx, o)
 		if err != nil {
@@ -178,6 +202,7 @@ func (b *bench) playBy(what string, pods int, load func(namespace string) []clie
 		b.Fatalf("%s: %v", what, errors.Join(<-done, err))
 	}
 	wall := time.Since(began)
+	b.used = b.server.CPU(b.T) - used
 	b.wrote = b.cluster.Writes(b.T) // before the removal, which is none of it
 	b.ready = b.toldReady(ctx, namespace)
 	if err := <-done; err != nil {
@@ -254,11 +279,11 @@ func (b *bench) toldReady(ctx context.Context, namespace string) (n int) {
 	return n
 }
 
-// clear removes the load, and returns when the nodes are free of it. Objects go one by one and side by side: to remove
+// clear removes the load, and returns when nothing is left of it. Objects go one by one and side by side: to remove
 // thousands by one request takes longer than a request may.
 func (b *bench) clear(ctx context.Context, namespace string) {
 	b.Helper()
-	for _, kind := range []client.ObjectList{&jobset.JobSetList{}, &batchv1.JobList{}, &kueue.WorkloadList{}, &corev1.PodList{}} {
+	for _, kind := range loadKinds() {
 		if err := b.client.List(ctx, kind, client.InNamespace(namespace)); err != nil {
 			b.Fatal(err)
 		}
@@ -273,18 +298,31 @@ func (b *bench) clear(ctx context.Context, namespace string) {
 	}
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
-	for {
-		var left corev1.PodList
-		if err := b.client.List(ctx, &left, client.InNamespace(namespace), client.Limit(1)); err != nil {
-			b.Fatal(err)
-		}
-		if len(left.Items) == 0 {
-			return
-		}
+	for b.anyLeft(ctx, namespace) {
 		select {
 		case <-tick.C: // the end of deletions by others has no event of its own
 		case <-ctx.Done():
-			b.Fatalf("pods are left: %v", ctx.Err())
+			b.Fatalf("some of the load is left: %v", ctx.Err())
 		}
 	}
+}
+
+// anyLeft reports whether anything of the load is still there: letting go of Jobs and Workloads takes writes, which would count
+// for the load that comes next.
+func (b *bench) anyLeft(ctx context.Context, namespace string) bool {
+	b.Helper()
+	for _, kind := range loadKinds() {
+		if err := b.client.List(ctx, kind, client.InNamespace(namespace), client.Limit(1)); err != nil {
+			b.Fatal(err)
+		}
+		if meta.LenList(kind) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// loadKinds are lists of what a load consists of.
+func loadKinds() []client.ObjectList {
+	return []client.ObjectList{&jobset.JobSetList{}, &batchv1.JobList{}, &kueue.WorkloadList{}, &corev1.PodList{}}
 }
