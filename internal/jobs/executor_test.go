@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -259,6 +260,35 @@ func TestRun(t *testing.T) {
 				t.Errorf("events (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestWritesOfAPlanAreUnderWayTogether: each of them ends only once all have begun, so that one after the other would never end.
+func TestWritesOfAPlanAreUnderWayTogether(t *testing.T) {
+	var begun sync.WaitGroup
+	begun.Add(writesAtOnce)
+	all := make(chan struct{})
+	go func() { begun.Wait(); close(all) }()
+	job := jobWith(nil)
+	c := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(job).WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			begun.Done()
+			select {
+			case <-all:
+				return c.Create(ctx, o, opts...)
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		},
+	}).Build()
+	var plan Plan
+	for i := range writesAtOnce {
+		plan.Writes = append(plan.Writes, Create(child(fmt.Sprint("c", i))))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := NewExecutor(c, &recorded{}).Run(ctx, job, plan); err != nil {
+		t.Fatal(err)
 	}
 }
 

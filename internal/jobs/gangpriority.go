@@ -49,6 +49,17 @@ func (facts PriorityFacts) suits(group *schedulingv1beta1.PodGroup, class string
 	return known && value == *group.Spec.Priority && policy == corev1.PreemptionPolicy(ptr.Deref(group.Spec.PreemptionPolicy, schedulingv1beta1.PreemptionPolicy(policy)))
 }
 
+// KeepsOut reports whether kube-scheduler would bind no pods of the PodGroup that were made now and name the class: they would
+// be given another priority than the PodGroup has.
+func (facts PriorityFacts) KeepsOut(group, class string, children []client.Object) bool {
+	there := podGroupOf(group, children)
+	if there == nil || there.Spec.Priority == nil {
+		return false
+	}
+	_, known := facts.OfPods(class)
+	return known && !facts.suits(there, class)
+}
+
 // policyOf says whether pods that name the class may preempt others.
 func (facts PriorityFacts) policyOf(class string) corev1.PreemptionPolicy {
 	found := facts.Pod[class]

@@ -47,7 +47,7 @@ func (a *attempt) mayJoinGang(rj *jobset.ReplicatedJob) bool {
 	}
 	group, _ := a.gangOf(rj)
 	for _, job := range a.children.current() {
-		if job.Labels[jobset.ReplicatedJobNameKey] == rj.Name && !jobs.IsInPodGroup(&job.Spec.Template.Spec, group) {
+		if job.DeletionTimestamp.IsZero() && job.Labels[jobset.ReplicatedJobNameKey] == rj.Name && !jobs.IsInPodGroup(&job.Spec.Template.Spec, group) {
 			return false
 		}
 	}
@@ -58,6 +58,22 @@ func (a *attempt) mayJoinGang(rj *jobset.ReplicatedJob) bool {
 // its template cannot be changed to that.
 func (a *attempt) leavesGang(job, fresh *batchv1.Job) bool {
 	return fresh.Spec.Template.Spec.SchedulingGroup == nil && jobs.IsOfGang(&job.Spec.Template.Spec, gangName(a.js, job.Labels[jobset.ReplicatedJobNameKey]))
+}
+
+// leaveKeptOut deletes Jobs of which no pod has ever been ready and whose gang has another priority than pods of theirs are given
+// now: such as where a class became the default after their PodGroup was made. Their templates cannot be changed; they are made
+// anew, in a gang of that priority.
+func (a *attempt) leaveKeptOut() {
+	for _, job := range a.children.active {
+		spec := &job.Spec.Template.Spec
+		if suspended(job) || spec.SchedulingGroup == nil || job.Status.Succeeded > 0 || ptr.Deref(job.Status.Ready, 0) > 0 ||
+			!jobs.IsOfGang(spec, gangName(a.js, job.Labels[jobset.ReplicatedJobNameKey])) {
+			continue
+		}
+		if a.seen.Facts.Priorities.KeepsOut(*spec.SchedulingGroup.PodGroupName, spec.PriorityClassName, a.seen.Children) {
+			a.deleteJobs([]*batchv1.Job{job})
+		}
+	}
 }
 
 // keepGangs has every gang be there before its pods, with as many as were admitted and

@@ -2,6 +2,8 @@ package jobset
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -183,4 +185,55 @@ func TestJobsOfAGangNameItsPriorityClass(t *testing.T) {
 	want(look(js, another, service, group), "js-workers.p9", "nine")
 	same(t, "writes", []string{"delete Job js-workers-0", "delete Job js-workers-1"}, writes(look(js, another, children...))[:2])
 	want(look(js, another, service, group, children[3]), "", "")
+}
+
+// TestADefaultClassThatComesBetweenAGangAndItsPods: kube-scheduler would bind none of them. Jobs that have no ready pod yet are
+// made anew in a gang of their priority; the others, whose pods were bound before, are left alone.
+func TestADefaultClassThatComesBetweenAGangAndItsPods(t *testing.T) {
+	nine := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "nine"}, Value: 9, GlobalDefault: true}
+	look := func(js *jobset.JobSet, children ...client.Object) jobs.Plan {
+		facts := jobs.Facts{NativeGangs: true, Priorities: jobs.PriorityFacts{Pod: map[string]*schedulingv1.PriorityClass{"nine": nine}}}
+		return plan(jobs.Seen[*jobset.JobSet]{Job: js, Admission: grantPlaces(), Children: children, Facts: facts, Now: now})
+	}
+	js, children := ran(func(first, second *batchv1.Job) {
+		first.Status.Ready, second.Status.Ready = nil, nil
+	})
+	group := children[1].(*schedulingv1beta1.PodGroup)
+	group.Spec.Priority = ptr.To[int32](0)
+	deleted := func(p jobs.Plan) []string {
+		return slices.DeleteFunc(writes(p), func(write string) bool { return !strings.HasPrefix(write, "delete ") })
+	}
+	same(t, "deleted", []string{"delete Job js-workers-0", "delete Job js-workers-1"}, deleted(look(js, children...)))
+
+	// One is gone, the other is going: what is made then waits for it in the gang that they will both be of.
+	going := children[3].(*batchv1.Job)
+	going.DeletionTimestamp = ptr.To(metav1.NewTime(now))
+	p := look(js, children[0], group, going)
+	same(t, "first", []string{"create js-workers.p9: 8"}, firsts(p))
+	if job := createdJob(t, p, "js-workers-0"); groupOfJob(job) != "js-workers.p9" || job.Spec.Template.Spec.PriorityClassName != "nine" {
+		t.Errorf("it joins %q as %q", groupOfJob(job), job.Spec.Template.Spec.PriorityClassName)
+	}
+
+	for what, change := range map[string]func(*batchv1.Job, *schedulingv1beta1.PodGroup){
+		"ready":                   func(job *batchv1.Job, _ *schedulingv1beta1.PodGroup) { job.Status.Ready = ptr.To[int32](4) },
+		"succeeded":               func(job *batchv1.Job, _ *schedulingv1beta1.PodGroup) { job.Status.Succeeded = 1 },
+		"of the same priority":    func(_ *batchv1.Job, g *schedulingv1beta1.PodGroup) { g.Spec.Priority = ptr.To[int32](9) },
+		"where nobody sees to it": func(_ *batchv1.Job, g *schedulingv1beta1.PodGroup) { g.Spec.Priority = nil },
+		"of a class that has gone": func(job *batchv1.Job, _ *schedulingv1beta1.PodGroup) {
+			job.Spec.Template.Spec.PriorityClassName = "gone"
+		},
+		"of a group of the user's": func(job *batchv1.Job, g *schedulingv1beta1.PodGroup) {
+			g.Name, job.Spec.Template.Spec.SchedulingGroup.PodGroupName = "mine", ptr.To("mine")
+		},
+	} {
+		js, children := ran(func(first, second *batchv1.Job) { first.Status.Ready, second.Status.Ready = nil, nil })
+		group := children[1].(*schedulingv1beta1.PodGroup)
+		group.Spec.Priority = ptr.To[int32](0)
+		for _, child := range children[2:] {
+			change(child.(*batchv1.Job), group)
+		}
+		if gone := deleted(look(js, children...)); len(gone) > 0 {
+			t.Errorf("pods that are %s: %v", what, gone)
+		}
+	}
 }

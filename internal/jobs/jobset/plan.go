@@ -78,6 +78,7 @@ func (a *attempt) carryOn() {
 		a.suspendJobs()
 		a.forgetAttempts()
 	case a.seen.Admission.MayStart() && fit:
+		a.leaveKeptOut()
 		a.keepGangs()
 		a.resumeJobs()
 		a.resizeJobs()
