@@ -50,10 +50,6 @@ func GrantRights(ctx context.Context, config *rest.Config, to Rights) error {
 	if err != nil {
 		return fmt.Errorf("making a client for the operator's rights: %w", err)
 	}
-	own := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: to.Namespace}}
-	if _, err := client.CoreV1().Namespaces().Create(ctx, own, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("making the operator's namespace: %w", err)
-	}
 	roles, err := read("muster/rights", func(text []byte) []byte {
 		return bytes.ReplaceAll(text, []byte(breezeml.DefaultGroup), []byte(cmp.Or(to.TrainingJobGroup, breezeml.DefaultGroup)))
 	})
@@ -65,6 +61,10 @@ func GrantRights(ctx context.Context, config *rest.Config, to Rights) error {
 		if role.GetNamespace() == ownNamespace {
 			role.SetNamespace(to.Namespace)
 		}
+		// An API server that has just started may not have made those of the system yet.
+		if err := ensureNamespace(ctx, client, role.GetNamespace()); err != nil {
+			return err
+		}
 		for _, object := range []*unstructured.Unstructured{role, bindingOf(role, to.User)} {
 			if err := applyRight(ctx, client.RbacV1().RESTClient(), object); err != nil {
 				return fmt.Errorf("applying %s %s: %w", object.GetKind(), object.GetName(), err)
@@ -75,6 +75,18 @@ func GrantRights(ctx context.Context, config *rest.Config, to Rights) error {
 		if err := awaitRight(ctx, client, role, to.User); err != nil {
 			return fmt.Errorf("waiting until the rights of %s %s are heeded: %w", role.GetKind(), role.GetName(), err)
 		}
+	}
+	return nil
+}
+
+// ensureNamespace makes the namespace, if one is named and it is not there.
+func ensureNamespace(ctx context.Context, client kubernetes.Interface, name string) error {
+	if name == "" {
+		return nil
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if _, err := client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("making the namespace %s: %w", name, err)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,8 +12,7 @@ import (
 	"strings"
 )
 
-// refusals are the lines of the operator's log by which it lacked a right. Its role in the cluster is that of the chart, so what it
-// lacks here it would lack in every cluster: whatever the tests found, that is a mistake.
+// refusals are those of the operator of a cluster, whose state is in the folder.
 func refusals(dir string) error {
 	log, err := os.Open(filepath.Join(dir, "logs", "operator.log"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -22,6 +22,12 @@ func refusals(dir string) error {
 		return fmt.Errorf("reading the operator's log: %w", err)
 	}
 	defer log.Close()
+	return Refusals(log)
+}
+
+// Refusals gives an error of the lines of an operator's log by which it lacked a right. Its role is that of the chart, so what it
+// lacks here it would lack in every cluster: whatever the tests found, that is a mistake.
+func Refusals(log io.Reader) error {
 	var lines []string
 	scanner := bufio.NewScanner(log)
 	scanner.Buffer(nil, 1<<20)

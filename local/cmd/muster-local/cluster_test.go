@@ -37,11 +37,14 @@ func TestMain(m *testing.M) {
 }
 
 // serveAsOperator is ready at once and lives until it is stopped. It takes no
-// configuration.
+// configuration, and has nothing to install.
 func serveAsOperator() {
 	if at := slices.Index(os.Args, "--config"); at >= 0 {
 		fmt.Fprintln(os.Stderr, "muster-operator: refused:", os.Args[at+1])
 		os.Exit(1)
+	}
+	if slices.Contains(os.Args, "--install-for") {
+		os.Exit(0)
 	}
 	probes := os.Args[slices.Index(os.Args, "--health-probe-bind-address")+1]
 	http.HandleFunc("/readyz", func(http.ResponseWriter, *http.Request) {})

@@ -99,6 +99,10 @@ func (p *ControlPlane) RunControllers(ctx context.Context) error {
 	return nil
 }
 
+// AwaitRoles returns when the default roles are there, without which users outside of the group system:masters may not even ask
+// what is served.
+func (p *ControlPlane) AwaitRoles(ctx context.Context) error { return p.await(ctx, p.api.awaitReady) }
+
 // Admin gives a configuration for clients of a user who may do everything.
 func (p *ControlPlane) Admin() *rest.Config { return rest.CopyConfig(p.credentials.admin) }
 

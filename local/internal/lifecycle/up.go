@@ -21,6 +21,12 @@ import (
 	"github.com/musterhq/muster/local/internal/statedir"
 )
 
+const (
+	// operatorNamespace and operatorUser are those of the chart's service account where it is installed by its own name.
+	operatorNamespace = "muster-system"
+	operatorUser      = "system:serviceaccount:" + operatorNamespace + ":muster-operator"
+)
+
 // Options say what to bring up.
 type Options struct {
 	// Dir is the state directory; empty for a temporary one whose database
@@ -154,16 +160,29 @@ func claim(path string) (*statedir.Dir, error) {
 }
 
 func startOperator(ctx context.Context, o Options, rendezvous netip.AddrPort, plane *controlplane.ControlPlane, dir *statedir.Dir, out *report) (*operatorproc.Operator, error) {
-	// For now a member of the masters' group; its name is already that of
-	// the service account that it has in a real cluster.
+	// It has the rights that the chart gives to its service account, and no more: they are granted by an administrator, who
+	// also installs the APIs.
 	kubeconfig := dir.Path("operator.kubeconfig")
-	if err := plane.WriteKubeconfig(kubeconfig, "system:serviceaccount:muster-system:muster-operator", "system:masters"); err != nil {
+	if err := plane.WriteKubeconfig(kubeconfig, operatorUser, "system:serviceaccounts", "system:serviceaccounts:"+operatorNamespace); err != nil {
+		return nil, err
+	}
+	if err := operatorproc.Install(ctx, operatorproc.Installation{
+		Path:          o.Operator,
+		Kubeconfig:    dir.Path("kubeconfig"),
+		Configuration: o.OperatorConfiguration,
+		Namespace:     operatorNamespace,
+		User:          operatorUser,
+	}); err != nil {
+		return nil, err
+	}
+	if err := plane.AwaitRoles(ctx); err != nil {
 		return nil, err
 	}
 	operator, err := operatorproc.Start(ctx, operatorproc.Config{
 		Path:          o.Operator,
 		Kubeconfig:    kubeconfig,
 		Configuration: o.OperatorConfiguration,
+		Namespace:     operatorNamespace,
 		LogFile:       filepath.Join(dir.Logs(), "operator.log"),
 		PIDFile:       dir.Path("operator.pid"),
 		Rendezvous:    rendezvous.String(),

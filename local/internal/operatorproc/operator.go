@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -35,6 +36,8 @@ type Config struct {
 	Kubeconfig string
 	// Configuration is the path of its configuration file; empty for none.
 	Configuration string
+	// Namespace is where it keeps what it needs for itself.
+	Namespace string
 	// Rendezvous is the address at which it serves the agents in pods; empty for none.
 	Rendezvous string
 	// LogFile takes what it prints; emptied by Start.
@@ -73,6 +76,35 @@ func CheckConfiguration(ctx context.Context, binary, file string) error {
 		return errors.New(strings.TrimPrefix(strings.TrimSpace(string(exit.Stderr)), "muster-operator: "))
 	case err != nil:
 		return fmt.Errorf("having the operator read %s: %w", file, err)
+	}
+	return nil
+}
+
+// Installation says for whom the APIs are installed, and by whom.
+type Installation struct {
+	// Path of the operator's binary.
+	Path string
+	// Kubeconfig is the path of the file of an administrator.
+	Kubeconfig string
+	// Configuration is the path of the operator's configuration file; empty for none.
+	Configuration string
+	// Namespace is where the operator is to keep what it needs for itself.
+	Namespace string
+	// User is who runs the operator.
+	User string
+}
+
+// Install has the operator's binary install the APIs, and grant to the user the rights that the operator needs. If it fails, the
+// error is what it says.
+func Install(ctx context.Context, in Installation) error {
+	arguments := []string{"--kubeconfig", in.Kubeconfig, "--leader-election-namespace", in.Namespace, "--install-for", in.User}
+	if in.Configuration != "" {
+		arguments = append(arguments, "--config", in.Configuration)
+	}
+	command := exec.CommandContext(ctx, in.Path, arguments...)
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for this process
+	if said, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("installing the APIs: %w; the operator said:\n%s", err, said)
 	}
 	return nil
 }

@@ -185,6 +185,23 @@ func TestTheOperatorGetsItsConfiguration(t *testing.T) {
 	}
 }
 
+func TestInstallHasTheOperatorDoItAndGivesItsWords(t *testing.T) {
+	in := Installation{Path: os.Args[0], Kubeconfig: "admin", Namespace: "own", User: "someone"}
+	t.Setenv(behaviour, "refuse")
+	err := Install(t.Context(), in)
+	if want := `wrong: ["--kubeconfig" "admin" "--leader-election-namespace" "own" "--install-for" "someone"]`; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("where it is refused: %v, want %s", err, want)
+	}
+	in.Configuration = "my file"
+	if err := Install(t.Context(), in); err == nil || !strings.Contains(err.Error(), `"--config" "my file"`) {
+		t.Errorf("it is not told the configuration: %v", err)
+	}
+	t.Setenv(behaviour, "take")
+	if err := Install(t.Context(), in); err != nil {
+		t.Errorf("where it is done: %v", err)
+	}
+}
+
 func config(t *testing.T, behave string) Config {
 	t.Setenv(behaviour, behave)
 	dir := t.TempDir()

@@ -43,7 +43,7 @@ func start(c Config, log *os.File) (*process, error) {
 	p := &process{probes: probes, began: time.Now(), exited: make(chan struct{})}
 	arguments := []string{
 		"--kubeconfig", c.Kubeconfig,
-		"--install-apis",
+		"--leader-election-namespace", c.Namespace,
 		// It is the only one: another has nothing to wait for after a kill.
 		"--leader-elect=false",
 		"--health-probe-bind-address", probes,

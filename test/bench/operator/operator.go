@@ -38,12 +38,20 @@ type Operator struct {
 	ended chan struct{}
 }
 
-// Start starts the binary, with flags of the caller beside its own. It ends with the test, if nobody ends it before.
+// namespace is where it keeps what it needs for itself: that of its service account.
+const namespace = "muster-system"
+
+// Start starts the binary, with flags of the caller beside its own. It ends with the test, if nobody ends it before. It has the
+// rights of the chart, and the test fails if it lacked one.
 func Start(t *testing.T, binary string, cluster *testcluster.Cluster, flags ...string) *Operator {
 	t.Helper()
+	if err := install.GrantRights(t.Context(), cluster.Config, install.Rights{User: install.DefaultOperatorUser, Namespace: namespace}); err != nil {
+		t.Fatalf("granting the operator's rights: %v", err)
+	}
 	o := &Operator{probes: FreeAddress(t), metrics: FreeAddress(t), Began: time.Now(), ended: make(chan struct{})}
 	o.command = exec.Command(binary, append([]string{"--kubeconfig", asOperator(t, cluster),
 		"--leader-elect=false", // after a kill there is nobody to wait for
+		"--leader-election-namespace", namespace,
 		"--metrics-bind-address", o.metrics, "--health-probe-bind-address", o.probes}, flags...)...)
 	o.command.Stdout, o.command.Stderr = &o.log, &o.log
 	o.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // it must not outlive the test
@@ -55,6 +63,9 @@ func Start(t *testing.T, binary string, cluster *testcluster.Cluster, flags ...s
 	o.Process = figure.Process(o.command.Process.Pid)
 	t.Cleanup(func() {
 		o.End(syscall.SIGTERM)
+		if err := testcluster.Refusals(strings.NewReader(o.log.String())); err != nil {
+			t.Error(err)
+		}
 		if t.Failed() {
 			t.Logf("the last lines of the operator's log:\n%s", lastLines(o.log.String(), 20))
 		}
@@ -62,8 +73,7 @@ func Start(t *testing.T, binary string, cluster *testcluster.Cluster, flags ...s
 	return o
 }
 
-// asOperator gives a kubeconfig by which one is the operator to the API server: its policies take what only the operator
-// may do from nobody else.
+// asOperator gives a kubeconfig by which one is the operator to the API server, in the groups of its service account.
 func asOperator(t *testing.T, cluster *testcluster.Cluster) string {
 	t.Helper()
 	config, err := clientcmd.LoadFromFile(cluster.Kubeconfig)
@@ -71,7 +81,7 @@ func asOperator(t *testing.T, cluster *testcluster.Cluster) string {
 		t.Fatal(err)
 	}
 	for _, user := range config.AuthInfos {
-		user.Impersonate, user.ImpersonateGroups = install.DefaultOperatorUser, []string{"system:masters"}
+		user.Impersonate = install.DefaultOperatorUser
 	}
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := clientcmd.WriteToFile(*config, path); err != nil {

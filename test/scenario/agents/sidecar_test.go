@@ -60,7 +60,7 @@ func (w *world) addSidecar(pod *corev1.PodSpec) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "muster-rendezvous"}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "muster-system", Name: "muster-rendezvous"}}
 	w.Get(secret)
 	restart := func(operator corev1.ContainerRestartRuleOnExitCodesOperator, code int32) []corev1.ContainerRestartRule {
 		return []corev1.ContainerRestartRule{{Action: corev1.ContainerRestartRuleActionRestartAllContainers,
