@@ -19,10 +19,10 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/yaml"
 
@@ -58,9 +58,11 @@ type options struct {
 	namespace               string
 	leaderElect             bool
 	leaderElectionNamespace string
+	leaseDuration           time.Duration
 	metricsAddress          string
 	probeAddress            string
-	profileAddress          string
+	metricsSecure           bool
+	profiling               bool
 	webhookPort             int
 	webhookCertificates     string
 	rendezvousBind          string
@@ -81,9 +83,11 @@ func main() {
 	flag.StringVar(&o.namespace, "namespace", "", "run the jobs of this namespace alone (default: of all)")
 	flag.BoolVar(&o.leaderElect, "leader-elect", true, "let one of several operators decide; without it, run only one")
 	flag.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", "", "namespace of the lease (default: the operator's own, or kube-system outside of a cluster)")
+	flag.DurationVar(&o.leaseDuration, "leader-election-lease", defaultLease, "for how long one operator leads after it was last heard of, at least 1s: another takes over soon after")
 	flag.StringVar(&o.metricsAddress, "metrics-bind-address", "127.0.0.1:8080", "address that serves metrics, 0 for none")
 	flag.StringVar(&o.probeAddress, "health-probe-bind-address", "127.0.0.1:8081", "address that serves /healthz and /readyz")
-	flag.StringVar(&o.profileAddress, "pprof-bind-address", "", "address that serves profiles under /debug/pprof (default: none)")
+	flag.BoolVar(&o.metricsSecure, "metrics-secure", false, "serve metrics over TLS, to those alone whose token may get /metrics by RBAC")
+	flag.BoolVar(&o.profiling, "profiling", false, "serve profiles under /debug/pprof beside the metrics, in the same way")
 	flag.IntVar(&o.webhookPort, "webhook-port", 9443, "port of the webhooks for batch Jobs and pods, where the configuration turns them on")
 	flag.StringVar(&o.webhookCertificates, "webhook-cert-dir", "/etc/muster/webhook", "directory with tls.crt and tls.key of those webhooks; they may change")
 	flag.StringVar(&o.rendezvousAddress, "rendezvous-address", "", "host and port at which pods reach this operator, for the agents in them (default: none, and no job gets an agent)")
@@ -240,17 +244,29 @@ func newManager(cluster *rest.Config, o options, trainingJobGroup string) (manag
 	if namespace == "" && os.Getenv("KUBERNETES_SERVICE_HOST") == "" {
 		namespace = "kube-system"
 	}
+	metrics, err := metricsServer(o)
+	if err != nil {
+		return nil, err
+	}
+	term, err := termOf(o.leaseDuration)
+	if err != nil {
+		return nil, err
+	}
 	mgr, err := ctrl.NewManager(cluster, ctrl.Options{
 		Scheme:                        newScheme(trainingJobGroup),
-		Metrics:                       metricsserver.Options{BindAddress: o.metricsAddress},
+		Metrics:                       metrics,
 		HealthProbeBindAddress:        o.probeAddress,
-		PprofBindAddress:              o.profileAddress,
 		WebhookServer:                 webhook.NewServer(webhook.Options{Port: o.webhookPort, CertDir: o.webhookCertificates}),
 		LeaderElection:                o.leaderElect,
 		LeaderElectionID:              "muster.dev",
 		LeaderElectionNamespace:       namespace,
-		LeaderElectionReleaseOnCancel: true,
-		GracefulShutdownTimeout:       ptr.To(10 * time.Second),
+		LeaderElectionReleaseOnCancel: true, // who ends in order has nobody wait
+		LeaseDuration:                 &term.lease,
+		RenewDeadline:                 &term.renew,
+		RetryPeriod:                   &term.retry,
+		GracefulShutdownTimeout:       ptr.To(shutdownPatience),
+		// Who does not lead reads along, so that it can take over at once.
+		Controller: ctrlconfig.Controller{EnableWarmup: ptr.To(true)},
 		Cache: cache.Options{
 			DefaultTransform:  cache.TransformStripManagedFields(),
 			DefaultNamespaces: only(o.namespace),

@@ -10,3 +10,8 @@ package main
 //
 // +kubebuilder:rbac:groups="",namespace=kube-public,resources=configmaps,verbs=create
 // +kubebuilder:rbac:groups="",namespace=kube-public,resources=configmaps,resourceNames=muster-config,verbs=get;update
+
+// Metrics are for who may get them: whose token it is, and what he may, the API server says.
+//
+// +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
+// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create

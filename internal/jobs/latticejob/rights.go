@@ -1,7 +1,7 @@
 package latticejob
 
-// A LatticeJob is compiled to a VCJob and to what that needs, which is applied. Mesh members are listed
-// where a job that cannot be compiled takes whatever is its own out of the mesh. One with a schedule makes others.
+// A LatticeJob is compiled to a VCJob and to what that needs, which is applied. Mesh members are watched
+// once the cluster serves them, and listed where a job that cannot be compiled takes whatever is its own out of the mesh. One with a schedule makes others.
 //
 // +kubebuilder:rbac:groups=lattice.dev,resources=latticejobs,verbs=list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=lattice.dev,resources=latticejobs/status,verbs=patch
@@ -9,7 +9,7 @@ package latticejob
 // +kubebuilder:rbac:groups=batch.volcano.sh,resources=jobs,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=configmaps;persistentvolumeclaims;secrets;serviceaccounts,verbs=get;create;patch
 // +kubebuilder:rbac:groups=external-secrets.io,resources=externalsecrets,verbs=get;create;patch
-// +kubebuilder:rbac:groups=lattice.dev,resources=latticemeshmembers,verbs=get;list;create;patch;delete
+// +kubebuilder:rbac:groups=lattice.dev,resources=latticemeshmembers,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=cilium.io,resources=tracingpoliciesnamespaced,verbs=get;create;patch
 
 // What is compiled depends on the cluster's services and runtimes.

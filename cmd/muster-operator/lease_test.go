@@ -1,0 +1,39 @@
+package main
+
+import (
+	"testing"
+	"time"
+)
+
+func TestWhoDiesIsFollowedWithinFiveSeconds(t *testing.T) {
+	term, err := termOf(defaultLease)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const jitter = 1.2 // client-go waits that much longer, at most
+	if worst := term.lease + 2*time.Duration((1+jitter)*float64(term.retry)); worst >= 5*time.Second {
+		t.Errorf("another leads after %s", worst)
+	}
+	// Else client-go refuses the term, or two would lead.
+	if term.renew >= term.lease || float64(term.renew) <= jitter*float64(term.retry) {
+		t.Errorf("the term is %+v", term)
+	}
+	for _, wrong := range []time.Duration{0, -time.Second, 500 * time.Millisecond, 1500 * time.Millisecond} {
+		if _, err := termOf(wrong); err == nil {
+			t.Errorf("a lease of %s is taken", wrong)
+		}
+	}
+}
+
+func TestProfilesAreForNobodyWhoIsNotAsked(t *testing.T) {
+	for address, may := range map[string]bool{"127.0.0.1:8080": true, "localhost:8080": true, "[::1]:8080": true, ":8080": false, "0.0.0.0:8080": false, "10.0.0.1:8080": false, "0": false} {
+		if _, err := metricsServer(options{metricsAddress: address, profiling: true}); (err == nil) != may {
+			t.Errorf("at %s: %v", address, err)
+		}
+		if out, err := metricsServer(options{metricsAddress: address, profiling: true, metricsSecure: true}); err == nil && (out.FilterProvider == nil || !out.SecureServing) {
+			t.Errorf("at %s profiles are served to all", address)
+		} else if (err != nil) != (address == "0") {
+			t.Errorf("at %s: %v", address, err)
+		}
+	}
+}

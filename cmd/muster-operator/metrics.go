@@ -1,0 +1,51 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/pprof"
+
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+)
+
+// metricsServer says how metrics are served, and profiles beside them.
+func metricsServer(o options) (metricsserver.Options, error) {
+	out := metricsserver.Options{BindAddress: o.metricsAddress}
+	if o.metricsSecure {
+		out.SecureServing = true
+		out.FilterProvider = filters.WithAuthenticationAndAuthorization
+	}
+	if o.profiling {
+		if err := mayProfile(o); err != nil {
+			return metricsserver.Options{}, err
+		}
+		out.ExtraHandlers = profiles()
+	}
+	return out, nil
+}
+
+// mayProfile fails where everybody who reaches the address would see the operator's memory.
+func mayProfile(o options) error {
+	host, _, err := net.SplitHostPort(o.metricsAddress)
+	if err != nil {
+		return fmt.Errorf("--profiling needs an address that serves metrics, and --metrics-bind-address is %q: %w", o.metricsAddress, err)
+	}
+	if ip := net.ParseIP(host); !o.metricsSecure && host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return errors.New("--profiling shows what the operator has in memory: set --metrics-secure, or a --metrics-bind-address of this machine alone")
+	}
+	return nil
+}
+
+// profiles are the pages of net/http/pprof.
+func profiles() map[string]http.Handler {
+	return map[string]http.Handler{
+		"/debug/pprof/":        http.HandlerFunc(pprof.Index),
+		"/debug/pprof/cmdline": http.HandlerFunc(pprof.Cmdline),
+		"/debug/pprof/profile": http.HandlerFunc(pprof.Profile),
+		"/debug/pprof/symbol":  http.HandlerFunc(pprof.Symbol),
+		"/debug/pprof/trace":   http.HandlerFunc(pprof.Trace),
+	}
+}
