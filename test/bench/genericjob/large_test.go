@@ -44,7 +44,7 @@ func TestLargeJob(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	namespace := cluster.Namespace(t)
+	namespace := makeNamespace(t, c)
 	o := startOperator(t, cluster)
 	var ours, floor time.Duration
 	for round := range creationRounds {

@@ -164,32 +164,49 @@ func (o *Operator) Observed(t *testing.T, histogram string, labels ...string) (c
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range families[histogram].GetMetric() {
-		has := map[string]bool{}
-		for _, label := range m.Label {
-			has[label.GetName()+"="+label.GetValue()] = true
-		}
-		if slices.ContainsFunc(labels, func(label string) bool { return !has[label] }) {
-			continue
-		}
+	for _, m := range having(families[histogram].GetMetric(), labels) {
 		count += m.GetHistogram().GetSampleCount()
 		sum += m.GetHistogram().GetSampleSum()
 	}
 	return count, sum
 }
 
-// Counted is what a counter of the operator's own has come to, whatever its labels.
-func (o *Operator) Counted(t *testing.T, counter string) (sum float64) {
+// Counted is what a counter of the operator has come to: all its series, or those that have the labels, as name=value.
+func (o *Operator) Counted(t *testing.T, counter string, labels ...string) (sum float64) {
 	t.Helper()
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(o.readMetrics(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range families[counter].GetMetric() {
+	for _, m := range having(families[counter].GetMetric(), labels) {
 		sum += m.GetCounter().GetValue()
 	}
 	return sum
+}
+
+// Writes are the requests of the operator so far that would change something, those that failed included. One that elects no
+// leader writes no leases.
+func (o *Operator) Writes(t *testing.T) (sum float64) {
+	t.Helper()
+	for _, method := range []string{"POST", "PUT", "PATCH", "DELETE"} {
+		sum += o.Counted(t, "rest_client_requests_total", "method="+method)
+	}
+	return sum
+}
+
+// having are those of the series that have all the labels, as name=value.
+func having[S interface{ GetLabel() []L }, L interface {
+	GetName() string
+	GetValue() string
+}](series []S, labels []string) []S {
+	return slices.DeleteFunc(slices.Clone(series), func(s S) bool {
+		has := map[string]bool{}
+		for _, label := range s.GetLabel() {
+			has[label.GetName()+"="+label.GetValue()] = true
+		}
+		return slices.ContainsFunc(labels, func(label string) bool { return !has[label] })
+	})
 }
 
 // readMetrics is what the operator tells of itself.
