@@ -23,13 +23,17 @@ const (
 	// rankContainer is the init container that works out which rank a pod has, and rankFolder
 	// where it writes that for the others.
 	rankContainer = "lattice-rank"
-	rankVolume    = "lattice-env"
-	rankFolder    = "/lattice-env"
+	rankVolume    = "lattice-ranks"
+	rankFolder    = "/lattice-ranks"
 	tmpVolume     = "lattice-tmp"
 	shell         = "/bin/sh"
 
-	writeRank = `RANK=$((LATTICE_RANK_OFFSET + VC_TASK_INDEX)); echo "export RANK=$RANK NODE_RANK=$RANK" > ` + rankFolder + `/rank.sh`
-	readRank  = `. ` + rankFolder + `/rank.sh; exec "$@"`
+	// firstRank is the variable with the rank of the first pod of a task.
+	firstRank = "FIRST_RANK_OF_TASK"
+
+	// A pod whose rank cannot be written does not start, rather than with none.
+	writeRank = `rank=$((` + firstRank + ` + VC_TASK_INDEX)) && printf 'RANK=%d\nNODE_RANK=%d\n' "$rank" "$rank" > ` + rankFolder + `/of-this-pod`
+	readRank  = `set -a && . ` + rankFolder + `/of-this-pod && set +a && exec "$@"`
 )
 
 // training is what the tasks of a job that trains have in common.
@@ -202,7 +206,7 @@ func (t *task) rank() error {
 	t.pod.InitContainers = append(t.pod.InitContainers, corev1.Container{
 		Name: rankContainer, Image: first.Image, ImagePullPolicy: first.ImagePullPolicy,
 		Command:   []string{shell, "-c", writeRank},
-		Env:       []corev1.EnvVar{{Name: "LATTICE_RANK_OFFSET", Value: strconv.Itoa(int(t.training.offsets[t.name]))}},
+		Env:       []corev1.EnvVar{{Name: firstRank, Value: strconv.Itoa(int(t.training.offsets[t.name]))}},
 		Resources: asks, SecurityContext: securityOf(identityOf(t.spec.Workload.Containers[first.Name].Security)), VolumeMounts: []corev1.VolumeMount{folder},
 	})
 	for i := range t.pod.Containers {
