@@ -135,7 +135,7 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	executor := jobs.NewExecutor(mgr.GetClient(), background.Recorder)
-	settings := jobs.Settings{Backoff: backoffOf(cfg), NativeGangs: nativeGangs(ctx, mgr, cfg), Agent: agent(ctx, mgr, o), Readiness: readinessOf(cfg, background.Busy)}
+	settings := jobs.Settings{Backoff: backoffOf(cfg), NativeGangs: nativeGangs(ctx, mgr, cfg), Agent: agent(ctx, mgr, o), Readiness: readinessOf(cfg, background.Busy), Busy: background.Busy}
 	apis := []jobs.Served{jobsetapi.API, genericjob.API, trainingjob.API(trainingJobs(cfg)), batchjob.API}
 	external, err := install.LeavesVolcanoJobs(ctx, cluster, *cfg.Volcano)
 	if err != nil {

@@ -253,6 +253,9 @@ type Plan struct {
 	// children are in which state. It is for the next plan to tell, if that has more to
 	// tell or a second has passed, unless the API says otherwise.
 	StatusCanWait bool
+	// StatusYields says that people may wait for Status, but no job does: while the API server has
+	// more to do than it can, it is kept back for some seconds.
+	StatusYields bool
 	// Events are told once Status is written.
 	Events []Event
 	// Due is when to plan again though nothing happens, zero for never.

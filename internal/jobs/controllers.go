@@ -60,6 +60,8 @@ type Settings struct {
 	NativeGangs bool
 	// Readiness says when Workloads are told that their pods are ready.
 	Readiness Readiness
+	// Busy reports whether the API server has more to do than it can, nil for never.
+	Busy func() bool
 	// Agent is what jobs that want one put round the commands of their pods.
 	Agent podspec.Agent
 }
@@ -160,7 +162,7 @@ func (a API[T]) asksAbout(definition client.Object) bool {
 }
 
 func (a API[T]) addTo(mgr ctrl.Manager, x *Executor, settings Settings, served []schema.GroupKind) error {
-	r := &reconciler[T]{api: a, served: a.queuesFor(served), client: mgr.GetClient(), executor: x, pods: mgr.GetAPIReader(), backoff: settings.Backoff, readiness: settings.Readiness, owns: a.owned(settings.NativeGangs), nativeGangs: settings.NativeGangs, agent: settings.Agent, clock: clock.RealClock{}}
+	r := &reconciler[T]{api: a, served: a.queuesFor(served), client: mgr.GetClient(), executor: x, pods: mgr.GetAPIReader(), backoff: settings.Backoff, readiness: settings.Readiness, busy: settings.Busy, owns: a.owned(settings.NativeGangs), nativeGangs: settings.NativeGangs, agent: settings.Agent, clock: clock.RealClock{}}
 	if err := mgr.GetFieldIndexer().IndexField(context.Background(), a.New(), prebuiltIndex, prebuiltNames); err != nil {
 		return fmt.Errorf("indexing %s by the Workload that a job names: %w", a.Kind.Kind, err)
 	}

@@ -18,6 +18,23 @@ import (
 // a write for each would be most of what the job costs.
 const countsEvery = time.Second
 
+// busyWait is how long a status that yields is kept back while the API server has more to do than it can: then most jobs
+// have more to tell before anybody looks.
+const busyWait = 10 * time.Second
+
+// patience is how long the plan's status may be kept back.
+func (p Plan) patience(every time.Duration, busy bool) time.Duration {
+	switch {
+	case p.StatusFirst:
+		return 0
+	case p.StatusYields && busy:
+		return busyWait
+	case p.StatusCanWait:
+		return cmp.Or(every, countsEvery)
+	}
+	return 0
+}
+
 // counts knows which jobs have something to be written that can wait, and since when. What it knows is
 // lost with the process, and then written at once or a second later. The zero value is
 // ready for use.
@@ -28,15 +45,15 @@ type counts struct {
 
 // keepBack is the plan without its status, and the events that come with it, as long as
 // these can wait, and due when they cannot any longer.
-func (c *counts) keepBack(job client.Object, p Plan, every time.Duration, now time.Time) Plan {
+func (c *counts) keepBack(job client.Object, p Plan, patience time.Duration, now time.Time) Plan {
 	key := client.ObjectKeyFromObject(job)
-	if p.Status == nil || !p.StatusCanWait || equality.Semantic.DeepEqual(job, p.Status) {
+	if p.Status == nil || patience == 0 || equality.Semantic.DeepEqual(job, p.Status) {
 		if p.Status != nil {
 			c.forget(key) // it is written with this plan, or there is nothing to tell any more
 		}
 		return p
 	}
-	due := c.dueAt(key, now.Add(cmp.Or(every, countsEvery)))
+	due := c.dueAt(key, now.Add(patience))
 	if !now.Before(due) {
 		c.forget(key)
 		return p
@@ -104,12 +121,12 @@ func (p *Plan) dueBy(at time.Time) {
 }
 
 // dueAt is when it must be written: at the time, or before if it has
-// waited already.
+// waited already, or if it was to be written earlier.
 func (c *counts) dueAt(key types.NamespacedName, latest time.Time) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	due, waits := c.due[key]
-	if !waits {
+	if !waits || latest.Before(due) {
 		due = latest
 		if c.due == nil {
 			c.due = map[types.NamespacedName]time.Time{}

@@ -34,7 +34,9 @@ type reconciler[T client.Object] struct {
 	// backoff is of jobs whose pods are refused.
 	backoff   Backoff
 	readiness Readiness
-	clock     clock.PassiveClock
+	// busy reports whether the API server has more to do than it can, nil for never.
+	busy  func() bool
+	clock clock.PassiveClock
 	// counts and reclaims are what can wait to be told.
 	counts, reclaims counts
 	lives            lives
@@ -65,7 +67,8 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 		return ctrl.Result{}, err
 	}
 	plan = r.reclaims.keepBackReclaims(job, plan, r.clock.Now())
-	plan = r.counts.keepBack(job, plan.withMemoryFirst(), r.api.CountsEvery, r.clock.Now())
+	plan = plan.withMemoryFirst()
+	plan = r.counts.keepBack(job, plan, plan.patience(r.api.CountsEvery, r.busy != nil && r.busy()), r.clock.Now())
 	plan = r.readiness.keepBack(plan, r.clock.Now())
 	if !plan.Due.IsZero() {
 		if due := max(plan.Due.Sub(r.clock.Now()), 1); wait == 0 || due < wait {

@@ -130,6 +130,21 @@ func TestChooseRefusesToGuess(t *testing.T) {
 	}
 }
 
+// TestAScheduleNamesItsLastRun: a job that is none itself is no dead end.
+func TestAScheduleNamesItsLastRun(t *testing.T) {
+	schedule := &view.Schedule{Namespace: "ml", Name: "nightly", Times: "@daily", Message: "Cron active: 1 job(s)", Runs: []string{"nightly-2", "nightly-1"}}
+	err := runsBySchedule(schedule)
+	for _, part := range []string{`ml/latticejob/nightly runs by its schedule "@daily" (Cron active: 1 job(s))`, "muster explain -n ml latticejob/nightly-2"} {
+		if exitCode(err) != exitNotFound || !strings.Contains(err.Error(), part) {
+			t.Errorf("%d, %v: want %d and %s", exitCode(err), err, exitNotFound, part)
+		}
+	}
+	schedule.Runs = nil
+	if err := runsBySchedule(schedule); exitCode(err) != exitNotFound || !strings.Contains(err.Error(), "muster kubectl describe -n ml latticejob/nightly") {
+		t.Errorf("without a run: %v", err)
+	}
+}
+
 func TestThisBuildReadsWhatGoStamped(t *testing.T) {
 	got := thisBuild(&debug.BuildInfo{
 		Main:     debug.Module{Version: "v1.2.3"},

@@ -105,6 +105,9 @@ func (o *explainOptions) run(ctx context.Context, streams genericiooptions.IOStr
 	if len(found) == 0 && name.Kind == "job" {
 		found = view.Find(jobs, view.Name{Namespace: name.Namespace, Name: name.Name}) // people call them all jobs
 	}
+	if schedule := view.FindSchedule(seen, name); len(found) == 0 && schedule != nil {
+		return runsBySchedule(schedule)
+	}
 	job, err := choose(found, argument, name.Namespace, streams)
 	if err != nil {
 		return err
@@ -122,6 +125,19 @@ func (o *explainOptions) run(ctx context.Context, streams genericiooptions.IOStr
 		return errQuiet
 	}
 	return err
+}
+
+// runsBySchedule says of a job that is none itself what to ask for instead.
+func runsBySchedule(s *view.Schedule) error {
+	title := fmt.Sprintf("%s/latticejob/%s runs by its schedule %q", s.Namespace, s.Name, s.Times)
+	if s.Message != "" {
+		title += " (" + s.Message + ")"
+	}
+	if len(s.Runs) == 0 {
+		return notFound("%s, and waits for nothing itself; it has no run yet: see `muster kubectl describe -n %s latticejob/%s`", title, s.Namespace, s.Name)
+	}
+	return notFound("%s, and waits for nothing itself: ask for one of its runs, `muster explain -n %s latticejob/%s` for the last",
+		title, s.Namespace, s.Runs[0])
 }
 
 // choose settles on one of the jobs that a name found: it asks only if several did and somebody is there to answer.

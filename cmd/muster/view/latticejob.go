@@ -100,7 +100,7 @@ func latticeJobs(seen *Seen, owned owners) (jobs []*subject, others []*volcano.J
 	}
 	for i := range seen.LatticeJobs {
 		job := &seen.LatticeJobs[i]
-		if job.Spec.Schedule != "" && job.Status.Phase != lattice.Failed {
+		if hasRuns(job) {
 			continue
 		}
 		jobs = append(jobs, latticeJobSubject(job, made[string(job.UID)], owned))

@@ -87,6 +87,7 @@ func (l *look) report() {
 		l.plan.Progress.Outcome = &jobs.Outcome{Succeeded: l.job.Status.Phase == lattice.Succeeded, Message: l.job.Status.Message}
 		return
 	}
+	l.plan.StatusYields = !hasSchedule(l.job)
 	if l.vcjob != nil {
 		l.plan.Progress.Ready = l.vcjob.Status.State.Phase == volcano.Running
 	}
@@ -96,6 +97,7 @@ func (l *look) report() {
 func (l *look) say(phase lattice.JobPhase, message string, generation *int64, event *jobs.Event) {
 	status := lattice.LatticeJobStatus{Phase: phase, Message: message, ObservedGeneration: generation}
 	if event != nil && (l.job.Status.Phase != phase || l.job.Status.Message != message) {
+		event.WithStatus = true
 		l.plan.Events = append(l.plan.Events, *event)
 	}
 	l.job.Status = status

@@ -25,7 +25,8 @@ func (l *look) report() {
 		return
 	}
 	l.plan.Status = l.job
-	l.plan.StatusCanWait = !l.plan.StatusFirst && (l.tellsPodsAlone() || l.justBegins())
+	l.plan.StatusYields = l.justBegins()
+	l.plan.StatusCanWait = !l.plan.StatusFirst && (l.tellsPodsAlone() || l.plan.StatusYields)
 }
 
 // justBegins reports whether the status tells no more than that a job which is new waits for

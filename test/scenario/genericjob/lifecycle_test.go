@@ -1,6 +1,7 @@
 package genericjob
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -49,6 +50,38 @@ func TestRestartBudget(t *testing.T) {
 	}
 }
 
+// TestEachReplicaHasABudgetOfItsOwn: what one has used of it is missing to no other, the sum is told, and rules count a
+// replica once it has none left.
+func TestEachReplicaHasABudgetOfItsOwn(t *testing.T) {
+	w := newWorld(t)
+	w.Create(w.job("each", with("worker", 3, 1), func(job *tensorstack.GenericJob) {
+		job.Spec.SuccessRules, job.Spec.FailureRules = rules("worker 1"), rules("worker 0+1")
+	}))
+	w.untilPhase("each", tensorstack.JobPhaseRunning)
+	for _, pod := range []string{"each-worker-0", "each-worker-1", "each-worker-2"} {
+		w.EndReplica(pod, 0, 1)
+	}
+	w.untilJob("each", "has restarted each", func(job *tensorstack.GenericJob) bool { return job.Status.Tasks[0].RestartCount == 3 })
+	w.EndReplica("each-worker-0", 1, 2)
+	w.EndReplica("each-worker-2", 1, 0)
+	seen := w.untilJob("each", "tells of two ends", func(job *tensorstack.GenericJob) bool {
+		return job.Status.Aggregate.Failed == 1 && job.Status.Aggregate.Succeeded == 1
+	})
+	if condition(seen, tensorstack.JobCompleted).Status == "True" {
+		t.Errorf("it has ended with one of the two that the rule names: %+v", seen.Status.Conditions)
+	}
+	w.EndReplica("each-worker-1", 1, 3)
+	job := w.untilPhase("each", tensorstack.JobPhaseFailed)
+	if got := condition(job, tensorstack.JobFailed).Message; got != `The job is failed with rule: {"worker":["0","1"]}` {
+		t.Errorf("it says %q", got)
+	}
+	for i, r := range job.Status.Tasks[0].Replicas {
+		if r.RestartCount != 1 {
+			t.Errorf("worker-%d was restarted %d times", i, r.RestartCount)
+		}
+	}
+}
+
 // TestARestartedReplicaIsToldOf: the condition says which pod failed and how, until all run again.
 func TestARestartedReplicaIsToldOf(t *testing.T) {
 	w := newWorld(t)
@@ -87,31 +120,33 @@ func TestAPodThatSomebodyDeletesComesBack(t *testing.T) {
 	}
 }
 
-// TestCleanUp: what is left of a job of four when its first has succeeded and its second has failed.
+// TestCleanUp: what is left of a job of four when its first has ended, well or not, and its second has failed.
 func TestCleanUp(t *testing.T) {
 	for policy, left := range map[tensorstack.CleanUpPolicy][]string{
 		tensorstack.CleanUpNone:       {"clean-worker-0", "clean-worker-1", "clean-worker-2", "clean-worker-3"},
 		tensorstack.CleanUpUnfinished: {"clean-worker-0", "clean-worker-1"},
 		tensorstack.CleanUpAll:        nil,
 	} {
-		t.Run(string(policy), func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			w.Create(w.job("clean", with("worker", 4, 0), func(job *tensorstack.GenericJob) {
-				job.Spec.CleanUpPolicy, job.Spec.SuccessRules = policy, rules("worker 0")
-			}))
-			w.untilPhase("clean", tensorstack.JobPhaseRunning)
-			w.EndReplica("clean-worker-1", 0, 1)
-			w.EndReplica("clean-worker-0", 0, 0)
-			w.untilPhase("clean", tensorstack.JobPhaseSucceeded)
-			w.UntilOnlyPods(left...)
-			job := w.untilJob("clean", "counts what it deleted", func(job *tensorstack.GenericJob) bool {
-				return int(job.Status.Aggregate.Deleted) == 4-len(left)
+		for phase, code := range map[tensorstack.JobPhase]int{tensorstack.JobPhaseSucceeded: 0, tensorstack.JobPhaseFailed: 1} {
+			t.Run(fmt.Sprintf("%s, %s", policy, phase), func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t)
+				w.Create(w.job("clean", with("worker", 4, 0), func(job *tensorstack.GenericJob) {
+					job.Spec.CleanUpPolicy, job.Spec.SuccessRules, job.Spec.FailureRules = policy, rules("worker 0"), rules("worker 0")
+				}))
+				w.untilPhase("clean", tensorstack.JobPhaseRunning)
+				w.EndReplica("clean-worker-1", 0, 1)
+				w.EndReplica("clean-worker-0", 0, code)
+				w.untilPhase("clean", phase)
+				w.UntilOnlyPods(left...)
+				job := w.untilJob("clean", "counts what it deleted", func(job *tensorstack.GenericJob) bool {
+					return int(job.Status.Aggregate.Deleted) == 4-len(left)
+				})
+				if job.Status.Phase != phase {
+					t.Errorf("it is %s", job.Status.Phase)
+				}
 			})
-			if job.Status.Phase != tensorstack.JobPhaseSucceeded {
-				t.Errorf("it is %s", job.Status.Phase)
-			}
-		})
+		}
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
@@ -150,6 +152,80 @@ func TestDebugThenPause(t *testing.T) {
 	w.pause("debug", false)
 	w.untilPhase("debug", tensorstack.JobPhaseRunning)
 	w.UntilPods("both are there again", check)
+}
+
+// TestAPauseLeadsOutOfDebugMode: a job that is debugged is paused, debug mode is left meanwhile, and it is resumed to work.
+func TestAPauseLeadsOutOfDebugMode(t *testing.T) {
+	w := newWorld(t)
+	w.Create(w.job("leaves", with("worker", 1, 0), func(job *tensorstack.GenericJob) {
+		job.Spec.RunMode = &tensorstack.RunMode{Debug: &tensorstack.DebugMode{Enabled: true}}
+	}))
+	w.untilPhase("leaves", tensorstack.JobPhaseRunning)
+	w.pause("leaves", true)
+	w.untilPhase("leaves", tensorstack.JobPhasePaused)
+	job := &tensorstack.GenericJob{ObjectMeta: metav1.ObjectMeta{Name: "leaves", Namespace: w.Namespace}}
+	if err := w.Client.Patch(t.Context(), job, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"runMode":{"debug":{"enabled":false},"pause":{"enabled":false}}}}`))); err != nil {
+		t.Fatal(err)
+	}
+	w.untilPhase("leaves", tensorstack.JobPhaseRunning)
+	w.UntilPods("its pod works", func(pods map[string]corev1.Pod) bool {
+		pod, ok := pods["leaves-worker-0"]
+		if !ok {
+			return false
+		}
+		if main := pod.Spec.Containers[0]; !slices.Equal(main.Command, []string{"train"}) || !slices.Equal(main.Args, []string{"--rank", "0"}) {
+			t.Errorf("it runs %v %v", main.Command, main.Args)
+		}
+		return true
+	})
+	w.EndReplica("leaves-worker-0", 0, 0)
+	w.untilPhase("leaves", tensorstack.JobPhaseSucceeded)
+}
+
+// TestPauseWhileResuming: a job that waits again for what it gave back is paused again, and leaves the queue.
+func TestPauseWhileResuming(t *testing.T) {
+	w := newWorld(t)
+	w.queue(2)
+	w.Create(w.job("twice", with("worker", 2, 0), inQueue(0)))
+	w.untilPhase("twice", tensorstack.JobPhaseRunning)
+	w.pause("twice", true)
+	w.untilPhase("twice", tensorstack.JobPhasePaused)
+	w.Create(w.job("other", with("worker", 2, 0), inQueue(0)))
+	w.untilPhase("other", tensorstack.JobPhaseRunning)
+	w.pause("twice", false)
+	w.untilPhase("twice", tensorstack.JobPhaseResuming)
+	w.untilWaits("twice", 0)
+	w.pause("twice", true)
+	w.untilPhase("twice", tensorstack.JobPhasePaused)
+	w.EndReplica("other-worker-0", 0, 0)
+	w.EndReplica("other-worker-1", 0, 0)
+	w.untilPhase("other", tensorstack.JobPhaseSucceeded)
+	w.pause("twice", false)
+	w.untilPhase("twice", tensorstack.JobPhaseRunning)
+	w.untilPodsOf("twice", "twice-worker-0", "twice-worker-1")
+}
+
+// TestAPauseAfterTheEndChangesNothing: the end is final, and nothing is made anew when the pause is over.
+func TestAPauseAfterTheEndChangesNothing(t *testing.T) {
+	w := newWorld(t)
+	w.Create(w.job("over", with("worker", 1, 0), func(job *tensorstack.GenericJob) { job.Spec.CleanUpPolicy = tensorstack.CleanUpAll }))
+	w.untilPhase("over", tensorstack.JobPhaseRunning)
+	w.EndReplica("over-worker-0", 0, 0)
+	before := w.untilJob("over", "has ended and is cleaned up", func(job *tensorstack.GenericJob) bool {
+		return job.Status.Phase == tensorstack.JobPhaseSucceeded && job.Status.Aggregate.Deleted == 1
+	})
+	w.pause("over", true)
+	w.pause("over", false)
+	// A job that is made after that is seen after it.
+	w.Create(w.job("after", with("worker", 1, 0)))
+	w.untilPhase("after", tensorstack.JobPhaseRunning)
+	after := w.untilJob("over", "is there", func(*tensorstack.GenericJob) bool { return true })
+	if !slices.EqualFunc(before.Status.Conditions, after.Status.Conditions, func(a, b tensorstack.JobCondition) bool {
+		return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason
+	}) || after.Status.Phase != tensorstack.JobPhaseSucceeded {
+		t.Errorf("it was %+v and is %+v", before.Status, after.Status)
+	}
+	w.UntilOnlyPods("after-worker-0")
 }
 
 // TestOperatorKilledAgainAndAgain: among jobs that restart, are paused and wait for each other; every replica ends as often
