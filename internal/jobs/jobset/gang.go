@@ -70,9 +70,15 @@ func (a *attempt) leaveKeptOut() {
 			!jobs.IsOfGang(spec, gangName(a.js, job.Labels[jobset.ReplicatedJobNameKey])) {
 			continue
 		}
-		if a.seen.Facts.Priorities.KeepsOut(*spec.SchedulingGroup.PodGroupName, spec.PriorityClassName, a.seen.Children) {
-			a.deleteJobs([]*batchv1.Job{job})
+		if !a.seen.Facts.Priorities.KeepsOut(*spec.SchedulingGroup.PodGroupName, spec.PriorityClassName, a.seen.Children) {
+			continue
 		}
+		// A class that has just been made may not have been seen yet, and pods of the old default may be about to be ready.
+		if at := job.CreationTimestamp.Add(patience); a.seen.Now.Before(at) {
+			a.due(at)
+			continue
+		}
+		a.deleteJobs([]*batchv1.Job{job})
 	}
 }
 

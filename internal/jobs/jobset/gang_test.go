@@ -219,6 +219,7 @@ func TestADefaultClassThatComesBetweenAGangAndItsPods(t *testing.T) {
 		"succeeded":               func(job *batchv1.Job, _ *schedulingv1beta1.PodGroup) { job.Status.Succeeded = 1 },
 		"of the same priority":    func(_ *batchv1.Job, g *schedulingv1beta1.PodGroup) { g.Spec.Priority = ptr.To[int32](9) },
 		"where nobody sees to it": func(_ *batchv1.Job, g *schedulingv1beta1.PodGroup) { g.Spec.Priority = nil },
+		"of a Job just made":      func(job *batchv1.Job, _ *schedulingv1beta1.PodGroup) { job.CreationTimestamp = metav1.NewTime(now) },
 		"of a class that has gone": func(job *batchv1.Job, _ *schedulingv1beta1.PodGroup) {
 			job.Spec.Template.Spec.PriorityClassName = "gone"
 		},
@@ -232,8 +233,9 @@ func TestADefaultClassThatComesBetweenAGangAndItsPods(t *testing.T) {
 		for _, child := range children[2:] {
 			change(child.(*batchv1.Job), group)
 		}
-		if gone := deleted(look(js, children...)); len(gone) > 0 {
-			t.Errorf("pods that are %s: %v", what, gone)
+		p := look(js, children...)
+		if gone := deleted(p); len(gone) > 0 || p.Due.After(now) != (what == "of a Job just made") {
+			t.Errorf("pods that are %s: %v, due %s", what, gone, p.Due)
 		}
 	}
 }
