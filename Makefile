@@ -46,6 +46,11 @@ agent: go
 local: go
 	@$(call build,local, ./cmd/muster-local,muster-local,the embedded Kubernetes (the first time this takes 5 to 8 minutes on two cores),$(KUBE_LDFLAGS))
 
+.PHONY: node
+node: go
+	@$(call build,local, ./cmd/muster-node,muster-node,the kubelet,$(KUBE_LDFLAGS))
+	@$(call build,test/node/coredns, .,coredns,CoreDNS,-s -w)
+
 # build MODULE PACKAGE BINARY WHAT LDFLAGS: says what is built and, every hundred
 # packages, that it moves. Lines that are no package are the compiler's own.
 define build
@@ -74,7 +79,7 @@ demo: build ## Start a cluster, run the examples on it and stop it: under two mi
 
 .PHONY: test
 test: build ## Run all tests, those on the embedded control plane included
-	$(GO) test -timeout 20m $$($(GO) list $(PACKAGES) | grep -v /test/scenario)
+	$(GO) test -timeout 20m $$($(GO) list $(PACKAGES) | grep -v -e /test/scenario -e /test/node)
 	@# Scenarios wait for others most of the time.
 	$(GO) test -timeout 20m -p 3 ./test/scenario/...
 	cd local && $(GO) test ./...
@@ -82,6 +87,10 @@ test: build ## Run all tests, those on the embedded control plane included
 	cd test/chart && $(GO) test ./...
 	@if command -v python3 >/dev/null; then python3 -m unittest discover -s python; \
 	else echo "python's tests are left out: there is no python3 on this machine"; fi
+
+.PHONY: test-node
+test-node: build node image bundle ## Run the tests that need real containers, as root on Debian: kubelet, containerd, runc
+	$(GO) test -count=1 -v -parallel 8 -timeout 10m ./test/node
 
 # What test/ tests are other processes, so that they run with an operator that has the
 # race detector instead: it reports to files.
@@ -109,6 +118,7 @@ lint: go ## Check formatting, go vet and staticcheck
 	cd tools && $(GO) vet ./... && $(TOOL) staticcheck ./...
 	cd test/chart && $(GO) vet ./... && $(TOOL) staticcheck ./...
 	cd local && $(GO) vet ./...
+	cd test/node/coredns && $(GO) vet ./...
 	@# What links Kubernetes is vetted only: staticcheck would analyse all of Kubernetes for it.
 	cd local && $(TOOL) staticcheck $$($(GO) list -f '{{.ImportPath}} {{join .Deps " "}}' ./... | awk '!/k8s.io\/kubernetes\// {print $$1}')
 

@@ -1,0 +1,47 @@
+package node
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	"github.com/musterhq/muster/test/scenario/harness"
+)
+
+// The document's manifest as it is: its image is one of ours by its name, with a torchrun that does nothing but meet the
+// others.
+func TestTheDocumentsJobSetFindsItsWorkersByTheNamesInIt(t *testing.T) {
+	w := newWorld(t)
+	w.kubectl("apply", "-f", example("jobset", "jobset-pytorch.yaml"))
+	w.untilCompleted("pytorch")
+	for index := range 4 {
+		said := w.logsOfWorker("pytorch", index)
+		if want := fmt.Sprintf("rank %d: sum 6 by pytorch-workers-0-0.pytorch\n", index); !strings.HasSuffix(said, want) {
+			t.Errorf("worker %d said %q, not %q", index, said, want)
+		}
+	}
+}
+
+func (w *world) untilCompleted(name string) {
+	w.Helper()
+	harness.UntilOne(w.World, &jobset.JobSetList{}, name, "has completed", func(job *jobset.JobSet) bool {
+		return meta.IsStatusConditionTrue(job.Status.Conditions, string(jobset.JobSetCompleted))
+	})
+}
+
+// logsOfWorker are what the pod of this index of the replicated job `workers` has written.
+func (w *world) logsOfWorker(job string, index int) string {
+	w.Helper()
+	var pods corev1.PodList
+	err := w.Client.List(w.Context(), &pods, client.InNamespace(w.Namespace), client.MatchingLabels{
+		jobset.JobSetNameKey: job, "batch.kubernetes.io/job-completion-index": fmt.Sprint(index)})
+	if err != nil || len(pods.Items) != 1 {
+		w.Fatalf("%d pods of worker %d of %s, %v", len(pods.Items), index, job, err)
+	}
+	return w.logs(pods.Items[0].Name, pods.Items[0].Spec.Containers[0].Name)
+}

@@ -1,0 +1,134 @@
+package machine
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+const (
+	// gateway is the address of the node, on the bridge to which its pods are joined.
+	gateway = "10.88.0.1"
+	bridge  = "pods0"
+)
+
+// beInit prepares the machine, runs the tests and gives their exit code. All other processes of the namespaces end with
+// this one.
+func beInit() int {
+	dir := os.Getenv(dirVariable)
+	if err := prepare(dir); err != nil {
+		// Mounts that hide the folder from who is outside come last.
+		if err := os.WriteFile(filepath.Join(dir, whyNot), []byte(err.Error()), 0o600); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		return cannot
+	}
+	tests := self(stageTests)
+	tests.Env = append(tests.Env, "TMPDIR="+dir)
+	if err := tests.Start(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return bury(tests.Process.Pid)
+}
+
+// bury waits for all processes that end here, until the given one does, and gives its exit code.
+func bury(last int) int {
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, 0, nil)
+		switch {
+		case err == syscall.EINTR:
+		case err != nil:
+			fmt.Fprintln(os.Stderr, "waiting for processes:", err)
+			return 1
+		case pid == last && status.Signaled():
+			return 128 + int(status.Signal())
+		case pid == last:
+			return status.ExitStatus()
+		}
+	}
+}
+
+// prepare makes what programs of a node expect to find at fixed places, in memory, and the network that pods are joined to.
+func prepare(dir string) error {
+	// Nothing of this is to be seen outside; inside, what a kubelet mounts is to be seen in containers.
+	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("mounts cannot be made private: %w", err)
+	}
+	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_SHARED, ""); err != nil {
+		return fmt.Errorf("mounts cannot be shared: %w", err)
+	}
+	if err := syscall.Mount("proc", "/proc", "proc", 0, ""); err != nil {
+		return fmt.Errorf("mounting /proc: %w", err)
+	}
+	commands := [][]string{
+		{"ip", "link", "set", "lo", "up"},
+		{"ip", "link", "add", bridge, "type", "bridge"},
+		{"ip", "address", "add", gateway + "/24", "dev", bridge},
+		{"ip", "link", "set", bridge, "up"},
+		{"ip", "route", "add", "default", "dev", bridge},
+		{"iptables", "-t", "nat", "-L", "-n"},
+	}
+	for _, command := range commands {
+		if said, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
+			return fmt.Errorf("%s: %w: %s", strings.Join(command, " "), err, strings.TrimSpace(string(said)))
+		}
+	}
+	if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o644); err != nil {
+		return fmt.Errorf("forwarding between pods: %w", err)
+	}
+	if err := tryContainer(filepath.Join(dir, "try")); err != nil {
+		return err
+	}
+	for _, target := range []string{"/run", "/var/log", dir} {
+		if err := syscall.Mount("tmpfs", target, "tmpfs", 0, "mode=755"); err != nil {
+			return fmt.Errorf("mounting memory on %s: %w", target, err)
+		}
+	}
+	return nil
+}
+
+// tryContainer runs a program in a container on layered file systems, as a node does it with each.
+func tryContainer(dir string) error {
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, ""); err != nil {
+		return fmt.Errorf("mounting memory: %w", err)
+	}
+	defer syscall.Unmount(dir, syscall.MNT_DETACH)
+	for _, name := range []string{"lower", "upper", "work", "rootfs", "state"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
+			return err
+		}
+	}
+	program, err := os.ReadFile(busybox)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "lower", "sh"), program, 0o755)
+	}
+	if err != nil {
+		return err
+	}
+	root := filepath.Join(dir, "rootfs")
+	layers := fmt.Sprintf("lowerdir=%[1]s/lower,upperdir=%[1]s/upper,workdir=%[1]s/work", dir)
+	if err := syscall.Mount("overlay", root, "overlay", 0, layers); err != nil {
+		return fmt.Errorf("file systems cannot be layered: %w", err)
+	}
+	defer syscall.Unmount(root, syscall.MNT_DETACH)
+	spec := fmt.Sprintf(`{"ociVersion": "1.0.2", "root": {"path": "rootfs"}, "process": {"cwd": "/", "args": ["/sh", "-c", "exit 0"]},
+"mounts": [{"destination": "/proc", "type": "proc", "source": "proc"}],
+"linux": {"cgroupsPath": "/%s/try", "namespaces": [{"type": "mount"}, {"type": "pid"}, {"type": "network"}]}}`, os.Getenv(cgroupVariable))
+	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(spec), 0o600); err != nil {
+		return err
+	}
+	if said, err := exec.Command("runc", "--root", filepath.Join(dir, "state"), "run", "--bundle", dir, "try").CombinedOutput(); err != nil {
+		return fmt.Errorf("runc runs no container here: %w: %s", err, strings.TrimSpace(string(said)))
+	}
+	return nil
+}

@@ -1,0 +1,57 @@
+package machine
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// needed are the programs of a node, with the packages of Debian that have them.
+var needed = map[string]string{
+	"containerd": "containerd",
+	"runc":       "runc",
+	"ip":         "iproute2",
+	"iptables":   "iptables",
+	"mount":      "mount",
+	busybox:      "busybox-static",
+	"python3":    "python3",
+	"perl":       "perl",
+}
+
+const busybox = "/bin/busybox"
+
+// plugins is where Debian installs those of containernetworking-plugins.
+const plugins = "/usr/lib/cni"
+
+// missing says what this machine lacks to run containers, in one line; empty if nothing is seen to. Only a try tells for sure.
+func missing() string {
+	if os.Getuid() != 0 {
+		return "containers need root: run make test-node as root"
+	}
+	var packages []string
+	for program, from := range needed {
+		if _, err := exec.LookPath(program); err != nil {
+			packages = append(packages, from)
+		}
+	}
+	for _, plugin := range []string{"bridge", "host-local", "loopback", "portmap"} {
+		if _, err := os.Stat(filepath.Join(plugins, plugin)); err != nil {
+			packages = append(packages, "containernetworking-plugins")
+			break
+		}
+	}
+	if len(packages) > 0 {
+		return "programs are missing: apt-get install " + strings.Join(packages, " ")
+	}
+	if linked, _ := exec.Command("ldd", busybox).CombinedOutput(); !strings.Contains(string(linked), "not a dynamic executable") {
+		return busybox + " is not static: apt-get install busybox-static"
+	}
+	for _, device := range []string{"/dev/kmsg", "/proc/sys/net/bridge"} {
+		if _, err := os.Stat(device); err != nil {
+			return fmt.Sprintf("the kernel does not show %s here", device)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,69 @@
+package machine
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os/exec"
+	"strings"
+
+	"github.com/musterhq/muster/internal/testcluster"
+)
+
+// apiService is the address of the service kubernetes, at which pods reach the API server.
+const apiService = "10.96.0.1"
+
+// startOperator installs Muster on the node with the commands of docs/install.md for those without Helm, and waits until it
+// runs: in pods, of the image, with the rights of the chart.
+func (n *node) startOperator(ctx context.Context) error {
+	if err := n.forwardAPI(ctx); err != nil {
+		return err
+	}
+	bundle, err := binary("muster.yaml")
+	if err != nil {
+		return err
+	}
+	commands := [][]string{
+		{"apply", "--server-side", "-f", bundle},
+		{"rollout", "status", "--timeout=3m", "-n", "muster-system", "deployment/lattice-operator"},
+	}
+	for _, command := range commands {
+		if _, err := Kubectl(ctx, n.cluster, command...); err != nil {
+			pods, _ := Kubectl(context.WithoutCancel(ctx), n.cluster, "describe", "pods", "-n", "muster-system")
+			return fmt.Errorf("installing the operator: %w\n%s", err, pods)
+		}
+	}
+	return nil
+}
+
+// forwardAPI has pods reach the API server, which listens on loopback alone, as a service proxy would.
+func (n *node) forwardAPI(ctx context.Context) error {
+	server, err := url.Parse(n.cluster.Config.Host)
+	if err != nil {
+		return fmt.Errorf("reading the address of the API server: %w", err)
+	}
+	commands := [][]string{
+		{"sh", "-c", "echo 1 >/proc/sys/net/ipv4/conf/" + bridge + "/route_localnet"},
+		{"iptables", "-t", "nat", "-A", "PREROUTING", "-i", bridge, "-d", apiService, "-p", "tcp", "--dport", "443", "-j", "DNAT", "--to-destination", server.Host},
+	}
+	for _, command := range commands {
+		if said, err := exec.CommandContext(ctx, command[0], command[1:]...).CombinedOutput(); err != nil {
+			return fmt.Errorf("%s: %w: %s", strings.Join(command, " "), err, said)
+		}
+	}
+	return nil
+}
+
+// Kubectl runs the kubectl that is part of muster on the cluster, and gives all that it said.
+func Kubectl(ctx context.Context, cluster *testcluster.Cluster, arguments ...string) (said string, err error) {
+	program, err := binary("muster")
+	if err != nil {
+		return "", err
+	}
+	arguments = append([]string{"kubectl", "--kubeconfig", cluster.Kubeconfig}, arguments...)
+	out, err := exec.CommandContext(ctx, program, arguments...).CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("%s: %w: %s", strings.Join(arguments, " "), err, out)
+	}
+	return string(out), err
+}

@@ -1,0 +1,138 @@
+package registry
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Busybox is a system of one static program.
+func Busybox(program string) ([]File, error) {
+	content, err := os.ReadFile(program)
+	if err != nil {
+		return nil, fmt.Errorf("copying into an image: %w", err)
+	}
+	names, err := exec.Command(program, "--list").Output()
+	if err != nil {
+		return nil, fmt.Errorf("asking %s what it can: %w", program, err)
+	}
+	files := []File{
+		{Name: "bin/busybox", Mode: 0o755, Content: content},
+		{Name: "tmp/", Mode: 0o1777},
+		{Name: "etc/passwd", Mode: 0o644, Content: []byte("root:x:0:0:root:/:/bin/sh\n")},
+	}
+	for _, name := range strings.Fields(string(names)) {
+		if name != "busybox" {
+			files = append(files, File{Name: "bin/" + name, Link: "busybox"})
+		}
+	}
+	return files, nil
+}
+
+// Program is a program of this machine under the name, with the libraries that it and the given files load.
+func Program(name, program string, with ...string) ([]File, error) {
+	main, err := copied(program)
+	if err != nil {
+		return nil, err
+	}
+	files := []File{main}
+	if program != name {
+		files = append(files, File{Name: name, Link: program})
+	}
+	loaded := []string{program}
+	for _, name := range with {
+		added, err := tree(name)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range added {
+			files = append(files, f)
+			if strings.HasSuffix(f.Name, ".so") {
+				loaded = append(loaded, f.Name)
+			}
+		}
+	}
+	libraries, err := librariesOf(loaded)
+	if err != nil {
+		return nil, err
+	}
+	return append(files, libraries...), nil
+}
+
+// tree is a file, or all of a folder but what was compiled and what tests it.
+func tree(root string) (files []File, err error) {
+	err = filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			switch entry.Name() {
+			case "__pycache__", "test", "tests", "idlelib", "ensurepip", "site-packages", "dist-packages":
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !entry.Type().IsRegular() && entry.Type()&fs.ModeSymlink == 0 || strings.HasSuffix(name, ".a") {
+			return nil
+		}
+		file, err := copied(name)
+		if err != nil {
+			return err
+		}
+		files = append(files, file)
+		return nil
+	})
+	return files, err
+}
+
+// librariesOf are the shared libraries that the linker finds for the programs.
+func librariesOf(programs []string) (files []File, err error) {
+	// It fails for some of many, which are static.
+	said, _ := exec.Command("ldd", programs...).Output()
+	seen := map[string]bool{}
+	for line := range strings.Lines(string(said)) {
+		_, after, found := strings.Cut(line, "=>")
+		if !found {
+			after = line
+		}
+		fields := strings.Fields(after)
+		if len(fields) != 2 || !strings.HasPrefix(fields[0], "/") || seen[fields[0]] {
+			continue
+		}
+		seen[fields[0]] = true
+		file, err := copied(fields[0])
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, file)
+	}
+	return files, nil
+}
+
+// Python is the machine's Python with its standard library, as python3 and python.
+func Python() ([]File, error) {
+	said, err := exec.Command("python3", "-c", "import sys, sysconfig; print(sys.executable); print(sysconfig.get_path('stdlib'))").Output()
+	if err != nil {
+		return nil, fmt.Errorf("asking python3 where it is: %w", err)
+	}
+	lines := strings.Fields(string(said))
+	program, err := filepath.EvalSymlinks(lines[0])
+	if err != nil {
+		return nil, fmt.Errorf("looking for python3: %w", err)
+	}
+	files, err := Program("/usr/bin/python3", program, lines[1])
+	return append(files, File{Name: "/usr/bin/python", Link: "python3"}), err
+}
+
+// Perl is the machine's perl with what sockets need.
+func Perl() ([]File, error) {
+	said, err := exec.Command("perl", "-MIO::Socket::INET", "-MPOSIX", "-e", `print join "\n", $^X, values %INC, @DynaLoader::dl_shared_objects`).Output()
+	if err != nil {
+		return nil, fmt.Errorf("asking perl what it loads: %w", err)
+	}
+	lines := strings.Fields(string(said))
+	return Program("/usr/bin/perl", lines[0], lines[1:]...)
+}

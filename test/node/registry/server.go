@@ -1,0 +1,81 @@
+package registry
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// Server answers a node's pulls, of any registry.
+type Server struct {
+	images map[string]*Image
+	blobs  map[string][]byte
+}
+
+// Serve serves the images by repository, such as docker.io/library/busybox, whatever tag is asked for, and gives the address
+// on loopback. It serves as long as the process lives.
+func Serve(images map[string]*Image) (address string, err error) {
+	s := &Server{images: images, blobs: map[string][]byte{}}
+	for _, image := range images {
+		for digest, content := range image.blobs {
+			s.blobs[digest] = content
+		}
+	}
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("listening for pulls: %w", err)
+	}
+	go func() {
+		if err := http.Serve(listener, s); !errors.Is(err, net.ErrClosed) {
+			panic(err) // nothing could be pulled any more
+		}
+	}()
+	return listener.Addr().String(), nil
+}
+
+// ServeHTTP answers the part of the distribution API that pulls are made of.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	rest, ok := strings.CutPrefix(r.URL.Path, "/v2/")
+	if !ok {
+		http.NotFound(w, r)
+		return
+	}
+	if rest == "" {
+		return
+	}
+	repository, last, ok := cutLast(rest, "/blobs/")
+	if ok {
+		answer(w, r, "application/octet-stream", last, s.blobs[last])
+		return
+	}
+	if repository, _, ok = cutLast(rest, "/manifests/"); ok {
+		if image := s.images[r.URL.Query().Get("ns")+"/"+repository]; image != nil {
+			answer(w, r, image.mediaType, digest(image.manifest), image.manifest)
+			return
+		}
+	}
+	http.NotFound(w, r)
+}
+
+func answer(w http.ResponseWriter, r *http.Request, mediaType, digest string, content []byte) {
+	if content == nil {
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", mediaType)
+	w.Header().Set("Docker-Content-Digest", digest)
+	w.Header().Set("Content-Length", strconv.Itoa(len(content)))
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(content) // who hung up asks again
+	}
+}
+
+func cutLast(s, separator string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, separator); i >= 0 {
+		return s[:i], s[i+len(separator):], true
+	}
+	return s, "", false
+}

@@ -1,0 +1,103 @@
+// Package node tests, with a real kubelet, containerd and runc, what takes real containers to show: names between pods, claims,
+// exit codes, logs, probes, and the agent in a container. Muster itself runs in containers too, as people install it.
+package node
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/musterhq/muster/internal/testcluster"
+	"github.com/musterhq/muster/test/node/machine"
+	"github.com/musterhq/muster/test/scenario/harness"
+)
+
+func TestMain(m *testing.M) { machine.Main(m, testcluster.Options{NoAPIs: true}) }
+
+// world is a namespace of the cluster with the node.
+type world struct{ *harness.World }
+
+// newWorld gives a test a namespace of its own, beside others.
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	t.Parallel()
+	machine.Node(t, images)
+	w := &world{harness.New(t)}
+	w.tellAfterFailure()
+	return w
+}
+
+// tellAfterFailure has a test that fails tell what its pods wrote, and what was done with them.
+func (w *world) tellAfterFailure() {
+	w.Cleanup(func() {
+		if !w.Failed() {
+			return
+		}
+		for _, arguments := range [][]string{
+			{"describe", "pods"},
+			{"get", "events"},
+			{"logs", "-l", "!none", "--all-containers", "--prefix", "--tail=30", "--ignore-errors"},
+		} {
+			said, _ := machine.Kubectl(context.Background(), w.Cluster, append(arguments, "-n", w.Namespace)...)
+			w.Log(said)
+		}
+		w.Log(machine.Logs())
+	})
+}
+
+func example(path ...string) string {
+	return filepath.Join(append([]string{"..", "..", "examples"}, path...)...)
+}
+
+// kubectl runs a command as people do, in the world's namespace.
+func (w *world) kubectl(arguments ...string) (said string) {
+	w.Helper()
+	said, err := w.tryKubectl(arguments...)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return said
+}
+
+func (w *world) tryKubectl(arguments ...string) (said string, err error) {
+	return machine.Kubectl(w.Context(), w.Cluster, append([]string{"-n", w.Namespace}, arguments...)...)
+}
+
+// apply applies a manifest.
+func (w *world) apply(manifest string) {
+	w.Helper()
+	file := filepath.Join(w.TempDir(), "manifest.yaml")
+	if err := os.WriteFile(file, []byte(manifest), 0o600); err != nil {
+		w.Fatal(err)
+	}
+	w.kubectl("apply", "-f", file)
+}
+
+// untilPod waits until the condition holds for the pod of this name, and gives it.
+func (w *world) untilPod(name, what string, holds func(*corev1.Pod) bool) *corev1.Pod {
+	w.Helper()
+	return harness.UntilOne(w.World, &corev1.PodList{}, name, what, holds)
+}
+
+// logs are what a container has written, read as `kubectl logs` does.
+func (w *world) logs(pod, container string) string {
+	w.Helper()
+	said, err := w.tryLogs(pod, container)
+	if err != nil {
+		w.Fatalf("reading the logs of %s: %v", pod, err)
+	}
+	return said
+}
+
+func (w *world) tryLogs(pod, container string) (string, error) {
+	clients, err := kubernetes.NewForConfig(w.Cluster.Config)
+	if err != nil {
+		return "", err
+	}
+	said, err := clients.CoreV1().Pods(w.Namespace).GetLogs(pod, &corev1.PodLogOptions{Container: container}).DoRaw(w.Context())
+	return string(said), err
+}
