@@ -27,6 +27,18 @@ func TestTheDocumentsJobSetFindsItsWorkersByTheNamesInIt(t *testing.T) {
 	}
 }
 
+// Each worker of the ring listens, and calls the next one by its name.
+func TestTheWorkersOfAQueuedJobSetCallEachOther(t *testing.T) {
+	w := newWorld(t).in("science")
+	w.kubectl("apply", "-f", example("jobset", "pi-ring.yaml"))
+	w.untilCompleted("pi")
+	for index := range 4 {
+		if said := w.logsOfWorker("pi", index); !strings.Contains(said, "pi is 3.14159265") {
+			t.Errorf("worker %d said %q", index, said)
+		}
+	}
+}
+
 func (w *world) untilCompleted(name string) {
 	w.Helper()
 	harness.UntilOne(w.World, &jobset.JobSetList{}, name, "has completed", func(job *jobset.JobSet) bool {

@@ -1,7 +1,9 @@
 package node
 
 import (
+	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,6 +11,39 @@ import (
 	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 	"github.com/musterhq/muster/test/scenario/harness"
 )
+
+// The example as it is, but longer than any test, and with its files where they end with the node: with two workers while its neighbour runs, then with four. The agent comes
+// into the pods from the operator's own image, and finds the operator by the name of its Service.
+func TestATrainingGrowsWithAgentsFromTheImage(t *testing.T) {
+	w := newWorld(t).in("training")
+	manifest, err := os.ReadFile(example("trainingjob", "elastic-training.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	edited := string(manifest)
+	for old, now := range map[string]string{`"STEPS", "2400"`: `"STEPS", "100000000"`, "path: /tmp/": "path: /run/"} {
+		before := edited
+		if edited = strings.Replace(before, old, now, 1); edited == before {
+			t.Fatalf("the example has no %s any more", old)
+		}
+	}
+	w.apply(edited)
+	pod := w.untilPod("spirals-worker-0", "runs", func(pod *corev1.Pod) bool { return pod.Status.Phase == corev1.PodRunning })
+	if !slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return strings.HasPrefix(c.Image, "muster-operator:") }) {
+		t.Errorf("no init container of %s is of the operator's image", pod.Name)
+	}
+	w.untilSays(pod.Name, "trainingjob", "round of 2 begins at step 0", "workers 2")
+	w.untilSays(pod.Name, "trainingjob", "saved at step", "round of 4 begins at step")
+	w.untilSays(pod.Name, "trainingjob", "workers 4")
+	after := w.untilPod("spirals-worker-0", "runs", func(pod *corev1.Pod) bool { return pod.Status.Phase == corev1.PodRunning })
+	if after.UID != pod.UID {
+		t.Error("the worker did not keep its pod")
+	}
+	if strings.Contains(w.logs("spirals-worker-0", "trainingjob"), "round of 4 begins at step 0\n") {
+		t.Error("the second round did not go on from what the first had saved")
+	}
+	w.kubectl("delete", "trainingjob", "spirals")
+}
 
 // A worker whose program ends with 130 is made anew, and one whose program ends with 3 fails the job.
 func TestAWorkerIsMadeAnewOrNotByItsExitCode(t *testing.T) {

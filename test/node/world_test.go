@@ -6,9 +6,13 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/musterhq/muster/internal/testcluster"
@@ -48,6 +52,23 @@ func (w *world) tellAfterFailure() {
 		w.Log(machine.Logs())
 	})
 }
+
+// in is the world in the namespace of an example. All that the examples need is there then.
+func (w *world) in(namespace string) *world {
+	w.Helper()
+	prerequisites.Do(func() {
+		if _, err := machine.Kubectl(w.Context(), w.Cluster, "apply", "--server-side", "-f", example("prerequisites")); err != nil {
+			w.Fatal(err)
+		}
+	})
+	other := *w.World
+	other.Namespace = namespace
+	there := &world{&other}
+	there.tellAfterFailure()
+	return there
+}
+
+var prerequisites sync.Once
 
 func example(path ...string) string {
 	return filepath.Join(append([]string{"..", "..", "examples"}, path...)...)
@@ -100,4 +121,23 @@ func (w *world) tryLogs(pod, container string) (string, error) {
 	}
 	said, err := clients.CoreV1().Pods(w.Namespace).GetLogs(pod, &corev1.PodLogOptions{Container: container}).DoRaw(w.Context())
 	return string(said), err
+}
+
+// untilSays waits until a container has written the texts, in this order: only who asks is told of new lines.
+func (w *world) untilSays(pod, container string, texts ...string) {
+	w.Helper()
+	var said string
+	err := wait.PollUntilContextTimeout(w.Context(), 300*time.Millisecond, harness.Patience, true, func(context.Context) (bool, error) {
+		said, _ = w.tryLogs(pod, container) // it may not have begun yet
+		rest, found := said, true
+		for _, text := range texts {
+			if _, rest, found = strings.Cut(rest, text); !found {
+				return false, nil
+			}
+		}
+		return true, nil
+	})
+	if err != nil {
+		w.Fatalf("%s did not say %q; it said:\n%s", pod, texts, said)
+	}
 }

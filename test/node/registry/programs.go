@@ -129,7 +129,7 @@ func Python() ([]File, error) {
 
 // Perl is the machine's perl with what sockets need.
 func Perl() ([]File, error) {
-	said, err := exec.Command("perl", "-MIO::Socket::INET", "-MPOSIX", "-e", `print join "\n", $^X, values %INC, @DynaLoader::dl_shared_objects`).Output()
+	said, err := exec.Command("perl", "-MIO::Socket::INET", "-MIO::Select", "-MPOSIX", "-e", `print join "\n", $^X, values %INC, @DynaLoader::dl_shared_objects`).Output()
 	if err != nil {
 		return nil, fmt.Errorf("asking perl what it loads: %w", err)
 	}
