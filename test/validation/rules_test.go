@@ -35,6 +35,12 @@ const (
 	inElastic          place = policy + "muster-genericjob-elastic"
 	inJobSetElastic    place = policy + "muster-jobset-elastic"
 	inJobSetAgent      place = policy + "muster-jobset-agent"
+	inTrusted          place = policy + "muster-workload-trusted"
+	inChecks           place = policy + "muster-workload-checks"
+	inQueuedTime       place = policy + "muster-workload-queued-time"
+	inClaimRights      place = policy + "muster-jobset-claim-rights"
+	inVCJobClaimRights place = policy + "muster-vcjob-claim-rights"
+	inLatticeRights    place = policy + "muster-latticejob-rights"
 
 	// policy begins the place of a rule that is kept in an admission policy; the policy's name ends it.
 	policy = "policy "
@@ -72,7 +78,7 @@ func (r rule) policyName() string {
 }
 
 func allRules() []rule {
-	return slices.Concat(workloadSchemaRules(), workloadRules(), workloadReservedRules(), workloadStatusRules(),
+	return slices.Concat(workloadSchemaRules(), workloadRules(), workloadReservedRules(), workloadStatusRules(), trustRules(), makerRules(),
 		jobSetSchemaRules(), jobSetRules(), jobSetUpdateRules(), jobSetPolicyRules(), jobSetElasticRules(), jobSetAgentRules(), jobRules(), genericJobSchemaRules(), genericJobRules(), genericJobElasticRules(),
 		vcJobSchemaRules(), vcJobRules(), vcJobPolicyRules(), volcanoQueueRules(), latticeJobRules(), trainingJobSchemaRules(), trainingJobRules(), queueRules(), flavorRules())
 }

@@ -58,7 +58,9 @@ func (w *warnings) take() []string {
 
 func newServer(t *testing.T) *server {
 	cluster := testcluster.Get(t)
-	return &server{config: cluster.Config, namespace: cluster.Namespace(t), clients: map[string]dynamic.Interface{}}
+	s := &server{config: cluster.Config, namespace: cluster.Namespace(t), clients: map[string]dynamic.Interface{}}
+	s.grant(t)
+	return s
 }
 
 // try makes an attempt and gives the API server's answer to its last write, which changes nothing: it is a dry run.
@@ -134,7 +136,7 @@ func (s *server) plain(t *testing.T, name string) *unstructured.Unstructured {
 	return object
 }
 
-// resource gives a client for the objects of a kind, as a user of the group of administrators.
+// resource gives a client for the objects of a kind, as a user: of the group of administrators, unless it is one of rightsOf.
 func (s *server) resource(t *testing.T, name, user string) dynamic.ResourceInterface {
 	t.Helper()
 	resources := s.clientFor(t, user).Resource(kinds[name].resource)
@@ -150,7 +152,10 @@ func (s *server) clientFor(t *testing.T, user string) dynamic.Interface {
 		config := rest.CopyConfig(s.config)
 		config.WarningHandler = &s.warnings
 		if user != "" {
-			config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:masters"}}
+			config.Impersonate = rest.ImpersonationConfig{UserName: user}
+			if rightsOf[user] == nil {
+				config.Impersonate.Groups = []string{"system:masters"}
+			}
 		}
 		client, err := dynamic.NewForConfig(config)
 		if err != nil {
