@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -87,10 +88,11 @@ func IsInPodGroup(spec *corev1.PodSpec, name string) bool {
 }
 
 const (
-	// proofPatience is how long it is tried to make the pod by which it is proven that
-	// gangs are kept: right after the start of a cluster no pods can be made at all.
-	proofPatience = 5 * time.Second
+	// proofTries is how often it is tried, at intervals, to make the pod by which it is proven that gangs are kept. Those
+	// do not count in which no pod can be made in the namespace yet, for bootPatience: its cluster has only just started.
+	proofTries    = 10
 	proofInterval = 500 * time.Millisecond
+	bootPatience  = time.Minute
 )
 
 // HasNativeGangs reports whether the cluster has gangs: it serves PodGroups, and pods
@@ -106,18 +108,33 @@ func HasNativeGangs(ctx context.Context, c client.Client, namespace string) (boo
 	}
 	var kept bool
 	var last error
-	err := wait.PollUntilContextTimeout(ctx, proofInterval, proofPatience, true, func(ctx context.Context) (bool, error) {
+	tries := 0
+	err := wait.PollUntilContextTimeout(ctx, proofInterval, bootPatience, true, func(ctx context.Context) (bool, error) {
 		pod := probe(namespace)
-		if last = c.Create(ctx, pod, client.DryRunAll); last != nil {
+		if last = c.Create(ctx, pod, client.DryRunAll); last == nil {
+			kept = IsInPodGroup(&pod.Spec, probeName)
+			return true, nil
+		}
+		if takesNoPodsYet(ctx, c, namespace) {
 			return false, nil
 		}
-		kept = IsInPodGroup(&pod.Spec, probeName)
-		return true, nil
+		if tries++; tries == proofTries {
+			return false, last
+		}
+		return false, nil
 	})
 	if err != nil {
 		return false, fmt.Errorf("trying, without storing it, a pod of a PodGroup in namespace %s: %w", namespace, last)
 	}
 	return kept, nil
+}
+
+// takesNoPodsYet reports whether the namespace lacks what every pod is given, its default ServiceAccount, which the cluster
+// makes some time after its start.
+func takesNoPodsYet(ctx context.Context, c client.Reader, namespace string) bool {
+	account := &metav1.PartialObjectMetadata{}
+	account.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
+	return apierrors.IsNotFound(c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "default"}, account))
 }
 
 const probeName = "muster-probe"

@@ -16,10 +16,11 @@ package jobs
 //
 // +kubebuilder:rbac:groups=kueue.x-k8s.io,resources=localqueues,verbs=create
 
-// Whether the API server keeps gangs is asked by a pod that is not stored. Whether pods of an ended job still hold quota is
+// Whether the API server keeps gangs is asked by a pod that is not stored, once its namespace takes any. Whether pods of an ended job still hold quota is
 // asked of the API server itself.
 //
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;create
+// +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=get
 // +kubebuilder:rbac:groups=scheduling.k8s.io,resources=podgroups,verbs=list;watch;create;patch;delete
 
 // What people are told.
