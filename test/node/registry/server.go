@@ -46,12 +46,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if rest == "" {
 		return
 	}
-	repository, last, ok := cutLast(rest, "/blobs/")
-	if ok {
-		answer(w, r, "application/octet-stream", last, s.blobs[last])
+	if _, blob, ok := cutLast(rest, "/blobs/"); ok {
+		answer(w, r, "application/octet-stream", blob, s.blobs[blob])
 		return
 	}
-	if repository, _, ok = cutLast(rest, "/manifests/"); ok {
+	if repository, _, ok := cutLast(rest, "/manifests/"); ok {
 		if image := s.images[r.URL.Query().Get("ns")+"/"+repository]; image != nil {
 			answer(w, r, image.mediaType, digest(image.manifest), image.manifest)
 			return
