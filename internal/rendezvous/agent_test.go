@@ -35,8 +35,10 @@ func TestAMemberThatComesAndOneThatGoes(t *testing.T) {
 
 func TestACrashIsRunAgainWithinTheBudget(t *testing.T) {
 	o := newOperator(t, "2:2")
-	crashes := o.run(0, `echo "run $TORCHELASTIC_RESTART_COUNT of $RANK"; exit 7`, "LATTICE_MAX_RESTARTS=2")
-	other := o.run(1, works)
+	begun := t.TempDir() // what the other has begun, so that it misses no round
+	crashes := o.run(0, `echo "run $TORCHELASTIC_RESTART_COUNT of $RANK"
+		until [ -e `+begun+`/$TORCHELASTIC_RESTART_COUNT ]; do sleep 0.01; done; exit 7`, "LATTICE_MAX_RESTARTS=2")
+	other := o.run(1, `touch `+begun+`/$TORCHELASTIC_RESTART_COUNT; `+works)
 	for _, run := range []string{"run 0 of 0", "run 1 of 0", "run 2 of 0"} {
 		crashes.says(run)
 	}
