@@ -24,8 +24,9 @@ import (
 func TestATrainingJobIsResizedWithoutNewPodsForThoseWhoStay(t *testing.T) {
 	w := newWorld(t)
 	w.Queue("default", kueue.ResourceFlavorSpec{}, corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("400m")})
-	const trains = `echo "$LATTICE_ROUND $RANK $WORLD_SIZE $(hostname) $(date +%s%N)" >> $FOLDER/rounds
-		trap 'exit 0' TERM; sleep 1000 & wait $!`
+	const trains = `trap 'exit 0' TERM
+		echo "$LATTICE_ROUND $RANK $WORLD_SIZE $(hostname) $(date +%s%N)" >> $FOLDER/rounds
+		sleep 1000 & wait $!`
 	w.Create(w.trainingJob("elastic", 2, 4, trains))
 	first := w.round(0, 4)
 	w.Create(w.trainingJob("rigid", 2, 2, `sleep 1000`))
