@@ -45,7 +45,14 @@ const namespace = "muster-system"
 // rights of the chart, and the test fails if it lacked one.
 func Start(t *testing.T, binary string, cluster *testcluster.Cluster, flags ...string) *Operator {
 	t.Helper()
-	if err := install.GrantRights(t.Context(), cluster.Config, install.Rights{User: install.DefaultOperatorUser, Namespace: namespace}); err != nil {
+	return StartFor(t, binary, cluster, "", flags...)
+}
+
+// StartFor is Start with the rights for TrainingJobs of the group; empty for breezeml.ai.
+func StartFor(t *testing.T, binary string, cluster *testcluster.Cluster, trainingJobGroup string, flags ...string) *Operator {
+	t.Helper()
+	rights := install.Rights{User: install.DefaultOperatorUser, Namespace: namespace, TrainingJobGroup: trainingJobGroup}
+	if err := install.GrantRights(t.Context(), cluster.Config, rights); err != nil {
 		t.Fatalf("granting the operator's rights: %v", err)
 	}
 	o := &Operator{probes: FreeAddress(t), metrics: FreeAddress(t), Began: time.Now(), ended: make(chan struct{})}

@@ -30,7 +30,11 @@ func newWorld(t *testing.T) *world { return &world{harness.New(t)} }
 // operate runs an operator that ends with the test, if nobody ends it before.
 func (w *world) operate(flags ...string) *operator.Operator {
 	w.Helper()
-	return operator.Start(w.T, cmp.Or(os.Getenv(testcluster.OperatorVariable), "../../../bin/muster-operator"), w.Cluster, flags...)
+	return operator.Start(w.T, binary(), w.Cluster, flags...)
+}
+
+func binary() string {
+	return cmp.Or(os.Getenv(testcluster.OperatorVariable), "../../../bin/muster-operator")
 }
 
 // configured is the flag for a configuration with these sections.
