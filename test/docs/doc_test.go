@@ -17,7 +17,7 @@ import (
 var root, _ = filepath.Abs("../..")
 
 // pages are those whose blocks marked `sh` people run from top to bottom, on a cluster with Muster.
-var pages = []string{"first-jobs.md"}
+var pages = []string{"first-jobs.md", "operating.md"}
 
 // patience bounds all commands of a page, on a machine that is busy with other tests.
 const patience = 5 * time.Minute
