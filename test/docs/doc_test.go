@@ -17,7 +17,7 @@ import (
 var root, _ = filepath.Abs("../..")
 
 // pages are those whose blocks marked `sh` people run from top to bottom, on a cluster with Muster.
-var pages = []string{"first-jobs.md", "operating.md"}
+var pages = []string{"first-jobs.md", "operating.md", "troubleshooting.md"}
 
 // patience bounds all commands of a page, on a machine that is busy with other tests.
 const patience = 5 * time.Minute
@@ -74,12 +74,8 @@ type block struct {
 // blocks reads the blocks of a page.
 func blocks(t *testing.T, page string) (found []block) {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(root, "docs", page))
-	if err != nil {
-		t.Fatal(err)
-	}
 	language, lines, afterCommands := "", []string(nil), false
-	for line := range strings.Lines(string(content)) {
+	for line := range strings.Lines(read(t, page)) {
 		fence, isFence := strings.CutPrefix(line, "```")
 		switch {
 		case !isFence && language == "":

@@ -1,0 +1,118 @@
+package docs
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestTheReasonsOfTroubleshootingAreThoseOfTheCode: people look up what they see, and what they find must be what they can see.
+// What the page of reasons lists, which is all codes of the engine, is here too.
+func TestTheReasonsOfTroubleshootingAreThoseOfTheCode(t *testing.T) {
+	written := texts(t, "internal", "api", "cmd/muster/view")
+	named := map[string]bool{}
+	for row := range strings.Lines(read(t, "troubleshooting.md")) {
+		cells := strings.Split(row, "|")
+		if len(cells) < 3 {
+			continue
+		}
+		for _, match := range regexp.MustCompile("`([A-Z][A-Za-z]+)(…?)`").FindAllStringSubmatch(cells[1], -1) {
+			named[match[1]] = true
+			if !written[match[1]] {
+				t.Errorf("docs/troubleshooting.md has a row for %s, which the code never says", match[1])
+			}
+		}
+	}
+	codes, _, _ := strings.Cut(read(t, "reasons.md"), "\n# ")
+	for line := range strings.Lines(codes) {
+		if code, ok := strings.CutPrefix(strings.TrimSpace(line), "## "); ok && !named[code] {
+			t.Errorf("docs/troubleshooting.md has no row for %s", code)
+		}
+	}
+	if len(named) < 20 {
+		t.Fatalf("only found %v", named)
+	}
+}
+
+// TestLinksOfPagesLeadSomewhere: of each page to files and to headings.
+func TestLinksOfPagesLeadSomewhere(t *testing.T) {
+	all, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	if err != nil || len(all) == 0 {
+		t.Fatal(all, err)
+	}
+	for _, path := range all {
+		page := filepath.Base(path)
+		for _, match := range regexp.MustCompile(`\]\(([a-z-]*\.md|)(#[^)]*)?\)`).FindAllStringSubmatch(read(t, page), -1) {
+			to := match[1]
+			if to == "" {
+				to = page
+			}
+			if _, err := os.Stat(filepath.Join(root, "docs", to)); err != nil {
+				t.Errorf("docs/%s leads to %s, which is not there", page, to)
+				continue
+			}
+			if anchor := strings.TrimPrefix(match[2], "#"); anchor != "" && !anchors(read(t, to))[anchor] {
+				t.Errorf("docs/%s leads to #%s of %s, which has no such heading", page, anchor, to)
+			}
+		}
+	}
+}
+
+// anchors are by what a page's headings can be led to: small letters, with a dash for each space, without other signs.
+func anchors(page string) map[string]bool {
+	found := map[string]bool{}
+	for line := range strings.Lines(page) {
+		if !strings.HasPrefix(line, "#") {
+			continue
+		}
+		title := strings.ToLower(strings.TrimSpace(strings.TrimLeft(line, "#")))
+		title = regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(title, "")
+		found[strings.ReplaceAll(title, " ", "-")] = true
+	}
+	return found
+}
+
+// texts are the texts that the code of some folders has as literals, tests left out.
+func texts(t *testing.T, folders ...string) map[string]bool {
+	t.Helper()
+	found := map[string]bool{}
+	for _, folder := range folders {
+		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+			if err != nil {
+				return err
+			}
+			ast.Inspect(file, func(n ast.Node) bool {
+				if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {
+					text, err := strconv.Unquote(literal.Value)
+					found[text] = err == nil
+				}
+				return true
+			})
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return found
+}
+
+func read(t *testing.T, page string) string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(root, "docs", page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
