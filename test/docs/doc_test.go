@@ -17,7 +17,7 @@ import (
 var root, _ = filepath.Abs("../..")
 
 // pages are those whose blocks marked `sh` people run from top to bottom, on a cluster with Muster.
-var pages = []string{"first-jobs.md", "operating.md", "troubleshooting.md"}
+var pages = []string{"first-jobs.md", "operating.md", "troubleshooting.md", "moving.md"}
 
 // patience bounds all commands of a page, on a machine that is busy with other tests.
 const patience = 5 * time.Minute
@@ -36,7 +36,7 @@ func TestTheCommandsOfThePagesDoWhatThePagesSay(t *testing.T) {
 			for _, block := range blocks(t, page) {
 				shell := exec.CommandContext(ctx, "bash", "-eu", "-o", "pipefail", "-c", block.commands)
 				shell.Dir = root
-				shell.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig, "PATH="+programs+":"+os.Getenv("PATH"))
+				shell.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig, "TMPDIR="+t.TempDir(), "PATH="+programs+":"+os.Getenv("PATH"))
 				said, err := shell.CombinedOutput()
 				if err != nil {
 					t.Fatalf("%v\n%s\nsaid:\n%s", err, block.commands, said)
