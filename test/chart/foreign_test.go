@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"helm.sh/helm/v3/pkg/action"
+	helmchart "helm.sh/helm/v3/pkg/chart"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -48,6 +50,49 @@ func others(t *testing.T, group, plural, kind, owner string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { forget(t, c) })
+}
+
+// TestDefinitionsInVersionsThatMusterHasNotAreLeftAlone: the API server would refuse to have such a version taken away, when others of
+// the definitions are Muster's already.
+func TestDefinitionsInVersionsThatMusterHasNotAreLeftAlone(t *testing.T) {
+	h := newHelm(t)
+	others(t, "kueue.x-k8s.io", "localqueues", "LocalQueue", "kueue") // in v1alpha1
+	adopt := h.installer()
+	adopt.TakeOwnership = true
+	_, err := adopt.Run(load(t), values{"crds": values{"adopt": true}})
+	if err == nil || !strings.Contains(err.Error(), "localqueues.kueue.x-k8s.io in v1alpha1") {
+		t.Fatalf("the error is %v", err)
+	}
+	var list apiextensionsv1.CustomResourceDefinitionList
+	if err := definitions(t).List(t.Context(), &list); err != nil || len(list.Items) != 1 || list.Items[0].Labels["muster.dev/served"] != "" {
+		t.Fatalf("after a refusal there are %d definitions, and %v", len(list.Items), err)
+	}
+}
+
+// TestWhatAnotherReleaseListsGoesWithIt: a definition that was taken over is still in the list of the release that brought it. So
+// docs/moving.md has that release forgotten, not uninstalled.
+func TestWhatAnotherReleaseListsGoesWithIt(t *testing.T) {
+	h := newHelm(t)
+	other := h.installer()
+	other.ReleaseName = "the-other"
+	if _, err := other.Run(otherChart(), nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { forget(t, definitions(t)) })
+	adopt := h.installer()
+	adopt.TakeOwnership, adopt.Replace = true, true
+	if _, err := adopt.Run(load(t), values{"crds": values{"adopt": true}}); err != nil {
+		t.Fatalf("taking it over: %v", err)
+	}
+	defer h.uninstall()
+	if _, err := action.NewUninstall(h.config).Run("the-other"); err != nil {
+		t.Fatal(err)
+	}
+	var now apiextensionsv1.CustomResourceDefinition
+	err := definitions(t).Get(t.Context(), client.ObjectKey{Name: "jobsets.jobset.x-k8s.io"}, &now)
+	if client.IgnoreNotFound(err) != nil || err == nil && now.DeletionTimestamp == nil {
+		t.Errorf("the definition outlives the uninstall (%v): the page warns of what does not happen", err)
+	}
 }
 
 // forget deletes the definitions of all jobs, and waits until they are gone.
@@ -106,4 +151,23 @@ func TestVolcanosDefinitionsStayItsOwn(t *testing.T) {
 		t.Errorf("the notes say nothing of it: %s", done.Info.Notes)
 	}
 	h.uninstall()
+}
+
+// otherChart is a chart with a definition of JobSets among its templates.
+func otherChart() *helmchart.Chart {
+	return &helmchart.Chart{
+		Metadata: &helmchart.Metadata{APIVersion: "v2", Name: "the-other", Version: "1.0.0"},
+		Templates: []*helmchart.File{{Name: "templates/crd.yaml", Data: []byte(`apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: jobsets.jobset.x-k8s.io
+  annotations: {api-approved.kubernetes.io: "unapproved, of a test"}
+spec:
+  group: jobset.x-k8s.io
+  scope: Namespaced
+  names: {plural: jobsets, singular: jobset, kind: JobSet, listKind: JobSetList}
+  versions:
+  - {name: v1alpha2, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
+`)}},
+	}
 }
