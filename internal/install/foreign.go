@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -28,6 +29,32 @@ func refuseForeign(ctx context.Context, in store, definitions []*unstructured.Un
 		foreign = append(foreign, fmt.Errorf("%s belongs to %s: uninstall that first, or take its definitions over with --adopt-apis", there.Name, ownerOf(there)))
 	}
 	return errors.Join(foreign...)
+}
+
+// refuseKept fails if the cluster has kept objects in versions that a definition has not: the API server would refuse to have such
+// a version taken away, when others of the definitions were applied already.
+func refuseKept(ctx context.Context, in store, definitions []*unstructured.Unstructured) error {
+	live, err := in.list(ctx)
+	if err != nil {
+		return fmt.Errorf("reading what is there: %w", err)
+	}
+	var kept []error
+	for _, definition := range definitions {
+		there, _ := live[identify(definition)].(*apiextensionsv1.CustomResourceDefinition)
+		if there == nil {
+			continue
+		}
+		versions, _, err := unstructured.NestedSlice(definition.Object, "spec", "versions")
+		if err != nil {
+			return fmt.Errorf("reading the versions of %s: %w", there.Name, err)
+		}
+		for _, stored := range there.Status.StoredVersions {
+			if !slices.ContainsFunc(versions, func(v any) bool { return v.(map[string]any)["name"] == stored }) {
+				kept = append(kept, fmt.Errorf("%s has kept objects in %s, which Muster does not serve: uninstall %s, and make them anew", there.Name, stored, ownerOf(there)))
+			}
+		}
+	}
+	return errors.Join(kept...)
 }
 
 // ownerOf says whose a definition is, as far as it tells.

@@ -52,3 +52,18 @@ func TestDefinitionsOfOthersAreRefusedByTheirOwnersName(t *testing.T) {
 		}
 	}
 }
+
+func TestVersionsThatObjectsAreKeptInAreNotTakenAway(t *testing.T) {
+	wanted := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"versions": []any{map[string]any{"name": "v1beta1"}}}}}
+	wanted.SetKind("CustomResourceDefinition")
+	wanted.SetName("workloads.kueue.x-k8s.io")
+	there := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: wanted.GetName(), Labels: map[string]string{"app.kubernetes.io/name": "kueue"}}}
+	there.Status.StoredVersions = []string{"v1beta1"}
+	if err := refuseKept(t.Context(), holding{definition: there}, []*unstructured.Unstructured{wanted}); err != nil {
+		t.Errorf("with the same version: %v", err)
+	}
+	there.Status.StoredVersions = []string{"v1beta1", "v1beta2"}
+	if err := refuseKept(t.Context(), holding{definition: there}, []*unstructured.Unstructured{wanted}); err == nil || !strings.Contains(err.Error(), "has kept objects in v1beta2") {
+		t.Errorf("with another: %v", err)
+	}
+}

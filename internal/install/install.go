@@ -95,6 +95,9 @@ func Apply(ctx context.Context, config *rest.Config, options Options) error {
 			return err
 		}
 	}
+	if err := refuseKept(ctx, definitionStore{extensions}, definitions); err != nil {
+		return err
+	}
 	if err := applyAll(ctx, definitionStore{extensions}, definitions, options.FieldManager); err != nil {
 		return err
 	}
