@@ -4,15 +4,23 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"helm.sh/helm/v3/pkg/action"
 	helmchart "helm.sh/helm/v3/pkg/chart"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/testcluster"
+	"github.com/musterhq/muster/test/scenario/harness"
 )
 
 // definitions is a client that knows definitions.
@@ -49,7 +57,6 @@ func others(t *testing.T, group, plural, kind, owner string) {
 	if err := c.Create(t.Context(), definition); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { forget(t, c) })
 }
 
 // TestDefinitionsInVersionsThatMusterHasNotAreLeftAlone: the API server would refuse to have such a version taken away, when others of
@@ -78,13 +85,11 @@ func TestWhatAnotherReleaseListsGoesWithIt(t *testing.T) {
 	if _, err := other.Run(otherChart(), nil); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { forget(t, definitions(t)) })
 	adopt := h.installer()
 	adopt.TakeOwnership, adopt.Replace = true, true
 	if _, err := adopt.Run(load(t), values{"crds": values{"adopt": true}}); err != nil {
 		t.Fatalf("taking it over: %v", err)
 	}
-	defer h.uninstall()
 	if _, err := action.NewUninstall(h.config).Run("the-other"); err != nil {
 		t.Fatal(err)
 	}
@@ -95,21 +100,47 @@ func TestWhatAnotherReleaseListsGoesWithIt(t *testing.T) {
 	}
 }
 
-// forget deletes the definitions of all jobs, and waits until they are gone.
-func forget(t *testing.T, c client.Client) {
-	var list apiextensionsv1.CustomResourceDefinitionList
-	for {
-		if err := c.List(context.Background(), &list); err != nil {
+// letGo takes the finalizers from what an operator made or ran, as an administrator does who removes all of Muster.
+func letGo(t *testing.T) {
+	t.Helper()
+	c := testcluster.Get(t).Client
+	for _, list := range []client.ObjectList{&kueue.WorkloadList{}, &kueue.ClusterQueueList{}, &kueue.ResourceFlavorList{}} {
+		switch err := c.List(context.Background(), list); {
+		case meta.IsNoMatchError(err) || apierrors.IsNotFound(err):
+			continue // its definition was not installed
+		case err != nil:
 			t.Fatal(err)
 		}
-		if len(list.Items) == 0 {
-			return
+		err := meta.EachListItem(list, func(item runtime.Object) error {
+			none := client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"finalizers": null}}`))
+			return client.IgnoreNotFound(c.Patch(context.Background(), item.(client.Object), none))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// forget deletes all definitions, and waits until they are gone.
+func forget(t *testing.T) {
+	t.Helper()
+	c := definitions(t)
+	ctx, cancel := context.WithTimeout(context.Background(), harness.Patience)
+	defer cancel()
+	err := wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		var list apiextensionsv1.CustomResourceDefinitionList
+		if err := c.List(ctx, &list); err != nil {
+			return false, err
 		}
 		for i := range list.Items {
-			if err := client.IgnoreNotFound(c.Delete(context.Background(), &list.Items[i])); err != nil {
-				t.Fatal(err)
+			if err := client.IgnoreNotFound(c.Delete(ctx, &list.Items[i])); err != nil {
+				return false, err
 			}
 		}
+		return len(list.Items) == 0, nil
+	})
+	if err != nil {
+		t.Fatalf("waiting until all definitions are gone: %v", err)
 	}
 }
 
@@ -134,7 +165,6 @@ func TestDefinitionsOfOthersAreRefusedAndNamed(t *testing.T) {
 	if err := definitions(t).Get(t.Context(), client.ObjectKey{Name: "jobsets.jobset.x-k8s.io"}, &now); err != nil || now.Labels["muster.dev/served"] != "true" {
 		t.Errorf("it was not taken over: labels %v, %v", now.Labels, err)
 	}
-	h.uninstall()
 }
 
 func TestVolcanosDefinitionsStayItsOwn(t *testing.T) {
@@ -150,7 +180,6 @@ func TestVolcanosDefinitionsStayItsOwn(t *testing.T) {
 	if !strings.Contains(done.Info.Notes, "Volcano's") {
 		t.Errorf("the notes say nothing of it: %s", done.Info.Notes)
 	}
-	h.uninstall()
 }
 
 // otherChart is a chart with a definition of JobSets among its templates.

@@ -27,7 +27,8 @@ func TestMain(m *testing.M) { testcluster.Main(m, testcluster.Options{NoAPIs: tr
 // values of a chart.
 type values = map[string]any
 
-// helm installs the chart on the cluster of the tests, as the release operator in namespace lattice.
+// helm installs the chart on the cluster of the tests, as the release operator in namespace lattice. Nothing of it is left when
+// the test is done, however it ends.
 type helm struct {
 	t      *testing.T
 	config *action.Configuration
@@ -46,7 +47,9 @@ func newHelm(t *testing.T) helm {
 	if err := config.Init(flags, namespace, "secret", func(string, ...any) {}); err != nil {
 		t.Fatal(err)
 	}
-	return helm{t, config}
+	h := helm{t, config}
+	t.Cleanup(h.clear)
+	return h
 }
 
 // load reads the chart anew: Helm changes what it is given.
@@ -79,6 +82,17 @@ func (h helm) uninstall() {
 	if _, err := action.NewUninstall(h.config).Run(name); err != nil {
 		h.t.Fatalf("helm uninstall: %v", err)
 	}
+}
+
+// clear takes away the release, if there is one, and what it keeps: the definitions, and all objects of them.
+func (h helm) clear() {
+	uninstall := action.NewUninstall(h.config)
+	uninstall.IgnoreNotFound = true
+	if _, err := uninstall.Run(name); err != nil {
+		h.t.Errorf("helm uninstall: %v", err)
+	}
+	letGo(h.t)
+	forget(h.t)
 }
 
 // render gives what Helm would apply, as `helm template` does: without a cluster, which is said to be of the version.
