@@ -129,6 +129,9 @@ func run(ctx context.Context, o options) error {
 			return err
 		}
 	}
+	if err := install.AwaitServed(ctx, cluster); err != nil {
+		return fmt.Errorf("waiting for the definitions: %w", err)
+	}
 	mgr, err := newManager(cluster, o, *cfg.TrainingJob.Group)
 	if err != nil {
 		return err

@@ -14,13 +14,44 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
+
+	"github.com/musterhq/muster/api/muster"
 )
 
 // servedPoll is how often discovery is asked for an API that is established. Discovery cannot be watched, and follows
 // within milliseconds.
 const servedPoll = 20 * time.Millisecond
+
+// servedWithin is how long AwaitServed waits. What is not served then, the API server has a reason not to serve.
+const servedWithin = 2 * time.Minute
+
+// AwaitServed returns when the cluster serves every definition of Muster's that it has. An operator that starts with its chart
+// would else take those for missing that the API server has not read yet, and do without. It fails where one is not served in
+// time, or cannot be.
+func AwaitServed(ctx context.Context, config *rest.Config) error {
+	client, err := apiextensions.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("making a client for custom resource definitions: %w", err)
+	}
+	ours, err := client.ApiextensionsV1().CustomResourceDefinitions().List(ctx, metav1.ListOptions{LabelSelector: muster.ServedLabel + "=true"})
+	if err != nil {
+		return fmt.Errorf("reading which definitions there are: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, servedWithin)
+	defer cancel()
+	for i := range ours.Items {
+		if !ours.Items[i].DeletionTimestamp.IsZero() {
+			continue // it goes
+		}
+		if err := waitUntilOneIsServed(ctx, client, ours.Items[i].Name, &ours.Items[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // waitUntilServed returns when the definitions are established and discovery lists their resources.
 func waitUntilServed(ctx context.Context, client apiextensions.Interface, definitions []*unstructured.Unstructured) error {
@@ -29,18 +60,25 @@ func waitUntilServed(ctx context.Context, client apiextensions.Interface, defini
 		return fmt.Errorf("reading which definitions are established: %w", err)
 	}
 	for _, definition := range definitions {
-		name := definition.GetName()
-		established, _ := live[identify(definition)].(*apiextensionsv1.CustomResourceDefinition)
-		if done, err := isEstablished(established); err != nil {
-			return fmt.Errorf("%s cannot be established: %w", name, err)
-		} else if !done {
-			if established, err = waitUntilEstablished(ctx, client, name); err != nil {
-				return fmt.Errorf("waiting until %s is established: %w", name, err)
-			}
+		found, _ := live[identify(definition)].(*apiextensionsv1.CustomResourceDefinition)
+		if err := waitUntilOneIsServed(ctx, client, definition.GetName(), found); err != nil {
+			return err
 		}
-		if err := waitUntilDiscovered(ctx, client, established); err != nil {
-			return fmt.Errorf("waiting until %s is served: %w", name, err)
+	}
+	return nil
+}
+
+// waitUntilOneIsServed is waitUntilServed for the definition of the name, which was found as it is given, or not at all.
+func waitUntilOneIsServed(ctx context.Context, client apiextensions.Interface, name string, found *apiextensionsv1.CustomResourceDefinition) error {
+	if done, err := isEstablished(found); err != nil {
+		return fmt.Errorf("%s cannot be established: %w", name, err)
+	} else if !done {
+		if found, err = waitUntilEstablished(ctx, client, name); err != nil {
+			return fmt.Errorf("waiting until %s is established: %w", name, err)
 		}
+	}
+	if err := waitUntilDiscovered(ctx, client, found); err != nil {
+		return fmt.Errorf("waiting until %s is served: %w", name, err)
 	}
 	return nil
 }
@@ -87,6 +125,9 @@ func isEstablished(definition *apiextensionsv1.CustomResourceDefinition) (bool, 
 
 func waitUntilDiscovered(ctx context.Context, client apiextensions.Interface, definition *apiextensionsv1.CustomResourceDefinition) error {
 	for _, version := range definition.Spec.Versions {
+		if !version.Served {
+			continue
+		}
 		groupVersion := definition.Spec.Group + "/" + version.Name
 		err := wait.PollUntilContextCancel(ctx, servedPoll, true, func(ctx context.Context) (bool, error) {
 			resources, err := client.Discovery().ServerResourcesForGroupVersion(groupVersion)

@@ -1,0 +1,75 @@
+package install_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/musterhq/muster/api/muster"
+	"github.com/musterhq/muster/internal/install"
+	"github.com/musterhq/muster/internal/testcluster"
+)
+
+// TestWhoStartsWithItsDefinitionsWaitsUntilTheyAreServed: and is told where one never will be.
+func TestWhoStartsWithItsDefinitionsWaitsUntilTheyAreServed(t *testing.T) {
+	cluster := testcluster.Get(t)
+	direct := clientOf(t, cluster.Config)
+	kinds := map[string]string{"firsts": "First", "seconds": "Second", "thirds": "Third"}
+	for plural, kind := range kinds {
+		made(t, direct, plural, kind)
+	}
+	if err := install.AwaitServed(t.Context(), cluster.Config); err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range kinds {
+		list := &unstructured.UnstructuredList{}
+		list.SetAPIVersion("late.example.com/v1")
+		list.SetKind(kind + "List")
+		if err := direct.List(t.Context(), list); err != nil {
+			t.Errorf("right after it was awaited: %v", err)
+		}
+	}
+
+	taken := made(t, direct, "fourths", "First")
+	refused := func(ctx context.Context) (bool, error) {
+		err := direct.Get(ctx, client.ObjectKeyFromObject(taken), taken)
+		return len(taken.Status.Conditions) > 0, err
+	}
+	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, refused); err != nil {
+		t.Fatal(err)
+	}
+	if err := install.AwaitServed(t.Context(), cluster.Config); err == nil || !strings.Contains(err.Error(), "fourths.late.example.com cannot be established: its names are refused") {
+		t.Errorf("with a kind that another definition has: %v", err)
+	}
+}
+
+// made is a definition marked as Muster's, until the test is done.
+func made(t *testing.T, c client.Client, plural, kind string) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	version := apiextensionsv1.CustomResourceDefinitionVersion{Name: "v1", Served: true, Storage: true,
+		Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}}}
+	unserved := *version.DeepCopy()
+	unserved.Name, unserved.Served, unserved.Storage = "v1alpha1", false, false
+	definition := &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: plural + ".late.example.com", Labels: map[string]string{muster.ServedLabel: "true"}},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{Group: "late.example.com", Scope: apiextensionsv1.ClusterScoped,
+			Names:    apiextensionsv1.CustomResourceDefinitionNames{Plural: plural, Kind: kind},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{version, unserved}},
+	}
+	if err := c.Create(t.Context(), definition); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Delete(context.Background(), definition); err != nil {
+			t.Error(err)
+		}
+	})
+	return definition
+}
