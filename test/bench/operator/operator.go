@@ -55,10 +55,15 @@ func StartFor(t *testing.T, binary string, cluster *testcluster.Cluster, trainin
 	if err := install.GrantRights(t.Context(), cluster.Config, rights); err != nil {
 		t.Fatalf("granting the operator's rights: %v", err)
 	}
+	return StartAs(t, binary, cluster, install.DefaultOperatorUser, append([]string{"--leader-election-namespace", namespace}, flags...)...)
+}
+
+// StartAs is Start for a service account, named as the API server does, to which others have given its rights.
+func StartAs(t *testing.T, binary string, cluster *testcluster.Cluster, user string, flags ...string) *Operator {
+	t.Helper()
 	o := &Operator{probes: FreeAddress(t), metrics: FreeAddress(t), Began: time.Now(), ended: make(chan struct{})}
-	o.command = exec.Command(binary, append([]string{"--kubeconfig", asOperator(t, cluster),
+	o.command = exec.Command(binary, append([]string{"--kubeconfig", as(t, cluster, user),
 		"--leader-elect=false", // after a kill there is nobody to wait for
-		"--leader-election-namespace", namespace,
 		"--metrics-bind-address", o.metrics, "--health-probe-bind-address", o.probes}, flags...)...)
 	o.command.Stdout, o.command.Stderr = &o.log, &o.log
 	o.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // it must not outlive the test
@@ -80,15 +85,15 @@ func StartFor(t *testing.T, binary string, cluster *testcluster.Cluster, trainin
 	return o
 }
 
-// asOperator gives a kubeconfig by which one is the operator to the API server, in the groups of its service account.
-func asOperator(t *testing.T, cluster *testcluster.Cluster) string {
+// as gives a kubeconfig by which one is the service account to the API server, in the groups of that.
+func as(t *testing.T, cluster *testcluster.Cluster, account string) string {
 	t.Helper()
 	config, err := clientcmd.LoadFromFile(cluster.Kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, user := range config.AuthInfos {
-		user.Impersonate = install.DefaultOperatorUser
+		user.Impersonate = account
 	}
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := clientcmd.WriteToFile(*config, path); err != nil {

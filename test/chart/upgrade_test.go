@@ -1,0 +1,156 @@
+package chart
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"helm.sh/helm/v3/pkg/action"
+	helmchart "helm.sh/helm/v3/pkg/chart"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/testcluster"
+	"github.com/musterhq/muster/test/bench/operator"
+	"github.com/musterhq/muster/test/scenario/harness"
+)
+
+const (
+	account     = "system:serviceaccount:lattice:lattice-operator"
+	newerPolicy = "muster-workload-trusted"
+	olderField  = "older"
+)
+
+// older is a chart that lacks a policy, and a value, that the present one has, and whose definitions have a field more.
+func older(t *testing.T) *helmchart.Chart {
+	t.Helper()
+	c := load(t)
+	c.Metadata.Version, c.Metadata.AppVersion = "0.0.1", "0.0.1"
+	c.Files = slices.DeleteFunc(c.Files, func(f *helmchart.File) bool { return f.Name == "policies/workload-trusted.yaml" })
+	for _, f := range c.Files {
+		if strings.HasPrefix(f.Name, "apis/") {
+			f.Data = bytes.ReplaceAll(f.Data, []byte("\n        properties:\n"), []byte("\n        properties:\n          "+olderField+": {type: string}\n"))
+		}
+	}
+	c.Templates = slices.DeleteFunc(c.Templates, func(f *helmchart.File) bool { return f.Name == "templates/network.yaml" })
+	delete(c.Values, "networkPolicy")
+	c.Schema = nil
+	return c
+}
+
+// TestJobsRunOnThroughUpgradeRollbackAndReinstallation: with the operator under the account and the rights that the chart gives it.
+func TestJobsRunOnThroughUpgradeRollbackAndReinstallation(t *testing.T) {
+	h := newHelm(t)
+	if _, err := h.installer().Run(older(t), nil); err != nil {
+		t.Fatalf("helm install: %v", err)
+	}
+	w := harness.New(t)
+	o := operate(t)
+	w.Queue("q", kueue.ResourceFlavorSpec{}, corev1.ResourceList{corev1.ResourcePods: resource.MustParse("8")})
+	w.Create(w.Job("runs", "q", 2))
+	w.UntilWorkloadOf("runs", "runs", harness.Runs)
+	w.Create(w.Job("waits", "q", 7))
+	w.UntilWorkloadOf("waits", "waits", func(o *kueue.Workload) bool { return len(o.Status.Conditions) > 0 })
+	before := look(w)
+	if !isOlder(t) || hasPolicy(t) {
+		t.Fatal("the older chart has not installed what is its own")
+	}
+
+	goOn := func(what string, wantOlder bool, change func()) {
+		t.Helper()
+		o.End(syscall.SIGTERM)
+		change()
+		if isOlder(t) != wantOlder || hasPolicy(t) == wantOlder {
+			t.Errorf("after the %s: definitions are the older ones: %t, the newer policy is there: %t", what, isOlder(t), hasPolicy(t))
+		}
+		o = operate(t)
+		w.Create(w.Job("after-"+what, "q", 1))
+		w.UntilWorkloadOf("after-"+what, "runs", harness.Runs)
+		if after := look(w); !maps.Equal(before, after) {
+			t.Errorf("after the %s there are\n%v\nbefore there were\n%v", what, after, before)
+		}
+	}
+	goOn("upgrade", false, func() {
+		upgrade := action.NewUpgrade(h.config)
+		upgrade.Namespace, upgrade.ResetThenReuseValues = namespace, true
+		if _, err := upgrade.Run(name, load(t), values{"replicaCount": 3}); err != nil {
+			t.Fatalf("helm upgrade: %v", err)
+		}
+	})
+	goOn("rollback", true, func() {
+		if err := action.NewRollback(h.config).Run(name); err != nil {
+			t.Fatalf("helm rollback: %v", err)
+		}
+	})
+	goOn("reinstallation", false, func() {
+		h.uninstall()
+		if _, err := h.installer().Run(load(t), nil); err != nil {
+			t.Fatalf("helm install again: %v", err)
+		}
+	})
+}
+
+// operate runs the operator as the chart's service account.
+func operate(t *testing.T) *operator.Operator {
+	t.Helper()
+	o := operator.StartAs(t, "../../bin/muster-operator", testcluster.Get(t), account, "--leader-election-namespace", namespace)
+	o.AwaitReady(t)
+	return o
+}
+
+// look is what must stay: the pods of the job that runs, and the Workloads of both with the admission of the one.
+func look(w *harness.World) map[string]types.UID {
+	w.Helper()
+	out := map[string]types.UID{}
+	for _, pod := range w.UntilPodsOf("runs", 2) {
+		out["pod "+pod.Name] = pod.UID
+	}
+	for _, job := range []string{"runs", "waits"} {
+		o := w.UntilWorkloadOf(job, "is there", func(*kueue.Workload) bool { return true })
+		admitted := "waits"
+		for _, c := range o.Status.Conditions {
+			if c.Type == kueue.WorkloadAdmitted && c.Status == metav1.ConditionTrue {
+				admitted = "admitted at " + c.LastTransitionTime.UTC().String()
+			}
+		}
+		out["workload of "+job+", "+admitted] = o.UID
+	}
+	return out
+}
+
+// isOlder reports whether the definitions are those of the older chart, of which all are or none.
+func isOlder(t *testing.T) bool {
+	t.Helper()
+	var list apiextensionsv1.CustomResourceDefinitionList
+	if err := definitions(t).List(t.Context(), &list); err != nil || len(list.Items) < 10 {
+		t.Fatalf("%d definitions are left, and %v", len(list.Items), err)
+	}
+	older := 0
+	for _, definition := range list.Items {
+		if _, has := definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties[olderField]; has {
+			older++
+		}
+	}
+	if older != 0 && older != len(list.Items) {
+		t.Fatalf("%d of %d definitions are the older ones", older, len(list.Items))
+	}
+	return older > 0
+}
+
+func hasPolicy(t *testing.T) bool {
+	t.Helper()
+	err := definitions(t).Get(t.Context(), client.ObjectKey{Name: newerPolicy}, &admissionv1.ValidatingAdmissionPolicy{})
+	if client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
+	return err == nil
+}
