@@ -3,10 +3,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
-	"net/http"
 	"os"
 	"time"
 
@@ -287,14 +285,7 @@ func newManager(cluster *rest.Config, o options, trainingJobGroup string) (manag
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return nil, err
 	}
-	return mgr, mgr.AddReadyzCheck("caches", func(req *http.Request) error {
-		ctx, cancel := context.WithTimeout(req.Context(), time.Second)
-		defer cancel()
-		if !mgr.GetCache().WaitForCacheSync(ctx) {
-			return errors.New("still reading what the cluster has")
-		}
-		return nil
-	})
+	return mgr, mgr.AddReadyzCheck("caches", admission.Synced(mgr.GetCache()))
 }
 
 // only has the cache keep what is in the namespace, if one is named; what has none is kept all the same.

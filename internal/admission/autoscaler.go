@@ -2,7 +2,10 @@ package admission
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -10,6 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
 )
 
 // sign is an object by which a node autoscaler is known to be there.
@@ -49,10 +53,32 @@ func newSignCache(mgr ctrl.Manager) (cache.Cache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("setting up the watch for node autoscalers: %w", err)
 	}
-	if err := mgr.Add(signs); err != nil {
+	if err := mgr.Add(readAlong{signs}); err != nil {
 		return nil, fmt.Errorf("adding the watch for node autoscalers: %w", err)
 	}
+	if err := mgr.AddReadyzCheck("autoscalers", Synced(signs)); err != nil {
+		return nil, fmt.Errorf("adding the check of the watch for node autoscalers: %w", err)
+	}
 	return signs, nil
+}
+
+// readAlong is a cache that is read by who does not lead, too: controllers that warm up wait for it, and end the operator where
+// it does not come.
+type readAlong struct{ cache.Cache }
+
+// NeedLeaderElection says that it is read by all.
+func (readAlong) NeedLeaderElection() bool { return false }
+
+// Synced is a check that the cache has what the cluster has.
+func Synced(c cache.Cache) healthz.Checker {
+	return func(req *http.Request) error {
+		ctx, cancel := context.WithTimeout(req.Context(), time.Second)
+		defer cancel()
+		if !c.WaitForCacheSync(ctx) {
+			return errors.New("still reading what the cluster has")
+		}
+		return nil
+	}
 }
 
 // autoscalerSeen reports whether a node autoscaler is there, by its signs.
