@@ -1,0 +1,175 @@
+// Package takeover tests, on the embedded control plane with simulated nodes, that one of two operators goes on where the other
+// was killed or stopped.
+package takeover
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/testcluster"
+	"github.com/musterhq/muster/test/bench/operator"
+	"github.com/musterhq/muster/test/scenario/harness"
+)
+
+// `go test ./test/scenario/takeover -jobs=N -v` says how long it took until another led, among as many as one likes.
+var jobs = flag.Int("jobs", 40, "how many jobs there are when the leader is killed")
+
+// quota is for how many of them, of one pod each.
+const quota = 10
+
+func TestMain(m *testing.M) { testcluster.Main(m, testcluster.Options{SimNodes: 2}) }
+
+// ledger is what a watch has seen of the jobs' pods and Workloads.
+type ledger struct {
+	sync.Mutex
+	pods     map[string]map[string]bool // by job, the UIDs of its pods
+	holds    map[string]bool            // Workloads that hold quota
+	admitted map[string]time.Time       // when they were first seen to
+	most     int                        // so many held it at once
+}
+
+func follow(w *harness.World) *ledger {
+	l := &ledger{pods: map[string]map[string]bool{}, holds: map[string]bool{}, admitted: map[string]time.Time{}}
+	w.Follow(&corev1.PodList{}, func(event watch.Event) { l.saw(event.Object.(*corev1.Pod)) }, l)
+	w.Follow(&kueue.WorkloadList{}, func(event watch.Event) {
+		o := event.Object.(*kueue.Workload)
+		finished := harness.Is(o, kueue.WorkloadFinished, metav1.ConditionTrue, kueue.WorkloadFinishedReasonSucceeded)
+		if event.Type != watch.Deleted && o.Status.Admission != nil && !finished {
+			l.holds[o.Name] = true
+			if l.admitted[o.Name].IsZero() {
+				l.admitted[o.Name] = time.Now()
+			}
+		} else {
+			delete(l.holds, o.Name)
+		}
+		l.most = max(l.most, len(l.holds))
+	}, l)
+	return l
+}
+
+func (l *ledger) saw(pod *corev1.Pod) {
+	job := pod.Labels[batchv1.JobNameLabel]
+	if l.pods[job] == nil {
+		l.pods[job] = map[string]bool{}
+	}
+	l.pods[job][string(pod.UID)] = true
+}
+
+// firstAfter is how long after a time somebody was first admitted.
+func (l *ledger) firstAfter(at time.Time) time.Duration {
+	l.Lock()
+	defer l.Unlock()
+	first := time.Duration(-1)
+	for _, admitted := range l.admitted {
+		if took := admitted.Sub(at); took > 0 && (first < 0 || took < first) {
+			first = took
+		}
+	}
+	return first
+}
+
+// TestAnotherLeadsWhereTheLeaderIsKilledAmongJobs: no job is lost, none has its pod twice, and never do more hold quota than
+// there is. Then the second is stopped in order, and leaves its lease to whoever comes.
+func TestAnotherLeadsWhereTheLeaderIsKilledAmongJobs(t *testing.T) {
+	w := harness.New(t)
+	w.Queue("q", kueue.ResourceFlavorSpec{}, corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(quota, resource.DecimalSI)})
+	seen := follow(w)
+	first := operate(w)
+	one := awaitLeader(w, "")
+	second := operate(w)
+	second.AwaitReady(t)
+
+	for i := range *jobs {
+		job := w.Job(fmt.Sprintf("job-%d", i), "q", 1)
+		job.Spec.Template.Spec.Tolerations = []corev1.Toleration{{Key: "muster.dev/simulated", Operator: corev1.TolerationOpExists}}
+		job.Spec.Template.Annotations = map[string]string{"muster.dev/sim-duration": "300ms"}
+		w.Create(job)
+	}
+	untilDone(w, *jobs/4)
+	killed := time.Now()
+	first.End(syscall.SIGKILL)
+	two := awaitLeader(w, one)
+	led := time.Since(killed)
+	untilDone(w, *jobs)
+	t.Logf("another led %s after the kill, and admitted the first job %s later", led.Round(10*time.Millisecond), seen.firstAfter(killed.Add(led)).Round(10*time.Millisecond))
+
+	var left corev1.PodList // the watch may not have told of the last of them yet
+	if err := w.Client.List(w.Context(), &left, client.InNamespace(w.Namespace)); err != nil {
+		t.Fatal(err)
+	}
+	seen.Lock()
+	for i := range left.Items {
+		seen.saw(&left.Items[i])
+	}
+	if seen.most > quota {
+		t.Errorf("%d held quota at once, of %d", seen.most, quota)
+	}
+	for job, pods := range seen.pods {
+		if len(pods) != 1 {
+			t.Errorf("%s had %d pods", job, len(pods))
+		}
+	}
+	if len(seen.pods) != *jobs {
+		t.Errorf("%d of %d jobs had pods", len(seen.pods), *jobs)
+	}
+	seen.Unlock()
+
+	second.End(syscall.SIGTERM)
+	if holder := leader(w); holder != "" {
+		t.Errorf("%s has ended in order, and %s holds its lease still", two, holder)
+	}
+}
+
+func operate(w *harness.World) *operator.Operator {
+	w.Helper()
+	return operator.Start(w.T, cmp.Or(os.Getenv(testcluster.OperatorVariable), "../../../bin/muster-operator"), w.Cluster, "--leader-elect=true")
+}
+
+// leader is who holds the lease; nobody does where it is empty.
+func leader(w *harness.World) string {
+	w.Helper()
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "muster-system", Name: "muster.dev"}}
+	w.Get(lease)
+	return ptr.Deref(lease.Spec.HolderIdentity, "")
+}
+
+// awaitLeader waits until somebody else leads, and gives who.
+func awaitLeader(w *harness.World, before string) (holder string) {
+	w.Helper()
+	harness.Until(w.Everywhere(), &coordinationv1.LeaseList{}, "another leads", func(list *coordinationv1.LeaseList) bool {
+		for _, lease := range list.Items {
+			if lease.Namespace == "muster-system" && lease.Name == "muster.dev" {
+				holder = ptr.Deref(lease.Spec.HolderIdentity, "")
+			}
+		}
+		return holder != "" && holder != before
+	})
+	return holder
+}
+
+func untilDone(w *harness.World, count int) {
+	w.Helper()
+	harness.Until(w, &batchv1.JobList{}, fmt.Sprintf("%d jobs are complete", count), func(list *batchv1.JobList) bool {
+		done := 0
+		for _, job := range list.Items {
+			done += int(job.Status.Succeeded)
+		}
+		return done >= count
+	})
+}
