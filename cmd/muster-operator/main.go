@@ -116,9 +116,6 @@ func run(ctx context.Context, o options) error {
 		return fmt.Errorf("finding the cluster (set --kubeconfig, or run in a pod): %w", err)
 	}
 	cluster.QPS, cluster.Burst = float32(o.qps), o.burst
-	// An API server compresses each event of a watch by itself, which takes both sides more time than a few kilobytes
-	// take the network of a cluster.
-	cluster.DisableCompression = true
 	if o.installFor != "" {
 		return installFor(ctx, cluster, cfg, o)
 	}
