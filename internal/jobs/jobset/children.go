@@ -18,14 +18,17 @@ type children struct {
 	// previous belong to an attempt that is over; the rest to the present one.
 	previous                  []*batchv1.Job
 	active, succeeded, failed []*batchv1.Job
+	// named finds each of them by its name.
+	named map[string]*batchv1.Job
 }
 
 // sortChildren sorts Jobs by how they fare.
 func sortChildren(list []*batchv1.Job, js *jobset.JobSet) children {
 	sortByName(list)
 	single := singleRestarts(js)
-	var c children
+	c := children{named: make(map[string]*batchv1.Job, len(list))}
 	for _, job := range list {
+		c.named[job.Name] = job
 		switch {
 		case outdated(job, js.Status.Restarts, single[job.Name]):
 			c.previous = append(c.previous, job)
@@ -58,7 +61,11 @@ func outdated(job *batchv1.Job, restarts, single int32) bool {
 
 // attemptOf is the number in a label of the Job, 0 and false if it has none.
 func attemptOf(job *batchv1.Job, key string) (int32, bool) {
-	attempt, err := strconv.ParseInt(job.Labels[key], 10, 32)
+	text := job.Labels[key]
+	if text == "" {
+		return 0, false // sooner than by an error, of which a JobSet would have thousands
+	}
+	attempt, err := strconv.ParseInt(text, 10, 32)
 	return int32(attempt), err == nil
 }
 
@@ -114,16 +121,29 @@ func (c children) without(over []*batchv1.Job) children {
 	}
 	previous := slices.Concat(c.previous, over)
 	sortByName(previous)
-	return children{previous: previous, active: left(c.active), succeeded: left(c.succeeded), failed: left(c.failed)}
+	return children{previous: previous, active: left(c.active), succeeded: left(c.succeeded), failed: left(c.failed), named: c.named}
 }
 
-// names are the names that are taken, be it by a Job of an earlier attempt.
-func (c children) names() map[string]bool {
-	taken := map[string]bool{}
-	for _, job := range c.all() {
-		taken[job.Name] = true
+// isOver reports whether the Job is of an attempt that is over.
+func (c children) isOver(job *batchv1.Job) bool {
+	at, found := slices.BinarySearchFunc(c.previous, job.Name, func(j *batchv1.Job, name string) int { return cmp.Compare(j.Name, name) })
+	return found && c.previous[at] == job
+}
+
+// presentJob is the Job of the name if it is of the present attempt, else nil.
+func (c children) presentJob(name string) *batchv1.Job {
+	if job := c.named[name]; job != nil && !c.isOver(job) {
+		return job
 	}
-	return taken
+	return nil
+}
+
+// activeJob is presentJob, nil for one that has ended.
+func (c children) activeJob(name string) *batchv1.Job {
+	if job := c.presentJob(name); job != nil && !ended(job) {
+		return job
+	}
+	return nil
 }
 
 func is(job *batchv1.Job, kind batchv1.JobConditionType) bool {

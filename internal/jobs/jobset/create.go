@@ -12,14 +12,13 @@ func (a *attempt) createJobs() {
 	if blocking(a.js) && len(a.children.previous) > 0 {
 		return
 	}
-	taken := a.children.names()
 	for i := range a.js.Spec.ReplicatedJobs {
 		rj := &a.js.Spec.ReplicatedJobs[i]
 		if !a.dependenciesMet(rj) {
 			continue
 		}
 		for index := range rj.Replicas {
-			if !taken[jobName(a.js, rj.Name, index)] {
+			if a.children.named[jobName(a.js, rj.Name, index)] == nil {
 				a.plan.Writes = append(a.plan.Writes, jobs.Create(a.newJob(rj, index)).OrWarn(jobset.JobCreationFailedReason))
 			}
 		}

@@ -15,7 +15,7 @@ func gangName(js *jobset.JobSet, replicatedJob string) string { return js.Name +
 // gangOf is the PodGroup of the pods that the replicated job makes now, and the priority class
 // that they name.
 func (a *attempt) gangOf(rj *jobset.ReplicatedJob) (group, priorityClass string) {
-	return a.seen.Facts.Priorities.GangFor(gangName(a.js, rj.Name), rj.Template.Spec.Template.Spec.PriorityClassName, a.seen.Children)
+	return a.seen.Facts.Priorities.GangFor(gangName(a.js, rj.Name), rj.Template.Spec.Template.Spec.PriorityClassName, a.podGroups)
 }
 
 // joinsGang reports whether the pods of the replicated job are a gang to kube-scheduler:
@@ -46,8 +46,9 @@ func (a *attempt) mayJoinGang(rj *jobset.ReplicatedJob) bool {
 		}
 	}
 	group, _ := a.gangOf(rj)
-	for _, job := range a.children.current() {
-		if job.DeletionTimestamp.IsZero() && job.Labels[jobset.ReplicatedJobNameKey] == rj.Name && !jobs.IsInPodGroup(&job.Spec.Template.Spec, group) {
+	for index := range rj.Replicas {
+		job := a.children.presentJob(jobName(a.js, rj.Name, index))
+		if job != nil && job.DeletionTimestamp.IsZero() && !jobs.IsInPodGroup(&job.Spec.Template.Spec, group) {
 			return false
 		}
 	}
@@ -70,7 +71,7 @@ func (a *attempt) leaveKeptOut() {
 			!jobs.IsOfGang(spec, gangName(a.js, job.Labels[jobset.ReplicatedJobNameKey])) {
 			continue
 		}
-		if !a.seen.Facts.Priorities.KeepsOut(*spec.SchedulingGroup.PodGroupName, spec.PriorityClassName, a.seen.Children) {
+		if !a.seen.Facts.Priorities.KeepsOut(*spec.SchedulingGroup.PodGroupName, spec.PriorityClassName, a.podGroups) {
 			continue
 		}
 		// A class that has just been made may not have been seen yet, and pods of the old default may be about to be ready.
@@ -97,7 +98,7 @@ func (a *attempt) keepGangs() {
 		}
 		group, class := a.gangOf(rj)
 		gang := jobs.Gang{Name: group, Pods: pods, Waits: waiting, PriorityClass: class}
-		if write, differs := gang.Keep(a.js, kind, a.seen.Children); differs {
+		if write, differs := gang.Keep(a.js, kind, a.podGroups); differs {
 			a.plan.First = append(a.plan.First, write)
 		}
 	}
@@ -106,12 +107,8 @@ func (a *attempt) keepGangs() {
 // podsToRun counts the pods of the replicated job that run or have to run, and whether
 // some of those are not ready yet.
 func (a *attempt) podsToRun(rj *jobset.ReplicatedJob) (pods int32, waiting bool) {
-	byName := map[string]*batchv1.Job{}
-	for _, job := range a.children.current() {
-		byName[job.Name] = job
-	}
 	for index := range rj.Replicas {
-		job := byName[jobName(a.js, rj.Name, index)]
+		job := a.children.presentJob(jobName(a.js, rj.Name, index))
 		switch {
 		case job == nil || suspended(job):
 			pods += a.sizeOf(rj)

@@ -5,9 +5,11 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	"github.com/musterhq/muster/api/muster"
@@ -20,7 +22,9 @@ type attempt struct {
 	// js is a copy whose status becomes what it should be.
 	js       *jobset.JobSet
 	children children
-	plan     jobs.Plan
+	// podGroups are those among what was seen: who looks for one should not have to pass by all Jobs.
+	podGroups []client.Object
+	plan      jobs.Plan
 	// moved are the names of Jobs that the plan stops because they were given other nodes.
 	moved map[string]bool
 	// gangs says of the replicated jobs that were asked about whether they are gangs.
@@ -31,8 +35,12 @@ type attempt struct {
 
 func newAttempt(seen jobs.Seen[*jobset.JobSet]) *attempt {
 	js := seen.Job.DeepCopy()
-	return &attempt{seen: seen, js: js, moved: map[string]bool{}, gangs: map[string]bool{}, rows: map[string]row{},
+	a := &attempt{seen: seen, js: js, moved: map[string]bool{}, gangs: map[string]bool{}, rows: map[string]row{},
 		children: sortChildren(jobs.ChildrenOf[*batchv1.Job](seen.Children), js)}
+	for _, group := range jobs.ChildrenOf[*schedulingv1beta1.PodGroup](seen.Children) {
+		a.podGroups = append(a.podGroups, group)
+	}
+	return a
 }
 
 // plan says what follows from what was seen of a JobSet.

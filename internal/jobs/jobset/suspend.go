@@ -63,17 +63,13 @@ func (a *attempt) suspendJobs() {
 // for, with pod templates as they would be created now: nothing is left of what an
 // earlier admission added.
 func (a *attempt) resumeJobs() {
-	byName := map[string]*batchv1.Job{}
-	for _, job := range a.children.active {
-		byName[job.Name] = job
-	}
 	for i := range a.js.Spec.ReplicatedJobs {
 		rj := &a.js.Spec.ReplicatedJobs[i]
 		if !a.dependenciesMet(rj) {
 			continue
 		}
 		for index := range rj.Replicas {
-			job := byName[jobName(a.js, rj.Name, index)]
+			job := a.children.activeJob(jobName(a.js, rj.Name, index))
 			if job == nil || !suspended(job) || !job.DeletionTimestamp.IsZero() {
 				a.move(rj, index, job)
 				continue
