@@ -49,9 +49,15 @@ func (t *teller) changed(before, after *kueue.Workload) {
 		return
 	}
 	job := &corev1.ObjectReference{APIVersion: owner.APIVersion, Kind: owner.Kind, Namespace: after.Namespace, Name: owner.Name, UID: owner.UID}
-	if c, ok := changeOf(before, after); ok {
+	if c, ok := changeOf(before, after); ok && !admittedAtOnce(before, c) {
 		t.tell(job, c.kind, c.reason, c.message)
 	}
+}
+
+// admittedAtOnce reports whether the change is the admission of a Workload of which nothing was ever said. Nobody was told that
+// its job waits, so nobody waits to hear that it does no longer; that it runs its own status says.
+func admittedAtOnce(before *kueue.Workload, c change) bool {
+	return c.reason == kueue.WorkloadAdmittedReason && meta.FindStatusCondition(before.Status.Conditions, kueue.WorkloadQuotaReserved) == nil
 }
 
 // change is what a written status changed.

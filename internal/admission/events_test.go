@@ -22,11 +22,14 @@ func TestPeopleHearOnTheirJobWhatWasDecided(t *testing.T) {
 	people := &teller{boundedRecorder{recorder, budget}}
 	waits := newWorkload("w", 1, nil)
 	waits.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "train", UID: "u", Controller: ptr.To(true)}}
+	fresh := waits.DeepCopy()
+	workload.SetCondition(waits, kueue.WorkloadQuotaReserved, metav1.ConditionFalse, "WaitingForQuota", "", now)
 	runs := waits.DeepCopy()
 	admit(runs, &engine.Admission{ClusterQueue: "cq"}, nil, now)
 	evicted := runs.DeepCopy()
 	workload.Evict(evicted, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "for another"}, now)
 
+	people.changed(fresh, runs) // nobody ever heard that it waits
 	people.changed(waits, runs)
 	people.changed(runs, evicted)
 	people.changed(evicted, evicted)

@@ -67,6 +67,7 @@ func cost(t *testing.T, sets, jobs int, queued bool) {
 	for _, kind := range sorted(each) {
 		figure.Note("  "+kind, fmt.Sprint(each[kind]))
 	}
+	b.events()
 	if queued {
 		figure.Note("  until all Jobs are there", figure.Seconds(took))
 		return
@@ -225,4 +226,5 @@ func TestAFullRestart(t *testing.T) {
 	for _, kind := range sorted(each) {
 		figure.Note("  "+kind, fmt.Sprint(each[kind]))
 	}
+	b.events()
 }

@@ -14,6 +14,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -218,6 +219,22 @@ func (b *bench) writes(before map[string]float64) (total int, each map[string]in
 		total += wrote
 	}
 	return total, each
+}
+
+// events prints how many of each reason people were told.
+func (b *bench) events() {
+	b.Helper()
+	var list eventsv1.EventList
+	if err := b.client.List(b.Context(), &list, client.InNamespace(b.namespace)); err != nil {
+		b.Fatal(err)
+	}
+	told := map[string]int{}
+	for i := range list.Items {
+		told["event "+list.Items[i].Regarding.Kind+" "+list.Items[i].Reason]++
+	}
+	for _, reason := range sorted(told) {
+		figure.Note("  "+reason, fmt.Sprint(told[reason]))
+	}
 }
 
 func sorted(each map[string]int) []string { return slices.Sorted(maps.Keys(each)) }
