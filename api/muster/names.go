@@ -63,6 +63,9 @@ const (
 	// InjectAgentAnnotation, "true" on a JobSet or on the template of one of its replicated
 	// jobs, has muster-agent put round the command of the first container of the pods.
 	InjectAgentAnnotation = "muster.dev/inject-agent"
+	// AgentFrameworkAnnotation is on the pod set of a TrainingJob whose workers have muster-agent
+	// round their command, from its admission on, and holds its framework. It is not on their pods.
+	AgentFrameworkAnnotation = "muster.dev/agent-framework"
 	// RendezvousLabel is on pods with an agent round their command, and holds the ID of
 	// their job's rounds.
 	RendezvousLabel = "muster.dev/rendezvous"

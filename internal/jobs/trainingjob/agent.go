@@ -2,6 +2,7 @@ package trainingjob
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 	"github.com/musterhq/muster/api/muster"
@@ -10,13 +11,44 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// withAgent is the template of the worker with the index as its job wants it: with the
-// agent round the command of the container that trains, or as it is.
-func withAgent(job *breezeml.TrainingJob, agent podspec.Agent, template corev1.PodTemplateSpec, index int32) (corev1.PodTemplateSpec, error) {
-	if !job.Spec.InjectLattice {
+// lattice says whether workers have the agent round their command, and for which framework.
+type lattice struct {
+	injected  bool
+	framework string
+}
+
+// latticeOf is what the job has come to say.
+func latticeOf(job *breezeml.TrainingJob) lattice {
+	return lattice{job.Spec.InjectLattice, string(job.Spec.Framework)}
+}
+
+// mark has the template say it, for as long as it is admitted.
+func (of lattice) mark(template *corev1.PodTemplateSpec) {
+	delete(template.Annotations, muster.AgentFrameworkAnnotation) // a user's own counts for nothing
+	if of.injected {
+		metav1.SetMetaDataAnnotation(&template.ObjectMeta, muster.AgentFrameworkAnnotation, of.framework)
+	}
+}
+
+// lattice is that of the present run. Either all of its workers have the agent or none has: in
+// rounds some would wait for the others in vain.
+func (l *look) lattice() lattice {
+	granted := l.seen.Admission.PodSets[worker].Template
+	if granted == nil {
+		return latticeOf(l.job)
+	}
+	framework, injected := granted.Annotations[muster.AgentFrameworkAnnotation]
+	return lattice{injected, framework}
+}
+
+// withAgent is the template of the worker of the job with the index, with the agent round the
+// command of the container that trains, or as it is.
+func (of lattice) withAgent(job *breezeml.TrainingJob, agent podspec.Agent, template corev1.PodTemplateSpec, index int32) (corev1.PodTemplateSpec, error) {
+	if !of.injected {
 		return template, nil
 	}
 	round := roundOf(job, index)
+	round.Framework = of.framework
 	if c := trainer(&template.Spec); c != nil {
 		round.Container = c.Name
 	}
@@ -32,7 +64,7 @@ func roundOf(job *breezeml.TrainingJob, index int32) podspec.Round {
 	}
 	return podspec.Round{
 		ID: string(job.UID), Min: size.least, Max: max(size.least, size.most), Index: index,
-		Framework: string(job.Spec.Framework), MaxRestarts: job.Spec.RunPolicy.BackoffLimit,
+		MaxRestarts: job.Spec.RunPolicy.BackoffLimit,
 	}
 }
 

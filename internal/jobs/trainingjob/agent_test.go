@@ -8,6 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	breezeml "github.com/musterhq/muster/api/breezeml/v1"
+	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/podspec"
 )
@@ -50,6 +51,50 @@ func TestTheAgentRunsTheCommandOfTheContainerThatTrains(t *testing.T) {
 	}
 	if pods[1].Labels["muster.dev/rendezvous"] != "job-uid" || pods[1].Annotations["muster.dev/rendezvous-index"] != "1" {
 		t.Errorf("labels %v, annotations %v", pods[1].Labels, pods[1].Annotations)
+	}
+}
+
+// TestTheAgentIsAsItWasAdmitted: what a job comes to say of injectLattice and its framework while it runs holds from its next
+// start, as its template does. A worker without the agent among others with it would never be in a round of theirs.
+func TestTheAgentIsAsItWasAdmitted(t *testing.T) {
+	says := func(injected bool, framework breezeml.Framework) func(jobBuilder) {
+		return func(job jobBuilder) { job.Spec.InjectLattice, job.Spec.Framework = injected, framework }
+	}
+	with, without := says(true, breezeml.FrameworkGeneric), says(false, breezeml.FrameworkPyTorch)
+	for what, test := range map[string]struct {
+		admitted, since func(jobBuilder)
+		framework       string // that a worker is told that is made meanwhile, "" for no agent
+		fails           bool   // whether one worker that fails fails the job
+	}{
+		"still with it":      {with, without, "generic", true},
+		"still without it":   {without, with, "", false},
+		"the same framework": {with, says(true, breezeml.FrameworkPyTorch), "generic", true},
+	} {
+		job := newJob(1, 2).restarts(breezeml.RestartOnFailure)
+		job.Spec.ReplicaSpecs.Template.Annotations = map[string]string{muster.AgentFrameworkAnnotation: "forged"}
+		test.admitted(job)
+		asked := describe(job.TrainingJob, anAgent).PodSets[0].Template
+		grant := admitted(2)
+		grant.PodSets[worker] = jobs.PodSetAdmission{Count: 2, Template: &asked}
+		job = then(seeWithAgent(t, job.TrainingJob, grant), job)
+		test.since(job)
+		grown := podsIn(seeWithAgent(t, job.TrainingJob, grant))[1]
+		framework := ""
+		for _, e := range grown.Spec.Containers[1].Env {
+			if e.Name == "LATTICE_FRAMEWORK" {
+				framework = e.Value
+			}
+		}
+		if framework != test.framework || (len(grown.Spec.InitContainers) > 0) != (test.framework != "") {
+			t.Errorf("%s: it is told %q, and has init containers %v", what, framework, grown.Spec.InitContainers)
+		}
+		if _, there := grown.Annotations[muster.AgentFrameworkAnnotation]; there {
+			t.Errorf("%s: its pod bears what is for its queue: %v", what, grown.Annotations)
+		}
+		p := see(t, now, job.TrainingJob, grant, of(pod(0).Running(), pod(1).Ended(3)))
+		if failed := outcome(then(p, job).TrainingJob) != nil; failed != test.fails {
+			t.Errorf("%s: a worker that fails has it fail: %v", what, failed)
+		}
 	}
 }
 

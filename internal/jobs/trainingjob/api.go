@@ -83,7 +83,9 @@ func describe(job *breezeml.TrainingJob, facts jobs.Facts) jobs.Description {
 	metav1.SetMetaDataAnnotation(&podSet.Template.ObjectMeta, muster.MinReplicasAnnotation, strconv.Itoa(int(size.least)))
 	metav1.SetMetaDataAnnotation(&podSet.Template.ObjectMeta, muster.MaxReplicasAnnotation, strconv.Itoa(int(size.most)))
 	d.QueuedTime = queuedSince(job)
-	if _, err := withAgent(job, facts.Agent, templateOf(job), 0); err != nil {
+	agent := latticeOf(job)
+	agent.mark(&podSet.Template)
+	if _, err := agent.withAgent(job, facts.Agent, templateOf(job), 0); err != nil {
 		d.Mistake = ptr.To(jobs.Warning(jobs.InvalidJob, noAgent(err)+". The job is not queued until then"))
 	}
 	d.PodSets = []kueue.PodSet{podSet}

@@ -11,10 +11,10 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// restartPolicyOf is what becomes of a worker that has ended. The agent restarts programs by itself.
-func restartPolicyOf(job *breezeml.TrainingJob) breezeml.RestartPolicy {
+// restartPolicyOf is what becomes of a worker of the job that has ended. The agent restarts programs by itself.
+func restartPolicyOf(job *breezeml.TrainingJob, agent lattice) breezeml.RestartPolicy {
 	policy := job.Spec.ReplicaSpecs.RestartPolicy
-	if job.Spec.InjectLattice || policy == "" {
+	if agent.injected || policy == "" {
 		return breezeml.RestartNever
 	}
 	return policy
@@ -74,7 +74,7 @@ func (l *look) failedForGood() (int, *corev1.Pod) {
 		count int
 		first *corev1.Pod
 	)
-	policy := restartPolicyOf(l.job)
+	policy := restartPolicyOf(l.job, l.lattice())
 	note := func(pod *corev1.Pod) {
 		if count++; first == nil {
 			first = pod

@@ -61,7 +61,7 @@ func plan(settings Settings, seen jobs.Seen[*breezeml.TrainingJob]) jobs.Plan {
 // callRoll says which workers there are to be, and how each fares.
 func (l *look) callRoll() {
 	size := l.job.Status.CurrentSize
-	policy := restartPolicyOf(l.job)
+	policy := restartPolicyOf(l.job, l.lattice())
 	l.roster = replicas.Look(l.job.Name, []replicas.Group{{
 		Name: worker, Count: size, Indices: replicas.Stay(l.job.Name, worker, size, l.pods, l.seen.Admission.PodSets[worker].Places),
 		Restart: replicas.Restart{

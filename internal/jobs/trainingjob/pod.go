@@ -32,7 +32,7 @@ func trainer(spec *corev1.PodSpec) *corev1.Container {
 
 // podRestartPolicy is what nodes do with containers that have ended.
 func podRestartPolicy(job *breezeml.TrainingJob) corev1.RestartPolicy {
-	switch restartPolicyOf(job) {
+	switch restartPolicyOf(job, latticeOf(job)) {
 	case breezeml.RestartAlways:
 		return corev1.RestartPolicyAlways
 	case breezeml.RestartOnFailure:
@@ -71,8 +71,9 @@ func (l *look) template() corev1.PodTemplateSpec {
 		return templateOf(l.job)
 	}
 	out := *granted.Template.DeepCopy()
-	delete(out.Annotations, muster.MinReplicasAnnotation) // these two are for the queue
-	delete(out.Annotations, muster.MaxReplicasAnnotation)
+	for _, ours := range []string{muster.MinReplicasAnnotation, muster.MaxReplicasAnnotation, muster.AgentFrameworkAnnotation} {
+		delete(out.Annotations, ours)
+	}
 	if len(out.Annotations) == 0 {
 		out.Annotations = nil
 	}
@@ -81,7 +82,7 @@ func (l *look) template() corev1.PodTemplateSpec {
 
 // newPod is the pod of a worker as it is made, at its place if it has one.
 func (l *look) newPod(r *replicas.Replica, place podspec.Places) (*corev1.Pod, error) {
-	template, err := withAgent(l.job, l.seen.Facts.Agent, l.template(), r.Index)
+	template, err := l.lattice().withAgent(l.job, l.seen.Facts.Agent, l.template(), r.Index)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +97,7 @@ func (l *look) newPod(r *replicas.Replica, place podspec.Places) (*corev1.Pod, e
 		template = granted.At(place).Inject(template)
 	}
 	pod := replicas.NewPod(l.job.Namespace, l.owner(), r, template)
-	pod.Spec.RestartPolicy = podRestartPolicy(l.job)
+	pod.Spec.RestartPolicy = template.Spec.RestartPolicy
 	return pod, nil
 }
 

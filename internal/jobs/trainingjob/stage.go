@@ -21,7 +21,7 @@ func (l *look) begin() {
 	l.setCondition(breezeml.JobCreated, true, breezeml.CreatedReason, l.named(breezeml.CreatedMessage))
 	if p := l.job.Spec.ReplicaSpecs.Template.Spec.RestartPolicy; p != "" && p != podRestartPolicy(l.job) {
 		l.tell(jobs.Warning(breezeml.TemplateRestartPolicyReason, fmt.Sprintf(
-			"The restart policy %s in the pod template does not count: that of spec.replicaSpecs does, %s", p, restartPolicyOf(l.job))))
+			"The restart policy %s in the pod template does not count: that of spec.replicaSpecs does, %s", p, restartPolicyOf(l.job, latticeOf(l.job)))))
 	}
 }
 

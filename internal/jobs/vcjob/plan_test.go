@@ -1,18 +1,14 @@
 package vcjob
 
 import (
-	"fmt"
-	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
-	"github.com/musterhq/muster/api/muster"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	bus "github.com/musterhq/muster/api/volcano/bus/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
@@ -127,18 +123,6 @@ func (b jobBuilder) because(reason string) jobBuilder {
 	return b
 }
 
-// A job that nobody may queue says what is wrong with it, not that it waits for quota; and one that
-// gives its quota back asks for none.
-func TestAJobThatCannotBeQueuedSaysWhy(t *testing.T) {
-	got := plan(jobs.Seen[*volcano.Job]{Job: twoTasks().is(volcano.Pending).Job, Admission: jobs.Admission{Grant: jobs.Waiting}, Mistake: "the topology is hard", Now: now})
-	if s := state(got); s != "Pending InvalidJob: the topology is hard" {
-		t.Errorf("state %q", s)
-	}
-	if !describe(twoTasks().is(volcano.Pending).because(admittedAnewReason).Job, jobs.Facts{}).Paused {
-		t.Error("a job that gives its quota back asks for it")
-	}
-}
-
 // What is new about a job that just begins is told with what comes next.
 func TestAJobThatBeginsIsToldOfOnce(t *testing.T) {
 	queues := jobs.QueueFacts{Local: map[string]*kueue.LocalQueue{"default": {}}}
@@ -161,75 +145,6 @@ func TestAJobThatBeginsIsToldOfOnce(t *testing.T) {
 func (b jobBuilder) restarted(times int32) jobBuilder {
 	b.is(volcano.Restarting).Status.RetryCount, b.Status.Version = times, times
 	return b
-}
-
-func TestAPodThatFailsAlwaysEndsItsJobAtMaxRetry(t *testing.T) {
-	for _, action := range []bus.Action{bus.RestartJobAction, bus.RestartTaskAction, bus.RestartPodAction} {
-		t.Run(string(action), func(t *testing.T) {
-			job := newJob().with("worker", 2).on(bus.PodFailedEvent, action)
-			job.Spec.MaxRetry = 4
-			var pods []any
-			created := 0
-			for range 200 {
-				got := see(t, job.Job, admitted("worker", 2), of(pods...))
-				job = then(got, job)
-				for _, w := range writes(got) {
-					verb, name, _ := strings.Cut(w, " ")
-					switch verb {
-					case "create":
-						created++
-						made := podBuilder{made(t, got, name)}
-						if name == "job-worker-0" {
-							made.ended(1)
-						} else {
-							made.running()
-						}
-						made.UID = "u"
-						pods = append(pods, made)
-					case "delete":
-						for i := range pods {
-							if pods[i].(podBuilder).Name == name {
-								pods = append(pods[:i], pods[i+1:]...)
-								break
-							}
-						}
-					}
-				}
-			}
-			if s := job.Status; s.State.Phase != volcano.Failed || s.RetryCount != 4 {
-				t.Errorf("after all this it is %s with %d retries: %s", s.State.Phase, s.RetryCount, s.State.Message)
-			}
-			if most := 8; created > most {
-				t.Errorf("%d pods were made, want at most %d", created, most)
-			}
-		})
-	}
-}
-
-func TestATimeoutIsWaitedFor(t *testing.T) {
-	job := newJob().with("worker", 1).is(volcano.Running)
-	job.Spec.Policies = []volcano.LifecyclePolicy{{Event: bus.PodFailedEvent, Action: bus.RestartJobAction, Timeout: &metav1.Duration{Duration: 90 * time.Second}}}
-	children := of(pod("job-worker-0").ended(1)) // a minute ago
-	job.Spec.Tasks[0].Replicas = 2
-	got := see(t, job.Job, admitted("worker", 2), append(children, pod("job-worker-1").running().Pod))
-	if want := now.Add(30 * time.Second); !got.Due.Equal(want) || strings.HasPrefix(state(got), "Restarting") {
-		t.Errorf("due %v in state %s, want %v", got.Due, state(got), want)
-	}
-	job.Spec.Policies[0].Timeout.Duration = time.Minute
-	if got := see(t, job.Job, admitted("worker", 2), append(children, pod("job-worker-1").running().Pod)); !strings.HasPrefix(state(got), "Restarting") {
-		t.Errorf("state %s, want Restarting", state(got))
-	}
-}
-
-func TestAPodThatDoesNotStartIsAnEventOnlyAfterATimeout(t *testing.T) {
-	job := newJob().with("worker", 1).on(bus.PodPendingEvent, bus.AbortJobAction).is(volcano.Pending)
-	if got := see(t, job.Job, admitted("worker", 1), of(pod("job-worker-0"))); strings.HasPrefix(state(got), "Abort") {
-		t.Error("a pod that is just being started stops its job")
-	}
-	job.Spec.Policies[0].Timeout = &metav1.Duration{Duration: time.Hour}
-	if got := see(t, job.Job, admitted("worker", 1), of(pod("job-worker-0"))); !strings.HasPrefix(state(got), "Aborting") {
-		t.Errorf("state %s, want Aborting", state(got))
-	}
 }
 
 func TestMinSuccessEndsTheJobWhileOthersRun(t *testing.T) {
@@ -267,35 +182,6 @@ func TestATaskThatDependsOnOneThatFailedFailsTheJob(t *testing.T) {
 	}
 }
 
-func TestCommandsAreObeyedOnceAndThenDeleted(t *testing.T) {
-	job := newJob().with("worker", 1).is(volcano.Running)
-	running := pod("job-worker-0").running()
-	stop := command("stop", bus.AbortJobAction)
-	got := see(t, job.Job, admitted("worker", 1), of(running, stop))
-	if want := "Aborting AbortJob: asked by Command stop"; state(got) != want || len(writes(got)) != 0 || !got.StatusFirst {
-		t.Fatalf("state %q and writes %q, want %q and none", state(got), writes(got), want)
-	}
-	job = then(got, job)
-	got = see(t, job.Job, admitted("worker", 1), of(running, stop))
-	same(t, "then", []string{"delete job-worker-0", "delete v1alpha1.Command stop"}, writes(got))
-	job = then(see(t, job.Job, admitted("worker", 1), nil), job)
-	if job.Status.State.Phase != volcano.Aborted || !describe(job.Job, jobs.Facts{}).Paused {
-		t.Fatalf("it is %s, and keeps its quota", job.Status.State.Phase)
-	}
-	job = then(see(t, job.Job, waiting, of(command("go", bus.ResumeJobAction))), job)
-	if s := job.Status; s.State.Phase != volcano.Restarting || s.RetryCount != 0 || s.Version != 1 {
-		t.Errorf("a resumed job is %s with %d retries and version %d", s.State.Phase, s.RetryCount, s.Version)
-	}
-}
-
-func TestCommandsDoNotRestartAJobMoreOftenThanItMayBe(t *testing.T) {
-	job := newJob().with("worker", 1).restarted(3)
-	got := see(t, job.Job, admitted("worker", 1), of(command("again", bus.RestartJobAction)))
-	if want := "Failed MaxRetry: asked by Command again; the job was restarted 3 times, as often as maxRetry lets it"; state(got) != want {
-		t.Errorf("state %q, want %q", state(got), want)
-	}
-}
-
 func TestAnEndedJobIsDeletedWhenItsTimeIsUp(t *testing.T) {
 	job := newJob().with("worker", 1).is(volcano.Completed) // an hour ago
 	job.Spec.TTLSecondsAfterFinished = ptr.To[int32](7200)
@@ -324,70 +210,6 @@ func TestQuotaOfEndedPodsIsGivenBackUnlessAPolicyMayRestartThem(t *testing.T) {
 	same(t, "with", nil, kept.Progress.Reclaimable)
 }
 
-func TestDescribeAsksForTheLeastThatMustRunTogether(t *testing.T) {
-	least := func(n int32) func(*volcano.TaskSpec) {
-		return func(task *volcano.TaskSpec) { task.MinAvailable = ptr.To(n) }
-	}
-	for _, c := range []struct {
-		name string
-		job  jobBuilder
-		want string
-	}{
-		{"all", twoTasks(), "ps 1, worker 2"},
-		{"a task's own", newJob().with("ps", 1).with("worker", 4, least(2)), "ps 1, worker 4 of 2"},
-		{"the job's, from the first tasks", newJob().with("ps", 1).with("worker", 4).needs(3), "ps 1, worker 4 of 2"},
-		{"the tasks' before the rest of the job's", newJob().with("a", 4).with("b", 4, least(2)).needs(5), "a 4 of 3, b 4 of 2"},
-		{"a task without pods", newJob().with("ps", 0).with("worker", 2), "worker 2"},
-		{"the annotations'", newJob().with("ps", 1).with("worker", 3, between("2", "4")), "ps 1, worker 4 of 2"},
-		{"the annotation's, whatever the job says", newJob().with("worker", 4, between("2", "")).needs(4), "worker 4 of 2"},
-		{"the annotations', and the rest of the job's of others", newJob().with("a", 2).with("worker", 3, between("1", "4")).with("b", 2).needs(4), "a 2, worker 4 of 1, b 2 of 1"},
-		{"a task of which none must run counts with one", newJob().with("ps", 1).with("worker", 2).needs(1), "ps 1, worker 2 of 1"},
-	} {
-		var parts []string
-		elastic := 0
-		for _, set := range describe(c.job.Job, jobs.Facts{}).PodSets {
-			if set.Template.Annotations[muster.MinReplicasAnnotation] != "" {
-				elastic++
-			}
-			part := fmt.Sprintf("%s %d", set.Name, set.Count)
-			if set.MinCount != nil {
-				part += fmt.Sprintf(" of %d", *set.MinCount)
-			}
-			parts = append(parts, part)
-		}
-		if got := strings.Join(parts, ", "); got != c.want {
-			t.Errorf("%s: %s, want %s", c.name, got, c.want)
-		}
-		want := strings.Count(c.want, " of ")
-		if annotatedTask(c.job.Job) >= 0 {
-			want = 1
-		}
-		if elastic != want && (want < 2 || elastic != 0) {
-			t.Errorf("%s: %d tasks are elastic", c.name, elastic)
-		}
-	}
-}
-
-func TestMistakesAreTold(t *testing.T) {
-	for want, job := range map[string]jobBuilder{
-		"in a circle, through task a":        newJob().with("a", 1, dependsOn("", "b")).with("b", 1, dependsOn("", "a")),
-		"spec.networkTopology is hard":       func() jobBuilder { j := twoTasks(); j.Spec.NetworkTopology = &volcano.NetworkTopologySpec{}; return j }(),
-		"of task worker must be numbers":     newJob().with("worker", 2, between("3", "")),
-		"must be numbers of which":           newJob().with("worker", 2, between("1", "1")),
-		"not below the first nor above":      newJob().with("worker", 2, between("x", "4")),
-		"and, if it is there,":               newJob().with("worker", 2, between("", "4")),
-		"one task of a job may have":         newJob().with("a", 2, between("1", "")).with("b", 2, between("1", "")),
-		"unable to find job plugin: horovod": twoTasks().plugin("horovod"),
-		`"--speed" is no argument of it; there are --disable-network-policy, --publish-not-ready-addresses`: twoTasks().plugin("svc", "--speed=3"),
-		"port must be a port, from 1 to 65535": twoTasks().plugin("pytorch", "--port=0"),
-		"it takes none":                        twoTasks().plugin("env", "--x"),
-	} {
-		if d := describe(job.Job, jobs.Facts{}); d.Mistake == nil || !strings.Contains(d.Mistake.Message, want) {
-			t.Errorf("told %v, want %q", d.Mistake, want)
-		}
-	}
-}
-
 func TestPodsAreKnownByVolcanosLabels(t *testing.T) {
 	job := newJob().with("worker", 2, func(task *volcano.TaskSpec) {
 		task.Template.Labels = map[string]string{"mine": "too"}
@@ -404,107 +226,5 @@ func TestPodsAreKnownByVolcanosLabels(t *testing.T) {
 		"scheduling.k8s.io/group-name": "job-job-uid", "muster.dev/restarts": "2"}, got.Annotations)
 	if s := got.Spec; s.RestartPolicy != corev1.RestartPolicyOnFailure || s.SchedulerName != "" || s.DNSPolicy != corev1.DNSClusterFirstWithHostNet {
 		t.Errorf("restartPolicy %s, scheduler %q, DNS %s", s.RestartPolicy, s.SchedulerName, s.DNSPolicy)
-	}
-}
-
-// A task that had no pods when the job was admitted has no room, however many it asks for later.
-func TestATaskWithoutQuotaGetsNoPods(t *testing.T) {
-	job := newJob().with("ps", 1).with("worker", 0).is(volcano.Running)
-	for _, set := range describe(job.Job, jobs.Facts{}).PodSets {
-		if set.Name == "worker" {
-			t.Fatal("a task without pods asks for some")
-		}
-	}
-	job.Spec.Tasks[1].Replicas = 999
-	same(t, "writes", []string{"create job-ps-0"}, writes(see(t, job.Job, admitted("ps", 1), nil)))
-	same(t, "those that were made before", []string{"delete job-worker-7"},
-		writes(see(t, job.Job, admitted("ps", 1), of(pod("job-ps-0").running(), pod("job-worker-7").running()))))
-	if got := writes(see(t, job.Job, jobs.Admission{Grant: jobs.Unqueued}, nil)); len(got) != 1000 {
-		t.Errorf("%d pods of a job that no queue holds, want 1000", len(got))
-	}
-}
-
-// The number of an attempt never comes again: what was started anew alone goes with its job all the same.
-func TestAJobThatBeginsAnewLeavesNoPodBehind(t *testing.T) {
-	job := newJob().with("worker", 2).on(bus.PodFailedEvent, bus.RestartPodAction).on(bus.PodEvictedEvent, bus.RestartJobAction).is(volcano.Running)
-	job.Spec.MaxRetry = 9
-	admission, other := admitted("worker", 2), pod("job-worker-1").running()
-	first := pod("job-worker-0")
-	for range 2 {
-		job = then(see(t, job.Job, admission, of(first.ended(1), other)), job)
-		first = podBuilder{made(t, see(t, job.Job, admission, of(other)), "job-worker-0")}
-		first.UID = "made"
-	}
-	job = then(see(t, job.Job, admission, of(first.running(), other.going())), job)
-	if job.Status.State.Phase != volcano.Restarting {
-		t.Fatalf("it is %s", job.Status.State.Phase)
-	}
-	same(t, "all go", []string{"delete job-worker-0"}, writes(see(t, job.Job, admission, of(first, other))))
-
-	// One that has failed before is none of the failures of what comes after.
-	again := see(t, job.Job, admission, of(first.ended(1)))
-	if got := again.Status; got != nil && got.(*volcano.Job).Status.RetryCount != 3 {
-		t.Errorf("%d retries, want 3", got.(*volcano.Job).Status.RetryCount)
-	}
-	same(t, "the failed one goes too", []string{"delete job-worker-0"}, writes(again))
-}
-
-// What an argument is set to may be a key: it is told nobody.
-func TestArgumentsAreToldByTheirNamesAlone(t *testing.T) {
-	const key = "-----BEGIN PRIVATE KEY-----\nMIIB=="
-	for _, given := range [][]string{{"--ssh-privat-key=" + key}, {key}, {"--" + key}, {"MIIB=="}, {"--no-root", key}, {"--ssh-private-key", key, key}} {
-		d := describe(twoTasks().plugin("ssh", given...).Job, jobs.Facts{})
-		if d.Mistake == nil || strings.Contains(d.Mistake.Message, "MIIB") || strings.Contains(d.Mistake.Message, "BEGIN") {
-			t.Errorf("%q: told %v", given, d.Mistake)
-		}
-	}
-}
-
-func TestAPodThatNobodySawGoWasEvicted(t *testing.T) {
-	job := twoTasks().on(bus.PodEvictedEvent, bus.RestartJobAction).is(volcano.Running)
-	job = then(see(t, job.Job, all, of(pod("job-ps-0").running(), pod("job-worker-0").running(), pod("job-worker-1").running())), job)
-	rest := of(pod("job-ps-0").running(), pod("job-worker-0").running())
-	if got, want := state(see(t, job.Job, all, rest)), "Restarting Restarting: pod job-worker-1 was evicted or deleted"; got != want {
-		t.Errorf("state %q, want %q", got, want)
-	}
-	// While it may not run its pods go because they must.
-	held := then(see(t, job.Job, waiting, rest), job)
-	if got := see(t, held.Job, all, nil); strings.HasPrefix(state(got), "Restarting") {
-		t.Errorf("after an eviction by the queue the state is %q", state(got))
-	}
-}
-
-// between has the template of a task say between how many pods it may run.
-func between(least, most string) func(*volcano.TaskSpec) {
-	return func(task *volcano.TaskSpec) {
-		task.Template.Annotations = map[string]string{}
-		if least != "" {
-			task.Template.Annotations[muster.MinReplicasAnnotation] = least
-		}
-		if most != "" {
-			task.Template.Annotations[muster.MaxReplicasAnnotation] = most
-		}
-	}
-}
-
-// TestAnnotationsSayHowManyRun: the pods of a task that may be resized are as many as it may
-// have at most, and so many must run for the job to.
-func TestAnnotationsSayHowManyRun(t *testing.T) {
-	job := newJob().with("ps", 1).with("worker", 3, between("2", "4")).Job
-	if total, least := totalOf(job), minAvailable(job); total != 5 || least != 3 {
-		t.Errorf("%d pods of which %d must run, want 5 and 3", total, least)
-	}
-	job.Spec.MinAvailable = 4
-	if least := minAvailable(job); least != 3 {
-		t.Errorf("%d must run whatever minAvailable says, want 3", least)
-	}
-}
-
-func TestOfTwoTasksThatCouldNoneIsElastic(t *testing.T) {
-	asks := func(task *volcano.TaskSpec) { task.MinAvailable = ptr.To[int32](2) }
-	for _, set := range describe(newJob().with("a", 4, asks).with("b", 4, asks).Job, jobs.Facts{}).PodSets {
-		if least, says := set.Template.Annotations[muster.MinReplicasAnnotation]; says {
-			t.Errorf("task %s is elastic from %s on, and is never resized", set.Name, least)
-		}
 	}
 }

@@ -1,0 +1,52 @@
+package vcjob
+
+import (
+	"strings"
+	"testing"
+
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	"github.com/musterhq/muster/internal/jobs"
+)
+
+// A job that nobody may queue says what is wrong with it, not that it waits for quota; and one that
+// gives its quota back asks for none.
+func TestAJobThatCannotBeQueuedSaysWhy(t *testing.T) {
+	got := plan(jobs.Seen[*volcano.Job]{Job: twoTasks().is(volcano.Pending).Job, Admission: jobs.Admission{Grant: jobs.Waiting}, Mistake: "the topology is hard", Now: now})
+	if s := state(got); s != "Pending InvalidJob: the topology is hard" {
+		t.Errorf("state %q", s)
+	}
+	if !describe(twoTasks().is(volcano.Pending).because(admittedAnewReason).Job, jobs.Facts{}).Paused {
+		t.Error("a job that gives its quota back asks for it")
+	}
+}
+
+func TestMistakesAreTold(t *testing.T) {
+	for want, job := range map[string]jobBuilder{
+		"in a circle, through task a":        newJob().with("a", 1, dependsOn("", "b")).with("b", 1, dependsOn("", "a")),
+		"spec.networkTopology is hard":       func() jobBuilder { j := twoTasks(); j.Spec.NetworkTopology = &volcano.NetworkTopologySpec{}; return j }(),
+		"of task worker must be numbers":     newJob().with("worker", 2, between("3", "")),
+		"must be numbers of which":           newJob().with("worker", 2, between("1", "1")),
+		"not below the first nor above":      newJob().with("worker", 2, between("x", "4")),
+		"and, if it is there,":               newJob().with("worker", 2, between("", "4")),
+		"one task of a job may have":         newJob().with("a", 2, between("1", "")).with("b", 2, between("1", "")),
+		"unable to find job plugin: horovod": twoTasks().plugin("horovod"),
+		`"--speed" is no argument of it; there are --disable-network-policy, --publish-not-ready-addresses`: twoTasks().plugin("svc", "--speed=3"),
+		"port must be a port, from 1 to 65535": twoTasks().plugin("pytorch", "--port=0"),
+		"it takes none":                        twoTasks().plugin("env", "--x"),
+	} {
+		if d := describe(job.Job, jobs.Facts{}); d.Mistake == nil || !strings.Contains(d.Mistake.Message, want) {
+			t.Errorf("told %v, want %q", d.Mistake, want)
+		}
+	}
+}
+
+// What an argument is set to may be a key: it is told nobody.
+func TestArgumentsAreToldByTheirNamesAlone(t *testing.T) {
+	const key = "-----BEGIN PRIVATE KEY-----\nMIIB=="
+	for _, given := range [][]string{{"--ssh-privat-key=" + key}, {key}, {"--" + key}, {"MIIB=="}, {"--no-root", key}, {"--ssh-private-key", key, key}} {
+		d := describe(twoTasks().plugin("ssh", given...).Job, jobs.Facts{})
+		if d.Mistake == nil || strings.Contains(d.Mistake.Message, "MIIB") || strings.Contains(d.Mistake.Message, "BEGIN") {
+			t.Errorf("%q: told %v", given, d.Mistake)
+		}
+	}
+}

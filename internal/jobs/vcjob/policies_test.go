@@ -1,0 +1,120 @@
+package vcjob
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	bus "github.com/musterhq/muster/api/volcano/bus/v1alpha1"
+)
+
+func TestAPodThatFailsAlwaysEndsItsJobAtMaxRetry(t *testing.T) {
+	for _, action := range []bus.Action{bus.RestartJobAction, bus.RestartTaskAction, bus.RestartPodAction} {
+		t.Run(string(action), func(t *testing.T) {
+			job := newJob().with("worker", 2).on(bus.PodFailedEvent, action)
+			job.Spec.MaxRetry = 4
+			var pods []any
+			created := 0
+			for range 200 {
+				got := see(t, job.Job, admitted("worker", 2), of(pods...))
+				job = then(got, job)
+				for _, w := range writes(got) {
+					verb, name, _ := strings.Cut(w, " ")
+					switch verb {
+					case "create":
+						created++
+						made := podBuilder{made(t, got, name)}
+						if name == "job-worker-0" {
+							made.ended(1)
+						} else {
+							made.running()
+						}
+						made.UID = "u"
+						pods = append(pods, made)
+					case "delete":
+						for i := range pods {
+							if pods[i].(podBuilder).Name == name {
+								pods = append(pods[:i], pods[i+1:]...)
+								break
+							}
+						}
+					}
+				}
+			}
+			if s := job.Status; s.State.Phase != volcano.Failed || s.RetryCount != 4 {
+				t.Errorf("after all this it is %s with %d retries: %s", s.State.Phase, s.RetryCount, s.State.Message)
+			}
+			if most := 8; created > most {
+				t.Errorf("%d pods were made, want at most %d", created, most)
+			}
+		})
+	}
+}
+
+func TestATimeoutIsWaitedFor(t *testing.T) {
+	job := newJob().with("worker", 1).is(volcano.Running)
+	job.Spec.Policies = []volcano.LifecyclePolicy{{Event: bus.PodFailedEvent, Action: bus.RestartJobAction, Timeout: &metav1.Duration{Duration: 90 * time.Second}}}
+	children := of(pod("job-worker-0").ended(1)) // a minute ago
+	job.Spec.Tasks[0].Replicas = 2
+	got := see(t, job.Job, admitted("worker", 2), append(children, pod("job-worker-1").running().Pod))
+	if want := now.Add(30 * time.Second); !got.Due.Equal(want) || strings.HasPrefix(state(got), "Restarting") {
+		t.Errorf("due %v in state %s, want %v", got.Due, state(got), want)
+	}
+	job.Spec.Policies[0].Timeout.Duration = time.Minute
+	if got := see(t, job.Job, admitted("worker", 2), append(children, pod("job-worker-1").running().Pod)); !strings.HasPrefix(state(got), "Restarting") {
+		t.Errorf("state %s, want Restarting", state(got))
+	}
+}
+
+func TestAPodThatDoesNotStartIsAnEventOnlyAfterATimeout(t *testing.T) {
+	job := newJob().with("worker", 1).on(bus.PodPendingEvent, bus.AbortJobAction).is(volcano.Pending)
+	if got := see(t, job.Job, admitted("worker", 1), of(pod("job-worker-0"))); strings.HasPrefix(state(got), "Abort") {
+		t.Error("a pod that is just being started stops its job")
+	}
+	job.Spec.Policies[0].Timeout = &metav1.Duration{Duration: time.Hour}
+	if got := see(t, job.Job, admitted("worker", 1), of(pod("job-worker-0"))); !strings.HasPrefix(state(got), "Aborting") {
+		t.Errorf("state %s, want Aborting", state(got))
+	}
+}
+
+// The number of an attempt never comes again: what was started anew alone goes with its job all the same.
+func TestAJobThatBeginsAnewLeavesNoPodBehind(t *testing.T) {
+	job := newJob().with("worker", 2).on(bus.PodFailedEvent, bus.RestartPodAction).on(bus.PodEvictedEvent, bus.RestartJobAction).is(volcano.Running)
+	job.Spec.MaxRetry = 9
+	admission, other := admitted("worker", 2), pod("job-worker-1").running()
+	first := pod("job-worker-0")
+	for range 2 {
+		job = then(see(t, job.Job, admission, of(first.ended(1), other)), job)
+		first = podBuilder{made(t, see(t, job.Job, admission, of(other)), "job-worker-0")}
+		first.UID = "made"
+	}
+	job = then(see(t, job.Job, admission, of(first.running(), other.going())), job)
+	if job.Status.State.Phase != volcano.Restarting {
+		t.Fatalf("it is %s", job.Status.State.Phase)
+	}
+	same(t, "all go", []string{"delete job-worker-0"}, writes(see(t, job.Job, admission, of(first, other))))
+
+	// One that has failed before is none of the failures of what comes after.
+	again := see(t, job.Job, admission, of(first.ended(1)))
+	if got := again.Status; got != nil && got.(*volcano.Job).Status.RetryCount != 3 {
+		t.Errorf("%d retries, want 3", got.(*volcano.Job).Status.RetryCount)
+	}
+	same(t, "the failed one goes too", []string{"delete job-worker-0"}, writes(again))
+}
+
+func TestAPodThatNobodySawGoWasEvicted(t *testing.T) {
+	job := twoTasks().on(bus.PodEvictedEvent, bus.RestartJobAction).is(volcano.Running)
+	job = then(see(t, job.Job, all, of(pod("job-ps-0").running(), pod("job-worker-0").running(), pod("job-worker-1").running())), job)
+	rest := of(pod("job-ps-0").running(), pod("job-worker-0").running())
+	if got, want := state(see(t, job.Job, all, rest)), "Restarting Restarting: pod job-worker-1 was evicted or deleted"; got != want {
+		t.Errorf("state %q, want %q", got, want)
+	}
+	// While it may not run its pods go because they must.
+	held := then(see(t, job.Job, waiting, rest), job)
+	if got := see(t, held.Job, all, nil); strings.HasPrefix(state(got), "Restarting") {
+		t.Errorf("after an eviction by the queue the state is %q", state(got))
+	}
+}

@@ -1,0 +1,109 @@
+package vcjob
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/utils/ptr"
+
+	"github.com/musterhq/muster/api/muster"
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	"github.com/musterhq/muster/internal/jobs"
+)
+
+func TestDescribeAsksForTheLeastThatMustRunTogether(t *testing.T) {
+	least := func(n int32) func(*volcano.TaskSpec) {
+		return func(task *volcano.TaskSpec) { task.MinAvailable = ptr.To(n) }
+	}
+	for _, c := range []struct {
+		name string
+		job  jobBuilder
+		want string
+	}{
+		{"all", twoTasks(), "ps 1, worker 2"},
+		{"a task's own", newJob().with("ps", 1).with("worker", 4, least(2)), "ps 1, worker 4 of 2"},
+		{"the job's, from the first tasks", newJob().with("ps", 1).with("worker", 4).needs(3), "ps 1, worker 4 of 2"},
+		{"the tasks' before the rest of the job's", newJob().with("a", 4).with("b", 4, least(2)).needs(5), "a 4 of 3, b 4 of 2"},
+		{"a task without pods", newJob().with("ps", 0).with("worker", 2), "worker 2"},
+		{"the annotations'", newJob().with("ps", 1).with("worker", 3, between("2", "4")), "ps 1, worker 4 of 2"},
+		{"the annotation's, whatever the job says", newJob().with("worker", 4, between("2", "")).needs(4), "worker 4 of 2"},
+		{"the annotations', and the rest of the job's of others", newJob().with("a", 2).with("worker", 3, between("1", "4")).with("b", 2).needs(4), "a 2, worker 4 of 1, b 2 of 1"},
+		{"a task of which none must run counts with one", newJob().with("ps", 1).with("worker", 2).needs(1), "ps 1, worker 2 of 1"},
+	} {
+		var parts []string
+		elastic := 0
+		for _, set := range describe(c.job.Job, jobs.Facts{}).PodSets {
+			if set.Template.Annotations[muster.MinReplicasAnnotation] != "" {
+				elastic++
+			}
+			part := fmt.Sprintf("%s %d", set.Name, set.Count)
+			if set.MinCount != nil {
+				part += fmt.Sprintf(" of %d", *set.MinCount)
+			}
+			parts = append(parts, part)
+		}
+		if got := strings.Join(parts, ", "); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+		want := strings.Count(c.want, " of ")
+		if annotatedTask(c.job.Job) >= 0 {
+			want = 1
+		}
+		if elastic != want && (want < 2 || elastic != 0) {
+			t.Errorf("%s: %d tasks are elastic", c.name, elastic)
+		}
+	}
+}
+
+// A task that had no pods when the job was admitted has no room, however many it asks for later.
+func TestATaskWithoutQuotaGetsNoPods(t *testing.T) {
+	job := newJob().with("ps", 1).with("worker", 0).is(volcano.Running)
+	for _, set := range describe(job.Job, jobs.Facts{}).PodSets {
+		if set.Name == "worker" {
+			t.Fatal("a task without pods asks for some")
+		}
+	}
+	job.Spec.Tasks[1].Replicas = 999
+	same(t, "writes", []string{"create job-ps-0"}, writes(see(t, job.Job, admitted("ps", 1), nil)))
+	same(t, "those that were made before", []string{"delete job-worker-7"},
+		writes(see(t, job.Job, admitted("ps", 1), of(pod("job-ps-0").running(), pod("job-worker-7").running()))))
+	if got := writes(see(t, job.Job, jobs.Admission{Grant: jobs.Unqueued}, nil)); len(got) != 1000 {
+		t.Errorf("%d pods of a job that no queue holds, want 1000", len(got))
+	}
+}
+
+// between has the template of a task say between how many pods it may run.
+func between(least, most string) func(*volcano.TaskSpec) {
+	return func(task *volcano.TaskSpec) {
+		task.Template.Annotations = map[string]string{}
+		if least != "" {
+			task.Template.Annotations[muster.MinReplicasAnnotation] = least
+		}
+		if most != "" {
+			task.Template.Annotations[muster.MaxReplicasAnnotation] = most
+		}
+	}
+}
+
+// TestAnnotationsSayHowManyRun: the pods of a task that may be resized are as many as it may
+// have at most, and so many must run for the job to.
+func TestAnnotationsSayHowManyRun(t *testing.T) {
+	job := newJob().with("ps", 1).with("worker", 3, between("2", "4")).Job
+	if total, least := totalOf(job), minAvailable(job); total != 5 || least != 3 {
+		t.Errorf("%d pods of which %d must run, want 5 and 3", total, least)
+	}
+	job.Spec.MinAvailable = 4
+	if least := minAvailable(job); least != 3 {
+		t.Errorf("%d must run whatever minAvailable says, want 3", least)
+	}
+}
+
+func TestOfTwoTasksThatCouldNoneIsElastic(t *testing.T) {
+	asks := func(task *volcano.TaskSpec) { task.MinAvailable = ptr.To[int32](2) }
+	for _, set := range describe(newJob().with("a", 4, asks).with("b", 4, asks).Job, jobs.Facts{}).PodSets {
+		if least, says := set.Template.Annotations[muster.MinReplicasAnnotation]; says {
+			t.Errorf("task %s is elastic from %s on, and is never resized", set.Name, least)
+		}
+	}
+}
