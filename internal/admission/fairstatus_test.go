@@ -83,6 +83,7 @@ func TestSharesAreWrittenOnlyWhereTheyChanged(t *testing.T) {
 	w := newWorld(t, &kueue.Cohort{ObjectMeta: metav1.ObjectMeta{Name: "lab"}}, newClusterQueue("cq", "2"), newFlavor("f"))
 	clock := clocktesting.NewFakeClock(now)
 	s := newQueueStatusWriter(w, clock, newWriteBudget(clock), queueStatusInterval)
+	hear(s, newClusterQueue("cq", "2"))
 	for _, share := range []int64{0, 0, 334, 334} {
 		s.noteCohort("lab", share)
 		s.noteCohort("only-named", share)

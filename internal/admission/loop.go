@@ -192,6 +192,7 @@ func (l *loop) turn() {
 	heard := l.clock.Now()
 	for _, n := range l.mailbox.take() {
 		l.hear(n.events(l.translator, heard), heard)
+		l.queues.hear(n)
 	}
 	l.hear(l.translator.overdue(heard), heard)
 	began := l.clock.Now()

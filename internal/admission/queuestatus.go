@@ -33,7 +33,7 @@ type queueStatusWriter struct {
 	clock  clock.WithTicker
 	budget *writeBudget
 	// interval is how long a queue's status is left alone after a write. A queue that
-	// was quiet for as long is written at once.
+	// was quiet for as long, or was changed by somebody, is written at once.
 	interval time.Duration
 	queue    workqueue.TypedRateLimitingInterface[statusOf]
 	// gauges are told what queues are.
@@ -42,6 +42,8 @@ type queueStatusWriter struct {
 	mu    sync.Mutex
 	usage map[statusOf]engine.Usage
 	wrote map[statusOf]time.Time
+	// heard is as which version the engine has each ClusterQueue and LocalQueue.
+	heard map[statusOf]specVersion
 	// cyclic are the ClusterQueues under a cycle of cohorts, of which their LocalQueues tell too.
 	cyclic map[string]bool
 	// differences are what the last audit has against ClusterQueues.
@@ -69,7 +71,7 @@ func newQueueStatusWriter(c client.Client, clock clock.WithTicker, budget *write
 			workqueue.NewTypedItemExponentialFailureRateLimiter[statusOf](100*time.Millisecond, longestRetry),
 			workqueue.TypedRateLimitingQueueConfig[statusOf]{Clock: clock}),
 		usage: map[statusOf]engine.Usage{},
-		wrote: map[statusOf]time.Time{}, cyclic: map[string]bool{}, gauges: newQueueGauges(),
+		wrote: map[statusOf]time.Time{}, heard: map[statusOf]specVersion{}, cyclic: map[string]bool{}, gauges: newQueueGauges(),
 	}
 }
 
@@ -142,7 +144,7 @@ func (s *queueStatusWriter) write(ctx context.Context, key statusOf) {
 	}
 	s.mu.Lock()
 	u, ok := s.usage[key]
-	rest := s.rest(key)
+	rest, as := s.rest(key), s.heard[key]
 	if rest <= 0 {
 		delete(s.usage, key)
 	}
@@ -165,7 +167,7 @@ func (s *queueStatusWriter) write(ctx context.Context, key statusOf) {
 		}
 		s.queue.AddRateLimited(key)
 		return
-	case wrote:
+	case wrote && s.heard[key] == as:
 		s.wrote[key] = s.clock.Now()
 	}
 	s.queue.Forget(key)
@@ -182,18 +184,21 @@ func (s *queueStatusWriter) noted(key statusOf) bool {
 func (s *queueStatusWriter) try(ctx context.Context, key statusOf, u engine.Usage) (wrote bool, err error) {
 	switch key.kind {
 	case ofClusterQueue:
-		return s.tryClusterQueue(ctx, key.Name, u)
+		return s.tryClusterQueue(ctx, key, u)
 	case ofLocalQueue:
-		return s.tryLocalQueue(ctx, key.Key, u)
+		return s.tryLocalQueue(ctx, key, u)
 	default:
 		return s.tryCohort(ctx, key.Name, u)
 	}
 }
 
-func (s *queueStatusWriter) tryClusterQueue(ctx context.Context, name string, u engine.Usage) (wrote bool, err error) {
+func (s *queueStatusWriter) tryClusterQueue(ctx context.Context, key statusOf, u engine.Usage) (wrote bool, err error) {
 	var seen kueue.ClusterQueue
-	if err := s.client.Get(ctx, client.ObjectKey{Name: name}, &seen); err != nil {
+	if err := s.client.Get(ctx, objectKey(key.Key), &seen); err != nil {
 		return false, client.IgnoreNotFound(err)
+	}
+	if !s.has(key, &seen) {
+		return false, nil
 	}
 	around, err := s.surroundings(ctx, &seen)
 	if err != nil {
@@ -201,18 +206,21 @@ func (s *queueStatusWriter) tryClusterQueue(ctx context.Context, name string, u 
 	}
 	around.cyclic = u.Cyclic
 	s.mu.Lock()
-	around.difference = s.differences[name]
+	around.difference = s.differences[key.Name]
 	s.mu.Unlock()
 	desired := seen.DeepCopy()
 	clusterQueueStatus(desired, u, around, s.clock.Now())
-	s.gauges.state(statusOf{ofClusterQueue, engine.Key{Name: name}}, stateOf(desired))
+	s.gauges.state(key, stateOf(desired))
 	return s.patch(ctx, &seen, desired, equality.Semantic.DeepEqual(seen.Status, desired.Status))
 }
 
-func (s *queueStatusWriter) tryLocalQueue(ctx context.Context, key engine.Key, u engine.Usage) (wrote bool, err error) {
+func (s *queueStatusWriter) tryLocalQueue(ctx context.Context, key statusOf, u engine.Usage) (wrote bool, err error) {
 	var seen kueue.LocalQueue
-	if err := s.client.Get(ctx, objectKey(key), &seen); err != nil {
+	if err := s.client.Get(ctx, objectKey(key.Key), &seen); err != nil {
 		return false, client.IgnoreNotFound(err)
+	}
+	if !s.has(key, &seen) {
+		return false, nil
 	}
 	var behind *kueue.ClusterQueue
 	var around surroundings
@@ -235,7 +243,7 @@ func (s *queueStatusWriter) tryLocalQueue(ctx context.Context, key engine.Key, u
 	if meta.IsStatusConditionTrue(desired.Status.Conditions, kueue.LocalQueueActive) {
 		active = metav1.ConditionTrue
 	}
-	s.gauges.state(statusOf{ofLocalQueue, key}, string(active))
+	s.gauges.state(key, string(active))
 	return s.patch(ctx, &seen, desired, equality.Semantic.DeepEqual(seen.Status, desired.Status))
 }
 

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -143,6 +145,7 @@ func TestQueueStatusIsWrittenOnlyWhereItChanged(t *testing.T) {
 	clock := clocktesting.NewFakeClock(now)
 	s := newQueueStatusWriter(w, clock, newWriteBudget(clock), queueStatusInterval)
 	local := engine.Key{Namespace: "ns", Name: "q"}
+	hear(s, newClusterQueue("cq", "2"), newLocalQueue("q", "cq"))
 	for range 3 {
 		s.noteClusterQueue("cq", some)
 		s.noteLocalQueue(local, some)
@@ -161,9 +164,98 @@ func TestQueueStatusIsWrittenOnlyWhereItChanged(t *testing.T) {
 	}
 }
 
+// hear has the engine have the queues.
+func hear(s *queueStatusWriter, queues ...client.Object) {
+	for _, q := range queues {
+		s.hear(news{changed: q})
+	}
+}
+
+// TestTheStatusIsOfTheQueueThatTheEngineHas: the cache is ahead of the engine, which hears of a change later than the cache.
+// Who reads that a generation was observed may rely on it.
+func TestTheStatusIsOfTheQueueThatTheEngineHas(t *testing.T) {
+	for name, queue := range map[string]client.Object{"a ClusterQueue": newClusterQueue("cq", "2"), "a LocalQueue": newLocalQueue("q", "cq")} {
+		t.Run(name, func(t *testing.T) {
+			queue.SetUID("one")
+			queue.SetGeneration(2) // as it is in the cache
+			w := newWorld(t, queue)
+			s := newQueueStatusWriter(w, clocktesting.NewFakeClock(now), newWriteBudget(clocktesting.NewFakePassiveClock(now)), queueStatusInterval)
+			key := statusOf{ofLocalQueue, keyOf(queue)}
+			if queue.GetNamespace() == "" {
+				key.kind = ofClusterQueue
+			}
+			hear := func(uid types.UID, generation int64) {
+				heard := queue.DeepCopyObject().(client.Object)
+				heard.SetUID(uid)
+				heard.SetGeneration(generation)
+				s.hear(news{changed: heard})
+				s.note(key, engine.Usage{})
+				s.write(t.Context(), key)
+			}
+			hear("one", 1)
+			hear("another", 2)
+			s.hear(news{deleted: queue})
+			s.note(key, engine.Usage{})
+			s.write(t.Context(), key)
+			if told := w.written(); len(told) != 0 {
+				t.Errorf("of what the engine does not have was written %v", told)
+			}
+			hear("one", 2)
+			if told := w.written(); len(told) != 1 {
+				t.Errorf("of what the engine has was written %v", told)
+			}
+		})
+	}
+}
+
+// TestWhoChangesAQueueIsToldAtOnce: though its status was written a moment before, or is being written.
+func TestWhoChangesAQueueIsToldAtOnce(t *testing.T) {
+	queue := newClusterQueue("cq", "2")
+	w := newWorld(t, queue, newFlavor("f"))
+	clock := clocktesting.NewFakeClock(now)
+	s := newQueueStatusWriter(w, clock, newWriteBudget(clock), queueStatusInterval)
+	key := statusOf{ofClusterQueue, keyOf(queue)}
+	change := func() {
+		if err := w.Get(t.Context(), client.ObjectKeyFromObject(queue), queue); err != nil {
+			t.Fatal(err)
+		}
+		queue.Generation++
+		if err := w.Update(t.Context(), queue); err != nil {
+			t.Fatal(err)
+		}
+		s.hear(news{changed: queue.DeepCopy()})
+		s.noteClusterQueue("cq", engine.Usage{})
+	}
+	observed := func() int64 {
+		if err := w.Get(t.Context(), client.ObjectKeyFromObject(queue), queue); err != nil {
+			t.Fatal(err)
+		}
+		return queue.Status.Conditions[0].ObservedGeneration
+	}
+	change()
+	s.write(t.Context(), key)
+	change()
+	w.before = func(write string) error {
+		if strings.HasPrefix(write, "status") {
+			hear(s, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "cq", Generation: 4}})
+		}
+		return nil
+	}
+	s.write(t.Context(), key)
+	if got := observed(); got != 3 {
+		t.Errorf("it has observed generation %d, want 3", got)
+	}
+	change()
+	s.write(t.Context(), key)
+	if got := observed(); got != 4 {
+		t.Errorf("it has observed generation %d, want 4", got)
+	}
+}
+
 func TestMissingFlavorsAreTold(t *testing.T) {
 	w := newWorld(t, newClusterQueue("cq", "2"))
 	s := newQueueStatusWriter(w, clocktesting.NewFakeClock(now), newWriteBudget(clocktesting.NewFakePassiveClock(now)), queueStatusInterval)
+	hear(s, newClusterQueue("cq", "2"))
 	s.noteClusterQueue("cq", engine.Usage{})
 	s.write(t.Context(), statusOf{Key: engine.Key{Name: "cq"}})
 	var q kueue.ClusterQueue
@@ -211,6 +303,7 @@ func TestWhatAQueueLacksIsToldOfBothQueues(t *testing.T) {
 			w := newWorld(t, append(tc.objects, q, newLocalQueue("q", "cq"))...)
 			s := newQueueStatusWriter(w, clocktesting.NewFakeClock(now), newWriteBudget(clocktesting.NewFakePassiveClock(now)), queueStatusInterval)
 			local := engine.Key{Namespace: "ns", Name: "q"}
+			hear(s, q, newLocalQueue("q", "cq"))
 			s.noteClusterQueue("cq", engine.Usage{Cyclic: tc.cyclic})
 			s.noteLocalQueue(local, engine.Usage{})
 			s.write(t.Context(), statusOf{ofClusterQueue, engine.Key{Name: "cq"}})
@@ -242,6 +335,7 @@ type pace struct {
 func newPace(t *testing.T) *pace {
 	p := &pace{world: newWorld(t, newClusterQueue("cq", "2"), newFlavor("f")), clock: clocktesting.NewFakeClock(now)}
 	p.queueStatusWriter = newQueueStatusWriter(p.world, p.clock, newWriteBudget(p.clock), queueStatusInterval)
+	hear(p.queueStatusWriter, newClusterQueue("cq", "2"))
 	p.world.notify = func(_, _ client.Object) { p.times = append(p.times, p.clock.Now()) }
 	ctx, cancel := context.WithCancel(t.Context())
 	var done sync.WaitGroup
@@ -326,6 +420,7 @@ func TestAFailedStatusIsWrittenLater(t *testing.T) {
 	s := newQueueStatusWriter(w, clocktesting.NewFakeClock(now), newWriteBudget(clocktesting.NewFakePassiveClock(now)), queueStatusInterval)
 	w.before = once(apierrors.NewServiceUnavailable("overloaded"))
 	key := statusOf{Key: engine.Key{Name: "cq"}}
+	hear(s, newClusterQueue("cq", "2"))
 	for _, n := range []int{1, 2} {
 		s.noteClusterQueue("cq", engine.Usage{Pending: n})
 		s.write(t.Context(), key)
@@ -341,6 +436,7 @@ func TestOfAQueueThatIsGoneNothingIsKept(t *testing.T) {
 	w := newWorld(t, newLocalQueue("gone", "cq"))
 	s := newQueueStatusWriter(w, clocktesting.NewFakeClock(now), newWriteBudget(clocktesting.NewFakePassiveClock(now)), queueStatusInterval)
 	gone := statusOf{ofLocalQueue, engine.Key{Namespace: "ns", Name: "gone"}}
+	hear(s, newLocalQueue("gone", "cq"))
 	s.noteLocalQueue(gone.Key, engine.Usage{Pending: 1})
 	s.write(t.Context(), gone)
 	if len(s.wrote) != 1 {

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
@@ -41,11 +40,7 @@ func (w *world) untilWaits(name, reason, message string) {
 // quota sets what the world's queue has.
 func (w *world) quota(gpus resource.Quantity) {
 	w.Helper()
-	var q kueue.ClusterQueue
-	if err := w.Client.Get(w.Context(), client.ObjectKey{Name: w.Namespace}, &q); err != nil {
-		w.Fatal(err)
-	}
-	change(w, &q, func(q *kueue.ClusterQueue) { q.Spec.ResourceGroups[0].Flavors[0].Resources[0].NominalQuota = gpus })
+	w.ChangeQueue(w.Namespace, func(q *kueue.ClusterQueue) { q.Spec.ResourceGroups[0].Flavors[0].Resources[0].NominalQuota = gpus })
 }
 
 // localQueue is the one that leads to the world's queue.
@@ -82,7 +77,7 @@ func TestBadInput(t *testing.T) {
 	}{
 		"cohorts that form a cycle": {
 			spoil: func(w *world) {
-				change(w, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}}, func(q *kueue.ClusterQueue) { q.Spec.Cohort = kueue.CohortReference(w.Namespace) })
+				w.ChangeQueue(w.Namespace, func(q *kueue.ClusterQueue) { q.Spec.Cohort = kueue.CohortReference(w.Namespace) })
 				over, under := cohort(w, w.Namespace, w.Namespace+"-over"), cohort(w, w.Namespace+"-over", w.Namespace)
 				w.Create(over, under)
 				w.Cleanup(func() {
@@ -101,8 +96,7 @@ func TestBadInput(t *testing.T) {
 		},
 		"a flavor that does not exist": {
 			spoil: func(w *world) {
-				q := find(w, listed(w, &kueue.ClusterQueueList{})).(*kueue.ClusterQueue)
-				change(w, q, func(q *kueue.ClusterQueue) {
+				w.ChangeQueue(w.Namespace, func(q *kueue.ClusterQueue) {
 					missing := *q.Spec.ResourceGroups[0].Flavors[0].DeepCopy()
 					missing.Name = kueue.ResourceFlavorReference(w.Namespace + "-missing")
 					missing.Resources[0].NominalQuota = resource.MustParse("8")

@@ -46,20 +46,10 @@ func (w *world) untilWorkload(name, what string, holds func(*kueue.Workload) boo
 
 var is, runs = harness.Is, harness.Runs
 
-// change patches an object, as somebody would who does not care what else is in it.
-func change[O client.Object](w *world, o O, edit func(O)) {
-	w.Helper()
-	before := o.DeepCopyObject().(O)
-	edit(o)
-	if err := w.Client.Patch(w.Context(), o, client.MergeFrom(before)); err != nil {
-		w.Fatalf("changing %s: %v", o.GetName(), err)
-	}
-}
-
 func (w *world) activate(name string, active bool) {
 	w.Helper()
-	change(w, &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}},
-		func(o *kueue.Workload) { o.Spec.Active = ptr.To(active) })
+	o := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}}
+	w.Change(o, func() { o.Spec.Active = ptr.To(active) })
 }
 
 func (w *world) finish(name string) {

@@ -1,7 +1,6 @@
 package scenario
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -40,8 +39,7 @@ func (w *world) placesByHand() {
 			return slices.Contains(nodes, pod.Spec.NodeName) && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 		})
 	})
-	w.gpuQueue("gpu", 32)
-	change(w, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}}, func(q *kueue.ClusterQueue) { q.Spec.StopPolicy = ptr.To(kueue.Hold) })
+	w.gpuQueue("gpu", 32, func(q *kueue.ClusterQueueSpec) { q.StopPolicy = ptr.To(kueue.Hold) })
 	w.untilQueue(metav1.ConditionFalse, kueue.ClusterQueueActiveReasonStopped, "")
 }
 
@@ -335,12 +333,10 @@ func (w *world) placedQueue(local string, gpus int64) map[string]string {
 	racks := w.racks()
 	topology := &kueue.Topology{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace},
 		Spec: kueue.TopologySpec{Levels: []kueue.TopologyLevel{{NodeLabel: rackLabel}, {NodeLabel: corev1.LabelHostname}}}}
-	w.Create(topology)
-	w.gpuQueue(local, gpus)
-	w.Cleanup(func() { _ = w.Client.Delete(context.Background(), topology) })
-	change(w, &kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}}, func(f *kueue.ResourceFlavor) {
-		f.Spec.TopologyName = ptr.To(kueue.TopologyReference(w.Namespace))
-	})
+	w.Shared(topology)
+	flavor := simulated
+	flavor.TopologyName = ptr.To(kueue.TopologyReference(w.Namespace))
+	w.Queue(local, flavor, corev1.ResourceList{gpu: *resource.NewQuantity(gpus, resource.DecimalSI)})
 	return racks
 }
 

@@ -26,9 +26,8 @@ import (
 )
 
 // evictionsBy has the workloads of a ClusterQueue evict others by the policy.
-func (w *world) evictionsBy(queue string, policy kueue.ClusterQueuePreemption) {
-	w.Helper()
-	change(w, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: queue}}, func(q *kueue.ClusterQueue) { q.Spec.Preemption = &policy })
+func evictionsBy(policy kueue.ClusterQueuePreemption) func(*kueue.ClusterQueueSpec) {
+	return func(q *kueue.ClusterQueueSpec) { q.Preemption = &policy }
 }
 
 // urgent makes a WorkloadPriorityClass of the world's own and gives it to the job.
@@ -143,8 +142,7 @@ func TestAHigherPriorityMakesRoomAndTheVictimComesBack(t *testing.T) {
 	for name, kill := range map[string]bool{"undisturbed": false, "though the operator is killed": true} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.gpuQueue("gpu", 8)
-			w.evictionsBy(w.Namespace, kueue.ClusterQueuePreemption{WithinClusterQueue: kueue.PreemptionPolicyLowerPriority})
+			w.gpuQueue("gpu", 8, evictionsBy(kueue.ClusterQueuePreemption{WithinClusterQueue: kueue.PreemptionPolicyLowerPriority}))
 			h := w.record("low-workers-0", "high-workers-0")
 			w.Create(w.gang("low", "gpu", 6, time.Hour))
 			w.jobIs("low-workers-0", "is ready", func(job *batchv1.Job) bool { return ptr.Deref(job.Status.Ready, 0) == 6 })
@@ -202,16 +200,14 @@ func TestAHigherPriorityMakesRoomAndTheVictimComesBack(t *testing.T) {
 // which needs it.
 func TestWhatWasLentIsReclaimed(t *testing.T) {
 	w := newWorld(t)
-	w.gpuQueue("borrower", 4)
+	w.gpuQueue("borrower", 4, func(q *kueue.ClusterQueueSpec) { q.Cohort = kueue.CohortReference(w.Namespace) })
 	owner := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace + "-owner"}}
 	owner.Spec = find(w, listed(w, &kueue.ClusterQueueList{})).(*kueue.ClusterQueue).DeepCopy().Spec
-	owner.Spec.Cohort = kueue.CohortReference(w.Namespace)
 	owner.Spec.Preemption = &kueue.ClusterQueuePreemption{ReclaimWithinCohort: kueue.PreemptionPolicyAny}
 	owner.Spec.ResourceGroups[0].Flavors[0].Resources[0].NominalQuota = resource.MustParse("4")
 	w.Create(owner, &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: "owner", Namespace: w.Namespace},
 		Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(owner.Name)}})
 	w.Cleanup(func() { _ = w.Client.Delete(context.Background(), owner) })
-	change(w, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}}, func(q *kueue.ClusterQueue) { q.Spec.Cohort = kueue.CohortReference(w.Namespace) })
 
 	h := w.record("second", "mine")
 	first := w.batchJob("first", "borrower", 4, time.Hour)

@@ -16,12 +16,13 @@ import (
 // stop sets the stopPolicy of the world's ClusterQueue, and stopLocal that of its LocalQueue gpu.
 func (w *world) stop(policy kueue.StopPolicy) {
 	w.Helper()
-	change(w, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}}, func(q *kueue.ClusterQueue) { q.Spec.StopPolicy = &policy })
+	w.ChangeQueue(w.Namespace, func(q *kueue.ClusterQueue) { q.Spec.StopPolicy = &policy })
 }
 
 func (w *world) stopLocal(policy kueue.StopPolicy) {
 	w.Helper()
-	change(w, w.localQueue(), func(q *kueue.LocalQueue) { q.Spec.StopPolicy = &policy })
+	q := w.localQueue()
+	w.Change(q, func() { q.Spec.StopPolicy = &policy })
 }
 
 // TestAStoppedQueue: held, it admits nobody and what runs goes on; drained, what runs is stopped too, and is the first to

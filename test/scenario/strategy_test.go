@@ -9,22 +9,11 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-func (w *world) clusterQueue() *kueue.ClusterQueue {
-	return &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}}
-}
-
-// strategy has the world's queue go by it.
-func (w *world) strategy(s kueue.QueueingStrategy) {
-	w.Helper()
-	change(w, w.clusterQueue(), func(q *kueue.ClusterQueue) { q.Spec.QueueingStrategy = s })
-}
-
 // TestWhoFitsBehindAHeadThatDoesNot: 6 of 8 GPUs are in use, the head needs 4, and somebody behind it needs 2.
 func TestWhoFitsBehindAHeadThatDoesNot(t *testing.T) {
 	begin := func(t *testing.T, s kueue.QueueingStrategy) *world {
 		w := newWorld(t)
-		w.gpuQueue("gpu", 8)
-		w.strategy(s)
+		w.gpuQueue("gpu", 8, func(q *kueue.ClusterQueueSpec) { q.QueueingStrategy = s })
 		w.Create(w.bare("first", "gpu", 6))
 		w.untilWorkload("first", "runs", runs)
 		w.Create(w.bare("head", "gpu", 4))
@@ -48,7 +37,7 @@ func TestWhoFitsBehindAHeadThatDoesNot(t *testing.T) {
 	t.Run("goes once the queue is StrictFIFO no more", func(t *testing.T) {
 		w := begin(t, kueue.StrictFIFO)
 		w.untilWaits("tail", kueue.WorkloadWaitingForQuota, "waits behind the head")
-		w.strategy(kueue.BestEffortFIFO)
+		w.ChangeQueue(w.Namespace, func(q *kueue.ClusterQueue) { q.Spec.QueueingStrategy = kueue.BestEffortFIFO })
 		w.untilWorkload("tail", "runs", runs)
 	})
 }
@@ -56,9 +45,8 @@ func TestWhoFitsBehindAHeadThatDoesNot(t *testing.T) {
 // TestANamespaceThatAQueueDoesNotAccept: its Workloads are told so, and wait no longer when its labels are others.
 func TestANamespaceThatAQueueDoesNotAccept(t *testing.T) {
 	w := newWorld(t)
-	w.gpuQueue("gpu", 8)
-	change(w, w.clusterQueue(), func(q *kueue.ClusterQueue) {
-		q.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": w.Namespace}}
+	w.gpuQueue("gpu", 8, func(q *kueue.ClusterQueueSpec) {
+		q.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": w.Namespace}}
 	})
 	label := func(patch string) {
 		w.Patch(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}}, `{"metadata":{"labels":{"team":`+patch+`}}}`)
@@ -68,11 +56,13 @@ func TestANamespaceThatAQueueDoesNotAccept(t *testing.T) {
 	w.untilWaits("a", kueue.WorkloadInadmissible, refused)
 	label(`"` + w.Namespace + `"`)
 	w.untilWorkload("a", "runs", runs)
+	w.Create(w.bare("b", "gpu", 8)) // which does not fit beside a: who is created as the label goes may be seen before that
+	w.untilWaits("b", kueue.WorkloadWaitingForQuota, "1 more needed")
 	label("null")
-	w.Create(w.bare("b", "gpu", 1))
 	w.untilWaits("b", kueue.WorkloadInadmissible, refused)
+	w.Create(w.bare("c", "gpu", 1)) // which fits
+	w.untilWaits("c", kueue.WorkloadInadmissible, refused)
 	w.untilWorkload("a", "runs on", runs)
-	all := w.clusterQueue()
-	w.Change(all, func() { all.Spec.NamespaceSelector = &metav1.LabelSelector{} })
-	w.untilWorkload("b", "runs", runs)
+	w.ChangeQueue(w.Namespace, func(q *kueue.ClusterQueue) { q.Spec.NamespaceSelector = &metav1.LabelSelector{} })
+	w.untilWorkload("c", "runs", runs)
 }

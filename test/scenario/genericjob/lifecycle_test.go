@@ -208,7 +208,7 @@ func TestDeletionInEachPhase(t *testing.T) {
 			w.untilPhase("gone", tensorstack.JobPhaseRunning)
 			w.pause("gone", true)
 			w.untilPhase("gone", tensorstack.JobPhasePaused)
-			w.annotate("muster.dev/closed", "true")
+			w.AnnotateQueue(w.Namespace, "muster.dev/closed", "true")
 			w.pause("gone", false)
 			w.untilPhase("gone", tensorstack.JobPhaseResuming)
 		},

@@ -1,7 +1,6 @@
 package genericjob
 
 import (
-	"fmt"
 	"testing"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -20,7 +19,7 @@ import (
 func TestAQueueBoundsHowLongAGenericJobRuns(t *testing.T) {
 	w := newWorld(t)
 	w.queue(2)
-	w.annotate("muster.dev/max-duration", "3s")
+	w.AnnotateQueue(w.Namespace, "muster.dev/max-duration", "3s")
 	w.Create(w.job("long", with("worker", 2, 0), inQueue(0)))
 	w.untilPhase("long", tensorstack.JobPhaseRunning)
 	job := w.untilPhase("long", tensorstack.JobPhasePaused)
@@ -31,7 +30,7 @@ func TestAQueueBoundsHowLongAGenericJobRuns(t *testing.T) {
 		t.Errorf("it is told %s", told.Type)
 	}
 	w.untilNoWorkload()
-	w.annotate("muster.dev/max-duration", "0")
+	w.AnnotateQueue(w.Namespace, "muster.dev/max-duration", "0")
 	w.pause("long", false)
 	w.untilPhase("long", tensorstack.JobPhaseRunning)
 }
@@ -40,7 +39,7 @@ func TestAQueueBoundsHowLongAGenericJobRuns(t *testing.T) {
 func TestAQueueBoundsWhatRunsOnAfterTheEnd(t *testing.T) {
 	w := newWorld(t)
 	w.queue(2)
-	w.annotate("muster.dev/max-duration", "3s")
+	w.AnnotateQueue(w.Namespace, "muster.dev/max-duration", "3s")
 	w.Create(w.job("done", with("worker", 2, 0), inQueue(0), func(job *tensorstack.GenericJob) {
 		job.Spec.SuccessRules, job.Spec.CleanUpPolicy = rules("worker 0"), tensorstack.CleanUpNone
 	}))
@@ -57,7 +56,7 @@ func TestAQueueBoundsWhatRunsOnAfterTheEnd(t *testing.T) {
 func TestAQueueBoundsHowLongABatchJobRuns(t *testing.T) {
 	w := newWorld(t)
 	w.queue(2)
-	w.annotate("muster.dev/max-duration", "3s")
+	w.AnnotateQueue(w.Namespace, "muster.dev/max-duration", "3s")
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "long", Namespace: w.Namespace, Labels: map[string]string{kueue.QueueLabel: "q"}}}
 	job.Spec.Parallelism, job.Spec.Completions = ptr.To[int32](2), ptr.To[int32](2)
 	job.Spec.Template = w.job("", with("worker", 1, 0)).Spec.ReplicaSpecs[0].Template
@@ -81,7 +80,7 @@ func TestAClosedQueueTakesInNobody(t *testing.T) {
 	w.queue(4)
 	w.Create(w.job("in", with("worker", 2, 1), inQueue(0)))
 	w.untilPhase("in", tensorstack.JobPhaseRunning)
-	w.annotate("muster.dev/closed", "true")
+	w.AnnotateQueue(w.Namespace, "muster.dev/closed", "true")
 	w.Create(w.job("out", with("worker", 2, 0), inQueue(0)))
 	w.untilWaits("out", 0)
 	w.EndReplica("in-worker-0", 0, 1)
@@ -89,7 +88,7 @@ func TestAClosedQueueTakesInNobody(t *testing.T) {
 	w.EndReplica("in-worker-1", 0, 0)
 	w.untilPhase("in", tensorstack.JobPhaseSucceeded)
 	w.untilWaits("out", 0)
-	w.annotate("muster.dev/closed", "false")
+	w.AnnotateQueue(w.Namespace, "muster.dev/closed", "false")
 	w.untilPhase("out", tensorstack.JobPhaseRunning)
 }
 
@@ -144,7 +143,7 @@ func TestTheVendorsTableOfQueues(t *testing.T) {
 	w.untilPhase("d2", tensorstack.JobPhaseRunning)
 	w.untilWaits("a3", 10)
 	w.UntilOnlyPods("a1-worker-0", "a2-worker-0", "b1-worker-0", "c1-worker-0", "d1-worker-0", "d2-worker-0")
-	w.Patch(&kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace + "-a"}}, `{"metadata":{"annotations":{"muster.dev/preemptible":"false"}}}`)
+	w.AnnotateQueue(w.Namespace+"-a", "muster.dev/preemptible", "false")
 	submit("d3", 0)
 	w.untilPhase("d3", tensorstack.JobPhaseRunning)
 	w.untilWaits("b1", 50)
@@ -155,10 +154,4 @@ func TestTheVendorsTableOfQueues(t *testing.T) {
 			t.Errorf("%s was made anew", name)
 		}
 	}
-}
-
-// annotate sets an annotation of the namespace's ClusterQueue.
-func (w *world) annotate(key, value string) {
-	w.Helper()
-	w.Patch(&kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}}, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, key, value))
 }

@@ -48,7 +48,7 @@ func (w *world) untilFor(job, scheduler string) {
 func TestAGangGoesToT9kSchedulerWhereItIsThere(t *testing.T) {
 	w := newWorld(t)
 	w.queue(3)
-	w.annotate("muster.dev/closed", "true") // so that it is seen when the operator knows of the scheduler
+	w.AnnotateQueue(w.Namespace, "muster.dev/closed", "true") // so that it is seen when the operator knows of the scheduler
 	definition := podGroups()
 	w.Shared(definition)
 	established := listOf(definition.GroupVersionKind())
@@ -63,7 +63,7 @@ func TestAGangGoesToT9kSchedulerWhereItIsThere(t *testing.T) {
 	})
 	w.Create(w.job("gang", with("master", 1, 0), with("worker", 2, 1), inQueue(70)))
 	w.untilFor("gang", tensorstack.T9kSchedulerName)
-	w.annotate("muster.dev/closed", "false")
+	w.AnnotateQueue(w.Namespace, "muster.dev/closed", "false")
 	group := harness.UntilOne(w.World, listOf(t9kPodGroup), "gang", "is a PodGroup", func(*unstructured.Unstructured) bool { return true })
 	spec := group.Object["spec"].(map[string]any)
 	if spec["minMember"] != int64(3) || spec["queue"] != "q" || spec["priority"] != int64(70) {
@@ -84,12 +84,12 @@ func TestAGangGoesToT9kSchedulerWhereItIsThere(t *testing.T) {
 	w.EndReplica("gang-master-0", 0, 0)
 	w.untilPhase("gang", tensorstack.JobPhaseSucceeded)
 
-	w.annotate("muster.dev/closed", "true")
+	w.AnnotateQueue(w.Namespace, "muster.dev/closed", "true")
 	w.Create(w.job("later", with("worker", 1, 0), inQueue(0)))
 	w.untilFor("later", tensorstack.T9kSchedulerName)
 	w.Delete(definition)
 	w.untilFor("later", "")
-	w.annotate("muster.dev/closed", "false")
+	w.AnnotateQueue(w.Namespace, "muster.dev/closed", "false")
 	w.untilPhase("later", tensorstack.JobPhaseRunning)
 }
 

@@ -5,7 +5,9 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
@@ -30,4 +32,51 @@ func (w *World) Queue(local string, flavor kueue.ResourceFlavorSpec, quota corev
 	)
 	w.Create(&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: local, Namespace: w.Namespace},
 		Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(w.Namespace)}})
+}
+
+// ChangeQueue edits the ClusterQueue of this name as Change does.
+func (w *World) ChangeQueue(name string, edit func(*kueue.ClusterQueue)) {
+	w.Helper()
+	q := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	w.Change(q, func() { edit(q) })
+}
+
+// AnnotateQueue sets an annotation of the ClusterQueue of this name, which has one flavor.
+func (w *World) AnnotateQueue(name, key, value string) {
+	w.Helper()
+	w.ChangeQueue(name, func(q *kueue.ClusterQueue) {
+		metav1.SetMetaDataAnnotation(&q.ObjectMeta, key, value)
+		// Where there is no other flavor to go on to, this means nothing but a generation, by which the operator tells that
+		// it has the annotation too.
+		next := kueue.TryNextFlavor
+		if f := q.Spec.FlavorFungibility; f != nil && f.WhenCanBorrow == next {
+			next = kueue.Borrow
+		}
+		q.Spec.FlavorFungibility = &kueue.FlavorFungibility{WhenCanBorrow: next}
+	})
+}
+
+func isQueue(o client.Object) bool {
+	switch o.(type) {
+	case *kueue.ClusterQueue, *kueue.LocalQueue:
+		return true
+	}
+	return false
+}
+
+// untilHeard waits, if it is a queue, until its status is of its spec as it is now: it is written of what the operator admits
+// by, and of nothing newer.
+func (w *World) untilHeard(o client.Object) {
+	w.Helper()
+	const what = "is known to the operator as it is now"
+	knows := func(now client.Object, conditions []metav1.Condition) bool {
+		active := meta.FindStatusCondition(conditions, kueue.ClusterQueueActive)
+		return now.GetGeneration() >= o.GetGeneration() && active != nil && active.ObservedGeneration == now.GetGeneration()
+	}
+	switch o.(type) {
+	case *kueue.ClusterQueue:
+		UntilOne(w, &kueue.ClusterQueueList{}, o.GetName(), what, func(q *kueue.ClusterQueue) bool { return knows(q, q.Status.Conditions) })
+	case *kueue.LocalQueue:
+		UntilOne(w, &kueue.LocalQueueList{}, o.GetName(), what, func(q *kueue.LocalQueue) bool { return knows(q, q.Status.Conditions) })
+	}
 }

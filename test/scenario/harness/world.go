@@ -16,7 +16,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
@@ -95,9 +94,12 @@ func (w *World) Delete(o client.Object) {
 	}
 }
 
-// Patch changes an object, and PatchStatus its status, by the text of a JSON merge patch.
+// Patch changes an object, and PatchStatus its status, by the text of a JSON merge patch. Queues are for Change.
 func (w *World) Patch(o client.Object, patch string) {
 	w.Helper()
+	if isQueue(o) {
+		w.Fatalf("changing %T %s: only Change waits until the operator knows of it", o, o.GetName())
+	}
 	if err := w.Client.Patch(w.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 		w.Fatalf("changing %T %s: %v", o, o.GetName(), err)
 	}
@@ -111,19 +113,20 @@ func (w *World) PatchStatus(o client.Object, patch string) {
 	}
 }
 
-// Change edits an object as it is now, and tries again where somebody else was faster.
+// Change edits an object as it is now, and leaves alone what others write meanwhile. A queue has been taken in by the operator
+// when it returns: no watch is in step with another, so who is created at once might be seen before the change.
 func (w *World) Change(o client.Object, edit func()) {
 	w.Helper()
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(o), o); err != nil {
-			return err
-		}
-		edit()
-		return w.Client.Update(w.Context(), o)
-	})
-	if err != nil {
+	w.Get(o)
+	before := o.DeepCopyObject().(client.Object)
+	edit()
+	if err := w.Client.Patch(w.Context(), o, client.MergeFrom(before)); err != nil {
 		w.Fatalf("changing %T %s: %v", o, o.GetName(), err)
 	}
+	if o.GetGeneration() == before.GetGeneration() && isQueue(o) {
+		w.Fatalf("nothing tells when the operator knows of this change of %T %s: have its spec changed too", o, o.GetName())
+	}
+	w.untilHeard(o)
 }
 
 // ChangeStatus edits the status of the Workload of this name, as somebody would who does not care what else is in it.

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -160,11 +161,10 @@ func (w *world) replaceFlavor(from, to, cpus string) {
 		w.Create(flavor)
 		w.Cleanup(func() { _ = w.Client.Delete(context.Background(), flavor) })
 	}
-	queue := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}}
-	if err := w.Client.Patch(w.Context(), queue, client.RawPatch("application/merge-patch+json", []byte(
-		`{"spec": {"resourceGroups": [{"coveredResources": ["cpu"], "flavors": [{"name": "`+name+`", "resources": [{"name": "cpu", "nominalQuota": "`+cpus+`"}]}]}]}}`))); err != nil {
-		w.Fatal(err)
-	}
+	w.ChangeQueue(w.Namespace, func(q *kueue.ClusterQueue) {
+		q.Spec.ResourceGroups[0].Flavors = []kueue.FlavorQuotas{{Name: kueue.ResourceFlavorReference(name),
+			Resources: []kueue.ResourceQuota{{Name: corev1.ResourceCPU, NominalQuota: resource.MustParse(cpus)}}}}
+	})
 }
 
 // TestARestartKeepsTheQuota: and pods that a restart may run again are not given back.
