@@ -43,6 +43,7 @@ import (
 	"github.com/musterhq/muster/internal/jobs/placer"
 	"github.com/musterhq/muster/internal/jobs/trainingjob"
 	"github.com/musterhq/muster/internal/jobs/vcjob"
+	"github.com/musterhq/muster/internal/tracing"
 )
 
 // options are the flags. --kubeconfig is controller-runtime's own.
@@ -66,6 +67,8 @@ type options struct {
 	rendezvousBind          string
 	rendezvousAddress       string
 	agentImage              string
+	traceEndpoint           string
+	traceSampling           float64
 	qps                     float64
 	burst                   int
 }
@@ -91,6 +94,8 @@ func main() {
 	flag.StringVar(&o.rendezvousAddress, "rendezvous-address", "", "host and port at which pods reach this operator, for the agents in them (default: none, and no job gets an agent)")
 	flag.StringVar(&o.rendezvousBind, "rendezvous-bind-address", ":9444", "address that serves agents, where --rendezvous-address is set")
 	flag.StringVar(&o.agentImage, "agent-image", "muster-operator", "image with muster-agent in its PATH, that pods with an agent get it from: the operator's own")
+	flag.StringVar(&o.traceEndpoint, "trace-endpoint", "", "URL of a collector that takes OTLP over HTTP, such as http://collector:4318, to which traces of jobs are sent (default: none are)")
+	flag.Float64Var(&o.traceSampling, "trace-sampling", 1, "part of jobs that are traced, up to 1 for all")
 	flag.Float64Var(&o.qps, "kube-api-qps", 500, "requests a second to the API server in the long run")
 	flag.IntVar(&o.burst, "kube-api-burst", 1000, "requests to the API server at once")
 	var logs zap.Options
@@ -160,6 +165,11 @@ func run(ctx context.Context, o options) error {
 	}
 	if err := placer.AddTo(mgr); err != nil {
 		return err
+	}
+	if o.traceEndpoint != "" {
+		if err := tracing.AddTo(ctx, mgr, tracing.Options{Endpoint: o.traceEndpoint, Sampling: o.traceSampling, Kinds: jobs.Kinds(apis...)}); err != nil {
+			return err
+		}
 	}
 	if err := publish(mgr, cfg); err != nil {
 		return err

@@ -310,3 +310,11 @@ func (r *reconciler[T]) jobsThat(ctx context.Context, holds func(T) bool, option
 	}
 	return out
 }
+
+// Kinds are those of the jobs of the APIs.
+func Kinds(apis ...Served) (out []schema.GroupKind) {
+	for _, api := range apis {
+		out = append(out, api.kind())
+	}
+	return out
+}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,6 +46,7 @@ var combinations = map[string]values{
 		"podAnnotations":            values{"a": "b"}, "podLabels": values{"c": "d"}, "extraArgs": []any{"--zap-log-level=debug"},
 		"dashboard":           values{"enabled": true, "namespace": "default", "labels": values{"g": "h"}, "annotations": values{"i": "j"}},
 		"podDisruptionBudget": values{"enabled": false}, "rendezvous": values{"enabled": true, "port": 7000},
+		"tracing":        values{"endpoint": "http://collector:4318", "sampling": 0.25},
 		"serviceAccount": values{"create": true, "name": "someone", "annotations": values{"e": "f"}},
 	},
 	"as little as can be": {
@@ -192,5 +195,30 @@ func TestNoObjectOfThePodsNeedsRights(t *testing.T) {
 	if own["runAsNonRoot"] != true || profile != "RuntimeDefault" || security["readOnlyRootFilesystem"] != true ||
 		security["allowPrivilegeEscalation"] != false || len(drop) != 1 || drop[0] != "ALL" {
 		t.Errorf("pods run with %v and %v", own, security)
+	}
+}
+
+// TestTheOperatorTakesTheFlagsOfTheChart: with all combinations, and those alone of which one is asked for.
+func TestTheOperatorTakesTheFlagsOfTheChart(t *testing.T) {
+	for what, with := range combinations {
+		text, err := render(t, tested, with)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var flags []string
+		for _, o := range decode(t, text) {
+			if o.GetKind() == "Deployment" {
+				containers, _, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "containers")
+				flags, _, _ = unstructured.NestedStringSlice(containers[0].(map[string]any), "args")
+			}
+		}
+		if traced := slices.Contains(flags, "--trace-endpoint=http://collector:4318"); traced != (with["tracing"] != nil) {
+			t.Errorf("with %s, jobs are traced: %t", what, traced)
+		}
+		// It reads them all, and then does no more than to print; the file is in its pod alone.
+		said, err := exec.Command("../../bin/muster-operator", append(flags, "--config=", "--print-config")...).CombinedOutput()
+		if err != nil || len(flags) < 4 {
+			t.Errorf("with %s, it refuses %q: %v\n%s", what, flags, err, said)
+		}
 	}
 }

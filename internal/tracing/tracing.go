@@ -1,0 +1,157 @@
+package tracing
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+)
+
+const (
+	// mostWaiting bounds the spans that wait to be sent, and with them the memory; what is more is dropped.
+	mostWaiting = 4096
+	// sendEvery is how long a span waits for others, so that they go in one request.
+	sendEvery = 2 * time.Second
+	// lastWords is how long the last of them may take when the operator ends: its lease is not kept back for them.
+	lastWords = 2 * time.Second
+	// complainEvery is how often it is said at most that the collector does not take what it is sent.
+	complainEvery = time.Minute
+)
+
+// Options say where traces go, and how many.
+type Options struct {
+	// Endpoint is the URL of a collector that takes OTLP over HTTP, such as http://collector:4318. The usual
+	// variables of the environment (OTEL_EXPORTER_OTLP_HEADERS and the like) say all else.
+	Endpoint string
+	// Sampling is the part of jobs that are traced, up to 1 for all. Which they are follows from their UIDs alone.
+	Sampling float64
+	// Kinds are those of the jobs that the manager's cache keeps.
+	Kinds []schema.GroupKind
+}
+
+// Validate says what is wrong with options that ask for traces.
+func (o Options) Validate() error {
+	if at, err := url.Parse(o.Endpoint); err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
+		return fmt.Errorf("--trace-endpoint is %q, and must be the URL of a collector that takes OTLP over HTTP, such as http://collector:4318", o.Endpoint)
+	}
+	if !(o.Sampling > 0 && o.Sampling <= 1) {
+		return fmt.Errorf("--trace-sampling is %g, and must be more than 0 and at most 1", o.Sampling)
+	}
+	return nil
+}
+
+// AddTo has the manager trace jobs. Who does not lead watches along, and tells nothing.
+func AddTo(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	if err := o.Validate(); err != nil {
+		return err
+	}
+	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(o.Endpoint))
+	if err != nil {
+		return fmt.Errorf("making what sends traces: %w", err)
+	}
+	otel.SetErrorHandler(&complaints{clock: clock.RealClock{}})
+	sampler := sdktrace.TraceIDRatioBased(o.Sampling)
+	sender := newSender(exporter, sampler)
+	kinds := map[schema.GroupKind]bool{}
+	for _, kind := range o.Kinds {
+		kinds[kind] = true
+	}
+	t := &watch{client: mgr.GetClient(), scheme: mgr.GetScheme(), kinds: kinds, teller: sender, clock: clock.RealClock{}, journeys: map[types.UID]*journey{}, sampled: func(uid types.UID) bool {
+		return sampler.ShouldSample(sdktrace.SamplingParameters{ParentContext: context.Background(), TraceID: traceOf(uid)}).Decision == sdktrace.RecordAndSample
+	}}
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &kueue.Workload{}, jobIndex, func(o client.Object) []string {
+		return []string{string(jobOf(o.(*kueue.Workload)))}
+	}); err != nil {
+		return fmt.Errorf("indexing Workloads by the UID of the job: %w", err)
+	}
+	if err := mgr.Add(along{func(ctx context.Context) error { return t.start(ctx, mgr) }}); err != nil {
+		return err
+	}
+	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { // only the leader runs it
+		t.lead(ctx)
+		<-ctx.Done()
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
+		defer cancel()
+		if err := sender.provider.Shutdown(last); err != nil {
+			ctrl.Log.WithName("tracing").Info("the last spans were not sent", "why", err.Error())
+		}
+		return nil
+	}))
+}
+
+// along runs also where somebody else leads.
+type along struct{ run func(context.Context) error }
+
+// Start implements manager.Runnable.
+func (a along) Start(ctx context.Context) error { return a.run(ctx) }
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (along) NeedLeaderElection() bool { return false }
+
+// sender gives spans to the SDK.
+type sender struct {
+	provider *sdktrace.TracerProvider
+	tracer   trace.Tracer
+}
+
+func newSender(exporter sdktrace.SpanExporter, sampler sdktrace.Sampler) sender {
+	provider := sdktrace.NewTracerProvider(
+		sdktrace.WithBatcher(exporter, sdktrace.WithMaxQueueSize(mostWaiting), sdktrace.WithBatchTimeout(sendEvery)),
+		sdktrace.WithSampler(sampler), sdktrace.WithIDGenerator(wantedIDs{}),
+		sdktrace.WithResource(resource.NewSchemaless(attribute.String("service.name", "muster-operator"))))
+	return sender{provider, provider.Tracer("github.com/musterhq/muster")}
+}
+
+// tell implements teller. A step is below the span of the whole way, which may be told later.
+func (s sender) tell(told span) {
+	uid := told.job.uid
+	ids := wanted{traceOf(uid), spanOf(uid, told.name, told.attempt)}
+	ctx := want(context.Background(), ids)
+	if !told.attempt.IsZero() {
+		ctx = trace.ContextWithRemoteSpanContext(ctx, trace.NewSpanContext(trace.SpanContextConfig{
+			TraceID: ids.trace, SpanID: spanOf(uid, told.job.kind, time.Time{}), TraceFlags: trace.FlagsSampled, Remote: true}))
+	}
+	attributes := []attribute.KeyValue{attribute.String("k8s.namespace.name", told.job.namespace), attribute.String("muster.job.kind", told.job.kind),
+		attribute.String("muster.job.name", told.job.name), attribute.String("muster.job.uid", string(uid))}
+	for key, value := range told.attributes {
+		if value != "" {
+			attributes = append(attributes, attribute.String(key, value))
+		}
+	}
+	_, out := s.tracer.Start(ctx, told.name, trace.WithTimestamp(told.from), trace.WithAttributes(attributes...))
+	if told.failed != "" {
+		out.SetStatus(codes.Error, told.failed)
+	}
+	out.End(trace.WithTimestamp(told.to))
+}
+
+// complaints logs what the SDK cannot do, now and then: a collector may be away for long.
+type complaints struct {
+	clock clock.PassiveClock
+	last  atomic.Int64
+}
+
+// Handle implements otel.ErrorHandler.
+func (c *complaints) Handle(err error) {
+	now := c.clock.Now().UnixNano()
+	if last := c.last.Load(); now-last >= int64(complainEvery) && c.last.CompareAndSwap(last, now) {
+		ctrl.Log.WithName("tracing").Error(err, "spans are lost: the collector did not take them")
+	}
+}

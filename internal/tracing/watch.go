@@ -1,0 +1,306 @@
+package tracing
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
+	"github.com/musterhq/muster/internal/workload"
+)
+
+// jobIndex finds the Workload of a job by its UID.
+const jobIndex = "tracing.jobUID"
+
+// catchUp is how far back an operator that begins to lead tells what it has seen: the one before may have died with what it had
+// not sent yet. What both tell has the same IDs.
+const catchUp = 20 * time.Second
+
+// watch follows the jobs that are on their way. There is no more of it than there are Workloads that have not ended.
+type watch struct {
+	client  client.Reader // nothing is written
+	scheme  *runtime.Scheme
+	kinds   map[schema.GroupKind]bool
+	sampled func(types.UID) bool
+	teller  teller
+	clock   clock.PassiveClock
+
+	mu       sync.Mutex
+	journeys map[types.UID]*journey // by the UID of the job that the Workload is for
+	// since is from when on what happened is told, zero while somebody else leads.
+	since time.Time
+}
+
+// teller has spans reach the collector.
+type teller interface {
+	tell(span)
+}
+
+// span is a part of a trace, as it is told.
+type span struct {
+	job      identity
+	name     string
+	from, to time.Time
+	// attempt tells it from those of the same name in the same trace; zero for the span of the whole way.
+	attempt time.Time
+	// failed says why the way ended without a ready pod, "" if it did not.
+	failed     string
+	attributes map[string]string
+}
+
+// start has the watch filled by the manager's informers.
+func (t *watch) start(ctx context.Context, mgr ctrl.Manager) error {
+	for kind, handler := range map[client.Object]cache.ResourceEventHandlerFuncs{
+		&kueue.Workload{}: {
+			AddFunc:    func(o any) { t.workload(ctx, o.(*kueue.Workload)) },
+			UpdateFunc: func(_, o any) { t.workload(ctx, o.(*kueue.Workload)) },
+			DeleteFunc: func(o any) { t.gone(last(o).(*kueue.Workload)) },
+		},
+		&corev1.Pod{}: {
+			AddFunc:    func(o any) { t.pod(ctx, o.(*corev1.Pod), true) },
+			UpdateFunc: func(_, o any) { t.pod(ctx, o.(*corev1.Pod), false) },
+			DeleteFunc: func(o any) { t.lost(ctx, last(o).(*corev1.Pod)) },
+		},
+	} {
+		informer, err := mgr.GetCache().GetInformer(ctx, kind)
+		if err != nil {
+			return fmt.Errorf("watching %T: %w", kind, err)
+		}
+		if _, err := informer.AddEventHandler(handler); err != nil {
+			return fmt.Errorf("watching %T: %w", kind, err)
+		}
+	}
+	return nil
+}
+
+// last is an object as it was before it was deleted.
+func last(o any) client.Object {
+	if unknown, ok := o.(cache.DeletedFinalStateUnknown); ok {
+		o = unknown.Obj
+	}
+	return o.(client.Object)
+}
+
+// lead has the steps told from now on, and those of a moment ago.
+func (t *watch) lead(ctx context.Context) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.since = t.clock.Now().Add(-catchUp)
+	for _, j := range t.journeys {
+		t.tell(j)
+	}
+}
+
+// workload takes in a Workload as it is now.
+func (t *watch) workload(ctx context.Context, w *kueue.Workload) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	j := t.journeyOf(ctx, w)
+	if j == nil || j.over {
+		t.forgetEnded(w)
+		return
+	}
+	j.sees(w, t.clock.Now())
+	t.tell(j)
+	if message, at, failed, ended := outcome(w); ended {
+		if !failed {
+			message = ""
+		}
+		t.end(j, at, message)
+		t.forgetEnded(w)
+	}
+}
+
+// forgetEnded forgets a job that will have no more pods.
+func (t *watch) forgetEnded(w *kueue.Workload) {
+	if workload.IsFinished(w) {
+		delete(t.journeys, jobOf(w))
+	}
+}
+
+// gone takes in that a Workload was deleted.
+func (t *watch) gone(w *kueue.Workload) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if j := t.journeys[jobOf(w)]; j != nil && j.workload == types.NamespacedName(client.ObjectKeyFromObject(w)) {
+		t.end(j, t.clock.Now(), "the job was deleted before a pod was ready")
+		delete(t.journeys, jobOf(w))
+	}
+}
+
+// pod takes in a pod as it is now.
+func (t *watch) pod(ctx context.Context, pod *corev1.Pod, fresh bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if j := t.journeyOfPod(ctx, pod); j != nil && !j.over {
+		j.seesPod(pod, fresh, t.clock.Now())
+		t.tell(j)
+	}
+}
+
+func (t *watch) lost(ctx context.Context, pod *corev1.Pod) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if j := t.journeyOfPod(ctx, pod); j != nil && !j.over {
+		j.losesPod(pod)
+	}
+}
+
+// journeyOf is that of the Workload's job, a new one if there was none; nil if it is over or not traced.
+func (t *watch) journeyOf(ctx context.Context, w *kueue.Workload) *journey {
+	uid := jobOf(w)
+	if j := t.journeys[uid]; j != nil {
+		return j
+	}
+	if workload.IsFinished(w) || !w.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	job := t.identify(ctx, w)
+	if !t.sampled(job.uid) {
+		return nil
+	}
+	j := &journey{job: job, workload: client.ObjectKeyFromObject(w)}
+	t.journeys[uid] = j
+	return j
+}
+
+// journeyOfPod is that of the pod's job, as its Workload is by now: who hears of the pod first may not have heard of the Workload.
+func (t *watch) journeyOfPod(ctx context.Context, pod *corev1.Pod) *journey {
+	uid := t.jobOfPod(ctx, pod)
+	if uid == "" {
+		return nil
+	}
+	j := t.journeys[uid]
+	if j != nil && (j.over || j.attempt.admitted.known()) {
+		return j
+	}
+	var list kueue.WorkloadList
+	if err := t.client.List(ctx, &list, client.InNamespace(pod.Namespace), client.MatchingFields{jobIndex: string(uid)}, client.UnsafeDisableDeepCopy); err != nil || len(list.Items) == 0 {
+		return j
+	}
+	if j = t.journeyOf(ctx, &list.Items[0]); j != nil {
+		j.sees(&list.Items[0], t.clock.Now())
+	}
+	return j
+}
+
+// tell tells the steps that are over and were not told.
+func (t *watch) tell(j *journey) {
+	if t.since.IsZero() || j.over {
+		return
+	}
+	a := &j.attempt
+	for _, s := range a.steps() {
+		if !a.told[s.name] {
+			a.told[s.name] = true
+			t.send(j, s.name, s.from, s.to, a.reserved.kept, "")
+		}
+		if s.name == stepReady {
+			t.end(j, s.to, "")
+		}
+	}
+}
+
+// end tells of the whole way.
+func (t *watch) end(j *journey, at time.Time, failed string) {
+	if t.since.IsZero() || j.over {
+		return
+	}
+	j.over = true
+	t.send(j, j.job.kind, j.began(), at, time.Time{}, failed)
+}
+
+// send tells what is not of the time of another operator.
+func (t *watch) send(j *journey, name string, from, to, attempt time.Time, failed string) {
+	if to.Before(t.since) {
+		return
+	}
+	attributes := map[string]string{"muster.queue": j.queue, "muster.cluster_queue": j.attempt.clusterQueue}
+	if j.attempt.pods.name != "" && (name == stepSchedule || name == stepReady) {
+		attributes["k8s.pod.name"] = j.attempt.pods.name
+	}
+	t.teller.tell(span{job: j.job, name: name, from: from, to: to, attempt: attempt, failed: failed, attributes: attributes})
+}
+
+// jobOf is the UID of the job that the Workload is for: its own if it is for none.
+func jobOf(w *kueue.Workload) types.UID {
+	if uid := w.Labels[kueue.JobUIDLabel]; uid != "" {
+		return types.UID(uid)
+	}
+	if owner := metav1.GetControllerOf(w); owner != nil {
+		return owner.UID
+	}
+	return w.UID
+}
+
+// jobOfPod is the UID of the job whose pod it is, "" if it can be none's.
+func (t *watch) jobOfPod(ctx context.Context, pod *corev1.Pod) types.UID {
+	if uid := pod.Labels[muster.JobUIDLabel]; uid != "" {
+		return types.UID(uid)
+	}
+	owner := metav1.GetControllerOf(pod)
+	switch {
+	case owner == nil || strings.HasPrefix(owner.APIVersion, "apps/") || owner.APIVersion == "v1":
+		return ""
+	case owner.Kind != "Job" || !strings.HasPrefix(owner.APIVersion, batchv1.GroupName+"/"):
+		return owner.UID
+	}
+	var job batchv1.Job
+	if err := t.client.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: owner.Name}, &job); err == nil && job.UID == owner.UID {
+		if above := metav1.GetControllerOf(&job); above != nil && t.kinds[groupKind(above)] {
+			return above.UID
+		}
+	}
+	return owner.UID
+}
+
+// identify is the job that people know: the Workload's, or whoever made that to have it run.
+func (t *watch) identify(ctx context.Context, w *kueue.Workload) identity {
+	out := identity{kind: "Workload", namespace: w.Namespace, name: w.Name, uid: w.UID, created: w.CreationTimestamp.Time}
+	for owner := metav1.GetControllerOf(w); owner != nil; {
+		out.kind, out.name, out.uid = owner.Kind, owner.Name, owner.UID
+		job := t.read(ctx, w.Namespace, owner)
+		if job == nil {
+			return out
+		}
+		out.created, owner = job.GetCreationTimestamp().Time, nil
+		if above := metav1.GetControllerOf(job); above != nil && t.kinds[groupKind(above)] {
+			owner = above
+		}
+	}
+	return out
+}
+
+// read gives the owner, if it is of a kind that the operator keeps in its cache anyway.
+func (t *watch) read(ctx context.Context, namespace string, owner *metav1.OwnerReference) client.Object {
+	if !t.kinds[groupKind(owner)] {
+		return nil
+	}
+	made, err := t.scheme.New(schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind))
+	if err != nil {
+		return nil
+	}
+	job := made.(client.Object)
+	if err := t.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: owner.Name}, job); err != nil || job.GetUID() != owner.UID {
+		return nil
+	}
+	return job
+}
+
+func groupKind(owner *metav1.OwnerReference) schema.GroupKind {
+	return schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind()
+}
