@@ -152,12 +152,24 @@ func (x *Executor) attempt(ctx context.Context, job client.Object, w Write) erro
 	case verbRemoveAll:
 		return x.removeAll(ctx, job, w.object)
 	case verbChange:
-		return x.client.Patch(ctx, w.object.DeepCopyObject().(client.Object), diff(w.base))
+		return x.change(ctx, w)
 	case verbChangeStatus:
 		return x.client.Status().Patch(ctx, w.object.DeepCopyObject().(client.Object), diff(w.base))
 	default:
 		return fmt.Errorf("unknown verb %q", w.verb)
 	}
+}
+
+// change changes what is not the status.
+func (x *Executor) change(ctx context.Context, w Write) error {
+	if w.despiteStatus {
+		err := x.client.Patch(ctx, w.object.DeepCopyObject().(client.Object), diffDespiteStatus{base: w.base})
+		if !apierrors.IsInvalid(err) {
+			return err
+		}
+		// A test that fails is answered like an object that is refused: the other patch tells them apart.
+	}
+	return x.client.Patch(ctx, w.object.DeepCopyObject().(client.Object), diff(w.base))
 }
 
 // apply sends what the object says, and no more: what a client with Go types would add of
@@ -238,11 +250,6 @@ func (x *Executor) removeOwn(ctx context.Context, job client.Object, found *unst
 		return nil // another object bears the name now
 	}
 	return client.IgnoreNotFound(err)
-}
-
-// diff is a merge patch against what was seen that fails if it was changed since.
-func diff(base client.Object) client.Patch {
-	return client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
 }
 
 // checkOurs tells an object that an earlier try has made from one that somebody

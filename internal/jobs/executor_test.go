@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -67,7 +69,7 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 				return cmpErr(note("create", o.GetName()), func() error { return c.Create(ctx, o, opts...) })
 			},
 			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-				return cmpErr(note("change", o.GetName()), func() error { return c.Patch(ctx, o, p, opts...) })
+				return cmpErr(note("change", o.GetName()), func() error { return asAnswered(c.Patch(ctx, o, p, opts...)) })
 			},
 			Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
 				b.delete = (&client.DeleteOptions{}).ApplyOptions(opts)
@@ -83,6 +85,14 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 		t.Fatal(err)
 	}
 	return b
+}
+
+// asAnswered is the error as the API server answers it: that a test of a JSON patch fails like an object that is refused.
+func asAnswered(err error) error {
+	if err != nil && strings.HasSuffix(err.Error(), "test failed") {
+		return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
+	}
+	return err
 }
 
 // cmpErr returns the error, or what the write returns if there is none.
@@ -200,6 +210,64 @@ func TestChangeFailsIfTheObjectChangedInBetween(t *testing.T) {
 	err := change("second")
 	if !apierrors.IsConflict(err) || !overtaken(err) || !strings.HasPrefix(err.Error(), "change ConfigMap ns/c: ") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestAChangeDespiteTheStatus: what the controller of an object says of it is no reason to plan again, what people change is.
+func TestAChangeDespiteTheStatus(t *testing.T) {
+	for name, tc := range map[string]struct {
+		meanwhile func(*batchv1.Job)
+		status    bool
+		overtaken bool
+		writes    []string
+	}{
+		"nothing changed": {meanwhile: func(*batchv1.Job) {}, writes: []string{"change j"}},
+		"the status did": {status: true, meanwhile: func(j *batchv1.Job) { j.Status.Active = 1 },
+			writes: []string{"change j"}},
+		"somebody else's label did": {meanwhile: func(j *batchv1.Job) { j.Labels = map[string]string{"theirs": "yes"} },
+			writes: []string{"change j"}},
+		"the spec did": {meanwhile: func(j *batchv1.Job) { j.Generation, j.Spec.Parallelism = 2, ptr.To[int32](9) },
+			overtaken: true, writes: []string{"change j", "change j"}},
+		"an annotation came, where there was none": {meanwhile: func(j *batchv1.Job) { j.Annotations = map[string]string{"theirs": "yes"} },
+			overtaken: true, writes: []string{"change j", "change j"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			seen := b.job.DeepCopy()
+			seen.Generation, seen.Spec.Suspend = 1, ptr.To(true)
+			if err := b.client.Update(t.Context(), seen); err != nil {
+				t.Fatal(err)
+			}
+			desired := seen.DeepCopy()
+			desired.Spec.Suspend = nil
+			desired.Annotations = map[string]string{"muster.dev/ours": "yes"}
+			desired.Spec.Template.Spec.NodeSelector = map[string]string{"pool": "f"}
+			changed := seen.DeepCopy()
+			tc.meanwhile(changed)
+			update := func() error { return b.client.Update(t.Context(), changed) }
+			if tc.status {
+				update = func() error { return b.client.Status().Update(t.Context(), changed) }
+			}
+			if err := update(); err != nil {
+				t.Fatal(err)
+			}
+			err := b.run(t, Plan{Writes: []Write{Change(seen, desired).DespiteStatus()}})
+			if overtaken(err) != tc.overtaken || err != nil && !tc.overtaken {
+				t.Errorf("got %v", err)
+			}
+			if diff := cmp.Diff(tc.writes, b.writes); diff != "" {
+				t.Errorf("writes (-want +got):\n%s", diff)
+			}
+			var now batchv1.Job
+			if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(b.job), &now); err != nil {
+				t.Fatal(err)
+			}
+			ours := now.Annotations["muster.dev/ours"] == "yes" && now.Spec.Suspend == nil && now.Spec.Template.Spec.NodeSelector["pool"] == "f"
+			theirs := now.Status.Active == changed.Status.Active && now.Labels["theirs"] == changed.Labels["theirs"] && now.Annotations["theirs"] == changed.Annotations["theirs"]
+			if ours == tc.overtaken || !theirs {
+				t.Errorf("it has become %+v", now)
+			}
+		})
 	}
 }
 

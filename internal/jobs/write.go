@@ -15,6 +15,8 @@ type Write struct {
 	onFailure   string
 	onSuccess   *Event
 	fill        func(client.Object) error
+	// despiteStatus has a change be done whatever was written to the status since.
+	despiteStatus bool
 }
 
 type verb string
@@ -43,6 +45,13 @@ func CreateFilled(object client.Object, fill func(client.Object) error) Write {
 // changed in between.
 func Change(seen, desired client.Object) Write {
 	return Write{verb: verbChange, base: seen, object: desired}
+}
+
+// DespiteStatus returns the Change as one that is done though the status was changed in between: nothing that may come to
+// stand there makes it wrong. It saves another try where a controller writes the status of each new object.
+func (w Write) DespiteStatus() Write {
+	w.despiteStatus = true
+	return w
 }
 
 // ChangeStatus is Change for the status.

@@ -110,5 +110,10 @@ func rewrite(job, desired *batchv1.Job) jobs.Write {
 		unstarted.Status.StartTime = nil
 		return jobs.ChangeStatus(job, unstarted)
 	}
-	return jobs.Change(job, desired)
+	change := jobs.Change(job, desired)
+	if job.Generation <= 1 {
+		// It has never run, so that its status can tell nothing but that; and just now the Job controller writes that there.
+		return change.DespiteStatus()
+	}
+	return change
 }

@@ -1,6 +1,7 @@
 package batchjob
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -191,6 +192,34 @@ func TestAJobWhoseNodesAreRepairedStartsAgainOnTheNewOnes(t *testing.T) {
 			again := p.Writes[0].Object().(*batchv1.Job)
 			if *again.Spec.Suspend || !tc.has.Reaches(again.Spec.Template, 0, tc.has.Count) {
 				t.Errorf("suspend %v, template %+v", *again.Spec.Suspend, again.Spec.Template.Spec)
+			}
+		})
+	}
+}
+
+// TestAJobThatWasJustCreatedStartsWhateverItsControllerSaysOfIt: that is when the Job controller writes that it is suspended.
+func TestAJobThatWasJustCreatedStartsWhateverItsControllerSaysOfIt(t *testing.T) {
+	for name, tc := range map[string]struct {
+		job       builder
+		admission jobs.Admission
+		despite   bool
+	}{
+		"one that has never run":           {newJob(2), admitted(grant(2)), true},
+		"not one that may have had pods":   {newJob(2).stopped().acknowledged(), admitted(grant(2)), false},
+		"nor one that gets other nodes":    {newJob(2).started(grant(2)).stopped().acknowledged(), admitted(grant(1)), false},
+		"nor is one given back despite it": {newJob(2).started(grant(2)).stopped().acknowledged(), stopping, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			writes := look(t, tc.job.job, tc.admission).Writes
+			if len(writes) != 1 {
+				t.Fatalf("%d writes", len(writes))
+			}
+			change := jobs.Change(tc.job.job, writes[0].Object().(*batchv1.Job))
+			if tc.despite {
+				change = change.DespiteStatus()
+			}
+			if !reflect.DeepEqual(writes[0], change) {
+				t.Errorf("it is to be done despite the status: %v", !tc.despite)
 			}
 		})
 	}

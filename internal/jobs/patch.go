@@ -1,0 +1,77 @@
+package jobs
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// diff is a merge patch against what was seen that fails if it was changed since.
+func diff(base client.Object) client.Patch {
+	return client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
+}
+
+// diffDespiteStatus is a patch against what was seen that fails if its spec was changed since, which its generation tells,
+// or what the patch itself changes of its metadata. Its status may be another.
+type diffDespiteStatus struct{ base client.Object }
+
+func (diffDespiteStatus) Type() types.PatchType { return types.JSONPatchType }
+
+func (d diffDespiteStatus) Data(desired client.Object) ([]byte, error) {
+	merge, err := client.MergeFrom(d.base).Data(desired)
+	if err != nil {
+		return nil, err
+	}
+	var changes map[string]any
+	if err := json.Unmarshal(merge, &changes); err != nil {
+		return nil, fmt.Errorf("reading a merge patch: %w", err)
+	}
+	seen, err := runtime.DefaultUnstructuredConverter.ToUnstructured(d.base)
+	if err != nil {
+		return nil, err
+	}
+	steps := []step{
+		{Op: "test", Path: "/metadata/uid", Value: d.base.GetUID()},
+		{Op: "test", Path: "/metadata/generation", Value: d.base.GetGeneration()},
+	}
+	return json.Marshal(append(steps, stepsOf("", changes, seen)...))
+}
+
+// step is an operation of a JSON patch.
+type step struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
+}
+
+// stepsOf are the steps that a merge patch of what lies at the path comes to. What the generation says nothing of is tested
+// before it is changed.
+func stepsOf(path string, changes, seen map[string]any) (out []step) {
+	for _, key := range slices.Sorted(maps.Keys(changes)) {
+		at := path + "/" + pointerEscape.Replace(key)
+		is, deeper := changes[key].(map[string]any)
+		was, there := seen[key].(map[string]any)
+		if deeper && there {
+			out = append(out, stepsOf(at, is, was)...)
+			continue
+		}
+		if strings.HasPrefix(at, "/metadata/") {
+			out = append(out, step{Op: "test", Path: at, Value: seen[key]})
+		}
+		if changes[key] == nil {
+			out = append(out, step{Op: "remove", Path: at})
+		} else {
+			out = append(out, step{Op: "add", Path: at, Value: changes[key]})
+		}
+	}
+	return out
+}
+
+// pointerEscape writes keys as paths of a JSON patch have them.
+var pointerEscape = strings.NewReplacer("~", "~0", "/", "~1")
