@@ -21,7 +21,8 @@ import (
 // A gang asks for no more pods than there are: one that waited for those that have ended,
 // or are on a node that does not let them go, would wait for ever. Pods with a gate join
 // none, since kube-scheduler holds back a whole gang for one of them, nor do pods of other
-// schedulers, and those whose user says of which group they are.
+// schedulers, those whose user says of which group they are, and those of which one is enough,
+// for whom a PodGroup would be two writes that hold nothing together.
 func JoinGangs[T client.Object](seen Seen[T], kind schema.GroupVersionKind, least map[string]int32, plan *Plan) {
 	if !seen.Facts.NativeGangs || seen.Admission.Grant != Admitted {
 		return
@@ -36,7 +37,7 @@ func JoinGangs[T client.Object](seen Seen[T], kind schema.GroupVersionKind, leas
 	}
 	for _, pod := range podsMade(plan.Writes) {
 		podSet := pod.Labels[kueue.PodSetLabel]
-		if name := names[podSet]; name != "" && mayJoin(&pod.Spec) {
+		if name := names[podSet]; name != "" && least[podSet] > 1 && mayJoin(&pod.Spec) {
 			group, class := seen.Facts.Priorities.GangFor(name, pod.Spec.PriorityClassName, seen.Children)
 			InPodGroup(&pod.Spec, group)
 			pod.Spec.PriorityClassName = class

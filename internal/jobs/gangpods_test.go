@@ -105,15 +105,24 @@ func (c *crew) schedule() int {
 	for _, group := range c.groups {
 		bound += c.scheduleGang(group)
 	}
+	for name, pod := range c.pods {
+		if pod.Spec.SchedulingGroup != nil {
+			continue
+		}
+		if c.least > 1 {
+			c.t.Fatalf("%s is of no gang", name)
+		}
+		if pod.Spec.NodeName == "" {
+			c.bind(name)
+			bound++
+		}
+	}
 	return bound
 }
 
 func (c *crew) scheduleGang(group *schedulingv1beta1.PodGroup) int {
 	var there, waiting []string
 	for name, pod := range c.pods {
-		if pod.Spec.SchedulingGroup == nil {
-			c.t.Fatalf("%s is of no gang", name)
-		}
 		if !IsInPodGroup(&pod.Spec, group.Name) {
 			continue
 		}
@@ -131,11 +140,15 @@ func (c *crew) scheduleGang(group *schedulingv1beta1.PodGroup) int {
 		return 0
 	}
 	for _, name := range waiting {
-		pod := c.pods[name].DeepCopy()
-		pod.Spec.NodeName = "n"
-		c.pods[name] = pod
+		c.bind(name)
 	}
 	return len(waiting)
+}
+
+func (c *crew) bind(name string) {
+	pod := c.pods[name].DeepCopy()
+	pod.Spec.NodeName = "n"
+	c.pods[name] = pod
 }
 
 // TestAGangIsBoundWholeAndNobodyWaitsForWhoWillNotCome whatever befalls its pods.
@@ -195,23 +208,25 @@ func TestWhichPodsJoinAGang(t *testing.T) {
 		change    func(*corev1.Pod)
 		admission Admission
 		native    bool
+		least     int32
 		want      string
 	}{
-		"of an admitted job":           {func(*corev1.Pod) {}, Admission{Grant: Admitted}, true, "job-main.crew"},
-		"on a cluster without gangs":   {func(*corev1.Pod) {}, Admission{Grant: Admitted}, false, ""},
-		"of a job without a queue":     {func(*corev1.Pod) {}, Admission{Grant: Unqueued}, true, ""},
-		"of no pod set":                {func(p *corev1.Pod) { p.Labels = nil }, Admission{Grant: Admitted}, true, ""},
-		"whose user says otherwise":    {func(p *corev1.Pod) { p.Spec.SchedulingGroup = group }, Admission{Grant: Admitted}, true, "mine"},
-		"that wait for their place":    {func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: kueue.TopologyGate}} }, Admission{Grant: Admitted}, true, ""},
-		"of another scheduler":         {func(p *corev1.Pod) { p.Spec.SchedulerName = "volcano" }, Admission{Grant: Admitted}, true, ""},
-		"of the default one, as named": {func(p *corev1.Pod) { p.Spec.SchedulerName = corev1.DefaultSchedulerName }, Admission{Grant: Admitted}, true, "job-main.crew"},
+		"of an admitted job":           {func(*corev1.Pod) {}, Admission{Grant: Admitted}, true, 2, "job-main.crew"},
+		"of whom one is enough":        {func(*corev1.Pod) {}, Admission{Grant: Admitted}, true, 1, ""},
+		"on a cluster without gangs":   {func(*corev1.Pod) {}, Admission{Grant: Admitted}, false, 2, ""},
+		"of a job without a queue":     {func(*corev1.Pod) {}, Admission{Grant: Unqueued}, true, 2, ""},
+		"of no pod set":                {func(p *corev1.Pod) { p.Labels = nil }, Admission{Grant: Admitted}, true, 2, ""},
+		"whose user says otherwise":    {func(p *corev1.Pod) { p.Spec.SchedulingGroup = group }, Admission{Grant: Admitted}, true, 2, "mine"},
+		"that wait for their place":    {func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: kueue.TopologyGate}} }, Admission{Grant: Admitted}, true, 2, ""},
+		"of another scheduler":         {func(p *corev1.Pod) { p.Spec.SchedulerName = "volcano" }, Admission{Grant: Admitted}, true, 2, ""},
+		"of the default one, as named": {func(p *corev1.Pod) { p.Spec.SchedulerName = corev1.DefaultSchedulerName }, Admission{Grant: Admitted}, true, 2, "job-main.crew"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "job-main-0", Labels: map[string]string{kueue.PodSetLabel: "main"}}}
 			tc.change(pod)
 			plan := Plan{Writes: []Write{Create(pod)}}
 			job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "u"}}
-			JoinGangs(Seen[*batchv1.Job]{Job: job, Facts: Facts{NativeGangs: tc.native}, Admission: tc.admission}, crewKind, map[string]int32{"main": 1}, &plan)
+			JoinGangs(Seen[*batchv1.Job]{Job: job, Facts: Facts{NativeGangs: tc.native}, Admission: tc.admission}, crewKind, map[string]int32{"main": tc.least}, &plan)
 			got := ""
 			if g := pod.Spec.SchedulingGroup; g != nil {
 				got = *g.PodGroupName
