@@ -92,7 +92,7 @@ func AddTo(mgr ctrl.Manager, x *Executor, settings Settings, apis ...Served) err
 	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &kueue.Workload{}, ownerIndex, ownerKeys); err != nil {
 		return fmt.Errorf("indexing Workloads by the job's name: %w", err)
 	}
-	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &corev1.Node{}, hostnameIndex, hostnameOf); err != nil {
+	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &corev1.Node{}, HostnameIndex, HostnameOf); err != nil {
 		return fmt.Errorf("indexing Nodes by host name: %w", err)
 	}
 	for _, api := range apis {

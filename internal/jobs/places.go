@@ -108,10 +108,11 @@ func (p PodSetAdmission) Domain(label string, from, to int32) (string, bool) {
 	return domain, domain != ""
 }
 
-// hostnameIndex finds a node by its host name, which need not be its own name.
-const hostnameIndex = "metadata.labels.hostname"
+// HostnameIndex finds a node by its host name, which need not be its own name: see HostnameOf. AddTo has the manager keep it.
+const HostnameIndex = "metadata.labels.hostname"
 
-func hostnameOf(object client.Object) []string {
+// HostnameOf is the host name of a node, none where it has no such label.
+func HostnameOf(object client.Object) []string {
 	if name := object.GetLabels()[corev1.LabelHostname]; name != "" {
 		return []string{name}
 	}
@@ -131,7 +132,7 @@ func (r *reconciler[T]) nodes(ctx context.Context, w *kueue.Workload) (Nodes, er
 				continue
 			}
 			var found corev1.NodeList
-			if err := r.client.List(ctx, &found, client.MatchingFields{hostnameIndex: name}, client.UnsafeDisableDeepCopy); err != nil {
+			if err := r.client.List(ctx, &found, client.MatchingFields{HostnameIndex: name}, client.UnsafeDisableDeepCopy); err != nil {
 				return nil, fmt.Errorf("reading the node %s: %w", name, err)
 			}
 			if len(found.Items) == 1 { // of two with one name, nobody knows which will be taken

@@ -1,7 +1,6 @@
 package placer
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -91,7 +90,7 @@ func (p *placer) seats(ctx context.Context, w *kueue.Workload, items []corev1.Po
 			continue
 		}
 		set := podSetOf(places, requestOf(w, a.Name), pods)
-		given, lost := set.seats(pods, func(node string) string { return p.hostOf(ctx, node) })
+		given, lost := set.seats(pods, nodesNow{ctx, p.client})
 		give = append(give, given...)
 		// While a pod set shrinks its job chooses who goes, and there are fewer places than pods.
 		if _, itsJobs := shrinks[a.Name]; !itsJobs {
@@ -108,15 +107,6 @@ func requestOf(w *kueue.Workload, podSet kueue.PodSetReference) *kueue.PodSetTop
 		}
 	}
 	return nil
-}
-
-// hostOf is the host name of a node, "" if it is not there: it may be back in a moment.
-func (p *placer) hostOf(ctx context.Context, name string) string {
-	var node corev1.Node
-	if err := p.client.Get(ctx, client.ObjectKey{Name: name}, &node, client.UnsafeDisableDeepCopy); err != nil {
-		return ""
-	}
-	return cmp.Or(node.Labels[corev1.LabelHostname], name)
 }
 
 // place lets a pod go to its place. The API server takes that only while the gate is

@@ -27,6 +27,7 @@ import (
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/podspec"
 )
 
@@ -55,7 +56,8 @@ func newScheme(t *testing.T) *runtime.Scheme {
 
 func newWorld(t *testing.T, w *kueue.Workload, pods ...podBuilder) *world {
 	t.Helper()
-	builder := fake.NewClientBuilder().WithScheme(newScheme(t)).WithIndex(&corev1.Pod{}, workloadIndex, workloadOf).WithStatusSubresource(&corev1.Pod{}, &kueue.Workload{})
+	builder := fake.NewClientBuilder().WithScheme(newScheme(t)).WithIndex(&corev1.Pod{}, workloadIndex, workloadOf).
+		WithIndex(&corev1.Node{}, jobs.HostnameIndex, jobs.HostnameOf).WithStatusSubresource(&corev1.Pod{}, &kueue.Workload{})
 	builder.WithObjects(w)
 	for _, b := range pods {
 		builder.WithObjects(b.of("wl").Pod)
@@ -270,6 +272,26 @@ func toHosts(hosts ...string) *corev1.Affinity {
 }
 
 // TestAPodInPlaceOfAnotherOfItsNameIsLookedAt: where a watch begins anew nobody tells that there were two.
+// TestAPodWhoseNodeIsGoneWithItsHostNameIsDeletedOnceItHasNoPlace: the name that the node was placed by has gone with it.
+func TestAPodWhoseNodeIsGoneWithItsHostNameIsDeletedOnceItHasNoPlace(t *testing.T) {
+	w := newWorld(t, admitted(on("a", 1), on("c", 1)), pod("p0").bound("ip-1"), pod("p1").bound("ip-2"))
+	join := func(name, host string) {
+		t.Helper()
+		if err := w.api.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: host}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	join("ip-1", "a")
+	if err := w.reconcile(); err != nil || len(w.writes) > 0 {
+		t.Fatalf("while it may be what is to be on c: %v, %v", w.writes, err)
+	}
+	join("ip-3", "c")
+	if err := w.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	w.check("writes", []string{"delete p1", "mark p1"}, w.writes)
+}
+
 func TestAPodInPlaceOfAnotherOfItsNameIsLookedAt(t *testing.T) {
 	was, is := pod("p").at("a").of("wl"), pod("p").at("b").of("wl")
 	is.UID = "another"

@@ -71,7 +71,7 @@ func (g *jobPods) place() (changed bool, wrong string) {
 			running[p.Spec.NodeName]++
 		}
 	}
-	give, misplaced := podSetOf(g.places, nil, pods).seats(pods, itself)
+	give, misplaced := podSetOf(g.places, nil, pods).seats(pods, alike{})
 	for _, p := range misplaced {
 		if node := p.Spec.NodeName; p.Status.Phase == corev1.PodRunning {
 			if running[node]--; running[node] < seats[node] {

@@ -51,10 +51,8 @@ type placement struct {
 }
 
 // seats says which gated pods of the set get which places now, and which pods are where
-// none of them has a place. hostOf is the host name of a node by its own name, "" if it is not
-// there. No place is
-// given while a pod lives there, be it on its way out.
-func (s podSet) seats(pods []*corev1.Pod, hostOf func(node string) string) (give []placement, misplaced []*corev1.Pod) {
+// none of them has a place. No place is given while a pod lives there, be it on its way out.
+func (s podSet) seats(pods []*corev1.Pod, known nodes) (give []placement, misplaced []*corev1.Pod) {
 	byGroup := map[ranks][]*corev1.Pod{}
 	for _, pod := range pods {
 		if !done(pod) {
@@ -66,7 +64,7 @@ func (s podSet) seats(pods []*corev1.Pod, hostOf func(node string) string) (give
 		if !s.has(g) {
 			continue // nobody knows where they belong
 		}
-		placed, lost := newRow(s.places.Ranks(g.from, g.to), byGroup[g], hostOf).fill(byGroup[g], s.rankOf)
+		placed, lost := newRow(s.places.Ranks(g.from, g.to), byGroup[g], known).fill(byGroup[g], s.rankOf)
 		give, misplaced = append(give, placed...), append(misplaced, lost...)
 	}
 	return give, misplaced
@@ -128,7 +126,7 @@ type domain struct {
 
 func (d *domain) free() bool { return int32(len(d.here))+d.leaving < d.size }
 
-func newRow(places podspec.Places, pods []*corev1.Pod, hostOf func(string) string) *row {
+func newRow(places podspec.Places, pods []*corev1.Pod, known nodes) *row {
 	r := &row{order: places, domains: map[string]*domain{}}
 	for _, place := range places {
 		key := place.Key()
@@ -141,17 +139,25 @@ func newRow(places podspec.Places, pods []*corev1.Pod, hostOf func(string) strin
 		if gated(pod) {
 			continue
 		}
-		where := whereabouts(pod, hostOf)
+		where := whereabouts(pod, known)
 		switch d := r.domainOf(where); {
 		case d != nil && pod.DeletionTimestamp != nil:
 			d.leaving++
 		case d != nil:
 			d.here = append(d.here, pod)
-		case where[corev1.LabelHostname] != "" && pod.DeletionTimestamp == nil:
+		case pod.DeletionTimestamp != nil:
+			// It goes, from where it has no place.
+		case where[corev1.LabelHostname] != "" || pod.Spec.NodeName != "" && r.areAllThere(known):
 			r.lost = append(r.lost, pod)
 		}
 	}
 	return r
+}
+
+// areAllThere reports whether all places are on nodes that are there: then a pod whose node is gone, and whose host nobody
+// knows any more, is at none of them.
+func (r *row) areAllThere(known nodes) bool {
+	return !slices.ContainsFunc(r.order, func(p podspec.Place) bool { return p.Node() == "" || !known.has(p.Node()) })
 }
 
 // fill gives free places to the gated pods: each its own, by rank, if it has one, and
@@ -268,13 +274,13 @@ func contains(have, wanted map[string]string) bool {
 
 // whereabouts are the labels that say where a pod is or must go. The host of a node that is
 // gone is the one that the pod was sent to, if that can be told: its name may be another.
-func whereabouts(pod *corev1.Pod, hostOf func(string) string) map[string]string {
+func whereabouts(pod *corev1.Pod, known nodes) map[string]string {
 	if pod.Spec.NodeName == "" {
 		return pod.Spec.NodeSelector
 	}
 	where := map[string]string{}
 	maps.Copy(where, pod.Spec.NodeSelector)
-	if host := hostOf(pod.Spec.NodeName); host != "" {
+	if host := known.hostOf(pod.Spec.NodeName); host != "" {
 		where[corev1.LabelHostname] = host
 	} else if where[corev1.LabelHostname] == "" && podspec.Names(pod.Spec, pod.Spec.NodeName) {
 		where[corev1.LabelHostname] = pod.Spec.NodeName

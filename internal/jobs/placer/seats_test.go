@@ -2,6 +2,7 @@ package placer
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -75,7 +76,19 @@ func (b podBuilder) younger() podBuilder {
 	return b
 }
 
-func itself(name string) string { return name }
+// alike are nodes that have their names as host names, all of them there.
+type alike struct{}
+
+func (alike) hostOf(node string) string { return node }
+
+func (alike) has(string) bool { return true }
+
+// hosts are the host names of the nodes that are there.
+type hosts map[string]string
+
+func (h hosts) hostOf(node string) string { return h[node] }
+
+func (h hosts) has(host string) bool { return slices.Contains(slices.Collect(maps.Values(h)), host) }
 
 // seated says who is given which place, and who is misplaced, in words.
 func seated(places podspec.Places, request *kueue.PodSetTopologyRequest, pods ...podBuilder) []string {
@@ -83,8 +96,10 @@ func seated(places podspec.Places, request *kueue.PodSetTopologyRequest, pods ..
 	for _, b := range pods {
 		list = append(list, b.Pod)
 	}
-	give, misplaced := podSetOf(places, request, list).seats(list, itself)
-	var out []string
+	return inWords(podSetOf(places, request, list).seats(list, alike{}))
+}
+
+func inWords(give []placement, misplaced []*corev1.Pod) (out []string) {
 	for _, p := range give {
 		out = append(out, p.pod.Name+" to "+p.place.Node())
 	}
@@ -141,6 +156,32 @@ func TestSeats(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, seated(tc.places, tc.request, tc.pods...)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestAPodOfANodeThatIsGoneGoesOnceItHasNoPlace: though its node had another host name than its own name, which nobody can ask
+// it any more, it need not wait until Kubernetes collects it.
+func TestAPodOfANodeThatIsGoneGoesOnceItHasNoPlace(t *testing.T) {
+	there := hosts{"ip-1": "a", "ip-3": "c"}
+	rack := podspec.Place{Domain: map[string]string{"rack": "r"}, Count: 2}
+	for name, tc := range map[string]struct {
+		places podspec.Places
+		pod    podBuilder
+		want   []string
+	}{
+		"once its gang was repaired":                     {podspec.Places{on("a", 1), on("c", 1)}, pod("p").bound("ip-2"), []string{"p goes"}},
+		"not before, for it may be there":                {podspec.Places{on("a", 1), on("b", 1)}, pod("p").bound("ip-2"), nil},
+		"nor where the places are wider than nodes":      {podspec.Places{rack}, pod("p").bound("ip-2"), nil},
+		"nor if it goes already":                         {podspec.Places{on("a", 1), on("c", 1)}, pod("p").bound("ip-2").leaving(), nil},
+		"one on a node that is there is where that is":   {podspec.Places{on("a", 1), on("c", 1)}, pod("p").bound("ip-3"), nil},
+		"one that was told its host is known to be lost": {podspec.Places{on("a", 1), on("c", 1)}, pod("p").at("b").bound("ip-2"), []string{"p goes"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pods := []*corev1.Pod{tc.pod.Pod}
+			if diff := cmp.Diff(tc.want, inWords(podSetOf(tc.places, nil, pods).seats(pods, there))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -240,7 +281,7 @@ func (g *gang) control() {
 }
 
 func (g *gang) seats() ([]placement, []*corev1.Pod) {
-	return podSetOf(g.places, nil, g.pods).seats(g.pods, itself)
+	return podSetOf(g.places, nil, g.pods).seats(g.pods, alike{})
 }
 
 func (g *gang) give(t *rapid.T, p placement) {

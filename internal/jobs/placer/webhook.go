@@ -89,19 +89,19 @@ func (p *placer) placeOf(ctx context.Context, key client.ObjectKey, pod *corev1.
 		}
 	}
 	set := podSetOf(places, requestOf(&w, podSet), []*corev1.Pod{pod})
-	place, ok := set.seatOf(pod, others, func(node string) string { return p.hostOf(ctx, node) })
+	place, ok := set.seatOf(pod, others, nodesNow{ctx, p.client})
 	return place, ok, nil
 }
 
 // seatOf is the place of the pod's rank, if it has a rank and nobody is there.
-func (s podSet) seatOf(pod *corev1.Pod, others []*corev1.Pod, hostOf func(node string) string) (podspec.Place, bool) {
+func (s podSet) seatOf(pod *corev1.Pod, others []*corev1.Pod, known nodes) (podspec.Place, bool) {
 	g := s.groupOf(pod)
 	if !s.has(g) {
 		return podspec.Place{}, false
 	}
 	row := newRow(s.places.Ranks(g.from, g.to), slices.DeleteFunc(slices.Clone(others), func(other *corev1.Pod) bool {
 		return done(other) || s.groupOf(other) != g
-	}), hostOf)
+	}), known)
 	d := row.ofRank(pod, s.rankOf)
 	if d == nil || !d.free() {
 		return podspec.Place{}, false
