@@ -1,7 +1,10 @@
 package jobs
 
 import (
+	"context"
 	"errors"
+	"maps"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
 func TestWhatIsAppliedBelongsToNobodyElse(t *testing.T) {
@@ -40,6 +44,62 @@ func TestWhatIsAppliedBelongsToNobodyElse(t *testing.T) {
 		found := account(name, "")
 		if err := api.Get(t.Context(), client.ObjectKeyFromObject(found), found); err != nil || (found.Labels["applied"] == "yes") == taken {
 			t.Errorf("%s: %v, labels %v", name, err, found.Labels)
+		}
+	}
+}
+
+// TestWhatWasCreatedAndIsSaidNoMoreGoes: an object that is not there is created, in one request, and all that is applied later is
+// as if it had been applied from the beginning, but for what somebody else has added.
+func TestWhatWasCreatedAndIsSaidNoMoreGoes(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	job := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "job"}}
+	var requests []string
+	note := func(verb string) { requests = append(requests, verb) }
+	api := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().Build(), interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+			note("get")
+			return c.Get(ctx, key, o, options...)
+		},
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+			note("create")
+			return c.Create(ctx, o, options...)
+		},
+		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, options ...client.ApplyOption) error {
+			note("apply")
+			return c.Apply(ctx, o, options...)
+		},
+	})
+	said := func(data map[string]string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "files", Namespace: "ns",
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, corev1.SchemeGroupVersion.WithKind("Pod"))}}, Data: data}
+	}
+	apply := func(data map[string]string) (now corev1.ConfigMap) {
+		t.Helper()
+		if err := NewExecutor(api, &recorded{}).Run(t.Context(), job, Plan{Writes: []Write{Apply(said(data), "tester")}}); err != nil {
+			t.Fatal(err)
+		}
+		requests = append(requests, "|")
+		if err := api.Get(t.Context(), client.ObjectKeyFromObject(said(nil)), &now); err != nil {
+			t.Fatal(err)
+		}
+		requests = requests[:len(requests)-1]
+		return now
+	}
+	theirs := apply(map[string]string{"stays": "1", "goes": "1"})
+	if got := strings.Join(requests, " "); got != "create |" {
+		t.Errorf("what was not there took %q, want one creation", got)
+	}
+	theirs.Data["added"] = "by another"
+	if err := api.Update(t.Context(), &theirs, client.FieldOwner("another")); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		now := apply(map[string]string{"stays": "2"})
+		if want := map[string]string{"stays": "2", "added": "by another"}; !maps.Equal(now.Data, want) {
+			t.Errorf("it holds %v, want %v", now.Data, want)
 		}
 	}
 }

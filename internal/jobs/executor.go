@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -134,7 +133,8 @@ func (x *Executor) attempt(ctx context.Context, job client.Object, w Write) erro
 		if err := x.client.Create(ctx, object, options...); !apierrors.IsAlreadyExists(err) {
 			return err
 		}
-		return x.checkOurs(ctx, job, w.object)
+		_, err := x.ours(ctx, job, w.object)
+		return err
 	case verbDelete:
 		options := &client.DeleteOptions{
 			Preconditions:     &metav1.Preconditions{UID: ptr.To(w.object.GetUID())},
@@ -170,34 +170,6 @@ func (x *Executor) change(ctx context.Context, w Write) error {
 		// A test that fails is answered like an object that is refused: the other patch tells them apart.
 	}
 	return x.client.Patch(ctx, w.object.DeepCopyObject().(client.Object), diff(w.base))
-}
-
-// apply sends what the object says, and no more: what a client with Go types would add of
-// itself is none of the manager's. Nobody waits until the cache has seen it: then every
-// kind that is ever applied would be kept there, for the whole cluster.
-//
-// Who has the object is asked first, of the API server itself: one manager of fields that
-// applies for many jobs takes the reference to its owner away from another job unseen.
-func (x *Executor) apply(ctx context.Context, job client.Object, w Write) error {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(w.object)
-	if err != nil {
-		return fmt.Errorf("encoding: %w", err)
-	}
-	delete(content, "status")
-	object := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(content)}
-	unstructured.RemoveNestedField(object.Object, "metadata", "creationTimestamp")
-	gvk, err := apiutil.GVKForObject(w.object, x.client.Scheme())
-	if err != nil {
-		return err
-	}
-	object.SetGroupVersionKind(gvk)
-	if metav1.GetControllerOf(object) != nil {
-		if err := x.checkOurs(ctx, job, object); client.IgnoreNotFound(err) != nil {
-			return err
-		}
-	}
-	return x.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object),
-		client.FieldOwner(w.manager), client.ForceOwnership, client.DisableReadYourWritesConsistency)
 }
 
 // remove deletes the object of the name if the job controls it. It is read of the API
@@ -250,33 +222,6 @@ func (x *Executor) removeOwn(ctx context.Context, job client.Object, found *unst
 		return nil // another object bears the name now
 	}
 	return client.IgnoreNotFound(err)
-}
-
-// checkOurs tells an object that an earlier try has made from one that somebody
-// else put in the way.
-func (x *Executor) checkOurs(ctx context.Context, job, wanted client.Object) error {
-	found, options := wanted.DeepCopyObject().(client.Object), []client.GetOption(nil)
-	if unread(wanted) {
-		// Objects without Go types are read of the API server itself.
-		gvk, err := apiutil.GVKForObject(wanted, x.client.Scheme())
-		if err != nil {
-			return err
-		}
-		live := &unstructured.Unstructured{}
-		live.SetGroupVersionKind(gvk)
-		found, options = live, append(options, client.DisableReadYourWritesConsistency)
-	}
-	if err := x.client.Get(ctx, client.ObjectKeyFromObject(wanted), found, options...); err != nil {
-		return err
-	}
-	owner, has := metav1.GetControllerOf(wanted), metav1.GetControllerOf(found)
-	switch {
-	case owner == nil || metav1.IsControlledBy(found, job):
-		return nil
-	case has != nil && has.Kind == owner.Kind && has.APIVersion == owner.APIVersion && has.Name == owner.Name:
-		return &predecessorError{name: wanted.GetName()}
-	}
-	return &nameTakenError{name: wanted.GetName()}
 }
 
 // unread reports whether such objects are made and never looked at. To wait until the cache has

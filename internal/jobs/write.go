@@ -61,8 +61,9 @@ func ChangeStatus(seen, desired client.Object) Write {
 
 // Apply has the object be as it is given, whether it is there or not, but for fields that
 // others have added: by server-side apply, as the manager of fields, which takes those
-// that others have set otherwise. An object that another controller has is refused. What
-// was applied may not be seen at once.
+// that others have set otherwise, or by its creation where it has a controller and is not
+// there. An object that another controller has is refused. What was applied may not be seen
+// at once.
 func Apply(object client.Object, manager string) Write {
 	return Write{verb: verbApply, object: object, manager: manager}
 }

@@ -4,9 +4,9 @@ package latticejob
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"syscall"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +18,7 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	"github.com/musterhq/muster/test/bench/figure"
 	"github.com/musterhq/muster/test/bench/operator"
 )
 
@@ -56,15 +57,17 @@ func (b *bench) sample() []step {
 	return steps
 }
 
-// floor is how long it takes to make the same objects for as many jobs.
-func (b *bench) floor(made []step, jobs int) time.Duration {
+// floor is what it takes to make the same objects for as many jobs.
+func (b *bench) floor(made []step, jobs int) (c cost) {
 	b.Helper()
-	namespace := b.namespace()
-	took := b.timeToPods(namespace, jobs*smallPods, func() error {
+	namespace, own := b.namespace(), figure.Process(os.Getpid())
+	server, client := b.server.CPU(b.T), own.CPU(b.T)
+	c.time = b.timeToPods(namespace, jobs*smallPods, func() error {
 		return sideBySide(jobs, func(i int) error { return b.copy(made, namespace, fmt.Sprintf("job-%d", i)) })
 	})
+	c.server, c.client = b.server.CPU(b.T)-server, own.CPU(b.T)-client
 	b.remove(namespace, &lattice.LatticeJob{})
-	return took
+	return c
 }
 
 // copy makes the objects of the sample as those of a job of the name.

@@ -207,6 +207,12 @@ func (o *Operator) Writes(t *testing.T) (sum float64) {
 	return sum
 }
 
+// Reads are the requests of the operator so far that change nothing, watches that were begun among them.
+func (o *Operator) Reads(t *testing.T) float64 {
+	t.Helper()
+	return o.Counted(t, "rest_client_requests_total", "method=GET")
+}
+
 // having are those of the series that have all the labels, as name=value.
 func having[S interface{ GetLabel() []L }, L interface {
 	GetName() string
