@@ -2,7 +2,6 @@ package genericjob
 
 import (
 	"fmt"
-	"syscall"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -25,27 +24,13 @@ func (w *world) untilWorkers(name string, workers int32) map[string]types.UID {
 	w.untilJob(name, fmt.Sprintf("runs with %d workers", workers), func(job *tensorstack.GenericJob) bool {
 		return job.Status.Phase == tensorstack.JobPhaseRunning && len(job.Status.Tasks[1].Replicas) == int(workers) && job.Status.Aggregate.Running == workers+1
 	})
-	names := []string{name + "-master-0"}
+	pods := w.UntilSize(tensorstack.GenericJobLabel, name, int(workers)+1)
 	for rank := range workers {
-		names = append(names, fmt.Sprintf("%s-worker-%d", name, rank))
-	}
-	w.untilPodsOf(name, names...)
-	out := map[string]types.UID{}
-	for _, pod := range w.podsOf(name) {
-		out[pod.Name] = pod.UID
-	}
-	return out
-}
-
-// sameOf sees that whoever is there before and after was not made anew.
-func (w *world) sameOf(before, after map[string]types.UID) map[string]types.UID {
-	w.Helper()
-	for name, uid := range after {
-		if was, there := before[name]; there && was != uid {
-			w.Errorf("%s was made anew", name)
+		if replica := fmt.Sprintf("%s-worker-%d", name, rank); pods[replica] == "" {
+			w.Errorf("of %d workers %s is none: %v", workers, replica, pods)
 		}
 	}
-	return after
+	return pods
 }
 
 // TestAnElasticTypeGrowsAndShrinks: it takes what there is, gives of it to who comes, is brought down to its minimum by a
@@ -53,31 +38,25 @@ func (w *world) sameOf(before, after map[string]types.UID) map[string]types.UID 
 func TestAnElasticTypeGrowsAndShrinks(t *testing.T) {
 	w := newWorld(t)
 	w.queue(6)
-	kill := func() {
-		t.Helper()
-		if err := syscall.Kill(w.OperatorPID(), syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
-	}
 	w.Create(w.job("flex", with("master", 1, 0), with("worker", 3, 0), elastic(1, 5), inQueue(10)))
 	pods := w.untilWorkers("flex", 5)
 
 	rigid := w.job("rigid", with("worker", 2, 0), inQueue(10))
 	w.Create(rigid)
-	kill()
+	w.KillOperator()
 	w.untilPhase("rigid", tensorstack.JobPhaseRunning)
-	pods = w.sameOf(pods, w.untilWorkers("flex", 3))
+	pods = w.Stay(pods, w.untilWorkers("flex", 3))
 	w.Delete(rigid)
-	kill()
-	pods = w.sameOf(pods, w.untilWorkers("flex", 5))
+	w.KillOperator()
+	pods = w.Stay(pods, w.untilWorkers("flex", 5))
 
 	urgent := w.job("urgent", with("worker", 4, 0), inQueue(90))
 	w.Create(urgent)
-	kill()
+	w.KillOperator()
 	w.untilPhase("urgent", tensorstack.JobPhaseRunning)
-	pods = w.sameOf(pods, w.untilWorkers("flex", 1))
+	pods = w.Stay(pods, w.untilWorkers("flex", 1))
 	w.Delete(urgent)
-	w.sameOf(pods, w.untilWorkers("flex", 5))
+	w.Stay(pods, w.untilWorkers("flex", 5))
 	w.EndReplica("flex-master-0", 0, 0)
 	for rank := range 5 {
 		w.EndReplica(fmt.Sprintf("flex-worker-%d", rank), 0, 0)

@@ -10,6 +10,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -120,14 +121,10 @@ func (w *world) untilSize(name string, pods int) map[string]corev1.Pod {
 	return running
 }
 
-// stay holds that pods which were there and are still to be there are the same.
+// stay holds that pods which were there and are still to be there are the same, and that none has failed.
 func (w *world) stay(before, after map[string]corev1.Pod) {
 	w.Helper()
-	for index, pod := range after {
-		if was, there := before[index]; there && was.UID != pod.UID {
-			w.Errorf("%s came in place of %s", pod.Name, was.Name)
-		}
-	}
+	w.Stay(uidsOf(before), uidsOf(after))
 	var jobs batchv1.JobList
 	if err := w.Client.List(w.Context(), &jobs, client.InNamespace(w.Namespace)); err != nil {
 		w.Fatal(err)
@@ -137,6 +134,14 @@ func (w *world) stay(before, after map[string]corev1.Pod) {
 			w.Errorf("%s has %d pods that failed", job.Name, job.Status.Failed)
 		}
 	}
+}
+
+func uidsOf(pods map[string]corev1.Pod) map[string]types.UID {
+	out := map[string]types.UID{}
+	for index, pod := range pods {
+		out[index] = pod.UID
+	}
+	return out
 }
 
 // placesInOrder are the nodes where the pods of the only pod set belong, one for each.

@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,16 +30,10 @@ func TestTheWorkedCaseOfFiveUnits(t *testing.T) {
 	w := newWorld(t)
 	w.queue(5)
 	w.Create(w.job("job1", 2, 4))
-	w.untilRuns("job1", 4)
-	kept := w.uids()
+	pods := w.untilWorkers("job1", 4)
 	w.Create(w.job("job2", 2, 4))
 	w.untilRuns("job2", 2)
-	w.untilRuns("job1", 3)
-	for name, uid := range w.uids() {
-		if before, was := kept[name]; was && before != uid {
-			t.Errorf("%s was made anew when its job shrank", name)
-		}
-	}
+	w.Stay(pods, w.untilWorkers("job1", 3))
 	w.patch("job2", `{"spec": {"priority": 1}}`)
 	w.untilStands("job1", breezeml.StageWaiting, 0)
 	w.untilRuns("job2", 4)
@@ -59,42 +52,25 @@ func TestTheWorkedCaseOfTwoSizes(t *testing.T) {
 	w.untilRuns("first", 3)
 }
 
-// TestOperatorKilledWhileAJobIsResized: the sizes are the same in the end, and nobody who stays is made anew.
+// TestOperatorKilledWhileAJobIsResized: as it shrinks, as it grows, and as a higher priority brings it down to its minimum.
+// The sizes are the same in the end, and nobody who stays is made anew.
 func TestOperatorKilledWhileAJobIsResized(t *testing.T) {
 	w := newWorld(t)
 	w.queue(5)
 	w.Create(w.job("job1", 2, 4))
-	w.untilRuns("job1", 4)
-	before := w.uids()
-	w.Create(w.job("job2", 2, 4))
-	if err := syscall.Kill(w.OperatorPID(), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	pods := w.untilWorkers("job1", 4)
+	job2 := w.job("job2", 2, 4)
+	w.Create(job2)
+	w.KillOperator()
 	w.untilRuns("job2", 2)
-	w.untilRuns("job1", 3)
-	same := 0
-	for name, uid := range w.uids() {
-		if before[name] == uid {
-			same++
-		}
-	}
-	if same != 3 {
-		t.Errorf("%d pods of four stayed, at size 3", same)
-	}
-}
-
-// uids are those of the pods of the namespace, by their names.
-func (w *world) uids() map[string]string {
-	w.Helper()
-	var list corev1.PodList
-	if err := w.Client.List(w.Context(), &list, client.InNamespace(w.Namespace)); err != nil {
-		w.Fatal(err)
-	}
-	out := map[string]string{}
-	for _, pod := range list.Items {
-		out[pod.Name] = string(pod.UID)
-	}
-	return out
+	pods = w.Stay(pods, w.untilWorkers("job1", 3))
+	w.Delete(job2)
+	w.KillOperator()
+	pods = w.Stay(pods, w.untilWorkers("job1", 4))
+	w.Create(w.job("urgent", 3, 3, priority(1)))
+	w.KillOperator()
+	w.untilRuns("urgent", 3)
+	w.Stay(pods, w.untilWorkers("job1", 2))
 }
 
 // TestARealTrainingIsResized: 2 -> 4 -> 3 workers while it runs, on this machine. After each resize the loss goes on from

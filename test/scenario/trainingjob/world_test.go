@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -92,16 +93,14 @@ func (w *world) untilRuns(name string, size int32) *breezeml.TrainingJob {
 	job := w.untilJob(name, fmt.Sprintf("tells of %d workers that run", size), func(job *breezeml.TrainingJob) bool {
 		return job.Status.Stage == breezeml.StageRunning && job.Status.CurrentSize == size && job.Status.ExecStatus.ReplicaStatuses["Worker"].Active == size
 	})
-	harness.Until(w.World, &corev1.PodList{}, fmt.Sprintf("%s has %d pods", name, size), func(list *corev1.PodList) bool {
-		var n int32
-		for _, pod := range list.Items {
-			if pod.Labels[breezeml.JobNameLabel] == name {
-				n++
-			}
-		}
-		return n == size
-	})
+	w.untilWorkers(name, size)
 	return job
+}
+
+// untilWorkers waits until so many pods of the job run and there are no others of it, and gives their UIDs.
+func (w *world) untilWorkers(name string, size int32) map[string]types.UID {
+	w.Helper()
+	return w.UntilSize(breezeml.JobNameLabel, name, int(size))
 }
 
 // podsOf are the names of the pods of a job, in order.

@@ -2,16 +2,14 @@ package vcjob
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
-	"github.com/musterhq/muster/test/scenario/harness"
 )
 
 // between has the template of a task say that it runs with no fewer pods than the first number, and at most with the second.
@@ -23,21 +21,9 @@ func between(least, most int) func(*volcano.TaskSpec) {
 }
 
 // elasticPods waits until so many pods of the job elastic run and there are no others of it, and gives their ids.
-func (w *world) elasticPods(count int) map[string]string {
+func (w *world) elasticPods(count int) map[string]types.UID {
 	w.Helper()
-	var uids map[string]string
-	harness.Until(w.World, &corev1.PodList{}, fmt.Sprintf("%d pods of elastic run", count), func(list *corev1.PodList) bool {
-		uids = map[string]string{}
-		runs := true
-		for _, pod := range list.Items {
-			if pod.Labels[volcano.JobNameKey] == "elastic" {
-				uids[pod.Name] = string(pod.UID)
-				runs = runs && pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil
-			}
-		}
-		return runs && len(uids) == count
-	})
-	return uids
+	return w.UntilSize(volcano.JobNameKey, "elastic", count)
 }
 
 // ranked is a job of so many pods that goes before others.
@@ -51,30 +37,37 @@ func (w *world) ranked(name string, pods int32) *volcano.Job {
 }
 
 // TestAnAnnotatedTaskGrowsAndShrinks: whatever minAvailable says. It begins with what there is, grows into what others
-// leave, gives all beyond its minimum to one that goes first, with the operator killed in between, and gets it back. Nobody
-// who stays is made anew, and nothing of that is a restart.
+// leave, gives of it to one that comes, and all beyond its minimum to one that goes first, and gets it back, with the operator
+// killed at each change. Nobody who stays is made anew, and nothing of that is a restart.
 func TestAnAnnotatedTaskGrowsAndShrinks(t *testing.T) {
 	w := newWorld(t)
 	w.queue(5)
-	w.Create(w.job("neighbour", with("worker", 2, endless)))
+	neighbour := w.job("neighbour", with("worker", 2, endless))
+	w.Create(neighbour)
 	w.untilPhase("neighbour", volcano.Running)
 	w.Create(w.job("elastic", with("worker", 4, endless, between(2, 5)), func(job *volcano.Job) { job.Spec.MinAvailable = 4 }))
-	begun := w.elasticPods(3)
-	w.Delete(&volcano.Job{ObjectMeta: metav1.ObjectMeta{Name: "neighbour", Namespace: w.Namespace}})
-	grown := w.elasticPods(5)
+	pods := w.elasticPods(3)
+	w.Delete(neighbour)
+	w.KillOperator()
+	pods = w.Stay(pods, w.elasticPods(5))
+	equal := w.job("equal", with("worker", 1, endless))
+	w.Create(equal)
+	w.KillOperator()
+	w.untilPhase("equal", volcano.Running)
+	pods = w.Stay(pods, w.elasticPods(4))
+	w.Delete(equal)
+	pods = w.Stay(pods, w.elasticPods(5))
 	w.Create(w.ranked("urgent", 3))
 	w.KillOperator()
 	w.untilPhase("urgent", volcano.Running)
-	least := w.elasticPods(2)
-	for _, name := range []string{"elastic-worker-0", "elastic-worker-1"} {
-		if uids := []string{begun[name], grown[name], least[name]}; uids[0] == "" || len(slices.Compact(uids)) != 1 {
-			t.Errorf("%s was %v", name, uids)
-		}
+	pods = w.Stay(pods, w.elasticPods(2))
+	if pods["elastic-worker-0"] == "" || pods["elastic-worker-1"] == "" {
+		t.Errorf("at its minimum it has %v", pods)
 	}
 	for i := range 3 {
 		w.EndReplica(fmt.Sprintf("urgent-worker-%d", i), 0, 0)
 	}
-	w.elasticPods(5)
+	w.Stay(pods, w.elasticPods(5))
 	job := w.untilJob("elastic", "runs with all it can use", func(job *volcano.Job) bool { return job.Status.Running == 5 })
 	if job.Status.RetryCount != 0 || job.Status.Version != 0 || job.Status.MinAvailable != 2 {
 		t.Errorf("%d retries, version %d, at least %d", job.Status.RetryCount, job.Status.Version, job.Status.MinAvailable)
