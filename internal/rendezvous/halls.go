@@ -110,10 +110,13 @@ func (h *Halls) pod(pod *corev1.Pod, deleted bool) {
 		return
 	}
 	lives := !deleted && pod.DeletionTimestamp.IsZero() && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
+	// A command that saved, and ended well because its pod is deleted, has not done its part. One that
+	// had said so before.
+	succeeded := pod.Status.Phase == corev1.PodSucceeded && pod.DeletionTimestamp.IsZero()
 	// A job of one namespace never meets one of another, whatever its pods say.
 	id = hallID(pod)
 	if place := h.roundsOf(id, pod, least, most, lives); place != nil {
-		place.pod(round.Pod{UID: string(pod.UID), Name: pod.Name, Index: indexOf(pod)}, lives, pod.Status.Phase == corev1.PodSucceeded)
+		place.pod(round.Pod{UID: string(pod.UID), Name: pod.Name, Index: indexOf(pod)}, lives, succeeded)
 		h.seat(id, string(pod.UID), place, deleted)
 	} else if deleted { // the last one, of a hall that was forgotten when it ended
 		h.mu.Lock()

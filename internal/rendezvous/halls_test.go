@@ -103,3 +103,45 @@ func TestTheSizesOfTheNewestPodHold(t *testing.T) {
 		t.Errorf("one alone is answered %+v, want a round: the job goes on with one", answer)
 	}
 }
+
+// TestAPodThatIsDeletedIsMissedThoughItsCommandEndedWell: as commands do that save when they get SIGTERM. A watch that was
+// begun anew tells of both at once. The others begin another round, and it may be larger again.
+func TestAPodThatIsDeletedIsMissedThoughItsCommandEndedWell(t *testing.T) {
+	own := controlledBy("breezeml.ai/v1", "TrainingJob", "job", "job-uid")
+	h := NewHalls(fake.NewClientBuilder().Build())
+	asks := func(pod *corev1.Pod, said protocol.Request) protocol.Response {
+		who := Who{Namespace: "ns", Name: pod.Name, UID: string(pod.UID)}
+		place := h.byPod[who.UID]
+		place.hear(who, said, 1)
+		answer, _, _ := place.answer(t.Context(), who, said)
+		return answer
+	}
+	waits := func(pod *corev1.Pod, join string) protocol.Response {
+		return asks(pod, protocol.Request{State: protocol.Waiting, Join: join, Address: "10.0.0.1", Port: 1})
+	}
+	stays, goes, comes := aPod("job-worker-0", "1:2", "0", own), aPod("job-worker-1", "1:2", "1", own), aPod("job-worker-1", "1:2", "1", own)
+	comes.UID = "anew"
+	h.Pod(stays)
+	h.Pod(goes)
+	waits(stays, "a")
+	part := waits(goes, "b").Round
+	if part == nil || part.Size != 2 {
+		t.Fatalf("both are there, and the second is told %+v", part)
+	}
+	runs := protocol.Request{State: protocol.Running, Round: part.Number, Size: 2, Join: "a", Master: part.Master()}
+	if asks(stays, runs).Over != "" {
+		t.Fatal("the round is over before anything happens")
+	}
+	deleted := goes.DeepCopy()
+	deleted.DeletionTimestamp, deleted.Status.Phase = new(metav1.Now()), corev1.PodSucceeded
+	h.Pod(deleted)
+	if got := asks(stays, runs); got.Over == "" {
+		t.Error("who stays trains on with one that is gone")
+	}
+	waits(stays, "c")
+	h.Pod(comes)
+	waits(comes, "d")
+	if again := waits(stays, "e").Round; again == nil || again.Size != 2 {
+		t.Errorf("once another has come the first is told %+v, want a round of both", again)
+	}
+}

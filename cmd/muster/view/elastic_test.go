@@ -49,7 +49,13 @@ func TestElasticJobs(t *testing.T) {
 			Pending, 0, 4, 2, 4, "WaitingForQuota: 32 more needed"},
 		{"one with wrong sizes", aTrainingJob("tune", func(job *breezeml.TrainingJob) {
 			job.Spec.MinSize, job.Status.Stage = ptr(int32(5)), breezeml.StageWrongConfiguration
-		}), nil, Suspended, 0, 5, 0, 0, "WrongConfiguration: its sizes, or its command, are wrong; its events say how"},
+		}), nil, Suspended, 0, 5, 0, 0, "WrongConfiguration: minSize, 5, is above maxSize, 4"},
+		{"one without a size", aTrainingJob("tune", func(job *breezeml.TrainingJob) {
+			job.Spec.MinSize, job.Status.Stage = ptr(int32(-1)), breezeml.StageWrongConfiguration
+		}), nil, Suspended, 0, 4, 0, 4, "WrongConfiguration: minSize is -1, and must be 1 at least"},
+		{"one without a command", aTrainingJob("tune", func(job *breezeml.TrainingJob) {
+			job.Spec.InjectLattice, job.Status.Stage = true, breezeml.StageWrongConfiguration
+		}), nil, Suspended, 0, 4, 2, 4, "WrongConfiguration: injectLattice needs an explicit command"},
 		{"one that cools down", aTrainingJob("tune", func(job *breezeml.TrainingJob) {
 			job.Status.Stage, job.Status.CooldownTime = breezeml.StageRequeueCooldown, ptr(at(120))
 		}), nil, Suspended, 0, 4, 2, 4, "RequeueCooldown: its pods could not be scheduled; it queues again at 2025-06-01 14:02:00 UTC"},

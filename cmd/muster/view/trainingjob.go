@@ -39,17 +39,35 @@ func trainingJobSubject(job *breezeml.TrainingJob, group string, owned owners) *
 	return s
 }
 
-// sizesOf are those of the job, with what is absent as the API has it.
+// sizesOf are those of the job, as a range that there can be.
 func sizesOf(job *breezeml.TrainingJob) sizes {
-	least := int32(1)
-	if job.Spec.MinSize != nil {
-		least = max(0, *job.Spec.MinSize)
+	said := saidSizes(&job.Spec)
+	least := max(0, said.least)
+	return sizes{least, max(least, said.most)}
+}
+
+// saidSizes are what the job says, with what is absent as the API has it.
+func saidSizes(spec *breezeml.TrainingJobSpec) sizes {
+	said := sizes{1, 1}
+	if spec.MinSize != nil {
+		said.least = *spec.MinSize
 	}
-	most := max(1, least)
-	if job.Spec.MaxSize != nil {
-		most = max(least, *job.Spec.MaxSize)
+	said.most = max(1, said.least)
+	if spec.MaxSize != nil {
+		said.most = *spec.MaxSize
 	}
-	return sizes{least, most}
+	return said
+}
+
+// wrongIn is what keeps a job from being queued. Its event says so, too, but events are gone after an hour.
+func wrongIn(spec *breezeml.TrainingJobSpec) string {
+	switch said := saidSizes(spec); {
+	case said.least < 1:
+		return fmt.Sprintf("minSize is %d, and must be 1 at least", said.least)
+	case said.most < said.least:
+		return fmt.Sprintf("minSize, %d, is above maxSize, %d", said.least, said.most)
+	}
+	return "injectLattice needs an explicit command"
 }
 
 // readStage reads how the job ended, and what holds it beside its queue.
@@ -68,7 +86,7 @@ func (s *subject) readStage(job *breezeml.TrainingJob) {
 	case job.Spec.RunPolicy.Suspend != nil && *job.Spec.RunPolicy.Suspend:
 		s.held = "spec.runPolicy.suspend is true"
 	case stage == breezeml.StageWrongConfiguration:
-		s.held = "WrongConfiguration: its sizes, or its command, are wrong; its events say how"
+		s.held = "WrongConfiguration: " + wrongIn(&job.Spec)
 	case stage == breezeml.StageRequeueCooldown && job.Status.CooldownTime != nil:
 		s.held = "RequeueCooldown: its pods could not be scheduled; it queues again at " + job.Status.CooldownTime.UTC().Format("2006-01-02 15:04:05 UTC")
 	}
