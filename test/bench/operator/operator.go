@@ -18,8 +18,15 @@ import (
 
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/musterhq/muster/internal/install"
 	"github.com/musterhq/muster/internal/testcluster"
@@ -62,7 +69,7 @@ func StartFor(t *testing.T, binary string, cluster *testcluster.Cluster, trainin
 func StartAs(t *testing.T, binary string, cluster *testcluster.Cluster, user string, flags ...string) *Operator {
 	t.Helper()
 	o := &Operator{probes: FreeAddress(t), metrics: FreeAddress(t), Began: time.Now(), ended: make(chan struct{})}
-	o.command = exec.Command(binary, append([]string{"--kubeconfig", as(t, cluster, user),
+	o.command = exec.Command(binary, append([]string{"--kubeconfig", signIn(t, cluster, user),
 		"--leader-elect=false", // after a kill there is nobody to wait for
 		"--metrics-bind-address", o.metrics, "--health-probe-bind-address", o.probes}, flags...)...)
 	o.command.Stdout, o.command.Stderr = &o.log, &o.log
@@ -85,15 +92,29 @@ func StartAs(t *testing.T, binary string, cluster *testcluster.Cluster, user str
 	return o
 }
 
-// as gives a kubeconfig by which one is the service account to the API server, in the groups of that.
-func as(t *testing.T, cluster *testcluster.Cluster, account string) string {
+// signIn gives a kubeconfig with a token of the service account, as a pod of its has one, so that the API server does for each
+// request what it does for an operator in a cluster, and nothing else.
+func signIn(t *testing.T, cluster *testcluster.Cluster, account string) string {
 	t.Helper()
+	namespace, name, err := serviceaccount.SplitUsername(account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	accounts := kubernetes.NewForConfigOrDie(cluster.Config).CoreV1().ServiceAccounts(namespace)
+	_, err = accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
+	}
+	token, err := accounts.CreateToken(t.Context(), name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatalf("asking for a token of %s: %v", account, err)
+	}
 	config, err := clientcmd.LoadFromFile(cluster.Kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, user := range config.AuthInfos {
-		user.Impersonate = account
+	for name := range config.AuthInfos {
+		config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
 	}
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := clientcmd.WriteToFile(*config, path); err != nil {
