@@ -10,6 +10,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -34,6 +35,7 @@ import (
 var (
 	scale          = flag.Float64("scale", 1, "share of the nodes and jobs; the figures hold for 1 only")
 	operatorBinary = flag.String("operator", "../../../../bin/muster-operator", "the operator to measure")
+	operatorFlags  = flag.String("operator-flags", "", "more flags for the operator, such as --profiling")
 )
 
 const (
@@ -82,7 +84,7 @@ func TestEndToEnd(t *testing.T) {
 	floorWhole := b.play("floorgang", whole, podsOf(whole))
 	floorGated := b.play("floorgang", gated, podsOf(gated))
 
-	running := operator.Start(t, *operatorBinary, cluster)
+	running := operator.Start(t, *operatorBinary, cluster, strings.Fields(*operatorFlags)...)
 	running.AwaitReady(t)
 	b.makeQueue()
 
@@ -100,8 +102,8 @@ func TestEndToEnd(t *testing.T) {
 	bound := time.Duration(factorMost * float64(floorPods))
 	figure.Reach(t, fmt.Sprintf("%d single-GPU jobs until all are bound", scaled(singles)), figure.Seconds(single), figure.Seconds(bound), single <= bound)
 	figure.Note("  the same pods with nothing to decide: the floor", figure.Seconds(floorPods))
-	figure.Note("  the same Jobs without a queue", figure.Seconds(floorJobs))
-	figure.Note("  the same Jobs and our writes for them, undecided", figure.Seconds(floorWrites))
+	figure.Note("  the same Jobs without a queue, and one to the other", fmt.Sprintf("%s, %.2f", figure.Seconds(floorJobs), single.Seconds()/floorJobs.Seconds()))
+	figure.Note("  the same Jobs and our writes for them, undecided, and one to the other", fmt.Sprintf("%s, %.2f", figure.Seconds(floorWrites), single.Seconds()/floorWrites.Seconds()))
 	each := float64(ours(wrote)-scaled(singles)) / float64(scaled(singles))
 	figure.Reach(t, "  writes of ours a job beyond its creates", fmt.Sprintf("%.3f", each), fmt.Sprint(writesMost), each <= writesMost)
 	figure.Note("  that say that pods are ready, beside these", "1.000")
