@@ -115,6 +115,11 @@ func (o *explainOptions) run(ctx context.Context, streams genericiooptions.IOStr
 	if seen.Pods, err = cluster.PodsOf(ctx, job); err != nil {
 		return explainConnection(err)
 	}
+	if job.WaitsUnseen() {
+		if seen.Warnings, err = cluster.WarningsOf(ctx, job); err != nil {
+			return explainConnection(err)
+		}
+	}
 	explanation := view.Explain(seen, jobs, *job, now)
 	if text {
 		err = show.Explanation(streams.Out, explanation)

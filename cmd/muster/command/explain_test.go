@@ -5,11 +5,14 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -60,6 +63,7 @@ func TestExplainOnACluster(t *testing.T) {
 	if err := cluster.Client.Create(t.Context(), waiting); err != nil {
 		t.Fatal(err)
 	}
+	mistaken(t, cluster, namespace)
 	may(t, cluster, namespace, "guest", "workloads", "localqueues", "jobsets", "jobs", "pods")
 
 	tests := []struct {
@@ -73,6 +77,8 @@ func TestExplainOnACluster(t *testing.T) {
 			"1 of 3 cpu free, 1 more needed", "held by   " + namespace + "/workload/holder  2 cpu (priority 0, cannot be preempted: withinClusterQueue is Never)",
 			"would fit after the end of " + namespace + "/workload/holder"}},
 		{"one that may run", []string{"workload/holder"}, exitDone, []string{"is admitted"}},
+		{"one that is wrong", []string{"job/mistaken"}, exitFailed, []string{"no Workload yet", "told      InvalidJob at 2026-01-02 03:04:05 UTC: Mend this."}},
+		{"to one who may not read events", []string{"job/mistaken", "--as", "guest"}, exitFailed, []string{"no Workload yet"}},
 		{"a reader of one namespace", []string{"waiting", "--as", "guest"}, exitFailed, []string{
 			"waits for its first decision", "unseen    you may not list all workloads, localqueues, clusterqueues, cohorts, resourceflavors, admissionchecks, namespaces"}},
 	}
@@ -96,6 +102,29 @@ func TestExplainOnACluster(t *testing.T) {
 	var explained view.Explanation
 	if err := json.Unmarshal([]byte(out), &explained); err != nil || explained.WhyNot == nil || explained.WhyNot.Code != reason.WaitingForQuota {
 		t.Errorf("as JSON it is %v: %s", err, out)
+	}
+}
+
+// mistaken makes a Job that is told to be wrong, as the operator tells it; another is of the same name no more.
+func mistaken(t *testing.T, cluster *testcluster.Cluster, namespace string) {
+	t.Helper()
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mistaken", Labels: map[string]string{kueue.QueueLabel: "queue"}}}
+	job.Spec.Suspend, job.Spec.Template.Spec.RestartPolicy = ptr.To(true), corev1.RestartPolicyNever
+	job.Spec.Template.Spec.Containers = []corev1.Container{{Name: "c", Image: "i"}}
+	if err := cluster.Client.Create(t.Context(), job); err != nil {
+		t.Fatal(err)
+	}
+	for name, told := range map[string]struct{ uid, kind, message string }{
+		"warned": {string(job.UID), corev1.EventTypeWarning, "Mend this."},
+		"told":   {string(job.UID), corev1.EventTypeNormal, "All is well."},
+		"before": {"another", corev1.EventTypeWarning, "Mend that."},
+	} {
+		event := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Type: told.kind, Reason: "InvalidJob", Message: told.message,
+			InvolvedObject: corev1.ObjectReference{APIVersion: "batch/v1", Kind: "Job", Namespace: namespace, Name: job.Name, UID: types.UID(told.uid)},
+			LastTimestamp:  metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))}
+		if err := cluster.Client.Create(t.Context(), event); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -158,3 +158,13 @@ func (c *Cluster) PodsOf(ctx context.Context, job *view.Job) ([]corev1.Pod, erro
 	}
 	return pods.Items, nil
 }
+
+// WarningsOf reads the events that warn of a job; none where the user may not read them.
+func (c *Cluster) WarningsOf(ctx context.Context, job *view.Job) ([]corev1.Event, error) {
+	var events corev1.EventList
+	about := client.MatchingFields{"involvedObject.uid": job.UID, "type": corev1.EventTypeWarning}
+	if err := c.client.List(ctx, &events, client.InNamespace(job.Namespace), about); err != nil && !apierrors.IsForbidden(err) {
+		return nil, fmt.Errorf("list the events of %s: %w", job.FullTitle(), err)
+	}
+	return events.Items, nil
+}

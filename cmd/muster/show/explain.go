@@ -14,6 +14,9 @@ import (
 // holdersShown is how many of those that hold quota are named; the rest are counted.
 const holdersShown = 5
 
+// timeFormat is how moments are written.
+const timeFormat = "2006-01-02 15:04:05 UTC"
+
 // Explanation writes an explanation for people.
 func Explanation(out io.Writer, e *view.Explanation) error {
 	var text strings.Builder
@@ -31,6 +34,9 @@ func Explanation(out io.Writer, e *view.Explanation) error {
 	for i := range e.PodProblems {
 		problem := &e.PodProblems[i]
 		line(&text, "", fmt.Sprintf("%d like %s: %s", problem.Pods, problem.Example, join(problem.Reason, problem.Message)))
+	}
+	if w := e.Warning; w != nil {
+		line(&text, "told", fmt.Sprintf("%s at %s: %s", w.Reason, w.ToldAt.UTC().Format(timeFormat), w.Message))
 	}
 	if e.NewNodes {
 		line(&text, "nodes", "it waits for new nodes: none that was there could ever hold its pods, so it was admitted by quota alone")
@@ -94,8 +100,16 @@ func headline(e *view.Explanation) string {
 	return text
 }
 
+// counted is so many of what is named.
+func counted(n int32, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
 func ask(a *view.Ask) string {
-	text := fmt.Sprintf("%s: %d pods x %s", a.PodSet, a.Pods, dash(view.Amounts(a.PerPod, true)))
+	text := fmt.Sprintf("%s: %s x %s", a.PodSet, counted(a.Pods, "pod"), dash(view.Amounts(a.PerPod, true)))
 	if a.Fewest > 0 {
 		text += fmt.Sprintf(", %d pods at least", a.Fewest)
 	}
@@ -117,7 +131,7 @@ func placeInLine(e *view.Explanation) string {
 	case e.Line.Position > 0:
 		since := ""
 		if e.WhyNot != nil {
-			since = ", since " + e.WhyNot.Since.UTC().Format("2006-01-02 15:04:05 UTC")
+			since = ", since " + e.WhyNot.Since.UTC().Format(timeFormat)
 		}
 		return fmt.Sprintf("%s of ClusterQueue %s (position %d of %d, priority %d%s)",
 			e.Job.Queue, e.Line.ClusterQueue, e.Line.Position, e.Line.Length, e.Job.Priority, since)

@@ -117,6 +117,32 @@ func TestExplanationOfAWaitingJob(t *testing.T) {
 	}
 }
 
+func TestExplanationOfAJobThatIsWrong(t *testing.T) {
+	job := pendingJob()
+	job.Workload, job.Reason, job.Message = "", "", "no Workload yet"
+	e := &view.Explanation{
+		Job:     job,
+		Asks:    []view.Ask{{PodSet: "main", Pods: 1, PerPod: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}}},
+		Line:    &view.Line{ClusterQueue: "lab"},
+		Warning: &view.Warning{Reason: "InvalidJob", Message: "mend this", ToldAt: metav1.NewTime(time.Date(2025, 6, 1, 14, 0, 9, 0, time.UTC))},
+	}
+	want := `ml/jobset/eval is pending for 7m: no Workload yet
+
+  asks      main: 1 pod x 8 gpu
+  queue     gpu of ClusterQueue lab (priority 10)
+  pods      0/8 ready or done
+  told      InvalidJob at 2025-06-01 14:00:09 UTC: mend this
+  next      muster kubectl describe -n ml jobset/eval
+`
+	var got bytes.Buffer
+	if err := Explanation(&got, e); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got.String()); diff != "" {
+		t.Errorf("explanation differs (-want +got):\n%s", diff)
+	}
+}
+
 // whyNotOfEval is what the engine might say of the job of pendingJob.
 func whyNotOfEval() *reason.Explanation {
 	gpus := func(asked, free, capacity, missing string) []reason.Amount {

@@ -44,6 +44,15 @@ type Explanation struct {
 	Assumed string `json:"assumed,omitempty"`
 	// PodProblems says what keeps pods from being ready or made them fail, the most frequent first.
 	PodProblems []PodProblem `json:"podProblems,omitempty"`
+	// Warning is what was last told of a job that waits and has no Workload: mostly why it gets none.
+	Warning *Warning `json:"warning,omitempty"`
+}
+
+// Warning is an event that warns.
+type Warning struct {
+	Reason  string      `json:"reason"`
+	Message string      `json:"message"`
+	ToldAt  metav1.Time `json:"toldAt"`
 }
 
 // Ask is what one pod set wants, and what it was given once admitted.
@@ -99,6 +108,9 @@ func Explain(seen *Seen, jobs []Job, job Job, now time.Time) *Explanation {
 		e.Asks = asksOf(workload)
 		e.NewNodes = job.PodsReady < job.PodsAsked && !job.State.Over() && waitsForNewNodes(seen, workload)
 	}
+	if job.WaitsUnseen() {
+		e.Warning = lastWarning(seen.Warnings)
+	}
 	e.Unseen = seen.Unseen
 	hidden := seen.hidesDecisions() || seen.Configuration == nil
 	if e.Line = lineOf(seen, jobs, &job); e.Line != nil && hidden {
@@ -117,6 +129,30 @@ func Explain(seen *Seen, jobs []Job, job Job, now time.Time) *Explanation {
 		e.askEngine(seen, jobs, workload)
 	}
 	return e
+}
+
+// lastWarning is the one that was told last, nil if there is none: earlier ones may have been heeded.
+func lastWarning(events []corev1.Event) *Warning {
+	var last *Warning
+	for i := range events {
+		if at := toldAt(&events[i]); last == nil || last.ToldAt.Before(&at) {
+			last = &Warning{Reason: events[i].Reason, Message: events[i].Message, ToldAt: at}
+		}
+	}
+	return last
+}
+
+// toldAt is when an event was told last, in whichever of its fields that stands.
+func toldAt(e *corev1.Event) metav1.Time {
+	switch {
+	case e.Series != nil:
+		return metav1.NewTime(e.Series.LastObservedTime.Time)
+	case !e.LastTimestamp.IsZero():
+		return e.LastTimestamp
+	case !e.EventTime.IsZero():
+		return metav1.NewTime(e.EventTime.Time)
+	}
+	return e.CreationTimestamp
 }
 
 // askEngine has an engine that knows what the operator's knows say why the Workload waits.

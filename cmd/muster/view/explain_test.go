@@ -199,3 +199,31 @@ func TestExplainSaysWhyNoPodsCanBeStarted(t *testing.T) {
 		}
 	}
 }
+
+// TestExplainTellsWhyAJobGetsNoWorkload: what was told last, since earlier mistakes may be mended.
+func TestExplainTellsWhyAJobGetsNoWorkload(t *testing.T) {
+	warned := func(message string, seconds int) corev1.Event {
+		return corev1.Event{Type: corev1.EventTypeWarning, Reason: "InvalidJob", Message: message, LastTimestamp: at(seconds)}
+	}
+	repeated := warned("mend this", 20)
+	repeated.Series = &corev1.EventSeries{LastObservedTime: metav1.NewMicroTime(at(50).Time)}
+	unqueued := Seen{JobSets: []jobset.JobSet{aJobSet("odd", inQueue("gpu"))}, Warnings: []corev1.Event{repeated, warned("mended since", 40)}}
+	queued := busyLab()
+	queued.Warnings = unqueued.Warnings
+	now := at(60).Time
+	for name, tc := range map[string]struct {
+		seen *Seen
+		job  string
+		want *Warning
+	}{
+		"of one that has none":                {&unqueued, "odd", &Warning{Reason: "InvalidJob", Message: "mend this", ToldAt: metav1.NewTime(at(50).Time)}},
+		"not of one that has, which says why": {&queued, "eval", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			jobs := Jobs(tc.seen, now)
+			if diff := cmp.Diff(tc.want, Explain(tc.seen, jobs, Find(jobs, Name{Name: tc.job})[0], now).Warning); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

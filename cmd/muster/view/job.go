@@ -80,6 +80,9 @@ type Job struct {
 	Labels map[string]string `json:"-"`
 }
 
+// WaitsUnseen reports whether the job waits, and nothing in the cluster queues for it.
+func (j *Job) WaitsUnseen() bool { return j.State == Pending && j.Workload == "" }
+
 // Title is the job's name as people type it: jobset/pytorch.
 func (j *Job) Title() string { return strings.ToLower(j.Kind) + "/" + j.Name }
 

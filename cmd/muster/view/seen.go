@@ -52,6 +52,8 @@ type Seen struct {
 	Unseen []string
 	// Pods are those of the one job that is explained; lists of jobs do without.
 	Pods []corev1.Pod
+	// Warnings are the events that warn of the one job that is explained.
+	Warnings []corev1.Event
 }
 
 // hidesDecisions tells whether the reader sees too little to know what the operator decides by.

@@ -3,6 +3,7 @@ package flavor
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -52,7 +53,7 @@ func refusesTopology(f Flavor, ps PodSet, topologies map[string][]string) string
 	}
 	for _, level := range asked {
 		if level != "" && level != corev1.LabelHostname && level != ps.ExclusiveKey && !slices.Contains(levels, level) {
-			return fmt.Sprintf("topology %s of flavor %s has no level %s", f.Topology, f.Name, level)
+			return fmt.Sprintf("topology %s of flavor %s has no level %s, but %s", f.Topology, f.Name, level, strings.Join(levels, ", "))
 		}
 	}
 	return ""
