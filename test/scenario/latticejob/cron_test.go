@@ -45,7 +45,30 @@ func TestAJobRunsByItsSchedule(t *testing.T) {
 	if last := suspended.Status.LastScheduleTime; last == nil || last.Time.Before(at) {
 		t.Errorf("its last time is %v, that of a run is %s", last, at)
 	}
+	explainsRuns(w, nightly)
 	w.Delete(nightly)
 	harness.Until(w.World, &lattice.LatticeJobList{}, "its runs are gone", func(list *lattice.LatticeJobList) bool { return len(list.Items) == 0 })
 	w.UntilPods("and their pods", func(pods map[string]corev1.Pod) bool { return len(pods) == 0 })
 }
+
+// explainsRuns: asked about the schedule, which waits for nothing itself, `muster explain` names the last run, and of that says all.
+func explainsRuns(w *world, nightly *lattice.LatticeJob) {
+	w.Helper()
+	said, code := w.Explain("latticejob/" + nightly.Name)
+	_, rest, named := strings.Cut(said, "`muster explain -n "+w.Namespace+" latticejob/")
+	run, _, _ := strings.Cut(rest, "`")
+	if code != notFound || !named || !strings.Contains(said, `runs by its schedule "* * * * *"`) {
+		w.Fatalf("explain of the schedule ends with %d and says:\n%s", code, said)
+	}
+	found := &lattice.LatticeJob{ObjectMeta: metav1.ObjectMeta{Name: run, Namespace: w.Namespace}}
+	w.Get(found)
+	if !metav1.IsControlledBy(found, nightly) {
+		w.Errorf("explain names %s, which is none of its runs: %+v", run, found.ObjectMeta)
+	}
+	if said, code := w.Explain("latticejob/" + run); code != 0 || !strings.Contains(said, w.Namespace+"/latticejob/"+run) {
+		w.Errorf("explain of the run ends with %d and says:\n%s", code, said)
+	}
+}
+
+// notFound is the exit code of a command that was asked about what is no job.
+const notFound = 3

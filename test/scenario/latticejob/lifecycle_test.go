@@ -2,6 +2,7 @@ package latticejob
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	"github.com/musterhq/muster/test/scenario/harness"
 )
 
 // small is a job of one pod in the queue q, with what a task has beside.
@@ -59,6 +61,35 @@ func TestTwoJobsShareAVolume(t *testing.T) {
 	}
 	w.end("second-t-0")
 	w.UntilPhase("second", lattice.Succeeded)
+}
+
+// TestAJobMayChangeWhileItWaits: what was made of the spec of before becomes what the spec of now says, and what that says no more
+// goes.
+func TestAJobMayChangeWhileItWaits(t *testing.T) {
+	w := newWorld(t)
+	w.queue("q", corev1.ResourcePods, 1)
+	w.job(small("first", "", ""))
+	w.UntilPods("the first has the room", func(pods map[string]corev1.Pod) bool { return pods["first-t-0"].Spec.NodeName != "" })
+	second := w.job(small("second", "variables: {STAYS: one, GOES: one}", ""))
+	w.UntilLatticeJob("second", "waits for quota", func(job *lattice.LatticeJob) bool { return strings.HasPrefix(job.Status.Message, "Waiting for quota") })
+	variables := func(what string, want map[string]string) {
+		t.Helper()
+		harness.UntilOne(w.World, &corev1.ConfigMapList{}, "second-t-main-env", what, func(made *corev1.ConfigMap) bool { return maps.Equal(made.Data, want) })
+	}
+	variables("has both variables", map[string]string{"STAYS": "one", "GOES": "one"})
+	w.Change(second, func() {
+		task := second.Spec.Tasks["t"]
+		main := task.Workload.Containers["main"]
+		main.Variables = map[string]string{"STAYS": "two"}
+		task.Workload.Containers["main"] = main
+		second.Spec.Tasks["t"] = task
+	})
+	variables("has what is left of them", map[string]string{"STAYS": "two"})
+	w.end("first-t-0")
+	w.UntilPods("the second runs", func(pods map[string]corev1.Pod) bool { return pods["second-t-0"].Spec.NodeName != "" })
+	if running := w.UntilPhase("second", lattice.Running); *running.Status.ObservedGeneration != running.Generation {
+		t.Errorf("it runs with generation %d of %d", *running.Status.ObservedGeneration, running.Generation)
+	}
 }
 
 // TestWhatCannotBeCompiledFails: for good, and says why; nothing is made of it.

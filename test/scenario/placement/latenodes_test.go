@@ -1,8 +1,6 @@
 package placement
 
 import (
-	"context"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -33,22 +31,9 @@ func TestNodesThatComeLate(t *testing.T) {
 		}
 		return false
 	})
-	if said := w.explain("late"); !strings.Contains(said, "new nodes") {
-		t.Errorf("explain says:\n%s", said)
+	if said, code := w.Explain("jobset/late"); code != 0 || !strings.Contains(said, "new nodes") {
+		t.Errorf("explain ends with %d and says:\n%s", code, said)
 	}
 	w.node("late", "r0", with(late, 4))
 	w.untilRunning("late", 1)
-}
-
-// explain is what the command line says of the JobSet.
-func (w *world) explain(name string) string {
-	w.Helper()
-	ctx, cancel := context.WithTimeout(w.Context(), harness.Patience)
-	defer cancel()
-	command := exec.CommandContext(ctx, "../../../bin/muster", "explain", "jobset/"+name, "-n", w.Namespace, "--kubeconfig", w.Cluster.Kubeconfig)
-	said, err := command.CombinedOutput()
-	if err != nil {
-		w.Fatalf("explain: %v\n%s", err, said)
-	}
-	return string(said)
 }

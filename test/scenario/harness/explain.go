@@ -1,0 +1,21 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+)
+
+// Explain is what the command line says of a job, which is named as kind/name, and its exit code.
+func (w *World) Explain(job string) (said string, code int) {
+	w.Helper()
+	ctx, cancel := context.WithTimeout(w.Context(), Patience)
+	defer cancel()
+	command := exec.CommandContext(ctx, "../../../bin/muster", "explain", job, "-n", w.Namespace, "--kubeconfig", w.Cluster.Kubeconfig)
+	output, err := command.CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		w.Fatalf("explain: %v\n%s", err, output)
+	}
+	return string(output), command.ProcessState.ExitCode()
+}
