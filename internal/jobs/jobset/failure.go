@@ -2,6 +2,7 @@ package jobset
 
 import (
 	"fmt"
+	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -15,8 +16,10 @@ import (
 // Jobs, or of those that failed. Jobs that are to be made anew alone are taken one by
 // one, each at the cost of its own restart, as if they had failed one after the other.
 func (a *attempt) applyFailurePolicy() {
-	for len(a.children.failed) > 0 && !finished(a.js) {
-		v := judge(a.js.Spec.FailurePolicy, a.children.failed)
+	var over []*batchv1.Job
+	failed := slices.Clone(a.children.failed)
+	for len(failed) > 0 && !finished(a.js) {
+		v := judge(a.js.Spec.FailurePolicy, failed)
 		suffix := fmt.Sprintf(jobset.FirstFailedJobMessage, v.job.Name)
 		switch {
 		case v.action == "":
@@ -25,9 +28,17 @@ func (a *attempt) applyFailurePolicy() {
 			a.fail(jobset.FailJobSetFailurePolicyActionReason, jobset.FailJobSetFailurePolicyActionMessage+suffix)
 		case counted(v.action) && spent(&a.js.Status) >= a.js.Spec.FailurePolicy.MaxRestarts:
 			a.fail(jobset.ReachedMaxRestartsReason, jobset.ReachedMaxRestartsMessage+suffix)
+		case a.restart(v, fmt.Sprintf(jobset.RestartFailurePolicyActionMessage, v.action)+suffix):
+			over = append(over, v.job)
+			failed = slices.DeleteFunc(failed, func(job *batchv1.Job) bool { return job == v.job })
 		default:
-			a.restart(v, fmt.Sprintf(jobset.RestartFailurePolicyActionMessage, v.action)+suffix)
+			over, failed = a.children.current(), nil
 		}
+	}
+	if len(over) > 0 {
+		// Once for all of them: thousands may fail together.
+		a.children = a.children.without(over)
+		a.countJobs()
 	}
 	if !finished(a.js) {
 		a.deleteJobs(a.children.previous)
@@ -51,11 +62,11 @@ var eventReasons = map[jobset.FailurePolicyAction]string{
 	jobset.RestartJobAndIgnoreMaxRestarts:    jobset.RestartJobIgnoreMaxRestartsReason,
 }
 
-// restart begins a new attempt. The count is written first: it is what tells, from
-// then on, that the Jobs there are belong to the past, so nothing is lost if the
-// deletions do not happen now.
-func (a *attempt) restart(v verdict, message string) {
-	over := a.countRestart(v)
+// restart begins a new attempt, and reports whether of the Job that failed alone. The count
+// is written first: it is what tells, from then on, that the Jobs there are belong to the
+// past, so nothing is lost if the deletions do not happen now.
+func (a *attempt) restart(v verdict, message string) (single bool) {
+	single = a.countRestart(v)
 	reason := jobset.DefaultFailurePolicyReason
 	if v.rule != "" {
 		reason = jobset.FailurePolicyReasonPrefix + v.rule
@@ -63,13 +74,12 @@ func (a *attempt) restart(v verdict, message string) {
 	a.set(jobset.JobSetRestarting, metav1.ConditionTrue, reason, message, corev1.EventTypeWarning)
 	a.plan.Events = append(a.plan.Events, jobs.Warning(eventReasons[v.action], message))
 	a.plan.StatusFirst = true
-	a.children = a.children.without(over)
-	a.countJobs()
+	return single
 }
 
-// countRestart counts a restart and gives the Jobs that are over with it: those of the
-// whole JobSet, or the one that failed.
-func (a *attempt) countRestart(v verdict) []*batchv1.Job {
+// countRestart counts a restart, and reports whether of the Job that failed alone: else it is
+// one of the whole JobSet.
+func (a *attempt) countRestart(v verdict) (single bool) {
 	status := &a.js.Status
 	if alone(v.action) {
 		if entry, index := a.entryOf(v.job); entry != nil {
@@ -77,14 +87,14 @@ func (a *attempt) countRestart(v verdict) []*batchv1.Job {
 			if counted(v.action) {
 				entry.JobRestartsCountTowardsMax = counting(entry.JobRestartsCountTowardsMax, a.replicas(entry.Name), index)
 			}
-			return []*batchv1.Job{v.job}
+			return true
 		}
 	}
 	status.Restarts++
 	if counted(v.action) {
 		status.RestartsCountTowardsMax++
 	}
-	return a.children.current()
+	return false
 }
 
 // entryOf finds where restarts of the Job are counted, nil if it is none of the spec's:
