@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
@@ -181,4 +183,31 @@ func TestTheAnswerToAnEarlierWriteSaysNothingOfALaterOne(t *testing.T) {
 	if s.engine.Holds(a.Key) == nil {
 		t.Error("it lost its quota while the admission is written")
 	}
+}
+
+// TestWhoCannotBeAdmittedIsToldOfWhatIsToBlameNow: one thing after the other is mended, which are all of one code.
+func TestWhoCannotBeAdmittedIsToldOfWhatIsToBlameNow(t *testing.T) {
+	s := newScene(t, Options{})
+	said := func(events ...Event) (why []string) {
+		for _, event := range events {
+			s.engine.Apply(event)
+		}
+		for _, d := range s.engine.Decide(s.now) {
+			why = append(why, string(d.Why.Code)+": "+d.Why.Message())
+			a := job("a", "q", 1, 1, 0, 0)
+			a.Told = d.Why.Code
+			s.engine.Apply(a)
+		}
+		return why
+	}
+	s.want("nothing is there", said(job("a", "q", 1, 1, 0, 0)), "Inadmissible: LocalQueue q doesn't exist")
+	s.want("nothing happens", said())
+	s.want("its LocalQueue comes", said(localOf("q")), "Inadmissible: ClusterQueue q doesn't exist")
+	forOthers := func(cpu int64) ClusterQueueSet {
+		q := queueOf("q", "", cpu)
+		q.Namespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "other"}}
+		return q
+	}
+	s.want("its ClusterQueue comes, for others", said(forOthers(4)), "Inadmissible: Workload namespace doesn't match ClusterQueue selector")
+	s.want("its ClusterQueue changes", said(forOthers(5)))
 }

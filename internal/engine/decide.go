@@ -332,8 +332,9 @@ func (p *pass) sayWhy() {
 		if !ok {
 			return
 		}
-		if w := p.workloads[key]; w.why.Code != w.Told {
+		if w := p.workloads[key]; w.why.Code != w.Told || w.blamesAnother(w.why) {
 			p.budget--
+			w.said = w.why.Detail
 			p.decisions = append(p.decisions, Decision{Key: key, UID: w.UID, Generation: w.Generation, Why: w.why})
 		}
 	}

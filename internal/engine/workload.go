@@ -64,6 +64,8 @@ type workload struct {
 	// refusal is what the API server has against its admission.
 	refusal refusal
 	why     reason.Reason
+	// said is the detail of the reason that was returned last.
+	said    string
 	charged charges
 	// gone tells that it counts for nothing any more.
 	gone bool
@@ -314,8 +316,14 @@ func (e *Engine) unfit(w *workload) reason.Reason {
 
 // say notes why a workload waits, to be returned if that is news.
 func (e *Engine) say(w *workload, why reason.Reason) {
-	if w.why.Code != why.Code {
+	if w.why.Code != why.Code || w.blamesAnother(why) {
 		e.unsaid.add(w.Key)
 	}
 	w.why = why
+}
+
+// blamesAnother reports whether the reason blames another thing than the one that was said, though both are of one code: such a
+// thing somebody can mend, and it does not change by itself, as amounts do.
+func (w *workload) blamesAnother(why reason.Reason) bool {
+	return why.Code == reason.Inadmissible && w.said != "" && w.said != why.Detail
 }
