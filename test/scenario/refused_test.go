@@ -103,13 +103,15 @@ func checkRelease(t *testing.T, released *kueue.Workload, words string) {
 	}
 }
 
-// limitPods has no second pod taken.
-func (w *world) limitPods(string) (allow func()) {
+// limitPods has no second pod taken, and no Secret, by which one sees that it is so: there is no first pod yet.
+func (w *world) limitPods(words string) (allow func()) {
 	w.Helper()
 	limit := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "one-pod", Namespace: w.Namespace},
-		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")}}}
+		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1"), corev1.ResourceSecrets: resource.MustParse("0")}}}
 	w.Create(limit)
-	return func() { w.Delete(limit) }
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "any", Namespace: w.Namespace}}
+	w.untilRefused(secret, words)
+	return func() { w.Delete(limit); w.untilRefused(secret, "") }
 }
 
 // hostedGang is a JobSet of two Jobs of one pod each, of which one wants its node's network.
@@ -122,11 +124,17 @@ func (w *world) hostedGang() client.Object {
 }
 
 // secure has such pods refused by what Kubernetes has built in.
-func (w *world) secure(string) (allow func()) {
+func (w *world) secure(words string) (allow func()) {
 	w.Helper()
+	hosted := w.pod("any", nil)
+	hosted.Spec.HostNetwork = true
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}}
 	w.Patch(namespace, `{"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "baseline"}}}`)
-	return func() { w.Patch(namespace, `{"metadata": {"labels": {"pod-security.kubernetes.io/enforce": null}}}`) }
+	w.untilRefused(hosted, words)
+	return func() {
+		w.Patch(namespace, `{"metadata": {"labels": {"pod-security.kubernetes.io/enforce": null}}}`)
+		w.untilRefused(hosted, "")
+	}
 }
 
 // rankedGang is a Job whose pods have ranks.
@@ -150,8 +158,9 @@ func (w *world) oneRank(words string) (allow func()) {
 	binding := &registration.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Spec: registration.ValidatingAdmissionPolicyBindingSpec{
 		PolicyName: policy.Name, ValidationActions: []registration.ValidationAction{registration.Deny}}}
 	w.Shared(policy, binding)
-	w.untilRefused("any", map[string]string{batchv1.JobCompletionIndexAnnotation: "1"}, words)
-	return func() { w.Delete(binding) }
+	second := w.pod("any", map[string]string{batchv1.JobCompletionIndexAnnotation: "1"})
+	w.untilRefused(second, words)
+	return func() { w.Delete(binding); w.untilRefused(second, "") }
 }
 
 // genericGang is a GenericJob, whose pods Muster makes itself.
@@ -186,8 +195,9 @@ func (w *world) ask(words string) (allow func()) {
 		FailurePolicy:     ptr.To(registration.Fail), SideEffects: ptr.To(registration.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
 	}}}
 	w.Shared(webhook)
-	w.untilRefused("gang-1", nil, words)
-	return func() { w.Delete(webhook) }
+	second := w.pod("gang-1", nil)
+	w.untilRefused(second, words)
+	return func() { w.Delete(webhook); w.untilRefused(second, "") }
 }
 
 // creationsOfPods are what policies and webhooks here have a say in.
@@ -201,19 +211,24 @@ func (w *world) itself() *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: w.Namespace}}
 }
 
-// untilRefused waits until the API server refuses such a pod, in these words. Nothing is made.
-func (w *world) untilRefused(name string, labels map[string]string, words string) {
+// pod is like those of the gangs.
+func (w *world) pod(name string, labels map[string]string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace, Labels: labels}, Spec: w.batchJob("", "", 1, 0).Spec.Template.Spec}
+}
+
+// untilRefused waits until the API server refuses such an object, in these words, or, where there are none, takes it: it hears
+// of rules on its own time. Nothing is made.
+func (w *world) untilRefused(o client.Object, words string) {
 	w.Helper()
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace, Labels: labels}, Spec: w.batchJob("", "", 1, 0).Spec.Template.Spec}
-	last := "taken"
+	last := ""
 	err := wait.PollUntilContextTimeout(w.Context(), 100*time.Millisecond, harness.Patience, true, func(ctx context.Context) (bool, error) {
-		err := w.Client.Create(ctx, pod.DeepCopy(), client.DryRunAll)
-		if err != nil {
+		last = ""
+		if err := w.Client.Create(ctx, o.DeepCopyObject().(client.Object), client.DryRunAll); err != nil {
 			last = err.Error()
 		}
-		return err != nil && strings.Contains(last, words), nil
+		return (last == "") == (words == "") && strings.Contains(last, words), nil
 	})
 	if err != nil {
-		w.Fatalf("waiting until pods are refused: %v; the last one was told %s", err, last)
+		w.Fatalf("waiting until %s is refused with %q: %v; the last one was told %q", o.GetName(), words, err, last)
 	}
 }

@@ -21,8 +21,15 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testcluster.Main(m, testcluster.Options{ExecNodes: 1, SimNodes: 4, SimGPUs: 8, Operator: true})
+	testcluster.Main(m, testcluster.Options{ExecNodes: 1, SimNodes: 4, SimGPUs: 8, Operator: true, Config: prompt})
 }
+
+// prompt has the status of queues follow at once, which many wait for here.
+const prompt = `
+apiVersion: config.muster.dev/v1alpha1
+kind: Configuration
+queueStatus: {interval: 100ms}
+`
 
 const gpu = corev1.ResourceName("nvidia.com/gpu")
 

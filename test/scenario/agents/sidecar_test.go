@@ -8,10 +8,10 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	"github.com/musterhq/muster/test/scenario/harness"
 )
 
 // TestAJobSetRestartsInPlaceByASidecar: the agent is a sidecar of the user's own manifest, as the public API has it. A command
@@ -60,8 +60,9 @@ func (w *world) addSidecar(pod *corev1.PodSpec) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "muster-system", Name: "muster-rendezvous"}}
-	w.Get(secret)
+	system := *w.World
+	system.Namespace = "muster-system"
+	secret := harness.UntilOne(&system, &corev1.SecretList{}, "muster-rendezvous", "is there", func(secret *corev1.Secret) bool { return len(secret.Data) > 0 })
 	restart := func(operator corev1.ContainerRestartRuleOnExitCodesOperator, code int32) []corev1.ContainerRestartRule {
 		return []corev1.ContainerRestartRule{{Action: corev1.ContainerRestartRuleActionRestartAllContainers,
 			ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{Operator: operator, Values: []int32{code}}}}

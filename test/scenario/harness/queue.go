@@ -26,10 +26,8 @@ func (w *World) Queue(local string, flavor kueue.ResourceFlavorSpec, quota corev
 	for _, edit := range edits {
 		edit(&queue.Spec)
 	}
-	w.Shared(
-		queue,
-		&kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Spec: flavor},
-	)
+	w.Shared(&kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Spec: flavor})
+	w.Shared(queue)
 	w.Create(&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: local, Namespace: w.Namespace},
 		Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(w.Namespace)}})
 }

@@ -55,12 +55,18 @@ func (w *World) In(t *testing.T) *World {
 	return &same
 }
 
-// Create creates the objects, in this order.
+// Create creates the objects, in this order. Queues are known to the operator, where the cluster has one, when it returns: else
+// who is created next might be told first that his queue does not exist.
 func (w *World) Create(objects ...client.Object) {
 	w.Helper()
 	for _, o := range objects {
 		if err := w.Client.Create(w.Context(), o); err != nil {
 			w.Fatalf("creating %T %s: %v", o, o.GetName(), err)
+		}
+	}
+	for _, o := range objects {
+		if isQueue(o) && w.OperatorPID() != 0 {
+			w.untilHeard(o)
 		}
 	}
 }

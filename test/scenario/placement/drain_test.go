@@ -50,14 +50,33 @@ func gangInRacks(t *testing.T, racks, nodes int, pods int32) (w *world, before m
 // drain does what kubectl drain does: it cordons the node and evicts the pods that are there.
 func (w *world) drain(node string, pods map[string]corev1.Pod) {
 	w.Helper()
-	cordoned := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}
-	w.Change(cordoned, func() { cordoned.Spec.Unschedulable = true })
+	w.cordon(node)
 	for _, pod := range pods {
 		if pod.Spec.NodeName != node {
 			continue
 		}
 		if err := w.Client.SubResource("eviction").Create(w.Context(), &pod, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace}}); err != nil {
 			w.Fatal(err)
+		}
+	}
+}
+
+// cordon returns when the operator knows that the node is cordoned: else it could give who comes next a place there.
+func (w *world) cordon(name string) {
+	w.Helper()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	w.Change(node, func() { node.Spec.Unschedulable = true })
+	for i := 0; ; i++ {
+		asks := w.Workload(fmt.Sprintf("probe-of-%s-%d", name, i), "q")
+		pod := &asks.Spec.PodSets[0].Template.Spec
+		pod.NodeSelector = map[string]string{corev1.LabelHostname: name}
+		more := corev1.ResourceList{gpu: resource.MustParse("99")} // than a node has: it gets no place there anyway
+		pod.Containers[0].Resources = corev1.ResourceRequirements{Requests: more, Limits: more}
+		w.Create(asks)
+		told := w.UntilWorkload(asks.Name, "finds no place", harness.Waits(kueue.WorkloadTopologyPlacementFailed, ""))
+		w.Delete(asks)
+		if strings.Contains(meta.FindStatusCondition(told.Status.Conditions, kueue.WorkloadQuotaReserved).Message, "cordoned") {
+			return
 		}
 	}
 }
@@ -243,8 +262,7 @@ func TestNobodyGoesForAPodOfAnotherJob(t *testing.T) {
 	if shared == "" {
 		t.Fatalf("the Jobs share no node: %s", w.State())
 	}
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: shared}}
-	w.Change(node, func() { node.Spec.Unschedulable = true })
+	w.cordon(shared)
 	gone := before[first]
 	w.Delete(&gone)
 	moved := w.UntilWorkloadOf("a", "has a place less on the cordoned node", func(wl *kueue.Workload) bool {
