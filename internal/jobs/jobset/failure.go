@@ -113,12 +113,14 @@ func (a *attempt) entryOf(job *batchv1.Job) (*jobset.ReplicatedJobStatus, int32)
 	return nil, 0
 }
 
-// counting is the list of counts, one for each Job, with one more for that of the index.
+// counting is the list of counts, one for each Job, with one more for that of the index. It is the list itself if that is long
+// enough.
 func counting(counts []int32, jobs, index int32) []int32 {
-	out := make([]int32, max(jobs, int32(len(counts))))
-	copy(out, counts)
-	out[index]++
-	return out
+	if short := int(jobs) - len(counts); short > 0 {
+		counts = append(counts, make([]int32, short)...)
+	}
+	counts[index]++
+	return counts
 }
 
 // noteRestartOver says that an attempt after a restart has all its Jobs ready.

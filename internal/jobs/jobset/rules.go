@@ -24,31 +24,29 @@ type verdict struct {
 // which there must be one. Where none does, all Jobs are made anew.
 func judge(policy *jobset.FailurePolicy, failed []*batchv1.Job) verdict {
 	if policy == nil {
-		return verdict{job: firstFailed(failed)}
+		return verdict{job: firstFailed(failed, anyJob)}
 	}
 	for i := range policy.Rules {
 		rule := &policy.Rules[i]
-		if matching := matchedBy(rule, failed); len(matching) > 0 {
-			return verdict{action: rule.Action, rule: ruleName(rule, i), job: firstFailed(matching)}
+		if job := firstFailed(failed, matcher(rule)); job != nil {
+			return verdict{action: rule.Action, rule: ruleName(rule, i), job: job}
 		}
 	}
-	return verdict{action: jobset.RestartJobSet, job: firstFailed(failed)}
+	return verdict{action: jobset.RestartJobSet, job: firstFailed(failed, anyJob)}
 }
 
-// matchedBy are the failed Jobs that the rule is for: their replicated job, and reason
-// and message of their failure are among those of the rule, whose empty lists match all.
-func matchedBy(rule *jobset.FailurePolicyRule, failed []*batchv1.Job) []*batchv1.Job {
+// matcher reports whether the rule is for a failed Job: its replicated job, and reason
+// and message of its failure are among those of the rule, whose empty lists match all.
+func matcher(rule *jobset.FailurePolicyRule) func(*batchv1.Job) bool {
 	matches := messageMatcher(rule.OnJobFailureMessagePatterns)
-	var out []*batchv1.Job
-	for _, job := range failed {
+	return func(job *batchv1.Job) bool {
 		why := condition(job, batchv1.JobFailed)
-		if anyOr(rule.TargetReplicatedJobs, job.Labels[jobset.ReplicatedJobNameKey]) &&
-			anyOr(rule.OnJobFailureReasons, why.Reason) && matches(why.Message) {
-			out = append(out, job)
-		}
+		return anyOr(rule.TargetReplicatedJobs, job.Labels[jobset.ReplicatedJobNameKey]) &&
+			anyOr(rule.OnJobFailureReasons, why.Reason) && matches(why.Message)
 	}
-	return out
 }
+
+func anyJob(*batchv1.Job) bool { return true }
 
 // anyOr reports whether the list has the value, or nothing at all.
 func anyOr(list []string, value string) bool { return len(list) == 0 || slices.Contains(list, value) }
@@ -76,12 +74,13 @@ func ruleName(rule *jobset.FailurePolicyRule, index int) string {
 	return fmt.Sprintf("failurePolicyRule%d", index)
 }
 
-// firstFailed is the Job that failed first; of several at the same time, the first
-// by name. There must be one.
-func firstFailed(failed []*batchv1.Job) *batchv1.Job {
-	first := failed[0]
-	for _, job := range failed[1:] {
-		if condition(job, batchv1.JobFailed).LastTransitionTime.Time.Before(condition(first, batchv1.JobFailed).LastTransitionTime.Time) {
+// firstFailed is the Job that failed first of those for which it holds, nil if it holds for
+// none; of several at the same time, the first by name.
+func firstFailed(failed []*batchv1.Job, holds func(*batchv1.Job) bool) *batchv1.Job {
+	var first *batchv1.Job
+	for _, job := range failed {
+		if holds(job) && (first == nil ||
+			condition(job, batchv1.JobFailed).LastTransitionTime.Time.Before(condition(first, batchv1.JobFailed).LastTransitionTime.Time)) {
 			first = job
 		}
 	}
