@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -155,5 +156,30 @@ func (w *world) unready(name string) {
 	}
 	if err := w.Client.Status().Patch(w.Context(), node, client.StrategicMergeFrom(before)); err != nil {
 		w.Fatal(err)
+	}
+}
+
+// TestPodsThatKubeSchedulerPreemptsAreReplacedElsewhere: a pod of nobody's, of a higher priority, takes the node of two of them.
+func TestPodsThatKubeSchedulerPreemptsAreReplacedElsewhere(t *testing.T) {
+	w := newWorld(t)
+	w.rackOf("r0", 4)
+	w.queue()
+	w.Create(w.gang("a", "q", 5, 3, time.Hour)) // two of them on a node, so that one node is spare
+	before := w.untilRunning("a", 5)
+	wl := w.UntilWorkloadOf("a", "is admitted", admitted)
+	taken := slices.Sorted(maps.Keys(harness.PlacesOf(wl)))[0]
+	w.Shared(&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Value: 1000})
+	urgent := w.podOn(w.Namespace+"-urgent", "", 8)
+	urgent.Spec.PriorityClassName = w.Namespace
+	urgent.Spec.NodeSelector = map[string]string{corev1.LabelHostname: taken}
+	w.Shared(urgent)
+	moved := w.UntilWorkloadOf("a", "has no place where they were", func(wl *kueue.Workload) bool {
+		return harness.PlacesOf(wl)[taken] == 0 && admitted(wl)
+	})
+	untilOn(w, "a", harness.PlacesOf(moved))
+	for name, pod := range w.untilRunning("a", 5) {
+		if was, there := before[name]; there && was.Spec.NodeName != taken && was.UID != pod.UID {
+			t.Errorf("%s was made anew though its node was not taken", name)
+		}
 	}
 }
