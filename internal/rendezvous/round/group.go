@@ -71,6 +71,9 @@ type member struct {
 	round int64
 	rank  int
 	join  string
+	// told is the wait to which a part in a round was answered: it may have begun that, and waits
+	// no longer. It is empty again if the agent asks once more, since then it has not heard.
+	told string
 }
 
 // New makes a group that begins to gather. A round has at least min members and at most max.
@@ -127,7 +130,7 @@ func (g *Group) Hear(uid string, said protocol.Request, now time.Time) (known bo
 	if !known {
 		return false
 	}
-	m.said, m.heard = said, now
+	m.said, m.heard, m.told = said, now, ""
 	switch said.State {
 	case protocol.Running:
 		g.adopt(m)
@@ -162,11 +165,11 @@ func (g *Group) Answer(uid string) (protocol.Response, bool) {
 	case protocol.Waiting:
 		if g.in(m) && m.join == m.said.Join {
 			part := g.first
-			part.Rank = m.rank
+			part.Rank, m.told = m.rank, m.join
 			return protocol.Response{Round: &part}, true
 		}
 	case protocol.Running:
-		if !g.in(m) {
+		if !g.runs(m) {
 			return protocol.Response{Over: cmp.Or(g.over, "the round is over")}, true
 		}
 	}
@@ -175,6 +178,13 @@ func (g *Group) Answer(uid string) (protocol.Response, bool) {
 
 // in reports whether the member is in the round that goes on.
 func (g *Group) in(m *member) bool { return g.running && m.round == g.number }
+
+// runs reports whether the member's command is that of the round that goes on. One that was told
+// its part in a round, and had not said so when that was over, is in the next one for all
+// that was heard of it; its command is not.
+func (g *Group) runs(m *member) bool {
+	return g.in(m) && m.said.Round == g.number && m.said.Master == g.master
+}
 
 // adopt counts an agent that runs a round in, if it is the present one, or one that
 // began before this operator did.

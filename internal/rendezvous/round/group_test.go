@@ -19,6 +19,8 @@ type rehearsal struct {
 	now   time.Time
 	pods  map[string]*agent
 	joins int
+	// slow has agents say only when they are asked next that they have begun.
+	slow bool
 	// said are the parts that were given out, by round.
 	said map[string][]protocol.Round
 }
@@ -33,6 +35,7 @@ type agent struct {
 	pod     round.Pod
 	request protocol.Request
 	silent  bool // the operator cannot hear it
+	unheard bool // it has begun what it was told, and has not said so yet
 	overs   int
 }
 
@@ -72,6 +75,7 @@ func (r *rehearsal) start(indices ...int) {
 }
 
 func (r *rehearsal) hear(a *agent) {
+	a.unheard = a.unheard && a.silent
 	if a.request.State != "" && !a.silent {
 		r.group.Hear(a.pod.UID, a.request, r.now)
 	}
@@ -94,7 +98,12 @@ func (r *rehearsal) settle() {
 	}
 }
 
+// heed has an agent do what it is told, or say that it has begun.
 func (r *rehearsal) heed(a *agent, index int) bool {
+	if a.unheard {
+		r.hear(a)
+		return true
+	}
 	answer, says := r.group.Answer(a.pod.UID)
 	switch {
 	case !says:
@@ -105,7 +114,9 @@ func (r *rehearsal) heed(a *agent, index int) bool {
 		a.request.Master = answer.Round.Master()
 		a.request.State, a.request.Round, a.request.Rank, a.request.Size = protocol.Running, answer.Round.Number, answer.Round.Rank, answer.Round.Size
 		a.request.Failure = nil
-		r.hear(a)
+		if a.unheard = r.slow; !r.slow {
+			r.hear(a)
+		}
 		return true
 	case answer.Over != "":
 		a.overs++
@@ -199,6 +210,24 @@ func TestAMemberThatIsLostEndsTheRoundForThoseWhoStay(t *testing.T) {
 	r.want("0: ")
 	r.start(5)
 	r.want("3: 0=2/2 1=5/2")
+}
+
+// TestARoundThatIsOverBeforeItsMembersSayThatTheyAreInIt: as when two pods go one shortly after the other. Those who stay have
+// begun by then, and must not train on as a part of three.
+func TestARoundThatIsOverBeforeItsMembersSayThatTheyAreInIt(t *testing.T) {
+	r := rehearse(t, 2, 4)
+	r.slow = true
+	r.start(0, 1, 2)
+	for _, i := range []int{0, 1} {
+		r.heed(r.pods[name(i)], i) // it begins, and says nothing yet
+	}
+	r.gone(2)
+	r.settle()
+	for i := range 2 {
+		if a := r.pods[name(i)]; a.request.State != protocol.Running || a.request.Size != 2 || a.overs == 0 {
+			t.Errorf("%s runs as one of %d, told %d times that its round is over", a.pod.Name, a.request.Size, a.overs)
+		}
+	}
 }
 
 func TestThoseWhoCameLaterJoinAllAtOnce(t *testing.T) {

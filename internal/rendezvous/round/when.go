@@ -32,11 +32,16 @@ func (g *Group) waiting(now time.Time) []*member {
 	var out []*member
 	late := g.late()
 	for _, m := range g.pods {
-		if !late[m] && m.said.State == protocol.Waiting && !g.in(m) && g.present(m, now) {
+		if !late[m] && m.waits() && !g.in(m) && g.present(m, now) {
 			out = append(out, m)
 		}
 	}
 	return out
+}
+
+// waits reports whether the agent waits, and has not been told of a round since.
+func (m *member) waits() bool {
+	return m.said.State == protocol.Waiting && (m.told == "" || m.told != m.said.Join)
 }
 
 func (g *Group) present(m *member, now time.Time) bool {
