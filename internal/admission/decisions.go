@@ -2,10 +2,12 @@ package admission
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -238,8 +240,23 @@ func (a *decisionWriter) resized(ctx context.Context, seen *kueue.Workload, r *e
 		return nil, false, false, err
 	}
 	out := seen.DeepCopy()
-	resize(out, r, places, a.clock.Now())
+	resize(out, r, a.nameOf(ctx, r.For), places, a.clock.Now())
 	return out, false, true, nil
+}
+
+// nameOf is what people know a Workload by: the job that controls it, as ns/trainingjob/tune, or
+// itself; "" for none.
+func (a *decisionWriter) nameOf(ctx context.Context, key engine.Key) string {
+	if key == (engine.Key{}) {
+		return ""
+	}
+	var w kueue.Workload
+	if err := a.client.Get(ctx, objectKey(key), &w, client.UnsafeDisableDeepCopy); err == nil {
+		if owner := metav1.GetControllerOfNoCopy(&w); owner != nil {
+			return key.Namespace + "/" + strings.ToLower(owner.Kind) + "/" + owner.Name
+		}
+	}
+	return key.Namespace + "/workload/" + key.Name
 }
 
 // places are those of an admission as the API has them; known tells that all they are named by is still there.

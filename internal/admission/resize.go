@@ -28,8 +28,9 @@ func sizeOf(w *kueue.Workload, podSet string) int32 {
 }
 
 // resize writes another size of its pod set into a Workload's status. What pods beyond it use until they are gone stands
-// in resourceRequests, and is held until then: workload.FinishShrink ends that.
-func resize(w *kueue.Workload, r *engine.Resize, places map[string]*kueue.TopologyAssignment, now time.Time) {
+// in resourceRequests, and is held until then: workload.FinishShrink ends that. by is who it is for as people know him, ""
+// for nobody.
+func resize(w *kueue.Workload, r *engine.Resize, by string, places map[string]*kueue.TopologyAssignment, now time.Time) {
 	at := slices.IndexFunc(r.Admission.PodSets, func(a engine.Assignment) bool { return a.PodSet == r.PodSet })
 	given := &r.Admission.PodSets[at]
 	for i := range w.Status.Admission.PodSetAssignments {
@@ -56,8 +57,8 @@ func resize(w *kueue.Workload, r *engine.Resize, places map[string]*kueue.Topolo
 	if r.To < r.From {
 		reason = muster.ShrunkReason
 	}
-	if r.For != (engine.Key{}) {
-		message += " for " + r.For.String()
+	if by != "" {
+		message += " for " + by
 	}
 	if r.Detail != "" {
 		message += ": " + r.Detail

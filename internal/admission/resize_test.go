@@ -81,9 +81,11 @@ func TestAJobShrinksAndGrows(t *testing.T) {
 	f.sized("it is alone", "large", "3", "9", "")
 
 	f.at = f.at.Add(time.Minute)
-	f.comes(newWorkload("one", 1, quantities("cpu", "3")))
+	one := newWorkload("one", 1, quantities("cpu", "3"))
+	one.OwnerReferences = []metav1.OwnerReference{{APIVersion: "breezeml.ai/v1", Kind: "TrainingJob", Name: "one", UID: "job", Controller: ptr.To(true)}}
+	f.comes(one)
 	f.decide()
-	f.sized("another needs a node", "large", "2", "6 of 9", "Shrunk: pod set main from 3 to 2 pods for ns/one")
+	f.sized("another needs a node", "large", "2", "6 of 9", "Shrunk: pod set main from 3 to 2 pods for ns/trainingjob/one")
 	if f.sizes("one") != nil {
 		t.Error("the other has what is still used")
 	}
@@ -93,7 +95,7 @@ func TestAJobShrinksAndGrows(t *testing.T) {
 
 	f.shrunk("large")
 	f.decide()
-	f.sized("its last pod is gone", "large", "2", "6", "Shrunk: pod set main from 3 to 2 pods for ns/one")
+	f.sized("its last pod is gone", "large", "2", "6", "Shrunk: pod set main from 3 to 2 pods for ns/trainingjob/one")
 	f.sized("its last pod is gone", "one", "1", "3", "")
 
 	f.hear(f.deleted(f.world.workload("one"))...)

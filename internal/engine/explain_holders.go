@@ -157,7 +157,9 @@ func (x *explainer) holderOf(w *workload, bars *preempt.Bars) reason.Holder {
 	case h == nil:
 		out.NotPreemptable = "its admission is being written"
 	default:
-		if out.NotPreemptable = bars.Why(h, w.charged.queue.node); out.NotPreemptable == "" {
+		// Elastic ones yield to a higher priority of their queue whatever its policy.
+		yields := w.charged.queue == x.w.queue && h.Pod != nil && h.Priority < x.w.Priority
+		if out.NotPreemptable = bars.Why(h, w.charged.queue.node); out.NotPreemptable == "" && !yields {
 			out.NotPreemptable = x.borrowingBar()
 		}
 		out.Preemptable = out.NotPreemptable == ""

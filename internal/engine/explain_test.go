@@ -27,6 +27,14 @@ func holds(name, queue string, cpu int64, priority int32) WorkloadSet {
 	return w
 }
 
+// elasticHolder is an elastic workload of up to four pods that was admitted to the queue q with so many.
+func elasticHolder(name string, fewest, size, priority int32) WorkloadSet {
+	w := between(name, fewest, 4, priority, 0)
+	w.Admitted, w.Admission = true, holds(name, "q", int64(size), priority).Admission
+	w.Admission.PodSets[0].Count = size
+	return w
+}
+
 func evicted(w WorkloadSet) WorkloadSet { w.Evicted = true; return w }
 
 func policy(q ClusterQueueSet, p preempt.Policy) ClusterQueueSet { q.Preemption = p; return q }
@@ -107,6 +115,16 @@ func TestExplain(t *testing.T) {
 				holds("own", "r", 4, 0), queueOf("alone", "", 9), localOf("alone"), holds("stranger", "alone", 9, 0), job("x", "q", 1, 2, 0, 0)},
 			want: []string{"Waiting WaitingForQuota 1/1", "flavor default Short cpu asked 2m free 1m missing 1m <- nearest",
 				"held by own 4m: within the own quota of ClusterQueue r or its cohort", "would fit after own"},
+		},
+		"an elastic one gives to an equal what it can spare": {
+			given: []Event{queueOf("q", "", 4), elasticHolder("tune", 2, 3, 0), holds("eval", "q", 1, 0), job("x", "q", 4, 1, 0, 1)},
+			want: []string{"Waiting WaitingForQuota 1/1", "flavor default Short cpu asked 4m free 0 missing 4m <- nearest",
+				"held by tune 3m: it is elastic, and could give 1", "held by eval 1m: withinClusterQueue is Never", "would fit after tune", "would fit after eval"},
+		},
+		"and to a higher priority all": {
+			given: []Event{queueOf("q", "", 4), elasticHolder("tune", 2, 3, 0), holds("eval", "q", 1, 0), job("x", "q", 4, 1, 1, 1)},
+			want: []string{"Waiting WaitingForQuota 1/1", "flavor default Short cpu asked 4m free 0 missing 4m <- nearest",
+				"held by tune 3m: ", "held by eval 1m: withinClusterQueue is Never", "would fit after tune", "would fit after eval"},
 		},
 		"those that are going are awaited": {
 			given: []Event{queueOf("q", "", 4), evicted(holds("a", "q", 4, 0)), job("x", "q", 1, 2, 0, 0)},

@@ -60,7 +60,7 @@ func Explanation(out io.Writer, e *view.Explanation) error {
 	return err
 }
 
-// whoHas writes what the quota is and who holds it, where the engine was not asked.
+// whoHas writes what the quota is and who holds it, where the engine was not asked. Who is suspended waits for none of them.
 func whoHas(text *strings.Builder, e *view.Explanation) {
 	for i := range e.Quotas {
 		quota := &e.Quotas[i]
@@ -69,6 +69,9 @@ func whoHas(text *strings.Builder, e *view.Explanation) {
 			free.String(), view.Amount(quota.Resource, quota.Nominal), quota.Flavor))
 	}
 	for i := range e.Holders {
+		if e.Job.State == view.Suspended {
+			break
+		}
 		if i == holdersShown {
 			line(text, "", fmt.Sprintf("and %d more", len(e.Holders)-i))
 			break

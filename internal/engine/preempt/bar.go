@@ -31,6 +31,8 @@ func BarsOf(tree *quota.Tree, p Preemptor, holders Holders) *Bars {
 func (b *Bars) Why(h *Holder, queue *quota.Node) string {
 	s := &b.search
 	switch {
+	case b.candidates.Has(h.Key) && queue == s.Queue && s.onlyGives(h):
+		return fmt.Sprintf("it is elastic, and could give %d", h.Spare)
 	case b.candidates.Has(h.Key):
 		return ""
 	case s.Spared.Has(h.Key):

@@ -61,12 +61,20 @@ func (s *search) collect(holders Holders) {
 // an equal what they can spare, to a higher priority all.
 func (s *search) collectOwn(holders Holders) {
 	for _, h := range holders(s.Queue) {
-		goes := s.may(s.Policy.WithinQueue, h) || h.Pod != nil && h.Priority < s.Priority
-		gives := goes || h.Spare > 0 && h.Priority == s.Priority
-		if gives && s.helps(h) {
-			s.candidates = append(s.candidates, candidate{Holder: h, queue: s.Queue, class: sameQueue, stays: !goes})
+		if (s.goes(h) || s.onlyGives(h)) && s.helps(h) {
+			s.candidates = append(s.candidates, candidate{Holder: h, queue: s.Queue, class: sameQueue, stays: !s.goes(h)})
 		}
 	}
+}
+
+// goes reports whether one of the same queue may be stopped, and onlyGives whether it may be
+// asked for what it can spare alone.
+func (s *search) goes(h *Holder) bool {
+	return s.may(s.Policy.WithinQueue, h) || h.Pod != nil && h.Priority < s.Priority
+}
+
+func (s *search) onlyGives(h *Holder) bool {
+	return !s.goes(h) && h.Spare > 0 && h.Priority == s.Priority
 }
 
 // rank has both kinds of reclaim without a claim of its own in one line.
