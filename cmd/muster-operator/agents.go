@@ -12,18 +12,21 @@ import (
 	"github.com/musterhq/muster/internal/rendezvous"
 )
 
-// agent has agents served, and says what jobs put round their pods' commands. Where that
+// agent has agents served, and says what jobs put round their pods' commands by then. Where that
 // cannot be, jobs that want an agent say so; all others do without.
-func agent(ctx context.Context, mgr manager.Manager, o options) podspec.Agent {
+func agent(ctx context.Context, mgr manager.Manager, o options) func() podspec.Agent {
+	none := func() podspec.Agent { return podspec.Agent{} }
 	if o.rendezvousAddress == "" {
-		return podspec.Agent{}
+		return none
 	}
 	authority, err := rendezvous.AddTo(ctx, mgr, rendezvous.Options{Bind: o.rendezvousBind, Namespace: ownNamespace(o)})
 	if err != nil {
 		ctrl.Log.WithName("rendezvous").Error(err, "no agents are served; the next start tries again")
-		return podspec.Agent{}
+		return none
 	}
-	return podspec.Agent{Image: o.agentImage, Server: o.rendezvousAddress, CA: authority}
+	return func() podspec.Agent {
+		return podspec.Agent{Image: o.agentImage, Server: o.rendezvousAddress, CA: authority.Trusted()}
+	}
 }
 
 // ownNamespace is where the operator keeps what it needs for itself.

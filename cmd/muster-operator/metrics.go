@@ -1,14 +1,18 @@
 package main
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/http/pprof"
 
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/musterhq/muster/internal/certificate"
 )
 
 // metricsServer says how metrics are served, and profiles beside them.
@@ -17,6 +21,8 @@ func metricsServer(o options) (metricsserver.Options, error) {
 	if o.metricsSecure {
 		out.SecureServing = true
 		out.FilterProvider = filters.WithAuthenticationAndAuthorization
+		own := &certificate.SelfSigned{Name: "localhost", Clock: clock.RealClock{}}
+		out.TLSOpts = []func(*tls.Config){func(c *tls.Config) { c.GetCertificate = own.Get }}
 	}
 	if o.profiling {
 		if err := mayProfile(o); err != nil {

@@ -62,8 +62,8 @@ type Settings struct {
 	Readiness Readiness
 	// Busy reports whether the API server has more to do than it can, nil for never.
 	Busy func() bool
-	// Agent is what jobs that want one put round the commands of their pods.
-	Agent podspec.Agent
+	// Agent is what jobs that want one put round the commands of their pods by now, nil if none do.
+	Agent func() podspec.Agent
 }
 
 // AddTo has the manager reconcile jobs of all the APIs. Its cache should keep no more of

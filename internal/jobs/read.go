@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/podspec"
 )
 
 // children are the objects that the job controls, by kind in the order of Owns. They
@@ -111,6 +112,10 @@ func (r *reconciler[T]) facts(ctx context.Context, job T) (Facts, error) {
 	if err != nil {
 		return Facts{}, err
 	}
+	var agent podspec.Agent
+	if r.agent != nil {
+		agent = r.agent()
+	}
 	return Facts{
 		Served:      served,
 		Nodes:       features,
@@ -118,7 +123,7 @@ func (r *reconciler[T]) facts(ctx context.Context, job T) (Facts, error) {
 		Priorities:  PriorityFacts{Workload: byName(classes.Items), Pod: byName(podClass.Items)},
 		Flavors:     byName(flavors.Items),
 		NativeGangs: r.nativeGangs,
-		Agent:       r.agent,
+		Agent:       agent,
 	}, nil
 }
 

@@ -24,7 +24,7 @@ type reconciler[T client.Object] struct {
 	owns        []client.Object
 	later       []*late
 	nativeGangs bool
-	agent       podspec.Agent
+	agent       func() podspec.Agent // nil for none
 	// served are the kinds of job APIs of which a job queues for what belongs to it.
 	served   []schema.GroupKind
 	client   client.Client

@@ -3,12 +3,12 @@ package rendezvous
 import (
 	"context"
 	"fmt"
-	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -23,31 +23,35 @@ type Options struct {
 	Namespace string
 }
 
-// AddTo has the manager serve agents, and returns the certificate that they are to trust, as PEM.
-func AddTo(ctx context.Context, mgr ctrl.Manager, o Options) (authority string, err error) {
+// AddTo has the manager serve agents, and returns what they are to trust.
+func AddTo(ctx context.Context, mgr ctrl.Manager, o Options) (*Authority, error) {
 	clients, err := kubernetes.NewForConfig(mgr.GetConfig())
 	if err != nil {
-		return "", fmt.Errorf("making a client: %w", err)
+		return nil, fmt.Errorf("making a client: %w", err)
 	}
-	certificate, authority, err := Certificate(ctx, clients.CoreV1().Secrets(o.Namespace), time.Now())
+	log := ctrl.Log.WithName("rendezvous")
+	authority, err := OpenAuthority(ctx, clients.CoreV1().Secrets(o.Namespace), clock.RealClock{}, log)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	halls := NewHalls(mgr.GetClient())
 	server := &Server{
-		Bind: o.Bind, Certificate: certificate, Halls: halls, Log: ctrl.Log.WithName("rendezvous"),
+		Bind: o.Bind, Authority: authority, Halls: halls, Log: log,
 		Identify: ByTokenReview(clients.AuthenticationV1().TokenReviews()),
 	}
 	for _, kind := range []client.Object{&batchv1.Job{}, &corev1.Pod{}, &jobset.JobSet{}} {
 		informer, err := mgr.GetCache().GetInformer(ctx, kind)
 		if err != nil {
-			return "", fmt.Errorf("watching %T: %w", kind, err)
+			return nil, fmt.Errorf("watching %T: %w", kind, err)
 		}
 		watched, err := informer.AddEventHandler(halls.handler())
 		if err != nil {
-			return "", fmt.Errorf("watching %T: %w", kind, err)
+			return nil, fmt.Errorf("watching %T: %w", kind, err)
 		}
 		server.synced = append(server.synced, watched.HasSynced)
+	}
+	if err := mgr.Add(authority); err != nil {
+		return nil, err
 	}
 	return authority, mgr.Add(server)
 }

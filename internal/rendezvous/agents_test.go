@@ -14,12 +14,12 @@ import (
 	"testing"
 	"time"
 
-	"crypto/tls"
-
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	fakeclients "k8s.io/client-go/kubernetes/fake"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/musterhq/muster/internal/rendezvous/round"
@@ -57,8 +57,7 @@ const patienceOfTests = time.Minute
 type operator struct {
 	t         *testing.T
 	address   string
-	authority string
-	cert      tls.Certificate
+	authority *Authority
 	sizes     string
 	patience  round.Patience
 	pods      map[string]*corev1.Pod
@@ -67,16 +66,17 @@ type operator struct {
 }
 
 func newOperator(t *testing.T, sizes string) *operator {
-	secret, err := newSecret(time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
+	return newOperatorOf(t, sizes, clock.RealClock{})
+}
+
+// newOperatorOf has certificates renewed by the clock.
+func newOperatorOf(t *testing.T, sizes string, clock clock.WithTicker) *operator {
+	authority, err := OpenAuthority(t.Context(), fakeclients.NewClientset().CoreV1().Secrets("muster-system"), clock, logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}
 	o := &operator{
-		t: t, address: "127.0.0.1:0", authority: string(secret.Data[corev1.TLSCertKey]), cert: cert, sizes: sizes,
+		t: t, address: "127.0.0.1:0", authority: authority, sizes: sizes,
 		patience: round.Patience{Gather: 2 * time.Second, Presence: time.Minute}, pods: map[string]*corev1.Pod{},
 	}
 	o.start()
@@ -96,7 +96,7 @@ func (o *operator) start() {
 	for _, pod := range o.pods {
 		o.halls.Pod(pod)
 	}
-	server := &Server{Certificate: o.cert, Halls: o.halls, Log: logr.Discard(), Identify: func(_ context.Context, token string) (Who, error) {
+	server := &Server{Authority: o.authority, Halls: o.halls, Log: logr.Discard(), Identify: func(_ context.Context, token string) (Who, error) {
 		name, ok := strings.CutPrefix(token, "token-of-")
 		if !ok {
 			return Who{}, ErrUnknown
@@ -176,7 +176,7 @@ func (o *operator) agent(path string, arguments []string, index int, variables [
 	}
 	a := &agent{t: o.t, name: name, lines: make(chan string, 1000), ended: make(chan struct{})}
 	a.cmd = exec.Command(path, arguments...)
-	a.cmd.Env = append(os.Environ(), "MUSTER_RENDEZVOUS="+o.address, "MUSTER_RENDEZVOUS_CA="+o.authority, "MUSTER_RENDEZVOUS_TOKEN="+token,
+	a.cmd.Env = append(os.Environ(), "MUSTER_RENDEZVOUS="+o.address, "MUSTER_RENDEZVOUS_CA="+o.authority.Trusted(), "MUSTER_RENDEZVOUS_TOKEN="+token,
 		"MUSTER_POD_IP=127.0.0.1", "LATTICE_RDZV_ID=job")
 	a.cmd.Env = append(a.cmd.Env, variables...)
 	a.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

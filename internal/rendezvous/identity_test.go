@@ -1,15 +1,10 @@
 package rendezvous
 
 import (
-	"context"
-	"crypto/x509"
 	"errors"
 	"testing"
-	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -78,30 +73,5 @@ func TestATokenIsReviewedOnceInAWhile(t *testing.T) {
 	}
 	if _, err := identify(t.Context(), ""); !errors.Is(err, ErrUnknown) || reviews != 3 {
 		t.Errorf("no token: %v after %d reviews", err, reviews)
-	}
-}
-
-func TestTheCertificateIsMadeOnce(t *testing.T) {
-	secrets := fake.NewClientset().CoreV1().Secrets("muster-system")
-	now := time.Now()
-	_, first, err := Certificate(context.Background(), secrets, now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	certificate, second, err := Certificate(context.Background(), secrets, now.Add(time.Hour))
-	if err != nil || first != second {
-		t.Fatalf("another operator has another certificate, or none: %v", err)
-	}
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM([]byte(second))
-	if _, err := certificate.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: protocol.ServerName, CurrentTime: now.Add(10 * 365 * 24 * time.Hour)}); err != nil {
-		t.Errorf("ten years on: %v", err)
-	}
-	broken := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: SecretName}}
-	if _, err := secrets.Update(context.Background(), broken, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := Certificate(context.Background(), secrets, now); err == nil {
-		t.Error("a Secret without a certificate is taken")
 	}
 }

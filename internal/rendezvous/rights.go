@@ -7,4 +7,4 @@ package rendezvous
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=list;watch
 // +kubebuilder:rbac:groups=jobset.x-k8s.io,resources=jobsets,verbs=list;watch
 // +kubebuilder:rbac:groups="",namespace=muster-system,resources=secrets,verbs=create
-// +kubebuilder:rbac:groups="",namespace=muster-system,resources=secrets,resourceNames=muster-rendezvous,verbs=get
+// +kubebuilder:rbac:groups="",namespace=muster-system,resources=secrets,resourceNames=muster-rendezvous,verbs=get;update

@@ -44,9 +44,9 @@ type hall interface {
 type Server struct {
 	// Bind is the address to listen on.
 	Bind string
-	// Certificate is what agents trust.
-	Certificate tls.Certificate
-	Identify    Identify
+	// Authority has the certificate that they are shown.
+	Authority *Authority
+	Identify  Identify
 	// Halls is where pods belong.
 	Halls *Halls
 	Log   logr.Logger
@@ -83,7 +83,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		ReadTimeout:       30 * time.Second,
 		IdleTimeout:       2 * protocol.Hold,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
-		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{s.Certificate}, MinVersion: tls.VersionTLS13},
+		TLSConfig:         &tls.Config{GetCertificate: s.Authority.shown, MinVersion: tls.VersionTLS13},
 		// A connection whose other end is gone is found out, so that nobody begins a round with it.
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 5 * time.Second, MaxConcurrentStreams: 16},
 	}

@@ -73,7 +73,7 @@ func (w *world) addSidecar(pod *corev1.PodSpec) {
 		RestartPolicyRules: restart(corev1.ContainerRestartRuleOnExitCodesOpIn, 42),
 		Env: []corev1.EnvVar{
 			{Name: "MUSTER_RENDEZVOUS", Value: strings.TrimSpace(string(address))},
-			{Name: "MUSTER_RENDEZVOUS_CA", Value: string(secret.Data[corev1.TLSCertKey])},
+			{Name: "MUSTER_RENDEZVOUS_CA", Value: string(secret.Data[corev1.TLSCertKey]) + string(secret.Data["next.crt"])},
 			{Name: "MUSTER_READY_FILE", Value: "/var/run/barrier/lifted"},
 		},
 		StartupProbe: &corev1.Probe{PeriodSeconds: 1, FailureThreshold: 3600,

@@ -1,0 +1,122 @@
+// Package certificate makes the certificates that the operator shows, and says when they are to be renewed. It keeps none, and
+// knows nothing of who trusts them.
+package certificate
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// Lifetime is that of a certificate that is shown. It is renewed when three fourths of it are over.
+const Lifetime = 90 * 24 * time.Hour
+
+// clocksDiffer is by how much those of others may be behind.
+const clocksDiffer = time.Hour
+
+// Aged reports whether so many fourths of the certificate's life are over.
+func Aged(c *x509.Certificate, fourths time.Duration, now time.Time) bool {
+	return !now.Before(c.NotBefore.Add(c.NotAfter.Sub(c.NotBefore) / 4 * fourths))
+}
+
+// Authority makes a certificate, and its key, that signs others of the name and itself, as PEM.
+func Authority(name string, lifetime time.Duration, now time.Time) (certificate, key []byte, err error) {
+	template, private, err := newTemplate(name, lifetime, now)
+	if err != nil {
+		return nil, nil, err
+	}
+	template.KeyUsage |= x509.KeyUsageCertSign
+	template.IsCA, template.BasicConstraintsValid, template.MaxPathLenZero = true, true, true
+	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	if err != nil {
+		return nil, nil, fmt.Errorf("signing an authority: %w", err)
+	}
+	encoded, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		return nil, nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}), nil
+}
+
+// Signed makes a certificate of the authority, which does not outlive it. Who shows it keeps it in memory alone.
+func Signed(authority *tls.Certificate, name string, now time.Time) (*tls.Certificate, error) {
+	template, private, err := newTemplate(name, Lifetime, now)
+	if err != nil {
+		return nil, err
+	}
+	if template.NotAfter.After(authority.Leaf.NotAfter) {
+		template.NotAfter = authority.Leaf.NotAfter
+	}
+	return sign(template, authority.Leaf, private, authority.PrivateKey)
+}
+
+func sign(template, authority *x509.Certificate, private *ecdsa.PrivateKey, by any) (*tls.Certificate, error) {
+	der, err := x509.CreateCertificate(rand.Reader, template, authority, private.Public(), by)
+	if err != nil {
+		return nil, fmt.Errorf("signing a certificate: %w", err)
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, err
+	}
+	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private, Leaf: leaf}, nil
+}
+
+func newTemplate(name string, lifetime time.Duration, now time.Time) (*x509.Certificate, *ecdsa.PrivateKey, error) {
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, err
+	}
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
+	if err != nil {
+		return nil, nil, err
+	}
+	return &x509.Certificate{
+		SerialNumber: serial,
+		// Authorities of the same name are told apart by it.
+		Subject:   pkix.Name{CommonName: name, SerialNumber: serial.Text(36)},
+		DNSNames:  []string{name},
+		NotBefore: now.Add(-clocksDiffer), NotAfter: now.Add(lifetime),
+		KeyUsage:    x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}, private, nil
+}
+
+// SelfSigned is shown to who trusts nobody in particular. It is made when somebody asks, and renewed in time.
+type SelfSigned struct {
+	Name  string
+	Clock clock.PassiveClock
+
+	mu    sync.Mutex
+	shown *tls.Certificate
+}
+
+// Get is for a tls.Config.
+func (s *SelfSigned) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.Clock.Now()
+	if s.shown != nil && !Aged(s.shown.Leaf, 3, now) {
+		return s.shown, nil
+	}
+	template, private, err := newTemplate(s.Name, Lifetime, now)
+	if err != nil {
+		return nil, err
+	}
+	shown, err := sign(template, template, private, private)
+	if err != nil {
+		return nil, err
+	}
+	s.shown = shown
+	return shown, nil
+}

@@ -1,0 +1,65 @@
+package certificate
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"testing"
+	"time"
+
+	testclock "k8s.io/utils/clock/testing"
+)
+
+var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func TestWhatIsShownIsRenewedBeforeItEnds(t *testing.T) {
+	clock := testclock.NewFakePassiveClock(epoch)
+	s := &SelfSigned{Name: "localhost", Clock: clock}
+	get := func(after time.Duration) *x509.Certificate {
+		t.Helper()
+		clock.SetTime(epoch.Add(after))
+		shown, err := s.Get(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		roots := x509.NewCertPool()
+		roots.AddCert(shown.Leaf)
+		if _, err := shown.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: "localhost", CurrentTime: clock.Now()}); err != nil {
+			t.Errorf("after %s: %v", after, err)
+		}
+		return shown.Leaf
+	}
+	first := get(0)
+	if !get(Lifetime / 2).Equal(first) {
+		t.Error("it is renewed in the middle of its life")
+	}
+	second := get(Lifetime * 4 / 5)
+	if second.Equal(first) {
+		t.Error("it is not renewed after three fourths of its life")
+	}
+	if get(10 * Lifetime).Equal(second) {
+		t.Error("nor after the end of the second")
+	}
+}
+
+func TestWhatAnAuthoritySignsDoesNotOutliveIt(t *testing.T) {
+	certificate, key, err := Authority("muster", Lifetime/2, epoch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	authority, err := tls.X509KeyPair(certificate, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed, err := Signed(&authority, "muster", epoch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if signed.Leaf.NotAfter.After(authority.Leaf.NotAfter) {
+		t.Errorf("it lives until %s, the authority until %s", signed.Leaf.NotAfter, authority.Leaf.NotAfter)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(certificate)
+	if _, err := signed.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: "muster", CurrentTime: epoch.Add(time.Hour)}); err != nil {
+		t.Error(err)
+	}
+}

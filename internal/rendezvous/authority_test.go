@@ -1,0 +1,142 @@
+package rendezvous
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
+	testclock "k8s.io/utils/clock/testing"
+
+	"github.com/musterhq/muster/internal/certificate"
+	"github.com/musterhq/muster/internal/rendezvous/protocol"
+)
+
+func open(t *testing.T, secrets coreclient.SecretInterface, clock *testclock.FakeClock) *Authority {
+	t.Helper()
+	a, err := OpenAuthority(t.Context(), secrets, clock, logr.Discard())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// believes checks that who trusts these takes what the operator shows now.
+func believes(t *testing.T, trusted string, a *Authority, want bool) {
+	t.Helper()
+	shown, err := a.shown(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM([]byte(trusted)) {
+		t.Fatal("there is nothing to trust")
+	}
+	_, err = shown.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: protocol.ServerName, CurrentTime: a.clock.Now(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
+	if (err == nil) != want {
+		t.Errorf("on %s it is believed: %t, for %v", a.clock.Now().Format(time.DateOnly), !want, err)
+	}
+}
+
+func TestOperatorsShareTheAuthority(t *testing.T) {
+	secrets, clock := fake.NewClientset().CoreV1().Secrets("muster-system"), testclock.NewFakeClock(time.Now())
+	one, other := open(t, secrets, clock), open(t, secrets, clock)
+	if one.Trusted() != other.Trusted() {
+		t.Error("another operator has another authority")
+	}
+	believes(t, one.Trusted(), other, true)
+	broken := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: SecretName}}
+	if _, err := secrets.Update(context.Background(), broken, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenAuthority(context.Background(), secrets, clock, logr.Discard()); err == nil {
+		t.Error("a Secret without a certificate is taken")
+	}
+}
+
+// TestTheSecretOfAnOlderBuildIsAnAuthority: its certificate was shown itself, and signed itself for 20 years.
+func TestTheSecretOfAnOlderBuildIsAnAuthority(t *testing.T) {
+	secrets, clock := fake.NewClientset().CoreV1().Secrets("muster-system"), testclock.NewFakeClock(time.Now())
+	old, key, err := certificate.Authority(protocol.ServerName, 20*365*24*time.Hour, clock.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: SecretName}, Data: map[string][]byte{corev1.TLSCertKey: old, corev1.TLSPrivateKeyKey: key}}
+	if _, err := secrets.Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	believes(t, string(old), open(t, secrets, clock), true)
+}
+
+// TestAnAuthorityIsFollowedByAnotherThatPodsTrustByThen: over ten years, looked at each month, what a pod was given within the year
+// before holds at each moment, and what was given long ago does not for ever.
+func TestAnAuthorityIsFollowedByAnotherThatPodsTrustByThen(t *testing.T) {
+	const month, year = 30 * 24 * time.Hour, 365 * 24 * time.Hour
+	secrets, clock := fake.NewClientset().CoreV1().Secrets("muster-system"), testclock.NewFakeClock(time.Now())
+	a := open(t, secrets, clock)
+	var given []string // to the pods of each month
+	changes := 0
+	for months := range 120 {
+		if err := a.renew(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if len(given) > 0 && given[len(given)-1] != a.Trusted() {
+			changes++
+		}
+		given = append(given, a.Trusted())
+		for back := 0; back < int(year/month) && back <= months; back++ {
+			believes(t, given[months-back], a, true)
+		}
+		clock.Step(month)
+	}
+	believes(t, given[0], a, false)
+	if changes < 4 || changes > 10 {
+		t.Errorf("what is trusted has changed %d times in ten years", changes)
+	}
+}
+
+// TestAgentsInARoundGoOnWhileCertificatesAreRenewed: those of the old certificate, those who have lost their connection, and those
+// who come.
+func TestAgentsInARoundGoOnWhileCertificatesAreRenewed(t *testing.T) {
+	// Agents go by the real time: what is made at first ends in a moment of theirs, and is valid yet.
+	clock := testclock.NewFakeClock(time.Now().Add(-certificate.Lifetime * 9 / 10))
+	o := newOperatorOf(t, "2:3", clock)
+	way := newWay(t, o.address)
+	first, other := o.run(0, works), o.run(1, works, "MUSTER_RENDEZVOUS="+way.address)
+	first.says("part 0 of 2")
+	other.says("part 1 of 2")
+	before := o.shown()
+	clock.SetTime(time.Now())
+	after := o.shown()
+	if before.Equal(after) || !after.NotAfter.After(time.Now().Add(certificate.Lifetime/2)) {
+		t.Errorf("who comes is shown a certificate that ends %s, and one that ends %s before", after.NotAfter, before.NotAfter)
+	}
+	way.close()
+	other.says("cannot be asked")
+	way.open()
+	o.hears("uid-job-worker-1")
+	first.quiet("saved")
+	other.quiet("saved")
+	o.run(2, works).says("part 2 of 3")
+	first.says("part 0 of 3")
+	other.says("part 1 of 3")
+}
+
+// shown is the certificate that a new connection is shown.
+func (o *operator) shown() *x509.Certificate {
+	o.t.Helper()
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM([]byte(o.authority.Trusted()))
+	connection, err := tls.Dial("tcp", o.address, &tls.Config{RootCAs: roots, ServerName: protocol.ServerName, MinVersion: tls.VersionTLS13})
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	defer connection.Close()
+	return connection.ConnectionState().PeerCertificates[0]
+}
