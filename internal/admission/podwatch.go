@@ -9,6 +9,7 @@ import (
 
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/order"
+	"github.com/musterhq/muster/internal/engine/place"
 )
 
 // bindPatience is for how long kube-scheduler may say of a pod that its place does not take it before it is believed: it
@@ -40,13 +41,22 @@ func (w *podWatch) set(pod *corev1.Pod, now time.Time) []engine.Event {
 	case takesRoom(pod):
 		return []engine.Event{engine.PodBound{Pod: podOf(pod)}}
 	case hasEnded(pod):
-		return []engine.Event{engine.PodGone{Key: key}}
+		return []engine.Event{endOf(pod)}
 	case len(nodes) > 0:
 		workload, _ := workloadOf(pod)
 		w.refused[key] = refusedPod{workload: workload, nodes: nodes, tellAt: now.Add(bindPatience)}
 	}
 	// It is on no node. One of the same name may have been, of which only this one tells that it is gone.
 	return []engine.Event{engine.PodGone{Key: key}}
+}
+
+// endOf is the event for a Pod that has ended: nobody is to come for one of a workload that has ended well.
+func endOf(pod *corev1.Pod) engine.Event {
+	workload, podSet := workloadOf(pod)
+	if pod.Status.Phase != corev1.PodSucceeded || workload == (engine.Key{}) {
+		return engine.PodGone{Key: keyOf(pod)}
+	}
+	return engine.PodEnded{Key: keyOf(pod), Of: place.Crew{Workload: workload, PodSet: podSet}}
 }
 
 // delete gives the events for a Pod that is gone.

@@ -40,6 +40,8 @@ func saying(pod *corev1.Pod, message string) *corev1.Pod {
 
 func ended(pod *corev1.Pod) *corev1.Pod { pod.Status.Phase = corev1.PodSucceeded; return pod }
 
+func failedPod(pod *corev1.Pod) *corev1.Pod { pod.Status.Phase = corev1.PodFailed; return pod }
+
 func gated(pod *corev1.Pod) *corev1.Pod {
 	pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "kueue.x-k8s.io/topology"}}
 	return pod
@@ -70,17 +72,19 @@ func TestPodsAreToldWhereTheyAre(t *testing.T) {
 		pod  *corev1.Pod
 		want []engine.Event
 	}{
-		"of a workload":                    {boundPod("p", "w", "n"), []engine.Event{engine.PodBound{Pod: ours}}},
-		"of nobody":                        {boundPod("p", "", "n"), []engine.Event{engine.PodBound{Pod: foreign}}},
-		"of the node":                      {daemon, []engine.Event{engine.PodBound{Pod: resident}}},
-		"alone in its domain":              {alone, []engine.Event{engine.PodBound{Pod: exclusive}}},
-		"of one of three Jobs":             {second, []engine.Event{engine.PodBound{Pod: ofSecondJob}}},
-		"of one that says its ranks":       {later, []engine.Event{engine.PodBound{Pod: told}}},
-		"of a Job that cannot be":          {beyond, []engine.Event{engine.PodBound{Pod: ours}}},
-		"not bound yet":                    {boundPod("p", "w", ""), []engine.Event{engine.PodGone{Key: key}}},
-		"gated":                            {gated(boundPod("p", "w", "")), []engine.Event{engine.PodGone{Key: key}}},
-		"one that has ended takes nothing": {ended(boundPod("p", "w", "n")), []engine.Event{engine.PodGone{Key: key}}},
-		"one that is to go takes its room": {leaving, []engine.Event{engine.PodBound{Pod: foreign}}},
+		"of a workload":                        {boundPod("p", "w", "n"), []engine.Event{engine.PodBound{Pod: ours}}},
+		"of nobody":                            {boundPod("p", "", "n"), []engine.Event{engine.PodBound{Pod: foreign}}},
+		"of the node":                          {daemon, []engine.Event{engine.PodBound{Pod: resident}}},
+		"alone in its domain":                  {alone, []engine.Event{engine.PodBound{Pod: exclusive}}},
+		"of one of three Jobs":                 {second, []engine.Event{engine.PodBound{Pod: ofSecondJob}}},
+		"of one that says its ranks":           {later, []engine.Event{engine.PodBound{Pod: told}}},
+		"of a Job that cannot be":              {beyond, []engine.Event{engine.PodBound{Pod: ours}}},
+		"not bound yet":                        {boundPod("p", "w", ""), []engine.Event{engine.PodGone{Key: key}}},
+		"gated":                                {gated(boundPod("p", "w", "")), []engine.Event{engine.PodGone{Key: key}}},
+		"one that has ended takes nothing":     {ended(boundPod("p", "w", "n")), []engine.Event{engine.PodEnded{Key: key, Of: place.Crew{Workload: ours.Workload, PodSet: ours.PodSet}}}},
+		"nor does one of nobody":               {ended(boundPod("p", "", "n")), []engine.Event{engine.PodGone{Key: key}}},
+		"for one that failed another may come": {failedPod(boundPod("p", "w", "n")), []engine.Event{engine.PodGone{Key: key}}},
+		"one that is to go takes its room":     {leaving, []engine.Event{engine.PodBound{Pod: foreign}}},
 	} {
 		if diff := cmp.Diff(tc.want, newPodWatch().set(tc.pod, now)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

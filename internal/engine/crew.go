@@ -14,12 +14,22 @@ func (ev PodBound) apply(e *Engine) {
 }
 
 func (ev PodGone) apply(e *Engine) {
-	if !e.places.DeletePod(ev.Key) {
-		return
+	if e.places.DeletePod(ev.Key) {
+		e.podLeft(ev.Key)
 	}
+}
+
+func (ev PodEnded) apply(e *Engine) {
+	if e.places.EndPod(ev.Key, ev.Of) {
+		e.podLeft(ev.Key)
+	}
+}
+
+// podLeft follows a pod that takes nothing any more.
+func (e *Engine) podLeft(pod Key) {
 	e.placesNews++
-	of := e.crewOf[ev.Key]
-	e.leaveCrew(ev.Key)
+	of := e.crewOf[pod]
+	e.leaveCrew(pod)
 	e.recountWithin(of)
 	e.followShrinking(of)
 }

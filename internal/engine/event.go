@@ -206,7 +206,13 @@ type (
 	TopologyDeleted struct{ Name string }
 	// PodBound says that the pod is on a node and has not ended, whosever it is.
 	PodBound struct{ place.Pod }
-	// PodGone says that the pod was deleted or has ended: it takes nothing any more.
+	// PodEnded says that the pod of a workload has ended well and is not deleted: it takes nothing any more, and no other comes
+	// for it.
+	PodEnded struct {
+		Key Key
+		Of  place.Crew
+	}
+	// PodGone says that the pod was deleted, or has failed: it takes nothing any more.
 	PodGone struct{ Key Key }
 	// PodUnschedulable says that kube-scheduler would not put a pod of the workload on a node
 	// where it has a place, and not for want of what is known here.

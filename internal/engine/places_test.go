@@ -177,6 +177,24 @@ func TestACordonMovesThePlacesOfPodsThatAreNotThereYet(t *testing.T) {
 	}
 }
 
+// TestACordonUnderAGangThatEnds: some pods have ended and others run on; there is no other place for anybody.
+func TestACordonUnderAGangThatEnds(t *testing.T) {
+	s := cluster(t)
+	s.happens(job("gang", "q", 2, 4, 0, 0))
+	at := s.places("gang")
+	var cordons []Event
+	for n := range 2 {
+		s.happens(pod("gang", n, at[n][:2], 4))
+	}
+	for _, name := range nodeNames {
+		cordons = append(cordons, cordoned(node(name, name[:1], 4)))
+	}
+	s.want("all nodes are cordoned", s.happens(cordons...))
+	first := podGone("gang", 0).Key
+	s.want("one pod has ended", s.happens(PodEnded{Key: first, Of: place.Crew{Workload: Key{Namespace: "ns", Name: "gang"}, PodSet: "main"}}))
+	s.want("it is gone, and comes again", s.happens(PodGone{first}), "evict gang: NodeFailures")
+}
+
 func TestANodeThatTheSchedulerRefusesIsAvoided(t *testing.T) {
 	s := cluster(t)
 	s.happens(job("one", "q", 1, 4, 0, 0))

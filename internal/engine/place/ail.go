@@ -108,8 +108,8 @@ func (b bad) any() bool {
 	return false
 }
 
-// badOf finds the places of a pod set that are no good. Pods that have ended need none,
-// so that as many of those that nobody is in do not matter.
+// badOf finds the places of a pod set that are no good. Pods that have ended need none, so that as many of those that nobody is
+// in do not matter. Most workloads say it later than their pods, and some only when all of a part of theirs have ended.
 func (m *Map) badOf(h *holder, podSet int) bad {
 	set := &h.PodSets[podSet]
 	var out bad
@@ -123,7 +123,7 @@ func (m *Map) badOf(h *holder, podSet int) bad {
 		}
 		empty = addCount(empty, s.vacant())
 	}
-	spare := min(set.Ended, empty)
+	spare := min(max(set.Ended, m.endedOf[Crew{h.key, set.Ask.PodSet}]), empty)
 	for _, s := range h.podSets[podSet].seats {
 		if unneeded := min(spare, out[s], s.vacant()); unneeded > 0 {
 			out[s] -= unneeded

@@ -71,12 +71,20 @@ func step(t *rapid.T, m *Map, w *world) {
 		m.DeleteNode(name)
 	case 3, 4:
 		p := drawPod(t, fmt.Sprint("p", rapid.IntRange(0, 5).Draw(t, "pod")))
+		delete(w.ended, p.Key)
 		w.pods[p.Key] = p
 		m.SetPod(p)
 	case 5:
 		name := key(fmt.Sprint("p", rapid.IntRange(0, 5).Draw(t, "pod")))
+		p, there := w.pods[name]
 		delete(w.pods, name)
-		m.DeletePod(name)
+		delete(w.ended, name)
+		if there && p.Workload != (order.Key{}) && rapid.Bool().Draw(t, "ends well") {
+			w.ended[name] = Crew{p.Workload, p.PodSet}
+			m.EndPod(name, w.ended[name])
+		} else {
+			m.DeletePod(name)
+		}
 	case 6, 7:
 		name, h := key(drawName(t, "who")), drawHolding(t, w)
 		w.holdings[name] = h

@@ -16,11 +16,12 @@ type world struct {
 	topologies map[string]Topology
 	flavors    map[string]Flavor
 	pods       map[order.Key]Pod
+	ended      map[order.Key]Crew
 	holdings   map[order.Key]*Holding
 }
 
 func newWorld() *world {
-	return &world{map[string]Node{}, map[string]Topology{}, map[string]Flavor{}, map[order.Key]Pod{}, map[order.Key]*Holding{}}
+	return &world{map[string]Node{}, map[string]Topology{}, map[string]Flavor{}, map[order.Key]Pod{}, map[order.Key]Crew{}, map[order.Key]*Holding{}}
 }
 
 // fresh is a map that was told everything once.
@@ -31,6 +32,9 @@ func (w *world) fresh() *Map {
 	}
 	for _, p := range sorted(w.pods) {
 		m.SetPod(p.value)
+	}
+	for _, p := range sorted(w.ended) {
+		m.EndPod(p.key, p.value)
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
 		m.SetNode(w.nodes[name])

@@ -135,6 +135,30 @@ func TestWhoAilsToo(t *testing.T) {
 	}
 }
 
+// TestNobodyComesForAPodThatHasEndedWell, though its workload does not say so yet; for one that is gone somebody does.
+func TestNobodyComesForAPodThatHasEndedWell(t *testing.T) {
+	s := newScene(t).hold("gang", gpus(3, 1), "a1:2 a2:1")
+	s.pod("gang-0", "a1", 1, of("gang", "main")).pod("gang-1", "a1", 1, of("gang", "main")).pod("gang-2", "a2", 1, of("gang", "main"))
+	s.node("a1", cordoned)
+	crew := Crew{key("gang"), "main"}
+	for _, pod := range []string{"gang-0", "gang-1"} {
+		if !s.EndPod(key(pod), crew) || s.EndPod(key(pod), crew) {
+			t.Errorf("the end of %s is not news, or is twice", pod)
+		}
+		if got := s.ailing(); got != "" {
+			t.Errorf("%q ail after the end of %s", got, pod)
+		}
+	}
+	s.DeletePod(key("gang-1"))
+	if got := s.ailing(); got != "gang" {
+		t.Errorf("%q ail, want gang: whoever comes for the pod that is gone must go elsewhere", got)
+	}
+	s.pod("gang-0", "a2", 1, of("gang", "main"))
+	if got := s.AilingNodes(key("gang")); len(got) != 1 || got[0] != "a1" {
+		t.Errorf("places on %q are no good, want those on a1: the pod of that name runs again", got)
+	}
+}
+
 // TestPlacesOfPodsThatHaveEnded are free once it is clear which they are.
 func TestPlacesOfPodsThatHaveEnded(t *testing.T) {
 	s := newScene(t).hold("gang", gpus(3, 4), "a1:1 a2:1 b1:1", func(h *Holding) { h.PodSets[0].Ended = 1 })

@@ -29,8 +29,15 @@ type crew struct {
 
 type presence struct{ podSet, node string }
 
+// Crew are the pods of a workload's pod set.
+type Crew struct {
+	Workload order.Key
+	PodSet   string
+}
+
 // SetPod says that a pod is bound to a node, or changed there.
 func (m *Map) SetPod(set Pod) {
+	m.forgetEnded(set.Key)
 	p := &pod{key: set.Key, node: m.node(set.Node), takes: m.vector(set.Requests), ports: set.HostPorts, exclusive: set.ExclusiveKey,
 		workload: set.Workload, podSet: set.PodSet, part: set.Part, resident: set.Resident}
 	old := m.pods[set.Key]
@@ -54,14 +61,47 @@ func (m *Map) SetPod(set Pod) {
 	m.podsChanged(p)
 }
 
-// DeletePod says that a pod has ended or is gone. It reports whether it was there.
+// DeletePod says that a pod is gone, or has ended and is needed again. It reports whether it was there.
 func (m *Map) DeletePod(key order.Key) bool {
+	remembered := m.forgetEnded(key)
 	p := m.pods[key]
 	if p == nil {
-		return false
+		return remembered
 	}
 	m.takeOut(p)
 	m.podsChanged(p)
+	return true
+}
+
+// EndPod says that a pod has ended well: it takes nothing any more, and nobody comes for it, whether its workload says so by now
+// or not. It reports whether that is news.
+func (m *Map) EndPod(key order.Key, of Crew) bool {
+	if m.ended[key] == of {
+		return false
+	}
+	m.forgetEnded(key)
+	m.ended[key] = of
+	m.endedOf[of]++
+	if p := m.pods[key]; p != nil {
+		m.takeOut(p)
+		m.podsChanged(p)
+	}
+	return true
+}
+
+// forgetEnded has a pod that has ended count no more. It reports whether it did.
+func (m *Map) forgetEnded(key order.Key) bool {
+	of, ok := m.ended[key]
+	if !ok {
+		return false
+	}
+	delete(m.ended, key)
+	if m.endedOf[of]--; m.endedOf[of] == 0 {
+		delete(m.endedOf, of)
+	}
+	if m.holders[of.Workload] != nil {
+		m.ailing.Insert(of.Workload)
+	}
 	return true
 }
 

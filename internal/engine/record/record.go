@@ -42,7 +42,7 @@ var kinds = func() map[string]reflect.Type {
 		engine.CohortSet{}, engine.CohortDeleted{}, engine.FlavorSet{}, engine.FlavorDeleted{},
 		engine.NamespaceSet{}, engine.NamespaceDeleted{}, engine.WorkloadSet{}, engine.WorkloadGone{},
 		engine.NodeSet{}, engine.NodeDeleted{}, engine.TopologySet{}, engine.TopologyDeleted{},
-		engine.PodBound{}, engine.PodGone{}, engine.PodUnschedulable{},
+		engine.PodBound{}, engine.PodEnded{}, engine.PodGone{}, engine.PodUnschedulable{},
 		engine.Written{}, engine.Refused{}, engine.Failed{},
 	} {
 		kind := reflect.TypeOf(ev)
