@@ -101,7 +101,7 @@ func (a *Agent) Answered(answer protocol.Response, now time.Time) Do {
 }
 
 func (a *Agent) inRound() *protocol.Request {
-	return &protocol.Request{State: protocol.Running, Round: a.part.Number, Rank: a.part.Rank, Size: a.part.Size, Master: a.part.Master()}
+	return &protocol.Request{State: protocol.Running, Round: a.part.Number, Rank: a.part.Rank, Size: a.part.Size, Master: a.part.Master(), ID: a.part.ID}
 }
 
 // Ended takes how the command ended.

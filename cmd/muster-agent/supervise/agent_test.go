@@ -18,7 +18,7 @@ var (
 )
 
 func part(number int64) protocol.Response {
-	return protocol.Response{Round: &protocol.Round{Number: number, Rank: 1, Size: 2, MasterAddress: "10.0.0.1", MasterPort: 4000}}
+	return protocol.Response{Round: &protocol.Round{Number: number, ID: "the-round", Rank: 1, Size: 2, MasterAddress: "10.0.0.1", MasterPort: 4000}}
 }
 
 // inRound is an agent whose command runs.
@@ -28,7 +28,7 @@ func inRound(t *testing.T) *Agent {
 	if do := a.Begin(); do.Say.State != protocol.Waiting || !do.Fresh {
 		t.Fatalf("it begins with %+v", do)
 	}
-	if do := a.Answered(part(1), start); do.Start == nil || do.Say.State != protocol.Running || do.Say.Master != "10.0.0.1:4000" {
+	if do := a.Answered(part(1), start); do.Start == nil || do.Say.State != protocol.Running || do.Say.Master != "10.0.0.1:4000" || do.Say.ID != "the-round" {
 		t.Fatalf("its round begins with %+v", do)
 	}
 	return a

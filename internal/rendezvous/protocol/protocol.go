@@ -48,9 +48,11 @@ type Request struct {
 	// Rank and Size are the agent's place in the round that it runs, and how many are in it.
 	Rank int `json:"rank,omitempty"`
 	Size int `json:"size,omitempty"`
-	// Master is the address and port of that round's first member. It tells rounds of one
-	// number apart, which operators began that knew nothing of each other.
+	// Master is the address and port of that round's first member.
 	Master string `json:"master,omitempty"`
+	// ID is that of the round. Agents from before there were IDs say none: their rounds are told
+	// apart by number and master.
+	ID string `json:"id,omitempty"`
 	// Address at which others reach the pod, and a port that is free there, for the case
 	// that the agent comes to be the first in rank.
 	Address string `json:"address,omitempty"`
@@ -81,6 +83,9 @@ type Response struct {
 type Round struct {
 	// Number grows with each round of a job, from 1.
 	Number int64 `json:"number"`
+	// ID tells the round from all others of the job, be they of the same number and master: operators
+	// that know nothing of each other begin such rounds with who waits on. It means nothing else.
+	ID string `json:"id,omitempty"`
 	// Rank of the agent among the Size members, from 0.
 	Rank int `json:"rank"`
 	Size int `json:"size"`

@@ -6,5 +6,6 @@
 // and the others have taken too long. It is over when a member is lost, fails or begins
 // anew, or when pods that are not in it wait and there is room. An agent that cannot be
 // heard is not lost: its command runs on. Nothing is stored: what an operator that was
-// started anew has to know of a round, its members tell it.
+// started anew has to know of a round, its members tell it. As it may hear none of them and
+// count from 1 again, a round is told from others by its ID, and not by its number.
 package round

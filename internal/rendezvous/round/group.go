@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -55,8 +56,9 @@ type Group struct {
 	whole int
 	// first is the part in the round of the member with rank 0, if this operator began it.
 	first protocol.Round
-	// master tells the round from others of its number.
-	master string
+	// master and id tell the round from others of its number. id is empty as long as of a round that
+	// another operator began only agents were heard that say none.
+	master, id string
 }
 
 // member is a pod with what its agent has said.
@@ -183,7 +185,14 @@ func (g *Group) in(m *member) bool { return g.running && m.round == g.number }
 // its part in a round, and had not said so when that was over, is in the next one for all
 // that was heard of it; its command is not.
 func (g *Group) runs(m *member) bool {
-	return g.in(m) && m.said.Round == g.number && m.said.Master == g.master
+	return g.in(m) && m.said.Round == g.number && g.same(m.said)
+}
+
+// same reports whether a round of the present number is the present one. The number and the
+// master do not tell: an operator that was started anew may begin again with 1, and with the
+// first member of another round that was told nothing of it, and waits where it did.
+func (g *Group) same(said protocol.Request) bool {
+	return said.Master == g.master && (said.ID == g.id || said.ID == "" || g.id == "")
 }
 
 // adopt counts an agent that runs a round in, if it is the present one, or one that
@@ -193,16 +202,17 @@ func (g *Group) adopt(m *member) {
 	switch {
 	case said.Round < g.number, said.Round == g.number && !g.running && g.over != "":
 		return // it is told that this is over
-	case said.Round == g.number && g.running && said.Master != g.master:
+	case said.Round == g.number && g.running && !g.same(said):
 		return // of another round that had this number
 	case said.Round > g.number || !g.running:
 		for _, other := range g.pods {
 			other.round = 0
 		}
 		g.number, g.running, g.size, g.over = said.Round, true, said.Size, ""
-		g.adopted, g.master = true, said.Master
+		g.adopted, g.master, g.id = true, said.Master, said.ID
 		g.whole = said.Size + g.ended()
 	}
+	g.id = cmp.Or(g.id, said.ID)
 	m.round, m.rank, m.join = said.Round, said.Rank, said.Join
 	g.version++
 }
@@ -267,7 +277,7 @@ func (g *Group) settle(now time.Time) {
 		g.end("a member is gone", now)
 	}
 	if !g.running && g.complete(now) {
-		g.begin(g.waiting(now))
+		g.begin(g.waiting(now), now)
 	}
 }
 
@@ -277,7 +287,7 @@ func inOrder(a, b *member) int {
 }
 
 // begin starts the next round with those, the first in order if they are too many.
-func (g *Group) begin(who []*member) {
+func (g *Group) begin(who []*member, now time.Time) {
 	slices.SortFunc(who, inOrder)
 	who = who[:min(len(who), g.max)]
 	g.whole = len(who) + g.ended()
@@ -285,9 +295,10 @@ func (g *Group) begin(who []*member) {
 	g.version++
 	g.running, g.size, g.over = true, len(who), ""
 	g.first = protocol.Round{
-		Number: g.number, Size: g.size, MasterAddress: who[0].said.Address, MasterPort: who[0].said.Port, Min: g.min, Max: g.max,
+		Number: g.number, ID: fmt.Sprint(g.number, "-", strconv.FormatInt(now.UnixNano(), 36)), Size: g.size,
+		MasterAddress: who[0].said.Address, MasterPort: who[0].said.Port, Min: g.min, Max: g.max,
 	}
-	g.master = g.first.Master()
+	g.master, g.id = g.first.Master(), g.first.ID
 	for rank, m := range who {
 		m.round, m.rank, m.join = g.number, rank, m.said.Join
 	}

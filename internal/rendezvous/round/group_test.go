@@ -2,6 +2,8 @@ package round_test
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -34,8 +36,9 @@ type reporter interface {
 type agent struct {
 	pod     round.Pod
 	request protocol.Request
-	silent  bool // the operator cannot hear it
-	unheard bool // it has begun what it was told, and has not said so yet
+	heard   protocol.Request // what the operator heard last
+	silent  bool             // the operator cannot hear it
+	unheard bool             // it has begun what it was told, and has not said so yet
 	overs   int
 }
 
@@ -77,6 +80,7 @@ func (r *rehearsal) start(indices ...int) {
 func (r *rehearsal) hear(a *agent) {
 	a.unheard = a.unheard && a.silent
 	if a.request.State != "" && !a.silent {
+		a.heard = a.request
 		r.group.Hear(a.pod.UID, a.request, r.now)
 	}
 }
@@ -109,9 +113,8 @@ func (r *rehearsal) heed(a *agent, index int) bool {
 	case !says:
 		return false
 	case answer.Round != nil:
-		which := fmt.Sprint(answer.Round.Number, " at ", answer.Round.Master())
-		r.said[which] = append(r.said[which], *answer.Round)
-		a.request.Master = answer.Round.Master()
+		r.said[answer.Round.ID] = append(r.said[answer.Round.ID], *answer.Round)
+		a.request.Master, a.request.ID = answer.Round.Master(), answer.Round.ID
 		a.request.State, a.request.Round, a.request.Rank, a.request.Size = protocol.Running, answer.Round.Number, answer.Round.Rank, answer.Round.Size
 		a.request.Failure = nil
 		if a.unheard = r.slow; !r.slow {
@@ -128,8 +131,8 @@ func (r *rehearsal) heed(a *agent, index int) bool {
 
 func (r *rehearsal) pass(d time.Duration) {
 	r.now = r.now.Add(d)
-	for _, a := range r.pods {
-		r.hear(a) // requests are repeated
+	for _, name := range r.everybody() {
+		r.hear(r.pods[name]) // requests are repeated
 	}
 	r.group.Tick(r.now)
 	r.settle()
@@ -160,14 +163,22 @@ func (r *rehearsal) want(want string) {
 	}
 }
 
+// everybody is the names of all pods, in order.
+func (r *rehearsal) everybody() []string { return slices.Sorted(maps.Keys(r.pods)) }
+
 // restart replaces the operator: all that it knew is forgotten, and agents ask again.
-func (r *rehearsal) restart(min, max int) {
+func (r *rehearsal) restart(min, max int) { r.restartHearing(min, max, r.everybody()) }
+
+// restartHearing replaces the operator, and the new one hears agents in this order.
+func (r *rehearsal) restartHearing(min, max int, order []string) {
+	r.now = r.now.Add(time.Millisecond)
 	r.group = round.New(min, max, patience, r.now)
-	for _, a := range r.pods {
-		r.group.PodLives(a.pod, r.now)
+	for _, name := range order {
+		r.pods[name].heard = protocol.Request{}
+		r.group.PodLives(r.pods[name].pod, r.now)
 	}
-	for _, a := range r.pods {
-		r.hear(a)
+	for _, name := range order {
+		r.hear(r.pods[name])
 	}
 }
 
@@ -347,6 +358,51 @@ func TestHalfOfThemToldAndThenAnotherOperator(t *testing.T) {
 	r.gone(2)
 	r.heed(r.pods[name(0)], 0) // the other one is not told
 	r.restart(2, 3)
+	r.want("2: 0=0/2 1=1/2")
+}
+
+// TestARoundIsNotTakenForAnotherOfItsNumberAndMaster: an operator that was started anew, and hears nobody who runs, begins again with
+// the number 1, and with the same first member. Who began that round 1 which was over, and could not be heard since, has another
+// part than those who are in this one.
+func TestARoundIsNotTakenForAnotherOfItsNumberAndMaster(t *testing.T) {
+	for where, comesBack := range map[string]func(*rehearsal){
+		"to that operator":               func(r *rehearsal) { r.hear(r.pods[name(1)]) },
+		"to the next, before the others": func(r *rehearsal) { r.restartHearing(2, 3, []string{name(1), name(0), name(2)}) },
+		"to the next, after the others":  func(r *rehearsal) { r.restartHearing(2, 3, []string{name(0), name(2), name(1)}) },
+	} {
+		t.Run(where, func(t *testing.T) {
+			r := rehearse(t, 2, 3)
+			r.start(0, 1, 2)
+			cut, anew := r.pods[name(1)], r.pods[name(2)]
+			r.heed(cut, 1) // the others are not told
+			cut.silent = true
+			anew.request = protocol.Request{} // its container was restarted
+			r.wait(nil, 2)
+			r.restart(2, 3)
+			r.pass(patience.Gather)
+			r.want("1: 0=0/2 1=2/2")
+			if first := r.pods[name(0)].request; first.Master != cut.request.Master {
+				t.Fatalf("the rounds have the masters %s and %s, want the same", cut.request.Master, first.Master)
+			}
+			cut.silent = false
+			comesBack(r)
+			r.want("2: 0=0/3 1=1/3 2=2/3")
+		})
+	}
+}
+
+// TestAgentsThatSayNoIDOfTheirRound: as those that came with an earlier operator. Their round goes on too.
+func TestAgentsThatSayNoIDOfTheirRound(t *testing.T) {
+	r := rehearse(t, 2, 4)
+	r.start(0, 1, 2)
+	r.settle()
+	r.pods[name(0)].request.ID, r.pods[name(1)].request.ID = "", ""
+	for range 2 { // also if the operator hears only one who knows it
+		r.restart(2, 4)
+		r.pass(time.Hour)
+		r.want("1: 0=0/3 1=1/3 2=2/3")
+	}
+	r.gone(2)
 	r.want("2: 0=0/2 1=1/2")
 }
 

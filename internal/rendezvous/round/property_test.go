@@ -1,6 +1,7 @@
 package round_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -16,9 +17,11 @@ func TestWhateverHappensARoundIsOne(t *testing.T) {
 		least := rapid.IntRange(1, 3).Draw(t, "min")
 		most := rapid.IntRange(least, 5).Draw(t, "max")
 		r := rehearse(t, least, most)
+		r.slow = rapid.Bool().Draw(t, "slow")
 		for range rapid.IntRange(1, 40).Draw(t, "events") {
 			r.chance(t, least, most)
 			checkParts(t, r, least, most)
+			checkMembers(t, r)
 		}
 		for _, a := range r.pods {
 			a.silent = false
@@ -55,7 +58,7 @@ func (r *rehearsal) chance(t *rapid.T, least, most int) {
 		a.request = protocol.Request{} // its container begins anew
 		r.wait(nil, i)
 	case what == 4:
-		r.restart(least, most)
+		r.restartHearing(least, most, rapid.Permutation(r.everybody()).Draw(t, "order"))
 	case what == 5:
 		r.pass(patience.Gather / 2)
 	case what == 6 && !a.silent && a.request.State != "":
@@ -68,14 +71,15 @@ func (r *rehearsal) chance(t *rapid.T, least, most int) {
 }
 
 func checkParts(t *rapid.T, r *rehearsal, least, most int) {
-	for which, parts := range r.said {
+	for id, parts := range r.said {
+		which := fmt.Sprintf("%d (%s)", parts[0].Number, id)
 		seen := map[int]bool{}
 		for _, part := range parts {
 			if seen[part.Rank] || part.Rank >= part.Size {
 				t.Fatalf("round %s: rank %d of %d was given out twice, or is none", which, part.Rank, part.Size)
 			}
 			seen[part.Rank] = true
-			if part.Size != parts[0].Size || part.MasterAddress != parts[0].MasterAddress || part.MasterPort != parts[0].MasterPort {
+			if part.Number != parts[0].Number || part.Size != parts[0].Size || part.MasterAddress != parts[0].MasterAddress || part.MasterPort != parts[0].MasterPort {
 				t.Fatalf("round %s: members were told different things: %+v and %+v", which, parts[0], part)
 			}
 			if part.Size < least || part.Size > most {
@@ -85,26 +89,56 @@ func checkParts(t *rapid.T, r *rehearsal, least, most int) {
 	}
 }
 
+// checkMembers holds that those whom the operator lets run on are in one round, and have parts of it.
+func checkMembers(t *rapid.T, r *rehearsal) {
+	ranks := map[int]string{}
+	var first protocol.Request
+	for _, pod := range r.everybody() {
+		a := r.pods[pod]
+		if a.heard.State != protocol.Running || a.heard != a.request {
+			continue
+		}
+		if _, says := r.group.Answer(a.pod.UID); says {
+			continue // its round is over
+		}
+		if len(ranks) == 0 {
+			first = a.heard
+		}
+		if a.heard.ID != first.ID || a.heard.Size != first.Size {
+			t.Fatalf("%s runs on in round %s of %d, and another in %s of %d", pod, a.heard.ID, a.heard.Size, first.ID, first.Size)
+		}
+		if other, taken := ranks[a.heard.Rank]; taken {
+			t.Fatalf("%s and %s run on in round %s, both with rank %d", pod, other, first.ID, a.heard.Rank)
+		}
+		ranks[a.heard.Rank] = pod
+	}
+}
+
 func checkQuiet(t *rapid.T, r *rehearsal, least, most int) {
 	size := min(len(r.pods), most)
 	if size < least {
 		size = 0
 	}
-	var number int64
-	running := 0
-	for pod, a := range r.pods {
-		if a.request.State != protocol.Running {
+	ranks := map[int]string{}
+	var first protocol.Request
+	for _, pod := range r.everybody() {
+		said := r.pods[pod].request
+		if said.State != protocol.Running {
 			continue
 		}
-		if running++; number == 0 {
-			number = a.request.Round
+		if len(ranks) == 0 {
+			first = said
 		}
-		if a.request.Round != number {
-			t.Fatalf("%s is in round %d and another in %d", pod, a.request.Round, number)
+		if said.Round != first.Round || said.ID != first.ID || said.Master != first.Master {
+			t.Fatalf("%s is in round %d (%s) and another in %d (%s)", pod, said.Round, said.ID, first.Round, first.ID)
 		}
+		if said.Size != size || said.Rank >= size || ranks[said.Rank] != "" {
+			t.Fatalf("%s has rank %d of %d in a round of %d, and those have ranks: %v", pod, said.Rank, said.Size, size, ranks)
+		}
+		ranks[said.Rank] = pod
 	}
-	if running != size {
-		t.Fatalf("%d of %d pods are in a round of %d to %d: %s", running, len(r.pods), least, most, r.in())
+	if len(ranks) != size {
+		t.Fatalf("%d of %d pods are in a round of %d to %d: %s", len(ranks), len(r.pods), least, most, r.in())
 	}
 	before := r.in()
 	r.pass(time.Second)
