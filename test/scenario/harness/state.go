@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,8 +15,8 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// State is what a person would look at who asks why something is not so: the objects that are awaited, the Workloads and
-// the pods.
+// State is what a person would look at who asks why something is not so: the objects that are awaited, the Workloads, the pods
+// and the last events.
 func (w *World) State(awaited ...client.ObjectList) string {
 	var out strings.Builder
 	for _, list := range awaited {
@@ -34,7 +35,22 @@ func (w *World) State(awaited ...client.ObjectList) string {
 	for i := range pods.Items {
 		writePod(&out, &pods.Items[i])
 	}
+	w.writeEvents(&out)
 	return out.String()
+}
+
+// writeEvents writes the last events of the namespace, the newest at the end.
+func (w *World) writeEvents(out *strings.Builder) {
+	const most = 30
+	var events corev1.EventList
+	if err := w.Client.List(context.Background(), &events, client.InNamespace(w.Namespace)); err != nil {
+		fmt.Fprintf(out, "\n%v", err)
+		return
+	}
+	slices.SortStableFunc(events.Items, func(a, b corev1.Event) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+	for _, event := range events.Items[max(0, len(events.Items)-most):] {
+		fmt.Fprintf(out, "\nEvent %s of %s %s: %s", event.Reason, event.InvolvedObject.Kind, event.InvolvedObject.Name, event.Message)
+	}
 }
 
 // writeStatuses writes the status of each object of a list, but of those that are written in other words.
@@ -76,6 +92,17 @@ func writePod(out *strings.Builder, pod *corev1.Pod) {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status != corev1.ConditionTrue {
 			fmt.Fprintf(out, ", %s %s", c.Reason, c.Message)
+		}
+	}
+	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		fmt.Fprintf(out, "\n  container %s, restarted %d times, ready %t:", c.Name, c.RestartCount, c.Ready)
+		switch {
+		case c.State.Waiting != nil:
+			fmt.Fprintf(out, " waits: %s %s", c.State.Waiting.Reason, c.State.Waiting.Message)
+		case c.State.Terminated != nil:
+			fmt.Fprintf(out, " ended with %d: %s %s", c.State.Terminated.ExitCode, c.State.Terminated.Reason, c.State.Terminated.Message)
+		default:
+			fmt.Fprint(out, " runs")
 		}
 	}
 }
