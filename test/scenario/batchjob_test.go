@@ -197,7 +197,9 @@ func TestAUserWhoStartsABatchJobThatWaitsStartsNoPod(t *testing.T) {
 	w.jobIs("waits", "is done", func(job *batchv1.Job) bool { return job.Status.Succeeded == 1 })
 }
 
-func TestQuotaOfADeletedBatchJobIsKeptUntilItsPodsAreGone(t *testing.T) {
+// TestQuotaOfADeletedBatchJobIsKeptUntilItsPodsHaveEnded: the pods are kept from going, so that what they were like at the
+// Workload's end can be seen.
+func TestQuotaOfADeletedBatchJobIsKeptUntilItsPodsHaveEnded(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 2)
 	job := w.batchJob("job", "gpu", 2, time.Hour)
@@ -205,12 +207,26 @@ func TestQuotaOfADeletedBatchJobIsKeptUntilItsPodsAreGone(t *testing.T) {
 	w.Create(job)
 	w.jobIs("job", "runs", running(2))
 	w.hold("job")
+	defer w.letGo("job")
+	history := w.Record()
 	if err := w.Client.Delete(t.Context(), job, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
 		t.Fatal(err)
 	}
-	w.workloadOf("is deleted, and there", func(wl *kueue.Workload) bool { return !wl.DeletionTimestamp.IsZero() && wl.Status.Admission != nil })
-	w.letGo("job")
-	harness.Until(w.World, &kueue.WorkloadList{}, "its Workload is gone", func(list *kueue.WorkloadList) bool { return len(list.Items) == 0 })
+	if last := history.UntilGone("job"); last.DeletionTimestamp.IsZero() || last.Status.Admission == nil {
+		t.Errorf("at last it was deleted %v, and held %v: want its quota held to the end", last.DeletionTimestamp, last.Status.Admission)
+	}
+	var pods corev1.PodList
+	if err := w.Client.List(t.Context(), &pods, client.InNamespace(w.Namespace)); err != nil {
+		t.Fatal(err)
+	}
+	for _, pod := range pods.Items {
+		if pod.Status.Phase != corev1.PodFailed && pod.Status.Phase != corev1.PodSucceeded {
+			t.Errorf("%s is %s, and its quota was given back", pod.Name, pod.Status.Phase)
+		}
+	}
+	if len(pods.Items) != 2 {
+		t.Errorf("%d pods are left", len(pods.Items))
+	}
 }
 
 // podsLast keeps a pod from going.
