@@ -1,16 +1,21 @@
 package jobs_test
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
@@ -306,6 +311,23 @@ func TestAPrebuiltWorkloadIsWaitedForAndTaken(t *testing.T) {
 	}
 	if len(w.batchJob().Status.Conditions) != 1 {
 		t.Error("it did not run")
+	}
+}
+
+// TestAPrebuiltWorkloadThatWasAdmittedMeanwhileIsTriedAgain: it is not the job's yet, so that no watch tells the job of its change.
+func TestAPrebuiltWorkloadThatWasAdmittedMeanwhileIsTriedAgain(t *testing.T) {
+	job := newBatchJob("cq", true)
+	job.Labels[kueue.PrebuiltWorkloadLabel] = "prebuilt"
+	conflict := apierrors.NewConflict(schema.GroupResource{Group: kueue.GroupVersion.Group, Resource: "workloads"}, "prebuilt", errors.New("changed since"))
+	w := newBatchWorld(t, fault{write: "change Workload prebuilt #1", err: conflict}, job, 0)
+	w.put(&kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: "prebuilt", Namespace: "ns"}, Spec: kueue.WorkloadSpec{
+		PodSets: []kueue.PodSet{{Name: "main", Count: 2, Template: newBatchJob("", true).Spec.Template}}}})
+	result, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(job)})
+	if !w.faulty {
+		t.Fatalf("no such write: %v", w.writes)
+	}
+	if err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > time.Second {
+		t.Errorf("it is planned again after %s, error %v; want it soon", result.RequeueAfter, err)
 	}
 }
 

@@ -42,6 +42,10 @@ type reconciler[T client.Object] struct {
 	lives            lives
 }
 
+// beforeItIsOurs is how long after a conflict a job is planned again that names its Workload: no watch tells it of changes of
+// one that is not its own yet, such as its admission.
+const beforeItIsOurs = 50 * time.Millisecond
+
 // Reconcile reads what there is, asks the API's functions what follows, and has it
 // carried out.
 func (r *reconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
@@ -79,6 +83,9 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 		if overtaken(err) {
 			// The watch brings what somebody else wrote, and with it the next try.
 			ctrl.LoggerFrom(ctx).V(1).Info("planning again after a conflict", "cause", err.Error())
+			if prebuiltName(job) != "" && (wait == 0 || wait > beforeItIsOurs) {
+				wait = beforeItIsOurs
+			}
 			return ctrl.Result{RequeueAfter: wait}, nil
 		}
 		return ctrl.Result{}, err
