@@ -18,7 +18,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	breezeml "github.com/musterhq/muster/api/breezeml/v1"
@@ -28,15 +27,8 @@ import (
 	"github.com/musterhq/muster/test/scenario/harness"
 )
 
-// Jobs are resized as soon as they can be: what is measured is what comes after that is decided.
-const config = `
-apiVersion: config.muster.dev/v1alpha1
-kind: Configuration
-elasticity: {growAfter: 0s, resizeCost: 0s}
-`
-
 func TestMain(m *testing.M) {
-	testcluster.Main(m, testcluster.Options{ExecNodes: 1, Operator: true, Config: config})
+	testcluster.Main(m, testcluster.Options{ExecNodes: 1, Operator: true, Config: harness.ResizeAtOnce})
 }
 
 const (
@@ -254,18 +246,7 @@ func (w *training) job(name string, most int32, elastic bool, script string) *br
 	if elastic {
 		least = smaller
 	}
-	return &breezeml.TrainingJob{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace},
-		Spec: breezeml.TrainingJobSpec{
-			MinSize: ptr.To(least), MaxSize: ptr.To(most), InjectLattice: elastic,
-			ReplicaSpecs: breezeml.ReplicaSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-				TerminationGracePeriodSeconds: ptr.To[int64](10),
-				Containers: []corev1.Container{{
-					Name: "trainingjob", Image: "example.com/trainer", Command: []string{"bash", "-c", script},
-					Env:       []corev1.EnvVar{{Name: "FOLDER", Value: w.folder}},
-					Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}},
-				}},
-			}}},
-		},
-	}
+	job := w.TrainingJob(name, least, most, w.folder, script)
+	job.Spec.InjectLattice = elastic
+	return job
 }

@@ -12,8 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
@@ -98,18 +96,5 @@ func (w *world) untilSize(name string, size int32) time.Time {
 }
 
 func (w *world) trainingJob(name string, least, most int32, script string) *breezeml.TrainingJob {
-	return &breezeml.TrainingJob{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace},
-		Spec: breezeml.TrainingJobSpec{
-			MinSize: ptr.To(least), MaxSize: ptr.To(most), InjectLattice: true,
-			ReplicaSpecs: breezeml.ReplicaSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-				TerminationGracePeriodSeconds: ptr.To[int64](10),
-				Containers: []corev1.Container{{
-					Name: "trainingjob", Image: "example.com/trainer", Command: []string{"bash", "-c", script},
-					Env:       []corev1.EnvVar{{Name: "FOLDER", Value: w.folder}},
-					Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}},
-				}},
-			}}},
-		},
-	}
+	return w.TrainingJob(name, least, most, w.folder, script)
 }

@@ -24,15 +24,8 @@ import (
 	"github.com/musterhq/muster/internal/testcluster"
 )
 
-// Jobs are resized as soon as they can be: what is tested is what becomes of their pods.
-const config = `
-apiVersion: config.muster.dev/v1alpha1
-kind: Configuration
-elasticity: {growAfter: 0s, resizeCost: 0s}
-`
-
 func TestMain(m *testing.M) {
-	testcluster.Main(m, testcluster.Options{ExecNodes: 1, Operator: true, Config: config})
+	testcluster.Main(m, testcluster.Options{ExecNodes: 1, Operator: true, Config: harness.ResizeAtOnce})
 }
 
 // world is a namespace, and a folder that its pods see.

@@ -1,0 +1,36 @@
+package harness
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	breezeml "github.com/musterhq/muster/api/breezeml/v1"
+)
+
+// ResizeAtOnce is a configuration by which jobs are resized as soon as they can be: for who looks at what comes after that is
+// decided.
+const ResizeAtOnce = `
+apiVersion: config.muster.dev/v1alpha1
+kind: Configuration
+elasticity: {growAfter: 0s, resizeCost: 0s}
+`
+
+// TrainingJob is a job with the agent, of workers of 100m that run the script and find a folder of the test in $FOLDER.
+func (w *World) TrainingJob(name string, least, most int32, folder, script string) *breezeml.TrainingJob {
+	return &breezeml.TrainingJob{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace},
+		Spec: breezeml.TrainingJobSpec{
+			MinSize: ptr.To(least), MaxSize: ptr.To(most), InjectLattice: true,
+			ReplicaSpecs: breezeml.ReplicaSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+				TerminationGracePeriodSeconds: ptr.To[int64](10),
+				Containers: []corev1.Container{{
+					Name: "trainingjob", Image: "example.com/trainer", Command: []string{"bash", "-c", script},
+					Env:       []corev1.EnvVar{{Name: "FOLDER", Value: folder}},
+					Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}},
+				}},
+			}}},
+		},
+	}
+}
