@@ -62,6 +62,7 @@ type operator struct {
 	patience  round.Patience
 	pods      map[string]*corev1.Pod
 	halls     *Halls
+	hold      time.Duration // 0 for that of the protocol
 	stop      func()
 }
 
@@ -96,7 +97,7 @@ func (o *operator) start() {
 	for _, pod := range o.pods {
 		o.halls.Pod(pod)
 	}
-	server := &Server{Authority: o.authority, Halls: o.halls, Log: logr.Discard(), Identify: func(_ context.Context, token string) (Who, error) {
+	server := &Server{Authority: o.authority, Halls: o.halls, Log: logr.Discard(), hold: o.hold, Identify: func(_ context.Context, token string) (Who, error) {
 		name, ok := strings.CutPrefix(token, "token-of-")
 		if !ok {
 			return Who{}, ErrUnknown

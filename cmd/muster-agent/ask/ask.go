@@ -56,30 +56,36 @@ func New(address, authority, tokenFile string, logf func(string, ...any)) (*Oper
 const (
 	firstPause = 20 * time.Millisecond
 	lastPause  = 2 * time.Second
+	// soon is when an operator that has nothing to say has not held the request: it is of another
+	// version, and what it said is none of what this agent understands.
+	soon = time.Second
 )
 
 // Until asks until the operator has something to say or the context ends; false is the latter.
 func (o *Operator) Until(ctx context.Context, request protocol.Request) (protocol.Response, bool) {
 	pause, failing := firstPause, false
 	for ctx.Err() == nil {
+		asked := time.Now()
 		response, err := o.Once(ctx, request)
 		switch {
 		case ctx.Err() != nil:
+			continue
 		case err != nil:
 			if pause >= lastPause/4 && !failing {
 				failing = true
 				o.Logf("the operator cannot be asked, and is asked again: %v", err)
 			}
-			select {
-			case <-ctx.Done():
-			case <-time.After(pause/2 + rand.N(pause)):
-			}
-			pause = min(2*pause, lastPause)
 		case response != protocol.Response{}:
 			return response, true
-		default:
+		case time.Since(asked) >= soon:
 			pause, failing = firstPause, false
+			continue
 		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause/2 + rand.N(pause)):
+		}
+		pause = min(2*pause, lastPause)
 	}
 	return protocol.Response{}, false
 }

@@ -1,0 +1,155 @@
+package rendezvous
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/internal/rendezvous/protocol"
+)
+
+// post says what is written there in the name of the pod, and gives the answer as it is.
+func (o *operator) post(index int, text string) string {
+	o.t.Helper()
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM([]byte(o.authority.Trusted()))
+	client := &http.Client{Timeout: patienceOfTests, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: protocol.ServerName}}}
+	request, err := http.NewRequestWithContext(o.t.Context(), http.MethodPost, "https://"+o.address+"/v1/rendezvous", strings.NewReader(text))
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	request.Header.Set("Authorization", fmt.Sprintf("Bearer token-of-job-worker-%d", index))
+	response, err := client.Do(request)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		o.t.Fatalf("%s is answered by %d: %s, %v", text, response.StatusCode, answer, err)
+	}
+	return string(bytes.TrimSpace(answer))
+}
+
+// TestAgentsOfAllVersionsAreAnswered: those from before rounds had IDs, those of today, and later ones that say more than this
+// operator understands, in one round.
+func TestAgentsOfAllVersionsAreAnswered(t *testing.T) {
+	o := newOperator(t, "3:3")
+	says := []string{
+		`{"state":"Waiting","join":"A","address":"10.0.0.1","port":29500}`,
+		`{"state":"Waiting","join":"B","address":"10.0.0.2","port":29500}`,
+		`{"state":"Waiting","join":"C","address":"10.0.0.3","port":29500,"version":"9.9","devices":{"gpu":8},"addresses":["10.0.0.3"]}`,
+	}
+	answers := make([]chan string, len(says))
+	for i, text := range says {
+		o.pod(i)
+		answers[i] = make(chan string, 1)
+		go func() { answers[i] <- o.post(i, text) }()
+	}
+	var parts []protocol.Round
+	for i := range says {
+		var got protocol.Response
+		if answer := <-answers[i]; json.Unmarshal([]byte(answer), &got) != nil || got.Round == nil {
+			t.Fatalf("%s is answered by %s", says[i], answer)
+		}
+		parts = append(parts, *got.Round)
+		if got.Round.Rank != i || got.Round.Size != 3 || got.Round.Master() != "10.0.0.1:29500" {
+			t.Errorf("pod %d has part %+v", i, *got.Round)
+		}
+	}
+	// All say that they run it: the first as it did before there were IDs, the last with more. An operator that was started anew takes them
+	// for members of one round, which is over for all when one has gone.
+	o.stop()
+	o.start()
+	running := []string{
+		fmt.Sprintf(`{"state":"Running","join":"A","round":%d,"size":3,"master":"10.0.0.1:29500"}`, parts[0].Number),
+		fmt.Sprintf(`{"state":"Running","join":"B","round":%d,"rank":1,"size":3,"master":"10.0.0.1:29500","id":%q}`, parts[1].Number, parts[1].ID),
+		fmt.Sprintf(`{"state":"Running","join":"C","round":%d,"rank":2,"size":3,"master":"10.0.0.1:29500","id":%q,"progress":0.5}`, parts[2].Number, parts[2].ID),
+	}
+	for i, text := range running {
+		go func() { answers[i] <- o.post(i, text) }()
+		o.hears(fmt.Sprintf("uid-job-worker-%d", i))
+	}
+	o.gone(2)
+	for i := range 2 {
+		if answer := <-answers[i]; !strings.Contains(answer, `"over":"pod job-worker-2 is gone"`) {
+			t.Errorf("pod %d is told %s", i, answer)
+		}
+	}
+	<-answers[2]
+}
+
+// TestAStateThatIsNotKnownIsHeld: who says that it does what no agent of today does is let do it, and harms no round.
+func TestAStateThatIsNotKnownIsHeld(t *testing.T) {
+	o := newOperator(t, "1:2")
+	o.hold = 10 * time.Millisecond
+	o.stop()
+	o.start()
+	o.pod(0)
+	if answer := o.post(0, `{"state":"Paused","join":"A"}`); answer != "{}" {
+		t.Errorf("it is told %s", answer)
+	}
+	o.run(1, works).says("part 0 of 1")
+}
+
+// otherOperator is one of another version: it answers each request with what is written there when the test says so.
+func (o *operator) otherOperator() (address string, says chan<- string) {
+	o.t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	answers := make(chan string)
+	server := &http.Server{TLSConfig: &tls.Config{GetCertificate: o.authority.shown}, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		select {
+		case answer := <-answers:
+			fmt.Fprintln(w, answer)
+		case <-r.Context().Done():
+		}
+	})}
+	go func() { _ = server.ServeTLS(listener, "", "") }()
+	o.t.Cleanup(func() { server.Close() })
+	return listener.Addr().String(), answers
+}
+
+// TestOperatorsOfAllVersionsAreUnderstood: a part in a round without what came later, and one with more than the agent understands.
+func TestOperatorsOfAllVersionsAreUnderstood(t *testing.T) {
+	o := newOperator(t, "1:1")
+	for i, answer := range []string{
+		`{"round":{"number":1,"rank":2,"size":3,"masterAddress":"10.0.0.1","masterPort":29500}}`,
+		`{"round":{"number":1,"id":"1-x","rank":2,"size":3,"masterAddress":"10.0.0.1","masterPort":29500,"min":1,"max":3,"domain":"rack-7","peers":["a","b"]},"pace":"fast"}`,
+	} {
+		address, says := o.otherOperator()
+		a := o.run(i, works, "MUSTER_RENDEZVOUS="+address)
+		says <- answer
+		a.says("part 2 of 3 at 10.0.0.1:29500")
+		says <- `{"over":"more wait to join","until":12}`
+		a.says("round 1 is over: more wait to join")
+		a.says("saved")
+	}
+}
+
+// TestWhatIsNotUnderstoodIsNotAskedForAllTheTime: it is no answer to an agent, which asks again, and ever more rarely.
+func TestWhatIsNotUnderstoodIsNotAskedForAllTheTime(t *testing.T) {
+	o := newOperator(t, "1:1")
+	address, says := o.otherOperator()
+	a := o.run(0, works, "MUSTER_RENDEZVOUS="+address)
+	began := time.Now()
+	for range 8 {
+		says <- `{"stayAwhile":true}`
+	}
+	says <- `{"round":{"number":1,"size":1,"masterAddress":"a","masterPort":1}}`
+	a.says("part 0 of 1")
+	if took := time.Since(began); took < time.Second { // the shortest pauses between nine requests are 2.2 seconds
+		t.Errorf("it has asked nine times within %s", took)
+	}
+}
