@@ -305,6 +305,13 @@ type Event struct {
 	Type, Reason, Message string
 	// WithStatus says that the event is of what the status says: it waits if that does.
 	WithStatus bool
+	// Standing says that the event is of what holds, not of what was done: it is told again only once it did not hold.
+	Standing bool
+}
+
+// Obstacle is a Warning of what keeps the job from going on for as long as it is told.
+func Obstacle(reason, message string) Event {
+	return Event{Type: corev1.EventTypeWarning, Reason: reason, Message: message, Standing: true}
 }
 
 // Warning is an Event of that type.

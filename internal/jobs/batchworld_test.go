@@ -2,7 +2,6 @@ package jobs_test
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -230,16 +229,42 @@ func TestALocalQueueThatAPersonMadeTakesInBatchJobsThatComeAfterIt(t *testing.T)
 	}
 }
 
-func TestABatchJobThatIsAMistakeWaitsAndIsTold(t *testing.T) {
+// TestABatchJobThatIsAMistakeWaitsAndIsToldOnce, however often it changes meanwhile, and anew when the mistake is another or comes again.
+func TestABatchJobThatIsAMistakeWaitsAndIsToldOnce(t *testing.T) {
 	job := newBatchJob("cq", true)
 	job.Annotations = map[string]string{kueue.JobMinParallelismAnnotation: "many"}
 	w := newBatchWorld(t, fault{}, job, 0)
+	toldOf := func(words string) (n int) {
+		for _, event := range w.events.events {
+			if strings.HasPrefix(event, "InvalidJob: The annotation") && strings.Contains(event, words) {
+				n++
+			}
+		}
+		return n
+	}
 	w.settle()
 	if got := list[kueue.WorkloadList](w.world).Items; len(got) != 0 {
 		t.Errorf("it was queued: %v", got)
 	}
-	if !slices.ContainsFunc(w.events.events, func(e string) bool { return strings.HasPrefix(e, "InvalidJob: The annotation") }) {
-		t.Errorf("events: %v", w.events.events)
+	changed := w.batchJob() // by the Job controller
+	changed.Status.Conditions = append(changed.Status.Conditions, batchv1.JobCondition{Type: batchv1.JobSuspended, Status: corev1.ConditionTrue})
+	if err := w.api.Status().Update(t.Context(), changed); err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	if got := toldOf(`"many"`); got != 1 {
+		t.Errorf("told %d times: %v", got, w.events.events)
+	}
+	for _, parallelism := range []string{"more", "1", "many"} {
+		mended := w.batchJob()
+		mended.Annotations[kueue.JobMinParallelismAnnotation] = parallelism
+		if err := w.api.Update(t.Context(), mended); err != nil {
+			t.Fatal(err)
+		}
+		w.reconcile()
+	}
+	if more, many := toldOf(`"more"`), toldOf(`"many"`); more != 1 || many != 2 {
+		t.Errorf("told %d and %d times: %v", more, many, w.events.events)
 	}
 }
 

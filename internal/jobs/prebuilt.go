@@ -46,10 +46,10 @@ func takePrebuilt(job client.Object, kind schema.GroupVersionKind, found *kueue.
 	name := prebuiltName(job)
 	switch {
 	case found == nil:
-		return nil, []Event{Warning(prebuiltMissing, fmt.Sprintf(
+		return nil, []Event{Obstacle(prebuiltMissing, fmt.Sprintf(
 			"The job waits: the Workload %s, which its label %s names, does not exist", name, kueue.PrebuiltWorkloadLabel))}
 	case metav1.GetControllerOf(found) != nil && !metav1.IsControlledBy(found, job):
-		return nil, []Event{Warning(prebuiltTaken, fmt.Sprintf(
+		return nil, []Event{Obstacle(prebuiltTaken, fmt.Sprintf(
 			"The job waits: the Workload %s, which its label %s names, belongs to %s %s", name, kueue.PrebuiltWorkloadLabel,
 			metav1.GetControllerOf(found).Kind, metav1.GetControllerOf(found).Name))}
 	case !asksTheSame(found.Spec.PodSets, described.PodSets) && !workload.HoldsQuota(found):
@@ -61,7 +61,7 @@ func takePrebuilt(job client.Object, kind schema.GroupVersionKind, found *kueue.
 }
 
 func outOfSync(found *kueue.Workload, now time.Time) ([]Write, []Event) {
-	told := []Event{Warning(prebuiltOutOfSync, fmt.Sprintf(
+	told := []Event{Obstacle(prebuiltOutOfSync, fmt.Sprintf(
 		"The job waits: the Workload %s, which its label %s names, asks for other pods than the job", found.Name, kueue.PrebuiltWorkloadLabel))}
 	if workload.IsFinished(found) {
 		return nil, told

@@ -40,6 +40,7 @@ type reconciler[T client.Object] struct {
 	// counts and reclaims are what can wait to be told.
 	counts, reclaims counts
 	lives            lives
+	told             told
 }
 
 // beforeItIsOurs is how long after a conflict a job is planned again that names its Workload: no watch tells it of changes of
@@ -59,6 +60,7 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	if !lives {
 		r.counts.forget(req.NamespacedName)
 		r.reclaims.forget(req.NamespacedName)
+		r.told.forget(req.NamespacedName)
 		if r.lives.forget(req.NamespacedName) && r.countsLives() {
 			moment{deleted: true}.count(r.api.Kind.Kind, req.Namespace)
 		}
@@ -79,6 +81,8 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 			wait = due
 		}
 	}
+	standing := plan.standing()
+	plan = r.told.keepBack(job, plan)
 	if err := r.executor.Run(ctx, job, plan); err != nil {
 		if overtaken(err) {
 			// The watch brings what somebody else wrote, and with it the next try.
@@ -90,6 +94,7 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 		}
 		return ctrl.Result{}, err
 	}
+	r.told.note(job, standing)
 	if r.countsLives() {
 		r.lives.look(job, plan.Progress, r.clock.Now()).count(r.api.Kind.Kind, job.GetNamespace())
 	}
@@ -194,10 +199,10 @@ func (r *reconciler[T]) queueOf(job T, described Description, facts QueueFacts, 
 func cannotStart(a Admission) []Event {
 	switch {
 	case a.MissingFlavor != "":
-		return []Event{Warning(kueue.ClusterQueueActiveReasonFlavorNotFound,
+		return []Event{Obstacle(kueue.ClusterQueueActiveReasonFlavorNotFound,
 			fmt.Sprintf("No pods can be started: the ResourceFlavor %s, where the job has its quota, does not exist. Create it again, or delete the job", a.MissingFlavor))}
 	case a.Conflict != "":
-		return []Event{Warning(kueue.WorkloadFinishedReasonFailedToStart, "No pods can be started: "+a.Conflict)}
+		return []Event{Obstacle(kueue.WorkloadFinishedReasonFailedToStart, "No pods can be started: "+a.Conflict)}
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ type request struct {
 func requestOf(job client.Object, priorities PriorityFacts) (request, *Event) {
 	r := request{gatedBy: job.GetAnnotations()[kueue.AdmissionGatedByAnnotation]}
 	if class := job.GetLabels()[kueue.WorkloadPriorityClassLabel]; class != "" && priorities.Workload[class] == nil {
-		return r, ptr.To(Warning(InvalidJob, fmt.Sprintf(
+		return r, ptr.To(Obstacle(InvalidJob, fmt.Sprintf(
 			"The label %s names the WorkloadPriorityClass %s, which does not exist: create it, or name another. The job is not queued until then",
 			kueue.WorkloadPriorityClassLabel, class)))
 	}
@@ -37,7 +37,7 @@ func requestOf(job client.Object, priorities PriorityFacts) (request, *Event) {
 	}
 	seconds, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || seconds < 1 {
-		return r, ptr.To(Warning(InvalidJob, fmt.Sprintf(
+		return r, ptr.To(Obstacle(InvalidJob, fmt.Sprintf(
 			"The label %s is %q: it must be a number of seconds from 1 to 2147483647. The job is not queued until then",
 			kueue.MaxExecTimeSecondsLabel, text)))
 	}

@@ -41,7 +41,7 @@ func describe(job *batchv1.Job, _ jobs.Facts) jobs.Description {
 	}
 	least, problem := leastPods(original)
 	if problem != "" {
-		d.Mistake = ptr.To(jobs.Warning(jobs.InvalidJob, problem+". The Job is not queued until then"))
+		d.Mistake = ptr.To(jobs.Obstacle(jobs.InvalidJob, problem+". The Job is not queued until then"))
 		return d
 	}
 	d.PodSets[0].MinCount = least

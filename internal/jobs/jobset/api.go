@@ -71,7 +71,7 @@ func describe(js *jobset.JobSet, facts jobs.Facts) jobs.Description {
 		}
 	}
 	if why := noAgent(js, facts.Agent); why != "" {
-		d.Mistake = ptr.To(jobs.Warning(jobs.InvalidJob, why))
+		d.Mistake = ptr.To(jobs.Obstacle(jobs.InvalidJob, why))
 	}
 	return d
 }

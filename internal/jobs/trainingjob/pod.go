@@ -111,7 +111,7 @@ func (l *look) createPods() {
 	for _, r := range l.roster.Missing() {
 		pod, err := l.newPod(r, seats[r.Index])
 		if err != nil { // while it queues it is told so, and does not get here
-			l.tell(jobs.Warning(jobs.InvalidJob, noAgent(err)))
+			l.tell(jobs.Obstacle(jobs.InvalidJob, noAgent(err)))
 			return
 		}
 		l.plan.Writes = append(l.plan.Writes, jobs.Create(pod).OrWarn(jobs.FailedCreate))

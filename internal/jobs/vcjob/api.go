@@ -114,7 +114,7 @@ func mistakeOf(job *volcano.Job) *jobs.Event {
 	if problem == "" {
 		return nil
 	}
-	return ptr.To(jobs.Warning(jobs.InvalidJob, problem+". The job is not queued until then"))
+	return ptr.To(jobs.Obstacle(jobs.InvalidJob, problem+". The job is not queued until then"))
 }
 
 // queueOf is the queue that the job names.
