@@ -7,10 +7,12 @@ SHELL := bash
 GO ?= go
 BIN := $(CURDIR)/bin
 
+VERSION := $(shell awk '$$1 == "appVersion:" {print $$2}' charts/muster/Chart.yaml)
+
 # The embedded control plane says which Kubernetes it is by what is linked in.
 KUBE_VERSION := $(shell awk '$$1 == "k8s.io/kubernetes" {print $$2}' local/go.mod)
 KUBE_MINOR := $(word 2,$(subst ., ,$(KUBE_VERSION)))
-KUBE_LDFLAGS := -s -w \
+KUBE_LDFLAGS := -s -w -X main.version=$(VERSION) \
 	$(foreach p,k8s.io/component-base/version k8s.io/client-go/pkg/version,\
 	-X $(p).gitVersion=$(KUBE_VERSION) -X $(p).gitMajor=1 -X $(p).gitMinor=$(KUBE_MINOR) -X $(p).gitTreeState=clean -X $(p).gitCommit=)
 
@@ -58,8 +60,6 @@ define build
 	cd $(1) && $(GO) build -v -ldflags '$(5)' -o $(BIN)/$(3) $(2) 2>&1 | \
 	awk '/^[^ :#]+(\/[^ :]+)*$$/ {if (++n % 100 == 0) {print "  " n " packages compiled"; fflush()} next} {print; fflush()}'
 endef
-
-VERSION := $(shell awk '$$1 == "appVersion:" {print $$2}' charts/muster/Chart.yaml)
 
 # What a node runs must not ask for libraries of this machine.
 .PHONY: image

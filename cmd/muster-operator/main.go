@@ -46,10 +46,14 @@ import (
 	"github.com/musterhq/muster/internal/tracing"
 )
 
+// version is that of the chart which the build is of; whoever links it says so.
+var version = "unknown"
+
 // options are the flags. --kubeconfig is controller-runtime's own.
 type options struct {
 	config                  string
 	printConfig             bool
+	printVersion            bool
 	decisionLog             string
 	installAPIs             bool
 	installFor              string
@@ -77,6 +81,7 @@ func main() {
 	var o options
 	flag.StringVar(&o.config, "config", "", "path of the configuration file (default: none, every option at its default)")
 	flag.BoolVar(&o.printConfig, "print-config", false, "print the configuration with all defaults filled in and exit; fails if the file is wrong")
+	flag.BoolVar(&o.printVersion, "version", false, "print the version and exit")
 	flag.StringVar(&o.decisionLog, "decision-log", "", "append all that is heard and decided to this file, for muster replay (default: none)")
 	flag.BoolVar(&o.installAPIs, "install-apis", false, "apply the CRDs and policies before starting")
 	flag.StringVar(&o.installFor, "install-for", "", "apply the CRDs and policies for an operator that runs as this user, give the user the rights that it needs, and exit")
@@ -101,7 +106,12 @@ func main() {
 	var logs zap.Options
 	logs.BindFlags(flag.CommandLine)
 	flag.Parse()
+	if o.printVersion {
+		fmt.Println(version)
+		return
+	}
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&logs)))
+	ctrl.Log.Info("Muster begins", "version", version)
 	if err := run(ctrl.SetupSignalHandler(), o); err != nil {
 		fmt.Fprintf(os.Stderr, "muster-operator: %v\n", err)
 		os.Exit(1)

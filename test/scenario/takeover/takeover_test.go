@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	gocmp "github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -42,7 +43,7 @@ func TestMain(m *testing.M) { testcluster.Main(m, testcluster.Options{SimNodes: 
 // ledger is what a watch has seen of the jobs' pods and Workloads.
 type ledger struct {
 	sync.Mutex
-	pods     map[string]map[string]bool // by job, the UIDs of its pods
+	pods     map[string]map[string]bool // by what controls them, the UIDs of its pods
 	holds    map[string]bool            // Workloads that hold quota
 	admitted map[string]time.Time       // when they were first seen to
 	most     int                        // so many held it at once
@@ -68,7 +69,7 @@ func follow(w *harness.World) *ledger {
 }
 
 func (l *ledger) saw(pod *corev1.Pod) {
-	job := pod.Labels[batchv1.JobNameLabel]
+	job := metav1.GetControllerOf(pod).Name
 	if l.pods[job] == nil {
 		l.pods[job] = map[string]bool{}
 	}
@@ -88,6 +89,36 @@ func (l *ledger) firstAfter(at time.Time) time.Duration {
 	return first
 }
 
+// expect sees that each had so many pods in its life, nobody else had any, and no more Workloads held quota at once than there is for.
+func (l *ledger) expect(w *harness.World, pods map[string]int, most int) {
+	w.Helper()
+	var left corev1.PodList // the watch may not have told of the last of them yet
+	if err := w.Client.List(w.Context(), &left, client.InNamespace(w.Namespace)); err != nil {
+		w.Fatal(err)
+	}
+	l.Lock()
+	defer l.Unlock()
+	for i := range left.Items {
+		l.saw(&left.Items[i])
+	}
+	if l.most > most {
+		w.Errorf("%d held quota at once, and there is some for %d", l.most, most)
+	}
+	had := map[string]int{}
+	for job, uids := range l.pods {
+		had[job] = len(uids)
+	}
+	if diff := gocmp.Diff(pods, had); diff != "" {
+		w.Errorf("pods by job (-want +had):\n%s", diff)
+	}
+}
+
+// simulate has pods run for a while on simulated nodes.
+func simulate(pods *corev1.PodTemplateSpec, duration string) {
+	pods.Spec.Tolerations = []corev1.Toleration{{Key: "muster.dev/simulated", Operator: corev1.TolerationOpExists}}
+	pods.Annotations = map[string]string{"muster.dev/sim-duration": duration}
+}
+
 // TestAnotherLeadsWhereTheLeaderIsKilledAmongJobs: no job is lost, none has its pod twice, and never do more hold quota than
 // there is. Then the second is stopped in order, and leaves its lease to whoever comes.
 func TestAnotherLeadsWhereTheLeaderIsKilledAmongJobs(t *testing.T) {
@@ -101,8 +132,7 @@ func TestAnotherLeadsWhereTheLeaderIsKilledAmongJobs(t *testing.T) {
 
 	for i := range *jobs {
 		job := w.Job(fmt.Sprintf("job-%d", i), "q", 1)
-		job.Spec.Template.Spec.Tolerations = []corev1.Toleration{{Key: "muster.dev/simulated", Operator: corev1.TolerationOpExists}}
-		job.Spec.Template.Annotations = map[string]string{"muster.dev/sim-duration": "300ms"}
+		simulate(&job.Spec.Template, "300ms")
 		w.Create(job)
 	}
 	untilDone(w, *jobs/4)
@@ -117,26 +147,11 @@ func TestAnotherLeadsWhereTheLeaderIsKilledAmongJobs(t *testing.T) {
 		t.Errorf("that is more than %s", *within)
 	}
 
-	var left corev1.PodList // the watch may not have told of the last of them yet
-	if err := w.Client.List(w.Context(), &left, client.InNamespace(w.Namespace)); err != nil {
-		t.Fatal(err)
+	want := map[string]int{}
+	for i := range *jobs {
+		want[fmt.Sprintf("job-%d", i)] = 1
 	}
-	seen.Lock()
-	for i := range left.Items {
-		seen.saw(&left.Items[i])
-	}
-	if seen.most > quota() {
-		t.Errorf("%d held quota at once, of %d", seen.most, quota())
-	}
-	for job, pods := range seen.pods {
-		if len(pods) != 1 {
-			t.Errorf("%s had %d pods", job, len(pods))
-		}
-	}
-	if len(seen.pods) != *jobs {
-		t.Errorf("%d of %d jobs had pods", len(seen.pods), *jobs)
-	}
-	seen.Unlock()
+	seen.expect(w, want, quota())
 
 	second.End(syscall.SIGTERM)
 	if holder := leader(w); holder != "" {
@@ -146,7 +161,12 @@ func TestAnotherLeadsWhereTheLeaderIsKilledAmongJobs(t *testing.T) {
 
 func operate(w *harness.World) *operator.Operator {
 	w.Helper()
-	return operator.Start(w.T, cmp.Or(os.Getenv(testcluster.OperatorVariable), "../../../bin/muster-operator"), w.Cluster, "--leader-elect=true")
+	return operator.Start(w.T, present(), w.Cluster, "--leader-elect=true")
+}
+
+// present is the operator that is tested.
+func present() string {
+	return cmp.Or(os.Getenv(testcluster.OperatorVariable), "../../../bin/muster-operator")
 }
 
 // leader is who holds the lease; nobody does where it is empty.
