@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/webhook"
+	webhookserver "sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/yaml"
 
 	breezeml "github.com/musterhq/muster/api/breezeml/v1"
@@ -44,6 +44,7 @@ import (
 	"github.com/musterhq/muster/internal/jobs/trainingjob"
 	"github.com/musterhq/muster/internal/jobs/vcjob"
 	"github.com/musterhq/muster/internal/tracing"
+	"github.com/musterhq/muster/internal/webhook"
 )
 
 // version is that of the chart which the build is of; whoever links it says so.
@@ -68,6 +69,7 @@ type options struct {
 	profiling               bool
 	webhookPort             int
 	webhookCertificates     string
+	webhookService          string
 	rendezvousBind          string
 	rendezvousAddress       string
 	agentImage              string
@@ -95,7 +97,8 @@ func main() {
 	flag.BoolVar(&o.metricsSecure, "metrics-secure", false, "serve metrics over TLS, to those alone whose token may get /metrics by RBAC")
 	flag.BoolVar(&o.profiling, "profiling", false, "serve profiles under /debug/pprof beside the metrics, in the same way")
 	flag.IntVar(&o.webhookPort, "webhook-port", 9443, "port of the webhooks for batch Jobs and pods, where the configuration turns them on")
-	flag.StringVar(&o.webhookCertificates, "webhook-cert-dir", "/etc/muster/webhook", "directory with tls.crt and tls.key of those webhooks; they may change")
+	flag.StringVar(&o.webhookCertificates, "webhook-cert-dir", "/etc/muster/webhook", "directory with tls.crt and tls.key of those webhooks; they may change. Without --webhook-service alone")
+	flag.StringVar(&o.webhookService, "webhook-service", "", "Service by which the API server reaches those webhooks, as NAME.NAMESPACE.svc: the operator then makes the certificates itself, renews them, and has the API server trust them")
 	flag.StringVar(&o.rendezvousAddress, "rendezvous-address", "", "host and port at which pods reach this operator, for the agents in them (default: none, and no job gets an agent)")
 	flag.StringVar(&o.rendezvousBind, "rendezvous-bind-address", ":9444", "address that serves agents, where --rendezvous-address is set")
 	flag.StringVar(&o.agentImage, "agent-image", "muster-operator", "image with muster-agent in its PATH, that pods with an agent get it from: the operator's own")
@@ -142,7 +145,11 @@ func run(ctx context.Context, o options) error {
 	if err := install.AwaitServed(ctx, cluster); err != nil {
 		return fmt.Errorf("waiting for the definitions: %w", err)
 	}
-	mgr, err := newManager(cluster, o, *cfg.TrainingJob.Group)
+	hooks, err := openWebhooks(ctx, cluster, cfg, o)
+	if err != nil {
+		return err
+	}
+	mgr, err := newManager(cluster, o, *cfg.TrainingJob.Group, hooks)
 	if err != nil {
 		return err
 	}
@@ -184,12 +191,8 @@ func run(ctx context.Context, o options) error {
 	if err := publish(mgr, cfg); err != nil {
 		return err
 	}
-	if *cfg.Placement.Webhook {
-		placer.AddWebhook(mgr)
-	}
-	if *cfg.BatchJob.Webhook {
-		batchjob.AddWebhook(mgr, jobset.GroupVersion.WithKind("JobSet").GroupKind(), tensorstack.GroupVersion.WithKind("GenericJob").GroupKind(),
-			breezeml.VersionOf(*cfg.TrainingJob.Group).WithKind("TrainingJob").GroupKind())
+	if err := hooks.addTo(mgr, cfg); err != nil {
+		return err
 	}
 	return mgr.Start(ctx)
 }
@@ -260,7 +263,7 @@ func printConfiguration(cfg *v1alpha1.Configuration) error {
 	return err
 }
 
-func newManager(cluster *rest.Config, o options, trainingJobGroup string) (manager.Manager, error) {
+func newManager(cluster *rest.Config, o options, trainingJobGroup string, hooks webhooks) (manager.Manager, error) {
 	namespace := o.leaderElectionNamespace
 	if namespace == "" && os.Getenv("KUBERNETES_SERVICE_HOST") == "" {
 		namespace = "kube-system"
@@ -277,7 +280,7 @@ func newManager(cluster *rest.Config, o options, trainingJobGroup string) (manag
 		Scheme:                        newScheme(trainingJobGroup),
 		Metrics:                       metrics,
 		HealthProbeBindAddress:        o.probeAddress,
-		WebhookServer:                 webhook.NewServer(webhook.Options{Port: o.webhookPort, CertDir: o.webhookCertificates}),
+		WebhookServer:                 webhookserver.NewServer(hooks.options(o)),
 		LeaderElection:                o.leaderElect,
 		LeaderElectionID:              "muster.dev",
 		LeaderElectionNamespace:       namespace,
@@ -291,7 +294,7 @@ func newManager(cluster *rest.Config, o options, trainingJobGroup string) (manag
 		Cache: cache.Options{
 			DefaultTransform:  cache.TransformStripManagedFields(),
 			DefaultNamespaces: only(o.namespace),
-			ByObject:          cached(o.namespace),
+			ByObject:          cached(o.namespace, hooks),
 		},
 		// What a reconcile wrote, the next one sees: plans are made of what there is.
 		Client: client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}},
@@ -315,7 +318,7 @@ func only(namespace string) map[string]cache.Config {
 
 // cached is what the cache keeps less than all of. Of pods it keeps those of all namespaces, whatever jobs are run: they take
 // room of nodes.
-func cached(namespace string) map[client.Object]cache.ByObject {
+func cached(namespace string, hooks webhooks) map[client.Object]cache.ByObject {
 	out := admission.Cached()
 	if namespace != "" {
 		for kind, by := range out {
@@ -326,6 +329,10 @@ func cached(namespace string) map[client.Object]cache.ByObject {
 		}
 	}
 	out[&corev1.Event{}] = jobs.Refusals()
+	if hooks.certificates != nil {
+		kind, which := webhook.Cached()
+		out[kind] = which
+	}
 	return out
 }
 

@@ -1,5 +1,5 @@
-// Package certificate makes the certificates that the operator shows, and says when they are to be renewed. It keeps none, and
-// knows nothing of who trusts them.
+// Package certificate makes the certificates that the operator shows, and renews them in time: those that it signs itself, and those
+// of an authority that operators share in a Secret. It knows nothing of who trusts them.
 package certificate
 
 import (
@@ -24,13 +24,13 @@ const Lifetime = 90 * 24 * time.Hour
 // clocksDiffer is by how much those of others may be behind.
 const clocksDiffer = time.Hour
 
-// Aged reports whether so many fourths of the certificate's life are over.
-func Aged(c *x509.Certificate, fourths time.Duration, now time.Time) bool {
+// aged reports whether so many fourths of the certificate's life are over.
+func aged(c *x509.Certificate, fourths time.Duration, now time.Time) bool {
 	return !now.Before(c.NotBefore.Add(c.NotAfter.Sub(c.NotBefore) / 4 * fourths))
 }
 
-// Authority makes a certificate, and its key, that signs others of the name and itself, as PEM.
-func Authority(name string, lifetime time.Duration, now time.Time) (certificate, key []byte, err error) {
+// newAuthority makes a certificate, and its key, that signs others of the name and itself, as PEM.
+func newAuthority(name string, lifetime time.Duration, now time.Time) (certificate, key []byte, err error) {
 	template, private, err := newTemplate(name, lifetime, now)
 	if err != nil {
 		return nil, nil, err
@@ -48,8 +48,8 @@ func Authority(name string, lifetime time.Duration, now time.Time) (certificate,
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}), nil
 }
 
-// Signed makes a certificate of the authority, which does not outlive it. Who shows it keeps it in memory alone.
-func Signed(authority *tls.Certificate, name string, now time.Time) (*tls.Certificate, error) {
+// signed makes a certificate of the authority, which does not outlive it. Who shows it keeps it in memory alone.
+func signed(authority *tls.Certificate, name string, now time.Time) (*tls.Certificate, error) {
 	template, private, err := newTemplate(name, Lifetime, now)
 	if err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func (s *SelfSigned) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.Clock.Now()
-	if s.shown != nil && !Aged(s.shown.Leaf, 3, now) {
+	if s.shown != nil && !aged(s.shown.Leaf, 3, now) {
 		return s.shown, nil
 	}
 	template, private, err := newTemplate(s.Name, Lifetime, now)

@@ -42,7 +42,7 @@ func TestWhatIsShownIsRenewedBeforeItEnds(t *testing.T) {
 }
 
 func TestWhatAnAuthoritySignsDoesNotOutliveIt(t *testing.T) {
-	certificate, key, err := Authority("muster", Lifetime/2, epoch)
+	certificate, key, err := newAuthority("muster", Lifetime/2, epoch)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestWhatAnAuthoritySignsDoesNotOutliveIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	signed, err := Signed(&authority, "muster", epoch)
+	signed, err := signed(&authority, "muster", epoch)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	"github.com/musterhq/muster/internal/certificate"
+	"github.com/musterhq/muster/internal/rendezvous/protocol"
 )
+
+// use is that of the authority that agents trust.
+var use = certificate.Use{Secret: "muster-rendezvous", Server: protocol.ServerName}
 
 // Options say where agents are served.
 type Options struct {
@@ -24,13 +29,13 @@ type Options struct {
 }
 
 // AddTo has the manager serve agents, and returns what they are to trust.
-func AddTo(ctx context.Context, mgr ctrl.Manager, o Options) (*Authority, error) {
+func AddTo(ctx context.Context, mgr ctrl.Manager, o Options) (*certificate.Authority, error) {
 	clients, err := kubernetes.NewForConfig(mgr.GetConfig())
 	if err != nil {
 		return nil, fmt.Errorf("making a client: %w", err)
 	}
 	log := ctrl.Log.WithName("rendezvous")
-	authority, err := OpenAuthority(ctx, clients.CoreV1().Secrets(o.Namespace), clock.RealClock{}, log)
+	authority, err := certificate.OpenAuthority(ctx, clients.CoreV1().Secrets(o.Namespace), use, clock.RealClock{}, log)
 	if err != nil {
 		return nil, err
 	}

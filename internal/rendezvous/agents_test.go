@@ -22,6 +22,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/musterhq/muster/internal/certificate"
 	"github.com/musterhq/muster/internal/rendezvous/round"
 )
 
@@ -57,7 +58,7 @@ const patienceOfTests = time.Minute
 type operator struct {
 	t         *testing.T
 	address   string
-	authority *Authority
+	authority *certificate.Authority
 	sizes     string
 	patience  round.Patience
 	pods      map[string]*corev1.Pod
@@ -72,7 +73,7 @@ func newOperator(t *testing.T, sizes string) *operator {
 
 // newOperatorOf has certificates renewed by the clock.
 func newOperatorOf(t *testing.T, sizes string, clock clock.WithTicker) *operator {
-	authority, err := OpenAuthority(t.Context(), fakeclients.NewClientset().CoreV1().Secrets("muster-system"), clock, logr.Discard())
+	authority, err := certificate.OpenAuthority(t.Context(), fakeclients.NewClientset().CoreV1().Secrets("muster-system"), use, clock, logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/musterhq/muster/internal/certificate"
 	"github.com/musterhq/muster/internal/rendezvous/protocol"
 )
 
@@ -45,7 +46,7 @@ type Server struct {
 	// Bind is the address to listen on.
 	Bind string
 	// Authority has the certificate that they are shown.
-	Authority *Authority
+	Authority *certificate.Authority
 	Identify  Identify
 	// Halls is where pods belong.
 	Halls *Halls
@@ -83,7 +84,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		ReadTimeout:       30 * time.Second,
 		IdleTimeout:       2 * protocol.Hold,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
-		TLSConfig:         &tls.Config{GetCertificate: s.Authority.shown, MinVersion: tls.VersionTLS13},
+		TLSConfig:         &tls.Config{GetCertificate: s.Authority.Show, MinVersion: tls.VersionTLS13},
 		// A connection whose other end is gone is found out, so that nobody begins a round with it.
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 5 * time.Second, MaxConcurrentStreams: 16},
 	}

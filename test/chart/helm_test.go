@@ -77,6 +77,15 @@ func (h helm) install(with values) *release.Release {
 	return done
 }
 
+func (h helm) upgrade(with values) {
+	h.t.Helper()
+	upgrade := action.NewUpgrade(h.config)
+	upgrade.Namespace, upgrade.ResetThenReuseValues = namespace, true
+	if _, err := upgrade.Run(name, load(h.t), with); err != nil {
+		h.t.Fatalf("helm upgrade: %v", err)
+	}
+}
+
 func (h helm) uninstall() {
 	h.t.Helper()
 	if _, err := action.NewUninstall(h.config).Run(name); err != nil {

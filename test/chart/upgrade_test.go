@@ -80,11 +80,7 @@ func TestJobsRunOnThroughUpgradeRollbackAndReinstallation(t *testing.T) {
 		}
 	}
 	goOn("upgrade", false, func() {
-		upgrade := action.NewUpgrade(h.config)
-		upgrade.Namespace, upgrade.ResetThenReuseValues = namespace, true
-		if _, err := upgrade.Run(name, load(t), values{"replicaCount": 3}); err != nil {
-			t.Fatalf("helm upgrade: %v", err)
-		}
+		h.upgrade(values{"replicaCount": 3})
 	})
 	goOn("rollback", true, func() {
 		if err := action.NewRollback(h.config).Run(name); err != nil {

@@ -32,3 +32,11 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
 {{- end -}}
+
+{{/* The files of the webhooks that the configuration turns on, as a list. */}}
+{{- define "muster.webhooks" -}}
+{{- $files := list -}}
+{{- if dig "batchJob" "webhook" false .Values.config }}{{ $files = append $files "webhook/job-hold.yaml" }}{{ end -}}
+{{- if dig "placement" "webhook" false .Values.config }}{{ $files = append $files "webhook/pod-places.yaml" }}{{ end -}}
+{{- toYaml $files -}}
+{{- end -}}

@@ -3,7 +3,6 @@ package batchjob
 import (
 	"context"
 	"fmt"
-	"net/http"
 
 	"gomodules.xyz/jsonpatch/v2"
 	batchv1 "k8s.io/api/batch/v1"
@@ -19,8 +18,7 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// webhookPath is where the API server asks; the configuration in charts/muster/webhook
-// names it.
+// webhookPath is where the API server asks; charts/muster/webhook/job-hold.yaml names it.
 const webhookPath = "/hold-batch-v1-job"
 
 // AddWebhook has the manager answer the API server when Jobs are made: those with a
@@ -38,23 +36,30 @@ type holder struct {
 	decoder admission.Decoder
 }
 
-// Handle answers one question of the API server. It never refuses a Job.
+// Handle answers one question of the API server. It never refuses a Job: an answer that tells of an error would, since who has an
+// answer was not ignored.
 func (h *holder) Handle(ctx context.Context, request admission.Request) admission.Response {
 	var job batchv1.Job
 	if err := h.decoder.Decode(request, &job); err != nil {
-		return admission.Errored(http.StatusBadRequest, err)
+		return unheld(ctx, err)
 	}
 	if suspended(&job) || describe(&job, jobs.Facts{}).Foreign {
 		return admission.Allowed("")
 	}
 	local, err := h.defaultQueue(ctx, request.Namespace)
-	if err != nil {
-		return admission.Errored(http.StatusInternalServerError, err)
+	if err != nil { // a namespace whose jobs are not run here, say: nobody would let it go
+		return unheld(ctx, err)
 	}
 	if !jobs.IsQueued(&job, local, h.served) {
 		return admission.Allowed("")
 	}
 	return admission.Patched("", jsonpatch.NewOperation("add", "/spec/suspend", true))
+}
+
+// unheld lets a Job be made as it is. It is stopped when it is seen, if that is to be.
+func unheld(ctx context.Context, err error) admission.Response {
+	ctrl.LoggerFrom(ctx).Error(err, "a Job is not held")
+	return admission.Allowed("")
 }
 
 // defaultQueue is the LocalQueue of the namespace that takes in who names none, nil if

@@ -1,7 +1,9 @@
 package batchjob
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -12,11 +14,40 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
 )
+
+// TestTheWebhookRefusesNobody: not where queues cannot be read, as of a namespace that the operator's cache leaves out, nor what it
+// cannot read.
+func TestTheWebhookRefusesNobody(t *testing.T) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{kueue.AddToScheme, batchv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	blind := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).Build(), interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return errors.New("unable to get: ns/default because of unknown namespace for the cache")
+		}})
+	h := &holder{queues: blind, decoder: admission.NewDecoder(scheme)}
+	for what, text := range map[string]string{
+		"one with a queue":     `{"apiVersion": "batch/v1", "kind": "Job", "metadata": {"labels": {"kueue.x-k8s.io/queue-name": "q"}}}`,
+		"one without":          `{"apiVersion": "batch/v1", "kind": "Job"}`,
+		"one that is no Job":   `{"apiVersion": "batch/v1", "kind": "Job", "spec": 1}`,
+		"one that is no JSON":  `{`,
+		"one of another batch": `{"apiVersion": "batch/v9", "kind": "Job"}`,
+	} {
+		answer := h.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Namespace: "ns", Object: runtime.RawExtension{Raw: []byte(text)}}})
+		if !answer.Allowed || len(answer.Patches) > 0 {
+			t.Errorf("%s: %+v", what, answer)
+		}
+	}
+}
 
 func TestTheWebhookHoldsJobsWithAQueue(t *testing.T) {
 	label := func(b builder, key, value string) builder {

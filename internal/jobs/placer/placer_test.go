@@ -341,3 +341,23 @@ func TestTheWebhookGivesAPodThePlaceOfItsRankIfThatIsFree(t *testing.T) {
 		})
 	}
 }
+
+// TestTheWebhookRefusesNoPod: not where Workloads cannot be read, nor what it cannot read.
+func TestTheWebhookRefusesNoPod(t *testing.T) {
+	scheme := newScheme(t)
+	blind := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).Build(), interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return errors.New("unable to get: ns/w because of unknown namespace for the cache")
+		}})
+	d := &doorman{placer: &placer{client: blind}, decoder: admission.NewDecoder(scheme)}
+	for what, text := range map[string]string{
+		"one that waits": `{"apiVersion": "v1", "kind": "Pod", "metadata": {"annotations": {"kueue.x-k8s.io/workload": "w"}},
+			"spec": {"schedulingGates": [{"name": "kueue.x-k8s.io/topology"}]}}`,
+		"one that is no pod": `{"apiVersion": "v1", "kind": "Pod", "spec": 1}`,
+	} {
+		answer := d.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Namespace: "ns", Object: runtime.RawExtension{Raw: []byte(text)}}})
+		if !answer.Allowed || len(answer.Patches) > 0 {
+			t.Errorf("%s: %+v", what, answer)
+		}
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -21,8 +20,7 @@ import (
 	"github.com/musterhq/muster/internal/podspec"
 )
 
-// webhookPath is where the API server asks; the configuration in charts/muster/webhook
-// names it.
+// webhookPath is where the API server asks; charts/muster/webhook/pod-places.yaml names it.
 const webhookPath = "/place-v1-pod"
 
 // AddWebhook has the manager answer the API server when pods are made that wait for a
@@ -40,11 +38,12 @@ type doorman struct {
 	decoder admission.Decoder
 }
 
-// Handle answers one question of the API server. It never refuses a pod.
+// Handle answers one question of the API server. It never refuses a pod: an answer that tells of an error would, since who has an
+// answer was not ignored.
 func (d *doorman) Handle(ctx context.Context, request admission.Request) admission.Response {
 	var pod corev1.Pod
 	if err := d.decoder.Decode(request, &pod); err != nil {
-		return admission.Errored(http.StatusBadRequest, err)
+		return unplaced(ctx, err)
 	}
 	name := pod.Annotations[kueue.WorkloadAnnotation]
 	if name == "" || !gated(&pod) {
@@ -53,11 +52,17 @@ func (d *doorman) Handle(ctx context.Context, request admission.Request) admissi
 	place, ok, err := d.placer.placeOf(ctx, client.ObjectKey{Namespace: request.Namespace, Name: name}, &pod)
 	switch {
 	case err != nil:
-		return admission.Errored(http.StatusInternalServerError, err)
+		return unplaced(ctx, err)
 	case !ok:
 		return admission.Allowed("")
 	}
 	return admission.Patched("", placed(&pod, place)...)
+}
+
+// unplaced lets a pod be made as it is. It waits for its place.
+func unplaced(ctx context.Context, err error) admission.Response {
+	ctrl.LoggerFrom(ctx).Error(err, "a pod is made without its place")
+	return admission.Allowed("")
 }
 
 // placeOf is the place of the pod's rank, if it has one and nobody is there.

@@ -1,11 +1,11 @@
 package operators
 
 import (
-	"bytes"
 	"context"
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -147,20 +147,18 @@ func (w *world) certificates() (folder string, authority []byte) {
 	return folder, chain
 }
 
-// ask applies a webhook of the chart, as its file has it, for the namespace alone, served at the door rather than by a Service.
+// ask has the API server ask what a file of the chart has it ask, for the namespace alone, at the door rather than by a Service.
 func (w *world) ask(file string, at door) {
 	w.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
 		w.Fatal(err)
 	}
-	webhook := &registration.MutatingWebhookConfiguration{}
-	if err := yaml.UnmarshalStrict(bytes.Split(text, []byte("\n---\n"))[0], webhook); err != nil {
+	var how registration.MutatingWebhook
+	if err := yaml.UnmarshalStrict(text, &how); err != nil {
 		w.Fatal(err)
 	}
-	webhook.Annotations = nil
-	how := &webhook.Webhooks[0]
 	how.ClientConfig = registration.WebhookClientConfig{URL: ptr.To(at.address + *how.ClientConfig.Service.Path), CABundle: at.authority}
 	how.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: w.Namespace}}
-	w.Shared(webhook)
+	w.Shared(&registration.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: strings.TrimSuffix(filepath.Base(file), ".yaml")}, Webhooks: []registration.MutatingWebhook{how}})
 }

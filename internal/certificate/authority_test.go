@@ -1,8 +1,7 @@
-package rendezvous
+package certificate
 
 import (
 	"context"
-	"crypto/tls"
 	"crypto/x509"
 	"testing"
 	"time"
@@ -13,14 +12,13 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
 	testclock "k8s.io/utils/clock/testing"
-
-	"github.com/musterhq/muster/internal/certificate"
-	"github.com/musterhq/muster/internal/rendezvous/protocol"
 )
+
+var use = Use{Secret: "muster-rendezvous", Server: "rendezvous.muster.dev"}
 
 func open(t *testing.T, secrets coreclient.SecretInterface, clock *testclock.FakeClock) *Authority {
 	t.Helper()
-	a, err := OpenAuthority(t.Context(), secrets, clock, logr.Discard())
+	a, err := OpenAuthority(t.Context(), secrets, use, clock, logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +28,7 @@ func open(t *testing.T, secrets coreclient.SecretInterface, clock *testclock.Fak
 // believes checks that who trusts these takes what the operator shows now.
 func believes(t *testing.T, trusted string, a *Authority, want bool) {
 	t.Helper()
-	shown, err := a.shown(nil)
+	shown, err := a.Show(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +36,7 @@ func believes(t *testing.T, trusted string, a *Authority, want bool) {
 	if !roots.AppendCertsFromPEM([]byte(trusted)) {
 		t.Fatal("there is nothing to trust")
 	}
-	_, err = shown.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: protocol.ServerName, CurrentTime: a.clock.Now(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
+	_, err = shown.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: use.Server, CurrentTime: a.clock.Now(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
 	if (err == nil) != want {
 		t.Errorf("on %s it is believed: %t, for %v", a.clock.Now().Format(time.DateOnly), !want, err)
 	}
@@ -51,11 +49,11 @@ func TestOperatorsShareTheAuthority(t *testing.T) {
 		t.Error("another operator has another authority")
 	}
 	believes(t, one.Trusted(), other, true)
-	broken := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: SecretName}}
+	broken := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: use.Secret}}
 	if _, err := secrets.Update(context.Background(), broken, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenAuthority(context.Background(), secrets, clock, logr.Discard()); err == nil {
+	if _, err := OpenAuthority(context.Background(), secrets, use, clock, logr.Discard()); err == nil {
 		t.Error("a Secret without a certificate is taken")
 	}
 }
@@ -63,11 +61,11 @@ func TestOperatorsShareTheAuthority(t *testing.T) {
 // TestTheSecretOfAnOlderBuildIsAnAuthority: its certificate was shown itself, and signed itself for 20 years.
 func TestTheSecretOfAnOlderBuildIsAnAuthority(t *testing.T) {
 	secrets, clock := fake.NewClientset().CoreV1().Secrets("muster-system"), testclock.NewFakeClock(time.Now())
-	old, key, err := certificate.Authority(protocol.ServerName, 20*365*24*time.Hour, clock.Now())
+	old, key, err := newAuthority(use.Server, 20*365*24*time.Hour, clock.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: SecretName}, Data: map[string][]byte{corev1.TLSCertKey: old, corev1.TLSPrivateKeyKey: key}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: use.Secret}, Data: map[string][]byte{corev1.TLSCertKey: old, corev1.TLSPrivateKeyKey: key}}
 	if _, err := secrets.Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -99,44 +97,4 @@ func TestAnAuthorityIsFollowedByAnotherThatPodsTrustByThen(t *testing.T) {
 	if changes < 4 || changes > 10 {
 		t.Errorf("what is trusted has changed %d times in ten years", changes)
 	}
-}
-
-// TestAgentsInARoundGoOnWhileCertificatesAreRenewed: those of the old certificate, those who have lost their connection, and those
-// who come.
-func TestAgentsInARoundGoOnWhileCertificatesAreRenewed(t *testing.T) {
-	// Agents go by the real time: what is made at first ends in a moment of theirs, and is valid yet.
-	clock := testclock.NewFakeClock(time.Now().Add(-certificate.Lifetime * 9 / 10))
-	o := newOperatorOf(t, "2:3", clock)
-	way := newWay(t, o.address)
-	first, other := o.run(0, works), o.run(1, works, "MUSTER_RENDEZVOUS="+way.address)
-	first.says("part 0 of 2")
-	other.says("part 1 of 2")
-	before := o.shown()
-	clock.SetTime(time.Now())
-	after := o.shown()
-	if before.Equal(after) || !after.NotAfter.After(time.Now().Add(certificate.Lifetime/2)) {
-		t.Errorf("who comes is shown a certificate that ends %s, and one that ends %s before", after.NotAfter, before.NotAfter)
-	}
-	way.close()
-	other.says("cannot be asked")
-	way.open()
-	o.hears("uid-job-worker-1")
-	first.quiet("saved")
-	other.quiet("saved")
-	o.run(2, works).says("part 2 of 3")
-	first.says("part 0 of 3")
-	other.says("part 1 of 3")
-}
-
-// shown is the certificate that a new connection is shown.
-func (o *operator) shown() *x509.Certificate {
-	o.t.Helper()
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM([]byte(o.authority.Trusted()))
-	connection, err := tls.Dial("tcp", o.address, &tls.Config{RootCAs: roots, ServerName: protocol.ServerName, MinVersion: tls.VersionTLS13})
-	if err != nil {
-		o.t.Fatal(err)
-	}
-	defer connection.Close()
-	return connection.ConnectionState().PeerCertificates[0]
 }

@@ -1,4 +1,4 @@
-package rendezvous
+package certificate
 
 import (
 	"context"
@@ -13,29 +13,31 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/utils/clock"
-
-	"github.com/musterhq/muster/internal/certificate"
-	"github.com/musterhq/muster/internal/rendezvous/protocol"
 )
 
 const (
-	// SecretName is that of the Secret with the authority of the rendezvous, in the operator's namespace. It outlives
-	// operators: agents that run trust what is in it.
-	SecretName = "muster-rendezvous"
-
 	// The authority after the present one is beside it, from the middle of its life on. A fourth of a life later it takes its place:
-	// whose pod was made a year before that, or earlier, is heard no more; all others trust it.
+	// who was told whom to trust a year before that, or earlier, and never since, hears no more; all others trust it.
 	nextCertKey, nextPrivateKeyKey = "next.crt", "next.key"
 
-	// authorityLifetime is that of what agents trust. They are given it when their pod is made, and keep it.
+	// authorityLifetime is that of what others trust. Pods are given it when they are made, and keep it.
 	authorityLifetime = 4 * 365 * 24 * time.Hour
 
-	// lookEvery is how often it is seen to that certificates are renewed.
-	lookEvery = 6 * time.Hour
+	// LookEvery is how often it is seen to that certificates are renewed: for so long operators may use different authorities.
+	LookEvery = 6 * time.Hour
 )
 
-// Authority is what agents trust, and what they are shown. All of it is renewed while they are served, well before it ends.
+// Use is what an authority is for.
+type Use struct {
+	// Secret is the name of the Secret that it is kept in. It outlives operators, and so does what others trust.
+	Secret string
+	// Server is the name in the certificates that it signs.
+	Server string
+}
+
+// Authority is what others trust, and what they are shown. All of it is renewed while it runs, well before it ends.
 type Authority struct {
+	use     Use
 	secrets coreclient.SecretInterface
 	clock   clock.WithTicker
 	log     logr.Logger
@@ -47,31 +49,31 @@ type Authority struct {
 }
 
 // OpenAuthority reads the authority, and makes it if there is none yet.
-func OpenAuthority(ctx context.Context, secrets coreclient.SecretInterface, clock clock.WithTicker, log logr.Logger) (*Authority, error) {
-	a := &Authority{secrets: secrets, clock: clock, log: log}
-	secret, err := secrets.Get(ctx, SecretName, metav1.GetOptions{})
+func OpenAuthority(ctx context.Context, secrets coreclient.SecretInterface, use Use, clock clock.WithTicker, log logr.Logger) (*Authority, error) {
+	a := &Authority{use: use, secrets: secrets, clock: clock, log: log.WithValues("secret", use.Secret)}
+	secret, err := secrets.Get(ctx, use.Secret, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		if secret, err = newSecret(clock.Now()); err != nil {
+		if secret, err = newSecret(use, clock.Now()); err != nil {
 			return nil, err
 		}
 		secret, err = secrets.Create(ctx, secret, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) { // another operator was faster
-			secret, err = secrets.Get(ctx, SecretName, metav1.GetOptions{})
+			secret, err = secrets.Get(ctx, use.Secret, metav1.GetOptions{})
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading or making Secret %s: %w", SecretName, err)
+		return nil, fmt.Errorf("reading or making Secret %s: %w", use.Secret, err)
 	}
 	return a, a.take(secret)
 }
 
-func newSecret(now time.Time) (*corev1.Secret, error) {
-	authority, key, err := certificate.Authority(protocol.ServerName, authorityLifetime, now)
+func newSecret(use Use, now time.Time) (*corev1.Secret, error) {
+	authority, key, err := newAuthority(use.Server, authorityLifetime, now)
 	if err != nil {
-		return nil, fmt.Errorf("making the authority of the rendezvous: %w", err)
+		return nil, fmt.Errorf("making an authority: %w", err)
 	}
 	return &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: SecretName},
+		ObjectMeta: metav1.ObjectMeta{Name: use.Secret},
 		Type:       corev1.SecretTypeTLS,
 		Data:       map[string][]byte{corev1.TLSCertKey: authority, corev1.TLSPrivateKeyKey: key},
 	}, nil
@@ -81,7 +83,7 @@ func newSecret(now time.Time) (*corev1.Secret, error) {
 func (a *Authority) take(secret *corev1.Secret) error {
 	signer, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
 	if err != nil {
-		return fmt.Errorf("reading Secret %s (delete it to have it made anew): %w", SecretName, err)
+		return fmt.Errorf("reading Secret %s (delete it to have it made anew): %w", a.use.Secret, err)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -90,25 +92,25 @@ func (a *Authority) take(secret *corev1.Secret) error {
 		return nil
 	}
 	a.signer = signer
-	a.serving, err = certificate.Signed(&signer, protocol.ServerName, a.clock.Now())
+	a.serving, err = signed(&signer, a.use.Server, a.clock.Now())
 	return err
 }
 
-// Trusted is what agents in new pods are to trust, as PEM.
+// Trusted is what others are to trust from now on, as PEM.
 func (a *Authority) Trusted() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.trusted
 }
 
-// shown is what agents are shown: one that is valid for a while yet.
-func (a *Authority) shown(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+// Show is for a tls.Config: it gives a certificate that is valid for a while yet.
+func (a *Authority) Show(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !certificate.Aged(a.serving.Leaf, 3, a.clock.Now()) {
+	if !aged(a.serving.Leaf, 3, a.clock.Now()) {
 		return a.serving, nil
 	}
-	serving, err := certificate.Signed(&a.signer, protocol.ServerName, a.clock.Now())
+	serving, err := signed(&a.signer, a.use.Server, a.clock.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -116,13 +118,17 @@ func (a *Authority) shown(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return serving, nil
 }
 
-// Start implements manager.Runnable. It runs where the manager leads: who does not serves nobody, and reads the Secret again when it does.
+// NeedLeaderElection implements manager.LeaderElectionRunnable: who does not lead may be asked too. Of several that renew the Secret
+// at once one is first.
+func (a *Authority) NeedLeaderElection() bool { return false }
+
+// Start implements manager.Runnable.
 func (a *Authority) Start(ctx context.Context) error {
-	ticker := a.clock.NewTicker(lookEvery)
+	ticker := a.clock.NewTicker(LookEvery)
 	defer ticker.Stop()
 	for {
 		if err := a.renew(ctx); err != nil && ctx.Err() == nil {
-			a.log.Error(err, "the authority of the rendezvous is not renewed; it is tried again", "in", lookEvery)
+			a.log.Error(err, "the authority is not renewed; it is tried again", "in", LookEvery)
 		}
 		select {
 		case <-ticker.C():
@@ -134,9 +140,9 @@ func (a *Authority) Start(ctx context.Context) error {
 
 // renew takes what the Secret holds by now, and puts another authority beside an old one, or in its place.
 func (a *Authority) renew(ctx context.Context) error {
-	secret, err := a.secrets.Get(ctx, SecretName, metav1.GetOptions{})
+	secret, err := a.secrets.Get(ctx, a.use.Secret, metav1.GetOptions{})
 	if err != nil {
-		return fmt.Errorf("reading Secret %s: %w", SecretName, err)
+		return fmt.Errorf("reading Secret %s: %w", a.use.Secret, err)
 	}
 	if err := a.take(secret); err != nil {
 		return err
@@ -150,20 +156,23 @@ func (a *Authority) renew(ctx context.Context) error {
 		after.Data[corev1.TLSCertKey], after.Data[corev1.TLSPrivateKeyKey] = after.Data[nextCertKey], after.Data[nextPrivateKeyKey]
 		delete(after.Data, nextCertKey)
 		delete(after.Data, nextPrivateKeyKey)
-		a.log.Info("another authority of the rendezvous takes the place of the old one")
-	case certificate.Aged(a.signer.Leaf, 2, now):
-		authority, key, err := certificate.Authority(protocol.ServerName, authorityLifetime, now)
+		a.log.Info("another authority takes the place of the old one")
+	case aged(a.signer.Leaf, 2, now):
+		authority, key, err := newAuthority(a.use.Server, authorityLifetime, now)
 		if err != nil {
-			return fmt.Errorf("making another authority of the rendezvous: %w", err)
+			return fmt.Errorf("making another authority: %w", err)
 		}
 		after.Data[nextCertKey], after.Data[nextPrivateKeyKey] = authority, key
-		a.log.Info("new pods are to trust another authority of the rendezvous too")
+		a.log.Info("another authority is to be trusted too")
 	default:
 		return nil
 	}
 	written, err := a.secrets.Update(ctx, after, metav1.UpdateOptions{})
-	if err != nil { // another leader may have been faster: what it did is taken at the next look
-		return fmt.Errorf("writing Secret %s: %w", SecretName, err)
+	if apierrors.IsConflict(err) { // another operator was faster: what it did is taken at the next look
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("writing Secret %s: %w", a.use.Secret, err)
 	}
 	return a.take(written)
 }
@@ -173,7 +182,7 @@ func (a *Authority) renew(ctx context.Context) error {
 func (a *Authority) isDue(secret *corev1.Secret, now time.Time) (bool, error) {
 	next, err := tls.X509KeyPair(secret.Data[nextCertKey], secret.Data[nextPrivateKeyKey])
 	if err != nil {
-		return false, fmt.Errorf("reading the next authority in Secret %s (remove %s to have it made anew): %w", SecretName, nextCertKey, err)
+		return false, fmt.Errorf("reading the next authority in Secret %s (remove %s to have it made anew): %w", a.use.Secret, nextCertKey, err)
 	}
-	return certificate.Aged(next.Leaf, 1, now) || !now.Before(a.signer.Leaf.NotAfter.Add(-certificate.Lifetime)), nil
+	return aged(next.Leaf, 1, now) || !now.Before(a.signer.Leaf.NotAfter.Add(-Lifetime)), nil
 }

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	webhookserver "sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	breezeml "github.com/musterhq/muster/api/breezeml/v1"
+	"github.com/musterhq/muster/api/config/v1alpha1"
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
+	"github.com/musterhq/muster/internal/jobs/batchjob"
+	"github.com/musterhq/muster/internal/jobs/placer"
+	"github.com/musterhq/muster/internal/webhook"
+)
+
+// webhooks are what the API server asks as Jobs and pods are made. Without certificates of the operator's own it shows those of files.
+type webhooks struct{ certificates *webhook.Certificates }
+
+// openWebhooks has certificates at hand where the configuration, a complete one, turns webhooks on.
+func openWebhooks(ctx context.Context, cluster *rest.Config, cfg *v1alpha1.Configuration, o options) (webhooks, error) {
+	if o.webhookService == "" || !*cfg.Placement.Webhook && !*cfg.BatchJob.Webhook {
+		return webhooks{}, nil
+	}
+	certificates, err := webhook.Open(ctx, cluster, ownNamespace(o), o.webhookService)
+	return webhooks{certificates}, err
+}
+
+func (h webhooks) options(o options) webhookserver.Options {
+	if h.certificates == nil {
+		return webhookserver.Options{Port: o.webhookPort, CertDir: o.webhookCertificates}
+	}
+	return h.certificates.Options(o.webhookPort)
+}
+
+// addTo has the manager answer the API server. It is not ready before it does.
+func (h webhooks) addTo(mgr manager.Manager, cfg *v1alpha1.Configuration) error {
+	if !*cfg.Placement.Webhook && !*cfg.BatchJob.Webhook {
+		return nil
+	}
+	if *cfg.Placement.Webhook {
+		placer.AddWebhook(mgr)
+	}
+	if *cfg.BatchJob.Webhook {
+		batchjob.AddWebhook(mgr, jobset.GroupVersion.WithKind("JobSet").GroupKind(), tensorstack.GroupVersion.WithKind("GenericJob").GroupKind(),
+			breezeml.VersionOf(*cfg.TrainingJob.Group).WithKind("TrainingJob").GroupKind())
+	}
+	if err := mgr.AddReadyzCheck("webhooks", mgr.GetWebhookServer().StartedChecker()); err != nil {
+		return fmt.Errorf("adding the check of the webhooks: %w", err)
+	}
+	if h.certificates == nil {
+		return nil
+	}
+	return h.certificates.AddTo(mgr)
+}

@@ -1,0 +1,53 @@
+package rendezvous
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"testing"
+	"time"
+
+	testclock "k8s.io/utils/clock/testing"
+
+	"github.com/musterhq/muster/internal/certificate"
+	"github.com/musterhq/muster/internal/rendezvous/protocol"
+)
+
+// TestAgentsInARoundGoOnWhileCertificatesAreRenewed: those of the old certificate, those who have lost their connection, and those
+// who come.
+func TestAgentsInARoundGoOnWhileCertificatesAreRenewed(t *testing.T) {
+	// Agents go by the real time: what is made at first ends in a moment of theirs, and is valid yet.
+	clock := testclock.NewFakeClock(time.Now().Add(-certificate.Lifetime * 9 / 10))
+	o := newOperatorOf(t, "2:3", clock)
+	way := newWay(t, o.address)
+	first, other := o.run(0, works), o.run(1, works, "MUSTER_RENDEZVOUS="+way.address)
+	first.says("part 0 of 2")
+	other.says("part 1 of 2")
+	before := o.shown()
+	clock.SetTime(time.Now())
+	after := o.shown()
+	if before.Equal(after) || !after.NotAfter.After(time.Now().Add(certificate.Lifetime/2)) {
+		t.Errorf("who comes is shown a certificate that ends %s, and one that ends %s before", after.NotAfter, before.NotAfter)
+	}
+	way.close()
+	other.says("cannot be asked")
+	way.open()
+	o.hears("uid-job-worker-1")
+	first.quiet("saved")
+	other.quiet("saved")
+	o.run(2, works).says("part 2 of 3")
+	first.says("part 0 of 3")
+	other.says("part 1 of 3")
+}
+
+// shown is the certificate that a new connection is shown.
+func (o *operator) shown() *x509.Certificate {
+	o.t.Helper()
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM([]byte(o.authority.Trusted()))
+	connection, err := tls.Dial("tcp", o.address, &tls.Config{RootCAs: roots, ServerName: protocol.ServerName, MinVersion: tls.VersionTLS13})
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	defer connection.Close()
+	return connection.ConnectionState().PeerCertificates[0]
+}
