@@ -57,21 +57,22 @@ func (b *bench) sample() []step {
 	return steps
 }
 
-// floor is what it takes to make the same objects for as many jobs.
-func (b *bench) floor(made []step, jobs int) (c cost) {
+// floor is what it takes to make the same objects for as many jobs; and, admitted, to write what the sample's Workload was given
+// to the status of each, which no creation can.
+func (b *bench) floor(made []step, jobs int, admitted bool) (c cost) {
 	b.Helper()
 	namespace, own := b.namespace(), figure.Process(os.Getpid())
 	server, client := b.server.CPU(b.T), own.CPU(b.T)
 	c.time = b.timeToPods(namespace, jobs*smallPods, func() error {
-		return sideBySide(jobs, func(i int) error { return b.copy(made, namespace, fmt.Sprintf("job-%d", i)) })
+		return sideBySide(jobs, func(i int) error { return b.copy(made, namespace, fmt.Sprintf("job-%d", i), admitted) })
 	})
 	c.server, c.client = b.server.CPU(b.T)-server, own.CPU(b.T)-client
 	b.remove(namespace, &lattice.LatticeJob{})
 	return c
 }
 
-// copy makes the objects of the sample as those of a job of the name.
-func (b *bench) copy(made []step, namespace, job string) error {
+// copy makes the objects of the sample as those of a job of the name, and has the Workload admitted if it is to be.
+func (b *bench) copy(made []step, namespace, job string, admitted bool) error {
 	owners := map[string]metav1.OwnerReference{}
 	for _, of := range made {
 		copies := make([]client.Object, len(of))
@@ -102,6 +103,15 @@ func (b *bench) copy(made []step, namespace, job string) error {
 			owners["LatticeJob"] = *metav1.NewControllerRef(o, lattice.GroupVersion.WithKind("LatticeJob"))
 		case *volcano.Job:
 			owners["Job"] = *metav1.NewControllerRef(o, volcano.GroupVersion.WithKind("Job"))
+		case *kueue.Workload:
+			if !admitted {
+				break
+			}
+			given := o.DeepCopy()
+			given.Status = of[0].(*kueue.Workload).Status
+			if err := b.client.Status().Patch(b.Context(), given, client.MergeFromWithOptions(o, client.MergeFromWithOptimisticLock{})); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

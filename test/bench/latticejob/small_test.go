@@ -52,20 +52,17 @@ const (
 )
 
 // TestSmallJobs: 1,000 LatticeJobs of 4 pods in a queue, from the creation of the first until all pods are there; and the
-// floor: plain creations of the same objects, each after those that it depends on, with as many jobs side by side.
+// floor: plain creations of the same objects, each after those that it depends on, with as many jobs side by side. Beside
+// them, what nobody could do without: these creations, and a write of each admission.
 func TestSmallJobs(t *testing.T) {
 	b := newBench(t)
 	jobs := max(1, int(smallJobs**scale))
 	made := b.sample()
-	var ours, floor cost
-	for round := range *rounds {
-		plain, took := b.floor(made, jobs), b.ours(jobs)
-		if round == 0 || plain.time < floor.time {
-			floor = plain
-		}
-		if round == 0 || took.time < ours.time {
-			ours = took
-		}
+	var ours, floor, least cost
+	for range *rounds {
+		floor = floor.orBetter(b.floor(made, jobs, false))
+		ours = ours.orBetter(b.ours(jobs))
+		least = least.orBetter(b.floor(made, jobs, true))
 	}
 	ratio := float64(ours.time) / float64(floor.time)
 	figure.Reach(t, fmt.Sprintf("%d LatticeJobs of %d pods, to the floor", jobs, smallPods), fmt.Sprintf("%.2f", ratio), fmt.Sprint(most), ratio <= most)
@@ -73,6 +70,9 @@ func TestSmallJobs(t *testing.T) {
 	figure.Note("  CPU time of the control plane, and in the floor", figure.Seconds(ours.server)+", "+figure.Seconds(floor.server))
 	figure.Note("  CPU time of the operator and the benchmark, and in the floor", figure.Seconds(ours.client)+", "+figure.Seconds(floor.client))
 	figure.Note("  all CPU time, to the floor", fmt.Sprintf("%.2f", float64(ours.server+ours.client)/float64(floor.server+floor.client)))
+	figure.Note("  the floor with the admissions, to the floor", fmt.Sprintf("%.2f", least.time.Seconds()/floor.time.Seconds()))
+	figure.Note("  the jobs, to the floor with the admissions", fmt.Sprintf("%.2f", ours.time.Seconds()/least.time.Seconds()))
+	figure.Note("  CPU time with the admissions: control plane, benchmark", figure.Seconds(least.server)+", "+figure.Seconds(least.client))
 	for _, what := range slices.Sorted(maps.Keys(ours.wrote)) {
 		if each := ours.wrote[what] / float64(jobs); each > 0.05 {
 			figure.Note("  "+what+" a job", fmt.Sprintf("%.2f", each))
@@ -90,6 +90,14 @@ type cost struct {
 	// wrote are all writes, by verb and resource, reads those requests of the operator that change nothing.
 	wrote map[string]float64
 	reads float64
+}
+
+// orBetter is the quicker of what was measured so far, if anything was, and that.
+func (c cost) orBetter(that cost) cost {
+	if c.time == 0 || that.time < c.time {
+		return that
+	}
+	return c
 }
 
 // bench is a control plane with a ClusterQueue that has room for all.
