@@ -108,6 +108,7 @@ bench: build ## Measure: figures beside a floor of the same run, as in docs/perf
 	$(GO) test -run '^$$' -bench . -benchmem ./internal/engine/... ./internal/jobs/latticejob/compile
 	$(GO) test -count=1 -v -p 1 -tags bench -timeout 40m -run TestReconcileTime ./internal/jobs
 	$(GO) test -count=1 -v -p 1 -tags bench -timeout 40m ./test/bench/...
+	$(GO) test -count=1 -v -tags bench -timeout 40m -run TestLostRaces ./test/scenario/placement
 
 .PHONY: lint
 lint: go ## Check formatting, go vet and staticcheck
