@@ -2,6 +2,7 @@ package testcluster
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,6 +14,18 @@ import (
 // Writes counts the requests so far that would change something, those that failed included: by verb and resource, such
 // as `PATCH workloads/status`. Leases are left out.
 func (c *Cluster) Writes(t testing.TB) map[string]float64 {
+	t.Helper()
+	return c.requests(t, "POST", "PUT", "PATCH", "DELETE", "DELETECOLLECTION", "APPLY")
+}
+
+// Gets counts the requests so far for one object, in the same way.
+func (c *Cluster) Gets(t testing.TB) map[string]float64 {
+	t.Helper()
+	return c.requests(t, "GET")
+}
+
+// requests counts those of the verbs.
+func (c *Cluster) requests(t testing.TB, verbs ...string) map[string]float64 {
 	t.Helper()
 	clients, err := kubernetes.NewForConfig(c.Config)
 	if err != nil {
@@ -37,13 +50,8 @@ func (c *Cluster) Writes(t testing.TB) map[string]float64 {
 		for _, pair := range m.Label {
 			label[pair.GetName()] = pair.GetValue()
 		}
-		switch label["verb"] {
-		case "POST", "PUT", "PATCH", "DELETE", "DELETECOLLECTION", "APPLY":
-		default:
-			continue
-		}
 		// Reviews are questions, asked by POST.
-		if label["resource"] == "leases" || strings.HasSuffix(label["resource"], "reviews") {
+		if !slices.Contains(verbs, label["verb"]) || label["resource"] == "leases" || strings.HasSuffix(label["resource"], "reviews") {
 			continue
 		}
 		counts[strings.TrimRight(label["verb"]+" "+label["resource"]+"/"+label["subresource"], "/")] += m.Counter.GetValue()
