@@ -23,8 +23,9 @@ func (a *attempt) gangOf(rj *jobset.ReplicatedJob) (group, priorityClass string)
 // group they are, and those that find their domain by the pods that are there already,
 // which kube-scheduler promises nothing for in gangs, are left to themselves. So are those
 // that wait for their places one by one, since it holds back a whole gang for one pod with
-// a gate, and the rest of a replicated job of which some run already without a group, or in one of
-// another priority.
+// a gate, the rest of a replicated job of which some run already without a group, or in one of
+// another priority, and those of which one is enough: a PodGroup would be two writes that hold
+// nothing together.
 func (a *attempt) joinsGang(rj *jobset.ReplicatedJob) bool {
 	if joins, known := a.gangs[rj.Name]; known {
 		return joins
@@ -37,7 +38,7 @@ func (a *attempt) joinsGang(rj *jobset.ReplicatedJob) bool {
 func (a *attempt) mayJoinGang(rj *jobset.ReplicatedJob) bool {
 	granted, ok := a.seen.Admission.PodSets[rj.Name]
 	if !ok || !a.seen.Facts.NativeGangs || rj.Template.Spec.Template.Spec.SchedulingGroup != nil ||
-		exclusionOf(a.js, rj).ofNodes() && len(granted.Places) == 0 || boundsOf(a.js, rj).Elastic && len(granted.Places) > 0 {
+		exclusionOf(a.js, rj).ofNodes() && len(granted.Places) == 0 || boundsOf(a.js, rj).Elastic && len(granted.Places) > 0 || a.oneIsEnough(rj) {
 		return false
 	}
 	for index := range rj.Replicas {
@@ -53,6 +54,14 @@ func (a *attempt) mayJoinGang(rj *jobset.ReplicatedJob) bool {
 		}
 	}
 	return true
+}
+
+// oneIsEnough reports whether no pod of the replicated job has to wait for another.
+func (a *attempt) oneIsEnough(rj *jobset.ReplicatedJob) bool {
+	if b := boundsOf(a.js, rj); b.Elastic {
+		return b.Least <= 1
+	}
+	return podCount(rj) <= 1
 }
 
 // leavesGang reports whether a Job was made for a gang that it has no part in any more:

@@ -57,12 +57,16 @@ func TestJobsOfAnAdmittedJobSetJoinAGangThatIsMadeFirst(t *testing.T) {
 func TestWhoJoinsNoGang(t *testing.T) {
 	own := twoByFour()
 	own.Spec.ReplicatedJobs[0].Template.Spec.Template.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: ptr.To("mine")}
+	alone := twoByFour()
+	alone.Spec.ReplicatedJobs[0].Replicas = 1
+	alone.Spec.ReplicatedJobs[0].Template.Spec.Parallelism, alone.Spec.ReplicatedJobs[0].Template.Spec.Completions = ptr.To[int32](1), ptr.To[int32](1)
 	for name, tc := range map[string]struct {
 		js        *jobset.JobSet
 		admission jobs.Admission
 		native    bool
 		group     string
 	}{
+		"a pod alone":                                         {alone, grantPlaces(), true, ""},
 		"a JobSet without a queue":                            {twoByFour(), unqueued, true, ""},
 		"on a cluster without gangs":                          {twoByFour(), grantPlaces(), false, ""},
 		"one that says of which it is":                        {own, grantPlaces(), true, "mine"},
