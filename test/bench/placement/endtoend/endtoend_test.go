@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -25,8 +24,11 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/testcluster"
 	"github.com/musterhq/muster/test/bench/figure"
 	"github.com/musterhq/muster/test/bench/operator"
@@ -67,55 +69,86 @@ func TestMain(m *testing.M) {
 // the real kube-scheduler. The floor is the same pods, created and bound with nothing to decide; beside it stands what
 // Kubernetes' own Jobs cost without a queue.
 func TestEndToEnd(t *testing.T) {
-	cluster := testcluster.Get(t)
-	b := &bench{T: t, cluster: cluster, client: watching(t, cluster.Config), operator: watching(t, operator.Impersonate(cluster.Config)),
-		server: figure.ProcessOf(t, filepath.Join(cluster.Dir, "pid"))}
-
+	b := newBench(t)
 	b.play("warm", scaled(singles)/10, podsOf(scaled(singles)/10))
 	floorPods := b.play("floor", scaled(singles), podsOf(scaled(singles)))
 	floorPodsCPU := b.used
+	figure.Note(fmt.Sprintf("%d pods with nothing to decide: the floor", scaled(singles)), figure.Seconds(floorPods))
 	floorJobs := b.play("jobs", scaled(singles), jobsOf(scaled(singles), ""))
 	floorJobsCPU := b.used
+	figure.Note("Jobs of the same pods without a queue, and to the floor", fmt.Sprintf("%s, %.2f", figure.Seconds(floorJobs), floorJobs.Seconds()/floorPods.Seconds()))
 	floorWrites := b.playBy("floorwrites", scaled(singles), jobsOf(scaled(singles), queueOfAll), b.writeAsAdmitted)
 	floorWritesCPU := b.used
+	figure.Note("the same, suspended, and our writes for them, undecided", fmt.Sprintf("%s, %.2f", figure.Seconds(floorWrites), floorWrites.Seconds()/floorPods.Seconds()))
 	// A gang that fills its nodes, as one of 512 does, and one that does not, whose pods get their places one by one.
 	whole := max(1, scaled(gangPods)/gpusOfNode) * gpusOfNode
 	gated := whole + gpusOfNode/2
 	floorWhole := b.play("floorgang", whole, podsOf(whole))
 	floorGated := b.play("floorgang", gated, podsOf(gated))
 
-	running := operator.Start(t, *operatorBinary, cluster, strings.Fields(*operatorFlags)...)
-	running.AwaitReady(t)
-	b.makeQueue()
-
-	before, operatorBefore := cluster.Writes(t), running.CPU(t)
+	running := b.operate()
+	before, operatorBefore := b.cluster.Writes(t), running.CPU(t)
 	single := b.play("single", scaled(singles), jobsOf(scaled(singles), queueOfAll))
 	wrote, singleCPU, operatorCPU := difference(b.wrote, before), b.used, running.CPU(t)-operatorBefore
 	count, sum := running.Observed(t, bindSeconds)
 	singleBind := sum / float64(max(count, 1))
 
-	wholeGang := b.playGang(running, whole)
-	gatedGang := b.playGang(running, gated)
-	peak := running.Peak(t)
-	running.End(syscall.SIGTERM)
-
 	bound := time.Duration(factorMost * float64(floorPods))
-	figure.Reach(t, fmt.Sprintf("%d single-GPU jobs until all are bound", scaled(singles)), figure.Seconds(single), figure.Seconds(bound), single <= bound)
-	figure.Note("  the same pods with nothing to decide: the floor", figure.Seconds(floorPods))
-	figure.Note("  the same Jobs without a queue, and one to the other", fmt.Sprintf("%s, %.2f", figure.Seconds(floorJobs), single.Seconds()/floorJobs.Seconds()))
-	figure.Note("  the same Jobs and our writes for them, undecided, and one to the other", fmt.Sprintf("%s, %.2f", figure.Seconds(floorWrites), single.Seconds()/floorWrites.Seconds()))
+	figure.Reach(t, fmt.Sprintf("%d single-GPU jobs until all are bound, and to the floor", scaled(singles)),
+		fmt.Sprintf("%s, %.2f", figure.Seconds(single), single.Seconds()/floorPods.Seconds()), figure.Seconds(bound), single <= bound)
+	figure.Note("  to the Jobs without a queue, to our writes undecided", fmt.Sprintf("%.2f, %.2f", single.Seconds()/floorJobs.Seconds(), single.Seconds()/floorWrites.Seconds()))
 	each := float64(ours(wrote)-scaled(singles)) / float64(scaled(singles))
 	figure.Reach(t, "  writes of ours a job beyond its creates", fmt.Sprintf("%.3f", each), fmt.Sprint(writesMost), each <= writesMost)
 	figure.Note("  that say that pods are ready, beside these", "1.000")
 	figure.Note("  CPU time of the control plane: floor, Jobs, Jobs and our writes, ours", fmt.Sprint(
 		figure.Seconds(floorPodsCPU), ", ", figure.Seconds(floorJobsCPU), ", ", figure.Seconds(floorWritesCPU), ", ", figure.Seconds(singleCPU)))
-	figure.Note("  CPU time of the operator, until all is removed", figure.Seconds(operatorCPU))
+	figure.Note("  CPU time of the operator until all are bound, until all is removed", figure.Seconds(b.operatorUsed)+", "+figure.Seconds(operatorCPU))
 	b.noteWrites(wrote)
 	figure.Note("  mean time from admission to the last bind", fmt.Sprintf("%.2f s", singleBind))
+
+	wholeGang := b.playGang(running, whole)
 	wholeGang.figures(b, fmt.Sprintf("one gang of %d pods until all are bound", whole), floorWhole)
 	figure.Reach(t, "  writes of ours to its pods", fmt.Sprint(wholeGang.wrote["PATCH pods"]), "0", wholeGang.wrote["PATCH pods"] == 0)
+	gatedGang := b.playGang(running, gated)
 	gatedGang.figures(b, fmt.Sprintf("one of %d, which fills no nodes and so is gated", gated), floorGated)
-	figure.Note("peak memory of the operator", figure.MiB(peak))
+	figure.Note("peak memory of the operator", figure.MiB(running.Peak(t)))
+}
+
+// TestKinds: what a job of one pod costs of each kind that has its pods made by Muster, beside batch Jobs, and which is the cheapest.
+func TestKinds(t *testing.T) {
+	b := newBench(t)
+	jobs := scaled(singles / 10)
+	b.play("warm", jobs, podsOf(jobs))
+	floor := b.play("floor", jobs, podsOf(jobs))
+	figure.Note(fmt.Sprintf("%d pods with nothing to decide: the floor", jobs), figure.Seconds(floor))
+	figure.Note("  writes each, CPU time of the control plane", fmt.Sprintf("%.2f, %s", b.writesEach(jobs), figure.Seconds(b.used)))
+	b.operate()
+	for _, kind := range []struct {
+		name string
+		load func(namespace, name string) client.Object
+	}{{"batch Jobs", queuedJob}, {"GenericJobs", genericJobOf}, {"VCJobs", vcJobOf}, {"TrainingJobs", trainingJobOf}, {"JobSets", func(namespace, name string) client.Object { return gangOf(namespace, name, 1) }}} {
+		wall := b.play("single", jobs, manyOf(jobs, kind.load))
+		figure.Note(fmt.Sprintf("%d %s of a pod each until all are bound, and to the floor", jobs, kind.name), fmt.Sprintf("%s, %.2f", figure.Seconds(wall), wall.Seconds()/floor.Seconds()))
+		figure.Note("  writes each, CPU time of the control plane, of the operator", fmt.Sprintf("%.2f, %s, %s", b.writesEach(jobs), figure.Seconds(b.used), figure.Seconds(b.operatorUsed)))
+	}
+}
+
+// writesEach is what was written a pod, by whomever, from the first creation until all were bound.
+func (b *bench) writesEach(pods int) float64 {
+	sum := 0.0
+	for what, n := range b.wroteBound {
+		sum += n - b.wroteBefore[what]
+	}
+	return sum / float64(pods)
+}
+
+// operate starts the operator and makes its queue. It ends with the test.
+func (b *bench) operate() *operator.Operator {
+	b.Helper()
+	b.running = operator.Start(b.T, *operatorBinary, b.cluster, strings.Fields(*operatorFlags)...)
+	b.running.AwaitReady(b.T)
+	b.makeQueue()
+	return b.running
 }
 
 // gang is what became of one.
@@ -132,7 +165,7 @@ func (b *bench) playGang(running *operator.Operator, pods int) gang {
 	before := b.cluster.Writes(b.T)
 	count, sum := running.Observed(b.T, bindSeconds)
 	var g gang
-	g.wall = b.play("gang", pods, func(namespace string) []client.Object { return []client.Object{gangOf(namespace, pods)} })
+	g.wall = b.play("gang", pods, func(namespace string) []client.Object { return []client.Object{gangOf(namespace, "gang", pods)} })
 	g.wrote = difference(b.wrote, before)
 	countAfter, sumAfter := running.Observed(b.T, bindSeconds)
 	g.bind = (sumAfter - sum) / float64(max(countAfter-count, 1))
@@ -178,6 +211,13 @@ func (b *bench) noteWrites(wrote map[string]int) {
 	}
 }
 
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	cluster := testcluster.Get(t)
+	return &bench{T: t, cluster: cluster, client: watching(t, cluster.Config), operator: watching(t, operator.Impersonate(cluster.Config)),
+		server: figure.ProcessOf(t, filepath.Join(cluster.Dir, "pid"))}
+}
+
 type bench struct {
 	*testing.T
 	cluster *testcluster.Cluster
@@ -187,8 +227,12 @@ type bench struct {
 	// server is the process of the control plane, and used what CPU time it took until the last load was bound.
 	server figure.Process
 	used   time.Duration
-	// wrote is what had been written when the last load was bound, and its Workloads had been told so.
-	wrote map[string]float64
+	// running is the operator, nil before there is one, and operatorUsed what CPU time it took until the last load was bound.
+	running      *operator.Operator
+	operatorUsed time.Duration
+	// wroteBefore and wroteBound are what had been written before the last load came and when it was bound, wrote when its
+	// Workloads had been told so.
+	wroteBefore, wroteBound, wrote map[string]float64
 }
 
 func watching(t *testing.T, config *rest.Config) client.WithWatch {
@@ -216,7 +260,8 @@ func (b *bench) playBy(what string, pods int, load func(namespace string) []clie
 		create(b.T, b.client, &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: queueOfAll}, Spec: kueue.LocalQueueSpec{ClusterQueue: queueOfAll}})
 	}
 	objects := load(namespace)
-	began, used := time.Now(), b.server.CPU(b.T)
+	b.wroteBefore = b.cluster.Writes(b.T)
+	began, used, operatorUsed := time.Now(), b.server.CPU(b.T), b.operatorCPU()
 	creating := each(objects, func(o client.Object) error {
 		err := place(ctx, o)
 		if err != nil {
@@ -231,7 +276,8 @@ func (b *bench) playBy(what string, pods int, load func(namespace string) []clie
 		b.Fatalf("%s: %v", what, errors.Join(<-done, err))
 	}
 	wall := time.Since(began)
-	b.used = b.server.CPU(b.T) - used
+	b.used, b.operatorUsed = b.server.CPU(b.T)-used, b.operatorCPU()-operatorUsed
+	b.wroteBound = b.cluster.Writes(b.T)
 	if what == "single" {
 		b.awaitTold(ctx, namespace, pods)
 	}
@@ -241,6 +287,15 @@ func (b *bench) playBy(what string, pods int, load func(namespace string) []clie
 	}
 	b.clear(ctx, namespace)
 	return wall
+}
+
+// operatorCPU is what CPU time the operator has taken, if there is one.
+func (b *bench) operatorCPU() time.Duration {
+	b.Helper()
+	if b.running == nil {
+		return 0
+	}
+	return b.running.CPU(b.T)
 }
 
 // awaitBound returns when so many pods of the namespace are bound. A watch that the API server ends, as it does with one that
@@ -368,5 +423,5 @@ func (b *bench) anyLeft(ctx context.Context, namespace string) bool {
 
 // loadKinds are lists of what a load consists of.
 func loadKinds() []client.ObjectList {
-	return []client.ObjectList{&jobset.JobSetList{}, &batchv1.JobList{}, &kueue.WorkloadList{}, &corev1.PodList{}}
+	return []client.ObjectList{&jobset.JobSetList{}, &tensorstack.GenericJobList{}, &volcano.JobList{}, &breezeml.TrainingJobList{}, &batchv1.JobList{}, &kueue.WorkloadList{}, &corev1.PodList{}}
 }

@@ -15,8 +15,11 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 )
 
 // writeAsAdmitted writes for a Job what an operator that has nothing to decide must write: the Job as its user creates it, its
@@ -67,10 +70,10 @@ func (b *bench) makeQueue() {
 	}})
 }
 
-// create makes an object for the test.
+// create makes an object, if no test before this one has.
 func create(t *testing.T, c client.Client, o client.Object) {
 	t.Helper()
-	if err := c.Create(t.Context(), o); err != nil {
+	if err := c.Create(t.Context(), o); client.IgnoreAlreadyExists(err) != nil {
 		t.Fatal(err)
 	}
 }
@@ -105,23 +108,54 @@ func podsOf(n int) func(string) []client.Object {
 
 // jobsOf are Jobs of one pod in the queue, "" for none.
 func jobsOf(n int, queue string) func(string) []client.Object {
+	return manyOf(n, func(namespace, name string) client.Object {
+		job := queuedJob(namespace, name).(*batchv1.Job)
+		if queue == "" {
+			job.Labels, job.Spec.Suspend, job.Spec.Template = nil, nil, template(true)
+		}
+		return job
+	})
+}
+
+// manyOf are so many objects of a kind.
+func manyOf(n int, of func(namespace, name string) client.Object) func(string) []client.Object {
 	return func(namespace string) []client.Object {
 		var out []client.Object
 		for i := range n {
-			job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("job-%d", i)}, Spec: batchv1.JobSpec{Template: template(queue == ""), BackoffLimit: ptr.To[int32](0)}}
-			if queue != "" {
-				job.Labels = map[string]string{kueue.QueueLabel: queue}
-				job.Spec.Suspend = ptr.To(true)
-			}
-			out = append(out, job)
+			out = append(out, of(namespace, fmt.Sprintf("job-%d", i)))
 		}
 		return out
 	}
 }
 
-func gangOf(namespace string, pods int) client.Object {
+// inQueue names an object in the queue.
+func inQueue(namespace, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{kueue.QueueLabel: queueOfAll}}
+}
+
+func queuedJob(namespace, name string) client.Object {
+	return &batchv1.Job{ObjectMeta: inQueue(namespace, name), Spec: batchv1.JobSpec{Suspend: ptr.To(true), Template: template(false), BackoffLimit: ptr.To[int32](0)}}
+}
+
+func genericJobOf(namespace, name string) client.Object {
+	return &tensorstack.GenericJob{ObjectMeta: inQueue(namespace, name), Spec: tensorstack.GenericJobSpec{
+		ReplicaSpecs: []tensorstack.ReplicaSpec{{Type: "worker", Replicas: ptr.To[int32](1), Template: template(false)}}}}
+}
+
+func vcJobOf(namespace, name string) client.Object {
+	return &volcano.Job{ObjectMeta: inQueue(namespace, name), Spec: volcano.JobSpec{MinAvailable: 1, Tasks: []volcano.TaskSpec{{Name: "main", Replicas: 1, Template: template(false)}}}}
+}
+
+func trainingJobOf(namespace, name string) client.Object {
+	job := &breezeml.TrainingJob{ObjectMeta: inQueue(namespace, name)}
+	job.Spec.MinSize, job.Spec.MaxSize = ptr.To[int32](1), ptr.To[int32](1)
+	job.Spec.ReplicaSpecs.Template = template(false)
+	return job
+}
+
+func gangOf(namespace, name string, pods int) client.Object {
 	return &jobset.JobSet{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "gang", Labels: map[string]string{kueue.QueueLabel: queueOfAll}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{kueue.QueueLabel: queueOfAll}},
 		Spec: jobset.JobSetSpec{ReplicatedJobs: []jobset.ReplicatedJob{{Name: "workers", Replicas: 1, Template: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{
 			Parallelism: ptr.To(int32(pods)), Completions: ptr.To(int32(pods)), CompletionMode: ptr.To(batchv1.IndexedCompletion), BackoffLimit: ptr.To[int32](0), Template: template(false)}}}}},
 	}
