@@ -149,8 +149,7 @@ func (a *decisionWriter) try(ctx context.Context, reader client.Reader, d engine
 	}
 	a.budget.note()
 	began := a.clock.Now()
-	err = a.client.Status().Patch(ctx, desired, client.MergeFromWithOptions(&seen, client.MergeFromWithOptimisticLock{}),
-		client.DisableReadYourWritesConsistency)
+	version, err = writeStatus(ctx, a.client, &seen, desired)
 	a.budget.done(a.clock.Since(began))
 	switch {
 	case err == nil:
@@ -159,7 +158,7 @@ func (a *decisionWriter) try(ctx context.Context, reader client.Reader, d engine
 		if d.Evict != nil {
 			countPreemption(d.Evict)
 		}
-		return written, versionOf(desired), nil
+		return written, version, nil
 	case apierrors.IsNotFound(err):
 		return overtaken, 0, nil
 	case apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err):

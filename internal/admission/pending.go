@@ -107,6 +107,6 @@ func (p *pendingWriter) try(ctx context.Context, key engine.Key, last word) erro
 	if equality.Semantic.DeepEqual(seen.Status, waiting.Status) {
 		return nil
 	}
-	return p.client.Status().Patch(ctx, waiting, client.MergeFromWithOptions(&seen, client.MergeFromWithOptimisticLock{}),
-		client.DisableReadYourWritesConsistency)
+	_, err := writeStatus(ctx, p.client, &seen, waiting)
+	return err
 }

@@ -157,17 +157,16 @@ func (r *workloads) facts(ctx context.Context, w *kueue.Workload) (lifecycle.Fac
 
 // take carries the step out. Each write is for the Workload as it was seen, and no other.
 func (r *workloads) take(ctx context.Context, seen *kueue.Workload, step lifecycle.Step) error {
-	asSeen := client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{})
 	switch {
 	case step.Status != nil:
-		err := r.client.Status().Patch(ctx, step.Status, asSeen, client.DisableReadYourWritesConsistency)
+		_, err := writeStatus(ctx, r.client, seen, step.Status)
 		if err == nil {
 			r.people.changed(seen, step.Status)
 			logChange(ctx, seen, step.Status)
 		}
 		return err
 	case step.Object != nil:
-		return r.client.Patch(ctx, step.Object, asSeen, client.DisableReadYourWritesConsistency)
+		return r.client.Patch(ctx, step.Object, client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{}), client.DisableReadYourWritesConsistency)
 	case step.Delete == lifecycle.TheWorkload:
 		return r.client.Delete(ctx, seen.DeepCopy(), client.Preconditions{UID: &seen.UID, ResourceVersion: &seen.ResourceVersion})
 	case step.Delete == lifecycle.TheJob:

@@ -107,13 +107,28 @@ func (w *world) write(verb string, o client.Object, do func() error) error {
 		return err
 	}
 	w.writes = append(w.writes, what)
-	w.notify(o, o)
+	if whole := w.whole(o); whole != nil {
+		w.notify(whole, whole)
+	}
 	w.mu.Unlock()
 	select {
 	case w.wrote <- struct{}{}:
 	default:
 	}
 	return w.after(what)
+}
+
+// whole is the object as it is now, also where of a Workload only metadata was asked for in answer to a write.
+func (w *world) whole(o client.Object) client.Object {
+	if partial, ok := o.(*metav1.PartialObjectMetadata); !ok || partial.Kind != "Workload" {
+		return o
+	}
+	var out kueue.Workload
+	if err := w.Get(context.Background(), client.ObjectKeyFromObject(o), &out); err != nil {
+		w.t.Errorf("reading what was written: %v", err)
+		return nil
+	}
+	return &out
 }
 
 // written are the writes that took effect.
