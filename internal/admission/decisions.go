@@ -27,7 +27,8 @@ const (
 	longestRetry = 30 * time.Second
 )
 
-// decisionWriter writes admissions, changes of places and of sizes, and evictions, one conditional status write each.
+// decisionWriter writes admissions, changes of places and of sizes, and evictions, one conditional status write each, the
+// most urgent first: the quota of whoever waits for his is used by nobody.
 // While a write is open the engine assumes that it is done; how it went is told the
 // engine, which decides anew if the Workload has changed or is gone. All other errors
 // say nothing about whether the write took effect, so it looks, and tries again.
@@ -45,12 +46,20 @@ type decisionWriter struct {
 }
 
 func newDecisionWriter(c client.Client, live client.Reader, clock clock.PassiveClock, budget *writeBudget, tell func(engine.Event)) *decisionWriter {
-	return &decisionWriter{
-		client: c, live: live, clock: clock, budget: budget, tell: tell,
-		queue: workqueue.NewTypedRateLimitingQueue(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[engine.Key](5*time.Millisecond, longestRetry)),
-		open: map[engine.Key]engine.Decision{},
-	}
+	a := &decisionWriter{client: c, live: live, clock: clock, budget: budget, tell: tell, open: map[engine.Key]engine.Decision{}}
+	a.queue = workqueue.NewTypedRateLimitingQueueWithConfig(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[engine.Key](5*time.Millisecond, longestRetry),
+		workqueue.TypedRateLimitingQueueConfig[engine.Key]{DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(
+			workqueue.TypedDelayingQueueConfig[engine.Key]{Queue: workqueue.NewTypedWithConfig(
+				workqueue.TypedQueueConfig[engine.Key]{Queue: newUrgencyQueue(a.urgency)})})})
+	return a
+}
+
+// urgency is that of the open decision about a Workload.
+func (a *decisionWriter) urgency(key engine.Key) int32 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.open[key].Urgency
 }
 
 // take has the decision written. An eviction waits for news that are late: who is to go may

@@ -58,6 +58,12 @@ type pass struct {
 	decisions []Decision
 }
 
+// decided adds a decision about a workload, for the sake of that or of another one.
+func (p *pass) decided(about, sake *workload, d Decision) {
+	d.Key, d.UID, d.Generation, d.Urgency = about.Key, about.UID, about.Generation, sake.Priority
+	p.decisions = append(p.decisions, d)
+}
+
 // rerouteChanged has everyone find his place again whose queue is not what it was, as
 // far as the budget goes: of ClusterQueues first, so that who comes from another one does so
 // once.
@@ -335,7 +341,7 @@ func (p *pass) sayWhy() {
 		if w := p.workloads[key]; w.why.Code != w.Told || w.blamesAnother(w.why) {
 			p.budget--
 			w.said = w.why.Detail
-			p.decisions = append(p.decisions, Decision{Key: key, UID: w.UID, Generation: w.Generation, Why: w.why})
+			p.decided(w, w, Decision{Why: w.why})
 		}
 	}
 }

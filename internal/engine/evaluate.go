@@ -273,7 +273,7 @@ func (p *pass) admit(w *workload, given *Admission) {
 	w.waits.strike()
 	p.unsaid.drop(w.Key)
 	p.settle(w)
-	p.decisions = append(p.decisions, Decision{Key: w.Key, UID: w.UID, Generation: w.Generation, Admit: given})
+	p.decided(w, w, Decision{Admit: given})
 }
 
 // evict tells the victim to go; who was only promised something goes back to wait.
@@ -286,7 +286,7 @@ func (p *pass) evict(v preempt.Victim, preemptor *workload) {
 	}
 	w.assumed, w.decidedOn, w.growing = evicts, w.Version, nil
 	p.settle(w)
-	p.decisions = append(p.decisions, Decision{Key: w.Key, UID: w.UID, Generation: w.Generation, Evict: &Eviction{
+	p.decided(w, preemptor, Decision{Evict: &Eviction{
 		Preemptor: preemptor.Key, PreemptorUID: preemptor.UID, Cause: v.Cause,
 		PreemptorPath: path(preemptor.queue.node), Path: path(v.Queue),
 	}})

@@ -254,6 +254,9 @@ type Decision struct {
 	// be written for a later one of the same name, nor for another spec.
 	UID        string
 	Generation int64
+	// Urgency is the priority of the workload for whose sake it was decided, which is another one where
+	// somebody has to go for it: of several decisions the most urgent is to be carried out first.
+	Urgency int32
 	// Admit says that the workload is given quota, and which. It is assumed at once;
 	// Failed undoes it.
 	Admit *Admission

@@ -75,7 +75,7 @@ func (p *pass) replace(w *workload, found []place.Assignment) {
 	w.before, w.held = w.held, given
 	w.assumed, w.decidedOn = replaces, w.Version
 	p.settle(w)
-	p.decisions = append(p.decisions, Decision{Key: w.Key, UID: w.UID, Generation: w.Generation, Replace: given})
+	p.decided(w, w, Decision{Replace: given})
 }
 
 // at is what is held, at other places.
@@ -143,7 +143,7 @@ func (p *pass) evictLost(w *workload) {
 	detail := lostWords(p.places.AilingNodes(w.Key)) // of the places that it has as yet
 	w.assumed, w.decidedOn, w.lostNodes = evicts, w.Version, true
 	p.settle(w)
-	p.decisions = append(p.decisions, Decision{Key: w.Key, UID: w.UID, Generation: w.Generation, Evict: &Eviction{
+	p.decided(w, w, Decision{Evict: &Eviction{
 		Cause: preempt.NodeFailures, Path: path(w.queue.node), Detail: detail}})
 }
 

@@ -241,8 +241,11 @@ func (p *pass) resize(w *workload, at int, given *Admission, by Key) {
 		w.growing = nil // who is asked for pods is not given others soon
 	}
 	p.settle(w)
-	p.decisions = append(p.decisions, Decision{Key: w.Key, UID: w.UID, Generation: w.Generation,
-		Resize: &Resize{Admission: given, PodSet: given.PodSets[at].PodSet, From: from, To: to, For: by}})
+	sake := w
+	if other := p.workloads[by]; other != nil {
+		sake = other
+	}
+	p.decided(w, sake, Decision{Resize: &Resize{Admission: given, PodSet: given.PodSets[at].PodSet, From: from, To: to, For: by}})
 }
 
 // wakeFor has those looked at again for whom the holder, which could not be told to yield

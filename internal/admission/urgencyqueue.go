@@ -1,0 +1,85 @@
+package admission
+
+import (
+	"container/heap"
+
+	"github.com/musterhq/muster/internal/engine"
+)
+
+// urgencyQueue keeps Workloads in the order in which decisions about them are to be written: the most urgent first, and
+// those that are as urgent in the order in which they came. It is the storage of a workqueue, which guards it and gives it
+// each Workload once at a time.
+type urgencyQueue struct {
+	urgency func(engine.Key) int32
+	waiting urgencyHeap
+	at      map[engine.Key]*urgent
+	came    int
+}
+
+// urgent is a Workload that waits; turn says when it came.
+type urgent struct {
+	key     engine.Key
+	urgency int32
+	turn    int
+	index   int // in the heap
+}
+
+// newUrgencyQueue gives a queue that asks for the urgency of whoever is added, once more if it is added again.
+func newUrgencyQueue(urgency func(engine.Key) int32) *urgencyQueue {
+	return &urgencyQueue{urgency: urgency, at: map[engine.Key]*urgent{}}
+}
+
+// Push adds a Workload.
+func (q *urgencyQueue) Push(key engine.Key) {
+	q.came++
+	u := &urgent{key: key, urgency: q.urgency(key), turn: q.came}
+	q.at[key] = u
+	heap.Push(&q.waiting, u)
+}
+
+// Touch looks anew how urgent a Workload is that waits.
+func (q *urgencyQueue) Touch(key engine.Key) {
+	u := q.at[key]
+	u.urgency = q.urgency(key)
+	heap.Fix(&q.waiting, u.index)
+}
+
+// Len is how many wait.
+func (q *urgencyQueue) Len() int { return len(q.waiting) }
+
+// Pop takes the one that is next.
+func (q *urgencyQueue) Pop() engine.Key {
+	u := heap.Pop(&q.waiting).(*urgent)
+	delete(q.at, u.key)
+	return u.key
+}
+
+type urgencyHeap []*urgent
+
+func (h urgencyHeap) Len() int { return len(h) }
+
+func (h urgencyHeap) Less(i, j int) bool {
+	if h[i].urgency != h[j].urgency {
+		return h[i].urgency > h[j].urgency
+	}
+	return h[i].turn < h[j].turn
+}
+
+func (h urgencyHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
+
+func (h *urgencyHeap) Push(x any) {
+	u := x.(*urgent)
+	u.index = len(*h)
+	*h = append(*h, u)
+}
+
+func (h *urgencyHeap) Pop() any {
+	last := len(*h) - 1
+	u := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	return u
+}

@@ -1,0 +1,29 @@
+package admission
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/musterhq/muster/internal/engine"
+)
+
+func TestTheMostUrgentIsWrittenFirst(t *testing.T) {
+	urgency := map[string]int32{"low": -1, "first": 5, "second": 5, "high": 9}
+	q := newUrgencyQueue(func(key engine.Key) int32 { return urgency[key.Name] })
+	add := func(name string) { q.Push(engine.Key{Name: name}) }
+	for _, name := range []string{"low", "first", "high", "second", "unknown"} {
+		add(name)
+	}
+	take := func() string { return q.Pop().Name }
+	got := []string{take()}
+	urgency["low"] = 7
+	q.Touch(engine.Key{Name: "low"})
+	add("high")
+	for q.Len() > 0 {
+		got = append(got, take())
+	}
+	if diff := cmp.Diff([]string{"high", "high", "low", "first", "second", "unknown"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
