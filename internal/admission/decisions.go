@@ -43,10 +43,12 @@ type decisionWriter struct {
 
 	mu   sync.Mutex
 	open map[engine.Key]engine.Decision
+	// begun are the open decisions of which a write was tried: it may take effect whatever comes of it.
+	begun map[engine.Key]bool
 }
 
 func newDecisionWriter(c client.Client, live client.Reader, clock clock.PassiveClock, budget *writeBudget, tell func(engine.Event)) *decisionWriter {
-	a := &decisionWriter{client: c, live: live, clock: clock, budget: budget, tell: tell, open: map[engine.Key]engine.Decision{}}
+	a := &decisionWriter{client: c, live: live, clock: clock, budget: budget, tell: tell, open: map[engine.Key]engine.Decision{}, begun: map[engine.Key]bool{}}
 	a.queue = workqueue.NewTypedRateLimitingQueueWithConfig(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[engine.Key](5*time.Millisecond, longestRetry),
 		workqueue.TypedRateLimitingQueueConfig[engine.Key]{DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(
@@ -63,10 +65,19 @@ func (a *decisionWriter) urgency(key engine.Key) int32 {
 }
 
 // take has the decision written. An eviction waits for news that are late: who is to go may
-// have ended already.
+// have ended already. That of somebody whose admission nobody has begun to write is no write at all.
 func (a *decisionWriter) take(d engine.Decision) {
 	a.mu.Lock()
+	older, is := a.open[d.Key]
+	if is && d.Evict != nil && older.Admit != nil && older.UID == d.UID && !a.begun[d.Key] {
+		delete(a.open, d.Key)
+		a.budget.wants(len(a.open))
+		a.mu.Unlock()
+		a.tell(engine.Failed{Key: d.Key, UID: d.UID})
+		return
+	}
 	a.open[d.Key] = d
+	delete(a.begun, d.Key)
 	a.budget.wants(len(a.open))
 	a.mu.Unlock()
 	var lag time.Duration
@@ -84,6 +95,9 @@ func (a *decisionWriter) run(ctx context.Context) {
 func (a *decisionWriter) write(ctx context.Context, key engine.Key) {
 	a.mu.Lock()
 	d, ok := a.open[key]
+	if ok {
+		a.begun[key] = true
+	}
 	a.mu.Unlock()
 	if !ok {
 		return
@@ -108,8 +122,8 @@ func (a *decisionWriter) write(ctx context.Context, key engine.Key) {
 	case !a.close(key, d): // the engine has decided anew since, and waits for news of that
 	case outcome == written:
 		a.tell(engine.Written{Key: key, UID: d.UID, Version: version})
-	case outcome == overtaken || outcome == over:
-		a.tell(engine.Failed{Key: key, UID: d.UID})
+	case outcome == overtaken || outcome == over || outcome == unneeded:
+		a.tell(engine.Failed{Key: key, UID: d.UID, Holds: outcome == unneeded})
 	case outcome == refused:
 		a.tell(engine.Refused{Key: key, UID: d.UID, Generation: d.Generation, Message: err.Error(), At: a.clock.Now()})
 	}
@@ -125,6 +139,8 @@ const (
 	overtaken
 	// over: the Workload has finished, which nobody takes back.
 	over
+	// unneeded: it was to be evicted for somebody who does not need that any more.
+	unneeded
 	// refused: the API server will not have it.
 	refused
 	// unknown: nobody can say before the next look.
@@ -153,6 +169,8 @@ func (a *decisionWriter) try(ctx context.Context, reader client.Reader, d engine
 		return unknown, 0, err
 	case done:
 		return written, versionOf(&seen), nil
+	case !ok && d.Evict != nil && workload.HoldsQuota(&seen):
+		return unneeded, 0, nil
 	case !ok:
 		return overtaken, 0, nil
 	}
@@ -291,6 +309,7 @@ func (a *decisionWriter) close(key engine.Key, d engine.Decision) bool {
 		return false
 	}
 	delete(a.open, key)
+	delete(a.begun, key)
 	a.budget.wants(len(a.open))
 	return true
 }

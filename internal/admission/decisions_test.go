@@ -271,6 +271,74 @@ func TestAnEvictionOutrunsTheCache(t *testing.T) {
 	}
 }
 
+// TestAnAdmissionThatNobodyBeganToWriteIsTakenBackWithoutAWrite: it may be decided anew at once, and is written then.
+func TestAnAdmissionThatNobodyBeganToWriteIsTakenBackWithoutAWrite(t *testing.T) {
+	w := newWorld(t, newWorkload("b", 1, asked), newWorkload("a", 2, asked), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
+	d := newDesk(t, w)
+	admission := d.decision
+	d.take(admission)
+	d.evicting()
+	d.work(t, 2)
+	if len(w.written()) != 0 {
+		t.Errorf("written: %v", w.written())
+	}
+	failed := engine.Failed{Key: admission.Key, UID: admission.UID}
+	if diff := cmp.Diff([]engine.Event{failed}, d.told); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+	d.decision = admission
+	d.work(t, 1)
+	if diff := cmp.Diff([]string{"status Workload a"}, w.written()); diff != "" {
+		t.Errorf("written (-want +got):\n%s", diff)
+	}
+}
+
+// TestAnEvictionOvertakesAnAdmissionThatMayBeWritten: of the admission nobody tells any more, and the eviction is of what came of it.
+func TestAnEvictionOvertakesAnAdmissionThatMayBeWritten(t *testing.T) {
+	for name, takes := range map[string]bool{"it took effect": true, "it did not": false} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, newWorkload("b", 1, asked), newWorkload("a", 2, asked), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
+			d := newDesk(t, w)
+			admission := d.decision
+			d.evicting()
+			unknown := errors.New("no answer")
+			meanwhile := func(string) error { d.take(d.decision); return unknown }
+			if takes {
+				w.after = meanwhile
+			} else {
+				w.before = meanwhile
+			}
+			d.take(admission)
+			d.decisionWriter.write(t.Context(), admission.Key)
+			w.before, w.after = func(string) error { return nil }, func(string) error { return nil }
+			d.decisionWriter.write(t.Context(), admission.Key)
+			d.decisionWriter.write(t.Context(), admission.Key)
+			want := engine.Event(engine.Failed{Key: admission.Key, UID: admission.UID})
+			if takes {
+				want = engine.Written{Key: admission.Key, UID: admission.UID, Version: versionOf(w.workload("a"))}
+			}
+			if diff := cmp.Diff([]engine.Event{want}, d.told); diff != "" {
+				t.Errorf("told (-want +got):\n%s", diff)
+			}
+			if got := workload.IsEvicted(w.workload("a")); got != takes {
+				t.Errorf("evicted is %v", got)
+			}
+		})
+	}
+}
+
+// TestAnEvictionThatIsNotNeededAnyMoreSaysWhatIsHeld: the engine may not know that the admission was written.
+func TestAnEvictionThatIsNotNeededAnyMoreSaysWhatIsHeld(t *testing.T) {
+	w := newWorld(t, newWorkload("a", 2, asked), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
+	d := newDesk(t, w) // its cache is from before the admission, and b is gone
+	giveQuota(w)
+	d.evicting()
+	d.work(t, 2)
+	if diff := cmp.Diff([]engine.Event{engine.Failed{Key: d.decision.Key, UID: d.decision.UID, Holds: true}}, d.told); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+}
+
 // TestAnEvictionWaitsForNewsThatAreLate: who ended meanwhile is not written to.
 func TestAnEvictionWaitsForNewsThatAreLate(t *testing.T) {
 	w := newWorld(t, newWorkload("b", 1, asked), newWorkload("a", 2, asked), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))

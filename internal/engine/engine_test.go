@@ -2,6 +2,8 @@ package engine
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/musterhq/muster/internal/engine/flavor"
+	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/reason"
 )
@@ -75,13 +78,21 @@ func story(e *Engine, steps ...Event) []string {
 		e.Apply(ev)
 	}
 	for _, d := range decideAll(e, epoch) {
-		if d.Admit != nil {
+		switch {
+		case d.Admit != nil:
 			lines = append(lines, fmt.Sprintf("admit %s in %s", d.Key.Name, d.Admit.ClusterQueue))
-		} else {
+		case d.Evict != nil:
+			lines = append(lines, fmt.Sprintf("evict %s for %s", d.Key.Name, d.Evict.Preemptor.Name))
+		default:
 			lines = append(lines, fmt.Sprintf("%s waits: %s: %s", d.Key.Name, d.Why.Code, d.Why.Message()))
 		}
 	}
 	return lines
+}
+
+// deeds is a story without those who wait.
+func deeds(e *Engine, steps ...Event) []string {
+	return slices.DeleteFunc(story(e, steps...), func(line string) bool { return strings.Contains(line, " waits: ") })
 }
 
 func TestDecide(t *testing.T) {
@@ -201,6 +212,55 @@ func TestAssumedAdmissionOutlivesOldNewsAndEndsWithFailure(t *testing.T) {
 	if got := story(e, Failed{Key: a.Key, UID: a.UID}); len(got) != 0 || e.Holds(a.Key) == nil {
 		t.Errorf("a confirmed admission was undone: %v", got)
 	}
+}
+
+// TestAnAdmissionThatIsNotWrittenYetMakesRoom: else a stream of small workloads, of which some are always being written, keeps
+// a large one of higher priority from its queue for as long as it lasts.
+func TestAnAdmissionThatIsNotWrittenYetMakesRoom(t *testing.T) {
+	begin := func() (*Engine, Failed) {
+		e := New(Options{})
+		q := queueOf("q", "", 2)
+		q.Preemption.WithinQueue = preempt.LowerPriority
+		small := job("small", "q", 1, 1, 0, 0)
+		want := []string{"admit small in q", "evict small for large"}
+		got := deeds(e, defaultFlavor, q, localOf("q"), small)
+		got = append(got, deeds(e, job("large", "q", 2, 1, 1, 1))...)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("(-want +got):\n%s", diff)
+		}
+		if got := deeds(e, small); len(got) != 0 {
+			t.Fatalf("news from before the write changed something: %v", got)
+		}
+		return e, Failed{Key: small.Key, UID: small.UID}
+	}
+	t.Run("which was not written", func(t *testing.T) {
+		e, taken := begin()
+		if diff := cmp.Diff([]string{"admit large in q"}, deeds(e, taken)); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+	t.Run("which was written, and stays", func(t *testing.T) {
+		e, taken := begin()
+		taken.Holds = true
+		if got := deeds(e, gone("large"), taken); len(got) != 0 || e.Holds(taken.Key) == nil {
+			t.Errorf("it lost what it holds: %v", got)
+		}
+	})
+	t.Run("which was written, and is heard of before its eviction", func(t *testing.T) {
+		e, taken := begin()
+		small := job("small", "q", 1, 1, 0, 0)
+		small.Version, small.Admission, small.Admitted = 1, e.Holds(taken.Key), true
+		if got := deeds(e, small); len(got) != 0 {
+			t.Errorf("its room is given away before it is evicted: %v", got)
+		}
+		evicted := small
+		evicted.Version, evicted.Evicted = 2, true
+		released := job("small", "q", 1, 1, 0, 0)
+		released.Version, released.Inactive = 3, true
+		if diff := cmp.Diff([]string{"admit large in q"}, deeds(e, evicted, Written{Key: small.Key, UID: small.UID, Version: 2}, released)); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
 }
 
 func TestWorkloadOfTheSameNameIsAnother(t *testing.T) {

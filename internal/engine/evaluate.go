@@ -284,7 +284,12 @@ func (p *pass) evict(v preempt.Victim, preemptor *workload) {
 		p.route(w)
 		return
 	}
-	w.assumed, w.decidedOn, w.growing = evicts, w.Version, nil
+	if w.assumed == admits {
+		w.assumed = withdraws
+	} else {
+		w.assumed = evicts
+	}
+	w.decidedOn, w.growing = w.Version, nil
 	p.settle(w)
 	p.decided(w, preemptor, Decision{Evict: &Eviction{
 		Preemptor: preemptor.Key, PreemptorUID: preemptor.UID, Cause: v.Cause,

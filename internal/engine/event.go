@@ -239,10 +239,13 @@ type (
 		At         time.Time
 	}
 	// Failed says that what was decided about a workload was not written and never
-	// will be: what was assumed is undone. UID is that of the decision.
+	// will be: what was assumed is undone. UID is that of the decision. Holds tells that the
+	// workload holds quota all the same: its admission was written, and its eviction is not needed
+	// any more.
 	Failed struct {
-		Key Key
-		UID string
+		Key   Key
+		UID   string
+		Holds bool `json:",omitempty"`
 	}
 )
 

@@ -17,6 +17,9 @@ const (
 	replaces
 	resizes
 	evicts
+	// withdraws is the eviction of somebody whose admission is not known to be written: whether
+	// he holds anything is known when it has gone one way or the other.
+	withdraws
 )
 
 // workload is a Workload and what the engine did with it.
@@ -76,7 +79,9 @@ func (w *workload) rank() order.Rank {
 }
 
 // leaving reports whether it holds quota and was told to go.
-func (w *workload) leaving() bool { return w.held != nil && (w.Evicted || w.assumed == evicts) }
+func (w *workload) leaving() bool {
+	return w.held != nil && (w.Evicted || w.assumed == evicts || w.assumed == withdraws)
+}
 
 // lost reports whether it goes because its nodes failed: what it leaves is promised to
 // nobody before it has had its turn.
@@ -127,10 +132,13 @@ func (ev WorkloadSet) apply(e *Engine) {
 		// somebody tells how the write went.
 	case ev.Admission != nil:
 		w.held, w.before = ev.Admission, nil
-		if w.assumed == admits || w.assumed == replaces || w.assumed == resizes {
+		switch w.assumed {
+		case admits, replaces, resizes:
 			w.assumed = nothing
+		case withdraws:
+			w.assumed = evicts
 		}
-	case w.assumed != admits:
+	case w.assumed != admits && w.assumed != withdraws:
 		w.held, w.before, w.assumed = nil, nil, nothing
 	}
 	w.lostNodes = w.lostNodes && w.held != nil
@@ -179,9 +187,9 @@ func (ev Written) apply(e *Engine) {
 		e.disown(w)
 		return
 	}
-	w.Evicted = w.Evicted || w.assumed == evicts
+	w.Evicted = w.Evicted || w.assumed == evicts || w.assumed == withdraws
 	w.Admitted = w.Admitted || w.assumed == admits && len(w.held.Checks) == 0
-	w.LostNodes = w.LostNodes && w.assumed != admits || w.lostNodes
+	w.LostNodes = w.LostNodes && w.assumed != admits && w.assumed != withdraws || w.lostNodes
 	w.assumed, w.before, w.Version = nothing, nil, ev.Version
 	e.settle(w)
 	e.mendLater(w)
@@ -198,13 +206,16 @@ func (ev Refused) apply(e *Engine) {
 
 func (ev Failed) apply(e *Engine) {
 	if w := e.workloads[ev.Key]; w != nil && w.UID == ev.UID && w.assumed != nothing {
+		if ev.Holds && w.assumed == withdraws {
+			w.assumed = evicts
+		}
 		e.disown(w)
 	}
 }
 
 // disown undoes what was assumed for the workload and has it looked at again.
 func (e *Engine) disown(w *workload) {
-	if w.assumed == admits {
+	if w.assumed == admits || w.assumed == withdraws {
 		w.held = nil
 		w.local.refund(w.Key)
 	}
