@@ -160,6 +160,8 @@ func TestValuesThatMeanNothingAreRefused(t *testing.T) {
 		"two groups":                {values{"config": values{"trainingJob": values{"group": "other.ai"}}}, "set group alone"},
 		"half an account":           {values{"jfrog": values{"username": "me"}}, "set both"},
 		"an account of no registry": {values{"jfrog": values{"username": "me", "password": "secret"}}, "names none"},
+		"more than all jobs":        {values{"tracing": values{"sampling": 2}}, "tracing.sampling"},
+		"no jobs, as text":          {values{"tracing": values{"sampling": "0.0"}}, "tracing.sampling"},
 		"a port beyond all":         {values{"rendezvous": values{"port": 70000}}, "rendezvous.port"},
 	} {
 		if _, err := render(t, tested, test.with); err == nil || !strings.Contains(strings.ReplaceAll(err.Error(), "/", "."), test.want) {
