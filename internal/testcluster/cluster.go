@@ -111,6 +111,27 @@ func Get(t testing.TB) *Cluster {
 	return shared.cluster
 }
 
+// Another starts a cluster of a test's own by a program and what it is told, as people do, and gives the path of its kubeconfig. It is
+// stopped when the test is done.
+func Another(t testing.TB, program string, arguments ...string) (kubeconfig string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
+	defer cancel()
+	started, err := despiteTheKnownCrash(func() (started *process, err error) {
+		started, kubeconfig, err = startProcess(ctx, program, arguments)
+		return started, err
+	})
+	if err != nil {
+		t.Fatalf("no cluster by %s %v: %v", program, arguments, err)
+	}
+	t.Cleanup(func() {
+		if err := started.stop(); err != nil {
+			t.Errorf("at the end of the cluster by %s %v: %v", program, arguments, err)
+		}
+	})
+	return kubeconfig
+}
+
 // despiteTheKnownCrash starts something, and once more, saying so, where kube-apiserver has met a defect of kube-openapi (handler3,
 // UpdateGroupVersionLazy): a new group is put into the discovery of OpenAPI v3 a moment before its specification, and who reads
 // it in between crashes the process. A machine with much else to do makes that moment long enough.

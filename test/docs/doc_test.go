@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,11 +15,8 @@ import (
 	"github.com/musterhq/muster/internal/testcluster"
 )
 
-// root is the project's, from here.
-var root, _ = filepath.Abs("../..")
-
-// pages are those whose blocks marked `sh` people run from top to bottom, on a cluster with Muster.
-var pages = []string{"first-jobs.md", "operating.md", "troubleshooting.md", "moving.md"}
+// bare are the pages that put Muster on a cluster: they share one without it, in this order.
+var bare = []string{"docs/install.md", "docs/tracing.md"}
 
 // patience bounds all commands of a page, on a machine that is busy with other tests.
 const patience = 5 * time.Minute
@@ -26,78 +25,173 @@ func TestMain(m *testing.M) {
 	testcluster.Main(m, testcluster.Options{ExecNodes: 1, SimNodes: 4, SimGPUs: 8, Operator: true})
 }
 
+// TestTheCommandsOfThePagesDoWhatThePagesSay runs every block of commands of every page but what is on the list of elsewhere.
+// Pages that start a cluster run on that one, beside the others, and most on the one with Muster of these tests.
 func TestTheCommandsOfThePagesDoWhatThePagesSay(t *testing.T) {
-	cluster := testcluster.Get(t)
-	programs := commands(t)
-	for _, page := range pages {
-		t.Run(page, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
-			defer cancel()
-			for _, block := range blocks(t, page) {
-				shell := exec.CommandContext(ctx, "bash", "-eu", "-o", "pipefail", "-c", block.commands)
-				shell.Dir = root
-				shell.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig, "TMPDIR="+t.TempDir(), "PATH="+programs+":"+os.Getenv("PATH"))
-				said, err := shell.CombinedOutput()
-				if err != nil {
-					t.Fatalf("%v\n%s\nsaid:\n%s", err, block.commands, said)
+	programs := programsOfPages(t)
+	t.Run("pages", func(t *testing.T) {
+		t.Run("others", func(t *testing.T) {
+			t.Parallel()
+			t.Run("bare", func(t *testing.T) {
+				terminal := &shell{programs: programs}
+				terminal.up(t, "bin/muster up --ephemeral --nodes 0 --no-operator")
+				for _, page := range bare {
+					t.Run(page, terminal.runs(page))
 				}
-				for _, line := range block.says {
-					if !strings.Contains(string(said), line) {
-						t.Fatalf("the page says that this prints %q:\n%s\nit said:\n%s", line, block.commands, said)
-					}
+			})
+			for _, page := range pages(t) {
+				if startsCluster(t, page) {
+					t.Run(page, (&shell{programs: programs}).runs(page))
 				}
 			}
 		})
+		t.Run("shared", func(t *testing.T) {
+			t.Parallel()
+			terminal := &shell{programs: programs, kubeconfig: testcluster.Get(t).Kubeconfig}
+			for _, page := range pages(t) {
+				if !slices.Contains(bare, page) && !startsCluster(t, page) {
+					t.Run(page, terminal.runs(page))
+				}
+			}
+		})
+	})
+}
+
+// startsCluster tells whether a page has people start the cluster that its commands reach.
+func startsCluster(t *testing.T, page string) bool {
+	return strings.Contains(read(t, page), "\n$ bin/muster up ")
+}
+
+// shell is where the commands of pages are run: programs is the folder with those that they name.
+type shell struct {
+	programs, kubeconfig string
+}
+
+// runs is a test of a page: its commands are run in one shell, from top to bottom.
+func (s *shell) runs(page string) func(*testing.T) {
+	return func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		var steps []block
+		for _, block := range blocks(t, page) {
+			switch block.language {
+			case "sh", "console":
+				steps = append(steps, s.step(t, block))
+			case "yaml":
+				if strings.HasPrefix(block.text, "apiVersion: ") && !strings.Contains(block.text, "config.muster.dev") {
+					s.takes(ctx, t, "kubectl apply --dry-run=server -f -", block)
+				}
+			case "python":
+				if _, err := exec.LookPath("python3"); err == nil {
+					s.takes(ctx, t, "python3 -c 'import ast, sys; ast.parse(sys.stdin.read())'", block)
+				}
+			case "promql":
+				for _, metric := range regexp.MustCompile(`[a-z]+(_[a-z]+)+`).FindAllString(block.text, -1) {
+					if !strings.Contains(read(t, "docs/metrics.md"), "`"+metric+"`") {
+						t.Errorf("docs/metrics.md tells of no %s", metric)
+					}
+				}
+			}
+		}
+		s.run(ctx, t, steps)
 	}
 }
 
-// commands is a folder with the programs that pages name: muster as it was built, and the kubectl in it.
-func commands(t *testing.T) string {
+// step is a block as a script: without the commands that run elsewhere, and with the cluster started that it starts.
+func (s *shell) step(t *testing.T, b block) (step block) {
+	t.Helper()
+	commands, shows := b.commands()
+	step.shows = shows
+	for _, line := range commands {
+		command, _, _ := strings.Cut(line, " # ")
+		switch command = strings.TrimSpace(command); {
+		case elsewhere[command] != "":
+			step.shows = nil
+		case strings.HasPrefix(command, "bin/muster up "):
+			s.up(t, command)
+			step.shows = nil
+		case command == "export KUBECONFIG=…":
+			// the cluster that was started is already the one that commands reach
+		case b.language == "console" && strings.Contains(command, "muster explain"):
+			step.text += line + " || [ $? = 1 ]\n" // as it ends where the job waits
+		default:
+			step.text += line + "\n"
+		}
+	}
+	return step
+}
+
+// run runs the steps of a page, and compares what each prints with what the page shows.
+func (s *shell) run(ctx context.Context, t *testing.T, steps []block) {
+	t.Helper()
+	const done = "== a block is done ==\n"
+	script := ""
+	for _, step := range steps {
+		script += step.text + "printf '" + done[:len(done)-1] + "\\n'\n"
+	}
+	said, err := s.command(ctx, script).CombinedOutput()
+	parts := strings.Split(string(said), done)
+	for i, step := range steps {
+		if i == len(parts)-1 {
+			t.Fatalf("%v\n%s\nsaid:\n%s", err, step.text, parts[i])
+		}
+		for _, line := range step.shows {
+			pattern := strings.ReplaceAll(regexp.QuoteMeta(strings.TrimSpace(line)), "…", ".*")
+			if !regexp.MustCompile(pattern).MatchString(parts[i]) {
+				t.Fatalf("the page says that this prints %q:\n%s\nit said:\n%s", line, step.text, parts[i])
+			}
+		}
+	}
+}
+
+// takes has a command read a block.
+func (s *shell) takes(ctx context.Context, t *testing.T, command string, block block) {
+	t.Helper()
+	reader := s.command(ctx, command)
+	reader.Stdin = strings.NewReader(block.text)
+	if said, err := reader.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s\nsaid:\n%s", err, block.text, said)
+	}
+}
+
+func (s *shell) command(ctx context.Context, script string) *exec.Cmd {
+	shell := exec.CommandContext(ctx, "bash", "-eu", "-o", "pipefail", "-c", script)
+	shell.Dir = root
+	shell.Env = append(os.Environ(), "KUBECONFIG="+s.kubeconfig, "PATH="+s.programs+":"+os.Getenv("PATH"))
+	return shell
+}
+
+// up starts a cluster by a command that keeps it until the test is done, as in a terminal of its own. It is the one that commands
+// reach from then on.
+func (s *shell) up(t *testing.T, command string) {
+	t.Helper()
+	words := strings.Fields(command)
+	s.kubeconfig = testcluster.Another(t, filepath.Join(root, words[0]), words[1:]...)
+}
+
+// programsOfPages is a folder with the programs that pages name: those that were built, the kubectl in muster, and the helm whose
+// library the chart's tests use.
+func programsOfPages(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	muster := filepath.Join(root, "bin", "muster")
-	if err := os.Symlink(muster, filepath.Join(dir, "muster")); err != nil {
-		t.Fatal(err)
+	helm := exec.Command("go", "tool", "-n", "helm")
+	helm.Dir = filepath.Join(root, "test", "chart")
+	path, err := helm.Output()
+	if err != nil {
+		t.Fatalf("building helm: %v", err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "kubectl"), []byte("#!/bin/sh\nexec "+muster+" kubectl \"$@\"\n"), 0o755); err != nil {
+	from := map[string]string{"helm": strings.TrimSpace(string(path))}
+	for _, built := range []string{"muster", "kubectl-muster", "muster-operator", "muster-agent"} {
+		from[built] = filepath.Join(root, "bin", built)
+	}
+	for program, path := range from {
+		if err := os.Symlink(path, filepath.Join(dir, program)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kubectl := "#!/bin/sh\nexec " + from["muster"] + " kubectl \"$@\"\n"
+	if err := os.WriteFile(filepath.Join(dir, "kubectl"), []byte(kubectl), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	return dir
-}
-
-// block is commands of a page, and the lines of the block `text` right after them, which are among what they print.
-type block struct {
-	commands string
-	says     []string
-}
-
-// blocks reads the blocks of a page.
-func blocks(t *testing.T, page string) (found []block) {
-	t.Helper()
-	language, lines, afterCommands := "", []string(nil), false
-	for line := range strings.Lines(read(t, page)) {
-		fence, isFence := strings.CutPrefix(line, "```")
-		switch {
-		case !isFence && language == "":
-			afterCommands = afterCommands && strings.TrimSpace(line) == ""
-		case !isFence:
-			lines = append(lines, line)
-		case language == "":
-			language, lines = strings.TrimSpace(fence)+" ", nil
-		default:
-			switch {
-			case language == "sh ":
-				found = append(found, block{commands: strings.Join(lines, "")})
-			case language == "text " && afterCommands:
-				for _, line := range lines {
-					found[len(found)-1].says = append(found[len(found)-1].says, strings.TrimSpace(line))
-				}
-			}
-			afterCommands, language = language == "sh ", ""
-		}
-	}
-	if len(found) == 0 {
-		t.Fatalf("docs/%s has no block of commands: it is a page of such", page)
-	}
-	return found
 }

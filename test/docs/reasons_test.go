@@ -18,7 +18,7 @@ import (
 func TestTheReasonsOfTroubleshootingAreThoseOfTheCode(t *testing.T) {
 	written := texts(t, "internal", "api", "cmd/muster/view")
 	named := map[string]bool{}
-	for row := range strings.Lines(read(t, "troubleshooting.md")) {
+	for row := range strings.Lines(read(t, "docs/troubleshooting.md")) {
 		cells := strings.Split(row, "|")
 		if len(cells) < 3 {
 			continue
@@ -30,7 +30,7 @@ func TestTheReasonsOfTroubleshootingAreThoseOfTheCode(t *testing.T) {
 			}
 		}
 	}
-	codes, _, _ := strings.Cut(read(t, "reasons.md"), "\n# ")
+	codes, _, _ := strings.Cut(read(t, "docs/reasons.md"), "\n# ")
 	for line := range strings.Lines(codes) {
 		if code, ok := strings.CutPrefix(strings.TrimSpace(line), "## "); ok && !named[code] {
 			t.Errorf("docs/troubleshooting.md has no row for %s", code)
@@ -43,24 +43,26 @@ func TestTheReasonsOfTroubleshootingAreThoseOfTheCode(t *testing.T) {
 
 // TestLinksOfPagesLeadSomewhere: of each page to files and to headings.
 func TestLinksOfPagesLeadSomewhere(t *testing.T) {
-	all, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	if err != nil || len(all) == 0 {
-		t.Fatal(all, err)
-	}
-	for _, path := range all {
-		page := filepath.Base(path)
-		for _, match := range regexp.MustCompile(`\]\(([a-z-]*\.md|)(#[^)]*)?\)`).FindAllStringSubmatch(read(t, page), -1) {
-			to := match[1]
-			if to == "" {
+	led := map[string]bool{}
+	for _, page := range pages(t) {
+		for _, match := range regexp.MustCompile(`\]\(([a-z./-]*\.md|)(#[^)]*)?\)`).FindAllStringSubmatch(read(t, page), -1) {
+			to := filepath.Join(filepath.Dir(page), match[1])
+			if match[1] == "" {
 				to = page
 			}
-			if _, err := os.Stat(filepath.Join(root, "docs", to)); err != nil {
-				t.Errorf("docs/%s leads to %s, which is not there", page, to)
+			if _, err := os.Stat(filepath.Join(root, to)); err != nil {
+				t.Errorf("%s leads to %s, which is not there", page, to)
 				continue
 			}
 			if anchor := strings.TrimPrefix(match[2], "#"); anchor != "" && !anchors(read(t, to))[anchor] {
-				t.Errorf("docs/%s leads to #%s of %s, which has no such heading", page, anchor, to)
+				t.Errorf("%s leads to #%s of %s, which has no such heading", page, anchor, to)
 			}
+			led[to] = led[to] || page == "README.md"
+		}
+	}
+	for _, page := range pages(t) {
+		if page != "README.md" && !led[page] {
+			t.Errorf("the README does not lead to %s", page)
 		}
 	}
 }
@@ -106,13 +108,4 @@ func texts(t *testing.T, folders ...string) map[string]bool {
 		}
 	}
 	return found
-}
-
-func read(t *testing.T, page string) string {
-	t.Helper()
-	content, err := os.ReadFile(filepath.Join(root, "docs", page))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(content)
 }
