@@ -22,7 +22,7 @@ PACKAGES := ./...
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: muster operator agent local ## Build bin/muster, bin/muster-operator, bin/muster-agent and bin/muster-local
@@ -77,11 +77,13 @@ bundle: go ## Write the chart as one file for kubectl, as bin/muster.yaml
 demo: build ## Start a cluster, run the examples on it and stop it: under two minutes after the build
 	@$(BIN)/muster demo
 
+# RACE=-race has the race detector in those of the tests that `make race` runs, in place of running these a second time.
+RACE :=
+
 .PHONY: test
-test: build ## Run all tests, those on the embedded control plane included
-	$(GO) test -timeout 20m $$($(GO) list $(PACKAGES) | grep -v -e /test/scenario -e /test/node)
-	@# Scenarios wait for others most of the time.
-	$(GO) test -timeout 20m -p 3 ./test/scenario/...
+test: build units $(if $(RACE),race-operator) ## Run all tests, those on the embedded control plane included
+	@# These wait for others most of the time.
+	$(GO) test -timeout 20m -p 3 $$($(GO) list ./test/... | grep -v -e /test/node $(if $(RACE),-e '/test/scenario$$'))
 	cd local && $(GO) test ./... && $(GO) test -count=1 ./internal/rules
 	cd tools && $(GO) test ./...
 	cd test/chart && $(GO) test ./...
@@ -92,11 +94,18 @@ test: build ## Run all tests, those on the embedded control plane included
 test-node: build node image bundle ## Run the tests that need real containers, as root on Debian: kubelet, containerd, runc
 	$(GO) test -count=1 -v -parallel 8 -timeout 10m ./test/node
 
+.PHONY: units
+units: build ## Run the tests of the main module outside of test/
+	$(GO) test $(RACE) -timeout 20m $$($(GO) list $(PACKAGES) | grep -v /test/)
+
+.PHONY: race
+race: RACE := -race
+race: units race-operator ## Run the main module's tests, and the operator, with the race detector
+
 # What test/ tests are other processes, so that they run with an operator that has the
 # race detector instead: it reports to files.
-.PHONY: race
-race: build ## Run the main module's tests, and the operator, with the race detector
-	$(GO) test -timeout 20m -race $$($(GO) list $(PACKAGES) | grep -v /test/)
+.PHONY: race-operator
+race-operator: build ## Run scenarios with an operator that has the race detector
 	@rm -rf $(BIN)/race && mkdir -p $(BIN)/race
 	$(GO) build -race -ldflags '$(KUBE_LDFLAGS)' -o $(BIN)/race/muster-operator ./cmd/muster-operator
 	@ln -s ../muster-agent $(BIN)/race/
