@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -168,6 +169,11 @@ func (a API[T]) addTo(mgr ctrl.Manager, x *Executor, settings Settings, served [
 	}
 	for _, kind := range a.Later {
 		r.later = append(r.later, &late{LateKind: kind})
+	}
+	// It runs where and from when jobs are reconciled; the first may come long after.
+	begin := manager.RunnableFunc(func(context.Context) error { r.lives.begin(r.clock.Now()); return nil })
+	if err := mgr.Add(begin); err != nil {
+		return fmt.Errorf("adding the counts of %s: %w", a.Kind.Kind, err)
 	}
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named(a.Kind.GroupKind().String()).

@@ -28,9 +28,23 @@ var (
 // while nobody led is not counted. The zero value is ready for use.
 type lives struct {
 	mu sync.Mutex
-	// since is when the first was looked at: what was created before is not new.
+	// since is when looking began: what was created before is not new.
 	since time.Time
 	seen  map[types.NamespacedName]life
+}
+
+// begin notes that jobs are looked at from now on, unless one was already.
+func (l *lives) begin(now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.beginLocked(now)
+}
+
+// beginLocked is begin for who holds the lock.
+func (l *lives) beginLocked(now time.Time) {
+	if l.seen == nil {
+		l.seen, l.since = map[types.NamespacedName]life{}, now.Truncate(time.Second) // as creation times are
+	}
 }
 
 // life is how far a job has come.
@@ -47,9 +61,7 @@ type moment struct{ created, deleted, succeeded, failed, restarted bool }
 func (l *lives) look(job client.Object, p Progress, now time.Time) (m moment) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.seen == nil {
-		l.seen, l.since = map[types.NamespacedName]life{}, now.Truncate(time.Second) // as creation times are
-	}
+	l.beginLocked(now)
 	key := client.ObjectKeyFromObject(job)
 	was, known := l.seen[key]
 	if known && was.uid != job.GetUID() {

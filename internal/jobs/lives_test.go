@@ -50,6 +50,17 @@ func TestEachMomentOfAJobCountsOnce(t *testing.T) {
 	}
 }
 
+// TestTheFirstJobOfAKindCounts, though it is looked at in the second after that of its creation.
+func TestTheFirstJobOfAKindCounts(t *testing.T) {
+	began := time.Date(2026, 3, 1, 12, 0, 0, 500, time.UTC)
+	first := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "first", UID: "1", CreationTimestamp: metav1.NewTime(began.Add(time.Minute).Truncate(time.Second))}}
+	var l lives
+	l.begin(began)
+	if got, want := l.look(first, Progress{}, began.Add(time.Minute+time.Second)), (moment{created: true}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
 // TestJobsAreCountedByKindAndNamespace, and JobSets by metrics of their own.
 func TestJobsAreCountedByKindAndNamespace(t *testing.T) {
 	all := moment{created: true, deleted: true, succeeded: true, failed: true, restarted: true}

@@ -172,11 +172,8 @@ func (o *Operator) AwaitReady(t *testing.T) time.Duration {
 	ticker := time.NewTicker(10 * time.Millisecond)
 	defer ticker.Stop()
 	for {
-		if response, err := http.Get("http://" + o.probes + "/readyz"); err == nil {
-			response.Body.Close()
-			if response.StatusCode == http.StatusOK {
-				return time.Since(o.Began)
-			}
+		if o.Readiness() == http.StatusOK {
+			return time.Since(o.Began)
 		}
 		select {
 		case <-ticker.C: // there is nothing to subscribe to
@@ -186,6 +183,16 @@ func (o *Operator) AwaitReady(t *testing.T) time.Duration {
 			t.Fatal(t.Context().Err())
 		}
 	}
+}
+
+// Readiness is the status with which the operator answers whether it is ready, 0 while it answers nobody.
+func (o *Operator) Readiness() int {
+	response, err := http.Get("http://" + o.probes + "/readyz")
+	if err != nil {
+		return 0
+	}
+	response.Body.Close()
+	return response.StatusCode
 }
 
 // Observed is how often a histogram of the operator was told something, and the sum of it: of all its series, or of those
@@ -216,6 +223,24 @@ func (o *Operator) Counted(t *testing.T, counter string, labels ...string) (sum 
 		sum += m.GetCounter().GetValue()
 	}
 	return sum
+}
+
+// Shown is what each metric comes to, by its name: the sum of counters and gauges, and of how often histograms were told something, of all
+// its series or of those that have the labels, as name=value.
+func (o *Operator) Shown(t *testing.T, labels []string) map[string]float64 {
+	t.Helper()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(o.readMetrics(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]float64{}
+	for name, family := range families {
+		for _, m := range having(family.GetMetric(), labels) {
+			out[name] += m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
+		}
+	}
+	return out
 }
 
 // Writes are the requests of the operator so far that would change something, those that failed included. One that elects no
