@@ -64,18 +64,26 @@ func (a *decisionWriter) urgency(key engine.Key) int32 {
 	return a.open[key].Urgency
 }
 
-// take has the decision written. An eviction waits for news that are late: who is to go may
-// have ended already. That of somebody whose admission nobody has begun to write is no write at all.
-func (a *decisionWriter) take(d engine.Decision) {
+// withdraw gives up an admission that nobody has begun to write. How one goes that is being written, or
+// that was, is told as ever.
+func (a *decisionWriter) withdraw(d engine.Decision) {
 	a.mu.Lock()
 	older, is := a.open[d.Key]
-	if is && d.Evict != nil && older.Admit != nil && older.UID == d.UID && !a.begun[d.Key] {
+	is = is && older.Admit != nil && older.UID == d.UID && !a.begun[d.Key]
+	if is {
 		delete(a.open, d.Key)
 		a.budget.wants(len(a.open))
-		a.mu.Unlock()
-		a.tell(engine.Failed{Key: d.Key, UID: d.UID})
-		return
 	}
+	a.mu.Unlock()
+	if is {
+		a.tell(engine.Failed{Key: d.Key, UID: d.UID})
+	}
+}
+
+// take has the decision written. An eviction waits for news that are late: who is to go may
+// have ended already.
+func (a *decisionWriter) take(d engine.Decision) {
+	a.mu.Lock()
 	a.open[d.Key] = d
 	delete(a.begun, d.Key)
 	a.budget.wants(len(a.open))
@@ -122,8 +130,8 @@ func (a *decisionWriter) write(ctx context.Context, key engine.Key) {
 	case !a.close(key, d): // the engine has decided anew since, and waits for news of that
 	case outcome == written:
 		a.tell(engine.Written{Key: key, UID: d.UID, Version: version})
-	case outcome == overtaken || outcome == over || outcome == unneeded:
-		a.tell(engine.Failed{Key: key, UID: d.UID, Holds: outcome == unneeded})
+	case outcome == overtaken || outcome == over:
+		a.tell(engine.Failed{Key: key, UID: d.UID})
 	case outcome == refused:
 		a.tell(engine.Refused{Key: key, UID: d.UID, Generation: d.Generation, Message: err.Error(), At: a.clock.Now()})
 	}
@@ -139,8 +147,6 @@ const (
 	overtaken
 	// over: the Workload has finished, which nobody takes back.
 	over
-	// unneeded: it was to be evicted for somebody who does not need that any more.
-	unneeded
 	// refused: the API server will not have it.
 	refused
 	// unknown: nobody can say before the next look.
@@ -169,8 +175,6 @@ func (a *decisionWriter) try(ctx context.Context, reader client.Reader, d engine
 		return unknown, 0, err
 	case done:
 		return written, versionOf(&seen), nil
-	case !ok && d.Evict != nil && workload.HoldsQuota(&seen):
-		return unneeded, 0, nil
 	case !ok:
 		return overtaken, 0, nil
 	}

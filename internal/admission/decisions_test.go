@@ -271,71 +271,57 @@ func TestAnEvictionOutrunsTheCache(t *testing.T) {
 	}
 }
 
-// TestAnAdmissionThatNobodyBeganToWriteIsTakenBackWithoutAWrite: it may be decided anew at once, and is written then.
-func TestAnAdmissionThatNobodyBeganToWriteIsTakenBackWithoutAWrite(t *testing.T) {
-	w := newWorld(t, newWorkload("b", 1, asked), newWorkload("a", 2, asked), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
+// TestAnAdmissionThatNobodyBeganToWriteIsGivenUp without a write; it may be decided anew at once, and is written then.
+func TestAnAdmissionThatNobodyBeganToWriteIsGivenUp(t *testing.T) {
+	w := newWorld(t, newWorkload("a", 2, asked), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
 	d := newDesk(t, w)
-	admission := d.decision
-	d.take(admission)
-	d.evicting()
-	d.work(t, 2)
+	d.take(d.decision)
+	d.withdraw(engine.Decision{Key: d.decision.Key, UID: d.decision.UID, Withdraw: true})
+	d.decisionWriter.write(t.Context(), d.decision.Key)
 	if len(w.written()) != 0 {
 		t.Errorf("written: %v", w.written())
 	}
-	failed := engine.Failed{Key: admission.Key, UID: admission.UID}
+	failed := engine.Event(engine.Failed{Key: d.decision.Key, UID: d.decision.UID})
 	if diff := cmp.Diff([]engine.Event{failed}, d.told); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
 	}
-	d.decision = admission
 	d.work(t, 1)
 	if diff := cmp.Diff([]string{"status Workload a"}, w.written()); diff != "" {
 		t.Errorf("written (-want +got):\n%s", diff)
 	}
 }
 
-// TestAnEvictionOvertakesAnAdmissionThatMayBeWritten: of the admission nobody tells any more, and the eviction is of what came of it.
-func TestAnEvictionOvertakesAnAdmissionThatMayBeWritten(t *testing.T) {
-	for name, takes := range map[string]bool{"it took effect": true, "it did not": false} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, newWorkload("b", 1, asked), newWorkload("a", 2, asked), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
-			d := newDesk(t, w)
-			admission := d.decision
-			d.evicting()
-			unknown := errors.New("no answer")
-			meanwhile := func(string) error { d.take(d.decision); return unknown }
-			if takes {
-				w.after = meanwhile
-			} else {
-				w.before = meanwhile
-			}
-			d.take(admission)
-			d.decisionWriter.write(t.Context(), admission.Key)
-			w.before, w.after = func(string) error { return nil }, func(string) error { return nil }
-			d.decisionWriter.write(t.Context(), admission.Key)
-			d.decisionWriter.write(t.Context(), admission.Key)
-			want := engine.Event(engine.Failed{Key: admission.Key, UID: admission.UID})
-			if takes {
-				want = engine.Written{Key: admission.Key, UID: admission.UID, Version: versionOf(w.workload("a"))}
-			}
-			if diff := cmp.Diff([]engine.Event{want}, d.told); diff != "" {
-				t.Errorf("told (-want +got):\n%s", diff)
-			}
-			if got := workload.IsEvicted(w.workload("a")); got != takes {
-				t.Errorf("evicted is %v", got)
-			}
-		})
+// TestAnAdmissionThatIsBeingWrittenGoesOn: it may have taken effect, and how it went is told as ever.
+func TestAnAdmissionThatIsBeingWrittenGoesOn(t *testing.T) {
+	w := newWorld(t, newWorkload("a", 2, asked), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
+	d := newDesk(t, w)
+	w.after = func(string) error {
+		d.withdraw(engine.Decision{Key: d.decision.Key, UID: d.decision.UID, Withdraw: true})
+		w.after = func(string) error { return nil }
+		return errors.New("no answer")
+	}
+	d.work(t, 2)
+	d.withdraw(engine.Decision{Key: d.decision.Key, UID: d.decision.UID, Withdraw: true}) // and once more when all is over
+	want := []engine.Event{engine.Written{Key: d.decision.Key, UID: d.decision.UID, Version: versionOf(w.workload("a"))}}
+	if diff := cmp.Diff(want, d.told); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
 	}
 }
 
-// TestAnEvictionThatIsNotNeededAnyMoreSaysWhatIsHeld: the engine may not know that the admission was written.
-func TestAnEvictionThatIsNotNeededAnyMoreSaysWhatIsHeld(t *testing.T) {
-	w := newWorld(t, newWorkload("a", 2, asked), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
-	d := newDesk(t, w) // its cache is from before the admission, and b is gone
-	giveQuota(w)
-	d.evicting()
-	d.work(t, 2)
-	if diff := cmp.Diff([]engine.Event{engine.Failed{Key: d.decision.Key, UID: d.decision.UID, Holds: true}}, d.told); diff != "" {
-		t.Errorf("told (-want +got):\n%s", diff)
+// TestDecisionsAreWrittenByUrgency: the writer asks its queue for the most urgent.
+func TestDecisionsAreWrittenByUrgency(t *testing.T) {
+	w := newWorld(t, newWorkload("a", 2, asked))
+	d := newDesk(t, w)
+	for name, urgency := range map[string]int32{"low": 1, "high": 9, "middle": 5} {
+		d.take(engine.Decision{Key: engine.Key{Namespace: "ns", Name: name}, Admit: &engine.Admission{}, Urgency: urgency})
+	}
+	var got []string
+	for range 3 {
+		key, _ := d.queue.Get()
+		got = append(got, key.Name)
+	}
+	if diff := cmp.Diff([]string{"high", "middle", "low"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

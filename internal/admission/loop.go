@@ -205,6 +205,11 @@ func (l *loop) turn() {
 		l.mailbox.wakeUp() // what came meanwhile goes first
 	}
 	for _, d := range decisions {
+		if d.Withdraw {
+			l.count(d, began)
+			l.decisions.withdraw(d)
+			continue
+		}
 		if d.Admit == nil && d.Replace == nil && d.Resize == nil && d.Evict == nil {
 			l.pending.say(d)
 			continue
@@ -240,6 +245,8 @@ func (l *loop) count(d engine.Decision, now time.Time) {
 		if d.Resize.Detail != "" {
 			repairsTotal.WithLabelValues("shrunk").Inc()
 		}
+	case d.Withdraw:
+		decisionsTotal.WithLabelValues("withdraw").Inc()
 	case d.Evict != nil:
 		decisionsTotal.WithLabelValues("evict").Inc()
 		if d.Evict.Cause == preempt.NodeFailures {

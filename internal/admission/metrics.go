@@ -11,7 +11,7 @@ var (
 	passSeconds = metrics.NewHistogram("muster_engine_pass_seconds", "Time of one pass of the engine over what has changed.",
 		prometheus.ExponentialBuckets(0.00005, 4, 8)).WithLabelValues()
 	// decisionsTotal counts what the engine decided, written or not.
-	decisionsTotal = metrics.NewCounter("muster_engine_decisions_total", "Decisions of the engine: admit, replace, resize or evict.", "decision")
+	decisionsTotal = metrics.NewCounter("muster_engine_decisions_total", "Decisions of the engine: admit, replace, resize, evict, or withdraw an admission that is not written yet.", "decision")
 	// bindSeconds is what placing costs beside kube-scheduler's and the job's own time.
 	bindSeconds = metrics.NewHistogram("muster_placement_bind_seconds",
 		"Time from the admission of a workload that was given places until the last of its pods is bound to a node.",

@@ -6,14 +6,20 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 )
 
-// urgencyQueue keeps Workloads in the order in which decisions about them are to be written: the most urgent first, and
-// those that are as urgent in the order in which they came. It is the storage of a workqueue, which guards it and gives it
-// each Workload once at a time.
+// oldestEach is how often who waits longest is taken in place of who is most urgent: a queue's Workloads, whose quota is
+// theirs by then, do not wait for the urgent ones of others for as long as these come.
+const oldestEach = 4
+
+// urgencyQueue keeps Workloads in the order in which decisions about them are to be written: the most urgent first, those
+// that are as urgent in the order in which they came, and now and then who came first of all. It is the storage of a workqueue,
+// which guards it and gives it each Workload once at a time.
 type urgencyQueue struct {
 	urgency func(engine.Key) int32
 	waiting urgencyHeap
 	at      map[engine.Key]*urgent
-	came    int
+	// arrived are those that wait in the order in which they came, and some that were taken since.
+	arrived     []*urgent
+	came, taken int
 }
 
 // urgent is a Workload that waits; turn says when it came.
@@ -34,6 +40,7 @@ func (q *urgencyQueue) Push(key engine.Key) {
 	q.came++
 	u := &urgent{key: key, urgency: q.urgency(key), turn: q.came}
 	q.at[key] = u
+	q.arrived = append(q.arrived, u)
 	heap.Push(&q.waiting, u)
 }
 
@@ -49,7 +56,16 @@ func (q *urgencyQueue) Len() int { return len(q.waiting) }
 
 // Pop takes the one that is next.
 func (q *urgencyQueue) Pop() engine.Key {
-	u := heap.Pop(&q.waiting).(*urgent)
+	first := 0
+	for q.at[q.arrived[first].key] != q.arrived[first] {
+		first++
+	}
+	q.arrived = q.arrived[first:]
+	next := 0
+	if q.taken++; q.taken%oldestEach == 0 {
+		next = q.arrived[0].index
+	}
+	u := heap.Remove(&q.waiting, next).(*urgent)
 	delete(q.at, u.key)
 	return u.key
 }

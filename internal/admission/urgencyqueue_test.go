@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -26,4 +27,22 @@ func TestTheMostUrgentIsWrittenFirst(t *testing.T) {
 	if diff := cmp.Diff([]string{"high", "high", "low", "first", "second", "unknown"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+}
+
+// TestWhoIsNotUrgentIsWrittenToo, though urgent ones keep coming.
+func TestWhoIsNotUrgentIsWrittenToo(t *testing.T) {
+	q := newUrgencyQueue(func(key engine.Key) int32 {
+		if key.Name == "low" {
+			return 0
+		}
+		return 1
+	})
+	q.Push(engine.Key{Name: "low"})
+	for i := range oldestEach {
+		q.Push(engine.Key{Name: "high", Namespace: fmt.Sprint(i)})
+		if key := q.Pop(); key.Name == "low" {
+			return
+		}
+	}
+	t.Errorf("it still waits after %d others", oldestEach)
 }

@@ -58,9 +58,9 @@ type pass struct {
 	decisions []Decision
 }
 
-// decided adds a decision about a workload, for the sake of that or of another one.
-func (p *pass) decided(about, sake *workload, d Decision) {
-	d.Key, d.UID, d.Generation, d.Urgency = about.Key, about.UID, about.Generation, sake.Priority
+// decided adds a decision about the workload, so urgent.
+func (p *pass) decided(w *workload, urgency int32, d Decision) {
+	d.Key, d.UID, d.Generation, d.Urgency = w.Key, w.UID, w.Generation, urgency
 	p.decisions = append(p.decisions, d)
 }
 
@@ -341,7 +341,7 @@ func (p *pass) sayWhy() {
 		if w := p.workloads[key]; w.why.Code != w.Told || w.blamesAnother(w.why) {
 			p.budget--
 			w.said = w.why.Detail
-			p.decided(w, w, Decision{Why: w.why})
+			p.decided(w, w.Priority, Decision{Why: w.why})
 		}
 	}
 }

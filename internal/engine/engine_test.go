@@ -83,6 +83,8 @@ func story(e *Engine, steps ...Event) []string {
 			lines = append(lines, fmt.Sprintf("admit %s in %s", d.Key.Name, d.Admit.ClusterQueue))
 		case d.Evict != nil:
 			lines = append(lines, fmt.Sprintf("evict %s for %s", d.Key.Name, d.Evict.Preemptor.Name))
+		case d.Withdraw:
+			lines = append(lines, "withdraw "+d.Key.Name)
 		default:
 			lines = append(lines, fmt.Sprintf("%s waits: %s: %s", d.Key.Name, d.Why.Code, d.Why.Message()))
 		}
@@ -222,7 +224,7 @@ func TestAnAdmissionThatIsNotWrittenYetMakesRoom(t *testing.T) {
 		q := queueOf("q", "", 2)
 		q.Preemption.WithinQueue = preempt.LowerPriority
 		small := job("small", "q", 1, 1, 0, 0)
-		want := []string{"admit small in q", "evict small for large"}
+		want := []string{"admit small in q", "withdraw small"}
 		got := deeds(e, defaultFlavor, q, localOf("q"), small)
 		got = append(got, deeds(e, job("large", "q", 2, 1, 1, 1))...)
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -239,26 +241,27 @@ func TestAnAdmissionThatIsNotWrittenYetMakesRoom(t *testing.T) {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	})
-	t.Run("which was written, and stays", func(t *testing.T) {
+	t.Run("which was being written", func(t *testing.T) {
 		e, taken := begin()
-		taken.Holds = true
-		if got := deeds(e, gone("large"), taken); len(got) != 0 || e.Holds(taken.Key) == nil {
-			t.Errorf("it lost what it holds: %v", got)
+		if diff := cmp.Diff([]string{"evict small for large"}, deeds(e, Written{Key: taken.Key, UID: taken.UID, Version: 1})); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
 		}
 	})
-	t.Run("which was written, and is heard of before its eviction", func(t *testing.T) {
+	t.Run("which is heard of before it is told", func(t *testing.T) {
 		e, taken := begin()
 		small := job("small", "q", 1, 1, 0, 0)
 		small.Version, small.Admission, small.Admitted = 1, e.Holds(taken.Key), true
-		if got := deeds(e, small); len(got) != 0 {
-			t.Errorf("its room is given away before it is evicted: %v", got)
-		}
-		evicted := small
-		evicted.Version, evicted.Evicted = 2, true
-		released := job("small", "q", 1, 1, 0, 0)
-		released.Version, released.Inactive = 3, true
-		if diff := cmp.Diff([]string{"admit large in q"}, deeds(e, evicted, Written{Key: small.Key, UID: small.UID, Version: 2}, released)); diff != "" {
+		if diff := cmp.Diff([]string{"evict small for large"}, deeds(e, small)); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
+		}
+		if got := deeds(e, Written{Key: taken.Key, UID: taken.UID, Version: 1}); len(got) != 0 || e.Holds(taken.Key) == nil {
+			t.Errorf("what was known already changed something: %v", got)
+		}
+	})
+	t.Run("which was written, and nobody needs its room", func(t *testing.T) {
+		e, taken := begin()
+		if got := deeds(e, gone("large"), Written{Key: taken.Key, UID: taken.UID, Version: 1}); len(got) != 0 || e.Holds(taken.Key) == nil {
+			t.Errorf("it lost what it holds: %v", got)
 		}
 	})
 }

@@ -273,7 +273,7 @@ func (p *pass) admit(w *workload, given *Admission) {
 	w.waits.strike()
 	p.unsaid.drop(w.Key)
 	p.settle(w)
-	p.decided(w, w, Decision{Admit: given})
+	p.decided(w, w.Priority, Decision{Admit: given})
 }
 
 // evict tells the victim to go; who was only promised something goes back to wait.
@@ -286,12 +286,13 @@ func (p *pass) evict(v preempt.Victim, preemptor *workload) {
 	}
 	if w.assumed == admits {
 		w.assumed = withdraws
-	} else {
-		w.assumed = evicts
+		p.settle(w)
+		p.decided(w, preemptor.Priority, Decision{Withdraw: true})
+		return
 	}
-	w.decidedOn, w.growing = w.Version, nil
+	w.assumed, w.decidedOn, w.growing = evicts, w.Version, nil
 	p.settle(w)
-	p.decided(w, preemptor, Decision{Evict: &Eviction{
+	p.decided(w, preemptor.Priority, Decision{Evict: &Eviction{
 		Preemptor: preemptor.Key, PreemptorUID: preemptor.UID, Cause: v.Cause,
 		PreemptorPath: path(preemptor.queue.node), Path: path(v.Queue),
 	}})

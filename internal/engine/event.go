@@ -239,18 +239,15 @@ type (
 		At         time.Time
 	}
 	// Failed says that what was decided about a workload was not written and never
-	// will be: what was assumed is undone. UID is that of the decision. Holds tells that the
-	// workload holds quota all the same: its admission was written, and its eviction is not needed
-	// any more.
+	// will be: what was assumed is undone. UID is that of the decision.
 	Failed struct {
-		Key   Key
-		UID   string
-		Holds bool `json:",omitempty"`
+		Key Key
+		UID string
 	}
 )
 
-// Decision is one change that should be made. Exactly one of Admit, Replace, Resize, Evict
-// and Why is set.
+// Decision is one change that should be made. Exactly one of Admit, Replace, Resize, Evict,
+// Withdraw and Why is set.
 type Decision struct {
 	Key Key
 	// UID and Generation are those of the workload decided on: an admission must not
@@ -258,7 +255,8 @@ type Decision struct {
 	UID        string
 	Generation int64
 	// Urgency is the priority of the workload for whose sake it was decided, which is another one where
-	// somebody has to go for it: of several decisions the most urgent is to be carried out first.
+	// somebody has to go for it, and above all others where nodes failed: of several decisions the most
+	// urgent is to be carried out first.
 	Urgency int32
 	// Admit says that the workload is given quota, and which. It is assumed at once;
 	// Failed undoes it.
@@ -273,6 +271,9 @@ type Decision struct {
 	// Evict says that the workload must give its quota back, and for whom. It is
 	// assumed at once; Failed undoes it.
 	Evict *Eviction
+	// Withdraw says that the admission of the workload is not wanted any more, where nobody has begun
+	// to write it: Failed says that it was not. Else how the admission went is told as ever.
+	Withdraw bool
 	// Why says that the workload waits, for another reason than its status tells.
 	Why reason.Reason
 }

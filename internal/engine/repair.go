@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"sort"
 	"strings"
@@ -28,6 +29,9 @@ func (p *pass) repair() {
 		}
 	}
 }
+
+// repairUrgency has what mends a gang carried out before all new work.
+const repairUrgency = math.MaxInt32
 
 // mend finds the workload other places for those that are no good.
 func (p *pass) mend(w *workload) {
@@ -75,7 +79,7 @@ func (p *pass) replace(w *workload, found []place.Assignment) {
 	w.before, w.held = w.held, given
 	w.assumed, w.decidedOn = replaces, w.Version
 	p.settle(w)
-	p.decided(w, w, Decision{Replace: given})
+	p.decided(w, repairUrgency, Decision{Replace: given})
 }
 
 // at is what is held, at other places.
@@ -143,7 +147,7 @@ func (p *pass) evictLost(w *workload) {
 	detail := lostWords(p.places.AilingNodes(w.Key)) // of the places that it has as yet
 	w.assumed, w.decidedOn, w.lostNodes = evicts, w.Version, true
 	p.settle(w)
-	p.decided(w, w, Decision{Evict: &Eviction{
+	p.decided(w, repairUrgency, Decision{Evict: &Eviction{
 		Cause: preempt.NodeFailures, Path: path(w.queue.node), Detail: detail}})
 }
 

@@ -245,7 +245,7 @@ func (p *pass) resize(w *workload, at int, given *Admission, by Key) {
 	if other := p.workloads[by]; other != nil {
 		sake = other
 	}
-	p.decided(w, sake, Decision{Resize: &Resize{Admission: given, PodSet: given.PodSets[at].PodSet, From: from, To: to, For: by}})
+	p.decided(w, sake.Priority, Decision{Resize: &Resize{Admission: given, PodSet: given.PodSets[at].PodSet, From: from, To: to, For: by}})
 }
 
 // wakeFor has those looked at again for whom the holder, which could not be told to yield

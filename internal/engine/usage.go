@@ -36,7 +36,7 @@ func (w *workload) counts() counted {
 		return counted{state: pending}
 	}
 	c := counted{state: reserving, leaving: w.leaving() || w.held.hasSurplus()}
-	if w.Admitted || w.assumed == admits && len(w.held.Checks) == 0 {
+	if w.Admitted || w.assumed.ofAdmission() && len(w.held.Checks) == 0 {
 		c.state, c.unready = admitted, !w.Ready && !w.leaving()
 	}
 	return c

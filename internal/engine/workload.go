@@ -17,10 +17,13 @@ const (
 	replaces
 	resizes
 	evicts
-	// withdraws is the eviction of somebody whose admission is not known to be written: whether
-	// he holds anything is known when it has gone one way or the other.
+	// withdraws is an admission of which it is hoped that nobody has begun to write it: it is not
+	// wanted any more. All that is heard is of the admission.
 	withdraws
 )
+
+// ofAdmission reports whether it is an admission that is not known to be written, wanted or not.
+func (a assumption) ofAdmission() bool { return a == admits || a == withdraws }
 
 // workload is a Workload and what the engine did with it.
 type workload struct {
@@ -132,13 +135,10 @@ func (ev WorkloadSet) apply(e *Engine) {
 		// somebody tells how the write went.
 	case ev.Admission != nil:
 		w.held, w.before = ev.Admission, nil
-		switch w.assumed {
-		case admits, replaces, resizes:
+		if w.assumed != evicts {
 			w.assumed = nothing
-		case withdraws:
-			w.assumed = evicts
 		}
-	case w.assumed != admits && w.assumed != withdraws:
+	case !w.assumed.ofAdmission():
 		w.held, w.before, w.assumed = nil, nil, nothing
 	}
 	w.lostNodes = w.lostNodes && w.held != nil
@@ -187,9 +187,9 @@ func (ev Written) apply(e *Engine) {
 		e.disown(w)
 		return
 	}
-	w.Evicted = w.Evicted || w.assumed == evicts || w.assumed == withdraws
-	w.Admitted = w.Admitted || w.assumed == admits && len(w.held.Checks) == 0
-	w.LostNodes = w.LostNodes && w.assumed != admits && w.assumed != withdraws || w.lostNodes
+	w.Evicted = w.Evicted || w.assumed == evicts
+	w.Admitted = w.Admitted || w.assumed.ofAdmission() && len(w.held.Checks) == 0
+	w.LostNodes = w.LostNodes && !w.assumed.ofAdmission() || w.lostNodes
 	w.assumed, w.before, w.Version = nothing, nil, ev.Version
 	e.settle(w)
 	e.mendLater(w)
@@ -197,7 +197,7 @@ func (ev Written) apply(e *Engine) {
 
 func (ev Refused) apply(e *Engine) {
 	if w := e.workloads[ev.Key]; w != nil && w.UID == ev.UID && w.assumed != nothing {
-		if w.assumed == admits {
+		if w.assumed.ofAdmission() {
 			e.holdOff(w, ev)
 		}
 		e.disown(w)
@@ -206,16 +206,13 @@ func (ev Refused) apply(e *Engine) {
 
 func (ev Failed) apply(e *Engine) {
 	if w := e.workloads[ev.Key]; w != nil && w.UID == ev.UID && w.assumed != nothing {
-		if ev.Holds && w.assumed == withdraws {
-			w.assumed = evicts
-		}
 		e.disown(w)
 	}
 }
 
 // disown undoes what was assumed for the workload and has it looked at again.
 func (e *Engine) disown(w *workload) {
-	if w.assumed == admits || w.assumed == withdraws {
+	if w.assumed.ofAdmission() {
 		w.held = nil
 		w.local.refund(w.Key)
 	}

@@ -25,14 +25,12 @@ type world struct {
 	queues  map[string]ClusterQueueSet
 	jobs    map[string]WorkloadSet // as the API server has them
 	open    []Decision             // not yet written
-	// overtaken are those whose admission is being written though it was taken back.
-	overtaken map[Key]bool
-	words     map[string]reason.Code // why jobs wait, not yet written
-	locals    map[Key]LocalQueueSet
-	clock     time.Time
-	wide      *wideWorld // nil for one of cpu in one flavor
-	nodes     *nodeWorld // nil for one of quota alone
-	elastic   bool       // jobs may be resized
+	words   map[string]reason.Code // why jobs wait, not yet written
+	locals  map[Key]LocalQueueSet
+	clock   time.Time
+	wide    *wideWorld // nil for one of cpu in one flavor
+	nodes   *nodeWorld // nil for one of quota alone
+	elastic bool       // jobs may be resized
 }
 
 // entry is an event, or the time of a pass.
@@ -46,7 +44,7 @@ var queueNames = []string{"p", "q", "r"}
 // emptyWorld has nothing yet.
 func emptyWorld(options Options) *world {
 	return &world{options: options, engine: New(options), queues: map[string]ClusterQueueSet{}, jobs: map[string]WorkloadSet{}, clock: epoch,
-		overtaken: map[Key]bool{}, words: map[string]reason.Code{}, locals: map[Key]LocalQueueSet{}}
+		words: map[string]reason.Code{}, locals: map[Key]LocalQueueSet{}}
 }
 
 func newWorld(t *rapid.T) *world {
@@ -133,28 +131,24 @@ func (w *world) decideNow() []Decision {
 		if d.Why.Code != reason.None {
 			w.words[d.Key.Name] = d.Why.Code
 		}
-		if d.Admit != nil || d.Evict != nil || d.Replace != nil || d.Resize != nil {
+		if d.Admit != nil || d.Evict != nil || d.Replace != nil || d.Resize != nil || d.Withdraw {
 			w.take(d)
 		}
 	}
 	return out
 }
 
-// take has the decision written. An admission that nobody has begun to write goes with the eviction that takes it back; of one
-// that is being written nobody tells any more how that went.
+// take has the decision written. An admission that is withdrawn is given up, or is being written already and goes on.
 func (w *world) take(d Decision) {
-	w.open = slices.DeleteFunc(w.open, func(older Decision) bool { return older.Key == d.Key && (older.Replace != nil || older.Resize != nil) })
-	admits := slices.IndexFunc(w.open, func(older Decision) bool { return older.Key == d.Key && older.Admit != nil })
-	if d.Evict == nil || admits < 0 {
+	if !d.Withdraw {
+		w.open = slices.DeleteFunc(w.open, func(older Decision) bool { return older.Key == d.Key && (older.Replace != nil || older.Resize != nil) })
 		w.open = append(w.open, d)
 		return
 	}
-	if len(w.log)%2 == 0 {
-		w.open = slices.Delete(w.open, admits, admits+1)
-	} else {
-		w.overtaken[d.Key] = true
+	i := slices.IndexFunc(w.open, func(older Decision) bool { return older.Key == d.Key && older.Admit != nil })
+	if i >= 0 && len(w.log)%2 == 0 {
+		w.open[i] = d
 	}
-	w.open = append(w.open, d)
 }
 
 func (w *world) names() []string { return slices.Sorted(maps.Keys(w.jobs)) }
@@ -170,24 +164,17 @@ const (
 
 // write has the API server take, lose or refuse the i-th decision that is under way.
 func (w *world) write(i int, how answer) {
-	// Of one workload, one at a time.
-	i = slices.IndexFunc(w.open, func(older Decision) bool { return older.Key == w.open[i].Key })
 	d := w.open[i]
 	w.open = slices.Delete(w.open, i, i+1)
-	tell := w.apply
-	if d.Admit != nil && w.overtaken[d.Key] {
-		delete(w.overtaken, d.Key)
-		tell = func(Event) {}
-	}
 	job, there := w.jobs[d.Key.Name]
 	overtaken := !there || job.UID != d.UID || d.Admit != nil && (job.Admission != nil || job.Generation != d.Generation) ||
 		d.Admit == nil && job.Admission == nil || (d.Replace != nil || d.Resize != nil) && job.Evicted || d.Resize != nil && job.Admission != nil && job.Admission.PodSets[0].Count != d.Resize.From
 	switch {
-	case how == isLost || overtaken:
-		tell(Failed{Key: d.Key, UID: d.UID, Holds: there && job.UID == d.UID && d.Evict != nil && job.Admission != nil})
+	case how == isLost || overtaken || d.Withdraw:
+		w.apply(Failed{Key: d.Key, UID: d.UID})
 		return
 	case how == isRefused && d.Evict == nil: // an eviction is tried again
-		tell(Refused{Key: d.Key, UID: d.UID, Generation: d.Generation, Message: "a policy says no", At: w.clock})
+		w.apply(Refused{Key: d.Key, UID: d.UID, Generation: d.Generation, Message: "a policy says no", At: w.clock})
 		return
 	}
 	job.Version++
@@ -202,7 +189,7 @@ func (w *world) write(i int, how answer) {
 		job.Evicted, job.LostNodes = true, d.Evict.Cause == preempt.NodeFailures
 	}
 	w.jobs[d.Key.Name] = job
-	tell(Written{Key: d.Key, UID: d.UID, Version: job.Version})
+	w.apply(Written{Key: d.Key, UID: d.UID, Version: job.Version})
 }
 
 // step makes one random thing happen.
