@@ -266,6 +266,23 @@ func TestAnAdmissionThatIsNotWrittenYetMakesRoom(t *testing.T) {
 	})
 }
 
+// TestWhoIsWithdrawnHasOthersWaitUntilItIsKnown: it may be written all the same, and is not ready then.
+func TestWhoIsWithdrawnHasOthersWaitUntilItIsKnown(t *testing.T) {
+	e := New(Options{BlockUntilReady: BlockQueue})
+	own, other := queueOf("own", "team", 1), queueOf("other", "team", 1)
+	own.Preemption.Reclaim = preempt.Any
+	small := job("small", "other", 2, 1, 0, 0)
+	got := deeds(e, defaultFlavor, own, other, localOf("own"), localOf("other"), small)
+	got = append(got, deeds(e, job("owner", "own", 1, 1, 0, 1))...)
+	got = append(got, deeds(e, job("next", "other", 1, 1, 1, 2))...)
+	if diff := cmp.Diff([]string{"admit small in other", "withdraw small"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"admit owner in own", "admit next in other"}, deeds(e, Failed{Key: small.Key, UID: small.UID})); diff != "" {
+		t.Errorf("once it is known (-want +got):\n%s", diff)
+	}
+}
+
 func TestWorkloadOfTheSameNameIsAnother(t *testing.T) {
 	e := New(Options{})
 	story(e, defaultFlavor, queueOf("q", "", 1), localOf("q"), job("a", "q", 1, 1, 0, 0))

@@ -37,7 +37,8 @@ func (w *workload) counts() counted {
 	}
 	c := counted{state: reserving, leaving: w.leaving() || w.held.hasSurplus()}
 	if w.Admitted || w.assumed.ofAdmission() && len(w.held.Checks) == 0 {
-		c.state, c.unready = admitted, !w.Ready && !w.leaving()
+		// One that is withdrawn may be written all the same.
+		c.state, c.unready = admitted, !w.Ready && (!w.leaving() || w.assumed == withdraws)
 	}
 	return c
 }
