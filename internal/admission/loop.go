@@ -205,18 +205,16 @@ func (l *loop) turn() {
 		l.mailbox.wakeUp() // what came meanwhile goes first
 	}
 	for _, d := range decisions {
-		if d.Withdraw {
-			l.count(d, began)
-			l.decisions.withdraw(d)
-			continue
-		}
-		if d.Admit == nil && d.Replace == nil && d.Resize == nil && d.Evict == nil {
-			l.pending.say(d)
-			continue
-		}
 		l.count(d, began)
-		l.pending.forget(d.Key)
-		l.decisions.take(d)
+		switch {
+		case d.Withdraw:
+			l.decisions.withdraw(d)
+		case d.Admit != nil || d.Replace != nil || d.Resize != nil || d.Evict != nil:
+			l.pending.forget(d.Key)
+			l.decisions.take(d)
+		default:
+			l.pending.say(d)
+		}
 	}
 	l.passOnUsage()
 }

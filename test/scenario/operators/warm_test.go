@@ -1,6 +1,7 @@
 package operators
 
 import (
+	"context"
 	"io"
 	"log"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -30,15 +32,19 @@ func TestNobodyIsReadyWhoHasNotReadAll(t *testing.T) {
 			gate := w.throughGate(kind)
 			running := w.operate()
 			gate.untilAsked(t)
-			for refused := 0; refused < 3; { // each answer takes a second, within which all else is read
-				switch running.Readiness() {
+			refused := 0
+			err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, harness.Patience, true, func(context.Context) (bool, error) {
+				switch running.Readiness() { // there is nothing to subscribe to
 				case http.StatusOK:
 					t.Fatalf("it is ready, and has no %s yet", kind)
 				case 0: // nobody answers yet
-					time.Sleep(10 * time.Millisecond) // there is nothing to subscribe to
 				default:
-					refused++
+					refused++ // each answer takes a second, within which all else is read
 				}
+				return refused == 3, nil
+			})
+			if err != nil {
+				t.Fatalf("it says whether it is ready %d times: %v", refused, err)
 			}
 			close(gate.open)
 			running.AwaitReady(t)
