@@ -1,0 +1,79 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"time"
+)
+
+// options are the flags. --kubeconfig is controller-runtime's own.
+type options struct {
+	config                  string
+	printConfig             bool
+	printVersion            bool
+	decisionLog             string
+	installAPIs             bool
+	installFor              string
+	adoptAPIs               bool
+	namespace               string
+	leaderElect             bool
+	leaderElectionNamespace string
+	leaseDuration           time.Duration
+	metricsAddress          string
+	probeAddress            string
+	metricsSecure           bool
+	profiling               bool
+	webhookPort             int
+	webhookCertificates     string
+	webhookService          string
+	rendezvousBind          string
+	rendezvousAddress       string
+	agentImage              string
+	traceEndpoint           string
+	traceSampling           float64
+	qps                     float64
+	burst                   int
+}
+
+// readOptions reads the options from arguments, with the flags that the set has already. What follows an argument that is no flag
+// would not be read: so there may be none.
+func readOptions(set *flag.FlagSet, arguments []string) (options, error) {
+	var o options
+	o.bind(set)
+	if err := set.Parse(arguments); err != nil {
+		return o, err
+	}
+	if set.NArg() > 0 {
+		return o, fmt.Errorf("unexpected argument %q: all options are flags (--help lists them), and one that is on or off is written --leader-elect=false", set.Arg(0))
+	}
+	return o, nil
+}
+
+// bind has the set know the flags of the options.
+func (o *options) bind(set *flag.FlagSet) {
+	set.StringVar(&o.config, "config", "", "path of the configuration file (default: none, every option at its default)")
+	set.BoolVar(&o.printConfig, "print-config", false, "print the configuration with all defaults filled in and exit; fails if the file is wrong")
+	set.BoolVar(&o.printVersion, "version", false, "print the version and exit")
+	set.StringVar(&o.decisionLog, "decision-log", "", "append all that is heard and decided to this file, for muster replay (default: none)")
+	set.BoolVar(&o.installAPIs, "install-apis", false, "apply the CRDs and policies before starting")
+	set.StringVar(&o.installFor, "install-for", "", "apply the CRDs and policies for an operator that runs as this user, give the user the rights that it needs, and exit")
+	set.BoolVar(&o.adoptAPIs, "adopt-apis", false, "with --install-apis or --install-for: take over CRDs that somebody else has installed, instead of refusing")
+	set.StringVar(&o.namespace, "namespace", "", "run the jobs of this namespace alone (default: of all)")
+	set.BoolVar(&o.leaderElect, "leader-elect", true, "let one of several operators decide; without it, run only one")
+	set.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", "", "namespace of the lease (default: the operator's own, or kube-system outside of a cluster)")
+	set.DurationVar(&o.leaseDuration, "leader-election-lease", defaultLease, "for how long one operator leads after it was last heard of, at least 1s: another takes over soon after")
+	set.StringVar(&o.metricsAddress, "metrics-bind-address", "127.0.0.1:8080", "address that serves metrics, 0 for none")
+	set.StringVar(&o.probeAddress, "health-probe-bind-address", "127.0.0.1:8081", "address that serves /healthz and /readyz")
+	set.BoolVar(&o.metricsSecure, "metrics-secure", false, "serve metrics over TLS, to those alone whose token may get /metrics by RBAC")
+	set.BoolVar(&o.profiling, "profiling", false, "serve profiles under /debug/pprof beside the metrics, in the same way")
+	set.IntVar(&o.webhookPort, "webhook-port", 9443, "port of the webhooks for batch Jobs and pods, where the configuration turns them on")
+	set.StringVar(&o.webhookCertificates, "webhook-cert-dir", "/etc/muster/webhook", "directory with tls.crt and tls.key of those webhooks; they may change. Without --webhook-service alone")
+	set.StringVar(&o.webhookService, "webhook-service", "", "Service by which the API server reaches those webhooks, as NAME.NAMESPACE.svc: the operator then makes the certificates itself, renews them, and has the API server trust them")
+	set.StringVar(&o.rendezvousAddress, "rendezvous-address", "", "host and port at which pods reach this operator, for the agents in them (default: none, and no job gets an agent)")
+	set.StringVar(&o.rendezvousBind, "rendezvous-bind-address", ":9444", "address that serves agents, where --rendezvous-address is set")
+	set.StringVar(&o.agentImage, "agent-image", "muster-operator", "image with muster-agent in its PATH, that pods with an agent get it from: the operator's own")
+	set.StringVar(&o.traceEndpoint, "trace-endpoint", "", "URL of a collector that takes OTLP over HTTP, such as http://collector:4318, to which traces of jobs are sent (default: none are)")
+	set.Float64Var(&o.traceSampling, "trace-sampling", 1, "part of jobs that are traced, up to 1 for all")
+	set.Float64Var(&o.qps, "kube-api-qps", 500, "requests a second to the API server in the long run")
+	set.IntVar(&o.burst, "kube-api-burst", 1000, "requests to the API server at once")
+}

@@ -1,0 +1,25 @@
+package main
+
+import (
+	"flag"
+	"io"
+	"strings"
+	"testing"
+)
+
+// TestNoArgumentIsPassedOver: what comes after one that is no flag would not be read, as after `--leader-elect false`.
+func TestNoArgumentIsPassedOver(t *testing.T) {
+	read := func(arguments ...string) (options, error) {
+		set := flag.NewFlagSet("muster-operator", flag.ContinueOnError)
+		set.SetOutput(io.Discard)
+		return readOptions(set, arguments)
+	}
+	for _, arguments := range [][]string{{"--leader-elect", "false", "--namespace", "ml"}, {"muster.yaml"}, {"--config", "muster.yaml", "more"}} {
+		if _, err := read(arguments...); err == nil || !strings.Contains(err.Error(), "unexpected argument") {
+			t.Errorf("%q gave %v", arguments, err)
+		}
+	}
+	if o, err := read("--leader-elect=false", "--namespace", "ml"); err != nil || o.leaderElect || o.namespace != "ml" {
+		t.Errorf("flags alone gave %+v, %v", o, err)
+	}
+}
