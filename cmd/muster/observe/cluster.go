@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -78,82 +76,43 @@ func (c *Cluster) See(ctx context.Context, scope Scope) (*view.Seen, error) {
 	return seen, err
 }
 
-// see fills a Seen from a client or from a cache. A kind that is not served is left empty, but for Workload: without it
-// nothing queues.
+// see fills a Seen from a client or from a cache. A kind that is not served is left empty, but for those without which nothing
+// queues.
 func see(ctx context.Context, reader client.Reader, scope Scope) (*view.Seen, error) {
 	var (
-		workloads     kueue.WorkloadList
-		localQueues   kueue.LocalQueueList
+		lists         jobLists
 		clusterQueues kueue.ClusterQueueList
-		jobSets       jobset.JobSetList
-		genericJobs   tensorstack.GenericJobList
-		trainingJobs  breezeml.TrainingJobList
-		vcJobs        volcano.JobList
-		latticeJobs   lattice.LatticeJobList
-		jobs          batchv1.JobList
 	)
-	inNamespace := client.InNamespace(scope.Namespace)
-	if err := reader.List(ctx, &workloads, inNamespace); err != nil {
-		if meta.IsNoMatchError(err) || isNotServed(err) {
+	kinds := lists.kinds()
+	if scope.ClusterQueues {
+		kinds = append(kinds, clusterQueueKind(&clusterQueues))
+	}
+	for _, kind := range kinds {
+		var within []client.ListOption
+		if kind.namespaced {
+			within = append(within, client.InNamespace(scope.Namespace))
+		}
+		switch err := reader.List(ctx, kind.list, within...); {
+		case err == nil:
+		case !isNotServed(err):
+			return nil, fmt.Errorf("list %s: %w", kind.name, err)
+		case kind.needed:
 			return nil, ErrNotInstalled
 		}
-		return nil, fmt.Errorf("list workloads: %w", err)
 	}
-	if err := reader.List(ctx, &localQueues, inNamespace); err != nil {
-		return nil, fmt.Errorf("list localqueues: %w", err)
-	}
-	if scope.ClusterQueues {
-		if err := reader.List(ctx, &clusterQueues); err != nil {
-			return nil, fmt.Errorf("list clusterqueues: %w", err)
-		}
-	}
-	if err := reader.List(ctx, &jobSets, inNamespace); err != nil && !meta.IsNoMatchError(err) && !isNotServed(err) {
-		return nil, fmt.Errorf("list jobsets: %w", err)
-	}
-	if err := reader.List(ctx, &genericJobs, inNamespace); err != nil && !meta.IsNoMatchError(err) && !isNotServed(err) {
-		return nil, fmt.Errorf("list genericjobs: %w", err)
-	}
-	if err := reader.List(ctx, &trainingJobs, inNamespace); err != nil && !meta.IsNoMatchError(err) && !isNotServed(err) {
-		return nil, fmt.Errorf("list trainingjobs: %w", err)
-	}
-	if err := reader.List(ctx, &vcJobs, inNamespace); err != nil && !meta.IsNoMatchError(err) && !isNotServed(err) {
-		return nil, fmt.Errorf("list vcjobs: %w", err)
-	}
-	if err := reader.List(ctx, &latticeJobs, inNamespace); err != nil && !meta.IsNoMatchError(err) && !isNotServed(err) {
-		return nil, fmt.Errorf("list latticejobs: %w", err)
-	}
-	if err := reader.List(ctx, &jobs, inNamespace); err != nil {
-		return nil, fmt.Errorf("list jobs: %w", err)
-	}
-	return &view.Seen{
-		Workloads: workloads.Items, LocalQueues: localQueues.Items, ClusterQueues: clusterQueues.Items,
-		JobSets: jobSets.Items, GenericJobs: genericJobs.Items, TrainingJobs: trainingJobs.Items, LatticeJobs: latticeJobs.Items, VCJobs: vcJobs.Items, Jobs: jobs.Items,
-	}, nil
+	seen := &view.Seen{ClusterQueues: clusterQueues.Items}
+	lists.put(seen)
+	return seen, nil
 }
-
-// isNotServed recognises a kind whose definition went away after it was discovered. NotFound of a list is that; of one
-// object it would not be.
-func isNotServed(err error) bool { return apierrors.IsNotFound(err) }
 
 // PodsOf reads the pods of a job.
 func (c *Cluster) PodsOf(ctx context.Context, job *view.Job) ([]corev1.Pod, error) {
-	labels := client.MatchingLabels{}
-	switch job.Kind {
-	case "JobSet":
-		labels[jobset.JobSetNameKey] = job.Name
-	case "GenericJob":
-		labels[tensorstack.GenericJobLabel] = job.Name
-	case "VCJob", "LatticeJob":
-		labels[volcano.JobNameKey] = job.Name
-	case "TrainingJob":
-		labels[breezeml.JobNameLabel] = job.Name
-	case "Job":
-		labels[batchv1.JobNameLabel] = job.Name
-	default:
-		return nil, nil // pods of other kinds are not known by a label
+	label := job.PodLabel()
+	if label == "" {
+		return nil, nil
 	}
 	var pods corev1.PodList
-	if err := c.client.List(ctx, &pods, client.InNamespace(job.Namespace), labels); err != nil {
+	if err := c.client.List(ctx, &pods, client.InNamespace(job.Namespace), client.MatchingLabels{label: job.Name}); err != nil {
 		return nil, fmt.Errorf("list the pods of %s: %w", job.FullTitle(), err)
 	}
 	return pods.Items, nil

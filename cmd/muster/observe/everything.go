@@ -4,22 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 	"github.com/musterhq/muster/api/config/v1alpha1"
-	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
-	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
-	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
-	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/cmd/muster/view"
 	"github.com/musterhq/muster/internal/config"
 )
@@ -29,8 +23,7 @@ import (
 // not list at all.
 func (c *Cluster) SeeEverything(ctx context.Context, namespace string) (*view.Seen, error) {
 	var (
-		workloads      kueue.WorkloadList
-		localQueues    kueue.LocalQueueList
+		lists          jobLists
 		clusterQueues  kueue.ClusterQueueList
 		cohorts        kueue.CohortList
 		flavors        kueue.ResourceFlavorList
@@ -38,39 +31,23 @@ func (c *Cluster) SeeEverything(ctx context.Context, namespace string) (*view.Se
 		namespaces     corev1.NamespaceList
 		limitRanges    corev1.LimitRangeList
 		runtimeClasses nodev1.RuntimeClassList
-		jobSets        jobset.JobSetList
-		genericJobs    tensorstack.GenericJobList
-		trainingJobs   breezeml.TrainingJobList
-		vcJobs         volcano.JobList
-		latticeJobs    lattice.LatticeJobList
-		jobs           batchv1.JobList
 	)
 	seen := &view.Seen{}
-	err := c.readAll(ctx, seen, namespace, []kindRead{
-		{name: "workloads", list: &workloads, namespaced: true, decides: true, needed: true},
-		{name: "localqueues", list: &localQueues, namespaced: true, decides: true, needed: true},
-		{name: "clusterqueues", list: &clusterQueues, decides: true},
+	err := c.readAll(ctx, seen, namespace, slices.Concat(lists.queuedKinds(), []kindRead{
+		clusterQueueKind(&clusterQueues),
 		{name: "cohorts", list: &cohorts, decides: true},
 		{name: "resourceflavors", list: &flavors, decides: true},
 		{name: "admissionchecks", list: &checks, decides: true},
 		{name: "namespaces", list: &namespaces, decides: true},
 		{name: "limitranges", list: &limitRanges, namespaced: true}, // those of the namespace are enough
 		{name: "runtimeclasses", list: &runtimeClasses, decides: true},
-		{name: "jobsets", list: &jobSets, namespaced: true},
-		{name: "genericjobs", list: &genericJobs, namespaced: true},
-		{name: "trainingjobs", list: &trainingJobs, namespaced: true},
-		{name: "latticejobs", list: &latticeJobs, namespaced: true},
-		{name: "vcjobs", list: &vcJobs, namespaced: true},
-		{name: "jobs", list: &jobs, namespaced: true},
-	})
+	}, lists.jobKinds()))
 	if err != nil {
 		return nil, err
 	}
-	seen.Workloads, seen.LocalQueues, seen.ClusterQueues = workloads.Items, localQueues.Items, clusterQueues.Items
-	seen.Cohorts, seen.ResourceFlavors, seen.AdmissionChecks = cohorts.Items, flavors.Items, checks.Items
+	lists.put(seen)
+	seen.ClusterQueues, seen.Cohorts, seen.ResourceFlavors, seen.AdmissionChecks = clusterQueues.Items, cohorts.Items, flavors.Items, checks.Items
 	seen.Namespaces, seen.LimitRanges, seen.RuntimeClasses = namespaces.Items, limitRanges.Items, runtimeClasses.Items
-	seen.JobSets, seen.GenericJobs, seen.TrainingJobs, seen.VCJobs, seen.Jobs = jobSets.Items, genericJobs.Items, trainingJobs.Items, vcJobs.Items, jobs.Items
-	seen.LatticeJobs = latticeJobs.Items
 	seen.Configuration, seen.Assumed = c.configuration, c.assumed
 	if seen.Places() {
 		err = c.seeNodes(ctx, seen, namespace)
@@ -94,17 +71,6 @@ func (c *Cluster) seeNodes(ctx context.Context, seen *view.Seen, namespace strin
 	})
 	seen.Topologies, seen.Nodes, seen.Bound = topologies.Items, nodes.Items, pods.Items
 	return err
-}
-
-// kindRead is a kind to be read.
-type kindRead struct {
-	name       string
-	list       client.ObjectList
-	namespaced bool
-	// decides tells that all of them count, needed that nothing works without any.
-	decides, needed bool
-	// only selects, nil for all.
-	only client.ListOption
 }
 
 // readAll fills the lists, and notes what is missing in Unseen.
@@ -153,7 +119,7 @@ func (c *Cluster) list(ctx context.Context, kind kindRead, namespace string) (wh
 	}
 	err = c.client.List(ctx, kind.list, only...)
 	switch {
-	case meta.IsNoMatchError(err) || err != nil && isNotServed(err):
+	case isNotServed(err):
 		return true, errNotServed // there are none
 	case apierrors.IsForbidden(err) && kind.namespaced:
 		return false, c.client.List(ctx, kind.list, append(only, client.InNamespace(namespace))...)

@@ -4,19 +4,11 @@ import (
 	"context"
 	"fmt"
 
-	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 	config "github.com/musterhq/muster/api/config/v1alpha1"
-	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
-	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
-	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
-	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
-	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/cmd/muster/view"
 )
 
@@ -52,20 +44,20 @@ func (c *Cluster) Watch(ctx context.Context, scope Scope) (*Watch, error) {
 	}
 	w := &Watch{cache: objects, scope: scope, configuration: c.configuration, assumed: c.assumed, changes: make(chan struct{}, 1)}
 
-	kinds := []client.Object{&kueue.Workload{}, &kueue.LocalQueue{}, &jobset.JobSet{}, &tensorstack.GenericJob{}, &breezeml.TrainingJob{}, &lattice.LatticeJob{}, &volcano.Job{}, &batchv1.Job{}}
+	kinds := new(jobLists).kinds()
 	if scope.ClusterQueues {
-		kinds = append(kinds, &kueue.ClusterQueue{})
+		kinds = append(kinds, clusterQueueKind(nil))
 	}
 	for _, kind := range kinds {
-		informer, err := objects.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
+		informer, err := objects.GetInformer(ctx, kind.watched, cache.BlockUntilSynced(false))
 		if meta.IsNoMatchError(err) {
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("watch %T: %w", kind, err)
+			return nil, fmt.Errorf("watch %s: %w", kind.name, err)
 		}
 		if _, err := informer.AddEventHandler(w.signal()); err != nil {
-			return nil, fmt.Errorf("watch %T: %w", kind, err)
+			return nil, fmt.Errorf("watch %s: %w", kind.name, err)
 		}
 	}
 	go func() { _ = objects.Start(ctx) }() // ends with ctx, and has no other error

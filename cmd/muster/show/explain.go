@@ -152,21 +152,15 @@ func nextCommand(job *view.Job) string {
 		return resume(job)
 	case job.State == view.Pending && job.Queue != "" && job.Workload != "":
 		return "muster queues -n " + job.Namespace
-	case (job.State == view.Pending || job.State == view.Starting || job.State == view.Suspended) && (job.Kind == "Job" || job.Kind == "JobSet" || job.Kind == "GenericJob" || job.Kind == "TrainingJob" || job.Kind == "VCJob" || job.Kind == "LatticeJob"):
+	case job.PodLabel() == "":
+		return ""
+	case job.State == view.Pending || job.State == view.Starting || job.State == view.Suspended:
 		// It has no pods yet that could say anything; its events may.
-		return fmt.Sprintf("muster kubectl describe -n %s %s/%s", job.Namespace, strings.ToLower(job.Kind), job.Name)
-	case job.Kind == "JobSet":
-		return fmt.Sprintf("muster kubectl logs -n %s -l jobset.sigs.k8s.io/jobset-name=%s --prefix", job.Namespace, job.Name)
-	case job.Kind == "GenericJob":
-		return fmt.Sprintf("muster kubectl logs -n %s -l genericjob=%s --prefix", job.Namespace, job.Name)
-	case job.Kind == "VCJob" || job.Kind == "LatticeJob":
-		return fmt.Sprintf("muster kubectl logs -n %s -l volcano.sh/job-name=%s --prefix", job.Namespace, job.Name)
-	case job.Kind == "TrainingJob":
-		return fmt.Sprintf("muster kubectl logs -n %s -l training.kubeflow.org/job-name=%s --prefix", job.Namespace, job.Name)
+		return fmt.Sprintf("muster kubectl describe -n %s %s", job.Namespace, job.Title())
 	case job.Kind == "Job":
-		return fmt.Sprintf("muster kubectl logs -n %s job/%s --all-pods --prefix", job.Namespace, job.Name)
+		return fmt.Sprintf("muster kubectl logs -n %s %s --all-pods --prefix", job.Namespace, job.Title())
 	}
-	return ""
+	return fmt.Sprintf("muster kubectl logs -n %s -l %s=%s --prefix", job.Namespace, job.PodLabel(), job.Name)
 }
 
 // resume is the command that ends the stopPolicy by which the job is held.

@@ -3,9 +3,15 @@ package view
 import (
 	"strings"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	breezeml "github.com/musterhq/muster/api/breezeml/v1"
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 )
 
 // State is where a job stands, in one word.
@@ -95,6 +101,23 @@ func (j *Job) ResourceName() string {
 		return j.Title()
 	}
 	return strings.ToLower(j.Kind) + "." + j.APIGroup + "/" + j.Name
+}
+
+// PodLabel is the label that the pods of the job bear, with its name as value; "" for a kind whose pods no label tells.
+func (j *Job) PodLabel() string {
+	switch j.Kind {
+	case "JobSet":
+		return jobset.JobSetNameKey
+	case "GenericJob":
+		return tensorstack.GenericJobLabel
+	case "VCJob", "LatticeJob":
+		return volcano.JobNameKey
+	case "TrainingJob":
+		return breezeml.JobNameLabel
+	case "Job":
+		return batchv1.JobNameLabel
+	}
+	return ""
 }
 
 // Why is reason and message as one phrase, empty where there is nothing to say.

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -16,61 +17,11 @@ import (
 	"github.com/musterhq/muster/api/muster"
 )
 
-// Jobs lists what people submitted: JobSets, GenericJobs, TrainingJobs, LatticeJobs, VCJobs, batch Jobs that no other job owns, and the Workloads that stand for a job
-// of a kind not seen here or for none. Oldest first within a namespace.
+// Jobs lists what people submitted: JobSets, GenericJobs, TrainingJobs, LatticeJobs, VCJobs, batch Jobs that no other job
+// owns, and the Workloads that stand for a job of a kind not seen here or for none. Oldest first within a namespace.
 func Jobs(seen *Seen, now time.Time) []Job {
-	owned := seen.owners()
-	shown := map[types.UID]bool{}
-	var found []*subject
-	for i := range seen.JobSets {
-		js := &seen.JobSets[i]
-		shown[js.UID] = true
-		found = append(found, jobSetSubject(js, owned))
-	}
-	for i := range seen.GenericJobs {
-		job := &seen.GenericJobs[i]
-		shown[job.UID] = true
-		found = append(found, genericJobSubject(job, owned))
-	}
-	for i := range seen.TrainingJobs {
-		job := &seen.TrainingJobs[i]
-		shown[job.UID] = true
-		found = append(found, trainingJobSubject(job, *seen.configuration().TrainingJob.Group, owned))
-	}
-	latticeJobs, vcJobs := latticeJobs(seen, owned)
-	for _, s := range latticeJobs {
-		shown[s.meta.UID] = true
-	}
-	found = append(found, latticeJobs...)
-	for i := range seen.VCJobs {
-		shown[seen.VCJobs[i].UID] = true
-	}
-	for _, job := range vcJobs {
-		found = append(found, vcJobSubject(job, owned))
-	}
-	for i := range seen.Jobs {
-		job := &seen.Jobs[i]
-		shown[job.UID] = true
-		if isPartOfAnother(job, owned) {
-			continue
-		}
-		found = append(found, batchJobSubject(job, owned))
-	}
-	for i := range seen.Workloads {
-		workload := &seen.Workloads[i]
-		if !slices.ContainsFunc(workload.OwnerReferences, func(o metav1.OwnerReference) bool { return shown[o.UID] }) {
-			found = append(found, workloadSubject(workload))
-		}
-	}
-
-	titles := map[types.UID]string{}
-	for _, s := range found {
-		title := s.meta.Namespace + "/" + strings.ToLower(s.kind) + "/" + s.meta.Name
-		titles[s.meta.UID] = title
-		if s.workload != nil {
-			titles[s.workload.UID] = title
-		}
-	}
+	found := subjects(seen)
+	titles := titlesOf(found)
 	jobs := make([]Job, 0, len(found))
 	for _, s := range found {
 		s.titles = titles
@@ -80,15 +31,65 @@ func Jobs(seen *Seen, now time.Time) []Job {
 		jobs = append(jobs, s.describe(now))
 	}
 	slices.SortFunc(jobs, func(a, b Job) int {
-		if d := strings.Compare(a.Namespace, b.Namespace); d != 0 {
-			return d
-		}
-		if d := a.CreatedAt.Compare(b.CreatedAt.Time); d != 0 {
-			return d
-		}
-		return strings.Compare(a.Title(), b.Title())
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), a.CreatedAt.Compare(b.CreatedAt.Time), strings.Compare(a.Title(), b.Title()))
 	})
 	return jobs
+}
+
+// subjects are what there is to say something of, each once.
+func subjects(seen *Seen) (found []*subject) {
+	owned := seen.owners()
+	shown := map[types.UID]bool{} // also those that are a part of another
+	add := func(s *subject) {
+		shown[s.meta.UID] = true
+		found = append(found, s)
+	}
+	for i := range seen.JobSets {
+		add(jobSetSubject(&seen.JobSets[i], owned))
+	}
+	for i := range seen.GenericJobs {
+		add(genericJobSubject(&seen.GenericJobs[i], owned))
+	}
+	for i := range seen.TrainingJobs {
+		add(trainingJobSubject(&seen.TrainingJobs[i], *seen.configuration().TrainingJob.Group, owned))
+	}
+	latticeJobs, vcJobs := latticeJobs(seen, owned)
+	for _, s := range latticeJobs {
+		add(s)
+	}
+	for i := range seen.VCJobs {
+		shown[seen.VCJobs[i].UID] = true
+	}
+	for _, job := range vcJobs {
+		add(vcJobSubject(job, owned))
+	}
+	for i := range seen.Jobs {
+		job := &seen.Jobs[i]
+		shown[job.UID] = true
+		if !isPartOfAnother(job, owned) {
+			add(batchJobSubject(job, owned))
+		}
+	}
+	for i := range seen.Workloads {
+		workload := &seen.Workloads[i]
+		if !slices.ContainsFunc(workload.OwnerReferences, func(o metav1.OwnerReference) bool { return shown[o.UID] }) {
+			found = append(found, workloadSubject(workload))
+		}
+	}
+	return found
+}
+
+// titlesOf are their full titles, by their UIDs and those of their Workloads.
+func titlesOf(found []*subject) map[types.UID]string {
+	titles := map[types.UID]string{}
+	for _, s := range found {
+		title := s.meta.Namespace + "/" + strings.ToLower(s.kind) + "/" + s.meta.Name
+		titles[s.meta.UID] = title
+		if s.workload != nil {
+			titles[s.workload.UID] = title
+		}
+	}
+	return titles
 }
 
 // takesInUnnamed tells whether jobs of a namespace that name no queue are queued all the same: a person has made a

@@ -1,0 +1,80 @@
+package observe
+
+import (
+	batchv1 "k8s.io/api/batch/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	breezeml "github.com/musterhq/muster/api/breezeml/v1"
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
+	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	"github.com/musterhq/muster/cmd/muster/view"
+)
+
+// kindRead is a kind to be read.
+type kindRead struct {
+	name       string
+	list       client.ObjectList
+	namespaced bool
+	// decides tells that all of them count, needed that nothing works without any.
+	decides, needed bool
+	// only selects, nil for all.
+	only client.ListOption
+	// watched is an empty object of the kind, nil where nobody follows it.
+	watched client.Object
+}
+
+// jobLists are what people submitted and what queues for it.
+type jobLists struct {
+	workloads    kueue.WorkloadList
+	localQueues  kueue.LocalQueueList
+	jobSets      jobset.JobSetList
+	genericJobs  tensorstack.GenericJobList
+	trainingJobs breezeml.TrainingJobList
+	latticeJobs  lattice.LatticeJobList
+	vcJobs       volcano.JobList
+	jobs         batchv1.JobList
+}
+
+// kinds are those of the lists, to be read into them.
+func (l *jobLists) kinds() []kindRead { return append(l.queuedKinds(), l.jobKinds()...) }
+
+// queuedKinds are those without which nothing queues.
+func (l *jobLists) queuedKinds() []kindRead {
+	return []kindRead{
+		{name: "workloads", list: &l.workloads, watched: &kueue.Workload{}, namespaced: true, decides: true, needed: true},
+		{name: "localqueues", list: &l.localQueues, watched: &kueue.LocalQueue{}, namespaced: true, decides: true, needed: true},
+	}
+}
+
+// jobKinds are those that people submit.
+func (l *jobLists) jobKinds() []kindRead {
+	return []kindRead{
+		{name: "jobsets", list: &l.jobSets, watched: &jobset.JobSet{}, namespaced: true},
+		{name: "genericjobs", list: &l.genericJobs, watched: &tensorstack.GenericJob{}, namespaced: true},
+		{name: "trainingjobs", list: &l.trainingJobs, watched: &breezeml.TrainingJob{}, namespaced: true},
+		{name: "latticejobs", list: &l.latticeJobs, watched: &lattice.LatticeJob{}, namespaced: true},
+		{name: "vcjobs", list: &l.vcJobs, watched: &volcano.Job{}, namespaced: true},
+		{name: "jobs", list: &l.jobs, watched: &batchv1.Job{}, namespaced: true},
+	}
+}
+
+// put has a Seen hold what was read.
+func (l *jobLists) put(seen *view.Seen) {
+	seen.Workloads, seen.LocalQueues = l.workloads.Items, l.localQueues.Items
+	seen.JobSets, seen.GenericJobs, seen.TrainingJobs = l.jobSets.Items, l.genericJobs.Items, l.trainingJobs.Items
+	seen.LatticeJobs, seen.VCJobs, seen.Jobs = l.latticeJobs.Items, l.vcJobs.Items, l.jobs.Items
+}
+
+// clusterQueueKind is that of ClusterQueues, to be read into the list.
+func clusterQueueKind(list *kueue.ClusterQueueList) kindRead {
+	return kindRead{name: "clusterqueues", list: list, watched: &kueue.ClusterQueue{}, decides: true}
+}
+
+// isNotServed recognises a kind that the cluster does not know, or whose definition went away after it was discovered: NotFound of a
+// list is that, of one object it would not be.
+func isNotServed(err error) bool { return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) }
