@@ -3,7 +3,6 @@ package admission
 import (
 	"cmp"
 	"slices"
-	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
@@ -93,7 +92,9 @@ func (a *accountant) podSet(podSet *kueue.PodSet, stored *corev1.PodSpec) engine
 		ExclusiveKey: podSet.Template.Annotations[jobset.ExclusiveKey],
 	}
 	if podSet.Template.Annotations[muster.MinReplicasAnnotation] != "" && out.MinCount > 0 {
-		out.Elastic = exponentOf(podSet.Template.Annotations[muster.SpeedExponentAnnotation])
+		// A job that says a wrong one does not queue; of a Workload without one it counts as not said.
+		exponent, _ := podspec.SpeedExponent(podSet.Template.Annotations)
+		out.Elastic = cmp.Or(exponent, elastic.DefaultExponent)
 	}
 	if stored.Affinity != nil {
 		out.Affinity = stored.Affinity.NodeAffinity
@@ -108,18 +109,6 @@ func (a *accountant) podSet(podSet *kueue.PodSet, stored *corev1.PodSpec) engine
 		}
 	}
 	return out
-}
-
-// mostExponent bounds the exponent of a speed.
-const mostExponent = 2
-
-// exponentOf reads the exponent of the speed of an elastic pod set. What is none is taken for one that is not said.
-func exponentOf(said string) float64 {
-	exponent, err := strconv.ParseFloat(said, 64)
-	if err != nil || !(exponent > 0 && exponent <= mostExponent) {
-		return elastic.DefaultExponent
-	}
-	return exponent
 }
 
 // topologyRequestOf is how near each other the pods of the pod set are to be, nil where they do not say.

@@ -12,7 +12,6 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
-	"github.com/musterhq/muster/internal/engine/elastic"
 	"github.com/musterhq/muster/internal/workload"
 )
 
@@ -104,16 +103,5 @@ func TestAJobShrinksAndGrows(t *testing.T) {
 	since := meta.FindStatusCondition(f.world.workload("large").Status.Conditions, muster.ResizedCondition).LastTransitionTime
 	if !since.Equal(ptr.To(metav1.NewTime(f.at))) {
 		t.Errorf("resized at %s, want %s", since, f.at)
-	}
-}
-
-func TestExponentsOfSpeeds(t *testing.T) {
-	for said, want := range map[string]float64{
-		"": elastic.DefaultExponent, "1": 1, "0.6": 0.6, "0": elastic.DefaultExponent, "-1": elastic.DefaultExponent,
-		"3": elastic.DefaultExponent, "NaN": elastic.DefaultExponent, "fast": elastic.DefaultExponent,
-	} {
-		if got := exponentOf(said); got != want {
-			t.Errorf("%q is %v, want %v", said, got, want)
-		}
 	}
 }

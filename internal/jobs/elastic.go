@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"fmt"
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -8,6 +9,7 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
+	"github.com/musterhq/muster/internal/podspec"
 )
 
 // Bounds are between how many pods a queue may choose for a pod set. One that is not elastic
@@ -30,6 +32,20 @@ func BoundsOf(annotations map[string]string, count int32) Bounds {
 	}
 	b.Least, b.Elastic = min(least, b.Most), true
 	return b
+}
+
+// speedMistake is what is wrong with how much faster an elastic pod set is said to be with more pods, nil if nothing is.
+func speedMistake(podSets []kueue.PodSet) *Event {
+	for i := range podSets {
+		podSet := &podSets[i]
+		if podSet.Template.Annotations[muster.MinReplicasAnnotation] == "" {
+			continue
+		}
+		if _, err := podspec.SpeedExponent(podSet.Template.Annotations); err != nil {
+			return ptr.To(Obstacle(InvalidJob, fmt.Sprintf("Pod set %s: %v. The job is not queued until then", podSet.Name, err)))
+		}
+	}
+	return nil
 }
 
 func replicasSaid(annotations map[string]string, key string) (int32, bool) {

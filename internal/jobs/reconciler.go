@@ -211,7 +211,7 @@ func cannotStart(a Admission) []Event {
 // all of them have in common.
 func mistakesOf(job client.Object, described Description, priorities PriorityFacts) (out []Event) {
 	_, mistake := requestOf(job, priorities)
-	for _, m := range []*Event{described.Mistake, mistake} {
+	for _, m := range []*Event{described.Mistake, mistake, speedMistake(described.PodSets)} {
 		if m != nil {
 			out = append(out, *m)
 		}

@@ -1,0 +1,34 @@
+package jobs
+
+import (
+	"strings"
+	"testing"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
+)
+
+// TestAnElasticJobThatSaysNoSpeedIsToldSo: a number that cannot be meant is not taken for the default one.
+func TestAnElasticJobThatSaysNoSpeedIsToldSo(t *testing.T) {
+	mistakes := func(annotations map[string]string) []Event {
+		podSets := []kueue.PodSet{{Name: "workers", Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}}}}
+		return mistakesOf(&batchv1.Job{}, Description{PodSets: podSets}, PriorityFacts{})
+	}
+	told := mistakes(map[string]string{muster.MinReplicasAnnotation: "2", muster.SpeedExponentAnnotation: "fast"})
+	if len(told) != 1 || told[0].Reason != InvalidJob || !strings.Contains(told[0].Message, "workers") || !strings.Contains(told[0].Message, `"fast"`) {
+		t.Errorf("one that says none is told %+v", told)
+	}
+	for what, annotations := range map[string]map[string]string{
+		"one that says a speed":   {muster.MinReplicasAnnotation: "2", muster.SpeedExponentAnnotation: "0.6"},
+		"one that says nothing":   {muster.MinReplicasAnnotation: "2"},
+		"one that is not elastic": {muster.SpeedExponentAnnotation: "fast"},
+	} {
+		if told := mistakes(annotations); len(told) > 0 {
+			t.Errorf("%s is told %+v", what, told)
+		}
+	}
+}

@@ -1,0 +1,20 @@
+package podspec
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/musterhq/muster/api/muster"
+)
+
+func TestExponentsOfSpeeds(t *testing.T) {
+	if exponent, err := SpeedExponent(nil); exponent != 0 || err != nil {
+		t.Errorf("nothing said gives %v, %v", exponent, err)
+	}
+	for said, want := range map[string]float64{"1": 1, "0.6": 0.6, "2": 2, "": 0, "0": 0, "-1": 0, "3": 0, "NaN": 0, "fast": 0} {
+		exponent, err := SpeedExponent(map[string]string{muster.SpeedExponentAnnotation: said})
+		if exponent != want || (err == nil) != (want > 0) || err != nil && !strings.Contains(err.Error(), muster.SpeedExponentAnnotation) {
+			t.Errorf("%q gives %v, %v", said, exponent, err)
+		}
+	}
+}
