@@ -4,6 +4,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -265,6 +266,22 @@ type Plan struct {
 	// StartedUnheld says that the plan stops a job that nobody held when it was
 	// created.
 	StartedUnheld bool
+}
+
+// DueBy has the job planned again at the time, or earlier; the zero time changes nothing.
+func (p *Plan) DueBy(at time.Time) {
+	if !at.IsZero() && (p.Due.IsZero() || at.Before(p.Due)) {
+		p.Due = at
+	}
+}
+
+// DeletePods has those of the pods be deleted that are not going already.
+func (p *Plan) DeletePods(pods []*corev1.Pod) {
+	for _, pod := range pods {
+		if pod.DeletionTimestamp.IsZero() {
+			p.Writes = append(p.Writes, Delete(pod, metav1.DeletePropagationBackground))
+		}
+	}
 }
 
 // Progress is how far a job is, as its queue needs to know.

@@ -60,7 +60,7 @@ func (c *counts) keepBack(job client.Object, p Plan, patience time.Duration, now
 	}
 	p.Status = nil
 	p.Events = slices.DeleteFunc(p.Events, func(e Event) bool { return e.WithStatus })
-	p.dueBy(due)
+	p.DueBy(due)
 	return p
 }
 
@@ -78,7 +78,7 @@ func (c *counts) keepBackReclaims(job client.Object, p Plan, now time.Time) Plan
 		return p
 	}
 	p.Writes = slices.DeleteFunc(p.Writes, givesBackAlone)
-	p.dueBy(due)
+	p.DueBy(due)
 	return p
 }
 
@@ -111,13 +111,6 @@ func givesBackAlone(w Write) bool {
 	same := after.Status
 	same.ReclaimablePods = before.Status.ReclaimablePods
 	return equality.Semantic.DeepEqual(before.Status, same)
-}
-
-// dueBy has the job planned again at the time, or earlier.
-func (p *Plan) dueBy(at time.Time) {
-	if p.Due.IsZero() || at.Before(p.Due) {
-		p.Due = at
-	}
 }
 
 // dueAt is when it must be written: at the time, or before if it has

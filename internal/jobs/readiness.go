@@ -40,7 +40,7 @@ func (r Readiness) keepBack(p Plan, now time.Time) Plan {
 	if again := now.Add(readinessLooks); again.Before(latest) {
 		latest = again
 	}
-	p.dueBy(latest)
+	p.DueBy(latest)
 	return p
 }
 

@@ -2,6 +2,7 @@ package replicas
 
 import (
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -106,6 +107,20 @@ func (r *Replica) past() bool { return r.Pod != nil && attemptOf(r.Pod, r.Restar
 // Name is the name of a replica and of its pod.
 func Name(job, group string, index int32) string {
 	return job + "-" + group + "-" + strconv.Itoa(int(index))
+}
+
+// IndexOf is the index of the replica of the group whose name, and whose pod's name, it
+// is; false if it is none of theirs.
+func IndexOf(job, group, name string) (int32, bool) {
+	text, ok := strings.CutPrefix(name, job+"-"+group+"-")
+	if !ok {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil || n < 0 || strconv.FormatInt(n, 10) != text {
+		return 0, false
+	}
+	return int32(n), true
 }
 
 // stand says how a replica fares by its memory and the pod of its name.

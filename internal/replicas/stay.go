@@ -3,8 +3,6 @@ package replicas
 import (
 	"cmp"
 	"slices"
-	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -62,20 +60,6 @@ func Stay(job, group string, count int32, pods []*corev1.Pod, places podspec.Pla
 	return out
 }
 
-// IndexOf is the index of the replica of the group whose name, and whose pod's name, it
-// is; false if it is none of theirs.
-func IndexOf(job, group, name string) (int32, bool) {
-	text, ok := strings.CutPrefix(name, job+"-"+group+"-")
-	if !ok {
-		return 0, false
-	}
-	n, err := strconv.ParseInt(text, 10, 32)
-	if err != nil || n < 0 || strconv.FormatInt(n, 10) != text {
-		return 0, false
-	}
-	return int32(n), true
-}
-
 // come is how far a pod has come: what would be lost with it.
 func come(pod *corev1.Pod) int {
 	switch {
@@ -91,24 +75,4 @@ func come(pod *corev1.Pod) int {
 		return 2
 	}
 	return 1
-}
-
-// Lost has each replica whose pod was disrupted begin its attempt again, and gives these
-// pods: they are to be deleted, and nothing counts.
-func (r *Roster) Lost() []*corev1.Pod {
-	var out []*corev1.Pod
-	for i := range r.Replicas {
-		if replica := &r.Replicas[i]; replica.Phase == Failed && replica.UID() != "" && Disrupted(replica.Pod) {
-			replica.Phase, replica.Again = Creating, false
-			out = append(out, replica.Pod)
-		}
-	}
-	return out
-}
-
-// Disrupted reports whether the pod has failed for what befell its node, or because
-// somebody needed its place: that says nothing of its program.
-func Disrupted(pod *corev1.Pod) bool {
-	c := condition(pod, corev1.DisruptionTarget)
-	return pod.Status.Phase == corev1.PodFailed && c != nil && c.Status == corev1.ConditionTrue
 }

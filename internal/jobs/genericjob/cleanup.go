@@ -22,12 +22,12 @@ func (l *look) end(o *jobs.Outcome) {
 func (l *look) cleanUp() {
 	switch {
 	case l.job.Spec.CleanUpPolicy == tensorstack.CleanUpAll:
-		l.deletePods(l.roster.Pods(false))
+		l.plan.DeletePods(l.roster.Pods(false))
 	case l.job.Spec.CleanUpPolicy == tensorstack.CleanUpUnfinished, !l.seen.Admission.MayRun():
-		l.deletePods(l.roster.Pods(true))
+		l.plan.DeletePods(l.roster.Pods(true))
 	case l.roster.Active() && l.outOfTime():
 		if late := l.roster.Pods(true); len(late) > 0 {
-			l.deletePods(late)
+			l.plan.DeletePods(late)
 			last := len(l.plan.Writes) - 1
 			l.plan.Writes[last] = l.plan.Writes[last].AndTell(jobs.Warning(maxDurationReason, stoppedMessage))
 		}

@@ -10,7 +10,7 @@ import (
 // pause ends the pods of a job that its user has paused, and makes none. That it is
 // paused is written first: it is what has its pods made otherwise later on.
 func (l *look) pause() {
-	l.deletePods(l.roster.Pods(true))
+	l.plan.DeletePods(l.roster.Pods(true))
 	if isTrue(l.job, tensorstack.JobPaused) {
 		return
 	}
@@ -56,7 +56,7 @@ func (l *look) outOfTime() bool {
 		until = again
 	}
 	if l.seen.Now.Before(until) {
-		l.dueAt(until)
+		l.plan.DueBy(until)
 		return false
 	}
 	return true

@@ -90,7 +90,7 @@ func newLook(seen jobs.Seen[*tensorstack.GenericJob]) *look {
 func (l *look) run() {
 	l.resume()
 	l.restart()
-	l.deletePods(l.roster.Outdated())
+	l.plan.DeletePods(l.roster.Outdated())
 	l.replace(l.lost)
 	if l.seen.Admission.MayStart() {
 		l.createPodGroup()
@@ -127,7 +127,7 @@ func (l *look) replace(lost []*corev1.Pod) {
 	if len(lost) == 0 {
 		return
 	}
-	l.deletePods(lost)
+	l.plan.DeletePods(lost)
 	l.plan.Events = append(l.plan.Events, jobs.Warning(replacingReason, fmt.Sprintf(
 		"Replacing %d of %d pods that were lost to a disruption, such as of their node; no restart is counted: %s first", len(lost), len(l.roster.Replicas), lost[0].Name)))
 }
@@ -136,7 +136,7 @@ func (l *look) replace(lost []*corev1.Pod) {
 // nothing, and their replicas are not run again.
 func (l *look) hold() {
 	l.resume()
-	l.deletePods(l.roster.Pods(true))
+	l.plan.DeletePods(l.roster.Pods(true))
 }
 
 // progress is what the queue needs to know.
@@ -154,7 +154,7 @@ func (l *look) progress(over *jobs.Outcome) jobs.Progress {
 	if over == nil && len(l.roster.Missing()) > 0 {
 		why, due := l.seen.Refused(l.job.UID)
 		p.Refused = why
-		l.dueAt(due)
+		l.plan.DueBy(due)
 	}
 	return p
 }

@@ -78,10 +78,3 @@ func (l *look) createPods() {
 		l.plan.Writes = append(l.plan.Writes, jobs.Create(l.newPod(r, seats[r.Group][r.Index])).OrWarn(jobs.FailedCreate))
 	}
 }
-
-// deletePods deletes pods, gracefully.
-func (l *look) deletePods(pods []*corev1.Pod) {
-	for _, pod := range pods {
-		l.plan.Writes = append(l.plan.Writes, jobs.Delete(pod, metav1.DeletePropagationBackground))
-	}
-}

@@ -1,8 +1,6 @@
 package genericjob
 
 import (
-	"time"
-
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/utils/ptr"
 
@@ -24,13 +22,6 @@ func (l *look) report(over *jobs.Outcome) {
 	}
 	l.plan.Status = l.job
 	l.plan.StatusCanWait = !l.plan.StatusFirst && l.tellsPodsAlone()
-}
-
-// dueAt has the job looked at again at the time, or before.
-func (l *look) dueAt(at time.Time) {
-	if !at.IsZero() && (l.plan.Due.IsZero() || at.Before(l.plan.Due)) {
-		l.plan.Due = at
-	}
 }
 
 // phase is where the job stands.

@@ -55,14 +55,14 @@ func (a *attempt) createClaims() bool {
 		case !found.DeletionTimestamp.IsZero():
 			// Its pods go, and then it; the claim of a JobSet that is gone goes with it.
 			usable = false
-			a.due(a.seen.Now.Add(patience))
+			a.plan.DueBy(a.seen.Now.Add(patience))
 		case metav1.IsControlledBy(found, a.js):
 		default:
 			if why := unusable(c, found); why != "" {
 				usable = false
 				a.plan.Events = append(a.plan.Events, jobs.Warning(jobset.PVCCreationFailedReason, fmt.Sprintf(
 					"the PersistentVolumeClaim %s is there already and %s: delete it, or give the JobSet another name", found.Name, why)))
-				a.due(a.seen.Now.Add(patience))
+				a.plan.DueBy(a.seen.Now.Add(patience))
 			}
 		}
 	}

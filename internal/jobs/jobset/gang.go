@@ -85,7 +85,7 @@ func (a *attempt) leaveKeptOut() {
 		}
 		// A class that has just been made may not have been seen yet, and pods of the old default may be about to be ready.
 		if at := job.CreationTimestamp.Add(patience); a.seen.Now.Before(at) {
-			a.due(at)
+			a.plan.DueBy(at)
 			continue
 		}
 		a.deleteJobs([]*batchv1.Job{job})

@@ -102,13 +102,6 @@ func (a *attempt) carryOn() {
 	}
 }
 
-// due has the JobSet planned again at the time, or earlier.
-func (a *attempt) due(at time.Time) {
-	if a.plan.Due.IsZero() || at.Before(a.plan.Due) {
-		a.plan.Due = at
-	}
-}
-
 // afterTheEnd removes what still runs, and in the end the JobSet itself if it has a
 // time to live. Jobs that ended are kept for their logs.
 func (a *attempt) afterTheEnd() {
@@ -120,7 +113,7 @@ func (a *attempt) afterTheEnd() {
 	}
 	due := endedAt(a.js).Add(time.Duration(*a.js.Spec.TTLSecondsAfterFinished) * time.Second)
 	if a.seen.Now.Before(due) {
-		a.due(due)
+		a.plan.DueBy(due)
 		return
 	}
 	a.plan.Writes = append(a.plan.Writes, jobs.Delete(a.seen.Job, metav1.DeletePropagationForeground))
@@ -140,7 +133,7 @@ func (a *attempt) removeExpired() {
 			switch {
 			case job.Labels[jobset.ReplicatedJobNameKey] != rj.Name || !job.DeletionTimestamp.IsZero():
 			case a.seen.Now.Before(due):
-				a.due(due)
+				a.plan.DueBy(due)
 			default:
 				a.plan.Writes = append(a.plan.Writes, jobs.Delete(job, metav1.DeletePropagationBackground))
 			}
@@ -183,7 +176,7 @@ func (a *attempt) refused() string {
 			return why
 		}
 		if !due.IsZero() {
-			a.due(due)
+			a.plan.DueBy(due)
 		}
 	}
 	return ""

@@ -86,7 +86,7 @@ func (a *attempt) share(service *corev1.Service) {
 	})
 	a.plan.Writes = append(a.plan.Writes, jobs.Change(service, shared))
 	// Another may join at the same time, and no watch tells of a Service that is not ours.
-	a.due(a.seen.Now.Add(patience))
+	a.plan.DueBy(a.seen.Now.Add(patience))
 }
 
 // besideService is the Service of the name, whoever owns it, or nil.

@@ -38,7 +38,7 @@ func (l *look) cleanUp() {
 			}
 			continue
 		}
-		l.deletePods([]*corev1.Pod{pod})
+		l.plan.DeletePods([]*corev1.Pod{pod})
 	}
 	l.deleteServices(func(index int32) bool { return !stays[index] })
 	l.expire()
@@ -52,7 +52,7 @@ func (l *look) expire() {
 	}
 	until := ended.Add(time.Duration(*ttl) * time.Second)
 	if l.seen.Now.Before(until) || l.plan.StatusFirst {
-		l.dueAt(until)
+		l.plan.DueBy(until)
 		return
 	}
 	l.plan.Writes = append(l.plan.Writes, jobs.Delete(l.seen.Job, metav1.DeletePropagationBackground))

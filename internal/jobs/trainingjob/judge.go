@@ -60,7 +60,7 @@ func (l *look) judge() *jobs.Outcome {
 	if !due.IsZero() && !l.seen.Now.Before(due) {
 		return &jobs.Outcome{Message: l.named(breezeml.DeadlineMessage)}
 	}
-	l.dueAt(due)
+	l.plan.DueBy(due)
 	if runs {
 		return l.spent()
 	}

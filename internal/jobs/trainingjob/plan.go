@@ -2,7 +2,6 @@ package trainingjob
 
 import (
 	"math"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -51,7 +50,7 @@ func plan(settings Settings, seen jobs.Seen[*breezeml.TrainingJob]) jobs.Plan {
 	case l.job.Status.Stage == breezeml.StageRunning:
 		l.run()
 	default:
-		l.deletePods(l.pods)
+		l.plan.DeletePods(l.pods)
 	}
 	l.report(over)
 	l.plan.Progress = l.progress(over)
@@ -80,8 +79,8 @@ func (l *look) run() {
 	if l.giveUpStuck() {
 		return
 	}
-	l.deletePods(l.roster.Outdated())
-	l.deletePods(l.lost)
+	l.plan.DeletePods(l.roster.Outdated())
+	l.plan.DeletePods(l.lost)
 	l.tellSizes()
 	if l.seen.Admission.MayStart() {
 		l.createServices()
@@ -122,7 +121,7 @@ func (l *look) progress(over *jobs.Outcome) jobs.Progress {
 	if missing := int32(len(l.roster.Missing())); missing > 0 && int32(len(l.roster.Replicas))-missing < least {
 		why, due := l.seen.Refused(l.job.UID)
 		p.Refused = why
-		l.dueAt(due)
+		l.plan.DueBy(due)
 	}
 	return p
 }
@@ -137,13 +136,6 @@ func (l *look) reclaimable() map[string]int32 {
 		return nil
 	}
 	return map[string]int32{worker: n}
-}
-
-// dueAt has the job looked at again at the time, or before.
-func (l *look) dueAt(at time.Time) {
-	if !at.IsZero() && (l.plan.Due.IsZero() || at.Before(l.plan.Due)) {
-		l.plan.Due = at
-	}
 }
 
 func (l *look) tell(e jobs.Event) { l.plan.Events = append(l.plan.Events, e) }

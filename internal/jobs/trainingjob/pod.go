@@ -122,12 +122,3 @@ func (l *look) createPods() {
 func noAgent(err error) string {
 	return "The agent that injectLattice asks for cannot be added to the pods: " + err.Error()
 }
-
-// deletePods deletes pods, gracefully, that nobody has deleted yet.
-func (l *look) deletePods(pods []*corev1.Pod) {
-	for _, pod := range pods {
-		if !replicas.IsGoing(pod) {
-			l.plan.Writes = append(l.plan.Writes, jobs.Delete(pod, metav1.DeletePropagationBackground))
-		}
-	}
-}

@@ -49,7 +49,7 @@ func (l *look) advance() {
 		s.SubmitTime = s.QueuedTime
 	case breezeml.StageRequeueCooldown:
 		if until := ptr.Deref(s.CooldownTime, metav1.Time{}).Time; !suspended(l.job) && l.seen.Now.Before(until) {
-			l.dueAt(until)
+			l.plan.DueBy(until)
 			return
 		}
 		l.queue(l.now)

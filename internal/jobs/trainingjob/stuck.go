@@ -25,7 +25,7 @@ func (l *look) giveUpStuck() bool {
 		s.RequeueTime = &until
 	}
 	if l.seen.Now.Before(s.RequeueTime.Time) {
-		l.dueAt(s.RequeueTime.Time)
+		l.plan.DueBy(s.RequeueTime.Time)
 		return false
 	}
 	if len(l.roster.Missing()) > 0 {
@@ -38,8 +38,8 @@ func (l *look) giveUpStuck() bool {
 	l.enter(breezeml.StageRequeueCooldown, 0)
 	s.CooldownTime = &until
 	l.plan.StatusFirst = true
-	l.dueAt(until.Time)
-	l.deletePods(l.pods)
+	l.plan.DueBy(until.Time)
+	l.plan.DeletePods(l.pods)
 	return true
 }
 

@@ -24,6 +24,12 @@ var (
 	jobsRestarted  = metrics.NewCounter("training_operator_jobs_restarted_total", "Times that a TrainingJob started workers anew, or a VCJob itself, because something had failed.", "job_namespace", "framework")
 )
 
+// startedUnheld counts jobs that were created ready to run though a queue has a say,
+// because nothing that holds such jobs was in force: they may have had pods, without
+// quota, until they were stopped.
+var startedUnheld = metrics.NewCounter("muster_jobs_started_unheld_total",
+	"Jobs with a queue that nothing held when they were created, by kind. They were stopped when they were seen.", "kind")
+
 // lives knows how far each job of a kind had come when it was last looked at, so that each end counts once. What happened
 // while nobody led is not counted. The zero value is ready for use.
 type lives struct {
