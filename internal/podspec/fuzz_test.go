@@ -49,7 +49,7 @@ func FuzzExtremeQuantities(f *testing.F) {
 		}
 		total, message := count()
 		again, messageAgain := count()
-		if took := time.Since(began); took > time.Second {
+		if took := time.Since(began); took > 10*time.Second { // a machine may be slow, but not as slow as what is guarded against
 			t.Errorf("it took %v", took)
 		}
 		if total.Cmp(again) != 0 || message != messageAgain {

@@ -138,14 +138,15 @@ func TestJudge(t *testing.T) {
 
 func TestRunSaysWhyItEndedBeforeTheJobsDid(t *testing.T) {
 	tests := []struct {
-		name   string
-		script string
-		cancel bool
-		want   string
+		name    string
+		script  string
+		timeout time.Duration
+		cancel  bool
+		want    string
 	}{
-		{"the cluster does not start", "echo 'port 1 is taken'; exit 1", false, "the cluster stopped before it was ready (exit status 1): port 1 is taken"},
-		{"the time is over", "exec sleep 600", false, "wait for the cluster to be ready: not done after 300ms"},
-		{"somebody interrupts", "exec sleep 600", true, "interrupted before all jobs were done"},
+		{"the cluster does not start", "echo 'port 1 is taken'; exit 1", time.Minute, false, "the cluster stopped before it was ready (exit status 1): port 1 is taken"},
+		{"the time is over", "exec sleep 600", 300 * time.Millisecond, false, "wait for the cluster to be ready: not done after 300ms"},
+		{"somebody interrupts", "exec sleep 600", time.Minute, true, "interrupted before all jobs were done"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -155,9 +156,8 @@ func TestRunSaysWhyItEndedBeforeTheJobsDid(t *testing.T) {
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			options := Options{Binary: binary, Examples: examples.Files, Timeout: 300 * time.Millisecond, Out: io.Discard}
+			options := Options{Binary: binary, Examples: examples.Files, Timeout: test.timeout, Out: io.Discard}
 			if test.cancel {
-				options.Timeout = time.Minute
 				options.Out = writerFunc(func(text []byte) (int, error) {
 					cancel() // as soon as it says that it starts
 					return len(text), nil
