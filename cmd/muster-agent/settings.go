@@ -70,7 +70,7 @@ func readSettings() (settings, error) {
 		s.budget.Losses = -1
 	}
 	if s.address == "" {
-		s.address, r.err = hostname(r.err)
+		s.address = r.hostname()
 	}
 	s.environment = withPython(slices.DeleteFunc(os.Environ(), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
@@ -85,15 +85,7 @@ func readSettings() (settings, error) {
 	return s, err
 }
 
-func hostname(already error) (string, error) {
-	name, err := os.Hostname()
-	if already != nil {
-		return name, already
-	}
-	return name, err
-}
-
-// reader reads variables and keeps the first mistake.
+// reader reads what the agent is told and keeps the first mistake.
 type reader struct{ err error }
 
 func (r *reader) required(name string) string {
@@ -114,6 +106,15 @@ func (r *reader) integer(name string, otherwise int) int {
 		r.err = fmt.Errorf("the variable %s is %q, which is no number", name, value)
 	}
 	return n
+}
+
+// hostname is the pod's name, at which the others reach it where it has one in a Service.
+func (r *reader) hostname() string {
+	name, err := os.Hostname()
+	if err != nil && r.err == nil {
+		r.err = fmt.Errorf("asking for the name of this pod: %w", err)
+	}
+	return name
 }
 
 // duration takes 90s, 2m and, as Kubernetes writes them, plain seconds.

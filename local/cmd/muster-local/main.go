@@ -1,4 +1,4 @@
-// Muster-local runs a Kubernetes cluster for development on this machine.
+// Command muster-local runs a Kubernetes cluster for development on this machine.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Muster-node is the kubelet of the same Kubernetes as muster-local, for tests on real containers. Its flags are the kubelet's;
+// Command muster-node is the kubelet of the same Kubernetes as muster-local, for tests on real containers. Its flags are the kubelet's;
 // a container runtime runs beside it.
 package main
 

@@ -1,4 +1,4 @@
-// Coredns is CoreDNS with the plugins of a cluster's names alone.
+// Command coredns is CoreDNS with the plugins of a cluster's names alone.
 package main
 
 import (
