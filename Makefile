@@ -32,7 +32,7 @@ go:
 	@command -v $(GO) >/dev/null || { echo "muster needs Go $$(awk '$$1 == "go" {print $$2}' go.mod) or newer: see https://go.dev/dl, then run make again" >&2; exit 1; }
 
 .PHONY: muster
-muster: go
+muster: go ## Build bin/muster alone, the command line
 	@$(call build,., ./cmd/muster,muster,the command line,$(KUBE_LDFLAGS))
 	@ln -sf muster $(BIN)/kubectl-muster
 
