@@ -183,16 +183,21 @@ func (m *Map) crowdedOut(s *seats) int32 {
 	return int32(min(out, int64(s.absent)))
 }
 
-// portsTaken reports whether more than one takes a port.
+// portsTaken reports whether more than one pod takes a port.
 func (m *Map) portsTaken(n *node, b book, ports []HostPort) bool {
 	for _, want := range ports {
-		var takers int32
+		var takers, own int32
 		for taken, counts := range n.ports {
 			if taken.conflicts(want) {
 				takers = addCount(takers, counts[b])
 			}
 		}
-		if takers > 1 {
+		for _, port := range ports { // one on all addresses, and one of them, of the same pod
+			if port.conflicts(want) {
+				own++
+			}
+		}
+		if takers > own {
 			return true
 		}
 	}

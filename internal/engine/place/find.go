@@ -54,11 +54,12 @@ func (m *Map) Fits(asks []Ask, on Ledger) bool {
 }
 
 // EverFits reports whether the asks could be placed on the nodes that there are if
-// nothing ran but what belongs to them, and none was cordoned.
+// all work had ended, and none was cordoned.
 func (m *Map) EverFits(asks []Ask) bool { return m.Fits(asks, empty) }
 
 // read reads asks; close must follow.
 func (m *Map) read(asks []Ask, on Ledger) (*finding, *Shortfall) {
+	m.boundLayouts()
 	return m.readWith(asks, extras(asks), on)
 }
 
@@ -66,12 +67,16 @@ func (m *Map) read(asks []Ask, on Ledger) (*finding, *Shortfall) {
 // another label to be exclusive by.
 const layoutsKept = 32
 
-// readWith reads asks whose layouts need those labels.
-func (m *Map) readWith(asks []Ask, extra []string, on Ledger) (*finding, *Shortfall) {
-	f := &finding{on: on}
+// boundLayouts forgets layouts where there are many. Domains of those that are forgotten mean nothing any more.
+func (m *Map) boundLayouts() {
 	if len(m.layouts) > layoutsKept {
 		clear(m.layouts)
 	}
+}
+
+// readWith reads asks whose layouts need those labels. Domains that are known stay what they are.
+func (m *Map) readWith(asks []Ask, extra []string, on Ledger) (*finding, *Shortfall) {
+	f := &finding{on: on}
 	for i := range asks {
 		f.podSets = append(f.podSets, asks[i].PodSet)
 		w, wrong := m.want(&asks[i], i, extra[i])

@@ -159,6 +159,41 @@ func TestNobodyComesForAPodThatHasEndedWell(t *testing.T) {
 	}
 }
 
+// TestARepairStaysInItsDomainHoweverManyLabelsAreExclusive: anybody may name another one, and layouts that are made anew number
+// their domains in another order.
+func TestARepairStaysInItsDomainHoweverManyLabelsAreExclusive(t *testing.T) {
+	s := newScene(t)
+	s.find(Now, gpus(1, 1, required("rack")))
+	for _, name := range []string{"a1", "c1"} {
+		s.DeleteNode(name)
+	}
+	s.node("a1").node("c1").node("a3")
+	s.hold("gang", gpus(2, 4, required("rack")), "a1:1 a2:1").pod("gang-1", "a2", 4, of("gang", "main"))
+	var asks []Ask
+	for i := range 2 * layoutsKept {
+		asks = append(asks, gpus(1, 1, exclusive(fmt.Sprint("label-", i)), grouped(fmt.Sprint("set-", i), "")))
+	}
+	s.find(Now, asks...)
+	s.node("a1", failed)
+	if got := s.repair("gang"); got != "a3:1 a2:1, 1 moved" {
+		t.Errorf("it is on %s", got)
+	}
+}
+
+// TestAPodIsNotInItsOwnWay: one may take a port of all addresses, and that of one of them besides.
+func TestAPodIsNotInItsOwnWay(t *testing.T) {
+	ask := gpus(1, 1)
+	ask.HostPorts = []HostPort{{Port: 80}, {IP: "10.0.0.1", Port: 80}}
+	s := newScene(t).hold("gang", ask, "a1:1")
+	if got := s.ailing(); got != "" {
+		t.Errorf("%q ail, though nobody else has a port", got)
+	}
+	s.pod("other", "a1", 0, func(p *Pod) { p.HostPorts = []HostPort{{IP: "10.0.0.2", Port: 80}} })
+	if got := s.ailing(); got != "gang" {
+		t.Errorf("%q ail, want gang: another pod has the port of one address", got)
+	}
+}
+
 // TestPlacesOfPodsThatHaveEnded are free once it is clear which they are.
 func TestPlacesOfPodsThatHaveEnded(t *testing.T) {
 	s := newScene(t).hold("gang", gpus(3, 4), "a1:1 a2:1 b1:1", func(h *Holding) { h.PodSets[0].Ended = 1 })

@@ -26,8 +26,8 @@ type node struct {
 	room    room
 	pods    map[order.Key]*pod
 	// ports are how many pods of each book take each port, exclusive how many are
-	// exclusive by each label; portsChanged, portsFreed and, for those of pods that belong
-	// to the node, portsKept tell what settle must say.
+	// exclusive by each label; portsChanged, portsFreed and, for those of pods that
+	// stay, portsKept tell what settle must say.
 	ports                               map[HostPort]*[books]int32
 	exclusive                           map[string]*[books]int32
 	portsChanged, portsFreed, portsKept bool

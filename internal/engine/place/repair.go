@@ -32,6 +32,7 @@ func (m *Map) Repair(workload order.Key) (Mended, bool) {
 	if r.moved == 0 {
 		return r.mended(), true
 	}
+	m.boundLayouts()
 	on := Now
 	if h.Promised {
 		on = Planned

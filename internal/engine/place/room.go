@@ -6,8 +6,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// empty is the ledger of what would be taken if nothing ran but what belongs to the
-// nodes.
+// empty is the ledger of what would be taken if all work had ended.
 const empty Ledger = 2
 
 // book is what is summed up of a node; ledgers are read from books.
@@ -20,7 +19,7 @@ const (
 	// planned has all pods and absent ones but of those who are leaving, and promised
 	// places.
 	planned
-	// resident has the pods that belong to the node.
+	// resident has the pods that stay though all work ends.
 	resident
 
 	books int = iota

@@ -69,8 +69,8 @@ type Pod struct {
 	// ExclusiveKey is the node label of the domain that the pod's job has for itself,
 	// empty for one that shares.
 	ExclusiveKey string
-	// Resident tells that it belongs to the node, as pods of a DaemonSet and static pods
-	// do: it would be there even if nothing else ran.
+	// Resident tells that it stays though all work ended, as pods of a DaemonSet, static pods
+	// and those of services do.
 	Resident bool
 }
 
