@@ -26,6 +26,7 @@ type podWatch struct {
 type refusedPod struct {
 	workload engine.Key
 	nodes    []string
+	why      string
 	tellAt   time.Time
 }
 
@@ -44,7 +45,8 @@ func (w *podWatch) set(pod *corev1.Pod, now time.Time) []engine.Event {
 		return []engine.Event{endOf(pod)}
 	case len(nodes) > 0:
 		workload, _ := workloadOf(pod)
-		w.refused[key] = refusedPod{workload: workload, nodes: nodes, tellAt: now.Add(bindPatience)}
+		_, why := refusalOf(pod)
+		w.refused[key] = refusedPod{workload: workload, nodes: nodes, why: againstNodes(why), tellAt: now.Add(bindPatience)}
 	}
 	// It is on no node. One of the same name may have been, of which only this one tells that it is gone.
 	return []engine.Event{engine.PodGone{Key: key}}
@@ -90,7 +92,7 @@ func (w *podWatch) tell(now time.Time) []engine.Event {
 		delete(w.refused, key)
 		lostRacesTotal.Inc()
 		for _, node := range pod.nodes {
-			out = append(out, engine.PodUnschedulable{Workload: pod.workload, Node: node})
+			out = append(out, engine.PodUnschedulable{Workload: pod.workload, Node: node, Why: pod.why})
 		}
 	}
 	return out

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -66,11 +67,10 @@ func partOf(pod *corev1.Pod) place.Part {
 	return place.Part{Index: int32(index), Of: int32(of)}
 }
 
-// isResident reports whether the pod belongs to its node: those of a DaemonSet, and those that the kubelet has from a
-// file.
+// isResident reports whether the pod stays though all work ends: it is of a service, of a DaemonSet, or the kubelet's own. What another
+// pod controls, as Spark's driver does its executors, ends.
 func isResident(pod *corev1.Pod) bool {
-	owner := metav1.GetControllerOf(pod)
-	return owner != nil && (owner.Kind == "DaemonSet" || owner.Kind == "Node")
+	return controlledByOthers(pod) && metav1.GetControllerOf(pod).Kind != "Pod"
 }
 
 // hostPortsOf are the ports of its node that a pod takes. On the network of the node each port that it names is one.
@@ -105,22 +105,52 @@ func noRoomAt(pod *corev1.Pod) []string {
 	if pod.Spec.NodeName != "" || hasEnded(pod) || !pod.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	if workload, _ := workloadOf(pod); workload == (engine.Key{}) || !isUnschedulable(pod) {
+	if workload, _ := workloadOf(pod); workload == (engine.Key{}) {
+		return nil
+	}
+	if refused, why := refusalOf(pod); !refused || isOfItsGang(why) || isOfThePod(why) {
 		return nil
 	}
 	return placesOf(&pod.Spec)
 }
 
-func isUnschedulable(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable && !isOfItsGang(c.Message)
-	})
+// refusalOf is whether kube-scheduler finds no node for the pod, and what it says.
+func refusalOf(pod *corev1.Pod) (refused bool, message string) {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+			return true, c.Message
+		}
+	}
+	return false, ""
 }
 
 // isOfItsGang reports whether a pod is not bound because others of its PodGroup are not: kube-scheduler calls all of them
 // unschedulable, with the words of the group for those that have room.
 func isOfItsGang(message string) bool {
 	return strings.Contains(message, "minCount") || strings.Contains(message, "pod group")
+}
+
+// isOfThePod reports whether kube-scheduler would put a pod on no node whatever that is like, as one whose claim is not there or not
+// bound yet: no other place is better than the one that it has. What it has against nodes begins with their number.
+func isOfThePod(message string) bool {
+	_, why, found := strings.Cut(message, nodesAvailable)
+	return found && why != "" && !unicode.IsDigit(rune(why[0])) && !strings.HasPrefix(why, "node(s) ")
+}
+
+// nodesAvailable is after the number of nodes, and before what kube-scheduler has against them.
+const nodesAvailable = " nodes are available: "
+
+// againstNodes is what a message of kube-scheduler has against the nodes that a pod was to go to: all others do not match its selector.
+func againstNodes(message string) string {
+	_, why, found := strings.Cut(message, nodesAvailable)
+	if !found {
+		return message
+	}
+	why, _, _ = strings.Cut(why, ". ")
+	reasons := slices.DeleteFunc(strings.Split(strings.TrimSuffix(why, "."), ", "), func(reason string) bool {
+		return strings.HasSuffix(reason, "node(s) didn't match Pod's node affinity/selector")
+	})
+	return strings.Join(reasons, ", ")
 }
 
 // placesOf are the nodes that the pod may go to by their name in places, nil if all.

@@ -55,7 +55,10 @@ func TestPodsAreToldWhereTheyAre(t *testing.T) {
 	resident.Resident = true
 	exclusive.ExclusiveKey = "rack"
 	daemon := boundPod("p", "", "n")
-	daemon.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Controller: ptr.To(true)}}
+	daemon.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Controller: ptr.To(true)}}
+	service, executor := boundPod("p", "", "n"), boundPod("p", "", "n")
+	service.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Controller: ptr.To(true)}}
+	executor.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Controller: ptr.To(true)}}
 	ofSecondJob, second := ours, boundPod("p", "w", "n")
 	ofSecondJob.Part = place.Part{Index: 1, Of: 3}
 	second.Labels["jobset.sigs.k8s.io/job-index"], second.Labels["jobset.sigs.k8s.io/replicatedjob-replicas"] = "1", "3"
@@ -75,6 +78,8 @@ func TestPodsAreToldWhereTheyAre(t *testing.T) {
 		"of a workload":                        {boundPod("p", "w", "n"), []engine.Event{engine.PodBound{Pod: ours}}},
 		"of nobody":                            {boundPod("p", "", "n"), []engine.Event{engine.PodBound{Pod: foreign}}},
 		"of the node":                          {daemon, []engine.Event{engine.PodBound{Pod: resident}}},
+		"of a service, which stays":            {service, []engine.Event{engine.PodBound{Pod: resident}}},
+		"of a driver, which ends with it":      {executor, []engine.Event{engine.PodBound{Pod: foreign}}},
 		"alone in its domain":                  {alone, []engine.Event{engine.PodBound{Pod: exclusive}}},
 		"of one of three Jobs":                 {second, []engine.Event{engine.PodBound{Pod: ofSecondJob}}},
 		"of one that says its ranks":           {later, []engine.Event{engine.PodBound{Pod: told}}},
@@ -137,10 +142,18 @@ func TestAPlaceThatDoesNotTakeItsPodIsToldOnce(t *testing.T) {
 		"who has no place is not ours":             {unschedulable(boundPod("p", "", "")), nil, nil},
 		"who is to go needs none":                  {leaving, nil, nil},
 		"who waits for others of its gang may fit": {saying(unschedulable(boundPod("p", "w", "")), "minCount (2) cannot be satisfied: 1 scheduled, 0 remaining"), nil, nil},
-		"who of a gang finds no room is told":      {saying(unschedulable(boundPod("p", "w", "")), "0/4 nodes are available: 1 Insufficient cpu."), nil, told("n")},
-		"who was not looked at yet may fit":        {boundPod("p", "w", ""), nil, nil},
-		"who is bound after all has one":           {unschedulable(boundPod("p", "w", "")), func(w *podWatch) { w.set(boundPod("p", "w", "n"), now) }, nil},
-		"who is gone needs none":                   {unschedulable(boundPod("p", "w", "")), func(w *podWatch) { w.delete(boundPod("p", "w", "")) }, nil},
+		"who of a gang finds no room is told": {saying(unschedulable(boundPod("p", "w", "")),
+			"0/4 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s), 3 node(s) didn't match Pod's node affinity/selector. preemption: 0/4 nodes are available: 1 No preemption victims found for incoming pod."), nil,
+			[]engine.Event{engine.PodUnschedulable{Workload: engine.Key{Namespace: "ns", Name: "w"}, Node: "n", Why: "1 Insufficient cpu, 1 node(s) had untolerated taint(s)"}}},
+		"what another scheduler says is told as it is": {saying(unschedulable(boundPod("p", "w", "")), "no room"), nil,
+			[]engine.Event{engine.PodUnschedulable{Workload: engine.Key{Namespace: "ns", Name: "w"}, Node: "n", Why: "no room"}}},
+		"who waits for a claim is no better elsewhere": {saying(unschedulable(boundPod("p", "w", "")),
+			`0/4 nodes are available: pod has unbound immediate PersistentVolumeClaims. preemption: 0/4 nodes are available: 4 Preemption is not helpful for scheduling.`), nil, nil},
+		"nor is who names one that there is not": {saying(unschedulable(boundPod("p", "w", "")),
+			`0/4 nodes are available: persistentvolumeclaim "data" not found. preemption: 0/4 nodes are available: 4 Preemption is not helpful for scheduling.`), nil, nil},
+		"who was not looked at yet may fit": {boundPod("p", "w", ""), nil, nil},
+		"who is bound after all has one":    {unschedulable(boundPod("p", "w", "")), func(w *podWatch) { w.set(boundPod("p", "w", "n"), now) }, nil},
+		"who is gone needs none":            {unschedulable(boundPod("p", "w", "")), func(w *podWatch) { w.delete(boundPod("p", "w", "")) }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newPodWatch()

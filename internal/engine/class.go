@@ -133,7 +133,7 @@ func (c *class) before(other *class) bool {
 
 // join puts the workload into the class of its like.
 func (e *Engine) join(w *workload, q *clusterQueue) {
-	key := classKey{w.shape, w.Priority, w.localKey(), strings.Join(w.avoid, ",")}
+	key := classKey{w.shape, w.Priority, w.localKey(), strings.Join(w.avoid.nodes, ",")}
 	c := q.classes[key]
 	if c == nil {
 		c = &class{classKey: key, queue: q, from: w.local, at: notReady, claimAt: notReady}

@@ -1,7 +1,5 @@
 package engine
 
-import "slices"
-
 func (ev PodBound) apply(e *Engine) {
 	e.places.SetPod(ev.Pod)
 	e.placesNews++
@@ -73,14 +71,4 @@ func (e *Engine) settleCrew(of Key) {
 		e.departing--
 		e.places.Hold(of, nil)
 	}
-}
-
-func (ev PodUnschedulable) apply(e *Engine) {
-	w := e.workloads[ev.Workload]
-	if w == nil || w.held == nil || slices.Contains(w.avoid, ev.Node) {
-		return
-	}
-	w.avoid = slices.Sorted(slices.Values(append(slices.Clone(w.avoid), ev.Node)))
-	w.placed.shape = nil
-	e.settlePlaces(w)
 }

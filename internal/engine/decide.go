@@ -32,6 +32,7 @@ func (e *Engine) Decide(now time.Time) []Decision {
 	e.now = now
 	e.sample(now)
 	e.tryRefused(now)
+	e.forgetAvoidance(now)
 	e.tryGrowth(now)
 	p := pass{Engine: e, now: now, budget: passBudget}
 	p.rerouteChanged()
@@ -42,6 +43,7 @@ func (e *Engine) Decide(now time.Time) []Decision {
 		p.workOff()
 	}
 	p.sayWhy()
+	e.timeAvoidance(now)
 	return p.decisions
 }
 

@@ -77,6 +77,9 @@ type Engine struct {
 	// refused are those whose admission the API server would not have, by the time at which
 	// it is tried again.
 	refused order.Queue
+	// avoiding are those without places who avoid nodes and are not in forgetting yet, which has by the time until when they do.
+	avoiding   sets.Set[Key]
+	forgetting order.Queue
 	// sampleDue is when the use of LocalQueues is sampled next, zero if there is none;
 	// unsampled tells that there is some since.
 	sampleDue time.Time
@@ -117,6 +120,7 @@ func New(options Options) *Engine {
 		places:      place.New(),
 		placing:     newPlacing(),
 		growths:     map[string]time.Time{},
+		avoiding:    sets.New[Key](),
 		speeds:      elastic.Speeds{},
 		topologies:  map[string][]string{},
 

@@ -220,6 +220,8 @@ type (
 		Workload Key
 		// Node is the place, as places name it.
 		Node string
+		// Why is what kube-scheduler has against it.
+		Why string
 	}
 	// Written says that what was decided about a workload was written, and as which
 	// version of it. UID is that of the decision.

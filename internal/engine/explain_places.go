@@ -13,7 +13,7 @@ func (x *explainer) nodesOf(podSet int, l *flavor.Look) *place.Diagnosis {
 		return nil
 	}
 	ask, _ := x.askOf(ps, &Assignment{PodSet: ps.Name, Count: ps.Needed(), Flavors: map[string]string{"": l.Flavor}})
-	ask.Avoid = x.w.avoid
+	ask.Avoid = x.w.avoid.nodes
 	said := x.places.Diagnose([]place.Ask{ask})
 	return &said
 }

@@ -198,7 +198,7 @@ func (e *Engine) holding(w *workload, has placed) *place.Holding {
 			count += p.Count
 		}
 		ask, _ := e.askOf(&w.PodSets[n], a)
-		ask.Count, ask.Avoid = count, w.avoid
+		ask.Count, ask.Avoid = count, w.avoid.nodes
 		set := place.HeldPodSet{Ask: ask, Nodes: places, Ended: max(0, count-a.Count)}
 		set.Leaves = e.leaves(w, a)
 		out.PodSets = append(out.PodSets, set)

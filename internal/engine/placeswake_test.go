@@ -24,6 +24,7 @@ func TestWhatNodesNoLongerHoldIsAskedAgain(t *testing.T) {
 		"its own failed":               {onDemand, failed(node("a1", "a", 4)), "admit large in q"},
 		"its own has a pod that stays": {onDemand, daemon, "admit large in q"},
 		"it holds others back, and its own node is smaller": {byResource, node("a1", "a", 3), "admit small in q"},
+		"it holds others back, and a service comes to stay": {byResource, daemon, "admit small in q"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, Options{}, slices.Concat(onNodes, []Event{tc.queue, localOf("q"), node("a1", "a", 4), node("b1", "b", 1), pod("", 0, "a1", 1)})...)

@@ -81,7 +81,7 @@ func (s *search) fit(choice flavor.Choice) (outcome, *place.Shortfall) {
 	if fault := s.divided(choice); fault != nil {
 		return outcome{}, fault
 	}
-	asks := s.asksOf(s.class.shape.podSets, choice.Assignments, s.w.avoid)
+	asks := s.asksOf(s.class.shape.podSets, choice.Assignments, s.w.avoid.nodes)
 	if choice.Mode == flavor.Preempts || choice.Mode == flavor.Reclaims {
 		return s.byPreemption(choice, asks, nil)
 	}
@@ -181,7 +181,7 @@ func (s *search) indicesOf(choice flavor.Choice) []quota.Index {
 // have to go.
 func (s *search) otherwise(last flavor.Choice) outcome {
 	for _, choice := range s.rest {
-		asks := s.asksOf(s.class.shape.podSets, choice.Assignments, s.w.avoid)
+		asks := s.asksOf(s.class.shape.podSets, choice.Assignments, s.w.avoid.nodes)
 		if found, fault := s.byPreemption(choice, asks, &place.Shortfall{}); fault == nil {
 			return found
 		}
@@ -207,7 +207,7 @@ const mostWays = 16
 func (s *search) couldRun() bool {
 	ways := 0
 	for given := range s.class.form.Possible(s.counts, s.class.queue.node) {
-		asks := s.asksOf(s.class.shape.podSets, given, s.w.avoid)
+		asks := s.asksOf(s.class.shape.podSets, given, s.w.avoid.nodes)
 		if ways++; len(asks) == 0 || ways > mostWays || s.places.EverFits(asks) {
 			return true
 		}

@@ -107,7 +107,7 @@ func (p *pass) placesFor(w *workload) verdict {
 	if promised.askedAt == p.placesNews {
 		return promisable
 	}
-	asks := p.asksOf(w.shape.podSets, promised.given.PodSets, w.avoid)
+	asks := p.asksOf(w.shape.podSets, promised.given.PodSets, w.avoid.nodes)
 	found := placesOf(asks, promised.given.PodSets)
 	out := hopeless
 	p.places.Try(func() {

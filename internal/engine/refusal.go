@@ -77,6 +77,9 @@ func (e *Engine) Due() time.Time {
 	if next, ok := e.refused.Peek(); ok && (due.IsZero() || next.Since.Before(due)) {
 		due = next.Since
 	}
+	if next, ok := e.forgetting.Peek(); ok && (due.IsZero() || next.Since.Before(due)) {
+		due = next.Since
+	}
 	for _, at := range e.growths {
 		if due.IsZero() || at.Before(due) {
 			due = at

@@ -119,7 +119,7 @@ func (p *pass) shrinkToRest(w *workload) bool {
 	if fewer > most {
 		return false
 	}
-	given, why := p.mendedWithout(w, at, lost, fewer), lostWords(p.places.AilingNodes(w.Key))
+	given, why := p.mendedWithout(w, at, lost, fewer), p.lostWords(w)
 	p.resize(w, at, given, Key{})
 	p.decisions[len(p.decisions)-1].Resize.Detail = why
 	return true
@@ -144,7 +144,7 @@ func (p *pass) mendedWithout(w *workload, at int, lost []place.NodeCount, fewer 
 
 // evictLost tells a workload to go whose nodes failed.
 func (p *pass) evictLost(w *workload) {
-	detail := lostWords(p.places.AilingNodes(w.Key)) // of the places that it has as yet
+	detail := p.lostWords(w) // of the places that it has as yet
 	w.assumed, w.decidedOn, w.lostNodes = evicts, w.Version, true
 	p.settle(w)
 	p.decided(w, repairUrgency, Decision{Evict: &Eviction{
@@ -155,15 +155,27 @@ func (p *pass) evictLost(w *workload) {
 const nodesNamed = 3
 
 // lostWords says which nodes are of no use to a gang any more.
-func lostWords(nodes []string) string {
+func (p *pass) lostWords(w *workload) string {
 	const rest = "and there is no other room near enough for its pods"
-	switch n := len(nodes); {
-	case n == 0:
+	lost := p.places.AilingNodes(w.Key)
+	if len(lost) == 0 {
 		return "its places are no good any more, " + rest
-	case n > nodesNamed:
-		return fmt.Sprintf("its places on nodes %s and %d more are no good any more, %s", strings.Join(nodes[:nodesNamed], ", "), n-nodesNamed, rest)
-	case n > 1:
-		return fmt.Sprintf("its places on nodes %s are no good any more, %s", strings.Join(nodes, ", "), rest)
 	}
-	return fmt.Sprintf("its places on node %s are no good any more, %s", nodes[0], rest)
+	where := nodesWords(lost)
+	refused := func(node string) bool { return slices.Contains(w.avoid.nodes, node) }
+	if w.avoid.why != "" && slices.ContainsFunc(lost, refused) {
+		return fmt.Sprintf("kube-scheduler does not put its pods on %s (%s), %s", where, w.avoid.why, rest)
+	}
+	return fmt.Sprintf("its places on %s are no good any more, %s", where, rest)
+}
+
+// nodesWords names nodes, some of them where there are many.
+func nodesWords(nodes []string) string {
+	switch n := len(nodes); {
+	case n > nodesNamed:
+		return fmt.Sprintf("nodes %s and %d more", strings.Join(nodes[:nodesNamed], ", "), n-nodesNamed)
+	case n > 1:
+		return "nodes " + strings.Join(nodes, ", ")
+	}
+	return "node " + nodes[0]
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterhq/muster/internal/engine/elastic"
 	"github.com/musterhq/muster/internal/engine/flavor"
+	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
@@ -182,6 +183,28 @@ func TestGrowthStaysWhereAllMustBe(t *testing.T) {
 	s.areSized("it has a rack", []string{"large"}, 4)
 	s.happens(gone("other"))
 	s.areSized("another rack is free", []string{"large"}, 4)
+}
+
+// TestGrowthStaysInItsRackOfSeveralOfThatName: racks are numbered in each block.
+func TestGrowthStaysInItsRackOfSeveralOfThatName(t *testing.T) {
+	const block = "example.com/block"
+	in := func(block_, name string, cpu int64) NodeSet {
+		n := node(name, "r1", cpu)
+		n.Labels[block] = block_
+		return n
+	}
+	s := newScene(t, Options{}, FlavorSet{Flavor{Name: "default", Topology: "blocks"}},
+		TopologySet{place.Topology{Name: "blocks", Levels: []string{block, rack, place.Hostname}}},
+		queueOf("q", "", 1000), localOf("q"), in("x", "a1", 4), in("y", "b1", 8), job("other", "q", 1, 8, 0, 0))
+	w := between("large", 2, 4, 0, 1)
+	w.PodSets[0].PerPod["cpu"], w.PodSets[0].Topology = 2, &flavor.TopologyRequest{Level: rack, Mandatory: true}
+	s.happens(w)
+	s.areSized("it has the rack of one block", []string{"large"}, 2)
+	s.happens(gone("other"))
+	s.areSized("the rack of the other block is free", []string{"large"}, 2)
+	s.happens(in("x", "a2", 2))
+	s.areSized("its own is larger", []string{"large"}, 3)
+	s.placed("large", "a1:2", "a2:1")
 }
 
 // TestElasticJobsAreSizedAnewAfterARestart: nothing is decided that was not before.

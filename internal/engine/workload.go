@@ -60,9 +60,9 @@ type workload struct {
 	// listedIn is the queue that has it among its elastic ones.
 	listedIn *clusterQueue
 	// placed is what the map of places has of it, and avoid the nodes that are no good for
-	// it, in order.
+	// it.
 	placed placed
-	avoid  []string
+	avoid  avoidance
 	// within are the nodes on which pods are counted that have domains only, by pod set.
 	within map[string][]place.NodeCount
 	// lostNodes tells that it was told to go because its nodes failed.
@@ -238,6 +238,8 @@ func (e *Engine) forget(w *workload) {
 	e.drop(w.shape)
 	e.unsaid.drop(w.Key)
 	e.refused.Remove(w.Key)
+	e.avoiding.Delete(w.Key)
+	e.forgetting.Remove(w.Key)
 	e.precedence.Forget(w.Key)
 	delete(e.workloads, w.Key)
 }
@@ -272,6 +274,7 @@ func (e *Engine) route(w *workload) {
 		w.queue = e.queue(w.local.ClusterQueue)
 	}
 	e.settle(w)
+	e.beginToForget(w)
 	if w.held != nil {
 		w.why = reason.Reason{}
 		e.unsaid.drop(w.Key)

@@ -98,21 +98,34 @@ func (e *Engine) moreOnNodes(w *workload, at int, pods int32, on place.Ledger) (
 	if !ok || len(a.Places) == 0 {
 		return nil, true // a matter of quota alone
 	}
-	ask.Count, ask.Avoid = pods, w.avoid
-	if ask.Mandatory {
-		domain, known := e.places.LabelOf(a.Places[0].Node, ask.Level)
-		if !known {
-			return nil, false
-		}
-		ask.NodeSelector = maps.Clone(ask.NodeSelector)
-		if ask.NodeSelector == nil {
-			ask.NodeSelector = map[string]string{}
-		}
-		ask.NodeSelector[ask.Level] = domain
+	ask.Count, ask.Avoid = pods, w.avoid.nodes
+	if ask.Mandatory && !e.staysIn(&ask, a.Places[0].Node) {
+		return nil, false
 	}
 	found, fault := e.places.Find([]place.Ask{ask}, on)
 	if fault != nil {
 		return nil, false
 	}
 	return found[0].Nodes, true
+}
+
+// staysIn has an ask look no further than the domain of its level that a node is in, which levels above it tell from others of that
+// name. It reports whether that is known.
+func (e *Engine) staysIn(ask *place.Ask, node string) bool {
+	levels := e.topologies[e.flavors[ask.Flavor].Topology]
+	ask.NodeSelector = maps.Clone(ask.NodeSelector)
+	if ask.NodeSelector == nil {
+		ask.NodeSelector = map[string]string{}
+	}
+	if at := slices.Index(levels, ask.Level); at >= 0 {
+		levels = levels[:at]
+	}
+	for _, level := range append(slices.Clone(levels), ask.Level) {
+		domain, known := e.places.LabelOf(node, level)
+		if !known {
+			return false
+		}
+		ask.NodeSelector[level] = domain
+	}
+	return true
 }

@@ -111,6 +111,13 @@ func TestForeignPodsTakeTheRoomBetweenAdmissionAndBind(t *testing.T) {
 	untilOn(w, "a", harness.PlacesOf(moved))
 }
 
+// keptFromJobSets keeps pods of JobSets off the node of the pod that has it.
+func keptFromJobSets() *corev1.Affinity {
+	return &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+		TopologyKey:   corev1.LabelHostname,
+		LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "jobset.sigs.k8s.io/jobset-name", Operator: metav1.LabelSelectorOpExists}}}}}}}
+}
+
 // TestWhatOnlyKubeSchedulerKnows: a pod on the fuller node will not have others beside it, which is nothing that places are
 // found by. The job goes to the other node all the same.
 func TestWhatOnlyKubeSchedulerKnows(t *testing.T) {
@@ -119,22 +126,11 @@ func TestWhatOnlyKubeSchedulerKnows(t *testing.T) {
 	w.queue()
 	hermit := w.podOn("hermit", nodes[0], 2) // a single pod goes to the fullest node that has room: large holes are kept
 	hermit.Namespace = w.Namespace
-	hermit.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
-		TopologyKey:   corev1.LabelHostname,
-		LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "jobset.sigs.k8s.io/jobset-name", Operator: metav1.LabelSelectorOpExists}}}}}}}
+	hermit.Spec.Affinity = keptFromJobSets()
 	w.Create(hermit)
 	w.untilRunning("hermit", 1)
 	w.Create(w.gang("a", "q", 1, 4, time.Hour))
-	w.UntilPods("kube-scheduler refuses the node", func(pods map[string]corev1.Pod) bool {
-		for _, pod := range pods {
-			for _, c := range pod.Status.Conditions {
-				if c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable {
-					return true
-				}
-			}
-		}
-		return false
-	})
+	w.untilRefused("anti-affinity")
 	w.UntilWorkloadOf("a", "has no place there", func(wl *kueue.Workload) bool { return harness.PlacesOf(wl)[nodes[1]] == 1 })
 	if on := nodesOf(w.untilRunning("a", 1)); on[nodes[1]] != 1 {
 		t.Errorf("it runs on %v", on)

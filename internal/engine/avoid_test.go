@@ -1,0 +1,78 @@
+package engine
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// refuses is kube-scheduler's word that a pod of the job cannot go to its place on the node.
+func refuses(job, node string) PodUnschedulable {
+	return PodUnschedulable{Workload: Key{Namespace: "ns", Name: job}, Node: node, Why: "1 node(s) had volume node affinity conflict"}
+}
+
+// TestANodeThatKubeSchedulerRefusedIsTriedAgain: after a while without places, which is longer each time.
+func TestANodeThatKubeSchedulerRefusedIsTriedAgain(t *testing.T) {
+	s := newScene(t, Options{}, slices.Concat(onNodes, []Event{queueOf("q", "", 1000), localOf("q"), node("a1", "a", 4)})...)
+	s.want("it comes", s.happens(job("one", "q", 1, 4, 0, 0)), "admit one in q")
+	for _, wait := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
+		s.want("its node is refused", s.happens(refuses("one", "a1")), "evict one: NodeFailures")
+		s.now = s.now.Add(time.Hour) // it takes long to stop
+		s.want("it has stopped", s.happens(s.stopped("one")), "one waits: TopologyPlacementFailed")
+		if due := s.engine.Due(); !due.Equal(s.now.Add(wait)) {
+			t.Errorf("looked at again at %v, %v after it stopped, want %v", due, due.Sub(s.now), wait)
+		}
+		s.now = s.now.Add(wait - 1)
+		s.want("a moment too early", s.happens())
+		s.now = s.now.Add(1)
+		s.want("then", s.happens(), "admit one in q")
+	}
+}
+
+// TestAvoidingCostsNoMoreThanItSaves: each try moves the job to every node that refuses it.
+func TestAvoidingCostsNoMoreThanItSaves(t *testing.T) {
+	for name, tc := range map[string]struct {
+		nodes, times int
+		want         time.Duration
+	}{
+		"one node":                    {1, 0, time.Second},
+		"a hundred":                   {100, 0, 100 * time.Second},
+		"one, again and again":        {1, 50, longestRetry},
+		"a hundred, again and again":  {100, 50, longestAvoidance},
+		"a hundred thousand at once":  {100_000, 0, longestAvoidance},
+		"all there are, for the last": {100_000, 1 << 30, longestAvoidance},
+	} {
+		a := avoidance{nodes: make([]string, tc.nodes), times: tc.times}
+		if got := a.lasts(); got != tc.want {
+			t.Errorf("%s: avoided for %v, want %v", name, got, tc.want)
+		}
+	}
+}
+
+// TestWhoHasPlacesAvoidsWhatWasRefused: however long it takes to find one that is not.
+func TestWhoHasPlacesAvoidsWhatWasRefused(t *testing.T) {
+	s := cluster(t)
+	s.happens(job("one", "q", 1, 4, 0, 0))
+	var seen []string
+	for range len(nodeNames) - 2 { // cluster has one less, and the last one is left
+		at := s.places("one")[0][:2]
+		if slices.Contains(seen, at) {
+			t.Fatalf("it is on %s again after %v", at, seen)
+		}
+		seen = append(seen, at)
+		s.want("refused", s.happens(refuses("one", at)), "replace one")
+		s.now = s.now.Add(time.Hour)
+		s.want("an hour later", s.happens())
+	}
+}
+
+// TestAnEvictionSaysWhatKubeSchedulerSaid.
+func TestAnEvictionSaysWhatKubeSchedulerSaid(t *testing.T) {
+	s := newScene(t, Options{}, slices.Concat(onNodes, []Event{queueOf("q", "", 1000), localOf("q"), node("a1", "a", 4)})...)
+	s.happens(job("one", "q", 1, 4, 0, 0))
+	s.engine.Apply(refuses("one", "a1"))
+	const want = "kube-scheduler does not put its pods on node a1 (1 node(s) had volume node affinity conflict), and there is no other room near enough for its pods"
+	if got := decideAll(s.engine, s.now); len(got) != 1 || got[0].Evict == nil || got[0].Evict.Detail != want {
+		t.Errorf("decided %+v", got)
+	}
+}

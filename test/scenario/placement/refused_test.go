@@ -1,0 +1,83 @@
+package placement
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/test/scenario/harness"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+)
+
+// untilRefused waits until kube-scheduler has said of a pod that it goes nowhere, with those words.
+func (w *world) untilRefused(words string) {
+	w.Helper()
+	w.UntilPods("kube-scheduler says "+words, func(pods map[string]corev1.Pod) bool {
+		return slices.ContainsFunc(slices.Collect(maps.Values(pods)), func(pod corev1.Pod) bool {
+			return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+				return c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable && strings.Contains(c.Message, words)
+			})
+		})
+	})
+}
+
+// TestWhoWaitsForAClaimStaysWhereItIs: no node is better for a pod whose claim is not there, so it is moved to none.
+func TestWhoWaitsForAClaimStaysWhereItIs(t *testing.T) {
+	w := newWorld(t)
+	w.rackOf("r0", 3)
+	w.queue()
+	a := w.gang("a", "q", 1, 8, time.Hour)
+	a.Spec.ReplicatedJobs[0].Template.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
+	w.Create(a)
+	w.untilRefused(`persistentvolumeclaim "data" not found`)
+	before := w.UntilWorkloadOf("a", "is admitted", admitted)
+	w.Create(w.gang("meanwhile", "q", 1, 8, 2*time.Second)) // longer than anybody waits for kube-scheduler's second thought
+	w.untilCompleted("meanwhile")
+	if said, code := w.Explain("jobset/a"); code != 0 || !strings.Contains(said, `persistentvolumeclaim "data" not found`) {
+		t.Errorf("explain ends with %d and says:\n%s", code, said)
+	}
+	size := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+	w.Shared(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Spec: corev1.PersistentVolumeSpec{
+		Capacity: size, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}, StorageClassName: w.Namespace,
+		PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/nowhere"}}}})
+	w.Create(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data", Namespace: w.Namespace}, Spec: corev1.PersistentVolumeClaimSpec{
+		StorageClassName: ptr.To(w.Namespace), VolumeName: w.Namespace,
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}, Resources: corev1.VolumeResourceRequirements{Requests: size}}})
+	if on := nodesOf(w.untilRunning("a", 1)); !maps.Equal(on, harness.PlacesOf(before)) {
+		t.Errorf("it runs on %v, and was given %v", on, harness.PlacesOf(before))
+	}
+	if now := w.UntilWorkloadOf("a", "is admitted", admitted); meta.FindStatusCondition(now.Status.Conditions, kueue.WorkloadEvicted) != nil {
+		t.Errorf("it was evicted:\n%s", w.State())
+	}
+}
+
+// TestWhatKubeSchedulerRefusedIsTriedAgain: who kept the job off its only node is gone, which nobody tells.
+func TestWhatKubeSchedulerRefusedIsTriedAgain(t *testing.T) {
+	w := newWorld(t)
+	only := w.rackOf("r0", 1)[0]
+	w.queue()
+	hermit := w.podOn("hermit", only, 2)
+	hermit.Namespace = w.Namespace
+	hermit.Spec.Affinity = keptFromJobSets()
+	w.Create(hermit)
+	w.untilRunning("hermit", 1)
+	w.Create(w.gang("a", "q", 1, 4, time.Hour))
+	w.UntilWorkloadOf("a", "is evicted with kube-scheduler's words", func(wl *kueue.Workload) bool {
+		c := meta.FindStatusCondition(wl.Status.Conditions, kueue.WorkloadEvicted)
+		return c != nil && strings.Contains(c.Message, "kube-scheduler does not put its pods on node "+only+" (") && strings.Contains(c.Message, "anti-affinity")
+	})
+	w.Delete(hermit)
+	if on := nodesOf(w.untilRunning("a", 1)); on[only] != 1 {
+		t.Errorf("it runs on %v", on)
+	}
+}
