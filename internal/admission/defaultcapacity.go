@@ -7,6 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
 	config "github.com/musterhq/muster/api/config/v1alpha1"
@@ -134,23 +136,42 @@ func mayPlace(f *kueue.ResourceFlavor) bool {
 	return s.TopologyName == nil && len(s.NodeLabels) == 0 && len(s.NodeTaints) == 0 && len(s.Tolerations) == 0
 }
 
-// usable are the nodes on which pods without tolerations may be placed, with all the labels of the flavor.
-func usable(nodes []corev1.Node, labels map[string]string) []corev1.Node {
+// usable are the nodes of the flavor on which pods may be placed that tolerate nothing but what the flavor does.
+func usable(nodes []corev1.Node, flavor *kueue.ResourceFlavorSpec) []corev1.Node {
 	var out []corev1.Node
 	for i := range nodes {
-		if takesPods(&nodes[i]) && hasAll(nodes[i].Labels, labels) {
+		if takesPods(&nodes[i], flavor.Tolerations) && hasAll(nodes[i].Labels, flavor.NodeLabels) {
 			out = append(out, nodes[i])
 		}
 	}
 	return out
 }
 
-// takesPods reports whether pods without tolerations may be placed on the node.
-func takesPods(node *corev1.Node) bool {
-	blocked := slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool {
-		return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
-	})
+// takesPods reports whether pods with the tolerations may be placed on the node, and those who ask for the devices that it is kept for.
+func takesPods(node *corev1.Node, tolerations []corev1.Toleration) bool {
+	_, blocked := corev1helpers.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, tolerations, func(t *corev1.Taint) bool {
+		return keepsOff(t) && !isForDevices(node, t)
+	}, true)
 	return !node.Spec.Unschedulable && !blocked && node.DeletionTimestamp.IsZero()
+}
+
+func keepsOff(t *corev1.Taint) bool {
+	return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
+}
+
+// sameTaints reports whether the same keeps pods off both nodes.
+func sameTaints(a, b *corev1.Node) bool {
+	hard := func(node *corev1.Node) []corev1.Taint {
+		return slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(t corev1.Taint) bool { return !keepsOff(&t) })
+	}
+	return slices.EqualFunc(hard(a), hard(b), func(x, y corev1.Taint) bool { return x.MatchTaint(&y) && x.Value == y.Value })
+}
+
+// isForDevices reports whether the taint keeps the node for those who ask for its devices: Kubernetes' admission plugin
+// ExtendedResourceToleration has them tolerate the taint that has the name of what they ask for.
+func isForDevices(node *corev1.Node, t *corev1.Taint) bool {
+	_, offers := node.Status.Allocatable[corev1.ResourceName(t.Key)]
+	return offers
 }
 
 // hasAll reports whether the labels are among those of a node.

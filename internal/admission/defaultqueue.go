@@ -90,7 +90,7 @@ func (d *defaultQueue) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	wanted := d.capacity.queue(usable(nodes.Items, flavor.Spec.NodeLabels), d.capacity.growing(autoscaler))
+	wanted := d.capacity.queue(usable(nodes.Items, &flavor.Spec), d.capacity.growing(autoscaler))
 	if isNew {
 		if err := d.client.Create(ctx, wanted); client.IgnoreAlreadyExists(err) != nil {
 			return ctrl.Result{}, fmt.Errorf("creating the ClusterQueue %s: %w", muster.DefaultQueue, err)
@@ -171,6 +171,7 @@ var comesOrGoes = predicate.TypedFuncs[client.Object]{UpdateFunc: func(event.Typ
 // changes of a node are heartbeats.
 var roomChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld.(*corev1.Node), e.ObjectNew.(*corev1.Node)
-	return takesPods(before) != takesPods(after) || !maps.Equal(before.Labels, after.Labels) ||
+	return before.Spec.Unschedulable != after.Spec.Unschedulable || before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
+		!maps.Equal(before.Labels, after.Labels) || !sameTaints(before, after) ||
 		!equality.Semantic.DeepEqual(before.Status.Allocatable, after.Status.Allocatable)
 }}

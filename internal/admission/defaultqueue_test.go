@@ -34,6 +34,11 @@ func (b nodeBuilder) tainted(effect corev1.TaintEffect) nodeBuilder {
 	return b
 }
 
+func (b nodeBuilder) taintedBy(key string) nodeBuilder {
+	b.node.Spec.Taints = append(b.node.Spec.Taints, corev1.Taint{Key: key, Value: "present", Effect: corev1.TaintEffectNoSchedule})
+	return b
+}
+
 func (b nodeBuilder) labeled(key, value string) nodeBuilder { b.node.Labels[key] = value; return b }
 
 func (b nodeBuilder) cordoned() nodeBuilder { b.node.Spec.Unschedulable = true; return b }
@@ -74,6 +79,9 @@ func TestTheDefaultQueueIsTheSumOfUsableNodes(t *testing.T) {
 		"nodes add up, and each resource that one offers counts": {[]nodeBuilder{four("a"), node("b", "cpu", "500m", "nvidia.com/gpu", "8")}, []string{"default: cpu=4500m", "default: memory=8Gi", "default: nvidia.com/gpu=8", "default: pods=110"}},
 		"a cordoned node does not count":                         {[]nodeBuilder{four("a").cordoned()}, none},
 		"nor one where pods need a toleration":                   {[]nodeBuilder{four("a").tainted(corev1.TaintEffectNoSchedule), four("b").tainted(corev1.TaintEffectNoExecute)}, none},
+		"one kept for those who ask for its devices does":        {[]nodeBuilder{node("a", "cpu", "4", "memory", "8Gi", "nvidia.com/gpu", "8").taintedBy("nvidia.com/gpu")}, []string{"default: cpu=4", "default: memory=8Gi", "default: nvidia.com/gpu=8", "default: pods=0"}},
+		"not if it has none of them":                             {[]nodeBuilder{four("a").taintedBy("nvidia.com/gpu")}, none},
+		"nor if it is kept for others as well":                   {[]nodeBuilder{node("a", "cpu", "4", "nvidia.com/gpu", "8").taintedBy("nvidia.com/gpu").tainted(corev1.TaintEffectNoSchedule)}, none},
 		"one that pods should rather not use does":               {[]nodeBuilder{four("a").tainted(corev1.TaintEffectPreferNoSchedule)}, []string{"default: cpu=4", "default: memory=8Gi", "default: pods=110"}},
 		"one that is on its way out does not":                    {[]nodeBuilder{four("a").deleting()}, none},
 		"nor one that the flavor does not mean":                  {[]nodeBuilder{four("a").labeled(corev1.LabelOSStable, "windows")}, none},
@@ -83,7 +91,7 @@ func TestTheDefaultQueueIsTheSumOfUsableNodes(t *testing.T) {
 			for _, n := range tc.nodes {
 				nodes = append(nodes, *n.node)
 			}
-			got := nodesCapacity.queue(usable(nodes, defaultFlavor().Spec.NodeLabels), false)
+			got := nodesCapacity.queue(usable(nodes, &defaultFlavor().Spec), false)
 			if diff := cmp.Diff(tc.want, quotaOf(got)); diff != "" {
 				t.Errorf("quota (-want +got):\n%s", diff)
 			}
@@ -91,6 +99,16 @@ func TestTheDefaultQueueIsTheSumOfUsableNodes(t *testing.T) {
 				t.Errorf("got %+v", got)
 			}
 		})
+	}
+}
+
+// TestNodesThatTheFlavorTolerates count, as those of a flavor default of an administrator's own may.
+func TestNodesThatTheFlavorTolerates(t *testing.T) {
+	flavor := defaultFlavor()
+	flavor.Spec.Tolerations = []corev1.Toleration{{Key: "t", Operator: corev1.TolerationOpExists}}
+	nodes := []corev1.Node{*node("a", "cpu", "4").tainted(corev1.TaintEffectNoSchedule).node, *node("b", "cpu", "2").taintedBy("other").node}
+	if got := usable(nodes, &flavor.Spec); len(got) != 1 || got[0].Name != "a" {
+		t.Errorf("usable are %v", got)
 	}
 }
 

@@ -35,8 +35,8 @@ func newNodeWatch(grace time.Duration) *nodeWatch {
 // set takes in a Node as it is now.
 func (w *nodeWatch) set(node *corev1.Node, now time.Time) place.Node {
 	delete(w.waiting, node.Name)
-	failed := !node.DeletionTimestamp.IsZero()
-	if since := unreadySince(node, now); !failed && !since.IsZero() {
+	failed := false
+	if since := unreadySince(node, now); !since.IsZero() {
 		lostAt := since.Add(w.grace)
 		if failed = !now.Before(lostAt); !failed {
 			w.waiting[node.Name] = waitingNode{node, lostAt}
@@ -96,12 +96,13 @@ func readiness(node *corev1.Node) *corev1.NodeCondition {
 	return nil
 }
 
-// nodeOf is the Node in the engine's words.
+// nodeOf is the Node in the engine's words. One that is deleted, and that a finalizer keeps, is drained as its autoscaler sees fit: its
+// pods run for as long as that lets them.
 func nodeOf(node *corev1.Node, failed bool) place.Node {
 	out := place.Node{
 		Name: node.Name, Labels: node.Labels, Taints: node.Spec.Taints,
 		Allocatable: make(map[string]int64, len(node.Status.Allocatable)),
-		Cordoned:    node.Spec.Unschedulable, Failed: failed,
+		Cordoned:    node.Spec.Unschedulable || !node.DeletionTimestamp.IsZero(), Failed: failed,
 	}
 	for name, amount := range node.Status.Allocatable {
 		out.Allocatable[string(name)] = quota.FromQuantity(name, amount)

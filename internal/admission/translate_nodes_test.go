@@ -33,6 +33,13 @@ func TestANodeIsToldAsItIs(t *testing.T) {
 	}
 }
 
+// TestANodeThatIsDrainedToBeDeleted takes nobody new, and keeps whom it has: a finalizer of its autoscaler waits for these.
+func TestANodeThatIsDrainedToBeDeleted(t *testing.T) {
+	if got := newNodeWatch(time.Minute).set(node("a").ready(corev1.ConditionTrue, now).deleting().node, now); !got.Cordoned || got.Failed {
+		t.Errorf("cordoned %v, failed %v", got.Cordoned, got.Failed)
+	}
+}
+
 func TestANodeThatIsNotReadyIsLostAfterItsGrace(t *testing.T) {
 	const grace = 5 * time.Second
 	for name, tc := range map[string]struct {
@@ -40,13 +47,14 @@ func TestANodeThatIsNotReadyIsLostAfterItsGrace(t *testing.T) {
 		failed bool
 		lostAt time.Time // zero for never
 	}{
-		"ready":                           {node("a").ready(corev1.ConditionTrue, now.Add(-time.Hour)), false, time.Time{}},
-		"not ready since now":             {node("a").ready(corev1.ConditionFalse, now), false, now.Add(grace)},
-		"silent":                          {node("a").ready(corev1.ConditionUnknown, now.Add(-2*time.Second)), false, now.Add(3 * time.Second)},
-		"not ready for long":              {node("a").ready(corev1.ConditionFalse, now.Add(-time.Minute)), true, time.Time{}},
-		"by a clock that is ahead":        {node("a").ready(corev1.ConditionFalse, now.Add(time.Hour)), false, now.Add(grace)},
-		"that never said anything":        {node("a"), false, now.Add(grace)},
-		"one that is deleted has no time": {node("a").ready(corev1.ConditionTrue, now).deleting(), true, time.Time{}},
+		"ready":                             {node("a").ready(corev1.ConditionTrue, now.Add(-time.Hour)), false, time.Time{}},
+		"not ready since now":               {node("a").ready(corev1.ConditionFalse, now), false, now.Add(grace)},
+		"silent":                            {node("a").ready(corev1.ConditionUnknown, now.Add(-2*time.Second)), false, now.Add(3 * time.Second)},
+		"not ready for long":                {node("a").ready(corev1.ConditionFalse, now.Add(-time.Minute)), true, time.Time{}},
+		"by a clock that is ahead":          {node("a").ready(corev1.ConditionFalse, now.Add(time.Hour)), false, now.Add(grace)},
+		"that never said anything":          {node("a"), false, now.Add(grace)},
+		"one that is drained to be deleted": {node("a").ready(corev1.ConditionTrue, now).deleting(), false, time.Time{}},
+		"one that is deleted, and silent":   {node("a").ready(corev1.ConditionUnknown, now).deleting(), false, now.Add(grace)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newNodeWatch(grace)
