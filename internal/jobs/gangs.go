@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -88,17 +89,44 @@ func IsInPodGroup(spec *corev1.PodSpec, name string) bool {
 }
 
 const (
-	// proofTries is how often it is tried, at intervals, to make the pod by which it is proven that gangs are kept. Those
-	// do not count in which no pod can be made in the namespace yet, for bootPatience: its cluster has only just started.
-	proofTries    = 10
+	// proofInterval is between two tries to make the pod by which it is proven that gangs are kept. Who refuses it is asked
+	// again for refusalsLast, for what it refuses it by may only be on its way.
 	proofInterval = 500 * time.Millisecond
-	bootPatience  = time.Minute
+	refusalsLast  = 5 * time.Second
+	// proofPatience is how long it is tried where nobody answers the question: the cluster has only just started, or has more
+	// to do than it can. It ends before the kubelet ends an operator that does not say for a minute that it is alive.
+	proofPatience = 45 * time.Second
 )
 
 // HasNativeGangs reports whether the cluster has gangs: it serves PodGroups, and pods
 // keep the group that they are made with, which is proven by one that is not stored. An
 // error says why that could not be found out.
 func HasNativeGangs(ctx context.Context, c client.Client, namespace string) (bool, error) {
+	var has bool
+	var last error
+	var refused time.Time // since when
+	err := wait.PollUntilContextTimeout(ctx, proofInterval, proofPatience, true, func(ctx context.Context) (bool, error) {
+		has, last = keepsGangs(ctx, c, namespace)
+		switch {
+		case last == nil:
+			return true, nil
+		case isUnanswered(last) || takesNoPodsYet(ctx, c, namespace):
+			refused = time.Time{}
+		case refused.IsZero():
+			refused = time.Now()
+		case time.Since(refused) >= refusalsLast:
+			return false, last
+		}
+		return false, nil
+	})
+	if err != nil {
+		return false, errors.Join(err, last)
+	}
+	return has, nil
+}
+
+// keepsGangs asks once.
+func keepsGangs(ctx context.Context, c client.Client, namespace string) (bool, error) {
 	kind := schedulingv1beta1.SchemeGroupVersion.WithKind("PodGroup")
 	switch _, err := c.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version); {
 	case meta.IsNoMatchError(err):
@@ -106,27 +134,18 @@ func HasNativeGangs(ctx context.Context, c client.Client, namespace string) (boo
 	case err != nil:
 		return false, fmt.Errorf("asking whether the cluster serves PodGroups: %w", err)
 	}
-	var kept bool
-	var last error
-	tries := 0
-	err := wait.PollUntilContextTimeout(ctx, proofInterval, bootPatience, true, func(ctx context.Context) (bool, error) {
-		pod := probe(namespace)
-		if last = c.Create(ctx, pod, client.DryRunAll); last == nil {
-			kept = IsInPodGroup(&pod.Spec, probeName)
-			return true, nil
-		}
-		if takesNoPodsYet(ctx, c, namespace) {
-			return false, nil
-		}
-		if tries++; tries == proofTries {
-			return false, last
-		}
-		return false, nil
-	})
-	if err != nil {
-		return false, fmt.Errorf("trying, without storing it, a pod of a PodGroup in namespace %s: %w", namespace, last)
+	pod := probe(namespace)
+	if err := c.Create(ctx, pod, client.DryRunAll); err != nil {
+		return false, fmt.Errorf("trying, without storing it, a pod of a PodGroup in namespace %s: %w", namespace, err)
 	}
-	return kept, nil
+	return IsInPodGroup(&pod.Spec, probeName), nil
+}
+
+// isUnanswered reports whether the error is none that the API server has found out about the question.
+func isUnanswered(err error) bool {
+	var status apierrors.APIStatus
+	return !errors.As(err, &status) || apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) ||
+		apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err)
 }
 
 // takesNoPodsYet reports whether the namespace lacks what every pod is given, its default ServiceAccount, which the cluster

@@ -21,11 +21,14 @@ import (
 
 func TestAClusterHasGangsIfItServesThemAndItsPodsKeepThem(t *testing.T) {
 	groups := schedulingv1beta1.SchemeGroupVersion.WithKind("PodGroup")
+	const long = int(20 * time.Second / proofInterval)
 	for name, tc := range map[string]struct {
 		serves    bool
 		drops     bool
 		refusals  int
-		boots     bool // it has no ServiceAccount for pods
+		by        error // nil for a policy
+		unmapped  int   // how often nobody says what is served
+		boots     bool  // it has no ServiceAccount for pods
 		want      bool
 		wantError bool
 	}{
@@ -34,7 +37,11 @@ func TestAClusterHasGangsIfItServesThemAndItsPodsKeepThem(t *testing.T) {
 		"the gate of the field is off":         {serves: true, drops: true},
 		"pods can be made only after a while":  {serves: true, refusals: 2, want: true},
 		"pods cannot be made, so nobody knows": {serves: true, refusals: 1000, wantError: true},
-		"it has only just started":             {serves: true, refusals: proofTries + 5, boots: true, want: true},
+		"it has only just started":             {serves: true, refusals: long, boots: true, want: true},
+		"it has more to do than it can":        {serves: true, refusals: long, by: apierrors.NewTooManyRequests("too many", 1), want: true},
+		"it takes long to answer":              {serves: true, refusals: long, by: context.DeadlineExceeded, want: true},
+		"it does not say at first what it has": {serves: true, unmapped: long, want: true},
+		"it never answers, so nobody knows":    {serves: true, refusals: 1000, by: apierrors.NewServiceUnavailable("overloaded"), wantError: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -52,12 +59,14 @@ func TestAClusterHasGangsIfItServesThemAndItsPodsKeepThem(t *testing.T) {
 					accounts = append(accounts, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "default"}})
 				}
 				refusals := tc.refusals
-				c := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithInterceptorFuncs(interceptor.Funcs{
+				c := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(&lateMapper{mapper, tc.unmapped}).WithInterceptorFuncs(interceptor.Funcs{
 					Create: func(_ context.Context, _ client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 						if applied := (&client.CreateOptions{}).ApplyOptions(opts); len(applied.DryRun) == 0 {
 							t.Error("the pod would be stored")
 						}
-						if refusals--; refusals >= 0 {
+						if refusals--; refusals >= 0 && tc.by != nil {
+							return tc.by
+						} else if refusals >= 0 {
 							return apierrors.NewForbidden(corev1.Resource("pods"), o.GetName(), nil)
 						}
 						if tc.drops {
@@ -71,10 +80,28 @@ func TestAClusterHasGangsIfItServesThemAndItsPodsKeepThem(t *testing.T) {
 				if got != tc.want || (err != nil) != tc.wantError {
 					t.Errorf("got %v, %v", got, err)
 				}
-				if took := time.Since(began); took > proofTries*proofInterval && !tc.boots {
-					t.Errorf("who is refused holds the start up for %s", took)
+				took, most := time.Since(began), refusalsLast
+				if tc.boots || tc.by != nil || tc.unmapped > 0 {
+					most = proofPatience
+				}
+				if took > most {
+					t.Errorf("it holds the start up for %s", took)
 				}
 			})
 		})
 	}
+}
+
+// lateMapper is one that cannot say anything so many times.
+type lateMapper struct {
+	meta.RESTMapper
+	fails int
+}
+
+func (m *lateMapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	if kind.Kind == "PodGroup" && m.fails > 0 {
+		m.fails--
+		return nil, apierrors.NewServiceUnavailable("overloaded")
+	}
+	return m.RESTMapper.RESTMapping(kind, versions...)
 }
