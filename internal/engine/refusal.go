@@ -29,9 +29,7 @@ type refusal struct {
 // now.
 func (r *refusal) stands(generation int64) bool { return r.waiting && r.generation == generation }
 
-func (r *refusal) why() reason.Reason {
-	return reason.Inadmissiblef("the API server refuses the admission, which is tried again with back-off, every 5 minutes at least: %s", r.message)
-}
+func (r *refusal) why() reason.Reason { return reason.RefusedAdmission(r.message) }
 
 // holdOff has the admission of the workload tried again later.
 func (e *Engine) holdOff(w *workload, ev Refused) {

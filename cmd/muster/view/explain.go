@@ -162,6 +162,10 @@ func (e *Explanation) askEngine(seen *Seen, jobs []Job, workload *kueue.Workload
 	if !known {
 		return
 	}
+	if whyNot.Code == reason.PendingEvaluation && e.Job.Reason == string(reason.Inadmissible) && reason.IsRefusedAdmission(e.Job.Message) {
+		// By all that can be read it would be admitted next. That it is refused stands in its status alone.
+		whyNot.State, whyNot.Code, whyNot.Message = reason.Aside, reason.Inadmissible, e.Job.Message
+	}
 	e.WhyNot, e.Assumed = &whyNot, seen.Assumed
 	for i := range e.Asks {
 		if at := slices.IndexFunc(whyNot.PodSets, func(ps reason.PodSet) bool { return ps.Name == e.Asks[i].PodSet }); at >= 0 {

@@ -72,6 +72,22 @@ func TestExplainAsksTheEngine(t *testing.T) {
 	}
 }
 
+// TestExplainSaysThatTheAdmissionIsRefused: by the quota alone it would be admitted next.
+func TestExplainSaysThatTheAdmissionIsRefused(t *testing.T) {
+	seen, now := busyLab(), at(60).Time
+	seen.JobSets, seen.Workloads = seen.JobSets[:1], seen.Workloads[:1]
+	seen.Workloads[0].Status.Conditions[0].Reason = string(reason.Inadmissible)
+	seen.Workloads[0].Status.Conditions[0].Message = reason.RefusedAdmission("a policy says no").Message()
+	jobs := Jobs(&seen, now)
+	e := Explain(&seen, jobs, jobs[0], now)
+	if e.Job.Reason != "Inadmissible" || e.Job.Message != reason.RefusedAdmission("a policy says no").Message() {
+		t.Errorf("got %s: %s", e.Job.Reason, e.Job.Message)
+	}
+	if e.WhyNot == nil || e.WhyNot.State != reason.Aside || e.WhyNot.Message != e.Job.Message {
+		t.Errorf("the engine says %+v", e.WhyNot)
+	}
+}
+
 func TestWhoSeesTooLittleIsToldWhatTheConditionSays(t *testing.T) {
 	seen, now := busyLab(), at(60).Time
 	seen.Unseen, seen.Namespaces = []string{"namespaces"}, nil

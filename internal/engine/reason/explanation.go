@@ -70,6 +70,9 @@ func (x *Explanation) Names() []Name {
 	for _, v := range x.WouldPreempt {
 		names = append(names, v.Name)
 	}
+	for _, s := range x.WouldShrink {
+		names = append(names, s.Name)
+	}
 	for _, h := range x.Holders {
 		names = append(names, h.Name)
 	}

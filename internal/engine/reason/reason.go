@@ -79,6 +79,15 @@ func Inadmissiblef(format string, args ...any) Reason {
 	return Reason{Code: Inadmissible, Detail: fmt.Sprintf(format, args...)}
 }
 
+// refusedAdmission begins the message of who is not admitted because the API server would not have it.
+const refusedAdmission = "the API server refuses the admission, which is tried again with back-off, every 5 minutes at least: "
+
+// RefusedAdmission is the Reason of who is not admitted because the API server would not have it, with its word.
+func RefusedAdmission(word string) Reason { return Inadmissiblef("%s%s", refusedAdmission, word) }
+
+// IsRefusedAdmission recognises the message of such a Reason: what only the operator knows, which was told.
+func IsRefusedAdmission(message string) bool { return strings.HasPrefix(message, refusedAdmission) }
+
 // OnHoldf is a Reason for a stopped queue.
 func OnHoldf(format string, args ...any) Reason {
 	return Reason{Code: OnHold, Detail: fmt.Sprintf(format, args...)}
