@@ -80,6 +80,16 @@ func TestWhyAWorkloadStaysOutOfItsQueue(t *testing.T) {
 	}
 }
 
+// TestWhoACheckHoldsBackIsNotToldOfEarlierTimeouts: the count of those stays.
+func TestWhoACheckHoldsBackIsNotToldOfEarlierTimeouts(t *testing.T) {
+	w := &kueue.Workload{}
+	w.Status.RequeueState = &kueue.RequeueState{Count: ptr.To[int32](2), RequeueAt: ptr.To(metav1.NewTime(now))}
+	w.Status.Conditions = []metav1.Condition{{Type: kueue.WorkloadRequeued, Status: metav1.ConditionFalse, Reason: kueue.WorkloadEvictedByAdmissionCheck}}
+	if got, want := backsOff(w), "waits until 2026-03-01T12:00:00Z, as an admission check asked"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // TestWhoWasDrainedIsKeptByItsQueueAlone: else those who came later went first when it goes on, for to say that it does
 // takes a write each.
 func TestWhoWasDrainedIsKeptByItsQueueAlone(t *testing.T) {

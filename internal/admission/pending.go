@@ -14,6 +14,7 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/reason"
+	"github.com/musterhq/muster/internal/workload"
 )
 
 // reasonsAtOnce is how many reasons are written side by side: so that some hundred stand
@@ -81,7 +82,7 @@ func (p *pendingWriter) write(ctx context.Context, key engine.Key) {
 	p.queue.Forget(key)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.words[key].why.Equal(last.why) {
+	if now := p.words[key]; now.uid == last.uid && now.why.Equal(last.why) {
 		delete(p.words, key)
 	}
 }
@@ -99,7 +100,7 @@ func (p *pendingWriter) try(ctx context.Context, key engine.Key, last word) erro
 	if err := p.client.Get(ctx, objectKey(key), &seen, client.DisableReadYourWritesConsistency, client.UnsafeDisableDeepCopy); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	if string(seen.UID) != last.uid || seen.Status.Admission != nil {
+	if string(seen.UID) != last.uid || workload.HoldsQuota(&seen) || workload.IsFinished(&seen) {
 		return nil
 	}
 	waiting := seen.DeepCopy()

@@ -7,11 +7,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/reason"
+	"github.com/musterhq/muster/internal/workload"
 )
 
 // waits is a decision that the Workload ns/a waits.
@@ -50,6 +52,13 @@ func TestPendingWriter(t *testing.T) {
 		"an admitted Workload does not wait": {
 			before: func(w *world) { w.editStatus(&a, func() { a.Status.Admission = &kueue.Admission{} }) },
 			do:     func(p *pendingWriter) { p.say(waits("no quota")) }, tries: 1},
+		"one that is over does not wait": {
+			before: func(w *world) {
+				w.editStatus(&a, func() {
+					workload.SetCondition(&a, kueue.WorkloadFinished, metav1.ConditionTrue, kueue.WorkloadFinishedReasonFailed, "", now)
+				})
+			},
+			do: func(p *pendingWriter) { p.say(waits("no quota")) }, tries: 1},
 		"another of the name is not meant": {
 			do: func(p *pendingWriter) { d := waits("no quota"); d.UID = "other"; p.say(d) }, tries: 1},
 		"one that is gone is not missed": {
@@ -104,6 +113,32 @@ func TestANewWordSaidWhileTheOldOneIsWrittenIsNotLost(t *testing.T) {
 	stop()
 	done.Wait()
 	if diff := cmp.Diff([]string{"QuotaReserved=False Inadmissible: two"}, conditions(w.workload("a").Status.Conditions)); diff != "" {
+		t.Errorf("conditions (-want +got):\n%s", diff)
+	}
+}
+
+// TestALaterOneOfTheNameIsTold: it came while the same word was written of the one before it.
+func TestALaterOneOfTheNameIsTold(t *testing.T) {
+	w := newWorld(t, newWorkload("a", 1, nil))
+	p := newPendingWriter(w, clocktesting.NewFakePassiveClock(now), newWriteBudget(clocktesting.NewFakePassiveClock(now)))
+	later := newWorkload("a", 1, nil)
+	later.UID = "later-uid"
+	p.say(waits("no quota"))
+	w.after = func(write string) error {
+		if write == "status Workload a" {
+			w.after = func(string) error { return nil }
+			w.remove(newWorkload("a", 1, nil))
+			w.put(later)
+			word := waits("no quota")
+			word.UID = "later-uid"
+			p.say(word)
+		}
+		return nil
+	}
+	for range 2 {
+		p.write(t.Context(), engine.Key{Namespace: "ns", Name: "a"})
+	}
+	if diff := cmp.Diff([]string{"QuotaReserved=False Inadmissible: no quota"}, conditions(w.workload("a").Status.Conditions)); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)
 	}
 }

@@ -258,8 +258,10 @@ func (p queuePolicy) queuedAt(w *kueue.Workload) time.Time {
 
 // backsOff says until when or for what the Workload stays out of its queue, or "".
 func backsOff(w *kueue.Workload) string {
+	requeued := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadRequeued)
 	if state := w.Status.RequeueState; state != nil && state.RequeueAt != nil {
-		if ptr.Deref(state.Count, 0) == 0 {
+		asked := requeued != nil && requeued.Status == metav1.ConditionFalse && requeued.Reason == kueue.WorkloadEvictedByAdmissionCheck
+		if asked || ptr.Deref(state.Count, 0) == 0 {
 			return fmt.Sprintf("waits until %s, as an admission check asked", state.RequeueAt.UTC().Format(time.RFC3339))
 		}
 		return fmt.Sprintf("waits until %s after an eviction, the number %d for want of ready pods",
@@ -268,7 +270,6 @@ func backsOff(w *kueue.Workload) string {
 	if workload.IsDrained(w) {
 		return "" // its queue keeps it, and no longer than those who came after it
 	}
-	requeued := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadRequeued)
 	if requeued != nil && requeued.Status == metav1.ConditionFalse {
 		return requeued.Message
 	}
