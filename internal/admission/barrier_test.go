@@ -12,6 +12,7 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
+	"github.com/musterhq/muster/internal/config"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/workload"
@@ -77,9 +78,9 @@ func TestWhoStopsAQueueStopsWhatIsDecidedAlready(t *testing.T) {
 			tc.then(w)
 			w.writes = nil
 			d.work(t, 1)
-			want, told := []string(nil), engine.Event(engine.Failed{Key: d.decision.Key, UID: d.decision.UID})
+			want, told := []string(nil), engine.Event(engine.Failed{Key: d.decision.Key, UID: d.decision.UID, Serial: d.decision.Serial})
 			if tc.admitted {
-				want, told = []string{"status Workload a"}, engine.Written{Key: d.decision.Key, UID: d.decision.UID, Version: versionOf(w.workload("a"))}
+				want, told = []string{"status Workload a"}, engine.Written{Key: d.decision.Key, UID: d.decision.UID, Serial: d.decision.Serial, Version: versionOf(w.workload("a"))}
 			}
 			if diff := cmp.Diff(want, w.written()); diff != "" {
 				t.Errorf("writes (-want +got):\n%s", diff)
@@ -110,7 +111,7 @@ func TestWhoHoldsAWorkloadBackStopsWhatIsDecidedAlready(t *testing.T) {
 			if got := w.written(); len(got) != 0 {
 				t.Errorf("written: %v", got)
 			}
-			if diff := cmp.Diff([]engine.Event{engine.Failed{Key: d.decision.Key, UID: d.decision.UID}}, d.told); diff != "" {
+			if diff := cmp.Diff([]engine.Event{engine.Failed{Key: d.decision.Key, UID: d.decision.UID, Serial: d.decision.Serial}}, d.told); diff != "" {
 				t.Errorf("told (-want +got):\n%s", diff)
 			}
 		})
@@ -295,5 +296,32 @@ func TestAWorkloadThatIsBeingDeletedDoesNotQueue(t *testing.T) {
 	w.Status.Admission = &kueue.Admission{ClusterQueue: "cq"}
 	if held, holds := words().changed(w, now)[0].(engine.WorkloadSet); !holds || !held.Inactive {
 		t.Error("what it holds is forgotten, or it may have more")
+	}
+}
+
+// TestACheckThatAQueueListsTwiceIsOne: the API lets people do that, for some flavors each or by mistake.
+func TestACheckThatAQueueListsTwiceIsOne(t *testing.T) {
+	strategy := &kueue.AdmissionChecksStrategy{AdmissionChecks: []kueue.AdmissionCheckStrategyRule{
+		{Name: "check", OnFlavors: []kueue.ResourceFlavorReference{"f", "g"}}, {Name: "check", OnFlavors: []kueue.ResourceFlavorReference{"f"}}}}
+	for name, spec := range map[string]kueue.ClusterQueueSpec{
+		"for all flavors": {AdmissionChecks: []kueue.AdmissionCheckReference{"check", "check"}}, "for some": {AdmissionChecksStrategy: strategy},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q, check := newClusterQueue("cq", "8"), &kueue.AdmissionCheck{ObjectMeta: metav1.ObjectMeta{Name: "check"}}
+			q.Spec.AdmissionChecks, q.Spec.AdmissionChecksStrategy = spec.AdmissionChecks, spec.AdmissionChecksStrategy
+			check.Status.Conditions = []metav1.Condition{{Type: kueue.AdmissionCheckActive, Status: metav1.ConditionTrue}}
+			objects := []client.Object{namespace.DeepCopy(), newFlavor("f"), check, q, newLocalQueue("q", "cq"), newWorkload("a", 2, asked)}
+			w := newWorld(t, objects...)
+			l := newLoop(manager{feed: &feed{world: w}}, config.Default())
+			for _, o := range objects {
+				l.mailbox.put(news{changed: o})
+			}
+			l.turn()
+			l.decisions.write(t.Context(), engine.Key{Namespace: "ns", Name: "a"})
+			a := w.workload("a")
+			if a.Status.Admission == nil || len(a.Status.AdmissionChecks) != 1 {
+				t.Errorf("it holds %+v and awaits %+v", a.Status.Admission, a.Status.AdmissionChecks)
+			}
+		})
 	}
 }

@@ -307,11 +307,12 @@ func path(n *quota.Node) string {
 	return "/" + strings.Join(names, "/")
 }
 
-// checksFor lists the checks of the queue that apply to the flavors given.
+// checksFor lists the checks of the queue that apply to the flavors given, each once: a queue may have one of them several times,
+// for some flavors each.
 func (q *clusterQueue) checksFor(given *Admission) []string {
 	var names []string
 	for _, check := range q.Checks {
-		if check.appliesTo(given) {
+		if check.appliesTo(given) && !slices.Contains(names, check.Name) {
 			names = append(names, check.Name)
 		}
 	}

@@ -150,7 +150,8 @@ func TestWhoWaitsForReadyPodsGoesOnWhenTheyAreGone(t *testing.T) {
 
 func TestChecksApplyToTheFlavorsThatAreUsed(t *testing.T) {
 	q := queueOf("q", "", 4)
-	q.Checks = []Check{{Name: "for all"}, {Name: "for this", Flavors: []string{"other", "default"}}, {Name: "for another", Flavors: []string{"other"}}}
+	q.Checks = []Check{{Name: "for all"}, {Name: "for this", Flavors: []string{"other", "default"}}, {Name: "for another", Flavors: []string{"other"}},
+		{Name: "for this", Flavors: []string{"default"}}} // once more
 	s := newScene(t, Options{BlockUntilReady: BlockAll}, q, localOf("q"), job("a", "q", 1, 1, 0, 0))
 	given := s.engine.Holds(Key{Namespace: "ns", Name: "a"})
 	if given == nil || len(given.Checks) != 2 || given.Checks[0] != "for all" || given.Checks[1] != "for this" {
