@@ -119,7 +119,7 @@ func (e *Engine) questionOf(w *workload, q *clusterQueue) flavor.Question {
 	return flavor.Question{
 		Queue: q.node, Fungibility: q.Fungibility,
 		MayPreempt: func(i quota.Index, amount int64) bool { return mayPreempt(q, i, amount) },
-		Preempt:    func(i quota.Index, amount int64) flavor.Mode { return e.couldPreempt(w, q, i, amount) },
+		Preempt:    func(i quota.Index, amount int64) (flavor.Mode, int) { return e.couldPreempt(w, q, i, amount) },
 	}
 }
 
@@ -134,7 +134,7 @@ func (e *Engine) resolve(w *workload, c *class, counts []int32, choice flavor.Ch
 		return outcome{verdict: promisable, choice: choice}
 	case flavor.Preempts, flavor.Reclaims:
 		if victims := e.victims(w, q, choice.Usage, shortOf(q.node, choice.Usage)); len(victims) > 0 {
-			return e.preempting(choice, victims)
+			return e.preempting(q, choice, victims)
 		}
 		// Whether it may evict others depends on all that it asks for, not only on what was
 		// short.
@@ -147,8 +147,9 @@ func (e *Engine) resolve(w *workload, c *class, counts []int32, choice flavor.Ch
 	return outcome{choice: choice, lacks: lacks}
 }
 
-// preempting is the outcome of a choice for which the victims go, or get smaller.
-func (e *Engine) preempting(choice flavor.Choice, victims []preempt.Victim) outcome {
+// preempting is the outcome of a choice of the queue for which the victims go, or get smaller.
+func (e *Engine) preempting(q *clusterQueue, choice flavor.Choice, victims []preempt.Victim) outcome {
+	choice.Borrowing = e.borrowingWithout(q, choice.Usage, victims)
 	out := outcome{verdict: preempting, choice: choice}
 	for _, v := range victims {
 		if v.Stops() {
@@ -191,17 +192,32 @@ func mayPreempt(q *clusterQueue, i quota.Index, amount int64) bool {
 	return q.Preemption.Allows() && (whileBorrowing || withinBelowRoot(q.node, i, amount))
 }
 
-// couldPreempt is how well one amount would fit if nothing else were short.
-func (e *Engine) couldPreempt(w *workload, q *clusterQueue, i quota.Index, amount int64) flavor.Mode {
-	victims := e.victims(w, q, quota.VectorOf(quota.Amount{Index: i, Value: amount}), []quota.Index{i})
-	mode := flavor.Blocked
-	for _, v := range victims {
-		if v.Cause != preempt.InQueue {
-			return flavor.Reclaims
-		}
-		mode = flavor.Preempts
+// couldPreempt is how well one amount would fit if nothing else were short, and from how high up it would be borrowed then.
+func (e *Engine) couldPreempt(w *workload, q *clusterQueue, i quota.Index, amount int64) (m flavor.Mode, borrowing int) {
+	wanted := quota.VectorOf(quota.Amount{Index: i, Value: amount})
+	victims := e.victims(w, q, wanted, []quota.Index{i})
+	switch {
+	case len(victims) == 0:
+		return flavor.Blocked, q.node.Borrows(quota.Planned, i, amount)
+	case slices.ContainsFunc(victims, func(v preempt.Victim) bool { return v.Cause != preempt.InQueue }):
+		m = flavor.Reclaims
+	default:
+		m = flavor.Preempts
 	}
-	return mode
+	return m, e.borrowingWithout(q, wanted, victims)
+}
+
+// borrowingWithout is from how high up the queue borrows for the amounts once the victims have gone, as Choice.Borrowing.
+func (e *Engine) borrowingWithout(q *clusterQueue, usage quota.Vector, victims []preempt.Victim) (height int) {
+	e.tree.Try(func() {
+		for _, v := range victims {
+			e.tree.Release(v.Queue.Name(), quota.Planned, v.Releases())
+		}
+		for _, a := range usage {
+			height = max(height, q.node.Borrows(quota.Planned, a.Index, a.Value))
+		}
+	})
+	return height
 }
 
 // withinBelowRoot reports whether the queue, or a cohort over it that is not the

@@ -1,6 +1,10 @@
 package engine
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/musterhq/muster/internal/engine/preempt"
+)
 
 // TestOrderAcrossQueues: one of the jobs fits, and which of them it is.
 func TestOrderAcrossQueues(t *testing.T) {
@@ -41,6 +45,19 @@ func TestOrderAcrossQueues(t *testing.T) {
 			s.want("decided", s.happens(tc.given...), tc.want...)
 		})
 	}
+}
+
+// TestWhoPreemptsInOrderToBorrowBorrowsAsAnybody: of those who borrow alike the higher priority goes first, though the other one
+// would have somebody evicted.
+func TestWhoPreemptsInOrderToBorrowBorrowsAsAnybody(t *testing.T) {
+	whileBorrowing := preempt.Policy{Reclaim: preempt.LowerPriority, WhileBorrowing: true}
+	s := newScene(t, Options{}, queueOf("lender", "lab", 4), evicting(queueOf("p", "lab", 0), whileBorrowing), queueOf("q", "lab", 0),
+		localOf("p"), localOf("q"), job("low", "q", 2, 1, 0, 0))
+	s.want("both want what is free", s.happens(job("preemptor", "p", 4, 1, 1, 1), job("high", "q", 2, 1, 9, 2)),
+		"admit high in q", "preemptor waits: WaitingForQuota")
+	own := newScene(t, Options{}, evicting(queueOf("p", "lab", 2), lower), queueOf("q", "lab", 0), localOf("p"), localOf("q"), job("low", "p", 1, 1, 0, 0))
+	own.want("who takes his own queue's back does not borrow", own.happens(job("owner", "p", 2, 1, 1, 1), job("high", "q", 1, 1, 9, 2)),
+		"evict low for owner: in queue", "high waits: WaitingForQuota", "owner waits: WaitingForPreemptedWorkloads")
 }
 
 func TestAStrictQueueGoesOnBehindItsHeadWhen(t *testing.T) {

@@ -27,6 +27,9 @@ func TestPartialAdmission(t *testing.T) {
 		"even if all of it would never fit": {
 			queue: queueOf("q", "", 8), asks: smaller(job("a", "q", 100, 1, 1, 5), 1),
 			want: []string{"admit a in q, 8 of 100 main"}},
+		"whatever their number": {
+			queue: queueOf("q", "", 48), asks: smaller(job("a", "q", 50, 1, 1, 5), 1),
+			want: []string{"admit a in q, 48 of 50 main"}},
 		"the fewest pods are enough": {
 			queue: queueOf("q", "", 8), running: []Event{job("b", "q", 7, 1, 1, 0)}, asks: smaller(job("a", "q", 8, 1, 1, 5), 1),
 			want: []string{"admit a in q, 1 of 8 main"}},

@@ -239,7 +239,7 @@ func (s *search) byPreemption(choice flavor.Choice, asks []place.Ask, fault *pla
 	p := s.preemptor(w, q, choice.Usage, short)
 	if len(asks) == 0 {
 		if victims := s.search(p); len(victims) > 0 {
-			return s.preempting(choice, victims), nil
+			return s.preempting(q, choice, victims), nil
 		}
 		return s.hopeless(choice), nil
 	}
@@ -263,7 +263,7 @@ func (s *search) byPreemption(choice flavor.Choice, asks []place.Ask, fault *pla
 	})
 	if gone {
 		choice.Assignments = withPlaces(choice.Assignments, room.found)
-		return s.preempting(choice, victims), nil
+		return s.preempting(q, choice, victims), nil
 	}
 	if fault == nil {
 		_, fault = s.places.Find(asks, place.Planned)

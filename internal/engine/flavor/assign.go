@@ -101,10 +101,12 @@ func (a *assigner) look(podSet string, g *formGroup, f *formFlavor, count int32)
 			mode, v.Code = NoFit, reason.ExceedsMaxQuota
 		case total > v.Free:
 			v.Code = reason.WaitingForQuota
-			mode = a.otherwise(index, total, len(g.flavors) > 1)
+			var borrowing int
+			mode, borrowing = a.otherwise(index, total, len(g.flavors) > 1)
+			c.borrowing = max(c.borrowing, borrowing)
 			a.short(index)
 		default:
-			c.borrowing = max(c.borrowing, borrows(a.Queue, index, total))
+			c.borrowing = max(c.borrowing, a.Queue.Borrows(quota.Planned, index, total))
 		}
 		if mode < c.mode {
 			c.mode, c.verdict = mode, v
@@ -121,15 +123,16 @@ func (a *assigner) free(i quota.Index) int64 {
 	return min(a.Queue.Available(quota.Held, i), a.Queue.Available(quota.Planned, i))
 }
 
-// otherwise is how well an amount fits that is not free.
-func (a *assigner) otherwise(i quota.Index, amount int64, choice bool) Mode {
+// otherwise is how well an amount fits that is not free, and from how high up it is borrowed then. Where there is no choice
+// that is not asked.
+func (a *assigner) otherwise(i quota.Index, amount int64, choice bool) (m Mode, borrowing int) {
 	switch {
 	case amount <= a.Queue.Available(quota.Planned, i):
-		return Awaits
+		return Awaits, a.Queue.Borrows(quota.Planned, i, amount)
 	case !a.MayPreempt(i, amount):
-		return Blocked
+		return Blocked, a.Queue.Borrows(quota.Planned, i, amount)
 	case !choice:
-		return Preempts
+		return Preempts, 0
 	default:
 		return a.Preempt(i, amount)
 	}
@@ -139,16 +142,6 @@ func (a *assigner) short(i quota.Index) {
 	if !slices.Contains(a.choice.Short, i) {
 		a.choice.Short = append(a.choice.Short, i)
 	}
-}
-
-// borrows is the height of the lowest node that holds the additional amount within
-// its quota, 0 if the queue does.
-func borrows(n *quota.Node, i quota.Index, more int64) int {
-	for n.Over(quota.Planned, i, more) > 0 && n.Parent() != nil {
-		more = n.Passed(quota.Planned, i, more)
-		n = n.Parent()
-	}
-	return n.Height()
 }
 
 // nearest is the code of the verdict that is closest to a yes: waiting helps one

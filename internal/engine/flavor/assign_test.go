@@ -2,6 +2,7 @@ package flavor
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -18,11 +19,12 @@ type shop struct {
 	cohort  string
 	ask     Fungibility
 	mayKill map[string]Mode // by flavor: what preemption would come to
+	above   map[string]int  // by flavor: from how high up is borrowed then
 }
 
 // newShop offers one group of cpu in the flavors, none where there are none.
 func newShop(flavors ...stock) *shop {
-	s := &shop{offer: Offer{Flavors: map[string]Flavor{}}, quotas: quota.Quotas{}, mayKill: map[string]Mode{}}
+	s := &shop{offer: Offer{Flavors: map[string]Flavor{}}, quotas: quota.Quotas{}, mayKill: map[string]Mode{}, above: map[string]int{}}
 	if len(flavors) == 0 {
 		return s
 	}
@@ -78,6 +80,9 @@ func (s *shop) leaving(flavor string, cpu int64) *shop {
 func (s *shop) preempting(flavor string, m Mode) *shop { s.mayKill[flavor] = m; return s }
 func (s *shop) fungible(f Fungibility) *shop           { s.ask = f; return s }
 
+// borrowing says that what preemption leaves is borrowed from so high up.
+func (s *shop) borrowing(flavor string, height int) *shop { s.above[flavor] = height; return s }
+
 // assign asks for all of the pod sets.
 func (s *shop) assign(podSets ...PodSet) Choice {
 	s.tree.SetQueue("q", s.cohort, s.quotas)
@@ -85,7 +90,10 @@ func (s *shop) assign(podSets ...PodSet) Choice {
 	return form.Assign(form.Full(), Question{
 		Queue: s.tree.Queue("q"), Fungibility: s.ask,
 		MayPreempt: func(i quota.Index, _ int64) bool { return s.mayKill[s.tree.Name(i).Flavor] != NoFit },
-		Preempt:    func(i quota.Index, _ int64) Mode { return s.mayKill[s.tree.Name(i).Flavor] },
+		Preempt: func(i quota.Index, _ int64) (Mode, int) {
+			flavor := s.tree.Name(i).Flavor
+			return s.mayKill[flavor], s.above[flavor]
+		},
 	})
 }
 
@@ -256,6 +264,11 @@ func TestFungibility(t *testing.T) {
 			both().fungible(next), "fits borrowing 1: main 2 cpu=4 of first"},
 		"PreemptionOverBorrowing preempts": {
 			both().fungible(preferPreempting), "preempts: main 2 cpu=4 of second"},
+		"PreemptionOverBorrowing preempts nobody for what is borrowed all the same": {
+			both().borrowing("second", 1).fungible(preferPreempting), "fits borrowing 1: main 2 cpu=4 of first"},
+		"of two that need preemption the one is better that then borrows less": {
+			newShop(of("first", 4).inUse(1), of("second", 4).inUse(1)).preempting("first", Reclaims).borrowing("first", 1).preempting("second", Reclaims).fungible(next),
+			"reclaims: main 2 cpu=4 of second"},
 		"PreemptionOverBorrowing borrows where preemption would not help": {
 			both().preempting("second", Blocked).fungible(preferPreempting), "fits borrowing 1: main 2 cpu=4 of first"},
 	} {
@@ -319,6 +332,18 @@ func TestReducedBy(t *testing.T) {
 	} {
 		if diff := cmp.Diff(want, form.ReducedBy(fewer)); diff != "" {
 			t.Errorf("by %d (-want +got):\n%s", fewer, diff)
+		}
+	}
+}
+
+// TestOnePodSetIsReducedByEachNumber: else some sizes are never tried, and it starts with fewer pods than fit.
+func TestOnePodSetIsReducedByEachNumber(t *testing.T) {
+	for _, count := range []int32{2, 23, 50, 300, math.MaxInt32} {
+		form := NewForm([]PodSet{{Name: "main", Count: count, MinCount: 1}}, Offer{}, &quota.Tree{})
+		for fewer := range min(count, 300) {
+			if got := form.ReducedBy(int64(fewer))[0]; got != count-fewer {
+				t.Fatalf("%d pods less %d are %d", count, fewer, got)
+			}
 		}
 	}
 }

@@ -186,10 +186,10 @@ type Question struct {
 	Queue       *quota.Node
 	Fungibility Fungibility
 	// MayPreempt tells whether others may be preempted so that the queue can have so much
-	// in all. Preempt tells whether that would do: Blocked, Preempts or Reclaims; it is
-	// asked only where there is a choice.
+	// in all. Preempt tells whether that would do: Blocked, Preempts or Reclaims, and from how
+	// high up the queue would borrow once they are gone; it is asked only where there is a choice.
 	MayPreempt func(i quota.Index, amount int64) bool
-	Preempt    func(i quota.Index, amount int64) Mode
+	Preempt    func(i quota.Index, amount int64) (m Mode, borrowing int)
 	// Excluded are flavors that pod sets cannot have whatever their quota, and why.
 	Excluded map[PodSetFlavor]reason.Verdict
 }

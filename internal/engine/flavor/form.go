@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math/bits"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -255,9 +256,10 @@ func (f *Form) ReducedBy(fewer int64) []int32 {
 		return counts
 	}
 	for i, s := range f.sets {
-		// Up to 64 sets of up to 2^31 pods: the product stays within 68 bits only in
-		// theory, and floats are exact enough to share out pods.
-		counts[i] -= int32(float64(s.needed-s.fewest) * (float64(fewer) / float64(reducible)))
+		// In whole numbers: a part of one that is lost in between is a pod, and a size that is never tried.
+		high, low := bits.Mul64(uint64(s.needed-s.fewest), uint64(fewer))
+		gives, _ := bits.Div64(high, low, uint64(reducible))
+		counts[i] -= int32(gives)
 	}
 	return counts
 }

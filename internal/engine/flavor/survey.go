@@ -65,10 +65,11 @@ func (a *assigner) survey(g *formGroup, f *formFlavor, count int32) Look {
 		case total > v.Capacity:
 			mode, v.Code = NoFit, reason.ExceedsMaxQuota
 		case total > v.Free:
-			mode, v.Code = a.otherwise(index, total, true), reason.WaitingForQuota
-			l.Borrowing = max(l.Borrowing, borrows(a.Queue, index, total))
+			var borrowing int
+			mode, borrowing = a.otherwise(index, total, true)
+			v.Code, l.Borrowing = reason.WaitingForQuota, max(l.Borrowing, borrowing)
 		default:
-			l.Borrowing = max(l.Borrowing, borrows(a.Queue, index, total))
+			l.Borrowing = max(l.Borrowing, a.Queue.Borrows(quota.Planned, index, total))
 		}
 		l.Mode = min(l.Mode, mode)
 		l.Amounts, l.Indices = append(l.Amounts, v), append(l.Indices, index)

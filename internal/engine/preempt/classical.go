@@ -59,7 +59,7 @@ func (s *search) try(borrow bool) (victims []Victim) {
 			if !gives {
 				continue
 			}
-			s.tree.Release(v.Queue.Name(), quota.Planned, v.releases())
+			s.tree.Release(v.Queue.Name(), quota.Planned, v.Releases())
 			victims = append(victims, v)
 			if enough < 0 && s.fits(borrow) {
 				enough = len(victims)
@@ -89,14 +89,14 @@ func (s *search) tentatively(f func()) {
 
 // release takes away what the victim gives back, charge is the inverse.
 func (s *search) release(v Victim) {
-	s.tree.Release(v.Queue.Name(), quota.Planned, v.releases())
+	s.tree.Release(v.Queue.Name(), quota.Planned, v.Releases())
 	if s.Room != nil {
 		s.Room.Without(v.Holder, v.without())
 	}
 }
 
 func (s *search) charge(v Victim) {
-	s.tree.Charge(v.Queue.Name(), quota.Planned, v.releases())
+	s.tree.Charge(v.Queue.Name(), quota.Planned, v.Releases())
 	if s.Room != nil {
 		s.Room.Without(v.Holder, v.gave)
 	}

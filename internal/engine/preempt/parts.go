@@ -77,7 +77,7 @@ func (s *search) most(p part, earlier []Victim) (v Victim, ok bool) {
 	switch {
 	case p.class != sameQueue && !s.stillBorrows(p.candidate):
 		return v, false
-	case p.class == whileBorrowing && s.isOwn(p.candidate, v.releases()):
+	case p.class == whileBorrowing && s.isOwn(p.candidate, v.Releases()):
 		return v, false
 	}
 	v.Cause = s.cause(p.candidate)

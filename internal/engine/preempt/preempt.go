@@ -170,8 +170,8 @@ type Victim struct {
 // Stops reports whether the victim has to go.
 func (v *Victim) Stops() bool { return v.Gives == 0 }
 
-// releases is what the victim gives back.
-func (v *Victim) releases() quota.Vector {
+// Releases is what the victim gives back.
+func (v *Victim) Releases() quota.Vector {
 	switch {
 	case v.Gives > 0:
 		return v.Pod.Times(v.Gives)

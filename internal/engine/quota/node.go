@@ -72,6 +72,16 @@ func (n *Node) Over(l Ledger, i Index, more int64) int64 {
 	return max(0, Sub(Add(n.Used(l, i), more), n.Quota(i)))
 }
 
+// Borrows is the height of the lowest node, from this one upward, that holds so much more within its quota: 0 where that is
+// a queue, which then borrows nothing.
+func (n *Node) Borrows(l Ledger, i Index, more int64) int {
+	for n.Over(l, i, more) > 0 && n.parent != nil {
+		more = n.Passed(l, i, more)
+		n = n.parent
+	}
+	return n.height
+}
+
 // Passed is the part of an additional use of a node that its parent has to lend.
 func (n *Node) Passed(l Ledger, i Index, more int64) int64 {
 	local := n.local(i)
