@@ -42,13 +42,19 @@ type decisionWriter struct {
 	queue  workqueue.TypedRateLimitingInterface[engine.Key]
 
 	mu   sync.Mutex
-	open map[engine.Key]engine.Decision
-	// begun are the open decisions of which a write was tried: it may take effect whatever comes of it.
-	begun map[engine.Key]bool
+	open map[engine.Key]*undertaking
+}
+
+// undertaking is a decision that is to be written.
+type undertaking struct {
+	engine.Decision
+	// from is when the first write of it may be tried. begun tells that one was: it may take effect whatever comes of it.
+	from  time.Time
+	begun bool
 }
 
 func newDecisionWriter(c client.Client, live client.Reader, clock clock.PassiveClock, budget *writeBudget, tell func(engine.Event)) *decisionWriter {
-	a := &decisionWriter{client: c, live: live, clock: clock, budget: budget, tell: tell, open: map[engine.Key]engine.Decision{}, begun: map[engine.Key]bool{}}
+	a := &decisionWriter{client: c, live: live, clock: clock, budget: budget, tell: tell, open: map[engine.Key]*undertaking{}}
 	a.queue = workqueue.NewTypedRateLimitingQueueWithConfig(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[engine.Key](5*time.Millisecond, longestRetry),
 		workqueue.TypedRateLimitingQueueConfig[engine.Key]{DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(
@@ -61,37 +67,55 @@ func newDecisionWriter(c client.Client, live client.Reader, clock clock.PassiveC
 func (a *decisionWriter) urgency(key engine.Key) int32 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.open[key].Urgency
+	if open := a.open[key]; open != nil {
+		return open.Urgency
+	}
+	return 0
 }
 
 // withdraw gives up an admission that nobody has begun to write. How one goes that is being written, or
 // that was, is told as ever.
 func (a *decisionWriter) withdraw(d engine.Decision) {
 	a.mu.Lock()
-	older, is := a.open[d.Key]
-	is = is && older.Admit != nil && older.UID == d.UID && !a.begun[d.Key]
+	open := a.open[d.Key]
+	is := open != nil && open.Serial == d.Serial && !open.begun
 	if is {
-		delete(a.open, d.Key)
-		a.budget.wants(len(a.open))
+		a.end(d.Key)
 	}
 	a.mu.Unlock()
 	if is {
-		a.tell(engine.Failed{Key: d.Key, UID: d.UID})
+		a.tell(engine.Failed{Key: d.Key, UID: d.UID, Serial: d.Serial})
 	}
+}
+
+// drop gives up decisions that the engine does not stand by any more, by their serials. Nothing is told of them.
+func (a *decisionWriter) drop(overtaken map[engine.Key]int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for key, serial := range overtaken {
+		if open := a.open[key]; open != nil && open.Serial == serial {
+			a.end(key)
+		}
+	}
+}
+
+// end forgets the open decision of a Workload. The caller holds the lock.
+func (a *decisionWriter) end(key engine.Key) {
+	delete(a.open, key)
+	a.budget.wants(len(a.open))
 }
 
 // take has the decision written. An eviction waits for news that are late: who is to go may
 // have ended already.
 func (a *decisionWriter) take(d engine.Decision) {
-	a.mu.Lock()
-	a.open[d.Key] = d
-	delete(a.begun, d.Key)
-	a.budget.wants(len(a.open))
-	a.mu.Unlock()
 	var lag time.Duration
 	if d.Evict != nil {
 		lag = a.budget.lag()
 	}
+	a.mu.Lock()
+	a.open[d.Key] = &undertaking{Decision: d, from: a.clock.Now().Add(lag)}
+	a.budget.wants(len(a.open))
+	a.mu.Unlock()
 	a.queue.AddAfter(d.Key, lag)
 }
 
@@ -101,15 +125,26 @@ func (a *decisionWriter) run(ctx context.Context) {
 
 // write tries once to write the open decision of a Workload.
 func (a *decisionWriter) write(ctx context.Context, key engine.Key) {
+	if ctx.Err() != nil {
+		return // nothing could be written any more
+	}
 	a.mu.Lock()
-	d, ok := a.open[key]
-	if ok {
-		a.begun[key] = true
+	open := a.open[key]
+	var rest time.Duration
+	if open != nil {
+		rest = open.from.Sub(a.clock.Now())
+		open.begun = open.begun || rest <= 0
 	}
 	a.mu.Unlock()
-	if !ok {
+	switch {
+	case open == nil:
+		a.queue.Forget(key)
+		return
+	case rest > 0: // its turn is from an earlier decision, which was tried again and again
+		a.queue.AddAfter(key, rest)
 		return
 	}
+	d := open.Decision
 	// The first try trusts the cache; what it cannot know any more is asked for.
 	var reader client.Reader = a.client
 	again := a.queue.NumRequeues(key) > 0
@@ -121,20 +156,26 @@ func (a *decisionWriter) write(ctx context.Context, key engine.Key) {
 	case outcome == overtaken && d.Admit == nil && !again:
 		// The cache may not have the admission yet that is to be changed or taken back.
 		a.queue.AddRateLimited(key)
-	case outcome == unknown, outcome == refused && d.Evict != nil:
-		// An eviction that is refused would be decided again at once: nothing else is known.
+	case outcome == unknown, outcome == refused && !givesQuota(d):
+		// Who is refused to go, to shrink or to move would be decided on again at once: nothing else is known.
 		if !apierrors.IsConflict(err) {
 			ctrl.LoggerFrom(ctx).Error(err, "admitting or evicting a Workload; looking and trying again", "workload", key.String())
 		}
 		a.queue.AddRateLimited(key)
-	case !a.close(key, d): // the engine has decided anew since, and waits for news of that
+	case !a.close(key, open): // the engine has decided anew since, or heard of something else
 	case outcome == written:
-		a.tell(engine.Written{Key: key, UID: d.UID, Version: version})
+		a.tell(engine.Written{Key: key, UID: d.UID, Serial: d.Serial, Version: version})
 	case outcome == overtaken || outcome == over:
-		a.tell(engine.Failed{Key: key, UID: d.UID})
+		a.tell(engine.Failed{Key: key, UID: d.UID, Serial: d.Serial})
 	case outcome == refused:
-		a.tell(engine.Refused{Key: key, UID: d.UID, Generation: d.Generation, Message: err.Error(), At: a.clock.Now()})
+		a.tell(engine.Refused{Key: key, UID: d.UID, Serial: d.Serial, Generation: d.Generation, Message: err.Error(), At: a.clock.Now()})
 	}
+}
+
+// givesQuota reports whether the Workload is to have more than it has. The engine, which is told that it cannot, waits before it
+// decides that again.
+func givesQuota(d engine.Decision) bool {
+	return d.Admit != nil || d.Resize != nil && d.Resize.To > d.Resize.From
 }
 
 // result of a try.
@@ -304,17 +345,15 @@ func (a *decisionWriter) jobUID(ctx context.Context, key engine.Key) string {
 }
 
 // close ends a decision, and reports whether it did: not if a newer one has taken its
-// place.
-func (a *decisionWriter) close(key engine.Key, d engine.Decision) bool {
+// place, or it was dropped.
+func (a *decisionWriter) close(key engine.Key, is *undertaking) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.queue.Forget(key)
-	if open := a.open[key]; open.Admit != d.Admit || open.Replace != d.Replace || open.Resize != d.Resize || open.Evict != d.Evict {
+	if a.open[key] != is {
 		return false
 	}
-	delete(a.open, key)
-	delete(a.begun, key)
-	a.budget.wants(len(a.open))
+	a.end(key)
 	return true
 }
 

@@ -77,7 +77,7 @@ var asked = quantities("cpu", "1")
 func TestAdmitter(t *testing.T) {
 	unavailable := apierrors.NewServiceUnavailable("overloaded")
 	const write = "status Workload a"
-	failed := []engine.Event{engine.Failed{Key: engine.Key{Namespace: "ns", Name: "a"}, UID: "a-uid"}}
+	failed := []engine.Event{engine.Failed{Key: engine.Key{Namespace: "ns", Name: "a"}, UID: "a-uid", Serial: 1}}
 	var a kueue.Workload
 	a.Name, a.Namespace = "a", "ns"
 	for name, tc := range map[string]struct {
@@ -118,10 +118,10 @@ func TestAdmitter(t *testing.T) {
 			then: func(w *world) {
 				w.editStatus(&a, func() { a.Status.Admission = &kueue.Admission{ClusterQueue: "other"} })
 			},
-			tries: 2, told: []engine.Event{engine.Written{Key: engine.Key{Namespace: "ns", Name: "a"}, UID: "a-uid", Version: 1000}}},
+			tries: 2, told: []engine.Event{engine.Written{Key: engine.Key{Namespace: "ns", Name: "a"}, UID: "a-uid", Serial: 1, Version: 1000}}},
 		"one that the API server refuses for good gives its quota back": {
 			before: apierrors.NewForbidden(schema.GroupResource{Resource: "workloads"}, "a", errors.New("a policy says no")),
-			tries:  1, told: []engine.Event{engine.Refused{Key: engine.Key{Namespace: "ns", Name: "a"}, UID: "a-uid", Generation: 1,
+			tries:  1, told: []engine.Event{engine.Refused{Key: engine.Key{Namespace: "ns", Name: "a"}, UID: "a-uid", Serial: 1, Generation: 1,
 				Message: `workloads "a" is forbidden: a policy says no`, At: now}}},
 		"one that is gone is not": {
 			then:  func(w *world) { w.remove(&a) },
@@ -149,7 +149,7 @@ func TestAdmitter(t *testing.T) {
 			}
 			if tc.admitted {
 				tc.told = []engine.Event{engine.Written{
-					Key: d.decision.Key, UID: d.decision.UID, Version: versionOf(w.workload("a"))}}
+					Key: d.decision.Key, UID: d.decision.UID, Serial: d.decision.Serial, Version: versionOf(w.workload("a"))}}
 			}
 			if diff := cmp.Diff(tc.told, d.told); diff != "" {
 				t.Errorf("told (-want +got):\n%s", diff)
@@ -265,7 +265,7 @@ func TestAnEvictionOutrunsTheCache(t *testing.T) {
 	giveQuota(w)
 	d.evicting()
 	d.work(t, 2)
-	want := []engine.Event{engine.Written{Key: d.decision.Key, UID: d.decision.UID, Version: versionOf(w.workload("a"))}}
+	want := []engine.Event{engine.Written{Key: d.decision.Key, UID: d.decision.UID, Serial: d.decision.Serial, Version: versionOf(w.workload("a"))}}
 	if diff := cmp.Diff(want, d.told); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
 	}
@@ -276,12 +276,12 @@ func TestAnAdmissionThatNobodyBeganToWriteIsGivenUp(t *testing.T) {
 	w := newWorld(t, newWorkload("a", 2, asked), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
 	d := newDesk(t, w)
 	d.take(d.decision)
-	d.withdraw(engine.Decision{Key: d.decision.Key, UID: d.decision.UID, Withdraw: true})
+	d.withdraw(engine.Decision{Key: d.decision.Key, UID: d.decision.UID, Serial: d.decision.Serial, Withdraw: true})
 	d.decisionWriter.write(t.Context(), d.decision.Key)
 	if len(w.written()) != 0 {
 		t.Errorf("written: %v", w.written())
 	}
-	failed := engine.Event(engine.Failed{Key: d.decision.Key, UID: d.decision.UID})
+	failed := engine.Event(engine.Failed{Key: d.decision.Key, UID: d.decision.UID, Serial: d.decision.Serial})
 	if diff := cmp.Diff([]engine.Event{failed}, d.told); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
 	}
@@ -296,13 +296,13 @@ func TestAnAdmissionThatIsBeingWrittenGoesOn(t *testing.T) {
 	w := newWorld(t, newWorkload("a", 2, asked), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
 	d := newDesk(t, w)
 	w.after = func(string) error {
-		d.withdraw(engine.Decision{Key: d.decision.Key, UID: d.decision.UID, Withdraw: true})
+		d.withdraw(engine.Decision{Key: d.decision.Key, UID: d.decision.UID, Serial: d.decision.Serial, Withdraw: true})
 		w.after = func(string) error { return nil }
 		return errors.New("no answer")
 	}
 	d.work(t, 2)
-	d.withdraw(engine.Decision{Key: d.decision.Key, UID: d.decision.UID, Withdraw: true}) // and once more when all is over
-	want := []engine.Event{engine.Written{Key: d.decision.Key, UID: d.decision.UID, Version: versionOf(w.workload("a"))}}
+	d.withdraw(engine.Decision{Key: d.decision.Key, UID: d.decision.UID, Serial: d.decision.Serial, Withdraw: true}) // and once more when all is over
+	want := []engine.Event{engine.Written{Key: d.decision.Key, UID: d.decision.UID, Serial: d.decision.Serial, Version: versionOf(w.workload("a"))}}
 	if diff := cmp.Diff(want, d.told); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
 	}
@@ -343,11 +343,16 @@ func TestAnEvictionWaitsForNewsThatAreLate(t *testing.T) {
 	workload.SetCondition(ended, kueue.WorkloadFinished, metav1.ConditionTrue, kueue.WorkloadFinishedReasonSucceeded, "", now)
 	d.client = cached{w, ended}
 	key, _ := d.queue.Get()
+	d.decisionWriter.write(t.Context(), key) // by the turn of an earlier decision, which came too soon
+	if len(d.told) != 0 {
+		t.Errorf("told before it was time: %+v", d.told)
+	}
+	d.clock.(*clocktesting.FakePassiveClock).SetTime(now.Add(longestLag))
 	d.decisionWriter.write(t.Context(), key)
 	if len(w.written()) != 0 {
 		t.Errorf("written: %v", w.written())
 	}
-	if diff := cmp.Diff([]engine.Event{engine.Failed{Key: key, UID: d.decision.UID}}, d.told); diff != "" {
+	if diff := cmp.Diff([]engine.Event{engine.Failed{Key: key, UID: d.decision.UID, Serial: d.decision.Serial}}, d.told); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
 	}
 }

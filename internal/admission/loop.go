@@ -204,6 +204,7 @@ func (l *loop) turn() {
 	if l.engine.Busy() {
 		l.mailbox.wakeUp() // what came meanwhile goes first
 	}
+	l.decisions.drop(l.engine.TakeOvertaken())
 	for _, d := range decisions {
 		l.count(d, began)
 		switch {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/musterhq/muster/internal/engine/flavor"
@@ -182,6 +183,42 @@ func TestTheAnswerToAnEarlierWriteSaysNothingOfALaterOne(t *testing.T) {
 	s.engine.Apply(late)
 	if s.engine.Holds(a.Key) == nil {
 		t.Error("it lost its quota while the admission is written")
+	}
+}
+
+// TestThatAnEarlierWriteFailedSaysNothingOfALaterOne: as above, but the eviction was not written: it came too late. What it was
+// decided for is given up by the shell.
+func TestThatAnEarlierWriteFailedSaysNothingOfALaterOne(t *testing.T) {
+	for name, late := range map[string]func(d Decision) Event{
+		"failed":      func(d Decision) Event { return Failed{Key: d.Key, UID: d.UID, Serial: d.Serial} },
+		"refused":     func(d Decision) Event { return Refused{Key: d.Key, UID: d.UID, Serial: d.Serial, At: epoch} },
+		"written ago": func(d Decision) Event { return Written{Key: d.Key, UID: d.UID, Serial: d.Serial, Version: 100} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, Options{}, evicting(queueOf("q", "", 4), lower), localOf("q"), job("a", "q", 4, 1, 0, 0))
+			s.engine.Apply(job("high", "q", 4, 1, 5, 1))
+			evict := decideAll(s.engine, s.now)[0]
+			s.engine.TakeOvertaken()
+			s.engine.Apply(gone("high"))
+			a := s.stopped("a")
+			a.Version++
+			s.engine.Apply(a)
+			again := decideAll(s.engine, s.now)
+			if len(again) != 1 || again[0].Admit == nil {
+				t.Fatalf("decided %+v", again)
+			}
+			if diff := cmp.Diff(map[Key]int64{evict.Key: evict.Serial}, s.engine.TakeOvertaken()); diff != "" {
+				t.Errorf("overtaken (-want +got):\n%s", diff)
+			}
+			s.engine.Apply(late(evict))
+			if got := decideAll(s.engine, s.now); len(got) != 0 || s.engine.Holds(a.Key) == nil {
+				t.Errorf("it lost its quota while the admission is written; decided %+v", got)
+			}
+			s.engine.Apply(Failed{Key: a.Key, UID: a.UID, Serial: again[0].Serial})
+			if got := decideAll(s.engine, s.now); len(got) != 1 || got[0].Admit == nil {
+				t.Errorf("once that has failed: decided %+v", got)
+			}
+		})
 	}
 }
 

@@ -63,6 +63,13 @@ type pass struct {
 // decided adds a decision about the workload, so urgent.
 func (p *pass) decided(w *workload, urgency int32, d Decision) {
 	d.Key, d.UID, d.Generation, d.Urgency = w.Key, w.UID, w.Generation, urgency
+	if d.Why.Code == reason.None {
+		if !d.Withdraw {
+			p.serial++
+			w.serial = p.serial
+		}
+		d.Serial = w.serial
+	}
 	p.decisions = append(p.decisions, d)
 }
 

@@ -90,6 +90,11 @@ type Engine struct {
 	now     time.Time
 	speeds  elastic.Speeds
 
+	// serial is that of the last decision. overtaken are those that are not stood by any more
+	// since the last TakeOvertaken, by their workloads.
+	serial    int64
+	overtaken map[Key]int64
+
 	// Since the last Decide: reshaped tells that quotas or cohorts changed, and
 	// recohorted of which cohorts; changed and relocated are the ClusterQueues and LocalQueues
 	// whose workloads must find their place again, unsaid the workloads whose reason to wait is
@@ -123,6 +128,7 @@ func New(options Options) *Engine {
 		avoiding:    sets.New[Key](),
 		speeds:      elastic.Speeds{},
 		topologies:  map[string][]string{},
+		overtaken:   map[Key]int64{},
 
 		recohorted:   sets.New[string](),
 		changed:      sets.New[string](),

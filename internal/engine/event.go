@@ -224,27 +224,31 @@ type (
 		Why string
 	}
 	// Written says that what was decided about a workload was written, and as which
-	// version of it. UID is that of the decision.
+	// version of it. UID and Serial are those of the decision; 0 is of the last one.
 	Written struct {
 		Key     Key
 		UID     string
+		Serial  int64
 		Version int64
 	}
 	// Refused says that the API server would not have the admission, and why, at that time.
 	// It is tried again later, each time after twice as long while the workload is of that
-	// generation. UID is that of the decision.
+	// generation. UID and Serial are those of the decision; 0 is of the last one.
 	Refused struct {
 		Key        Key
 		UID        string
+		Serial     int64
 		Generation int64
 		Message    string
 		At         time.Time
 	}
 	// Failed says that what was decided about a workload was not written and never
-	// will be: what was assumed is undone. UID is that of the decision.
+	// will be: what was assumed is undone. UID and Serial are those of the decision; 0 is of
+	// the last one.
 	Failed struct {
-		Key Key
-		UID string
+		Key    Key
+		UID    string
+		Serial int64
 	}
 )
 
@@ -256,6 +260,10 @@ type Decision struct {
 	// be written for a later one of the same name, nor for another spec.
 	UID        string
 	Generation int64
+	// Serial tells the decisions of an engine apart, so that what became of one is not taken
+	// for news of a later one about the same workload. It is that of the admission where one
+	// is withdrawn, and 0 for a reason, which nobody tells of.
+	Serial int64
 	// Urgency is the priority of the workload for whose sake it was decided, which is another one where
 	// somebody has to go for it, and above all others where nodes failed: of several decisions the most
 	// urgent is to be carried out first.

@@ -41,8 +41,8 @@ type workload struct {
 	// held is what it holds: what the API server says, or what was decided.
 	held    *Admission
 	assumed assumption
-	// decidedOn is the version that was known when that was decided.
-	decidedOn int64
+	// serial is that of the last decision about it, decidedOn the version that was known then.
+	serial, decidedOn int64
 	// before is what it held before it was given other places or another size, until that is
 	// known to be written.
 	before *Admission
@@ -129,6 +129,7 @@ func (ev WorkloadSet) apply(e *Engine) {
 	if w.why.Code == reason.None {
 		w.why = reason.Reason{Code: ev.Told}
 	}
+	was := w.assumed
 	switch {
 	case ev.Admission != nil && w.before != nil && ev.Admission.Equal(w.before):
 		// What was assumed outlives news that may be from before it was written, until
@@ -140,6 +141,9 @@ func (ev WorkloadSet) apply(e *Engine) {
 		}
 	case !w.assumed.ofAdmission():
 		w.held, w.before, w.assumed = nil, nil, nothing
+	}
+	if was != nothing && w.assumed == nothing {
+		e.overtaken[w.Key] = w.serial
 	}
 	w.lostNodes = w.lostNodes && w.held != nil
 	if w.held == nil {
@@ -177,9 +181,29 @@ func (ev WorkloadGone) apply(e *Engine) {
 	}
 }
 
+// stoodBy is the workload if what is told is of a decision about it that is stood by, nil otherwise.
+func (e *Engine) stoodBy(key Key, uid string, serial int64) *workload {
+	w := e.workloads[key]
+	if w == nil || w.UID != uid || w.assumed == nothing || serial != 0 && serial != w.serial {
+		return nil
+	}
+	return w
+}
+
+// TakeOvertaken returns the decisions, by their workloads, that are not stood by any more since it was last called: the API
+// server has told of something else, or of what was decided itself, before anybody told what became of them. What is not written
+// yet of them must not be: nothing is assumed for it.
+func (e *Engine) TakeOvertaken() map[Key]int64 {
+	out := e.overtaken
+	if len(out) > 0 {
+		e.overtaken = map[Key]int64{}
+	}
+	return out
+}
+
 func (ev Written) apply(e *Engine) {
-	w := e.workloads[ev.Key]
-	if w == nil || w.UID != ev.UID || w.assumed == nothing || ev.Version <= w.decidedOn {
+	w := e.stoodBy(ev.Key, ev.UID, ev.Serial)
+	if w == nil || ev.Version <= w.decidedOn {
 		return // the last is news of an earlier decision
 	}
 	if w.Version > ev.Version {
@@ -196,7 +220,7 @@ func (ev Written) apply(e *Engine) {
 }
 
 func (ev Refused) apply(e *Engine) {
-	if w := e.workloads[ev.Key]; w != nil && w.UID == ev.UID && w.assumed != nothing {
+	if w := e.stoodBy(ev.Key, ev.UID, ev.Serial); w != nil {
 		if w.assumed.ofAdmission() {
 			e.holdOff(w, ev)
 		}
@@ -205,7 +229,7 @@ func (ev Refused) apply(e *Engine) {
 }
 
 func (ev Failed) apply(e *Engine) {
-	if w := e.workloads[ev.Key]; w != nil && w.UID == ev.UID && w.assumed != nothing {
+	if w := e.stoodBy(ev.Key, ev.UID, ev.Serial); w != nil {
 		e.disown(w)
 	}
 }
@@ -241,6 +265,7 @@ func (e *Engine) forget(w *workload) {
 	e.avoiding.Delete(w.Key)
 	e.forgetting.Remove(w.Key)
 	e.precedence.Forget(w.Key)
+	delete(e.overtaken, w.Key)
 	delete(e.workloads, w.Key)
 }
 

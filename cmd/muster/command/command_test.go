@@ -70,7 +70,7 @@ func TestBadInputIsOneLineWithTheNextCommand(t *testing.T) {
 }
 
 func TestReplay(t *testing.T) {
-	const begin = `{"begin":{"format":3,"options":{}}}` + "\n"
+	const begin = `{"begin":{"format":4,"options":{}}}` + "\n"
 	const pass = `{"pass":"2026-01-01T00:00:00Z","decisions":null}` + "\n"
 	tests := []struct {
 		name, log string

@@ -13,7 +13,7 @@ import (
 
 // format is the version of the lines below. It changes with the meaning of events, for a
 // log replays on the program that wrote it.
-const format = 3
+const format = 4
 
 // line is one line of a log; it has one of Begin, Event, Pass and Cut.
 type line struct {

@@ -1,0 +1,112 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/config"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/engine/place"
+	"github.com/musterhq/muster/internal/workload"
+)
+
+// TestARefusedChangeOfPlacesOrShrinkIsTriedAgain: later each time, as a refused eviction. That more is refused is told: the
+// engine waits before it decides so again.
+func TestARefusedChangeOfPlacesOrShrinkIsTriedAgain(t *testing.T) {
+	given := func(count int32) *engine.Admission {
+		return &engine.Admission{ClusterQueue: "cq", PodSets: []engine.Assignment{{PodSet: "main", Count: count,
+			Flavors: map[string]string{"cpu": "f"}, Usage: map[string]int64{"cpu": int64(count) * 1000}, Places: []place.NodeCount{{Node: "n", Count: count}}}}}
+	}
+	for name, tc := range map[string]struct {
+		decision engine.Decision
+		told     bool
+	}{
+		"other places": {engine.Decision{Replace: given(2)}, false},
+		"fewer pods":   {engine.Decision{Resize: &engine.Resize{Admission: given(1), PodSet: "main", From: 2, To: 1}}, false},
+		"more pods":    {engine.Decision{Resize: &engine.Resize{Admission: given(3), PodSet: "main", From: 2, To: 3}}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, newWorkload("a", 2, asked), placedFlavor("f", "t"), topology("t", corev1.LabelHostname), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
+			var a kueue.Workload
+			a.Name, a.Namespace = "a", "ns"
+			w.editStatus(&a, func() {
+				a.Status.Admission = &kueue.Admission{ClusterQueue: "cq", PodSetAssignments: []kueue.PodSetAssignment{{Name: "main", Count: ptr.To[int32](2),
+					Flavors: map[corev1.ResourceName]kueue.ResourceFlavorReference{"cpu": "f"}, ResourceUsage: quantities("cpu", "2")}}}
+			})
+			tc.decision.Key, tc.decision.UID, tc.decision.Serial = engine.Key{Namespace: "ns", Name: "a"}, "a-uid", 7
+			d := newDeskOf(w, tc.decision)
+			refusal := apierrors.NewForbidden(schema.GroupResource{Resource: "workloads"}, "a", errors.New("a policy says no"))
+			w.before = func(string) error { return refusal }
+			d.take(tc.decision)
+			for range 2 {
+				d.decisionWriter.write(t.Context(), tc.decision.Key)
+			}
+			want, told := 2, []engine.Event(nil)
+			if tc.told {
+				want, told = 0, []engine.Event{engine.Refused{Key: tc.decision.Key, UID: "a-uid", Serial: 7, Message: refusal.Error(), At: now}}
+			}
+			if n := d.queue.NumRequeues(tc.decision.Key); n != want {
+				t.Errorf("%d more tries are waited for, want %d", n, want)
+			}
+			if diff := cmp.Diff(told, d.told); diff != "" {
+				t.Errorf("told (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestWhatTheEngineDoesNotStandByIsNotWritten: an admission was written and the answer lost; the Workload gave its quota back,
+// and another one has it by the time at which the first is tried again.
+func TestWhatTheEngineDoesNotStandByIsNotWritten(t *testing.T) {
+	a, b := newWorkload("a", 4, asked), newWorkload("b", 4, asked)
+	b.Spec.Priority = ptr.To[int32](1)
+	objects := []client.Object{namespace.DeepCopy(), newFlavor("f"), newClusterQueue("cq", "4"), newLocalQueue("q", "cq"), a}
+	w := newWorld(t, objects...)
+	l := newLoop(manager{feed: &feed{world: w}}, config.Default())
+	hear := func(objects ...client.Object) {
+		for _, o := range objects {
+			l.mailbox.put(news{changed: o})
+		}
+		l.turn()
+	}
+	hear(objects...)
+	w.after = once(apierrors.NewTimeoutError("no answer", 1))
+	l.decisions.write(t.Context(), keyOf(a))
+	hear(w.workload("a"))
+
+	w.editStatus(a, func() {
+		workload.Evict(a, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "by somebody else"}, now)
+	})
+	w.put(b)
+	hear(w.workload("a"), b)
+	l.decisions.write(t.Context(), keyOf(b))
+	l.decisions.write(t.Context(), keyOf(a))
+	if !workload.HoldsQuota(w.workload("b")) {
+		t.Error("b has not got what a gave back")
+	}
+	if workload.HoldsQuota(w.workload("a")) {
+		t.Error("both hold the 4 cpu that there are")
+	}
+}
+
+// TestNobodyWritesOnceTheOperatorEnds: thousands of decisions may be open then, which would be an error each.
+func TestNobodyWritesOnceTheOperatorEnds(t *testing.T) {
+	w := newWorld(t, newWorkload("a", 2, asked), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
+	d := newDesk(t, w)
+	d.take(d.decision)
+	ended, end := context.WithCancel(t.Context())
+	end()
+	d.decisionWriter.write(ended, d.decision.Key)
+	if n := d.queue.NumRequeues(d.decision.Key); n != 0 || len(w.written()) != 0 {
+		t.Errorf("it wrote %v, and is to be tried again %d times", w.written(), n)
+	}
+}
