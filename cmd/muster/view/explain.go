@@ -44,11 +44,11 @@ type Explanation struct {
 	Assumed string `json:"assumed,omitempty"`
 	// PodProblems says what keeps pods from being ready or made them fail, the most frequent first.
 	PodProblems []PodProblem `json:"podProblems,omitempty"`
-	// Warning is what was last told of a job that waits and has no Workload: mostly why it gets none.
+	// Warning is what was last told of a job that waits: mostly why it gets no Workload, or why it was evicted.
 	Warning *Warning `json:"warning,omitempty"`
 }
 
-// Warning is an event that warns.
+// Warning is an event that warns, or an eviction.
 type Warning struct {
 	Reason  string      `json:"reason"`
 	Message string      `json:"message"`
@@ -111,6 +111,9 @@ func Explain(seen *Seen, jobs []Job, job Job, now time.Time) *Explanation {
 	if job.WaitsUnseen() {
 		e.Warning = lastWarning(seen.Warnings)
 	}
+	if workload != nil && job.State == Pending {
+		e.Warning = lastEviction(workload)
+	}
 	e.Unseen = seen.Unseen
 	hidden := seen.hidesDecisions() || seen.Configuration == nil
 	if e.Line = lineOf(seen, jobs, &job); e.Line != nil && hidden {
@@ -140,6 +143,16 @@ func lastWarning(events []corev1.Event) *Warning {
 		}
 	}
 	return last
+}
+
+// lastEviction is why a Workload that waits was evicted, nil if it was not since it was admitted last, or for others: these are named
+// by what is short.
+func lastEviction(w *kueue.Workload) *Warning {
+	c := condition(w, kueue.WorkloadEvicted)
+	if c == nil || c.Status != metav1.ConditionTrue || c.Reason == kueue.WorkloadEvictedByPreemption {
+		return nil
+	}
+	return &Warning{Reason: c.Reason, Message: c.Message, ToldAt: c.LastTransitionTime}
 }
 
 // toldAt is when an event was told last, in whichever of its fields that stands.

@@ -216,8 +216,9 @@ func TestExplainSaysWhyNoPodsCanBeStarted(t *testing.T) {
 	}
 }
 
-// TestExplainTellsWhyAJobGetsNoWorkload: what was told last, since earlier mistakes may be mended.
-func TestExplainTellsWhyAJobGetsNoWorkload(t *testing.T) {
+// TestExplainTellsWhatWentBefore: why a job gets no Workload, as it was told last, since earlier mistakes may be mended; or why it was
+// evicted.
+func TestExplainTellsWhatWentBefore(t *testing.T) {
 	warned := func(message string, seconds int) corev1.Event {
 		return corev1.Event{Type: corev1.EventTypeWarning, Reason: "InvalidJob", Message: message, LastTimestamp: at(seconds)}
 	}
@@ -226,12 +227,20 @@ func TestExplainTellsWhyAJobGetsNoWorkload(t *testing.T) {
 	unqueued := Seen{JobSets: []jobset.JobSet{aJobSet("odd", inQueue("gpu"))}, Warnings: []corev1.Event{repeated, warned("mended since", 40)}}
 	queued := busyLab()
 	queued.Warnings = unqueued.Warnings
+	evicted := busyLab()
+	for i := range evicted.Workloads {
+		if w := &evicted.Workloads[i]; w.Status.Admission == nil {
+			w.Status.Conditions = append(w.Status.Conditions, metav1.Condition{Type: kueue.WorkloadEvicted, Status: metav1.ConditionTrue,
+				Reason: kueue.WorkloadEvictedDueToNodeFailures, Message: "its node is gone", LastTransitionTime: metav1.NewTime(at(30).Time)})
+		}
+	}
 	now := at(60).Time
 	for name, tc := range map[string]struct {
 		seen *Seen
 		job  string
 		want *Warning
 	}{
+		"of one that was evicted":             {&evicted, "eval", &Warning{Reason: "NodeFailures", Message: "its node is gone", ToldAt: metav1.NewTime(at(30).Time)}},
 		"of one that has none":                {&unqueued, "odd", &Warning{Reason: "InvalidJob", Message: "mend this", ToldAt: metav1.NewTime(at(50).Time)}},
 		"not of one that has, which says why": {&queued, "eval", nil},
 	} {

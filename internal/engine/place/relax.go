@@ -125,6 +125,9 @@ func (m *Map) fewer(asks []Ask, i int) string {
 	if most = count - most; most <= 0 || most == count {
 		return ""
 	}
+	if most == 1 {
+		return fmt.Sprintf("with 1 pod rather than %d", count)
+	}
 	return fmt.Sprintf("with %d pods rather than %d", most, count)
 }
 
