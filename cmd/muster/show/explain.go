@@ -25,9 +25,12 @@ func Explanation(out io.Writer, e *view.Explanation) error {
 		line(&text, first(i, "asks"), ask(&e.Asks[i]))
 	}
 	if len(e.Asks) == 0 {
-		line(&text, "asks", fmt.Sprintf("%d pods, %s in all", e.Job.PodsAsked, dash(view.Amounts(e.Job.Requests, true))))
+		line(&text, "asks", fmt.Sprintf("%s, %s in all", counted(e.Job.PodsAsked, "pod"), dash(view.Amounts(e.Job.Requests, true))))
 	}
 	line(&text, "queue", placeInLine(e))
+	if len(e.Covers) > 0 {
+		line(&text, "", "it has quota for "+listed(e.Covers)+" alone")
+	}
 	if !e.Job.State.Over() {
 		line(&text, "pods", fmt.Sprintf("%s ready or done", pods(&e.Job)))
 	}
@@ -44,6 +47,8 @@ func Explanation(out io.Writer, e *view.Explanation) error {
 	switch {
 	case e.WhyNot != nil:
 		whyNot(&text, e)
+	case e.Warning != nil:
+		// It waits to be mended, whatever the quota is.
 	default:
 		whoHas(&text, e)
 	}
@@ -111,6 +116,15 @@ func counted(n int32, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
+// listed names all.
+func listed[S ~string](names []S) string {
+	var text []string
+	for _, name := range names {
+		text = append(text, string(name))
+	}
+	return strings.Join(text, ", ")
+}
+
 func ask(a *view.Ask) string {
 	text := fmt.Sprintf("%s: %s x %s", a.PodSet, counted(a.Pods, "pod"), dash(view.Amounts(a.PerPod, true)))
 	if a.Fewest > 0 {
@@ -130,7 +144,11 @@ func placeInLine(e *view.Explanation) string {
 	case e.Job.Queue == "":
 		return "none: it does not wait for quota"
 	case e.Line == nil:
-		return fmt.Sprintf("%s: no LocalQueue of that name leads to a ClusterQueue in namespace %s", e.Job.Queue, e.Job.Namespace)
+		text := fmt.Sprintf("%s: no LocalQueue of that name leads to a ClusterQueue in namespace %s", e.Job.Queue, e.Job.Namespace)
+		if len(e.QueuesThere) > 0 {
+			text += "; there are " + listed(e.QueuesThere)
+		}
+		return text
 	case e.Line.Position > 0:
 		since := ""
 		if e.WhyNot != nil {
@@ -154,8 +172,8 @@ func nextCommand(job *view.Job) string {
 		return "muster queues -n " + job.Namespace
 	case job.PodLabel() == "":
 		return ""
-	case job.State == view.Pending || job.State == view.Starting || job.State == view.Suspended:
-		// It has no pods yet that could say anything; its events may.
+	case job.State == view.Pending || job.State == view.Starting || job.State == view.Suspended, job.State == view.Failed && job.StartedAt == nil:
+		// It has no pods yet, or never had any, that could say anything; its events may.
 		return fmt.Sprintf("muster kubectl describe -n %s %s", job.Namespace, job.Title())
 	case job.Kind == "Job":
 		return fmt.Sprintf("muster kubectl logs -n %s %s --all-pods --prefix", job.Namespace, job.Title())

@@ -124,6 +124,7 @@ func TestExplanationOfAJobThatIsWrong(t *testing.T) {
 		Job:     job,
 		Asks:    []view.Ask{{PodSet: "main", Pods: 1, PerPod: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}}},
 		Line:    &view.Line{ClusterQueue: "lab"},
+		Holders: []view.Holder{{Namespace: "ml", Job: "jobset/pretrain"}}, // for whom it does not wait
 		Warning: &view.Warning{Reason: "InvalidJob", Message: "mend this", ToldAt: metav1.NewTime(time.Date(2025, 6, 1, 14, 0, 9, 0, time.UTC))},
 	}
 	want := `ml/jobset/eval is pending for 7m: no Workload yet
@@ -140,6 +141,23 @@ func TestExplanationOfAJobThatIsWrong(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got.String()); diff != "" {
 		t.Errorf("explanation differs (-want +got):\n%s", diff)
+	}
+}
+
+func TestExplanationOfAJobThatNamesWhatThereIsNot(t *testing.T) {
+	for want, e := range map[string]*view.Explanation{
+		"  queue     gpu: no LocalQueue of that name leads to a ClusterQueue in namespace ml; there are cpu, gpus\n": {QueuesThere: []string{"cpu", "gpus"}},
+		"  queue     gpu of ClusterQueue lab (priority 10)\n            it has quota for cpu, nvidia.com/gpu alone\n": {
+			Line: &view.Line{ClusterQueue: "lab"}, Covers: []corev1.ResourceName{"cpu", "nvidia.com/gpu"}},
+	} {
+		e.Job = pendingJob()
+		var got bytes.Buffer
+		if err := Explanation(&got, e); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(got.String(), want) {
+			t.Errorf("it lacks %q:\n%s", want, got.String())
+		}
 	}
 }
 
@@ -293,6 +311,8 @@ func TestWhatToTypeNext(t *testing.T) {
 		"somebody deactivated it": {
 			view.Job{State: view.Suspended, Reason: "Deactivated", Workload: "job-eval-1a2b3"},
 			`muster kubectl patch kwl job-eval-1a2b3 -n ml --type merge -p '{"spec": {"active": true}}'`},
+		"it failed before it had a pod": {
+			view.Job{State: view.Failed, Queue: "gpu"}, "muster kubectl describe -n ml job/eval"},
 		"a person suspended it": {
 			view.Job{State: view.Suspended}, "muster kubectl describe -n ml job/eval"},
 		"it has no pods that are ready": {

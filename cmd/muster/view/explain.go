@@ -26,6 +26,10 @@ type Explanation struct {
 	Asks []Ask `json:"asks,omitempty"`
 	// Line is where the job stands in its queue; absent for a job without one.
 	Line *Line `json:"line,omitempty"`
+	// QueuesThere are the LocalQueues that the job could name, where there is none of the name that it names.
+	QueuesThere []string `json:"queuesThere,omitempty"`
+	// Covers are all resources of the queue, where a job waits that asks for another one.
+	Covers []corev1.ResourceName `json:"covers,omitempty"`
 	// Quotas are those of the queue for what the job asks, of a job that waits.
 	Quotas []Quota `json:"quotas,omitempty"`
 	// Holders, of a job that waits, are the other jobs that hold quota of that queue, the largest first.
@@ -119,17 +123,23 @@ func Explain(seen *Seen, jobs []Job, job Job, now time.Time) *Explanation {
 	if e.Line = lineOf(seen, jobs, &job); e.Line != nil && hidden {
 		e.Line.Position, e.Line.Length = 0, 0 // those who stand in front may be out of sight
 	}
+	if e.Line == nil && job.Queue != "" && job.State == Pending {
+		e.QueuesThere = localQueuesOf(seen, job.Namespace)
+	}
 	if hidden || job.State != Pending && job.State != Suspended {
 		return e // who has what is of interest to those who wait
+	}
+	if workload != nil && workload.Status.Admission == nil {
+		e.askEngine(seen, jobs, workload)
 	}
 	for _, queue := range Queues(seen, "", now) {
 		if e.Line != nil && queue.Name == e.Line.ClusterQueue {
 			e.Quotas = quotasFor(&queue, job.Requests)
 			e.Holders = holdersOf(jobs, &job, queue.Name)
+			if e.Job.Reason == string(reason.NoMatchingFlavor) {
+				e.Covers = coveredInstead(&queue, job.Requests)
+			}
 		}
-	}
-	if workload != nil && workload.Status.Admission == nil {
-		e.askEngine(seen, jobs, workload)
 	}
 	return e
 }
@@ -293,6 +303,32 @@ func quotasFor(queue *Queue, requests corev1.ResourceList) []Quota {
 		}
 	}
 	return quotas
+}
+
+// coveredInstead are all resources that the queue has quota for, if it has none for one of those that are asked.
+func coveredInstead(queue *Queue, requests corev1.ResourceList) []corev1.ResourceName {
+	covered := map[corev1.ResourceName]bool{}
+	for _, quota := range queue.Quotas {
+		covered[quota.Resource] = true
+	}
+	for name, asked := range requests {
+		if !covered[name] && !asked.IsZero() {
+			return slices.Sorted(maps.Keys(covered))
+		}
+	}
+	return nil
+}
+
+// localQueuesOf are the names of those of the namespace.
+func localQueuesOf(seen *Seen, namespace string) []string {
+	names := []string{}
+	for i := range seen.LocalQueues {
+		if seen.LocalQueues[i].Namespace == namespace {
+			names = append(names, seen.LocalQueues[i].Name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // Free is what is left of a quota before borrowing, never less than 0.

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
@@ -111,6 +112,43 @@ func TestExplainSaysThatAQueueIsMissing(t *testing.T) {
 	}
 }
 
+func TestExplainNamesTheQueuesThatAJobCouldName(t *testing.T) {
+	seen, now := busyLab(), at(60).Time
+	elsewhere := seen.LocalQueues[0]
+	seen.LocalQueues[0].Name, elsewhere.Namespace = "gpus", "other"
+	seen.LocalQueues = append(seen.LocalQueues, elsewhere)
+	jobs := Jobs(&seen, now)
+	e := Explain(&seen, jobs, Find(jobs, Name{Name: "eval"})[0], now)
+	if diff := cmp.Diff([]string{"gpus"}, e.QueuesThere); diff != "" {
+		t.Errorf("the queues differ (-want +got):\n%s", diff)
+	}
+}
+
+func TestExplainSaysWhatTheQueueHasWhereItHasNoneOfWhatIsAsked(t *testing.T) {
+	for asked, want := range map[corev1.ResourceName][]corev1.ResourceName{
+		"nvidia.com/gpus": {"nvidia.com/gpu"},
+		"nvidia.com/gpu":  nil,
+	} {
+		seen, now := busyLab(), at(60).Time
+		asks := corev1.ResourceRequirements{Limits: corev1.ResourceList{asked: resource.MustParse("8")}}
+		for i := range seen.Workloads {
+			if w := &seen.Workloads[i]; w.Status.Admission == nil {
+				w.Spec.PodSets[0].Template.Spec.Containers[0].Resources = asks
+			}
+		}
+		for i := range seen.JobSets {
+			if js := &seen.JobSets[i]; js.Name == "eval" {
+				js.Spec.ReplicatedJobs[0].Template.Spec.Template.Spec.Containers[0].Resources = asks
+			}
+		}
+		jobs := Jobs(&seen, now)
+		e := Explain(&seen, jobs, Find(jobs, Name{Name: "eval"})[0], now)
+		if diff := cmp.Diff(want, e.Covers); diff != "" {
+			t.Errorf("of who asks for %s (%s: %s) what the queue covers differs (-want +got):\n%s", asked, e.Job.Reason, e.Job.Message, diff)
+		}
+	}
+}
+
 func TestExplainSaysWithHowManyPodsAJobWasAdmitted(t *testing.T) {
 	some := aWorkload("train", admitted(2), func(w *kueue.Workload) { w.Status.Admission.PodSetAssignments[0].Count = ptr(int32(3)) })
 	seen := Seen{JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"))}, Workloads: []kueue.Workload{some}}
@@ -158,13 +196,19 @@ func TestPodProblemsGatherPodsThatComplainOfTheSame(t *testing.T) {
 			Name: "worker", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 2, Reason: "Error"}},
 		}}
 	}
+	misspelt := func(s *corev1.PodStatus) {
+		crashed(s)
+		ended := s.ContainerStatuses[0].State.Terminated
+		ended.ExitCode, ended.Reason, ended.Message = 128, "StartError", "exec \"trian.py\": executable file not found\nand more"
+	}
 	got := podProblems([]corev1.Pod{
-		pod("w-2", unschedulable), pod("w-0", crashed), pod("w-1", unschedulable), pod("w-3", func(*corev1.PodStatus) {}),
+		pod("w-7", misspelt), pod("w-2", unschedulable), pod("w-0", crashed), pod("w-1", unschedulable), pod("w-3", func(*corev1.PodStatus) {}),
 		ending("w-4", 10), ending("w-5", 70), ending("w-6", 10, "example.com/backup", batchv1.JobTrackingFinalizer),
 	}, at(60).Time)
 	want := []PodProblem{
 		{Pods: 2, Example: "w-1", Reason: "Unschedulable", Message: "0/3 nodes are available"},
 		{Pods: 1, Example: "w-0", Reason: "Error", Message: "container worker: exit code 2"},
+		{Pods: 1, Example: "w-7", Reason: "StartError", Message: "container worker: exit code 128: exec \"trian.py\": executable file not found"},
 		{Pods: 1, Example: "w-6", Reason: "Terminating", Message: "its finalizer example.com/backup keeps it; its quota is kept until it is gone"},
 		{Pods: 1, Example: "w-4", Reason: "Terminating", Message: "node n has not said that it ended: it may be unreachable or gone; its quota is kept until it is gone " +
 			"(if the node is surely off: delete it, or taint it node.kubernetes.io/out-of-service)"},

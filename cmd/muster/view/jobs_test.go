@@ -60,7 +60,7 @@ func TestJobs(t *testing.T) {
 	}, {
 		name: "a JobSet with a queue and no Workload has not been looked at",
 		seen: Seen{JobSets: []jobset.JobSet{aJobSet("eval", inQueue("gpu"))}},
-		want: []line{{"ml/jobset/eval", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "no Workload yet: Muster has not looked at it, or its events say what is wrong"}},
+		want: []line{{"ml/jobset/eval", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "no Workload yet: Muster has not looked at it, or its events say what is wrong: muster explain has them"}},
 	}, {
 		name: "a JobSet of which no pods can be started says why, in a queue or not, also where it was admitted before",
 		seen: Seen{
@@ -114,7 +114,7 @@ func TestJobs(t *testing.T) {
 	}, {
 		name: "a GenericJob waits in the queue of its scheduler section",
 		seen: Seen{GenericJobs: []tensorstack.GenericJob{aGenericJob("tf", "gpu")}},
-		want: []line{{"ml/genericjob/tf", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "no Workload yet: Muster has not looked at it, or its events say what is wrong"}},
+		want: []line{{"ml/genericjob/tf", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "no Workload yet: Muster has not looked at it, or its events say what is wrong: muster explain has them"}},
 	}, {
 		name: "a paused GenericJob says so",
 		seen: Seen{GenericJobs: []tensorstack.GenericJob{aGenericJob("tf", "gpu", func(job *tensorstack.GenericJob) {
@@ -135,7 +135,7 @@ func TestJobs(t *testing.T) {
 	}, {
 		name: "a VCJob waits in the queue that it names",
 		seen: Seen{VCJobs: []volcano.Job{aVCJob("train")}},
-		want: []line{{"ml/vcjob/train", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "no Workload yet: Muster has not looked at it, or its events say what is wrong"}},
+		want: []line{{"ml/vcjob/train", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "no Workload yet: Muster has not looked at it, or its events say what is wrong: muster explain has them"}},
 	}, {
 		name: "a VCJob that was aborted says how it goes on",
 		seen: Seen{VCJobs: []volcano.Job{aVCJob("train", func(job *volcano.Job) { job.Status.State.Phase = volcano.Aborted })}},
@@ -169,7 +169,7 @@ func TestJobs(t *testing.T) {
 		},
 		want: []line{
 			{"ml/latticejob/etl", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "WaitingForQuota: 32 more needed"},
-			{"ml/vcjob/other", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "no Workload yet: Muster has not looked at it, or its events say what is wrong"},
+			{"ml/vcjob/other", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "no Workload yet: Muster has not looked at it, or its events say what is wrong: muster explain has them"},
 		},
 	}, {
 		name: "a LatticeJob that failed says what its VCJob says",
@@ -340,7 +340,7 @@ func TestJobs(t *testing.T) {
 				{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "default"}},
 			},
 		},
-		want: []line{{"ml/jobset/train", "default", Pending, "0/4", "32 gpu", "60s", "-", "no Workload yet: Muster has not looked at it, or its events say what is wrong"}},
+		want: []line{{"ml/jobset/train", "default", Pending, "0/4", "32 gpu", "60s", "-", "no Workload yet: Muster has not looked at it, or its events say what is wrong: muster explain has them"}},
 	}, {
 		name: "a LocalQueue called default that Muster made takes in nobody who does not name it",
 		seen: Seen{

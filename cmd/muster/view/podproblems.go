@@ -57,10 +57,20 @@ func complaint(pod *corev1.Pod, now time.Time) (reason, message string) {
 			return waiting.Reason, waiting.Message
 		}
 		if ended := status.State.Terminated; ended != nil && ended.ExitCode != 0 {
-			return ended.Reason, fmt.Sprintf("container %s: exit code %d", status.Name, ended.ExitCode)
+			return ended.Reason, fmt.Sprintf("container %s: exit code %d", status.Name, ended.ExitCode) + whyNotStarted(ended)
 		}
 	}
 	return "", ""
+}
+
+// whyNotStarted is what the runtime says of a container whose command it could not run. What a command itself has left there is in
+// its log too, and differs from pod to pod.
+func whyNotStarted(ended *corev1.ContainerStateTerminated) string {
+	if ended.Reason != "StartError" && ended.Reason != "ContainerCannotRun" || ended.Message == "" {
+		return ""
+	}
+	first, _, _ := strings.Cut(ended.Message, "\n")
+	return ": " + first
 }
 
 // overdue says why a pod is there whose time to end is over: quota stays with it for as long.

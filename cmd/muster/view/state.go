@@ -107,7 +107,7 @@ func (s *subject) stand(now time.Time) (state State, reason, message string) {
 	case s.blocked != "" && s.pods.up() == 0:
 		return Pending, "", s.blocked
 	case s.queue != "" && s.pods.active == 0 && s.pods.up() == 0:
-		return Pending, "", "no Workload yet: Muster has not looked at it, or its events say what is wrong"
+		return Pending, "", "no Workload yet: Muster has not looked at it, or its events say what is wrong: muster explain has them"
 	}
 	return s.going()
 }
