@@ -308,6 +308,9 @@ type Progress struct {
 	// FailedToStart is why the job can never be started with what it was given, "" if
 	// it can.
 	FailedToStart string
+	// QueuesAnew says that the job, which has no pods, asks for others than those that it has quota for:
+	// its Workload makes room for another.
+	QueuesAnew bool
 }
 
 // Outcome is how a job ended.

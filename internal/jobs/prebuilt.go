@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -52,7 +50,8 @@ func takePrebuilt(job client.Object, kind schema.GroupVersionKind, found *kueue.
 		return nil, []Event{Obstacle(prebuiltTaken, fmt.Sprintf(
 			"The job waits: the Workload %s, which its label %s names, belongs to %s %s", name, kueue.PrebuiltWorkloadLabel,
 			metav1.GetControllerOf(found).Kind, metav1.GetControllerOf(found).Name))}
-	case !asksTheSame(found.Spec.PodSets, described.PodSets) && !workload.HoldsQuota(found):
+	case !asksTheSame(found.Spec.PodSets, described.PodSets) && !(workload.HoldsQuota(found) && metav1.IsControlledBy(found, job)):
+		// One that is the job's own was compared before, and what its admission added to the job is no difference.
 		return outOfSync(found, now)
 	case !metav1.IsControlledBy(found, job):
 		return []Write{Change(found, adopted(job, kind, found, queue))}, nil
@@ -82,41 +81,6 @@ func adopted(job client.Object, kind schema.GroupVersionKind, found *kueue.Workl
 	out.Labels[kueue.JobUIDLabel] = string(job.GetUID())
 	if out.Spec.QueueName == "" {
 		out.Spec.QueueName = kueue.LocalQueueName(queue)
-	}
-	return out
-}
-
-// asksTheSame reports whether pod sets ask for as many pods that need the same and
-// may run in the same places. All else about a pod is none of a queue's business, and
-// who builds a Workload by hand leaves it out.
-func asksTheSame(a, b []kueue.PodSet) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i].Name != b[i].Name || a[i].Count != b[i].Count ||
-			!equality.Semantic.DeepEqual(needs(a[i].Template.Spec), needs(b[i].Template.Spec)) {
-			return false
-		}
-	}
-	return true
-}
-
-// needs is the part of a pod's spec that decides what it costs and where it may run.
-func needs(spec corev1.PodSpec) corev1.PodSpec {
-	out := corev1.PodSpec{
-		NodeSelector: spec.NodeSelector, Tolerations: spec.Tolerations, RuntimeClassName: spec.RuntimeClassName,
-		Overhead: spec.Overhead, Resources: spec.Resources,
-	}
-	if a := spec.Affinity; a != nil && a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
-		out.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
-			RequiredDuringSchedulingIgnoredDuringExecution: a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution}}
-	}
-	for _, c := range spec.InitContainers {
-		out.InitContainers = append(out.InitContainers, corev1.Container{Resources: c.Resources, RestartPolicy: c.RestartPolicy})
-	}
-	for _, c := range spec.Containers {
-		out.Containers = append(out.Containers, corev1.Container{Resources: c.Resources})
 	}
 	return out
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/workload"
 )
 
 // cpus is a pod set main of so many pods with a CPU quantity each.
@@ -38,6 +39,9 @@ func TestAPrebuiltWorkloadIsTakenIfItDescribesTheJob(t *testing.T) {
 		w.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(other, jobSetKind)}
 		return w
 	}
+	// Somebody had a small one admitted, for a job that needs much.
+	small := prebuilt(cpus(2, "10m"))
+	workload.SetCondition(small, kueue.WorkloadQuotaReserved, metav1.ConditionTrue, "QuotaReserved", "", now)
 	over := prebuilt(cpus(3, "1"))
 	finish(over, kueue.WorkloadFinishedReasonOutOfSync, "", now)
 	for name, tc := range map[string]struct {
@@ -51,6 +55,7 @@ func TestAPrebuiltWorkloadIsTakenIfItDescribesTheJob(t *testing.T) {
 		"one of another job":                {owned("other"), nil, prebuiltTaken},
 		"one of another count":              {prebuilt(cpus(3, "1")), []string{"change status of prebuilt"}, prebuiltOutOfSync},
 		"one of another size":               {prebuilt(cpus(2, "2")), []string{"change status of prebuilt"}, prebuiltOutOfSync},
+		"one of another size with quota":    {small, []string{"change status of prebuilt"}, prebuiltOutOfSync},
 		"one that was told so is told once": {over, nil, prebuiltOutOfSync},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -230,7 +230,10 @@ func (r *reconciler[T]) queueWrites(job T, described Description, queue string, 
 		events = mistakesOf(job, described, facts.Priorities)
 	}
 	prebuilt := prebuiltName(job) != ""
-	if described.Paused && !prebuilt && progress.Outcome == nil {
+	switch {
+	case progress.QueuesAnew && prebuilt:
+		return outOfSync(found, now)
+	case progress.QueuesAnew, described.Paused && !prebuilt && progress.Outcome == nil:
 		return pausedWrites(found, progress), events
 	}
 	if prebuilt && progress.Outcome == nil {

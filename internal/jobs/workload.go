@@ -101,7 +101,8 @@ func workloadWrites(seen, described *kueue.Workload, progress Progress, backoff 
 }
 
 // pausedWrites have a job that is paused ask for nothing: its Workload is deleted, and
-// goes once none of its pods is left. A new one is made when the job is resumed.
+// goes once none of its pods is left. A new one is made when the job is resumed. So is one of
+// a job that asks for other pods than its Workload has quota for.
 func pausedWrites(seen *kueue.Workload, progress Progress) []Write {
 	switch {
 	case seen == nil:

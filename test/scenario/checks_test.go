@@ -12,6 +12,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -162,4 +163,22 @@ func TestACheckThatContradictsAJobEndsIt(t *testing.T) {
 	}
 	w.untilWorkload("next", "goes on", awaits)
 	w.jobIs("job", "never ran", func(job *batchv1.Job) bool { return harness.Stopped(job) && job.Status.StartTime == nil })
+}
+
+// TestAJobThatIsGivenOtherPodsQueuesAnew: while it is suspended its user may change what its pods ask for, also when it has quota already.
+func TestAJobThatIsGivenOtherPodsQueuesAnew(t *testing.T) {
+	w, _, job := checkedJob(t, 8)
+	small := w.UntilWorkloadOf("job", "awaits the check", awaits)
+	w.Change(job, func() {
+		three := corev1.ResourceList{gpu: resource.MustParse("3")}
+		job.Spec.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: three, Limits: three}
+	})
+	w.say(small.Name, kueue.CheckStateReady, nil)
+	large := w.UntilWorkloadOf("job", "queues for what it asks for now", func(o *kueue.Workload) bool { return o.UID != small.UID && awaits(o) })
+	if used := large.Status.Admission.PodSetAssignments[0].ResourceUsage[gpu]; used.Value() != 6 {
+		t.Errorf("it has quota for %s GPUs", used.String())
+	}
+	w.jobIs("job", "never ran", func(job *batchv1.Job) bool { return harness.Stopped(job) && job.Status.StartTime == nil })
+	w.say(large.Name, kueue.CheckStateReady, nil)
+	w.jobIs("job", "runs", running(2))
 }

@@ -12,8 +12,10 @@ import (
 
 // What a user is told whose change of a queued Job is taken back.
 const (
-	queueDecidesReason     = "QueueDecides"
-	resumeRevertedMessage  = "spec.suspend is true again: the queue decides when this Job runs"
+	queueDecidesReason    = "QueueDecides"
+	resumeRevertedMessage = "spec.suspend is true again: the queue decides when this Job runs"
+	// While a Job is suspended the API server lets its user have the pods ask for more.
+	otherPodsMessage       = "the pod template was changed after the Job was given its quota: it queues anew, for what it asks for now"
 	suspendRevertedMessage = "spec.suspend is false again: the queue decides when this Job runs; to hold it, set spec.active of its Workload to false"
 )
 
@@ -77,6 +79,9 @@ func run(p *jobs.Plan, job *batchv1.Job, admission jobs.Admission) {
 	desired := started(job, granted)
 	fits := equality.Semantic.DeepEqual(job.Spec.Template, desired.Spec.Template)
 	switch {
+	case suspended(job) && !granted.IsFor(&restored(job).Spec.Template):
+		p.Progress.QueuesAnew = true
+		p.Events = append(p.Events, jobs.Warning(queueDecidesReason, otherPodsMessage))
 	case suspended(job):
 		if !admission.MayStart() || !fits && !quiet(job) {
 			return // the template of a Job with pods cannot be changed

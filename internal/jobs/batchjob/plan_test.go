@@ -90,6 +90,35 @@ func TestPlan(t *testing.T) {
 	}
 }
 
+// TestAJobThatWasGivenOtherPodsIsNotStarted: while it is suspended its user may have its pods ask for more than it has quota for.
+func TestAJobThatWasGivenOtherPodsIsNotStarted(t *testing.T) {
+	granted := grant(2)
+	granted.Template = newJob(2).job.Spec.Template.DeepCopy()
+	larger := func(b builder) builder {
+		b.job.Spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("64")}
+		return b.changed()
+	}
+	for name, tc := range map[string]struct {
+		job    builder
+		differ bool
+	}{
+		"one that is as it was":                      {newJob(2), false},
+		"one that never ran":                         {larger(newJob(2)).acknowledged(), true},
+		"one that its user stopped":                  {larger(newJob(2).started(granted).stopped().acknowledged()), true},
+		"one that is stopped, and as it was started": {newJob(2).started(granted).stopped().acknowledged(), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := look(t, tc.job.job, admitted(granted))
+			if p.Progress.QueuesAnew != tc.differ || len(p.Events) > 0 && p.Progress.Active {
+				t.Errorf("progress %+v", p.Progress)
+			}
+			if started := len(p.Writes) > 0; started == tc.differ {
+				t.Errorf("it is started: %t", started)
+			}
+		})
+	}
+}
+
 func TestProgress(t *testing.T) {
 	for name, tc := range map[string]struct {
 		job       builder

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
@@ -222,6 +223,34 @@ func TestAPauseKeepsWhatHasEndedAndDoesNotCountWhatItEnded(t *testing.T) {
 	same(t, "resumed", []string{"delete Pod job-worker-1", "create Pod job-worker-2"}, writes(p))
 	if got := then(p, job).Status.Tasks[0]; got.RestartCount != 1 || got.Replicas[1].RestartCount != 1 || got.Replicas[2].RestartCount != 0 {
 		t.Errorf("restarts are %+v", got)
+	}
+}
+
+// TestPodsGetNoMoreThanTheirQuotaIsFor: a template may be changed at any time, and counts from the next admission on where its pods
+// need something else.
+func TestPodsGetNoMoreThanTheirQuotaIsFor(t *testing.T) {
+	before := newJob().with("worker", 1).Spec.ReplicaSpecs[0].Template
+	grant := jobs.Admission{Grant: jobs.Admitted, PodSets: map[string]jobs.PodSetAdmission{"worker": {Count: 1, Asked: 1, Left: 1, Template: &before}}}
+	made := func(change func(*corev1.PodSpec)) *corev1.Pod {
+		job := newJob().with("worker", 1)
+		change(&job.Spec.ReplicaSpecs[0].Template.Spec)
+		for _, w := range see(t, job.GenericJob, grant, nil).Writes {
+			if pod, ok := w.Object().(*corev1.Pod); ok {
+				return pod
+			}
+		}
+		t.Fatal("no pod is made")
+		return nil
+	}
+	larger := made(func(spec *corev1.PodSpec) {
+		spec.Containers[0].Resources.Requests = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}
+	})
+	if got := larger.Spec.Containers[0].Resources.Requests; len(got) > 0 {
+		t.Errorf("a pod without quota for it asks for %v", got)
+	}
+	other := made(func(spec *corev1.PodSpec) { spec.Containers[0].Command = []string{"retrain"} })
+	if other.Spec.Containers[0].Command[0] != "retrain" {
+		t.Error("a change that costs nothing does not reach the pods")
 	}
 }
 

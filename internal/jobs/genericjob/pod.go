@@ -14,14 +14,16 @@ import (
 
 // newPod is the pod of a replica as it is made: the template of its type, as the run
 // mode has it, with its variables in place, and with what admission gave its pod set,
-// at its seat if it has one.
+// at its seat if it has one. A template that was changed to need more, or other nodes, counts from
+// the next admission on.
 func (l *look) newPod(r *replicas.Replica, seat podspec.Places) *corev1.Pod {
-	template := *l.specs[r.Group].Template.DeepCopy()
+	granted, isGranted := l.seen.Admission.PodSets[r.Group]
+	template := *granted.Held(&l.specs[r.Group].Template).DeepCopy()
 	template.Labels = l.labels(template.Labels, r)
 	applyMode(l.job, r.Group, &template.Spec)
 	variables{job: l.job, replica: r, sizes: l.sizes}.expandAll(&template.Spec)
 	template.Spec.SchedulerName = schedulerName(l.job, template.Spec.SchedulerName, l.seen.Facts)
-	if granted, ok := l.seen.Admission.PodSets[r.Group]; ok {
+	if isGranted {
 		template = l.place(granted, r, seat).Inject(template)
 	}
 	return replicas.NewPod(l.job.Namespace, *metav1.NewControllerRef(l.job, kind), r, template)

@@ -48,12 +48,16 @@ func (a *attempt) jobsLeft(rj *jobset.ReplicatedJob) int32 {
 }
 
 // resizeJobs brings running Jobs to the size that the spec has now. Those that are
-// suspended get it when they are resumed.
+// suspended get it when they are resumed. Those whose size is fixed run no more pods at a time than they have quota for,
+// whatever somebody made of the Job.
 func (a *attempt) resizeJobs() {
-	sizes := map[string]int32{}
+	sizes, most := map[string]int32{}, map[string]int32{}
 	for i := range a.js.Spec.ReplicatedJobs {
 		rj := &a.js.Spec.ReplicatedJobs[i]
 		if !elastic(&rj.Template.Spec) {
+			if a.seen.Admission.Grant == jobs.Admitted {
+				most[rj.Name] = ptr.Deref(rj.Template.Spec.Parallelism, 1)
+			}
 			continue
 		}
 		size, wanted := a.sizeOf(rj), podsOf(&rj.Template.Spec)
@@ -63,8 +67,17 @@ func (a *attempt) resizeJobs() {
 		}
 	}
 	for _, job := range a.children.active {
-		size, ok := sizes[job.Labels[jobset.ReplicatedJobNameKey]]
-		if !ok || a.moved[job.Name] || suspended(job) || !job.DeletionTimestamp.IsZero() || ptr.Deref(job.Spec.Parallelism, size) == size {
+		if a.moved[job.Name] || suspended(job) || !job.DeletionTimestamp.IsZero() {
+			continue
+		}
+		name := job.Labels[jobset.ReplicatedJobNameKey]
+		if parallelism, isFixed := most[name]; isFixed && ptr.Deref(job.Spec.Parallelism, parallelism) > parallelism {
+			fewer := job.DeepCopy()
+			fewer.Spec.Parallelism = ptr.To(parallelism)
+			a.plan.Writes = append(a.plan.Writes, jobs.Change(job, fewer))
+		}
+		size, ok := sizes[name]
+		if !ok || ptr.Deref(job.Spec.Parallelism, size) == size {
 			continue
 		}
 		resized := job.DeepCopy()

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
@@ -75,6 +77,36 @@ func TestSizesOfJobsThatAreMadeOrResumed(t *testing.T) {
 		}
 	}
 	same(t, "writes", []string{"change Job js-workers-0", "create Job js-workers-1"}, writes(p))
+}
+
+// TestJobsRunNoMoreThanTheirJobSetHasQuotaFor: who may change the Jobs of a JobSet gets no more pods by it, nor larger ones.
+func TestJobsRunNoMoreThanTheirJobSetHasQuotaFor(t *testing.T) {
+	widened := func(b jobBuilder) jobBuilder { b.job.Spec.Parallelism = ptr.To[int32](50); return b }
+	enlarged := func(b jobBuilder) jobBuilder {
+		b.job.Spec.Template.Spec.Containers = []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("64")}}}}
+		return b.suspended()
+	}
+	for name, tc := range map[string]struct {
+		admission jobs.Admission
+		worker    jobBuilder
+		writes    []string
+		pods      int32
+	}{
+		"more pods at a time":                       {quota(2, 2), widened(job("workers", 0).ready()), []string{"change Job js-workers-0"}, 1},
+		"of one that is resumed":                    {quota(2, 2), widened(job("workers", 0).suspended()), []string{"change Job js-workers-0"}, 1},
+		"where no queue has a say they are his own": {unqueued, widened(job("workers", 0).ready()), nil, 0},
+		"larger pods":                               {quota(2, 2), enlarged(job("workers", 0)), []string{"delete Job js-workers-0"}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := look(t, newSet().js, tc.admission, of(job("leader", 0).ready(), tc.worker, job("workers", 1).ready()))
+			same(t, "writes", tc.writes, writes(p))
+			for _, w := range p.Writes {
+				if changed := w.Object().(*batchv1.Job); tc.pods > 0 && *changed.Spec.Parallelism != tc.pods {
+					t.Errorf("%d pods at a time, want %d", *changed.Spec.Parallelism, tc.pods)
+				}
+			}
+		})
+	}
 }
 
 // TestQuotaOfSucceededJobs: one of two has succeeded. Its pods are given back for good,

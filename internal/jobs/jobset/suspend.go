@@ -11,6 +11,7 @@ import (
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/podspec"
 )
 
 // held reports whether no pods may run: a queue says so, or, where none has a say,
@@ -114,9 +115,14 @@ func (a *attempt) move(rj *jobset.ReplicatedJob, index int32, job *batchv1.Job) 
 // later ones do that themselves.
 func (a *attempt) resume(job, fresh *batchv1.Job) {
 	desired := resumed(job, fresh)
+	if most := ptr.Deref(fresh.Spec.Parallelism, 1); a.seen.Admission.Grant == jobs.Admitted && ptr.Deref(desired.Spec.Parallelism, 1) > most {
+		desired.Spec.Parallelism = ptr.To(most) // see resizeJobs
+	}
 	switch {
-	case !sameCompany(job.Spec.Template.Spec, fresh.Spec.Template.Spec), a.leavesGang(job, fresh):
-		// Such as one that was placed, and now is not: no change of it will do.
+	case !sameCompany(job.Spec.Template.Spec, fresh.Spec.Template.Spec), a.leavesGang(job, fresh),
+		!equality.Semantic.DeepEqual(podspec.Requests(job.Spec.Template.Spec), podspec.Requests(fresh.Spec.Template.Spec)):
+		// Such as one that was placed, and now is not, or whose pods somebody had ask for more than the JobSet does: no change of
+		// it will do.
 		a.deleteJobs([]*batchv1.Job{job})
 	case equality.Semantic.DeepEqual(job.Spec.Template, desired.Spec.Template):
 		a.plan.Writes = append(a.plan.Writes, jobs.Change(job, desired))

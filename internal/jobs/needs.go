@@ -1,0 +1,55 @@
+package jobs
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+)
+
+// asksTheSame reports whether pod sets ask for as many pods that need the same and
+// may run in the same places. All else about a pod is none of a queue's business, and
+// who builds a Workload by hand leaves it out.
+func asksTheSame(a, b []kueue.PodSet) bool {
+	return slices.EqualFunc(a, b, func(a, b kueue.PodSet) bool {
+		return a.Name == b.Name && a.Count == b.Count && needTheSame(&a.Template.Spec, &b.Template.Spec)
+	})
+}
+
+// needTheSame reports whether pods of both specs cost the same and may run in the same places.
+func needTheSame(a, b *corev1.PodSpec) bool { return equality.Semantic.DeepEqual(needs(a), needs(b)) }
+
+// needs is the part of a pod's spec that decides what it costs and where it may run.
+func needs(spec *corev1.PodSpec) corev1.PodSpec {
+	out := corev1.PodSpec{
+		NodeSelector: spec.NodeSelector, Tolerations: spec.Tolerations, RuntimeClassName: spec.RuntimeClassName,
+		Overhead: spec.Overhead, Resources: spec.Resources,
+	}
+	if a := spec.Affinity; a != nil && a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
+		out.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution}}
+	}
+	for _, c := range spec.InitContainers {
+		out.InitContainers = append(out.InitContainers, corev1.Container{Resources: c.Resources, RestartPolicy: c.RestartPolicy})
+	}
+	for _, c := range spec.Containers {
+		out.Containers = append(out.Containers, corev1.Container{Resources: c.Resources})
+	}
+	return out
+}
+
+// IsFor reports whether the quota is for pods that need what those of the template do.
+func (p PodSetAdmission) IsFor(template *corev1.PodTemplateSpec) bool {
+	return p.Template == nil || needTheSame(&p.Template.Spec, &template.Spec)
+}
+
+// Held is the template if the quota is for its pods, and else the one that it is for: who changes what his job needs once it has quota
+// gets no more for it. It is not to be changed.
+func (p PodSetAdmission) Held(template *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
+	if p.IsFor(template) {
+		return template
+	}
+	return p.Template
+}
