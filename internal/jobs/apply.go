@@ -16,7 +16,8 @@ import (
 )
 
 // apply has the object be there as it is given. One that is the job's own is created if it is not there, and only applied where it
-// is: most objects are made once and never again, and to create one takes the API server less than to apply it.
+// is: most objects are made once and never again, and to create one takes the API server less than to apply it. One that outlives the
+// job, and is nobody's, may be there already: of what somebody else has said of it nothing is changed.
 //
 // Nobody waits until the cache has seen it: then every kind that is ever applied would be kept there, for the whole cluster.
 func (x *Executor) apply(ctx context.Context, job client.Object, w Write) error {
@@ -33,8 +34,11 @@ func (x *Executor) apply(ctx context.Context, job client.Object, w Write) error 
 			return err
 		}
 	}
-	return x.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object),
-		client.FieldOwner(w.manager), client.ForceOwnership, client.DisableReadYourWritesConsistency)
+	options := []client.ApplyOption{client.FieldOwner(w.manager), client.DisableReadYourWritesConsistency}
+	if metav1.GetControllerOf(object) != nil {
+		options = append(options, client.ForceOwnership)
+	}
+	return x.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), options...)
 }
 
 // saidBy is what the object says, and no more: what a client with Go types would add of itself is none of the manager's.

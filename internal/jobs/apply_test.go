@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -44,6 +45,45 @@ func TestWhatIsAppliedBelongsToNobodyElse(t *testing.T) {
 		found := account(name, "")
 		if err := api.Get(t.Context(), client.ObjectKeyFromObject(found), found); err != nil || (found.Labels["applied"] == "yes") == taken {
 			t.Errorf("%s: %v, labels %v", name, err, found.Labels)
+		}
+	}
+}
+
+// TestWhatOutlivesJobsIsNotTakenFromOthers: a claim of the name that somebody made by hand stays as large as he made it, one that jobs
+// made grows with the job that wants more.
+func TestWhatOutlivesJobsIsNotTakenFromOthers(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	job := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "job"}}
+	claim := func(name, size string) *corev1.PersistentVolumeClaim {
+		return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"}, Spec: corev1.PersistentVolumeClaimSpec{
+			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}}}}
+	}
+	api := fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().Build()
+	if err := api.Create(t.Context(), claim("by-hand", "1Gi"), client.FieldOwner("kubectl")); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		name, size, want string
+		refused          bool
+	}{
+		{"by-hand", "10Ti", "1Gi", true},
+		{"by-hand", "1Gi", "1Gi", false},
+		{"by-jobs", "1Gi", "1Gi", false},
+		{"by-jobs", "2Gi", "2Gi", false},
+	} {
+		err := NewExecutor(api, &recorded{}).Run(t.Context(), job, Plan{Writes: []Write{Apply(claim(step.name, step.size), "tester")}})
+		if (err != nil) != step.refused {
+			t.Errorf("%+v: %v", step, err)
+		}
+		var now corev1.PersistentVolumeClaim
+		if err := api.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: step.name}, &now); err != nil {
+			t.Fatal(err)
+		}
+		if got := now.Spec.Resources.Requests.Storage().String(); got != step.want {
+			t.Errorf("%+v: it is %s", step, got)
 		}
 	}
 }

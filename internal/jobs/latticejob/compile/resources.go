@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
@@ -58,12 +59,13 @@ type externalParams struct {
 	Resolution string            `json:"resolution"`
 }
 
-// read decodes params and gives the names of those that the type does not know.
+// read decodes params and gives the names of those that the type does not know. They count as they are spelled: so does the policy read
+// them that sees whether somebody may have made what they ask for.
 func read[P any](raw *runtime.RawExtension, into *P) (unknown []string, err error) {
 	if raw == nil || len(raw.Raw) == 0 || bytes.Equal(raw.Raw, []byte("null")) {
 		return nil, nil
 	}
-	if err := json.Unmarshal(raw.Raw, into); err != nil {
+	if err := utiljson.Unmarshal(raw.Raw, into); err != nil {
 		var wrong *json.UnmarshalTypeError
 		if errors.As(err, &wrong) {
 			return nil, fmt.Errorf("params.%s cannot be a %s", wrong.Field, wrong.Value)
