@@ -20,11 +20,16 @@ const (
 	// who was told whom to trust a year before that, or earlier, and never since, hears no more; all others trust it.
 	nextCertKey, nextPrivateKeyKey = "next.crt", "next.key"
 
+	// The authority before the present one is beside it too, without its key, until another is to follow: operators that have not looked
+	// yet show what it signed, whoever has told others whom to trust.
+	formerCertKey = "former.crt"
+
 	// authorityLifetime is that of what others trust. Pods are given it when they are made, and keep it.
 	authorityLifetime = 4 * 365 * 24 * time.Hour
 
-	// LookEvery is how often it is seen to that certificates are renewed: for so long operators may use different authorities.
-	LookEvery = 6 * time.Hour
+	// LookEvery is how often it is seen to that certificates are renewed: for so long operators may use different authorities, of which
+	// all are trusted, unless somebody has deleted the Secret.
+	LookEvery = time.Minute
 )
 
 // Use is what an authority is for.
@@ -87,7 +92,7 @@ func (a *Authority) take(secret *corev1.Secret) error {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.trusted = string(secret.Data[corev1.TLSCertKey]) + string(secret.Data[nextCertKey])
+	a.trusted = string(secret.Data[corev1.TLSCertKey]) + string(secret.Data[nextCertKey]) + string(secret.Data[formerCertKey])
 	if a.signer.Leaf != nil && a.signer.Leaf.Equal(signer.Leaf) {
 		return nil
 	}
@@ -153,6 +158,7 @@ func (a *Authority) renew(ctx context.Context) error {
 		if due, err := a.isDue(after, now); !due {
 			return err
 		}
+		after.Data[formerCertKey] = after.Data[corev1.TLSCertKey]
 		after.Data[corev1.TLSCertKey], after.Data[corev1.TLSPrivateKeyKey] = after.Data[nextCertKey], after.Data[nextPrivateKeyKey]
 		delete(after.Data, nextCertKey)
 		delete(after.Data, nextPrivateKeyKey)
@@ -163,6 +169,7 @@ func (a *Authority) renew(ctx context.Context) error {
 			return fmt.Errorf("making another authority: %w", err)
 		}
 		after.Data[nextCertKey], after.Data[nextPrivateKeyKey] = authority, key
+		delete(after.Data, formerCertKey)
 		a.log.Info("another authority is to be trusted too")
 	default:
 		return nil

@@ -98,3 +98,32 @@ func TestAnAuthorityIsFollowedByAnotherThatPodsTrustByThen(t *testing.T) {
 		t.Errorf("what is trusted has changed %d times in ten years", changes)
 	}
 }
+
+// TestOperatorsThatHaveNotLookedYetAreBelieved: by who was told whom to trust by one that has, and the other way round, when another
+// authority is put beside the old one as when it takes its place.
+func TestOperatorsThatHaveNotLookedYetAreBelieved(t *testing.T) {
+	secrets, clock := fake.NewClientset().CoreV1().Secrets("muster-system"), testclock.NewFakeClock(time.Now())
+	operators := []*Authority{open(t, secrets, clock), open(t, secrets, clock), open(t, secrets, clock)}
+	changes, trusted := 0, operators[0].Trusted()
+	for week := range 10 * 52 {
+		for i := range operators { // each week another one is the first to look
+			first := operators[(week+i)%len(operators)]
+			if err := first.renew(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if first.Trusted() == trusted {
+				continue
+			}
+			changes, trusted = changes+1, first.Trusted()
+			for _, one := range operators {
+				for _, other := range operators {
+					believes(t, one.Trusted(), other, true)
+				}
+			}
+		}
+		clock.Step(7 * 24 * time.Hour)
+	}
+	if changes < 4 {
+		t.Errorf("in ten years there were %d changes", changes)
+	}
+}

@@ -46,6 +46,6 @@ func (c *Certificates) AddTo(mgr manager.Manager) error {
 	if err := mgr.Add(c.authority); err != nil {
 		return err
 	}
-	k := &keeper{client: mgr.GetClient(), trusted: c.authority.Trusted, clock: clock.RealClock{}}
+	k := &keeper{client: mgr.GetClient(), trusted: c.authority.Trusted}
 	return k.addTo(mgr)
 }

@@ -4,13 +4,9 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"strings"
-	"sync"
-	"time"
 
 	registration "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,19 +23,10 @@ func Cached() (client.Object, cache.ByObject) {
 	return &registration.MutatingWebhookConfiguration{}, cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", ConfigurationName)}
 }
 
-// overlap is for how long an authority that is none any more is trusted: by then all operators have looked, and none shows what it signed.
-const overlap = 2 * certificate.LookEvery
-
-// keeper says in the object whom the API server is to trust.
+// keeper says in the object whom the API server is to trust: all of whose certificates an operator may show.
 type keeper struct {
 	client  client.Client
 	trusted func() string
-	clock   clock.PassiveClock
-
-	mu sync.Mutex
-	// present is what was to be trusted at the last look, since then; before is what was before that.
-	present, before string
-	since           time.Time
 }
 
 func (k *keeper) addTo(mgr manager.Manager) error {
@@ -56,7 +43,7 @@ func (k *keeper) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 	if err := k.client.Get(ctx, request.NamespacedName, &seen); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	bundle, changed, after := []byte(k.bundle()), false, seen.DeepCopy()
+	bundle, changed, after := []byte(k.trusted()), false, seen.DeepCopy()
 	for i := range after.Webhooks {
 		how := &after.Webhooks[i].ClientConfig
 		changed = changed || !bytes.Equal(how.CABundle, bundle)
@@ -69,21 +56,4 @@ func (k *keeper) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 		}
 	}
 	return ctrl.Result{RequeueAfter: certificate.LookEvery}, nil
-}
-
-// bundle is what the API server is to trust now.
-func (k *keeper) bundle() string {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	trusted, now := k.trusted(), k.clock.Now()
-	if trusted != k.present {
-		k.present, k.before, k.since = trusted, k.present, now
-	}
-	switch {
-	case now.Sub(k.since) >= overlap || strings.Contains(k.present, k.before):
-		return k.present
-	case strings.Contains(k.before, k.present):
-		return k.before
-	}
-	return k.before + k.present
 }
