@@ -1,0 +1,96 @@
+package architecture
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestThePageNamesAllWhoWrite: the folders of the operator in which a client is asked to write, as the table of the page has them.
+func TestThePageNamesAllWhoWrite(t *testing.T) {
+	var found []string
+	for _, under := range []string{"internal", "cmd/muster-operator"} {
+		err := filepath.WalkDir(filepath.Join("../..", under), func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			folder, err := filepath.Rel("../..", filepath.Dir(path))
+			if err == nil && !slices.Contains(found, folder) && writes(t, path) {
+				found = append(found, folder)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	found = slices.DeleteFunc(found, func(folder string) bool { return folder == "internal/testcluster" }) // no part of the operator
+	slices.Sort(found)
+	if diff := cmp.Diff(found, listed(t)); diff != "" {
+		t.Errorf("docs/architecture.md, under Who writes (-code +page):\n%s", diff)
+	}
+}
+
+// writes reports whether the file has a call that looks like a client's: a verb that is given a context first.
+func writes(t *testing.T, path string) (does bool) {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast.Inspect(file, func(node ast.Node) bool {
+		call, ok := node.(*ast.CallExpr)
+		if !ok || len(call.Args) < 2 {
+			return true
+		}
+		verb, ok := call.Fun.(*ast.SelectorExpr)
+		if ok && slices.Contains([]string{"Create", "Update", "Patch", "Apply", "Delete", "DeleteAllOf", "DeleteCollection"}, verb.Sel.Name) && isContext(call.Args[0]) {
+			does = true
+		}
+		return true
+	})
+	return does
+}
+
+// isContext reports whether the argument is a context, by its name.
+func isContext(argument ast.Expr) bool {
+	switch argument := argument.(type) {
+	case *ast.Ident:
+		return strings.HasSuffix(strings.ToLower(argument.Name), "ctx")
+	case *ast.CallExpr:
+		of, ok := argument.Fun.(*ast.SelectorExpr)
+		if !ok {
+			return false
+		}
+		from, _ := of.X.(*ast.Ident)
+		return of.Sel.Name == "Context" || from != nil && from.Name == "context"
+	}
+	return false
+}
+
+// listed are the folders in the page's table.
+func listed(t *testing.T) (folders []string) {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "\n## Who writes\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	for line := range strings.Lines(section) {
+		if row, ok := strings.CutPrefix(line, "| `"); ok {
+			folder, _, _ := strings.Cut(row, "`")
+			folders = append(folders, folder)
+		}
+	}
+	slices.Sort(folders)
+	return folders
+}
