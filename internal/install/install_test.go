@@ -118,8 +118,8 @@ func TestApplyServesTheAPIsAndWritesOnlyWhatDiffers(t *testing.T) {
 
 	t.Run("another operator's name goes into the policies that ask for it", func(t *testing.T) {
 		const user = "system:serviceaccount:elsewhere:muster"
-		if wrote := apply(install.Options{OperatorUser: user}); wrote != 5 { // into four that validate and one that holds Jobs
-			t.Errorf("wrote %d times, want 5", wrote)
+		if wrote := apply(install.Options{OperatorUser: user}); wrote != 6 { // into five that validate and one that holds Jobs
+			t.Errorf("wrote %d times, want 6", wrote)
 		}
 		policy := &admissionv1.ValidatingAdmissionPolicy{}
 		if err := direct.Get(t.Context(), client.ObjectKey{Name: "muster-workload-admission"}, policy); err != nil {

@@ -38,6 +38,7 @@ const (
 	inTrusted          place = policy + "muster-workload-trusted"
 	inChecks           place = policy + "muster-workload-checks"
 	inQueuedTime       place = policy + "muster-workload-queued-time"
+	inOfJob            place = policy + "muster-workload-of-job"
 	inClaimRights      place = policy + "muster-jobset-claim-rights"
 	inVCJobClaimRights place = policy + "muster-vcjob-claim-rights"
 	inLatticeRights    place = policy + "muster-latticejob-rights"

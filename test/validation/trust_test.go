@@ -8,6 +8,11 @@ func trustRules() []rule {
 			{name: b, state: Pending, lastTransitionTime: "2026-01-01T00:00:00Z", message: ""}]`}
 	}
 	queued := edits{"metadata>annotations": `yaml:{muster.dev/queued-time: "2020-01-01T00:00:00Z"}`}
+	ownedBy := func(version, kind string) edits {
+		return edits{"metadata>ownerReferences": "yaml:[{apiVersion: " + version + ", kind: " + kind + ", name: j, uid: u, controller: true}]"}
+	}
+	ofJobSet := ownedBy("jobset.x-k8s.io/v1alpha2", "JobSet")
+	fewer := edits{"spec>podSets>0>count": 1}
 	admission := edits{"status>admission": "yaml:{clusterQueue: cq, podSetAssignments: [{name: main}]}"}
 	return []rule{
 		{of, "the operator alone admits, places and evicts", inTrusted, "are for system:serviceaccount:muster-system:muster-operator alone",
@@ -60,6 +65,23 @@ func trustRules() []rule {
 				{what: "another change of one that says it", before: queued, change: edits{"spec>active": false}, user: reporter},
 				{what: "a new one without", change: edits{}, user: reporter},
 			}},
+		{of, "the operator says what the Workload of a job asks for", inOfJob, "what the Workload of a job asks for",
+			[]attempt{
+				{what: "a new one", change: ofJobSet, user: reporter},
+				{what: "of a batch Job", change: ownedBy("batch/v1", "Job"), user: reporter},
+				{what: "of a VCJob", change: ownedBy("batch.volcano.sh/v1alpha1", "Job"), user: reporter},
+				{what: "of a TrainingJob of any group", change: ownedBy("example.com/v1", "TrainingJob"), user: reporter},
+				{what: "one that becomes the job's", before: edits{}, change: ofJobSet, user: reporter},
+				{what: "fewer pods", before: ofJobSet, change: fewer, user: reporter},
+			},
+			[]attempt{
+				{what: "by the operator", change: ofJobSet, user: operator},
+				{what: "by the operator, fewer pods", before: ofJobSet, change: fewer, user: operator},
+				{what: "by who may mend it", before: ofJobSet, change: fewer, user: mender},
+				{what: "another change", before: ofJobSet, change: edits{"spec>active": false}, user: reporter},
+				{what: "of a job that a custom integration runs", change: ownedBy("example.com/v1", "Job"), user: reporter},
+				{what: "fewer pods of nobody's", before: edits{}, change: fewer, user: reporter},
+			}},
 	}
 }
 
@@ -109,6 +131,9 @@ func makerRules() []rule {
 				{what: "a new one", change: resources(claim), user: tasker},
 				{what: "by the defaults", change: edits{"spec>defaults": "yaml:{workload: {resources: {" + claim + "}}}"}, user: tasker},
 				{what: "added", before: edits{}, change: resources(claim), user: tasker},
+				{what: "a volume whose size the defaults say of something else", change: edits{
+					"spec>tasks>main>workload>resources": "yaml:{v: {type: volume, id: v}}",
+					"spec>defaults":                      "yaml:{workload: {resources: {v: {type: custom, params: {size: 1Gi}}}}}"}, user: tasker},
 			},
 			[]attempt{
 				{what: "a new one", change: resources(claim), user: owner},
