@@ -11,6 +11,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -66,9 +67,27 @@ func (h *Halls) hallOf(ctx context.Context, who Who) (hall, error) {
 		return nil, client.IgnoreNotFound(err)
 	}
 	if name := pod.Labels[jobset.JobSetNameKey]; name != "" && pod.Labels[muster.RendezvousLabel] == "" {
+		if is, err := h.isOf(ctx, &pod, name); err != nil || !is {
+			return nil, err
+		}
 		return h.attemptsOf(client.ObjectKey{Namespace: who.Namespace, Name: name}), nil
 	}
 	return nil, nil
+}
+
+// isOf reports whether a Job of the JobSet controls the pod. Labels say what whoever makes a pod wants them to, and the first in rank
+// is whom all others are led to.
+func (h *Halls) isOf(ctx context.Context, pod *corev1.Pod, name string) (bool, error) {
+	owner := metav1.GetControllerOf(pod)
+	if owner == nil || owner.Kind != "Job" || !strings.HasPrefix(owner.APIVersion, batchv1.GroupName+"/") {
+		return false, nil
+	}
+	var job batchv1.Job
+	if err := h.client.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: owner.Name}, &job); err != nil || job.UID != owner.UID {
+		return false, client.IgnoreNotFound(err)
+	}
+	set := metav1.GetControllerOf(&job)
+	return set != nil && set.Kind == "JobSet" && strings.HasPrefix(set.APIVersion, jobset.GroupVersion.Group+"/") && set.Name == name, nil
 }
 
 func (h *Halls) attemptsOf(key client.ObjectKey) *attemptHall {
@@ -210,7 +229,10 @@ func (h *Halls) handler() cache.ResourceEventHandler {
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(object any) { take(object, false) },
+		AddFunc: func(object any) {
+			take(object, false)
+			h.came.tell() // a pod may have asked before its Job was seen
+		},
 		UpdateFunc: func(_, object any) { take(object, false) },
 		DeleteFunc: func(object any) { take(object, true) },
 	}

@@ -87,6 +87,37 @@ func TestAPodOfAJobSetMeetsThoseOfItsJobs(t *testing.T) {
 	}
 }
 
+// TestAPodIsInTheAttemptsOfTheJobSetWhoseJobMadeIt: and in none that its labels name.
+func TestAPodIsInTheAttemptsOfTheJobSetWhoseJobMadeIt(t *testing.T) {
+	job := func(name, uid, set string) *batchv1.Job {
+		return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(uid), OwnerReferences: controlledBy("jobset.x-k8s.io/v1alpha2", "JobSet", set, "u")}}
+	}
+	alone := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "alone", UID: "alone"}}
+	for what, test := range map[string]struct {
+		owner []metav1.OwnerReference
+		want  bool
+	}{
+		"one of its Jobs":            {controlledBy("batch/v1", "Job", "js-a-0", "a"), true},
+		"nobody's":                   {nil, false},
+		"a Job of another's":         {controlledBy("batch/v1", "Job", "other-a-0", "b"), false},
+		"a Job of no JobSet":         {controlledBy("batch/v1", "Job", "alone", "alone"), false},
+		"one that is gone":           {controlledBy("batch/v1", "Job", "js-a-1", "c"), false},
+		"one that was made anew":     {controlledBy("batch/v1", "Job", "js-a-0", "earlier"), false},
+		"something else of the name": {controlledBy("example.com/v1", "Job", "js-a-0", "a"), false},
+	} {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "p", OwnerReferences: test.owner,
+			Labels: map[string]string{"jobset.sigs.k8s.io/jobset-name": "js"}}}
+		h := NewHalls(fake.NewClientBuilder().WithObjects(pod, alone, job("js-a-0", "a", "js"), job("other-a-0", "b", "other")).Build())
+		place, err := h.hallOf(t.Context(), Who{Namespace: "ns", Name: "p", UID: "p"})
+		if err != nil || (place != nil) != test.want {
+			t.Errorf("%s is let in: %t, %v", what, place != nil, err)
+		}
+		if remembered := len(h.attempts) > 0; remembered != test.want {
+			t.Errorf("%s: something is remembered: %t", what, remembered)
+		}
+	}
+}
+
 func TestTheSizesOfTheNewestPodHold(t *testing.T) {
 	own := controlledBy("breezeml.ai/v1", "TrainingJob", "job", "job-uid")
 	older, newer := aPod("job-worker-0", "2:2", "0", own), aPod("job-worker-1", "1:2", "1", own)
