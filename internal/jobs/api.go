@@ -237,7 +237,7 @@ type PodSetAdmission struct {
 
 // Plan is what a job needs done. The zero value is nothing.
 type Plan struct {
-	// First are done before Writes, side by side; if one of them fails Writes are not done.
+	// First are done before Writes, side by side; if one of them fails Writes are not done, but for those of which the queue hears.
 	First []Write
 	// Writes are done side by side, in no order.
 	Writes []Write

@@ -68,7 +68,9 @@ func (x *Executor) Run(ctx context.Context, job client.Object, p Plan) error {
 
 func (x *Executor) writeInTurn(ctx context.Context, job client.Object, p Plan) error {
 	if err := x.writeAll(ctx, job, p.First); err != nil {
-		return err
+		// A job that is kept from its pods would keep its quota from others.
+		heard := slices.DeleteFunc(slices.Clone(p.Writes), func(w Write) bool { return !w.isHeardByQueue() })
+		return errors.Join(err, x.writeAll(ctx, job, heard))
 	}
 	return x.writeAll(ctx, job, p.Writes)
 }

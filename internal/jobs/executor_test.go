@@ -25,6 +25,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
 // events are what the recorder was told, "Type Reason: note" each.
@@ -328,6 +330,22 @@ func TestRun(t *testing.T) {
 				t.Errorf("events (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestTheQueueHearsOfAJobThatIsKeptFromItsPods: what must be there before them is refused, and the quota is for others meanwhile.
+func TestTheQueueHearsOfAJobThatIsKeptFromItsPods(t *testing.T) {
+	b := newBench(t)
+	if err := kueue.AddToScheme(b.client.Scheme()); err != nil {
+		t.Fatal(err)
+	}
+	b.fail = map[string]error{"create a": unavailable}
+	err := b.run(t, Plan{First: []Write{Create(child("a"))}, Writes: []Write{Create(child("b")), Create(&kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: "w", Namespace: "ns"}})}})
+	if want := "create ConfigMap ns/a: overloaded"; text(err) != want {
+		t.Errorf("error %q, want %q", text(err), want)
+	}
+	if diff := cmp.Diff([]string{"create a", "create w"}, b.writes); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
 	}
 }
 

@@ -3,6 +3,8 @@ package jobs
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
 // Write is one change of the cluster. Make one with Create, Change, Apply or Delete.
@@ -93,6 +95,12 @@ func (w Write) OrWarn(reason string) Write {
 func (w Write) AndTell(e Event) Write {
 	w.onSuccess = &e
 	return w
+}
+
+// isHeardByQueue reports whether the write is of the job's Workload: by it the queue hears how the job fares.
+func (w Write) isHeardByQueue() bool {
+	_, is := w.object.(*kueue.Workload)
+	return is
 }
 
 // Tells is the event that is told once the write is done, nil if none is.

@@ -24,6 +24,7 @@ const (
 	inReserved         place = policy + "muster-workload-reserved"
 	inReports          place = policy + "muster-workload-reports"
 	inQuota            place = policy + "muster-clusterqueue-quota"
+	inQueueAmounts     place = policy + "muster-vcjob-queue-amounts"
 	inAnnotations      place = policy + "muster-clusterqueue-annotations"
 	inFinishRules      place = policy + "muster-genericjob-rules"
 	inGenericLabels    place = policy + "muster-genericjob-queue-labels"

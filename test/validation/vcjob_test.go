@@ -168,5 +168,27 @@ func volcanoQueueRules() []rule {
 		{of, "dequeueStrategy is fifo or traverse", inSchema, "spec.dequeueStrategy: Unsupported value",
 			[]attempt{{what: "lifo", change: edits{"spec>dequeueStrategy": "lifo"}}},
 			[]attempt{{what: "fifo", change: edits{"spec>dequeueStrategy": "fifo"}}}},
+		{of, "its amounts are not negative", inQueueAmounts, "amounts of a Queue must not be negative: cpu",
+			[]attempt{{what: "capability", change: amounts("capability", "{cpu: -1}")}, {what: "deserved", change: amounts("deserved", "{cpu: '-1'}")},
+				{what: "guarantee", change: amounts("guarantee", "{resource: {cpu: -1m}}")}},
+			[]attempt{{what: "0", change: amounts("capability", "{cpu: 0}")}}},
+		{of, "it deserves at most what it may hold", inQueueAmounts, "deserved must be at most the capability: cpu",
+			[]attempt{{what: "4 of 3500m", change: amounts("capability", "{cpu: 3500m}", "deserved", "{cpu: 4}")}},
+			[]attempt{{what: "4 of 4000m", change: amounts("capability", "{cpu: 4000m}", "deserved", "{cpu: 4, memory: 1Gi}")}}},
+		{of, "it is guaranteed at most what it may hold", inQueueAmounts, "guarantee must be at most the capability: cpu",
+			[]attempt{{what: "4 of 3", change: amounts("capability", "{cpu: 3}", "guarantee", "{resource: {cpu: 4}}")}},
+			[]attempt{{what: "3 of 3", change: amounts("capability", "{cpu: 3}", "guarantee", "{resource: {cpu: 3}}")}}},
+		{of, "it deserves what it is guaranteed", inQueueAmounts, "guarantee must be at most what is deserved: memory",
+			[]attempt{{what: "2Gi of 2047Mi", change: amounts("deserved", "{cpu: 4, memory: 2047Mi}", "guarantee", "{resource: {cpu: 4, memory: 2Gi}}")}},
+			[]attempt{{what: "the guarantee alone", change: amounts("guarantee", "{resource: {cpu: 4}}")}}},
 	}
+}
+
+// amounts sets fields of a Queue: amounts("capability", "{cpu: 1}").
+func amounts(fields ...string) edits {
+	out := edits{}
+	for i := 0; i < len(fields); i += 2 {
+		out["spec>"+fields[i]] = "yaml:" + fields[i+1]
+	}
+	return out
 }

@@ -203,12 +203,12 @@ type FileMount struct {
 	// noExpand takes the content as it is.
 	//
 	// +optional
-	NoExpand bool `json:"noExpand,omitempty"`
+	NoExpand *bool `json:"noExpand,omitempty"`
 
 	// reverseExpand leaves ${...} as it is and expands $${...}: for files that have many of the former.
 	//
 	// +optional
-	ReverseExpand bool `json:"reverseExpand,omitempty"`
+	ReverseExpand *bool `json:"reverseExpand,omitempty"`
 }
 
 // VolumeMount is a volume that is mounted.
@@ -228,7 +228,7 @@ type VolumeMount struct {
 	// readOnly keeps the container from writing.
 	//
 	// +optional
-	ReadOnly bool `json:"readOnly,omitempty"`
+	ReadOnly *bool `json:"readOnly,omitempty"`
 
 	// medium of an empty volume: Memory, or that of the node where it is empty.
 	//
@@ -258,7 +258,7 @@ type Probe struct {
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
-	InitialDelaySeconds int32 `json:"initialDelaySeconds,omitempty"`
+	InitialDelaySeconds *int32 `json:"initialDelaySeconds,omitempty"`
 
 	// periodSeconds is how often to check; every 10 where it is absent.
 	//

@@ -137,6 +137,12 @@ func TestJobs(t *testing.T) {
 		seen: Seen{VCJobs: []volcano.Job{aVCJob("train")}},
 		want: []line{{"ml/vcjob/train", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "no Workload yet: Muster has not looked at it, or its events say what is wrong: muster explain has them"}},
 	}, {
+		name: "a VCJob that cannot be queued says why",
+		seen: Seen{VCJobs: []volcano.Job{aVCJob("train", func(job *volcano.Job) {
+			job.Status.State = volcano.JobState{Phase: volcano.Pending, Reason: "InvalidJob", Message: "there is no task master"}
+		})}},
+		want: []line{{"ml/vcjob/train", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "there is no task master"}},
+	}, {
 		name: "a VCJob that was aborted says how it goes on",
 		seen: Seen{VCJobs: []volcano.Job{aVCJob("train", func(job *volcano.Job) { job.Status.State.Phase = volcano.Aborted })}},
 		want: []line{{"ml/vcjob/train", "gpu", Suspended, "0/4", "32 gpu", "-", "-", "aborted: a Command ResumeJob starts it again"}},

@@ -27,6 +27,10 @@ func vcJobSubject(job *volcano.Job, owned owners) *subject {
 	s.pods.active, s.pods.ready, s.pods.succeeded = status.Pending+status.Running, status.Running, status.Succeeded
 	s.restarts = status.RetryCount
 	switch state := status.State; state.Phase {
+	case volcano.Pending:
+		if s.workload == nil {
+			s.blocked = state.Message // it cannot be queued, and says why
+		}
 	case volcano.Completed:
 		s.ended = &ending{state: Completed, at: state.LastTransitionTime}
 	case volcano.Failed, volcano.Terminated:

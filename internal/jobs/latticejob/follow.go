@@ -3,6 +3,7 @@ package latticejob
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,7 +31,7 @@ func (l *look) follow() {
 		l.resubmitIfChanged()
 	case !l.settings.External && state.Phase == volcano.Pending && state.Reason == volcano.WaitingForQuota:
 		l.wait(waiting(state.Message))
-	case !l.settings.External && state.Phase == volcano.Pending && (state.Reason == volcano.QueueNotFound || state.Reason == jobs.InvalidJob):
+	case !l.settings.External && state.Phase == volcano.Pending && slices.Contains([]string{volcano.QueueNotFound, volcano.NoPods, jobs.InvalidJob}, state.Reason):
 		l.wait(state.Message)
 	default:
 		l.running()
@@ -53,8 +54,12 @@ func (l *look) wait(message string) {
 		l.say(lattice.Running, message+l.ignoredChange(), l.job.Status.ObservedGeneration, l.changeEvent())
 		return
 	}
-	if !l.resubmitIfChanged() {
-		l.say(lattice.Pending, message, nil, nil)
+	if l.resubmitIfChanged() {
+		return
+	}
+	l.say(lattice.Pending, message, nil, nil)
+	if l.vcjob.Annotations[queueLabelsAnnotation] != queueLabels(l.job) {
+		l.submit() // it is queued otherwise now
 	}
 }
 

@@ -3,6 +3,7 @@ package latticejob
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,8 +38,12 @@ const (
 // apply both at once, and they are seen in any order.
 const serviceAppearsWithin = 10 * time.Second
 
-// generationAnnotation, of a VCJob, is the generation of the spec that it was made of.
-const generationAnnotation = "lattice.dev/generation"
+const (
+	// generationAnnotation, of a VCJob, is the generation of the spec that it was made of.
+	generationAnnotation = "lattice.dev/generation"
+	// queueLabelsAnnotation, of a VCJob, are the labels that were passed on to it, as queueLabels has them.
+	queueLabelsAnnotation = "lattice.dev/queue-labels"
+)
 
 // look is one look at a LatticeJob: what was seen, and what is planned so far.
 type look struct {
@@ -166,10 +171,27 @@ func (l *look) apply(result *compile.Result) {
 // passOnLabels gives the VCJob the labels by which people say how the job is queued.
 func (l *look) passOnLabels(vcjob *volcano.Job) {
 	for key, value := range l.job.Labels {
-		if strings.HasPrefix(key, kueue.GroupVersion.Group+"/") {
+		if isQueueLabel(key) {
 			vcjob.Labels[key] = value
 		}
 	}
+	if labels := queueLabels(l.job); labels != "" {
+		metav1.SetMetaDataAnnotation(&vcjob.ObjectMeta, queueLabelsAnnotation, labels)
+	}
+}
+
+func isQueueLabel(key string) bool { return strings.HasPrefix(key, kueue.GroupVersion.Group+"/") }
+
+// queueLabels are those labels of the job as one text.
+func queueLabels(job *lattice.LatticeJob) string {
+	var out []string
+	for key, value := range job.Labels {
+		if isQueueLabel(key) {
+			out = append(out, key+"="+value)
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out, ",")
 }
 
 // kinds names kinds as people know them.

@@ -114,6 +114,18 @@ func events(p jobs.Plan) string {
 	return strings.Join(out, ", ")
 }
 
+// labelled gives the job the label of that queue, and its VCJob that of another, as it was passed on; "" is none.
+func labelled(job, vcjob string) func(*scene) {
+	return func(s *scene) {
+		if job != "" {
+			s.seen.Job.Labels = map[string]string{kueue.QueueLabel: job, "app": "mine"}
+		}
+		if vcjob != "" {
+			metav1.SetMetaDataAnnotation(&s.seen.Children[0].(*volcano.Job).ObjectMeta, queueLabelsAnnotation, kueue.QueueLabel+"="+vcjob)
+		}
+	}
+}
+
 const submitting = "apply ServiceAccount job-t, apply TracingPolicyNamespaced allow-binaries-job-t / apply Job job"
 
 func TestLifeOfAJob(t *testing.T) {
@@ -129,11 +141,16 @@ func TestLifeOfAJob(t *testing.T) {
 		"its VCJob was not looked at":              {newScene().vcjob("", "", ""), "", "", 0, "", ""},
 		"its VCJob waits for quota":                {newScene().vcjob(volcano.Pending, volcano.WaitingForQuota, "2 cpu more"), lattice.Pending, "Waiting for quota: 2 cpu more", 0, "", ""},
 		"its VCJob has no queue":                   {newScene().vcjob(volcano.Pending, volcano.QueueNotFound, "Queue q is none"), lattice.Pending, "Queue q is none", 0, "", ""},
+		"its VCJob has no pods":                    {newScene().vcjob(volcano.Pending, volcano.NoPods, "No task has replicas"), lattice.Pending, "No task has replicas", 0, "", ""},
 		"its VCJob cannot be queued":               {newScene().vcjob(volcano.Pending, jobs.InvalidJob, "spec.networkTopology is hard"), lattice.Pending, "spec.networkTopology is hard", 0, "", ""},
 		"Volcano runs it, and it cannot be queued": {newScene().external(jobs.Admission{Grant: jobs.Waiting}).with(func(s *scene) { s.seen.Mistake = "no such class" }), lattice.Pending, "no such class", 0, "", ""},
 		"its queue is gone":                        {newScene().stands(lattice.Running, "Job submitted to Volcano", 1).vcjob(volcano.Pending, volcano.QueueNotFound, "Queue q is none"), lattice.Running, "Queue q is none", 1, "", ""},
 		"it is given another queue":                {newScene().stands(lattice.Pending, "Queue q is none", 0).vcjob(volcano.Pending, volcano.QueueNotFound, "Queue q is none").generation(2), lattice.Pending, "Queue q is none", 0, "delete  job", ""},
 		"it was renamed while it waits":            {newScene().stands(lattice.Pending, "Waiting for quota", 0).vcjob(volcano.Pending, volcano.WaitingForQuota, "").generation(2).with(hasTasks("old")), lattice.Pending, "Waiting for quota", 0, "remove LatticeMeshMember job-old / delete  job", ""},
+		"it is labelled otherwise while it waits":  {newScene().stands(lattice.Pending, "Queue q is none", 0).vcjob(volcano.Pending, volcano.QueueNotFound, "Queue q is none").with(labelled("q", "")), lattice.Pending, "Queue q is none", 0, submitting, ""},
+		"its label is taken away while it waits":   {newScene().stands(lattice.Pending, "Queue q is none", 0).vcjob(volcano.Pending, volcano.QueueNotFound, "Queue q is none").with(labelled("", "q")), lattice.Pending, "Queue q is none", 0, submitting, ""},
+		"its label was passed on":                  {newScene().stands(lattice.Pending, "Waiting for quota", 0).vcjob(volcano.Pending, volcano.WaitingForQuota, "").with(labelled("q", "q")), lattice.Pending, "Waiting for quota", 0, "", ""},
+		"it is labelled otherwise while it runs":   {newScene().stands(lattice.Running, "Job submitted to Volcano", 1).vcjob(volcano.Running, "", "").with(labelled("q", "")), lattice.Running, "Job submitted to Volcano", 1, "", ""},
 		"its VCJob has quota":                      {newScene().stands(lattice.Pending, "Waiting for quota: 2 cpu more", 0).vcjob(volcano.Pending, "", ""), lattice.Running, "Job submitted to Volcano", 1, "", "JobSubmitted"},
 		"it runs":                                  {newScene().stands(lattice.Running, "Job submitted to Volcano", 1).vcjob(volcano.Running, "", ""), lattice.Running, "Job submitted to Volcano", 1, "", ""},
 		"it runs, and is evicted":                  {newScene().stands(lattice.Running, "Job submitted to Volcano", 1).vcjob(volcano.Pending, volcano.WaitingForQuota, "preempted"), lattice.Running, "Waiting for quota: preempted", 1, "", ""},

@@ -109,12 +109,12 @@ func mistakeOf(job *volcano.Job) *jobs.Event {
 		problem = "spec.networkTopology is hard, and Muster has no HyperNodes: ask for a domain with the annotation " +
 			kueue.PodSetRequiredTopologyAnnotation + " on the pod templates instead"
 	default:
-		problem = cmp.Or(wrongArguments(job), mistakenSize(job))
+		problem = cmp.Or(wrongArguments(job), wrongName(job), mistakenSize(job))
 	}
 	if problem == "" {
 		return nil
 	}
-	return ptr.To(jobs.Obstacle(jobs.InvalidJob, problem+". The job is not queued until then"))
+	return ptr.To(jobs.Obstacle(jobs.InvalidJob, problem+". The job is not queued: what a Job says of this is fixed, so delete it and make another"))
 }
 
 // queueOf is the queue that the job names.

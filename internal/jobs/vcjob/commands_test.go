@@ -1,6 +1,7 @@
 package vcjob
 
 import (
+	"fmt"
 	"testing"
 
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
@@ -32,7 +33,35 @@ func TestCommandsAreObeyedOnceAndThenDeleted(t *testing.T) {
 func TestCommandsDoNotRestartAJobMoreOftenThanItMayBe(t *testing.T) {
 	job := newJob().with("worker", 1).restarted(3)
 	got := see(t, job.Job, admitted("worker", 1), of(command("again", bus.RestartJobAction)))
-	if want := "Failed MaxRetry: asked by Command again; the job was restarted 3 times, as often as maxRetry lets it"; state(got) != want {
+	if want := "Failed MaxRetry: asked by Command again; retryCount is 3, as high as maxRetry lets it be"; state(got) != want {
 		t.Errorf("state %q, want %q", state(got), want)
 	}
+}
+
+// What is decided for good stays so, however long its pods take to go.
+func TestCommandsDoNotBringBackAJobThatEnds(t *testing.T) {
+	for _, phase := range []volcano.JobPhase{volcano.Completing, volcano.Terminating} {
+		for _, action := range []bus.Action{bus.RestartJobAction, bus.AbortJobAction, bus.ResumeJobAction, bus.TerminateJobAction, bus.CompleteJobAction} {
+			job := newJob().with("worker", 1).is(phase)
+			going := pod("job-worker-0").running().going()
+			got := see(t, job.Job, admitted("worker", 1), of(going, command("late", action)))
+			want := []string{fmt.Sprintf("ExecuteAction %s: nothing to do, the job is %s (asked by Command late)", action, phase)}
+			if then(got, job).Status.State.Phase != phase {
+				t.Errorf("%s of a job that is %s: %s", action, phase, state(got))
+			}
+			same(t, "events", want, told(got))
+			if after := then(got, job); after.Status.RetryCount != 0 || after.Status.Version != 0 {
+				t.Errorf("%s counts as a restart: %+v", action, after.Status)
+			}
+		}
+	}
+}
+
+// told are a plan's events, "reason message" each.
+func told(p jobs.Plan) []string {
+	var out []string
+	for _, e := range p.Events {
+		out = append(out, e.Reason+" "+e.Message)
+	}
+	return out
 }

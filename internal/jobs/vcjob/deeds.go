@@ -144,7 +144,7 @@ func (l *look) obey() bool {
 	case command.Action == bus.ResumeJobAction && stopped(l.job):
 		l.announce(command.Action, why)
 		l.beginAnew(why)
-	case stopped(l.job) && command.Action == bus.AbortJobAction, command.Action == bus.ResumeJobAction:
+	case ending(l.job), stopped(l.job) && command.Action == bus.AbortJobAction, command.Action == bus.ResumeJobAction:
 		l.plan.Events = append(l.plan.Events, jobs.Normal(actionReason, fmt.Sprintf("%s: nothing to do, the job is %s (%s)", command.Action, l.job.Status.State.Phase, why)))
 	case slices.Contains([]bus.Action{bus.AbortJobAction, bus.RestartJobAction, bus.TerminateJobAction, bus.CompleteJobAction}, command.Action):
 		l.do(deed{action: command.Action, why: why})

@@ -39,26 +39,32 @@ func waitsFor(task *volcano.TaskSpec, holds func(string) bool) (out []string) {
 	return out
 }
 
-// mayBegin reports whether the tasks run that the task depends on: all of them, or any.
+// mayBegin reports whether the tasks run that the task depends on: all of them, unless it says that any will do.
 func (l *look) mayBegin(task *volcano.TaskSpec) bool {
 	if task.DependsOn == nil || len(task.DependsOn.Name) == 0 {
 		return true
 	}
 	waits := waitsFor(task, func(name string) bool { return !l.runs(name) })
-	if task.DependsOn.Iteration == volcano.IterationAll {
-		return len(waits) == 0
+	if task.DependsOn.Iteration == volcano.IterationAny {
+		return len(waits) < len(task.DependsOn.Name)
 	}
-	return len(waits) < len(task.DependsOn.Name)
+	return len(waits) == 0
 }
 
-// runs reports whether as many pods of the task run, or have done their work, as must.
+// runs reports whether as many pods of the task are ready, or have done their work, as must. One that runs and is not ready
+// cannot be used yet, which its probe is there to say: a server that is still reading its data, or an sshd.
 func (l *look) runs(name string) bool {
-	for i := range l.job.Spec.Tasks {
-		if nameOf(l.job, i) == name {
-			return l.count(name, replicas.Running, replicas.Succeeded) >= taskMinimum(&l.job.Spec.Tasks[i])
+	task, there := l.tasks[name]
+	if !there {
+		return false
+	}
+	var usable int32
+	for i := range l.roster.Replicas {
+		if r := &l.roster.Replicas[i]; r.Group == name && (r.Ready || r.Phase == replicas.Succeeded) {
+			usable++
 		}
 	}
-	return false
+	return usable >= taskMinimum(task)
 }
 
 // waitsInVain is a task that waits for others of which nothing runs, nor will, "" if there

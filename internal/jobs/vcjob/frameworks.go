@@ -13,24 +13,24 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// pytorch tells the pods of two tasks how torch.distributed finds the others.
+// pytorch tells the pods of two tasks how torch.distributed finds the others, and those of other tasks where that is. A job
+// without the master's task is told nothing.
 func pytorch(arguments map[string]string) effect {
 	master, worker, port := arguments["master"], arguments["worker"], arguments["port"]
 	return effect{change: func(job *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec) {
-		rank := r.Index
-		switch r.Group {
-		case master:
-		case worker:
-			rank += taskReplicas(job, master)
-		default:
+		masters := taskReplicas(job, master)
+		if masters == 0 {
 			return
 		}
-		world := taskReplicas(job, master) + taskReplicas(job, worker)
+		rank := map[string]int32{worker: masters + r.Index}
+		rank[master] = r.Index
 		each(spec, func(c *corev1.Container) {
 			setEnv(c, corev1.EnvVar{Name: "MASTER_ADDR", Value: hostOf(job, master, 0)})
 			setEnv(c, corev1.EnvVar{Name: "MASTER_PORT", Value: port})
-			setEnv(c, corev1.EnvVar{Name: "WORLD_SIZE", Value: strconv.Itoa(int(world))})
-			setEnv(c, corev1.EnvVar{Name: "RANK", Value: strconv.Itoa(int(rank))})
+			setEnv(c, corev1.EnvVar{Name: "WORLD_SIZE", Value: strconv.Itoa(int(masters + taskReplicas(job, worker)))})
+			if rank, takesPart := rank[r.Group]; takesPart {
+				setEnv(c, corev1.EnvVar{Name: "RANK", Value: strconv.Itoa(int(rank))})
+			}
 		})
 		openPort(spec, "pytorchjob-port", port)
 	}}

@@ -104,9 +104,11 @@ func (l *look) run() {
 		return
 	}
 	if l.seen.Admission.MayStart() {
+		l.renewHosts()
 		l.createPods()
 		jobs.JoinGangs(l.seen, kind, l.least(), &l.plan)
 	}
+	reason, message := l.starts()
 	phase := l.job.Status.State.Phase
 	running := l.count("", replicas.Running, replicas.Succeeded, replicas.Failed) >= minAvailable(l.job) && totalOf(l.job) > 0
 	switch {
@@ -114,10 +116,10 @@ func (l *look) run() {
 		l.turn(volcano.Running, runningReason, runningMessage)
 		l.plan.StatusFirst = false
 	case phase != volcano.Pending && phase != volcano.Running:
-		l.turn(volcano.Pending, startingReason, startingMessage)
+		l.turn(volcano.Pending, reason, message)
 		l.plan.StatusFirst = false
 	case phase == volcano.Pending:
-		l.job.Status.State.Reason, l.job.Status.State.Message = startingReason, startingMessage
+		l.job.Status.State.Reason, l.job.Status.State.Message = reason, message
 	case l.job.Status.State.Reason == noRoomReason:
 		l.job.Status.State.Reason, l.job.Status.State.Message = runningReason, runningMessage
 	}
@@ -129,6 +131,14 @@ const (
 	startingReason, startingMessage = "Starting", "Pods are being started"
 	runningReason, runningMessage   = "Running", "As many pods run as must"
 )
+
+// starts is what the state says of a job of which too few pods run yet.
+func (l *look) starts() (reason, message string) {
+	if totalOf(l.job) == 0 {
+		return volcano.NoPods, "No task has replicas, so there is nothing to start"
+	}
+	return startingReason, startingMessage
+}
 
 // restart waits until no pod of before is left. A job that was restarted as often as it
 // may be has failed instead.

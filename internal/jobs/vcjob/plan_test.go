@@ -42,6 +42,8 @@ func TestPlan(t *testing.T) {
 	}{
 		{"pods of an admitted job are made", twoTasks(), all, nil,
 			[]string{"create job-ps-0", "create job-worker-0", "create job-worker-1"}, "Pending Starting: Pods are being started", 0},
+		{"a job without pods says so", newJob().with("worker", 0), jobs.Admission{Grant: jobs.Unqueued}, nil,
+			nil, "Pending NoPods: No task has replicas, so there is nothing to start", 0},
 		{"a job without quota says for what it waits", twoTasks().is(volcano.Pending), waiting, nil,
 			nil, "Pending QueueNotFound: Queue default is neither a LocalQueue of namespace ns nor a ClusterQueue that takes its jobs: there are no queues", 0},
 		{"it runs once as many run as must", twoTasks().needs(2).is(volcano.Pending), all, of(runs[0], runs[1], pod("job-worker-1")),
@@ -92,7 +94,7 @@ func TestPlan(t *testing.T) {
 			[]string{"delete job-ps-0", "delete job-worker-0", "delete job-worker-1"}, "Restarting Before: before", 1},
 		{"and starts once they are gone", restarts().restarted(1), all, nil, nil, "Pending Restarted: before", 1},
 		{"or has failed when it was restarted often enough", restarts().restarted(3), all, of(runs...),
-			nil, "Failed MaxRetry: before; the job was restarted 3 times, as often as maxRetry lets it", 3},
+			nil, "Failed MaxRetry: before; retryCount is 3, as high as maxRetry lets it be", 3},
 		{"a stopping job waits for its pods", twoTasks().is(volcano.Aborting), all, of(runs...),
 			[]string{"delete job-ps-0", "delete job-worker-0", "delete job-worker-1"}, "Aborting Before: before", 0},
 		{"and is stopped without them", twoTasks().is(volcano.Aborting), all, done,
@@ -164,14 +166,24 @@ func TestMinSuccessEndsTheJobWhileOthersRun(t *testing.T) {
 }
 
 func TestTasksWaitForThoseTheyDependOn(t *testing.T) {
-	job := newJob().with("ps", 2).with("db", 1).with("worker", 1, dependsOn(volcano.IterationAll, "ps", "db")).with("watch", 1, dependsOn("", "ps", "db"))
-	admission := admitted("ps", 2, "db", 1, "worker", 1, "watch", 1)
+	job := newJob().with("ps", 2).with("db", 1).with("worker", 1, dependsOn(volcano.IterationAll, "ps", "db")).
+		with("watch", 1, dependsOn(volcano.IterationAny, "ps", "db")).with("log", 1, dependsOn("", "ps", "db"))
+	admission := admitted("ps", 2, "db", 1, "worker", 1, "watch", 1, "log", 1)
 	first := see(t, job.Job, admission, nil)
 	same(t, "first", []string{"create job-ps-0", "create job-ps-1", "create job-db-0"}, writes(first))
 	one := see(t, job.Job, admission, of(pod("job-ps-0").running(), pod("job-ps-1"), pod("job-db-0").running()))
 	same(t, "db runs", []string{"create job-watch-0"}, writes(one))
 	both := see(t, job.Job, admission, of(pod("job-ps-0").running(), pod("job-ps-1").ended(0), pod("job-db-0").running(), pod("job-watch-0")))
-	same(t, "both run", []string{"create job-worker-0"}, writes(both))
+	same(t, "both run", []string{"create job-worker-0", "create job-log-0"}, writes(both))
+}
+
+// One that runs and is not ready cannot be used: its probe is there to say when it can.
+func TestTasksWaitUntilThoseTheyDependOnAreReady(t *testing.T) {
+	job := newJob().with("server", 1).with("client", 1, dependsOn("", "server"))
+	server := pod("job-server-0").running()
+	server.Status.Conditions = nil
+	same(t, "it runs", nil, writes(see(t, job.Job, admitted("server", 1, "client", 1), of(server))))
+	same(t, "it is ready", []string{"create job-client-0"}, writes(see(t, job.Job, admitted("server", 1, "client", 1), of(server.running()))))
 }
 
 func TestATaskThatDependsOnOneThatFailedFailsTheJob(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
@@ -20,6 +21,8 @@ type plugin struct {
 	name string
 	// needs are plugins without which it is of no use.
 	needs []string
+	// roles are arguments that name tasks without which it is of no use either.
+	roles []string
 	// defaults are its arguments with what they are unless given; none others are known.
 	defaults map[string]string
 	// with returns what it does with the arguments.
@@ -39,11 +42,11 @@ type effect struct {
 var known = []plugin{
 	{name: "env", with: env},
 	{name: "svc", with: svc, defaults: map[string]string{"publish-not-ready-addresses": "false", "disable-network-policy": "false"}},
-	{name: "ssh", with: ssh, defaults: map[string]string{"ssh-key-file-path": "/root/.ssh", "ssh-private-key": "", "ssh-public-key": "", "no-root": "false"}},
+	{name: "ssh", with: ssh, defaults: map[string]string{"ssh-key-file-path": rootsKeys, "ssh-private-key": "", "ssh-public-key": "", "no-root": "false"}},
 	{name: "pytorch", with: pytorch, needs: []string{"svc"}, defaults: map[string]string{"master": "master", "worker": "worker", "port": "23456"}},
 	{name: "tensorflow", with: tensorflow, needs: []string{"svc"}, defaults: map[string]string{"ps": "ps", "worker": "worker", "chief": "chief", "evaluator": "evaluator", "port": "2222"}},
-	{name: "mpi", with: mpi, needs: []string{"svc", "ssh"}, defaults: map[string]string{"master": "master", "worker": "worker", "port": "22"}},
-	{name: "ray", with: ray, needs: []string{"svc"}, defaults: map[string]string{"head": "head", "worker": "worker", "headContainer": "head", "workerContainer": "worker",
+	{name: "mpi", with: mpi, needs: []string{"svc", "ssh"}, roles: []string{"master", "worker"}, defaults: map[string]string{"master": "master", "worker": "worker", "port": "22"}},
+	{name: "ray", with: ray, needs: []string{"svc"}, roles: []string{"head"}, defaults: map[string]string{"head": "head", "worker": "worker", "headContainer": "head", "workerContainer": "worker",
 		"port": "6379", "dashboardPort": "8265", "clientPort": "10001"}},
 }
 
@@ -131,8 +134,24 @@ func wrongArguments(job *volcano.Job) string {
 		if i < 0 {
 			return fmt.Sprintf("unable to find job plugin: %s", name)
 		}
-		if _, problem := known[i].read(job.Spec.Plugins[name]); problem != "" {
+		arguments, problem := known[i].read(job.Spec.Plugins[name])
+		if problem != "" {
 			return problem
+		}
+		for _, role := range known[i].roles {
+			if !slices.ContainsFunc(groups(job), func(g replicas.Group) bool { return g.Name == arguments[role] }) {
+				return fmt.Sprintf("spec.plugins.%s: there is no task %s, which plays the %s: name the one that does with --%s", name, arguments[role], role, role)
+			}
+		}
+	}
+	return ""
+}
+
+// wrongName is what is wrong with the job's name for its plugins, "" if nothing is: it is that of a Service and of volumes then.
+func wrongName(job *volcano.Job) string {
+	for _, p := range pluginsOf(job) {
+		if p.objects != nil && len(validation.IsDNS1123Label(job.Name)) > 0 {
+			return fmt.Sprintf("spec.plugins.%s: the name of the Job must be a DNS label, without dots, for what the plugin makes is called after it", p.name)
 		}
 	}
 	return ""
@@ -180,11 +199,14 @@ func hostOf(job *volcano.Job, task string, index int32) string {
 	return name + "." + job.Name
 }
 
-// hostsOf are the host names of all pods of the task.
+// hostsOf are the host names of all pods of the task, which is one where its template says it.
 func hostsOf(job *volcano.Job, task string) []string {
 	var out []string
 	for index := range taskReplicas(job, task) {
 		out = append(out, hostOf(job, task, index))
+	}
+	if len(out) > 1 && out[0] == out[1] {
+		return out[:1]
 	}
 	return out
 }

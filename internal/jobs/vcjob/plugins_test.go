@@ -3,7 +3,11 @@ package vcjob
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -45,7 +49,7 @@ func TestPluginSvcMakesHostsBeforePods(t *testing.T) {
 	}
 	hosts := got.First[0].Object().(*corev1.ConfigMap).Data
 	same(t, "hosts", map[string]string{"ps.host": "job-ps-0.job", "VC_PS_HOSTS": "job-ps-0.job", "VC_PS_NUM": "1",
-		"big-worker.host": "job-big-worker-0.job\njob-big-worker-1.job", "VC_BIG_WORKER_HOSTS": "job-big-worker-0.job,job-big-worker-1.job", "VC_BIG_WORKER_NUM": "2"}, hosts)
+		"big-worker.host": "job-big-worker-0.job\njob-big-worker-1.job", "big_worker.host": "job-big-worker-0.job\njob-big-worker-1.job", "VC_BIG_WORKER_HOSTS": "job-big-worker-0.job,job-big-worker-1.job", "VC_BIG_WORKER_NUM": "2"}, hosts)
 	if s := got.First[1].Object().(*corev1.Service).Spec; s.ClusterIP != corev1.ClusterIPNone || !s.PublishNotReadyAddresses {
 		t.Errorf("Service %+v", s)
 	}
@@ -61,6 +65,44 @@ func TestPluginSvcMakesHostsBeforePods(t *testing.T) {
 	}
 	if quiet := see(t, newJob().with("ps", 1).plugin("svc", "--disable-network-policy").Job, admitted("ps", 1), nil); len(quiet.First) != 2 {
 		t.Errorf("without a NetworkPolicy: %q", writes(quiet))
+	}
+}
+
+// Hosts follow a change of replicas, which elastic trainings look for; a job that nobody has changed costs no write.
+func TestPluginSvcKeepsHostsAsTheTasksAre(t *testing.T) {
+	job := newJob().with("worker", 2).plugin("svc").is(volcano.Running)
+	job.Generation = 1
+	two := of(pod("job-worker-0").running(), pod("job-worker-1").running())
+	if got := see(t, job.Job, admitted("worker", 2), two); len(writes(got)) != 0 {
+		t.Fatalf("of a job that nobody has changed: %q", writes(got))
+	}
+	for _, count := range []int32{3, 1} {
+		job.Generation++
+		job.Spec.Tasks[0].Replicas = count
+		got := see(t, job.Job, admitted("worker", int(count)), two)
+		if len(writes(got)) == 0 || writes(got)[0] != "apply v1.ConfigMap job-svc" {
+			t.Fatalf("with %d replicas: %q", count, writes(got))
+		}
+		hosts := got.First[0].Object().(*corev1.ConfigMap).Data
+		if n := len(strings.Fields(hosts["worker.host"])); n != int(count) || hosts["VC_WORKER_NUM"] != strconv.Itoa(n) {
+			t.Errorf("with %d replicas: %q", count, hosts)
+		}
+		refused, _ := got.StatusOnError(errors.New("refused"))
+		if again := see(t, refused.(*volcano.Job), admitted("worker", int(count)), two); writes(again)[0] != "apply v1.ConfigMap job-svc" {
+			t.Errorf("what was refused is not tried again: %q", writes(again))
+		}
+		job = then(got, job)
+		if again := see(t, job.Job, admitted("worker", int(count)), two); slices.Contains(writes(again), "apply v1.ConfigMap job-svc") {
+			t.Errorf("written again: %q", writes(again))
+		}
+	}
+}
+
+func TestATaskWithAHostNameIsOneHost(t *testing.T) {
+	job := newJob().with("worker", 2, func(task *volcano.TaskSpec) { task.Template.Spec.Hostname = "gate" }).plugin("svc")
+	hosts := see(t, job.Job, admitted("worker", 2), nil).First[0].Object().(*corev1.ConfigMap).Data
+	if hosts["VC_WORKER_HOSTS"] != "gate.job" || hosts["VC_WORKER_NUM"] != "1" {
+		t.Errorf("hosts %q", hosts)
 	}
 }
 
@@ -94,6 +136,26 @@ func TestPluginSshMakesUpAKeyOnlyWhenTheSecretIsMade(t *testing.T) {
 	}
 }
 
+// Who is not root must be able to read the keys, and root's must be root's alone.
+func TestPluginSshGivesTheKeysToWhomThePodsRunAs(t *testing.T) {
+	for arguments, want := range map[string]string{
+		"": "/root/.ssh 600", "--no-root": "/etc/volcano/.ssh 644", "--ssh-key-file-path=/home/mpi/.ssh": "/home/mpi/.ssh 644", "--ssh-key-file-path=/root/keys": "/root/keys 600",
+	} {
+		job := newJob().with("worker", 1).plugin("ssh", strings.Fields(arguments)...)
+		spec := made(t, see(t, job.Job, admitted("worker", 1), nil), "job-worker-0").Spec
+		modes := map[int32]bool{*spec.Volumes[0].Secret.DefaultMode: true}
+		for _, item := range spec.Volumes[0].Secret.Items {
+			if item.Mode != nil {
+				modes[*item.Mode] = true
+			}
+		}
+		got := fmt.Sprintf("%s %o", spec.Containers[0].VolumeMounts[0].MountPath, slices.Collect(maps.Keys(modes)))
+		if got != strings.Replace(want, " ", " [", 1)+"]" {
+			t.Errorf("%q: keys are in %s, want %s", arguments, got, want)
+		}
+	}
+}
+
 func TestPluginPytorchRanksWorkersAfterTheMaster(t *testing.T) {
 	job := newJob().with("main", 1).with("worker", 2).plugin("pytorch", "--master=main", "--port", "3333")
 	got := see(t, job.Job, admitted("main", 1, "worker", 2), nil)
@@ -105,6 +167,19 @@ func TestPluginPytorchRanksWorkersAfterTheMaster(t *testing.T) {
 	}
 	if ports := made(t, got, "job-main-0").Spec.Containers[0].Ports; len(ports) != 1 || ports[0].ContainerPort != 3333 {
 		t.Errorf("ports %v", ports)
+	}
+}
+
+// What is no part of the training may want to know where it is, and where there is no master there is none.
+func TestPluginPytorchTellsOtherTasksWhereTheMasterIs(t *testing.T) {
+	job := newJob().with("master", 1).with("worker", 1).with("watch", 1).plugin("pytorch")
+	v := variables(made(t, see(t, job.Job, admitted("master", 1, "worker", 1, "watch", 1), nil), "job-watch-0"))
+	if _, ranked := v["RANK"]; ranked || v["MASTER_ADDR"] != "job-master-0.job" || v["WORLD_SIZE"] != "2" {
+		t.Errorf("watch is told %v", v)
+	}
+	alone := newJob().with("worker", 1).plugin("pytorch")
+	if v := variables(made(t, see(t, alone.Job, admitted("worker", 1), nil), "job-worker-0")); v["MASTER_ADDR"] != "" || v["RANK"] != "" {
+		t.Errorf("without a master a worker is told %v", v)
 	}
 }
 

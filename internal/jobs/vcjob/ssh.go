@@ -28,6 +28,9 @@ const (
 	sshConfigFile      = "config"
 
 	keyBits = 2048
+
+	// rootsKeys is where root's keys are.
+	rootsKeys = "/root/.ssh"
 )
 
 // ssh has the pods of a job log in to each other with a key of the job's own, or one that
@@ -35,18 +38,10 @@ const (
 func ssh(arguments map[string]string) effect {
 	return effect{
 		change: func(job *volcano.Job, _ *replicas.Replica, spec *corev1.PodSpec) {
-			folder := arguments["ssh-key-file-path"]
-			mode := int32(0o600)
-			if folder != "/root/.ssh" || isTrue(arguments["no-root"]) {
-				mode = 0o644 // of somebody else's files sshd lets nobody read more than these
-			}
+			folder, mode := keysFolder(arguments)
 			source := &corev1.SecretVolumeSource{SecretName: keysName(job), DefaultMode: ptr.To(mode)}
 			for _, file := range []string{privateKeyFile, publicKeyFile, authorizedKeysFile, sshConfigFile} {
-				item := corev1.KeyToPath{Key: file, Path: file}
-				if file == privateKeyFile {
-					item.Mode = ptr.To[int32](0o600)
-				}
-				source.Items = append(source.Items, item)
+				source.Items = append(source.Items, corev1.KeyToPath{Key: file, Path: file})
 			}
 			spec.Volumes = append(spec.Volumes, corev1.Volume{Name: keysName(job), VolumeSource: corev1.VolumeSource{Secret: source}})
 			mount(spec, corev1.VolumeMount{Name: keysName(job), MountPath: folder})
@@ -55,11 +50,24 @@ func ssh(arguments map[string]string) effect {
 			secret := &corev1.Secret{ObjectMeta: l.owned(keysName(l.job)), Data: map[string][]byte{sshConfigFile: sshConfig(l.job)}}
 			if private, public := arguments["ssh-private-key"], arguments["ssh-public-key"]; private != "" && public != "" {
 				setKeys(secret, []byte(private), []byte(public))
-				return []jobs.Write{jobs.Create(secret).OrWarn(pluginFailedReason)}
+				return []jobs.Write{jobs.Create(secret).OrWarn(jobs.FailedCreate)}
 			}
-			return []jobs.Write{jobs.CreateFilled(secret, makeKeys).OrWarn(pluginFailedReason)}
+			return []jobs.Write{jobs.CreateFilled(secret, makeKeys).OrWarn(jobs.FailedCreate)}
 		},
 	}
+}
+
+// keysFolder is where the keys are in pods, and who may read them. Files of a volume are root's: another user could not read what is
+// for its owner alone, and of such files ssh does not mind that others may read them too; of root's own it does.
+func keysFolder(arguments map[string]string) (folder string, mode int32) {
+	folder = arguments["ssh-key-file-path"]
+	if isTrue(arguments["no-root"]) && folder == rootsKeys {
+		folder = hostsFolder + "/.ssh"
+	}
+	if strings.HasPrefix(folder+"/", "/root/") {
+		return folder, 0o600
+	}
+	return folder, 0o644
 }
 
 func keysName(job *volcano.Job) string { return job.Name + "-ssh" }

@@ -33,6 +33,11 @@ func stopped(job *volcano.Job) bool {
 	return job.Status.State.Phase == volcano.Aborting || job.Status.State.Phase == volcano.Aborted
 }
 
+// ending reports whether it is decided that the job ends for good: only its pods are still to go.
+func ending(job *volcano.Job) bool {
+	return job.Status.State.Phase == volcano.Completing || job.Status.State.Phase == volcano.Terminating
+}
+
 // turn has the job be in another phase. That is written first: what follows from it may
 // not be undone.
 func (l *look) turn(phase volcano.JobPhase, reason, message string) {
@@ -140,7 +145,7 @@ func (l *look) withFailure(message string) string {
 
 // restartedTooOften says why no more restarts follow.
 func (l *look) restartedTooOften() string {
-	return fmt.Sprintf("%s; the job was restarted %d times, as often as maxRetry lets it", l.job.Status.State.Message, l.job.Status.RetryCount)
+	return fmt.Sprintf("%s; retryCount is %d, as high as maxRetry lets it be", l.job.Status.State.Message, l.job.Status.RetryCount)
 }
 
 // expire deletes a job that has been kept for as long as it asks to be.

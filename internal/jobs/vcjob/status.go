@@ -94,7 +94,7 @@ func (l *look) countPods() {
 func (l *look) tellsPodsAlone() bool {
 	before, after := &l.seen.Job.Status, &l.job.Status
 	return before.State.Phase == after.State.Phase && before.Version == after.Version && before.RetryCount == after.RetryCount &&
-		before.State.Reason == after.State.Reason &&
+		before.State.Reason == after.State.Reason && before.ControlledResources[hostsKey] == after.ControlledResources[hostsKey] &&
 		l.roster.All(func(r *replicas.Replica) bool { return r.UID() != "" || !r.Phase.Ended() })
 }
 

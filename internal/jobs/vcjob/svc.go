@@ -1,6 +1,8 @@
 package vcjob
 
 import (
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -8,13 +10,15 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// pluginFailedReason is of the event that tells that what a plugin needs could not be made.
+// pluginFailedReason is of the event that tells that what a plugin has made could not be changed. What could not be made is told
+// as pods are that could not, for there are none without it: then the job gives its quota back.
 const pluginFailedReason = "PluginError"
 
 // hostsFolder is where pods find the host names of each task, a file a task.
@@ -27,11 +31,11 @@ func svc(arguments map[string]string) effect {
 		change: addHosts,
 		objects: func(l *look) []jobs.Write {
 			out := []jobs.Write{
-				jobs.Create(hostsMap(l)).OrWarn(pluginFailedReason),
-				jobs.Create(headless(l, isTrue(arguments["publish-not-ready-addresses"]))).OrWarn(pluginFailedReason),
+				jobs.Create(hostsMap(l)).OrWarn(jobs.FailedCreate),
+				jobs.Create(headless(l, isTrue(arguments["publish-not-ready-addresses"]))).OrWarn(jobs.FailedCreate),
 			}
 			if !isTrue(arguments["disable-network-policy"]) {
-				out = append(out, jobs.Create(fence(l)).OrWarn(pluginFailedReason))
+				out = append(out, jobs.Create(fence(l)).OrWarn(jobs.FailedCreate))
 			}
 			return out
 		},
@@ -70,17 +74,48 @@ func addHosts(job *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec) {
 	mount(spec, corev1.VolumeMount{Name: hostsMapName(job), MountPath: hostsFolder})
 }
 
-// hostsMap has the host names of each task.
+// hostsMap has the host names of each task. Volcano writes - as _ in the names of files too; who knows the task by its own name
+// finds it as well.
 func hostsMap(l *look) *corev1.ConfigMap {
 	data := map[string]string{}
 	for i := range l.job.Spec.Tasks {
 		task := nameOf(l.job, i)
 		hosts := hostsOf(l.job, task)
 		data[task+".host"] = strings.Join(hosts, "\n")
+		data[strings.ReplaceAll(task, "-", "_")+".host"] = data[task+".host"]
 		data["VC_"+variableOf(task)+"_HOSTS"] = strings.Join(hosts, ",")
 		data["VC_"+variableOf(task)+"_NUM"] = strconv.Itoa(len(hosts))
 	}
 	return &corev1.ConfigMap{ObjectMeta: l.owned(hostsMapName(l.job)), Data: data}
+}
+
+const (
+	// hostsKey, of status.controlledResources, is how many pods each task of a changed job has by the hosts that were written last,
+	// as in "ps=1;worker=2".
+	hostsKey = "muster.dev/hosts"
+	// hostsManager owns the fields of hosts that were written anew.
+	hostsManager = "muster-vcjob-hosts"
+)
+
+// renewHosts has the hosts be those of the tasks' sizes as they are now: pods that run see them in their files, as elastic Horovod
+// does, and pods that are made later in their variables too. A job that was never changed was given the right ones.
+func (l *look) renewHosts() {
+	var sizes []string
+	for i := range l.job.Spec.Tasks {
+		sizes = append(sizes, fmt.Sprintf("%s=%d", nameOf(l.job, i), countOf(&l.job.Spec.Tasks[i])))
+	}
+	before, now := l.job.Status.ControlledResources[hostsKey], strings.Join(sizes, ";")
+	hasHosts := slices.ContainsFunc(l.plugins(), func(p effect) bool { return p.name == "svc" })
+	if !hasHosts || l.job.Generation <= 1 || before == now {
+		return
+	}
+	l.plan.First = append(l.plan.First, jobs.Apply(hostsMap(l), hostsManager).OrWarn(pluginFailedReason))
+	remember(&l.job.Status, hostsKey, now)
+	l.plan.StatusOnError = func(err error) (client.Object, jobs.Event) {
+		again := l.job.DeepCopy()
+		remember(&again.Status, hostsKey, before)
+		return again, jobs.Warning(pluginFailedReason, err.Error())
+	}
 }
 
 // podsOf selects the pods of the job.

@@ -23,7 +23,7 @@ func (l *look) claims() []jobs.Write {
 	for i := range l.job.Spec.Volumes {
 		if spec := l.job.Spec.Volumes[i].VolumeClaim; spec != nil {
 			claim := &corev1.PersistentVolumeClaim{ObjectMeta: l.owned(claimName(l.job, i)), Spec: *spec.DeepCopy()}
-			out = append(out, jobs.Create(claim).OrWarn("FailedCreateVolumeClaim"))
+			out = append(out, jobs.Create(claim).OrWarn(jobs.FailedCreate))
 		}
 	}
 	return out

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/test/scenario/harness"
@@ -90,6 +91,19 @@ func TestAJobMayChangeWhileItWaits(t *testing.T) {
 	if running := w.UntilPhase("second", lattice.Running); *running.Status.ObservedGeneration != running.Generation {
 		t.Errorf("it runs with generation %d of %d", *running.Status.ObservedGeneration, running.Generation)
 	}
+}
+
+// TestAJobMayBeLabelledWhileItWaits: by a label it is queued elsewhere.
+func TestAJobMayBeLabelledWhileItWaits(t *testing.T) {
+	w := newWorld(t)
+	w.queue("q", corev1.ResourcePods, 1)
+	job := w.job(strings.Replace(small("lost", "", ""), "queue: q", "queue: nowhere", 1))
+	w.UntilLatticeJob("lost", "says that there is no such queue", func(job *lattice.LatticeJob) bool {
+		return strings.HasPrefix(job.Status.Message, "Queue nowhere is neither")
+	})
+	w.Change(job, func() { job.Labels = map[string]string{kueue.QueueLabel: "q"} })
+	w.UntilPods("it runs", func(pods map[string]corev1.Pod) bool { return pods["lost-t-0"].Spec.NodeName != "" })
+	w.UntilPhase("lost", lattice.Running)
 }
 
 // TestWhatCannotBeCompiledFails: for good, and says why; nothing is made of it.

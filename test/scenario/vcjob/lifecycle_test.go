@@ -64,7 +64,7 @@ func TestARestartStormEndsAtMaxRetry(t *testing.T) {
 			}
 		}
 		job := w.untilPhase(name, volcano.Failed)
-		if s := job.Status; s.RetryCount != 3 || !strings.Contains(s.State.Message, "pod "+name+"-worker-0 has failed with exit code 137; the job was restarted 3 times") {
+		if s := job.Status; s.RetryCount != 3 || !strings.Contains(s.State.Message, "pod "+name+"-worker-0 has failed with exit code 137; retryCount is 3, as high as maxRetry lets it be") {
 			t.Errorf("%s: %d retries: %s", action, s.RetryCount, s.State.Message)
 		}
 		w.UntilPods("none of its pods runs on", func(pods map[string]corev1.Pod) bool {
@@ -204,6 +204,21 @@ func TestPluginsAreMadeBeforePods(t *testing.T) {
 	if pod.Spec.Hostname != "plugged-master-0" || pod.Spec.Subdomain != "plugged" {
 		t.Errorf("it is %s.%s", pod.Spec.Hostname, pod.Spec.Subdomain)
 	}
+}
+
+// TestAJobWhosePluginIsRefusedHoldsNoQuota: there are no pods without what a plugin makes, so others may have the room, and the job
+// says what keeps it.
+func TestAJobWhosePluginIsRefusedHoldsNoQuota(t *testing.T) {
+	w := newWorld(t)
+	w.queue(1)
+	w.Create(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "taken", Namespace: w.Namespace}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}})
+	w.Create(w.job("taken", with("worker", 1, endless), plugin("svc")))
+	const why = "the name taken is taken by an object that belongs to somebody else"
+	w.untilJob("taken", "says what keeps it", func(job *volcano.Job) bool {
+		return job.Status.State.Phase == volcano.Pending && strings.Contains(job.Status.State.Message, why)
+	})
+	w.Create(w.job("next", with("worker", 1, endless)))
+	w.untilPhase("next", volcano.Running)
 }
 
 // TestAnEndedJobGoesWhenItsTimeIsUp: at once, with a time of zero.

@@ -2,6 +2,7 @@ package vcjob
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	"github.com/musterhq/muster/test/scenario/harness"
 )
 
 // plugin has the job have a plugin.
@@ -104,6 +106,20 @@ func TestPluginSvc(t *testing.T) {
 		}
 	}
 	w.says(pod, map[string]string{"VC_TASK_INDEX": "1", "VK_TASK_INDEX": "1"})
+}
+
+// TestPluginSvcFollowsASize: pods that run find those that came later, as elastic trainings want it.
+func TestPluginSvcFollowsASize(t *testing.T) {
+	w := newWorld(t)
+	w.queue(10)
+	job := w.job("sized", with("worker", 1, endless), plugin("svc"))
+	w.running(job)
+	for _, count := range []int32{3, 2} {
+		w.Change(job, func() { job.Spec.Tasks[0].Replicas, job.Spec.MinAvailable = count, 1 })
+		harness.UntilOne(w.World, &corev1.ConfigMapList{}, "sized-svc", "has the hosts of all pods", func(hosts *corev1.ConfigMap) bool {
+			return len(strings.Fields(hosts.Data["worker.host"])) == int(count) && hosts.Data["VC_WORKER_NUM"] == strconv.Itoa(int(count))
+		})
+	}
 }
 
 // TestPluginSsh: pods log in to each other with a key of the job's own, which nobody is told.

@@ -292,7 +292,7 @@ type DependsOn struct {
 	// +kubebuilder:validation:items:MaxLength=63
 	Name []string `json:"name,omitempty"`
 
-	// iteration is whether all of them must run, or any; any where it is absent.
+	// iteration is whether all of them must run, or any; all where it is absent.
 	//
 	// +optional
 	Iteration Iteration `json:"iteration,omitempty"`

@@ -27,13 +27,14 @@ const (
 // SchedulerName is the name of Volcano's scheduler in a pod's spec.
 const SchedulerName = "volcano"
 
-// Reasons of the state of a Job that is Pending because no queue has admitted it. Volcano
-// has none of them.
+// Reasons of the state of a Job that is Pending and may have no pods yet. Volcano has none of them.
 const (
 	// WaitingForQuota is that of a Job whose queue has no room for it yet, or no more.
 	WaitingForQuota = "WaitingForQuota"
 	// QueueNotFound is that of a Job whose queue there is not.
 	QueueNotFound = "QueueNotFound"
+	// NoPods is that of a Job of which all tasks have no replicas.
+	NoPods = "NoPods"
 )
 
 // DefaultQueue is the queue of a Job that names none.

@@ -236,7 +236,7 @@ func probeOf(p *lattice.Probe) *corev1.Probe {
 		return nil
 	}
 	out := &corev1.Probe{
-		InitialDelaySeconds: p.InitialDelaySeconds, PeriodSeconds: p.PeriodSeconds, TimeoutSeconds: p.TimeoutSeconds,
+		InitialDelaySeconds: ptr.Deref(p.InitialDelaySeconds, 0), PeriodSeconds: p.PeriodSeconds, TimeoutSeconds: p.TimeoutSeconds,
 		FailureThreshold: p.FailureThreshold, SuccessThreshold: p.SuccessThreshold,
 	}
 	if p.Exec != nil {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
@@ -212,6 +213,7 @@ func TestErrorsOfTrainings(t *testing.T) {
 	runs := container("command: [/c]")
 	for want, job := range map[string]*lattice.LatticeJob{
 		"training names the coordinator task 'master', which does not exist":                                        job(runs, func(j *lattice.LatticeJob) { j.Spec.Training.CoordinatorTask = "" }),
+		"the name of a job that trains must be a DNS label, by which its pods find each other, not 'j.k'":           job(runs, func(j *lattice.LatticeJob) { j.Name = "j.k" }),
 		"training task 't' container 'main' must specify a command":                                                 job(container("args: [a]"), as),
 		"training task 't' must have restartPolicy Never, not OnFailure: pods of a training are restarted together": job("restartPolicy: OnFailure\n"+runs, as),
 		inTask + "a task needs a container: workload.containers of it, or of the job's defaults, must have one": job("", func(j *lattice.LatticeJob) {
@@ -258,6 +260,28 @@ workload:
 `
 	if string(got) != want {
 		t.Errorf("got\n%s, want\n%s", got, want)
+	}
+}
+
+// No and none are said as well as yes and some are.
+func TestWhatATaskTurnsOffIsOff(t *testing.T) {
+	job := jobOf(t, "hostNetwork: false\n"+container("volumes: {/data: {readOnly: false}}, files: {/f: {noExpand: false}, /g: {reverseExpand: false}}, livenessProbe: {initialDelaySeconds: 0}"))
+	defaults := jobOf(t, "hostNetwork: true\n"+container(
+		"volumes: {/data: {readOnly: true}}, files: {/f: {content: '${metadata.name}', noExpand: true}, /g: {content: '$${x} ${metadata.name}', reverseExpand: true}}, livenessProbe: {initialDelaySeconds: 9, exec: {command: [/c]}}")).Spec.Tasks["t"]
+	job.Spec.Defaults = &defaults
+	result, err := Compile(job, everywhere())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := result.VCJob.Spec.Tasks[0].Template.Spec
+	main := pod.Containers[0]
+	if pod.HostNetwork || main.VolumeMounts[len(main.VolumeMounts)-1].ReadOnly || main.LivenessProbe.InitialDelaySeconds != 0 {
+		t.Errorf("hostNetwork %v, mounts %v, probe %v", pod.HostNetwork, main.VolumeMounts, main.LivenessProbe)
+	}
+	for _, o := range result.Objects {
+		if texts, ok := o.(*corev1.ConfigMap); ok && (texts.Data["f"] != "j-t" || texts.Data["g"] != "${x} j-t") {
+			t.Errorf("files %q", texts.Data)
+		}
 	}
 }
 

@@ -153,6 +153,7 @@ func (t *task) fileObjects(c *corev1.Container, texts map[string]string, binarie
 
 // contentOf is what the file holds before templates are expanded, and how they are.
 func contentOf(f *lattice.FileMount) ([]byte, expansion, error) {
+	asItIs, reversed := ptr.Deref(f.NoExpand, false), ptr.Deref(f.ReverseExpand, false)
 	sources := 0
 	for _, source := range []*string{f.Content, f.BinaryContent, f.Source} {
 		if source != nil {
@@ -162,7 +163,7 @@ func contentOf(f *lattice.FileMount) ([]byte, expansion, error) {
 	switch {
 	case sources != 1:
 		return nil, verbatim, errors.New("it must have one of content, binaryContent and source")
-	case f.NoExpand && f.ReverseExpand:
+	case asItIs && reversed:
 		return nil, verbatim, errors.New("noExpand and reverseExpand exclude each other")
 	case f.Source != nil:
 		return nil, verbatim, errors.New("source names a file beside the manifest, which is not here: give its content")
@@ -172,9 +173,9 @@ func contentOf(f *lattice.FileMount) ([]byte, expansion, error) {
 			return nil, verbatim, errors.New("binaryContent is not base64") // without what it holds
 		}
 		return content, verbatim, nil
-	case f.NoExpand:
+	case asItIs:
 		return []byte(*f.Content), verbatim, nil
-	case f.ReverseExpand:
+	case reversed:
 		return []byte(*f.Content), reverseExpand, nil
 	}
 	return []byte(*f.Content), expand, nil

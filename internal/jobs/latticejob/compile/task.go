@@ -155,11 +155,27 @@ func (t *task) readResource(d *dependency) error {
 	case lattice.ServiceResource:
 		err = t.readService(d)
 		err = at("")
+	default:
+		t.warn("task '%s': nothing is made of resource '%s', for nobody provides type %s", t.name, d.name, d.Type)
 	}
 	for _, name := range unknown {
 		t.warn("task '%s': params.%s of resource '%s' means nothing to type %s and is ignored", t.name, shortened(name), d.name, d.Type)
 	}
+	t.warnOfUnheeded(d)
 	return err
+}
+
+// warnOfUnheeded tells what of a resource nobody heeds here, though the API has it.
+func (t *task) warnOfUnheeded(d *dependency) {
+	if d.Class != "" {
+		t.warn("task '%s': class of resource '%s' is ignored", t.name, d.name)
+	}
+	if d.Metadata != nil && len(d.Metadata.Annotations) > 0 {
+		t.warn("task '%s': metadata.annotations of resource '%s' are ignored", t.name, d.name)
+	}
+	if len(d.volume.AllowedConsumers) > 0 {
+		t.warn("task '%s': params.allowedConsumers of resource '%s' keep nobody out: whoever may make LatticeJobs in the namespace may use the volume", t.name, d.name)
+	}
 }
 
 // pullSecrets marks the secrets with which images are pulled.

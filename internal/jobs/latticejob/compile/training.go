@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
 
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
@@ -54,6 +55,9 @@ func (c *compiler) train(config *lattice.TrainingConfig) error {
 	t.address = fmt.Sprintf("%s-%s-0.%s", c.job.Name, t.coordinator, c.job.Name)
 	if _, there := c.tasks[t.coordinator]; !there {
 		return fmt.Errorf("training names the coordinator task '%s', which does not exist", t.coordinator)
+	}
+	if len(validation.IsDNS1123Label(c.job.Name)) > 0 {
+		return fmt.Errorf("the name of a job that trains must be a DNS label, by which its pods find each other, not '%s'", shortened(c.job.Name))
 	}
 	names := slices.Sorted(maps.Keys(c.tasks))
 	for _, name := range names {

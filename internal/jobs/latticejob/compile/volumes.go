@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
 
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 )
@@ -109,7 +110,7 @@ func (t *task) mount(c *corev1.Container, mounts map[string]lattice.VolumeMount)
 		if err != nil {
 			return fmt.Errorf("invalid volume config: container '%s': volume at '%s': %w", c.Name, at, err)
 		}
-		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: at, SubPath: m.Path, ReadOnly: m.ReadOnly})
+		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: at, SubPath: m.Path, ReadOnly: ptr.Deref(m.ReadOnly, false)})
 	}
 	return nil
 }
