@@ -195,6 +195,7 @@ func (l *loop) turn() {
 		l.queues.hear(n)
 	}
 	l.hear(l.translator.overdue(heard), heard)
+	l.decisions.drop(l.engine.TakeOvertaken()) // before others are given what these were to have
 	began := l.clock.Now()
 	decisions := l.engine.Decide(began)
 	took := l.clock.Since(began)
@@ -204,7 +205,6 @@ func (l *loop) turn() {
 	if l.engine.Busy() {
 		l.mailbox.wakeUp() // what came meanwhile goes first
 	}
-	l.decisions.drop(l.engine.TakeOvertaken())
 	for _, d := range decisions {
 		l.count(d, began)
 		switch {

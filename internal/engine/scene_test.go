@@ -103,7 +103,7 @@ func (s *scene) write(d Decision) {
 	}
 	s.jobs[d.Key.Name] = job
 	if d.Why.Code == "" {
-		s.engine.Apply(Written{Key: d.Key, UID: d.UID, Version: job.Version})
+		s.engine.Apply(Written{Key: d.Key, UID: d.UID, Serial: d.Serial, Version: job.Version})
 	}
 }
 

@@ -115,6 +115,8 @@ func (w *world) setQueue(t *rapid.T, name string) {
 func (w *world) apply(ev Event) {
 	w.log = append(w.log, entry{event: ev})
 	w.engine.Apply(ev)
+	overtaken := w.engine.TakeOvertaken()
+	w.open = slices.DeleteFunc(w.open, func(d Decision) bool { return overtaken[d.Key] == d.Serial })
 }
 
 func (w *world) decide() []Decision {
@@ -171,10 +173,10 @@ func (w *world) write(i int, how answer) {
 		d.Admit == nil && job.Admission == nil || (d.Replace != nil || d.Resize != nil) && job.Evicted || d.Resize != nil && job.Admission != nil && job.Admission.PodSets[0].Count != d.Resize.From
 	switch {
 	case how == isLost || overtaken || d.Withdraw:
-		w.apply(Failed{Key: d.Key, UID: d.UID})
+		w.apply(Failed{Key: d.Key, UID: d.UID, Serial: d.Serial})
 		return
 	case how == isRefused && d.Evict == nil: // an eviction is tried again
-		w.apply(Refused{Key: d.Key, UID: d.UID, Generation: d.Generation, Message: "a policy says no", At: w.clock})
+		w.apply(Refused{Key: d.Key, UID: d.UID, Serial: d.Serial, Generation: d.Generation, Message: "a policy says no", At: w.clock})
 		return
 	}
 	job.Version++
@@ -189,7 +191,7 @@ func (w *world) write(i int, how answer) {
 		job.Evicted, job.LostNodes = true, d.Evict.Cause == preempt.NodeFailures
 	}
 	w.jobs[d.Key.Name] = job
-	w.apply(Written{Key: d.Key, UID: d.UID, Version: job.Version})
+	w.apply(Written{Key: d.Key, UID: d.UID, Serial: d.Serial, Version: job.Version})
 }
 
 // step makes one random thing happen.
