@@ -102,6 +102,9 @@ func headline(e *view.Explanation) string {
 	if e.WhyNot != nil && blame.MatchString(job.Message) && slices.ContainsFunc(e.WhyNot.PodSets, func(ps reason.PodSet) bool { return len(ps.Flavors) > 0 }) {
 		why = job.Reason // what each flavor says follows
 	}
+	if e.Warning != nil {
+		why, _, _ = strings.Cut(why, ":") // what it was told follows
+	}
 	if why != "" {
 		text += ": " + why
 	}

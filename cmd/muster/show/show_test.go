@@ -119,7 +119,7 @@ func TestExplanationOfAWaitingJob(t *testing.T) {
 
 func TestExplanationOfAJobThatIsWrong(t *testing.T) {
 	job := pendingJob()
-	job.Workload, job.Reason, job.Message = "", "", "no Workload yet"
+	job.Workload, job.Reason, job.Message = "", "", "no Workload yet: ask muster explain"
 	e := &view.Explanation{
 		Job:     job,
 		Asks:    []view.Ask{{PodSet: "main", Pods: 1, PerPod: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}}},
