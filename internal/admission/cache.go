@@ -9,15 +9,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/workload"
 )
 
-// Cached is what the manager's cache keeps of Nodes and Pods: there is one watch of each for the whole operator, and a
+// Cached is what the manager's cache keeps of Nodes, Pods and Workloads: there is one watch of each for the whole operator, and a
 // cluster may have a hundred thousand pods. Whoever reads such an object from the cache may change it only by a patch
 // of what he has read: all else of it is not there.
 func Cached() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
-		&corev1.Node{}: {Transform: stripNode},
-		&corev1.Pod{}:  {Transform: stripPod},
+		&corev1.Node{}:    {Transform: stripNode},
+		&corev1.Pod{}:     {Transform: stripPod},
+		&kueue.Workload{}: {Transform: stripWorkload},
 	}
 }
 
@@ -27,6 +31,18 @@ func stripNode(object any) (any, error) {
 		node.ManagedFields = nil
 		node.Annotations = nil
 		node.Status.Images = nil
+	}
+	return object, nil
+}
+
+// stripWorkload drops the pod sets of a Workload that is finished, most of what it is: clusters keep those for as long as they
+// keep jobs, and nobody asks any more what their pods were like.
+func stripWorkload(object any) (any, error) {
+	if w, ok := object.(*kueue.Workload); ok {
+		w.ManagedFields = nil
+		if workload.IsFinished(w) {
+			w.Spec.PodSets = nil
+		}
 	}
 	return object, nil
 }

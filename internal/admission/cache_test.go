@@ -3,13 +3,16 @@ package admission
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/podspec"
+	"github.com/musterhq/muster/internal/workload"
 )
 
 // fullPod is a pod as an API server gives it, bound to the node n, with all that makes pods large.
@@ -64,6 +67,30 @@ func stripped(t *testing.T, pod *corev1.Pod) *corev1.Pod {
 		t.Fatal(err)
 	}
 	return out.(*corev1.Pod)
+}
+
+// TestOfAFinishedWorkloadThePodSetsAreNotKept: clusters keep such Workloads by the thousands.
+func TestOfAFinishedWorkloadThePodSetsAreNotKept(t *testing.T) {
+	w := &kueue.Workload{
+		ObjectMeta: metav1.ObjectMeta{Name: "w", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}},
+		Spec:       kueue.WorkloadSpec{QueueName: "q", PodSets: []kueue.PodSet{{Name: "main", Count: 1, Template: corev1.PodTemplateSpec{Spec: fullPod(ofJob).Spec}}}},
+		Status:     kueue.WorkloadStatus{Admission: &kueue.Admission{ClusterQueue: "cq"}},
+	}
+	whole := w.DeepCopy()
+	whole.ManagedFields = nil
+	if _, err := stripWorkload(w); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(whole, w); diff != "" {
+		t.Errorf("one that runs (-whole +stripped):\n%s", diff)
+	}
+	workload.SetCondition(w, kueue.WorkloadFinished, metav1.ConditionTrue, kueue.WorkloadFinishedReasonSucceeded, "", time.Time{})
+	if _, err := stripWorkload(w); err != nil {
+		t.Fatal(err)
+	}
+	if w.Spec.PodSets != nil || w.Spec.QueueName != "q" || w.Status.Admission == nil || !workload.IsFinished(w) {
+		t.Errorf("one that is finished: %+v", w)
+	}
 }
 
 func TestAStrippedPodTakesWhatItTook(t *testing.T) {

@@ -2,9 +2,9 @@ package jobs_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
@@ -339,20 +339,46 @@ func TestAPrebuiltWorkloadIsWaitedForAndTaken(t *testing.T) {
 	}
 }
 
-// TestAPrebuiltWorkloadThatWasAdmittedMeanwhileIsTriedAgain: it is not the job's yet, so that no watch tells the job of its change.
-func TestAPrebuiltWorkloadThatWasAdmittedMeanwhileIsTriedAgain(t *testing.T) {
+// TestAJobHearsOfTheWorkloadThatItNames: though that is not its own yet, such as one that was admitted while the job took it.
+func TestAJobHearsOfTheWorkloadThatItNames(t *testing.T) {
 	job := newBatchJob("cq", true)
 	job.Labels[kueue.PrebuiltWorkloadLabel] = "prebuilt"
 	conflict := apierrors.NewConflict(schema.GroupResource{Group: kueue.GroupVersion.Group, Resource: "workloads"}, "prebuilt", errors.New("changed since"))
 	w := newBatchWorld(t, fault{write: "change Workload prebuilt #1", err: conflict}, job, 0)
-	w.put(&kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: "prebuilt", Namespace: "ns"}, Spec: kueue.WorkloadSpec{
-		PodSets: []kueue.PodSet{{Name: "main", Count: 2, Template: newBatchJob("", true).Spec.Template}}}})
-	result, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(job)})
+	prebuilt := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: "prebuilt", Namespace: "ns"}, Spec: kueue.WorkloadSpec{
+		PodSets: []kueue.PodSet{{Name: "main", Count: 2, Template: newBatchJob("", true).Spec.Template}}}}
+	w.put(prebuilt)
+	look := func() {
+		t.Helper()
+		if _, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(job)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hears := func(w2 *kueue.Workload) bool {
+		return slices.Equal(jobs.JobsOfWorkload(w.reconciler, w2), []ctrl.Request{{NamespacedName: client.ObjectKeyFromObject(job)}})
+	}
+	look()
 	if !w.faulty {
 		t.Fatalf("no such write: %v", w.writes)
 	}
-	if err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > time.Second {
-		t.Errorf("it is planned again after %s, error %v; want it soon", result.RequeueAfter, err)
+	other := prebuilt.DeepCopy()
+	other.Name = "other"
+	if !hears(prebuilt) || hears(other) {
+		t.Errorf("of the one that it names: %t, of another: %t", hears(prebuilt), hears(other))
+	}
+	owned := other.DeepCopy()
+	owned.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}
+	foreign := other.DeepCopy()
+	foreign.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("CronJob"))}
+	if !hears(owned) || hears(foreign) {
+		t.Errorf("of its own: %t, of that of another kind: %t", hears(owned), hears(foreign))
+	}
+	if err := w.api.Delete(t.Context(), job); err != nil {
+		t.Fatal(err)
+	}
+	look()
+	if hears(prebuilt) {
+		t.Error("it is gone, and hears of it")
 	}
 }
 

@@ -164,9 +164,6 @@ func (a API[T]) asksAbout(definition client.Object) bool {
 
 func (a API[T]) addTo(mgr ctrl.Manager, x *Executor, settings Settings, served []schema.GroupKind) error {
 	r := &reconciler[T]{api: a, served: a.queuesFor(served), client: mgr.GetClient(), executor: x, pods: mgr.GetAPIReader(), backoff: settings.Backoff, readiness: settings.Readiness, busy: settings.Busy, owns: a.owned(settings.NativeGangs), nativeGangs: settings.NativeGangs, agent: settings.Agent, clock: clock.RealClock{}}
-	if err := mgr.GetFieldIndexer().IndexField(context.Background(), a.New(), prebuiltIndex, prebuiltNames); err != nil {
-		return fmt.Errorf("indexing %s by the Workload that a job names: %w", a.Kind.Kind, err)
-	}
 	for _, kind := range a.Later {
 		r.later = append(r.later, &late{LateKind: kind})
 	}
@@ -183,15 +180,7 @@ func (a API[T]) addTo(mgr ctrl.Manager, x *Executor, settings Settings, served [
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
 				5*time.Millisecond, longestRetry),
 		}).
-		Owns(&kueue.Workload{}).
-		// Or for the Workload that it names.
-		Watches(&kueue.Workload{}, handler.EnqueueRequestsFromMapFunc(r.jobsThatName), builder.WithPredicates(predicate.Funcs{
-			CreateFunc: func(e event.CreateEvent) bool {
-				return arrives.Create(e) && metav1.GetControllerOf(e.Object) == nil
-			},
-			UpdateFunc: func(event.UpdateEvent) bool { return false },
-			DeleteFunc: func(event.DeleteEvent) bool { return false },
-		})).
+		Watches(&kueue.Workload{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfWorkload)).
 		// Pods may be refused.
 		Watches(&corev1.Event{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfRefusal), builder.WithPredicates(predicate.NewPredicateFuncs(isRefusal))).
 		// A job may wait for its queue to come into being.
@@ -238,9 +227,16 @@ func (r *reconciler[T]) concerns(object client.Object) bool {
 	return !r.api.External || !ownedByServed(object, r.served)
 }
 
-// jobsThatName are the jobs whose Workload somebody else has made.
-func (r *reconciler[T]) jobsThatName(ctx context.Context, w client.Object) []reconcile.Request {
-	return r.jobs(ctx, client.InNamespace(w.GetNamespace()), client.MatchingFields{prebuiltIndex: w.GetName()})
+// jobsOfWorkload are the job that the Workload belongs to, or those that name it, whose it is not yet.
+func (r *reconciler[T]) jobsOfWorkload(_ context.Context, w client.Object) []reconcile.Request {
+	owner := metav1.GetControllerOf(w)
+	switch {
+	case owner == nil:
+		return r.namers.jobsThatName(w)
+	case schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind() != r.api.kind():
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: w.GetNamespace(), Name: owner.Name}}}
 }
 
 func isRefusal(object client.Object) bool {

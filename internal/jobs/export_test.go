@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"context"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -8,6 +9,8 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
 // NewReconciler is the reconciler of one API as AddTo makes it, without a manager.
@@ -25,3 +28,10 @@ var (
 	ControllerUID = controllerUID
 	OwnerKeys     = ownerKeys
 )
+
+// JobsOfWorkload are those that the reconciler looks at when it hears of the Workload.
+func JobsOfWorkload(r reconcile.Reconciler, w *kueue.Workload) []reconcile.Request {
+	return r.(interface {
+		jobsOfWorkload(context.Context, client.Object) []reconcile.Request
+	}).jobsOfWorkload(context.Background(), w)
+}

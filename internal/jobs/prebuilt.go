@@ -2,11 +2,16 @@ package jobs
 
 import (
 	"fmt"
+	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/workload"
@@ -17,6 +22,7 @@ const (
 	prebuiltMissing   = "PrebuiltWorkloadNotFound"
 	prebuiltTaken     = "PrebuiltWorkloadTaken"
 	prebuiltOutOfSync = "PrebuiltWorkloadOutOfSync"
+	prebuiltFinished  = "PrebuiltWorkloadFinished"
 )
 
 // outOfSyncMessage is of the condition Finished of a Workload that does not describe
@@ -27,14 +33,65 @@ const outOfSyncMessage = "The prebuilt workload is out of sync with its user job
 // of its own.
 func prebuiltName(job client.Object) string { return job.GetLabels()[kueue.PrebuiltWorkloadLabel] }
 
-// prebuiltIndex finds the jobs that name a Workload, however many jobs there are: every Workload without an owner is looked up.
-const prebuiltIndex = "muster.dev/prebuilt-workload"
+// namers are the jobs of an API that name a Workload which somebody else makes. Every Workload without an owner is looked up, and
+// few jobs name one. The zero value is ready for use.
+type namers struct {
+	mu sync.Mutex
+	// named is the Workload of a job, of are the jobs of a Workload.
+	named map[types.NamespacedName]types.NamespacedName
+	of    map[types.NamespacedName]sets.Set[types.NamespacedName]
+}
 
-func prebuiltNames(job client.Object) []string {
-	if name := prebuiltName(job); name != "" {
-		return []string{name}
+// note notes which Workload the job names, before that is read: who hears of the Workload later finds the job.
+func (n *namers) note(job client.Object) {
+	key := client.ObjectKeyFromObject(job)
+	workload := types.NamespacedName{Namespace: job.GetNamespace(), Name: prebuiltName(job)}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.named[key] == workload {
+		return
 	}
-	return nil
+	n.remove(key)
+	if workload.Name == "" {
+		return
+	}
+	if n.named == nil {
+		n.named, n.of = map[types.NamespacedName]types.NamespacedName{}, map[types.NamespacedName]sets.Set[types.NamespacedName]{}
+	}
+	n.named[key] = workload
+	if n.of[workload] == nil {
+		n.of[workload] = sets.New[types.NamespacedName]()
+	}
+	n.of[workload].Insert(key)
+}
+
+// forget forgets a job that is gone.
+func (n *namers) forget(job types.NamespacedName) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.remove(job)
+}
+
+// remove forgets the job. The caller holds the lock.
+func (n *namers) remove(job types.NamespacedName) {
+	workload, names := n.named[job]
+	if !names {
+		return
+	}
+	delete(n.named, job)
+	if n.of[workload].Delete(job).Len() == 0 {
+		delete(n.of, workload)
+	}
+}
+
+// jobsThatName are the jobs that name the Workload.
+func (n *namers) jobsThatName(workload client.Object) (out []reconcile.Request) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for job := range n.of[client.ObjectKeyFromObject(workload)] {
+		out = append(out, reconcile.Request{NamespacedName: job})
+	}
+	return out
 }
 
 // takePrebuilt makes the Workload that the job names its own, and says what is in the
@@ -50,6 +107,8 @@ func takePrebuilt(job client.Object, kind schema.GroupVersionKind, found *kueue.
 		return nil, []Event{Obstacle(prebuiltTaken, fmt.Sprintf(
 			"The job waits: the Workload %s, which its label %s names, belongs to %s %s", name, kueue.PrebuiltWorkloadLabel,
 			metav1.GetControllerOf(found).Kind, metav1.GetControllerOf(found).Name))}
+	case workload.IsFinished(found):
+		return nil, toldFinished(job, found)
 	case !asksTheSame(found.Spec.PodSets, described.PodSets) && !(workload.HoldsQuota(found) && metav1.IsControlledBy(found, job)):
 		// One that is the job's own was compared before, and what its admission added to the job is no difference.
 		return outOfSync(found, now)
@@ -60,14 +119,27 @@ func takePrebuilt(job client.Object, kind schema.GroupVersionKind, found *kueue.
 }
 
 func outOfSync(found *kueue.Workload, now time.Time) ([]Write, []Event) {
-	told := []Event{Obstacle(prebuiltOutOfSync, fmt.Sprintf(
-		"The job waits: the Workload %s, which its label %s names, asks for other pods than the job", found.Name, kueue.PrebuiltWorkloadLabel))}
-	if workload.IsFinished(found) {
-		return nil, told
-	}
 	over := found.DeepCopy()
 	finish(over, kueue.WorkloadFinishedReasonOutOfSync, outOfSyncMessage, now)
-	return []Write{ChangeStatus(found, over)}, told
+	return []Write{ChangeStatus(found, over)}, []Event{toldOutOfSync(found)}
+}
+
+func toldOutOfSync(found *kueue.Workload) Event {
+	return Obstacle(prebuiltOutOfSync, fmt.Sprintf(
+		"The job waits: the Workload %s, which its label %s names, asks for other pods than the job", found.Name, kueue.PrebuiltWorkloadLabel))
+}
+
+// toldFinished tells the job why nobody will admit it by the Workload, if that did not end with the job itself. What it asked
+// for the cache does not keep.
+func toldFinished(job client.Object, found *kueue.Workload) []Event {
+	switch {
+	case meta.FindStatusCondition(found.Status.Conditions, kueue.WorkloadFinished).Reason == kueue.WorkloadFinishedReasonOutOfSync:
+		return []Event{toldOutOfSync(found)}
+	case metav1.IsControlledBy(found, job):
+		return nil
+	}
+	return []Event{Obstacle(prebuiltFinished, fmt.Sprintf(
+		"The job waits: the Workload %s, which its label %s names, is finished", found.Name, kueue.PrebuiltWorkloadLabel))}
 }
 
 // adopted is the Workload as the job's own.

@@ -44,6 +44,12 @@ func TestAPrebuiltWorkloadIsTakenIfItDescribesTheJob(t *testing.T) {
 	workload.SetCondition(small, kueue.WorkloadQuotaReserved, metav1.ConditionTrue, "QuotaReserved", "", now)
 	over := prebuilt(cpus(3, "1"))
 	finish(over, kueue.WorkloadFinishedReasonOutOfSync, "", now)
+	// The cache keeps no pod sets of a Workload that is finished.
+	ended := func(w *kueue.Workload) *kueue.Workload {
+		finish(w, kueue.WorkloadFinishedReasonSucceeded, "", now)
+		w.Spec.PodSets = nil
+		return w
+	}
 	for name, tc := range map[string]struct {
 		found  *kueue.Workload
 		writes []string
@@ -57,6 +63,8 @@ func TestAPrebuiltWorkloadIsTakenIfItDescribesTheJob(t *testing.T) {
 		"one of another size":               {prebuilt(cpus(2, "2")), []string{"change status of prebuilt"}, prebuiltOutOfSync},
 		"one of another size with quota":    {small, []string{"change status of prebuilt"}, prebuiltOutOfSync},
 		"one that was told so is told once": {over, nil, prebuiltOutOfSync},
+		"one that is finished already":      {ended(prebuilt(cpus(2, "1"))), nil, prebuiltFinished},
+		"one that ended with the job":       {ended(owned("job-uid")), nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			writes, events := takePrebuilt(job, jobSetKind, tc.found, described, "q", now)

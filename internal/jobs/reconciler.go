@@ -41,11 +41,8 @@ type reconciler[T client.Object] struct {
 	counts, reclaims counts
 	lives            lives
 	told             told
+	namers           namers
 }
-
-// beforeItIsOurs is how long after a conflict a job is planned again that names its Workload: no watch tells it of changes of
-// one that is not its own yet, such as its admission.
-const beforeItIsOurs = 50 * time.Millisecond
 
 // Reconcile reads what there is, asks the API's functions what follows, and has it
 // carried out.
@@ -61,6 +58,7 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 		r.counts.forget(req.NamespacedName)
 		r.reclaims.forget(req.NamespacedName)
 		r.told.forget(req.NamespacedName)
+		r.namers.forget(req.NamespacedName)
 		if r.lives.forget(req.NamespacedName) && r.countsLives() {
 			moment{deleted: true}.count(r.api.Kind.Kind, req.Namespace)
 		}
@@ -68,6 +66,7 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	if err != nil || !lives { // its children and its Workload go with it
 		return ctrl.Result{RequeueAfter: wait}, err
 	}
+	r.namers.note(job)
 	plan, err := r.plan(ctx, job)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -87,9 +86,6 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 		if overtaken(err) {
 			// The watch brings what somebody else wrote, and with it the next try.
 			ctrl.LoggerFrom(ctx).V(1).Info("planning again after a conflict", "cause", err.Error())
-			if prebuiltName(job) != "" && (wait == 0 || wait > beforeItIsOurs) {
-				wait = beforeItIsOurs
-			}
 			return ctrl.Result{RequeueAfter: wait}, nil
 		}
 		return ctrl.Result{}, err
