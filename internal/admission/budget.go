@@ -17,9 +17,10 @@ const (
 	fewOpen    = decisionsAtOnce
 	quickWrite = 50 * time.Millisecond
 	// news are late by lagWrites times what a write takes, as far as is known, and are not
-	// waited for longer than longestLag.
-	lagWrites  = 10
-	longestLag = time.Second
+	// waited for longer than longestLag. Each eviction costs the work of who goes and two writes
+	// more, at a time when there are too many.
+	lagWrites  = 20
+	longestLag = 2 * time.Second
 	// look is how long who waits for his turn sleeps at most before he looks again: nobody is
 	// told when it gets quiet.
 	look = 100 * time.Millisecond
