@@ -81,6 +81,7 @@ func run(ctx context.Context, o options) error {
 
 // operate has all that decides and writes run, on a cluster that serves the APIs.
 func operate(ctx context.Context, cluster *rest.Config, cfg *v1alpha1.Configuration, o options) error {
+	go boundGarbage(ctx)
 	hooks, err := openWebhooks(ctx, cluster, cfg, o)
 	if err != nil {
 		return err

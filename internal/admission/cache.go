@@ -36,15 +36,32 @@ func stripNode(object any) (any, error) {
 }
 
 // stripWorkload drops the pod sets of a Workload that is finished, most of what it is: clusters keep those for as long as they
-// keep jobs, and nobody asks any more what their pods were like.
+// keep jobs, and nobody asks any more what their pods were like. What others ask for they share with those that ask for the same.
 func stripWorkload(object any) (any, error) {
-	if w, ok := object.(*kueue.Workload); ok {
-		w.ManagedFields = nil
-		if workload.IsFinished(w) {
-			w.Spec.PodSets = nil
+	w, ok := object.(*kueue.Workload)
+	if !ok {
+		return object, nil
+	}
+	w.ManagedFields = nil
+	if workload.IsFinished(w) {
+		w.Spec.PodSets = nil
+	}
+	for i := range w.Spec.PodSets {
+		spec := &w.Spec.PodSets[i].Template.Spec
+		for _, containers := range [][]corev1.Container{spec.Containers, spec.InitContainers} {
+			for j := range containers {
+				asks := &containers[j].Resources
+				asks.Requests, asks.Limits = shareList(asks.Requests), shareList(asks.Limits)
+			}
 		}
 	}
-	return object, nil
+	if w.Status.Admission != nil {
+		for i := range w.Status.Admission.PodSetAssignments {
+			given := &w.Status.Admission.PodSetAssignments[i]
+			given.Flavors, given.ResourceUsage = shareFlavors(given.Flavors), shareList(given.ResourceUsage)
+		}
+	}
+	return w, nil
 }
 
 // stripPod keeps of a Pod what tells who it is, where it is and may go, what it needs of its node, and how it fares. Of
@@ -97,7 +114,7 @@ func ofJobs(annotations map[string]string) map[string]string {
 func strippedSpec(s *corev1.PodSpec) corev1.PodSpec {
 	return corev1.PodSpec{
 		NodeName: s.NodeName, NodeSelector: s.NodeSelector, Affinity: nodeAffinity(s.Affinity), SchedulingGates: s.SchedulingGates,
-		Containers: strippedContainers(s.Containers), InitContainers: strippedContainers(s.InitContainers),
+		Containers: shareContainers(strippedContainers(s.Containers)), InitContainers: shareContainers(strippedContainers(s.InitContainers)),
 		Overhead: s.Overhead, Resources: s.Resources, RuntimeClassName: s.RuntimeClassName, HostNetwork: s.HostNetwork,
 		RestartPolicy: s.RestartPolicy, Priority: s.Priority, SchedulerName: s.SchedulerName,
 		Hostname: s.Hostname, Subdomain: s.Subdomain, SchedulingGroup: s.SchedulingGroup,
@@ -136,11 +153,24 @@ func stripStatus(s *corev1.PodStatus, spec *corev1.PodSpec, jobless bool) {
 	s.HostIPs, s.EphemeralContainerStatuses, s.ResourceClaimStatuses = nil, nil, nil
 	s.ContainerStatuses = strippedStatuses(s.ContainerStatuses, spec.Containers, jobless)
 	s.InitContainerStatuses = strippedStatuses(s.InitContainerStatuses, spec.InitContainers, jobless)
+	kept := ofPods
 	if jobless {
-		s.PodIPs = nil
-		s.Conditions = slices.DeleteFunc(s.Conditions, func(c corev1.PodCondition) bool { return c.Type != corev1.PodResizePending })
+		s.PodIPs, kept = nil, ofAnyPods
 	}
+	var conditions []corev1.PodCondition
+	for i := range s.Conditions {
+		if slices.Contains(kept, s.Conditions[i].Type) {
+			conditions = append(conditions, s.Conditions[i])
+		}
+	}
+	s.Conditions = conditions
 }
+
+// ofPods are the conditions of pods of jobs that somebody asks about, ofAnyPods those of all others.
+var (
+	ofAnyPods = []corev1.PodConditionType{corev1.PodResizePending}
+	ofPods    = []corev1.PodConditionType{corev1.PodResizePending, corev1.PodScheduled, corev1.PodReady, corev1.DisruptionTarget}
+)
 
 // strippedStatuses drops images, mounts and users. The resources that a container has stay where they are not those of
 // its spec: then it is being resized, and takes the larger ones of its node.

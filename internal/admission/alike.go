@@ -1,0 +1,106 @@
+package admission
+
+import (
+	"slices"
+	"strconv"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+)
+
+// mostAlike is how many different values are known of a kind: far more than there are sizes of pods in a cluster.
+const mostAlike = 4096
+
+// alike keeps values once that objects in the cache have in common, by what tells them apart: pods of a job ask for the same, and most
+// jobs of a cluster for one of a few sizes. Nobody may change such a value. When there are too many it begins anew: what it gave
+// lives on for as long as objects have it. The zero value is ready for use.
+type alike[T any] struct {
+	mu sync.Mutex
+	of map[string]T
+}
+
+// one is the value that is like this one.
+func (a *alike[T]) one(key []byte, value T) T {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if known, ok := a.of[string(key)]; ok {
+		return known
+	}
+	if a.of == nil || len(a.of) >= mostAlike {
+		a.of = map[string]T{}
+	}
+	a.of[string(key)] = value
+	return value
+}
+
+var (
+	alikeLists      alike[corev1.ResourceList]
+	alikeFlavors    alike[map[corev1.ResourceName]kueue.ResourceFlavorReference]
+	alikeContainers alike[[]corev1.Container]
+)
+
+// shareList is the list, or one that is equal.
+func shareList(list corev1.ResourceList) corev1.ResourceList {
+	if len(list) == 0 {
+		return list
+	}
+	return alikeLists.one(appendList(make([]byte, 0, 128), list), list)
+}
+
+// shareFlavors does the same for flavors by resource.
+func shareFlavors(flavors map[corev1.ResourceName]kueue.ResourceFlavorReference) map[corev1.ResourceName]kueue.ResourceFlavorReference {
+	if len(flavors) == 0 {
+		return flavors
+	}
+	key := make([]byte, 0, 128)
+	for _, name := range sortedNames(flavors) {
+		key = appendText(appendText(key, string(name)), string(flavors[name]))
+	}
+	return alikeFlavors.one(key, flavors)
+}
+
+// shareContainers does the same for containers of which nothing is left but what strippedContainers keeps.
+func shareContainers(containers []corev1.Container) []corev1.Container {
+	if len(containers) == 0 {
+		return containers
+	}
+	key := make([]byte, 0, 256)
+	for i := range containers {
+		c := &containers[i]
+		key = appendText(key, c.Name)
+		if c.RestartPolicy != nil {
+			key = append(key, *c.RestartPolicy...)
+		}
+		key = appendList(append(key, '/'), c.Resources.Requests)
+		for _, port := range c.Ports {
+			key = appendText(append(key, '/'), port.Name)
+			key = appendText(appendText(key, string(port.Protocol)), port.HostIP)
+			key = strconv.AppendInt(append(strconv.AppendInt(key, int64(port.HostPort), 10), ':'), int64(port.ContainerPort), 10)
+		}
+		key = append(key, '\n')
+	}
+	return alikeContainers.one(key, containers)
+}
+
+func appendList(key []byte, list corev1.ResourceList) []byte {
+	for _, name := range sortedNames(list) {
+		quantity := list[name]
+		key = appendText(appendText(key, string(name)), quantity.String())
+	}
+	return key
+}
+
+// appendText appends a text and where it ends: no name has that byte.
+func appendText(key []byte, text string) []byte { return append(append(key, text...), 0) }
+
+// sortedNames are the keys of the map in their order, of which there are few.
+func sortedNames[V any](of map[corev1.ResourceName]V) []corev1.ResourceName {
+	names := make([]corev1.ResourceName, 0, 8)
+	for name := range of {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,82 @@
+package admission
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+)
+
+// TestWhatPodsHaveInCommonIsKeptOnce: and what tells them apart is not taken for the same.
+func TestWhatPodsHaveInCommonIsKeptOnce(t *testing.T) {
+	change := func(change func(*corev1.Pod)) *corev1.Pod {
+		pod := fullPod(ofJob)
+		change(pod)
+		return stripped(t, pod)
+	}
+	first := stripped(t, fullPod(ofJob))
+	if same := change(func(p *corev1.Pod) { p.Name, p.Spec.Containers[0].Args = "q", nil }); &same.Spec.Containers[0] != &first.Spec.Containers[0] ||
+		&same.Spec.InitContainers[0] != &first.Spec.InitContainers[0] {
+		t.Error("pods that are alike have containers of their own")
+	}
+	for name, other := range map[string]*corev1.Pod{
+		"a size":           change(func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests = quantities("cpu", "3", "memory", "1Gi") }),
+		"a resource":       change(func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests = quantities("cpu", "2", "gpu", "1Gi") }),
+		"a name":           change(func(p *corev1.Pod) { p.Spec.Containers[0].Name = "other" }),
+		"a host port":      change(func(p *corev1.Pod) { p.Spec.Containers[0].Ports[1].HostPort = 91 }),
+		"its address":      change(func(p *corev1.Pod) { p.Spec.Containers[0].Ports[1].HostIP = "1.2.3.4" }),
+		"its protocol":     change(func(p *corev1.Pod) { p.Spec.Containers[0].Ports[1].Protocol = corev1.ProtocolUDP }),
+		"one more":         change(func(p *corev1.Pod) { p.Spec.Containers = append(p.Spec.Containers, p.Spec.Containers[0]) }),
+		"who is restarted": change(func(p *corev1.Pod) { p.Spec.Containers[0].RestartPolicy = p.Spec.InitContainers[0].RestartPolicy }),
+	} {
+		if cmp.Equal(first.Spec.Containers, other.Spec.Containers) {
+			t.Errorf("%s tells them apart, and is gone", name)
+		}
+	}
+}
+
+func TestWhatWorkloadsHaveInCommonIsKeptOnce(t *testing.T) {
+	made := func(cpu, flavor string) *kueue.Workload {
+		w := &kueue.Workload{
+			Spec: kueue.WorkloadSpec{PodSets: []kueue.PodSet{{Name: "main", Count: 1, Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+				Containers: []corev1.Container{{Name: "c", Args: []string{cpu}, Resources: corev1.ResourceRequirements{Requests: quantities("cpu", cpu), Limits: quantities("cpu", cpu)}}}}}}}},
+			Status: kueue.WorkloadStatus{Admission: &kueue.Admission{ClusterQueue: "cq", PodSetAssignments: []kueue.PodSetAssignment{{
+				Name: "main", Flavors: map[corev1.ResourceName]kueue.ResourceFlavorReference{"cpu": kueue.ResourceFlavorReference(flavor)}, ResourceUsage: quantities("cpu", cpu)}}}},
+		}
+		whole := w.DeepCopy()
+		if _, err := stripWorkload(w); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(whole, w); diff != "" {
+			t.Errorf("(-whole +stripped):\n%s", diff)
+		}
+		return w
+	}
+	same := func(a, b any) bool { return reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer() }
+	first, alike := made("1", "a"), made("1", "a")
+	asks := func(w *kueue.Workload) corev1.ResourceRequirements {
+		return w.Spec.PodSets[0].Template.Spec.Containers[0].Resources
+	}
+	given := func(w *kueue.Workload) kueue.PodSetAssignment { return w.Status.Admission.PodSetAssignments[0] }
+	if !same(asks(first).Requests, asks(alike).Requests) || !same(asks(first).Limits, asks(alike).Limits) ||
+		!same(given(first).Flavors, given(alike).Flavors) || !same(given(first).ResourceUsage, given(alike).ResourceUsage) {
+		t.Error("those that ask for the same have maps of their own")
+	}
+	made("2", "b") // is as it was
+}
+
+// TestWhatIsAlikeIsForgottenWhenThereIsTooMuchOfIt: the memory of it is bounded.
+func TestWhatIsAlikeIsForgottenWhenThereIsTooMuchOfIt(t *testing.T) {
+	var a alike[int]
+	for i := range 3 * mostAlike {
+		if got := a.one([]byte{byte(i), byte(i >> 8), byte(i >> 16)}, i); got != i {
+			t.Fatalf("got %d, want %d", got, i)
+		}
+		if len(a.of) > mostAlike {
+			t.Fatalf("%d are known", len(a.of))
+		}
+	}
+}
