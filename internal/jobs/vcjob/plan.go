@@ -2,7 +2,6 @@ package vcjob
 
 import (
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -96,7 +95,7 @@ func (l *look) hold() {
 
 // run brings a job that may have pods closer to its spec.
 func (l *look) run() {
-	l.deletePods(l.roster.Outdated())
+	l.plan.DeletePods(l.roster.Outdated())
 	if l.giveBack() {
 		return
 	}
@@ -147,7 +146,7 @@ func (l *look) restart() {
 		l.turn(volcano.Failed, "MaxRetry", l.restartedTooOften())
 		return
 	}
-	l.deletePods(l.roster.Outdated())
+	l.plan.DeletePods(l.roster.Outdated())
 	if !l.seen.Admission.MayRun() {
 		l.deleteUnfinished()
 	}
@@ -169,11 +168,4 @@ func (l *look) count(task string, phases ...replicas.Phase) (n int32) {
 }
 
 // deleteUnfinished deletes pods that have not ended.
-func (l *look) deleteUnfinished() { l.deletePods(l.roster.Pods(true)) }
-
-// dueAt has the job looked at again at the time, or before.
-func (l *look) dueAt(at time.Time) {
-	if !at.IsZero() && (l.plan.Due.IsZero() || at.Before(l.plan.Due)) {
-		l.plan.Due = at
-	}
-}
+func (l *look) deleteUnfinished() { l.plan.DeletePods(l.roster.Pods(true)) }

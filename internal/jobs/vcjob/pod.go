@@ -95,7 +95,7 @@ func (l *look) giveBack() bool {
 	}
 	l.startAnew(func(r *replicas.Replica) bool { return gone[r.Name] })
 	l.plan.StatusFirst = true
-	l.deletePods(l.roster.Outdated())
+	l.plan.DeletePods(l.roster.Outdated())
 	return true
 }
 
@@ -163,12 +163,5 @@ func (l *look) annotations(r *replicas.Replica) map[string]string {
 		volcano.JobVersionKey:    strconv.Itoa(int(l.job.Status.Version)),
 		volcano.JobRetryCountKey: strconv.Itoa(int(l.job.Status.RetryCount)),
 		volcano.JobTypeKey:       cmp.Or(l.job.Annotations[volcano.JobTypeKey], "Job"),
-	}
-}
-
-// deletePods deletes pods, gracefully.
-func (l *look) deletePods(pods []*corev1.Pod) {
-	for _, pod := range pods {
-		l.plan.Writes = append(l.plan.Writes, jobs.Delete(pod, metav1.DeletePropagationBackground))
 	}
 }

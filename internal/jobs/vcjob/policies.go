@@ -97,7 +97,7 @@ func (l *look) isDue(p *volcano.LifecyclePolicy, h happening) bool {
 	}
 	due := h.since.Add(p.Timeout.Duration)
 	if l.seen.Now.Before(due) {
-		l.dueAt(due)
+		l.plan.DueBy(due)
 		return false
 	}
 	return true

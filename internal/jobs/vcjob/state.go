@@ -156,7 +156,7 @@ func (l *look) expire() {
 	}
 	at := l.job.Status.State.LastTransitionTime.Add(time.Duration(*ttl) * time.Second)
 	if l.seen.Now.Before(at) {
-		l.dueAt(at)
+		l.plan.DueBy(at)
 		return
 	}
 	l.plan.Writes = append(l.plan.Writes, jobs.Delete(l.seen.Job, metav1.DeletePropagationBackground))

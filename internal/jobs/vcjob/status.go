@@ -117,7 +117,7 @@ func (l *look) progress() jobs.Progress {
 	if len(l.roster.Missing()) > 0 {
 		why, due := l.seen.Refused(l.job.UID)
 		p.Refused = why
-		l.dueAt(due)
+		l.plan.DueBy(due)
 	}
 	return p
 }

@@ -1,12 +1,10 @@
 package vcjob
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	bus "github.com/musterhq/muster/api/volcano/bus/v1alpha1"
@@ -121,53 +119,4 @@ func (l *look) startAnew(holds func(*replicas.Replica) bool) {
 	}
 	setRestarts(&l.job.Status, l.memory.restarts)
 	l.lookAgain()
-}
-
-// obey does what the oldest Command asks, and reports whether it did something. Each is
-// done once: the status says which was the last, and only then is it deleted.
-func (l *look) obey() bool {
-	commands := l.commands()
-	if len(commands) == 0 {
-		return false
-	}
-	command := commands[0]
-	if l.job.Status.ControlledResources[commandKey] == string(command.UID) {
-		return false
-	}
-	remember(&l.job.Status, commandKey, string(command.UID))
-	l.plan.StatusFirst = true
-	why := "asked by Command " + command.Name
-	if command.Message != "" {
-		why += ": " + command.Message
-	}
-	switch {
-	case command.Action == bus.ResumeJobAction && stopped(l.job):
-		l.announce(command.Action, why)
-		l.beginAnew(why)
-	case ending(l.job), stopped(l.job) && command.Action == bus.AbortJobAction, command.Action == bus.ResumeJobAction:
-		l.plan.Events = append(l.plan.Events, jobs.Normal(actionReason, fmt.Sprintf("%s: nothing to do, the job is %s (%s)", command.Action, l.job.Status.State.Phase, why)))
-	case slices.Contains([]bus.Action{bus.AbortJobAction, bus.RestartJobAction, bus.TerminateJobAction, bus.CompleteJobAction}, command.Action):
-		l.do(deed{action: command.Action, why: why})
-	default:
-		l.plan.Events = append(l.plan.Events, jobs.Warning(actionReason, fmt.Sprintf("%q is nothing that a Command can ask of a job; there are AbortJob, ResumeJob, RestartJob, TerminateJob and CompleteJob", command.Action)))
-	}
-	return true
-}
-
-// commands are those for the job, the oldest first.
-func (l *look) commands() []*bus.Command {
-	commands := jobs.ChildrenOf[*bus.Command](l.seen.Children)
-	slices.SortFunc(commands, func(a, b *bus.Command) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
-	})
-	return commands
-}
-
-// dropCommands deletes the Command that was done, and all where the job has ended.
-func (l *look) dropCommands() {
-	for _, command := range l.commands() {
-		if command.DeletionTimestamp.IsZero() && (finished(l.job) || l.seen.Job.Status.ControlledResources[commandKey] == string(command.UID)) {
-			l.plan.Writes = append(l.plan.Writes, jobs.Delete(command, metav1.DeletePropagationBackground))
-		}
-	}
 }
