@@ -61,6 +61,12 @@ define build
 	awk '/^[^ :#]+(\/[^ :]+)*$$/ {if (++n % 100 == 0) {print "  " n " packages compiled"; fflush()} next} {print; fflush()}'
 endef
 
+# Helm, of the version that the tests of the chart use as a library: where Go keeps it, as a tool of theirs.
+.PHONY: helm
+helm: go
+	@mkdir -p $(BIN)
+	@helm=$$(cd test/chart && $(GO) tool -n helm) && ln -sf "$$helm" $(BIN)/helm
+
 # What a node runs must not ask for libraries of this machine.
 .PHONY: image
 image: go ## Build the operator's image without a daemon, as bin/image.tar
@@ -83,7 +89,7 @@ RACE :=
 .PHONY: test
 test: build units $(if $(RACE),race-operator) ## Run all tests, those on the embedded control plane included
 	@# These wait for others most of the time.
-	$(GO) test -timeout 20m -p 3 $$($(GO) list ./test/... | grep -v -e /test/node $(if $(RACE),-e '/test/scenario$$'))
+	$(GO) test -timeout 20m -p 3 $$($(GO) list ./test/... | grep -v -e '/test/node$$' $(if $(RACE),-e '/test/scenario$$'))
 	cd local && $(GO) test ./... && $(GO) test -count=1 ./internal/rules
 	cd tools && $(GO) test ./...
 	cd test/chart && $(GO) test ./...
@@ -91,7 +97,7 @@ test: build units $(if $(RACE),race-operator) ## Run all tests, those on the emb
 	else echo "python's tests are left out: there is no python3 on this machine"; fi
 
 .PHONY: test-node
-test-node: build node image bundle ## Run the tests that need real containers, as root on Debian: kubelet, containerd, runc
+test-node: build node image bundle helm ## Run the tests that need real containers, as root on Debian: kubelet, containerd, runc
 	$(GO) test -count=1 -v -parallel 8 -timeout 10m ./test/node
 
 .PHONY: units

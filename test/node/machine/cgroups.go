@@ -27,28 +27,35 @@ type cgroups []string
 
 func cgroupName(pid int) string { return cgroupPrefix + strconv.Itoa(pid) }
 
+// unifiedMagic is the type of file system of the second version of cgroups. In the first version it is mounted, if at all, below
+// a folder of another type.
+const unifiedMagic = 0x63677270
+
 // makeCgroups makes the cgroup in each hierarchy, after those that killed processes left. What it made is to be removed
 // after an error too.
 func makeCgroups(name string) (made cgroups, err error) {
-	for _, hierarchy := range hierarchies() {
+	var root syscall.Statfs_t
+	if err := syscall.Statfs(cgroupRoot, &root); err != nil {
+		return nil, fmt.Errorf("looking at %s: %w", cgroupRoot, err)
+	}
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		return nil, err
+	}
+	unified := root.Type == unifiedMagic
+	for _, hierarchy := range hierarchies(unified, string(mounts)) {
 		removeLeft(hierarchy)
+		prepare := passOnProcessors
+		if unified {
+			prepare = passOnControllers
+		}
 		dir := filepath.Join(hierarchy, name)
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			return made, fmt.Errorf("no cgroup can be made: %w", err)
 		}
 		made = append(made, dir)
-		// In the first version of cgroups a new set has no processors, and takes no process.
-		for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
-			content, err := os.ReadFile(filepath.Join(hierarchy, file))
-			if errors.Is(err, fs.ErrNotExist) {
-				continue
-			}
-			if err == nil {
-				err = os.WriteFile(filepath.Join(dir, file), content, 0o644)
-			}
-			if err != nil {
-				return made, fmt.Errorf("no processors can be given to a cgroup: %w", err)
-			}
+		if err := prepare(hierarchy, dir); err != nil {
+			return made, err
 		}
 	}
 	if len(made) == 0 {
@@ -57,16 +64,59 @@ func makeCgroups(name string) (made cgroups, err error) {
 	return made, nil
 }
 
-// hierarchies are the folders of the cgroup file systems: one in the second version, one a controller in the first.
-func hierarchies() (found []string) {
-	mounts, _ := os.ReadFile("/proc/self/mounts")
-	for line := range strings.Lines(string(mounts)) {
+// hierarchies are the folders of the cgroup file systems: one in the second version, one a controller in the first, and
+// there the second may be among them, as one without controllers.
+func hierarchies(unified bool, mounts string) (found []string) {
+	if unified {
+		return []string{cgroupRoot}
+	}
+	for line := range strings.Lines(mounts) {
 		fields := strings.Fields(line)
-		if len(fields) > 2 && (fields[2] == "cgroup" || fields[2] == "cgroup2") && strings.HasPrefix(fields[1], cgroupRoot) {
+		if len(fields) > 2 && (fields[2] == "cgroup" || fields[2] == "cgroup2") && strings.HasPrefix(fields[1], cgroupRoot+"/") {
 			found = append(found, fields[1])
 		}
 	}
 	return found
+}
+
+// passOnProcessors is for the first version of cgroups, in which a new set has no processors, and takes no process.
+func passOnProcessors(hierarchy, dir string) error {
+	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
+		content, err := os.ReadFile(filepath.Join(hierarchy, file))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, file), content, 0o644)
+		}
+		if err != nil {
+			return fmt.Errorf("no processors can be given to a cgroup: %w", err)
+		}
+	}
+	return nil
+}
+
+// passOnControllers is for the second version of cgroups, in which a cgroup has the controllers that the one above passes on. A kubelet
+// asks for these of the cgroup that it is given, as far as the kernel has them; below that it passes them on itself.
+func passOnControllers(hierarchy, _ string) error {
+	has, err := os.ReadFile(filepath.Join(hierarchy, "cgroup.controllers"))
+	if err != nil {
+		return fmt.Errorf("reading the controllers of cgroups: %w", err)
+	}
+	file := filepath.Join(hierarchy, "cgroup.subtree_control")
+	passes, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("reading the controllers of cgroups: %w", err)
+	}
+	for _, controller := range []string{"cpu", "cpuset", "memory", "pids", "hugetlb"} {
+		if !slices.Contains(strings.Fields(string(has)), controller) || slices.Contains(strings.Fields(string(passes)), controller) {
+			continue
+		}
+		if err := os.WriteFile(file, []byte("+"+controller), 0o644); err != nil {
+			return fmt.Errorf("the controller %s cannot be given to a cgroup: %w", controller, err)
+		}
+	}
+	return nil
 }
 
 // remove removes the cgroup with all below it: whoever was in it has been killed, and may take a moment to end.

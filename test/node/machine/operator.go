@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"os"
 	"os/exec"
 	"strings"
 
@@ -52,6 +53,21 @@ func (n *node) forwardAPI(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// Helm runs Helm on the cluster, and gives all that it said.
+func Helm(ctx context.Context, cluster *testcluster.Cluster, arguments ...string) (said string, err error) {
+	program, err := binary("helm")
+	if err != nil {
+		return "", err
+	}
+	command := exec.CommandContext(ctx, program, append(arguments, "--kubeconfig", cluster.Kubeconfig)...)
+	command.Env = append(os.Environ(), "HOME="+os.Getenv(dirVariable)) // it may keep something there
+	out, err := command.CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("helm %s: %w: %s", strings.Join(arguments, " "), err, out)
+	}
+	return string(out), err
 }
 
 // Kubectl runs the kubectl that is part of muster on the cluster, and gives all that it said.
