@@ -138,7 +138,7 @@ func addJobs(ctx context.Context, mgr manager.Manager, background *admission.Bac
 	}
 	return apis, jobs.AddTo(mgr, jobs.NewExecutor(mgr.GetClient(), background.Recorder), jobs.Settings{
 		Backoff:     backoffOf(cfg),
-		NativeGangs: nativeGangs(ctx, mgr, cfg),
+		NativeGangs: nativeGangs(ctx, mgr, cfg, o.namespace),
 		Agent:       agent(ctx, mgr, o),
 		Readiness:   readinessOf(cfg, background.Busy),
 		Busy:        background.Busy,

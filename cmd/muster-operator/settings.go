@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -35,9 +36,9 @@ func printConfiguration(cfg *v1alpha1.Configuration) error {
 	return err
 }
 
-// nativeGangs reports whether jobs are to make PodGroups. Where that cannot be found out
-// they do without, which takes nothing from a gang but a second pair of eyes.
-func nativeGangs(ctx context.Context, mgr manager.Manager, cfg *v1alpha1.Configuration) bool {
+// nativeGangs reports whether jobs are to make PodGroups, as the API server answers in the namespace whose jobs are run, in any if
+// it is empty. Where that cannot be found out they do without, which takes nothing from a gang but a second pair of eyes.
+func nativeGangs(ctx context.Context, mgr manager.Manager, cfg *v1alpha1.Configuration, namespace string) bool {
 	if *cfg.Gangs.Native == v1alpha1.NativeGangsOff {
 		return false
 	}
@@ -47,7 +48,7 @@ func nativeGangs(ctx context.Context, mgr manager.Manager, cfg *v1alpha1.Configu
 		log.Error(err, "making a client; gangs are not told to kube-scheduler")
 		return false
 	}
-	has, err := jobs.HasNativeGangs(ctx, direct, corev1.NamespaceDefault)
+	has, err := jobs.HasNativeGangs(ctx, direct, cmp.Or(namespace, corev1.NamespaceDefault))
 	if err != nil {
 		log.Error(err, "gangs are not told to kube-scheduler; the next start tries again")
 		return false
