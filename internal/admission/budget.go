@@ -43,7 +43,7 @@ var (
 	allowedReasons = allowance{perSecond: 300, burst: 100, share: 0.035}
 	allowedEvents  = allowance{perSecond: 50, burst: 200, share: 0.015}
 	// Few queues never notice.
-	allowedQueues = allowance{perSecond: rate.Inf, burst: 1, share: 0.05, spare: 20}
+	allowedQueues = allowance{perSecond: rate.Inf, burst: 1, share: 0.03, spare: 20}
 )
 
 // purse is what is left of an allowance.
