@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -38,7 +39,7 @@ func BoundsOf(annotations map[string]string, count int32) Bounds {
 func speedMistake(podSets []kueue.PodSet) *Event {
 	for i := range podSets {
 		podSet := &podSets[i]
-		if podSet.Template.Annotations[muster.MinReplicasAnnotation] == "" {
+		if !saysLeast(&podSet.Template) {
 			continue
 		}
 		if _, err := podspec.SpeedExponent(podSet.Template.Annotations); err != nil {
@@ -63,5 +64,14 @@ func (b Bounds) Ask(podSet *kueue.PodSet) {
 	metav1.SetMetaDataAnnotation(&podSet.Template.ObjectMeta, muster.MaxReplicasAnnotation, strconv.Itoa(int(b.Most)))
 }
 
-// Size is how many pods there are to be where so many were granted.
-func (b Bounds) Size(granted int32) int32 { return min(max(granted, b.Least), b.Most) }
+// Size is how many pods there are to be where so many were granted: no more, whatever the job has come to say since.
+func (b Bounds) Size(granted int32) int32 { return min(granted, b.Most) }
+
+// ChoseCount reports whether the queue chose how many pods there are to be: what was admitted says so, be the job's own template
+// changed by now.
+func (p PodSetAdmission) ChoseCount() bool { return p.Template != nil && saysLeast(p.Template) }
+
+// saysLeast reports whether the template is of a pod set that is elastic.
+func saysLeast(template *corev1.PodTemplateSpec) bool {
+	return template.Annotations[muster.MinReplicasAnnotation] != ""
+}

@@ -32,3 +32,12 @@ func TestAnElasticJobThatSaysNoSpeedIsToldSo(t *testing.T) {
 		}
 	}
 }
+
+// TestNobodyIsLargerThanHeWasGranted: nor who has raised his least since.
+func TestNobodyIsLargerThanHeWasGranted(t *testing.T) {
+	for _, tc := range []struct{ least, most, granted, want int32 }{{1, 8, 2, 2}, {4, 8, 2, 2}, {1, 8, 9, 8}, {8, 8, 8, 8}} {
+		if got := (Bounds{Least: tc.least, Most: tc.most, Elastic: true}).Size(tc.granted); got != tc.want {
+			t.Errorf("between %d and %d, granted %d, it is of %d, want %d", tc.least, tc.most, tc.granted, got, tc.want)
+		}
+	}
+}

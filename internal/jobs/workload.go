@@ -130,7 +130,7 @@ func keepSizes(podSets []kueue.PodSet) {
 
 // isElastic reports whether the job may run at several sizes.
 func isElastic(w *kueue.Workload) bool {
-	return slices.ContainsFunc(w.Spec.PodSets, func(ps kueue.PodSet) bool { return ps.Template.Annotations[muster.MinReplicasAnnotation] != "" })
+	return slices.ContainsFunc(w.Spec.PodSets, func(ps kueue.PodSet) bool { return saysLeast(&ps.Template) })
 }
 
 // released is the Workload without its finalizer if nothing counts on it any more, or

@@ -90,6 +90,10 @@ func run(p *jobs.Plan, job *batchv1.Job, admission jobs.Admission) {
 		if hasStarted(job) && fits {
 			p.Events = append(p.Events, jobs.Warning(queueDecidesReason, suspendRevertedMessage))
 		}
+	case !granted.IsFor(&restored(job).Spec.Template):
+		// It was given other pods and started with one change. Once it is suspended it queues anew.
+		p.Writes = append(p.Writes, jobs.Change(job, suspend(job)))
+		p.Events = append(p.Events, jobs.Warning(queueDecidesReason, otherPodsMessage))
 	case !fits && !hasStarted(job):
 		// It runs, and was never given what it needs to run where its quota is.
 		p.Writes = append(p.Writes, jobs.Change(job, suspend(job)))

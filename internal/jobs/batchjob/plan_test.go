@@ -2,6 +2,7 @@ package batchjob
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -114,6 +115,24 @@ func TestAJobThatWasGivenOtherPodsIsNotStarted(t *testing.T) {
 			}
 			if started := len(p.Writes) > 0; started == tc.differ {
 				t.Errorf("it is started: %t", started)
+			}
+		})
+	}
+}
+
+// TestAJobThatWasGivenOtherPodsAndStartedIsStopped: a user may do both with one change.
+func TestAJobThatWasGivenOtherPodsAndStartedIsStopped(t *testing.T) {
+	granted := grant(2)
+	granted.Template = newJob(2).job.Spec.Template.DeepCopy()
+	for name, larger := range map[string]bool{"as it was started": false, "with larger pods": true} {
+		t.Run(name, func(t *testing.T) {
+			running := newJob(2).started(granted)
+			if larger {
+				running.job.Spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("64")}
+			}
+			p := look(t, running.job, admitted(granted))
+			if stopped := len(p.Writes) == 1 && strings.Contains(writes(p)[0], "suspend=true"); stopped != larger {
+				t.Errorf("it would %v", writes(p))
 			}
 		})
 	}

@@ -23,12 +23,12 @@ func sizesOf(job *tensorstack.GenericJob, admission jobs.Admission) map[string]i
 	out := make(map[string]int32, len(job.Spec.ReplicaSpecs))
 	for i := range job.Spec.ReplicaSpecs {
 		spec := &job.Spec.ReplicaSpecs[i]
-		b := boundsOf(spec)
+		b, granted := boundsOf(spec), admission.PodSets[spec.Type]
 		size := count(spec)
 		switch last := taskOf(&job.Status, spec.Type); {
-		case !b.Elastic || admission.Grant == jobs.Unqueued:
+		case !b.Elastic && !granted.ChoseCount() || admission.Grant == jobs.Unqueued:
 		case admission.Grant == jobs.Admitted && outcome(job) == nil:
-			size = b.Size(admission.PodSets[spec.Type].Count)
+			size = b.Size(granted.Count)
 		case last != nil:
 			size = int32(len(last.Replicas))
 		}

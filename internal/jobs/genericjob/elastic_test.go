@@ -91,6 +91,24 @@ func TestARemovedReplicaDoesNotCount(t *testing.T) {
 	}
 }
 
+// TestWhoIsElasticNoMoreRunsWithWhatHeHas: his quota is for as many as were admitted, whatever he says of himself since.
+func TestWhoIsElasticNoMoreRunsWithWhatHeHas(t *testing.T) {
+	for name, changed := range map[string]jobBuilder{
+		"he says nothing any more": newJob().with("worker", 8),
+		"eight are the least":      newJob().with("worker", 8).elastic(8, 8),
+	} {
+		t.Run(name, func(t *testing.T) {
+			was := newJob().with("worker", 8).elastic(1, 8)
+			admission := granted(2)
+			worker := admission.PodSets["worker"]
+			worker.Template = was.GenericJob.Spec.ReplicaSpecs[0].Template.DeepCopy()
+			admission.PodSets["worker"] = worker
+			p := see(t, changed.GenericJob, admission, of(pod("job-worker-0").Running(), pod("job-worker-1").Running()))
+			same(t, "more than were admitted are made", nil, writes(p))
+		})
+	}
+}
+
 // TestAnElasticJobComesToItsSize: whatever sizes it is granted one after the other, and
 // whoever is killed in between.
 func TestAnElasticJobComesToItsSize(t *testing.T) {

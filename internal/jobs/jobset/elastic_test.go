@@ -93,7 +93,7 @@ func TestTheJobOfAnElasticReplicatedJobHasAsManyPodsAsAreGranted(t *testing.T) {
 		"the fewest are ready":                   {sized(4), job("workers", 0).of(4).runs(2, 0), 0, map[string]int32{"workers": 2}, true},
 		"fewer than that":                        {sized(4), job("workers", 0).of(4).runs(1, 0), 0, map[string]int32{"workers": 1}, false},
 		"never above the most":                   {sized(9), job("workers", 0).of(3).runs(3, 0), 4, map[string]int32{"workers": 3}, true},
-		"nor below the fewest":                   {sized(1), job("workers", 0).of(2).runs(2, 0), 0, map[string]int32{"workers": 2}, true},
+		"nor for fewest that were raised since":  {sized(1), job("workers", 0).of(2).runs(2, 0), 1, nil, true},
 		"nobody joins one that comes to its end": {sized(4), func() jobBuilder { b := job("workers", 0).of(3).runs(2, 0); b.job.Status.Succeeded = 1; return b }(), 0, map[string]int32{"workers": 2}, true},
 		"but who has to go goes":                 {sized(2), func() jobBuilder { b := job("workers", 0).of(3).runs(2, 0); b.job.Status.Succeeded = 1; return b }(), 2, nil, true},
 	} {

@@ -76,7 +76,7 @@ func (w *world) addSidecar(pod *corev1.PodSpec) {
 			{Name: "MUSTER_RENDEZVOUS_CA", Value: string(secret.Data[corev1.TLSCertKey]) + string(secret.Data["next.crt"])},
 			{Name: "MUSTER_READY_FILE", Value: "/var/run/barrier/lifted"},
 		},
-		StartupProbe: &corev1.Probe{PeriodSeconds: 1, FailureThreshold: 3600,
+		StartupProbe: &corev1.Probe{PeriodSeconds: 1, TimeoutSeconds: 30, FailureThreshold: 3600, // a busy machine takes a second to start it
 			ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"muster-agent", "ready"}}}},
 		VolumeMounts: []corev1.VolumeMount{
 			{Name: "barrier", MountPath: "/var/run/barrier"},
