@@ -51,6 +51,8 @@ type undertaking struct {
 	// from is when the first write of it may be tried. begun tells that one was: it may take effect whatever comes of it.
 	from  time.Time
 	begun bool
+	// unseen is the version of the Workload that a write was tried on of which nobody knows whether it took effect, "" for none.
+	unseen string
 }
 
 func newDecisionWriter(c client.Client, live client.Reader, clock clock.PassiveClock, budget *writeBudget, tell func(engine.Event)) *decisionWriter {
@@ -151,7 +153,7 @@ func (a *decisionWriter) write(ctx context.Context, key engine.Key) {
 	if again {
 		reader = a.live
 	}
-	outcome, version, err := a.try(ctx, reader, d)
+	outcome, version, err := a.try(ctx, reader, open)
 	switch {
 	case outcome == overtaken && d.Admit == nil && !again:
 		// The cache may not have the admission yet that is to be changed or taken back.
@@ -196,8 +198,9 @@ const (
 
 // try looks at the Workload and, if it is as decided on, writes the decision. The
 // version is that of the Workload with it, if it was written.
-func (a *decisionWriter) try(ctx context.Context, reader client.Reader, d engine.Decision) (_ result, version int64, _ error) {
+func (a *decisionWriter) try(ctx context.Context, reader client.Reader, open *undertaking) (_ result, version int64, _ error) {
 	var seen kueue.Workload
+	d := open.Decision
 	if err := reader.Get(ctx, objectKey(d.Key), &seen, client.UnsafeDisableDeepCopy); err != nil {
 		if apierrors.IsNotFound(err) {
 			return overtaken, 0, nil
@@ -218,6 +221,9 @@ func (a *decisionWriter) try(ctx context.Context, reader client.Reader, d engine
 		return written, versionOf(&seen), nil
 	case !ok:
 		return overtaken, 0, nil
+	case givesQuota(d) && open.unseen != "" && open.unseen != seen.ResourceVersion:
+		// An earlier write of it may have taken effect and what it gave been given back, which may be another's by now.
+		return overtaken, 0, nil
 	}
 	a.budget.note()
 	began := a.clock.Now()
@@ -235,6 +241,8 @@ func (a *decisionWriter) try(ctx context.Context, reader client.Reader, d engine
 		return overtaken, 0, nil
 	case apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err):
 		return refused, 0, err
+	case !apierrors.IsConflict(err):
+		open.unseen = seen.ResourceVersion
 	}
 	return unknown, 0, err
 }

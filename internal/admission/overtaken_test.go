@@ -98,6 +98,36 @@ func TestWhatTheEngineDoesNotStandByIsNotWritten(t *testing.T) {
 	}
 }
 
+// TestWhatWasGivenBackIsNotGivenAgain: the answer to an admission was lost, and the Workload has given its quota back, before the
+// engine hears of either.
+func TestWhatWasGivenBackIsNotGivenAgain(t *testing.T) {
+	a := newWorkload("a", 4, asked)
+	objects := []client.Object{namespace.DeepCopy(), newFlavor("f"), newClusterQueue("cq", "4"), newLocalQueue("q", "cq"), a}
+	w := newWorld(t, objects...)
+	l := newLoop(manager{feed: &feed{world: w}}, config.Default())
+	for _, o := range objects {
+		l.mailbox.put(news{changed: o})
+	}
+	l.turn()
+	w.after = once(apierrors.NewTimeoutError("no answer", 1))
+	l.decisions.write(t.Context(), keyOf(a))
+	if !workload.HoldsQuota(w.workload("a")) {
+		t.Fatal("the write that nobody saw took no effect")
+	}
+	w.editStatus(a, func() {
+		workload.Evict(a, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "by somebody else"}, now)
+	})
+	l.decisions.write(t.Context(), keyOf(a))
+	if workload.HoldsQuota(w.workload("a")) {
+		t.Error("it is given quota that may be another's by now")
+	}
+	l.turn() // hears that it was overtaken, and decides anew
+	l.decisions.write(t.Context(), keyOf(a))
+	if !workload.HoldsQuota(w.workload("a")) {
+		t.Error("nobody is there, and it gets nothing")
+	}
+}
+
 // TestNobodyWritesOnceTheOperatorEnds: thousands of decisions may be open then, which would be an error each.
 func TestNobodyWritesOnceTheOperatorEnds(t *testing.T) {
 	w := newWorld(t, newWorkload("a", 2, asked), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))

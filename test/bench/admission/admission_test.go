@@ -19,7 +19,7 @@ import (
 const (
 	floorFactorMost       = 1.25
 	writesPerWorkloadMost = 1.2
-	operatorPeakMost      = 250 << 20
+	operatorPeakMost      = 250_000_000
 	patience              = 12 * time.Minute
 	// settle is for what the operator writes after the last Workload's end: the status
 	// of queues, at most once in 5 s.

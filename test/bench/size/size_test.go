@@ -30,7 +30,7 @@ const (
 	podsOfQueue = 200 // of those
 	flavor      = "bench"
 	creators    = 16
-	memoryMost  = 300 << 20
+	memoryMost  = 300_000_000
 	idleCPUMost = 0.05
 	decidesMost = 5 * time.Second
 	patience    = 5 * time.Minute
