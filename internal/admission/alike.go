@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -55,7 +56,7 @@ func shareFlavors(flavors map[corev1.ResourceName]kueue.ResourceFlavorReference)
 		return flavors
 	}
 	key := make([]byte, 0, 128)
-	for _, name := range sortedNames(flavors) {
+	for _, name := range slices.Sorted(maps.Keys(flavors)) {
 		key = appendText(appendText(key, string(name)), string(flavors[name]))
 	}
 	return alikeFlavors.one(key, flavors)
@@ -85,7 +86,7 @@ func shareContainers(containers []corev1.Container) []corev1.Container {
 }
 
 func appendList(key []byte, list corev1.ResourceList) []byte {
-	for _, name := range sortedNames(list) {
+	for _, name := range slices.Sorted(maps.Keys(list)) {
 		quantity := list[name]
 		key = appendText(appendText(key, string(name)), quantity.String())
 	}
@@ -94,13 +95,3 @@ func appendList(key []byte, list corev1.ResourceList) []byte {
 
 // appendText appends a text and where it ends: no name has that byte.
 func appendText(key []byte, text string) []byte { return append(append(key, text...), 0) }
-
-// sortedNames are the keys of the map in their order, of which there are few.
-func sortedNames[V any](of map[corev1.ResourceName]V) []corev1.ResourceName {
-	names := make([]corev1.ResourceName, 0, 8)
-	for name := range of {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}

@@ -79,9 +79,11 @@ func run(p *jobs.Plan, job *batchv1.Job, admission jobs.Admission) {
 	desired := started(job, granted)
 	fits := equality.Semantic.DeepEqual(job.Spec.Template, desired.Spec.Template)
 	switch {
-	case suspended(job) && !granted.IsFor(&restored(job).Spec.Template):
-		p.Progress.QueuesAnew = true
+	case !granted.IsFor(&restored(job).Spec.Template):
 		p.Events = append(p.Events, jobs.Warning(queueDecidesReason, otherPodsMessage))
+		if p.Progress.QueuesAnew = suspended(job); !p.Progress.QueuesAnew {
+			p.Writes = append(p.Writes, jobs.Change(job, suspend(job))) // one change gave it other pods and started it
+		}
 	case suspended(job):
 		if !admission.MayStart() || !fits && !quiet(job) {
 			return // the template of a Job with pods cannot be changed
@@ -90,10 +92,6 @@ func run(p *jobs.Plan, job *batchv1.Job, admission jobs.Admission) {
 		if hasStarted(job) && fits {
 			p.Events = append(p.Events, jobs.Warning(queueDecidesReason, suspendRevertedMessage))
 		}
-	case !granted.IsFor(&restored(job).Spec.Template):
-		// It was given other pods and started with one change. Once it is suspended it queues anew.
-		p.Writes = append(p.Writes, jobs.Change(job, suspend(job)))
-		p.Events = append(p.Events, jobs.Warning(queueDecidesReason, otherPodsMessage))
 	case !fits && !hasStarted(job):
 		// It runs, and was never given what it needs to run where its quota is.
 		p.Writes = append(p.Writes, jobs.Change(job, suspend(job)))
