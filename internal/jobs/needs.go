@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,6 +39,35 @@ func needs(spec *corev1.PodSpec) corev1.PodSpec {
 		out.Containers = append(out.Containers, corev1.Container{Resources: c.Resources})
 	}
 	return out
+}
+
+// setNeeds has pods of the spec cost what those of the other cost, and run where they may. Containers beyond those of the other
+// cost nothing.
+func setNeeds(spec *corev1.PodSpec, others corev1.PodSpec) {
+	spec.NodeSelector, spec.Tolerations, spec.RuntimeClassName = others.NodeSelector, others.Tolerations, others.RuntimeClassName
+	spec.Overhead, spec.Resources = others.Overhead, others.Resources
+	if spec.Affinity != nil && spec.Affinity.NodeAffinity != nil {
+		spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution = nil
+	}
+	if others.Affinity != nil {
+		spec.Affinity = cmp.Or(spec.Affinity, &corev1.Affinity{})
+		spec.Affinity.NodeAffinity = cmp.Or(spec.Affinity.NodeAffinity, &corev1.NodeAffinity{})
+		spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution = others.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	}
+	for i := range spec.InitContainers {
+		var of corev1.Container
+		if i < len(others.InitContainers) {
+			of = others.InitContainers[i]
+		}
+		spec.InitContainers[i].Resources, spec.InitContainers[i].RestartPolicy = of.Resources, of.RestartPolicy
+	}
+	for i := range spec.Containers {
+		var of corev1.Container
+		if i < len(others.Containers) {
+			of = others.Containers[i]
+		}
+		spec.Containers[i].Resources = of.Resources
+	}
 }
 
 // IsFor reports whether the quota is for pods that need what those of the template do.

@@ -2,16 +2,13 @@ package jobs
 
 import (
 	"fmt"
-	"sync"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/workload"
@@ -32,67 +29,6 @@ const outOfSyncMessage = "The prebuilt workload is out of sync with its user job
 // prebuiltName is the Workload that somebody else made for the job, "" if it gets one
 // of its own.
 func prebuiltName(job client.Object) string { return job.GetLabels()[kueue.PrebuiltWorkloadLabel] }
-
-// namers are the jobs of an API that name a Workload which somebody else makes. Every Workload without an owner is looked up, and
-// few jobs name one. The zero value is ready for use.
-type namers struct {
-	mu sync.Mutex
-	// named is the Workload of a job, of are the jobs of a Workload.
-	named map[types.NamespacedName]types.NamespacedName
-	of    map[types.NamespacedName]sets.Set[types.NamespacedName]
-}
-
-// note notes which Workload the job names, before that is read: who hears of the Workload later finds the job.
-func (n *namers) note(job client.Object) {
-	key := client.ObjectKeyFromObject(job)
-	workload := types.NamespacedName{Namespace: job.GetNamespace(), Name: prebuiltName(job)}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.named[key] == workload {
-		return
-	}
-	n.remove(key)
-	if workload.Name == "" {
-		return
-	}
-	if n.named == nil {
-		n.named, n.of = map[types.NamespacedName]types.NamespacedName{}, map[types.NamespacedName]sets.Set[types.NamespacedName]{}
-	}
-	n.named[key] = workload
-	if n.of[workload] == nil {
-		n.of[workload] = sets.New[types.NamespacedName]()
-	}
-	n.of[workload].Insert(key)
-}
-
-// forget forgets a job that is gone.
-func (n *namers) forget(job types.NamespacedName) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.remove(job)
-}
-
-// remove forgets the job. The caller holds the lock.
-func (n *namers) remove(job types.NamespacedName) {
-	workload, names := n.named[job]
-	if !names {
-		return
-	}
-	delete(n.named, job)
-	if n.of[workload].Delete(job).Len() == 0 {
-		delete(n.of, workload)
-	}
-}
-
-// jobsThatName are the jobs that name the Workload.
-func (n *namers) jobsThatName(workload client.Object) (out []reconcile.Request) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for job := range n.of[client.ObjectKeyFromObject(workload)] {
-		out = append(out, reconcile.Request{NamespacedName: job})
-	}
-	return out
-}
 
 // takePrebuilt makes the Workload that the job names its own, and says what is in the
 // way of that. found is nil where there is none of the name. A Workload that asks for
@@ -116,6 +52,25 @@ func takePrebuilt(job client.Object, kind schema.GroupVersionKind, found *kueue.
 		return []Write{Change(found, adopted(job, kind, found, queue))}, nil
 	}
 	return nil, nil
+}
+
+// inFull is the Workload with the job's own templates, but for what they cost and where they may run: who makes one by hand says
+// no more than that. nil for nil.
+func inFull(w *kueue.Workload, podSets []kueue.PodSet) *kueue.Workload {
+	if w == nil {
+		return nil
+	}
+	out := *w
+	out.Spec.PodSets = slices.Clone(w.Spec.PodSets)
+	for i := range out.Spec.PodSets {
+		said := &out.Spec.PodSets[i]
+		if own := slices.IndexFunc(podSets, func(ps kueue.PodSet) bool { return ps.Name == said.Name }); own >= 0 {
+			granted := needs(&said.Template.Spec)
+			podSets[own].Template.DeepCopyInto(&said.Template)
+			setNeeds(&said.Template.Spec, granted)
+		}
+	}
+	return &out
 }
 
 func outOfSync(found *kueue.Workload, now time.Time) ([]Write, []Event) {

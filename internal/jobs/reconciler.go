@@ -150,7 +150,11 @@ func (r *reconciler[T]) plan(ctx context.Context, job T) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	seen.Admission = grantOf(own, facts.Flavors, nodes)
+	granting := own
+	if prebuiltName(job) != "" {
+		granting = inFull(own, described.PodSets)
+	}
+	seen.Admission = grantOf(granting, facts.Flavors, nodes)
 	seen.Admission.Until, seen.Admission.Bound = until(own, facts.Queues)
 	seen.Admission.Deactivated = own != nil && !workload.IsActive(own)
 	if seen.Refusals, err = r.refusals(ctx, job.GetNamespace()); err != nil {

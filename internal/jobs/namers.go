@@ -1,0 +1,71 @@
+package jobs
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// namers are the jobs of an API that name a Workload which somebody else makes. Every Workload without an owner is looked up, and
+// few jobs name one. The zero value is ready for use.
+type namers struct {
+	mu sync.Mutex
+	// named is the Workload of a job, of are the jobs of a Workload.
+	named map[types.NamespacedName]types.NamespacedName
+	of    map[types.NamespacedName]sets.Set[types.NamespacedName]
+}
+
+// note notes which Workload the job names, before that is read: who hears of the Workload later finds the job.
+func (n *namers) note(job client.Object) {
+	key := client.ObjectKeyFromObject(job)
+	workload := types.NamespacedName{Namespace: job.GetNamespace(), Name: prebuiltName(job)}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.named[key] == workload {
+		return
+	}
+	n.remove(key)
+	if workload.Name == "" {
+		return
+	}
+	if n.named == nil {
+		n.named, n.of = map[types.NamespacedName]types.NamespacedName{}, map[types.NamespacedName]sets.Set[types.NamespacedName]{}
+	}
+	n.named[key] = workload
+	if n.of[workload] == nil {
+		n.of[workload] = sets.New[types.NamespacedName]()
+	}
+	n.of[workload].Insert(key)
+}
+
+// forget forgets a job that is gone.
+func (n *namers) forget(job types.NamespacedName) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.remove(job)
+}
+
+// remove forgets the job. The caller holds the lock.
+func (n *namers) remove(job types.NamespacedName) {
+	workload, names := n.named[job]
+	if !names {
+		return
+	}
+	delete(n.named, job)
+	if n.of[workload].Delete(job).Len() == 0 {
+		delete(n.of, workload)
+	}
+}
+
+// jobsThatName are the jobs that name the Workload.
+func (n *namers) jobsThatName(workload client.Object) (out []reconcile.Request) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for job := range n.of[client.ObjectKeyFromObject(workload)] {
+		out = append(out, reconcile.Request{NamespacedName: job})
+	}
+	return out
+}

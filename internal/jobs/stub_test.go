@@ -1,0 +1,106 @@
+package jobs_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
+	"github.com/musterhq/muster/internal/jobs/genericjob"
+	"github.com/musterhq/muster/internal/jobs/trainingjob"
+	"github.com/musterhq/muster/internal/podspec"
+)
+
+// twoCPUs is what each pod of the jobs of this file asks for.
+var twoCPUs = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}
+
+// fullTemplate is of pods that do something; stub asks for as much, and says no more than that.
+func fullTemplate() corev1.PodTemplateSpec {
+	return corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"team": "a"}}, Spec: corev1.PodSpec{
+		ServiceAccountName: "trainer",
+		Containers:         []corev1.Container{{Name: "c", Image: "registry.example.com/train:1", Command: []string{"train"}, Resources: corev1.ResourceRequirements{Requests: twoCPUs}}}}}
+}
+
+func stub(podSets ...kueue.PodSet) *kueue.Workload {
+	w := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: "prebuilt", Namespace: "ns"}, Spec: kueue.WorkloadSpec{QueueName: "cq", PodSets: podSets}}
+	for i := range w.Spec.PodSets {
+		w.Spec.PodSets[i].Template.Spec.Containers = []corev1.Container{{Name: "any", Resources: corev1.ResourceRequirements{Requests: twoCPUs}}}
+	}
+	return w
+}
+
+// TestPodsOfAJobThatNamesAStubAreItsOwn: who makes a Workload by hand writes what it is to have quota for, and nothing else of the pods.
+func TestPodsOfAJobThatNamesAStubAreItsOwn(t *testing.T) {
+	prebuilt := map[string]string{kueue.PrebuiltWorkloadLabel: "prebuilt"}
+	training := newTrainingJob()
+	training.Labels, training.Spec.ReplicaSpecs.Template = prebuilt, fullTemplate()
+	generic := newGenericJob("cq")
+	generic.Labels = prebuilt
+	for i := range generic.Spec.ReplicaSpecs {
+		generic.Spec.ReplicaSpecs[i].Template = fullTemplate()
+	}
+	for name, w := range map[string]*podWorld{
+		"TrainingJob": newPodWorld(t, fault{}, of(trainingjob.API(trainingSettings)), training, clusterQueue("cq"), flavor(),
+			stub(kueue.PodSet{Name: "worker", Count: 3, MinCount: ptr.To[int32](2)})),
+		"GenericJob": newPodWorld(t, fault{}, of(genericjob.API), generic, clusterQueue("cq"), flavor(),
+			stub(kueue.PodSet{Name: "master", Count: 1}, kueue.PodSet{Name: "worker", Count: 2})),
+	} {
+		t.Run(name, func(t *testing.T) {
+			w.mayEnd = func(*corev1.Pod) bool { return false }
+			w.settle()
+			checkOwn(t, w)
+		})
+	}
+}
+
+// TestAJobThatNamesAStubAndAsksForMoreLaterGetsItsOwnPods: as large as there is quota for.
+func TestAJobThatNamesAStubAndAsksForMoreLaterGetsItsOwnPods(t *testing.T) {
+	job := newGenericJob("cq")
+	job.Labels = map[string]string{kueue.PrebuiltWorkloadLabel: "prebuilt"}
+	for i := range job.Spec.ReplicaSpecs {
+		job.Spec.ReplicaSpecs[i].Template = fullTemplate()
+	}
+	w := newPodWorld(t, fault{}, of(genericjob.API), job, clusterQueue("cq"), flavor(),
+		stub(kueue.PodSet{Name: "master", Count: 1}, kueue.PodSet{Name: "worker", Count: 2}))
+	w.mayEnd = func(*corev1.Pod) bool { return false }
+	w.settle()
+	changed := &list[tensorstack.GenericJobList](w.world).Items[0]
+	for i := range changed.Spec.ReplicaSpecs {
+		spec := &changed.Spec.ReplicaSpecs[i].Template.Spec
+		spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("64")}
+		spec.Containers = append(spec.Containers, corev1.Container{Name: "more", Resources: spec.Containers[0].Resources})
+		spec.NodeSelector = map[string]string{"pool": "another"}
+	}
+	if err := w.api.Update(t.Context(), changed); err != nil {
+		t.Fatal(err)
+	}
+	for _, pod := range list[corev1.PodList](w.world).Items {
+		if err := w.api.Delete(t.Context(), &pod); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.settle()
+	checkOwn(t, w)
+}
+
+// checkOwn sees that there are three pods of the full template, for two CPUs each and in the nodes of the flavor.
+func checkOwn(t *testing.T, w *podWorld) {
+	t.Helper()
+	pods := list[corev1.PodList](w.world).Items
+	if len(pods) != 3 {
+		t.Fatalf("there are %d pods, want 3", len(pods))
+	}
+	for _, pod := range pods {
+		c := pod.Spec.Containers[0]
+		if c.Name != "c" || c.Image != "registry.example.com/train:1" || len(c.Command) != 1 || pod.Spec.ServiceAccountName != "trainer" || pod.Labels["team"] != "a" {
+			t.Errorf("%s is not of the job's own template: %+v, labels %v", pod.Name, pod.Spec, pod.Labels)
+		}
+		if got := podspec.Taken(&pod); got.Cpu().String() != "2" || pod.Spec.NodeSelector["pool"] != "f" {
+			t.Errorf("%s takes %v on nodes %v", pod.Name, got, pod.Spec.NodeSelector)
+		}
+	}
+}
