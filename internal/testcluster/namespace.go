@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Namespace makes a namespace for one test and gives its name. It is deleted, without waiting for its content to go, when
-// the test is done.
+// Namespace makes a namespace for one test and gives its name, when pods can be made in it: when kube-controller-manager has made the
+// service account that they need. It is deleted, without waiting for its content to go, when the test is done.
 func (c *Cluster) Namespace(t testing.TB) string {
 	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
@@ -22,5 +22,6 @@ func (c *Cluster) Namespace(t testing.TB) string {
 			t.Errorf("deleting namespace %s: %v", namespace.Name, err)
 		}
 	})
+	c.UntilHeard(t, namespace)
 	return namespace.Name
 }

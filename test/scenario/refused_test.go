@@ -103,14 +103,13 @@ func checkRelease(t *testing.T, released *kueue.Workload, words string) {
 	}
 }
 
-// limitPods has no second pod taken, and no Secret, by which one sees that it is so: there is no first pod yet.
-func (w *world) limitPods(words string) (allow func()) {
+// limitPods has no second pod taken, and no Secret, by which one sees that it is so (as w.Create does): there is no first pod yet.
+func (w *world) limitPods(string) (allow func()) {
 	w.Helper()
 	limit := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "one-pod", Namespace: w.Namespace},
 		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1"), corev1.ResourceSecrets: resource.MustParse("0")}}}
 	w.Create(limit)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "any", Namespace: w.Namespace}}
-	w.untilRefused(secret, words)
 	return func() { w.Delete(limit); w.untilRefused(secret, "") }
 }
 
@@ -157,9 +156,8 @@ func (w *world) oneRank(words string) (allow func()) {
 	}}
 	binding := &registration.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Spec: registration.ValidatingAdmissionPolicyBindingSpec{
 		PolicyName: policy.Name, ValidationActions: []registration.ValidationAction{registration.Deny}}}
-	w.Shared(policy, binding)
 	second := w.pod("any", map[string]string{batchv1.JobCompletionIndexAnnotation: "1"})
-	w.untilRefused(second, words)
+	w.Enforce(func() { w.untilRefused(second, words) }, policy, binding)
 	return func() { w.Delete(binding); w.untilRefused(second, "") }
 }
 
@@ -194,9 +192,8 @@ func (w *world) ask(words string) (allow func()) {
 		NamespaceSelector: w.itself(),
 		FailurePolicy:     ptr.To(registration.Fail), SideEffects: ptr.To(registration.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
 	}}}
-	w.Shared(webhook)
 	second := w.pod("gang-1", nil)
-	w.untilRefused(second, words)
+	w.Enforce(func() { w.untilRefused(second, words) }, webhook)
 	return func() { w.Delete(webhook); w.untilRefused(second, "") }
 }
 

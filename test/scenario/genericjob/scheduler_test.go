@@ -51,16 +51,6 @@ func TestAGangGoesToT9kSchedulerWhereItIsThere(t *testing.T) {
 	w.AnnotateQueue(w.Namespace, "muster.dev/closed", "true") // so that it is seen when the operator knows of the scheduler
 	definition := podGroups()
 	w.Shared(definition)
-	established := listOf(definition.GroupVersionKind())
-	harness.UntilOne(w.World, established, definition.GetName(), "is served", func(d *unstructured.Unstructured) bool {
-		conditions, _, _ := unstructured.NestedSlice(d.Object, "status", "conditions") // null at first
-		for _, c := range conditions {
-			if c := c.(map[string]any); c["type"] == "Established" && c["status"] == "True" {
-				return true
-			}
-		}
-		return false
-	})
 	w.Create(w.job("gang", with("master", 1, 0), with("worker", 2, 1), inQueue(70)))
 	w.untilFor("gang", tensorstack.T9kSchedulerName)
 	w.AnnotateQueue(w.Namespace, "muster.dev/closed", "false")

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	registration "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -55,15 +56,18 @@ func (w *World) In(t *testing.T) *World {
 	return &same
 }
 
-// Create creates the objects, in this order. Queues are known to the operator, where the cluster has one, when it returns: else
-// who is created next might be told first that his queue does not exist.
+// Create creates the objects, in this order. When it returns the API server goes by them (see testcluster.Cluster.UntilHeard), and
+// queues are known to the operator, where the cluster has one: else who is created next might be told first that his priority class or
+// his queue does not exist. What else the API server has to hear of is for Enforce.
 func (w *World) Create(objects ...client.Object) {
 	w.Helper()
 	for _, o := range objects {
-		if err := w.Client.Create(w.Context(), o); err != nil {
-			w.Fatalf("creating %T %s: %v", o, o.GetName(), err)
+		if isRule(o) {
+			w.Fatalf("creating %T %s: only Enforce waits until the API server goes by it", o, o.GetName())
 		}
 	}
+	w.create(objects...)
+	w.Cluster.UntilHeard(w.T, objects...)
 	for _, o := range objects {
 		if isQueue(o) && w.OperatorPID() != 0 {
 			w.untilHeard(o)
@@ -75,6 +79,28 @@ func (w *World) Create(objects ...client.Object) {
 func (w *World) Shared(objects ...client.Object) {
 	w.Helper()
 	w.Create(objects...)
+	w.deleteAtTheEnd(objects...)
+}
+
+// Enforce creates policies, bindings of these, and webhooks, which are deleted when the test is done. It returns when heard does, which
+// waits for something by which one sees that the API server goes by them.
+func (w *World) Enforce(heard func(), objects ...client.Object) {
+	w.Helper()
+	w.create(objects...)
+	w.deleteAtTheEnd(objects...)
+	heard()
+}
+
+func (w *World) create(objects ...client.Object) {
+	w.Helper()
+	for _, o := range objects {
+		if err := w.Client.Create(w.Context(), o); err != nil {
+			w.Fatalf("creating %T %s: %v", o, o.GetName(), err)
+		}
+	}
+}
+
+func (w *World) deleteAtTheEnd(objects ...client.Object) {
 	w.Cleanup(func() {
 		for _, o := range objects {
 			if err := client.IgnoreNotFound(w.Client.Delete(context.Background(), o)); err != nil {
@@ -82,6 +108,16 @@ func (w *World) Shared(objects ...client.Object) {
 			}
 		}
 	})
+}
+
+// isRule reports whether the API server asks the object, or what it stands for, about others, and nothing in it shows when it does.
+func isRule(o client.Object) bool {
+	switch o.(type) {
+	case *registration.ValidatingAdmissionPolicy, *registration.ValidatingAdmissionPolicyBinding, *registration.ValidatingWebhookConfiguration,
+		*registration.MutatingAdmissionPolicy, *registration.MutatingAdmissionPolicyBinding, *registration.MutatingWebhookConfiguration:
+		return true
+	}
+	return false
 }
 
 // Get reads the object of this name as it is now.
@@ -100,7 +136,8 @@ func (w *World) Delete(o client.Object) {
 	}
 }
 
-// Patch changes an object, and PatchStatus its status, by the text of a JSON merge patch. Queues are for Change.
+// Patch changes an object, and PatchStatus its status, by the text of a JSON merge patch. The API server goes by it when it returns, as of
+// Create. Queues are for Change.
 func (w *World) Patch(o client.Object, patch string) {
 	w.Helper()
 	if isQueue(o) {
@@ -109,6 +146,7 @@ func (w *World) Patch(o client.Object, patch string) {
 	if err := w.Client.Patch(w.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 		w.Fatalf("changing %T %s: %v", o, o.GetName(), err)
 	}
+	w.Cluster.UntilHeard(w.T, o)
 }
 
 // PatchStatus is described at Patch.
@@ -132,6 +170,7 @@ func (w *World) Change(o client.Object, edit func()) {
 	if o.GetGeneration() == before.GetGeneration() && isQueue(o) {
 		w.Fatalf("nothing tells when the operator knows of this change of %T %s: have its spec changed too", o, o.GetName())
 	}
+	w.Cluster.UntilHeard(w.T, o)
 	w.untilHeard(o)
 }
 

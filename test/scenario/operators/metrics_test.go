@@ -10,7 +10,6 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,7 +28,6 @@ func TestSecureMetricsAreForWhoMayGetThem(t *testing.T) {
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
 		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: w.Namespace, Name: "reader"}}})
 	reader, other := w.token("reader"), w.token("other")
-	w.untilGets("reader", "/metrics")
 
 	address := operator.FreeAddress(t)
 	w.operate("--metrics-bind-address="+address, "--metrics-secure", "--profiling").AwaitReady(t)
@@ -65,21 +63,6 @@ func (w *world) token(account string) string {
 		w.Fatalf("asking for a token of %s: %v", account, err)
 	}
 	return request.Status.Token
-}
-
-// untilGets waits until the API server's authorizer has heard that the account may get the path.
-func (w *world) untilGets(account, path string) {
-	w.Helper()
-	err := wait.PollUntilContextTimeout(w.Context(), 50*time.Millisecond, harness.Patience, true, func(ctx context.Context) (bool, error) {
-		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User:                  "system:serviceaccount:" + w.Namespace + ":" + account,
-			NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: path, Verb: "get"}}}
-		err := w.Client.Create(ctx, review)
-		return review.Status.Allowed, err
-	})
-	if err != nil {
-		w.Fatalf("waiting until %s may get %s: %v", account, path, err)
-	}
 }
 
 // untilListens waits until somebody speaks TLS at the address.

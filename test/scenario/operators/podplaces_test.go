@@ -36,8 +36,7 @@ func TestPodsGetTheirPlacesAsTheyAreMade(t *testing.T) {
 	door := w.newDoor()
 	flags := append(door.flags, w.configured("placement: {webhook: true}"))
 	running := w.operate(flags...)
-	w.ask(placing, door)
-	w.untilPodsArePlacedAtOnce()
+	w.ask(placing, door, w.untilPodsArePlacedAtOnce)
 
 	gang := w.gpuJob("gang", 3, batchv1.IndexedCompletion)
 	w.UntilHeld(gang, true)

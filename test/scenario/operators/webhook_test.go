@@ -61,9 +61,8 @@ func TestWhereNoPolicyHoldsJobs(t *testing.T) {
 	})
 	w.expectUnheld(running, 1)
 
-	w.ask(holding, door)
 	held := w.Job("held", "q", 1)
-	w.UntilHeld(held, true)
+	w.ask(holding, door, func() { w.UntilHeld(held, true) })
 	w.Create(held)
 	if !*held.Spec.Suspend || held.Generation != 1 {
 		t.Errorf("it was made with suspend %t, generation %d", *held.Spec.Suspend, held.Generation)
@@ -147,8 +146,9 @@ func (w *world) certificates() (folder string, authority []byte) {
 	return folder, chain
 }
 
-// ask has the API server ask what a file of the chart has it ask, for the namespace alone, at the door rather than by a Service.
-func (w *world) ask(file string, at door) {
+// ask has the API server ask what a file of the chart has it ask, for the namespace alone, at the door rather than by a Service. It
+// returns when heard does, as of Enforce.
+func (w *world) ask(file string, at door, heard func()) {
 	w.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -160,5 +160,5 @@ func (w *world) ask(file string, at door) {
 	}
 	how.ClientConfig = registration.WebhookClientConfig{URL: ptr.To(at.address + *how.ClientConfig.Service.Path), CABundle: at.authority}
 	how.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: w.Namespace}}
-	w.Shared(&registration.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: strings.TrimSuffix(filepath.Base(file), ".yaml")}, Webhooks: []registration.MutatingWebhook{how}})
+	w.Enforce(heard, &registration.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: strings.TrimSuffix(filepath.Base(file), ".yaml")}, Webhooks: []registration.MutatingWebhook{how}})
 }
