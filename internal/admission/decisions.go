@@ -51,8 +51,8 @@ type undertaking struct {
 	// from is when the first write of it may be tried. begun tells that one was: it may take effect whatever comes of it.
 	from  time.Time
 	begun bool
-	// unseen is the version of the Workload that a write was tried on of which nobody knows whether it took effect, "" for none.
-	unseen string
+	// unseen is the Workload on which a write was tried of which nobody knows whether it took effect, nil for none.
+	unseen *kueue.Workload
 }
 
 func newDecisionWriter(c client.Client, live client.Reader, clock clock.PassiveClock, budget *writeBudget, tell func(engine.Event)) *decisionWriter {
@@ -118,6 +118,7 @@ func (a *decisionWriter) take(d engine.Decision) {
 	a.open[d.Key] = &undertaking{Decision: d, from: a.clock.Now().Add(lag)}
 	a.budget.wants(len(a.open))
 	a.mu.Unlock()
+	a.queue.Forget(d.Key) // that an earlier decision about the Workload could not be written is nothing to this one
 	a.queue.AddAfter(d.Key, lag)
 }
 
@@ -158,8 +159,7 @@ func (a *decisionWriter) write(ctx context.Context, key engine.Key) {
 	case outcome == overtaken && d.Admit == nil && !again:
 		// The cache may not have the admission yet that is to be changed or taken back.
 		a.queue.AddRateLimited(key)
-	case outcome == unknown, outcome == refused && !givesQuota(d):
-		// Who is refused to go, to shrink or to move would be decided on again at once: nothing else is known.
+	case outcome == unknown:
 		if !apierrors.IsConflict(err) {
 			ctrl.LoggerFrom(ctx).Error(err, "admitting or evicting a Workload; looking and trying again", "workload", key.String())
 		}
@@ -172,12 +172,6 @@ func (a *decisionWriter) write(ctx context.Context, key engine.Key) {
 	case outcome == refused:
 		a.tell(engine.Refused{Key: key, UID: d.UID, Serial: d.Serial, Generation: d.Generation, Message: err.Error(), At: a.clock.Now()})
 	}
-}
-
-// givesQuota reports whether the Workload is to have more than it has. The engine, which is told that it cannot, waits before it
-// decides that again.
-func givesQuota(d engine.Decision) bool {
-	return d.Admit != nil || d.Resize != nil && d.Resize.To > d.Resize.From
 }
 
 // result of a try.
@@ -221,8 +215,7 @@ func (a *decisionWriter) try(ctx context.Context, reader client.Reader, open *un
 		return written, versionOf(&seen), nil
 	case !ok:
 		return overtaken, 0, nil
-	case givesQuota(d) && open.unseen != "" && open.unseen != seen.ResourceVersion:
-		// An earlier write of it may have taken effect and what it gave been given back, which may be another's by now.
+	case mayHaveGiven(open, &seen):
 		return overtaken, 0, nil
 	}
 	a.budget.note()
@@ -242,7 +235,7 @@ func (a *decisionWriter) try(ctx context.Context, reader client.Reader, open *un
 	case apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err):
 		return refused, 0, err
 	case !apierrors.IsConflict(err):
-		open.unseen = seen.ResourceVersion
+		open.unseen = &seen
 	}
 	return unknown, 0, err
 }

@@ -357,22 +357,21 @@ func TestAnEvictionWaitsForNewsThatAreLate(t *testing.T) {
 	}
 }
 
-// TestARefusedEvictionIsTriedAgain: later each time. The engine would decide it again at
-// once.
-func TestARefusedEvictionIsTriedAgain(t *testing.T) {
+// TestADecisionDoesNotWaitForAnEarlierOne about the same Workload, whose write was tried again and again.
+func TestADecisionDoesNotWaitForAnEarlierOne(t *testing.T) {
 	w := newWorld(t, newWorkload("b", 1, asked), newWorkload("a", 2, asked), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
 	d := newDesk(t, w)
+	w.before = func(string) error { return apierrors.NewServiceUnavailable("overloaded") }
+	d.take(d.decision)
+	for range 10 {
+		d.decisionWriter.write(t.Context(), d.decision.Key)
+	}
 	giveQuota(w)
 	d.client = cached{w, w.workload("a")}
 	d.evicting()
-	w.before = once(apierrors.NewForbidden(schema.GroupResource{Resource: "workloads"}, "a", errors.New("a policy says no")))
+	d.decision.Serial++
 	d.take(d.decision)
-	d.decisionWriter.write(t.Context(), d.decision.Key)
-	if len(d.told) != 0 || d.queue.NumRequeues(d.decision.Key) != 1 {
-		t.Errorf("told %+v, tries to come %d", d.told, d.queue.NumRequeues(d.decision.Key))
-	}
-	d.work(t, 1)
-	if _, ok := d.told[0].(engine.Written); !ok {
-		t.Errorf("told %+v", d.told)
+	if n := d.queue.NumRequeues(d.decision.Key); n != 0 {
+		t.Errorf("it waits as after %d tries of its own", n)
 	}
 }

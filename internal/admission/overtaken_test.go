@@ -8,57 +8,89 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/config"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// TestARefusedChangeOfPlacesOrShrinkIsTriedAgain: later each time, as a refused eviction. That more is refused is told: the
-// engine waits before it decides so again.
-func TestARefusedChangeOfPlacesOrShrinkIsTriedAgain(t *testing.T) {
-	given := func(count int32) *engine.Admission {
-		return &engine.Admission{ClusterQueue: "cq", PodSets: []engine.Assignment{{PodSet: "main", Count: count,
-			Flavors: map[string]string{"cpu": "f"}, Usage: map[string]int64{"cpu": int64(count) * 1000}, Places: []place.NodeCount{{Node: "n", Count: count}}}}}
-	}
-	for name, tc := range map[string]struct {
-		decision engine.Decision
-		told     bool
-	}{
-		"other places": {engine.Decision{Replace: given(2)}, false},
-		"fewer pods":   {engine.Decision{Resize: &engine.Resize{Admission: given(1), PodSet: "main", From: 2, To: 1}}, false},
-		"more pods":    {engine.Decision{Resize: &engine.Resize{Admission: given(3), PodSet: "main", From: 2, To: 3}}, true},
+// given is an admission of so many pods of a cpu each.
+func given(count int32) *engine.Admission {
+	return &engine.Admission{ClusterQueue: "cq", PodSets: []engine.Assignment{{PodSet: "main", Count: count,
+		Flavors: map[string]string{"cpu": "f"}, Usage: map[string]int64{"cpu": int64(count) * 1000}, Places: []place.NodeCount{{Node: "n", Count: count}}}}}
+}
+
+// deskOfOneThatRuns is a desk of the decision about ns/a, which runs with two pods.
+func deskOfOneThatRuns(t *testing.T, d engine.Decision) (*world, *desk) {
+	t.Helper()
+	w := newWorld(t, newWorkload("a", 2, asked), newWorkload("b", 1, asked), placedFlavor("f", "t"), topology("t", corev1.LabelHostname), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
+	var a kueue.Workload
+	a.Name, a.Namespace = "a", "ns"
+	w.editStatus(&a, func() {
+		a.Status.Admission = &kueue.Admission{ClusterQueue: "cq", PodSetAssignments: []kueue.PodSetAssignment{{Name: "main", Count: ptr.To[int32](2),
+			Flavors: map[corev1.ResourceName]kueue.ResourceFlavorReference{"cpu": "f"}, ResourceUsage: quantities("cpu", "2")}}}
+		workload.SetCondition(&a, kueue.WorkloadQuotaReserved, metav1.ConditionTrue, kueue.WorkloadQuotaReserved, "", now)
+	})
+	d.Key, d.UID, d.Serial = engine.Key{Namespace: "ns", Name: "a"}, "a-uid", 7
+	return w, newDeskOf(w, d)
+}
+
+// TestWhatIsRefusedIsTold: the engine waits before it decides that again, and looks for others meanwhile.
+func TestWhatIsRefusedIsTold(t *testing.T) {
+	for name, decision := range map[string]engine.Decision{
+		"other places": {Replace: given(2)},
+		"fewer pods":   {Resize: &engine.Resize{Admission: given(1), PodSet: "main", From: 2, To: 1}},
+		"more pods":    {Resize: &engine.Resize{Admission: given(3), PodSet: "main", From: 2, To: 3}},
+		"an eviction":  {Evict: &engine.Eviction{Preemptor: engine.Key{Namespace: "ns", Name: "b"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, newWorkload("a", 2, asked), placedFlavor("f", "t"), topology("t", corev1.LabelHostname), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
-			var a kueue.Workload
-			a.Name, a.Namespace = "a", "ns"
-			w.editStatus(&a, func() {
-				a.Status.Admission = &kueue.Admission{ClusterQueue: "cq", PodSetAssignments: []kueue.PodSetAssignment{{Name: "main", Count: ptr.To[int32](2),
-					Flavors: map[corev1.ResourceName]kueue.ResourceFlavorReference{"cpu": "f"}, ResourceUsage: quantities("cpu", "2")}}}
-			})
-			tc.decision.Key, tc.decision.UID, tc.decision.Serial = engine.Key{Namespace: "ns", Name: "a"}, "a-uid", 7
-			d := newDeskOf(w, tc.decision)
+			w, d := deskOfOneThatRuns(t, decision)
 			refusal := apierrors.NewForbidden(schema.GroupResource{Resource: "workloads"}, "a", errors.New("a policy says no"))
 			w.before = func(string) error { return refusal }
-			d.take(tc.decision)
-			for range 2 {
-				d.decisionWriter.write(t.Context(), tc.decision.Key)
-			}
-			want, told := 2, []engine.Event(nil)
-			if tc.told {
-				want, told = 0, []engine.Event{engine.Refused{Key: tc.decision.Key, UID: "a-uid", Serial: 7, Message: refusal.Error(), At: now}}
-			}
-			if n := d.queue.NumRequeues(tc.decision.Key); n != want {
-				t.Errorf("%d more tries are waited for, want %d", n, want)
-			}
-			if diff := cmp.Diff(told, d.told); diff != "" {
+			d.work(t, 1)
+			want := []engine.Event{engine.Refused{Key: d.decision.Key, UID: "a-uid", Serial: 7, Message: refusal.Error(), At: now}}
+			if diff := cmp.Diff(want, d.told); diff != "" {
 				t.Errorf("told (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestWhoIsToGrowMayChangeOtherwise between two tries, of the first of which nobody knows whether it took effect; but not be
+// resized by somebody else.
+func TestWhoIsToGrowMayChangeOtherwise(t *testing.T) {
+	grows := engine.Decision{Resize: &engine.Resize{Admission: given(3), PodSet: "main", From: 2, To: 3}}
+	for name, tc := range map[string]struct {
+		change func(a *kueue.Workload)
+		size   int32
+	}{
+		"its pods are ready": {func(a *kueue.Workload) {
+			workload.SetCondition(a, kueue.WorkloadPodsReady, metav1.ConditionTrue, kueue.WorkloadStarted, "", now)
+		}, 3},
+		"it grew, and gave that back": {func(a *kueue.Workload) {
+			workload.SetCondition(a, muster.ResizedCondition, metav1.ConditionTrue, muster.ShrunkReason, "pod set main from 3 to 2 pods", now)
+		}, 2},
+		"it went, and came back": {func(a *kueue.Workload) {
+			workload.SetCondition(a, kueue.WorkloadQuotaReserved, metav1.ConditionTrue, kueue.WorkloadQuotaReserved, "again", now)
+		}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, d := deskOfOneThatRuns(t, grows)
+			w.before = once(apierrors.NewTimeoutError("no answer", 1))
+			d.take(d.decision)
+			d.decisionWriter.write(t.Context(), d.decision.Key)
+			a := w.workload("a")
+			w.editStatus(a, func() { tc.change(a) })
+			d.decisionWriter.write(t.Context(), d.decision.Key)
+			if got := sizeOf(w.workload("a"), "main"); got != tc.size {
+				t.Errorf("it has %d pods, want %d", got, tc.size)
 			}
 		})
 	}

@@ -69,9 +69,17 @@ func (e *Engine) forgetAvoidance(now time.Time) {
 		e.forgetting.Pop()
 		w := e.workloads[next.Key]
 		w.avoid.timed = false
-		if w.held == nil { // else the time begins anew when it loses its places
-			w.avoid = avoidance{times: w.avoid.times + 1}
-			e.route(w)
+		if w.held != nil {
+			continue // the time begins anew when it loses its places
 		}
+		w.avoid = avoidance{times: w.avoid.times + 1}
+		if w.promise == nil {
+			e.route(w)
+			continue
+		}
+		w.promise.askedAt = -1 // others went for it: it keeps that, and may be given the nodes as well
+		w.placed.shape = nil
+		e.settlePlaces(w)
+		w.queue.family.put()
 	}
 }

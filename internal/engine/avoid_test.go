@@ -76,3 +76,17 @@ func TestAnEvictionSaysWhatKubeSchedulerSaid(t *testing.T) {
 		t.Errorf("decided %+v", got)
 	}
 }
+
+// TestWhoForgetsKeepsWhatItWasPromised: others went for it, and what they leave is nobody else's, be he before it in order.
+func TestWhoForgetsKeepsWhatItWasPromised(t *testing.T) {
+	s := newScene(t, Options{}, slices.Concat(onNodes, []Event{evicting(queueOf("q", "", 1000), lower), localOf("q"), node("a1", "a", 4), node("a2", "a", 4)})...)
+	s.happens(job("one", "q", 1, 4, 1, 5), job("low", "q", 1, 4, 0, 6))
+	at := s.places("one")[0][:2]
+	s.want("its node is refused", s.happens(refuses("one", at)), "evict one: NodeFailures")
+	s.want("it has stopped", s.happens(s.stopped("one")), "evict low for one: in queue", "one waits: WaitingForPreemptedWorkloads")
+	s.want("another takes the node", s.happens(job("other", "q", 1, 4, 1, 7)), "admit other in q")
+	s.want("one comes back who queued before it", s.happens(job("early", "q", 1, 4, 1, 1)), "early waits: TopologyPlacementFailed")
+	s.now = s.engine.Due()
+	s.want("it avoids no node any more", s.happens())
+	s.want("who had to go is gone", s.happens(s.stopped("low")), "admit one in q", "low waits: TopologyPlacementFailed")
+}

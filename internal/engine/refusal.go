@@ -10,13 +10,16 @@ import (
 // After a refusal an admission is tried again: who refused it may be a policy or a quota
 // that is mended without a change of the workload. The first try comes after firstRetry,
 // each later one after twice as long, up to longestRetry.
+//
+// Who holds quota and cannot be told to go, to have another size or other places stays as it is for as long:
+// nobody waits for what it has, others are looked for.
 const (
 	firstRetry   = time.Second
 	longestRetry = 5 * time.Minute
 )
 
-// refusal is what the API server has against the admission of a workload as of one
-// generation.
+// refusal is what the API server has against the admission of a workload, or another change of its status, as of
+// one generation.
 type refusal struct {
 	message    string
 	generation int64
@@ -25,13 +28,12 @@ type refusal struct {
 	waiting bool
 }
 
-// stands reports whether the admission of a workload of that generation must not be tried
-// now.
+// stands reports whether nothing must be decided about a workload of that generation now.
 func (r *refusal) stands(generation int64) bool { return r.waiting && r.generation == generation }
 
 func (r *refusal) why() reason.Reason { return reason.RefusedAdmission(r.message) }
 
-// holdOff has the admission of the workload tried again later.
+// holdOff has nothing be decided about the workload before some time is over.
 func (e *Engine) holdOff(w *workload, ev Refused) {
 	times := 1
 	if w.refusal.generation == ev.Generation {
@@ -65,7 +67,10 @@ func (e *Engine) tryRefused(now time.Time) {
 		w.refusal.waiting = false
 		if w.held == nil {
 			e.route(w)
+			continue
 		}
+		e.settle(w) // others may have it go again
+		e.mendLater(w)
 	}
 }
 

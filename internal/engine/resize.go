@@ -236,7 +236,7 @@ func (p *pass) resize(w *workload, at int, given *Admission, by Key) {
 	w.vacated = merge(w.vacated, beyond(w.held.PodSets[at].Places, given.PodSets[at].Places))
 	w.before, w.held = w.held, given
 	w.assumed, w.decidedOn = resizes, w.Version
-	w.ResizedAt, w.gaveUp = p.now.Truncate(time.Second), false
+	w.resizedBefore, w.ResizedAt, w.gaveUp = w.ResizedAt, p.now.Truncate(time.Second), false
 	if to < from {
 		w.growing = nil // who is asked for pods is not given others soon
 	}

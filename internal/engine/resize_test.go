@@ -243,3 +243,19 @@ func TestWhoCouldNotBeAdmittedDoesNotGrow(t *testing.T) {
 		})
 	}
 }
+
+// TestAGrowthThatWasNotWrittenIsDecidedAnew: the API server has another version of the Workload by then, and nothing else happens.
+func TestAGrowthThatWasNotWrittenIsDecidedAnew(t *testing.T) {
+	for name, policy := range map[string]elastic.Policy{"at once": {}, "once it has rested": {GrowAfter: 30 * time.Second}} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, Options{Elastic: policy}, queueOf("q", "", 4), localOf("q"), job("rigid", "q", 2, 1, 0, 0), between("large", 1, 4, 0, 1))
+			s.now = epoch.Add(time.Hour)
+			s.engine.Apply(gone("rigid"))
+			grows := decideAll(s.engine, s.now)
+			if len(grows) != 1 || grows[0].Resize == nil {
+				t.Fatalf("decided %v, not that it grows", grows)
+			}
+			s.want("it was not written", s.happens(Failed{Key: grows[0].Key, UID: grows[0].UID, Serial: grows[0].Serial}), "resize large from 2 to 4")
+		})
+	}
+}

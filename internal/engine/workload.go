@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"time"
+
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/quota"
@@ -46,6 +48,8 @@ type workload struct {
 	// before is what it held before it was given other places or another size, until that is
 	// known to be written.
 	before *Admission
+	// resizedBefore is ResizedAt before the last resize was decided.
+	resizedBefore time.Time
 	// promise is what it was promised and waits for.
 	promise *promise
 	// growing is what is planned for it beyond what it holds, as soon as others are gone.
@@ -215,15 +219,15 @@ func (ev Written) apply(e *Engine) {
 	w.Admitted = w.Admitted || w.assumed.ofAdmission() && len(w.held.Checks) == 0
 	w.LostNodes = w.LostNodes && !w.assumed.ofAdmission() || w.lostNodes
 	w.assumed, w.before, w.Version = nothing, nil, ev.Version
+	w.refusal = refusal{}
+	e.refused.Remove(w.Key)
 	e.settle(w)
 	e.mendLater(w)
 }
 
 func (ev Refused) apply(e *Engine) {
 	if w := e.stoodBy(ev.Key, ev.UID, ev.Serial); w != nil {
-		if w.assumed.ofAdmission() {
-			e.holdOff(w, ev)
-		}
+		e.holdOff(w, ev)
 		e.disown(w)
 	}
 }
@@ -242,6 +246,9 @@ func (e *Engine) disown(w *workload) {
 	}
 	if w.before != nil {
 		w.held, w.before = w.before, nil
+	}
+	if w.assumed == resizes {
+		w.ResizedAt = w.resizedBefore // it has rested all the while
 	}
 	if w.lostNodes {
 		e.unmended.Insert(w.Key) // its places are no better than they were

@@ -175,7 +175,7 @@ func (w *world) write(i int, how answer) {
 	case how == isLost || overtaken || d.Withdraw:
 		w.apply(Failed{Key: d.Key, UID: d.UID, Serial: d.Serial})
 		return
-	case how == isRefused && d.Evict == nil: // an eviction is tried again
+	case how == isRefused:
 		w.apply(Refused{Key: d.Key, UID: d.UID, Serial: d.Serial, Generation: d.Generation, Message: "a policy says no", At: w.clock})
 		return
 	}

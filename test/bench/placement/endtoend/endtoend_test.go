@@ -130,6 +130,7 @@ func TestKinds(t *testing.T) {
 		wall := b.play("single", jobs, manyOf(jobs, kind.load))
 		figure.Note(fmt.Sprintf("%d %s of a pod each until all are bound, and to the floor", jobs, kind.name), fmt.Sprintf("%s, %.2f", figure.Seconds(wall), wall.Seconds()/floor.Seconds()))
 		figure.Note("  writes each, CPU time of the control plane, of the operator", fmt.Sprintf("%.2f, %s, %s", b.writesEach(jobs), figure.Seconds(b.used), figure.Seconds(b.operatorUsed)))
+		b.noteWrites(difference(b.wrote, b.wroteBefore))
 	}
 }
 

@@ -1,0 +1,28 @@
+package admission
+
+import (
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
+)
+
+// mayHaveGiven reports whether an earlier write of a decision that gives quota may have taken effect and what it gave been given
+// back, which may be another's by now. Of a Workload that was to grow its admission and its conditions tell whether anybody has
+// changed what it holds; whatever else has changed is none of the decision's.
+func mayHaveGiven(open *undertaking, seen *kueue.Workload) bool {
+	before := open.unseen
+	switch {
+	case before == nil || before.ResourceVersion == seen.ResourceVersion:
+		return false
+	case open.Resize != nil && open.Resize.To > open.Resize.From:
+		return !equality.Semantic.DeepEqual(before.Status.Admission, seen.Status.Admission) ||
+			!sameCondition(before, seen, kueue.WorkloadQuotaReserved) || !sameCondition(before, seen, muster.ResizedCondition)
+	}
+	return open.Admit != nil
+}
+
+func sameCondition(a, b *kueue.Workload, kind string) bool {
+	return equality.Semantic.DeepEqual(meta.FindStatusCondition(a.Status.Conditions, kind), meta.FindStatusCondition(b.Status.Conditions, kind))
+}
