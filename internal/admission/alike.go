@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -20,20 +21,26 @@ const mostAlike = 4096
 type alike[T any] struct {
 	mu sync.Mutex
 	of map[string]T
+	// most is how many are known, 0 for mostAlike.
+	most int
 }
 
 // one is the value that is like this one.
-func (a *alike[T]) one(key []byte, value T) T {
+func (a *alike[T]) one(key []byte, value T) T { return a.made(key, func() T { return value }) }
+
+// made is the value of the key, made if none is known.
+func (a *alike[T]) made(key []byte, value func() T) T {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if known, ok := a.of[string(key)]; ok {
 		return known
 	}
-	if a.of == nil || len(a.of) >= mostAlike {
+	if a.of == nil || len(a.of) >= cmp.Or(a.most, mostAlike) {
 		a.of = map[string]T{}
 	}
-	a.of[string(key)] = value
-	return value
+	made := value()
+	a.of[string(key)] = made
+	return made
 }
 
 var (

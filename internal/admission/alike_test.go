@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
@@ -35,6 +36,40 @@ func TestWhatPodsHaveInCommonIsKeptOnce(t *testing.T) {
 		if cmp.Equal(first.Spec.Containers, other.Spec.Containers) {
 			t.Errorf("%s tells them apart, and is gone", name)
 		}
+	}
+}
+
+// TestPodsOfAJobKeepOnceWhatTheyShare: all but what tells them apart, and nobody's own is lost for it.
+func TestPodsOfAJobKeepOnceWhatTheyShare(t *testing.T) {
+	of := func(name string, change func(*corev1.Pod)) *corev1.Pod {
+		pod := fullPod(ofJob)
+		pod.Name, pod.Spec.Priority, pod.Finalizers = name, ptr.To[int32](7), []string{"batch.kubernetes.io/job-tracking"}
+		pod.Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{}
+		change(pod)
+		got := stripped(t, pod)
+		if !cmp.Equal(pod.Labels, got.Labels) || !cmp.Equal(pod.Finalizers, got.Finalizers) || !cmp.Equal(pod.OwnerReferences, got.OwnerReferences) || !cmp.Equal(pod.Spec.NodeSelector, got.Spec.NodeSelector) || !cmp.Equal(pod.Spec.Priority, got.Spec.Priority) {
+			t.Errorf("%s is not as it was: %+v", name, got)
+		}
+		return got
+	}
+	first, second := of("a", func(*corev1.Pod) {}), of("b", func(*corev1.Pod) {})
+	for what, pair := range map[string][2]any{
+		"labels": {first.Labels, second.Labels}, "annotations": {first.Annotations, second.Annotations}, "node selector": {first.Spec.NodeSelector, second.Spec.NodeSelector},
+		"owners": {first.OwnerReferences, second.OwnerReferences}, "containers' statuses": {first.Status.ContainerStatuses, second.Status.ContainerStatuses},
+		"finalizers": {first.Finalizers, second.Finalizers}, "priority": {first.Spec.Priority, second.Spec.Priority},
+	} {
+		if reflect.ValueOf(pair[0]).Pointer() != reflect.ValueOf(pair[1]).Pointer() {
+			t.Errorf("each has a copy of the same %s", what)
+		}
+	}
+	of("a label", func(p *corev1.Pod) { p.Labels["app"] = "b" })
+	of("another owner", func(p *corev1.Pod) { p.OwnerReferences[0].UID = "other" })
+	of("an owner that does not wait", func(p *corev1.Pod) { p.OwnerReferences[0].BlockOwnerDeletion = ptr.To(false) })
+	of("another priority", func(p *corev1.Pod) { p.Spec.Priority = ptr.To[int32](8) })
+	of("another node", func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{corev1.LabelHostname: "m"} })
+	unready := of("one that was restarted", func(p *corev1.Pod) { p.Status.ContainerStatuses[0].RestartCount = 3 })
+	if got := unready.Status.ContainerStatuses[0].RestartCount; got != 3 {
+		t.Errorf("it was restarted %d times, want 3", got)
 	}
 }
 

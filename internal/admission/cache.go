@@ -73,13 +73,12 @@ func stripPod(object any) (any, error) {
 	}
 	jobless := controlledByOthers(pod)
 	meta := metav1.ObjectMeta{
-		Name: pod.Name, GenerateName: pod.GenerateName, Namespace: pod.Namespace, UID: pod.UID,
-		ResourceVersion: pod.ResourceVersion, Generation: pod.Generation,
+		Name: pod.Name, Namespace: shareText(pod.Namespace), UID: pod.UID, ResourceVersion: pod.ResourceVersion, Generation: pod.Generation,
 		CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp, DeletionGracePeriodSeconds: pod.DeletionGracePeriodSeconds,
-		OwnerReferences: pod.OwnerReferences,
+		OwnerReferences: shareOwners(pod.OwnerReferences),
 	}
 	if !jobless {
-		meta.Labels, meta.Annotations, meta.Finalizers = pod.Labels, ofJobs(pod.Annotations), pod.Finalizers
+		meta.Labels, meta.Annotations, meta.Finalizers = shareMap(pod.Labels), shareMap(ofJobs(pod.Annotations)), shareFinalizers(pod.Finalizers)
 	}
 	pod.ObjectMeta = meta
 	pod.Spec = strippedSpec(&pod.Spec)
@@ -113,11 +112,11 @@ func ofJobs(annotations map[string]string) map[string]string {
 
 func strippedSpec(s *corev1.PodSpec) corev1.PodSpec {
 	return corev1.PodSpec{
-		NodeName: s.NodeName, NodeSelector: s.NodeSelector, Affinity: nodeAffinity(s.Affinity), SchedulingGates: s.SchedulingGates,
+		NodeName: shareText(s.NodeName), NodeSelector: shareMap(s.NodeSelector), Affinity: nodeAffinity(s.Affinity), SchedulingGates: s.SchedulingGates,
 		Containers: shareContainers(strippedContainers(s.Containers)), InitContainers: shareContainers(strippedContainers(s.InitContainers)),
 		Overhead: s.Overhead, Resources: s.Resources, RuntimeClassName: s.RuntimeClassName, HostNetwork: s.HostNetwork,
-		RestartPolicy: s.RestartPolicy, Priority: s.Priority, SchedulerName: s.SchedulerName,
-		Hostname: s.Hostname, Subdomain: s.Subdomain, SchedulingGroup: s.SchedulingGroup,
+		RestartPolicy: shareText(s.RestartPolicy), Priority: sharePriority(s.Priority), SchedulerName: shareText(s.SchedulerName),
+		Hostname: s.Hostname, Subdomain: shareText(s.Subdomain), SchedulingGroup: s.SchedulingGroup,
 	}
 }
 
@@ -150,20 +149,38 @@ func strippedContainers(containers []corev1.Container) []corev1.Container {
 
 // stripStatus keeps how the pod fares; of a container, how it ended and how often.
 func stripStatus(s *corev1.PodStatus, spec *corev1.PodSpec, jobless bool) {
-	s.HostIPs, s.EphemeralContainerStatuses, s.ResourceClaimStatuses = nil, nil, nil
+	s.HostIP, s.HostIPs, s.PodIP, s.PodIPs, s.StartTime, s.NominatedNodeName, s.QOSClass = "", nil, "", nil, nil, "", ""
+	s.EphemeralContainerStatuses, s.ResourceClaimStatuses = nil, nil
 	s.ContainerStatuses = strippedStatuses(s.ContainerStatuses, spec.Containers, jobless)
 	s.InitContainerStatuses = strippedStatuses(s.InitContainerStatuses, spec.InitContainers, jobless)
+	s.Phase = shareText(s.Phase)
 	kept := ofPods
 	if jobless {
-		s.PodIPs, kept = nil, ofAnyPods
+		kept = ofAnyPods
 	}
-	var conditions []corev1.PodCondition
-	for i := range s.Conditions {
-		if slices.Contains(kept, s.Conditions[i].Type) {
-			conditions = append(conditions, s.Conditions[i])
+	s.Conditions = strippedConditions(s.Conditions, kept)
+}
+
+// strippedConditions are those of the types, in no more room than they take.
+func strippedConditions(conditions []corev1.PodCondition, kept []corev1.PodConditionType) (out []corev1.PodCondition) {
+	isKept := func(c *corev1.PodCondition) bool { return slices.Contains(kept, c.Type) }
+	count := 0
+	for i := range conditions {
+		if isKept(&conditions[i]) {
+			count++
 		}
 	}
-	s.Conditions = conditions
+	if count == 0 {
+		return nil
+	}
+	out = make([]corev1.PodCondition, 0, count)
+	for i := range conditions {
+		if c := conditions[i]; isKept(&c) {
+			c.Type, c.Status, c.Reason = shareText(c.Type), shareText(c.Status), shareText(c.Reason)
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 // ofPods are the conditions of pods of jobs that somebody asks about, ofAnyPods those of all others.
@@ -172,10 +189,10 @@ var (
 	ofPods    = []corev1.PodConditionType{corev1.PodResizePending, corev1.PodScheduled, corev1.PodReady, corev1.DisruptionTarget}
 )
 
-// strippedStatuses drops images, mounts and users. The resources that a container has stay where they are not those of
-// its spec: then it is being resized, and takes the larger ones of its node.
+// strippedStatuses drops images, mounts and users, and since when a container runs. The resources that a container has stay where they
+// are not those of its spec: then it is being resized, and takes the larger ones of its node.
 func strippedStatuses(statuses []corev1.ContainerStatus, containers []corev1.Container, jobless bool) []corev1.ContainerStatus {
-	var out []corev1.ContainerStatus
+	out := make([]corev1.ContainerStatus, 0, len(statuses))
 	for i := range statuses {
 		s := &statuses[i]
 		kept := corev1.ContainerStatus{Name: s.Name}
@@ -184,11 +201,25 @@ func strippedStatuses(statuses []corev1.ContainerStatus, containers []corev1.Con
 			kept.Resources, kept.AllocatedResources = s.Resources, s.AllocatedResources
 		}
 		if !jobless {
-			kept.State, kept.LastTerminationState, kept.Ready, kept.RestartCount, kept.Started = s.State, s.LastTerminationState, s.Ready, s.RestartCount, s.Started
+			kept.State, kept.Ready, kept.RestartCount = strippedState(&s.State), s.Ready, s.RestartCount
 		}
 		if resized || !jobless {
 			out = append(out, kept)
 		}
+	}
+	return shareStatuses(out)
+}
+
+// runs is the state of every container that does.
+var runs = &corev1.ContainerStateRunning{}
+
+// strippedState keeps whether the container runs, and how it ended and when; one that does neither waits.
+func strippedState(s *corev1.ContainerState) (out corev1.ContainerState) {
+	switch {
+	case s.Terminated != nil:
+		out.Terminated = &corev1.ContainerStateTerminated{ExitCode: s.Terminated.ExitCode, FinishedAt: s.Terminated.FinishedAt}
+	case s.Running != nil:
+		out.Running = runs
 	}
 	return out
 }

@@ -48,6 +48,7 @@ func fullPod(controller metav1.OwnerReference) *corev1.Pod {
 			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
 			ContainerStatuses: []corev1.ContainerStatus{{
 				Name: "main", Image: "example.com/trainer:1", ImageID: "sha256:1", RestartCount: 2,
+				State:                corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}},
 				LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}},
 				Resources:            &corev1.ResourceRequirements{Requests: quantities("cpu", "2", "memory", "1Gi")},
 			}},
@@ -133,7 +134,7 @@ func TestAStrippedPodOfAJobTellsWhoItIsAndHowItFares(t *testing.T) {
 	if metav1.GetControllerOf(got) == nil || got.Spec.NodeName != "n" || got.Spec.NodeSelector[corev1.LabelHostname] != "n" {
 		t.Errorf("got %+v", got)
 	}
-	if s := got.Status.ContainerStatuses; len(s) != 1 || s[0].LastTerminationState.Terminated.ExitCode != 137 || s[0].RestartCount != 2 || s[0].Resources != nil {
+	if s := got.Status.ContainerStatuses; len(s) != 1 || s[0].State.Running == nil || s[0].RestartCount != 2 || s[0].Resources != nil {
 		t.Errorf("statuses %+v", s)
 	}
 	if len(got.Spec.Containers[0].Ports) != 1 || got.Spec.Containers[0].Ports[0].HostPort != 90 {
@@ -144,6 +145,27 @@ func TestAStrippedPodOfAJobTellsWhoItIsAndHowItFares(t *testing.T) {
 	}
 	if slices.ContainsFunc(whole.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady }) != (len(got.Status.Conditions) == 1) {
 		t.Errorf("conditions %+v", got.Status.Conditions)
+	}
+}
+
+// TestAStrippedPodOfAJobTellsHowItEnded: of more containers than one.
+func TestAStrippedPodOfAJobTellsHowItEnded(t *testing.T) {
+	at := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	pod := fullPod(ofJob)
+	pod.Status.Phase, pod.Status.Reason, pod.Status.Message = corev1.PodFailed, "Evicted", "the node was low on memory"
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodInitialized}, {Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "r", Message: "m", LastTransitionTime: at}, {Type: corev1.PodReady}}
+	ended := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 7, FinishedAt: at, ContainerID: "containerd://1", StartedAt: at}}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: ended, RestartCount: 1}, {Name: "other", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}}}
+	got := stripped(t, pod).Status
+	want := corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "the node was low on memory",
+		Conditions: pod.Status.Conditions[1:],
+		ContainerStatuses: []corev1.ContainerStatus{{Name: "main", RestartCount: 1, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 7, FinishedAt: at}}},
+			{Name: "other"}}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if room := cap(stripped(t, pod).Status.Conditions); room != 2 {
+		t.Errorf("there is room for %d conditions, want 2", room)
 	}
 }
 
