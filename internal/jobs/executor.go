@@ -50,12 +50,14 @@ func NewExecutor(c client.Client, recorder events.EventRecorder) *Executor {
 // once the status is written: who plans again from it will not tell them.
 func (x *Executor) Run(ctx context.Context, job client.Object, p Plan) error {
 	if p.StatusFirst {
+		p.Status = unsaid(p.Status, p.First)
 		if err := x.writeStatusAndTell(ctx, job, p); err != nil {
 			return err
 		}
 		return x.writeInTurn(ctx, job, p)
 	}
 	err := x.writeInTurn(ctx, job, p)
+	p.Status = unsaid(p.Status, failed(err))
 	if err != nil && p.StatusOnError != nil && !overtaken(err) {
 		status, event := p.StatusOnError(err)
 		p.Status, p.Events = status, nil
@@ -64,6 +66,17 @@ func (x *Executor) Run(ctx context.Context, job client.Object, p Plan) error {
 		}
 	}
 	return errors.Join(err, x.writeStatusAndTell(ctx, job, p))
+}
+
+// unsaid is the status without what it says that the writes did.
+func unsaid(status client.Object, writes []Write) client.Object {
+	for _, w := range writes {
+		if status != nil && w.unsay != nil {
+			status = status.DeepCopyObject().(client.Object)
+			w.unsay(status)
+		}
+	}
+	return status
 }
 
 func (x *Executor) writeInTurn(ctx context.Context, job client.Object, p Plan) error {
@@ -116,7 +129,7 @@ func (x *Executor) write(ctx context.Context, job client.Object, w Write) error 
 	if gvk, lookup := apiutil.GVKForObject(w.object, x.client.Scheme()); lookup == nil {
 		kind = gvk.Kind
 	}
-	return &writeError{verb: w.verb, kind: kind, key: client.ObjectKeyFromObject(w.object), err: err}
+	return &writeError{write: w, kind: kind, err: err}
 }
 
 func (x *Executor) attempt(ctx context.Context, job client.Object, w Write) error {
@@ -255,14 +268,31 @@ func (e *nameTakenError) Error() string {
 
 // writeError says which write failed, and why.
 type writeError struct {
-	verb verb
-	kind string
-	key  client.ObjectKey
-	err  error
+	write Write
+	kind  string
+	err   error
 }
 
-func (e *writeError) Error() string { return fmt.Sprintf("%s %s %s: %v", e.verb, e.kind, e.key, e.err) }
+func (e *writeError) Error() string {
+	return fmt.Sprintf("%s %s %s: %v", e.write.verb, e.kind, client.ObjectKeyFromObject(e.write.object), e.err)
+}
+
 func (e *writeError) Unwrap() error { return e.err }
+
+// failed are the writes of which the error of a Run tells that they failed.
+func failed(err error) (out []Write) {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range joined.Unwrap() {
+			out = append(out, failed(e)...)
+		}
+		return out
+	}
+	var of *writeError
+	if errors.As(err, &of) {
+		out = append(out, of.write)
+	}
+	return out
+}
 
 // overtaken reports whether all that went wrong in a Run is that somebody else
 // changed objects since they were seen. The watch brings their change. A conflict of
@@ -271,8 +301,8 @@ func overtaken(err error) bool {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !overtaken(e) })
 	}
-	var failed *writeError
-	return errors.As(err, &failed) && (failed.verb == verbChange || failed.verb == verbChangeStatus) && apierrors.IsConflict(failed.err)
+	var of *writeError
+	return errors.As(err, &of) && (of.write.verb == verbChange || of.write.verb == verbChangeStatus) && apierrors.IsConflict(of.err)
 }
 
 // refused tells errors that people have to mend from those that pass by

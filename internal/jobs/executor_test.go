@@ -19,7 +19,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -429,16 +428,69 @@ func TestAnEventThatComesWithAWriteIsToldOnceThatIsDone(t *testing.T) {
 	}
 }
 
+// TestAStatusTellsOfNoWriteThatFailed: what the status says that a write did is taken out of it where that very write fails, or is yet
+// to be done; the rest of the status and the events are told whatever else fails.
+func TestAStatusTellsOfNoWriteThatFailed(t *testing.T) {
+	unavailable := errors.New("unavailable")
+	for name, tc := range map[string]struct {
+		fails       string
+		statusFirst bool
+		told        []batchv1.JobConditionType
+	}{
+		"all was done":         {"", false, []batchv1.JobConditionType{"Counted", "Made"}},
+		"it failed":            {"create told", false, []batchv1.JobConditionType{"Counted"}},
+		"another one failed":   {"create other", false, []batchv1.JobConditionType{"Counted", "Made"}},
+		"it is yet to be done": {"", true, []batchv1.JobConditionType{"Counted"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			if tc.fails != "" {
+				b.fail[tc.fails] = unavailable
+			}
+			status := b.job.DeepCopy()
+			status.Status.Conditions = []batchv1.JobCondition{{Type: "Counted"}, {Type: "Made"}}
+			made := Create(child("told")).OrUnsay(func(status client.Object) {
+				said := &status.(*batchv1.Job).Status
+				said.Conditions = said.Conditions[:1]
+			})
+			plan := Plan{First: []Write{made}, Writes: []Write{Create(child("other"))}, Status: status, StatusFirst: tc.statusFirst, Events: []Event{Normal("Counted", "one")}}
+			if err := b.run(t, plan); (err != nil) != (tc.fails != "") {
+				t.Errorf("error %v", err)
+			}
+			var now batchv1.Job
+			if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(b.job), &now); err != nil {
+				t.Fatal(err)
+			}
+			var told []batchv1.JobConditionType
+			for _, c := range now.Status.Conditions {
+				told = append(told, c.Type)
+			}
+			if diff := cmp.Diff(tc.told, told); diff != "" {
+				t.Errorf("the status tells (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff([]string{"Normal Counted: one"}, b.events.events); diff != "" {
+				t.Errorf("events (-want +got):\n%s", diff)
+			}
+			if len(status.Status.Conditions) != 2 {
+				t.Error("the plan was changed")
+			}
+		})
+	}
+}
+
 func TestOvertaken(t *testing.T) {
-	change, create := &writeError{verbChange, "Job", types.NamespacedName{Name: "c"}, conflict}, &writeError{verbCreate, "Job", types.NamespacedName{Name: "c"}, conflict}
+	failure := func(verb verb, err error) error {
+		return &writeError{Write{verb: verb, object: &batchv1.Job{}}, "Job", err}
+	}
+	change, create := failure(verbChange, conflict), failure(verbCreate, conflict)
 	for name, tc := range map[string]struct {
 		err  error
 		want bool
 	}{
 		"a change that somebody else was faster with is":                       {change, true},
-		"a change of the status too":                                           {&writeError{verbChangeStatus, "Job", types.NamespacedName{}, conflict}, true},
+		"a change of the status too":                                           {failure(verbChangeStatus, conflict), true},
 		"several of them are":                                                  {errors.Join(change, change), true},
-		"one among other errors is not: the others need another try":           {errors.Join(change, &writeError{verbChange, "Job", types.NamespacedName{}, unavailable}), false},
+		"one among other errors is not: the others need another try":           {errors.Join(change, failure(verbChange, unavailable)), false},
 		"a creation that lost a race for quota is not: no watch would tell it": {create, false},
 		"nor is any other error":                                               {unavailable, false},
 	} {

@@ -17,6 +17,8 @@ type Write struct {
 	onFailure   string
 	onSuccess   *Event
 	fill        func(client.Object) error
+	// unsay takes out of the status what it says that the write did.
+	unsay func(status client.Object)
 	// despiteStatus has a change be done whatever was written to the status since.
 	despiteStatus bool
 }
@@ -88,6 +90,13 @@ func RemoveAll(object client.Object) Write { return Write{verb: verbRemoveAll, o
 // job, that the API server refused it.
 func (w Write) OrWarn(reason string) Write {
 	w.onFailure = reason
+	return w
+}
+
+// OrUnsay returns the write, which is one of those that a plan does first, as one that the plan's status says was done: where it
+// fails, or is yet to be done when the status is written, the function changes the status back.
+func (w Write) OrUnsay(unsay func(status client.Object)) Write {
+	w.unsay = unsay
 	return w
 }
 

@@ -51,6 +51,7 @@ func inOrder(p jobs.Plan) jobs.Plan {
 var comparePlans = cmp.Options{
 	cmp.AllowUnexported(jobs.Write{}), cmpopts.EquateEmpty(),
 	cmp.Comparer(func(a, b func(client.Object) error) bool { return (a == nil) == (b == nil) }),
+	cmp.Comparer(func(a, b func(client.Object)) bool { return (a == nil) == (b == nil) }),
 	cmp.Comparer(func(a, b func(error) (client.Object, jobs.Event)) bool { return (a == nil) == (b == nil) }),
 }
 

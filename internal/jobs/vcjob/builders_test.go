@@ -1,6 +1,7 @@
 package vcjob
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,9 +10,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	bus "github.com/musterhq/muster/api/volcano/bus/v1alpha1"
@@ -166,4 +171,49 @@ func state(p jobs.Plan) string {
 func same[V any](t *testing.T, what string, want, got V) {
 	t.Helper()
 	jobstest.Same(t, what, want, got)
+}
+
+func isPod(o client.Object) bool {
+	_, is := o.(*corev1.Pod)
+	return is
+}
+
+// carriedOut has the plan carried out where some objects are refused, and gives the job as it stands then, and the reasons of events.
+func carriedOut(t *testing.T, p jobs.Plan, job *volcano.Job, refusal func(client.Object) error) (*volcano.Job, []string) {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, volcano.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now := job.DeepCopy()
+	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(now).WithStatusSubresource(now).WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+			if err := refusal(o); err != nil {
+				return err
+			}
+			return c.Create(ctx, o, options...)
+		},
+	}).Build()
+	if err := api.Get(t.Context(), client.ObjectKeyFromObject(job), now); err != nil {
+		t.Fatal(err)
+	}
+	if p.Status != nil {
+		p.Status.SetResourceVersion(now.ResourceVersion)
+	}
+	told := &reasons{}
+	_ = jobs.NewExecutor(api, told).Run(t.Context(), now, p) // what was refused is told by events
+	if err := api.Get(t.Context(), client.ObjectKeyFromObject(job), now); err != nil {
+		t.Fatal(err)
+	}
+	return now, told.of
+}
+
+// reasons are those of the events that were told.
+type reasons struct{ of []string }
+
+// Eventf notes the reason.
+func (r *reasons) Eventf(_, _ runtime.Object, _, reason, _, _ string, _ ...any) {
+	r.of = append(r.of, reason)
 }

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
@@ -87,14 +89,36 @@ func TestPluginSvcKeepsHostsAsTheTasksAre(t *testing.T) {
 		if n := len(strings.Fields(hosts["worker.host"])); n != int(count) || hosts["VC_WORKER_NUM"] != strconv.Itoa(n) {
 			t.Errorf("with %d replicas: %q", count, hosts)
 		}
-		refused, _ := got.StatusOnError(errors.New("refused"))
-		if again := see(t, refused.(*volcano.Job), admitted("worker", int(count)), two); writes(again)[0] != "apply v1.ConfigMap job-svc" {
-			t.Errorf("what was refused is not tried again: %q", writes(again))
-		}
 		job = then(got, job)
 		if again := see(t, job.Job, admitted("worker", int(count)), two); slices.Contains(writes(again), "apply v1.ConfigMap job-svc") {
 			t.Errorf("written again: %q", writes(again))
 		}
+	}
+}
+
+// TestHostsAreWrittenAgainOnlyIfTheyWereRefused: whom a quota keeps from more pods has the hosts of his size all the same, and is told of
+// the pods; only hosts that could not be written are written again.
+func TestHostsAreWrittenAgainOnlyIfTheyWereRefused(t *testing.T) {
+	for refused, again := range map[string]bool{"pods": false, "configmaps": true} {
+		t.Run(refused, func(t *testing.T) {
+			job := newJob().with("worker", 1).plugin("svc").is(volcano.Running)
+			job.Generation, job.Spec.Tasks[0].Replicas = 2, 2
+			job.Status.ControlledResources = map[string]string{pluginKey("svc"): "svc"}
+			one := of(pod("job-worker-0").running())
+			refusal := func(o client.Object) error {
+				resource := map[bool]string{true: "pods", false: "configmaps"}[isPod(o)]
+				if resource != refused {
+					return nil
+				}
+				return apierrors.NewForbidden(schema.GroupResource{Resource: resource}, o.GetName(), errors.New("exceeded quota"))
+			}
+			now, events := carriedOut(t, see(t, job.Job, admitted("worker", 2), one), job.Job, refusal)
+			if got := slices.Contains(writes(see(t, now, admitted("worker", 2), one)), "apply v1.ConfigMap job-svc"); got != again {
+				t.Errorf("the hosts are written again: %v, want %v", got, again)
+			}
+			want := map[string]string{"pods": jobs.FailedCreate, "configmaps": pluginFailedReason}[refused]
+			same(t, "events", []string{want}, events)
+		})
 	}
 }
 

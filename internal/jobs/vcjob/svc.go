@@ -109,13 +109,11 @@ func (l *look) renewHosts() {
 	if !hasHosts || l.job.Generation <= 1 || before == now {
 		return
 	}
-	l.plan.First = append(l.plan.First, jobs.Apply(hostsMap(l), hostsManager).OrWarn(pluginFailedReason))
 	remember(&l.job.Status, hostsKey, now)
-	l.plan.StatusOnError = func(err error) (client.Object, jobs.Event) {
-		again := l.job.DeepCopy()
-		remember(&again.Status, hostsKey, before)
-		return again, jobs.Warning(pluginFailedReason, err.Error())
-	}
+	renew := jobs.Apply(hostsMap(l), hostsManager).OrWarn(pluginFailedReason).OrUnsay(func(status client.Object) {
+		remember(&status.(*volcano.Job).Status, hostsKey, before)
+	})
+	l.plan.First = append(l.plan.First, renew)
 }
 
 // podsOf selects the pods of the job.
