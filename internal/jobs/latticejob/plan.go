@@ -130,6 +130,9 @@ func (l *look) submit() {
 		l.say(lattice.Pending, l.seen.Mistake, nil, nil)
 	case !l.seen.Admission.MayStart():
 		l.say(lattice.Pending, waiting(l.seen.Admission.Why), nil, nil)
+	case l.asksOtherwise():
+		l.plan.Progress.QueuesAnew = true
+		l.say(lattice.Pending, "The spec was changed after the job was admitted: it gives that quota back and asks for what it needs now", nil, nil)
 	default:
 		l.apply(result)
 	}
@@ -145,7 +148,7 @@ func (l *look) apply(result *compile.Result) {
 		for i := range result.VCJob.Spec.Tasks {
 			task := &result.VCJob.Spec.Tasks[i]
 			if granted, ok := l.seen.Admission.PodSets[task.Name]; ok {
-				task.Template = granted.For(0, granted.Count).Inject(*granted.Held(&task.Template))
+				task.Template = granted.For(0, granted.Count).Inject(task.Template)
 			}
 		}
 	}
@@ -166,6 +169,18 @@ func (l *look) apply(result *compile.Result) {
 		retry.Status = lattice.LatticeJobStatus{Phase: lattice.Pending, Message: message}
 		return retry, jobs.Warning(applyFailedReason, message)
 	}
+}
+
+// asksOtherwise reports whether the job asks for other pods than those that it was admitted with. It may be changed until it runs.
+func (l *look) asksOtherwise() bool {
+	if l.seen.Admission.Grant != jobs.Admitted {
+		return false
+	}
+	granted, asked := l.seen.Admission.PodSets, l.describe(l.job, l.seen.Facts).PodSets
+	return len(asked) != len(granted) || slices.ContainsFunc(asked, func(podSet kueue.PodSet) bool {
+		held, known := granted[string(podSet.Name)]
+		return !known || held.Asked != podSet.Count || !held.IsFor(&podSet.Template)
+	})
 }
 
 // passOnLabels gives the VCJob the labels by which people say how the job is queued.
@@ -213,6 +228,9 @@ func waiting(why string) string {
 
 // evict stops a job that lost its quota. It is submitted anew when it is given some.
 func (l *look) evict() {
+	if !l.plan.Progress.Active && l.job.Status.Phase != lattice.Running {
+		return // nothing of it runs, nor did: it has said why
+	}
 	if l.vcjob != nil {
 		l.plan.First = append(l.plan.First, l.leave()...)
 		l.plan.Writes = append(l.plan.Writes, jobs.Delete(l.vcjob, metav1.DeletePropagationForeground))

@@ -76,6 +76,10 @@ func (s *scene) external(admission jobs.Admission) *scene {
 	s.settings.External = true
 	s.seen.Facts.Served[volcanoJobs] = true
 	s.seen.Admission = admission
+	if admission.Grant != jobs.Unqueued {
+		s.seen.Job.Spec.Queue = "q"
+		s.seen.Facts.Queues.Local = map[string]*kueue.LocalQueue{"q": {}}
+	}
 	return s
 }
 
@@ -194,6 +198,8 @@ func TestLifeOfAJob(t *testing.T) {
 		"Volcano runs it, for it was admitted":                    {newScene().external(admitted).vcjob(volcano.Pending, "", ""), lattice.Running, "Job submitted to Volcano", 1, "", "JobSubmitted"},
 		"Volcano runs it, and it is evicted":                      {newScene().external(jobs.Admission{Grant: jobs.Stopping}).stands(lattice.Running, "", 1).vcjob(volcano.Running, "", ""), lattice.Pending, "Evicted: its pods are stopped, and it waits for quota again", 0, "delete  job", "Evicted"},
 		"Volcano runs it, and it leaves the graph with its quota": {newScene().external(jobs.Admission{Grant: jobs.Stopping}).stands(lattice.Running, "", 1).vcjob(volcano.Running, "", "").with(hasTasks("t")), lattice.Pending, "Evicted: its pods are stopped, and it waits for quota again", 0, "remove LatticeMeshMember job-t / delete  job", "Evicted"},
+		"Volcano runs it, and it loses its quota before it runs":  {newScene().external(jobs.Admission{Grant: jobs.Stopping}).stands(lattice.Pending, "Waiting for quota", 0), lattice.Pending, "Waiting for quota", 0, "", ""},
+		"Volcano ran it, and it is evicted without its VCJob":     {newScene().external(jobs.Admission{Grant: jobs.Stopping}).stands(lattice.Running, "", 1), lattice.Pending, "Evicted: its pods are stopped, and it waits for quota again", 0, "", "Evicted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := test.scene.plan(t)
@@ -320,6 +326,63 @@ func TestWhatAdmissionGivesReachesTheVCJob(t *testing.T) {
 	labels := vcjob(native).Labels
 	if labels[kueue.QueueLabel] != "q" || labels["mine"] != "" {
 		t.Errorf("labels %v", labels)
+	}
+}
+
+// TestAJobThatWasChangedOnceItWasAdmittedQueuesAnew: quota is for the pods that asked for it, and what the job says by now runs, or nothing.
+func TestAJobThatWasChangedOnceItWasAdmittedQueuesAnew(t *testing.T) {
+	withGPU := func(s *scene) {
+		resource(s, lattice.GPUResource, `{"count": 1}`)
+		s.seen.Beside = []client.Object{&nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: compile.NvidiaRuntime}}}
+	}
+	task := func(change func(*lattice.JobTaskSpec)) func(*scene) {
+		return func(s *scene) {
+			of := s.seen.Job.Spec.Tasks["t"]
+			change(&of)
+			s.seen.Job.Spec.Tasks["t"] = of
+		}
+	}
+	main := func(change func(*lattice.ContainerSpec)) func(*scene) {
+		return task(func(of *lattice.JobTaskSpec) {
+			c := of.Workload.Containers["main"]
+			change(&c)
+			of.Workload.Containers = map[string]lattice.ContainerSpec{"main": c}
+		})
+	}
+	for name, test := range map[string]struct {
+		first, then func(*scene)
+		anew        bool
+	}{
+		"nothing":                         {func(*scene) {}, func(*scene) {}, false},
+		"nothing, and it uses GPUs":       {withGPU, func(*scene) {}, false},
+		"what costs nothing":              {func(*scene) {}, main(func(c *lattice.ContainerSpec) { c.Image = "i:2" }), false},
+		"how many pods":                   {func(*scene) {}, task(func(of *lattice.JobTaskSpec) { of.Replicas = ptr.To[int32](3) }), true},
+		"a task more":                     {func(*scene) {}, func(s *scene) { s.seen.Job.Spec.Tasks["u"] = s.seen.Job.Spec.Tasks["t"] }, true},
+		"what a pod needs":                {func(*scene) {}, withGPU, true},
+		"its queue, for one of Volcano's": {func(*scene) {}, func(s *scene) { s.seen.Job.Spec.Queue = "theirs" }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene().with(test.first).external(jobs.Admission{Grant: jobs.Admitted})
+			s.seen.Admission.PodSets = map[string]jobs.PodSetAdmission{}
+			for _, podSet := range New(s.settings).Describe(s.seen.Job, s.seen.Facts).PodSets {
+				s.seen.Admission.PodSets[string(podSet.Name)] = jobs.PodSetAdmission{Count: podSet.Count, Asked: podSet.Count, Left: podSet.Count, Template: podSet.Template.DeepCopy()}
+			}
+			s.with(test.then)
+			plan := s.plan(t)
+			if plan.Progress.QueuesAnew != test.anew || len(plan.Writes) == 0 != test.anew {
+				t.Fatalf("it queues anew: %v, and writes %s", plan.Progress.QueuesAnew, writes(plan))
+			}
+			if test.anew {
+				return
+			}
+			spec := plan.Writes[0].Object().(*volcano.Job).Spec.Tasks[0].Template.Spec
+			if of := s.seen.Job.Spec.Tasks["t"].Workload.Containers["main"].Image; spec.Containers[0].Image != of {
+				t.Errorf("image %s, want %s", spec.Containers[0].Image, of)
+			}
+			if has := spec.RuntimeClassName != nil; has != (len(s.seen.Beside) > 0) {
+				t.Errorf("it has a RuntimeClass: %v", has)
+			}
+		})
 	}
 }
 
