@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/replicas"
@@ -24,6 +25,9 @@ func pytorch(arguments map[string]string) effect {
 		}
 		rank := map[string]int32{worker: masters + r.Index}
 		rank[master] = r.Index
+		if r.Group == worker && worker != master && isTrue(arguments["wait-master-enabled"]) {
+			spec.InitContainers = append(spec.InitContainers, awaitMaster(spec, arguments["wait-master-image"], arguments["wait-master-timeout"]))
+		}
 		each(spec, func(c *corev1.Container) {
 			setEnv(c, corev1.EnvVar{Name: "MASTER_ADDR", Value: hostOf(job, master, 0)})
 			setEnv(c, corev1.EnvVar{Name: "MASTER_PORT", Value: port})
@@ -34,6 +38,47 @@ func pytorch(arguments map[string]string) effect {
 		})
 		openPort(spec, "pytorchjob-port", port)
 	}}
+}
+
+// awaitMaster is a container that ends once the master listens, and fails if it does not within so many seconds. It asks for no more
+// than the pod does anyway, and may do nothing: so it is admitted wherever the pod is.
+func awaitMaster(spec *corev1.PodSpec, image, seconds string) corev1.Container {
+	out := corev1.Container{
+		Name: "wait-for-master", Image: image,
+		Command: []string{"sh", "-c", `end=$(($(date +%s) + ` + seconds + `))
+until nc -z -w 2 "$MASTER_ADDR" "$MASTER_PORT"; do
+  if [ "$(date +%s)" -ge "$end" ]; then
+    echo "nobody listens at $MASTER_ADDR:$MASTER_PORT after ` + seconds + ` s" >&2
+    exit 1
+  fi
+  sleep 1
+done`},
+		SecurityContext: &corev1.SecurityContext{
+			RunAsNonRoot: ptr.To(true), RunAsUser: ptr.To[int64](65534), AllowPrivilegeEscalation: ptr.To(false), ReadOnlyRootFilesystem: ptr.To(true),
+			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}, SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		},
+	}
+	if len(spec.Containers) > 0 {
+		out.Resources = processorAndMemory(spec.Containers[0].Resources)
+	}
+	return out
+}
+
+// processorAndMemory is what is asked for of these two.
+func processorAndMemory(of corev1.ResourceRequirements) (out corev1.ResourceRequirements) {
+	only := func(list corev1.ResourceList) (out corev1.ResourceList) {
+		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+			if amount, asked := list[name]; asked {
+				if out == nil {
+					out = corev1.ResourceList{}
+				}
+				out[name] = amount
+			}
+		}
+		return out
+	}
+	out.Requests, out.Limits = only(of.Requests), only(of.Limits)
+	return out
 }
 
 // tensorflow tells the pods of its tasks the others by TF_CONFIG.

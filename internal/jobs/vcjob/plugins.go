@@ -43,7 +43,8 @@ var known = []plugin{
 	{name: "env", with: env},
 	{name: "svc", with: svc, defaults: map[string]string{"publish-not-ready-addresses": "false", "disable-network-policy": "false"}},
 	{name: "ssh", with: ssh, defaults: map[string]string{"ssh-key-file-path": rootsKeys, "ssh-private-key": "", "ssh-public-key": "", "no-root": "false"}},
-	{name: "pytorch", with: pytorch, needs: []string{"svc"}, defaults: map[string]string{"master": "master", "worker": "worker", "port": "23456"}},
+	{name: "pytorch", with: pytorch, needs: []string{"svc"}, defaults: map[string]string{"master": "master", "worker": "worker", "port": "23456",
+		"wait-master-enabled": "false", "wait-master-timeout": "300", "wait-master-image": "busybox:1.36.1"}},
 	{name: "tensorflow", with: tensorflow, needs: []string{"svc"}, defaults: map[string]string{"ps": "ps", "worker": "worker", "chief": "chief", "evaluator": "evaluator", "port": "2222"}},
 	{name: "mpi", with: mpi, needs: []string{"svc", "ssh"}, roles: []string{"master", "worker"}, defaults: map[string]string{"master": "master", "worker": "worker", "port": "22"}},
 	{name: "ray", with: ray, needs: []string{"svc"}, roles: []string{"head"}, defaults: map[string]string{"head": "head", "worker": "worker", "headContainer": "head", "workerContainer": "worker",
@@ -102,6 +103,9 @@ func (p plugin) read(given []string) (map[string]string, string) {
 		}
 		if port, err := strconv.ParseUint(value, 10, 16); strings.HasSuffix(strings.ToLower(name), "port") && (err != nil || port == 0) {
 			return out, fmt.Sprintf("spec.plugins.%s: %s must be a port, from 1 to 65535", p.name, name)
+		}
+		if n, err := strconv.ParseUint(value, 10, 31); strings.HasSuffix(name, "timeout") && (err != nil || n == 0) {
+			return out, fmt.Sprintf("spec.plugins.%s: %s must be a number of seconds, 1 at least", p.name, name)
 		}
 		out[name] = value
 	}

@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +16,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -204,6 +208,85 @@ func TestPluginPytorchTellsOtherTasksWhereTheMasterIs(t *testing.T) {
 	alone := newJob().with("worker", 1).plugin("pytorch")
 	if v := variables(made(t, see(t, alone.Job, admitted("worker", 1), nil), "job-worker-0")); v["MASTER_ADDR"] != "" || v["RANK"] != "" {
 		t.Errorf("without a master a worker is told %v", v)
+	}
+}
+
+// TestPluginPytorchHasWorkersAwaitTheMaster: those of workers alone, where it is asked for, in a container that asks for no more than the pod.
+func TestPluginPytorchHasWorkersAwaitTheMaster(t *testing.T) {
+	job := newJob().with("master", 1).with("worker", 1, func(task *volcano.TaskSpec) {
+		main := &task.Template.Spec.Containers[0].Resources
+		main.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), "nvidia.com/gpu": resource.MustParse("1")}
+		main.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi"), "nvidia.com/gpu": resource.MustParse("1")}
+	})
+	all := admitted("master", 1, "worker", 1)
+	for _, off := range [][]string{nil, {"--wait-master-enabled=false"}, {"--wait-master-timeout=5"}} {
+		if pod := made(t, see(t, job.plugin("pytorch", off...).Job, all, nil), "job-worker-0"); len(pod.Spec.InitContainers) > 0 {
+			t.Errorf("with %v a worker awaits the master", off)
+		}
+	}
+	got := see(t, job.plugin("pytorch", "--wait-master-enabled", "--wait-master-timeout=7", "--wait-master-image=example.com/nc:1").Job, all, nil)
+	if first := made(t, got, "job-master-0").Spec.InitContainers; len(first) > 0 {
+		t.Error("the master awaits itself")
+	}
+	first := made(t, got, "job-worker-0").Spec.InitContainers
+	if len(first) != 1 || first[0].Name != "wait-for-master" || first[0].Image != "example.com/nc:1" {
+		t.Fatalf("first there are %+v", first)
+	}
+	same(t, "resources", corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}, Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}}, first[0].Resources)
+	v := map[string]string{}
+	for _, e := range first[0].Env {
+		v[e.Name] = e.Value
+	}
+	if v["MASTER_ADDR"] != "job-master-0.job" || v["MASTER_PORT"] != "23456" {
+		t.Errorf("it is told %v", v)
+	}
+	for _, wrong := range []string{"--wait-master-timeout=0", "--wait-master-timeout=$(id)", "--wait-master-enabled=perhaps"} {
+		if d := describe(job.plugin("pytorch", wrong).Job, jobs.Facts{}); d.Mistake == nil {
+			t.Errorf("%s is taken", wrong)
+		}
+	}
+}
+
+// TestAWorkerAwaitsTheMasterForAWhile: the command ends once the master listens, and fails if it does not in time.
+func TestAWorkerAwaitsTheMasterForAWhile(t *testing.T) {
+	for name, test := range map[string]struct {
+		listensAt int // look
+		says      string
+		looks     int
+	}{
+		"it listens later":   {4, "", 4},
+		"it never listens":   {1000, "nobody listens at m.job:23 after 9 s\n", 9},
+		"it listens at once": {1, "", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tools := t.TempDir() // each look takes a second of this clock
+			for tool, does := range map[string]string{
+				"nc":    `echo >> "$LOOKS"; test "$*" = "-z -w 2 m.job 23" && test $(wc -l < "$LOOKS") -ge "$LISTENS_AT"`,
+				"date":  `test "$*" = +%s && echo $((1000 + $(wc -l < "$LOOKS")))`,
+				"sleep": `true`,
+			} {
+				if err := os.WriteFile(filepath.Join(tools, tool), []byte("#!/bin/sh\n"+does+"\n"), 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			looks := filepath.Join(tools, "looks")
+			if err := os.WriteFile(looks, nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			wait := awaitMaster(&corev1.PodSpec{}, "i", "9").Command
+			command := exec.CommandContext(t.Context(), wait[0], wait[1:]...)
+			command.Env = []string{"PATH=" + tools + ":" + os.Getenv("PATH"), "MASTER_ADDR=m.job", "MASTER_PORT=23", "LOOKS=" + looks, "LISTENS_AT=" + strconv.Itoa(test.listensAt)}
+			var said strings.Builder
+			command.Stderr = &said
+			if err := command.Run(); (err != nil) != (test.says != "") || said.String() != test.says {
+				t.Errorf("it ends with %v and says %q, want %q", err, said.String(), test.says)
+			}
+			done, err := os.ReadFile(looks)
+			if n := strings.Count(string(done), "\n"); err != nil || n != test.looks {
+				t.Errorf("it has looked %d times, want %d (%v)", n, test.looks, err)
+			}
+		})
 	}
 }
 
