@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
@@ -20,6 +21,7 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/batchjob"
+	"github.com/musterhq/muster/internal/workload"
 )
 
 // batchWorld is a world with one batch Job ns/job instead of the JobSet.
@@ -268,6 +270,37 @@ func TestABatchJobThatIsAMistakeWaitsAndIsToldOnce(t *testing.T) {
 	}
 }
 
+// TestAJobWhoseQueueThereIsNotIsToldOnce, and which there are; and that no queue of its own was made just before it is no mistake.
+func TestAJobWhoseQueueThereIsNotIsToldOnce(t *testing.T) {
+	w := newBatchWorld(t, fault{}, newBatchJob("nowhere", true), 0)
+	told := func() (told []string) {
+		w.reconcile()
+		for _, event := range w.events.events {
+			if strings.HasPrefix(event, "QueueNotFound") {
+				told = append(told, event)
+			}
+		}
+		return told
+	}
+	if got := told(); len(got) != 0 {
+		t.Errorf("told before anybody says that it waits: %v", got)
+	}
+	waiting := list[kueue.WorkloadList](w.world).Items[0]
+	meta.SetStatusCondition(&waiting.Status.Conditions, metav1.Condition{Type: kueue.WorkloadQuotaReserved, Status: metav1.ConditionFalse,
+		Reason: kueue.WorkloadInadmissible, Message: "LocalQueue nowhere doesn't exist", LastTransitionTime: metav1.NewTime(epoch)})
+	w.updateStatus(&waiting)
+	told()
+	want := []string{"QueueNotFound: The job waits: Queue nowhere is neither a LocalQueue of namespace ns nor a ClusterQueue that takes its jobs: there are cq"}
+	if diff := cmp.Diff(want, told()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	w.put(&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: "nowhere", Namespace: "ns"}, Spec: kueue.LocalQueueSpec{ClusterQueue: "cq"}})
+	w.settle()
+	if got := told(); len(got) != 1 || len(w.batchJob().Status.Conditions) == 0 {
+		t.Errorf("once it is made: told %v, %+v", got, w.batchJob().Status)
+	}
+}
+
 // TestADeletedWorkloadCountsUntilItsBatchJobHasStopped, and is made anew then.
 func TestADeletedWorkloadCountsUntilItsBatchJobHasStopped(t *testing.T) {
 	w := newBatchWorld(t, fault{}, newBatchJob("cq", true), 0)
@@ -336,6 +369,55 @@ func TestAPrebuiltWorkloadIsWaitedForAndTaken(t *testing.T) {
 	}
 	if len(w.batchJob().Status.Conditions) != 1 {
 		t.Error("it did not run")
+	}
+}
+
+// TestWhoQueuesAnewKeepsItsQuotaUntilItsPodsAreGone: its user stops it and has its pods ask for more, in one change.
+func TestWhoQueuesAnewKeepsItsQuotaUntilItsPodsAreGone(t *testing.T) {
+	for _, name := range []string{"", "prebuilt"} {
+		t.Run("names a Workload "+name, func(t *testing.T) {
+			job := newBatchJob("cq", true)
+			w := newBatchWorld(t, fault{}, job, 0)
+			w.fate = running
+			if name != "" {
+				job = w.batchJob()
+				job.Labels[kueue.PrebuiltWorkloadLabel] = name
+				if err := w.api.Update(t.Context(), job); err != nil {
+					t.Fatal(err)
+				}
+				w.put(&kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"}, Spec: kueue.WorkloadSpec{
+					PodSets: []kueue.PodSet{{Name: "main", Count: 2, Template: newBatchJob("", true).Spec.Template}}}})
+			}
+			w.settle()
+			changed := w.batchJob()
+			if changed.Status.Active != 2 {
+				t.Fatalf("it does not run: %+v", changed.Status)
+			}
+			changed.Spec.Suspend = ptr.To(true)
+			changed.Spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("1")}
+			if err := w.api.Update(t.Context(), changed); err != nil {
+				t.Fatal(err)
+			}
+			holds := func() bool {
+				w.reconcile()
+				return slices.ContainsFunc(list[kueue.WorkloadList](w.world).Items, func(wl kueue.Workload) bool {
+					return workload.HoldsQuota(&wl) && !workload.IsFinished(&wl)
+				})
+			}
+			for step := range 2 {
+				if !holds() || !holds() {
+					t.Fatalf("its quota is given back while pods are there: step %d, %+v", step, w.batchJob().Status)
+				}
+				w.runJob()
+			}
+			for range 10 {
+				if !holds() {
+					return
+				}
+				w.runJob()
+			}
+			t.Error("its pods are gone, and it has their quota yet")
+		})
 	}
 }
 

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -52,6 +53,21 @@ func (f QueueFacts) Names() []string {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// queueNotFound is the reason of the event of a job whose queue there is not.
+const queueNotFound = "QueueNotFound"
+
+// NotFound says that there is no queue of the name, and which there are instead, "" if jobs of the namespace can go there.
+func (f QueueFacts) NotFound(name, namespace string) string {
+	if f.Serves(name) {
+		return ""
+	}
+	there := "there are no queues"
+	if names := f.Names(); len(names) > 0 {
+		there = "there are " + strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("Queue %s is neither a LocalQueue of namespace %s nor a ClusterQueue that takes its jobs: %s", name, namespace, there)
 }
 
 // QueueChoice is the queue that a job goes to.

@@ -166,6 +166,7 @@ func (r *reconciler[T]) plan(ctx context.Context, job T) (Plan, error) {
 	plan := r.api.Plan(seen)
 	if plan.Progress.Outcome == nil {
 		plan.Events = append(plan.Events, cannotStart(seen.Admission)...)
+		plan.Events = append(plan.Events, cannotQueue(job, queue.Name, seen.Admission, facts.Queues)...)
 	}
 	if seen.Admission.Conflict != "" && !plan.Progress.Active && plan.Progress.Outcome == nil {
 		plan.Progress.FailedToStart = seen.Admission.Conflict
@@ -203,6 +204,18 @@ func cannotStart(a Admission) []Event {
 			fmt.Sprintf("No pods can be started: the ResourceFlavor %s, where the job has its quota, does not exist. Create it again, or delete the job", a.MissingFlavor))}
 	case a.Conflict != "":
 		return []Event{Obstacle(kueue.WorkloadFinishedReasonFailedToStart, "No pods can be started: "+a.Conflict)}
+	}
+	return nil
+}
+
+// cannotQueue tells why a job waits whose queue there is not. It is told once its Workload says that it waits: the queue may have been
+// made just before the job.
+func cannotQueue(job client.Object, queue string, a Admission, queues QueueFacts) []Event {
+	if a.Grant != Waiting || a.Why == "" || queue == "" {
+		return nil
+	}
+	if why := queues.NotFound(queue, job.GetNamespace()); why != "" {
+		return []Event{Obstacle(queueNotFound, "The job waits: "+why)}
 	}
 	return nil
 }

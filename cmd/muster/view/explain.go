@@ -14,6 +14,7 @@ import (
 	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/admission"
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
@@ -185,9 +186,14 @@ func (e *Explanation) askEngine(seen *Seen, jobs []Job, workload *kueue.Workload
 	if !known {
 		return
 	}
-	if whyNot.Code == reason.PendingEvaluation && e.Job.Reason == string(reason.Inadmissible) && reason.IsRefusedAdmission(e.Job.Message) {
-		// By all that can be read it would be admitted next. That it is refused stands in its status alone.
-		whyNot.State, whyNot.Code, whyNot.Message = reason.Aside, reason.Inadmissible, e.Job.Message
+	if whyNot.Code == reason.PendingEvaluation {
+		// By all that can be read it would be admitted next. What only the operator has heard of stands in its status alone.
+		switch told := reason.Code(e.Job.Reason); {
+		case told == reason.Inadmissible && reason.IsRefusedAdmission(e.Job.Message):
+			whyNot.State, whyNot.Code, whyNot.Message = reason.Aside, told, e.Job.Message
+		case told == reason.TopologyPlacementFailed && place.TellsOfAvoided(e.Job.Message):
+			whyNot.Code, whyNot.Message = told, e.Job.Message
+		}
 	}
 	e.WhyNot, e.Assumed = &whyNot, seen.Assumed
 	for i := range e.Asks {

@@ -12,6 +12,7 @@ import (
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/config"
+	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
@@ -87,6 +88,39 @@ func TestExplainSaysThatTheAdmissionIsRefused(t *testing.T) {
 	if e.WhyNot == nil || e.WhyNot.State != reason.Aside || e.WhyNot.Message != e.Job.Message {
 		t.Errorf("the engine says %+v", e.WhyNot)
 	}
+}
+
+// TestExplainSaysThatNodesAreAvoided: by all that can be read there is room on them, and kube-scheduler's word is forgotten with the
+// pods that had it.
+func TestExplainSaysThatNodesAreAvoided(t *testing.T) {
+	for message, kept := range map[string]bool{
+		(&place.Shortfall{Topology: "racks", Count: 4, Nodes: 2, Excluded: []place.Excluded{{Filter: avoided(t), Nodes: 2}}}).Message():                  true,
+		(&place.Shortfall{Topology: "racks", Count: 4, Nodes: 2, Excluded: []place.Excluded{{Filter: `resource "nvidia.com/gpu"`, Nodes: 2}}}).Message(): false,
+	} {
+		seen, now := busyLab(), at(60).Time
+		seen.JobSets, seen.Workloads = seen.JobSets[:1], seen.Workloads[:1]
+		told := &seen.Workloads[0].Status.Conditions[0]
+		told.Reason, told.Message = string(reason.TopologyPlacementFailed), message
+		jobs := Jobs(&seen, now)
+		e := Explain(&seen, jobs, jobs[0], now)
+		if got := e.Job.Message == message; got != kept {
+			t.Errorf("told %q, it says %s: %s", message, e.Job.Reason, e.Job.Message)
+		}
+	}
+}
+
+// avoided is the filter that takes nodes away which kube-scheduler has refused.
+func avoided(t *testing.T) string {
+	t.Helper()
+	m := place.New()
+	m.SetTopology(place.Topology{Name: "t", Levels: []string{corev1.LabelHostname}})
+	m.SetFlavor(place.Flavor{Name: "f", Topology: "t"})
+	m.SetNode(place.Node{Name: "n", Labels: map[string]string{corev1.LabelHostname: "n"}, Allocatable: map[string]int64{place.Pods: 1}})
+	_, short := m.Find([]place.Ask{{PodSet: "main", Flavor: "f", Count: 1, Avoid: []string{"n"}}}, place.Now)
+	if short == nil || len(short.Excluded) != 1 {
+		t.Fatalf("nothing takes the node away: %+v", short)
+	}
+	return short.Excluded[0].Filter
 }
 
 func TestWhoSeesTooLittleIsToldWhatTheConditionSays(t *testing.T) {

@@ -42,10 +42,13 @@ const (
 	refusedExclusive
 )
 
+// avoidedFilter is what takes nodes away that are avoided.
+const avoidedFilter = "refused by kube-scheduler"
+
 func newRefusals() refusals {
 	r := refusals{index: map[string]refusal{}}
 	for _, text := range []string{"", "foreign", "other", "cordoned", "not ready", "hostname of another node", "topologyDomain", "nodeSelector", "affinity",
-		"refused by kube-scheduler", "hostPort", "exclusive placement"} {
+		avoidedFilter, "hostPort", "exclusive placement"} {
 		r.of(text)
 	}
 	return r

@@ -63,6 +63,9 @@ func (s *Shortfall) Message() string {
 	return b.String()
 }
 
+// TellsOfAvoided reports whether a Message counts nodes that are avoided: who has nothing but that message has not heard of them.
+func TellsOfAvoided(message string) bool { return strings.Contains(message, avoidedFilter+": ") }
+
 // shortfall says why a search that is still open found nothing: of the first ask that
 // has no places even alone, or else that they have none together.
 func (m *Map) shortfall(f *finding) *Shortfall {

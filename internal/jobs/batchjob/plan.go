@@ -80,10 +80,7 @@ func run(p *jobs.Plan, job *batchv1.Job, admission jobs.Admission) {
 	fits := equality.Semantic.DeepEqual(job.Spec.Template, desired.Spec.Template)
 	switch {
 	case !granted.IsFor(&restored(job).Spec.Template):
-		p.Events = append(p.Events, jobs.Warning(queueDecidesReason, otherPodsMessage))
-		if p.Progress.QueuesAnew = suspended(job); !p.Progress.QueuesAnew {
-			p.Writes = append(p.Writes, jobs.Change(job, suspend(job))) // one change gave it other pods and started it
-		}
+		queueAnew(p, job)
 	case suspended(job):
 		if !admission.MayStart() || !fits && !quiet(job) {
 			return // the template of a Job with pods cannot be changed
@@ -106,6 +103,17 @@ func run(p *jobs.Plan, job *batchv1.Job, admission jobs.Admission) {
 		p.Events = append(p.Events, jobs.Warning(queueDecidesReason, fmt.Sprintf(
 			"spec.parallelism is %d again: the Job has quota for as many pods; submit another Job for more", granted.Count)))
 	}
+}
+
+// queueAnew has a Job that was given other pods give its quota back once it has none.
+func queueAnew(p *jobs.Plan, job *batchv1.Job) {
+	switch p.Progress.QueuesAnew = quiet(job); {
+	case !suspended(job): // one change gave it other pods and started it
+		p.Writes = append(p.Writes, jobs.Change(job, suspend(job)))
+	case !quiet(job):
+		return
+	}
+	p.Events = append(p.Events, jobs.Warning(queueDecidesReason, otherPodsMessage))
 }
 
 // rewrite changes what may change while the Job is suspended and has no pods. API

@@ -82,8 +82,11 @@ func TestSizesOfJobsThatAreMadeOrResumed(t *testing.T) {
 // TestJobsRunNoMoreThanTheirJobSetHasQuotaFor: who may change the Jobs of a JobSet gets no more pods by it, nor larger ones.
 func TestJobsRunNoMoreThanTheirJobSetHasQuotaFor(t *testing.T) {
 	widened := func(b jobBuilder) jobBuilder { b.job.Spec.Parallelism = ptr.To[int32](50); return b }
-	enlarged := func(b jobBuilder) jobBuilder {
-		b.job.Spec.Template.Spec.Containers = []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("64")}}}}
+	asks := func(cpu string) []corev1.Container {
+		return []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse(cpu)}}}}
+	}
+	asking := func(b jobBuilder, cpu string) jobBuilder {
+		b.job.Spec.Template.Spec.Containers = asks(cpu)
 		return b.suspended()
 	}
 	for name, tc := range map[string]struct {
@@ -95,10 +98,15 @@ func TestJobsRunNoMoreThanTheirJobSetHasQuotaFor(t *testing.T) {
 		"more pods at a time":                       {quota(2, 2), widened(job("workers", 0).ready()), []string{"change Job js-workers-0"}, 1},
 		"of one that is resumed":                    {quota(2, 2), widened(job("workers", 0).suspended()), []string{"change Job js-workers-0"}, 1},
 		"where no queue has a say they are his own": {unqueued, widened(job("workers", 0).ready()), nil, 0},
-		"larger pods":                               {quota(2, 2), enlarged(job("workers", 0)), []string{"delete Job js-workers-0"}, 0},
+		"larger pods":                               {quota(2, 2), asking(job("workers", 0), "64"), []string{"delete Job js-workers-0"}, 0},
+		"smaller ones, as a webhook makes all":      {quota(2, 2), asking(job("workers", 0), "1"), []string{"change Job js-workers-0"}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := look(t, newSet().js, tc.admission, of(job("leader", 0).ready(), tc.worker, job("workers", 1).ready()))
+			set := newSet()
+			for i := range set.js.Spec.ReplicatedJobs {
+				set.js.Spec.ReplicatedJobs[i].Template.Spec.Template.Spec.Containers = asks("2")
+			}
+			p := look(t, set.js, tc.admission, of(job("leader", 0).ready(), tc.worker, job("workers", 1).ready()))
 			same(t, "writes", tc.writes, writes(p))
 			for _, w := range p.Writes {
 				if changed := w.Object().(*batchv1.Job); tc.pods > 0 && *changed.Spec.Parallelism != tc.pods {

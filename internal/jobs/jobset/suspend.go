@@ -119,8 +119,7 @@ func (a *attempt) resume(job, fresh *batchv1.Job) {
 		desired.Spec.Parallelism = ptr.To(most) // see resizeJobs
 	}
 	switch {
-	case !sameCompany(job.Spec.Template.Spec, fresh.Spec.Template.Spec), a.leavesGang(job, fresh),
-		!equality.Semantic.DeepEqual(podspec.Requests(job.Spec.Template.Spec), podspec.Requests(fresh.Spec.Template.Spec)):
+	case !sameCompany(job.Spec.Template.Spec, fresh.Spec.Template.Spec), a.leavesGang(job, fresh), asksForMore(job, fresh):
 		// Such as one that was placed, and now is not, or whose pods somebody had ask for more than the JobSet does: no change of
 		// it will do.
 		a.deleteJobs([]*batchv1.Job{job})
@@ -135,6 +134,18 @@ func (a *attempt) resume(job, fresh *batchv1.Job) {
 	default:
 		a.plan.Writes = append(a.plan.Writes, jobs.Change(job, desired))
 	}
+}
+
+// asksForMore reports whether pods of the Job ask for more of anything than they would if it were created now. What asks for less may
+// be so because of somebody who changes all Jobs as they are made, and would do that again.
+func asksForMore(job, fresh *batchv1.Job) bool {
+	granted := podspec.Requests(fresh.Spec.Template.Spec)
+	for resource, amount := range podspec.Requests(job.Spec.Template.Spec) {
+		if amount.Cmp(granted[resource]) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // resumed is the Job, no longer suspended, with the parts of the pod template that

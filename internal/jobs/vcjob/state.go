@@ -2,7 +2,6 @@ package vcjob
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -171,12 +170,8 @@ func (l *look) waitsFor() (reason, message string) {
 	if queue == "" {
 		queue = queueOf(l.job)
 	}
-	if queues := l.seen.Facts.Queues; !queues.Serves(queue) {
-		there := "there are no queues"
-		if names := queues.Names(); len(names) > 0 {
-			there = "there are " + strings.Join(names, ", ")
-		}
-		return volcano.QueueNotFound, fmt.Sprintf("Queue %s is neither a LocalQueue of namespace %s nor a ClusterQueue that takes its jobs: %s", queue, l.job.Namespace, there)
+	if why := l.seen.Facts.Queues.NotFound(queue, l.job.Namespace); why != "" {
+		return volcano.QueueNotFound, why
 	}
 	if why := l.seen.Admission.Why; why != "" {
 		return volcano.WaitingForQuota, why
