@@ -27,9 +27,10 @@ type attemptHall struct {
 	key    client.ObjectKey
 
 	mu sync.Mutex
-	// first is what the agent of the first in rank said last. Whoever was given an attempt
-	// was heard before, so that it is there once all have one.
-	first protocol.Request
+	// first is what the agent of the first in rank said last, and firstAt the request by which it did. Whoever was given an
+	// attempt was heard before, so that it is there once all have one.
+	first   protocol.Request
+	firstAt uint64
 }
 
 func (h *attemptHall) hear(Who, protocol.Request, uint64) bool { return true }
@@ -37,7 +38,7 @@ func (h *attemptHall) hear(Who, protocol.Request, uint64) bool { return true }
 // silent is of no account: who is in an attempt is said on pods.
 func (h *attemptHall) silent(Who, uint64) {}
 
-func (h *attemptHall) answer(ctx context.Context, who Who, said protocol.Request) (protocol.Response, bool, error) {
+func (h *attemptHall) answer(ctx context.Context, who Who, said protocol.Request, request uint64) (protocol.Response, bool, error) {
 	if said.State == protocol.Done {
 		return protocol.Response{}, true, nil
 	}
@@ -56,7 +57,9 @@ func (h *attemptHall) answer(ctx context.Context, who Who, said protocol.Request
 	if !ok {
 		return protocol.Response{Refused: "the pod has not the labels of a pod of JobSet " + js.Name}, true, nil
 	}
-	h.note(rank, said)
+	if rank == 0 && pod.DeletionTimestamp.IsZero() {
+		h.note(said, request)
+	}
 	verdict := attempt.Judge(seen(&js, &pod), said)
 	switch {
 	case verdict.Over != "":
@@ -75,14 +78,16 @@ func (h *attemptHall) answer(ctx context.Context, who Who, said protocol.Request
 	return protocol.Response{}, false, nil
 }
 
-// note remembers where the first in rank is reached, and tells those who wait for that.
-func (h *attemptHall) note(rank int, said protocol.Request) {
-	if rank != 0 {
+// note remembers where the first in rank is reached, and tells those who wait for that. A request that is still held of an agent
+// that is gone is looked at again with all news, and says nothing new.
+func (h *attemptHall) note(said protocol.Request, request uint64) {
+	h.mu.Lock()
+	if request < h.firstAt {
+		h.mu.Unlock()
 		return
 	}
-	h.mu.Lock()
 	changed := h.first.Join != said.Join
-	h.first = said
+	h.first, h.firstAt = said, request
 	h.mu.Unlock()
 	if changed {
 		h.tell()

@@ -7,9 +7,12 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	"github.com/musterhq/muster/internal/rendezvous/protocol"
 )
 
@@ -130,7 +133,7 @@ func TestTheSizesOfTheNewestPodHold(t *testing.T) {
 	h.Pod(older) // something else of it has changed
 	place := h.byPod[string(older.UID)]
 	place.hear(Who{Namespace: "ns", Name: newer.Name, UID: string(newer.UID)}, protocol.Request{State: protocol.Waiting, Join: "a", Address: "10.0.0.1", Port: 1}, 1)
-	if answer, says, _ := place.answer(t.Context(), Who{UID: string(newer.UID)}, protocol.Request{State: protocol.Waiting}); !says || answer.Round == nil || answer.Round.Min != 1 {
+	if answer, says, _ := place.answer(t.Context(), Who{UID: string(newer.UID)}, protocol.Request{State: protocol.Waiting}, 1); !says || answer.Round == nil || answer.Round.Min != 1 {
 		t.Errorf("one alone is answered %+v, want a round: the job goes on with one", answer)
 	}
 }
@@ -144,7 +147,7 @@ func TestAPodThatIsDeletedIsMissedThoughItsCommandEndedWell(t *testing.T) {
 		who := Who{Namespace: "ns", Name: pod.Name, UID: string(pod.UID)}
 		place := h.byPod[who.UID]
 		place.hear(who, said, 1)
-		answer, _, _ := place.answer(t.Context(), who, said)
+		answer, _, _ := place.answer(t.Context(), who, said, 1)
 		return answer
 	}
 	waits := func(pod *corev1.Pod, join string) protocol.Response {
@@ -174,5 +177,59 @@ func TestAPodThatIsDeletedIsMissedThoughItsCommandEndedWell(t *testing.T) {
 	waits(comes, "d")
 	if again := waits(stays, "e").Round; again == nil || again.Size != 2 {
 		t.Errorf("once another has come the first is told %+v, want a round of both", again)
+	}
+}
+
+// TestTheFirstInRankIsWhereItSaidLast: requests of an agent that is gone, and of a pod that goes, are held for a while and looked at again
+// with all news. They do not take the place of what was said after them, which would be news again, and so without end.
+func TestTheFirstInRankIsWhereItSaidLast(t *testing.T) {
+	js := &jobset.JobSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "js"}}
+	js.Spec.FailurePolicy = &jobset.FailurePolicy{RestartStrategy: jobset.InPlaceRestart}
+	js.Spec.ReplicatedJobs = []jobset.ReplicatedJob{{Name: "a", Replicas: 1}}
+	first := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "first", UID: "first", Labels: map[string]string{
+		jobset.JobIndexKey: "0", jobset.ReplicatedJobNameKey: "a", "batch.kubernetes.io/job-completion-index": "0"}}}
+	goes := first.DeepCopy()
+	goes.Name, goes.UID, goes.DeletionTimestamp, goes.Finalizers = "goes", "goes", new(metav1.Now()), []string{"example.com/stays"}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, jobset.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h := &attemptHall{client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(js, first, goes).Build(), key: client.ObjectKeyFromObject(js)}
+	says := func(pod *corev1.Pod, join, address string, request uint64) (news bool) {
+		t.Helper()
+		changed := h.changed()
+		said := protocol.Request{State: protocol.Running, Round: 1, Join: join, Address: address, Port: 1}
+		if _, _, err := h.answer(t.Context(), Who{Namespace: "ns", Name: pod.Name, UID: string(pod.UID)}, said, request); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-changed:
+			return true
+		default:
+			return false
+		}
+	}
+	for i, step := range []struct {
+		pod           *corev1.Pod
+		join, address string
+		request       uint64
+		news          bool
+		master        string
+	}{
+		{first, "a", "10.0.0.1", 1, true, "10.0.0.1"},
+		{first, "a", "10.0.0.1", 1, false, "10.0.0.1"},
+		{first, "b", "10.0.0.2", 2, true, "10.0.0.2"},
+		{first, "a", "10.0.0.1", 1, false, "10.0.0.2"},
+		{goes, "c", "10.0.0.3", 3, false, "10.0.0.2"},
+		{first, "d", "10.0.0.4", 4, true, "10.0.0.4"},
+	} {
+		if news := says(step.pod, step.join, step.address, step.request); news != step.news {
+			t.Errorf("step %d is news: %v", i, news)
+		}
+		if at, _ := h.master(); at != step.master {
+			t.Errorf("step %d: the master is at %s, want %s", i, at, step.master)
+		}
 	}
 }

@@ -87,7 +87,7 @@ func (h *roundHall) empty() bool {
 	return h.group.Empty()
 }
 
-func (h *roundHall) answer(_ context.Context, who Who, said protocol.Request) (protocol.Response, bool, error) {
+func (h *roundHall) answer(_ context.Context, who Who, said protocol.Request, _ uint64) (protocol.Response, bool, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if said.State == protocol.Running && !h.group.Knows(who.UID) {

@@ -34,7 +34,7 @@ type hall interface {
 	// request tells it from those that came before.
 	hear(who Who, said protocol.Request, request uint64) (known bool)
 	// answer is what to tell it now; false is nothing yet.
-	answer(ctx context.Context, who Who, said protocol.Request) (protocol.Response, bool, error)
+	answer(ctx context.Context, who Who, said protocol.Request, request uint64) (protocol.Response, bool, error)
 	// silent tells that its request has broken off.
 	silent(who Who, request uint64)
 	// changed is closed when an answer may be another.
@@ -149,7 +149,7 @@ func (s *Server) attend(ctx context.Context, who Who, said protocol.Request) (pr
 		if place != nil {
 			changed = place.changed()
 			heard = heard || place.hear(who, said, request)
-			if response, says, err := place.answer(ctx, who, said); says || err != nil {
+			if response, says, err := place.answer(ctx, who, said, request); says || err != nil {
 				return response, err
 			}
 		}
