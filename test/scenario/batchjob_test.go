@@ -3,6 +3,7 @@ package scenario
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
 
@@ -46,6 +47,24 @@ func (w *world) jobIs(name, what string, holds func(*batchv1.Job) bool) {
 }
 
 var running = harness.Running
+
+// endPods has the pods of the Job, so many, end well once all of them run.
+func (w *world) endPods(job string, count int) {
+	w.Helper()
+	var pods []corev1.Pod
+	w.UntilPods(fmt.Sprintf("%d pods of %s run", count, job), func(all map[string]corev1.Pod) bool {
+		pods = nil
+		for _, pod := range all {
+			if pod.Labels[batchv1.JobNameLabel] == job && pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
+				pods = append(pods, pod)
+			}
+		}
+		return len(pods) == count
+	})
+	for _, pod := range pods {
+		w.EndPod(pod, 0)
+	}
+}
 
 // workloadOf is the Workload of the namespace's only job.
 func (w *world) workloadOf(what string, holds func(*kueue.Workload) bool) *kueue.Workload {

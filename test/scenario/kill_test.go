@@ -7,9 +7,7 @@ import (
 	"path"
 	"slices"
 	"sync"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
@@ -43,21 +41,7 @@ func TestOperatorKilledAmongTheDemosJobs(t *testing.T) {
 		}
 		return len(names) == 9
 	})
-	killed := 0
-	kill := func() {
-		for {
-			if pid := w.OperatorPID(); pid != killed && syscall.Kill(pid, syscall.SIGKILL) == nil {
-				killed = pid
-				return
-			}
-			select {
-			case <-time.After(10 * time.Millisecond): // a file of another process can only be looked at
-			case <-t.Context().Done():
-				t.Fatal(t.Context().Err())
-			}
-		}
-	}
-	kill() // while they are being queued
+	w.KillOperator() // while they are being queued
 	for _, done := range []int{1, 3, 5} {
 		all.untilJobSets("some more have completed", func(jobSets map[string]jobset.JobSet) bool {
 			count := 0
@@ -68,7 +52,7 @@ func TestOperatorKilledAmongTheDemosJobs(t *testing.T) {
 			}
 			return count >= done
 		})
-		kill()
+		w.KillOperator()
 	}
 	all.untilCompleted(names...)
 

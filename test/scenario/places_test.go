@@ -319,7 +319,7 @@ func (w *world) untilApart(racks map[string]string, count int) []corev1.Pod {
 
 func TestJobsThatAreKeptApartWithoutAQueueFindARackEach(t *testing.T) {
 	w := newWorld(t)
-	racks := w.racks()
+	racks := w.placedQueue("unused", 32)
 	js := w.apart("js", "")
 	js.Spec.ReplicatedJobs[0].Template.Spec.Template.Spec.Tolerations = []corev1.Toleration{{Key: "muster.dev/simulated", Operator: corev1.TolerationOpExists}}
 	js.Spec.ReplicatedJobs[0].Template.Spec.Template.Spec.NodeSelector = map[string]string{"muster.dev/simulated": "true"}
@@ -327,7 +327,7 @@ func TestJobsThatAreKeptApartWithoutAQueueFindARackEach(t *testing.T) {
 	w.untilApart(racks, 2)
 }
 
-// placedQueue makes a queue of simulated GPUs whose flavor is placed on nodes, in racks.
+// placedQueue makes a queue of simulated GPUs whose flavor is placed on nodes, in racks, and gives the racks once the operator knows of them.
 func (w *world) placedQueue(local string, gpus int64) map[string]string {
 	w.Helper()
 	racks := w.racks()
@@ -337,6 +337,14 @@ func (w *world) placedQueue(local string, gpus int64) map[string]string {
 	flavor := simulated
 	flavor.TopologyName = ptr.To(kueue.TopologyReference(w.Namespace))
 	w.Queue(local, flavor, corev1.ResourceList{gpu: *resource.NewQuantity(gpus, resource.DecimalSI)})
+	for node, rack := range racks {
+		probe := w.bare("probe-of-"+node, local, 1)
+		probe.Spec.PodSets[0].Template.Spec.NodeSelector = map[string]string{rackLabel: rack, corev1.LabelHostname: node}
+		w.Create(probe)
+		w.untilWorkload(probe.Name, "runs", runs)
+		w.Delete(probe)
+	}
+	harness.Until(w.World, &kueue.WorkloadList{}, "the probes are gone", func(list *kueue.WorkloadList) bool { return len(list.Items) == 0 })
 	return racks
 }
 

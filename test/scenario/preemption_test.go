@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -146,23 +145,20 @@ func TestAHigherPriorityMakesRoomAndTheVictimComesBack(t *testing.T) {
 			h := w.record("low-workers-0", "high-workers-0")
 			w.Create(w.gang("low", "gpu", 6, time.Hour))
 			w.jobIs("low-workers-0", "is ready", func(job *batchv1.Job) bool { return ptr.Deref(job.Status.Ready, 0) == 6 })
-			high := w.gang("high", "gpu", 4, 2*time.Second)
+			high := w.gang("high", "gpu", 4, time.Hour)
 			w.urgent(high)
 			w.Create(high)
 			w.untilOf("low", "is told to go", func(o *kueue.Workload) bool {
 				return meta.IsStatusConditionTrue(o.Status.Conditions, kueue.WorkloadEvicted)
 			})
 			if kill {
-				if err := syscall.Kill(w.OperatorPID(), syscall.SIGKILL); err != nil {
-					t.Fatal(err)
-				}
+				w.KillOperator()
 			}
 			preemptor := w.untilOf("high", "runs", runs)
 			if kill {
-				if err := syscall.Kill(w.OperatorPID(), syscall.SIGKILL); err != nil {
-					t.Fatal(err)
-				}
+				w.KillOperator()
 			}
+			w.endPods("high-workers-0", 4)
 			w.untilCompleted("high")
 			victim := w.untilOf("low", "runs again", runs)
 			h.Reaches(victim)
@@ -212,12 +208,14 @@ func TestWhatWasLentIsReclaimed(t *testing.T) {
 	h := w.record("second", "mine")
 	first := w.batchJob("first", "borrower", 4, time.Hour)
 	w.urgent(first) // so that it is clear which of both goes
+	w.untilHeld(first)
 	w.Create(first)
 	w.untilOf("first", "runs", runs)
 	w.Create(w.batchJob("second", "borrower", 4, time.Hour))
 	w.jobIs("second", "is ready", func(job *batchv1.Job) bool { return ptr.Deref(job.Status.Ready, 0) == 4 })
-	w.Create(w.batchJob("mine", "owner", 4, 2*time.Second))
+	w.Create(w.batchJob("mine", "owner", 4, time.Hour))
 	preemptor := w.untilOf("mine", "runs", runs)
+	w.endPods("mine", 4)
 	h.Reaches(w.untilOf("second", "runs again", runs))
 	h.check(t, 8)
 	message := preemption(preemptor, "reclamation within the cohort", fmt.Sprintf("/%s/%s", w.Namespace, owner.Name), fmt.Sprintf("/%s/%s", w.Namespace, w.Namespace))

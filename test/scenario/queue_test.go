@@ -22,7 +22,7 @@ import (
 func TestGangsRunOneAfterTheOtherWhereOnlyOneFits(t *testing.T) {
 	w := newWorld(t)
 	w.gpuQueue("gpu", 8)
-	w.Create(w.gang("first", "gpu", 6, 2*time.Second))
+	w.Create(w.gang("first", "gpu", 6, time.Hour))
 	w.untilJobSets("first runs", func(all map[string]jobset.JobSet) bool {
 		js := all["first"]
 		return len(js.Status.ReplicatedJobsStatus) == 1 && js.Status.ReplicatedJobsStatus[0].Active == 1
@@ -42,6 +42,7 @@ func TestGangsRunOneAfterTheOtherWhereOnlyOneFits(t *testing.T) {
 		}
 		return false
 	})
+	w.endPods("first-workers-0", 6)
 	w.untilCompleted("first", "second")
 	harness.Until(w.World, &kueue.WorkloadList{}, "both Workloads are finished", func(list *kueue.WorkloadList) bool {
 		for _, workload := range list.Items {

@@ -2,9 +2,7 @@ package genericjob
 
 import (
 	"slices"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/musterhq/muster/test/scenario/harness"
 
@@ -233,42 +231,28 @@ func TestAPauseAfterTheEndChangesNothing(t *testing.T) {
 func TestOperatorKilledAgainAndAgain(t *testing.T) {
 	w := newWorld(t)
 	w.queue(4)
-	killed := 0
-	kill := func() {
-		for {
-			if pid := w.OperatorPID(); pid != killed && syscall.Kill(pid, syscall.SIGKILL) == nil {
-				killed = pid
-				return
-			}
-			select {
-			case <-time.After(10 * time.Millisecond): // a file of another process can only be looked at
-			case <-t.Context().Done():
-				t.Fatal(t.Context().Err())
-			}
-		}
-	}
 	cleaned := func(job *tensorstack.GenericJob) { job.Spec.CleanUpPolicy = tensorstack.CleanUpAll }
 	w.Create(w.job("one", with("worker", 4, 1), inQueue(2), cleaned))
-	kill()
+	w.KillOperator()
 	w.untilPhase("one", tensorstack.JobPhaseRunning)
 	w.Create(w.job("two", with("worker", 4, 0), inQueue(1), cleaned))
 	w.EndReplica("one-worker-0", 0, 1)
-	kill()
+	w.KillOperator()
 	w.EndReplica("one-worker-0", 1, 0)
 	w.pause("one", true)
-	kill()
+	w.KillOperator()
 	w.untilPhase("two", tensorstack.JobPhaseRunning)
 	w.pause("one", false)
 	for _, pod := range []string{"two-worker-0", "two-worker-1", "two-worker-2", "two-worker-3"} {
 		w.EndReplica(pod, 0, 0)
 	}
-	kill()
+	w.KillOperator()
 	w.untilPhase("two", tensorstack.JobPhaseSucceeded)
 	w.untilPhase("one", tensorstack.JobPhaseRunning)
 	for _, pod := range []string{"one-worker-1", "one-worker-2", "one-worker-3"} {
 		w.EndReplica(pod, 0, 0)
 	}
-	kill()
+	w.KillOperator()
 	job := w.untilPhase("one", tensorstack.JobPhaseSucceeded)
 	if task := job.Status.Tasks[0]; task.RestartCount != 1 || task.Replicas[0].RestartCount != 1 {
 		t.Errorf("restarts are told as %+v", task)

@@ -1,7 +1,10 @@
 package harness
 
 import (
+	"cmp"
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,14 +21,22 @@ import (
 // Patience bounds every wait, on a machine that is busy with other tests.
 const Patience = 2 * time.Minute
 
-// Until waits, by watching the list, until the condition holds for its items in the world's namespace, which is the last
-// that was read. What says what is awaited: the test fails with "waited 2m0s until" it, and the state of the world.
+// Until waits, by watching, until the condition holds for the items in the world's namespace. It is asked of the list as it is at first
+// and after each change, one by one, so that no state is missed that lasts for a moment only; the list is the one for which it held. What
+// says what is awaited: the test fails with "waited 2m0s until" it, and the state of the world.
 func Until[L client.ObjectList](w *World, list L, what string, holds func(L) bool) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), Patience)
 	defer cancel()
 	for {
 		if err := w.Client.List(ctx, list, client.InNamespace(w.Namespace)); err != nil {
+			w.Fatalf("waiting until %s: %v", what, err)
+		}
+		items, err := meta.ExtractList(list)
+		if err == nil {
+			err = meta.SetList(list, items) // copies, with which the condition may do as it likes
+		}
+		if err != nil {
 			w.Fatalf("waiting until %s: %v", what, err)
 		}
 		if holds(list) {
@@ -36,15 +47,48 @@ func Until[L client.ObjectList](w *World, list L, what string, holds func(L) boo
 		if err != nil {
 			w.Fatalf("waiting until %s: %v", what, err)
 		}
-		event, open := <-events.ResultChan()
+		found, err := follow(events, items, list, holds)
 		events.Stop()
-		if ctx.Err() != nil {
+		switch {
+		case err != nil:
+			w.Fatalf("waiting until %s: %v", what, err)
+		case found:
+			return
+		case ctx.Err() != nil:
 			w.Fatalf("waited %s until %s: %s", Patience, what, w.State(list))
+		} // else the watch has ended, and the list has the truth
+	}
+}
+
+// follow changes the list, of which these are the items, by each event, until the condition holds for it or there are no more.
+func follow[L client.ObjectList](events watch.Interface, items []runtime.Object, list L, holds func(L) bool) (found bool, err error) {
+	order := func(a, b runtime.Object) int {
+		one, other := a.(client.Object), b.(client.Object)
+		return cmp.Or(strings.Compare(one.GetNamespace(), other.GetNamespace()), strings.Compare(one.GetName(), other.GetName()))
+	}
+	slices.SortFunc(items, order)
+	for event := range events.ResultChan() {
+		if event.Type == watch.Error {
+			return false, nil
 		}
-		if open && event.Type == watch.Error {
-			continue // the list has the truth
+		at, there := slices.BinarySearchFunc(items, event.Object, order)
+		switch {
+		case event.Type == watch.Deleted && there:
+			items = slices.Delete(items, at, at+1)
+		case event.Type == watch.Deleted:
+		case there:
+			items[at] = event.Object
+		default:
+			items = slices.Insert(items, at, event.Object)
+		}
+		if err := meta.SetList(list, items); err != nil {
+			return false, err
+		}
+		if holds(list) {
+			return true, nil
 		}
 	}
+	return false, nil
 }
 
 // UntilOne waits until the condition holds for the object of this name, and gives it. The list is an empty one of its kind.

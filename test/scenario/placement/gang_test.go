@@ -64,11 +64,13 @@ func TestACordonUnderARunningGangMovesNobody(t *testing.T) {
 	w := newWorld(t)
 	w.rackOf("r0", 4)
 	w.queue()
-	w.Create(w.gang("a", "q", 5, 3, 5*time.Second))
+	w.Create(w.gang("a", "q", 5, 3, time.Hour))
 	before := w.untilRunning("a", 5)
 	for node := range nodesOf(before) {
-		cordoned := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}
-		w.Change(cordoned, func() { cordoned.Spec.Unschedulable = true })
+		w.cordon(node)
+	}
+	for _, pod := range before {
+		w.EndPod(pod, 0)
 	}
 	w.untilCompleted("a")
 	var pods corev1.PodList

@@ -3,7 +3,6 @@ package trainingjob
 import (
 	"fmt"
 	"slices"
-	"syscall"
 	"testing"
 	"time"
 
@@ -34,8 +33,8 @@ func TestTheDocumentsExample(t *testing.T) {
 	}
 	object.SetNamespace(w.Namespace)
 	w.Create(object)
-	w.untilStands("lattice-simple1", breezeml.StageRunning, 3)
 	harness.Until(w.World, &corev1.ServiceList{}, "each worker has its Service", func(list *corev1.ServiceList) bool { return len(list.Items) == 3 })
+	w.untilStands("lattice-simple1", breezeml.StageRunning, 3)
 	job := w.untilJob("lattice-simple1", "has ended", func(job *breezeml.TrainingJob) bool { return job.Status.Stage == breezeml.StageCompleted })
 	if !isTrue(job, breezeml.JobSucceeded) || isTrue(job, breezeml.JobRunning) || job.Status.CurrentSize != 0 {
 		t.Errorf("its status is %+v", job.Status)
@@ -149,7 +148,7 @@ func TestRunPolicies(t *testing.T) {
 	})
 	t.Run("deleted in time", func(t *testing.T) {
 		w := in(t)
-		w.Create(w.job("brief", 1, 1, func(job *breezeml.TrainingJob) { job.Spec.RunPolicy.TTLSecondsAfterFinished = ptr.To[int32](2) }))
+		w.Create(w.job("brief", 1, 1, func(job *breezeml.TrainingJob) { job.Spec.RunPolicy.TTLSecondsAfterFinished = ptr.To[int32](10) }))
 		w.end("brief-worker-0", 0)
 		w.untilStands("brief", breezeml.StageCompleted, 0)
 		harness.Until(w.World, &breezeml.TrainingJobList{}, "it is gone", func(list *breezeml.TrainingJobList) bool {
@@ -220,35 +219,21 @@ func TestOperatorKilled(t *testing.T) {
 			}
 		}
 	}()
-	killed := 0
-	kill := func() {
-		for {
-			if pid := w.OperatorPID(); pid != killed && syscall.Kill(pid, syscall.SIGKILL) == nil {
-				killed = pid
-				return
-			}
-			select {
-			case <-time.After(10 * time.Millisecond): // a file of another process can only be looked at
-			case <-t.Context().Done():
-				t.Fatal(t.Context().Err())
-			}
-		}
-	}
 	for i := range 3 {
 		w.Create(w.job(fmt.Sprintf("job-%d", i), 2, 2))
 	}
-	kill() // while they are being queued
+	w.KillOperator() // while they are being queued
 	w.untilRuns("job-0", 2)
-	kill()
+	w.KillOperator()
 	for i := range 3 {
 		w.untilRuns(fmt.Sprintf("job-%d", i), 2)
 		w.end(fmt.Sprintf("job-%d-worker-0", i), 0)
 		if i == 0 { // whoever is killed often is started anew ever later
-			kill() // while one worker runs
+			w.KillOperator() // while one worker runs
 		}
 		w.end(fmt.Sprintf("job-%d-worker-1", i), 0)
 		if i == 1 {
-			kill() // while it ends
+			w.KillOperator() // while it ends
 		}
 		if job := w.untilStands(fmt.Sprintf("job-%d", i), breezeml.StageCompleted, 0); !isTrue(job, breezeml.JobSucceeded) {
 			t.Errorf("its status is %+v", job.Status)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/musterhq/muster/test/scenario/harness"
@@ -58,9 +57,7 @@ func TestARestartStormEndsAtMaxRetry(t *testing.T) {
 		for attempt := range 3 {
 			w.EndReplica(name+"-worker-0", attempt, 137)
 			if attempt == 1 {
-				if err := syscall.Kill(w.OperatorPID(), syscall.SIGKILL); err != nil {
-					t.Fatal(err)
-				}
+				w.KillOperator()
 			}
 		}
 		job := w.untilPhase(name, volcano.Failed)
