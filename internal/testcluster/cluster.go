@@ -189,12 +189,17 @@ func start(ctx context.Context, options Options) (_ *Cluster, err error) {
 		return nil, fmt.Errorf("reading the cluster's kubeconfig: %w", err)
 	}
 	config.QPS = -1
-	if !options.NoAPIs && !options.Operator {
-		if err := install.Apply(ctx, config, install.Options{}); err != nil {
-			return nil, fmt.Errorf("installing Muster's APIs: %w", err)
+	if !options.NoAPIs {
+		if !options.Operator {
+			if err := install.Apply(ctx, config, install.Options{}); err != nil {
+				return nil, fmt.Errorf("installing Muster's APIs: %w", err)
+			}
 		}
 		if err := waitUntilPoliciesBite(ctx, config); err != nil {
 			return nil, fmt.Errorf("waiting for the admission policies: %w", err)
+		}
+		if err := waitUntilJobsAreHeld(ctx, config); err != nil {
+			return nil, fmt.Errorf("waiting until Jobs are held: %w", err)
 		}
 	}
 	direct, err := client.New(config, client.Options{Scheme: Scheme()})
@@ -234,6 +239,8 @@ func arguments(options Options, configuration string) []string {
 	}
 	if !options.Operator {
 		arguments = append(arguments, "--no-operator")
+	} else {
+		arguments = append(arguments, "--operator-pause", "1s") // else who kills it often waits for half a minute each time
 	}
 	if configuration != "" {
 		arguments = append(arguments, "--config", configuration)

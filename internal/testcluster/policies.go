@@ -6,12 +6,16 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
 // probe is the name of a policy, of its binding and of the only object that it refuses.
@@ -36,6 +40,28 @@ func waitUntilPoliciesBite(ctx context.Context, config *rest.Config) error {
 			return true, nil
 		}
 		return false, err
+	})
+}
+
+// waitUntilJobsAreHeld returns when the API server suspends batch Jobs that name a queue as they are made, if there is a policy by which it
+// does. It hears of policies that change objects by a watch of their own.
+func waitUntilJobsAreHeld(ctx context.Context, config *rest.Config) error {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("making a client: %w", err)
+	}
+	switch _, err := client.AdmissionregistrationV1().MutatingAdmissionPolicyBindings().Get(ctx, "muster-job-hold", metav1.GetOptions{}); {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("looking for the policy: %w", err)
+	}
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: probe, Labels: map[string]string{kueue.QueueLabel: probe}}}
+	job.Spec.Template.Spec = corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "main", Image: "example.com/probe"}}}
+	dryRun := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
+	return wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		made, err := client.BatchV1().Jobs(metav1.NamespaceDefault).Create(ctx, job, dryRun)
+		return err == nil && ptr.Deref(made.Spec.Suspend, false), err
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -33,6 +34,7 @@ type upFlags struct {
 	noOperator    bool
 	operator      string
 	config        string
+	operatorPause time.Duration
 	verbosity     int
 }
 
@@ -64,6 +66,8 @@ func upCommand() *cobra.Command {
 	flags.BoolVar(&f.noOperator, "no-operator", false, "do not run Muster's operator")
 	flags.StringVar(&f.operator, "operator", "", "path of the operator's binary (default muster-operator beside this one)")
 	flags.StringVar(&f.config, "config", "", "path of the operator's configuration file (default: none, every option at its default)")
+	flags.DurationVar(&f.operatorPause, "operator-pause", 0, "longest pause before an operator that keeps dying is started again (default 30s)")
+	_ = flags.MarkHidden("operator-pause") // it is there for tests, which kill operators
 	flags.IntVarP(&f.verbosity, "v", "v", 0, "verbosity of the components' logs")
 	return cmd
 }
@@ -76,8 +80,9 @@ func simulated(f *upFlags) error {
 // options checks the flags against each other.
 func (f *upFlags) options(ctx context.Context) (lifecycle.Options, error) {
 	o := lifecycle.Options{
-		Port:      f.port,
-		Verbosity: f.verbosity,
+		Port:          f.port,
+		OperatorPause: f.operatorPause,
+		Verbosity:     f.verbosity,
 		Nodes: lifecycle.Nodes{
 			Exec:                f.nodes,
 			Simulated:           f.simNodes,

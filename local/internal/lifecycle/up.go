@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -41,6 +42,8 @@ type Options struct {
 	// OperatorConfiguration is the path of its configuration file; empty for
 	// none.
 	OperatorConfiguration string
+	// OperatorPause is the longest before one that keeps dying is started again; 0 for the default.
+	OperatorPause time.Duration
 	// Verbosity of the components' logs, as klog's -v.
 	Verbosity int
 	// Out gets one line for each step reached.
@@ -186,6 +189,7 @@ func startOperator(ctx context.Context, o Options, rendezvous netip.AddrPort, pl
 		LogFile:       filepath.Join(dir.Logs(), "operator.log"),
 		PIDFile:       dir.Path("operator.pid"),
 		Rendezvous:    rendezvous.String(),
+		LongestPause:  o.OperatorPause,
 		Notify:        out.line,
 	})
 	if err != nil {

@@ -1,6 +1,7 @@
 package operatorproc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,8 +25,8 @@ const (
 
 // restarts spaces the starts of an operator that keeps dying. The first comes
 // at once, as it would where a kubelet restarts it.
-func restarts() wait.Backoff {
-	return wait.Backoff{Duration: 100 * time.Millisecond, Factor: 3, Steps: 10, Cap: 30 * time.Second}
+func (c Config) restarts() wait.Backoff {
+	return wait.Backoff{Duration: 100 * time.Millisecond, Factor: 3, Steps: 10, Cap: cmp.Or(c.LongestPause, 30*time.Second)}
 }
 
 // Config says which operator to run and where.
@@ -44,6 +45,8 @@ type Config struct {
 	LogFile string
 	// PIDFile holds the pid of the process that runs at present.
 	PIDFile string
+	// LongestPause bounds how long one that keeps dying is not started again; 30 s where it is 0.
+	LongestPause time.Duration
 	// Notify tells the user, in one line, that it died and what follows.
 	Notify func(format string, args ...any)
 }
@@ -153,7 +156,7 @@ func (o *Operator) keepRunning(ctx context.Context, current *process) {
 	defer close(o.ended)
 	defer o.log.Close()
 	defer os.Remove(o.config.PIDFile)
-	backoff := restarts()
+	backoff := o.config.restarts()
 	for {
 		select {
 		case <-ctx.Done():
@@ -162,7 +165,7 @@ func (o *Operator) keepRunning(ctx context.Context, current *process) {
 		case <-current.exited:
 		}
 		if current.lived() > steady {
-			backoff = restarts()
+			backoff = o.config.restarts()
 		}
 		next, ok := o.replace(ctx, current.fate, &backoff)
 		if !ok {
