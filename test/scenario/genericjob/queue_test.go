@@ -14,12 +14,16 @@ import (
 	"github.com/musterhq/muster/test/scenario/harness"
 )
 
+// longest is how long the queues let jobs run: a busy machine has started one, and told of it, long before.
+const longest = "15s"
+
 // TestAQueueBoundsHowLongAGenericJobRuns: one that has run for as long as its queue lets it is paused, told so, and gives its
 // quota back; one that is resumed runs on.
 func TestAQueueBoundsHowLongAGenericJobRuns(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.queue(2)
-	w.AnnotateQueue(w.Namespace, "muster.dev/max-duration", "3s")
+	w.AnnotateQueue(w.Namespace, "muster.dev/max-duration", longest)
 	w.Create(w.job("long", with("worker", 2, 0), inQueue(0)))
 	w.untilPhase("long", tensorstack.JobPhaseRunning)
 	job := w.untilPhase("long", tensorstack.JobPhasePaused)
@@ -37,9 +41,10 @@ func TestAQueueBoundsHowLongAGenericJobRuns(t *testing.T) {
 
 // TestAQueueBoundsWhatRunsOnAfterTheEnd: a job that has ended, and cleans up nothing, does not keep its quota for ever.
 func TestAQueueBoundsWhatRunsOnAfterTheEnd(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.queue(2)
-	w.AnnotateQueue(w.Namespace, "muster.dev/max-duration", "3s")
+	w.AnnotateQueue(w.Namespace, "muster.dev/max-duration", longest)
 	w.Create(w.job("done", with("worker", 2, 0), inQueue(0), func(job *tensorstack.GenericJob) {
 		job.Spec.SuccessRules, job.Spec.CleanUpPolicy = rules("worker 0"), tensorstack.CleanUpNone
 	}))
@@ -54,9 +59,10 @@ func TestAQueueBoundsWhatRunsOnAfterTheEnd(t *testing.T) {
 
 // TestAQueueBoundsHowLongABatchJobRuns: it is suspended, and its Workload says that it is not to be admitted again.
 func TestAQueueBoundsHowLongABatchJobRuns(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.queue(2)
-	w.AnnotateQueue(w.Namespace, "muster.dev/max-duration", "3s")
+	w.AnnotateQueue(w.Namespace, "muster.dev/max-duration", longest)
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "long", Namespace: w.Namespace, Labels: map[string]string{kueue.QueueLabel: "q"}}}
 	job.Spec.Parallelism, job.Spec.Completions = ptr.To[int32](2), ptr.To[int32](2)
 	job.Spec.Template = w.job("", with("worker", 1, 0)).Spec.ReplicaSpecs[0].Template

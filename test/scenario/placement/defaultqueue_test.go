@@ -15,7 +15,7 @@ import (
 
 // TestTheDefaultQueueIsPlacedOnNodes: nobody made a queue, a flavor or a topology; pods have nodes when they are admitted.
 func TestTheDefaultQueueIsPlacedOnNodes(t *testing.T) {
-	w := newWorld(t)
+	w := alone(t)
 	resource := corev1.ResourceName("example.com/" + w.Namespace)
 	a := w.node("a", "r0", with(resource, 4))
 	w.node("b", "r0", with(resource, 2))

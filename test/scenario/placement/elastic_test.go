@@ -46,7 +46,7 @@ func TestAnElasticJobSetGivesAndTakes(t *testing.T) {
 
 // TestOperatorKilledWhileAnElasticJobSetIsResized: it comes to the same sizes.
 func TestOperatorKilledWhileAnElasticJobSetIsResized(t *testing.T) {
-	w := newWorld(t)
+	w := alone(t)
 	w.rackOf("r0", 4)
 	w.queue()
 	w.Create(w.elastic("js", 2, 4))

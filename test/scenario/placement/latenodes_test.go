@@ -13,7 +13,7 @@ import (
 // TestNodesThatComeLate: with an autoscaler in the cluster, what no node that is there could ever hold is admitted by quota
 // alone, and explain says for what it waits.
 func TestNodesThatComeLate(t *testing.T) {
-	w := newWorld(t)
+	w := alone(t)
 	w.Shared(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cluster-autoscaler-status"}})
 	late := corev1.ResourceName("example.com/late-" + w.Namespace)
 	w.Create(w.asking("late", late, 3))

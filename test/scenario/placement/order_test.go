@@ -11,7 +11,7 @@ import (
 
 // TestABlockedHeadHoldsBackOnlyWhoAsksForWhatItLacks: in the queue that nobody tuned.
 func TestABlockedHeadHoldsBackOnlyWhoAsksForWhatItLacks(t *testing.T) {
-	w := newWorld(t)
+	w := alone(t)
 	scarce, plain := corev1.ResourceName("example.com/scarce-"+w.Namespace), corev1.ResourceName("example.com/plain-"+w.Namespace)
 	offer := with(scarce, 4)
 	offer[plain] = resource.MustParse("4")

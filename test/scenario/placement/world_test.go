@@ -46,7 +46,13 @@ var simulated = corev1.Taint{Key: "muster.dev/simulated", Value: "true", Effect:
 // world is a namespace with nodes and queues of its own: what bears its name is the test's.
 type world struct{ *harness.World }
 
-func newWorld(t *testing.T) *world { return &world{harness.New(t)} }
+func newWorld(t *testing.T) *world {
+	t.Parallel()
+	return alone(t)
+}
+
+// alone is a world for a test that others notice: it kills the operator, or changes what all have.
+func alone(t *testing.T) *world { return &world{harness.New(t)} }
 
 // node makes a simulated node of the test's pool, ready to take pods that tolerate simulated ones.
 func (w *world) node(name, inRack string, allocatable corev1.ResourceList, taints ...corev1.Taint) string {
