@@ -48,6 +48,7 @@ func TestWebhooksOfTheChartHoldJobsAndPlacePods(t *testing.T) {
 	}
 	leadHere(t, cluster.Client)
 	w := harness.New(t)
+	w.UntilHeld(w.Job("any", "q", 1), false) // nobody answers the webhook yet, and the API server has heard that there are no policies
 	operator.StartAs(t, "../../bin/muster-operator", cluster, account, flagsOfTheChart(t, cluster.Client)...).AwaitReady(t)
 
 	w.Shared(&kueue.Topology{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Spec: kueue.TopologySpec{Levels: []kueue.TopologyLevel{{NodeLabel: corev1.LabelHostname}}}})

@@ -12,39 +12,56 @@ import (
 )
 
 // TestFourPodsStartAMomentAfterTheyAreBound logs how long it takes from the binding of a pod, as a client sees it, until
-// its command runs. The bound is far above it: it is for machines that do much else.
+// its command runs. The bound is far above it. What else the machine does makes some tries longer, never shorter, so that one of
+// several is enough.
 func TestFourPodsStartAMomentAfterTheyAreBound(t *testing.T) {
 	onEachKind(t, func(t *testing.T, b *bench) {
-		const pods, bound = 4, 2 * time.Second
-		watch, err := b.client.CoreV1().Pods(b.namespace).Watch(t.Context(), metav1.ListOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer watch.Stop()
-		for i := range pods {
-			b.pod(fmt.Sprintf("worker-%d", i), `date +%s%N; exec sleep 1000`)
-		}
-		boundAt := map[string]time.Time{}
-		for event := range watch.ResultChan() {
-			if pod := event.Object.(*corev1.Pod); pod.Spec.NodeName != "" && boundAt[pod.Name].IsZero() {
-				boundAt[pod.Name] = time.Now()
-			}
-			if len(boundAt) == pods {
-				break
-			}
-		}
+		const bound, tries = 2 * time.Second, 5
 		var slowest time.Duration
-		for name, since := range boundAt {
-			b.said(name, "\n")
-			nanoseconds, err := strconv.ParseInt(strings.TrimSpace(b.log(name)), 10, 64)
-			if err != nil {
-				t.Fatal(err)
+		for try := range tries {
+			slowest = b.slowestStart(fmt.Sprintf("try-%d", try), 4)
+			t.Logf("the slowest of 4 pods ran %v after it was bound", slowest)
+			if slowest <= bound {
+				return
 			}
-			slowest = max(slowest, time.Unix(0, nanoseconds).Sub(since))
 		}
-		t.Logf("the slowest of %d pods ran %v after it was bound", pods, slowest)
-		if slowest > bound {
-			t.Errorf("the slowest of %d pods ran %v after it was bound", pods, slowest)
-		}
+		t.Errorf("in the last of %d tries the slowest of 4 pods ran %v after it was bound", tries, slowest)
 	})
+}
+
+// slowestStart makes so many pods, and gives how long after it was bound the command of the last of them ran.
+func (b *bench) slowestStart(name string, pods int) (slowest time.Duration) {
+	b.Helper()
+	watch, err := b.client.CoreV1().Pods(b.namespace).Watch(b.Context(), metav1.ListOptions{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer watch.Stop()
+	boundAt := map[string]time.Time{}
+	for i := range pods {
+		boundAt[b.pod(fmt.Sprintf("%s-%d", name, i), `date +%s%N; exec sleep 1000`).Name] = time.Time{}
+	}
+	for left := pods; left > 0; {
+		event, open := <-watch.ResultChan()
+		if !open {
+			b.Fatal("the watch has ended")
+		}
+		pod, is := event.Object.(*corev1.Pod)
+		if !is {
+			continue
+		}
+		if at, ours := boundAt[pod.Name]; ours && at.IsZero() && pod.Spec.NodeName != "" {
+			boundAt[pod.Name] = time.Now()
+			left--
+		}
+	}
+	for name, since := range boundAt {
+		b.said(name, "\n")
+		nanoseconds, err := strconv.ParseInt(strings.TrimSpace(b.log(name)), 10, 64)
+		if err != nil {
+			b.Fatal(err)
+		}
+		slowest = max(slowest, time.Unix(0, nanoseconds).Sub(since))
+	}
+	return slowest
 }

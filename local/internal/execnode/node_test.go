@@ -85,7 +85,7 @@ func TestInitContainersRunInOrderBeforeTheOthers(t *testing.T) {
 func execProbe(script string) *corev1.Probe {
 	return &corev1.Probe{
 		ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"sh", "-c", script}}},
-		PeriodSeconds: 1, FailureThreshold: 30,
+		PeriodSeconds: 1, FailureThreshold: 30, TimeoutSeconds: 30, // a busy machine may take more than a second to start a command
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/common/model"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
@@ -27,6 +28,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/musterhq/muster/internal/install"
 	"github.com/musterhq/muster/internal/testcluster"
@@ -68,6 +70,7 @@ func StartFor(t *testing.T, binary string, cluster *testcluster.Cluster, trainin
 // StartAs is Start for a service account, named as the API server does, to which others have given its rights.
 func StartAs(t *testing.T, binary string, cluster *testcluster.Cluster, user string, flags ...string) *Operator {
 	t.Helper()
+	awaitRights(t, cluster, user)
 	o := &Operator{probes: FreeAddress(t), metrics: FreeAddress(t), Began: time.Now(), ended: make(chan struct{})}
 	o.command = exec.Command(binary, append([]string{"--kubeconfig", signIn(t, cluster, user),
 		"--leader-elect=false", // after a kill there is nobody to wait for
@@ -90,6 +93,35 @@ func StartAs(t *testing.T, binary string, cluster *testcluster.Cluster, user str
 		}
 	})
 	return o
+}
+
+// awaitRights waits until the API server goes by all that the service account was given: at its first request it would tell of what it lacks.
+func awaitRights(t *testing.T, cluster *testcluster.Cluster, user string) {
+	t.Helper()
+	namespace, name, err := serviceaccount.SplitUsername(user)
+	if err != nil {
+		t.Fatal(err)
+	}
+	is := func(subject rbacv1.Subject) bool {
+		return subject.Kind == rbacv1.ServiceAccountKind && subject.Namespace == namespace && subject.Name == name || subject.Kind == rbacv1.UserKind && subject.Name == user
+	}
+	var everywhere rbacv1.ClusterRoleBindingList
+	var within rbacv1.RoleBindingList
+	for _, list := range []client.ObjectList{&everywhere, &within} {
+		if err := cluster.Client.List(t.Context(), list); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range everywhere.Items {
+		if slices.ContainsFunc(everywhere.Items[i].Subjects, is) {
+			cluster.UntilHeard(t, &everywhere.Items[i])
+		}
+	}
+	for i := range within.Items {
+		if slices.ContainsFunc(within.Items[i].Subjects, is) {
+			cluster.UntilHeard(t, &within.Items[i])
+		}
+	}
 }
 
 // signIn gives a kubeconfig with a token of the service account, as a pod of its has one, so that the API server does for each

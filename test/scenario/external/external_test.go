@@ -6,6 +6,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -114,10 +115,8 @@ func TestChangesOfAJobThatRunsAreRefused(t *testing.T) {
 	w.defineJobs()
 	job := w.job("fixed", "volcanos-own", 1)
 	w.UntilPhase("fixed", lattice.Running)
-	w.Get(job)
 	before := w.VCJob("fixed")
-	job.Spec.MaxRetry = ptr.To[int32](5)
-	err := w.Client.Update(t.Context(), job)
+	err := w.Client.Patch(t.Context(), job.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec": {"maxRetry": 5}}`)))
 	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "the spec of a LatticeJob cannot be changed once it runs") {
 		t.Errorf("it says %v", err)
 	}
@@ -133,11 +132,8 @@ func TestNothingIsLeftInTheMesh(t *testing.T) {
 	w.defineJobs()
 	w.define("lattice.dev", "v1alpha1", "LatticeMeshMember", "latticemeshmembers")
 	w.queue("2")
-	job := w.job("meshed", "q", 1)
-	w.Change(job, func() {
-		task := job.Spec.Tasks["worker"]
+	job := w.job("meshed", "q", 1, func(task *lattice.JobTaskSpec) {
 		task.Workload.Service = &lattice.ServiceSpec{Ports: map[string]lattice.ServicePort{"http": {Port: 80}}}
-		job.Spec.Tasks["worker"] = task
 	})
 	w.UntilPhase("meshed", lattice.Running)
 	members := &unstructured.UnstructuredList{}

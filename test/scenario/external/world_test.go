@@ -40,14 +40,18 @@ func (w *world) queue(cpu string) {
 	w.Queue("q", kueue.ResourceFlavorSpec{}, corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse("1000Ti")})
 }
 
-// job is a LatticeJob of so many pods of one CPU each, in the queue.
-func (w *world) job(name, queue string, pods int32) *lattice.LatticeJob {
+// job makes a LatticeJob of so many pods of one CPU each, in the queue, whose task is as the edits have it.
+func (w *world) job(name, queue string, pods int32, edits ...func(*lattice.JobTaskSpec)) *lattice.LatticeJob {
 	w.Helper()
 	some := lattice.ResourceQuantity{CPU: ptr.To(resource.MustParse("1"))}
 	job := &lattice.LatticeJob{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace}, Spec: lattice.LatticeJobSpec{Queue: queue}}
-	job.Spec.Tasks = map[string]lattice.JobTaskSpec{"worker": {Replicas: ptr.To(pods), Workload: lattice.WorkloadSpec{
+	task := lattice.JobTaskSpec{Replicas: ptr.To(pods), Workload: lattice.WorkloadSpec{
 		Containers: map[string]lattice.ContainerSpec{"main": {SidecarContainer: lattice.SidecarContainer{
-			Image: "example.com/worker:1", Resources: &lattice.ResourceRequirements{Requests: &some, Limits: &some}}}}}}}
+			Image: "example.com/worker:1", Resources: &lattice.ResourceRequirements{Requests: &some, Limits: &some}}}}}}
+	for _, edit := range edits {
+		edit(&task)
+	}
+	job.Spec.Tasks = map[string]lattice.JobTaskSpec{"worker": task}
 	w.Create(job)
 	return job
 }
@@ -55,9 +59,11 @@ func (w *world) job(name, queue string, pods int32) *lattice.LatticeJob {
 // define has the cluster serve a kind of somebody else's, whose objects have a status, until the process ends.
 func (w *world) define(group, version, kind, plural string) {
 	w.Helper()
-	if err := w.Client.Create(w.Context(), harness.ForeignKind(group, version, kind, plural)); err != nil && !apierrors.IsAlreadyExists(err) {
+	definition := harness.ForeignKind(group, version, kind, plural)
+	if err := w.Client.Create(w.Context(), definition); err != nil && !apierrors.IsAlreadyExists(err) {
 		w.Fatal(err)
 	}
+	w.Cluster.UntilHeard(w.T, definition)
 }
 
 // volcano has Volcano say where the VCJob stands.

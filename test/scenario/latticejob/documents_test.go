@@ -2,13 +2,17 @@ package latticejob
 
 import (
 	"strings"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 )
@@ -17,6 +21,7 @@ import (
 func TestTheDocumentsPipelineRunsToItsEnd(t *testing.T) {
 	w := newWorld(t).in("batch")
 	w.queue("default", corev1.ResourcePods, 10)
+	w.podsLast()
 	w.serve("cilium.io", "v1alpha1", "TracingPolicyNamespaced", "tracingpoliciesnamespaced")
 	job := w.example("data-pipeline.yaml")
 	w.UntilLatticeJob(job.Name, "says what it needs", func(job *lattice.LatticeJob) bool {
@@ -61,6 +66,20 @@ func TestTheDocumentsPipelineRunsToItsEnd(t *testing.T) {
 	if over.Status.Message != lattice.SucceededMessage || ptr.Deref(over.Status.ObservedGeneration, 0) != 2 {
 		t.Errorf("status %+v", over.Status)
 	}
+}
+
+// podsLast has pods that are made from now on run until somebody ends them, though their job, which is a document's, does not say so.
+func (w *world) podsLast() {
+	w.Helper()
+	w.Follow(&corev1.PodList{}, func(event watch.Event) {
+		if event.Type != watch.Added {
+			return
+		}
+		lasts := client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"annotations": {"muster.dev/sim-duration": "1h"}}}`))
+		if err := w.Client.Patch(w.Context(), event.Object.(*corev1.Pod), lasts); client.IgnoreNotFound(err) != nil && w.Context().Err() == nil {
+			w.Error(err)
+		}
+	}, &sync.Mutex{})
 }
 
 // TestTheDocumentsFineTuningRunsOnWholeGPUs: unmodified, on machines that share no GPUs. It says what it waits for.

@@ -69,8 +69,8 @@ func TestTwoJobsShareAVolume(t *testing.T) {
 func TestAJobMayChangeWhileItWaits(t *testing.T) {
 	w := newWorld(t)
 	w.queue("q", corev1.ResourcePods, 1)
-	w.job(small("first", "", ""))
-	w.UntilPods("the first has the room", func(pods map[string]corev1.Pod) bool { return pods["first-t-0"].Spec.NodeName != "" })
+	w.Create(w.Workload("first", "q")) // which has no pods that would end by themselves
+	w.UntilWorkload("first", "has the room", harness.Runs)
 	second := w.job(small("second", "variables: {STAYS: one, GOES: one}", ""))
 	w.UntilLatticeJob("second", "waits for quota", func(job *lattice.LatticeJob) bool { return strings.HasPrefix(job.Status.Message, "Waiting for quota") })
 	variables := func(what string, want map[string]string) {
@@ -86,11 +86,11 @@ func TestAJobMayChangeWhileItWaits(t *testing.T) {
 		second.Spec.Tasks["t"] = task
 	})
 	variables("has what is left of them", map[string]string{"STAYS": "two"})
-	w.end("first-t-0")
-	w.UntilPods("the second runs", func(pods map[string]corev1.Pod) bool { return pods["second-t-0"].Spec.NodeName != "" })
+	w.Report("first", kueue.WorkloadFinished, metav1.ConditionTrue, kueue.WorkloadFinishedReasonSucceeded)
 	if running := w.UntilPhase("second", lattice.Running); *running.Status.ObservedGeneration != running.Generation {
 		t.Errorf("it runs with generation %d of %d", *running.Status.ObservedGeneration, running.Generation)
 	}
+	w.UntilPods("the second is on a node", func(pods map[string]corev1.Pod) bool { return pods["second-t-0"].Spec.NodeName != "" })
 }
 
 // TestAJobMayBeLabelledWhileItWaits: by a label it is queued elsewhere.
@@ -102,8 +102,8 @@ func TestAJobMayBeLabelledWhileItWaits(t *testing.T) {
 		return strings.HasPrefix(job.Status.Message, "Queue nowhere is neither")
 	})
 	w.Change(job, func() { job.Labels = map[string]string{kueue.QueueLabel: "q"} })
-	w.UntilPods("it runs", func(pods map[string]corev1.Pod) bool { return pods["lost-t-0"].Spec.NodeName != "" })
 	w.UntilPhase("lost", lattice.Running)
+	w.UntilPods("it is on a node", func(pods map[string]corev1.Pod) bool { return pods["lost-t-0"].Spec.NodeName != "" })
 }
 
 // TestWhatCannotBeCompiledFails: for good, and says why; nothing is made of it.
