@@ -87,12 +87,20 @@ demo: build ## Start a cluster, run the examples on it and stop it: under two mi
 RACE :=
 
 .PHONY: test
-test: build units $(if $(RACE),race-operator) ## Run all tests, those on the embedded control plane included
-	@# These wait for others most of the time.
-	$(GO) test -timeout 20m -p 3 $$($(GO) list ./test/... | grep -v -e '/test/node$$' $(if $(RACE),-e '/test/scenario$$'))
+test: build units ## Run all tests, those on the embedded control plane included
+	@# These wait for others most of the time: for clusters that start, and for times that are over.
+	@$(MAKE) --no-print-directory -j 3 scenarios modules $(if $(RACE),race-scenarios)
+
+# What needs a cluster in the main module, but for containers. With RACE, race-scenarios run some of it.
+.PHONY: scenarios
+scenarios:
+	$(GO) test -timeout 20m -p 3 -parallel 8 $$($(GO) list ./test/... | grep -v -e '/test/node$$' $(if $(RACE),-e '/test/scenario$$'))
+
+.PHONY: modules
+modules:
+	cd test/chart && $(GO) test ./...
 	cd local && $(GO) test ./... && $(GO) test -count=1 ./internal/rules
 	cd tools && $(GO) test ./...
-	cd test/chart && $(GO) test ./...
 	@if command -v python3 >/dev/null; then python3 -m unittest discover -s python; \
 	else echo "python's tests are left out: there is no python3 on this machine"; fi
 
@@ -111,7 +119,10 @@ race: units race-operator ## Run the main module's tests, and the operator, with
 # What test/ tests are other processes, so that they run with an operator that has the
 # race detector instead: it reports to files.
 .PHONY: race-operator
-race-operator: build ## Run scenarios with an operator that has the race detector
+race-operator: build race-scenarios ## Run scenarios with an operator that has the race detector
+
+.PHONY: race-scenarios
+race-scenarios:
 	@rm -rf $(BIN)/race && mkdir -p $(BIN)/race
 	$(GO) build -race -ldflags '$(KUBE_LDFLAGS)' -o $(BIN)/race/muster-operator ./cmd/muster-operator
 	@ln -s ../muster-agent $(BIN)/race/
