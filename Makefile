@@ -126,7 +126,7 @@ race-scenarios:
 	@rm -rf $(BIN)/race && mkdir -p $(BIN)/race
 	$(GO) build -race -ldflags '$(KUBE_LDFLAGS)' -o $(BIN)/race/muster-operator ./cmd/muster-operator
 	@ln -s ../muster-agent $(BIN)/race/
-	MUSTER_TEST_OPERATOR=$(BIN)/race/muster-operator GORACE=log_path=$(BIN)/race/report $(GO) test -count=1 ./test/scenario
+	MUSTER_TEST_OPERATOR=$(BIN)/race/muster-operator GORACE=log_path=$(BIN)/race/report $(GO) test -count=1 -timeout 20m -parallel 8 ./test/scenario
 	@if ls $(BIN)/race/report.* >/dev/null 2>&1; then cat $(BIN)/race/report.*; exit 1; fi
 
 .PHONY: bench

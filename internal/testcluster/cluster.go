@@ -78,7 +78,7 @@ var shared struct {
 }
 
 // startTimeout bounds the start of a cluster, on a machine that is busy with other tests.
-const startTimeout = 2 * time.Minute
+const startTimeout = 4 * time.Minute
 
 // Main runs the tests of a package and exits with their result. It stops the cluster, if one was started. The tests fail if the
 // operator lacked a right that the chart does not give to it.

@@ -24,7 +24,7 @@ import (
 )
 
 // patience bounds the wait for the API server to hear of something, on a machine that is busy with other tests.
-const patience = 2 * time.Minute
+const patience = 4 * time.Minute
 
 // UntilHeard returns when the API server goes by the objects as they are now. It reads of priority classes, runtime classes, limits,
 // quotas, rights and definitions by watching itself, so that who comes right after one of them may be answered as if it were not there.

@@ -20,7 +20,7 @@ const (
 	modulePath = "github.com/musterhq/muster"
 
 	// stopTimeout is how long a cluster may take to stop before it is killed.
-	stopTimeout = 30 * time.Second
+	stopTimeout = 2 * time.Minute
 )
 
 // process is a running bin/muster-local.

@@ -19,11 +19,11 @@ import (
 )
 
 // Patience bounds every wait, on a machine that is busy with other tests.
-const Patience = 2 * time.Minute
+const Patience = 4 * time.Minute
 
 // Until waits, by watching, until the condition holds for the items in the world's namespace. It is asked of the list as it is at first
 // and after each change, one by one, so that no state is missed that lasts for a moment only; the list is the one for which it held. What
-// says what is awaited: the test fails with "waited 2m0s until" it, and the state of the world.
+// says what is awaited: the test fails with "waited 4m0s until" it, and the state of the world.
 func Until[L client.ObjectList](w *World, list L, what string, holds func(L) bool) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), Patience)
