@@ -64,6 +64,8 @@ func run(ctx context.Context, o options) error {
 		return fmt.Errorf("finding the cluster (set --kubeconfig, or run in a pod): %w", err)
 	}
 	cluster.QPS, cluster.Burst = float32(o.qps), o.burst
+	// As Kubernetes' own controllers ask: an API server compresses what a watch begins with event by event, with all that follows.
+	cluster.DisableCompression = true
 	if o.installFor != "" {
 		return installFor(ctx, cluster, cfg, o)
 	}

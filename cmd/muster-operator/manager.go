@@ -27,6 +27,7 @@ import (
 	bus "github.com/musterhq/muster/api/volcano/bus/v1alpha1"
 	scheduling "github.com/musterhq/muster/api/volcano/scheduling/v1beta1"
 	"github.com/musterhq/muster/internal/admission"
+	"github.com/musterhq/muster/internal/crdwatch"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/webhook"
 )
@@ -57,6 +58,7 @@ func newManager(cluster *rest.Config, o options, trainingJobGroup string, hooks 
 		RenewDeadline:                 &term.renew,
 		RetryPeriod:                   &term.retry,
 		GracefulShutdownTimeout:       ptr.To(shutdownPatience),
+		NewCache:                      crdwatch.NewCache,
 		// Who does not lead reads along, so that it can take over at once.
 		Controller: ctrlconfig.Controller{EnableWarmup: ptr.To(true)},
 		Cache: cache.Options{
