@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -89,4 +90,23 @@ func TestWhoForgetsKeepsWhatItWasPromised(t *testing.T) {
 	s.now = s.engine.Due()
 	s.want("it avoids no node any more", s.happens())
 	s.want("who had to go is gone", s.happens(s.stopped("low")), "admit one in q", "low waits: TopologyPlacementFailed")
+}
+
+// TestWhoIsRefusedTwiceInARackLeavesIt: it does not try all nodes of it.
+func TestWhoIsRefusedTwiceInARackLeavesIt(t *testing.T) {
+	nodes := []Event{queueOf("q", "", 1000), localOf("q")}
+	for _, rack := range []string{"a", "b"} {
+		for i := range 8 {
+			nodes = append(nodes, node(fmt.Sprint(rack, i), rack, 4))
+		}
+	}
+	s := newScene(t, Options{}, slices.Concat(onNodes, nodes)...)
+	s.happens(job("one", "q", 1, 4, 0, 0))
+	first := s.places("one")[0][:1]
+	for refused := 1; s.places("one")[0][:1] == first; refused++ {
+		if refused > 2 {
+			t.Fatalf("after %d refusals it is in rack %s yet", refused-1, first)
+		}
+		s.want("refused", s.happens(refuses("one", s.places("one")[0][:2])), "replace one")
+	}
 }

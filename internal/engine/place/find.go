@@ -105,11 +105,7 @@ func (m *Map) readWith(asks []Ask, extra []string, on Ledger) (*finding, *Shortf
 // close takes back all that a search changed.
 func (m *Map) close(f *finding) {
 	m.takeBack(f, 0)
-	for _, n := range f.avoided {
-		n.avoided = false
-		m.sheet.note(n)
-		m.log.add(n.slot)
-	}
+	m.readmit(f.avoided)
 	m.trial--
 }
 
@@ -122,14 +118,27 @@ func (m *Map) avoid(f *finding) {
 				continue
 			}
 			for _, n := range h.nodes {
-				if !n.avoided {
-					n.avoided = true
-					m.sheet.note(n)
-					m.log.add(n.slot)
-					f.avoided = append(f.avoided, n)
-				}
+				m.keepOff(f, n)
 			}
 		}
+	}
+}
+
+// keepOff keeps the search off a node, and readmit ends that.
+func (m *Map) keepOff(f *finding, n *node) {
+	if !n.avoided {
+		n.avoided = true
+		m.sheet.note(n)
+		m.log.add(n.slot)
+		f.avoided = append(f.avoided, n)
+	}
+}
+
+func (m *Map) readmit(nodes []*node) {
+	for _, n := range nodes {
+		n.avoided = false
+		m.sheet.note(n)
+		m.log.add(n.slot)
 	}
 }
 
@@ -186,10 +195,12 @@ func partyOf(w *want) *party {
 	return &party{wants: []*want{w}, depth: w.depth, matters: w.Level != "", mandatory: w.Level != "" && w.Mandatory}
 }
 
-// search looks for places of all parties together: first on nodes without devices that
-// nobody of them asks for, so that those stay for who does, then on all, then in every
-// way there is, as far as that goes.
-func (m *Map) search(f *finding) bool {
+// search looks for places of all parties together: first off what is near nodes that are no good.
+func (m *Map) search(f *finding) bool { return m.elsewhere(f) || m.anywhere(f) }
+
+// anywhere looks for them first on nodes without devices that nobody of them asks for, so that those stay for who does, then on
+// all, then in every way there is, as far as that goes.
+func (m *Map) anywhere(f *finding) bool {
 	if m.spare(f) && m.searchInTurns(f) {
 		return true
 	}

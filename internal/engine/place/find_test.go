@@ -12,6 +12,7 @@ func TestFind(t *testing.T) {
 	tolerating := func(a *Ask) { a.Tolerations = []corev1.Toleration{{Key: "k", Operator: corev1.TolerationOpExists}} }
 	port := func(a *Ask) { a.HostPorts = []HostPort{{Port: 80}} }
 	flat := func(a *Ask) { a.Flavor = "flat" }
+	avoiding := func(nodes ...string) func(*Ask) { return func(a *Ask) { a.Avoid = nodes } }
 	for name, tc := range map[string]struct {
 		scene func(s *scene)
 		asks  []Ask
@@ -102,7 +103,23 @@ func TestFind(t *testing.T) {
 		"nor one that is tolerated": {
 			func(s *scene) { s.node("a1", tainted(corev1.TaintEffectNoExecute)) }, []Ask{gpus(4, 1, tolerating)}, "a1:4"},
 		"nodes that are to be avoided are": {
-			nil, []Ask{gpus(4, 1, func(a *Ask) { a.Avoid = []string{"a1", "nobody"} })}, "a2:4"},
+			nil, []Ask{gpus(4, 1, avoiding("a1", "nobody"))}, "a2:4"},
+		"a rack of which two nodes are no good is left": {
+			func(s *scene) { s.node("a3") }, []Ask{gpus(1, 1, avoiding("a1", "a2"))}, "b1:1"},
+		"a block of which two racks have such nodes is left": {
+			nil, []Ask{gpus(1, 1, avoiding("a1", "b1"))}, "c1:1"},
+		"a zone of which two nodes are, though it is no level": {
+			func(s *scene) {
+				for _, name := range []string{"a1", "a2", "b1", "b2"} {
+					s.node(name, labeled(corev1.LabelTopologyZone, "one"))
+				}
+			}, []Ask{gpus(1, 1, flat, avoiding("a1", "a2"))}, "c1:1"},
+		"where there is no other block the rest of it will do": {
+			func(s *scene) { s.pod("p", "c1", 4).pod("q", "c2", 4) }, []Ask{gpus(1, 1, avoiding("a1", "b1"))}, "a2:1"},
+		"but another rack of it before those of a rack that is no good": {
+			func(s *scene) { s.node("a3").pod("p", "c1", 4).pod("q", "c2", 4) }, []Ask{gpus(1, 1, avoiding("a1", "a2", "b1"))}, "b2:1"},
+		"where there is no other rack the rest of that will do": {
+			func(s *scene) { s.node("a3").pod("p", "c1", 4).pod("q", "c2", 4).pod("r", "b2", 4) }, []Ask{gpus(1, 1, avoiding("a1", "a2", "b1"))}, "a3:1"},
 		"what stands in the way is counted": {
 			func(s *scene) {
 				s.node("a1", cordoned).node("a2", failed).node("b1", tainted(corev1.TaintEffectNoSchedule)).node("b2", labeled("pool", "other")).pod("p", "c1", 4).node("c2", has(Pods, -1))

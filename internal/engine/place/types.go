@@ -129,7 +129,7 @@ type Ask struct {
 	// exclusive do not matter.
 	ExclusiveKey string
 	// Avoid are nodes, as places name them, that are no good for reasons that only
-	// kube-scheduler knows.
+	// kube-scheduler knows. What is near several of them is looked at last.
 	Avoid []string
 }
 
