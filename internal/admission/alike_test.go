@@ -100,7 +100,38 @@ func TestWhatWorkloadsHaveInCommonIsKeptOnce(t *testing.T) {
 		!same(given(first).Flavors, given(alike).Flavors) || !same(given(first).ResourceUsage, given(alike).ResourceUsage) {
 		t.Error("those that ask for the same have maps of their own")
 	}
+	if &first.Spec.PodSets[0] != &alike.Spec.PodSets[0] {
+		t.Error("those that ask for the same have pod sets of their own")
+	}
 	made("2", "b") // is as it was
+}
+
+// TestPodSetsThatDifferInAnythingAreNotTakenForTheSame: a sketch is a guess.
+func TestPodSetsThatDifferInAnythingAreNotTakenForTheSame(t *testing.T) {
+	podSets := func(change func(*kueue.PodSet)) []kueue.PodSet {
+		ps := kueue.PodSet{Name: "main", Count: 1, Template: corev1.PodTemplateSpec{Spec: fullPod(ofJob).Spec}}
+		change(&ps)
+		return []kueue.PodSet{ps}
+	}
+	var a podSetsAlike
+	first := a.one(podSets(func(*kueue.PodSet) {}))
+	if again := a.one(podSets(func(*kueue.PodSet) {})); &again[0] != &first[0] {
+		t.Error("equal ones are kept twice")
+	}
+	for what, change := range map[string]func(*kueue.PodSet){
+		"its count":      func(ps *kueue.PodSet) { ps.Count = 2 },
+		"its least":      func(ps *kueue.PodSet) { ps.MinCount = ptr.To[int32](1) },
+		"a variable":     func(ps *kueue.PodSet) { ps.Template.Spec.Containers[0].Env[0].Value = "2" },
+		"an argument":    func(ps *kueue.PodSet) { ps.Template.Spec.Containers[0].Args[1] = "200" },
+		"a toleration":   func(ps *kueue.PodSet) { ps.Template.Spec.Tolerations = nil },
+		"an annotation":  func(ps *kueue.PodSet) { ps.Template.Annotations = map[string]string{"a": "b"} },
+		"what init runs": func(ps *kueue.PodSet) { ps.Template.Spec.InitContainers[0].Image = "other" },
+	} {
+		want := podSets(change)
+		if got := a.one(podSets(change)); !reflect.DeepEqual(got, want) || reflect.DeepEqual(got, first) {
+			t.Errorf("%s is lost", what)
+		}
+	}
 }
 
 // TestWhatIsAlikeIsForgottenWhenThereIsTooMuchOfIt: the memory of it is bounded.

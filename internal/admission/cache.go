@@ -36,7 +36,7 @@ func stripNode(object any) (any, error) {
 }
 
 // stripWorkload drops the pod sets of a Workload that is finished, most of what it is: clusters keep those for as long as they
-// keep jobs, and nobody asks any more what their pods were like. What others ask for they share with those that ask for the same.
+// keep jobs, and nobody asks any more what their pods were like. What others have in common with each other is kept once.
 func stripWorkload(object any) (any, error) {
 	w, ok := object.(*kueue.Workload)
 	if !ok {
@@ -46,21 +46,7 @@ func stripWorkload(object any) (any, error) {
 	if workload.IsFinished(w) {
 		w.Spec.PodSets = nil
 	}
-	for i := range w.Spec.PodSets {
-		spec := &w.Spec.PodSets[i].Template.Spec
-		for _, containers := range [][]corev1.Container{spec.Containers, spec.InitContainers} {
-			for j := range containers {
-				asks := &containers[j].Resources
-				asks.Requests, asks.Limits = shareList(asks.Requests), shareList(asks.Limits)
-			}
-		}
-	}
-	if w.Status.Admission != nil {
-		for i := range w.Status.Admission.PodSetAssignments {
-			given := &w.Status.Admission.PodSetAssignments[i]
-			given.Flavors, given.ResourceUsage = shareFlavors(given.Flavors), shareList(given.ResourceUsage)
-		}
-	}
+	shareWorkload(w)
 	return w, nil
 }
 
