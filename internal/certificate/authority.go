@@ -56,20 +56,31 @@ type Authority struct {
 // OpenAuthority reads the authority, and makes it if there is none yet.
 func OpenAuthority(ctx context.Context, secrets coreclient.SecretInterface, use Use, clock clock.WithTicker, log logr.Logger) (*Authority, error) {
 	a := &Authority{use: use, secrets: secrets, clock: clock, log: log.WithValues("secret", use.Secret)}
-	secret, err := secrets.Get(ctx, use.Secret, metav1.GetOptions{})
+	secret, err := a.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return a, a.take(secret)
+}
+
+// read gives the Secret, and makes it if there is none: nobody has asked for an authority yet, or somebody has deleted it to have
+// another.
+func (a *Authority) read(ctx context.Context) (*corev1.Secret, error) {
+	secret, err := a.secrets.Get(ctx, a.use.Secret, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		if secret, err = newSecret(use, clock.Now()); err != nil {
+		if secret, err = newSecret(a.use, a.clock.Now()); err != nil {
 			return nil, err
 		}
-		secret, err = secrets.Create(ctx, secret, metav1.CreateOptions{})
+		a.log.Info("making an authority: there is none")
+		secret, err = a.secrets.Create(ctx, secret, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) { // another operator was faster
-			secret, err = secrets.Get(ctx, use.Secret, metav1.GetOptions{})
+			secret, err = a.secrets.Get(ctx, a.use.Secret, metav1.GetOptions{})
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading or making Secret %s: %w", use.Secret, err)
+		return nil, fmt.Errorf("reading or making Secret %s: %w", a.use.Secret, err)
 	}
-	return a, a.take(secret)
+	return secret, nil
 }
 
 func newSecret(use Use, now time.Time) (*corev1.Secret, error) {
@@ -145,9 +156,9 @@ func (a *Authority) Start(ctx context.Context) error {
 
 // renew takes what the Secret holds by now, and puts another authority beside an old one, or in its place.
 func (a *Authority) renew(ctx context.Context) error {
-	secret, err := a.secrets.Get(ctx, a.use.Secret, metav1.GetOptions{})
+	secret, err := a.read(ctx)
 	if err != nil {
-		return fmt.Errorf("reading Secret %s: %w", a.use.Secret, err)
+		return err
 	}
 	if err := a.take(secret); err != nil {
 		return err

@@ -58,6 +58,26 @@ func TestOperatorsShareTheAuthority(t *testing.T) {
 	}
 }
 
+// TestAnAuthorityThatSomebodyDeletedIsFollowedByAnother: of all operators the same, without a start.
+func TestAnAuthorityThatSomebodyDeletedIsFollowedByAnother(t *testing.T) {
+	secrets, clock := fake.NewClientset().CoreV1().Secrets("muster-system"), testclock.NewFakeClock(time.Now())
+	one, other := open(t, secrets, clock), open(t, secrets, clock)
+	before := one.Trusted()
+	if err := secrets.Delete(t.Context(), use.Secret, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range []*Authority{one, other} {
+		if err := a.renew(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if one.Trusted() == before || one.Trusted() != other.Trusted() {
+		t.Errorf("the one that was deleted is used still: %t, both have the same: %t", one.Trusted() == before, one.Trusted() == other.Trusted())
+	}
+	believes(t, one.Trusted(), other, true)
+	believes(t, before, one, false)
+}
+
 // TestTheSecretOfAnOlderBuildIsAnAuthority: its certificate was shown itself, and signed itself for 20 years.
 func TestTheSecretOfAnOlderBuildIsAnAuthority(t *testing.T) {
 	secrets, clock := fake.NewClientset().CoreV1().Secrets("muster-system"), testclock.NewFakeClock(time.Now())
