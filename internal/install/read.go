@@ -15,8 +15,11 @@ import (
 	"github.com/musterhq/muster/charts"
 )
 
-// operatorUserPlaceholder stands in the policies' files where the operator's user name belongs, within a CEL string.
-const operatorUserPlaceholder = "OPERATOR_USER"
+// What stands in the policies' files, within CEL strings, where the operator's user name belongs, and the group of TrainingJobs.
+const (
+	operatorUserPlaceholder     = "OPERATOR_USER"
+	trainingJobGroupPlaceholder = "TRAINING_JOB_GROUP"
+)
 
 // readDefinitions gives the definitions, with that of TrainingJobs in the group.
 func readDefinitions(trainingJobGroup string) ([]*unstructured.Unstructured, error) {
@@ -38,6 +41,7 @@ func readPolicies(operatorUser, trainingJobGroup string) ([]*unstructured.Unstru
 	}
 	return read("muster/policies", func(text []byte) []byte {
 		text = bytes.ReplaceAll(text, []byte("apiGroups: ["+breezeml.DefaultGroup+"]"), []byte("apiGroups: ["+trainingJobGroup+"]"))
+		text = bytes.ReplaceAll(text, []byte(trainingJobGroupPlaceholder), []byte(trainingJobGroup))
 		return bytes.ReplaceAll(text, []byte(operatorUserPlaceholder), []byte(operatorUser))
 	})
 }

@@ -38,8 +38,14 @@ func TestTrainingJobsAreInstalledUnderTheGroupThatIsConfigured(t *testing.T) {
 			}
 			found++
 		}
+		if object.GetName() == "muster-workload-of-job" && object.GetKind() == "ValidatingAdmissionPolicy" {
+			if !strings.Contains(string(text), "startsWith('training.example.com/')") {
+				t.Errorf("the policy of its Workloads says %s", text)
+			}
+			found++
+		}
 	}
-	if found != 2 {
-		t.Errorf("%d of its definition and its policy are there", found)
+	if found != 3 {
+		t.Errorf("%d of its definition and its policies are there", found)
 	}
 }

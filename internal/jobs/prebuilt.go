@@ -39,16 +39,16 @@ func takePrebuilt(job client.Object, kind schema.GroupVersionKind, found *kueue.
 	case found == nil:
 		return nil, []Event{Obstacle(prebuiltMissing, fmt.Sprintf(
 			"The job waits: the Workload %s, which its label %s names, does not exist", name, kueue.PrebuiltWorkloadLabel))}
-	case metav1.GetControllerOf(found) != nil && !metav1.IsControlledBy(found, job):
+	case metav1.GetControllerOf(found) != nil && !isOf(found, job, kind):
 		return nil, []Event{Obstacle(prebuiltTaken, fmt.Sprintf(
 			"The job waits: the Workload %s, which its label %s names, belongs to %s %s", name, kueue.PrebuiltWorkloadLabel,
 			metav1.GetControllerOf(found).Kind, metav1.GetControllerOf(found).Name))}
 	case workload.IsFinished(found):
 		return nil, toldFinished(job, found)
-	case !asksTheSame(found.Spec.PodSets, described.PodSets) && !(workload.HoldsQuota(found) && metav1.IsControlledBy(found, job)):
+	case !asksTheSame(found.Spec.PodSets, described.PodSets) && !(workload.HoldsQuota(found) && isOf(found, job, kind)):
 		// One that is the job's own was compared before, and what its admission added to the job is no difference.
 		return outOfSync(found, now)
-	case !metav1.IsControlledBy(found, job):
+	case !isOf(found, job, kind):
 		return []Write{Change(found, adopted(job, kind, found, queue))}, nil
 	}
 	return nil, nil

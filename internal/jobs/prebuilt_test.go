@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/workload"
@@ -39,6 +40,9 @@ func TestAPrebuiltWorkloadIsTakenIfItDescribesTheJob(t *testing.T) {
 		w.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(other, jobSetKind)}
 		return w
 	}
+	forged := prebuilt(cpus(2, "10m"))
+	forged.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "JobSet", Name: job.Name, UID: job.UID, Controller: ptr.To(true)}}
+	workload.SetCondition(forged, kueue.WorkloadQuotaReserved, metav1.ConditionTrue, "QuotaReserved", "", now)
 	// Somebody had a small one admitted, for a job that needs much.
 	small := prebuilt(cpus(2, "10m"))
 	workload.SetCondition(small, kueue.WorkloadQuotaReserved, metav1.ConditionTrue, "QuotaReserved", "", now)
@@ -55,16 +59,17 @@ func TestAPrebuiltWorkloadIsTakenIfItDescribesTheJob(t *testing.T) {
 		writes []string
 		event  string
 	}{
-		"one that asks the same":            {prebuilt(cpus(2, "1")), []string{"change prebuilt"}, ""},
-		"one that is taken already":         {owned("job-uid"), nil, ""},
-		"one that is missing":               {nil, nil, prebuiltMissing},
-		"one of another job":                {owned("other"), nil, prebuiltTaken},
-		"one of another count":              {prebuilt(cpus(3, "1")), []string{"change status of prebuilt"}, prebuiltOutOfSync},
-		"one of another size":               {prebuilt(cpus(2, "2")), []string{"change status of prebuilt"}, prebuiltOutOfSync},
-		"one of another size with quota":    {small, []string{"change status of prebuilt"}, prebuiltOutOfSync},
-		"one that was told so is told once": {over, nil, prebuiltOutOfSync},
-		"one that is finished already":      {ended(prebuilt(cpus(2, "1"))), nil, prebuiltFinished},
-		"one that ended with the job":       {ended(owned("job-uid")), nil, ""},
+		"one that asks the same":                 {prebuilt(cpus(2, "1")), []string{"change prebuilt"}, ""},
+		"one that is taken already":              {owned("job-uid"), nil, ""},
+		"one that is missing":                    {nil, nil, prebuiltMissing},
+		"one of another job":                     {owned("other"), nil, prebuiltTaken},
+		"one of the job's UID, in another group": {forged, nil, prebuiltTaken},
+		"one of another count":                   {prebuilt(cpus(3, "1")), []string{"change status of prebuilt"}, prebuiltOutOfSync},
+		"one of another size":                    {prebuilt(cpus(2, "2")), []string{"change status of prebuilt"}, prebuiltOutOfSync},
+		"one of another size with quota":         {small, []string{"change status of prebuilt"}, prebuiltOutOfSync},
+		"one that was told so is told once":      {over, nil, prebuiltOutOfSync},
+		"one that is finished already":           {ended(prebuilt(cpus(2, "1"))), nil, prebuiltFinished},
+		"one that ended with the job":            {ended(owned("job-uid")), nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			writes, events := takePrebuilt(job, jobSetKind, tc.found, described, "q", now)

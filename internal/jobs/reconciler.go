@@ -134,7 +134,7 @@ func (r *reconciler[T]) plan(ctx context.Context, job T) (Plan, error) {
 		return Plan{}, err
 	}
 	var own *kueue.Workload
-	if found != nil && metav1.IsControlledBy(found, job) {
+	if found != nil && isOf(found, job, r.api.Kind) {
 		own = found
 	}
 	queue, queued := r.queueOf(job, described, facts.Queues, len(children), found)
@@ -280,8 +280,19 @@ func (r *reconciler[T]) workload(ctx context.Context, job T) (*kueue.Workload, e
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("reading Workload %s: %w", key, err)
-	case prebuilt == "" && !metav1.IsControlledBy(&w, job):
+	case prebuilt == "" && !isOf(&w, job, r.api.Kind):
 		return nil, fmt.Errorf("reading Workload %s: %w", key, &nameTakenError{name: key.Name})
 	}
 	return &w, nil
+}
+
+// isOf reports whether the Workload says that it is the job's: by its kind too, since the API asks who says that of a kind of job what
+// he may say, and nobody else.
+func isOf(w *kueue.Workload, job client.Object, kind schema.GroupVersionKind) bool {
+	owner := metav1.GetControllerOfNoCopy(w)
+	if owner == nil || owner.UID != job.GetUID() || owner.Kind != kind.Kind {
+		return false
+	}
+	gv, err := schema.ParseGroupVersion(owner.APIVersion)
+	return err == nil && gv.Group == kind.Group
 }

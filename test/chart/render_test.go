@@ -181,6 +181,9 @@ func TestTheGroupOfTrainingJobsIsTheSameEverywhere(t *testing.T) {
 		at := strings.Index(text, "breezeml.ai")
 		t.Errorf("the old group is still there: …%s…", text[max(0, at-200):at+100])
 	}
+	if strings.Contains(text, "TRAINING_JOB_GROUP") || !strings.Contains(text, "startsWith('training.example.com/')") {
+		t.Error("the policy of Workloads does not know the group")
+	}
 	if find(t, decode(t, text), "CustomResourceDefinition", "trainingjobs.training.example.com") == nil {
 		t.Error("there is no definition of the new group")
 	}

@@ -70,7 +70,10 @@ func trustRules() []rule {
 				{what: "a new one", change: ofJobSet, user: reporter},
 				{what: "of a batch Job", change: ownedBy("batch/v1", "Job"), user: reporter},
 				{what: "of a VCJob", change: ownedBy("batch.volcano.sh/v1alpha1", "Job"), user: reporter},
-				{what: "of a TrainingJob of any group", change: ownedBy("example.com/v1", "TrainingJob"), user: reporter},
+				{what: "of a TrainingJob", change: ownedBy("breezeml.ai/v1", "TrainingJob"), user: reporter},
+				{what: "fewer pods of one that becomes another's", before: ofJobSet, change: ownedBy("example.com/v1", "Anything").with(fewer), user: reporter},
+				{what: "fewer pods of one that becomes nobody's", before: ofJobSet, change: edits{"metadata>ownerReferences": nil}.with(fewer), user: reporter},
+				{what: "one of a custom integration that becomes a job's", before: ownedBy("example.com/v1", "JobSet"), change: ofJobSet, user: reporter},
 				{what: "one that becomes the job's", before: edits{}, change: ofJobSet, user: reporter},
 				{what: "fewer pods", before: ofJobSet, change: fewer, user: reporter},
 			},
@@ -80,6 +83,8 @@ func trustRules() []rule {
 				{what: "by who may mend it", before: ofJobSet, change: fewer, user: mender},
 				{what: "another change", before: ofJobSet, change: edits{"spec>active": false}, user: reporter},
 				{what: "of a job that a custom integration runs", change: ownedBy("example.com/v1", "Job"), user: reporter},
+				{what: "of one whose kind has the name of another", change: ownedBy("example.com/v1", "TrainingJob"), user: reporter},
+				{what: "fewer pods of it", before: ownedBy("example.com/v1", "JobSet"), change: fewer, user: reporter},
 				{what: "fewer pods of nobody's", before: edits{}, change: fewer, user: reporter},
 			}},
 	}
@@ -138,6 +143,9 @@ func makerRules() []rule {
 			[]attempt{
 				{what: "a new one", change: resources(claim), user: owner},
 				{what: "a volume that is there", change: resources("v: {type: volume, id: v}"), user: tasker},
+				{what: "a volume that is there, beside something that has a size", change: resources("v: {type: volume, id: v}, o: {type: custom, id: o, params: {size: 1Gi}}"), user: tasker},
+				{what: "a volume that is there, and the size of another task's", change: resources("v: {type: volume, id: v}").with(edits{
+					"spec>tasks>more": "yaml:{workload: {containers: {c: {image: i, resources: {limits: {cpu: 1}}}}, resources: {v: {type: custom, id: o, params: {size: 1Gi}}}}}"}), user: tasker},
 			}},
 		{"LatticeJob", "who has secrets fetched may have them fetched", inLatticeRights, "secrets have ExternalSecrets made, which you may not create",
 			[]attempt{
