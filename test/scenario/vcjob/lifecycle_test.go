@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/musterhq/muster/test/scenario/harness"
 
@@ -92,6 +93,24 @@ func TestAnEvictedPodRestartsItsJob(t *testing.T) {
 	if job.Status.Version != 1 {
 		t.Errorf("version %d, want 1", job.Status.Version)
 	}
+}
+
+// TestAPodWhoseClaimIsNotThereIsPending: in the queue default, which gives places, it keeps the one that it has, and is pending for as long
+// as the policy bears.
+func TestAPodWhoseClaimIsNotThereIsPending(t *testing.T) {
+	w := newWorld(t)
+	claims := func(task *volcano.TaskSpec) {
+		task.Template.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "missing"}}}}
+	}
+	job := w.job("claims", with("worker", 2, endless, claims))
+	job.Spec.Queue = ""
+	job.Spec.Policies = []volcano.LifecyclePolicy{{Event: bus.PodPendingEvent, Action: bus.AbortJobAction, Timeout: &metav1.Duration{Duration: 5 * time.Second}}}
+	w.Create(job)
+	if aborted := w.untilPhase("claims", volcano.Aborted); aborted.Status.RetryCount != 0 || aborted.Status.Version != 0 {
+		t.Errorf("it was begun anew: %+v", aborted.Status)
+	}
+	w.UntilOnlyPods()
 }
 
 // TestCommandsStopAndResumeAJob: a stopped one gives its quota to others.
