@@ -112,7 +112,7 @@ func TestWhoMayBeResizedIsAsIfListedAnew(t *testing.T) {
 				if q.family == nil || w.engine.changed.Len()+w.engine.relocated.Len() > 0 || rapid.Bool().Draw(t, "not asked yet") {
 					continue
 				}
-				got, want := w.engine.troupeOf(q), w.engine.castAll(q)
+				got, want := w.engine.resizableOf(q), w.engine.listResizable(q)
 				if !slices.EqualFunc(got.jobs, want.jobs, func(a, b elastic.Job) bool { return a.Equal(&b) }) ||
 					!slices.Equal(got.members, want.members) || !slices.Equal(got.at, want.at) || !slices.Equal(got.grows, want.grows) ||
 					!slices.EqualFunc(got.each, want.each, slices.Equal[quota.Vector]) {
@@ -135,7 +135,7 @@ func TestNoRoomIsLeftThatAnybodyCouldGrowInto(t *testing.T) {
 				continue
 			}
 			w.engine.keepAll(q.family)
-			for _, job := range w.engine.troupeOf(q).members {
+			for _, job := range w.engine.resizableOf(q).members {
 				at := job.elasticSet()
 				each := w.engine.vectorOfPods(&job.held.PodSets[at], 1)
 				_, ok := w.engine.moreOnNodes(job, at, 1, 0)

@@ -155,7 +155,7 @@ func (e *Engine) found(key string, queues []*clusterQueue) {
 	for _, q := range queues {
 		e.touchQueue(q.Name)
 		e.touchCohorts(q)
-		q.family, q.head, q.claimed, q.troupe = nil, nil, claim{}, nil
+		q.family, q.head, q.claimed, q.resizable = nil, nil, claim{}, nil
 		if key != "" {
 			q.family = f
 		}

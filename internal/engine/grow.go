@@ -65,7 +65,7 @@ func (w *workload) mayGrow() bool {
 
 // dropPlans leaves to others what was planned for those who may not grow any more.
 func (p *pass) dropPlans(q *clusterQueue) {
-	for _, w := range p.troupeOf(q).members {
+	for _, w := range p.resizableOf(q).members {
 		if len(w.growing) > 0 && !w.mayGrow() {
 			p.plan(w, nil)
 		}
@@ -76,7 +76,7 @@ func (p *pass) dropPlans(q *clusterQueue) {
 // does not get what he was to have asks nobody to yield again before he is resized. It
 // reports whether somebody is left.
 func (p *pass) growAsPlanned(q *clusterQueue) (left bool) {
-	t := p.troupeOf(q)
+	t := p.resizableOf(q)
 	for i, w := range t.members {
 		if len(w.growing) == 0 || !fits(q.node, w.growing) && q.family.leaving() > 0 {
 			continue // those who make room are on their way yet
@@ -106,7 +106,7 @@ type growth struct {
 // since their last resize, and where it is worth the cost.
 func (p *pass) growthsOf(q *clusterQueue) []growth {
 	delete(p.growths, q.Name)
-	t := p.troupeOf(q)
+	t := p.resizableOf(q)
 	var may []int
 	over := p.letGoOutgrown(q)
 	for i, w := range t.members {
@@ -127,7 +127,7 @@ func (p *pass) growthsOf(q *clusterQueue) []growth {
 }
 
 // share gives the room to those who may grow.
-func (p *pass) share(q *clusterQueue, t *troupe, may []int) []growth {
+func (p *pass) share(q *clusterQueue, t *resizable, may []int) []growth {
 	jobs := make([]elastic.Job, len(may))
 	for n, i := range may {
 		jobs[n] = t.jobs[i]
@@ -219,8 +219,8 @@ func (p *pass) plan(w *workload, more quota.Vector) {
 // larger: a priority has all it can use before a lower one has anything. Those grow once
 // the others' pods are gone. It does so for one priority at a time, the highest first.
 func (p *pass) displaceForGrowth(q *clusterQueue) {
-	t := p.troupeOf(q)
-	now := standing{casts: q.casts, charges: q.family.charges, news: p.placesNews, until: q.displaced.until}
+	t := p.resizableOf(q)
+	now := standing{listings: q.listings, charges: q.family.charges, news: p.placesNews, until: q.displaced.until}
 	if now == q.displaced && (now.until.IsZero() || p.now.Before(now.until)) {
 		if !now.until.IsZero() {
 			p.growsLater(q, now.until)
@@ -250,8 +250,8 @@ func (p *pass) displaceForGrowth(q *clusterQueue) {
 
 // standing is what it depends on whether some have to yield for others to grow, until the time.
 type standing struct {
-	casts, charges, news int
-	until                time.Time
+	listings, charges, news int
+	until                   time.Time
 }
 
 // displaceFor has those of lower priority yield of whom it takes the fewest for those at the
@@ -260,7 +260,7 @@ type standing struct {
 //
 // Nobody does so twice for the same one: who takes what another has, gives it to a third and
 // takes it again would never come to rest.
-func (p *pass) displaceFor(q *clusterQueue, t *troupe, priority int32, indices []int) (later time.Time, any bool) {
+func (p *pass) displaceFor(q *clusterQueue, t *resizable, priority int32, indices []int) (later time.Time, any bool) {
 	y := t.yieldsOnceTo(priority, indices)
 	if y.Below() == 0 {
 		return time.Time{}, false
@@ -309,7 +309,7 @@ const costly = 50
 // grownAs is how many more pods each of those at the indices would get of what is planned to
 // be free, and all together. For whom it is not worth the cost soon does not count; later is
 // when it is for the first of them.
-func (e *Engine) grownAs(q *clusterQueue, t *troupe, indices []int) (more []int32, sum int32, later time.Time) {
+func (e *Engine) grownAs(q *clusterQueue, t *resizable, indices []int) (more []int32, sum int32, later time.Time) {
 	more = make([]int32, len(indices))
 	var able []int // the places in indices of those for whom there is room at all
 	var jobs []elastic.Job
@@ -347,9 +347,9 @@ func (e *Engine) worthAt(job *elastic.Job, to int32) time.Time {
 	return e.options.Elastic.GrowsAt(job, to).Add(-elastic.SizesLast)
 }
 
-// podsOnNodes is how many more pods of one of the troupe, and no more than the most, have room
+// podsOnNodes is how many more pods of one of the resizable, and no more than the most, have room
 // on nodes by what is planned.
-func (e *Engine) podsOnNodes(t *troupe, i int, most int32) int32 {
+func (e *Engine) podsOnNodes(t *resizable, i int, most int32) int32 {
 	fits := func(pods int32) bool {
 		_, ok := e.moreOnNodes(t.members[i], t.at[i], pods, place.Planned)
 		return ok

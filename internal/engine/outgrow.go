@@ -19,7 +19,7 @@ func (e *Engine) outgrown(w *workload, q *clusterQueue, choice flavor.Choice) bo
 	if len(q.elastic) == 0 {
 		return false
 	}
-	t := e.troupeOf(q)
+	t := e.resizableOf(q)
 	above := t.above(w.Priority)
 	switch {
 	case len(above.indices) == 0:
@@ -44,7 +44,7 @@ func (e *Engine) shareOfQuota(q *clusterQueue, usage, all quota.Vector) bool {
 const asked = 8
 
 // anyGrows reports whether there is room for any of them to grow soon.
-func (e *Engine) anyGrows(q *clusterQueue, t *troupe, indices []int) bool {
+func (e *Engine) anyGrows(q *clusterQueue, t *resizable, indices []int) bool {
 	left := asked
 	for _, i := range indices {
 		if most := e.growsSoon(q, t, i); most > 0 {
@@ -59,8 +59,8 @@ func (e *Engine) anyGrows(q *clusterQueue, t *troupe, indices []int) bool {
 	return false
 }
 
-// growsSoon is by how many pods one of the troupe is to grow, as far as quota goes.
-func (e *Engine) growsSoon(q *clusterQueue, t *troupe, i int) int32 {
+// growsSoon is by how many pods one of the resizable is to grow, as far as quota goes.
+func (e *Engine) growsSoon(q *clusterQueue, t *resizable, i int) int32 {
 	job := &t.jobs[i]
 	most := int32(min(int64(job.Max-job.Size), plannedRoom(q.node, t.each[i])))
 	if most > 0 && e.worthAt(job, job.Size+most).After(e.now) {
@@ -70,7 +70,7 @@ func (e *Engine) growsSoon(q *clusterQueue, t *troupe, i int) int32 {
 }
 
 // outgrownOnNodes reports whether one of them would have less room on nodes.
-func (e *Engine) outgrownOnNodes(w *workload, q *clusterQueue, t *troupe, indices []int, given *Admission) (is bool) {
+func (e *Engine) outgrownOnNodes(w *workload, q *clusterQueue, t *resizable, indices []int, given *Admission) (is bool) {
 	before := map[int]int32{}
 	for _, i := range indices {
 		if most := e.growsSoon(q, t, i); most > 0 && len(before) < asked {

@@ -27,18 +27,18 @@ type placing struct {
 	// wait until the last decision on them is written.
 	ailing   []Key
 	unmended sets.Set[Key]
-	// crewOf is the workload of each pod that is there and has one, crews how many each has;
+	// workloadOfPod is the workload of each pod that is there and has one, podCounts how many each has;
 	// lingering are workloads that are gone, whose pods are not.
-	crewOf    map[Key]Key
-	crews     map[Key]int
-	lingering sets.Set[Key]
+	workloadOfPod map[Key]Key
+	podCounts     map[Key]int
+	lingering     sets.Set[Key]
 	// within are those whose pods have domains and no nodes, and must be counted anew.
 	within sets.Set[Key]
 }
 
 func newPlacing() placing {
 	return placing{wanting: map[string]map[*class]bool{}, awaiting: map[Key]*workload{}, unmended: sets.New[Key](),
-		crewOf: map[Key]Key{}, crews: map[Key]int{}, lingering: sets.New[Key](), within: sets.New[Key]()}
+		workloadOfPod: map[Key]Key{}, podCounts: map[Key]int{}, lingering: sets.New[Key](), within: sets.New[Key]()}
 }
 
 func (ev NodeSet) apply(e *Engine) {
@@ -128,7 +128,7 @@ func (e *Engine) settlePlaces(w *workload) {
 	default:
 		now = e.leftBy(w)
 	}
-	now.clears = now.leaving || now.promised && e.crews[w.Key] > 0 || now.by != nil && e.shrinksOnNodes(w)
+	now.clears = now.leaving || now.promised && e.podCounts[w.Key] > 0 || now.by != nil && e.shrinksOnNodes(w)
 	if now.by != nil && !now.by.onNodes() && (!now.clears || len(e.topologies) == 0) {
 		now = placed{}
 	}
@@ -166,7 +166,7 @@ func (e *Engine) settlePlaces(w *workload) {
 // leftBy is what nodes have of a workload that holds nothing and was promised nothing: pods
 // that are on their way.
 func (e *Engine) leftBy(w *workload) placed {
-	if e.crews[w.Key] == 0 {
+	if e.podCounts[w.Key] == 0 {
 		return placed{}
 	}
 	return placed{by: &Admission{}, leaving: true}

@@ -312,7 +312,7 @@ func (r *roomOnNodes) Without(h *preempt.Holder, pods int32) {
 	switch at := w.elasticSet(); {
 	case pods == 0:
 	case pods < preempt.All:
-		if !w.held.onNodes() && r.crews[w.Key] == 0 {
+		if !w.held.onNodes() && r.podCounts[w.Key] == 0 {
 			return
 		}
 		has = placed{by: w.held.sized(at, w.held.PodSets[at].Count-pods, nil)}

@@ -46,7 +46,7 @@ type clusterQueue struct {
 	// waiting are all who name the queue and hold nothing, unplaced those of them who
 	// have to find their place again since the queue is not what it was. revision counts
 	// how often that happened.
-	waiting, unplaced *roll
+	waiting, unplaced *orderedList
 	revision          int
 	// locals are the LocalQueues that lead here.
 	locals map[Key]*localQueue
@@ -55,13 +55,13 @@ type clusterQueue struct {
 	holders []*preempt.Holder
 	// elastic are those who hold quota and whose size may change, in the order of names.
 	elastic []*workload
-	// troupe are those of them whose size may change, nil if it is to be found out anew, but
-	// for those in recast, who are not what they were. casts counts how often that was done.
+	// resizable are those of them whose size may change, nil if it is to be found out anew, but
+	// for those in toList, who are not what they were. listings counts how often that was done.
 	// cramped tells that one would be larger if there were room on the nodes.
-	troupe  *troupe
-	recast  []*workload
-	casts   int
-	cramped bool
+	resizable *resizable
+	toList    []*workload
+	listings  int
+	cramped   bool
 	// displaced is as of what it was found that none of them grows at the cost of others.
 	displaced standing
 	// outgrown is how many classes are kept for them, who are to grow.
@@ -81,7 +81,7 @@ type localQueue struct {
 	exists bool
 	// members are all who name it, unplaced those of them who have to find their place again
 	// since it is not what it was. left are the queues in which these wait yet.
-	members, unplaced *roll
+	members, unplaced *orderedList
 	left              []*clusterQueue
 	tally
 	account
@@ -91,7 +91,7 @@ func (e *Engine) queue(name string) *clusterQueue {
 	q := e.queues[name]
 	if q == nil {
 		q = &clusterQueue{fairly: e.options.FairSharing != nil, classes: map[classKey]*class{}, locals: map[Key]*localQueue{},
-			waiting: &roll{}, unplaced: &roll{}}
+			waiting: &orderedList{}, unplaced: &orderedList{}}
 		q.set(ClusterQueue{Name: name})
 		q.exists = false
 		e.queues[name] = q
@@ -100,7 +100,7 @@ func (e *Engine) queue(name string) *clusterQueue {
 }
 
 func (q *clusterQueue) set(spec ClusterQueue) {
-	q.ClusterQueue, q.exists, q.troupe = spec, true, nil
+	q.ClusterQueue, q.exists, q.resizable = spec, true, nil
 	q.namespaces = labels.Nothing()
 	if spec.Namespaces != nil {
 		// A selector that does not parse was refused by the API; none passes then.
@@ -129,7 +129,7 @@ func (q *clusterQueue) offers(flavor string) bool {
 func (e *Engine) local(key Key) *localQueue {
 	l := e.localQueues[key]
 	if l == nil {
-		l = &localQueue{LocalQueue: LocalQueue{Key: key}, members: &roll{}, unplaced: &roll{}}
+		l = &localQueue{LocalQueue: LocalQueue{Key: key}, members: &orderedList{}, unplaced: &orderedList{}}
 		e.localQueues[key] = l
 	}
 	return l

@@ -71,8 +71,8 @@ func (e *Engine) enlist(w *workload) {
 		w.listedIn = w.queue
 	}
 	for _, q := range []*clusterQueue{was, w.listedIn} {
-		if q != nil && (q.troupe == nil || len(q.recast) > 0 || !q.troupe.has(w)) {
-			q.recasts(w)
+		if q != nil && (q.resizable == nil || len(q.toList) > 0 || !q.resizable.has(w)) {
+			q.listLater(w)
 			q.wakeOutgrown()
 		}
 	}
@@ -88,14 +88,14 @@ func (q *clusterQueue) addElastic(w *workload) {
 func (q *clusterQueue) strikeElastic(w *workload) {
 	if at, ok := q.placeOfElastic(w); ok {
 		q.elastic = slices.Delete(q.elastic, at, at+1)
-		q.recasts(w)
+		q.listLater(w)
 	}
 }
 
-// recasts notes that the troupe of the queue does not know the workload as it is.
-func (q *clusterQueue) recasts(w *workload) {
-	if q.troupe != nil {
-		q.recast = append(q.recast, w)
+// listLater notes that the list of the queue does not have the workload as it is.
+func (q *clusterQueue) listLater(w *workload) {
+	if q.resizable != nil {
+		q.toList = append(q.toList, w)
 	}
 }
 

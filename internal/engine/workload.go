@@ -37,7 +37,7 @@ type workload struct {
 	queue *clusterQueue
 	// class is where it waits to be looked at; nil if it does not.
 	class *class
-	// waits is its place on a roll of its queue, while it holds nothing, belongs that on one
+	// waits is its place on a list of its queue, while it holds nothing, belongs that on one
 	// of its LocalQueue.
 	waits, belongs spot
 	// held is what it holds: what the API server says, or what was decided.

@@ -30,7 +30,7 @@ func (e *Engine) byYielding(w *workload, c *class) (found outcome, ok bool) {
 			return outcome{}, false
 		}
 	}
-	t := e.troupeOf(q)
+	t := e.resizableOf(q)
 	y := t.yieldsTo(w.Priority)
 	fits := func(n int) bool {
 		e.yielding(q, t, y.Sizes(n), func() { found = e.consider(w, c, least) })
@@ -48,8 +48,8 @@ func (e *Engine) byYielding(w *workload, c *class) (found outcome, ok bool) {
 	return found, true
 }
 
-// yielding runs f as if those of the troupe had the sizes and their pods were gone.
-func (e *Engine) yielding(q *clusterQueue, t *troupe, sizes []int32, f func()) {
+// yielding runs f as if the resizable had the sizes and their pods were gone.
+func (e *Engine) yielding(q *clusterQueue, t *resizable, sizes []int32, f func()) {
 	freed := map[quota.Index]int64{}
 	for i, w := range t.members {
 		switch size := t.jobs[i].Size; {
@@ -78,7 +78,7 @@ func (e *Engine) yielding(q *clusterQueue, t *troupe, sizes []int32, f func()) {
 	e.places.Try(func() {
 		for i, w := range t.members {
 			switch {
-			case sizes[i] == t.jobs[i].Size || !w.held.onNodes() && e.crews[w.Key] == 0:
+			case sizes[i] == t.jobs[i].Size || !w.held.onNodes() && e.podCounts[w.Key] == 0:
 			case sizes[i] == 0:
 				e.places.Hold(w.Key, e.holding(w, placed{by: w.held, leaving: true}))
 			default:

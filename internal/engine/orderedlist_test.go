@@ -10,7 +10,7 @@ import (
 // TestARollKeepsTheOrderInWhichOneWasAdded: whoever is struck off in between.
 func TestARollKeepsTheOrderInWhichOneWasAdded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		r, other := &roll{}, &roll{}
+		r, other := &orderedList{}, &orderedList{}
 		var want []*workload
 		for range rapid.IntRange(0, 60).Draw(t, "steps") {
 			switch kind := rapid.IntRange(0, 5).Draw(t, "kind"); {
@@ -28,7 +28,7 @@ func TestARollKeepsTheOrderInWhichOneWasAdded(t *testing.T) {
 				r, other = other, r
 			}
 			if r.len() != len(want) || len(want) > 0 && r.first() != want[0] {
-				t.Fatalf("%d on the roll, want %d; the first one is wrong", r.len(), len(want))
+				t.Fatalf("%d on the list, want %d; the first one is wrong", r.len(), len(want))
 			}
 		}
 		for _, w := range want {

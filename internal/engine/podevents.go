@@ -3,9 +3,9 @@ package engine
 func (ev PodBound) apply(e *Engine) {
 	e.places.SetPod(ev.Pod)
 	e.placesNews++
-	if of := e.crewOf[ev.Key]; of != ev.Workload {
-		e.leaveCrew(ev.Key)
-		e.joinCrew(ev.Key, ev.Workload)
+	if of := e.workloadOfPod[ev.Key]; of != ev.Workload {
+		e.uncountPod(ev.Key)
+		e.countPod(ev.Key, ev.Workload)
 	}
 	e.recountWithin(ev.Workload)
 	e.followShrinking(ev.Workload)
@@ -26,8 +26,8 @@ func (ev PodEnded) apply(e *Engine) {
 // podLeft follows a pod that takes nothing any more.
 func (e *Engine) podLeft(pod Key) {
 	e.placesNews++
-	of := e.crewOf[pod]
-	e.leaveCrew(pod)
+	of := e.workloadOfPod[pod]
+	e.uncountPod(pod)
 	e.recountWithin(of)
 	e.followShrinking(of)
 }
@@ -39,34 +39,34 @@ func (e *Engine) recountWithin(of Key) {
 	}
 }
 
-// joinCrew and leaveCrew count the pods of each workload that are there.
-func (e *Engine) joinCrew(pod, of Key) {
+// countPod and uncountPod count the pods of each workload that are there.
+func (e *Engine) countPod(pod, of Key) {
 	if of == (Key{}) {
 		return
 	}
-	e.crewOf[pod] = of
-	if e.crews[of]++; e.crews[of] == 1 {
-		e.settleCrew(of)
+	e.workloadOfPod[pod] = of
+	if e.podCounts[of]++; e.podCounts[of] == 1 {
+		e.followCount(of)
 	}
 }
 
-func (e *Engine) leaveCrew(pod Key) {
-	of, known := e.crewOf[pod]
+func (e *Engine) uncountPod(pod Key) {
+	of, known := e.workloadOfPod[pod]
 	if !known {
 		return
 	}
-	delete(e.crewOf, pod)
-	if e.crews[of]--; e.crews[of] == 0 {
-		delete(e.crews, of)
-		e.settleCrew(of)
+	delete(e.workloadOfPod, pod)
+	if e.podCounts[of]--; e.podCounts[of] == 0 {
+		delete(e.podCounts, of)
+		e.followCount(of)
 	}
 }
 
-// settleCrew follows the first pod of a workload that comes, or the last one that goes.
-func (e *Engine) settleCrew(of Key) {
+// followCount follows the first pod of a workload that comes, or the last one that goes.
+func (e *Engine) followCount(of Key) {
 	if w := e.workloads[of]; w != nil {
 		e.settlePlaces(w)
-	} else if e.lingering.Has(of) && e.crews[of] == 0 {
+	} else if e.lingering.Has(of) && e.podCounts[of] == 0 {
 		e.lingering.Delete(of)
 		e.departing--
 		e.places.Hold(of, nil)

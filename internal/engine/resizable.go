@@ -12,10 +12,10 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// troupe is the elastic workloads of a queue whose size may change now, in the order of
-// names, with what one pod of each takes. It is as of when troupeOf was asked for it: what
+// resizable is the elastic workloads of a queue whose size may change now, in the order of
+// names, with what one pod of each takes. It is as of when resizableOf was asked for it: what
 // becomes of its members since shows when it is asked again, and not before.
-type troupe struct {
+type resizable struct {
 	jobs    []elastic.Job
 	members []*workload
 	at      []int
@@ -29,42 +29,42 @@ type troupe struct {
 	wants     map[int32]*wants
 }
 
-// wants are those of a troupe who may be larger, the highest priority first, and what they
+// wants are those of the resizable who may be larger, the highest priority first, and what they
 // could take all together.
 type wants struct {
 	indices []int
 	all     quota.Vector
 }
 
-// troupeOf lists those of the queue. Where a few of them are not what they were, these alone
+// resizableOf lists those of the queue. Where a few of them are not what they were, these alone
 // are looked at.
-func (e *Engine) troupeOf(q *clusterQueue) *troupe {
-	switch t := q.troupe; {
-	case t == nil || len(q.recast) > fewRecast+len(q.elastic)/manyRecast:
-		q.troupe = e.castAll(q)
-	case len(q.recast) == 0:
+func (e *Engine) resizableOf(q *clusterQueue) *resizable {
+	switch t := q.resizable; {
+	case t == nil || len(q.toList) > fewToList+len(q.elastic)/manyToList:
+		q.resizable = e.listResizable(q)
+	case len(q.toList) == 0:
 		return t
 	default:
-		for _, w := range q.recast {
-			e.cast(t, q, w)
+		for _, w := range q.toList {
+			e.listAgain(t, q, w)
 		}
 		clear(t.yieldings)
 		clear(t.wants)
 	}
-	clear(q.recast)
-	q.recast = q.recast[:0]
-	q.casts++
-	return q.troupe
+	clear(q.toList)
+	q.toList = q.toList[:0]
+	q.listings++
+	return q.resizable
 }
 
 // Where so many have changed, and one of so many more, it is less work to list all again than
 // to find the place of each one.
-const fewRecast, manyRecast = 4, 32
+const fewToList, manyToList = 4, 32
 
-// castAll lists all of the queue whose size may change.
-func (e *Engine) castAll(q *clusterQueue) *troupe {
+// listResizable lists all of the queue whose size may change.
+func (e *Engine) listResizable(q *clusterQueue) *resizable {
 	n := len(q.elastic)
-	t := &troupe{policy: e.options.Elastic, yieldings: map[int32]*elastic.Yielding{}, wants: map[int32]*wants{},
+	t := &resizable{policy: e.options.Elastic, yieldings: map[int32]*elastic.Yielding{}, wants: map[int32]*wants{},
 		jobs: make([]elastic.Job, 0, n), members: make([]*workload, 0, n), at: make([]int, 0, n), each: make([]quota.Vector, 0, n), grows: make([]bool, 0, n)}
 	for _, w := range q.elastic {
 		if job, at, ok := w.elasticJob(); ok {
@@ -75,9 +75,9 @@ func (e *Engine) castAll(q *clusterQueue) *troupe {
 	return t
 }
 
-// cast has the troupe of the queue know the workload as it is: it may be new, another one of
+// listAgain has the list of the queue have the workload as it is: it may be new, another one of
 // that name, changed, or not one of them any more.
-func (e *Engine) cast(t *troupe, q *clusterQueue, w *workload) {
+func (e *Engine) listAgain(t *resizable, q *clusterQueue, w *workload) {
 	n, known := t.find(w.Key)
 	job, at, ok := w.elasticJob()
 	switch ok = ok && w.listedIn == q; {
@@ -92,18 +92,18 @@ func (e *Engine) cast(t *troupe, q *clusterQueue, w *workload) {
 }
 
 // write notes what the member at that place is.
-func (e *Engine) write(t *troupe, n int, w *workload, job elastic.Job, at int) {
+func (e *Engine) write(t *resizable, n int, w *workload, job elastic.Job, at int) {
 	job.Speeds = e.speeds.Of(job.Exponent, job.Max)
 	t.jobs[n], t.members[n], t.at[n], t.each[n], t.grows[n] = job, w, at, w.charged.holder.Pod, w.couldGrow(&job)
 }
 
 // insert makes a place for one more, and remove takes a member out.
-func (t *troupe) insert(n int) {
+func (t *resizable) insert(n int) {
 	t.jobs, t.members, t.at = slices.Insert(t.jobs, n, elastic.Job{}), slices.Insert(t.members, n, nil), slices.Insert(t.at, n, 0)
 	t.each, t.grows = slices.Insert(t.each, n, nil), slices.Insert(t.grows, n, false)
 }
 
-func (t *troupe) remove(n int) {
+func (t *resizable) remove(n int) {
 	t.jobs, t.members, t.at = slices.Delete(t.jobs, n, n+1), slices.Delete(t.members, n, n+1), slices.Delete(t.at, n, n+1)
 	t.each, t.grows = slices.Delete(t.each, n, n+1), slices.Delete(t.grows, n, n+1)
 }
@@ -113,8 +113,8 @@ func (w *workload) couldGrow(job *elastic.Job) bool {
 	return job.Size < job.Max && len(w.growing) == 0 && !w.held.hasSurplus() && !w.gaveUp && w.mayGrow()
 }
 
-// has reports whether the troupe knows the workload as it is.
-func (t *troupe) has(w *workload) bool {
+// has reports whether the list has the workload as it is.
+func (t *resizable) has(w *workload) bool {
 	job, at, ok := w.elasticJob()
 	n, known := t.find(w.Key)
 	if !ok || !known {
@@ -124,7 +124,7 @@ func (t *troupe) has(w *workload) bool {
 }
 
 // yieldsTo is how they yield to somebody of a priority.
-func (t *troupe) yieldsTo(priority int32) *elastic.Yielding {
+func (t *resizable) yieldsTo(priority int32) *elastic.Yielding {
 	y, known := t.yieldings[priority]
 	if !known {
 		y = t.policy.Yielding(t.jobs, priority)
@@ -135,7 +135,7 @@ func (t *troupe) yieldsTo(priority int32) *elastic.Yielding {
 
 // yieldsOnceTo is the same for those at the indices to grow, without those who have yielded
 // for the growth of one of them before.
-func (t *troupe) yieldsOnceTo(priority int32, indices []int) *elastic.Yielding {
+func (t *resizable) yieldsOnceTo(priority int32, indices []int) *elastic.Yielding {
 	var spared []int
 	for _, i := range indices {
 		for key, uid := range t.members[i].displaced {
@@ -150,13 +150,13 @@ func (t *troupe) yieldsOnceTo(priority int32, indices []int) *elastic.Yielding {
 	return t.policy.Yielding(t.jobs, priority, spared...)
 }
 
-// find is the place of a workload in the troupe.
-func (t *troupe) find(key Key) (int, bool) {
+// find is the place of a workload in the list.
+func (t *resizable) find(key Key) (int, bool) {
 	return slices.BinarySearchFunc(t.members, key, func(m *workload, key Key) int { return order.CompareKeys(m.Key, key) })
 }
 
 // above are those who may be larger of higher priorities than that.
-func (t *troupe) above(priority int32) *wants {
+func (t *resizable) above(priority int32) *wants {
 	out, known := t.wants[priority]
 	if known {
 		return out
@@ -188,7 +188,7 @@ func vectorOfSums(sums map[quota.Index]int64) quota.Vector {
 
 // told are those who have to stop, and those who get smaller, for others to have those
 // sizes.
-func (t *troupe) told(q *clusterQueue, sizes []int32) (victims []preempt.Victim, yields []yield) {
+func (t *resizable) told(q *clusterQueue, sizes []int32) (victims []preempt.Victim, yields []yield) {
 	for i, w := range t.members {
 		switch sizes[i] {
 		case t.jobs[i].Size:
