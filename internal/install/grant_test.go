@@ -36,7 +36,7 @@ func TestAUserIsGivenTheOperatorsRightsAndNoMore(t *testing.T) {
 		}
 		return review.Status.Allowed
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	err := wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(context.Context) (bool, error) {
 		return may("update", "coordination.k8s.io", "leases", "rights", "muster.dev"), nil // the authorizer follows by a watch

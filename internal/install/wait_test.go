@@ -42,7 +42,7 @@ func TestWhoStartsWithItsDefinitionsWaitsUntilTheyAreServed(t *testing.T) {
 		err := direct.Get(ctx, client.ObjectKeyFromObject(taken), taken)
 		return len(taken.Status.Conditions) > 0, err
 	}
-	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, refused); err != nil {
+	if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 3*time.Minute, true, refused); err != nil {
 		t.Fatal(err)
 	}
 	if err := install.AwaitServed(t.Context(), cluster.Config); err == nil || !strings.Contains(err.Error(), "fourths.late.example.com cannot be established: its names are refused") {

@@ -52,7 +52,7 @@ func TestMain(m *testing.M) {
 }
 
 // patienceOfTests bounds every wait, on a machine that is busy with other tests.
-const patienceOfTests = time.Minute
+const patienceOfTests = 3 * time.Minute
 
 // operator is a server that can be cut off, and replaced.
 type operator struct {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/musterhq/muster/internal/testcluster"
+	"github.com/musterhq/muster/test/scenario/harness"
 )
 
 // TestWhoHoldsTheClustersRolesMayUseTheJobs: in the namespace in which he holds it, as docs/install.md has it.
@@ -44,7 +45,7 @@ func TestWhoHoldsTheClustersRolesMayUseTheJobs(t *testing.T) {
 			group = jobs["jobsets"]
 		}
 		// Roles are put together by a controller.
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
 		err := wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(context.Context) (bool, error) { return may(user, awaited[0], group, awaited[1], "", in), nil })
 		cancel()
 		if err != nil {

@@ -164,12 +164,13 @@ func TestAWorkloadWhoseJobIsGoneIsFinished(t *testing.T) {
 	})
 }
 
-// TestTheTimeOfAllAdmissionsCountsTogether: a Job that may run for 20 s is stopped for good that long after its first start,
-// less the time for which it was stopped. A machine that is slow by ten seconds changes nothing.
+// TestTheTimeOfAllAdmissionsCountsTogether: a Job that may run for 40 s is stopped for good that long after its first start,
+// less the time for which it was stopped. A machine that is slow by half a minute changes nothing.
 func TestTheTimeOfAllAdmissionsCountsTogether(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.gpuQueue("gpu", 8)
-	const most, first = 20, 10
+	const most, first = 40, 10
 	job := w.batchJob("job", "gpu", 1, time.Hour)
 	job.Labels[kueue.MaxExecTimeSecondsLabel] = strconv.Itoa(most)
 	w.untilHeld(job)

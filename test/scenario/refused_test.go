@@ -32,6 +32,7 @@ import (
 // that tells it to. The gang gives its quota back to who waits behind it, says once why, and is tried later; it runs when
 // nothing is refused any more. The cases wait side by side.
 func TestAGangOfWhichPodsAreRefusedIsReleased(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		gang func(w *world) client.Object
 		// refuse has the second pod refused, in these words, until it is allowed.

@@ -118,7 +118,7 @@ func TestWatchAppendsWhatChanged(t *testing.T) {
 	w := pendingWorkload(t, cluster, namespace, "one")
 
 	t.Setenv("KUBECONFIG", cluster.Kubeconfig)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	reader, writer := io.Pipe()
 	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: writer, ErrOut: io.Discard}

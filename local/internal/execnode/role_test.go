@@ -36,7 +36,7 @@ func playRole(role string) error {
 	case "ask":
 		// As programs in a real cluster do: names and servers come when they come.
 		var line string
-		err := wait.PollUntilContextTimeout(context.Background(), 20*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
+		err := wait.PollUntilContextTimeout(context.Background(), 20*time.Millisecond, patience, true, func(context.Context) (bool, error) {
 			conn, err := net.Dial("tcp4", os.Getenv("TARGET"))
 			if err != nil {
 				return false, nil

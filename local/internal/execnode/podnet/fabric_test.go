@@ -88,7 +88,7 @@ func TestPodsListenOnTheSamePortAndReachEachOther(t *testing.T) {
 			}
 		}
 	}
-	conn, err := net.DialTimeout("tcp4", netip.AddrPortFrom(pods[1].Address(), port).String(), 5*time.Second)
+	conn, err := net.DialTimeout("tcp4", netip.AddrPortFrom(pods[1].Address(), port).String(), time.Minute)
 	if err != nil {
 		t.Fatalf("the machine cannot reach a pod: %v", err)
 	}
@@ -179,7 +179,7 @@ func TestNothingIsLeftWhenTheProcessIsKilled(t *testing.T) {
 	}
 	holder.Process.Kill()
 	holder.Wait()
-	patience := time.After(20 * time.Second)
+	patience := time.After(2 * time.Minute)
 	for {
 		select {
 		case change := <-changes:

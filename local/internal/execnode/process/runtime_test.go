@@ -83,6 +83,9 @@ func (m *machine) tryStart(script string, change ...func(*runtimeapi.ContainerCo
 	return id, m.StartContainer(m.t.Context(), id)
 }
 
+// patience bounds every wait, on a machine that is busy with other tests.
+const patience = 2 * time.Minute
+
 // ended waits for the end of a container.
 func (m *machine) ended(id string) *runtimeapi.ContainerStatus {
 	m.t.Helper()
@@ -91,7 +94,7 @@ func (m *machine) ended(id string) *runtimeapi.ContainerStatus {
 	m.mu.Unlock()
 	select {
 	case <-c.ended:
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		m.t.Fatalf("container %s did not end", id)
 	}
 	response, err := m.ContainerStatus(m.t.Context(), id, false)
@@ -191,7 +194,7 @@ func TestStopSendsSIGTERMAndThenKillsEverything(t *testing.T) {
 // said waits until a container has said a line.
 func (m *machine) said(id, line string) {
 	m.t.Helper()
-	err := wait.PollUntilContextTimeout(m.t.Context(), 5*time.Millisecond, 20*time.Second, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(m.t.Context(), 5*time.Millisecond, patience, true, func(context.Context) (bool, error) {
 		return strings.Contains(m.log(id), line), nil
 	})
 	if err != nil {
