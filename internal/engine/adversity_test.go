@@ -3,6 +3,7 @@ package engine
 import (
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
+	"github.com/musterhq/muster/internal/engine/reason"
 )
 
 func (s *scene) holds(names ...string) {
@@ -264,6 +266,13 @@ func TestWhoCannotBeToldToGoStays(t *testing.T) {
 			t.Fatalf("decided %+v, not that b goes", evict)
 		}
 		s.want("another goes", s.happens(refused(s, evict)), "evict a for high: in queue")
+		x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "high"})
+		if !slices.ContainsFunc(x.Holders, func(h reason.Holder) bool {
+			return h.Name.Name == "b" && strings.HasSuffix(h.NotPreemptable, "a policy says no")
+		}) {
+			t.Errorf("nobody is told why b stays: %+v", x.Holders)
+		}
+		s.want("and so does it, for another reason", s.happens(s.stopped("a"), s.stopped("b")), "admit high in q", "admit a in q", "b waits: WaitingForQuota")
 	})
 	t.Run("a smaller size", func(t *testing.T) {
 		s := newScene(t, Options{}, queueOf("q", "", 4), localOf("q"), between("a", 1, 2, 0, 0), between("b", 1, 2, 0, 1))

@@ -43,6 +43,12 @@ func (e *Engine) holdOff(w *workload, ev Refused) {
 	e.refused.Push(order.Rank{Since: ev.At.Round(0).Add(retryAfter(times)), Key: w.Key})
 }
 
+// forgive forgets what was refused to the workload.
+func (e *Engine) forgive(w *workload) {
+	w.refusal = refusal{}
+	e.refused.Remove(w.Key)
+}
+
 // retryAfter is how long to wait after so many refusals.
 func retryAfter(times int) time.Duration {
 	wait := firstRetry

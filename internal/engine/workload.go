@@ -144,6 +144,9 @@ func (ev WorkloadSet) apply(e *Engine) {
 			w.assumed = nothing
 		}
 	case !w.assumed.ofAdmission():
+		if w.held != nil {
+			e.forgive(w) // what was refused was about what it had
+		}
 		w.held, w.before, w.assumed = nil, nil, nothing
 	}
 	if was != nothing && w.assumed == nothing {
@@ -219,8 +222,7 @@ func (ev Written) apply(e *Engine) {
 	w.Admitted = w.Admitted || w.assumed.ofAdmission() && len(w.held.Checks) == 0
 	w.LostNodes = w.LostNodes && !w.assumed.ofAdmission() || w.lostNodes
 	w.assumed, w.before, w.Version = nothing, nil, ev.Version
-	w.refusal = refusal{}
-	e.refused.Remove(w.Key)
+	e.forgive(w)
 	e.settle(w)
 	e.mendLater(w)
 }
