@@ -120,20 +120,22 @@ type Operator struct {
 	ended  chan struct{}
 }
 
+// startsMost bounds the first starts: another program may take the address
+// that was free for the operator before it does.
+const startsMost = 3
+
 // Start runs the operator and returns when it is ready. If it dies before it
-// was ready once, that is an error and nothing runs. ctx bounds the start
-// alone; Stop ends the operator.
+// was ready once, that is an error and nothing runs, unless others have taken
+// its address: then it is tried with another. ctx bounds the start alone; Stop
+// ends the operator.
 func Start(ctx context.Context, c Config) (*Operator, error) {
 	log, err := os.OpenFile(c.LogFile, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("opening the operator's log: %w", err)
 	}
-	first, err := start(c, log)
-	if err == nil {
-		if err = first.awaitReady(ctx); err != nil {
-			first.stop(stopPatience)
-			os.Remove(c.PIDFile)
-		}
+	first, err := startReady(ctx, c, log)
+	for starts := 1; err != nil && starts < startsMost && ctx.Err() == nil && addressWasTaken(c.LogFile); starts++ {
+		first, err = startReady(ctx, c, log)
 	}
 	if err != nil {
 		log.Close()
@@ -143,6 +145,26 @@ func Start(ctx context.Context, c Config) (*Operator, error) {
 	o := &Operator{config: c, log: log, cancel: cancel, ended: make(chan struct{})}
 	go o.keepRunning(lifetime, first)
 	return o, nil
+}
+
+// startReady starts a process and returns when it is ready, or is gone again.
+func startReady(ctx context.Context, c Config, log *os.File) (*process, error) {
+	p, err := start(c, log)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.awaitReady(ctx); err != nil {
+		p.stop(stopPatience)
+		os.Remove(c.PIDFile)
+		return nil, err
+	}
+	return p, nil
+}
+
+// addressWasTaken reports whether the operator says in its log that it could not listen.
+func addressWasTaken(log string) bool {
+	said, err := os.ReadFile(log)
+	return err == nil && strings.Contains(string(said), syscall.EADDRINUSE.Error())
 }
 
 // Stop asks the operator to stop, and returns when it is gone.

@@ -34,6 +34,13 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	case "serve", "stubborn":
 		actAsOperator()
+	case "late": // others have its address when it comes first
+		tried := os.Args[slices.Index(os.Args, "--kubeconfig")+1] + ".tried"
+		if _, err := os.Stat(tried); err == nil {
+			actAsOperator()
+		}
+		fmt.Println("listen tcp 127.0.0.1:1: bind: address already in use", os.WriteFile(tried, nil, 0o600))
+		os.Exit(1)
 	}
 }
 
@@ -81,6 +88,14 @@ func TestStartFailsWhenTheOperatorEndsBeforeItIsReady(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "exit status 3") || !strings.Contains(err.Error(), c.LogFile) {
 		t.Errorf("the error names neither the exit status nor the log: %v", err)
 	}
+}
+
+func TestAnOperatorWhoseAddressOthersHaveTakenGetsAnother(t *testing.T) {
+	o, err := Start(t.Context(), config(t, "late"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Stop()
 }
 
 func TestAKilledOperatorIsStartedAgain(t *testing.T) {
