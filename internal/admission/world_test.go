@@ -28,7 +28,7 @@ import (
 
 var (
 	now   = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	never = time.Minute // that a test waits for what must come
+	never = 3 * time.Minute // that a test waits for what must come
 )
 
 var scheme = func() *runtime.Scheme {

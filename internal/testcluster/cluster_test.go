@@ -82,7 +82,8 @@ func await(t *testing.T, what string, so func() ([]byte, bool)) []byte {
 	t.Helper()
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
-	deadline := time.After(time.Minute)
+	const patience = 4 * time.Minute // on a machine that is busy with other tests
+	deadline := time.After(patience)
 	for {
 		if value, ok := so(); ok {
 			return value
@@ -90,7 +91,7 @@ func await(t *testing.T, what string, so func() ([]byte, bool)) []byte {
 		select {
 		case <-ticker.C:
 		case <-deadline:
-			t.Fatalf("waited a minute for %s", what)
+			t.Fatalf("waited %s for %s", patience, what)
 		}
 	}
 }
