@@ -4,10 +4,18 @@ import (
 	"testing"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	breezeml "github.com/musterhq/muster/api/breezeml/v1"
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/testcluster"
 	"github.com/musterhq/muster/test/bench/operator"
 	"github.com/musterhq/muster/test/scenario/harness"
@@ -19,9 +27,11 @@ func TestWhoRunsTheJobsOfOneNamespaceMayWriteInThatAlone(t *testing.T) {
 	h.install(values{"monitorNamespace": w.Namespace})
 	cluster := testcluster.Get(t)
 	operator.StartAs(t, "../../bin/muster-operator", cluster, account, "--leader-election-namespace", namespace, "--namespace", w.Namespace).AwaitReady(t)
-	w.Queue("q", kueue.ResourceFlavorSpec{}, corev1.ResourceList{corev1.ResourcePods: resource.MustParse("4")})
-	w.Create(w.Job("runs", "q", 2))
-	w.UntilWorkloadOf("runs", "runs", harness.Runs)
+	w.Queue("q", kueue.ResourceFlavorSpec{}, corev1.ResourceList{corev1.ResourcePods: resource.MustParse("20")})
+	for _, job := range oneOfEach(w) {
+		w.Create(job)
+		w.UntilWorkloadOf(job.GetName(), "runs", harness.Runs)
+	}
 
 	for _, c := range []struct {
 		verb, group, resource string
@@ -47,4 +57,23 @@ func TestWhoRunsTheJobsOfOneNamespaceMayWriteInThatAlone(t *testing.T) {
 			}
 		}
 	}
+}
+
+// oneOfEach is a job of each API with pods that run until somebody ends them.
+func oneOfEach(w *harness.World) []client.Object {
+	like := func(name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: w.Namespace, Name: name, Labels: map[string]string{kueue.QueueLabel: "q"}}
+	}
+	pods := w.Job("any", "q", 1).Spec
+	pods.Suspend = nil
+	set := &jobset.JobSet{ObjectMeta: like("a-jobset")}
+	set.Spec.ReplicatedJobs = []jobset.ReplicatedJob{{Name: "w", Replicas: 1, Template: batchv1.JobTemplateSpec{Spec: pods}}}
+	generic := &tensorstack.GenericJob{ObjectMeta: like("a-genericjob")}
+	generic.Spec.ReplicaSpecs = []tensorstack.ReplicaSpec{{Type: "worker", Replicas: ptr.To[int32](1), Template: pods.Template}}
+	training := &breezeml.TrainingJob{ObjectMeta: like("a-trainingjob")}
+	training.Spec.MinSize, training.Spec.MaxSize = ptr.To[int32](1), ptr.To[int32](1)
+	training.Spec.ReplicaSpecs.Template = pods.Template
+	vc := &volcano.Job{ObjectMeta: like("a-vcjob")}
+	vc.Spec.Tasks = []volcano.TaskSpec{{Name: "t", Replicas: 1, Template: pods.Template}}
+	return []client.Object{w.Job("a-job", "q", 2), set, generic, training, vc}
 }
