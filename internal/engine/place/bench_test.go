@@ -3,6 +3,8 @@ package place
 import (
 	"fmt"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 const (
@@ -158,5 +160,34 @@ func BenchmarkPod(b *testing.B) {
 		m.SetPod(p)
 		m.DeletePod(p.Key)
 		i++
+	}
+}
+
+// BenchmarkRefused places a pod, and two pod sets, where kube-scheduler has refused some nodes of the one zone that there is.
+func BenchmarkRefused(b *testing.B) {
+	m := New()
+	m.SetTopology(Topology{Name: "t", Levels: []string{"block", "rack", Hostname}})
+	m.SetFlavor(Flavor{Name: "f", Topology: "t", NodeLabels: map[string]string{"gpu": "h100"}})
+	for i := range benchNodes {
+		n := benchNode(i)
+		n.Labels[corev1.LabelTopologyZone] = "one"
+		m.SetNode(n)
+	}
+	worker := benchGang(16, 1, 1000)
+	worker.Level = ""
+	leader := worker
+	leader.PodSet, leader.Count = "leader", 1
+	for name, refused := range map[string][]string{"no node": nil, "one node": {"node-00000"}, "two nodes": {"node-00000", "node-05000"}} {
+		worker.Avoid, leader.Avoid = refused, refused
+		for sets, asks := range map[string][]Ask{"a pod set": {worker}, "two pod sets": {leader, worker}} {
+			b.Run(name+" of "+sets, func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					if _, short := m.Find(asks, Now); short != nil {
+						b.Fatal(short.Message())
+					}
+				}
+			})
+		}
 	}
 }

@@ -8,20 +8,31 @@ import (
 // rack are no good, or a node in each of two racks of a block, places are looked for off all of it first; within it, though not on
 // those nodes, only where there are none elsewhere.
 
-// elsewhere looks for places off all that is near nodes that are avoided: off the widest domains first, then off the others.
+// elsewhere looks for places off all that is near nodes that are avoided: off the widest domains first, then off the others. What
+// is near may be all there is, and each node that is kept off costs every tally a look at it: so none is where the rest is too
+// little. Nor is every way tried: that is for all there is.
 func (m *Map) elsewhere(f *finding) bool {
 	if len(f.avoided) < 2 {
 		return false
 	}
 	refused := f.avoided
+	n := f.nearTo(refused)
 	for depth := range f.deepest() + 1 {
-		if !m.avoidFrom(f, refused, depth) {
+		if !n.any(depth) {
 			continue
 		}
-		if m.anywhere(f) {
+		off := m.nodesNear(n, depth)
+		if !m.leaveEnough(f, off) {
+			continue
+		}
+		for slot, is := range off {
+			if is {
+				m.keepOff(f, m.slots[slot])
+			}
+		}
+		if m.inTurns(f) {
 			return true
 		}
-		m.takeBack(f, 0)
 		m.readmit(f.avoided[len(refused):])
 		f.avoided = f.avoided[:len(refused)]
 	}
@@ -36,45 +47,92 @@ func (f *finding) deepest() (depth int32) {
 	return depth
 }
 
-// avoidFrom keeps the search off all nodes of domains of a depth and below in which two are refused; depth 0 is that of zones, be
-// they a level or not. It reports whether any domain of that depth is among them: else it is as from the next one.
-func (m *Map) avoidFrom(f *finding, refused []*node, depth int32) bool {
-	any := false
-	zones := map[string]int{}
-	if depth == 0 {
-		for _, n := range refused {
-			zones[n.Labels[corev1.LabelTopologyZone]]++
-		}
-		delete(zones, "")
-		for _, nodes := range zones {
-			any = any || nodes > 1
+// nearness is what is near nodes that are refused: domains of each layout, and zones, be they a level or not.
+type nearness struct {
+	domains map[*layout]map[int32]bool
+	zones   map[string]bool
+}
+
+// nearTo is the domains and zones in which two are refused.
+func (f *finding) nearTo(refused []*node) nearness {
+	n := nearness{domains: map[*layout]map[int32]bool{}, zones: map[string]bool{}}
+	for _, w := range f.wants {
+		if n.domains[w.layout] == nil {
+			n.domains[w.layout] = w.layout.refusedTwice(refused)
 		}
 	}
-	var avoided []*node
-	seen := map[*layout]bool{}
-	for _, w := range f.wants {
-		if seen[w.layout] {
-			continue
+	seen := map[string]bool{}
+	for _, r := range refused {
+		zone := r.Labels[corev1.LabelTopologyZone]
+		if zone != "" && seen[zone] {
+			n.zones[zone] = true
 		}
-		seen[w.layout] = true
-		bad := w.layout.refusedTwice(refused)
-		for d := range bad {
-			any = any || w.layout.depth(d) == depth
-		}
-		for slot, leaf := range w.layout.leaf {
-			n := m.slots[slot]
-			if leaf != outside && !n.avoided && (zones[n.Labels[corev1.LabelTopologyZone]] > 1 || w.layout.isIn(leaf, bad, depth)) {
-				avoided = append(avoided, n)
+		seen[zone] = true
+	}
+	return n
+}
+
+// any reports whether there is anything of that depth; depth 0 is that of zones.
+func (n nearness) any(depth int32) bool {
+	if depth == 0 && len(n.zones) > 0 {
+		return true
+	}
+	for l, those := range n.domains {
+		for d := range those {
+			if l.depth(d) == depth {
+				return true
 			}
 		}
 	}
-	if !any {
-		return false
+	return false
+}
+
+// nodesNear are the slots of the nodes that are in any of that depth or below, but for those that are avoided already.
+func (m *Map) nodesNear(n nearness, depth int32) []bool {
+	off := make([]bool, len(m.slots))
+	for l, those := range n.domains {
+		for slot, leaf := range l.leaf {
+			if leaf == outside || off[slot] || m.slots[slot].avoided {
+				continue
+			}
+			off[slot] = l.isIn(leaf, those, depth) || depth == 0 && n.zones[m.slots[slot].Labels[corev1.LabelTopologyZone]]
+		}
 	}
-	for _, n := range avoided {
-		m.keepOff(f, n)
+	return off
+}
+
+// leaveEnough reports whether, with those slots kept off too, each ask alone would have room for as many pods as it has where they
+// may be together. That they are then placed is not certain; where they would not have it, that they are not is.
+func (m *Map) leaveEnough(f *finding, off []bool) bool {
+	for _, w := range f.wants {
+		p := f.partyOf(w)
+		depth := p.layout().depth(p.within)
+		if p.matters && p.mandatory {
+			depth = max(depth, p.depth)
+		}
+		m.count(w, f.on)
+		enough := false
+		m.walk(p.layout(), p.within, depth, func(d int32) { enough = enough || m.roomBut(w, d, off) >= int64(w.Count) })
+		if !enough {
+			return false
+		}
 	}
 	return true
+}
+
+// roomBut is for how many pods there is room in a domain but for some slots. Of a domain that has no room for all of them as it is
+// that is not counted.
+func (m *Map) roomBut(w *want, d int32, off []bool) int64 {
+	left := w.pods(d)
+	if left < int64(w.Count) {
+		return left
+	}
+	m.walk(w.layout, d, w.layout.bottom(), func(n int32) {
+		if slot, _ := slotOf(n); off[slot] {
+			left -= int64(w.tally.fits[slot])
+		}
+	})
+	return left
 }
 
 // refusedTwice are the domains, but for the whole, of which two parts have nodes that are refused: two nodes of those right above

@@ -198,9 +198,11 @@ func partyOf(w *want) *party {
 // search looks for places of all parties together: first off what is near nodes that are no good.
 func (m *Map) search(f *finding) bool { return m.elsewhere(f) || m.anywhere(f) }
 
-// anywhere looks for them first on nodes without devices that nobody of them asks for, so that those stay for who does, then on
-// all, then in every way there is, as far as that goes.
-func (m *Map) anywhere(f *finding) bool {
+// anywhere looks for them on all nodes that are not avoided, and in every way there is, as far as that goes.
+func (m *Map) anywhere(f *finding) bool { return m.inTurns(f) || len(f.wants) > 1 && m.exhaust(f) }
+
+// inTurns looks for them first on nodes without devices that nobody of them asks for, so that those stay for who does, then on all.
+func (m *Map) inTurns(f *finding) bool {
 	if m.spare(f) && m.searchInTurns(f) {
 		return true
 	}
@@ -209,7 +211,7 @@ func (m *Map) anywhere(f *finding) bool {
 			w.sparing, w.tally = false, nil
 		}
 	}
-	return m.searchInTurns(f) || len(f.wants) > 1 && m.exhaust(f)
+	return m.searchInTurns(f)
 }
 
 // searchInTurns places the hardest first, then in other orders.

@@ -34,7 +34,8 @@ func drawNode(t *rapid.T, name string) Node {
 	rack := rapid.IntRange(1, 2).Draw(t, "rack")
 	n := Node{Name: name, Labels: map[string]string{
 		"block": fmt.Sprint("b", block), "rack": fmt.Sprint("r", block, rack), "pool": rapid.SampledFrom([]string{"x", "y"}).Draw(t, "pool"),
-		Hostname: name + ".local"},
+		corev1.LabelTopologyZone: rapid.SampledFrom([]string{"one", "two"}).Draw(t, "zone"),
+		Hostname:                 name + ".local"},
 		Allocatable: map[string]int64{Pods: 8, "cpu": rapid.Int64Range(0, 6).Draw(t, "cpu"), "gpu": rapid.Int64Range(0, 4).Draw(t, "gpu")}}
 	switch rapid.IntRange(0, 19).Draw(t, "trouble") {
 	case 0:
@@ -106,6 +107,17 @@ func drawAsks(t *rapid.T, w *world, most int) []Ask {
 	return out
 }
 
+// drawAvoid are nodes that all asks avoid, as those of one workload do.
+func drawAvoid(t *rapid.T) []string {
+	var out []string
+	for i := range 4 {
+		if rapid.IntRange(0, 3).Draw(t, "avoided?") == 0 {
+			out = append(out, fmt.Sprintf("n%d.local", i))
+		}
+	}
+	return out
+}
+
 // mistakes reports whether an ask is wrong whatever the nodes.
 func mistakes(short *Shortfall) bool { return short != nil && short.Mistake != "" }
 
@@ -113,6 +125,10 @@ func TestWhatIsFoundIsLawfulAndWhatIsNotFoundDoesNotExist(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t, 5)
 		asks := drawAsks(t, w, 6)
+		avoid := drawAvoid(t)
+		for i := range asks {
+			asks[i].Avoid = avoid
+		}
 		on := rapid.SampledFrom([]Ledger{Now, Planned}).Draw(t, "ledger")
 		placed, short := w.fresh().Find(asks, on)
 		if mistakes(short) {
