@@ -12,8 +12,12 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// mostAlike is how many different values are known of a kind: far more than there are sizes of pods in a cluster.
-const mostAlike = 4096
+const (
+	// mostAlike is how many different values are known of a kind: far more than there are sizes of pods in a cluster.
+	mostAlike = 4096
+	// longKey is of how many bytes the key of a value is that is not kept for others: what tenants write is bounded in its size too.
+	longKey = 4096
+)
 
 // alike keeps values once that objects in the cache have in common, by what tells them apart: pods of a job ask for the same, and most
 // jobs of a cluster for one of a few sizes. Nobody may change such a value. When there are too many it begins anew: what it gave
@@ -30,6 +34,9 @@ func (a *alike[T]) one(key []byte, value T) T { return a.made(key, func() T { re
 
 // made is the value of the key, made if none is known.
 func (a *alike[T]) made(key []byte, value func() T) T {
+	if len(key) > longKey {
+		return value()
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if known, ok := a.of[string(key)]; ok {
@@ -79,7 +86,7 @@ func shareContainers(containers []corev1.Container) []corev1.Container {
 		c := &containers[i]
 		key = appendText(key, c.Name)
 		if c.RestartPolicy != nil {
-			key = append(key, *c.RestartPolicy...)
+			key = appendText(key, string(*c.RestartPolicy))
 		}
 		key = appendList(append(key, '/'), c.Resources.Requests)
 		for _, port := range c.Ports {
@@ -100,5 +107,7 @@ func appendList(key []byte, list corev1.ResourceList) []byte {
 	return key
 }
 
-// appendText appends a text and where it ends: no name has that byte.
-func appendText(key []byte, text string) []byte { return append(append(key, text...), 0) }
+// appendText appends a text behind its length: tenants write what they like, and no byte in it may pass for the end of it.
+func appendText(key []byte, text string) []byte {
+	return append(append(strconv.AppendInt(key, int64(len(text)), 10), ':'), text...)
+}

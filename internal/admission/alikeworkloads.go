@@ -2,6 +2,7 @@ package admission
 
 import (
 	"reflect"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -20,15 +21,6 @@ func shareWorkload(w *kueue.Workload) {
 		o.APIVersion, o.Kind = shareText(o.APIVersion), shareText(o.Kind)
 	}
 	w.Spec.QueueName, w.Spec.PriorityClassName, w.Spec.Priority = shareText(w.Spec.QueueName), shareText(w.Spec.PriorityClassName), sharePriority(w.Spec.Priority)
-	for i := range w.Spec.PodSets {
-		spec := &w.Spec.PodSets[i].Template.Spec
-		for _, containers := range [][]corev1.Container{spec.Containers, spec.InitContainers} {
-			for j := range containers {
-				asks := &containers[j].Resources
-				asks.Requests, asks.Limits = shareList(asks.Requests), shareList(asks.Limits)
-			}
-		}
-	}
 	w.Spec.PodSets = alikePodSets.one(w.Spec.PodSets)
 	if admission := w.Status.Admission; admission != nil {
 		admission.ClusterQueue = shareText(admission.ClusterQueue)
@@ -45,31 +37,79 @@ func shareWorkload(w *kueue.Workload) {
 
 var alikePodSets podSetsAlike
 
+const (
+	// mostPodSetBytes is how large the pod sets are together that are known, as the API server sends them.
+	mostPodSetBytes = 32 << 20
+	// largePodSets is how large those are that are not kept for others: else few would drive out all the rest.
+	largePodSets = mostPodSetBytes / 256
+)
+
 // podSetsAlike is alike for pod sets. What tells all of them apart is too much for a key: of those of one sketch the last are known, and
 // they are compared.
 type podSetsAlike struct {
 	mu sync.Mutex
-	of map[string][]kueue.PodSet
+	of map[string]knownPodSets
+	// bytes is the size of all that are known.
+	bytes int
 }
 
-// one is the pod sets, or others that are equal in all that they say.
+type knownPodSets struct {
+	podSets []kueue.PodSet
+	bytes   int
+}
+
+// one is the pod sets, or others that are equal in all that they say. It writes nothing into those that it is given: informers may
+// transform an object twice, and then they are what others read.
 func (a *podSetsAlike) one(podSets []kueue.PodSet) []kueue.PodSet {
 	if len(podSets) == 0 {
 		return podSets
 	}
 	sketch := sketchOf(podSets)
 	a.mu.Lock()
-	known := a.of[string(sketch)]
+	known := a.of[string(sketch)].podSets
 	a.mu.Unlock()
 	if reflect.DeepEqual(known, podSets) {
 		return known
 	}
+	podSets = withSharedLists(podSets)
+	if reflect.DeepEqual(known, podSets) { // their quantities were only spelled in another way
+		return known
+	}
+	a.keep(string(sketch), podSets)
+	return podSets
+}
+
+// keep has the pod sets be known, in the place of others of their sketch.
+func (a *podSetsAlike) keep(sketch string, podSets []kueue.PodSet) {
+	bytes := len(sketch)
+	for i := range podSets {
+		bytes += podSets[i].Template.Size()
+	}
+	if bytes > largePodSets {
+		return
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.of == nil || len(a.of) >= mostAlike {
-		a.of = map[string][]kueue.PodSet{}
+	a.bytes += bytes - a.of[sketch].bytes
+	if a.of == nil || len(a.of) >= mostAlike || a.bytes > mostPodSetBytes {
+		a.of, a.bytes = map[string]knownPodSets{}, bytes
 	}
-	a.of[string(sketch)] = podSets
+	a.of[sketch] = knownPodSets{podSets, bytes}
+}
+
+// withSharedLists are the pod sets with containers of their own that ask for what others ask for too.
+func withSharedLists(podSets []kueue.PodSet) []kueue.PodSet {
+	podSets = slices.Clone(podSets)
+	for i := range podSets {
+		spec := &podSets[i].Template.Spec
+		spec.Containers, spec.InitContainers = slices.Clone(spec.Containers), slices.Clone(spec.InitContainers)
+		for _, containers := range [][]corev1.Container{spec.Containers, spec.InitContainers} {
+			for j := range containers {
+				asks := &containers[j].Resources
+				asks.Requests, asks.Limits = shareList(asks.Requests), shareList(asks.Limits)
+			}
+		}
+	}
 	return podSets
 }
 

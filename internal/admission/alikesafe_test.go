@@ -1,0 +1,184 @@
+package admission
+
+import (
+	"maps"
+	"reflect"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+)
+
+// TestNoPodIsGivenTheWordsOfAnother, however its tenant writes them: here what a text holds looks like the end of it.
+func TestNoPodIsGivenTheWordsOfAnother(t *testing.T) {
+	const index, workload = "batch.kubernetes.io/job-completion-index", "kueue.x-k8s.io/workload"
+	annotated := func(annotations map[string]string) *corev1.Pod {
+		pod := fullPod(ofJob)
+		pod.Annotations = annotations
+		return pod
+	}
+	theirs := stripped(t, annotated(map[string]string{index: "7", workload: "theirs"}))
+	for _, forged := range []string{"7\x00" + workload + "\x00theirs", "7" + strconv.Itoa(len(workload)) + ":" + workload + "6:theirs"} {
+		own := map[string]string{index: forged}
+		if got := stripped(t, annotated(maps.Clone(own))).Annotations; !cmp.Equal(own, got) {
+			t.Errorf("one that says %q is given %q", own, got)
+		}
+	}
+	if want := map[string]string{index: "7", workload: "theirs"}; !cmp.Equal(want, theirs.Annotations) {
+		t.Errorf("the other has %q", theirs.Annotations)
+	}
+}
+
+// TestWhatIsSharedSaysTheSame: of any values, also of such as are made to be taken for one another, each is given one that is equal.
+func TestWhatIsSharedSaysTheSame(t *testing.T) {
+	text := rapid.StringOfN(rapid.RuneFrom([]rune("a1:/\n\x00")), 0, 5, -1)
+	texts := rapid.SliceOfN(text, 1, 4)
+	byText := rapid.MapOfN(text, text, 1, 3)
+	rapid.Check(t, func(t *rapid.T) {
+		for range 30 {
+			words := byText.Draw(t, "map")
+			saysSame(t, words, shareMap(words))
+			finalizers := texts.Draw(t, "finalizers")
+			saysSame(t, finalizers, shareFinalizers(finalizers))
+			flavors, list := map[corev1.ResourceName]kueue.ResourceFlavorReference{}, corev1.ResourceList{}
+			for name, flavor := range words {
+				flavors[corev1.ResourceName(name)] = kueue.ResourceFlavorReference(flavor)
+				list[corev1.ResourceName(name)] = quantities("a", strconv.Itoa(len(flavor)))["a"]
+			}
+			saysSame(t, flavors, shareFlavors(flavors))
+			saysSame(t, list, shareList(list))
+			owners, containers, statuses := []metav1.OwnerReference{}, []corev1.Container{}, []corev1.ContainerStatus{}
+			for _, name := range finalizers {
+				of := text.Draw(t, "of")
+				owners = append(owners, metav1.OwnerReference{Kind: name, Name: of, UID: types.UID(name)})
+				policy := corev1.ContainerRestartPolicy(of)
+				containers = append(containers, corev1.Container{Name: name, RestartPolicy: &policy, Resources: corev1.ResourceRequirements{Requests: list},
+					Ports: []corev1.ContainerPort{{Name: of, HostIP: name}}})
+				statuses = append(statuses, corev1.ContainerStatus{Name: name, RestartCount: int32(len(of))})
+			}
+			saysSame(t, owners, shareOwners(owners))
+			saysSame(t, containers, shareContainers(containers))
+			saysSame(t, statuses, shareStatuses(statuses))
+		}
+	})
+}
+
+func saysSame[T any](t *rapid.T, want, got T) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatalf("(-own +shared):\n%s", diff)
+	}
+}
+
+// askingFor is a Workload of one pod set whose container and init container ask for as much.
+func askingFor(t *testing.T, cpu string) *kueue.Workload {
+	asking := []corev1.Container{{Name: "c", Args: []string{"alone"}, Resources: corev1.ResourceRequirements{Requests: quantities("cpu", cpu), Limits: quantities("cpu", cpu)}}}
+	w := &kueue.Workload{
+		ObjectMeta: metav1.ObjectMeta{Name: "w", Finalizers: []string{"f"}},
+		Spec: kueue.WorkloadSpec{QueueName: "q", PodSets: []kueue.PodSet{{Name: "main", Count: 1,
+			Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: asking, InitContainers: asking}}}}},
+		Status: kueue.WorkloadStatus{Conditions: []metav1.Condition{{Type: kueue.WorkloadAdmitted, Status: metav1.ConditionTrue}},
+			Admission: &kueue.Admission{ClusterQueue: "cq", PodSetAssignments: []kueue.PodSetAssignment{{Name: "main", ResourceUsage: quantities("cpu", cpu)}}}},
+	}
+	w = w.DeepCopy() // containers and init containers of their own
+	if _, err := stripWorkload(w); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// TestTransformingAgainWritesNothingThatOthersRead: an informer that lists by a watch transforms what it got twice. While it does so the
+// second time, those that were there before are read; what they have in common with it is not written, and nothing else becomes of it.
+func TestTransformingAgainWritesNothingThatOthersRead(t *testing.T) {
+	again, read := askingFor(t, "1234m"), askingFor(t, "1234m")
+	pod, readPod := stripped(t, fullPod(ofJob)), stripped(t, fullPod(ofJob))
+	once, oncePod := again.DeepCopy(), pod.DeepCopy()
+	if &again.Spec.PodSets[0] != &read.Spec.PodSets[0] || &pod.Spec.Containers[0] != &readPod.Spec.Containers[0] {
+		t.Fatal("they have nothing in common")
+	}
+	var both sync.WaitGroup
+	both.Go(func() {
+		for range 100 {
+			_, _ = stripWorkload(again) // it refuses nothing
+			_, _ = stripPod(pod)
+		}
+	})
+	both.Go(func() {
+		for range 100 {
+			read.DeepCopy()
+			readPod.DeepCopy()
+		}
+	})
+	both.Wait()
+	if !reflect.DeepEqual(once, again) || !reflect.DeepEqual(oncePod, pod) {
+		t.Errorf("(-once +again):\n%s%s", cmp.Diff(once, again), cmp.Diff(oncePod, pod))
+	}
+	if &again.Spec.PodSets[0] != &read.Spec.PodSets[0] || &pod.Spec.Containers[0] != &readPod.Spec.Containers[0] {
+		t.Error("they have nothing in common any more")
+	}
+}
+
+// TestPodSetsStayAsTheyAreWhenListsAreForgotten: others read them.
+func TestPodSetsStayAsTheyAreWhenListsAreForgotten(t *testing.T) {
+	again, read := askingFor(t, "4321m"), askingFor(t, "4321m")
+	lists := func() (out []uintptr) {
+		spec := &read.Spec.PodSets[0].Template.Spec
+		for _, asks := range []corev1.ResourceRequirements{spec.Containers[0].Resources, spec.InitContainers[0].Resources} {
+			out = append(out, reflect.ValueOf(asks.Requests).Pointer(), reflect.ValueOf(asks.Limits).Pointer())
+		}
+		return out
+	}
+	before := lists()
+	alikeLists.mu.Lock()
+	alikeLists.of = nil
+	alikeLists.mu.Unlock()
+	shareList(quantities("cpu", "4321m"))
+	if _, err := stripWorkload(again); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, lists()); diff != "" {
+		t.Errorf("what another Workload asks for is another map:\n%s", diff)
+	}
+}
+
+// TestQuantitiesSpelledInAnotherWayAreAlike: people write 1000m for 1.
+func TestQuantitiesSpelledInAnotherWayAreAlike(t *testing.T) {
+	if first, other := askingFor(t, "77"), askingFor(t, "77000m"); &first.Spec.PodSets[0] != &other.Spec.PodSets[0] {
+		t.Error("each has pod sets of its own")
+	}
+}
+
+// TestWhatIsLargeIsNotKeptForOthers: a tenant's words are not kept in thousands once his pods and Workloads are gone.
+func TestWhatIsLargeIsNotKeptForOthers(t *testing.T) {
+	podSets := func(variable string, bytes int) []kueue.PodSet {
+		return []kueue.PodSet{{Name: kueue.PodSetReference(variable), Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+			Containers: []corev1.Container{{Env: []corev1.EnvVar{{Name: "A", Value: strings.Repeat("x", bytes)}}}}}}}}
+	}
+	var a podSetsAlike
+	a.one(podSets("large", largePodSets+1))
+	if len(a.of) != 0 || a.bytes != 0 {
+		t.Errorf("%d are known, of %d bytes", len(a.of), a.bytes)
+	}
+	for i := range 600 {
+		a.one(podSets(strconv.Itoa(i%300), largePodSets-1000-i)) // the second round takes the places of the first
+		held := 0
+		for _, known := range a.of {
+			held += known.bytes
+		}
+		if held != a.bytes || held > mostPodSetBytes || len(a.of) == 0 {
+			t.Fatalf("after %d: %d are known, of %d bytes, counted as %d", i, len(a.of), held, a.bytes)
+		}
+	}
+	var keys alike[int]
+	if got := keys.one(make([]byte, longKey+1), 7); got != 7 || len(keys.of) != 0 {
+		t.Errorf("got %d, %d are known", got, len(keys.of))
+	}
+}
