@@ -327,6 +327,8 @@ type Event struct {
 	WithStatus bool
 	// Standing says that the event is of what holds, not of what was done: it is told again only once it did not hold.
 	Standing bool
+	// About is what a standing event is told apart by, where its message says more: what changes of that meanwhile is no news.
+	About string
 }
 
 // Obstacle is a Warning of what keeps the job from going on for as long as it is told.

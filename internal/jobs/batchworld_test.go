@@ -294,6 +294,10 @@ func TestAJobWhoseQueueThereIsNotIsToldOnce(t *testing.T) {
 	if diff := cmp.Diff(want, told()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+	w.put(&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: "another", Namespace: "ns"}, Spec: kueue.LocalQueueSpec{ClusterQueue: "cq"}})
+	if got := told(); len(got) != 1 {
+		t.Errorf("told again when another queue was made: %v", got)
+	}
 	w.put(&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: "nowhere", Namespace: "ns"}, Spec: kueue.LocalQueueSpec{ClusterQueue: "cq"}})
 	w.settle()
 	if got := told(); len(got) != 1 || len(w.batchJob().Status.Conditions) == 0 {

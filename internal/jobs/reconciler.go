@@ -215,7 +215,9 @@ func cannotQueue(job client.Object, queue string, a Admission, queues QueueFacts
 		return nil
 	}
 	if why := queues.NotFound(queue, job.GetNamespace()); why != "" {
-		return []Event{Obstacle(queueNotFound, "The job waits: "+why)}
+		event := Obstacle(queueNotFound, "The job waits: "+why)
+		event.About = queue // which queues there are instead changes
+		return []Event{event}
 	}
 	return nil
 }

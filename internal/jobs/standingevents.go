@@ -32,13 +32,21 @@ func (p Plan) standing() (out []Event) {
 	return out
 }
 
+// saysSame reports whether whoever was told the other event knows this one.
+func (e Event) saysSame(other Event) bool {
+	if e.About != "" {
+		e.Message, other.Message = "", ""
+	}
+	return e == other
+}
+
 // keepBack is the plan without what the job was told already.
 func (t *told) keepBack(job client.Object, p Plan) Plan {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	before := t.of[client.ObjectKeyFromObject(job)]
 	if before.uid == job.GetUID() {
-		p.Events = slices.DeleteFunc(slices.Clone(p.Events), func(e Event) bool { return slices.Contains(before.events, e) })
+		p.Events = slices.DeleteFunc(slices.Clone(p.Events), func(e Event) bool { return slices.ContainsFunc(before.events, e.saysSame) })
 	}
 	return p
 }

@@ -1,0 +1,30 @@
+package jobs
+
+import "testing"
+
+// TestAStandingEventIsKnownByWhatItIsAbout: where it says that, other words for it are no news, and another thing is.
+func TestAStandingEventIsKnownByWhatItIsAbout(t *testing.T) {
+	about := func(queue, message string) Event {
+		e := Obstacle(queueNotFound, message)
+		e.About = queue
+		return e
+	}
+	for name, tc := range map[string]struct {
+		before, now Event
+		isNews      bool
+	}{
+		"the same":                   {about("q", "there is a"), about("q", "there is a"), false},
+		"in other words":             {about("q", "there is a"), about("q", "there are a, b"), false},
+		"another queue":              {about("q", "there is a"), about("r", "there is a"), true},
+		"another reason":             {Event{Reason: InvalidJob, About: "q", Standing: true}, Event{Reason: queueNotFound, About: "q", Standing: true}, true},
+		"what is only its words":     {Obstacle(InvalidJob, "a"), Obstacle(InvalidJob, "b"), true},
+		"what says first about what": {Obstacle(queueNotFound, "a"), about("q", "a"), true},
+	} {
+		var told told
+		job := jobWith(nil)
+		told.note(job, []Event{tc.before})
+		if got := len(told.keepBack(job, Plan{Events: []Event{tc.now}}).Events) == 1; got != tc.isNews {
+			t.Errorf("%s: told again is %v, want %v", name, got, tc.isNews)
+		}
+	}
+}
