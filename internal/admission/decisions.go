@@ -40,6 +40,9 @@ type decisionWriter struct {
 	teller *teller
 	tell   func(engine.Event)
 	queue  workqueue.TypedRateLimitingInterface[engine.Key]
+	// denials spaces out what the API server refuses one after the other about Workloads that have quota. The engine, which is told,
+	// asks another of them: where none can be told anything, that is all there are.
+	denials workqueue.TypedRateLimiter[struct{}]
 
 	mu   sync.Mutex
 	open map[engine.Key]*undertaking
@@ -51,12 +54,15 @@ type undertaking struct {
 	// from is when the first write of it may be tried. begun tells that one was: it may take effect whatever comes of it.
 	from  time.Time
 	begun bool
+	// refused is what the API server had against it, to be told when its turn comes again.
+	refused error
 	// unseen is the Workload on which a write was tried of which nobody knows whether it took effect, nil for none.
 	unseen *kueue.Workload
 }
 
 func newDecisionWriter(c client.Client, live client.Reader, clock clock.PassiveClock, budget *writeBudget, tell func(engine.Event)) *decisionWriter {
-	a := &decisionWriter{client: c, live: live, clock: clock, budget: budget, tell: tell, open: map[engine.Key]*undertaking{}}
+	a := &decisionWriter{client: c, live: live, clock: clock, budget: budget, tell: tell, open: map[engine.Key]*undertaking{},
+		denials: workqueue.NewTypedItemExponentialFailureRateLimiter[struct{}](5*time.Millisecond, longestRetry)}
 	a.queue = workqueue.NewTypedRateLimitingQueueWithConfig(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[engine.Key](5*time.Millisecond, longestRetry),
 		workqueue.TypedRateLimitingQueueConfig[engine.Key]{DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(
@@ -148,6 +154,10 @@ func (a *decisionWriter) write(ctx context.Context, key engine.Key) {
 		return
 	}
 	d := open.Decision
+	if open.refused != nil {
+		a.tellRefused(key, open, open.refused)
+		return
+	}
 	// The first try trusts the cache; what it cannot know any more is asked for.
 	var reader client.Reader = a.client
 	again := a.queue.NumRequeues(key) > 0
@@ -164,13 +174,27 @@ func (a *decisionWriter) write(ctx context.Context, key engine.Key) {
 			ctrl.LoggerFrom(ctx).Error(err, "admitting or evicting a Workload; looking and trying again", "workload", key.String())
 		}
 		a.queue.AddRateLimited(key)
+	case outcome == refused && d.Admit != nil:
+		a.tellRefused(key, open, err)
+	case outcome == refused:
+		ctrl.LoggerFrom(ctx).Error(err, "the API server refuses to have a Workload evicted, moved or resized", "workload", key.String())
+		open.refused = err
+		a.queue.AddAfter(key, a.denials.When(struct{}{}))
 	case !a.close(key, open): // the engine has decided anew since, or heard of something else
 	case outcome == written:
+		if d.Admit == nil {
+			a.denials.Forget(struct{}{})
+		}
 		a.tell(engine.Written{Key: key, UID: d.UID, Serial: d.Serial, Version: version})
 	case outcome == overtaken || outcome == over:
 		a.tell(engine.Failed{Key: key, UID: d.UID, Serial: d.Serial})
-	case outcome == refused:
-		a.tell(engine.Refused{Key: key, UID: d.UID, Serial: d.Serial, Generation: d.Generation, Message: err.Error(), At: a.clock.Now()})
+	}
+}
+
+// tellRefused tells the engine what the API server has against its decision, if it stands by that yet.
+func (a *decisionWriter) tellRefused(key engine.Key, open *undertaking, err error) {
+	if a.close(key, open) {
+		a.tell(engine.Refused{Key: key, UID: open.UID, Serial: open.Serial, Generation: open.Generation, Message: err.Error(), At: a.clock.Now()})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -54,12 +55,32 @@ func TestWhatIsRefusedIsTold(t *testing.T) {
 			w, d := deskOfOneThatRuns(t, decision)
 			refusal := apierrors.NewForbidden(schema.GroupResource{Resource: "workloads"}, "a", errors.New("a policy says no"))
 			w.before = func(string) error { return refusal }
-			d.work(t, 1)
+			d.work(t, 2) // of which the second tells it, when its time has come
 			want := []engine.Event{engine.Refused{Key: d.decision.Key, UID: "a-uid", Serial: 7, Message: refusal.Error(), At: now}}
 			if diff := cmp.Diff(want, d.told); diff != "" {
 				t.Errorf("told (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestRefusalsAreToldLaterAndLater: where the API server takes nothing of the operator, all who have quota would be told to go one
+// after the other.
+func TestRefusalsAreToldLaterAndLater(t *testing.T) {
+	w, d := deskOfOneThatRuns(t, engine.Decision{Evict: &engine.Eviction{Preemptor: engine.Key{Namespace: "ns", Name: "b"}}})
+	w.before = func(string) error {
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "workloads"}, "a", errors.New("a policy says no"))
+	}
+	for range 20 {
+		d.work(t, 2)
+	}
+	if next := d.denials.When(struct{}{}); next != longestRetry {
+		t.Errorf("after 20 refusals the next is told after %v, want %v", next, longestRetry)
+	}
+	w.before = func(string) error { return nil }
+	d.work(t, 1)
+	if next := d.denials.When(struct{}{}); next >= time.Second {
+		t.Errorf("once something is taken, the next refusal is told after %v", next)
 	}
 }
 

@@ -2,8 +2,6 @@ package engine
 
 import (
 	"math"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -13,7 +11,6 @@ import (
 	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
-	"github.com/musterhq/muster/internal/engine/reason"
 )
 
 func (s *scene) holds(names ...string) {
@@ -250,56 +247,4 @@ func TestWhoCannotBeAdmittedIsToldOfWhatIsToBlameNow(t *testing.T) {
 	}
 	s.want("its ClusterQueue comes, for others", said(forOthers(4)), "Inadmissible: Workload namespace doesn't match ClusterQueue selector")
 	s.want("its ClusterQueue changes", said(forOthers(5)))
-}
-
-// TestWhoCannotBeToldToGoStays: the API server refuses that for good. Nobody waits for it: somebody else goes, and nothing is
-// decided about it for a while.
-func TestWhoCannotBeToldToGoStays(t *testing.T) {
-	refused := func(s *scene, d Decision) Refused {
-		return Refused{Key: d.Key, UID: d.UID, Serial: d.Serial, Generation: d.Generation, Message: "a policy says no", At: s.now}
-	}
-	t.Run("an eviction", func(t *testing.T) {
-		s := newScene(t, Options{}, evicting(queueOf("q", "", 4), lower), localOf("q"), job("a", "q", 2, 1, 1, 0), job("b", "q", 2, 1, 0, 1))
-		s.engine.Apply(job("high", "q", 2, 1, 5, 2))
-		evict := decideAll(s.engine, s.now)[0]
-		if evict.Evict == nil || evict.Key.Name != "b" {
-			t.Fatalf("decided %+v, not that b goes", evict)
-		}
-		s.want("another goes", s.happens(refused(s, evict)), "evict a for high: in queue")
-		x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "high"})
-		if !slices.ContainsFunc(x.Holders, func(h reason.Holder) bool {
-			return h.Name.Name == "b" && strings.HasSuffix(h.NotPreemptable, "a policy says no")
-		}) {
-			t.Errorf("nobody is told why b stays: %+v", x.Holders)
-		}
-		s.want("and so does it, for another reason", s.happens(s.stopped("a"), s.stopped("b")), "admit high in q", "admit a in q", "b waits: WaitingForQuota")
-	})
-	t.Run("a smaller size", func(t *testing.T) {
-		s := newScene(t, Options{}, queueOf("q", "", 4), localOf("q"), between("a", 1, 2, 0, 0), between("b", 1, 2, 0, 1))
-		s.engine.Apply(job("rigid", "q", 1, 1, 0, 2))
-		shrink := decideAll(s.engine, s.now)[0]
-		if shrink.Resize == nil {
-			t.Fatalf("decided %+v, not that somebody shrinks", shrink)
-		}
-		other := map[string]string{"a": "b", "b": "a"}[shrink.Key.Name]
-		s.want("the other one shrinks", s.happens(refused(s, shrink)), "resize "+other+" from 2 to 1 for rigid")
-	})
-	t.Run("a larger size", func(t *testing.T) {
-		s := newScene(t, Options{}, queueOf("q", "", 4), localOf("q"), job("rigid", "q", 2, 1, 0, 0), between("a", 1, 4, 0, 1))
-		s.engine.Apply(gone("rigid"))
-		s.want("it is not tried at once", s.happens(refused(s, decideAll(s.engine, s.now)[0])))
-		due := s.engine.Due()
-		if !due.Equal(s.now.Add(firstRetry)) {
-			t.Errorf("tried again at %v, want after %v", due, firstRetry)
-		}
-		s.now = due
-		s.want("but later", s.happens(), "resize a from 2 to 4")
-	})
-	t.Run("other places", func(t *testing.T) {
-		s := newScene(t, Options{}, slices.Concat(onNodes, []Event{queueOf("q", "", 1000), localOf("q"), node("a1", "a", 4), node("a2", "a", 4), job("one", "q", 1, 4, 0, 0)})...)
-		s.engine.Apply(refuses("one", s.places("one")[0][:2]))
-		s.want("it is not tried at once", s.happens(refused(s, decideAll(s.engine, s.now)[0])))
-		s.now = s.engine.Due()
-		s.want("but later", s.happens(), "replace one")
-	})
 }

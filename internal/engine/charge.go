@@ -37,7 +37,7 @@ func (e *Engine) settle(w *workload) {
 		now.held = e.firstFlavors(w)
 		now.planned = now.held
 	}
-	if w.queue != nil && len(now.planned) > 0 && w.assumed != resizes && !w.leaving() && !w.refusal.stands(w.Generation) && (w.held != nil || w.promise != nil) {
+	if w.queue != nil && len(now.planned) > 0 && w.assumed != resizes && !w.leaving() && !w.isRefused(aYield) && (w.held != nil || w.promise != nil) {
 		now.holder = &preempt.Holder{Key: w.Key, Priority: w.Priority, QueuedAt: w.QueuedAt,
 			ReservedAt: w.ReservedAt, Usage: now.planned, Promised: w.promise != nil}
 		e.spare(w, now.holder)

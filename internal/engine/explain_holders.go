@@ -154,7 +154,7 @@ func (x *explainer) holderOf(w *workload, bars *preempt.Bars) reason.Holder {
 	switch h := w.charged.holder; {
 	case w.leaving():
 		out.NotPreemptable = "was told to go already"
-	case w.refusal.stands(w.Generation):
+	case w.isRefused(aYield):
 		out.NotPreemptable = "the API server refused what was decided about it: " + w.refusal.message
 	case h == nil:
 		out.NotPreemptable = "its admission is being written"

@@ -11,36 +11,89 @@ import (
 // that is mended without a change of the workload. The first try comes after firstRetry,
 // each later one after twice as long, up to longestRetry.
 //
-// Who holds quota and cannot be told to go, to have another size or other places stays as it is for as long:
-// nobody waits for what it has, others are looked for.
+// Who holds quota and cannot be told to go, or to be smaller, stays as it is for as long: nobody waits for what it has, others
+// are looked for. Who cannot be told of another size or of other places is told of none for as long, and has room made of it as
+// anybody has.
 const (
 	firstRetry   = time.Second
 	longestRetry = 5 * time.Minute
 )
 
-// refusal is what the API server has against the admission of a workload, or another change of its status, as of
-// one generation.
+// refusal is what the API server has against a change of a workload's status, as of one generation.
 type refusal struct {
 	message    string
 	generation int64
+	of         refused
 	// times counts how often it was refused. waiting tells that it is not tried again yet.
 	times   int
 	waiting bool
 }
 
-// stands reports whether nothing must be decided about a workload of that generation now.
+// refused is what a workload was to be told of.
+type refused int
+
+const (
+	// anAdmission gives quota to who has none.
+	anAdmission refused = iota
+	// aYield takes quota from who has some: all of it or a part.
+	aYield
+	// aGrowth is a larger size.
+	aGrowth
+	// places are others than it has.
+	places
+)
+
+// refusing is what the assumption about the workload is of, for a refusal of it.
+func (w *workload) refusing() refused {
+	switch {
+	case w.assumed.ofAdmission():
+		return anAdmission
+	case w.assumed == replaces:
+		return places
+	case w.assumed == resizes && w.before != nil && w.held.pods() > w.before.pods():
+		return aGrowth
+	}
+	return aYield
+}
+
+// stands reports whether what was refused must not be decided about a workload of that generation now.
 func (r *refusal) stands(generation int64) bool { return r.waiting && r.generation == generation }
+
+// isRefused reports whether the workload can be told of nothing of the kind for now.
+func (w *workload) isRefused(of refused) bool {
+	return w.refusal.of == of && w.refusal.stands(w.Generation)
+}
 
 func (r *refusal) why() reason.Reason { return reason.RefusedAdmission(r.message) }
 
-// holdOff has nothing be decided about the workload before some time is over.
+// holdOff has what was refused about the workload not be decided before some time is over.
 func (e *Engine) holdOff(w *workload, ev Refused) {
-	times := 1
-	if w.refusal.generation == ev.Generation {
+	if ev.Generation != w.Generation {
+		return // it is another workload by now
+	}
+	of, times := w.refusing(), 1
+	if w.refusal.generation == ev.Generation && w.refusal.of == of {
 		times = w.refusal.times + 1
 	}
-	w.refusal = refusal{message: ev.Message, generation: ev.Generation, times: times, waiting: true}
+	w.refusal = refusal{message: ev.Message, generation: ev.Generation, of: of, times: times, waiting: true}
+	w.growing = nil
 	e.refused.Push(order.Rank{Since: ev.At.Round(0).Add(retryAfter(times)), Key: w.Key})
+}
+
+// asksOthers has those to grow for whom the workload was to yield ask others, or the same one later: it has not.
+func (e *Engine) asksOthers(w *workload) {
+	if w.queue == nil || w.queue.family == nil {
+		return
+	}
+	for _, q := range w.queue.family.queues {
+		for _, grower := range q.elastic {
+			if uid, asked := grower.displaced[w.Key]; asked && uid == w.UID {
+				delete(grower.displaced, w.Key)
+				grower.growing = nil
+				e.settle(grower)
+			}
+		}
+	}
 }
 
 // forgive forgets what was refused to the workload.
@@ -77,6 +130,9 @@ func (e *Engine) tryRefused(now time.Time) {
 		}
 		e.settle(w) // others may have it go again
 		e.mendLater(w)
+		if w.queue != nil && w.queue.family != nil {
+			w.queue.family.put() // and it may grow
+		}
 	}
 }
 

@@ -47,7 +47,7 @@ func (p *pass) mend(w *workload) {
 		p.within.Insert(w.Key)
 		p.settleWithin()
 		return
-	case w.assumed != nothing, w.refusal.stands(w.Generation):
+	case w.assumed != nothing, w.isRefused(aYield), w.isRefused(places):
 		p.unmended.Insert(w.Key)
 		return
 	}

@@ -108,6 +108,14 @@ func (a *Admission) hasSurplus() bool {
 	return a != nil && slices.ContainsFunc(a.PodSets, func(a Assignment) bool { return a.Surplus != nil })
 }
 
+// pods are how many it is for.
+func (a *Admission) pods() (sum int64) {
+	for i := range a.PodSets {
+		sum += int64(a.PodSets[i].Count)
+	}
+	return sum
+}
+
 // plannedOf is what the workload has once pods that have to go are gone and it has grown as
 // it is planned to.
 func (e *Engine) plannedOf(w *workload) quota.Vector {

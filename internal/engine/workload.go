@@ -71,7 +71,7 @@ type workload struct {
 	within map[string][]place.NodeCount
 	// lostNodes tells that it was told to go because its nodes failed.
 	lostNodes bool
-	// refusal is what the API server has against its admission.
+	// refusal is what the API server has against what was decided about it.
 	refusal refusal
 	why     reason.Reason
 	// said is the detail of the reason that was returned last.
@@ -124,6 +124,7 @@ func (ev WorkloadSet) apply(e *Engine) {
 	}
 	if w.Generation != ev.Generation {
 		e.precedence.Forget(w.Key)
+		e.forgive(w)
 	}
 	w.Workload, w.shape = ev.Workload, shape
 	if w.local == nil {
@@ -242,6 +243,9 @@ func (ev Failed) apply(e *Engine) {
 
 // disown undoes what was assumed for the workload and has it looked at again.
 func (e *Engine) disown(w *workload) {
+	if w.refusing() == aYield {
+		e.asksOthers(w)
+	}
 	if w.assumed.ofAdmission() {
 		w.held = nil
 		w.local.refund(w.Key)
