@@ -63,10 +63,7 @@ func (m *Map) layoutOf(topology, exclusive string) *layout {
 	if exclusive == Hostname || slices.Contains(levels, exclusive) {
 		exclusive = ""
 	}
-	key := strings.Join(levels, "\x00") + "\x00\x00" + exclusive
-	if byNode {
-		key += "\x00" + Hostname
-	}
+	key := strings.Join(m.topologies[topology].Levels, "\x00") + "\x00\x00" + exclusive // last: a tenant writes it, with what bytes he likes
 	l := m.layouts[key]
 	if l != nil && !l.stale {
 		return l

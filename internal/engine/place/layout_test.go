@@ -1,0 +1,18 @@
+package place
+
+import "testing"
+
+// TestNoTopologyIsGivenTheLayoutOfAnother, whatever label a tenant says he is exclusive by.
+func TestNoTopologyIsGivenTheLayoutOfAnother(t *testing.T) {
+	m := New()
+	m.SetTopology(Topology{Name: "racks", Levels: []string{"rack"}})
+	m.SetTopology(Topology{Name: "hosts", Levels: []string{"rack", Hostname}})
+	for _, exclusive := range []string{"\x00" + Hostname, "zone\x00" + Hostname} {
+		m.layoutOf("racks", exclusive)
+	}
+	for _, exclusive := range []string{"", "zone"} {
+		if l := m.layoutOf("hosts", exclusive); !l.byNode || l.extra != exclusive {
+			t.Errorf("exclusive by %q: by node is %v, with the levels %q", exclusive, l.byNode, l.levels)
+		}
+	}
+}
