@@ -98,9 +98,9 @@ scenarios:
 
 .PHONY: modules
 modules:
-	cd test/chart && $(GO) test ./...
-	cd local && $(GO) test ./... && $(GO) test -count=1 ./internal/rules
-	cd tools && $(GO) test ./...
+	cd test/chart && $(GO) test -timeout 30m ./...
+	cd local && $(GO) test -timeout 20m ./... && $(GO) test -count=1 -timeout 20m ./internal/rules
+	cd tools && $(GO) test -timeout 20m ./...
 	@if command -v python3 >/dev/null; then python3 -m unittest discover -s python; \
 	else echo "python's tests are left out: there is no python3 on this machine"; fi
 
@@ -126,8 +126,10 @@ race-scenarios:
 	@rm -rf $(BIN)/race && mkdir -p $(BIN)/race
 	$(GO) build -race -ldflags '$(KUBE_LDFLAGS)' -o $(BIN)/race/muster-operator ./cmd/muster-operator
 	@ln -s ../muster-agent $(BIN)/race/
-	MUSTER_TEST_OPERATOR=$(BIN)/race/muster-operator GORACE=log_path=$(BIN)/race/report $(GO) test -count=1 -timeout 20m -parallel 8 ./test/scenario
-	@if ls $(BIN)/race/report.* >/dev/null 2>&1; then cat $(BIN)/race/report.*; exit 1; fi
+	failed=0; \
+	MUSTER_TEST_OPERATOR=$(BIN)/race/muster-operator GORACE=log_path=$(BIN)/race/report $(GO) test -count=1 -timeout 20m -parallel 8 ./test/scenario || failed=$$?; \
+	if ls $(BIN)/race/report.* >/dev/null 2>&1; then cat $(BIN)/race/report.*; failed=1; fi; \
+	exit $$failed
 
 .PHONY: bench
 bench: build ## Measure: figures beside a floor of the same run, as in docs/performance.md
