@@ -69,7 +69,7 @@ func TestPortClashOnTheMachinesNetworkIsTold(t *testing.T) {
 	if len(*b.lines) == 0 || !strings.Contains((*b.lines)[0], "share this machine's network") {
 		t.Errorf("at the start the node said %q", *b.lines)
 	}
-	const port = "38917"
+	const port = "18917"
 	b.pod("first", "", as("serve", variable("PORT", port)))
 	b.said("first", "serving")
 	b.pod("second", "", as("serve", variable("PORT", port)))
@@ -93,9 +93,9 @@ func TestPodReachesTheAPIServerAsInACluster(t *testing.T) {
 
 func TestTCPProbeReachesThePod(t *testing.T) {
 	onEachKind(t, func(t *testing.T, b *bench) {
-		b.pod("served", "", as("serve", variable("PORT", "38918")), func(pod *corev1.Pod) {
+		b.pod("served", "", as("serve", variable("PORT", "18918")), func(pod *corev1.Pod) {
 			pod.Spec.Containers[0].ReadinessProbe = &corev1.Probe{
-				ProbeHandler:  corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(38918)}},
+				ProbeHandler:  corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(18918)}},
 				PeriodSeconds: 1,
 			}
 		})
@@ -107,10 +107,10 @@ func TestTCPProbeReachesThePod(t *testing.T) {
 func TestHostPortIsForwardedFromTheNodesAddress(t *testing.T) {
 	b := newBench(t, asRoot)
 	b.pod("open", "", as("serve", variable("PORT", "8000")), func(pod *corev1.Pod) {
-		pod.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 8000, HostPort: 38919}}
+		pod.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 8000, HostPort: 18919}}
 	})
 	b.said("open", "serving")
-	conn, err := net.Dial("tcp4", "127.0.0.1:38919")
+	conn, err := net.Dial("tcp4", "127.0.0.1:18919")
 	if err != nil {
 		t.Fatal(err)
 	}

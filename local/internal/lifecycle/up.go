@@ -18,6 +18,7 @@ import (
 
 	"github.com/musterhq/muster/local/internal/atomicfile"
 	"github.com/musterhq/muster/local/internal/controlplane"
+	"github.com/musterhq/muster/local/internal/freeport"
 	"github.com/musterhq/muster/local/internal/operatorproc"
 	"github.com/musterhq/muster/local/internal/statedir"
 )
@@ -208,13 +209,10 @@ func rendezvousAddress(dir *statedir.Dir) (netip.AddrPort, error) {
 			return address, nil
 		}
 	}
-	listener, err := listen(0)
+	address, err := freeport.OnLoopback()
 	if err != nil {
 		return netip.AddrPort{}, err
 	}
-	defer listener.Close()
-	address := listener.Addr().(*net.TCPAddr).AddrPort()
-	address = netip.AddrPortFrom(address.Addr().Unmap(), address.Port())
 	return address, atomicfile.Write(file, []byte(address.String()+"\n"))
 }
 

@@ -3,7 +3,6 @@ package operatorproc
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -15,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/musterhq/muster/local/internal/atomicfile"
+	"github.com/musterhq/muster/local/internal/freeport"
 )
 
 // readyPoll is how often /readyz is asked until it says yes.
@@ -30,24 +30,26 @@ type process struct {
 	fate   string
 }
 
-// start runs the operator on ports that are free now. Its output goes to log.
+// start runs the operator on ports that are free now. Another program may take
+// one before the operator does; then the operator ends, and the next start looks
+// again. Its output goes to log.
 func start(c Config, log *os.File) (*process, error) {
-	probes, err := freeAddress()
+	probes, err := freeport.OnLoopback()
 	if err != nil {
 		return nil, err
 	}
-	metrics, err := freeAddress()
+	metrics, err := freeport.OnLoopback()
 	if err != nil {
 		return nil, err
 	}
-	p := &process{probes: probes, began: time.Now(), exited: make(chan struct{})}
+	p := &process{probes: probes.String(), began: time.Now(), exited: make(chan struct{})}
 	arguments := []string{
 		"--kubeconfig", c.Kubeconfig,
 		"--leader-election-namespace", c.Namespace,
 		// It is the only one: another has nothing to wait for after a kill.
 		"--leader-elect=false",
-		"--health-probe-bind-address", probes,
-		"--metrics-bind-address", metrics,
+		"--health-probe-bind-address", probes.String(),
+		"--metrics-bind-address", metrics.String(),
 	}
 	if c.Rendezvous != "" {
 		arguments = append(arguments, "--rendezvous-address", c.Rendezvous, "--rendezvous-bind-address", c.Rendezvous)
@@ -141,16 +143,4 @@ func (p *process) stop(patience time.Duration) {
 	}
 	_ = p.command.Process.Kill()
 	<-p.exited
-}
-
-// freeAddress finds a port on loopback that nobody uses now. Another program
-// may take it before the operator does; then the operator ends, and the next
-// start looks again.
-func freeAddress() (string, error) {
-	listener, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("finding a free port for the operator: %w", err)
-	}
-	defer listener.Close()
-	return listener.Addr().String(), nil
 }

@@ -5,12 +5,14 @@ package operator
 import (
 	"bytes"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -182,7 +184,7 @@ func (o *Operator) End(signal syscall.Signal) {
 }
 
 // endsWithin is how long an operator may take that has a reason to end.
-const endsWithin = time.Minute
+const endsWithin = 4 * time.Minute
 
 // AwaitEnd waits until the operator has ended by itself, and gives what it said last.
 func (o *Operator) AwaitEnd(t *testing.T) string {
@@ -320,15 +322,21 @@ func (o *Operator) readMetrics(t *testing.T) io.Reader {
 	return bytes.NewReader(text)
 }
 
-// FreeAddress is one of this machine that nobody listens on.
+// FreeAddress is one of this machine that nobody listens on. Its port is below those that the kernel gives to whoever connects
+// or asks for any, and those of Services: one of these that is free now may be somebody's before the operator listens.
 func FreeAddress(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	var err error
+	for range 20 {
+		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(20000+rand.IntN(10000)))
+		var listener net.Listener
+		if listener, err = net.Listen("tcp4", address); err == nil {
+			listener.Close()
+			return address
+		}
 	}
-	defer listener.Close()
-	return listener.Addr().String()
+	t.Fatalf("finding a free port: %v", err)
+	return ""
 }
 
 func lastLines(text string, n int) string {
