@@ -19,7 +19,7 @@ import (
 var bare = []string{"docs/install.md", "docs/tracing.md"}
 
 // patience bounds all commands of a page, on a machine that is busy with other tests.
-const patience = 5 * time.Minute
+const patience = 10 * time.Minute
 
 func TestMain(m *testing.M) {
 	testcluster.Main(m, testcluster.Options{ExecNodes: 1, SimNodes: 4, SimGPUs: 8, Operator: true})

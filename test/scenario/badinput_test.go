@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/musterhq/muster/test/scenario/harness"
 
@@ -203,7 +202,7 @@ func TestObjectsThatMakeNoSenseAreRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := w.bare("senseless", "gpu", 1)
 			spoil(o)
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
 			defer cancel()
 			if err := w.Client.Create(ctx, o); !apierrors.IsInvalid(err) {
 				t.Errorf("creating it gave %v, want it refused", err)

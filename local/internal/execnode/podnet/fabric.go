@@ -92,7 +92,7 @@ func newFabric() (*Fabric, error) {
 const lockName = "@muster-podnet"
 
 // lockPatience is how long another process may take to set up its network.
-const lockPatience = 10 * time.Second
+const lockPatience = time.Minute
 
 // lockMachine keeps two processes from taking the same subnet: one of them owns the socket, and the other waits for
 // the end of a connection to it.
