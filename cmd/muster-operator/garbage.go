@@ -11,7 +11,7 @@ import (
 const (
 	// garbageMost is how many bytes of garbage there may be beside what lives, where that is more: Go's own rule lets there be as
 	// much of it as lives. Much lives where a cluster is large, and little of that changes.
-	garbageMost = 48 << 20
+	garbageMost = 64 << 20
 	// garbageLeast is the least percentage of what lives: below it collecting costs more than it gives.
 	garbageLeast = 25
 	// garbageLook is how often it is looked how much lives.
