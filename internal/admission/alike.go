@@ -17,6 +17,8 @@ const (
 	mostAlike = 4096
 	// longKey is of how many bytes the key of a value is that is not kept for others: what tenants write is bounded in its size too.
 	longKey = 4096
+	// longText is of how many bytes a text is that is hardly ever that of another object too.
+	longText = 100
 )
 
 // alike keeps values once that objects in the cache have in common, by what tells them apart: pods of a job ask for the same, and most
@@ -54,7 +56,37 @@ var (
 	alikeLists      alike[corev1.ResourceList]
 	alikeFlavors    alike[map[corev1.ResourceName]kueue.ResourceFlavorReference]
 	alikeContainers alike[[]corev1.Container]
+	alikeFinalizers alike[[]string]
+	alikePriorities alike[*int32]
+	alikeTexts      texts
 )
+
+// texts is alike for texts, which are their own keys.
+type texts struct {
+	mu    sync.Mutex
+	known map[string]string
+}
+
+func (t *texts) one(text string) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if known, ok := t.known[text]; ok {
+		return known
+	}
+	if t.known == nil || len(t.known) >= mostAlike {
+		t.known = map[string]string{}
+	}
+	t.known[text] = text
+	return text
+}
+
+// shareText is the text, or one that is equal.
+func shareText[T ~string](text T) T {
+	if text == "" || len(text) > longText {
+		return text
+	}
+	return T(alikeTexts.one(string(text)))
+}
 
 // shareList is the list, or one that is equal.
 func shareList(list corev1.ResourceList) corev1.ResourceList {
@@ -97,6 +129,26 @@ func shareContainers(containers []corev1.Container) []corev1.Container {
 		key = append(key, '\n')
 	}
 	return alikeContainers.one(key, containers)
+}
+
+// shareFinalizers does the same for who is still to be heard before it goes.
+func shareFinalizers(finalizers []string) []string {
+	if len(finalizers) == 0 {
+		return nil
+	}
+	key := make([]byte, 0, 128)
+	for _, name := range finalizers {
+		key = appendText(key, name)
+	}
+	return alikeFinalizers.one(key, finalizers)
+}
+
+// sharePriority does the same for a priority.
+func sharePriority(priority *int32) *int32 {
+	if priority == nil {
+		return nil
+	}
+	return alikePriorities.one(strconv.AppendInt(nil, int64(*priority), 10), priority)
 }
 
 func appendList(key []byte, list corev1.ResourceList) []byte {

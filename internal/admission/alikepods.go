@@ -4,56 +4,21 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-const (
-	// longText is of how many bytes a text is that is hardly ever that of another pod too.
-	longText = 100
-	// fewerAlike has fewer be known of what the pods of one job have in common: they come one after the other.
-	fewerAlike = mostAlike / 4
-)
+// fewerAlike has fewer be known of what the pods of one job have in common: they come one after the other.
+const fewerAlike = mostAlike / 4
 
 var (
-	alikeTexts      texts
-	alikeMaps       = alike[map[string]string]{most: fewerAlike}
-	alikeOwners     = alike[[]metav1.OwnerReference]{most: fewerAlike}
-	alikeStatuses   alike[[]corev1.ContainerStatus]
-	alikeFinalizers alike[[]string]
-	alikePriorities alike[*int32]
+	alikeMaps     = alike[map[string]string]{most: fewerAlike}
+	alikeOwners   = alike[[]metav1.OwnerReference]{most: fewerAlike}
+	alikeStatuses alike[[]corev1.ContainerStatus]
 )
 
-// texts is alike for texts, which are their own keys.
-type texts struct {
-	mu    sync.Mutex
-	known map[string]string
-}
-
-func (t *texts) one(text string) string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if known, ok := t.known[text]; ok {
-		return known
-	}
-	if t.known == nil || len(t.known) >= mostAlike {
-		t.known = map[string]string{}
-	}
-	t.known[text] = text
-	return text
-}
-
-// shareText is the text, or one that is equal.
-func shareText[T ~string](text T) T {
-	if text == "" || len(text) > longText {
-		return text
-	}
-	return T(alikeTexts.one(string(text)))
-}
-
-// shareMap does the same for labels and the like, down to each text in them.
+// shareMap is the map, or one that is equal: labels and the like, down to each text in them.
 func shareMap(of map[string]string) map[string]string {
 	if len(of) == 0 {
 		return nil
@@ -85,18 +50,6 @@ func shareOwners(owners []metav1.OwnerReference) []metav1.OwnerReference {
 	return alikeOwners.one(key, owners)
 }
 
-// shareFinalizers does the same for who is still to be heard before it goes.
-func shareFinalizers(finalizers []string) []string {
-	if len(finalizers) == 0 {
-		return nil
-	}
-	key := make([]byte, 0, 128)
-	for _, name := range finalizers {
-		key = appendText(key, name)
-	}
-	return alikeFinalizers.one(key, finalizers)
-}
-
 // shareStatuses does the same for containers that only run or wait; when one ended tells it apart.
 func shareStatuses(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
 	if len(statuses) == 0 {
@@ -113,14 +66,6 @@ func shareStatuses(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
 		key = append(strconv.AppendInt(key, int64(s.RestartCount), 10), '\n')
 	}
 	return alikeStatuses.one(key, statuses)
-}
-
-// sharePriority does the same for a priority.
-func sharePriority(priority *int32) *int32 {
-	if priority == nil {
-		return nil
-	}
-	return alikePriorities.one(strconv.AppendInt(nil, int64(*priority), 10), priority)
 }
 
 // appendFlag appends yes, no, or that nothing is said.

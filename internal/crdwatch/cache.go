@@ -25,9 +25,9 @@ func NewCache(config *rest.Config, options cache.Options) (cache.Cache, error) {
 	if err != nil {
 		return nil, err
 	}
-	watches := watches{config: config, options: options, namespace: namespace}
+	custom := watches{config: config, options: options, namespace: namespace}
 	options.NewInformer = func(lw toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
-		return toolscache.NewSharedIndexInformer(watches.of(object, lw), object, resync, indexers)
+		return toolscache.NewSharedIndexInformer(custom.of(object, lw), object, resync, indexers)
 	}
 	return cache.New(config, options)
 }

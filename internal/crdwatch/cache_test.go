@@ -12,13 +12,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/testcluster"
 )
 
 // TestACacheReadsItsNamespaceAndWhatIsInNone: a cache of one namespace, of an API server with a Workload there and a ClusterQueue.
@@ -44,7 +43,7 @@ func TestACacheReadsItsNamespaceAndWhatIsInNone(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	t.Cleanup(server.Close)
-	scheme := newScheme()
+	scheme := testcluster.Scheme()
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(workloads, meta.RESTScopeNamespace)
 	mapper.Add(kueue.GroupVersion.WithKind("ClusterQueue"), meta.RESTScopeRoot)
@@ -72,8 +71,7 @@ func TestACacheReadsItsNamespaceAndWhatIsInNone(t *testing.T) {
 }
 
 func TestACacheThatKeepsAPartOfACustomResourceIsRefused(t *testing.T) {
-	scheme := newScheme()
-	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	scheme := testcluster.Scheme()
 	for what, test := range map[string]struct {
 		options cache.Options
 		refused string

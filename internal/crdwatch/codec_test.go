@@ -20,36 +20,20 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/runtime/serializer/streaming"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	restwatch "k8s.io/client-go/rest/watch"
 	"k8s.io/utils/ptr"
 
-	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
-	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
-	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
-	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
-	bus "github.com/musterhq/muster/api/volcano/bus/v1alpha1"
-	scheduling "github.com/musterhq/muster/api/volcano/scheduling/v1beta1"
+	"github.com/musterhq/muster/internal/testcluster"
 )
 
 var workloads = kueue.GroupVersion.WithKind("Workload")
 
-// newScheme knows every custom resource that the operator reads.
-func newScheme() *runtime.Scheme {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{kueue.AddToScheme, jobset.AddToScheme, tensorstack.AddToScheme,
-		lattice.AddToScheme, volcano.AddToScheme, bus.AddToScheme, scheduling.AddToScheme, breezeml.AddToScheme} {
-		utilruntime.Must(add(scheme))
-	}
-	return scheme
-}
-
 // decoderOf reads the events of a kind, as the package does and, if not ours, as client-go does.
 func decoderOf(kind schema.GroupVersionKind, ours bool, stream io.Reader) watch.Decoder {
-	scheme := newScheme()
+	scheme := testcluster.Scheme()
 	var codecs runtime.NegotiatedSerializer = serializer.WithoutConversionCodecFactory{CodecFactory: serializer.NewCodecFactory(scheme)}
 	if ours {
 		codecs = codec{NegotiatedSerializer: codecs, scheme: scheme, kind: kind}
@@ -61,7 +45,7 @@ func decoderOf(kind schema.GroupVersionKind, ours bool, stream io.Reader) watch.
 
 // TestObjectsAreAsClientGoDecodesThem: objects of each kind, filled at random.
 func TestObjectsAreAsClientGoDecodesThem(t *testing.T) {
-	scheme := newScheme()
+	scheme := testcluster.Scheme()
 	for kind, of := range scheme.AllKnownTypes() {
 		if _, object := reflect.New(of).Interface().(metav1.Object); !object || !strings.Contains(of.PkgPath(), "muster") {
 			continue

@@ -232,8 +232,8 @@ type (
 		Version int64
 	}
 	// Refused says that the API server would not have what was decided about a workload, and why, at that
-	// time. An admission is tried again later, and nothing else is decided before that, each time after twice as long
-	// while the workload is of that generation. UID and Serial are those of the decision; 0 is of the last one.
+	// time. The like is decided again later, each time after twice as long while the workload is of that
+	// generation. UID and Serial are those of the decision; 0 is of the last one.
 	Refused struct {
 		Key        Key
 		UID        string
