@@ -40,30 +40,33 @@ type placer struct {
 	// live reads from the API server itself.
 	live  client.Reader
 	clock clock.PassiveClock
+	given given
 }
 
 // Reconcile brings the pods of one Workload to their places.
 func (p *placer) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var w kueue.Workload
-	if err := p.client.Get(ctx, req.NamespacedName, &w); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	if err := p.client.Get(ctx, req.NamespacedName, &w); client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, err
 	}
-	if !givesPlaces(&w) {
+	if !givesPlaces(&w) { // nor does one that is gone
+		p.given.forget(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
 	var pods corev1.PodList
 	if err := p.client.List(ctx, &pods, client.InNamespace(req.Namespace), client.MatchingFields{workloadIndex: req.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return ctrl.Result{}, fmt.Errorf("listing the pods of Workload %s: %w", req.NamespacedName, err)
 	}
-	if len(pods.Items) == 0 {
-		return ctrl.Result{}, nil
+	items, err := p.asGiven(ctx, req.NamespacedName, pods.Items)
+	if err != nil || len(items) == 0 {
+		return ctrl.Result{}, err
 	}
-	give, misplaced := p.seats(ctx, &w, pods.Items)
+	give, misplaced := p.seats(ctx, &w, items)
 	errs := make([]error, 0, 2)
 	if len(misplaced) > 0 {
 		errs = append(errs, p.removeIfStillSo(ctx, &w, misplaced))
 	}
-	errs = append(errs, each(give, func(placed placement) error { return p.place(ctx, placed) }))
+	errs = append(errs, each(give, func(placed placement) error { return p.place(ctx, req.NamespacedName, placed) }))
 	return ctrl.Result{}, errors.Join(errs...)
 }
 
@@ -111,7 +114,7 @@ func requestOf(w *kueue.Workload, podSet kueue.PodSetReference) *kueue.PodSetTop
 
 // place lets a pod go to its place. The API server takes that only while the gate is
 // there, and only from the pod that was seen, so whoever comes second changes nothing.
-func (p *placer) place(ctx context.Context, placed placement) error {
+func (p *placer) place(ctx context.Context, workload client.ObjectKey, placed placement) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": placed.pod.UID},
 		"spec": map[string]any{
@@ -125,11 +128,13 @@ func (p *placer) place(ctx context.Context, placed placement) error {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: placed.pod.Namespace, Name: placed.pod.Name}}
 	switch err := p.client.Patch(ctx, pod, client.RawPatch(types.StrategicMergePatchType, patch)); {
 	case err == nil:
+		p.given.note(workload, placed.pod.UID, gift{place: placed.place})
 		waited.Observe(p.clock.Since(placed.pod.CreationTimestamp.Time).Seconds())
 		return nil
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		return nil // it is gone, and the watch brings what came instead
 	default:
+		p.given.note(workload, placed.pod.UID, gift{place: placed.place, unsure: true})
 		return fmt.Errorf("giving pod %s its place: %w", client.ObjectKeyFromObject(placed.pod), err)
 	}
 }

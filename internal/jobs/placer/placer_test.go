@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -40,6 +42,10 @@ type world struct {
 	// fails, as if the operator had died.
 	writes []string
 	lives  int
+	// behind are pods of which the watch has not told what became of them, as the cache has them; lost are those for which
+	// the answer to a write is lost, and whether it took effect.
+	behind map[string]*corev1.Pod
+	lost   map[string]bool
 	mu     sync.Mutex
 }
 
@@ -62,10 +68,15 @@ func newWorld(t *testing.T, w *kueue.Workload, pods ...podBuilder) *world {
 	for _, b := range pods {
 		builder.WithObjects(b.of("wl").Pod)
 	}
-	out := &world{t: t, api: builder.Build(), lives: 1000}
+	out := &world{t: t, api: builder.Build(), lives: 1000, behind: map[string]*corev1.Pod{}}
 	out.placer = &placer{client: interceptor.NewClient(out.api, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			err := c.List(ctx, list, opts...)
+			out.read(list)
+			return err
+		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-			return out.write("place", o, func() error { return c.Patch(ctx, o, p, opts...) })
+			return out.write("place", o, func() error { return out.patch(ctx, c, o, p, opts...) })
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
 			return out.write("mark", o, func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
@@ -91,7 +102,10 @@ func (b podBuilder) of(workload string) podBuilder {
 	return b
 }
 
-var errDead = errors.New("the operator is dead")
+var (
+	errDead = errors.New("the operator is dead")
+	errLost = errors.New("the answer was lost")
+)
 
 func (w *world) write(verb string, o client.Object, do func() error) error {
 	w.mu.Lock()
@@ -100,7 +114,33 @@ func (w *world) write(verb string, o client.Object, do func() error) error {
 		return errDead
 	}
 	w.writes = append(w.writes, verb+" "+o.GetName())
+	if took, lost := w.lost[o.GetName()]; lost {
+		if took {
+			return errors.Join(errLost, do())
+		}
+		return errLost
+	}
 	return do()
+}
+
+// patch refuses what the API server refuses: another place for a pod that no gate holds.
+func (w *world) patch(ctx context.Context, c client.Client, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+	var before, after corev1.Pod
+	key := client.ObjectKeyFromObject(o)
+	if err := c.Get(ctx, key, &before); err != nil {
+		return err
+	}
+	if err := c.Patch(ctx, o, p, opts...); err != nil {
+		return err
+	}
+	if err := c.Get(ctx, key, &after); err != nil {
+		return err
+	}
+	if len(before.Spec.SchedulingGates) > 0 || maps.Equal(before.Spec.NodeSelector, after.Spec.NodeSelector) {
+		return nil
+	}
+	before.ResourceVersion = after.ResourceVersion
+	return errors.Join(apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Pod").GroupKind(), key.Name, nil), c.Update(ctx, &before))
 }
 
 func (w *world) reconcile() error {
