@@ -3,6 +3,7 @@ package placement
 import (
 	"maps"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -12,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
@@ -42,6 +45,39 @@ func TestGangsThatFitAloneButNotTogether(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.untilCompleted("b")
+}
+
+// TestPodsWithoutRanksShareOutTheirPlaces: those of a Job that is not indexed and does not fill its nodes get a place each, one by one
+// while others are still made, and none of them has to go again.
+func TestPodsWithoutRanksShareOutTheirPlaces(t *testing.T) {
+	w := newWorld(t)
+	w.rackOf("r0", 8)
+	w.queue()
+	var made sync.Mutex
+	names, went := map[string]bool{}, []string(nil)
+	w.Follow(&corev1.PodList{}, func(event watch.Event) {
+		pod := event.Object.(*corev1.Pod)
+		names[pod.Name] = true
+		if event.Type == watch.Deleted || pod.DeletionTimestamp != nil {
+			went = append(went, pod.Name)
+		}
+	}, &made)
+	job := w.Job("a", "q", 60)
+	job.Spec.BackoffLimit = ptr.To[int32](0) // one pod that went would be the end of it
+	job.Spec.Template.Annotations = map[string]string{"muster.dev/sim-duration": time.Hour.String()}
+	one := corev1.ResourceList{gpu: resource.MustParse("1")}
+	job.Spec.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: one, Limits: one}
+	w.Create(job)
+	running := w.untilRunning("a", 60)
+	wl := w.UntilWorkloadOf("a", "is admitted", admitted)
+	if want, got := harness.PlacesOf(wl), nodesOf(running); !maps.Equal(want, got) {
+		t.Errorf("pods run on %v, their places are on %v", got, want)
+	}
+	made.Lock()
+	defer made.Unlock()
+	if len(names) != 60 || len(went) > 0 {
+		t.Errorf("%d pods were made, and %v went", len(names), went)
+	}
 }
 
 // TestACordonInBetween: nobody goes to a node that was cordoned between admission and bind.
