@@ -37,6 +37,7 @@ func (e *Engine) Decide(now time.Time) []Decision {
 	p := pass{Engine: e, now: now, budget: passBudget}
 	p.rerouteChanged()
 	p.settleWithin()
+	p.evictWithdrawn()
 	p.repair()
 	e.wakePlaces()
 	if e.changed.Len() == 0 && e.relocated.Len() == 0 {

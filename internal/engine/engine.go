@@ -84,6 +84,8 @@ type Engine struct {
 	// unsampled tells that there is some since.
 	sampleDue time.Time
 	unsampled bool
+	// givenAllTheSame are those who were withdrawn and hold quota: it is decided next whether they go.
+	givenAllTheSame sets.Set[Key]
 	// growths are when somebody of a queue may grow who may not yet, by the queue's name; now
 	// is the time of the last Decide.
 	growths map[string]time.Time
@@ -126,9 +128,12 @@ func New(options Options) *Engine {
 		placing:     newPlacing(),
 		growths:     map[string]time.Time{},
 		avoiding:    sets.New[Key](),
-		speeds:      elastic.Speeds{},
-		topologies:  map[string][]string{},
-		overtaken:   map[Key]int64{},
+
+		givenAllTheSame: sets.New[Key](),
+
+		speeds:     elastic.Speeds{},
+		topologies: map[string][]string{},
+		overtaken:  map[Key]int64{},
 
 		recohorted:   sets.New[string](),
 		changed:      sets.New[string](),

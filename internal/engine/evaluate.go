@@ -3,7 +3,6 @@ package engine
 import (
 	"slices"
 	"sort"
-	"strings"
 	"time"
 
 	"github.com/musterhq/muster/internal/engine/flavor"
@@ -290,37 +289,6 @@ func (p *pass) admit(w *workload, given *Admission) {
 	p.unsaid.drop(w.Key)
 	p.settle(w)
 	p.decided(w, w.Priority, Decision{Admit: given})
-}
-
-// evict tells the victim to go; who was only promised something goes back to wait.
-func (p *pass) evict(v preempt.Victim, preemptor *workload) {
-	w := p.workloads[v.Key]
-	p.precedence.Note(preemptor.Key, w.Key)
-	if v.Promised {
-		p.route(w)
-		return
-	}
-	if w.assumed == admits {
-		w.assumed = withdraws
-		p.settle(w)
-		p.decided(w, preemptor.Priority, Decision{Withdraw: true})
-		return
-	}
-	w.assumed, w.decidedOn, w.growing = evicts, w.Version, nil
-	p.settle(w)
-	p.decided(w, preemptor.Priority, Decision{Evict: &Eviction{
-		Preemptor: preemptor.Key, PreemptorUID: preemptor.UID, Cause: v.Cause,
-		PreemptorPath: path(preemptor.queue.node), Path: path(v.Queue),
-	}})
-}
-
-// path leads from the root to the node.
-func path(n *quota.Node) string {
-	var names []string
-	for ; n != nil; n = n.Parent() {
-		names = append([]string{n.Name()}, names...)
-	}
-	return "/" + strings.Join(names, "/")
 }
 
 // checksFor lists the checks of the queue that apply to the flavors given, each once: a queue may have one of them several times,

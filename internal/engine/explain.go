@@ -205,7 +205,7 @@ func (x *explainer) say(why reason.Reason) { x.out.Code, x.out.Message = why.Cod
 // whyNow is the reason of one in line, of whom so much was found out.
 func (x *explainer) whyNow(found outcome) reason.Reason {
 	q := x.w.queue
-	if why := x.mustWait(q); why.Code != reason.None && x.w.promise == nil && !x.isKnownHopeless(found) {
+	if why := x.mustWait(q); why.Code != reason.None && x.isToldToWait(found) {
 		return why
 	}
 	if x.out.Behind != nil {
@@ -226,6 +226,14 @@ func (x *explainer) whyNow(found outcome) reason.Reason {
 		}
 	}
 	return why
+}
+
+// isToldToWait reports whether all that the workload is told is that others must be ready first.
+func (x *explainer) isToldToWait(found outcome) bool {
+	if promised := x.w.promise; promised != nil {
+		return fits(x.w.queue.node, promised.usage)
+	}
+	return !x.isKnownHopeless(found)
 }
 
 // isKnownHopeless reports whether the workload was found hopeless before its queue had to

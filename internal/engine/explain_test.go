@@ -203,6 +203,22 @@ func TestExplainOfAPromise(t *testing.T) {
 	}
 }
 
+// TestWhoWaitsForReadyPodsOnAPromiseIsExplainedAsHeIsTold: he was promised less than he asks for, and that is there.
+func TestWhoWaitsForReadyPodsOnAPromiseIsExplainedAsHeIsTold(t *testing.T) {
+	s := newScene(t, Options{BlockUntilReady: BlockQueue}, evicting(queueOf("q", "", 4), lower), localOf("q"))
+	ready := func(name string, is bool) Event { return s.changed(name, func(w *Workload) { w.Ready = is }) }
+	for _, name := range []string{"low", "other"} {
+		s.happens(job(name, "q", 2, 1, map[string]int32{"low": 0, "other": 5}[name], 0))
+		s.happens(ready(name, true))
+	}
+	s.want("the preemptor comes", s.happens(smaller(job("high", "q", 3, 1, 1, 1), 1)), "evict low for high: in queue", "high waits: WaitingForPreemptedWorkloads")
+	s.want("a pod of another fails, then the victim has gone", s.happens(ready("other", false), s.stopped("low")),
+		"high waits: WaitingForPodsReady", "low waits: WaitingForPodsReady")
+	if x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "high"}); x.Code != reason.WaitingForPodsReady {
+		t.Errorf("explained %s: %s", x.Code, x.Message)
+	}
+}
+
 // TestExplainChangesNoDecision: whoever asks, whenever, all decisions stay the same; and
 // what is explained agrees with them.
 func TestExplainChangesNoDecision(t *testing.T) {

@@ -16,13 +16,15 @@ import (
 type promise struct {
 	given *Admission
 	usage quota.Vector
+	// why it waits, while it is for those who were told to go.
+	why reason.Reason
 	// askedAt is the news of places as of which there was no room on the nodes.
 	askedAt int
 }
 
 // promiseTo lets the workload wait for what will be given back.
 func (e *Engine) promiseTo(w *workload, given *Admission, usage quota.Vector, why reason.Reason) {
-	w.promise = &promise{given: given, usage: usage, askedAt: -1}
+	w.promise = &promise{given: given, usage: usage, why: why, askedAt: -1}
 	e.settle(w)
 	e.say(w, why)
 	q := w.queue
@@ -72,7 +74,9 @@ func (p *pass) keepPromises(f *family) {
 		}
 		if f.leaving() == 0 && (!onNodes || p.departing == 0) {
 			p.route(w)
+			continue
 		}
+		p.say(w, w.promise.why) // it may have been told of ready pods before
 	}
 }
 

@@ -1,11 +1,13 @@
 package engine
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/musterhq/muster/internal/engine/fair"
 	"github.com/musterhq/muster/internal/engine/preempt"
 )
 
@@ -177,4 +179,41 @@ func TestAPromiseIsKeptOnceThoseAdmittedAreReady(t *testing.T) {
 			s.want("the pod is there again", s.happens(ready("other")), tc.after...)
 		})
 	}
+}
+
+// TestNobodyIsEvictedInTurnsWhileAnAdmissionIsWritten: of the two that have to go one is only being admitted, too late for it
+// to be withdrawn. Were its preemptor to lose its promise for that, the one that went would come back first, as its LocalQueue
+// used less, be withdrawn too late in its turn, and so on for ever.
+func TestNobodyIsEvictedInTurnsWhileAnAdmissionIsWritten(t *testing.T) {
+	q := evicting(queueOf("q", "", 4), lower)
+	q.ByUsage = true
+	greedy := LocalQueueSet{LocalQueue{Key: Key{Namespace: "ns", Name: "greedy"}, ClusterQueue: "q",
+		Consumed: fair.Consumption{"cpu": 1000}, ConsumedAt: epoch}}
+	s := newScene(t, Options{AdmissionFairSharing: &AdmissionFairSharing{HalfLife: time.Hour, Interval: time.Hour}}, q, localOf("q"), greedy,
+		job("first", "q", 2, 1, 0, 0))
+	s.engine.Apply(job("second", "q", 2, 1, 0, 1))
+	s.jobs["second"] = job("second", "q", 2, 1, 0, 1)
+	admission := decideAll(s.engine, s.now)
+	s.want("the preemptor comes while the second is being admitted", s.happens(job("large", "greedy", 4, 1, 1, 2)),
+		"evict first for large: in queue", "withdraw second", "large waits: WaitingForPreemptedWorkloads")
+	s.write(admission[0])
+	s.want("the first has gone, and the second was admitted all the same", s.happens(s.stopped("first")),
+		"evict second for large: in queue", "first waits: WaitingForQuota")
+	s.want("the second has gone, too", s.happens(s.stopped("second")), "admit large in q", "second waits: WaitingForQuota")
+}
+
+// TestWhoWaitsForReadyPodsNoMoreIsToldOfHisVictimsAgain: there was quota for him all the time, and no room on the nodes.
+func TestWhoWaitsForReadyPodsNoMoreIsToldOfHisVictimsAgain(t *testing.T) {
+	s := newScene(t, Options{BlockUntilReady: BlockQueue}, slices.Concat(onNodes, []Event{
+		evicting(queueOf("q", "", 9), lower), localOf("q"), node("a1", "a", 4)})...)
+	ready := func(name string, is bool) Event { return s.changed(name, func(w *Workload) { w.Ready = is }) }
+	s.happens(job("low", "q", 2, 1, 0, 0))
+	s.happens(ready("low", true))
+	s.happens(job("other", "q", 2, 1, 5, 0))
+	s.happens(ready("other", true))
+	s.want("the preemptor comes", s.happens(job("high", "q", 2, 1, 1, 1)), "evict low for high: in queue", "high waits: WaitingForPreemptedWorkloads")
+	s.want("a pod of another fails, and a third comes", s.happens(ready("other", false), job("third", "q", 1, 1, 0, 2)),
+		"high waits: WaitingForPodsReady", "third waits: WaitingForPodsReady")
+	s.want("it is there again", s.happens(ready("other", true)), "high waits: WaitingForPreemptedWorkloads", "third waits: TopologyPlacementFailed")
+	s.want("the victim has gone", s.happens(s.stopped("low")), "admit high in q", "low waits: WaitingForPodsReady")
 }

@@ -46,7 +46,7 @@ const (
 // refusing is what the assumption about the workload is of, for a refusal of it.
 func (w *workload) refusing() refused {
 	switch {
-	case w.assumed.ofAdmission():
+	case w.assumed == admits:
 		return anAdmission
 	case w.assumed == replaces:
 		return places

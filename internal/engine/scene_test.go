@@ -80,6 +80,8 @@ func (s *scene) tell(d Decision) string {
 	case d.Evict != nil:
 		cause := map[preempt.Cause]string{preempt.InQueue: "in queue", preempt.Reclaimed: "reclaimed", preempt.ReclaimedWhileBorrowing: "while borrowing", preempt.FairShare: "fair share"}[d.Evict.Cause]
 		return fmt.Sprintf("evict %s for %s: %s", d.Key.Name, d.Evict.Preemptor.Name, cause)
+	case d.Withdraw:
+		return "withdraw " + d.Key.Name
 	default:
 		return fmt.Sprintf("%s waits: %s", d.Key.Name, d.Why.Code)
 	}
@@ -87,6 +89,9 @@ func (s *scene) tell(d Decision) string {
 
 // write has the API server take the decision.
 func (s *scene) write(d Decision) {
+	if d.Withdraw {
+		return // it is being written: how that ends is told of the admission
+	}
 	job := s.jobs[d.Key.Name]
 	job.Version++
 	switch {

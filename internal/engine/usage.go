@@ -36,9 +36,9 @@ func (w *workload) counts() counted {
 		return counted{state: pending}
 	}
 	c := counted{state: reserving, leaving: w.leaving() || w.held.hasSurplus()}
-	if w.Admitted || w.assumed.ofAdmission() && len(w.held.Checks) == 0 {
+	if w.Admitted || w.assumed == admits && len(w.held.Checks) == 0 {
 		// One that is withdrawn may be written all the same.
-		c.state, c.unready = admitted, !w.Ready && (!w.leaving() || w.assumed == withdraws)
+		c.state, c.unready = admitted, !w.Ready && (!w.leaving() || w.withdrawn != nil)
 	}
 	return c
 }

@@ -19,13 +19,7 @@ const (
 	replaces
 	resizes
 	evicts
-	// withdraws is an admission of which it is hoped that nobody has begun to write it: it is not
-	// wanted any more. All that is heard is of the admission.
-	withdraws
 )
-
-// ofAdmission reports whether it is an admission that is not known to be written, wanted or not.
-func (a assumption) ofAdmission() bool { return a == admits || a == withdraws }
 
 // workload is a Workload and what the engine did with it.
 type workload struct {
@@ -43,6 +37,8 @@ type workload struct {
 	// held is what it holds: what the API server says, or what was decided.
 	held    *Admission
 	assumed assumption
+	// withdrawn is, where its admission is not wanted any more, the eviction that follows if that was written all the same.
+	withdrawn *Eviction
 	// serial is that of the last decision about it, decidedOn the version that was known then.
 	serial, decidedOn int64
 	// before is what it held before it was given other places or another size, until that is
@@ -87,7 +83,7 @@ func (w *workload) rank() order.Rank {
 
 // leaving reports whether it holds quota and was told to go.
 func (w *workload) leaving() bool {
-	return w.held != nil && (w.Evicted || w.assumed == evicts || w.assumed == withdraws)
+	return w.held != nil && (w.Evicted || w.assumed == evicts || w.withdrawn != nil)
 }
 
 // lost reports whether it goes because its nodes failed: what it leaves is promised to
@@ -144,7 +140,7 @@ func (ev WorkloadSet) apply(e *Engine) {
 		if w.assumed != evicts {
 			w.assumed = nothing
 		}
-	case !w.assumed.ofAdmission():
+	case w.assumed != admits:
 		if w.held != nil {
 			e.forgive(w) // what was refused was about what it had
 		}
@@ -155,8 +151,9 @@ func (ev WorkloadSet) apply(e *Engine) {
 	}
 	w.lostNodes = w.lostNodes && w.held != nil
 	if w.held == nil {
-		w.growing, w.gaveUp, w.displaced = nil, false, nil
+		w.growing, w.gaveUp, w.displaced, w.withdrawn = nil, false, nil, nil
 	}
+	e.followWithdrawn(w)
 	e.route(w)
 	e.sayAgain(w)
 	if w.listedIn != nil && w.queue.family != nil {
@@ -220,9 +217,10 @@ func (ev Written) apply(e *Engine) {
 		return
 	}
 	w.Evicted = w.Evicted || w.assumed == evicts
-	w.Admitted = w.Admitted || w.assumed.ofAdmission() && len(w.held.Checks) == 0
-	w.LostNodes = w.LostNodes && !w.assumed.ofAdmission() || w.lostNodes
+	w.Admitted = w.Admitted || w.assumed == admits && len(w.held.Checks) == 0
+	w.LostNodes = w.LostNodes && w.assumed != admits || w.lostNodes
 	w.assumed, w.before, w.Version = nothing, nil, ev.Version
+	e.followWithdrawn(w)
 	e.forgive(w)
 	e.settle(w)
 	e.mendLater(w)
@@ -246,8 +244,8 @@ func (e *Engine) disown(w *workload) {
 	if w.refusing() == aYield {
 		e.asksOthers(w)
 	}
-	if w.assumed.ofAdmission() {
-		w.held = nil
+	if w.assumed == admits {
+		w.held, w.withdrawn = nil, nil
 		w.local.refund(w.Key)
 	}
 	if w.before != nil {
@@ -267,8 +265,9 @@ func (e *Engine) disown(w *workload) {
 // forget removes all trace of the workload.
 func (e *Engine) forget(w *workload) {
 	e.leave(w)
-	w.held, w.before, w.queue, w.assumed, w.growing = nil, nil, nil, nothing, nil
+	w.held, w.before, w.queue, w.assumed, w.growing, w.withdrawn = nil, nil, nil, nothing, nil, nil
 	w.gone = true
+	e.givenAllTheSame.Delete(w.Key)
 	e.unmended.Delete(w.Key)
 	e.settle(w)
 	e.leaveLocal(w)

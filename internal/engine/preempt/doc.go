@@ -11,9 +11,13 @@
 // Evictions end while nobody comes or goes. The rules alone do not see to that: what
 // a queue reclaims by right of its own quota, a borrower of higher priority may take
 // again, and so on in turns. So a Precedence keeps the relation "was evicted for" free
-// of cycles. Order the workloads by it, winners first. The first is evicted by nobody;
-// each other one only by those before it, and by each of these at most once an
-// admission: with finitely many admissions of those before it, it has finitely many
-// itself. The potential is the number of admissions that each workload may still have,
-// read from the first to the last: every eviction lowers it.
+// of cycles. Order the workloads by it, winners first. Whoever has others evicted is
+// promised their room, and has nobody evicted while he is. A promise ends with his
+// admission, or is taken by one before him: it outlives a victim whose admission was
+// withdrawn and written all the same, who then goes for that promise. So the first is
+// evicted by nobody and loses no promise; each other one loses what he has, or was
+// promised, only to those before him, and to each of these at most once a promise: with
+// finitely many promises to those before him, he is made finitely many himself. The
+// potential is the number of promises that each workload may still be made, read from the
+// first to the last: every eviction lowers it.
 package preempt
