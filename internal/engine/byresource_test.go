@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/musterhq/muster/internal/engine/flavor"
+	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
@@ -123,4 +124,18 @@ func TestByResourceNobodyIsPassedForWhatHeLacks(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestAHeadHoldsBackForWhatItLacksByNow: it lacked room on nodes, cpu of one and pods of the other, and now that quota is kept
+// for another queue it lacks that. A restart would know no more of it.
+func TestAHeadHoldsBackForWhatItLacksByNow(t *testing.T) {
+	q, full := queueOf("q", "lab", 0), node("a2", "a", 4)
+	q.Strategy, full.Allocatable[place.Pods] = ByResource, 1
+	s := newScene(t, Options{BlockUntilReady: BlockQueue}, slices.Concat(onNodes, []Event{q, strict(queueOf("owner", "lab", 8)), localOf("q"), localOf("owner"),
+		node("a1", "a", 4), full, pod("", 1, "a1", 2), pod("", 2, "a2", 0), job("starting", "owner", 1, 0, 0, 0)})...)
+	s.want("a head lacks cpu and pods", s.happens(job("head", "q", 1, 4, 0, 1)), "head waits: TopologyPlacementFailed")
+	s.want("one comes that asks for a pod", s.happens(job("idle", "q", 1, 0, 0, 2)), "idle waits: WaitingForQuota")
+	s.want("an owner of quota comes, and one before it that asks for nothing", s.happens(job("none", "owner", 0, 1, 1, 3), job("own", "owner", 8, 1, 0, 4)),
+		"none waits: WaitingForPodsReady", "own waits: WaitingForPodsReady")
+	s.want("that one is admitted", s.happens(s.changed("starting", func(w *Workload) { w.Ready = true })), "admit none in owner", "admit idle in q")
 }

@@ -25,7 +25,7 @@ type family struct {
 	dirty       bool
 	freed       []quota.Index
 	sharesMoved bool
-	// charges counts what was charged and given back.
+	// charges counts what was charged, given back, and kept for another or no more.
 	charges int
 	// short are the classes that were set aside, by what there would have to be more of.
 	short map[quota.Index]map[*class]struct{}

@@ -31,6 +31,11 @@ type claim struct {
 	paid bool
 }
 
+// equal reports whether both keep the same for as early a workload.
+func (c claim) equal(other claim) bool {
+	return (c.class == nil) == (other.class == nil) && order.Compare(c.rank, other.rank) == 0 && slices.Equal(c.needs, other.needs)
+}
+
 // claimOf is the claim of the queue, of no class if there is none. A queue that may
 // reclaim from anyone needs no such help, nor does one that shares with nobody.
 func (q *clusterQueue) claimOf() claim {
@@ -99,6 +104,9 @@ func (f *family) followClaims() {
 func (q *clusterQueue) followClaim() {
 	was := q.claimed
 	q.claimed = q.claimOf()
+	if !was.equal(q.claimed) {
+		q.family.charges++ // heads by resource may lack something else
+	}
 	q.wakeBehind(was)
 	if was.class == nil || was.paid {
 		return
