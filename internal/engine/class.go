@@ -163,7 +163,7 @@ func (e *Engine) join(w *workload, q *clusterQueue) {
 	switch {
 	case q.head != nil && q.head != c && c.before(q.head):
 		q.unblock(q.head) // it goes before the one that holds the queue back
-	case q.head != nil && q.head != c, q.head == nil && c.at == 0 && !q.open():
+	case q.head != nil && q.head != c, q.head == nil && c.at == 0 && !e.open(q):
 		e.tellMute(c, behind(q))
 	}
 }

@@ -126,6 +126,9 @@ func (q *clusterQueue) reorder() {
 	if q.head != nil && len(q.ready) > 0 && q.ready[0].before(q.head) {
 		q.unblock(q.head)
 	}
+	if q.promised.Len() > 0 && q.family != nil {
+		q.family.put() // another may go before who was promised something
+	}
 }
 
 // units adds amounts up by resource, flavors together.

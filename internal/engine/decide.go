@@ -227,25 +227,27 @@ func (p *pass) decide(f *family) (left bool) {
 // isAwaited reports whether there is somebody in the family to look at.
 func (e *Engine) isAwaited(f *family) bool {
 	return e.canKeepPromise(f) || slices.ContainsFunc(f.queues, func(q *clusterQueue) bool {
-		return q.open() && e.mustWait(q).Code == reason.None
+		return e.open(q) && e.mustWait(q).Code == reason.None
 	})
 }
 
 // open reports whether there is somebody to look at, and nobody holds the queue back: of
 // a strict one its head does, and who was promised something, unless somebody goes
 // before him.
-func (q *clusterQueue) open() bool {
+func (e *Engine) open(q *clusterQueue) bool {
 	if q.head != nil || len(q.ready) == 0 {
 		return false
 	}
-	first, promised := q.promised.Peek()
-	return q.Strategy != Strict || !promised || order.Compare(q.ready[0].head(), first) < 0
+	first := turn{q.ready[0].from.standing, q.ready[0].head()}
+	return q.Strategy != Strict || !slices.ContainsFunc(q.promised.All(), func(r order.Rank) bool {
+		return !first.before(turn{e.workloads[r.Key].local.standing, r}, q)
+	})
 }
 
 // headOf is the queue's first one that is not hopeless, nil if there is none. It sets
 // those aside that are.
 func (p *pass) headOf(q *clusterQueue) *contestant {
-	for q.open() {
+	for p.open(q) {
 		if why := p.mustWait(q); why.Code != reason.None {
 			p.tellReady(q, why)
 			return nil

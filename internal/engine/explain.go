@@ -113,9 +113,6 @@ func (x *explainer) placeInLine() {
 	if x.w.class == nil || q.Strategy != Strict {
 		return
 	}
-	if promised := x.promisees(q); len(promised) > 0 {
-		first.rank = promised[0].rank() // who waits for others to go is not passed either
-	}
 	if first.rank.Key != x.w.Key {
 		x.out.Behind = new(reason.NameOf(first.rank.Key))
 	}

@@ -1,6 +1,12 @@
 package engine
 
-import "testing"
+import (
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/internal/engine/fair"
+	"github.com/musterhq/muster/internal/engine/preempt"
+)
 
 // TestWhoGoesBeforeAPromiseInAStrictQueueIsLookedAt: and who goes behind it is told so.
 func TestWhoGoesBeforeAPromiseInAStrictQueueIsLookedAt(t *testing.T) {
@@ -17,5 +23,36 @@ func TestWhoGoesBeforeAPromiseInAStrictQueueIsLookedAt(t *testing.T) {
 	}
 	if got := story(e, job("urgent", "q", 1, 1, 9, 3)); len(got) != 1 || got[0] != "admit urgent in q" {
 		t.Errorf("who goes before was told %q", got)
+	}
+}
+
+// TestInAStrictQueueByUsageNobodyPassesWhoWasPromisedRoom: but whose LocalQueue has used less goes before him.
+func TestInAStrictQueueByUsageNobodyPassesWhoWasPromisedRoom(t *testing.T) {
+	for name, tc := range map[string]struct {
+		preemptor, other string // their LocalQueues
+		priority         int32  // of the other
+		want, gone       []string
+	}{
+		"one of higher priority, whose LocalQueue has used more": {"q", "greedy", 5,
+			[]string{"other waits: WaitingForQuota"}, []string{"admit large in q", "admit other in q", "borrower waits: WaitingForQuota"}},
+		"one of lower priority, whose LocalQueue has used less": {"greedy", "q", -5,
+			[]string{"admit other in q"}, []string{"admit large in q", "borrower waits: WaitingForQuota"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := strict(evicting(queueOf("q", "lab", 4), preempt.Policy{Reclaim: preempt.Any}))
+			q.ByUsage = true
+			greedy := LocalQueueSet{LocalQueue{Key: Key{Namespace: "ns", Name: "greedy"}, ClusterQueue: "q",
+				Consumed: fair.Consumption{"cpu": 1000}, ConsumedAt: epoch}}
+			s := newScene(t, Options{AdmissionFairSharing: &AdmissionFairSharing{HalfLife: time.Hour, Interval: time.Hour}}, q, queueOf("other", "lab", 0),
+				localOf("q"), greedy, localOf("other"), job("borrower", "other", 2, 1, 0, 0))
+			s.want("the owner comes", s.happens(job("large", tc.preemptor, 3, 1, 0, 1)),
+				"evict borrower for large: reclaimed", "large waits: WaitingForPreemptedWorkloads")
+			s.want("one comes for whom there is room", s.happens(job("other", tc.other, 1, 1, tc.priority, 2)), tc.want...)
+			behind := tc.want[0] == "other waits: WaitingForQuota"
+			if x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "other"}); (x.Behind != nil) != behind {
+				t.Errorf("explained as behind %v", x.Behind)
+			}
+			s.want("the borrower has gone", s.happens(s.stopped("borrower")), tc.gone...)
+		})
 	}
 }

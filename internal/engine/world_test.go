@@ -263,10 +263,11 @@ func (w *world) due() (at time.Time, some bool) {
 	return slices.MinFunc(dues, time.Time.Compare), true
 }
 
-// settle lets everything that is under way end: decisions are written, evicted jobs
-// stop, until nothing happens any more. It fails if that never comes.
+// settle lets everything that is under way end: decisions are written, some of them a pass later than
+// others, and evicted jobs stop, until nothing happens any more. It fails if that never comes.
 func (w *world) settle(t *rapid.T) {
-	for range 200 {
+	late := rapid.IntRange(0, 3).Draw(t, "written a pass later")
+	for round := range 200 {
 		if len(w.decide()) == 0 && len(w.open) == 0 && !w.leaving() && !w.starting() {
 			due, some := w.due()
 			if !some {
@@ -275,7 +276,7 @@ func (w *world) settle(t *rapid.T) {
 			w.clock = due
 			continue
 		}
-		for len(w.open) > 0 {
+		for len(w.open) > late*(round%2) {
 			w.write(0, taken)
 		}
 		for _, name := range slices.Sorted(maps.Keys(w.words)) {
