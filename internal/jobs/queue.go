@@ -67,7 +67,17 @@ func (f QueueFacts) NotFound(name, namespace string) string {
 	if names := f.Names(); len(names) > 0 {
 		there = "there are " + strings.Join(names, ", ")
 	}
-	return fmt.Sprintf("Queue %s is neither a LocalQueue of namespace %s nor a ClusterQueue that takes its jobs: %s", name, namespace, there)
+	return notFound(name, namespace) + there
+}
+
+func notFound(name, namespace string) string {
+	return fmt.Sprintf("Queue %s is neither a LocalQueue of namespace %s nor a ClusterQueue that takes its jobs: ", name, namespace)
+}
+
+// SaysNotFound reports whether a text says what NotFound does, whatever queues there were instead when it was said: those come and go,
+// and it is not worth a write of each job that waits.
+func SaysNotFound(text, name, namespace string) bool {
+	return strings.HasPrefix(text, notFound(name, namespace))
 }
 
 // QueueChoice is the queue that a job goes to.

@@ -194,6 +194,9 @@ func (c controller) describe(job *lattice.LatticeJob, facts jobs.Facts) jobs.Des
 	}
 	for i := range result.VCJob.Spec.Tasks {
 		task := &result.VCJob.Spec.Tasks[i]
+		if task.Replicas == 0 {
+			continue // nothing of it runs
+		}
 		d.PodSets = append(d.PodSets, kueue.PodSet{Name: kueue.PodSetReference(task.Name), Count: task.Replicas, Template: task.Template})
 	}
 	return d

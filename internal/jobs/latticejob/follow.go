@@ -89,7 +89,7 @@ func (l *look) leave() (out []jobs.Write) {
 // running tells that all that the job needs is there.
 func (l *look) running() {
 	message := lattice.SubmittedMessage
-	if l.settings.External && l.seen.Admission.Grant == jobs.Unqueued {
+	if l.settings.External && l.seen.Admission.Grant == jobs.Unqueued && !covered(l.job, l.seen.Facts.Queues) {
 		message += ". Its queue is not one of Muster's, whose quota does not cover it"
 	}
 	if l.job.Status.Phase != lattice.Running {

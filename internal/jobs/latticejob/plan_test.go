@@ -411,6 +411,26 @@ func TestOnlyQueuesOfMustersMakeAJobQueueForItself(t *testing.T) {
 	}
 }
 
+// A task without pods asks for nothing, and a job without any for no quota: there is none that its queue could keep from it.
+func TestTasksWithoutPodsAskForNothing(t *testing.T) {
+	s := newScene().external(jobs.Admission{Grant: jobs.Waiting})
+	none := s.seen.Job.Spec.Tasks["t"]
+	none.Replicas = ptr.To[int32](0)
+	s.seen.Job.Spec.Tasks["none"] = none
+	describe := New(s.settings).Describe
+	if d := describe(s.seen.Job, s.seen.Facts); len(d.PodSets) != 1 || d.PodSets[0].Name != "t" {
+		t.Errorf("%d pod sets beside a task without pods", len(d.PodSets))
+	}
+	s.seen.Job.Spec.Tasks["t"] = none
+	if d := describe(s.seen.Job, s.seen.Facts); len(d.PodSets) != 0 {
+		t.Errorf("%d pod sets of no pods", len(d.PodSets))
+	}
+	s.seen.Admission.Grant = jobs.Unqueued
+	if got := s.vcjob(volcano.Pending, "", "").plan(t).Status.(*lattice.LatticeJob).Status.Message; got != lattice.SubmittedMessage {
+		t.Errorf("it says %q, and its queue is one of Muster's", got)
+	}
+}
+
 // TestSecretsAreNotTold: what is in a spec, and may be a secret, is in no status and no
 // event, be it right or wrong.
 func TestSecretsAreNotTold(t *testing.T) {

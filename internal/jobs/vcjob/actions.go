@@ -46,7 +46,6 @@ func (l *look) do(d deed) {
 		}
 		l.job.Status.RetryCount++
 		l.beginAnew(d.why)
-	case bus.ResumeJobAction: // it runs already
 	case bus.AbortJobAction:
 		l.turn(volcano.Aborting, string(d.action), d.why)
 	case bus.TerminateJobAction:

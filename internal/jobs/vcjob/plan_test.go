@@ -61,6 +61,10 @@ func TestPlan(t *testing.T) {
 			nil, "Aborting AbortJob: pod job-worker-1 has failed with exit code 1", 0},
 		{"TerminateJob", twoTasks().on(bus.AnyEvent, bus.TerminateJobAction).is(volcano.Running), all, failing(1),
 			nil, "Terminating TerminateJob: pod job-worker-1 has failed with exit code 1", 0},
+		{"ResumeJob, of a job that runs", twoTasks().on(bus.PodFailedEvent, bus.ResumeJobAction).is(volcano.Running), all, failing(1),
+			nil, "Running Before: before", 0},
+		{"ResumeJob, and all pods have ended", twoTasks().on(bus.AnyEvent, bus.ResumeJobAction).is(volcano.Running), all, done,
+			nil, "Completed AllEnded: All pods have ended, 3 with success", 0},
 		{"an evicted pod", twoTasks().on(bus.PodEvictedEvent, bus.RestartJobAction).is(volcano.Running), all, of(runs[0], runs[1], pod("job-worker-1").running().going()),
 			nil, "Restarting Restarting: pod job-worker-1 was evicted or deleted", 1},
 		{"a pod that had ended when it was deleted was not evicted", twoTasks().on(bus.PodEvictedEvent, bus.RestartJobAction).is(volcano.Running), all, of(runs[0], runs[1], pod("job-worker-1").ended(0).going()),
@@ -123,6 +127,21 @@ func TestPlan(t *testing.T) {
 func (b jobBuilder) because(reason string) jobBuilder {
 	b.Status.State.Reason = reason
 	return b
+}
+
+// Which queues there are instead of the one that a job names changes, and that there is no such queue does not.
+func TestAJobWithoutItsQueueIsNotWrittenForEveryOther(t *testing.T) {
+	job := then(see(t, twoTasks().Job, waiting, nil), twoTasks())
+	beside := jobs.Seen[*volcano.Job]{Job: job.Job, Facts: jobs.Facts{Queues: jobs.QueueFacts{Local: map[string]*kueue.LocalQueue{"other": {}}}}, Admission: waiting, Now: now}
+	if got := plan(beside); got.Status != nil {
+		t.Errorf("another queue was made, and the job says %q", state(got))
+	}
+	beside.Job = job.DeepCopy()
+	beside.Job.Labels = map[string]string{kueue.QueueLabel: "elsewhere"}
+	const want = "Pending QueueNotFound: Queue elsewhere is neither a LocalQueue of namespace ns nor a ClusterQueue that takes its jobs: there are other"
+	if got := state(plan(beside)); got != want {
+		t.Errorf("a job that was given to another queue says %q, want %q", got, want)
+	}
 }
 
 // What is new about a job that just begins is told with what comes next.

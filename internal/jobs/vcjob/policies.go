@@ -36,8 +36,8 @@ func (l *look) react() bool {
 	var single []deed
 	for _, h := range l.happenings() {
 		policy := l.policyFor(h)
-		if policy == nil || !l.isDue(policy, h) {
-			continue
+		if policy == nil || policy.Action == bus.ResumeJobAction || !l.isDue(policy, h) {
+			continue // a job that is stopped is resumed by Commands alone, and any other runs already
 		}
 		d := deed{policy.Action, h.task, h.replica, h.what}
 		if !d.isSingle() {

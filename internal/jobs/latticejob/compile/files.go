@@ -103,7 +103,7 @@ func (t *task) secretFile(c *corev1.Container, at string, item corev1.KeyToPath,
 	}
 	r := newRendering(provider)
 	r.put(item.Key, x)
-	name := t.full + "-file-" + objectName(item.Key)
+	name := fmt.Sprintf("%s-%s-file-%s", t.full, c.Name, objectName(item.Key))
 	volume := volumeName("file-" + objectName(item.Key))
 	if t.volumes.named(volume) || t.hasObject(externalSecretKind, name) { // of another container, or by another spelling
 		name, volume = name+"-"+digest(c.Name+at), "file-"+digest(c.Name+at)
