@@ -33,6 +33,9 @@ type API[T client.Object] struct {
 	Targets func(object client.Object) (name string, uid types.UID)
 	// Matters reports whether a change of a child may change a Plan; nil if all may.
 	Matters func(before, after client.Object) bool
+	// Expected reports whether a child that has come to be is as Plan had it made, and nothing has befallen it since: it is not looked at
+	// then, for whoever has it made knows what follows. Nil if all are looked at.
+	Expected func(child client.Object) bool
 	// Gathers is for how long changes of children are gathered before they are looked
 	// at, so that the cost of a look does not count for each of them.
 	Gathers time.Duration

@@ -180,7 +180,7 @@ func (a API[T]) addTo(mgr ctrl.Manager, x *Executor, settings Settings, served [
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
 				5*time.Millisecond, longestRetry),
 		}).
-		Watches(&kueue.Workload{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfWorkload)).
+		Watches(&kueue.Workload{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfWorkload), builder.WithPredicates(predicate.Funcs{CreateFunc: tellsJob})).
 		// Pods may be refused.
 		Watches(&corev1.Event{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfRefusal), builder.WithPredicates(predicate.NewPredicateFuncs(isRefusal))).
 		// A job may wait for its queue to come into being.
@@ -207,7 +207,7 @@ func (a API[T]) addTo(mgr ctrl.Manager, x *Executor, settings Settings, served [
 	for _, kind := range r.owns {
 		// Some children are shared: who merely has a part in one hears of it too.
 		of := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), a.New())
-		b = b.Watches(kind, gather(of, a.Gathers), builder.WithPredicates(predicate.Funcs{UpdateFunc: a.heeds}))
+		b = b.Watches(kind, gather(of, a.Gathers), builder.WithPredicates(predicate.Funcs{CreateFunc: a.isNews, UpdateFunc: a.heeds}))
 		if a.Targets != nil {
 			b = b.Watches(kind, a.targets(), builder.WithPredicates(predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}))
 		}

@@ -4,10 +4,13 @@ import (
 	"context"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
 // requests is the queue of what is to be reconciled.
@@ -16,6 +19,17 @@ type requests = workqueue.TypedRateLimitingInterface[reconcile.Request]
 // heeds reports whether a change of a child is worth a look.
 func (a API[T]) heeds(e event.UpdateEvent) bool {
 	return a.Matters == nil || a.Matters(e.ObjectOld, e.ObjectNew)
+}
+
+// isNews reports whether a child that has come to be is worth a look.
+func (a API[T]) isNews(e event.CreateEvent) bool { return a.Expected == nil || !a.Expected(e.Object) }
+
+// tellsJob reports whether a Workload that has come to be may tell its job anything: not if nobody has said anything of it yet but the
+// job itself, which has it made.
+func tellsJob(e event.CreateEvent) bool {
+	w, ok := e.Object.(*kueue.Workload)
+	return !ok || metav1.GetControllerOfNoCopy(w) == nil || !w.DeletionTimestamp.IsZero() ||
+		len(w.Status.Conditions) > 0 || len(w.Status.AdmissionChecks) > 0 || w.Status.Admission != nil
 }
 
 // gather has what the handler asks for reconciled a while later, so that one look does

@@ -49,6 +49,7 @@ func New(settings Settings) jobs.API[*lattice.LatticeJob] {
 		Asks:      []schema.GroupResource{compile.ExternalSecrets, compile.MeshMembers, compile.TracingPolicies},
 		Delegates: !settings.External,
 		Matters:   matters,
+		Expected:  expected,
 		Beside:    beside,
 		AsksNodes: asksNodes,
 		Describe:  c.describe,
@@ -112,6 +113,13 @@ func matters(before, after client.Object) bool {
 	}
 	return was.Status.State.Phase != is.Status.State.Phase || was.Status.State.Reason != is.Status.State.Reason ||
 		was.Status.State.Message != is.Status.State.Message || was.DeletionTimestamp.IsZero() != is.DeletionTimestamp.IsZero()
+}
+
+// expected reports whether a VCJob that has come to be is one of which nobody has said anything yet: where the job stands follows from
+// what is.
+func expected(child client.Object) bool {
+	vcjob, is := child.(*volcano.Job)
+	return is && vcjob.DeletionTimestamp.IsZero() && vcjob.Status.State.Phase == ""
 }
 
 // beside are the services that the job calls, each a Service or a task of another

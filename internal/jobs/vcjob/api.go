@@ -30,19 +30,23 @@ var podGroups = schema.GroupResource{Group: "scheduling.volcano.sh", Resource: "
 // gathers is for how long changes of pods are gathered.
 const gathers = 100 * time.Millisecond
 
+// countsEvery is for how long a status is kept back that tells of nothing but how many pods there are.
+const countsEvery = time.Second
+
 // API is the API of VCJobs. One without a queue goes to the queue default.
 var API = jobs.API[*volcano.Job]{
-	Resizes: true,
-	Gangs:   true,
-	Kind:    kind,
-	Queue:   jobs.QueueRequired,
-	New:     func() *volcano.Job { return &volcano.Job{} },
-	Owns:    []client.Object{&corev1.Pod{}, &bus.Command{}},
-	Targets: targetOf,
-	Matters: matters,
-	Gathers: gathers,
+	Resizes:  true,
+	Gangs:    true,
+	Kind:     kind,
+	Queue:    jobs.QueueRequired,
+	New:      func() *volcano.Job { return &volcano.Job{} },
+	Owns:     []client.Object{&corev1.Pod{}, &bus.Command{}},
+	Targets:  targetOf,
+	Matters:  matters,
+	Expected: expected,
+	Gathers:  gathers,
 	// Pods start and end one after the other, and the status counts them.
-	CountsEvery: time.Second,
+	CountsEvery: countsEvery,
 	PodLabels: func(uid types.UID) map[string]string {
 		return map[string]string{muster.JobUIDLabel: string(uid)}
 	},
@@ -69,6 +73,13 @@ func matters(before, after client.Object) bool {
 	}
 	was := before.(*corev1.Pod)
 	return replicas.Matters(was, pod) || restartsOf(was) != restartsOf(pod) || unschedulableSince(was) != unschedulableSince(pod)
+}
+
+// expected reports whether a pod that has come to be is one that nobody has bound yet: the plan that has pods made has the job looked at
+// again to count them.
+func expected(child client.Object) bool {
+	pod, isPod := child.(*corev1.Pod)
+	return isPod && pod.DeletionTimestamp.IsZero() && pod.Spec.NodeName == "" && pod.Status.Phase == corev1.PodPending && len(pod.Status.Conditions) == 0
 }
 
 // describe says what a VCJob asks for: one pod set for each task that has pods.
