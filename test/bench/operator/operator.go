@@ -126,9 +126,37 @@ func awaitRights(t *testing.T, cluster *testcluster.Cluster, user string) {
 	}
 }
 
-// signIn gives a kubeconfig with a token of the service account, as a pod of its has one, so that the API server does for each
-// request what it does for an operator in a cluster, and nothing else.
+// SignIn gives a configuration by which a client is the operator, to the API server as well: with a token of the service account, as a
+// pod of its has one. An operator must have been started before, with the rights of the chart.
+func SignIn(t *testing.T, cluster *testcluster.Cluster) *rest.Config {
+	t.Helper()
+	out := rest.AnonymousClientConfig(cluster.Config)
+	out.QPS = cluster.Config.QPS
+	out.BearerToken = tokenOf(t, cluster, install.DefaultOperatorUser)
+	return out
+}
+
+// signIn gives a kubeconfig with a token of the service account, so that the API server does for each request what it does for an
+// operator in a cluster, and nothing else.
 func signIn(t *testing.T, cluster *testcluster.Cluster, account string) string {
+	t.Helper()
+	config, err := clientcmd.LoadFromFile(cluster.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := tokenOf(t, cluster, account)
+	for name := range config.AuthInfos {
+		config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token}
+	}
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// tokenOf is one of the service account, which is made if it is not there.
+func tokenOf(t *testing.T, cluster *testcluster.Cluster, account string) string {
 	t.Helper()
 	namespace, name, err := serviceaccount.SplitUsername(account)
 	if err != nil {
@@ -143,18 +171,7 @@ func signIn(t *testing.T, cluster *testcluster.Cluster, account string) string {
 	if err != nil {
 		t.Fatalf("asking for a token of %s: %v", account, err)
 	}
-	config, err := clientcmd.LoadFromFile(cluster.Kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name := range config.AuthInfos {
-		config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
-	}
-	path := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(*config, path); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return token.Status.Token
 }
 
 // Impersonate gives a configuration by which a client is the operator to the API server.
