@@ -114,6 +114,7 @@ func (l *look) startAnew(holds func(*replicas.Replica) bool) {
 			at := slot(r.Group, r.Index)
 			l.memory.restarts[at]++
 			delete(l.memory.ended, at)
+			delete(l.memory.evicted, at)
 		}
 	}
 	setRestarts(&l.job.Status, l.memory.restarts)

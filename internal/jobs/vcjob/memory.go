@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/replicas"
@@ -19,6 +20,9 @@ const (
 	// aliveKey lists those that were there and had not ended: one that is gone since was
 	// evicted, though nobody has seen it go.
 	aliveKey = "muster.dev/alive"
+	// evictedKey has since when pods are gone, or going, about which a policy waits before it does anything, in seconds since
+	// 1970, as in "worker/1=1766491200".
+	evictedKey = "muster.dev/evicted"
 	// restartsKey has how often tasks and pods were started anew by themselves, ever, as in
 	// "worker=1;worker/3=2". With status.version it makes the number of an attempt.
 	restartsKey = "muster.dev/restarts"
@@ -30,6 +34,8 @@ const (
 type memory struct {
 	ended map[string]replicas.Phase
 	alive map[string]bool
+	// evicted is since when, by task/index.
+	evicted map[string]time.Time
 	// restarts by task, and by task/index.
 	restarts map[string]int32
 }
@@ -37,7 +43,7 @@ type memory struct {
 func slot(task string, index int32) string { return task + "/" + strconv.Itoa(int(index)) }
 
 func readMemory(status *volcano.JobStatus) memory {
-	m := memory{ended: map[string]replicas.Phase{}, alive: map[string]bool{}, restarts: map[string]int32{}}
+	m := memory{ended: map[string]replicas.Phase{}, alive: map[string]bool{}, evicted: map[string]time.Time{}, restarts: map[string]int32{}}
 	read := func(key string, put func(slot string)) {
 		for part := range strings.SplitSeq(status.ControlledResources[key], ";") {
 			task, list, ok := strings.Cut(part, ":")
@@ -52,6 +58,12 @@ func readMemory(status *volcano.JobStatus) memory {
 	read(failedKey, func(slot string) { m.ended[slot] = replicas.Failed })
 	read(succeededKey, func(slot string) { m.ended[slot] = replicas.Succeeded })
 	read(aliveKey, func(slot string) { m.alive[slot] = true })
+	for part := range strings.SplitSeq(status.ControlledResources[evictedKey], ";") {
+		slot, text, ok := strings.Cut(part, "=")
+		if seconds, err := strconv.ParseInt(text, 10, 64); ok && err == nil {
+			m.evicted[slot] = time.Unix(seconds, 0)
+		}
+	}
 	for part := range strings.SplitSeq(status.ControlledResources[restartsKey], ";") {
 		name, text, ok := strings.Cut(part, "=")
 		if n, err := strconv.ParseInt(text, 10, 32); ok && err == nil && n > 0 {
@@ -81,6 +93,24 @@ func setRestarts(status *volcano.JobStatus, restarts map[string]int32) {
 	}
 	slices.Sort(parts)
 	remember(status, restartsKey, strings.Join(parts, ";"))
+}
+
+// rememberEvictions writes since when pods are gone about which a policy waits. That of one whose replica runs again is forgotten.
+func rememberEvictions(status *volcano.JobStatus, evicted map[string]time.Time, roster *replicas.Roster, mayRun bool) {
+	var parts []string
+	for i := range roster.Replicas {
+		r := &roster.Replicas[i]
+		at := slot(r.Group, r.Index)
+		if since, waits := evicted[at]; waits && mayRun && isAway(r) {
+			parts = append(parts, fmt.Sprintf("%s=%d", at, since.Unix()))
+		}
+	}
+	remember(status, evictedKey, strings.Join(parts, ";"))
+}
+
+// isAway reports whether the replica has no pod that runs, nor one that has ended.
+func isAway(r *replicas.Replica) bool {
+	return r.Phase == replicas.Creating || r.UID() != "" && replicas.IsGoing(r.Pod) && !r.Phase.Ended()
 }
 
 // rememberPods writes which pods have ended, and which of the present attempt are there,

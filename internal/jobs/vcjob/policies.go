@@ -90,8 +90,19 @@ func isFor(p *volcano.LifecyclePolicy, h happening) bool {
 }
 
 // isDue reports whether it has been so for as long as the policy wants, and else has the
-// job looked at again when it will have been.
+// job looked at again when it will have been. Since when a pod is evicted is written first: it will be gone by then.
 func (l *look) isDue(p *volcano.LifecyclePolicy, h happening) bool {
+	if p.Timeout != nil && h.event == bus.PodEvictedEvent && !h.failed {
+		at := slot(h.task, h.replica.Index)
+		if since, known := l.memory.evicted[at]; known {
+			h.since = since
+		} else {
+			if h.since.IsZero() {
+				h.since = l.seen.Now
+			}
+			l.memory.evicted[at], l.plan.StatusFirst = h.since, true
+		}
+	}
 	if p.Timeout == nil || h.since.IsZero() {
 		return true
 	}
@@ -109,9 +120,9 @@ func (l *look) happenings() []happening {
 	var out []happening
 	for i := range l.roster.Replicas {
 		r := &l.roster.Replicas[i]
-		if r.Pod == nil && r.Phase == replicas.Creating && l.memory.alive[slot(r.Group, r.Index)] {
+		at := slot(r.Group, r.Index)
+		if _, waits := l.memory.evicted[at]; r.Phase == replicas.Creating && (waits || r.Pod == nil && l.memory.alive[at]) {
 			out = append(out, happening{event: bus.PodEvictedEvent, task: r.Group, replica: r, what: evicted(r)})
-			continue
 		}
 		out = append(out, happeningsOf(r)...)
 	}

@@ -9,6 +9,7 @@ import (
 
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	bus "github.com/musterhq/muster/api/volcano/bus/v1alpha1"
+	"github.com/musterhq/muster/internal/jobs"
 )
 
 func TestAPodThatFailsAlwaysEndsItsJobAtMaxRetry(t *testing.T) {
@@ -66,6 +67,51 @@ func TestATimeoutIsWaitedFor(t *testing.T) {
 	job.Spec.Policies[0].Timeout.Duration = time.Minute
 	if got := see(t, job.Job, admitted("worker", 2), append(children, pod("job-worker-1").running().Pod)); !strings.HasPrefix(state(got), "Restarting") {
 		t.Errorf("state %s, want Restarting", state(got))
+	}
+}
+
+// An evicted pod is gone long before the timeout of a policy is over: it is made anew, and nothing more is done if that runs in time.
+func TestTheTimeoutOfAnEvictionOutlastsThePod(t *testing.T) {
+	other, admission := pod("job-worker-1").running(), admitted("worker", 2)
+	job := newJob().with("worker", 2).is(volcano.Running)
+	job.Spec.Policies = []volcano.LifecyclePolicy{{Event: bus.PodEvictedEvent, Action: bus.RestartJobAction, Timeout: &metav1.Duration{Duration: 5 * time.Minute}}}
+	at := func(after time.Duration, children ...any) jobs.Plan {
+		return plan(jobs.Seen[*volcano.Job]{Job: job.Job, Admission: admission, Children: of(children...), Now: now.Add(after)})
+	}
+	job = then(at(0, pod("job-worker-0").running(), other), job)
+	going := at(0, pod("job-worker-0").running().going(), other)
+	if !going.StatusFirst || strings.HasPrefix(state(going), "Restarting") {
+		t.Fatalf("while the pod goes: %s, status first: %v", state(going), going.StatusFirst)
+	}
+	job = then(going, job)
+	gone := at(time.Minute, other)
+	same(t, "once it is gone", []string{"create job-worker-0"}, writes(gone))
+	job = then(gone, job)
+	again := pod("job-worker-0")
+	again.UID = "again"
+	for name, test := range map[string]struct {
+		after time.Duration
+		pod   podBuilder
+		want  string
+	}{
+		"the next one does not run yet":       {4 * time.Minute, again, "Running"},
+		"the next one does not run in time":   {5 * time.Minute, again, "Restarting"},
+		"the next one runs when time is over": {5 * time.Minute, podBuilder{again.DeepCopy()}.running(), "Running"},
+	} {
+		got := at(test.after, test.pod, other)
+		if phase := string(then(got, job).Status.State.Phase); phase != test.want {
+			t.Errorf("%s: it is %s, want %s", name, phase, test.want)
+		}
+		if test.want == "Running" && test.after == 4*time.Minute && !got.Due.Equal(now.Add(5*time.Minute)) {
+			t.Errorf("%s: it is looked at again at %v", name, got.Due)
+		}
+	}
+	// One that nobody has seen go is away since it was found to be.
+	job = newJob().with("worker", 2).is(volcano.Running)
+	job.Spec.Policies = []volcano.LifecyclePolicy{{Event: bus.PodEvictedEvent, Action: bus.RestartJobAction, Timeout: &metav1.Duration{Duration: 5 * time.Minute}}}
+	job = then(at(0, pod("job-worker-0").running(), other), job)
+	if found := at(time.Minute, other); strings.HasPrefix(state(found), "Restarting") || !found.StatusFirst {
+		t.Errorf("a pod is missed: %s", state(found))
 	}
 }
 

@@ -18,7 +18,9 @@ func (l *look) report() {
 	status.MinAvailable = minAvailable(l.job)
 	l.countPods()
 	if !finished(l.seen.Job) {
-		rememberPods(status, l.roster, l.seen.Admission.MayRun() && !stopped(l.job))
+		mayRun := l.seen.Admission.MayRun() && !stopped(l.job)
+		rememberPods(status, l.roster, mayRun)
+		rememberEvictions(status, l.memory.evicted, l.roster, mayRun)
 	}
 	l.rememberObjects()
 	if equality.Semantic.DeepEqual(&l.seen.Job.Status, status) {
