@@ -19,6 +19,8 @@ type look struct {
 	memory memory
 	roster *replicas.Roster
 	plan   jobs.Plan
+	// made says that the plan has pods made.
+	made bool
 }
 
 // plan says what follows from what was seen of a VCJob. What changes the course of the

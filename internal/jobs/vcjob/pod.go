@@ -48,7 +48,7 @@ func (l *look) createPods() {
 	if len(writes) == 0 {
 		return
 	}
-	l.plan.DueBy(l.seen.Now.Add(countsEvery)) // that they are there is not told by itself
+	l.made = true
 	l.plan.First = append(l.plan.First, l.objects()...)
 	l.plan.Writes = append(l.plan.Writes, writes...)
 }

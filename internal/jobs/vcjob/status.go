@@ -24,6 +24,9 @@ func (l *look) report() {
 	}
 	l.rememberObjects()
 	if equality.Semantic.DeepEqual(&l.seen.Job.Status, status) {
+		if l.made {
+			l.plan.DueBy(l.seen.Now.Add(countsEvery)) // that they are there is not told by itself
+		}
 		return
 	}
 	l.plan.Status = l.job

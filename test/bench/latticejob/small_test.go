@@ -87,8 +87,8 @@ func TestSmallJobs(t *testing.T) {
 	figure.Note("  the floor with the admissions, to the floor", fmt.Sprintf("%.2f", toLeast))
 	figure.Note("  the jobs, to the floor with the admissions", fmt.Sprintf("%.2f", ratio/toLeast))
 	figure.Note("  CPU time with the admissions: control plane, benchmark", figure.Seconds(least.server)+", "+figure.Seconds(least.client))
-	for _, what := range slices.Sorted(maps.Keys(ours.wrote)) {
-		if each := ours.wrote[what] / float64(jobs); each > 0.05 {
+	for _, what := range slices.Sorted(maps.Keys(ours.counts)) {
+		if each := ours.counts[what] / float64(jobs); each > 0.05 {
 			figure.Note("  "+what+" a job", fmt.Sprintf("%.2f", each))
 		}
 	}
@@ -101,17 +101,17 @@ type cost struct {
 	// server and client are the CPU time of the control plane, and of who has it make the objects: the benchmark, and the operator
 	// where there is one.
 	server, client time.Duration
-	// wrote are all writes, by verb and resource, reads those requests of the operator that change nothing.
-	wrote map[string]float64
-	reads float64
+	// counts are all writes, by verb and resource, and looks of the operator, by kind; reads are those of its requests that change nothing.
+	counts map[string]float64
+	reads  float64
 }
 
 // plus adds what was measured another time.
 func (c cost) plus(that cost) cost {
-	sum := cost{time: c.time + that.time, server: c.server + that.server, client: c.client + that.client, reads: c.reads + that.reads, wrote: map[string]float64{}}
-	for _, wrote := range []map[string]float64{c.wrote, that.wrote} {
-		for what, n := range wrote {
-			sum.wrote[what] += n
+	sum := cost{time: c.time + that.time, server: c.server + that.server, client: c.client + that.client, reads: c.reads + that.reads, counts: map[string]float64{}}
+	for _, counts := range []map[string]float64{c.counts, that.counts} {
+		for what, n := range counts {
+			sum.counts[what] += n
 		}
 	}
 	return sum
@@ -120,9 +120,9 @@ func (c cost) plus(that cost) cost {
 // over is the mean of so many that were added.
 func (c cost) over(n int) cost {
 	by := time.Duration(n)
-	mean := cost{time: c.time / by, server: c.server / by, client: c.client / by, reads: c.reads / float64(n), wrote: map[string]float64{}}
-	for what, of := range c.wrote {
-		mean.wrote[what] = of / float64(n)
+	mean := cost{time: c.time / by, server: c.server / by, client: c.client / by, reads: c.reads / float64(n), counts: map[string]float64{}}
+	for what, of := range c.counts {
+		mean.counts[what] = of / float64(n)
 	}
 	return mean
 }
@@ -197,18 +197,28 @@ func (b *bench) ours(jobs int) (c cost) {
 	namespace := b.namespace()
 	own := figure.Process(os.Getpid())
 	b.awaitQuiet()
-	before, reads, server, client := b.cluster.Writes(b.T), o.Reads(b.T), b.server.CPU(b.T), o.CPU(b.T)+own.CPU(b.T)
+	before, reads, server, client := b.counts(o), o.Reads(b.T), b.server.CPU(b.T), o.CPU(b.T)+own.CPU(b.T)
 	c.time = b.timeToPods(namespace, jobs*smallPods, func() error {
 		return sideBySide(jobs, func(i int) error { return b.client.Create(b.Context(), jobOf(namespace, fmt.Sprintf("job-%d", i))) })
 	})
 	c.server, c.client, c.reads = b.server.CPU(b.T)-server, o.CPU(b.T)+own.CPU(b.T)-client, o.Reads(b.T)-reads
-	c.wrote = b.cluster.Writes(b.T)
-	for what := range c.wrote {
-		c.wrote[what] -= before[what]
+	c.counts = b.counts(o)
+	for what := range c.counts {
+		c.counts[what] -= before[what]
 	}
 	b.remove(namespace, &lattice.LatticeJob{})
 	o.End(syscall.SIGTERM)
 	return c
+}
+
+// counts are all writes so far, and how often the operator has looked at jobs.
+func (b *bench) counts(o *operator.Operator) map[string]float64 {
+	b.Helper()
+	out := b.cluster.Writes(b.T)
+	for _, kind := range []string{"LatticeJob.lattice.dev", "Job.batch.volcano.sh"} {
+		out["looks at "+kind] = o.Counted(b.T, "controller_runtime_reconcile_total", "controller="+kind)
+	}
+	return out
 }
 
 // timeToPods is how long it takes from the beginning of do until the namespace has so many pods.
