@@ -50,7 +50,7 @@ type Served interface {
 	delegates() bool
 	owned(nativeGangs bool) []client.Object
 	controllerOf(object client.Object) []string
-	addTo(mgr ctrl.Manager, x *Executor, settings Settings, served []schema.GroupKind) error
+	addTo(mgr ctrl.Manager, watches *sharedWatches, x *Executor, settings Settings, served []schema.GroupKind) error
 }
 
 // Settings are the same for all job APIs.
@@ -96,8 +96,9 @@ func AddTo(mgr ctrl.Manager, x *Executor, settings Settings, apis ...Served) err
 	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &corev1.Node{}, HostnameIndex, HostnameOf); err != nil {
 		return fmt.Errorf("indexing Nodes by host name: %w", err)
 	}
+	watches := newSharedWatches(mgr.GetCache())
 	for _, api := range apis {
-		if err := api.addTo(mgr, x, settings, served); err != nil {
+		if err := api.addTo(mgr, watches, x, settings, served); err != nil {
 			return err
 		}
 	}
@@ -162,7 +163,7 @@ func (a API[T]) asksAbout(definition client.Object) bool {
 	return slices.ContainsFunc(a.Asks, func(kind schema.GroupResource) bool { return kind.String() == definition.GetName() })
 }
 
-func (a API[T]) addTo(mgr ctrl.Manager, x *Executor, settings Settings, served []schema.GroupKind) error {
+func (a API[T]) addTo(mgr ctrl.Manager, watches *sharedWatches, x *Executor, settings Settings, served []schema.GroupKind) error {
 	r := &reconciler[T]{api: a, served: a.queuesFor(served), client: mgr.GetClient(), executor: x, pods: mgr.GetAPIReader(), backoff: settings.Backoff, readiness: settings.Readiness, busy: settings.Busy, owns: a.owned(settings.NativeGangs), nativeGangs: settings.NativeGangs, agent: settings.Agent, clock: clock.RealClock{}}
 	for _, kind := range a.Later {
 		r.later = append(r.later, &late{LateKind: kind})
@@ -179,18 +180,21 @@ func (a API[T]) addTo(mgr ctrl.Manager, x *Executor, settings Settings, served [
 			MaxConcurrentReconciles: reconcilesAtOnce,
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
 				5*time.Millisecond, longestRetry),
-		}).
-		Watches(&kueue.Workload{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfWorkload), builder.WithPredicates(predicate.Funcs{CreateFunc: tellsJob})).
-		// Pods may be refused.
-		Watches(&corev1.Event{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfRefusal), builder.WithPredicates(predicate.NewPredicateFuncs(isRefusal))).
-		// A job may wait for its queue to come into being.
-		Watches(&kueue.LocalQueue{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfNamespace), builder.WithPredicates(arrives, predicate.GenerationChangedPredicate{})).
-		Watches(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfClusterQueue), builder.WithPredicates(arrives, predicate.GenerationChangedPredicate{})).
-		// Or for a class or a flavor that it names.
-		Watches(&kueue.WorkloadPriorityClass{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), builder.WithPredicates(arrives, predicate.GenerationChangedPredicate{})).
-		Watches(&schedulingv1.PriorityClass{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), builder.WithPredicates(arrives, predicate.GenerationChangedPredicate{})).
-		Watches(&kueue.ResourceFlavor{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), builder.WithPredicates(arrives, predicate.GenerationChangedPredicate{})).
-		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfNamespace), builder.WithPredicates(arrives, predicate.LabelChangedPredicate{}))
+		})
+	watch := func(kind client.Object, of handler.EventHandler, only ...predicate.Predicate) {
+		b = b.WatchesRawSource(watches.source(kind, of, only...))
+	}
+	watch(&kueue.Workload{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfWorkload), predicate.Funcs{CreateFunc: tellsJob})
+	// Pods may be refused.
+	watch(&corev1.Event{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfRefusal), predicate.NewPredicateFuncs(isRefusal))
+	// A job may wait for its queue to come into being.
+	watch(&kueue.LocalQueue{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfNamespace), arrives, predicate.GenerationChangedPredicate{})
+	watch(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfClusterQueue), arrives, predicate.GenerationChangedPredicate{})
+	// Or for a class or a flavor that it names.
+	watch(&kueue.WorkloadPriorityClass{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), arrives, predicate.GenerationChangedPredicate{})
+	watch(&schedulingv1.PriorityClass{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), arrives, predicate.GenerationChangedPredicate{})
+	watch(&kueue.ResourceFlavor{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), arrives, predicate.GenerationChangedPredicate{})
+	watch(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfNamespace), arrives, predicate.LabelChangedPredicate{})
 	if len(a.Asks) > 0 {
 		definition := &metav1.PartialObjectMetadata{}
 		definition.SetGroupVersionKind(definitionKind)
@@ -199,24 +203,24 @@ func (a API[T]) addTo(mgr ctrl.Manager, x *Executor, settings Settings, served [
 	}
 	if a.Pauses {
 		// What a queue says of time is an annotation.
-		b = b.Watches(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), builder.WithPredicates(predicate.Funcs{
+		watch(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), predicate.Funcs{
 			CreateFunc: func(event.CreateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false },
 			UpdateFunc: predicate.AnnotationChangedPredicate{}.Update,
-		}))
+		})
 	}
 	for _, kind := range r.owns {
 		// Some children are shared: who merely has a part in one hears of it too.
 		of := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), a.New())
-		b = b.Watches(kind, gather(of, a.Gathers), builder.WithPredicates(predicate.Funcs{CreateFunc: a.isNews, UpdateFunc: a.heeds}))
+		watch(kind, gather(of, a.Gathers), predicate.Funcs{CreateFunc: a.isNews, UpdateFunc: a.heeds})
 		if a.Targets != nil {
-			b = b.Watches(kind, a.targets(), builder.WithPredicates(predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}))
+			watch(kind, a.targets(), predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }})
 		}
 	}
 	for _, l := range r.later {
 		b = b.WatchesRawSource(r.follow(mgr, l))
 	}
 	if a.Pods != nil {
-		b = b.Watches(&corev1.Pod{}, a.Pods.requests(), builder.WithPredicates(a.Pods.matter()))
+		watch(&corev1.Pod{}, a.Pods.requests(), a.Pods.matter())
 	}
 	return b.Complete(r)
 }
