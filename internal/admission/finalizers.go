@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -58,7 +59,7 @@ func addFinalizers(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("clusterqueue-in-use").
 		For(&kueue.ClusterQueue{}, builder.WithPredicates(ends)).
-		Watches(&kueue.Workload{}, clusterQueues.uses(reserves)).
+		Watches(&kueue.Workload{}, clusterQueues.uses(reserves), builder.WithPredicates(changes(reserves))).
 		Complete(clusterQueues)
 	if err != nil {
 		return fmt.Errorf("adding the keeper of ClusterQueues in use: %w", err)
@@ -67,7 +68,7 @@ func addFinalizers(mgr ctrl.Manager) error {
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named("resourceflavor-in-use").
 		For(&kueue.ResourceFlavor{}, builder.WithPredicates(ends)).
-		Watches(&kueue.ClusterQueue{}, flavors.uses(lists)).
+		Watches(&kueue.ClusterQueue{}, flavors.uses(lists), builder.WithPredicates(changes(lists))).
 		Complete(flavors)
 	if err != nil {
 		return fmt.Errorf("adding the keeper of ResourceFlavors in use: %w", err)
@@ -97,6 +98,11 @@ func (k *inUseKeeper) uses(names func(client.Object) []string) handler.EventHand
 		}
 		return out
 	})
+}
+
+// changes passes a user that comes, goes or uses something else: most news of Workloads are of neither.
+func changes(names func(client.Object) []string) predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return !slices.Equal(names(e.ObjectOld), names(e.ObjectNew)) }}
 }
 
 // Reconcile brings the finalizer in step with the use of the object.
