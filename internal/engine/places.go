@@ -23,9 +23,9 @@ type placing struct {
 	// departing is how many have places, or pods on nodes, and were told to go, or wait for
 	// others and have pods of an earlier time.
 	departing int
-	// ailing have places that must be mended, in order; unmended those for whom that has to
-	// wait until the last decision on them is written.
-	ailing   []Key
+	// ailing have places that must be mended, in the order in which they would be admitted; unmended those for whom that has
+	// to wait until the last decision on them is written.
+	ailing   order.Queue
 	unmended sets.Set[Key]
 	// workloadOfPod is the workload of each pod that is there and has one, podCounts how many each has;
 	// lingering are workloads that are gone, whose pods are not.

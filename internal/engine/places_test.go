@@ -143,6 +143,17 @@ func TestANodeThatFailsIsReplacedInTheSameRack(t *testing.T) {
 	s.want("who comes then does not get that room", s.happens(within(job("next", "q", 2, 4, 0, 2))), "next waits: TopologyPlacementFailed")
 }
 
+// TestOfThoseWhoLoseNodesTheMoreUrgentIsRepairedFirst: whoever is repaired last may find no room, whatever their names are.
+func TestOfThoseWhoLoseNodesTheMoreUrgentIsRepairedFirst(t *testing.T) {
+	for _, names := range [][2]string{{"a", "z"}, {"z", "a"}} {
+		urgent, other := names[0], names[1]
+		s := cluster(t, pod("", 0, "b2", 4))
+		s.want("both come", s.happens(job(urgent, "q", 1, 4, 10, 0), job(other, "q", 1, 4, 0, 1)), "admit "+urgent+" in q", "admit "+other+" in q")
+		lost := []Event{NodeDeleted{s.places(urgent)[0][:2]}, NodeDeleted{s.places(other)[0][:2]}}
+		s.want("their nodes are gone, and there is one more", s.happens(lost...), "replace "+urgent, "evict "+other+": NodeFailures")
+	}
+}
+
 func TestAGangThatCannotBeRepairedIsEvictedAndComesFirst(t *testing.T) {
 	s := cluster(t)
 	s.happens(within(job("gang", "q", 2, 4, 0, 5)))

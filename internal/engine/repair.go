@@ -7,24 +7,21 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/preempt"
 )
 
 // repair gives those other places whose own are no good any more, before anybody else is
-// given room: near enough to the rest of the gang, else it goes on without those pods if it
-// is elastic and enough are left, or has to go.
+// given room, and of them the most urgent first: near enough to the rest of the gang, else
+// it goes on without those pods if it is elastic and enough are left, or has to go.
 func (p *pass) repair() {
 	for _, key := range p.places.TakeAiling() {
-		if at, found := slices.BinarySearchFunc(p.ailing, key, order.CompareKeys); !found {
-			p.ailing = slices.Insert(p.ailing, at, key)
+		if w := p.workloads[key]; w != nil {
+			p.ailing.Push(w.rank())
 		}
 	}
-	for len(p.ailing) > 0 && p.budget > 0 {
-		w := p.workloads[p.ailing[0]]
-		p.ailing = p.ailing[1:]
-		if w != nil {
+	for p.ailing.Len() > 0 && p.budget > 0 {
+		if w := p.workloads[p.ailing.Pop().Key]; w != nil {
 			p.mend(w)
 		}
 	}
@@ -68,9 +65,7 @@ func (e *Engine) mendLater(w *workload) {
 		return
 	}
 	e.unmended.Delete(w.Key)
-	if at, found := slices.BinarySearchFunc(e.ailing, w.Key, order.CompareKeys); !found {
-		e.ailing = slices.Insert(e.ailing, at, w.Key)
-	}
+	e.ailing.Push(w.rank())
 }
 
 // replace gives the workload other places.
