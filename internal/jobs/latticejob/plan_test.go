@@ -411,6 +411,24 @@ func TestOnlyQueuesOfMustersMakeAJobQueueForItself(t *testing.T) {
 	}
 }
 
+// That the VCJob of a job is there follows from its making; where it stands does not.
+func TestAVCJobThatIsJustMadeIsNoNews(t *testing.T) {
+	expected := New(Settings{}).Expected
+	for name, test := range map[string]struct {
+		child client.Object
+		want  bool
+	}{
+		"of which nobody has said anything": {&volcano.Job{}, true},
+		"that waits":                        {newScene().vcjob(volcano.Pending, "", "").seen.Children[0], false},
+		"that goes":                         {&volcano.Job{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: ptr.To(metav1.NewTime(now))}}, false},
+		"and a run of a schedule":           {&lattice.LatticeJob{}, false},
+	} {
+		if got := expected(test.child); got != test.want {
+			t.Errorf("a VCJob %s is expected: %v, want %v", name, got, test.want)
+		}
+	}
+}
+
 // A task without pods asks for nothing, and a job without any for no quota: there is none that its queue could keep from it.
 func TestTasksWithoutPodsAskForNothing(t *testing.T) {
 	s := newScene().external(jobs.Admission{Grant: jobs.Waiting})

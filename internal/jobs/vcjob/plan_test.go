@@ -144,6 +144,31 @@ func TestAJobWithoutItsQueueIsNotWrittenForEveryOther(t *testing.T) {
 	}
 }
 
+// That pods are there follows from their making, and is counted in any case; what befalls them does not.
+func TestPodsThatAreJustMadeAreNoNews(t *testing.T) {
+	job := twoTasks()
+	job = then(see(t, job.Job, all, nil), job)
+	got := see(t, job.Job, all, nil)
+	if got.Status == nil && !got.Due.Equal(now.Add(countsEvery)) {
+		t.Errorf("pods are made, and are to be counted at %v", got.Due)
+	}
+	pending := pod("job-ps-0")
+	pending.Status.Phase = corev1.PodPending
+	bound := podBuilder{pending.DeepCopy()}
+	bound.Spec.NodeName = "node"
+	for name, test := range map[string]struct {
+		child client.Object
+		want  bool
+	}{
+		"a pod that waits for a node": {pending.Pod, true}, "one that has one": {bound.Pod, false}, "one that runs": {pod("job-ps-0").running().Pod, false},
+		"one that goes": {podBuilder{pending.DeepCopy()}.going().Pod, false}, "a Command": {command("c", bus.AbortJobAction), false},
+	} {
+		if got := API.Expected(test.child); got != test.want {
+			t.Errorf("%s is expected: %v, want %v", name, got, test.want)
+		}
+	}
+}
+
 // What is new about a job that just begins is told with what comes next.
 func TestAJobThatBeginsIsToldOfOnce(t *testing.T) {
 	queues := jobs.QueueFacts{Local: map[string]*kueue.LocalQueue{"default": {}}}

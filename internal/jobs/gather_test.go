@@ -1,0 +1,33 @@
+package jobs
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+)
+
+// TestAWorkloadThatIsJustMadeTellsItsJobNothing: its job has made it. One that somebody has said something of does, and one that is
+// nobody's, which a job may name.
+func TestAWorkloadThatIsJustMadeTellsItsJobNothing(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*kueue.Workload)
+		tells  bool
+	}{
+		"just made":              {func(*kueue.Workload) {}, false},
+		"nobody's":               {func(w *kueue.Workload) { w.OwnerReferences = nil }, true},
+		"going":                  {func(w *kueue.Workload) { w.DeletionTimestamp = ptr.To(metav1.Now()) }, true},
+		"looked at":              {func(w *kueue.Workload) { w.Status.Conditions = []metav1.Condition{{Type: kueue.WorkloadQuotaReserved}} }, true},
+		"admitted":               {func(w *kueue.Workload) { w.Status.Admission = &kueue.Admission{} }, true},
+		"checked for its flavor": {func(w *kueue.Workload) { w.Status.AdmissionChecks = []kueue.AdmissionCheckState{{}} }, true},
+	} {
+		w := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{Kind: "Job", Name: "job", UID: "u", Controller: ptr.To(true)}}}}
+		test.change(w)
+		if got := tellsJob(event.CreateEvent{Object: w}); got != test.tells {
+			t.Errorf("%s: it tells its job something: %v, want %v", name, got, test.tells)
+		}
+	}
+}
