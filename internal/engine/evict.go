@@ -72,7 +72,7 @@ func (p *pass) isWaitedFor(eviction *Eviction) bool {
 		return false
 	}
 	for key := range p.precedence.Over(by.Key).Union(sets.New(by.Key)) {
-		if w := p.workloads[key]; w.promise != nil || len(w.growing) > 0 {
+		if p.workloads[key].promise != nil {
 			return true
 		}
 	}
