@@ -220,9 +220,9 @@ func TestWhoWaitsForReadyPodsOnAPromiseIsExplainedAsHeIsTold(t *testing.T) {
 }
 
 // TestExplainChangesNoDecision: whoever asks, whenever, all decisions stay the same; and
-// what is explained agrees with them.
+// what is explained agrees with them, where one thing alone can be short.
 func TestExplainChangesNoDecision(t *testing.T) {
-	checkSmall(t, func(t *rapid.T, w *world) {
+	check(t, func(t *rapid.T, w *world) {
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
 			w.step(t)
 		}
@@ -243,6 +243,9 @@ func TestExplainChangesNoDecision(t *testing.T) {
 		}
 		if diff := cmp.Diff(w.decided, again); diff != "" {
 			t.Fatalf("asking changed decisions (-not asked +asked):\n%s", diff)
+		}
+		if w.wide != nil || w.nodes != nil || w.elastic {
+			return // of several things that are short it was told of the one that was seen first
 		}
 		for key, job := range asked.workloads {
 			x, _ := asked.Explain(key)
