@@ -14,6 +14,7 @@ import (
 	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/testcluster"
@@ -27,7 +28,8 @@ func TestWhoRunsTheJobsOfOneNamespaceMayWriteInThatAlone(t *testing.T) {
 	h.install(values{"monitorNamespace": w.Namespace})
 	cluster := testcluster.Get(t)
 	operator.StartAs(t, "../../bin/muster-operator", cluster, account, "--leader-election-namespace", namespace, "--namespace", w.Namespace).AwaitReady(t)
-	w.Queue("q", kueue.ResourceFlavorSpec{}, corev1.ResourceList{corev1.ResourcePods: resource.MustParse("20")})
+	w.Queue("q", kueue.ResourceFlavorSpec{}, corev1.ResourceList{
+		corev1.ResourcePods: resource.MustParse("20"), corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("4Gi")})
 	for _, job := range oneOfEach(w) {
 		w.Create(job)
 		w.UntilWorkloadOf(job.GetName(), "runs", harness.Runs)
@@ -75,5 +77,9 @@ func oneOfEach(w *harness.World) []client.Object {
 	training.Spec.ReplicaSpecs.Template = pods.Template
 	vc := &volcano.Job{ObjectMeta: like("a-vcjob")}
 	vc.Spec.Tasks = []volcano.TaskSpec{{Name: "t", Replicas: 1, Template: pods.Template}}
-	return []client.Object{w.Job("a-job", "q", 2), set, generic, training, vc}
+	limits := &lattice.ResourceQuantity{CPU: ptr.To(resource.MustParse("100m")), Memory: ptr.To(resource.MustParse("64Mi"))}
+	container := lattice.ContainerSpec{SidecarContainer: lattice.SidecarContainer{Image: "local", Resources: &lattice.ResourceRequirements{Limits: limits}}}
+	compiled := &lattice.LatticeJob{ObjectMeta: like("a-latticejob"), Spec: lattice.LatticeJobSpec{Queue: "q",
+		Tasks: map[string]lattice.JobTaskSpec{"worker": {Workload: lattice.WorkloadSpec{Containers: map[string]lattice.ContainerSpec{"main": container}}}}}}
+	return []client.Object{w.Job("a-job", "q", 2), set, generic, training, vc, compiled}
 }
