@@ -3,6 +3,7 @@ package crdwatch
 import (
 	"context"
 	"fmt"
+	"io"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -14,12 +15,13 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// NewCache makes a cache as cache.New does, but for how it reads the watches of custom resources. It is for the NewCache of a manager's
-// options. It fails if the options select by labels or fields among custom resources, or name more than one namespace for them.
+// NewCache makes a cache as cache.New does, but for how it reads what there is when it begins, and the watches of custom resources. It is
+// for the NewCache of a manager's options. It fails if the options select by labels or fields among custom resources, or name more than one namespace for them.
 func NewCache(config *rest.Config, options cache.Options) (cache.Cache, error) {
 	namespace, err := namespaceOf(options)
 	if err != nil {
@@ -57,43 +59,122 @@ func isCustom(kind schema.GroupVersionKind) bool {
 	return !clientgoscheme.Scheme.Recognizes(kind)
 }
 
+// ofBuiltIn is the one namespace to which the options restrict a kind of Kubernetes' own, or none. It is not whole where they keep a part
+// of it by labels or fields, or more namespaces than one.
+func ofBuiltIn(kind schema.GroupVersionKind, options cache.Options) (namespace string, whole bool) {
+	namespaces := options.DefaultNamespaces
+	whole = options.DefaultLabelSelector == nil && options.DefaultFieldSelector == nil
+	for object, by := range options.ByObject {
+		if known, err := apiutil.GVKForObject(object, options.Scheme); err != nil || known != kind {
+			continue
+		}
+		whole = whole && by.Label == nil && by.Field == nil
+		if by.Namespaces != nil {
+			namespaces = by.Namespaces
+		}
+	}
+	for only, selects := range namespaces {
+		namespace = only
+		whole = whole && len(namespaces) == 1 && selects.LabelSelector == nil && selects.FieldSelector == nil
+	}
+	return namespace, whole
+}
+
 // watches makes the watches of the kinds of a cache.
 type watches struct {
 	config    *rest.Config
 	options   cache.Options
-	namespace string
+	namespace string // of custom resources
 }
 
-// of gives how the kind of the object is listed and watched: as lw does, but that custom resources are watched by decoders of this package.
+// of gives how the kind of the object is listed and watched: as lw does, but that a watch that is to begin with all there is begins with
+// a list that is read piece by piece, and that custom resources are watched by decoders of this package. What fails here has failed for
+// lw by now, which says so.
 func (w watches) of(object runtime.Object, lw toolscache.ListerWatcher) toolscache.ListerWatcher {
 	switch object.(type) {
 	case runtime.Unstructured, *metav1.PartialObjectMetadata:
 		return lw
 	}
 	kind, err := apiutil.GVKForObject(object, w.options.Scheme)
-	if err != nil || !isCustom(kind) {
-		return lw
-	}
-	// Both have been done for lw by now: what fails fails there, and says so.
-	mapping, err := w.options.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
 		return lw
 	}
-	reader, err := w.clientOf(kind)
+	o := opening{newObject: func() (runtime.Object, error) { return w.options.Scheme.New(kind) }}
+	var ask requests
+	if isCustom(kind) {
+		o.lists = jsonLists{o.newObject}
+		ask, err = w.requestsOfCustom(kind)
+		o.watch = ask.watch
+	} else {
+		o.lists = protobufLists{o.newObject}
+		ask, err = w.requestsOfBuiltIn(kind)
+		o.watch = toolscache.ToWatcherWithContext(lw).WatchWithContext
+	}
 	if err != nil {
 		return lw
 	}
-	namespaced := mapping.Scope.Name() == meta.RESTScopeNameNamespace
+	o.list = ask.list
 	return &toolscache.ListWatch{
 		ListWithContextFunc: toolscache.ToListerWithContext(lw).ListWithContext,
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			options.Watch, options.AllowWatchBookmarks = true, true
-			return reader.Get().NamespaceIfScoped(w.namespace, namespaced && w.namespace != metav1.NamespaceAll).
-				Resource(mapping.Resource.Resource).
-				SpecificallyVersionedParams(&options, metav1.ParameterCodec, metav1.SchemeGroupVersion).
-				Watch(ctx)
+			if ptr.Deref(options.SendInitialEvents, false) {
+				return o.open(ctx, options)
+			}
+			return o.watch(ctx, options)
 		},
 	}
+}
+
+// requests asks for what there is of a kind, everywhere or in a namespace.
+type requests struct {
+	client              rest.Interface
+	resource, namespace string
+}
+
+func (r requests) ask(options metav1.ListOptions) *rest.Request {
+	return r.client.Get().NamespaceIfScoped(r.namespace, r.namespace != metav1.NamespaceAll).Resource(r.resource).
+		SpecificallyVersionedParams(&options, metav1.ParameterCodec, metav1.SchemeGroupVersion)
+}
+
+func (r requests) list(ctx context.Context, options metav1.ListOptions) (io.ReadCloser, error) {
+	return r.ask(options).Stream(ctx)
+}
+
+func (r requests) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	options.Watch, options.AllowWatchBookmarks = true, true
+	return r.ask(options).Watch(ctx)
+}
+
+func (w watches) requestsOfCustom(kind schema.GroupVersionKind) (requests, error) {
+	reader, err := w.clientOf(kind)
+	if err != nil {
+		return requests{}, err
+	}
+	return w.requestsOf(kind, reader, w.namespace)
+}
+
+// requestsOfBuiltIn fails where the cache keeps a part of the kind.
+func (w watches) requestsOfBuiltIn(kind schema.GroupVersionKind) (requests, error) {
+	namespace, whole := ofBuiltIn(kind, w.options)
+	if !whole {
+		return requests{}, fmt.Errorf("a cache that keeps a part of %s cannot read it by itself", kind.Kind)
+	}
+	reader, err := apiutil.RESTClientForGVK(kind, false, false, w.config, serializer.NewCodecFactory(w.options.Scheme), w.options.HTTPClient)
+	if err != nil {
+		return requests{}, err
+	}
+	return w.requestsOf(kind, reader, namespace)
+}
+
+func (w watches) requestsOf(kind schema.GroupVersionKind, reader rest.Interface, namespace string) (requests, error) {
+	mapping, err := w.options.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return requests{}, err
+	}
+	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+		namespace = metav1.NamespaceAll
+	}
+	return requests{reader, mapping.Resource.Resource, namespace}, nil
 }
 
 // clientOf is a client that decodes the kind by decoders of this package.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,39 +21,55 @@ import (
 	"github.com/musterhq/muster/internal/testcluster"
 )
 
-// TestACacheReadsItsNamespaceAndWhatIsInNone: a cache of one namespace, of an API server with a Workload there and a ClusterQueue.
-func TestACacheReadsItsNamespaceAndWhatIsInNone(t *testing.T) {
+// asked is what an API server of a test serves of a kind: a list, which has one object, and no change after it.
+type asked struct{ kind, metadata string }
+
+// serve is an API server that serves lists, and watches that begin where these end.
+func serve(t *testing.T, serves map[string]asked) *httptest.Server {
+	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		served := map[string]struct{ kind, metadata string }{
-			"/apis/kueue.x-k8s.io/v1beta1/namespaces/team-a/workloads": {"Workload", `{"name":"a","namespace":"team-a"}`},
-			"/apis/kueue.x-k8s.io/v1beta1/clusterqueues":               {"ClusterQueue", `{"name":"a"}`},
-		}[r.URL.Path]
-		asks := r.URL.Query()
-		if served.kind == "" || asks.Get("watch") != "true" || asks.Get("allowWatchBookmarks") != "true" || asks.Get("sendInitialEvents") != "true" {
+		served, asks := serves[r.URL.Path], r.URL.Query()
+		switch {
+		case served.kind == "" || asks.Get("sendInitialEvents") != "":
 			t.Errorf("asked for %s", r.URL)
 			http.NotFound(w, r)
-			return
+		case asks.Get("watch") == "":
+			if asks.Get("limit") != "" || asks.Get("resourceVersion") != "" || asks.Get("resourceVersionMatch") != "" {
+				t.Errorf("asked for the list %s", r.URL)
+			}
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = fmt.Fprintf(w, `{"apiVersion":"kueue.x-k8s.io/v1beta1","items":[{"apiVersion":"kueue.x-k8s.io/v1beta1","kind":%q,"metadata":%s}],"kind":"List","metadata":{"resourceVersion":"7"}}`+"\n",
+				served.kind, served.metadata)
+		case asks.Get("resourceVersion") != "7" || asks.Get("allowWatchBookmarks") != "true":
+			t.Errorf("asked for the watch %s", r.URL)
+			http.NotFound(w, r)
+		default:
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = fmt.Fprintf(w, `{"type":"ADDED","object":{"apiVersion":"kueue.x-k8s.io/v1beta1","kind":%q,"metadata":%s}}`+"\n", served.kind, strings.Replace(served.metadata, `"a"`, `"b"`, 1))
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
 		}
-		w.Header().Set("Content-Type", "application/json")
-		send := func(event, metadata string) {
-			_, _ = fmt.Fprintf(w, `{"type":%q,"object":{"apiVersion":"kueue.x-k8s.io/v1beta1","kind":%q,"metadata":%s}}`+"\n", event, served.kind, metadata)
-		}
-		send("ADDED", served.metadata)
-		send("BOOKMARK", `{"annotations":{"k8s.io/initial-events-end":"true"},"resourceVersion":"7"}`)
-		w.(http.Flusher).Flush()
-		<-r.Context().Done()
 	}))
 	t.Cleanup(server.Close)
-	scheme := testcluster.Scheme()
+	return server
+}
+
+// TestACacheReadsItsNamespaceAndWhatIsInNone: a cache of one namespace, of an API server with a Workload there and a ClusterQueue, and
+// another of each that comes later.
+func TestACacheReadsItsNamespaceAndWhatIsInNone(t *testing.T) {
+	server := serve(t, map[string]asked{
+		"/apis/kueue.x-k8s.io/v1beta1/namespaces/team-a/workloads": {"Workload", `{"name":"a","namespace":"team-a"}`},
+		"/apis/kueue.x-k8s.io/v1beta1/clusterqueues":               {"ClusterQueue", `{"name":"a"}`},
+	})
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(workloads, meta.RESTScopeNamespace)
 	mapper.Add(kueue.GroupVersion.WithKind("ClusterQueue"), meta.RESTScopeRoot)
 	c, err := NewCache(&rest.Config{Host: server.URL}, cache.Options{
-		Scheme: scheme, Mapper: mapper, HTTPClient: server.Client(), DefaultNamespaces: map[string]cache.Config{"team-a": {}}})
+		Scheme: testcluster.Scheme(), Mapper: mapper, HTTPClient: server.Client(), DefaultNamespaces: map[string]cache.Config{"team-a": {}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	t.Cleanup(cancel)
 	ended := make(chan error, 1)
 	go func() { ended <- c.Start(ctx) }()
@@ -60,13 +77,37 @@ func TestACacheReadsItsNamespaceAndWhatIsInNone(t *testing.T) {
 		t.Fatal("the cache does not begin")
 	}
 	for object, key := range map[client.Object]client.ObjectKey{&kueue.Workload{}: {Namespace: "team-a", Name: "a"}, &kueue.ClusterQueue{}: {Name: "a"}} {
-		if err := c.Get(ctx, key, object); err != nil {
+		if err := c.Get(ctx, key, object); err != nil { // it waits until there is a list
 			t.Errorf("%T: %v", object, err)
 		}
+		untilAdded(t, ctx, c, object, "b")
 	}
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// untilAdded waits until the cache has told of the object.
+func untilAdded(t *testing.T, ctx context.Context, c cache.Cache, of client.Object, name string) {
+	t.Helper()
+	informer, err := c.GetInformer(ctx, of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	added := make(chan string, 10)
+	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: func(o any) { added <- o.(client.Object).GetName() }}); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		select {
+		case is := <-added:
+			if is == name {
+				return
+			}
+		case <-ctx.Done():
+			t.Fatalf("%T %s is not told of: %v", of, name, ctx.Err())
+		}
 	}
 }
 
@@ -92,5 +133,34 @@ func TestACacheThatKeepsAPartOfACustomResourceIsRefused(t *testing.T) {
 				t.Errorf("it is refused as %v, want %q", err, test.refused)
 			}
 		})
+	}
+}
+
+func TestWhichPartOfABuiltInKindIsKept(t *testing.T) {
+	pods, scheme := corev1.SchemeGroupVersion.WithKind("Pod"), testcluster.Scheme()
+	byPod := func(by cache.ByObject) map[client.Object]cache.ByObject {
+		return map[client.Object]cache.ByObject{&corev1.Pod{}: by}
+	}
+	for what, test := range map[string]struct {
+		options   cache.Options
+		namespace string
+		part      bool
+	}{
+		"all":                            {},
+		"one namespace":                  {options: cache.Options{DefaultNamespaces: map[string]cache.Config{"a": {}}}, namespace: "a"},
+		"all of one kind":                {options: cache.Options{DefaultNamespaces: map[string]cache.Config{"a": {}}, ByObject: byPod(cache.ByObject{Namespaces: map[string]cache.Config{cache.AllNamespaces: {}}})}},
+		"a namespace of one kind":        {options: cache.Options{ByObject: byPod(cache.ByObject{Namespaces: map[string]cache.Config{"a": {}}})}, namespace: "a"},
+		"by labels":                      {options: cache.Options{ByObject: byPod(cache.ByObject{Label: labels.Nothing()})}, part: true},
+		"all kinds by labels":            {options: cache.Options{DefaultLabelSelector: labels.Nothing()}, part: true},
+		"by labels in a namespace":       {options: cache.Options{DefaultNamespaces: map[string]cache.Config{"a": {LabelSelector: labels.Nothing()}}}, namespace: "a", part: true},
+		"two namespaces":                 {options: cache.Options{ByObject: byPod(cache.ByObject{Namespaces: map[string]cache.Config{"a": {}, "b": {}}})}, part: true},
+		"another kind by labels":         {options: cache.Options{ByObject: map[client.Object]cache.ByObject{&corev1.Event{}: {Label: labels.Nothing()}}}},
+		"changed, but all that there is": {options: cache.Options{ByObject: byPod(cache.ByObject{Transform: cache.TransformStripManagedFields()})}},
+	} {
+		test.options.Scheme = scheme
+		namespace, whole := ofBuiltIn(pods, test.options)
+		if whole == test.part || whole && namespace != test.namespace {
+			t.Errorf("%s: of namespace %q, whole %t", what, namespace, whole)
+		}
 	}
 }

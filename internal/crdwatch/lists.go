@@ -1,0 +1,206 @@
+package crdwatch
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// listReader reads what an API server answers to who lists a kind: it gives each object to take, and returns what the list says of
+// itself. A list as a whole would have to be held beside what is kept of it.
+type listReader interface {
+	read(from io.Reader, take func(runtime.Object) error) (metav1.ListMeta, error)
+}
+
+// jsonLists are lists of objects of which newObject makes an empty one.
+type jsonLists struct {
+	newObject func() (runtime.Object, error)
+}
+
+func (l jsonLists) read(from io.Reader, take func(runtime.Object) error) (list metav1.ListMeta, err error) {
+	decoder := jsontext.NewDecoder(from, lenient)
+	if err := expect(decoder, '{'); err != nil {
+		return list, err
+	}
+	for decoder.PeekKind() == '"' {
+		name, err := decoder.ReadToken()
+		if err != nil {
+			return list, err
+		}
+		switch name.String() {
+		case "items":
+			err = l.items(decoder, take)
+		case "metadata":
+			err = json.UnmarshalDecode(decoder, &list, lenient)
+		default:
+			err = decoder.SkipValue()
+		}
+		if err != nil {
+			return list, err
+		}
+	}
+	return list, expect(decoder, '}')
+}
+
+// items reads the items of a list; null stands for none.
+func (l jsonLists) items(decoder *jsontext.Decoder, take func(runtime.Object) error) error {
+	if decoder.PeekKind() == 'n' {
+		return decoder.SkipValue()
+	}
+	if err := expect(decoder, '['); err != nil {
+		return err
+	}
+	for decoder.PeekKind() != ']' {
+		object, err := l.newObject()
+		if err != nil {
+			return err
+		}
+		if err := json.UnmarshalDecode(decoder, object, lenient); err != nil {
+			return err
+		}
+		object.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{}) // as of an object of a watch
+		if err := take(object); err != nil {
+			return err
+		}
+	}
+	return expect(decoder, ']')
+}
+
+// expect reads a token of the kind.
+func expect(decoder *jsontext.Decoder, kind jsontext.Kind) error {
+	token, err := decoder.ReadToken()
+	if err == nil && token.Kind() != kind {
+		err = fmt.Errorf("there is %s in a list where %s is expected", token.Kind(), kind)
+	}
+	return err
+}
+
+// protobufLists are lists in protobuf, as Kubernetes writes them: behind a mark an envelope, in that the list, in that what it says of
+// itself and the objects, of which newObject makes an empty one.
+type protobufLists struct {
+	newObject func() (runtime.Object, error)
+}
+
+const protobufMark = "k8s\x00"
+
+// Fields of messages.
+const (
+	listOfEnvelope = 2
+	metadataOfList = 1
+	itemOfList     = 2
+)
+
+func (l protobufLists) read(from io.Reader, take func(runtime.Object) error) (list metav1.ListMeta, err error) {
+	reader := bufio.NewReaderSize(from, 32<<10)
+	mark := make([]byte, len(protobufMark))
+	if _, err := io.ReadFull(reader, mark); err != nil || string(mark) != protobufMark {
+		return list, errors.Join(errors.New("a list does not begin as one in protobuf"), err)
+	}
+	envelope := fields{reader, math.MaxInt64}
+	for {
+		field, size, err := envelope.next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return list, nil
+		case err != nil:
+			return list, err
+		case field == listOfEnvelope:
+			err = l.items(fields{reader, size}, &list, take)
+		default:
+			_, err = io.CopyN(io.Discard, reader, size)
+		}
+		if err != nil {
+			return list, err
+		}
+	}
+}
+
+// items reads a list.
+func (l protobufLists) items(from fields, list *metav1.ListMeta, take func(runtime.Object) error) error {
+	var buffer []byte // what is decoded from it shares nothing with it
+	for from.left > 0 {
+		field, size, err := from.next()
+		if err != nil {
+			return noEnd(err)
+		}
+		buffer = slices.Grow(buffer[:0], int(size))[:size]
+		if _, err := io.ReadFull(from.reader, buffer); err != nil {
+			return noEnd(err)
+		}
+		switch field {
+		case metadataOfList:
+			err = list.Unmarshal(buffer)
+		case itemOfList:
+			err = l.item(buffer, take)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l protobufLists) item(data []byte, take func(runtime.Object) error) error {
+	object, err := l.newObject()
+	if err != nil {
+		return err
+	}
+	message, ok := object.(interface{ Unmarshal([]byte) error })
+	if !ok {
+		return fmt.Errorf("a %T cannot be read from protobuf", object)
+	}
+	if err := message.Unmarshal(data); err != nil {
+		return err
+	}
+	return take(object)
+}
+
+// noEnd is the error, but for an end where there is to be none.
+func noEnd(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// fields are those of a message in protobuf, of which so many bytes are left.
+type fields struct {
+	reader *bufio.Reader
+	left   int64
+}
+
+// next is the number of the next field, and how many bytes follow that are its value: all that lists have are of this type. It is
+// io.EOF where nothing is left to be read.
+func (f *fields) next() (number uint64, size int64, err error) {
+	const bytesFollow = 2
+	tag, err := binary.ReadUvarint(f.reader)
+	if err != nil {
+		return 0, 0, err
+	}
+	if tag&7 != bytesFollow {
+		return 0, 0, fmt.Errorf("field %d of a list is of the type %d", tag>>3, tag&7)
+	}
+	length, err := binary.ReadUvarint(f.reader)
+	if err != nil {
+		return 0, 0, noEnd(err)
+	}
+	f.left -= int64(sizeOf(tag)+sizeOf(length)) + int64(length)
+	if f.left < 0 || length > math.MaxInt32 {
+		return 0, 0, fmt.Errorf("field %d of a list has %d bytes, more than are left", tag>>3, length)
+	}
+	return tag >> 3, int64(length), nil
+}
+
+// sizeOf is how many bytes a number takes.
+func sizeOf(number uint64) int { return (bits.Len64(number|1) + 6) / 7 }

@@ -1,0 +1,136 @@
+package crdwatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// opening is how a watch is opened that begins with all there is: by a list that is read piece by piece, followed by a watch from there.
+// An API server that begins a watch with all there is copies each object, encodes it twice and sends it by itself: that takes it about
+// twice as long.
+type opening struct {
+	lists     listReader
+	newObject func() (runtime.Object, error)
+	// list asks for a list.
+	list func(context.Context, metav1.ListOptions) (io.ReadCloser, error)
+	// watch watches from a version on.
+	watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
+}
+
+// aheadMost is how many objects of a list are read before those ahead of them are taken.
+const aheadMost = 64
+
+// open begins a watch as the options say, which ask for one that begins with all there is.
+func (o opening) open(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	asked := metav1.ListOptions{ResourceVersion: options.ResourceVersion}
+	if asked.ResourceVersion != "" {
+		asked.ResourceVersionMatch = options.ResourceVersionMatch
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	body, err := o.list(ctx, asked)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	out := &opened{events: make(chan watch.Event, aheadMost), stop: cancel}
+	options.SendInitialEvents, options.ResourceVersionMatch = nil, ""
+	go func() {
+		defer close(out.events)
+		defer cancel()
+		if err := o.tell(ctx, body, options, out.events); err != nil {
+			send(ctx, out.events, watch.Event{Type: watch.Error, Object: statusOf(err)})
+		}
+	}()
+	return out, nil
+}
+
+// tell tells of what the list has, that this is all, and of what changes from there on, until that ends.
+func (o opening) tell(ctx context.Context, body io.ReadCloser, options metav1.ListOptions, events chan<- watch.Event) error {
+	version, err := o.tellList(ctx, body, events)
+	if err != nil {
+		return fmt.Errorf("reading a list: %w", err)
+	}
+	options.ResourceVersion = version
+	changes, err := o.watch(ctx, options)
+	if err != nil {
+		return err
+	}
+	context.AfterFunc(ctx, changes.Stop) // it is over when this is
+	mark, err := o.endMark(version)
+	if err != nil {
+		return err
+	}
+	if err := send(ctx, events, watch.Event{Type: watch.Bookmark, Object: mark}); err != nil {
+		return err
+	}
+	for change := range changes.ResultChan() {
+		if err := send(ctx, events, change); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tellList tells of what the list has, and gives its version.
+func (o opening) tellList(ctx context.Context, body io.ReadCloser, events chan<- watch.Event) (version string, err error) {
+	defer body.Close()
+	list, err := o.lists.read(body, func(object runtime.Object) error {
+		return send(ctx, events, watch.Event{Type: watch.Added, Object: object})
+	})
+	if err == nil && (list.ResourceVersion == "" || list.Continue != "") {
+		err = errors.New("it is cut off")
+	}
+	return list.ResourceVersion, err
+}
+
+// endMark is the bookmark that says that all objects were told.
+func (o opening) endMark(version string) (runtime.Object, error) {
+	mark, err := o.newObject()
+	if err != nil {
+		return nil, err
+	}
+	object := mark.(metav1.Object)
+	object.SetResourceVersion(version)
+	object.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
+	return mark, nil
+}
+
+// send sends an event, unless nobody wants it any more.
+func send(ctx context.Context, events chan<- watch.Event, event watch.Event) error {
+	select {
+	case events <- event:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// statusOf is the error as API servers tell of one.
+func statusOf(err error) runtime.Object {
+	var told apierrors.APIStatus
+	if errors.As(err, &told) {
+		status := told.Status()
+		return &status
+	}
+	return apierrors.NewClientErrorReporter(http.StatusInternalServerError, http.MethodGet, "ClientWatchDecoding").AsObject(err)
+}
+
+// opened is a watch that was opened.
+type opened struct {
+	events chan watch.Event
+	stop   context.CancelFunc
+}
+
+// ResultChan has what is told.
+func (o *opened) ResultChan() <-chan watch.Event { return o.events }
+
+// Stop ends the watch.
+func (o *opened) Stop() { o.stop() }

@@ -1,0 +1,134 @@
+package crdwatch
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+)
+
+// openingOf answers with the list, and with the changes that follow, or fails to.
+func openingOf(list string, changes watch.Interface, failure error) opening {
+	return opening{
+		lists: jsonLists{newWorkload}, newObject: newWorkload,
+		list: func(context.Context, metav1.ListOptions) (io.ReadCloser, error) {
+			return io.NopCloser(strings.NewReader(list)), nil
+		},
+		watch: func(_ context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			if failure == nil && (options.ResourceVersion != "7" || options.SendInitialEvents != nil || options.ResourceVersionMatch != "") {
+				return nil, errors.New("it is to watch from the list on")
+			}
+			return changes, failure
+		},
+	}
+}
+
+// beginning asks for a watch that begins with all there is, as informers do.
+var beginning = metav1.ListOptions{SendInitialEvents: new(true), ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan, AllowWatchBookmarks: true}
+
+const twoAndSeven = `{"items":[{"metadata":{"name":"a"}},{"metadata":{"name":"b"}}],"metadata":{"resourceVersion":"7"}}`
+
+func TestAWatchBeginsWithAListAndGoesOnFromThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		changes := watch.NewFake()
+		w, err := openingOf(twoAndSeven, changes, nil).open(t.Context(), beginning)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go changes.Modify(&kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: "b"}})
+		for i, want := range []watch.Event{{Type: watch.Added}, {Type: watch.Added}, {Type: watch.Bookmark}, {Type: watch.Modified}} {
+			got := <-w.ResultChan()
+			if got.Type != want.Type {
+				t.Fatalf("event %d is %s, want %s", i, got.Type, want.Type)
+			}
+			marked := got.Object.(*kueue.Workload)
+			if ends := marked.Annotations[metav1.InitialEventsAnnotationKey] == "true" && marked.ResourceVersion == "7"; ends != (want.Type == watch.Bookmark) {
+				t.Errorf("event %d ends what there is: %t", i, ends)
+			}
+		}
+		w.Stop()
+		if _, open := <-w.ResultChan(); open {
+			t.Error("it tells of more once it is stopped")
+		}
+		synctest.Wait() // nothing of it goes on, or the test would not end
+		if !changes.IsStopped() {
+			t.Error("what follows the list goes on")
+		}
+	})
+}
+
+func TestAWatchThatNobodyReadsEndsWhenItIsStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		items := strings.Repeat(`{},`, 2*aheadMost)
+		w, err := openingOf(`{"items":[`+items+`{}],"metadata":{"resourceVersion":"7"}}`, watch.NewFake(), nil).open(t.Context(), beginning)
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		w.Stop()
+	})
+}
+
+func TestWhatFailsOfAWatchIsTold(t *testing.T) {
+	gone := apierrors.NewResourceExpired("too old")
+	for what, test := range map[string]struct {
+		opening opening
+		is      func(error) bool
+	}{
+		"a list that breaks off":     {openingOf(twoAndSeven[:40], nil, nil), apierrors.IsInternalError},
+		"a list that is to go on":    {openingOf(strings.Replace(twoAndSeven, `"7"`, `"7","continue":"x"`, 1), nil, nil), apierrors.IsInternalError},
+		"a list without a version":   {openingOf(`{"items":[]}`, nil, nil), apierrors.IsInternalError},
+		"changes that nobody has":    {openingOf(twoAndSeven, nil, gone), apierrors.IsResourceExpired},
+		"changes that are not given": {openingOf(twoAndSeven, nil, errors.New("no")), apierrors.IsInternalError},
+	} {
+		w, err := test.opening.open(t.Context(), beginning)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var last watch.Event
+		for event := range w.ResultChan() {
+			if event.Type == watch.Bookmark {
+				t.Errorf("%s: it is said that all was told", what)
+			}
+			last = event
+		}
+		if last.Type != watch.Error || !test.is(apierrors.FromObject(last.Object)) {
+			t.Errorf("%s: it ends with %+v", what, last)
+		}
+	}
+	refused := openingOf("", nil, nil)
+	refused.list = func(context.Context, metav1.ListOptions) (io.ReadCloser, error) { return nil, gone }
+	if _, err := refused.open(t.Context(), beginning); !apierrors.IsResourceExpired(err) {
+		t.Errorf("a list that is refused: %v", err)
+	}
+}
+
+// TestAListIsAskedForAsTheWatchWas: one that is to be as new as what was seen, or as new as can be.
+func TestAListIsAskedForAsTheWatchWas(t *testing.T) {
+	for version, match := range map[string]metav1.ResourceVersionMatch{"": "", "5": metav1.ResourceVersionMatchNotOlderThan} {
+		o := openingOf(twoAndSeven, watch.NewEmptyWatch(), nil)
+		list := o.list
+		o.list = func(ctx context.Context, options metav1.ListOptions) (io.ReadCloser, error) {
+			if options.ResourceVersion != version || options.ResourceVersionMatch != match || options.SendInitialEvents != nil || options.TimeoutSeconds != nil {
+				t.Errorf("version %q: asked by %+v", version, options)
+			}
+			return list(ctx, options)
+		}
+		options := beginning
+		options.ResourceVersion, options.TimeoutSeconds = version, new(int64(300))
+		w, err := o.open(t.Context(), options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range w.ResultChan() {
+		}
+	}
+}
