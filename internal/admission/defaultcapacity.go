@@ -35,9 +35,13 @@ func capacityOf(cfg *config.DefaultQueue) capacity {
 	return capacity{from: *cfg.Capacity, quantities: cfg.Quantities, onDemand: *cfg.NodesOnDemand}
 }
 
+// detects reports whether it is to be found out whether nodes come when pods wait for them. Where it is not, the operator needs no right to
+// read what tells.
+func (c capacity) detects() bool { return c.onDemand == config.NodesOnDemandDetect }
+
 // growing reports whether nodes come when pods wait for them, where an autoscaler was seen or was not.
 func (c capacity) growing(autoscaler bool) bool {
-	return c.onDemand == config.NodesOnDemandAlways || c.onDemand == config.NodesOnDemandDetect && autoscaler
+	return c.onDemand == config.NodesOnDemandAlways || c.detects() && autoscaler
 }
 
 // queue is the queue default over the nodes: it serves every namespace. Where nodes come on demand, those that

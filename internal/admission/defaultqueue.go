@@ -32,7 +32,7 @@ const nodesSettle = time.Second
 // configuration says.
 type defaultQueue struct {
 	client client.Client
-	// signs are of node autoscalers.
+	// signs are of node autoscalers, nil where none is looked for.
 	signs    client.Reader
 	capacity capacity
 	clock    clock.PassiveClock
@@ -40,10 +40,6 @@ type defaultQueue struct {
 }
 
 func addDefaultQueue(mgr ctrl.Manager, capacity capacity) error {
-	signs, err := newSignCache(mgr)
-	if err != nil {
-		return err
-	}
 	once := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: muster.DefaultQueue}}}
 	})
@@ -58,10 +54,18 @@ func addDefaultQueue(mgr ctrl.Manager, capacity capacity) error {
 		Watches(&corev1.Namespace{}, once, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
 			return o.GetName() == metav1.NamespaceDefault
 		})))
-	for _, sign := range autoscalerSigns {
-		b = b.WatchesRawSource(source.Kind[client.Object](signs, sign.object(), once, comesOrGoes))
+	keeper := &defaultQueue{client: mgr.GetClient(), capacity: capacity, clock: clock.RealClock{}}
+	if capacity.detects() {
+		signs, err := newSignCache(mgr)
+		if err != nil {
+			return err
+		}
+		keeper.signs = signs
+		for _, sign := range autoscalerSigns {
+			b = b.WatchesRawSource(source.Kind[client.Object](signs, sign.object(), once, comesOrGoes))
+		}
 	}
-	if err := b.Complete(&defaultQueue{client: mgr.GetClient(), signs: signs, capacity: capacity, clock: clock.RealClock{}}); err != nil {
+	if err := b.Complete(keeper); err != nil {
 		return fmt.Errorf("adding the keeper of the queue %s: %w", muster.DefaultQueue, err)
 	}
 	return nil
@@ -86,9 +90,11 @@ func (d *defaultQueue) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Resu
 	if err := d.client.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
 		return ctrl.Result{}, fmt.Errorf("listing nodes: %w", err)
 	}
-	autoscaler, err := autoscalerSeen(ctx, d.signs)
-	if err != nil {
-		return ctrl.Result{}, err
+	autoscaler := false
+	if d.capacity.detects() {
+		if autoscaler, err = autoscalerSeen(ctx, d.signs); err != nil {
+			return ctrl.Result{}, err
+		}
 	}
 	wanted := d.capacity.queue(usable(nodes.Items, &flavor.Spec), d.capacity.growing(autoscaler))
 	if isNew {

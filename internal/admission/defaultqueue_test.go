@@ -271,6 +271,18 @@ func TestAnAutoscalerThatComesAndGoesIsNoticed(t *testing.T) {
 	}
 }
 
+// TestWhereItIsSaidWhetherNodesComeNobodyLooks: the operator may lack the right to.
+func TestWhereItIsSaidWhetherNodesComeNobodyLooks(t *testing.T) {
+	for said, annotated := range map[config.NodesOnDemand]string{config.NodesOnDemandAlways: "true", config.NodesOnDemandNever: ""} {
+		k := newKeeper(t, node("a", "cpu", "4").node)
+		k.signs, k.capacity.onDemand = nil, said
+		k.keep()
+		if got := k.queue().Annotations[muster.NodesOnDemandAnnotation]; got != annotated {
+			t.Errorf("%s: it is said that nodes come: %q", said, got)
+		}
+	}
+}
+
 func TestWhoRemovesTheLabelHasTheQueueToHimself(t *testing.T) {
 	k := newKeeper(t, node("a", "cpu", "4").node)
 	k.keep()
