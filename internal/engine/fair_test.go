@@ -280,3 +280,18 @@ func BenchmarkFairDrain(b *testing.B) {
 		}
 	}
 }
+
+// TestWhoMayEvictMoreAsQuotaIsKeptForAnotherIsLookedAtAgain: what is kept for an owner makes the share of its cohort larger.
+func TestWhoMayEvictMoreAsQuotaIsKeptForAnotherIsLookedAtAgain(t *testing.T) {
+	options := bothStrategies
+	options.BlockUntilReady = BlockQueue
+	s := newScene(t, options, CohortSet{Cohort{Name: "right", Parent: "lab"}}, evicting(queueOf("r", "lab", 4), preempt.Policy{Reclaim: preempt.Any}),
+		queueOf("p", "right", 0), strict(queueOf("q", "right", 4)), localOf("r"), localOf("p"), localOf("q"),
+		job("borrower", "p", 4, 1, 0, 0), job("running", "r", 2, 1, 0, 0), job("starting", "q", 1, 0, 0, 0))
+	s.happens(s.changed("borrower", func(w *Workload) { w.Ready = true }), s.changed("running", func(w *Workload) { w.Ready = true }))
+	s.want("one comes for whom nobody may go", s.happens(job("large", "r", 3, 1, 0, 1)), "large waits: WaitingForQuota")
+	s.want("an owner of quota comes, and one before it that asks for nothing", s.happens(job("none", "q", 0, 1, 1, 2), job("own", "q", 3, 1, 0, 3)),
+		"none waits: WaitingForPodsReady", "own waits: WaitingForPodsReady")
+	s.want("that one is admitted", s.happens(s.changed("starting", func(w *Workload) { w.Ready = true })),
+		"admit none in q", "evict borrower for large: fair share", "large waits: WaitingForPreemptedWorkloads")
+}

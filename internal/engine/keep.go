@@ -105,7 +105,9 @@ func (q *clusterQueue) followClaim() {
 	was := q.claimed
 	q.claimed = q.claimOf()
 	if !was.equal(q.claimed) {
-		q.family.charges++ // heads by resource may lack something else
+		// Heads by resource may lack something else, and shares are compared with what is kept.
+		q.family.charges++
+		q.family.sharesMoved = q.family.sharesMoved || q.fairly
 	}
 	q.wakeBehind(was)
 	if was.class == nil || was.paid {
