@@ -126,6 +126,9 @@ func (l protobufLists) read(from io.Reader, take func(runtime.Object) error) (li
 	}
 }
 
+// itemMost is of how many bytes an object of a list may be: far more than API servers store of one.
+const itemMost = 64 << 20
+
 // items reads a list.
 func (l protobufLists) items(from fields, list *metav1.ListMeta, take func(runtime.Object) error) error {
 	var buffer []byte // what is decoded from it shares nothing with it
@@ -133,6 +136,9 @@ func (l protobufLists) items(from fields, list *metav1.ListMeta, take func(runti
 		field, size, err := from.next()
 		if err != nil {
 			return noEnd(err)
+		}
+		if size > itemMost {
+			return fmt.Errorf("an object of a list is said to be of %d bytes", size)
 		}
 		buffer = slices.Grow(buffer[:0], int(size))[:size]
 		if _, err := io.ReadFull(from.reader, buffer); err != nil {
