@@ -106,12 +106,17 @@ func TestEndToEnd(t *testing.T) {
 	b.noteWrites(wrote)
 	figure.Note("  mean time from admission to the last bind", fmt.Sprintf("%.2f s", singleBind))
 
-	b.playGang(running, gpusOfNode) // the first of its kind has the API server make what serves JobSets; the floor was warm, too
-	wholeGang := b.playGang(running, whole)
-	wholeGang.figures(b, fmt.Sprintf("one gang of %d pods until all are bound", whole), floorWhole)
-	figure.Reach(t, "  writes of ours to its pods", fmt.Sprint(wholeGang.wrote["PATCH pods"]), "0", wholeGang.wrote["PATCH pods"] == 0)
-	gatedGang := b.playGang(running, gated)
-	gatedGang.figures(b, fmt.Sprintf("one of %d, which fills no nodes and so is gated", gated), floorGated)
+	for _, kind := range []struct {
+		name string
+		of   func(namespace, name string, pods int) client.Object
+	}{{"VCJob", vcGangOf}, {"JobSet", gangOf}} {
+		b.playGang(running, gpusOfNode, kind.of) // the first of its kind has the API server make what serves it; the floor was warm, too
+		wholeGang := b.playGang(running, whole, kind.of)
+		wholeGang.figures(b, fmt.Sprintf("one gang of %d pods, a %s, until all are bound", whole, kind.name), floorWhole)
+		figure.Reach(t, "  writes of ours to its pods", fmt.Sprint(wholeGang.wrote["PATCH pods"]), "0", wholeGang.wrote["PATCH pods"] == 0)
+	}
+	gatedGang := b.playGang(running, gated, gangOf)
+	gatedGang.figures(b, fmt.Sprintf("a JobSet of %d, which fills no nodes and whose pods are gated", gated), floorGated)
 	figure.Note("peak memory of the operator", figure.MiB(running.Peak(t)))
 }
 
@@ -183,12 +188,12 @@ type gang struct {
 }
 
 // playGang plays a gang of so many pods through the queue.
-func (b *bench) playGang(running *operator.Operator, pods int) gang {
+func (b *bench) playGang(running *operator.Operator, pods int, of func(namespace, name string, pods int) client.Object) gang {
 	b.Helper()
 	before := b.cluster.Writes(b.T)
 	count, sum := running.Observed(b.T, bindSeconds)
 	var g gang
-	g.wall = b.play("gang", pods, func(namespace string) []client.Object { return []client.Object{gangOf(namespace, "gang", pods)} })
+	g.wall = b.play("gang", pods, func(namespace string) []client.Object { return []client.Object{of(namespace, "gang", pods)} })
 	g.wrote = difference(b.wrote, before)
 	countAfter, sumAfter := running.Observed(b.T, bindSeconds)
 	g.bind = (sumAfter - sum) / float64(max(countAfter-count, 1))

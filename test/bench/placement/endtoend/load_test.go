@@ -142,8 +142,12 @@ func genericJobOf(namespace, name string) client.Object {
 		ReplicaSpecs: []tensorstack.ReplicaSpec{{Type: "worker", Replicas: ptr.To[int32](1), Template: template(false)}}}}
 }
 
-func vcJobOf(namespace, name string) client.Object {
-	return &volcano.Job{ObjectMeta: inQueue(namespace, name), Spec: volcano.JobSpec{MinAvailable: 1, Tasks: []volcano.TaskSpec{{Name: "main", Replicas: 1, Template: template(false)}}}}
+func vcJobOf(namespace, name string) client.Object { return vcGangOf(namespace, name, 1) }
+
+// vcGangOf is a gang whose pods Muster makes.
+func vcGangOf(namespace, name string, pods int) client.Object {
+	return &volcano.Job{ObjectMeta: inQueue(namespace, name), Spec: volcano.JobSpec{
+		MinAvailable: int32(pods), Tasks: []volcano.TaskSpec{{Name: "main", Replicas: int32(pods), Template: template(false)}}}}
 }
 
 func trainingJobOf(namespace, name string) client.Object {
