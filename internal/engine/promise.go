@@ -134,19 +134,38 @@ func (p *pass) placesFor(w *workload) verdict {
 // placesOn finds out whether there is room now or will be, at these very places rather
 // than at others.
 func (e *Engine) placesOn(asks []place.Ask, at []place.Assignment) (verdict, []place.Assignment) {
-	if e.places.Has(asks, at, place.Now) {
+	near := e.nearYet(asks, at)
+	if near && e.places.Has(asks, at, place.Now) {
 		return admissible, at
 	}
 	if found, fault := e.places.Find(asks, place.Now); fault == nil {
 		return admissible, found
 	}
-	if e.places.Has(asks, at, place.Planned) {
+	if near && e.places.Has(asks, at, place.Planned) {
 		return promisable, at
 	}
 	if found, fault := e.places.Find(asks, place.Planned); fault == nil {
 		return promisable, found
 	}
 	return hopeless, nil
+}
+
+// nearYet reports whether the places that were found for the asks are in one domain where they have to be: labels of nodes change.
+func (e *Engine) nearYet(asks []place.Ask, at []place.Assignment) bool {
+	for i := range min(len(asks), len(at)) {
+		if ask := &asks[i]; ask.Mandatory && len(at[i].Nodes) > 0 {
+			levels := e.topologies[e.flavors[ask.Flavor].Topology]
+			for _, level := range levels[:slices.Index(levels, ask.Level)+1] {
+				domain, _ := e.places.LabelOf(at[i].Nodes[0].Node, level)
+				for _, n := range at[i].Nodes {
+					if is, known := e.places.LabelOf(n.Node, level); !known || is != domain {
+						return false
+					}
+				}
+			}
+		}
+	}
+	return true
 }
 
 // fits reports whether the amounts are free at this moment.

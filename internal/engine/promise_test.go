@@ -217,3 +217,12 @@ func TestWhoWaitsForReadyPodsNoMoreIsToldOfHisVictimsAgain(t *testing.T) {
 	s.want("it is there again", s.happens(ready("other", true)), "high waits: WaitingForPreemptedWorkloads", "third waits: TopologyPlacementFailed")
 	s.want("the victim has gone", s.happens(s.stopped("low")), "admit high in q", "low waits: WaitingForPodsReady")
 }
+
+// TestPlacesThatWerePromisedAreInOneRackWhenTheyAreGiven: one of the nodes is in another rack by then.
+func TestPlacesThatWerePromisedAreInOneRackWhenTheyAreGiven(t *testing.T) {
+	s := newScene(t, Options{}, slices.Concat(onNodes, []Event{evicting(queueOf("q", "", 9), lower), localOf("q"),
+		node("a1", "a", 2), node("a2", "a", 2), job("low", "q", 1, 2, 0, 0)})...)
+	s.want("a gang comes", s.happens(within(job("gang", "q", 2, 2, 1, 1))), "evict low for gang: in queue", "gang waits: WaitingForPreemptedWorkloads")
+	s.want("a node goes to another rack", s.happens(node("a2", "b", 2)), "gang waits: TopologyPlacementFailed")
+	s.want("the victim has gone", s.happens(s.stopped("low")), "admit low in q")
+}
