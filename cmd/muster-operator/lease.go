@@ -31,5 +31,5 @@ func termOf(lease time.Duration) (term, error) {
 	if lease < time.Second || lease%time.Second != 0 {
 		return term{}, fmt.Errorf("--leader-election-lease is %s, and must be whole seconds, at least one", lease)
 	}
-	return term{lease: lease, renew: lease * 2 / 3, retry: lease * 2 / 15}, nil
+	return term{lease: lease, renew: lease * 2 / 3, retry: lease / 10}, nil
 }

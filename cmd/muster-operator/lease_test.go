@@ -11,8 +11,9 @@ func TestWhoDiesIsFollowedWithinFiveSeconds(t *testing.T) {
 		t.Fatal(err)
 	}
 	const jitter = 1.2 // client-go waits that much longer, at most
-	if worst := term.lease + 2*time.Duration((1+jitter)*float64(term.retry)); worst >= 5*time.Second {
-		t.Errorf("another leads after %s", worst)
+	const decides = 600 * time.Millisecond // at the size that the benchmark has
+	if worst := term.lease + 2*time.Duration((1+jitter)*float64(term.retry)) + decides; worst >= 5*time.Second {
+		t.Errorf("another has decided something after %s", worst)
 	}
 	// Else client-go refuses the term, or two would lead.
 	if term.renew >= term.lease || float64(term.renew) <= jitter*float64(term.retry) {
