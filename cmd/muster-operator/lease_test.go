@@ -10,7 +10,7 @@ func TestWhoDiesIsFollowedWithinFiveSeconds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const jitter = 1.2 // client-go waits that much longer, at most
+	const jitter = 1.2                     // client-go waits that much longer, at most
 	const decides = 600 * time.Millisecond // at the size that the benchmark has
 	if worst := term.lease + 2*time.Duration((1+jitter)*float64(term.retry)) + decides; worst >= 5*time.Second {
 		t.Errorf("another has decided something after %s", worst)
