@@ -256,7 +256,7 @@ func (r *reconciler[T]) jobsOfRefusal(ctx context.Context, object client.Object)
 		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: about.Namespace, Name: about.Name}}}
 	}
 	var child batchv1.Job
-	if about.Kind != "Job" || r.client.Get(ctx, client.ObjectKey{Namespace: about.Namespace, Name: about.Name}, &child) != nil {
+	if about.Kind != "Job" || r.client.Get(ctx, client.ObjectKey{Namespace: about.Namespace, Name: about.Name}, &child, client.DisableReadYourWritesConsistency) != nil {
 		return nil // one that is gone has no pods
 	}
 	owner := metav1.GetControllerOf(&child)
@@ -300,7 +300,7 @@ func (r *reconciler[T]) jobs(ctx context.Context, options ...client.ListOption) 
 func (r *reconciler[T]) jobsThat(ctx context.Context, holds func(T) bool, options ...client.ListOption) []reconcile.Request {
 	list, err := newListOf(r.api.New(), r.client)
 	if err == nil {
-		err = r.client.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...)
+		err = r.client.List(ctx, list, append(options, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)...)
 	}
 	var out []reconcile.Request
 	if err == nil {

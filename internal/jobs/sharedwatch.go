@@ -2,8 +2,8 @@ package jobs
 
 import (
 	"context"
+	"fmt"
 	"reflect"
-	"slices"
 	"sync"
 
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -26,26 +26,28 @@ func newSharedWatches(c cache.Cache) *sharedWatches {
 	return &sharedWatches{cache: c, of: map[reflect.Type]*sharedWatch{}}
 }
 
-// source is where a controller hears of the kind of the object what all the predicates let through. What was there at the start it may
-// miss: it looks at each of its jobs then.
+// source is where a controller hears of the kind of the object what all the predicates let through. It hears nothing before
+// all controllers that asked for a source of the kind have started theirs: what was there at the start is told once.
 func (s *sharedWatches) source(object client.Object, of handler.EventHandler, only ...predicate.Predicate) source.Source {
 	kind := reflect.TypeOf(object)
 	watch := s.of[kind]
 	if watch == nil {
-		watch = &sharedWatch{}
+		watch = &sharedWatch{begun: make(chan struct{})}
 		watch.SyncingSource = source.Kind[client.Object](s.cache, object, watch)
 		s.of[kind] = watch
 	}
+	watch.sharers++
 	return &sharer{sharedWatch: watch, hearer: hearer{handler: of, only: predicate.And(only...)}}
 }
 
 // sharedWatch is the handler of a kind, and its source. It passes on to all who hear of the kind.
 type sharedWatch struct {
 	source.SyncingSource
-	start sync.Once
-	err   error // of the start
+	sharers int
+	// begun is closed once all of them hear.
+	begun chan struct{}
 
-	mu      sync.RWMutex
+	mu      sync.Mutex
 	hearers []hearer
 }
 
@@ -62,26 +64,38 @@ type sharer struct {
 	hearer hearer
 }
 
-// Start has the controller hear by its queue. The first has the others' watch begin.
+// Start has the controller hear by its queue. The last has the watch begin.
 func (s *sharer) Start(ctx context.Context, queue requests) error {
 	s.hearer.queue = queue
 	s.mu.Lock()
-	s.hearers = append(slices.Clip(s.hearers), s.hearer)
-	s.mu.Unlock()
-	s.start.Do(func() { s.err = s.SyncingSource.Start(ctx, queue) })
-	return s.err
+	defer s.mu.Unlock()
+	s.hearers = append(s.hearers, s.hearer)
+	if len(s.hearers) < s.sharers {
+		return nil
+	}
+	if err := s.SyncingSource.Start(ctx, queue); err != nil {
+		return err
+	}
+	close(s.begun)
+	return nil
 }
 
-// all are those who hear of the kind by now.
-func (s *sharedWatch) all() []hearer {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.hearers
+// WaitForSync returns once the controller has heard of all that was there at the start.
+func (s *sharer) WaitForSync(ctx context.Context) error {
+	select {
+	case <-s.begun:
+		return s.SyncingSource.WaitForSync(ctx)
+	case <-ctx.Done():
+		return fmt.Errorf("waiting until all controllers watch %s: %w", s, ctx.Err())
+	}
 }
+
+// String names the source in logs.
+func (s *sharer) String() string { return fmt.Sprint(s.SyncingSource) }
 
 // Create passes the event on.
 func (s *sharedWatch) Create(ctx context.Context, e event.CreateEvent, _ requests) {
-	for _, h := range s.all() {
+	for _, h := range s.hearers {
 		if h.only.Create(e) {
 			h.handler.Create(ctx, e, h.queue)
 		}
@@ -90,7 +104,7 @@ func (s *sharedWatch) Create(ctx context.Context, e event.CreateEvent, _ request
 
 // Update passes the event on.
 func (s *sharedWatch) Update(ctx context.Context, e event.UpdateEvent, _ requests) {
-	for _, h := range s.all() {
+	for _, h := range s.hearers {
 		if h.only.Update(e) {
 			h.handler.Update(ctx, e, h.queue)
 		}
@@ -99,7 +113,7 @@ func (s *sharedWatch) Update(ctx context.Context, e event.UpdateEvent, _ request
 
 // Delete passes the event on.
 func (s *sharedWatch) Delete(ctx context.Context, e event.DeleteEvent, _ requests) {
-	for _, h := range s.all() {
+	for _, h := range s.hearers {
 		if h.only.Delete(e) {
 			h.handler.Delete(ctx, e, h.queue)
 		}
@@ -108,7 +122,7 @@ func (s *sharedWatch) Delete(ctx context.Context, e event.DeleteEvent, _ request
 
 // Generic passes the event on.
 func (s *sharedWatch) Generic(ctx context.Context, e event.GenericEvent, _ requests) {
-	for _, h := range s.all() {
+	for _, h := range s.hearers {
 		if h.only.Generic(e) {
 			h.handler.Generic(ctx, e, h.queue)
 		}

@@ -2,7 +2,9 @@ package jobs
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,37 +32,31 @@ func TestControllersShareAWatch(t *testing.T) {
 			return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: prefix + o.GetName()}}}
 		})
 	}
-	join := func(of handler.EventHandler, only ...predicate.Predicate) requests {
-		queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-		t.Cleanup(queue.ShutDown)
-		s := watches.source(&corev1.Pod{}, of, only...)
-		if err := s.Start(ctx, queue); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.(source.SyncingSource).WaitForSync(ctx); err != nil {
-			t.Fatal(err)
-		}
-		return queue
-	}
-	all := join(names("all/"))
-	few := join(names("few/"), predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == "a" }),
-		predicate.Funcs{DeleteFunc: func(event.DeleteEvent) bool { return false }})
-
 	informer, err := informers.FakeInformerFor(ctx, &corev1.Pod{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	all := watches.source(&corev1.Pod{}, names("all/"))
+	few := watches.source(&corev1.Pod{}, names("few/"), predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == "a" }),
+		predicate.Funcs{DeleteFunc: func(event.DeleteEvent) bool { return false }})
+	ofAll, ofFew := start(t, all), start(t, few)
+	for _, s := range []source.Source{all, few} {
+		if err := s.(source.SyncingSource).WaitForSync(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+
 	pod := func(name string) *corev1.Pod { p := &corev1.Pod{}; p.Name = name; return p }
-	expect := func(what string, times int, ofAll, ofFew []string) {
+	expect := func(what string, times int, wantAll, wantFew []string) {
 		t.Helper()
 		if asked != times {
 			t.Errorf("%s: handlers were asked %d times, not %d", what, asked, times)
 		}
-		if got := drained(all); !slices.Equal(got, ofAll) {
-			t.Errorf("%s: who hears all heard %v, not %v", what, got, ofAll)
+		if got := drained(ofAll); !slices.Equal(got, wantAll) {
+			t.Errorf("%s: who hears all heard %v, not %v", what, got, wantAll)
 		}
-		if got := drained(few); !slices.Equal(got, ofFew) {
-			t.Errorf("%s: who hears little heard %v, not %v", what, got, ofFew)
+		if got := drained(ofFew); !slices.Equal(got, wantFew) {
+			t.Errorf("%s: who hears little heard %v, not %v", what, got, wantFew)
 		}
 		asked = 0
 	}
@@ -72,6 +68,54 @@ func TestControllersShareAWatch(t *testing.T) {
 	expect("a changed", 4, []string{"all/a"}, []string{"few/a"}) // the old one and the new one
 	informer.Delete(pod("a"))
 	expect("a went", 1, []string{"all/a"}, nil)
+}
+
+// TestNobodyHearsBeforeAllDo: what was there at the start is told once, to all.
+func TestNobodyHearsBeforeAllDo(t *testing.T) {
+	ctx := t.Context()
+	informers := &informertest.FakeInformers{Scheme: testcluster.Scheme()}
+	watches := newSharedWatches(informers)
+	informer, err := informers.FakeInformerFor(ctx, &corev1.Pod{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, two := watches.source(&corev1.Pod{}, &handler.EnqueueRequestForObject{}), watches.source(&corev1.Pod{}, &handler.EnqueueRequestForObject{})
+	first := start(t, one)
+	informer.Add(&corev1.Pod{}) // nobody is told of it yet
+	soon, cancel := context.WithCancel(ctx)
+	cancel()
+	if err := one.(source.SyncingSource).WaitForSync(soon); err == nil {
+		t.Error("the first has heard of all that there is before the second hears anything")
+	}
+	if got := drained(first); len(got) > 0 {
+		t.Errorf("the first hears of %v before the second does", got)
+	}
+	second := start(t, two)
+	if err := two.(source.SyncingSource).WaitForSync(ctx); err != nil {
+		t.Fatal(err)
+	}
+	pod := &corev1.Pod{}
+	pod.Name = "pod"
+	informer.Add(pod)
+	for _, queue := range []requests{first, second} {
+		if got := drained(queue); !slices.Equal(got, []string{"pod"}) {
+			t.Errorf("one of them hears of %v", got)
+		}
+	}
+	if got := fmt.Sprint(one); !strings.Contains(got, "Pod") {
+		t.Errorf("the source calls itself %s", got)
+	}
+}
+
+// start has a controller hear by the queue that it gives.
+func start(t *testing.T, s source.Source) requests {
+	t.Helper()
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	t.Cleanup(queue.ShutDown)
+	if err := s.Start(t.Context(), queue); err != nil {
+		t.Fatal(err)
+	}
+	return queue
 }
 
 // drained is what waits in the queue.
