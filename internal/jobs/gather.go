@@ -5,6 +5,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -28,8 +29,11 @@ func (a API[T]) isNews(e event.CreateEvent) bool { return a.Expected == nil || !
 // job itself, which has it made.
 func tellsJob(e event.CreateEvent) bool {
 	w, ok := e.Object.(*kueue.Workload)
-	return !ok || metav1.GetControllerOfNoCopy(w) == nil || !w.DeletionTimestamp.IsZero() ||
-		len(w.Status.Conditions) > 0 || len(w.Status.AdmissionChecks) > 0 || w.Status.Admission != nil
+	if !ok || !w.DeletionTimestamp.IsZero() || len(w.Status.Conditions) > 0 || len(w.Status.AdmissionChecks) > 0 || w.Status.Admission != nil {
+		return true
+	}
+	owner := metav1.GetControllerOfNoCopy(w)
+	return owner == nil || w.Name != WorkloadName(schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind), owner.Name, owner.UID)
 }
 
 // gather has what the handler asks for reconciled a while later, so that one look does

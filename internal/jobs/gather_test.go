@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
@@ -18,13 +19,14 @@ func TestAWorkloadThatIsJustMadeTellsItsJobNothing(t *testing.T) {
 		tells  bool
 	}{
 		"just made":              {func(*kueue.Workload) {}, false},
+		"made for it by another": {func(w *kueue.Workload) { w.Name = "prebuilt" }, true},
 		"nobody's":               {func(w *kueue.Workload) { w.OwnerReferences = nil }, true},
 		"going":                  {func(w *kueue.Workload) { w.DeletionTimestamp = ptr.To(metav1.Now()) }, true},
 		"looked at":              {func(w *kueue.Workload) { w.Status.Conditions = []metav1.Condition{{Type: kueue.WorkloadQuotaReserved}} }, true},
 		"admitted":               {func(w *kueue.Workload) { w.Status.Admission = &kueue.Admission{} }, true},
 		"checked for its flavor": {func(w *kueue.Workload) { w.Status.AdmissionChecks = []kueue.AdmissionCheckState{{}} }, true},
 	} {
-		w := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{Kind: "Job", Name: "job", UID: "u", Controller: ptr.To(true)}}}}
+		w := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: WorkloadName(schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}, "job", "u"), OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "job", UID: "u", Controller: ptr.To(true)}}}}
 		test.change(w)
 		if got := tellsJob(event.CreateEvent{Object: w}); got != test.tells {
 			t.Errorf("%s: it tells its job something: %v, want %v", name, got, test.tells)
