@@ -19,8 +19,8 @@ import (
 const countsEvery = time.Second
 
 // busyWait is how long a status that yields is kept back while the API server has more to do than it can: then most jobs
-// have more to tell before anybody looks. A thousand jobs that come at once keep it busy for nearly as long.
-const busyWait = 30 * time.Second
+// have more to tell before anybody looks.
+const busyWait = 10 * time.Second
 
 // patience is how long the plan's status may be kept back.
 func (p Plan) patience(every time.Duration, busy bool) time.Duration {

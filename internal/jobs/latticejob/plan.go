@@ -92,7 +92,8 @@ func (l *look) report() {
 		l.plan.Progress.Outcome = &jobs.Outcome{Succeeded: l.job.Status.Phase == lattice.Succeeded, Message: l.job.Status.Message}
 		return
 	}
-	l.plan.StatusYields = !hasSchedule(l.job)
+	// That pods of it run is written at once: if its VCJob is deleted nothing else tells that they did.
+	l.plan.StatusYields = !hasSchedule(l.job) && (l.vcjob == nil || l.vcjob.Status.State.Phase == "" || l.vcjob.Status.State.Phase == volcano.Pending)
 	if l.vcjob != nil {
 		l.plan.Progress.Ready = l.vcjob.Status.State.Phase == volcano.Running
 	}

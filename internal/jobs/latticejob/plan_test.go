@@ -221,6 +221,18 @@ func TestLifeOfAJob(t *testing.T) {
 	}
 }
 
+// TestThatPodsRunIsWrittenThoughTheServerIsBusy: a VCJob that is deleted then is not made anew.
+func TestThatPodsRunIsWrittenThoughTheServerIsBusy(t *testing.T) {
+	for phase, yields := range map[volcano.JobPhase]bool{"": true, volcano.Pending: true, volcano.Running: false, volcano.Restarting: false} {
+		if got := newScene().stands("", "", 0).vcjob(phase, "", "").plan(t); got.StatusYields != yields {
+			t.Errorf("its VCJob is %q: its status yields: %v", phase, got.StatusYields)
+		}
+	}
+	if !newScene().plan(t).StatusYields {
+		t.Error("before there is a VCJob its status does not yield")
+	}
+}
+
 const withMesh = "apply LatticeMeshMember job-t, apply ServiceAccount job-t, apply TracingPolicyNamespaced allow-binaries-job-t / apply Job job"
 
 var admitted = jobs.Admission{Grant: jobs.Admitted, PodSets: map[string]jobs.PodSetAdmission{

@@ -64,7 +64,9 @@ func (l *look) announce(action bus.Action, why string) {
 // which must never come again.
 func (l *look) beginAnew(why string) {
 	l.job.Status.Version++
-	l.memory = memory{restarts: l.memory.restarts}
+	restarts := l.memory.restarts
+	l.memory = newMemory()
+	l.memory.restarts = restarts
 	l.lookAgain()
 	l.turn(volcano.Restarting, "Restarting", why)
 }
@@ -108,9 +110,6 @@ func (l *look) restartSingly(deeds []deed) bool {
 func (l *look) startAnew(holds func(*replicas.Replica) bool) {
 	for i := range l.roster.Replicas {
 		if r := &l.roster.Replicas[i]; holds(r) {
-			if l.memory.restarts == nil {
-				l.memory.restarts = map[string]int32{}
-			}
 			at := slot(r.Group, r.Index)
 			l.memory.restarts[at]++
 			delete(l.memory.ended, at)

@@ -42,8 +42,12 @@ type memory struct {
 
 func slot(task string, index int32) string { return task + "/" + strconv.Itoa(int(index)) }
 
+func newMemory() memory {
+	return memory{ended: map[string]replicas.Phase{}, alive: map[string]bool{}, evicted: map[string]time.Time{}, restarts: map[string]int32{}}
+}
+
 func readMemory(status *volcano.JobStatus) memory {
-	m := memory{ended: map[string]replicas.Phase{}, alive: map[string]bool{}, evicted: map[string]time.Time{}, restarts: map[string]int32{}}
+	m := newMemory()
 	read := func(key string, put func(slot string)) {
 		for part := range strings.SplitSeq(status.ControlledResources[key], ";") {
 			task, list, ok := strings.Cut(part, ":")
@@ -108,9 +112,14 @@ func rememberEvictions(status *volcano.JobStatus, evicted map[string]time.Time, 
 	remember(status, evictedKey, strings.Join(parts, ";"))
 }
 
+// waitsToRun reports whether the replica has no pod yet that has begun to run.
+func waitsToRun(r *replicas.Replica) bool {
+	return r.Phase == replicas.Creating || r.Phase == replicas.Pending
+}
+
 // isAway reports whether the replica has no pod that runs, nor one that has ended.
 func isAway(r *replicas.Replica) bool {
-	return r.Phase == replicas.Creating || r.UID() != "" && replicas.IsGoing(r.Pod) && !r.Phase.Ended()
+	return waitsToRun(r) || r.UID() != "" && replicas.IsGoing(r.Pod) && !r.Phase.Ended()
 }
 
 // rememberPods writes which pods have ended, and which of the present attempt are there,

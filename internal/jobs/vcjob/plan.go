@@ -88,8 +88,7 @@ func (l *look) hold() {
 	l.deleteUnfinished()
 	reason, message := l.waitsFor()
 	if l.job.Status.State.Phase != volcano.Pending {
-		l.turn(volcano.Pending, reason, message)
-		l.plan.StatusFirst = false
+		l.passInto(volcano.Pending, reason, message)
 		return
 	}
 	l.job.Status.State.Reason, l.job.Status.State.Message = reason, message
@@ -114,11 +113,9 @@ func (l *look) run() {
 	running := l.count("", replicas.Running, replicas.Succeeded, replicas.Failed) >= minAvailable(l.job) && totalOf(l.job) > 0
 	switch {
 	case phase != volcano.Running && running:
-		l.turn(volcano.Running, runningReason, runningMessage)
-		l.plan.StatusFirst = false
+		l.passInto(volcano.Running, runningReason, runningMessage)
 	case phase != volcano.Pending && phase != volcano.Running:
-		l.turn(volcano.Pending, reason, message)
-		l.plan.StatusFirst = false
+		l.passInto(volcano.Pending, reason, message)
 	case phase == volcano.Pending:
 		l.job.Status.State.Reason, l.job.Status.State.Message = reason, message
 	case l.job.Status.State.Reason == noRoomReason:
@@ -155,8 +152,7 @@ func (l *look) restart() {
 	if len(l.roster.Surplus) > 0 || !l.roster.All(func(r *replicas.Replica) bool { return r.Pod == nil || r.UID() != "" }) {
 		return
 	}
-	l.turn(volcano.Pending, "Restarted", l.job.Status.State.Message)
-	l.plan.StatusFirst = false
+	l.passInto(volcano.Pending, "Restarted", l.job.Status.State.Message)
 }
 
 // count is how many pods of the task, or of all where it is "", are in one of the phases.

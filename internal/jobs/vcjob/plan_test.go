@@ -174,15 +174,19 @@ func TestAJobThatBeginsIsToldOfOnce(t *testing.T) {
 	queues := jobs.QueueFacts{Local: map[string]*kueue.LocalQueue{"default": {}}}
 	for name, test := range map[string]struct {
 		admission jobs.Admission
-		canWait   bool
+		pods      []any
+		yields    bool
 	}{
-		"its queue has not looked at it": {jobs.Admission{Grant: jobs.Waiting}, true},
-		"its queue has no room":          {waiting, false},
-		"its pods are made":              {all, true},
+		"its queue has not looked at it": {jobs.Admission{Grant: jobs.Waiting}, nil, true},
+		"its queue has no room":          {waiting, nil, false},
+		"its pods are made":              {all, nil, true},
+		"one of them has a node":         {all, []any{pod("job-ps-0")}, true},
+		// Else it would be run again if it was deleted meanwhile.
+		"one of them has ended well": {all, []any{pod("job-ps-0").ended(0)}, false},
 	} {
-		got := plan(jobs.Seen[*volcano.Job]{Job: twoTasks().Job, Facts: jobs.Facts{Queues: queues}, Admission: test.admission, Now: now})
-		if got.StatusCanWait != test.canWait || got.Status == nil {
-			t.Errorf("%s: its status can wait: %v", name, got.StatusCanWait)
+		got := plan(jobs.Seen[*volcano.Job]{Job: twoTasks().Job, Facts: jobs.Facts{Queues: queues}, Admission: test.admission, Children: of(test.pods...), Now: now})
+		if got.StatusYields != test.yields || got.Status == nil || got.StatusYields && !got.StatusCanWait {
+			t.Errorf("%s: its status yields: %v, and can wait: %v", name, got.StatusYields, got.StatusCanWait)
 		}
 	}
 }

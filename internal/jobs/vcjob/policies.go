@@ -121,7 +121,7 @@ func (l *look) happenings() []happening {
 	for i := range l.roster.Replicas {
 		r := &l.roster.Replicas[i]
 		at := slot(r.Group, r.Index)
-		if _, waits := l.memory.evicted[at]; r.Phase == replicas.Creating && (waits || r.Pod == nil && l.memory.alive[at]) {
+		if _, waits := l.memory.evicted[at]; waits && waitsToRun(r) || r.Phase == replicas.Creating && r.Pod == nil && l.memory.alive[at] {
 			out = append(out, happening{event: bus.PodEvictedEvent, task: r.Group, replica: r, what: evicted(r)})
 		}
 		out = append(out, happeningsOf(r)...)

@@ -89,14 +89,17 @@ func TestTheTimeoutOfAnEvictionOutlastsThePod(t *testing.T) {
 	job = then(gone, job)
 	again := pod("job-worker-0")
 	again.UID = "again"
+	bound := podBuilder{again.DeepCopy()}
+	bound.Spec.NodeName = "node"
 	for name, test := range map[string]struct {
 		after time.Duration
 		pod   podBuilder
 		want  string
 	}{
-		"the next one does not run yet":       {4 * time.Minute, again, "Running"},
-		"the next one does not run in time":   {5 * time.Minute, again, "Restarting"},
-		"the next one runs when time is over": {5 * time.Minute, podBuilder{again.DeepCopy()}.running(), "Running"},
+		"the next one does not run yet":                       {4 * time.Minute, again, "Running"},
+		"the next one does not run in time":                   {5 * time.Minute, again, "Restarting"},
+		"the next one has a node, and is not running in time": {5 * time.Minute, bound, "Restarting"},
+		"the next one runs when time is over":                 {5 * time.Minute, podBuilder{again.DeepCopy()}.running(), "Running"},
 	} {
 		got := at(test.after, test.pod, other)
 		if phase := string(then(got, job).Status.State.Phase); phase != test.want {

@@ -53,6 +53,13 @@ func (l *look) turn(phase volcano.JobPhase, reason, message string) {
 	l.tell(phase, message)
 }
 
+// passInto is turn for a phase that can be seen by the pods as well, before which nothing need be written.
+func (l *look) passInto(phase volcano.JobPhase, reason, message string) {
+	first := l.plan.StatusFirst
+	l.turn(phase, reason, message)
+	l.plan.StatusFirst = first
+}
+
 // tell tells people what they would want to know of a change of phase.
 func (l *look) tell(phase volcano.JobPhase, message string) {
 	switch phase {

@@ -36,10 +36,10 @@ func (l *look) report() {
 
 // justBegins reports whether the status tells no more than that a job which is new waits for
 // its queue to look at it, or for its pods to start. That passes sooner than people look, and
-// the next status says it too.
+// the next status says it too. Of pods that have run the status may be all that remembers them.
 func (l *look) justBegins() bool {
 	state := &l.job.Status.State
-	return l.seen.Job.Status.State.Phase == "" && state.Phase == volcano.Pending &&
+	return l.seen.Job.Status.State.Phase == "" && state.Phase == volcano.Pending && l.count("", replicas.Running, replicas.Succeeded, replicas.Failed) == 0 &&
 		(state.Reason == startingReason || state.Reason == volcano.WaitingForQuota && l.seen.Admission.Why == "")
 }
 
