@@ -48,7 +48,10 @@ func namespaceOf(options cache.Options) (string, error) {
 			return "", fmt.Errorf("a cache cannot keep a part of the custom resource %s", kind.Kind)
 		}
 	}
-	for namespace := range options.DefaultNamespaces {
+	for namespace, by := range options.DefaultNamespaces {
+		if by.LabelSelector != nil || by.FieldSelector != nil {
+			return "", fmt.Errorf("a cache that selects by labels or by fields cannot read custom resources by itself")
+		}
 		return namespace, nil
 	}
 	return metav1.NamespaceAll, nil

@@ -122,6 +122,7 @@ func TestACacheThatKeepsAPartOfACustomResourceIsRefused(t *testing.T) {
 		"some pods":                          {options: cache.Options{ByObject: map[client.Object]cache.ByObject{&corev1.Pod{}: {Label: labels.Nothing()}}}},
 		"a change of what is kept of one":    {options: cache.Options{ByObject: map[client.Object]cache.ByObject{&kueue.Workload{}: {Transform: cache.TransformStripManagedFields()}}}},
 		"two namespaces":                     {options: cache.Options{DefaultNamespaces: map[string]cache.Config{"a": {}, "b": {}}}, refused: "more than one namespace"},
+		"one namespace by labels":            {options: cache.Options{DefaultNamespaces: map[string]cache.Config{"a": {LabelSelector: labels.Nothing()}}}, refused: "selects by labels"},
 		"all by labels":                      {options: cache.Options{DefaultLabelSelector: labels.Nothing()}, refused: "selects by labels"},
 		"Workloads by labels":                {options: cache.Options{ByObject: map[client.Object]cache.ByObject{&kueue.Workload{}: {Label: labels.Nothing()}}}, refused: "a part of the custom resource Workload"},
 		"Workloads of a namespace of theirs": {options: cache.Options{ByObject: map[client.Object]cache.ByObject{&kueue.Workload{}: {Namespaces: map[string]cache.Config{"a": {}}}}}, refused: "a part of the custom resource Workload"},
