@@ -187,6 +187,7 @@ func (p *pass) byFirst(families []*family) {
 // heads, until nobody is left to look at or the budget is spent. It reports whether
 // somebody is left.
 func (p *pass) decide(f *family) (left bool) {
+	p.breakUncovered(f)
 	p.keepPromises(f)
 	f.followClaims()
 	f.wakeFreed()

@@ -80,6 +80,20 @@ func (p *pass) keepPromises(f *family) {
 	}
 }
 
+// breakUncovered takes back what was promised and will not be there, since somebody stays who was to go: what nobody had to go
+// for first, and of the last in order.
+func (p *pass) breakUncovered(f *family) {
+	ranks := slices.Clone(f.promised.All())
+	cost := func(r order.Rank) int { return min(1, p.workloads[r.Key].promise.why.Preempted) }
+	slices.SortFunc(ranks, func(a, b order.Rank) int { return cmp.Or(cmp.Compare(cost(a), cost(b)), order.Compare(b, a)) })
+	for _, r := range ranks {
+		w := p.workloads[r.Key]
+		if slices.ContainsFunc(w.promise.usage, func(a quota.Amount) bool { return w.queue.node.Available(quota.Planned, a.Index) < 0 }) {
+			p.route(w)
+		}
+	}
+}
+
 // canKeepPromise reports whether keepPromises has something to do: a promise may need
 // nobody to go but those who were only promised something themselves.
 func (e *Engine) canKeepPromise(f *family) bool {

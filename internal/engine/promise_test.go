@@ -226,3 +226,38 @@ func TestPlacesThatWerePromisedAreInOneRackWhenTheyAreGiven(t *testing.T) {
 	s.want("a node goes to another rack", s.happens(node("a2", "b", 2)), "gang waits: TopologyPlacementFailed")
 	s.want("the victim has gone", s.happens(s.stopped("low")), "admit low in q")
 }
+
+// TestARoomIsPromisedOnceThoughWhoLeftItStays: the preemptor is gone by the time at which it is known that his victim, whose admission
+// was to be withdrawn, has it all the same; and his room was promised to another one, who goes before all.
+func TestARoomIsPromisedOnceThoughWhoLeftItStays(t *testing.T) {
+	s := newScene(t, Options{}, evicting(queueOf("q", "lab", 4), lower), queueOf("r", "lab", 0), localOf("q"), localOf("r"), job("runs", "q", 2, 1, 0, 0))
+	s.now = s.now.Add(time.Second)
+	s.engine.Apply(job("starts", "q", 2, 1, 0, 1))
+	s.jobs["starts"] = job("starts", "q", 2, 1, 0, 1)
+	admission := decideAll(s.engine, s.now)
+	s.want("two preemptors come", s.happens(job("first", "q", 2, 1, 1, 2), job("second", "q", 2, 1, 1, 3)),
+		"withdraw starts", "evict runs for second: in queue", "first waits: WaitingForPreemptedWorkloads", "second waits: WaitingForPreemptedWorkloads")
+	s.want("the first goes, another one comes", s.happens(gone("first"), job("other", "r", 2, 1, 2, 4)), "other waits: WaitingForPreemptedWorkloads")
+	s.write(admission[0])
+	s.want("who was withdrawn was admitted all the same", s.happens(), "other waits: WaitingForQuota")
+	s.want("the other victim has gone", s.happens(s.stopped("runs")), "admit second in q", "runs waits: WaitingForQuota")
+}
+
+// TestWhatIsLeftIsNotSharedWithAVictimThatStays: of two victims of one preemptor the eviction of one was not written, and beside his
+// a promise was made of what they leave.
+func TestWhatIsLeftIsNotSharedWithAVictimThatStays(t *testing.T) {
+	s := newScene(t, Options{}, evicting(queueOf("q", "lab", 4), lower), queueOf("r", "lab", 0), localOf("q"), localOf("r"),
+		job("stays", "q", 2, 1, 0, 0), job("goes", "q", 2, 1, 0, 1))
+	s.engine.Apply(job("high", "q", 3, 1, 1, 2))
+	s.jobs["high"] = job("high", "q", 3, 1, 1, 2)
+	for _, d := range decideAll(s.engine, s.now) {
+		if d.Key.Name != "stays" {
+			s.write(d)
+		}
+	}
+	s.want("another one comes", s.happens(job("other", "r", 1, 1, 2, 3)), "other waits: WaitingForPreemptedWorkloads")
+	s.engine.Apply(Failed{Key: Key{Namespace: "ns", Name: "stays"}, UID: "stays-uid"})
+	s.want("an eviction was not written", s.happens(), "evict stays for high: in queue", "other waits: WaitingForPreemptedWorkloads")
+	s.want("one has gone", s.happens(s.stopped("goes")), "admit other in r", "goes waits: WaitingForQuota")
+	s.want("both have", s.happens(s.stopped("stays")), "admit high in q", "stays waits: WaitingForQuota")
+}
