@@ -67,17 +67,17 @@ func requestsOf(_ context.Context, object client.Object) []reconcile.Request {
 	return out
 }
 
-// placesChange passes Workloads that come with places or get others, or whose surplus pods
+// placesChange passes Workloads that come with places, get others or lose them, or whose surplus pods
 // are gone.
 func placesChange() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { return givesPlaces(e.Object.(*kueue.Workload)) },
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			was, is := e.ObjectOld.(*kueue.Workload), e.ObjectNew.(*kueue.Workload)
-			return givesPlaces(is) && (!givesPlaces(was) || !equality.Semantic.DeepEqual(was.Status.Admission, is.Status.Admission) ||
+			return givesPlaces(is) != givesPlaces(was) || givesPlaces(is) && (!equality.Semantic.DeepEqual(was.Status.Admission, is.Status.Admission) ||
 				len(workload.ShrinksTo(was)) > len(workload.ShrinksTo(is)))
 		},
-		DeleteFunc: func(event.DeleteEvent) bool { return false },
+		DeleteFunc: func(e event.DeleteEvent) bool { return givesPlaces(e.Object.(*kueue.Workload)) },
 	}
 }
 

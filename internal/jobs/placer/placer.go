@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -36,11 +37,15 @@ const (
 
 // placer gives the pods of Workloads their places.
 type placer struct {
+	// client reads what it wrote, as the manager has it.
 	client client.Client
 	// live reads from the API server itself.
 	live  client.Reader
 	clock clock.PassiveClock
-	given given
+	// current says that the cache tells of every place that another operator gave: a write of this one was answered, which came
+	// after those, and for which the client waits.
+	current     atomic.Bool
+	unconfirmed unconfirmed
 }
 
 // Reconcile brings the pods of one Workload to their places.
@@ -50,24 +55,51 @@ func (p *placer) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 		return ctrl.Result{}, err
 	}
 	if !givesPlaces(&w) { // nor does one that is gone
-		p.given.forget(req.NamespacedName)
+		p.unconfirmed.forget(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
-	var pods corev1.PodList
-	if err := p.client.List(ctx, &pods, client.InNamespace(req.Namespace), client.MatchingFields{workloadIndex: req.Name}, client.UnsafeDisableDeepCopy); err != nil {
-		return ctrl.Result{}, fmt.Errorf("listing the pods of Workload %s: %w", req.NamespacedName, err)
-	}
-	items, err := p.asGiven(ctx, req.NamespacedName, pods.Items)
-	if err != nil || len(items) == 0 {
-		return ctrl.Result{}, err
-	}
-	give, misplaced := p.seats(ctx, &w, items)
-	errs := make([]error, 0, 2)
+	give, misplaced, err := p.plan(ctx, &w)
+	errs := []error{err}
 	if len(misplaced) > 0 {
 		errs = append(errs, p.removeIfStillSo(ctx, &w, misplaced))
 	}
 	errs = append(errs, each(give, func(placed placement) error { return p.place(ctx, req.NamespacedName, placed) }))
 	return ctrl.Result{}, errors.Join(errs...)
+}
+
+// plan says what becomes of the pods of a Workload. Where the cache may lack places that were given, the pods are read from the API
+// server before any is: all at once, and if that fails none is given.
+func (p *placer) plan(ctx context.Context, w *kueue.Workload) (give []placement, misplaced []*corev1.Pod, err error) {
+	key := client.ObjectKeyFromObject(w)
+	current := p.current.Load() // before the list, which may be older than the write
+	var cached corev1.PodList
+	if err := p.client.List(ctx, &cached, client.InNamespace(w.Namespace), client.MatchingFields{workloadIndex: w.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, nil, fmt.Errorf("listing the pods of Workload %s: %w", key, err)
+	}
+	sure := !p.unconfirmed.keep(key, cached.Items) && current
+	give, misplaced = p.seats(ctx, w, cached.Items)
+	if sure || len(give) == 0 {
+		return give, misplaced, nil
+	}
+	var now corev1.PodList
+	if err := p.live.List(ctx, &now, client.InNamespace(w.Namespace), labelsInJob(w, cached.Items)); err != nil {
+		return nil, misplaced, fmt.Errorf("reading which pods of Workload %s have their places: %w", key, err)
+	}
+	give, misplaced = p.seats(ctx, w, slices.DeleteFunc(now.Items, func(pod corev1.Pod) bool { return !slices.Contains(workloadOf(&pod), w.Name) }))
+	return give, misplaced, nil
+}
+
+// labelsInJob select the pods of the Workload's job, by the label that holds its UID; where they have none, all that a Workload let
+// start.
+func labelsInJob(w *kueue.Workload, pods []corev1.Pod) client.ListOption {
+	if job := metav1.GetControllerOf(w); job != nil {
+		for label, value := range pods[0].Labels {
+			if value == string(job.UID) {
+				return client.MatchingLabels{label: value}
+			}
+		}
+	}
+	return client.HasLabels{kueue.PodSetLabel}
 }
 
 // givesPlaces reports whether pods of the Workload may run, at places of its own.
@@ -93,8 +125,8 @@ func (p *placer) seats(ctx context.Context, w *kueue.Workload, items []corev1.Po
 			continue
 		}
 		set := podSetOf(places, requestOf(w, a.Name), pods)
-		given, lost := set.seats(pods, nodesNow{ctx, p.client})
-		give = append(give, given...)
+		placements, lost := set.seats(pods, nodesNow{ctx, p.client})
+		give = append(give, placements...)
 		// While a pod set shrinks its job chooses who goes, and there are fewer places than pods.
 		if _, itsJobs := shrinks[a.Name]; !itsJobs {
 			misplaced = append(misplaced, lost...)
@@ -128,13 +160,15 @@ func (p *placer) place(ctx context.Context, workload client.ObjectKey, placed pl
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: placed.pod.Namespace, Name: placed.pod.Name}}
 	switch err := p.client.Patch(ctx, pod, client.RawPatch(types.StrategicMergePatchType, patch)); {
 	case err == nil:
-		p.given.note(workload, placed.pod.UID, gift{place: placed.place})
+		p.current.Store(true)
+		p.unconfirmed.confirm(workload, placed.pod.UID)
 		waited.Observe(p.clock.Since(placed.pod.CreationTimestamp.Time).Seconds())
 		return nil
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		p.unconfirmed.confirm(workload, placed.pod.UID)
 		return nil // it is gone, and the watch brings what came instead
 	default:
-		p.given.note(workload, placed.pod.UID, gift{place: placed.place, unsure: true})
+		p.unconfirmed.add(workload, placed.pod.UID)
 		return fmt.Errorf("giving pod %s its place: %w", client.ObjectKeyFromObject(placed.pod), err)
 	}
 }

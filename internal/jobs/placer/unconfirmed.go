@@ -1,0 +1,67 @@
+package placer
+
+import (
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// unconfirmed are pods to which a place was written without an answer that says whether they have it: while the cache shows the gate of
+// one, that proves nothing. A write that was answered needs no memory, since the client reads its own writes. The zero value is empty.
+type unconfirmed struct {
+	mu         sync.Mutex
+	byWorkload map[client.ObjectKey]sets.Set[types.UID]
+}
+
+// add remembers a pod.
+func (u *unconfirmed) add(workload client.ObjectKey, pod types.UID) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.byWorkload == nil {
+		u.byWorkload = map[client.ObjectKey]sets.Set[types.UID]{}
+	}
+	if u.byWorkload[workload] == nil {
+		u.byWorkload[workload] = sets.New[types.UID]()
+	}
+	u.byWorkload[workload].Insert(pod)
+}
+
+// confirm forgets a pod, of which the API server has answered what is so.
+func (u *unconfirmed) confirm(workload client.ObjectKey, pod types.UID) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if pods := u.byWorkload[workload]; pods.Delete(pod).Len() == 0 {
+		delete(u.byWorkload, workload)
+	}
+}
+
+// keep forgets all pods of the Workload but those that wait among the cached ones, and reports whether there are any.
+func (u *unconfirmed) keep(workload client.ObjectKey, cached []corev1.Pod) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	pods := u.byWorkload[workload]
+	if pods.Len() == 0 {
+		return false
+	}
+	left := sets.New[types.UID]()
+	for i := range cached {
+		if pods.Has(cached[i].UID) && gated(&cached[i]) {
+			left.Insert(cached[i].UID)
+		}
+	}
+	u.byWorkload[workload] = left
+	if left.Len() == 0 {
+		delete(u.byWorkload, workload)
+	}
+	return left.Len() > 0
+}
+
+// forget forgets a Workload.
+func (u *unconfirmed) forget(workload client.ObjectKey) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.byWorkload, workload)
+}

@@ -1,0 +1,200 @@
+package placer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/podspec"
+)
+
+// world is an API server with the Workload ns/wl, and the placer over it.
+type world struct {
+	t      *testing.T
+	api    client.WithWatch
+	placer *placer
+	// writes are those of the placer, "verb pod" each; every one after the first few
+	// fails, as if the operator had died.
+	writes []string
+	lives  int
+	// behind are pods of which the watch has not told what became of them, as the cache has them; lost are those for which
+	// the answer to a write is lost, and whether it took effect.
+	behind map[string]*corev1.Pod
+	lost   map[string]bool
+	// reads are those of pods from the API server itself, "verb labels" each.
+	reads []string
+	mu    sync.Mutex
+}
+
+func newScheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kueue.AddToScheme, jobset.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return scheme
+}
+
+func newWorld(t *testing.T, w *kueue.Workload, pods ...podBuilder) *world {
+	t.Helper()
+	builder := fake.NewClientBuilder().WithScheme(newScheme(t)).WithIndex(&corev1.Pod{}, workloadIndex, workloadOf).
+		WithIndex(&corev1.Node{}, jobs.HostnameIndex, jobs.HostnameOf).WithStatusSubresource(&corev1.Pod{}, &kueue.Workload{})
+	builder.WithObjects(w)
+	for _, b := range pods {
+		builder.WithObjects(b.of("wl").Pod)
+	}
+	out := &world{t: t, api: builder.Build(), lives: 1000, behind: map[string]*corev1.Pod{}}
+	out.placer = &placer{client: interceptor.NewClient(out.api, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			err := c.List(ctx, list, opts...)
+			out.cached(list)
+			return err
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			return out.write("place", o, func() error { return out.patch(ctx, c, o, p, opts...) })
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			return out.write("mark", o, func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			if applied := (&client.DeleteOptions{}).ApplyOptions(opts); applied.GracePeriodSeconds != nil {
+				t.Errorf("%s is deleted with a grace of %d s", o.GetName(), *applied.GracePeriodSeconds)
+			}
+			return out.write("delete", o, func() error { return c.Delete(ctx, o, opts...) })
+		},
+	}), live: out.live(), clock: clocktesting.NewFakePassiveClock(epoch)}
+	return out
+}
+
+// live reads past the cache.
+func (w *world) live() client.Reader {
+	return interceptor.NewClient(w.api, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			w.reads = append(w.reads, fmt.Sprint("list ", (&client.ListOptions{}).ApplyOptions(opts).LabelSelector))
+			return c.List(ctx, list, opts...)
+		},
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if _, pod := o.(*corev1.Pod); pod {
+				w.reads = append(w.reads, "get "+key.Name)
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
+	})
+}
+
+// of is a pod of the Workload, in its one pod set.
+func (b podBuilder) of(workload string) podBuilder {
+	b.Namespace, b.UID = "ns", types.UID(b.Name)
+	b.Labels[kueue.PodSetLabel] = "main"
+	if b.Annotations == nil {
+		b.Annotations = map[string]string{}
+	}
+	b.Annotations[kueue.WorkloadAnnotation] = workload
+	return b
+}
+
+var (
+	errDead = errors.New("the operator is dead")
+	errLost = errors.New("the answer was lost")
+)
+
+func (w *world) write(verb string, o client.Object, do func() error) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.lives--; w.lives < 0 {
+		return errDead
+	}
+	w.writes = append(w.writes, verb+" "+o.GetName())
+	if took, lost := w.lost[o.GetName()]; lost {
+		if took {
+			return errors.Join(errLost, do())
+		}
+		return errLost
+	}
+	return do()
+}
+
+// patch refuses what the API server refuses: another place for a pod that no gate holds.
+func (w *world) patch(ctx context.Context, c client.Client, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+	var before, after corev1.Pod
+	key := client.ObjectKeyFromObject(o)
+	if err := c.Get(ctx, key, &before); err != nil {
+		return err
+	}
+	if err := c.Patch(ctx, o, p, opts...); err != nil {
+		return err
+	}
+	if err := c.Get(ctx, key, &after); err != nil {
+		return err
+	}
+	if len(before.Spec.SchedulingGates) > 0 || maps.Equal(before.Spec.NodeSelector, after.Spec.NodeSelector) {
+		return nil
+	}
+	before.ResourceVersion = after.ResourceVersion
+	return errors.Join(apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Pod").GroupKind(), key.Name, nil), c.Update(ctx, &before))
+}
+
+func (w *world) reconcile() error {
+	_, err := w.placer.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "wl"}})
+	slices.Sort(w.writes)
+	return err
+}
+
+// where are the nodes that the pods are told, by pod; "" for those that still wait.
+func (w *world) where() map[string]string {
+	w.t.Helper()
+	var list corev1.PodList
+	if err := w.api.List(w.t.Context(), &list); err != nil {
+		w.t.Fatal(err)
+	}
+	out := map[string]string{}
+	for i := range list.Items {
+		out[list.Items[i].Name] = list.Items[i].Spec.NodeSelector[corev1.LabelHostname]
+		if waits := gated(&list.Items[i]); waits != (out[list.Items[i].Name] == "") {
+			w.t.Errorf("%s waits: %v, and is told %v", list.Items[i].Name, waits, list.Items[i].Spec.NodeSelector)
+		}
+	}
+	return out
+}
+
+// admitted is a Workload with places on nodes for so many pods each.
+func admitted(places ...podspec.Place) *kueue.Workload {
+	w := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "wl", UID: "wl"}}
+	w.Spec.PodSets = []kueue.PodSet{{Name: "main"}}
+	assignment := &kueue.TopologyAssignment{Levels: []string{corev1.LabelHostname}}
+	for _, place := range places {
+		assignment.Domains = append(assignment.Domains, kueue.TopologyDomainAssignment{Values: []string{place.Node()}, Count: place.Count})
+	}
+	w.Status.Admission = &kueue.Admission{ClusterQueue: "q", PodSetAssignments: []kueue.PodSetAssignment{{Name: "main", TopologyAssignment: assignment}}}
+	w.Status.Conditions = []metav1.Condition{{Type: kueue.WorkloadAdmitted, Status: metav1.ConditionTrue}}
+	return w
+}
+
+func (w *world) check(what string, want, got any) {
+	w.t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		w.t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
