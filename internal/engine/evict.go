@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/sets"
-
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
@@ -48,11 +46,13 @@ func (p *pass) evictWithdrawn() {
 		w := p.workloads[key]
 		eviction := w.withdrawn
 		w.withdrawn = nil
-		if !w.Evicted && p.isWaitedFor(eviction) {
-			p.tellToGo(w, eviction, p.workloads[eviction.Preemptor].Priority)
+		by := p.waiterFor(w, eviction)
+		if w.Evicted || by == nil {
+			p.settle(w)
 			continue
 		}
-		p.settle(w)
+		p.precedence.Note(by.Key, w.Key)
+		p.tellToGo(w, p.evictionFor(w, by, eviction), by.Priority)
 	}
 }
 
@@ -65,18 +65,46 @@ func (e *Engine) followWithdrawn(w *workload) {
 	}
 }
 
-// isWaitedFor reports whether the preemptor, or somebody who took from it what it was promised, waits for room.
-func (p *pass) isWaitedFor(eviction *Eviction) bool {
-	by := p.workloads[eviction.Preemptor]
-	if by == nil || by.UID != eviction.PreemptorUID {
-		return false
+// waiterFor is who waits for what the workload holds: the preemptor, or else the first in order of those who took from it what it
+// was promised. Nil if nobody does.
+func (p *pass) waiterFor(w *workload, eviction *Eviction) *workload {
+	preemptor := p.workloads[eviction.Preemptor]
+	if preemptor == nil || preemptor.UID != eviction.PreemptorUID {
+		return nil
 	}
-	for key := range p.precedence.Over(by.Key).Union(sets.New(by.Key)) {
-		if p.workloads[key].promise != nil {
-			return true
+	has := p.vectorOf(w.held)
+	if preemptor.awaitsAnyOf(has) {
+		return preemptor
+	}
+	var first *workload
+	for key := range p.precedence.Over(preemptor.Key) {
+		if by := p.workloads[key]; by.awaitsAnyOf(has) && (first == nil || order.Compare(by.rank(), first.rank()) < 0) {
+			first = by
 		}
 	}
-	return false
+	return first
+}
+
+// awaitsAnyOf reports whether the workload was promised some of any of the amounts.
+func (w *workload) awaitsAnyOf(amounts quota.Vector) bool {
+	return w.promise != nil && slices.ContainsFunc(amounts, func(a quota.Amount) bool { return a.Value > 0 && w.promise.usage.Of(a.Index) > 0 })
+}
+
+// evictionFor is the eviction as one for who waits now.
+func (p *pass) evictionFor(w, by *workload, was *Eviction) *Eviction {
+	if by.Key == was.Preemptor {
+		return was
+	}
+	cause := was.Cause
+	switch {
+	case by.queue == w.queue:
+		cause = preempt.InQueue
+	case cause == preempt.InQueue && p.options.FairSharing != nil:
+		cause = preempt.FairShare
+	case cause == preempt.InQueue:
+		cause = preempt.Reclaimed
+	}
+	return &Eviction{Preemptor: by.Key, PreemptorUID: by.UID, Cause: cause, PreemptorPath: path(by.queue.node), Path: was.Path}
 }
 
 // path leads from the root to the node.

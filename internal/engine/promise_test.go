@@ -8,7 +8,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/musterhq/muster/internal/engine/fair"
+	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/preempt"
+	"github.com/musterhq/muster/internal/engine/quota"
 )
 
 // preempted is a queue of 4 in which low ran, and was evicted for high.
@@ -260,4 +262,36 @@ func TestWhatIsLeftIsNotSharedWithAVictimThatStays(t *testing.T) {
 	s.want("an eviction was not written", s.happens(), "evict stays for high: in queue", "other waits: WaitingForPreemptedWorkloads")
 	s.want("one has gone", s.happens(s.stopped("goes")), "admit other in r", "goes waits: WaitingForQuota")
 	s.want("both have", s.happens(s.stopped("stays")), "admit high in q", "stays waits: WaitingForQuota")
+}
+
+// TestWhoWasWithdrawnGoesForWhoWaits: the preemptor lost what it was promised to another one, and may not have it any more either, by the
+// time at which it is known that the admission, which was to be withdrawn, was written all the same.
+func TestWhoWasWithdrawnGoesForWhoWaits(t *testing.T) {
+	q := evicting(queueOf("q", "", 2), lower)
+	q.Groups = append(q.Groups, flavor.Group{Resources: []string{"gpu"}, Flavors: []string{"default"}})
+	q.Quotas[quota.FlavorResource{Flavor: "default", Resource: "gpu"}] = quota.Limits{Nominal: 1, Borrowing: quota.Unlimited, Lending: quota.Unlimited}
+	asks := func(w WorkloadSet, cpu, gpu int64) WorkloadSet {
+		w.PodSets[0].PerPod = map[string]int64{"cpu": cpu, "gpu": gpu}
+		return w
+	}
+	for name, tc := range map[string]struct {
+		cpu  int64 // of who took the promise, beside the gpu
+		want []string
+	}{
+		"who took the promise needs it":     {1, []string{"evict starts for higher: in queue"}},
+		"who took the promise does without": {0, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, Options{}, q, localOf("q"), asks(job("runs", "q", 1, 0, 0, 0), 0, 1))
+			s.engine.Apply(asks(job("starts", "q", 1, 0, 0, 1), 2, 0))
+			s.jobs["starts"] = asks(job("starts", "q", 1, 0, 0, 1), 2, 0)
+			admission := decideAll(s.engine, s.now)
+			s.want("the preemptor comes", s.happens(asks(job("high", "q", 1, 0, 1, 2), 2, 1)),
+				"evict runs for high: in queue", "withdraw starts", "high waits: WaitingForPreemptedWorkloads")
+			s.happens(asks(job("higher", "q", 1, 0, 2, 3), tc.cpu, 1))
+			s.want("the preemptor is held back", s.happens(s.changed("high", func(w *Workload) { w.Gated = "somebody" })), "high waits: AdmissionGated")
+			s.write(admission[0])
+			s.want("who was withdrawn was admitted all the same", s.happens(), tc.want...)
+		})
+	}
 }
