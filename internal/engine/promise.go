@@ -148,7 +148,7 @@ func (p *pass) placesFor(w *workload) verdict {
 // placesOn finds out whether there is room now or will be, at these very places rather
 // than at others.
 func (e *Engine) placesOn(asks []place.Ask, at []place.Assignment) (verdict, []place.Assignment) {
-	near := e.nearYet(asks, at)
+	near := e.stillNear(asks, at)
 	if near && e.places.Has(asks, at, place.Now) {
 		return admissible, at
 	}
@@ -164,18 +164,29 @@ func (e *Engine) placesOn(asks []place.Ask, at []place.Assignment) (verdict, []p
 	return hopeless, nil
 }
 
-// nearYet reports whether the places that were found for the asks are in one domain where they have to be: labels of nodes change.
-func (e *Engine) nearYet(asks []place.Ask, at []place.Assignment) bool {
+// stillNear reports whether it is certain that places which were found are as near each other as the asks want: labels of nodes change.
+// Of asks that go together, or in parts, only a new search can tell.
+func (e *Engine) stillNear(asks []place.Ask, at []place.Assignment) bool {
 	for i := range min(len(asks), len(at)) {
-		if ask := &asks[i]; ask.Mandatory && len(at[i].Nodes) > 0 {
-			levels := e.topologies[e.flavors[ask.Flavor].Topology]
-			for _, level := range levels[:slices.Index(levels, ask.Level)+1] {
-				domain, _ := e.places.LabelOf(at[i].Nodes[0].Node, level)
-				for _, n := range at[i].Nodes {
-					if is, known := e.places.LabelOf(n.Node, level); !known || is != domain {
-						return false
-					}
-				}
+		ask := &asks[i]
+		switch {
+		case ask.Group != "", len(ask.Slices) > 0, ask.ExclusiveKey != "":
+			return false
+		case ask.Mandatory && !e.inOneDomain(ask, at[i].Nodes):
+			return false
+		}
+	}
+	return true
+}
+
+// inOneDomain reports whether the nodes are in one domain of the ask's level.
+func (e *Engine) inOneDomain(ask *place.Ask, nodes []place.NodeCount) bool {
+	levels := e.topologies[e.flavors[ask.Flavor].Topology]
+	for _, level := range levels[:slices.Index(levels, ask.Level)+1] {
+		for _, n := range nodes {
+			domain, _ := e.places.LabelOf(nodes[0].Node, level)
+			if is, known := e.places.LabelOf(n.Node, level); !known || is != domain {
+				return false
 			}
 		}
 	}

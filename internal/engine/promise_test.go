@@ -9,6 +9,7 @@ import (
 
 	"github.com/musterhq/muster/internal/engine/fair"
 	"github.com/musterhq/muster/internal/engine/flavor"
+	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
 )
@@ -222,11 +223,26 @@ func TestWhoWaitsForReadyPodsNoMoreIsToldOfHisVictimsAgain(t *testing.T) {
 
 // TestPlacesThatWerePromisedAreInOneRackWhenTheyAreGiven: one of the nodes is in another rack by then.
 func TestPlacesThatWerePromisedAreInOneRackWhenTheyAreGiven(t *testing.T) {
-	s := newScene(t, Options{}, slices.Concat(onNodes, []Event{evicting(queueOf("q", "", 9), lower), localOf("q"),
-		node("a1", "a", 2), node("a2", "a", 2), job("low", "q", 1, 2, 0, 0)})...)
-	s.want("a gang comes", s.happens(within(job("gang", "q", 2, 2, 1, 1))), "evict low for gang: in queue", "gang waits: WaitingForPreemptedWorkloads")
-	s.want("a node goes to another rack", s.happens(node("a2", "b", 2)), "gang waits: TopologyPlacementFailed")
-	s.want("the victim has gone", s.happens(s.stopped("low")), "admit low in q")
+	pods := func(name string, count int32, topology flavor.TopologyRequest) PodSet {
+		return PodSet{Name: name, Count: count, PerPod: map[string]int64{"cpu": 2}, Topology: &topology}
+	}
+	inRack := flavor.TopologyRequest{Level: rack, Mandatory: true}
+	grouped := flavor.TopologyRequest{Level: rack, Mandatory: true, Group: "g"}
+	for name, podSets := range map[string][]PodSet{
+		"a pod set":           {pods("main", 2, inRack)},
+		"a leader and others": {pods("leader", 1, grouped), pods("workers", 1, grouped)},
+		"a slice":             {pods("main", 2, flavor.TopologyRequest{Slices: []place.Slice{{Level: rack, Size: 2}}})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, Options{}, slices.Concat(onNodes, []Event{evicting(queueOf("q", "", 9), lower), localOf("q"),
+				node("a1", "a", 2), node("a2", "a", 2), job("low", "q", 1, 2, 0, 0)})...)
+			gang := job("gang", "q", 2, 2, 1, 1)
+			gang.PodSets = podSets
+			s.want("a gang comes", s.happens(gang), "evict low for gang: in queue", "gang waits: WaitingForPreemptedWorkloads")
+			s.want("a node goes to another rack", s.happens(node("a2", "b", 2)), "gang waits: TopologyPlacementFailed")
+			s.want("the victim has gone", s.happens(s.stopped("low")), "admit low in q")
+		})
+	}
 }
 
 // TestARoomIsPromisedOnceThoughWhoLeftItStays: the preemptor is gone by the time at which it is known that his victim, whose admission
