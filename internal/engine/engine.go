@@ -63,6 +63,8 @@ type Engine struct {
 	shapes      map[string]*shape
 
 	precedence preempt.Precedence
+	// lateWritten are those who were withdrawn and hold quota: it is decided next whether they go.
+	lateWritten sets.Set[Key]
 	// places is where pods can run, topologies the levels of each.
 	places     *place.Map
 	topologies map[string][]string
@@ -84,8 +86,6 @@ type Engine struct {
 	// unsampled tells that there is some since.
 	sampleDue time.Time
 	unsampled bool
-	// givenAllTheSame are those who were withdrawn and hold quota: it is decided next whether they go.
-	givenAllTheSame sets.Set[Key]
 	// growths are when somebody of a queue may grow who may not yet, by the queue's name; now
 	// is the time of the last Decide.
 	growths map[string]time.Time
@@ -128,12 +128,10 @@ func New(options Options) *Engine {
 		placing:     newPlacing(),
 		growths:     map[string]time.Time{},
 		avoiding:    sets.New[Key](),
-
-		givenAllTheSame: sets.New[Key](),
-
-		speeds:     elastic.Speeds{},
-		topologies: map[string][]string{},
-		overtaken:  map[Key]int64{},
+		lateWritten: sets.New[Key](),
+		speeds:      elastic.Speeds{},
+		topologies:  map[string][]string{},
+		overtaken:   map[Key]int64{},
 
 		recohorted:   sets.New[string](),
 		changed:      sets.New[string](),

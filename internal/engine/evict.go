@@ -39,9 +39,9 @@ func (p *pass) tellToGo(w *workload, eviction *Eviction, urgency int32) {
 // stopped leaving in between: were their room not there for who was promised it, he would lose the promise, others for
 // whom he had them evicted would be given what they left, and he would evict them again, in turns without end.
 func (p *pass) evictWithdrawn() {
-	keys := p.givenAllTheSame.UnsortedList()
+	keys := p.lateWritten.UnsortedList()
 	slices.SortFunc(keys, order.CompareKeys)
-	p.givenAllTheSame.Clear()
+	p.lateWritten.Clear()
 	for _, key := range keys {
 		w := p.workloads[key]
 		eviction := w.withdrawn
@@ -59,9 +59,9 @@ func (p *pass) evictWithdrawn() {
 // followWithdrawn has it decided what becomes of one who was withdrawn, once it is known that he has his quota all the same.
 func (e *Engine) followWithdrawn(w *workload) {
 	if w.withdrawn != nil && w.assumed == nothing {
-		e.givenAllTheSame.Insert(w.Key)
+		e.lateWritten.Insert(w.Key)
 	} else {
-		e.givenAllTheSame.Delete(w.Key)
+		e.lateWritten.Delete(w.Key)
 	}
 }
 

@@ -267,7 +267,7 @@ func (e *Engine) forget(w *workload) {
 	e.leave(w)
 	w.held, w.before, w.queue, w.assumed, w.growing, w.withdrawn = nil, nil, nil, nothing, nil, nil
 	w.gone = true
-	e.givenAllTheSame.Delete(w.Key)
+	e.lateWritten.Delete(w.Key)
 	e.unmended.Delete(w.Key)
 	e.settle(w)
 	e.leaveLocal(w)

@@ -20,4 +20,10 @@
 // finitely many promises to those before him, he is made finitely many himself. The
 // potential is the number of promises that each workload may still be made, read from the
 // first to the last: every eviction lowers it.
+//
+// News end promises, too: of queues, quotas and nodes, of a write that failed, and of a
+// victim who was withdrawn, has his quota all the same and stays since nobody waits for it
+// any more. So does that all have gone whom somebody waited for, and that was not enough.
+// Each begins the count anew for those concerned. Of the last two, which decisions bring
+// about, the property tests alone show that they come to an end.
 package preempt
