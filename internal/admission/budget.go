@@ -39,11 +39,11 @@ type allowance struct {
 }
 
 var (
-	// Reasons and events together are three of a hundred writes while there is more.
-	allowedReasons = allowance{perSecond: 300, burst: 100, share: 0.02}
-	allowedEvents  = allowance{perSecond: 50, burst: 200, share: 0.01}
+	// Reasons and events together are less than a twentieth of all writes while there is more.
+	allowedReasons = allowance{perSecond: 300, burst: 100, share: 0.035}
+	allowedEvents  = allowance{perSecond: 50, burst: 200, share: 0.015}
 	// Few queues never notice.
-	allowedQueues = allowance{perSecond: rate.Inf, burst: 1, share: 0.02, spare: 20}
+	allowedQueues = allowance{perSecond: rate.Inf, burst: 1, share: 0.03, spare: 20}
 )
 
 // purse is what is left of an allowance.

@@ -70,7 +70,7 @@ func load(b *writeBudget, clock *clocktesting.FakePassiveClock, lasts time.Durat
 	return out
 }
 
-// TestWhatIsForPeopleGivesWay: reasons and events are three of a hundred writes while there is much for jobs, and they go on
+// TestWhatIsForPeopleGivesWay: it is under a twentieth of what is written while there is much for jobs, and goes on
 // though the API server answers to nobody.
 func TestWhatIsForPeopleGivesWay(t *testing.T) {
 	for _, jobs := range []int{25, 100, 400, 2000} {
@@ -78,10 +78,10 @@ func TestWhatIsForPeopleGivesWay(t *testing.T) {
 		b := newWriteBudget(clock)
 		load(b, clock, 2*time.Second, jobs) // it begins
 		got := load(b, clock, time.Minute, jobs)
-		if share := got.people(); share > 0.035 || share < 0.02 {
+		if share := got.people(); share > 0.05 || share < 0.03 {
 			t.Errorf("%d a second for jobs: of all writes %.3f are for people: %+v", jobs, share, got)
 		}
-		if of := float64(got.queues) / float64(got.jobs); of > 0.025 || of < 0.015 {
+		if of := float64(got.queues) / float64(got.jobs); of > 0.035 || of < 0.025 {
 			t.Errorf("%d a second for jobs: %.3f as many for the status of queues: %+v", jobs, of, got)
 		}
 	}
@@ -89,7 +89,7 @@ func TestWhatIsForPeopleGivesWay(t *testing.T) {
 	b := newWriteBudget(clock)
 	b.wants(1000)
 	load(b, clock, 2*time.Second, 0)
-	if got := load(b, clock, time.Minute, 0); got.reasons < 20 || got.reasons > 60 || got.queues < 20 || got.queues > 45 {
+	if got := load(b, clock, time.Minute, 0); got.reasons < 30 || got.reasons > 60 || got.queues < 30 || got.queues > 45 {
 		t.Errorf("the API server does not answer: %+v", got)
 	}
 }
