@@ -27,9 +27,9 @@ func NewCache(config *rest.Config, options cache.Options) (cache.Cache, error) {
 	if err != nil {
 		return nil, err
 	}
-	custom := watches{config: config, options: options, namespace: namespace}
+	kinds := watches{config: config, options: options, namespace: namespace}
 	options.NewInformer = func(lw toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
-		return toolscache.NewSharedIndexInformer(custom.of(object, lw), object, resync, indexers)
+		return toolscache.NewSharedIndexInformer(kinds.of(object, lw), object, resync, indexers)
 	}
 	return cache.New(config, options)
 }

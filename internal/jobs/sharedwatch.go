@@ -47,7 +47,8 @@ type sharedWatch struct {
 	// begun is closed once all of them hear.
 	begun chan struct{}
 
-	mu      sync.Mutex
+	mu sync.Mutex
+	// hearers are all there before the first of them is told anything, and do not change then.
 	hearers []hearer
 }
 
