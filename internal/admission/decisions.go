@@ -306,7 +306,8 @@ func (a *decisionWriter) desired(ctx context.Context, seen *kueue.Workload, d en
 	if err != nil || !known {
 		return nil, false, false, err
 	}
-	out := seen.DeepCopy()
+	out := new(*seen)
+	out.Status = *seen.Status.DeepCopy() // all that an admission changes
 	admit(out, d.Admit, places, a.clock.Now())
 	open, err := a.stillOpen(ctx, out, d.Admit)
 	return out, false, open, err

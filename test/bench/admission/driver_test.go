@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
@@ -80,10 +81,11 @@ func (d *driver) play(ctx context.Context, load []arrival, version string) (resu
 	d.admitted, d.finished = make(chan known, len(load)), make(chan known, 4*len(load))
 	d.conflict, d.failed = make(chan string, 4*len(load)), make(chan error, 1)
 	began := time.Now()
-	creations := make(chan arrival)
-	writers.Go(func() { d.arrive(playing, began, load, creations) })
+	turns := semaphore.NewWeighted(writersOfAKind) // in the order in which they are asked for
+	for _, stream := range streams(load) {
+		writers.Go(func() { d.arrive(playing, began, stream, turns) })
+	}
 	for range writersOfAKind {
-		writers.Go(func() { work(playing, creations, func(a arrival) { d.report(ctx, d.create(ctx, a.body)) }) })
 		writers.Go(func() { work(playing, d.admitted, func(w known) { d.writeAdmission(ctx, w) }) })
 		writers.Go(func() { work(playing, d.finished, func(w known) { d.writeEnd(ctx, w) }) })
 	}
@@ -94,9 +96,10 @@ func (d *driver) play(ctx context.Context, load []arrival, version string) (resu
 	return result{wall: ended.Sub(began), waits: d.waits(), tally: d.tally}, nil
 }
 
-// arrive passes on each arrival when its time has come.
-func (d *driver) arrive(ctx context.Context, began time.Time, load []arrival, creations chan<- arrival) {
-	for _, a := range load {
+// arrive creates each Workload of a stream when its time has come, one after the other: who submits waits for the answer. A
+// stream that is behind its times takes its turn like all others.
+func (d *driver) arrive(ctx context.Context, began time.Time, stream []arrival, turns *semaphore.Weighted) {
+	for _, a := range stream {
 		if wait := time.Until(began.Add(a.at)); wait > 0 && !d.atOnce {
 			select {
 			case <-time.After(wait):
@@ -104,11 +107,12 @@ func (d *driver) arrive(ctx context.Context, began time.Time, load []arrival, cr
 				return
 			}
 		}
-		select {
-		case creations <- a:
-		case <-ctx.Done():
+		if turns.Acquire(ctx, 1) != nil {
 			return
 		}
+		err := d.create(ctx, a.body)
+		turns.Release(1)
+		d.report(ctx, err)
 	}
 }
 

@@ -75,6 +75,26 @@ func arrivals(t *testing.T, namespace string) []arrival {
 	return all
 }
 
+// streams are the arrivals of each class to each queue: a stream comes at its own pace, whatever becomes of the others, as in
+// the reference implementation's benchmark.
+func streams(load []arrival) [][]arrival {
+	type key struct {
+		queue string
+		class *class
+	}
+	var all [][]arrival
+	at := map[key]int{}
+	for _, a := range load {
+		i, known := at[key{a.queue, a.class}]
+		if !known {
+			i = len(all)
+			at[key{a.queue, a.class}], all = i, append(all, nil)
+		}
+		all[i] = append(all[i], a)
+	}
+	return all
+}
+
 // workload is one that nobody owns.
 func workload(namespace, name, queue string, cpu int64, priority int32) *kueue.Workload {
 	w := &kueue.Workload{

@@ -25,21 +25,29 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/testcluster"
+	"github.com/musterhq/muster/test/bench/operator"
 )
 
 // requests are what the benchmark itself asks of the API server about the Workloads
 // of a namespace. Bodies are sent as they are, and of what is watched only what
 // counts is decoded: the benchmark must not take the time that it measures.
 type requests struct {
-	api       rest.Interface
-	namespace string
+	api rest.Interface
+	// asOperator writes admissions.
+	asOperator rest.Interface
+	namespace  string
 	// statusWrites counts the writes of Workloads' status that were tried.
 	statusWrites atomic.Int64
 }
 
 func newRequests(t *testing.T, cluster *testcluster.Cluster, namespace string) *requests {
 	t.Helper()
-	config := rest.CopyConfig(cluster.Config)
+	return &requests{api: apiOf(t, cluster.Config), asOperator: apiOf(t, operator.SignIn(t, cluster)), namespace: namespace}
+}
+
+func apiOf(t *testing.T, config *rest.Config) rest.Interface {
+	t.Helper()
+	config = rest.CopyConfig(config)
 	version := kueue.GroupVersion
 	config.GroupVersion, config.APIPath = &version, "/apis"
 	config.NegotiatedSerializer = serializer.NewCodecFactory(testcluster.Scheme()).WithoutConversion()
@@ -47,14 +55,17 @@ func newRequests(t *testing.T, cluster *testcluster.Cluster, namespace string) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &requests{api: api, namespace: namespace}
+	return api
 }
 
 func (r *requests) create(ctx context.Context, body []byte) error {
 	return r.api.Post().Namespace(r.namespace).Resource("workloads").Body(body).Do(ctx).Error()
 }
 
-// admit writes an admission as the operator would, where it had nothing to decide.
+// onlyMetadata is all that the operator asks for in the answer to an admission.
+const onlyMetadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+
+// admit writes an admission as the operator does, where it has nothing to decide: the same request, by the same user.
 func (r *requests) admit(ctx context.Context, w known, queue string, cpu int64) error {
 	now := metav1.Now()
 	condition := func(kind, reason, message string) metav1.Condition {
@@ -77,7 +88,7 @@ func (r *requests) admit(ctx context.Context, w known, queue string, cpu int64) 
 	if w.version != "" {
 		body["metadata"] = map[string]string{"resourceVersion": w.version}
 	}
-	return r.patchStatus(ctx, w.name, types.MergePatchType, body)
+	return r.patchStatus(ctx, r.asOperator.Patch(types.MergePatchType).SetHeader("Accept", onlyMetadata), w.name, body)
 }
 
 // finish marks a Workload Finished, unless it is not as it was seen any more.
@@ -94,16 +105,16 @@ func (r *requests) finish(ctx context.Context, w known) error {
 	if w.version != "" {
 		operations = append(operations, operation{Op: "add", Path: "/metadata/resourceVersion", Value: w.version})
 	}
-	return r.patchStatus(ctx, w.name, types.JSONPatchType, operations)
+	return r.patchStatus(ctx, r.api.Patch(types.JSONPatchType), w.name, operations)
 }
 
-func (r *requests) patchStatus(ctx context.Context, name string, kind types.PatchType, patch any) error {
+func (r *requests) patchStatus(ctx context.Context, request *rest.Request, name string, patch any) error {
 	body, err := json.Marshal(patch)
 	if err != nil {
 		return fmt.Errorf("encoding a patch of %s: %w", name, err)
 	}
 	r.statusWrites.Add(1)
-	return r.api.Patch(kind).Namespace(r.namespace).Resource("workloads").Name(name).SubResource("status").Body(body).Do(ctx).Error()
+	return request.Namespace(r.namespace).Resource("workloads").Name(name).SubResource("status").Body(body).Do(ctx).Error()
 }
 
 // known is a Workload as it was last seen; without a version, as it may be by now.

@@ -49,6 +49,9 @@ type Operator struct {
 	ended chan struct{}
 }
 
+// fieldManager is whose the fields are that the operator sets: what its requests call it.
+const fieldManager = "muster-operator"
+
 // namespace is where it keeps what it needs for itself: that of its service account.
 const namespace = "muster-system"
 
@@ -62,11 +65,17 @@ func Start(t *testing.T, binary string, cluster *testcluster.Cluster, flags ...s
 // StartFor is Start with the rights for TrainingJobs of the group; empty for breezeml.ai.
 func StartFor(t *testing.T, binary string, cluster *testcluster.Cluster, trainingJobGroup string, flags ...string) *Operator {
 	t.Helper()
+	grant(t, cluster, trainingJobGroup)
+	return StartAs(t, binary, cluster, install.DefaultOperatorUser, append([]string{"--leader-election-namespace", namespace}, flags...)...)
+}
+
+// grant gives the operator the rights of the chart.
+func grant(t *testing.T, cluster *testcluster.Cluster, trainingJobGroup string) {
+	t.Helper()
 	rights := install.Rights{User: install.DefaultOperatorUser, Namespace: namespace, TrainingJobGroup: trainingJobGroup}
 	if err := install.GrantRights(t.Context(), cluster.Config, rights); err != nil {
 		t.Fatalf("granting the operator's rights: %v", err)
 	}
-	return StartAs(t, binary, cluster, install.DefaultOperatorUser, append([]string{"--leader-election-namespace", namespace}, flags...)...)
 }
 
 // StartAs is Start for a service account, named as the API server does, to which others have given its rights.
@@ -127,10 +136,13 @@ func awaitRights(t *testing.T, cluster *testcluster.Cluster, user string) {
 }
 
 // SignIn gives a configuration by which a client is the operator, to the API server as well: with a token of the service account, as a
-// pod of its has one. An operator must have been started before, with the rights of the chart.
+// pod of its has one, with the rights of the chart, and under the name by which the operator's fields are known as its.
 func SignIn(t *testing.T, cluster *testcluster.Cluster) *rest.Config {
 	t.Helper()
+	grant(t, cluster, "")
+	awaitRights(t, cluster, install.DefaultOperatorUser)
 	out := rest.AnonymousClientConfig(cluster.Config)
+	out.UserAgent = fieldManager
 	out.QPS = cluster.Config.QPS
 	out.BearerToken = tokenOf(t, cluster, install.DefaultOperatorUser)
 	return out
