@@ -1,9 +1,8 @@
 package admission
 
 import (
-	"container/heap"
-
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/engine/order"
 )
 
 // oldestEach is how often who waits longest is taken in place of who is most urgent: a queue's Workloads, whose quota is
@@ -15,7 +14,7 @@ const oldestEach = 4
 // which guards it and gives it each Workload once at a time.
 type urgencyQueue struct {
 	urgency func(engine.Key) int32
-	waiting urgencyHeap
+	waiting order.Heap[*urgent]
 	at      map[engine.Key]*urgent
 	// arrived are those that wait in the order in which they came, and some that were taken since.
 	arrived     []*urgent
@@ -27,12 +26,13 @@ type urgent struct {
 	key     engine.Key
 	urgency int32
 	turn    int
-	index   int // in the heap
+	place   order.Place // among those that wait
 }
 
 // newUrgencyQueue gives a queue that asks for the urgency of whoever is added, once more if it is added again.
 func newUrgencyQueue(urgency func(engine.Key) int32) *urgencyQueue {
-	return &urgencyQueue{urgency: urgency, at: map[engine.Key]*urgent{}}
+	return &urgencyQueue{urgency: urgency, at: map[engine.Key]*urgent{},
+		waiting: order.NewHeap((*urgent).before, func(u *urgent) *order.Place { return &u.place })}
 }
 
 // Push adds a Workload.
@@ -41,18 +41,18 @@ func (q *urgencyQueue) Push(key engine.Key) {
 	u := &urgent{key: key, urgency: q.urgency(key), turn: q.came}
 	q.at[key] = u
 	q.arrived = append(q.arrived, u)
-	heap.Push(&q.waiting, u)
+	q.waiting.Put(u)
 }
 
 // Touch looks anew how urgent a Workload is that waits.
 func (q *urgencyQueue) Touch(key engine.Key) {
 	u := q.at[key]
 	u.urgency = q.urgency(key)
-	heap.Fix(&q.waiting, u.index)
+	q.waiting.Put(u)
 }
 
 // Len is how many wait.
-func (q *urgencyQueue) Len() int { return len(q.waiting) }
+func (q *urgencyQueue) Len() int { return q.waiting.Len() }
 
 // Pop takes the one that is next.
 func (q *urgencyQueue) Pop() engine.Key {
@@ -61,41 +61,19 @@ func (q *urgencyQueue) Pop() engine.Key {
 		first++
 	}
 	q.arrived = q.arrived[first:]
-	next := 0
+	u := q.waiting.First()
 	if q.taken++; q.taken%oldestEach == 0 {
-		next = q.arrived[0].index
+		u = q.arrived[0]
 	}
-	u := heap.Remove(&q.waiting, next).(*urgent)
+	q.waiting.Remove(u)
 	delete(q.at, u.key)
 	return u.key
 }
 
-type urgencyHeap []*urgent
-
-func (h urgencyHeap) Len() int { return len(h) }
-
-func (h urgencyHeap) Less(i, j int) bool {
-	if h[i].urgency != h[j].urgency {
-		return h[i].urgency > h[j].urgency
+// before reports whether the decision about u is to be written before that about the other.
+func (u *urgent) before(other *urgent) bool {
+	if u.urgency != other.urgency {
+		return u.urgency > other.urgency
 	}
-	return h[i].turn < h[j].turn
-}
-
-func (h urgencyHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].index, h[j].index = i, j
-}
-
-func (h *urgencyHeap) Push(x any) {
-	u := x.(*urgent)
-	u.index = len(*h)
-	*h = append(*h, u)
-}
-
-func (h *urgencyHeap) Pop() any {
-	last := len(*h) - 1
-	u := (*h)[last]
-	(*h)[last] = nil
-	*h = (*h)[:last]
-	return u
+	return u.turn < other.turn
 }

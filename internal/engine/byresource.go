@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"container/heap"
 	"slices"
 
 	"github.com/musterhq/muster/internal/engine/flavor"
@@ -125,7 +124,7 @@ func (e *Engine) headBefore(c *class) (first *class) {
 // putBehind sets the class, the first of those to be looked at, aside for as long as the
 // head waits.
 func (p *pass) putBehind(c, head *class) {
-	heap.Pop(&c.queue.ready)
+	c.queue.ready.Pop()
 	p.block(c, behind(c.queue), nil)
 	c.heldBy, head.behind[c] = head, true
 }

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"container/heap"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -84,9 +83,6 @@ type classKey struct {
 	avoid string
 }
 
-// notReady is the place of a class that is not in a heap.
-const notReady = -1
-
 // class is those of a queue who wait for the same. If its head does not fit, none
 // does.
 type class struct {
@@ -96,7 +92,7 @@ type class struct {
 	waiting order.Queue
 	// at is the place among those to be looked at. blocked tells that the head did not
 	// fit, why says why, and short what there would have to be more of.
-	at int
+	at order.Place
 	// outgrown tells that it is kept for others of the queue, who are to grow.
 	blocked  bool
 	outgrown bool
@@ -110,7 +106,7 @@ type class struct {
 	form     *flavor.Form
 	formedOf int
 	own      quota.Vector
-	claimAt  int
+	claimAt  order.Place
 	// lacks is what a head of a queue by resource waits for more of, as of lackedAt, and
 	// behind are those who are held back for it. heldBy is the head that holds this one back.
 	lacks    []quota.FlavorResource
@@ -136,7 +132,7 @@ func (e *Engine) join(w *workload, q *clusterQueue) {
 	key := classKey{w.shape, w.Priority, w.localKey(), strings.Join(w.avoid.nodes, ",")}
 	c := q.classes[key]
 	if c == nil {
-		c = &class{classKey: key, queue: q, from: w.local, at: notReady, claimAt: notReady}
+		c = &class{classKey: key, queue: q, from: w.local}
 		q.classes[key] = c
 	} else if c.formedOf != q.revision {
 		q.unblock(c) // the queue is another one now
@@ -163,7 +159,7 @@ func (e *Engine) join(w *workload, q *clusterQueue) {
 	switch {
 	case q.head != nil && q.head != c && c.before(q.head):
 		q.unblock(q.head) // it goes before the one that holds the queue back
-	case q.head != nil && q.head != c, q.head == nil && c.at == 0 && !e.open(q):
+	case q.head != nil && q.head != c, q.head == nil && c.at.IsFirst() && !e.open(q):
 		e.tellMute(c, behind(q))
 	}
 }
@@ -174,19 +170,19 @@ func (e *Engine) part(w *workload) {
 	w.class = nil
 	head := c.head().Key == w.Key
 	c.waiting.Remove(w.Key)
-	if head && c.claimAt != notReady {
+	if head && c.claimAt.In() {
 		if q.family != nil {
 			q.family.put() // others may have what was kept for it
 		}
 		if c.waiting.Len() > 0 {
-			heap.Fix(&q.owners, c.claimAt)
+			q.owners.Put(c)
 		}
 	}
 	if c.waiting.Len() == 0 {
 		q.waive(c)
 		q.unblock(c)
 		delete(q.classes, c.classKey)
-	} else if head && c.at != notReady {
+	} else if head && c.at.In() {
 		q.wake(c)
 	}
 	if (q.head == c || c.behind != nil) && head {

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"container/heap"
 	"maps"
 	"math"
 	"slices"
@@ -116,14 +115,14 @@ func (e *Engine) standingOf(l *localQueue) float64 {
 
 // reorder has those looked at in the order in which they stand now.
 func (q *clusterQueue) reorder() {
-	heap.Init(&q.ready)
+	q.ready.Rearrange()
 	for _, head := range slices.Clone(q.heads) {
 		q.unblock(head) // others may go before it now
 	}
-	if heap.Init(&q.owners); len(q.owners) > 0 && q.family != nil {
+	if q.owners.Rearrange(); q.owners.Len() > 0 && q.family != nil {
 		q.family.put() // another may have the claim
 	}
-	if q.head != nil && len(q.ready) > 0 && q.ready[0].before(q.head) {
+	if q.head != nil && q.ready.Len() > 0 && q.ready.First().before(q.head) {
 		q.unblock(q.head)
 	}
 	if q.promised.Len() > 0 && q.family != nil {

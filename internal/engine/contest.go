@@ -17,7 +17,7 @@ type contestant struct {
 
 // stale tells that what was found out may be wrong by now.
 func (c *contestant) stale() bool {
-	return c.version != c.queue.family.version || c.class.at != 0 || c.class.head() != c.rank
+	return c.version != c.queue.family.version || !c.class.at.IsFirst() || c.class.head() != c.rank
 }
 
 // contest finds out whose turn it is among the heads of the queues of a family.

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"cmp"
-	"container/heap"
 	"maps"
 	"slices"
 	"time"
@@ -236,10 +235,11 @@ func (e *Engine) isAwaited(f *family) bool {
 // a strict one its head does, and who was promised something, unless somebody goes
 // before him.
 func (e *Engine) open(q *clusterQueue) bool {
-	if q.head != nil || len(q.ready) == 0 {
+	if q.head != nil || q.ready.Len() == 0 {
 		return false
 	}
-	first := turn{q.ready[0].from.standing, q.ready[0].head()}
+	c := q.ready.First()
+	first := turn{c.from.standing, c.head()}
 	return q.Strategy != Strict || !slices.ContainsFunc(q.promised.All(), func(r order.Rank) bool {
 		return !first.before(turn{e.workloads[r.Key].local.standing, r}, q)
 	})
@@ -253,7 +253,7 @@ func (p *pass) headOf(q *clusterQueue) *contestant {
 			p.tellReady(q, why)
 			return nil
 		}
-		c := q.ready[0]
+		c := q.ready.First()
 		if head := p.headBefore(c); head != nil {
 			p.budget--
 			p.putBehind(c, head)
@@ -264,7 +264,7 @@ func (p *pass) headOf(q *clusterQueue) *contestant {
 			return &contestant{queue: q, class: c, rank: c.head(), version: q.family.version, outcome: found}
 		}
 		p.budget--
-		heap.Pop(&q.ready)
+		q.ready.Pop()
 		p.block(c, found.choice.Why, found.choice.Short)
 		if found.outgrown {
 			c.outgrown = true
@@ -295,7 +295,7 @@ func (e *Engine) mustWait(q *clusterQueue) reason.Reason {
 // they would be: that of the heap depends on how it came about.
 func (e *Engine) tellReady(q *clusterQueue, why reason.Reason) {
 	var mute []*class
-	for _, c := range q.ready {
+	for _, c := range q.ready.All() {
 		if len(c.mute) > 0 {
 			mute = append(mute, c)
 		}

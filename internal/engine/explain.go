@@ -171,7 +171,7 @@ func (x *explainer) explainWait() {
 			defer x.letAllGo(q.family)
 			x.findHead()
 		}
-		probe := &class{classKey: classKey{shape: w.shape, priority: w.Priority, local: w.localKey()}, queue: q, from: w.local, at: notReady, claimAt: notReady}
+		probe := &class{classKey: classKey{shape: w.shape, priority: w.Priority, local: w.localKey()}, queue: q, from: w.local}
 		probe.waiting.Push(w.rank())
 		form := x.formOf(probe)
 		found := x.seeingThrough(probe)

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"cmp"
-	"container/heap"
 	"slices"
 
 	"github.com/musterhq/muster/internal/engine/flavor"
@@ -39,10 +38,10 @@ func (c claim) equal(other claim) bool {
 // claimOf is the claim of the queue, of no class if there is none. A queue that may
 // reclaim from anyone needs no such help, nor does one that shares with nobody.
 func (q *clusterQueue) claimOf() claim {
-	if len(q.owners) == 0 || len(q.family.queues) == 1 || q.Preemption.Reclaim == preempt.Any {
+	if q.owners.Len() == 0 || len(q.family.queues) == 1 || q.Preemption.Reclaim == preempt.Any {
 		return claim{}
 	}
-	first := q.owners[0]
+	first := q.owners.First()
 	if q.Strategy == Strict && first != q.front() {
 		return claim{}
 	}
@@ -54,8 +53,8 @@ func (q *clusterQueue) front() *class {
 	switch {
 	case q.head != nil:
 		return q.head
-	case len(q.ready) > 0:
-		return q.ready[0]
+	case q.ready.Len() > 0:
+		return q.ready.First()
 	}
 	return nil
 }
@@ -76,21 +75,16 @@ func (e *Engine) formOf(c *class) *flavor.Form {
 func (e *Engine) claims(c *class) {
 	q := c.queue
 	e.formOf(c)
-	switch {
-	case len(c.own) == 0 || c.waiting.Len() == 0:
+	if len(c.own) == 0 || c.waiting.Len() == 0 {
 		q.waive(c)
-	case c.claimAt == notReady:
-		heap.Push(&q.owners, c)
-	default:
-		heap.Fix(&q.owners, c.claimAt)
+		return
 	}
+	q.owners.Put(c)
 }
 
 // waive is the inverse.
 func (q *clusterQueue) waive(c *class) {
-	if c.claimAt != notReady {
-		heap.Remove(&q.owners, c.claimAt)
-	}
+	q.owners.Remove(c)
 }
 
 // followClaims has those looked at again for whom there is more because somebody claims
@@ -153,7 +147,7 @@ func (e *Engine) keepAll(f *family) {
 		}
 	}
 	slices.SortFunc(keepers, func(a, b *clusterQueue) int {
-		return cmp.Or(order.Compare(a.owners[0].head(), b.owners[0].head()), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(order.Compare(a.owners.First().head(), b.owners.First().head()), cmp.Compare(a.Name, b.Name))
 	})
 	for _, q := range keepers {
 		e.keep(q)

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"container/heap"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,7 +29,7 @@ type clusterQueue struct {
 	// classes have those who wait, ready the ones of them that are to be looked at, by
 	// their heads.
 	classes map[classKey]*class
-	ready   classHeap
+	ready   order.Heap[*class]
 	// head is the one that holds a strict queue back until the family has more to give.
 	head *class
 	// heads are those of a queue by resource who lack something, and hold back who asks for
@@ -39,7 +38,7 @@ type clusterQueue struct {
 	// owners are the classes that the queue's own quota could hold, the first one on top.
 	// claimed is the claim that others have heard of, kept what is kept of it during a
 	// pass, and keptFor for whom.
-	owners  claimHeap
+	owners  order.Heap[*class]
 	claimed claim
 	kept    quota.Vector
 	keptFor order.Rank
@@ -91,7 +90,9 @@ func (e *Engine) queue(name string) *clusterQueue {
 	q := e.queues[name]
 	if q == nil {
 		q = &clusterQueue{fairly: e.options.FairSharing != nil, classes: map[classKey]*class{}, locals: map[Key]*localQueue{},
-			waiting: &orderedList{}, unplaced: &orderedList{}}
+			waiting: &orderedList{}, unplaced: &orderedList{},
+			ready:  order.NewHeap((*class).before, func(c *class) *order.Place { return &c.at }),
+			owners: order.NewHeap((*class).before, func(c *class) *order.Place { return &c.claimAt })}
 		q.set(ClusterQueue{Name: name})
 		q.exists = false
 		e.queues[name] = q
@@ -188,63 +189,13 @@ func (q *clusterQueue) fault() reason.Reason {
 	return reason.Reason{}
 }
 
-// classHeap orders classes by the ranks of their heads.
-type classHeap []*class
-
-func (h classHeap) Len() int           { return len(h) }
-func (h classHeap) Less(i, j int) bool { return h[i].before(h[j]) }
-func (h classHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].at, h[j].at = i, j
-}
-func (h *classHeap) Push(x any) {
-	c := x.(*class)
-	c.at = len(*h)
-	*h = append(*h, c)
-}
-func (h *classHeap) Pop() any {
-	last := len(*h) - 1
-	c := (*h)[last]
-	*h = (*h)[:last]
-	c.at = notReady
-	return c
-}
-
-// claimHeap is the same for those in line for the claim of their queue.
-type claimHeap []*class
-
-func (h claimHeap) Len() int           { return len(h) }
-func (h claimHeap) Less(i, j int) bool { return h[i].before(h[j]) }
-func (h claimHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].claimAt, h[j].claimAt = i, j
-}
-func (h *claimHeap) Push(x any) {
-	c := x.(*class)
-	c.claimAt = len(*h)
-	*h = append(*h, c)
-}
-func (h *claimHeap) Pop() any {
-	last := len(*h) - 1
-	c := (*h)[last]
-	*h = (*h)[:last]
-	c.claimAt = notReady
-	return c
-}
-
 // wake has the class looked at, or looked at again where its head changed.
 func (q *clusterQueue) wake(c *class) {
 	if c.waiting.Len() == 0 {
-		if c.at != notReady {
-			heap.Remove(&q.ready, c.at)
-		}
+		q.ready.Remove(c)
 		return
 	}
-	if c.at == notReady {
-		heap.Push(&q.ready, c)
-	} else {
-		heap.Fix(&q.ready, c.at)
-	}
+	q.ready.Put(c)
 	if q.family != nil {
 		q.family.put()
 	}

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"container/heap"
 	"slices"
 
 	"github.com/musterhq/muster/internal/engine/fair"
@@ -28,8 +27,8 @@ type bracket struct {
 	parent *bracket
 	// children are those in which somebody is left, the best one first; at is the place
 	// among those of the parent.
-	children bracketHeap
-	at       int
+	children order.Heap[*bracket]
+	at       order.Place
 	// winner is nil if nobody is left. With it, the node has the share, and its parent has
 	// to lend it what was passed; borrows tells that its queue borrows for it.
 	winner  *contestant
@@ -70,7 +69,7 @@ func (t *tournament) bracket(n *quota.Node) *bracket {
 	if b := t.brackets[n]; b != nil {
 		return b
 	}
-	b := &bracket{node: n, at: notReady}
+	b := &bracket{node: n, children: order.NewHeap((*bracket).before, func(b *bracket) *order.Place { return &b.at })}
 	t.brackets[n] = b
 	if n.Parent() == nil {
 		t.root = b
@@ -85,7 +84,7 @@ func (t *tournament) replay(b *bracket) {
 	for ; b != nil; b = b.parent {
 		b.settle()
 		if b.parent != nil {
-			b.parent.children.place(b)
+			b.parent.arrange(b)
 		}
 	}
 }
@@ -94,10 +93,10 @@ func (t *tournament) replay(b *bracket) {
 func (b *bracket) settle() {
 	var asked quota.Vector
 	switch {
-	case !b.node.IsQueue() && len(b.children) == 0:
+	case !b.node.IsQueue() && b.children.Len() == 0:
 		b.winner = nil
 	case !b.node.IsQueue():
-		best := b.children[0]
+		best := b.children.First()
 		b.winner, b.borrows, asked = best.winner, best.borrows, best.passed
 	case b.winner != nil:
 		asked = b.winner.choice.Usage
@@ -119,36 +118,11 @@ func (b *bracket) before(other *bracket) bool {
 	return order.Compare(b.winner.rank, other.winner.rank) < 0
 }
 
-// bracketHeap orders the children of a cohort in which somebody is left.
-type bracketHeap []*bracket
-
-// place puts the child where it belongs now.
-func (h *bracketHeap) place(b *bracket) {
-	switch {
-	case b.winner == nil && b.at != notReady:
-		heap.Remove(h, b.at)
-	case b.winner != nil && b.at == notReady:
-		heap.Push(h, b)
-	case b.winner != nil:
-		heap.Fix(h, b.at)
+// arrange has the child, in which somebody may be left, take its place among the others.
+func (b *bracket) arrange(child *bracket) {
+	if child.winner == nil {
+		b.children.Remove(child)
+		return
 	}
-}
-
-func (h bracketHeap) Len() int           { return len(h) }
-func (h bracketHeap) Less(i, j int) bool { return h[i].before(h[j]) }
-func (h bracketHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].at, h[j].at = i, j
-}
-func (h *bracketHeap) Push(x any) {
-	b := x.(*bracket)
-	b.at = len(*h)
-	*h = append(*h, b)
-}
-func (h *bracketHeap) Pop() any {
-	last := len(*h) - 1
-	b := (*h)[last]
-	*h = (*h)[:last]
-	b.at = notReady
-	return b
+	b.children.Put(child)
 }
