@@ -39,6 +39,12 @@ func latticeJobRules() []rule {
 				{what: "a mode", change: edits{"spec>topology": "yaml:{mode: hard}"}},
 			},
 			[]attempt{{what: "all of them", change: edits{"spec>training": "yaml:{coordinatorTask: main, framework: Jax}", "spec>policies": "yaml:[{event: Any, action: AbortJob}]", "spec>topology": "yaml:{mode: Soft}"}}}},
+		{of, "a timeout is a duration", inSchema, "policies[0].timeout in body should match",
+			[]attempt{
+				{what: "of the job", change: edits{"spec>policies": "yaml:[{event: PodFailed, action: AbortJob, timeout: 5 minutes}]"}},
+				{what: "of a task", change: task("policies", "[{event: PodFailed, action: AbortJob, timeout: soon}]")},
+			},
+			[]attempt{{what: "minutes", change: edits{"spec>policies": "yaml:[{event: PodFailed, action: AbortJob, timeout: 5m}]"}}}},
 		{of, "a policy for any event is alone", inCEL, "where a policy is for Any there must be no other",
 			[]attempt{
 				{what: "of the job", change: edits{"spec>policies": "yaml:[{event: Any, action: AbortJob}, {event: PodFailed, action: AbortJob}]"}},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -14,6 +15,9 @@ type props = apiextensionsv1.JSONSchemaProps
 func amend(kind string, root *props) {
 	dropForeignProse(root)
 	boundExponents(root)
+	if spec, has := root.Properties["spec"]; has {
+		root.Properties["spec"] = readable(spec)
+	}
 	switch kind {
 	case "ClusterQueue", "Cohort":
 		edit(root, boundResourceNames, "spec", "resourceGroups", "*")
@@ -142,6 +146,30 @@ func boundExponents(node *props) {
 	if node.AdditionalProperties != nil && node.AdditionalProperties.Schema != nil {
 		boundExponents(node.AdditionalProperties.Schema)
 	}
+}
+
+// readable has the schema refuse numbers that it would take and no program with Go types can read. One object that cannot be read keeps
+// all others of its kind from being read. Durations, which a schema has as any text, say so themselves. A status is written by programs.
+func readable(node props) props {
+	if node.XIntOrString && !strings.Contains(node.Pattern, boundedExponent) {
+		least, most := float64(math.MinInt32), float64(math.MaxInt32)
+		if node.Minimum == nil {
+			node.Minimum = &least
+		}
+		if node.Maximum == nil {
+			node.Maximum = &most
+		}
+	}
+	for name, child := range node.Properties {
+		node.Properties[name] = readable(child)
+	}
+	if node.Items != nil && node.Items.Schema != nil {
+		*node.Items.Schema = readable(*node.Items.Schema)
+	}
+	if node.AdditionalProperties != nil && node.AdditionalProperties.Schema != nil {
+		*node.AdditionalProperties.Schema = readable(*node.AdditionalProperties.Schema)
+	}
+	return node
 }
 
 // boundResourceNames bounds what the type of resource names, which is not ours, leaves unbounded, so that the API server

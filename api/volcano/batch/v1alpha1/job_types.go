@@ -86,6 +86,9 @@ type JobSpec struct {
 	// runningEstimate is how long the job will probably run.
 	//
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:Pattern=`^(0|([0-9]{1,6}(\.[0-9]{1,9})?h)?([0-9]{1,7}(\.[0-9]{1,9})?m)?([0-9]{1,9}(\.[0-9]{1,9})?s)?([0-9]{1,9}(\.[0-9]{1,9})?(ms|us|µs|ns))?)$`
 	RunningEstimate *metav1.Duration `json:"runningEstimate,omitempty"`
 
 	// queue is the name of the queue; default where it is empty.
@@ -210,6 +213,9 @@ type LifecyclePolicy struct {
 	// timeout is for how long it must be so before anything is done; not at all where it is absent.
 	//
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:Pattern=`^(0|([0-9]{1,6}(\.[0-9]{1,9})?h)?([0-9]{1,7}(\.[0-9]{1,9})?m)?([0-9]{1,9}(\.[0-9]{1,9})?s)?([0-9]{1,9}(\.[0-9]{1,9})?(ms|us|µs|ns))?)$`
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 }
 
