@@ -21,6 +21,8 @@ type look struct {
 	plan   jobs.Plan
 	// made says that the plan has pods made.
 	made bool
+	// failureWaits says that a policy will do something about a pod that has failed, and not yet.
+	failureWaits bool
 }
 
 // plan says what follows from what was seen of a VCJob. What changes the course of the
@@ -76,7 +78,7 @@ func (l *look) step() {
 		if l.job.Status.State.Reason == admittedAnewReason {
 			return // its Workload is about to go
 		}
-		if !l.succeeded() && !l.react() && !l.allEnded() {
+		if !l.succeeded() && !l.react() && (l.failureWaits || !l.allEnded()) {
 			l.run()
 		}
 	}

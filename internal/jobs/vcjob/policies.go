@@ -36,8 +36,12 @@ func (l *look) react() bool {
 	var single []deed
 	for _, h := range l.happenings() {
 		policy := l.policyFor(h)
-		if policy == nil || policy.Action == bus.ResumeJobAction || !l.isDue(policy, h) {
+		if policy == nil || policy.Action == bus.ResumeJobAction {
 			continue // a job that is stopped is resumed by Commands alone, and any other runs already
+		}
+		if !l.isDue(policy, h) {
+			l.failureWaits = l.failureWaits || h.replica != nil && h.replica.Phase == replicas.Failed
+			continue
 		}
 		d := deed{policy.Action, h.task, h.replica, h.what}
 		if !d.isSingle() {
@@ -155,7 +159,7 @@ func happeningsOf(r *replicas.Replica) []happening {
 	h := happening{task: r.Group, replica: r}
 	switch {
 	case r.Phase == replicas.Failed:
-		h.event, h.since, h.what = bus.PodFailedEvent, endOf(r.Pod), failureOf(r)
+		h.event, h.since, h.what = bus.PodFailedEvent, firstOf(endOf(r.Pod), turnOf(r.Pod)), failureOf(r)
 		h.exitCode, _, _ = replicas.Failure(r.Pod)
 		if replicas.Disrupted(r.Pod) {
 			h.event, h.failed, h.what = bus.PodEvictedEvent, true, h.what+": it was evicted from its node"
@@ -168,9 +172,9 @@ func happeningsOf(r *replicas.Replica) []happening {
 			h.since = h.since.Add(-time.Duration(*grace) * time.Second)
 		}
 	case r.Phase == replicas.Unknown:
-		h.event, h.what = bus.JobUnknownEvent, "nothing is known of pod "+r.Name
+		h.event, h.since, h.what = bus.JobUnknownEvent, turnOf(r.Pod), "nothing is known of pod "+r.Name
 	case r.Phase == replicas.Running:
-		h.event, h.what = bus.PodRunningEvent, "pod "+r.Name+" runs"
+		h.event, h.since, h.what = bus.PodRunningEvent, firstOf(startOf(r.Pod), turnOf(r.Pod)), "pod "+r.Name+" runs"
 	default:
 		h.event, h.since, h.what = bus.PodPendingEvent, r.Pod.CreationTimestamp.Time, "pod "+r.Name+" does not start"
 	}
@@ -223,4 +227,45 @@ func endOf(pod *corev1.Pod) (last time.Time) {
 		}
 	}
 	return last
+}
+
+// startOf is when the first container of the pod has started, as far as it tells, zero if none has. One that is restarted where it is
+// tells of its last run too.
+func startOf(pod *corev1.Pod) (first time.Time) {
+	for i := range pod.Status.ContainerStatuses {
+		for _, state := range []*corev1.ContainerState{&pod.Status.ContainerStatuses[i].LastTerminationState, &pod.Status.ContainerStatuses[i].State} {
+			var at time.Time
+			switch {
+			case state.Running != nil:
+				at = state.Running.StartedAt.Time
+			case state.Terminated != nil:
+				at = state.Terminated.StartedAt.Time
+			}
+			if !at.IsZero() && (first.IsZero() || at.Before(first)) {
+				first = at
+			}
+		}
+	}
+	return first
+}
+
+// turnOf is when a condition of the pod has changed last, or since when the pod is there if it has none.
+func turnOf(pod *corev1.Pod) time.Time {
+	last := pod.CreationTimestamp.Time
+	for i := range pod.Status.Conditions {
+		if at := pod.Status.Conditions[i].LastTransitionTime; at.After(last) {
+			last = at.Time
+		}
+	}
+	return last
+}
+
+// firstOf is the first of the times that is known.
+func firstOf(times ...time.Time) time.Time {
+	for _, at := range times {
+		if !at.IsZero() {
+			return at
+		}
+	}
+	return time.Time{}
 }

@@ -5,7 +5,9 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	bus "github.com/musterhq/muster/api/volcano/bus/v1alpha1"
@@ -67,6 +69,62 @@ func TestATimeoutIsWaitedFor(t *testing.T) {
 	job.Spec.Policies[0].Timeout.Duration = time.Minute
 	if got := see(t, job.Job, admitted("worker", 2), append(children, pod("job-worker-1").running().Pod)); !strings.HasPrefix(state(got), "Restarting") {
 		t.Errorf("state %s, want Restarting", state(got))
+	}
+}
+
+// Whatever a policy is for, its timeout counts from when that began.
+func TestATimeoutCountsFromWhenItBegan(t *testing.T) {
+	tenMinutesAgo := metav1.NewTime(now.Add(-10 * time.Minute))
+	unknown := pod("job-worker-0").running()
+	unknown.Status.Phase = corev1.PodUnknown
+	unknown.Status.Conditions[0].LastTransitionTime = tenMinutesAgo
+	refused := pod("job-worker-0") // by its node, which starts no container
+	refused.Status.Phase, refused.Status.Reason = corev1.PodFailed, "OutOfcpu"
+	refused.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: tenMinutesAgo}}
+	restarted := pod("job-worker-0").running()
+	restarted.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{StartedAt: tenMinutesAgo}
+	restarted.Status.ContainerStatuses[0].State.Running.StartedAt = metav1.NewTime(now.Add(-time.Minute))
+	for name, test := range map[string]struct {
+		event bus.Event
+		pod   podBuilder
+		since time.Duration
+	}{
+		"a pod runs":                            {bus.PodRunningEvent, pod("job-worker-0").running(), time.Hour},
+		"a pod runs whose container began anew": {bus.PodRunningEvent, restarted, 10 * time.Minute},
+		"nothing is known of a pod":             {bus.JobUnknownEvent, unknown, 10 * time.Minute},
+		"a pod has failed without a container":  {bus.PodFailedEvent, refused, 10 * time.Minute},
+	} {
+		job := newJob().with("worker", 2).is(volcano.Running)
+		job.Spec.Policies = []volcano.LifecyclePolicy{{Event: test.event, Action: bus.TerminateJobAction, Timeout: &metav1.Duration{Duration: test.since + time.Minute}}}
+		waiting := pod("job-worker-1")
+		got := see(t, job.Job, admitted("worker", 2), of(test.pod, waiting))
+		if phase := then(got, job).Status.State.Phase; phase == volcano.Terminating || !got.Due.Equal(now.Add(time.Minute)) {
+			t.Errorf("%s: a minute before its time the job is %s, to be looked at %v", name, phase, got.Due)
+		}
+		job.Spec.Policies[0].Timeout.Duration = test.since
+		if phase := then(see(t, job.Job, admitted("worker", 2), of(test.pod, waiting)), job).Status.State.Phase; phase != volcano.Terminating {
+			t.Errorf("%s: when it is time the job is %s", name, phase)
+		}
+	}
+}
+
+// What its author says of a failure counts though all pods have ended meanwhile, as those of a training do of which one has failed.
+func TestAJobDoesNotEndBeforeThePolicyForAFailureIsDue(t *testing.T) {
+	job := newJob().with("worker", 2).is(volcano.Running)
+	job.Spec.Policies = []volcano.LifecyclePolicy{{Event: bus.PodFailedEvent, Action: bus.RestartJobAction, Timeout: &metav1.Duration{Duration: 5 * time.Minute}}}
+	failed := of(pod("job-worker-0").ended(1), pod("job-worker-1").ended(1)) // a minute ago
+	got := see(t, job.Job, admitted("worker", 2), failed)
+	if phase := then(got, job).Status.State.Phase; phase != volcano.Running || !got.Due.Equal(now.Add(4*time.Minute)) {
+		t.Errorf("the job is %s (%s), to be looked at %v", phase, state(got), got.Due)
+	}
+	job.Spec.Policies[0].Timeout.Duration = time.Minute
+	if s := state(see(t, job.Job, admitted("worker", 2), failed)); !strings.HasPrefix(s, "Restarting") {
+		t.Errorf("when it is time the job is %s", s)
+	}
+	// Where the policy is for another code, nothing is to come.
+	job.Spec.Policies = []volcano.LifecyclePolicy{{ExitCode: ptr.To[int32](3), Action: bus.RestartJobAction, Timeout: &metav1.Duration{Duration: 5 * time.Minute}}}
+	if s := state(see(t, job.Job, admitted("worker", 2), failed)); !strings.HasPrefix(s, "Failed") {
+		t.Errorf("without a policy for it the job is %s", s)
 	}
 }
 
