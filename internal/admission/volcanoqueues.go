@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -23,7 +25,15 @@ import (
 // volcanoQueues keeps a ClusterQueue for each Volcano Queue, the cohort that they share, and
 // the Queues' status. There are few, and what one deserves the others cannot share: so all are
 // looked at together.
-type volcanoQueues struct{ client client.Client }
+type volcanoQueues struct {
+	client   client.Client
+	recorder events.EventRecorder
+	// told are the Queues, by UID, of which it was told that they are not kept.
+	told map[types.UID]bool
+}
+
+// notKeptReason is of the event that tells that a ClusterQueue which is not the Queue's serves in its place.
+const notKeptReason = "NotKept"
 
 // AddVolcanoQueues has the manager keep Volcano's Queues, which the cluster must serve.
 func AddVolcanoQueues(mgr ctrl.Manager) error {
@@ -35,7 +45,7 @@ func AddVolcanoQueues(mgr ctrl.Manager) error {
 		Watches(&scheduling.Queue{}, all).
 		Watches(&kueue.ClusterQueue{}, all).
 		Watches(&kueue.Cohort{}, all).
-		Complete(&volcanoQueues{client: mgr.GetClient()})
+		Complete(&volcanoQueues{client: mgr.GetClient(), recorder: mgr.GetEventRecorder("muster"), told: map[types.UID]bool{}})
 	if err != nil {
 		return fmt.Errorf("adding the keeper of Volcano Queues: %w", err)
 	}
@@ -78,6 +88,9 @@ func (v *volcanoQueues) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Res
 			wanted := keptQueue(q, cluster)
 			kept = append(kept, wanted)
 			errs = append(errs, v.keep(ctx, found, wanted))
+			delete(v.told, q.UID)
+		} else {
+			v.tellNotKept(q, found)
 		}
 		errs = append(errs, v.report(ctx, q, volcanoStatus(q.Status, there[q.Name], ended[q.Name])))
 	}
@@ -120,6 +133,16 @@ func (v *volcanoQueues) keep(ctx context.Context, seen, wanted *kueue.ClusterQue
 		return nil
 	}
 	return v.client.Patch(ctx, desired, client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{}))
+}
+
+// tellNotKept tells once that what the Queue says means nothing, unless that is nothing but what every Queue has.
+func (v *volcanoQueues) tellNotKept(q *scheduling.Queue, instead *kueue.ClusterQueue) {
+	if v.told[q.UID] || !instead.DeletionTimestamp.IsZero() || len(q.Spec.Capability)+len(q.Spec.Deserved)+len(q.Spec.Guarantee.Resource) == 0 {
+		return
+	}
+	v.told[q.UID] = true
+	v.recorder.Eventf(q, nil, corev1.EventTypeWarning, notKeptReason, eventAction,
+		"A ClusterQueue %s was there before and serves in place of this Queue: its quota counts, and capability, deserved and guarantee of the Queue mean nothing", q.Name)
 }
 
 // keepCohort keeps what the Queues share, unless somebody else has made a cohort of that name.

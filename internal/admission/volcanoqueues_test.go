@@ -1,0 +1,60 @@
+package admission
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	scheduling "github.com/musterhq/muster/api/volcano/scheduling/v1beta1"
+)
+
+// Who writes quota into a Queue that is not kept would wonder for ever why it does not count: it is told once. When the ClusterQueue that
+// is in its way goes, the Queue is kept.
+func TestAQueueWhoseNameIsTakenIsToldOf(t *testing.T) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{kueue.AddToScheme, scheduling.AddToScheme, corev1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cpu := quantities("cpu", "4")
+	taken := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "team"}}
+	queue, plain := aQueue("team", scheduling.QueueSpec{Capability: cpu}), aQueue("default", scheduling.QueueSpec{Weight: 1})
+	plain.UID = "other"
+	api := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&scheduling.Queue{}).
+		WithObjects(taken, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, queue, plain).Build()
+	recorder := events.NewFakeRecorder(10)
+	keeper := &volcanoQueues{client: api, recorder: recorder, told: map[types.UID]bool{}}
+	look := func() {
+		t.Helper()
+		if _, err := keeper.Reconcile(t.Context(), ctrl.Request{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	look()
+	look()
+	if len(recorder.Events) != 1 {
+		t.Fatalf("%d events", len(recorder.Events))
+	}
+	if told := <-recorder.Events; !strings.HasPrefix(told, "Warning NotKept A ClusterQueue team was there before") {
+		t.Errorf("told %q", told)
+	}
+	if err := api.Delete(t.Context(), taken); err != nil {
+		t.Fatal(err)
+	}
+	look()
+	look()
+	var kept kueue.ClusterQueue
+	if err := api.Get(t.Context(), client.ObjectKeyFromObject(taken), &kept); err != nil || !metav1.IsControlledBy(&kept, queue) || len(recorder.Events) != 0 {
+		t.Errorf("it is kept as %v (%v), and %d more were told", kept.OwnerReferences, err, len(recorder.Events))
+	}
+}
