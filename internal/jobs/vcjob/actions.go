@@ -67,6 +67,7 @@ func (l *look) beginAnew(why string) {
 	restarts := l.memory.restarts
 	l.memory = newMemory()
 	l.memory.restarts = restarts
+	l.forgetObjects()
 	l.lookAgain()
 	l.turn(volcano.Restarting, "Restarting", why)
 }

@@ -8,9 +8,11 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/replicas"
 )
 
@@ -81,12 +83,13 @@ func processorAndMemory(of corev1.ResourceRequirements) (out corev1.ResourceRequ
 	return out
 }
 
-// tensorflow tells the pods of its tasks the others by TF_CONFIG.
+// tensorflow tells the pods of its tasks the others by TF_CONFIG. One that is alone is told nothing: a cluster without a chief is none to
+// some of TensorFlow's strategies.
 func tensorflow(arguments map[string]string) effect {
 	roles := []string{"ps", "worker", "chief", "evaluator"}
 	return effect{change: func(job *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec) {
 		at := slices.IndexFunc(roles, func(role string) bool { return arguments[role] == r.Group })
-		if at < 0 {
+		if at < 0 || totalOf(job) == 1 {
 			return
 		}
 		cluster := map[string][]string{}
@@ -119,21 +122,47 @@ func mpi(arguments map[string]string) effect {
 	}}
 }
 
-// ray has the containers of head and workers start Ray, unless they say what they run.
+// ray has the containers of head and workers start Ray, unless they say what they run, and gives the head a Service, by which people
+// reach the dashboard and submit to it.
 func ray(arguments map[string]string) effect {
 	a := arguments
-	return effect{change: func(job *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec) {
+	objects := func(l *look) []jobs.Write {
+		return []jobs.Write{jobs.Create(headService(l, a)).OrWarn(jobs.FailedCreate)}
+	}
+	return effect{objects: objects, change: func(job *volcano.Job, r *replicas.Replica, spec *corev1.PodSpec) {
 		switch r.Group {
 		case a["head"]:
 			rayContainer(spec, a["headContainer"], fmt.Sprintf("ray start --head --block --dashboard-host=0.0.0.0 --port=%s --dashboard-port=%s --ray-client-server-port=%s",
 				a["port"], a["dashboardPort"], a["clientPort"]))
-			openPort(spec, "gcs", a["port"])
-			openPort(spec, "dashboard", a["dashboardPort"])
-			openPort(spec, "client-server", a["clientPort"])
+			for _, port := range headPorts {
+				openPort(spec, port.name, a[port.argument])
+			}
 		case a["worker"]:
 			rayContainer(spec, a["workerContainer"], fmt.Sprintf("ray start --block --address=%s:%s", hostOf(job, a["head"], 0), a["port"]))
 		}
 	}}
+}
+
+// headPorts are those that the head of Ray listens to, and the arguments that say which.
+var headPorts = []struct{ name, argument string }{{"gcs", "port"}, {"dashboard", "dashboardPort"}, {"client-server", "clientPort"}}
+
+func headServiceName(job *volcano.Job) string { return job.Name + "-head-svc" }
+
+// headService is the Service of the head of Ray.
+func headService(l *look, arguments map[string]string) *corev1.Service {
+	selector := podsOf(l.job)
+	selector[volcano.TaskSpecKey] = arguments["head"]
+	service := &corev1.Service{ObjectMeta: l.owned(headServiceName(l.job)), Spec: corev1.ServiceSpec{Selector: selector}}
+	for _, port := range headPorts {
+		number, err := strconv.ParseInt(arguments[port.argument], 10, 32)
+		if err != nil {
+			continue // such a job is not queued
+		}
+		// By its number: a container may have it open by another name.
+		service.Spec.Ports = append(service.Spec.Ports, corev1.ServicePort{
+			Name: port.name, Port: int32(number), TargetPort: intstr.FromInt32(int32(number)), Protocol: corev1.ProtocolTCP})
+	}
+	return service
 }
 
 // rayContainer has the container of the name, or the first, run the command.

@@ -1,6 +1,7 @@
 package vcjob
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -25,6 +26,8 @@ type plugin struct {
 	roles []string
 	// defaults are its arguments with what they are unless given; none others are known.
 	defaults map[string]string
+	// alsoCalled are names by which arguments are known as well.
+	alsoCalled map[string]string
 	// with returns what it does with the arguments.
 	with func(arguments map[string]string) effect
 }
@@ -48,7 +51,7 @@ var known = []plugin{
 	{name: "tensorflow", with: tensorflow, needs: []string{"svc"}, defaults: map[string]string{"ps": "ps", "worker": "worker", "chief": "chief", "evaluator": "evaluator", "port": "2222"}},
 	{name: "mpi", with: mpi, needs: []string{"svc", "ssh"}, roles: []string{"master", "worker"}, defaults: map[string]string{"master": "master", "worker": "worker", "port": "22"}},
 	{name: "ray", with: ray, needs: []string{"svc"}, roles: []string{"head"}, defaults: map[string]string{"head": "head", "worker": "worker", "headContainer": "head", "workerContainer": "worker",
-		"port": "6379", "dashboardPort": "8265", "clientPort": "10001"}},
+		"port": "6379", "dashboardPort": "8265", "clientPort": "10001"}, alsoCalled: map[string]string{"clientServerPort": "clientPort"}},
 }
 
 // plugins are those of the job, and those that they need.
@@ -84,6 +87,7 @@ func (p plugin) read(given []string) (map[string]string, string) {
 	}
 	for i := 0; i < len(given); i++ {
 		name, value, hasValue := strings.Cut(strings.TrimLeft(given[i], "-"), "=")
+		name = cmp.Or(p.alsoCalled[name], name)
 		before, isKnown := p.defaults[name]
 		if !isKnown {
 			return out, fmt.Sprintf("spec.plugins.%s: %s is no argument of it%s", p.name, nameTold(given, i), p.arguments())
@@ -154,8 +158,14 @@ func wrongArguments(job *volcano.Job) string {
 // wrongName is what is wrong with the job's name for its plugins, "" if nothing is: it is that of a Service and of volumes then.
 func wrongName(job *volcano.Job) string {
 	for _, p := range pluginsOf(job) {
-		if p.objects != nil && len(validation.IsDNS1123Label(job.Name)) > 0 {
+		if p.objects == nil {
+			continue
+		}
+		if len(validation.IsDNS1123Label(job.Name)) > 0 {
 			return fmt.Sprintf("spec.plugins.%s: the name of the Job must be a DNS label, without dots, for what the plugin makes is called after it", p.name)
+		}
+		if most := validation.DNS1123LabelMaxLength - len(headServiceName(job)) + len(job.Name); p.name == "ray" && len(job.Name) > most {
+			return fmt.Sprintf("spec.plugins.ray: the name of the Job must have at most %d characters, for there is a Service <job>-head-svc", most)
 		}
 	}
 	return ""

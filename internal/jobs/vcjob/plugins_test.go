@@ -17,10 +17,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	bus "github.com/musterhq/muster/api/volcano/bus/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
 )
 
@@ -65,6 +67,7 @@ func TestPluginSvcMakesHostsBeforePods(t *testing.T) {
 	}
 	same(t, "variables", map[string]string{"VC_PS_HOSTS": "from job-svc", "VC_PS_NUM": "from job-svc", "VC_BIG_WORKER_HOSTS": "from job-svc", "VC_BIG_WORKER_NUM": "from job-svc"}, variables(pod))
 
+	pod.UID = "made"
 	job = then(see(t, job.Job, admitted("ps", 1, "big-worker", 2), of(podBuilder{pod})), job)
 	if again := see(t, job.Job, admitted("ps", 1, "big-worker", 2), of(podBuilder{pod})); len(again.First) != 0 {
 		t.Errorf("made again: %q", writes(again))
@@ -290,6 +293,27 @@ func TestAWorkerAwaitsTheMasterForAWhile(t *testing.T) {
 	}
 }
 
+// Whoever tidies up may take away what the pods of a job need while none of them runs: it is made again before the next ones.
+func TestAJobThatBeginsAnewMakesWhatItsPodsNeed(t *testing.T) {
+	job := newJob().with("worker", 1).plugin("svc", "--disable-network-policy").plugin("ssh").is(volcano.Running)
+	job.Spec.Volumes = []volcano.VolumeSpec{{MountPath: "/scratch", VolumeClaim: &corev1.PersistentVolumeClaimSpec{}}}
+	admission, running := admitted("worker", 1), pod("job-worker-0").running()
+	job = then(see(t, job.Job, admission, of(running)), job)
+	same(t, "a pod that is evicted", []string{"create job-worker-0"}, writes(see(t, job.Job, admission, nil)))
+
+	job = then(see(t, job.Job, admission, of(running, command("again", bus.RestartJobAction))), job)
+	job = then(see(t, job.Job, admission, of(running)), job) // it is still to go
+	job = then(see(t, job.Job, admission, nil), job)
+	got := see(t, job.Job, admission, nil)
+	same(t, "after a restart", []string{"create v1.PersistentVolumeClaim job-volume-0", "create v1.ConfigMap job-svc", "create v1.Service job", "create v1.Secret job-ssh",
+		"create job-worker-0"}, writes(got))
+
+	next := podBuilder{made(t, got, "job-worker-0")}
+	next.UID = "next"
+	job = then(see(t, then(got, job).Job, admission, of(next)), job)
+	same(t, "once that pod is there, and evicted", []string{"create job-worker-0"}, writes(see(t, job.Job, admission, nil)))
+}
+
 func TestPluginTensorflowDescribesTheCluster(t *testing.T) {
 	job := newJob().with("ps", 1).with("worker", 2).with("evaluator", 1).plugin("tensorflow")
 	got := see(t, job.Job, admitted("ps", 1, "worker", 2, "evaluator", 1), nil)
@@ -302,6 +326,10 @@ func TestPluginTensorflowDescribesTheCluster(t *testing.T) {
 	}
 	if err := json.Unmarshal([]byte(variables(made(t, got, "job-worker-1"))["TF_CONFIG"]), &config); err != nil {
 		t.Fatal(err)
+	}
+	alone := newJob().with("worker", 1).plugin("tensorflow")
+	if told, is := variables(made(t, see(t, alone.Job, admitted("worker", 1), nil), "job-worker-0"))["TF_CONFIG"]; is {
+		t.Errorf("who is alone is told %s", told)
 	}
 	same(t, "cluster", map[string][]string{"ps": {"job-ps-0.job:2222"}, "worker": {"job-worker-0.job:2222", "job-worker-1.job:2222"}}, config.Cluster)
 	if config.Task.Type != "worker" || config.Task.Index != 1 {
@@ -333,6 +361,41 @@ func TestPluginRayStartsRayUnlessTheContainerSaysWhatItRuns(t *testing.T) {
 	job.Spec.Tasks[1].Template.Spec.Containers[0].Command = []string{"mine"}
 	if c := made(t, see(t, job.Job, admitted("head", 1, "worker", 1), nil), "job-worker-0").Spec.Containers[0]; c.Command[0] != "mine" {
 		t.Errorf("command %q", c.Command)
+	}
+}
+
+// People reach the dashboard, and submit to the head, by a Service of its own: that of svc is headless and for all pods.
+func TestPluginRayGivesTheHeadAService(t *testing.T) {
+	for _, argument := range []string{"--clientPort=20001", "--clientServerPort=20001"} {
+		job := newJob().with("boss", 1).with("worker", 1).plugin("ray", "--head=boss", "--dashboardPort=80", argument)
+		if mistake := describe(job.Job, jobs.Facts{}).Mistake; mistake != nil {
+			t.Fatal(mistake.Message)
+		}
+		got := see(t, job.Job, admitted("boss", 1, "worker", 1), nil)
+		var ports []string
+		for _, w := range got.First {
+			service, is := w.Object().(*corev1.Service)
+			if !is || service.Name != "job-head-svc" {
+				continue
+			}
+			for _, port := range service.Spec.Ports {
+				ports = append(ports, fmt.Sprintf("%s %d %s", port.Name, port.Port, port.TargetPort.String()))
+			}
+			if pod := made(t, got, "job-boss-0"); service.Spec.ClusterIP != "" || !labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(pod.Labels)) {
+				t.Errorf("the Service selects %v, and the head has %v", service.Spec.Selector, pod.Labels)
+			}
+			if labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(made(t, got, "job-worker-0").Labels)) {
+				t.Errorf("the Service selects a worker by %v", service.Spec.Selector)
+			}
+		}
+		same(t, "ports", []string{"gcs 6379 6379", "dashboard 80 80", "client-server 20001 20001"}, ports)
+	}
+	job := newJob().with("head", 1).plugin("ray")
+	for length, fits := range map[int]bool{54: true, 55: false} {
+		job.Name = strings.Repeat("a", length)
+		if mistake := describe(job.Job, jobs.Facts{}).Mistake; (mistake == nil) != fits {
+			t.Errorf("a name of %d characters: %v", length, mistake)
+		}
 	}
 }
 

@@ -3,12 +3,14 @@ package vcjob
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/replicas"
 )
 
 // claimName is the name of the claim of a volume: one that is made has a name of its own
@@ -75,9 +77,18 @@ func pluginKey(name string) string { return "plugin-" + name }
 
 func (l *look) remembers(key string) bool { return l.seen.Job.Status.ControlledResources[key] != "" }
 
-// rememberObjects notes, once there are pods, what was made before them.
+// forgetObjects has what pods need be made once more before the next of them, if it is not there any more: somebody may have deleted it,
+// and pods that need it would never start.
+func (l *look) forgetObjects() {
+	remember(&l.job.Status, volumesKey, "")
+	for _, p := range l.plugins() {
+		remember(&l.job.Status, pluginKey(p.name), "")
+	}
+}
+
+// rememberObjects notes, once there are pods that were made since, what was made before them.
 func (l *look) rememberObjects() {
-	if len(jobs.ChildrenOf[*corev1.Pod](l.seen.Children)) == 0 {
+	if !slices.ContainsFunc(l.roster.Replicas, func(r replicas.Replica) bool { return r.UID() != "" }) {
 		return
 	}
 	if len(l.claims()) > 0 {

@@ -212,6 +212,10 @@ func TestPluginRay(t *testing.T) {
 		t.Errorf("worker runs %q", got)
 	}
 	w.object(&corev1.Service{}, "ray")
+	service := &corev1.Service{}
+	if w.object(service, "ray-head-svc"); service.Spec.ClusterIP == corev1.ClusterIPNone || len(service.Spec.Ports) != 3 {
+		t.Errorf("the head's Service has %s and ports %v", service.Spec.ClusterIP, service.Spec.Ports)
+	}
 }
 
 // TestATaskThatComesLaterIsAdmittedWhenTheOthersHaveEnded: it had no pods when the job was admitted, and is told to wait.
