@@ -258,6 +258,7 @@ func (x *explainer) surveyFlavors(form *flavor.Form) {
 			}
 		}
 	}
+	x.out.Together = x.together()
 	x.needs = quota.VectorOf(needs...)
 	for _, a := range x.needs {
 		if x.freeOf(a.Index) < a.Value {

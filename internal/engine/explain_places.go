@@ -18,6 +18,39 @@ func (x *explainer) nodesOf(podSet int, l *flavor.Look) *place.Diagnosis {
 	return &said
 }
 
+// together is what nodes say of all pod sets in their nearest flavors; nil where they take all of them, or where they do not even
+// take one alone, of which its flavor tells.
+func (x *explainer) together() *place.Diagnosis {
+	var given []Assignment
+	looks := 0
+	for i := range x.out.PodSets {
+		ps := &x.w.shape.podSets[i]
+		a := Assignment{PodSet: ps.Name, Count: ps.Needed(), Flavors: map[string]string{}}
+		for _, said := range x.out.PodSets[i].Flavors {
+			if !said.Nearest || said.Nodes == nil {
+				continue
+			}
+			if !said.Nodes.Fits {
+				return nil
+			}
+			a.Flavors[said.Flavor] = said.Flavor // whatever it gives: nodes must be of all of them
+			looks++
+		}
+		if len(a.Flavors) == 0 {
+			a.Count = 0 // its pods are placed on no nodes
+		}
+		given = append(given, a)
+	}
+	if looks < 2 {
+		return nil
+	}
+	said := x.places.Diagnose(x.asksOf(x.w.shape.podSets, given, x.w.avoid.nodes))
+	if said.Fits {
+		return nil
+	}
+	return &said
+}
+
 // awaitsNodes reports whether the workload was admitted by quota alone, to nodes that
 // come for its pods, and these are not all there yet.
 func (e *Engine) awaitsNodes(w *workload) bool {

@@ -380,6 +380,27 @@ func TestWhyNotOnNodesIsExplained(t *testing.T) {
 	}
 }
 
+func TestWhyNotTogetherOnNodesIsExplained(t *testing.T) {
+	s := cluster(t)
+	gang := within(job("gang", "q", 2, 4, 0, 0))
+	gang.PodSets[0].Topology.Group = "g"
+	leader := gang.PodSets[0]
+	leader.Name, leader.Count, leader.PerPod = "leader", 1, map[string]int64{"cpu": 1}
+	gang.PodSets = append(gang.PodSets, leader)
+	s.want("each pod set has a rack with room, and none has room for both", s.happens(gang), "gang waits: TopologyPlacementFailed")
+	x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "gang"})
+	if x.Together == nil || len(x.Together.PodSets) != 2 || !x.Together.PodSets[0].Together {
+		t.Fatalf("together they are told %+v", x.Together)
+	}
+	if want := `pod sets "main", "leader" within one example.com/rack preferred, not required`; x.Together.Relaxation != want {
+		t.Errorf("what would do is %q, want %q", x.Together.Relaxation, want)
+	}
+	s.happens(within(job("large", "q", 3, 4, 0, 1)))
+	if x, _ = s.engine.Explain(Key{Namespace: "ns", Name: "large"}); x.Together != nil {
+		t.Errorf("of a single pod set it is told %+v", x.Together)
+	}
+}
+
 func TestWhoWaitsForNewNodesIsExplained(t *testing.T) {
 	q := queueOf("q", "", 1000)
 	q.OnDemand = true

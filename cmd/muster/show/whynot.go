@@ -35,9 +35,10 @@ func whyNot(text *strings.Builder, e *view.Explanation) {
 			}
 			line(text, label, said)
 			label = ""
-			onNodes(text, flavor)
+			onNodes(text, flavor.Nodes)
 		}
 	}
+	together(text, x.Together)
 	for i := range x.Holders {
 		if i == holdersShown {
 			line(text, "", fmt.Sprintf("and %d more", len(x.Holders)-i))
@@ -158,19 +159,33 @@ func names(e *view.Explanation, list []reason.Name) string {
 }
 
 // onNodes writes what the nodes of a flavor say, if that is no.
-func onNodes(text *strings.Builder, flavor *reason.FlavorVerdict) {
-	if flavor.Nodes == nil || flavor.Nodes.Fits {
+func onNodes(text *strings.Builder, nodes *place.Diagnosis) {
+	if nodes == nil || nodes.Fits {
 		return
 	}
-	for i := range flavor.Nodes.PodSets {
-		said := &flavor.Nodes.PodSets[i]
+	for i := range nodes.PodSets {
+		said := &nodes.PodSets[i]
 		line(text, "  nodes", said.Message())
 		if best := said.Best; best != nil && best.Level != "" {
 			line(text, "  best", bestOf(best, said.Count))
 		}
 	}
-	if flavor.Nodes.Relaxation != "" {
-		line(text, "  fits", flavor.Nodes.Relaxation)
+	if nodes.Relaxation != "" {
+		line(text, "  fits", nodes.Relaxation)
+	}
+}
+
+// together writes what nodes say of pod sets of which they take each alone: the same of each, but for the nodes that are not for it.
+func together(text *strings.Builder, nodes *place.Diagnosis) {
+	if nodes == nil {
+		return
+	}
+	for i := range nodes.PodSets {
+		said := &nodes.PodSets[i]
+		line(text, first(i, "together"), fmt.Sprintf("%s: %s", said.PodSet, said.Message()))
+	}
+	if nodes.Relaxation != "" {
+		line(text, "  fits", nodes.Relaxation)
 	}
 }
 

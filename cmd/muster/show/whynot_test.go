@@ -1,6 +1,7 @@
 package show
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/musterhq/muster/internal/engine/place"
@@ -14,5 +15,21 @@ func TestTheBestDomainIsToldWithWhatItIsShortOf(t *testing.T) {
 	rack.Resource = "" // such as a part that must be alone there
 	if got, want := bestOf(&rack, 4), "example.com/rack b1/r3: 3 of 4 pods fit"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestPodSetsThatFitAloneAreToldWhyNotTogether(t *testing.T) {
+	short := place.Shortfall{Topology: "dc", Together: true, Nodes: 32}
+	leader, workers := place.AskDiagnosis{Shortfall: short}, place.AskDiagnosis{Shortfall: short}
+	leader.PodSet, workers.PodSet = "leader", "workers"
+	workers.Excluded = []place.Excluded{{Filter: "cordoned", Nodes: 4}}
+	var text strings.Builder
+	together(&text, &place.Diagnosis{PodSets: []place.AskDiagnosis{leader, workers}, Relaxation: "pod sets \"leader\", \"workers\" within one block rather than one rack"})
+	want := `  together  leader: topology "dc" allows to fit each pod set alone, but not all together. Total nodes: 32
+            workers: topology "dc" allows to fit each pod set alone, but not all together. Total nodes: 32; excluded: cordoned: 4
+    fits    pod sets "leader", "workers" within one block rather than one rack
+`
+	if text.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", text.String(), want)
 	}
 }

@@ -191,6 +191,8 @@ func TestDiagnose(t *testing.T) {
 			}, gpus(9, 1), " : 8, gpu", `pod set "main" tolerating taint "k=v:NoSchedule"`},
 		"slices are in the way": {
 			func(s *scene) { s.node("a1", cordoned).node("b1", cordoned).node("c1", cordoned) }, gpus(6, 1, sliced("rack", 6)), "", `pod set "main" without slices`},
+		"a domain of one's own, of a label that no node has, is in the way": {
+			nil, gpus(2, 1, exclusive("no"), sliced("no", 1)), "", `pod set "main" without exclusive placement by no`},
 		"fewer pods would fit": {
 			nil, gpus(25, 1), " : 24, gpu", `pod set "main" with 24 pods rather than 25`},
 		"smaller pods would fit": {
@@ -222,6 +224,15 @@ func TestDiagnose(t *testing.T) {
 				t.Errorf("best %q, want %q; relaxation %q, want %q", best, tc.best, d.Relaxation, tc.relaxation)
 			}
 		})
+	}
+}
+
+// TestWhatWouldLetAGroupFitIsSaidOfAllItsPodSets: they have one domain, so that one of them alone cannot be told to have another.
+func TestWhatWouldLetAGroupFitIsSaidOfAllItsPodSets(t *testing.T) {
+	s := newScene(t)
+	d := s.Diagnose([]Ask{gpus(1, 1, required("rack"), grouped("leader", "g")), gpus(2, 4, required("rack"), grouped("workers", "g"))})
+	if want := `pod sets "leader", "workers" within one block rather than one rack`; d.Relaxation != want {
+		t.Errorf("%q, want %q", d.Relaxation, want)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,7 +39,7 @@ func (m *Map) relax(asks []Ask, found []AskDiagnosis) string {
 			}
 			for _, r := range kind(&asks[i], d) {
 				if m.Fits(changed(asks, i, r), Now) {
-					return fmt.Sprintf("pod set %q %s", asks[i].PodSet, r.text)
+					return fmt.Sprintf("%s %s", whose(asks, i, r), r.text)
 				}
 			}
 		}
@@ -60,11 +61,30 @@ func (m *Map) relax(asks []Ask, found []AskDiagnosis) string {
 func changed(asks []Ask, i int, r relaxation) []Ask {
 	out := slices.Clone(asks)
 	for j := range out {
-		if j == i || r.also && out[i].Group != "" && out[j].Group == asks[i].Group {
+		if r.changes(asks, i, j) {
 			r.change(&out[j])
 		}
 	}
 	return out
+}
+
+// changes reports whether one ask changes with the relaxation of another, or is that one.
+func (r relaxation) changes(asks []Ask, relaxed, other int) bool {
+	return other == relaxed || r.also && asks[relaxed].Group != "" && asks[other].Group == asks[relaxed].Group
+}
+
+// whose names the pod sets that a relaxation of one ask changes.
+func whose(asks []Ask, i int, r relaxation) string {
+	var names []string
+	for j := range asks {
+		if r.changes(asks, i, j) {
+			names = append(names, strconv.Quote(asks[j].PodSet))
+		}
+	}
+	if len(names) == 1 {
+		return "pod set " + names[0]
+	}
+	return "pod sets " + strings.Join(names, ", ")
 }
 
 // nearness widens the domain that all pods must be in.
@@ -86,7 +106,8 @@ func (m *Map) nearness(a *Ask, _ *AskDiagnosis) []relaxation {
 func parting(a *Ask, _ *AskDiagnosis) []relaxation {
 	var out []relaxation
 	if a.ExclusiveKey != "" {
-		out = append(out, relaxation{func(a *Ask) { a.ExclusiveKey = "" }, false, "without exclusive placement by " + a.ExclusiveKey})
+		// Who must be alone in its domain must be in one.
+		return append(out, relaxation{func(a *Ask) { a.ExclusiveKey, a.Slices = "", nil }, false, "without exclusive placement by " + a.ExclusiveKey})
 	}
 	if len(a.Slices) > 0 {
 		out = append(out, relaxation{func(a *Ask) { a.Slices = nil }, false, "without slices"})

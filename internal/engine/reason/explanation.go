@@ -46,6 +46,9 @@ type Explanation struct {
 
 	// PodSets are what it asks, and what each flavor says to that.
 	PodSets []PodSet `json:"podSets,omitempty"`
+	// Together is what the nodes of the nearest flavors say of all pod sets at once, where they take each of them alone and have no
+	// places for all.
+	Together *place.Diagnosis `json:"together,omitempty"`
 	// WouldPreempt are those who would be told to go for it now.
 	WouldPreempt []Victim `json:"wouldPreempt,omitempty"`
 	// WouldShrink are those who would be asked for pods, and go on with fewer.
