@@ -57,6 +57,10 @@ func TestAUserIsGivenTheOperatorsRightsAndNoMore(t *testing.T) {
 		{"update", "coordination.k8s.io", "leases", "any", "muster.dev", false},
 		{"patch", "apiextensions.k8s.io", "customresourcedefinitions", "", "a", false},
 		{"delete", "", "nodes", "", "a", false},
+		{"delete", "", "pods", "any", "a", true},
+		{"get", "", "pods", "any", "a", false}, // it reads them by lists
+		{"patch", "", "persistentvolumeclaims", "any", "a", true},
+		{"delete", "", "persistentvolumeclaims", "any", "a", false}, // they go with their owner
 		{"create", rbacv1.GroupName, "rolebindings", "any", "", false},
 		{"impersonate", "", "users", "", "a", false},
 		{"create", "", "pods/exec", "any", "a", false},

@@ -5,5 +5,6 @@ package genericjob
 // +kubebuilder:rbac:groups=batch.tensorstack.dev,resources=genericjobs,verbs=list;watch;patch;delete
 // +kubebuilder:rbac:groups=batch.tensorstack.dev,resources=genericjobs/status,verbs=patch
 // +kubebuilder:rbac:groups=batch.tensorstack.dev,resources=genericjobs/finalizers,verbs=update
-// +kubebuilder:rbac:groups="",resources=pods;services,verbs=list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch;create;delete
+// +kubebuilder:rbac:groups="",resources=services,verbs=list;watch;create
 // +kubebuilder:rbac:groups=scheduler.tensorstack.dev,resources=podgroups,verbs=get;create

@@ -1,6 +1,7 @@
 package jobset
 
-// A JobSet is made of Jobs, a Service and claims.
+// A JobSet is made of Jobs, a Service and claims. JobSets of one subdomain share its Service: an API server that checks
+// OwnerReferencesPermissionEnforcement lets only who may delete it add an owner.
 //
 // +kubebuilder:rbac:groups=jobset.x-k8s.io,resources=jobsets,verbs=list;watch;patch;delete
 // +kubebuilder:rbac:groups=jobset.x-k8s.io,resources=jobsets/status,verbs=patch
@@ -8,5 +9,5 @@ package jobset
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=batch,resources=jobs/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=services,verbs=list;watch;create;patch;delete
-// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=list;watch;create;patch;delete
-// +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch;patch;delete
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=list;watch;create
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch

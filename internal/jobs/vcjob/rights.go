@@ -7,7 +7,8 @@ package vcjob
 // +kubebuilder:rbac:groups=batch.volcano.sh,resources=jobs/status,verbs=patch
 // +kubebuilder:rbac:groups=batch.volcano.sh,resources=jobs/finalizers,verbs=update
 // +kubebuilder:rbac:groups=bus.volcano.sh,resources=commands,verbs=list;watch;delete
-// +kubebuilder:rbac:groups="",resources=pods;persistentvolumeclaims;services,verbs=list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch;create;delete
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims;services,verbs=list;watch;create
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;create;patch
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;create
 // +kubebuilder:rbac:groups=networking.k8s.io,resources=networkpolicies,verbs=get;create
