@@ -80,9 +80,9 @@ func TestEndToEnd(t *testing.T) {
 		others = b.playOthers(floorPods)
 	}
 	// A gang that fills its nodes, as one of 512 does, and one that does not, whose pods get their places one by one.
-	whole := max(1, scaled(gangPods)/gpusOfNode) * gpusOfNode
-	gated := whole + gpusOfNode/2
-	floorWhole := b.play("floorgang", whole, podsOf(whole))
+	filling := whole(gangPods)
+	gated := filling + gpusOfNode/2
+	floorWhole := b.play("floorgang", filling, podsOf(filling))
 	floorGated := b.play("floorgang", gated, podsOf(gated))
 
 	running := b.operate()
@@ -111,8 +111,8 @@ func TestEndToEnd(t *testing.T) {
 		of   func(namespace, name string, pods int) client.Object
 	}{{"VCJob", vcGangOf}, {"JobSet", gangOf}} {
 		b.playGang(running, gpusOfNode, kind.of) // the first of its kind has the API server make what serves it; the floor was warm, too
-		wholeGang := b.playGang(running, whole, kind.of)
-		wholeGang.figures(b, fmt.Sprintf("one gang of %d pods, a %s, until all are bound", whole, kind.name), floorWhole)
+		wholeGang := b.playGang(running, filling, kind.of)
+		wholeGang.figures(b, fmt.Sprintf("one gang of %d pods, a %s, until all are bound", filling, kind.name), floorWhole)
 		figure.Reach(t, "  writes of ours to its pods", fmt.Sprint(wholeGang.wrote["PATCH pods"]), "0", wholeGang.wrote["PATCH pods"] == 0)
 	}
 	gatedGang := b.playGang(running, gated, gangOf)
@@ -258,6 +258,8 @@ type bench struct {
 	// running is the operator, nil before there is one, and operatorUsed what CPU time it took until the last load was bound.
 	running      *operator.Operator
 	operatorUsed time.Duration
+	// began is when the last load came, made when the last of its pods did.
+	began, made time.Time
 	// wroteBefore and wroteBound are what had been written before the last load came and when it was bound, wrote when its
 	// Workloads had been told so.
 	wroteBefore, wroteBound, wrote map[string]float64
@@ -289,7 +291,8 @@ func (b *bench) playBy(what string, pods int, load func(namespace string) []clie
 	}
 	objects := load(namespace)
 	b.wroteBefore = b.cluster.Writes(b.T)
-	began, used, operatorUsed := time.Now(), b.server.CPU(b.T), b.operatorCPU()
+	used, operatorUsed := b.server.CPU(b.T), b.operatorCPU()
+	b.began = time.Now()
 	creating := each(objects, func(o client.Object) error {
 		err := place(ctx, o)
 		if err != nil {
@@ -303,7 +306,7 @@ func (b *bench) playBy(what string, pods int, load func(namespace string) []clie
 		cancel()
 		b.Fatalf("%s: %v", what, errors.Join(<-done, err))
 	}
-	wall := time.Since(began)
+	wall := time.Since(b.began)
 	b.used, b.operatorUsed = b.server.CPU(b.T)-used, b.operatorCPU()-operatorUsed
 	b.wroteBound = b.cluster.Writes(b.T)
 	if what == "single" {
@@ -326,19 +329,25 @@ func (b *bench) operatorCPU() time.Duration {
 	return b.running.CPU(b.T)
 }
 
-// awaitBound returns when so many pods of the namespace are bound. A watch that the API server ends, as it does with one that
-// falls behind, is begun again from a list.
+// awaitBound returns when so many pods of the namespace are bound, and notes when the last of them was seen for the first time. A
+// watch that the API server ends, as it does with one that falls behind, is begun again from a list.
 func (b *bench) awaitBound(ctx context.Context, namespace string, pods int) error {
-	bound := map[string]bool{}
+	made, bound := map[string]bool{}, map[string]bool{}
+	see := func(pod *corev1.Pod) {
+		if !made[pod.Name] {
+			made[pod.Name], b.made = true, time.Now()
+		}
+		if pod.Spec.NodeName != "" {
+			bound[pod.Name] = true
+		}
+	}
 	for len(bound) < pods {
 		var list corev1.PodList
 		if err := b.client.List(ctx, &list, client.InNamespace(namespace)); err != nil {
 			return fmt.Errorf("%d of %d pods were bound: %w", len(bound), pods, err)
 		}
 		for i := range list.Items {
-			if list.Items[i].Spec.NodeName != "" {
-				bound[list.Items[i].Name] = true
-			}
+			see(&list.Items[i])
 		}
 		events, err := b.client.Watch(ctx, &corev1.PodList{}, client.InNamespace(namespace), &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}})
 		if err != nil {
@@ -349,8 +358,8 @@ func (b *bench) awaitBound(ctx context.Context, namespace string, pods int) erro
 			if !open {
 				break
 			}
-			if pod, ok := event.Object.(*corev1.Pod); ok && pod.Spec.NodeName != "" {
-				bound[pod.Name] = true
+			if pod, ok := event.Object.(*corev1.Pod); ok {
+				see(pod)
 			}
 		}
 		events.Stop()

@@ -1,0 +1,80 @@
+//go:build bench
+
+package endtoend
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	"github.com/musterhq/muster/test/bench/figure"
+)
+
+// mostOfSync is how many pods the Job controller makes when it looks at a Job; for more it looks a second time.
+const mostOfSync = 500
+
+// TestGangs: what a gang costs of each kind, and when, beside the floor, and beside a Job and a JobSet of the same pods without a queue,
+// for which nobody has to decide anything. One gang has as many pods as the Job controller makes at once, the other some more.
+func TestGangs(t *testing.T) {
+	b := newBench(t)
+	sizes := []int{whole(mostOfSync), whole(gangPods)}
+	floors := map[int]time.Duration{}
+	b.play("warm", sizes[0], podsOf(sizes[0]))
+	b.play("warm", 1, jobOf(1))
+	for _, pods := range sizes {
+		floors[pods] = b.play("floorgang", pods, podsOf(pods))
+		b.phases(fmt.Sprintf("%d pods with nothing to decide: the floor", pods), pods, floors[pods], floors[pods])
+		b.phases("  as a Job without a queue", pods, b.play("job", pods, jobOf(pods)), floors[pods])
+	}
+	running := b.operate()
+	b.play("warm", gpusOfNode, freeJobSet(gpusOfNode))
+	for _, pods := range sizes {
+		b.phases(fmt.Sprintf("%d as a JobSet without a queue", pods), pods, b.play("jobset", pods, freeJobSet(pods)), floors[pods])
+	}
+	for _, kind := range []struct {
+		name string
+		of   func(namespace, name string, pods int) client.Object
+	}{{"VCJob", vcGangOf}, {"JobSet", gangOf}} {
+		b.playGang(running, gpusOfNode, kind.of)
+		for _, pods := range sizes {
+			g := b.playGang(running, pods, kind.of)
+			b.phases(fmt.Sprintf("a %s of %d, admitted %.2f s before its last bind", kind.name, pods, g.bind), pods, g.wall, floors[pods])
+		}
+	}
+}
+
+// whole is so many pods, scaled, that they fill their nodes.
+func whole(pods int) int { return max(1, scaled(pods)/gpusOfNode) * gpusOfNode }
+
+// jobOf is a Job of so many pods, without a queue.
+func jobOf(pods int) func(string) []client.Object {
+	return func(namespace string) []client.Object {
+		job := queuedJob(namespace, "job").(*batchv1.Job)
+		job.Labels, job.Spec.Suspend, job.Spec.Template = nil, nil, template(true)
+		job.Spec.Parallelism, job.Spec.Completions, job.Spec.CompletionMode = ptr.To(int32(pods)), ptr.To(int32(pods)), ptr.To(batchv1.IndexedCompletion)
+		return []client.Object{job}
+	}
+}
+
+// freeJobSet is a JobSet of so many pods, without a queue.
+func freeJobSet(pods int) func(string) []client.Object {
+	return func(namespace string) []client.Object {
+		set := gangOf(namespace, "gang", pods).(*jobset.JobSet)
+		set.Labels, set.Spec.ReplicatedJobs[0].Template.Spec.Template = nil, template(true)
+		return []client.Object{set}
+	}
+}
+
+// phases prints how long the last load took, when the last of its pods was made, and what it cost.
+func (b *bench) phases(what string, pods int, wall, floor time.Duration) {
+	b.Helper()
+	figure.Note(what+" until all are bound, and to the floor", fmt.Sprintf("%s, %.2f", figure.Seconds(wall), wall.Seconds()/floor.Seconds()))
+	figure.Note("    until the last pod is made", figure.Seconds(b.made.Sub(b.began)))
+	figure.Note("    writes a pod; CPU time of the control plane, of the operator", fmt.Sprintf("%.2f; %s, %s", b.writesEach(pods), figure.Seconds(b.used), figure.Seconds(b.operatorUsed)))
+	b.noteWrites(difference(b.wroteBound, b.wroteBefore))
+}
