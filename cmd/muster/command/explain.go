@@ -115,7 +115,7 @@ func (o *explainOptions) run(ctx context.Context, streams genericiooptions.IOStr
 	if seen.Pods, err = cluster.PodsOf(ctx, job); err != nil {
 		return explainConnection(err)
 	}
-	if job.WaitsUnseen() {
+	if seen.HeedsWarnings(job) {
 		if seen.Warnings, err = cluster.WarningsOf(ctx, job); err != nil {
 			return explainConnection(err)
 		}

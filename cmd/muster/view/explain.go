@@ -113,7 +113,7 @@ func Explain(seen *Seen, jobs []Job, job Job, now time.Time) *Explanation {
 		e.Asks = asksOf(workload)
 		e.NewNodes = job.PodsReady < job.PodsAsked && !job.State.Over() && waitsForNewNodes(seen, workload)
 	}
-	if job.WaitsUnseen() {
+	if seen.HeedsWarnings(&job) {
 		e.Warning = lastWarning(seen.Warnings)
 	}
 	if workload != nil && job.State == Pending {
@@ -143,6 +143,12 @@ func Explain(seen *Seen, jobs []Job, job Job, now time.Time) *Explanation {
 		}
 	}
 	return e
+}
+
+// HeedsWarnings reports whether what was last warned of may be what the job waits for: nothing queues for it, or it was let go and has
+// not a single pod, of which seen has all.
+func (s *Seen) HeedsWarnings(job *Job) bool {
+	return job.WaitsUnseen() || job.State == Starting && job.PodsAsked > 0 && len(s.Pods) == 0
 }
 
 // lastWarning is the one that was told last, nil if there is none: earlier ones may have been heeded.

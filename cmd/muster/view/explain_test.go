@@ -294,7 +294,7 @@ func TestExplainSaysWhyNoPodsCanBeStarted(t *testing.T) {
 	}
 }
 
-// TestExplainTellsWhatWentBefore: why a job gets no Workload, as it was told last, since earlier mistakes may be mended; or why it was
+// TestExplainTellsWhatWentBefore: why a job gets no Workload, or no pods, as it was told last, since earlier mistakes may be mended; or why it was
 // evicted.
 func TestExplainTellsWhatWentBefore(t *testing.T) {
 	warned := func(message string, seconds int) corev1.Event {
@@ -312,15 +312,20 @@ func TestExplainTellsWhatWentBefore(t *testing.T) {
 				Reason: kueue.WorkloadEvictedDueToNodeFailures, Message: "its node is gone", LastTransitionTime: metav1.NewTime(at(30).Time)})
 		}
 	}
+	free := Seen{JobSets: []jobset.JobSet{aJobSet("free")}, Warnings: unqueued.Warnings}
+	withPod := free
+	withPod.Pods = []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "free-workers-0-0"}}}
 	now := at(60).Time
 	for name, tc := range map[string]struct {
 		seen *Seen
 		job  string
 		want *Warning
 	}{
-		"of one that was evicted":             {&evicted, "eval", &Warning{Reason: "NodeFailures", Message: "its node is gone", ToldAt: metav1.NewTime(at(30).Time)}},
-		"of one that has none":                {&unqueued, "odd", &Warning{Reason: "InvalidJob", Message: "mend this", ToldAt: metav1.NewTime(at(50).Time)}},
-		"not of one that has, which says why": {&queued, "eval", nil},
+		"of one that was evicted":                   {&evicted, "eval", &Warning{Reason: "NodeFailures", Message: "its node is gone", ToldAt: metav1.NewTime(at(30).Time)}},
+		"of one that has none":                      {&unqueued, "odd", &Warning{Reason: "InvalidJob", Message: "mend this", ToldAt: metav1.NewTime(at(50).Time)}},
+		"not of one that has, which says why":       {&queued, "eval", nil},
+		"of one that is free to run and has no pod": {&free, "free", &Warning{Reason: "InvalidJob", Message: "mend this", ToldAt: metav1.NewTime(at(50).Time)}},
+		"not of one that has pods, which say it":    {&withPod, "free", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			jobs := Jobs(tc.seen, now)

@@ -193,6 +193,13 @@ func TestDiagnose(t *testing.T) {
 			func(s *scene) { s.node("a1", cordoned).node("b1", cordoned).node("c1", cordoned) }, gpus(6, 1, sliced("rack", 6)), "", `pod set "main" without slices`},
 		"a domain of one's own, of a label that no node has, is in the way": {
 			nil, gpus(2, 1, exclusive("no"), sliced("no", 1)), "", `pod set "main" without exclusive placement by no`},
+		"what chooses the nodes is in the way": {
+			nil, gpus(5, 1, func(a *Ask) { a.NodeSelector = map[string]string{Hostname: "a1"} }), " : 4, gpu", `pod set "main" without nodeSelector`},
+		"the name of a node is in the way": {
+			nil, gpus(5, 1, func(a *Ask) {
+				a.Affinity = &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+					MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"a1"}}}}}}}
+			}), " : 4, gpu", `pod set "main" without nodeName`},
 		"fewer pods would fit": {
 			nil, gpus(25, 1), " : 24, gpu", `pod set "main" with 24 pods rather than 25`},
 		"smaller pods would fit": {

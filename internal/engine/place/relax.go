@@ -131,8 +131,27 @@ func (m *Map) where(a *Ask, d *AskDiagnosis) []relaxation {
 		tolerated := corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists}
 		out = append(out, relaxation{func(a *Ask) { a.Tolerations = append(slices.Clone(a.Tolerations), tolerated) }, false, "tolerating " + e.Filter})
 	}
-	if len(a.NodeSelector) > 0 || a.required() != nil {
-		out = append(out, relaxation{func(a *Ask) { a.NodeSelector, a.Affinity = nil, nil }, false, "without nodeSelector and node affinity"})
+	if by := a.chosenBy(); len(by) > 0 {
+		out = append(out, relaxation{func(a *Ask) { a.NodeSelector, a.Affinity = nil, nil }, false, "without " + strings.Join(by, " and ")})
+	}
+	return out
+}
+
+// chosenBy names the fields of the pods by which they choose nodes.
+func (a *Ask) chosenBy() []string {
+	var out []string
+	if len(a.NodeSelector) > 0 {
+		out = append(out, "nodeSelector")
+	}
+	if a.required() == nil {
+		return out
+	}
+	terms := a.required().NodeSelectorTerms
+	if slices.ContainsFunc(terms, func(t corev1.NodeSelectorTerm) bool { return len(t.MatchExpressions) > 0 }) {
+		out = append(out, "node affinity")
+	}
+	if slices.ContainsFunc(terms, func(t corev1.NodeSelectorTerm) bool { return len(t.MatchFields) > 0 }) {
+		out = append(out, "nodeName") // which is told to the map as such a term
 	}
 	return out
 }
