@@ -1,0 +1,21 @@
+package place
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestThePageSaysWhatTakesNodesAway: every filter that a message may name is on the page of reasons.
+func TestThePageSaysWhatTakesNodesAway(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/reasons.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRefusals()
+	for why := refusedElse + 1; int(why) < len(r.texts); why++ {
+		if !strings.Contains(string(page), "`"+r.texts[why]+"`") {
+			t.Errorf("docs/reasons.md does not say what %q takes away", r.texts[why])
+		}
+	}
+}
