@@ -44,6 +44,19 @@ func TestMending(t *testing.T) {
 		"a label that is no longer what it was": {
 			gpus(6, 1, required("rack"), func(a *Ask) { a.NodeSelector = map[string]string{"block": "x"} }),
 			func(s *scene) { started(s, "a1", 3); started(s, "a2", 2); s.node("a1", labeled("block", "z")) }, "gang", "none"},
+		"a node that is in another rack by now moves nobody who is there": {
+			inRack, func(s *scene) { started(s, "a1", 4); started(s, "a2", 2); s.node("a1", labeled("rack", "c")) }, "", ""},
+		"nor does one that was made anew before its pods were gone": {
+			inRack, func(s *scene) { started(s, "a1", 4); started(s, "a2", 2); s.DeleteNode("a1"); s.node("a1") }, "", ""},
+		"one that was made anew once they were gone takes those who come for them": {
+			inRack, func(s *scene) { started(s, "a2", 2); s.DeleteNode("a1"); s.node("a1") }, "", ""},
+		"made anew with less it takes as many as it can": {
+			inRack, func(s *scene) {
+				started(s, "a1", 1)
+				started(s, "a2", 2)
+				s.DeleteNode("a1")
+				s.node("a1", has("gpu", 3))
+			}, "gang", "a1:3 a2:3, 1 moved"},
 		"who came in between takes the room of as many as must go": {
 			inRack, func(s *scene) { started(s, "a1", 2); started(s, "a2", 2); s.pod("foreign", "a1", 1) }, "gang", "a1:3 a2:3, 1 moved"},
 		"who came and leaves room for all moves nobody": {
