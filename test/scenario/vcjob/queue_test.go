@@ -61,3 +61,54 @@ func TestAVolcanoQueueIsKeptAsAClusterQueue(t *testing.T) {
 	}
 	w.untilPhase("second", volcano.Completed)
 }
+
+// TestAVolcanoQueueIsChangedAndDeletedWithJobsInIt: more room admits who waits; what runs in a Queue that is deleted runs on to its end, and
+// then the ClusterQueue goes.
+func TestAVolcanoQueueIsChangedAndDeletedWithJobsInIt(t *testing.T) {
+	w := newWorld(t)
+	cpu := func(amount string) corev1.ResourceList {
+		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(amount)}
+	}
+	queue := &scheduling.Queue{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace + "-goes"}, Spec: scheduling.QueueSpec{Deserved: cpu("1"), Capability: cpu("1")}}
+	w.Create(queue)
+	w.Cleanup(func() {
+		if err := client.IgnoreNotFound(w.Client.Delete(context.Background(), queue)); err != nil {
+			w.Error(err)
+		}
+	})
+	kept := func(what string, holds func(*kueue.ClusterQueue) bool) {
+		t.Helper()
+		harness.Until(w.World, &kueue.ClusterQueueList{}, what, func(list *kueue.ClusterQueueList) bool {
+			for i := range list.Items {
+				if list.Items[i].Name == queue.Name {
+					return holds(&list.Items[i])
+				}
+			}
+			return holds(nil)
+		})
+	}
+	kept("the ClusterQueue is there", func(q *kueue.ClusterQueue) bool { return q != nil })
+	job := func(name string) *volcano.Job {
+		return w.job(name, func(job *volcano.Job) { job.Spec.Queue = queue.Name }, with("worker", 1, endless, func(task *volcano.TaskSpec) {
+			task.Template.Spec.Containers[0].Resources.Requests = cpu("1")
+		}))
+	}
+	w.Create(job("first"))
+	w.untilPhase("first", volcano.Running)
+	w.Create(job("second"))
+	w.untilJob("second", "waits", func(job *volcano.Job) bool { return job.Status.State.Reason == "WaitingForQuota" })
+	w.Change(queue, func() { queue.Spec.Deserved, queue.Spec.Capability = cpu("2"), cpu("2") })
+	w.untilPhase("second", volcano.Running)
+
+	if err := w.Client.Delete(w.Context(), queue); err != nil {
+		t.Fatal(err)
+	}
+	kept("it is to go, and is in use", func(q *kueue.ClusterQueue) bool { return q != nil && !q.DeletionTimestamp.IsZero() })
+	for _, name := range []string{"first", "second"} {
+		w.EndReplica(name+"-worker-0", 0, 0)
+		if job := w.untilPhase(name, volcano.Completed); job.Status.RetryCount != 0 || job.Status.Version != 0 {
+			t.Errorf("%s has %d retries, version %d", name, job.Status.RetryCount, job.Status.Version)
+		}
+	}
+	kept("it is gone", func(q *kueue.ClusterQueue) bool { return q == nil })
+}
