@@ -36,6 +36,10 @@ func kindWord(word string) string {
 	switch word {
 	case "kwl", "wl":
 		return "workload"
+	case "lj":
+		return "latticejob"
+	case "vj":
+		return "vcjob"
 	}
 	return strings.TrimSuffix(word, "s")
 }

@@ -17,6 +17,8 @@ func TestParseName(t *testing.T) {
 		{text: "JobSets/pytorch", want: Name{Kind: "jobset", Name: "pytorch"}},
 		{text: "jobset.jobset.x-k8s.io/pytorch", want: Name{Kind: "jobset", Name: "pytorch"}},
 		{text: "kwl/sample-job", want: Name{Kind: "workload", Name: "sample-job"}},
+		{text: "lj/llm-finetune", want: Name{Kind: "latticejob", Name: "llm-finetune"}},
+		{text: "vj/mpi", want: Name{Kind: "vcjob", Name: "mpi"}},
 		{text: "ml/jobset/pytorch", want: Name{Namespace: "ml", Kind: "jobset", Name: "pytorch"}},
 		{text: "", bad: true},
 		{text: "jobset/", bad: true},
