@@ -28,7 +28,7 @@ type API[T client.Object] struct {
 	// Later are kinds that Plan creates and that the cluster may not serve yet.
 	Later []LateKind
 	// Targets is the job, by name and UID, that an object of one of the kinds of Owns is
-	// meant for that nobody controls, "" for none. It is seen as a child of that job. Nil if
+	// meant for that nobody controls, "" for none; a name without a UID is whichever job has it. It is seen as a child of that job. Nil if
 	// there are no such objects.
 	Targets func(object client.Object) (name string, uid types.UID)
 	// Matters reports whether a change of a child may change a Plan; nil if all may.

@@ -116,12 +116,18 @@ func controllerUID(object client.Object) []string {
 func (a API[T]) controllerOf(object client.Object) []string {
 	owners := controllerUID(object)
 	if len(owners) == 0 && a.Targets != nil {
-		if _, uid := a.Targets(object); uid != "" {
+		switch name, uid := a.Targets(object); {
+		case uid != "":
 			owners = []string{string(uid)}
+		case name != "":
+			owners = []string{targetedAs(name)}
 		}
 	}
 	return owners
 }
+
+// targetedAs is under what an object is found that is meant for the job of a name, whichever that is. It is no UID.
+func targetedAs(job string) string { return "name/" + job }
 
 // arrives leaves out what was there at the start, of kinds that concern many jobs: each job is looked at then for its own sake,
 // once everything has been read.

@@ -28,21 +28,26 @@ func (r *reconciler[T]) children(ctx context.Context, job T) ([]client.Object, e
 			owns = append(owns[:len(owns):len(owns)], l.Object)
 		}
 	}
+	keys := []string{string(job.GetUID())}
+	if r.api.Targets != nil {
+		keys = append(keys, targetedAs(job.GetName()))
+	}
 	for _, kind := range owns {
-		list, err := newListOf(kind, r.client)
-		if err != nil {
-			return nil, err
-		}
-		if err := r.client.List(ctx, list, client.InNamespace(job.GetNamespace()), client.UnsafeDisableDeepCopy,
-			client.MatchingFields{controllerIndex: string(job.GetUID())}); err != nil {
-			return nil, fmt.Errorf("listing children of %s/%s: %w", job.GetNamespace(), job.GetName(), err)
-		}
-		err = meta.EachListItem(list, func(item runtimeObject) error {
-			out = append(out, item.(client.Object))
-			return nil
-		})
-		if err != nil {
-			return nil, fmt.Errorf("listing children of %s/%s: %w", job.GetNamespace(), job.GetName(), err)
+		for _, key := range keys {
+			list, err := newListOf(kind, r.client)
+			if err != nil {
+				return nil, err
+			}
+			if err := r.client.List(ctx, list, client.InNamespace(job.GetNamespace()), client.UnsafeDisableDeepCopy, client.MatchingFields{controllerIndex: key}); err != nil {
+				return nil, fmt.Errorf("listing children of %s/%s: %w", job.GetNamespace(), job.GetName(), err)
+			}
+			err = meta.EachListItem(list, func(item runtimeObject) error {
+				out = append(out, item.(client.Object))
+				return nil
+			})
+			if err != nil {
+				return nil, fmt.Errorf("listing children of %s/%s: %w", job.GetNamespace(), job.GetName(), err)
+			}
 		}
 	}
 	return out, nil

@@ -44,6 +44,15 @@ func (l *look) obey() bool {
 
 // commands are those for the job, the oldest first.
 func (l *look) commands() []*bus.Command {
+	return slices.DeleteFunc(l.allCommands(), l.isStale)
+}
+
+// isStale reports whether the Command, which does not say which job of the name it is for, is older than this one.
+func (l *look) isStale(command *bus.Command) bool {
+	return command.TargetObject != nil && command.TargetObject.UID == "" && command.CreationTimestamp.Before(&l.job.CreationTimestamp)
+}
+
+func (l *look) allCommands() []*bus.Command {
 	commands := jobs.ChildrenOf[*bus.Command](l.seen.Children)
 	slices.SortFunc(commands, func(a, b *bus.Command) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
@@ -51,10 +60,10 @@ func (l *look) commands() []*bus.Command {
 	return commands
 }
 
-// dropCommands deletes the Command that was done, and all where the job has ended.
+// dropCommands deletes the Command that was done, those for a job of before, and all where the job has ended.
 func (l *look) dropCommands() {
-	for _, command := range l.commands() {
-		if command.DeletionTimestamp.IsZero() && (finished(l.job) || l.seen.Job.Status.ControlledResources[commandKey] == string(command.UID)) {
+	for _, command := range l.allCommands() {
+		if command.DeletionTimestamp.IsZero() && (finished(l.job) || l.isStale(command) || l.seen.Job.Status.ControlledResources[commandKey] == string(command.UID)) {
 			l.plan.Writes = append(l.plan.Writes, jobs.Delete(command, metav1.DeletePropagationBackground))
 		}
 	}

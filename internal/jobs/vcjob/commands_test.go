@@ -3,6 +3,9 @@ package vcjob
 import (
 	"fmt"
 	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	bus "github.com/musterhq/muster/api/volcano/bus/v1alpha1"
@@ -27,6 +30,53 @@ func TestCommandsAreObeyedOnceAndThenDeleted(t *testing.T) {
 	job = then(see(t, job.Job, waiting, of(command("go", bus.ResumeJobAction))), job)
 	if s := job.Status; s.State.Phase != volcano.Restarting || s.RetryCount != 0 || s.Version != 1 {
 		t.Errorf("a resumed job is %s with %d retries and version %d", s.State.Phase, s.RetryCount, s.Version)
+	}
+}
+
+// A job that waits can be stopped and go on waiting; one that has ended is left as it is; what nobody can ask for is told of. All are deleted.
+func TestCommandsForJobsThatDoNotRun(t *testing.T) {
+	job := newJob().with("worker", 1).is(volcano.Pending)
+	job = then(see(t, job.Job, waiting, of(command("stop", bus.AbortJobAction))), job)
+	got := see(t, job.Job, waiting, of(command("stop", bus.AbortJobAction)))
+	same(t, "the Command goes", []string{"delete v1alpha1.Command stop"}, writes(got))
+	if job = then(got, job); job.Status.State.Phase != volcano.Aborted || !describe(job.Job, jobs.Facts{}).Paused {
+		t.Fatalf("a job that waits and is stopped is %s, and asks for quota", job.Status.State.Phase)
+	}
+	job = then(see(t, job.Job, waiting, of(command("go", bus.ResumeJobAction))), job)
+	if job = then(see(t, job.Job, waiting, nil), job); job.Status.State.Phase != volcano.Pending || describe(job.Job, jobs.Facts{}).Paused {
+		t.Errorf("once it is resumed it is %s", job.Status.State.Phase)
+	}
+	for _, phase := range []volcano.JobPhase{volcano.Completed, volcano.Failed, volcano.Terminated} {
+		ended := newJob().with("worker", 1).is(phase)
+		got := see(t, ended.Job, waiting, of(command("late", bus.RestartJobAction)))
+		same(t, "the Command goes", []string{"delete v1alpha1.Command late"}, writes(got))
+		if after := then(got, ended).Status.State.Phase; after != phase {
+			t.Errorf("a job that is %s is restarted: %s", phase, after)
+		}
+	}
+	running := newJob().with("worker", 1).is(volcano.Running)
+	got = see(t, running.Job, admitted("worker", 1), of(pod("job-worker-0").running(), command("odd", "FlyToTheMoon")))
+	same(t, "events", []string{`ExecuteAction "FlyToTheMoon" is nothing that a Command can ask of a job; there are AbortJob, ResumeJob, RestartJob, TerminateJob and CompleteJob`}, told(got))
+}
+
+// Who writes a Command by hand may leave the UID out: it is for the job of that name that there is, and for none that comes later.
+func TestACommandByNameIsForTheJobThatThereIs(t *testing.T) {
+	job := newJob().with("worker", 1).is(volcano.Running)
+	job.CreationTimestamp = metav1.NewTime(now.Add(-time.Hour))
+	running, stop := pod("job-worker-0").running(), command("stop", bus.AbortJobAction)
+	stop.TargetObject.UID = ""
+	stop.CreationTimestamp = metav1.NewTime(now)
+	if s := state(see(t, job.Job, admitted("worker", 1), of(running, stop))); s != "Aborting AbortJob: asked by Command stop" {
+		t.Errorf("state %q", s)
+	}
+	stop.CreationTimestamp = metav1.NewTime(now.Add(-2 * time.Hour))
+	got := see(t, job.Job, admitted("worker", 1), of(running, stop))
+	if phase := then(got, job).Status.State.Phase; phase != volcano.Running {
+		t.Errorf("by a Command for a job of before it is %s", phase)
+	}
+	same(t, "then", []string{"delete v1alpha1.Command stop"}, writes(got))
+	if name, uid := targetOf(stop); name != "job" || uid != "" {
+		t.Errorf("it is for %q, %q", name, uid)
 	}
 }
 

@@ -113,7 +113,7 @@ func TestAPodWhoseClaimIsNotThereIsPending(t *testing.T) {
 	w.UntilOnlyPods()
 }
 
-// TestCommandsStopAndResumeAJob: a stopped one gives its quota to others.
+// TestCommandsStopAndResumeAJob: a stopped one gives its quota to others. A Command that names no UID is for the job of the name.
 func TestCommandsStopAndResumeAJob(t *testing.T) {
 	w := newWorld(t)
 	w.queue(2)
@@ -130,7 +130,7 @@ func TestCommandsStopAndResumeAJob(t *testing.T) {
 	w.untilJob("held", "waits for quota and says so", func(job *volcano.Job) bool {
 		return job.Status.State.Phase == volcano.Pending && job.Status.State.Reason == "WaitingForQuota" && job.Status.State.Message != ""
 	})
-	w.ask(other, bus.CompleteJobAction)
+	w.command(bus.CompleteJobAction, &metav1.OwnerReference{APIVersion: volcano.GroupVersion.String(), Kind: "Job", Name: "other"})
 	w.untilPhase("other", volcano.Completed)
 	w.untilPhase("held", volcano.Running)
 	harness.Until(w.World, &bus.CommandList{}, "the Commands are gone", func(list *bus.CommandList) bool { return len(list.Items) == 0 })

@@ -80,8 +80,13 @@ func on(event bus.Event, action bus.Action) func(*volcano.Job) {
 // ask makes a Command for the job, as vcctl does but for the owner.
 func (w *world) ask(job *volcano.Job, action bus.Action) {
 	w.Helper()
-	w.Create(&bus.Command{ObjectMeta: metav1.ObjectMeta{GenerateName: "ask-", Namespace: w.Namespace}, Action: action,
-		TargetObject: metav1.NewControllerRef(job, volcano.GroupVersion.WithKind("Job"))})
+	w.command(action, metav1.NewControllerRef(job, volcano.GroupVersion.WithKind("Job")))
+}
+
+// command makes a Command for what is named.
+func (w *world) command(action bus.Action, target *metav1.OwnerReference) {
+	w.Helper()
+	w.Create(&bus.Command{ObjectMeta: metav1.ObjectMeta{GenerateName: "ask-", Namespace: w.Namespace}, Action: action, TargetObject: target})
 }
 
 // untilJob waits until the condition holds for the job.
