@@ -144,6 +144,17 @@ func TestANodeThatFailsIsReplacedInTheSameRack(t *testing.T) {
 }
 
 // TestOfThoseWhoLoseNodesTheMoreUrgentIsRepairedFirst: whoever is repaired last may find no room, whatever their names are.
+func TestAGangOfWhichNobodyIsThereIsPlacedAnewWhereItIsTogether(t *testing.T) {
+	s := cluster(t)
+	s.happens(within(job("gang", "q", 2, 4, 0, 0)))
+	at := s.places("gang")
+	s.want("a node is in another rack by now", s.happens(node(at[0][:2], "c", 4)), "replace gang")
+	other := map[string][]string{"a": {"b1:1", "b2:1"}, "b": {"a1:1", "a2:1"}}[at[0][:1]]
+	s.placed("gang", other...)
+	s.happens(pod("gang", 0, other[0][:2], 4))
+	s.want("nobody is moved for it who is there", s.happens(node(other[0][:2], "d", 4)))
+}
+
 func TestOfThoseWhoLoseNodesTheMoreUrgentIsRepairedFirst(t *testing.T) {
 	for _, names := range [][2]string{{"a", "z"}, {"z", "a"}} {
 		urgent, other := names[0], names[1]

@@ -34,7 +34,7 @@ func (m *Map) ails(h *holder) bool {
 			return true
 		}
 	}
-	return false
+	return m.astray(h)
 }
 
 // AilingNodes are the nodes, as places name them, on which places of the workload are no

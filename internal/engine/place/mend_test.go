@@ -46,6 +46,16 @@ func TestMending(t *testing.T) {
 			func(s *scene) { started(s, "a1", 3); started(s, "a2", 2); s.node("a1", labeled("block", "z")) }, "gang", "none"},
 		"a node that is in another rack by now moves nobody who is there": {
 			inRack, func(s *scene) { started(s, "a1", 4); started(s, "a2", 2); s.node("a1", labeled("rack", "c")) }, "", ""},
+		"a gang of which nobody is there yet goes where it is together": {
+			inRack, func(s *scene) { s.node("a1", labeled("rack", "c")) }, "gang", "b1:4 b2:2, 6 moved"},
+		"and stays where there is no such place": {
+			inRack, func(s *scene) {
+				s.node("a1", labeled("rack", "c")).node("b1", has("gpu", 1)).node("c1", cordoned).node("c2", cordoned)
+			}, "gang", ", 0 moved"},
+		"one that would rather be together stays": {
+			gpus(6, 1, preferred("rack")), func(s *scene) { s.node("a1", labeled("rack", "c")) }, "", ""},
+		"a slice that is apart before anybody is there goes where it is together": {
+			gpus(6, 1, sliced("rack", 3)), func(s *scene) { s.node("a1", labeled("rack", "c")) }, "gang", "b1:4 b2:2, 6 moved"},
 		"nor does one that was made anew before its pods were gone": {
 			inRack, func(s *scene) { started(s, "a1", 4); started(s, "a2", 2); s.DeleteNode("a1"); s.node("a1") }, "", ""},
 		"one that was made anew once they were gone takes those who come for them": {

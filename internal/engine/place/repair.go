@@ -30,17 +30,17 @@ func (m *Map) Repair(workload order.Key) (Mended, bool) {
 	}
 	r := m.repair(h)
 	if r.moved == 0 {
-		return r.mended(), true
+		return m.gather(r), true
 	}
 	m.boundLayouts()
 	on := Now
 	if h.Promised {
 		on = Planned
 	}
-	ok := false
+	ok, astray := false, m.astray(h)
 	m.Try(func() {
 		m.Hold(workload, r.kept())
-		ok = r.near(on)
+		ok = !astray && r.near(on)
 		if !ok && !r.anybodyThere() {
 			m.Hold(workload, nil)
 			ok = r.anew(on)
@@ -50,6 +50,24 @@ func (m *Map) Repair(workload order.Key) (Mended, bool) {
 		return Mended{}, false
 	}
 	return r.mended(), true
+}
+
+// gather looks for other places for a workload that is astray. Where there are none it keeps those that it has: they are good for its
+// pods, and near each other when it was admitted.
+func (m *Map) gather(r *repair) Mended {
+	if !m.astray(r.h) {
+		return r.mended()
+	}
+	m.boundLayouts()
+	found := false
+	m.Try(func() {
+		m.Hold(r.h.key, nil)
+		found = r.anew(Now)
+	})
+	if !found {
+		return Mended{}
+	}
+	return r.mended()
 }
 
 // repairMost bounds how many pods are looked at one by one: what claims to have more has

@@ -307,3 +307,46 @@ func (w *world) exclusiveStill(asks []Ask, ranks [][]string) bool {
 	}
 	return true
 }
+
+// TestAGangOfWhichNobodyIsThereIsTogetherWhateverItsNodesAreCalled: where labels change before its pods are there, it is mended if there
+// are other places, and what it gets is as it asks.
+func TestAGangOfWhichNobodyIsThereIsTogetherWhateverItsNodesAreCalled(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := drawWorld(t, 5)
+		m := w.fresh()
+		asks := drawAsks(t, w, 6)
+		given, short := m.Find(asks, Now)
+		if short != nil {
+			t.Skip()
+		}
+		h := &Holding{}
+		for i, a := range asks {
+			h.PodSets = append(h.PodSets, HeldPodSet{Ask: a, Nodes: given[i].Nodes})
+		}
+		m.Hold(key("gang"), h)
+		for range rapid.IntRange(1, 3).Draw(t, "changes") {
+			n := w.nodes[rapid.SampledFrom(slices.Sorted(maps.Keys(w.nodes))).Draw(t, "changed")]
+			n.Labels = maps.Clone(n.Labels)
+			n.Labels[rapid.SampledFrom([]string{"block", "rack", "pool"}).Draw(t, "label")] = rapid.SampledFrom([]string{"b1", "b2", "r11", "x"}).Draw(t, "value")
+			w.nodes[n.Name] = n
+			m.SetNode(n)
+		}
+		mended, ok := m.Repair(key("gang"))
+		switch {
+		case !ok:
+		case mended.Moved > 0:
+			if wrong := w.apart(asks, mended.Assignments); wrong != "" {
+				t.Fatalf("%s: %v\n%s%s", wrong, mended, w, say(asks))
+			}
+		default:
+			wrong := w.apart(asks, given)
+			if wrong == "" {
+				return
+			}
+			m.Hold(key("gang"), nil)
+			if found, short := m.Find(asks, Now); short == nil {
+				t.Fatalf("%s, and %v would do\n%s%s", wrong, found, w, say(asks))
+			}
+		}
+	})
+}
