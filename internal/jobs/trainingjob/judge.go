@@ -49,11 +49,8 @@ func exitCodeOf(pod *corev1.Pod) int32 {
 func (l *look) judge() *jobs.Outcome {
 	runs := l.job.Status.Stage == breezeml.StageRunning
 	if runs {
-		if failed, first := l.failedForGood(); failed > 0 {
-			return &jobs.Outcome{Message: fmt.Sprintf(breezeml.FailedMessage, l.job.Name, failed, failureOf(first))}
-		}
-		if l.roster.All(func(r *replicas.Replica) bool { return r.Phase == replicas.Succeeded }) {
-			return &jobs.Outcome{Succeeded: true, Message: l.named(breezeml.SucceededMessage)}
+		if over := l.ended(); over != nil {
+			return over
 		}
 	}
 	due := l.deadline()
@@ -63,6 +60,17 @@ func (l *look) judge() *jobs.Outcome {
 	l.plan.DueBy(due)
 	if runs {
 		return l.spent()
+	}
+	return nil
+}
+
+// ended says how the workers of a job that runs have ended, nil if they have not.
+func (l *look) ended() *jobs.Outcome {
+	if failed, first := l.failedForGood(); failed > 0 {
+		return &jobs.Outcome{Message: fmt.Sprintf(breezeml.FailedMessage, l.job.Name, failed, failureOf(first))}
+	}
+	if l.roster.All(func(r *replicas.Replica) bool { return r.Phase == replicas.Succeeded }) {
+		return &jobs.Outcome{Succeeded: true, Message: l.named(breezeml.SucceededMessage)}
 	}
 	return nil
 }

@@ -38,9 +38,7 @@ func plan(settings Settings, seen jobs.Seen[*breezeml.TrainingJob]) jobs.Plan {
 	l.begin()
 	over := outcome(l.job)
 	if over == nil {
-		l.advance()
-		l.callRoll()
-		if over = l.judge(); over != nil {
+		if over = l.decide(); over != nil {
 			l.end(over)
 		}
 	}
@@ -55,6 +53,20 @@ func plan(settings Settings, seen jobs.Seen[*breezeml.TrainingJob]) jobs.Plan {
 	l.report(over)
 	l.plan.Progress = l.progress(over)
 	return l.plan
+}
+
+// decide brings the job to the stage and the size that it should have, or says how it has ended. What workers did while they
+// had their places counts, though it be seen only now that these are taken: it would all be run again.
+func (l *look) decide() *jobs.Outcome {
+	if l.stops() {
+		l.callRoll()
+		if over := l.ended(); over != nil {
+			return over
+		}
+	}
+	l.advance()
+	l.callRoll()
+	return l.judge()
 }
 
 // callRoll says which workers there are to be, and how each fares.
@@ -92,7 +104,7 @@ func (l *look) run() {
 
 // progress is what the queue needs to know.
 func (l *look) progress(over *jobs.Outcome) jobs.Progress {
-	p := jobs.Progress{Outcome: over}
+	p := jobs.Progress{Outcome: over, Ready: over != nil} // what runs on after the end is not waited for
 	for _, n := range l.job.Status.Restarts {
 		p.Restarts += int64(n)
 	}

@@ -28,6 +28,11 @@ func (l *look) begin() {
 // named is a message about the job.
 func (l *look) named(message string) string { return fmt.Sprintf(message, l.job.Name) }
 
+// stops reports whether the job has run so far, and may not any more.
+func (l *look) stops() bool {
+	return l.job.Status.Stage == breezeml.StageRunning && (mistakeOf(l.job) != "" || suspended(l.job) || l.granted() == 0)
+}
+
 // advance moves a job that has not ended to the stage and the size that it should have.
 func (l *look) advance() {
 	s := &l.job.Status
@@ -37,7 +42,7 @@ func (l *look) advance() {
 			l.tell(jobs.Warning(breezeml.WrongConfigurationReason, mistake))
 		}
 		l.enter(breezeml.StageWrongConfiguration, 0)
-		s.CooldownTime = nil
+		s.CooldownTime, s.ExecStatus.StartTime = nil, nil // once mended it is as if it were new
 		return
 	}
 	switch s.Stage {
