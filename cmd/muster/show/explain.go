@@ -71,7 +71,7 @@ func whoHas(text *strings.Builder, e *view.Explanation) {
 		quota := &e.Quotas[i]
 		free := quota.Free()
 		line(text, first(i, "quota"), fmt.Sprintf("%s of %s free in flavor %s",
-			free.String(), view.Amount(quota.Resource, quota.Nominal), quota.Flavor))
+			view.Number(free), view.Amount(quota.Resource, quota.Nominal), quota.Flavor))
 	}
 	for i := range e.Holders {
 		if e.Job.State == view.Suspended {

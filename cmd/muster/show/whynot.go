@@ -85,13 +85,13 @@ func amountSays(a *reason.Amount) string {
 	if free.Sign() < 0 {
 		free.Set(0) // quota was cut below use
 	}
-	said := free.String()
+	said := view.Number(free)
 	if a.Capacity != nil {
-		said += " of " + a.Capacity.String()
+		said += " of " + view.Number(*a.Capacity)
 	}
 	said = fmt.Sprintf("%s %s free", said, view.ShortName(corev1.ResourceName(a.Resource)))
 	if !a.Missing.IsZero() {
-		said += fmt.Sprintf(", %s more needed", a.Missing.String())
+		said += fmt.Sprintf(", %s more needed", view.Number(a.Missing))
 	}
 	return said
 }

@@ -3,6 +3,7 @@ package view
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -57,7 +58,18 @@ func Amounts(list corev1.ResourceList, all bool) string {
 
 // Amount writes one amount with the short name of its resource: 8 gpu.
 func Amount(name corev1.ResourceName, amount resource.Quantity) string {
-	return amount.String() + " " + ShortName(name)
+	return Number(amount) + " " + ShortName(name)
+}
+
+// largestCount is the largest number that is still read faster than what the API makes of it.
+const largestCount = 1_000_000
+
+// Number writes a quantity for people: what is counted as it is counted, 1000 where the API says 1k.
+func Number(q resource.Quantity) string {
+	if n, whole := q.AsInt64(); whole && q.Format == resource.DecimalSI && -largestCount < n && n < largestCount {
+		return strconv.FormatInt(n, 10)
+	}
+	return q.String()
 }
 
 // ShortName drops the vendor: nvidia.com/gpu is gpu.
