@@ -105,7 +105,7 @@ func (w watches) of(object runtime.Object, lw toolscache.ListerWatcher) toolscac
 	o := opening{newObject: func() (runtime.Object, error) { return w.options.Scheme.New(kind) }}
 	var ask requests
 	if isCustom(kind) {
-		o.lists = jsonLists{o.newObject}
+		o.lists = jsonLists{kind, o.newObject}
 		ask, err = w.requestsOfCustom(kind)
 		o.watch = ask.watch
 	} else {
@@ -123,7 +123,7 @@ func (w watches) of(object runtime.Object, lw toolscache.ListerWatcher) toolscac
 			if ptr.Deref(options.SendInitialEvents, false) {
 				return o.open(ctx, options)
 			}
-			return o.watch(ctx, options)
+			return o.resume(ctx, options)
 		},
 	}
 }

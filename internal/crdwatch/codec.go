@@ -73,7 +73,7 @@ type objectDecoder struct {
 // lenient takes what API servers take.
 var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
-// Decode gives the object of the kind that data is. As client-go does, it leaves out what kind the object says it is.
+// Decode gives the object of the kind that data is, or an unreadable one. As client-go does, it leaves out what kind the object says it is.
 func (d objectDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	if into != nil || !bytes.HasPrefix(data, d.head) {
 		return d.Decoder.Decode(data, defaults, into)
@@ -83,7 +83,12 @@ func (d objectDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, in
 		return nil, nil, err
 	}
 	if err := json.Unmarshal(data, object, lenient); err != nil {
-		return nil, nil, fmt.Errorf("decoding a %s: %w", d.kind.Kind, err)
+		err = fmt.Errorf("decoding a %s: %w", d.kind.Kind, err)
+		if !isUnreadable(err) || !passesOver(d.kind) {
+			return nil, nil, err
+		}
+		is, err := asUnreadable(data, d.kind, err)
+		return is, &d.kind, err
 	}
 	object.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
 	return object, &d.kind, nil

@@ -7,4 +7,7 @@
 // What Kubernetes itself defines comes as protobuf. Custom resources come as JSON, and client-go goes through each of their events some
 // eight times: to find where it ends, what it is, and whether it is well formed, and the same again for the object within. Here it
 // is gone through once or twice.
+//
+// A single object that its type in Go cannot hold would keep all others of its kind from being read, for as long as it is there. Those
+// of jobs are passed over, and told of by the log and a metric.
 package crdwatch

@@ -23,8 +23,9 @@ type listReader interface {
 	read(from io.Reader, take func(runtime.Object) error) (metav1.ListMeta, error)
 }
 
-// jsonLists are lists of objects of which newObject makes an empty one.
+// jsonLists are lists of objects of a kind, of which newObject makes an empty one.
 type jsonLists struct {
+	kind      schema.GroupVersionKind
 	newObject func() (runtime.Object, error)
 }
 
@@ -66,8 +67,15 @@ func (l jsonLists) items(decoder *jsontext.Decoder, take func(runtime.Object) er
 		if err != nil {
 			return err
 		}
-		if err := json.UnmarshalDecode(decoder, object, lenient); err != nil {
+		why, err := decodeNext(decoder, object)
+		switch {
+		case err != nil:
 			return err
+		case why != nil && !passesOver(l.kind):
+			return why
+		case why != nil:
+			tellUnreadable(l.kind, object.(metav1.Object), why) // its metadata, which come first, were read
+			continue
 		}
 		object.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{}) // as of an object of a watch
 		if err := take(object); err != nil {

@@ -71,12 +71,7 @@ func (o opening) tell(ctx context.Context, body io.ReadCloser, options metav1.Li
 	if err := send(ctx, events, watch.Event{Type: watch.Bookmark, Object: mark}); err != nil {
 		return err
 	}
-	for change := range changes.ResultChan() {
-		if err := send(ctx, events, change); err != nil {
-			return err
-		}
-	}
-	return nil
+	return o.pass(ctx, changes, events)
 }
 
 // tellList tells of what the list has, and gives its version.
@@ -101,6 +96,38 @@ func (o opening) endMark(version string) (runtime.Object, error) {
 	object.SetResourceVersion(version)
 	object.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
 	return mark, nil
+}
+
+// resume watches from a version on, as the options say.
+func (o opening) resume(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	changes, err := o.watch(ctx, options)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	context.AfterFunc(ctx, changes.Stop)
+	out := &opened{events: make(chan watch.Event), stop: cancel}
+	go func() {
+		defer close(out.events)
+		defer cancel()
+		_ = o.pass(ctx, changes, out.events) // what the watch tells of its end was passed on
+	}()
+	return out, nil
+}
+
+// pass passes on what a watch tells that can be read, until it ends or the context does.
+func (o opening) pass(ctx context.Context, changes watch.Interface, events chan<- watch.Event) error {
+	for change := range changes.ResultChan() {
+		change, is := o.readable(change)
+		if !is {
+			continue
+		}
+		if err := send(ctx, events, change); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // send sends an event, unless nobody wants it any more.

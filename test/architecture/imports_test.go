@@ -36,7 +36,7 @@ var mayImport = map[string][]string{
 	"internal/podspec":             {},
 	"internal/metrics":             {},
 	"internal/certificate":         {},
-	"internal/crdwatch":            {},
+	"internal/crdwatch":            {"internal/metrics"},
 	"internal/tracing":             {"internal/workload"},
 	"internal/webhook":             {"internal/certificate"},
 	"internal/workload":            {},

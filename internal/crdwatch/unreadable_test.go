@@ -1,0 +1,122 @@
+package crdwatch
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+)
+
+var vcJobs = volcano.GroupVersion.WithKind("Job")
+
+func newVCJob() (runtime.Object, error) { return &volcano.Job{}, nil }
+
+const (
+	readableJob = `{"apiVersion":"batch.volcano.sh/v1alpha1","kind":"Job","metadata":{"name":"good"},"spec":{"queue":"q"}}`
+	// unreadableJob has a timeout that is no duration, deep in lists, with more behind it.
+	unreadableJob = `{"apiVersion":"batch.volcano.sh/v1alpha1","kind":"Job","metadata":{"name":"bad","namespace":"n","uid":"u","resourceVersion":"5"},` +
+		`"spec":{"tasks":[{"name":"t","policies":[{"event":"*","timeout":"5 minutes","action":"AbortJob"},{"event":"*"}],"replicas":1}],"queue":"q"},"status":{"state":{"phase":"Running"}}}`
+)
+
+// TestAListGoesOnBehindAnObjectThatCannotBeRead: whatever of it cannot be read, and wherever it is in the list.
+func TestAListGoesOnBehindAnObjectThatCannotBeRead(t *testing.T) {
+	bads := map[string]string{
+		"a timeout deep in lists":  unreadableJob,
+		"a text for a number":      `{"metadata":{"name":"bad"},"spec":{"minAvailable":"two","queue":"q"},"status":{}}`,
+		"an object for a list":     `{"metadata":{"name":"bad"},"spec":{"tasks":{"a":[1,{"b":2}]},"queue":"q"}}`,
+		"a list for an object":     `{"metadata":{"name":"bad"},"spec":[{"a":1},[2]]}`,
+		"a number that is too big": `{"metadata":{"name":"bad"},"spec":{"maxRetry":99999999999}}`,
+	}
+	for what, bad := range bads {
+		for _, items := range [][]string{{bad}, {bad, readableJob}, {readableJob, bad}, {bad, bad, readableJob}, {readableJob, bad, readableJob}} {
+			sent := `{"items":[` + strings.Join(items, ",") + `],"metadata":{"resourceVersion":"7"}}`
+			list, got, err := all(jsonLists{vcJobs, newVCJob}, strings.NewReader(sent))
+			if err != nil || list.ResourceVersion != "7" {
+				t.Fatalf("%s: a list of version %q, %v, from %s", what, list.ResourceVersion, err, sent)
+			}
+			want := len(slices.DeleteFunc(items, func(item string) bool { return item == bad }))
+			if len(got) != want {
+				t.Fatalf("%s: %d objects, want %d, from %s", what, len(got), want, sent)
+			}
+			for _, object := range got {
+				if job := object.(*volcano.Job); job.Name != "good" || job.Spec.Queue != "q" {
+					t.Fatalf("%s: read %+v from %s", what, job, sent)
+				}
+			}
+		}
+	}
+}
+
+// TestWhatIsCutOffWithinAnObjectThatCannotBeReadIsNoList: what is not well formed is nothing to pass over.
+func TestWhatIsCutOffWithinAnObjectThatCannotBeReadIsNoList(t *testing.T) {
+	sent := `{"items":[` + unreadableJob + `],"metadata":{"resourceVersion":"7"}}`
+	for at := range len(sent) {
+		if _, _, err := all(jsonLists{vcJobs, newVCJob}, strings.NewReader(sent[:at])); err == nil {
+			t.Fatalf("it is taken for a list: %s", sent[:at])
+		}
+	}
+}
+
+// TestWhatQuotaRestsOnIsReadWholeOrNotAtAll: a Workload that was passed over would hold quota that is given to others.
+func TestWhatQuotaRestsOnIsReadWholeOrNotAtAll(t *testing.T) {
+	const bad = `{"apiVersion":"kueue.x-k8s.io/v1beta1","kind":"Workload","metadata":{"name":"a"},"spec":{"priority":"high"}}`
+	if _, _, err := all(jsonLists{workloads, newWorkload}, strings.NewReader(`{"items":[`+bad+`],"metadata":{"resourceVersion":"7"}}`)); err == nil {
+		t.Error("a list is read without a Workload of it")
+	}
+	if _, _, err := decoderOf(workloads, true, strings.NewReader(`{"type":"ADDED","object":`+bad+"}\n")).Decode(); err == nil {
+		t.Error("an event of a Workload that cannot be read is none")
+	}
+}
+
+// TestAWatchGoesOnBehindAnObjectThatCannotBeRead: what was read of it before stays, until it is gone.
+func TestAWatchGoesOnBehindAnObjectThatCannotBeRead(t *testing.T) {
+	var stream bytes.Buffer
+	for _, event := range [][2]string{{"ADDED", unreadableJob}, {"ADDED", readableJob}, {"MODIFIED", unreadableJob}, {"DELETED", unreadableJob}, {"MODIFIED", readableJob}} {
+		stream.WriteString(`{"type":"` + event[0] + `","object":` + event[1] + "}\n")
+	}
+	sent := stream.String()
+	o := opening{
+		newObject: newVCJob, lists: jsonLists{vcJobs, newVCJob},
+		list: func(context.Context, metav1.ListOptions) (io.ReadCloser, error) {
+			return io.NopCloser(strings.NewReader(`{"items":[],"metadata":{"resourceVersion":"7"}}`)), nil
+		},
+		watch: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
+			return watch.NewStreamWatcher(decoderOf(vcJobs, true, strings.NewReader(sent)), nil), nil
+		},
+	}
+	want := []string{"ADDED good", "DELETED bad", "MODIFIED good"}
+	for how, begin := range map[string]func() (watch.Interface, error){
+		"from a list on":    func() (watch.Interface, error) { return o.open(t.Context(), beginning) },
+		"from a version on": func() (watch.Interface, error) { return o.resume(t.Context(), metav1.ListOptions{ResourceVersion: "7"}) },
+	} {
+		w, err := begin()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for event := range w.ResultChan() {
+			job, ok := event.Object.(*volcano.Job)
+			if !ok {
+				t.Fatalf("%s: an event of %T: %+v", how, event.Object, event)
+			}
+			if event.Type == watch.Bookmark {
+				continue
+			}
+			got = append(got, string(event.Type)+" "+job.Name)
+			if event.Type == watch.Deleted && (job.Namespace != "n" || job.UID != "u" || job.ResourceVersion != "5") {
+				t.Errorf("%s: of what is gone it is told that %+v was", how, job.ObjectMeta)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: told of %q, want %q", how, got, want)
+		}
+	}
+}
