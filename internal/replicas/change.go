@@ -52,11 +52,12 @@ func exitCodeOf(s *corev1.ContainerState) int32 {
 }
 
 // Failure is the exit code of the first container of the pod that has failed, or, with
-// ok false, why the pod failed without one.
+// ok false, why the pod failed without one. Sidecars fail no pod: their node ends them
+// when all else has ended.
 func Failure(pod *corev1.Pod) (exitCode int32, why string, ok bool) {
 	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
 		for i := range list {
-			if ended := list[i].State.Terminated; ended != nil && ended.ExitCode != 0 {
+			if ended := list[i].State.Terminated; ended != nil && ended.ExitCode != 0 && !isSidecar(pod, list[i].Name) {
 				return ended.ExitCode, "", true
 			}
 		}
@@ -68,6 +69,14 @@ func Failure(pod *corev1.Pod) (exitCode int32, why string, ok bool) {
 		return 0, s.Reason, false
 	}
 	return 0, "no container says why", false
+}
+
+// isSidecar reports whether the container of the name is an init container that runs
+// beside the others.
+func isSidecar(pod *corev1.Pod, name string) bool {
+	return slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool {
+		return c.Name == name && c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+	})
 }
 
 // Matters reports whether anything that counts here differs between two states of a

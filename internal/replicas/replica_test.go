@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/musterhq/muster/api/muster"
 )
@@ -97,6 +98,30 @@ func TestAPodAndItsServiceKnowEachOther(t *testing.T) {
 	}
 	if len(template.Labels) != 1 {
 		t.Error("the template was changed")
+	}
+}
+
+// TestWhatASidecarIsEndedWithIsNoFailure: nodes end sidecars once all else has ended, often by a signal.
+func TestWhatASidecarIsEndedWithIsNoFailure(t *testing.T) {
+	with := func(main int32) *corev1.Pod {
+		b := podOf("p", 0).ended(main, 0)
+		b.Status.Phase = corev1.PodFailed
+		b.Spec.InitContainers = []corev1.Container{{Name: "fetch"}, {Name: "mesh", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways)}}
+		b.Status.InitContainerStatuses = []corev1.ContainerStatus{
+			{Name: "fetch", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}},
+			{Name: "mesh", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 143}}}}
+		return b.Pod
+	}
+	if code, why, ok := Failure(with(3)); code != 3 || !ok {
+		t.Errorf("it failed with %d, %q", code, why)
+	}
+	if code, why, ok := Failure(with(0)); ok {
+		t.Errorf("of a pod that failed otherwise it is said that it ended with %d, %q", code, why)
+	}
+	fetch := with(0)
+	fetch.Status.InitContainerStatuses[0].State.Terminated.ExitCode = 4
+	if code, why, ok := Failure(fetch); code != 4 || !ok {
+		t.Errorf("with an init container that failed it failed with %d, %q", code, why)
 	}
 }
 
