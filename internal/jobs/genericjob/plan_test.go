@@ -181,8 +181,8 @@ func TestAJobIsPausedAndResumed(t *testing.T) {
 		t.Errorf("when it is resumed it is %s", got)
 	}
 	going := of(pod("job-worker-0").Running().Going(), pod("job-worker-1").Running().Going())
-	if got := then(see(t, job.GenericJob, unqueued, going), job).Status.Phase; got != tensorstack.JobPhaseResuming {
-		t.Errorf("when it is resumed while all its pods go it is %s", got)
+	if got := then(see(t, job.GenericJob, unqueued, going), job); got.Status.Phase != tensorstack.JobPhaseResuming || isTrue(got.GenericJob, tensorstack.JobRunning) {
+		t.Errorf("when it is resumed while all its pods go it is %s, and says %+v", got.Status.Phase, got.Status.Conditions)
 	}
 	job = then(p, job)
 	resumed := made(t, job, jobs.Facts{}, unqueued)

@@ -15,7 +15,8 @@ func (l *look) report(over *jobs.Outcome) {
 	l.job.Status.Tasks, l.job.Status.Aggregate = l.tasks(over != nil)
 	if !had {
 		l.job.Status.Phase = l.phase(over, l.roster.All(started))
-		l.setConditions(l.conditions(over, l.roster.All(runsWell)))
+		resuming := l.job.Status.Phase == tensorstack.JobPhaseResuming // and what still runs are pods of before the pause
+		l.setConditions(l.conditions(over, !resuming && l.roster.All(runsWell)))
 	}
 	if sameStatus(&l.seen.Job.Status, &l.job.Status) {
 		return
