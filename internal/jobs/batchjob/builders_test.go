@@ -71,6 +71,12 @@ func (b builder) pods(active, ready, succeeded int32) builder {
 
 func (b builder) completed(indexes string) builder { b.job.Status.CompletedIndexes = indexes; return b }
 
+// failed are indexes that will not be tried again.
+func (b builder) failed(indexes string) builder {
+	b.job.Status.FailedIndexes = &indexes
+	return b
+}
+
 func (b builder) terminating(n int32) builder { b.job.Status.Terminating = ptr.To(n); return b }
 
 func (b builder) startedAt(at time.Time) builder {

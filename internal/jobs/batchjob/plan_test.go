@@ -149,6 +149,9 @@ func TestProgress(t *testing.T) {
 		"one that runs has, though none are seen yet": {newJob(2).started(grant(2)), admitted(grant(2)), jobs.Progress{Active: true}},
 		"a pod that has just succeeded, and is not counted yet, keeps it ready": {
 			newJob(2).started(grant(2)).pods(1, 1, 0).uncounted("a"), admitted(grant(2)), jobs.Progress{Active: true, Ready: true}},
+		"an index that failed for good is not waited for": {
+			newJob(3).indexed().started(grant(3)).pods(2, 2, 0).failed("1"), admitted(grant(3)), jobs.Progress{Active: true, Ready: true, Reclaimable: main(1)}},
+		"the others are": {newJob(3).indexed().started(grant(3)).pods(2, 1, 0).failed("1"), admitted(grant(3)), jobs.Progress{Active: true, Reclaimable: main(1)}},
 		"it is not ready before all its pods are":   {newJob(2).started(grant(2)).pods(2, 1, 0), admitted(grant(2)), jobs.Progress{Active: true}},
 		"it is once they are":                       {newJob(2).started(grant(2)).pods(2, 2, 0), admitted(grant(2)), jobs.Progress{Active: true, Ready: true}},
 		"pods that succeeded are as good":           {newJob(2).completions(9).started(grant(2)).pods(1, 1, 1), admitted(grant(2)), jobs.Progress{Active: true, Ready: true}},

@@ -18,14 +18,15 @@ func quiet(job *batchv1.Job) bool {
 	return outcome(job) != nil || suspended(job) && (job.Generation <= 1 || condition(job, batchv1.JobSuspended) != nil)
 }
 
-// ready reports whether all pods of a Job that runs are ready or have succeeded. Pods
-// that have just ended are in neither count for a moment, and listed meanwhile.
+// ready reports whether all pods of a Job that runs are ready or have succeeded, or as many
+// are ready as it needs now that some indexes have failed for good. Pods that have just ended
+// are in neither count for a moment, and listed meanwhile.
 func ready(job *batchv1.Job) bool {
 	done := job.Status.Succeeded + ptr.Deref(job.Status.Ready, 0)
 	if uncounted := job.Status.UncountedTerminatedPods; uncounted != nil {
 		done += int32(len(uncounted.Succeeded))
 	}
-	return !suspended(job) && outcome(job) == nil && done >= podsOf(&job.Spec)
+	return !suspended(job) && outcome(job) == nil && (done >= podsOf(&job.Spec) || ptr.Deref(job.Status.Ready, 0) >= pending(job))
 }
 
 // pending is how many pods the Job runs at a time from now on: as its end comes

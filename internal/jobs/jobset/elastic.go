@@ -74,12 +74,13 @@ func (a *attempt) podsInUse() map[string]int32 {
 	return out
 }
 
-// enoughReady reports whether every Job of the spec is ready or has succeeded; of an elastic
-// one the fewest pods will do, so that growing takes nothing from it.
+// enoughReady reports whether every Job of the spec is ready, as far as it still runs pods, or
+// has succeeded; of an elastic one the fewest pods will do, so that growing takes nothing from
+// it.
 func (a *attempt) enoughReady() bool {
 	for i := range a.js.Spec.ReplicatedJobs {
 		rj := &a.js.Spec.ReplicatedJobs[i]
-		if c := a.counts(rj.Name); c.Ready+c.Succeeded >= rj.Replicas {
+		if c := a.counts(rj.Name); c.Ready+c.Succeeded >= rj.Replicas || a.readyJobs(rj)+c.Succeeded >= rj.Replicas {
 			continue
 		}
 		if b := boundsOf(a.js, rj); !b.Elastic || a.readyPods(rj) < b.Least {
@@ -87,6 +88,18 @@ func (a *attempt) enoughReady() bool {
 		}
 	}
 	return true
+}
+
+// readyJobs counts those of the replicated job's Jobs of which all pods are ready or have
+// succeeded, or as many are ready as are left, since some indexes have failed for good.
+func (a *attempt) readyJobs(rj *jobset.ReplicatedJob) int32 {
+	var n int32
+	for _, job := range a.children.active {
+		if job.Labels[jobset.ReplicatedJobNameKey] == rj.Name && (ready(job) || runs(job) && ptr.Deref(job.Status.Ready, 0) >= podsLeft(job)) {
+			n++
+		}
+	}
+	return n
 }
 
 // readyPods counts those of the replicated job's Jobs that run which are ready or have

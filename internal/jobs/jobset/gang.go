@@ -124,12 +124,18 @@ func (a *attempt) podsToRun(rj *jobset.ReplicatedJob) (pods int32, waiting bool)
 			waiting = true
 		case ended(job):
 		default:
-			parallelism := ptr.Deref(job.Spec.Parallelism, 1)
-			completions := ptr.Deref(job.Spec.Completions, parallelism)
-			over := job.Status.Succeeded + jobs.CountIndexes(ptr.Deref(job.Status.FailedIndexes, ""), completions)
-			pods += max(0, min(parallelism, completions-over))
+			pods += podsLeft(job)
 			waiting = waiting || job.Status.Active > ptr.Deref(job.Status.Ready, 0)
 		}
 	}
 	return pods, waiting
+}
+
+// podsLeft is how many pods an unfinished Job runs at a time from now on: none is made for an
+// index that has succeeded, or has failed for good.
+func podsLeft(job *batchv1.Job) int32 {
+	parallelism := ptr.Deref(job.Spec.Parallelism, 1)
+	completions := ptr.Deref(job.Spec.Completions, parallelism)
+	over := job.Status.Succeeded + jobs.CountIndexes(ptr.Deref(job.Status.FailedIndexes, ""), completions)
+	return max(0, min(parallelism, completions-over))
 }

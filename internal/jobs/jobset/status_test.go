@@ -62,6 +62,26 @@ func TestReady(t *testing.T) {
 	}
 }
 
+// TestAnIndexThatFailedForGoodIsNotWaitedFor: what clients know as ready has all pods of the Job; its queue is told what is
+// still to come.
+func TestAnIndexThatFailedForGoodIsNotWaitedFor(t *testing.T) {
+	js := newSet().with("many", 1)
+	many := &js.js.Spec.ReplicatedJobs[2].Template.Spec
+	many.CompletionMode, many.Parallelism, many.Completions, many.BackoffLimitPerIndex = ptr.To(batchv1.IndexedCompletion), ptr.To[int32](3), ptr.To[int32](3), ptr.To[int32](0)
+	for readyPods, want := range map[int32]bool{1: false, 2: true} {
+		with := job("many", 0)
+		with.job.Spec.CompletionMode, with.job.Spec.Parallelism, with.job.Spec.Completions = many.CompletionMode, many.Parallelism, many.Completions
+		with.job.Status.Active, with.job.Status.Ready, with.job.Status.FailedIndexes = 2, ptr.To(readyPods), ptr.To("1")
+		p := look(t, js.js, admitted, of(job("leader", 0).ready(), job("workers", 0).ready(), job("workers", 1).succeeded(), with))
+		if p.Progress.Ready != want {
+			t.Errorf("with %d of two ready, its queue is told %v", readyPods, p.Progress.Ready)
+		}
+		if got := statusOf(p).ReplicatedJobsStatus[1]; got.Name != "many" || got.Ready != 0 {
+			t.Errorf("with %d of two ready, clients are told %+v", readyPods, got)
+		}
+	}
+}
+
 func TestWhatIsCountedForEachJobIsKept(t *testing.T) {
 	b := newSet()
 	b.js.Status.ReplicatedJobsStatus = []jobset.ReplicatedJobStatus{{Name: "leader", JobRestarts: []int32{2}, JobRestartsCountTowardsMax: []int32{1}}, {Name: "gone"}}
