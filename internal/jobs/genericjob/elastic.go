@@ -19,7 +19,7 @@ func count(spec *tensorstack.ReplicaSpec) int32 { return ptr.Deref(spec.Replicas
 
 // sizesOf is how many replicas of each type there are to be: as many as were granted, or
 // as many as there were last where nobody grants any.
-func sizesOf(job *tensorstack.GenericJob, admission jobs.Admission) map[string]int32 {
+func sizesOf(job *tensorstack.GenericJob, admission jobs.Admission, pods []*corev1.Pod) map[string]int32 {
 	out := make(map[string]int32, len(job.Spec.ReplicaSpecs))
 	for i := range job.Spec.ReplicaSpecs {
 		spec := &job.Spec.ReplicaSpecs[i]
@@ -29,12 +29,35 @@ func sizesOf(job *tensorstack.GenericJob, admission jobs.Admission) map[string]i
 		case !b.Elastic && !granted.ChoseCount() || admission.Grant == jobs.Unqueued:
 		case admission.Grant == jobs.Admitted && outcome(job) == nil:
 			size = b.Size(granted.Count)
+			if last != nil && comesToItsEnd(job, spec, last, pods) {
+				size = min(size, int32(len(last.Replicas)))
+			}
 		case last != nil:
 			size = int32(len(last.Replicas))
 		}
 		out[spec.Type] = size
 	}
 	return out
+}
+
+// comesToItsEnd reports whether a replica of the type has succeeded for good, of those that
+// there were last: nobody joins the others any more, who would begin again what is done.
+func comesToItsEnd(job *tensorstack.GenericJob, spec *tensorstack.ReplicaSpec, last *tensorstack.Tasks, pods []*corev1.Pod) bool {
+	if restart(spec.RestartPolicy).OnSuccess {
+		return false
+	}
+	for i := range last.Replicas {
+		if last.Replicas[i].Phase == tensorstack.ReplicaSucceeded {
+			return true
+		}
+	}
+	for _, pod := range pods {
+		index, its := replicas.IndexOf(job.Name, spec.Type, pod.Name)
+		if its && int(index) < len(last.Replicas) && pod.Status.Phase == corev1.PodSucceeded && !replicas.IsGoing(pod) {
+			return true
+		}
+	}
+	return false
 }
 
 // groups are the types as package replicas knows them.

@@ -91,6 +91,25 @@ func TestARemovedReplicaDoesNotCount(t *testing.T) {
 	}
 }
 
+// TestAnElasticTypeThatComesToItsEndDoesNotGrow: once a replica has succeeded nobody joins the others any more, also if its
+// success is seen together with the grant, or its pod is gone.
+func TestAnElasticTypeThatComesToItsEndDoesNotGrow(t *testing.T) {
+	began := newJob().with("worker", 2).elastic(1, 4)
+	began = then(see(t, began.GenericJob, granted(2), of(pod("job-worker-0").Running(), pod("job-worker-1").Running())), began)
+	done := of(pod("job-worker-0").Ended(0), pod("job-worker-1").Running())
+	same(t, "granted more with its success", nil, writes(see(t, began.GenericJob, granted(4), done)))
+	job := then(see(t, began.GenericJob, granted(2), done), began)
+	same(t, "after it", nil, writes(see(t, job.GenericJob, granted(4), of(pod("job-worker-1").Running()))))
+	running := of(pod("job-worker-0").Running(), pod("job-worker-1").Running())
+	same(t, "while all run", []string{"create Pod job-worker-2", "create Pod job-worker-3"}, writes(see(t, began.GenericJob, granted(4), running)))
+	again := newJob().with("worker", 2, tensorstack.RestartPolicy{Policy: tensorstack.RestartAlways, Limit: 9}).elastic(1, 4)
+	again = then(see(t, again.GenericJob, granted(2), of(pod("job-worker-0").Running(), pod("job-worker-1").Running())), again)
+	p := see(t, again.GenericJob, granted(4), done)
+	if got := len(then(p, again).Status.Tasks[0].Replicas); got != 4 {
+		t.Errorf("where who has succeeded runs again there are %d", got)
+	}
+}
+
 // TestWhoIsElasticNoMoreRunsWithWhatHeHas: his quota is for as many as were admitted, whatever he says of himself since.
 func TestWhoIsElasticNoMoreRunsWithWhatHeHas(t *testing.T) {
 	for name, changed := range map[string]jobBuilder{

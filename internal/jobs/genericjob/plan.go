@@ -74,8 +74,9 @@ func newLook(seen jobs.Seen[*tensorstack.GenericJob]) *look {
 	for i := range job.Spec.ReplicaSpecs {
 		l.specs[job.Spec.ReplicaSpecs[i].Type] = &job.Spec.ReplicaSpecs[i]
 	}
-	l.sizes = sizesOf(job, seen.Admission)
-	l.roster = replicas.Look(job.Name, groups(job, l.sizes), memoryOf(&job.Status), jobs.ChildrenOf[*corev1.Pod](seen.Children))
+	pods := jobs.ChildrenOf[*corev1.Pod](seen.Children)
+	l.sizes = sizesOf(job, seen.Admission, pods)
+	l.roster = replicas.Look(job.Name, groups(job, l.sizes), memoryOf(&job.Status), pods)
 	if outcome(job) == nil {
 		l.lost = l.roster.Lost()
 	}
