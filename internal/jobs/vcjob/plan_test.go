@@ -242,6 +242,14 @@ func TestATaskThatDependsOnOneThatFailedFailsTheJob(t *testing.T) {
 	}
 }
 
+// TestNobodyWaitsForPodsOfAJobThatHasEnded: it gives its quota back when the last of them is gone, and misses none till then.
+func TestNobodyWaitsForPodsOfAJobThatHasEnded(t *testing.T) {
+	p := see(t, twoTasks().is(volcano.Completed).Job, all, of(pod("job-ps-0").ended(0), pod("job-worker-1").running().going()))
+	if p.Progress.Outcome != nil || !p.Progress.Ready {
+		t.Errorf("its queue is told %+v", p.Progress)
+	}
+}
+
 func TestAnEndedJobIsDeletedWhenItsTimeIsUp(t *testing.T) {
 	job := newJob().with("worker", 1).is(volcano.Completed) // an hour ago
 	job.Spec.TTLSecondsAfterFinished = ptr.To[int32](7200)

@@ -109,7 +109,7 @@ func (l *look) progress() jobs.Progress {
 	if finished(l.job) {
 		p.Outcome = &jobs.Outcome{Succeeded: l.job.Status.State.Phase == volcano.Completed, Message: l.job.Status.State.Message}
 		if p.Active && l.seen.Admission.HoldsQuota() {
-			p.Outcome = nil // what its pods use stays theirs until they end
+			p.Outcome, p.Ready = nil, true // what its pods use stays theirs until they end, and nobody waits for them
 		}
 		return p
 	}
