@@ -94,8 +94,10 @@ func TestAWatchGoesOnBehindAnObjectThatCannotBeRead(t *testing.T) {
 	}
 	want := []string{"ADDED good", "DELETED bad", "MODIFIED good"}
 	for how, begin := range map[string]func() (watch.Interface, error){
-		"from a list on":    func() (watch.Interface, error) { return o.open(t.Context(), beginning) },
-		"from a version on": func() (watch.Interface, error) { return o.resume(t.Context(), metav1.ListOptions{ResourceVersion: "7"}) },
+		"from a list on": func() (watch.Interface, error) { return o.open(t.Context(), beginning) },
+		"from a version on": func() (watch.Interface, error) {
+			return o.resume(t.Context(), metav1.ListOptions{ResourceVersion: "7"})
+		},
 	} {
 		w, err := begin()
 		if err != nil {
