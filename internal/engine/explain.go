@@ -178,6 +178,11 @@ func (x *explainer) explainWait() {
 		if w.promise != nil && found.verdict != admissible {
 			found.verdict, found.victims, found.yields = promisable, nil, nil // nobody else goes for it
 		}
+		if why.Code == reason.Inadmissible { // what would have to happen is that it or its queue is mended: nobody's end helps
+			x.letGo(q)
+			x.surveyFlavors(form)
+			return
+		}
 		for _, y := range found.yields {
 			x.out.WouldShrink = append(x.out.WouldShrink, reason.Shrink{Name: reason.NameOf(y.w.Key), From: y.w.held.PodSets[y.at].Count, To: y.given.PodSets[y.at].Count})
 		}

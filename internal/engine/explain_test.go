@@ -79,6 +79,8 @@ func TestExplain(t *testing.T) {
 	twoFlavors.Groups = []flavor.Group{{Resources: []string{"cpu"}, Flavors: []string{"reserved", "default"}}}
 	twoFlavors.Quotas[quota.FlavorResource{Flavor: "reserved", Resource: "cpu"}] = quota.Limits{Nominal: 9, Borrowing: quota.Unlimited, Lending: quota.Unlimited}
 	within := func(r preempt.Rule) preempt.Policy { return preempt.Policy{WithinQueue: r} }
+	refused := job("x", "q", 1, 2, 5, 0)
+	refused.Refused = "its requests exceed its limits"
 	inactive := job("x", "q", 1, 1, 0, 0)
 	inactive.Inactive = true
 
@@ -125,6 +127,10 @@ func TestExplain(t *testing.T) {
 			given: []Event{queueOf("q", "", 4), elasticHolder("tune", 2, 3, 0), holds("eval", "q", 1, 0), job("x", "q", 4, 1, 1, 1)},
 			want: []string{"Waiting WaitingForQuota 1/1", "flavor default Short cpu asked 4m free 0 missing 4m <- nearest",
 				"held by tune 3m: ", "held by eval 1m: withinClusterQueue is Never", "would fit after tune", "would fit after eval"},
+		},
+		"nobody's end or preemption helps who is at fault himself": {
+			given: []Event{policy(queueOf("q", "", 4), within(preempt.LowerPriority)), holds("low", "q", 2, 0), holds("high", "q", 2, 9), refused},
+			want:  []string{"Aside Inadmissible 0/0", "flavor default FitsByPreemption cpu asked 2m free 0 missing 2m <- nearest"},
 		},
 		"those that are going are awaited": {
 			given: []Event{queueOf("q", "", 4), evicted(holds("a", "q", 4, 0)), job("x", "q", 1, 2, 0, 0)},

@@ -207,7 +207,7 @@ func TestExplanationOfTheEngine(t *testing.T) {
   behind    ml/workload/w-first, the head of the queue, which is StrictFIFO: nobody passes it
   flavor    h100      40 of 576 gpu free, 24 more needed, borrowed quota included; fits by preemption of ml/job/tune  <- nearest
             a100      untolerated taint {reserved true NoSchedule <nil>} in flavor a100
-            v100      more than it could ever give: 8 of 8 gpu free, 56 more needed
+            v100      more than it could ever give: 64 gpu asked, 8 at most
             t4        fits: 80 of 80 gpu free
             l4        0 of 80 gpu free, 72 more needed; fits once those have gone that were told to
   held by   ml/workload/w-old  8 gpu (priority 0, is going)

@@ -53,8 +53,11 @@ func whyNot(text *strings.Builder, e *view.Explanation) {
 
 // flavorSays is what one flavor answers, with its numbers.
 func flavorSays(e *view.Explanation, flavor *reason.FlavorVerdict) string {
-	if flavor.Fit == reason.Refused {
+	switch flavor.Fit {
+	case reason.Refused:
 		return flavor.Message
+	case reason.TooLarge:
+		return "more than it could ever give: " + tooLarge(flavor.Amounts)
 	}
 	var numbers []string
 	for i := range flavor.Amounts {
@@ -69,14 +72,27 @@ func flavorSays(e *view.Explanation, flavor *reason.FlavorVerdict) string {
 	switch flavor.Fit {
 	case reason.Fits:
 		return "fits: " + said
-	case reason.TooLarge:
-		return "more than it could ever give: " + said
 	case reason.FitsAfterEvicted:
 		return said + "; fits once those have gone that were told to"
 	case reason.FitsByPreemption:
 		return fmt.Sprintf("%s; fits by preemption of %s", said, names(e, flavor.WouldPreempt))
 	}
 	return said
+}
+
+// tooLarge compares what is asked with the most there is, whoever holds it now: what is free of it does not matter.
+func tooLarge(amounts []reason.Amount) string {
+	var numbers []string
+	for i := range amounts {
+		a := &amounts[i]
+		asked := a.Asked.DeepCopy()
+		asked.Add(a.Earlier)
+		if a.Capacity == nil || asked.Cmp(*a.Capacity) <= 0 {
+			continue
+		}
+		numbers = append(numbers, fmt.Sprintf("%s %s asked, %s at most", asked.String(), view.ShortName(corev1.ResourceName(a.Resource)), a.Capacity))
+	}
+	return strings.Join(numbers, ", ")
 }
 
 // amountSays leaves out what does not count: a capacity without bound, nothing missing.
