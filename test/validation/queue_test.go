@@ -164,6 +164,18 @@ func clusterQueueRules() []rule {
 				{what: "all", change: edits{"spec>namespaceSelector": map[string]any{}}},
 				{what: "some", change: edits{"spec>namespaceSelector": "yaml:{matchLabels: {a: b}, matchExpressions: [{key: k, operator: NotIn, values: [v]}, {key: l, operator: Exists}]}"}},
 			}},
+		{of, "keys of namespaceSelector can be keys of labels", inQuota, "namespaceSelector: keys must be qualified names",
+			[]attempt{
+				{what: "a space in matchLabels", change: edits{"spec>namespaceSelector": "yaml:{matchLabels: {'a b': c}}"}},
+				{what: "two prefixes in matchExpressions", change: edits{"spec>namespaceSelector": "yaml:{matchExpressions: [{key: a/b/c, operator: Exists}]}"}},
+			},
+			[]attempt{{what: "a prefix", change: edits{"spec>namespaceSelector": "yaml:{matchLabels: {kubernetes.io/metadata.name: c}, matchExpressions: [{key: example.com/A_b, operator: DoesNotExist}]}"}}}},
+		{of, "values of namespaceSelector can be values of labels", inQuota, "namespaceSelector: values must be label values",
+			[]attempt{
+				{what: "a space in matchLabels", change: edits{"spec>namespaceSelector": "yaml:{matchLabels: {a: b c}}"}},
+				{what: "a slash in matchExpressions", change: edits{"spec>namespaceSelector": "yaml:{matchExpressions: [{key: k, operator: In, values: [v, w/x]}]}"}},
+			},
+			[]attempt{{what: "an empty one", change: edits{"spec>namespaceSelector": "yaml:{matchLabels: {a: ''}, matchExpressions: [{key: k, operator: In, values: ['', A.b_c-9]}]}"}}}},
 	}
 }
 
