@@ -14,6 +14,7 @@ import (
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	"github.com/musterhq/muster/test/bench/figure"
+	"github.com/musterhq/muster/test/bench/operator"
 )
 
 // mostOfSync is how many pods the Job controller makes when it looks at a Job; for more it looks a second time.
@@ -78,4 +79,36 @@ func (b *bench) phases(what string, pods int, wall, floor time.Duration) {
 	figure.Note("    until the last pod is made", figure.Seconds(b.made.Sub(b.began)))
 	figure.Note("    writes a pod; CPU time of the control plane, of the operator", fmt.Sprintf("%.2f; %s, %s", b.writesEach(pods), figure.Seconds(b.used), figure.Seconds(b.operatorUsed)))
 	b.noteWrites(difference(b.wroteBound, b.wroteBefore))
+}
+
+// gang is what became of one.
+type gang struct {
+	wall  time.Duration
+	wrote map[string]int
+	// bind is from its admission to its last bind, in seconds.
+	bind float64
+}
+
+// playGang plays a gang of so many pods through the queue.
+func (b *bench) playGang(running *operator.Operator, pods int, of func(namespace, name string, pods int) client.Object) gang {
+	b.Helper()
+	before := b.cluster.Writes(b.T)
+	count, sum := running.Observed(b.T, bindSeconds)
+	var g gang
+	g.wall = b.play("gang", pods, func(namespace string) []client.Object { return []client.Object{of(namespace, "gang", pods)} })
+	g.wrote = difference(b.wrote, before)
+	countAfter, sumAfter := running.Observed(b.T, bindSeconds)
+	g.bind = (sumAfter - sum) / float64(max(countAfter-count, 1))
+	return g
+}
+
+// figures prints how long it took, beside the same pods with nothing to decide.
+func (g gang) figures(b *bench, what string, floor time.Duration) {
+	b.Helper()
+	bound := time.Duration(factorMost * float64(floor))
+	figure.Reach(b.T, what, figure.Seconds(g.wall), figure.Seconds(bound), g.wall <= bound)
+	figure.Note("  the same pods with nothing to decide: the floor", figure.Seconds(floor))
+	figure.Note("  all writes of ours for it", fmt.Sprint(ours(g.wrote)))
+	b.noteWrites(g.wrote)
+	figure.Note("  time from admission to the last bind", fmt.Sprintf("%.2f s", g.bind))
 }
