@@ -33,9 +33,10 @@ func (a *Ask) together() bool {
 	return a.Level != "" && a.Mandatory || len(a.Slices) > 0 || a.ExclusiveKey != ""
 }
 
-// domainOf is a domain of a layout.
+// domainOf is a domain of a layout, of a depth.
 type domainOf struct {
 	layout *layout
+	depth  int32
 	domain int32
 }
 
@@ -60,12 +61,13 @@ func (m *Map) strays(set *HeldPodSet, extra string, groups map[string]domainOf) 
 		return false
 	}
 	first, apart := m.apart(w.layout, layer{w.depth, cap32}, set.Nodes)
-	if a.Group == "" {
+	if apart || first == outside || a.Group == "" {
 		return apart
 	}
+	is := domainOf{w.layout, w.depth, first}
 	other, known := groups[a.Group]
-	groups[a.Group] = domainOf{w.layout, first}
-	return apart || known && other != domainOf{w.layout, first}
+	groups[a.Group] = is
+	return known && other.layout == is.layout && other.depth == is.depth && other.domain != is.domain
 }
 
 // apart reports whether any part of so many ranks is in several domains of its depth, or on a node in none; first is the one of the

@@ -48,6 +48,10 @@ func TestMending(t *testing.T) {
 			inRack, func(s *scene) { started(s, "a1", 4); started(s, "a2", 2); s.node("a1", labeled("rack", "c")) }, "", ""},
 		"a gang of which nobody is there yet goes where it is together": {
 			inRack, func(s *scene) { s.node("a1", labeled("rack", "c")) }, "gang", "b1:4 b2:2, 6 moved"},
+		"where there is no such place at least who must leave his node goes": {
+			inRack, func(s *scene) {
+				s.node("a2", labeled("rack", "z")).node("a1", has("gpu", 3)).node("a3", has("gpu", 1)).node("b1", has("gpu", 1)).node("c1", cordoned).node("c2", cordoned)
+			}, "gang", "a1:3 a3:1 a2:2, 1 moved"},
 		"and stays where there is no such place": {
 			inRack, func(s *scene) {
 				s.node("a1", labeled("rack", "c")).node("b1", has("gpu", 1)).node("c1", cordoned).node("c2", cordoned)
@@ -97,6 +101,27 @@ func TestMending(t *testing.T) {
 			}
 			if again := s.ailing(); again != "" {
 				t.Errorf("%q ails again though nothing changed", again)
+			}
+		})
+	}
+}
+
+// TestALeaderWhoseNodeIsGoneMovesAlone: nobody has come yet of a leader on a1 and its four workers on a2, who must all be in a rack. A
+// node that is gone is in none, and says nothing about those who stay; the rack b would be the tighter one for all.
+func TestALeaderWhoseNodeIsGoneMovesAlone(t *testing.T) {
+	for name, lost := range map[string]func(s *scene){
+		"deleted": func(s *scene) { s.DeleteNode("a1") },
+		"failed":  func(s *scene) { s.node("a1", failed) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t).node("a3").node("b2", has("gpu", 1))
+			leader, workers := gpus(1, 1, required("rack"), grouped("leader", "g")), gpus(4, 1, required("rack"), grouped("workers", "g"))
+			s.hold("gang", leader, "a1:1", func(h *Holding) {
+				h.PodSets = append(h.PodSets, HeldPodSet{Ask: workers, Nodes: []NodeCount{{"a2", 4}}})
+			})
+			lost(s)
+			if got := s.repair("gang"); got != "a3:1 | a2:4, 1 moved" {
+				t.Errorf("%s, want the leader alone on a3", got)
 			}
 		})
 	}

@@ -46,6 +46,12 @@ func (m *Map) Repair(workload order.Key) (Mended, bool) {
 			ok = r.anew(on)
 		}
 	})
+	if !ok && astray { // then at least who can be placed nearby: the others are no worse off than before
+		m.Try(func() {
+			m.Hold(workload, r.kept())
+			ok = r.near(on)
+		})
+	}
 	if !ok {
 		return Mended{}, false
 	}
