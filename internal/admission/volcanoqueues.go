@@ -137,6 +137,9 @@ func (v *volcanoQueues) keep(ctx context.Context, seen, wanted *kueue.ClusterQue
 
 // tellNotKept tells once that what the Queue says means nothing, unless that is nothing but what every Queue has.
 func (v *volcanoQueues) tellNotKept(q *scheduling.Queue, instead *kueue.ClusterQueue) {
+	if owner := metav1.GetControllerOf(instead); owner != nil && owner.Kind == "Queue" && owner.Name == q.Name {
+		return // it was kept for the Queue of this name that was there before, and goes with that
+	}
 	if v.told[q.UID] || !instead.DeletionTimestamp.IsZero() || len(q.Spec.Capability)+len(q.Spec.Deserved)+len(q.Spec.Guarantee.Resource) == 0 {
 		return
 	}

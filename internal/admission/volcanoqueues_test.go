@@ -51,6 +51,16 @@ func TestAQueueWhoseNameIsTakenIsToldOf(t *testing.T) {
 	if err := api.Delete(t.Context(), taken); err != nil {
 		t.Fatal(err)
 	}
+	// A Queue that was replaced has left its own for a moment.
+	before := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "gone", OwnerReferences: []metav1.OwnerReference{
+		{APIVersion: scheduling.GroupVersion.String(), Kind: "Queue", Name: "gone", UID: "before", Controller: new(true)}}}}
+	anew := aQueue("gone", scheduling.QueueSpec{Capability: cpu})
+	anew.UID = "anew"
+	for _, object := range []client.Object{before, anew} {
+		if err := api.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
 	look()
 	look()
 	var kept kueue.ClusterQueue

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	scheduling "github.com/musterhq/muster/api/volcano/scheduling/v1beta1"
 	"github.com/musterhq/muster/internal/metrics"
 )
 
@@ -30,7 +31,9 @@ type unreadable struct {
 
 // passesOver reports whether the objects of a kind that can be read are to be read though another of them cannot. What decisions
 // about quota rest on is read whole or not at all.
-func passesOver(kind schema.GroupVersionKind) bool { return kind.Group != kueue.GroupVersion.Group }
+func passesOver(kind schema.GroupVersionKind) bool {
+	return kind.Group != kueue.GroupVersion.Group && kind.Group != scheduling.GroupVersion.Group
+}
 
 // isUnreadable reports whether the error is one of an object that is well formed.
 func isUnreadable(err error) bool {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	scheduling "github.com/musterhq/muster/api/volcano/scheduling/v1beta1"
 )
 
 var vcJobs = volcano.GroupVersion.WithKind("Job")
@@ -70,6 +71,11 @@ func TestWhatQuotaRestsOnIsReadWholeOrNotAtAll(t *testing.T) {
 	const bad = `{"apiVersion":"kueue.x-k8s.io/v1beta1","kind":"Workload","metadata":{"name":"a"},"spec":{"priority":"high"}}`
 	if _, _, err := all(jsonLists{workloads, newWorkload}, strings.NewReader(`{"items":[`+bad+`],"metadata":{"resourceVersion":"7"}}`)); err == nil {
 		t.Error("a list is read without a Workload of it")
+	}
+	queues := scheduling.GroupVersion.WithKind("Queue")
+	newQueue := func() (runtime.Object, error) { return &scheduling.Queue{}, nil }
+	if _, _, err := all(jsonLists{queues, newQueue}, strings.NewReader(`{"items":[{"metadata":{"name":"gold"},"spec":{"weight":"much"}}],"metadata":{"resourceVersion":"7"}}`)); err == nil {
+		t.Error("a list is read without a Queue of it")
 	}
 	if _, _, err := decoderOf(workloads, true, strings.NewReader(`{"type":"ADDED","object":`+bad+"}\n")).Decode(); err == nil {
 		t.Error("an event of a Workload that cannot be read is none")

@@ -90,7 +90,7 @@ func tooLarge(amounts []reason.Amount) string {
 		if a.Capacity == nil || asked.Cmp(*a.Capacity) <= 0 {
 			continue
 		}
-		numbers = append(numbers, fmt.Sprintf("%s %s asked, %s at most", asked.String(), view.ShortName(corev1.ResourceName(a.Resource)), a.Capacity))
+		numbers = append(numbers, fmt.Sprintf("%s %s asked, %s at most", view.Number(asked), view.ShortName(corev1.ResourceName(a.Resource)), view.Number(*a.Capacity)))
 	}
 	return strings.Join(numbers, ", ")
 }

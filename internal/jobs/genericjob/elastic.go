@@ -72,7 +72,9 @@ func groups(job *tensorstack.GenericJob, sizes map[string]int32) []replicas.Grou
 
 // elasticProgress tells of elastic types what the queue needs to know to resize them. Of
 // such a type the fewest will do to be ready, and quota of replicas that have ended is
-// kept: it is the queue's to say how many there are.
+// kept: it is the queue's to say how many there are. That the type comes to its end keeps
+// the queue from growing it: no more replicas are told of than were not given, so that none of
+// its quota is lent.
 func (l *look) elasticProgress(p *jobs.Progress) {
 	for i := range l.job.Spec.ReplicaSpecs {
 		spec := &l.job.Spec.ReplicaSpecs[i]
@@ -80,6 +82,10 @@ func (l *look) elasticProgress(p *jobs.Progress) {
 			continue
 		}
 		delete(p.Reclaimable, spec.Type)
+		granted := l.seen.Admission.PodSets[spec.Type]
+		if n := min(l.succeeded(spec), granted.Asked-granted.Count); n > 0 {
+			p.Reclaimable[spec.Type] = n
+		}
 		if p.Pods == nil {
 			p.Pods = map[string]int32{}
 		}
@@ -90,6 +96,19 @@ func (l *look) elasticProgress(p *jobs.Progress) {
 			}
 		}
 	}
+}
+
+// succeeded counts the replicas of the type that have succeeded and do not run again.
+func (l *look) succeeded(spec *tensorstack.ReplicaSpec) (n int32) {
+	if restart(spec.RestartPolicy).OnSuccess {
+		return 0
+	}
+	for i := range l.roster.Replicas {
+		if r := &l.roster.Replicas[i]; r.Group == spec.Type && r.Phase == replicas.Succeeded {
+			n++
+		}
+	}
+	return n
 }
 
 // ready reports whether as many replicas of each type are ready, or have ended for good,

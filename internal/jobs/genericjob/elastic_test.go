@@ -28,6 +28,13 @@ func granted(workers int32) jobs.Admission {
 	return jobs.Admission{Grant: jobs.Admitted, PodSets: map[string]jobs.PodSetAdmission{"master": {Count: 1}, "worker": {Count: workers}}}
 }
 
+// grantedOf grants so many workers of those that were asked for.
+func grantedOf(workers, asked int32) jobs.Admission {
+	out := granted(workers)
+	out.PodSets["worker"] = jobs.PodSetAdmission{Count: workers, Asked: asked}
+	return out
+}
+
 func TestWhatAnElasticTypeAsksOfItsQueue(t *testing.T) {
 	for what, test := range map[string]struct {
 		job         jobBuilder
@@ -98,6 +105,13 @@ func TestAnElasticTypeThatComesToItsEndDoesNotGrow(t *testing.T) {
 	began = then(see(t, began.GenericJob, granted(2), of(pod("job-worker-0").Running(), pod("job-worker-1").Running())), began)
 	done := of(pod("job-worker-0").Ended(0), pod("job-worker-1").Running())
 	same(t, "granted more with its success", nil, writes(see(t, began.GenericJob, granted(4), done)))
+	seen := see(t, began.GenericJob, grantedOf(2, 4), done)
+	if got := seen.Progress.Reclaimable["worker"]; got != 1 {
+		t.Errorf("its queue, which would give it more, is told that %d come to nothing", got)
+	}
+	if got := see(t, began.GenericJob, grantedOf(4, 4), done).Progress.Reclaimable["worker"]; got != 0 {
+		t.Errorf("of what it has it lends %d", got)
+	}
 	job := then(see(t, began.GenericJob, granted(2), done), began)
 	same(t, "after it", nil, writes(see(t, job.GenericJob, granted(4), of(pod("job-worker-1").Running()))))
 	running := of(pod("job-worker-0").Running(), pod("job-worker-1").Running())

@@ -37,11 +37,21 @@ func askFor(podSet *kueue.PodSet, b jobs.Bounds) {
 func (a *attempt) elasticSize(rj *jobset.ReplicatedJob, b jobs.Bounds, granted jobs.PodSetAdmission) int32 {
 	size := b.Size(granted.Count)
 	for _, job := range a.children.active {
-		if job.Name == jobName(a.js, rj.Name, 0) && job.Status.Succeeded > 0 && !suspended(job) {
+		if job.Name == jobName(a.js, rj.Name, 0) && a.succeededPods(rj) > 0 {
 			size = min(size, podsOf(&job.Spec))
 		}
 	}
 	return size
+}
+
+// succeededPods counts the pods of the elastic replicated job's running Job that have succeeded.
+func (a *attempt) succeededPods(rj *jobset.ReplicatedJob) int32 {
+	for _, job := range a.children.active {
+		if job.Name == jobName(a.js, rj.Name, 0) && !suspended(job) {
+			return job.Status.Succeeded
+		}
+	}
+	return 0
 }
 
 // podsInUse counts, by elastic replicated job, the pods that may still use quota. Of one

@@ -62,6 +62,9 @@ func targetOf(object client.Object) (string, types.UID) {
 	if !ok || command.TargetObject == nil || command.TargetObject.Kind != kind.Kind {
 		return "", ""
 	}
+	if target := command.TargetObject; target.UID == "" && target.APIVersion != "" && target.APIVersion != volcano.GroupVersion.String() {
+		return "", "" // a Job of another API
+	}
 	return command.TargetObject.Name, command.TargetObject.UID
 }
 

@@ -78,6 +78,10 @@ func TestACommandByNameIsForTheJobThatThereIs(t *testing.T) {
 	if name, uid := targetOf(stop); name != "job" || uid != "" {
 		t.Errorf("it is for %q, %q", name, uid)
 	}
+	stop.TargetObject.APIVersion = "batch/v1"
+	if name, _ := targetOf(stop); name != "" {
+		t.Errorf("one for a batch Job is for the VCJob %q", name)
+	}
 }
 
 func TestCommandsDoNotRestartAJobMoreOftenThanItMayBe(t *testing.T) {

@@ -230,10 +230,14 @@ func endOf(pod *corev1.Pod) (last time.Time) {
 }
 
 // startOf is when the first container of the pod has started, as far as it tells, zero if none has. One that is restarted where it is
-// tells of its last run too.
+// tells of its last run too; of a pod in which one was restarted more often it is when its node took it.
 func startOf(pod *corev1.Pod) (first time.Time) {
 	for i := range pod.Status.ContainerStatuses {
-		for _, state := range []*corev1.ContainerState{&pod.Status.ContainerStatuses[i].LastTerminationState, &pod.Status.ContainerStatuses[i].State} {
+		status := &pod.Status.ContainerStatuses[i]
+		if status.RestartCount > 1 && pod.Status.StartTime != nil {
+			return pod.Status.StartTime.Time
+		}
+		for _, state := range []*corev1.ContainerState{&status.LastTerminationState, &status.State} {
 			var at time.Time
 			switch {
 			case state.Running != nil:

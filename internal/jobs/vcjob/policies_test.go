@@ -84,11 +84,17 @@ func TestATimeoutCountsFromWhenItBegan(t *testing.T) {
 	restarted := pod("job-worker-0").running()
 	restarted.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{StartedAt: tenMinutesAgo}
 	restarted.Status.ContainerStatuses[0].State.Running.StartedAt = metav1.NewTime(now.Add(-time.Minute))
+	often := pod("job-worker-0").running() // every minute
+	often.Status.StartTime = &tenMinutesAgo
+	often.Status.ContainerStatuses[0].RestartCount = 9
+	often.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{StartedAt: metav1.NewTime(now.Add(-2 * time.Minute))}
+	often.Status.ContainerStatuses[0].State.Running.StartedAt = metav1.NewTime(now.Add(-time.Minute))
 	for name, test := range map[string]struct {
 		event bus.Event
 		pod   podBuilder
 		since time.Duration
 	}{
+		"a pod runs whose container begins anew again and again": {bus.PodRunningEvent, often, 10 * time.Minute},
 		"a pod runs":                            {bus.PodRunningEvent, pod("job-worker-0").running(), time.Hour},
 		"a pod runs whose container began anew": {bus.PodRunningEvent, restarted, 10 * time.Minute},
 		"nothing is known of a pod":             {bus.JobUnknownEvent, unknown, 10 * time.Minute},
