@@ -96,6 +96,11 @@ func (c *Child) Ready(ctx context.Context) (string, error) {
 	case <-c.exited:
 		return "", c.ExitError()
 	case <-ctx.Done():
+	}
+	select {
+	case <-c.exited: // which may be why the caller gave up
+		return "", c.ExitError()
+	default:
 		return "", fmt.Errorf("wait for the cluster to be ready: %w", context.Cause(ctx))
 	}
 }

@@ -66,6 +66,13 @@ func TestChildThatEndsTooSoonSaysWhy(t *testing.T) {
 	if err == nil || err.Error() != want {
 		t.Errorf("Ready: %v, want %s", err, want)
 	}
+	over, giveUp := context.WithCancel(context.Background())
+	giveUp()
+	for range 50 { // whichever of the two is seen first
+		if _, err := child.Ready(over); err == nil || err.Error() != want {
+			t.Fatalf("Ready once nobody waits for it any more: %v, want %s", err, want)
+		}
+	}
 	if err := child.Stop(); err != nil {
 		t.Errorf("Stop of a child that is gone: %v", err)
 	}
