@@ -53,26 +53,19 @@ func asUnreadable(data []byte, kind schema.GroupVersionKind, why error) (*unread
 
 // readable leaves out of a watch what it tells of objects that cannot be read, but that one is gone: of that its metadata are enough.
 func (o opening) readable(event watch.Event) (watch.Event, bool) {
-	is, not := event.Object.(*unreadable)
-	if !not {
+	bad, is := event.Object.(*unreadable)
+	if !is {
 		return event, true
 	}
 	if event.Type != watch.Deleted {
-		tellUnreadable(is.GroupVersionKind(), &is.ObjectMeta, is.why)
+		tellUnreadable(bad.GroupVersionKind(), &bad.ObjectMeta, bad.why)
 		return event, false
 	}
 	gone, err := o.newObject()
 	if err != nil {
 		return watch.Event{Type: watch.Error, Object: statusOf(err)}, true
 	}
-	object := gone.(metav1.Object)
-	object.SetNamespace(is.Namespace)
-	object.SetName(is.Name)
-	object.SetUID(is.UID)
-	object.SetResourceVersion(is.ResourceVersion)
-	object.SetOwnerReferences(is.OwnerReferences)
-	object.SetLabels(is.Labels)
-	object.SetAnnotations(is.Annotations)
+	*gone.(metav1.ObjectMetaAccessor).GetObjectMeta().(*metav1.ObjectMeta) = bad.ObjectMeta // as all types in Go have it
 	event.Object = gone
 	return event, true
 }

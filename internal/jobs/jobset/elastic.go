@@ -36,22 +36,20 @@ func askFor(podSet *kueue.PodSet, b jobs.Bounds) {
 // granted. Once a pod has succeeded the Job comes to its end, and nobody joins it any more.
 func (a *attempt) elasticSize(rj *jobset.ReplicatedJob, b jobs.Bounds, granted jobs.PodSetAdmission) int32 {
 	size := b.Size(granted.Count)
-	for _, job := range a.children.active {
-		if job.Name == jobName(a.js, rj.Name, 0) && a.succeededPods(rj) > 0 {
-			size = min(size, podsOf(&job.Spec))
-		}
+	if job := a.elasticJob(rj); job != nil && job.Status.Succeeded > 0 {
+		return min(size, podsOf(&job.Spec))
 	}
 	return size
 }
 
-// succeededPods counts the pods of the elastic replicated job's running Job that have succeeded.
-func (a *attempt) succeededPods(rj *jobset.ReplicatedJob) int32 {
+// elasticJob is the Job of an elastic replicated job that runs, nil if it does not.
+func (a *attempt) elasticJob(rj *jobset.ReplicatedJob) *batchv1.Job {
 	for _, job := range a.children.active {
 		if job.Name == jobName(a.js, rj.Name, 0) && !suspended(job) {
-			return job.Status.Succeeded
+			return job
 		}
 	}
-	return 0
+	return nil
 }
 
 // podsInUse counts, by elastic replicated job, the pods that may still use quota. Of one

@@ -196,8 +196,10 @@ func (a *attempt) reclaimable() map[string]int32 {
 		if boundsOf(a.js, rj).Elastic && a.jobsLeft(rj) > 0 {
 			// It is the queue's to say how many pods there are, but for a Job that comes to its end, which does not grow: it is
 			// told of no more than were not given, so that nothing is lent.
-			if n := min(a.succeededPods(rj), asked-a.seen.Admission.PodSets[rj.Name].Count); n > 0 {
-				out[rj.Name] = n
+			if job := a.elasticJob(rj); job != nil {
+				if n := min(job.Status.Succeeded, asked-a.seen.Admission.PodSets[rj.Name].Count); n > 0 {
+					out[rj.Name] = n
+				}
 			}
 			continue
 		}
