@@ -27,8 +27,8 @@ import (
 	bus "github.com/musterhq/muster/api/volcano/bus/v1alpha1"
 	scheduling "github.com/musterhq/muster/api/volcano/scheduling/v1beta1"
 	"github.com/musterhq/muster/internal/admission"
-	"github.com/musterhq/muster/internal/crdwatch"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/listwatch"
 	"github.com/musterhq/muster/internal/webhook"
 )
 
@@ -58,7 +58,7 @@ func newManager(cluster *rest.Config, o options, trainingJobGroup string, hooks 
 		RenewDeadline:                 &term.renew,
 		RetryPeriod:                   &term.retry,
 		GracefulShutdownTimeout:       ptr.To(shutdownPatience),
-		NewCache:                      crdwatch.NewCache,
+		NewCache:                      listwatch.NewCache(quotaGroups...),
 		// Who does not lead reads along, so that it can take over at once.
 		Controller: ctrlconfig.Controller{EnableWarmup: ptr.To(true)},
 		Cache: cache.Options{
@@ -77,6 +77,9 @@ func newManager(cluster *rest.Config, o options, trainingJobGroup string, hooks 
 	}
 	return mgr, mgr.AddReadyzCheck("caches", admission.Synced(mgr.GetCache()))
 }
+
+// quotaGroups are the API groups that decisions about quota rest on: one object less would have what it holds be given to others.
+var quotaGroups = []string{kueue.GroupVersion.Group, scheduling.GroupVersion.Group}
 
 // only has the cache keep what is in the namespace, if one is named; what has none is kept all the same.
 func only(namespace string) map[string]cache.Config {

@@ -1,4 +1,4 @@
-package crdwatch
+package listwatch
 
 import (
 	"bufio"

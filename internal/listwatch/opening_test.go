@@ -1,4 +1,4 @@
-package crdwatch
+package listwatch
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 // openingOf answers with the list, and with the changes that follow, or fails to.
 func openingOf(list string, changes watch.Interface, failure error) opening {
 	return opening{
-		lists: jsonLists{workloads, newWorkload}, newObject: newWorkload,
+		lists: workloadLists, newObject: newWorkload,
 		list: func(context.Context, metav1.ListOptions) (io.ReadCloser, error) {
 			return io.NopCloser(strings.NewReader(list)), nil
 		},

@@ -1,4 +1,4 @@
-package crdwatch
+package listwatch
 
 import (
 	"bytes"
@@ -8,17 +8,25 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
-	scheduling "github.com/musterhq/muster/api/volcano/scheduling/v1beta1"
+	"github.com/musterhq/muster/internal/testcluster"
 )
 
 var vcJobs = volcano.GroupVersion.WithKind("Job")
 
 func newVCJob() (runtime.Object, error) { return &volcano.Job{}, nil }
+
+var vcJobLists = jsonLists{kind: vcJobs, newObject: newVCJob, passOver: true}
 
 const (
 	readableJob = `{"apiVersion":"batch.volcano.sh/v1alpha1","kind":"Job","metadata":{"name":"good"},"spec":{"queue":"q"}}`
@@ -39,7 +47,7 @@ func TestAListGoesOnBehindAnObjectThatCannotBeRead(t *testing.T) {
 	for what, bad := range bads {
 		for _, items := range [][]string{{bad}, {bad, readableJob}, {readableJob, bad}, {bad, bad, readableJob}, {readableJob, bad, readableJob}} {
 			sent := `{"items":[` + strings.Join(items, ",") + `],"metadata":{"resourceVersion":"7"}}`
-			list, got, err := all(jsonLists{vcJobs, newVCJob}, strings.NewReader(sent))
+			list, got, err := all(vcJobLists, strings.NewReader(sent))
 			if err != nil || list.ResourceVersion != "7" {
 				t.Fatalf("%s: a list of version %q, %v, from %s", what, list.ResourceVersion, err, sent)
 			}
@@ -60,23 +68,38 @@ func TestAListGoesOnBehindAnObjectThatCannotBeRead(t *testing.T) {
 func TestWhatIsCutOffWithinAnObjectThatCannotBeReadIsNoList(t *testing.T) {
 	sent := `{"items":[` + unreadableJob + `],"metadata":{"resourceVersion":"7"}}`
 	for at := range len(sent) {
-		if _, _, err := all(jsonLists{vcJobs, newVCJob}, strings.NewReader(sent[:at])); err == nil {
+		if _, _, err := all(vcJobLists, strings.NewReader(sent[:at])); err == nil {
 			t.Fatalf("it is taken for a list: %s", sent[:at])
 		}
 	}
 }
 
-// TestWhatQuotaRestsOnIsReadWholeOrNotAtAll: a Workload that was passed over would hold quota that is given to others.
-func TestWhatQuotaRestsOnIsReadWholeOrNotAtAll(t *testing.T) {
+// TestWhatIsOfAWholeGroupIsReadWholeOrNotAtAll: a Workload that was passed over would hold quota that is given to others.
+func TestWhatIsOfAWholeGroupIsReadWholeOrNotAtAll(t *testing.T) {
+	server := serve(t, map[string]asked{"/apis/kueue.x-k8s.io/v1beta1/workloads": {"Workload", `{"name":"a"},"spec":{"priority":"high"}`}})
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(workloads, meta.RESTScopeNamespace)
+	kinds := watches{config: &rest.Config{Host: server.URL}, options: cache.Options{Scheme: testcluster.Scheme(), Mapper: mapper, HTTPClient: server.Client()}}
+	for whole, want := range map[string][]watch.EventType{
+		"batch.volcano.sh": {watch.Bookmark}, // then nothing more, of what comes later either
+		"kueue.x-k8s.io":   {watch.Error},
+	} {
+		kinds.wholeGroups = []string{whole}
+		lw := toolscache.ToWatcherWithContext(kinds.of(&kueue.Workload{}, &toolscache.ListWatch{}))
+		w, err := lw.WatchWithContext(t.Context(), metav1.ListOptions{SendInitialEvents: ptr.To(true), ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []watch.EventType
+		for len(got) < len(want) {
+			got = append(got, (<-w.ResultChan()).Type)
+		}
+		w.Stop()
+		if !slices.Equal(got, want) {
+			t.Errorf("where %s is to be read whole it is told %q, want %q", whole, got, want)
+		}
+	}
 	const bad = `{"apiVersion":"kueue.x-k8s.io/v1beta1","kind":"Workload","metadata":{"name":"a"},"spec":{"priority":"high"}}`
-	if _, _, err := all(jsonLists{workloads, newWorkload}, strings.NewReader(`{"items":[`+bad+`],"metadata":{"resourceVersion":"7"}}`)); err == nil {
-		t.Error("a list is read without a Workload of it")
-	}
-	queues := scheduling.GroupVersion.WithKind("Queue")
-	newQueue := func() (runtime.Object, error) { return &scheduling.Queue{}, nil }
-	if _, _, err := all(jsonLists{queues, newQueue}, strings.NewReader(`{"items":[{"metadata":{"name":"gold"},"spec":{"weight":"much"}}],"metadata":{"resourceVersion":"7"}}`)); err == nil {
-		t.Error("a list is read without a Queue of it")
-	}
 	if _, _, err := decoderOf(workloads, true, strings.NewReader(`{"type":"ADDED","object":`+bad+"}\n")).Decode(); err == nil {
 		t.Error("an event of a Workload that cannot be read is none")
 	}
@@ -90,7 +113,7 @@ func TestAWatchGoesOnBehindAnObjectThatCannotBeRead(t *testing.T) {
 	}
 	sent := stream.String()
 	o := opening{
-		newObject: newVCJob, lists: jsonLists{vcJobs, newVCJob},
+		newObject: newVCJob, lists: vcJobLists,
 		list: func(context.Context, metav1.ListOptions) (io.ReadCloser, error) {
 			return io.NopCloser(strings.NewReader(`{"items":[],"metadata":{"resourceVersion":"7"}}`)), nil
 		},

@@ -1,4 +1,4 @@
-package crdwatch
+package listwatch
 
 import (
 	"bytes"
@@ -15,8 +15,9 @@ import (
 // bookmarks among it, goes the way of the codec that it extends.
 type codec struct {
 	runtime.NegotiatedSerializer
-	scheme *runtime.Scheme
-	kind   schema.GroupVersionKind
+	scheme   *runtime.Scheme
+	kind     schema.GroupVersionKind
+	passOver bool // what the type in Go of the kind cannot hold
 }
 
 // SupportedMediaTypes is JSON alone: custom resources have no protobuf.
@@ -36,10 +37,11 @@ func (c codec) SupportedMediaTypes() []runtime.SerializerInfo {
 // DecoderToVersion gives the decoder of the objects of a watch.
 func (c codec) DecoderToVersion(d runtime.Decoder, version runtime.GroupVersioner) runtime.Decoder {
 	return objectDecoder{
-		Decoder: c.NegotiatedSerializer.DecoderToVersion(d, version),
-		scheme:  c.scheme,
-		kind:    c.kind,
-		head:    fmt.Appendf(nil, `{"apiVersion":%q,"kind":%q,`, c.kind.GroupVersion(), c.kind.Kind),
+		Decoder:  c.NegotiatedSerializer.DecoderToVersion(d, version),
+		scheme:   c.scheme,
+		kind:     c.kind,
+		passOver: c.passOver,
+		head:     fmt.Appendf(nil, `{"apiVersion":%q,"kind":%q,`, c.kind.GroupVersion(), c.kind.Kind),
 	}
 }
 
@@ -65,9 +67,10 @@ func (d eventDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, int
 // objectDecoder decodes objects of one kind.
 type objectDecoder struct {
 	runtime.Decoder
-	scheme *runtime.Scheme
-	kind   schema.GroupVersionKind
-	head   []byte // what an object of the kind begins with: API servers order the fields of custom resources
+	scheme   *runtime.Scheme
+	kind     schema.GroupVersionKind
+	passOver bool
+	head     []byte // what an object of the kind begins with: API servers order the fields of custom resources
 }
 
 // lenient takes what API servers take.
@@ -84,7 +87,7 @@ func (d objectDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, in
 	}
 	if err := json.Unmarshal(data, object, lenient); err != nil {
 		err = fmt.Errorf("decoding a %s: %w", d.kind.Kind, err)
-		if !isUnreadable(err) || !passesOver(d.kind) {
+		if !isUnreadable(err) || !d.passOver {
 			return nil, nil, err
 		}
 		is, err := asUnreadable(data, d.kind, err)

@@ -1,4 +1,4 @@
-package crdwatch
+package listwatch
 
 import (
 	"bufio"
@@ -27,6 +27,7 @@ type listReader interface {
 type jsonLists struct {
 	kind      schema.GroupVersionKind
 	newObject func() (runtime.Object, error)
+	passOver  bool // those that their type in Go cannot hold, and read the others
 }
 
 func (l jsonLists) read(from io.Reader, take func(runtime.Object) error) (list metav1.ListMeta, err error) {
@@ -71,7 +72,7 @@ func (l jsonLists) items(decoder *jsontext.Decoder, take func(runtime.Object) er
 		switch {
 		case err != nil:
 			return err
-		case why != nil && !passesOver(l.kind):
+		case why != nil && !l.passOver:
 			return why
 		case why != nil:
 			tellUnreadable(l.kind, object.(metav1.Object), why) // its metadata, which come first, were read

@@ -1,9 +1,10 @@
-package crdwatch
+package listwatch
 
 import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -20,18 +21,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// NewCache makes a cache as cache.New does, but for how it reads what there is when it begins, and the watches of custom resources. It is
-// for the NewCache of a manager's options. It fails if the options select by labels or fields among custom resources, or name more than one namespace for them.
-func NewCache(config *rest.Config, options cache.Options) (cache.Cache, error) {
-	namespace, err := namespaceOf(options)
-	if err != nil {
-		return nil, err
+// NewCache makes caches as cache.New does, but for how they read what there is when they begin, and the watches of custom resources. Of
+// the API groups named every object is read or none; of other custom resources one that its type in Go cannot hold is passed over. It is
+// for the NewCache of a manager's options. Making a cache fails if the options select by labels or fields among custom resources, or name
+// more than one namespace for them.
+func NewCache(wholeGroups ...string) cache.NewCacheFunc {
+	return func(config *rest.Config, options cache.Options) (cache.Cache, error) {
+		namespace, err := namespaceOf(options)
+		if err != nil {
+			return nil, err
+		}
+		kinds := watches{config: config, options: options, namespace: namespace, wholeGroups: wholeGroups}
+		options.NewInformer = func(lw toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+			return toolscache.NewSharedIndexInformer(kinds.of(object, lw), object, resync, indexers)
+		}
+		return cache.New(config, options)
 	}
-	kinds := watches{config: config, options: options, namespace: namespace}
-	options.NewInformer = func(lw toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
-		return toolscache.NewSharedIndexInformer(kinds.of(object, lw), object, resync, indexers)
-	}
-	return cache.New(config, options)
 }
 
 // namespaceOf is the one namespace to which the options restrict what lies in namespaces, or none.
@@ -85,9 +90,15 @@ func ofBuiltIn(kind schema.GroupVersionKind, options cache.Options) (namespace s
 
 // watches makes the watches of the kinds of a cache.
 type watches struct {
-	config    *rest.Config
-	options   cache.Options
-	namespace string // of custom resources
+	config      *rest.Config
+	options     cache.Options
+	namespace   string   // of custom resources
+	wholeGroups []string // whose objects are read all or none
+}
+
+// passesOver reports whether objects of a custom resource are to be read though another of them cannot.
+func (w watches) passesOver(kind schema.GroupVersionKind) bool {
+	return !slices.Contains(w.wholeGroups, kind.Group)
 }
 
 // of gives how the kind of the object is listed and watched: as lw does, but that a watch that is to begin with all there is begins with
@@ -105,7 +116,7 @@ func (w watches) of(object runtime.Object, lw toolscache.ListerWatcher) toolscac
 	o := opening{newObject: func() (runtime.Object, error) { return w.options.Scheme.New(kind) }}
 	var ask requests
 	if isCustom(kind) {
-		o.lists = jsonLists{kind, o.newObject}
+		o.lists = jsonLists{kind, o.newObject, w.passesOver(kind)}
 		ask, err = w.requestsOfCustom(kind)
 		o.watch = ask.watch
 	} else {
@@ -190,6 +201,7 @@ func (w watches) clientOf(kind schema.GroupVersionKind) (rest.Interface, error) 
 		NegotiatedSerializer: serializer.WithoutConversionCodecFactory{CodecFactory: serializer.NewCodecFactory(w.options.Scheme)},
 		scheme:               w.options.Scheme,
 		kind:                 kind,
+		passOver:             w.passesOver(kind),
 	}
 	return rest.RESTClientForConfigAndClient(config, w.options.HTTPClient)
 }

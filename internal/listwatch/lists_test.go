@@ -1,4 +1,4 @@
-package crdwatch
+package listwatch
 
 import (
 	"bytes"
@@ -24,6 +24,8 @@ import (
 )
 
 func newWorkload() (runtime.Object, error) { return &kueue.Workload{}, nil }
+
+var workloadLists = jsonLists{kind: workloads, newObject: newWorkload}
 
 func newPod() (runtime.Object, error) { return &corev1.Pod{}, nil }
 
@@ -86,7 +88,7 @@ func TestAListInJSONIsReadAsClientGoReadsIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, got, err := all(jsonLists{workloads, newWorkload}, bytes.NewReader(sent))
+	list, got, err := all(workloadLists, bytes.NewReader(sent))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +115,7 @@ func TestListsInJSON(t *testing.T) {
 		"null in it":                    {`{"items":null,"metadata":{"resourceVersion":"7"}}`, "", "7"},
 		"with what nobody knows":        {`{"more":{"items":[1]},"items":[` + other + `],"metadata":{"resourceVersion":"7"}}`, "b", "7"},
 	} {
-		list, objects, err := all(jsonLists{workloads, newWorkload}, strings.NewReader(c.sent))
+		list, objects, err := all(workloadLists, strings.NewReader(c.sent))
 		names := ""
 		for _, o := range objects {
 			names += o.(*kueue.Workload).Name
@@ -126,7 +128,7 @@ func TestListsInJSON(t *testing.T) {
 		"nothing": "", "no object": "[]", "items that are none": `{"items":{}}`, "an item that is none": `{"items":["a"]}`,
 		"another item": `{"items":[{"metadata":{"name":7}}]}`, "a status": `{"kind":"Status","status":"Failure","metadata":[]}`,
 	} {
-		if _, objects, err := all(jsonLists{workloads, newWorkload}, strings.NewReader(sent)); err == nil {
+		if _, objects, err := all(workloadLists, strings.NewReader(sent)); err == nil {
 			t.Errorf("%s is read as %v", what, objects)
 		}
 	}
@@ -137,7 +139,7 @@ func TestAListThatIsCutOffIsNoList(t *testing.T) {
 	_, pods := podsInProtobuf(t)
 	whole := `{"items":[{"metadata":{"name":"a"}}],"metadata":{"resourceVersion":"7"}}`
 	for at := range whole {
-		if _, _, err := all(jsonLists{workloads, newWorkload}, strings.NewReader(whole[:at])); err == nil {
+		if _, _, err := all(workloadLists, strings.NewReader(whole[:at])); err == nil {
 			t.Errorf("%s is a list", whole[:at])
 		}
 	}
@@ -165,7 +167,7 @@ func TestWhoTakesNoMoreEndsTheList(t *testing.T) {
 			return err
 		},
 		"json": func(take func(runtime.Object) error) error {
-			_, err := jsonLists{workloads, newWorkload}.read(strings.NewReader(`{"items":[{},{}]}`), take)
+			_, err := workloadLists.read(strings.NewReader(`{"items":[{},{}]}`), take)
 			return err
 		},
 	} {
@@ -181,7 +183,7 @@ func FuzzListsOfAnyBytes(f *testing.F) {
 	f.Add([]byte("k8s\x00\x0a\x00\x12\x04\x0a\x00\x12\x00\x1a\x00\x22\x00"))
 	f.Add([]byte("k8s\x00\x12\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x12\xff\xff\xff\xff\x07"))
 	f.Fuzz(func(_ *testing.T, sent []byte) {
-		_, _, _ = all(jsonLists{workloads, newWorkload}, bytes.NewReader(sent))
+		_, _, _ = all(workloadLists, bytes.NewReader(sent))
 		_, _, _ = all(protobufLists{newPod}, bytes.NewReader(sent))
 	})
 }

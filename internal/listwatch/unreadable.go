@@ -1,4 +1,4 @@
-package crdwatch
+package listwatch
 
 import (
 	"errors"
@@ -13,8 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
-	scheduling "github.com/musterhq/muster/api/volcano/scheduling/v1beta1"
 	"github.com/musterhq/muster/internal/metrics"
 )
 
@@ -27,12 +25,6 @@ var passedOver = metrics.NewCounter("muster_unreadable_objects_total",
 type unreadable struct {
 	metav1.PartialObjectMetadata
 	why error
-}
-
-// passesOver reports whether the objects of a kind that can be read are to be read though another of them cannot. What decisions
-// about quota rest on is read whole or not at all.
-func passesOver(kind schema.GroupVersionKind) bool {
-	return kind.Group != kueue.GroupVersion.Group && kind.Group != scheduling.GroupVersion.Group
 }
 
 // isUnreadable reports whether the error is one of an object that is well formed.
