@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -96,6 +97,7 @@ func (o *explainOptions) run(ctx context.Context, streams genericiooptions.IOStr
 	if err != nil {
 		return explainConnection(err)
 	}
+	tellUnreadable(streams.ErrOut, slices.DeleteFunc(seen.Unreadable, func(job view.Unreadable) bool { return job.Namespace != name.Namespace }))
 	if given != nil {
 		seen.Configuration, seen.Assumed = given, ""
 	}

@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"time"
 
@@ -27,6 +28,7 @@ func follow[T any](ctx context.Context, streams genericiooptions.IOStreams, clus
 	if err != nil {
 		return explainConnection(err)
 	}
+	tellUnreadable(streams.ErrOut, watch.Unreadable)
 
 	update := func(values []T) error {
 		changed := changes.Next(values)
@@ -76,6 +78,14 @@ func follow[T any](ctx context.Context, streams genericiooptions.IOStreams, clus
 			return nil
 		case <-time.After(pace):
 		}
+	}
+}
+
+// tellUnreadable names the jobs that are left out, on the error output as emptyNote.
+func tellUnreadable(out io.Writer, jobs []view.Unreadable) {
+	for _, job := range jobs {
+		_, _ = fmt.Fprintf(out, "muster: %s %s of namespace %s is left out, it cannot be read: %s: mend it by `muster kubectl edit -n %s %s %s`\n",
+			job.Resource, job.Name, job.Namespace, oneLine(job.Why.Error()), job.Namespace, job.Resource, job.Name)
 	}
 }
 

@@ -69,19 +69,22 @@ func Open(ctx context.Context, config *rest.Config) (*Cluster, error) {
 
 // See reads the scope once.
 func (c *Cluster) See(ctx context.Context, scope Scope) (*view.Seen, error) {
-	seen, err := see(ctx, c.client, scope)
+	seen, err := see(ctx, c.read, scope)
 	if err == nil {
 		seen.Configuration, seen.Assumed = c.configuration, c.assumed
 	}
 	return seen, err
 }
 
-// see fills a Seen from a client or from a cache. A kind that is not served is left empty, but for those without which nothing
-// queues.
-func see(ctx context.Context, reader client.Reader, scope Scope) (*view.Seen, error) {
+// reading fills the list of a kind, of a cluster or of what is known of it, and returns what is there and cannot be read.
+type reading func(context.Context, kindRead, ...client.ListOption) ([]view.Unreadable, error)
+
+// see fills a Seen. A kind that is not served is left empty, but for those without which nothing queues.
+func see(ctx context.Context, read reading, scope Scope) (*view.Seen, error) {
 	var (
 		lists         jobLists
 		clusterQueues kueue.ClusterQueueList
+		unreadable    []view.Unreadable
 	)
 	kinds := lists.kinds()
 	if scope.ClusterQueues {
@@ -92,7 +95,9 @@ func see(ctx context.Context, reader client.Reader, scope Scope) (*view.Seen, er
 		if kind.namespaced {
 			within = append(within, client.InNamespace(scope.Namespace))
 		}
-		switch err := reader.List(ctx, kind.list, within...); {
+		bad, err := read(ctx, kind, within...)
+		unreadable = append(unreadable, bad...)
+		switch {
 		case err == nil:
 		case !isNotServed(err):
 			return nil, fmt.Errorf("list %s: %w", kind.name, err)
@@ -100,7 +105,7 @@ func see(ctx context.Context, reader client.Reader, scope Scope) (*view.Seen, er
 			return nil, ErrNotInstalled
 		}
 	}
-	seen := &view.Seen{ClusterQueues: clusterQueues.Items}
+	seen := &view.Seen{ClusterQueues: clusterQueues.Items, Unreadable: unreadable}
 	lists.put(seen)
 	return seen, nil
 }

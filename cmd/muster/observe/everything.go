@@ -76,7 +76,8 @@ func (c *Cluster) seeNodes(ctx context.Context, seen *view.Seen, namespace strin
 // readAll fills the lists, and notes what is missing in Unseen.
 func (c *Cluster) readAll(ctx context.Context, seen *view.Seen, namespace string, kinds []kindRead) error {
 	for _, kind := range kinds {
-		whole, err := c.list(ctx, kind, namespace)
+		unreadable, whole, err := c.list(ctx, kind, namespace)
+		seen.Unreadable = append(seen.Unreadable, unreadable...)
 		switch {
 		case kind.needed && errors.Is(err, errNotServed):
 			return ErrNotInstalled
@@ -112,17 +113,18 @@ var errNotServed = errors.New("the kind is not served")
 
 // list reads all objects of a kind, or those of the namespace where the user may not read
 // more. It reports whether these are all that count.
-func (c *Cluster) list(ctx context.Context, kind kindRead, namespace string) (whole bool, err error) {
+func (c *Cluster) list(ctx context.Context, kind kindRead, namespace string) (unreadable []view.Unreadable, whole bool, err error) {
 	var only []client.ListOption
 	if kind.only != nil {
 		only = append(only, kind.only)
 	}
-	err = c.client.List(ctx, kind.list, only...)
+	unreadable, err = c.read(ctx, kind, only...)
 	switch {
 	case isNotServed(err):
-		return true, errNotServed // there are none
+		return nil, true, errNotServed // there are none
 	case apierrors.IsForbidden(err) && kind.namespaced:
-		return false, c.client.List(ctx, kind.list, append(only, client.InNamespace(namespace))...)
+		unreadable, err = c.read(ctx, kind, append(only, client.InNamespace(namespace))...)
+		return unreadable, false, err
 	}
-	return err == nil, err
+	return unreadable, err == nil, err
 }

@@ -7,13 +7,19 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	config "github.com/musterhq/muster/api/config/v1alpha1"
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/cmd/muster/view"
+	"github.com/musterhq/muster/internal/listwatch"
 )
 
 // Watch keeps a scope of a cluster in memory, as it changes.
 type Watch struct {
+	// Unreadable are the jobs that could not be read when it began.
+	Unreadable []view.Unreadable
+
 	cache   cache.Cache
 	scope   Scope
 	changes chan struct{}
@@ -25,7 +31,8 @@ type Watch struct {
 // Watch begins to follow the scope and returns when all of it has been read once. It ends with ctx.
 func (c *Cluster) Watch(ctx context.Context, scope Scope) (*Watch, error) {
 	// Reading once first turns "no cluster there" and "not installed" into errors, which informers would retry for ever.
-	if _, err := c.See(ctx, scope); err != nil {
+	first, err := c.See(ctx, scope)
+	if err != nil {
 		return nil, err
 	}
 	shared := true
@@ -38,11 +45,11 @@ func (c *Cluster) Watch(ctx context.Context, scope Scope) (*Watch, error) {
 	if scope.Namespace != "" {
 		options.DefaultNamespaces = map[string]cache.Config{scope.Namespace: {}}
 	}
-	objects, err := cache.New(c.config, options)
+	objects, err := listwatch.NewCache(kueue.GroupVersion.Group)(c.config, options)
 	if err != nil {
 		return nil, fmt.Errorf("prepare to watch: %w", err)
 	}
-	w := &Watch{cache: objects, scope: scope, configuration: c.configuration, assumed: c.assumed, changes: make(chan struct{}, 1)}
+	w := &Watch{Unreadable: first.Unreadable, cache: objects, scope: scope, configuration: c.configuration, assumed: c.assumed, changes: make(chan struct{}, 1)}
 
 	kinds := new(jobLists).kinds()
 	if scope.ClusterQueues {
@@ -85,9 +92,13 @@ func (w *Watch) signal() toolscache.ResourceEventHandler {
 // Changes receives after something changed, once for any number of changes.
 func (w *Watch) Changes() <-chan struct{} { return w.changes }
 
+func (w *Watch) read(ctx context.Context, kind kindRead, only ...client.ListOption) ([]view.Unreadable, error) {
+	return nil, w.cache.List(ctx, kind.list, only...)
+}
+
 // See gives what is known now. It does not ask the API server.
 func (w *Watch) See(ctx context.Context) (*view.Seen, error) {
-	seen, err := see(ctx, w.cache, w.scope)
+	seen, err := see(ctx, w.read, w.scope)
 	if err == nil {
 		seen.Configuration, seen.Assumed = w.configuration, w.assumed
 	}

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -50,10 +51,19 @@ type Seen struct {
 	Assumed       string
 	// Unseen are the kinds of which the reader may not list all, as resources: namespaces.
 	Unseen []string
+	// Unreadable are the jobs that the API server has and that cannot be read: they are in none of the lists.
+	Unreadable []Unreadable
 	// Pods are those of the one job that is explained; lists of jobs do without.
 	Pods []corev1.Pod
 	// Warnings are the events that warn of the one job that is explained.
 	Warnings []corev1.Event
+}
+
+// Unreadable is a job that its type cannot hold, as where the definition of its kind is another program's.
+type Unreadable struct {
+	Resource        schema.GroupResource
+	Namespace, Name string
+	Why             error
 }
 
 // hidesDecisions tells whether the reader sees too little to know what the operator decides by.
