@@ -12,7 +12,7 @@ VERSION := $(shell awk '$$1 == "appVersion:" {print $$2}' charts/muster/Chart.ya
 # The embedded control plane says which Kubernetes it is by what is linked in.
 KUBE_VERSION := $(shell awk '$$1 == "k8s.io/kubernetes" {print $$2}' local/go.mod)
 KUBE_MINOR := $(word 2,$(subst ., ,$(KUBE_VERSION)))
-KUBE_LDFLAGS := -s -w -X main.version=$(VERSION) \
+KUBE_LDFLAGS := -s -w -X main.version=$(VERSION) -X github.com/musterhq/muster/cmd/muster/command.version=$(VERSION) \
 	$(foreach p,k8s.io/component-base/version k8s.io/client-go/pkg/version,\
 	-X $(p).gitVersion=$(KUBE_VERSION) -X $(p).gitMajor=1 -X $(p).gitMinor=$(KUBE_MINOR) -X $(p).gitTreeState=clean -X $(p).gitCommit=)
 

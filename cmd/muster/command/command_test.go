@@ -42,6 +42,7 @@ func TestBadInputIsOneLineWithTheNextCommand(t *testing.T) {
 		{"a name that is none", []string{"explain", "a/b/c/d"}, exitWrongUse, "write name, kind/name or namespace/kind/name"},
 		{"two namespaces at once", []string{"explain", "a/jobset/x", "-n", "b"}, exitWrongUse, "leave one of them out"},
 		{"no cluster", []string{"jobs"}, exitFailed, "start one with `muster up`"},
+		{"a shell that is none", []string{"completion", "tcsh"}, exitWrongUse, "see `muster completion --help`"},
 		{"a kubeconfig that is not there", []string{"queues", "--kubeconfig", "/nope"}, exitFailed, "check --kubeconfig"},
 		{"a server that does not answer", []string{"jobs", "-s", "http://127.0.0.1:1"}, exitFailed, "http://127.0.0.1:1 does not answer"},
 		{"examples that are not there", []string{"demo", "--examples", "/nope"}, exitWrongUse, "--examples"},
@@ -130,6 +131,25 @@ func TestChooseRefusesToGuess(t *testing.T) {
 	}
 }
 
+func TestAClusterThatIsNamedInVainIsToldOf(t *testing.T) {
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	t.Setenv("KUBECONFIG", "/nope")
+	streams, _, _, errOut := genericiooptions.NewTestIOStreams()
+	if code := run(t.Context(), []string{"muster", "jobs"}, streams); code != exitFailed || !strings.Contains(errOut.String(), "KUBECONFIG is /nope") {
+		t.Errorf("exit code %d, %s", code, errOut)
+	}
+	for said, means := range map[string]string{
+		"The connection to the server localhost:8080 was refused": "KUBECONFIG is /nope, which is not there",
+		"Error from server (NotFound): pods \"x\" not found":      "",
+	} {
+		last := kubectlsLast(said)
+		if !strings.HasPrefix(last, said+"\n") || !strings.Contains(last, means) || means == "" && strings.Contains(last, "muster") {
+			t.Errorf("at its end kubectl says %q", last)
+		}
+	}
+}
+
 // TestAScheduleNamesItsLastRun: a job that is none itself is no dead end.
 func TestAScheduleNamesItsLastRun(t *testing.T) {
 	schedule := &view.Schedule{Namespace: "ml", Name: "nightly", Times: "@daily", Message: "Cron active: 1 job(s)", Runs: []string{"nightly-2", "nightly-1"}}
@@ -153,5 +173,10 @@ func TestThisBuildReadsWhatGoStamped(t *testing.T) {
 	})
 	if got.Version != "v1.2.3" || got.Kubernetes != "v0.37.1" || got.Commit != "abc" || !got.Modified {
 		t.Errorf("got %+v", got)
+	}
+	version = "0.2.0"
+	defer func() { version = "" }()
+	if got := thisBuild(&debug.BuildInfo{Main: debug.Module{Version: "(devel)"}}); got.Version != "0.2.0" {
+		t.Errorf("it is of version %s, and was linked as %s", got.Version, version)
 	}
 }

@@ -24,7 +24,7 @@ func connect(ctx context.Context, flags *genericclioptions.ConfigFlags) (*observ
 	silenceLibraries()
 	localcluster.UseRunning()
 	if !namesCluster(flags) {
-		return nil, errors.New("no cluster is named: start one with `muster up`, or name one with KUBECONFIG or --kubeconfig")
+		return nil, noCluster()
 	}
 	config, err := flags.ToRESTConfig()
 	if err != nil {
@@ -42,6 +42,17 @@ func namesCluster(flags *genericclioptions.ConfigFlags) bool {
 	}
 	raw, err := flags.ToRawKubeConfigLoader().RawConfig()
 	return err != nil || len(raw.Clusters) > 0 // an unreadable kubeconfig is told as such later
+}
+
+// nameCluster says how to name one.
+const nameCluster = "start one with `muster up`, or name one with KUBECONFIG or --kubeconfig"
+
+// noCluster says that nothing names one, and where a name was looked for in vain.
+func noCluster() error {
+	if path := os.Getenv("KUBECONFIG"); path != "" {
+		return fmt.Errorf("KUBECONFIG is %s, which is not there or names no cluster: %s", path, nameCluster)
+	}
+	return errors.New("no cluster is named: " + nameCluster)
 }
 
 // namespaceOf gives the namespace of -n, else of the kubeconfig's context, and whether -n named it.

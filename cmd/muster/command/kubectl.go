@@ -2,8 +2,10 @@ package command
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 
 	"github.com/spf13/cobra"
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // the login methods that kubeconfigs of real clusters name
@@ -36,6 +38,7 @@ func runKubectl(args []string) int {
 	// An interrupt must end kubectl as it would on its own.
 	signal.Reset()
 	localcluster.UseRunning()
+	cmdutil.BehaviorOnFatal(endKubectl)
 	// kubectl reads its preferences and its plugins' names from the process's arguments.
 	os.Args = append([]string{"kubectl"}, args...)
 	_, _ = logs.GlogSetter(kubectl.GetLogVerbosity(os.Args)) // as kubectl does: an unreadable -v is reported by the flags
@@ -44,4 +47,21 @@ func runKubectl(args []string) int {
 		return exitFailed
 	}
 	return exitDone
+}
+
+// endKubectl ends the process as kubectl does, and says what to do where nothing named a cluster.
+func endKubectl(message string, code int) {
+	fmt.Fprint(os.Stderr, kubectlsLast(message))
+	os.Exit(code)
+}
+
+// kubectlsLast is what kubectl says at its end. It takes a cluster to be at localhost:8080 where none is named.
+func kubectlsLast(message string) string {
+	if message != "" && !strings.HasSuffix(message, "\n") {
+		message += "\n"
+	}
+	if strings.Contains(message, "localhost:8080") {
+		message += "muster: " + noCluster().Error() + "\n"
+	}
+	return message
 }

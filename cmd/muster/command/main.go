@@ -78,6 +78,18 @@ func newRoot(streams genericiooptions.IOStreams) *cobra.Command {
 		newJobs(streams), newQueues(streams), newExplain(streams),
 		newReplay(streams), newVersion(streams),
 	)
+	root.InitDefaultCompletionCmd("completion") // else it would be made later, and take any word for a call for help
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "completion" {
+			cmd.RunE = func(cmd *cobra.Command, args []string) error {
+				if len(args) == 0 {
+					return cmd.Help()
+				}
+				return wrongUse("unknown shell %q: see `%s --help`", args[0], cmd.CommandPath())
+			}
+			cmd.Args = cobra.ArbitraryArgs
+		}
+	}
 	return root
 }
 

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"runtime"
@@ -10,6 +11,9 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/yaml"
 )
+
+// version is that of the chart which the build is of; whoever links it says so.
+var version = ""
 
 // build is what `muster version -o json` prints.
 type build struct {
@@ -36,13 +40,13 @@ func newVersion(streams genericiooptions.IOStreams) *cobra.Command {
 	return cmd
 }
 
-// thisBuild reads what the Go tool stamped into the program, which needs no flags at build time.
+// thisBuild is what the linker was told, and what the Go tool stamped into the program without being told.
 func thisBuild(info *debug.BuildInfo) build {
 	b := build{Version: "unknown", Kubernetes: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if info == nil {
 		return b
 	}
-	b.Version = info.Main.Version
+	b.Version = cmp.Or(version, info.Main.Version)
 	for _, module := range info.Deps {
 		if module.Path == "k8s.io/kubectl" {
 			b.Kubernetes = module.Version

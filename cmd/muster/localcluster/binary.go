@@ -39,6 +39,9 @@ func beside(self string) (string, error) {
 	return path, nil
 }
 
+// calledAs is the name that muster-local is called by: it speaks of itself by that, and people typed `muster up`.
+const calledAs = "muster"
+
 // Exec replaces this process by `muster-local args…`, so that signals, the terminal and the exit code are its own.
 // It returns only when that failed.
 func Exec(args ...string) error {
@@ -46,7 +49,7 @@ func Exec(args ...string) error {
 	if err != nil {
 		return err
 	}
-	if err := syscall.Exec(path, append([]string{binaryName}, args...), os.Environ()); err != nil {
+	if err := syscall.Exec(path, append([]string{calledAs}, args...), os.Environ()); err != nil {
 		return fmt.Errorf("run %s: %w", path, err)
 	}
 	return nil

@@ -80,6 +80,7 @@ const readyWithin = 3 * time.Minute
 
 func program(args ...string) *exec.Cmd {
 	command := exec.Command(os.Args[0], args...)
+	command.Args[0] = "muster" // as who types `muster up` calls it
 	command.Env = append(os.Environ(), actAs+"=muster-local")
 	return command
 }
@@ -169,8 +170,8 @@ func fails(t *testing.T, args ...string) (line string, code int) {
 		t.Errorf("muster-local %s went well", strings.Join(args, " "))
 	}
 	line = errors.String()
-	if strings.Count(line, "\n") != 1 || !strings.HasPrefix(line, "muster-local: ") {
-		t.Errorf("muster-local %s says on standard error, not one line but:\n%s", strings.Join(args, " "), line)
+	if strings.Count(line, "\n") != 1 || !strings.HasPrefix(line, "muster: ") {
+		t.Errorf("muster %s says on standard error, not one line but:\n%s", strings.Join(args, " "), line)
 	}
 	return strings.TrimSpace(line), command.ProcessState.ExitCode()
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -33,35 +34,35 @@ func main() {
 	// Further signals change nothing: a stop is bounded in time, and make or
 	// timeout send a second one as a matter of course.
 	ctx, release := signal.NotifyContext(context.Background(), stops...)
-	code := run(ctx, os.Args[1:])
+	code := run(ctx, filepath.Base(os.Args[0]), os.Args[1:])
 	release()
 	os.Exit(code)
 }
 
-// run gives the exit code. An error is one line on standard error.
-func run(ctx context.Context, args []string) int {
-	root := command()
+// run gives the exit code. An error is one line on standard error. The name is what it was called by: `muster up` is this program too.
+func run(ctx context.Context, name string, args []string) int {
+	root := command(name)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return 0
 	}
-	fmt.Fprintf(os.Stderr, "muster-local: %v\n", err)
+	fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
 	if errors.As(err, new(usageError)) {
 		return exitUsage
 	}
 	return exitFailed
 }
 
-func command() *cobra.Command {
+func command(name string) *cobra.Command {
 	root := &cobra.Command{
-		Use:           "muster-local",
+		Use:           name,
 		Short:         "A Kubernetes cluster for development, in one process on this machine",
 		Args:          noArguments,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return usageError{errors.New("say what to do: `muster-local up` or `muster-local down`; `muster-local --help` tells more")}
+			return usageError{fmt.Errorf("say what to do: `%[1]s up` or `%[1]s down`; `%[1]s --help` tells more", name)}
 		},
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {

@@ -162,7 +162,7 @@ func TestAMistakeIsOneLineThatSaysWhatToDo(t *testing.T) {
 		{"a directory that cannot be made", "up --no-operator --dir " + file + "/below", exitFailed, []string{file, "not a directory", "--dir"}},
 		{"an operator that is not there", "up --ephemeral --operator " + file + "-none", exitUsage, []string{file + "-none", "no such file", "make build", "--no-operator"}},
 		{"an operator that is no program", "up --ephemeral --operator " + file, exitUsage, []string{file, "not an executable file"}},
-		{"a flag that is unknown", "up --frobnicate", exitUsage, []string{"--frobnicate", "up --help"}},
+		{"a flag that is unknown", "up --frobnicate", exitUsage, []string{"--frobnicate", "`muster up --help`"}},
 		{"a flag of down that is unknown", "down --port 1", exitUsage, []string{"--port", "down --help"}},
 		{"a flag that is not a number", "up --nodes many", exitUsage, []string{"many", "--nodes"}},
 		{"a number below nothing", "up --nodes -1", exitUsage, []string{"--nodes", "0 or more"}},
@@ -176,7 +176,7 @@ func TestAMistakeIsOneLineThatSaysWhatToDo(t *testing.T) {
 		{"a configuration that the operator refuses", "up --ephemeral --operator " + fakeOperator(t) + " --config " + file, exitFailed, []string{"refused", file}},
 		{"an argument", "up here", exitUsage, []string{"here", "up --help"}},
 		{"a command that is unknown", "sideways", exitUsage, []string{"sideways", "--help"}},
-		{"no command", "", exitUsage, []string{"muster-local up", "--help"}},
+		{"no command", "", exitUsage, []string{"`muster up`", "--help"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			line, code := fails(t, strings.Fields(test.args)...)
