@@ -18,9 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// FailedCreatePodGroup is the reason of the event that tells that a PodGroup could not be made.
-const FailedCreatePodGroup = "FailedCreatePodGroup"
-
 // Gang is pods as kube-scheduler is to know them: it binds none of them unless so many
 // find a node.
 type Gang struct {
@@ -41,7 +38,7 @@ func (g Gang) Keep(job client.Object, kind schema.GroupVersionKind, children []c
 	there := podGroupOf(g.Name, children)
 	switch {
 	case there == nil:
-		return Create(g.podGroup(job, kind)).OrWarn(FailedCreatePodGroup), true
+		return Create(g.podGroup(job, kind)).OrWarn(FailedCreate), true
 	case there.Spec.SchedulingPolicy.Gang == nil || !there.DeletionTimestamp.IsZero():
 		// Somebody changed it; kube-scheduler does as it says.
 	case g.Pods > there.Spec.SchedulingPolicy.Gang.MinCount || g.Pods < there.Spec.SchedulingPolicy.Gang.MinCount && g.Waits:

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
@@ -67,5 +69,14 @@ func TestAGangThatWasRefusedTooOftenIsToBeDeactivated(t *testing.T) {
 	report(w, Progress{Active: true, Refused: "no"}, Backoff{Base: time.Minute, Max: time.Hour, Limit: ptr.To[int32](3)}, now)
 	if !workload.IsEvicted(w) || !workload.IsTrue(w, kueue.WorkloadDeactivationTarget) || w.Status.RequeueState.RequeueAt != nil {
 		t.Errorf("got %v, %+v", conditions(w), w.Status.RequeueState)
+	}
+}
+
+// Without its PodGroup no pod of a gang can be made: who is refused it gives its quota back as one whose pods are.
+func TestARefusedPodGroupIsARefusalOfItsPods(t *testing.T) {
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "u"}}
+	write, lacks := Gang{Name: "g", Pods: 2}.Keep(job, crewKind, nil)
+	if !lacks || !isRefusal(&corev1.Event{Reason: write.onFailure}) {
+		t.Errorf("that it is refused is told as %q", write.onFailure)
 	}
 }

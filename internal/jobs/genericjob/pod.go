@@ -62,7 +62,7 @@ func (l *look) createPodGroup() {
 		return
 	}
 	if group := podGroup(l.job, l.seen.Facts); group != nil {
-		l.plan.First = append(l.plan.First, jobs.Create(group).OrWarn(jobs.FailedCreatePodGroup))
+		l.plan.First = append(l.plan.First, jobs.Create(group).OrWarn(jobs.FailedCreate))
 	}
 }
 

@@ -109,6 +109,7 @@ func (a *attempt) keepGangs() {
 		gang := jobs.Gang{Name: group, Pods: pods, Waits: waiting, PriorityClass: class}
 		if write, differs := gang.Keep(a.js, kind, a.podGroups); differs {
 			a.plan.First = append(a.plan.First, write)
+			a.lacksGang = a.lacksGang || write.Verb() == "create"
 		}
 	}
 }

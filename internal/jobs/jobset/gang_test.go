@@ -5,12 +5,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -241,5 +243,22 @@ func TestADefaultClassThatComesBetweenAGangAndItsPods(t *testing.T) {
 		if gone := deleted(p); len(gone) > 0 || p.Due.After(now) != (what == "of a Job just made") {
 			t.Errorf("pods that are %s: %v, due %s", what, gone, p.Due)
 		}
+	}
+}
+
+// No pod of a gang is made before its PodGroup: a JobSet that is refused it gives its quota back.
+func TestAJobSetWhosePodGroupIsRefusedSaysSo(t *testing.T) {
+	refused := map[types.UID][]jobs.Refusal{"js-uid": {{Message: "no PriorityClass", First: now.Add(-time.Minute), Last: now}}}
+	admission := grantPlaces()
+	admission.UnreadySince = now.Add(-time.Minute)
+	look := func(children ...client.Object) string {
+		return plan(jobs.Seen[*jobset.JobSet]{Job: twoByFour(), Admission: admission, Children: children, Refusals: refused,
+			Facts: jobs.Facts{NativeGangs: true}, Now: now}).Progress.Refused
+	}
+	if got := look(); got != "no PriorityClass" {
+		t.Errorf("its queue is told %q", got)
+	}
+	if got := look(lookWithGangs(twoByFour(), grantPlaces()).First[0].Object()); got != "" {
+		t.Errorf("its queue is told %q, and the PodGroup is there", got)
 	}
 }

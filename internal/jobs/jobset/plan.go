@@ -8,6 +8,7 @@ import (
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -29,6 +30,8 @@ type attempt struct {
 	moved map[string]bool
 	// gangs says of the replicated jobs that were asked about whether they are gangs.
 	gangs map[string]bool
+	// lacksGang says that a PodGroup is to be made, without which pods of its gang cannot be.
+	lacksGang bool
 	// rows are those of the replicated jobs that were asked about.
 	rows map[string]row
 }
@@ -164,14 +167,21 @@ func (a *attempt) progress() jobs.Progress {
 	return p
 }
 
-// refused is why the API server refuses pods of a Job that runs and lacks some, ""
-// if it does not. It is looked at again when that has lasted long enough to tell.
+// refused is why the API server refuses pods of a Job that runs and lacks some, or the PodGroup
+// without which none are made, "" if it does not. It is looked at again when that has lasted long
+// enough to tell.
 func (a *attempt) refused() string {
+	var lacking []types.UID
+	if a.lacksGang {
+		lacking = append(lacking, a.js.UID)
+	}
 	for _, job := range a.children.active {
-		if suspended(job) || job.Status.Active+job.Status.Succeeded >= podsOf(&job.Spec) {
-			continue
+		if !suspended(job) && job.Status.Active+job.Status.Succeeded < podsOf(&job.Spec) {
+			lacking = append(lacking, job.UID)
 		}
-		why, due := a.seen.Refused(job.UID)
+	}
+	for _, uid := range lacking {
+		why, due := a.seen.Refused(uid)
 		if why != "" {
 			return why
 		}
