@@ -38,7 +38,9 @@ func (t *task) containers() error {
 		if err != nil {
 			return err
 		}
-		c.Ports = ports
+		if c.Ports = ports; t.pod.HostNetwork {
+			ports = nil // each would claim the node's port for itself, and the API server refuses the pod
+		}
 		t.pod.Containers = append(t.pod.Containers, *c)
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.spec.Sidecars)) {
@@ -51,6 +53,9 @@ func (t *task) containers() error {
 			return err
 		}
 		for _, variable := range slices.Sorted(maps.Keys(spec.Variables)) {
+			if len(validation.IsRelaxedEnvVarName(variable)) > 0 {
+				return wrongVariable(name, variable)
+			}
 			c.Env = append(c.Env, corev1.EnvVar{Name: variable, Value: spec.Variables[variable]})
 		}
 		if err := t.finish(c, &spec.SidecarContainer); err != nil {
@@ -106,11 +111,16 @@ func (t *task) container(name string, spec *lattice.SidecarContainer) (*corev1.C
 	return c, nil
 }
 
-// finish makes the files and volumes of a container, whose paths must not meet.
+// finish makes the files and volumes of a container, whose paths must not meet: what is mounted below a file has no folder there.
 func (t *task) finish(c *corev1.Container, spec *lattice.SidecarContainer) error {
-	for at := range spec.Files {
+	paths := slices.AppendSeq(slices.Sorted(maps.Keys(spec.Files)), maps.Keys(spec.Volumes))
+	slices.Sort(paths)
+	for _, at := range slices.Sorted(maps.Keys(spec.Files)) {
 		if _, both := spec.Volumes[at]; both {
 			return fmt.Errorf("invalid container '%s': '%s' is a file and a volume", c.Name, at)
+		}
+		if i := slices.IndexFunc(paths, func(other string) bool { return strings.HasPrefix(other, at+"/") }); i >= 0 {
+			return fmt.Errorf("invalid container '%s': '%s' is a file, and cannot hold '%s'", c.Name, shortened(at), shortened(paths[i]))
 		}
 	}
 	if err := t.files(c, spec.Files); err != nil {
@@ -126,7 +136,7 @@ func (t *task) variables(c *corev1.Container, spec *lattice.ContainerSpec) error
 	mixed := map[string]*rendering{}
 	for _, name := range slices.Sorted(maps.Keys(spec.Variables)) {
 		if len(validation.IsConfigMapKey(name)) > 0 || len(validation.IsEnvVarName(name)) > 0 {
-			return fmt.Errorf("invalid container '%s': '%s' cannot be the name of a variable", c.Name, shortened(name))
+			return wrongVariable(c.Name, name)
 		}
 		what := fmt.Sprintf("variable '%s'", name)
 		x, err := t.expandText(what, spec.Variables[name], expand)
@@ -151,6 +161,10 @@ func (t *task) variables(c *corev1.Container, spec *lattice.ContainerSpec) error
 		}
 	}
 	return t.envFrom(c, spec, plain, mixed)
+}
+
+func wrongVariable(container, name string) error {
+	return fmt.Errorf("invalid container '%s': '%s' cannot be the name of a variable", container, shortened(name))
 }
 
 // envFrom has the container take in the objects that hold its variables.
@@ -184,7 +198,7 @@ func (t *task) envFrom(c *corev1.Container, spec *lattice.ContainerSpec, plain m
 	return nil
 }
 
-// containerPorts are those of every container of the task.
+// containerPorts are those of every container of the task. Services of two ports may lead to one.
 func (t *task) containerPorts() []corev1.ContainerPort {
 	if t.spec.Workload.Service == nil {
 		return nil
@@ -193,7 +207,10 @@ func (t *task) containerPorts() []corev1.ContainerPort {
 	ports := t.spec.Workload.Service.Ports
 	for _, name := range slices.Sorted(maps.Keys(ports)) {
 		port := ports[name]
-		out = append(out, corev1.ContainerPort{Name: name, ContainerPort: ptr.Deref(port.TargetPort, port.Port), Protocol: cmp.Or(port.Protocol, corev1.ProtocolTCP)})
+		number, protocol := ptr.Deref(port.TargetPort, port.Port), cmp.Or(port.Protocol, corev1.ProtocolTCP)
+		if !slices.ContainsFunc(out, func(p corev1.ContainerPort) bool { return p.ContainerPort == number && p.Protocol == protocol }) {
+			out = append(out, corev1.ContainerPort{Name: name, ContainerPort: number, Protocol: protocol})
+		}
 	}
 	return out
 }

@@ -55,6 +55,9 @@ func TestErrorsOfContainers(t *testing.T) {
 		container("files: {/a: {content: x}}, volumes: {/a: {}}"):       "invalid container 'main': '/a' is a file and a volume",
 		"sidecars: {main: {image: i}}\n" + container("command: [/c]"):   "invalid container 'main': a sidecar has the name of a container",
 		"sidecars: {s: {image: i, init: true}}":                         "invalid container 's': an init sidecar needs a command",
+		container("files: {/a: {content: x}, /a/b: {content: x}}"):      "invalid container 'main': '/a' is a file, and cannot hold '/a/b'",
+		container("files: {/a: {content: x}}, volumes: {/a/b: {}}"):     "invalid container 'main': '/a' is a file, and cannot hold '/a/b'",
+		"sidecars: {s: {image: i, variables: {'a=b': x}}}":              "invalid container 's': 'a=b' cannot be the name of a variable",
 		dependent("envFrom: [nope]", secrets):                           "container 'main' env_from references 'nope' which is not a type: secret resource",
 		dependent("envFrom: [v]", secrets):                              "container 'main' env_from references 'v' which is not a type: secret resource",
 		"imagePullSecrets: [nope]":                                      "imagePullSecrets references resource 'nope' which does not exist",
@@ -212,10 +215,13 @@ func TestErrorsOfTrainings(t *testing.T) {
 	as := func(*lattice.LatticeJob) {}
 	runs := container("command: [/c]")
 	for want, job := range map[string]*lattice.LatticeJob{
-		"training names the coordinator task 'master', which does not exist":                                        job(runs, func(j *lattice.LatticeJob) { j.Spec.Training.CoordinatorTask = "" }),
-		"the name of a job that trains must be a DNS label, by which its pods find each other, not 'j.k'":           job(runs, func(j *lattice.LatticeJob) { j.Name = "j.k" }),
-		"training task 't' container 'main' must specify a command":                                                 job(container("args: [a]"), as),
-		"training task 't' must have restartPolicy Never, not OnFailure: pods of a training are restarted together": job("restartPolicy: OnFailure\n"+runs, as),
+		"training names the coordinator task 'master', which does not exist":                                                     job(runs, func(j *lattice.LatticeJob) { j.Spec.Training.CoordinatorTask = "" }),
+		"the name of a job that trains must be a DNS label, by which its pods find each other, not 'j.k'":                        job(runs, func(j *lattice.LatticeJob) { j.Name = "j.k" }),
+		"training names the coordinator task 't', which has no pods: the others would look for its first for ever":               job("replicas: 0\n"+runs, as),
+		"training task 't' has a container 'lattice-rank': it is that which tells ranks, give yours another name":                job("sidecars: {lattice-rank: {image: i}}\n"+runs, as),
+		"training task 't' container 'main' mounts something at /lattice-ranks, where its rank is written: give it another path": job(container("command: [/c], volumes: {/lattice-ranks: {}}"), as),
+		"training task 't' container 'main' must specify a command":                                                              job(container("args: [a]"), as),
+		"training task 't' must have restartPolicy Never, not OnFailure: pods of a training are restarted together":              job("restartPolicy: OnFailure\n"+runs, as),
 		inTask + "a task needs a container: workload.containers of it, or of the job's defaults, must have one": job("", func(j *lattice.LatticeJob) {
 			j.Spec.Tasks["t"], j.Spec.Training = lattice.JobTaskSpec{}, nil
 		}),

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,7 +52,10 @@ func (t *task) secrets() error {
 		t.externalSecret(t.secretName(d), spec)
 	}
 	for _, name := range t.spec.ImagePullSecrets {
-		t.pod.ImagePullSecrets = append(t.pod.ImagePullSecrets, corev1.LocalObjectReference{Name: t.secretName(t.resources[name])})
+		secret := corev1.LocalObjectReference{Name: t.secretName(t.resources[name])}
+		if !slices.Contains(t.pod.ImagePullSecrets, secret) {
+			t.pod.ImagePullSecrets = append(t.pod.ImagePullSecrets, secret)
+		}
 	}
 	return nil
 }

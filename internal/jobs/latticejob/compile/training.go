@@ -53,8 +53,12 @@ type training struct {
 func (c *compiler) train(config *lattice.TrainingConfig) error {
 	t := &training{TrainingConfig: config, coordinator: cmp.Or(config.CoordinatorTask, lattice.DefaultCoordinator), offsets: map[string]int32{}}
 	t.address = fmt.Sprintf("%s-%s-0.%s", c.job.Name, t.coordinator, c.job.Name)
-	if _, there := c.tasks[t.coordinator]; !there {
+	coordinator, there := c.tasks[t.coordinator]
+	switch {
+	case !there:
 		return fmt.Errorf("training names the coordinator task '%s', which does not exist", t.coordinator)
+	case replicas(&coordinator) == 0:
+		return fmt.Errorf("training names the coordinator task '%s', which has no pods: the others would look for its first for ever", t.coordinator)
 	}
 	if len(validation.IsDNS1123Label(c.job.Name)) > 0 {
 		return fmt.Errorf("the name of a job that trains must be a DNS label, by which its pods find each other, not '%s'", shortened(c.job.Name))
@@ -78,13 +82,24 @@ func (c *compiler) train(config *lattice.TrainingConfig) error {
 
 // canTrain says what keeps a task from taking part. A container that its node restarts would be
 // in another round than the rest, and one whose command is the image's cannot be told its rank.
+// What tells it has a name and a folder of its own.
 func canTrain(name string, task *lattice.JobTaskSpec) error {
 	if task.RestartPolicy != "" && task.RestartPolicy != lattice.RestartNever {
 		return fmt.Errorf("training task '%s' must have restartPolicy Never, not %s: pods of a training are restarted together", name, task.RestartPolicy)
 	}
+	_, container := task.Workload.Containers[rankContainer]
+	if _, sidecar := task.Sidecars[rankContainer]; container || sidecar {
+		return fmt.Errorf("training task '%s' has a container '%s': it is that which tells ranks, give yours another name", name, rankContainer)
+	}
 	for _, container := range slices.Sorted(maps.Keys(task.Workload.Containers)) {
-		if len(task.Workload.Containers[container].Command) == 0 {
+		spec := task.Workload.Containers[container]
+		_, file := spec.Files[rankFolder]
+		_, volume := spec.Volumes[rankFolder]
+		switch {
+		case len(spec.Command) == 0:
 			return fmt.Errorf("training task '%s' container '%s' must specify a command", name, container)
+		case file || volume:
+			return fmt.Errorf("training task '%s' container '%s' mounts something at %s, where its rank is written: give it another path", name, container, rankFolder)
 		}
 	}
 	return nil

@@ -1,0 +1,42 @@
+package compile
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// templateOf is what the pods of the one task of the job are made from.
+func templateOf(t *testing.T, task string) *corev1.PodSpec {
+	t.Helper()
+	result, err := Compile(jobOf(t, task), everywhere())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &result.VCJob.Spec.Tasks[0].Template.Spec
+}
+
+// What is said twice is there once: lists of a template are maps by name or number to the API server, which refuses what is in one twice.
+func TestWhatIsSaidTwiceIsThereOnce(t *testing.T) {
+	pod := templateOf(t, "imagePullSecrets: [s, s]\nworkload: {containers: {main: {image: i}}, resources: {s: {type: secret, id: x, params: {provider: p}}}, "+
+		"service: {ports: {api: {port: 80, targetPort: 8080}, dns: {port: 53, targetPort: 8080, protocol: UDP}, web: {port: 81, targetPort: 8080}}}}")
+	if diff := cmp.Diff([]corev1.LocalObjectReference{{Name: "j-t-s"}}, pod.ImagePullSecrets); diff != "" {
+		t.Errorf("secrets of images (-want +got):\n%s", diff)
+	}
+	want := []corev1.ContainerPort{{Name: "api", ContainerPort: 8080, Protocol: corev1.ProtocolTCP}, {Name: "dns", ContainerPort: 8080, Protocol: corev1.ProtocolUDP}}
+	if diff := cmp.Diff(want, pod.Containers[0].Ports); diff != "" {
+		t.Errorf("ports (-want +got):\n%s", diff)
+	}
+}
+
+// On its node's network a pod has each port once, whichever of its containers listens there.
+func TestPortsOnTheNodesNetworkAreOneContainers(t *testing.T) {
+	const workload = "workload: {containers: {a: {image: i}, b: {image: i}}, service: {ports: {http: {port: 80}}}}"
+	for task, want := range map[string][]int{workload: {1, 1}, "hostNetwork: true\n" + workload: {1, 0}} {
+		pod := templateOf(t, task)
+		if got := []int{len(pod.Containers[0].Ports), len(pod.Containers[1].Ports)}; !cmp.Equal(want, got) {
+			t.Errorf("%s: containers have %v ports, want %v", task, got, want)
+		}
+	}
+}
