@@ -160,10 +160,12 @@ func runOf(job *lattice.LatticeJob, at time.Time) *lattice.LatticeJob {
 		labels = map[string]string{}
 	}
 	labels[lattice.CronJobLabel] = job.Name
+	annotations := map[string]string{lattice.ScheduledAtAnnotation: stamp(at)}
+	maps.Copy(annotations, compile.Domains(job.Annotations))
 	run := &lattice.LatticeJob{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: fmt.Sprintf("%s-%d", job.Name, at.Unix()/60), Namespace: job.Namespace, Labels: labels,
-			Annotations:     map[string]string{lattice.ScheduledAtAnnotation: stamp(at)},
+			Annotations:     annotations,
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, kind)},
 		},
 		Spec: *job.Spec.DeepCopy(),

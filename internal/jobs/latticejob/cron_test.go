@@ -113,6 +113,7 @@ func TestLifeOfAJobWithASchedule(t *testing.T) {
 func TestARunIsAJobOfItsOwn(t *testing.T) {
 	s := scheduled().with(func(s *scene) {
 		s.seen.Job.Labels = map[string]string{"kueue.x-k8s.io/queue-name": "q"}
+		inOneRack(s)
 		suspended(s)
 		s.seen.Job.Spec.FailedJobsHistoryLimit = ptr.To[int32](7)
 	})
@@ -123,7 +124,7 @@ func TestARunIsAJobOfItsOwn(t *testing.T) {
 		t.Errorf("its spec (-want +got):\n%s", diff)
 	}
 	wantMeta := metav1.ObjectMeta{Name: named(0), Namespace: "ns", Labels: map[string]string{"kueue.x-k8s.io/queue-name": "q", "lattice.dev/cron-job": "job"},
-		Annotations:     map[string]string{"lattice.dev/scheduled-at": "2026-03-01T12:00:00Z"},
+		Annotations:     map[string]string{"lattice.dev/scheduled-at": "2026-03-01T12:00:00Z", "kueue.x-k8s.io/podset-required-topology": "rack"},
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "lattice.dev/v1alpha1", Kind: "LatticeJob", Name: "job", UID: "u", Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true)}}}
 	if diff := cmp.Diff(wantMeta, got.ObjectMeta); diff != "" {
 		t.Errorf("its metadata (-want +got):\n%s", diff)

@@ -3,6 +3,7 @@ package latticejob
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -63,15 +64,23 @@ func (l *look) wait(message string) {
 	}
 }
 
-// resubmitIfChanged has the VCJob made anew if the spec has changed since, which it may
-// until the job runs.
+// resubmitIfChanged has the VCJob made anew if the spec has changed since, or where its pods are to
+// be, which it may until the job runs.
 func (l *look) resubmitIfChanged() bool {
-	if l.job.Status.Phase == lattice.Running || l.compiled() == l.job.Generation {
+	if l.job.Status.Phase == lattice.Running || l.compiled() == l.job.Generation && l.hasDomains() {
 		return false
 	}
 	l.plan.First = append(l.plan.First, l.leave()...)
 	l.plan.Writes = append(l.plan.Writes, jobs.Delete(l.vcjob, metav1.DeletePropagationBackground))
 	return true
+}
+
+// hasDomains reports whether the VCJob asks for the domains that the job does.
+func (l *look) hasDomains() bool {
+	domains := compile.Domains(l.job.Annotations)
+	return !slices.ContainsFunc(l.vcjob.Spec.Tasks, func(task volcano.TaskSpec) bool {
+		return !maps.Equal(compile.Domains(task.Template.Annotations), domains)
+	})
 }
 
 // leave takes the tasks that the VCJob was made with out of the service graph. Where the
@@ -96,6 +105,16 @@ func (l *look) running() {
 		l.say(lattice.Running, message, ptr.To(l.compiled()), ptr.To(jobs.Normal(submittedReason, message)))
 	}
 	l.say(lattice.Running, message+l.ignoredChange(), l.job.Status.ObservedGeneration, l.changeEvent())
+}
+
+// lose tells that the VCJob of a job that runs is not there: somebody has deleted it, so nothing of
+// the job runs, nor will. Where Volcano is gone it may only not be seen.
+func (l *look) lose() {
+	if l.waitsForVolcano(l.seen.Facts) || !l.job.DeletionTimestamp.IsZero() {
+		return
+	}
+	const message = "Its VCJob was deleted, so nothing of it runs, and it is not made again: delete the LatticeJob, and make another to run it"
+	l.say(lattice.Running, message, l.job.Status.ObservedGeneration, ptr.To(jobs.Warning(lostReason, message)))
 }
 
 // compiled is the generation of the spec that the VCJob was made of.

@@ -32,6 +32,7 @@ const (
 	changeReason        = "SpecChangeIgnored"
 	leaveFailedReason   = "LeavingGraphFailed"
 	evictedReason       = "Evicted"
+	lostReason          = "VCJobGone"
 )
 
 // serviceAppearsWithin is how long a service may come after a job that calls it: people
@@ -74,7 +75,7 @@ func (c controller) plan(seen jobs.Seen[*lattice.LatticeJob]) jobs.Plan {
 	case l.vcjob != nil:
 		l.follow()
 	case l.job.Status.Phase == lattice.Running:
-		// Its VCJob was deleted by somebody, or is about to be seen.
+		l.lose()
 	case l.plan.Progress.Active:
 		// The last one is going: what comes next has its name.
 	default:
@@ -109,6 +110,14 @@ func (l *look) say(phase lattice.JobPhase, message string, generation *int64, ev
 	l.job.Status = status
 }
 
+// hardTopology is what a job is told that asks for what Volcano's scheduler alone knows.
+const hardTopology = "spec.topology is Hard, and Muster has no HyperNodes: make it Soft, or leave it out and have the annotation " +
+	kueue.PodSetRequiredTopologyAnnotation + " of the LatticeJob name the label whose one value must hold all pods of a task. It goes on then"
+
+func isHard(topology *lattice.NetworkTopology) bool {
+	return topology != nil && topology.Mode == lattice.HardTopology
+}
+
 // submit compiles the job and has all applied that it is made of, the VCJob last.
 func (l *look) submit() {
 	result, err := compile.Compile(l.job, l.facts(l.seen.Facts, l.seen.Beside))
@@ -127,6 +136,8 @@ func (l *look) submit() {
 		}
 		message := fmt.Sprintf("The cluster does not serve %s, which the job needs: install what does, and the job goes on", kinds(missing))
 		l.say(lattice.Pending, message, nil, ptr.To(jobs.Warning(missingKindReason, message)))
+	case !l.settings.External && isHard(l.job.Spec.Topology):
+		l.say(lattice.Pending, hardTopology, nil, ptr.To(jobs.Warning(jobs.InvalidJob, hardTopology)))
 	case l.seen.Mistake != "":
 		l.say(lattice.Pending, l.seen.Mistake, nil, nil)
 	case !l.seen.Admission.MayStart():

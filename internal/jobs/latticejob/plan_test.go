@@ -133,6 +133,7 @@ func labelled(job, vcjob string) func(*scene) {
 const submitting = "apply ServiceAccount job-t, apply TracingPolicyNamespaced allow-binaries-job-t / apply Job job"
 
 func TestLifeOfAJob(t *testing.T) {
+	const gone = "Its VCJob was deleted, so nothing of it runs, and it is not made again: delete the LatticeJob, and make another to run it"
 	const changed = ". The spec was changed after that, to generation 2, and the change is ignored: it runs with generation 1"
 	for name, test := range map[string]struct {
 		scene          *scene
@@ -167,7 +168,14 @@ func TestLifeOfAJob(t *testing.T) {
 		"it restarts for ever": {newScene().stands(lattice.Running, "", 1).vcjob(volcano.Restarting, "", "").with(func(s *scene) {
 			s.seen.Children[0].(*volcano.Job).Spec.MaxRetry = 0
 		}), lattice.Failed, "Job failed", 1, "", "JobFailed"},
-		"its VCJob is gone while it runs":                         {newScene().stands(lattice.Running, "m", 1), lattice.Running, "m", 1, "", ""},
+		"its VCJob is gone while it runs":                         {newScene().stands(lattice.Running, "m", 1), lattice.Running, gone, 1, "", "VCJobGone"},
+		"its VCJob is gone, and that was told":                    {newScene().stands(lattice.Running, gone, 1), lattice.Running, gone, 1, "", ""},
+		"its VCJob is gone as it is itself":                       {newScene().stands(lattice.Running, "m", 1).with(goes), lattice.Running, "m", 1, "", ""},
+		"its VCJob is gone with Volcano":                          {newScene().external(jobs.Admission{Grant: jobs.Unqueued}).stands(lattice.Running, "m", 1).with(withoutVolcano), lattice.Running, "m", 1, "", ""},
+		"it asks for HyperNodes":                                  {newScene().with(hard), lattice.Pending, hardTopology, 0, "", "InvalidJob"},
+		"it asks Volcano for HyperNodes":                          {newScene().with(hard).external(jobs.Admission{Grant: jobs.Unqueued}), "", "", 0, submitting, ""},
+		"its pods are to be elsewhere while it waits":             {newScene().stands(lattice.Pending, "Waiting for quota", 0).vcjob(volcano.Pending, volcano.WaitingForQuota, "").with(hasTasks("t")).with(inOneRack), lattice.Pending, "Waiting for quota", 0, "remove LatticeMeshMember job-t / delete  job", ""},
+		"its pods are to be elsewhere while it runs":              {newScene().stands(lattice.Running, "Job submitted to Volcano", 1).vcjob(volcano.Running, "", "").with(hasTasks("t")).with(inOneRack), lattice.Running, "Job submitted to Volcano", 1, "", ""},
 		"it was changed while it runs":                            {newScene().stands(lattice.Running, "Job submitted to Volcano", 1).vcjob(volcano.Running, "", "").generation(2), lattice.Running, "Job submitted to Volcano" + changed, 1, "", "SpecChangeIgnored"},
 		"it was changed, and that was told":                       {newScene().stands(lattice.Running, "Job submitted to Volcano"+changed, 1).vcjob(volcano.Running, "", "").generation(2), lattice.Running, "Job submitted to Volcano" + changed, 1, "", ""},
 		"it was changed, and has succeeded":                       {newScene().stands(lattice.Running, "Job submitted to Volcano"+changed, 1).vcjob(volcano.Completed, "", "").generation(2), lattice.Succeeded, "All tasks completed successfully", 2, "", "JobSucceeded"},
@@ -192,7 +200,7 @@ func TestLifeOfAJob(t *testing.T) {
 		"it is over, and its tasks were renamed":                  {newScene().stands(lattice.Running, "", 1).vcjob(volcano.Failed, "", "").with(hasTasks("old", "t")), lattice.Failed, "Job failed", 1, "remove LatticeMeshMember job-old, remove LatticeMeshMember job-t", "JobFailed"},
 		"it is over, and there is no mesh":                        {newScene().with(func(s *scene) { s.seen.Facts.Served = nil }).stands(lattice.Running, "", 1).vcjob(volcano.Completed, "", "").with(hasTasks("t")), lattice.Succeeded, "All tasks completed successfully", 1, "", "JobSucceeded"},
 		"Volcano runs it, in a queue of its own":                  {newScene().external(jobs.Admission{Grant: jobs.Unqueued}).vcjob(volcano.Pending, "", ""), lattice.Running, "Job submitted to Volcano. Its queue is not one of Muster's, whose quota does not cover it", 1, "", "JobSubmitted"},
-		"Volcano is to run it, and is not there":                  {newScene().external(jobs.Admission{Grant: jobs.Unqueued}).with(func(s *scene) { delete(s.seen.Facts.Served, volcanoJobs) }), lattice.Pending, "The cluster does not serve Job (batch.volcano.sh), which the job needs: install what does, and the job goes on", 0, "", "MissingKind"},
+		"Volcano is to run it, and is not there":                  {newScene().external(jobs.Admission{Grant: jobs.Unqueued}).with(withoutVolcano), lattice.Pending, "The cluster does not serve Job (batch.volcano.sh), which the job needs: install what does, and the job goes on", 0, "", "MissingKind"},
 		"Volcano runs it, when it is admitted":                    {newScene().external(jobs.Admission{Grant: jobs.Waiting, Why: "2 cpu more"}), lattice.Pending, "Waiting for quota: 2 cpu more", 0, "", ""},
 		"Volcano runs it, and its queue said naught":              {newScene().external(jobs.Admission{Grant: jobs.Waiting}), lattice.Pending, "Waiting for quota", 0, "", ""},
 		"Volcano runs it, for it was admitted":                    {newScene().external(admitted).vcjob(volcano.Pending, "", ""), lattice.Running, "Job submitted to Volcano", 1, "", "JobSubmitted"},
@@ -231,6 +239,18 @@ func TestThatPodsRunIsWrittenThoughTheServerIsBusy(t *testing.T) {
 	if !newScene().plan(t).StatusYields {
 		t.Error("before there is a VCJob its status does not yield")
 	}
+}
+
+func withoutVolcano(s *scene) { delete(s.seen.Facts.Served, volcanoJobs) }
+
+func goes(s *scene) { s.seen.Job.DeletionTimestamp = &metav1.Time{Time: now} }
+
+func hard(s *scene) {
+	s.seen.Job.Spec.Topology = &lattice.NetworkTopology{Mode: lattice.HardTopology, MaxTier: ptr.To[int32](2)}
+}
+
+func inOneRack(s *scene) {
+	s.seen.Job.Annotations = map[string]string{kueue.PodSetRequiredTopologyAnnotation: "rack", "mine": "x"}
 }
 
 const withMesh = "apply LatticeMeshMember job-t, apply ServiceAccount job-t, apply TracingPolicyNamespaced allow-binaries-job-t / apply Job job"
@@ -333,11 +353,14 @@ func TestWhatAdmissionGivesReachesTheVCJob(t *testing.T) {
 	if got := vcjob(s).Spec.Tasks[0].Template.Spec.NodeSelector["pool"]; got != "a" {
 		t.Errorf("node selector %q", got)
 	}
-	native := newScene()
+	native := newScene().with(inOneRack)
 	native.seen.Job.Labels = map[string]string{kueue.QueueLabel: "q", "mine": "x"}
 	labels := vcjob(native).Labels
 	if labels[kueue.QueueLabel] != "q" || labels["mine"] != "" {
 		t.Errorf("labels %v", labels)
+	}
+	if diff := cmp.Diff(map[string]string{kueue.PodSetRequiredTopologyAnnotation: "rack"}, vcjob(native).Spec.Tasks[0].Template.Annotations); diff != "" {
+		t.Errorf("annotations of pods (-want +got):\n%s", diff)
 	}
 }
 

@@ -46,7 +46,7 @@ func (c *compiler) task(name string) (*corev1.PodTemplateSpec, error) {
 	if t.training != nil {
 		t.training.label(t.job.Name, labels)
 	}
-	return &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: t.pod}, nil
+	return &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: Domains(t.job.Annotations)}, Spec: t.pod}, nil
 }
 
 // identity is who the pods are, and what holds for all of their containers.
