@@ -14,6 +14,10 @@ type PodSet struct {
 
 	// template of the pods. Of its metadata only labels and annotations are used. Requests that a container leaves out
 	// are taken from its limits, then from the namespace's LimitRanges.
+	//
+	// To server-side apply it is one field, so that the API server need not track who owns each field of a template.
+	//
+	// +structType=atomic
 	Template corev1.PodTemplateSpec `json:"template"`
 
 	// count of pods.

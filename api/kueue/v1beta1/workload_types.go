@@ -111,9 +111,11 @@ type PreemptionGate struct {
 // WorkloadStatus is what was decided about a Workload and how it fares.
 type WorkloadStatus struct {
 	// admission is the quota and the places that the workload holds. Null when it holds none. Once set, only its
-	// counts, usage and places change, and only by the operator; to change the rest it goes back to null first.
+	// counts, usage and places change, and only by the operator; to change the rest it goes back to null first. To
+	// server-side apply it is one field.
 	//
 	// +optional
+	// +structType=atomic
 	Admission *Admission `json:"admission,omitempty"`
 
 	// requeueState counts evictions for want of ready pods and says when the workload may be tried again.
