@@ -206,6 +206,7 @@ func objectKey(key engine.Key) types.NamespacedName {
 // workload is the Workload in the engine's words.
 func (t *translator) workload(w *kueue.Workload) engine.Workload {
 	podSets, refused := t.account(w)
+	code, blamed := told(w)
 	return engine.Workload{
 		Key: keyOf(w),
 		UID: string(w.UID), Generation: w.Generation, Version: versionOf(w),
@@ -223,7 +224,7 @@ func (t *translator) workload(w *kueue.Workload) engine.Workload {
 		Ready:    !awaitsReadiness(w),
 		Evicted:  workload.IsEvicted(w) || !w.DeletionTimestamp.IsZero(), LostNodes: lostNodes(w),
 		ResizedAt: since(w, muster.ResizedCondition),
-		Told:      told(w),
+		Told:      code, ToldOf: blamed,
 	}
 }
 
@@ -276,13 +277,17 @@ func backsOff(w *kueue.Workload) string {
 	return ""
 }
 
-// told is the reason to wait that the status gives.
-func told(w *kueue.Workload) reason.Code {
+// told is the reason to wait that the status gives, and its message where that names what is to be mended.
+func told(w *kueue.Workload) (code reason.Code, blamed string) {
 	reserved := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadQuotaReserved)
 	if reserved == nil || reserved.Status == metav1.ConditionTrue {
-		return reason.None
+		return reason.None, ""
 	}
-	return reason.Code(reserved.Reason)
+	code = reason.Code(reserved.Reason)
+	if code.Blames() {
+		blamed = reserved.Message
+	}
+	return code, blamed
 }
 
 // since is when the condition became True, zero if it is not.

@@ -11,6 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
+	"github.com/musterhq/muster/internal/engine/reason"
 )
 
 func (s *scene) holds(names ...string) {
@@ -247,4 +248,50 @@ func TestWhoCannotBeAdmittedIsToldOfWhatIsToBlameNow(t *testing.T) {
 	}
 	s.want("its ClusterQueue comes, for others", said(forOthers(4)), "Inadmissible: Workload namespace doesn't match ClusterQueue selector")
 	s.want("its ClusterQueue changes", said(forOthers(5)))
+}
+
+// TestWhoIsHeldIsToldOfTheQueueThatHoldsHimNow, and who cannot be admitted of what is to blame now, also by an engine that has not
+// told him of the other one itself.
+func TestWhoIsHeldIsToldOfTheQueueThatHoldsHimNow(t *testing.T) {
+	local := func(held bool) LocalQueueSet {
+		q := localOf("q")
+		q.Held = held
+		return q
+	}
+	stopped := func(held bool) ClusterQueueSet {
+		q := queueOf("q", "", 4)
+		q.Held = held
+		return q
+	}
+	told := func(code reason.Code, of string) WorkloadSet {
+		a := job("a", "q", 1, 1, 0, 0)
+		a.Told, a.ToldOf = code, of
+		return a
+	}
+	said := func(s *scene, events ...Event) (why []string) {
+		for _, event := range events {
+			s.engine.Apply(event)
+		}
+		for _, d := range decideAll(s.engine, s.now) {
+			why = append(why, string(d.Why.Code)+": "+d.Why.Message())
+		}
+		return why
+	}
+	s := newScene(t, Options{})
+	s.want("its ClusterQueue is stopped", said(s, stopped(true), local(false), job("a", "q", 1, 1, 0, 0)), "OnHold: ClusterQueue q is stopped")
+	s.want("its LocalQueue in its place", said(s, told(reason.OnHold, "ClusterQueue q is stopped"), local(true), stopped(false)), "OnHold: LocalQueue q is stopped")
+
+	for name, tc := range map[string]struct {
+		queue ClusterQueueSet
+		local LocalQueueSet
+		told  WorkloadSet
+		want  []string
+	}{
+		"he was told of another queue":         {stopped(false), local(true), told(reason.OnHold, "ClusterQueue q is stopped"), []string{"OnHold: LocalQueue q is stopped"}},
+		"he was told of this one":              {stopped(false), local(true), told(reason.OnHold, "LocalQueue q is stopped"), nil},
+		"he was told of one that is there now": {queueOf("p", "", 4), local(false), told(reason.Inadmissible, "LocalQueue q doesn't exist"), []string{"Inadmissible: ClusterQueue q doesn't exist"}},
+	} {
+		s := newScene(t, Options{})
+		s.want(name, said(s, tc.queue, tc.local, tc.told), tc.want...)
+	}
 }

@@ -141,8 +141,9 @@ type Workload struct {
 	LostNodes bool
 	// ResizedAt is when the size of its elastic pod set changed last, zero for never.
 	ResizedAt time.Time
-	// Told is the reason to wait that its status gives now.
-	Told reason.Code
+	// Told is the reason to wait that its status gives now, and ToldOf its message where that names what is to be mended.
+	Told   reason.Code
+	ToldOf string
 }
 
 // Admission is where a workload runs and what it holds.

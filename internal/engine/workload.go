@@ -128,7 +128,7 @@ func (ev WorkloadSet) apply(e *Engine) {
 		w.local.members.add(&w.belongs)
 	}
 	if w.why.Code == reason.None {
-		w.why = reason.Reason{Code: ev.Told}
+		w.why, w.said = reason.Reason{Code: ev.Told, Detail: ev.ToldOf}, ev.ToldOf
 	}
 	was := w.assumed
 	switch {
@@ -370,8 +370,7 @@ func (e *Engine) say(w *workload, why reason.Reason) {
 	w.why = why
 }
 
-// blamesAnother reports whether the reason blames another thing than the one that was said, though both are of one code: such a
-// thing somebody can mend, and it does not change by itself, as amounts do.
+// blamesAnother reports whether the reason blames another thing than the one that was said, though both are of one code.
 func (w *workload) blamesAnother(why reason.Reason) bool {
-	return why.Code == reason.Inadmissible && w.said != "" && w.said != why.Detail
+	return why.Code.Blames() && w.said != "" && w.said != why.Detail
 }

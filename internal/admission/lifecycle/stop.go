@@ -48,16 +48,15 @@ func (d *draft) stopped() bool {
 		if q.open() {
 			continue
 		}
-		message := fmt.Sprintf("The %s is stopped", q.kind)
 		switch {
 		case !workload.IsAdmitted(d.w) && q.gone:
 			d.release(kueue.WorkloadInadmissible, fmt.Sprintf("%s %s is terminating or missing", q.kind, q.name))
 			return true
 		case !workload.IsAdmitted(d.w):
-			d.release(kueue.WorkloadOnHold, message)
+			d.release(kueue.WorkloadOnHold, fmt.Sprintf("%s %s is stopped", q.kind, q.name)) // in the words of the engine, which need no other write
 			return true
 		case q.policy == kueue.HoldAndDrain:
-			workload.Evict(d.edit(), workload.Eviction{Reason: q.evicts, Message: message}, d.now)
+			workload.Evict(d.edit(), workload.Eviction{Reason: q.evicts, Message: fmt.Sprintf("The %s is stopped", q.kind)}, d.now)
 			return true
 		}
 	}

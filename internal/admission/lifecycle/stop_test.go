@@ -47,9 +47,9 @@ func TestAStoppedQueueTakesReservationsBackWithoutAnEviction(t *testing.T) {
 		facts lifecycle.Facts
 		want  string
 	}{
-		"a ClusterQueue that is held":          {stopping(kueue.None, kueue.Hold), "QuotaReserved=False OnHold: The ClusterQueue is stopped"},
-		"a ClusterQueue that is drained":       {stopping(kueue.None, kueue.HoldAndDrain), "QuotaReserved=False OnHold: The ClusterQueue is stopped"},
-		"a LocalQueue that is held":            {stopping(kueue.Hold, kueue.None), "QuotaReserved=False OnHold: The LocalQueue is stopped"},
+		"a ClusterQueue that is held":          {stopping(kueue.None, kueue.Hold), "QuotaReserved=False OnHold: ClusterQueue cq is stopped"},
+		"a ClusterQueue that is drained":       {stopping(kueue.None, kueue.HoldAndDrain), "QuotaReserved=False OnHold: ClusterQueue cq is stopped"},
+		"a LocalQueue that is held":            {stopping(kueue.Hold, kueue.None), "QuotaReserved=False OnHold: LocalQueue q is stopped"},
 		"a LocalQueue that is gone":            {noLocalQueue, "QuotaReserved=False Inadmissible: LocalQueue q is terminating or missing"},
 		"a ClusterQueue that is being deleted": {ending, "QuotaReserved=False Inadmissible: ClusterQueue cq is terminating or missing"},
 	} {
