@@ -50,7 +50,16 @@ func (t *teller) changed(before, after *kueue.Workload) {
 	}
 	job := &corev1.ObjectReference{APIVersion: owner.APIVersion, Kind: owner.Kind, Namespace: after.Namespace, Name: owner.Name, UID: owner.UID}
 	if c, ok := changeOf(before, after); ok && !admittedAtOnce(before, c) {
-		t.tell(job, c.kind, c.reason, c.message)
+		t.tell(job, whence(before), c.kind, c.reason, c.message)
+	}
+}
+
+// whence is the Workload as it was before the change that is told. Each change is another event by it: the recorder makes one
+// of those whose messages alone differ, and goes on telling the first, so that a job would be evicted for what it was evicted for before.
+func whence(before *kueue.Workload) *corev1.ObjectReference {
+	return &corev1.ObjectReference{
+		APIVersion: kueue.GroupVersion.String(), Kind: "Workload",
+		Namespace: before.Namespace, Name: before.Name, UID: before.UID, ResourceVersion: before.ResourceVersion,
 	}
 }
 
@@ -90,6 +99,6 @@ func resizedAnew(before, after *kueue.Workload) *metav1.Condition {
 	return is
 }
 
-func (t *teller) tell(job *corev1.ObjectReference, kind, reason, message string) {
-	t.recorder.Eventf(job, nil, kind, reason, eventAction, "%s", workload.Cut(message, eventMessageBytes))
+func (t *teller) tell(job, related *corev1.ObjectReference, kind, reason, message string) {
+	t.recorder.Eventf(job, related, kind, reason, eventAction, "%s", workload.Cut(message, eventMessageBytes))
 }

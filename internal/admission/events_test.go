@@ -1,12 +1,16 @@
 package admission
 
 import (
+	"context"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
 
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
@@ -51,10 +55,57 @@ func TestPeopleHearOnTheirJobWhatWasDecided(t *testing.T) {
 	}
 }
 
+// sink is an API server that takes events, and says what is told by them at the time: those of a series say what the first said.
+type sink struct{ told chan string }
+
+func (s sink) Create(_ context.Context, e *eventsv1.Event) (*eventsv1.Event, error) {
+	s.told <- e.Note
+	return e, nil
+}
+
+func (s sink) Update(_ context.Context, e *eventsv1.Event) (*eventsv1.Event, error) { return e, nil }
+
+func (s sink) Patch(_ context.Context, e *eventsv1.Event, _ []byte) (*eventsv1.Event, error) {
+	s.told <- e.Note
+	return e, nil
+}
+
+// TestAJobIsToldWhyItIsEvictedEachTime, not why it was the first time.
+func TestAJobIsToldWhyItIsEvictedEachTime(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	to := sink{make(chan string, 10)}
+	broadcaster := events.NewBroadcaster(to)
+	defer broadcaster.Shutdown()
+	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
+		t.Fatal(err)
+	}
+	people := &teller{broadcaster.NewRecorder(runtime.NewScheme(), "muster")}
+	w := newWorkload("w", 1, nil)
+	w.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "train", UID: "u", Controller: ptr.To(true)}}
+	for i, reason := range []string{kueue.WorkloadEvictedByAdmissionCheck, kueue.WorkloadEvictedByPodsReadyTimeout} {
+		admit(w, &engine.Admission{ClusterQueue: "cq"}, nil, now)
+		w.ResourceVersion = strconv.Itoa(i + 1)
+		evicted := w.DeepCopy()
+		workload.Evict(evicted, workload.Eviction{Reason: reason, Message: "for it"}, now)
+		people.changed(w, evicted)
+		select {
+		case got := <-to.told:
+			if want := reason + ": for it"; got != want {
+				t.Errorf("told %q, want %q", got, want)
+			}
+		case <-time.After(time.Minute):
+			t.Fatalf("nothing is told of %s", reason)
+		}
+		workload.GiveBack(evicted, now)
+		w = evicted
+	}
+}
+
 // TestALongEventIsCutBetweenCharacters: the API takes no half of one.
 func TestALongEventIsCutBetweenCharacters(t *testing.T) {
 	recorder := events.NewFakeRecorder(1)
-	(&teller{recorder: recorder}).tell(nil, "Normal", "A", "x"+strings.Repeat("é", 600))
+	(&teller{recorder: recorder}).tell(nil, nil, "Normal", "A", "x"+strings.Repeat("é", 600))
 	note := strings.TrimPrefix(<-recorder.Events, "Normal A ")
 	if len(note) > eventMessageBytes || !utf8.ValidString(note) || !strings.HasSuffix(note, "é…") {
 		t.Errorf("%d bytes, ends in %q", len(note), note[len(note)-10:])
