@@ -231,6 +231,44 @@ func TestALocalQueueThatAPersonMadeTakesInBatchJobsThatComeAfterIt(t *testing.T)
 	}
 }
 
+// TestABatchJobKeepsThePriorityOfAClassThatIsGone: it is in line by it already, and may be sent to another queue; that no other Job is
+// queued by that class is another matter.
+func TestABatchJobKeepsThePriorityOfAClassThatIsGone(t *testing.T) {
+	job := newBatchJob("cq", true)
+	job.Labels[kueue.WorkloadPriorityClassLabel] = "soon"
+	w := newBatchWorld(t, fault{}, job, 0)
+	class := &kueue.WorkloadPriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "soon"}, Value: 7}
+	w.put(class)
+	w.reconcile()
+	if err := w.api.Delete(t.Context(), class); err != nil {
+		t.Fatal(err)
+	}
+	w.reconcile()
+	moved := w.batchJob()
+	moved.Labels[kueue.QueueLabel] = "another"
+	if err := w.api.Update(t.Context(), moved); err != nil {
+		t.Fatal(err)
+	}
+	w.reconcile()
+	waiting := list[kueue.WorkloadList](w.world).Items
+	if len(waiting) != 1 || *waiting[0].Spec.Priority != 7 || waiting[0].Spec.PriorityClassName != "soon" || waiting[0].Spec.QueueName != "another" {
+		t.Errorf("it waits as %+v", waiting)
+	}
+	for _, event := range w.events.events {
+		if strings.HasPrefix(event, "InvalidJob") {
+			t.Errorf("told %q", event)
+		}
+	}
+	if err := w.api.Delete(t.Context(), &waiting[0]); err != nil {
+		t.Fatal(err)
+	}
+	w.reconcile()
+	w.reconcile()
+	if !slices.ContainsFunc(w.events.events, func(event string) bool { return strings.HasPrefix(event, "InvalidJob") }) {
+		t.Errorf("told only %v once it has no place in line any more", w.events.events)
+	}
+}
+
 // TestABatchJobThatIsAMistakeWaitsAndIsToldOnce, however often it changes meanwhile, and anew when the mistake is another or comes again.
 func TestABatchJobThatIsAMistakeWaitsAndIsToldOnce(t *testing.T) {
 	job := newBatchJob("cq", true)

@@ -2,8 +2,10 @@ package jobs
 
 import (
 	"cmp"
+	"maps"
 
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
@@ -59,6 +61,22 @@ func priorityOf(job client.Object, described Description, facts PriorityFacts) p
 		return priority{value: byDefault.Value, class: byDefault.Name, source: podPriorityClassSource}
 	}
 	return priority{}
+}
+
+// remembering are the classes, and the one that the Workload has its priority of, though it is gone by now: who is in line by it, or runs,
+// stays where he is.
+func (facts PriorityFacts) remembering(w *kueue.Workload) PriorityFacts {
+	if w == nil || w.Spec.PriorityClassSource != workloadPriorityClassSource || w.Spec.Priority == nil || facts.Workload[w.Spec.PriorityClassName] != nil {
+		return facts
+	}
+	facts.Workload = maps.Clone(facts.Workload)
+	if facts.Workload == nil {
+		facts.Workload = map[string]*kueue.WorkloadPriorityClass{}
+	}
+	facts.Workload[w.Spec.PriorityClassName] = &kueue.WorkloadPriorityClass{
+		ObjectMeta: metav1.ObjectMeta{Name: w.Spec.PriorityClassName}, Value: *w.Spec.Priority,
+	}
+	return facts
 }
 
 // OfPods is the priority of pods that name the class, or none if it is "": then that of

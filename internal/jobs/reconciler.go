@@ -137,6 +137,7 @@ func (r *reconciler[T]) plan(ctx context.Context, job T) (Plan, error) {
 	if found != nil && isOf(found, job, r.api.Kind) {
 		own = found
 	}
+	facts.Priorities = facts.Priorities.remembering(own)
 	queue, queued := r.queueOf(job, described, facts.Queues, len(children), found)
 	seen := Seen[T]{Job: job, Facts: facts, Children: children, Beside: beside, Pods: pods, Now: r.clock.Now()}
 	if !queued {
