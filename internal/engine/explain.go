@@ -54,6 +54,8 @@ type explainer struct {
 	nearest []*flavor.Look
 	needs   quota.Vector
 	short   []quota.Index
+	// atFault: what would have to happen is that it or its queue is mended. Nobody goes for it until then, and nobody's end helps.
+	atFault bool
 }
 
 func stateOf(w *workload) reason.State {
@@ -178,9 +180,13 @@ func (x *explainer) explainWait() {
 		if w.promise != nil && found.verdict != admissible {
 			found.verdict, found.victims, found.yields = promisable, nil, nil // nobody else goes for it
 		}
-		if why.Code == reason.Inadmissible { // what would have to happen is that it or its queue is mended: nobody's end helps
+		counts := form.Full()
+		if found.verdict == hopeless && form.Reducible() > 0 { // the fewest pods were short of what has to become free
+			counts = form.ReducedBy(form.Reducible())
+		}
+		if x.atFault = why.Code == reason.Inadmissible; x.atFault {
 			x.letGo(q)
-			x.surveyFlavors(form)
+			x.surveyFlavors(form, counts)
 			return
 		}
 		for _, y := range found.yields {
@@ -190,7 +196,7 @@ func (x *explainer) explainWait() {
 			x.out.WouldPreempt = append(x.out.WouldPreempt, reason.Victim{Name: reason.NameOf(v.Key), Cause: v.Cause.String()})
 		}
 		x.letGo(q)
-		x.surveyFlavors(form)
+		x.surveyFlavors(form, counts)
 		x.findHolders(found)
 		if why.Code == reason.None {
 			why = x.whyNow(found)
@@ -245,11 +251,11 @@ func (x *explainer) isKnownHopeless(found outcome) bool {
 	return found.verdict == hopeless && (c != nil && c.blocked || x.w.why.Code == found.choice.Why.Code)
 }
 
-// surveyFlavors asks every flavor.
-func (x *explainer) surveyFlavors(form *flavor.Form) {
+// surveyFlavors asks every flavor for so many pods of each pod set.
+func (x *explainer) surveyFlavors(form *flavor.Form, counts []int32) {
 	w, q := x.w, x.w.queue
 	var needs []quota.Amount
-	for i, looks := range form.Survey(form.Full(), x.questionOf(w, q)) {
+	for i, looks := range form.Survey(counts, x.questionOf(w, q)) {
 		for n := range looks {
 			said := x.verdictOf(&looks[n])
 			said.Nodes = x.nodesOf(i, &looks[n])
@@ -297,7 +303,7 @@ func (x *explainer) verdictOf(l *flavor.Look) reason.FlavorVerdict {
 		out.Fit = reason.FitsAfterEvicted
 	default:
 		out.Fit = reason.Short
-		if l.Mode == flavor.Blocked {
+		if l.Mode == flavor.Blocked || x.atFault {
 			break
 		}
 		wanted := quota.VectorOf(usage...)

@@ -158,6 +158,8 @@ func (x *explainer) holderOf(w *workload, bars *preempt.Bars) reason.Holder {
 		out.NotPreemptable = "the API server refused what was decided about it: " + w.refusal.message
 	case h == nil:
 		out.NotPreemptable = "its admission is being written"
+	case slices.ContainsFunc(x.out.WouldPreempt, func(v reason.Victim) bool { return v.Name == out.Name }):
+		out.Preemptable = true
 	default:
 		// Elastic ones yield to a higher priority of their queue whatever its policy.
 		yields := w.charged.queue == x.w.queue && h.Pod != nil && h.Priority < x.w.Priority

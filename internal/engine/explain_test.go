@@ -130,7 +130,7 @@ func TestExplain(t *testing.T) {
 		},
 		"nobody's end or preemption helps who is at fault himself": {
 			given: []Event{policy(queueOf("q", "", 4), within(preempt.LowerPriority)), holds("low", "q", 2, 0), holds("high", "q", 2, 9), refused},
-			want:  []string{"Aside Inadmissible 0/0", "flavor default FitsByPreemption cpu asked 2m free 0 missing 2m <- nearest"},
+			want:  []string{"Aside Inadmissible 0/0", "flavor default Short cpu asked 2m free 0 missing 2m <- nearest"},
 		},
 		"those that are going are awaited": {
 			given: []Event{queueOf("q", "", 4), evicted(holds("a", "q", 4, 0)), job("x", "q", 1, 2, 0, 0)},
@@ -206,6 +206,38 @@ func TestExplainOfAPromise(t *testing.T) {
 	}
 	if low, _ := e.Explain(Key{Namespace: "ns", Name: "low"}); low.State != reason.Leaving {
 		t.Errorf("the victim is %s", low.State)
+	}
+}
+
+// TestWhomFairSharingKeepsIsNotSaidToBePreemptable: the rules of priority let him be evicted, and shares do not; who may be is said to be.
+func TestWhomFairSharingKeepsIsNotSaidToBePreemptable(t *testing.T) {
+	any := preempt.Policy{Reclaim: preempt.Any}
+	of := func(name string, w quota.Weight) ClusterQueueSet {
+		return weighing(policy(queueOf(name, "lab", 1), any), w)
+	}
+	s := newScene(t, bothStrategies, of("poor", quota.One), localOf("poor"), of("rich", quota.One), localOf("rich"), of("none", 0), localOf("none"), queueOf("spare", "lab", 3),
+		job("n", "none", 1, 1, 0, 0), job("p", "poor", 3, 1, 0, 1), job("r", "rich", 2, 1, 0, 2))
+	s.want("one comes that weighs nothing", s.happens(job("x", "none", 1, 1, 0, 3)), "x waits: WaitingForQuota")
+	x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "x"})
+	want := []string{"Waiting WaitingForQuota 1/1", "flavor default Short cpu asked 1m free 0 missing 1m <- nearest",
+		"held by p 3m: fair sharing lets none, with the workload, have no larger a share than poor",
+		"held by r 2m: fair sharing lets none, with the workload, have no larger a share than rich",
+		"held by n 1m: withinClusterQueue is Never",
+		"would fit after p"}
+	if diff := cmp.Diff(want, told(x)); diff != "" {
+		t.Errorf("explanation differs (-want +got):\n%s", diff)
+	}
+}
+
+// TestWhoCanStartWithFewerIsExplainedByWhatTheFewestLack: all of it is more than there ever is.
+func TestWhoCanStartWithFewerIsExplainedByWhatTheFewestLack(t *testing.T) {
+	s := newScene(t, Options{}, queueOf("q", "", 4), localOf("q"), job("a", "q", 3, 1, 0, 0))
+	s.want("nothing can start", s.happens(smaller(job("x", "q", 6, 1, 0, 1), 2)), "x waits: WaitingForQuota")
+	x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "x"})
+	want := []string{"Waiting WaitingForQuota 1/1", "flavor default Short cpu asked 2m free 1m missing 1m <- nearest",
+		"held by a 3m: withinClusterQueue is Never", "would fit after a"}
+	if diff := cmp.Diff(want, told(x)); diff != "" {
+		t.Errorf("explanation differs (-want +got):\n%s", diff)
 	}
 }
 

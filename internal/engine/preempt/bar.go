@@ -3,8 +3,6 @@ package preempt
 import (
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/util/sets"
-
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/quota"
 )
@@ -12,16 +10,16 @@ import (
 // Bars tells of holders why they may not be evicted for a preemptor.
 type Bars struct {
 	search     search
-	candidates sets.Set[order.Key]
+	candidates map[order.Key]candidate
 }
 
 // BarsOf prepares to answer for the preemptor. It is for people: Search does not ask
 // it, but both go by the same list of candidates.
 func BarsOf(tree *quota.Tree, p Preemptor, holders Holders) *Bars {
-	b := &Bars{search: search{tree: tree, Preemptor: p}, candidates: sets.New[order.Key]()}
+	b := &Bars{search: search{tree: tree, Preemptor: p}, candidates: map[order.Key]candidate{}}
 	b.search.collect(holders)
 	for _, c := range b.search.candidates {
-		b.candidates.Insert(c.Key)
+		b.candidates[c.Key] = c
 	}
 	return b
 }
@@ -30,10 +28,13 @@ func BarsOf(tree *quota.Tree, p Preemptor, holders Holders) *Bars {
 // allow it.
 func (b *Bars) Why(h *Holder, queue *quota.Node) string {
 	s := &b.search
+	c, known := b.candidates[h.Key]
 	switch {
-	case b.candidates.Has(h.Key) && queue == s.Queue && s.onlyGives(h):
+	case known && queue == s.Queue && s.onlyGives(h):
 		return fmt.Sprintf("it is elastic, and could give %d", h.Spare)
-	case b.candidates.Has(h.Key):
+	case known && queue != s.Queue && len(s.Fair) > 0:
+		return s.unfair(c)
+	case known:
 		return ""
 	case s.Spared.Has(h.Key):
 		return "spared: the workload was evicted for it before"
@@ -68,6 +69,21 @@ func (b *Bars) byRule(field string, rule Rule, h *Holder) string {
 	default:
 		return "it holds nothing that would help"
 	}
+}
+
+// unfair says why no strategy lets the candidate, of another queue, be evicted alone; "" if one does.
+func (s *search) unfair(c candidate) (why string) {
+	s.tentatively(func() {
+		f := &fairSearch{search: s}
+		for _, strategy := range s.Fair {
+			if f.claimAs(strategy, c, s.stop(c, nil)) {
+				return
+			}
+		}
+		ours := f.beside(c.below)
+		why = fmt.Sprintf("fair sharing lets %s, with the workload, have no larger a share than %s", ours.Name(), c.below.Name())
+	})
+	return why
 }
 
 // reachable reports whether everything between the queue and the preemptor's part of
