@@ -2,6 +2,7 @@ package jobs_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
@@ -142,10 +143,26 @@ func (w *world) watched() client.Client {
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
 			return w.write(sub, o, func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
 		},
+		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			return w.write("apply", w.applied(o), func() error { return c.Apply(ctx, o, opts...) })
+		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
 			return w.write("delete", o, func() error { return w.delete(ctx, o, opts...) })
 		},
 	})
+}
+
+// applied is the object of which something is applied, by its kind and name.
+func (w *world) applied(o runtime.ApplyConfiguration) client.Object {
+	text, err := json.Marshal(o)
+	said := &unstructured.Unstructured{}
+	if err == nil {
+		err = said.UnmarshalJSON(text)
+	}
+	if err != nil {
+		w.t.Error(err)
+	}
+	return said
 }
 
 // write does one write of the reconciler, and fails it if it is its turn.

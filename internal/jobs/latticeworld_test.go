@@ -1,0 +1,225 @@
+package jobs_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/yaml"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/latticejob"
+)
+
+// appliedKinds are those without Go types that a LatticeJob is compiled to, by their resources.
+var appliedKinds = map[string]schema.GroupVersionKind{
+	"externalsecrets":           {Group: "external-secrets.io", Version: "v1", Kind: "ExternalSecret"},
+	"latticemeshmembers":        {Group: "lattice.dev", Version: "v1alpha1", Kind: "LatticeMeshMember"},
+	"tracingpoliciesnamespaced": {Group: "cilium.io", Version: "v1alpha1", Kind: "TracingPolicyNamespaced"},
+}
+
+// latticeManifest is ns/job, of which there is one object at least of each kind.
+const latticeManifest = `
+tasks:
+  t:
+    replicas: 2
+    workload:
+      containers:
+        main:
+          image: i:1
+          command: [/bin/sh]
+          variables: {NAME: "${metadata.name}", KEY: "key ${secret.s.k}"}
+          files: {/f: {content: text}, /b: {binaryContent: YQ==}}
+          volumes: {/data: {source: "${resources.v}"}}
+      resources:
+        s: {type: secret, id: x, params: {provider: p, keys: [k]}}
+        v: {type: volume, id: shared, params: {size: 1Gi}}
+      service: {ports: {http: {port: 80}}}
+`
+
+// latticeWorld is a world with the LatticeJob ns/job, whose VCJob somebody else runs.
+type latticeWorld struct {
+	*world
+	// fortunes are what is still to happen to the VCJob, or to the job, one after the other.
+	fortunes []func(*latticeWorld)
+}
+
+func newLatticeWorld(t *testing.T, f fault, fortunes []func(*latticeWorld)) *latticeWorld {
+	t.Helper()
+	w := newWorld(t, f)
+	w.job = "job"
+	job := &lattice.LatticeJob{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "job-uid", Generation: 1, CreationTimestamp: metav1.NewTime(epoch)}}
+	if err := yaml.UnmarshalStrict([]byte(latticeManifest), &job.Spec); err != nil {
+		t.Fatal(err)
+	}
+	scheme := runtime.NewScheme() // with no more than is there: the fake API server goes through all of it with every write
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, nodev1.AddToScheme, schedulingv1.AddToScheme, apiextensionsv1.AddToScheme,
+		kueue.AddToScheme, volcano.AddToScheme, lattice.AddToScheme} {
+		utilruntime.Must(add(scheme))
+	}
+	objects := []client.Object{job, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}}
+	for resource, kind := range appliedKinds {
+		scheme.AddKnownTypeWithName(kind, &unstructured.Unstructured{})
+		scheme.AddKnownTypeWithName(kind.GroupVersion().WithKind(kind.Kind+"List"), &unstructured.UnstructuredList{})
+		objects = append(objects, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: resource + "." + kind.Group}})
+	}
+	w.api = fake.NewClientBuilder().WithScheme(scheme).WithTypeConverters(managedfields.NewDeducedTypeConverter()).WithObjects(objects...).
+		WithIndex(&volcano.Job{}, jobs.ControllerIndex, jobs.ControllerUID).
+		WithIndex(&lattice.LatticeJob{}, jobs.ControllerIndex, jobs.ControllerUID).
+		WithIndex(&kueue.Workload{}, jobs.OwnerIndex, jobs.OwnerKeys).
+		WithStatusSubresource(&lattice.LatticeJob{}, &volcano.Job{}).Build()
+	w.reconciler = jobs.NewReconciler(latticejob.New(latticejob.Settings{}), w.watched(), w.events, w.clock)
+	return &latticeWorld{w, fortunes}
+}
+
+// live has all of it happen, each thing when nobody has anything left to do.
+func (w *latticeWorld) live() *latticeWorld {
+	w.t.Helper()
+	for {
+		w.quiet()
+		if len(w.fortunes) == 0 {
+			return w
+		}
+		w.fortunes[0](w)
+		w.fortunes = w.fortunes[1:]
+	}
+}
+
+func (w *latticeWorld) quiet() {
+	w.t.Helper()
+	for range 20 {
+		before := w.changes
+		if w.reconcile(); w.changes == before {
+			return
+		}
+	}
+	w.t.Fatalf("no end is in sight; the last writes:\n%s", strings.Join(w.writes[max(0, len(w.writes)-20):], "\n"))
+}
+
+func (w *latticeWorld) latticeJob() *lattice.LatticeJob {
+	w.t.Helper()
+	return &list[lattice.LatticeJobList](w.world).Items[0]
+}
+
+// comesTo has the VCJob be in the phase.
+func comesTo(phase volcano.JobPhase, reason string) func(*latticeWorld) {
+	return func(w *latticeWorld) {
+		w.t.Helper()
+		all := list[volcano.JobList](w.world).Items
+		if len(all) != 1 {
+			w.t.Fatalf("there are %d VCJobs", len(all))
+		}
+		all[0].Status.State = volcano.JobState{Phase: phase, Reason: reason}
+		w.updateStatus(&all[0])
+	}
+}
+
+// changes changes the spec of the job.
+func changes(change func(*lattice.JobTaskSpec)) func(*latticeWorld) {
+	return func(w *latticeWorld) {
+		w.t.Helper()
+		job := w.latticeJob()
+		task := job.Spec.Tasks["t"]
+		change(&task)
+		job.Spec.Tasks["t"] = task
+		job.Generation++
+		w.changes++
+		if err := w.api.Update(w.t.Context(), job); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+func grow(task *lattice.JobTaskSpec)        { *task.Replicas = 3 }
+func losePorts(task *lattice.JobTaskSpec)   { task.Workload.Service = nil }
+func loseSecrets(task *lattice.JobTaskSpec) { task.Workload.Resources = nil }
+
+var latticeLives = map[string]struct {
+	fortunes []func(*latticeWorld)
+	ends     lattice.JobPhase
+	// members is how many are left in the mesh.
+	members int
+}{
+	"succeeded":                      {[]func(*latticeWorld){comesTo(volcano.Running, ""), comesTo(volcano.Completed, "")}, lattice.Succeeded, 0},
+	"failed":                         {[]func(*latticeWorld){comesTo(volcano.Running, ""), comesTo(volcano.Failed, "")}, lattice.Failed, 0},
+	"out of the mesh while it waits": {[]func(*latticeWorld){comesTo(volcano.Pending, volcano.WaitingForQuota), changes(losePorts), comesTo(volcano.Running, "")}, lattice.Running, 0},
+	"spoilt while it waits":          {[]func(*latticeWorld){comesTo(volcano.Pending, volcano.WaitingForQuota), changes(loseSecrets)}, lattice.Failed, 0},
+	"changed while it runs":          {[]func(*latticeWorld){comesTo(volcano.Running, ""), changes(grow), comesTo(volcano.Completed, "")}, lattice.Succeeded, 0},
+}
+
+// objects are all that the cluster has of the job, but for resourceVersions and UIDs of what was made.
+func (w *latticeWorld) objects() map[string]any {
+	out := map[string]any{}
+	note := func(o client.Object) {
+		o.SetResourceVersion("")
+		o.SetUID("")
+		o.SetManagedFields(nil)
+		out[w.kind(o)+" "+o.GetName()] = o
+	}
+	for i := range list[lattice.LatticeJobList](w.world).Items {
+		note(&list[lattice.LatticeJobList](w.world).Items[i])
+	}
+	kinds := []schema.GroupVersionKind{volcano.GroupVersion.WithKind("Job")}
+	for _, kind := range []string{"ServiceAccount", "ConfigMap", "Secret", "PersistentVolumeClaim"} {
+		kinds = append(kinds, corev1.SchemeGroupVersion.WithKind(kind))
+	}
+	for _, kind := range appliedKinds {
+		kinds = append(kinds, kind)
+	}
+	for _, kind := range kinds {
+		all := &unstructured.UnstructuredList{}
+		all.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		if err := w.api.List(w.t.Context(), all); err != nil {
+			w.t.Fatal(err)
+		}
+		for i := range all.Items {
+			note(&all.Items[i])
+		}
+	}
+	return out
+}
+
+// TestNoWriteThatFailsChangesWhatBecomesOfALatticeJob: each write of each of its lives fails in turn, before it took effect or after, as where
+// the operator is killed between any two; it comes to the same objects, and to the same end.
+func TestNoWriteThatFailsChangesWhatBecomesOfALatticeJob(t *testing.T) {
+	for name, life := range latticeLives {
+		t.Run(name, func(t *testing.T) {
+			good := newLatticeWorld(t, fault{}, slices.Clone(life.fortunes)).live()
+			want := good.objects()
+			members := 0
+			for what := range want {
+				if strings.HasPrefix(what, "LatticeMeshMember ") {
+					members++
+				}
+			}
+			if status := good.latticeJob().Status; status.Phase != life.ends || members != life.members {
+				t.Fatalf("it ends as %s, with %d members of the mesh, want %s and %d: %s", status.Phase, members, life.ends, life.members, status.Message)
+			}
+			for _, f := range faults(good.writes) {
+				t.Run(f.String(), func(t *testing.T) {
+					got := newLatticeWorld(t, f, slices.Clone(life.fortunes)).live()
+					if diff := cmp.Diff(want, got.objects()); diff != "" {
+						t.Errorf("there is something else (-fault-free +got):\n%s", diff)
+					}
+				})
+			}
+			good.atRest(t)
+		})
+	}
+}
