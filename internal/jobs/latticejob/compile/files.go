@@ -35,7 +35,7 @@ func (t *task) files(c *corev1.Container, files map[string]lattice.FileMount) er
 		return nil
 	}
 	texts, binaries := map[string]string{}, map[string][]byte{}
-	textSet, binarySet := fileSet{volume: c.Name + "-files"}, fileSet{volume: c.Name + "-files-bin"}
+	textSet, binarySet := fileSet{volume: filesVolume(c.Name, "-files")}, fileSet{volume: filesVolume(c.Name, "-files-bin")}
 	keys := map[string]string{}
 	for _, at := range slices.Sorted(maps.Keys(files)) {
 		f := files[at]
@@ -79,6 +79,14 @@ func (t *task) files(c *corev1.Container, files map[string]lattice.FileMount) er
 		}
 	}
 	return t.fileObjects(c, texts, binaries, &textSet, &binarySet)
+}
+
+// filesVolume is the volume with files of the container, whose own name may be as long as that of a volume.
+func filesVolume(container, suffix string) string {
+	if len(container)+len(suffix) > validation.DNS1123LabelMaxLength {
+		container = container[:validation.DNS1123LabelMaxLength-len(suffix)-9] + "-" + digest(container)
+	}
+	return container + suffix
 }
 
 // place mounts a file of the set.

@@ -1,10 +1,12 @@
 package compile
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // templateOf is what the pods of the one task of the job are made from.
@@ -37,6 +39,30 @@ func TestPortsOnTheNodesNetworkAreOneContainers(t *testing.T) {
 		pod := templateOf(t, task)
 		if got := []int{len(pod.Containers[0].Ports), len(pod.Containers[1].Ports)}; !cmp.Equal(want, got) {
 			t.Errorf("%s: containers have %v ports, want %v", task, got, want)
+		}
+	}
+}
+
+// A container may have a name that leaves no room for more in that of a volume, and so may another that begins like it.
+func TestFilesOfContainersWithLongNames(t *testing.T) {
+	long := strings.Repeat("c", 62)
+	const files = ": {image: i, files: {/f: {content: x}, /g: {binaryContent: YQ==}}}"
+	pod := templateOf(t, "workload: {containers: {"+long+"a"+files+", "+long+"b"+files+", short"+files+"}}")
+	names := map[string]bool{}
+	for _, v := range pod.Volumes {
+		if names[v.Name] || len(validation.IsDNS1123Label(v.Name)) > 0 {
+			t.Errorf("volume %s is there twice, or cannot be", v.Name)
+		}
+		names[v.Name] = true
+	}
+	if len(names) != 6 || !names["short-files"] || !names["short-files-bin"] {
+		t.Errorf("volumes %v", names)
+	}
+	for _, c := range pod.Containers {
+		for _, m := range c.VolumeMounts {
+			if !names[m.Name] {
+				t.Errorf("container %s mounts %s, which is not there", c.Name, m.Name)
+			}
 		}
 	}
 }
