@@ -7,11 +7,13 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/latticejob/compile"
 )
 
 // task has the job's task t be another, with a container main if it says none.
@@ -74,5 +76,40 @@ func TestEveryTextThatUsersKnowIsTold(t *testing.T) {
 	}
 	if state := newScene().external(jobs.Admission{Grant: jobs.Unqueued}).vcjob(volcano.Aborted, "", "").plan(t).Status.(*lattice.LatticeJob).Status; state.Phase != lattice.Failed {
 		t.Errorf("of one that was aborted: %+v", state)
+	}
+}
+
+// TestSecretsAreNotTold: what is in a spec, and may be a secret, is in no status and no
+// event, be it right or wrong.
+func TestSecretsAreNotTold(t *testing.T) {
+	const planted = "hunter2"
+	for name, main := range map[string]lattice.SidecarContainer{
+		"in a variable":                {Variables: map[string]string{"X": "pass " + planted + " ${secret.s.k}"}},
+		"in a variable that is wrong":  {Variables: map[string]string{"X": planted + " ${secret.nope.k}"}},
+		"beside an open placeholder":   {Variables: map[string]string{"X": planted + " ${"}},
+		"in a file":                    {Files: map[string]lattice.FileMount{"/f": {Content: ptr.To(planted + " ${nope}")}}},
+		"in a binary file":             {Files: map[string]lattice.FileMount{"/f": {BinaryContent: ptr.To("!" + planted)}}},
+		"in the args":                  {Args: []string{planted}, Command: []string{"relative"}},
+		"in the password of endpoints": {},
+	} {
+		s := newScene()
+		s.seen.Facts.Served[compile.ExternalSecrets] = true
+		if name == "in the password of endpoints" {
+			resource(s, lattice.ExternalServiceResource, `{"endpoints": {"db": "postgres://u:`+planted+`@:99999"}}`)
+		} else {
+			needSecret(s)
+		}
+		task := s.seen.Job.Spec.Tasks["t"]
+		main.Image = "i"
+		task.Workload.Containers = map[string]lattice.ContainerSpec{"main": {SidecarContainer: main}}
+		s.seen.Job.Spec.Tasks["t"] = task
+		plan := s.plan(t)
+		told := plan.Status.(*lattice.LatticeJob).Status.Message
+		for _, e := range plan.Events {
+			told += e.Message
+		}
+		if strings.Contains(told, planted) {
+			t.Errorf("%s: %s", name, told)
+		}
 	}
 }

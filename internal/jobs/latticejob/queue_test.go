@@ -1,0 +1,137 @@
+package latticejob
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	nodev1 "k8s.io/api/node/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/latticejob/compile"
+)
+
+func TestWhatAdmissionGivesReachesTheVCJob(t *testing.T) {
+	vcjob := func(s *scene) *volcano.Job { return s.plan(t).Writes[0].Object().(*volcano.Job) }
+	s := newScene().external(admitted)
+	if got := vcjob(s).Spec.Tasks[0].Template.Spec.NodeSelector["pool"]; got != "a" {
+		t.Errorf("node selector %q", got)
+	}
+	native := newScene().with(inOneRack)
+	native.seen.Job.Labels = map[string]string{kueue.QueueLabel: "q", "mine": "x"}
+	labels := vcjob(native).Labels
+	if labels[kueue.QueueLabel] != "q" || labels["mine"] != "" {
+		t.Errorf("labels %v", labels)
+	}
+	if diff := cmp.Diff(map[string]string{kueue.PodSetRequiredTopologyAnnotation: "rack"}, vcjob(native).Spec.Tasks[0].Template.Annotations); diff != "" {
+		t.Errorf("annotations of pods (-want +got):\n%s", diff)
+	}
+}
+
+// TestAJobThatWasChangedOnceItWasAdmittedQueuesAnew: quota is for the pods that asked for it, and what the job says by now runs, or nothing.
+func TestAJobThatWasChangedOnceItWasAdmittedQueuesAnew(t *testing.T) {
+	withGPU := func(s *scene) {
+		resource(s, lattice.GPUResource, `{"count": 1}`)
+		s.seen.Beside = []client.Object{&nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: compile.NvidiaRuntime}}}
+	}
+	task := func(change func(*lattice.JobTaskSpec)) func(*scene) {
+		return func(s *scene) {
+			of := s.seen.Job.Spec.Tasks["t"]
+			change(&of)
+			s.seen.Job.Spec.Tasks["t"] = of
+		}
+	}
+	main := func(change func(*lattice.ContainerSpec)) func(*scene) {
+		return task(func(of *lattice.JobTaskSpec) {
+			c := of.Workload.Containers["main"]
+			change(&c)
+			of.Workload.Containers = map[string]lattice.ContainerSpec{"main": c}
+		})
+	}
+	for name, test := range map[string]struct {
+		first, then func(*scene)
+		anew        bool
+	}{
+		"nothing":                         {func(*scene) {}, func(*scene) {}, false},
+		"nothing, and it uses GPUs":       {withGPU, func(*scene) {}, false},
+		"what costs nothing":              {func(*scene) {}, main(func(c *lattice.ContainerSpec) { c.Image = "i:2" }), false},
+		"how many pods":                   {func(*scene) {}, task(func(of *lattice.JobTaskSpec) { of.Replicas = ptr.To[int32](3) }), true},
+		"a task more":                     {func(*scene) {}, func(s *scene) { s.seen.Job.Spec.Tasks["u"] = s.seen.Job.Spec.Tasks["t"] }, true},
+		"what a pod needs":                {func(*scene) {}, withGPU, true},
+		"its queue, for one of Volcano's": {func(*scene) {}, func(s *scene) { s.seen.Job.Spec.Queue = "theirs" }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene().with(test.first).external(jobs.Admission{Grant: jobs.Admitted})
+			s.seen.Admission.PodSets = map[string]jobs.PodSetAdmission{}
+			for _, podSet := range New(s.settings).Describe(s.seen.Job, s.seen.Facts).PodSets {
+				s.seen.Admission.PodSets[string(podSet.Name)] = jobs.PodSetAdmission{Count: podSet.Count, Asked: podSet.Count, Left: podSet.Count, Template: podSet.Template.DeepCopy()}
+			}
+			s.with(test.then)
+			plan := s.plan(t)
+			if plan.Progress.QueuesAnew != test.anew || len(plan.Writes) == 0 != test.anew {
+				t.Fatalf("it queues anew: %v, and writes %s", plan.Progress.QueuesAnew, writes(plan))
+			}
+			if test.anew {
+				return
+			}
+			spec := plan.Writes[0].Object().(*volcano.Job).Spec.Tasks[0].Template.Spec
+			if of := s.seen.Job.Spec.Tasks["t"].Workload.Containers["main"].Image; spec.Containers[0].Image != of {
+				t.Errorf("image %s, want %s", spec.Containers[0].Image, of)
+			}
+			if has := spec.RuntimeClassName != nil; has != (len(s.seen.Beside) > 0) {
+				t.Errorf("it has a RuntimeClass: %v", has)
+			}
+		})
+	}
+}
+
+func TestOnlyQueuesOfMustersMakeAJobQueueForItself(t *testing.T) {
+	s := newScene()
+	s.seen.Job.Spec.Queue = "q"
+	there := map[schema.GroupResource]bool{volcanoJobs: true}
+	facts := jobs.Facts{Served: there, Queues: jobs.QueueFacts{Local: map[string]*kueue.LocalQueue{"q": {}}}}
+	describe := func(external bool, facts jobs.Facts) jobs.Description {
+		return New(Settings{External: external}).Describe(s.seen.Job, facts)
+	}
+	d := describe(true, facts)
+	if len(d.PodSets) != 1 || d.PodSets[0].Name != "t" || d.PodSets[0].Count != 2 || d.Queue != "q" {
+		t.Errorf("%+v", d)
+	}
+	if d := describe(true, jobs.Facts{Served: there}); len(d.PodSets) != 0 {
+		t.Error("a queue of Volcano's is one of Muster's")
+	}
+	facts.Served = nil
+	if d := describe(true, facts); len(d.PodSets) != 0 {
+		t.Error("a job takes quota while nobody is there to run it")
+	}
+	facts.Served = there
+	if d := describe(false, facts); len(d.PodSets) != 0 {
+		t.Error("both the job and its VCJob queue")
+	}
+}
+
+// A task without pods asks for nothing, and a job without any for no quota: there is none that its queue could keep from it.
+func TestTasksWithoutPodsAskForNothing(t *testing.T) {
+	s := newScene().external(jobs.Admission{Grant: jobs.Waiting})
+	none := s.seen.Job.Spec.Tasks["t"]
+	none.Replicas = ptr.To[int32](0)
+	s.seen.Job.Spec.Tasks["none"] = none
+	describe := New(s.settings).Describe
+	if d := describe(s.seen.Job, s.seen.Facts); len(d.PodSets) != 1 || d.PodSets[0].Name != "t" {
+		t.Errorf("%d pod sets beside a task without pods", len(d.PodSets))
+	}
+	s.seen.Job.Spec.Tasks["t"] = none
+	if d := describe(s.seen.Job, s.seen.Facts); len(d.PodSets) != 0 {
+		t.Errorf("%d pod sets of no pods", len(d.PodSets))
+	}
+	s.seen.Admission.Grant = jobs.Unqueued
+	if got := s.vcjob(volcano.Pending, "", "").plan(t).Status.(*lattice.LatticeJob).Status.Message; got != lattice.SubmittedMessage {
+		t.Errorf("it says %q, and its queue is one of Muster's", got)
+	}
+}

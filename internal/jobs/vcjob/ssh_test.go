@@ -1,0 +1,63 @@
+package vcjob
+
+import (
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+func TestPluginSshMakesUpAKeyOnlyWhenTheSecretIsMade(t *testing.T) {
+	job := newJob().with("worker", 1).plugin("ssh")
+	got := see(t, job.Job, admitted("worker", 1), nil)
+	planned := got.First[0].Object().(*corev1.Secret)
+	if planned.Name != "job-ssh" || planned.Data[privateKeyFile] != nil {
+		t.Errorf("the plan of Secret %s has a key", planned.Name)
+	}
+	for range 2 {
+		secret := planned.DeepCopy()
+		if err := makeKeys(client.Object(secret)); err != nil {
+			t.Fatal(err)
+		}
+		kind, text, _ := strings.Cut(strings.TrimSpace(string(secret.Data[publicKeyFile])), " ")
+		wire, err := base64.StdEncoding.DecodeString(text)
+		if kind != "ssh-rsa" || err != nil || len(wire) < keyBits/8 || string(wire[4:11]) != "ssh-rsa" {
+			t.Errorf("public key %q: %v", secret.Data[publicKeyFile], err)
+		}
+		if !strings.HasPrefix(string(secret.Data[privateKeyFile]), "-----BEGIN RSA PRIVATE KEY-----") {
+			t.Error("no private key")
+		}
+	}
+	pod := made(t, got, "job-worker-0")
+	if m := pod.Spec.Containers[0].VolumeMounts; len(m) != 1 || m[0].MountPath != "/root/.ssh" {
+		t.Errorf("mounts %v", m)
+	}
+	if config := string(planned.Data[sshConfigFile]); !strings.Contains(config, "Host job-worker-0\n  HostName job-worker-0.job\n") {
+		t.Errorf("config %q", config)
+	}
+}
+
+// Who is not root must be able to read the keys, and root's must be root's alone.
+func TestPluginSshGivesTheKeysToWhomThePodsRunAs(t *testing.T) {
+	for arguments, want := range map[string]string{
+		"": "/root/.ssh 600", "--no-root": "/etc/volcano/.ssh 644", "--ssh-key-file-path=/home/mpi/.ssh": "/home/mpi/.ssh 644", "--ssh-key-file-path=/root/keys": "/root/keys 600",
+	} {
+		job := newJob().with("worker", 1).plugin("ssh", strings.Fields(arguments)...)
+		spec := made(t, see(t, job.Job, admitted("worker", 1), nil), "job-worker-0").Spec
+		modes := map[int32]bool{*spec.Volumes[0].Secret.DefaultMode: true}
+		for _, item := range spec.Volumes[0].Secret.Items {
+			if item.Mode != nil {
+				modes[*item.Mode] = true
+			}
+		}
+		got := fmt.Sprintf("%s %o", spec.Containers[0].VolumeMounts[0].MountPath, slices.Collect(maps.Keys(modes)))
+		if got != strings.Replace(want, " ", " [", 1)+"]" {
+			t.Errorf("%q: keys are in %s, want %s", arguments, got, want)
+		}
+	}
+}
