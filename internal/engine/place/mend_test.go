@@ -106,6 +106,24 @@ func TestMending(t *testing.T) {
 	}
 }
 
+// TestWhoIsApartIsLookedAtOnceNobodyIsThere: its nodes came to be in several racks while it ran, and it was told to start anew for one
+// that is gone. The last pod that goes is where it has no place any more.
+func TestWhoIsApartIsLookedAtOnceNobodyIsThere(t *testing.T) {
+	s := newScene(t).pod("gang-0", "a1", 1, of("gang", "main")).pod("gang-1", "b1", 1, of("gang", "main"))
+	s.hold("gang", gpus(2, 1, required("rack")), "a1:1 b2:1")
+	s.DeletePod(key("gang-0"))
+	if got := s.ailing(); got != "" {
+		t.Errorf("%q ails, want nobody: a pod of it is there", got)
+	}
+	s.DeletePod(key("gang-1"))
+	if got := s.ailing(); got != "gang" {
+		t.Fatalf("%q ails, want gang: no pod of it is there, and its places are in two racks", got)
+	}
+	if got := s.repair("gang"); got != "a1:2, 1 moved" {
+		t.Errorf("repair: %s, want all in one rack", got)
+	}
+}
+
 // TestALeaderWhoseNodeIsGoneMovesAlone: nobody has come yet of a leader on a1 and its four workers on a2, who must all be in a rack. A
 // node that is gone is in none, and says nothing about those who stay; the rack b would be the tighter one for all.
 func TestALeaderWhoseNodeIsGoneMovesAlone(t *testing.T) {
