@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	config "github.com/musterhq/muster/api/config/v1alpha1"
@@ -88,6 +87,7 @@ func (a *accountant) podSet(podSet *kueue.PodSet, stored *corev1.PodSpec) engine
 		PerPod:       make(map[string]int64, len(counted)),
 		Tolerations:  stored.Tolerations,
 		NodeSelector: stored.NodeSelector,
+		NodeName:     stored.NodeName,
 		HostPorts:    hostPortsOf(stored),
 		Topology:     topologyRequestOf(podSet),
 		ExclusiveKey: podSet.Template.Annotations[jobset.ExclusiveKey],
@@ -100,9 +100,6 @@ func (a *accountant) podSet(podSet *kueue.PodSet, stored *corev1.PodSpec) engine
 	if stored.Affinity != nil {
 		out.Affinity = stored.Affinity.NodeAffinity
 	}
-	if stored.NodeName != "" {
-		out.Affinity = onNode(out.Affinity, stored.NodeName)
-	}
 	for name, q := range counted {
 		out.PerPod[string(name)] = quota.FromQuantity(name, q)
 	}
@@ -113,23 +110,6 @@ func (a *accountant) podSet(podSet *kueue.PodSet, stored *corev1.PodSpec) engine
 		}
 	}
 	return out
-}
-
-// onNode has pods that name their node be given no other: kube-scheduler is not asked where they go, and the kubelet refuses them
-// where anything else was chosen for them.
-func onNode(affinity *corev1.NodeAffinity, name string) *corev1.NodeAffinity {
-	only := corev1.NodeSelectorRequirement{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{name}}
-	required := &corev1.NodeSelector{}
-	if affinity != nil && affinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
-		required = affinity.RequiredDuringSchedulingIgnoredDuringExecution.DeepCopy()
-	} else {
-		required.NodeSelectorTerms = []corev1.NodeSelectorTerm{{}}
-	}
-	for i := range required.NodeSelectorTerms {
-		term := &required.NodeSelectorTerms[i]
-		term.MatchFields = append(term.MatchFields, only)
-	}
-	return &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: required}
 }
 
 // topologyRequestOf is how near each other the pods of the pod set are to be, nil where they do not say.

@@ -3,7 +3,6 @@ package view
 import (
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +10,7 @@ import (
 	podresource "k8s.io/component-helpers/resource"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/engine/quota"
 )
 
 // podRequests is what one pod of a template asks, as the scheduler will count it: a limit without a request is a
@@ -61,16 +61,8 @@ func Amount(name corev1.ResourceName, amount resource.Quantity) string {
 	return Number(amount) + " " + ShortName(name)
 }
 
-// largestCount is the largest number that is still read faster than what the API makes of it.
-const largestCount = 1_000_000
-
-// Number writes a quantity for people: what is counted as it is counted, 1000 where the API says 1k.
-func Number(q resource.Quantity) string {
-	if n, whole := q.AsInt64(); whole && q.Format == resource.DecimalSI && -largestCount < n && n < largestCount {
-		return strconv.FormatInt(n, 10)
-	}
-	return q.String()
-}
+// Number writes a quantity for people, as the engine does.
+func Number(q resource.Quantity) string { return quota.Number(q) }
 
 // ShortName drops the vendor: nvidia.com/gpu is gpu.
 func ShortName(name corev1.ResourceName) string {

@@ -47,10 +47,11 @@ type PodSet struct {
 	// OfNode is what one pod takes of its node, nil where that is PerPod: it counts what
 	// quota does not, and the other way round.
 	OfNode map[string]int64
-	// Tolerations, NodeSelector and Affinity are the pod template's.
+	// Tolerations, NodeSelector, Affinity and NodeName are the pod template's.
 	Tolerations  []corev1.Toleration
 	NodeSelector map[string]string
 	Affinity     *corev1.NodeAffinity
+	NodeName     string
 	// HostPorts are those that each pod takes of its node.
 	HostPorts []place.HostPort
 	// Topology is how near each other the pods are to be, nil where it does not matter.

@@ -40,15 +40,16 @@ func (m *Map) diagnose(f *finding, w *want) AskDiagnosis {
 		return out
 	}
 	fits := int32(min(w.holdable(d), cap32))
-	out.Best = &Domain{Level: w.layout.levelAt(w.layout.depth(d)), Values: w.layout.path(d), Fits: fits, Lacks: w.Count - fits, Resource: m.scarce(w, d)}
+	out.Best = &Domain{Level: w.layout.levelAt(w.layout.depth(d)), Values: w.layout.path(d), Fits: fits, Lacks: w.Count - fits, Resource: m.scarce(f, w, d)}
 	if slot, ok := slotOf(d); ok {
 		out.Best.Values = append(out.Best.Values, m.slots[slot].host.name)
 	}
 	return out
 }
 
-// scarce is the resource that most nodes of a domain run out of first.
-func (m *Map) scarce(w *want, d int32) string {
+// scarce is the resource that most nodes of a domain run out of first; none where more of whatever it is would let no more of the pods
+// fit there, since parts must be alone or each takes a port.
+func (m *Map) scarce(f *finding, w *want, d int32) string {
 	counts := map[int32]int{}
 	most := int32(-1)
 	m.walk(w.layout, d, w.layout.bottom(), func(d int32) {
@@ -65,8 +66,24 @@ func (m *Map) scarce(w *want, d int32) string {
 			most = bound
 		}
 	})
-	if most < 0 {
+	if most < 0 || !m.byRoomAlone(f, w, d) {
 		return ""
 	}
 	return m.resources.names[most]
+}
+
+// byRoomAlone reports whether more of the pods would fit in a domain if its nodes had more to give.
+func (m *Map) byRoomAlone(f *finding, w *want, d int32) bool {
+	if w.plain() && len(w.HostPorts) == 0 {
+		return true
+	}
+	ask := *w.Ask
+	ask.PerPod = nil
+	free, wrong := m.want(&ask, w.index, w.layout.extra)
+	if wrong != "" {
+		return false
+	}
+	m.count(free, f.on)
+	m.measure(free, d)
+	return free.holdable(d) > w.holdable(d)
 }

@@ -37,6 +37,7 @@ const (
 	refusedTopology
 	refusedSelector
 	refusedAffinity
+	refusedNode
 	refusedAvoided
 	refusedPort
 	refusedExclusive
@@ -47,7 +48,7 @@ const avoidedFilter = "refused by kube-scheduler"
 
 func newRefusals() refusals {
 	r := refusals{index: map[string]refusal{}}
-	for _, text := range []string{"", "foreign", "other", "cordoned", "not ready", "hostname of another node", "topologyDomain", "nodeSelector", "affinity",
+	for _, text := range []string{"", "foreign", "other", "cordoned", "not ready", "hostname of another node", "topologyDomain", "nodeSelector", "affinity", "nodeName",
 		avoidedFilter, "hostPort", "exclusive placement"} {
 		r.of(text)
 	}
@@ -79,6 +80,7 @@ type filter struct {
 	flavor      Flavor
 	selector    map[string]string
 	affinity    nodeaffinity.RequiredNodeAffinity
+	nodeName    string
 	hasAffinity bool
 	tolerations []corev1.Toleration
 	verdicts    []verdict
@@ -95,6 +97,7 @@ func (a *Ask) filterKey() string {
 	var k keyText
 	k.text(a.Flavor)
 	k.labels(a.NodeSelector)
+	k.text(a.NodeName)
 	for i := range a.Tolerations {
 		t := &a.Tolerations[i]
 		k.text(t.Key)
@@ -175,7 +178,7 @@ func (m *Map) filter(a *Ask, key string) *filter {
 	if len(m.filters) >= filtersKept {
 		clear(m.filters) // tallies keep theirs
 	}
-	f := &filter{flavor: m.flavors[a.Flavor], selector: a.NodeSelector, hasAffinity: a.required() != nil}
+	f := &filter{flavor: m.flavors[a.Flavor], selector: a.NodeSelector, hasAffinity: a.required() != nil, nodeName: a.NodeName}
 	if f.hasAffinity {
 		f.affinity = nodeaffinity.NewRequiredNodeAffinity(nil, &corev1.Affinity{NodeAffinity: a.Affinity})
 	}
@@ -222,6 +225,9 @@ func (m *Map) look(f *filter, n *node) refusal {
 		if ok, err := f.affinity.Match(node); !ok || err != nil {
 			return refusedAffinity
 		}
+	}
+	if f.nodeName != "" && n.Name != f.nodeName {
+		return refusedNode
 	}
 	return none
 }

@@ -196,10 +196,18 @@ func TestDiagnose(t *testing.T) {
 		"what chooses the nodes is in the way": {
 			nil, gpus(5, 1, func(a *Ask) { a.NodeSelector = map[string]string{Hostname: "a1"} }), " : 4, gpu", `pod set "main" without nodeSelector`},
 		"the name of a node is in the way": {
+			nil, gpus(5, 1, func(a *Ask) { a.NodeName = "a1" }), " : 4, gpu", `pod set "main" without nodeName`},
+		"a required field of a node is in the way, which is no nodeName": {
 			nil, gpus(5, 1, func(a *Ask) {
 				a.Affinity = &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 					MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"a1"}}}}}}}
-			}), " : 4, gpu", `pod set "main" without nodeName`},
+			}), " : 4, gpu", `pod set "main" without node affinity`},
+		"domains to be alone in are short, and no resource": {
+			nil, gpus(3, 1, required("block"), exclusive("rack"), sliced("rack", 1)), "block x: 2, ", `pod set "main" within one block preferred, not required`},
+		"host ports are short, and no resource": {
+			nil, gpus(3, 1, required("rack"), func(a *Ask) { a.HostPorts = []HostPort{{Port: 80}} }), "rack x a: 2, ", `pod set "main" within one block rather than one rack`},
+		"a resource is counted out": {
+			func(s *scene) { s.node("a1", has("gpu", 3000)).node("a2", cordoned) }, gpus(1, 4000), "", `pod set "main" with 3000 gpu for each pod rather than 4000`},
 		"fewer pods would fit": {
 			nil, gpus(25, 1), " : 24, gpu", `pod set "main" with 24 pods rather than 25`},
 		"smaller pods would fit": {

@@ -132,7 +132,7 @@ func (m *Map) where(a *Ask, d *AskDiagnosis) []relaxation {
 		out = append(out, relaxation{func(a *Ask) { a.Tolerations = append(slices.Clone(a.Tolerations), tolerated) }, false, "tolerating " + e.Filter})
 	}
 	if by := a.chosenBy(); len(by) > 0 {
-		out = append(out, relaxation{func(a *Ask) { a.NodeSelector, a.Affinity = nil, nil }, false, "without " + strings.Join(by, " and ")})
+		out = append(out, relaxation{func(a *Ask) { a.NodeSelector, a.Affinity, a.NodeName = nil, nil, "" }, false, "without " + strings.Join(by, " and ")})
 	}
 	return out
 }
@@ -143,15 +143,11 @@ func (a *Ask) chosenBy() []string {
 	if len(a.NodeSelector) > 0 {
 		out = append(out, "nodeSelector")
 	}
-	if a.required() == nil {
-		return out
-	}
-	terms := a.required().NodeSelectorTerms
-	if slices.ContainsFunc(terms, func(t corev1.NodeSelectorTerm) bool { return len(t.MatchExpressions) > 0 }) {
+	if a.required() != nil {
 		out = append(out, "node affinity")
 	}
-	if slices.ContainsFunc(terms, func(t corev1.NodeSelectorTerm) bool { return len(t.MatchFields) > 0 }) {
-		out = append(out, "nodeName") // which is told to the map as such a term
+	if a.NodeName != "" {
+		out = append(out, "nodeName")
 	}
 	return out
 }
@@ -195,8 +191,8 @@ func (m *Map) smaller(asks []Ask, i int) string {
 		if low == 0 {
 			return fmt.Sprintf("without %s", name)
 		}
-		have, want := quota.ToQuantity(corev1.ResourceName(name), low), quota.ToQuantity(corev1.ResourceName(name), wanted)
-		return fmt.Sprintf("with %s %s for each pod rather than %s", have.String(), name, want.String())
+		number := func(amount int64) string { return quota.Number(quota.ToQuantity(corev1.ResourceName(name), amount)) }
+		return fmt.Sprintf("with %s %s for each pod rather than %s", number(low), name, number(wanted))
 	}
 	return ""
 }

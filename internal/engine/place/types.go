@@ -114,6 +114,9 @@ type Ask struct {
 	Tolerations  []corev1.Toleration
 	NodeSelector map[string]string
 	Affinity     *corev1.NodeAffinity
+	// NodeName is of the only node, by its object's name, that pods may be on that name it, empty for others: kube-scheduler is not
+	// asked where they go, and the kubelet refuses them where anything else was chosen for them.
+	NodeName string
 	// Level is the node label of the level whose one domain must (Mandatory) or should
 	// hold all pods; empty if it does not matter.
 	Level     string

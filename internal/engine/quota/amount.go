@@ -2,6 +2,7 @@ package quota
 
 import (
 	"math"
+	"strconv"
 
 	"gopkg.in/inf.v0"
 	corev1 "k8s.io/api/core/v1"
@@ -33,6 +34,17 @@ func ToQuantity(name corev1.ResourceName, amount int64) resource.Quantity {
 	default:
 		return *resource.NewQuantity(amount, resource.DecimalSI)
 	}
+}
+
+// largestCount is the largest number that is still read faster than what the API makes of it.
+const largestCount = 1_000_000
+
+// Number writes a quantity for people: what is counted as it is counted, 1000 where the API says 1k.
+func Number(q resource.Quantity) string {
+	if n := q.Value(); q.CmpInt64(n) == 0 && q.Format == resource.DecimalSI && -largestCount < n && n < largestCount {
+		return strconv.FormatInt(n, 10)
+	}
+	return q.String()
 }
 
 // Add is a+b, saturating.

@@ -1,4 +1,4 @@
-package view
+package quota
 
 import (
 	"testing"
@@ -13,5 +13,9 @@ func TestWhatIsCountedIsWrittenAsItIsCounted(t *testing.T) {
 		if got := Number(resource.MustParse(text)); got != want {
 			t.Errorf("%s is written %s, want %s", text, got, want)
 		}
+	}
+	// CPU is counted in thousandths: a number of whole ones is one like any other.
+	if got := Number(ToQuantity("cpu", 5_000_000)); got != "5000" {
+		t.Errorf("5000 CPU are written %s", got)
 	}
 }
