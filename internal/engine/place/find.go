@@ -90,11 +90,9 @@ func (m *Map) readWith(asks []Ask, extra []string, on Ledger) (*finding, *Shortf
 	}
 	f.parties = parties(f.wants)
 	for _, p := range f.parties {
-		for _, w := range p.wants {
-			if w.layout != p.layout() {
-				return nil, &Shortfall{PodSet: w.PodSet, Flavor: w.Flavor, Topology: m.flavors[w.Flavor].Topology,
-					Count: w.Count, Mistake: "pod sets of group " + w.Group + " are of different topologies"}
-			}
+		if w, wrong := p.disagrees(); w != nil {
+			return nil, &Shortfall{PodSet: w.PodSet, Flavor: w.Flavor, Topology: m.flavors[w.Flavor].Topology, Count: w.Count,
+				Mistake: "pod sets of group " + w.Group + " " + wrong}
 		}
 	}
 	m.trial++

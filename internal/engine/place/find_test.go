@@ -49,6 +49,12 @@ func TestFind(t *testing.T) {
 		"a leader and its workers share a rack": {
 			func(s *scene) { s.pod("p", "a1", 1) },
 			[]Ask{gpus(1, 1, grouped("leader", "g"), required("rack")), gpus(7, 1, grouped("workers", "g"), required("rack"))}, "b2:1 | b1:4 b2:3"},
+		"a group that must be in one block and in one rack is a mistake": {
+			nil, []Ask{gpus(1, 1, grouped("leader", "g"), required("block")), gpus(9, 1, grouped("workers", "g"), required("rack"))},
+			"pod sets of group g must ask for the same level, all of them as required or all as preferred"},
+		"a leader that asks for nothing goes where its workers are": {
+			func(s *scene) { s.pod("p", "a1", 1) },
+			[]Ask{gpus(1, 1, grouped("leader", "g")), gpus(7, 1, grouped("workers", "g"), required("rack"))}, "b2:1 | b1:4 b2:3"},
 		"pod sets that fit alone but not together get nothing": {
 			nil, []Ask{gpus(5, 4), {PodSet: "other", Flavor: "f", Count: 2, PerPod: map[string]int64{"gpu": 4}}},
 			`topology "t" allows to fit each pod set alone, but not all together. Total nodes: 6`},

@@ -15,6 +15,24 @@ type party struct {
 	within             int32
 }
 
+// disagrees finds an ask that cannot get one domain with those before it, and says why: nil if there is none. The jobs that Muster knows
+// are not queued then; Workloads of others are read here for the first time.
+func (p *party) disagrees() (*want, string) {
+	var first *want // of those that ask for a level
+	for _, w := range p.wants {
+		switch {
+		case w.layout != p.layout():
+			return w, "are of different topologies"
+		case w.Level == "":
+		case first == nil:
+			first = w
+		case w.Level != first.Level || w.Mandatory != first.Mandatory:
+			return w, "must ask for the same level, all of them as required or all as preferred"
+		}
+	}
+	return nil, ""
+}
+
 // spot is a domain in which a party may be.
 type spot struct {
 	domain int32
