@@ -14,6 +14,7 @@ import (
 
 	"github.com/musterhq/muster/api/config/v1alpha1"
 	"github.com/musterhq/muster/internal/admission"
+	"github.com/musterhq/muster/internal/admission/keptqueues"
 	"github.com/musterhq/muster/internal/install"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/batchjob"
@@ -130,7 +131,7 @@ func addJobs(ctx context.Context, mgr manager.Manager, background *admission.Bac
 	} else {
 		if hasVolcanoJobs(mgr.GetRESTMapper()) {
 			apis = append(apis, latticeJobs(cfg.LatticeJob, external), vcjob.API)
-			if err := admission.AddVolcanoQueues(mgr); err != nil {
+			if err := keptqueues.AddVolcano(mgr); err != nil {
 				return nil, err
 			}
 		}

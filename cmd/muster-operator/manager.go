@@ -26,7 +26,7 @@ import (
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	bus "github.com/musterhq/muster/api/volcano/bus/v1alpha1"
 	scheduling "github.com/musterhq/muster/api/volcano/scheduling/v1beta1"
-	"github.com/musterhq/muster/internal/admission"
+	"github.com/musterhq/muster/internal/admission/slim"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/listwatch"
 	"github.com/musterhq/muster/internal/webhook"
@@ -75,7 +75,7 @@ func newManager(cluster *rest.Config, o options, trainingJobGroup string, hooks 
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return nil, err
 	}
-	return mgr, mgr.AddReadyzCheck("caches", admission.Synced(mgr.GetCache()))
+	return mgr, mgr.AddReadyzCheck("caches", listwatch.Synced(mgr.GetCache()))
 }
 
 // quotaGroups are the API groups that decisions about quota rest on: one object less would have what it holds be given to others.
@@ -92,7 +92,7 @@ func only(namespace string) map[string]cache.Config {
 // cached is what the cache keeps less than all of. Of pods it keeps those of all namespaces, whatever jobs are run: they take
 // room of nodes.
 func cached(namespace string, hooks webhooks) map[client.Object]cache.ByObject {
-	out := admission.Cached()
+	out := slim.ByObject()
 	if namespace != "" {
 		for kind, by := range out {
 			if _, pods := kind.(*corev1.Pod); pods {

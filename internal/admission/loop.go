@@ -18,6 +18,7 @@ import (
 
 	config "github.com/musterhq/muster/api/config/v1alpha1"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/admission/keptqueues"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/elastic"
 	"github.com/musterhq/muster/internal/engine/preempt"
@@ -92,7 +93,7 @@ func AddTo(mgr ctrl.Manager, cfg *config.Configuration, decisionLog string) (*Ba
 	if err := addFinalizers(mgr); err != nil {
 		return nil, err
 	}
-	return background, addDefaultQueue(mgr, capacityOf(cfg.DefaultQueue))
+	return background, keptqueues.AddDefault(mgr, cfg.DefaultQueue)
 }
 
 func newLoop(mgr ctrl.Manager, cfg *config.Configuration) *loop {

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/admission/admissiontest"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/reason"
 )
@@ -38,7 +39,7 @@ func newFloor(t *testing.T, objects ...client.Object) *floor {
 }
 
 func machine(name string) *corev1.Node {
-	return node(name, "cpu", "4", "memory", "8Gi", "pods", "10").labeled("rack", "r").ready(corev1.ConditionTrue, now).node
+	return admissiontest.Node(name, "cpu", "4", "memory", "8Gi", "pods", "10").Labeled("rack", "r").Ready(corev1.ConditionTrue, now).Node
 }
 
 func (f *floor) hear(events ...engine.Event) {
@@ -174,7 +175,7 @@ func TestForeignPodsTakeRoom(t *testing.T) {
 
 func TestWhatNoNodeCouldEverHoldGoesAheadWhereNodesComeOnDemand(t *testing.T) {
 	queue := newClusterQueue("cq", "100")
-	mark(queue, "muster.dev/nodes-on-demand", true)
+	metav1.SetMetaDataAnnotation(&queue.ObjectMeta, "muster.dev/nodes-on-demand", "true")
 	f := newFloor(t, machine("a"), newWorkload("w", 1, quantities("cpu", "9")))
 	if got := f.decide(); len(got) != 1 || got[0].Admit != nil {
 		t.Fatalf("decided %+v", got)

@@ -11,13 +11,9 @@ package admission
 // +kubebuilder:rbac:groups=kueue.x-k8s.io,resources=workloads,verbs=get;patch;delete
 // +kubebuilder:rbac:groups=kueue.x-k8s.io,resources=workloads/status;clusterqueues/status;cohorts/status;localqueues/status,verbs=patch
 
-// The queue default, ClusterQueues for Volcano's Queues, and what keeps in being what is in use.
+// What keeps in being what is in use.
 //
-// +kubebuilder:rbac:groups=kueue.x-k8s.io,resources=clusterqueues;resourceflavors,verbs=create;patch
-// +kubebuilder:rbac:groups=kueue.x-k8s.io,resources=cohorts,verbs=create;patch;delete
-// +kubebuilder:rbac:groups=kueue.x-k8s.io,resources=topologies,verbs=create
-// +kubebuilder:rbac:groups=scheduling.volcano.sh,resources=queues,verbs=list;watch
-// +kubebuilder:rbac:groups=scheduling.volcano.sh,resources=queues/status,verbs=patch
+// +kubebuilder:rbac:groups=kueue.x-k8s.io,resources=clusterqueues;resourceflavors,verbs=patch
 
 // Jobs whose Workloads were deactivated are deleted where the configuration says so.
 //
@@ -27,8 +23,3 @@ package admission
 // +kubebuilder:rbac:groups=lattice.dev,resources=latticejobs,verbs=delete
 // +kubebuilder:rbac:groups=batch.volcano.sh,resources=jobs,verbs=delete
 // +kubebuilder:rbac:groups=breezeml.ai,resources=trainingjobs,verbs=delete
-
-// The signs of a node autoscaler.
-//
-// +kubebuilder:rbac:groups="",namespace=kube-system,resources=configmaps,resourceNames=cluster-autoscaler-status,verbs=list;watch
-// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=list;watch

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/admission/admissiontest"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/place"
@@ -52,8 +53,8 @@ func gang(places ...place.NodeCount) *engine.Admission {
 func TestPlacesAreWrittenAsTheAPIHasThem(t *testing.T) {
 	given := gang(place.NodeCount{Node: "b", Count: 2}, place.NodeCount{Node: "host-a", Count: 1})
 	nodes := []client.Object{
-		node("b", "cpu", "4").labeled("rack", "r2").node,
-		node("a", "cpu", "4").labeled("rack", "r1").labeled(corev1.LabelHostname, "host-a").node,
+		admissiontest.Node("b", "cpu", "4").Labeled("rack", "r2").Node,
+		admissiontest.Node("a", "cpu", "4").Labeled("rack", "r1").Labeled(corev1.LabelHostname, "host-a").Node,
 	}
 	for name, tc := range map[string]struct {
 		levels []string
@@ -224,11 +225,15 @@ func TestHowTheDefaultQueueOrdersAndGrows(t *testing.T) {
 		strategy            engine.Strategy
 		onDemand, coversAll bool
 	}{
-		"a queue of a person's":             {newClusterQueue("cq", "8"), engine.BestEffort, false, false},
-		"the one that follows the nodes":    {followed(func(*kueue.ClusterQueue) {}), engine.ByResource, false, false},
-		"unless a person makes it strict":   {followed(func(q *kueue.ClusterQueue) { q.Spec.QueueingStrategy = kueue.StrictFIFO }), engine.Strict, false, false},
-		"with nodes that come on demand":    {followed(func(q *kueue.ClusterQueue) { mark(q, "muster.dev/nodes-on-demand", true) }), engine.ByResource, true, false},
-		"and where quota holds nobody back": {followed(func(q *kueue.ClusterQueue) { mark(q, "muster.dev/unlimited", true) }), engine.ByResource, false, true},
+		"a queue of a person's":           {newClusterQueue("cq", "8"), engine.BestEffort, false, false},
+		"the one that follows the nodes":  {followed(func(*kueue.ClusterQueue) {}), engine.ByResource, false, false},
+		"unless a person makes it strict": {followed(func(q *kueue.ClusterQueue) { q.Spec.QueueingStrategy = kueue.StrictFIFO }), engine.Strict, false, false},
+		"with nodes that come on demand": {followed(func(q *kueue.ClusterQueue) {
+			metav1.SetMetaDataAnnotation(&q.ObjectMeta, "muster.dev/nodes-on-demand", "true")
+		}), engine.ByResource, true, false},
+		"and where quota holds nobody back": {followed(func(q *kueue.ClusterQueue) {
+			metav1.SetMetaDataAnnotation(&q.ObjectMeta, "muster.dev/unlimited", "true")
+		}), engine.ByResource, false, true},
 	} {
 		got := words().changed(tc.queue, now)[0].(engine.ClusterQueueSet)
 		if got.Strategy != tc.strategy || got.OnDemand != tc.onDemand || got.CoversAll != tc.coversAll {
@@ -236,7 +241,7 @@ func TestHowTheDefaultQueueOrdersAndGrows(t *testing.T) {
 		}
 	}
 	before, after := newClusterQueue("cq", "8"), newClusterQueue("cq", "8")
-	mark(after, "muster.dev/nodes-on-demand", true)
+	metav1.SetMetaDataAnnotation(&after.ObjectMeta, "muster.dev/nodes-on-demand", "true")
 	if !concerns(before, after) {
 		t.Error("the annotation is no news")
 	}

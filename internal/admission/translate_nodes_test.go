@@ -8,24 +8,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/musterhq/muster/internal/admission/admissiontest"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/place"
 )
 
-// ready says whether the node is ready, and since when.
-func (b nodeBuilder) ready(status corev1.ConditionStatus, since time.Time) nodeBuilder {
-	b.node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status, LastTransitionTime: metav1.NewTime(since)}}
-	return b
-}
-
 func TestANodeIsToldAsItIs(t *testing.T) {
 	w := newNodeWatch(5 * time.Second)
-	b := node("a", "cpu", "4", "nvidia.com/gpu", "8", "pods", "110").cordoned().tainted(corev1.TaintEffectNoSchedule).ready(corev1.ConditionTrue, now)
+	b := admissiontest.Node("a", "cpu", "4", "nvidia.com/gpu", "8", "pods", "110").Cordoned().Tainted(corev1.TaintEffectNoSchedule).Ready(corev1.ConditionTrue, now)
 	want := place.Node{
-		Name: "a", Labels: b.node.Labels, Taints: b.node.Spec.Taints, Cordoned: true,
+		Name: "a", Labels: b.Node.Labels, Taints: b.Node.Spec.Taints, Cordoned: true,
 		Allocatable: map[string]int64{"cpu": 4000, "nvidia.com/gpu": 8, "pods": 110},
 	}
-	if diff := cmp.Diff(want, w.set(b.node, now)); diff != "" {
+	if diff := cmp.Diff(want, w.set(b.Node, now)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if !w.due().IsZero() {
@@ -35,7 +30,7 @@ func TestANodeIsToldAsItIs(t *testing.T) {
 
 // TestANodeThatIsDrainedToBeDeleted takes nobody new, and keeps whom it has: a finalizer of its autoscaler waits for these.
 func TestANodeThatIsDrainedToBeDeleted(t *testing.T) {
-	if got := newNodeWatch(time.Minute).set(node("a").ready(corev1.ConditionTrue, now).deleting().node, now); !got.Cordoned || got.Failed {
+	if got := newNodeWatch(time.Minute).set(admissiontest.Node("a").Ready(corev1.ConditionTrue, now).Deleting(now).Node, now); !got.Cordoned || got.Failed {
 		t.Errorf("cordoned %v, failed %v", got.Cordoned, got.Failed)
 	}
 }
@@ -43,22 +38,22 @@ func TestANodeThatIsDrainedToBeDeleted(t *testing.T) {
 func TestANodeThatIsNotReadyIsLostAfterItsGrace(t *testing.T) {
 	const grace = 5 * time.Second
 	for name, tc := range map[string]struct {
-		node   nodeBuilder
+		node   admissiontest.NodeBuilder
 		failed bool
 		lostAt time.Time // zero for never
 	}{
-		"ready":                             {node("a").ready(corev1.ConditionTrue, now.Add(-time.Hour)), false, time.Time{}},
-		"not ready since now":               {node("a").ready(corev1.ConditionFalse, now), false, now.Add(grace)},
-		"silent":                            {node("a").ready(corev1.ConditionUnknown, now.Add(-2*time.Second)), false, now.Add(3 * time.Second)},
-		"not ready for long":                {node("a").ready(corev1.ConditionFalse, now.Add(-time.Minute)), true, time.Time{}},
-		"by a clock that is ahead":          {node("a").ready(corev1.ConditionFalse, now.Add(time.Hour)), false, now.Add(grace)},
-		"that never said anything":          {node("a"), false, now.Add(grace)},
-		"one that is drained to be deleted": {node("a").ready(corev1.ConditionTrue, now).deleting(), false, time.Time{}},
-		"one that is deleted, and silent":   {node("a").ready(corev1.ConditionUnknown, now).deleting(), false, now.Add(grace)},
+		"ready":                             {admissiontest.Node("a").Ready(corev1.ConditionTrue, now.Add(-time.Hour)), false, time.Time{}},
+		"not ready since now":               {admissiontest.Node("a").Ready(corev1.ConditionFalse, now), false, now.Add(grace)},
+		"silent":                            {admissiontest.Node("a").Ready(corev1.ConditionUnknown, now.Add(-2*time.Second)), false, now.Add(3 * time.Second)},
+		"not ready for long":                {admissiontest.Node("a").Ready(corev1.ConditionFalse, now.Add(-time.Minute)), true, time.Time{}},
+		"by a clock that is ahead":          {admissiontest.Node("a").Ready(corev1.ConditionFalse, now.Add(time.Hour)), false, now.Add(grace)},
+		"that never said anything":          {admissiontest.Node("a"), false, now.Add(grace)},
+		"one that is drained to be deleted": {admissiontest.Node("a").Ready(corev1.ConditionTrue, now).Deleting(now), false, time.Time{}},
+		"one that is deleted, and silent":   {admissiontest.Node("a").Ready(corev1.ConditionUnknown, now).Deleting(now), false, now.Add(grace)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newNodeWatch(grace)
-			if got := w.set(tc.node.node, now); got.Failed != tc.failed {
+			if got := w.set(tc.node.Node, now); got.Failed != tc.failed {
 				t.Errorf("failed at once: %v", got.Failed)
 			}
 			if !w.due().Equal(tc.lostAt) {
@@ -83,9 +78,9 @@ func TestANodeThatIsNotReadyIsLostAfterItsGrace(t *testing.T) {
 
 func TestANodeThatComesBackWithinItsGraceWasNeverLost(t *testing.T) {
 	w := newNodeWatch(time.Minute)
-	w.set(node("a").ready(corev1.ConditionFalse, now).node, now)
-	w.set(node("b").ready(corev1.ConditionFalse, now).node, now)
-	w.set(node("a").ready(corev1.ConditionTrue, now).node, now)
+	w.set(admissiontest.Node("a").Ready(corev1.ConditionFalse, now).Node, now)
+	w.set(admissiontest.Node("b").Ready(corev1.ConditionFalse, now).Node, now)
+	w.set(admissiontest.Node("a").Ready(corev1.ConditionTrue, now).Node, now)
 	w.forget("b")
 	if got := w.lost(now.Add(time.Hour)); got != nil {
 		t.Errorf("lost %+v", got)
@@ -93,23 +88,25 @@ func TestANodeThatComesBackWithinItsGraceWasNeverLost(t *testing.T) {
 }
 
 func TestOnlyWhatANodeOffersIsNews(t *testing.T) {
-	base := func() nodeBuilder { return node("a", "cpu", "4").ready(corev1.ConditionTrue, now) }
+	base := func() admissiontest.NodeBuilder {
+		return admissiontest.Node("a", "cpu", "4").Ready(corev1.ConditionTrue, now)
+	}
 	heartbeat := base()
-	heartbeat.node.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(now.Add(time.Minute))
+	heartbeat.Node.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(now.Add(time.Minute))
 	for name, tc := range map[string]struct {
-		after nodeBuilder
+		after admissiontest.NodeBuilder
 		want  bool
 	}{
 		"a heartbeat":    {heartbeat, false},
-		"not ready":      {base().ready(corev1.ConditionUnknown, now), true},
-		"a lost device":  {node("a", "cpu", "3").ready(corev1.ConditionTrue, now), true},
-		"a taint":        {base().tainted(corev1.TaintEffectNoExecute), true},
-		"a cordon":       {base().cordoned(), true},
-		"another rack":   {base().labeled("rack", "r2"), true},
-		"being deleted":  {base().deleting(), true},
+		"not ready":      {base().Ready(corev1.ConditionUnknown, now), true},
+		"a lost device":  {admissiontest.Node("a", "cpu", "3").Ready(corev1.ConditionTrue, now), true},
+		"a taint":        {base().Tainted(corev1.TaintEffectNoExecute), true},
+		"a cordon":       {base().Cordoned(), true},
+		"another rack":   {base().Labeled("rack", "r2"), true},
+		"being deleted":  {base().Deleting(now), true},
 		"nothing at all": {base(), false},
 	} {
-		if got := concerns(base().node, tc.after.node); got != tc.want {
+		if got := concerns(base().Node, tc.after.Node); got != tc.want {
 			t.Errorf("%s: news %v", name, got)
 		}
 	}
@@ -117,7 +114,7 @@ func TestOnlyWhatANodeOffersIsNews(t *testing.T) {
 
 func TestTheTranslatorTellsWhatLastedTooLong(t *testing.T) {
 	tr := words()
-	tr.changed(node("a").ready(corev1.ConditionFalse, now).node, now)
+	tr.changed(admissiontest.Node("a").Ready(corev1.ConditionFalse, now).Node, now)
 	tr.changed(unschedulable(boundPod("p", "w", "")), now)
 	if want := now.Add(bindPatience); !tr.due().Equal(want) {
 		t.Errorf("due at %v, want %v", tr.due(), want)

@@ -12,6 +12,7 @@ import (
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/admission/slim"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/quota"
@@ -70,7 +71,7 @@ func partOf(pod *corev1.Pod) place.Part {
 // isResident reports whether the pod stays though all work ends: it is of a service, of a DaemonSet, or the kubelet's own. What another
 // pod controls, as Spark's driver does its executors, ends.
 func isResident(pod *corev1.Pod) bool {
-	return controlledByOthers(pod) && metav1.GetControllerOf(pod).Kind != "Pod"
+	return slim.ControlledByOthers(pod) && metav1.GetControllerOf(pod).Kind != "Pod"
 }
 
 // hostPortsOf are the ports of its node that a pod takes. On the network of the node each port that it names is one.

@@ -22,7 +22,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/google/go-cmp/cmp"
+
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/admission/admissiontest"
 	"github.com/musterhq/muster/internal/engine"
 )
 
@@ -174,13 +177,13 @@ func (w *world) await(what string, holds func() bool) {
 	}
 }
 
-// quantities reads "cpu", "1", "memory", "2Gi".
-func quantities(pairs ...string) corev1.ResourceList {
-	out := corev1.ResourceList{}
-	for i := 0; i < len(pairs); i += 2 {
-		out[corev1.ResourceName(pairs[i])] = resource.MustParse(pairs[i+1])
+var quantities = admissiontest.Quantities
+
+func expect(t *testing.T, what string, want, got []string) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
-	return out
 }
 
 // newWorkload is ns/name in the queue q, of count pods in the pod set main.

@@ -1,4 +1,4 @@
-package admission
+package keptqueues
 
 import (
 	"context"
@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	config "github.com/musterhq/muster/api/config/v1alpha1"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
 )
@@ -39,7 +40,9 @@ type defaultQueue struct {
 	wrote    time.Time // one worker: no lock
 }
 
-func addDefaultQueue(mgr ctrl.Manager, capacity capacity) error {
+// AddDefault has the manager keep the queue default, as large as the configuration says.
+func AddDefault(mgr ctrl.Manager, cfg *config.DefaultQueue) error {
+	capacity := capacityOf(cfg)
 	once := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: muster.DefaultQueue}}}
 	})

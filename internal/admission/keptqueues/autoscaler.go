@@ -1,11 +1,8 @@
-package admission
+package keptqueues
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -13,7 +10,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
+
+	"github.com/musterhq/muster/internal/listwatch"
 )
 
 // sign is an object by which a node autoscaler is known to be there.
@@ -56,7 +54,7 @@ func newSignCache(mgr ctrl.Manager) (cache.Cache, error) {
 	if err := mgr.Add(readAlong{signs}); err != nil {
 		return nil, fmt.Errorf("adding the watch for node autoscalers: %w", err)
 	}
-	if err := mgr.AddReadyzCheck("autoscalers", Synced(signs)); err != nil {
+	if err := mgr.AddReadyzCheck("autoscalers", listwatch.Synced(signs)); err != nil {
 		return nil, fmt.Errorf("adding the check of the watch for node autoscalers: %w", err)
 	}
 	return signs, nil
@@ -68,18 +66,6 @@ type readAlong struct{ cache.Cache }
 
 // NeedLeaderElection says that it is read by all.
 func (readAlong) NeedLeaderElection() bool { return false }
-
-// Synced is a check that the cache has what the cluster has.
-func Synced(c cache.Cache) healthz.Checker {
-	return func(req *http.Request) error {
-		ctx, cancel := context.WithTimeout(req.Context(), time.Second)
-		defer cancel()
-		if !c.WaitForCacheSync(ctx) {
-			return errors.New("still reading what the cluster has")
-		}
-		return nil
-	}
-}
 
 // autoscalerSeen reports whether a node autoscaler is there, by its signs.
 func autoscalerSeen(ctx context.Context, signs client.Reader) (bool, error) {

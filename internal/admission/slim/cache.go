@@ -1,4 +1,4 @@
-package admission
+package slim
 
 import (
 	"slices"
@@ -14,10 +14,10 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// Cached is what the manager's cache keeps of Nodes, Pods and Workloads: there is one watch of each for the whole operator, and a
+// ByObject is for the options of a manager's cache: there is one watch of each kind for the whole operator, and a
 // cluster may have a hundred thousand pods. Whoever reads such an object from the cache may change it only by a patch
 // of what he has read: all else of it is not there.
-func Cached() map[client.Object]cache.ByObject {
+func ByObject() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&corev1.Node{}:    {Transform: stripNode},
 		&corev1.Pod{}:     {Transform: stripPod},
@@ -57,7 +57,7 @@ func stripPod(object any) (any, error) {
 	if !ok {
 		return object, nil
 	}
-	jobless := controlledByOthers(pod)
+	jobless := ControlledByOthers(pod)
 	meta := metav1.ObjectMeta{
 		Name: pod.Name, Namespace: shareText(pod.Namespace), UID: pod.UID, ResourceVersion: pod.ResourceVersion, Generation: pod.Generation,
 		CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp, DeletionGracePeriodSeconds: pod.DeletionGracePeriodSeconds,
@@ -72,9 +72,9 @@ func stripPod(object any) (any, error) {
 	return pod, nil
 }
 
-// controlledByOthers reports whether a controller has the pod that is of no kind of job: those of Kubernetes' own
+// ControlledByOthers reports whether a controller has the pod that is of no kind of job: those of Kubernetes' own
 // services, and the kubelet.
-func controlledByOthers(pod *corev1.Pod) bool {
+func ControlledByOthers(pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOf(pod)
 	return owner != nil && (strings.HasPrefix(owner.APIVersion, "apps/") || owner.APIVersion == "v1")
 }

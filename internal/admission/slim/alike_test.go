@@ -1,4 +1,4 @@
-package admission
+package slim
 
 import (
 	"reflect"
@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/admission/admissiontest"
 )
 
 // TestWhatPodsHaveInCommonIsKeptOnce: and what tells them apart is not taken for the same.
@@ -24,8 +25,12 @@ func TestWhatPodsHaveInCommonIsKeptOnce(t *testing.T) {
 		t.Error("pods that are alike have containers of their own")
 	}
 	for name, other := range map[string]*corev1.Pod{
-		"a size":           change(func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests = quantities("cpu", "3", "memory", "1Gi") }),
-		"a resource":       change(func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests = quantities("cpu", "2", "gpu", "1Gi") }),
+		"a size": change(func(p *corev1.Pod) {
+			p.Spec.Containers[0].Resources.Requests = admissiontest.Quantities("cpu", "3", "memory", "1Gi")
+		}),
+		"a resource": change(func(p *corev1.Pod) {
+			p.Spec.Containers[0].Resources.Requests = admissiontest.Quantities("cpu", "2", "gpu", "1Gi")
+		}),
 		"a name":           change(func(p *corev1.Pod) { p.Spec.Containers[0].Name = "other" }),
 		"a host port":      change(func(p *corev1.Pod) { p.Spec.Containers[0].Ports[1].HostPort = 91 }),
 		"its address":      change(func(p *corev1.Pod) { p.Spec.Containers[0].Ports[1].HostIP = "1.2.3.4" }),
@@ -77,9 +82,9 @@ func TestWhatWorkloadsHaveInCommonIsKeptOnce(t *testing.T) {
 	made := func(cpu, flavor string) *kueue.Workload {
 		w := &kueue.Workload{
 			Spec: kueue.WorkloadSpec{PodSets: []kueue.PodSet{{Name: "main", Count: 1, Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-				Containers: []corev1.Container{{Name: "c", Args: []string{cpu}, Resources: corev1.ResourceRequirements{Requests: quantities("cpu", cpu), Limits: quantities("cpu", cpu)}}}}}}}},
+				Containers: []corev1.Container{{Name: "c", Args: []string{cpu}, Resources: corev1.ResourceRequirements{Requests: admissiontest.Quantities("cpu", cpu), Limits: admissiontest.Quantities("cpu", cpu)}}}}}}}},
 			Status: kueue.WorkloadStatus{Admission: &kueue.Admission{ClusterQueue: "cq", PodSetAssignments: []kueue.PodSetAssignment{{
-				Name: "main", Flavors: map[corev1.ResourceName]kueue.ResourceFlavorReference{"cpu": kueue.ResourceFlavorReference(flavor)}, ResourceUsage: quantities("cpu", cpu)}}}},
+				Name: "main", Flavors: map[corev1.ResourceName]kueue.ResourceFlavorReference{"cpu": kueue.ResourceFlavorReference(flavor)}, ResourceUsage: admissiontest.Quantities("cpu", cpu)}}}},
 		}
 		whole := w.DeepCopy()
 		if _, err := stripWorkload(w); err != nil {

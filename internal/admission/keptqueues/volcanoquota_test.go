@@ -1,4 +1,4 @@
-package admission
+package keptqueues
 
 import (
 	"slices"
@@ -12,6 +12,7 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
 	scheduling "github.com/musterhq/muster/api/volcano/scheduling/v1beta1"
+	"github.com/musterhq/muster/internal/admission/admissiontest"
 )
 
 // aQueue is a Volcano Queue with that spec.
@@ -38,21 +39,21 @@ func limitsOf(q *kueue.ClusterQueue) []string {
 }
 
 func TestAVolcanoQueueIsKeptWithWhatItDeservesIsGuaranteedAndMayHold(t *testing.T) {
-	cluster := quantities("cpu", "10", "memory", "10Gi")
+	cluster := admissiontest.Quantities("cpu", "10", "memory", "10Gi")
 	for _, c := range []struct {
 		name string
 		spec scheduling.QueueSpec
 		want []string
 	}{
 		{"a weight alone borrows all that there is", scheduling.QueueSpec{Weight: 2}, []string{"cpu=0", "memory=0"}},
-		{"what it deserves is its own", scheduling.QueueSpec{Deserved: quantities("cpu", "4")}, []string{"cpu=4", "memory=0"}},
-		{"what is guaranteed is its own, and not lent", scheduling.QueueSpec{Deserved: quantities("cpu", "4"), Guarantee: scheduling.Guarantee{Resource: quantities("cpu", "3")}},
+		{"what it deserves is its own", scheduling.QueueSpec{Deserved: admissiontest.Quantities("cpu", "4")}, []string{"cpu=4", "memory=0"}},
+		{"what is guaranteed is its own, and not lent", scheduling.QueueSpec{Deserved: admissiontest.Quantities("cpu", "4"), Guarantee: scheduling.Guarantee{Resource: admissiontest.Quantities("cpu", "3")}},
 			[]string{"cpu=4 -1", "memory=0"}},
-		{"a guarantee above what it deserves", scheduling.QueueSpec{Guarantee: scheduling.Guarantee{Resource: quantities("cpu", "3")}}, []string{"cpu=3 -0", "memory=0"}},
-		{"it holds no more than its capability", scheduling.QueueSpec{Deserved: quantities("cpu", "4"), Capability: quantities("cpu", "6", "memory", "1Gi")},
+		{"a guarantee above what it deserves", scheduling.QueueSpec{Guarantee: scheduling.Guarantee{Resource: admissiontest.Quantities("cpu", "3")}}, []string{"cpu=3 -0", "memory=0"}},
+		{"it holds no more than its capability", scheduling.QueueSpec{Deserved: admissiontest.Quantities("cpu", "4"), Capability: admissiontest.Quantities("cpu", "6", "memory", "1Gi")},
 			[]string{"cpu=4 +2", "memory=0 +1Gi"}},
-		{"nor deserves it more", scheduling.QueueSpec{Deserved: quantities("cpu", "9"), Capability: quantities("cpu", "6")}, []string{"cpu=6 +0", "memory=0"}},
-		{"a resource that no node has", scheduling.QueueSpec{Capability: quantities("nvidia.com/gpu", "8")}, []string{"cpu=0", "memory=0", "nvidia.com/gpu=0 +8"}},
+		{"nor deserves it more", scheduling.QueueSpec{Deserved: admissiontest.Quantities("cpu", "9"), Capability: admissiontest.Quantities("cpu", "6")}, []string{"cpu=6 +0", "memory=0"}},
+		{"a resource that no node has", scheduling.QueueSpec{Capability: admissiontest.Quantities("nvidia.com/gpu", "8")}, []string{"cpu=0", "memory=0", "nvidia.com/gpu=0 +8"}},
 	} {
 		if got := limitsOf(keptQueue(aQueue("q", c.spec), cluster)); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
@@ -73,9 +74,9 @@ func TestAVolcanoQueueKeepsItsRankAndItsOrder(t *testing.T) {
 }
 
 func TestVolcanoQueuesShareWhatNobodyDeserves(t *testing.T) {
-	cluster := quantities("cpu", "10", "memory", "10Gi")
-	one := keptQueue(aQueue("one", scheduling.QueueSpec{Deserved: quantities("cpu", "4")}), cluster)
-	two := keptQueue(aQueue("two", scheduling.QueueSpec{Deserved: quantities("cpu", "9")}), cluster)
+	cluster := admissiontest.Quantities("cpu", "10", "memory", "10Gi")
+	one := keptQueue(aQueue("one", scheduling.QueueSpec{Deserved: admissiontest.Quantities("cpu", "4")}), cluster)
+	two := keptQueue(aQueue("two", scheduling.QueueSpec{Deserved: admissiontest.Quantities("cpu", "9")}), cluster)
 	for n, want := range map[int]string{1: "6", 2: "0"} {
 		left := sharedQuota(cluster, []*kueue.ClusterQueue{one, two}[:n])
 		if cpu := left[corev1.ResourceCPU]; cpu.String() != want {
@@ -86,9 +87,9 @@ func TestVolcanoQueuesShareWhatNobodyDeserves(t *testing.T) {
 
 func TestAVolcanoQueuesStatusIsItsClusterQueues(t *testing.T) {
 	q := &kueue.ClusterQueue{Status: kueue.ClusterQueueStatus{PendingWorkloads: 3, ReservingWorkloads: 5, AdmittedWorkloads: 4,
-		FlavorsReservation: []kueue.FlavorUsage{{Name: "default", Resources: []kueue.ResourceUsage{{Name: "cpu", Total: quantities("cpu", "2")["cpu"]}, {Name: "memory"}}}}}}
+		FlavorsReservation: []kueue.FlavorUsage{{Name: "default", Resources: []kueue.ResourceUsage{{Name: "cpu", Total: admissiontest.Quantities("cpu", "2")["cpu"]}, {Name: "memory"}}}}}}
 	got := volcanoStatus(scheduling.QueueStatus{}, q, 7)
-	want := scheduling.QueueStatus{State: scheduling.QueueStateOpen, Pending: 3, Running: 4, Inqueue: 1, Completed: 7, Allocated: quantities("cpu", "2")}
+	want := scheduling.QueueStatus{State: scheduling.QueueStateOpen, Pending: 3, Running: 4, Inqueue: 1, Completed: 7, Allocated: admissiontest.Quantities("cpu", "2")}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -1,6 +1,7 @@
-package admission
+package keptqueues
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -10,44 +11,22 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	config "github.com/musterhq/muster/api/config/v1alpha1"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
+	"github.com/musterhq/muster/internal/admission/admissiontest"
 	configuration "github.com/musterhq/muster/internal/config"
 )
-
-// nodeBuilder builds Nodes.
-type nodeBuilder struct{ node *corev1.Node }
-
-func node(name string, allocatable ...string) nodeBuilder {
-	return nodeBuilder{&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelOSStable: "linux", corev1.LabelHostname: name}}, Status: corev1.NodeStatus{Allocatable: quantities(allocatable...)}}}
-}
-
-func (b nodeBuilder) tainted(effect corev1.TaintEffect) nodeBuilder {
-	b.node.Spec.Taints = append(b.node.Spec.Taints, corev1.Taint{Key: "t", Effect: effect})
-	return b
-}
-
-func (b nodeBuilder) taintedBy(key string) nodeBuilder {
-	b.node.Spec.Taints = append(b.node.Spec.Taints, corev1.Taint{Key: key, Value: "present", Effect: corev1.TaintEffectNoSchedule})
-	return b
-}
-
-func (b nodeBuilder) labeled(key, value string) nodeBuilder { b.node.Labels[key] = value; return b }
-
-func (b nodeBuilder) cordoned() nodeBuilder { b.node.Spec.Unschedulable = true; return b }
-
-func (b nodeBuilder) deleting() nodeBuilder {
-	at := metav1.NewTime(now)
-	b.node.DeletionTimestamp = &at
-	return b
-}
 
 // quotaOf is what a ClusterQueue offers of each resource, in order.
 func quotaOf(q *kueue.ClusterQueue) []string {
@@ -69,27 +48,29 @@ func quotaOf(q *kueue.ClusterQueue) []string {
 var nodesCapacity = capacityOf(configuration.Default().DefaultQueue)
 
 func TestTheDefaultQueueIsTheSumOfUsableNodes(t *testing.T) {
-	four := func(name string) nodeBuilder { return node(name, "cpu", "4", "memory", "8Gi", "pods", "110") }
+	four := func(name string) admissiontest.NodeBuilder {
+		return admissiontest.Node(name, "cpu", "4", "memory", "8Gi", "pods", "110")
+	}
 	none := []string{"default: cpu=0", "default: memory=0", "default: pods=0"}
 	for name, tc := range map[string]struct {
-		nodes []nodeBuilder
+		nodes []admissiontest.NodeBuilder
 		want  []string
 	}{
 		"without a node there is nothing of what every node has": {nil, none},
-		"nodes add up, and each resource that one offers counts": {[]nodeBuilder{four("a"), node("b", "cpu", "500m", "nvidia.com/gpu", "8")}, []string{"default: cpu=4500m", "default: memory=8Gi", "default: nvidia.com/gpu=8", "default: pods=110"}},
-		"a cordoned node does not count":                         {[]nodeBuilder{four("a").cordoned()}, none},
-		"nor one where pods need a toleration":                   {[]nodeBuilder{four("a").tainted(corev1.TaintEffectNoSchedule), four("b").tainted(corev1.TaintEffectNoExecute)}, none},
-		"one kept for those who ask for its devices does":        {[]nodeBuilder{node("a", "cpu", "4", "memory", "8Gi", "nvidia.com/gpu", "8").taintedBy("nvidia.com/gpu")}, []string{"default: cpu=4", "default: memory=8Gi", "default: nvidia.com/gpu=8", "default: pods=0"}},
-		"not if it has none of them":                             {[]nodeBuilder{four("a").taintedBy("nvidia.com/gpu")}, none},
-		"nor if it is kept for others as well":                   {[]nodeBuilder{node("a", "cpu", "4", "nvidia.com/gpu", "8").taintedBy("nvidia.com/gpu").tainted(corev1.TaintEffectNoSchedule)}, none},
-		"one that pods should rather not use does":               {[]nodeBuilder{four("a").tainted(corev1.TaintEffectPreferNoSchedule)}, []string{"default: cpu=4", "default: memory=8Gi", "default: pods=110"}},
-		"one that is on its way out does not":                    {[]nodeBuilder{four("a").deleting()}, none},
-		"nor one that the flavor does not mean":                  {[]nodeBuilder{four("a").labeled(corev1.LabelOSStable, "windows")}, none},
+		"nodes add up, and each resource that one offers counts": {[]admissiontest.NodeBuilder{four("a"), admissiontest.Node("b", "cpu", "500m", "nvidia.com/gpu", "8")}, []string{"default: cpu=4500m", "default: memory=8Gi", "default: nvidia.com/gpu=8", "default: pods=110"}},
+		"a cordoned node does not count":                         {[]admissiontest.NodeBuilder{four("a").Cordoned()}, none},
+		"nor one where pods need a toleration":                   {[]admissiontest.NodeBuilder{four("a").Tainted(corev1.TaintEffectNoSchedule), four("b").Tainted(corev1.TaintEffectNoExecute)}, none},
+		"one kept for those who ask for its devices does":        {[]admissiontest.NodeBuilder{admissiontest.Node("a", "cpu", "4", "memory", "8Gi", "nvidia.com/gpu", "8").TaintedBy("nvidia.com/gpu")}, []string{"default: cpu=4", "default: memory=8Gi", "default: nvidia.com/gpu=8", "default: pods=0"}},
+		"not if it has none of them":                             {[]admissiontest.NodeBuilder{four("a").TaintedBy("nvidia.com/gpu")}, none},
+		"nor if it is kept for others as well":                   {[]admissiontest.NodeBuilder{admissiontest.Node("a", "cpu", "4", "nvidia.com/gpu", "8").TaintedBy("nvidia.com/gpu").Tainted(corev1.TaintEffectNoSchedule)}, none},
+		"one that pods should rather not use does":               {[]admissiontest.NodeBuilder{four("a").Tainted(corev1.TaintEffectPreferNoSchedule)}, []string{"default: cpu=4", "default: memory=8Gi", "default: pods=110"}},
+		"one that is on its way out does not":                    {[]admissiontest.NodeBuilder{four("a").Deleting(now)}, none},
+		"nor one that the flavor does not mean":                  {[]admissiontest.NodeBuilder{four("a").Labeled(corev1.LabelOSStable, "windows")}, none},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var nodes []corev1.Node
 			for _, n := range tc.nodes {
-				nodes = append(nodes, *n.node)
+				nodes = append(nodes, *n.Node)
 			}
 			got := nodesCapacity.queue(usable(nodes, &defaultFlavor().Spec), false)
 			if diff := cmp.Diff(tc.want, quotaOf(got)); diff != "" {
@@ -106,33 +87,88 @@ func TestTheDefaultQueueIsTheSumOfUsableNodes(t *testing.T) {
 func TestNodesThatTheFlavorTolerates(t *testing.T) {
 	flavor := defaultFlavor()
 	flavor.Spec.Tolerations = []corev1.Toleration{{Key: "t", Operator: corev1.TolerationOpExists}}
-	nodes := []corev1.Node{*node("a", "cpu", "4").tainted(corev1.TaintEffectNoSchedule).node, *node("b", "cpu", "2").taintedBy("other").node}
+	nodes := []corev1.Node{*admissiontest.Node("a", "cpu", "4").Tainted(corev1.TaintEffectNoSchedule).Node, *admissiontest.Node("b", "cpu", "2").TaintedBy("other").Node}
 	if got := usable(nodes, &flavor.Spec); len(got) != 1 || got[0].Name != "a" {
 		t.Errorf("usable are %v", got)
 	}
 }
 
 func TestMoreResourcesThanTheAPITakesAreCutByName(t *testing.T) {
-	n := node("a", "cpu", "1")
+	n := admissiontest.Node("a", "cpu", "1")
 	for i := range 80 {
-		n.node.Status.Allocatable[corev1.ResourceName(fmt.Sprintf("example.com/r%02d", i))] = resource.MustParse("1")
+		n.Node.Status.Allocatable[corev1.ResourceName(fmt.Sprintf("example.com/r%02d", i))] = resource.MustParse("1")
 	}
-	g := nodesCapacity.queue([]corev1.Node{*n.node}, false).Spec.ResourceGroups[0]
+	g := nodesCapacity.queue([]corev1.Node{*n.Node}, false).Spec.ResourceGroups[0]
 	if len(g.CoveredResources) != 64 || len(g.Flavors[0].Resources) != 64 || g.CoveredResources[0] != "cpu" {
 		t.Errorf("%d resources, %d quotas", len(g.CoveredResources), len(g.Flavors[0].Resources))
 	}
 }
 
-// keeper is the keeper of the default queue over a world of nodes.
+var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// api is an API server that notes each write as "verb Kind name", and fails the first with what it is told to.
+type api struct {
+	client.WithWatch
+	t      *testing.T
+	writes []string
+	fail   error
+}
+
+func newAPI(t *testing.T, objects ...client.Object) *api {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, kueue.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a := &api{t: t}
+	note := func(verb string, o client.Object, write func() error) error {
+		if err := a.fail; err != nil {
+			a.fail = nil
+			return err
+		}
+		gvk, err := apiutil.GVKForObject(o, scheme)
+		if err != nil {
+			return err
+		}
+		a.writes = append(a.writes, fmt.Sprintf("%s %s %s", verb, gvk.Kind, o.GetName()))
+		return write()
+	}
+	a.WithWatch = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+			return note("create", o, func() error { return c.Create(ctx, o, options...) })
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, options ...client.PatchOption) error {
+			return note("change", o, func() error { return c.Patch(ctx, o, p, options...) })
+		},
+	}).Build()
+	return a
+}
+
+func (a *api) put(o client.Object) {
+	a.t.Helper()
+	if err := a.Create(a.t.Context(), o); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+func (a *api) remove(o client.Object) {
+	a.t.Helper()
+	if err := a.Delete(a.t.Context(), o); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+// keeper is the keeper of the default queue over nodes.
 type keeper struct {
-	*world
+	*api
 	*defaultQueue
 	clock *clocktesting.FakePassiveClock
 }
 
 func newKeeper(t *testing.T, objects ...client.Object) *keeper {
-	k := &keeper{world: newWorld(t, objects...), clock: clocktesting.NewFakePassiveClock(now)}
-	k.defaultQueue = &defaultQueue{client: k.world, signs: k.world, capacity: nodesCapacity, clock: k.clock}
+	k := &keeper{api: newAPI(t, objects...), clock: clocktesting.NewFakePassiveClock(now)}
+	k.defaultQueue = &defaultQueue{client: k.api, signs: k.api, capacity: nodesCapacity, clock: k.clock}
 	return k
 }
 
@@ -143,7 +179,7 @@ func (k *keeper) keep() []string {
 	if _, err := k.Reconcile(k.t.Context(), ctrl.Request{}); err != nil {
 		k.t.Fatal(err)
 	}
-	return k.written()
+	return k.writes
 }
 
 func (k *keeper) queue() *kueue.ClusterQueue {
@@ -163,14 +199,14 @@ func expect(t *testing.T, what string, want, got []string) {
 }
 
 func TestTheDefaultQueueIsKept(t *testing.T) {
-	k := newKeeper(t, node("a", "cpu", "4").node)
+	k := newKeeper(t, admissiontest.Node("a", "cpu", "4").Node)
 	expect(t, "at first", []string{"create Topology default", "create ResourceFlavor default", "create ClusterQueue default"}, k.keep())
 	expect(t, "then nothing changes", nil, k.keep())
-	k.put(node("b", "cpu", "2").node)
+	k.put(admissiontest.Node("b", "cpu", "2").Node)
 	expect(t, "a node comes", []string{"change ClusterQueue default"}, k.keep())
 	expect(t, "its quota", []string{"default: cpu=6", "default: memory=0", "default: pods=0"}, quotaOf(k.queue()))
 
-	k.put(node("c", "cpu", "1").node)
+	k.put(admissiontest.Node("c", "cpu", "1").Node)
 	expect(t, "another comes at once: later", nil, k.keep())
 	result, err := k.Reconcile(t.Context(), ctrl.Request{})
 	if err != nil || result.RequeueAfter != nodesSettle {
@@ -192,7 +228,7 @@ func TestTheDefaultQueueIsKept(t *testing.T) {
 func TestTheFlavorOfAnEarlierVersionIsPlacedOnNodes(t *testing.T) {
 	q := nodesCapacity.queue(nil, false)
 	q.Generation = 1
-	k := newKeeper(t, newFlavor("default"), q)
+	k := newKeeper(t, &kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, q)
 	expect(t, "writes", []string{"create Topology default", "change ResourceFlavor default"}, k.keep())
 	expect(t, "then nothing changes", nil, k.keep())
 	var flavor kueue.ResourceFlavor
@@ -205,15 +241,15 @@ func TestTheFlavorOfAnEarlierVersionIsPlacedOnNodes(t *testing.T) {
 }
 
 func TestAFlavorThatAPersonMadeIsLeftAlone(t *testing.T) {
-	own := newFlavor("default")
+	own := &kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
 	own.Spec.NodeLabels = map[string]string{"pool": "batch"}
-	k := newKeeper(t, own, node("a", "cpu", "4").node, node("b", "cpu", "2").labeled("pool", "batch").node)
+	k := newKeeper(t, own, admissiontest.Node("a", "cpu", "4").Node, admissiontest.Node("b", "cpu", "2").Labeled("pool", "batch").Node)
 	expect(t, "writes", []string{"create ClusterQueue default"}, k.keep())
 	expect(t, "its nodes alone count", []string{"default: cpu=2", "default: memory=0", "default: pods=0"}, quotaOf(k.queue()))
 }
 
 func TestTheCapacityIsAsConfigured(t *testing.T) {
-	nodes := []corev1.Node{*node("a", "cpu", "4", "nvidia.com/gpu", "8").node}
+	nodes := []corev1.Node{*admissiontest.Node("a", "cpu", "4", "nvidia.com/gpu", "8").Node}
 	limitless := []string{"default: cpu=1E", "default: memory=1E", "default: nvidia.com/gpu=1E", "default: pods=1E"}
 	asNodes := []string{"default: cpu=4", "default: memory=0", "default: nvidia.com/gpu=8", "default: pods=0"}
 	for name, tc := range map[string]struct {
@@ -228,8 +264,8 @@ func TestTheCapacityIsAsConfigured(t *testing.T) {
 		"as where the configuration says so":           {config.DefaultQueue{Capacity: ptr.To(config.CapacityNodes), NodesOnDemand: ptr.To(config.NodesOnDemandAlways)}, false, limitless, true, true},
 		"and an autoscaler that is not meant":          {config.DefaultQueue{Capacity: ptr.To(config.CapacityNodes), NodesOnDemand: ptr.To(config.NodesOnDemandNever)}, true, asNodes, false, false},
 		"unlimited":                                    {config.DefaultQueue{Capacity: ptr.To(config.CapacityUnlimited), NodesOnDemand: ptr.To(config.NodesOnDemandNever)}, true, limitless, false, true},
-		"quantities":                                   {config.DefaultQueue{Capacity: ptr.To(config.CapacityQuantities), Quantities: quantities("cpu", "10"), NodesOnDemand: ptr.To(config.NodesOnDemandDetect)}, false, []string{"default: cpu=10"}, false, false},
-		"quantities are a limit to what comes as well": {config.DefaultQueue{Capacity: ptr.To(config.CapacityQuantities), Quantities: quantities("cpu", "10"), NodesOnDemand: ptr.To(config.NodesOnDemandDetect)}, true, []string{"default: cpu=10"}, true, false},
+		"quantities":                                   {config.DefaultQueue{Capacity: ptr.To(config.CapacityQuantities), Quantities: admissiontest.Quantities("cpu", "10"), NodesOnDemand: ptr.To(config.NodesOnDemandDetect)}, false, []string{"default: cpu=10"}, false, false},
+		"quantities are a limit to what comes as well": {config.DefaultQueue{Capacity: ptr.To(config.CapacityQuantities), Quantities: admissiontest.Quantities("cpu", "10"), NodesOnDemand: ptr.To(config.NodesOnDemandDetect)}, true, []string{"default: cpu=10"}, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := capacityOf(&tc.given)
@@ -253,16 +289,16 @@ func TestAnAutoscalerThatComesAndGoesIsNoticed(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Name: "nodepools.karpenter.sh"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			k := newKeeper(t, node("a", "cpu", "4").node)
+			k := newKeeper(t, admissiontest.Node("a", "cpu", "4").Node)
 			k.keep()
-			signs := newWorld(t, sign)
+			signs := newAPI(t, sign)
 			k.signs = signs
 			expect(t, "it comes", []string{"change ClusterQueue default"}, k.keep())
 			if q := k.queue(); q.Annotations[muster.NodesOnDemandAnnotation] != "true" || quotaOf(q)[0] != "default: cpu=1E" {
 				t.Errorf("annotations %v, quota %v", q.Annotations, quotaOf(q))
 			}
 			k.clock.SetTime(now.Add(time.Hour))
-			k.signs = newWorld(t)
+			k.signs = newAPI(t)
 			expect(t, "it goes", []string{"change ClusterQueue default"}, k.keep())
 			if q := k.queue(); len(q.Annotations) != 0 || quotaOf(q)[0] != "default: cpu=4" {
 				t.Errorf("annotations %v, quota %v", q.Annotations, quotaOf(q))
@@ -274,7 +310,7 @@ func TestAnAutoscalerThatComesAndGoesIsNoticed(t *testing.T) {
 // TestWhereItIsSaidWhetherNodesComeNobodyLooks: the operator may lack the right to.
 func TestWhereItIsSaidWhetherNodesComeNobodyLooks(t *testing.T) {
 	for said, annotated := range map[config.NodesOnDemand]string{config.NodesOnDemandAlways: "true", config.NodesOnDemandNever: ""} {
-		k := newKeeper(t, node("a", "cpu", "4").node)
+		k := newKeeper(t, admissiontest.Node("a", "cpu", "4").Node)
 		k.signs, k.capacity.onDemand = nil, said
 		k.keep()
 		if got := k.queue().Annotations[muster.NodesOnDemandAnnotation]; got != annotated {
@@ -284,7 +320,7 @@ func TestWhereItIsSaidWhetherNodesComeNobodyLooks(t *testing.T) {
 }
 
 func TestWhoRemovesTheLabelHasTheQueueToHimself(t *testing.T) {
-	k := newKeeper(t, node("a", "cpu", "4").node)
+	k := newKeeper(t, admissiontest.Node("a", "cpu", "4").Node)
 	k.keep()
 	q := k.queue()
 	q.Labels = nil
@@ -292,42 +328,42 @@ func TestWhoRemovesTheLabelHasTheQueueToHimself(t *testing.T) {
 	if err := k.Update(t.Context(), q); err != nil {
 		t.Fatal(err)
 	}
-	k.put(node("b", "cpu", "2").node)
+	k.put(admissiontest.Node("b", "cpu", "2").Node)
 	k.remove(&kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: "default"}})
 	expect(t, "writes", nil, k.keep())
 }
 
 func TestAQueueDefaultThatAPersonMadeIsLeftAlone(t *testing.T) {
-	k := newKeeper(t, newClusterQueue("default", "1"), node("a", "cpu", "4").node)
+	k := newKeeper(t, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, admissiontest.Node("a", "cpu", "4").Node)
 	expect(t, "writes", nil, k.keep())
 }
 
 func TestAConflictIsLeftToTheWatch(t *testing.T) {
-	k := newKeeper(t, node("a", "cpu", "4").node)
+	k := newKeeper(t, admissiontest.Node("a", "cpu", "4").Node)
 	k.keep()
-	k.put(node("b", "cpu", "2").node)
-	k.before = once(apierrors.NewConflict(kueue.Resource("clusterqueues"), "default", nil))
+	k.put(admissiontest.Node("b", "cpu", "2").Node)
+	k.fail = apierrors.NewConflict(kueue.Resource("clusterqueues"), "default", nil)
 	expect(t, "writes", nil, k.keep())
 }
 
 func TestHeartbeatsOfNodesAreNoNews(t *testing.T) {
-	ready := func(b nodeBuilder) *corev1.Node {
-		b.node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, LastHeartbeatTime: metav1.Now()}}
-		return b.node
+	ready := func(b admissiontest.NodeBuilder) *corev1.Node {
+		b.Node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, LastHeartbeatTime: metav1.Now()}}
+		return b.Node
 	}
 	for name, tc := range map[string]struct {
 		after *corev1.Node
 		want  bool
 	}{
-		"a heartbeat":                   {ready(node("a", "cpu", "4")), false},
-		"another label":                 {node("a", "cpu", "4").labeled("pool", "batch").node, true},
-		"less room":                     {node("a", "cpu", "3").node, true},
-		"another resource":              {node("a", "cpu", "4", "nvidia.com/gpu", "1").node, true},
-		"cordoned":                      {node("a", "cpu", "4").cordoned().node, true},
-		"tainted":                       {node("a", "cpu", "4").tainted(corev1.TaintEffectNoSchedule).node, true},
-		"a taint that keeps nobody out": {node("a", "cpu", "4").tainted(corev1.TaintEffectPreferNoSchedule).node, false},
+		"a heartbeat":                   {ready(admissiontest.Node("a", "cpu", "4")), false},
+		"another label":                 {admissiontest.Node("a", "cpu", "4").Labeled("pool", "batch").Node, true},
+		"less room":                     {admissiontest.Node("a", "cpu", "3").Node, true},
+		"another resource":              {admissiontest.Node("a", "cpu", "4", "nvidia.com/gpu", "1").Node, true},
+		"cordoned":                      {admissiontest.Node("a", "cpu", "4").Cordoned().Node, true},
+		"tainted":                       {admissiontest.Node("a", "cpu", "4").Tainted(corev1.TaintEffectNoSchedule).Node, true},
+		"a taint that keeps nobody out": {admissiontest.Node("a", "cpu", "4").Tainted(corev1.TaintEffectPreferNoSchedule).Node, false},
 	} {
-		if got := roomChanged.Update(event.UpdateEvent{ObjectOld: node("a", "cpu", "4").node, ObjectNew: tc.after}); got != tc.want {
+		if got := roomChanged.Update(event.UpdateEvent{ObjectOld: admissiontest.Node("a", "cpu", "4").Node, ObjectNew: tc.after}); got != tc.want {
 			t.Errorf("%s: news %v", name, got)
 		}
 	}

@@ -1,4 +1,4 @@
-package admission
+package keptqueues
 
 import (
 	"context"
@@ -32,11 +32,15 @@ type volcanoQueues struct {
 	told map[types.UID]bool
 }
 
-// notKeptReason is of the event that tells that a ClusterQueue which is not the Queue's serves in its place.
-const notKeptReason = "NotKept"
+const (
+	// notKeptReason is of the event that tells that a ClusterQueue which is not the Queue's serves in its place.
+	notKeptReason = "NotKept"
+	// keeping is the action of that event.
+	keeping = "Keeping"
+)
 
-// AddVolcanoQueues has the manager keep Volcano's Queues, which the cluster must serve.
-func AddVolcanoQueues(mgr ctrl.Manager) error {
+// AddVolcano has the manager keep Volcano's Queues, which the cluster must serve.
+func AddVolcano(mgr ctrl.Manager) error {
 	all := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: volcanoCohort}}}
 	})
@@ -144,7 +148,7 @@ func (v *volcanoQueues) tellNotKept(q *scheduling.Queue, instead *kueue.ClusterQ
 		return
 	}
 	v.told[q.UID] = true
-	v.recorder.Eventf(q, nil, corev1.EventTypeWarning, notKeptReason, eventAction,
+	v.recorder.Eventf(q, nil, corev1.EventTypeWarning, notKeptReason, keeping,
 		"A ClusterQueue %s was there before and serves in place of this Queue: its quota counts, and capability, deserved and guarantee of the Queue mean nothing", q.Name)
 }
 

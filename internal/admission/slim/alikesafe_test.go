@@ -1,4 +1,4 @@
-package admission
+package slim
 
 import (
 	"maps"
@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/admission/admissiontest"
 )
 
 // TestNoPodIsGivenTheWordsOfAnother, however its tenant writes them: here what a text holds looks like the end of it.
@@ -51,7 +52,7 @@ func TestWhatIsSharedSaysTheSame(t *testing.T) {
 			flavors, list := map[corev1.ResourceName]kueue.ResourceFlavorReference{}, corev1.ResourceList{}
 			for name, flavor := range words {
 				flavors[corev1.ResourceName(name)] = kueue.ResourceFlavorReference(flavor)
-				list[corev1.ResourceName(name)] = quantities("a", strconv.Itoa(len(flavor)))["a"]
+				list[corev1.ResourceName(name)] = admissiontest.Quantities("a", strconv.Itoa(len(flavor)))["a"]
 			}
 			saysSame(t, flavors, shareFlavors(flavors))
 			saysSame(t, list, shareList(list))
@@ -80,13 +81,13 @@ func saysSame[T any](t *rapid.T, want, got T) {
 
 // askingFor is a Workload of one pod set whose container and init container ask for as much.
 func askingFor(t *testing.T, cpu string) *kueue.Workload {
-	asking := []corev1.Container{{Name: "c", Args: []string{"alone"}, Resources: corev1.ResourceRequirements{Requests: quantities("cpu", cpu), Limits: quantities("cpu", cpu)}}}
+	asking := []corev1.Container{{Name: "c", Args: []string{"alone"}, Resources: corev1.ResourceRequirements{Requests: admissiontest.Quantities("cpu", cpu), Limits: admissiontest.Quantities("cpu", cpu)}}}
 	w := &kueue.Workload{
 		ObjectMeta: metav1.ObjectMeta{Name: "w", Finalizers: []string{"f"}},
 		Spec: kueue.WorkloadSpec{QueueName: "q", PodSets: []kueue.PodSet{{Name: "main", Count: 1,
 			Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: asking, InitContainers: asking}}}}},
 		Status: kueue.WorkloadStatus{Conditions: []metav1.Condition{{Type: kueue.WorkloadAdmitted, Status: metav1.ConditionTrue}},
-			Admission: &kueue.Admission{ClusterQueue: "cq", PodSetAssignments: []kueue.PodSetAssignment{{Name: "main", ResourceUsage: quantities("cpu", cpu)}}}},
+			Admission: &kueue.Admission{ClusterQueue: "cq", PodSetAssignments: []kueue.PodSetAssignment{{Name: "main", ResourceUsage: admissiontest.Quantities("cpu", cpu)}}}},
 	}
 	w = w.DeepCopy() // containers and init containers of their own
 	if _, err := stripWorkload(w); err != nil {
@@ -140,7 +141,7 @@ func TestPodSetsStayAsTheyAreWhenListsAreForgotten(t *testing.T) {
 	alikeLists.mu.Lock()
 	alikeLists.of = nil
 	alikeLists.mu.Unlock()
-	shareList(quantities("cpu", "4321m"))
+	shareList(admissiontest.Quantities("cpu", "4321m"))
 	if _, err := stripWorkload(again); err != nil {
 		t.Fatal(err)
 	}

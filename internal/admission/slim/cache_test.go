@@ -1,4 +1,4 @@
-package admission
+package slim
 
 import (
 	"slices"
@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/admission/admissiontest"
 	"github.com/musterhq/muster/internal/podspec"
 	"github.com/musterhq/muster/internal/workload"
 )
@@ -21,7 +22,7 @@ func fullPod(controller metav1.OwnerReference) *corev1.Pod {
 		return corev1.Container{
 			Name: name, Image: "example.com/trainer:1", Command: []string{"train"}, Args: []string{"--steps", "100"},
 			Env:          []corev1.EnvVar{{Name: "A", Value: "1"}},
-			Resources:    corev1.ResourceRequirements{Requests: quantities("cpu", cpu, "memory", "1Gi"), Limits: quantities("cpu", cpu)},
+			Resources:    corev1.ResourceRequirements{Requests: admissiontest.Quantities("cpu", cpu, "memory", "1Gi"), Limits: admissiontest.Quantities("cpu", cpu)},
 			VolumeMounts: []corev1.VolumeMount{{Name: "token", MountPath: "/var/run"}},
 			Ports:        []corev1.ContainerPort{{ContainerPort: 80}, {ContainerPort: 90, HostPort: 90}},
 		}
@@ -39,7 +40,7 @@ func fullPod(controller metav1.OwnerReference) *corev1.Pod {
 		},
 		Spec: corev1.PodSpec{
 			NodeName: "n", Containers: []corev1.Container{container("main", "2")}, InitContainers: []corev1.Container{sidecar, container("init", "4")},
-			Overhead: quantities("cpu", "100m"), NodeSelector: map[string]string{corev1.LabelHostname: "n"},
+			Overhead: admissiontest.Quantities("cpu", "100m"), NodeSelector: map[string]string{corev1.LabelHostname: "n"},
 			Volumes:     []corev1.Volume{{Name: "token"}},
 			Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 		},
@@ -50,7 +51,7 @@ func fullPod(controller metav1.OwnerReference) *corev1.Pod {
 				Name: "main", Image: "example.com/trainer:1", ImageID: "sha256:1", RestartCount: 2,
 				State:                corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}},
 				LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}},
-				Resources:            &corev1.ResourceRequirements{Requests: quantities("cpu", "2", "memory", "1Gi")},
+				Resources:            &corev1.ResourceRequirements{Requests: admissiontest.Quantities("cpu", "2", "memory", "1Gi")},
 			}},
 		},
 	}
@@ -96,12 +97,12 @@ func TestOfAFinishedWorkloadThePodSetsAreNotKept(t *testing.T) {
 
 func TestAStrippedPodTakesWhatItTook(t *testing.T) {
 	resizing := fullPod(ofJob)
-	resizing.Status.ContainerStatuses[0].Resources.Requests = quantities("cpu", "8", "memory", "1Gi")
-	resizing.Status.ContainerStatuses[0].AllocatedResources = quantities("cpu", "8", "memory", "1Gi")
+	resizing.Status.ContainerStatuses[0].Resources.Requests = admissiontest.Quantities("cpu", "8", "memory", "1Gi")
+	resizing.Status.ContainerStatuses[0].AllocatedResources = admissiontest.Quantities("cpu", "8", "memory", "1Gi")
 	refused := fullPod(ofReplicaSet)
 	refused.Spec.InitContainers = nil
-	refused.Spec.Containers[0].Resources.Requests = quantities("cpu", "64", "memory", "1Gi")
-	refused.Status.ContainerStatuses[0].AllocatedResources = quantities("cpu", "2", "memory", "1Gi")
+	refused.Spec.Containers[0].Resources.Requests = admissiontest.Quantities("cpu", "64", "memory", "1Gi")
+	refused.Status.ContainerStatuses[0].AllocatedResources = admissiontest.Quantities("cpu", "2", "memory", "1Gi")
 	refused.Status.Conditions = append(refused.Status.Conditions, corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible})
 	for name, tc := range map[string]struct {
 		pod *corev1.Pod

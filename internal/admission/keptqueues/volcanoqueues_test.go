@@ -1,4 +1,4 @@
-package admission
+package keptqueues
 
 import (
 	"strings"
@@ -15,6 +15,7 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	scheduling "github.com/musterhq/muster/api/volcano/scheduling/v1beta1"
+	"github.com/musterhq/muster/internal/admission/admissiontest"
 )
 
 // Who writes quota into a Queue that is not kept would wonder for ever why it does not count: it is told once. When the ClusterQueue that
@@ -26,7 +27,7 @@ func TestAQueueWhoseNameIsTakenIsToldOf(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	cpu := quantities("cpu", "4")
+	cpu := admissiontest.Quantities("cpu", "4")
 	taken := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "team"}}
 	queue, plain := aQueue("team", scheduling.QueueSpec{Capability: cpu}), aQueue("default", scheduling.QueueSpec{Weight: 1})
 	plain.UID = "other"

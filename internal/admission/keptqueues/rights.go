@@ -1,0 +1,19 @@
+package keptqueues
+
+// The queue default, over its nodes.
+//
+// +kubebuilder:rbac:groups="",resources=namespaces;nodes,verbs=list;watch
+// +kubebuilder:rbac:groups=kueue.x-k8s.io,resources=clusterqueues;resourceflavors;topologies,verbs=create
+// +kubebuilder:rbac:groups=kueue.x-k8s.io,resources=clusterqueues;cohorts;resourceflavors;topologies,verbs=list;watch
+// +kubebuilder:rbac:groups=kueue.x-k8s.io,resources=clusterqueues;resourceflavors,verbs=patch
+
+// The signs of a node autoscaler.
+//
+// +kubebuilder:rbac:groups="",namespace=kube-system,resources=configmaps,resourceNames=cluster-autoscaler-status,verbs=list;watch
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=list;watch
+
+// Volcano's Queues, and their ClusterQueues in a cohort.
+//
+// +kubebuilder:rbac:groups=scheduling.volcano.sh,resources=queues,verbs=list;watch
+// +kubebuilder:rbac:groups=scheduling.volcano.sh,resources=queues/status,verbs=patch
+// +kubebuilder:rbac:groups=kueue.x-k8s.io,resources=cohorts,verbs=create;patch;delete
