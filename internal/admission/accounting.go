@@ -88,6 +88,7 @@ func (a *accountant) podSet(podSet *kueue.PodSet, stored *corev1.PodSpec) engine
 		Tolerations:  stored.Tolerations,
 		NodeSelector: stored.NodeSelector,
 		NodeName:     stored.NodeName,
+		Loose:        goesByHand(stored),
 		HostPorts:    hostPortsOf(stored),
 		Topology:     topologyRequestOf(podSet),
 		ExclusiveKey: podSet.Template.Annotations[jobset.ExclusiveKey],
@@ -110,6 +111,16 @@ func (a *accountant) podSet(podSet *kueue.PodSet, stored *corev1.PodSpec) engine
 		}
 	}
 	return out
+}
+
+// goesByHand reports whether people have said where the pods go, by labels of nodes that are kept for each Job of a JobSet.
+func goesByHand(spec *corev1.PodSpec) bool {
+	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil || spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return false
+	}
+	return slices.ContainsFunc(spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms, func(term corev1.NodeSelectorTerm) bool {
+		return slices.ContainsFunc(term.MatchExpressions, func(e corev1.NodeSelectorRequirement) bool { return e.Key == jobset.NamespacedJobKey })
+	})
 }
 
 // topologyRequestOf is how near each other the pods of the pod set are to be, nil where they do not say.

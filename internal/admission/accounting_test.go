@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	config "github.com/musterhq/muster/api/config/v1alpha1"
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/podspec"
 )
@@ -190,6 +191,19 @@ func TestANodeIsAskedForWhatPodsRequestWhateverCountsAgainstQuota(t *testing.T) 
 	}
 	if diff := cmp.Diff(map[string]int64{"cpu": 1000, "example.com/mig": 2}, got.OfNode); diff != "" {
 		t.Errorf("asked of a node (-want +got):\n%s", diff)
+	}
+}
+
+// TestPodsThatGoByHand, as the JobSet's node-selector variant has them, go to any of the nodes that they choose.
+func TestPodsThatGoByHand(t *testing.T) {
+	w := newWorkload("w", 1, nil)
+	podSets, _ := newAccountant(podspec.Counting{}).account(w)
+	if podSets[0].Loose {
+		t.Error("pods of no JobSet are loose")
+	}
+	podspec.RequireLabel(&w.Spec.PodSets[0].Template.Spec, jobset.NamespacedJobKey, []string{"default_w-0"})
+	if podSets, _ = newAccountant(podspec.Counting{}).account(w); !podSets[0].Loose {
+		t.Error("pods for whom people have labelled nodes are not loose")
 	}
 }
 

@@ -211,7 +211,7 @@ func (e *Engine) holding(w *workload, has placed) *place.Holding {
 // to run on the nodes of all.
 func (e *Engine) askOf(ps *PodSet, a *Assignment) (ask place.Ask, ok bool) {
 	ask = place.Ask{PodSet: ps.Name, Count: a.Count, PerPod: ps.TakesOfNode(), HostPorts: ps.HostPorts,
-		Tolerations: ps.Tolerations, NodeSelector: ps.NodeSelector, Affinity: ps.Affinity, NodeName: ps.NodeName, ExclusiveKey: ps.ExclusiveKey}
+		Tolerations: ps.Tolerations, NodeSelector: ps.NodeSelector, Affinity: ps.Affinity, NodeName: ps.NodeName, Loose: ps.Loose, ExclusiveKey: ps.ExclusiveKey}
 	if t := ps.Topology; t != nil {
 		ask.Level, ask.Mandatory, ask.Slices, ask.Group = t.Level, t.Mandatory, t.Slices, t.Group
 	}

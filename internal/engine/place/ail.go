@@ -123,7 +123,7 @@ func (m *Map) badOf(h *holder, podSet int) bad {
 		}
 		empty = addCount(empty, s.vacant())
 	}
-	spare := min(max(set.Ended, m.endedOf[Crew{h.key, set.Ask.PodSet}]), empty)
+	spare := min(addCount(max(set.Ended, m.endedOf[Crew{h.key, set.Ask.PodSet}]), m.besides(h, podSet)), empty)
 	for _, s := range h.podSets[podSet].seats {
 		if unneeded := min(spare, out[s], s.vacant()); unneeded > 0 {
 			out[s] -= unneeded

@@ -253,7 +253,7 @@ func (m *Map) excuse(s *seats, pods, dreaded int32) {
 // ended, and taken if they are not: as long as more are empty nobody says which are.
 func (m *Map) follow(h *holder, podSet int) {
 	set := &h.podSets[podSet]
-	ended := h.PodSets[podSet].Ended
+	ended := addCount(h.PodSets[podSet].Ended, m.besides(h, podSet))
 	over := ended > 0 && !h.Promised && set.empty <= ended
 	if over == set.over {
 		return

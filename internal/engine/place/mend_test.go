@@ -106,6 +106,38 @@ func TestMending(t *testing.T) {
 	}
 }
 
+// TestLoosePodsAreCountedWhereTheyAre: a gang of two pods of 3 GPUs has places on a1 and a2 and may be on any node. kube-scheduler put
+// one of them on b1. Its place on a2 is nobody's then: others may have it, and the gang does not ail when a2 is cordoned.
+func TestLoosePodsAreCountedWhereTheyAre(t *testing.T) {
+	loose := func(a *Ask) { a.Loose = true }
+	s := newScene(t).hold("gang", gpus(2, 3, loose), "a1:1 a2:1").pod("gang-0", "a1", 3, of("gang", "main"))
+	two := gpus(1, 2, func(a *Ask) { a.NodeSelector = map[string]string{Hostname: "a2"} })
+	if got := s.find(Now, two); got == "a2:1" {
+		t.Error("the place of a pod that is not there yet was given away")
+	}
+	s.pod("gang-1", "b1", 3, of("gang", "main"))
+	if got := s.find(Now, two); got != "a2:1" {
+		t.Errorf("%s, want a2: the pod is on another node", got)
+	}
+	s.node("a2", cordoned)
+	if got := s.ailing(); got != "" {
+		t.Errorf("%q ails, want nobody: all pods are there", got)
+	}
+	s.DeletePod(key("gang-1"))
+	if got := s.ailing(); got != "gang" {
+		t.Errorf("%q ails, want gang: who comes for the pod that is gone cannot go to a2", got)
+	}
+	s.node("a2").pod("gang-1", "c1", 3, of("gang", "main")).node("c1", cordoned).node("a2", failed)
+	if got := s.ailing(); got != "" {
+		t.Errorf("%q ails, want nobody: there is no pod of it on a2", got)
+	}
+	s.DeleteNode("a2")
+	s.DeletePod(key("gang-1"))
+	if got := s.repair("gang"); got != "a1:1 b1:1, 1 moved" {
+		t.Errorf("repair: %s", got)
+	}
+}
+
 // TestWhoIsApartIsLookedAtOnceNobodyIsThere: its nodes came to be in several racks while it ran, and it was told to start anew for one
 // that is gone. The last pod that goes is where it has no place any more.
 func TestWhoIsApartIsLookedAtOnceNobodyIsThere(t *testing.T) {

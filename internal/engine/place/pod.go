@@ -133,6 +133,7 @@ func (m *Map) takeOut(p *pod) {
 // podsChanged tells those whom it concerns that the pod came or went.
 func (m *Map) podsChanged(p *pod) {
 	m.reseatFor(p)
+	m.looseChanged(p)
 	if m.crews[p.workload] == nil && m.holders[p.workload] != nil && m.trial == 0 {
 		m.ailing.Insert(p.workload) // wherever the last of them was: now all may go where they are together
 	}

@@ -117,6 +117,9 @@ type Ask struct {
 	// NodeName is of the only node, by its object's name, that pods may be on that name it, empty for others: kube-scheduler is not
 	// asked where they go, and the kubelet refuses them where anything else was chosen for them.
 	NodeName string
+	// Loose is of pods that nobody brings to their places: they go to whichever of the nodes that they choose kube-scheduler finds. A
+	// place elsewhere without a pod, for each of them that is there, is nobody's.
+	Loose bool
 	// Level is the node label of the level whose one domain must (Mandatory) or should
 	// hold all pods; empty if it does not matter.
 	Level     string
