@@ -92,6 +92,8 @@ func TestCommandsOnACluster(t *testing.T) {
 			[]string{namespace + "/workload/one is pending", "main: 2 pods x 2 cpu", "no LocalQueue of that name"}, ""},
 		{"a job that is not there", []string{"explain", "three", "-n", namespace}, exitNotFound, nil,
 			`muster: no job "three" in namespace ` + namespace},
+		{"completion of a job", []string{"__complete", "explain", "-n", namespace, "workload/o"}, exitDone, []string{"workload/one\n:4"}, "Completion ended"},
+		{"completion of a name", []string{"__complete", "explain", "-n", namespace, "tw"}, exitDone, []string{"two\n:4"}, "Completion ended"},
 		{"an explanation as YAML", []string{"explain", namespace + "/workload/one", "-o", "yaml"}, exitFailed, []string{"kind: Explanation", "name: one"}, ""},
 	}
 	for _, test := range tests {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/musterhq/muster/api/config/v1alpha1"
+	"github.com/musterhq/muster/cmd/muster/observe"
 	"github.com/musterhq/muster/cmd/muster/show"
 	"github.com/musterhq/muster/cmd/muster/view"
 	"github.com/musterhq/muster/internal/config"
@@ -54,6 +55,7 @@ The exit code is 0 if the job runs, may run or has completed, and 1 if it does n
 			return o.run(cmd.Context(), streams, strings.Join(args, "/"))
 		},
 	}
+	cmd.ValidArgsFunction = o.complete
 	o.config.AddFlags(cmd.Flags())
 	o.kube.AddFlags(cmd)
 	cmd.Flags().StringVar(&o.operatorConfig, "operator-config", "", "A configuration file of the operator: decide as it would under that, not under the one that it publishes.")
@@ -132,6 +134,36 @@ func (o *explainOptions) run(ctx context.Context, streams genericiooptions.IOStr
 		return errQuiet
 	}
 	return err
+}
+
+// completionPatience is how long who types waits for names.
+const completionPatience = 3 * time.Second
+
+// complete gives the jobs that a word may become: kind/name, or the names alone where a name is begun.
+func (o *explainOptions) complete(cmd *cobra.Command, words []string, begun string) ([]string, cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionPatience)
+	defer cancel()
+	cluster, err := connect(ctx, o.config)
+	if err != nil || len(words) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	namespace, _, err := namespaceOf(o.config)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	seen, err := cluster.See(ctx, observe.Scope{Namespace: namespace})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var offers []string
+	for _, job := range view.Jobs(seen, time.Now()) {
+		if title := job.Title(); strings.HasPrefix(title, begun) {
+			offers = append(offers, title)
+		} else if strings.HasPrefix(job.Name, begun) {
+			offers = append(offers, job.Name)
+		}
+	}
+	return offers, cobra.ShellCompDirectiveNoFileComp
 }
 
 // runsBySchedule says of a job that is none itself what to ask for instead.

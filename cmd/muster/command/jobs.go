@@ -35,7 +35,7 @@ func newJobs(streams genericiooptions.IOStreams) *cobra.Command {
 		Example: `  muster jobs -A            # of all namespaces
   muster jobs -n lab -w     # as they change
   muster jobs -o wide       # also where quota comes from, and all resources`,
-		Args: noArguments,
+		Args: noArguments, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), streams) },
 	}
 	o.config.AddFlags(cmd.Flags())

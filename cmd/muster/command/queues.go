@@ -31,7 +31,7 @@ func newQueues(streams genericiooptions.IOStreams) *cobra.Command {
 namespace leads to.`,
 		Example: `  muster queues
   muster queues -n lab -w`,
-		Args: noArguments,
+		Args: noArguments, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), streams) },
 	}
 	o.config.AddFlags(cmd.Flags())

@@ -25,7 +25,7 @@ func Explanation(out io.Writer, e *view.Explanation) error {
 		line(&text, first(i, "asks"), ask(&e.Asks[i]))
 	}
 	if len(e.Asks) == 0 {
-		line(&text, "asks", fmt.Sprintf("%s, %s in all", counted(e.Job.PodsAsked, "pod"), dash(view.Amounts(e.Job.Requests, true))))
+		line(&text, "asks", counted(e.Job.PodsAsked, "pod")+inAll(view.Amounts(e.Job.Requests, true)))
 	}
 	line(&text, "queue", placeInLine(e))
 	if len(e.Covers) > 0 {
@@ -58,7 +58,7 @@ func Explanation(out io.Writer, e *view.Explanation) error {
 	if e.Assumed != "" {
 		line(&text, "assumed", "the default configuration: "+e.Assumed)
 	}
-	if next := nextCommand(&e.Job); next != "" {
+	if next := nextCommand(e); next != "" {
 		line(&text, "next", next)
 	}
 	_, err := io.WriteString(out, text.String())
@@ -119,6 +119,14 @@ func counted(n int32, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
+// inAll is what pods ask together, if that is anything.
+func inAll(amounts string) string {
+	if amounts == "" {
+		return ", which ask for nothing"
+	}
+	return ", " + amounts + " in all"
+}
+
 // listed names all.
 func listed[S ~string](names []S) string {
 	var text []string
@@ -164,7 +172,8 @@ func placeInLine(e *view.Explanation) string {
 }
 
 // nextCommand is what one would type next.
-func nextCommand(job *view.Job) string {
+func nextCommand(e *view.Explanation) string {
+	job := &e.Job
 	switch {
 	case job.State == view.Suspended && job.Workload != "" && strings.HasPrefix(job.Reason, "Deactivated"):
 		// Kubernetes has a kind Workload too: the short name is ours alone.
@@ -175,8 +184,8 @@ func nextCommand(job *view.Job) string {
 		return "muster queues -n " + job.Namespace
 	case job.PodLabel() == "":
 		return ""
-	case job.State == view.Pending || job.State == view.Starting || job.State == view.Suspended, job.State == view.Failed && job.StartedAt == nil:
-		// It has no pods yet, or never had any, that could say anything; its events may.
+	case job.State == view.Pending || job.State == view.Starting || job.State == view.Suspended, e.PodsGone:
+		// It has no pods yet, or none any more, that could say anything; its events may.
 		return fmt.Sprintf("muster kubectl describe -n %s %s", job.Namespace, job.Title())
 	case job.Kind == "Job":
 		return fmt.Sprintf("muster kubectl logs -n %s %s --all-pods --prefix", job.Namespace, job.Title())

@@ -311,7 +311,7 @@ func TestWhatToTypeNext(t *testing.T) {
 		"somebody deactivated it": {
 			view.Job{State: view.Suspended, Reason: "Deactivated", Workload: "job-eval-1a2b3"},
 			`muster kubectl patch kwl job-eval-1a2b3 -n ml --type merge -p '{"spec": {"active": true}}'`},
-		"it failed before it had a pod": {
+		"it is over, and its pods are gone": {
 			view.Job{State: view.Failed, Queue: "gpu"}, "muster kubectl describe -n ml job/eval"},
 		"a person suspended it": {
 			view.Job{State: view.Suspended}, "muster kubectl describe -n ml job/eval"},
@@ -322,7 +322,7 @@ func TestWhatToTypeNext(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.job.Namespace, test.job.Kind, test.job.Name = "ml", "Job", "eval"
-			if got := nextCommand(&test.job); got != test.want {
+			if got := nextCommand(&view.Explanation{Job: test.job, PodsGone: test.job.State.Over()}); got != test.want {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
 		})

@@ -77,7 +77,7 @@ func QueueTable(queues []view.Queue) *metav1.Table {
 			quota := &quotas[j]
 			cells := []any{
 				queue.Name, dash(queue.Cohort), dash(quota.Flavor), dash(string(quota.Resource)),
-				view.Number(quota.Used), view.Number(quota.Reserved), nominal(quota), borrowed(quota),
+				view.Rounded(quota.Used), view.Rounded(quota.Reserved), nominal(quota), borrowed(quota),
 			}
 			if j == 0 {
 				head, waitsFor := headOf(queue)
@@ -95,14 +95,14 @@ func nominal(quota *view.Quota) string {
 	if quota.Unlimited {
 		return "unlimited"
 	}
-	return view.Number(quota.Nominal)
+	return view.Rounded(quota.Nominal)
 }
 
 func borrowed(quota *view.Quota) string {
 	if quota.Borrowed.IsZero() {
 		return "-"
 	}
-	return view.Number(quota.Borrowed)
+	return view.Rounded(quota.Borrowed)
 }
 
 func headOf(queue *view.Queue) (head, waitsFor string) {

@@ -1,7 +1,9 @@
 package view
 
 import (
+	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -63,6 +65,23 @@ func Amount(name corev1.ResourceName, amount resource.Quantity) string {
 
 // Number writes a quantity for people, as the engine does.
 func Number(q resource.Quantity) string { return quota.Number(q) }
+
+// longest is of how many characters an amount of bytes is at most before it is rounded: 1023.9Gi.
+const longest = 8
+
+// Rounded is Number, but for bytes, of which nodes have odd numbers: where that is shorter these are in the largest unit and a tenth
+// of it. It is for columns; who explains what is short must not round.
+func Rounded(q resource.Quantity) string {
+	if exact := Number(q); q.Format != resource.BinarySI || len(exact) <= longest {
+		return exact
+	}
+	const units = "KMGTPE"
+	amount, unit := float64(q.Value())/(1<<10), 0
+	for ; math.Abs(amount) >= 1<<10 && unit < len(units)-1; unit++ {
+		amount /= 1 << 10
+	}
+	return fmt.Sprintf("%.1f%ci", amount, units[unit])
+}
 
 // ShortName drops the vendor: nvidia.com/gpu is gpu.
 func ShortName(name corev1.ResourceName) string {

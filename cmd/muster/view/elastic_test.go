@@ -63,7 +63,7 @@ func TestElasticJobs(t *testing.T) {
 			job.Status.ExecStatus.Conditions = []breezeml.JobCondition{{Type: breezeml.JobFailed, Status: corev1.ConditionTrue, Message: "as it did", LastTransitionTime: at(40)}}
 		}), nil, Failed, 0, 4, 2, 4, "as it did"},
 		{"one that was restarted", aTrainingJob("tune", running(4, 4), func(job *breezeml.TrainingJob) { job.Status.Restarts = map[string]int32{"0": 2, "3": 1} }),
-			ptr(aWorkload("tune", admitted(20), elastic("2", 4))), Running, 4, 4, 2, 4, "3 restarts of workers"},
+			ptr(aWorkload("tune", admitted(20), elastic("2", 4))), Running, 4, 4, 2, 4, "workers restarted 3 times"},
 	} {
 		seen := &Seen{TrainingJobs: []breezeml.TrainingJob{test.job}}
 		if test.workload != nil {

@@ -51,6 +51,8 @@ type Explanation struct {
 	PodProblems []PodProblem `json:"podProblems,omitempty"`
 	// Warning is what was last told of a job that waits: mostly why it gets no Workload, or why it was evicted.
 	Warning *Warning `json:"warning,omitempty"`
+	// PodsGone says that there is not a single pod of a job that is over, any more: nothing is left that has logs.
+	PodsGone bool `json:"-"`
 }
 
 // Warning is an event that warns, or an eviction.
@@ -107,6 +109,7 @@ func Explain(seen *Seen, jobs []Job, job Job, now time.Time) *Explanation {
 		TypeMeta:    metav1.TypeMeta{APIVersion: OutputVersion, Kind: "Explanation"},
 		Job:         job,
 		PodProblems: podProblems(seen.Pods, now),
+		PodsGone:    job.State.Over() && len(seen.Pods) == 0,
 	}
 	workload := findWorkload(seen, &job)
 	if workload != nil {

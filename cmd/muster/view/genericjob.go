@@ -2,7 +2,6 @@ package view
 
 import (
 	"cmp"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,7 +38,7 @@ func genericJobSubject(job *tensorstack.GenericJob, owned owners) *subject {
 		restarts += job.Status.Tasks[i].RestartCount
 	}
 	if restarts > 0 {
-		s.partial = fmt.Sprintf("%d restarts of replicas", restarts)
+		s.partial = "replicas restarted " + times(restarts)
 	}
 	s.readConditions(job)
 	return s

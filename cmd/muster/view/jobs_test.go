@@ -110,7 +110,7 @@ func TestJobs(t *testing.T) {
 			job.Status.Tasks = []tensorstack.Tasks{{Type: "worker", RestartCount: 2}}
 			job.Status.Conditions = []tensorstack.JobCondition{{Type: tensorstack.JobInitialized, Status: metav1.ConditionTrue, LastTransitionTime: at(5)}}
 		})}},
-		want: []line{{"ml/genericjob/tf", "", Running, "3/4", "32 gpu", "5s", "55s", "2 restarts of replicas"}},
+		want: []line{{"ml/genericjob/tf", "", Running, "3/4", "32 gpu", "5s", "55s", "replicas restarted 2 times"}},
 	}, {
 		name: "a GenericJob waits in the queue of its scheduler section",
 		seen: Seen{GenericJobs: []tensorstack.GenericJob{aGenericJob("tf", "gpu")}},

@@ -33,7 +33,7 @@ func trainingJobSubject(job *breezeml.TrainingJob, group string, owned owners) *
 		restarts += n
 	}
 	if restarts > 0 {
-		s.partial = fmt.Sprintf("%d restarts of workers", restarts)
+		s.partial = "workers restarted " + times(restarts)
 	}
 	s.readStage(job)
 	return s
