@@ -92,7 +92,21 @@ func disagreements(e *engine.Engine, queues []string, workloads []kueue.Workload
 			out[d] += by
 		}
 	}
-	both := 0
+	both := differInWorkloads(e, workloads, differ)
+	all := differInQueues(e, queues, differ)
+	if all > both { // only then is it worth the while to look for whom
+		for h := range unstored(e, workloads) {
+			for _, a := range h.Held {
+				differ(disagreement{amountOf: amountOf{h.ClusterQueue, e.AmountName(a.Index)}, workload: h.Key}, a.Value)
+			}
+		}
+	}
+	maps.DeleteFunc(out, func(_ disagreement, by int64) bool { return by == 0 })
+	return out
+}
+
+// differInWorkloads tells where a Workload and the engine differ about what it holds, and gives how many both know to hold anything.
+func differInWorkloads(e *engine.Engine, workloads []kueue.Workload, differ func(disagreement, int64)) (both int) {
 	var holds []held
 	for i := range workloads {
 		w := &workloads[i]
@@ -118,19 +132,17 @@ func disagreements(e *engine.Engine, queues []string, workloads []kueue.Workload
 			differ(at(amountOf{string(w.Status.Admission.ClusterQueue), a.FlavorResource}), -a.amount)
 		}
 	}
-	sums, all := map[amountOf]int64{}, 0
+	return both
+}
+
+// differInQueues tells where the sum of a queue is not that of those who hold it, for the engine, and gives how many of them there are.
+func differInQueues(e *engine.Engine, queues []string, differ func(disagreement, int64)) (all int) {
+	sums := map[amountOf]int64{}
 	for h := range e.Holdings {
 		all++
 		for _, a := range h.Held {
 			of := amountOf{h.ClusterQueue, e.AmountName(a.Index)}
 			sums[of] = quota.Add(sums[of], a.Value)
-		}
-	}
-	if all > both { // only then is it worth the while to look for whom
-		for h := range unstored(e, workloads) {
-			for _, a := range h.Held {
-				differ(disagreement{amountOf: amountOf{h.ClusterQueue, e.AmountName(a.Index)}, workload: h.Key}, a.Value)
-			}
 		}
 	}
 	for _, name := range queues {
@@ -148,8 +160,7 @@ func disagreements(e *engine.Engine, queues []string, workloads []kueue.Workload
 			}
 		}
 	}
-	maps.DeleteFunc(out, func(_ disagreement, by int64) bool { return by == 0 })
-	return out
+	return all
 }
 
 // holdsUnended reports whether the Workload holds quota by its own word.

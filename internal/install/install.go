@@ -60,24 +60,9 @@ func Apply(ctx context.Context, config *rest.Config, options Options) error {
 	if options.TrainingJobGroup == "" {
 		options.TrainingJobGroup = breezeml.DefaultGroup
 	}
-	definitions, err := readDefinitions(options.TrainingJobGroup)
+	definitions, policies, err := wanted(ctx, config, options)
 	if err != nil {
 		return err
-	}
-	policies, err := readPolicies(options.OperatorUser, options.TrainingJobGroup)
-	if err != nil {
-		return err
-	}
-	if options.DenyLatticeJobChanges {
-		denyLatticeJobChanges(policies)
-	}
-	elsewhere, err := LeavesVolcanoJobs(ctx, config, options.Volcano)
-	if err != nil {
-		return err
-	}
-	if elsewhere {
-		definitions, policies = withoutVolcano(definitions), withoutVolcano(policies)
-		options.Log.Info("the Jobs of batch.volcano.sh are Volcano's: its definitions are left as they are")
 	}
 	// A start makes some forty requests at once, and none later: the usual limit would draw that out over seconds.
 	config = rest.CopyConfig(config)
@@ -116,6 +101,28 @@ func Apply(ctx context.Context, config *rest.Config, options Options) error {
 		return nil
 	}
 	return applyAll(ctx, mutatingPolicyStore{client}, mutating, options.FieldManager)
+}
+
+// wanted are the definitions and policies that the cluster is to have, by the options and by whose Volcano's Jobs are there.
+func wanted(ctx context.Context, config *rest.Config, options Options) (definitions, policies []*unstructured.Unstructured, err error) {
+	if definitions, err = readDefinitions(options.TrainingJobGroup); err != nil {
+		return nil, nil, err
+	}
+	if policies, err = readPolicies(options.OperatorUser, options.TrainingJobGroup); err != nil {
+		return nil, nil, err
+	}
+	if options.DenyLatticeJobChanges {
+		denyLatticeJobChanges(policies)
+	}
+	elsewhere, err := LeavesVolcanoJobs(ctx, config, options.Volcano)
+	if err != nil {
+		return nil, nil, err
+	}
+	if elsewhere {
+		definitions, policies = withoutVolcano(definitions), withoutVolcano(policies)
+		options.Log.Info("the Jobs of batch.volcano.sh are Volcano's: its definitions are left as they are")
+	}
+	return definitions, policies, nil
 }
 
 // apart tells policies that validate from those that mutate, which are younger: not every API server has them.

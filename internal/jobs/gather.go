@@ -33,7 +33,7 @@ func tellsJob(e event.CreateEvent) bool {
 		return true
 	}
 	owner := metav1.GetControllerOfNoCopy(w)
-	return owner == nil || w.Name != WorkloadName(schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind), owner.Name, owner.UID)
+	return owner == nil || w.Name != workloadName(schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind), owner.Name, owner.UID)
 }
 
 // gather has what the handler asks for reconciled a while later, so that one look does

@@ -26,7 +26,7 @@ func TestAWorkloadThatIsJustMadeTellsItsJobNothing(t *testing.T) {
 		"admitted":               {func(w *kueue.Workload) { w.Status.Admission = &kueue.Admission{} }, true},
 		"checked for its flavor": {func(w *kueue.Workload) { w.Status.AdmissionChecks = []kueue.AdmissionCheckState{{}} }, true},
 	} {
-		w := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: WorkloadName(schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}, "job", "u"), OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "job", UID: "u", Controller: ptr.To(true)}}}}
+		w := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: workloadName(schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}, "job", "u"), OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "job", UID: "u", Controller: ptr.To(true)}}}}
 		test.change(w)
 		if got := tellsJob(event.CreateEvent{Object: w}); got != test.tells {
 			t.Errorf("%s: it tells its job something: %v, want %v", name, got, test.tells)

@@ -80,8 +80,8 @@ func SaysNotFound(text, name, namespace string) bool {
 	return strings.HasPrefix(text, notFound(name, namespace))
 }
 
-// QueueChoice is the queue that a job goes to.
-type QueueChoice struct {
+// queueChoice is the queue that a job goes to.
+type queueChoice struct {
 	// Name of a LocalQueue of the job's namespace; "" if no queue has a say.
 	Name string
 	// Make is a LocalQueue to be made first, nil if there is one or none can be.
@@ -102,7 +102,7 @@ func runsAlready(job client.Object, described Description, facts QueueFacts, chi
 
 // chooseQueue says which queue a job goes to. started tells that it runs without
 // one already: a LocalQueue that comes later does not take in who is running.
-func chooseQueue(job client.Object, described Description, rule QueueRule, facts QueueFacts, started bool) QueueChoice {
+func chooseQueue(job client.Object, described Description, rule QueueRule, facts QueueFacts, started bool) queueChoice {
 	name := job.GetLabels()[kueue.QueueLabel]
 	if name == "" {
 		name = described.Queue
@@ -112,15 +112,15 @@ func chooseQueue(job client.Object, described Description, rule QueueRule, facts
 		case rule == QueueRequired:
 			name = muster.DefaultQueue
 		case local != nil && !madeByMuster(local) && !started:
-			return QueueChoice{Name: muster.DefaultQueue}
+			return queueChoice{Name: muster.DefaultQueue}
 		default:
-			return QueueChoice{}
+			return queueChoice{}
 		}
 	}
 	if facts.Local[name] == nil && admits(facts.Cluster[name], facts.Namespace) {
-		return QueueChoice{Name: name, Make: localQueueFor(name, job.GetNamespace())}
+		return queueChoice{Name: name, Make: localQueueFor(name, job.GetNamespace())}
 	}
-	return QueueChoice{Name: name}
+	return queueChoice{Name: name}
 }
 
 // IsQueued reports whether a queue has a say in a job of the rule QueueOptional that is

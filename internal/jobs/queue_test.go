@@ -63,26 +63,26 @@ func TestChooseQueue(t *testing.T) {
 		rule    QueueRule
 		facts   QueueFacts
 		started bool
-		want    QueueChoice
+		want    queueChoice
 	}{
 		"a job that names no queue has none": {
 			facts: facts(clusterQueueFor("default", everyone)),
 		},
 		"the label goes before the API's own field": {
 			labels: inQueue("by-label"), field: "by-field", facts: facts(byPerson("by-label"), byPerson("by-field")),
-			want: QueueChoice{Name: "by-label"},
+			want: queueChoice{Name: "by-label"},
 		},
 		"without a label the API's own field counts": {
 			field: "by-field", facts: facts(byPerson("by-field")),
-			want: QueueChoice{Name: "by-field"},
+			want: queueChoice{Name: "by-field"},
 		},
 		"an empty label is as good as none": {
 			labels: inQueue(""), field: "by-field", facts: facts(byPerson("by-field")),
-			want: QueueChoice{Name: "by-field"},
+			want: queueChoice{Name: "by-field"},
 		},
 		"a LocalQueue named default that a person made takes in who names no queue": {
 			facts: facts(byPerson("default")),
-			want:  QueueChoice{Name: "default"},
+			want:  queueChoice{Name: "default"},
 		},
 		"one that Muster made does not, though it is named default": {
 			facts: facts(localQueueFor("default", "ns")),
@@ -95,39 +95,39 @@ func TestChooseQueue(t *testing.T) {
 		},
 		"a job that runs and names a queue is": {
 			labels: inQueue("q"), facts: facts(byPerson("q")), started: true,
-			want: QueueChoice{Name: "q"},
+			want: queueChoice{Name: "q"},
 		},
 		"where a queue is required, who names none goes to the queue default": {
 			rule: QueueRequired, facts: facts(clusterQueueFor("default", everyone)),
-			want: QueueChoice{Name: "default", Make: localQueueFor("default", "ns")},
+			want: queueChoice{Name: "default", Make: localQueueFor("default", "ns")},
 		},
 		"even after it was made by Muster, and though it runs": {
 			rule: QueueRequired, facts: facts(localQueueFor("default", "ns")), started: true,
-			want: QueueChoice{Name: "default"},
+			want: queueChoice{Name: "default"},
 		},
 		"where a queue is required, a name goes before default": {
 			labels: inQueue("q"), rule: QueueRequired, facts: facts(byPerson("default"), byPerson("q")),
-			want: QueueChoice{Name: "q"},
+			want: queueChoice{Name: "q"},
 		},
 		"the name of a ClusterQueue that admits the namespace has a LocalQueue made": {
 			labels: inQueue("big"), facts: facts(clusterQueueFor("big", map[string]string{"team": "a"})),
-			want: QueueChoice{Name: "big", Make: localQueueFor("big", "ns")},
+			want: queueChoice{Name: "big", Make: localQueueFor("big", "ns")},
 		},
 		"a LocalQueue goes before the ClusterQueue of its name": {
 			labels: inQueue("big"), facts: facts(byPerson("big"), clusterQueueFor("big", everyone)),
-			want: QueueChoice{Name: "big"},
+			want: queueChoice{Name: "big"},
 		},
 		"none is made where the ClusterQueue does not admit the namespace": {
 			labels: inQueue("big"), facts: facts(clusterQueueFor("big", map[string]string{"team": "b"})),
-			want: QueueChoice{Name: "big"},
+			want: queueChoice{Name: "big"},
 		},
 		"nor where it admits no namespace at all": {
 			labels: inQueue("big"), facts: facts(clusterQueueFor("big", nil)),
-			want: QueueChoice{Name: "big"},
+			want: queueChoice{Name: "big"},
 		},
 		"a name that nobody has is kept, so that the Workload can say so": {
 			labels: inQueue("typo"), facts: facts(byPerson("default")),
-			want: QueueChoice{Name: "typo"},
+			want: queueChoice{Name: "typo"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -117,15 +117,7 @@ func (r *reconciler[T]) plan(ctx context.Context, job T) (Plan, error) {
 	if described.Foreign {
 		return Plan{}, nil
 	}
-	children, err := r.children(ctx, job)
-	if err != nil {
-		return Plan{}, err
-	}
-	beside, err := r.beside(ctx, job)
-	if err != nil {
-		return Plan{}, err
-	}
-	pods, err := r.podsOf(ctx, job)
+	seen, err := r.look(ctx, job, facts)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -137,16 +129,35 @@ func (r *reconciler[T]) plan(ctx context.Context, job T) (Plan, error) {
 	if found != nil && isOf(found, job, r.api.Kind) {
 		own = found
 	}
-	facts.Priorities = facts.Priorities.remembering(own)
-	queue, queued := r.queueOf(job, described, facts.Queues, len(children), found)
-	seen := Seen[T]{Job: job, Facts: facts, Children: children, Beside: beside, Pods: pods, Now: r.clock.Now()}
-	if !queued {
-		if r.api.External {
-			return Plan{}, nil
-		}
-		seen.Admission = Admission{Grant: Unqueued}
-		return r.api.Plan(seen), nil
+	seen.Facts.Priorities = facts.Priorities.remembering(own)
+	queue, queued := r.queueOf(job, described, facts.Queues, len(seen.Children), found)
+	switch {
+	case queued:
+		return r.planQueued(ctx, seen, described, queue, found, own)
+	case r.api.External:
+		return Plan{}, nil
 	}
+	seen.Admission = Admission{Grant: Unqueued}
+	return r.api.Plan(seen), nil
+}
+
+// look is what there is of the job, but for its Workload.
+func (r *reconciler[T]) look(ctx context.Context, job T, facts Facts) (seen Seen[T], err error) {
+	seen = Seen[T]{Job: job, Facts: facts}
+	if seen.Children, err = r.children(ctx, job); err != nil {
+		return seen, err
+	}
+	if seen.Beside, err = r.beside(ctx, job); err != nil {
+		return seen, err
+	}
+	seen.Pods, err = r.podsOf(ctx, job)
+	seen.Now = r.clock.Now()
+	return seen, err
+}
+
+// planQueued is plan of a job that goes to a queue. The Workload that was found is its own, or the one that it names; nil stands for none.
+func (r *reconciler[T]) planQueued(ctx context.Context, seen Seen[T], described Description, queue queueChoice, found, own *kueue.Workload) (Plan, error) {
+	job, facts := seen.Job, seen.Facts
 	nodes, err := r.nodes(ctx, own)
 	if err != nil {
 		return Plan{}, err
@@ -183,16 +194,16 @@ func (r *reconciler[T]) plan(ctx context.Context, job T) (Plan, error) {
 // queueOf is the queue that the job goes to, and whether it goes to one at all: not if
 // another job queues for it, nor without pods. One that names a Workload which is not
 // there yet waits, though its queue is not known.
-func (r *reconciler[T]) queueOf(job T, described Description, facts QueueFacts, children int, found *kueue.Workload) (QueueChoice, bool) {
+func (r *reconciler[T]) queueOf(job T, described Description, facts QueueFacts, children int, found *kueue.Workload) (queueChoice, bool) {
 	if ownedByServed(job, r.served) {
-		return QueueChoice{}, false
+		return queueChoice{}, false
 	}
 	queue := chooseQueue(job, described, r.api.Queue, facts, runsAlready(job, described, facts, children))
 	switch {
 	case queue.Name == "" && found != nil:
-		return QueueChoice{Name: string(found.Spec.QueueName)}, true // it stays where it is once it queued
+		return queueChoice{Name: string(found.Spec.QueueName)}, true // it stays where it is once it queued
 	case len(described.PodSets) == 0:
-		return QueueChoice{}, false
+		return queueChoice{}, false
 	}
 	return queue, queue.Name != "" || prebuiltName(job) != ""
 }
@@ -276,7 +287,7 @@ func (r *reconciler[T]) workload(ctx context.Context, job T) (*kueue.Workload, e
 	prebuilt := prebuiltName(job)
 	key := client.ObjectKey{Namespace: job.GetNamespace(), Name: prebuilt}
 	if prebuilt == "" {
-		key.Name = WorkloadName(r.api.Kind, job.GetName(), job.GetUID())
+		key.Name = workloadName(r.api.Kind, job.GetName(), job.GetUID())
 	}
 	switch err := r.client.Get(ctx, key, &w); {
 	case apierrors.IsNotFound(err):

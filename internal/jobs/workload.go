@@ -24,10 +24,10 @@ import (
 // that the API server refuses to have it queued as it is.
 const workloadCreationFailed = "WorkloadCreationFailed"
 
-// WorkloadName is the name of a job's Workload, <kind>-<name>-<5 hex digits>: the
+// workloadName is the name of a job's Workload, <kind>-<name>-<5 hex digits>: the
 // same in every reconcile, so that creating it twice does no harm, and another for
 // a later job of the same name. Names beyond 253 bytes are cut before the digits.
-func WorkloadName(kind schema.GroupVersionKind, name string, uid types.UID) string {
+func workloadName(kind schema.GroupVersionKind, name string, uid types.UID) string {
 	sum := sha1.Sum([]byte(strings.Join([]string{kind.Kind, kind.Group, name, string(uid)}, "\n")))
 	suffix := "-" + hex.EncodeToString(sum[:])[:5]
 	prefix := strings.ToLower(kind.Kind) + "-" + name
@@ -40,7 +40,7 @@ func WorkloadName(kind schema.GroupVersionKind, name string, uid types.UID) stri
 func workloadFor(job client.Object, kind schema.GroupVersionKind, described Description, queue string, p priority, r request) *kueue.Workload {
 	w := &kueue.Workload{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:            WorkloadName(kind, job.GetName(), job.GetUID()),
+			Name:            workloadName(kind, job.GetName(), job.GetUID()),
 			Namespace:       job.GetNamespace(),
 			Labels:          map[string]string{kueue.JobUIDLabel: string(job.GetUID())},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, kind)},

@@ -70,14 +70,14 @@ func conditions(w *kueue.Workload) []string {
 func TestWorkloadName(t *testing.T) {
 	const uid = "7b6a4f0e-1111-2222-3333-444455556666"
 	// printf 'JobSet\njobset.x-k8s.io\npytorch\n7b6a4f0e-…' | sha1sum
-	if got := WorkloadName(jobSetKind, "pytorch", uid); got != "jobset-pytorch-a88af" {
+	if got := workloadName(jobSetKind, "pytorch", uid); got != "jobset-pytorch-a88af" {
 		t.Errorf("got %s", got)
 	}
-	if WorkloadName(jobSetKind, "pytorch", "another") == "jobset-pytorch-a88af" {
+	if workloadName(jobSetKind, "pytorch", "another") == "jobset-pytorch-a88af" {
 		t.Error("a later job of the same name has the same Workload")
 	}
-	long := WorkloadName(jobSetKind, strings.Repeat("x", 253), uid)
-	if len(long) != 253 || long == WorkloadName(jobSetKind, strings.Repeat("x", 252), uid) {
+	long := workloadName(jobSetKind, strings.Repeat("x", 253), uid)
+	if len(long) != 253 || long == workloadName(jobSetKind, strings.Repeat("x", 252), uid) {
 		t.Errorf("a long name makes %d bytes: %s", len(long), long)
 	}
 }
@@ -87,7 +87,7 @@ func TestWorkloadNameIsAlwaysOneThatTheAPITakes(t *testing.T) {
 		label := rapid.StringMatching(`[a-z0-9]([a-z0-9-]{0,3}[a-z0-9])?`)
 		name := strings.Join(rapid.SliceOfN(label, 130, 130).Draw(t, "labels"), ".")
 		name = strings.TrimRight(name[:min(len(name), 253)], "-.")
-		got := WorkloadName(jobSetKind, name, "u")
+		got := workloadName(jobSetKind, name, "u")
 		if errs := validation.IsDNS1123Subdomain(got); len(errs) > 0 {
 			t.Fatalf("%q of %q: %v", got, name, errs)
 		}
@@ -99,7 +99,7 @@ func TestWorkloadForDescribesTheJob(t *testing.T) {
 	got := workloadFor(jobWith(inQueue("q")), jobSetKind, Description{PodSets: podSets}, "q", priority{5, "urgent", "kueue.x-k8s.io/workloadpriorityclass"}, request{})
 	want := &kueue.Workload{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: WorkloadName(jobSetKind, "j", "job-uid"), Namespace: "ns",
+			Name: workloadName(jobSetKind, "j", "job-uid"), Namespace: "ns",
 			Labels:     map[string]string{"kueue.x-k8s.io/job-uid": "job-uid"},
 			Finalizers: []string{"kueue.x-k8s.io/resource-in-use"},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet", Name: "j", UID: "job-uid",

@@ -56,11 +56,11 @@ const (
 	defaultGraceSeconds = 30
 )
 
-// ErrNoCommand is of containers that leave it to their image what they run.
-var ErrNoCommand = errors.New("an agent can be put only round an explicit command: set command, to what the image would run")
+// errNoCommand is of containers that leave it to their image what they run.
+var errNoCommand = errors.New("an agent can be put only round an explicit command: set command, to what the image would run")
 
-// ErrNoAgent is of an operator that serves no agents.
-var ErrNoAgent = errors.New("the operator serves no agents: it was started without --rendezvous-address, or its log says why")
+// errNoAgent is of an operator that serves no agents.
+var errNoAgent = errors.New("the operator serves no agents: it was started without --rendezvous-address, or its log says why")
 
 // Serves reports whether there is an agent to add.
 func (a Agent) Serves() bool { return a.Server != "" }
@@ -69,7 +69,7 @@ func (a Agent) Serves() bool { return a.Server != "" }
 // there stays: arguments, the user's own variables, names that are the agent's are refused.
 func (a Agent) Inject(template corev1.PodTemplateSpec, round Round) (corev1.PodTemplateSpec, error) {
 	if !a.Serves() {
-		return template, ErrNoAgent
+		return template, errNoAgent
 	}
 	out := *template.DeepCopy()
 	spec := &out.Spec
@@ -82,7 +82,7 @@ func (a Agent) Inject(template corev1.PodTemplateSpec, round Round) (corev1.PodT
 	}
 	container := &spec.Containers[at]
 	if len(container.Command) == 0 {
-		return template, fmt.Errorf("container %s: %w", container.Name, ErrNoCommand)
+		return template, fmt.Errorf("container %s: %w", container.Name, errNoCommand)
 	}
 	if taken := takenName(spec); taken != "" {
 		return template, fmt.Errorf("the name %s is the agent's: rename the container or volume that has it", taken)

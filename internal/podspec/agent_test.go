@@ -81,13 +81,13 @@ func TestAnAgentIsPutRoundTheCommandOfOneContainer(t *testing.T) {
 func TestWhoCannotHaveAnAgentIsToldWhy(t *testing.T) {
 	silent := trainer()
 	silent.Spec.Containers[1].Command = nil
-	if _, err := agent.Inject(silent, Round{Container: "trainingjob"}); !errors.Is(err, ErrNoCommand) {
+	if _, err := agent.Inject(silent, Round{Container: "trainingjob"}); !errors.Is(err, errNoCommand) {
 		t.Errorf("without a command: %v", err)
 	}
 	if _, err := agent.Inject(trainer(), Round{Container: "other"}); err == nil {
 		t.Error("a container that is not there got an agent")
 	}
-	if _, err := (Agent{}).Inject(trainer(), Round{}); !errors.Is(err, ErrNoAgent) {
+	if _, err := (Agent{}).Inject(trainer(), Round{}); !errors.Is(err, errNoAgent) {
 		t.Errorf("of an operator without a rendezvous: %v", err)
 	}
 }

@@ -15,12 +15,12 @@ import (
 	"github.com/musterhq/muster/internal/certificate"
 )
 
-// ConfigurationName is that of the object by which the chart has the API server ask the operator.
-const ConfigurationName = "muster-webhooks"
+// configurationName is that of the object by which the chart has the API server ask the operator.
+const configurationName = "muster-webhooks"
 
 // Cached is what the operator's cache keeps of such objects: that one alone, which is all that it may read.
 func Cached() (client.Object, cache.ByObject) {
-	return &registration.MutatingWebhookConfiguration{}, cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", ConfigurationName)}
+	return &registration.MutatingWebhookConfiguration{}, cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", configurationName)}
 }
 
 // keeper says in the object whom the API server is to trust: all of whose certificates an operator may show.
@@ -31,7 +31,7 @@ type keeper struct {
 
 func (k *keeper) addTo(mgr manager.Manager) error {
 	if err := ctrl.NewControllerManagedBy(mgr).Named("webhook").For(&registration.MutatingWebhookConfiguration{}).Complete(k); err != nil {
-		return fmt.Errorf("keeping %s: %w", ConfigurationName, err)
+		return fmt.Errorf("keeping %s: %w", configurationName, err)
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ func TestTheAPIServerTrustsWhatOperatorsShow(t *testing.T) {
 	if err := registration.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	object := &registration.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: ConfigurationName},
+	object := &registration.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: configurationName},
 		Webhooks: []registration.MutatingWebhook{{Name: "a.muster.dev"}, {Name: "b.muster.dev"}}}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(object).Build()
 	trusted := ""
@@ -57,7 +57,7 @@ func TestWhereTheChartHasMadeNoObjectNothingIsWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	k := &keeper{client: fake.NewClientBuilder().WithScheme(scheme).Build(), trusted: func() string { return "" }}
-	if result, err := k.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: ConfigurationName}}); err != nil || result != (ctrl.Result{}) {
+	if result, err := k.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: configurationName}}); err != nil || result != (ctrl.Result{}) {
 		t.Errorf("%+v, %v", result, err)
 	}
 }

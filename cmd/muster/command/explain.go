@@ -103,6 +103,23 @@ func (o *explainOptions) run(ctx context.Context, streams genericiooptions.IOStr
 	if given != nil {
 		seen.Configuration, seen.Assumed = given, ""
 	}
+	explanation, err := explain(ctx, cluster, seen, name, argument, streams)
+	if err != nil {
+		return err
+	}
+	if text {
+		err = show.Explanation(streams.Out, explanation)
+	} else {
+		err = printer.PrintObj(explanation, streams.Out)
+	}
+	if err == nil && !doesWell(explanation.Job.State) {
+		return errQuiet
+	}
+	return err
+}
+
+// explain finds the job that is named, reads what is told of it alone, and says all that is known of it.
+func explain(ctx context.Context, cluster *observe.Cluster, seen *view.Seen, name view.Name, argument string, streams genericiooptions.IOStreams) (*view.Explanation, error) {
 	now := time.Now()
 	jobs := view.Jobs(seen, now)
 	found := view.Find(jobs, name)
@@ -110,30 +127,21 @@ func (o *explainOptions) run(ctx context.Context, streams genericiooptions.IOStr
 		found = view.Find(jobs, view.Name{Namespace: name.Namespace, Name: name.Name}) // people call them all jobs
 	}
 	if schedule := view.FindSchedule(seen, name); len(found) == 0 && schedule != nil {
-		return runsBySchedule(schedule)
+		return nil, runsBySchedule(schedule)
 	}
 	job, err := choose(found, argument, name.Namespace, streams)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if seen.Pods, err = cluster.PodsOf(ctx, job); err != nil {
-		return explainConnection(err)
+		return nil, explainConnection(err)
 	}
 	if seen.HeedsWarnings(job) {
 		if seen.Warnings, err = cluster.WarningsOf(ctx, job); err != nil {
-			return explainConnection(err)
+			return nil, explainConnection(err)
 		}
 	}
-	explanation := view.Explain(seen, jobs, *job, now)
-	if text {
-		err = show.Explanation(streams.Out, explanation)
-	} else {
-		err = printer.PrintObj(explanation, streams.Out)
-	}
-	if err == nil && !doesWell(job.State) {
-		return errQuiet
-	}
-	return err
+	return view.Explain(seen, jobs, *job, now), nil
 }
 
 // completionPatience is how long who types waits for names.

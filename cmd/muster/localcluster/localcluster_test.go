@@ -92,16 +92,16 @@ func TestRunningKubeconfig(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := RunningKubeconfig(dir); got != "" {
+	if got := runningKubeconfig(dir); got != "" {
 		t.Errorf("an empty directory gave %q", got)
 	}
 	write("kubeconfig", "")
 	write("pid", strconv.Itoa(os.Getpid())+"\n")
-	if got, want := RunningKubeconfig(dir), filepath.Join(dir, "kubeconfig"); got != want {
+	if got, want := runningKubeconfig(dir), filepath.Join(dir, "kubeconfig"); got != want {
 		t.Errorf("a running cluster gave %q, want %q", got, want)
 	}
 	write("pid", "99999999")
-	if got := RunningKubeconfig(dir); got != "" {
+	if got := runningKubeconfig(dir); got != "" {
 		t.Errorf("a cluster that is gone gave %q", got)
 	}
 }

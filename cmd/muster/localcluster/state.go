@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// DefaultDir is where `muster up` keeps its state when no --dir is given: $XDG_STATE_HOME/muster, else
+// defaultDir is where `muster up` keeps its state when no --dir is given: $XDG_STATE_HOME/muster, else
 // ~/.local/state/muster. Empty if neither is known.
-func DefaultDir() string {
+func defaultDir() string {
 	if state := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(state) {
 		return filepath.Join(state, "muster")
 	}
@@ -21,8 +21,8 @@ func DefaultDir() string {
 	return filepath.Join(home, ".local", "state", "muster")
 }
 
-// RunningKubeconfig gives the kubeconfig of the cluster that `muster up` runs from dir, or "" if none runs there.
-func RunningKubeconfig(dir string) string {
+// runningKubeconfig gives the kubeconfig of the cluster that `muster up` runs from dir, or "" if none runs there.
+func runningKubeconfig(dir string) string {
 	if dir == "" || !running(filepath.Join(dir, "pid")) {
 		return ""
 	}
@@ -60,7 +60,7 @@ func UseRunning() {
 			return
 		}
 	}
-	if kubeconfig := RunningKubeconfig(DefaultDir()); kubeconfig != "" {
+	if kubeconfig := runningKubeconfig(defaultDir()); kubeconfig != "" {
 		// Setenv fails only for impossible names and values; then the client says that it has no configuration.
 		_ = os.Setenv("KUBECONFIG", kubeconfig)
 	}
