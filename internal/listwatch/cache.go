@@ -23,13 +23,18 @@ import (
 
 // NewCache makes caches as cache.New does, but for how they read what there is when they begin, and the watches of custom resources. Of
 // the API groups named every object is read or none; of other custom resources one that its type in Go cannot hold is passed over. It is
-// for the NewCache of a manager's options. Making a cache fails if the options select by labels or fields among custom resources, or name
-// more than one namespace for them.
+// for the NewCache of a manager's options; other options have to name a scheme and a mapper. Making a cache fails if they select by labels or
+// fields among custom resources, or name more than one namespace for them.
 func NewCache(wholeGroups ...string) cache.NewCacheFunc {
 	return func(config *rest.Config, options cache.Options) (cache.Cache, error) {
 		namespace, err := namespaceOf(options)
 		if err != nil {
 			return nil, err
+		}
+		if options.HTTPClient == nil {
+			if options.HTTPClient, err = rest.HTTPClientFor(config); err != nil {
+				return nil, fmt.Errorf("making a client for a cache: %w", err)
+			}
 		}
 		kinds := watches{config: config, options: options, namespace: namespace, wholeGroups: wholeGroups}
 		options.NewInformer = func(lw toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {

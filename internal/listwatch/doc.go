@@ -1,6 +1,6 @@
-// Package listwatch lists and watches what the cache of an operator has, at a fraction of what it takes by client-go. A Muster that starts
-// hears of every Workload and every pod there is, and of three changes for each Workload that it admits. It knows of no kind more than how
-// it is read; who makes the cache says what else matters.
+// Package listwatch lists and watches what the cache of an operator has, or of a command that follows a cluster, at a fraction of what it
+// takes by client-go. A Muster that starts hears of every Workload and every pod there is, and of three changes for each Workload that it
+// admits. It knows of no kind more than how it is read; who makes the cache says what else matters.
 //
 // What there is at first comes as a list that is read object by object: no list is ever held, and the API server is spared what it takes
 // to make events of all of it.

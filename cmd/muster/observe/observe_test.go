@@ -2,6 +2,7 @@ package observe
 
 import (
 	"context"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"net/http"
@@ -17,7 +18,7 @@ import (
 // served is what an API server of a test answers, by path. It answers watches with nothing, until they end.
 func served(t *testing.T, answers map[string]string) *rest.Config {
 	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		answer, known := answers[r.URL.Path]
 		switch {
@@ -32,7 +33,8 @@ func served(t *testing.T, answers map[string]string) *rest.Config {
 		}
 	}))
 	t.Cleanup(server.Close)
-	return &rest.Config{Host: server.URL}
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	return &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{CAData: authority}}
 }
 
 // TestAJobThatCannotBeReadIsLeftOutAndNamed: the others of its kind are listed, by an API server whose definition of VCJobs lets in a
@@ -53,7 +55,7 @@ func TestAJobThatCannotBeReadIsLeftOutAndNamed(t *testing.T) {
 			{"apiVersion":"batch.volcano.sh/v1alpha1","kind":"Job","metadata":{"namespace":"ml","name":"bad"},"spec":{"policies":[{"event":"*","timeout":"5 minutes"}]}},
 			{"apiVersion":"batch.volcano.sh/v1alpha1","kind":"Job","metadata":{"namespace":"ml","name":"other"},"spec":{"queue":"q"}}]}`,
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	cluster, err := Open(ctx, config)
 	if err != nil {
