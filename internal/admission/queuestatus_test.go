@@ -55,6 +55,25 @@ func TestClusterQueueStatus(t *testing.T) {
 	}
 }
 
+// TestAClusterQueueWhoseSelectorIsNoneIsNotActive: it picks nobody, and says why, to its workloads too.
+func TestAClusterQueueWhoseSelectorIsNoneIsNotActive(t *testing.T) {
+	const why = `Can't admit new workloads: its namespaceSelector, which no namespace can match, must be changed: `
+	q := newClusterQueue("cq", "2")
+	q.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a b"}}
+	clusterQueueStatus(q, some, surroundings{flavors: 1}, now)
+	if got := conditions(q.Status.Conditions); len(got) != 1 || !strings.HasPrefix(got[0], "Active=False Unknown: "+why) || !strings.Contains(got[0], "a b") {
+		t.Errorf("its conditions are %q", got)
+	}
+	if got := (&translator{}).clusterQueue(q).Inactive; !strings.HasPrefix(got, why) {
+		t.Errorf("its workloads are told %q", got)
+	}
+	q.Spec.NamespaceSelector = nil // which picks nobody on purpose
+	clusterQueueStatus(q, some, surroundings{flavors: 1}, now)
+	if diff := cmp.Diff([]string{"Active=True Ready: Can admit new workloads"}, conditions(q.Status.Conditions)); diff != "" {
+		t.Errorf("without a selector (-want +got):\n%s", diff)
+	}
+}
+
 func TestAClusterQueueWhoseChecksAreMissingIsNotActive(t *testing.T) {
 	q := newClusterQueue("cq", "2")
 	q.Spec.AdmissionChecks = []kueue.AdmissionCheckReference{"budget"}

@@ -1,8 +1,10 @@
 package admission
 
 import (
+	"fmt"
 	"strconv"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
@@ -73,6 +75,10 @@ func (t *translator) clusterQueue(q *kueue.ClusterQueue) engine.ClusterQueue {
 func cannotAdmit(q *kueue.ClusterQueue, checks map[string]*kueue.AdmissionCheck) (reason, message string) {
 	if !q.DeletionTimestamp.IsZero() {
 		return kueue.ClusterQueueActiveReasonTerminating, "Can't admit new workloads; clusterQueue is terminating"
+	}
+	// The API server refuses such a one; it may be there from before it did.
+	if _, err := metav1.LabelSelectorAsSelector(q.Spec.NamespaceSelector); err != nil {
+		return kueue.ClusterQueueActiveReasonUnknown, fmt.Sprintf("Can't admit new workloads: its namespaceSelector, which no namespace can match, must be changed: %v", err)
 	}
 	return lifecycle.ChecksProblem(&q.Spec, checks)
 }
