@@ -8,13 +8,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
+	"github.com/musterhq/muster/internal/workload"
 )
 
 // QueueRule says what a job API does with a job that names no queue.
@@ -40,7 +40,7 @@ type QueueFacts struct {
 
 // Serves reports whether jobs of the namespace can go to the queue of the name.
 func (f QueueFacts) Serves(name string) bool {
-	return f.Local[name] != nil || admits(f.Cluster[name], f.Namespace)
+	return f.Local[name] != nil || workload.Takes(f.Cluster[name], f.Namespace)
 }
 
 // Names are those of all queues that a job could name, in order.
@@ -57,6 +57,9 @@ func (f QueueFacts) Names() []string {
 
 // queueNotFound is the reason of the event of a job whose queue there is not.
 const queueNotFound = "QueueNotFound"
+
+// movesLaterReason is the reason of the event of a job that names another queue than the one whose quota it holds.
+const movesLaterReason = "QueueChangesLater"
 
 // NotFound says that there is no queue of the name, and which there are instead, "" if jobs of the namespace can go there.
 func (f QueueFacts) NotFound(name, namespace string) string {
@@ -117,7 +120,7 @@ func chooseQueue(job client.Object, described Description, rule QueueRule, facts
 			return queueChoice{}
 		}
 	}
-	if facts.Local[name] == nil && admits(facts.Cluster[name], facts.Namespace) {
+	if facts.Local[name] == nil && workload.Takes(facts.Cluster[name], facts.Namespace) {
 		return queueChoice{Name: name, Make: localQueueFor(name, job.GetNamespace())}
 	}
 	return queueChoice{Name: name}
@@ -136,16 +139,6 @@ func IsQueued(job client.Object, local *kueue.LocalQueue, served []schema.GroupK
 func madeByMuster(q *kueue.LocalQueue) bool {
 	_, made := q.Labels[muster.MadeForLabel]
 	return made
-}
-
-// admits reports whether the ClusterQueue exists and takes workloads of the
-// namespace.
-func admits(q *kueue.ClusterQueue, ns *corev1.Namespace) bool {
-	if q == nil || ns == nil || q.Spec.NamespaceSelector == nil {
-		return false
-	}
-	selector, err := metav1.LabelSelectorAsSelector(q.Spec.NamespaceSelector)
-	return err == nil && selector.Matches(labels.Set(ns.Labels))
 }
 
 func localQueueFor(clusterQueue, namespace string) *kueue.LocalQueue {

@@ -19,7 +19,7 @@ var mayImport = map[string][]string{
 	"api":                           {},
 	"charts":                        {},
 	"examples":                      {},
-	"cmd/muster":                    {"examples", "internal/engine", "internal/admission", "internal/config", "internal/listwatch"},
+	"cmd/muster":                    {"examples", "internal/engine", "internal/admission", "internal/workload", "internal/config", "internal/listwatch"},
 	"cmd/muster-operator":           {"internal/jobs", "internal/admission", "internal/admission/slim", "internal/admission/keptqueues", "internal/install", "internal/config", "internal/rendezvous", "internal/podspec", "internal/metrics", "internal/tracing", "internal/certificate", "internal/webhook", "internal/listwatch"},
 	"cmd/muster-agent":              {"internal/rendezvous/protocol", "python"},
 	"python":                        {},

@@ -16,6 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/reason"
+	"github.com/musterhq/muster/internal/workload"
 )
 
 // Explanation is what `muster explain` says of one job: what it asks, where it stands in line, what its queue has, who
@@ -27,7 +28,7 @@ type Explanation struct {
 	Asks []Ask `json:"asks,omitempty"`
 	// Line is where the job stands in its queue; absent for a job without one.
 	Line *Line `json:"line,omitempty"`
-	// QueuesThere are the LocalQueues that the job could name, where there is none of the name that it names.
+	// QueuesThere are the queues that the job could name, where there is none of the name that it names.
 	QueuesThere []string `json:"queuesThere,omitempty"`
 	// Covers are all resources of the queue, where a job waits that asks for another one.
 	Covers []corev1.ResourceName `json:"covers,omitempty"`
@@ -128,7 +129,7 @@ func Explain(seen *Seen, jobs []Job, job Job, now time.Time) *Explanation {
 		e.Line.Position, e.Line.Length = 0, 0 // those who stand in front may be out of sight
 	}
 	if e.Line == nil && job.Queue != "" && job.State == Pending {
-		e.QueuesThere = localQueuesOf(seen, job.Namespace)
+		e.QueuesThere = queuesFor(seen, job.Namespace)
 	}
 	if hidden || job.State != Pending && job.State != Suspended {
 		return e // who has what is of interest to those who wait
@@ -334,16 +335,23 @@ func coveredInstead(queue *Queue, requests corev1.ResourceList) []corev1.Resourc
 	return nil
 }
 
-// localQueuesOf are the names of those of the namespace.
-func localQueuesOf(seen *Seen, namespace string) []string {
-	names := []string{}
+// queuesFor are the names of the queues that jobs of the namespace may name: the LocalQueues there, and the ClusterQueues that take
+// them, as far as the reader may see that.
+func queuesFor(seen *Seen, namespace string) []string {
+	var names []string
 	for i := range seen.LocalQueues {
 		if seen.LocalQueues[i].Namespace == namespace {
 			names = append(names, seen.LocalQueues[i].Name)
 		}
 	}
+	at := slices.IndexFunc(seen.Namespaces, func(ns corev1.Namespace) bool { return ns.Name == namespace })
+	for i := range seen.ClusterQueues {
+		if at >= 0 && workload.Takes(&seen.ClusterQueues[i], &seen.Namespaces[at]) {
+			names = append(names, seen.ClusterQueues[i].Name)
+		}
+	}
 	slices.Sort(names)
-	return names
+	return slices.Compact(names)
 }
 
 // Free is what is left of a quota before borrowing, never less than 0.

@@ -151,9 +151,18 @@ func TestExplainNamesTheQueuesThatAJobCouldName(t *testing.T) {
 	elsewhere := seen.LocalQueues[0]
 	seen.LocalQueues[0].Name, elsewhere.Namespace = "gpus", "other"
 	seen.LocalQueues = append(seen.LocalQueues, elsewhere)
+	for name, selector := range map[string]*metav1.LabelSelector{
+		"all": {}, "none": nil, "others": {MatchLabels: map[string]string{"team": "other"}},
+	} {
+		q := kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		q.Spec.NamespaceSelector = selector
+		seen.ClusterQueues = append(seen.ClusterQueues, q)
+	}
+	seen.Namespaces = []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: elsewhere.Namespace, Labels: map[string]string{"team": "other"}}},
+		{ObjectMeta: metav1.ObjectMeta{Name: seen.LocalQueues[0].Namespace}}}
 	jobs := Jobs(&seen, now)
 	e := Explain(&seen, jobs, Find(jobs, Name{Name: "eval"})[0], now)
-	if diff := cmp.Diff([]string{"gpus"}, e.QueuesThere); diff != "" {
+	if diff := cmp.Diff([]string{"all", "gpus", "lab"}, e.QueuesThere); diff != "" {
 		t.Errorf("the queues differ (-want +got):\n%s", diff)
 	}
 }
