@@ -103,12 +103,24 @@ func headline(e *view.Explanation) string {
 		why = job.Reason // what each flavor says follows
 	}
 	if e.Warning != nil {
-		why, _, _ = strings.Cut(why, ":") // what it was told follows
+		why = untold(job, e.Warning)
 	}
 	if why != "" {
 		text += ": " + why
 	}
 	return text
+}
+
+// untold is why a job waits without what it was told, which follows: until when it backs off is left of that, or which queue holds it.
+func untold(job *view.Job, told *view.Warning) string {
+	why, _, _ := strings.Cut(job.Why(), ":")
+	switch _, left, repeats := strings.Cut(job.Message, told.Message); {
+	case repeats:
+		return why + left
+	case job.Reason == "":
+		return why
+	}
+	return job.Why()
 }
 
 // counted is so many of what is named.

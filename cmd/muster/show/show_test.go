@@ -117,6 +117,26 @@ func TestExplanationOfAWaitingJob(t *testing.T) {
 	}
 }
 
+// TestTheHeadlineSaysWhatTheEvictionDoesNot: the eviction follows, and until when the job backs off or which queue holds it does not.
+func TestTheHeadlineSaysWhatTheEvictionDoesNot(t *testing.T) {
+	for name, tc := range map[string]struct{ reason, message, told, want string }{
+		"it backs off": {"PendingEvaluation", "was evicted: Exceeded it; queued again in 3s", "Exceeded it",
+			"ml/jobset/eval is pending for 7m: PendingEvaluation; queued again in 3s"},
+		"it is looked at next": {"PendingEvaluation", "was evicted: Exceeded it", "Exceeded it",
+			"ml/jobset/eval is pending for 7m: PendingEvaluation"},
+		"its queue was drained": {"OnHold", "LocalQueue q is stopped", "The LocalQueue is stopped",
+			"ml/jobset/eval is pending for 7m: OnHold: LocalQueue q is stopped"},
+		"it has no Workload": {"", "no Workload yet: its events say why", "mend this",
+			"ml/jobset/eval is pending for 7m: no Workload yet"},
+	} {
+		job := pendingJob()
+		job.Reason, job.Message = tc.reason, tc.message
+		if got := headline(&view.Explanation{Job: job, Warning: &view.Warning{Reason: "Evicted", Message: tc.told}}); got != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
 func TestExplanationOfAJobThatIsWrong(t *testing.T) {
 	job := pendingJob()
 	job.Workload, job.Reason, job.Message = "", "", "no Workload yet: ask muster explain"

@@ -30,7 +30,7 @@ func whyNot(text *strings.Builder, e *view.Explanation) {
 			if len(x.PodSets) > 1 {
 				said = podSet.Name + ": " + said
 			}
-			if flavor.Nearest && len(podSet.Flavors) > 1 {
+			if flavor.Nearest && flavor.Fit != reason.Refused && len(podSet.Flavors) > 1 {
 				said += "  <- nearest"
 			}
 			line(text, label, said)

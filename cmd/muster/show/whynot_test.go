@@ -4,7 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/musterhq/muster/cmd/muster/view"
 	"github.com/musterhq/muster/internal/engine/place"
+	"github.com/musterhq/muster/internal/engine/reason"
 )
 
 func TestTheBestDomainIsToldWithWhatItIsShortOf(t *testing.T) {
@@ -15,6 +17,22 @@ func TestTheBestDomainIsToldWithWhatItIsShortOf(t *testing.T) {
 	rack.Resource = "" // such as a part that must be alone there
 	if got, want := bestOf(&rack, 4), "example.com/rack b1/r3: 3 of 4 pods fit"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestWhatRefusesThePodsIsNotNearer than another flavor that does.
+func TestWhatRefusesThePodsIsNotNearer(t *testing.T) {
+	refuses := func(name string, nearest bool) reason.FlavorVerdict {
+		return reason.FlavorVerdict{Flavor: name, Fit: reason.Refused, Nearest: nearest, Message: "another label"}
+	}
+	e := &view.Explanation{WhyNot: &reason.Explanation{PodSets: []reason.PodSet{{Name: "main", Flavors: []reason.FlavorVerdict{refuses("a", true), refuses("b", false)}}}}}
+	var text strings.Builder
+	whyNot(&text, e)
+	want := `  flavor    a         another label
+            b         another label
+`
+	if text.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", text.String(), want)
 	}
 }
 
