@@ -231,6 +231,44 @@ func TestALocalQueueThatAPersonMadeTakesInBatchJobsThatComeAfterIt(t *testing.T)
 	}
 }
 
+// TestABatchJobThatRunsIsToldThatItGoesToAnotherQueueLater, once; and it does.
+func TestABatchJobThatRunsIsToldThatItGoesToAnotherQueueLater(t *testing.T) {
+	w := newBatchWorld(t, fault{}, newBatchJob("cq", true), 0)
+	w.reconcile()
+	w.admit()
+	send := func(queue string) (told []string) {
+		sent := w.batchJob()
+		sent.Labels[kueue.QueueLabel] = queue
+		if err := w.api.Update(t.Context(), sent); err != nil {
+			t.Fatal(err)
+		}
+		w.reconcile()
+		w.reconcile()
+		for _, event := range w.events.events {
+			if strings.HasPrefix(event, "QueueChangesLater") {
+				told = append(told, event)
+			}
+		}
+		return told
+	}
+	if got := send("cq"); len(got) != 0 {
+		t.Errorf("told %v though it stays", got)
+	}
+	if got := send("another"); len(got) != 1 || !strings.Contains(got[0], "stays in queue cq") || !strings.Contains(got[0], "goes to queue another") {
+		t.Errorf("told %v", got)
+	}
+	held := list[kueue.WorkloadList](w.world).Items[0]
+	workload.Evict(&held, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "for another"}, epoch)
+	w.updateStatus(&held)
+	for range 10 { // nobody admits it meanwhile
+		w.reconcile()
+		w.runJob()
+	}
+	if got := list[kueue.WorkloadList](w.world).Items[0].Spec.QueueName; got != "another" {
+		t.Errorf("evicted, it waits in %s", got)
+	}
+}
+
 // TestABatchJobKeepsThePriorityOfAClassThatIsGone: it is in line by it already, and may be sent to another queue; that no other Job is
 // queued by that class is another matter.
 func TestABatchJobKeepsThePriorityOfAClassThatIsGone(t *testing.T) {

@@ -179,6 +179,7 @@ func (r *reconciler[T]) planQueued(ctx context.Context, seen Seen[T], described 
 	if plan.Progress.Outcome == nil {
 		plan.Events = append(plan.Events, cannotStart(seen.Admission)...)
 		plan.Events = append(plan.Events, cannotQueue(job, queue.Name, seen.Admission, facts.Queues)...)
+		plan.Events = append(plan.Events, movesLater(job, queue.Name, own)...)
 	}
 	if seen.Admission.Conflict != "" && !plan.Progress.Active && plan.Progress.Outcome == nil {
 		plan.Progress.FailedToStart = seen.Admission.Conflict
@@ -232,6 +233,17 @@ func cannotQueue(job client.Object, queue string, a Admission, queues QueueFacts
 		return []Event{event}
 	}
 	return nil
+}
+
+// movesLater tells of a job that was sent to another queue while it has quota that it stays where it is until it queues again.
+// One that names its Workload is where that one is.
+func movesLater(job client.Object, queue string, own *kueue.Workload) []Event {
+	if own == nil || queue == "" || prebuiltName(job) != "" || workload.IsFinished(own) || !workload.HoldsQuota(own) || string(own.Spec.QueueName) == queue {
+		return nil
+	}
+	return []Event{Obstacle(movesLaterReason, fmt.Sprintf(
+		"The job stays in queue %s, whose quota it holds, and goes to queue %s when it waits again. To send it there at once, deactivate its Workload %s and activate it again",
+		own.Spec.QueueName, queue, own.Name))}
 }
 
 // mistakesOf are what keeps the job from being queued as it is: what its API says, and what
