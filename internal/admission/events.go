@@ -31,11 +31,17 @@ type boundedRecorder struct {
 
 // Eventf records the event, or does not.
 func (r boundedRecorder) Eventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) {
+	r.Tell(regarding, related, eventtype, reason, action, note, args...)
+}
+
+// Tell is Eventf, and reports whether the event was recorded: of what holds it may be told later.
+func (r boundedRecorder) Tell(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) bool {
 	if !r.budget.mayTell() {
 		droppedEvents.Inc()
-		return
+		return false
 	}
 	r.EventRecorder.Eventf(regarding, related, eventtype, reason, action, note, args...)
+	return true
 }
 
 // teller tells people what was decided about their job: on the job, which they know. A nil

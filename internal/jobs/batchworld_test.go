@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -228,6 +230,66 @@ func TestALocalQueueThatAPersonMadeTakesInBatchJobsThatComeAfterIt(t *testing.T)
 				t.Errorf("%d Workloads, want %d", got, tc.want)
 			}
 		})
+	}
+}
+
+// dropping is a recorder that has no time for events while it is busy.
+type dropping struct {
+	*recorder
+	busy bool
+}
+
+func (d *dropping) Tell(regarding, related runtime.Object, kind, reason, action, note string, args ...any) bool {
+	if !d.busy {
+		d.Eventf(regarding, related, kind, reason, action, note, args...)
+	}
+	return !d.busy
+}
+
+// TestABatchJobIsToldThatItCannotBeStartedOnceThereIsTime: its Workload has ended by then. It is told once, and once by the next operator.
+func TestABatchJobIsToldThatItCannotBeStartedOnceThereIsTime(t *testing.T) {
+	job := newBatchJob("cq", true)
+	job.Spec.Template.Spec.NodeSelector = map[string]string{"rack": "a"}
+	w := newBatchWorld(t, fault{}, job, 0)
+	events := &dropping{recorder: w.events, busy: true}
+	operator := func() { w.reconciler = jobs.NewReconciler(batchjob.API, w.watched(), events, w.clock) }
+	operator()
+	w.reconcile()
+	w.admit()
+	given := list[kueue.WorkloadList](w.world).Items[0]
+	given.Status.AdmissionChecks = []kueue.AdmissionCheckState{{Name: "budget", State: kueue.CheckStateReady, LastTransitionTime: metav1.NewTime(epoch),
+		PodSetUpdates: []kueue.PodSetUpdate{{Name: "main", NodeSelector: map[string]string{"rack": "b"}}}}}
+	w.updateStatus(&given)
+	w.reconcile()
+	if again := w.reconcile().RequeueAfter; again <= 0 || again > time.Minute {
+		t.Errorf("it is looked at again after %s", again)
+	}
+	told := func() (n int) {
+		w.reconcile()
+		for _, event := range w.events.events {
+			if strings.HasPrefix(event, "FailedToStart: No pods can be started: the admission check budget") {
+				n++
+			}
+		}
+		return n
+	}
+	if got := told(); got != 0 {
+		t.Errorf("told %d times while there is no time", got)
+	}
+	if ended := list[kueue.WorkloadList](w.world).Items[0]; !workload.IsFinished(&ended) {
+		t.Fatalf("its Workload has not ended: %+v", ended.Status.Conditions)
+	}
+	events.busy = false
+	for range 2 {
+		if got := told(); got != 1 {
+			t.Errorf("told %d times: %v", got, w.events.events)
+		}
+	}
+	operator()
+	for range 2 {
+		if got := told(); got != 2 {
+			t.Errorf("told %d times by two operators: %v", got, w.events.events)
+		}
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -312,12 +313,22 @@ func refused(err error) bool {
 	return errors.As(err, &taken) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
 }
 
-// tell records an event. The message is never used as a format, and is cut where
+// mayDrop is a recorder that says whether it has recorded an event, or had no time for it.
+type mayDrop interface {
+	Tell(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) bool
+}
+
+// tell records an event, and reports whether there was time for it. The message is never used as a format, and is cut where
 // the API would refuse it.
-func (x *Executor) tell(job client.Object, e Event) {
+func (x *Executor) tell(job client.Object, e Event) bool {
 	kind := e.Type
 	if kind == "" {
 		kind = corev1.EventTypeNormal
 	}
-	x.recorder.Eventf(job, nil, kind, e.Reason, eventAction, "%s", workload.Cut(e.Message, eventMessageBytes))
+	message := workload.Cut(e.Message, eventMessageBytes)
+	if r, ok := x.recorder.(mayDrop); ok {
+		return r.Tell(job, nil, kind, e.Reason, eventAction, "%s", message)
+	}
+	x.recorder.Eventf(job, nil, kind, e.Reason, eventAction, "%s", message)
+	return true
 }

@@ -113,10 +113,10 @@ func TestSinceWhenPodsAreNotReady(t *testing.T) {
 func TestWhoCannotStartIsTold(t *testing.T) {
 	const conflict = `the admission check c sets the node selector k of pod set main to "false", but it is "true" already`
 	want := []Event{{Type: corev1.EventTypeWarning, Reason: kueue.WorkloadFinishedReasonFailedToStart, Message: "No pods can be started: " + conflict, Standing: true}}
-	if diff := cmp.Diff(want, cannotStart(Admission{Grant: Admitted, Conflict: conflict})); diff != "" {
+	if diff := cmp.Diff(want, cannotStart(Admission{Grant: Admitted, Conflict: conflict}, nil)); diff != "" {
 		t.Errorf("it is told otherwise (-want +got):\n%s", diff)
 	}
-	if got := cannotStart(Admission{Grant: Admitted}); got != nil {
+	if got := cannotStart(Admission{Grant: Admitted}, nil); got != nil {
 		t.Errorf("who can start is told %v", got)
 	}
 }

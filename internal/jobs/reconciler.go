@@ -6,6 +6,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
@@ -80,17 +81,20 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 			wait = due
 		}
 	}
-	standing := plan.standing()
-	plan = r.told.keepBack(job, plan)
-	if err := r.executor.Run(ctx, job, plan); err != nil {
-		if overtaken(err) {
-			// The watch brings what somebody else wrote, and with it the next try.
-			ctrl.LoggerFrom(ctx).V(1).Info("planning again after a conflict", "cause", err.Error())
-			return ctrl.Result{RequeueAfter: wait}, nil
-		}
+	standing, others := plan.standing()
+	plan.Events = others
+	err = r.executor.Run(ctx, job, plan)
+	if (err == nil || plan.StatusOnError == nil) && !r.told.tell(job, standing, r.executor.tell) && (wait == 0 || untoldPause < wait) {
+		wait = untoldPause
+	}
+	switch {
+	case err != nil && overtaken(err):
+		// The watch brings what somebody else wrote, and with it the next try.
+		ctrl.LoggerFrom(ctx).V(1).Info("planning again after a conflict", "cause", err.Error())
+		return ctrl.Result{RequeueAfter: wait}, nil
+	case err != nil:
 		return ctrl.Result{}, err
 	}
-	r.told.note(job, standing)
 	if r.countsLives() {
 		r.lives.look(job, plan.Progress, r.clock.Now()).count(r.api.Kind.Kind, job.GetNamespace())
 	}
@@ -177,7 +181,7 @@ func (r *reconciler[T]) planQueued(ctx context.Context, seen Seen[T], described 
 	}
 	plan := r.api.Plan(seen)
 	if plan.Progress.Outcome == nil {
-		plan.Events = append(plan.Events, cannotStart(seen.Admission)...)
+		plan.Events = append(plan.Events, cannotStart(seen.Admission, own)...)
 		plan.Events = append(plan.Events, cannotQueue(job, queue.Name, seen.Admission, facts.Queues)...)
 		plan.Events = append(plan.Events, movesLater(job, queue.Name, own)...)
 	}
@@ -209,14 +213,20 @@ func (r *reconciler[T]) queueOf(job T, described Description, facts QueueFacts, 
 	return queue, queue.Name != "" || prebuiltName(job) != ""
 }
 
-// cannotStart tells why an admitted job gets no pods.
-func cannotStart(a Admission) []Event {
+// cannotStart tells why an admitted job gets no pods: also of one whose Workload has ended for that, which is told for as long as it is so.
+func cannotStart(a Admission, own *kueue.Workload) []Event {
+	why := a.Conflict
+	if own != nil {
+		if c := meta.FindStatusCondition(own.Status.Conditions, kueue.WorkloadFinished); c != nil && c.Reason == kueue.WorkloadFinishedReasonFailedToStart {
+			why = c.Message
+		}
+	}
 	switch {
 	case a.MissingFlavor != "":
 		return []Event{Obstacle(kueue.ClusterQueueActiveReasonFlavorNotFound,
 			fmt.Sprintf("No pods can be started: the ResourceFlavor %s, where the job has its quota, does not exist. Create it again, or delete the job", a.MissingFlavor))}
-	case a.Conflict != "":
-		return []Event{Obstacle(kueue.WorkloadFinishedReasonFailedToStart, "No pods can be started: "+a.Conflict)}
+	case why != "":
+		return []Event{Obstacle(kueue.WorkloadFinishedReasonFailedToStart, "No pods can be started: "+why)}
 	}
 	return nil
 }

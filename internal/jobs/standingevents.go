@@ -3,10 +3,14 @@ package jobs
 import (
 	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
+
+// untoldPause is after how long a job is looked at again that could not be told what holds for it, for want of time for events.
+const untoldPause = time.Minute
 
 // told knows what each job was told that still holds, so that people hear of it once, however often the job is looked at: the
 // recorder of events takes each version of a job for another one. It holds nothing of jobs without such news. The zero value
@@ -22,14 +26,16 @@ type standing struct {
 	events []Event
 }
 
-// standing are the events of the plan that tell what holds.
-func (p Plan) standing() (out []Event) {
+// standing are the events of the plan that tell what holds, and others those that tell what is done.
+func (p Plan) standing() (standing, others []Event) {
 	for _, e := range p.Events {
 		if e.Standing {
-			out = append(out, e)
+			standing = append(standing, e)
+		} else {
+			others = append(others, e)
 		}
 	}
-	return out
+	return standing, others
 }
 
 // saysSame reports whether whoever was told the other event knows this one.
@@ -40,15 +46,20 @@ func (e Event) saysSame(other Event) bool {
 	return e == other
 }
 
-// keepBack is the plan without what the job was told already.
-func (t *told) keepBack(job client.Object, p Plan) Plan {
+// tell tells the job what holds for it, but what it was told already, and reports whether it knows all of it now: there may be no time for
+// events.
+func (t *told) tell(job client.Object, standing []Event, tell func(client.Object, Event) bool) (all bool) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	before := t.of[client.ObjectKeyFromObject(job)]
-	if before.uid == job.GetUID() {
-		p.Events = slices.DeleteFunc(slices.Clone(p.Events), func(e Event) bool { return slices.ContainsFunc(before.events, e.saysSame) })
+	t.mu.Unlock()
+	var known []Event
+	for _, e := range standing {
+		if before.uid == job.GetUID() && slices.ContainsFunc(before.events, e.saysSame) || tell(job, e) {
+			known = append(known, e)
+		}
 	}
-	return p
+	t.note(job, known)
+	return len(known) == len(standing)
 }
 
 // note notes what holds for the job, and that it was told.
