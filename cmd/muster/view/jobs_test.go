@@ -178,6 +178,13 @@ func TestJobs(t *testing.T) {
 			{"ml/vcjob/other", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "no Workload yet: Muster has not looked at it, or its events say what is wrong: muster explain has them"},
 		},
 	}, {
+		name: "a LatticeJob that was handed over to Volcano says so",
+		seen: Seen{
+			LatticeJobs: []lattice.LatticeJob{aLatticeJob("etl", lattice.Running, "Job submitted to Volcano. Its queue is not one of Muster's")},
+			VCJobs:      []volcano.Job{aVCJob("etl", madeFor("uid-etl"))},
+		},
+		want: []line{{"ml/latticejob/etl", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "Job submitted to Volcano. Its queue is not one of Muster's"}},
+	}, {
 		name: "a LatticeJob that failed says what its VCJob says",
 		seen: Seen{
 			LatticeJobs: []lattice.LatticeJob{aLatticeJob("etl", lattice.Failed, "Job failed")},

@@ -51,8 +51,8 @@ func latticeJobSubject(job *lattice.LatticeJob, vcjob *volcano.Job, owned owners
 		ended.state, s.ended = Failed, ended
 	default:
 		s.ended = nil // its VCJob is over, and it will be in a moment
-		if vcjob == nil && s.workload == nil && job.Status.Message != "" {
-			s.blocked = job.Status.Message
+		if s.workload == nil && s.blocked == "" {
+			s.blocked = job.Status.Message // such as that it was handed over, and whose quota covers it
 		}
 	}
 	return s

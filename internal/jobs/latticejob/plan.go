@@ -72,6 +72,8 @@ func (c controller) plan(seen jobs.Seen[*lattice.LatticeJob]) jobs.Plan {
 		l.repeat()
 	case c.settings.External && seen.Admission.Grant == jobs.Stopping:
 		l.evict()
+	case c.settings.External && seen.Admission.Grant == jobs.Waiting && l.vcjob != nil && l.job.Status.Phase != lattice.Running:
+		l.takeBack()
 	case l.vcjob != nil:
 		l.follow()
 	case l.job.Status.Phase == lattice.Running:
@@ -236,6 +238,14 @@ func waiting(why string) string {
 		return "Waiting for quota"
 	}
 	return "Waiting for quota: " + why
+}
+
+// takeBack deletes the VCJob of a job that waits for quota, and has not run: it was made when VCJobs queued themselves, and now
+// Volcano would run it.
+func (l *look) takeBack() {
+	l.plan.First = append(l.plan.First, l.leave()...)
+	l.plan.Writes = append(l.plan.Writes, jobs.Delete(l.vcjob, metav1.DeletePropagationBackground))
+	l.say(lattice.Pending, waiting(l.seen.Admission.Why), nil, nil)
 }
 
 // evict stops a job that lost its quota. It is submitted anew when it is given some.
