@@ -125,9 +125,13 @@ func addJobs(ctx context.Context, mgr manager.Manager, background *admission.Bac
 	if err != nil {
 		return nil, err
 	}
+	executor := jobs.NewExecutor(mgr.GetClient(), background.Recorder)
 	apis := []jobs.Served{jobsetapi.API, genericjob.API, trainingjob.API(trainingJobs(cfg)), batchjob.API}
 	if external {
 		apis = append(apis, latticeJobs(cfg.LatticeJob, external))
+		if err := jobs.Abandon(mgr, executor, vcjob.API); err != nil {
+			return nil, err
+		}
 	} else {
 		if hasVolcanoJobs(mgr.GetRESTMapper()) {
 			apis = append(apis, latticeJobs(cfg.LatticeJob, external), vcjob.API)
@@ -139,7 +143,7 @@ func addJobs(ctx context.Context, mgr manager.Manager, background *admission.Bac
 			return nil, err
 		}
 	}
-	return apis, jobs.AddTo(mgr, jobs.NewExecutor(mgr.GetClient(), background.Recorder), jobs.Settings{
+	return apis, jobs.AddTo(mgr, executor, jobs.Settings{
 		Backoff:     backoffOf(cfg),
 		NativeGangs: nativeGangs(ctx, mgr, cfg, o.namespace),
 		Agent:       agent(ctx, mgr, o),

@@ -190,7 +190,12 @@ func servicePorts(service *corev1.Service) []compile.ServicePort {
 // describe says what a LatticeJob asks of a queue: nothing where its VCJob queues, or its runs do, nor
 // where its queue is Volcano's alone, nor before Volcano is there.
 func (c controller) describe(job *lattice.LatticeJob, facts jobs.Facts) jobs.Description {
-	if hasSchedule(job) || !c.settings.External || c.waitsForVolcano(facts) || !covered(job, facts.Queues) {
+	switch {
+	case hasSchedule(job) || !c.settings.External:
+		return jobs.Description{}
+	case job.Status.Phase != lattice.Running && (c.waitsForVolcano(facts) || !covered(job, facts.Queues)):
+		return jobs.Description{Paused: true} // it may have queued: while Volcano was there, or for another queue
+	case c.waitsForVolcano(facts) || !covered(job, facts.Queues):
 		return jobs.Description{}
 	}
 	d := jobs.Description{Queue: job.Spec.Queue, PriorityClass: job.Spec.PriorityClassName}

@@ -111,8 +111,17 @@ func TestOnlyQueuesOfMustersMakeAJobQueueForItself(t *testing.T) {
 		t.Error("a job takes quota while nobody is there to run it")
 	}
 	facts.Served = there
-	if d := describe(false, facts); len(d.PodSets) != 0 {
+	if d := describe(false, facts); len(d.PodSets) != 0 || d.Paused {
 		t.Error("both the job and its VCJob queue")
+	}
+	// Who queued before asks for nothing any more, and gives it back; who runs keeps what he has.
+	for phase, gives := range map[lattice.JobPhase]bool{lattice.Pending: true, lattice.Running: false} {
+		s.stands(phase, "", 0)
+		for why, facts := range map[string]jobs.Facts{"without such a queue": {Served: there}, "without Volcano": {Queues: facts.Queues}} {
+			if d := describe(true, facts); len(d.PodSets) != 0 || d.Paused != gives {
+				t.Errorf("%s %s: %+v", phase, why, d)
+			}
+		}
 	}
 }
 

@@ -4,7 +4,10 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -155,4 +158,35 @@ func TestNothingIsLeftInTheMesh(t *testing.T) {
 	})
 	w.UntilPhase("meshed", lattice.Failed)
 	harness.Until(w.World, members, "nothing is left in the mesh", func(list *unstructured.UnstructuredList) bool { return len(list.Items) == 0 })
+}
+
+// TestWorkloadsOfVCJobsGo: those from when Muster ran VCJobs, with the quota that they have.
+func TestWorkloadsOfVCJobsGo(t *testing.T) {
+	w := newWorld(t)
+	w.queue("2")
+	owner := metav1.OwnerReference{APIVersion: "batch.volcano.sh/v1alpha1", Kind: "Job", Name: "before", UID: "4a3f6e0e-0000-4000-8000-000000000001", Controller: ptr.To(true)}
+	pods := kueue.PodSet{Name: "main", Count: 1}
+	pods.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
+	pods.Template.Spec.Containers = []corev1.Container{{Name: "main", Image: "i", Resources: corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("1Mi")}}}}
+	w.Create(&kueue.Workload{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "job-before-f8b58", // as Muster names those of a VCJob of that name and UID
+			Finalizers: []string{kueue.ResourceInUseFinalizer}, OwnerReferences: []metav1.OwnerReference{owner}},
+		Spec: kueue.WorkloadSpec{QueueName: "q", PodSets: []kueue.PodSet{pods}},
+	})
+	harness.Until(w.World, &kueue.WorkloadList{}, "none is left", func(list *kueue.WorkloadList) bool { return len(list.Items) == 0 })
+}
+
+// TestAJobThatWaitsMayGoToAQueueOfVolcanos: it asks Muster for nothing any more.
+func TestAJobThatWaitsMayGoToAQueueOfVolcanos(t *testing.T) {
+	w := newWorld(t)
+	w.defineJobs()
+	w.queue("1")
+	job := w.job("moved", "q", 2)
+	w.UntilLatticeJob("moved", "says why it waits", func(job *lattice.LatticeJob) bool {
+		return job.Status.Phase == lattice.Pending && strings.HasPrefix(job.Status.Message, "Waiting for quota: ")
+	})
+	w.Change(job, func() { job.Spec.Queue = "volcanos-own" })
+	w.UntilPhase("moved", lattice.Running)
+	harness.Until(w.World, &kueue.WorkloadList{}, "none is left", func(list *kueue.WorkloadList) bool { return len(list.Items) == 0 })
 }

@@ -1,0 +1,67 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+)
+
+// abandoned lets go of the Workloads of jobs that another controller carries out now.
+type abandoned[T client.Object] struct{ *reconciler[T] }
+
+// Abandon has the manager delete the Workloads that Muster made for jobs of the API, which is another controller's now: nobody
+// else would, and they would keep their quota, or be given some. While pods that Muster started run they keep theirs. The jobs
+// themselves are left alone, and need not be served.
+func Abandon[T client.Object](mgr ctrl.Manager, x *Executor, api API[T]) error {
+	a := abandoned[T]{&reconciler[T]{api: api, client: mgr.GetClient(), pods: mgr.GetAPIReader(), executor: x}}
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named("abandoned-"+api.kind().String()).
+		For(&kueue.Workload{}, builder.WithPredicates(predicate.NewPredicateFuncs(a.made))).
+		Complete(a)
+	if err != nil {
+		return fmt.Errorf("adding the controller of abandoned Workloads of %s: %w", api.kind(), err)
+	}
+	return nil
+}
+
+// made reports whether the Workload is one that Muster made for a job of the API.
+func (a abandoned[T]) made(w client.Object) bool {
+	owner := metav1.GetControllerOf(w)
+	if owner == nil || w.GetName() != workloadName(a.api.Kind, owner.Name, owner.UID) {
+		return false
+	}
+	keys := ownerKeys(w)
+	return len(keys) == 1 && keys[0] == ownerKey(a.api.kind(), owner.Name)
+}
+
+// Reconcile deletes the Workload, and lets it go once none of the job's pods uses its quota.
+func (a abandoned[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var w kueue.Workload
+	if err := a.client.Get(ctx, req.NamespacedName, &w); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	write := Delete(&w, metav1.DeletePropagationBackground)
+	if !w.DeletionTimestamp.IsZero() {
+		left, err := a.podsLeft(ctx, &w)
+		if err != nil || left {
+			return ctrl.Result{RequeueAfter: podsLeftPoll}, err
+		}
+		free := released(&w, false)
+		if free == nil {
+			return ctrl.Result{}, nil // somebody else holds it
+		}
+		write = Change(&w, free)
+	}
+	err := a.executor.Run(ctx, &w, Plan{Writes: []Write{write}})
+	if overtaken(err) {
+		return ctrl.Result{}, nil // the watch brings what was written
+	}
+	return ctrl.Result{}, client.IgnoreNotFound(err)
+}

@@ -1,0 +1,91 @@
+package jobs
+
+import (
+	"context"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+)
+
+// TestWorkloadsOfAbandonedJobsGo: those that Muster made for jobs which are another's now, whether the jobs are there or not, each
+// when no pod uses its quota any more; and no others.
+func TestWorkloadsOfAbandonedJobsGo(t *testing.T) {
+	const jobUID types.UID = "u"
+	api := API[*corev1.ConfigMap]{Kind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), PodLabels: func(uid types.UID) map[string]string {
+		return map[string]string{"job": string(uid)}
+	}}
+	of := func(kind string, edit func(*kueue.Workload)) *kueue.Workload {
+		w := waiting().w
+		w.ObjectMeta = metav1.ObjectMeta{Namespace: "ns", Name: workloadName(api.Kind, "job", jobUID), Finalizers: []string{kueue.ResourceInUseFinalizer},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: kind, Name: "job", UID: jobUID, Controller: ptr.To(true)}}}
+		edit(w)
+		return w
+	}
+	asItIs := func(*kueue.Workload) {}
+	admitted := func(w *kueue.Workload) { w.Status = waiting().admitted().w.Status }
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pod", Labels: map[string]string{"job": string(jobUID)}}}
+	for name, tc := range map[string]struct {
+		workload *kueue.Workload
+		pods     []client.Object
+		is, goes bool
+	}{
+		"that waits":                        {of("ConfigMap", asItIs), nil, true, true},
+		"that has quota, without pods":      {of("ConfigMap", admitted), nil, true, true},
+		"that has quota, and a pod":         {of("ConfigMap", admitted), []client.Object{pod}, true, false},
+		"of another kind":                   {of("Secret", asItIs), nil, false, false},
+		"that somebody else made":           {of("ConfigMap", func(w *kueue.Workload) { w.Name = "mine" }), nil, false, false},
+		"of nobody":                         {of("ConfigMap", func(w *kueue.Workload) { w.OwnerReferences = nil }), nil, false, false},
+		"that somebody else holds as well":  {of("ConfigMap", func(w *kueue.Workload) { w.Finalizers = append(w.Finalizers, "a/b") }), nil, true, false},
+		"that waits, though there is a pod": {of("ConfigMap", asItIs), []client.Object{pod}, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scheme := runtime.NewScheme()
+			for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kueue.AddToScheme} {
+				if err := add(scheme); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(tc.pods, tc.workload)...).WithInterceptorFuncs(interceptor.Funcs{
+				List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+					options := (&client.ListOptions{}).ApplyOptions(opts)
+					options.FieldSelector = nil // the fake API server knows none by inequality
+					return c.List(ctx, list, options)
+				},
+			}).Build()
+			a := abandoned[*corev1.ConfigMap]{&reconciler[*corev1.ConfigMap]{api: api, client: c, pods: c, executor: NewExecutor(c, &recorded{})}}
+			key := client.ObjectKeyFromObject(tc.workload)
+			if got := a.made(tc.workload); got != tc.is {
+				t.Fatalf("it is one of those: %v", got)
+			} else if !got {
+				return
+			}
+			var again bool
+			for range 3 {
+				result, err := a.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
+				if err != nil {
+					t.Fatal(err)
+				}
+				again = result.RequeueAfter > 0
+			}
+			if again != (len(tc.pods) > 0 && !tc.goes) {
+				t.Errorf("it is looked at again: %v", again)
+			}
+			err := c.Get(t.Context(), key, &kueue.Workload{})
+			if gone := apierrors.IsNotFound(err); gone != tc.goes {
+				t.Errorf("it is gone: %v (%v)", gone, err)
+			}
+		})
+	}
+}
