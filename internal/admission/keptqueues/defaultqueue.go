@@ -50,7 +50,7 @@ func AddDefault(mgr ctrl.Manager, cfg *config.DefaultQueue) error {
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("default-queue").
 		Watches(&corev1.Node{}, once, builder.WithPredicates(roomChanged)).
-		Watches(&kueue.ClusterQueue{}, once, builder.WithPredicates(named, predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
+		Watches(&kueue.ClusterQueue{}, once, builder.WithPredicates(named, queueChanged)).
 		Watches(&kueue.ResourceFlavor{}, once, builder.WithPredicates(named, predicate.GenerationChangedPredicate{})).
 		Watches(&kueue.Topology{}, once, builder.WithPredicates(named, predicate.GenerationChangedPredicate{})).
 		// Where there is no node to watch, the queue must come into being all the same.
@@ -172,6 +172,9 @@ func (d *defaultQueue) makeTopology(ctx context.Context) error {
 	}
 	return nil
 }
+
+// queueChanged passes a queue whose spec or annotations somebody changed, or who took the label from it by which it is kept, or gave it back.
+var queueChanged = predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
 
 // comesOrGoes passes an object that is new or gone.
 var comesOrGoes = predicate.TypedFuncs[client.Object]{UpdateFunc: func(event.TypedUpdateEvent[client.Object]) bool { return false }}

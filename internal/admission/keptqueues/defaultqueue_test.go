@@ -333,6 +333,38 @@ func TestWhoRemovesTheLabelHasTheQueueToHimself(t *testing.T) {
 	expect(t, "writes", nil, k.keep())
 }
 
+// TestWhoMakesTheFlavorAnew takes the label off the queue and the flavor out of it, or both would be made again, and gives the label
+// back, which the keeper hears of though nothing else changes.
+func TestWhoMakesTheFlavorAnew(t *testing.T) {
+	tainted := admissiontest.Node("b", "cpu", "2").Tainted(corev1.TaintEffectNoSchedule).Node
+	k := newKeeper(t, admissiontest.Node("a", "cpu", "4").Node, tainted)
+	k.keep()
+	taken := k.queue()
+	taken.Labels, taken.Spec.ResourceGroups = nil, nil
+	if err := k.Update(t.Context(), taken); err != nil {
+		t.Fatal(err)
+	}
+	k.remove(&kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: "default"}})
+	expect(t, "while it is a person's", nil, k.keep())
+	flavor := defaultFlavor()
+	flavor.Labels = nil
+	flavor.Spec.Tolerations = []corev1.Toleration{{Key: tainted.Spec.Taints[0].Key, Operator: corev1.TolerationOpExists}}
+	if err := k.Create(t.Context(), flavor); err != nil {
+		t.Fatal(err)
+	}
+	before, given := k.queue(), k.queue()
+	given.Labels = map[string]string{muster.FollowsNodesLabel: "true"}
+	if !queueChanged.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: given}) {
+		t.Error("nobody hears that the label is back")
+	}
+	if err := k.Update(t.Context(), given); err != nil {
+		t.Fatal(err)
+	}
+	k.clock.SetTime(now.Add(nodesSettle))
+	expect(t, "when it is back", []string{"change ClusterQueue default"}, k.keep())
+	expect(t, "the quota", []string{"default: cpu=6", "default: memory=0", "default: pods=0"}, quotaOf(k.queue()))
+}
+
 func TestAQueueDefaultThatAPersonMadeIsLeftAlone(t *testing.T) {
 	k := newKeeper(t, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, admissiontest.Node("a", "cpu", "4").Node)
 	expect(t, "writes", nil, k.keep())
