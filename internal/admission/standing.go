@@ -1,11 +1,16 @@
 package admission
 
 import (
+	"math"
+
 	"k8s.io/utils/ptr"
 
 	config "github.com/musterhq/muster/api/config/v1alpha1"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/engine/fair"
 	"github.com/musterhq/muster/internal/engine/order"
+	"github.com/musterhq/muster/internal/engine/quota"
 )
 
 // Rank is the Workload's place among those that wait in its queue, where usage does not order them, with that
@@ -15,4 +20,33 @@ func Rank(w *kueue.Workload, cfg *config.Configuration) (rank order.Rank, consid
 	return order.Rank{
 		Priority: ptr.Deref(w.Spec.Priority, 0), First: lostNodes(w), Since: queuePolicyOf(cfg).queuedAt(w), Key: keyOf(w),
 	}, mayBeAdmitted(w)
+}
+
+// Standing is how much the LocalQueue has used of late, as far as its status says: who has used less goes first in a ClusterQueue that is
+// ordered by it. It is 0 in others.
+func Standing(local *kueue.LocalQueue, cluster *kueue.ClusterQueue, cfg *config.Configuration) float64 {
+	sharing, scope := admissionFairSharingOf(cfg.AdmissionFairSharing), cluster.Spec.AdmissionScope
+	if sharing == nil || scope == nil || scope.AdmissionMode != kueue.UsageBasedAdmissionFairSharing {
+		return 0
+	}
+	weight := quota.One
+	if own := weightOf(local.Spec.FairSharing); own != nil {
+		weight = *own
+	}
+	if weight <= 0 {
+		return math.Inf(1)
+	}
+	used := fair.Consumption{}
+	if sharing.HalfLife == 0 {
+		for _, flavor := range local.Status.FlavorsReservation {
+			for _, r := range flavor.Resources {
+				used[string(r.Name)] += r.Total.AsApproximateFloat64()
+			}
+		}
+	} else {
+		var known engine.LocalQueue
+		remember(&known, local.Status.FairSharing)
+		used = known.Consumed
+	}
+	return used.Weighed(sharing.Weights) / (float64(weight) / float64(quota.One))
 }

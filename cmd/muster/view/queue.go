@@ -133,6 +133,8 @@ func describeQueue(cq *kueue.ClusterQueue, waiting []waiter, held holdings) Queu
 type waiter struct {
 	job  *Job
 	rank order.Rank
+	// standing is what its LocalQueue has used of late, where that goes before ranks.
+	standing float64
 	// fault is greater where it is not considered whatever its rank.
 	fault int
 }
@@ -144,7 +146,7 @@ func waitingByQueue(seen *Seen, jobs []Job) map[string][]waiter {
 	for i := range jobs {
 		byWorkload[[2]string{jobs[i].Namespace, jobs[i].Workload}] = &jobs[i]
 	}
-	target := map[[2]string]string{}
+	target, standing := map[[2]string]string{}, standings(seen)
 	for i := range seen.LocalQueues {
 		lq := &seen.LocalQueues[i]
 		target[[2]string{lq.Namespace, lq.Name}] = string(lq.Spec.ClusterQueue)
@@ -153,19 +155,35 @@ func waitingByQueue(seen *Seen, jobs []Job) map[string][]waiter {
 	for i := range seen.Workloads {
 		workload := &seen.Workloads[i]
 		job := byWorkload[[2]string{workload.Namespace, workload.Name}]
-		queue := target[[2]string{workload.Namespace, string(workload.Spec.QueueName)}]
+		local := [2]string{workload.Namespace, string(workload.Spec.QueueName)}
+		queue := target[local]
 		if job == nil || queue == "" || job.State != Pending || job.Reason == reasonAdmissionChecks {
 			continue
 		}
 		rank, considered := admission.Rank(workload, seen.configuration())
-		waiting[queue] = append(waiting[queue], waiter{job: job, rank: rank, fault: faultRank(job, considered)})
+		waiting[queue] = append(waiting[queue], waiter{job: job, rank: rank, standing: standing[local], fault: faultRank(job, considered)})
 	}
 	for _, line := range waiting {
 		slices.SortFunc(line, func(a, b waiter) int {
-			return cmp.Or(cmp.Compare(a.fault, b.fault), order.Compare(a.rank, b.rank))
+			return cmp.Or(cmp.Compare(a.fault, b.fault), cmp.Compare(a.standing, b.standing), order.Compare(a.rank, b.rank))
 		})
 	}
 	return waiting
+}
+
+// standings are those of the LocalQueues, by namespace and name, that are not 0.
+func standings(seen *Seen) map[[2]string]float64 {
+	out := map[[2]string]float64{}
+	for i := range seen.LocalQueues {
+		local := &seen.LocalQueues[i]
+		at := slices.IndexFunc(seen.ClusterQueues, func(q kueue.ClusterQueue) bool {
+			return q.Name == string(local.Spec.ClusterQueue) && q.Spec.AdmissionScope != nil
+		})
+		if at >= 0 {
+			out[[2]string{local.Namespace, local.Name}] = admission.Standing(local, &seen.ClusterQueues[at], seen.configuration())
+		}
+	}
+	return out
 }
 
 // notConsidered is the fault of those who are out of the line for the time being, and so never first in it.

@@ -135,6 +135,46 @@ func TestTheHeadIsWhoIsConsideredNext(t *testing.T) {
 	}
 }
 
+// TestTheHeadOfAQueueByUsageIsOfWhoHasUsedLess: by its weight, before priority and time; past use with a half-life, and present use without.
+func TestTheHeadOfAQueueByUsageIsOfWhoHasUsedLess(t *testing.T) {
+	queue := labQueue()
+	queue.Spec.AdmissionScope = &kueue.AdmissionScope{AdmissionMode: kueue.UsageBasedAdmissionFairSharing}
+	used, reserved := resource.MustParse("6"), resource.MustParse("5")
+	greedy := labDoor()
+	greedy.Status.FairSharing = &kueue.LocalQueueFairSharingStatus{
+		AdmissionFairSharingStatus: &kueue.AdmissionFairSharingStatus{ConsumedResources: corev1.ResourceList{"nvidia.com/gpu": used}}}
+	greedy.Status.FlavorsReservation = []kueue.LocalQueueFlavorUsage{{Name: "h100", Resources: []kueue.LocalQueueResourceUsage{{Name: "nvidia.com/gpu", Total: reserved}}}}
+	heavy := *greedy.DeepCopy()
+	heavy.Name, heavy.Spec.FairSharing = "heavy", &kueue.FairSharing{Weight: new(resource.MustParse("2"))}
+	none := labDoor()
+	none.Name, none.Spec.FairSharing = "none", &kueue.FairSharing{Weight: new(resource.MustParse("0"))}
+	first, firstWorkload := waitingJob("first", 100, 1, "WaitingForQuota")
+	last, lastWorkload := waitingJob("last", 0, 9, "WaitingForQuota")
+	never, neverWorkload := waitingJob("never", 100, 0, "WaitingForQuota")
+	lastWorkload.Spec.QueueName, neverWorkload.Spec.QueueName = "heavy", "none"
+	seen := Seen{
+		ClusterQueues: []kueue.ClusterQueue{queue}, LocalQueues: []kueue.LocalQueue{greedy, heavy, none},
+		JobSets: []jobset.JobSet{first, last, never}, Workloads: []kueue.Workload{firstWorkload, lastWorkload, neverWorkload},
+	}
+	half := metav1.Duration{Duration: time.Hour}
+	for name, tc := range map[string]struct {
+		sharing *v1alpha1.AdmissionFairSharing
+		want    string
+	}{
+		"by past use":    {&v1alpha1.AdmissionFairSharing{UsageHalfLifeTime: half, UsageSamplingInterval: &half}, "w-last"},
+		"by present use": {&v1alpha1.AdmissionFairSharing{UsageSamplingInterval: &half}, "w-last"},
+		"by none, of what weighs nothing": {&v1alpha1.AdmissionFairSharing{UsageSamplingInterval: &half,
+			ResourceWeights: map[corev1.ResourceName]float64{"nvidia.com/gpu": 0}}, "w-first"},
+		"while it is off": {nil, "w-never"},
+	} {
+		seen.Configuration = config.Default()
+		seen.Configuration.AdmissionFairSharing = tc.sharing
+		if head := Queues(&seen, "", at(60).Time)[0].Head; head == nil || head.Workload != tc.want {
+			t.Errorf("%s: the head is %+v, want %s", name, head, tc.want)
+		}
+	}
+}
+
 func TestQueuesOfANamespaceAreThoseItsLocalQueuesLeadTo(t *testing.T) {
 	other := labQueue()
 	other.Name = "other"
