@@ -78,6 +78,19 @@ func TestAnEvictionSaysWhatKubeSchedulerSaid(t *testing.T) {
 	}
 }
 
+// TestAnEvictionSaysThatThereIsNoTopologyAnyMore, where that is why there are no other places: the nodes have room.
+func TestAnEvictionSaysThatThereIsNoTopologyAnyMore(t *testing.T) {
+	s := cluster(t)
+	s.happens(job("one", "q", 1, 4, 0, 0))
+	s.happens(TopologyDeleted{"racks"})
+	on := s.places("one")[0][:2]
+	s.engine.Apply(NodeDeleted{on})
+	want := "its places on node " + on + " are no good any more, and flavor default has no topology any more by which there could be others"
+	if got := decideAll(s.engine, s.now); len(got) != 1 || got[0].Evict == nil || got[0].Evict.Detail != want {
+		t.Errorf("decided %+v, want %q", got, want)
+	}
+}
+
 // TestWhoForgetsKeepsWhatItWasPromised: others went for it, and what they leave is nobody else's, be he before it in order.
 func TestWhoForgetsKeepsWhatItWasPromised(t *testing.T) {
 	s := newScene(t, Options{}, slices.Concat(onNodes, []Event{evicting(queueOf("q", "", 1000), lower), localOf("q"), node("a1", "a", 4), node("a2", "a", 4)})...)

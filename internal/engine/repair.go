@@ -151,7 +151,7 @@ const nodesNamed = 3
 
 // lostWords says which nodes are of no use to a gang any more.
 func (p *pass) lostWords(w *workload) string {
-	const rest = "and there is no other room near enough for its pods"
+	rest := p.restWords(w)
 	lost := p.places.AilingNodes(w.Key)
 	if len(lost) == 0 {
 		return "its places are no good any more, " + rest
@@ -162,6 +162,17 @@ func (p *pass) lostWords(w *workload) string {
 		return fmt.Sprintf("kube-scheduler does not put its pods on %s (%s), %s", where, w.avoid.why, rest)
 	}
 	return fmt.Sprintf("its places on %s are no good any more, %s", where, rest)
+}
+
+// restWords says why there are no other places.
+func (p *pass) restWords(w *workload) string {
+	for i := range w.held.PodSets {
+		a := &w.held.PodSets[i]
+		if by := p.placedBy(a); len(a.Places) > 0 && !p.places.Places(by) {
+			return fmt.Sprintf("and flavor %s has no topology any more by which there could be others", by)
+		}
+	}
+	return "and there is no other room near enough for its pods"
 }
 
 // nodesWords names nodes, some of them where there are many.

@@ -211,5 +211,9 @@ func bestOf(best *place.Domain, pods int32) string {
 	if best.Resource == "" || best.Lacks <= 0 {
 		return said
 	}
-	return fmt.Sprintf("%s, %s is short for %d more", said, view.ShortName(corev1.ResourceName(best.Resource)), best.Lacks)
+	is := "is"
+	if best.Resource == place.Pods {
+		is = "are"
+	}
+	return fmt.Sprintf("%s, %s %s short for %d more", said, view.ShortName(corev1.ResourceName(best.Resource)), is, best.Lacks)
 }

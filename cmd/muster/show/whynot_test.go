@@ -14,6 +14,10 @@ func TestTheBestDomainIsToldWithWhatItIsShortOf(t *testing.T) {
 	if got, want := bestOf(&rack, 4), "example.com/rack b1/r3: 3 of 4 pods fit, gpu is short for 1 more"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
+	rack.Resource = "pods"
+	if got, want := bestOf(&rack, 4), "example.com/rack b1/r3: 3 of 4 pods fit, pods are short for 1 more"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
 	rack.Resource = "" // such as a part that must be alone there
 	if got, want := bestOf(&rack, 4), "example.com/rack b1/r3: 3 of 4 pods fit"; got != want {
 		t.Errorf("%q, want %q", got, want)

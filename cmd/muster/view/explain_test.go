@@ -254,7 +254,7 @@ func TestPodProblemsGatherPodsThatComplainOfTheSame(t *testing.T) {
 		{Pods: 1, Example: "w-7", Reason: "StartError", Message: "container worker: exit code 128: exec \"trian.py\": executable file not found"},
 		{Pods: 1, Example: "w-6", Reason: "Terminating", Message: "its finalizer example.com/backup keeps it; its quota is kept until it is gone"},
 		{Pods: 1, Example: "w-4", Reason: "Terminating", Message: "node n has not said that it ended: it may be unreachable or gone; its quota is kept until it is gone " +
-			"(if the node is surely off: delete it, or taint it node.kubernetes.io/out-of-service)"},
+			"(if the node is surely off: delete it, which removes its pods within a minute or so, or taint it node.kubernetes.io/out-of-service)"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("problems differ (-want +got):\n%s", diff)

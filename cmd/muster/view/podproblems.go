@@ -80,5 +80,5 @@ func overdue(pod *corev1.Pod) string {
 		return "its finalizer " + strings.Join(held, ", ") + " keeps it" + keeps
 	}
 	return "node " + pod.Spec.NodeName + " has not said that it ended: it may be unreachable or gone" + keeps +
-		" (if the node is surely off: delete it, or taint it node.kubernetes.io/out-of-service)"
+		" (if the node is surely off: delete it, which removes its pods within a minute or so, or taint it node.kubernetes.io/out-of-service)"
 }
