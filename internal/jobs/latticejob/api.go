@@ -193,10 +193,9 @@ func (c controller) describe(job *lattice.LatticeJob, facts jobs.Facts) jobs.Des
 	switch {
 	case hasSchedule(job) || !c.settings.External:
 		return jobs.Description{}
-	case job.Status.Phase != lattice.Running && (c.waitsForVolcano(facts) || !covered(job, facts.Queues)):
-		return jobs.Description{Paused: true} // it may have queued: while Volcano was there, or for another queue
 	case c.waitsForVolcano(facts) || !covered(job, facts.Queues):
-		return jobs.Description{}
+		// It may have queued before, and gives that back unless it runs.
+		return jobs.Description{Paused: job.Status.Phase != lattice.Running}
 	}
 	d := jobs.Description{Queue: job.Spec.Queue, PriorityClass: job.Spec.PriorityClassName}
 	known := c.facts(facts, nil)
