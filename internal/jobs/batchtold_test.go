@@ -1,0 +1,152 @@
+package jobs_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/batchjob"
+	"github.com/musterhq/muster/internal/workload"
+)
+
+// dropping is a recorder that has no time for events while it is busy.
+type dropping struct {
+	*recorder
+	busy bool
+}
+
+func (d *dropping) Tell(regarding, related runtime.Object, kind, reason, action, note string, args ...any) bool {
+	if !d.busy {
+		d.Eventf(regarding, related, kind, reason, action, note, args...)
+	}
+	return !d.busy
+}
+
+// TestABatchJobIsToldThatItCannotBeStartedOnceThereIsTime: its Workload has ended by then. It is told once, and once by the next operator.
+func TestABatchJobIsToldThatItCannotBeStartedOnceThereIsTime(t *testing.T) {
+	job := newBatchJob("cq", true)
+	job.Spec.Template.Spec.NodeSelector = map[string]string{"rack": "a"}
+	w := newBatchWorld(t, fault{}, job, 0)
+	events := &dropping{recorder: w.events, busy: true}
+	operator := func() { w.reconciler = jobs.NewReconciler(batchjob.API, w.watched(), events, w.clock) }
+	operator()
+	w.reconcile()
+	w.admit()
+	given := list[kueue.WorkloadList](w.world).Items[0]
+	given.Status.AdmissionChecks = []kueue.AdmissionCheckState{{Name: "budget", State: kueue.CheckStateReady, LastTransitionTime: metav1.NewTime(epoch),
+		PodSetUpdates: []kueue.PodSetUpdate{{Name: "main", NodeSelector: map[string]string{"rack": "b"}}}}}
+	w.updateStatus(&given)
+	w.reconcile()
+	if again := w.reconcile().RequeueAfter; again <= 0 || again > time.Minute {
+		t.Errorf("it is looked at again after %s", again)
+	}
+	told := func() (n int) {
+		w.reconcile()
+		for _, event := range w.events.events {
+			if strings.HasPrefix(event, "FailedToStart: No pods can be started: the admission check budget") {
+				n++
+			}
+		}
+		return n
+	}
+	if got := told(); got != 0 {
+		t.Errorf("told %d times while there is no time", got)
+	}
+	if ended := list[kueue.WorkloadList](w.world).Items[0]; !workload.IsFinished(&ended) {
+		t.Fatalf("its Workload has not ended: %+v", ended.Status.Conditions)
+	}
+	events.busy = false
+	for range 2 {
+		if got := told(); got != 1 {
+			t.Errorf("told %d times: %v", got, w.events.events)
+		}
+	}
+	operator()
+	for range 2 {
+		if got := told(); got != 2 {
+			t.Errorf("told %d times by two operators: %v", got, w.events.events)
+		}
+	}
+}
+
+// TestABatchJobThatRunsIsToldThatItGoesToAnotherQueueLater, once; and it does.
+func TestABatchJobThatRunsIsToldThatItGoesToAnotherQueueLater(t *testing.T) {
+	w := newBatchWorld(t, fault{}, newBatchJob("cq", true), 0)
+	w.reconcile()
+	w.admit()
+	send := func(queue string) (told []string) {
+		sent := w.batchJob()
+		sent.Labels[kueue.QueueLabel] = queue
+		if err := w.api.Update(t.Context(), sent); err != nil {
+			t.Fatal(err)
+		}
+		w.reconcile()
+		w.reconcile()
+		for _, event := range w.events.events {
+			if strings.HasPrefix(event, "QueueChangesLater") {
+				told = append(told, event)
+			}
+		}
+		return told
+	}
+	if got := send("cq"); len(got) != 0 {
+		t.Errorf("told %v though it stays", got)
+	}
+	if got := send("another"); len(got) != 1 || !strings.Contains(got[0], "stays in queue cq") || !strings.Contains(got[0], "goes to queue another") {
+		t.Errorf("told %v", got)
+	}
+	held := list[kueue.WorkloadList](w.world).Items[0]
+	workload.Evict(&held, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "for another"}, epoch)
+	w.updateStatus(&held)
+	for range 10 { // nobody admits it meanwhile
+		w.reconcile()
+		w.runJob()
+	}
+	if got := list[kueue.WorkloadList](w.world).Items[0].Spec.QueueName; got != "another" {
+		t.Errorf("evicted, it waits in %s", got)
+	}
+}
+
+// TestABatchJobKeepsThePriorityOfAClassThatIsGone: it is in line by it already, and may be sent to another queue; that no other Job is
+// queued by that class is another matter.
+func TestABatchJobKeepsThePriorityOfAClassThatIsGone(t *testing.T) {
+	job := newBatchJob("cq", true)
+	job.Labels[kueue.WorkloadPriorityClassLabel] = "soon"
+	w := newBatchWorld(t, fault{}, job, 0)
+	class := &kueue.WorkloadPriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "soon"}, Value: 7}
+	w.put(class)
+	w.reconcile()
+	if err := w.api.Delete(t.Context(), class); err != nil {
+		t.Fatal(err)
+	}
+	w.reconcile()
+	moved := w.batchJob()
+	moved.Labels[kueue.QueueLabel] = "another"
+	if err := w.api.Update(t.Context(), moved); err != nil {
+		t.Fatal(err)
+	}
+	w.reconcile()
+	waiting := list[kueue.WorkloadList](w.world).Items
+	if len(waiting) != 1 || *waiting[0].Spec.Priority != 7 || waiting[0].Spec.PriorityClassName != "soon" || waiting[0].Spec.QueueName != "another" {
+		t.Errorf("it waits as %+v", waiting)
+	}
+	for _, event := range w.events.events {
+		if strings.HasPrefix(event, "InvalidJob") {
+			t.Errorf("told %q", event)
+		}
+	}
+	if err := w.api.Delete(t.Context(), &waiting[0]); err != nil {
+		t.Fatal(err)
+	}
+	w.reconcile()
+	w.reconcile()
+	if !slices.ContainsFunc(w.events.events, func(event string) bool { return strings.HasPrefix(event, "InvalidJob") }) {
+		t.Errorf("told only %v once it has no place in line any more", w.events.events)
+	}
+}
