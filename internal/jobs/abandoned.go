@@ -3,8 +3,10 @@ package jobs
 import (
 	"context"
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,7 +22,7 @@ type abandoned[T client.Object] struct{ *reconciler[T] }
 // else would, and they would keep their quota, or be given some. While pods that Muster started run they keep theirs. The jobs
 // themselves are left alone, and need not be served.
 func Abandon[T client.Object](mgr ctrl.Manager, x *Executor, api API[T]) error {
-	a := abandoned[T]{&reconciler[T]{api: api, client: mgr.GetClient(), pods: mgr.GetAPIReader(), executor: x}}
+	a := abandoned[T]{&reconciler[T]{api: api, client: mgr.GetClient(), pods: mgr.GetAPIReader(), executor: x, clock: clock.RealClock{}}}
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("abandoned-"+api.kind().String()).
 		For(&kueue.Workload{}, builder.WithPredicates(predicate.NewPredicateFuncs(a.made))).
@@ -51,7 +53,7 @@ func (a abandoned[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Res
 	if !w.DeletionTimestamp.IsZero() {
 		left, err := a.podsLeft(ctx, &w)
 		if err != nil || left {
-			return ctrl.Result{RequeueAfter: podsLeftPoll}, err
+			return ctrl.Result{RequeueAfter: untilNextLook(a.clock.Since(w.DeletionTimestamp.Time))}, err
 		}
 		free := released(&w, false)
 		if free == nil {
@@ -64,4 +66,12 @@ func (a abandoned[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Res
 		return ctrl.Result{}, nil // the watch brings what was written
 	}
 	return ctrl.Result{}, client.IgnoreNotFound(err)
+}
+
+// abandonedPollMax is how long a look at pods of an abandoned job may be put off: each is a list, and they may run for weeks.
+const abandonedPollMax = time.Minute
+
+// untilNextLook is when pods are looked at again that still run so long after the deletion: after as long again, within bounds.
+func untilNextLook(since time.Duration) time.Duration {
+	return min(max(since, podsLeftPoll), abandonedPollMax)
 }

@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -10,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,23 +22,52 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
+// abandonedAPI has its pods carry their job's UID.
+func abandonedAPI() API[*corev1.ConfigMap] {
+	return API[*corev1.ConfigMap]{Kind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), PodLabels: func(uid types.UID) map[string]string {
+		return map[string]string{"job": string(uid)}
+	}}
+}
+
+// abandonedWorkload is as Muster made it for a job of the kind.
+func abandonedWorkload(kind string, edit func(*kueue.Workload)) *kueue.Workload {
+	w := waiting().w
+	w.ObjectMeta = metav1.ObjectMeta{Namespace: "ns", Name: workloadName(abandonedAPI().Kind, "job", "u"), Finalizers: []string{kueue.ResourceInUseFinalizer},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: kind, Name: "job", UID: "u", Controller: ptr.To(true)}}}
+	edit(w)
+	return w
+}
+
+// abandonedPod is one of that job.
+func abandonedPod() *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pod", Labels: map[string]string{"job": "u"}}}
+}
+
+// abandonedWorld is the controller beside an API server that has the objects.
+func abandonedWorld(t *testing.T, now clock.PassiveClock, objects ...client.Object) abandoned[*corev1.ConfigMap] {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kueue.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			options := (&client.ListOptions{}).ApplyOptions(opts)
+			options.FieldSelector = nil // the fake API server knows none by inequality
+			return c.List(ctx, list, options)
+		},
+	}).Build()
+	return abandoned[*corev1.ConfigMap]{&reconciler[*corev1.ConfigMap]{api: abandonedAPI(), client: c, pods: c, executor: NewExecutor(c, &recorded{}), clock: now}}
+}
+
 // TestWorkloadsOfAbandonedJobsGo: those that Muster made for jobs which are another's now, whether the jobs are there or not, each
 // when no pod uses its quota any more; and no others.
 func TestWorkloadsOfAbandonedJobsGo(t *testing.T) {
-	const jobUID types.UID = "u"
-	api := API[*corev1.ConfigMap]{Kind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), PodLabels: func(uid types.UID) map[string]string {
-		return map[string]string{"job": string(uid)}
-	}}
-	of := func(kind string, edit func(*kueue.Workload)) *kueue.Workload {
-		w := waiting().w
-		w.ObjectMeta = metav1.ObjectMeta{Namespace: "ns", Name: workloadName(api.Kind, "job", jobUID), Finalizers: []string{kueue.ResourceInUseFinalizer},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: kind, Name: "job", UID: jobUID, Controller: ptr.To(true)}}}
-		edit(w)
-		return w
-	}
+	of, pod := abandonedWorkload, abandonedPod()
 	asItIs := func(*kueue.Workload) {}
 	admitted := func(w *kueue.Workload) { w.Status = waiting().admitted().w.Status }
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pod", Labels: map[string]string{"job": string(jobUID)}}}
 	for name, tc := range map[string]struct {
 		workload *kueue.Workload
 		pods     []client.Object
@@ -51,20 +83,7 @@ func TestWorkloadsOfAbandonedJobsGo(t *testing.T) {
 		"that waits, though there is a pod": {of("ConfigMap", asItIs), []client.Object{pod}, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			scheme := runtime.NewScheme()
-			for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kueue.AddToScheme} {
-				if err := add(scheme); err != nil {
-					t.Fatal(err)
-				}
-			}
-			c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(tc.pods, tc.workload)...).WithInterceptorFuncs(interceptor.Funcs{
-				List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-					options := (&client.ListOptions{}).ApplyOptions(opts)
-					options.FieldSelector = nil // the fake API server knows none by inequality
-					return c.List(ctx, list, options)
-				},
-			}).Build()
-			a := abandoned[*corev1.ConfigMap]{&reconciler[*corev1.ConfigMap]{api: api, client: c, pods: c, executor: NewExecutor(c, &recorded{})}}
+			a := abandonedWorld(t, clock.RealClock{}, append(tc.pods, tc.workload)...)
 			key := client.ObjectKeyFromObject(tc.workload)
 			if got := a.made(tc.workload); got != tc.is {
 				t.Fatalf("it is one of those: %v", got)
@@ -82,10 +101,26 @@ func TestWorkloadsOfAbandonedJobsGo(t *testing.T) {
 			if again != (len(tc.pods) > 0 && !tc.goes) {
 				t.Errorf("it is looked at again: %v", again)
 			}
-			err := c.Get(t.Context(), key, &kueue.Workload{})
+			err := a.client.Get(t.Context(), key, &kueue.Workload{})
 			if gone := apierrors.IsNotFound(err); gone != tc.goes {
 				t.Errorf("it is gone: %v (%v)", gone, err)
 			}
 		})
+	}
+}
+
+// TestPodsOfAbandonedJobsAreLookedAtLessAndLess: each look is a list, and they may run for weeks.
+func TestPodsOfAbandonedJobsAreLookedAtLessAndLess(t *testing.T) {
+	for since, want := range map[time.Duration]time.Duration{
+		-time.Second: podsLeftPoll, 0: podsLeftPoll, 10 * time.Second: 10 * time.Second, time.Minute: time.Minute, 240 * time.Hour: time.Minute,
+	} {
+		w := abandonedWorkload("ConfigMap", func(w *kueue.Workload) {
+			w.Status, w.DeletionTimestamp = waiting().admitted().w.Status, &metav1.Time{Time: earlier}
+		})
+		a := abandonedWorld(t, clocktesting.NewFakePassiveClock(earlier.Add(since)), w, abandonedPod())
+		result, err := a.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w)})
+		if err != nil || result.RequeueAfter != want {
+			t.Errorf("%v after the deletion it is looked at again in %v, want %v (%v)", since, result.RequeueAfter, want, err)
+		}
 	}
 }
