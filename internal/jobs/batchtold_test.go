@@ -104,11 +104,14 @@ func TestABatchJobThatRunsIsToldThatItGoesToAnotherQueueLater(t *testing.T) {
 	held := list[kueue.WorkloadList](w.world).Items[0]
 	workload.Evict(&held, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "for another"}, epoch)
 	w.updateStatus(&held)
+	if got := send("third"); len(got) != 1 {
+		t.Errorf("told %v, though it is leaving", got)
+	}
 	for range 10 { // nobody admits it meanwhile
 		w.reconcile()
 		w.runJob()
 	}
-	if got := list[kueue.WorkloadList](w.world).Items[0].Spec.QueueName; got != "another" {
+	if got := list[kueue.WorkloadList](w.world).Items[0].Spec.QueueName; got != "third" {
 		t.Errorf("evicted, it waits in %s", got)
 	}
 }

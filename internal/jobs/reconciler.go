@@ -251,6 +251,9 @@ func movesLater(job client.Object, queue string, own *kueue.Workload) []Event {
 	if own == nil || queue == "" || prebuiltName(job) != "" || workload.IsFinished(own) || !workload.HoldsQuota(own) || string(own.Spec.QueueName) == queue {
 		return nil
 	}
+	if workload.IsEvicted(own) || !own.DeletionTimestamp.IsZero() {
+		return nil // it is leaving
+	}
 	return []Event{Obstacle(movesLaterReason, fmt.Sprintf(
 		"The job stays in queue %s, whose quota it holds, and goes to queue %s when it waits again. To send it there at once, deactivate its Workload %s and activate it again",
 		own.Spec.QueueName, queue, own.Name))}
