@@ -56,6 +56,24 @@ func TestJobsOfAnAdmittedJobSetJoinAGangThatIsMadeFirst(t *testing.T) {
 	}
 }
 
+// TestTheGangOfWhoStartsLaterIsMadeAtOnce: what was said to an earlier one is not taken to be said to it.
+func TestTheGangOfWhoStartsLaterIsMadeAtOnce(t *testing.T) {
+	js, admission := twoByFour(), grantPlaces()
+	later := *js.Spec.ReplicatedJobs[0].DeepCopy()
+	later.Name, later.DependsOn = "later", []jobset.DependsOn{{Name: "workers", Status: jobset.DependencyComplete}}
+	js.Spec.ReplicatedJobs = append(js.Spec.ReplicatedJobs, later)
+	granted := admission.PodSets["workers"]
+	granted.Places = nil
+	admission.PodSets["later"] = granted
+	p := lookWithGangs(js, admission)
+	same(t, "first", []string{"create js-workers: 8", "create js-later: 8"}, firsts(p))
+	for _, write := range p.Writes {
+		if name := write.Object().GetName(); strings.HasPrefix(name, "js-later-") {
+			t.Errorf("%s %s before those that it waits for", write.Verb(), name)
+		}
+	}
+}
+
 func TestWhoJoinsNoGang(t *testing.T) {
 	own := twoByFour()
 	own.Spec.ReplicatedJobs[0].Template.Spec.Template.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: ptr.To("mine")}
