@@ -169,11 +169,14 @@ func TestWorkloadsOfVCJobsGo(t *testing.T) {
 	pods.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
 	pods.Template.Spec.Containers = []corev1.Container{{Name: "main", Image: "i", Resources: corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("1Mi")}}}}
-	w.Create(&kueue.Workload{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "job-before-f8b58", // as Muster names those of a VCJob of that name and UID
-			Finalizers: []string{kueue.ResourceInUseFinalizer}, OwnerReferences: []metav1.OwnerReference{owner}},
-		Spec: kueue.WorkloadSpec{QueueName: "q", PodSets: []kueue.PodSet{pods}},
-	})
+	const name = "job-before-f8b58" // as Muster names those of a VCJob of that name and UID
+	workload := &kueue.Workload{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name, Finalizers: []string{kueue.ResourceInUseFinalizer}},
+		Spec:       kueue.WorkloadSpec{QueueName: "q", PodSets: []kueue.PodSet{pods}},
+	}
+	w.Create(workload)
+	w.UntilWorkload(name, "is admitted", harness.Runs)
+	w.Change(workload, func() { workload.OwnerReferences = []metav1.OwnerReference{owner} }) // with its quota it is a VCJob's
 	harness.Until(w.World, &kueue.WorkloadList{}, "none is left", func(list *kueue.WorkloadList) bool { return len(list.Items) == 0 })
 }
 
