@@ -94,6 +94,9 @@ func TestCommandsOnACluster(t *testing.T) {
 			`muster: no job "three" in namespace ` + namespace},
 		{"completion of a job", []string{"__complete", "explain", "-n", namespace, "workload/o"}, exitDone, []string{"workload/one\n:4"}, "Completion ended"},
 		{"completion of a name", []string{"__complete", "explain", "-n", namespace, "tw"}, exitDone, []string{"two\n:4"}, "Completion ended"},
+		{"completion of a job of a namespace", []string{"__complete", "explain", namespace + "/workload/o"}, exitDone, []string{namespace + "/workload/one\n:4"}, "Completion ended"},
+		{"completion of a kind of a namespace", []string{"__complete", "explain", namespace + "/"}, exitDone,
+			[]string{namespace + "/workload/one\n" + namespace + "/workload/two\n:4"}, "Completion ended"},
 		{"an explanation as YAML", []string{"explain", namespace + "/workload/one", "-o", "yaml"}, exitFailed, []string{"kind: Explanation", "name: one"}, ""},
 	}
 	for _, test := range tests {
@@ -111,6 +114,9 @@ func TestCommandsOnACluster(t *testing.T) {
 				t.Errorf("error output %q, want %q", errOut, test.errOut)
 			}
 		})
+	}
+	if code, out, _ := muster(t, cluster, "__complete", "explain", "-n", "default", namespace+"/workload/o"); code != exitDone || out != ":4\n" {
+		t.Errorf("elsewhere than -n says, completion offers %q (%d)", out, code)
 	}
 }
 

@@ -147,7 +147,8 @@ func explain(ctx context.Context, cluster *observe.Cluster, seen *view.Seen, nam
 // completionPatience is how long who types waits for names.
 const completionPatience = 3 * time.Second
 
-// complete gives the jobs that a word may become: kind/name, or the names alone where a name is begun.
+// complete gives the jobs that a word may become: kind/name, or the names alone where a name is begun; where none is begun so,
+// those of the namespace that the word names.
 func (o *explainOptions) complete(cmd *cobra.Command, words []string, begun string) ([]string, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionPatience)
 	defer cancel()
@@ -155,23 +156,33 @@ func (o *explainOptions) complete(cmd *cobra.Command, words []string, begun stri
 	if err != nil || len(words) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	namespace, _, err := namespaceOf(o.config)
+	namespace, explicit, err := namespaceOf(o.config)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	seen, err := cluster.See(ctx, observe.Scope{Namespace: namespace})
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	var offers []string
-	for _, job := range view.Jobs(seen, time.Now()) {
-		if title := job.Title(); strings.HasPrefix(title, begun) {
-			offers = append(offers, title)
-		} else if strings.HasPrefix(job.Name, begun) {
-			offers = append(offers, job.Name)
-		}
+	offers := offersOf(ctx, cluster, namespace, func(job *view.Job) []string { return []string{job.Title(), job.Name} }, begun)
+	if named, _, ok := strings.Cut(begun, "/"); ok && named != "" && len(offers) == 0 && (!explicit || named == namespace) {
+		offers = offersOf(ctx, cluster, named, func(job *view.Job) []string { return []string{job.FullTitle()} }, begun)
 	}
 	return offers, cobra.ShellCompDirectiveNoFileComp
+}
+
+// offersOf are, of each job of the namespace, the first of its names that begins so; none if they cannot be read.
+func offersOf(ctx context.Context, cluster *observe.Cluster, namespace string, names func(*view.Job) []string, begun string) (offers []string) {
+	seen, err := cluster.See(ctx, observe.Scope{Namespace: namespace})
+	if err != nil {
+		return nil
+	}
+	jobs := view.Jobs(seen, time.Now())
+	for i := range jobs {
+		for _, name := range names(&jobs[i]) {
+			if strings.HasPrefix(name, begun) {
+				offers = append(offers, name)
+				break
+			}
+		}
+	}
+	return offers
 }
 
 // runsBySchedule says of a job that is none itself what to ask for instead.
