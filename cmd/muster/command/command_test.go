@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	kubectl "k8s.io/kubectl/pkg/cmd"
 
 	"github.com/musterhq/muster/cmd/muster/view"
 )
@@ -139,14 +140,39 @@ func TestAClusterThatIsNamedInVainIsToldOf(t *testing.T) {
 	if code := run(t.Context(), []string{"muster", "jobs"}, streams); code != exitFailed || !strings.Contains(errOut.String(), "KUBECONFIG is /nope") {
 		t.Errorf("exit code %d, %s", code, errOut)
 	}
-	for said, means := range map[string]string{
-		"The connection to the server localhost:8080 was refused": "KUBECONFIG is /nope, which is not there",
-		"Error from server (NotFound): pods \"x\" not found":      "",
+}
+
+func TestKubectlsLastWordTellsHowToNameACluster(t *testing.T) {
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	kubeconfig := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(kubeconfig, []byte(`{"apiVersion": "v1", "kind": "Config", "current-context": "here",
+		"clusters": [{"name": "here", "cluster": {"server": "http://localhost:8080"}}], "contexts": [{"name": "here", "context": {"cluster": "here"}}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const refused = "The connection to the server localhost:8080 was refused"
+	for name, test := range map[string]struct {
+		kubeconfig  string
+		arguments   []string
+		said, means string
+	}{
+		"none is named":               {"/nope", nil, refused, "muster: KUBECONFIG is /nope, which is not there"},
+		"KUBECONFIG names that one":   {kubeconfig, nil, refused, ""},
+		"--kubeconfig names that one": {"/nope", []string{"--kubeconfig", kubeconfig}, refused, ""},
+		"--server names that one":     {"/nope", []string{"--server=localhost:8080"}, refused, ""},
+		"an error of another kind":    {"/nope", nil, `Error from server (NotFound): pods "x" not found`, ""},
 	} {
-		last := kubectlsLast(said)
-		if !strings.HasPrefix(last, said+"\n") || !strings.Contains(last, means) || means == "" && strings.Contains(last, "muster") {
-			t.Errorf("at its end kubectl says %q", last)
-		}
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("KUBECONFIG", test.kubeconfig)
+			root := kubectl.NewDefaultKubectlCommand()
+			if err := root.ParseFlags(test.arguments); err != nil {
+				t.Fatal(err)
+			}
+			last := kubectlsLast(test.said, clusterFlags(root))
+			if !strings.HasPrefix(last, test.said+"\n") || !strings.Contains(last, test.means) || test.means == "" && strings.Contains(last, "muster") {
+				t.Errorf("at its end kubectl says %q", last)
+			}
+		})
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // the login methods that kubeconfigs of real clusters name
 	"k8s.io/component-base/cli"
 	"k8s.io/component-base/logs"
@@ -38,29 +39,39 @@ func runKubectl(args []string) int {
 	// An interrupt must end kubectl as it would on its own.
 	signal.Reset()
 	localcluster.UseRunning()
-	cmdutil.BehaviorOnFatal(endKubectl)
 	// kubectl reads its preferences and its plugins' names from the process's arguments.
 	os.Args = append([]string{"kubectl"}, args...)
 	_, _ = logs.GlogSetter(kubectl.GetLogVerbosity(os.Args)) // as kubectl does: an unreadable -v is reported by the flags
-	if err := cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()); err != nil {
+	root := kubectl.NewDefaultKubectlCommand()
+	cmdutil.BehaviorOnFatal(func(message string, code int) {
+		fmt.Fprint(os.Stderr, kubectlsLast(message, clusterFlags(root)))
+		os.Exit(code)
+	})
+	if err := cli.RunNoErrOutput(root); err != nil {
 		cmdutil.CheckErr(err)
 		return exitFailed
 	}
 	return exitDone
 }
 
-// endKubectl ends the process as kubectl does, and says what to do where nothing named a cluster.
-func endKubectl(message string, code int) {
-	fmt.Fprint(os.Stderr, kubectlsLast(message))
-	os.Exit(code)
+// clusterFlags are those flags of kubectl, as they were given, by which a cluster is named.
+func clusterFlags(root *cobra.Command) *genericclioptions.ConfigFlags {
+	flags := genericclioptions.NewConfigFlags(false)
+	for name, value := range map[string]*string{"kubeconfig": flags.KubeConfig, "server": flags.APIServer} {
+		if given := root.PersistentFlags().Lookup(name); given != nil {
+			*value = given.Value.String()
+		}
+	}
+	return flags
 }
 
-// kubectlsLast is what kubectl says at its end. It takes a cluster to be at localhost:8080 where none is named.
-func kubectlsLast(message string) string {
+// kubectlsLast is what kubectl says at its end, and what to do where nothing names a cluster: kubectl takes it to be at
+// localhost:8080 then.
+func kubectlsLast(message string, flags *genericclioptions.ConfigFlags) string {
 	if message != "" && !strings.HasSuffix(message, "\n") {
 		message += "\n"
 	}
-	if strings.Contains(message, "localhost:8080") {
+	if strings.Contains(message, "localhost:8080") && !namesCluster(flags) {
 		message += "muster: " + noCluster().Error() + "\n"
 	}
 	return message
