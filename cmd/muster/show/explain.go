@@ -153,6 +153,12 @@ func ask(a *view.Ask) string {
 	if a.Fewest > 0 {
 		text += fmt.Sprintf(", %d pods at least", a.Fewest)
 	}
+	for i := range a.Near {
+		text += ", " + nearness(&a.Near[i])
+	}
+	if a.Group != "" {
+		text += ", together with all of group " + a.Group
+	}
 	if a.Given != nil {
 		text += fmt.Sprintf(", admitted with %d", *a.Given)
 	}
@@ -160,6 +166,20 @@ func ask(a *view.Ask) string {
 		text += ", in flavor " + strings.Join(slices.Compact(slices.Sorted(maps.Values(a.Flavors))), ", ")
 	}
 	return text
+}
+
+// nearness writes in how large a domain the pods are to be.
+func nearness(n *view.Nearness) string {
+	switch n.Of {
+	case view.Required:
+		return "one " + n.Level + " required"
+	case view.Preferred:
+		return "one " + n.Level + " preferred"
+	case view.Slice:
+		return fmt.Sprintf("one %s for each %s", n.Level, counted(n.Pods, "pod"))
+	default:
+		return "one " + n.Level + " for each Job alone"
+	}
 }
 
 func placeInLine(e *view.Explanation) string {

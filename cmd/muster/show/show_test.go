@@ -117,6 +117,22 @@ func TestExplanationOfAWaitingJob(t *testing.T) {
 	}
 }
 
+func TestAsksSayHowNearPodsAreToBe(t *testing.T) {
+	const rack, block = "example.com/rack", "example.com/block"
+	for want, a := range map[string]view.Ask{
+		"w: 8 pods x -": {},
+		"w: 8 pods x -, one example.com/block required, one example.com/rack for each 4 pods": {Near: []view.Nearness{
+			{Of: view.Required, Level: block}, {Of: view.Slice, Level: rack, Pods: 4}}},
+		"w: 8 pods x -, one example.com/rack preferred, together with all of group g": {Near: []view.Nearness{{Of: view.Preferred, Level: rack}}, Group: "g"},
+		"w: 8 pods x -, one example.com/rack for each Job alone, admitted with 6":     {Near: []view.Nearness{{Of: view.Exclusive, Level: rack}}, Given: ptr.To[int32](6)},
+	} {
+		a.PodSet, a.Pods = "w", 8
+		if got := ask(&a); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
 // TestTheHeadlineSaysWhatTheEvictionDoesNot: the eviction follows, and until when the job backs off or which queue holds it does not.
 func TestTheHeadlineSaysWhatTheEvictionDoesNot(t *testing.T) {
 	for name, tc := range map[string]struct{ reason, message, told, want string }{

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
@@ -23,8 +24,6 @@ var start = time.Date(2025, 6, 1, 14, 0, 0, 0, time.UTC)
 func at(seconds int) metav1.Time {
 	return metav1.NewTime(start.Add(time.Duration(seconds) * time.Second))
 }
-
-func ptr[T any](value T) *T { return &value }
 
 func list(pairs ...string) corev1.ResourceList {
 	amounts := corev1.ResourceList{}
@@ -47,7 +46,7 @@ func aJobSet(name string, change ...func(*jobset.JobSet)) jobset.JobSet {
 		Spec: jobset.JobSetSpec{ReplicatedJobs: []jobset.ReplicatedJob{{
 			Name: "workers", Replicas: 2,
 			Template: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{
-				Parallelism: ptr(int32(2)), Completions: ptr(int32(2)),
+				Parallelism: ptr.To(int32(2)), Completions: ptr.To(int32(2)),
 				Template: podTemplate(nil, list("nvidia.com/gpu", "8")),
 			}},
 		}}},
@@ -63,7 +62,7 @@ func aGenericJob(name, queue string, change ...func(*tensorstack.GenericJob)) te
 	job := tensorstack.GenericJob{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ml", UID: types.UID("uid-" + name), CreationTimestamp: at(0)},
 		Spec: tensorstack.GenericJobSpec{ReplicaSpecs: []tensorstack.ReplicaSpec{{
-			Type: "worker", Replicas: ptr(int32(4)), Template: podTemplate(nil, list("nvidia.com/gpu", "8")),
+			Type: "worker", Replicas: ptr.To(int32(4)), Template: podTemplate(nil, list("nvidia.com/gpu", "8")),
 		}}},
 	}
 	if queue != "" {
@@ -79,7 +78,7 @@ func aGenericJob(name, queue string, change ...func(*tensorstack.GenericJob)) te
 func aTrainingJob(name string, change ...func(*breezeml.TrainingJob)) breezeml.TrainingJob {
 	job := breezeml.TrainingJob{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ml", UID: types.UID("uid-" + name), CreationTimestamp: at(0)},
-		Spec: breezeml.TrainingJobSpec{MinSize: ptr(int32(2)), MaxSize: ptr(int32(4)),
+		Spec: breezeml.TrainingJobSpec{MinSize: ptr.To(int32(2)), MaxSize: ptr.To(int32(4)),
 			ReplicaSpecs: breezeml.ReplicaSpec{Template: podTemplate(nil, list("nvidia.com/gpu", "8"))}},
 	}
 	for _, f := range change {
@@ -107,7 +106,7 @@ func aLatticeJob(name string, phase lattice.JobPhase, message string) lattice.La
 	job := lattice.LatticeJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: name, UID: types.UID("uid-" + name), CreationTimestamp: at(0)}}
 	cpu := resource.MustParse("300m")
 	job.Spec.Queue = "gpu"
-	job.Spec.Tasks = map[string]lattice.JobTaskSpec{"t": {Replicas: ptr(int32(2)), Workload: lattice.WorkloadSpec{Containers: map[string]lattice.ContainerSpec{
+	job.Spec.Tasks = map[string]lattice.JobTaskSpec{"t": {Replicas: ptr.To(int32(2)), Workload: lattice.WorkloadSpec{Containers: map[string]lattice.ContainerSpec{
 		"main": {SidecarContainer: lattice.SidecarContainer{Resources: &lattice.ResourceRequirements{Limits: &lattice.ResourceQuantity{CPU: &cpu}}}},
 	}}}}
 	job.Status.Phase, job.Status.Message = phase, message
@@ -123,7 +122,7 @@ func scheduled(job lattice.LatticeJob) lattice.LatticeJob {
 // madeFor has a VCJob be made for the LatticeJob of that UID.
 func madeFor(uid types.UID) func(*volcano.Job) {
 	return func(job *volcano.Job) {
-		job.OwnerReferences = []metav1.OwnerReference{{APIVersion: lattice.GroupVersion.String(), Kind: "LatticeJob", Name: "etl", UID: uid, Controller: ptr(true)}}
+		job.OwnerReferences = []metav1.OwnerReference{{APIVersion: lattice.GroupVersion.String(), Kind: "LatticeJob", Name: "etl", UID: uid, Controller: ptr.To(true)}}
 	}
 }
 
@@ -145,7 +144,7 @@ func aJob(name string, change ...func(*batchv1.Job)) batchv1.Job {
 func ownedBy(js string, status batchv1.JobStatus) func(*batchv1.Job) {
 	return func(job *batchv1.Job) {
 		job.OwnerReferences = []metav1.OwnerReference{{
-			APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet", Name: js, UID: types.UID("uid-" + js), Controller: ptr(true),
+			APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet", Name: js, UID: types.UID("uid-" + js), Controller: ptr.To(true),
 		}}
 		job.Status = status
 	}
@@ -164,13 +163,13 @@ func aWorkload(owner string, change ...func(*kueue.Workload)) kueue.Workload {
 	w := kueue.Workload{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "w-" + owner, UID: types.UID("uid-w-" + owner), CreationTimestamp: at(0)},
 		Spec: kueue.WorkloadSpec{
-			QueueName: "gpu", Priority: ptr(int32(10)),
+			QueueName: "gpu", Priority: ptr.To(int32(10)),
 			PodSets: []kueue.PodSet{{Name: "workers", Count: 4, Template: podTemplate(nil, list("nvidia.com/gpu", "8"))}},
 		},
 	}
 	if owner != "" {
 		w.OwnerReferences = []metav1.OwnerReference{{
-			APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet", Name: owner, UID: types.UID("uid-" + owner), Controller: ptr(true),
+			APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet", Name: owner, UID: types.UID("uid-" + owner), Controller: ptr.To(true),
 		}}
 	}
 	for _, c := range change {
@@ -197,7 +196,7 @@ func admitted(seconds int) func(*kueue.Workload) {
 		with(kueue.WorkloadQuotaReserved, metav1.ConditionTrue, kueue.WorkloadQuotaReservedReason, "", seconds)(w)
 		with(kueue.WorkloadAdmitted, metav1.ConditionTrue, kueue.WorkloadAdmittedReason, "", seconds)(w)
 		w.Status.Admission = &kueue.Admission{ClusterQueue: "lab", PodSetAssignments: []kueue.PodSetAssignment{{
-			Name: "workers", Count: ptr(int32(4)), ResourceUsage: list("nvidia.com/gpu", "32"),
+			Name: "workers", Count: ptr.To(int32(4)), ResourceUsage: list("nvidia.com/gpu", "32"),
 			Flavors: map[corev1.ResourceName]kueue.ResourceFlavorReference{"nvidia.com/gpu": "h100"},
 		}}}
 	}

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
@@ -39,31 +40,31 @@ func TestElasticJobs(t *testing.T) {
 		why          string
 	}{
 		{"one that has not been looked at", aTrainingJob("tune"), nil, Pending, 0, 4, 2, 4, "no Workload yet: Muster has not looked at it, or its events say what is wrong: muster explain has them"},
-		{"one that waits", aTrainingJob("tune"), ptr(aWorkload("tune", waitingForQuota, elastic("2", 0))), Pending, 0, 4, 2, 4, "WaitingForQuota: 32 more needed"},
-		{"one that runs", aTrainingJob("tune", running(3, 2)), ptr(aWorkload("tune", admitted(20), elastic("2", 3))), Running, 2, 3, 2, 4, ""},
+		{"one that waits", aTrainingJob("tune"), ptr.To(aWorkload("tune", waitingForQuota, elastic("2", 0))), Pending, 0, 4, 2, 4, "WaitingForQuota: 32 more needed"},
+		{"one that runs", aTrainingJob("tune", running(3, 2)), ptr.To(aWorkload("tune", admitted(20), elastic("2", 3))), Running, 2, 3, 2, 4, ""},
 		{"one that was shrunk", aTrainingJob("tune", running(3, 3)),
-			ptr(aWorkload("tune", admitted(20), elastic("2", 3), with(muster.ResizedCondition, metav1.ConditionTrue, "Shrunk", "pod set worker from 4 to 3 pods for ml/jobset/eval", 50))),
+			ptr.To(aWorkload("tune", admitted(20), elastic("2", 3), with(muster.ResizedCondition, metav1.ConditionTrue, "Shrunk", "pod set worker from 4 to 3 pods for ml/jobset/eval", 50))),
 			Running, 3, 3, 2, 4, "shrunk 4 -> 3 for ml/jobset/eval 10s ago"},
 		{"one that was grown before it was stopped", aTrainingJob("tune"),
-			ptr(aWorkload("tune", waitingForQuota, elastic("2", 0), with(muster.ResizedCondition, metav1.ConditionTrue, "Grown", "pod set worker from 2 to 4 pods", 50))),
+			ptr.To(aWorkload("tune", waitingForQuota, elastic("2", 0), with(muster.ResizedCondition, metav1.ConditionTrue, "Grown", "pod set worker from 2 to 4 pods", 50))),
 			Pending, 0, 4, 2, 4, "WaitingForQuota: 32 more needed"},
 		{"one with wrong sizes", aTrainingJob("tune", func(job *breezeml.TrainingJob) {
-			job.Spec.MinSize, job.Status.Stage = ptr(int32(5)), breezeml.StageWrongConfiguration
+			job.Spec.MinSize, job.Status.Stage = ptr.To(int32(5)), breezeml.StageWrongConfiguration
 		}), nil, Suspended, 0, 5, 0, 0, "WrongConfiguration: minSize, 5, is above maxSize, 4"},
 		{"one without a size", aTrainingJob("tune", func(job *breezeml.TrainingJob) {
-			job.Spec.MinSize, job.Status.Stage = ptr(int32(-1)), breezeml.StageWrongConfiguration
+			job.Spec.MinSize, job.Status.Stage = ptr.To(int32(-1)), breezeml.StageWrongConfiguration
 		}), nil, Suspended, 0, 4, 0, 4, "WrongConfiguration: minSize is -1, and must be 1 at least"},
 		{"one without a command", aTrainingJob("tune", func(job *breezeml.TrainingJob) {
 			job.Spec.InjectLattice, job.Status.Stage = true, breezeml.StageWrongConfiguration
 		}), nil, Suspended, 0, 4, 2, 4, "WrongConfiguration: injectLattice needs an explicit command"},
 		{"one that cools down", aTrainingJob("tune", func(job *breezeml.TrainingJob) {
-			job.Status.Stage, job.Status.CooldownTime = breezeml.StageRequeueCooldown, ptr(at(120))
+			job.Status.Stage, job.Status.CooldownTime = breezeml.StageRequeueCooldown, ptr.To(at(120))
 		}), nil, Suspended, 0, 4, 2, 4, "RequeueCooldown: its pods could not be scheduled; it queues again at 2025-06-01 14:02:00 UTC"},
 		{"one that has failed", aTrainingJob("tune", func(job *breezeml.TrainingJob) {
 			job.Status.ExecStatus.Conditions = []breezeml.JobCondition{{Type: breezeml.JobFailed, Status: corev1.ConditionTrue, Message: "as it did", LastTransitionTime: at(40)}}
 		}), nil, Failed, 0, 4, 2, 4, "as it did"},
 		{"one that was restarted", aTrainingJob("tune", running(4, 4), func(job *breezeml.TrainingJob) { job.Status.Restarts = map[string]int32{"0": 2, "3": 1} }),
-			ptr(aWorkload("tune", admitted(20), elastic("2", 4))), Running, 4, 4, 2, 4, "workers restarted 3 times"},
+			ptr.To(aWorkload("tune", admitted(20), elastic("2", 4))), Running, 4, 4, 2, 4, "workers restarted 3 times"},
 	} {
 		seen := &Seen{TrainingJobs: []breezeml.TrainingJob{test.job}}
 		if test.workload != nil {

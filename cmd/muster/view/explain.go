@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
@@ -73,6 +74,10 @@ type Ask struct {
 	Given   *int32                         `json:"given,omitempty"`
 	PerPod  corev1.ResourceList            `json:"perPod,omitempty"`
 	Flavors map[corev1.ResourceName]string `json:"flavors,omitempty"`
+	// Near is how near each other the pods are to be, level by level, the widest first; Group the name of the group whose pod sets are to be
+	// together, "" if it is in none.
+	Near  []Nearness `json:"near,omitempty"`
+	Group string     `json:"group,omitempty"`
 }
 
 // Line is a place in a queue. Position counts from 1; it is 0 for a job that no longer waits.
@@ -271,7 +276,10 @@ func asksOf(workload *kueue.Workload) []Ask {
 	asks := make([]Ask, 0, len(workload.Spec.PodSets))
 	for i := range workload.Spec.PodSets {
 		podSet := &workload.Spec.PodSets[i]
-		ask := Ask{PodSet: string(podSet.Name), Pods: podSet.Count, PerPod: podRequests(&podSet.Template)}
+		ask := Ask{PodSet: string(podSet.Name), Pods: podSet.Count, PerPod: podRequests(&podSet.Template), Near: nearnessOf(podSet)}
+		if podSet.TopologyRequest != nil {
+			ask.Group = ptr.Deref(podSet.TopologyRequest.PodSetGroupName, "")
+		}
 		if admission := workload.Status.Admission; admission != nil {
 			for j := range admission.PodSetAssignments {
 				if assignment := &admission.PodSetAssignments[j]; assignment.Name == podSet.Name {

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
@@ -193,7 +194,7 @@ func TestExplainSaysWhatTheQueueHasWhereItHasNoneOfWhatIsAsked(t *testing.T) {
 }
 
 func TestExplainSaysWithHowManyPodsAJobWasAdmitted(t *testing.T) {
-	some := aWorkload("train", admitted(2), func(w *kueue.Workload) { w.Status.Admission.PodSetAssignments[0].Count = ptr(int32(3)) })
+	some := aWorkload("train", admitted(2), func(w *kueue.Workload) { w.Status.Admission.PodSetAssignments[0].Count = ptr.To(int32(3)) })
 	seen := Seen{JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"))}, Workloads: []kueue.Workload{some}}
 	jobs := Jobs(&seen, at(60).Time)
 	if e := Explain(&seen, jobs, jobs[0], at(60).Time); e.Asks[0].Given == nil || *e.Asks[0].Given != 3 {
@@ -225,7 +226,7 @@ func TestPodProblemsGatherPodsThatComplainOfTheSame(t *testing.T) {
 	}
 	ending := func(name string, by int, finalizers ...string) corev1.Pod {
 		p := pod(name, func(*corev1.PodStatus) {})
-		p.DeletionTimestamp, p.Finalizers, p.Spec.NodeName = ptr(at(by)), finalizers, "n"
+		p.DeletionTimestamp, p.Finalizers, p.Spec.NodeName = ptr.To(at(by)), finalizers, "n"
 		return p
 	}
 	unschedulable := func(s *corev1.PodStatus) {

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
@@ -45,7 +46,7 @@ func cannotStart(js *jobset.JobSet) {
 }
 
 func TestJobs(t *testing.T) {
-	running := batchv1.JobStatus{Active: 2, Ready: ptr(int32(2)), StartTime: ptr(at(5))}
+	running := batchv1.JobStatus{Active: 2, Ready: ptr.To(int32(2)), StartTime: ptr.To(at(5))}
 	tests := []struct {
 		name string
 		seen Seen
@@ -99,7 +100,7 @@ func TestJobs(t *testing.T) {
 			Workloads: []kueue.Workload{aWorkload("train", admitted(20))},
 			Jobs: []batchv1.Job{
 				aJob("train-workers-0", ownedBy("train", running)),
-				aJob("train-workers-1", ownedBy("train", batchv1.JobStatus{Active: 1, Ready: ptr(int32(0)), Succeeded: 1})),
+				aJob("train-workers-1", ownedBy("train", batchv1.JobStatus{Active: 1, Ready: ptr.To(int32(0)), Succeeded: 1})),
 			},
 		},
 		want: []line{{"ml/jobset/train", "gpu", Running, "3/4", "32 gpu", "20s", "40s", ""}},
@@ -263,7 +264,7 @@ func TestJobs(t *testing.T) {
 			Workloads: []kueue.Workload{aWorkload("train",
 				with(kueue.WorkloadQuotaReserved, metav1.ConditionFalse, "PendingEvaluation", "The workload has no reservation", 50),
 				with(kueue.WorkloadEvicted, metav1.ConditionTrue, "PodsReadyTimeout", "Exceeded the PodsReady timeout ml/train", 40),
-				func(w *kueue.Workload) { w.Status.RequeueState = &kueue.RequeueState{RequeueAt: ptr(at(120))} })},
+				func(w *kueue.Workload) { w.Status.RequeueState = &kueue.RequeueState{RequeueAt: ptr.To(at(120))} })},
 		},
 		want: []line{{"ml/jobset/train", "gpu", Pending, "0/4", "32 gpu", "60s", "-",
 			"PendingEvaluation: was evicted: Exceeded the PodsReady timeout ml/train; queued again in 60s"}},
@@ -273,7 +274,7 @@ func TestJobs(t *testing.T) {
 			JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"))},
 			Workloads: []kueue.Workload{aWorkload("train",
 				with(kueue.WorkloadEvicted, metav1.ConditionTrue, "DeactivatedDueToRequeuingLimitExceeded", "The workload is deactivated due to exceeding the limit", 40),
-				func(w *kueue.Workload) { w.Spec.Active = ptr(false) })},
+				func(w *kueue.Workload) { w.Spec.Active = ptr.To(false) })},
 		},
 		want: []line{{"ml/jobset/train", "gpu", Suspended, "0/4", "32 gpu", "-", "-",
 			"DeactivatedDueToRequeuingLimitExceeded: The workload is deactivated due to exceeding the limit"}},
@@ -282,7 +283,7 @@ func TestJobs(t *testing.T) {
 		seen: Seen{
 			JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"))},
 			Workloads: []kueue.Workload{aWorkload("train", admitted(20), func(w *kueue.Workload) {
-				w.Status.Admission.PodSetAssignments[0].Count = ptr(int32(3))
+				w.Status.Admission.PodSetAssignments[0].Count = ptr.To(int32(3))
 			})},
 		},
 		want: []line{{"ml/jobset/train", "gpu", Starting, "0/3", "32 gpu", "20s", "40s", "admitted with 3 of 4 pods"}},
@@ -291,7 +292,7 @@ func TestJobs(t *testing.T) {
 		seen: Seen{
 			JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"))},
 			Workloads: []kueue.Workload{aWorkload("train", waitingForQuota, func(w *kueue.Workload) {
-				w.Status.AccumulatedPastExexcutionTimeSeconds = ptr(int32(25))
+				w.Status.AccumulatedPastExexcutionTimeSeconds = ptr.To(int32(25))
 			})},
 		},
 		want: []line{{"ml/jobset/train", "gpu", Pending, "0/4", "32 gpu", "35s", "25s", "WaitingForQuota: 32 more needed"}},
@@ -300,7 +301,7 @@ func TestJobs(t *testing.T) {
 		seen: Seen{
 			JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"))},
 			Workloads: []kueue.Workload{aWorkload("train", waitingForQuota, func(w *kueue.Workload) {
-				w.Status.RequeueState = &kueue.RequeueState{RequeueAt: ptr(at(90))}
+				w.Status.RequeueState = &kueue.RequeueState{RequeueAt: ptr.To(at(90))}
 			})},
 		},
 		want: []line{{"ml/jobset/train", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "WaitingForQuota: 32 more needed; queued again in 30s"}},
@@ -321,12 +322,12 @@ func TestJobs(t *testing.T) {
 		name: "a deactivated job waits for a person",
 		seen: Seen{
 			JobSets:   []jobset.JobSet{aJobSet("train", inQueue("gpu"))},
-			Workloads: []kueue.Workload{aWorkload("train", func(w *kueue.Workload) { w.Spec.Active = ptr(false) })},
+			Workloads: []kueue.Workload{aWorkload("train", func(w *kueue.Workload) { w.Spec.Active = ptr.To(false) })},
 		},
 		want: []line{{"ml/jobset/train", "gpu", Suspended, "0/4", "32 gpu", "-", "-", "Deactivated: spec.active of its Workload is false"}},
 	}, {
 		name: "a suspended JobSet without a queue waits for a person",
-		seen: Seen{JobSets: []jobset.JobSet{aJobSet("train", func(js *jobset.JobSet) { js.Spec.Suspend = ptr(true) })}},
+		seen: Seen{JobSets: []jobset.JobSet{aJobSet("train", func(js *jobset.JobSet) { js.Spec.Suspend = ptr.To(true) })}},
 		want: []line{{"ml/jobset/train", "", Suspended, "0/4", "32 gpu", "-", "-", "spec.suspend is true"}},
 	}, {
 		name: "a Workload without an owner is a job of its own",
@@ -366,7 +367,7 @@ func TestJobs(t *testing.T) {
 	}, {
 		name: "a batch Job of a person is a job, one of a JobSet is not",
 		seen: Seen{Jobs: []batchv1.Job{
-			aJob("mine", func(job *batchv1.Job) { job.Status = batchv1.JobStatus{Active: 1, StartTime: ptr(at(1))} }),
+			aJob("mine", func(job *batchv1.Job) { job.Status = batchv1.JobStatus{Active: 1, StartTime: ptr.To(at(1))} }),
 			aJob("x-workers-0", ownedBy("x", running)),
 		}},
 		want: []line{{"ml/job/mine", "", Starting, "0/1", "300m cpu", "1s", "59s", ""}},

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/musterhq/muster/api/config/v1alpha1"
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
@@ -107,7 +108,7 @@ func TestTheHeadIsWhoIsConsideredNext(t *testing.T) {
 	}{
 		"the older": {want: "older"},
 		"not who backs off": {older: func(w *kueue.Workload) {
-			w.Status.RequeueState = &kueue.RequeueState{Count: ptr(int32(1)), RequeueAt: ptr(at(90))}
+			w.Status.RequeueState = &kueue.RequeueState{Count: ptr.To(int32(1)), RequeueAt: ptr.To(at(90))}
 		}, want: "younger"},
 		"not who is gated": {older: func(w *kueue.Workload) {
 			w.Annotations = map[string]string{kueue.AdmissionGatedByAnnotation: "someone"}
