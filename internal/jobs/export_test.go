@@ -15,7 +15,19 @@ import (
 
 // NewReconciler is the reconciler of one API as AddTo makes it, without a manager.
 func NewReconciler[T client.Object](api API[T], c client.Client, recorder events.EventRecorder, clock clock.PassiveClock, served ...schema.GroupKind) reconcile.Reconciler {
-	return &reconciler[T]{api: api, owns: api.Owns, served: append(served, api.Kind.GroupKind()), client: c, executor: NewExecutor(c, recorder), pods: c, backoff: Backoff{Base: time.Minute, Max: time.Hour}, clock: clock}
+	r := &reconciler[T]{api: api, owns: api.Owns, served: append(served, api.Kind.GroupKind()), client: c, executor: NewExecutor(c, recorder), pods: c, backoff: Backoff{Base: time.Minute, Max: time.Hour}, clock: clock}
+	for _, kind := range api.Later {
+		r.later = append(r.later, &late{LateKind: kind})
+	}
+	return r
+}
+
+// KnowLateKinds has the reconciler know whether the cluster serves its late kinds.
+func KnowLateKinds[T client.Object](r reconcile.Reconciler, served bool) {
+	for _, l := range r.(*reconciler[T]).later {
+		l.known.Store(true)
+		l.seen.Store(served)
+	}
 }
 
 // The indexes that children, and the Workloads of jobs that are gone, are found by.

@@ -3,9 +3,11 @@ package jobs
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
@@ -26,10 +28,16 @@ type LateKind struct {
 	Object client.Object
 }
 
-// late is a LateKind, and whether its objects are seen.
+// late is a LateKind, and whether its objects are seen. Until it is known whether the cluster serves it no job is looked at: one whose
+// children are of the kind would seem to have none.
 type late struct {
 	LateKind
-	seen atomic.Bool
+	known, seen atomic.Bool
+}
+
+// knowsLateKinds reports whether it is known of every late kind whether the cluster serves it. When it is, all jobs are looked at.
+func (r *reconciler[T]) knowsLateKinds() bool {
+	return !slices.ContainsFunc(r.later, func(l *late) bool { return !l.known.Load() })
 }
 
 // establishedWithin is how soon a kind is looked for again that has a definition and is not
@@ -42,23 +50,33 @@ func (r *reconciler[T]) follow(mgr ctrl.Manager, l *late) source.Source {
 	return source.Func(func(ctx context.Context, queue requests) error {
 		go func() {
 			log := mgr.GetLogger().WithName("jobs").WithValues("kind", r.api.Kind.Kind, "waitsFor", l.Resource.String())
-			if err := r.await(ctx, mgr, l, func() { log.Info("jobs wait until the cluster serves the kind") }); err != nil {
+			known := func() {
+				l.known.Store(true)
+				for _, request := range r.allJobs(ctx, nil) {
+					queue.Add(request)
+				}
+			}
+			missing := func() {
+				log.Info("jobs wait until the cluster serves the kind")
+				known()
+			}
+			if err := r.await(ctx, mgr, l, missing); err != nil {
 				if ctx.Err() == nil {
 					log.Error(err, "waiting for a kind; jobs that need it wait until the next start")
+					known()
 				}
 				return
 			}
 			if err := r.see(ctx, mgr, l, queue); err != nil {
 				if ctx.Err() == nil {
 					log.Error(err, "watching a kind; jobs that need it wait until the next start")
+					known()
 				}
 				return
 			}
 			l.seen.Store(true)
 			log.Info("the cluster serves the kind")
-			for _, request := range r.allJobs(ctx, nil) {
-				queue.Add(request)
-			}
+			known()
 		}()
 		return nil
 	})
@@ -90,10 +108,13 @@ func (r *reconciler[T]) await(ctx context.Context, mgr ctrl.Manager, l *late, mi
 	}
 	var again <-chan time.Time
 	for told := false; ; {
-		if _, err := mgr.GetRESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version); err == nil {
+		_, err := mgr.GetRESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
+		switch {
+		case err == nil:
 			return nil
-		}
-		if !told {
+		case !meta.IsNoMatchError(err):
+			again = time.After(establishedWithin) // nobody knows
+		case !told:
 			missing()
 			told = true
 		}

@@ -68,6 +68,9 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 		return ctrl.Result{RequeueAfter: wait}, err
 	}
 	r.namers.note(job)
+	if !r.knowsLateKinds() {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
 	plan, err := r.plan(ctx, job)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -207,6 +210,8 @@ func (r *reconciler[T]) queueOf(job T, described Description, facts QueueFacts, 
 	switch {
 	case queue.Name == "" && found != nil:
 		return queueChoice{Name: string(found.Spec.QueueName)}, true // it stays where it is once it queued
+	case len(described.PodSets) == 0 && described.Paused && found != nil:
+		return queueChoice{Name: string(found.Spec.QueueName)}, true // which it leaves
 	case len(described.PodSets) == 0:
 		return queueChoice{}, false
 	}

@@ -72,7 +72,7 @@ func (c controller) plan(seen jobs.Seen[*lattice.LatticeJob]) jobs.Plan {
 		l.repeat()
 	case c.settings.External && seen.Admission.Grant == jobs.Stopping:
 		l.evict()
-	case c.settings.External && seen.Admission.Grant == jobs.Waiting && l.vcjob != nil && l.job.Status.Phase != lattice.Running:
+	case c.settings.External && seen.Admission.Grant == jobs.Waiting && l.vcjob != nil && l.job.Status.Phase != lattice.Running && !begun(l.vcjob):
 		l.takeBack()
 	case l.vcjob != nil:
 		l.follow()
@@ -238,6 +238,12 @@ func waiting(why string) string {
 		return "Waiting for quota"
 	}
 	return "Waiting for quota: " + why
+}
+
+// begun reports whether pods of the VCJob have run, or it is over.
+func begun(vcjob *volcano.Job) bool {
+	status := &vcjob.Status
+	return status.State.Phase != "" && status.State.Phase != volcano.Pending || status.Running+status.Succeeded+status.Failed+status.Terminating > 0
 }
 
 // takeBack deletes the VCJob of a job that waits for quota, and has not run: it was made when VCJobs queued themselves, and now

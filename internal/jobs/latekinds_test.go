@@ -1,0 +1,83 @@
+package jobs_test
+
+import (
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
+	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/latticejob"
+)
+
+// newExternalWorld is a latticeWorld whose VCJobs Volcano runs, with a ClusterQueue of Muster's.
+func newExternalWorld(t *testing.T) *latticeWorld {
+	w := newLatticeWorld(t, fault{}, nil)
+	if err := w.api.Create(t.Context(), clusterQueue("cq")); err != nil {
+		t.Fatal(err)
+	}
+	w.restart()
+	return w
+}
+
+// restart has a new operator begin, which does not know yet what the cluster serves.
+func (w *latticeWorld) restart() {
+	w.reconciler = jobs.NewReconciler(latticejob.New(latticejob.Settings{External: true}), w.watched(), w.events, w.clock)
+}
+
+func (w *latticeWorld) know(served bool) {
+	jobs.KnowLateKinds[*lattice.LatticeJob](w.reconciler, served)
+}
+
+func (w *latticeWorld) edit(change func(*lattice.LatticeJob)) {
+	w.t.Helper()
+	var job lattice.LatticeJob
+	if err := w.api.Get(w.t.Context(), client.ObjectKey{Namespace: "ns", Name: "job"}, &job); err != nil {
+		w.t.Fatal(err)
+	}
+	change(&job)
+	if err := w.api.Update(w.t.Context(), &job); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// TestNobodyIsLookedAtBeforeItIsKnownWhatIsServed: an operator that has just begun took Volcano for missing, and had all that waited give
+// their Workloads back, with their places in line.
+func TestNobodyIsLookedAtBeforeItIsKnownWhatIsServed(t *testing.T) {
+	w := newExternalWorld(t)
+	w.know(true)
+	w.edit(func(job *lattice.LatticeJob) { job.Spec.Queue = "cq" })
+	w.quiet()
+	workloads := func() int { return len(list[kueue.WorkloadList](w.world).Items) }
+	if n := workloads(); n != 1 {
+		t.Fatalf("%d Workloads of a job that waits", n)
+	}
+	w.restart()
+	before := w.changes
+	w.reconcile()
+	if w.changes != before || workloads() != 1 {
+		t.Errorf("%d writes before it was known what the cluster serves, %d Workloads left", w.changes-before, workloads())
+	}
+	w.know(false)
+	w.quiet()
+	if n := workloads(); n != 0 {
+		t.Errorf("%d Workloads where there is no Volcano", n)
+	}
+}
+
+// TestAJobThatALabelSendsToVolcanoGivesItsPlaceBack, as one does that its spec sends there.
+func TestAJobThatALabelSendsToVolcanoGivesItsPlaceBack(t *testing.T) {
+	w := newExternalWorld(t)
+	w.know(true)
+	w.edit(func(job *lattice.LatticeJob) { job.Labels = map[string]string{kueue.QueueLabel: "cq"} })
+	w.quiet()
+	if n := len(list[kueue.WorkloadList](w.world).Items); n != 1 {
+		t.Fatalf("%d Workloads of a job that waits", n)
+	}
+	w.edit(func(job *lattice.LatticeJob) { job.Labels[kueue.QueueLabel] = "volcanos" })
+	w.quiet()
+	if left := list[kueue.WorkloadList](w.world).Items; len(left) != 0 {
+		t.Errorf("it still has a Workload in queue %s", left[0].Spec.QueueName)
+	}
+}
