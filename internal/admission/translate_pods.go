@@ -31,7 +31,7 @@ func hasEnded(pod *corev1.Pod) bool {
 func podOf(pod *corev1.Pod) place.Pod {
 	out := place.Pod{
 		Key: keyOf(pod), Node: pod.Spec.NodeName,
-		HostPorts: hostPortsOf(&pod.Spec), Resident: isResident(pod),
+		HostPorts: hostPortsOf(&pod.Spec), Resident: isResident(pod), Goes: goes(pod),
 		ExclusiveKey: pod.Annotations[jobset.ExclusiveKey],
 	}
 	if out.Workload, out.PodSet = workloadOf(pod); out.PodSet != "" {
@@ -43,6 +43,12 @@ func podOf(pod *corev1.Pod) place.Pod {
 		out.Requests[string(name)] = quota.FromQuantity(name, amount)
 	}
 	return out
+}
+
+// goes reports whether a pod that goes where people have said by labels is being deleted: another that comes for it is somewhere else.
+func goes(pod *corev1.Pod) bool {
+	_, byHand := pod.Spec.NodeSelector[jobset.NamespacedJobKey]
+	return byHand && !pod.DeletionTimestamp.IsZero()
 }
 
 // workloadOf is the Workload that the pod runs for and the pod set that it is of, as its admission wrote on it; nothing
@@ -184,6 +190,7 @@ func podConcerns(before, after *corev1.Pod) bool {
 	return before.UID != after.UID ||
 		takesRoom(before) != takesRoom(after) ||
 		before.Spec.NodeName != after.Spec.NodeName ||
+		goes(before) != goes(after) ||
 		!slices.Equal(noRoomAt(before), noRoomAt(after)) ||
 		takesRoom(after) && !equality.Semantic.DeepEqual(podspec.Taken(before), podspec.Taken(after))
 }

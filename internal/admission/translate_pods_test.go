@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/place"
 )
@@ -71,6 +72,11 @@ func TestPodsAreToldWhereTheyAre(t *testing.T) {
 	alone.Annotations["alpha.jobset.sigs.k8s.io/exclusive-topology"] = "rack"
 	leaving := boundPod("p", "", "n")
 	leaving.DeletionTimestamp = ptr.To(metav1.NewTime(now))
+	byHand := boundPod("p", "w", "n")
+	byHand.Spec.NodeSelector = map[string]string{jobset.NamespacedJobKey: "default_w-0"}
+	byHand.DeletionTimestamp = leaving.DeletionTimestamp
+	going := ours
+	going.Goes = true
 	for name, tc := range map[string]struct {
 		pod  *corev1.Pod
 		want []engine.Event
@@ -90,6 +96,7 @@ func TestPodsAreToldWhereTheyAre(t *testing.T) {
 		"nor does one of nobody":               {ended(boundPod("p", "", "n")), []engine.Event{engine.PodGone{Key: key}}},
 		"for one that failed another may come": {failedPod(boundPod("p", "w", "n")), []engine.Event{engine.PodGone{Key: key}}},
 		"one that is to go takes its room":     {leaving, []engine.Event{engine.PodBound{Pod: foreign}}},
+		"and, where people said, is not there": {byHand, []engine.Event{engine.PodBound{Pod: going}}},
 	} {
 		if diff := cmp.Diff(tc.want, newPodWatch().set(tc.pod, now)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -179,17 +186,28 @@ func TestOnlyWhatConcernsRoomIsNewsOfAPod(t *testing.T) {
 	started.Status.Phase, started.Status.PodIP = corev1.PodRunning, "10.0.0.1"
 	resized := boundPod("p", "w", "n")
 	resized.Spec.Containers[0].Resources.Requests = quantities("cpu", "2")
+	deleted := func(pod *corev1.Pod) *corev1.Pod {
+		pod.DeletionTimestamp = ptr.To(metav1.NewTime(now))
+		return pod
+	}
+	byHand := func() *corev1.Pod {
+		pod := boundPod("p", "w", "n")
+		pod.Spec.NodeSelector = map[string]string{jobset.NamespacedJobKey: "default_w-0"}
+		return pod
+	}
 	for name, tc := range map[string]struct {
 		before, after *corev1.Pod
 		want          bool
 	}{
-		"it started":            {boundPod("p", "w", "n"), started, false},
-		"it was bound":          {boundPod("p", "w", ""), boundPod("p", "w", "n"), true},
-		"it ended":              {started, ended(boundPod("p", "w", "n")), true},
-		"it was resized":        {started, resized, true},
-		"it does not fit":       {boundPod("p", "w", ""), unschedulable(boundPod("p", "w", "")), true},
-		"it still does not fit": {unschedulable(boundPod("p", "w", "")), unschedulable(boundPod("p", "w", "")), false},
-		"it got its place":      {gated(boundPod("p", "w", "")), boundPod("p", "w", ""), false},
+		"it goes":                    {boundPod("p", "w", "n"), deleted(boundPod("p", "w", "n")), false},
+		"it goes, where people said": {byHand(), deleted(byHand()), true},
+		"it started":                 {boundPod("p", "w", "n"), started, false},
+		"it was bound":               {boundPod("p", "w", ""), boundPod("p", "w", "n"), true},
+		"it ended":                   {started, ended(boundPod("p", "w", "n")), true},
+		"it was resized":             {started, resized, true},
+		"it does not fit":            {boundPod("p", "w", ""), unschedulable(boundPod("p", "w", "")), true},
+		"it still does not fit":      {unschedulable(boundPod("p", "w", "")), unschedulable(boundPod("p", "w", "")), false},
+		"it got its place":           {gated(boundPod("p", "w", "")), boundPod("p", "w", ""), false},
 	} {
 		if got := concerns(tc.before, tc.after); got != tc.want {
 			t.Errorf("%s: news %v", name, got)

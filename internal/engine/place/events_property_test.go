@@ -26,6 +26,8 @@ func drawPod(t *rapid.T, name string) Pod {
 		p.HostPorts = []HostPort{{Port: 80}}
 	case 2:
 		p.Resident = true
+	case 3:
+		p.Goes = true
 	}
 	return p
 }
@@ -40,6 +42,7 @@ func drawHolding(t *rapid.T, w *world) *Holding {
 	h := &Holding{}
 	for _, a := range drawAsks(t, w, 6) {
 		set := HeldPodSet{Ask: a}
+		set.Ask.Loose = rapid.Bool().Draw(t, "loose")
 		for left := a.Count; left > 0; {
 			count := int32(rapid.IntRange(1, int(left)).Draw(t, "held"))
 			left -= count

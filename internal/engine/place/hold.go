@@ -21,6 +21,8 @@ type heldPodSet struct {
 	// ended: then these are the places of those, and free.
 	empty int32
 	over  bool
+	// seated is how many of the places have a pod that stands, where the pods are loose.
+	seated int32
 }
 
 // seats are the places of one pod set on one host.
@@ -32,6 +34,8 @@ type seats struct {
 	// leaves are pods beyond these that were told to go. excused of them are there, and left
 	// out of what is planned; dreaded ones are not, and may come yet.
 	leaves, excused, dreaded int32
+	// seated of them have a pod that stands, where the pods are loose.
+	seated int32
 	// absent of them wait for their pods, and are charged to the node; nil if no node has
 	// the name.
 	absent int32
@@ -157,12 +161,15 @@ func (h *holder) at(podSet, host string) *seats {
 // sit charges the places of a holder.
 func (m *Map) sit(h *holder, touched map[*node]bool) {
 	for i := range h.podSets {
-		h.podSets[i].empty = 0
-		for _, s := range h.podSets[i].seats {
-			h.podSets[i].empty = addCount(h.podSets[i].empty, s.vacant())
+		set := &h.podSets[i]
+		set.empty, set.seated = 0, 0
+		for _, s := range set.seats {
+			set.empty = addCount(set.empty, s.vacant())
+			s.seated = m.standingIn(s)
+			set.seated = addCount(set.seated, s.seated)
 		}
 		m.follow(h, i)
-		for _, s := range h.podSets[i].seats {
+		for _, s := range set.seats {
 			s.host.seats = append(s.host.seats, s)
 			m.seat(s)
 			if s.node != nil {
@@ -215,7 +222,8 @@ func (m *Map) seat(s *seats) {
 			}
 		}
 	}
-	if at == s.node && absent == s.absent && excused == s.excused && dreaded == s.dreaded {
+	seated := m.standingIn(s)
+	if at == s.node && absent == s.absent && excused == s.excused && dreaded == s.dreaded && seated == s.seated {
 		return
 	}
 	if s.node != nil {
@@ -229,6 +237,8 @@ func (m *Map) seat(s *seats) {
 	s.node, s.absent = at, absent
 	set := &s.holder.podSets[s.podSet]
 	set.empty = addCount(set.empty, s.vacant()-before)
+	set.seated += seated - s.seated
+	s.seated = seated
 	if at != nil {
 		m.chargeSeats(s, 1)
 		m.excuse(s, excused, dreaded)

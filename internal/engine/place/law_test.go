@@ -126,10 +126,28 @@ func (w *world) there(inPlan bool) []onNode {
 					waiting = append(waiting, onNode{first, set.Ask.PerPod, set.Ask.HostPorts, set.Ask.ExclusiveKey, "there"})
 				}
 			}
-			if h.value.Promised || vacant > set.Ended {
+			if h.value.Promised || vacant > set.Ended+w.elsewhere(h.key, &set) {
 				out = append(out, waiting...)
 			}
 		}
+	}
+	return out
+}
+
+// elsewhere is how many pods of a pod set that is loose are on nodes that have not failed, and do not go, beyond their places there.
+func (w *world) elsewhere(workload order.Key, set *HeldPodSet) int32 {
+	beyond := map[string]int32{}
+	for _, p := range w.pods {
+		if n, ok := w.nodes[p.Node]; ok && !n.Failed && !p.Goes && set.Ask.Loose && p.Workload == workload && p.PodSet == set.Ask.PodSet {
+			beyond[hostname(&n)]++
+		}
+	}
+	for _, at := range set.Nodes {
+		beyond[at.Node] -= at.Count
+	}
+	var out int32
+	for _, count := range beyond {
+		out += max(0, count)
 	}
 	return out
 }

@@ -1,24 +1,62 @@
 package place
 
 // Pods that are loose have places, so that a gang starts only where there is room for all of it, and nobody who brings them there. What
-// counts is where they are: for each of them that is elsewhere one of their places is nobody's, as that of a pod that has ended is.
+// counts is where they are: for each of them that is elsewhere one of their places is nobody's, as that of a pod that has ended is. Only
+// pods that stand count so: for one that its node has lost, or that goes, another comes, and needs a place.
 
-// besides is how many pods of a pod set that is loose are where it has no place for them.
+// besides is how many pods of a pod set that is loose stand where it has no place for them. It is asked at each place that is
+// counted: it goes by sums.
 func (m *Map) besides(h *holder, podSet int) int32 {
 	ask, c := &h.PodSets[podSet].Ask, m.crews[h.key]
+	if !ask.Loose || h.Promised || c == nil {
+		return 0
+	}
+	return max(0, c.standing[ask.PodSet]-h.podSets[podSet].seated)
+}
+
+// standingIn is how many of the seats have a pod that stands, none where the pods are not loose.
+func (m *Map) standingIn(s *seats) int32 {
+	ask, c := &s.holder.PodSets[s.podSet].Ask, m.crews[s.holder.key]
 	if !ask.Loose || c == nil {
 		return 0
 	}
-	var out int32
-	for at, count := range c.present {
-		if at.podSet == ask.PodSet {
-			out = addCount(out, count)
+	var count int32
+	for _, n := range s.host.nodes {
+		if at := (presence{ask.PodSet, n.Name}); n.stands() {
+			count += c.present[at] - c.going[at]
 		}
 	}
-	for _, s := range h.podSets[podSet].seats {
-		out -= min(s.count, c.here(ask.PodSet, s.host))
+	return min(s.count, count)
+}
+
+// stands reports whether pods on the node are there: it exists, and has not lost them.
+func (n *node) stands() bool { return n.exists && !n.Failed }
+
+// restand changes what the node is, and has the pods on it count by whether it stands then. It reports whether that is another
+// answer than before: looseOn is for when places are where nodes are again.
+func (m *Map) restand(n *node, change func()) (changed bool) {
+	before := n.stands()
+	change()
+	if n.stands() == before {
+		return false
 	}
-	return out
+	times := int32(1)
+	if before {
+		times = -1
+	}
+	for _, p := range n.pods {
+		if c := m.crews[p.workload]; c != nil && !p.goes {
+			countIn(c.standing, p.podSet, times)
+		}
+	}
+	return true
+}
+
+// looseOn has the places of all who have pods on the node count by how many of them stand now.
+func (m *Map) looseOn(n *node) {
+	for _, p := range n.pods {
+		m.looseChanged(p)
+	}
 }
 
 // looseChanged has the places of a pod that came or went count by how many are elsewhere now.

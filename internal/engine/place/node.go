@@ -59,7 +59,6 @@ func (m *Map) node(name string) *node {
 func (m *Map) SetNode(set Node) {
 	n := m.node(set.Name)
 	if !n.exists {
-		n.exists = true
 		m.takeSlot(n)
 	}
 	same := n.host != nil && maps.Equal(n.Labels, set.Labels)
@@ -74,7 +73,7 @@ func (m *Map) SetNode(set Node) {
 	if !same {
 		m.exclusiveLeave(n)
 	}
-	n.Node = set
+	restood := m.restand(n, func() { n.exists, n.Node = true, set })
 	n.room.allocate(m, set.Allocatable)
 	m.countDevices(n)
 	if !same {
@@ -89,6 +88,9 @@ func (m *Map) SetNode(set Node) {
 		m.markFreed(n)
 		m.reseat(n.host)
 		m.markSeats(n.host)
+	}
+	if restood {
+		m.looseOn(n)
 	}
 	m.settle(n)
 }
@@ -122,8 +124,7 @@ func (m *Map) DeleteNode(name string) {
 	}
 	m.exclusiveLeave(n)
 	m.markReduced(n.Labels)
-	n.exists = false
-	n.Node = Node{Name: name}
+	restood := m.restand(n, func() { n.exists, n.Node = false, Node{Name: name} })
 	for _, l := range m.layouts {
 		l.set(n)
 	}
@@ -132,6 +133,9 @@ func (m *Map) DeleteNode(name string) {
 	m.log.add(n.slot)
 	m.changes++
 	m.rename(n, "")
+	if restood {
+		m.looseOn(n)
+	}
 	m.settle(n)
 	m.slots[n.slot] = nil
 	m.sheet.clear(n.slot)

@@ -18,6 +18,8 @@ type pod struct {
 	podSet    string
 	part      Part
 	resident  bool
+	// goes tells that another comes for it.
+	goes bool
 }
 
 // crew is the pods of one workload, wherever they are.
@@ -25,6 +27,9 @@ type crew struct {
 	pods map[order.Key]*pod
 	// present is how many there are of a pod set on a node, by its object's name.
 	present map[presence]int32
+	// going is how many of those go, standing how many of a pod set are anywhere on nodes that stand and do not go.
+	going    map[presence]int32
+	standing map[string]int32
 }
 
 type presence struct{ podSet, node string }
@@ -39,7 +44,7 @@ type Crew struct {
 func (m *Map) SetPod(set Pod) {
 	m.forgetEnded(set.Key)
 	p := &pod{key: set.Key, node: m.node(set.Node), takes: m.vector(set.Requests), ports: set.HostPorts, exclusive: set.ExclusiveKey,
-		workload: set.Workload, podSet: set.PodSet, part: set.Part, resident: set.Resident}
+		workload: set.Workload, podSet: set.PodSet, part: set.Part, resident: set.Resident, goes: set.Goes}
 	old := m.pods[set.Key]
 	if old != nil && old.equal(p) {
 		return
@@ -143,7 +148,7 @@ func (m *Map) podsChanged(p *pod) {
 
 func (p *pod) equal(other *pod) bool {
 	return p.node == other.node && p.workload == other.workload && p.podSet == other.podSet && p.part == other.part && p.exclusive == other.exclusive &&
-		p.resident == other.resident && slices.Equal(p.takes, other.takes) && slices.Equal(p.ports, other.ports)
+		p.resident == other.resident && p.goes == other.goes && slices.Equal(p.takes, other.takes) && slices.Equal(p.ports, other.ports)
 }
 
 // chargePod charges what a pod takes to the books that count it.
@@ -175,13 +180,15 @@ func (m *Map) attend(p *pod, times int32) {
 	}
 	c := m.crews[p.workload]
 	if c == nil {
-		c = &crew{pods: map[order.Key]*pod{}, present: map[presence]int32{}}
+		c = &crew{pods: map[order.Key]*pod{}, present: map[presence]int32{}, going: map[presence]int32{}, standing: map[string]int32{}}
 		m.crews[p.workload] = c
 	}
 	at := presence{p.podSet, p.node.Name}
-	c.present[at] += times
-	if c.present[at] == 0 {
-		delete(c.present, at)
+	countIn(c.present, at, times)
+	if p.goes {
+		countIn(c.going, at, times)
+	} else if p.node.stands() {
+		countIn(c.standing, p.podSet, times)
 	}
 	if times > 0 {
 		c.pods[p.key] = p
@@ -190,6 +197,13 @@ func (m *Map) attend(p *pod, times int32) {
 	}
 	if len(c.pods) == 0 && len(c.present) == 0 {
 		delete(m.crews, p.workload)
+	}
+}
+
+// countIn adds to a count, of which none is kept that is zero.
+func countIn[K comparable](counts map[K]int32, of K, times int32) {
+	if counts[of] += times; counts[of] == 0 {
+		delete(counts, of)
 	}
 }
 

@@ -131,6 +131,9 @@ func (s *scene) hold(workload string, a Ask, places string, changes ...func(*Hol
 func leaving(h *Holding)  { h.Leaving = true }
 func promised(h *Holding) { h.Promised = true }
 
+func loose(a *Ask) { a.Loose = true }
+func goes(p *Pod)  { p.Goes = true }
+
 // find says where asks go, "a1:2 b1:1 | c1:1", or what is said where they do not.
 func (s *scene) find(on Ledger, asks ...Ask) string {
 	placed, short := s.Find(asks, on)
