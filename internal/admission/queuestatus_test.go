@@ -67,6 +67,12 @@ func TestAClusterQueueWhoseSelectorIsNoneIsNotActive(t *testing.T) {
 	if got := (&translator{}).clusterQueue(q).Inactive; !strings.HasPrefix(got, why) {
 		t.Errorf("its workloads are told %q", got)
 	}
+	q.Spec.NamespaceSelector.MatchLabels["zone"], q.Spec.NamespaceSelector.MatchLabels["app"] = "c d", "fine"
+	for range 100 { // maps have no order
+		if _, got := cannotAdmit(q, nil); !strings.HasPrefix(got, why) || !strings.Contains(got, "a b") {
+			t.Fatalf("of two labels that cannot be it names another: %q", got)
+		}
+	}
 	q.Spec.NamespaceSelector = nil // which picks nobody on purpose
 	clusterQueueStatus(q, some, surroundings{flavors: 1}, now)
 	if diff := cmp.Diff([]string{"Active=True Ready: Can admit new workloads"}, conditions(q.Status.Conditions)); diff != "" {

@@ -2,6 +2,8 @@ package admission
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -77,10 +79,25 @@ func cannotAdmit(q *kueue.ClusterQueue, checks map[string]*kueue.AdmissionCheck)
 		return kueue.ClusterQueueActiveReasonTerminating, "Can't admit new workloads; clusterQueue is terminating"
 	}
 	// The API server refuses such a one; it may be there from before it did.
-	if _, err := metav1.LabelSelectorAsSelector(q.Spec.NamespaceSelector); err != nil {
+	if err := selectorProblem(q.Spec.NamespaceSelector); err != nil {
 		return kueue.ClusterQueueActiveReasonUnknown, fmt.Sprintf("Can't admit new workloads: its namespaceSelector, which no namespace can match, must be changed: %v", err)
 	}
 	return lifecycle.ChecksProblem(&q.Spec, checks)
+}
+
+// selectorProblem is what is wrong with a selector, the same each time: of several labels that cannot be, the first by name.
+func selectorProblem(selector *metav1.LabelSelector) error {
+	if selector == nil {
+		return nil
+	}
+	for _, key := range slices.Sorted(maps.Keys(selector.MatchLabels)) {
+		one := &metav1.LabelSelector{MatchLabels: map[string]string{key: selector.MatchLabels[key]}}
+		if _, err := metav1.LabelSelectorAsSelector(one); err != nil {
+			return err
+		}
+	}
+	_, err := metav1.LabelSelectorAsSelector(selector)
+	return err
 }
 
 // preemptionOf says whom workloads of a queue may evict.
