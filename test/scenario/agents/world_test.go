@@ -100,7 +100,11 @@ func (w *world) untilSaid(file, what string, holds func(lines []string) bool) []
 			return lines
 		}
 		if time.Now().After(deadline) {
-			w.Fatalf("after %s the pods have written %q to %s, want %s; pods:\n%s", harness.Patience, text, file, what, w.State())
+			var jobSets jobset.JobSetList
+			if err := w.Client.List(w.Context(), &jobSets, client.InNamespace(w.Namespace)); err != nil {
+				w.Error(err)
+			}
+			w.Fatalf("after %s the pods have written %q to %s, want %s:\n%s", harness.Patience, text, file, what, w.State(&jobSets))
 		}
 		time.Sleep(10 * time.Millisecond) // a file of other processes can only be looked at
 	}

@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
@@ -34,6 +36,7 @@ func (w *World) State(awaited ...client.ObjectList) string {
 	}
 	for i := range pods.Items {
 		writePod(&out, &pods.Items[i])
+		w.writeLogs(&out, &pods.Items[i])
 	}
 	w.writeEvents(&out)
 	return out.String()
@@ -87,8 +90,8 @@ func writeWorkload(out *strings.Builder, wl *kueue.Workload) {
 }
 
 func writePod(out *strings.Builder, pod *corev1.Pod) {
-	fmt.Fprintf(out, "\nPod %s on %q %s, deleted %v, selects %v, gates %v", pod.Name, pod.Spec.NodeName, pod.Status.Phase, pod.DeletionTimestamp,
-		pod.Spec.NodeSelector, pod.Spec.SchedulingGates)
+	fmt.Fprintf(out, "\nPod %s on %q %s, deleted %v, selects %v, gates %v, annotations %v", pod.Name, pod.Spec.NodeName, pod.Status.Phase, pod.DeletionTimestamp,
+		pod.Spec.NodeSelector, pod.Spec.SchedulingGates, pod.Annotations)
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status != corev1.ConditionTrue {
 			fmt.Fprintf(out, ", %s %s", c.Reason, c.Message)
@@ -104,6 +107,27 @@ func writePod(out *strings.Builder, pod *corev1.Pod) {
 		default:
 			fmt.Fprint(out, " runs")
 		}
+	}
+}
+
+// writeLogs writes the last lines of those containers of the pod that run and are not ready: they alone know what they wait for.
+func (w *World) writeLogs(out *strings.Builder, pod *corev1.Pod) {
+	const lines = 5
+	clients, err := kubernetes.NewForConfig(w.Cluster.Config)
+	if err != nil {
+		fmt.Fprintf(out, "\n%v", err)
+		return
+	}
+	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if c.State.Running == nil || c.Ready {
+			continue
+		}
+		text, err := clients.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: c.Name, TailLines: ptr.To[int64](lines)}).DoRaw(context.Background())
+		if err != nil {
+			fmt.Fprintf(out, "\n  log of %s: %v", c.Name, err)
+			continue
+		}
+		fmt.Fprintf(out, "\n  log of %s: %s", c.Name, strings.ReplaceAll(strings.TrimSpace(string(text)), "\n", "\n    "))
 	}
 }
 
