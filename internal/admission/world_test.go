@@ -22,8 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/google/go-cmp/cmp"
-
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/admission/admissiontest"
 	"github.com/musterhq/muster/internal/engine"
@@ -177,14 +175,10 @@ func (w *world) await(what string, holds func() bool) {
 	}
 }
 
-var quantities = admissiontest.Quantities
-
-func expect(t *testing.T, what string, want, got []string) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
-}
+var (
+	quantities = admissiontest.Quantities
+	expect     = admissiontest.Expect
+)
 
 // newWorkload is ns/name in the queue q, of count pods in the pod set main.
 func newWorkload(name string, count int32, requests corev1.ResourceList) *kueue.Workload {

@@ -60,22 +60,19 @@ func (r *reconciler[T]) follow(mgr ctrl.Manager, l *late) source.Source {
 				log.Info("jobs wait until the cluster serves the kind")
 				known()
 			}
-			if err := r.await(ctx, mgr, l, missing); err != nil {
-				if ctx.Err() == nil {
-					log.Error(err, "waiting for a kind; jobs that need it wait until the next start")
-					known()
-				}
-				return
+			err := r.await(ctx, mgr, l, missing)
+			if err == nil {
+				err = r.see(ctx, mgr, l, queue)
 			}
-			if err := r.see(ctx, mgr, l, queue); err != nil {
-				if ctx.Err() == nil {
-					log.Error(err, "watching a kind; jobs that need it wait until the next start")
-					known()
-				}
+			switch {
+			case ctx.Err() != nil:
 				return
+			case err != nil:
+				log.Error(err, "watching a kind; jobs that need it wait until the next start")
+			default:
+				l.seen.Store(true)
+				log.Info("the cluster serves the kind")
 			}
-			l.seen.Store(true)
-			log.Info("the cluster serves the kind")
 			known()
 		}()
 		return nil

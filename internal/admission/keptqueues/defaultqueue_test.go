@@ -191,46 +191,39 @@ func (k *keeper) queue() *kueue.ClusterQueue {
 	return &q
 }
 
-func expect(t *testing.T, what string, want, got []string) {
-	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
-}
-
 func TestTheDefaultQueueIsKept(t *testing.T) {
 	k := newKeeper(t, admissiontest.Node("a", "cpu", "4").Node)
-	expect(t, "at first", []string{"create Topology default", "create ResourceFlavor default", "create ClusterQueue default"}, k.keep())
-	expect(t, "then nothing changes", nil, k.keep())
+	admissiontest.Expect(t, "at first", []string{"create Topology default", "create ResourceFlavor default", "create ClusterQueue default"}, k.keep())
+	admissiontest.Expect(t, "then nothing changes", nil, k.keep())
 	k.put(admissiontest.Node("b", "cpu", "2").Node)
-	expect(t, "a node comes", []string{"change ClusterQueue default"}, k.keep())
-	expect(t, "its quota", []string{"default: cpu=6", "default: memory=0", "default: pods=0"}, quotaOf(k.queue()))
+	admissiontest.Expect(t, "a node comes", []string{"change ClusterQueue default"}, k.keep())
+	admissiontest.Expect(t, "its quota", []string{"default: cpu=6", "default: memory=0", "default: pods=0"}, quotaOf(k.queue()))
 
 	k.put(admissiontest.Node("c", "cpu", "1").Node)
-	expect(t, "another comes at once: later", nil, k.keep())
+	admissiontest.Expect(t, "another comes at once: later", nil, k.keep())
 	result, err := k.Reconcile(t.Context(), ctrl.Request{})
 	if err != nil || result.RequeueAfter != nodesSettle {
 		t.Errorf("again after %v, %v", result.RequeueAfter, err)
 	}
 	k.clock.SetTime(now.Add(nodesSettle))
-	expect(t, "and later it is", []string{"change ClusterQueue default"}, k.keep())
-	expect(t, "its quota", []string{"default: cpu=7", "default: memory=0", "default: pods=0"}, quotaOf(k.queue()))
+	admissiontest.Expect(t, "and later it is", []string{"change ClusterQueue default"}, k.keep())
+	admissiontest.Expect(t, "its quota", []string{"default: cpu=7", "default: memory=0", "default: pods=0"}, quotaOf(k.queue()))
 
 	k.clock.SetTime(now.Add(time.Hour))
 	k.remove(k.queue())
-	expect(t, "somebody deletes the queue", []string{"create ClusterQueue default"}, k.keep())
+	admissiontest.Expect(t, "somebody deletes the queue", []string{"create ClusterQueue default"}, k.keep())
 	k.remove(&kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: "default"}})
-	expect(t, "somebody deletes the flavor", []string{"create ResourceFlavor default"}, k.keep())
+	admissiontest.Expect(t, "somebody deletes the flavor", []string{"create ResourceFlavor default"}, k.keep())
 	k.remove(&kueue.Topology{ObjectMeta: metav1.ObjectMeta{Name: "default"}})
-	expect(t, "somebody deletes the topology", []string{"create Topology default"}, k.keep())
+	admissiontest.Expect(t, "somebody deletes the topology", []string{"create Topology default"}, k.keep())
 }
 
 func TestTheFlavorOfAnEarlierVersionIsPlacedOnNodes(t *testing.T) {
 	q := nodesCapacity.queue(nil, false)
 	q.Generation = 1
 	k := newKeeper(t, &kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, q)
-	expect(t, "writes", []string{"create Topology default", "change ResourceFlavor default"}, k.keep())
-	expect(t, "then nothing changes", nil, k.keep())
+	admissiontest.Expect(t, "writes", []string{"create Topology default", "change ResourceFlavor default"}, k.keep())
+	admissiontest.Expect(t, "then nothing changes", nil, k.keep())
 	var flavor kueue.ResourceFlavor
 	if err := k.Get(t.Context(), client.ObjectKey{Name: "default"}, &flavor); err != nil {
 		t.Fatal(err)
@@ -244,8 +237,8 @@ func TestAFlavorThatAPersonMadeIsLeftAlone(t *testing.T) {
 	own := &kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
 	own.Spec.NodeLabels = map[string]string{"pool": "batch"}
 	k := newKeeper(t, own, admissiontest.Node("a", "cpu", "4").Node, admissiontest.Node("b", "cpu", "2").Labeled("pool", "batch").Node)
-	expect(t, "writes", []string{"create ClusterQueue default"}, k.keep())
-	expect(t, "its nodes alone count", []string{"default: cpu=2", "default: memory=0", "default: pods=0"}, quotaOf(k.queue()))
+	admissiontest.Expect(t, "writes", []string{"create ClusterQueue default"}, k.keep())
+	admissiontest.Expect(t, "its nodes alone count", []string{"default: cpu=2", "default: memory=0", "default: pods=0"}, quotaOf(k.queue()))
 }
 
 func TestTheCapacityIsAsConfigured(t *testing.T) {
@@ -270,7 +263,7 @@ func TestTheCapacityIsAsConfigured(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := capacityOf(&tc.given)
 			got := c.queue(nodes, c.growing(tc.seen))
-			expect(t, "quota", tc.want, quotaOf(got))
+			admissiontest.Expect(t, "quota", tc.want, quotaOf(got))
 			if onDemand := got.Annotations[muster.NodesOnDemandAnnotation] == "true"; onDemand != tc.onDemand {
 				t.Errorf("nodes on demand: %v", onDemand)
 			}
@@ -293,13 +286,13 @@ func TestAnAutoscalerThatComesAndGoesIsNoticed(t *testing.T) {
 			k.keep()
 			signs := newAPI(t, sign)
 			k.signs = signs
-			expect(t, "it comes", []string{"change ClusterQueue default"}, k.keep())
+			admissiontest.Expect(t, "it comes", []string{"change ClusterQueue default"}, k.keep())
 			if q := k.queue(); q.Annotations[muster.NodesOnDemandAnnotation] != "true" || quotaOf(q)[0] != "default: cpu=1E" {
 				t.Errorf("annotations %v, quota %v", q.Annotations, quotaOf(q))
 			}
 			k.clock.SetTime(now.Add(time.Hour))
 			k.signs = newAPI(t)
-			expect(t, "it goes", []string{"change ClusterQueue default"}, k.keep())
+			admissiontest.Expect(t, "it goes", []string{"change ClusterQueue default"}, k.keep())
 			if q := k.queue(); len(q.Annotations) != 0 || quotaOf(q)[0] != "default: cpu=4" {
 				t.Errorf("annotations %v, quota %v", q.Annotations, quotaOf(q))
 			}
@@ -330,7 +323,7 @@ func TestWhoRemovesTheLabelHasTheQueueToHimself(t *testing.T) {
 	}
 	k.put(admissiontest.Node("b", "cpu", "2").Node)
 	k.remove(&kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: "default"}})
-	expect(t, "writes", nil, k.keep())
+	admissiontest.Expect(t, "writes", nil, k.keep())
 }
 
 // TestWhoMakesTheFlavorAnew takes the label off the queue and the flavor out of it, or both would be made again, and gives the label
@@ -345,7 +338,7 @@ func TestWhoMakesTheFlavorAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.remove(&kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: "default"}})
-	expect(t, "while it is a person's", nil, k.keep())
+	admissiontest.Expect(t, "while it is a person's", nil, k.keep())
 	flavor := defaultFlavor()
 	flavor.Labels = nil
 	flavor.Spec.Tolerations = []corev1.Toleration{{Key: tainted.Spec.Taints[0].Key, Operator: corev1.TolerationOpExists}}
@@ -361,13 +354,13 @@ func TestWhoMakesTheFlavorAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.clock.SetTime(now.Add(nodesSettle))
-	expect(t, "when it is back", []string{"change ClusterQueue default"}, k.keep())
-	expect(t, "the quota", []string{"default: cpu=6", "default: memory=0", "default: pods=0"}, quotaOf(k.queue()))
+	admissiontest.Expect(t, "when it is back", []string{"change ClusterQueue default"}, k.keep())
+	admissiontest.Expect(t, "the quota", []string{"default: cpu=6", "default: memory=0", "default: pods=0"}, quotaOf(k.queue()))
 }
 
 func TestAQueueDefaultThatAPersonMadeIsLeftAlone(t *testing.T) {
 	k := newKeeper(t, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, admissiontest.Node("a", "cpu", "4").Node)
-	expect(t, "writes", nil, k.keep())
+	admissiontest.Expect(t, "writes", nil, k.keep())
 }
 
 func TestAConflictIsLeftToTheWatch(t *testing.T) {
@@ -375,7 +368,7 @@ func TestAConflictIsLeftToTheWatch(t *testing.T) {
 	k.keep()
 	k.put(admissiontest.Node("b", "cpu", "2").Node)
 	k.fail = apierrors.NewConflict(kueue.Resource("clusterqueues"), "default", nil)
-	expect(t, "writes", nil, k.keep())
+	admissiontest.Expect(t, "writes", nil, k.keep())
 }
 
 func TestHeartbeatsOfNodesAreNoNews(t *testing.T) {

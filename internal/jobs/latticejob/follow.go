@@ -70,8 +70,7 @@ func (l *look) resubmitIfChanged() bool {
 	if l.job.Status.Phase == lattice.Running || l.compiled() == l.job.Generation && l.hasDomains() {
 		return false
 	}
-	l.plan.First = append(l.plan.First, l.leave()...)
-	l.plan.Writes = append(l.plan.Writes, jobs.Delete(l.vcjob, metav1.DeletePropagationBackground))
+	l.withdraw(metav1.DeletePropagationBackground)
 	return true
 }
 
@@ -81,6 +80,12 @@ func (l *look) hasDomains() bool {
 	return !slices.ContainsFunc(l.vcjob.Spec.Tasks, func(task volcano.TaskSpec) bool {
 		return !maps.Equal(compile.Domains(task.Template.Annotations), domains)
 	})
+}
+
+// withdraw has the VCJob deleted, out of the service graph first.
+func (l *look) withdraw(how metav1.DeletionPropagation) {
+	l.plan.First = append(l.plan.First, l.leave()...)
+	l.plan.Writes = append(l.plan.Writes, jobs.Delete(l.vcjob, how))
 }
 
 // leave takes the tasks that the VCJob was made with out of the service graph. Where the

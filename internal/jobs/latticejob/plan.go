@@ -249,8 +249,7 @@ func begun(vcjob *volcano.Job) bool {
 // takeBack deletes the VCJob of a job that waits for quota, and has not run: it was made when VCJobs queued themselves, and now
 // Volcano would run it.
 func (l *look) takeBack() {
-	l.plan.First = append(l.plan.First, l.leave()...)
-	l.plan.Writes = append(l.plan.Writes, jobs.Delete(l.vcjob, metav1.DeletePropagationBackground))
+	l.withdraw(metav1.DeletePropagationBackground)
 	l.say(lattice.Pending, waiting(l.seen.Admission.Why), nil, nil)
 }
 
@@ -260,8 +259,7 @@ func (l *look) evict() {
 		return // nothing of it runs, nor did: it has said why
 	}
 	if l.vcjob != nil {
-		l.plan.First = append(l.plan.First, l.leave()...)
-		l.plan.Writes = append(l.plan.Writes, jobs.Delete(l.vcjob, metav1.DeletePropagationForeground))
+		l.withdraw(metav1.DeletePropagationForeground)
 	}
 	const message = "Evicted: its pods are stopped, and it waits for quota again"
 	l.say(lattice.Pending, message, nil, ptr.To(jobs.Normal(evictedReason, message)))
