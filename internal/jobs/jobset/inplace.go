@@ -28,9 +28,9 @@ var podsInPlace = &jobs.PodsOf[*jobset.JobSet]{
 		return pod.Labels[jobset.JobSetNameKey]
 	},
 	Heeds: func(before, after *corev1.Pod) bool {
-		was, _ := attemptOfPod(before)
-		is, _ := attemptOfPod(after)
-		return was != is || lives(before) != lives(after) || restartsOf(before) != restartsOf(after)
+		was, said := attemptOfPod(before)
+		is, says := attemptOfPod(after)
+		return said != says || was != is || lives(before) != lives(after) || restartsOf(before) != restartsOf(after)
 	},
 }
 

@@ -101,9 +101,11 @@ func TestOnlyPodsThatSayTheirAttemptAreFollowed(t *testing.T) {
 	if podsInPlace.JobOf(pod) != "js" || podsInPlace.JobOf(silent) != "" {
 		t.Errorf("got %q and %q", podsInPlace.JobOf(pod), podsInPlace.JobOf(silent))
 	}
+	first := podIn("j0", 0)
+	first.Labels = pod.Labels
 	running := pod.DeepCopy()
 	running.Status.PodIP = "10.0.0.1"
-	if podsInPlace.Heeds(pod, running) || !podsInPlace.Heeds(silent, pod) {
+	if podsInPlace.Heeds(pod, running) || !podsInPlace.Heeds(silent, pod) || !podsInPlace.Heeds(silent, first) || !podsInPlace.Heeds(first, pod) {
 		t.Error("what matters is the attempt, whether the pod lives, and how often its containers restarted")
 	}
 }

@@ -37,6 +37,10 @@ func TestPodsRestartInPlace(t *testing.T) {
 			return ptr.Equal(js.Status.PreviousInPlaceRestartAttempt, previous) && ptr.Equal(js.Status.CurrentInPlaceRestartAttempt, current)
 		}
 	}
+	// Agents may take long to start, when nothing else is told of the JobSet any more.
+	w.jobSet("js", "is told of", func(js *jobset.JobSet) bool {
+		return len(js.Status.ReplicatedJobsStatus) == 1 && js.Status.ReplicatedJobsStatus[0].Active == 2
+	})
 	starts(0, pods...)
 	w.jobSet("js", "may run", attempts(nil, ptr.To[int32](0)))
 	starts(1, pods[2])
