@@ -1,0 +1,89 @@
+package architecture
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestEachDependencyHasALine: docs/dependencies.md has what each module of the project requires for its own sake, and nothing else.
+func TestEachDependencyHasALine(t *testing.T) {
+	page, err := os.ReadFile("../../docs/dependencies.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sections := map[string]string{}
+	for _, section := range strings.Split(string(page), "\n## ")[1:] {
+		title, text, _ := strings.Cut(section, "\n")
+		folder := strings.TrimPrefix(strings.TrimSuffix(title, "/"), "Module ")
+		if folder == "Main module" {
+			folder = "."
+		}
+		sections[folder] = text
+	}
+	files, err := filepath.Glob("../../go.mod")
+	for _, pattern := range []string{"../../*/go.mod", "../../*/*/go.mod", "../../*/*/*/go.mod"} {
+		more, _ := filepath.Glob(pattern)
+		files = append(files, more...)
+	}
+	if err != nil || len(files) != len(sections) {
+		t.Errorf("%d modules, and sections for %d", len(files), len(sections))
+	}
+	for _, file := range files {
+		folder := filepath.ToSlash(filepath.Dir(strings.TrimPrefix(file, "../../")))
+		direct, all := required(t, file)
+		named := firstColumn(sections[folder])
+		for _, path := range direct {
+			if !slices.Contains(named, path) {
+				t.Errorf("%s requires %s, of which the page does not say what for", file, path)
+			}
+		}
+		for _, path := range named {
+			if !slices.Contains(all, path) {
+				t.Errorf("the page has %s, which %s does not require", path, file)
+			}
+		}
+	}
+}
+
+// required are the modules that a go.mod requires for what is in its folder, and all that it requires; the project's own are left out.
+func required(t *testing.T, file string) (direct, all []string) {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	within := false
+	for line := range strings.Lines(string(content)) {
+		line, single := strings.CutPrefix(strings.TrimSpace(line), "require ")
+		words := strings.Fields(line)
+		switch {
+		case single && words[0] == "(":
+			within = true
+		case line == ")":
+			within = false
+		case (single || within) && len(words) > 1 && !strings.HasPrefix(words[0], strings.TrimSuffix(module, "/")):
+			all = append(all, words[0])
+			if !strings.HasSuffix(line, "// indirect") {
+				direct = append(direct, words[0])
+			}
+		}
+	}
+	return direct, all
+}
+
+// firstColumn has the modules that the rows of the tables begin with.
+func firstColumn(section string) (modules []string) {
+	for line := range strings.Lines(section) {
+		cells := strings.Split(line, "|")
+		if len(cells) < 3 || strings.HasPrefix(cells[1], "-") || strings.TrimSpace(cells[1]) == "module" {
+			continue
+		}
+		for _, path := range strings.Split(cells[1], ",") {
+			modules = append(modules, strings.TrimSpace(path))
+		}
+	}
+	return modules
+}
