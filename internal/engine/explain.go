@@ -93,7 +93,7 @@ func asks(podSets []PodSet) []reason.PodSet {
 // placeInLine says where the workload stands among those that wait in its queue.
 func (x *explainer) placeInLine() {
 	q := x.w.queue
-	x.out.ClusterQueue = q.Name
+	x.out.ClusterQueue, x.out.ByUsage = q.Name, q.byUsage
 	if q.node != nil {
 		x.out.Path = path(q.node)
 	}

@@ -106,6 +106,21 @@ func TestOrderByUsage(t *testing.T) {
 	}
 }
 
+func TestAnExplanationSaysWhetherUseOrdersTheLine(t *testing.T) {
+	for want, options := range map[bool]Options{true: byUsage(halfLife), false: {}} {
+		s := newScene(t, options, append(shared(2000), remembering(through("a"), 2, epoch))...)
+		s.happens(holds("h", "q", 2000, 0), job("a1", "a", 1, 2000, 9, 0), job("b1", "b", 1, 2000, 0, 1))
+		x, ok := s.engine.Explain(Key{Namespace: "ns", Name: "a1"})
+		position := 1
+		if want {
+			position = 2
+		}
+		if !ok || x.ByUsage != want || x.Position != position {
+			t.Errorf("by use %t, position %d; want %t, %d", x.ByUsage, x.Position, want, position)
+		}
+	}
+}
+
 func TestUseFadesByTheHalfLife(t *testing.T) {
 	s := newScene(t, byUsage(halfLife), append(shared(4000), remembering(through("a"), 8, epoch))...)
 	if due := s.engine.Due(); !due.Equal(epoch.Add(sampling)) {

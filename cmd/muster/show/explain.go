@@ -193,12 +193,15 @@ func placeInLine(e *view.Explanation) string {
 		}
 		return text
 	case e.Line.Position > 0:
-		since := ""
+		first, since := "", ""
 		if e.WhyNot != nil {
 			since = ", since " + e.WhyNot.Since.UTC().Format(timeFormat)
 		}
-		return fmt.Sprintf("%s of ClusterQueue %s (position %d of %d, priority %d%s)",
-			e.Job.Queue, e.Line.ClusterQueue, e.Line.Position, e.Line.Length, e.Job.Priority, since)
+		if e.WhyNot != nil && e.WhyNot.ByUsage {
+			first = "LocalQueues that have used less come first, then "
+		}
+		return fmt.Sprintf("%s of ClusterQueue %s (position %d of %d, %spriority %d%s)",
+			e.Job.Queue, e.Line.ClusterQueue, e.Line.Position, e.Line.Length, first, e.Job.Priority, since)
 	}
 	return fmt.Sprintf("%s of ClusterQueue %s (priority %d)", e.Job.Queue, e.Line.ClusterQueue, e.Job.Priority)
 }

@@ -3,6 +3,7 @@ package show
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/musterhq/muster/cmd/muster/view"
 	"github.com/musterhq/muster/internal/engine/place"
@@ -21,6 +22,19 @@ func TestTheBestDomainIsToldWithWhatItIsShortOf(t *testing.T) {
 	rack.Resource = "" // such as a part that must be alone there
 	if got, want := bestOf(&rack, 4), "example.com/rack b1/r3: 3 of 4 pods fit"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestWhereUseOrdersTheLineItIsTold: else who stands behind jobs of a lower priority would ask why.
+func TestWhereUseOrdersTheLineItIsTold(t *testing.T) {
+	e := &view.Explanation{
+		Job:    view.Job{Queue: "gpu", Priority: 10},
+		Line:   &view.Line{ClusterQueue: "lab", Position: 2, Length: 9},
+		WhyNot: &reason.Explanation{ByUsage: true, Since: time.Date(2025, 6, 1, 14, 2, 0, 0, time.UTC)},
+	}
+	want := "gpu of ClusterQueue lab (position 2 of 9, LocalQueues that have used less come first, then priority 10, since 2025-06-01 14:02:00 UTC)"
+	if got := placeInLine(e); got != want {
+		t.Errorf("it stands %s, want %s", got, want)
 	}
 }
 

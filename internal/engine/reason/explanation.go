@@ -35,6 +35,8 @@ type Explanation struct {
 	// is not in line.
 	Position int `json:"position,omitempty"`
 	Length   int `json:"length"`
+	// ByUsage tells that LocalQueues of the ClusterQueue that have used less of late come first there, before priority and time count.
+	ByUsage bool `json:"byUsage,omitempty"`
 	// Behind is the head of a strict queue, which nobody passes. In a queue by resource it is
 	// the one that lacks what this one asks for too, and BehindLacks is what that lacks.
 	Behind      *Name    `json:"behind,omitempty"`
