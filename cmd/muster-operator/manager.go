@@ -58,7 +58,7 @@ func newManager(cluster *rest.Config, o options, trainingJobGroup string, hooks 
 		RenewDeadline:                 &term.renew,
 		RetryPeriod:                   &term.retry,
 		GracefulShutdownTimeout:       ptr.To(shutdownPatience),
-		NewCache:                      listwatch.NewCache(quotaGroups...),
+		NewCache:                      listwatch.NewCache(nil, quotaGroups...),
 		// Who does not lead reads along, so that it can take over at once.
 		Controller: ctrlconfig.Controller{EnableWarmup: ptr.To(true)},
 		Cache: cache.Options{

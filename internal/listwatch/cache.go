@@ -24,8 +24,9 @@ import (
 // NewCache makes caches as cache.New does, but for how they read what there is when they begin, and the watches of custom resources. Of
 // the API groups named every object is read or none; of other custom resources one that its type in Go cannot hold is passed over. It is
 // for the NewCache of a manager's options; other options have to name a scheme and a mapper. Making a cache fails if they select by labels or
-// fields among custom resources, or name more than one namespace for them.
-func NewCache(wholeGroups ...string) cache.NewCacheFunc {
+// fields among custom resources, or name more than one namespace for them. Who is to be told of what is passed over, besides the log and a
+// metric, may be nil.
+func NewCache(unread Tell, wholeGroups ...string) cache.NewCacheFunc {
 	return func(config *rest.Config, options cache.Options) (cache.Cache, error) {
 		namespace, err := namespaceOf(options)
 		if err != nil {
@@ -36,7 +37,7 @@ func NewCache(wholeGroups ...string) cache.NewCacheFunc {
 				return nil, fmt.Errorf("making a client for a cache: %w", err)
 			}
 		}
-		kinds := watches{config: config, options: options, namespace: namespace, wholeGroups: wholeGroups}
+		kinds := watches{config: config, options: options, namespace: namespace, wholeGroups: wholeGroups, unread: unread}
 		options.NewInformer = func(lw toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 			return toolscache.NewSharedIndexInformer(kinds.of(object, lw), object, resync, indexers)
 		}
@@ -99,6 +100,7 @@ type watches struct {
 	options     cache.Options
 	namespace   string   // of custom resources
 	wholeGroups []string // whose objects are read all or none
+	unread      Tell
 }
 
 // passesOver reports whether objects of a custom resource are to be read though another of them cannot.
@@ -118,10 +120,10 @@ func (w watches) of(object runtime.Object, lw toolscache.ListerWatcher) toolscac
 	if err != nil {
 		return lw
 	}
-	o := opening{newObject: func() (runtime.Object, error) { return w.options.Scheme.New(kind) }}
+	o := opening{newObject: func() (runtime.Object, error) { return w.options.Scheme.New(kind) }, unread: w.unread}
 	var ask requests
 	if isCustom(kind) {
-		o.lists = jsonLists{kind, o.newObject, w.passesOver(kind)}
+		o.lists = jsonLists{kind, o.newObject, w.passesOver(kind), w.unread}
 		ask, err = w.requestsOfCustom(kind)
 		o.watch = ask.watch
 	} else {

@@ -64,7 +64,7 @@ func TestACacheReadsItsNamespaceAndWhatIsInNone(t *testing.T) {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(workloads, meta.RESTScopeNamespace)
 	mapper.Add(kueue.GroupVersion.WithKind("ClusterQueue"), meta.RESTScopeRoot)
-	c, err := NewCache()(&rest.Config{Host: server.URL}, cache.Options{
+	c, err := NewCache(nil)(&rest.Config{Host: server.URL}, cache.Options{
 		Scheme: testcluster.Scheme(), Mapper: mapper, HTTPClient: server.Client(), DefaultNamespaces: map[string]cache.Config{"team-a": {}}})
 	if err != nil {
 		t.Fatal(err)

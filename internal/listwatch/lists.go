@@ -28,6 +28,7 @@ type jsonLists struct {
 	kind      schema.GroupVersionKind
 	newObject func() (runtime.Object, error)
 	passOver  bool // those that their type in Go cannot hold, and read the others
+	unread    Tell
 }
 
 func (l jsonLists) read(from io.Reader, take func(runtime.Object) error) (list metav1.ListMeta, err error) {
@@ -75,7 +76,7 @@ func (l jsonLists) items(decoder *jsontext.Decoder, take func(runtime.Object) er
 		case why != nil && !l.passOver:
 			return why
 		case why != nil:
-			tellUnreadable(l.kind, object.(metav1.Object), why) // its metadata, which come first, were read
+			l.unread.of(l.kind, object.(metav1.Object), why) // its metadata, which come first, were read
 			continue
 		}
 		object.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{}) // as of an object of a watch

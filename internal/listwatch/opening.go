@@ -23,6 +23,8 @@ type opening struct {
 	list func(context.Context, metav1.ListOptions) (io.ReadCloser, error)
 	// watch watches from a version on.
 	watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
+	// unread is told of what cannot be read.
+	unread Tell
 }
 
 // aheadMost is how many objects of a list are read before those ahead of them are taken.

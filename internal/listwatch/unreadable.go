@@ -20,6 +20,10 @@ import (
 var passedOver = metrics.NewCounter("muster_unreadable_objects_total",
 	"Objects of jobs that the API server takes and Muster cannot read, each time that it was to; the log names them. Muster goes on with what it read of them before, or without them.", "kind")
 
+// Tell is told of an object that cannot be read, each time that it was to be: of which kind it is, what it says of itself, and why. It may be
+// told by several at once.
+type Tell func(kind schema.GroupVersionKind, object metav1.Object, why error)
+
 // unreadable stands for an object that its type in Go cannot hold, as of a kind whose definition is not Muster's, or was another
 // one when the object was made.
 type unreadable struct {
@@ -50,7 +54,7 @@ func (o opening) readable(event watch.Event) (watch.Event, bool) {
 		return event, true
 	}
 	if event.Type != watch.Deleted {
-		tellUnreadable(bad.GroupVersionKind(), &bad.ObjectMeta, bad.why)
+		o.unread.of(bad.GroupVersionKind(), &bad.ObjectMeta, bad.why)
 		return event, false
 	}
 	gone, err := o.newObject()
@@ -62,10 +66,14 @@ func (o opening) readable(event watch.Event) (watch.Event, bool) {
 	return event, true
 }
 
-func tellUnreadable(kind schema.GroupVersionKind, object metav1.Object, why error) {
+// of tells the log and the metric of an object that cannot be read, and who wants to know besides.
+func (t Tell) of(kind schema.GroupVersionKind, object metav1.Object, why error) {
 	passedOver.WithLabelValues(kind.Kind).Inc()
 	log.Log.Error(why, "an object cannot be read: Muster goes on with what it read of it before, or without it",
 		"kind", kind.GroupKind().String(), "object", client.ObjectKey{Namespace: object.GetNamespace(), Name: object.GetName()}.String())
+	if t != nil {
+		t(kind, object, why)
+	}
 }
 
 // decodeNext reads the next object of a list into an empty one. It is not whole, and why says so, where the object is well formed and

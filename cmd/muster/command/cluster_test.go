@@ -92,11 +92,15 @@ func TestCommandsOnACluster(t *testing.T) {
 			[]string{namespace + "/workload/one is pending", "main: 2 pods x 2 cpu", "no LocalQueue of that name"}, ""},
 		{"a job that is not there", []string{"explain", "three", "-n", namespace}, exitNotFound, nil,
 			`muster: no job "three" in namespace ` + namespace},
+		{"a kind of which there are no jobs", []string{"explain", namespace + "/pods/one"}, exitNotFound, nil,
+			`muster: "pod" is no kind of job: write one of jobset, genericjob, trainingjob, latticejob, vcjob, job, workload; ` + "`muster jobs -n " + namespace + "` lists the jobs"},
 		{"completion of a job", []string{"__complete", "explain", "-n", namespace, "workload/o"}, exitDone, []string{"workload/one\n:4"}, "Completion ended"},
 		{"completion of a name", []string{"__complete", "explain", "-n", namespace, "tw"}, exitDone, []string{"two\n:4"}, "Completion ended"},
 		{"completion of a job of a namespace", []string{"__complete", "explain", namespace + "/workload/o"}, exitDone, []string{namespace + "/workload/one\n:4"}, "Completion ended"},
 		{"completion of a kind of a namespace", []string{"__complete", "explain", namespace + "/"}, exitDone,
 			[]string{namespace + "/workload/one\n" + namespace + "/workload/two\n:4"}, "Completion ended"},
+		{"completion of a namespace", []string{"__complete", "jobs", "-n", namespace[:len(namespace)-1]}, exitDone, []string{namespace + "\n", ":4"}, "Completion ended"},
+		{"completion of a context", []string{"__complete", "explain", "--context", ""}, exitDone, []string{"\n:4"}, "Completion ended"},
 		{"an explanation as YAML", []string{"explain", namespace + "/workload/one", "-o", "yaml"}, exitFailed, []string{"kind: Explanation", "name: one"}, ""},
 	}
 	for _, test := range tests {

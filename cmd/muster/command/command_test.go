@@ -142,12 +142,34 @@ func TestAClusterThatIsNamedInVainIsToldOf(t *testing.T) {
 	}
 }
 
+// TestAKubeconfigWithoutACurrentContextIsToldOf: not that nobody answers at localhost:8080.
+func TestAKubeconfigWithoutACurrentContextIsToldOf(t *testing.T) {
+	for contexts, says := range map[string]string{
+		`[]`: "name a cluster with --cluster",
+		`[{"name": "b", "context": {"cluster": "a"}}, {"name": "a", "context": {"cluster": "a"}}]`: "has no current context: name one of a, b by --context, or for good by `muster kubectl config use-context a`",
+	} {
+		kubeconfig := filepath.Join(t.TempDir(), "config")
+		if err := os.WriteFile(kubeconfig, []byte(`{"apiVersion": "v1", "kind": "Config", "clusters": [{"name": "a", "cluster": {"server": "http://127.0.0.1:1"}}], "contexts": `+contexts+`}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if code, _, errOut := call(t, "jobs", "--kubeconfig", kubeconfig); code != exitFailed || !strings.Contains(errOut, says) {
+			t.Errorf("with contexts %s: exit code %d, %s", contexts, code, errOut)
+		}
+	}
+}
+
 func TestKubectlsLastWordTellsHowToNameACluster(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	kubeconfig := filepath.Join(t.TempDir(), "config")
 	if err := os.WriteFile(kubeconfig, []byte(`{"apiVersion": "v1", "kind": "Config", "current-context": "here",
 		"clusters": [{"name": "here", "cluster": {"server": "http://localhost:8080"}}], "contexts": [{"name": "here", "context": {"cluster": "here"}}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	undecided := filepath.Join(t.TempDir(), "undecided")
+	if err := os.WriteFile(undecided, []byte(`{"apiVersion": "v1", "kind": "Config",
+		"clusters": [{"name": "a", "cluster": {"server": "http://127.0.0.1:1"}}],
+		"contexts": [{"name": "there", "context": {"cluster": "a"}}, {"name": "here", "context": {"cluster": "a"}}]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	const refused = "The connection to the server localhost:8080 was refused"
@@ -160,6 +182,8 @@ func TestKubectlsLastWordTellsHowToNameACluster(t *testing.T) {
 		"KUBECONFIG names that one":   {kubeconfig, nil, refused, ""},
 		"--kubeconfig names that one": {"/nope", []string{"--kubeconfig", kubeconfig}, refused, ""},
 		"--server names that one":     {"/nope", []string{"--server=localhost:8080"}, refused, ""},
+		"no context is chosen":        {undecided, nil, refused, "muster: the kubeconfig has no current context: name one of here, there by --context"},
+		"--cluster names that one":    {undecided, []string{"--cluster=a"}, refused, ""},
 		"an error of another kind":    {"/nope", nil, `Error from server (NotFound): pods "x" not found`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

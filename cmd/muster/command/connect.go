@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,8 +26,8 @@ import (
 func connect(ctx context.Context, flags *genericclioptions.ConfigFlags) (*observe.Cluster, error) {
 	silenceLibraries()
 	localcluster.UseRunning()
-	if !namesCluster(flags) {
-		return nil, noCluster()
+	if err := unnamed(flags); err != nil {
+		return nil, err
 	}
 	config, err := flags.ToRESTConfig()
 	if err != nil {
@@ -35,13 +38,35 @@ func connect(ctx context.Context, flags *genericclioptions.ConfigFlags) (*observ
 	return cluster, explainConnection(err)
 }
 
-// namesCluster tells whether anything names a cluster; else the client would try localhost:8080, which helps nobody.
-func namesCluster(flags *genericclioptions.ConfigFlags) bool {
+// unnamed says what is missing where nothing names a cluster, nil if something does: else the client would try localhost:8080, which
+// helps nobody.
+func unnamed(flags *genericclioptions.ConfigFlags) error {
 	if *flags.APIServer != "" || os.Getenv("KUBERNETES_MASTER") != "" || os.Getenv("KUBERNETES_SERVICE_HOST") != "" {
-		return true
+		return nil
 	}
 	raw, err := flags.ToRawKubeConfigLoader().RawConfig()
-	return err != nil || len(raw.Clusters) > 0 // an unreadable kubeconfig is told as such later
+	switch {
+	case err != nil:
+		return nil // an unreadable kubeconfig is told as such later
+	case len(raw.Clusters) == 0:
+		return noCluster()
+	case raw.CurrentContext == "" && *flags.Context == "" && *flags.ClusterName == "":
+		return noContext(slices.Sorted(maps.Keys(raw.Contexts)))
+	}
+	return nil
+}
+
+// noContext says that the kubeconfig has clusters and does not say which of them is meant.
+func noContext(contexts []string) error {
+	if len(contexts) == 0 {
+		return errors.New("the kubeconfig has clusters and no context: name a cluster with --cluster, or make a context by `muster kubectl config set-context`")
+	}
+	const shown = 5
+	there := strings.Join(contexts[:min(shown, len(contexts))], ", ")
+	if len(contexts) > shown {
+		there += ", …"
+	}
+	return fmt.Errorf("the kubeconfig has no current context: name one of %s by --context, or for good by `muster kubectl config use-context %s`", there, contexts[0])
 }
 
 // nameCluster says how to name one.

@@ -56,7 +56,7 @@ The exit code is 0 if the job runs, may run or has completed, and 1 if it does n
 		},
 	}
 	cmd.ValidArgsFunction = o.complete
-	o.config.AddFlags(cmd.Flags())
+	addClusterFlags(cmd, o.config)
 	o.kube.AddFlags(cmd)
 	cmd.Flags().StringVar(&o.operatorConfig, "operator-config", "", "A configuration file of the operator: decide as it would under that, not under the one that it publishes.")
 	cmd.Flag("output").Usage = "Output format. One of: (json, yaml, jsonpath=…, go-template=…)."
@@ -99,7 +99,7 @@ func (o *explainOptions) run(ctx context.Context, streams genericiooptions.IOStr
 	if err != nil {
 		return explainConnection(err)
 	}
-	tellUnreadable(streams.ErrOut, slices.DeleteFunc(seen.Unreadable, func(job view.Unreadable) bool { return job.Namespace != name.Namespace }))
+	tellUnreadable(lineTo(streams.ErrOut), slices.DeleteFunc(seen.Unreadable, func(job view.Unreadable) bool { return job.Namespace != name.Namespace }))
 	if given != nil {
 		seen.Configuration, seen.Assumed = given, ""
 	}
@@ -129,6 +129,9 @@ func explain(ctx context.Context, cluster *observe.Cluster, seen *view.Seen, nam
 	if schedule := view.FindSchedule(seen, name); len(found) == 0 && schedule != nil {
 		return nil, runsBySchedule(schedule)
 	}
+	if kinds := view.KindWords(jobs); len(found) == 0 && name.Kind != "" && !slices.Contains(kinds, name.Kind) {
+		return nil, notFound("%q is no kind of job: write one of %s; `muster jobs -n %s` lists the jobs", name.Kind, strings.Join(kinds, ", "), name.Namespace)
+	}
 	job, err := choose(found, argument, name.Namespace, streams)
 	if err != nil {
 		return nil, err
@@ -142,47 +145,6 @@ func explain(ctx context.Context, cluster *observe.Cluster, seen *view.Seen, nam
 		}
 	}
 	return view.Explain(seen, jobs, *job, now), nil
-}
-
-// completionPatience is how long who types waits for names.
-const completionPatience = 3 * time.Second
-
-// complete gives the jobs that a word may become: kind/name, or the names alone where a name is begun; where none is begun so,
-// those of the namespace that the word names.
-func (o *explainOptions) complete(cmd *cobra.Command, words []string, begun string) ([]string, cobra.ShellCompDirective) {
-	ctx, cancel := context.WithTimeout(cmd.Context(), completionPatience)
-	defer cancel()
-	cluster, err := connect(ctx, o.config)
-	if err != nil || len(words) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	namespace, explicit, err := namespaceOf(o.config)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	offers := offersOf(ctx, cluster, namespace, func(job *view.Job) []string { return []string{job.Title(), job.Name} }, begun)
-	if named, _, ok := strings.Cut(begun, "/"); ok && named != "" && len(offers) == 0 && (!explicit || named == namespace) {
-		offers = offersOf(ctx, cluster, named, func(job *view.Job) []string { return []string{job.FullTitle()} }, begun)
-	}
-	return offers, cobra.ShellCompDirectiveNoFileComp
-}
-
-// offersOf are, of each job of the namespace, the first of its names that begins so; none if they cannot be read.
-func offersOf(ctx context.Context, cluster *observe.Cluster, namespace string, names func(*view.Job) []string, begun string) (offers []string) {
-	seen, err := cluster.See(ctx, observe.Scope{Namespace: namespace})
-	if err != nil {
-		return nil
-	}
-	jobs := view.Jobs(seen, time.Now())
-	for i := range jobs {
-		for _, name := range names(&jobs[i]) {
-			if strings.HasPrefix(name, begun) {
-				offers = append(offers, name)
-				break
-			}
-		}
-	}
-	return offers
 }
 
 // runsBySchedule says of a job that is none itself what to ask for instead.

@@ -16,6 +16,13 @@ import (
 // pace bounds how often --watch looks anew: on a busy cluster something changes all the time.
 const pace = 100 * time.Millisecond
 
+// follower shows values again and again. tick, which may be nil, is when to look anew though nothing has changed.
+type follower[T any] struct {
+	update func([]T) error
+	tell   func(line string)
+	tick   <-chan time.Time
+}
+
 // follow is --watch: on a terminal the table is redrawn as it changes and as time passes; elsewhere, and in formats for
 // programs, what changed is appended. It ends with ctx, which is no error.
 func follow[T any](ctx context.Context, streams genericiooptions.IOStreams, cluster *observe.Cluster, scope observe.Scope,
@@ -28,30 +35,12 @@ func follow[T any](ctx context.Context, streams genericiooptions.IOStreams, clus
 	if err != nil {
 		return explainConnection(err)
 	}
-	tellUnreadable(streams.ErrOut, watch.Unreadable)
-
-	update := func(values []T) error {
-		changed := changes.Next(values)
-		if len(changed) == 0 {
-			return nil
-		}
-		return print(changed)
-	}
-	var tick <-chan time.Time // only a redrawn table shows time passing
+	f := appending(streams, print, changes)
 	if size, ok := show.Terminal(streams.Out); ok && output.isTable() {
-		screen := show.NewScreen(streams.Out, size, show.ColourWanted())
-		update = func(values []T) error {
-			lines, err := show.Lines(r.table(values), output.tableOptions())
-			if err == nil {
-				screen.Draw(lines)
-			}
-			return err
-		}
 		ticker := time.NewTicker(time.Second)
 		defer ticker.Stop()
-		tick = ticker.C
+		f = redrawing(streams, size, output, r, ticker.C)
 	}
-
 	for {
 		seen, err := watch.See(ctx)
 		if ctx.Err() != nil {
@@ -60,9 +49,10 @@ func follow[T any](ctx context.Context, streams genericiooptions.IOStreams, clus
 		if err != nil {
 			return err
 		}
+		tellUnreadable(f.tell, seen.Unreadable)
 		values, err := list(seen, time.Now())
 		if err == nil {
-			err = update(values)
+			err = f.update(values)
 		}
 		if err != nil {
 			return err
@@ -71,7 +61,7 @@ func follow[T any](ctx context.Context, streams genericiooptions.IOStreams, clus
 		case <-ctx.Done():
 			return nil
 		case <-watch.Changes():
-		case <-tick:
+		case <-f.tick:
 		}
 		select {
 		case <-ctx.Done():
@@ -81,15 +71,46 @@ func follow[T any](ctx context.Context, streams genericiooptions.IOStreams, clus
 	}
 }
 
-// tellUnreadable names the jobs that are left out, on the error output as emptyNote.
-func tellUnreadable(out io.Writer, jobs []view.Unreadable) {
+// appending prints what has changed.
+func appending[T any](streams genericiooptions.IOStreams, print func([]T) error, changes *show.Changes[T]) follower[T] {
+	return follower[T]{tell: lineTo(streams.ErrOut), update: func(values []T) error {
+		if changed := changes.Next(values); len(changed) > 0 {
+			return print(changed)
+		}
+		return nil
+	}}
+}
+
+// redrawing draws a table in place of the last one: only so does it show that time passes, at each tick.
+func redrawing[T any](streams genericiooptions.IOStreams, size show.Size, output *outputFlags, r renderer[T], tick <-chan time.Time) follower[T] {
+	screen := show.NewScreen(streams.Out, size, show.ColourWanted())
+	f := follower[T]{tell: lineTo(streams.ErrOut), tick: tick, update: func(values []T) error {
+		lines, err := show.Lines(r.table(values), output.tableOptions())
+		if err == nil {
+			screen.Draw(lines)
+		}
+		return err
+	}}
+	if _, same := show.Terminal(streams.ErrOut); same {
+		f.tell = screen.Print // else the next picture would be drawn over it
+	}
+	return f
+}
+
+// tellUnreadable names the jobs that are left out, a line each.
+func tellUnreadable(tell func(line string), jobs []view.Unreadable) {
 	for _, job := range jobs {
-		_, _ = fmt.Fprintf(out, "muster: %s %s of namespace %s is left out, it cannot be read: %s: mend it by `muster kubectl edit -n %s %s %s`\n",
-			job.Resource, job.Name, job.Namespace, oneLine(job.Why.Error()), job.Namespace, job.Resource, job.Name)
+		tell(fmt.Sprintf("muster: %s %s of namespace %s is left out, it cannot be read: %s: mend it by `muster kubectl edit -n %s %s %s`",
+			job.Resource, job.Name, job.Namespace, oneLine(job.Why.Error()), job.Namespace, job.Resource, job.Name))
 	}
 }
 
-// emptyNote is told on the error output, so that a program that reads the other one sees nothing.
+// lineTo writes lines on the error output, as emptyNote: a program that reads the other one sees nothing of them.
+func lineTo(out io.Writer) func(line string) {
+	return func(line string) { _, _ = io.WriteString(out, line+"\n") }
+}
+
+// emptyNote says that there is nothing.
 func emptyNote(out io.Writer, what, namespace string) {
 	if namespace == "" {
 		_, _ = io.WriteString(out, "No "+what+" found.\n")

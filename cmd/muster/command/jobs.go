@@ -38,7 +38,7 @@ func newJobs(streams genericiooptions.IOStreams) *cobra.Command {
 		Args: noArguments, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), streams) },
 	}
-	o.config.AddFlags(cmd.Flags())
+	addClusterFlags(cmd, o.config)
 	o.output.addTo(cmd)
 	cmd.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "List the jobs of all namespaces.")
 	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "List only jobs with these labels, as kubectl has it: key=value,key!=value.")

@@ -57,7 +57,7 @@ func runKubectl(args []string) int {
 // clusterFlags are those flags of kubectl, as they were given, by which a cluster is named.
 func clusterFlags(root *cobra.Command) *genericclioptions.ConfigFlags {
 	flags := genericclioptions.NewConfigFlags(false)
-	for name, value := range map[string]*string{"kubeconfig": flags.KubeConfig, "server": flags.APIServer} {
+	for name, value := range map[string]*string{"kubeconfig": flags.KubeConfig, "server": flags.APIServer, "context": flags.Context, "cluster": flags.ClusterName} {
 		if given := root.PersistentFlags().Lookup(name); given != nil {
 			*value = given.Value.String()
 		}
@@ -71,8 +71,8 @@ func kubectlsLast(message string, flags *genericclioptions.ConfigFlags) string {
 	if message != "" && !strings.HasSuffix(message, "\n") {
 		message += "\n"
 	}
-	if strings.Contains(message, "localhost:8080") && !namesCluster(flags) {
-		message += "muster: " + noCluster().Error() + "\n"
+	if err := unnamed(flags); err != nil && strings.Contains(message, "localhost:8080") {
+		message += "muster: " + err.Error() + "\n"
 	}
 	return message
 }

@@ -55,7 +55,7 @@ func (l *listing[T]) run(ctx context.Context, streams genericiooptions.IOStreams
 	if err != nil {
 		return explainConnection(err)
 	}
-	tellUnreadable(streams.ErrOut, seen.Unreadable)
+	tellUnreadable(lineTo(streams.ErrOut), seen.Unreadable)
 	found, err := list(seen, time.Now())
 	if err != nil {
 		return err

@@ -34,7 +34,7 @@ namespace leads to.`,
 		Args: noArguments, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), streams) },
 	}
-	o.config.AddFlags(cmd.Flags())
+	addClusterFlags(cmd, o.config)
 	o.output.addTo(cmd)
 	cmd.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "List all ClusterQueues, which is the default without -n.")
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "Go on as queues change, until Ctrl-C.")

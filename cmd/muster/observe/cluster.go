@@ -110,6 +110,19 @@ func see(ctx context.Context, read reading, scope Scope) (*view.Seen, error) {
 	return seen, nil
 }
 
+// Namespaces are the names of all.
+func (c *Cluster) Namespaces(ctx context.Context) ([]string, error) {
+	var list corev1.NamespaceList
+	if err := c.client.List(ctx, &list); err != nil {
+		return nil, fmt.Errorf("list namespaces: %w", err)
+	}
+	names := make([]string, 0, len(list.Items))
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
+	}
+	return names, nil
+}
+
 // PodsOf reads the pods of a job.
 func (c *Cluster) PodsOf(ctx context.Context, job *view.Job) ([]corev1.Pod, error) {
 	label := job.PodLabel()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"testing"
 	"time"
 
@@ -15,8 +16,8 @@ import (
 	"github.com/musterhq/muster/cmd/muster/view"
 )
 
-// served is what an API server of a test answers, by path. It answers watches with nothing, until they end.
-func served(t *testing.T, answers map[string]string) *rest.Config {
+// served is what an API server of a test answers, by path. Watches it answers with the events that come for the path, until they end.
+func served(t *testing.T, answers map[string]string, events map[string]chan string) *rest.Config {
 	t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -26,8 +27,15 @@ func served(t *testing.T, answers map[string]string) *rest.Config {
 			w.WriteHeader(http.StatusNotFound)
 			_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`))
 		case r.URL.Query().Get("watch") != "":
-			w.(http.Flusher).Flush()
-			<-r.Context().Done()
+			for {
+				w.(http.Flusher).Flush()
+				select {
+				case event := <-events[r.URL.Path]:
+					_, _ = w.Write([]byte(event + "\n"))
+				case <-r.Context().Done():
+					return
+				}
+			}
 		default:
 			_, _ = w.Write([]byte(answer))
 		}
@@ -37,11 +45,12 @@ func served(t *testing.T, answers map[string]string) *rest.Config {
 	return &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{CAData: authority}}
 }
 
-// TestAJobThatCannotBeReadIsLeftOutAndNamed: the others of its kind are listed, by an API server whose definition of VCJobs lets in a
-// timeout that is no duration.
-func TestAJobThatCannotBeReadIsLeftOutAndNamed(t *testing.T) {
+const vcJobs = "/apis/batch.volcano.sh/v1alpha1/jobs"
+
+// withVCJobs is what an API server answers that serves queues and VCJobs, of which it has some.
+func withVCJobs(items string) map[string]string {
 	const emptyOf = `{"apiVersion":"kueue.x-k8s.io/v1beta1","kind":"%sList","metadata":{"resourceVersion":"7"},"items":[]}`
-	config := served(t, map[string]string{
+	return map[string]string{
 		"/api": `{"kind":"APIVersions","versions":["v1"]}`,
 		"/apis": `{"kind":"APIGroupList","apiVersion":"v1","groups":[
 			{"name":"kueue.x-k8s.io","versions":[{"groupVersion":"kueue.x-k8s.io/v1beta1","version":"v1beta1"}]},
@@ -50,11 +59,20 @@ func TestAJobThatCannotBeReadIsLeftOutAndNamed(t *testing.T) {
 			{"name":"workloads","kind":"Workload","namespaced":true},{"name":"localqueues","kind":"LocalQueue","namespaced":true}]}`,
 		"/apis/batch.volcano.sh/v1alpha1":        `{"kind":"APIResourceList","groupVersion":"batch.volcano.sh/v1alpha1","resources":[{"name":"jobs","kind":"Job","namespaced":true}]}`,
 		"/apis/kueue.x-k8s.io/v1beta1/workloads": fmt.Sprintf(emptyOf, "Workload"), "/apis/kueue.x-k8s.io/v1beta1/localqueues": fmt.Sprintf(emptyOf, "LocalQueue"),
-		"/apis/batch.volcano.sh/v1alpha1/jobs": `{"apiVersion":"batch.volcano.sh/v1alpha1","kind":"JobList","metadata":{"resourceVersion":"7"},"items":[
-			{"apiVersion":"batch.volcano.sh/v1alpha1","kind":"Job","metadata":{"namespace":"ml","name":"good"},"spec":{"queue":"q"}},
-			{"apiVersion":"batch.volcano.sh/v1alpha1","kind":"Job","metadata":{"namespace":"ml","name":"bad"},"spec":{"policies":[{"event":"*","timeout":"5 minutes"}]}},
-			{"apiVersion":"batch.volcano.sh/v1alpha1","kind":"Job","metadata":{"namespace":"ml","name":"other"},"spec":{"queue":"q"}}]}`,
-	})
+		vcJobs: `{"apiVersion":"batch.volcano.sh/v1alpha1","kind":"JobList","metadata":{"resourceVersion":"7"},"items":[` + items + `]}`,
+	}
+}
+
+// vcJob is one as API servers write it; a timeout "5 minutes" cannot be read, "5m" can.
+func vcJob(name, timeout string) string {
+	return fmt.Sprintf(`{"apiVersion":"batch.volcano.sh/v1alpha1","kind":"Job","metadata":{"namespace":"ml","name":%[1]q,"uid":%[1]q,"resourceVersion":"8"},`+
+		`"spec":{"queue":"q","policies":[{"event":"*","timeout":%q}]}}`, name, timeout)
+}
+
+// TestAJobThatCannotBeReadIsLeftOutAndNamed: the others of its kind are listed, by an API server whose definition of VCJobs lets in a
+// timeout that is no duration.
+func TestAJobThatCannotBeReadIsLeftOutAndNamed(t *testing.T) {
+	config := served(t, withVCJobs(vcJob("good", "5m")+","+vcJob("bad", "5 minutes")+","+vcJob("other", "5m")), nil)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	cluster, err := Open(ctx, config)
@@ -69,11 +87,7 @@ func TestAJobThatCannotBeReadIsLeftOutAndNamed(t *testing.T) {
 			if err != nil {
 				return nil, err
 			}
-			seen, err := watch.See(ctx)
-			if err == nil {
-				seen.Unreadable = watch.Unreadable
-			}
-			return seen, err
+			return watch.See(ctx)
 		},
 	} {
 		seen, err := look()
@@ -93,11 +107,59 @@ func TestAJobThatCannotBeReadIsLeftOutAndNamed(t *testing.T) {
 	}
 }
 
+// TestAJobThatCannotBeReadAndComesLaterIsNamed: to who follows a cluster, once, however often its status is written.
+func TestAJobThatCannotBeReadAndComesLaterIsNamed(t *testing.T) {
+	events := make(chan string)
+	config := served(t, withVCJobs(vcJob("bad", "5 minutes")), map[string]chan string{vcJobs: events})
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cluster, err := Open(ctx, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	watch, err := cluster.Watch(ctx, Scope{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told []string
+	look := func() int {
+		seen, err := watch.See(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, job := range seen.Unreadable {
+			told = append(told, job.Name)
+		}
+		return len(seen.VCJobs)
+	}
+	look()
+	for _, event := range []string{
+		`{"type":"MODIFIED","object":` + vcJob("bad", "5 minutes") + `}`, `{"type":"ADDED","object":` + vcJob("later", "1 hour") + `}`,
+		`{"type":"MODIFIED","object":` + vcJob("later", "1 hour") + `}`, `{"type":"ADDED","object":` + vcJob("good", "5m") + `}`,
+	} {
+		select {
+		case events <- event:
+		case <-ctx.Done():
+			t.Fatal("nobody watches")
+		}
+	}
+	for look() == 0 {
+		select {
+		case <-watch.Changes():
+		case <-ctx.Done():
+			t.Fatal("what comes after those that cannot be read is not seen")
+		}
+	}
+	if want := []string{"bad", "later"}; !slices.Equal(told, want) {
+		t.Errorf("told of %q, want %q", told, want)
+	}
+}
+
 func TestAClusterWithoutTheQueueAPIIsNamedAsSuch(t *testing.T) {
 	config := served(t, map[string]string{
 		"/api":  `{"kind":"APIVersions","versions":["v1"]}`,
 		"/apis": `{"kind":"APIGroupList","apiVersion":"v1","groups":[]}`,
-	})
+	}, nil)
 	cluster, err := Open(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)

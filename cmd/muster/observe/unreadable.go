@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/musterhq/muster/cmd/muster/view"
@@ -26,6 +28,42 @@ func (c *Cluster) read(ctx context.Context, kind kindRead, options ...client.Lis
 		return nil, err
 	}
 	return unreadable, nil
+}
+
+// passedOver are the jobs that a watch could not read, each of which is told once, and once more when it has been changed and cannot be
+// read yet: its status may be written many times.
+type passedOver struct {
+	mu     sync.Mutex
+	told   map[generation]bool
+	untold []view.Unreadable
+}
+
+// generation is what was asked of an object.
+type generation struct {
+	uid    types.UID
+	number int64
+}
+
+func (p *passedOver) add(of generation, job view.Unreadable) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.told[of] {
+		return
+	}
+	if p.told == nil {
+		p.told = map[generation]bool{}
+	}
+	p.told[of] = true
+	p.untold = append(p.untold, job)
+}
+
+// take gives those that came since it was last called.
+func (p *passedOver) take() []view.Unreadable {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	untold := p.untold
+	p.untold = nil
+	return untold
 }
 
 // isAnswered recognises the errors of a list that do not come from reading what is in it.

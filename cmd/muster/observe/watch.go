@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,22 +19,19 @@ import (
 
 // Watch keeps a scope of a cluster in memory, as it changes.
 type Watch struct {
-	// Unreadable are the jobs that could not be read when it began.
-	Unreadable []view.Unreadable
-
 	cache   cache.Cache
 	scope   Scope
 	changes chan struct{}
 	// configuration is the operator's when the cluster was opened: it changes with the operator only.
 	configuration *config.Configuration
 	assumed       string
+	unreadable    passedOver
 }
 
 // Watch begins to follow the scope and returns when all of it has been read once. It ends with ctx.
 func (c *Cluster) Watch(ctx context.Context, scope Scope) (*Watch, error) {
 	// Reading once first turns "no cluster there" and "not installed" into errors, which informers would retry for ever.
-	first, err := c.See(ctx, scope)
-	if err != nil {
+	if _, err := c.See(ctx, scope); err != nil {
 		return nil, err
 	}
 	shared := true
@@ -45,11 +44,18 @@ func (c *Cluster) Watch(ctx context.Context, scope Scope) (*Watch, error) {
 	if scope.Namespace != "" {
 		options.DefaultNamespaces = map[string]cache.Config{scope.Namespace: {}}
 	}
-	objects, err := listwatch.NewCache(kueue.GroupVersion.Group)(c.config, options)
+	w := &Watch{scope: scope, configuration: c.configuration, assumed: c.assumed, changes: make(chan struct{}, 1)}
+	unread := func(kind schema.GroupVersionKind, object metav1.Object, why error) {
+		if mapping, err := c.client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version); err == nil {
+			w.unreadable.add(generation{object.GetUID(), object.GetGeneration()}, view.Unreadable{Resource: mapping.Resource.GroupResource(), Namespace: object.GetNamespace(), Name: object.GetName(), Why: why})
+			w.changed()
+		}
+	}
+	objects, err := listwatch.NewCache(unread, kueue.GroupVersion.Group)(c.config, options)
 	if err != nil {
 		return nil, fmt.Errorf("prepare to watch: %w", err)
 	}
-	w := &Watch{Unreadable: first.Unreadable, cache: objects, scope: scope, configuration: c.configuration, assumed: c.assumed, changes: make(chan struct{}, 1)}
+	w.cache = objects
 
 	kinds := new(jobLists).kinds()
 	if scope.ClusterQueues {
@@ -74,18 +80,20 @@ func (c *Cluster) Watch(ctx context.Context, scope Scope) (*Watch, error) {
 	return w, nil
 }
 
-// signal turns any number of events into one pending change.
+// signal has every event be a change.
 func (w *Watch) signal() toolscache.ResourceEventHandler {
-	changed := func() {
-		select {
-		case w.changes <- struct{}{}:
-		default:
-		}
-	}
 	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(any) { changed() },
-		UpdateFunc: func(any, any) { changed() },
-		DeleteFunc: func(any) { changed() },
+		AddFunc:    func(any) { w.changed() },
+		UpdateFunc: func(any, any) { w.changed() },
+		DeleteFunc: func(any) { w.changed() },
+	}
+}
+
+// changed turns any number of events into one pending change.
+func (w *Watch) changed() {
+	select {
+	case w.changes <- struct{}{}:
+	default:
 	}
 }
 
@@ -96,11 +104,13 @@ func (w *Watch) read(ctx context.Context, kind kindRead, only ...client.ListOpti
 	return nil, w.cache.List(ctx, kind.list, only...)
 }
 
-// See gives what is known now. It does not ask the API server.
+// See gives what is known now, and of the jobs that cannot be read those of which it was not known at the last look. It does not ask the API
+// server.
 func (w *Watch) See(ctx context.Context) (*view.Seen, error) {
 	seen, err := see(ctx, w.read, w.scope)
 	if err == nil {
 		seen.Configuration, seen.Assumed = w.configuration, w.assumed
+		seen.Unreadable = w.unreadable.take()
 	}
 	return seen, err
 }

@@ -2,7 +2,10 @@ package view
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 )
 
 // Name is how people name a job: [namespace/][kind/]name.
@@ -32,16 +35,31 @@ func ParseName(text string) (Name, error) {
 
 // kindWord brings the forms of a kind to one: lower case, singular, without the group.
 func kindWord(word string) string {
-	word, _, _ = strings.Cut(strings.ToLower(word), ".")
+	word, group, _ := strings.Cut(strings.ToLower(word), ".")
 	switch word {
-	case "kwl", "wl":
+	case "kwl", "wl", "kueueworkload", "kueueworkloads":
 		return "workload"
+	case "job", "jobs":
+		if strings.HasSuffix(group, volcano.GroupVersion.Group) {
+			return "vcjob" // as its API calls it
+		}
 	case "lj":
 		return "latticejob"
 	case "vj":
 		return "vcjob"
 	}
 	return strings.TrimSuffix(word, "s")
+}
+
+// KindWords are the words for the kinds of jobs, those of jobs of other kinds that queue here among them.
+func KindWords(jobs []Job) []string {
+	words := []string{"jobset", "genericjob", "trainingjob", "latticejob", "vcjob", "job", "workload"}
+	for i := range jobs {
+		if word := kindWord(jobs[i].Kind); !slices.Contains(words, word) {
+			words = append(words, word)
+		}
+	}
+	return words
 }
 
 // Find gives the jobs of that name; more than one if the name is ambiguous. A Workload's name finds the job that it
