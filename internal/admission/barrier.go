@@ -32,13 +32,13 @@ func (a *decisionWriter) stillOpen(ctx context.Context, w *kueue.Workload, given
 	return sameChecks(lifecycle.ChecksFor(&queue.Spec, w.Status.Admission), given.Checks), nil
 }
 
-// openQueue is the ClusterQueue that the Workload's LocalQueue leads to, nil if either is not there or stopped.
+// openQueue is the ClusterQueue that the Workload's LocalQueue leads to, nil if either is not there, being deleted or stopped.
 func (a *decisionWriter) openQueue(ctx context.Context, w *kueue.Workload) (*kueue.ClusterQueue, error) {
 	var local kueue.LocalQueue
 	if err := a.client.Get(ctx, client.ObjectKey{Namespace: w.Namespace, Name: string(w.Spec.QueueName)}, &local, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
-	if stopped(local.Spec.StopPolicy) {
+	if stopped(local.Spec.StopPolicy) || !local.DeletionTimestamp.IsZero() {
 		return nil, nil
 	}
 	var queue kueue.ClusterQueue

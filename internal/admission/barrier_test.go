@@ -67,6 +67,11 @@ func TestWhoStopsAQueueStopsWhatIsDecidedAlready(t *testing.T) {
 			w.edit(q, func() { q.Spec.StopPolicy = ptr.To(kueue.Hold) })
 		}, false},
 		"a LocalQueue that is gone": {func(w *world) { w.remove(newLocal()) }, false},
+		"a LocalQueue that is being deleted": {func(w *world) {
+			q := newLocal()
+			w.edit(q, func() { q.Finalizers = []string{metav1.FinalizerDeleteDependents} })
+			w.remove(q)
+		}, false},
 		"a LocalQueue that leads elsewhere by now": {func(w *world) {
 			w.remove(newLocal())
 			w.put(newLocalQueue("q", "other"))

@@ -322,6 +322,8 @@ func flavorUsage(spec *kueue.ClusterQueueSpec, sums map[quota.FlavorResource]int
 func localQueueStatus(q *kueue.LocalQueue, behind *kueue.ClusterQueue, around surroundings, u engine.Usage, now time.Time) {
 	status, why, message := metav1.ConditionTrue, kueue.ClusterQueueActiveReasonReady, "Can submit new workloads to localQueue"
 	switch {
+	case !q.DeletionTimestamp.IsZero():
+		status, why, message = metav1.ConditionFalse, kueue.ClusterQueueActiveReasonTerminating, "LocalQueue is being deleted"
 	case stopped(q.Spec.StopPolicy):
 		status, why, message = metav1.ConditionFalse, kueue.ClusterQueueActiveReasonStopped, "LocalQueue is stopped"
 	case behind == nil:

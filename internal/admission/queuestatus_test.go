@@ -146,6 +146,15 @@ func TestLocalQueueStatus(t *testing.T) {
 	}
 }
 
+func TestALocalQueueThatIsBeingDeletedTakesNobody(t *testing.T) {
+	q := newLocalQueue("q", "cq")
+	q.DeletionTimestamp = ptr.To(metav1.NewTime(now))
+	localQueueStatus(q, newClusterQueue("cq", "1"), surroundings{flavors: 1}, some, now)
+	if diff := cmp.Diff([]string{"Active=False Terminating: LocalQueue is being deleted"}, conditions(q.Status.Conditions)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestWhatALocalQueueHoldsIsInTheOrderOfNames(t *testing.T) {
 	amounts := map[quota.FlavorResource]int64{
 		{Flavor: "g", Resource: "memory"}: 1 << 30, {Flavor: "g", Resource: "cpu"}: 500, {Flavor: "f", Resource: "cpu"}: 1000}

@@ -84,7 +84,7 @@ func (t *translator) changed(object client.Object, now time.Time) []engine.Event
 		return t.workloadsAgain(t.setRuntimeClass(o), func(w *kueue.Workload) bool { return namesRuntimeClass(w, o.Name) })
 	case *kueue.LocalQueue:
 		set := engine.LocalQueueSet{LocalQueue: engine.LocalQueue{Key: keyOf(o), ClusterQueue: string(o.Spec.ClusterQueue),
-			Held: stopped(o.Spec.StopPolicy), Weight: weightOf(o.Spec.FairSharing)}}
+			Held: stopped(o.Spec.StopPolicy), Terminating: !o.DeletionTimestamp.IsZero(), Weight: weightOf(o.Spec.FairSharing)}}
 		remember(&set.LocalQueue, o.Status.FairSharing)
 		return []engine.Event{set}
 	case *kueue.Cohort:

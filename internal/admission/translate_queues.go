@@ -76,7 +76,7 @@ func (t *translator) clusterQueue(q *kueue.ClusterQueue) engine.ClusterQueue {
 // of its condition, or nothing.
 func cannotAdmit(q *kueue.ClusterQueue, checks map[string]*kueue.AdmissionCheck) (reason, message string) {
 	if !q.DeletionTimestamp.IsZero() {
-		return kueue.ClusterQueueActiveReasonTerminating, "Can't admit new workloads; clusterQueue is terminating"
+		return kueue.ClusterQueueActiveReasonTerminating, lifecycle.TerminatingMessage
 	}
 	// The API server refuses such a one; it may be there from before it did.
 	if err := selectorProblem(q.Spec.NamespaceSelector); err != nil {

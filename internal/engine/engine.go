@@ -221,7 +221,8 @@ func (ev NamespaceDeleted) apply(e *Engine) { delete(e.namespaces, ev.Name) }
 
 func (ev LocalQueueSet) apply(e *Engine) {
 	l := e.local(ev.Key)
-	from, same := e.queues[l.ClusterQueue], l.exists && l.ClusterQueue == ev.ClusterQueue && l.Held == ev.Held
+	from := e.queues[l.ClusterQueue]
+	same := l.exists && l.ClusterQueue == ev.ClusterQueue && l.Held == ev.Held && l.Terminating == ev.Terminating
 	e.lead(l, ev.LocalQueue)
 	l.exists = true
 	e.queue(ev.ClusterQueue).locals[ev.Key] = l

@@ -82,8 +82,8 @@ type Check struct {
 type LocalQueue struct {
 	Key          Key
 	ClusterQueue string
-	// Held stops admissions.
-	Held bool
+	// Held stops admissions. Terminating does too: it is being deleted.
+	Held, Terminating bool
 	// Weight is that of the queue beside the others of its ClusterQueue, nil for one.
 	Weight *quota.Weight
 	// Consumed is what it had used by ConsumedAt, as its status remembers. What the engine

@@ -60,7 +60,7 @@ func (p *pass) grow(f *family) (left bool) {
 // could not be admitted as it is may not: nobody who is deactivated, or whose LocalQueue is
 // stopped, gone or leads elsewhere; nor may he of whom something was refused just now.
 func (w *workload) mayGrow() bool {
-	return !w.Inactive && !w.refusal.stands(w.Generation) && w.local.exists && !w.local.Held && w.local.ClusterQueue == w.queue.Name && w.queue.fault().Code == reason.None
+	return !w.Inactive && !w.refusal.stands(w.Generation) && w.local.open() && w.local.ClusterQueue == w.queue.Name && w.queue.fault().Code == reason.None
 }
 
 // dropPlans leaves to others what was planned for those who may not grow any more.

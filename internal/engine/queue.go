@@ -86,6 +86,9 @@ type localQueue struct {
 	account
 }
 
+// open reports whether those who name the LocalQueue may be given more than they have.
+func (l *localQueue) open() bool { return l.exists && !l.Held && !l.Terminating }
+
 func (e *Engine) queue(name string) *clusterQueue {
 	q := e.queues[name]
 	if q == nil {

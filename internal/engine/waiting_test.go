@@ -70,6 +70,9 @@ func TestWhoMayNotBeAdmittedWaitsUntilHeMay(t *testing.T) {
 		"one whose LocalQueue is stopped": {
 			given: []Event{LocalQueueSet{LocalQueue{Key: Key{Namespace: "ns", Name: "q"}, ClusterQueue: "q", Held: true}}}, waits: "OnHold",
 			mends: is(localOf("q"))},
+		"one whose LocalQueue is being deleted": {
+			given: []Event{LocalQueueSet{LocalQueue{Key: Key{Namespace: "ns", Name: "q"}, ClusterQueue: "q", Terminating: true}}}, waits: "Inadmissible",
+			mends: is(localOf("q"))},
 		"one whose LocalQueue leads nowhere": {
 			given: []Event{LocalQueueSet{LocalQueue{Key: Key{Namespace: "ns", Name: "q"}, ClusterQueue: "nowhere"}}}, waits: "Inadmissible",
 			mends: is(localOf("q"))},

@@ -341,6 +341,8 @@ func (e *Engine) unfit(w *workload) reason.Reason {
 		return reason.Reason{Code: reason.PendingEvaluation, Detail: "its pods were started before it had quota; it waits until they are stopped"}
 	case !w.local.exists:
 		return reason.Inadmissiblef("LocalQueue %s doesn't exist", w.Queue)
+	case w.local.Terminating:
+		return reason.Inadmissiblef("LocalQueue %s is being deleted", w.Queue)
 	case w.Refused != "":
 		return reason.Inadmissiblef("%s", w.Refused)
 	case w.refusal.stands(w.Generation):

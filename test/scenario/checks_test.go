@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -79,6 +80,42 @@ func TestAdmissionChecksDecideAfterTheQuota(t *testing.T) {
 	w.untilWorkload("a", "is deactivated", func(o *kueue.Workload) bool {
 		return !*o.Spec.Active && o.Status.Admission == nil && is(o, kueue.WorkloadEvicted, "True", kueue.WorkloadDeactivatedDueTo+kueue.WorkloadEvictedByAdmissionCheck)
 	})
+}
+
+// TestALocalQueueThatIsBeingDeletedReservesForNobody: who waited for his checks in it is told so once, and gets no quota again, however
+// long a finalizer keeps the queue.
+func TestALocalQueueThatIsBeingDeletedReservesForNobody(t *testing.T) {
+	w := newWorld(t)
+	check := w.check()
+	w.atWork(check)
+	w.gpuQueue("gpu", 8, asks(check))
+	w.Create(w.bare("a", "gpu", 1))
+	w.untilWorkload("a", "awaits the check", awaits)
+	queue := &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: "gpu", Namespace: w.Namespace}}
+	keep := func(finalizers string) {
+		t.Helper()
+		if err := w.Client.Patch(t.Context(), queue, client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"finalizers": `+finalizers+`}}`))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keep(`["example.com/keeps-it"]`)
+	if err := w.Client.Delete(t.Context(), queue); err != nil {
+		t.Fatal(err)
+	}
+	told := w.UntilWorkload("a", "is told why", func(o *kueue.Workload) bool {
+		return o.Status.Admission == nil && is(o, kueue.WorkloadQuotaReserved, "False", kueue.WorkloadInadmissible)
+	})
+	harness.UntilOne(w.World, &kueue.LocalQueueList{}, "gpu", "says that it takes nobody", func(q *kueue.LocalQueue) bool {
+		return meta.IsStatusConditionFalse(q.Status.Conditions, kueue.LocalQueueActive) && q.Status.ReservingWorkloads == 0
+	})
+	if c := meta.FindStatusCondition(told.Status.Conditions, kueue.WorkloadQuotaReserved); c.Message != "LocalQueue gpu is being deleted" {
+		t.Errorf("it is told: %s", c.Message)
+	}
+	if now := w.UntilWorkload("a", "is there", func(*kueue.Workload) bool { return true }); now.ResourceVersion != told.ResourceVersion {
+		t.Errorf("written again: %+v", now.Status)
+	}
+	keep("null")
+	w.untilWorkload("a", "is told that it is gone", harness.Waits(kueue.WorkloadInadmissible, "LocalQueue gpu doesn't exist"))
 }
 
 // checkedJob has a queue of so many GPUs that asks a check whose controller is at work, and in it a Job of two pods.

@@ -40,8 +40,9 @@ func TestAHeldQueueLeavesWhatRunsAlone(t *testing.T) {
 }
 
 func TestAStoppedQueueTakesReservationsBackWithoutAnEviction(t *testing.T) {
-	noLocalQueue, ending := checking("x"), checking("x")
-	noLocalQueue.LocalQueue = nil
+	noLocalQueue, noClusterQueue, endingLocal, ending := checking("x"), checking("x"), checking("x"), checking("x")
+	noLocalQueue.LocalQueue, noClusterQueue.ClusterQueue = nil, nil
+	endingLocal.LocalQueue.DeletionTimestamp = ptr.To(metav1.NewTime(began))
 	ending.ClusterQueue.DeletionTimestamp = ptr.To(metav1.NewTime(began))
 	for name, test := range map[string]struct {
 		facts lifecycle.Facts
@@ -50,8 +51,10 @@ func TestAStoppedQueueTakesReservationsBackWithoutAnEviction(t *testing.T) {
 		"a ClusterQueue that is held":          {stopping(kueue.None, kueue.Hold), "QuotaReserved=False OnHold: ClusterQueue cq is stopped"},
 		"a ClusterQueue that is drained":       {stopping(kueue.None, kueue.HoldAndDrain), "QuotaReserved=False OnHold: ClusterQueue cq is stopped"},
 		"a LocalQueue that is held":            {stopping(kueue.Hold, kueue.None), "QuotaReserved=False OnHold: LocalQueue q is stopped"},
-		"a LocalQueue that is gone":            {noLocalQueue, "QuotaReserved=False Inadmissible: LocalQueue q is terminating or missing"},
-		"a ClusterQueue that is being deleted": {ending, "QuotaReserved=False Inadmissible: ClusterQueue cq is terminating or missing"},
+		"a LocalQueue that is gone":            {noLocalQueue, "QuotaReserved=False Inadmissible: LocalQueue q doesn't exist"},
+		"a LocalQueue that is being deleted":   {endingLocal, "QuotaReserved=False Inadmissible: LocalQueue q is being deleted"},
+		"a ClusterQueue that is gone":          {noClusterQueue, "QuotaReserved=False Inadmissible: ClusterQueue cq doesn't exist"},
+		"a ClusterQueue that is being deleted": {ending, "QuotaReserved=False Inadmissible: ClusterQueue cq is inactive: Can't admit new workloads; clusterQueue is terminating"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			step := next(t, reserved().check("x", kueue.CheckStatePending), test.facts, policy, 0)
