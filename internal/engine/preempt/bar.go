@@ -2,6 +2,7 @@ package preempt
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/quota"
@@ -35,7 +36,7 @@ func (b *Bars) Why(h *Holder, queue *quota.Node) string {
 	case known && queue != s.Queue && len(s.Fair) > 0:
 		return s.unfair(c)
 	case known:
-		return ""
+		return s.borrowing(c)
 	case s.Spared.Has(h.Key):
 		return "spared: the workload was evicted for it before"
 	case queue == s.Queue:
@@ -84,6 +85,48 @@ func (s *search) unfair(c candidate) (why string) {
 		why = fmt.Sprintf("fair sharing lets %s, with the workload, have no larger a share than %s", ours.Name(), c.below.Name())
 	})
 	return why
+}
+
+// borrowing says why the candidate, whom the rules of priority let be evicted, may not be by who borrows himself; "" if he may be.
+func (s *search) borrowing(c candidate) string {
+	part := c.Usage
+	if c.Pod != nil {
+		part = c.Pod
+	}
+	switch {
+	case c.class == whileBorrowing && s.isOwn(c, part):
+		return fmt.Sprintf("not all of what it holds is borrowed by ClusterQueue %s", c.queue.Name())
+	case c.class != unlessBorrowing || s.couldStayWithin():
+		return ""
+	case s.Policy.WhileBorrowing && c.Priority >= s.Priority:
+		return fmt.Sprintf("the workload would borrow, and borrowWithinCohort is LowerPriority: its priority %d is not below %d", c.Priority, s.Priority)
+	case s.Policy.WhileBorrowing:
+		return fmt.Sprintf("the workload would borrow, and its priority %d is above maxPriorityThreshold %d", c.Priority, *s.Policy.Threshold)
+	default:
+		return "the workload would borrow, and borrowWithinCohort is Never"
+	}
+}
+
+// couldStayWithin reports whether it is tried to have the preemptor within its queue's own quota, and would do once those of the queue
+// have gone who may be evicted.
+func (s *search) couldStayWithin() (could bool) {
+	const ownOnly = false
+	if !slices.Contains(s.attempts(), ownOnly) {
+		return false
+	}
+	s.tentatively(func() {
+		for _, c := range s.candidates {
+			switch {
+			case c.class != sameQueue:
+			case c.stays:
+				s.release(part{c, c.Spare}.victim(c.Spare))
+			default:
+				s.release(s.stop(c, nil))
+			}
+		}
+		could = within(s.Queue, s.Usage)
+	})
+	return could
 }
 
 // reachable reports whether everything between the queue and the preemptor's part of
