@@ -146,8 +146,8 @@ func Explain(seen *Seen, jobs []Job, job Job, now time.Time) *Explanation {
 		if e.Line != nil && queue.Name == e.Line.ClusterQueue {
 			e.Quotas = quotasFor(&queue, job.Requests)
 			e.Holders = holdersOf(jobs, &job, queue.Name)
-			if e.Job.Reason == string(reason.NoMatchingFlavor) {
-				e.Covers = coveredInstead(&queue, job.Requests)
+			if e.asksUncovered() {
+				e.Covers = queue.covers()
 			}
 		}
 	}
@@ -329,18 +329,20 @@ func quotasFor(queue *Queue, requests corev1.ResourceList) []Quota {
 	return quotas
 }
 
-// coveredInstead are all resources that the queue has quota for, if it has none for one of those that are asked.
-func coveredInstead(queue *Queue, requests corev1.ResourceList) []corev1.ResourceName {
+// asksUncovered reports whether the job asks for a resource that its queue has no quota for, as requests are counted: no flavor of the queue
+// is asked then.
+func (e *Explanation) asksUncovered() bool {
+	return e.WhyNot != nil && e.WhyNot.Code == reason.NoMatchingFlavor &&
+		!slices.ContainsFunc(e.WhyNot.PodSets, func(ps reason.PodSet) bool { return len(ps.Flavors) > 0 })
+}
+
+// covers are all resources that the queue has quota for.
+func (q *Queue) covers() []corev1.ResourceName {
 	covered := map[corev1.ResourceName]bool{}
-	for _, quota := range queue.Quotas {
+	for _, quota := range q.Quotas {
 		covered[quota.Resource] = true
 	}
-	for name, asked := range requests {
-		if !covered[name] && !asked.IsZero() {
-			return slices.Sorted(maps.Keys(covered))
-		}
-	}
-	return nil
+	return slices.Sorted(maps.Keys(covered))
 }
 
 // queuesFor are the names of the queues that jobs of the namespace may name: the LocalQueues there, and the ClusterQueues that take

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/musterhq/muster/api/config/v1alpha1"
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/config"
@@ -189,6 +190,38 @@ func TestExplainSaysWhatTheQueueHasWhereItHasNoneOfWhatIsAsked(t *testing.T) {
 		e := Explain(&seen, jobs, Find(jobs, Name{Name: "eval"})[0], now)
 		if diff := cmp.Diff(want, e.Covers); diff != "" {
 			t.Errorf("of who asks for %s (%s: %s) what the queue covers differs (-want +got):\n%s", asked, e.Job.Reason, e.Job.Message, diff)
+		}
+	}
+}
+
+// TestExplainBlamesNoResourceThatDoesNotCount: where a taint keeps the pods out, what their queue has no quota for is not what they wait for.
+func TestExplainBlamesNoResourceThatDoesNotCount(t *testing.T) {
+	for name, counting := range map[string]func(*v1alpha1.Resources){
+		"excluded": func(r *v1alpha1.Resources) { r.ExcludeResourcePrefixes = []string{"example.com/"} },
+		"ignored":  func(r *v1alpha1.Resources) { r.QuotaCheckStrategy = ptr.To(v1alpha1.IgnoreUndeclared) },
+	} {
+		seen, now := busyLab(), at(60).Time
+		seen.Configuration = config.Default()
+		counting(seen.Configuration.Resources)
+		asks := corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8"), "example.com/nic": resource.MustParse("1")}}
+		for i := range seen.Workloads {
+			if w := &seen.Workloads[i]; w.Status.Admission == nil {
+				w.Spec.PodSets[0].Template.Spec.Containers[0].Resources = asks
+				w.Status.Conditions[0].Reason = string(reason.NoMatchingFlavor)
+			}
+		}
+		for i := range seen.JobSets {
+			if js := &seen.JobSets[i]; js.Name == "eval" {
+				js.Spec.ReplicatedJobs[0].Template.Spec.Template.Spec.Containers[0].Resources = asks
+			}
+		}
+		for i := range seen.ResourceFlavors {
+			seen.ResourceFlavors[i].Spec.NodeTaints = []corev1.Taint{{Key: "kept", Effect: corev1.TaintEffectNoSchedule}}
+		}
+		jobs := Jobs(&seen, now)
+		e := Explain(&seen, jobs, Find(jobs, Name{Name: "eval"})[0], now)
+		if e.Job.Reason != string(reason.NoMatchingFlavor) || e.Covers != nil {
+			t.Errorf("%s: %s: %s; it is told what the queue covers: %v", name, e.Job.Reason, e.Job.Message, e.Covers)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
@@ -139,29 +140,30 @@ type waiter struct {
 	fault int
 }
 
-// waitingByQueue lists the pending jobs of each ClusterQueue in the order in which the engine considers them. Those who back off, are gated, or are kept out by their
-// own fault come last, for they hold nobody up.
+// waitingByQueue lists the pending jobs of each ClusterQueue in the order in which the engine considers them. Those who back off, are gated,
+// wait in a LocalQueue that is stopped, or are kept out by their own fault come last, for they hold nobody up.
 func waitingByQueue(seen *Seen, jobs []Job) map[string][]waiter {
 	byWorkload := make(map[[2]string]*Job, len(jobs))
 	for i := range jobs {
 		byWorkload[[2]string{jobs[i].Namespace, jobs[i].Workload}] = &jobs[i]
 	}
-	target, standing := map[[2]string]string{}, standings(seen)
+	target, standing := map[[2]string]*kueue.LocalQueue{}, standings(seen)
 	for i := range seen.LocalQueues {
 		lq := &seen.LocalQueues[i]
-		target[[2]string{lq.Namespace, lq.Name}] = string(lq.Spec.ClusterQueue)
+		target[[2]string{lq.Namespace, lq.Name}] = lq
 	}
 	waiting := map[string][]waiter{}
 	for i := range seen.Workloads {
 		workload := &seen.Workloads[i]
 		job := byWorkload[[2]string{workload.Namespace, workload.Name}]
 		local := [2]string{workload.Namespace, string(workload.Spec.QueueName)}
-		queue := target[local]
-		if job == nil || queue == "" || job.State != Pending || job.Reason == reasonAdmissionChecks {
+		through := target[local]
+		if job == nil || through == nil || job.State != Pending || job.Reason == reasonAdmissionChecks {
 			continue
 		}
 		rank, considered := admission.Rank(workload, seen.configuration())
-		waiting[queue] = append(waiting[queue], waiter{job: job, rank: rank, standing: standing[local], fault: faultRank(job, considered)})
+		queue := string(through.Spec.ClusterQueue)
+		waiting[queue] = append(waiting[queue], waiter{job: job, rank: rank, standing: standing[local], fault: faultRank(job, considered && isOpen(through))})
 	}
 	for _, line := range waiting {
 		slices.SortFunc(line, func(a, b waiter) int {
@@ -169,6 +171,11 @@ func waitingByQueue(seen *Seen, jobs []Job) map[string][]waiter {
 		})
 	}
 	return waiting
+}
+
+// isOpen reports whether workloads that name the LocalQueue are admitted, as far as that depends on it.
+func isOpen(q *kueue.LocalQueue) bool {
+	return q.DeletionTimestamp.IsZero() && ptr.Deref(q.Spec.StopPolicy, kueue.None) == kueue.None
 }
 
 // standings are those of the LocalQueues, by namespace and name, that are not 0.

@@ -113,6 +113,10 @@ func TestTheHeadIsWhoIsConsideredNext(t *testing.T) {
 		"not who is gated": {older: func(w *kueue.Workload) {
 			w.Annotations = map[string]string{kueue.AdmissionGatedByAnnotation: "someone"}
 		}, want: "younger"},
+		"not who waits in a LocalQueue that is stopped": {older: func(w *kueue.Workload) {
+			w.Spec.QueueName = "held"
+			w.Status.Conditions[0].Reason, w.Status.Conditions[0].Message = kueue.WorkloadOnHold, "LocalQueue held is stopped"
+		}, want: "younger"},
 		"who was queued first": {younger: func(w *kueue.Workload) {
 			w.Annotations = map[string]string{muster.QueuedTimeAnnotation: at(0).UTC().Format(time.RFC3339)}
 		}, want: "younger"},
@@ -121,7 +125,9 @@ func TestTheHeadIsWhoIsConsideredNext(t *testing.T) {
 		"he too if creation orders them": {configuration: byCreation, older: evicted(kueue.WorkloadEvictedByPodsReadyTimeout, 20), want: "older"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			seen := Seen{ClusterQueues: []kueue.ClusterQueue{labQueue()}, LocalQueues: []kueue.LocalQueue{labDoor()}, Configuration: tc.configuration}
+			held := labDoor()
+			held.Name, held.Spec.StopPolicy = "held", ptr.To(kueue.Hold)
+			seen := Seen{ClusterQueues: []kueue.ClusterQueue{labQueue()}, LocalQueues: []kueue.LocalQueue{labDoor(), held}, Configuration: tc.configuration}
 			for i, name := range []string{"older", "younger"} {
 				js, w := waitingJob(name, 0, i+1, "WaitingForQuota")
 				if change := []func(*kueue.Workload){tc.older, tc.younger}[i]; change != nil {
