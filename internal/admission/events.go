@@ -31,13 +31,14 @@ type boundedRecorder struct {
 
 // Eventf records the event, or does not.
 func (r boundedRecorder) Eventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) {
-	r.Tell(regarding, related, eventtype, reason, action, note, args...)
+	if !r.Tell(regarding, related, eventtype, reason, action, note, args...) {
+		droppedEvents.Inc()
+	}
 }
 
-// Tell is Eventf, and reports whether the event was recorded: of what holds it may be told later.
+// Tell is Eventf, and reports whether the event was recorded. One that was not is not counted as dropped: of what holds it is told later.
 func (r boundedRecorder) Tell(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) bool {
 	if !r.budget.mayTell() {
-		droppedEvents.Inc()
 		return false
 	}
 	r.EventRecorder.Eventf(regarding, related, eventtype, reason, action, note, args...)

@@ -17,6 +17,7 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/metrics/metricstest"
 	"github.com/musterhq/muster/internal/workload"
 )
 
@@ -52,6 +53,32 @@ func TestPeopleHearOnTheirJobWhatWasDecided(t *testing.T) {
 	want := []string{"Normal Admitted Admitted by ClusterQueue cq", "Warning Evicted Preempted: for another"}
 	if len(got) != len(want) || got[0] != want[0] || got[1] != want[1] {
 		t.Errorf("told %q, want %q", got, want)
+	}
+}
+
+// TestOnlyWhatIsNeverToldIsCountedAsDropped: what holds is told later, however often there is no time for it.
+func TestOnlyWhatIsNeverToldIsCountedAsDropped(t *testing.T) {
+	budget := newWriteBudget(clocktesting.NewFakePassiveClock(now))
+	for range fewWrites + 1 {
+		budget.note()
+	}
+	for budget.mayTell() {
+	}
+	recorder := boundedRecorder{events.NewFakeRecorder(10), budget}
+	job := newWorkload("w", 1, nil)
+	dropped := func() float64 { return metricstest.Values(t)["muster_events_dropped_total"] }
+	before := dropped()
+	for range 3 {
+		if recorder.Tell(job, nil, "Warning", "InvalidJob", eventAction, "it holds") {
+			t.Fatal("there was time for an event")
+		}
+	}
+	if got := dropped() - before; got != 0 {
+		t.Errorf("%v events are counted as dropped that are told later", got)
+	}
+	recorder.Eventf(job, nil, "Normal", "Admitted", eventAction, "it was")
+	if got := dropped() - before; got != 1 {
+		t.Errorf("%v events are counted as dropped, want 1", got)
 	}
 }
 

@@ -1,13 +1,19 @@
 package jobs_test
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/jobs"
@@ -113,6 +119,36 @@ func TestABatchJobThatRunsIsToldThatItGoesToAnotherQueueLater(t *testing.T) {
 	}
 	if got := list[kueue.WorkloadList](w.world).Items[0].Spec.QueueName; got != "third" {
 		t.Errorf("evicted, it waits in %s", got)
+	}
+}
+
+// TestABatchJobIsNotToldWhatHeldBeforeAConflict: the reconciler believes that it has quota, and it has just lost it.
+func TestABatchJobIsNotToldWhatHeldBeforeAConflict(t *testing.T) {
+	w := newBatchWorld(t, fault{}, newBatchJob("cq", true), 0)
+	w.reconcile()
+	w.admit()
+	w.reconcile()
+	for ptr.Deref(w.batchJob().Status.Ready, 0) == 0 { // which its Workload is to be told
+		w.runJob()
+	}
+	sent := w.batchJob()
+	sent.Labels[kueue.QueueLabel] = "another"
+	if err := w.api.Update(t.Context(), sent); err != nil {
+		t.Fatal(err)
+	}
+	held := list[kueue.WorkloadList](w.world).Items[0]
+	w.fault = fault{write: fmt.Sprintf("status Workload %s #%d", held.Name, w.seen["status Workload "+held.Name]+1),
+		err: apierrors.NewConflict(kueue.Resource("workloads"), held.Name, errors.New("somebody was quicker"))}
+	if _, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "job"}}); err != nil || !w.faulty {
+		t.Fatalf("there was no conflict, but %v", err)
+	}
+	workload.Evict(&held, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "for another"}, epoch)
+	w.updateStatus(&held)
+	w.reconcile()
+	for _, event := range w.events.events {
+		if strings.HasPrefix(event, "QueueChangesLater") {
+			t.Errorf("told %q", event)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -313,22 +314,29 @@ func refused(err error) bool {
 	return errors.As(err, &taken) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
 }
 
-// mayDrop is a recorder that says whether it has recorded an event, or had no time for it.
-type mayDrop interface {
+// tell records an event, unless there is no time for it.
+func (x *Executor) tell(job client.Object, e Event) { x.record(job, e, x.recorder.Eventf) }
+
+// mayWait is a recorder that says whether it has recorded an event. One that it had no time for is not counted as dropped: it is told
+// later.
+type mayWait interface {
 	Tell(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) bool
 }
 
-// tell records an event, and reports whether there was time for it. The message is never used as a format, and is cut where
-// the API would refuse it.
-func (x *Executor) tell(job client.Object, e Event) bool {
-	kind := e.Type
-	if kind == "" {
-		kind = corev1.EventTypeNormal
+// tellWhatHolds records an event that is told until there is time for it, and reports whether there was.
+func (x *Executor) tellWhatHolds(job client.Object, e Event) (told bool) {
+	r, ok := x.recorder.(mayWait)
+	if !ok {
+		x.tell(job, e)
+		return true
 	}
-	message := workload.Cut(e.Message, eventMessageBytes)
-	if r, ok := x.recorder.(mayDrop); ok {
-		return r.Tell(job, nil, kind, e.Reason, eventAction, "%s", message)
-	}
-	x.recorder.Eventf(job, nil, kind, e.Reason, eventAction, "%s", message)
-	return true
+	x.record(job, e, func(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) {
+		told = r.Tell(regarding, related, eventtype, reason, action, note, args...)
+	})
+	return told
+}
+
+// record hands an event on. Its message is never used as a format, and is cut where the API would refuse it.
+func (x *Executor) record(job client.Object, e Event, to func(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any)) {
+	to(job, nil, cmp.Or(e.Type, corev1.EventTypeNormal), e.Reason, eventAction, "%s", workload.Cut(e.Message, eventMessageBytes))
 }

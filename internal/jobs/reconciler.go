@@ -87,8 +87,12 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	standing, others := plan.standing()
 	plan.Events = others
 	err = r.executor.Run(ctx, job, plan)
-	if (err == nil || plan.StatusOnError == nil) && !r.told.tell(job, standing, r.executor.tell) && (wait == 0 || untoldPause < wait) {
-		wait = untoldPause
+	// What was planned of what somebody else has changed since may hold no longer: the next plan says.
+	holds := err == nil || plan.StatusOnError == nil && !overtaken(err)
+	if holds && !r.told.tell(job, standing, r.executor.tellWhatHolds) {
+		if again := untoldPause(); wait == 0 || again < wait {
+			wait = again
+		}
 	}
 	switch {
 	case err != nil && overtaken(err):

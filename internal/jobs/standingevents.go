@@ -6,11 +6,13 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// untoldPause is after how long a job is looked at again that could not be told what holds for it, for want of time for events.
-const untoldPause = time.Minute
+// untoldPause is after how long a job is looked at again that could not be told what holds for it, for want of time for events: up to a
+// minute, each time another. Where many jobs could not be told at once they come one by one, for as many as there is time for.
+func untoldPause() time.Duration { return wait.Jitter(30*time.Second, 1) }
 
 // told knows what each job was told that still holds, so that people hear of it once, however often the job is looked at: the
 // recorder of events takes each version of a job for another one. It holds nothing of jobs without such news. The zero value
