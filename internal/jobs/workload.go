@@ -147,15 +147,14 @@ func released(seen *kueue.Workload, active bool) *kueue.Workload {
 
 // respecified is the Workload as its job describes it now, or nil if that changes
 // nothing or comes too late. What quota is held for stays as it is; how urgent it is
-// may change, from one WorkloadPriorityClass to another.
+// may change, with its WorkloadPriorityClass or to another one.
 func respecified(seen, described *kueue.Workload, progress Progress) *kueue.Workload {
 	if progress.Outcome != nil || workload.IsFinished(seen) {
 		return nil
 	}
 	out := seen.DeepCopy()
 	if workload.HoldsQuota(seen) {
-		if was, is := seen.Spec, described.Spec; was.PriorityClassSource == kueue.WorkloadPriorityClassSource &&
-			is.PriorityClassSource == was.PriorityClassSource && is.PriorityClassName != was.PriorityClassName {
+		if was, is := seen.Spec, described.Spec; was.PriorityClassSource == kueue.WorkloadPriorityClassSource && is.PriorityClassSource == was.PriorityClassSource {
 			out.Spec.PriorityClassName, out.Spec.Priority = is.PriorityClassName, is.Priority
 		} else if isElastic(seen) && was.PriorityClassName == "" && is.PriorityClassName == "" {
 			out.Spec.Priority = is.Priority // it may take from others now, or they from it

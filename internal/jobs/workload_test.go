@@ -288,6 +288,11 @@ func TestWorkloadWrites(t *testing.T) {
 	if diff := cmp.Diff([]string{"change jobset"}, written(workloadWrites(promoted.w, urgent, Progress{Active: true}, minutely, now))); diff != "" {
 		t.Errorf("another priority class of an admitted job (-want +got):\n%s", diff)
 	}
+	raised := waiting().admitted()
+	raised.w.Spec.PriorityClassName, raised.w.Spec.PriorityClassSource, raised.w.Spec.Priority = "urgent", kueue.WorkloadPriorityClassSource, ptr.To[int32](-7)
+	if diff := cmp.Diff([]string{"change jobset"}, written(workloadWrites(raised.w, urgent, Progress{Active: true}, minutely, now))); diff != "" {
+		t.Errorf("another value of the priority class of an admitted job (-want +got):\n%s", diff)
+	}
 	for name, tc := range map[string]struct {
 		seen     *kueue.Workload
 		progress Progress
