@@ -180,10 +180,7 @@ func (x *explainer) explainWait() {
 		if w.promise != nil && found.verdict != admissible {
 			found.verdict, found.victims, found.yields = promisable, nil, nil // nobody else goes for it
 		}
-		counts := form.Full()
-		if found.verdict == hopeless && form.Reducible() > 0 { // the fewest pods were short of what has to become free
-			counts = form.ReducedBy(form.Reducible())
-		}
+		counts := x.countsOf(form, found)
 		if x.atFault = why.Code == reason.Inadmissible; x.atFault {
 			x.letGo(q)
 			x.surveyFlavors(form, counts)
@@ -203,6 +200,23 @@ func (x *explainer) explainWait() {
 		}
 	})
 	x.say(why)
+}
+
+// countsOf are of how many pods of each pod set flavors are asked: of those that it was promised or could have, or else of the fewest,
+// which were short of what has to become free.
+func (x *explainer) countsOf(form *flavor.Form, found outcome) []int32 {
+	given := found.choice.Assignments
+	switch {
+	case x.w.promise != nil:
+		given = x.w.promise.given.PodSets
+	case found.verdict == hopeless:
+		return form.ReducedBy(form.Reducible())
+	}
+	counts := form.Full()
+	for i := range given {
+		counts[i] = given[i].Count
+	}
+	return counts
 }
 
 // tentatively runs f and undoes what it charged, released and held.

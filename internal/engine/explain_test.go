@@ -266,6 +266,28 @@ func TestWhoCanStartWithFewerIsExplainedByWhatTheFewestLack(t *testing.T) {
 	}
 }
 
+// TestWhoCouldHaveFewerIsExplainedByWhatTheyAsk: all of it is more than there ever is, and so many would be admitted.
+func TestWhoCouldHaveFewerIsExplainedByWhatTheyAsk(t *testing.T) {
+	s := newScene(t, Options{}, held(queueOf("q", "", 4)), localOf("q"))
+	s.want("its queue is stopped", s.happens(smaller(job("x", "q", 6, 1, 0, 1), 2)), "x waits: OnHold")
+	x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "x"})
+	if diff := cmp.Diff([]string{"Aside OnHold 0/0", "flavor default Fits cpu asked 4m free 4m missing 0 <- nearest"}, told(x)); diff != "" {
+		t.Errorf("explanation differs (-want +got):\n%s", diff)
+	}
+}
+
+// TestWhoIsPromisedFewerIsExplainedByWhatTheyAsk: others go for as many, and not for all.
+func TestWhoIsPromisedFewerIsExplainedByWhatTheyAsk(t *testing.T) {
+	s := newScene(t, Options{}, evicting(queueOf("q", "", 4), lower), localOf("q"), job("low", "q", 4, 1, 0, 0))
+	s.want("the preemptor comes", s.happens(smaller(job("x", "q", 6, 1, 5, 1), 2)), "evict low for x: in queue", "x waits: WaitingForPreemptedWorkloads")
+	x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "x"})
+	want := []string{"Promised WaitingForPreemptedWorkloads 1/1", "flavor default FitsAfterEvicted cpu asked 4m free 0 missing 4m <- nearest",
+		"held by low 4m: was told to go already"}
+	if diff := cmp.Diff(want, told(x)); diff != "" {
+		t.Errorf("explanation differs (-want +got):\n%s", diff)
+	}
+}
+
 // TestWhoWaitsForReadyPodsOnAPromiseIsExplainedAsHeIsTold: he was promised less than he asks for, and that is there.
 func TestWhoWaitsForReadyPodsOnAPromiseIsExplainedAsHeIsTold(t *testing.T) {
 	s := newScene(t, Options{BlockUntilReady: BlockQueue}, evicting(queueOf("q", "", 4), lower), localOf("q"))

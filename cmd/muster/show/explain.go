@@ -31,6 +31,9 @@ func Explanation(out io.Writer, e *view.Explanation) error {
 	if len(e.Covers) > 0 {
 		line(&text, "", "it has quota for "+listed(e.Covers)+" alone")
 	}
+	for i := range e.Checks {
+		line(&text, first(i, "checks"), join(fmt.Sprintf("%s is %s", e.Checks[i].Name, e.Checks[i].State), e.Checks[i].Message))
+	}
 	if !e.Job.State.Over() {
 		line(&text, "pods", fmt.Sprintf("%s ready or done", pods(&e.Job)))
 	}
@@ -151,7 +154,7 @@ func listed[S ~string](names []S) string {
 func ask(a *view.Ask) string {
 	text := fmt.Sprintf("%s: %s x %s", a.PodSet, counted(a.Pods, "pod"), dash(view.Amounts(a.PerPod, true)))
 	if a.Fewest > 0 {
-		text += fmt.Sprintf(", %d pods at least", a.Fewest)
+		text += fmt.Sprintf(", %s at least", counted(a.Fewest, "pod"))
 	}
 	for i := range a.Near {
 		text += ", " + nearness(&a.Near[i])
@@ -215,6 +218,12 @@ func nextCommand(e *view.Explanation) string {
 		return fmt.Sprintf(`muster kubectl patch kwl %s -n %s --type merge -p '{"spec": {"active": true}}'`, job.Workload, job.Namespace)
 	case job.State == view.Pending && job.Reason == string(reason.OnHold):
 		return resume(job)
+	case len(e.Checks) > 0:
+		text := "muster kubectl describe admissionchecks"
+		for i := range e.Checks {
+			text += " " + e.Checks[i].Name
+		}
+		return text
 	case job.State == view.Pending && job.Queue != "" && job.Workload != "":
 		return "muster queues -n " + job.Namespace
 	case job.PodLabel() == "":

@@ -13,6 +13,7 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/utils/ptr"
 
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/cmd/muster/view"
 	"github.com/musterhq/muster/internal/engine/reason"
 )
@@ -107,6 +108,29 @@ func TestExplanationOfAWaitingJob(t *testing.T) {
   quota     0 of 32 gpu free in flavor h100
   held by   ml/jobset/pretrain  40 gpu (priority 0)
   next      muster queues -n ml
+`
+	var got bytes.Buffer
+	if err := Explanation(&got, e); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got.String()); diff != "" {
+		t.Errorf("explanation differs (-want +got):\n%s", diff)
+	}
+}
+
+func TestExplanationOfAJobThatWaitsForItsChecks(t *testing.T) {
+	e := &view.Explanation{Job: pendingJob(), Line: &view.Line{ClusterQueue: "lab"},
+		Asks:   []view.Ask{{PodSet: "workers", Pods: 8, Fewest: 1}},
+		Checks: []view.Check{{Name: "budget", State: kueue.CheckStatePending}, {Name: "nodes", State: kueue.CheckStatePending, Message: "8 nodes are being made"}}}
+	e.Job.Reason, e.Job.Message = "AdmissionChecks", "quota reserved, waits for admission checks budget, nodes"
+	want := `ml/jobset/eval is pending for 7m: AdmissionChecks: quota reserved, waits for admission checks budget, nodes
+
+  asks      workers: 8 pods x -, 1 pod at least
+  queue     gpu of ClusterQueue lab (priority 10)
+  checks    budget is Pending
+            nodes is Pending: 8 nodes are being made
+  pods      0/8 ready or done
+  next      muster kubectl describe admissionchecks budget nodes
 `
 	var got bytes.Buffer
 	if err := Explanation(&got, e); err != nil {

@@ -3,13 +3,13 @@ package view
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/utils/ptr"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
@@ -31,6 +31,8 @@ type Explanation struct {
 	Line *Line `json:"line,omitempty"`
 	// QueuesThere are the queues that the job could name, where there is none of the name that it names.
 	QueuesThere []string `json:"queuesThere,omitempty"`
+	// Checks, of a job that has its quota and waits for admission checks, are those that have not agreed.
+	Checks []Check `json:"checks,omitempty"`
 	// Covers are all resources of the queue, where a job waits that asks for another one.
 	Covers []corev1.ResourceName `json:"covers,omitempty"`
 	// Quotas are those of the queue for what the job asks, of a job that waits.
@@ -64,20 +66,11 @@ type Warning struct {
 	ToldAt  metav1.Time `json:"toldAt"`
 }
 
-// Ask is what one pod set wants, and what it was given once admitted.
-type Ask struct {
-	PodSet string `json:"podSet"`
-	Pods   int32  `json:"pods"`
-	// Fewest is how few it can start with, of a job that waits; absent if it needs all. Given is with how many it was
-	// admitted; absent if with all.
-	Fewest  int32                          `json:"fewest,omitempty"`
-	Given   *int32                         `json:"given,omitempty"`
-	PerPod  corev1.ResourceList            `json:"perPod,omitempty"`
-	Flavors map[corev1.ResourceName]string `json:"flavors,omitempty"`
-	// Near is how near each other the pods are to be, level by level, the widest first; Group the name of the group whose pod sets are to be
-	// together, "" if it is in none.
-	Near  []Nearness `json:"near,omitempty"`
-	Group string     `json:"group,omitempty"`
+// Check is what an admission check says.
+type Check struct {
+	Name    string           `json:"name"`
+	State   kueue.CheckState `json:"state"`
+	Message string           `json:"message,omitempty"`
 }
 
 // Line is a place in a queue. Position counts from 1; it is 0 for a job that no longer waits.
@@ -135,6 +128,10 @@ func Explain(seen *Seen, jobs []Job, job Job, now time.Time) *Explanation {
 	}
 	if e.Line == nil && job.Queue != "" && job.State == Pending {
 		e.QueuesThere = queuesFor(seen, job.Namespace)
+	}
+	if workload != nil && job.Reason == reasonAdmissionChecks {
+		e.Checks = checksOf(workload)
+		return e // nobody has what it waits for
 	}
 	if hidden || job.State != Pending && job.State != Suspended {
 		return e // who has what is of interest to those who wait
@@ -272,35 +269,15 @@ func findWorkload(seen *Seen, job *Job) *kueue.Workload {
 	return nil
 }
 
-func asksOf(workload *kueue.Workload) []Ask {
-	asks := make([]Ask, 0, len(workload.Spec.PodSets))
-	for i := range workload.Spec.PodSets {
-		podSet := &workload.Spec.PodSets[i]
-		ask := Ask{PodSet: string(podSet.Name), Pods: podSet.Count, PerPod: podRequests(&podSet.Template), Near: nearnessOf(podSet)}
-		if podSet.TopologyRequest != nil {
-			ask.Group = ptr.Deref(podSet.TopologyRequest.PodSetGroupName, "")
+// checksOf are the admission checks that have not agreed, by name.
+func checksOf(w *kueue.Workload) (out []Check) {
+	for i := range w.Status.AdmissionChecks {
+		if c := &w.Status.AdmissionChecks[i]; c.State != kueue.CheckStateReady {
+			out = append(out, Check{Name: string(c.Name), State: c.State, Message: c.Message})
 		}
-		if admission := workload.Status.Admission; admission != nil {
-			for j := range admission.PodSetAssignments {
-				if assignment := &admission.PodSetAssignments[j]; assignment.Name == podSet.Name {
-					ask.Flavors = flavorNames(assignment.Flavors)
-					if given := assignment.Count; given != nil && *given < podSet.Count {
-						ask.Given = given
-					}
-				}
-			}
-		}
-		asks = append(asks, ask)
 	}
-	return asks
-}
-
-func flavorNames(flavors map[corev1.ResourceName]kueue.ResourceFlavorReference) map[corev1.ResourceName]string {
-	names := make(map[corev1.ResourceName]string, len(flavors))
-	for resource, flavor := range flavors {
-		names[resource] = string(flavor)
-	}
-	return names
+	slices.SortFunc(out, func(a, b Check) int { return strings.Compare(a.Name, b.Name) })
+	return out
 }
 
 func lineOf(seen *Seen, jobs []Job, job *Job) *Line {

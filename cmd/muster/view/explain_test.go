@@ -194,6 +194,40 @@ func TestExplainSaysWhatTheQueueHasWhereItHasNoneOfWhatIsAsked(t *testing.T) {
 	}
 }
 
+// TestExplainSaysWhatTheChecksSayOfAJobThatHasItsQuota: and that nobody has what it waits for.
+func TestExplainSaysWhatTheChecksSayOfAJobThatHasItsQuota(t *testing.T) {
+	seen, now := busyLab(), at(60).Time
+	seen.JobSets = append(seen.JobSets, aJobSet("checked", inQueue("gpu")))
+	seen.Workloads = append(seen.Workloads, aWorkload("checked", admitted(2), func(w *kueue.Workload) {
+		w.Status.Conditions = w.Status.Conditions[:1]
+		w.Status.AdmissionChecks = []kueue.AdmissionCheckState{
+			{Name: "nodes", State: kueue.CheckStatePending, Message: "8 nodes are being made"}, {Name: "licence", State: kueue.CheckStateReady}, {Name: "budget", State: kueue.CheckStatePending}}
+	}))
+	jobs := Jobs(&seen, now)
+	e := Explain(&seen, jobs, Find(jobs, Name{Name: "checked"})[0], now)
+	want := []Check{{Name: "budget", State: kueue.CheckStatePending}, {Name: "nodes", State: kueue.CheckStatePending, Message: "8 nodes are being made"}}
+	if diff := cmp.Diff(want, e.Checks); diff != "" {
+		t.Errorf("the checks differ (-want +got):\n%s", diff)
+	}
+	if e.Quotas != nil || e.Holders != nil {
+		t.Errorf("it is told of quota, %+v, and of who has that, %+v", e.Quotas, e.Holders)
+	}
+}
+
+// TestExplainSaysWhatAnAdmittedJobWasGivenQuotaFor: a LimitRange gave its pods more than their template asks.
+func TestExplainSaysWhatAnAdmittedJobWasGivenQuotaFor(t *testing.T) {
+	given := aWorkload("train", admitted(2), func(w *kueue.Workload) {
+		w.Status.Admission.PodSetAssignments[0].ResourceUsage = corev1.ResourceList{
+			"nvidia.com/gpu": resource.MustParse("32"), corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourcePods: resource.MustParse("4")}
+	})
+	seen := Seen{JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"))}, Workloads: []kueue.Workload{given}}
+	jobs := Jobs(&seen, at(60).Time)
+	want := corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8"), corev1.ResourceCPU: resource.MustParse("500m")}
+	if diff := cmp.Diff(want, Explain(&seen, jobs, jobs[0], at(60).Time).Asks[0].PerPod); diff != "" {
+		t.Errorf("what a pod asks differs (-want +got):\n%s", diff)
+	}
+}
+
 // TestExplainBlamesNoResourceThatDoesNotCount: where a taint keeps the pods out, what their queue has no quota for is not what they wait for.
 func TestExplainBlamesNoResourceThatDoesNotCount(t *testing.T) {
 	for name, counting := range map[string]func(*v1alpha1.Resources){

@@ -169,8 +169,8 @@ type FlavorVerdict struct {
 // Amount is one resource of a flavor in numbers.
 type Amount struct {
 	Resource string `json:"resource"`
-	// Asked is for this pod set, Earlier for those before it in the same flavor: of as few pods as it can start with, where it cannot
-	// have more.
+	// Asked is for this pod set, Earlier for those before it in the same flavor: of as many pods as it could have, or else of as few as it
+	// can start with.
 	Asked   resource.Quantity `json:"asked"`
 	Earlier resource.Quantity `json:"earlier"`
 	// Free could be taken now, borrowing included; Capacity if nobody used anything. It
