@@ -195,7 +195,7 @@ func (l *loop) turn() {
 		l.hear(n.events(l.translator, heard), heard)
 		l.queues.hear(n)
 	}
-	l.hear(l.translator.overdue(heard), heard)
+	l.hear(l.translator.overdue(heard, l.engine.Filled), heard)
 	l.decisions.drop(l.engine.TakeOvertaken()) // before others are given what these were to have
 	began := l.clock.Now()
 	decisions := l.engine.Decide(began)

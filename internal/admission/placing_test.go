@@ -114,7 +114,7 @@ func TestANodeThatStaysSilentIsLostToItsGang(t *testing.T) {
 		t.Fatalf("within the grace: decided %+v", got)
 	}
 	f.at = f.due()
-	f.hear(f.overdue(f.at)...)
+	f.hear(f.overdue(f.at, f.Filled)...)
 	if got := f.decide(); len(got) != 1 || got[0].Replace == nil {
 		t.Fatalf("after the grace: decided %+v", got)
 	}
@@ -147,12 +147,63 @@ func TestWhatKubeSchedulerRefusesGoesElsewhere(t *testing.T) {
 	pod.Spec.NodeSelector[corev1.LabelHostname] = refused
 	f.hear(f.changed(pod, f.at)...)
 	f.at = f.due()
-	f.hear(f.overdue(f.at)...)
+	f.hear(f.overdue(f.at, f.Filled)...)
 	if got := f.decide(); len(got) != 1 || got[0].Replace == nil {
 		t.Fatalf("decided %+v", got)
 	}
 	if on := f.on("w"); on[refused] != 0 {
 		t.Errorf("its places are on %v", on)
+	}
+}
+
+// TestWhoComesForAPodThatIsOnItsWayOutWaitsForIt: the room of its place is its own again when that is gone, and only what
+// kube-scheduler says for long after that is about the node.
+func TestWhoComesForAPodThatIsOnItsWayOutWaitsForIt(t *testing.T) {
+	f := newFloor(t, machine("a"), machine("b"), newWorkload("w", 1, quantities("cpu", "3")))
+	f.decide()
+	var node string
+	for name := range f.on("w") {
+		node = name
+	}
+	leaving, comes := boundPod("leaving", "w", node), unschedulable(boundPod("comes", "w", ""))
+	for _, pod := range []*corev1.Pod{leaving, comes} {
+		pod.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node}
+		f.hear(f.changed(pod, f.at)...)
+	}
+	for range 100 {
+		f.at = f.due()
+		if events := f.overdue(f.at, f.Filled); len(events) > 0 {
+			t.Fatalf("after %s: %+v", f.at.Sub(now), events)
+		}
+	}
+	gone := f.at
+	f.hear(f.deleted(leaving)...)
+	for f.at.Before(gone.Add(10 * time.Second)) {
+		f.at = f.due()
+		f.hear(f.overdue(f.at, f.Filled)...)
+		if got := f.decide(); f.at.Before(gone.Add(10*time.Second)) && len(got) > 0 {
+			t.Fatalf("%s after its room is free: decided %+v", f.at.Sub(gone), got)
+		}
+	}
+	if on := f.on("w"); on[node] != 0 {
+		t.Errorf("its places are on %v, where kube-scheduler has not put it for %s", on, f.at.Sub(gone))
+	}
+}
+
+// TestOnlyNodesThatLackAPodAreRefused: who may go to any node of its Job is refused by all of them, and those that have their pods can do
+// nothing else.
+func TestOnlyNodesThatLackAPodAreRefused(t *testing.T) {
+	f := newFloor(t, machine("a"), machine("b"), newWorkload("w", 2, quantities("cpu", "3")))
+	f.decide()
+	f.hear(f.changed(boundPod("there", "w", "a"), f.at)...)
+	pod := unschedulable(boundPod("p", "w", ""))
+	pod.Spec.NodeSelector = nil
+	pod.Spec.Affinity = toHosts("a", "b")
+	f.hear(f.changed(pod, f.at)...)
+	f.at = f.due()
+	want := []engine.Event{engine.PodUnschedulable{Workload: engine.Key{Namespace: "ns", Name: "w"}, Node: "b"}}
+	if diff := cmp.Diff(want, f.overdue(f.at, f.Filled)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

@@ -16,6 +16,10 @@ import (
 // may not have heard yet of what was on that node a moment ago.
 const bindPatience = 500 * time.Millisecond
 
+// retryPatience is the same where one of its own made room for it: kube-scheduler tries whom it has refused again after ten
+// seconds at most.
+const retryPatience = 10*time.Second + bindPatience
+
 // podWatch puts Pods into the engine's words. It remembers those that kube-scheduler finds no room for where they were
 // given a place. One goroutine uses it.
 type podWatch struct {
@@ -24,10 +28,12 @@ type podWatch struct {
 
 // refusedPod is a pod whose place does not take it, which is believed from a time on.
 type refusedPod struct {
-	workload engine.Key
-	nodes    []string
-	why      string
-	tellAt   time.Time
+	of     place.Crew
+	nodes  []string
+	why    string
+	tellAt time.Time
+	// behind tells that it had to wait for one of its own, which is on its way out.
+	behind bool
 }
 
 func newPodWatch() *podWatch {
@@ -44,9 +50,9 @@ func (w *podWatch) set(pod *corev1.Pod, now time.Time) []engine.Event {
 	case hasEnded(pod):
 		return []engine.Event{endOf(pod)}
 	case len(nodes) > 0:
-		workload, _ := workloadOf(pod)
+		workload, podSet := workloadOf(pod)
 		_, why := refusalOf(pod)
-		w.refused[key] = refusedPod{workload: workload, nodes: nodes, why: againstNodes(why), tellAt: now.Add(bindPatience)}
+		w.refused[key] = refusedPod{of: place.Crew{Workload: workload, PodSet: podSet}, nodes: nodes, why: againstNodes(why), tellAt: now.Add(bindPatience)}
 	}
 	// It is on no node. One of the same name may have been, of which only this one tells that it is gone.
 	return []engine.Event{engine.PodGone{Key: key}}
@@ -81,18 +87,31 @@ func (w *podWatch) due() time.Time {
 	return next
 }
 
-// tell gives the events for the pods of which it is to be believed by now that their places do not take them.
-func (w *podWatch) tell(now time.Time) []engine.Event {
+// tell gives the events for the pods of which it is to be believed by now that their places do not take them. filled reports whether
+// all places of a pod set on a node have a pod of it: who comes for one of these that is on its way out waits for it, and no place is
+// the worse for that.
+func (w *podWatch) tell(now time.Time, filled func(of place.Crew, node string) bool) []engine.Event {
 	var out []engine.Event
 	for _, key := range slices.SortedFunc(maps.Keys(w.refused), order.CompareKeys) {
 		pod := w.refused[key]
 		if now.Before(pod.tellAt) {
 			continue
 		}
+		free := slices.DeleteFunc(slices.Clone(pod.nodes), func(node string) bool { return filled(pod.of, node) })
+		switch {
+		case len(free) == 0:
+			pod.behind, pod.tellAt = true, now.Add(bindPatience)
+			w.refused[key] = pod
+			continue
+		case pod.behind:
+			pod.behind, pod.tellAt = false, now.Add(retryPatience)
+			w.refused[key] = pod
+			continue
+		}
 		delete(w.refused, key)
 		lostRacesTotal.Inc()
-		for _, node := range pod.nodes {
-			out = append(out, engine.PodUnschedulable{Workload: pod.workload, Node: node, Why: pod.why})
+		for _, node := range free {
+			out = append(out, engine.PodUnschedulable{Workload: pod.of.Workload, Node: node, Why: pod.why})
 		}
 	}
 	return out

@@ -33,6 +33,16 @@ func unschedulable(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
+// none is that no place has its pod.
+func none(place.Crew, string) bool { return false }
+
+// toHosts is the affinity of pods that may go to any of the hosts.
+func toHosts(hosts ...string) *corev1.Affinity {
+	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
+			{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: hosts}}}}}}}
+}
+
 // saying has kube-scheduler say why.
 func saying(pod *corev1.Pod, message string) *corev1.Pod {
 	pod.Status.Conditions[0].Message = message
@@ -125,10 +135,7 @@ func TestPortsOfTheNode(t *testing.T) {
 func TestAPlaceThatDoesNotTakeItsPodIsToldOnce(t *testing.T) {
 	in := func(hosts ...string) *corev1.Pod {
 		pod := unschedulable(boundPod("p", "w", ""))
-		pod.Spec.NodeSelector = nil
-		pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
-				{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: hosts}}}}}}}
+		pod.Spec.NodeSelector, pod.Spec.Affinity = nil, toHosts(hosts...)
 		return pod
 	}
 	leaving := unschedulable(boundPod("p", "w", ""))
@@ -168,13 +175,13 @@ func TestAPlaceThatDoesNotTakeItsPodIsToldOnce(t *testing.T) {
 			if tc.then != nil {
 				tc.then(w)
 			}
-			if got := w.tell(now.Add(bindPatience - 1)); got != nil {
+			if got := w.tell(now.Add(bindPatience-1), none); got != nil {
 				t.Errorf("too soon: %+v", got)
 			}
-			if diff := cmp.Diff(tc.want, w.tell(now.Add(bindPatience))); diff != "" {
+			if diff := cmp.Diff(tc.want, w.tell(now.Add(bindPatience), none)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if again := w.tell(now.Add(time.Hour)); again != nil || !w.due().IsZero() {
+			if again := w.tell(now.Add(time.Hour), none); again != nil || !w.due().IsZero() {
 				t.Errorf("told again %+v, due at %v", again, w.due())
 			}
 		})

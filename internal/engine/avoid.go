@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/engine/order"
+	"github.com/musterhq/muster/internal/engine/place"
 )
 
 // What kube-scheduler knows of a node and the map of places does not, such as volumes or who is beside whom, changes without a word. So
@@ -24,6 +25,9 @@ type avoidance struct {
 	times int
 	timed bool
 }
+
+// Filled reports whether all places of a pod set on a node, as places name it, have a pod of it.
+func (e *Engine) Filled(of place.Crew, node string) bool { return e.places.Filled(of, node) }
 
 func (ev PodUnschedulable) apply(e *Engine) {
 	w := e.workloads[ev.Workload]

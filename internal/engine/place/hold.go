@@ -158,6 +158,16 @@ func (h *holder) at(podSet, host string) *seats {
 	return nil
 }
 
+// Filled reports whether a pod set has places on a host, and a pod in each of them.
+func (m *Map) Filled(of Crew, host string) bool {
+	h := m.holders[of.Workload]
+	if h == nil {
+		return false
+	}
+	s := h.at(of.PodSet, host)
+	return s != nil && s.node != nil && s.absent == 0
+}
+
 // sit charges the places of a holder.
 func (m *Map) sit(h *holder, touched map[*node]bool) {
 	for i := range h.podSets {

@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
@@ -56,6 +58,44 @@ func TestWhoWaitsForAClaimStaysWhereItIs(t *testing.T) {
 	if on := nodesOf(w.untilRunning("a", 1)); !maps.Equal(on, harness.PlacesOf(before)) {
 		t.Errorf("it runs on %v, and was given %v", on, harness.PlacesOf(before))
 	}
+	if now := w.UntilWorkloadOf("a", "is admitted", admitted); meta.FindStatusCondition(now.Status.Conditions, kueue.WorkloadEvicted) != nil {
+		t.Errorf("it was evicted:\n%s", w.State())
+	}
+}
+
+// TestWhoComesForAPodThatIsSlowToEndWaitsForItsRoom: nothing is wrong with the node, and the rest of the gang runs on.
+func TestWhoComesForAPodThatIsSlowToEndWaitsForItsRoom(t *testing.T) {
+	w := newWorld(t)
+	only := w.rackOf("r0", 1)[0]
+	w.queue()
+	w.Create(w.gang("a", "q", 2, 4, time.Hour))
+	var slow corev1.Pod
+	for _, pod := range w.untilRunning("a", 2) {
+		slow = pod
+	}
+	// Nobody ends its pods any more.
+	w.Patch(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: only}}, fmt.Sprintf(`{"metadata": {"labels": {%q: null}}}`, simulated.Key))
+	if err := w.Client.Delete(t.Context(), &slow); err != nil {
+		t.Fatal(err)
+	}
+	w.untilRefused("Insufficient " + string(gpu))
+	for _, pool := range []string{"r1", "r2"} {
+		w.rackOf(pool, 1)
+		w.Create(w.gang("meanwhile-"+pool, "q", 1, 8, 2*time.Second)) // longer than anybody waits for kube-scheduler's second thought
+		w.untilCompleted("meanwhile-" + pool)
+	}
+	if err := w.Client.Delete(t.Context(), &slow, client.GracePeriodSeconds(0)); err != nil {
+		t.Fatal(err)
+	}
+	w.UntilPods("two pods are on the node again", func(pods map[string]corev1.Pod) bool {
+		on := 0
+		for _, pod := range pods {
+			if pod.UID != slow.UID && pod.Spec.NodeName == only {
+				on++
+			}
+		}
+		return on == 2
+	})
 	if now := w.UntilWorkloadOf("a", "is admitted", admitted); meta.FindStatusCondition(now.Status.Conditions, kueue.WorkloadEvicted) != nil {
 		t.Errorf("it was evicted:\n%s", w.State())
 	}
