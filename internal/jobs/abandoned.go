@@ -22,7 +22,7 @@ type abandoned[T client.Object] struct{ *reconciler[T] }
 // else would, and they would keep their quota, or be given some. While pods that Muster started run they keep theirs. The jobs
 // themselves are left alone, and need not be served.
 func Abandon[T client.Object](mgr ctrl.Manager, x *Executor, api API[T]) error {
-	a := abandoned[T]{&reconciler[T]{api: api, client: mgr.GetClient(), pods: mgr.GetAPIReader(), executor: x, clock: clock.RealClock{}}}
+	a := abandoned[T]{&reconciler[T]{api: api, client: mgr.GetClient(), live: mgr.GetAPIReader(), executor: x, clock: clock.RealClock{}}}
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("abandoned-"+api.kind().String()).
 		For(&kueue.Workload{}, builder.WithPredicates(predicate.NewPredicateFuncs(a.made))).

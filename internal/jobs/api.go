@@ -110,6 +110,9 @@ type Description struct {
 	// Running jobs may have pods without a queue's say. It matters only for kinds
 	// whose Plan creates no children; those that have children run.
 	Running bool
+	// Held says that what the job runs may be counted already: by the Workload of a child, from when children of the kind were jobs that
+	// queued for themselves. It does not queue for it too then.
+	Held bool
 	// Mistake is why the job cannot be queued as it is, nil if it can. It is told, and
 	// the job waits until it is mended.
 	Mistake *Event
@@ -266,6 +269,9 @@ type Plan struct {
 	Due time.Time
 	// Progress is what the job's Workload is told.
 	Progress Progress
+	// IfGone is an object that was not seen, and that the job must not control for anything of the plan to be done: what cannot be
+	// undone does not rest on a cache, which may lag. The API server is asked each time, so it is set only for news.
+	IfGone client.Object
 	// StartedUnheld says that the plan stops a job that nobody held when it was
 	// created.
 	StartedUnheld bool

@@ -15,7 +15,7 @@ import (
 
 // NewReconciler is the reconciler of one API as AddTo makes it, without a manager.
 func NewReconciler[T client.Object](api API[T], c client.Client, recorder events.EventRecorder, clock clock.PassiveClock, served ...schema.GroupKind) reconcile.Reconciler {
-	r := &reconciler[T]{api: api, owns: api.Owns, served: append(served, api.Kind.GroupKind()), client: c, executor: NewExecutor(c, recorder), pods: c, backoff: Backoff{Base: time.Minute, Max: time.Hour}, clock: clock}
+	r := &reconciler[T]{api: api, owns: api.Owns, served: append(served, api.Kind.GroupKind()), client: c, executor: NewExecutor(c, recorder), live: c, backoff: Backoff{Base: time.Minute, Max: time.Hour}, clock: clock}
 	for _, kind := range api.Later {
 		r.later = append(r.later, &late{LateKind: kind})
 	}
@@ -46,4 +46,9 @@ func JobsOfWorkload(r reconcile.Reconciler, w *kueue.Workload) []reconcile.Reque
 	return r.(interface {
 		jobsOfWorkload(context.Context, client.Object) []reconcile.Request
 	}).jobsOfWorkload(context.Background(), w)
+}
+
+// WorkloadFor is a Workload of the job, without anything that it asks for.
+func WorkloadFor(kind schema.GroupVersionKind, job client.Object) *kueue.Workload {
+	return workloadFor(job, kind, Description{}, "cq", priority{}, request{})
 }

@@ -83,7 +83,7 @@ func newLatticeWorld(t *testing.T, f fault, fortunes []func(*latticeWorld)) *lat
 		WithIndex(&volcano.Job{}, jobs.ControllerIndex, jobs.ControllerUID).
 		WithIndex(&lattice.LatticeJob{}, jobs.ControllerIndex, jobs.ControllerUID).
 		WithIndex(&kueue.Workload{}, jobs.OwnerIndex, jobs.OwnerKeys).
-		WithStatusSubresource(&lattice.LatticeJob{}, &volcano.Job{}).Build()
+		WithStatusSubresource(&lattice.LatticeJob{}, &volcano.Job{}, &kueue.Workload{}).Build()
 	w.reconciler = jobs.NewReconciler(latticejob.New(latticejob.Settings{}), w.watched(), w.events, w.clock)
 	return &latticeWorld{w, fortunes}
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/podspec"
@@ -30,8 +31,8 @@ type reconciler[T client.Object] struct {
 	served   []schema.GroupKind
 	client   client.Client
 	executor *Executor
-	// pods reads pods from the API server itself: nobody keeps all pods of a cluster.
-	pods client.Reader
+	// live reads from the API server itself: pods, as nobody keeps all of a cluster, and what a cache that lags must not be believed.
+	live client.Reader
 	// backoff is of jobs whose pods are refused.
 	backoff   Backoff
 	readiness Readiness
@@ -75,6 +76,12 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	switch there, err := r.isThere(ctx, job, plan.IfGone); {
+	case err != nil:
+		return ctrl.Result{}, err
+	case there:
+		return ctrl.Result{RequeueAfter: unseenPause}, nil
+	}
 	plan = r.reclaims.keepBackReclaims(job, plan, r.clock.Now())
 	plan = plan.withMemoryFirst()
 	plan = r.counts.keepBack(job, plan, plan.patience(r.api.CountsEvery, r.busy != nil && r.busy()), r.clock.Now())
@@ -111,6 +118,21 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	return ctrl.Result{RequeueAfter: wait}, nil
 }
 
+// unseenPause is how soon a job is looked at again of which a child is there that was not seen. The watch brings it, mostly before.
+const unseenPause = time.Second
+
+// isThere reports whether the API server has the object, nil for none, and the job controls it.
+func (r *reconciler[T]) isThere(ctx context.Context, job T, object client.Object) (bool, error) {
+	if object == nil {
+		return false, nil
+	}
+	found := object.DeepCopyObject().(client.Object)
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(object), found); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return metav1.IsControlledBy(found, job), nil
+}
+
 // countsLives reports whether the API's jobs are counted here: those of another controller are counted there.
 func (r *reconciler[T]) countsLives() bool { return !r.api.External }
 
@@ -142,7 +164,15 @@ func (r *reconciler[T]) plan(ctx context.Context, job T) (Plan, error) {
 	}
 	seen.Facts.Priorities = facts.Priorities.remembering(own)
 	queue, queued := r.queueOf(job, described, facts.Queues, len(seen.Children), found)
+	held, err := r.heldByChild(ctx, described, seen.Children, found)
 	switch {
+	case err != nil:
+		return Plan{}, err
+	case held:
+		seen.Admission = Admission{Grant: Unqueued}
+		plan := r.api.Plan(seen)
+		plan.DueBy(seen.Now.Add(abandonedPollMax)) // nothing tells when it is over
+		return plan, nil
 	case queued:
 		return r.planQueued(ctx, seen, described, queue, found, own)
 	case r.api.External:
@@ -150,6 +180,28 @@ func (r *reconciler[T]) plan(ctx context.Context, job T) (Plan, error) {
 	}
 	seen.Admission = Admission{Grant: Unqueued}
 	return r.api.Plan(seen), nil
+}
+
+// heldByChild reports whether a child's Workload counts what the job runs, which has none of its own.
+func (r *reconciler[T]) heldByChild(ctx context.Context, described Description, children []client.Object, found *kueue.Workload) (bool, error) {
+	if !described.Held || found != nil {
+		return false, nil
+	}
+	for _, child := range children {
+		gvk, err := apiutil.GVKForObject(child, r.client.Scheme())
+		if err != nil {
+			return false, err
+		}
+		var w kueue.Workload
+		key := client.ObjectKey{Namespace: child.GetNamespace(), Name: workloadName(gvk, child.GetName(), child.GetUID())}
+		switch err := r.client.Get(ctx, key, &w); {
+		case err == nil && workload.HoldsQuota(&w) && !workload.IsFinished(&w):
+			return true, nil
+		case client.IgnoreNotFound(err) != nil:
+			return false, fmt.Errorf("reading Workload %s: %w", key, err)
+		}
+	}
+	return false, nil
 }
 
 // look is what there is of the job, but for its Workload.

@@ -83,7 +83,7 @@ func (r *reconciler[T]) podsLeft(ctx context.Context, w *kueue.Workload) (bool, 
 	}
 	pods := &metav1.PartialObjectMetadataList{}
 	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
-	err := r.pods.List(ctx, pods, client.InNamespace(w.Namespace), client.Limit(1),
+	err := r.live.List(ctx, pods, client.InNamespace(w.Namespace), client.Limit(1),
 		client.MatchingLabels(r.api.PodLabels(metav1.GetControllerOf(w).UID)),
 		client.MatchingFieldsSelector{Selector: fields.AndSelectors(
 			fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)),

@@ -188,16 +188,17 @@ func servicePorts(service *corev1.Service) []compile.ServicePort {
 }
 
 // describe says what a LatticeJob asks of a queue: nothing where its VCJob queues, or its runs do, nor
-// where its queue is Volcano's alone, nor before Volcano is there.
+// where its queue is Volcano's alone, nor before Volcano is there. It may have queued before, and gives that back.
 func (c controller) describe(job *lattice.LatticeJob, facts jobs.Facts) jobs.Description {
 	switch {
-	case hasSchedule(job) || !c.settings.External:
+	case hasSchedule(job):
 		return jobs.Description{}
+	case !c.settings.External:
+		return jobs.Description{Paused: true}
 	case c.waitsForVolcano(facts) || !covered(job, facts.Queues):
-		// It may have queued before, and gives that back unless it runs.
-		return jobs.Description{Paused: job.Status.Phase != lattice.Running}
+		return jobs.Description{Paused: job.Status.Phase != lattice.Running} // what runs keeps what it has
 	}
-	d := jobs.Description{Queue: job.Spec.Queue, PriorityClass: job.Spec.PriorityClassName}
+	d := jobs.Description{Queue: job.Spec.Queue, PriorityClass: job.Spec.PriorityClassName, Held: job.Status.Phase == lattice.Running}
 	known := c.facts(facts, nil)
 	known.AnyService = true // what pods ask for does not depend on where services are
 	result, err := compile.Compile(job, known)

@@ -3,7 +3,6 @@ package latticejob
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 
@@ -74,12 +73,24 @@ func (l *look) resubmitIfChanged() bool {
 	return true
 }
 
-// hasDomains reports whether the VCJob asks for the domains that the job does.
+// hasDomains reports whether the VCJob was made to ask for the domains that the job does. What else its templates say of domains a policy
+// of the cluster has added, and would add again.
 func (l *look) hasDomains() bool {
-	domains := compile.Domains(l.job.Annotations)
-	return !slices.ContainsFunc(l.vcjob.Spec.Tasks, func(task volcano.TaskSpec) bool {
-		return !maps.Equal(compile.Domains(task.Template.Annotations), domains)
-	})
+	made, says := l.vcjob.Annotations[domainsAnnotation]
+	return made == domainsOf(l.job) || !says && madeBefore(l.vcjob, compile.Domains(l.job.Annotations))
+}
+
+// madeBefore reports whether the VCJob, which does not say what it was made to ask for, has the domains: then an operator has made it that
+// did not write it down.
+func madeBefore(vcjob *volcano.Job, domains map[string]string) bool {
+	for i := range vcjob.Spec.Tasks {
+		for key, value := range domains {
+			if vcjob.Spec.Tasks[i].Template.Annotations[key] != value {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // withdraw has the VCJob deleted, out of the service graph first.
@@ -112,14 +123,27 @@ func (l *look) running() {
 	l.say(lattice.Running, message+l.ignoredChange(), l.job.Status.ObservedGeneration, l.changeEvent())
 }
 
-// lose tells that the VCJob of a job that runs is not there: somebody has deleted it, so nothing of
-// the job runs, nor will. Where Volcano is gone it may only not be seen.
+// lostMessage is what a job says of which somebody has deleted the VCJob.
+const lostMessage = "Its VCJob was deleted, so nothing of it runs, and it is not made again: delete the LatticeJob, and make another to run it"
+
+// isLost reports whether somebody has deleted the VCJob of a job that runs: who evicts one says so first. Where Volcano is gone it may
+// only not be seen.
+func (l *look) isLost() bool {
+	return l.vcjob == nil && l.job.Status.Phase == lattice.Running && !l.waitsForVolcano(l.seen.Facts)
+}
+
+// lose tells that nothing of a lost job runs, nor will, so that it needs no quota. That is for good: the API server is asked before.
 func (l *look) lose() {
-	if l.waitsForVolcano(l.seen.Facts) || !l.job.DeletionTimestamp.IsZero() {
+	if !l.job.DeletionTimestamp.IsZero() {
 		return
 	}
-	const message = "Its VCJob was deleted, so nothing of it runs, and it is not made again: delete the LatticeJob, and make another to run it"
-	l.say(lattice.Running, message, l.job.Status.ObservedGeneration, ptr.To(jobs.Warning(lostReason, message)))
+	if l.job.Status.Message != lostMessage {
+		l.plan.IfGone = &volcano.Job{ObjectMeta: metav1.ObjectMeta{Namespace: l.job.Namespace, Name: l.job.Name}}
+	}
+	l.say(lattice.Running, lostMessage, l.job.Status.ObservedGeneration, ptr.To(jobs.Warning(lostReason, lostMessage)))
+	if l.seen.Admission.Grant != jobs.Unqueued {
+		l.plan.Progress.Outcome = &jobs.Outcome{Message: lostMessage}
+	}
 }
 
 // compiled is the generation of the spec that the VCJob was made of.

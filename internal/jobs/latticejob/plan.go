@@ -44,6 +44,8 @@ const (
 	generationAnnotation = "lattice.dev/generation"
 	// queueLabelsAnnotation, of a VCJob, are the labels that were passed on to it, as queueLabels has them.
 	queueLabelsAnnotation = "lattice.dev/queue-labels"
+	// domainsAnnotation, of a VCJob, are the domains that it was made to ask for, as domainsOf has them.
+	domainsAnnotation = "lattice.dev/domains"
 )
 
 // look is one look at a LatticeJob: what was seen, and what is planned so far.
@@ -70,16 +72,18 @@ func (c controller) plan(seen jobs.Seen[*lattice.LatticeJob]) jobs.Plan {
 	case ended(l.job):
 	case hasSchedule(l.job):
 		l.repeat()
-	case c.settings.External && seen.Admission.Grant == jobs.Stopping:
+	case c.settings.External && seen.Admission.Grant == jobs.Stopping && !l.isLost():
 		l.evict()
 	case c.settings.External && seen.Admission.Grant == jobs.Waiting && l.vcjob != nil && l.job.Status.Phase != lattice.Running && !begun(l.vcjob):
 		l.takeBack()
 	case l.vcjob != nil:
 		l.follow()
-	case l.job.Status.Phase == lattice.Running:
-		l.lose()
 	case l.plan.Progress.Active:
-		// The last one is going: what comes next has its name.
+		// The last one is going: what comes next has its name, and who deleted it need not be told before its pods are gone.
+	case l.isLost():
+		l.lose()
+	case l.job.Status.Phase == lattice.Running:
+		// It is not known whether it is.
 	default:
 		l.submit()
 	}
@@ -90,6 +94,8 @@ func (c controller) plan(seen jobs.Seen[*lattice.LatticeJob]) jobs.Plan {
 // report tells the queue how far the job is, and the status if it changed.
 func (l *look) report() {
 	l.plan.Status = l.job
+	// Where VCJobs queue for themselves the job has quota from when it did itself, and its VCJob stops the pods that it was for.
+	l.plan.Progress.Active = l.plan.Progress.Active && l.settings.External
 	if ended(l.job) {
 		l.plan.Progress.Active = false
 		l.plan.Progress.Outcome = &jobs.Outcome{Succeeded: l.job.Status.Phase == lattice.Succeeded, Message: l.job.Status.Message}
@@ -170,6 +176,9 @@ func (l *look) apply(result *compile.Result) {
 		l.passOnLabels(result.VCJob)
 	}
 	metav1.SetMetaDataAnnotation(&result.VCJob.ObjectMeta, generationAnnotation, fmt.Sprint(l.job.Generation))
+	if domains := domainsOf(l.job); domains != "" {
+		metav1.SetMetaDataAnnotation(&result.VCJob.ObjectMeta, domainsAnnotation, domains)
+	}
 	l.plan.Writes = append(l.plan.Writes, jobs.Apply(result.VCJob, lattice.FieldManager))
 	for _, warning := range result.Warnings {
 		l.plan.Events = append(l.plan.Events, jobs.Warning(ignoredReason, warning))
@@ -213,9 +222,17 @@ func isQueueLabel(key string) bool { return strings.HasPrefix(key, kueue.GroupVe
 
 // queueLabels are those labels of the job as one text.
 func queueLabels(job *lattice.LatticeJob) string {
+	return asText(job.Labels, isQueueLabel)
+}
+
+// domainsOf are the annotations of the job that say in which domains its pods are to be, as one text.
+func domainsOf(job *lattice.LatticeJob) string { return asText(compile.Domains(job.Annotations), nil) }
+
+// asText are the entries of the map whose keys it holds for, all if that is nil.
+func asText(of map[string]string, holds func(string) bool) string {
 	var out []string
-	for key, value := range job.Labels {
-		if isQueueLabel(key) {
+	for key, value := range of {
+		if holds == nil || holds(key) {
 			out = append(out, key+"="+value)
 		}
 	}
@@ -253,13 +270,15 @@ func (l *look) takeBack() {
 	l.say(lattice.Pending, waiting(l.seen.Admission.Why), nil, nil)
 }
 
-// evict stops a job that lost its quota. It is submitted anew when it is given some.
+// evict stops a job that lost its quota. It is submitted anew when it is given some. It says so first: a job that runs has lost its
+// VCJob to somebody else.
 func (l *look) evict() {
-	if !l.plan.Progress.Active && l.job.Status.Phase != lattice.Running {
-		return // nothing of it runs, nor did: it has said why
-	}
-	if l.vcjob != nil {
+	switch {
+	case l.vcjob != nil:
 		l.withdraw(metav1.DeletePropagationForeground)
+		l.plan.StatusFirst = true
+	case l.job.Status.Phase != lattice.Running:
+		return // it has said why, and what may still run of it is going
 	}
 	const message = "Evicted: its pods are stopped, and it waits for quota again"
 	l.say(lattice.Pending, message, nil, ptr.To(jobs.Normal(evictedReason, message)))

@@ -111,7 +111,7 @@ func TestOnlyQueuesOfMustersMakeAJobQueueForItself(t *testing.T) {
 		t.Error("a job takes quota while nobody is there to run it")
 	}
 	facts.Served = there
-	if d := describe(false, facts); len(d.PodSets) != 0 || d.Paused {
+	if d := describe(false, facts); len(d.PodSets) != 0 || !d.Paused {
 		t.Error("both the job and its VCJob queue")
 	}
 	// Who queued before asks for nothing any more, and gives it back; who runs keeps what he has.

@@ -139,6 +139,23 @@ func inOneRack(s *scene) {
 	s.seen.Job.Annotations = map[string]string{kueue.PodSetRequiredTopologyAnnotation: "rack", "mine": "x"}
 }
 
+// policyOfRacks gives the templates of the VCJob an annotation that its job has not asked for, as a policy of the cluster does.
+func policyOfRacks(s *scene) {
+	for i := range s.seen.Children[0].(*volcano.Job).Spec.Tasks {
+		task := &s.seen.Children[0].(*volcano.Job).Spec.Tasks[i]
+		metav1.SetMetaDataAnnotation(&task.Template.ObjectMeta, kueue.PodSetRequiredTopologyAnnotation, "zone")
+	}
+}
+
+// madeFor has the VCJob say for which domains it was made.
+func madeFor(domains string) func(*scene) {
+	return func(s *scene) {
+		metav1.SetMetaDataAnnotation(&s.seen.Children[0].(*volcano.Job).ObjectMeta, domainsAnnotation, domains)
+	}
+}
+
+func vcjobGoes(s *scene) { s.seen.Children[0].SetDeletionTimestamp(&metav1.Time{Time: now}) }
+
 var admitted = jobs.Admission{Grant: jobs.Admitted, PodSets: map[string]jobs.PodSetAdmission{
 	"t": {Count: 2, Asked: 2, Left: 2, Injection: podspec.Injection{NodeSelector: map[string]string{"pool": "a"}}}}}
 

@@ -88,6 +88,23 @@ func TestAQueueOfMustersAdmitsAJobFirst(t *testing.T) {
 	w.UntilPhase("second", lattice.Failed)
 }
 
+// TestALostJobHoldsNoQuota: somebody has deleted its VCJob, which is not made again.
+func TestALostJobHoldsNoQuota(t *testing.T) {
+	w := newWorld(t)
+	w.defineJobs()
+	w.queue("2")
+	w.job("lost", "q", 2)
+	w.UntilPhase("lost", lattice.Running)
+	w.job("next", "q", 2)
+	w.Delete(w.VCJob("lost"))
+	w.UntilEvent("lost", "VCJobGone")
+	w.UntilPhase("next", lattice.Running)
+	lost := w.UntilPhase("lost", lattice.Running)
+	if w.VCJob("lost") != nil || !strings.HasPrefix(lost.Status.Message, "Its VCJob was deleted") {
+		t.Errorf("it says %q", lost.Status.Message)
+	}
+}
+
 // TestAQueueOfVolcanosIsHandedOver: at once, and the status says that Muster's quota does not cover it.
 func TestAQueueOfVolcanosIsHandedOver(t *testing.T) {
 	w := newWorld(t)

@@ -1,0 +1,177 @@
+package jobs_test
+
+import (
+	"context"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/latticejob"
+	"github.com/musterhq/muster/internal/jobs/vcjob"
+)
+
+// runsWithVolcano is a world whose LatticeJob was admitted by Muster, and is run by Volcano.
+func runsWithVolcano(t *testing.T, edits ...func(*lattice.LatticeJob)) *latticeWorld {
+	t.Helper()
+	w := newExternalWorld(t)
+	if err := w.api.Create(t.Context(), flavor()); err != nil {
+		t.Fatal(err)
+	}
+	w.know(true)
+	w.edit(func(job *lattice.LatticeJob) { job.Spec.Queue = "cq" })
+	for _, edit := range edits {
+		w.edit(edit)
+	}
+	w.quiet()
+	w.admit()
+	w.quiet()
+	comesTo(volcano.Running, "")(w)
+	w.quiet()
+	if phase := w.latticeJob().Status.Phase; phase != lattice.Running || w.workload() == nil {
+		t.Fatalf("it is %s, with Workload %v", phase, w.workload())
+	}
+	return w
+}
+
+// workload is the one that there is, nil for none.
+func (w *latticeWorld) workload() *kueue.Workload {
+	w.t.Helper()
+	all := list[kueue.WorkloadList](w.world).Items
+	if len(all) == 0 {
+		return nil
+	}
+	return &all[0]
+}
+
+// loseVCJob has somebody delete it.
+func (w *latticeWorld) loseVCJob() {
+	w.t.Helper()
+	w.changes++
+	if err := w.api.DeleteAllOf(w.t.Context(), &volcano.Job{}, client.InNamespace("ns")); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// blind is a client that has not seen any VCJob yet.
+type blind struct{ client.Client }
+
+func (b blind) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if _, is := list.(*volcano.JobList); is {
+		return nil
+	}
+	return b.Client.List(ctx, list, opts...)
+}
+
+// TestALostJobGivesItsQuotaBack: nothing of it will run any more. What is not seen is not lost: an operator that has just begun may read
+// of the job before it does of its VCJob.
+func TestALostJobGivesItsQuotaBack(t *testing.T) {
+	w := runsWithVolcano(t)
+	w.reconciler = jobs.NewReconciler(latticejob.New(latticejob.Settings{External: true}), blind{w.watched()}, w.events, w.clock)
+	w.know(true)
+	before := w.changes
+	if result := w.reconcile(); w.changes != before || result.RequeueAfter == 0 {
+		t.Errorf("%d writes about a VCJob that was not seen, and the next look after %v", w.changes-before, result.RequeueAfter)
+	}
+	w.restart()
+	w.know(true)
+	w.loseVCJob()
+	w.quiet()
+	if c := meta.FindStatusCondition(w.workload().Status.Conditions, kueue.WorkloadFinished); c == nil || c.Reason != kueue.WorkloadFinishedReasonFailed {
+		t.Errorf("it keeps its quota: %+v", w.workload().Status.Conditions)
+	}
+	if status := w.latticeJob().Status; status.Phase != lattice.Running {
+		t.Errorf("it is %s: %s", status.Phase, status.Message)
+	}
+	if n := len(list[volcano.JobList](w.world).Items); n != 0 {
+		t.Errorf("%d VCJobs were made again", n)
+	}
+}
+
+// TestAnEvictedJobIsNotLost: though the operator is killed between any two of its writes, what it has deleted itself is made again.
+func TestAnEvictedJobIsNotLost(t *testing.T) {
+	life := func(t *testing.T, f fault) *latticeWorld {
+		w := runsWithVolcano(t)
+		w.fault, w.seen, w.writes = f, map[string]int{}, nil
+		evicted := w.workload()
+		meta.SetStatusCondition(&evicted.Status.Conditions, metav1.Condition{Type: kueue.WorkloadEvicted, Status: metav1.ConditionTrue, Reason: kueue.WorkloadEvictedByPreemption})
+		w.updateStatus(evicted)
+		w.quiet()
+		w.admit()
+		w.quiet()
+		return w
+	}
+	good := life(t, fault{})
+	for _, f := range append(faults(good.writes), fault{}) {
+		t.Run(f.String(), func(t *testing.T) {
+			w := life(t, f)
+			if n := len(list[volcano.JobList](w.world).Items); n != 1 || w.latticeJob().Status.Message == "" {
+				t.Errorf("%d VCJobs once it was admitted again; it says %q", n, w.latticeJob().Status.Message)
+			}
+		})
+	}
+}
+
+// TestAJobOfWhichTheVCJobQueuesHasNoWorkload: where Muster runs VCJobs that Volcano has run before, what the jobs had queued for
+// themselves with goes, or both would take quota.
+func TestAJobOfWhichTheVCJobQueuesHasNoWorkload(t *testing.T) {
+	for name, edit := range map[string]func(*lattice.LatticeJob){
+		"by its field": func(*lattice.LatticeJob) {},
+		"by a label":   func(job *lattice.LatticeJob) { job.Labels = map[string]string{kueue.QueueLabel: "cq"} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := runsWithVolcano(t, edit)
+			w.reconciler = jobs.NewReconciler(latticejob.New(latticejob.Settings{}), w.watched(), w.events, w.clock)
+			w.quiet()
+			if left := w.workload(); left != nil {
+				t.Errorf("a Workload is left, with finalizers %v", left.Finalizers)
+			}
+			if phase := w.latticeJob().Status.Phase; phase != lattice.Running {
+				t.Errorf("it is %s", phase)
+			}
+		})
+	}
+}
+
+// TestPodsAreNotCountedTwiceWhereVolcanoTakesOver: the VCJob's Workload counts what Muster has started, for as long as that runs.
+func TestPodsAreNotCountedTwiceWhereVolcanoTakesOver(t *testing.T) {
+	w := newExternalWorld(t)
+	w.edit(func(job *lattice.LatticeJob) { job.Spec.Queue = "cq" })
+	w.reconciler = jobs.NewReconciler(latticejob.New(latticejob.Settings{}), w.watched(), w.events, w.clock)
+	w.quiet()
+	comesTo(volcano.Running, "")(w)
+	w.quiet()
+	ofVCJob := jobs.WorkloadFor(vcjob.API.Kind, &list[volcano.JobList](w.world).Items[0])
+	ofVCJob.Spec.PodSets = []kueue.PodSet{{Name: "t", Count: 2}}
+	if err := w.api.Create(t.Context(), ofVCJob); err != nil {
+		t.Fatal(err)
+	}
+	w.admit()
+	w.restart()
+	w.know(true)
+	w.quiet()
+	workloads := func() int { return len(list[kueue.WorkloadList](w.world).Items) }
+	if n := workloads(); n != 1 {
+		t.Errorf("%d Workloads count the same pods", n)
+	}
+	if err := w.api.Get(t.Context(), client.ObjectKeyFromObject(ofVCJob), ofVCJob); err != nil {
+		t.Fatal(err)
+	}
+	ofVCJob.Finalizers = nil
+	if err := w.api.Update(t.Context(), ofVCJob); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.api.Delete(t.Context(), ofVCJob); err != nil {
+		t.Fatal(err)
+	}
+	w.quiet()
+	if left := w.workload(); left == nil || left.Name == ofVCJob.Name || ptr.Deref(metav1.GetControllerOf(left), metav1.OwnerReference{}).Kind != "LatticeJob" {
+		t.Errorf("nothing counts what Volcano runs for it: %v", left)
+	}
+}
