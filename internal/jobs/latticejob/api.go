@@ -76,34 +76,6 @@ func (c controller) waitsForVolcano(facts jobs.Facts) bool {
 // controller plans with what the operator knows.
 type controller struct{ settings Settings }
 
-// Features of nodes on which it depends in which resources GPUs are asked for.
-var (
-	sharesGPUs       = jobs.NodeFeature{Resource: compile.VGPUNumber}
-	tellsOfGPUMemory = jobs.NodeFeature{Label: compile.GPUMemoryLabel}
-)
-
-func asksNodes(job *lattice.LatticeJob) []jobs.NodeFeature {
-	if !hasGPUs(job) {
-		return nil
-	}
-	return []jobs.NodeFeature{sharesGPUs, tellsOfGPUMemory}
-}
-
-func hasGPUs(job *lattice.LatticeJob) bool {
-	tasks, err := compile.Tasks(job)
-	if err != nil {
-		return false // it cannot be compiled
-	}
-	for _, task := range tasks {
-		for _, r := range task.Workload.Resources {
-			if r.Type == lattice.GPUResource {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // matters reports whether a change of the VCJob may change where the job stands.
 func matters(before, after client.Object) bool {
 	was, isJob := before.(*volcano.Job)

@@ -58,15 +58,18 @@ func (l *look) wait(message string) {
 		return
 	}
 	l.say(lattice.Pending, message, nil, nil)
+	if l.vcjob.Annotations[gpusAnnotation] != "" {
+		l.plan.DueBy(l.seen.Now.Add(gpusLookedAtEvery))
+	}
 	if l.vcjob.Annotations[queueLabelsAnnotation] != queueLabels(l.job) {
 		l.submit() // it is queued otherwise now
 	}
 }
 
 // resubmitIfChanged has the VCJob made anew if the spec has changed since, or where its pods are to
-// be, which it may until the job runs.
+// be, or which GPUs there are, which may be until the job runs.
 func (l *look) resubmitIfChanged() bool {
-	if l.job.Status.Phase == lattice.Running || l.compiled() == l.job.Generation && l.hasDomains() {
+	if l.job.Status.Phase == lattice.Running || l.compiled() == l.job.Generation && l.hasDomains() && !l.asksForOtherGPUs() {
 		return false
 	}
 	l.withdraw(metav1.DeletePropagationBackground)

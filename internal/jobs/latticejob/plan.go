@@ -179,6 +179,7 @@ func (l *look) apply(result *compile.Result) {
 	if domains := domainsOf(l.job); domains != "" {
 		metav1.SetMetaDataAnnotation(&result.VCJob.ObjectMeta, domainsAnnotation, domains)
 	}
+	l.noteGPUs(result.VCJob)
 	l.plan.Writes = append(l.plan.Writes, jobs.Apply(result.VCJob, lattice.FieldManager))
 	for _, warning := range result.Warnings {
 		l.plan.Events = append(l.plan.Events, jobs.Warning(ignoredReason, warning))
