@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
@@ -21,6 +22,7 @@ import (
 const (
 	runStartedReason  = "RunStarted"
 	runReplacedReason = "RunReplaced"
+	runRefusedReason  = "RunRefused"
 )
 
 // hasSchedule reports whether the job runs again and again: what runs are LatticeJobs that it makes.
@@ -59,8 +61,7 @@ func (l *look) repeat() {
 				l.stop(run)
 			}
 		}
-		run := runOf(l.job, due)
-		l.plan.Writes = append(l.plan.Writes, jobs.Create(run).AndTell(jobs.Normal(runStartedReason, fmt.Sprintf("Run %s is made, for %s", run.Name, stamp(due)))))
+		l.begin(runOf(l.job, due), due, running, last)
 		last = due
 		running++
 	}
@@ -95,6 +96,9 @@ func (l *look) lastRun(runs []*lattice.LatticeJob) time.Time {
 	return last
 }
 
+// longestPatience is a hundred years, in seconds: of more no duration could be made.
+const longestPatience = 100 * 366 * 24 * 60 * 60
+
 // due is the time of the schedule for which a run is to be begun now, zero for none: of those that were missed, the last.
 func (l *look) due(times schedule.Schedule, last time.Time) time.Time {
 	if ptr.Deref(l.job.Spec.Suspend, false) {
@@ -106,11 +110,20 @@ func (l *look) due(times schedule.Schedule, last time.Time) time.Time {
 	}
 	if patience := l.job.Spec.StartingDeadlineSeconds; patience != nil {
 		// A time is not too late in its own second.
-		if earliest := l.seen.Now.Add(-time.Duration(*patience+1) * time.Second); earliest.After(after) {
+		if earliest := l.seen.Now.Add(-time.Duration(min(*patience, longestPatience)+1) * time.Second); earliest.After(after) {
 			after = earliest
 		}
 	}
 	return times.Last(after, l.seen.Now)
+}
+
+// begin has the run made that is due. Where that fails the status says what it would have said before, so that it is tried again.
+func (l *look) begin(run *lattice.LatticeJob, due time.Time, running int, last time.Time) {
+	before := l.runsTold(running, last)
+	told := jobs.Normal(runStartedReason, fmt.Sprintf("Run %s is made, for %s", run.Name, stamp(due)))
+	l.plan.Writes = append(l.plan.Writes, jobs.Create(run).AndTell(told).OrWarn(runRefusedReason).OrUnsay(func(status client.Object) {
+		status.(*lattice.LatticeJob).Status = before
+	}))
 }
 
 // stop has an earlier run make room for the next.
@@ -134,23 +147,29 @@ func (l *look) forget(runs []*lattice.LatticeJob, phase lattice.JobPhase, keep i
 
 // tellRuns says how many runs go on, and the last time of the schedule at which one began.
 func (l *look) tellRuns(running int, last time.Time) {
-	message := lattice.CronSubmittedMessage
-	event := ptr.To(jobs.Normal(submittedReason, message))
-	if l.job.Status.Phase == lattice.Running {
-		event = nil
-		when := "never"
-		if !last.IsZero() {
-			when = stamp(last)
-		}
-		message = fmt.Sprintf(lattice.CronActiveMessage, running, when)
-		if ptr.Deref(l.job.Spec.Suspend, false) {
-			message += ", suspended"
-		}
+	status := l.runsTold(running, last)
+	var event *jobs.Event
+	if l.job.Status.Phase != lattice.Running {
+		event = ptr.To(jobs.Normal(submittedReason, status.Message))
 	}
-	l.say(lattice.Running, message, ptr.To(l.job.Generation), event)
+	l.say(status.Phase, status.Message, status.ObservedGeneration, event)
+	l.job.Status.LastScheduleTime = status.LastScheduleTime
+}
+
+// runsTold is the status that says so.
+func (l *look) runsTold(running int, last time.Time) lattice.LatticeJobStatus {
+	status := lattice.LatticeJobStatus{Phase: lattice.Running, Message: lattice.CronSubmittedMessage, ObservedGeneration: ptr.To(l.job.Generation)}
+	when := "never"
 	if !last.IsZero() {
-		l.job.Status.LastScheduleTime = ptr.To(metav1.NewTime(last))
+		when, status.LastScheduleTime = stamp(last), ptr.To(metav1.NewTime(last))
 	}
+	if l.job.Status.Phase == lattice.Running {
+		status.Message = fmt.Sprintf(lattice.CronActiveMessage, running, when)
+		if ptr.Deref(l.job.Spec.Suspend, false) {
+			status.Message += ", suspended"
+		}
+	}
+	return status
 }
 
 // runOf is the run of the job for a time of its schedule. Its name says which, so that there are never two of one.

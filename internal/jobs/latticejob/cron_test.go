@@ -2,6 +2,7 @@ package latticejob
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -75,6 +76,7 @@ func TestLifeOfAJobWithASchedule(t *testing.T) {
 		"an earlier one is replaced":                             {scheduled().with(run(-5, lattice.Running)).with(policy(lattice.ReplaceConcurrent)), active(1, noon), "create  " + named(0) + ", delete  " + named(-5), "", noon},
 		"it is suspended":                                        {scheduled().with(run(-5, lattice.Running)).with(suspended), active(1, before) + ", suspended", "", "", before},
 		"it is too late":                                         {scheduled().with(last(-5)).with(deadline(60)), active(0, before), "", "", before},
+		"it is never too late":                                   {scheduled().with(last(-5)).with(deadline(math.MaxInt64)), active(1, noon), "create  " + named(0), "", noon},
 		"it is late, but not too late":                           {scheduled().with(last(-5)).with(deadline(120)), active(1, noon), "create  " + named(0), "", noon},
 		"of those that ended some are kept": {scheduled().with(run(-20, lattice.Succeeded)).with(run(-15, lattice.Succeeded)).with(run(-10, lattice.Succeeded)).with(run(-5, lattice.Succeeded)).
 			with(run(-25, lattice.Failed)).with(run(0, lattice.Failed)), active(0, noon), "delete  " + named(-25) + ", delete  " + named(-20), "", noon},

@@ -1,0 +1,51 @@
+package jobs_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
+	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/jobs/latticejob"
+)
+
+// runsByItsSchedule is a world whose LatticeJob has run once, at the first time of its schedule, with one of its writes failing.
+func runsByItsSchedule(t *testing.T, f fault) *latticeWorld {
+	t.Helper()
+	w := newLatticeWorld(t, f, nil)
+	w.reconciler = jobs.NewReconciler(latticejob.New(latticejob.Settings{}), w.watched(), w.events, w.clock)
+	w.edit(func(job *lattice.LatticeJob) { job.Spec.Schedule = "*/5 * * * *" })
+	w.quiet()
+	w.clock.SetTime(epoch.Add(5*time.Minute + time.Second))
+	w.quiet()
+	return w
+}
+
+// TestARunIsMadeOnceWhateverFails: neither is one left out that could not be made at its time, nor is there another for it.
+func TestARunIsMadeOnceWhateverFails(t *testing.T) {
+	names := func(w *latticeWorld) (out []string) {
+		for _, job := range list[lattice.LatticeJobList](w.world).Items {
+			out = append(out, job.Name)
+		}
+		return out
+	}
+	good := runsByItsSchedule(t, fault{})
+	want := names(good)
+	if len(want) != 2 {
+		t.Fatalf("there are %v", want)
+	}
+	for _, f := range faults(good.writes) {
+		t.Run(f.String(), func(t *testing.T) {
+			w := runsByItsSchedule(t, f)
+			if got := names(w); !slices.Equal(got, want) {
+				t.Errorf("there are %v, want %v", got, want)
+			}
+			for _, job := range list[lattice.LatticeJobList](w.world).Items {
+				if at := job.Status.LastScheduleTime; job.Name == "job" && (at == nil || !at.Equal(good.latticeJob().Status.LastScheduleTime)) {
+					t.Errorf("it says %+v", job.Status)
+				}
+			}
+		})
+	}
+}
