@@ -131,6 +131,12 @@ func vcJobPolicyRules() []rule {
 				{what: "one of the name that another has without one", change: edits{vcMaster + "name": "", vcWorker + "name": "default0"}},
 			},
 			[]attempt{{what: "two without a name", change: edits{vcMaster + "name": "", vcWorker + "name": ""}}}},
+		{of, "a task with pods has a container", inVCJob, "spec.tasks: the template of a task that has replicas must have a container",
+			[]attempt{
+				{what: "no template", change: edits{vcWorker + "template": nil}},
+				{what: "no container", change: edits{vcWorker + "template>spec>containers": []any{}}},
+			},
+			[]attempt{{what: "no pods", change: edits{vcWorker + "template": nil, vcWorker + "replicas": 0}}}},
 		{of, "plugins are those that there are", inVCJob, "unable to find job plugin: ",
 			[]attempt{{what: "horovod", change: edits{"spec>plugins": "yaml:{svc: [], horovod: []}"}}},
 			[]attempt{{what: "all", change: edits{"spec>plugins": "yaml:{env: [], svc: [], ssh: [], pytorch: [], tensorflow: [], mpi: [], ray: []}"}}}},
