@@ -24,13 +24,24 @@ import (
 
 // volumeParams are those of a volume.
 type volumeParams struct {
-	Size             *resource.Quantity                `json:"size"`
+	Size             *storage                          `json:"size"`
 	StorageClass     *string                           `json:"storageClass"`
 	AccessMode       corev1.PersistentVolumeAccessMode `json:"accessMode"`
 	AllowedConsumers []string                          `json:"allowedConsumers"`
 
 	// own is the name of the claim of a volume without an id.
 	own string
+}
+
+// storage is an amount of it.
+type storage struct{ resource.Quantity }
+
+// UnmarshalJSON says what is wrong in words of the param that it is.
+func (s *storage) UnmarshalJSON(text []byte) error {
+	if err := s.Quantity.UnmarshalJSON(text); err != nil {
+		return fmt.Errorf("size must be an amount of storage such as 500Gi, not %s", shortened(string(text)))
+	}
+	return nil
 }
 
 // secretParams are those of a secret.
@@ -88,7 +99,7 @@ func (p *volumeParams) check(r *lattice.ResourceSpec) error {
 	case p.Size == nil && r.ID == "":
 		return errors.New("a volume needs params.size, to be created, or the id of one that is there")
 	case p.Size != nil && p.Size.Sign() <= 0:
-		return fmt.Errorf("params.size must be more than 0, not %s", p.Size)
+		return fmt.Errorf("params.size must be more than 0, not %s", &p.Size.Quantity)
 	case r.ID != "" && (len(validation.IsDNS1123Label(r.ID)) > 0 || len(r.ID) > 50):
 		return fmt.Errorf("the id of a volume must be a DNS label of at most 50 characters, not %q", shortened(r.ID))
 	}

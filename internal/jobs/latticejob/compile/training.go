@@ -34,7 +34,7 @@ const (
 
 	// A pod whose rank cannot be written does not start, rather than with none.
 	writeRank = `rank=$((` + firstRank + ` + VC_TASK_INDEX)) && printf 'RANK=%d\nNODE_RANK=%d\n' "$rank" "$rank" > ` + rankFolder + `/of-this-pod`
-	readRank  = `set -a && . ` + rankFolder + `/of-this-pod && set +a && exec "$@"`
+	readRank  = `set -a && . ` + rankFolder + `/of-this-pod && %sset +a && exec "$@"`
 )
 
 // training is what the tasks of a job that trains have in common.
@@ -234,13 +234,25 @@ func (t *task) rank() error {
 			continue // a sidecar
 		}
 		c.Args = slices.Concat(c.Command, c.Args)
-		c.Command = []string{shell, "-c", readRank, "sh"}
+		c.Command = []string{shell, "-c", rankReader(t.spec.Workload.Containers[c.Name].Variables), "sh"}
 		c.VolumeMounts = append(c.VolumeMounts, folder)
 		if !slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == "/tmp" }) {
 			c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: tmpVolume, MountPath: "/tmp"})
 		}
 	}
 	return nil
+}
+
+// rankReader has the command that follows know its rank, but for what the variables of its container say themselves.
+func rankReader(said map[string]string) string {
+	first, then := "", ""
+	for i, name := range []string{"RANK", "NODE_RANK"} {
+		if _, says := said[name]; says {
+			first += fmt.Sprintf("said%d=$%s && ", i, name)
+			then += fmt.Sprintf("%s=$said%d && ", name, i)
+		}
+	}
+	return first + fmt.Sprintf(readRank, then)
 }
 
 // label marks the pods of the training.

@@ -45,7 +45,7 @@ func (t *task) claimVolumes() error {
 			Spec: corev1.PersistentVolumeClaimSpec{
 				AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 				StorageClassName: d.volume.StorageClass,
-				Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: *d.volume.Size}},
+				Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: d.volume.Size.Quantity}},
 			},
 		}
 		if d.volume.AccessMode != "" {
