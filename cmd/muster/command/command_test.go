@@ -39,6 +39,8 @@ func TestBadInputIsOneLineWithTheNextCommand(t *testing.T) {
 		{"a stray argument", []string{"jobs", "x"}, exitWrongUse, "see `muster jobs --help`"},
 		{"a selector that is none", []string{"jobs", "-l", "a=b=c"}, exitWrongUse, "write key=value"},
 		{"an output format that is none", []string{"jobs", "-o", "xml"}, exitWrongUse, `"xml"`},
+		{"a path that does not end", []string{"jobs", "-o", "jsonpath={.items"}, exitWrongUse, "error parsing jsonpath {.items, unclosed action\n"},
+		{"a kubeconfig without a cluster", []string{"jobs", "--kubeconfig", "/dev/null"}, exitFailed, "/dev/null names no cluster: start one with `muster up`"},
 		{"no job to explain", []string{"explain"}, exitWrongUse, "`muster jobs` lists them"},
 		{"a name that is none", []string{"explain", "a/b/c/d"}, exitWrongUse, "write name, kind/name or namespace/kind/name"},
 		{"two namespaces at once", []string{"explain", "a/jobset/x", "-n", "b"}, exitWrongUse, "leave one of them out"},

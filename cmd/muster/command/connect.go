@@ -49,7 +49,7 @@ func unnamed(flags *genericclioptions.ConfigFlags) error {
 	case err != nil:
 		return nil // an unreadable kubeconfig is told as such later
 	case len(raw.Clusters) == 0:
-		return noCluster()
+		return noCluster(*flags.KubeConfig)
 	case raw.CurrentContext == "" && *flags.Context == "" && *flags.ClusterName == "":
 		return noContext(slices.Sorted(maps.Keys(raw.Contexts)))
 	}
@@ -72,8 +72,11 @@ func noContext(contexts []string) error {
 // nameCluster says how to name one.
 const nameCluster = "start one with `muster up`, or name one with KUBECONFIG or --kubeconfig"
 
-// noCluster says that nothing names one, and where a name was looked for in vain.
-func noCluster() error {
+// noCluster says that nothing names one, and where a name was looked for in vain: in the file of --kubeconfig, where there is one.
+func noCluster(kubeconfig string) error {
+	if kubeconfig != "" {
+		return fmt.Errorf("%s names no cluster: %s", kubeconfig, nameCluster)
+	}
 	if path := os.Getenv("KUBECONFIG"); path != "" {
 		return fmt.Errorf("KUBECONFIG is %s, which is not there or names no cluster: %s", path, nameCluster)
 	}

@@ -69,8 +69,11 @@ func printerOf[T any](out io.Writer, o *outputFlags, r renderer[T]) (func([]T) e
 		}, nil
 	}
 	printer, err := o.kube.ToPrinter()
-	if err != nil {
-		return nil, wrongUse("%w,wide", err)
+	switch {
+	case genericclioptions.IsNoCompatiblePrinterError(err):
+		return nil, wrongUse("%w,wide", err) // it ends with those that it knows
+	case err != nil:
+		return nil, wrongUse("%w", err)
 	}
 	return func(values []T) error { return printer.PrintObj(r.object(values), out) }, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/client-go/util/jsonpath"
 	"k8s.io/kubectl/pkg/cmd/get"
 )
@@ -74,16 +75,25 @@ func (s sorter) key(value any) (any, error) {
 	if err != nil || len(results) == 0 || len(results[0]) == 0 {
 		return nil, err
 	}
-	return results[0][0].Interface(), nil
+	found := results[0][0].Interface()
+	if text, ok := found.(string); ok {
+		if amount, err := resource.ParseQuantity(text); err == nil {
+			return amount, nil
+		}
+	}
+	return found, nil
 }
 
-// compareKeys orders absent before numbers before texts.
+// compareKeys orders absent before numbers before amounts before texts.
 func compareKeys(a, b any) int {
 	if x, y := keyRank(a), keyRank(b); x != y {
 		return x - y
 	}
 	if x, isNumber := a.(float64); isNumber {
 		return cmp.Compare(x, b.(float64))
+	}
+	if x, isAmount := a.(resource.Quantity); isAmount {
+		return x.Cmp(b.(resource.Quantity))
 	}
 	return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b))
 }
@@ -94,6 +104,8 @@ func keyRank(key any) int {
 		return 0
 	case float64:
 		return 1
+	case resource.Quantity:
+		return 2
 	}
-	return 2
+	return 3
 }

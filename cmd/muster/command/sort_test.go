@@ -4,13 +4,16 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/musterhq/muster/cmd/muster/view"
 )
 
 func TestSortValues(t *testing.T) {
 	wait := int64(9)
-	jobs := []view.Job{{Name: "a", Priority: 10, WaitSeconds: &wait}, {Name: "b", Priority: 9}, {Name: "c", Priority: 10}}
+	asks := func(cpu string) corev1.ResourceList { return corev1.ResourceList{"cpu": resource.MustParse(cpu)} }
+	jobs := []view.Job{{Name: "a", Priority: 10, WaitSeconds: &wait, Requests: asks("16")}, {Name: "b", Priority: 9, Requests: asks("400m")}, {Name: "c", Priority: 10, Requests: asks("4")}}
 	tests := []struct {
 		name, field string
 		want        []string
@@ -19,6 +22,7 @@ func TestSortValues(t *testing.T) {
 		{"no field keeps the order", "", []string{"a", "b", "c"}, exitDone},
 		{"numbers are ordered as numbers, equals stay", ".priority", []string{"b", "a", "c"}, exitDone},
 		{"what lacks the field comes first", "{.waitSeconds}", []string{"b", "c", "a"}, exitDone},
+		{"amounts are ordered as amounts", ".requests.cpu", []string{"b", "c", "a"}, exitDone},
 		{"texts are ordered as texts", "name", []string{"a", "b", "c"}, exitDone},
 		{"a field that nothing has is wrong use", ".nope", nil, exitWrongUse},
 		{"a path that is none is wrong use", ".a[", nil, exitWrongUse},
