@@ -136,6 +136,9 @@ func (b *writeBudget) waitForReason(ctx context.Context) error { return b.wait(c
 // waitForQueue returns when the status of a queue may be written, or with an error when the context ends.
 func (b *writeBudget) waitForQueue(ctx context.Context) error { return b.wait(ctx, b.queues) }
 
+// waitForEvent returns when an event may be written, or with an error when the context ends.
+func (b *writeBudget) waitForEvent(ctx context.Context) error { return b.wait(ctx, b.events) }
+
 // mayTell reports whether an event may be written now.
 func (b *writeBudget) mayTell() bool {
 	b.mu.Lock()

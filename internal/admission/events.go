@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
@@ -20,30 +19,6 @@ const (
 	// eventMessageBytes is the API's limit of an event's note.
 	eventMessageBytes = 1024
 )
-
-// boundedRecorder passes on as many events as there is time for, and drops the others: a
-// broadcaster would write each of a storm, at once and side by side. What is dropped stands in
-// the status of the job all the same.
-type boundedRecorder struct {
-	events.EventRecorder
-	budget *writeBudget
-}
-
-// Eventf records the event, or does not.
-func (r boundedRecorder) Eventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) {
-	if !r.Tell(regarding, related, eventtype, reason, action, note, args...) {
-		droppedEvents.Inc()
-	}
-}
-
-// Tell is Eventf, and reports whether the event was recorded. One that was not is not counted as dropped: of what holds it is told later.
-func (r boundedRecorder) Tell(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) bool {
-	if !r.budget.mayTell() {
-		return false
-	}
-	r.EventRecorder.Eventf(regarding, related, eventtype, reason, action, note, args...)
-	return true
-}
 
 // teller tells people what was decided about their job: on the job, which they know. A nil
 // one tells nothing.

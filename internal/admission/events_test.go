@@ -2,8 +2,10 @@ package admission
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -24,7 +26,7 @@ import (
 func TestPeopleHearOnTheirJobWhatWasDecided(t *testing.T) {
 	recorder := events.NewFakeRecorder(10)
 	budget := newWriteBudget(clocktesting.NewFakePassiveClock(now))
-	people := &teller{boundedRecorder{recorder, budget}}
+	people := &teller{newBoundedRecorder(recorder, budget)}
 	waits := newWorkload("w", 1, nil)
 	waits.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "train", UID: "u", Controller: ptr.To(true)}}
 	fresh := waits.DeepCopy()
@@ -64,7 +66,7 @@ func TestOnlyWhatIsNeverToldIsCountedAsDropped(t *testing.T) {
 	}
 	for budget.mayTell() {
 	}
-	recorder := boundedRecorder{events.NewFakeRecorder(10), budget}
+	recorder := newBoundedRecorder(events.NewFakeRecorder(10), budget)
 	job := newWorkload("w", 1, nil)
 	dropped := func() float64 { return metricstest.Values(t)["muster_events_dropped_total"] }
 	before := dropped()
@@ -79,6 +81,40 @@ func TestOnlyWhatIsNeverToldIsCountedAsDropped(t *testing.T) {
 	recorder.Eventf(job, nil, "Normal", "Admitted", eventAction, "it was")
 	if got := dropped() - before; got != 1 {
 		t.Errorf("%v events are counted as dropped, want 1", got)
+	}
+}
+
+// TestWarningsWaitForTheirTurn: what went wrong for good is told once, so that it is not dropped because the API server is busy just then.
+func TestWarningsWaitForTheirTurn(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(now)
+	budget := newWriteBudget(clock)
+	for range fewWrites + 1 {
+		budget.note()
+	}
+	fake := events.NewFakeRecorder(mostLate + 2)
+	recorder := newBoundedRecorder(fake, budget)
+	job := newWorkload("w", 1, nil)
+	for i := range mostLate + 1 {
+		recorder.Eventf(job, nil, "Warning", "CompileFailed", eventAction, "%d", i)
+	}
+	clock.SetTime(now.Add(time.Hour))
+	recorder.Eventf(job, nil, "Normal", "Admitted", eventAction, "it was") // does not pass them, though there is time by now
+	if len(fake.Events) > 0 {
+		t.Fatalf("told %q while the API server had better things to do", <-fake.Events)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var done sync.WaitGroup
+	done.Go(func() {
+		if err := recorder.Start(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	defer done.Wait()
+	defer stop()
+	for i := range allowedEvents.burst { // the rest is for later
+		if got, want := <-fake.Events, fmt.Sprintf("Warning CompileFailed %d", i); got != want {
+			t.Fatalf("told %q, want %q", got, want)
+		}
 	}
 }
 
@@ -143,7 +179,8 @@ func TestALongEventIsCutBetweenCharacters(t *testing.T) {
 func TestAStormOfEvictionsIsNotAStormOfEvents(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(now)
 	recorder, budget := events.NewFakeRecorder(10_000), newWriteBudget(clock)
-	people := &teller{boundedRecorder{recorder, budget}}
+	bounded := newBoundedRecorder(recorder, budget)
+	people := &teller{bounded}
 	runs := newWorkload("w", 1, nil)
 	runs.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "train", UID: "u", Controller: ptr.To(true)}}
 	admit(runs, &engine.Admission{ClusterQueue: "cq"}, nil, now)
@@ -156,7 +193,7 @@ func TestAStormOfEvictionsIsNotAStormOfEvents(t *testing.T) {
 		people.changed(runs, evicted)
 	}
 	atFirst := allowedEvents.burst + fewWrites
-	if told, most := len(recorder.Events), atFirst+storm/20; told > most || told < storm/100 {
-		t.Errorf("%d events of %d evictions, want %d at most", told, storm, most)
+	if told, most := len(recorder.Events), atFirst+storm/20; told > most || len(bounded.late) != mostLate {
+		t.Errorf("%d events of %d evictions, want %d at most; %d wait, want %d", told, storm, most, len(bounded.late), mostLate)
 	}
 }

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -81,11 +82,12 @@ func AddTo(mgr ctrl.Manager, cfg *config.Configuration, decisionLog string) (*Ba
 		loop.record = record
 	}
 	budget := loop.decisions.budget
-	background := &Background{Busy: func() bool { return !budget.quiet() }, Recorder: boundedRecorder{mgr.GetEventRecorder("muster"), budget}}
-	people := &teller{background.Recorder}
+	recorder := newBoundedRecorder(mgr.GetEventRecorder("muster"), budget)
+	background := &Background{Busy: func() bool { return !budget.quiet() }, Recorder: recorder}
+	people := &teller{recorder}
 	loop.decisions.teller = people
-	if err := mgr.Add(loop); err != nil {
-		return nil, fmt.Errorf("adding the admission loop: %w", err)
+	if err := errors.Join(mgr.Add(loop), mgr.Add(recorder)); err != nil {
+		return nil, fmt.Errorf("adding the admission loop and what tells people: %w", err)
 	}
 	if err := addWorkloads(mgr, lifecyclePolicy(cfg), people); err != nil {
 		return nil, err
