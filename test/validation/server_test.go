@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -63,8 +64,20 @@ func newServer(t *testing.T) *server {
 	return s
 }
 
-// try makes an attempt and gives the API server's answer to its last write, which changes nothing: it is a dry run.
+// try makes an attempt and gives the API server's answer to its last write, which changes nothing: it is a dry run. Where owners are
+// named that there are not, the garbage collector may remove the object before that, and another is made.
 func (s *server) try(t *testing.T, name string, attempt attempt) error {
+	t.Helper()
+	var err error
+	for range 10 {
+		if err = s.tryOnce(t, name, attempt); !apierrors.IsNotFound(err) {
+			break
+		}
+	}
+	return err
+}
+
+func (s *server) tryOnce(t *testing.T, name string, attempt attempt) error {
 	t.Helper()
 	resource := s.resource(t, name, "")
 	object := s.plain(t, name)
