@@ -3,6 +3,7 @@ package quota
 import (
 	"math"
 	"strconv"
+	"strings"
 
 	"gopkg.in/inf.v0"
 	corev1 "k8s.io/api/core/v1"
@@ -26,14 +27,21 @@ func FromQuantity(name corev1.ResourceName, q resource.Quantity) int64 {
 // ToQuantity is the inverse of FromQuantity, in the format that people write for
 // the resource.
 func ToQuantity(name corev1.ResourceName, amount int64) resource.Quantity {
-	switch name {
-	case corev1.ResourceCPU:
+	switch {
+	case name == corev1.ResourceCPU:
 		return *resource.NewMilliQuantity(amount, resource.DecimalSI)
-	case corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
+	case isBytes(name, amount):
 		return *resource.NewQuantity(amount, resource.BinarySI)
 	default:
 		return *resource.NewQuantity(amount, resource.DecimalSI)
 	}
+}
+
+// isBytes reports whether so much of the resource is an amount of bytes: of resources that only their users know, such as the memory of
+// GPUs, by the look of it, for nobody has whole Mi of anything else.
+func isBytes(name corev1.ResourceName, amount int64) bool {
+	return name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage || strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) ||
+		amount != 0 && amount%(1<<20) == 0
 }
 
 // largestCount is the largest number that is still read faster than what the API makes of it.

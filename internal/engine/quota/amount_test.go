@@ -3,6 +3,7 @@ package quota
 import (
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
@@ -17,5 +18,21 @@ func TestWhatIsCountedIsWrittenAsItIsCounted(t *testing.T) {
 	// CPU is counted in thousandths: a number of whole ones is one like any other.
 	if got := Number(ToQuantity("cpu", 5_000_000)); got != "5000" {
 		t.Errorf("5000 CPU are written %s", got)
+	}
+}
+
+func TestAmountsAreWrittenAsPeopleWriteThem(t *testing.T) {
+	for name, amounts := range map[corev1.ResourceName][]string{
+		"cpu":                    {"1500m", "2"},
+		"memory":                 {"1500", "2Ki", "5Gi"},
+		"hugepages-2Mi":          {"2Ki", "4Gi"},
+		"nvidia.com/gpu":         {"0", "8", "4096"},
+		"example.com/gpu-memory": {"5Gi", "1536Mi"},
+	} {
+		for _, want := range amounts {
+			if got := ToQuantity(name, FromQuantity(name, resource.MustParse(want))); Number(got) != want {
+				t.Errorf("%s of %s is written %s", want, name, Number(got))
+			}
+		}
 	}
 }
