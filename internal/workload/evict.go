@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"time"
@@ -115,14 +116,25 @@ func GiveBack(w *kueue.Workload, now time.Time) {
 		again = metav1.ConditionFalse
 	}
 	SetCondition(w, kueue.WorkloadRequeued, again, reason, message, now)
-	why := kueue.WorkloadPendingEvaluation
-	if !IsActive(w) {
-		why = kueue.WorkloadDeactivated
-	}
-	Release(w, why, message, now)
+	why, said := waitsFor(w, reason, message)
+	Release(w, why, said, now)
 	if reason == kueue.WorkloadDeactivatedDueTo+kueue.WorkloadMaximumExecutionTimeExceeded {
 		w.Status.AccumulatedPastExexcutionTimeSeconds = nil // who activates it again gives it the whole time again
 	}
+}
+
+// waitsFor is why a Workload that was evicted with the reason and the message waits now, as far as it can be told without its queue. Of a
+// queue that was drained it is in the words of the engine, which will say the same: each that is evicted so costs a write less.
+func waitsFor(w *kueue.Workload, reason, message string) (why, said string) {
+	switch {
+	case !IsActive(w):
+		return kueue.WorkloadDeactivated, message
+	case reason == kueue.WorkloadEvictedByLocalQueueStopped:
+		return kueue.WorkloadOnHold, fmt.Sprintf("LocalQueue %s is stopped", w.Spec.QueueName)
+	case reason == kueue.WorkloadEvictedByClusterQueueStopped && HoldsQuota(w):
+		return kueue.WorkloadOnHold, fmt.Sprintf("ClusterQueue %s is stopped", w.Status.Admission.ClusterQueue)
+	}
+	return kueue.WorkloadPendingEvaluation, message
 }
 
 // Release takes the quota from a Workload without pods. Reason and message are those of QuotaReserved. Unlike GiveBack it

@@ -191,6 +191,29 @@ func TestWhoGoesBackToTheQueueAtOnce(t *testing.T) {
 	}
 }
 
+// TestWhoWasDrainedIsToldThatHisQueueIsStopped: as the engine would in another write.
+func TestWhoWasDrainedIsToldThatHisQueueIsStopped(t *testing.T) {
+	for reason, want := range map[string]string{
+		kueue.WorkloadEvictedByClusterQueueStopped: "QuotaReserved=False OnHold: ClusterQueue cq is stopped",
+		kueue.WorkloadEvictedByLocalQueueStopped:   "QuotaReserved=False OnHold: LocalQueue q is stopped",
+	} {
+		w := admitted()
+		w.Spec.QueueName, w.Status.Admission.ClusterQueue = "q", "cq"
+		workload.Evict(w, workload.Eviction{Reason: reason, Message: "stopped"}, now)
+		workload.GiveBack(w, now)
+		if got := conditions(w); !slices.Contains(got, want) {
+			t.Errorf("after %s it is told %q", reason, got)
+		}
+		w = admitted()
+		w.Spec.Active = ptr.To(false)
+		workload.Evict(w, workload.Eviction{Reason: reason, Message: "stopped"}, now)
+		workload.GiveBack(w, now)
+		if got := conditions(w); !slices.Contains(got, "QuotaReserved=False Deactivated: stopped") {
+			t.Errorf("after %s, deactivated, it is told %q", reason, got)
+		}
+	}
+}
+
 func TestAClockThatWasSetBackTakesNoExecutionTimeAway(t *testing.T) {
 	w := admitted()
 	w.Status.AccumulatedPastExexcutionTimeSeconds = ptr.To[int32](10)
