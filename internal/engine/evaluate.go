@@ -98,6 +98,9 @@ func (e *Engine) couldHave(w *workload, c *class, counts []int32) outcome {
 	if found.verdict != hopeless {
 		return found
 	}
+	if found.choice.Why.Code != reason.WaitingForQuota && !e.formOf(c).CouldFit(counts, c.queue.node) {
+		return found // in no other way either
+	}
 	split := e.formOf(c).Split(counts, question)
 	if split.Mode != flavor.NoFit {
 		return e.resolve(w, c, counts, split)

@@ -78,6 +78,9 @@ func TestExplain(t *testing.T) {
 	twoFlavors := queueOf("q", "", 4)
 	twoFlavors.Groups = []flavor.Group{{Resources: []string{"cpu"}, Flavors: []string{"reserved", "default"}}}
 	twoFlavors.Quotas[quota.FlavorResource{Flavor: "reserved", Resource: "cpu"}] = quota.Limits{Nominal: 9, Borrowing: quota.Unlimited, Lending: quota.Unlimited}
+	twoGroups := queueOf("q", "", 4)
+	twoGroups.Groups = append(slices.Clone(twoGroups.Groups), flavor.Group{Resources: []string{"gpu"}, Flavors: []string{"gpus"}})
+	twoGroups.Quotas[quota.FlavorResource{Flavor: "gpus", Resource: "gpu"}] = quota.Limits{Nominal: 2, Borrowing: quota.Unlimited, Lending: quota.Unlimited}
 	within := func(r preempt.Rule) preempt.Policy { return preempt.Policy{WithinQueue: r} }
 	refused := job("x", "q", 1, 2, 5, 0)
 	refused.Refused = "its requests exceed its limits"
@@ -135,6 +138,14 @@ func TestExplain(t *testing.T) {
 				"held by partly 2m: not all of what it holds is borrowed by ClusterQueue s",
 				"held by low 1m: ", "would fit after equal"},
 		},
+		"who could never be admitted is not told to wait": {
+			given: []Event{twoGroups, holds("a", "q", 4, 0), func() Event {
+				w := job("x", "q", 1, 1, 0, 0)
+				w.PodSets[0].PerPod["gpu"] = 3
+				return w
+			}()},
+			want: []string{"Waiting ExceedsMaxQuota 1/1", "flavor default Short cpu asked 1m free 0 missing 1m <- nearest", "flavor gpus TooLarge gpu asked 3 free 2 missing 1 <- nearest"},
+		},
 		"nor does who would borrow though others of his queue go": {
 			given: []Event{policy(queueOf("q", "lab", 3), preempt.Policy{WithinQueue: preempt.LowerPriority, Reclaim: preempt.Any}), queueOf("r", "lab", 0), localOf("r"),
 				holds("mine", "q", 1, 0), holds("kept", "q", 1, 9), holds("borrower", "r", 1, 9), job("x", "q", 1, 3, 5, 0)},
@@ -185,7 +196,7 @@ func TestExplain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := New(Options{})
-			for _, ev := range append([]Event{defaultFlavor, localOf("q")}, tc.given...) {
+			for _, ev := range append([]Event{defaultFlavor, FlavorSet{Flavor{Name: "gpus"}}, localOf("q")}, tc.given...) {
 				e.Apply(ev)
 			}
 			e.Arrange()

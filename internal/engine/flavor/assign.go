@@ -20,6 +20,9 @@ func (f *Form) Assign(counts []int32, q Question) Choice {
 		out := Assignment{PodSet: set.name, Count: counts[i], Flavors: map[string]string{}, Usage: map[string]int64{}}
 		for g := range set.choices {
 			if !a.choose(set, &set.choices[g], counts[i], out) {
+				if never := f.never(counts, q); never.Code != reason.None {
+					a.choice.Mode, a.choice.Why = NoFit, never
+				}
 				a.choice.Assignments, a.choice.Usage = nil, quota.VectorOf(a.taken...)
 				return a.choice
 			}
@@ -28,6 +31,28 @@ func (f *Form) Assign(counts []int32, q Question) Choice {
 	}
 	a.choice.Usage = quota.VectorOf(a.taken...)
 	return a.choice
+}
+
+// never is why a pod set could not have so many pods if nobody used anything, with the answers of the flavors of the first group of which
+// none could take them. It is said before whatever else is short: who is told to wait waits in vain.
+func (f *Form) never(counts []int32, q Question) reason.Reason {
+	q.MayPreempt = func(quota.Index, int64) bool { return false }
+	alone := assigner{Question: q}
+	for i := range f.sets {
+		set := &f.sets[i]
+		for n := range set.choices {
+			g := &set.choices[n]
+			if g.couldAny(counts[i], q.Queue) {
+				continue
+			}
+			var verdicts []reason.Verdict
+			for at := range g.flavors {
+				verdicts = append(verdicts, alone.look(set.name, g, &g.flavors[at], counts[i]).verdict)
+			}
+			return reason.Reason{Code: nearest(verdicts), PodSet: set.name, Flavors: verdicts}
+		}
+	}
+	return reason.Reason{}
 }
 
 // assigner is a choice in the making.

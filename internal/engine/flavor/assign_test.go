@@ -189,6 +189,15 @@ func TestAssign(t *testing.T) {
 		"pods that have ended need nothing": {
 			shop: newShop(of("f", 4)), podSets: []PodSet{{Name: "main", Count: 5, Reclaimable: 3, PerPod: map[string]int64{"cpu": 2}}},
 			want: "fits: main 2 cpu=4 of f"},
+		"what could never fit of another group is said before what is short": {
+			shop: newShop(of("f", 4).inUse(4)).group([]string{"gpu"}, of("g", 1)), podSets: []PodSet{podSet("main", 1, "cpu", 1, "gpu", 2)},
+			want: "no fit: ExceedsMaxQuota"},
+		"and of another pod set": {
+			shop: newShop(of("f", 4).inUse(4)), podSets: []PodSet{podSet("driver", 1, "cpu", 1), podSet("main", 5, "cpu", 1)},
+			want: "no fit: ExceedsMaxQuota"},
+		"but not what fits one flavor": {
+			shop: newShop(of("f", 4).inUse(4)).group([]string{"gpu"}, of("g", 1), of("h", 2).inUse(1)), podSets: []PodSet{podSet("main", 1, "cpu", 1, "gpu", 2)},
+			want: "blocked: WaitingForQuota"},
 		"who may not preempt is blocked": {
 			shop: newShop(of("f", 4).inUse(1)), podSets: []PodSet{one},
 			want: "blocked: WaitingForQuota"},

@@ -151,10 +151,9 @@ func (f *Form) OnNodes() bool { return f.onNodes }
 // CouldFit reports whether each pod set has a flavor that could take so many pods if
 // nobody used anything of the queue's.
 func (f *Form) CouldFit(counts []int32, queue *quota.Node) bool {
-	for i, s := range f.sets {
-		for _, g := range s.choices {
-			could := func(known formFlavor) bool { return g.could(known, counts[i], queue) }
-			if !slices.ContainsFunc(g.flavors, could) {
+	for i := range f.sets {
+		for g := range f.sets[i].choices {
+			if !f.sets[i].choices[g].couldAny(counts[i], queue) {
 				return false
 			}
 		}

@@ -3,6 +3,7 @@ package flavor
 import (
 	"iter"
 	"maps"
+	"slices"
 
 	"github.com/musterhq/muster/internal/engine/quota"
 )
@@ -54,10 +55,18 @@ func (f *Form) possible(counts []int32, queue *quota.Node, given []Assignment, s
 
 // could reports whether the flavor could take so many pods if nobody used anything.
 func (g *formGroup) could(known formFlavor, count int32, queue *quota.Node) bool {
+	if known.refusal != "" {
+		return false
+	}
 	for r, index := range known.indices {
 		if quota.Times(g.perPod[r], count) > queue.Capacity(index) {
 			return false
 		}
 	}
-	return known.refusal == ""
+	return true
+}
+
+// couldAny reports whether any of the flavors could.
+func (g *formGroup) couldAny(count int32, queue *quota.Node) bool {
+	return slices.ContainsFunc(g.flavors, func(known formFlavor) bool { return g.could(known, count, queue) })
 }
