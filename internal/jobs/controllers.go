@@ -48,16 +48,16 @@ type runtimeObject = runtime.Object
 type Served interface {
 	kind() schema.GroupKind
 	delegates() bool
-	owned(nativeGangs bool) []client.Object
+	owned(podGroups bool) []client.Object
 	controllerOf(object client.Object) []string
-	addTo(mgr ctrl.Manager, watches *sharedWatches, x *Executor, settings Settings, served []schema.GroupKind) error
+	addTo(mgr ctrl.Manager, watches *sharedWatches, x *Executor, settings Settings, owns []client.Object, served []schema.GroupKind) error
 }
 
 // Settings are the same for all job APIs.
 type Settings struct {
 	// Backoff is of jobs whose pods are refused.
 	Backoff Backoff
-	// NativeGangs has pods belong to PodGroups; see HasNativeGangs.
+	// NativeGangs has pods belong to PodGroups; see HasNativeGangs. Without it those that are there, of another time, are loosened.
 	NativeGangs bool
 	// Readiness says when Workloads are told that their pods are ready.
 	Readiness Readiness
@@ -70,13 +70,20 @@ type Settings struct {
 // AddTo has the manager reconcile jobs of all the APIs. Its cache should keep no more of
 // events than Refusals says.
 func AddTo(mgr ctrl.Manager, x *Executor, settings Settings, apis ...Served) error {
+	podGroups := settings.NativeGangs
+	if !podGroups {
+		var err error
+		if podGroups, err = servesPodGroups(mgr.GetRESTMapper()); err != nil {
+			return err
+		}
+	}
 	indexed := map[string]bool{}
 	var served []schema.GroupKind
 	for _, api := range apis {
 		if !api.delegates() {
 			served = append(served, api.kind())
 		}
-		for _, kind := range api.owned(settings.NativeGangs) {
+		for _, kind := range api.owned(podGroups) {
 			gvk, err := apiutil.GVKForObject(kind, mgr.GetScheme())
 			if err != nil {
 				return fmt.Errorf("indexing %T: %w", kind, err)
@@ -98,7 +105,7 @@ func AddTo(mgr ctrl.Manager, x *Executor, settings Settings, apis ...Served) err
 	}
 	watches := newSharedWatches(mgr.GetCache())
 	for _, api := range apis {
-		if err := api.addTo(mgr, watches, x, settings, served); err != nil {
+		if err := api.addTo(mgr, watches, x, settings, api.owned(podGroups), served); err != nil {
 			return err
 		}
 	}
@@ -156,9 +163,9 @@ func (a API[T]) queuesFor(served []schema.GroupKind) []schema.GroupKind {
 	return slices.DeleteFunc(slices.Clone(served), func(kind schema.GroupKind) bool { return kind == a.kind() })
 }
 
-// owned are the kinds that Plan may create.
-func (a API[T]) owned(nativeGangs bool) []client.Object {
-	if !nativeGangs || !a.Gangs {
+// owned are the kinds that Plan may create, PodGroups among them wherever they are served: those of another time are loosened.
+func (a API[T]) owned(podGroups bool) []client.Object {
+	if !podGroups || !a.Gangs {
 		return a.Owns
 	}
 	return append(slices.Clone(a.Owns), &schedulingv1beta1.PodGroup{})
@@ -169,8 +176,8 @@ func (a API[T]) asksAbout(definition client.Object) bool {
 	return slices.ContainsFunc(a.Asks, func(kind schema.GroupResource) bool { return kind.String() == definition.GetName() })
 }
 
-func (a API[T]) addTo(mgr ctrl.Manager, watches *sharedWatches, x *Executor, settings Settings, served []schema.GroupKind) error {
-	r := &reconciler[T]{api: a, served: a.queuesFor(served), client: mgr.GetClient(), executor: x, live: mgr.GetAPIReader(), backoff: settings.Backoff, readiness: settings.Readiness, busy: settings.Busy, owns: a.owned(settings.NativeGangs), nativeGangs: settings.NativeGangs, agent: settings.Agent, clock: clock.RealClock{}}
+func (a API[T]) addTo(mgr ctrl.Manager, watches *sharedWatches, x *Executor, settings Settings, owns []client.Object, served []schema.GroupKind) error {
+	r := &reconciler[T]{api: a, served: a.queuesFor(served), client: mgr.GetClient(), executor: x, live: mgr.GetAPIReader(), backoff: settings.Backoff, readiness: settings.Readiness, busy: settings.Busy, owns: owns, nativeGangs: settings.NativeGangs, agent: settings.Agent, clock: clock.RealClock{}}
 	for _, kind := range a.Later {
 		r.later = append(r.later, &late{LateKind: kind})
 	}

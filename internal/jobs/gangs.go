@@ -49,6 +49,20 @@ func (g Gang) Keep(job client.Object, kind schema.GroupVersionKind, children []c
 	return Write{}, false
 }
 
+// loosen has the PodGroups that a job has ask for no more than one pod each, where it makes none any more: nobody keeps them in step
+// with the pods, and one that is short of those that have ended would keep out for ever what comes for another.
+func loosen(children []client.Object) (writes []Write) {
+	for _, there := range ChildrenOf[*schedulingv1beta1.PodGroup](children) {
+		if gang := there.Spec.SchedulingPolicy.Gang; gang == nil || gang.MinCount <= 1 || !there.DeletionTimestamp.IsZero() {
+			continue
+		}
+		other := there.DeepCopy()
+		other.Spec.SchedulingPolicy.Gang.MinCount = 1
+		writes = append(writes, Change(there, other))
+	}
+	return writes
+}
+
 // podGroupOf finds the PodGroup of the name, nil if it is not there.
 func podGroupOf(name string, children []client.Object) *schedulingv1beta1.PodGroup {
 	for _, group := range ChildrenOf[*schedulingv1beta1.PodGroup](children) {
@@ -122,14 +136,22 @@ func HasNativeGangs(ctx context.Context, c client.Client, namespace string) (boo
 	return has, nil
 }
 
-// keepsGangs asks once.
-func keepsGangs(ctx context.Context, c client.Client, namespace string) (bool, error) {
+// servesPodGroups reports whether the cluster has the kind.
+func servesPodGroups(mapper meta.RESTMapper) (bool, error) {
 	kind := schedulingv1beta1.SchemeGroupVersion.WithKind("PodGroup")
-	switch _, err := c.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version); {
+	switch _, err := mapper.RESTMapping(kind.GroupKind(), kind.Version); {
 	case meta.IsNoMatchError(err):
 		return false, nil
 	case err != nil:
 		return false, fmt.Errorf("asking whether the cluster serves PodGroups: %w", err)
+	}
+	return true, nil
+}
+
+// keepsGangs asks once.
+func keepsGangs(ctx context.Context, c client.Client, namespace string) (bool, error) {
+	if serves, err := servesPodGroups(c.RESTMapper()); err != nil || !serves {
+		return false, err
 	}
 	pod := probe(namespace)
 	if err := c.Create(ctx, pod, client.DryRunAll); err != nil {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -104,4 +105,17 @@ func (m *lateMapper) RESTMapping(kind schema.GroupKind, versions ...string) (*me
 		return nil, apierrors.NewServiceUnavailable("overloaded")
 	}
 	return m.RESTMapper.RESTMapping(kind, versions...)
+}
+
+// TestGangsOfAnotherTimeHoldNobodyBack: where jobs make no PodGroups any more nobody keeps those in step that are there.
+func TestGangsOfAnotherTimeHoldNobodyBack(t *testing.T) {
+	group := func(name string, least int32) *schedulingv1beta1.PodGroup {
+		return Gang{Name: name, Pods: least}.podGroup(&corev1.Pod{}, schema.GroupVersionKind{})
+	}
+	goes, another := group("goes", 3), group("of-no-gang", 3)
+	goes.DeletionTimestamp, another.Spec.SchedulingPolicy.Gang = ptr.To(metav1.Now()), nil
+	writes := loosen([]client.Object{group("three", 3), group("one", 1), goes, another, &corev1.Pod{}})
+	if len(writes) != 1 || writes[0].Object().GetName() != "three" || writes[0].Object().(*schedulingv1beta1.PodGroup).Spec.SchedulingPolicy.Gang.MinCount != 1 {
+		t.Errorf("writes %+v", writes)
+	}
 }

@@ -179,7 +179,16 @@ func (r *reconciler[T]) plan(ctx context.Context, job T) (Plan, error) {
 		return Plan{}, nil
 	}
 	seen.Admission = Admission{Grant: Unqueued}
-	return r.api.Plan(seen), nil
+	return r.planAlone(seen), nil
+}
+
+// planAlone is what the API plans, as if there were no Workload to keep in step.
+func (r *reconciler[T]) planAlone(seen Seen[T]) Plan {
+	plan := r.api.Plan(seen)
+	if !r.nativeGangs {
+		plan.Writes = append(plan.Writes, loosen(seen.Children)...)
+	}
+	return plan
 }
 
 // heldByChild reports whether a child's Workload counts what the job runs, which has none of its own.
@@ -238,7 +247,7 @@ func (r *reconciler[T]) planQueued(ctx context.Context, seen Seen[T], described 
 	if mistakes := mistakesOf(job, described, facts.Priorities); len(mistakes) > 0 {
 		seen.Mistake = mistakes[0].Message
 	}
-	plan := r.api.Plan(seen)
+	plan := r.planAlone(seen)
 	if plan.Progress.Outcome == nil {
 		plan.Events = append(plan.Events, cannotStart(seen.Admission, own)...)
 		plan.Events = append(plan.Events, cannotQueue(job, queue.Name, seen.Admission, facts.Queues)...)

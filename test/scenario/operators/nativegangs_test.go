@@ -17,7 +17,8 @@ import (
 )
 
 // TestGangsAreToldToKubeSchedulerUnlessThatIsOff: on one cluster, which serves PodGroups and whose pods keep them, jobs make them
-// with the default configuration, and the same jobs make none where it says so.
+// with the default configuration, and the same jobs make none where it says so. Those that are there hold nobody back from then on:
+// nobody would take from what they ask for what has ended.
 func TestGangsAreToldToKubeSchedulerUnlessThatIsOff(t *testing.T) {
 	w := newWorld(t)
 	w.podQueue(8)
@@ -30,7 +31,7 @@ func TestGangsAreToldToKubeSchedulerUnlessThatIsOff(t *testing.T) {
 	w.operate(w.configured(`gangs: {native: "Off"}`))
 	w.Create(w.pairs("untold")...)
 	w.untilGroups("untold", "", "", "", "")
-	w.UntilGangs("told-set-workers: 2", "told-worker.genericjob: 2")
+	w.UntilGangs("told-set-workers: 1", "told-worker.genericjob: 1")
 }
 
 // pairs are a GenericJob and a JobSet of two pods each: pods that the operator makes, and pods of a Job that it makes.
