@@ -36,6 +36,8 @@ const (
 	SubmittedMessage = "Job submitted to Volcano"
 	SucceededMessage = "All tasks completed successfully"
 	FailedMessage    = "Job failed"
+	// LostMessage is that of a job whose VCJob somebody deleted while it ran. It stays Running.
+	LostMessage = "Its VCJob was deleted, so nothing of it runs, and it is not made again: delete the LatticeJob, and make another to run it"
 	// CronSubmittedMessage is that of a job with a schedule at first, and CronActiveMessage later: how many runs go on, and
 	// the last time of the schedule at which one began.
 	CronSubmittedMessage = "Cron job active"

@@ -158,6 +158,10 @@ func TestJobs(t *testing.T) {
 		seen: Seen{LatticeJobs: []lattice.LatticeJob{aLatticeJob("etl", lattice.Pending, "The cluster does not serve ExternalSecret")}},
 		want: []line{{"ml/latticejob/etl", "gpu", Pending, "0/2", "600m cpu", "60s", "-", "The cluster does not serve ExternalSecret"}},
 	}, {
+		name: "a LatticeJob of which somebody deleted the VCJob waits for nothing, nor runs",
+		seen: Seen{LatticeJobs: []lattice.LatticeJob{aLatticeJob("etl", lattice.Running, lattice.LostMessage)}},
+		want: []line{{"ml/latticejob/etl", "gpu", Failed, "0/2", "600m cpu", "0s", "-", lattice.LostMessage}},
+	}, {
 		name: "a LatticeJob with a schedule is seen as its runs, unless it can have none",
 		seen: Seen{LatticeJobs: []lattice.LatticeJob{
 			scheduled(aLatticeJob("nightly", lattice.Running, "Cron active: 1 job(s), last scheduled: never")), aLatticeJob("nightly-1", lattice.Pending, "Waiting for quota"),

@@ -44,10 +44,10 @@ func latticeJobSubject(job *lattice.LatticeJob, vcjob *volcano.Job, owned owners
 		ended.at = vcjob.Status.State.LastTransitionTime
 		ended.message = cmp.Or(vcjob.Status.State.Message, ended.message)
 	}
-	switch job.Status.Phase {
-	case lattice.Succeeded:
+	switch {
+	case job.Status.Phase == lattice.Succeeded:
 		s.ended = &ending{state: Completed, at: ended.at}
-	case lattice.Failed:
+	case job.Status.Phase == lattice.Failed, vcjob == nil && job.Status.Message == lattice.LostMessage:
 		ended.state, s.ended = Failed, ended
 	default:
 		s.ended = nil // its VCJob is over, and it will be in a moment

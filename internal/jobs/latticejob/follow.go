@@ -126,9 +126,6 @@ func (l *look) running() {
 	l.say(lattice.Running, message+l.ignoredChange(), l.job.Status.ObservedGeneration, l.changeEvent())
 }
 
-// lostMessage is what a job says of which somebody has deleted the VCJob.
-const lostMessage = "Its VCJob was deleted, so nothing of it runs, and it is not made again: delete the LatticeJob, and make another to run it"
-
 // isLost reports whether somebody has deleted the VCJob of a job that runs: who evicts one says so first. Where Volcano is gone it may
 // only not be seen.
 func (l *look) isLost() bool {
@@ -140,12 +137,12 @@ func (l *look) lose() {
 	if !l.job.DeletionTimestamp.IsZero() {
 		return
 	}
-	if l.job.Status.Message != lostMessage {
+	if l.job.Status.Message != lattice.LostMessage {
 		l.plan.IfGone = &volcano.Job{ObjectMeta: metav1.ObjectMeta{Namespace: l.job.Namespace, Name: l.job.Name}}
 	}
-	l.say(lattice.Running, lostMessage, l.job.Status.ObservedGeneration, ptr.To(jobs.Warning(lostReason, lostMessage)))
+	l.say(lattice.Running, lattice.LostMessage, l.job.Status.ObservedGeneration, ptr.To(jobs.Warning(lostReason, lattice.LostMessage)))
 	if l.seen.Admission.Grant != jobs.Unqueued {
-		l.plan.Progress.Outcome = &jobs.Outcome{Message: lostMessage}
+		l.plan.Progress.Outcome = &jobs.Outcome{Message: lattice.LostMessage}
 	}
 }
 
