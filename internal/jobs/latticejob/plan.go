@@ -153,6 +153,8 @@ func (l *look) submit() {
 	case l.asksOtherwise():
 		l.plan.Progress.QueuesAnew = true
 		l.say(lattice.Pending, "The spec was changed after the job was admitted: it gives that quota back and asks for what it needs now", nil, nil)
+	case l.refused() != "":
+		l.plan.Progress.Refused = l.refused()
 	default:
 		l.apply(result)
 	}
@@ -205,6 +207,20 @@ func (l *look) asksOtherwise() bool {
 		held, known := granted[string(podSet.Name)]
 		return !known || held.Asked != podSet.Count || !held.IsFor(&podSet.Template)
 	})
+}
+
+// refusalPatience is how long a job may be admitted of which nothing can be made.
+const refusalPatience = 15 * time.Second
+
+// refused is why what an admitted job is made of has been refused for so long that others are better off with its quota, "" if it has
+// not. It is tried again when it is admitted again.
+func (l *look) refused() string {
+	since := l.seen.Admission.UnreadySince
+	why, failed := strings.CutPrefix(l.job.Status.Message, fmt.Sprintf(lattice.RetryApplyMessage, ""))
+	if !failed || since.IsZero() || l.seen.Now.Before(since.Add(refusalPatience)) {
+		return ""
+	}
+	return why
 }
 
 // passOnLabels gives the VCJob the labels by which people say how the job is queued.

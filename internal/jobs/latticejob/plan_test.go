@@ -123,6 +123,32 @@ func TestLifeOfAJob(t *testing.T) {
 	}
 }
 
+// TestAJobOfWhichNothingCanBeMadeGivesItsQuotaBack: as where Volcano does not know its queue. It is not made at the same time.
+func TestAJobOfWhichNothingCanBeMadeGivesItsQuotaBack(t *testing.T) {
+	const failed = "Apply failed (will retry): apply Job ns/job: no such queue"
+	for name, test := range map[string]struct {
+		said     string
+		admitted time.Duration
+		refused  string
+	}{
+		"it is tried for the first time": {"Waiting for quota", time.Minute, ""},
+		"it was just admitted":           {failed, time.Second, ""},
+		"it fails and fails":             {failed, refusalPatience, "apply Job ns/job: no such queue"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			admission := admitted
+			admission.UnreadySince = now.Add(-test.admitted)
+			plan := newScene().external(admission).stands(lattice.Pending, test.said, 0).plan(t)
+			if plan.Progress.Refused != test.refused || (len(plan.Writes)+len(plan.First) > 0) != (test.refused == "") {
+				t.Errorf("refused: %q; it writes %s", plan.Progress.Refused, writes(plan))
+			}
+			if said := plan.Status.(*lattice.LatticeJob).Status.Message; said != test.said {
+				t.Errorf("it says %q", said)
+			}
+		})
+	}
+}
+
 // TestThatPodsRunIsWrittenThoughTheServerIsBusy: a VCJob that is deleted then is not made anew.
 func TestThatPodsRunIsWrittenThoughTheServerIsBusy(t *testing.T) {
 	for phase, yields := range map[volcano.JobPhase]bool{"": true, volcano.Pending: true, volcano.Running: false, volcano.Restarting: false} {
