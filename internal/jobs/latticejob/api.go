@@ -174,8 +174,11 @@ func (c controller) describe(job *lattice.LatticeJob, facts jobs.Facts) jobs.Des
 	known := c.facts(facts, nil)
 	known.AnyService = true // what pods ask for does not depend on where services are
 	result, err := compile.Compile(job, known)
-	if err != nil {
+	switch {
+	case err != nil:
 		return d // Plan tells
+	case len(result.Missing) > 0 && job.Status.Phase != lattice.Running:
+		return jobs.Description{Paused: true} // nothing of it could be made
 	}
 	for i := range result.VCJob.Spec.Tasks {
 		task := &result.VCJob.Spec.Tasks[i]

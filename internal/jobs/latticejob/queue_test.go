@@ -125,6 +125,23 @@ func TestOnlyQueuesOfMustersMakeAJobQueueForItself(t *testing.T) {
 	}
 }
 
+// TestAJobThatNeedsAKindTakesNoQuota: nobody serves the kind, and nothing of the job is made before somebody does.
+func TestAJobThatNeedsAKindTakesNoQuota(t *testing.T) {
+	s := newScene().external(jobs.Admission{Grant: jobs.Waiting}).with(needSecret)
+	describe := New(s.settings).Describe
+	if d := describe(s.seen.Job, s.seen.Facts); !d.Paused || len(d.PodSets) > 0 {
+		t.Errorf("it asks for %d pod sets", len(d.PodSets))
+	}
+	s.stands(lattice.Running, "", 1)
+	if d := describe(s.seen.Job, s.seen.Facts); d.Paused || len(d.PodSets) != 1 {
+		t.Errorf("it runs, and gives back what it has: %v", d.Paused)
+	}
+	s.stands(lattice.Pending, "", 0).seen.Facts.Served[compile.ExternalSecrets] = true
+	if d := describe(s.seen.Job, s.seen.Facts); d.Paused || len(d.PodSets) != 1 {
+		t.Error("the kind has come, and it asks for nothing")
+	}
+}
+
 // A task without pods asks for nothing, and a job without any for no quota: there is none that its queue could keep from it.
 func TestTasksWithoutPodsAskForNothing(t *testing.T) {
 	s := newScene().external(jobs.Admission{Grant: jobs.Waiting})
