@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -30,12 +31,16 @@ type volcanoQueues struct {
 	recorder events.EventRecorder
 	// told are the Queues, by UID, of which it was told that they are not kept.
 	told map[types.UID]bool
+	// ignored is what it was told of Queues, by UID, that means nothing in them.
+	ignored map[types.UID]string
 }
 
 const (
 	// notKeptReason is of the event that tells that a ClusterQueue which is not the Queue's serves in its place.
 	notKeptReason = "NotKept"
-	// keeping is the action of that event.
+	// ignoredReason is of the event that tells what of a Queue means nothing.
+	ignoredReason = "IgnoredInSpec"
+	// keeping is the action of these events.
 	keeping = "Keeping"
 )
 
@@ -49,7 +54,7 @@ func AddVolcano(mgr ctrl.Manager) error {
 		Watches(&scheduling.Queue{}, all).
 		Watches(&kueue.ClusterQueue{}, all).
 		Watches(&kueue.Cohort{}, all).
-		Complete(&volcanoQueues{client: mgr.GetClient(), recorder: mgr.GetEventRecorder("muster"), told: map[types.UID]bool{}})
+		Complete(&volcanoQueues{client: mgr.GetClient(), recorder: mgr.GetEventRecorder("muster"), told: map[types.UID]bool{}, ignored: map[types.UID]string{}})
 	if err != nil {
 		return fmt.Errorf("adding the keeper of Volcano Queues: %w", err)
 	}
@@ -93,6 +98,7 @@ func (v *volcanoQueues) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Res
 			kept = append(kept, wanted)
 			errs = append(errs, v.keep(ctx, found, wanted))
 			delete(v.told, q.UID)
+			v.tellIgnored(q)
 		} else {
 			v.tellNotKept(q, found)
 		}
@@ -150,6 +156,20 @@ func (v *volcanoQueues) tellNotKept(q *scheduling.Queue, instead *kueue.ClusterQ
 	v.told[q.UID] = true
 	v.recorder.Eventf(q, nil, corev1.EventTypeWarning, notKeptReason, keeping,
 		"A ClusterQueue %s was there before and serves in place of this Queue: its quota counts, and capability, deserved and guarantee of the Queue mean nothing", q.Name)
+}
+
+// tellIgnored tells once what the Queue says that means nothing.
+func (v *volcanoQueues) tellIgnored(q *scheduling.Queue) {
+	message := ""
+	if ignored := ignoredOf(&q.Spec); len(ignored) > 0 {
+		message = "Ignored in the spec: " + strings.Join(ignored, "; ")
+	}
+	if message == v.ignored[q.UID] {
+		return
+	}
+	if v.ignored[q.UID] = message; message != "" {
+		v.recorder.Eventf(q, nil, corev1.EventTypeWarning, ignoredReason, keeping, "%s", message)
+	}
 }
 
 // keepCohort keeps what the Queues share, unless somebody else has made a cohort of that name.

@@ -21,12 +21,7 @@ import (
 // Who writes quota into a Queue that is not kept would wonder for ever why it does not count: it is told once. When the ClusterQueue that
 // is in its way goes, the Queue is kept.
 func TestAQueueWhoseNameIsTakenIsToldOf(t *testing.T) {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{kueue.AddToScheme, scheduling.AddToScheme, corev1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
+	scheme := queueScheme(t)
 	cpu := admissiontest.Quantities("cpu", "4")
 	taken := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "team"}}
 	queue, plain := aQueue("team", scheduling.QueueSpec{Capability: cpu}), aQueue("default", scheduling.QueueSpec{Weight: 1})
@@ -34,7 +29,7 @@ func TestAQueueWhoseNameIsTakenIsToldOf(t *testing.T) {
 	api := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&scheduling.Queue{}).
 		WithObjects(taken, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, queue, plain).Build()
 	recorder := events.NewFakeRecorder(10)
-	keeper := &volcanoQueues{client: api, recorder: recorder, told: map[types.UID]bool{}}
+	keeper := &volcanoQueues{client: api, recorder: recorder, told: map[types.UID]bool{}, ignored: map[types.UID]string{}}
 	look := func() {
 		t.Helper()
 		if _, err := keeper.Reconcile(t.Context(), ctrl.Request{}); err != nil {
@@ -68,4 +63,50 @@ func TestAQueueWhoseNameIsTakenIsToldOf(t *testing.T) {
 	if err := api.Get(t.Context(), client.ObjectKeyFromObject(taken), &kept); err != nil || !metav1.IsControlledBy(&kept, queue) || len(recorder.Events) != 0 {
 		t.Errorf("it is kept as %v (%v), and %d more were told", kept.OwnerReferences, err, len(recorder.Events))
 	}
+}
+
+func queueScheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{kueue.AddToScheme, scheduling.AddToScheme, corev1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return scheme
+}
+
+// TestWhatMeansNothingInAQueueIsTold: once, and again when it says something else. What Volcano's own manifests say is no news.
+func TestWhatMeansNothingInAQueueIsTold(t *testing.T) {
+	queue := aQueue("team", scheduling.QueueSpec{Parent: "lab", Priority: 5000, Affinity: &scheduling.Affinity{}, ExtendClusters: []scheduling.Cluster{{}}})
+	plain := aQueue("plain", scheduling.QueueSpec{Parent: "root", Priority: 100})
+	plain.UID = "plain"
+	api := fake.NewClientBuilder().WithScheme(queueScheme(t)).WithStatusSubresource(&scheduling.Queue{}).WithObjects(queue, plain).Build()
+	recorder := events.NewFakeRecorder(10)
+	keeper := &volcanoQueues{client: api, recorder: recorder, told: map[types.UID]bool{}, ignored: map[types.UID]string{}}
+	look := func(change func(*scheduling.QueueSpec), want ...string) {
+		t.Helper()
+		var seen scheduling.Queue
+		if err := api.Get(t.Context(), client.ObjectKeyFromObject(queue), &seen); err != nil {
+			t.Fatal(err)
+		}
+		change(&seen.Spec)
+		if err := api.Update(t.Context(), &seen); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if _, err := keeper.Reconcile(t.Context(), ctrl.Request{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var got []string
+		for len(recorder.Events) > 0 {
+			got = append(got, <-recorder.Events)
+		}
+		admissiontest.Expect(t, "told", want, got)
+	}
+	look(func(*scheduling.QueueSpec) {}, "Warning IgnoredInSpec Ignored in the spec: parent, for all Queues are side by side; "+
+		"affinity, which Volcano's scheduler alone heeds; extendClusters, for jobs are sent to no other cluster; priority beyond 100, as which it counts")
+	look(func(spec *scheduling.QueueSpec) { spec.Parent, spec.Affinity, spec.ExtendClusters = "", nil, nil }, "Warning IgnoredInSpec Ignored in the spec: priority beyond 100, as which it counts")
+	look(func(spec *scheduling.QueueSpec) { spec.Priority = 0 })
 }

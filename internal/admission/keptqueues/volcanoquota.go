@@ -2,6 +2,7 @@ package keptqueues
 
 import (
 	"cmp"
+	"fmt"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -63,6 +64,26 @@ func keptQueue(q *scheduling.Queue, cluster corev1.ResourceList) *kueue.ClusterQ
 	}
 	if !ptr.Deref(q.Spec.Reclaimable, true) {
 		metav1.SetMetaDataAnnotation(&out.ObjectMeta, muster.PreemptibleAnnotation, "false")
+	}
+	return out
+}
+
+// rootQueue is the parent of a Queue that names none, in manifests of Volcano's.
+const rootQueue = "root"
+
+// ignoredOf is what of a Queue means nothing to the ClusterQueue that it is kept as, and why.
+func ignoredOf(spec *scheduling.QueueSpec) (out []string) {
+	if spec.Parent != "" && spec.Parent != rootQueue {
+		out = append(out, "parent, for all Queues are side by side")
+	}
+	if spec.Affinity != nil {
+		out = append(out, "affinity, which Volcano's scheduler alone heeds")
+	}
+	if len(spec.ExtendClusters) > 0 {
+		out = append(out, "extendClusters, for jobs are sent to no other cluster")
+	}
+	if spec.Priority > highestQueuePriority {
+		out = append(out, fmt.Sprintf("priority beyond %d, as which it counts", highestQueuePriority))
 	}
 	return out
 }
