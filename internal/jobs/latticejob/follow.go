@@ -62,7 +62,7 @@ func (l *look) wait(message string) {
 		l.plan.DueBy(l.seen.Now.Add(gpusLookedAtEvery))
 	}
 	if l.vcjob.Annotations[queueLabelsAnnotation] != queueLabels(l.job) {
-		l.submit() // it is queued otherwise now
+		l.relabel()
 	}
 }
 

@@ -223,40 +223,6 @@ func (l *look) refused() string {
 	return why
 }
 
-// passOnLabels gives the VCJob the labels by which people say how the job is queued.
-func (l *look) passOnLabels(vcjob *volcano.Job) {
-	for key, value := range l.job.Labels {
-		if isQueueLabel(key) {
-			vcjob.Labels[key] = value
-		}
-	}
-	if labels := queueLabels(l.job); labels != "" {
-		metav1.SetMetaDataAnnotation(&vcjob.ObjectMeta, queueLabelsAnnotation, labels)
-	}
-}
-
-func isQueueLabel(key string) bool { return strings.HasPrefix(key, kueue.GroupVersion.Group+"/") }
-
-// queueLabels are those labels of the job as one text.
-func queueLabels(job *lattice.LatticeJob) string {
-	return asText(job.Labels, isQueueLabel)
-}
-
-// domainsOf are the annotations of the job that say in which domains its pods are to be, as one text.
-func domainsOf(job *lattice.LatticeJob) string { return asText(compile.Domains(job.Annotations), nil) }
-
-// asText are the entries of the map whose keys it holds for, all if that is nil.
-func asText(of map[string]string, holds func(string) bool) string {
-	var out []string
-	for key, value := range of {
-		if holds == nil || holds(key) {
-			out = append(out, key+"="+value)
-		}
-	}
-	slices.Sort(out)
-	return strings.Join(out, ",")
-}
-
 // kinds names kinds as people know them.
 func kinds(list []schema.GroupKind) string {
 	var out []string

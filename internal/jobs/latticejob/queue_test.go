@@ -161,3 +161,31 @@ func TestTasksWithoutPodsAskForNothing(t *testing.T) {
 		t.Errorf("it says %q, and its queue is one of Muster's", got)
 	}
 }
+
+// TestAVCJobIsRelabelledAndNoMore: what it would be compiled to by now may not be what it is, and it is fixed. Labels that somebody else
+// has given it are his.
+func TestAVCJobIsRelabelledAndNoMore(t *testing.T) {
+	relabel := func(job, vcjob string) (labels map[string]string, told string) {
+		s := newScene().stands(lattice.Pending, "Waiting for quota", 0).vcjob(volcano.Pending, volcano.WaitingForQuota, "").with(hasTasks("t")).with(labelled(job, vcjob))
+		before := s.seen.Children[0].(*volcano.Job)
+		before.Labels = map[string]string{"team": "a"}
+		if vcjob != "" {
+			before.Labels[kueue.QueueLabel] = vcjob
+		}
+		after := s.plan(t).Writes[0].Object().(*volcano.Job)
+		if diff := cmp.Diff(before.Spec, after.Spec); diff != "" {
+			t.Errorf("it is changed: %s", diff)
+		}
+		return after.Labels, after.Annotations[queueLabelsAnnotation]
+	}
+	for _, test := range []struct{ job, vcjob, queue, told string }{
+		{"q", "", "q", "kueue.x-k8s.io/queue-name=q"},
+		{"q", "p", "q", "kueue.x-k8s.io/queue-name=q"},
+		{"", "p", "", ""},
+	} {
+		labels, told := relabel(test.job, test.vcjob)
+		if labels[kueue.QueueLabel] != test.queue || labels["team"] != "a" || told != test.told {
+			t.Errorf("%+v: labels %v, annotation %q", test, labels, told)
+		}
+	}
+}
