@@ -41,6 +41,7 @@ func follow[T any](ctx context.Context, streams genericiooptions.IOStreams, clus
 		defer ticker.Stop()
 		f = redrawing(streams, size, output, r, ticker.C)
 	}
+	lost := false
 	for {
 		seen, err := watch.See(ctx)
 		if ctx.Err() != nil {
@@ -48,6 +49,10 @@ func follow[T any](ctx context.Context, streams genericiooptions.IOStreams, clus
 		}
 		if err != nil {
 			return err
+		}
+		if why := watch.Lost(); (why != nil) != lost {
+			lost = why != nil
+			f.tell(howItAnswers(why))
 		}
 		tellUnreadable(f.tell, seen.Unreadable)
 		values, err := list(seen, time.Now())
@@ -95,6 +100,14 @@ func redrawing[T any](streams genericiooptions.IOStreams, size show.Size, output
 		f.tell = screen.Print // else the next picture would be drawn over it
 	}
 	return f
+}
+
+// howItAnswers says that an API server ceased to answer, and why, or that it answers again.
+func howItAnswers(lost error) string {
+	if lost == nil {
+		return "muster: the API server answers again"
+	}
+	return "muster: " + oneLine(explainConnection(lost).Error()) + "; what is shown is as of before, and goes on once it answers"
 }
 
 // tellUnreadable names the jobs that are left out, a line each.

@@ -26,6 +26,7 @@ type Watch struct {
 	configuration *config.Configuration
 	assumed       string
 	unreadable    passedOver
+	pulse         *pulse
 }
 
 // Watch begins to follow the scope and returns when all of it has been read once. It ends with ctx.
@@ -56,6 +57,9 @@ func (c *Cluster) Watch(ctx context.Context, scope Scope) (*Watch, error) {
 		return nil, fmt.Errorf("prepare to watch: %w", err)
 	}
 	w.cache = objects
+	if w.pulse, err = newPulse(c.config); err != nil {
+		return nil, err
+	}
 
 	kinds := new(jobLists).kinds()
 	if scope.ClusterQueues {
@@ -77,6 +81,7 @@ func (c *Cluster) Watch(ctx context.Context, scope Scope) (*Watch, error) {
 	if !objects.WaitForCacheSync(ctx) {
 		return nil, fmt.Errorf("read the cluster for the first time: %w", context.Cause(ctx))
 	}
+	go w.pulse.follow(ctx, w.changed)
 	return w, nil
 }
 
@@ -99,6 +104,9 @@ func (w *Watch) changed() {
 
 // Changes receives after something changed, once for any number of changes.
 func (w *Watch) Changes() <-chan struct{} { return w.changes }
+
+// Lost is why the API server does not answer, nil while it does: what See gives is as of before. Whether it does is a change too.
+func (w *Watch) Lost() error { return w.pulse.lost() }
 
 func (w *Watch) read(ctx context.Context, kind kindRead, only ...client.ListOption) ([]view.Unreadable, error) {
 	return nil, w.cache.List(ctx, kind.list, only...)

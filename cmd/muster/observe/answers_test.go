@@ -1,0 +1,41 @@
+package observe
+
+import (
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"k8s.io/client-go/rest"
+)
+
+// TestWhoFollowsAClusterHearsThatItIsGone: and that it is back; one that refuses to answer is there.
+func TestWhoFollowsAClusterHearsThatItIsGone(t *testing.T) {
+	refuses := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) })
+	server := httptest.NewServer(refuses)
+	p, err := newPulse(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.ask(t.Context()); err != nil {
+		t.Errorf("it is taken to be gone: %v", err)
+	}
+	p.every = askEvery / 500
+	changes := make(chan struct{})
+	go p.follow(t.Context(), func() { changes <- struct{}{} })
+	server.Close()
+	<-changes
+	if p.lost() == nil {
+		t.Error("it is not taken to be gone")
+	}
+	again := httptest.NewUnstartedServer(refuses)
+	if again.Listener, err = net.Listen("tcp", server.Listener.Addr().String()); err != nil {
+		t.Skipf("somebody else has its port by now: %v", err)
+	}
+	again.Start()
+	defer again.Close()
+	<-changes
+	if err := p.lost(); err != nil {
+		t.Errorf("it is taken to be gone still: %v", err)
+	}
+}
