@@ -3,6 +3,7 @@ package jobs_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -149,6 +150,58 @@ func TestABatchJobIsNotToldWhatHeldBeforeAConflict(t *testing.T) {
 		if strings.HasPrefix(event, "QueueChangesLater") {
 			t.Errorf("told %q", event)
 		}
+	}
+}
+
+// TestABatchJobThatRunsIsToldThatLabelsCountLater, once; and they do. A class in place of another counts at once.
+func TestABatchJobThatRunsIsToldThatLabelsCountLater(t *testing.T) {
+	w := newBatchWorld(t, fault{}, newBatchJob("cq", true), 0)
+	for name, value := range map[string]int32{"soon": 7, "now": 9} {
+		w.put(&kueue.WorkloadPriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value})
+	}
+	w.reconcile()
+	w.admit()
+	label := func(labels map[string]string) (told []string) {
+		labelled := w.batchJob()
+		maps.Copy(labelled.Labels, labels)
+		if err := w.api.Update(t.Context(), labelled); err != nil {
+			t.Fatal(err)
+		}
+		w.reconcile()
+		w.reconcile()
+		for _, event := range w.events.events {
+			if strings.HasPrefix(event, "LabelsCountLater") {
+				told = append(told, event)
+			}
+		}
+		return told
+	}
+	if got := label(nil); len(got) != 0 {
+		t.Errorf("told %v though nothing changed", got)
+	}
+	got := label(map[string]string{kueue.WorkloadPriorityClassLabel: "soon", kueue.MaxExecTimeSecondsLabel: "60"})
+	if len(got) != 1 || !strings.Contains(got[0], "by kueue.x-k8s.io/priority-class and kueue.x-k8s.io/max-exec-time-seconds now counts when it waits again") {
+		t.Errorf("told %v", got)
+	}
+	held := list[kueue.WorkloadList](w.world).Items[0]
+	if spec := held.Spec; *spec.Priority != 0 || spec.MaximumExecutionTimeSeconds != nil {
+		t.Errorf("its quota is held for priority %d and %v seconds", *spec.Priority, spec.MaximumExecutionTimeSeconds)
+	}
+	workload.Evict(&held, workload.Eviction{Reason: kueue.WorkloadEvictedByPreemption, Message: "for another"}, epoch)
+	w.updateStatus(&held)
+	for range 10 { // nobody admits it meanwhile
+		w.reconcile()
+		w.runJob()
+	}
+	if spec := list[kueue.WorkloadList](w.world).Items[0].Spec; *spec.Priority != 7 || *spec.MaximumExecutionTimeSeconds != 60 {
+		t.Errorf("it waits by priority %d, for %d seconds", *spec.Priority, *spec.MaximumExecutionTimeSeconds)
+	}
+	w.admit()
+	if got := label(map[string]string{kueue.WorkloadPriorityClassLabel: "now"}); len(got) != 1 {
+		t.Errorf("told %v of what counts at once", got)
+	}
+	if spec := list[kueue.WorkloadList](w.world).Items[0].Spec; *spec.Priority != 9 {
+		t.Errorf("of another class its priority is %d", *spec.Priority)
 	}
 }
 

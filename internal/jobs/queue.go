@@ -58,9 +58,6 @@ func (f QueueFacts) Names() []string {
 // queueNotFound is the reason of the event of a job whose queue there is not.
 const queueNotFound = "QueueNotFound"
 
-// movesLaterReason is the reason of the event of a job that names another queue than the one whose quota it holds.
-const movesLaterReason = "QueueChangesLater"
-
 // NotFound says that there is no queue of the name, and which there are instead, "" if jobs of the namespace can go there.
 func (f QueueFacts) NotFound(name, namespace string) string {
 	if f.Serves(name) {

@@ -251,7 +251,7 @@ func (r *reconciler[T]) planQueued(ctx context.Context, seen Seen[T], described 
 	if plan.Progress.Outcome == nil {
 		plan.Events = append(plan.Events, cannotStart(seen.Admission, own)...)
 		plan.Events = append(plan.Events, cannotQueue(job, queue.Name, seen.Admission, facts.Queues)...)
-		plan.Events = append(plan.Events, movesLater(job, queue.Name, own)...)
+		plan.Events = append(plan.Events, countsLater(job, queue.Name, own, r.asks(job, queue.Name, facts))...)
 	}
 	if seen.Admission.Conflict != "" && !plan.Progress.Active && plan.Progress.Outcome == nil {
 		plan.Progress.FailedToStart = seen.Admission.Conflict
@@ -315,18 +315,13 @@ func cannotQueue(job client.Object, queue string, a Admission, queues QueueFacts
 	return nil
 }
 
-// movesLater tells of a job that was sent to another queue while it has quota that it stays where it is until it queues again.
-// One that names its Workload is where that one is.
-func movesLater(job client.Object, queue string, own *kueue.Workload) []Event {
-	if own == nil || queue == "" || prebuiltName(job) != "" || workload.IsFinished(own) || !workload.HoldsQuota(own) || string(own.Spec.QueueName) == queue {
-		return nil
+// asks is what the job asks of its Workload, in the queue.
+func (r *reconciler[T]) asks(job T, queue string, facts Facts) request {
+	asked, _ := requestOf(job, facts.Priorities)
+	if r.api.Pauses {
+		return asked
 	}
-	if workload.IsEvicted(own) || !own.DeletionTimestamp.IsZero() {
-		return nil // it is leaving
-	}
-	return []Event{Obstacle(movesLaterReason, fmt.Sprintf(
-		"The job stays in queue %s, whose quota it holds, and goes to queue %s when it waits again. To send it there at once, deactivate its Workload %s and activate it again",
-		own.Spec.QueueName, queue, own.Name))}
+	return asked.within(queue, facts.Queues)
 }
 
 // mistakesOf are what keeps the job from being queued as it is: what its API says, and what
@@ -343,10 +338,7 @@ func mistakesOf(job client.Object, described Description, priorities PriorityFac
 
 // queueWrites keep the job's Workload in step: its own, or the one that it names.
 func (r *reconciler[T]) queueWrites(job T, described Description, queue string, facts Facts, found *kueue.Workload, progress Progress, now time.Time) ([]Write, []Event) {
-	asked, _ := requestOf(job, facts.Priorities)
-	if !r.api.Pauses {
-		asked = asked.within(queue, facts.Queues)
-	}
+	asked := r.asks(job, queue, facts)
 	var events []Event
 	if progress.Outcome == nil {
 		events = mistakesOf(job, described, facts.Priorities)

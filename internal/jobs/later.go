@@ -1,0 +1,53 @@
+package jobs
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/workload"
+)
+
+const (
+	// movesLaterReason is the reason of the event of a job that names another queue than the one whose quota it holds.
+	movesLaterReason = "QueueChangesLater"
+	// labelsLaterReason is that of one whose labels ask for something that what it was given quota for does not have.
+	labelsLaterReason = "LabelsCountLater"
+)
+
+// countsLater tells of a job that asks for something else than it was given quota for, that this counts once it queues again: what quota
+// is held for stays as it is. One that names its Workload asks for what that one says.
+func countsLater(job client.Object, queue string, own *kueue.Workload, asked request) []Event {
+	if own == nil || prebuiltName(job) != "" || workload.IsFinished(own) || !workload.HoldsQuota(own) || workload.IsEvicted(own) || !own.DeletionTimestamp.IsZero() {
+		return nil // it asks for nothing yet, or is leaving
+	}
+	var events []Event
+	if was := string(own.Spec.QueueName); queue != "" && was != queue {
+		events = append(events, Obstacle(movesLaterReason, fmt.Sprintf(
+			"The job stays in queue %s, whose quota it holds, and goes to queue %s when it waits again. To send it there at once, deactivate its Workload %s and activate it again",
+			was, queue, own.Name)))
+	}
+	if labels := labelsLater(job, own, asked); len(labels) > 0 {
+		events = append(events, Obstacle(labelsLaterReason, fmt.Sprintf(
+			"The job holds quota as it asked for it: what it says by %s now counts when it waits again. To have it count at once, deactivate its Workload %s and activate it again",
+			strings.Join(labels, " and "), own.Name)))
+	}
+	return events
+}
+
+// labelsLater are the labels that do not count yet. A class in place of another counts at once, and a time that was taken away never did
+// less than before: it stays as it is.
+func labelsLater(job client.Object, own *kueue.Workload, asked request) (labels []string) {
+	class, ranked := job.GetLabels()[kueue.WorkloadPriorityClassLabel], own.Spec.PriorityClassSource == kueue.WorkloadPriorityClassSource
+	if (class != "") != ranked {
+		labels = append(labels, kueue.WorkloadPriorityClassLabel)
+	}
+	given, wanted := own.Spec.MaximumExecutionTimeSeconds, asked.maximumExecutionTimeSeconds
+	if wanted != nil && job.GetLabels()[kueue.MaxExecTimeSecondsLabel] == strconv.Itoa(int(*wanted)) && (given == nil || *given != *wanted) {
+		labels = append(labels, kueue.MaxExecTimeSecondsLabel)
+	}
+	return labels
+}
