@@ -76,13 +76,13 @@ func (x *Executor) takeOver(ctx context.Context, job client.Object, wanted *unst
 // ours is the object that is there under the name of a wanted one, if an earlier try has made it. One that somebody else has put
 // in the way is refused.
 func (x *Executor) ours(ctx context.Context, job, wanted client.Object) (client.Object, error) {
+	gvk, err := apiutil.GVKForObject(wanted, x.client.Scheme())
+	if err != nil {
+		return nil, err
+	}
 	found, options := wanted.DeepCopyObject().(client.Object), []client.GetOption(nil)
 	if unread(wanted) {
 		// Objects without Go types are read of the API server itself.
-		gvk, err := apiutil.GVKForObject(wanted, x.client.Scheme())
-		if err != nil {
-			return nil, err
-		}
 		live := &unstructured.Unstructured{}
 		live.SetGroupVersionKind(gvk)
 		found, options = live, append(options, client.DisableReadYourWritesConsistency)
@@ -97,5 +97,5 @@ func (x *Executor) ours(ctx context.Context, job, wanted client.Object) (client.
 	case has != nil && has.Kind == owner.Kind && has.APIVersion == owner.APIVersion && has.Name == owner.Name:
 		return nil, &predecessorError{name: wanted.GetName()}
 	}
-	return nil, &nameTakenError{name: wanted.GetName()}
+	return nil, &nameTakenError{kind: gvk.Kind, name: wanted.GetName()}
 }

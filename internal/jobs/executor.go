@@ -262,10 +262,10 @@ func (e *predecessorError) Error() string {
 
 // nameTakenError says that an object of another owner has the name that a job's
 // child must have.
-type nameTakenError struct{ name string }
+type nameTakenError struct{ kind, name string }
 
 func (e *nameTakenError) Error() string {
-	return fmt.Sprintf("the name %s is taken by an object that belongs to somebody else: delete that object, or give the job another name", e.name)
+	return fmt.Sprintf("the name %s is taken by an object that belongs to somebody else: delete that %s, or give the job another name", e.name, e.kind)
 }
 
 // writeError says which write failed, and why.

@@ -382,7 +382,7 @@ func (r *reconciler[T]) workload(ctx context.Context, job T) (*kueue.Workload, e
 	case err != nil:
 		return nil, fmt.Errorf("reading Workload %s: %w", key, err)
 	case prebuilt == "" && !isOf(&w, job, r.api.Kind):
-		return nil, fmt.Errorf("reading Workload %s: %w", key, &nameTakenError{name: key.Name})
+		return nil, fmt.Errorf("reading Workload %s: %w", key, &nameTakenError{kind: "Workload", name: key.Name})
 	}
 	return &w, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -123,7 +124,7 @@ func (c *Cluster) Namespaces(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// PodsOf reads the pods of a job.
+// PodsOf reads the pods of a job. Those that are older are of another one that had its name, and were left by it.
 func (c *Cluster) PodsOf(ctx context.Context, job *view.Job) ([]corev1.Pod, error) {
 	label := job.PodLabel()
 	if label == "" {
@@ -133,7 +134,7 @@ func (c *Cluster) PodsOf(ctx context.Context, job *view.Job) ([]corev1.Pod, erro
 	if err := c.client.List(ctx, &pods, client.InNamespace(job.Namespace), client.MatchingLabels{label: job.Name}); err != nil {
 		return nil, fmt.Errorf("list the pods of %s: %w", job.FullTitle(), err)
 	}
-	return pods.Items, nil
+	return slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return pod.CreationTimestamp.Before(&job.CreatedAt) }), nil
 }
 
 // WarningsOf reads the events that warn of a job; none where the user may not read them.

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/musterhq/muster/cmd/muster/view"
@@ -152,6 +153,22 @@ func TestAJobThatCannotBeReadAndComesLaterIsNamed(t *testing.T) {
 	}
 	if want := []string{"bad", "later"}; !slices.Equal(told, want) {
 		t.Errorf("told of %q, want %q", told, want)
+	}
+}
+
+// TestPodsOfAnEarlierJobOfTheNameAreNotItsOwn: who deletes a job and lets its pods run leaves them under its labels.
+func TestPodsOfAnEarlierJobOfTheNameAreNotItsOwn(t *testing.T) {
+	answers := withVCJobs("")
+	answers["/api/v1"] = `{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"pods","kind":"Pod","namespaced":true}]}`
+	answers["/api/v1/namespaces/ml/pods"] = `{"apiVersion":"v1","kind":"PodList","metadata":{},"items":[
+		{"metadata":{"name":"left","creationTimestamp":"2026-01-02T03:04:04Z"}},{"metadata":{"name":"own","creationTimestamp":"2026-01-02T03:04:05Z"}}]}`
+	cluster, err := Open(t.Context(), served(t, answers, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pods, err := cluster.PodsOf(t.Context(), &view.Job{Namespace: "ml", Kind: "JobSet", Name: "again", CreatedAt: metav1.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)})
+	if err != nil || len(pods) != 1 || pods[0].Name != "own" {
+		t.Errorf("its pods are %d, %v", len(pods), err)
 	}
 }
 
