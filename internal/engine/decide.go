@@ -283,10 +283,11 @@ func (p *pass) headOf(q *clusterQueue) *contestant {
 
 // mustWait says why the whole queue waits although there may be room.
 func (e *Engine) mustWait(q *clusterQueue) reason.Reason {
-	const message = "waiting for all admitted workloads to be in PodsReady condition"
 	switch {
-	case e.options.BlockUntilReady == BlockQueue && q.unready > 0, e.options.BlockUntilReady == BlockAll && e.unready > 0:
-		return reason.Reason{Code: reason.WaitingForPodsReady, Detail: message}
+	case e.options.BlockUntilReady == BlockQueue && q.unready > 0:
+		return reason.Reason{Code: reason.WaitingForPodsReady, Detail: "waiting for all admitted workloads of ClusterQueue " + q.Name + " to be in PodsReady condition"}
+	case e.options.BlockUntilReady == BlockAll && e.unready > 0:
+		return reason.Reason{Code: reason.WaitingForPodsReady, Detail: "waiting for all admitted workloads to be in PodsReady condition"}
 	}
 	return reason.Reason{}
 }

@@ -228,6 +228,7 @@ func (x *explainer) say(why reason.Reason) { x.out.Code, x.out.Message = why.Cod
 func (x *explainer) whyNow(found outcome) reason.Reason {
 	q := x.w.queue
 	if why := x.mustWait(q); why.Code != reason.None && x.isToldToWait(found) {
+		x.findUnready()
 		return why
 	}
 	if x.out.Behind != nil {
@@ -248,6 +249,15 @@ func (x *explainer) whyNow(found outcome) reason.Reason {
 		}
 	}
 	return why
+}
+
+// findUnready lists those whose pods must be ready first.
+func (x *explainer) findUnready() {
+	for _, w := range inOrder(x.workloads) {
+		if w.charged.count.unready && (x.options.BlockUntilReady == BlockAll || w.charged.queue == x.w.queue) {
+			x.out.Unready = append(x.out.Unready, reason.NameOf(w.Key))
+		}
+	}
 }
 
 // isToldToWait reports whether all that the workload is told is that others must be ready first.

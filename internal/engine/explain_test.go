@@ -310,8 +310,12 @@ func TestWhoWaitsForReadyPodsOnAPromiseIsExplainedAsHeIsTold(t *testing.T) {
 	s.want("the preemptor comes", s.happens(smaller(job("high", "q", 3, 1, 1, 1), 1)), "evict low for high: in queue", "high waits: WaitingForPreemptedWorkloads")
 	s.want("a pod of another fails, then the victim has gone", s.happens(ready("other", false), s.stopped("low")),
 		"high waits: WaitingForPodsReady", "low waits: WaitingForPodsReady")
-	if x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "high"}); x.Code != reason.WaitingForPodsReady {
+	x, _ := s.engine.Explain(Key{Namespace: "ns", Name: "high"})
+	if x.Code != reason.WaitingForPodsReady || x.Message != "waiting for all admitted workloads of ClusterQueue q to be in PodsReady condition" {
 		t.Errorf("explained %s: %s", x.Code, x.Message)
+	}
+	if diff := cmp.Diff([]reason.Name{{Namespace: "ns", Name: "other"}}, x.Unready); diff != "" {
+		t.Errorf("whose pods are not ready differs (-want +got):\n%s", diff)
 	}
 }
 

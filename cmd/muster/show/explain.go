@@ -224,6 +224,8 @@ func nextCommand(e *view.Explanation) string {
 			text += " " + e.Checks[i].Name
 		}
 		return text
+	case e.WhyNot != nil && len(e.WhyNot.Unready) > 0:
+		return "muster explain " + e.Title(e.WhyNot.Unready[0])
 	case job.State == view.Pending && job.Queue != "" && job.Workload != "":
 		return "muster queues -n " + job.Namespace
 	case job.PodLabel() == "":

@@ -141,6 +141,20 @@ func TestExplanationOfAJobThatWaitsForItsChecks(t *testing.T) {
 	}
 }
 
+func TestExplanationOfAJobThatWaitsForThePodsOfOthers(t *testing.T) {
+	e := &view.Explanation{Job: pendingJob(), Line: &view.Line{ClusterQueue: "lab", Position: 1, Length: 1}, Titles: map[string]string{"ml/w-a": "ml/jobset/a"},
+		WhyNot: &reason.Explanation{Code: reason.WaitingForPodsReady, ClusterQueue: "lab", Unready: []reason.Name{{Namespace: "ml", Name: "w-a"}, {Namespace: "ml", Name: "w-b"}}}}
+	var got bytes.Buffer
+	if err := Explanation(&got, e); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"\n  awaits    ml/jobset/a and ml/workload/w-b, whose pods are not ready\n", "\n  next      muster explain ml/jobset/a\n"} {
+		if !strings.Contains(got.String(), want) {
+			t.Errorf("it lacks %q:\n%s", want, got.String())
+		}
+	}
+}
+
 func TestAsksSayHowNearPodsAreToBe(t *testing.T) {
 	const rack, block = "example.com/rack", "example.com/block"
 	for want, a := range map[string]view.Ask{

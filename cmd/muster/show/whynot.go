@@ -21,6 +21,9 @@ func whyNot(text *strings.Builder, e *view.Explanation) {
 	case x.Behind != nil:
 		line(text, "behind", e.Title(*x.Behind)+", the head of the queue, which is StrictFIFO: nobody passes it")
 	}
+	if len(x.Unready) > 0 {
+		line(text, "awaits", names(e, x.Unready)+", whose pods are not ready")
+	}
 	label := "flavor"
 	for i := range x.PodSets {
 		podSet := &x.PodSets[i]

@@ -60,13 +60,15 @@ type Explanation struct {
 	// WouldFitAfter are few of the holders after whose end it would fit: those that are
 	// going, then the largest. Empty where no end of others' work helps.
 	WouldFitAfter []Name `json:"wouldFitAfter,omitempty"`
+	// Unready are those whose pods must be ready before it is admitted, where admissions wait for that.
+	Unready []Name `json:"unready,omitempty"`
 	// Awaits are those who were told to go and hold what is short yet.
 	Awaits []Name `json:"awaits,omitempty"`
 }
 
 // Names are all workloads that it names, each once or more.
 func (x *Explanation) Names() []Name {
-	names := slices.Concat(x.WouldFitAfter, x.Awaits)
+	names := slices.Concat(x.WouldFitAfter, x.Awaits, x.Unready)
 	for _, ps := range x.PodSets {
 		for _, f := range ps.Flavors {
 			names = append(names, f.WouldPreempt...)

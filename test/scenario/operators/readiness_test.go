@@ -20,7 +20,7 @@ import (
 
 // TestWhoseAdmissionsWaitForReadyPods: those of the queue concerned, or everybody's, one after the other.
 func TestWhoseAdmissionsWaitForReadyPods(t *testing.T) {
-	for _, block := range []string{"Queue", "All"} {
+	for block, of := range map[string]string{"Queue": " of ClusterQueue ", "All": " to be in PodsReady condition"} {
 		otherWaits := block == "All"
 		t.Run(block, func(t *testing.T) {
 			w, beside := newWorld(t), newWorld(t)
@@ -34,7 +34,7 @@ func TestWhoseAdmissionsWaitForReadyPods(t *testing.T) {
 			w.Create(first)
 			w.UntilJob("first", "runs", harness.Running(1))
 
-			waits := harness.Waits(kueue.WorkloadWaitingForPodsReady, "waiting for all admitted workloads to be in PodsReady condition")
+			waits := harness.Waits(kueue.WorkloadWaitingForPodsReady, "waiting for all admitted workloads"+of)
 			second := w.Job("second", "q", 1)
 			second.Spec.Template.Finalizers = []string{lasting}
 			w.Create(second)
