@@ -72,6 +72,10 @@ func Explanation(out io.Writer, e *view.Explanation) error {
 func whoHas(text *strings.Builder, e *view.Explanation) {
 	for i := range e.Quotas {
 		quota := &e.Quotas[i]
+		if quota.Unlimited {
+			line(text, first(i, "quota"), fmt.Sprintf("%s without limit in flavor %s", view.ShortName(quota.Resource), quota.Flavor))
+			continue
+		}
 		free := quota.Free()
 		line(text, first(i, "quota"), fmt.Sprintf("%s of %s free in flavor %s",
 			view.Number(free), view.Amount(quota.Resource, quota.Nominal), quota.Flavor))

@@ -61,6 +61,10 @@ func flavorSays(e *view.Explanation, flavor *reason.FlavorVerdict) string {
 		return flavor.Message
 	case reason.TooLarge:
 		return "more than it could ever give: " + tooLarge(flavor.Amounts)
+	case reason.Fits:
+		if e.Unlimited {
+			return "fits: its quota is without limit"
+		}
 	}
 	var numbers []string
 	for i := range flavor.Amounts {

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"github.com/musterhq/muster/cmd/muster/view"
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/reason"
@@ -51,6 +53,19 @@ func TestWhatRefusesThePodsIsNotNearer(t *testing.T) {
 `
 	if text.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", text.String(), want)
+	}
+}
+
+// TestQuotaWithoutLimitIsToldWithoutNumbers: those that the queue has say nothing.
+func TestQuotaWithoutLimitIsToldWithoutNumbers(t *testing.T) {
+	fits := &reason.FlavorVerdict{Flavor: "default", Fit: reason.Fits, Amounts: []reason.Amount{{Resource: "pods", Free: resource.MustParse("999999999999999994")}}}
+	if got, want := flavorSays(&view.Explanation{Unlimited: true}, fits), "fits: its quota is without limit"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	var text strings.Builder
+	whoHas(&text, &view.Explanation{Quotas: []view.Quota{{Flavor: "default", Resource: "nvidia.com/gpu", Nominal: resource.MustParse("1E"), Unlimited: true}}})
+	if want := "  quota     gpu without limit in flavor default\n"; text.String() != want {
+		t.Errorf("%q, want %q", text.String(), want)
 	}
 }
 

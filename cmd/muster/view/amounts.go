@@ -114,15 +114,27 @@ func resourceOrder(list corev1.ResourceList) []corev1.ResourceName {
 	})
 }
 
-// admittedAmounts sums what an admission gives to all pod sets, and counts their pods.
-func admittedAmounts(admission *kueue.Admission) (sum corev1.ResourceList, pods int32) {
-	sum = corev1.ResourceList{}
-	for i := range admission.PodSetAssignments {
-		assignment := &admission.PodSetAssignments[i]
+// admittedAmounts sums what the Workload's admission gives to all pod sets, and counts their pods. Where its queue counts no devices, as
+// one that is without limit, these are as the pods ask for them.
+func admittedAmounts(w *kueue.Workload) (sum corev1.ResourceList, pods int32) {
+	sum, devices := corev1.ResourceList{}, corev1.ResourceList{}
+	for i := range w.Status.Admission.PodSetAssignments {
+		assignment := &w.Status.Admission.PodSetAssignments[i]
 		addTimes(sum, assignment.ResourceUsage, 1)
-		if assignment.Count != nil {
-			pods += *assignment.Count
+		if assignment.Count == nil {
+			continue
 		}
+		pods += *assignment.Count
+		for j := range w.Spec.PodSets {
+			if podSet := &w.Spec.PodSets[j]; podSet.Name == assignment.Name {
+				requests := podRequests(&podSet.Template)
+				maps.DeleteFunc(requests, func(name corev1.ResourceName, _ resource.Quantity) bool { return !isDevice(name) })
+				addTimes(devices, requests, *assignment.Count)
+			}
+		}
+	}
+	if !slices.ContainsFunc(slices.Collect(maps.Keys(sum)), isDevice) {
+		maps.Copy(sum, devices)
 	}
 	return sum, pods
 }

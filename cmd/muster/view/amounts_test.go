@@ -4,6 +4,9 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
 func TestBytesOfColumnsAreRounded(t *testing.T) {
@@ -13,6 +16,21 @@ func TestBytesOfColumnsAreRounded(t *testing.T) {
 	} {
 		if got := Rounded(resource.MustParse(text)); got != want {
 			t.Errorf("%s is written %s, want %s", text, got, want)
+		}
+	}
+}
+
+func TestDevicesThatAQueueDoesNotCountAreToldAllTheSame(t *testing.T) {
+	for name, test := range map[string]struct{ asked, counted, want []string }{
+		"of a queue without limit":         {[]string{"nvidia.com/gpu", "8", "cpu", "1"}, []string{"pods", "4"}, []string{"pods", "4", "nvidia.com/gpu", "32"}},
+		"not where they count as another":  {[]string{"nvidia.com/mig-1g.5gb", "1"}, []string{"example.com/gpu-memory", "20Gi"}, []string{"example.com/gpu-memory", "20Gi"}},
+		"not what is none where none does": {[]string{"cpu", "1"}, []string{"cpu", "4"}, []string{"cpu", "4"}},
+	} {
+		w := &kueue.Workload{}
+		w.Spec.PodSets = []kueue.PodSet{{Name: "main", Count: 5, Template: podTemplate(list(test.asked...), nil)}}
+		w.Status.Admission = &kueue.Admission{PodSetAssignments: []kueue.PodSetAssignment{{Name: "main", Count: ptr.To[int32](4), ResourceUsage: list(test.counted...)}}}
+		if got, pods := admittedAmounts(w); Amounts(got, true) != Amounts(list(test.want...), true) || pods != 4 {
+			t.Errorf("%s: got %s of %d pods", name, Amounts(got, true), pods)
 		}
 	}
 }

@@ -37,6 +37,8 @@ type Explanation struct {
 	Covers []corev1.ResourceName `json:"covers,omitempty"`
 	// Quotas are those of the queue for what the job asks, of a job that waits.
 	Quotas []Quota `json:"quotas,omitempty"`
+	// Unlimited says that the quota of the queue holds nobody back, who waits for other things.
+	Unlimited bool `json:"unlimited,omitempty"`
 	// Holders, of a job that waits, are the other jobs that hold quota of that queue, the largest first.
 	Holders []Holder `json:"holders,omitempty"`
 	// WhyNot, of a job that waits, is what the engine of the operator makes of its Workload; absent where too much of the
@@ -142,6 +144,7 @@ func Explain(seen *Seen, jobs []Job, job Job, now time.Time) *Explanation {
 	for _, queue := range Queues(seen, "", now) {
 		if e.Line != nil && queue.Name == e.Line.ClusterQueue {
 			e.Quotas = quotasFor(&queue, job.Requests)
+			e.Unlimited = slices.ContainsFunc(queue.Quotas, func(q Quota) bool { return q.Unlimited })
 			e.Holders = holdersOf(jobs, &job, queue.Name)
 			if e.asksUncovered() {
 				e.Covers = queue.covers()

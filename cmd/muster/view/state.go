@@ -66,7 +66,7 @@ func (s *subject) addWorkload(job *Job) {
 		return
 	}
 	job.ClusterQueue = string(w.Status.Admission.ClusterQueue)
-	admitted, pods := admittedAmounts(w.Status.Admission)
+	admitted, pods := admittedAmounts(w)
 	if len(admitted) > 0 {
 		job.Requests = admitted
 	}
