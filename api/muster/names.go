@@ -81,8 +81,8 @@ const (
 	// index says, since some that come before it had ended: the first and the last of them, as 4-7.
 	RanksAnnotation = "muster.dev/ranks"
 
-	// JobUIDLabel is on the pods and Services that Muster makes itself, and holds the UID
-	// of their job.
+	// JobUIDLabel is on the pods and Services that Muster makes itself, and on the pods that Volcano makes for a LatticeJob, and
+	// holds the UID of their job.
 	JobUIDLabel = "muster.dev/job-uid"
 
 	// RestartsAnnotation is on those pods and holds how often their replica had been

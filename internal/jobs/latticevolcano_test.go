@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -91,6 +92,29 @@ func TestALostJobGivesItsQuotaBack(t *testing.T) {
 	}
 	if n := len(list[volcano.JobList](w.world).Items); n != 0 {
 		t.Errorf("%d VCJobs were made again", n)
+	}
+}
+
+// TestADeletedJobHoldsItsQuotaWhileItsPodsRun, which Volcano has made, and no longer.
+func TestADeletedJobHoldsItsQuotaWhileItsPodsRun(t *testing.T) {
+	w := runsWithVolcano(t)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "job-t-0", Namespace: "ns", Labels: list[volcano.JobList](w.world).Items[0].Spec.Tasks[0].Template.Labels}}
+	if err := w.api.Create(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	for _, gone := range []client.Object{w.latticeJob(), w.workload()} {
+		if err := w.api.Delete(t.Context(), gone); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if again := w.reconcile().RequeueAfter; again == 0 || w.workload() == nil {
+		t.Errorf("the next look is after %v; its Workload: %v", again, w.workload())
+	}
+	if err := w.api.Delete(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	if again := w.reconcile().RequeueAfter; again != 0 || w.workload() != nil {
+		t.Errorf("its pods are gone, and the next look is after %v; its Workload: %v", again, w.workload())
 	}
 }
 

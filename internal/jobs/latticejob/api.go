@@ -8,10 +8,12 @@ import (
 	nodev1 "k8s.io/api/node/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
+	"github.com/musterhq/muster/api/muster"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/latticejob/compile"
@@ -52,6 +54,7 @@ func New(settings Settings) jobs.API[*lattice.LatticeJob] {
 		Expected:  expected,
 		Beside:    beside,
 		AsksNodes: asksNodes,
+		PodLabels: podLabels,
 		Describe:  c.describe,
 		Plan:      c.plan,
 	}
@@ -63,6 +66,11 @@ func New(settings Settings) jobs.API[*lattice.LatticeJob] {
 		api.Owns = append(api.Owns, &volcano.Job{})
 	}
 	return api
+}
+
+// podLabels are those of pods that Volcano makes for the job with the UID.
+func podLabels(uid types.UID) map[string]string {
+	return map[string]string{muster.JobUIDLabel: string(uid)}
 }
 
 // volcanoJobs are what LatticeJobs are compiled to.

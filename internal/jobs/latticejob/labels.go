@@ -13,6 +13,16 @@ import (
 	"github.com/musterhq/muster/internal/jobs/latticejob/compile"
 )
 
+// labelPods has the pods of the VCJob be known as the job's: what they use is the job's until they are gone, though it is deleted.
+func (l *look) labelPods(vcjob *volcano.Job) {
+	for i := range vcjob.Spec.Tasks {
+		template := &vcjob.Spec.Tasks[i].Template
+		for key, value := range podLabels(l.job.UID) {
+			metav1.SetMetaDataLabel(&template.ObjectMeta, key, value)
+		}
+	}
+}
+
 // passOnLabels gives the VCJob the labels by which people say how the job is queued.
 func (l *look) passOnLabels(vcjob *volcano.Job) {
 	for key, value := range l.job.Labels {

@@ -174,7 +174,9 @@ func (l *look) apply(result *compile.Result) {
 			}
 		}
 	}
-	if !l.settings.External {
+	if l.settings.External {
+		l.labelPods(result.VCJob)
+	} else {
 		l.passOnLabels(result.VCJob)
 	}
 	metav1.SetMetaDataAnnotation(&result.VCJob.ObjectMeta, generationAnnotation, fmt.Sprint(l.job.Generation))

@@ -105,6 +105,17 @@ func TestALostJobHoldsNoQuota(t *testing.T) {
 	}
 }
 
+// TestADeletedJobGivesItsQuotaBack, though it was running.
+func TestADeletedJobGivesItsQuotaBack(t *testing.T) {
+	w := newWorld(t)
+	w.defineJobs()
+	w.queue("2")
+	w.job("first", "q", 2)
+	w.Delete(w.UntilPhase("first", lattice.Running))
+	w.job("next", "q", 2)
+	w.UntilPhase("next", lattice.Running)
+}
+
 // TestAQueueOfVolcanosIsHandedOver: at once, and the status says that Muster's quota does not cover it.
 func TestAQueueOfVolcanosIsHandedOver(t *testing.T) {
 	w := newWorld(t)
