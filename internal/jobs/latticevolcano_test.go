@@ -163,6 +163,28 @@ func TestAJobOfWhichTheVCJobQueuesHasNoWorkload(t *testing.T) {
 	}
 }
 
+// TestAPrebuiltWorkloadIsTheVCJobs where that queues: the job makes it, and does not wait for it.
+func TestAPrebuiltWorkloadIsTheVCJobs(t *testing.T) {
+	for _, queue := range []string{"", "cq"} {
+		w := newExternalWorld(t)
+		w.reconciler = jobs.NewReconciler(latticejob.New(latticejob.Settings{}), w.watched(), w.events, w.clock)
+		if err := w.api.Create(t.Context(), &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "prebuilt"}, Spec: kueue.WorkloadSpec{QueueName: "cq"}}); err != nil {
+			t.Fatal(err)
+		}
+		w.edit(func(job *lattice.LatticeJob) {
+			job.Labels = map[string]string{kueue.PrebuiltWorkloadLabel: "prebuilt"}
+			if queue != "" {
+				job.Labels[kueue.QueueLabel] = queue
+			}
+		})
+		w.quiet()
+		made := list[volcano.JobList](w.world).Items
+		if len(made) != 1 || made[0].Labels[kueue.PrebuiltWorkloadLabel] != "prebuilt" || len(w.workload().OwnerReferences) > 0 {
+			t.Errorf("in queue %q: %d VCJobs, the job says %q, the Workload is %v's", queue, len(made), w.latticeJob().Status.Message, w.workload().OwnerReferences)
+		}
+	}
+}
+
 // TestPodsAreNotCountedTwiceWhereVolcanoTakesOver: the VCJob's Workload counts what Muster has started, for as long as that runs.
 func TestPodsAreNotCountedTwiceWhereVolcanoTakesOver(t *testing.T) {
 	w := newExternalWorld(t)

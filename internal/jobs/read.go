@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -205,4 +206,19 @@ func byName[O any, P interface {
 		out[P(&items[i]).GetName()] = &items[i]
 	}
 	return out
+}
+
+// unseenPause is how soon a job is looked at again of which a child is there that was not seen. The watch brings it, mostly before.
+const unseenPause = time.Second
+
+// isThere reports whether the API server has the object, nil for none, and the job controls it.
+func (r *reconciler[T]) isThere(ctx context.Context, job T, object client.Object) (bool, error) {
+	if object == nil {
+		return false, nil
+	}
+	found := object.DeepCopyObject().(client.Object)
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(object), found); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return metav1.IsControlledBy(found, job), nil
 }

@@ -12,7 +12,6 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/podspec"
@@ -118,21 +117,6 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	return ctrl.Result{RequeueAfter: wait}, nil
 }
 
-// unseenPause is how soon a job is looked at again of which a child is there that was not seen. The watch brings it, mostly before.
-const unseenPause = time.Second
-
-// isThere reports whether the API server has the object, nil for none, and the job controls it.
-func (r *reconciler[T]) isThere(ctx context.Context, job T, object client.Object) (bool, error) {
-	if object == nil {
-		return false, nil
-	}
-	found := object.DeepCopyObject().(client.Object)
-	if err := r.live.Get(ctx, client.ObjectKeyFromObject(object), found); err != nil {
-		return false, client.IgnoreNotFound(err)
-	}
-	return metav1.IsControlledBy(found, job), nil
-}
-
 // countsLives reports whether the API's jobs are counted here: those of another controller are counted there.
 func (r *reconciler[T]) countsLives() bool { return !r.api.External }
 
@@ -189,28 +173,6 @@ func (r *reconciler[T]) planAlone(seen Seen[T]) Plan {
 		plan.Writes = append(plan.Writes, loosen(seen.Children)...)
 	}
 	return plan
-}
-
-// heldByChild reports whether a child's Workload counts what the job runs, which has none of its own.
-func (r *reconciler[T]) heldByChild(ctx context.Context, described Description, children []client.Object, found *kueue.Workload) (bool, error) {
-	if !described.Held || found != nil {
-		return false, nil
-	}
-	for _, child := range children {
-		gvk, err := apiutil.GVKForObject(child, r.client.Scheme())
-		if err != nil {
-			return false, err
-		}
-		var w kueue.Workload
-		key := client.ObjectKey{Namespace: child.GetNamespace(), Name: workloadName(gvk, child.GetName(), child.GetUID())}
-		switch err := r.client.Get(ctx, key, &w); {
-		case err == nil && workload.HoldsQuota(&w) && !workload.IsFinished(&w):
-			return true, nil
-		case client.IgnoreNotFound(err) != nil:
-			return false, fmt.Errorf("reading Workload %s: %w", key, err)
-		}
-	}
-	return false, nil
 }
 
 // look is what there is of the job, but for its Workload.
@@ -343,7 +305,7 @@ func (r *reconciler[T]) queueWrites(job T, described Description, queue string, 
 	if progress.Outcome == nil {
 		events = mistakesOf(job, described, facts.Priorities)
 	}
-	prebuilt := prebuiltName(job) != ""
+	prebuilt := r.prebuiltOf(job) != ""
 	switch {
 	case progress.QueuesAnew && prebuilt:
 		return outOfSync(found, now)
@@ -371,7 +333,7 @@ func (r *reconciler[T]) queueWrites(job T, described Description, queue string, 
 // own yet, or else that of its name.
 func (r *reconciler[T]) workload(ctx context.Context, job T) (*kueue.Workload, error) {
 	var w kueue.Workload
-	prebuilt := prebuiltName(job)
+	prebuilt := r.prebuiltOf(job)
 	key := client.ObjectKey{Namespace: job.GetNamespace(), Name: prebuilt}
 	if prebuilt == "" {
 		key.Name = workloadName(r.api.Kind, job.GetName(), job.GetUID())
@@ -385,6 +347,14 @@ func (r *reconciler[T]) workload(ctx context.Context, job T) (*kueue.Workload, e
 		return nil, fmt.Errorf("reading Workload %s: %w", key, &nameTakenError{kind: "Workload", name: key.Name})
 	}
 	return &w, nil
+}
+
+// prebuiltOf is the Workload that the job names for itself, "" for none: where what it makes queues, it is named for that.
+func (r *reconciler[T]) prebuiltOf(job T) string {
+	if r.api.Delegates {
+		return ""
+	}
+	return prebuiltName(job)
 }
 
 // isOf reports whether the Workload says that it is the job's: by its kind too, since the API asks who says that of a kind of job what
