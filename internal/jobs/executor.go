@@ -60,7 +60,7 @@ func (x *Executor) Run(ctx context.Context, job client.Object, p Plan) error {
 	}
 	err := x.writeInTurn(ctx, job, p)
 	p.Status = unsaid(p.Status, failed(err))
-	if err != nil && p.StatusOnError != nil && !overtaken(err) {
+	if err != nil && p.StatusOnError != nil && !overtaken(err) && !comesToNothing(err) {
 		status, event := p.StatusOnError(err)
 		p.Status, p.Events = status, nil
 		if !equality.Semantic.DeepEqual(job, status) {
@@ -124,7 +124,7 @@ func (x *Executor) write(ctx context.Context, job client.Object, w Write) error 
 		}
 		return nil
 	}
-	if w.onFailure != "" && refused(err) {
+	if w.onFailure != "" && refused(err) && !comesToNothing(err) {
 		x.tell(job, Warning(w.onFailure, err.Error()))
 	}
 	kind := fmt.Sprintf("%T", w.object)
@@ -305,6 +305,12 @@ func overtaken(err error) bool {
 	}
 	var of *writeError
 	return errors.As(err, &of) && (of.write.verb == verbChange || of.write.verb == verbChangeStatus) && apierrors.IsConflict(of.err)
+}
+
+// comesToNothing reports whether something could not be made since its namespace is being terminated: the job goes with that, and nobody
+// can mend it, nor be told, for events are not made there either.
+func comesToNothing(err error) bool {
+	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
 // refused tells errors that people have to mend from those that pass by

@@ -105,6 +105,8 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 		// The watch brings what somebody else wrote, and with it the next try.
 		ctrl.LoggerFrom(ctx).V(1).Info("planning again after a conflict", "cause", err.Error())
 		return ctrl.Result{RequeueAfter: wait}, nil
+	case err != nil && comesToNothing(err):
+		return ctrl.Result{RequeueAfter: wait}, nil
 	case err != nil:
 		return ctrl.Result{}, err
 	}

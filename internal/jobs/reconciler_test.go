@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -160,6 +161,20 @@ func TestConflicts(t *testing.T) {
 				t.Errorf("error %v, want one: %v", err, tc.again)
 			}
 		})
+	}
+}
+
+// TestWhatCannotBeMadeInANamespaceThatGoesIsNoError: the job goes with it. Nobody is told, for events are not made there either, and it is
+// not tried again.
+func TestWhatCannotBeMadeInANamespaceThatGoesIsNoError(t *testing.T) {
+	goes := apierrors.NewForbidden(batchv1.Resource("jobs"), "js-leader-0", errors.New("unable to create new content in namespace ns because it is being terminated"))
+	goes.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause, Message: "namespace ns is being terminated", Field: "metadata.namespace"}}
+	w := newWorld(t, fault{write: "create Job js-leader-0 #1", err: goes}, newJobSet(""))
+	if _, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "js"}}); err != nil || !w.faulty {
+		t.Errorf("%v after %v", err, w.writes)
+	}
+	for _, event := range w.events.events {
+		t.Errorf("told %s", event)
 	}
 }
 
