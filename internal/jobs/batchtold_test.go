@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -202,6 +203,29 @@ func TestABatchJobThatRunsIsToldThatLabelsCountLater(t *testing.T) {
 	}
 	if spec := list[kueue.WorkloadList](w.world).Items[0].Spec; *spec.Priority != 9 {
 		t.Errorf("of another class its priority is %d", *spec.Priority)
+	}
+}
+
+// TestABatchJobIsToldOnceThatItsQueueDecides: when the change was taken back, not when somebody else's came in between.
+func TestABatchJobIsToldOnceThatItsQueueDecides(t *testing.T) {
+	w := newBatchWorld(t, fault{}, newBatchJob("cq", true), 0)
+	w.reconcile()
+	resumed := w.batchJob()
+	resumed.Spec.Suspend, resumed.Generation = ptr.To(false), 2
+	if err := w.api.Update(t.Context(), resumed); err != nil {
+		t.Fatal(err)
+	}
+	w.fault = fault{write: fmt.Sprintf("change Job job #%d", w.seen["change Job job"]+1),
+		err: apierrors.NewConflict(batchv1.Resource("jobs"), "job", errors.New("somebody was quicker"))}
+	w.reconcile()
+	told := 0
+	for _, event := range w.events.events {
+		if strings.HasPrefix(event, "QueueDecides") {
+			told++
+		}
+	}
+	if !*w.batchJob().Spec.Suspend || told != 1 {
+		t.Errorf("told %d times: %v", told, w.events.events)
 	}
 }
 

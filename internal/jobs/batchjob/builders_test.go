@@ -132,10 +132,17 @@ func writes(p jobs.Plan) []string {
 	return out
 }
 
+// events are those of the plan, and those that its writes tell.
 func events(p jobs.Plan) []string {
 	var out []string
+	tell := func(e jobs.Event) { out = append(out, e.Type+" "+e.Reason+": "+e.Message) }
+	for _, w := range p.Writes {
+		if e := w.Tells(); e != nil {
+			tell(*e)
+		}
+	}
 	for _, e := range p.Events {
-		out = append(out, e.Type+" "+e.Reason+": "+e.Message)
+		tell(e)
 	}
 	return out
 }

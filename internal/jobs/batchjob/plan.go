@@ -54,14 +54,15 @@ func plan(seen jobs.Seen[*batchv1.Job]) jobs.Plan {
 func hold(p *jobs.Plan, job *batchv1.Job) {
 	switch {
 	case !suspended(job):
-		p.Writes = append(p.Writes, jobs.Change(job, suspend(job)))
+		held := jobs.Change(job, suspend(job))
 		switch {
 		case hasStarted(job): // it ran, and may not any more
 		case job.Generation <= 1:
 			p.StartedUnheld = true
 		default:
-			p.Events = append(p.Events, jobs.Warning(queueDecidesReason, resumeRevertedMessage))
+			held = held.AndTell(jobs.Warning(queueDecidesReason, resumeRevertedMessage))
 		}
+		p.Writes = append(p.Writes, held)
 	case hasStarted(job) && quiet(job):
 		p.Writes = append(p.Writes, rewrite(job, restored(job)))
 	}
@@ -85,23 +86,22 @@ func run(p *jobs.Plan, job *batchv1.Job, admission jobs.Admission) {
 		if !admission.MayStart() || !fits && !quiet(job) {
 			return // the template of a Job with pods cannot be changed
 		}
-		p.Writes = append(p.Writes, rewrite(job, desired))
+		resumed := rewrite(job, desired)
 		if hasStarted(job) && fits {
-			p.Events = append(p.Events, jobs.Warning(queueDecidesReason, suspendRevertedMessage))
+			resumed = resumed.AndTell(jobs.Warning(queueDecidesReason, suspendRevertedMessage))
 		}
+		p.Writes = append(p.Writes, resumed)
 	case !fits && !hasStarted(job):
 		// It runs, and was never given what it needs to run where its quota is.
 		p.Writes = append(p.Writes, jobs.Change(job, suspend(job)))
 	case !granted.Reaches(job.Spec.Template, 0, granted.Count):
 		// A repair gave it other nodes. The template can only change while there are no pods.
-		p.Writes = append(p.Writes, jobs.Change(job, suspend(job)))
-		p.Events = append(p.Events, jobs.Warning(movedReason, movedMessage))
+		p.Writes = append(p.Writes, jobs.Change(job, suspend(job)).AndTell(jobs.Warning(movedReason, movedMessage)))
 	case pending(job) > granted.Count:
 		fewer := job.DeepCopy()
 		fewer.Spec.Parallelism = ptr.To(granted.Count)
-		p.Writes = append(p.Writes, jobs.Change(job, fewer))
-		p.Events = append(p.Events, jobs.Warning(queueDecidesReason, fmt.Sprintf(
-			"spec.parallelism is %d again: the Job has quota for as many pods; submit another Job for more", granted.Count)))
+		p.Writes = append(p.Writes, jobs.Change(job, fewer).AndTell(jobs.Warning(queueDecidesReason, fmt.Sprintf(
+			"spec.parallelism is %d again: the Job has quota for as many pods; submit another Job for more", granted.Count))))
 	}
 }
 

@@ -209,11 +209,17 @@ func conditions(p jobs.Plan) []string {
 
 func statusOf(p jobs.Plan) jobset.JobSetStatus { return p.Status.(*jobset.JobSet).Status }
 
-// events are a plan's, "Type Reason: message" each.
+// events are those that the plan's writes tell, and its own, "Type Reason: message" each.
 func events(p jobs.Plan) []string {
 	var out []string
+	tell := func(e jobs.Event) { out = append(out, fmt.Sprintf("%s %s: %s", e.Type, e.Reason, e.Message)) }
+	for _, w := range p.Writes {
+		if e := w.Tells(); e != nil {
+			tell(*e)
+		}
+	}
 	for _, e := range p.Events {
-		out = append(out, fmt.Sprintf("%s %s: %s", e.Type, e.Reason, e.Message))
+		tell(e)
 	}
 	return out
 }

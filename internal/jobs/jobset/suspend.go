@@ -41,10 +41,11 @@ func (a *attempt) takesOverSuspend() bool {
 func (a *attempt) takeOverSuspend() {
 	resumed := a.seen.Job.DeepCopy()
 	resumed.Spec.Suspend = ptr.To(false)
-	a.plan.Writes = append(a.plan.Writes, jobs.Change(a.seen.Job, resumed))
+	change := jobs.Change(a.seen.Job, resumed)
 	if len(a.children.all()) > 0 { // it ran already, so this is not how it was created
-		a.plan.Events = append(a.plan.Events, jobs.Warning(queueDecidesReason, queueDecidesMessage))
+		change = change.AndTell(jobs.Warning(queueDecidesReason, queueDecidesMessage))
 	}
+	a.plan.Writes = append(a.plan.Writes, change)
 }
 
 // suspendJobs suspends what runs, and says so.
@@ -104,8 +105,7 @@ func (a *attempt) move(rj *jobset.ReplicatedJob, index int32, job *batchv1.Job) 
 	}
 	stopped := job.DeepCopy()
 	stopped.Spec.Suspend = ptr.To(true)
-	a.plan.Writes = append(a.plan.Writes, jobs.Change(job, stopped))
-	a.plan.Events = append(a.plan.Events, jobs.Warning(movedReason, fmt.Sprintf(movedMessage, job.Name)))
+	a.plan.Writes = append(a.plan.Writes, jobs.Change(job, stopped).AndTell(jobs.Warning(movedReason, fmt.Sprintf(movedMessage, job.Name))))
 	a.moved[job.Name] = true
 }
 
