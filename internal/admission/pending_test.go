@@ -2,6 +2,7 @@ package admission
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 
@@ -41,6 +42,12 @@ func TestPendingWriter(t *testing.T) {
 		"what is known already is not written again": {
 			before: func(w *world) { w.editStatus(&a, func() { wait(&a, reason.Inadmissiblef("no quota"), now) }) },
 			do:     func(p *pendingWriter) { p.say(waits("no quota")) }, tries: 1, want: says("no quota")},
+		"nor is what the API has cut": {
+			before: func(w *world) {
+				w.editStatus(&a, func() { wait(&a, reason.Inadmissiblef("%s", strings.Repeat("no", conditionMessageBytes)), now) })
+			},
+			do: func(p *pendingWriter) { p.say(waits(strings.Repeat("no", conditionMessageBytes))) }, tries: 1,
+			want: says(strings.Repeat("no", conditionMessageBytes/2))},
 		"what is not true any more is not written": {
 			do: func(p *pendingWriter) { p.say(waits("no quota")); p.forget(engine.Key{Namespace: "ns", Name: "a"}) }, tries: 1},
 		"a failure of what is not true any more is forgotten": {
