@@ -180,6 +180,9 @@ func TestABatchJobThatRunsIsToldThatLabelsCountLater(t *testing.T) {
 	if got := label(nil); len(got) != 0 {
 		t.Errorf("told %v though nothing changed", got)
 	}
+	if got := label(map[string]string{kueue.WorkloadPriorityClassLabel: "nosuch"}); len(got) != 0 {
+		t.Errorf("told %v of a class that does not exist", got)
+	}
 	got := label(map[string]string{kueue.WorkloadPriorityClassLabel: "soon", kueue.MaxExecTimeSecondsLabel: "60"})
 	if len(got) != 1 || !strings.Contains(got[0], "by kueue.x-k8s.io/priority-class and kueue.x-k8s.io/max-exec-time-seconds now counts when it waits again") {
 		t.Errorf("told %v", got)

@@ -18,10 +18,10 @@ const (
 	labelsLaterReason = "LabelsCountLater"
 )
 
-// countsLater tells of a job that asks for something else than it was given quota for, that this counts once it queues again: what quota
-// is held for stays as it is. One that names its Workload asks for what that one says.
+// countsLater tells of a job that keeps its quota and asks for something else than it was given that for, that this counts once it queues
+// again: what quota is held for stays as it is.
 func countsLater(job client.Object, queue string, own *kueue.Workload, asked request) []Event {
-	if own == nil || prebuiltName(job) != "" || workload.IsFinished(own) || !workload.HoldsQuota(own) || workload.IsEvicted(own) || !own.DeletionTimestamp.IsZero() {
+	if own == nil || workload.IsFinished(own) || !workload.HoldsQuota(own) || workload.IsEvicted(own) || !own.DeletionTimestamp.IsZero() {
 		return nil // it asks for nothing yet, or is leaving
 	}
 	var events []Event

@@ -215,7 +215,6 @@ func (r *reconciler[T]) planQueued(ctx context.Context, seen Seen[T], described 
 	if plan.Progress.Outcome == nil {
 		plan.Events = append(plan.Events, cannotStart(seen.Admission, own)...)
 		plan.Events = append(plan.Events, cannotQueue(job, queue.Name, seen.Admission, facts.Queues)...)
-		plan.Events = append(plan.Events, countsLater(job, queue.Name, own, r.asks(job, queue.Name, facts))...)
 	}
 	if seen.Admission.Conflict != "" && !plan.Progress.Active && plan.Progress.Outcome == nil {
 		plan.Progress.FailedToStart = seen.Admission.Conflict
@@ -327,6 +326,8 @@ func (r *reconciler[T]) queueWrites(job T, described Description, queue string, 
 		return nil, events
 	case prebuilt, len(events) > 0:
 		wanted = found // whoever made it says what it asks; a mistake changes nothing
+	case progress.Outcome == nil && progress.Refused == "":
+		events = countsLater(job, queue, found, asked)
 	}
 	return workloadWrites(found, wanted, progress, r.backoff, now), events
 }
