@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/events"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
@@ -22,7 +21,7 @@ const (
 
 // teller tells people what was decided about their job: on the job, which they know. A nil
 // one tells nothing.
-type teller struct{ recorder events.EventRecorder }
+type teller struct{ recorder *boundedRecorder }
 
 // changed tells what a written status changed that people want to hear of.
 func (t *teller) changed(before, after *kueue.Workload) {
@@ -81,6 +80,7 @@ func resizedAnew(before, after *kueue.Workload) *metav1.Condition {
 	return is
 }
 
+// tell tells it now or never: the Workload's conditions say it too, and told late it would seem to have come about late.
 func (t *teller) tell(job, related *corev1.ObjectReference, kind, reason, message string) {
-	t.recorder.Eventf(job, related, kind, reason, eventAction, "%s", workload.Cut(message, eventMessageBytes))
+	t.recorder.tellOrDrop(job, related, kind, reason, eventAction, "%s", workload.Cut(message, eventMessageBytes))
 }

@@ -2,7 +2,6 @@ package admission
 
 import (
 	"context"
-	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -10,39 +9,43 @@ import (
 )
 
 // mostLate bounds the warnings that wait for time to be told, and the memory for their jobs.
-const mostLate = 500
+const mostLate = 100
 
 // boundedRecorder passes on as many events as there is time for: a broadcaster would write each of a storm, at once and side by
-// side. Of the others warnings wait for their turn, mostLate of them, since most tell what went wrong for good and are told once;
-// what is dropped stands in the status of the job all the same.
+// side. What is dropped stands in the status of the job, or of its Workload, all the same.
 type boundedRecorder struct {
 	events.EventRecorder
 	budget *writeBudget
-	// late are the warnings that wait, oldest first, each of which tells itself; waiting counts them and the one whose turn it is.
-	late    chan func()
-	waiting atomic.Int32
+	// late are the warnings that wait, oldest first, each of which tells itself.
+	late chan func()
 }
 
 func newBoundedRecorder(recorder events.EventRecorder, budget *writeBudget) *boundedRecorder {
 	return &boundedRecorder{EventRecorder: recorder, budget: budget, late: make(chan func(), mostLate)}
 }
 
-// Eventf records the event, has it wait, or drops it. None passes a warning that waits: people read events in the order in which
-// they are written.
+// Eventf records the event. One that there is no time for waits if it is a warning, since most of these tell what went wrong for good and
+// are told once.
 func (r *boundedRecorder) Eventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) {
-	if r.waiting.Load() == 0 && r.Tell(regarding, related, eventtype, reason, action, note, args...) {
+	if eventtype != corev1.EventTypeWarning {
+		r.tellOrDrop(regarding, related, eventtype, reason, action, note, args...)
 		return
 	}
-	if eventtype == corev1.EventTypeWarning {
-		r.waiting.Add(1)
-		select {
-		case r.late <- func() { r.EventRecorder.Eventf(regarding, related, eventtype, reason, action, note, args...) }:
-			return
-		default:
-			r.waiting.Add(-1)
-		}
+	if r.Tell(regarding, related, eventtype, reason, action, note, args...) {
+		return
 	}
-	droppedEvents.Inc()
+	select {
+	case r.late <- func() { r.EventRecorder.Eventf(regarding, related, eventtype, reason, action, note, args...) }:
+	default:
+		droppedEvents.Inc()
+	}
+}
+
+// tellOrDrop records the event if there is time for it now, which it does not take from warnings that wait.
+func (r *boundedRecorder) tellOrDrop(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) {
+	if len(r.late) > 0 || !r.Tell(regarding, related, eventtype, reason, action, note, args...) {
+		droppedEvents.Inc()
+	}
 }
 
 // Tell records the event if there is time for it now, and reports whether there was. One that it has no time for is not counted as
@@ -66,7 +69,6 @@ func (r *boundedRecorder) Start(ctx context.Context) error {
 				return nil
 			}
 			tell()
-			r.waiting.Add(-1)
 		}
 	}
 }
