@@ -39,8 +39,8 @@ func (g Gang) Keep(job client.Object, kind schema.GroupVersionKind, children []c
 	switch {
 	case there == nil:
 		return Create(g.podGroup(job, kind)).OrWarn(FailedCreate), true
-	case there.Spec.SchedulingPolicy.Gang == nil || !there.DeletionTimestamp.IsZero():
-		// Somebody changed it; kube-scheduler does as it says.
+	case there.Spec.SchedulingPolicy.Gang == nil:
+		// Somebody changed it; kube-scheduler does as it says. It does so too with one that is being deleted, which its pods keep.
 	case g.Pods > there.Spec.SchedulingPolicy.Gang.MinCount || g.Pods < there.Spec.SchedulingPolicy.Gang.MinCount && g.Waits:
 		other := there.DeepCopy()
 		other.Spec.SchedulingPolicy.Gang.MinCount = g.Pods
@@ -53,7 +53,7 @@ func (g Gang) Keep(job client.Object, kind schema.GroupVersionKind, children []c
 // with the pods, and one that is short of those that have ended would keep out for ever what comes for another.
 func loosen(children []client.Object) (writes []Write) {
 	for _, there := range ChildrenOf[*schedulingv1beta1.PodGroup](children) {
-		if gang := there.Spec.SchedulingPolicy.Gang; gang == nil || gang.MinCount <= 1 || !there.DeletionTimestamp.IsZero() {
+		if gang := there.Spec.SchedulingPolicy.Gang; gang == nil || gang.MinCount <= 1 {
 			continue
 		}
 		other := there.DeepCopy()

@@ -112,10 +112,20 @@ func TestGangsOfAnotherTimeHoldNobodyBack(t *testing.T) {
 	group := func(name string, least int32) *schedulingv1beta1.PodGroup {
 		return Gang{Name: name, Pods: least}.podGroup(&corev1.Pod{}, schema.GroupVersionKind{})
 	}
-	goes, another := group("goes", 3), group("of-no-gang", 3)
-	goes.DeletionTimestamp, another.Spec.SchedulingPolicy.Gang = ptr.To(metav1.Now()), nil
-	writes := loosen([]client.Object{group("three", 3), group("one", 1), goes, another, &corev1.Pod{}})
+	another := group("of-no-gang", 3)
+	another.Spec.SchedulingPolicy.Gang = nil
+	writes := loosen([]client.Object{group("three", 3), group("one", 1), another, &corev1.Pod{}})
 	if len(writes) != 1 || writes[0].Object().GetName() != "three" || writes[0].Object().(*schedulingv1beta1.PodGroup).Spec.SchedulingPolicy.Gang.MinCount != 1 {
 		t.Errorf("writes %+v", writes)
+	}
+}
+
+// TestAPodGroupThatIsBeingDeletedIsKeptInStep: the pods that are of it keep it for as long as they are there, and kube-scheduler goes by it.
+func TestAPodGroupThatIsBeingDeletedIsKeptInStep(t *testing.T) {
+	there := Gang{Name: "g", Pods: 3}.podGroup(&corev1.Pod{}, schema.GroupVersionKind{})
+	there.DeletionTimestamp = ptr.To(metav1.Now())
+	write, differs := Gang{Name: "g", Pods: 2, Waits: true}.Keep(&corev1.Pod{}, schema.GroupVersionKind{}, []client.Object{there})
+	if !differs || write.Object().(*schedulingv1beta1.PodGroup).Spec.SchedulingPolicy.Gang.MinCount != 2 {
+		t.Errorf("differs: %v, writes %+v", differs, write)
 	}
 }
