@@ -90,6 +90,18 @@ func TestAPodOfAJobSetMeetsThoseOfItsJobs(t *testing.T) {
 	}
 }
 
+// TestAPodThatAskedBeforeItsJobWasSeenIsLookedForAgain: it belongs nowhere as long as that is not known whose it is.
+func TestAPodThatAskedBeforeItsJobWasSeenIsLookedForAgain(t *testing.T) {
+	h := NewHalls(fake.NewClientBuilder().Build())
+	news := h.arrivals()
+	h.handler().OnAdd(&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "js-a-0", UID: "a", OwnerReferences: controlledBy("jobset.x-k8s.io/v1alpha2", "JobSet", "js", "u")}}, false)
+	select {
+	case <-news:
+	default:
+		t.Error("nobody who asked is told")
+	}
+}
+
 // TestAPodIsInTheAttemptsOfTheJobSetWhoseJobMadeIt: and in none that its labels name.
 func TestAPodIsInTheAttemptsOfTheJobSetWhoseJobMadeIt(t *testing.T) {
 	job := func(name, uid, set string) *batchv1.Job {
