@@ -80,7 +80,8 @@ func TestExplainOnACluster(t *testing.T) {
 		{"one that is wrong", []string{"job/mistaken"}, exitFailed, []string{"no Workload yet", "told      InvalidJob at 2026-01-02 03:04:05 UTC: Mend this."}},
 		{"to one who may not read events", []string{"job/mistaken", "--as", "guest"}, exitFailed, []string{"no Workload yet"}},
 		{"a reader of one namespace", []string{"waiting", "--as", "guest"}, exitFailed, []string{
-			"waits for its first decision", "unseen    you may not list all workloads, localqueues, clusterqueues, cohorts, resourceflavors, admissionchecks, namespaces"}},
+			"waits for its first decision", "unseen    you may not list all workloads, localqueues, clusterqueues, cohorts, resourceflavors, admissionchecks, namespaces",
+			"next      muster kubectl describe localqueue queue -n " + namespace}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -98,7 +99,14 @@ func TestExplainOnACluster(t *testing.T) {
 
 	explainUnderThePublished(t, cluster, namespace)
 
-	_, out, _ := muster(t, cluster, "explain", "-n", namespace, "waiting", "-o", "json")
+	// Jobs are listed too, but for kinds that the reader may not list.
+	code, out, errOut := muster(t, cluster, "jobs", "-n", namespace, "--as", "guest")
+	if code != exitDone || !strings.Contains(out, "workload/waiting") || !strings.Contains(out, "job/mistaken") ||
+		!strings.HasPrefix(errOut, "muster: you may not list genericjobs, trainingjobs, latticejobs: ") {
+		t.Errorf("to a reader of few kinds: exit code %d\n%s%s", code, out, errOut)
+	}
+
+	_, out, _ = muster(t, cluster, "explain", "-n", namespace, "waiting", "-o", "json")
 	var explained view.Explanation
 	if err := json.Unmarshal([]byte(out), &explained); err != nil || explained.WhyNot == nil || explained.WhyNot.Code != reason.WaitingForQuota {
 		t.Errorf("as JSON it is %v: %s", err, out)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -41,7 +42,7 @@ func follow[T any](ctx context.Context, streams genericiooptions.IOStreams, clus
 		defer ticker.Stop()
 		f = redrawing(streams, size, output, r, ticker.C)
 	}
-	lost := false
+	lost, begun := false, false
 	for {
 		seen, err := watch.See(ctx)
 		if ctx.Err() != nil {
@@ -49,6 +50,10 @@ func follow[T any](ctx context.Context, streams genericiooptions.IOStreams, clus
 		}
 		if err != nil {
 			return err
+		}
+		if !begun {
+			tellUnseen(f.tell, seen.Unseen)
+			begun = true
 		}
 		if why := watch.Lost(); (why != nil) != lost {
 			lost = why != nil
@@ -115,6 +120,13 @@ func tellUnreadable(tell func(line string), jobs []view.Unreadable) {
 	for _, job := range jobs {
 		tell(fmt.Sprintf("muster: %s %s of namespace %s is left out, it cannot be read: %s: mend it by `muster kubectl edit -n %s %s %s`",
 			job.Resource, job.Name, job.Namespace, oneLine(job.Why.Error()), job.Namespace, job.Resource, job.Name))
+	}
+}
+
+// tellUnseen names the kinds of jobs that are left out.
+func tellUnseen(tell func(line string), kinds []string) {
+	if len(kinds) > 0 {
+		tell("muster: you may not list " + strings.Join(kinds, ", ") + ": these jobs are left out, but where their Workloads stand for them")
 	}
 }
 

@@ -55,6 +55,7 @@ func (l *listing[T]) run(ctx context.Context, streams genericiooptions.IOStreams
 	if err != nil {
 		return explainConnection(err)
 	}
+	tellUnseen(lineTo(streams.ErrOut), seen.Unseen)
 	tellUnreadable(lineTo(streams.ErrOut), seen.Unreadable)
 	found, err := list(seen, time.Now())
 	if err != nil {

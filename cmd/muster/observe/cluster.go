@@ -80,12 +80,14 @@ func (c *Cluster) See(ctx context.Context, scope Scope) (*view.Seen, error) {
 // reading fills the list of a kind, of a cluster or of what is known of it, and returns what is there and cannot be read.
 type reading func(context.Context, kindRead, ...client.ListOption) ([]view.Unreadable, error)
 
-// see fills a Seen. A kind that is not served is left empty, but for those without which nothing queues.
+// see fills a Seen. A kind that is not served is left empty, but for those without which nothing queues; so is a kind of jobs that the user
+// may not list, which is noted in Unseen.
 func see(ctx context.Context, read reading, scope Scope) (*view.Seen, error) {
 	var (
 		lists         jobLists
 		clusterQueues kueue.ClusterQueueList
 		unreadable    []view.Unreadable
+		unseen        []string
 	)
 	kinds := lists.kinds()
 	if scope.ClusterQueues {
@@ -100,13 +102,15 @@ func see(ctx context.Context, read reading, scope Scope) (*view.Seen, error) {
 		unreadable = append(unreadable, bad...)
 		switch {
 		case err == nil:
+		case apierrors.IsForbidden(err) && !kind.decides:
+			unseen = append(unseen, kind.name)
 		case !isNotServed(err):
 			return nil, fmt.Errorf("list %s: %w", kind.name, err)
 		case kind.needed:
 			return nil, ErrNotInstalled
 		}
 	}
-	seen := &view.Seen{ClusterQueues: clusterQueues.Items, Unreadable: unreadable}
+	seen := &view.Seen{ClusterQueues: clusterQueues.Items, Unreadable: unreadable, Unseen: unseen}
 	lists.put(seen)
 	return seen, nil
 }

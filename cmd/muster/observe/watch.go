@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,8 +20,10 @@ import (
 
 // Watch keeps a scope of a cluster in memory, as it changes.
 type Watch struct {
-	cache   cache.Cache
-	scope   Scope
+	cache cache.Cache
+	scope Scope
+	// unseen are the kinds that the user may not list: an informer of one would never have begun.
+	unseen  []string
 	changes chan struct{}
 	// configuration is the operator's when the cluster was opened: it changes with the operator only.
 	configuration *config.Configuration
@@ -32,7 +35,8 @@ type Watch struct {
 // Watch begins to follow the scope and returns when all of it has been read once. It ends with ctx.
 func (c *Cluster) Watch(ctx context.Context, scope Scope) (*Watch, error) {
 	// Reading once first turns "no cluster there" and "not installed" into errors, which informers would retry for ever.
-	if _, err := c.See(ctx, scope); err != nil {
+	first, err := c.See(ctx, scope)
+	if err != nil {
 		return nil, err
 	}
 	shared := true
@@ -45,7 +49,7 @@ func (c *Cluster) Watch(ctx context.Context, scope Scope) (*Watch, error) {
 	if scope.Namespace != "" {
 		options.DefaultNamespaces = map[string]cache.Config{scope.Namespace: {}}
 	}
-	w := &Watch{scope: scope, configuration: c.configuration, assumed: c.assumed, changes: make(chan struct{}, 1)}
+	w := &Watch{scope: scope, unseen: first.Unseen, configuration: c.configuration, assumed: c.assumed, changes: make(chan struct{}, 1)}
 	unread := func(kind schema.GroupVersionKind, object metav1.Object, why error) {
 		if mapping, err := c.client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version); err == nil {
 			w.unreadable.add(generation{object.GetUID(), object.GetGeneration()}, view.Unreadable{Resource: mapping.Resource.GroupResource(), Namespace: object.GetNamespace(), Name: object.GetName(), Why: why})
@@ -66,6 +70,9 @@ func (c *Cluster) Watch(ctx context.Context, scope Scope) (*Watch, error) {
 		kinds = append(kinds, clusterQueueKind(nil))
 	}
 	for _, kind := range kinds {
+		if slices.Contains(w.unseen, kind.name) {
+			continue
+		}
 		informer, err := objects.GetInformer(ctx, kind.watched, cache.BlockUntilSynced(false))
 		if meta.IsNoMatchError(err) {
 			continue
@@ -109,6 +116,9 @@ func (w *Watch) Changes() <-chan struct{} { return w.changes }
 func (w *Watch) Lost() error { return w.pulse.lost() }
 
 func (w *Watch) read(ctx context.Context, kind kindRead, only ...client.ListOption) ([]view.Unreadable, error) {
+	if slices.Contains(w.unseen, kind.name) {
+		return nil, nil
+	}
 	return nil, w.cache.List(ctx, kind.list, only...)
 }
 
@@ -118,7 +128,7 @@ func (w *Watch) See(ctx context.Context) (*view.Seen, error) {
 	seen, err := see(ctx, w.read, w.scope)
 	if err == nil {
 		seen.Configuration, seen.Assumed = w.configuration, w.assumed
-		seen.Unreadable = w.unreadable.take()
+		seen.Unreadable, seen.Unseen = w.unreadable.take(), w.unseen
 	}
 	return seen, err
 }

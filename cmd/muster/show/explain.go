@@ -230,6 +230,8 @@ func nextCommand(e *view.Explanation) string {
 		return text
 	case e.WhyNot != nil && len(e.WhyNot.Unready) > 0:
 		return "muster explain " + e.Title(e.WhyNot.Unready[0])
+	case job.State == view.Pending && job.Queue != "" && job.Workload != "" && (slices.Contains(e.Unseen, "workloads") || slices.Contains(e.Unseen, "clusterqueues")):
+		return fmt.Sprintf("muster kubectl describe localqueue %s -n %s", job.Queue, job.Namespace) // who sees no more than a namespace has no queues listed
 	case job.State == view.Pending && job.Queue != "" && job.Workload != "":
 		return "muster queues -n " + job.Namespace
 	case job.PodLabel() == "":
