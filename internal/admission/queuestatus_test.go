@@ -1,14 +1,11 @@
 package admission
 
 import (
-	"context"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -354,131 +351,5 @@ func TestWhatAQueueLacksIsToldOfBothQueues(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-// pace runs the writer over a fake clock and keeps when it wrote.
-type pace struct {
-	*queueStatusWriter
-	world *world
-	clock *clocktesting.FakeClock
-	times []time.Time
-	stop  func()
-}
-
-func newPace(t *testing.T) *pace {
-	p := &pace{world: newWorld(t, newClusterQueue("cq", "2"), newFlavor("f")), clock: clocktesting.NewFakeClock(now)}
-	p.queueStatusWriter = newQueueStatusWriter(p.world, p.clock, newWriteBudget(p.clock), queueStatusInterval)
-	hear(p.queueStatusWriter, newClusterQueue("cq", "2"))
-	p.world.notify = func(_, _ client.Object) { p.times = append(p.times, p.clock.Now()) }
-	ctx, cancel := context.WithCancel(t.Context())
-	var done sync.WaitGroup
-	done.Go(func() { p.run(ctx) })
-	p.stop = func() { cancel(); done.Wait() }
-	t.Cleanup(p.stop)
-	return p
-}
-
-func (p *pace) pending(n int) { p.noteClusterQueue("cq", engine.Usage{Pending: n}) }
-
-// awaitPending waits until the status says so, without time passing.
-func (p *pace) awaitPending(n int) {
-	p.world.t.Helper()
-	p.world.await("the status is written", func() bool { return p.says(n) })
-}
-
-// awaitLater is the same, and time passes.
-func (p *pace) awaitLater(n int) {
-	p.world.t.Helper()
-	timeout := time.After(never)
-	for !p.says(n) {
-		p.clock.Step(queueStatusInterval / 10)
-		select {
-		case <-p.world.wrote:
-		case <-time.After(time.Millisecond): // of real time, for the writer to notice
-		case <-timeout:
-			p.world.t.Fatalf("waited in vain until %d are pending; writes at %v", n, p.times)
-		}
-	}
-}
-
-func (p *pace) says(n int) bool {
-	var q kueue.ClusterQueue
-	return p.world.Get(context.Background(), client.ObjectKey{Name: "cq"}, &q) == nil && int(q.Status.PendingWorkloads) == n
-}
-
-func TestAQuietQueueIsWrittenAtOnceAndABusyOneSeldom(t *testing.T) {
-	p := newPace(t)
-	p.pending(1)
-	p.awaitPending(1) // with no time passing
-	for i := range 12 {
-		p.clock.Step(time.Second / 2)
-		p.pending(2 + i)
-	}
-	p.awaitLater(13)
-	p.clock.Step(time.Hour)
-	p.pending(99)
-	p.awaitLater(99)
-	p.stop()
-	for i := 1; i < len(p.times); i++ {
-		if between := p.times[i].Sub(p.times[i-1]); between < queueStatusInterval {
-			t.Errorf("wrote %v after the last time", between)
-		}
-	}
-	if len(p.times) > 4 {
-		t.Errorf("wrote %d times", len(p.times))
-	}
-}
-
-// TestNewsDuringAWriteWaitForTheirTurn: what is noted before the first write is done
-// is no quiet queue.
-func TestNewsDuringAWriteWaitForTheirTurn(t *testing.T) {
-	p := newPace(t)
-	var news sync.Once
-	p.world.before = func(string) error {
-		news.Do(func() { p.pending(2) })
-		return nil
-	}
-	p.pending(1)
-	p.awaitPending(1)
-	p.awaitLater(2)
-	p.stop()
-	if len(p.times) != 2 || p.times[1].Sub(p.times[0]) < queueStatusInterval {
-		t.Errorf("wrote at %v", p.times)
-	}
-}
-
-// TestAFailedStatusIsWrittenLater: and newer numbers are not overwritten by it.
-func TestAFailedStatusIsWrittenLater(t *testing.T) {
-	w := newWorld(t, newClusterQueue("cq", "2"), newFlavor("f"))
-	s := newQueueStatusWriter(w, clocktesting.NewFakeClock(now), newWriteBudget(clocktesting.NewFakePassiveClock(now)), queueStatusInterval)
-	w.before = once(apierrors.NewServiceUnavailable("overloaded"))
-	key := statusOf{Key: engine.Key{Name: "cq"}}
-	hear(s, newClusterQueue("cq", "2"))
-	for _, n := range []int{1, 2} {
-		s.noteClusterQueue("cq", engine.Usage{Pending: n})
-		s.write(t.Context(), key)
-	}
-	s.write(t.Context(), key)
-	var q kueue.ClusterQueue
-	if err := w.Get(t.Context(), client.ObjectKey{Name: "cq"}, &q); err != nil || q.Status.PendingWorkloads != 2 || len(w.written()) != 1 {
-		t.Errorf("status %+v, %v; writes %v", q.Status, err, w.written())
-	}
-}
-
-func TestOfAQueueThatIsGoneNothingIsKept(t *testing.T) {
-	w := newWorld(t, newLocalQueue("gone", "cq"))
-	s := newQueueStatusWriter(w, clocktesting.NewFakeClock(now), newWriteBudget(clocktesting.NewFakePassiveClock(now)), queueStatusInterval)
-	gone := statusOf{ofLocalQueue, engine.Key{Namespace: "ns", Name: "gone"}}
-	hear(s, newLocalQueue("gone", "cq"))
-	s.noteLocalQueue(gone.Key, engine.Usage{Pending: 1})
-	s.write(t.Context(), gone)
-	if len(s.wrote) != 1 {
-		t.Fatalf("it was not written: %v", s.wrote)
-	}
-	s.noteLocalQueue(gone.Key, engine.Usage{Pending: 2})
-	s.forget(gone)
-	if len(s.wrote) != 0 || len(s.usage) != 0 {
-		t.Errorf("kept: %v, %v", s.wrote, s.usage)
 	}
 }

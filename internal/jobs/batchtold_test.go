@@ -10,12 +10,16 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/google/go-cmp/cmp"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/jobs"
@@ -267,5 +271,79 @@ func TestABatchJobKeepsThePriorityOfAClassThatIsGone(t *testing.T) {
 	w.reconcile()
 	if !slices.ContainsFunc(w.events.events, func(event string) bool { return strings.HasPrefix(event, "InvalidJob") }) {
 		t.Errorf("told only %v once it has no place in line any more", w.events.events)
+	}
+}
+
+// TestABatchJobThatIsAMistakeWaitsAndIsToldOnce, however often it changes meanwhile, and anew when the mistake is another or comes again.
+func TestABatchJobThatIsAMistakeWaitsAndIsToldOnce(t *testing.T) {
+	job := newBatchJob("cq", true)
+	job.Annotations = map[string]string{kueue.JobMinParallelismAnnotation: "many"}
+	w := newBatchWorld(t, fault{}, job, 0)
+	toldOf := func(words string) (n int) {
+		for _, event := range w.events.events {
+			if strings.HasPrefix(event, "InvalidJob: The annotation") && strings.Contains(event, words) {
+				n++
+			}
+		}
+		return n
+	}
+	w.settle()
+	if got := list[kueue.WorkloadList](w.world).Items; len(got) != 0 {
+		t.Errorf("it was queued: %v", got)
+	}
+	changed := w.batchJob() // by the Job controller
+	changed.Status.Conditions = append(changed.Status.Conditions, batchv1.JobCondition{Type: batchv1.JobSuspended, Status: corev1.ConditionTrue})
+	if err := w.api.Status().Update(t.Context(), changed); err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	if got := toldOf(`"many"`); got != 1 {
+		t.Errorf("told %d times: %v", got, w.events.events)
+	}
+	for _, parallelism := range []string{"more", "1", "many"} {
+		mended := w.batchJob()
+		mended.Annotations[kueue.JobMinParallelismAnnotation] = parallelism
+		if err := w.api.Update(t.Context(), mended); err != nil {
+			t.Fatal(err)
+		}
+		w.reconcile()
+	}
+	if more, many := toldOf(`"more"`), toldOf(`"many"`); more != 1 || many != 2 {
+		t.Errorf("told %d and %d times: %v", more, many, w.events.events)
+	}
+}
+
+// TestAJobWhoseQueueThereIsNotIsToldOnce, and which there are; and that no queue of its own was made just before it is no mistake.
+func TestAJobWhoseQueueThereIsNotIsToldOnce(t *testing.T) {
+	w := newBatchWorld(t, fault{}, newBatchJob("nowhere", true), 0)
+	told := func() (told []string) {
+		w.reconcile()
+		for _, event := range w.events.events {
+			if strings.HasPrefix(event, "QueueNotFound") {
+				told = append(told, event)
+			}
+		}
+		return told
+	}
+	if got := told(); len(got) != 0 {
+		t.Errorf("told before anybody says that it waits: %v", got)
+	}
+	waiting := list[kueue.WorkloadList](w.world).Items[0]
+	meta.SetStatusCondition(&waiting.Status.Conditions, metav1.Condition{Type: kueue.WorkloadQuotaReserved, Status: metav1.ConditionFalse,
+		Reason: kueue.WorkloadInadmissible, Message: "LocalQueue nowhere doesn't exist", LastTransitionTime: metav1.NewTime(epoch)})
+	w.updateStatus(&waiting)
+	told()
+	want := []string{"QueueNotFound: The job waits: Queue nowhere is neither a LocalQueue of namespace ns nor a ClusterQueue that takes its jobs: there are cq"}
+	if diff := cmp.Diff(want, told()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	w.put(&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: "another", Namespace: "ns"}, Spec: kueue.LocalQueueSpec{ClusterQueue: "cq"}})
+	if got := told(); len(got) != 1 {
+		t.Errorf("told again when another queue was made: %v", got)
+	}
+	w.put(&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: "nowhere", Namespace: "ns"}, Spec: kueue.LocalQueueSpec{ClusterQueue: "cq"}})
+	w.settle()
+	if got := told(); len(got) != 1 || len(w.batchJob().Status.Conditions) == 0 {
+		t.Errorf("once it is made: told %v, %+v", got, w.batchJob().Status)
 	}
 }

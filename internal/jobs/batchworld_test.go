@@ -1,27 +1,20 @@
 package jobs_test
 
 import (
-	"errors"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/batchjob"
-	"github.com/musterhq/muster/internal/workload"
 )
 
 // batchWorld is a world with one batch Job ns/job instead of the JobSet.
@@ -231,80 +224,6 @@ func TestALocalQueueThatAPersonMadeTakesInBatchJobsThatComeAfterIt(t *testing.T)
 	}
 }
 
-// TestABatchJobThatIsAMistakeWaitsAndIsToldOnce, however often it changes meanwhile, and anew when the mistake is another or comes again.
-func TestABatchJobThatIsAMistakeWaitsAndIsToldOnce(t *testing.T) {
-	job := newBatchJob("cq", true)
-	job.Annotations = map[string]string{kueue.JobMinParallelismAnnotation: "many"}
-	w := newBatchWorld(t, fault{}, job, 0)
-	toldOf := func(words string) (n int) {
-		for _, event := range w.events.events {
-			if strings.HasPrefix(event, "InvalidJob: The annotation") && strings.Contains(event, words) {
-				n++
-			}
-		}
-		return n
-	}
-	w.settle()
-	if got := list[kueue.WorkloadList](w.world).Items; len(got) != 0 {
-		t.Errorf("it was queued: %v", got)
-	}
-	changed := w.batchJob() // by the Job controller
-	changed.Status.Conditions = append(changed.Status.Conditions, batchv1.JobCondition{Type: batchv1.JobSuspended, Status: corev1.ConditionTrue})
-	if err := w.api.Status().Update(t.Context(), changed); err != nil {
-		t.Fatal(err)
-	}
-	w.settle()
-	if got := toldOf(`"many"`); got != 1 {
-		t.Errorf("told %d times: %v", got, w.events.events)
-	}
-	for _, parallelism := range []string{"more", "1", "many"} {
-		mended := w.batchJob()
-		mended.Annotations[kueue.JobMinParallelismAnnotation] = parallelism
-		if err := w.api.Update(t.Context(), mended); err != nil {
-			t.Fatal(err)
-		}
-		w.reconcile()
-	}
-	if more, many := toldOf(`"more"`), toldOf(`"many"`); more != 1 || many != 2 {
-		t.Errorf("told %d and %d times: %v", more, many, w.events.events)
-	}
-}
-
-// TestAJobWhoseQueueThereIsNotIsToldOnce, and which there are; and that no queue of its own was made just before it is no mistake.
-func TestAJobWhoseQueueThereIsNotIsToldOnce(t *testing.T) {
-	w := newBatchWorld(t, fault{}, newBatchJob("nowhere", true), 0)
-	told := func() (told []string) {
-		w.reconcile()
-		for _, event := range w.events.events {
-			if strings.HasPrefix(event, "QueueNotFound") {
-				told = append(told, event)
-			}
-		}
-		return told
-	}
-	if got := told(); len(got) != 0 {
-		t.Errorf("told before anybody says that it waits: %v", got)
-	}
-	waiting := list[kueue.WorkloadList](w.world).Items[0]
-	meta.SetStatusCondition(&waiting.Status.Conditions, metav1.Condition{Type: kueue.WorkloadQuotaReserved, Status: metav1.ConditionFalse,
-		Reason: kueue.WorkloadInadmissible, Message: "LocalQueue nowhere doesn't exist", LastTransitionTime: metav1.NewTime(epoch)})
-	w.updateStatus(&waiting)
-	told()
-	want := []string{"QueueNotFound: The job waits: Queue nowhere is neither a LocalQueue of namespace ns nor a ClusterQueue that takes its jobs: there are cq"}
-	if diff := cmp.Diff(want, told()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	w.put(&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: "another", Namespace: "ns"}, Spec: kueue.LocalQueueSpec{ClusterQueue: "cq"}})
-	if got := told(); len(got) != 1 {
-		t.Errorf("told again when another queue was made: %v", got)
-	}
-	w.put(&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: "nowhere", Namespace: "ns"}, Spec: kueue.LocalQueueSpec{ClusterQueue: "cq"}})
-	w.settle()
-	if got := told(); len(got) != 1 || len(w.batchJob().Status.Conditions) == 0 {
-		t.Errorf("once it is made: told %v, %+v", got, w.batchJob().Status)
-	}
-}
-
 // TestADeletedWorkloadCountsUntilItsBatchJobHasStopped, and is made anew then.
 func TestADeletedWorkloadCountsUntilItsBatchJobHasStopped(t *testing.T) {
 	w := newBatchWorld(t, fault{}, newBatchJob("cq", true), 0)
@@ -353,120 +272,6 @@ func TestTheWorkloadOfADeletedBatchJobCountsUntilItsPodsAreGone(t *testing.T) {
 	w.reconcile()
 	if got := list[kueue.WorkloadList](w.world).Items; len(got) != 0 {
 		t.Errorf("Workloads: %+v", got)
-	}
-}
-
-func TestAPrebuiltWorkloadIsWaitedForAndTaken(t *testing.T) {
-	job := newBatchJob("cq", true)
-	job.Labels[kueue.PrebuiltWorkloadLabel] = "prebuilt"
-	w := newBatchWorld(t, fault{}, job, 0)
-	w.settle()
-	if got := list[kueue.WorkloadList](w.world).Items; len(got) != 0 {
-		t.Fatalf("another was made: %v", got)
-	}
-	prebuilt := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: "prebuilt", Namespace: "ns"}, Spec: kueue.WorkloadSpec{
-		PodSets: []kueue.PodSet{{Name: "main", Count: 2, Template: newBatchJob("", true).Spec.Template}}}}
-	w.put(prebuilt)
-	w.settle()
-	if got := list[kueue.WorkloadList](w.world).Items; len(got) != 1 || !metav1.IsControlledBy(&got[0], job) || got[0].Spec.QueueName != "cq" {
-		t.Errorf("Workloads: %+v", got)
-	}
-	if len(w.batchJob().Status.Conditions) != 1 {
-		t.Error("it did not run")
-	}
-}
-
-// TestWhoQueuesAnewKeepsItsQuotaUntilItsPodsAreGone: its user stops it and has its pods ask for more, in one change.
-func TestWhoQueuesAnewKeepsItsQuotaUntilItsPodsAreGone(t *testing.T) {
-	for _, name := range []string{"", "prebuilt"} {
-		t.Run("names a Workload "+name, func(t *testing.T) {
-			job := newBatchJob("cq", true)
-			w := newBatchWorld(t, fault{}, job, 0)
-			w.fate = running
-			if name != "" {
-				job = w.batchJob()
-				job.Labels[kueue.PrebuiltWorkloadLabel] = name
-				if err := w.api.Update(t.Context(), job); err != nil {
-					t.Fatal(err)
-				}
-				w.put(&kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"}, Spec: kueue.WorkloadSpec{
-					PodSets: []kueue.PodSet{{Name: "main", Count: 2, Template: newBatchJob("", true).Spec.Template}}}})
-			}
-			w.settle()
-			changed := w.batchJob()
-			if changed.Status.Active != 2 {
-				t.Fatalf("it does not run: %+v", changed.Status)
-			}
-			changed.Spec.Suspend = ptr.To(true)
-			changed.Spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("1")}
-			if err := w.api.Update(t.Context(), changed); err != nil {
-				t.Fatal(err)
-			}
-			holds := func() bool {
-				w.reconcile()
-				return slices.ContainsFunc(list[kueue.WorkloadList](w.world).Items, func(wl kueue.Workload) bool {
-					return workload.HoldsQuota(&wl) && !workload.IsFinished(&wl)
-				})
-			}
-			for step := range 2 {
-				for range 2 { // as often as it is looked at
-					if !holds() {
-						t.Fatalf("its quota is given back while pods are there: step %d, %+v", step, w.batchJob().Status)
-					}
-				}
-				w.runJob()
-			}
-			for range 10 {
-				if !holds() {
-					return
-				}
-				w.runJob()
-			}
-			t.Error("its pods are gone, and it has their quota yet")
-		})
-	}
-}
-
-// TestAJobHearsOfTheWorkloadThatItNames: though that is not its own yet, such as one that was admitted while the job took it.
-func TestAJobHearsOfTheWorkloadThatItNames(t *testing.T) {
-	job := newBatchJob("cq", true)
-	job.Labels[kueue.PrebuiltWorkloadLabel] = "prebuilt"
-	conflict := apierrors.NewConflict(schema.GroupResource{Group: kueue.GroupVersion.Group, Resource: "workloads"}, "prebuilt", errors.New("changed since"))
-	w := newBatchWorld(t, fault{write: "change Workload prebuilt #1", err: conflict}, job, 0)
-	prebuilt := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: "prebuilt", Namespace: "ns"}, Spec: kueue.WorkloadSpec{
-		PodSets: []kueue.PodSet{{Name: "main", Count: 2, Template: newBatchJob("", true).Spec.Template}}}}
-	w.put(prebuilt)
-	look := func() {
-		t.Helper()
-		if _, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(job)}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	hears := func(w2 *kueue.Workload) bool {
-		return slices.Equal(jobs.JobsOfWorkload(w.reconciler, w2), []ctrl.Request{{NamespacedName: client.ObjectKeyFromObject(job)}})
-	}
-	look()
-	if !w.faulty {
-		t.Fatalf("no such write: %v", w.writes)
-	}
-	other := prebuilt.DeepCopy()
-	other.Name = "other"
-	if !hears(prebuilt) || hears(other) {
-		t.Errorf("of the one that it names: %t, of another: %t", hears(prebuilt), hears(other))
-	}
-	owned := other.DeepCopy()
-	owned.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}
-	foreign := other.DeepCopy()
-	foreign.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("CronJob"))}
-	if !hears(owned) || hears(foreign) {
-		t.Errorf("of its own: %t, of that of another kind: %t", hears(owned), hears(foreign))
-	}
-	if err := w.api.Delete(t.Context(), job); err != nil {
-		t.Fatal(err)
-	}
-	look()
-	if hears(prebuilt) {
-		t.Error("it is gone, and hears of it")
 	}
 }
 

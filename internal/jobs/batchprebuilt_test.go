@@ -1,0 +1,135 @@
+package jobs_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/jobs"
+	"github.com/musterhq/muster/internal/workload"
+)
+
+func TestAPrebuiltWorkloadIsWaitedForAndTaken(t *testing.T) {
+	job := newBatchJob("cq", true)
+	job.Labels[kueue.PrebuiltWorkloadLabel] = "prebuilt"
+	w := newBatchWorld(t, fault{}, job, 0)
+	w.settle()
+	if got := list[kueue.WorkloadList](w.world).Items; len(got) != 0 {
+		t.Fatalf("another was made: %v", got)
+	}
+	prebuilt := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: "prebuilt", Namespace: "ns"}, Spec: kueue.WorkloadSpec{
+		PodSets: []kueue.PodSet{{Name: "main", Count: 2, Template: newBatchJob("", true).Spec.Template}}}}
+	w.put(prebuilt)
+	w.settle()
+	if got := list[kueue.WorkloadList](w.world).Items; len(got) != 1 || !metav1.IsControlledBy(&got[0], job) || got[0].Spec.QueueName != "cq" {
+		t.Errorf("Workloads: %+v", got)
+	}
+	if len(w.batchJob().Status.Conditions) != 1 {
+		t.Error("it did not run")
+	}
+}
+
+// TestWhoQueuesAnewKeepsItsQuotaUntilItsPodsAreGone: its user stops it and has its pods ask for more, in one change.
+func TestWhoQueuesAnewKeepsItsQuotaUntilItsPodsAreGone(t *testing.T) {
+	for _, name := range []string{"", "prebuilt"} {
+		t.Run("names a Workload "+name, func(t *testing.T) {
+			job := newBatchJob("cq", true)
+			w := newBatchWorld(t, fault{}, job, 0)
+			w.fate = running
+			if name != "" {
+				job = w.batchJob()
+				job.Labels[kueue.PrebuiltWorkloadLabel] = name
+				if err := w.api.Update(t.Context(), job); err != nil {
+					t.Fatal(err)
+				}
+				w.put(&kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"}, Spec: kueue.WorkloadSpec{
+					PodSets: []kueue.PodSet{{Name: "main", Count: 2, Template: newBatchJob("", true).Spec.Template}}}})
+			}
+			w.settle()
+			changed := w.batchJob()
+			if changed.Status.Active != 2 {
+				t.Fatalf("it does not run: %+v", changed.Status)
+			}
+			changed.Spec.Suspend = ptr.To(true)
+			changed.Spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("1")}
+			if err := w.api.Update(t.Context(), changed); err != nil {
+				t.Fatal(err)
+			}
+			holds := func() bool {
+				w.reconcile()
+				return slices.ContainsFunc(list[kueue.WorkloadList](w.world).Items, func(wl kueue.Workload) bool {
+					return workload.HoldsQuota(&wl) && !workload.IsFinished(&wl)
+				})
+			}
+			for step := range 2 {
+				for range 2 { // as often as it is looked at
+					if !holds() {
+						t.Fatalf("its quota is given back while pods are there: step %d, %+v", step, w.batchJob().Status)
+					}
+				}
+				w.runJob()
+			}
+			for range 10 {
+				if !holds() {
+					return
+				}
+				w.runJob()
+			}
+			t.Error("its pods are gone, and it has their quota yet")
+		})
+	}
+}
+
+// TestAJobHearsOfTheWorkloadThatItNames: though that is not its own yet, such as one that was admitted while the job took it.
+func TestAJobHearsOfTheWorkloadThatItNames(t *testing.T) {
+	job := newBatchJob("cq", true)
+	job.Labels[kueue.PrebuiltWorkloadLabel] = "prebuilt"
+	conflict := apierrors.NewConflict(schema.GroupResource{Group: kueue.GroupVersion.Group, Resource: "workloads"}, "prebuilt", errors.New("changed since"))
+	w := newBatchWorld(t, fault{write: "change Workload prebuilt #1", err: conflict}, job, 0)
+	prebuilt := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: "prebuilt", Namespace: "ns"}, Spec: kueue.WorkloadSpec{
+		PodSets: []kueue.PodSet{{Name: "main", Count: 2, Template: newBatchJob("", true).Spec.Template}}}}
+	w.put(prebuilt)
+	look := func() {
+		t.Helper()
+		if _, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(job)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hears := func(w2 *kueue.Workload) bool {
+		return slices.Equal(jobs.JobsOfWorkload(w.reconciler, w2), []ctrl.Request{{NamespacedName: client.ObjectKeyFromObject(job)}})
+	}
+	look()
+	if !w.faulty {
+		t.Fatalf("no such write: %v", w.writes)
+	}
+	other := prebuilt.DeepCopy()
+	other.Name = "other"
+	if !hears(prebuilt) || hears(other) {
+		t.Errorf("of the one that it names: %t, of another: %t", hears(prebuilt), hears(other))
+	}
+	owned := other.DeepCopy()
+	owned.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}
+	foreign := other.DeepCopy()
+	foreign.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("CronJob"))}
+	if !hears(owned) || hears(foreign) {
+		t.Errorf("of its own: %t, of that of another kind: %t", hears(owned), hears(foreign))
+	}
+	if err := w.api.Delete(t.Context(), job); err != nil {
+		t.Fatal(err)
+	}
+	look()
+	if hears(prebuilt) {
+		t.Error("it is gone, and hears of it")
+	}
+}

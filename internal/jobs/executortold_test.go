@@ -1,0 +1,123 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+func TestWhatPassesByItselfIsNoWarning(t *testing.T) {
+	for name, tc := range map[string]struct {
+		err  error
+		want int
+	}{
+		"a quota that is exhausted is one":     {forbidden, 1},
+		"an invalid object is one":             {apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "c", nil), 1},
+		"a server that is overloaded is none":  {unavailable, 0},
+		"a race with another controller isn't": {conflict, 0},
+		"nor is an answer that did not come":   {context.DeadlineExceeded, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.fail["create c"] = tc.err
+			if err := b.run(t, Plan{Writes: []Write{Create(child("c")).OrWarn("CreationFailed")}}); err == nil {
+				t.Fatal("no error")
+			}
+			if len(b.events.events) != tc.want {
+				t.Errorf("events %v, want %d", b.events.events, tc.want)
+			}
+		})
+	}
+}
+
+// TestAnEventThatComesWithAWriteIsToldOnceThatIsDone: and only then.
+func TestAnEventThatComesWithAWriteIsToldOnceThatIsDone(t *testing.T) {
+	b := newBench(t)
+	b.fail["create c"] = conflict
+	plan := Plan{Writes: []Write{Create(child("c")).AndTell(Warning("Paused", "by its queue"))}}
+	if err := b.run(t, plan); err == nil || len(b.events.events) > 0 {
+		t.Fatalf("not done (%v), it tells %v", err, b.events.events)
+	}
+	b.fail = nil
+	if err := b.run(t, plan); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"Warning Paused: by its queue"}, b.events.events); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+// TestAStatusTellsOfNoWriteThatFailed: what the status says that a write did is taken out of it where that very write fails, or is yet
+// to be done; the rest of the status and the events are told whatever else fails.
+func TestAStatusTellsOfNoWriteThatFailed(t *testing.T) {
+	unavailable := errors.New("unavailable")
+	for name, tc := range map[string]struct {
+		fails       string
+		statusFirst bool
+		told        []batchv1.JobConditionType
+	}{
+		"all was done":         {"", false, []batchv1.JobConditionType{"Counted", "Made"}},
+		"it failed":            {"create told", false, []batchv1.JobConditionType{"Counted"}},
+		"another one failed":   {"create other", false, []batchv1.JobConditionType{"Counted", "Made"}},
+		"it is yet to be done": {"", true, []batchv1.JobConditionType{"Counted"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			if tc.fails != "" {
+				b.fail[tc.fails] = unavailable
+			}
+			status := b.job.DeepCopy()
+			status.Status.Conditions = []batchv1.JobCondition{{Type: "Counted"}, {Type: "Made"}}
+			made := Create(child("told")).OrUnsay(func(status client.Object) {
+				said := &status.(*batchv1.Job).Status
+				said.Conditions = said.Conditions[:1]
+			})
+			plan := Plan{First: []Write{made}, Writes: []Write{Create(child("other"))}, Status: status, StatusFirst: tc.statusFirst, Events: []Event{Normal("Counted", "one")}}
+			if err := b.run(t, plan); (err != nil) != (tc.fails != "") {
+				t.Errorf("error %v", err)
+			}
+			var now batchv1.Job
+			if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(b.job), &now); err != nil {
+				t.Fatal(err)
+			}
+			var told []batchv1.JobConditionType
+			for _, c := range now.Status.Conditions {
+				told = append(told, c.Type)
+			}
+			if diff := cmp.Diff(tc.told, told); diff != "" {
+				t.Errorf("the status tells (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff([]string{"Normal Counted: one"}, b.events.events); diff != "" {
+				t.Errorf("events (-want +got):\n%s", diff)
+			}
+			if len(status.Status.Conditions) != 2 {
+				t.Error("the plan was changed")
+			}
+		})
+	}
+}
+
+func TestEventsAreNeverFormatsAndNeverTooLong(t *testing.T) {
+	b := newBench(t)
+	long := strings.Repeat("é", 600) // 1,200 bytes
+	if err := b.run(t, Plan{Events: []Event{{Reason: "A", Message: "100%d of %s"}, Warning("B", "x"+long), Warning("C", long)}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.events.events[0]; got != "Normal A: 100%d of %s" {
+		t.Errorf("got %q", got)
+	}
+	for _, event := range b.events.events[1:] {
+		note := strings.SplitN(event, ": ", 2)[1]
+		if len(note) > 1024 || len(note) < 1020 || !utf8.ValidString(note) || !strings.HasSuffix(note, "é…") {
+			t.Errorf("%d bytes, ends in %q", len(note), note[len(note)-10:])
+		}
+	}
+}
