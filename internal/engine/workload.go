@@ -130,13 +130,25 @@ func (ev WorkloadSet) apply(e *Engine) {
 	if w.why.Code == reason.None {
 		w.why, w.said = reason.Reason{Code: ev.Told, Detail: ev.ToldOf}, ev.ToldOf
 	}
+	e.holdAsTold(w, ev.Admission)
+	e.followWithdrawn(w)
+	e.route(w)
+	e.sayAgain(w)
+	if w.listedIn != nil && w.queue.family != nil {
+		w.queue.family.put() // it may grow now, or may not any more
+	}
+}
+
+// holdAsTold has the workload hold what the API server says, nil for nothing, and stands by what was assumed of it only as long as that may be
+// from before it was written.
+func (e *Engine) holdAsTold(w *workload, told *Admission) {
 	was := w.assumed
 	switch {
-	case ev.Admission != nil && w.before != nil && ev.Admission.Equal(w.before):
+	case told != nil && w.before != nil && told.Equal(w.before):
 		// What was assumed outlives news that may be from before it was written, until
 		// somebody tells how the write went.
-	case ev.Admission != nil:
-		w.held, w.before = ev.Admission, nil
+	case told != nil:
+		w.held, w.before = told, nil
 		if w.assumed != evicts {
 			w.assumed = nothing
 		}
@@ -152,12 +164,6 @@ func (ev WorkloadSet) apply(e *Engine) {
 	w.lostNodes = w.lostNodes && w.held != nil
 	if w.held == nil {
 		w.growing, w.gaveUp, w.displaced, w.withdrawn = nil, false, nil, nil
-	}
-	e.followWithdrawn(w)
-	e.route(w)
-	e.sayAgain(w)
-	if w.listedIn != nil && w.queue.family != nil {
-		w.queue.family.put() // it may grow now, or may not any more
 	}
 }
 

@@ -197,29 +197,12 @@ func (a API[T]) addTo(mgr ctrl.Manager, watches *sharedWatches, x *Executor, set
 	watch := func(kind client.Object, of handler.EventHandler, only ...predicate.Predicate) {
 		b = b.WatchesRawSource(watches.source(kind, of, only...))
 	}
-	watch(&kueue.Workload{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfWorkload), predicate.Funcs{CreateFunc: tellsJob})
-	// Pods may be refused.
-	watch(&corev1.Event{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfRefusal), predicate.NewPredicateFuncs(isRefusal))
-	// A job may wait for its queue to come into being.
-	watch(&kueue.LocalQueue{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfNamespace), arrives, predicate.GenerationChangedPredicate{})
-	watch(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfClusterQueue), arrives, predicate.GenerationChangedPredicate{})
-	// Or for a class or a flavor that it names.
-	watch(&kueue.WorkloadPriorityClass{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), arrives, predicate.GenerationChangedPredicate{})
-	watch(&schedulingv1.PriorityClass{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), arrives, predicate.GenerationChangedPredicate{})
-	watch(&kueue.ResourceFlavor{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), arrives, predicate.GenerationChangedPredicate{})
-	watch(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfNamespace), arrives, predicate.LabelChangedPredicate{})
+	r.watchQueueing(watch)
 	if len(a.Asks) > 0 {
 		definition := &metav1.PartialObjectMetadata{}
 		definition.SetGroupVersionKind(definitionKind)
 		b = b.WatchesMetadata(definition, handler.EnqueueRequestsFromMapFunc(r.allJobs), builder.WithPredicates(predicate.And(
 			arrives, predicate.NewPredicateFuncs(a.asksAbout), predicate.ResourceVersionChangedPredicate{})))
-	}
-	if a.Pauses {
-		// What a queue says of time is an annotation.
-		watch(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), predicate.Funcs{
-			CreateFunc: func(event.CreateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false },
-			UpdateFunc: predicate.AnnotationChangedPredicate{}.Update,
-		})
 	}
 	for _, kind := range r.owns {
 		// Some children are shared: who merely has a part in one hears of it too.
@@ -236,6 +219,28 @@ func (a API[T]) addTo(mgr ctrl.Manager, watches *sharedWatches, x *Executor, set
 		watch(&corev1.Pod{}, a.Pods.requests(), a.Pods.matter())
 	}
 	return b.Complete(r)
+}
+
+// watchQueueing watches what decides whether a job queues, where, and for how long it may run.
+func (r *reconciler[T]) watchQueueing(watch func(client.Object, handler.EventHandler, ...predicate.Predicate)) {
+	watch(&kueue.Workload{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfWorkload), predicate.Funcs{CreateFunc: tellsJob})
+	// Pods may be refused.
+	watch(&corev1.Event{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfRefusal), predicate.NewPredicateFuncs(isRefusal))
+	// A job may wait for its queue to come into being.
+	watch(&kueue.LocalQueue{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfNamespace), arrives, predicate.GenerationChangedPredicate{})
+	watch(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfClusterQueue), arrives, predicate.GenerationChangedPredicate{})
+	// Or for a class or a flavor that it names.
+	watch(&kueue.WorkloadPriorityClass{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), arrives, predicate.GenerationChangedPredicate{})
+	watch(&schedulingv1.PriorityClass{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), arrives, predicate.GenerationChangedPredicate{})
+	watch(&kueue.ResourceFlavor{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), arrives, predicate.GenerationChangedPredicate{})
+	watch(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfNamespace), arrives, predicate.LabelChangedPredicate{})
+	if r.api.Pauses {
+		// What a queue says of time is an annotation.
+		watch(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), predicate.Funcs{
+			CreateFunc: func(event.CreateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false },
+			UpdateFunc: predicate.AnnotationChangedPredicate{}.Update,
+		})
+	}
 }
 
 // concerns reports whether an event of the object may matter. Kubernetes carries out
