@@ -70,6 +70,20 @@ func (b blind) List(ctx context.Context, list client.ObjectList, opts ...client.
 	return b.Client.List(ctx, list, opts...)
 }
 
+// behind is a client that has not seen yet what became of the job.
+type behind struct {
+	client.Client
+	job *lattice.LatticeJob
+}
+
+func (b behind) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+	if job, is := object.(*lattice.LatticeJob); is {
+		b.job.DeepCopyInto(job)
+		return nil
+	}
+	return b.Client.Get(ctx, key, object, opts...)
+}
+
 // TestALostJobGivesItsQuotaBack: nothing of it will run any more. What is not seen is not lost: an operator that has just begun may read
 // of the job before it does of its VCJob.
 func TestALostJobGivesItsQuotaBack(t *testing.T) {
@@ -118,14 +132,20 @@ func TestADeletedJobHoldsItsQuotaWhileItsPodsRun(t *testing.T) {
 	}
 }
 
+// evict takes its quota from the job.
+func (w *latticeWorld) evict() {
+	w.t.Helper()
+	evicted := w.workload()
+	meta.SetStatusCondition(&evicted.Status.Conditions, metav1.Condition{Type: kueue.WorkloadEvicted, Status: metav1.ConditionTrue, Reason: kueue.WorkloadEvictedByPreemption})
+	w.updateStatus(evicted)
+}
+
 // TestAnEvictedJobIsNotLost: though the operator is killed between any two of its writes, what it has deleted itself is made again.
 func TestAnEvictedJobIsNotLost(t *testing.T) {
 	life := func(t *testing.T, f fault) *latticeWorld {
 		w := runsWithVolcano(t)
 		w.fault, w.seen, w.writes = f, map[string]int{}, nil
-		evicted := w.workload()
-		meta.SetStatusCondition(&evicted.Status.Conditions, metav1.Condition{Type: kueue.WorkloadEvicted, Status: metav1.ConditionTrue, Reason: kueue.WorkloadEvictedByPreemption})
-		w.updateStatus(evicted)
+		w.evict()
 		w.quiet()
 		w.admit()
 		w.quiet()
@@ -139,6 +159,28 @@ func TestAnEvictedJobIsNotLost(t *testing.T) {
 				t.Errorf("%d VCJobs once it was admitted again; it says %q", n, w.latticeJob().Status.Message)
 			}
 		})
+	}
+}
+
+// TestAnEvictedJobIsNotLostToWhoLags: another operator takes over, which has seen that the VCJob is gone, and not yet that the job says why.
+func TestAnEvictedJobIsNotLostToWhoLags(t *testing.T) {
+	w := runsWithVolcano(t)
+	ran := w.latticeJob()
+	w.evict()
+	w.reconcile()
+	w.reconciler = jobs.NewReconciler(latticejob.New(latticejob.Settings{External: true}), behind{w.watched(), ran}, w.events, w.clock)
+	w.know(true)
+	w.reconcile()
+	if meta.IsStatusConditionTrue(w.workload().Status.Conditions, kueue.WorkloadFinished) {
+		t.Errorf("it is taken for lost; it says %q", w.latticeJob().Status.Message)
+	}
+	w.restart()
+	w.know(true)
+	w.quiet()
+	w.admit()
+	w.quiet()
+	if n := len(list[volcano.JobList](w.world).Items); n != 1 {
+		t.Errorf("%d VCJobs once it was admitted again; it says %q", n, w.latticeJob().Status.Message)
 	}
 }
 

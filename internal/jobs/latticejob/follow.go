@@ -132,13 +132,15 @@ func (l *look) isLost() bool {
 	return l.vcjob == nil && l.job.Status.Phase == lattice.Running && !l.waitsForVolcano(l.seen.Facts)
 }
 
-// lose tells that nothing of a lost job runs, nor will, so that it needs no quota. That is for good: the API server is asked before.
+// lose tells that nothing of a lost job runs, nor will, so that it needs no quota. That is for good: the API server is asked before, of the
+// VCJob by a read, and by the write of its status whether the job still says that it runs.
 func (l *look) lose() {
 	if !l.job.DeletionTimestamp.IsZero() {
 		return
 	}
 	if l.job.Status.Message != lattice.LostMessage {
 		l.plan.IfGone = &volcano.Job{ObjectMeta: metav1.ObjectMeta{Namespace: l.job.Namespace, Name: l.job.Name}}
+		l.plan.StatusFirst = true
 	}
 	l.say(lattice.Running, lattice.LostMessage, l.job.Status.ObservedGeneration, ptr.To(jobs.Warning(lostReason, lattice.LostMessage)))
 	if l.seen.Admission.Grant != jobs.Unqueued {
