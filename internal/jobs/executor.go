@@ -124,7 +124,7 @@ func (x *Executor) write(ctx context.Context, job client.Object, w Write) error 
 		}
 		return nil
 	}
-	if w.onFailure != "" && refused(err) && !comesToNothing(err) {
+	if w.onFailure != "" && IsRefused(err) && !comesToNothing(err) {
 		x.tell(job, Warning(w.onFailure, err.Error()))
 	}
 	kind := fmt.Sprintf("%T", w.object)
@@ -313,9 +313,9 @@ func comesToNothing(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
-// refused tells errors that people have to mend from those that pass by
+// IsRefused tells errors that people have to mend from those that pass by
 // themselves.
-func refused(err error) bool {
+func IsRefused(err error) bool {
 	var taken *nameTakenError
 	return errors.As(err, &taken) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
 }

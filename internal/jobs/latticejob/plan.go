@@ -1,6 +1,7 @@
 package latticejob
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -194,6 +195,10 @@ func (l *look) apply(result *compile.Result) {
 	retry := l.job.DeepCopy()
 	l.plan.StatusOnError = func(err error) (client.Object, jobs.Event) {
 		message := fmt.Sprintf(lattice.RetryApplyMessage, err)
+		if l.seen.Admission.Grant == jobs.Admitted && jobs.IsRefused(err) {
+			since, _ := l.refusedSince()
+			message += refusedSince + cmp.Or(since, l.seen.Now).UTC().Format(time.RFC3339)
+		}
 		retry.Status = lattice.LatticeJobStatus{Phase: lattice.Pending, Message: message}
 		return retry, jobs.Warning(applyFailedReason, message)
 	}
@@ -211,15 +216,32 @@ func (l *look) asksOtherwise() bool {
 	})
 }
 
-// refusalPatience is how long a job may be admitted of which nothing can be made.
+// refusalPatience is how long a job keeps its quota of which the API server refuses to make something.
 const refusalPatience = 15 * time.Second
+
+// refusedSince ends the message of a job that holds quota, and of which something was refused that people have to mend. The time of the
+// first refusal follows.
+const refusedSince = ", refused since "
+
+// refusedSince is since when what the job is made of has been refused in this admission without a break, and why, zero if it has not been.
+func (l *look) refusedSince() (since time.Time, why string) {
+	why, failed := strings.CutPrefix(l.job.Status.Message, fmt.Sprintf(lattice.RetryApplyMessage, ""))
+	at := strings.LastIndex(why, refusedSince)
+	if !failed || at < 0 {
+		return time.Time{}, ""
+	}
+	since, err := time.Parse(time.RFC3339, why[at+len(refusedSince):])
+	if admitted := l.seen.Admission.UnreadySince; err != nil || admitted.IsZero() || since.Before(admitted.Truncate(time.Second)) {
+		return time.Time{}, ""
+	}
+	return since, why[:at]
+}
 
 // refused is why what an admitted job is made of has been refused for so long that others are better off with its quota, "" if it has
 // not. It is tried again when it is admitted again.
 func (l *look) refused() string {
-	since := l.seen.Admission.UnreadySince
-	why, failed := strings.CutPrefix(l.job.Status.Message, fmt.Sprintf(lattice.RetryApplyMessage, ""))
-	if !failed || since.IsZero() || l.seen.Now.Before(since.Add(refusalPatience)) {
+	since, why := l.refusedSince()
+	if since.IsZero() || l.seen.Now.Before(since.Add(refusalPatience)) {
 		return ""
 	}
 	return why

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
@@ -123,27 +124,45 @@ func TestLifeOfAJob(t *testing.T) {
 	}
 }
 
-// TestAJobOfWhichNothingCanBeMadeGivesItsQuotaBack: as where Volcano does not know its queue. It is not made at the same time.
+// TestAJobOfWhichNothingCanBeMadeGivesItsQuotaBack: as where Volcano does not know its queue. It is not made at the same time. What passes
+// by itself is no reason, nor is the time in which nobody tried.
 func TestAJobOfWhichNothingCanBeMadeGivesItsQuotaBack(t *testing.T) {
-	const failed = "Apply failed (will retry): apply Job ns/job: no such queue"
+	var (
+		noQueue = apierrors.NewBadRequest("no such queue")
+		noTime  = apierrors.NewTimeoutError("no answer", 1)
+		these   = func(errs ...error) []error { return errs }
+	)
 	for name, test := range map[string]struct {
-		said     string
-		admitted time.Duration
-		refused  string
+		// tries are how they failed, one each ten seconds; the job was admitted a minute before the first.
+		tries   []error
+		refused string
 	}{
-		"it is tried for the first time": {"Waiting for quota", time.Minute, ""},
-		"it was just admitted":           {failed, time.Second, ""},
-		"it fails and fails":             {failed, refusalPatience, "apply Job ns/job: no such queue"},
+		"it is tried for the first time":            {nil, ""},
+		"it was refused once, long after admission": {these(noQueue), ""},
+		"it is refused and refused":                 {these(noQueue, noQueue), "no such queue"},
+		"nobody answers":                            {these(noTime, noTime, noTime), ""},
+		"nobody answers, and then it is refused":    {these(noTime, noTime, noQueue), ""},
+		"it is refused, and then nobody answers":    {these(noQueue, noTime), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			admission := admitted
-			admission.UnreadySince = now.Add(-test.admitted)
-			plan := newScene().external(admission).stands(lattice.Pending, test.said, 0).plan(t)
+			admission.UnreadySince = now.Add(-time.Minute)
+			s := newScene().external(admission).stands(lattice.Pending, "Waiting for quota", 0)
+			for _, err := range test.tries {
+				status, _ := s.plan(t).StatusOnError(err)
+				s.seen.Job.Status = status.(*lattice.LatticeJob).Status
+				s.seen.Now = s.seen.Now.Add(10 * time.Second)
+			}
+			plan := s.plan(t)
 			if plan.Progress.Refused != test.refused || (len(plan.Writes)+len(plan.First) > 0) != (test.refused == "") {
 				t.Errorf("refused: %q; it writes %s", plan.Progress.Refused, writes(plan))
 			}
-			if said := plan.Status.(*lattice.LatticeJob).Status.Message; said != test.said {
+			if said := plan.Status.(*lattice.LatticeJob).Status.Message; said != s.seen.Job.Status.Message {
 				t.Errorf("it says %q", said)
+			}
+			s.seen.Admission.UnreadySince = s.seen.Now
+			if plan := s.plan(t); plan.Progress.Refused != "" {
+				t.Errorf("it is admitted again, and not tried: %s", plan.Progress.Refused)
 			}
 		})
 	}
