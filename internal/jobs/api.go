@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -52,6 +53,9 @@ type API[T client.Object] struct {
 	Asks []schema.GroupResource
 	// PodLabels are labels that the pods of the job with the UID bear, and no others.
 	PodLabels func(uid types.UID) map[string]string
+	// UnlabelledPods selects pods without PodLabels by the job's name: those of jobs that were started before there were any. A later job
+	// may have the name. Nil if there are none.
+	UnlabelledPods func(name string) labels.Selector
 	// Beside names what else Plan wants to see: objects that the job may not control,
 	// each empty but for its name and namespace, the job's if it has none. Nil for none.
 	Beside func(job T) []client.Object

@@ -3,6 +3,7 @@ package jobs_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -109,26 +110,40 @@ func TestALostJobGivesItsQuotaBack(t *testing.T) {
 	}
 }
 
-// TestADeletedJobHoldsItsQuotaWhileItsPodsRun, which Volcano has made, and no longer.
+// TestADeletedJobHoldsItsQuotaWhileItsPodsRun, which Volcano has made, and no longer: neither for those of a later VCJob of its name.
 func TestADeletedJobHoldsItsQuotaWhileItsPodsRun(t *testing.T) {
-	w := runsWithVolcano(t)
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "job-t-0", Namespace: "ns", Labels: list[volcano.JobList](w.world).Items[0].Spec.Tasks[0].Template.Labels}}
-	if err := w.api.Create(t.Context(), pod); err != nil {
-		t.Fatal(err)
-	}
-	for _, gone := range []client.Object{w.latticeJob(), w.workload()} {
-		if err := w.api.Delete(t.Context(), gone); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if again := w.reconcile().RequeueAfter; again == 0 || w.workload() == nil {
-		t.Errorf("the next look is after %v; its Workload: %v", again, w.workload())
-	}
-	if err := w.api.Delete(t.Context(), pod); err != nil {
-		t.Fatal(err)
-	}
-	if again := w.reconcile().RequeueAfter; again != 0 || w.workload() != nil {
-		t.Errorf("its pods are gone, and the next look is after %v; its Workload: %v", again, w.workload())
+	for name, labels := range map[string]func(*volcano.Job) map[string]string{
+		"":                              func(vcjob *volcano.Job) map[string]string { return vcjob.Spec.Tasks[0].Template.Labels },
+		"started by an earlier version": func(vcjob *volcano.Job) map[string]string { return map[string]string{volcano.JobNameKey: vcjob.Name} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := runsWithVolcano(t)
+			pod := func(name string, at time.Time) *corev1.Pod {
+				pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", Labels: labels(&list[volcano.JobList](w.world).Items[0]), CreationTimestamp: metav1.NewTime(at)}}
+				if err := w.api.Create(t.Context(), pod); err != nil {
+					t.Fatal(err)
+				}
+				return pod
+			}
+			of := pod("job-t-0", epoch)
+			if name != "" {
+				pod("job-of-another", time.Now().Add(time.Hour))
+			}
+			for _, gone := range []client.Object{w.latticeJob(), w.workload()} {
+				if err := w.api.Delete(t.Context(), gone); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if again := w.reconcile().RequeueAfter; again == 0 || w.workload() == nil {
+				t.Errorf("the next look is after %v; its Workload: %v", again, w.workload())
+			}
+			if err := w.api.Delete(t.Context(), of); err != nil {
+				t.Fatal(err)
+			}
+			if again := w.reconcile().RequeueAfter; again != 0 || w.workload() != nil {
+				t.Errorf("its pods are gone, and the next look is after %v; its Workload: %v", again, w.workload())
+			}
+		})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -81,15 +82,26 @@ func (r *reconciler[T]) podsLeft(ctx context.Context, w *kueue.Workload) (bool, 
 	if !workload.HoldsQuota(w) || workload.IsFinished(w) {
 		return false, nil
 	}
+	owner := metav1.GetControllerOf(w)
+	left, err := r.runningPods(ctx, w, client.MatchingLabels(r.api.PodLabels(owner.UID)), client.Limit(1))
+	if err != nil || len(left) > 0 || r.api.UnlabelledPods == nil {
+		return len(left) > 0, err
+	}
+	left, err = r.runningPods(ctx, w, client.MatchingLabelsSelector{Selector: r.api.UnlabelledPods(owner.Name)})
+	later := func(pod metav1.PartialObjectMetadata) bool { return w.DeletionTimestamp.Before(&pod.CreationTimestamp) }
+	return slices.ContainsFunc(left, func(pod metav1.PartialObjectMetadata) bool { return !later(pod) }), err
+}
+
+// runningPods are those of the Workload's namespace that have not ended, as the API server has them.
+func (r *reconciler[T]) runningPods(ctx context.Context, w *kueue.Workload, which ...client.ListOption) ([]metav1.PartialObjectMetadata, error) {
 	pods := &metav1.PartialObjectMetadataList{}
 	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
-	err := r.live.List(ctx, pods, client.InNamespace(w.Namespace), client.Limit(1),
-		client.MatchingLabels(r.api.PodLabels(metav1.GetControllerOf(w).UID)),
+	err := r.live.List(ctx, pods, append(which, client.InNamespace(w.Namespace),
 		client.MatchingFieldsSelector{Selector: fields.AndSelectors(
 			fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)),
-			fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)))})
+			fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)))})...)
 	if err != nil {
-		return false, fmt.Errorf("looking for pods of the job of Workload %s: %w", client.ObjectKeyFromObject(w), err)
+		return nil, fmt.Errorf("looking for pods of the job of Workload %s: %w", client.ObjectKeyFromObject(w), err)
 	}
-	return len(pods.Items) > 0, nil
+	return pods.Items, nil
 }

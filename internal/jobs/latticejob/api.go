@@ -7,7 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -61,6 +63,7 @@ func New(settings Settings) jobs.API[*lattice.LatticeJob] {
 	if settings.External {
 		// It comes with Volcano, which may come later.
 		api.Later = []jobs.LateKind{{Resource: volcanoJobs, Object: &volcano.Job{}}}
+		api.UnlabelledPods = unlabelledPods
 		api.QueueField = func(job *lattice.LatticeJob) string { return job.Spec.Queue }
 	} else {
 		api.Owns = append(api.Owns, &volcano.Job{})
@@ -71,6 +74,19 @@ func New(settings Settings) jobs.API[*lattice.LatticeJob] {
 // podLabels are those of pods that Volcano makes for the job with the UID.
 func podLabels(uid types.UID) map[string]string {
 	return map[string]string{muster.JobUIDLabel: string(uid)}
+}
+
+// unlabelledPods are those that Volcano makes for a VCJob of that name which was made before its pods bore podLabels.
+func unlabelledPods(name string) labels.Selector {
+	of, err := labels.NewRequirement(volcano.JobNameKey, selection.Equals, []string{name})
+	if err != nil {
+		return labels.Nothing() // no label could hold the name
+	}
+	without, err := labels.NewRequirement(muster.JobUIDLabel, selection.DoesNotExist, nil)
+	if err != nil {
+		return labels.Nothing()
+	}
+	return labels.NewSelector().Add(*of, *without)
 }
 
 // volcanoJobs are what LatticeJobs are compiled to.
