@@ -13,6 +13,7 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
+	"github.com/musterhq/muster/api/muster"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
 	"github.com/musterhq/muster/internal/jobs/latticejob"
@@ -200,7 +201,7 @@ func TestAnEvictedJobIsNotLostToWhoLags(t *testing.T) {
 }
 
 // TestAJobOfWhichTheVCJobQueuesHasNoWorkload: where Muster runs VCJobs that Volcano has run before, what the jobs had queued for
-// themselves with goes, or both would take quota.
+// themselves with goes, or both would take quota. It goes once the pods are gone that Volcano has made.
 func TestAJobOfWhichTheVCJobQueuesHasNoWorkload(t *testing.T) {
 	for name, edit := range map[string]func(*lattice.LatticeJob){
 		"by its field": func(*lattice.LatticeJob) {},
@@ -208,7 +209,22 @@ func TestAJobOfWhichTheVCJobQueuesHasNoWorkload(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := runsWithVolcano(t, edit)
+			template := list[volcano.JobList](w.world).Items[0].Spec.Tasks[0].Template
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "job-t-0", Namespace: "ns", Labels: template.Labels}}
+			of := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "job-t-1", Namespace: "ns", Labels: map[string]string{muster.JobUIDLabel: "the VCJob's", volcano.JobNameKey: "job"}}}
+			for _, pod := range []*corev1.Pod{pod, of} {
+				if err := w.api.Create(t.Context(), pod); err != nil {
+					t.Fatal(err)
+				}
+			}
 			w.reconciler = jobs.NewReconciler(latticejob.New(latticejob.Settings{}), w.watched(), w.events, w.clock)
+			w.quiet()
+			if left := w.workload(); left == nil || left.DeletionTimestamp.IsZero() || w.reconcile().RequeueAfter == 0 {
+				t.Errorf("Volcano's pods run, and their quota is given to others: %v", left)
+			}
+			if err := w.api.Delete(t.Context(), pod); err != nil {
+				t.Fatal(err)
+			}
 			w.quiet()
 			if left := w.workload(); left != nil {
 				t.Errorf("a Workload is left, with finalizers %v", left.Finalizers)

@@ -219,6 +219,9 @@ func (r *reconciler[T]) planQueued(ctx context.Context, seen Seen[T], described 
 	if seen.Admission.Conflict != "" && !plan.Progress.Active && plan.Progress.Outcome == nil {
 		plan.Progress.FailedToStart = seen.Admission.Conflict
 	}
+	if err := r.holdDelegated(ctx, &plan, own, seen.Now); err != nil {
+		return Plan{}, err
+	}
 	writes, events := r.queueWrites(job, described, queue.Name, facts, found, plan.Progress, seen.Now)
 	plan.Writes, plan.Events = append(plan.Writes, writes...), append(plan.Events, events...)
 	if queue.Make != nil && seen.Admission.Grant == Waiting && !described.Paused && plan.Progress.Outcome == nil {

@@ -77,6 +77,20 @@ func (r *reconciler[T]) letWorkloadsGo(ctx context.Context, name types.Namespace
 	return wait, errors.Join(errs...)
 }
 
+// holdDelegated has a job hold the quota that it had for itself, before what it makes came to queue, until the pods that were run with it
+// are gone. Those that are run with the quota of what it makes are labelled as that one's.
+func (r *reconciler[T]) holdDelegated(ctx context.Context, plan *Plan, own *kueue.Workload, now time.Time) error {
+	if !r.api.Delegates || own == nil || own.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	left, err := r.podsLeft(ctx, own)
+	if left {
+		plan.Progress.Active = true
+		plan.DueBy(now.Add(untilNextLook(now.Sub(own.DeletionTimestamp.Time))))
+	}
+	return err
+}
+
 // podsLeft reports whether pods of the Workload's job may still use its quota.
 func (r *reconciler[T]) podsLeft(ctx context.Context, w *kueue.Workload) (bool, error) {
 	if !workload.HoldsQuota(w) || workload.IsFinished(w) {

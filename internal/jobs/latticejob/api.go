@@ -45,25 +45,25 @@ type Settings struct {
 func New(settings Settings) jobs.API[*lattice.LatticeJob] {
 	c := controller{settings}
 	api := jobs.API[*lattice.LatticeJob]{
-		Kind:      kind,
-		Queue:     jobs.QueueOptional,
-		New:       func() *lattice.LatticeJob { return &lattice.LatticeJob{} },
-		Owns:      []client.Object{&lattice.LatticeJob{}}, // of a schedule
-		Repeats:   true,
-		Asks:      []schema.GroupResource{compile.ExternalSecrets, compile.MeshMembers, compile.TracingPolicies},
-		Delegates: !settings.External,
-		Matters:   matters,
-		Expected:  expected,
-		Beside:    beside,
-		AsksNodes: asksNodes,
-		PodLabels: podLabels,
-		Describe:  c.describe,
-		Plan:      c.plan,
+		Kind:           kind,
+		Queue:          jobs.QueueOptional,
+		New:            func() *lattice.LatticeJob { return &lattice.LatticeJob{} },
+		Owns:           []client.Object{&lattice.LatticeJob{}}, // of a schedule
+		Repeats:        true,
+		Asks:           []schema.GroupResource{compile.ExternalSecrets, compile.MeshMembers, compile.TracingPolicies},
+		Delegates:      !settings.External,
+		Matters:        matters,
+		Expected:       expected,
+		Beside:         beside,
+		AsksNodes:      asksNodes,
+		PodLabels:      podLabels,
+		UnlabelledPods: unlabelledPods,
+		Describe:       c.describe,
+		Plan:           c.plan,
 	}
 	if settings.External {
 		// It comes with Volcano, which may come later.
 		api.Later = []jobs.LateKind{{Resource: volcanoJobs, Object: &volcano.Job{}}}
-		api.UnlabelledPods = unlabelledPods
 		api.QueueField = func(job *lattice.LatticeJob) string { return job.Spec.Queue }
 	} else {
 		api.Owns = append(api.Owns, &volcano.Job{})

@@ -95,7 +95,7 @@ func (c controller) plan(seen jobs.Seen[*lattice.LatticeJob]) jobs.Plan {
 // report tells the queue how far the job is, and the status if it changed.
 func (l *look) report() {
 	l.plan.Status = l.job
-	// Where VCJobs queue for themselves the job has quota from when it did itself, and its VCJob stops the pods that it was for.
+	// Where VCJobs queue for themselves the job has quota from when it did itself: of the pods that it was for no VCJob tells.
 	l.plan.Progress.Active = l.plan.Progress.Active && l.settings.External
 	if ended(l.job) {
 		l.plan.Progress.Active = false
