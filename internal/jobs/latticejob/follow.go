@@ -52,6 +52,7 @@ func (l *look) whyFailed() string {
 func (l *look) wait(message string) {
 	if l.job.Status.Phase == lattice.Running {
 		l.say(lattice.Running, message+l.ignoredChange(), l.job.Status.ObservedGeneration, l.changeEvent())
+		l.relabelIfChanged()
 		return
 	}
 	if l.resubmitIfChanged() {
@@ -61,9 +62,7 @@ func (l *look) wait(message string) {
 	if l.vcjob.Annotations[gpusAnnotation] != "" {
 		l.plan.DueBy(l.seen.Now.Add(gpusLookedAtEvery))
 	}
-	if l.vcjob.Annotations[queueLabelsAnnotation] != queueLabels(l.job) {
-		l.relabel()
-	}
+	l.relabelIfChanged()
 }
 
 // resubmitIfChanged has the VCJob made anew if the spec has changed since, or where its pods are to
@@ -124,6 +123,7 @@ func (l *look) running() {
 		l.say(lattice.Running, message, ptr.To(l.compiled()), ptr.To(jobs.Normal(submittedReason, message)))
 	}
 	l.say(lattice.Running, message+l.ignoredChange(), l.job.Status.ObservedGeneration, l.changeEvent())
+	l.relabelIfChanged()
 }
 
 // isLost reports whether somebody has deleted the VCJob of a job that runs: who evicts one says so first. Where Volcano is gone it may

@@ -45,7 +45,14 @@ func (l *look) relabel() {
 	}
 	delete(vcjob.Annotations, queueLabelsAnnotation)
 	l.passOnLabels(vcjob)
-	l.plan.Writes = append(l.plan.Writes, jobs.Change(l.vcjob, vcjob))
+	l.plan.Writes = append(l.plan.Writes, jobs.Change(l.vcjob, vcjob).DespiteStatus())
+}
+
+// relabelIfChanged is relabel where the VCJob queues: which of it counts at once, and which when it waits again, is for the VCJob to say.
+func (l *look) relabelIfChanged() {
+	if !l.settings.External && l.vcjob.Annotations[queueLabelsAnnotation] != queueLabels(l.job) {
+		l.relabel()
+	}
 }
 
 func isQueueLabel(key string) bool { return strings.HasPrefix(key, kueue.GroupVersion.Group+"/") }
