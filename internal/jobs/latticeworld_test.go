@@ -1,6 +1,7 @@
 package jobs_test
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	nodev1 "k8s.io/api/node/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -221,5 +223,26 @@ func TestNoWriteThatFailsChangesWhatBecomesOfALatticeJob(t *testing.T) {
 			}
 			good.atRest(t)
 		})
+	}
+}
+
+// TestARefusedLabelIsTold on the job: a policy may say which queues people may name.
+func TestARefusedLabelIsTold(t *testing.T) {
+	w := newLatticeWorld(t, fault{"change Job job #1", false, apierrors.NewForbidden(schema.GroupResource{Resource: "jobs"}, "job", errors.New("not your queue"))},
+		[]func(*latticeWorld){comesTo(volcano.Pending, volcano.WaitingForQuota)}).live()
+	vcjob := list[volcano.JobList](w.world).Items[0]
+	vcjob.Generation = 1 // as an API server has it
+	if err := w.api.Update(t.Context(), &vcjob); err != nil {
+		t.Fatal(err)
+	}
+	w.edit(func(job *lattice.LatticeJob) { job.Labels = map[string]string{kueue.QueueLabel: "theirs"} })
+	w.quiet()
+	if !slices.ContainsFunc(w.events.events, func(e string) bool {
+		return strings.HasPrefix(e, "ApplyFailed: ") && strings.Contains(e, "not your queue")
+	}) {
+		t.Errorf("it is told %q", w.events.events)
+	}
+	if got := list[volcano.JobList](w.world).Items[0].Labels[kueue.QueueLabel]; got != "theirs" {
+		t.Errorf("and is not tried again: its VCJob goes to %q", got)
 	}
 }

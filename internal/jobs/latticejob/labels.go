@@ -45,7 +45,7 @@ func (l *look) relabel() {
 	}
 	delete(vcjob.Annotations, queueLabelsAnnotation)
 	l.passOnLabels(vcjob)
-	l.plan.Writes = append(l.plan.Writes, jobs.Change(l.vcjob, vcjob).DespiteStatus())
+	l.plan.Writes = append(l.plan.Writes, jobs.Change(l.vcjob, vcjob).DespiteStatus().OrWarn(applyFailedReason))
 }
 
 // relabelIfChanged is relabel where the VCJob queues: which of it counts at once, and which when it waits again, is for the VCJob to say.
