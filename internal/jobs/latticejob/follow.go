@@ -62,6 +62,10 @@ func (l *look) wait(message string) {
 	if l.vcjob.Annotations[gpusAnnotation] != "" {
 		l.plan.DueBy(l.seen.Now.Add(gpusLookedAtEvery))
 	}
+	if !l.saysDomains() {
+		l.relabel() // it writes them down, so that it is heard when they change
+		return
+	}
 	l.relabelIfChanged()
 }
 
@@ -78,8 +82,13 @@ func (l *look) resubmitIfChanged() bool {
 // hasDomains reports whether the VCJob was made to ask for the domains that the job does. What else its templates say of domains a policy
 // of the cluster has added, and would add again.
 func (l *look) hasDomains() bool {
-	made, says := l.vcjob.Annotations[domainsAnnotation]
-	return made == domainsOf(l.job) || !says && madeBefore(l.vcjob, compile.Domains(l.job.Annotations))
+	return l.vcjob.Annotations[domainsAnnotation] == domainsOf(l.job) || !l.saysDomains() && madeBefore(l.vcjob, compile.Domains(l.job.Annotations))
+}
+
+// saysDomains reports whether the VCJob says which domains it was made to ask for, if any.
+func (l *look) saysDomains() bool {
+	_, says := l.vcjob.Annotations[domainsAnnotation]
+	return says
 }
 
 // madeBefore reports whether the VCJob, which does not say what it was made to ask for, has the domains: then an operator has made it that

@@ -35,7 +35,8 @@ func (l *look) passOnLabels(vcjob *volcano.Job) {
 	}
 }
 
-// relabel has the VCJob be queued as the labels say that the job has come to have. No more of it is changed: what it would be compiled to by
+// relabel has the VCJob be queued as the labels say that the job has come to have. A VCJob that does not say which
+// domains it was made to ask for comes to say it. No more of it is changed: what it would be compiled to by
 // now may be something else, and most of a VCJob is fixed.
 func (l *look) relabel() {
 	vcjob := l.vcjob.DeepCopy()
@@ -45,6 +46,9 @@ func (l *look) relabel() {
 	}
 	delete(vcjob.Annotations, queueLabelsAnnotation)
 	l.passOnLabels(vcjob)
+	if !l.saysDomains() {
+		metav1.SetMetaDataAnnotation(&vcjob.ObjectMeta, domainsAnnotation, domainsOf(l.job))
+	}
 	l.plan.Writes = append(l.plan.Writes, jobs.Change(l.vcjob, vcjob).DespiteStatus().OrWarn(applyFailedReason))
 }
 

@@ -181,9 +181,7 @@ func (l *look) apply(result *compile.Result) {
 		l.passOnLabels(result.VCJob)
 	}
 	metav1.SetMetaDataAnnotation(&result.VCJob.ObjectMeta, generationAnnotation, fmt.Sprint(l.job.Generation))
-	if domains := domainsOf(l.job); domains != "" {
-		metav1.SetMetaDataAnnotation(&result.VCJob.ObjectMeta, domainsAnnotation, domains)
-	}
+	metav1.SetMetaDataAnnotation(&result.VCJob.ObjectMeta, domainsAnnotation, domainsOf(l.job))
 	l.noteGPUs(result.VCJob)
 	l.plan.Writes = append(l.plan.Writes, jobs.Apply(result.VCJob, lattice.FieldManager))
 	for _, warning := range result.Warnings {

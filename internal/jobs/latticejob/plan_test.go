@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 	"github.com/musterhq/muster/internal/jobs"
@@ -105,6 +106,7 @@ func TestLifeOfAJob(t *testing.T) {
 		"it runs, and somebody has its VCJob go":                  {newScene().stands(lattice.Running, "m", 1).vcjob(volcano.Running, "", "").with(vcjobGoes), lattice.Running, "m", 1, "", ""},
 		"a policy of the cluster says where its pods are to be":   {newScene().stands(lattice.Pending, "Waiting for quota", 0).vcjob(volcano.Pending, volcano.WaitingForQuota, "").with(hasTasks("t")).with(policyOfRacks), lattice.Pending, "Waiting for quota", 0, "", ""},
 		"and the job says it otherwise":                           {newScene().stands(lattice.Pending, "Waiting for quota", 0).vcjob(volcano.Pending, volcano.WaitingForQuota, "").with(hasTasks("t")).with(policyOfRacks).with(inOneRack).with(madeFor("kueue.x-k8s.io/podset-required-topology=rack")), lattice.Pending, "Waiting for quota", 0, "", ""},
+		"its VCJob does not say where its pods are to be":         {newScene().stands(lattice.Pending, "Waiting for quota", 0).vcjob(volcano.Pending, volcano.WaitingForQuota, "").with(hasTasks("t")).with(madeByEarlierVersion), lattice.Pending, "Waiting for quota", 0, "change  job", ""},
 		"it says no more where its pods are to be while it waits": {newScene().stands(lattice.Pending, "Waiting for quota", 0).vcjob(volcano.Pending, volcano.WaitingForQuota, "").with(hasTasks("t")).with(madeFor("kueue.x-k8s.io/podset-required-topology=rack")), lattice.Pending, "Waiting for quota", 0, "remove LatticeMeshMember job-t / delete  job", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -124,6 +126,21 @@ func TestLifeOfAJob(t *testing.T) {
 				t.Errorf("events %q, want %q", got, test.events)
 			}
 		})
+	}
+}
+
+// TestADomainThatIsTakenAwayIsHeard, though the VCJob was made before it was written down which it asks for.
+func TestADomainThatIsTakenAwayIsHeard(t *testing.T) {
+	s := newScene().stands(lattice.Pending, "Waiting for quota", 0).vcjob(volcano.Pending, volcano.WaitingForQuota, "").with(hasTasks("t")).with(inOneRack).with(madeByEarlierVersion)
+	metav1.SetMetaDataAnnotation(&s.seen.Children[0].(*volcano.Job).Spec.Tasks[0].Template.ObjectMeta, kueue.PodSetRequiredTopologyAnnotation, "rack")
+	plan := s.plan(t)
+	if writes(plan) != "change  job" {
+		t.Fatalf("it writes %s", writes(plan))
+	}
+	s.seen.Children[0] = plan.Writes[0].Object()
+	s.seen.Job.Annotations = nil
+	if got := writes(s.plan(t)); got != "remove LatticeMeshMember job-t / delete  job" {
+		t.Errorf("the domain is taken away, and it writes %s", got)
 	}
 }
 

@@ -51,7 +51,7 @@ func (s *scene) stands(phase lattice.JobPhase, message string, generation int64)
 
 // vcjob has the job have one in the phase, made of the first generation.
 func (s *scene) vcjob(phase volcano.JobPhase, reason, message string) *scene {
-	v := &volcano.Job{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "v", Annotations: map[string]string{generationAnnotation: "1"}}}
+	v := &volcano.Job{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "v", Annotations: map[string]string{generationAnnotation: "1", domainsAnnotation: ""}}}
 	v.Spec.MaxRetry = 3
 	v.Status.State = volcano.JobState{Phase: phase, Reason: reason, Message: message}
 	s.seen.Children = []client.Object{v}
@@ -152,6 +152,11 @@ func madeFor(domains string) func(*scene) {
 	return func(s *scene) {
 		metav1.SetMetaDataAnnotation(&s.seen.Children[0].(*volcano.Job).ObjectMeta, domainsAnnotation, domains)
 	}
+}
+
+// madeByEarlierVersion has the VCJob not say for which domains it was made.
+func madeByEarlierVersion(s *scene) {
+	delete(s.seen.Children[0].(*volcano.Job).Annotations, domainsAnnotation)
 }
 
 func vcjobGoes(s *scene) { s.seen.Children[0].SetDeletionTimestamp(&metav1.Time{Time: now}) }
