@@ -52,7 +52,7 @@ func NewExecutor(c client.Client, recorder events.EventRecorder) *Executor {
 // once the status is written: who plans again from it will not tell them.
 func (x *Executor) Run(ctx context.Context, job client.Object, p Plan) error {
 	if p.StatusFirst {
-		p.Status = unsaid(p.Status, p.First)
+		p.Status = unsaid(p.Status, slices.Concat(p.First, p.Writes))
 		if err := x.writeStatusAndTell(ctx, job, p); err != nil {
 			return err
 		}

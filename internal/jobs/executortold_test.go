@@ -62,12 +62,14 @@ func TestAStatusTellsOfNoWriteThatFailed(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fails       string
 		statusFirst bool
+		late        bool
 		told        []batchv1.JobConditionType
 	}{
-		"all was done":         {"", false, []batchv1.JobConditionType{"Counted", "Made"}},
-		"it failed":            {"create told", false, []batchv1.JobConditionType{"Counted"}},
-		"another one failed":   {"create other", false, []batchv1.JobConditionType{"Counted", "Made"}},
-		"it is yet to be done": {"", true, []batchv1.JobConditionType{"Counted"}},
+		"all was done":         {"", false, false, []batchv1.JobConditionType{"Counted", "Made"}},
+		"it failed":            {"create told", false, false, []batchv1.JobConditionType{"Counted"}},
+		"another one failed":   {"create other", false, false, []batchv1.JobConditionType{"Counted", "Made"}},
+		"it is yet to be done": {"", true, false, []batchv1.JobConditionType{"Counted"}},
+		"it is yet to be done, and does not come first": {"", true, true, []batchv1.JobConditionType{"Counted"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
@@ -81,6 +83,9 @@ func TestAStatusTellsOfNoWriteThatFailed(t *testing.T) {
 				said.Conditions = said.Conditions[:1]
 			})
 			plan := Plan{First: []Write{made}, Writes: []Write{Create(child("other"))}, Status: status, StatusFirst: tc.statusFirst, Events: []Event{Normal("Counted", "one")}}
+			if tc.late {
+				plan.First, plan.Writes = nil, append(plan.Writes, made)
+			}
 			if err := b.run(t, plan); (err != nil) != (tc.fails != "") {
 				t.Errorf("error %v", err)
 			}

@@ -93,8 +93,8 @@ func (w Write) OrWarn(reason string) Write {
 	return w
 }
 
-// OrUnsay returns the write, which is one of those that a plan does first, as one that the plan's status says was done: where it
-// fails, or is yet to be done when the status is written, the function changes the status back.
+// OrUnsay returns the write as one that the plan's status says was done: where it fails, or is yet to be done when the status is
+// written, the function changes the status back.
 func (w Write) OrUnsay(unsay func(status client.Object)) Write {
 	w.unsay = unsay
 	return w
