@@ -46,6 +46,15 @@ func TestWhoCanNeverFitHoldsNobodyBackByResource(t *testing.T) {
 		"admit a in q", "huge waits: ExceedsMaxQuota", "mixed waits: ExceedsMaxQuota")
 }
 
+// TestPodSetsThatNeverFitTogetherHoldNobodyBackByResource: each of them alone would fit.
+func TestPodSetsThatNeverFitTogetherHoldNobodyBackByResource(t *testing.T) {
+	s := newScene(t, Options{}, byResource(4, 4), localOf("q"), asking("running", 3, 0, 0, 0))
+	huge := asking("huge", 2, 0, 0, 1)
+	huge.PodSets = append(huge.PodSets, flavor.PodSet{Name: "workers", Count: 3, PerPod: map[string]int64{"cpu": 1}})
+	s.want("a head that is too large", s.happens(huge), "huge waits: ExceedsMaxQuota")
+	s.want("one behind it", s.happens(asking("small", 1, 0, 0, 2)), "admit small in q")
+}
+
 func TestAHeadThatLeavesLetsTheOthersPass(t *testing.T) {
 	for name, event := range map[string]func(s *scene) Event{
 		"because it is gone":           func(*scene) Event { return gone("head") },

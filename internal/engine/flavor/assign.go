@@ -33,26 +33,20 @@ func (f *Form) Assign(counts []int32, q Question) Choice {
 	return a.choice
 }
 
-// never is why a pod set could not have so many pods if nobody used anything, with the answers of the flavors of the first group of which
-// none could take them. It is said before whatever else is short: who is told to wait waits in vain.
+// never is why a pod set could not have so many pods if nobody else used anything, with the answers of the flavors of the first group of
+// which none could take them. It is said before whatever else is short: who is told to wait waits in vain.
 func (f *Form) never(counts []int32, q Question) reason.Reason {
-	q.MayPreempt = func(quota.Index, int64) bool { return false }
-	alone := assigner{Question: q}
-	for i := range f.sets {
-		set := &f.sets[i]
-		for n := range set.choices {
-			g := &set.choices[n]
-			if g.couldAny(counts[i], q.Queue) {
-				continue
-			}
-			var verdicts []reason.Verdict
-			for at := range g.flavors {
-				verdicts = append(verdicts, alone.look(set.name, g, &g.flavors[at], counts[i]).verdict)
-			}
-			return reason.Reason{Code: nearest(verdicts), PodSet: set.name, Flavors: verdicts}
-		}
+	found, none := f.misfit(counts, q.Queue)
+	if none {
+		return reason.Reason{}
 	}
-	return reason.Reason{}
+	q.MayPreempt = func(quota.Index, int64) bool { return false }
+	a := assigner{Question: q, taken: found.taken}
+	var verdicts []reason.Verdict
+	for at := range found.group.flavors {
+		verdicts = append(verdicts, a.look(found.set.name, found.group, &found.group.flavors[at], found.count).verdict)
+	}
+	return reason.Reason{Code: nearest(verdicts), PodSet: found.set.name, Flavors: verdicts}
 }
 
 // assigner is a choice in the making.

@@ -195,6 +195,17 @@ func TestAssign(t *testing.T) {
 		"and of another pod set": {
 			shop: newShop(of("f", 4).inUse(4)), podSets: []PodSet{podSet("driver", 1, "cpu", 1), podSet("main", 5, "cpu", 1)},
 			want: "no fit: ExceedsMaxQuota"},
+		"and of pod sets that never fit together": {
+			shop: newShop(of("f", 4).inUse(4)), podSets: []PodSet{podSet("driver", 1, "cpu", 1), podSet("workers", 4, "cpu", 1)},
+			want: "no fit: ExceedsMaxQuota"},
+		"and of those that have one flavor each that is large enough": {
+			shop:    newShop(of("small", 2).inUse(2), of("f", 6).inUse(6)),
+			podSets: []PodSet{podSet("driver", 1, "cpu", 3), podSet("workers", 4, "cpu", 1)},
+			want:    "no fit: ExceedsMaxQuota"},
+		"but not of those that may have another flavor": {
+			shop:    newShop(of("f", 4).inUse(4), of("g", 4).inUse(4)),
+			podSets: []PodSet{podSet("driver", 1, "cpu", 1), podSet("workers", 4, "cpu", 1)},
+			want:    "blocked: WaitingForQuota"},
 		"but not what fits one flavor": {
 			shop: newShop(of("f", 4).inUse(4)).group([]string{"gpu"}, of("g", 1), of("h", 2).inUse(1)), podSets: []PodSet{podSet("main", 1, "cpu", 1, "gpu", 2)},
 			want: "blocked: WaitingForQuota"},
@@ -236,6 +247,15 @@ func TestAssign(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestPodSetsThatNeverFitTogetherAreToldSo: with what the earlier ones take, as they would be if nobody used anything.
+func TestPodSetsThatNeverFitTogetherAreToldSo(t *testing.T) {
+	c := newShop(of("f", 4000).inUse(4000)).assign(podSet("driver", 1, "cpu", 1000), podSet("workers", 4, "cpu", 1000))
+	want := "couldn't assign flavors to pod set workers: insufficient quota for cpu in flavor f, previously considered podsets requests (1) + current podset request (4) > maximum capacity (4)"
+	if got := c.Why.Message(); got != want {
+		t.Errorf("it is told %q, want %q", got, want)
 	}
 }
 

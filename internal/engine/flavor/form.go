@@ -148,17 +148,11 @@ func (f *Form) Asks(fr quota.FlavorResource) bool {
 // OnNodes reports whether any flavor that takes the pods has them placed on nodes.
 func (f *Form) OnNodes() bool { return f.onNodes }
 
-// CouldFit reports whether each pod set has a flavor that could take so many pods if
-// nobody used anything of the queue's.
+// CouldFit reports whether so many pods could be given flavors if nobody used anything of the queue's. Where pod sets have a choice of
+// flavors, and might take them from each other, it says yes.
 func (f *Form) CouldFit(counts []int32, queue *quota.Node) bool {
-	for i := range f.sets {
-		for g := range f.sets[i].choices {
-			if !f.sets[i].choices[g].couldAny(counts[i], queue) {
-				return false
-			}
-		}
-	}
-	return f.fault.Code == reason.None
+	_, fits := f.misfit(counts, queue)
+	return fits && f.fault.Code == reason.None
 }
 
 // First is what so many pods take of the first flavors that take them, whatever is in

@@ -3,7 +3,6 @@ package flavor
 import (
 	"iter"
 	"maps"
-	"slices"
 
 	"github.com/musterhq/muster/internal/engine/quota"
 )
@@ -35,7 +34,7 @@ func (f *Form) possible(counts []int32, queue *quota.Node, given []Assignment, s
 	before := given[set].Flavors
 	defer func() { given[set].Flavors = before }()
 	for i := range g.flavors {
-		if !g.could(g.flavors[i], counts[set], queue) {
+		if !g.could(&g.flavors[i], counts[set], nil, queue) {
 			continue
 		}
 		flavors := maps.Clone(before)
@@ -53,20 +52,52 @@ func (f *Form) possible(counts []int32, queue *quota.Node, given []Assignment, s
 	return true
 }
 
-// could reports whether the flavor could take so many pods if nobody used anything.
-func (g *formGroup) could(known formFlavor, count int32, queue *quota.Node) bool {
+// could reports whether the flavor could take so many pods beside what is taken if nobody else used anything.
+func (g *formGroup) could(known *formFlavor, count int32, taken []quota.Amount, queue *quota.Node) bool {
 	if known.refusal != "" {
 		return false
 	}
 	for r, index := range known.indices {
-		if quota.Times(g.perPod[r], count) > queue.Capacity(index) {
+		if quota.Add(sumOf(taken, index), quota.Times(g.perPod[r], count)) > queue.Capacity(index) {
 			return false
 		}
 	}
 	return true
 }
 
-// couldAny reports whether any of the flavors could.
-func (g *formGroup) couldAny(count int32, queue *quota.Node) bool {
-	return slices.ContainsFunc(g.flavors, func(known formFlavor) bool { return g.could(known, count, queue) })
+// misfit is a group that none of its flavors could serve for a pod set if nobody used anything, and what earlier pod sets take then.
+type misfit struct {
+	set   *formSet
+	group *formGroup
+	count int32
+	taken []quota.Amount
+}
+
+// misfit finds the first one for so many pods. What a pod set takes where one flavor alone could serve it is not there for later ones. Of
+// a choice it is not known what it leaves: that is for Split to try.
+func (f *Form) misfit(counts []int32, queue *quota.Node) (found misfit, none bool) {
+	var taken []quota.Amount
+	for i := range f.sets {
+		set := &f.sets[i]
+		for n := range set.choices {
+			g := &set.choices[n]
+			var only *formFlavor
+			possible := 0
+			for at := range g.flavors {
+				if g.could(&g.flavors[at], counts[i], taken, queue) {
+					only = &g.flavors[at]
+					possible++
+				}
+			}
+			switch last := i == len(f.sets)-1; {
+			case possible == 0:
+				return misfit{set, g, counts[i], taken}, false
+			case possible == 1 && !last: // nothing is allocated for one pod set
+				for r, index := range only.indices {
+					taken = append(taken, quota.Amount{Index: index, Value: quota.Times(g.perPod[r], counts[i])})
+				}
+			}
+		}
+	}
+	return misfit{}, true
 }

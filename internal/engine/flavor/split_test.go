@@ -55,7 +55,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// TestASplitIsFoundIfThereIsOne: what was found is compared with all that there are.
+// TestASplitIsFoundIfThereIsOne: what was found is compared with all that there are, and so is what is said to fit never.
 func TestASplitIsFoundIfThereIsOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		flavors := []stock{of("a", rapid.Int64Range(0, 6).Draw(t, "a")), of("b", rapid.Int64Range(0, 6).Draw(t, "b")), of("c", rapid.Int64Range(0, 6).Draw(t, "c"))}
@@ -75,7 +75,12 @@ func TestASplitIsFoundIfThereIsOne(t *testing.T) {
 			}
 			exists = exists || fits
 		}
-		choice := newShop(flavors...).split(podSets...)
+		shop := newShop(flavors...)
+		choice := shop.split(podSets...)
+		form := NewForm(podSets, shop.offer, &shop.tree)
+		if exists && !form.CouldFit(form.Full(), shop.tree.Queue("q")) {
+			t.Fatal("there is one, and it is said to fit never")
+		}
 		if ok := choice.Mode == Fits; ok != exists {
 			t.Fatalf("found %t, there is one: %t", ok, exists)
 		}
