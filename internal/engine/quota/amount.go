@@ -37,11 +37,14 @@ func ToQuantity(name corev1.ResourceName, amount int64) resource.Quantity {
 	}
 }
 
+// leastBytes is the least amount that is taken for bytes by the look of it: there are resources that count Mi, and nobody has as many.
+const leastBytes = 1 << 30
+
 // isBytes reports whether so much of the resource is an amount of bytes: of resources that only their users know, such as the memory of
-// GPUs, by the look of it, for nobody has whole Mi of anything else.
+// GPUs, by the look of it, for nobody has that many whole Mi of anything else.
 func isBytes(name corev1.ResourceName, amount int64) bool {
 	return name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage || strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) ||
-		amount != 0 && amount%(1<<20) == 0
+		max(amount, -amount) >= leastBytes && amount%(1<<20) == 0
 }
 
 // largestCount is the largest number that is still read faster than what the API makes of it.

@@ -27,7 +27,8 @@ func TestAmountsAreWrittenAsPeopleWriteThem(t *testing.T) {
 		"memory":                 {"1500", "2Ki", "5Gi"},
 		"hugepages-2Mi":          {"2Ki", "4Gi"},
 		"nvidia.com/gpu":         {"0", "8", "4096"},
-		"example.com/gpu-memory": {"5Gi", "1536Mi"},
+		"example.com/gpu-memory": {"5Gi", "1536Mi", "-2Gi"},
+		"nvidia.com/gpumem":      {"81920", "5242880"}, // counts Mi
 	} {
 		for _, want := range amounts {
 			if got := ToQuantity(name, FromQuantity(name, resource.MustParse(want))); Number(got) != want {
