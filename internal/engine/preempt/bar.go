@@ -3,6 +3,7 @@ package preempt
 import (
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/musterhq/muster/internal/engine/order"
 	"github.com/musterhq/muster/internal/engine/quota"
@@ -12,6 +13,8 @@ import (
 type Bars struct {
 	search     search
 	candidates map[order.Key]candidate
+	// staysWithin is couldStayWithin of the search, found out once for all holders.
+	staysWithin func() bool
 }
 
 // BarsOf prepares to answer for the preemptor. It is for people: Search does not ask
@@ -22,6 +25,7 @@ func BarsOf(tree *quota.Tree, p Preemptor, holders Holders) *Bars {
 	for _, c := range b.search.candidates {
 		b.candidates[c.Key] = c
 	}
+	b.staysWithin = sync.OnceValue(b.search.couldStayWithin)
 	return b
 }
 
@@ -36,7 +40,7 @@ func (b *Bars) Why(h *Holder, queue *quota.Node) string {
 	case known && queue != s.Queue && len(s.Fair) > 0:
 		return s.unfair(c)
 	case known:
-		return s.borrowing(c)
+		return b.borrowing(c)
 	case s.Spared.Has(h.Key):
 		return "spared: the workload was evicted for it before"
 	case queue == s.Queue:
@@ -88,7 +92,8 @@ func (s *search) unfair(c candidate) (why string) {
 }
 
 // borrowing says why the candidate, whom the rules of priority let be evicted, may not be by who borrows himself; "" if he may be.
-func (s *search) borrowing(c candidate) string {
+func (b *Bars) borrowing(c candidate) string {
+	s := &b.search
 	part := c.Usage
 	if c.Pod != nil {
 		part = c.Pod
@@ -96,7 +101,7 @@ func (s *search) borrowing(c candidate) string {
 	switch {
 	case c.class == whileBorrowing && s.isOwn(c, part):
 		return fmt.Sprintf("not all of what it holds is borrowed by ClusterQueue %s", c.queue.Name())
-	case c.class != unlessBorrowing || s.couldStayWithin():
+	case c.class != unlessBorrowing || b.staysWithin():
 		return ""
 	case s.Policy.WhileBorrowing && c.Priority >= s.Priority:
 		return fmt.Sprintf("the workload would borrow, and borrowWithinCohort is LowerPriority: its priority %d is not below %d", c.Priority, s.Priority)
@@ -110,7 +115,6 @@ func (s *search) borrowing(c candidate) string {
 // couldStayWithin reports whether it is tried to have the preemptor within its queue's own quota, and would do once those of the queue
 // have gone who may be evicted.
 func (s *search) couldStayWithin() (could bool) {
-	const ownOnly = false
 	if !slices.Contains(s.attempts(), ownOnly) {
 		return false
 	}

@@ -21,17 +21,19 @@ func (s *search) worthTrying() bool {
 	return len(s.candidates) > 0
 }
 
+// mayBorrow and ownOnly say whether an attempt lets the preemptor borrow.
+const mayBorrow, ownOnly = true, false
+
 // attempts says in which order to try with and without borrowing.
 func (s *search) attempts() []bool {
-	const borrow, ownOnly = true, false
 	onlySameQueue := !slices.ContainsFunc(s.candidates, func(c candidate) bool { return c.class != sameQueue })
 	switch {
 	case onlySameQueue, !s.Policy.MayWhileBorrowing() && !s.underNominal():
-		return []bool{borrow}
+		return []bool{mayBorrow}
 	case !s.Policy.MayWhileBorrowing() && !slices.ContainsFunc(s.candidates, func(c candidate) bool { return c.class == owed }):
-		return []bool{ownOnly, borrow}
+		return []bool{ownOnly, mayBorrow}
 	default:
-		return []bool{borrow, ownOnly}
+		return []bool{mayBorrow, ownOnly}
 	}
 }
 

@@ -1,0 +1,33 @@
+package preempt
+
+import (
+	"testing"
+
+	"github.com/musterhq/muster/internal/engine/quota"
+)
+
+// countingRoom counts how often somebody is taken off its nodes on trial.
+type countingRoom struct{ without int }
+
+func (r *countingRoom) Try(f func())           { f() }
+func (r *countingRoom) Without(*Holder, int32) { r.without++ }
+func (r *countingRoom) Fits() bool             { return true }
+
+// TestWhetherThePreemptorCouldStayWithinIsFoundOutOnce: it is the same for each holder, and there may be thousands.
+func TestWhetherThePreemptorCouldStayWithinIsFoundOutOnce(t *testing.T) {
+	l := newLab().queue("q", "lab", 2).queue("p", "lab", 0).queue("lender", "lab", 3).
+		runs("q", "own", 1, 0).runs("p", "a", 1, 0).runs("p", "b", 1, 0).runs("p", "c", 1, 0)
+	sortHolders(l)
+	room := &countingRoom{}
+	preemptor := l.preemptor("q", Policy{WithinQueue: LowerPriority, Reclaim: Any}, 2)
+	preemptor.Short, preemptor.Room = []quota.Index{l.tree.Index(cpu)}, room
+	bars := BarsOf(&l.tree, preemptor, func(n *quota.Node) []*Holder { return l.holders[n.Name()] })
+	for _, h := range l.holders["p"] {
+		if why := bars.Why(h, l.tree.Queue("p")); why != "" {
+			t.Errorf("%s may not be evicted: %s", h.Key.Name, why)
+		}
+	}
+	if room.without != 1 {
+		t.Errorf("the one of the queue was taken off its nodes %d times", room.without)
+	}
+}
