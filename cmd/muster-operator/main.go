@@ -135,7 +135,7 @@ func addJobs(ctx context.Context, mgr manager.Manager, background *admission.Bac
 	} else {
 		if hasVolcanoJobs(mgr.GetRESTMapper()) {
 			apis = append(apis, latticeJobs(cfg.LatticeJob, external), vcjob.API)
-			if err := keptqueues.AddVolcano(mgr); err != nil {
+			if err := keptqueues.AddVolcano(mgr, background.Recorder); err != nil {
 				return nil, err
 			}
 		}

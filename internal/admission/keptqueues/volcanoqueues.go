@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,7 +33,7 @@ type volcanoQueues struct {
 	recorder events.EventRecorder
 	// told are the Queues, by UID, of which it was told that they are not kept.
 	told map[types.UID]bool
-	// ignored is what it was told of Queues, by UID, that means nothing in them.
+	// ignored is what it was told of Queues, by UID, that means nothing in them, unless that is nothing.
 	ignored map[types.UID]string
 }
 
@@ -44,8 +46,9 @@ const (
 	keeping = "Keeping"
 )
 
-// AddVolcano has the manager keep Volcano's Queues, which the cluster must serve.
-func AddVolcano(mgr ctrl.Manager) error {
+// AddVolcano has the manager keep Volcano's Queues, which the cluster must serve. After each start the recorder gets to hear of all of
+// them again: it is to be one that passes on as many events as there is time for.
+func AddVolcano(mgr ctrl.Manager, recorder events.EventRecorder) error {
 	all := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: volcanoCohort}}}
 	})
@@ -54,7 +57,7 @@ func AddVolcano(mgr ctrl.Manager) error {
 		Watches(&scheduling.Queue{}, all).
 		Watches(&kueue.ClusterQueue{}, all).
 		Watches(&kueue.Cohort{}, all).
-		Complete(&volcanoQueues{client: mgr.GetClient(), recorder: mgr.GetEventRecorder("muster"), told: map[types.UID]bool{}, ignored: map[types.UID]string{}})
+		Complete(&volcanoQueues{client: mgr.GetClient(), recorder: recorder, told: map[types.UID]bool{}, ignored: map[types.UID]string{}})
 	if err != nil {
 		return fmt.Errorf("adding the keeper of Volcano Queues: %w", err)
 	}
@@ -67,6 +70,7 @@ func (v *volcanoQueues) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Res
 	if err := v.client.List(ctx, &queues); err != nil {
 		return ctrl.Result{}, fmt.Errorf("listing Volcano Queues: %w", err)
 	}
+	v.forgetGone(queues.Items)
 	var list kueue.ClusterQueueList
 	if err := v.client.List(ctx, &list); err != nil {
 		return ctrl.Result{}, fmt.Errorf("listing ClusterQueues: %w", err)
@@ -164,12 +168,24 @@ func (v *volcanoQueues) tellIgnored(q *scheduling.Queue) {
 	if ignored := ignoredOf(&q.Spec); len(ignored) > 0 {
 		message = "Ignored in the spec: " + strings.Join(ignored, "; ")
 	}
-	if message == v.ignored[q.UID] {
-		return
-	}
-	if v.ignored[q.UID] = message; message != "" {
+	switch message {
+	case v.ignored[q.UID]:
+	case "":
+		delete(v.ignored, q.UID)
+	default:
+		v.ignored[q.UID] = message
 		v.recorder.Eventf(q, nil, corev1.EventTypeWarning, ignoredReason, keeping, "%s", message)
 	}
+}
+
+// forgetGone drops what is known of Queues that are not there any more.
+func (v *volcanoQueues) forgetGone(queues []scheduling.Queue) {
+	there := sets.New[types.UID]()
+	for i := range queues {
+		there.Insert(queues[i].UID)
+	}
+	maps.DeleteFunc(v.told, func(uid types.UID, _ bool) bool { return !there.Has(uid) })
+	maps.DeleteFunc(v.ignored, func(uid types.UID, _ string) bool { return !there.Has(uid) })
 }
 
 // keepCohort keeps what the Queues share, unless somebody else has made a cohort of that name.

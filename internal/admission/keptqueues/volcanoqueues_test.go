@@ -79,7 +79,7 @@ func queueScheme(t *testing.T) *runtime.Scheme {
 // TestWhatMeansNothingInAQueueIsTold: once, and again when it says something else. What Volcano's own manifests say is no news.
 func TestWhatMeansNothingInAQueueIsTold(t *testing.T) {
 	queue := aQueue("team", scheduling.QueueSpec{Parent: "lab", Priority: 5000, Affinity: &scheduling.Affinity{}, ExtendClusters: []scheduling.Cluster{{}}})
-	plain := aQueue("plain", scheduling.QueueSpec{Parent: "root", Priority: 100})
+	plain := aQueue("plain", scheduling.QueueSpec{Parent: "root", Priority: 100, Type: "vendor"})
 	plain.UID = "plain"
 	api := fake.NewClientBuilder().WithScheme(queueScheme(t)).WithStatusSubresource(&scheduling.Queue{}).WithObjects(queue, plain).Build()
 	recorder := events.NewFakeRecorder(10)
@@ -109,4 +109,30 @@ func TestWhatMeansNothingInAQueueIsTold(t *testing.T) {
 		"affinity, which Volcano's scheduler alone heeds; extendClusters, for jobs are sent to no other cluster; priority beyond 100, as which it counts")
 	look(func(spec *scheduling.QueueSpec) { spec.Parent, spec.Affinity, spec.ExtendClusters = "", nil, nil }, "Warning IgnoredInSpec Ignored in the spec: priority beyond 100, as which it counts")
 	look(func(spec *scheduling.QueueSpec) { spec.Priority = 0 })
+}
+
+// TestNothingIsKeptOfQueuesThatAreGone: a new one of the name has another UID.
+func TestNothingIsKeptOfQueuesThatAreGone(t *testing.T) {
+	ignored := aQueue("ignored", scheduling.QueueSpec{Parent: "lab"})
+	taken, plain := aQueue("taken", scheduling.QueueSpec{Capability: admissiontest.Quantities("cpu", "4")}), aQueue("plain", scheduling.QueueSpec{})
+	taken.UID, plain.UID = "taken", "plain"
+	api := fake.NewClientBuilder().WithScheme(queueScheme(t)).WithStatusSubresource(&scheduling.Queue{}).
+		WithObjects(&kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "taken"}}, ignored, taken, plain).Build()
+	keeper := &volcanoQueues{client: api, recorder: events.NewFakeRecorder(10), told: map[types.UID]bool{}, ignored: map[types.UID]string{}}
+	known := func(told, ignored int) {
+		t.Helper()
+		if _, err := keeper.Reconcile(t.Context(), ctrl.Request{}); err != nil {
+			t.Fatal(err)
+		}
+		if len(keeper.told) != told || len(keeper.ignored) != ignored {
+			t.Errorf("told of %v, and ignored %v", keeper.told, keeper.ignored)
+		}
+	}
+	known(1, 1)
+	for _, queue := range []*scheduling.Queue{ignored, taken, plain} {
+		if err := api.Delete(t.Context(), queue); err != nil {
+			t.Fatal(err)
+		}
+	}
+	known(0, 0)
 }
