@@ -130,12 +130,16 @@ func waitsFor(w *kueue.Workload, reason, message string) (why, said string) {
 	case !IsActive(w):
 		return kueue.WorkloadDeactivated, message
 	case reason == kueue.WorkloadEvictedByLocalQueueStopped:
-		return kueue.WorkloadOnHold, fmt.Sprintf("LocalQueue %s is stopped", w.Spec.QueueName)
+		return kueue.WorkloadOnHold, StoppedMessage("LocalQueue", string(w.Spec.QueueName))
 	case reason == kueue.WorkloadEvictedByClusterQueueStopped && HoldsQuota(w):
-		return kueue.WorkloadOnHold, fmt.Sprintf("ClusterQueue %s is stopped", w.Status.Admission.ClusterQueue)
+		return kueue.WorkloadOnHold, StoppedMessage("ClusterQueue", string(w.Status.Admission.ClusterQueue))
 	}
 	return kueue.WorkloadPendingEvaluation, message
 }
+
+// StoppedMessage says of a Workload that it waits because its queue, of that kind, is stopped. The engine, which imports nothing of this,
+// says the same: internal/admission has a test of that.
+func StoppedMessage(kind, name string) string { return fmt.Sprintf("%s %s is stopped", kind, name) }
 
 // Release takes the quota from a Workload without pods. Reason and message are those of QuotaReserved. Unlike GiveBack it
 // does not say whether the Workload goes back to its queue.

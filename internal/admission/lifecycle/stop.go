@@ -45,9 +45,8 @@ func (d *draft) clusterQueue() queue {
 	return out.as(q, q.Spec.StopPolicy, fmt.Sprintf("ClusterQueue %s is inactive: %s", q.Name, TerminatingMessage))
 }
 
-// What a Workload that loses its reservation is told are the words of the engine, which tells the same of one that waits: else there
-// would be another write to say it again.
-
+// missing is a queue that is not there. What a Workload that loses its reservation is told, here and of the others, are the words of the
+// engine, which tells the same of one that waits: else there would be another write to say it again.
 func missing(kind, name string) queue {
 	return queue{kind: kind, why: kueue.WorkloadInadmissible, message: fmt.Sprintf("%s %s doesn't exist", kind, name)}
 }
@@ -59,7 +58,7 @@ func (q queue) as(object metav1.Object, policy *kueue.StopPolicy, deleted string
 	case object.GetDeletionTimestamp() != nil:
 		q.why, q.message = kueue.WorkloadInadmissible, deleted
 	case q.policy == kueue.Hold || q.policy == kueue.HoldAndDrain:
-		q.why, q.message = kueue.WorkloadOnHold, fmt.Sprintf("%s %s is stopped", q.kind, object.GetName())
+		q.why, q.message = kueue.WorkloadOnHold, workload.StoppedMessage(q.kind, object.GetName())
 	}
 	return q
 }

@@ -1,0 +1,89 @@
+package admission
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/admission/lifecycle"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/workload"
+)
+
+// TestWhoLosesHisPlaceIsToldWhatTheEngineWouldTellHim: to the byte, or each of those who do, and they may be all of a queue, costs another
+// write.
+func TestWhoLosesHisPlaceIsToldWhatTheEngineWouldTellHim(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*twoQueues)
+		of     *kueue.Workload
+	}{
+		"the LocalQueue is held":            {stopping(kueue.Hold, kueue.None), reservedWorkload("a")},
+		"the LocalQueue is drained":         {stopping(kueue.HoldAndDrain, kueue.None), admittedWorkload("a")},
+		"the ClusterQueue is held":          {stopping(kueue.None, kueue.Hold), reservedWorkload("a")},
+		"the ClusterQueue is drained":       {stopping(kueue.None, kueue.HoldAndDrain), admittedWorkload("a")},
+		"both are held":                     {stopping(kueue.Hold, kueue.Hold), reservedWorkload("a")},
+		"both are drained":                  {stopping(kueue.HoldAndDrain, kueue.HoldAndDrain), admittedWorkload("a")},
+		"the LocalQueue is being deleted":   {ending(true, false), reservedWorkload("a")},
+		"the ClusterQueue is being deleted": {ending(false, true), reservedWorkload("a")},
+		"the LocalQueue is gone":            {func(q *twoQueues) { q.local = nil }, reservedWorkload("a")},
+		"the ClusterQueue is gone":          {func(q *twoQueues) { q.cluster = nil }, reservedWorkload("a")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := &twoQueues{newLocalQueue("q", "cq"), newClusterQueue("cq", "4")}
+			tc.change(q)
+			if !workload.IsAdmitted(tc.of) {
+				tc.of.Status.AdmissionChecks = []kueue.AdmissionCheckState{{Name: "x", State: kueue.CheckStatePending}}
+			}
+			step := lifecycle.Next(tc.of, lifecycle.Facts{LocalQueue: q.local, ClusterQueue: q.cluster}, lifecycle.Policy{}, now)
+			if step.Status == nil || workload.HoldsQuota(step.Status) {
+				t.Fatalf("it keeps its place: %+v", step.Status)
+			}
+			told := meta.FindStatusCondition(step.Status.Status.Conditions, kueue.WorkloadQuotaReserved)
+			words, e := words(), engine.New(engine.Options{})
+			objects := []client.Object{newFlavor("f"), newWorkload("a", 1, nil)}
+			if q.local != nil {
+				objects = append(objects, q.local)
+			}
+			if q.cluster != nil {
+				objects = append(objects, q.cluster)
+			}
+			for _, object := range objects {
+				for _, event := range words.changed(object, now) {
+					e.Apply(event)
+				}
+			}
+			decided := e.Decide(now)
+			if len(decided) != 1 {
+				t.Fatalf("the engine decides %+v", decided)
+			}
+			why := decided[0].Why
+			same(t, "what it is told", []string{told.Reason, told.Message}, []string{string(why.Code), why.Message()})
+		})
+	}
+}
+
+// twoQueues are those of a Workload, nil where they are gone.
+type twoQueues struct {
+	local   *kueue.LocalQueue
+	cluster *kueue.ClusterQueue
+}
+
+// stopping gives queues their stop policies, ending has them being deleted.
+func stopping(local, cluster kueue.StopPolicy) func(*twoQueues) {
+	return func(q *twoQueues) { q.local.Spec.StopPolicy, q.cluster.Spec.StopPolicy = &local, &cluster }
+}
+
+func ending(local, cluster bool) func(*twoQueues) {
+	return func(q *twoQueues) {
+		if local {
+			q.local.DeletionTimestamp = ptr.To(metav1.NewTime(now))
+		}
+		if cluster {
+			q.cluster.DeletionTimestamp = ptr.To(metav1.NewTime(now))
+		}
+	}
+}
