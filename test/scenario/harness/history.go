@@ -86,6 +86,15 @@ func (h *History) Reaches(now *kueue.Workload) {
 	})
 }
 
+// Since are the states of the Workload after this one, as of which it was seen. Ask once the history Reaches what is to be told.
+func (h *History) Since(seen *kueue.Workload) []kueue.Workload {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	states := h.states[subject(seen)]
+	at := slices.IndexFunc(states, func(state kueue.Workload) bool { return state.ResourceVersion == seen.ResourceVersion })
+	return slices.Clone(states[at+1:])
+}
+
 // UntilGone waits until the history tells that the Workload was deleted, and gives its last state.
 func (h *History) UntilGone(name string) *kueue.Workload {
 	h.world.Helper()
