@@ -35,7 +35,7 @@ func TestWhatIsAskedForIsWhatTheSpecRefersTo(t *testing.T) {
 	if diff := cmp.Diff([]string{"RuntimeClass nvidia", "Service ns/other-x", "LatticeJob ns/other"}, got); diff != "" {
 		t.Error(diff)
 	}
-	if n := len(api.AsksNodes(s.seen.Job)); n != 3 {
+	if n := len(api.AsksNodes(s.seen.Job)); n != 2 {
 		t.Errorf("%d features of nodes are asked for", n)
 	}
 	if api.AsksNodes(newScene().seen.Job) != nil {

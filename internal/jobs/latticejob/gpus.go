@@ -26,7 +26,6 @@ const gpusLookedAtEvery = time.Minute
 // Features of nodes on which it depends in which resources GPUs are asked for.
 var (
 	sharesGPUs       = jobs.NodeFeature{Resource: compile.VGPUNumber}
-	hasWholeGPUs     = jobs.NodeFeature{Resource: compile.WholeGPU}
 	tellsOfGPUMemory = jobs.NodeFeature{Label: compile.GPUMemoryLabel}
 )
 
@@ -34,7 +33,7 @@ func asksNodes(job *lattice.LatticeJob) []jobs.NodeFeature {
 	if !hasGPUs(job) {
 		return nil
 	}
-	return []jobs.NodeFeature{sharesGPUs, hasWholeGPUs, tellsOfGPUMemory}
+	return []jobs.NodeFeature{sharesGPUs, tellsOfGPUMemory}
 }
 
 func hasGPUs(job *lattice.LatticeJob) bool {
@@ -70,8 +69,9 @@ func (l *look) noteGPUs(vcjob *volcano.Job) {
 	}
 }
 
-// asksForOtherGPUs reports whether the VCJob asks for GPUs that nobody offers any more, or could ask for the right ones by now: it would
-// wait for ever, or for too little. Nodes come and go: what none offers just now is no reason, nor is what would not be compiled.
+// asksForOtherGPUs reports whether the VCJob could ask for the right GPUs by now, or is configured to: it would wait for ever, or for too
+// little. It loses its place in line with that, so what no node offers just now is no reason, as where a device plugin restarts or a pool
+// scales to zero, nor is what would not be compiled.
 func (l *look) asksForOtherGPUs() bool {
 	made := l.vcjob.Annotations[gpusAnnotation]
 	if made == "" {
@@ -81,7 +81,7 @@ func (l *look) asksForOtherGPUs() bool {
 	switch asks := asksForGPUs(facts); {
 	case asks == made, made == asksWithMemory && asks == asksForWhole:
 		return false
-	case made == asksForParts && l.settings.GPUs == "" && !l.seen.Facts.Nodes[hasWholeGPUs]:
+	case made == asksForParts && l.settings.GPUs == "":
 		return false
 	}
 	_, err := compile.Compile(l.job, facts)

@@ -9,10 +9,11 @@ import (
 	"github.com/musterhq/muster/internal/jobs/latticejob/compile"
 )
 
-// TestAJobThatWaitsAsksForTheGPUsThatThereAre: nodes may come to share theirs, or not to any more, after its VCJob was made. What is
-// not offered just now may be again.
+// TestAJobThatWaitsAsksForTheGPUsThatThereAre: nodes may come to share theirs after its VCJob was made. What is not offered
+// just now may be again.
 func TestAJobThatWaitsAsksForTheGPUsThatThereAre(t *testing.T) {
 	const whole, parts = `{"count": 1, "memory": "40Gi"}`, `{"count": 1, "compute": 50}`
+	hasWholeGPUs := jobs.NodeFeature{Resource: compile.WholeGPU}
 	features := func(list ...jobs.NodeFeature) map[jobs.NodeFeature]bool {
 		out := map[jobs.NodeFeature]bool{}
 		for _, f := range list {
@@ -29,7 +30,7 @@ func TestAJobThatWaitsAsksForTheGPUsThatThereAre(t *testing.T) {
 		"nothing changes":                          {whole, features(hasWholeGPUs), features(hasWholeGPUs), "", false},
 		"nodes share theirs by now":                {whole, features(hasWholeGPUs), features(hasWholeGPUs, sharesGPUs), "", true},
 		"the first nodes come, and share theirs":   {whole, nil, features(sharesGPUs), "", true},
-		"no node shares any more":                  {whole, features(sharesGPUs), features(hasWholeGPUs), "", true},
+		"no node shares any just now":              {whole, features(sharesGPUs), features(hasWholeGPUs), "", false},
 		"no node offers any just now":              {whole, features(sharesGPUs), nil, "", false},
 		"it would not be compiled with whole ones": {parts, features(sharesGPUs), features(hasWholeGPUs), "", false},
 		"nodes tell their memory by now":           {whole, features(hasWholeGPUs), features(hasWholeGPUs, tellsOfGPUMemory), "", true},
