@@ -230,11 +230,6 @@ func TestNoWriteThatFailsChangesWhatBecomesOfALatticeJob(t *testing.T) {
 func TestARefusedLabelIsTold(t *testing.T) {
 	w := newLatticeWorld(t, fault{"change Job job #1", false, apierrors.NewForbidden(schema.GroupResource{Resource: "jobs"}, "job", errors.New("not your queue"))},
 		[]func(*latticeWorld){comesTo(volcano.Pending, volcano.WaitingForQuota)}).live()
-	vcjob := list[volcano.JobList](w.world).Items[0]
-	vcjob.Generation = 1 // as an API server has it
-	if err := w.api.Update(t.Context(), &vcjob); err != nil {
-		t.Fatal(err)
-	}
 	w.edit(func(job *lattice.LatticeJob) { job.Labels = map[string]string{kueue.QueueLabel: "theirs"} })
 	w.quiet()
 	if !slices.ContainsFunc(w.events.events, func(e string) bool {

@@ -200,6 +200,9 @@ func (w *world) create(ctx context.Context, o client.Object) error {
 	case *corev1.Pod:
 		o.SetFinalizers([]string{kubeletsFinalizer}) // the fake API server knows no grace
 	}
+	if o.GetObjectKind().GroupVersionKind().Group == volcano.GroupVersion.Group {
+		o.SetGeneration(1) // it does not count these
+	}
 	err := w.api.Create(ctx, o)
 	if err == nil {
 		w.made[name]++
