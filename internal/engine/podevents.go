@@ -1,7 +1,9 @@
 package engine
 
 func (ev PodBound) apply(e *Engine) {
-	e.places.SetPod(ev.Pod)
+	if !e.places.SetPod(ev.Pod) {
+		return
+	}
 	e.placesNews++
 	if of := e.workloadOfPod[ev.Key]; of != ev.Workload {
 		e.uncountPod(ev.Key)
