@@ -116,7 +116,7 @@ func newLoop(mgr ctrl.Manager, cfg *config.Configuration) *loop {
 		auditor:    &auditor{cache: mgr.GetCache(), every: auditEvery},
 		clock:      real,
 	}
-	out.queues.gauges = out.gauges
+	out.queues.gauges, out.translator.pods.filled = out.gauges, out.engine.Filled
 	return out
 }
 
@@ -197,7 +197,7 @@ func (l *loop) turn() {
 		l.hear(n.events(l.translator, heard), heard)
 		l.queues.hear(n)
 	}
-	l.hear(l.translator.overdue(heard, l.engine.Filled), heard)
+	l.hear(l.translator.overdue(heard), heard)
 	l.decisions.drop(l.engine.TakeOvertaken()) // before others are given what these were to have
 	began := l.clock.Now()
 	decisions := l.engine.Decide(began)

@@ -30,6 +30,7 @@ type floor struct {
 
 func newFloor(t *testing.T, objects ...client.Object) *floor {
 	f := &floor{translator: words(), Engine: engine.New(engine.Options{}), at: now}
+	f.pods.filled = f.Filled
 	objects = append([]client.Object{namespace.DeepCopy(), topology("t", "rack", corev1.LabelHostname), placedFlavor("f", "t"), newClusterQueue("cq", "100"), newLocalQueue("q", "cq")}, objects...)
 	f.world = newWorld(t, objects...)
 	for _, o := range objects {
@@ -114,7 +115,7 @@ func TestANodeThatStaysSilentIsLostToItsGang(t *testing.T) {
 		t.Fatalf("within the grace: decided %+v", got)
 	}
 	f.at = f.due()
-	f.hear(f.overdue(f.at, f.Filled)...)
+	f.hear(f.overdue(f.at)...)
 	if got := f.decide(); len(got) != 1 || got[0].Replace == nil {
 		t.Fatalf("after the grace: decided %+v", got)
 	}
@@ -147,7 +148,7 @@ func TestWhatKubeSchedulerRefusesGoesElsewhere(t *testing.T) {
 	pod.Spec.NodeSelector[corev1.LabelHostname] = refused
 	f.hear(f.changed(pod, f.at)...)
 	f.at = f.due()
-	f.hear(f.overdue(f.at, f.Filled)...)
+	f.hear(f.overdue(f.at)...)
 	if got := f.decide(); len(got) != 1 || got[0].Replace == nil {
 		t.Fatalf("decided %+v", got)
 	}
@@ -172,21 +173,64 @@ func TestWhoComesForAPodThatIsOnItsWayOutWaitsForIt(t *testing.T) {
 	}
 	for range 100 {
 		f.at = f.due()
-		if events := f.overdue(f.at, f.Filled); len(events) > 0 {
+		if events := f.overdue(f.at); len(events) > 0 {
 			t.Fatalf("after %s: %+v", f.at.Sub(now), events)
 		}
 	}
 	gone := f.at
 	f.hear(f.deleted(leaving)...)
-	for f.at.Before(gone.Add(10 * time.Second)) {
+	for f.at.Before(gone.Add(2 * retryPatience)) {
 		f.at = f.due()
-		f.hear(f.overdue(f.at, f.Filled)...)
+		f.hear(f.overdue(f.at)...)
 		if got := f.decide(); f.at.Before(gone.Add(10*time.Second)) && len(got) > 0 {
 			t.Fatalf("%s after its room is free: decided %+v", f.at.Sub(gone), got)
+		}
+		if f.due().IsZero() {
+			break
 		}
 	}
 	if on := f.on("w"); on[node] != 0 {
 		t.Errorf("its places are on %v, where kube-scheduler has not put it for %s", on, f.at.Sub(gone))
+	}
+}
+
+// TestWhoFindsNoRoomIsBelievedOnceKubeSchedulerHasTriedAgain: it says so of a moment ago, and the room of a pod of the gang that went at
+// once, or before the operator began, is free. So it is with what only kube-scheduler knows, if that pod is seen.
+func TestWhoFindsNoRoomIsBelievedOnceKubeSchedulerHasTriedAgain(t *testing.T) {
+	const full, apart = "1 Insufficient cpu", "1 node(s) didn't match pod anti-affinity rules"
+	for name, tc := range map[string]struct {
+		says     string
+		sawItEnd bool
+		patience time.Duration
+	}{
+		"it is full": {full, true, 2 * retryPatience},
+		"it is full, and who had its room was not seen": {full, false, retryPatience},
+		"one of its own is in its way":                  {apart, true, 2 * retryPatience},
+		"somebody else is in its way":                   {apart, false, bindPatience},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFloor(t, machine("a"), newWorkload("w", 1, quantities("cpu", "3")))
+			f.decide()
+			leaving := boundPod("leaving", "w", "a")
+			if tc.sawItEnd {
+				f.hear(f.changed(leaving, f.at)...)
+			}
+			comes := saying(unschedulable(boundPod("comes", "w", "")), "0/2 nodes are available: "+tc.says+", 1 node(s) didn't match Pod's node affinity/selector. preemption: none.")
+			comes.Spec.NodeSelector = map[string]string{corev1.LabelHostname: "a"}
+			f.hear(f.changed(comes, f.at)...)
+			if tc.sawItEnd {
+				f.hear(f.deleted(leaving)...)
+			}
+			for f.at = f.due(); f.at.Before(now.Add(tc.patience)); f.at = f.due() {
+				if told := f.overdue(f.at); told != nil {
+					t.Fatalf("after %s: %+v", f.at.Sub(now), told)
+				}
+			}
+			want := []engine.Event{engine.PodUnschedulable{Workload: engine.Key{Namespace: "ns", Name: "w"}, Node: "a", Why: tc.says}}
+			if diff := cmp.Diff(want, f.overdue(f.at)); diff != "" || !f.at.Equal(now.Add(tc.patience)) {
+				t.Errorf("after %s (-want +got):\n%s", f.at.Sub(now), diff)
+			}
+		})
 	}
 }
 
@@ -202,7 +246,7 @@ func TestOnlyNodesThatLackAPodAreRefused(t *testing.T) {
 	f.hear(f.changed(pod, f.at)...)
 	f.at = f.due()
 	want := []engine.Event{engine.PodUnschedulable{Workload: engine.Key{Namespace: "ns", Name: "w"}, Node: "b"}}
-	if diff := cmp.Diff(want, f.overdue(f.at, f.Filled)); diff != "" {
+	if diff := cmp.Diff(want, f.overdue(f.at)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -20,7 +20,6 @@ import (
 	"github.com/musterhq/muster/internal/admission/lifecycle"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/order"
-	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/reason"
 	"github.com/musterhq/muster/internal/podspec"
@@ -138,13 +137,13 @@ func (t *translator) deleted(object client.Object) []engine.Event {
 // due is when something is to be said though nothing changes, zero if nothing is.
 func (t *translator) due() time.Time { return sooner(t.nodes.due(), t.pods.due()) }
 
-// overdue gives the events for what has lasted too long by now. filled is as podWatch.tell asks it.
-func (t *translator) overdue(now time.Time, filled func(of place.Crew, node string) bool) []engine.Event {
+// overdue gives the events for what has lasted too long by now.
+func (t *translator) overdue(now time.Time) []engine.Event {
 	var events []engine.Event
 	for _, node := range t.nodes.lost(now) {
 		events = append(events, engine.NodeSet{Node: node})
 	}
-	return append(events, t.pods.tell(now, filled)...)
+	return append(events, t.pods.tell(now)...)
 }
 
 // sooner is the earlier of two times, of which zero is never.

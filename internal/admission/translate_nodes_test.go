@@ -119,14 +119,14 @@ func TestTheTranslatorTellsWhatLastedTooLong(t *testing.T) {
 	if want := now.Add(bindPatience); !tr.due().Equal(want) {
 		t.Errorf("due at %v, want %v", tr.due(), want)
 	}
-	if got := tr.overdue(now, none); got != nil {
+	if got := tr.overdue(now); got != nil {
 		t.Errorf("too soon: %+v", got)
 	}
 	want := []engine.Event{engine.PodUnschedulable{Workload: engine.Key{Namespace: "ns", Name: "w"}, Node: "n"}}
-	if diff := cmp.Diff(want, tr.overdue(now.Add(bindPatience), none)); diff != "" {
+	if diff := cmp.Diff(want, tr.overdue(now.Add(bindPatience))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got := tr.overdue(now.Add(5*time.Second), none); len(got) != 1 || !got[0].(engine.NodeSet).Failed {
+	if got := tr.overdue(now.Add(5 * time.Second)); len(got) != 1 || !got[0].(engine.NodeSet).Failed {
 		t.Errorf("got %+v", got)
 	}
 }

@@ -137,6 +137,17 @@ func isOfItsGang(message string) bool {
 	return strings.Contains(message, "minCount") || strings.Contains(message, "pod group")
 }
 
+// isOfRoom reports whether all that kube-scheduler has against nodes is that they are full, as againstNodes gives it.
+func isOfRoom(why string) bool {
+	for reason := range strings.SplitSeq(why, ", ") {
+		_, reason, _ = strings.Cut(reason, " ") // the number of nodes
+		if !strings.HasPrefix(reason, "Insufficient ") && reason != "Too many pods" && !strings.HasPrefix(reason, "node(s) didn't have free ports") {
+			return false
+		}
+	}
+	return true
+}
+
 // isOfThePod reports whether kube-scheduler would put a pod on no node whatever that is like, as one whose claim is not there or not
 // bound yet: no other place is better than the one that it has. What it has against nodes begins with their number.
 func isOfThePod(message string) bool {
@@ -192,5 +203,13 @@ func podConcerns(before, after *corev1.Pod) bool {
 		before.Spec.NodeName != after.Spec.NodeName ||
 		goes(before) != goes(after) ||
 		!slices.Equal(noRoomAt(before), noRoomAt(after)) ||
+		refusedOtherwise(before, after) ||
 		takesRoom(after) && !equality.Semantic.DeepEqual(podspec.Taken(before), podspec.Taken(after))
+}
+
+// refusedOtherwise reports whether kube-scheduler has something else against the nodes of a pod's places than before.
+func refusedOtherwise(before, after *corev1.Pod) bool {
+	_, was := refusalOf(before)
+	_, is := refusalOf(after)
+	return was != is && len(noRoomAt(after)) > 0 && againstNodes(was) != againstNodes(is)
 }

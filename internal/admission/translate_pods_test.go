@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -33,9 +34,6 @@ func unschedulable(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// none is that no place has its pod.
-func none(place.Crew, string) bool { return false }
-
 // toHosts is the affinity of pods that may go to any of the hosts.
 func toHosts(hosts ...string) *corev1.Affinity {
 	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
@@ -47,6 +45,11 @@ func toHosts(hosts ...string) *corev1.Affinity {
 func saying(pod *corev1.Pod, message string) *corev1.Pod {
 	pod.Status.Conditions[0].Message = message
 	return pod
+}
+
+// refusedFor is a pod of which kube-scheduler says this of its place.
+func refusedFor(why string) *corev1.Pod {
+	return saying(unschedulable(boundPod("p", "w", "")), "0/4 nodes are available: "+why+", 3 node(s) didn't match Pod's node affinity/selector. preemption: none.")
 }
 
 func ended(pod *corev1.Pod) *corev1.Pod { pod.Status.Phase = corev1.PodSucceeded; return pod }
@@ -175,16 +178,52 @@ func TestAPlaceThatDoesNotTakeItsPodIsToldOnce(t *testing.T) {
 			if tc.then != nil {
 				tc.then(w)
 			}
-			if got := w.tell(now.Add(bindPatience-1), none); got != nil {
+			if got := w.tell(now.Add(bindPatience - 1)); got != nil {
 				t.Errorf("too soon: %+v", got)
 			}
-			if diff := cmp.Diff(tc.want, w.tell(now.Add(bindPatience), none)); diff != "" {
+			if diff := cmp.Diff(tc.want, w.tell(now.Add(bindPatience))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if again := w.tell(now.Add(time.Hour), none); again != nil || !w.due().IsZero() {
+			if again := w.tell(now.Add(time.Hour)); again != nil || !w.due().IsZero() {
 				t.Errorf("told again %+v, due at %v", again, w.due())
 			}
 		})
+	}
+}
+
+// TestWhatKubeSchedulerSaysLastIsTold: a reason of the same kind is not waited for anew, one of another kind is.
+func TestWhatKubeSchedulerSaysLastIsTold(t *testing.T) {
+	const full, short, volume, affinity = "1 Insufficient cpu", "1 Insufficient cpu, 1 Insufficient memory", "1 node(s) had volume node affinity conflict", "1 node(s) didn't match pod anti-affinity rules"
+	for name, tc := range map[string]struct {
+		first, then string
+		at, want    time.Duration
+	}{
+		"of room":            {full, short, 8 * time.Second, retryPatience},
+		"of what it knows":   {volume, affinity, 300 * time.Millisecond, bindPatience},
+		"of room, then that": {full, volume, 8 * time.Second, 8*time.Second + bindPatience},
+		"of that, then room": {volume, full, 300 * time.Millisecond, 300*time.Millisecond + retryPatience},
+	} {
+		w := newPodWatch()
+		w.set(refusedFor(tc.first), now)
+		w.set(refusedFor(tc.then), now.Add(tc.at))
+		if due := w.due().Sub(now); due != tc.want {
+			t.Errorf("%s: due after %s, want %s", name, due, tc.want)
+		}
+		want := []engine.Event{engine.PodUnschedulable{Workload: engine.Key{Namespace: "ns", Name: "w"}, Node: "n", Why: tc.then}}
+		if diff := cmp.Diff(want, w.tell(w.due())); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestWhoIsNotDueCostsNothing, however many there are: it is asked at each turn of the loop.
+func TestWhoIsNotDueCostsNothing(t *testing.T) {
+	w := newPodWatch()
+	for i := range 5000 {
+		w.set(unschedulable(boundPod(fmt.Sprint("p", i), "w", "")), now)
+	}
+	if allocs := testing.AllocsPerRun(10, func() { w.tell(now); w.due() }); allocs > 0 {
+		t.Errorf("%v allocations in a turn", allocs)
 	}
 }
 
@@ -206,15 +245,17 @@ func TestOnlyWhatConcernsRoomIsNewsOfAPod(t *testing.T) {
 		before, after *corev1.Pod
 		want          bool
 	}{
-		"it goes":                    {boundPod("p", "w", "n"), deleted(boundPod("p", "w", "n")), false},
-		"it goes, where people said": {byHand(), deleted(byHand()), true},
-		"it started":                 {boundPod("p", "w", "n"), started, false},
-		"it was bound":               {boundPod("p", "w", ""), boundPod("p", "w", "n"), true},
-		"it ended":                   {started, ended(boundPod("p", "w", "n")), true},
-		"it was resized":             {started, resized, true},
-		"it does not fit":            {boundPod("p", "w", ""), unschedulable(boundPod("p", "w", "")), true},
-		"it still does not fit":      {unschedulable(boundPod("p", "w", "")), unschedulable(boundPod("p", "w", "")), false},
-		"it got its place":           {gated(boundPod("p", "w", "")), boundPod("p", "w", ""), false},
+		"it goes":                        {boundPod("p", "w", "n"), deleted(boundPod("p", "w", "n")), false},
+		"it goes, where people said":     {byHand(), deleted(byHand()), true},
+		"it started":                     {boundPod("p", "w", "n"), started, false},
+		"it was bound":                   {boundPod("p", "w", ""), boundPod("p", "w", "n"), true},
+		"it ended":                       {started, ended(boundPod("p", "w", "n")), true},
+		"it was resized":                 {started, resized, true},
+		"it does not fit":                {boundPod("p", "w", ""), unschedulable(boundPod("p", "w", "")), true},
+		"it still does not fit":          {unschedulable(boundPod("p", "w", "")), unschedulable(boundPod("p", "w", "")), false},
+		"it does not for another reason": {refusedFor("1 Insufficient cpu"), refusedFor("1 node(s) had volume node affinity conflict"), true},
+		"there are other nodes":          {refusedFor("1 Insufficient cpu"), saying(unschedulable(boundPod("p", "w", "")), "0/9 nodes are available: 1 Insufficient cpu."), false},
+		"it got its place":               {gated(boundPod("p", "w", "")), boundPod("p", "w", ""), false},
 	} {
 		if got := concerns(tc.before, tc.after); got != tc.want {
 			t.Errorf("%s: news %v", name, got)
