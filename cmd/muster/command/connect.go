@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -93,12 +94,12 @@ func namespaceOf(flags *genericclioptions.ConfigFlags) (namespace string, explic
 }
 
 // silenceLibraries keeps the log lines of the client libraries off the terminal: what matters of them comes back as an
-// error and is told in one line.
-func silenceLibraries() {
+// error and is told in one line. It does so once: a watch of theirs that is ending may still look where to log.
+var silenceLibraries = sync.OnceFunc(func() {
 	klog.SetLogger(logr.Discard())
 	ctrllog.SetLogger(logr.Discard())
 	rest.SetDefaultWarningHandler(rest.NoWarnings{})
-}
+})
 
 // explainConnection adds the next command to the errors that a first look at a cluster can give.
 func explainConnection(err error) error {
