@@ -234,46 +234,6 @@ func TestWhoFindsNoRoomIsBelievedOnceKubeSchedulerHasTriedAgain(t *testing.T) {
 	}
 }
 
-// TestAPodThatDoesNotEndKeepsItsPlaceForAWhile: who comes for it, wherever that waits, gets a place elsewhere then. Where the node has room for
-// both, it stays.
-func TestAPodThatDoesNotEndKeepsItsPlaceForAWhile(t *testing.T) {
-	for name, tc := range map[string]struct {
-		cpu   string
-		moves bool
-	}{"there is no room beside it": {"3", true}, "there is": {"1", false}} {
-		t.Run(name, func(t *testing.T) {
-			f := newFloor(t, machine("a"), machine("b"), newWorkload("w", 1, quantities("cpu", tc.cpu)))
-			f.decide()
-			node := slices.Collect(maps.Keys(f.on("w")))[0]
-			hangs := boundPod("hangs", "w", node)
-			hangs.Spec.Containers[0].Resources.Requests = quantities("cpu", tc.cpu)
-			f.hear(f.changed(hangs, f.at)...)
-			f.decide()
-			leaving := hangs.DeepCopy()
-			leaving.DeletionTimestamp = ptr.To(metav1.NewTime(now.Add(10 * time.Minute))) // when its grace is over
-			if !concerns(hangs, leaving) {
-				t.Fatal("nobody hears that it is deleted")
-			}
-			f.hear(f.changed(leaving, f.at)...)
-			f.at = f.due()
-			if late := now.Add(10*time.Minute + endPatience); !f.at.Equal(late) {
-				t.Fatalf("it is late at %s, want %s", f.at, late)
-			}
-			if got := f.decide(); len(got) != 0 {
-				t.Fatalf("while it may end: decided %+v", got)
-			}
-			f.hear(f.overdue(f.at)...)
-			got := f.decide()
-			if on := f.on("w"); (on[node] == 0) != tc.moves || (len(got) > 0) != tc.moves {
-				t.Errorf("its places are on %v, decided %+v", on, got)
-			}
-			if again := f.overdue(f.at.Add(time.Hour)); again != nil || !f.due().IsZero() {
-				t.Errorf("told again %+v, due at %v", again, f.due())
-			}
-		})
-	}
-}
-
 // TestOnlyNodesThatLackAPodAreRefused: who may go to any node of its Job is refused by all of them, and those that have their pods can do
 // nothing else.
 func TestOnlyNodesThatLackAPodAreRefused(t *testing.T) {

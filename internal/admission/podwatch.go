@@ -19,17 +19,13 @@ const (
 	// retryPatience is the same where it says that there is no room, which is counted here as well, and where one of its own made room
 	// for the pod: kube-scheduler tries whom it has refused again after ten seconds at most.
 	retryPatience = 10*time.Second + bindPatience
-	// endPatience is for how long past its grace a pod that is being deleted may take to end. Then who comes for it needs another place.
-	endPatience = 5 * time.Minute
 )
 
 // podWatch puts Pods into the engine's words. It remembers those that kube-scheduler finds no room for where they were
-// given a place, and those that are slow to end. One goroutine uses it.
+// given a place. One goroutine uses it.
 type podWatch struct {
 	refused map[engine.Key]refusedPod
-	// leaving are pods with a place that are being deleted, and are not late yet.
-	leaving map[engine.Key]*corev1.Pod
-	// times are when something is to be said of either.
+	// times are when they are to be believed.
 	times order.Queue
 	// filled reports whether all places of a pod set on a node have a pod of it: who comes for one of these that is on its way out
 	// waits for it, and no place is the worse for that.
@@ -49,8 +45,8 @@ type refusedPod struct {
 
 func newPodWatch() *podWatch {
 	return &podWatch{
-		refused: map[engine.Key]refusedPod{}, leaving: map[engine.Key]*corev1.Pod{},
-		filled: func(place.Crew, string) bool { return false },
+		refused: map[engine.Key]refusedPod{},
+		filled:  func(place.Crew, string) bool { return false },
 	}
 }
 
@@ -61,7 +57,7 @@ func (w *podWatch) set(pod *corev1.Pod, now time.Time) []engine.Event {
 	w.forget(key)
 	switch nodes := noRoomAt(pod); {
 	case takesRoom(pod):
-		return []engine.Event{engine.PodBound{Pod: w.bound(pod, now)}}
+		return []engine.Event{engine.PodBound{Pod: podOf(pod)}}
 	case hasEnded(pod):
 		return []engine.Event{endOf(pod)}
 	case len(nodes) > 0:
@@ -69,19 +65,6 @@ func (w *podWatch) set(pod *corev1.Pod, now time.Time) []engine.Event {
 	}
 	// It is on no node. One of the same name may have been, of which only this one tells that it is gone.
 	return []engine.Event{engine.PodGone{Key: key}}
-}
-
-// bound is a pod that takes room. It goes once it is late to end: until then its place is its own.
-func (w *podWatch) bound(pod *corev1.Pod, now time.Time) place.Pod {
-	out := podOf(pod)
-	if by := endsBy(pod); !by.IsZero() && !out.Goes {
-		late := by.Add(endPatience)
-		if out.Goes = !now.Before(late); !out.Goes {
-			w.leaving[out.Key] = pod
-			w.times.Push(order.Rank{Since: late, Key: out.Key})
-		}
-	}
-	return out
 }
 
 // refuse remembers a pod that goes to none of the nodes of its places. One that was refused before is believed when it would have been then,
@@ -108,7 +91,6 @@ func (w *podWatch) remember(key engine.Key, pod refusedPod) {
 
 func (w *podWatch) forget(key engine.Key) {
 	delete(w.refused, key)
-	delete(w.leaving, key)
 	w.times.Remove(key)
 }
 
@@ -141,7 +123,7 @@ func (w *podWatch) due() time.Time {
 	return next.Since
 }
 
-// tell gives the events for the pods of which it is to be believed by now that their places do not take them, or that they do not end.
+// tell gives the events for the pods of which it is to be believed by now that their places do not take them.
 func (w *podWatch) tell(now time.Time) []engine.Event {
 	var out []engine.Event
 	for {
@@ -149,14 +131,9 @@ func (w *podWatch) tell(now time.Time) []engine.Event {
 		if !ok || now.Before(next.Since) {
 			return out
 		}
-		pod, refused := w.refused[next.Key]
-		leaving := w.leaving[next.Key]
+		pod := w.refused[next.Key]
 		w.forget(next.Key)
-		if refused {
-			out = append(out, w.believe(next.Key, pod, now)...)
-		} else {
-			out = append(out, engine.PodBound{Pod: w.bound(leaving, now)})
-		}
+		out = append(out, w.believe(next.Key, pod, now)...)
 	}
 }
 

@@ -3,7 +3,6 @@ package admission
 import (
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	config "github.com/musterhq/muster/api/config/v1alpha1"
@@ -21,11 +20,8 @@ func NewReplica(cfg *config.Configuration, objects ...client.Object) *engine.Eng
 	words := newTranslator(countingOf(cfg.Resources), queuePolicyOf(cfg), cfg.NodeFailure.NotReadyGrace.Duration)
 	replica := engine.New(engineOptions(cfg))
 	for _, object := range objects {
-		at := endOfTime // a node that is not ready counts as lost here though its grace may not be over
-		if _, isPod := object.(*corev1.Pod); isPod {
-			at = time.Now() // one that is being deleted has its place until it is late
-		}
-		for _, ev := range words.changed(object, at) {
+		// A node that is not ready counts as lost here though its grace may not be over.
+		for _, ev := range words.changed(object, endOfTime) {
 			replica.Apply(ev)
 		}
 	}

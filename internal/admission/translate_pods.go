@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
@@ -50,17 +49,6 @@ func podOf(pod *corev1.Pod) place.Pod {
 func goes(pod *corev1.Pod) bool {
 	_, byHand := pod.Spec.NodeSelector[jobset.NamespacedJobKey]
 	return byHand && !pod.DeletionTimestamp.IsZero()
-}
-
-// endsBy is when the grace of a pod ends that has a place and is being deleted, zero of all others.
-func endsBy(pod *corev1.Pod) time.Time {
-	if pod.DeletionTimestamp.IsZero() || !takesRoom(pod) {
-		return time.Time{}
-	}
-	if workload, _ := workloadOf(pod); workload == (engine.Key{}) {
-		return time.Time{}
-	}
-	return pod.DeletionTimestamp.Time
 }
 
 // workloadOf is the Workload that the pod runs for and the pod set that it is of, as its admission wrote on it; nothing
@@ -214,7 +202,6 @@ func podConcerns(before, after *corev1.Pod) bool {
 		takesRoom(before) != takesRoom(after) ||
 		before.Spec.NodeName != after.Spec.NodeName ||
 		goes(before) != goes(after) ||
-		!endsBy(before).Equal(endsBy(after)) ||
 		!slices.Equal(noRoomAt(before), noRoomAt(after)) ||
 		refusedOtherwise(before, after) ||
 		takesRoom(after) && !equality.Semantic.DeepEqual(podspec.Taken(before), podspec.Taken(after))

@@ -245,8 +245,7 @@ func TestOnlyWhatConcernsRoomIsNewsOfAPod(t *testing.T) {
 		before, after *corev1.Pod
 		want          bool
 	}{
-		"it goes":                        {boundPod("p", "w", "n"), deleted(boundPod("p", "w", "n")), true},
-		"it goes, and has no place":      {boundPod("p", "", "n"), deleted(boundPod("p", "", "n")), false},
+		"it goes":                        {boundPod("p", "w", "n"), deleted(boundPod("p", "w", "n")), false},
 		"it goes, where people said":     {byHand(), deleted(byHand()), true},
 		"it started":                     {boundPod("p", "w", "n"), started, false},
 		"it was bound":                   {boundPod("p", "w", ""), boundPod("p", "w", "n"), true},

@@ -40,14 +40,3 @@ func TestPodsInADomainAreWhereTheyAre(t *testing.T) {
 		t.Error("the engine is busy though nothing can happen")
 	}
 }
-
-// TestWhoComesForAPodInADomainThatHangsIsBesideIt: on another node, if there is no room on that one.
-func TestWhoComesForAPodInADomainThatHangsIsBesideIt(t *testing.T) {
-	s := cluster(t, inRack("other", 1, 3, "a"))
-	s.happens(pod("other", 0, "a1", 3))
-	hangs := pod("other", 0, "a1", 3)
-	hangs.Goes = true
-	s.want("it hangs", s.happens(hangs))
-	s.want("two nodes are taken", s.happens(job("big", "q", 3, 4, 1, 1)), "big waits: TopologyPlacementFailed")
-	s.want("it is gone", s.happens(podGone("other", 0)), "admit big in q")
-}

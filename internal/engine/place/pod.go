@@ -111,8 +111,8 @@ func (m *Map) forgetEnded(key order.Key) bool {
 	return true
 }
 
-// There is where pods of a pod set are, but for those that go, on nodes that have the labels and have not failed, in the order of
-// names.
+// There is where pods of a pod set are, on nodes that have the labels and have not failed, in
+// the order of names.
 func (m *Map) There(workload order.Key, podSet string, labels map[string]string) []NodeCount {
 	c := m.crews[workload]
 	if c == nil {
@@ -120,8 +120,7 @@ func (m *Map) There(workload order.Key, podSet string, labels map[string]string)
 	}
 	var out []NodeCount
 	for at, count := range c.present {
-		count -= c.going[at]
-		if n := m.nodes[at.node]; count > 0 && at.podSet == podSet && n != nil && n.host != nil && !n.Failed && within(labels, n.Labels) {
+		if n := m.nodes[at.node]; at.podSet == podSet && n != nil && n.host != nil && !n.Failed && within(labels, n.Labels) {
 			out = append(out, NodeCount{n.host.name, count})
 		}
 	}
