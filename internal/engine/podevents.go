@@ -1,9 +1,7 @@
 package engine
 
 func (ev PodBound) apply(e *Engine) {
-	if !e.places.SetPod(ev.Pod) {
-		return
-	}
+	e.places.SetPod(ev.Pod)
 	e.placesNews++
 	if of := e.workloadOfPod[ev.Key]; of != ev.Workload {
 		e.uncountPod(ev.Key)

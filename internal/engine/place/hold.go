@@ -158,14 +158,14 @@ func (h *holder) at(podSet, host string) *seats {
 	return nil
 }
 
-// Filled reports whether a pod set has places on a host, and a pod in each of them that does not go.
+// Filled reports whether a pod set has places on a host, and a pod in each of them.
 func (m *Map) Filled(of Crew, host string) bool {
 	h := m.holders[of.Workload]
 	if h == nil {
 		return false
 	}
 	s := h.at(of.PodSet, host)
-	return s != nil && s.node != nil && s.count > 0 && s.absent == 0
+	return s != nil && s.node != nil && s.absent == 0
 }
 
 // sit charges the places of a holder.
@@ -224,13 +224,8 @@ func (m *Map) seat(s *seats) {
 	if len(s.host.nodes) > 0 {
 		at = s.host.nodes[0]
 		if absent = s.count; !s.holder.Promised {
-			ask := &s.holder.PodSets[s.podSet].Ask
-			here, going := m.crews[s.holder.key].here(ask.PodSet, s.host)
-			stay := here
-			if !ask.Loose && !s.holder.Leaving { // nobody comes for a pod of who leaves
-				stay -= going
-			}
-			absent = max(0, absent-stay)
+			here := m.crews[s.holder.key].here(s.holder.PodSets[s.podSet].Ask.PodSet, s.host)
+			absent = max(0, absent-here)
 			if !s.holder.Leaving {
 				excused = min(s.leaves, max(0, here-s.count))
 				dreaded = s.leaves - excused

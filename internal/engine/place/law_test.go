@@ -88,13 +88,9 @@ type onNode struct {
 // there lists what counts on a ledger's book.
 func (w *world) there(inPlan bool) []onNode {
 	var out []onNode
-	present, going := map[string]int32{}, map[string]int32{}
+	present := map[string]int32{}
 	for _, p := range sorted(w.pods) {
-		at := fmt.Sprint(p.value.Workload, p.value.PodSet, p.value.Node)
-		present[at]++
-		if p.value.Goes {
-			going[at]++
-		}
+		present[fmt.Sprint(p.value.Workload, p.value.PodSet, p.value.Node)]++
 		if h := w.holdings[p.value.Workload]; inPlan && h != nil && (h.Leaving || h.Promised) {
 			continue
 		}
@@ -116,11 +112,7 @@ func (w *world) there(inPlan bool) []onNode {
 				absent, first := at.Count, ""
 				for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
 					if n := w.nodes[name]; hostname(&n) == at.Node && !h.value.Promised {
-						at := fmt.Sprint(h.key, set.Ask.PodSet, name)
-						absent -= present[at]
-						if !set.Ask.Loose && !h.value.Leaving {
-							absent += going[at]
-						}
+						absent -= present[fmt.Sprint(h.key, set.Ask.PodSet, name)]
 					}
 					if n := w.nodes[name]; hostname(&n) == at.Node {
 						first = cmp.Or(first, name)

@@ -355,38 +355,3 @@ func TestTakeFreed(t *testing.T) {
 		})
 	}
 }
-
-// TestWhoseEndNobodyWaitsForKeepsNoPlace: a pod that goes takes its room, and the one for it needs a place beside that. One that was told
-// to go with its place keeps none from the others, nor counts twice.
-func TestWhoseEndNobodyWaitsForKeepsNoPlace(t *testing.T) {
-	leaves := func(h *Holding) { h.PodSets[0].Leaves = []NodeCount{{"a1", 1}} }
-	for name, tc := range map[string]struct {
-		scene  func(*scene)
-		filled bool
-		ailing string
-	}{
-		"its pod is there":   {func(s *scene) { s.hold("w", gpus(1, 3), "a1:1").pod("p", "a1", 3, of("w", "main")) }, true, ""},
-		"its pod is to come": {func(s *scene) { s.hold("w", gpus(1, 3), "a1:1") }, false, ""},
-		"its pod goes":       {func(s *scene) { s.hold("w", gpus(1, 3), "a1:1").pod("p", "a1", 3, of("w", "main"), goes) }, false, "a1"},
-		"and there is room":  {func(s *scene) { s.hold("w", gpus(1, 2), "a1:1").pod("p", "a1", 2, of("w", "main"), goes) }, false, ""},
-		"another came for it": {func(s *scene) {
-			s.hold("w", gpus(1, 2), "a1:1").pod("p", "a1", 2, of("w", "main"), goes).pod("q", "a1", 2, of("w", "main"))
-		}, true, ""},
-		"who goes was to": {func(s *scene) {
-			s.hold("w", gpus(1, 2), "a1:1", leaves).pod("p", "a1", 2, of("w", "main"), goes).pod("q", "a1", 2, of("w", "main"))
-		}, true, ""},
-		"who goes is evicted": {func(s *scene) {
-			s.hold("w", gpus(1, 2), "a1:1", leaving).pod("p", "a1", 2, of("w", "main"), goes)
-		}, true, ""},
-		"no place, and one goes": {func(s *scene) { s.hold("w", gpus(1, 2), "b1:1", leaves).pod("p", "a1", 2, of("w", "main"), goes) }, false, ""},
-	} {
-		s := newScene(t)
-		tc.scene(s)
-		if got := s.Filled(Crew{key("w"), "main"}, "a1"); got != tc.filled {
-			t.Errorf("%s: filled %v", name, got)
-		}
-		if got := strings.Join(s.AilingNodes(key("w")), " "); got != tc.ailing {
-			t.Errorf("%s: ailing on %q, want %q", name, got, tc.ailing)
-		}
-	}
-}

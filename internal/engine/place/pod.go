@@ -18,7 +18,7 @@ type pod struct {
 	podSet    string
 	part      Part
 	resident  bool
-	// goes tells that another comes for it, which is to be elsewhere.
+	// goes tells that another comes for it.
 	goes bool
 }
 
@@ -40,14 +40,14 @@ type Crew struct {
 	PodSet   string
 }
 
-// SetPod says that a pod is bound to a node, or changed there. It reports whether that is news.
-func (m *Map) SetPod(set Pod) bool {
+// SetPod says that a pod is bound to a node, or changed there.
+func (m *Map) SetPod(set Pod) {
 	m.forgetEnded(set.Key)
 	p := &pod{key: set.Key, node: m.node(set.Node), takes: m.vector(set.Requests), ports: set.HostPorts, exclusive: set.ExclusiveKey,
 		workload: set.Workload, podSet: set.PodSet, part: set.Part, resident: set.Resident, goes: set.Goes}
 	old := m.pods[set.Key]
 	if old != nil && old.equal(p) {
-		return false
+		return
 	}
 	m.knowExclusive(p.exclusive)
 	if old != nil {
@@ -64,7 +64,6 @@ func (m *Map) SetPod(set Pod) bool {
 		m.podsChanged(old)
 	}
 	m.podsChanged(p)
-	return true
 }
 
 // DeletePod says that a pod is gone, or has ended and is needed again. It reports whether it was there.
@@ -208,17 +207,16 @@ func countIn[K comparable](counts map[K]int32, of K, times int32) {
 	}
 }
 
-// here is how many pods of a pod set are on the nodes of a host, and how many of them go; lost ones are none.
-func (c *crew) here(podSet string, h *host) (all, going int32) {
+// here is how many pods of a pod set are on the nodes of a host; lost ones are none.
+func (c *crew) here(podSet string, h *host) int32 {
 	if c == nil {
-		return 0, 0
+		return 0
 	}
+	var count int32
 	for _, n := range h.nodes {
-		at := presence{podSet, n.Name}
-		all += c.present[at]
-		going += c.going[at]
+		count += c.present[presence{podSet, n.Name}]
 	}
-	return all, going
+	return count
 }
 
 // reseatFor has the places of the pod's pod set on its node counted anew.

@@ -69,8 +69,7 @@ type Pod struct {
 	// ExclusiveKey is the node label of the domain that the pod's job has for itself,
 	// empty for one that shares.
 	ExclusiveKey string
-	// Goes tells that it is being deleted and nobody waits for its end: it takes its room until it is gone, and another that comes
-	// for it needs room beside it. One that is loose goes at once.
+	// Goes tells of a pod that is loose that it is being deleted: it takes its room until it is gone, and another comes for it.
 	Goes bool `json:",omitzero"`
 	// Resident tells that it stays though all work ended, as pods of a DaemonSet, static pods
 	// and those of services do.
