@@ -165,7 +165,7 @@ func (m *Map) Filled(of Crew, host string) bool {
 		return false
 	}
 	s := h.at(of.PodSet, host)
-	return s != nil && s.node != nil && s.absent == 0
+	return s != nil && s.node != nil && s.count > 0 && s.absent == 0
 }
 
 // sit charges the places of a holder.

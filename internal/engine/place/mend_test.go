@@ -355,3 +355,23 @@ func TestTakeFreed(t *testing.T) {
 		})
 	}
 }
+
+// TestPlacesAreFilledByPods: not where there is none but those that pods are to leave.
+func TestPlacesAreFilledByPods(t *testing.T) {
+	leaves := func(h *Holding) { h.PodSets[0].Leaves = []NodeCount{{"a1", 1}} }
+	for name, tc := range map[string]struct {
+		scene func(*scene)
+		want  bool
+	}{
+		"its pod is there":       {func(s *scene) { s.hold("w", gpus(1, 3), "a1:1").pod("p", "a1", 3, of("w", "main")) }, true},
+		"its pod is to come":     {func(s *scene) { s.hold("w", gpus(1, 3), "a1:1") }, false},
+		"no place, and one left": {func(s *scene) { s.hold("w", gpus(1, 2), "b1:1", leaves).pod("p", "a1", 2, of("w", "main")) }, false},
+		"nobody's":               {func(*scene) {}, false},
+	} {
+		s := newScene(t)
+		tc.scene(s)
+		if got := s.Filled(Crew{key("w"), "main"}, "a1"); got != tc.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
