@@ -209,7 +209,6 @@ func (h *Halls) job(job *batchv1.Job, deleted bool) {
 	for _, pod := range h.parents.job(job, deleted) {
 		h.pod(pod, false)
 	}
-	h.came.tell() // a pod of it may have asked where it belongs before the Job was seen
 }
 
 // handler passes what an informer of pods, Jobs or JobSets sees.
