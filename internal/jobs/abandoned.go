@@ -3,18 +3,15 @@ package jobs
 import (
 	"context"
 	"fmt"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
-	"github.com/musterhq/muster/internal/workload"
 )
 
 // abandoned lets go of the Workloads of jobs that another controller carries out now.
@@ -68,34 +65,4 @@ func (a abandoned[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Res
 		return ctrl.Result{}, nil // the watch brings what was written
 	}
 	return ctrl.Result{}, client.IgnoreNotFound(err)
-}
-
-// abandonedPollMax is how long a look at pods of an abandoned job may be put off: each is a list, and they may run for weeks.
-const abandonedPollMax = time.Minute
-
-// untilNextLook is when pods are looked at again that still run so long after the deletion: after as long again, within bounds.
-func untilNextLook(since time.Duration) time.Duration {
-	return min(max(since, podsLeftPoll), abandonedPollMax)
-}
-
-// heldByChild reports whether a child's Workload counts what the job runs, which has none of its own.
-func (r *reconciler[T]) heldByChild(ctx context.Context, described Description, children []client.Object, found *kueue.Workload) (bool, error) {
-	if !described.Held || found != nil {
-		return false, nil
-	}
-	for _, child := range children {
-		gvk, err := apiutil.GVKForObject(child, r.client.Scheme())
-		if err != nil {
-			return false, err
-		}
-		var w kueue.Workload
-		key := client.ObjectKey{Namespace: child.GetNamespace(), Name: workloadName(gvk, child.GetName(), child.GetUID())}
-		switch err := r.client.Get(ctx, key, &w); {
-		case err == nil && workload.HoldsQuota(&w) && !workload.IsFinished(&w):
-			return true, nil
-		case client.IgnoreNotFound(err) != nil:
-			return false, fmt.Errorf("reading Workload %s: %w", key, err)
-		}
-	}
-	return false, nil
 }

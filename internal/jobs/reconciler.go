@@ -157,7 +157,7 @@ func (r *reconciler[T]) plan(ctx context.Context, job T) (Plan, error) {
 	case held:
 		seen.Admission = Admission{Grant: Unqueued}
 		plan := r.api.Plan(seen)
-		plan.DueBy(seen.Now.Add(abandonedPollMax)) // nothing tells when it is over
+		plan.DueBy(seen.Now.Add(longestPoll)) // nothing tells when it is over
 		return plan, nil
 	case queued:
 		return r.planQueued(ctx, seen, described, queue, found, own)

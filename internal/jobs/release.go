@@ -25,6 +25,14 @@ const ownerIndex = "metadata.controller.name"
 // Few jobs are deleted while they run, and nobody watches all pods for them.
 const podsLeftPoll = 2 * time.Second
 
+// longestPoll is how long a look at pods may be put off of jobs that are another's by now: each is a list, and they may run for weeks.
+const longestPoll = time.Minute
+
+// untilNextLook is when such pods are looked at again that still run so long after the deletion: after as long again, within bounds.
+func untilNextLook(since time.Duration) time.Duration {
+	return min(max(since, podsLeftPoll), longestPoll)
+}
+
 // ownerKeys are what ownerIndex finds a Workload by.
 func ownerKeys(object client.Object) []string {
 	owner := metav1.GetControllerOf(object)
@@ -75,20 +83,6 @@ func (r *reconciler[T]) letWorkloadsGo(ctx context.Context, name types.Namespace
 		errs = append(errs, client.IgnoreNotFound(err))
 	}
 	return wait, errors.Join(errs...)
-}
-
-// holdDelegated has a job hold the quota that it had for itself, before what it makes came to queue, until the pods that were run with it
-// are gone. Those that are run with the quota of what it makes are labelled as that one's.
-func (r *reconciler[T]) holdDelegated(ctx context.Context, plan *Plan, own *kueue.Workload, now time.Time) error {
-	if !r.api.Delegates || own == nil || own.DeletionTimestamp.IsZero() {
-		return nil
-	}
-	left, err := r.podsLeft(ctx, own)
-	if left {
-		plan.Progress.Active = true
-		plan.DueBy(now.Add(untilNextLook(now.Sub(own.DeletionTimestamp.Time))))
-	}
-	return err
 }
 
 // podsLeft reports whether pods of the Workload's job may still use its quota.

@@ -1,0 +1,51 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/workload"
+)
+
+// Where a job's children queue, or did once, its quota may be held by its own Workload or by a child's, and never by both.
+
+// heldByChild reports whether a child's Workload counts what the job runs, which has none of its own.
+func (r *reconciler[T]) heldByChild(ctx context.Context, described Description, children []client.Object, found *kueue.Workload) (bool, error) {
+	if !described.Held || found != nil {
+		return false, nil
+	}
+	for _, child := range children {
+		gvk, err := apiutil.GVKForObject(child, r.client.Scheme())
+		if err != nil {
+			return false, err
+		}
+		var w kueue.Workload
+		key := client.ObjectKey{Namespace: child.GetNamespace(), Name: workloadName(gvk, child.GetName(), child.GetUID())}
+		switch err := r.client.Get(ctx, key, &w); {
+		case err == nil && workload.HoldsQuota(&w) && !workload.IsFinished(&w):
+			return true, nil
+		case client.IgnoreNotFound(err) != nil:
+			return false, fmt.Errorf("reading Workload %s: %w", key, err)
+		}
+	}
+	return false, nil
+}
+
+// holdDelegated has a job hold the quota that it had for itself, before what it makes came to queue, until the pods that were run with it
+// are gone. Those that are run with the quota of what it makes are labelled as that one's.
+func (r *reconciler[T]) holdDelegated(ctx context.Context, plan *Plan, own *kueue.Workload, now time.Time) error {
+	if !r.api.Delegates || own == nil || own.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	left, err := r.podsLeft(ctx, own)
+	if left {
+		plan.Progress.Active = true
+		plan.DueBy(now.Add(untilNextLook(now.Sub(own.DeletionTimestamp.Time))))
+	}
+	return err
+}
