@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -45,8 +46,7 @@ type reconciler[T client.Object] struct {
 	namers           namers
 }
 
-// Reconcile reads what there is, asks the API's functions what follows, and has it
-// carried out.
+// Reconcile brings the job of the request in step, or lets go what was kept for one that is gone.
 func (r *reconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	job := r.api.New()
 	err := r.client.Get(ctx, req.NamespacedName, job)
@@ -56,39 +56,38 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	lives := err == nil && job.GetDeletionTimestamp().IsZero()
 	wait, err := r.letWorkloadsGo(ctx, req.NamespacedName, job, lives)
 	if !lives {
-		r.counts.forget(req.NamespacedName)
-		r.reclaims.forget(req.NamespacedName)
-		r.told.forget(req.NamespacedName)
-		r.namers.forget(req.NamespacedName)
-		if r.lives.forget(req.NamespacedName) && r.countsLives() {
-			moment{deleted: true}.count(r.api.Kind.Kind, req.Namespace)
-		}
+		r.forget(req.NamespacedName)
 	}
 	if err != nil || !lives { // its children and its Workload go with it
 		return ctrl.Result{RequeueAfter: wait}, err
 	}
-	r.namers.note(job)
-	if !r.knowsLateKinds() {
-		return ctrl.Result{RequeueAfter: wait}, nil
-	}
-	plan, err := r.plan(ctx, job)
+	again, err := r.step(ctx, job)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	return ctrl.Result{RequeueAfter: sooner(wait, again)}, nil
+}
+
+// step reads what there is of a job that lives, asks the API's functions what follows, and has it carried out. It returns after how long
+// the job is looked at again whatever happens, 0 for never.
+func (r *reconciler[T]) step(ctx context.Context, job T) (again time.Duration, err error) {
+	r.namers.note(job)
+	if !r.knowsLateKinds() {
+		return 0, nil
+	}
+	plan, err := r.plan(ctx, job)
+	if err != nil {
+		return 0, err
+	}
 	switch there, err := r.isThere(ctx, job, plan.IfGone); {
 	case err != nil:
-		return ctrl.Result{}, err
+		return 0, err
 	case there:
-		return ctrl.Result{RequeueAfter: unseenPause}, nil
+		return unseenPause, nil
 	}
-	plan = r.reclaims.keepBackReclaims(job, plan, r.clock.Now())
-	plan = plan.withMemoryFirst()
-	plan = r.counts.keepBack(job, plan, plan.patience(r.api.CountsEvery, r.busy != nil && r.busy()), r.clock.Now())
-	plan = r.readiness.keepBack(plan, r.clock.Now())
+	plan = r.keepBack(job, plan)
 	if !plan.Due.IsZero() {
-		if due := max(plan.Due.Sub(r.clock.Now()), 1); wait == 0 || due < wait {
-			wait = due
-		}
+		again = max(plan.Due.Sub(r.clock.Now()), 1)
 	}
 	standing, others := plan.standing()
 	plan.Events = others
@@ -96,27 +95,56 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	// What was planned of what somebody else has changed since may hold no longer: the next plan says.
 	holds := err == nil || plan.StatusOnError == nil && !overtaken(err)
 	if holds && !r.told.tell(job, standing, r.executor.tellWhatHolds) {
-		if again := untoldPause(); wait == 0 || again < wait {
-			wait = again
-		}
+		again = sooner(again, untoldPause())
 	}
 	switch {
-	case err != nil && overtaken(err):
+	case err == nil:
+		r.count(job, plan)
+	case overtaken(err):
 		// The watch brings what somebody else wrote, and with it the next try.
 		ctrl.LoggerFrom(ctx).V(1).Info("planning again after a conflict", "cause", err.Error())
-		return ctrl.Result{RequeueAfter: wait}, nil
-	case err != nil && comesToNothing(err):
-		return ctrl.Result{RequeueAfter: wait}, nil
-	case err != nil:
-		return ctrl.Result{}, err
+	case !comesToNothing(err):
+		return 0, err
 	}
+	return again, nil
+}
+
+// keepBack is the plan without what can wait to be written, and due when that cannot wait any longer.
+func (r *reconciler[T]) keepBack(job T, plan Plan) Plan {
+	now := r.clock.Now()
+	plan = r.reclaims.keepBackReclaims(job, plan, now)
+	plan = plan.withMemoryFirst()
+	plan = r.counts.keepBack(job, plan, plan.patience(r.api.CountsEvery, r.busy != nil && r.busy()), now)
+	return r.readiness.keepBack(plan, now)
+}
+
+// count counts what is new of the job, once its plan is carried out.
+func (r *reconciler[T]) count(job T, plan Plan) {
 	if r.countsLives() {
 		r.lives.look(job, plan.Progress, r.clock.Now()).count(r.api.Kind.Kind, job.GetNamespace())
 	}
 	if plan.StartedUnheld {
 		startedUnheld.WithLabelValues(r.api.Kind.Kind).Inc()
 	}
-	return ctrl.Result{RequeueAfter: wait}, nil
+}
+
+// forget drops what is remembered of a job that is gone, or on its way.
+func (r *reconciler[T]) forget(job types.NamespacedName) {
+	r.counts.forget(job)
+	r.reclaims.forget(job)
+	r.told.forget(job)
+	r.namers.forget(job)
+	if r.lives.forget(job) && r.countsLives() {
+		moment{deleted: true}.count(r.api.Kind.Kind, job.Namespace)
+	}
+}
+
+// sooner is the shorter of two waits, of which 0 is for ever.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
 }
 
 // countsLives reports whether the API's jobs are counted here: those of another controller are counted there.
