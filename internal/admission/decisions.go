@@ -231,14 +231,12 @@ func (a *decisionWriter) try(ctx context.Context, reader client.Reader, open *un
 	case workload.IsFinished(&seen):
 		return over, 0, nil
 	}
-	desired, done, ok, err := a.desired(ctx, &seen, d)
+	desired, outcome, err := a.desired(ctx, &seen, d)
 	switch {
 	case err != nil:
 		return unknown, 0, err
-	case done:
-		return written, versionOf(&seen), nil
-	case !ok:
-		return overtaken, 0, nil
+	case desired == nil:
+		return outcome, versionOf(&seen), nil
 	case mayHaveGiven(open, &seen):
 		return overtaken, 0, nil
 	}
@@ -264,81 +262,106 @@ func (a *decisionWriter) try(ctx context.Context, reader client.Reader, open *un
 	return unknown, 0, err
 }
 
-// desired is the Workload as the decision wants it. done tells that it is so already,
-// ok that the decision is still about this Workload.
-func (a *decisionWriter) desired(ctx context.Context, seen *kueue.Workload, d engine.Decision) (_ *kueue.Workload, done, ok bool, _ error) {
-	holds := seen.Status.Admission != nil
+// desired is the Workload as the decision wants it, or nil if there is nothing to write, with what has become of the decision: it is
+// written already, or overtaken.
+func (a *decisionWriter) desired(ctx context.Context, seen *kueue.Workload, d engine.Decision) (*kueue.Workload, result, error) {
 	switch {
 	case d.Evict != nil:
-		if !holds || workload.IsEvicted(seen) {
-			return nil, holds, false, nil
-		}
-		wanted, err := a.stillWanted(ctx, d.Evict.Preemptor, d.Evict.PreemptorUID)
-		if err != nil || !wanted {
-			return nil, false, false, err
-		}
-		out := seen.DeepCopy()
-		evict(out, d.Evict, a.jobUID(ctx, d.Evict.Preemptor), a.clock.Now())
-		return out, false, true, nil
+		return a.evicted(ctx, seen, d.Evict)
 	case d.Replace != nil:
-		if !holds || workload.IsEvicted(seen) || string(seen.Status.Admission.ClusterQueue) != d.Replace.ClusterQueue {
-			return nil, false, false, nil
-		}
-		places, known, err := a.places(ctx, d.Replace)
-		if err != nil || !known {
-			return nil, false, false, err
-		}
-		out := seen.DeepCopy()
-		if !replace(out, places) {
-			return nil, true, false, nil
-		}
-		return out, false, true, nil
+		return a.replaced(ctx, seen, d.Replace)
 	case d.Resize != nil:
 		return a.resized(ctx, seen, d.Resize)
-	case holds:
-		// An earlier try was written, or somebody else was quicker. The watch says what it
-		// holds; until then what was assumed stands in for that.
-		return nil, true, false, nil
-	case seen.Generation != d.Generation || !mayBeAdmitted(seen):
-		return nil, false, false, nil
 	}
-	places, known, err := a.places(ctx, d.Admit)
-	if err != nil || !known {
-		return nil, false, false, err
-	}
-	out := new(*seen)
-	out.Status = *seen.Status.DeepCopy() // all that an admission changes
-	admit(out, d.Admit, places, a.clock.Now())
-	open, err := a.stillOpen(ctx, out, d.Admit)
-	return out, false, open, err
+	return a.admitted(ctx, seen, d)
 }
 
-// resized is the same for another size of a Workload that runs.
-func (a *decisionWriter) resized(ctx context.Context, seen *kueue.Workload, r *engine.Resize) (_ *kueue.Workload, done, ok bool, _ error) {
-	if !workload.HoldsQuota(seen) || workload.IsEvicted(seen) || string(seen.Status.Admission.ClusterQueue) != r.Admission.ClusterQueue {
-		return nil, false, false, nil
+// evicted is desired of an eviction.
+func (a *decisionWriter) evicted(ctx context.Context, seen *kueue.Workload, e *engine.Eviction) (*kueue.Workload, result, error) {
+	switch {
+	case !workload.HoldsQuota(seen):
+		return nil, overtaken, nil
+	case workload.IsEvicted(seen):
+		return nil, written, nil
+	}
+	if wanted, err := a.stillWanted(ctx, e.Preemptor, e.PreemptorUID); err != nil || !wanted {
+		return nil, overtaken, err
+	}
+	out := seen.DeepCopy()
+	evict(out, e, a.jobUID(ctx, e.Preemptor), a.clock.Now())
+	return out, unknown, nil
+}
+
+// replaced is desired of other places.
+func (a *decisionWriter) replaced(ctx context.Context, seen *kueue.Workload, given *engine.Admission) (*kueue.Workload, result, error) {
+	if !holdsIn(seen, given.ClusterQueue) {
+		return nil, overtaken, nil
+	}
+	places, known, err := a.places(ctx, given)
+	if err != nil || !known {
+		return nil, overtaken, err
+	}
+	out := seen.DeepCopy()
+	if !replace(out, places) {
+		return nil, written, nil
+	}
+	return out, unknown, nil
+}
+
+// resized is desired of another size of a Workload that runs.
+func (a *decisionWriter) resized(ctx context.Context, seen *kueue.Workload, r *engine.Resize) (*kueue.Workload, result, error) {
+	if !holdsIn(seen, r.Admission.ClusterQueue) {
+		return nil, overtaken, nil
 	}
 	switch sizeOf(seen, r.PodSet) {
 	case r.To:
-		return nil, true, false, nil // an earlier try was written
+		return nil, written, nil // by an earlier try
 	case r.From:
 	default:
-		return nil, false, false, nil
+		return nil, overtaken, nil
 	}
 	wanted, err := a.stillWanted(ctx, r.For, "")
 	if wanted && r.To > r.From {
 		wanted, err = a.mayStillGrow(ctx, seen, r.Admission.ClusterQueue)
 	}
 	if err != nil || !wanted {
-		return nil, false, false, err
+		return nil, overtaken, err
 	}
 	places, known, err := a.places(ctx, r.Admission)
 	if err != nil || !known {
-		return nil, false, false, err
+		return nil, overtaken, err
 	}
 	out := seen.DeepCopy()
 	resize(out, r, a.nameOf(ctx, r.For), places, a.clock.Now())
-	return out, false, true, nil
+	return out, unknown, nil
+}
+
+// admitted is desired of an admission.
+func (a *decisionWriter) admitted(ctx context.Context, seen *kueue.Workload, d engine.Decision) (*kueue.Workload, result, error) {
+	switch {
+	case workload.HoldsQuota(seen):
+		// An earlier try was written, or somebody else was quicker. The watch says what it
+		// holds; until then what was assumed stands in for that.
+		return nil, written, nil
+	case seen.Generation != d.Generation || !mayBeAdmitted(seen):
+		return nil, overtaken, nil
+	}
+	places, known, err := a.places(ctx, d.Admit)
+	if err != nil || !known {
+		return nil, overtaken, err
+	}
+	out := new(*seen)
+	out.Status = *seen.Status.DeepCopy() // all that an admission changes
+	admit(out, d.Admit, places, a.clock.Now())
+	if open, err := a.stillOpen(ctx, out, d.Admit); err != nil || !open {
+		return nil, overtaken, err
+	}
+	return out, unknown, nil
+}
+
+// holdsIn reports whether the Workload holds quota of the ClusterQueue, and was not told to give it back.
+func holdsIn(w *kueue.Workload, clusterQueue string) bool {
+	return workload.HoldsQuota(w) && !workload.IsEvicted(w) && string(w.Status.Admission.ClusterQueue) == clusterQueue
 }
 
 // nameOf is what people know a Workload by: the job that controls it, as ns/trainingjob/tune, or
