@@ -5,7 +5,6 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -79,17 +78,8 @@ func isContext(argument ast.Expr) bool {
 // listed are the folders in the page's table.
 func listed(t *testing.T) (folders []string) {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/architecture.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, _ := strings.Cut(string(page), "\n## Who writes\n")
-	section, _, _ = strings.Cut(section, "\n## ")
-	for line := range strings.Lines(section) {
-		if row, ok := strings.CutPrefix(line, "| `"); ok {
-			folder, _, _ := strings.Cut(row, "`")
-			folders = append(folders, folder)
-		}
+	for _, row := range rows(t, "## Who writes") {
+		folders = append(folders, named(row[0])...)
 	}
 	slices.Sort(folders)
 	return folders

@@ -1,0 +1,38 @@
+package architecture
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// rows are those of the table under the heading of docs/architecture.md that begin with a name from the code, by cells.
+func rows(t *testing.T, heading string) (out [][]string) {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, found := strings.Cut(string(page), "\n"+heading+"\n")
+	if !found {
+		t.Fatalf("docs/architecture.md has no heading %s", heading)
+	}
+	section, _, _ = strings.Cut(section, "\n## ")
+	for line := range strings.Lines(section) {
+		if strings.HasPrefix(line, "| `") {
+			out = append(out, strings.Split(strings.Trim(line, "| \n"), " | "))
+		}
+	}
+	return out
+}
+
+var quoted = regexp.MustCompile("`[^`]+`")
+
+// named are the names from the code in a cell.
+func named(cell string) (out []string) {
+	for _, name := range quoted.FindAllString(cell, -1) {
+		out = append(out, strings.Trim(name, "`"))
+	}
+	return out
+}
