@@ -10,20 +10,24 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 )
 
 // hashAnnotation holds a hash of what was applied last. It tells whether this build would apply something else, which a
 // look at the object alone would not: a field that this build no longer sets would pass for one that is none of ours.
 const hashAnnotation = "muster.dev/applied-hash"
 
+// asMuster has Muster own the fields that are applied, whoever did before.
+var asMuster = metav1.PatchOptions{FieldManager: "muster", Force: ptr.To(true)}
+
 // applyAll applies, in order, those objects that are not yet as they should be.
-func applyAll(ctx context.Context, in store, objects []*unstructured.Unstructured, manager string) error {
+func applyAll(ctx context.Context, in store, objects []*unstructured.Unstructured) error {
 	live, err := in.list(ctx)
 	if err != nil {
 		return fmt.Errorf("reading what is there: %w", err)
 	}
 	for _, object := range objects {
-		if err := applyOne(ctx, in, live[identify(object)], object, manager); err != nil {
+		if err := applyOne(ctx, in, live[identify(object)], object); err != nil {
 			return fmt.Errorf("applying %s %s: %w", object.GetKind(), object.GetName(), err)
 		}
 	}
@@ -31,7 +35,7 @@ func applyAll(ctx context.Context, in store, objects []*unstructured.Unstructure
 }
 
 // applyOne applies an object unless the live one, nil where there is none, has all of it.
-func applyOne(ctx context.Context, in store, live runtime.Object, object *unstructured.Unstructured, manager string) error {
+func applyOne(ctx context.Context, in store, live runtime.Object, object *unstructured.Unstructured) error {
 	stamped, err := stamp(object)
 	if err != nil {
 		return err
@@ -45,8 +49,7 @@ func applyOne(ctx context.Context, in store, live runtime.Object, object *unstru
 	if err != nil {
 		return fmt.Errorf("encoding: %w", err)
 	}
-	force := true
-	return in.apply(ctx, identify(object), body, metav1.PatchOptions{FieldManager: manager, Force: &force})
+	return in.apply(ctx, identify(object), body)
 }
 
 // stamp gives a copy of the object that carries the hash of its content.

@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 
 	breezeml "github.com/musterhq/muster/api/breezeml/v1"
 )
@@ -141,6 +140,6 @@ func applyRight(ctx context.Context, client rest.Interface, object *unstructured
 		NamespaceIfScoped(object.GetNamespace(), object.GetNamespace() != "").
 		Resource(strings.ToLower(object.GetKind())+"s").
 		Name(object.GetName()).
-		VersionedParams(&metav1.PatchOptions{FieldManager: "muster", Force: ptr.To(true)}, metav1.ParameterCodec).
+		VersionedParams(&asMuster, metav1.ParameterCodec).
 		Body(body).Do(ctx).Error()
 }

@@ -26,9 +26,6 @@ type Options struct {
 	// OperatorUser is the only user that may resize admitted Workloads. DefaultOperatorUser where it is empty.
 	OperatorUser string
 
-	// FieldManager owns the fields that are applied. "muster" where it is empty.
-	FieldManager string
-
 	// Volcano says whose the kinds of Volcano are; where they are Volcano's, nothing is applied for them. VolcanoAuto where
 	// it is empty.
 	Volcano v1alpha1.VolcanoMode
@@ -54,9 +51,6 @@ func Apply(ctx context.Context, config *rest.Config, options Options) error {
 	if options.OperatorUser == "" {
 		options.OperatorUser = DefaultOperatorUser
 	}
-	if options.FieldManager == "" {
-		options.FieldManager = "muster"
-	}
 	if options.TrainingJobGroup == "" {
 		options.TrainingJobGroup = breezeml.DefaultGroup
 	}
@@ -67,40 +61,51 @@ func Apply(ctx context.Context, config *rest.Config, options Options) error {
 	// A start makes some forty requests at once, and none later: the usual limit would draw that out over seconds.
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst, config.RateLimiter = -1, 0, nil
-	extensions, err := apiextensions.NewForConfig(config)
+	if err := applyDefinitions(ctx, config, definitions, options.Adopt); err != nil {
+		return err
+	}
+	return applyPolicies(ctx, config, policies, options.Log)
+}
+
+// applyDefinitions applies the definitions and returns when all are served. Those of somebody else are refused unless they are to be adopted.
+func applyDefinitions(ctx context.Context, config *rest.Config, definitions []*unstructured.Unstructured, adopt bool) error {
+	client, err := apiextensions.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("making a client for custom resource definitions: %w", err)
 	}
+	there := definitionStore{client}
+	if !adopt {
+		if err := refuseForeign(ctx, there, definitions); err != nil {
+			return err
+		}
+	}
+	if err := refuseKept(ctx, there, definitions); err != nil {
+		return err
+	}
+	if err := applyAll(ctx, there, definitions); err != nil {
+		return err
+	}
+	return waitUntilServed(ctx, client, definitions)
+}
+
+// applyPolicies applies the admission policies, but for those that mutate where the cluster does not serve such.
+func applyPolicies(ctx context.Context, config *rest.Config, policies []*unstructured.Unstructured, log logr.Logger) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("making a client for admission policies: %w", err)
 	}
-	if !options.Adopt {
-		if err := refuseForeign(ctx, definitionStore{extensions}, definitions); err != nil {
-			return err
-		}
-	}
-	if err := refuseKept(ctx, definitionStore{extensions}, definitions); err != nil {
-		return err
-	}
-	if err := applyAll(ctx, definitionStore{extensions}, definitions, options.FieldManager); err != nil {
-		return err
-	}
-	if err := waitUntilServed(ctx, extensions, definitions); err != nil {
-		return err
-	}
 	validating, mutating := apart(policies)
-	if err := applyAll(ctx, policyStore{client}, validating, options.FieldManager); err != nil {
+	if err := applyAll(ctx, policyStore{client}, validating); err != nil {
 		return err
 	}
 	switch served, err := servesMutatingPolicies(client.Discovery()); {
 	case err != nil:
 		return fmt.Errorf("asking for the kinds of admission policies: %w", err)
 	case !served:
-		options.Log.Info("the cluster does not serve MutatingAdmissionPolicy: batch Jobs with a queue are stopped when they are seen, not held from their creation")
+		log.Info("the cluster does not serve MutatingAdmissionPolicy: batch Jobs with a queue are stopped when they are seen, not held from their creation")
 		return nil
 	}
-	return applyAll(ctx, mutatingPolicyStore{client}, mutating, options.FieldManager)
+	return applyAll(ctx, mutatingPolicyStore{client}, mutating)
 }
 
 // wanted are the definitions and policies that the cluster is to have, by the options and by whose Volcano's Jobs are there.

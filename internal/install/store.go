@@ -29,7 +29,7 @@ func identify(object *unstructured.Unstructured) identity {
 // store reads and applies the objects of some kinds.
 type store interface {
 	list(context.Context) (map[identity]runtime.Object, error)
-	apply(ctx context.Context, object identity, body []byte, options metav1.PatchOptions) error
+	apply(ctx context.Context, object identity, body []byte) error
 }
 
 // definitionStore holds custom resource definitions.
@@ -47,8 +47,8 @@ func (s definitionStore) list(ctx context.Context) (map[identity]runtime.Object,
 	return found, nil
 }
 
-func (s definitionStore) apply(ctx context.Context, object identity, body []byte, options metav1.PatchOptions) error {
-	_, err := s.client.ApiextensionsV1().CustomResourceDefinitions().Patch(ctx, object.name, types.ApplyPatchType, body, options)
+func (s definitionStore) apply(ctx context.Context, object identity, body []byte) error {
+	_, err := s.client.ApiextensionsV1().CustomResourceDefinitions().Patch(ctx, object.name, types.ApplyPatchType, body, asMuster)
 	return err
 }
 
@@ -74,13 +74,13 @@ func (s policyStore) list(ctx context.Context) (map[identity]runtime.Object, err
 	return found, nil
 }
 
-func (s policyStore) apply(ctx context.Context, object identity, body []byte, options metav1.PatchOptions) error {
+func (s policyStore) apply(ctx context.Context, object identity, body []byte) error {
 	var err error
 	switch object.kind {
 	case policyKind:
-		_, err = s.client.AdmissionregistrationV1().ValidatingAdmissionPolicies().Patch(ctx, object.name, types.ApplyPatchType, body, options)
+		_, err = s.client.AdmissionregistrationV1().ValidatingAdmissionPolicies().Patch(ctx, object.name, types.ApplyPatchType, body, asMuster)
 	case bindingKind:
-		_, err = s.client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Patch(ctx, object.name, types.ApplyPatchType, body, options)
+		_, err = s.client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Patch(ctx, object.name, types.ApplyPatchType, body, asMuster)
 	default:
 		err = fmt.Errorf("a %s is not an admission policy that validates", object.kind)
 	}
@@ -109,13 +109,13 @@ func (s mutatingPolicyStore) list(ctx context.Context) (map[identity]runtime.Obj
 	return found, nil
 }
 
-func (s mutatingPolicyStore) apply(ctx context.Context, object identity, body []byte, options metav1.PatchOptions) error {
+func (s mutatingPolicyStore) apply(ctx context.Context, object identity, body []byte) error {
 	var err error
 	switch object.kind {
 	case mutatingPolicyKind:
-		_, err = s.client.AdmissionregistrationV1().MutatingAdmissionPolicies().Patch(ctx, object.name, types.ApplyPatchType, body, options)
+		_, err = s.client.AdmissionregistrationV1().MutatingAdmissionPolicies().Patch(ctx, object.name, types.ApplyPatchType, body, asMuster)
 	case mutatingBindingKind:
-		_, err = s.client.AdmissionregistrationV1().MutatingAdmissionPolicyBindings().Patch(ctx, object.name, types.ApplyPatchType, body, options)
+		_, err = s.client.AdmissionregistrationV1().MutatingAdmissionPolicyBindings().Patch(ctx, object.name, types.ApplyPatchType, body, asMuster)
 	default:
 		err = fmt.Errorf("a %s is not an admission policy that mutates", object.kind)
 	}
