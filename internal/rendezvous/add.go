@@ -39,10 +39,10 @@ func AddTo(ctx context.Context, mgr ctrl.Manager, o Options) (*certificate.Autho
 	if err != nil {
 		return nil, err
 	}
-	halls := NewHalls(mgr.GetClient())
-	server := &Server{
-		Bind: o.Bind, Authority: authority, Halls: halls, Log: log,
-		Identify: ByTokenReview(clients.AuthenticationV1().TokenReviews()),
+	halls := newHalls(mgr.GetClient())
+	server := &server{
+		bind: o.Bind, authority: authority, halls: halls, log: log,
+		identify: byTokenReview(clients.AuthenticationV1().TokenReviews()),
 	}
 	for _, kind := range []client.Object{&batchv1.Job{}, &corev1.Pod{}, &jobset.JobSet{}} {
 		informer, err := mgr.GetCache().GetInformer(ctx, kind)
@@ -63,6 +63,6 @@ func AddTo(ctx context.Context, mgr ctrl.Manager, o Options) (*certificate.Autho
 
 // awaitSynced returns when the halls know the pods that there are: before, members of a
 // round would be taken for strangers.
-func (s *Server) awaitSynced(ctx context.Context) bool {
+func (s *server) awaitSynced(ctx context.Context) bool {
 	return cache.WaitForCacheSync(ctx.Done(), s.synced...)
 }

@@ -62,7 +62,7 @@ type operator struct {
 	sizes     string
 	patience  round.Patience
 	pods      map[string]*corev1.Pod
-	halls     *Halls
+	halls     *halls
 	hold      time.Duration // 0 for that of the protocol
 	stop      func()
 }
@@ -93,21 +93,21 @@ func (o *operator) start() {
 		o.t.Fatal(err)
 	}
 	o.address = listener.Addr().String()
-	o.halls = NewHalls(fake.NewClientBuilder().Build())
+	o.halls = newHalls(fake.NewClientBuilder().Build())
 	o.halls.patience = o.patience
 	for _, pod := range o.pods {
-		o.halls.Pod(pod)
+		o.halls.pod(pod, false)
 	}
-	server := &Server{Authority: o.authority, Halls: o.halls, Log: logr.Discard(), hold: o.hold, Identify: func(_ context.Context, token string) (Who, error) {
+	server := &server{authority: o.authority, halls: o.halls, log: logr.Discard(), hold: o.hold, identify: func(_ context.Context, token string) (caller, error) {
 		name, ok := strings.CutPrefix(token, "token-of-")
 		if !ok {
-			return Who{}, ErrUnknown
+			return caller{}, errUnknown
 		}
-		return Who{Namespace: "ns", Name: name, UID: "uid-" + name}, nil
+		return caller{Namespace: "ns", Name: name, UID: "uid-" + name}, nil
 	}}
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan struct{})
-	go func() { defer close(served); _ = server.Serve(ctx, listener) }()
+	go func() { defer close(served); _ = server.serve(ctx, listener) }()
 	o.stop = func() { cancel(); <-served }
 }
 
@@ -121,7 +121,7 @@ func (o *operator) pod(index int) string {
 		Annotations:     map[string]string{"muster.dev/rendezvous-size": o.sizes, "muster.dev/rendezvous-index": fmt.Sprint(index)},
 	}}
 	o.pods[name] = pod
-	o.halls.Pod(pod)
+	o.halls.pod(pod, false)
 	return name
 }
 
@@ -131,7 +131,7 @@ func (o *operator) gone(index int) {
 	delete(o.pods, pod.Name)
 	now := metav1.Now()
 	pod.DeletionTimestamp = &now
-	o.halls.Pod(pod)
+	o.halls.pod(pod, false)
 }
 
 // agent is a process of muster-agent.

@@ -33,12 +33,12 @@ type attemptHall struct {
 	firstAt uint64
 }
 
-func (h *attemptHall) hear(Who, protocol.Request, uint64) bool { return true }
+func (h *attemptHall) hear(caller, protocol.Request, uint64) bool { return true }
 
 // silent is of no account: who is in an attempt is said on pods.
-func (h *attemptHall) silent(Who, uint64) {}
+func (h *attemptHall) silent(caller, uint64) {}
 
-func (h *attemptHall) answer(ctx context.Context, who Who, said protocol.Request, request uint64) (protocol.Response, bool, error) {
+func (h *attemptHall) answer(ctx context.Context, who caller, said protocol.Request, request uint64) (protocol.Response, bool, error) {
 	if said.State == protocol.Done {
 		return protocol.Response{}, true, nil
 	}

@@ -25,9 +25,9 @@ import (
 // request is held less long than Presence.
 var patience = round.Patience{Gather: 30 * time.Second, Presence: protocol.Hold + 10*time.Second}
 
-// Halls knows where each pod belongs. It is told of pods and JobSets by an informer's
+// halls knows where each pod belongs. It is told of pods and JobSets by an informer's
 // handlers, and of pods by Pod alone in tests.
-type Halls struct {
+type halls struct {
 	client   client.Client
 	patience round.Patience
 
@@ -45,9 +45,9 @@ type Halls struct {
 	came    news
 }
 
-// NewHalls makes halls that nobody is in. The client reads from the operator's cache.
-func NewHalls(c client.Client) *Halls {
-	return &Halls{
+// newHalls makes halls that nobody is in. The client reads from the operator's cache.
+func newHalls(c client.Client) *halls {
+	return &halls{
 		client: c, patience: patience,
 		byPod: map[string]*roundHall{}, byID: map[string]*roundHall{}, attempts: map[client.ObjectKey]*attemptHall{},
 		parents: newParents(),
@@ -55,7 +55,7 @@ func NewHalls(c client.Client) *Halls {
 }
 
 // hallOf finds where a pod belongs; nil if that is not known yet.
-func (h *Halls) hallOf(ctx context.Context, who Who) (hall, error) {
+func (h *halls) hallOf(ctx context.Context, who caller) (hall, error) {
 	h.mu.Lock()
 	place := h.byPod[who.UID]
 	h.mu.Unlock()
@@ -77,7 +77,7 @@ func (h *Halls) hallOf(ctx context.Context, who Who) (hall, error) {
 
 // isOf reports whether a Job of the JobSet controls the pod. Labels say what whoever makes a pod wants them to, and the first in rank
 // is whom all others are led to.
-func (h *Halls) isOf(ctx context.Context, pod *corev1.Pod, name string) (bool, error) {
+func (h *halls) isOf(ctx context.Context, pod *corev1.Pod, name string) (bool, error) {
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil || owner.Kind != "Job" || !strings.HasPrefix(owner.APIVersion, batchv1.GroupName+"/") {
 		return false, nil
@@ -90,7 +90,7 @@ func (h *Halls) isOf(ctx context.Context, pod *corev1.Pod, name string) (bool, e
 	return set != nil && set.Kind == "JobSet" && strings.HasPrefix(set.APIVersion, jobset.GroupVersion.Group+"/") && set.Name == name, nil
 }
 
-func (h *Halls) attemptsOf(key client.ObjectKey) *attemptHall {
+func (h *halls) attemptsOf(key client.ObjectKey) *attemptHall {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	place := h.attempts[key]
@@ -101,12 +101,10 @@ func (h *Halls) attemptsOf(key client.ObjectKey) *attemptHall {
 	return place
 }
 
-func (h *Halls) arrivals() <-chan struct{} { return h.came.changed() }
+func (h *halls) arrivals() <-chan struct{} { return h.came.changed() }
 
-// Pod tells of a pod as it is now.
-func (h *Halls) Pod(pod *corev1.Pod) { h.pod(pod, false) }
-
-func (h *Halls) pod(pod *corev1.Pod, deleted bool) {
+// pod tells of a pod as it is now, or was when it was deleted.
+func (h *halls) pod(pod *corev1.Pod, deleted bool) {
 	if name := pod.Labels[jobset.JobSetNameKey]; name != "" {
 		h.mu.Lock()
 		place := h.attempts[client.ObjectKey{Namespace: pod.Namespace, Name: name}]
@@ -149,7 +147,7 @@ func (h *Halls) pod(pod *corev1.Pod, deleted bool) {
 func hallID(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Labels[muster.RendezvousLabel] }
 
 // seated reports whether the pod was let into the hall that it asks for.
-func (h *Halls) seated(pod *corev1.Pod) bool {
+func (h *halls) seated(pod *corev1.Pod) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	place := h.byPod[string(pod.UID)]
@@ -158,7 +156,7 @@ func (h *Halls) seated(pod *corev1.Pod) bool {
 
 // roundsOf is the hall of a job, which begins with the first pod that lives. The sizes of
 // its rounds are those that the newest pod was made with: the older ones know no better.
-func (h *Halls) roundsOf(id string, pod *corev1.Pod, least, most int, lives bool) *roundHall {
+func (h *halls) roundsOf(id string, pod *corev1.Pod, least, most int, lives bool) *roundHall {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	place := h.byID[id]
@@ -178,7 +176,7 @@ func (h *Halls) roundsOf(id string, pod *corev1.Pod, least, most int, lives bool
 
 // seat remembers where a pod belongs, as long as it is there, and forgets a hall in which
 // nobody lives any more.
-func (h *Halls) seat(id, uid string, place *roundHall, deleted bool) {
+func (h *halls) seat(id, uid string, place *roundHall, deleted bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.byPod[uid] = place; deleted {
@@ -191,7 +189,7 @@ func (h *Halls) seat(id, uid string, place *roundHall, deleted bool) {
 }
 
 // jobSet tells of a JobSet.
-func (h *Halls) jobSet(js *jobset.JobSet, deleted bool) {
+func (h *halls) jobSet(js *jobset.JobSet, deleted bool) {
 	key := client.ObjectKeyFromObject(js)
 	h.mu.Lock()
 	place := h.attempts[key]
@@ -205,14 +203,14 @@ func (h *Halls) jobSet(js *jobset.JobSet, deleted bool) {
 }
 
 // job tells of a batch/v1 Job, which may be a JobSet's.
-func (h *Halls) job(job *batchv1.Job, deleted bool) {
+func (h *halls) job(job *batchv1.Job, deleted bool) {
 	for _, pod := range h.parents.job(job, deleted) {
 		h.pod(pod, false)
 	}
 }
 
 // handler passes what an informer of pods, Jobs or JobSets sees.
-func (h *Halls) handler() cache.ResourceEventHandler {
+func (h *halls) handler() cache.ResourceEventHandler {
 	take := func(object any, deleted bool) {
 		if gone, is := object.(cache.DeletedFinalStateUnknown); is {
 			object = gone.Obj

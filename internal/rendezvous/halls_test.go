@@ -29,7 +29,7 @@ func aPod(name, sizes, index string, owner []metav1.OwnerReference) *corev1.Pod 
 	}}
 }
 
-func (h *Halls) has(pod *corev1.Pod) bool {
+func (h *halls) has(pod *corev1.Pod) bool {
 	h.mu.Lock()
 	place := h.byPod[string(pod.UID)]
 	h.mu.Unlock()
@@ -54,8 +54,8 @@ func TestAPodMeetsOnlyThoseOfItsOwnJob(t *testing.T) {
 		"of another's index":           {aPod("job-worker-7", "1:2", "0", own), false},
 		"of a Job that is no JobSet's": {aPod("job-x-0-abcde", "1:2", "", controlledBy("batch/v1", "Job", "job-x", "x")), false},
 	} {
-		h := NewHalls(fake.NewClientBuilder().Build())
-		h.Pod(test.pod)
+		h := newHalls(fake.NewClientBuilder().Build())
+		h.pod(test.pod, false)
 		if got := h.has(test.pod); got != test.want {
 			t.Errorf("%s is let in: %t", what, got)
 		}
@@ -70,7 +70,7 @@ func TestAPodOfAJobSetMeetsThoseOfItsJobs(t *testing.T) {
 	}
 	for owner, want := range map[string]bool{"job-uid": true, "other": false} {
 		for _, podFirst := range []bool{true, false} {
-			h, pod := NewHalls(fake.NewClientBuilder().Build()), aPod("js-a-0-0-abcde", "1:1", "", controlledBy("batch/v1", "Job", "js-a-0", "x"))
+			h, pod := newHalls(fake.NewClientBuilder().Build()), aPod("js-a-0-0-abcde", "1:1", "", controlledBy("batch/v1", "Job", "js-a-0", "x"))
 			tell := []any{job(owner), pod}
 			if podFirst {
 				tell = []any{pod, job(owner)}
@@ -92,7 +92,7 @@ func TestAPodOfAJobSetMeetsThoseOfItsJobs(t *testing.T) {
 
 // TestAPodThatAskedBeforeItsJobWasSeenIsLookedForAgain: it belongs nowhere as long as that is not known whose it is.
 func TestAPodThatAskedBeforeItsJobWasSeenIsLookedForAgain(t *testing.T) {
-	h := NewHalls(fake.NewClientBuilder().Build())
+	h := newHalls(fake.NewClientBuilder().Build())
 	news := h.arrivals()
 	h.handler().OnAdd(&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "js-a-0", UID: "a", OwnerReferences: controlledBy("jobset.x-k8s.io/v1alpha2", "JobSet", "js", "u")}}, false)
 	select {
@@ -122,8 +122,8 @@ func TestAPodIsInTheAttemptsOfTheJobSetWhoseJobMadeIt(t *testing.T) {
 	} {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "p", OwnerReferences: test.owner,
 			Labels: map[string]string{"jobset.sigs.k8s.io/jobset-name": "js"}}}
-		h := NewHalls(fake.NewClientBuilder().WithObjects(pod, alone, job("js-a-0", "a", "js"), job("other-a-0", "b", "other")).Build())
-		place, err := h.hallOf(t.Context(), Who{Namespace: "ns", Name: "p", UID: "p"})
+		h := newHalls(fake.NewClientBuilder().WithObjects(pod, alone, job("js-a-0", "a", "js"), job("other-a-0", "b", "other")).Build())
+		place, err := h.hallOf(t.Context(), caller{Namespace: "ns", Name: "p", UID: "p"})
 		if err != nil || (place != nil) != test.want {
 			t.Errorf("%s is let in: %t, %v", what, place != nil, err)
 		}
@@ -138,14 +138,14 @@ func TestTheSizesOfTheNewestPodHold(t *testing.T) {
 	older, newer := aPod("job-worker-0", "2:2", "0", own), aPod("job-worker-1", "1:2", "1", own)
 	newer.CreationTimestamp = metav1.NewTime(time.Now())
 	older.CreationTimestamp = metav1.NewTime(newer.CreationTimestamp.Add(-time.Hour))
-	h := NewHalls(fake.NewClientBuilder().Build())
+	h := newHalls(fake.NewClientBuilder().Build())
 	h.patience.Gather = 0
-	h.Pod(older)
-	h.Pod(newer)
-	h.Pod(older) // something else of it has changed
+	h.pod(older, false)
+	h.pod(newer, false)
+	h.pod(older, false) // something else of it has changed
 	place := h.byPod[string(older.UID)]
-	place.hear(Who{Namespace: "ns", Name: newer.Name, UID: string(newer.UID)}, protocol.Request{State: protocol.Waiting, Join: "a", Address: "10.0.0.1", Port: 1}, 1)
-	if answer, says, _ := place.answer(t.Context(), Who{UID: string(newer.UID)}, protocol.Request{State: protocol.Waiting}, 1); !says || answer.Round == nil || answer.Round.Min != 1 {
+	place.hear(caller{Namespace: "ns", Name: newer.Name, UID: string(newer.UID)}, protocol.Request{State: protocol.Waiting, Join: "a", Address: "10.0.0.1", Port: 1}, 1)
+	if answer, says, _ := place.answer(t.Context(), caller{UID: string(newer.UID)}, protocol.Request{State: protocol.Waiting}, 1); !says || answer.Round == nil || answer.Round.Min != 1 {
 		t.Errorf("one alone is answered %+v, want a round: the job goes on with one", answer)
 	}
 }
@@ -154,9 +154,9 @@ func TestTheSizesOfTheNewestPodHold(t *testing.T) {
 // begun anew tells of both at once. The others begin another round, and it may be larger again.
 func TestAPodThatIsDeletedIsMissedThoughItsCommandEndedWell(t *testing.T) {
 	own := controlledBy("breezeml.ai/v1", "TrainingJob", "job", "job-uid")
-	h := NewHalls(fake.NewClientBuilder().Build())
+	h := newHalls(fake.NewClientBuilder().Build())
 	asks := func(pod *corev1.Pod, said protocol.Request) protocol.Response {
-		who := Who{Namespace: "ns", Name: pod.Name, UID: string(pod.UID)}
+		who := caller{Namespace: "ns", Name: pod.Name, UID: string(pod.UID)}
 		place := h.byPod[who.UID]
 		place.hear(who, said, 1)
 		answer, _, _ := place.answer(t.Context(), who, said, 1)
@@ -167,8 +167,8 @@ func TestAPodThatIsDeletedIsMissedThoughItsCommandEndedWell(t *testing.T) {
 	}
 	stays, goes, comes := aPod("job-worker-0", "1:2", "0", own), aPod("job-worker-1", "1:2", "1", own), aPod("job-worker-1", "1:2", "1", own)
 	comes.UID = "anew"
-	h.Pod(stays)
-	h.Pod(goes)
+	h.pod(stays, false)
+	h.pod(goes, false)
 	waits(stays, "a")
 	part := waits(goes, "b").Round
 	if part == nil || part.Size != 2 {
@@ -180,12 +180,12 @@ func TestAPodThatIsDeletedIsMissedThoughItsCommandEndedWell(t *testing.T) {
 	}
 	deleted := goes.DeepCopy()
 	deleted.DeletionTimestamp, deleted.Status.Phase = new(metav1.Now()), corev1.PodSucceeded
-	h.Pod(deleted)
+	h.pod(deleted, false)
 	if got := asks(stays, runs); got.Over == "" {
 		t.Error("who stays trains on with one that is gone")
 	}
 	waits(stays, "c")
-	h.Pod(comes)
+	h.pod(comes, false)
 	waits(comes, "d")
 	if again := waits(stays, "e").Round; again == nil || again.Size != 2 {
 		t.Errorf("once another has come the first is told %+v, want a round of both", again)
@@ -213,7 +213,7 @@ func TestTheFirstInRankIsWhereItSaidLast(t *testing.T) {
 		t.Helper()
 		changed := h.changed()
 		said := protocol.Request{State: protocol.Running, Round: 1, Join: join, Address: address, Port: 1}
-		if _, _, err := h.answer(t.Context(), Who{Namespace: "ns", Name: pod.Name, UID: string(pod.UID)}, said, request); err != nil {
+		if _, _, err := h.answer(t.Context(), caller{Namespace: "ns", Name: pod.Name, UID: string(pod.UID)}, said, request); err != nil {
 			t.Fatal(err)
 		}
 		select {

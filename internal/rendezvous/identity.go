@@ -28,12 +28,12 @@ const reviewed = 5 * time.Minute
 // maxReviews bounds what is remembered. Beyond it the API server is asked again.
 const maxReviews = 100_000
 
-// ByTokenReview has the API server say whose token it is.
-func ByTokenReview(reviews authentication.TokenReviewInterface) Identify {
+// byTokenReview has the API server say whose token it is.
+func byTokenReview(reviews authentication.TokenReviewInterface) identify {
 	known := &reviewCache{entries: map[[sha256.Size]byte]review{}}
-	return func(ctx context.Context, token string) (Who, error) {
+	return func(ctx context.Context, token string) (caller, error) {
 		if token == "" {
-			return Who{}, ErrUnknown
+			return caller{}, errUnknown
 		}
 		key := sha256.Sum256([]byte(token))
 		if who, ok := known.get(key, time.Now()); ok {
@@ -43,7 +43,7 @@ func ByTokenReview(reviews authentication.TokenReviewInterface) Identify {
 			Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: []string{protocol.Audience}},
 		}, metav1.CreateOptions{})
 		if err != nil {
-			return Who{}, fmt.Errorf("having a token reviewed: %w", err)
+			return caller{}, fmt.Errorf("having a token reviewed: %w", err)
 		}
 		who, err := podOf(&result.Status)
 		if err == nil {
@@ -55,7 +55,7 @@ func ByTokenReview(reviews authentication.TokenReviewInterface) Identify {
 
 // podOf reads a review. The token must be for the rendezvous: one that a program sends to
 // somebody else must not open this door too.
-func podOf(status *authenticationv1.TokenReviewStatus) (Who, error) {
+func podOf(status *authenticationv1.TokenReviewStatus) (caller, error) {
 	forUs := false
 	for _, audience := range status.Audiences {
 		forUs = forUs || audience == protocol.Audience
@@ -63,13 +63,13 @@ func podOf(status *authenticationv1.TokenReviewStatus) (Who, error) {
 	parts := strings.Split(status.User.Username, ":") // system:serviceaccount:<namespace>:<name>
 	name, uid := status.User.Extra[podNameClaim], status.User.Extra[podUIDClaim]
 	if !status.Authenticated || !forUs || len(parts) != 4 || parts[1] != "serviceaccount" || len(name) != 1 || len(uid) != 1 {
-		return Who{}, ErrUnknown
+		return caller{}, errUnknown
 	}
-	return Who{Namespace: parts[2], Name: name[0], UID: uid[0]}, nil
+	return caller{Namespace: parts[2], Name: name[0], UID: uid[0]}, nil
 }
 
 type review struct {
-	who   Who
+	who   caller
 	until time.Time
 }
 
@@ -78,18 +78,18 @@ type reviewCache struct {
 	entries map[[sha256.Size]byte]review
 }
 
-func (c *reviewCache) get(key [sha256.Size]byte, now time.Time) (Who, bool) {
+func (c *reviewCache) get(key [sha256.Size]byte, now time.Time) (caller, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r, ok := c.entries[key]
 	if ok && now.After(r.until) {
 		delete(c.entries, key)
-		return Who{}, false
+		return caller{}, false
 	}
 	return r.who, ok
 }
 
-func (c *reviewCache) put(key [sha256.Size]byte, who Who, now time.Time) {
+func (c *reviewCache) put(key [sha256.Size]byte, who caller, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.entries) >= maxReviews {

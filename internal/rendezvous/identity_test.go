@@ -30,11 +30,11 @@ func TestATokenProvesItsPodAlone(t *testing.T) {
 		"of no pod":                func(s *authenticationv1.TokenReviewStatus) { s.User.Extra = nil },
 	} {
 		status := goodReview()
-		if who, err := podOf(&status); err != nil || who != (Who{"ns", "p", "u"}) {
+		if who, err := podOf(&status); err != nil || who != (caller{"ns", "p", "u"}) {
 			t.Fatalf("a good token is of %+v, %v", who, err)
 		}
 		spoil(&status)
-		if who, err := podOf(&status); !errors.Is(err, ErrUnknown) {
+		if who, err := podOf(&status); !errors.Is(err, errUnknown) {
 			t.Errorf("a token %s is of %+v, %v", name, who, err)
 		}
 	}
@@ -54,7 +54,7 @@ func TestATokenIsReviewedOnceInAWhile(t *testing.T) {
 		}
 		return true, review, nil
 	})
-	identify := ByTokenReview(clients.AuthenticationV1().TokenReviews())
+	identify := byTokenReview(clients.AuthenticationV1().TokenReviews())
 	for range 3 {
 		if _, err := identify(t.Context(), "good"); err != nil {
 			t.Fatal(err)
@@ -64,14 +64,14 @@ func TestATokenIsReviewedOnceInAWhile(t *testing.T) {
 		t.Errorf("one token was reviewed %d times", reviews)
 	}
 	for range 2 {
-		if _, err := identify(t.Context(), "bad"); !errors.Is(err, ErrUnknown) {
+		if _, err := identify(t.Context(), "bad"); !errors.Is(err, errUnknown) {
 			t.Errorf("a bad token: %v", err)
 		}
 	}
 	if reviews != 3 {
 		t.Errorf("a token that was refused is not asked about again")
 	}
-	if _, err := identify(t.Context(), ""); !errors.Is(err, ErrUnknown) || reviews != 3 {
+	if _, err := identify(t.Context(), ""); !errors.Is(err, errUnknown) || reviews != 3 {
 		t.Errorf("no token: %v after %d reviews", err, reviews)
 	}
 }

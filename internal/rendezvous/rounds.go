@@ -16,7 +16,7 @@ type roundHall struct {
 	group   *round.Group
 	timer   *time.Timer
 	version uint64
-	// sizedAt is when the pod was made whose sizes hold. Halls keeps it.
+	// sizedAt is when the pod was made whose sizes hold. The halls keep it.
 	sizedAt time.Time
 	// last is the request of each pod that came last.
 	last map[string]uint64
@@ -48,7 +48,7 @@ func (h *roundHall) change(what func(*round.Group, time.Time)) {
 	}
 }
 
-func (h *roundHall) hear(who Who, said protocol.Request, request uint64) (known bool) {
+func (h *roundHall) hear(who caller, said protocol.Request, request uint64) (known bool) {
 	h.change(func(g *round.Group, now time.Time) {
 		if known = g.Hear(who.UID, said, now); known {
 			h.last[who.UID] = request
@@ -57,7 +57,7 @@ func (h *roundHall) hear(who Who, said protocol.Request, request uint64) (known 
 	return known
 }
 
-func (h *roundHall) silent(who Who, request uint64) {
+func (h *roundHall) silent(who caller, request uint64) {
 	h.change(func(g *round.Group, now time.Time) {
 		if h.last[who.UID] == request {
 			g.Silent(who.UID, now)
@@ -87,7 +87,7 @@ func (h *roundHall) empty() bool {
 	return h.group.Empty()
 }
 
-func (h *roundHall) answer(_ context.Context, who Who, said protocol.Request, _ uint64) (protocol.Response, bool, error) {
+func (h *roundHall) answer(_ context.Context, who caller, said protocol.Request, _ uint64) (protocol.Response, bool, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if said.State == protocol.Running && !h.group.Knows(who.UID) {

@@ -19,38 +19,38 @@ import (
 	"github.com/musterhq/muster/internal/rendezvous/protocol"
 )
 
-// Who is the pod that asks.
-type Who struct{ Namespace, Name, UID string }
+// caller is the pod that asks.
+type caller struct{ Namespace, Name, UID string }
 
-// Identify says which pod a token is of. An error that is Unknown says that it is of none.
-type Identify func(ctx context.Context, token string) (Who, error)
+// identify says which pod a token is of. The error is errUnknown where it is of none.
+type identify func(ctx context.Context, token string) (caller, error)
 
-// ErrUnknown is of tokens that prove nothing.
-var ErrUnknown = errors.New("not the token of a pod for the rendezvous")
+// errUnknown is of tokens that prove nothing.
+var errUnknown = errors.New("not the token of a pod for the rendezvous")
 
 // hall is where the pods of one job meet.
 type hall interface {
 	// hear takes what a pod's agent says; false is that the pod is not known yet.
 	// request tells it from those that came before.
-	hear(who Who, said protocol.Request, request uint64) (known bool)
+	hear(who caller, said protocol.Request, request uint64) (known bool)
 	// answer is what to tell it now; false is nothing yet.
-	answer(ctx context.Context, who Who, said protocol.Request, request uint64) (protocol.Response, bool, error)
+	answer(ctx context.Context, who caller, said protocol.Request, request uint64) (protocol.Response, bool, error)
 	// silent tells that its request has broken off.
-	silent(who Who, request uint64)
+	silent(who caller, request uint64)
 	// changed is closed when an answer may be another.
 	changed() <-chan struct{}
 }
 
-// Server answers agents. It runs with the manager, where the manager leads.
-type Server struct {
-	// Bind is the address to listen on.
-	Bind string
-	// Authority has the certificate that they are shown.
-	Authority *certificate.Authority
-	Identify  Identify
-	// Halls is where pods belong.
-	Halls *Halls
-	Log   logr.Logger
+// server answers agents. It runs with the manager, where the manager leads.
+type server struct {
+	// bind is the address to listen on.
+	bind string
+	// authority has the certificate that they are shown.
+	authority *certificate.Authority
+	identify  identify
+	// halls is where pods belong.
+	halls *halls
+	log   logr.Logger
 	// hold is protocol.Hold, but in tests.
 	hold time.Duration
 
@@ -60,22 +60,22 @@ type Server struct {
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable: a round is in one
 // operator's memory. Others refuse connections, and agents try again.
-func (s *Server) NeedLeaderElection() bool { return true }
+func (s *server) NeedLeaderElection() bool { return true }
 
 // Start implements manager.Runnable.
-func (s *Server) Start(ctx context.Context) error {
+func (s *server) Start(ctx context.Context) error {
 	if !s.awaitSynced(ctx) {
 		return nil
 	}
-	listener, err := net.Listen("tcp", s.Bind)
+	listener, err := net.Listen("tcp", s.bind)
 	if err != nil {
 		return fmt.Errorf("listening for agents: %w", err)
 	}
-	return s.Serve(ctx, listener)
+	return s.serve(ctx, listener)
 }
 
-// Serve answers agents until the context ends.
-func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
+// serve answers agents until the context ends.
+func (s *server) serve(ctx context.Context, listener net.Listener) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+protocol.Path, s.answer)
 	server := &http.Server{
@@ -84,7 +84,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		ReadTimeout:       30 * time.Second,
 		IdleTimeout:       2 * protocol.Hold,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
-		TLSConfig:         &tls.Config{GetCertificate: s.Authority.Show, MinVersion: tls.VersionTLS13},
+		TLSConfig:         &tls.Config{GetCertificate: s.authority.Show, MinVersion: tls.VersionTLS13},
 		// A connection whose other end is gone is found out, so that nobody begins a round with it.
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 5 * time.Second, MaxConcurrentStreams: 16},
 	}
@@ -96,14 +96,14 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	return nil
 }
 
-func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
+func (s *server) answer(w http.ResponseWriter, r *http.Request) {
 	var said protocol.Request
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, protocol.MaxRequestBytes)).Decode(&said); err != nil {
 		http.Error(w, "reading the request: "+err.Error(), http.StatusBadRequest)
 		return
 	}
 	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	who, err := s.Identify(r.Context(), token)
+	who, err := s.identify(r.Context(), token)
 	if err != nil {
 		s.refuse(w, r, err)
 		return
@@ -117,19 +117,19 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(response) // who is gone asks again
 }
 
-func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
+func (s *server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
-	case errors.Is(err, ErrUnknown):
+	case errors.Is(err, errUnknown):
 		http.Error(w, err.Error(), http.StatusUnauthorized)
 	case r.Context().Err() != nil:
 	default:
-		s.Log.Error(err, "answering an agent")
+		s.log.Error(err, "answering an agent")
 		http.Error(w, "the operator could not find an answer", http.StatusServiceUnavailable)
 	}
 }
 
 // attend holds the request until there is something to say.
-func (s *Server) attend(ctx context.Context, who Who, said protocol.Request) (protocol.Response, error) {
+func (s *server) attend(ctx context.Context, who caller, said protocol.Request) (protocol.Response, error) {
 	hold := s.hold
 	if hold == 0 {
 		hold = protocol.Hold
@@ -141,8 +141,8 @@ func (s *Server) attend(ctx context.Context, who Who, said protocol.Request) (pr
 	defer timer.Stop()
 	request := s.requests.Add(1)
 	for heard := false; ; {
-		changed := s.Halls.arrivals()
-		place, err := s.Halls.hallOf(ctx, who)
+		changed := s.halls.arrivals()
+		place, err := s.halls.hallOf(ctx, who)
 		if err != nil {
 			return protocol.Response{}, err
 		}
