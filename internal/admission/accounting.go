@@ -19,6 +19,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/podspec"
+	"github.com/musterhq/muster/internal/workload"
 )
 
 // accountant knows what the pods of Workloads cost: it keeps the LimitRanges and
@@ -71,7 +72,7 @@ func (a *accountant) account(w *kueue.Workload) (podSets []engine.PodSet, refuse
 		stored := site.Stored(given)
 		violations = append(violations, site.Check(i, string(podSet.Name), given, stored)...)
 		podSets[i] = a.podSet(podSet, stored)
-		podSets[i].Reclaimable = reclaimable(w, podSet)
+		podSets[i].Reclaimable = workload.Reclaimed(w, podSet)
 	}
 	return podSets, podspec.Message(violations)
 }
@@ -143,16 +144,6 @@ func topologyRequestOf(podSet *kueue.PodSet) *flavor.TopologyRequest {
 		out.Slices = append(out.Slices, place.Slice{Level: layer.Topology, Size: layer.Size})
 	}
 	return out
-}
-
-// reclaimable is how many pods of a pod set have ended and need nothing any more.
-func reclaimable(w *kueue.Workload, podSet *kueue.PodSet) int32 {
-	for _, r := range w.Status.ReclaimablePods {
-		if r.Name == podSet.Name {
-			return max(0, min(r.Count, podSet.Count))
-		}
-	}
-	return 0
 }
 
 // setLimitRange notes a LimitRange. One that says nothing of containers or pods is

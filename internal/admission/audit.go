@@ -11,7 +11,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -194,13 +193,7 @@ type held struct {
 func heldBy(w *kueue.Workload, into []held) []held {
 	for i := range w.Status.Admission.PodSetAssignments {
 		a := &w.Status.Admission.PodSetAssignments[i]
-		given, left := ptr.Deref(a.Count, 0), ptr.Deref(a.Count, 0)
-		for j := range w.Spec.PodSets {
-			if podSet := &w.Spec.PodSets[j]; podSet.Name == a.Name {
-				given = ptr.Deref(a.Count, podSet.Count)
-				left = min(given, podSet.Count-reclaimable(w, podSet))
-			}
-		}
+		left, given := workload.Left(w, a)
 		surplus := surplusOf(w, a)
 		for name, flavor := range a.Flavors {
 			of := quota.FlavorResource{Flavor: string(flavor), Resource: string(name)}

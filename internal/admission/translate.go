@@ -313,23 +313,16 @@ func admissionOf(w *kueue.Workload) *engine.Admission {
 	if w.Status.Admission == nil {
 		return nil
 	}
-	podSets := map[kueue.PodSetReference]*kueue.PodSet{}
-	for i := range w.Spec.PodSets {
-		podSets[w.Spec.PodSets[i].Name] = &w.Spec.PodSets[i]
-	}
 	out := &engine.Admission{ClusterQueue: string(w.Status.Admission.ClusterQueue)}
-	for _, a := range w.Status.Admission.PodSetAssignments {
-		given, left := ptr.Deref(a.Count, 0), ptr.Deref(a.Count, 0)
-		if podSet := podSets[a.Name]; podSet != nil {
-			given = ptr.Deref(a.Count, podSet.Count)
-			left = min(given, podSet.Count-reclaimable(w, podSet))
-		}
+	for i := range w.Status.Admission.PodSetAssignments {
+		a := &w.Status.Admission.PodSetAssignments[i]
+		left, given := workload.Left(w, a)
 		assignment := engine.Assignment{PodSet: string(a.Name), Count: left, Flavors: map[string]string{}, Usage: map[string]int64{}}
 		for resource, name := range a.Flavors {
 			assignment.Flavors[string(resource)] = string(name)
 			assignment.Usage[string(resource)] = share(quota.FromQuantity(resource, a.ResourceUsage[resource]), left, given)
 		}
-		assignment.Surplus = surplusOf(w, &a)
+		assignment.Surplus = surplusOf(w, a)
 		assignment.Places, assignment.Within = placesFrom(a.TopologyAssignment)
 		out.PodSets = append(out.PodSets, assignment)
 	}

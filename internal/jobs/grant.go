@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/utils/ptr"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/podspec"
@@ -35,14 +34,15 @@ func grantOf(w *kueue.Workload, flavors map[string]*kueue.ResourceFlavor, nodes 
 	for i := range w.Spec.PodSets {
 		podSets[w.Spec.PodSets[i].Name] = &w.Spec.PodSets[i]
 	}
-	for _, a := range w.Status.Admission.PodSetAssignments {
+	for i := range w.Status.Admission.PodSetAssignments {
+		a := &w.Status.Admission.PodSetAssignments[i]
 		podSet := podSets[a.Name]
 		if podSet == nil {
 			continue // the API refuses it
 		}
-		count := ptr.Deref(a.Count, podSet.Count)
+		left, count := workload.Left(w, a)
 		granted := PodSetAdmission{
-			Count: count, Asked: podSet.Count, Left: max(0, min(count, podSet.Count-reclaimed(w, a.Name))),
+			Count: count, Asked: podSet.Count, Left: left,
 			Template: &podSet.Template,
 			Injection: podspec.Injection{
 				Labels:       map[string]string{kueue.PodSetLabel: string(a.Name)},
@@ -77,16 +77,6 @@ func whyWaiting(w *kueue.Workload) string {
 		return c.Message
 	}
 	return ""
-}
-
-// reclaimed is how many pods of the pod set have given their quota back.
-func reclaimed(w *kueue.Workload, podSet kueue.PodSetReference) int32 {
-	for _, r := range w.Status.ReclaimablePods {
-		if r.Name == podSet {
-			return r.Count
-		}
-	}
-	return 0
 }
 
 // unreadySince is since when the pods of an admitted Workload have not all been ready,
@@ -153,7 +143,7 @@ func clash(added map[string]string, had ...map[string]string) (key, old string) 
 }
 
 // sortedFlavors are the distinct flavors of the assignment, in the order of names.
-func sortedFlavors(a kueue.PodSetAssignment) []string {
+func sortedFlavors(a *kueue.PodSetAssignment) []string {
 	names := sets.New[string]()
 	for _, flavor := range a.Flavors {
 		names.Insert(string(flavor))

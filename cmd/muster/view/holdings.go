@@ -5,6 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/workload"
 )
 
 // holdings is what the jobs of one ClusterQueue hold. It is summed from their Workloads rather than read from the
@@ -47,10 +48,11 @@ func holdingsByQueue(seen *Seen) map[string]holdings {
 func addUsage(sum map[flavorResource]resource.Quantity, w *kueue.Workload) {
 	for i := range w.Status.Admission.PodSetAssignments {
 		assignment := &w.Status.Admission.PodSetAssignments[i]
+		left, given := workload.Left(w, assignment)
 		for name, amount := range assignment.ResourceUsage {
 			amount = amount.DeepCopy()
-			if done := reclaimable(w, assignment.Name); done > 0 && assignment.Count != nil && *assignment.Count > 0 {
-				amount.SetMilli(amount.MilliValue() / int64(*assignment.Count) * int64(max(0, *assignment.Count-done)))
+			if left < given {
+				amount.SetMilli(amount.MilliValue() / int64(given) * int64(left))
 			}
 			key := flavorResource{assignment.Flavors[name], name}
 			total := sum[key]
@@ -58,15 +60,6 @@ func addUsage(sum map[flavorResource]resource.Quantity, w *kueue.Workload) {
 			sum[key] = total
 		}
 	}
-}
-
-func reclaimable(w *kueue.Workload, podSet kueue.PodSetReference) int32 {
-	for _, done := range w.Status.ReclaimablePods {
-		if done.Name == podSet {
-			return done.Count
-		}
-	}
-	return 0
 }
 
 // quota sets what is held against what a queue has of one resource in one flavor.

@@ -66,16 +66,22 @@ func TestQueuesShowQuotaAndTheHeadOfTheLine(t *testing.T) {
 			w.Status.Conditions = w.Status.Conditions[:1]
 			w.Status.ReclaimablePods = []kueue.ReclaimablePod{{Name: "workers", Count: 2}}
 		}),
+		// It was given two of its four pods. Of those that it asked for two are done, and two are left.
+		aWorkload("partial", admitted(2), func(w *kueue.Workload) {
+			given := &w.Status.Admission.PodSetAssignments[0]
+			given.Count, given.ResourceUsage = ptr.To(int32(2)), list("nvidia.com/gpu", "16")
+			w.Status.ReclaimablePods = []kueue.ReclaimablePod{{Name: "workers", Count: 2}}
+		}),
 		aWorkload("over", admitted(2), with(kueue.WorkloadFinished, metav1.ConditionTrue, "Succeeded", "", 9)),
 	)
 	got := Queues(&seen, "", at(60).Time)
 	want := []Queue{{
-		Name: "lab", Cohort: "all", Active: true, Pending: 3, Reserving: 2, Admitted: 1,
+		Name: "lab", Cohort: "all", Active: true, Pending: 3, Reserving: 3, Admitted: 2,
 		Head: &Head{Namespace: "ml", Job: "jobset/urgent", Workload: "w-urgent", Reason: "WaitingForQuota", Message: "16 more needed"},
 		Quotas: []Quota{{
 			Flavor: "h100", Resource: "nvidia.com/gpu",
-			Used: resource.MustParse("32"), Reserved: resource.MustParse("48"),
-			Nominal: resource.MustParse("32"), Borrowed: resource.MustParse("16"),
+			Used: resource.MustParse("48"), Reserved: resource.MustParse("64"),
+			Nominal: resource.MustParse("32"), Borrowed: resource.MustParse("32"),
 		}},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/workload"
 )
 
 // reasonAdmissionChecks is why a job with reserved quota still waits. The Workload API has it on the condition Admitted,
@@ -80,7 +81,7 @@ func (s *subject) notePartial(given int32) {
 	var wanted int32
 	for i := range s.workload.Spec.PodSets {
 		podSet := &s.workload.Spec.PodSets[i]
-		wanted += podSet.Count - min(podSet.Count, reclaimable(s.workload, podSet.Name))
+		wanted += podSet.Count - workload.Reclaimed(s.workload, podSet)
 	}
 	if s.workload.Status.Admission != nil && given < wanted && s.sizes.least == s.sizes.most {
 		s.partial = fmt.Sprintf("admitted with %d of %d pods", given, wanted)
