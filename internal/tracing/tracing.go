@@ -85,7 +85,7 @@ func AddTo(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { // only the leader runs it
-		t.lead(ctx)
+		t.lead()
 		<-ctx.Done()
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
 		defer cancel()

@@ -96,7 +96,7 @@ func last(o any) client.Object {
 }
 
 // lead has the steps told from now on, and those of a moment ago.
-func (t *watch) lead(ctx context.Context) {
+func (t *watch) lead() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.since = t.clock.Now().Add(-catchUp)

@@ -123,7 +123,7 @@ type line struct {
 
 func TestAWayIsToldStepByStepAsItIsSeen(t *testing.T) {
 	w := newWorld(t, 2, true)
-	w.lead(t.Context())
+	w.lead()
 	w.at(300 * time.Millisecond).now(func(*kueue.Workload) {})
 	w.hears()
 	w.at(3400 * time.Millisecond).reserve()
@@ -156,7 +156,7 @@ func TestWhoTakesOverGoesOnWhereTheLastOneEnded(t *testing.T) {
 	w.at(time.Second).admit()
 	w.hears() // another leads
 	w.at(60 * time.Second).makePod("a")
-	w.at(70 * time.Second).lead(t.Context())
+	w.at(70 * time.Second).lead()
 	w.hears(line{stepStart, 1000, 60000}, line{stepPods, 60000, 60000}) // who has just died may not have sent it
 	again := w.makePod("a")
 	w.podIs(again, corev1.PodReady)
@@ -169,7 +169,7 @@ func TestWhatIsLongOverIsNotToldAgain(t *testing.T) {
 	w.admit()
 	pod := w.makePod("a")
 	w.podIs(pod, corev1.PodReady)
-	w.at(time.Hour).lead(t.Context())
+	w.at(time.Hour).lead()
 	w.workload(t.Context(), w.w.DeepCopy())
 	w.pod(t.Context(), pod, false)
 	w.hears()
@@ -177,7 +177,7 @@ func TestWhatIsLongOverIsNotToldAgain(t *testing.T) {
 
 func TestAnEvictionBeginsAnotherAttemptInTheSameTrace(t *testing.T) {
 	w := newWorld(t, 1, true)
-	w.lead(t.Context())
+	w.lead()
 	w.now(func(*kueue.Workload) {})
 	w.at(time.Second).reserve()
 	w.admit()
@@ -215,7 +215,7 @@ func TestAJobThatEndsWithoutAReadyPodEndsItsTrace(t *testing.T) {
 		"the job was deleted before a pod was ready": func(w *world) { w.gone(w.w) },
 	} {
 		w := newWorld(t, 1, true)
-		w.lead(t.Context())
+		w.lead()
 		w.now(func(*kueue.Workload) {})
 		end(w.at(5 * time.Second))
 		if len(w.told) != 1 || w.told[0].failed != what || len(w.journeys) != 0 {
@@ -226,7 +226,7 @@ func TestAJobThatEndsWithoutAReadyPodEndsItsTrace(t *testing.T) {
 
 func TestAPodThatIsSeenBeforeItsWorkloadIsCounted(t *testing.T) {
 	w := newWorld(t, 1, true)
-	w.lead(t.Context())
+	w.lead()
 	if err := w.client.(client.Client).Get(t.Context(), client.ObjectKeyFromObject(w.w), w.w); err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +242,7 @@ func TestAPodThatIsSeenBeforeItsWorkloadIsCounted(t *testing.T) {
 
 func TestWhoIsNotSampledIsNotKeptInMind(t *testing.T) {
 	w := newWorld(t, 1, false)
-	w.lead(t.Context())
+	w.lead()
 	w.reserve()
 	w.admit()
 	w.podIs(w.makePod("a"), corev1.PodReady)

@@ -25,7 +25,7 @@ func Explanation(out io.Writer, e *view.Explanation) error {
 		line(&text, first(i, "asks"), ask(&e.Asks[i]))
 	}
 	if len(e.Asks) == 0 {
-		line(&text, "asks", counted(e.Job.PodsAsked, "pod")+inAll(view.Amounts(e.Job.Requests, true)))
+		line(&text, "asks", podCount(e.Job.PodsAsked)+inAll(view.Amounts(e.Job.Requests, true)))
 	}
 	line(&text, "queue", placeInLine(e))
 	if len(e.Covers) > 0 {
@@ -130,12 +130,12 @@ func untold(job *view.Job, told *view.Warning) string {
 	return job.Why()
 }
 
-// counted is so many of what is named.
-func counted(n int32, what string) string {
+// podCount is so many pods.
+func podCount(n int32) string {
 	if n == 1 {
-		return "1 " + what
+		return "1 pod"
 	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return fmt.Sprintf("%d pods", n)
 }
 
 // inAll is what pods ask together, if that is anything.
@@ -156,9 +156,9 @@ func listed[S ~string](names []S) string {
 }
 
 func ask(a *view.Ask) string {
-	text := fmt.Sprintf("%s: %s x %s", a.PodSet, counted(a.Pods, "pod"), dash(view.Amounts(a.PerPod, true)))
+	text := fmt.Sprintf("%s: %s x %s", a.PodSet, podCount(a.Pods), dash(view.Amounts(a.PerPod, true)))
 	if a.Fewest > 0 {
-		text += fmt.Sprintf(", %s at least", counted(a.Fewest, "pod"))
+		text += fmt.Sprintf(", %s at least", podCount(a.Fewest))
 	}
 	for i := range a.Near {
 		text += ", " + nearness(&a.Near[i])
@@ -183,7 +183,7 @@ func nearness(n *view.Nearness) string {
 	case view.Preferred:
 		return "one " + n.Level + " preferred"
 	case view.Slice:
-		return fmt.Sprintf("one %s for each %s", n.Level, counted(n.Pods, "pod"))
+		return fmt.Sprintf("one %s for each %s", n.Level, podCount(n.Pods))
 	default:
 		return "one " + n.Level + " for each Job alone"
 	}

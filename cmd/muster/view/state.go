@@ -149,26 +149,27 @@ func (s *subject) standInQueue(now time.Time) (state State, reason, message stri
 
 // going is the state of a job that may run: it has quota or needs none.
 func (s *subject) going() (state State, reason, message string) {
-	message = join("; ", s.blocked, s.partial)
+	message = join(s.blocked, s.partial)
 	if s.restarts > 0 {
-		message = join("; ", message, "restarted "+times(s.restarts))
+		message = join(message, "restarted "+times(s.restarts))
 	}
 	switch {
 	case s.pods.up() > 0:
 		return Running, "", message
 	case s.foreign && len(s.workload.OwnerReferences) == 0:
-		return Admitted, "", join("; ", message, "has no owner: its own controller would start its pods now")
+		return Admitted, "", join(message, "has no owner: its own controller would start its pods now")
 	case s.foreign:
 		return Admitted, "", message
 	}
 	return Starting, "", message
 }
 
-func join(by, a, b string) string {
+// join is both remarks, or the one that there is.
+func join(a, b string) string {
 	if a == "" || b == "" {
 		return a + b
 	}
-	return a + by + b
+	return a + "; " + b
 }
 
 // someWorkload is how the message of a preemption names the one that it is for.
