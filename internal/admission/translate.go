@@ -219,11 +219,11 @@ func (t *translator) workload(w *kueue.Workload) engine.Workload {
 		Gated:     w.Annotations[kueue.AdmissionGatedByAnnotation],
 		PodSets:   podSets,
 		Refused:   refused,
-		Admission: admissionOf(w), ReservedAt: since(w, kueue.WorkloadQuotaReserved),
+		Admission: admissionOf(w), ReservedAt: workload.TrueSince(w, kueue.WorkloadQuotaReserved),
 		Admitted: workload.IsAdmitted(w),
 		Ready:    !awaitsReadiness(w),
 		Evicted:  workload.IsEvicted(w) || !w.DeletionTimestamp.IsZero(), LostNodes: lostNodes(w),
-		ResizedAt: since(w, muster.ResizedCondition),
+		ResizedAt: workload.TrueSince(w, muster.ResizedCondition),
 		Told:      code, ToldOf: blamed,
 	}
 }
@@ -288,14 +288,6 @@ func told(w *kueue.Workload) (code reason.Code, blamed string) {
 		blamed = reserved.Message
 	}
 	return code, blamed
-}
-
-// since is when the condition became True, zero if it is not.
-func since(w *kueue.Workload, kind string) time.Time {
-	if c := meta.FindStatusCondition(w.Status.Conditions, kind); c != nil && c.Status == metav1.ConditionTrue {
-		return c.LastTransitionTime.Time
-	}
-	return time.Time{}
 }
 
 // versionOf is the object's resourceVersion, which grows with every change.

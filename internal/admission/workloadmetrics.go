@@ -10,6 +10,7 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/metrics"
+	"github.com/musterhq/muster/internal/workload"
 )
 
 // waitBuckets are those of all waits: from seconds to hours.
@@ -108,20 +109,20 @@ func countChange(before, after *kueue.Workload) {
 		localAdmittedTotal.WithLabelValues(string(after.Spec.QueueName), after.Namespace).Inc()
 		seconds(admissionWait, queued, at)
 		if len(after.Status.AdmissionChecks) > 0 {
-			seconds(checksWait, since(after, kueue.WorkloadQuotaReserved), at)
+			seconds(checksWait, workload.TrueSince(after, kueue.WorkloadQuotaReserved), at)
 		}
 	}
 	ready := meta.FindStatusCondition(after.Status.Conditions, kueue.WorkloadPodsReady)
 	if at, ok := anew(before, after, kueue.WorkloadPodsReady); ok && ready.Reason != kueue.WorkloadRecovered {
 		seconds(readyWait, queued, at)
-		seconds(admittedReadyWait, since(after, kueue.WorkloadAdmitted), at)
+		seconds(admittedReadyWait, workload.TrueSince(after, kueue.WorkloadAdmitted), at)
 	}
 }
 
 // anew is when the condition became True between the two states.
 func anew(before, after *kueue.Workload, kind string) (at time.Time, ok bool) {
-	at = since(after, kind)
-	return at, !at.IsZero() && !at.Equal(since(before, kind))
+	at = workload.TrueSince(after, kind)
+	return at, !at.IsZero() && !at.Equal(workload.TrueSince(before, kind))
 }
 
 // backInQueue is since when a Workload waits: since it was last sent back to its queue, or since it is there.

@@ -5,7 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
@@ -87,7 +86,7 @@ type step struct {
 // sees takes in the Workload as it is now.
 func (j *journey) sees(w *kueue.Workload, now time.Time) {
 	a := &j.attempt
-	if a.reserved.known() && (w.Status.Admission == nil || !a.reserved.kept.Equal(trueSince(w, kueue.WorkloadQuotaReserved))) {
+	if a.reserved.known() && (w.Status.Admission == nil || !a.reserved.kept.Equal(workload.TrueSince(w, kueue.WorkloadQuotaReserved))) {
 		*a = attempt{}
 	}
 	j.queue = string(w.Spec.QueueName)
@@ -100,14 +99,14 @@ func (j *journey) sees(w *kueue.Workload, now time.Time) {
 	}
 	a.clusterQueue = string(w.Status.Admission.ClusterQueue)
 	a.pods.wanted = podsOf(w)
-	if at := trueSince(w, kueue.WorkloadQuotaReserved); !at.IsZero() {
+	if at := workload.TrueSince(w, kueue.WorkloadQuotaReserved); !at.IsZero() {
 		a.reserved.set(at, now)
 	}
-	if at := trueSince(w, kueue.WorkloadAdmitted); !at.IsZero() {
+	if at := workload.TrueSince(w, kueue.WorkloadAdmitted); !at.IsZero() {
 		a.admitted.set(at, now)
 	}
 	// Pods that this operator does not know for the job's: their controller tells of them.
-	if at := trueSince(w, kueue.WorkloadPodsReady); !at.IsZero() && !a.pods.ready.known() {
+	if at := workload.TrueSince(w, kueue.WorkloadPodsReady); !at.IsZero() && !a.pods.ready.known() {
 		a.pods.ready.set(at, now)
 	}
 }
@@ -191,17 +190,10 @@ func (j *journey) began() time.Time {
 
 // backInQueue is since when a Workload waits: since it was last sent back to its queue, or since it is there.
 func backInQueue(w *kueue.Workload) time.Time {
-	if at := trueSince(w, kueue.WorkloadRequeued); !at.IsZero() {
+	if at := workload.TrueSince(w, kueue.WorkloadRequeued); !at.IsZero() {
 		return at
 	}
 	return w.CreationTimestamp.Time
-}
-
-func trueSince(w *kueue.Workload, kind string) time.Time {
-	if c := meta.FindStatusCondition(w.Status.Conditions, kind); c != nil && c.Status == metav1.ConditionTrue {
-		return c.LastTransitionTime.Time
-	}
-	return time.Time{}
 }
 
 // podTrueSince is since when the condition is True, or when it ceased to be where the pod has ended.

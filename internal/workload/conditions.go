@@ -28,6 +28,14 @@ func IsTrue(w *kueue.Workload, kind string) bool {
 	return meta.IsStatusConditionTrue(w.Status.Conditions, kind)
 }
 
+// TrueSince is when the condition became True, zero if it is not.
+func TrueSince(w *kueue.Workload, kind string) time.Time {
+	if c := meta.FindStatusCondition(w.Status.Conditions, kind); c != nil && c.Status == metav1.ConditionTrue {
+		return c.LastTransitionTime.Time
+	}
+	return time.Time{}
+}
+
 // IsActive reports whether nobody has deactivated the Workload.
 func IsActive(w *kueue.Workload) bool { return ptr.Deref(w.Spec.Active, true) }
 

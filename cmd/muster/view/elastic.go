@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
+	"github.com/musterhq/muster/internal/workload"
 )
 
 // sizes are the fewest and the most pods of an elastic job.
@@ -38,7 +38,7 @@ var resize = regexp.MustCompile(`from (\d+) to (\d+) pods(.*)$`)
 // noteResized notes how the job, if it runs, came to its size.
 func (s *subject) noteResized(now time.Time) {
 	c := condition(s.workload, muster.ResizedCondition)
-	if c == nil || s.workload.Status.Admission == nil || !isTrue(s.workload, kueue.WorkloadAdmitted) {
+	if c == nil || s.workload.Status.Admission == nil || !workload.IsAdmitted(s.workload) {
 		return
 	}
 	words := resize.FindStringSubmatch(c.Message)

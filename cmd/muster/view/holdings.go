@@ -25,7 +25,7 @@ func holdingsByQueue(seen *Seen) map[string]holdings {
 	byQueue := map[string]holdings{}
 	for i := range seen.Workloads {
 		w := &seen.Workloads[i]
-		if w.Status.Admission == nil || !isTrue(w, kueue.WorkloadQuotaReserved) || isTrue(w, kueue.WorkloadFinished) {
+		if w.Status.Admission == nil || !workload.IsTrue(w, kueue.WorkloadQuotaReserved) || workload.IsFinished(w) {
 			continue
 		}
 		name := string(w.Status.Admission.ClusterQueue)
@@ -35,7 +35,7 @@ func holdingsByQueue(seen *Seen) map[string]holdings {
 		}
 		held.reserving++
 		addUsage(held.reserved, w)
-		if isTrue(w, kueue.WorkloadAdmitted) {
+		if workload.IsAdmitted(w) {
 			held.admitted++
 			addUsage(held.used, w)
 		}

@@ -59,7 +59,7 @@ func (s *subject) addWorkload(job *Job) {
 	if s.ended == nil {
 		s.ended = endOfWorkload(w)
 	}
-	if s.foreign && isTrue(w, kueue.WorkloadPodsReady) {
+	if s.foreign && workload.IsTrue(w, kueue.WorkloadPodsReady) {
 		s.pods.ready = s.pods.asked
 	}
 	job.StartedAt = admittedAt(w)
@@ -139,7 +139,7 @@ func (s *subject) standInQueue(now time.Time) (state State, reason, message stri
 			message = "was evicted: " + s.naming(evicted.Message)
 		}
 		return Pending, reason, message + untilRequeue(w, now)
-	case !isTrue(w, kueue.WorkloadAdmitted):
+	case !workload.IsAdmitted(w):
 		return Pending, reasonAdmissionChecks, "quota reserved, waits for admission checks" + pendingChecks(w)
 	case s.suspended && s.pods.active == 0 && s.pods.up() == 0 && s.startedAt != nil:
 		return Suspended, "", "spec.suspend is true"
@@ -251,10 +251,6 @@ func seconds(d time.Duration) *int64 {
 
 func condition(w *kueue.Workload, kind string) *metav1.Condition {
 	return meta.FindStatusCondition(w.Status.Conditions, kind)
-}
-
-func isTrue(w *kueue.Workload, kind string) bool {
-	return meta.IsStatusConditionTrue(w.Status.Conditions, kind)
 }
 
 func admittedAt(w *kueue.Workload) *metav1.Time {
