@@ -85,17 +85,17 @@ func (s *search) fit(choice flavor.Choice) (outcome, *place.Shortfall) {
 	if choice.Mode == flavor.Preempts || choice.Mode == flavor.Reclaims {
 		return s.byPreemption(choice, asks, nil)
 	}
-	verdict := admissible
+	verdict, ledger := admissible, place.Now
 	if choice.Mode == flavor.Awaits {
-		verdict = promisable
+		verdict, ledger = promisable, place.Planned
 	}
 	if len(asks) == 0 {
 		return outcome{verdict: verdict, choice: choice}, nil
 	}
-	found, fault := s.find(asks, verdict == promisable)
+	found, fault := s.places.Find(asks, ledger)
 	if fault != nil && verdict == admissible && s.departing > 0 {
 		verdict = promisable
-		found, fault = s.find(asks, true)
+		found, fault = s.places.Find(asks, place.Planned)
 	}
 	switch {
 	case fault == nil:
@@ -111,14 +111,6 @@ func (s *search) fit(choice flavor.Choice) (outcome, *place.Shortfall) {
 	}
 	s.rest = append(s.rest, choice)
 	return outcome{}, fault
-}
-
-// find looks for places with what is there now, or with what is planned.
-func (s *search) find(asks []place.Ask, planned bool) ([]place.Assignment, *place.Shortfall) {
-	if planned {
-		return s.places.Find(asks, place.Planned)
-	}
-	return s.places.Find(asks, place.Now)
 }
 
 // divided faults a choice that gives pod sets of one group different flavors.
@@ -237,32 +229,16 @@ func (s *search) byPreemption(choice flavor.Choice, asks []place.Ask, fault *pla
 		}
 	}
 	p := s.preemptor(w, q, choice.Usage, short)
-	if len(asks) == 0 {
-		if victims := s.search(p); len(victims) > 0 {
+	if len(asks) == 0 || fault == nil {
+		switch victims := s.search(p); {
+		case len(victims) == 0:
+			return s.hopeless(choice), nil // it is the quota, whatever there is on nodes
+		case len(asks) == 0:
 			return s.preempting(q, choice, victims), nil
 		}
-		return s.hopeless(choice), nil
 	}
-	if fault == nil && len(s.search(p)) == 0 {
-		return s.hopeless(choice), nil // it is the quota, whatever there is on nodes
-	}
-	room := &roomOnNodes{Engine: s.Engine, asks: asks}
-	p.Room = room
-	var victims []preempt.Victim
-	gone := false
-	s.places.Try(func() {
-		victims = s.search(p)
-		for _, v := range victims {
-			if v.Stops() {
-				room.Without(v.Holder, preempt.All)
-			} else {
-				room.Without(v.Holder, v.Gives)
-			}
-		}
-		gone = len(victims) > 0 && room.Fits()
-	})
-	if gone {
-		choice.Assignments = withPlaces(choice.Assignments, room.found)
+	if victims, places := s.searchOnNodes(p, asks); len(victims) > 0 {
+		choice.Assignments = withPlaces(choice.Assignments, places)
 		return s.preempting(q, choice, victims), nil
 	}
 	if fault == nil {
@@ -287,6 +263,22 @@ func (s *search) hopeless(choice flavor.Choice) outcome {
 // search finds the victims of a preemptor.
 func (e *Engine) search(p preempt.Preemptor) []preempt.Victim {
 	return preempt.Search(&e.tree, p, func(n *quota.Node) []*preempt.Holder { return e.queues[n.Name()].holders })
+}
+
+// searchOnNodes finds those without whom there are both quota and places, with these places; nobody if nothing helps.
+func (e *Engine) searchOnNodes(p preempt.Preemptor, asks []place.Ask) (victims []preempt.Victim, places []place.Assignment) {
+	room := &roomOnNodes{Engine: e, asks: asks}
+	p.Room = room
+	e.places.Try(func() {
+		victims = e.search(p)
+		for i := range victims {
+			room.Without(victims[i].Holder, victims[i].Without())
+		}
+		if len(victims) > 0 && !room.Fits() {
+			victims = nil
+		}
+	})
+	return victims, room.found
 }
 
 // roomOnNodes asks the map of places on behalf of a search for victims.

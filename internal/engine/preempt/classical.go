@@ -93,7 +93,7 @@ func (s *search) tentatively(f func()) {
 func (s *search) release(v Victim) {
 	s.tree.Release(v.Queue.Name(), quota.Planned, v.Releases())
 	if s.Room != nil {
-		s.Room.Without(v.Holder, v.without())
+		s.Room.Without(v.Holder, v.Without())
 	}
 }
 
@@ -114,7 +114,7 @@ func (s *search) makeRoom(victims *[]Victim, fewest int) bool {
 	}
 	all := *victims
 	for _, v := range all {
-		s.Room.Without(v.Holder, v.without())
+		s.Room.Without(v.Holder, v.Without())
 	}
 	if !s.Room.Fits() {
 		return false

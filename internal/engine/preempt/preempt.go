@@ -181,8 +181,8 @@ func (v *Victim) Releases() quota.Vector {
 	return v.Usage
 }
 
-// without is of how many of its pods the nodes are rid.
-func (v *Victim) without() int32 {
+// Without is of how many of its pods the nodes are rid, as Room has it.
+func (v *Victim) Without() int32 {
 	if v.Stops() {
 		return All
 	}
