@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/order"
@@ -27,9 +28,13 @@ func (x *explainer) findHolders(found outcome) {
 	}
 	q := x.w.queue
 	bars := preempt.BarsOf(&x.tree, x.preemptor(x.w, q, x.needs, x.short), func(n *quota.Node) []*preempt.Holder { return x.queues[n.Name()].holders })
+	victims := sets.Set[reason.Name]{}
+	for _, v := range x.out.WouldPreempt {
+		victims.Insert(v.Name)
+	}
 	holders := x.holdersOfShort()
 	for _, h := range holders {
-		x.out.Holders = append(x.out.Holders, x.holderOf(h.workload, bars))
+		x.out.Holders = append(x.out.Holders, x.holderOf(h.workload, bars, victims))
 		if h.leaving() {
 			x.out.Awaits = append(x.out.Awaits, reason.NameOf(h.Key))
 		}
@@ -137,8 +142,8 @@ func (x *explainer) findEnds(holders []holder) {
 	}
 }
 
-// holderOf is a holder for people.
-func (x *explainer) holderOf(w *workload, bars *preempt.Bars) reason.Holder {
+// holderOf is a holder for people. The victims would be evicted for the workload that is explained.
+func (x *explainer) holderOf(w *workload, bars *preempt.Bars, victims sets.Set[reason.Name]) reason.Holder {
 	out := reason.Holder{
 		Name: reason.NameOf(w.Key), ClusterQueue: w.charged.queue.Name, Priority: w.Priority,
 		Holds: corev1.ResourceList{}, Leaving: w.leaving(), Promised: w.promise != nil,
@@ -158,7 +163,7 @@ func (x *explainer) holderOf(w *workload, bars *preempt.Bars) reason.Holder {
 		out.NotPreemptable = "the API server refused what was decided about it: " + w.refusal.message
 	case h == nil:
 		out.NotPreemptable = "its admission is being written"
-	case slices.ContainsFunc(x.out.WouldPreempt, func(v reason.Victim) bool { return v.Name == out.Name }):
+	case victims.Has(out.Name):
 		out.Preemptable = true
 	default:
 		// Elastic ones yield to a higher priority of their queue whatever its policy.
