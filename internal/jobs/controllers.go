@@ -42,8 +42,6 @@ const (
 	longestRetry = time.Minute
 )
 
-type runtimeObject = runtime.Object
-
 // Served is a job API of any type, as AddTo takes it.
 type Served interface {
 	kind() schema.GroupKind
@@ -77,25 +75,8 @@ func AddTo(mgr ctrl.Manager, x *Executor, settings Settings, apis ...Served) err
 			return err
 		}
 	}
-	indexed := map[string]bool{}
-	var served []schema.GroupKind
-	for _, api := range apis {
-		if !api.delegates() {
-			served = append(served, api.kind())
-		}
-		for _, kind := range api.owned(podGroups) {
-			gvk, err := apiutil.GVKForObject(kind, mgr.GetScheme())
-			if err != nil {
-				return fmt.Errorf("indexing %T: %w", kind, err)
-			}
-			if indexed[gvk.String()] {
-				continue
-			}
-			indexed[gvk.String()] = true
-			if err := mgr.GetFieldIndexer().IndexField(context.Background(), kind, controllerIndex, api.controllerOf); err != nil {
-				return fmt.Errorf("indexing %s by controller: %w", gvk.Kind, err)
-			}
-		}
+	if err := indexChildren(mgr, podGroups, apis); err != nil {
+		return err
 	}
 	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &kueue.Workload{}, ownerIndex, ownerKeys); err != nil {
 		return fmt.Errorf("indexing Workloads by the job's name: %w", err)
@@ -103,10 +84,37 @@ func AddTo(mgr ctrl.Manager, x *Executor, settings Settings, apis ...Served) err
 	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &corev1.Node{}, HostnameIndex, HostnameOf); err != nil {
 		return fmt.Errorf("indexing Nodes by host name: %w", err)
 	}
+	var served []schema.GroupKind
+	for _, api := range apis {
+		if !api.delegates() {
+			served = append(served, api.kind())
+		}
+	}
 	watches := newSharedWatches(mgr.GetCache())
 	for _, api := range apis {
 		if err := api.addTo(mgr, watches, x, settings, api.owned(podGroups), served); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// indexChildren has the cache find children by the job that they are of. A kind that several APIs own is indexed once.
+func indexChildren(mgr ctrl.Manager, podGroups bool, apis []Served) error {
+	indexed := map[schema.GroupVersionKind]bool{}
+	for _, api := range apis {
+		for _, kind := range api.owned(podGroups) {
+			gvk, err := apiutil.GVKForObject(kind, mgr.GetScheme())
+			if err != nil {
+				return fmt.Errorf("indexing %T: %w", kind, err)
+			}
+			if indexed[gvk] {
+				continue
+			}
+			indexed[gvk] = true
+			if err := mgr.GetFieldIndexer().IndexField(context.Background(), kind, controllerIndex, api.controllerOf); err != nil {
+				return fmt.Errorf("indexing %s by controller: %w", gvk.Kind, err)
+			}
 		}
 	}
 	return nil
@@ -177,7 +185,10 @@ func (a API[T]) asksAbout(definition client.Object) bool {
 }
 
 func (a API[T]) addTo(mgr ctrl.Manager, watches *sharedWatches, x *Executor, settings Settings, owns []client.Object, served []schema.GroupKind) error {
-	r := &reconciler[T]{api: a, served: a.queuesFor(served), client: mgr.GetClient(), executor: x, live: mgr.GetAPIReader(), backoff: settings.Backoff, readiness: settings.Readiness, busy: settings.Busy, owns: owns, nativeGangs: settings.NativeGangs, agent: settings.Agent, clock: clock.RealClock{}}
+	r := &reconciler[T]{
+		api: a, owns: owns, served: a.queuesFor(served), executor: x, client: mgr.GetClient(), live: mgr.GetAPIReader(), clock: clock.RealClock{},
+		backoff: settings.Backoff, readiness: settings.Readiness, busy: settings.Busy, nativeGangs: settings.NativeGangs, agent: settings.Agent,
+	}
 	for _, kind := range a.Later {
 		r.later = append(r.later, &late{LateKind: kind})
 	}
@@ -322,7 +333,7 @@ func (r *reconciler[T]) jobsThat(ctx context.Context, holds func(T) bool, option
 	}
 	var out []reconcile.Request
 	if err == nil {
-		err = meta.EachListItem(list, func(item runtimeObject) error {
+		err = meta.EachListItem(list, func(item runtime.Object) error {
 			if job := item.(T); holds(job) {
 				out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(job)})
 			}

@@ -46,20 +46,7 @@ func JoinGangs[T client.Object](seen Seen[T], kind schema.GroupVersionKind, leas
 			gang.count(pod)
 		}
 	}
-	going := podsDeleted(plan.Writes)
-	for _, pod := range ChildrenOf[*corev1.Pod](seen.Children) {
-		podSet := pod.Labels[kueue.PodSetLabel]
-		if name := names[podSet]; name == "" || hasEnded(pod) || !IsOfGang(&pod.Spec, name) {
-			continue
-		}
-		gang := gangs.of(*pod.Spec.SchedulingGroup.PodGroupName, podSet)
-		switch goes := going[pod.Name] || !pod.DeletionTimestamp.IsZero(); {
-		case !goes:
-			gang.count(pod)
-		case pod.Spec.NodeName == "":
-			gang.Pods++ // nothing keeps it, and another comes in its place
-		}
-	}
+	gangs.countThere(ChildrenOf[*corev1.Pod](seen.Children), podsDeleted(plan.Writes), names)
 	for _, name := range slices.Sorted(maps.Keys(gangs)) {
 		gang := gangs[name]
 		if !gang.Waits {
@@ -78,6 +65,23 @@ type crews map[string]*crewOf
 type crewOf struct {
 	Gang
 	podSet string
+}
+
+// countThere adds the pods that are there already. Gangs are named by pod set; going are the pods that the plan deletes.
+func (c crews) countThere(pods []*corev1.Pod, going map[string]bool, names map[string]string) {
+	for _, pod := range pods {
+		podSet := pod.Labels[kueue.PodSetLabel]
+		if name := names[podSet]; name == "" || hasEnded(pod) || !IsOfGang(&pod.Spec, name) {
+			continue
+		}
+		gang := c.of(*pod.Spec.SchedulingGroup.PodGroupName, podSet)
+		switch goes := going[pod.Name] || !pod.DeletionTimestamp.IsZero(); {
+		case !goes:
+			gang.count(pod)
+		case pod.Spec.NodeName == "":
+			gang.Pods++ // nothing keeps it, and another comes in its place
+		}
+	}
 }
 
 // of finds or makes the gang.

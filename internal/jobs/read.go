@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -42,7 +43,7 @@ func (r *reconciler[T]) children(ctx context.Context, job T) ([]client.Object, e
 			if err := r.client.List(ctx, list, client.InNamespace(job.GetNamespace()), client.UnsafeDisableDeepCopy, client.MatchingFields{controllerIndex: key}); err != nil {
 				return nil, fmt.Errorf("listing children of %s/%s: %w", job.GetNamespace(), job.GetName(), err)
 			}
-			err = meta.EachListItem(list, func(item runtimeObject) error {
+			err = meta.EachListItem(list, func(item runtime.Object) error {
 				out = append(out, item.(client.Object))
 				return nil
 			})
