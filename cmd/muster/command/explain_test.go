@@ -106,6 +106,14 @@ func TestExplainOnACluster(t *testing.T) {
 		t.Errorf("to a reader of few kinds: exit code %d\n%s%s", code, out, errOut)
 	}
 
+	// Queues are of all namespaces, whichever is named.
+	for _, how := range []string{"--watch=false", "--watch"} {
+		code, _, errOut = muster(t, cluster, "queues", "-n", namespace, "--as", "guest", how)
+		if code != exitFailed || !strings.Contains(errOut, "queues are summed from ClusterQueues and the Workloads of all namespaces") || strings.Contains(errOut, "look at a namespace of yours with -n") {
+			t.Errorf("queues %s to a reader of one namespace: exit code %d\n%s", how, code, errOut)
+		}
+	}
+
 	_, out, _ = muster(t, cluster, "explain", "-n", namespace, "waiting", "-o", "json")
 	var explained view.Explanation
 	if err := json.Unmarshal([]byte(out), &explained); err != nil || explained.WhyNot == nil || explained.WhyNot.Code != reason.WaitingForQuota {

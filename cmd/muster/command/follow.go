@@ -34,7 +34,7 @@ func follow[T any](ctx context.Context, streams genericiooptions.IOStreams, clus
 	}
 	watch, err := cluster.Watch(ctx, scope)
 	if err != nil {
-		return explainConnection(err)
+		return err
 	}
 	f := appending(streams, print, changes)
 	if size, ok := show.Terminal(streams.Out); ok && output.isTable() {
@@ -59,6 +59,7 @@ func follow[T any](ctx context.Context, streams genericiooptions.IOStreams, clus
 			lost = why != nil
 			f.tell(howItAnswers(why))
 		}
+		tellRefused(f.tell, watch.Refused())
 		tellUnreadable(f.tell, seen.Unreadable)
 		values, err := list(seen, time.Now())
 		if err == nil {
@@ -127,6 +128,13 @@ func tellUnreadable(tell func(line string), jobs []view.Unreadable) {
 func tellUnseen(tell func(line string), kinds []string) {
 	if len(kinds) > 0 {
 		tell("muster: you may not list " + strings.Join(kinds, ", ") + ": these jobs are left out, but where their Workloads stand for them")
+	}
+}
+
+// tellRefused names the kinds of which old news are shown.
+func tellRefused(tell func(line string), kinds []string) {
+	if len(kinds) > 0 {
+		tell("muster: you may not watch " + strings.Join(kinds, ", ") + ": these are listed again each half minute, as long as you may, and shown as they were then")
 	}
 }
 

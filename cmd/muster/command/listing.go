@@ -2,8 +2,10 @@ package command
 
 import (
 	"context"
+	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
@@ -15,11 +17,13 @@ import (
 // listing is a command that lists values of one kind, once or as they change.
 type listing[T any] struct {
 	// what they are called where there are none.
-	what     string
-	config   *genericclioptions.ConfigFlags
-	output   *outputFlags
-	watch    bool
-	renderer renderer[T]
+	what string
+	// forbidden is what he can do who may not read the scope; unless set, look at a namespace of his.
+	forbidden string
+	config    *genericclioptions.ConfigFlags
+	output    *outputFlags
+	watch     bool
+	renderer  renderer[T]
 	// scope says what to read, and of which namespace the values are.
 	scope func() (scope observe.Scope, namespace string, err error)
 	list  func(seen *view.Seen, namespace string, now time.Time) []T
@@ -49,11 +53,11 @@ func (l *listing[T]) run(ctx context.Context, streams genericiooptions.IOStreams
 		return values, sortValues(order, values)
 	}
 	if l.watch {
-		return follow(ctx, streams, cluster, scope, l.output, l.renderer, list, l.changes)
+		return l.explain(follow(ctx, streams, cluster, scope, l.output, l.renderer, list, l.changes))
 	}
 	seen, err := cluster.See(ctx, scope)
 	if err != nil {
-		return explainConnection(err)
+		return l.explain(err)
 	}
 	tellUnseen(lineTo(streams.ErrOut), seen.Unseen)
 	tellUnreadable(lineTo(streams.ErrOut), seen.Unreadable)
@@ -66,4 +70,12 @@ func (l *listing[T]) run(ctx context.Context, streams genericiooptions.IOStreams
 		return nil
 	}
 	return print(found)
+}
+
+// explain adds to the error of a first look what to do next.
+func (l *listing[T]) explain(err error) error {
+	if l.forbidden != "" && apierrors.IsForbidden(err) {
+		return fmt.Errorf("%w: %s", err, l.forbidden)
+	}
+	return explainConnection(err)
 }

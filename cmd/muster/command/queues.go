@@ -43,7 +43,8 @@ namespace leads to.`,
 
 func (o *queuesOptions) run(ctx context.Context, streams genericiooptions.IOStreams) error {
 	queues := listing[view.Queue]{
-		what: "queues", config: o.config, output: o.output, watch: o.watch,
+		what: "queues", forbidden: "queues are summed from ClusterQueues and the Workloads of all namespaces: ask for the right, or see with `muster jobs -n NAMESPACE` who waits in one of yours",
+		config: o.config, output: o.output, watch: o.watch,
 		renderer: renderer[view.Queue]{
 			table:  show.QueueTable,
 			object: func(queues []view.Queue) runtime.Object { return view.NewQueueList(queues) },

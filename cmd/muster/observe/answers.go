@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 )
 
@@ -71,7 +72,8 @@ func (p *pulse) follow(ctx context.Context, changed func()) {
 	}
 }
 
-// ask fails if there is no answer. One that refuses is one.
+// ask fails if there is no answer. One that refuses is one, unless it asks who this is: then it tells nothing any more, as soon as the
+// watches that are open end.
 func (p *pulse) ask(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
@@ -83,5 +85,9 @@ func (p *pulse) ask(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return response.Body.Close()
+	defer response.Body.Close()
+	if response.StatusCode == http.StatusUnauthorized {
+		return apierrors.NewUnauthorized("the API server asks for other credentials")
+	}
+	return nil
 }

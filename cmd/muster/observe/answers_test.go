@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 )
 
@@ -37,5 +38,18 @@ func TestWhoFollowsAClusterHearsThatItIsGone(t *testing.T) {
 	<-changes
 	if err := p.lost(); err != nil {
 		t.Errorf("it is taken to be gone still: %v", err)
+	}
+}
+
+// TestWhoFollowsAClusterHearsThatItDoesNotKnowHimAnyMore: once his token is over no watch is begun anew, and nothing else says so.
+func TestWhoFollowsAClusterHearsThatItDoesNotKnowHimAnyMore(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
+	defer server.Close()
+	p, err := newPulse(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.ask(t.Context()); !apierrors.IsUnauthorized(err) {
+		t.Errorf("it is %v, want that other credentials are asked for", err)
 	}
 }

@@ -29,6 +29,7 @@ type Watch struct {
 	configuration *config.Configuration
 	assumed       string
 	unreadable    passedOver
+	refused       refusals
 	pulse         *pulse
 }
 
@@ -50,6 +51,8 @@ func (c *Cluster) Watch(ctx context.Context, scope Scope) (*Watch, error) {
 		options.DefaultNamespaces = map[string]cache.Config{scope.Namespace: {}}
 	}
 	w := &Watch{scope: scope, unseen: first.Unseen, configuration: c.configuration, assumed: c.assumed, changes: make(chan struct{}, 1)}
+	w.refused.changed = w.changed
+	options.DefaultWatchErrorHandler = w.refused.heard
 	unread := func(kind schema.GroupVersionKind, object metav1.Object, why error) {
 		if mapping, err := c.client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version); err == nil {
 			w.unreadable.add(generation{object.GetUID(), object.GetGeneration()}, view.Unreadable{Resource: mapping.Resource.GroupResource(), Namespace: object.GetNamespace(), Name: object.GetName(), Why: why})
@@ -114,6 +117,9 @@ func (w *Watch) Changes() <-chan struct{} { return w.changes }
 
 // Lost is why the API server does not answer, nil while it does: what See gives is as of before. Whether it does is a change too.
 func (w *Watch) Lost() error { return w.pulse.lost() }
+
+// Refused are the kinds of whose changes the API server is found not to tell the user since it was last asked for them.
+func (w *Watch) Refused() []string { return w.refused.take() }
 
 func (w *Watch) read(ctx context.Context, kind kindRead, only ...client.ListOption) ([]view.Unreadable, error) {
 	if slices.Contains(w.unseen, kind.name) {

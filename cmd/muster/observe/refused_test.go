@@ -1,0 +1,29 @@
+package observe
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// TestAKindThatMayBeListedAndNotWatchedIsToldOnce: its informer goes on with lists, each of which is refused a watch.
+func TestAKindThatMayBeListedAndNotWatchedIsToldOnce(t *testing.T) {
+	changes := 0
+	r := refusals{changed: func() { changes++ }}
+	refusal := func(resource string) error {
+		return apierrors.NewForbidden(schema.GroupResource{Group: "kueue.x-k8s.io", Resource: resource}, "", errors.New("no watch"))
+	}
+	for _, err := range []error{refusal("workloads"), refusal("workloads"), refusal("localqueues"), apierrors.NewResourceExpired("too old"), errors.New("EOF")} {
+		r.heard(t.Context(), nil, err)
+	}
+	if told, want := r.take(), []string{"localqueues.kueue.x-k8s.io", "workloads.kueue.x-k8s.io"}; !slices.Equal(told, want) {
+		t.Errorf("told of %q, want %q", told, want)
+	}
+	r.heard(t.Context(), nil, refusal("workloads"))
+	if again := r.take(); len(again) > 0 || changes != 2 {
+		t.Errorf("told of %q again, after %d changes", again, changes)
+	}
+}
