@@ -45,7 +45,7 @@ func (a *decisionWriter) openQueue(ctx context.Context, w *kueue.Workload) (*kue
 	if err := a.client.Get(ctx, client.ObjectKey{Name: string(local.Spec.ClusterQueue)}, &queue, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
-	if closed(&queue) || !queue.DeletionTimestamp.IsZero() {
+	if workload.Closed(&queue) || !queue.DeletionTimestamp.IsZero() {
 		return nil, nil
 	}
 	return &queue, nil

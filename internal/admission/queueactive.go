@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/internal/workload"
 )
 
 // surroundings are what a ClusterQueue needs of other objects in order to admit.
@@ -29,7 +30,7 @@ func canAdmit(q *kueue.ClusterQueue, around surroundings) (active bool, reason, 
 	flavorFault, flavorMessage := around.flavorProblem()
 	fault, faultMessage := cannotAdmit(q, around.checks)
 	switch {
-	case closed(q):
+	case workload.Closed(q):
 		return false, kueue.ClusterQueueActiveReasonStopped, "Is stopped"
 	case flavorFault != "" && around.flavors == 0:
 		return false, flavorFault, "Can't admit new workloads: " + flavorMessage

@@ -332,7 +332,7 @@ func localQueueStatus(q *kueue.LocalQueue, behind *kueue.ClusterQueue, around su
 	case !behind.DeletionTimestamp.IsZero():
 		status, why, message = metav1.ConditionFalse, kueue.LocalQueueActiveReasonClusterQueueIsInactive,
 			fmt.Sprintf("ClusterQueue %s is being deleted", q.Spec.ClusterQueue)
-	case closed(behind):
+	case workload.Closed(behind):
 		status, why, message = metav1.ConditionFalse, kueue.LocalQueueActiveReasonClusterQueueIsInactive,
 			fmt.Sprintf("ClusterQueue %s is stopped", q.Spec.ClusterQueue)
 	default:

@@ -16,6 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
+	"github.com/musterhq/muster/internal/workload"
 )
 
 // clusterQueue is the ClusterQueue in the engine's words.
@@ -25,7 +26,7 @@ func (t *translator) clusterQueue(q *kueue.ClusterQueue) engine.ClusterQueue {
 		Cohort:     string(q.Spec.Cohort),
 		Quotas:     quotasOf(q.Spec.ResourceGroups),
 		Namespaces: q.Spec.NamespaceSelector,
-		Held:       closed(q),
+		Held:       workload.Closed(q),
 		Preemption: preemptionOf(q.Spec.Preemption),
 		Weight:     weightOf(q.Spec.FairSharing),
 	}
@@ -148,12 +149,6 @@ func standingOf(q *kueue.ClusterQueue) preempt.Standing {
 		rank = 0
 	}
 	return preempt.Standing{Rank: int32(rank), Kept: q.Annotations[muster.PreemptibleAnnotation] == "false"}
-}
-
-// closed reports whether the ClusterQueue admits nobody for the time being, because
-// somebody wants it so.
-func closed(q *kueue.ClusterQueue) bool {
-	return stopped(q.Spec.StopPolicy) || q.Annotations[muster.ClosedAnnotation] == "true"
 }
 
 func stopped(policy *kueue.StopPolicy) bool {

@@ -77,8 +77,9 @@ var stopsOrChecks = predicate.Funcs{
 		case *kueue.LocalQueue:
 			return ptr.Deref(old.Spec.StopPolicy, kueue.None) != ptr.Deref(e.ObjectNew.(*kueue.LocalQueue).Spec.StopPolicy, kueue.None)
 		case *kueue.ClusterQueue:
-			after := &e.ObjectNew.(*kueue.ClusterQueue).Spec
-			return ptr.Deref(old.Spec.StopPolicy, kueue.None) != ptr.Deref(after.StopPolicy, kueue.None) ||
+			changed := e.ObjectNew.(*kueue.ClusterQueue)
+			after := &changed.Spec
+			return workload.Closed(old) != workload.Closed(changed) || ptr.Deref(old.Spec.StopPolicy, kueue.None) != ptr.Deref(after.StopPolicy, kueue.None) ||
 				!equality.Semantic.DeepEqual(old.Spec.AdmissionChecks, after.AdmissionChecks) ||
 				!equality.Semantic.DeepEqual(old.Spec.AdmissionChecksStrategy, after.AdmissionChecksStrategy)
 		}

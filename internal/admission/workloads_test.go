@@ -20,6 +20,7 @@ import (
 
 	config "github.com/musterhq/muster/api/config/v1alpha1"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/admission/lifecycle"
 	"github.com/musterhq/muster/internal/workload"
 )
@@ -264,6 +265,7 @@ func TestWhichChangesOfAQueueConcernItsWorkloads(t *testing.T) {
 		"its stop policy":    {func(q *kueue.ClusterQueue) { q.Spec.StopPolicy = ptr.To(kueue.Hold) }, true},
 		"the default of it":  {func(q *kueue.ClusterQueue) { q.Spec.StopPolicy = ptr.To(kueue.None) }, false},
 		"its checks":         {func(q *kueue.ClusterQueue) { q.Spec.AdmissionChecks = []kueue.AdmissionCheckReference{"x"} }, true},
+		"that it is closed":  {func(q *kueue.ClusterQueue) { q.Annotations = map[string]string{muster.ClosedAnnotation: "true"} }, true},
 		"its deletion":       {func(q *kueue.ClusterQueue) { q.DeletionTimestamp = ptr.To(metav1.NewTime(now)) }, true},
 		"a finalizer of its": {func(q *kueue.ClusterQueue) { q.Finalizers = []string{"x"} }, false},
 	} {

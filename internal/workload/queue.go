@@ -4,8 +4,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
 )
 
 // Takes reports whether the ClusterQueue exists, and takes workloads of the namespace, as far as that is known.
@@ -15,4 +17,10 @@ func Takes(q *kueue.ClusterQueue, ns *corev1.Namespace) bool {
 	}
 	selector, err := metav1.LabelSelectorAsSelector(q.Spec.NamespaceSelector)
 	return err == nil && selector.Matches(labels.Set(ns.Labels))
+}
+
+// Closed reports whether the ClusterQueue admits nobody for the time being, because somebody wants it so: by its stopPolicy, or by the
+// annotation, which says the same as Hold.
+func Closed(q *kueue.ClusterQueue) bool {
+	return ptr.Deref(q.Spec.StopPolicy, kueue.None) != kueue.None || q.Annotations[muster.ClosedAnnotation] == "true"
 }

@@ -14,6 +14,7 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
 	scheduling "github.com/musterhq/muster/api/volcano/scheduling/v1beta1"
+	"github.com/musterhq/muster/internal/workload"
 )
 
 // volcanoCohort is what Volcano Queues share: all that the cluster has and none of them
@@ -160,7 +161,7 @@ func volcanoStatus(before scheduling.QueueStatus, q *kueue.ClusterQueue, complet
 	}
 	s := &q.Status
 	out.State = scheduling.QueueStateOpen
-	if stop := ptr.Deref(q.Spec.StopPolicy, kueue.None); stop != kueue.None || q.Annotations[muster.ClosedAnnotation] == "true" {
+	if workload.Closed(q) {
 		out.State = scheduling.QueueStateClosed
 		if s.AdmittedWorkloads > 0 {
 			out.State = scheduling.QueueStateClosing

@@ -41,8 +41,12 @@ func (d *draft) clusterQueue() queue {
 		}
 		return missing("ClusterQueue", name)
 	}
+	policy := q.Spec.StopPolicy
+	if workload.Closed(q) && ptr.Deref(policy, kueue.None) == kueue.None {
+		policy = new(kueue.Hold)
+	}
 	out := queue{kind: "ClusterQueue", evicts: kueue.WorkloadEvictedByClusterQueueStopped}
-	return out.as(q, q.Spec.StopPolicy, fmt.Sprintf("ClusterQueue %s is inactive: %s", q.Name, TerminatingMessage))
+	return out.as(q, policy, fmt.Sprintf("ClusterQueue %s is inactive: %s", q.Name, TerminatingMessage))
 }
 
 // missing is a queue that is not there. What a Workload that loses its reservation is told, here and of the others, are the words of the

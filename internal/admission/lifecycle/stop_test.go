@@ -8,6 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/admission/lifecycle"
 	"github.com/musterhq/muster/internal/workload"
 )
@@ -27,10 +28,11 @@ func TestADrainedQueueEvictsWhatRuns(t *testing.T) {
 }
 
 func TestAHeldQueueLeavesWhatRunsAlone(t *testing.T) {
-	gone, ending := open(), open()
+	gone, ending, closed := open(), open(), open()
+	closed.ClusterQueue.Annotations = map[string]string{muster.ClosedAnnotation: "true"}
 	gone.LocalQueue, gone.ClusterQueue = nil, nil
 	ending.ClusterQueue.DeletionTimestamp = ptr.To(metav1.NewTime(began))
-	for name, facts := range map[string]lifecycle.Facts{"held": stopping(kueue.Hold, kueue.Hold), "gone": gone, "being deleted": ending} {
+	for name, facts := range map[string]lifecycle.Facts{"held": stopping(kueue.Hold, kueue.Hold), "closed": closed, "gone": gone, "being deleted": ending} {
 		t.Run(name, func(t *testing.T) {
 			if step := next(t, admitted(), facts, policy, 0); step.Writes() {
 				t.Errorf("the step is %+v", step)
@@ -40,7 +42,8 @@ func TestAHeldQueueLeavesWhatRunsAlone(t *testing.T) {
 }
 
 func TestAStoppedQueueTakesReservationsBackWithoutAnEviction(t *testing.T) {
-	noLocalQueue, noClusterQueue, endingLocal, ending := checking("x"), checking("x"), checking("x"), checking("x")
+	noLocalQueue, noClusterQueue, endingLocal, ending, closed := checking("x"), checking("x"), checking("x"), checking("x"), checking("x")
+	closed.ClusterQueue.Annotations = map[string]string{muster.ClosedAnnotation: "true"}
 	noLocalQueue.LocalQueue, noClusterQueue.ClusterQueue = nil, nil
 	endingLocal.LocalQueue.DeletionTimestamp = ptr.To(metav1.NewTime(began))
 	ending.ClusterQueue.DeletionTimestamp = ptr.To(metav1.NewTime(began))
@@ -50,6 +53,7 @@ func TestAStoppedQueueTakesReservationsBackWithoutAnEviction(t *testing.T) {
 	}{
 		"a ClusterQueue that is held":          {stopping(kueue.None, kueue.Hold), "QuotaReserved=False OnHold: ClusterQueue cq is stopped"},
 		"a ClusterQueue that is drained":       {stopping(kueue.None, kueue.HoldAndDrain), "QuotaReserved=False OnHold: ClusterQueue cq is stopped"},
+		"a ClusterQueue that is closed":        {closed, "QuotaReserved=False OnHold: ClusterQueue cq is stopped"},
 		"a LocalQueue that is held":            {stopping(kueue.Hold, kueue.None), "QuotaReserved=False OnHold: LocalQueue q is stopped"},
 		"a LocalQueue that is gone":            {noLocalQueue, "QuotaReserved=False Inadmissible: LocalQueue q doesn't exist"},
 		"a LocalQueue that is being deleted":   {endingLocal, "QuotaReserved=False Inadmissible: LocalQueue q is being deleted"},
