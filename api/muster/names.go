@@ -97,6 +97,10 @@ const (
 	// QueuedTimeAnnotation on a Workload is since when its job queues, in RFC 3339, where
 	// that is not its creation.
 	QueuedTimeAnnotation = "muster.dev/queued-time"
+	// AskedAnnotation on the Workload of a job that queues anew where its pods are made to need
+	// something else is a digest of what they needed when it was asked for, whatever policies of the
+	// cluster have the Workload ask for.
+	AskedAnnotation = "muster.dev/asked"
 
 	// SpeedExponentAnnotation, beside MinReplicasAnnotation, says how much faster the job is
 	// the more pods it has: n of them do n to the power of it of the work of one. Above 0, at

@@ -70,6 +70,9 @@ type API[T client.Object] struct {
 	Gangs bool
 	// Pods says which pods of its children Plan wants to see; nil for none.
 	Pods *PodsOf[T]
+	// QueuesAnew says that a job which was given other pods since its admission queues anew for them: what it asked for is noted
+	// on its Workload.
+	QueuesAnew bool
 	// External jobs are carried out by another controller: one that is in no queue is
 	// left alone, Plan is not asked.
 	External bool
@@ -206,6 +209,8 @@ type Admission struct {
 	// Conflict says what admission checks add to the pods of an Admitted job that
 	// cannot be added, "" if all can.
 	Conflict string
+	// Noted is what the pods needed that an Admitted job has asked for, as askedFor has it; "" if nobody noted it.
+	Noted string
 }
 
 // MayRun reports whether the job may have pods.

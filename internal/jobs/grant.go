@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/podspec"
 	"github.com/musterhq/muster/internal/workload"
 )
@@ -29,7 +30,7 @@ func grantOf(w *kueue.Workload, flavors map[string]*kueue.ResourceFlavor, nodes 
 	case !workload.IsAdmitted(w):
 		return Admission{Grant: Waiting}
 	}
-	out := Admission{Grant: Admitted, PodSets: map[string]PodSetAdmission{}, UnreadySince: unreadySince(w)}
+	out := Admission{Grant: Admitted, PodSets: map[string]PodSetAdmission{}, UnreadySince: unreadySince(w), Noted: w.Annotations[muster.AskedAnnotation]}
 	podSets := map[kueue.PodSetReference]*kueue.PodSet{}
 	for i := range w.Spec.PodSets {
 		podSets[w.Spec.PodSets[i].Name] = &w.Spec.PodSets[i]

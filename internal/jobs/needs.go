@@ -70,15 +70,15 @@ func setNeeds(spec *corev1.PodSpec, others corev1.PodSpec) {
 	}
 }
 
-// IsFor reports whether the quota is for pods that need what those of the template do.
-func (p PodSetAdmission) IsFor(template *corev1.PodTemplateSpec) bool {
+// isFor reports whether the quota is for pods that need what those of the template do.
+func (p PodSetAdmission) isFor(template *corev1.PodTemplateSpec) bool {
 	return p.Template == nil || needTheSame(&p.Template.Spec, &template.Spec)
 }
 
 // Held is the template if the quota is for its pods, and else the one that it is for: who changes what his job needs once it has quota
 // gets no more for it. It is not to be changed.
 func (p PodSetAdmission) Held(template *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
-	if p.IsFor(template) {
+	if p.isFor(template) {
 		return template
 	}
 	return p.Template

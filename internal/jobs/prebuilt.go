@@ -61,6 +61,7 @@ func inFull(w *kueue.Workload, podSets []kueue.PodSet) *kueue.Workload {
 		return nil
 	}
 	out := *w
+	out.Annotations = nil // nor is what he notes on it for the job to believe
 	out.Spec.PodSets = slices.Clone(w.Spec.PodSets)
 	for i := range out.Spec.PodSets {
 		said := &out.Spec.PodSets[i]

@@ -352,6 +352,9 @@ func (r *reconciler[T]) queueWrites(job T, described Description, queue string, 
 		}
 	}
 	wanted := workloadFor(job, r.api.Kind, described, queue, priorityOf(job, described, facts.Priorities), asked)
+	if r.api.QueuesAnew && progress.Outcome == nil {
+		noteAsked(wanted, described.PodSets)
+	}
 	switch {
 	case found == nil && (prebuilt || len(events) > 0):
 		return nil, events

@@ -167,6 +167,9 @@ func respecified(seen, described *kueue.Workload, progress Progress) *kueue.Work
 			out.Spec.MaximumExecutionTimeSeconds = seen.Spec.MaximumExecutionTimeSeconds
 		}
 		setGates(out, described.Annotations[kueue.AdmissionGatedByAnnotation])
+		if asked := described.Annotations[muster.AskedAnnotation]; asked != "" && !equality.Semantic.DeepEqual(seen.Spec.PodSets, out.Spec.PodSets) {
+			metav1.SetMetaDataAnnotation(&out.ObjectMeta, muster.AskedAnnotation, asked)
+		}
 	}
 	if equality.Semantic.DeepEqual(seen.Spec, out.Spec) && equality.Semantic.DeepEqual(seen.Annotations, out.Annotations) {
 		return nil

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
 )
 
 // shareWorkload has a Workload of the cache keep what others have too, if they have it: what it asks for, what it was given, and the
@@ -16,6 +17,9 @@ import (
 func shareWorkload(w *kueue.Workload) {
 	w.Kind, w.APIVersion, w.Namespace = shareText(w.Kind), shareText(w.APIVersion), shareText(w.Namespace)
 	w.Finalizers = shareFinalizers(w.Finalizers)
+	if _, noted := w.Annotations[muster.AskedAnnotation]; noted && len(w.Annotations) == 1 { // what people add may be large, and each its own
+		w.Annotations = shareMap(w.Annotations)
+	}
 	for i := range w.OwnerReferences {
 		o := &w.OwnerReferences[i]
 		o.APIVersion, o.Kind = shareText(o.APIVersion), shareText(o.Kind)

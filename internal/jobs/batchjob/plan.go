@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/utils/ptr"
 
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/jobs"
 )
 
@@ -80,7 +81,7 @@ func run(p *jobs.Plan, job *batchv1.Job, admission jobs.Admission) {
 	desired := started(job, granted)
 	fits := equality.Semantic.DeepEqual(job.Spec.Template, desired.Spec.Template)
 	switch {
-	case !granted.IsFor(&restored(job).Spec.Template):
+	case !admission.IsFor([]kueue.PodSet{{Name: podSet, Template: restored(job).Spec.Template}}):
 		queueAnew(p, job)
 	case suspended(job):
 		if !admission.MayStart() || !fits && !quiet(job) {

@@ -52,6 +52,7 @@ func New(settings Settings) jobs.API[*lattice.LatticeJob] {
 		Repeats:        true,
 		Asks:           []schema.GroupResource{compile.ExternalSecrets, compile.MeshMembers, compile.TracingPolicies},
 		Delegates:      !settings.External,
+		QueuesAnew:     settings.External,
 		Matters:        matters,
 		Expected:       expected,
 		Beside:         beside,

@@ -210,8 +210,8 @@ func (l *look) asksOtherwise() bool {
 	granted, asked := l.seen.Admission.PodSets, l.describe(l.job, l.seen.Facts).PodSets
 	return len(asked) != len(granted) || slices.ContainsFunc(asked, func(podSet kueue.PodSet) bool {
 		held, known := granted[string(podSet.Name)]
-		return !known || held.Asked != podSet.Count || !held.IsFor(&podSet.Template)
-	})
+		return !known || held.Asked != podSet.Count
+	}) || !l.seen.Admission.IsFor(asked)
 }
 
 // refusalPatience is how long a job keeps its quota of which the API server refuses to make something.

@@ -1,0 +1,101 @@
+package jobs_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
+	"github.com/musterhq/muster/api/muster"
+	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
+)
+
+// tolerated is a policy of the cluster's owner that has Workloads tolerate a taint.
+func tolerated(object client.Object) {
+	if w, is := object.(*kueue.Workload); is {
+		for i := range w.Spec.PodSets {
+			spec := &w.Spec.PodSets[i].Template.Spec
+			spec.Tolerations = append(spec.Tolerations, corev1.Toleration{Key: "team", Operator: corev1.TolerationOpExists})
+		}
+	}
+}
+
+// TestABatchJobRunsWhoseWorkloadAPolicyHasAskForSomethingElse: one that is made anew would ask for the same.
+func TestABatchJobRunsWhoseWorkloadAPolicyHasAskForSomethingElse(t *testing.T) {
+	w := newBatchWorld(t, fault{}, newBatchJob("cq", true), 0)
+	w.fate, w.creating = running, tolerated
+	w.settle()
+	if job := w.batchJob(); job.Status.Active != 2 || w.made["Workload "+list[kueue.WorkloadList](w.world).Items[0].Name] != 1 {
+		t.Errorf("it does not run: %+v, writes %v", job.Status, w.writes)
+	}
+}
+
+// TestABatchJobQueuesAnewThatAsksForMoreThanItDid, also where its Workload never asked for the same, and whatever somebody has noted on
+// the one that he made for it.
+func TestABatchJobQueuesAnewThatAsksForMoreThanItDid(t *testing.T) {
+	more := corev1.ResourceList{"cpu": resource.MustParse("1")}
+	enlarge := func(w *batchWorld) {
+		job := w.batchJob()
+		job.Spec.Suspend = ptr.To(true)
+		job.Spec.Template.Spec.Containers[0].Resources.Requests = more
+		w.changes++
+		if err := w.api.Update(w.t.Context(), job); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	t.Run("a policy", func(t *testing.T) {
+		w := newBatchWorld(t, fault{}, newBatchJob("cq", true), 0)
+		w.fate, w.creating = running, tolerated
+		w.settle()
+		enlarge(w)
+		w.settle()
+		wl := list[kueue.WorkloadList](w.world).Items[0]
+		if asked := wl.Spec.PodSets[0].Template.Spec.Containers[0].Resources.Requests; len(asked) == 0 || w.batchJob().Status.Active != 2 {
+			t.Errorf("it runs with quota for %v, or not at all: %+v", asked, w.batchJob().Status)
+		}
+	})
+	t.Run("a note on a prebuilt Workload", func(t *testing.T) {
+		forged := newBatchWorld(t, fault{}, newBatchJob("cq", true), 0)
+		enlarge(forged)
+		forged.settle()
+		job := newBatchJob("cq", true)
+		job.Labels[kueue.PrebuiltWorkloadLabel] = "prebuilt"
+		w := newBatchWorld(t, fault{}, job, 0)
+		w.fate = running
+		w.put(&kueue.Workload{
+			ObjectMeta: metav1.ObjectMeta{Name: "prebuilt", Namespace: "ns", Annotations: list[kueue.WorkloadList](forged.world).Items[0].Annotations},
+			Spec:       kueue.WorkloadSpec{PodSets: []kueue.PodSet{{Name: "main", Count: 2, Template: newBatchJob("", true).Spec.Template}}}})
+		w.settle()
+		enlarge(w)
+		w.settle()
+		if job := w.batchJob(); list[kueue.WorkloadList](w.world).Items[0].Annotations[muster.AskedAnnotation] == "" || job.Status.Active > 0 || !*job.Spec.Suspend {
+			t.Errorf("it runs without quota for it: %+v", job.Status)
+		}
+	})
+}
+
+// TestALatticeJobRunsWhoseWorkloadAPolicyHasAskForSomethingElse, where Volcano runs it.
+func TestALatticeJobRunsWhoseWorkloadAPolicyHasAskForSomethingElse(t *testing.T) {
+	w := newExternalWorld(t)
+	if err := w.api.Create(t.Context(), flavor()); err != nil {
+		t.Fatal(err)
+	}
+	w.know(true)
+	w.edit(func(job *lattice.LatticeJob) { job.Spec.Queue = "cq" })
+	w.quiet()
+	asks := w.workload()
+	tolerated(asks) // as each write of it is changed
+	if err := w.api.Update(t.Context(), asks); err != nil {
+		t.Fatal(err)
+	}
+	w.admit()
+	w.quiet()
+	if len(list[volcano.JobList](w.world).Items) != 1 {
+		t.Errorf("it is %s: %s", w.latticeJob().Status.Phase, w.latticeJob().Status.Message)
+	}
+}
