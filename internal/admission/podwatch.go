@@ -41,6 +41,8 @@ type refusedPod struct {
 	tellAt time.Time
 	// behind tells that it had to wait for one of its own, which is on its way out.
 	behind bool
+	// lost tells that it was believed: whatever is said of it later, it lost its place once.
+	lost bool
 }
 
 func newPodWatch() *podWatch {
@@ -73,7 +75,9 @@ func (w *podWatch) refuse(pod *corev1.Pod, nodes []string, was refusedPod, now t
 	_, message := refusalOf(pod)
 	workload, podSet := workloadOf(pod)
 	is := refusedPod{uid: pod.UID, of: place.Crew{Workload: workload, PodSet: podSet}, nodes: nodes, why: againstNodes(message)}
-	if was.uid == is.uid && slices.Equal(was.nodes, nodes) && (was.behind || isOfRoom(was.why) == isOfRoom(is.why)) {
+	before := was.uid == is.uid && slices.Equal(was.nodes, nodes)
+	is.lost = before && was.lost
+	if before && !was.tellAt.IsZero() && (was.behind || isOfRoom(was.why) == isOfRoom(is.why)) {
 		is.tellAt, is.behind = was.tellAt, was.behind
 	} else {
 		is.tellAt, is.behind = now.Add(bindPatience), len(w.lacking(is)) == 0
@@ -132,7 +136,7 @@ func (w *podWatch) tell(now time.Time) []engine.Event {
 			return out
 		}
 		pod := w.refused[next.Key]
-		w.forget(next.Key)
+		w.times.Pop()
 		out = append(out, w.believe(next.Key, pod, now)...)
 	}
 }
@@ -146,7 +150,11 @@ func (w *podWatch) believe(key engine.Key, pod refusedPod, now time.Time) []engi
 		w.remember(key, pod)
 		return nil
 	}
-	lostRacesTotal.Inc()
+	if !pod.lost {
+		lostRacesTotal.Inc()
+	}
+	pod.lost, pod.tellAt = true, time.Time{}
+	w.refused[key] = pod
 	var out []engine.Event
 	for _, node := range lacking {
 		out = append(out, engine.PodUnschedulable{Workload: pod.of.Workload, Node: node, Why: pod.why})

@@ -13,6 +13,7 @@ import (
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/engine/place"
+	"github.com/musterhq/muster/internal/metrics/metricstest"
 )
 
 // boundPod is ns/name of one cpu for the Workload, "" for nobody's, bound to the node, "" for none yet. Its place is n.
@@ -213,6 +214,29 @@ func TestWhatKubeSchedulerSaysLastIsTold(t *testing.T) {
 		if diff := cmp.Diff(want, w.tell(w.due())); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
+	}
+}
+
+// TestAPodLosesARaceOnce, in however many words kube-scheduler says so; another of its name may lose one too.
+func TestAPodLosesARaceOnce(t *testing.T) {
+	lost := func() float64 { return metricstest.Values(t)["muster_placement_lost_races_total"] }
+	w, before, at := newPodWatch(), lost(), now
+	for i, why := range []string{"1 Insufficient cpu", "1 Insufficient cpu, 1 Insufficient memory", "1 node(s) had volume node affinity conflict"} {
+		w.set(refusedFor(why), at)
+		at = w.due()
+		if told := w.tell(at); len(told) != 1 || lost() != before+1 {
+			t.Errorf("the %d. time: %+v is told, %v races are lost", i+1, told, lost()-before)
+		}
+	}
+	another := refusedFor("1 Insufficient cpu")
+	another.UID = "another"
+	w.set(another, at)
+	w.tell(w.due())
+	if lost() != before+2 {
+		t.Errorf("%v races are lost by two pods", lost()-before)
+	}
+	if w.set(boundPod("p", "w", "n"), at); len(w.refused) > 0 {
+		t.Errorf("it is remembered once it is bound: %+v", w.refused)
 	}
 }
 
