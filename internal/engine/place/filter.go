@@ -82,6 +82,8 @@ type filter struct {
 	affinity    nodeaffinity.RequiredNodeAffinity
 	nodeName    string
 	hasAffinity bool
+	// label is the one that people give to nodes for these pods, and its values; nil where they choose nodes themselves.
+	label       *corev1.NodeSelectorRequirement
 	tolerations []corev1.Toleration
 	verdicts    []verdict
 }
@@ -96,6 +98,9 @@ type verdict struct {
 func (a *Ask) filterKey() string {
 	var k keyText
 	k.text(a.Flavor)
+	if a.Loose {
+		k.text("loose")
+	}
 	k.labels(a.NodeSelector)
 	k.text(a.NodeName)
 	for i := range a.Tolerations {
@@ -182,6 +187,7 @@ func (m *Map) filter(a *Ask, key string) *filter {
 	if f.hasAffinity {
 		f.affinity = nodeaffinity.NewRequiredNodeAffinity(nil, &corev1.Affinity{NodeAffinity: a.Affinity})
 	}
+	f.label = a.labelledFor()
 	f.tolerations = slices.Concat(a.Tolerations, f.flavor.Tolerations)
 	m.filters[key] = f
 	return f
@@ -218,6 +224,9 @@ func (m *Map) look(f *filter, n *node) refusal {
 	}
 	if !within(f.selector, n.Labels) {
 		return refusedSelector
+	}
+	if f.label != nil && !slices.Contains(f.label.Values, n.Labels[f.label.Key]) {
+		return m.refusals.of(fmt.Sprintf("label %q", f.label.Key))
 	}
 	if f.hasAffinity {
 		node := &corev1.Node{}

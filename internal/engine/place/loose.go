@@ -1,8 +1,49 @@
 package place
 
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
 // Pods that are loose have places, so that a gang starts only where there is room for all of it, and nobody who brings them there. What
 // counts is where they are: for each of them that is elsewhere one of their places is nobody's, as that of a pod that has ended is. Only
 // pods that stand count so: for one that its node has lost, or that goes, another comes, and needs a place.
+
+// labelledFor is the label by which pods that are loose choose nodes, and its values there: the last that every term of their affinity
+// asks for. People give it to nodes for them, and whoever wrote the job knows of no affinity. It is nil for other pods.
+func (a *Ask) labelledFor() *corev1.NodeSelectorRequirement {
+	if !a.Loose || a.required() == nil {
+		return nil
+	}
+	var out *corev1.NodeSelectorRequirement
+	for _, term := range a.required().NodeSelectorTerms {
+		n := len(term.MatchExpressions)
+		if n == 0 || term.MatchExpressions[n-1].Operator != corev1.NodeSelectorOpIn {
+			return nil
+		}
+		last := &term.MatchExpressions[n-1]
+		if out != nil && (out.Key != last.Key || !slices.Equal(out.Values, last.Values)) {
+			return nil
+		}
+		out = last
+	}
+	return out
+}
+
+// unlabelled has them choose nodes in all other ways alone.
+func (a *Ask) unlabelled() {
+	a.Affinity = a.Affinity.DeepCopy()
+	var others []corev1.NodeSelectorTerm
+	for _, term := range a.required().NodeSelectorTerms {
+		if term.MatchExpressions = term.MatchExpressions[:len(term.MatchExpressions)-1]; len(term.MatchExpressions)+len(term.MatchFields) > 0 {
+			others = append(others, term)
+		}
+	}
+	if a.required().NodeSelectorTerms = others; len(others) == 0 {
+		a.Affinity.RequiredDuringSchedulingIgnoredDuringExecution = nil
+	}
+}
 
 // besides is how many pods of a pod set that is loose stand where it has no place for them. It is asked at each place that is
 // counted: it goes by sums.

@@ -131,7 +131,12 @@ func (m *Map) where(a *Ask, d *AskDiagnosis) []relaxation {
 		tolerated := corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists}
 		out = append(out, relaxation{func(a *Ask) { a.Tolerations = append(slices.Clone(a.Tolerations), tolerated) }, false, "tolerating " + e.Filter})
 	}
-	if by := a.chosenBy(); len(by) > 0 {
+	chooses := *a
+	if label := a.labelledFor(); label != nil {
+		out = append(out, relaxation{(*Ask).unlabelled, false, "with more nodes labelled " + label.Key + " for it"})
+		chooses.unlabelled()
+	}
+	if by := chooses.chosenBy(); len(by) > 0 {
 		out = append(out, relaxation{func(a *Ask) { a.NodeSelector, a.Affinity, a.NodeName = nil, nil, "" }, false, "without " + strings.Join(by, " and ")})
 	}
 	return out

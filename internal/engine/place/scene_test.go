@@ -132,7 +132,27 @@ func leaving(h *Holding)  { h.Leaving = true }
 func promised(h *Holding) { h.Promised = true }
 
 func loose(a *Ask) { a.Loose = true }
-func goes(p *Pod)  { p.Goes = true }
+
+// choosing has pods choose nodes by a label of theirs, besides what they choose them by already.
+func choosing(label string, values ...string) func(*Ask) {
+	return func(a *Ask) {
+		only := corev1.NodeSelectorRequirement{Key: label, Operator: corev1.NodeSelectorOpIn, Values: values}
+		if a.Affinity == nil {
+			a.Affinity = &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{}}}}
+		}
+		term := &a.Affinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0]
+		term.MatchExpressions = append(term.MatchExpressions, only)
+	}
+}
+
+// labelledFor has them be loose on nodes that people label for them.
+func labelledFor(label string, values ...string) func(*Ask) {
+	return func(a *Ask) {
+		loose(a)
+		choosing(label, values...)(a)
+	}
+}
+func goes(p *Pod) { p.Goes = true }
 
 // find says where asks go, "a1:2 b1:1 | c1:1", or what is said where they do not.
 func (s *scene) find(on Ledger, asks ...Ask) string {
