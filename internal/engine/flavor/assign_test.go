@@ -202,6 +202,10 @@ func TestAssign(t *testing.T) {
 			shop:    newShop(of("small", 2).inUse(2), of("f", 6).inUse(6)),
 			podSets: []PodSet{podSet("driver", 1, "cpu", 3), podSet("workers", 4, "cpu", 1)},
 			want:    "no fit: ExceedsMaxQuota"},
+		"and of those that no choice of flavors has room for": {
+			shop:    newShop(of("f", 4).inUse(4), of("g", 4).inUse(4)),
+			podSets: []PodSet{podSet("driver", 1, "cpu", 3), podSet("workers", 3, "cpu", 1), podSet("more", 3, "cpu", 1)},
+			want:    "no fit: ExceedsMaxQuota"},
 		"but not of those that may have another flavor": {
 			shop:    newShop(of("f", 4).inUse(4), of("g", 4).inUse(4)),
 			podSets: []PodSet{podSet("driver", 1, "cpu", 1), podSet("workers", 4, "cpu", 1)},

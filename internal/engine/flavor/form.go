@@ -149,7 +149,7 @@ func (f *Form) Asks(fr quota.FlavorResource) bool {
 func (f *Form) OnNodes() bool { return f.onNodes }
 
 // CouldFit reports whether so many pods could be given flavors if nobody used anything of the queue's. Where pod sets have a choice of
-// flavors, and might take them from each other, it says yes.
+// flavors, may take them from each other, and there are too many ways to go through, it says yes.
 func (f *Form) CouldFit(counts []int32, queue *quota.Node) bool {
 	_, fits := f.misfit(counts, queue)
 	return fits && f.fault.Code == reason.None

@@ -3,6 +3,7 @@ package flavor
 import (
 	"iter"
 	"maps"
+	"slices"
 
 	"github.com/musterhq/muster/internal/engine/quota"
 )
@@ -73,31 +74,61 @@ type misfit struct {
 	taken []quota.Amount
 }
 
-// misfit finds the first one for so many pods. What a pod set takes where one flavor alone could serve it is not there for later ones. Of
-// a choice it is not known what it leaves: that is for Split to try.
+// misfit finds the first one for so many pods, none if there is a way to serve all groups together. Where pod sets have a choice of
+// flavors that they may take from each other, it goes through the ways, and says none if these are too many.
 func (f *Form) misfit(counts []int32, queue *quota.Node) (found misfit, none bool) {
-	var taken []quota.Amount
-	for i := range f.sets {
-		set := &f.sets[i]
-		for n := range set.choices {
-			g := &set.choices[n]
-			var only *formFlavor
-			possible := 0
-			for at := range g.flavors {
-				if g.could(&g.flavors[at], counts[i], taken, queue) {
-					only = &g.flavors[at]
-					possible++
-				}
-			}
-			switch last := i == len(f.sets)-1; {
-			case possible == 0:
-				return misfit{set, g, counts[i], taken}, false
-			case possible == 1 && !last: // nothing is allocated for one pod set
-				for r, index := range only.indices {
-					taken = append(taken, quota.Amount{Index: index, Value: quota.Times(g.perPod[r], counts[i])})
-				}
+	p := packer{form: f, counts: counts, queue: queue, looks: mostLooks}
+	if p.pack(0, 0) || p.looks < 0 {
+		return misfit{}, true
+	}
+	return *p.first, false
+}
+
+// packer looks for a way in which all pod sets have flavors if nobody else used anything.
+type packer struct {
+	form   *Form
+	counts []int32
+	queue  *quota.Node
+	looks  int
+	taken  []quota.Amount
+	// first is where the first way ended that was none.
+	first *misfit
+}
+
+// pack finds flavors for the n-th group of the i-th pod set and all that come after it.
+func (p *packer) pack(i, n int) bool {
+	if i == len(p.form.sets) {
+		return true
+	}
+	set := &p.form.sets[i]
+	if n == len(set.choices) {
+		return p.pack(i+1, 0)
+	}
+	g, before, could := &set.choices[n], len(p.taken), false
+	for at := range g.flavors {
+		if p.looks--; p.looks < 0 {
+			return false
+		}
+		known := &g.flavors[at]
+		if !g.could(known, p.counts[i], p.taken, p.queue) {
+			continue
+		}
+		could = true
+		if last := i == len(p.form.sets)-1; !last { // nothing is allocated for one pod set
+			for r, index := range known.indices {
+				p.taken = append(p.taken, quota.Amount{Index: index, Value: quota.Times(g.perPod[r], p.counts[i])})
 			}
 		}
+		if p.pack(i, n+1) {
+			return true
+		}
+		p.taken = p.taken[:before]
+		if !p.form.entangled {
+			return false // which flavor it is makes no difference to what comes after it
+		}
 	}
-	return misfit{}, true
+	if !could && p.first == nil {
+		p.first = &misfit{set, g, p.counts[i], slices.Clone(p.taken)}
+	}
+	return false
 }
