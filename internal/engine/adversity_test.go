@@ -6,9 +6,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/musterhq/muster/internal/engine/flavor"
+	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/engine/reason"
@@ -248,6 +250,14 @@ func TestWhoCannotBeAdmittedIsToldOfWhatIsToBlameNow(t *testing.T) {
 	}
 	s.want("its ClusterQueue comes, for others", said(forOthers(4)), "Inadmissible: Workload namespace doesn't match ClusterQueue selector")
 	s.want("its ClusterQueue changes", said(forOthers(5)))
+	onRacks := func(taints ...corev1.Taint) FlavorSet {
+		return FlavorSet{Flavor{Name: "default", NodeLabels: map[string]string{"gpu": "h100"}, Topology: "racks", NodeTaints: taints}}
+	}
+	s.want("it takes it, and its flavor lacks a topology", said(queueOf("q", "", 4), onRacks()),
+		"NoMatchingFlavor: couldn't assign flavors to pod set main: topology racks of flavor default not found")
+	s.want("that comes, and the nodes are kept for others", said(TopologySet{place.Topology{Name: "racks", Levels: []string{"rack"}}}, onRacks(corev1.Taint{Key: "k", Effect: corev1.TaintEffectNoSchedule})),
+		"NoMatchingFlavor: couldn't assign flavors to pod set main: untolerated taint {k  NoSchedule <nil>} in flavor default")
+	s.want("its ClusterQueue changes again", said(queueOf("q", "", 5)))
 }
 
 // TestWhoIsHeldIsToldOfTheQueueThatHoldsHimNow, and who cannot be admitted of what is to blame now, also by an engine that has not

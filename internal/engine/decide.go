@@ -354,7 +354,7 @@ func (p *pass) sayWhy() {
 		}
 		if w := p.workloads[key]; w.why.Code != w.Told || w.blamesAnother(w.why) {
 			p.budget--
-			w.said = w.why.Detail
+			w.said = w.why.Message()
 			p.decided(w, w.Priority, Decision{Why: w.why})
 		}
 	}

@@ -70,7 +70,7 @@ type workload struct {
 	// refusal is what the API server has against what was decided about it.
 	refusal refusal
 	why     reason.Reason
-	// said is the detail of the reason that was returned last.
+	// said is the message of the reason that was returned last.
 	said    string
 	charged charges
 	// gone tells that it counts for nothing any more.
@@ -380,5 +380,5 @@ func (e *Engine) say(w *workload, why reason.Reason) {
 
 // blamesAnother reports whether the reason blames another thing than the one that was said, though both are of one code.
 func (w *workload) blamesAnother(why reason.Reason) bool {
-	return why.Code.Blames() && w.said != "" && w.said != why.Detail
+	return why.Code.Blames() && w.said != "" && w.said != why.Message()
 }

@@ -44,7 +44,9 @@ const (
 
 // Blames reports whether the message of such a reason names what somebody has to mend. That does not change by itself, as amounts
 // do, and who is told of another thing than is to blame now mends the wrong one.
-func (c Code) Blames() bool { return c == Inadmissible || c == OnHold || c == AdmissionGated }
+func (c Code) Blames() bool {
+	return c == Inadmissible || c == OnHold || c == AdmissionGated || c == NoMatchingFlavor
+}
 
 // Reason is why one workload waits. The zero value says that nothing holds it.
 type Reason struct {
