@@ -15,7 +15,24 @@ func (x *explainer) nodesOf(podSet int, l *flavor.Look) *place.Diagnosis {
 	ask, _ := x.askOf(ps, &Assignment{PodSet: ps.Name, Count: ps.Needed(), Flavors: map[string]string{"": l.Flavor}})
 	ask.Avoid = x.w.avoid.nodes
 	said := x.places.Diagnose([]place.Ask{ask})
+	if !said.Fits && ask.Group != "" {
+		said.Relaxation = x.places.Diagnose(x.groupOf(ask.Group, l.Flavor)).Relaxation
+	}
 	return &said
+}
+
+// groupOf are all pod sets of a group as they ask for places in the flavor: one of them alone cannot ask for another domain.
+func (x *explainer) groupOf(group, of string) []place.Ask {
+	var given []Assignment
+	for i := range x.w.shape.podSets {
+		ps := &x.w.shape.podSets[i]
+		a := Assignment{PodSet: ps.Name, Flavors: map[string]string{"": of}}
+		if ps.Topology != nil && ps.Topology.Group == group {
+			a.Count = ps.Needed()
+		}
+		given = append(given, a)
+	}
+	return x.asksOf(x.w.shape.podSets, given, x.w.avoid.nodes)
 }
 
 // together is what nodes say of all pod sets in their nearest flavors; nil where they take all of them, or where they do not even

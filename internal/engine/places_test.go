@@ -406,6 +406,12 @@ func TestWhyNotTogetherOnNodesIsExplained(t *testing.T) {
 	if want := `pod sets "main", "leader" within one example.com/rack preferred, not required`; x.Together.Relaxation != want {
 		t.Errorf("what would do is %q, want %q", x.Together.Relaxation, want)
 	}
+	gang.PodSets[0].Count = 3
+	s.want("one of them has no room alone", s.happens(gang))
+	x, _ = s.engine.Explain(Key{Namespace: "ns", Name: "gang"})
+	if said := x.PodSets[0].Flavors[0].Nodes; said == nil || said.Relaxation != `pod sets "main", "leader" within one example.com/rack preferred, not required` {
+		t.Errorf("what would do is said of it alone: %+v", said)
+	}
 	s.happens(within(job("large", "q", 3, 4, 0, 1)))
 	if x, _ = s.engine.Explain(Key{Namespace: "ns", Name: "large"}); x.Together != nil {
 		t.Errorf("of a single pod set it is told %+v", x.Together)
