@@ -36,7 +36,8 @@ func (a *attempt) sizeOf(rj *jobset.ReplicatedJob) int32 {
 	if !ok || !elastic(&rj.Template.Spec) || left == 0 {
 		return wanted
 	}
-	return max(1, min(wanted, granted.Left/left))
+	// Of several Jobs that share what is left each has a pod at least, as the API asks; but none that is to have no pods.
+	return min(wanted, max(1, granted.Left/left))
 }
 
 // jobsLeft counts the Jobs that may still need quota.

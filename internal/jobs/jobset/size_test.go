@@ -79,6 +79,19 @@ func TestSizesOfJobsThatAreMadeOrResumed(t *testing.T) {
 	same(t, "writes", []string{"change Job js-workers-0", "create Job js-workers-1"}, writes(p))
 }
 
+// TestJobsOfNoPodsHaveNone, whether their quota is for none or they have given back what there was.
+func TestJobsOfNoPodsHaveNone(t *testing.T) {
+	for name, admission := range map[string]jobs.Admission{"without a queue": unqueued, "in a queue": quota(0, 0), "with quota left": quota(8, 8)} {
+		p := look(t, newSet().workersOf(0).js, admission, of(job("leader", 0).ready()))
+		for _, name := range []string{"js-workers-0", "js-workers-1"} {
+			if spec := createdJob(t, p, name).Spec; *spec.Parallelism != 0 || *spec.Completions != 0 {
+				t.Errorf("%s of a JobSet: %d pods at a time, %d in all", name, *spec.Parallelism, *spec.Completions)
+			}
+		}
+		same(t, name+": events", nil, events(p))
+	}
+}
+
 // TestJobsRunNoMoreThanTheirJobSetHasQuotaFor: who may change the Jobs of a JobSet gets no more pods by it, nor larger ones.
 func TestJobsRunNoMoreThanTheirJobSetHasQuotaFor(t *testing.T) {
 	widened := func(b jobBuilder) jobBuilder { b.job.Spec.Parallelism = ptr.To[int32](50); return b }
