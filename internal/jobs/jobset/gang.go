@@ -1,7 +1,10 @@
 package jobset
 
 import (
+	"slices"
+
 	batchv1 "k8s.io/api/batch/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	"k8s.io/utils/ptr"
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
@@ -99,7 +102,13 @@ func (a *attempt) keepGangs() {
 	for i := range a.js.Spec.ReplicatedJobs {
 		rj := &a.js.Spec.ReplicatedJobs[i]
 		pods, waiting := a.podsToRun(rj)
-		if pods == 0 || !a.joinsGang(rj) {
+		if pods == 0 {
+			continue
+		}
+		if !a.joinsGang(rj) {
+			if waiting {
+				a.loosenGangs(rj)
+			}
 			continue
 		}
 		if b := boundsOf(a.js, rj); b.Elastic {
@@ -110,6 +119,21 @@ func (a *attempt) keepGangs() {
 		if write, differs := gang.Keep(a.js, kind, a.podGroups); differs {
 			a.plan.First = append(a.plan.First, write)
 			a.lacksGang = a.lacksGang || write.Verb() == "create"
+		}
+	}
+}
+
+// loosenGangs has the PodGroups in which Jobs of the replicated job run that makes no gang any more, since it became smaller or
+// other nodes were given to some of its Jobs, ask for one pod: nobody else comes for whom one that is made anew could wait.
+func (a *attempt) loosenGangs(rj *jobset.ReplicatedJob) {
+	for _, there := range jobs.ChildrenOf[*schedulingv1beta1.PodGroup](a.podGroups) {
+		if !slices.ContainsFunc(a.children.active, func(job *batchv1.Job) bool {
+			return !suspended(job) && job.Labels[jobset.ReplicatedJobNameKey] == rj.Name && jobs.IsInPodGroup(&job.Spec.Template.Spec, there.Name)
+		}) {
+			continue
+		}
+		if write, differs := (jobs.Gang{Name: there.Name, Pods: 1, Waits: true}).Keep(a.js, kind, a.podGroups); differs {
+			a.plan.First = append(a.plan.First, write)
 		}
 	}
 }

@@ -143,6 +143,42 @@ func TestAGangHasAsManyAsStillHaveToRun(t *testing.T) {
 	}
 }
 
+// TestWhoIsLeftOfAGangThatIsNoneAnyMoreWaitsForNobody: a pod that is made anew would wait for those that are gone.
+func TestWhoIsLeftOfAGangThatIsNoneAnyMoreWaitsForNobody(t *testing.T) {
+	pods := func(job *batchv1.Job, pods, ready int32) {
+		job.Spec.Parallelism, job.Spec.Completions = &pods, &pods
+		job.Status.Active, job.Status.Ready = pods, &ready
+	}
+	sized := func(replicas, size int32) func(js *jobset.JobSet) {
+		return func(js *jobset.JobSet) {
+			rj := &js.Spec.ReplicatedJobs[0]
+			rj.Replicas, rj.Template.Spec.Parallelism, rj.Template.Spec.Completions = replicas, &size, &size
+		}
+	}
+	for name, tc := range map[string]struct {
+		edit   func(js *jobset.JobSet)
+		second *batchv1.Job // nil if it is not there
+		ready  int32
+		want   []string
+	}{
+		"one pod was left, and it comes anew":                {sized(1, 1), nil, 0, []string{"change js-workers: 1"}},
+		"one pod is left, and it is ready":                   {sized(1, 1), nil, 1, nil},
+		"the other Job is made anew on its own":              {sized(2, 1), jobBuilder{job("workers", 1).job}.ready().job, 0, []string{"change js-workers: 1"}},
+		"the other Job is made anew on its own, and all run": {sized(2, 1), jobBuilder{job("workers", 1).job}.ready().job, 1, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			js, children := ran(func(first, second *batchv1.Job) { pods(first, 1, tc.ready) })
+			tc.edit(js)
+			children = children[:3]
+			if tc.second != nil {
+				pods(tc.second, 1, 1)
+				children = append(children, tc.second)
+			}
+			same(t, "first", tc.want, firsts(lookWithGangs(js, grantPlaces(), children...)))
+		})
+	}
+}
+
 func TestAGangThatShrankIsWholeAgainAfterARestart(t *testing.T) {
 	js, children := ran(func(_, _ *batchv1.Job) {})
 	group := children[1].(*schedulingv1beta1.PodGroup)
