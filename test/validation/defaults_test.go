@@ -1,11 +1,16 @@
 package validation
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/musterhq/muster/internal/testcluster"
 )
 
 func TestDefaultsAreThoseOfThePublicAPIs(t *testing.T) {
@@ -78,5 +83,42 @@ func TestDefaultsAreThoseOfThePublicAPIs(t *testing.T) {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestCountsOfAStatusAreThereFromZeroOn: clients of the public APIs find them in each status. A patch that first says that there are
+// none would change nothing, and so not say it.
+func TestCountsOfAStatusAreThereFromZeroOn(t *testing.T) {
+	found := map[string]bool{}
+	for _, definition := range readAll[apiextensionsv1.CustomResourceDefinition](t, "muster/apis/*.yaml") {
+		for _, version := range definition.Spec.Versions {
+			kind := schema.GroupVersionKind{Group: definition.Spec.Group, Version: version.Name, Kind: definition.Spec.Names.Kind}
+			object, err := testcluster.Scheme().New(kind)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := json.Marshal(object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var empty struct{ Status map[string]any }
+			if err := json.Unmarshal(text, &empty); err != nil {
+				t.Fatal(err)
+			}
+			for name, value := range empty.Status {
+				if value != float64(0) {
+					continue
+				}
+				found[kind.Kind+" "+name] = true
+				if got := version.Schema.OpenAPIV3Schema.Properties["status"].Properties[name].Default; got == nil || string(got.Raw) != "0" {
+					t.Errorf("status.%s of a %s is not there before it is something else than 0", name, kind.Kind)
+				}
+			}
+		}
+	}
+	for _, name := range []string{"JobSet restarts", "ClusterQueue pendingWorkloads", "LocalQueue pendingWorkloads"} {
+		if !found[name] {
+			t.Errorf("%s was not looked at", name)
+		}
 	}
 }

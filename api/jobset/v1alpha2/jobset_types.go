@@ -216,6 +216,7 @@ type JobSetStatus struct {
 	// restarts counts how often all Jobs were made anew.
 	//
 	// +optional
+	// +kubebuilder:default=0
 	Restarts int32 `json:"restarts"`
 
 	// restartsCountTowardsMax counts those of them that use up maxRestarts.

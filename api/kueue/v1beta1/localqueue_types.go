@@ -71,16 +71,19 @@ type LocalQueueStatus struct {
 	// pendingWorkloads wait for quota.
 	//
 	// +optional
+	// +kubebuilder:default=0
 	PendingWorkloads int32 `json:"pendingWorkloads"`
 
 	// reservingWorkloads have reserved quota.
 	//
 	// +optional
+	// +kubebuilder:default=0
 	ReservingWorkloads int32 `json:"reservingWorkloads"`
 
 	// admittedWorkloads may run and have not finished.
 	//
 	// +optional
+	// +kubebuilder:default=0
 	AdmittedWorkloads int32 `json:"admittedWorkloads"`
 
 	// flavorsReservation is the quota that is reserved.
