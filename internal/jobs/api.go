@@ -347,6 +347,28 @@ type Event struct {
 	Standing bool
 	// About is what a standing event is told apart by, where its message says more: what changes of that meanwhile is no news.
 	About string
+	// Mendable says that the event is of what the job says, and may say otherwise: what follows of that is added where it is known.
+	Mendable bool
+}
+
+// Mistake is an Obstacle of something that the job says, and may say otherwise.
+func Mistake(problem string) *Event {
+	event := Obstacle(InvalidJob, problem)
+	event.Mendable = true
+	return &event
+}
+
+// withConsequence is the event with what follows of a mistake: a job that has a Workload goes by it, whether it waits or runs.
+func (e Event) withConsequence(hasWorkload bool) Event {
+	switch {
+	case !e.Mendable:
+	case hasWorkload:
+		e.Message += ". Until then the job goes by what it said before"
+	default:
+		e.Message += ". The job is not queued until then"
+	}
+	e.Mendable = false
+	return e
 }
 
 // Obstacle is a Warning of what keeps the job from going on for as long as it is told.

@@ -43,7 +43,7 @@ func speedMistake(podSets []kueue.PodSet) *Event {
 			continue
 		}
 		if _, err := podspec.SpeedExponent(podSet.Template.Annotations); err != nil {
-			return ptr.To(Obstacle(InvalidJob, fmt.Sprintf("Pod set %s: %v. The job is not queued until then", podSet.Name, err)))
+			return Mistake(fmt.Sprintf("Pod set %s: %v", podSet.Name, err))
 		}
 	}
 	return nil

@@ -16,7 +16,7 @@ import (
 func TestAnElasticJobThatSaysNoSpeedIsToldSo(t *testing.T) {
 	mistakes := func(annotations map[string]string) []Event {
 		podSets := []kueue.PodSet{{Name: "workers", Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}}}}
-		return mistakesOf(&batchv1.Job{}, Description{PodSets: podSets}, PriorityFacts{})
+		return mistakesOf(&batchv1.Job{}, Description{PodSets: podSets}, PriorityFacts{}, false)
 	}
 	told := mistakes(map[string]string{muster.MinReplicasAnnotation: "2", muster.SpeedExponentAnnotation: "fast"})
 	if len(told) != 1 || told[0].Reason != InvalidJob || !strings.Contains(told[0].Message, "workers") || !strings.Contains(told[0].Message, `"fast"`) {

@@ -114,3 +114,31 @@ func TestAPriorityClassThatDoesNotExistIsAMistake(t *testing.T) {
 		t.Errorf("once it exists: %+v", mistake)
 	}
 }
+
+// TestWhatFollowsOfAMistakeIsTold: who has a Workload waits, or runs, by what that says.
+func TestWhatFollowsOfAMistakeIsTold(t *testing.T) {
+	job := jobWith(map[string]string{kueue.MaxExecTimeSecondsLabel: "1h"})
+	own := Description{Mistake: Mistake("One is wrong")}
+	final := Description{Mistake: ptr.To(Obstacle(InvalidJob, "One is wrong, for good"))}
+	for name, tc := range map[string]struct {
+		described   Description
+		hasWorkload bool
+		want        []string
+	}{
+		"before it is queued":     {own, false, []string{"One is wrong. The job is not queued until then", " 2147483647. The job is not queued until then"}},
+		"once it is":              {own, true, []string{"One is wrong. Until then the job goes by what it said before", " 2147483647. Until then the job goes by what it said before"}},
+		"of one that stays wrong": {final, false, []string{"One is wrong, for good", ". The job is not queued until then"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			told := mistakesOf(job, tc.described, PriorityFacts{}, tc.hasWorkload)
+			if len(told) != len(tc.want) {
+				t.Fatalf("told %+v", told)
+			}
+			for i, want := range tc.want {
+				if !strings.HasSuffix(told[i].Message, want) || !told[i].Standing || told[i].Reason != InvalidJob {
+					t.Errorf("told %+v, want %q", told[i], want)
+				}
+			}
+		})
+	}
+}

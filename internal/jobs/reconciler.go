@@ -236,7 +236,7 @@ func (r *reconciler[T]) planQueued(ctx context.Context, seen Seen[T], described 
 	if seen.Refusals, err = r.refusals(ctx, job.GetNamespace()); err != nil {
 		return Plan{}, err
 	}
-	if mistakes := mistakesOf(job, described, facts.Priorities); len(mistakes) > 0 {
+	if mistakes := mistakesOf(job, described, facts.Priorities, found != nil); len(mistakes) > 0 {
 		seen.Mistake = mistakes[0].Message
 	}
 	plan := r.planAlone(seen)
@@ -319,12 +319,12 @@ func (r *reconciler[T]) asks(job T, queue string, facts Facts) request {
 }
 
 // mistakesOf are what keeps the job from being queued as it is: what its API says, and what
-// all of them have in common.
-func mistakesOf(job client.Object, described Description, priorities PriorityFacts) (out []Event) {
+// all of them have in common. One that has come to be so after its Workload was made changes nothing of that.
+func mistakesOf(job client.Object, described Description, priorities PriorityFacts, hasWorkload bool) (out []Event) {
 	_, mistake := requestOf(job, priorities)
 	for _, m := range []*Event{described.Mistake, mistake, speedMistake(described.PodSets)} {
 		if m != nil {
-			out = append(out, *m)
+			out = append(out, m.withConsequence(hasWorkload))
 		}
 	}
 	return out
@@ -335,7 +335,7 @@ func (r *reconciler[T]) queueWrites(job T, described Description, queue string, 
 	asked := r.asks(job, queue, facts)
 	var events []Event
 	if progress.Outcome == nil {
-		events = mistakesOf(job, described, facts.Priorities)
+		events = mistakesOf(job, described, facts.Priorities, found != nil)
 	}
 	prebuilt := r.prebuiltOf(job) != ""
 	switch {

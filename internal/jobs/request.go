@@ -27,9 +27,8 @@ type request struct {
 func requestOf(job client.Object, priorities PriorityFacts) (request, *Event) {
 	r := request{gatedBy: job.GetAnnotations()[kueue.AdmissionGatedByAnnotation]}
 	if class := job.GetLabels()[kueue.WorkloadPriorityClassLabel]; class != "" && priorities.Workload[class] == nil {
-		return r, ptr.To(Obstacle(InvalidJob, fmt.Sprintf(
-			"The label %s names the WorkloadPriorityClass %s, which does not exist: create it, or name another. The job is not queued until then",
-			kueue.WorkloadPriorityClassLabel, class)))
+		return r, Mistake(fmt.Sprintf("The label %s names the WorkloadPriorityClass %s, which does not exist: create it, or name another",
+			kueue.WorkloadPriorityClassLabel, class))
 	}
 	text, limited := job.GetLabels()[kueue.MaxExecTimeSecondsLabel]
 	if !limited {
@@ -37,9 +36,7 @@ func requestOf(job client.Object, priorities PriorityFacts) (request, *Event) {
 	}
 	seconds, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || seconds < 1 {
-		return r, ptr.To(Obstacle(InvalidJob, fmt.Sprintf(
-			"The label %s is %q: it must be a number of seconds from 1 to 2147483647. The job is not queued until then",
-			kueue.MaxExecTimeSecondsLabel, text)))
+		return r, Mistake(fmt.Sprintf("The label %s is %q: it must be a number of seconds from 1 to 2147483647", kueue.MaxExecTimeSecondsLabel, text))
 	}
 	r.maximumExecutionTimeSeconds = ptr.To(int32(seconds))
 	return r, nil

@@ -51,7 +51,7 @@ func RequestTopology(podSets []kueue.PodSet, ranks func(i int) Ranks) *Event {
 
 // BadTopology tells what is wrong with where the pods of the pod set are to go.
 func BadTopology(podSet *kueue.PodSet, problem string) *Event {
-	return ptr.To(Obstacle(InvalidJob, fmt.Sprintf("Pod set %s: %s. The job is not queued until then", podSet.Name, problem)))
+	return Mistake(fmt.Sprintf("Pod set %s: %s", podSet.Name, problem))
 }
 
 // Tell has the request say how pods know their order.

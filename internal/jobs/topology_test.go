@@ -76,7 +76,7 @@ func TestMistakesInTopologyAnnotations(t *testing.T) {
 		want string
 	}{
 		"two of three": {[]map[string]string{{"required-topology": "rack", "preferred-topology": "rack"}},
-			"Pod set s0: at most one of the annotations kueue.x-k8s.io/podset-required-topology and kueue.x-k8s.io/podset-preferred-topology can be set."},
+			"Pod set s0: at most one of the annotations kueue.x-k8s.io/podset-required-topology and kueue.x-k8s.io/podset-preferred-topology can be set"},
 		"no key of a label":               {[]map[string]string{{"required-topology": "a rack"}}, `the annotation kueue.x-k8s.io/podset-required-topology is "a rack": it must be the key of a node label`},
 		"no level at all":                 {[]map[string]string{{"preferred-topology": ""}}, `it must be the key of a node label`},
 		"neither true nor false":          {[]map[string]string{{"unconstrained-topology": "maybe"}}, `it must be true or false`},

@@ -42,7 +42,7 @@ func describe(job *batchv1.Job, _ jobs.Facts) jobs.Description {
 	}
 	least, problem := leastPods(original)
 	if problem != "" {
-		d.Mistake = ptr.To(jobs.Obstacle(jobs.InvalidJob, problem+". The Job is not queued until then"))
+		d.Mistake = jobs.Mistake(problem)
 		return d
 	}
 	d.PodSets[0].MinCount = least

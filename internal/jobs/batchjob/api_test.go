@@ -29,11 +29,11 @@ func TestDescribe(t *testing.T) {
 		"what runs asks for what it asked for":  {newJob(5).annotated(least, "2").started(grant(3)), 5, 2, ""},
 		"completions may follow":                {newJob(5).indexed().annotated(least, "2").annotated(syncs, "true"), 5, 2, ""},
 		"they may be told not to":               {newJob(5).completions(7).annotated(syncs, "false"), 5, 0, ""},
-		"a least of nothing is a mistake":       {newJob(5).annotated(least, "0"), 5, 0, `The annotation kueue.x-k8s.io/job-min-parallelism is "0": it must be a number from 1 to 5, the pods that the Job runs at once. The Job is not queued until then`},
-		"one of more than all too":              {newJob(5).completions(3).annotated(least, "4"), 3, 0, `The annotation kueue.x-k8s.io/job-min-parallelism is "4": it must be a number from 1 to 3, the pods that the Job runs at once. The Job is not queued until then`},
-		"one that is no number too":             {newJob(5).annotated(least, "half"), 5, 0, `The annotation kueue.x-k8s.io/job-min-parallelism is "half": it must be a number from 1 to 5, the pods that the Job runs at once. The Job is not queued until then`},
-		"only equal completions can follow":     {newJob(5).indexed().completions(7).annotated(syncs, "true"), 5, 0, `The annotation kueue.x-k8s.io/job-completions-equal-parallelism is true: the Job must be Indexed and have as many completions as parallelism. The Job is not queued until then`},
-		"and only those of an Indexed Job, too": {newJob(5).annotated(syncs, "true"), 5, 0, `The annotation kueue.x-k8s.io/job-completions-equal-parallelism is true: the Job must be Indexed and have as many completions as parallelism. The Job is not queued until then`},
+		"a least of nothing is a mistake":       {newJob(5).annotated(least, "0"), 5, 0, `The annotation kueue.x-k8s.io/job-min-parallelism is "0": it must be a number from 1 to 5, the pods that the Job runs at once`},
+		"one of more than all too":              {newJob(5).completions(3).annotated(least, "4"), 3, 0, `The annotation kueue.x-k8s.io/job-min-parallelism is "4": it must be a number from 1 to 3, the pods that the Job runs at once`},
+		"one that is no number too":             {newJob(5).annotated(least, "half"), 5, 0, `The annotation kueue.x-k8s.io/job-min-parallelism is "half": it must be a number from 1 to 5, the pods that the Job runs at once`},
+		"only equal completions can follow":     {newJob(5).indexed().completions(7).annotated(syncs, "true"), 5, 0, `The annotation kueue.x-k8s.io/job-completions-equal-parallelism is true: the Job must be Indexed and have as many completions as parallelism`},
+		"and only those of an Indexed Job, too": {newJob(5).annotated(syncs, "true"), 5, 0, `The annotation kueue.x-k8s.io/job-completions-equal-parallelism is true: the Job must be Indexed and have as many completions as parallelism`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := describe(tc.job.job, jobs.Facts{})
