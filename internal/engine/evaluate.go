@@ -32,6 +32,8 @@ type outcome struct {
 	victims []preempt.Victim
 	// yields are those who get smaller for it.
 	yields []yield
+	// ofEquals tells that some of those are of its queue and priority: they do that for its minimum, and for no more.
+	ofEquals bool
 	// lacks is what there has to be more of, where it is hopeless now and not for ever.
 	lacks []quota.FlavorResource
 	// displaces tells that it takes what is kept for others who come after it.
@@ -60,13 +62,13 @@ func (e *Engine) evaluate(c *class) outcome {
 			return found
 		}
 	}
-	if full.verdict != hopeless || reducible == 0 {
+	if reducible == 0 || full.verdict != hopeless && !full.ofEquals {
 		return full
 	}
 	var best outcome
 	sort.Search(int(reducible), func(fewer int) bool {
 		found := e.consider(w, c, form.ReducedBy(int64(fewer)+1))
-		if found.verdict == hopeless {
+		if found.verdict == hopeless || found.ofEquals {
 			return false
 		}
 		best = found
@@ -158,6 +160,7 @@ func (e *Engine) preempting(q *clusterQueue, choice flavor.Choice, victims []pre
 			out.victims = append(out.victims, v)
 			continue
 		}
+		out.ofEquals = out.ofEquals || v.Equal
 		w := e.workloads[v.Key]
 		at := w.elasticSet()
 		out.yields = append(out.yields, yield{w, at, w.held.sized(at, w.held.PodSets[at].Count-v.Gives, nil)})

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/elastic"
 	"github.com/musterhq/muster/internal/engine/flavor"
 	"github.com/musterhq/muster/internal/engine/place"
+	"github.com/musterhq/muster/internal/engine/preempt"
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
@@ -108,6 +110,38 @@ func TestTheWorkedCases(t *testing.T) {
 		s.happens(between("job2", 2, 4, 0, 1))
 		s.areSized("every minimum of a level comes first", both, 2, 2)
 	})
+}
+
+// TestAnEqualTakesNoMoreThanItsMinimum: nor in a queue where a higher priority may evict others. It has what is free beside, and what
+// those of lower priority have.
+func TestAnEqualTakesNoMoreThanItsMinimum(t *testing.T) {
+	three := []string{"job1", "job2", "job3"}
+	for _, policy := range []preempt.Rule{preempt.Never, preempt.LowerPriority, preempt.LowerOrNewerEqualPriority} {
+		begin := func(t *testing.T, nominal int64) *scene {
+			q := queueOf("q", "", nominal)
+			q.Preemption.WithinQueue = policy
+			s := newScene(t, Options{}, q, localOf("q"), between("job1", 1, 4, 0, 0))
+			s.areSized("job1 alone", three, 4, 0, 0)
+			return s
+		}
+		t.Run(fmt.Sprint(policy), func(t *testing.T) {
+			s := begin(t, 6)
+			s.happens(between("job2", 1, 4, 0, 1))
+			s.areSized("there is room for more than its minimum", three, 4, 2, 0)
+			s.happens(between("job3", 2, 4, 0, 2))
+			s.areSized("there is none", three, 2, 2, 2)
+
+			s = begin(t, 6)
+			s.happens(between("job2", 1, 4, -1, 1))
+			s.areSized("one of lower priority", three, 4, 2, 0)
+			s.happens(between("job3", 1, 4, 0, 2))
+			s.areSized("an equal of the first", three, 4, 0, 2)
+
+			s = begin(t, 6)
+			s.happens(between("job2", 1, 4, 1, 1))
+			s.areSized("a higher priority has all that it can use", three, 2, 4, 0)
+		})
+	}
 }
 
 // TestRoomIsFreeOnlyWhenPodsAreGone: who shrinks holds until then what its pods use.

@@ -17,7 +17,7 @@ type part struct {
 
 // victim is the candidate as one that does without so many pods.
 func (p part) victim(pods int32) Victim {
-	return Victim{Holder: p.Holder, Queue: p.queue, Gives: pods}
+	return Victim{Holder: p.Holder, Queue: p.queue, Gives: pods, Equal: p.stays}
 }
 
 // parts lists what the candidates are asked for, in the order in which it is asked of them.

@@ -163,6 +163,8 @@ type Victim struct {
 	Cause Cause
 	// Gives is how many pods it does without and goes on, 0 for one that has to go.
 	Gives int32
+	// Equal says that it gives them as one of the same queue and priority, who may not be stopped.
+	Equal bool
 	// gave is how many it does without already, of one that has to go after all.
 	gave int32
 }
