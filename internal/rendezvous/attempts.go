@@ -6,9 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -67,9 +70,9 @@ func (h *attemptHall) answer(ctx context.Context, who caller, said protocol.Requ
 	case verdict.Assign != nil:
 		return protocol.Response{}, false, h.assign(ctx, &pod, *verdict.Assign, said.Join)
 	case verdict.Go != nil:
-		address, port := h.master()
-		if address == "" {
-			return protocol.Response{}, false, nil
+		address, port, err := h.masterOf(ctx, &js)
+		if err != nil || address == "" {
+			return protocol.Response{}, false, err
 		}
 		return protocol.Response{Round: &protocol.Round{
 			Number: attempt.Number(*verdict.Go), Rank: rank, Size: size, MasterAddress: address, MasterPort: port, Min: size, Max: size,
@@ -99,6 +102,41 @@ func (h *attemptHall) master() (string, int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.first.Address, h.first.Port
+}
+
+// goneMasterPort is what torch takes where nobody says otherwise.
+const goneMasterPort = 29500
+
+// masterOf is master. Where the first in rank has ended well it is said no more, and an operator that was started since has never heard
+// it: then the others are told the name that it had. Nobody answers there, as nobody does where it was; those that need nobody go on.
+func (h *attemptHall) masterOf(ctx context.Context, js *jobset.JobSet) (string, int, error) {
+	if address, port := h.master(); address != "" {
+		return address, port, nil
+	}
+	name := firstJob(js)
+	var job batchv1.Job
+	if err := h.client.Get(ctx, client.ObjectKey{Namespace: js.Namespace, Name: name}, &job); err != nil || !metav1.IsControlledBy(&job, js) {
+		return "", 0, client.IgnoreNotFound(err)
+	}
+	least, _, _ := strings.Cut(job.Status.CompletedIndexes, ",")
+	if least, _, _ = strings.Cut(least, "-"); least != "0" {
+		return "", 0, nil
+	}
+	subdomain := js.Name
+	if js.Spec.Network != nil {
+		subdomain = cmp.Or(js.Spec.Network.Subdomain, subdomain)
+	}
+	return name + "-0." + subdomain, goneMasterPort, nil
+}
+
+// firstJob is the name of the Job that the first in rank belongs to.
+func firstJob(js *jobset.JobSet) string {
+	for i := range js.Spec.ReplicatedJobs {
+		if rj := &js.Spec.ReplicatedJobs[i]; rj.Replicas > 0 && podsOf(&rj.Template.Spec) > 0 {
+			return js.Name + "-" + rj.Name + "-0"
+		}
+	}
+	return ""
 }
 
 // assign says on the pod which attempt it is in.
@@ -144,12 +182,17 @@ func partOf(js *jobset.JobSet, pod *corev1.Pod) (rank, size int, ok bool) {
 	}
 	for i := range js.Spec.ReplicatedJobs {
 		rj := &js.Spec.ReplicatedJobs[i]
-		spec := &rj.Template.Spec
-		pods := int(min(ptr.Deref(spec.Parallelism, 1), ptr.Deref(spec.Completions, ptr.Deref(spec.Parallelism, 1))))
+		pods := podsOf(&rj.Template.Spec)
 		if rj.Name == pod.Labels[jobset.ReplicatedJobNameKey] {
 			rank, ok = size+job*pods+index, true
 		}
 		size += int(rj.Replicas) * pods
 	}
 	return rank, size, ok
+}
+
+// podsOf is how many pods a Job runs at a time.
+func podsOf(spec *batchv1.JobSpec) int {
+	parallelism := ptr.Deref(spec.Parallelism, 1)
+	return int(min(parallelism, ptr.Deref(spec.Completions, parallelism)))
 }

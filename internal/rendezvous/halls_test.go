@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
+	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/rendezvous/protocol"
 )
 
@@ -243,5 +244,49 @@ func TestTheFirstInRankIsWhereItSaidLast(t *testing.T) {
 		if at, _ := h.master(); at != step.master {
 			t.Errorf("step %d: the master is at %s, want %s", i, at, step.master)
 		}
+	}
+}
+
+// TestNobodyWaitsForAFirstInRankThatHasEndedWell: an operator that is started anew never hears it.
+func TestNobodyWaitsForAFirstInRankThatHasEndedWell(t *testing.T) {
+	one := int32(1)
+	js := &jobset.JobSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "js", UID: "js-uid"}}
+	js.Spec.FailurePolicy = &jobset.FailurePolicy{RestartStrategy: jobset.InPlaceRestart}
+	js.Spec.ReplicatedJobs = []jobset.ReplicatedJob{{Name: "none"}, {Name: "a", Replicas: 2}}
+	js.Status.CurrentInPlaceRestartAttempt = &one
+	second := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "second", UID: "second",
+		Labels:      map[string]string{jobset.JobIndexKey: "1", jobset.ReplicatedJobNameKey: "a", "batch.kubernetes.io/job-completion-index": "0"},
+		Annotations: map[string]string{jobset.InPlaceRestartAttemptKey: "1", muster.RendezvousJoinAnnotation: "a"}}}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, batchv1.AddToScheme, jobset.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, tc := range map[string]struct {
+		done, owner, subdomain string
+		master                 string
+	}{
+		"it has ended well":                {"0", "js-uid", "", "js-a-0-0.js"},
+		"and others of its Job":            {"0-3,5", "js-uid", "ring", "js-a-0-0.ring"},
+		"others of its Job have, it lives": {"1,10", "js-uid", "", ""},
+		"nobody has":                       {"", "js-uid", "", ""},
+		"it is a Job of somebody else":     {"0", "another", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			js := js.DeepCopy()
+			js.Spec.Network = &jobset.Network{Subdomain: tc.subdomain}
+			job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "js-a-0", OwnerReferences: controlledBy("jobset.x-k8s.io/v1alpha2", "JobSet", "js", tc.owner)}}
+			job.Status.CompletedIndexes = tc.done
+			h := &attemptHall{client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(js, second, job).Build(), key: client.ObjectKeyFromObject(js)}
+			said := protocol.Request{State: protocol.Waiting, Join: "a"}
+			got, answered, err := h.answer(t.Context(), Who{Namespace: "ns", Name: "second", UID: "second"}, said, 1)
+			if err != nil || answered != (tc.master != "") {
+				t.Fatalf("answered %v: %+v, %v", answered, got, err)
+			}
+			if answered && (got.Round == nil || got.Round.MasterAddress != tc.master || got.Round.Rank != 1 || got.Round.Size != 2) {
+				t.Errorf("told %+v", got.Round)
+			}
+		})
 	}
 }
