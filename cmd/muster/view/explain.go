@@ -135,7 +135,7 @@ func Explain(seen *Seen, jobs []Job, job Job, now time.Time) *Explanation {
 		e.Checks = checksOf(workload)
 		return e // nobody has what it waits for
 	}
-	if hidden || job.State != Pending && job.State != Suspended {
+	if hidden || job.State != Pending && (job.State != Suspended || job.ClusterQueue != "") {
 		return e // who has what is of interest to those who wait
 	}
 	if workload != nil && workload.Status.Admission == nil {

@@ -128,6 +128,12 @@ type subject struct {
 	blocked string
 	// held says how a person holds the job, "" if nobody does.
 	held string
+	// stopped says how a person has the job, which may go on, run no pods; "" if it runs some.
+	stopped string
+	// saysSize tells that the job itself says how many pods it runs now, as far as it was given them.
+	saysSize bool
+	// given is how many pods the job was admitted with, 0 if it was not.
+	given int32
 	// ended is set when the job is over.
 	ended *ending
 	// startedAt is when its first pods were asked for, where no Workload knows better.
@@ -160,6 +166,7 @@ func jobSetSubject(js *jobset.JobSet, owned owners) *subject {
 		requests:  corev1.ResourceList{},
 		restarts:  js.Status.Restarts,
 		suspended: js.Spec.Suspend != nil && *js.Spec.Suspend,
+		saysSize:  true,
 	}
 	for i := range js.Spec.ReplicatedJobs {
 		replicated := &js.Spec.ReplicatedJobs[i]
@@ -174,6 +181,15 @@ func jobSetSubject(js *jobset.JobSet, owned owners) *subject {
 	if c := meta.FindStatusCondition(js.Status.Conditions, muster.CannotStartCondition); c != nil && c.Status == metav1.ConditionTrue {
 		s.blocked = c.Message
 	}
+	var alone int32
+	for i := range js.Status.ReplicatedJobsStatus {
+		for _, restarts := range js.Status.ReplicatedJobsStatus[i].JobRestarts {
+			alone += restarts
+		}
+	}
+	if alone > 0 {
+		s.partial = "Jobs restarted alone " + times(alone)
+	}
 	return s
 }
 
@@ -185,6 +201,10 @@ func batchJobSubject(job *batchv1.Job, owned owners) *subject {
 		pods:      podCounts{asked: podsAtOnce(&job.Spec)},
 		requests:  corev1.ResourceList{},
 		suspended: job.Spec.Suspend != nil && *job.Spec.Suspend,
+		saysSize:  true,
+	}
+	if parallelism := job.Spec.Parallelism; parallelism != nil && *parallelism == 0 {
+		s.stopped = "spec.parallelism is 0: it runs no pods"
 	}
 	addTimes(s.requests, podRequests(&job.Spec.Template), s.pods.asked)
 	s.addPods(job)

@@ -105,6 +105,42 @@ func TestJobs(t *testing.T) {
 		},
 		want: []line{{"ml/jobset/train", "gpu", Running, "3/4", "32 gpu", "20s", "40s", ""}},
 	}, {
+		name: "a JobSet that was made smaller asks for as many pods as it has now, and one that was made larger for what it was given",
+		seen: Seen{
+			JobSets: []jobset.JobSet{
+				aJobSet("large", inQueue("gpu"), func(js *jobset.JobSet) { js.Spec.ReplicatedJobs[0].Replicas = 3 }),
+				aJobSet("small", inQueue("gpu"), func(js *jobset.JobSet) { js.Spec.ReplicatedJobs[0].Replicas = 1 }),
+			},
+			Workloads: []kueue.Workload{aWorkload("large", admitted(20)), aWorkload("small", admitted(20))},
+			Jobs:      []batchv1.Job{aJob("small-workers-0", ownedBy("small", running))},
+		},
+		want: []line{
+			{"ml/jobset/large", "gpu", Starting, "0/4", "32 gpu", "20s", "40s", ""},
+			{"ml/jobset/small", "gpu", Running, "2/2", "32 gpu", "20s", "40s", ""},
+		},
+	}, {
+		name: "a JobSet whose Jobs restart alone says how often",
+		seen: Seen{
+			JobSets: []jobset.JobSet{aJobSet("alone", inQueue("gpu"), func(js *jobset.JobSet) {
+				js.Status.ReplicatedJobsStatus = []jobset.ReplicatedJobStatus{{Name: "workers", JobRestarts: []int32{0, 2}}, {Name: "others", JobRestarts: []int32{1}}}
+			})},
+			Workloads: []kueue.Workload{aWorkload("alone", admitted(20))},
+		},
+		want: []line{{"ml/jobset/alone", "gpu", Starting, "0/4", "32 gpu", "20s", "40s", "Jobs restarted alone 3 times"}},
+	}, {
+		name: "a Job whose user has it run no pods waits for him, and keeps its quota if it has any",
+		seen: Seen{
+			Jobs: []batchv1.Job{
+				aJob("plain", func(job *batchv1.Job) { job.Spec.Parallelism = ptr.To(int32(0)) }),
+				aJob("train", func(job *batchv1.Job) { job.Spec.Parallelism = ptr.To(int32(0)) }),
+			},
+			Workloads: []kueue.Workload{aWorkload("train", admitted(20))},
+		},
+		want: []line{
+			{"ml/job/plain", "", Suspended, "0/0", "", "-", "-", "spec.parallelism is 0: it runs no pods"},
+			{"ml/job/train", "gpu", Suspended, "0/0", "32 gpu", "20s", "40s", "spec.parallelism is 0: it runs no pods, and it keeps its quota for 4"},
+		},
+	}, {
 		name: "a GenericJob without a queue shows what its status counts",
 		seen: Seen{GenericJobs: []tensorstack.GenericJob{aGenericJob("tf", "", func(job *tensorstack.GenericJob) {
 			job.Status.Aggregate = &tensorstack.Aggregate{Running: 2, Succeeded: 1, Pending: 1}

@@ -28,9 +28,9 @@ func (s *subject) describe(now time.Time) Job {
 		UID: string(s.meta.UID), Labels: s.meta.Labels,
 	}
 	if s.workload != nil {
-		s.addWorkload(&job)
 		s.noteSizes()
-		s.notePartial(job.PodsAsked)
+		s.addWorkload(&job)
+		s.notePartial()
 		s.noteResized(now)
 	}
 	job.State, job.Reason, job.Message = s.stand(now)
@@ -71,20 +71,24 @@ func (s *subject) addWorkload(job *Job) {
 	if len(admitted) > 0 {
 		job.Requests = admitted
 	}
-	if pods > 0 {
-		job.PodsAsked, s.pods.asked = pods, pods
+	switch s.given = pods; {
+	case s.saysSize && s.sizes == sizes{}: // its user may have made it smaller since, or larger, which waits
+		s.pods.asked = min(s.pods.asked, pods)
+	case pods > 0:
+		s.pods.asked = pods
 	}
+	job.PodsAsked = s.pods.asked
 }
 
-// notePartial notes that a job runs with fewer pods than it wants: those that have ended are not missed.
-func (s *subject) notePartial(given int32) {
-	var wanted int32
+// notePartial notes that a job was given fewer pods than it wants: those that have ended are not missed.
+func (s *subject) notePartial() {
+	given, wanted := s.given, int32(0)
 	for i := range s.workload.Spec.PodSets {
 		podSet := &s.workload.Spec.PodSets[i]
 		wanted += podSet.Count - workload.Reclaimed(s.workload, podSet)
 	}
 	if s.workload.Status.Admission != nil && given < wanted && s.sizes.least == s.sizes.most {
-		s.partial = fmt.Sprintf("admitted with %d of %d pods", given, wanted)
+		s.partial = join("; ", fmt.Sprintf("admitted with %d of %d pods", given, wanted), s.partial)
 	}
 }
 
@@ -156,6 +160,10 @@ func (s *subject) going() (state State, reason, message string) {
 	switch {
 	case s.pods.up() > 0:
 		return Running, "", message
+	case s.stopped != "" && s.given > 0:
+		return Suspended, "", s.stopped + fmt.Sprintf(", and it keeps its quota for %d", s.given)
+	case s.stopped != "":
+		return Suspended, "", s.stopped
 	case s.foreign && len(s.workload.OwnerReferences) == 0:
 		return Admitted, "", join(message, "has no owner: its own controller would start its pods now")
 	case s.foreign:
