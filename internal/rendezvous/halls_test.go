@@ -280,7 +280,7 @@ func TestNobodyWaitsForAFirstInRankThatHasEndedWell(t *testing.T) {
 			job.Status.CompletedIndexes = tc.done
 			h := &attemptHall{client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(js, second, job).Build(), key: client.ObjectKeyFromObject(js)}
 			said := protocol.Request{State: protocol.Waiting, Join: "a"}
-			got, answered, err := h.answer(t.Context(), Who{Namespace: "ns", Name: "second", UID: "second"}, said, 1)
+			got, answered, err := h.answer(t.Context(), caller{Namespace: "ns", Name: "second", UID: "second"}, said, 1)
 			if err != nil || answered != (tc.master != "") {
 				t.Fatalf("answered %v: %+v, %v", answered, got, err)
 			}

@@ -88,7 +88,7 @@ func (s *subject) notePartial() {
 		wanted += podSet.Count - workload.Reclaimed(s.workload, podSet)
 	}
 	if s.workload.Status.Admission != nil && given < wanted && s.sizes.least == s.sizes.most {
-		s.partial = join("; ", fmt.Sprintf("admitted with %d of %d pods", given, wanted), s.partial)
+		s.partial = join(fmt.Sprintf("admitted with %d of %d pods", given, wanted), s.partial)
 	}
 }
 
