@@ -119,19 +119,7 @@ type placed struct {
 // settlePlaces brings the map of places in step with what the workload holds or was
 // promised.
 func (e *Engine) settlePlaces(w *workload) {
-	was, now := w.placed, placed{}
-	switch {
-	case w.held != nil:
-		now = placed{by: w.held, shape: w.shape, leaving: w.leaving() && !w.lost()}
-	case w.promise != nil:
-		now = placed{by: w.promise.given, shape: w.shape, promised: true}
-	default:
-		now = e.leftBy(w)
-	}
-	now.clears = now.leaving || now.promised && e.podCounts[w.Key] > 0 || now.by != nil && e.shrinksOnNodes(w)
-	if now.by != nil && !now.by.onNodes() && (!now.clears || len(e.topologies) == 0) {
-		now = placed{}
-	}
+	was, now := w.placed, e.placedNow(w)
 	if now == was {
 		return
 	}
@@ -161,6 +149,23 @@ func (e *Engine) settlePlaces(w *workload) {
 	if now.promised {
 		e.awaiting[w.Key] = w
 	}
+}
+
+// placedNow is what the map of places is to have of the workload.
+func (e *Engine) placedNow(w *workload) (now placed) {
+	switch {
+	case w.held != nil:
+		now = placed{by: w.held, shape: w.shape, leaving: w.leaving() && !w.lost()}
+	case w.promise != nil:
+		now = placed{by: w.promise.given, shape: w.shape, promised: true}
+	default:
+		now = e.leftBy(w)
+	}
+	now.clears = now.leaving || now.promised && e.podCounts[w.Key] > 0 || now.by != nil && e.shrinksOnNodes(w)
+	if now.by != nil && !now.by.onNodes() && (!now.clears || len(e.topologies) == 0) {
+		return placed{}
+	}
+	return now
 }
 
 // leftBy is what nodes have of a workload that holds nothing and was promised nothing: pods

@@ -13,9 +13,8 @@ import (
 // rank, and whoever is missing gets what is free. A replica without a seat has to wait
 // at the gate: for a pod that is on its way out, or because others wait there already.
 func (r *Roster) Seats(group string, places podspec.Places) map[int32]podspec.Places {
-	out := map[int32]podspec.Places{}
 	if len(places) == 0 {
-		return out
+		return nil
 	}
 	span := r.groups[group]
 	free, waits := freeOf(places), false
@@ -40,8 +39,14 @@ func (r *Roster) Seats(group string, places podspec.Places) map[int32]podspec.Pl
 		}
 	}
 	if waits {
-		return out // who has waited longer comes first
+		return nil // who has waited longer comes first
 	}
+	return seat(missing, places, free)
+}
+
+// seat gives each of the replicas, by ascending index, a place that is free: its own by rank, or else one of those that are left.
+func seat(missing []int32, places podspec.Places, free map[string]int32) map[int32]podspec.Places {
+	out := map[int32]podspec.Places{}
 	take := func(index int32, place podspec.Place) bool {
 		key := place.Key()
 		if free[key] <= 0 {
