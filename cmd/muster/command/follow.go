@@ -22,6 +22,8 @@ type follower[T any] struct {
 	update func([]T) error
 	tell   func(line string)
 	tick   <-chan time.Time
+	// begun and lost tell whether there was a look before, and whether the API server did not answer then.
+	begun, lost bool
 }
 
 // follow is --watch: on a terminal the table is redrawn as it changes and as time passes; elsewhere, and in formats for
@@ -42,30 +44,12 @@ func follow[T any](ctx context.Context, streams genericiooptions.IOStreams, clus
 		defer ticker.Stop()
 		f = redrawing(streams, size, output, r, ticker.C)
 	}
-	lost, begun := false, false
 	for {
-		seen, err := watch.See(ctx)
-		if ctx.Err() != nil {
+		err := f.look(ctx, watch, list)
+		switch {
+		case ctx.Err() != nil:
 			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if !begun {
-			tellUnseen(f.tell, seen.Unseen)
-			begun = true
-		}
-		if why := watch.Lost(); (why != nil) != lost {
-			lost = why != nil
-			f.tell(howItAnswers(why))
-		}
-		tellRefused(f.tell, watch.Refused())
-		tellUnreadable(f.tell, seen.Unreadable)
-		values, err := list(seen, time.Now())
-		if err == nil {
-			err = f.update(values)
-		}
-		if err != nil {
+		case err != nil:
 			return err
 		}
 		select {
@@ -80,6 +64,29 @@ func follow[T any](ctx context.Context, streams genericiooptions.IOStreams, clus
 		case <-time.After(pace):
 		}
 	}
+}
+
+// look shows what there is now, and tells what is left out of it and whether the API server answers, as far as that is news.
+func (f *follower[T]) look(ctx context.Context, watch *observe.Watch, list func(*view.Seen, time.Time) ([]T, error)) error {
+	seen, err := watch.See(ctx)
+	if err != nil {
+		return err
+	}
+	if !f.begun {
+		tellUnseen(f.tell, seen.Unseen)
+		f.begun = true
+	}
+	if why := watch.Lost(); (why != nil) != f.lost {
+		f.lost = why != nil
+		f.tell(howItAnswers(why))
+	}
+	tellRefused(f.tell, watch.Refused())
+	tellUnreadable(f.tell, seen.Unreadable)
+	values, err := list(seen, time.Now())
+	if err != nil {
+		return err
+	}
+	return f.update(values)
 }
 
 // appending prints what has changed.

@@ -53,46 +53,58 @@ func (c *Cluster) Watch(ctx context.Context, scope Scope) (*Watch, error) {
 	w := &Watch{scope: scope, unseen: first.Unseen, configuration: c.configuration, assumed: c.assumed, changes: make(chan struct{}, 1)}
 	w.refused.changed = w.changed
 	options.DefaultWatchErrorHandler = w.refused.heard
-	unread := func(kind schema.GroupVersionKind, object metav1.Object, why error) {
-		if mapping, err := c.client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version); err == nil {
-			w.unreadable.add(generation{object.GetUID(), object.GetGeneration()}, view.Unreadable{Resource: mapping.Resource.GroupResource(), Namespace: object.GetNamespace(), Name: object.GetName(), Why: why})
-			w.changed()
-		}
-	}
-	objects, err := listwatch.NewCache(unread, kueue.GroupVersion.Group)(c.config, options)
-	if err != nil {
+	if w.cache, err = listwatch.NewCache(w.passOver(c.client.RESTMapper()), kueue.GroupVersion.Group)(c.config, options); err != nil {
 		return nil, fmt.Errorf("prepare to watch: %w", err)
 	}
-	w.cache = objects
 	if w.pulse, err = newPulse(c.config); err != nil {
 		return nil, err
 	}
+	if err := w.inform(ctx); err != nil {
+		return nil, err
+	}
+	go func() { _ = w.cache.Start(ctx) }() // ends with ctx, and has no other error
+	if !w.cache.WaitForCacheSync(ctx) {
+		return nil, fmt.Errorf("read the cluster for the first time: %w", context.Cause(ctx))
+	}
+	go w.pulse.follow(ctx, w.changed)
+	return w, nil
+}
 
+// passOver notes objects that cannot be read.
+func (w *Watch) passOver(mapper meta.RESTMapper) func(schema.GroupVersionKind, metav1.Object, error) {
+	return func(kind schema.GroupVersionKind, object metav1.Object, why error) {
+		mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		if err != nil {
+			return
+		}
+		w.unreadable.add(generation{object.GetUID(), object.GetGeneration()},
+			view.Unreadable{Resource: mapping.Resource.GroupResource(), Namespace: object.GetNamespace(), Name: object.GetName(), Why: why})
+		w.changed()
+	}
+}
+
+// inform has the cache keep the kinds of the scope that are served and that the user may list, and each event be a change.
+func (w *Watch) inform(ctx context.Context) error {
 	kinds := new(jobLists).kinds()
-	if scope.ClusterQueues {
+	if w.scope.ClusterQueues {
 		kinds = append(kinds, clusterQueueKind(nil))
 	}
 	for _, kind := range kinds {
 		if slices.Contains(w.unseen, kind.name) {
 			continue
 		}
-		informer, err := objects.GetInformer(ctx, kind.watched, cache.BlockUntilSynced(false))
+		informer, err := w.cache.GetInformer(ctx, kind.watched, cache.BlockUntilSynced(false))
 		if meta.IsNoMatchError(err) {
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("watch %s: %w", kind.name, err)
+			return fmt.Errorf("watch %s: %w", kind.name, err)
 		}
 		if _, err := informer.AddEventHandler(w.signal()); err != nil {
-			return nil, fmt.Errorf("watch %s: %w", kind.name, err)
+			return fmt.Errorf("watch %s: %w", kind.name, err)
 		}
 	}
-	go func() { _ = objects.Start(ctx) }() // ends with ctx, and has no other error
-	if !objects.WaitForCacheSync(ctx) {
-		return nil, fmt.Errorf("read the cluster for the first time: %w", context.Cause(ctx))
-	}
-	go w.pulse.follow(ctx, w.changed)
-	return w, nil
+	return nil
 }
 
 // signal has every event be a change.
