@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -71,13 +72,9 @@ func (o *explainOptions) run(ctx context.Context, streams genericiooptions.IOStr
 	if name.Namespace != "" && *o.config.Namespace != "" && name.Namespace != *o.config.Namespace {
 		return wrongUse("%q is in another namespace than -n %s: leave one of them out", argument, *o.config.Namespace)
 	}
-	text := *o.kube.OutputFormat == "" && *o.kube.TemplatePrinterFlags.TemplateArgument == ""
-	if *o.kube.OutputFormat == "name" {
-		return wrongUse("explain has no output format name: use json or yaml")
-	}
-	printer, err := o.kube.ToPrinter()
-	if !text && err != nil {
-		return wrongUse("%w", err)
+	print, err := o.printer(streams.Out)
+	if err != nil {
+		return err
 	}
 	var given *v1alpha1.Configuration
 	if o.operatorConfig != "" {
@@ -107,15 +104,28 @@ func (o *explainOptions) run(ctx context.Context, streams genericiooptions.IOStr
 	if err != nil {
 		return err
 	}
-	if text {
-		err = show.Explanation(streams.Out, explanation)
-	} else {
-		err = printer.PrintObj(explanation, streams.Out)
+	if err := print(explanation); err != nil {
+		return err
 	}
-	if err == nil && !doesWell(explanation.Job.State) {
+	if !doesWell(explanation.Job.State) {
 		return errQuiet
 	}
-	return err
+	return nil
+}
+
+// printer prints an explanation in the output format that is asked for, as text where none is.
+func (o *explainOptions) printer(out io.Writer) (func(*view.Explanation) error, error) {
+	switch {
+	case *o.kube.OutputFormat == "name":
+		return nil, wrongUse("explain has no output format name: use json or yaml")
+	case *o.kube.OutputFormat == "" && *o.kube.TemplatePrinterFlags.TemplateArgument == "":
+		return func(e *view.Explanation) error { return show.Explanation(out, e) }, nil
+	}
+	printer, err := o.kube.ToPrinter()
+	if err != nil {
+		return nil, wrongUse("%w", err)
+	}
+	return func(e *view.Explanation) error { return printer.PrintObj(e, out) }, nil
 }
 
 // explain finds the job that is named, reads what is told of it alone, and says all that is known of it.
