@@ -11,12 +11,6 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// Values of a Workload's priorityClassSource.
-const (
-	workloadPriorityClassSource = "kueue.x-k8s.io/workloadpriorityclass"
-	podPriorityClassSource      = "scheduling.k8s.io/priorityclass"
-)
-
 // PriorityFacts are the classes that give names to priorities.
 type PriorityFacts struct {
 	Workload map[string]*kueue.WorkloadPriorityClass
@@ -35,7 +29,7 @@ type priority struct {
 // counts as 0 and is kept, so that people see which one is missing.
 func priorityOf(job client.Object, described Description, facts PriorityFacts) priority {
 	if name := job.GetLabels()[kueue.WorkloadPriorityClassLabel]; name != "" {
-		p := priority{class: name, source: workloadPriorityClassSource}
+		p := priority{class: name, source: kueue.WorkloadPriorityClassSource}
 		if class := facts.Workload[name]; class != nil {
 			p.value = class.Value
 		}
@@ -50,7 +44,7 @@ func priorityOf(job client.Object, described Description, facts PriorityFacts) p
 	}
 	for _, name := range names {
 		if name != "" {
-			p := priority{class: name, source: podPriorityClassSource}
+			p := priority{class: name, source: kueue.PodPriorityClassSource}
 			if class := facts.Pod[name]; class != nil {
 				p.value = class.Value
 			}
@@ -58,7 +52,7 @@ func priorityOf(job client.Object, described Description, facts PriorityFacts) p
 		}
 	}
 	if byDefault := facts.podDefault(); byDefault != nil {
-		return priority{value: byDefault.Value, class: byDefault.Name, source: podPriorityClassSource}
+		return priority{value: byDefault.Value, class: byDefault.Name, source: kueue.PodPriorityClassSource}
 	}
 	return priority{}
 }
@@ -66,7 +60,7 @@ func priorityOf(job client.Object, described Description, facts PriorityFacts) p
 // remembering are the classes, and the one that the Workload has its priority of, though it is gone by now: who is in line by it, or runs,
 // stays where he is.
 func (facts PriorityFacts) remembering(w *kueue.Workload) PriorityFacts {
-	if w == nil || w.Spec.PriorityClassSource != workloadPriorityClassSource || w.Spec.Priority == nil || facts.Workload[w.Spec.PriorityClassName] != nil {
+	if w == nil || w.Spec.PriorityClassSource != kueue.WorkloadPriorityClassSource || w.Spec.Priority == nil || facts.Workload[w.Spec.PriorityClassName] != nil {
 		return facts
 	}
 	facts.Workload = maps.Clone(facts.Workload)

@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/term"
+
+	"github.com/musterhq/muster/cmd/muster/view"
 )
 
 // Size gives the width and height of a terminal, in characters.
@@ -95,22 +97,22 @@ func cut(line string, width int) string {
 }
 
 // stateColours paint a state's word where it stands in a table. The word itself carries the meaning.
-var stateColours = map[string]string{
-	"Pending":   "33", // yellow
-	"Starting":  "36", // cyan
-	"Running":   "36",
-	"Admitted":  "32", // green
-	"Completed": "32",
-	"Evicting":  "33",
-	"Suspended": "33",
-	"Failed":    "31", // red
+var stateColours = map[view.State]string{
+	view.Pending:   "33", // yellow
+	view.Starting:  "36", // cyan
+	view.Running:   "36",
+	view.Admitted:  "32", // green
+	view.Completed: "32",
+	view.Evicting:  "33",
+	view.Suspended: "33",
+	view.Failed:    "31", // red
 }
 
 // paint colours the first word of a line that is a state, and leaves the width as it is.
 func paint(line string) string {
 	for start := 0; start < len(line); {
 		end := start + strings.IndexByte(line[start:]+" ", ' ')
-		if colour, ok := stateColours[line[start:end]]; ok {
+		if colour, ok := stateColours[view.State(line[start:end])]; ok {
 			return line[:start] + "\x1b[" + colour + "m" + line[start:end] + "\x1b[0m" + line[end:]
 		}
 		start = end + 1
