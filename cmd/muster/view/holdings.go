@@ -44,7 +44,7 @@ func holdingsByQueue(seen *Seen) map[string]holdings {
 	return byQueue
 }
 
-// addUsage adds what a Workload holds. Pods that it has declared to be done have given their part back.
+// addUsage adds what a Workload holds. Pods that it has declared to be done have given their part back, those that have to go not yet.
 func addUsage(sum map[flavorResource]resource.Quantity, w *kueue.Workload) {
 	for i := range w.Status.Admission.PodSetAssignments {
 		assignment := &w.Status.Admission.PodSetAssignments[i]
@@ -54,12 +54,24 @@ func addUsage(sum map[flavorResource]resource.Quantity, w *kueue.Workload) {
 			if left < given {
 				amount.SetMilli(amount.MilliValue() / int64(given) * int64(left))
 			}
+			amount.Add(surplus(w, assignment, name))
 			key := flavorResource{assignment.Flavors[name], name}
 			total := sum[key]
 			total.Add(amount)
 			sum[key] = total
 		}
 	}
+}
+
+// surplus is what pods beyond the assignment, which have to go, use of the resource until they are gone.
+func surplus(w *kueue.Workload, a *kueue.PodSetAssignment, name corev1.ResourceName) resource.Quantity {
+	for _, uses := range w.Status.ResourceRequests {
+		if more := uses.Resources[name].DeepCopy(); uses.Name == a.Name && more.Cmp(a.ResourceUsage[name]) > 0 {
+			more.Sub(a.ResourceUsage[name])
+			return more
+		}
+	}
+	return resource.Quantity{}
 }
 
 // quota sets what is held against what a queue has of one resource in one flavor.

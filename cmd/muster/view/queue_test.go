@@ -72,16 +72,22 @@ func TestQueuesShowQuotaAndTheHeadOfTheLine(t *testing.T) {
 			given.Count, given.ResourceUsage = ptr.To(int32(2)), list("nvidia.com/gpu", "16")
 			w.Status.ReclaimablePods = []kueue.ReclaimablePod{{Name: "workers", Count: 2}}
 		}),
+		// It was resized from four pods to two, and the other two have not gone yet.
+		aWorkload("shrinking", admitted(2), func(w *kueue.Workload) {
+			given := &w.Status.Admission.PodSetAssignments[0]
+			given.Count, given.ResourceUsage = ptr.To(int32(2)), list("nvidia.com/gpu", "16")
+			w.Status.ResourceRequests = []kueue.PodSetRequest{{Name: "workers", Resources: list("nvidia.com/gpu", "32")}}
+		}),
 		aWorkload("over", admitted(2), with(kueue.WorkloadFinished, metav1.ConditionTrue, "Succeeded", "", 9)),
 	)
 	got := Queues(&seen, "", at(60).Time)
 	want := []Queue{{
-		Name: "lab", Cohort: "all", Active: true, Pending: 3, Reserving: 3, Admitted: 2,
+		Name: "lab", Cohort: "all", Active: true, Pending: 3, Reserving: 4, Admitted: 3,
 		Head: &Head{Namespace: "ml", Job: "jobset/urgent", Workload: "w-urgent", Reason: "WaitingForQuota", Message: "16 more needed"},
 		Quotas: []Quota{{
 			Flavor: "h100", Resource: "nvidia.com/gpu",
-			Used: resource.MustParse("48"), Reserved: resource.MustParse("64"),
-			Nominal: resource.MustParse("32"), Borrowed: resource.MustParse("32"),
+			Used: resource.MustParse("80"), Reserved: resource.MustParse("96"),
+			Nominal: resource.MustParse("32"), Borrowed: resource.MustParse("64"),
 		}},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
