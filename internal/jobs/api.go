@@ -28,17 +28,16 @@ type API[T client.Object] struct {
 	Owns []client.Object
 	// Later are kinds that Plan creates and that the cluster may not serve yet.
 	Later []LateKind
-	// Targets is the job, by name and UID, that an object of one of the kinds of Owns is
-	// meant for that nobody controls, "" for none; a name without a UID is whichever job has it. It is seen as a child of that job. Nil if
-	// there are no such objects.
+	// Targets gives the job, by name and UID, that an object of one of the kinds of Owns is meant for though nobody controls it:
+	// it is seen as a child of that job. A name without a UID is any job of that name, "" is none. Nil if there are no such objects.
 	Targets func(object client.Object) (name string, uid types.UID)
 	// Matters reports whether a change of a child may change a Plan; nil if all may.
 	Matters func(before, after client.Object) bool
-	// Expected reports whether a child that has come to be is as Plan had it made, and nothing has befallen it since: it is not looked at
-	// then, for whoever has it made knows what follows. Nil if all are looked at.
+	// Expected reports whether a new child is as Plan had it made, and nothing has happened to it since: then the job is not
+	// looked at for it. Nil if it is for every new child.
 	Expected func(child client.Object) bool
-	// Gathers is for how long changes of children are gathered before they are looked
-	// at, so that the cost of a look does not count for each of them.
+	// Gathers is for how long changes of children are gathered before the job is looked at,
+	// so that many changes cost one look.
 	Gathers time.Duration
 	// CountsEvery is how long a status that can wait is kept back; a second if zero.
 	CountsEvery time.Duration
@@ -53,8 +52,8 @@ type API[T client.Object] struct {
 	Asks []schema.GroupResource
 	// PodLabels are labels that the pods of the job with the UID bear, and no others.
 	PodLabels func(uid types.UID) map[string]string
-	// UnlabelledPods selects pods without PodLabels by the job's name: those of jobs that were started before there were any. A later job
-	// may have the name. Nil if there are none.
+	// UnlabelledPods selects, by the job's name, pods without PodLabels: those of jobs that an earlier version started. A later job
+	// may have the same name. Nil if there are none.
 	UnlabelledPods func(name string) labels.Selector
 	// Beside names what else Plan wants to see: objects that the job may not control,
 	// each empty but for its name and namespace, the job's if it has none. Nil for none.
@@ -101,7 +100,7 @@ type Description struct {
 	// Foreign jobs are another controller's: they are left alone.
 	Foreign bool
 	// Queue is what the API's own field says, "" if it has none. The queue label
-	// goes before it.
+	// takes precedence.
 	Queue string
 	// PriorityClass is what the API's own field says, "" if it has none.
 	PriorityClass string
@@ -117,8 +116,8 @@ type Description struct {
 	// Running jobs may have pods without a queue's say. It matters only for kinds
 	// whose Plan creates no children; those that have children run.
 	Running bool
-	// Held says that what the job runs may be counted already: by the Workload of a child, from when children of the kind were jobs that
-	// queued for themselves. It does not queue for it too then.
+	// Held says that a child may have a Workload, of the time when children of its kind queued for themselves. While that holds quota
+	// for what the job runs, the job does not queue for it a second time.
 	Held bool
 	// Mistake is why the job cannot be queued as it is, nil if it can. It is told, and
 	// the job waits until it is mended.
@@ -142,8 +141,8 @@ type Facts struct {
 	Agent podspec.Agent
 }
 
-// Nodes are by their host names those where a job was given places, as far as they are
-// there. They are shared: nobody changes one.
+// Nodes are, by host name, those nodes on which a job was given places and that exist. They are shared: nobody
+// changes one.
 type Nodes map[string]*corev1.Node
 
 // NodeFeature is something that a node may have: an amount of a resource, or a label.
@@ -216,12 +215,12 @@ type Admission struct {
 // MayRun reports whether the job may have pods.
 func (a Admission) MayRun() bool { return a.Grant == Unqueued || a.Grant == Admitted }
 
-// HoldsQuota reports whether nobody else has what the job's pods use: while they run, also
-// while they are told to end.
+// HoldsQuota reports whether quota is held for what the job's pods use: while they run, and
+// also after they were told to end.
 func (a Admission) HoldsQuota() bool { return a.Grant == Admitted || a.Grant == Stopping }
 
-// MayStart reports whether pods may be started: MayRun, and it is known where and
-// how. What runs already is not touched for the lack of a flavor.
+// MayStart reports whether pods may be started: the job may run, and where and how is
+// known. Pods that run are not touched for the lack of a flavor.
 func (a Admission) MayStart() bool {
 	return a.MayRun() && a.MissingFlavor == "" && a.Conflict == ""
 }
@@ -245,14 +244,14 @@ type PodSetAdmission struct {
 	Pods corev1.PodSpec
 	// Nodes have the places.
 	Nodes Nodes
-	// SliceSize is that of the smallest slices that each lie in one domain, 0 if it is
-	// all the same.
+	// SliceSize is the size of the smallest slices that each lie in one domain, 0 if there
+	// are no slices.
 	SliceSize int32
 }
 
 // Plan is what a job needs done. The zero value is nothing.
 type Plan struct {
-	// First are done before Writes, side by side; if one of them fails Writes are not done, but for those of which the queue hears.
+	// First are done before Writes, side by side. If one of them fails, only those of Writes are done that tell the queue something.
 	First []Write
 	// Writes are done side by side, in no order.
 	Writes []Write
@@ -278,8 +277,8 @@ type Plan struct {
 	Due time.Time
 	// Progress is what the job's Workload is told.
 	Progress Progress
-	// IfGone is an object that was not seen, and that the job must not control for anything of the plan to be done: what cannot be
-	// undone does not rest on a cache, which may lag. The API server is asked each time, so it is set only for news.
+	// IfGone is an object that was not seen. If the API server says that it is there all the same, as the job's, nothing of the plan is
+	// done: what cannot be undone must not rest on a cache that may lag. It costs a request each time, so it is set only for news.
 	IfGone client.Object
 	// StartedUnheld says that the plan stops a job that nobody held when it was
 	// created.
@@ -326,8 +325,8 @@ type Progress struct {
 	// FailedToStart is why the job can never be started with what it was given, "" if
 	// it can.
 	FailedToStart string
-	// QueuesAnew says that the job, which has no pods, asks for others than those that it has quota for:
-	// its Workload makes room for another.
+	// QueuesAnew says that the job has no pods, and asks for other ones than its Workload is for: that
+	// gives way to a new Workload.
 	QueuesAnew bool
 }
 
@@ -343,9 +342,9 @@ type Event struct {
 	Type, Reason, Message string
 	// WithStatus says that the event is of what the status says: it waits if that does.
 	WithStatus bool
-	// Standing says that the event is of what holds, not of what was done: it is told again only once it did not hold.
+	// Standing says that the event tells what holds, not what was done: it is told once, and again only after it had ceased to hold.
 	Standing bool
-	// About is what a standing event is told apart by, where its message says more: what changes of that meanwhile is no news.
+	// About, unless it is empty, is what a standing event is known by in place of its message: a change of the message alone is no news.
 	About string
 	// Mendable says that the event is of what the job says, and may say otherwise: what follows of that is added where it is known.
 	Mendable bool

@@ -38,7 +38,7 @@ func PlacesOf(assignment *kueue.TopologyAssignment) podspec.Places {
 	return out
 }
 
-// smallestSlice is how many pods each must share a domain, 0 if it is all the same.
+// smallestSlice is how many pods at a time must share a domain, 0 if none must.
 func smallestSlice(request *kueue.PodSetTopologyRequest) int32 {
 	if request == nil {
 		return 0
