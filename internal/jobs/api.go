@@ -168,7 +168,9 @@ type Seen[T client.Object] struct {
 	Pods []*corev1.Pod
 	// Refusals of pods by the UID of the object whose pods they would be.
 	Refusals map[types.UID][]Refusal
-	Now      time.Time
+	// Lacked is what the job was known to lack before.
+	Lacked Lacked
+	Now    time.Time
 }
 
 // Grant is whether a job may have pods.
@@ -319,6 +321,8 @@ type Progress struct {
 	Outcome *Outcome
 	// Restarts is how often anything of the job was started anew because some of it had failed, as far as its status tells.
 	Restarts int64
+	// Lacking counts the pods that are to be there and were not made, of a job of which some are refused.
+	Lacking int32
 	// Refused is why the API server refuses pods without which the job cannot go on,
 	// "" if it does not.
 	Refused string

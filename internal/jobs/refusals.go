@@ -53,15 +53,17 @@ type Refusal struct {
 }
 
 // Refused says why the API server has refused pods of the object, which lacks some,
-// for so long that the job cannot be expected to get them, "" if it has not; and when
-// to look again, zero for never.
-func (s Seen[T]) Refused(lacking types.UID) (why string, due time.Time) {
+// for so long that the job, which lacks so many in all, cannot be expected to get them, "" if it has not; and when
+// to look again, zero for never. One that has got others meanwhile can: it is refused from the last one on, for what was said since
+// about then. Who refuses is told no more of it after a while, so that what was said last may be long ago.
+func (s Seen[T]) Refused(lacking types.UID, pods int32) (why string, due time.Time) {
 	if s.Admission.Grant != Admitted || s.Admission.UnreadySince.IsZero() {
 		return "", time.Time{}
 	}
+	since := s.Lacked.with(pods, s.Now).Since
 	var first, last time.Time
 	for _, r := range s.Refusals[lacking] {
-		if r.Last.Before(s.Admission.UnreadySince) {
+		if r.Last.Before(s.Admission.UnreadySince) || r.Last.Before(since.Add(-refusalPatience)) {
 			continue // of an earlier time
 		}
 		if first.IsZero() || r.First.Before(first) {
@@ -74,13 +76,25 @@ func (s Seen[T]) Refused(lacking types.UID) (why string, due time.Time) {
 	if why == "" {
 		return "", time.Time{}
 	}
-	if first.Before(s.Admission.UnreadySince) {
-		first = s.Admission.UnreadySince
+	for _, from := range []time.Time{s.Admission.UnreadySince, since} {
+		if first.Before(from) {
+			first = from
+		}
 	}
 	if due := first.Add(refusalPatience); s.Now.Before(due) {
 		return "", due
 	}
 	return why, time.Time{}
+}
+
+// NoteRefusals has the progress tell whether the API server refuses pods of the object, of a job that lacks so many in all, and
+// says when to look again, zero for never.
+func (s Seen[T]) NoteRefusals(p *Progress, lacking types.UID, pods int32) (due time.Time) {
+	p.Refused, due = s.Refused(lacking, pods)
+	if p.Refused != "" || !due.IsZero() {
+		p.Lacking = pods
+	}
+	return due
 }
 
 // refusals reads what the API server said to the controllers of a namespace's jobs.

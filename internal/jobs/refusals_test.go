@@ -17,6 +17,7 @@ import (
 func TestRefused(t *testing.T) {
 	after := func(seconds int) time.Time { return earlier.Add(time.Duration(seconds) * time.Second) }
 	said := func(message string, first, last int) Refusal { return Refusal{message, after(first), after(last)} }
+	lacked := func(pods int32, since int) Lacked { return Lacked{pods, after(since)} }
 	for name, tc := range map[string]struct {
 		grant    Grant
 		ready    bool
@@ -24,22 +25,28 @@ func TestRefused(t *testing.T) {
 		now      int
 		why      string
 		due      int
+		lacked   Lacked
+		lacks    int32
 	}{
-		"who was never refused is not":                     {Admitted, false, nil, 60, "", 0},
-		"who is refused for a moment is looked at again":   {Admitted, false, []Refusal{said("a", 2, 3)}, 4, "", 17},
-		"who is refused for long is told the last refusal": {Admitted, false, []Refusal{said("a", 2, 3), said("b", 10, 12)}, 17, "b", 0},
-		"a refusal of an earlier admission does not count": {Admitted, false, []Refusal{said("a", -30, -20)}, 60, "", 0},
-		"one that goes on counts from this admission on":   {Admitted, false, []Refusal{said("a", -30, 5)}, 10, "", 15},
-		"who has all its pods was not harmed":              {Admitted, true, []Refusal{said("a", 2, 3)}, 60, "", 0},
-		"who waits has none to be refused":                 {Waiting, false, []Refusal{said("a", 2, 3)}, 60, "", 0},
+		"who was never refused is not":                     {Admitted, false, nil, 60, "", 0, Lacked{}, 1},
+		"who is refused for a moment is looked at again":   {Admitted, false, []Refusal{said("a", 2, 3)}, 4, "", 17, Lacked{}, 1},
+		"who is refused for long is told the last refusal": {Admitted, false, []Refusal{said("a", 2, 3), said("b", 10, 12)}, 17, "b", 0, Lacked{}, 1},
+		"a refusal of an earlier admission does not count": {Admitted, false, []Refusal{said("a", -30, -20)}, 60, "", 0, Lacked{}, 1},
+		"one that goes on counts from this admission on":   {Admitted, false, []Refusal{said("a", -30, 5)}, 10, "", 15, Lacked{}, 1},
+		"who has all its pods was not harmed":              {Admitted, true, []Refusal{said("a", 2, 3)}, 60, "", 0, Lacked{}, 1},
+		"who waits has none to be refused":                 {Waiting, false, []Refusal{said("a", 2, 3)}, 60, "", 0, Lacked{}, 1},
+		"who gets others meanwhile is not":                 {Admitted, false, []Refusal{said("a", 2, 3)}, 17, "", 32, lacked(9, 1), 8},
+		"who got others a moment ago is looked at again":   {Admitted, false, []Refusal{said("a", 2, 3)}, 17, "", 25, lacked(8, 10), 8},
+		"who gets no others is":                            {Admitted, false, []Refusal{said("a", 2, 3)}, 25, "a", 0, lacked(8, 10), 9},
+		"what was said long before the last one is over":   {Admitted, false, []Refusal{said("a", 2, 3)}, 60, "", 0, lacked(8, 30), 8},
 	} {
 		t.Run(name, func(t *testing.T) {
-			seen := Seen[*batchv1.Job]{Admission: Admission{Grant: tc.grant, UnreadySince: earlier},
+			seen := Seen[*batchv1.Job]{Lacked: tc.lacked, Admission: Admission{Grant: tc.grant, UnreadySince: earlier},
 				Refusals: map[types.UID][]Refusal{"u": tc.refusals, "other": {said("x", 0, 60)}}, Now: after(tc.now)}
 			if tc.ready {
 				seen.Admission.UnreadySince = time.Time{}
 			}
-			why, due := seen.Refused("u")
+			why, due := seen.Refused("u", tc.lacks)
 			if why != tc.why || due.IsZero() != (tc.due == 0) || tc.due != 0 && !due.Equal(after(tc.due)) {
 				t.Errorf("got %q and %v", why, due)
 			}

@@ -36,8 +36,8 @@ func plan(seen jobs.Seen[*batchv1.Job]) jobs.Plan {
 		Reclaimable: map[string]int32{string(podSet): reclaimable(job)},
 		Outcome:     outcome(job),
 	}}
-	if pending(job) > job.Status.Active && !suspended(job) {
-		p.Progress.Refused, p.Due = seen.Refused(job.UID)
+	if lacking := pending(job) - job.Status.Active; lacking > 0 && !suspended(job) {
+		p.Due = seen.NoteRefusals(&p.Progress, job.UID, lacking)
 	}
 	switch {
 	case p.Progress.Outcome != nil:

@@ -152,10 +152,8 @@ func (l *look) progress(over *jobs.Outcome) jobs.Progress {
 	if over != nil && p.Active && l.seen.Admission.HoldsQuota() {
 		p.Outcome = nil // its pods run on, and what they use stays theirs until they end
 	}
-	if over == nil && len(l.roster.Missing()) > 0 {
-		why, due := l.seen.Refused(l.job.UID)
-		p.Refused = why
-		l.plan.DueBy(due)
+	if lacking := len(l.roster.Missing()); over == nil && lacking > 0 {
+		l.plan.DueBy(l.seen.NoteRefusals(&p, l.job.UID, int32(lacking)))
 	}
 	return p
 }

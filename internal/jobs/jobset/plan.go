@@ -156,7 +156,7 @@ func (a *attempt) deleteJobs(list []*batchv1.Job) {
 // progress is what the queue needs to know.
 func (a *attempt) progress() jobs.Progress {
 	p := jobs.Progress{Ready: a.enoughReady(), Reclaimable: a.reclaimable(), Pods: a.podsInUse(), Outcome: outcome(a.js)}
-	if p.Refused = a.refused(); p.Refused == "" && p.Outcome == nil && !slices.ContainsFunc(a.children.active, runs) {
+	if a.noteRefusals(&p); p.Refused == "" && p.Outcome == nil && !slices.ContainsFunc(a.children.active, runs) {
 		p.Refused = a.cannotStart()
 	}
 	for _, job := range a.children.all() {
@@ -167,29 +167,26 @@ func (a *attempt) progress() jobs.Progress {
 	return p
 }
 
-// refused is why the API server refuses pods of a Job that runs and lacks some, or the PodGroup
-// without which none are made, "" if it does not. It is looked at again when that has lasted long
-// enough to tell.
-func (a *attempt) refused() string {
+// noteRefusals has the progress tell why the API server refuses pods of a Job that runs and lacks some, or
+// the PodGroup without which none are made. It is looked at again when that has lasted long enough to tell.
+func (a *attempt) noteRefusals(p *jobs.Progress) {
 	var lacking []types.UID
+	var pods int32
 	if a.lacksGang {
-		lacking = append(lacking, a.js.UID)
+		lacking, pods = append(lacking, a.js.UID), 1
 	}
 	for _, job := range a.children.active {
-		if !suspended(job) && job.Status.Active+job.Status.Succeeded < podsOf(&job.Spec) {
-			lacking = append(lacking, job.UID)
+		if lacks := podsOf(&job.Spec) - job.Status.Active - job.Status.Succeeded; lacks > 0 && !suspended(job) {
+			lacking, pods = append(lacking, job.UID), pods+lacks
 		}
 	}
 	for _, uid := range lacking {
-		why, due := a.seen.Refused(uid)
-		if why != "" {
-			return why
+		due := a.seen.NoteRefusals(p, uid, pods)
+		if p.Refused != "" {
+			return
 		}
-		if !due.IsZero() {
-			a.plan.DueBy(due)
-		}
+		a.plan.DueBy(due)
 	}
-	return ""
 }
 
 // reclaimable counts, of the pods that the quota is for, those that are not needed any

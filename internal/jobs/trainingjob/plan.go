@@ -131,9 +131,7 @@ func (l *look) progress(over *jobs.Outcome) jobs.Progress {
 	least := sizesOf(l.job).least
 	p.Ready = l.job.Status.Stage == breezeml.StageRunning && up >= least
 	if missing := int32(len(l.roster.Missing())); missing > 0 && int32(len(l.roster.Replicas))-missing < least {
-		why, due := l.seen.Refused(l.job.UID)
-		p.Refused = why
-		l.plan.DueBy(due)
+		l.plan.DueBy(l.seen.NoteRefusals(&p, l.job.UID, missing))
 	}
 	return p
 }

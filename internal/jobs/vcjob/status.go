@@ -119,10 +119,8 @@ func (l *look) progress() jobs.Progress {
 		p.Pods = map[string]int32{name: l.alive(name)}
 		delete(p.Reclaimable, name)
 	}
-	if len(l.roster.Missing()) > 0 {
-		why, due := l.seen.Refused(l.job.UID)
-		p.Refused = why
-		l.plan.DueBy(due)
+	if lacking := len(l.roster.Missing()); lacking > 0 {
+		l.plan.DueBy(l.seen.NoteRefusals(&p, l.job.UID, int32(lacking)))
 	}
 	return p
 }
