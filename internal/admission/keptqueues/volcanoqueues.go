@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/events"
@@ -35,6 +37,13 @@ type volcanoQueues struct {
 	told map[types.UID]bool
 	// ignored is what it was told of Queues, by UID, that means nothing in them, unless that is nothing.
 	ignored map[types.UID]string
+	// untold is that there was no time, at this look, for an event.
+	untold bool
+}
+
+// mayWait is a recorder that has not always time for an event, and says so: what holds is told later.
+type mayWait interface {
+	Tell(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) bool
 }
 
 const (
@@ -44,10 +53,12 @@ const (
 	ignoredReason = "IgnoredInSpec"
 	// keeping is the action of these events.
 	keeping = "Keeping"
+	// untoldPause is after how long Queues are looked at again of which there was no time to tell.
+	untoldPause = 30 * time.Second
 )
 
 // AddVolcano has the manager keep Volcano's Queues, which the cluster must serve. After each start the recorder gets to hear of all of
-// them again: it is to be one that passes on as many events as there is time for.
+// them again: it is to be one that passes on as many events as there is time for, and says of which there was none.
 func AddVolcano(mgr ctrl.Manager, recorder events.EventRecorder) error {
 	all := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: volcanoCohort}}}
@@ -71,6 +82,7 @@ func (v *volcanoQueues) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Res
 		return ctrl.Result{}, fmt.Errorf("listing Volcano Queues: %w", err)
 	}
 	v.forgetGone(queues.Items)
+	v.untold = false
 	var list kueue.ClusterQueueList
 	if err := v.client.List(ctx, &list); err != nil {
 		return ctrl.Result{}, fmt.Errorf("listing ClusterQueues: %w", err)
@@ -109,7 +121,10 @@ func (v *volcanoQueues) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Res
 		errs = append(errs, v.report(ctx, q, volcanoStatus(q.Status, there[q.Name], ended[q.Name])))
 	}
 	errs = append(errs, v.keepCohort(ctx, sharedQuota(cluster, kept)))
-	return ctrl.Result{}, withoutConflicts(errs)
+	if err := withoutConflicts(errs); err != nil || !v.untold {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: untoldPause}, nil
 }
 
 // withoutConflicts are errors but for those that the watch mends: it brings the change, and with it the next try.
@@ -157,9 +172,10 @@ func (v *volcanoQueues) tellNotKept(q *scheduling.Queue, instead *kueue.ClusterQ
 	if v.told[q.UID] || !instead.DeletionTimestamp.IsZero() || len(q.Spec.Capability)+len(q.Spec.Deserved)+len(q.Spec.Guarantee.Resource) == 0 {
 		return
 	}
-	v.told[q.UID] = true
-	v.recorder.Eventf(q, nil, corev1.EventTypeWarning, notKeptReason, keeping,
-		"A ClusterQueue %s was there before and serves in place of this Queue: its quota counts, and capability, deserved and guarantee of the Queue mean nothing", q.Name)
+	if v.tell(q, notKeptReason, fmt.Sprintf(
+		"A ClusterQueue %s was there before and serves in place of this Queue: its quota counts, and capability, deserved and guarantee of the Queue mean nothing", q.Name)) {
+		v.told[q.UID] = true
+	}
 }
 
 // tellIgnored tells once what the Queue says that means nothing.
@@ -173,9 +189,22 @@ func (v *volcanoQueues) tellIgnored(q *scheduling.Queue) {
 	case "":
 		delete(v.ignored, q.UID)
 	default:
-		v.ignored[q.UID] = message
-		v.recorder.Eventf(q, nil, corev1.EventTypeWarning, ignoredReason, keeping, "%s", message)
+		if v.tell(q, ignoredReason, message) {
+			v.ignored[q.UID] = message
+		}
 	}
+}
+
+// tell warns of a Queue, and reports whether there was time for it.
+func (v *volcanoQueues) tell(q *scheduling.Queue, reason, message string) bool {
+	r, ok := v.recorder.(mayWait)
+	if !ok {
+		v.recorder.Eventf(q, nil, corev1.EventTypeWarning, reason, keeping, "%s", message)
+		return true
+	}
+	told := r.Tell(q, nil, corev1.EventTypeWarning, reason, keeping, "%s", message)
+	v.untold = v.untold || !told
+	return told
 }
 
 // forgetGone drops what is known of Queues that are not there any more.

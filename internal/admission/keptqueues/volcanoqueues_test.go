@@ -111,6 +111,38 @@ func TestWhatMeansNothingInAQueueIsTold(t *testing.T) {
 	look(func(spec *scheduling.QueueSpec) { spec.Priority = 0 })
 }
 
+// fewEvents is a recorder that has time for so many.
+type fewEvents struct {
+	events.FakeRecorder
+	left int
+}
+
+func (r *fewEvents) Tell(regarding, related runtime.Object, kind, reason, action, note string, args ...any) bool {
+	if r.left == 0 {
+		return false
+	}
+	r.left--
+	r.Eventf(regarding, related, kind, reason, action, note, args...)
+	return true
+}
+
+// TestWhatThereWasNoTimeForIsToldOfQueuesLater: with many Queues there is not at each start.
+func TestWhatThereWasNoTimeForIsToldOfQueuesLater(t *testing.T) {
+	ignored, taken := aQueue("ignored", scheduling.QueueSpec{Parent: "lab"}), aQueue("taken", scheduling.QueueSpec{Capability: admissiontest.Quantities("cpu", "4")})
+	ignored.UID, taken.UID = "ignored", "taken"
+	api := fake.NewClientBuilder().WithScheme(queueScheme(t)).WithStatusSubresource(&scheduling.Queue{}).
+		WithObjects(&kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "taken"}}, ignored, taken).Build()
+	recorder := &fewEvents{FakeRecorder: *events.NewFakeRecorder(10)}
+	keeper := &volcanoQueues{client: api, recorder: recorder, told: map[types.UID]bool{}, ignored: map[types.UID]string{}}
+	for i, want := range []struct{ time, told int }{{0, 0}, {1, 1}, {5, 2}, {5, 2}} {
+		recorder.left = want.time
+		result, err := keeper.Reconcile(t.Context(), ctrl.Request{})
+		if told := len(recorder.Events); err != nil || told != want.told || (result.RequeueAfter > 0) != (want.told < 2) {
+			t.Errorf("look %d: %d are told, want %d, and it looks again after %s (%v)", i, told, want.told, result.RequeueAfter, err)
+		}
+	}
+}
+
 // TestNothingIsKeptOfQueuesThatAreGone: a new one of the name has another UID.
 func TestNothingIsKeptOfQueuesThatAreGone(t *testing.T) {
 	ignored := aQueue("ignored", scheduling.QueueSpec{Parent: "lab"})
