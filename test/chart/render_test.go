@@ -165,9 +165,29 @@ func TestValuesThatMeanNothingAreRefused(t *testing.T) {
 		"more than all jobs":        {values{"tracing": values{"sampling": 2}}, "tracing.sampling"},
 		"no jobs, as text":          {values{"tracing": values{"sampling": "0.0"}}, "tracing.sampling"},
 		"a port beyond all":         {values{"rendezvous": values{"port": 70000}}, "rendezvous.port"},
+		"a port for two things":     {values{"rendezvous": values{"port": 8080}}, "service.internalPort and rendezvous.port are both 8080"},
+		"a section without values":  {values{"service": nil}, "missing property 'service'"},
 	} {
 		if _, err := render(t, tested, test.with); err == nil || !strings.Contains(strings.ReplaceAll(err.Error(), "/", "."), test.want) {
 			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// A file of values whose lines below config, or below a section of it, are all commented out says nothing.
+func TestAConfigurationThatIsLeftEmptyIsTheDefault(t *testing.T) {
+	for what, with := range map[string]values{
+		"all of it":   {"config": nil},
+		"a section":   {"config": values{"batchJob": nil, "placement": nil, "latticejob": nil, "defaultQueue": nil, "trainingJob": nil}},
+		"the volcano": {"config": values{"volcano": nil}},
+	} {
+		text, err := render(t, tested, with)
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+			continue
+		}
+		if objects := decode(t, text); find(t, objects, "Deployment", "lattice-operator") == nil {
+			t.Errorf("%s: there is no Deployment", what)
 		}
 	}
 }

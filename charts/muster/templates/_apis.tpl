@@ -20,7 +20,7 @@ somebody else
 
 {{/* Not empty where Volcano runs its Jobs itself: the configuration says so, or leaves it to whose definition is there. */}}
 {{- define "muster.volcano" -}}
-{{- $mode := default "auto" .Values.config.volcano -}}
+{{- $mode := default "auto" (include "muster.config" . | fromYaml).volcano -}}
 {{- if eq $mode "external" -}}
 external
 {{- else if and (eq $mode "auto") (not .Values.crds.adopt) -}}

@@ -33,10 +33,33 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
+{{/* The configuration, without what is named in it and left empty: a section of which every line is commented out. */}}
+{{- define "muster.config" -}}
+{{- $config := dict -}}
+{{- range $section, $says := .Values.config }}{{ if not (kindIs "invalid" $says) }}{{ $_ := set $config $section $says }}{{ end }}{{ end -}}
+{{- toYaml $config -}}
+{{- end -}}
+
+{{/* Fails where two things are to be served at one port. */}}
+{{- define "muster.ports" -}}
+{{- $ports := list (list "service.probePort" .Values.service.probePort) (list "service.internalPort" .Values.service.internalPort) -}}
+{{- if .Values.rendezvous.enabled }}{{ $ports = append $ports (list "rendezvous.port" .Values.rendezvous.port) }}{{ end -}}
+{{- if fromYamlArray (include "muster.webhooks" .) }}{{ $ports = append $ports (list "webhook.port" .Values.webhook.port) }}{{ end -}}
+{{- $taken := dict -}}
+{{- range $ports -}}
+{{- $port := toString (last .) -}}
+{{- if hasKey $taken $port -}}
+{{- fail (printf "%s and %s are both %s: the operator serves each at a port of its own" (get $taken $port) (first .) $port) -}}
+{{- end -}}
+{{- $_ := set $taken $port (first .) -}}
+{{- end -}}
+{{- end -}}
+
 {{/* The files of the webhooks that the configuration turns on, as a list. */}}
 {{- define "muster.webhooks" -}}
 {{- $files := list -}}
-{{- if dig "batchJob" "webhook" false .Values.config }}{{ $files = append $files "webhook/job-hold.yaml" }}{{ end -}}
-{{- if dig "placement" "webhook" false .Values.config }}{{ $files = append $files "webhook/pod-places.yaml" }}{{ end -}}
+{{- $config := include "muster.config" . | fromYaml -}}
+{{- if dig "batchJob" "webhook" false $config }}{{ $files = append $files "webhook/job-hold.yaml" }}{{ end -}}
+{{- if dig "placement" "webhook" false $config }}{{ $files = append $files "webhook/pod-places.yaml" }}{{ end -}}
 {{- toYaml $files -}}
 {{- end -}}
