@@ -46,6 +46,9 @@ func Explanation(out io.Writer, e *view.Explanation) error {
 	}
 	if e.NewNodes {
 		line(&text, "nodes", "it waits for new nodes: none that was there could ever hold its pods, so it was admitted by quota alone")
+		if levels := unkept(e.Asks); len(levels) > 0 {
+			line(&text, "", fmt.Sprintf("its pods have no places: nothing keeps them to one %s, as it requires", strings.Join(levels, " or ")))
+		}
 	}
 	switch {
 	case e.WhyNot != nil:
@@ -173,6 +176,21 @@ func ask(a *view.Ask) string {
 		text += ", in flavor " + strings.Join(slices.Compact(slices.Sorted(maps.Values(a.Flavors))), ", ")
 	}
 	return text
+}
+
+// unkept are the levels of which one domain is required for pods that have no places. Jobs that have theirs for themselves find it by
+// each other's pods.
+func unkept(asks []view.Ask) (levels []string) {
+	for i := range asks {
+		near := asks[i].Near
+		for _, n := range near {
+			alone := slices.Contains(near, view.Nearness{Of: view.Exclusive, Level: n.Level})
+			if (n.Of == view.Required || n.Of == view.Slice && !alone) && !slices.Contains(levels, n.Level) {
+				levels = append(levels, n.Level)
+			}
+		}
+	}
+	return levels
 }
 
 // nearness writes in how large a domain the pods are to be.

@@ -27,6 +27,28 @@ func TestTheBestDomainIsToldWithWhatItIsShortOf(t *testing.T) {
 	}
 }
 
+// TestWhoWaitsForNewNodesIsToldWhatTheyNeedNotBe: as near to each other as his pods must be, where these have no places.
+func TestWhoWaitsForNewNodesIsToldWhatTheyNeedNotBe(t *testing.T) {
+	near := func(of, level string) view.Nearness { return view.Nearness{Of: of, Level: level} }
+	for name, tc := range map[string]struct {
+		near []view.Nearness
+		want string
+	}{
+		"a level is required":                   {[]view.Nearness{near(view.Required, "block")}, "its pods have no places: nothing keeps them to one block, as it requires"},
+		"and another of its slices":             {[]view.Nearness{near(view.Required, "block"), near(view.Slice, "rack")}, "one block or rack, as"},
+		"one is preferred":                      {[]view.Nearness{near(view.Preferred, "block")}, ""},
+		"each Job finds one by its pods' words": {[]view.Nearness{near(view.Slice, "rack"), near(view.Exclusive, "rack")}, ""},
+	} {
+		var text strings.Builder
+		if err := Explanation(&text, &view.Explanation{NewNodes: true, Asks: []view.Ask{{PodSet: "main", Pods: 2, Near: tc.near}}}); err != nil {
+			t.Fatal(err)
+		}
+		if said := strings.Contains(text.String(), "no places"); said != (tc.want != "") || !strings.Contains(text.String(), tc.want) {
+			t.Errorf("%s: it is told\n%s", name, text.String())
+		}
+	}
+}
+
 // TestWhereUseOrdersTheLineItIsTold: else who stands behind jobs of a lower priority would ask why.
 func TestWhereUseOrdersTheLineItIsTold(t *testing.T) {
 	e := &view.Explanation{
