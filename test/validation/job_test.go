@@ -12,10 +12,12 @@ func jobRules() []rule {
 				{what: "capitals, later", before: suspended, change: label(queue, "Team_A")},
 			},
 			[]attempt{{what: "a name", change: label(queue, "team-a.gpu")}, {what: "none", change: label(queue, "")}}},
-		{of, "the label queue-name is added before a Job runs", inJobLabels, "the label kueue.x-k8s.io/queue-name cannot be added to a Job that runs without a queue",
+		{of, "the label queue-name is added before a Job runs", inJobLabels, "the label kueue.x-k8s.io/queue-name cannot be added to a Job that runs without it: set spec.suspend to true first, or in the same change",
 			[]attempt{{what: "to one that runs", before: edits{}, change: label(queue, "q")}},
 			[]attempt{
 				{what: "to one that is suspended", before: suspended, change: label(queue, "q")},
+				{what: "to one that is suspended by the same change", before: edits{}, change: label(queue, "q").with(suspended)},
+				{what: "to one that a queue has started", before: edits{"metadata>annotations": map[string]any{"muster.dev/before-admission": "{}"}}, change: label(queue, "q")},
 				{what: "to one that moves to another queue", before: label(queue, "q"), change: label(queue, "r")},
 			}},
 		{of, "the label priority-class is the name of a class", inJobLabels, "the label kueue.x-k8s.io/priority-class must be the name of a WorkloadPriorityClass",

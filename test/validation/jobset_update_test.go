@@ -187,10 +187,11 @@ func jobSetPolicyRules() []rule {
 				{what: "a name", change: label("kueue.x-k8s.io/queue-name", "team-a")},
 				{what: "empty, which is none", change: label("kueue.x-k8s.io/queue-name", "")},
 			}},
-		{of, "the label queue-name is added before a JobSet runs", inLabels, "the label kueue.x-k8s.io/queue-name cannot be added to a JobSet that runs without a queue",
+		{of, "the label queue-name is added before a JobSet runs", inLabels, "the label kueue.x-k8s.io/queue-name cannot be added to a JobSet that runs without it: set spec.suspend to true first, or in the same change",
 			[]attempt{{what: "to one that runs", before: edits{}, change: label("kueue.x-k8s.io/queue-name", "team-a")}},
 			[]attempt{
 				{what: "to one that is suspended", before: edits{"spec>suspend": true}, change: label("kueue.x-k8s.io/queue-name", "team-a")},
+				{what: "to one that is suspended by the same change", before: edits{}, change: label("kueue.x-k8s.io/queue-name", "team-a").with(edits{"spec>suspend": true})},
 				{what: "to one in another queue", before: label("kueue.x-k8s.io/queue-name", "team-b"), change: label("kueue.x-k8s.io/queue-name", "team-a")},
 			}},
 		{of, "the label priority-class is the name of a class", inLabels, "the label kueue.x-k8s.io/priority-class must be the name of a WorkloadPriorityClass",
