@@ -132,6 +132,8 @@ type subject struct {
 	stopped string
 	// saysSize tells that the job itself says how many pods it runs now, as far as it was given them.
 	saysSize bool
+	// mayGrow tells that it may come to say more than it was admitted for.
+	mayGrow bool
 	// given is how many pods the job was admitted with, 0 if it was not.
 	given int32
 	// ended is set when the job is over.
@@ -167,6 +169,7 @@ func jobSetSubject(js *jobset.JobSet, owned owners) *subject {
 		restarts:  js.Status.Restarts,
 		suspended: js.Spec.Suspend != nil && *js.Spec.Suspend,
 		saysSize:  true,
+		mayGrow:   true,
 	}
 	for i := range js.Spec.ReplicatedJobs {
 		replicated := &js.Spec.ReplicatedJobs[i]

@@ -115,7 +115,7 @@ func TestJobs(t *testing.T) {
 			Jobs:      []batchv1.Job{aJob("small-workers-0", ownedBy("small", running))},
 		},
 		want: []line{
-			{"ml/jobset/large", "gpu", Starting, "0/4", "32 gpu", "20s", "40s", ""},
+			{"ml/jobset/large", "gpu", Starting, "0/4", "32 gpu", "20s", "40s", "asks for 6 pods now, and was admitted for 4: the rest has no quota"},
 			{"ml/jobset/small", "gpu", Running, "2/2", "32 gpu", "20s", "40s", ""},
 		},
 	}, {

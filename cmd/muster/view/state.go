@@ -29,6 +29,7 @@ func (s *subject) describe(now time.Time) Job {
 	}
 	if s.workload != nil {
 		s.noteSizes()
+		s.noteLarger()
 		s.addWorkload(&job)
 		s.notePartial()
 		s.noteResized(now)
@@ -78,6 +79,17 @@ func (s *subject) addWorkload(job *Job) {
 		s.pods.asked = pods
 	}
 	job.PodsAsked = s.pods.asked
+}
+
+// noteLarger notes that the job has come to say that it runs more pods than it was queued with: those wait.
+func (s *subject) noteLarger() {
+	var queued int32
+	for i := range s.workload.Spec.PodSets {
+		queued += s.workload.Spec.PodSets[i].Count
+	}
+	if s.mayGrow && s.workload.Status.Admission != nil && s.pods.asked > queued {
+		s.partial = join("; ", s.partial, fmt.Sprintf("asks for %d pods now, and was admitted for %d: the rest has no quota", s.pods.asked, queued))
+	}
 }
 
 // notePartial notes that a job was given fewer pods than it wants: those that have ended are not missed.

@@ -17,6 +17,7 @@ func vcJobSubject(job *volcano.Job, owned owners) *subject {
 		workload: owned.workloads[job.UID],
 		queue:    cmp.Or(job.Labels[kueue.QueueLabel], job.Spec.Queue, volcano.DefaultQueue),
 		requests: corev1.ResourceList{},
+		mayGrow:  true,
 	}
 	for i := range job.Spec.Tasks {
 		task := &job.Spec.Tasks[i]
