@@ -86,6 +86,24 @@ func (b behind) Get(ctx context.Context, key client.ObjectKey, object client.Obj
 	return b.Client.Get(ctx, key, object, opts...)
 }
 
+// TestAMistakeThatComesAfterTheWorkloadKeepsNobodyFromStarting: the job is admitted as it was, and would hold that quota for nothing.
+func TestAMistakeThatComesAfterTheWorkloadKeepsNobodyFromStarting(t *testing.T) {
+	w := newExternalWorld(t)
+	if err := w.api.Create(t.Context(), flavor()); err != nil {
+		t.Fatal(err)
+	}
+	w.know(true)
+	w.edit(func(job *lattice.LatticeJob) { job.Spec.Queue = "cq" })
+	w.quiet()
+	w.edit(func(job *lattice.LatticeJob) { job.Labels = map[string]string{kueue.WorkloadPriorityClassLabel: "none-such"} })
+	w.quiet()
+	w.admit()
+	w.quiet()
+	if made := list[volcano.JobList](w.world).Items; len(made) != 1 {
+		t.Errorf("%d VCJobs were made; it says %q", len(made), w.latticeJob().Status.Message)
+	}
+}
+
 // TestALostJobGivesItsQuotaBack: nothing of it will run any more. What is not seen is not lost: an operator that has just begun may read
 // of the job before it does of its VCJob.
 func TestALostJobGivesItsQuotaBack(t *testing.T) {

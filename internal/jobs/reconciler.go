@@ -237,7 +237,8 @@ func (r *reconciler[T]) planQueued(ctx context.Context, seen Seen[T], described 
 	if seen.Refusals, err = r.refusals(ctx, job.GetNamespace()); err != nil {
 		return Plan{}, err
 	}
-	if mistakes := mistakesOf(job, described, facts.Priorities, found != nil); len(mistakes) > 0 {
+	// What has come to be wrong since its Workload was made keeps it from nothing.
+	if mistakes := mistakesOf(job, described, facts.Priorities, false); found == nil && len(mistakes) > 0 {
 		seen.Mistake = mistakes[0].Message
 	}
 	seen.Lacked = r.lacks.before(job, seen.Now)
