@@ -134,6 +134,7 @@ func (r *reconciler[T]) forget(job types.NamespacedName) {
 	r.counts.forget(job)
 	r.reclaims.forget(job)
 	r.told.forget(job)
+	r.lacks.forget(job)
 	r.namers.forget(job)
 	if r.lives.forget(job) && r.countsLives() {
 		moment{deleted: true}.count(r.api.Kind.Kind, job.Namespace)

@@ -88,7 +88,7 @@ func (s *subject) noteLarger() {
 		queued += s.workload.Spec.PodSets[i].Count
 	}
 	if s.mayGrow && s.workload.Status.Admission != nil && s.pods.asked > queued {
-		s.partial = join("; ", s.partial, fmt.Sprintf("asks for %d pods now, and was admitted for %d: the rest has no quota", s.pods.asked, queued))
+		s.partial = join(s.partial, fmt.Sprintf("asks for %d pods now, and was admitted for %d: the rest has no quota", s.pods.asked, queued))
 	}
 }
 
