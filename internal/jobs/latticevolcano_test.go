@@ -95,7 +95,9 @@ func TestAMistakeThatComesAfterTheWorkloadKeepsNobodyFromStarting(t *testing.T) 
 	w.know(true)
 	w.edit(func(job *lattice.LatticeJob) { job.Spec.Queue = "cq" })
 	w.quiet()
-	w.edit(func(job *lattice.LatticeJob) { job.Labels = map[string]string{kueue.WorkloadPriorityClassLabel: "none-such"} })
+	w.edit(func(job *lattice.LatticeJob) {
+		job.Labels = map[string]string{kueue.WorkloadPriorityClassLabel: "none-such"}
+	})
 	w.quiet()
 	w.admit()
 	w.quiet()
