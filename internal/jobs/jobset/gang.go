@@ -1,8 +1,6 @@
 package jobset
 
 import (
-	"slices"
-
 	batchv1 "k8s.io/api/batch/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	"k8s.io/utils/ptr"
@@ -124,15 +122,23 @@ func (a *attempt) keepGangs() {
 }
 
 // loosenGangs has the PodGroups in which Jobs of the replicated job run that makes no gang any more, since it became smaller or
-// other nodes were given to some of its Jobs, ask for one pod: nobody else comes for whom one that is made anew could wait.
+// other nodes were given to some of its Jobs, ask for no more pods than these Jobs have: a pod that is made anew would wait for
+// ever for those that were gone. A PodGroup whose Jobs are made anew, for it keeps them out, stays whole until they are gone.
 func (a *attempt) loosenGangs(rj *jobset.ReplicatedJob) {
 	for _, there := range jobs.ChildrenOf[*schedulingv1beta1.PodGroup](a.podGroups) {
-		if !slices.ContainsFunc(a.children.active, func(job *batchv1.Job) bool {
-			return !suspended(job) && job.Labels[jobset.ReplicatedJobNameKey] == rj.Name && jobs.IsInPodGroup(&job.Spec.Template.Spec, there.Name)
-		}) {
+		pods, keptOut := int32(0), false
+		for _, job := range a.children.active {
+			spec := &job.Spec.Template.Spec
+			if suspended(job) || job.Labels[jobset.ReplicatedJobNameKey] != rj.Name || !jobs.IsInPodGroup(spec, there.Name) {
+				continue
+			}
+			pods += podsLeft(job)
+			keptOut = keptOut || a.seen.Facts.Priorities.KeepsOut(there.Name, spec.PriorityClassName, a.podGroups)
+		}
+		if least := there.Spec.SchedulingPolicy.Gang; pods == 0 || keptOut || least == nil || pods >= least.MinCount {
 			continue
 		}
-		if write, differs := (jobs.Gang{Name: there.Name, Pods: 1, Waits: true}).Keep(a.js, kind, a.podGroups); differs {
+		if write, differs := (jobs.Gang{Name: there.Name, Pods: pods, Waits: true}).Keep(a.js, kind, a.podGroups); differs {
 			a.plan.First = append(a.plan.First, write)
 		}
 	}

@@ -179,6 +179,15 @@ func TestWhoIsLeftOfAGangThatIsNoneAnyMoreWaitsForNobody(t *testing.T) {
 	}
 }
 
+// TestJobsThatLeaveAGangLeaveItWhole: of those that may be bound the rest stays a gang.
+func TestJobsThatLeaveAGangLeaveItWhole(t *testing.T) {
+	js, children := ran(func(first, second *batchv1.Job) {
+		first.Status.Ready = nil
+		second.Spec.Template.Spec.SchedulingGroup = nil
+	})
+	same(t, "first", []string{"change js-workers: 4"}, firsts(lookWithGangs(js, grantPlaces(), children...)))
+}
+
 func TestAGangThatShrankIsWholeAgainAfterARestart(t *testing.T) {
 	js, children := ran(func(_, _ *batchv1.Job) {})
 	group := children[1].(*schedulingv1beta1.PodGroup)
@@ -296,6 +305,9 @@ func TestADefaultClassThatComesBetweenAGangAndItsPods(t *testing.T) {
 		p := look(js, children...)
 		if gone := deleted(p); len(gone) > 0 || p.Due.After(now) != (what == "of a Job just made") {
 			t.Errorf("pods that are %s: %v, due %s", what, gone, p.Due)
+		}
+		if what == "of a Job just made" {
+			same(t, "first", nil, firsts(p)) // they are still bound whole, if their class comes back
 		}
 	}
 }

@@ -31,7 +31,7 @@ func TestJobsGoToTheNodesThatPeopleKeepForThem(t *testing.T) {
 	w.Create(js)
 	w.UntilWorkloadOf("js", "waits for nodes that are kept for its Jobs", func(wl *kueue.Workload) bool {
 		c := meta.FindStatusCondition(wl.Status.Conditions, kueue.WorkloadQuotaReserved)
-		return c != nil && strings.Contains(c.Message, "excluded: affinity: 6")
+		return c != nil && strings.Contains(c.Message, fmt.Sprintf("excluded: label %q: 6", jobset.NamespacedJobKey))
 	})
 	for i := range 2 {
 		for _, name := range racks[i] {
