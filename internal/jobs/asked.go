@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +17,10 @@ import (
 // A Workload may ask for something else than its job: policies of the cluster's owner add tolerations to all of them, or have them
 // cost more. Whether the job was changed since cannot be told from it then, and a Workload that is made anew for that is changed in
 // the same way: the job would queue anew without end. So what the job asked for is noted beside it, by who may say that alone.
+
+// askedVersion begins what is noted, and is another one wherever the same needs come to have another digest: what an earlier Muster noted of jobs
+// that run cannot be compared with then, and they must not be stopped for that.
+const askedVersion = "v1-"
 
 // askedFor is a digest of what pods of the pod sets need.
 func askedFor(podSets []kueue.PodSet) string {
@@ -32,7 +37,7 @@ func askedFor(podSets []kueue.PodSet) string {
 		panic("encoding what pods need: " + err.Error()) // plain data
 	}
 	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:16])
+	return askedVersion + hex.EncodeToString(sum[:16])
 }
 
 // noteAsked has the Workload say what the job asks for by it.
@@ -41,11 +46,11 @@ func noteAsked(w *kueue.Workload, podSets []kueue.PodSet) {
 }
 
 // IsFor reports whether the quota of an Admitted job is for pods that need what those of the pod sets do: it is what their Workload
-// asks for, or what they needed when it was asked for.
+// asks for, or what they needed when it was asked for, as far as that is known.
 func (a Admission) IsFor(podSets []kueue.PodSet) bool {
 	other := slices.ContainsFunc(podSets, func(asks kueue.PodSet) bool {
 		granted := a.PodSets[string(asks.Name)]
 		return !granted.isFor(&asks.Template)
 	})
-	return !other || a.Noted != "" && a.Noted == askedFor(podSets)
+	return !other || a.Noted != "" && (a.Noted == askedFor(podSets) || !strings.HasPrefix(a.Noted, askedVersion))
 }
