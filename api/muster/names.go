@@ -91,7 +91,8 @@ const (
 
 	// MinReplicasAnnotation and MaxReplicasAnnotation, on the pod template of a pod set,
 	// are between how many pods it may run: as many as the queue can give, more or fewer
-	// as others come and go.
+	// as others come and go. MaxReplicasAnnotation on a Workload that holds quota is how many
+	// its job wants at most since it was made smaller: its pod sets stay as they were admitted.
 	MinReplicasAnnotation = "muster.dev/min-replicas"
 	MaxReplicasAnnotation = "muster.dev/max-replicas"
 	// QueuedTimeAnnotation on a Workload is since when its job queues, in RFC 3339, where

@@ -73,6 +73,9 @@ func (a *accountant) account(w *kueue.Workload) (podSets []engine.PodSet, refuse
 		violations = append(violations, site.Check(i, string(podSet.Name), given, stored)...)
 		podSets[i] = a.podSet(podSet, stored)
 		podSets[i].Reclaimable = workload.Reclaimed(w, podSet)
+		if podSets[i].Elastic > 0 {
+			podSets[i].Wanted = workload.Wanted(w)
+		}
 	}
 	return podSets, podspec.Message(violations)
 }

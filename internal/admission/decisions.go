@@ -321,6 +321,9 @@ func (a *decisionWriter) resized(ctx context.Context, seen *kueue.Workload, r *e
 		return nil, overtaken, nil
 	}
 	wanted, err := a.stillWanted(ctx, r.For, "")
+	if r.Unwanted && workload.Wanted(seen) != r.To {
+		return nil, overtaken, nil // its job has thought better of it
+	}
 	if wanted && r.To > r.From {
 		wanted, err = a.mayStillGrow(ctx, seen, r.Admission.ClusterQueue)
 	}

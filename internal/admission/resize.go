@@ -60,6 +60,9 @@ func resize(w *kueue.Workload, r *engine.Resize, by string, places map[string]*k
 	if by != "" {
 		message += " for " + by
 	}
+	if r.Unwanted {
+		message += " as its job asks for no more"
+	}
 	if r.Detail != "" {
 		message += ": " + r.Detail
 	}

@@ -105,3 +105,28 @@ func TestAJobShrinksAndGrows(t *testing.T) {
 		t.Errorf("resized at %s, want %s", since, f.at)
 	}
 }
+
+// TestAJobThatIsLoweredShrinks: its status says why, and that it needs no more is not written over what it says by then.
+func TestAJobThatIsLoweredShrinks(t *testing.T) {
+	f := newFloor(t, machine("a"), machine("b"), machine("c"), elasticWorkload("large", 1, 3))
+	f.decide()
+	f.sized("it is alone", "large", "3", "9", "")
+
+	wants := func(pods int32) {
+		f.at = f.at.Add(time.Hour)
+		w := f.world.workload("large")
+		workload.Want(w, pods)
+		if err := f.world.Update(t.Context(), w); err != nil {
+			t.Fatal(err)
+		}
+		f.hear(f.changed(f.world.workload("large"), f.at)...)
+		f.decide()
+	}
+	wants(1)
+	f.sized("it wants one", "large", "1", "3 of 9", "Shrunk: pod set main from 3 to 1 pods as its job asks for no more")
+	f.shrunk("large")
+	wants(2)
+	f.sized("it wants two", "large", "2", "6", "Grown: pod set main from 1 to 2 pods")
+	wants(0)
+	f.sized("it wants all", "large", "3", "9", "Grown: pod set main from 2 to 3 pods")
+}

@@ -56,6 +56,7 @@ func (e *Engine) settle(w *workload) {
 	e.recount(was, now)
 	w.charged = now
 	e.enlist(w)
+	e.noteUnwanted(w)
 	e.settlePlaces(w)
 }
 

@@ -38,6 +38,7 @@ func (e *Engine) Decide(now time.Time) []Decision {
 	p.settleWithin()
 	p.evictWithdrawn()
 	p.repair()
+	p.dropUnwanted()
 	e.wakePlaces()
 	if e.changed.Len() == 0 && e.relocated.Len() == 0 {
 		p.workOff()
@@ -49,7 +50,7 @@ func (e *Engine) Decide(now time.Time) []Decision {
 
 // Busy reports whether the last Decide has left something to look at.
 func (e *Engine) Busy() bool {
-	return e.changed.Len() > 0 || e.relocated.Len() > 0 || len(e.agenda) > 0 || e.unsaid.len() > 0 || e.ailing.Len() > 0
+	return e.changed.Len() > 0 || e.relocated.Len() > 0 || len(e.agenda) > 0 || e.unsaid.len() > 0 || e.ailing.Len() > 0 || e.unwanted.Len() > 0
 }
 
 // pass is one Decide under way.

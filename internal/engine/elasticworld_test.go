@@ -52,7 +52,8 @@ func TestSizesStayWithinBoundsAndQuota(t *testing.T) {
 				job := w.jobs[d.Key.Name]
 				ps, given := job.PodSets[0], r.Admission.PodSets[0]
 				switch {
-				case ps.Elastic == 0, given.Count != r.To, r.To == r.From, r.To < ps.MinCount, r.To > ps.Count:
+				case ps.Elastic == 0, given.Count != r.To, r.To == r.From, r.To < ps.Least(), r.To > ps.Count,
+					r.To > r.From && r.To > ps.Most(), r.Unwanted && r.To != ps.Most():
 					w.describe(t)
 					t.Fatalf("%s of %+v was resized: %+v", d.Key, ps, r)
 				case given.Usage["cpu"] != int64(r.To)*ps.PerPod["cpu"]:
@@ -77,9 +78,12 @@ func TestSizesStayWithinBoundsAndQuota(t *testing.T) {
 }
 
 // mayShrink reports whether the job may be asked for pods: by one of its queue that is of no
-// lower priority, by one of another queue that may evict it, or because nodes are lost.
+// lower priority, by one of another queue that may evict it, because nodes are lost, or because it wants fewer.
 func (w *world) mayShrink(name string, r *Resize) bool {
 	if r.For == (Key{}) {
+		if r.Unwanted {
+			return w.jobs[name].PodSets[0].Wanted > 0
+		}
 		return r.Detail != "" && w.nodes != nil
 	}
 	job, by := w.jobs[name], w.jobs[r.For.Name]

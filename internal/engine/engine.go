@@ -63,6 +63,8 @@ type Engine struct {
 	shapes      map[string]*shape
 
 	precedence preempt.Precedence
+	// unwanted are those who hold pods that their jobs want no more.
+	unwanted sets.Set[Key]
 	// lateWritten are those who were withdrawn and hold quota: it is decided next whether they go.
 	lateWritten sets.Set[Key]
 	// places is where pods can run, topologies the levels of each.
@@ -129,6 +131,7 @@ func New(options Options) *Engine {
 		growths:     map[string]time.Time{},
 		avoiding:    sets.New[Key](),
 		lateWritten: sets.New[Key](),
+		unwanted:    sets.New[Key](),
 		speeds:      elastic.Speeds{},
 		topologies:  map[string][]string{},
 		overtaken:   map[Key]int64{},

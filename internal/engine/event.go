@@ -297,10 +297,12 @@ type Resize struct {
 	// PodSet is the one whose size changes, From and To are its pods before and after.
 	PodSet   string
 	From, To int32
-	// For is the workload that needs the room of pods that go; nobody for growth, and where
-	// their places are no good any more, as Detail says.
-	For    Key
-	Detail string
+	// For is the workload that needs the room of pods that go; nobody for growth, where their
+	// places are no good any more, as Detail says, and where they are Unwanted: their job is to
+	// have fewer.
+	For      Key
+	Detail   string
+	Unwanted bool
 }
 
 // Eviction is for whom a workload has to go.

@@ -89,7 +89,10 @@ func (p *pass) growAsPlanned(q *clusterQueue) (left bool) {
 		w.gaveUp = true
 		p.plan(w, nil)
 		if free := roomFor(q.node, t.each[i]); free > 0 {
-			p.enlarge(growth{w, t.at[i], t.jobs[i].Size + int32(min(more, free))})
+			to := t.jobs[i].Size + int32(min(more, free))
+			if to = min(to, t.jobs[i].Max); to > t.jobs[i].Size { // it may want no more by now
+				p.enlarge(growth{w, t.at[i], to})
+			}
 		}
 	}
 	return false

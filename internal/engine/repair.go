@@ -109,7 +109,7 @@ func (p *pass) shrinkToRest(w *workload) bool {
 	for _, at := range lost {
 		most += at.Count
 	}
-	most = min(most, set.Count-w.podSet(set.PodSet).MinCount)
+	most = min(most, set.Count-w.podSet(set.PodSet).Least())
 	fewer := int32(sort.Search(int(max(0, most)), func(n int) bool { return p.mendedWithout(w, at, lost, int32(n)+1) != nil })) + 1
 	if fewer > most {
 		return false

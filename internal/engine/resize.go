@@ -41,8 +41,9 @@ func (w *workload) elasticJob() (job elastic.Job, at int, ok bool) {
 	if at < 0 || w.charged.holder == nil || !w.Admitted {
 		return elastic.Job{}, at, false
 	}
-	ps := w.podSet(w.held.PodSets[at].PodSet)
-	return elastic.Job{Key: w.Key, Min: ps.MinCount, Max: ps.Count, Size: w.held.PodSets[at].Count, Priority: w.Priority, QueuedAt: w.QueuedAt,
+	ps, size := w.podSet(w.held.PodSets[at].PodSet), w.held.PodSets[at].Count
+	// What it wants may have been less, or more, than it is as yet.
+	return elastic.Job{Key: w.Key, Min: min(ps.Least(), size), Max: max(ps.Most(), size), Size: size, Priority: w.Priority, QueuedAt: w.QueuedAt,
 		RunsSince: w.ReservedAt, ResizedAt: w.ResizedAt, Exponent: ps.Elastic}, at, true
 }
 
@@ -50,7 +51,7 @@ func (w *workload) elasticJob() (job elastic.Job, at int, ok bool) {
 func (e *Engine) spare(w *workload, h *preempt.Holder) {
 	if at := w.elasticSet(); at >= 0 && w.Admitted {
 		set := &w.held.PodSets[at]
-		h.Pod, h.Spare = e.vectorOfPods(set, 1), max(0, set.Count-w.podSet(set.PodSet).MinCount)
+		h.Pod, h.Spare = e.vectorOfPods(set, 1), max(0, set.Count-w.podSet(set.PodSet).Least())
 	}
 }
 

@@ -40,7 +40,7 @@ func (w *world) hold(t *rapid.T, name string) {
 			*s = ""
 		}
 	}
-	switch rapid.IntRange(0, 5).Draw(t, "by whom") {
+	switch rapid.IntRange(0, 6).Draw(t, "by whom") {
 	case 0, 1:
 		ev.Inactive = !ev.Inactive
 		ev.Generation++
@@ -50,6 +50,11 @@ func (w *world) hold(t *rapid.T, name string) {
 		toggle(&ev.BacksOff, "waits for a while")
 	case 4:
 		toggle(&ev.Refused, "it asks for too much")
+	case 5:
+		if ev.PodSets[0].Elastic > 0 {
+			ev.PodSets = slices.Clone(ev.PodSets)
+			ev.PodSets[0].Wanted = rapid.Int32Range(0, ev.PodSets[0].Count).Draw(t, "wants")
+		}
 	default:
 		ev.Unheld = ev.Admission == nil && !ev.Unheld
 	}

@@ -159,6 +159,9 @@ func respecified(seen, described *kueue.Workload, progress Progress) *kueue.Work
 		} else if isElastic(seen) && was.PriorityClassName == "" && is.PriorityClassName == "" {
 			out.Spec.Priority = is.Priority // it may take from others now, or they from it
 		}
+		if described != seen {
+			workload.Want(out, lowered(seen, described))
+		}
 	} else {
 		out.Spec = described.Spec
 		out.Spec.Active = seen.Spec.Active // people deactivate Workloads, jobs do not
@@ -167,6 +170,9 @@ func respecified(seen, described *kueue.Workload, progress Progress) *kueue.Work
 			out.Spec.MaximumExecutionTimeSeconds = seen.Spec.MaximumExecutionTimeSeconds
 		}
 		setGates(out, described.Annotations[kueue.AdmissionGatedByAnnotation])
+		if described != seen {
+			workload.Want(out, 0) // its pod sets say so themselves
+		}
 		if asked := described.Annotations[muster.AskedAnnotation]; asked != "" && !equality.Semantic.DeepEqual(seen.Spec.PodSets, out.Spec.PodSets) {
 			metav1.SetMetaDataAnnotation(&out.ObjectMeta, muster.AskedAnnotation, asked)
 		}
@@ -175,4 +181,21 @@ func respecified(seen, described *kueue.Workload, progress Progress) *kueue.Work
 		return nil
 	}
 	return out
+}
+
+// lowered is how many pods the job wants at most by now of its elastic pod set, if these are fewer than when it was admitted, else 0.
+// The API server lets nobody change the pod sets of a Workload that holds quota.
+func lowered(seen, described *kueue.Workload) int32 {
+	for i := range seen.Spec.PodSets {
+		was := &seen.Spec.PodSets[i]
+		if !saysLeast(&was.Template) {
+			continue
+		}
+		for j := range described.Spec.PodSets {
+			if is := &described.Spec.PodSets[j]; is.Name == was.Name && is.Count < was.Count && is.Count > 0 {
+				return is.Count
+			}
+		}
+	}
+	return 0
 }

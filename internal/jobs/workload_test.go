@@ -437,6 +437,51 @@ func TestThePriorityOfAnElasticJobMayChangeWhileItRuns(t *testing.T) {
 	}
 }
 
+// TestAnElasticJobThatIsLoweredWhileItRunsSaysSo: by an annotation, for its pod sets are as they were admitted, and not for longer
+// than that is so.
+func TestAnElasticJobThatIsLoweredWhileItRunsSaysSo(t *testing.T) {
+	for name, tc := range map[string]struct {
+		rigid, waits, same bool
+		said               int32
+		most               int32
+		want               string
+	}{
+		"lowered":                    {most: 1, want: "1"},
+		"raised to what it was":      {said: 1, most: 2},
+		"raised above":               {said: 1, most: 5},
+		"nothing is left to ask for": {most: 0},
+		"not elastic":                {rigid: true, most: 1},
+		"it waits":                   {waits: true, said: 1, most: 1},
+		"somebody else made it, or who asks is mistaken": {same: true, said: 1, most: 2, want: "1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seen := waiting()
+			if !tc.waits {
+				seen = seen.admitted()
+			}
+			if !tc.rigid {
+				metav1.SetMetaDataAnnotation(&seen.w.Spec.PodSets[0].Template.ObjectMeta, muster.MinReplicasAnnotation, "1")
+			}
+			described := seen.w.DeepCopy()
+			described.Spec.PodSets[0].Count = tc.most
+			workload.Want(seen.w, tc.said)
+			if tc.same {
+				described = seen.w
+			}
+			got := seen.w
+			if changed := respecified(seen.w, described, Progress{}); changed != nil {
+				got = changed
+			}
+			if said := got.Annotations[muster.MaxReplicasAnnotation]; said != tc.want {
+				t.Errorf("it says %q, want %q", said, tc.want)
+			}
+			if before := seen.w.Spec.PodSets[0].Count; !tc.waits && got.Spec.PodSets[0].Count != before {
+				t.Errorf("its pod set has %d pods in place of %d", got.Spec.PodSets[0].Count, before)
+			}
+		})
+	}
+}
+
 func TestAPodSetIsElasticOnlyWhereItsAPIResizes(t *testing.T) {
 	asked := map[string]string{muster.MinReplicasAnnotation: "1", "mine": "2"}
 	podSets := []kueue.PodSet{{Name: "a", Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Annotations: asked}}}, {Name: "b"}}

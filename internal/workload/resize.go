@@ -2,9 +2,31 @@ package workload
 
 import (
 	"slices"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
 )
+
+// Wanted is how many pods the elastic pod set of a Workload is to have at most, though more were admitted, 0 if nobody has said so.
+func Wanted(w *kueue.Workload) int32 {
+	n, err := strconv.ParseInt(w.Annotations[muster.MaxReplicasAnnotation], 10, 32)
+	if err != nil || n < 0 {
+		return 0
+	}
+	return int32(n)
+}
+
+// Want has the Workload say so, or no more for 0.
+func Want(w *kueue.Workload, pods int32) {
+	if pods == 0 {
+		delete(w.Annotations, muster.MaxReplicasAnnotation)
+		return
+	}
+	metav1.SetMetaDataAnnotation(&w.ObjectMeta, muster.MaxReplicasAnnotation, strconv.Itoa(int(pods)))
+}
 
 // FinishShrink gives back what pods of the pod set used that were told to go, now that they are gone. While a Workload is
 // admitted its resourceRequests say what such pod sets use until then, beside what they were left with.

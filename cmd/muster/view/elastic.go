@@ -23,9 +23,13 @@ func (s *subject) noteSizes() {
 		if err != nil {
 			least = int64(podSet.Count)
 		}
+		most := podSet.Count
+		if wanted := workload.Wanted(s.workload); err == nil && wanted > 0 {
+			most = min(most, wanted)
+		}
 		elastic = elastic || err == nil
-		all.least += int32(least)
-		all.most += podSet.Count
+		all.least += min(int32(least), most)
+		all.most += most
 	}
 	if elastic {
 		s.sizes = all

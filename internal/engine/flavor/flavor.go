@@ -40,6 +40,8 @@ type PodSet struct {
 	// Count: the exponent of its speed, of which n pods do n to the power of it. One of a
 	// workload can be so.
 	Elastic float64
+	// Wanted is, of an elastic pod set, how many pods its job wants at most by now, 0 for Count.
+	Wanted int32
 	// Reclaimable is how many of the pods have ended and need nothing any more.
 	Reclaimable int32
 	// PerPod is what one pod requests, in amounts of package quota.
@@ -84,6 +86,17 @@ func (ps PodSet) Tied() bool {
 
 // Needed is how many pods still have to run.
 func (ps PodSet) Needed() int32 { return max(0, ps.Count-ps.Reclaimable) }
+
+// Most is how many pods it may have while it runs, if it is elastic.
+func (ps PodSet) Most() int32 {
+	if ps.Wanted > 0 {
+		return min(ps.Wanted, ps.Count)
+	}
+	return ps.Count
+}
+
+// Least is how few pods it may run with, if it is elastic: none that its job does not want is among them.
+func (ps PodSet) Least() int32 { return min(ps.MinCount, ps.Most()) }
 
 // TakesOfNode is what one pod takes of its node.
 func (ps PodSet) TakesOfNode() map[string]int64 {
