@@ -172,6 +172,9 @@ func ask(a *view.Ask) string {
 	if a.Given != nil {
 		text += fmt.Sprintf(", admitted with %d", *a.Given)
 	}
+	if a.Left != nil {
+		text += fmt.Sprintf(", holds quota for %d", *a.Left)
+	}
 	if len(a.Flavors) > 0 {
 		text += ", in flavor " + strings.Join(slices.Compact(slices.Sorted(maps.Values(a.Flavors))), ", ")
 	}

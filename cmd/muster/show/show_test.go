@@ -162,6 +162,7 @@ func TestAsksSayHowNearPodsAreToBe(t *testing.T) {
 		"w: 8 pods x -, one example.com/block required, one example.com/rack for each 4 pods": {Near: []view.Nearness{
 			{Of: view.Required, Level: block}, {Of: view.Slice, Level: rack, Pods: 4}}},
 		"w: 8 pods x -, one example.com/rack preferred, together with all of group g": {Near: []view.Nearness{{Of: view.Preferred, Level: rack}}, Group: "g"},
+		"w: 8 pods x -, holds quota for 1":                                            {Left: ptr.To[int32](1)},
 		"w: 8 pods x -, one example.com/rack for each Job alone, admitted with 6":     {Near: []view.Nearness{{Of: view.Exclusive, Level: rack}}, Given: ptr.To[int32](6)},
 	} {
 		a.PodSet, a.Pods = "w", 8

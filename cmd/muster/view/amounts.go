@@ -13,6 +13,7 @@ import (
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/internal/engine/quota"
+	"github.com/musterhq/muster/internal/workload"
 )
 
 // podRequests is what one pod of a template asks, as the scheduler will count it: a limit without a request is a
@@ -114,13 +115,18 @@ func resourceOrder(list corev1.ResourceList) []corev1.ResourceName {
 	})
 }
 
-// admittedAmounts sums what the Workload's admission gives to all pod sets, and counts their pods. Where its queue counts no devices, as
+// admittedAmounts sums what the Workload's admission gives to all pod sets, and counts their pods. What pods have given back while the
+// others run is not in the sum. Where its queue counts no devices, as
 // one that is without limit, these are as the pods ask for them.
 func admittedAmounts(w *kueue.Workload) (sum corev1.ResourceList, pods int32) {
 	sum, devices := corev1.ResourceList{}, corev1.ResourceList{}
 	for i := range w.Status.Admission.PodSetAssignments {
 		assignment := &w.Status.Admission.PodSetAssignments[i]
-		addTimes(sum, assignment.ResourceUsage, 1)
+		left, given := workload.Left(w, assignment)
+		if workload.IsFinished(w) {
+			left = given // what it had
+		}
+		addTimes(sum, usageOf(assignment, left, given), 1)
 		if assignment.Count == nil {
 			continue
 		}
@@ -129,7 +135,7 @@ func admittedAmounts(w *kueue.Workload) (sum corev1.ResourceList, pods int32) {
 			if podSet := &w.Spec.PodSets[j]; podSet.Name == assignment.Name {
 				requests := podRequests(&podSet.Template)
 				maps.DeleteFunc(requests, func(name corev1.ResourceName, _ resource.Quantity) bool { return !isDevice(name) })
-				addTimes(devices, requests, *assignment.Count)
+				addTimes(devices, requests, left)
 			}
 		}
 	}

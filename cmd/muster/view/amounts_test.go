@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
@@ -32,5 +33,22 @@ func TestDevicesThatAQueueDoesNotCountAreToldAllTheSame(t *testing.T) {
 		if got, pods := admittedAmounts(w); Amounts(got, true) != Amounts(list(test.want...), true) || pods != 4 {
 			t.Errorf("%s: got %s of %d pods", name, Amounts(got, true), pods)
 		}
+	}
+}
+
+// TestWhatWasGivenBackIsNotShownAsHeld: by pods that have ended, or that a smaller job does not have any more.
+func TestWhatWasGivenBackIsNotShownAsHeld(t *testing.T) {
+	w := aWorkload("train", admitted(2), func(w *kueue.Workload) {
+		w.Status.ReclaimablePods = []kueue.ReclaimablePod{{Name: "workers", Count: 3}}
+	})
+	if got, pods := admittedAmounts(&w); Amounts(got, false) != "8 gpu" || pods != 4 {
+		t.Errorf("of %d pods it shows %s", pods, Amounts(got, true))
+	}
+	if asks := asksOf(&w); asks[0].Left == nil || *asks[0].Left != 1 {
+		t.Errorf("it asks %+v", asks[0])
+	}
+	w.Status.Conditions = append(w.Status.Conditions, metav1.Condition{Type: kueue.WorkloadFinished, Status: metav1.ConditionTrue})
+	if got, _ := admittedAmounts(&w); Amounts(got, false) != "32 gpu" {
+		t.Errorf("it had %s", Amounts(got, true))
 	}
 }

@@ -49,11 +49,7 @@ func addUsage(sum map[flavorResource]resource.Quantity, w *kueue.Workload) {
 	for i := range w.Status.Admission.PodSetAssignments {
 		assignment := &w.Status.Admission.PodSetAssignments[i]
 		left, given := workload.Left(w, assignment)
-		for name, amount := range assignment.ResourceUsage {
-			amount = amount.DeepCopy()
-			if left < given {
-				amount.SetMilli(amount.MilliValue() / int64(given) * int64(left))
-			}
+		for name, amount := range usageOf(assignment, left, given) {
 			amount.Add(surplus(w, assignment, name))
 			key := flavorResource{assignment.Flavors[name], name}
 			total := sum[key]
@@ -61,6 +57,18 @@ func addUsage(sum map[flavorResource]resource.Quantity, w *kueue.Workload) {
 			sum[key] = total
 		}
 	}
+}
+
+// usageOf is what so many of the pods have of what the assignment was given for all of them.
+func usageOf(a *kueue.PodSetAssignment, left, given int32) corev1.ResourceList {
+	out := a.ResourceUsage.DeepCopy()
+	for name, amount := range out {
+		if left < given {
+			amount.SetMilli(amount.MilliValue() / int64(given) * int64(left))
+			out[name] = amount
+		}
+	}
+	return out
 }
 
 // surplus is what pods beyond the assignment, which have to go, use of the resource until they are gone.
