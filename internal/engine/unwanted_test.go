@@ -28,14 +28,14 @@ func TestWhatAJobWantsNoMoreIsGivenToOthers(t *testing.T) {
 	s.want("it wants all", s.happens(s.wants("job", 0)), "evict other for job: in queue")
 }
 
-// TestAJobMayWantLessThanTheMinimumThatItWasAdmittedWith: it is as small as it says, and nobody takes more of it.
-func TestAJobMayWantLessThanTheMinimumThatItWasAdmittedWith(t *testing.T) {
+// TestAJobThatWantsLessThanTheMinimumThatItWasAdmittedWith keeps that: the API server refuses less.
+func TestAJobThatWantsLessThanTheMinimumThatItWasAdmittedWith(t *testing.T) {
 	s := newScene(t, Options{}, queueOf("q", "", 4), localOf("q"), between("job", 3, 4, 0, 0))
 	s.areSized("alone", []string{"job"}, 4)
-	s.want("it wants one", s.happens(s.wants("job", 1)), "resize job from 4 to 1")
+	s.want("it wants one", s.happens(s.wants("job", 1)), "resize job from 4 to 3")
 	s.happens(s.shrunk("job"))
 	s.want("an equal needs all", s.happens(between("other", 4, 4, 0, 1)), "other waits: WaitingForQuota")
-	s.want("it wants all again", s.happens(gone("other"), s.wants("job", 0)), "resize job from 1 to 4")
+	s.want("it wants all again", s.happens(gone("other"), s.wants("job", 0)), "resize job from 3 to 4")
 }
 
 // TestAnEngineThatStartsShrinksWhoWantsLess: from what a list says.

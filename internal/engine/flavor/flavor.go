@@ -87,15 +87,16 @@ func (ps PodSet) Tied() bool {
 // Needed is how many pods still have to run.
 func (ps PodSet) Needed() int32 { return max(0, ps.Count-ps.Reclaimable) }
 
-// Most is how many pods it may have while it runs, if it is elastic.
+// Most is how many pods it may have while it runs, if it is elastic: MinCount at least, below which the API server lets no
+// assignment be.
 func (ps PodSet) Most() int32 {
 	if ps.Wanted > 0 {
-		return min(ps.Wanted, ps.Count)
+		return min(max(ps.Wanted, ps.MinCount), ps.Count)
 	}
 	return ps.Count
 }
 
-// Least is how few pods it may run with, if it is elastic: none that its job does not want is among them.
+// Least is how few pods it may run with, if it is elastic.
 func (ps PodSet) Least() int32 { return min(ps.MinCount, ps.Most()) }
 
 // TakesOfNode is what one pod takes of its node.
