@@ -74,7 +74,7 @@ func (a *accountant) account(w *kueue.Workload) (podSets []engine.PodSet, refuse
 		podSets[i] = a.podSet(podSet, stored)
 		podSets[i].Reclaimable = workload.Reclaimed(w, podSet)
 		if podSets[i].Elastic > 0 {
-			podSets[i].Wanted = workload.Wanted(w)
+			podSets[i].Wanted = workload.Wanted(w, podSet)
 		}
 	}
 	return podSets, podspec.Message(violations)

@@ -308,37 +308,6 @@ func (a *decisionWriter) replaced(ctx context.Context, seen *kueue.Workload, giv
 	return out, unknown, nil
 }
 
-// resized is desired of another size of a Workload that runs.
-func (a *decisionWriter) resized(ctx context.Context, seen *kueue.Workload, r *engine.Resize) (*kueue.Workload, result, error) {
-	if !holdsIn(seen, r.Admission.ClusterQueue) {
-		return nil, overtaken, nil
-	}
-	switch sizeOf(seen, r.PodSet) {
-	case r.To:
-		return nil, written, nil // by an earlier try
-	case r.From:
-	default:
-		return nil, overtaken, nil
-	}
-	wanted, err := a.stillWanted(ctx, r.For, "")
-	if r.Unwanted && workload.Wanted(seen) != r.To {
-		return nil, overtaken, nil // its job has thought better of it
-	}
-	if wanted && r.To > r.From {
-		wanted, err = a.mayStillGrow(ctx, seen, r.Admission.ClusterQueue)
-	}
-	if err != nil || !wanted {
-		return nil, overtaken, err
-	}
-	places, known, err := a.places(ctx, r.Admission)
-	if err != nil || !known {
-		return nil, overtaken, err
-	}
-	out := seen.DeepCopy()
-	resize(out, r, a.nameOf(ctx, r.For), places, a.clock.Now())
-	return out, unknown, nil
-}
-
 // admitted is desired of an admission.
 func (a *decisionWriter) admitted(ctx context.Context, seen *kueue.Workload, d engine.Decision) (*kueue.Workload, result, error) {
 	switch {

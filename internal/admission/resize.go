@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -16,6 +17,37 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 	"github.com/musterhq/muster/internal/workload"
 )
+
+// resized is desired of another size of a Workload that runs.
+func (a *decisionWriter) resized(ctx context.Context, seen *kueue.Workload, r *engine.Resize) (*kueue.Workload, result, error) {
+	if !holdsIn(seen, r.Admission.ClusterQueue) {
+		return nil, overtaken, nil
+	}
+	switch sizeOf(seen, r.PodSet) {
+	case r.To:
+		return nil, written, nil // by an earlier try
+	case r.From:
+	default:
+		return nil, overtaken, nil
+	}
+	if r.Unwanted && !slices.ContainsFunc(seen.Spec.PodSets, func(ps kueue.PodSet) bool { return string(ps.Name) == r.PodSet && workload.Wanted(seen, &ps) == r.To }) {
+		return nil, overtaken, nil // its job has thought better of it
+	}
+	wanted, err := a.stillWanted(ctx, r.For, "")
+	if wanted && r.To > r.From {
+		wanted, err = a.mayStillGrow(ctx, seen, r.Admission.ClusterQueue)
+	}
+	if err != nil || !wanted {
+		return nil, overtaken, err
+	}
+	places, known, err := a.places(ctx, r.Admission)
+	if err != nil || !known {
+		return nil, overtaken, err
+	}
+	out := seen.DeepCopy()
+	resize(out, r, a.nameOf(ctx, r.For), places, a.clock.Now())
+	return out, unknown, nil
+}
 
 // sizeOf is how many pods of the pod set were admitted, below zero if none was said.
 func sizeOf(w *kueue.Workload, podSet string) int32 {

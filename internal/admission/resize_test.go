@@ -108,7 +108,7 @@ func TestAJobShrinksAndGrows(t *testing.T) {
 
 // TestAJobThatIsLoweredShrinks: its status says why, and that it needs no more is not written over what it says by then.
 func TestAJobThatIsLoweredShrinks(t *testing.T) {
-	f := newFloor(t, machine("a"), machine("b"), machine("c"), elasticWorkload("large", 1, 3))
+	f := newFloor(t, machine("a"), machine("b"), machine("c"), elasticWorkload("large", 2, 3))
 	f.decide()
 	f.sized("it is alone", "large", "3", "9", "")
 
@@ -123,10 +123,10 @@ func TestAJobThatIsLoweredShrinks(t *testing.T) {
 		f.decide()
 	}
 	wants(1)
-	f.sized("it wants one", "large", "1", "3 of 9", "Shrunk: pod set main from 3 to 1 pods as its job asks for no more")
+	f.sized("it wants one, and was admitted for two at least", "large", "2", "6 of 9", "Shrunk: pod set main from 3 to 2 pods as its job asks for no more")
 	f.shrunk("large")
 	wants(2)
-	f.sized("it wants two", "large", "2", "6", "Grown: pod set main from 1 to 2 pods")
+	f.sized("it wants two", "large", "2", "6", "Shrunk: pod set main from 3 to 2 pods as its job asks for no more")
 	wants(0)
 	f.sized("it wants all", "large", "3", "9", "Grown: pod set main from 2 to 3 pods")
 }

@@ -5,18 +5,20 @@ import (
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
 )
 
-// Wanted is how many pods the elastic pod set of a Workload is to have at most, though more were admitted, 0 if nobody has said so.
-func Wanted(w *kueue.Workload) int32 {
+// Wanted is how many pods of an elastic pod set the job wants at most, since it was made smaller while its Workload holds quota, and its
+// minCount at least, below which the API server lets no assignment be; its count where nobody has said so.
+func Wanted(w *kueue.Workload, podSet *kueue.PodSet) int32 {
 	n, err := strconv.ParseInt(w.Annotations[muster.MaxReplicasAnnotation], 10, 32)
-	if err != nil || n < 0 {
-		return 0
+	if err != nil || n <= 0 {
+		return podSet.Count
 	}
-	return int32(n)
+	return min(max(int32(n), ptr.Deref(podSet.MinCount, 0)), podSet.Count)
 }
 
 // Want has the Workload say so, or no more for 0.

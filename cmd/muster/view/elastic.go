@@ -21,13 +21,12 @@ func (s *subject) noteSizes() {
 		podSet := &s.workload.Spec.PodSets[i]
 		least, err := strconv.ParseInt(podSet.Template.Annotations[muster.MinReplicasAnnotation], 10, 32)
 		if err != nil {
-			least = int64(podSet.Count)
+			all.least += podSet.Count
+			all.most += podSet.Count
+			continue
 		}
-		most := podSet.Count
-		if wanted := workload.Wanted(s.workload); err == nil && wanted > 0 {
-			most = min(most, wanted)
-		}
-		elastic = elastic || err == nil
+		elastic = true
+		most := workload.Wanted(s.workload, podSet)
 		all.least += min(int32(least), most)
 		all.most += most
 	}

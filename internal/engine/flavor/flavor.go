@@ -40,7 +40,7 @@ type PodSet struct {
 	// Count: the exponent of its speed, of which n pods do n to the power of it. One of a
 	// workload can be so.
 	Elastic float64
-	// Wanted is, of an elastic pod set, how many pods its job wants at most by now, 0 for Count.
+	// Wanted is, of an elastic pod set, how many pods its job wants at most by now, 0 for Count; below MinCount it is as that.
 	Wanted int32
 	// Reclaimable is how many of the pods have ended and need nothing any more.
 	Reclaimable int32
