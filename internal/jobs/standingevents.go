@@ -56,7 +56,8 @@ func (t *told) tell(job client.Object, standing []Event, tell func(client.Object
 	t.mu.Unlock()
 	var known []Event
 	for _, e := range standing {
-		if before.uid == job.GetUID() && slices.ContainsFunc(before.events, e.saysSame) || tell(job, e) {
+		saidHere := slices.ContainsFunc(known, e.saysSame) // a job that runs may be told what its queue tells it as well
+		if saidHere || before.uid == job.GetUID() && slices.ContainsFunc(before.events, e.saysSame) || tell(job, e) {
 			known = append(known, e)
 		}
 	}

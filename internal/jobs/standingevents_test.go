@@ -34,3 +34,15 @@ func TestAStandingEventIsKnownByWhatItIsAbout(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatIsToldByTwoIsToldOnce: a job may be told what its queue tells it as well.
+func TestWhatIsToldByTwoIsToldOnce(t *testing.T) {
+	var told told
+	job, times := jobWith(nil), 0
+	same := []Event{Obstacle(InvalidJob, "a"), Obstacle(InvalidJob, "a")}
+	for range 2 {
+		if !told.tell(job, same, func(client.Object, Event) bool { times++; return true }) || times != 1 {
+			t.Errorf("told %d times", times)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package trainingjob
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -98,15 +99,32 @@ func TestTheAgentIsAsItWasAdmitted(t *testing.T) {
 	}
 }
 
-func TestAJobThatCannotHaveItsAgentIsToldSoAndDoesNotQueue(t *testing.T) {
-	job := newJob(1, 1)
+// newWithAgent is a job of so many workers, which asks for the agent.
+func newWithAgent(size int32) jobBuilder {
+	job := newJob(1, size)
 	job.Spec.InjectLattice = true
+	return job
+}
+
+// TestAJobThatCannotHaveItsAgentIsToldSoAndDoesNotQueue, or gives its quota back if the operator has come to add none since.
+func TestAJobThatCannotHaveItsAgentIsToldSoAndDoesNotQueue(t *testing.T) {
+	job := newWithAgent(1)
 	d := describe(job.TrainingJob, jobs.Facts{})
 	if d.Mistake == nil || d.Mistake.Reason != jobs.InvalidJob {
 		t.Errorf("without an agent its mistake is %+v", d.Mistake)
 	}
-	if p := see(t, now, job.TrainingJob, admitted(1), nil); len(podsIn(p)) > 0 {
+	p := see(t, now, job.TrainingJob, admitted(1), nil)
+	if len(podsIn(p)) > 0 {
 		t.Errorf("without an agent it would %v", writes(p))
+	}
+	if len(p.Events) != 1 || p.Events[0] != *d.Mistake || !strings.HasSuffix(d.Mistake.Message, ". No pods that are to have it are started until then") {
+		t.Errorf("once admitted it is told %+v, and by its queue %+v", p.Events, d.Mistake)
+	}
+	if p.Progress.Refused != d.Mistake.Message {
+		t.Errorf("it keeps quota for nothing: it is refused %q", p.Progress.Refused)
+	}
+	if p := see(t, now, newWithAgent(2).TrainingJob, admitted(2), of(pod(0).Running())); p.Progress.Refused != "" || len(podsIn(p)) > 0 {
+		t.Errorf("one of which a worker runs would %v, and is refused %q", writes(p), p.Progress.Refused)
 	}
 	if d := describe(job.TrainingJob, anAgent); d.Mistake != nil {
 		t.Errorf("with one its mistake is %+v", d.Mistake)

@@ -86,7 +86,7 @@ func describe(job *breezeml.TrainingJob, facts jobs.Facts) jobs.Description {
 	agent := latticeOf(job)
 	agent.mark(&podSet.Template)
 	if _, err := agent.withAgent(job, facts.Agent, templateOf(job), 0); err != nil {
-		d.Mistake = jobs.Mistake(noAgent(err))
+		d.Mistake = ptr.To(jobs.Obstacle(jobs.InvalidJob, noAgent(err)))
 	}
 	d.PodSets = []kueue.PodSet{podSet}
 	if wrong := jobs.RequestTopology(d.PodSets, func(int) jobs.Ranks { return jobs.Ranks{} }); d.Mistake == nil {

@@ -26,7 +26,9 @@ type look struct {
 	lost []*corev1.Pod
 	// again are the workers that are restarted in this look, as they were.
 	again []replicas.Replica
-	plan  jobs.Plan
+	// cannotStart is why pods that are missing cannot be made, "" if they can.
+	cannotStart string
+	plan        jobs.Plan
 }
 
 // plan says what follows from what was seen of a TrainingJob.
@@ -132,6 +134,9 @@ func (l *look) progress(over *jobs.Outcome) jobs.Progress {
 	p.Ready = l.job.Status.Stage == breezeml.StageRunning && up >= least
 	if missing := int32(len(l.roster.Missing())); missing > 0 && int32(len(l.roster.Replicas))-missing < least {
 		l.plan.DueBy(l.seen.NoteRefusals(&p, l.job.UID, missing))
+	}
+	if p.Refused == "" && !p.Active {
+		p.Refused = l.cannotStart // it would hold its quota for nothing
 	}
 	return p
 }

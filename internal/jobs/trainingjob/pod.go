@@ -1,6 +1,7 @@
 package trainingjob
 
 import (
+	"fmt"
 	"maps"
 	"strconv"
 
@@ -110,15 +111,17 @@ func (l *look) createPods() {
 	seats := l.roster.Seats(worker, l.seen.Admission.PodSets[worker].Places)
 	for _, r := range l.roster.Missing() {
 		pod, err := l.newPod(r, seats[r.Index])
-		if err != nil { // while it queues it is told so, and does not get here
-			l.tell(jobs.Obstacle(jobs.InvalidJob, noAgent(err)))
+		if err != nil { // which the operator could add when the job was queued
+			l.cannotStart = noAgent(err)
+			l.tell(jobs.Obstacle(jobs.InvalidJob, l.cannotStart))
 			return
 		}
 		l.plan.Writes = append(l.plan.Writes, jobs.Create(pod).OrWarn(jobs.FailedCreate))
 	}
 }
 
-// noAgent tells why the agent cannot be added.
+// noAgent tells why the agent cannot be added, and what follows of that: also of a job that asks for it since it was admitted, of which
+// pods without it are made.
 func noAgent(err error) string {
-	return "The agent that injectLattice asks for cannot be added to the pods: " + err.Error()
+	return fmt.Sprintf("The agent that injectLattice asks for cannot be added to the pods: %v. No pods that are to have it are started until then", err)
 }
