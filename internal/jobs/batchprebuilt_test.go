@@ -3,6 +3,7 @@ package jobs_test
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -131,5 +132,64 @@ func TestAJobHearsOfTheWorkloadThatItNames(t *testing.T) {
 	look()
 	if hears(prebuilt) {
 		t.Error("it is gone, and hears of it")
+	}
+}
+
+// TestAJobWithAMistakeTakesNoWorkload: it is told that it is not queued, which is so also where somebody has made one for it.
+func TestAJobWithAMistakeTakesNoWorkload(t *testing.T) {
+	job := newBatchJob("cq", true)
+	job.Labels[kueue.PrebuiltWorkloadLabel], job.Labels[kueue.MaxExecTimeSecondsLabel] = "prebuilt", "1h"
+	w := newBatchWorld(t, fault{}, job, 0)
+	w.put(&kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: "prebuilt", Namespace: "ns"}, Spec: kueue.WorkloadSpec{
+		PodSets: []kueue.PodSet{{Name: "main", Count: 2, Template: newBatchJob("", true).Spec.Template}}}})
+	relabel := func(seconds string) *kueue.Workload {
+		changed := w.batchJob()
+		changed.Labels[kueue.MaxExecTimeSecondsLabel] = seconds
+		if err := w.api.Update(t.Context(), changed); err != nil {
+			t.Fatal(err)
+		}
+		w.reconcile()
+		return &list[kueue.WorkloadList](w.world).Items[0]
+	}
+	if found := relabel("1h"); metav1.IsControlledBy(found, job) || len(w.events.events) != 1 || !strings.HasSuffix(w.events.events[0], ". The job is not queued until then") {
+		t.Errorf("with a mistake it is told %q, and takes its Workload: %t", w.events.events, metav1.IsControlledBy(found, job))
+	}
+	if !metav1.IsControlledBy(relabel("60"), job) {
+		t.Error("without a mistake it takes no Workload")
+	}
+	relabel("1h")
+	if last := w.events.events[len(w.events.events)-1]; !strings.HasSuffix(last, ". Until then the job goes by what it said before") {
+		t.Errorf("once it has its Workload it is told %q", last)
+	}
+}
+
+// TestAJobThatGivesItsWorkloadBackDoesNotGoByIt: with a mistake it gets no other.
+func TestAJobThatGivesItsWorkloadBackDoesNotGoByIt(t *testing.T) {
+	w := newBatchWorld(t, fault{}, newBatchJob("cq", true), 0)
+	w.reconcile() // it queues
+	w.admit()
+	changed := w.batchJob()
+	changed.Labels[kueue.MaxExecTimeSecondsLabel] = "1h"
+	changed.Spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("1")}
+	if err := w.api.Update(t.Context(), changed); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		w.reconcile()
+	}
+	if left := list[kueue.WorkloadList](w.world).Items; len(left) != 0 {
+		t.Fatalf("it keeps %+v", left)
+	}
+	told := 0
+	for _, event := range w.events.events {
+		if strings.Contains(event, "goes by what it said before") {
+			t.Errorf("told %q", event)
+		}
+		if strings.HasSuffix(event, ". The job is not queued until then") {
+			told++
+		}
+	}
+	if told != 1 {
+		t.Errorf("told %d times: %q", told, w.events.events)
 	}
 }

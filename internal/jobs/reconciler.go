@@ -238,8 +238,8 @@ func (r *reconciler[T]) planQueued(ctx context.Context, seen Seen[T], described 
 	if seen.Refusals, err = r.refusals(ctx, job.GetNamespace()); err != nil {
 		return Plan{}, err
 	}
-	// What has come to be wrong since its Workload was made keeps it from nothing.
-	if mistakes := mistakesOf(job, described, facts.Priorities, false); found == nil && len(mistakes) > 0 {
+	// What has come to be wrong since it got its Workload keeps it from nothing.
+	if mistakes := mistakesOf(job, described, facts.Priorities, false); own == nil && len(mistakes) > 0 {
 		seen.Mistake = mistakes[0].Message
 	}
 	seen.Lacked = r.lacks.before(job, seen.Now)
@@ -328,7 +328,7 @@ func (r *reconciler[T]) asks(job T, queue string, facts Facts) request {
 }
 
 // mistakesOf are what keeps the job from being queued as it is: what its API says, and what
-// all of them have in common. One that has come to be so after its Workload was made changes nothing of that.
+// all of them have in common. One that has come to be so after the job got its Workload changes nothing of that.
 func mistakesOf(job client.Object, described Description, priorities PriorityFacts, hasWorkload bool) (out []Event) {
 	_, mistake := requestOf(job, priorities)
 	for _, m := range []*Event{described.Mistake, mistake, speedMistake(described.PodSets)} {
@@ -342,16 +342,20 @@ func mistakesOf(job client.Object, described Description, priorities PriorityFac
 // queueWrites keep the job's Workload in step: its own, or the one that it names.
 func (r *reconciler[T]) queueWrites(job T, described Description, queue string, facts Facts, found *kueue.Workload, progress Progress, now time.Time) ([]Write, []Event) {
 	asked := r.asks(job, queue, facts)
+	prebuilt := r.prebuiltOf(job) != ""
+	givesBack := progress.QueuesAnew || described.Paused && !prebuilt && progress.Outcome == nil
+	owns := found != nil && isOf(found, job, r.api.Kind)
 	var events []Event
 	if progress.Outcome == nil {
-		events = mistakesOf(job, described, facts.Priorities, found != nil)
+		events = mistakesOf(job, described, facts.Priorities, owns && !givesBack && found.DeletionTimestamp.IsZero())
 	}
-	prebuilt := r.prebuiltOf(job) != ""
 	switch {
 	case progress.QueuesAnew && prebuilt:
 		return outOfSync(found, now)
-	case progress.QueuesAnew, described.Paused && !prebuilt && progress.Outcome == nil:
+	case givesBack:
 		return pausedWrites(found, progress), events
+	case !owns && len(events) > 0:
+		return nil, events // nor does it take the one that it names
 	}
 	if prebuilt && progress.Outcome == nil {
 		writes, told := takePrebuilt(job, r.api.Kind, found, described, queue, now)
@@ -365,7 +369,7 @@ func (r *reconciler[T]) queueWrites(job T, described Description, queue string, 
 		noteAsked(wanted, described.PodSets)
 	}
 	switch {
-	case found == nil && (prebuilt || len(events) > 0):
+	case found == nil && prebuilt:
 		return nil, events
 	case prebuilt, len(events) > 0:
 		wanted = found // whoever made it says what it asks; a mistake changes nothing
