@@ -19,8 +19,13 @@ func onDemand(said string) values {
 
 // TestNothingIsMadeInKubeSystemWhereItIsSaidWhetherNodesCome: some clusters let nobody write there.
 func TestNothingIsMadeInKubeSystemWhereItIsSaidWhetherNodesCome(t *testing.T) {
-	for said, want := range map[string]int{"Detect": 2, "Always": 0, "Never": 0} {
-		text, err := render(t, tested, onDemand(said))
+	leftEmpty := values{"config": values{"defaultQueue": values{"nodesOnDemand": nil}}}
+	for said, want := range map[string]int{"Detect": 2, "Always": 0, "Never": 0, "": 2} {
+		with := onDemand(said)
+		if said == "" {
+			with = leftEmpty
+		}
+		text, err := render(t, tested, with)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -167,6 +167,7 @@ func TestValuesThatMeanNothingAreRefused(t *testing.T) {
 		"a port beyond all":         {values{"rendezvous": values{"port": 70000}}, "rendezvous.port"},
 		"a port for two things":     {values{"rendezvous": values{"port": 8080}}, "service.internalPort and rendezvous.port are both 8080"},
 		"a section without values":  {values{"service": nil}, "missing property 'service'"},
+		"webhooks without values":   {values{"webhook": nil, "config": values{"batchJob": values{"webhook": true}}}, "missing property 'webhook'"},
 	} {
 		if _, err := render(t, tested, test.with); err == nil || !strings.Contains(strings.ReplaceAll(err.Error(), "/", "."), test.want) {
 			t.Errorf("%s: %v", what, err)

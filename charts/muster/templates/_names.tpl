@@ -33,10 +33,18 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
-{{/* The configuration, without what is named in it and left empty: a section of which every line is commented out. */}}
+{{/* The configuration, without what is named in it and left empty: a section of which every line is commented out, or one of its values. */}}
 {{- define "muster.config" -}}
 {{- $config := dict -}}
-{{- range $section, $says := .Values.config }}{{ if not (kindIs "invalid" $says) }}{{ $_ := set $config $section $says }}{{ end }}{{ end -}}
+{{- range $section, $says := .Values.config -}}
+{{- if kindIs "map" $says -}}
+{{- $values := dict -}}
+{{- range $key, $value := $says }}{{ if not (kindIs "invalid" $value) }}{{ $_ := set $values $key $value }}{{ end }}{{ end -}}
+{{- $_ := set $config $section $values -}}
+{{- else if not (kindIs "invalid" $says) -}}
+{{- $_ := set $config $section $says -}}
+{{- end -}}
+{{- end -}}
 {{- toYaml $config -}}
 {{- end -}}
 
