@@ -119,14 +119,19 @@ func TestAPriorityClassThatDoesNotExistIsAMistake(t *testing.T) {
 func TestWhatFollowsOfAMistakeIsTold(t *testing.T) {
 	job := jobWith(map[string]string{kueue.MaxExecTimeSecondsLabel: "1h"})
 	own := Description{Mistake: Mistake("One is wrong")}
+	fixed := Description{Mistake: FixedMistake("One is wrong")}
 	final := Description{Mistake: ptr.To(Obstacle(InvalidJob, "One is wrong, for good"))}
 	for name, tc := range map[string]struct {
 		described   Description
 		hasWorkload bool
 		want        []string
 	}{
-		"before it is queued":     {own, false, []string{"One is wrong. The job is not queued until then", " 2147483647. The job is not queued until then"}},
-		"once it is":              {own, true, []string{"One is wrong. Until then the job goes by what it said before", " 2147483647. Until then the job goes by what it said before"}},
+		"before it is queued": {own, false, []string{"One is wrong. The job is not queued until then", " 2147483647. The job is not queued until then"}},
+		"once it is":          {own, true, []string{"One is wrong. Until then the job goes by what it said before", " 2147483647. Until then the job goes by what it said before"}},
+		"of one that is fixed, before it is queued": {fixed, false, []string{
+			"One is wrong. The job is not queued: what a Job says of this is fixed, so delete it and make another", ". The job is not queued until then"}},
+		"of one that is fixed, once it is": {fixed, true, []string{
+			"One is wrong. What a Job says of this is fixed: this one stays in the queue, or runs, as it is", ". Until then the job goes by what it said before"}},
 		"of one that stays wrong": {final, false, []string{"One is wrong, for good", ". The job is not queued until then"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -128,7 +128,7 @@ func mistakeOf(job *volcano.Job) *jobs.Event {
 	if problem == "" {
 		return nil
 	}
-	return ptr.To(jobs.Obstacle(jobs.InvalidJob, problem+". The job is not queued: what a Job says of this is fixed, so delete it and make another"))
+	return jobs.FixedMistake(problem)
 }
 
 // queueOf is the queue that the job names.
