@@ -1,0 +1,46 @@
+package jobs_test
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/musterhq/muster/api/muster"
+	"github.com/musterhq/muster/internal/jobs/trainingjob"
+	"github.com/musterhq/muster/internal/workload"
+)
+
+// TestATrainingJobWhoseAgentIsNotServedAnyMoreGivesItsQuotaBack: it queued while the operator served one, and is told once what is wrong.
+func TestATrainingJobWhoseAgentIsNotServedAnyMoreGivesItsQuotaBack(t *testing.T) {
+	runs := newTrainingJob()
+	runs.Spec.ReplicaSpecs.Template.Spec.Containers[0].Command = []string{"train"}
+	w := &trainingWorld{podWorld: newPodWorld(t, fault{}, of(trainingjob.API(trainingSettings)), runs, clusterQueue("cq"), flavor())}
+	w.reconcile()
+	job, queued := w.trainingJob(), w.workload()
+	job.Spec.InjectLattice = true
+	if err := w.api.Update(t.Context(), job); err != nil {
+		t.Fatal(err)
+	}
+	metav1.SetMetaDataAnnotation(&queued.Spec.PodSets[0].Template.ObjectMeta, muster.AgentFrameworkAnnotation, "generic")
+	if err := w.api.Update(t.Context(), queued); err != nil {
+		t.Fatal(err)
+	}
+	w.reconcile()
+	w.admit()
+	for range 4 {
+		w.reconcile()
+	}
+	if wl := w.workload(); workload.HoldsQuota(wl) || !workload.IsEvicted(wl) {
+		t.Errorf("it keeps its quota: %+v", wl.Status.Conditions)
+	}
+	told := 0
+	for _, event := range w.events.events {
+		if strings.Contains(event, "The agent that injectLattice asks for cannot be added") {
+			told++
+		}
+	}
+	if told != 1 {
+		t.Errorf("told %d times: %q", told, w.events.events)
+	}
+}
