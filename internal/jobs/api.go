@@ -321,8 +321,10 @@ type Progress struct {
 	Outcome *Outcome
 	// Restarts is how often anything of the job was started anew because some of it had failed, as far as its status tells.
 	Restarts int64
-	// Lacking counts the pods that are to be there and were not made, of a job of which some are refused.
-	Lacking int32
+	// Lacking counts the pods that are to be there and were not made, and Refusing says that some of them
+	// were refused, be it for a moment.
+	Lacking  int32
+	Refusing bool
 	// Refused is why the API server refuses pods without which the job cannot go on,
 	// "" if it does not.
 	Refused string

@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"math"
 	"sync"
 	"time"
 
@@ -9,23 +8,49 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Lacked is how many pods a job has lacked at least since it began to lack some, and since when it lacks no fewer: a large gang gets its
-// pods for many seconds, of which one or the other may be refused for a moment. The zero value is of a job that was never looked at.
+// Lacked is what is known of the pods that a job lacks because some are refused: a large gang gets its pods for many seconds, of
+// which one or the other may be refused for a moment. The zero value is of a job of which nothing is known.
 type Lacked struct {
+	// Pods is how many it has lacked at least since a refusal was seen, and Since is since when it lacks no fewer, or
+	// since that was seen. It is zero for who is refused none, and by our own clock.
 	Pods  int32
 	Since time.Time
+	// Overcome is the last refusal that was known when the job was seen to run and to lack nothing, by the clock of who told it. Pods
+	// that it lacks later may have failed and wait to be tried again.
+	Overcome time.Time
 }
 
 // with is what is known once it is seen that so many are lacking.
 func (l Lacked) with(lacking int32, now time.Time) Lacked {
-	if !l.Since.IsZero() && lacking < l.Pods {
-		return Lacked{Pods: lacking, Since: now}
+	if l.Since.IsZero() || lacking < l.Pods {
+		l.Pods, l.Since = lacking, now
 	}
 	return l
 }
 
-// lacks remembers what each job has lacked of which pods are refused. One of which it knows nothing begins to lack them now. The zero value is
-// ready for use.
+// lackedAfter is what is known of the job after this look at it.
+func (s Seen[T]) lackedAfter(p Progress) Lacked {
+	switch {
+	case s.Admission.Grant != Admitted:
+		return Lacked{} // what it will lack once it is admitted again is another matter
+	case p.Refusing:
+		return s.Lacked.with(p.Lacking, s.Now)
+	}
+	out := Lacked{Overcome: s.Lacked.Overcome}
+	if p.Lacking > 0 || !p.Active || len(s.Refusals) == 0 { // who was not started yet may lack some after all
+		return out
+	}
+	for _, owner := range append([]client.Object{s.Job}, s.Children...) {
+		for _, r := range s.Refusals[owner.GetUID()] {
+			if r.Last.After(out.Overcome) {
+				out.Overcome = r.Last
+			}
+		}
+	}
+	return out
+}
+
+// lacks remembers what each job has lacked of which pods are refused. The zero value is ready for use.
 type lacks struct {
 	mu sync.Mutex
 	of map[types.NamespacedName]lackOf
@@ -38,19 +63,19 @@ type lackOf struct {
 }
 
 // before is what the job has lacked until now.
-func (l *lacks) before(job client.Object, now time.Time) Lacked {
+func (l *lacks) before(job client.Object) Lacked {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if known, ok := l.of[client.ObjectKeyFromObject(job)]; ok && known.uid == job.GetUID() {
+	if known := l.of[client.ObjectKeyFromObject(job)]; known.uid == job.GetUID() {
 		return known.Lacked
 	}
-	return Lacked{Pods: math.MaxInt32, Since: now}
+	return Lacked{}
 }
 
-// note notes that the job lacks so many pods after all that it has lacked before.
-func (l *lacks) note(job client.Object, before Lacked, lacking int32, now time.Time) {
+// note notes what the job has lacked.
+func (l *lacks) note(job client.Object, lacked Lacked) {
 	key := client.ObjectKeyFromObject(job)
-	if lacking == 0 {
+	if lacked == (Lacked{}) {
 		l.forget(key)
 		return
 	}
@@ -59,10 +84,10 @@ func (l *lacks) note(job client.Object, before Lacked, lacking int32, now time.T
 	if l.of == nil {
 		l.of = map[types.NamespacedName]lackOf{}
 	}
-	l.of[key] = lackOf{job.GetUID(), before.with(lacking, now)}
+	l.of[key] = lackOf{job.GetUID(), lacked}
 }
 
-// forget notes that a job of the name lacks nothing, or that there is none.
+// forget drops what is known of a job of the name.
 func (l *lacks) forget(key types.NamespacedName) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

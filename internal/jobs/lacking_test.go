@@ -24,10 +24,11 @@ func TestWhatAJobLacksIsReckonedFromTheLastPodThatItGot(t *testing.T) {
 		since   int
 	}{{"u", 9, 0}, {"u", 9, 0}, {"u", 5, 2}, {"u", 6, 2}, {"u", 5, 2}, {"u", 4, 5}, {"other", 4, 6}, {"other", 0, 7}, {"other", 4, 8}, {"other", 4, 8}} {
 		now := began.Add(time.Duration(i) * time.Second)
-		before := l.before(job(look.uid), now)
+		before := l.before(job(look.uid))
 		if since := before.with(look.lacking, now).Since; !since.Equal(began.Add(time.Duration(look.since) * time.Second)) {
 			t.Errorf("look %d: it gets none since %s, want %d s after the first", i, since, look.since)
 		}
-		l.note(job(look.uid), before, look.lacking, now)
+		seen := Seen[client.Object]{Job: job(look.uid), Lacked: before, Admission: Admission{Grant: Admitted}, Now: now}
+		l.note(seen.Job, seen.lackedAfter(Progress{Active: true, Lacking: look.lacking, Refusing: look.lacking > 0}))
 	}
 }

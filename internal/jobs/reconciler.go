@@ -242,13 +242,9 @@ func (r *reconciler[T]) planQueued(ctx context.Context, seen Seen[T], described 
 	if mistakes := mistakesOf(job, described, facts.Priorities, false); own == nil && len(mistakes) > 0 {
 		seen.Mistake = mistakes[0].Message
 	}
-	seen.Lacked = r.lacks.before(job, seen.Now)
+	seen.Lacked = r.lacks.before(job)
 	plan := r.planAlone(seen)
-	lacking := plan.Progress.Lacking
-	if seen.Admission.Grant != Admitted {
-		lacking = 0 // what it will lack once it is admitted again is another matter
-	}
-	r.lacks.note(job, seen.Lacked, lacking, seen.Now)
+	r.lacks.note(job, seen.lackedAfter(plan.Progress))
 	if plan.Progress.Outcome == nil {
 		plan.Events = append(plan.Events, cannotStart(seen.Admission, own)...)
 		plan.Events = append(plan.Events, cannotQueue(job, queue.Name, seen.Admission, facts.Queues)...)

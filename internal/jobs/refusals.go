@@ -46,42 +46,31 @@ func Refusals() cache.ByObject {
 	}
 }
 
-// Refusal is one thing that the API server said when it refused a pod.
+// Refusal is one thing that the API server said when it refused a pod, and when it last did, by the clock of who tells of it.
 type Refusal struct {
-	Message     string
-	First, Last time.Time
+	Message string
+	Last    time.Time
 }
 
 // Refused says why the API server has refused pods of the object, which lacks some,
 // for so long that the job, which lacks so many in all, cannot be expected to get them, "" if it has not; and when
-// to look again, zero for never. One that has got others meanwhile can: it is refused from the last one on, for what was said since
-// about then. Who refuses is told no more of it after a while, so that what was said last may be long ago.
+// to look again, zero for never. One that has got others meanwhile can: it is refused from the last one on. How long ago the
+// last refusal was told does not matter: who refuses is told no more of it after a while.
 func (s Seen[T]) Refused(lacking types.UID, pods int32) (why string, due time.Time) {
 	if s.Admission.Grant != Admitted || s.Admission.UnreadySince.IsZero() {
 		return "", time.Time{}
 	}
-	since := s.Lacked.with(pods, s.Now).Since
-	var first, last time.Time
+	var last time.Time
 	for _, r := range s.Refusals[lacking] {
-		if r.Last.Before(s.Admission.UnreadySince) || r.Last.Before(since.Add(-refusalPatience)) {
-			continue // of an earlier time
-		}
-		if first.IsZero() || r.First.Before(first) {
-			first = r.First
-		}
-		if !r.Last.Before(last) {
+		// Others are of an earlier admission, or were overcome.
+		if !r.Last.Before(s.Admission.UnreadySince) && r.Last.After(s.Lacked.Overcome) && !r.Last.Before(last) {
 			last, why = r.Last, r.Message
 		}
 	}
 	if why == "" {
 		return "", time.Time{}
 	}
-	for _, from := range []time.Time{s.Admission.UnreadySince, since} {
-		if first.Before(from) {
-			first = from
-		}
-	}
-	if due := first.Add(refusalPatience); s.Now.Before(due) {
+	if due := s.Lacked.with(pods, s.Now).Since.Add(refusalPatience); s.Now.Before(due) {
 		return "", due
 	}
 	return why, time.Time{}
@@ -90,10 +79,9 @@ func (s Seen[T]) Refused(lacking types.UID, pods int32) (why string, due time.Ti
 // NoteRefusals has the progress tell whether the API server refuses pods of the object, of a job that lacks so many in all, and
 // says when to look again, zero for never.
 func (s Seen[T]) NoteRefusals(p *Progress, lacking types.UID, pods int32) (due time.Time) {
+	p.Lacking = pods
 	p.Refused, due = s.Refused(lacking, pods)
-	if p.Refused != "" || !due.IsZero() {
-		p.Lacking = pods
-	}
+	p.Refusing = p.Refusing || p.Refused != "" || !due.IsZero()
 	return due
 }
 
@@ -109,9 +97,9 @@ func (r *reconciler[T]) refusals(ctx context.Context, namespace string) (map[typ
 		if event.Reason != failedCreate {
 			continue
 		}
-		refusal := Refusal{Message: strings.TrimPrefix(event.Message, "Error creating: "), First: event.FirstTimestamp.Time, Last: event.LastTimestamp.Time}
+		refusal := Refusal{Message: strings.TrimPrefix(event.Message, "Error creating: "), Last: event.LastTimestamp.Time}
 		if refusal.Last.IsZero() { // of the newer kind of event
-			refusal.First, refusal.Last = event.EventTime.Time, event.EventTime.Time
+			refusal.Last = event.EventTime.Time
 		}
 		if event.Series != nil {
 			refusal.Last = event.Series.LastObservedTime.Time

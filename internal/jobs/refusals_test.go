@@ -14,41 +14,120 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-func TestRefused(t *testing.T) {
+// refusalHeard is a refusal that is heard of at one time, in seconds, and tells another where it comes late or from another clock.
+type refusalHeard struct {
+	heard, last int
+	message     string
+}
+
+// refusedJob is a job that was admitted at 0.
+type refusedJob struct {
+	told []refusalHeard
+	// lacking is how many pods it lacks at a time.
+	lacking func(at int) int32
+	// from is when it is first looked at: the operator starts then.
+	from  int
+	waits bool
+	// ready is until when its Workload says that its pods are ready.
+	ready int
+}
+
+// seen is the job at a time.
+func (j *refusedJob) seen(at int) Seen[*batchv1.Job] {
 	after := func(seconds int) time.Time { return earlier.Add(time.Duration(seconds) * time.Second) }
-	said := func(message string, first, last int) Refusal { return Refusal{message, after(first), after(last)} }
-	lacked := func(pods int32, since int) Lacked { return Lacked{pods, after(since)} }
+	out := Seen[*batchv1.Job]{Job: &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "job", Namespace: "ns", UID: "u"}}, Now: after(at),
+		Admission: Admission{Grant: Admitted, UnreadySince: earlier}, Refusals: map[types.UID][]Refusal{"other": {{"x", after(60)}}}}
+	if j.waits {
+		out.Admission.Grant = Waiting
+	}
+	if at < j.ready {
+		out.Admission.UnreadySince = time.Time{}
+	}
+	for _, told := range j.told {
+		if told.heard <= at {
+			out.Refusals["u"] = append(out.Refusals["u"], Refusal{told.message, after(told.last)})
+		}
+	}
+	return out
+}
+
+// refused looks at the job whenever a pod comes or goes, a refusal is heard of, or it is due, for five minutes. It says when and
+// why the job is refused, 0 for never.
+func (j *refusedJob) refused() (at int, why string) {
+	var known lacks
+	var due time.Time
+	heard, lacking := -1, int32(-1)
+	for at := j.from; at < 300; at++ {
+		seen := j.seen(at)
+		if at != j.ready && len(seen.Refusals["u"]) == heard && j.lacking(at) == lacking && (due.IsZero() || seen.Now.Before(due)) {
+			continue
+		}
+		heard, lacking, due = len(seen.Refusals["u"]), j.lacking(at), time.Time{}
+		p := Progress{Active: true}
+		seen.Lacked = known.before(seen.Job)
+		if lacking > 0 {
+			due = seen.NoteRefusals(&p, "u", lacking)
+		}
+		if known.note(seen.Job, seen.lackedAfter(p)); p.Refused != "" {
+			return at, p.Refused
+		}
+	}
+	return 0, ""
+}
+
+func TestRefused(t *testing.T) {
+	once := func(times ...int) (out []refusalHeard) {
+		for _, at := range times {
+			out = append(out, refusalHeard{at, at, "a"})
+		}
+		return out
+	}
+	everySecond := func(behind int) (out []refusalHeard) {
+		for at := 2; at < 300; at++ {
+			out = append(out, refusalHeard{at, at - behind, "a"})
+		}
+		return out
+	}
+	always := func(int) int32 { return 1 }
+	hasAllBetween := func(first, last int) func(int) int32 {
+		return func(at int) int32 {
+			if at < first || at > last {
+				return 1
+			}
+			return 0
+		}
+	}
 	for name, tc := range map[string]struct {
-		grant    Grant
-		ready    bool
-		refusals []Refusal
-		now      int
-		why      string
-		due      int
-		lacked   Lacked
-		lacks    int32
+		job refusedJob
+		at  int
+		why string
 	}{
-		"who was never refused is not":                     {Admitted, false, nil, 60, "", 0, Lacked{}, 1},
-		"who is refused for a moment is looked at again":   {Admitted, false, []Refusal{said("a", 2, 3)}, 4, "", 17, Lacked{}, 1},
-		"who is refused for long is told the last refusal": {Admitted, false, []Refusal{said("a", 2, 3), said("b", 10, 12)}, 17, "b", 0, Lacked{}, 1},
-		"a refusal of an earlier admission does not count": {Admitted, false, []Refusal{said("a", -30, -20)}, 60, "", 0, Lacked{}, 1},
-		"one that goes on counts from this admission on":   {Admitted, false, []Refusal{said("a", -30, 5)}, 10, "", 15, Lacked{}, 1},
-		"who has all its pods was not harmed":              {Admitted, true, []Refusal{said("a", 2, 3)}, 60, "", 0, Lacked{}, 1},
-		"who waits has none to be refused":                 {Waiting, false, []Refusal{said("a", 2, 3)}, 60, "", 0, Lacked{}, 1},
-		"who gets others meanwhile is not":                 {Admitted, false, []Refusal{said("a", 2, 3)}, 17, "", 32, lacked(9, 1), 8},
-		"who got others a moment ago is looked at again":   {Admitted, false, []Refusal{said("a", 2, 3)}, 17, "", 25, lacked(8, 10), 8},
-		"who gets no others is":                            {Admitted, false, []Refusal{said("a", 2, 3)}, 25, "a", 0, lacked(8, 10), 9},
-		"what was said long before the last one is over":   {Admitted, false, []Refusal{said("a", 2, 3)}, 60, "", 0, lacked(8, 30), 8},
+		"who was never refused is not":                     {refusedJob{lacking: always}, 0, ""},
+		"who is refused once and gets none is":             {refusedJob{told: once(2), lacking: always}, 17, "a"},
+		"who is refused for long is told the last refusal": {refusedJob{told: append(once(2), refusalHeard{12, 12, "b"}), lacking: always}, 17, "b"},
+		"a refusal of an earlier admission does not count": {refusedJob{told: []refusalHeard{{0, -20, "a"}}, lacking: always}, 0, ""},
+		"one that goes on counts from this admission on":   {refusedJob{told: []refusalHeard{{0, -20, "a"}, {5, 5, "a"}}, lacking: always}, 20, "a"},
+		"who has all its pods was not harmed":              {refusedJob{told: once(2), ready: 300, lacking: always}, 0, ""},
+		"who was said to have all a moment too long was":   {refusedJob{told: once(2), ready: 4, lacking: always}, 19, "a"},
+		"who waits has none to be refused":                 {refusedJob{told: once(2), waits: true, lacking: always}, 0, ""},
+		"who gets pods for a minute and then all is not": {
+			refusedJob{told: once(2, 30), lacking: func(at int) int32 { return max(0, 600-int32(at)*10) }}, 0, ""},
+		"who gets a pod now and then is from the last on": {
+			refusedJob{told: once(2), lacking: func(at int) int32 { return 20 - min(int32(at), 60)/10 }}, 75, "a"},
+		"a pod that is lost and comes again is no other": {
+			refusedJob{told: once(2), lacking: func(at int) int32 { return 8 + int32(at)/5%2 }}, 17, "a"},
+		"a clock that is behind tells it later":           {refusedJob{told: everySecond(20), lacking: always}, 35, "a"},
+		"a clock that is ahead tells it as soon":          {refusedJob{told: everySecond(-20), lacking: always}, 17, "a"},
+		"what is heard of late counts":                    {refusedJob{told: []refusalHeard{{40, 2, "a"}}, lacking: always}, 55, "a"},
+		"an operator that starts later waits for no more": {refusedJob{told: once(2), from: 22, lacking: always}, 37, "a"},
+		"nor does it release who gets pods": {
+			refusedJob{told: once(2), from: 22, lacking: func(at int) int32 { return max(0, 60-int32(at)) }}, 0, ""},
+		"what was overcome is not held against it": {refusedJob{told: once(2), lacking: hasAllBetween(10, 60)}, 0, ""},
+		"what comes after that is":                 {refusedJob{told: once(2, 70), lacking: hasAllBetween(10, 60)}, 85, "a"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			seen := Seen[*batchv1.Job]{Lacked: tc.lacked, Admission: Admission{Grant: tc.grant, UnreadySince: earlier},
-				Refusals: map[types.UID][]Refusal{"u": tc.refusals, "other": {said("x", 0, 60)}}, Now: after(tc.now)}
-			if tc.ready {
-				seen.Admission.UnreadySince = time.Time{}
-			}
-			why, due := seen.Refused("u", tc.lacks)
-			if why != tc.why || due.IsZero() != (tc.due == 0) || tc.due != 0 && !due.Equal(after(tc.due)) {
-				t.Errorf("got %q and %v", why, due)
+			if at, why := tc.job.refused(); at != tc.at || why != tc.why {
+				t.Errorf("it is refused at %d s, %q; want %d s, %q", at, why, tc.at, tc.why)
 			}
 		})
 	}

@@ -314,12 +314,13 @@ func TestADefaultClassThatComesBetweenAGangAndItsPods(t *testing.T) {
 
 // No pod of a gang is made before its PodGroup: a JobSet that is refused it gives its quota back.
 func TestAJobSetWhosePodGroupIsRefusedSaysSo(t *testing.T) {
-	refused := map[types.UID][]jobs.Refusal{"js-uid": {{Message: "no PriorityClass", First: now.Add(-time.Minute), Last: now}}}
+	refused := map[types.UID][]jobs.Refusal{"js-uid": {{Message: "no PriorityClass", Last: now}}}
 	admission := grantPlaces()
 	admission.UnreadySince = now.Add(-time.Minute)
 	look := func(children ...client.Object) string {
 		return plan(jobs.Seen[*jobset.JobSet]{Job: twoByFour(), Admission: admission, Children: children, Refusals: refused,
-			Facts: jobs.Facts{NativeGangs: true}, Now: now}).Progress.Refused
+			Lacked: jobs.Lacked{Pods: 1, Since: now.Add(-time.Minute)},
+			Facts:  jobs.Facts{NativeGangs: true}, Now: now}).Progress.Refused
 	}
 	if got := look(); got != "no PriorityClass" {
 		t.Errorf("its queue is told %q", got)
