@@ -127,10 +127,7 @@ func admittedAmounts(w *kueue.Workload) (sum corev1.ResourceList, pods int32) {
 			left = given // what it had
 		}
 		addTimes(sum, usageOf(assignment, left, given), 1)
-		if assignment.Count == nil {
-			continue
-		}
-		pods += *assignment.Count
+		pods += given
 		for j := range w.Spec.PodSets {
 			if podSet := &w.Spec.PodSets[j]; podSet.Name == assignment.Name {
 				requests := podRequests(&podSet.Template)

@@ -119,6 +119,16 @@ func TestJobs(t *testing.T) {
 			{"ml/jobset/small", "gpu", Running, "2/2", "32 gpu", "20s", "40s", ""},
 		},
 	}, {
+		name: "an admission that does not count its pods is for all of them",
+		seen: Seen{
+			JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"))},
+			Workloads: []kueue.Workload{aWorkload("train", admitted(20), func(w *kueue.Workload) {
+				w.Status.Admission.PodSetAssignments[0].Count = nil
+			})},
+			Jobs: []batchv1.Job{aJob("train-workers-0", ownedBy("train", running))},
+		},
+		want: []line{{"ml/jobset/train", "gpu", Running, "2/4", "32 gpu", "20s", "40s", ""}},
+	}, {
 		name: "a JobSet whose Jobs restart alone says how often",
 		seen: Seen{
 			JobSets: []jobset.JobSet{aJobSet("alone", inQueue("gpu"), func(js *jobset.JobSet) {
