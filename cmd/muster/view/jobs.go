@@ -132,8 +132,8 @@ type subject struct {
 	stopped string
 	// saysSize tells that the job itself says how many pods it runs now, as far as it was given them.
 	saysSize bool
-	// mayGrow tells that it may come to say more than it was admitted for.
-	mayGrow bool
+	// parts are those of a job that may come to say that it runs more pods than it was admitted for; none of other jobs.
+	parts []part
 	// given is how many pods the job was admitted with, 0 if it was not.
 	given int32
 	// ended is set when the job is over.
@@ -146,6 +146,12 @@ type subject struct {
 	titles map[types.UID]string
 	// foreign jobs are started by a controller whose objects are not seen here.
 	foreign bool
+}
+
+// part is a replicated job or a task: the pod set that it is queued as, and how many pods it says that it runs.
+type part struct {
+	name kueue.PodSetReference
+	pods int32
 }
 
 type ending struct {
@@ -169,11 +175,11 @@ func jobSetSubject(js *jobset.JobSet, owned owners) *subject {
 		restarts:  js.Status.Restarts,
 		suspended: js.Spec.Suspend != nil && *js.Spec.Suspend,
 		saysSize:  true,
-		mayGrow:   true,
 	}
 	for i := range js.Spec.ReplicatedJobs {
 		replicated := &js.Spec.ReplicatedJobs[i]
 		count := replicated.Replicas * podsAtOnce(&replicated.Template.Spec)
+		s.parts = append(s.parts, part{kueue.PodSetReference(replicated.Name), count})
 		s.pods.asked += count
 		addTimes(s.requests, podRequests(&replicated.Template.Spec.Template), count)
 	}

@@ -45,6 +45,21 @@ func cannotStart(js *jobset.JobSet) {
 	})
 }
 
+// larger has a VCJob say that it runs six workers.
+func larger(job *volcano.Job) { job.Spec.Tasks[0].Replicas = 6 }
+
+// givenTwo has a Workload be admitted for two of its four pods.
+func givenTwo(w *kueue.Workload) {
+	assignment := &w.Status.Admission.PodSetAssignments[0]
+	w.Spec.PodSets[0].MinCount, w.Spec.PodSets[0].Name, assignment.Name = ptr.To(int32(2)), "worker", "worker"
+	assignment.Count, assignment.ResourceUsage = ptr.To(int32(2)), list("nvidia.com/gpu", "16")
+}
+
+// fromTwo has a Workload be resized, down to two pods.
+func fromTwo(w *kueue.Workload) {
+	w.Spec.PodSets[0].Template.Annotations = map[string]string{muster.MinReplicasAnnotation: "2"}
+}
+
 func TestJobs(t *testing.T) {
 	running := batchv1.JobStatus{Active: 2, Ready: ptr.To(int32(2)), StartTime: ptr.To(at(5))}
 	tests := []struct {
@@ -128,6 +143,28 @@ func TestJobs(t *testing.T) {
 			Jobs: []batchv1.Job{aJob("train-workers-0", ownedBy("train", running))},
 		},
 		want: []line{{"ml/jobset/train", "gpu", Running, "2/4", "32 gpu", "20s", "40s", ""}},
+	}, {
+		name: "a JobSet of which one part was made larger and another smaller says which waits, and one that has a new part too",
+		seen: Seen{
+			JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"), func(js *jobset.JobSet) {
+				more := *js.Spec.ReplicatedJobs[0].DeepCopy()
+				more.Name, more.Replicas = "more", 1
+				js.Spec.ReplicatedJobs[0].Replicas = 1
+				js.Spec.ReplicatedJobs = append(js.Spec.ReplicatedJobs, more)
+			})},
+			Workloads: []kueue.Workload{aWorkload("train", admitted(20))},
+		},
+		want: []line{{"ml/jobset/train", "gpu", Starting, "0/4", "32 gpu", "20s", "40s", "asks for 2 pods of more now, and was admitted for 0: the rest has no quota"}},
+	}, {
+		name: "a VCJob that was admitted with its least, and made larger then, says what it has",
+		seen: Seen{
+			VCJobs:    []volcano.Job{aVCJob("gang", larger), aVCJob("grows", larger)},
+			Workloads: []kueue.Workload{aWorkload("gang", admitted(20), givenTwo), aWorkload("grows", admitted(20), givenTwo, fromTwo)},
+		},
+		want: []line{
+			{"ml/vcjob/gang", "gpu", Starting, "0/2", "16 gpu", "20s", "40s", "admitted with 2 of 4 pods; asks for 6 pods now, and was admitted for 2: the rest has no quota"},
+			{"ml/vcjob/grows", "gpu", Starting, "0/2", "16 gpu", "20s", "40s", "asks for 6 pods now, and was admitted for 2: the rest has no quota"},
+		},
 	}, {
 		name: "a JobSet whose Jobs restart alone says how often",
 		seen: Seen{

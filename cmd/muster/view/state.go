@@ -29,8 +29,8 @@ func (s *subject) describe(now time.Time) Job {
 	}
 	if s.workload != nil {
 		s.noteSizes()
-		s.noteLarger()
 		s.addWorkload(&job)
+		s.noteLarger()
 		s.notePartial()
 		s.noteResized(now)
 	}
@@ -81,15 +81,41 @@ func (s *subject) addWorkload(job *Job) {
 	job.PodsAsked = s.pods.asked
 }
 
-// noteLarger notes that the job has come to say that it runs more pods than it was queued with: those wait.
+// noteLarger notes which parts of the job have come to say that they run more pods than they were queued with: those wait.
 func (s *subject) noteLarger() {
-	var queued int32
-	for i := range s.workload.Spec.PodSets {
-		queued += s.workload.Spec.PodSets[i].Count
+	if s.workload.Status.Admission == nil {
+		return
 	}
-	if s.mayGrow && s.workload.Status.Admission != nil && s.pods.asked > queued {
-		s.partial = join(s.partial, fmt.Sprintf("asks for %d pods now, and was admitted for %d: the rest has no quota", s.pods.asked, queued))
+	var larger []string
+	for i := range s.parts {
+		part := &s.parts[i]
+		queued, given := sizeOf(s.workload, part.name)
+		switch {
+		case part.pods <= queued:
+		case len(s.parts) == 1:
+			larger = append(larger, fmt.Sprintf("asks for %d pods now, and was admitted for %d", part.pods, given))
+		default:
+			larger = append(larger, fmt.Sprintf("asks for %d pods of %s now, and was admitted for %d", part.pods, part.name, given))
+		}
 	}
+	if len(larger) > 0 {
+		s.partial = join(s.partial, strings.Join(larger, "; ")+": the rest has no quota")
+	}
+}
+
+// sizeOf is with how many pods the pod set of that name was queued, and with how many it was admitted; 0 if there is none.
+func sizeOf(w *kueue.Workload, name kueue.PodSetReference) (queued, given int32) {
+	for i := range w.Spec.PodSets {
+		if podSet := &w.Spec.PodSets[i]; podSet.Name == name {
+			queued = podSet.Count
+		}
+	}
+	for i := range w.Status.Admission.PodSetAssignments {
+		if assignment := &w.Status.Admission.PodSetAssignments[i]; assignment.Name == name {
+			_, given = workload.Left(w, assignment)
+		}
+	}
+	return queued, given
 }
 
 // notePartial notes that a job was given fewer pods than it wants: those that have ended are not missed.

@@ -2,6 +2,7 @@ package view
 
 import (
 	"cmp"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -17,10 +18,11 @@ func vcJobSubject(job *volcano.Job, owned owners) *subject {
 		workload: owned.workloads[job.UID],
 		queue:    cmp.Or(job.Labels[kueue.QueueLabel], job.Spec.Queue, volcano.DefaultQueue),
 		requests: corev1.ResourceList{},
-		mayGrow:  true,
 	}
 	for i := range job.Spec.Tasks {
 		task := &job.Spec.Tasks[i]
+		name := cmp.Or(task.Name, volcano.DefaultTaskPrefix+strconv.Itoa(i))
+		s.parts = append(s.parts, part{kueue.PodSetReference(name), task.Replicas})
 		s.pods.asked += task.Replicas
 		addTimes(s.requests, podRequests(&task.Template), task.Replicas)
 	}
