@@ -141,7 +141,7 @@ func tellUnseen(tell func(line string), kinds []string) {
 // tellRefused names the kinds of which old news are shown.
 func tellRefused(tell func(line string), kinds []string) {
 	if len(kinds) > 0 {
-		tell("muster: you may not watch " + strings.Join(kinds, ", ") + ": these are listed again each half minute, as long as you may, and shown as they were then")
+		tell("muster: you may not watch " + strings.Join(kinds, ", ") + ": these are listed again about once a minute, as long as you may, and shown as they were then")
 	}
 }
 
