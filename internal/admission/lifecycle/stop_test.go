@@ -71,6 +71,8 @@ func TestAStoppedQueueTakesReservationsBackWithoutAnEviction(t *testing.T) {
 }
 
 func TestWhoWasEvictedByAStopGoesBackToTheQueueWhenItIsOver(t *testing.T) {
+	closed := open()
+	closed.ClusterQueue.Annotations = map[string]string{muster.ClosedAnnotation: "true"}
 	for name, test := range map[string]struct {
 		reason string
 		facts  lifecycle.Facts
@@ -80,6 +82,7 @@ func TestWhoWasEvictedByAStopGoesBackToTheQueueWhenItIsOver(t *testing.T) {
 		"the LocalQueue goes on":              {kueue.WorkloadEvictedByLocalQueueStopped, open(), "Requeued=True LocalQueueRestarted: The LocalQueue was restarted after being stopped"},
 		"the LocalQueue goes on, alone":       {kueue.WorkloadEvictedByLocalQueueStopped, stopping(kueue.None, kueue.Hold), "Requeued=True LocalQueueRestarted: The LocalQueue was restarted after being stopped"},
 		"the ClusterQueue is held, not more":  {kueue.WorkloadEvictedByClusterQueueStopped, stopping(kueue.None, kueue.Hold), ""},
+		"the ClusterQueue is closed instead":  {kueue.WorkloadEvictedByClusterQueueStopped, closed, ""},
 		"the LocalQueue is still drained":     {kueue.WorkloadEvictedByLocalQueueStopped, stopping(kueue.HoldAndDrain, kueue.None), ""},
 		"what kept it elsewhere is still on":  {kueue.WorkloadInadmissible, stopping(kueue.Hold, kueue.None), ""},
 		"what kept it elsewhere is over":      {kueue.WorkloadInadmissible, open(), "Requeued=True ClusterQueueRestarted: The ClusterQueue was restarted after being stopped"},
