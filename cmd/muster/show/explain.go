@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/cmd/muster/view"
 	"github.com/musterhq/muster/internal/engine/reason"
 )
@@ -242,7 +243,7 @@ func nextCommand(e *view.Explanation) string {
 		// Kubernetes has a kind Workload too: the short name is ours alone.
 		return fmt.Sprintf(`muster kubectl patch kwl %s -n %s --type merge -p '{"spec": {"active": true}}'`, job.Workload, job.Namespace)
 	case job.State == view.Pending && job.Reason == string(reason.OnHold):
-		return resume(job)
+		return resume(job, e.Line)
 	case len(e.Checks) > 0:
 		text := "muster kubectl describe admissionchecks"
 		for i := range e.Checks {
@@ -266,11 +267,14 @@ func nextCommand(e *view.Explanation) string {
 	return fmt.Sprintf("muster kubectl logs -n %s -l %s=%s --prefix", job.Namespace, job.PodLabel(), job.Name)
 }
 
-// resume is the command that ends the stopPolicy by which the job is held.
-func resume(job *view.Job) string {
+// resume is the command that ends the stopPolicy by which the job is held, or the annotation.
+func resume(job *view.Job, line *view.Line) string {
 	const patch = `--type merge -p '{"spec": {"stopPolicy": "None"}}'`
 	if name, ok := strings.CutPrefix(job.Message, "ClusterQueue "); ok {
 		name, _, _ = strings.Cut(name, " ")
+		if line != nil && line.ClusterQueue == name && line.Closed {
+			return fmt.Sprintf("muster kubectl annotate clusterqueue %s %s-", name, muster.ClosedAnnotation)
+		}
 		return fmt.Sprintf("muster kubectl patch clusterqueue %s %s", name, patch)
 	}
 	return fmt.Sprintf("muster kubectl patch localqueue %s -n %s %s", job.Queue, job.Namespace, patch)

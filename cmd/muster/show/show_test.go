@@ -368,6 +368,14 @@ func TestScreen(t *testing.T) {
 	}
 }
 
+func TestWhatOpensAClosedQueue(t *testing.T) {
+	job := view.Job{State: view.Pending, Queue: "gpu", Workload: "w", Reason: "OnHold", Message: "ClusterQueue lab is stopped"}
+	want := "muster kubectl annotate clusterqueue lab muster.dev/closed-"
+	if got := nextCommand(&view.Explanation{Job: job, Line: &view.Line{ClusterQueue: "lab", Closed: true}}); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
 func TestWhatToTypeNext(t *testing.T) {
 	for name, test := range map[string]struct {
 		job  view.Job

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 	"github.com/musterhq/muster/api/muster"
@@ -80,6 +81,8 @@ type Line struct {
 	ClusterQueue string `json:"clusterQueue"`
 	Position     int    `json:"position,omitempty"`
 	Length       int    `json:"length"`
+	// Closed says that the queue admits nobody by its annotation alone, not by its stopPolicy.
+	Closed bool `json:"-"`
 }
 
 // Holder is a job that holds quota.
@@ -295,7 +298,9 @@ func lineOf(seen *Seen, jobs []Job, job *Job) *Line {
 	}
 	waiting := waitingByQueue(seen, jobs)[clusterQueue]
 	position := slices.IndexFunc(waiting, func(w waiter) bool { return w.job.UID == job.UID })
-	return &Line{ClusterQueue: clusterQueue, Position: position + 1, Length: len(waiting)}
+	at := slices.IndexFunc(seen.ClusterQueues, func(cq kueue.ClusterQueue) bool { return cq.Name == clusterQueue })
+	closed := at >= 0 && workload.Closed(&seen.ClusterQueues[at]) && ptr.Deref(seen.ClusterQueues[at].Spec.StopPolicy, kueue.None) == kueue.None
+	return &Line{ClusterQueue: clusterQueue, Position: position + 1, Length: len(waiting), Closed: closed}
 }
 
 // quotasFor leaves out what the job does not ask for.

@@ -13,6 +13,7 @@ import (
 	"github.com/musterhq/muster/api/config/v1alpha1"
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/config"
 	"github.com/musterhq/muster/internal/engine/place"
 	"github.com/musterhq/muster/internal/engine/reason"
@@ -410,5 +411,24 @@ func TestExplainTellsWhatWentBefore(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestALineTellsThatItsQueueIsClosedByTheAnnotationAlone(t *testing.T) {
+	for name, test := range map[string]struct {
+		closed string
+		policy kueue.StopPolicy
+		want   bool
+	}{
+		"closed":             {"true", kueue.None, true},
+		"open":               {"false", kueue.None, false},
+		"stopped":            {"", kueue.Hold, false},
+		"stopped and closed": {"true", kueue.HoldAndDrain, false},
+	} {
+		cq := kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "lab", Annotations: map[string]string{muster.ClosedAnnotation: test.closed}}}
+		cq.Spec.StopPolicy = &test.policy
+		if line := lineOf(&Seen{ClusterQueues: []kueue.ClusterQueue{cq}}, nil, &Job{ClusterQueue: "lab"}); line.Closed != test.want {
+			t.Errorf("%s: %+v", name, line)
+		}
 	}
 }
