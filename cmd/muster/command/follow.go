@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/musterhq/muster/cmd/muster/observe"
@@ -119,6 +120,10 @@ func redrawing[T any](streams genericiooptions.IOStreams, size show.Size, output
 func howItAnswers(lost error) string {
 	if lost == nil {
 		return "muster: the API server answers again"
+	}
+	if apierrors.IsUnauthorized(lost) {
+		// The credentials were read when the command began.
+		return "muster: " + oneLine(lost.Error()) + ": log in again and start this command anew; what is shown is as of before"
 	}
 	return "muster: " + oneLine(explainConnection(lost).Error()) + "; what is shown is as of before, and goes on once it answers"
 }
