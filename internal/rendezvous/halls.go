@@ -25,8 +25,8 @@ import (
 // request is held less long than Presence.
 var patience = round.Patience{Gather: 30 * time.Second, Presence: protocol.Hold + 10*time.Second}
 
-// halls knows where each pod belongs. It is told of pods and JobSets by an informer's
-// handlers, and of pods by Pod alone in tests.
+// halls knows where each pod belongs. It is told of pods, Jobs and JobSets by an informer's
+// handlers.
 type halls struct {
 	client   client.Client
 	patience round.Patience
