@@ -250,8 +250,8 @@ func TestProgress(t *testing.T) {
 	}{
 		"nothing was made yet":                            {newSet(), nil, jobs.Progress{}},
 		"a Job that is to start may have pods":            {newSet(), of(job("leader", 0)), jobs.Progress{Lacking: 1, Active: true}},
-		"a suspended Job with pods has them still":        {newSet(), of(job("leader", 0).active().suspended()), jobs.Progress{Lacking: 1, Active: true}},
-		"a suspended Job has them until the last is gone": {newSet(), of(terminating), jobs.Progress{Lacking: 1, Active: true}},
+		"a suspended Job with pods has them still":        {newSet(), of(job("leader", 0).active().suspended()), jobs.Progress{Active: true}},
+		"a suspended Job has them until the last is gone": {newSet(), of(terminating), jobs.Progress{Active: true}},
 		"a suspended Job without pods has none":           {newSet(), of(job("leader", 0).suspended()), jobs.Progress{}},
 		"a Job of an attempt that is over has them too":   {newSet().restarted(1), of(job("leader", 0).ready().deleting()), jobs.Progress{Active: true}},
 		"one that ended has none": {newSet().succeedsBy(jobset.OperatorAll, "workers"), of(job("leader", 0).succeeded()),
