@@ -184,7 +184,8 @@ func respecified(seen, described *kueue.Workload, progress Progress) *kueue.Work
 }
 
 // lowered is how many pods the job wants at most by now of its elastic pod set, if these are fewer than when it was admitted, else 0.
-// The API server lets nobody change the pod sets of a Workload that holds quota.
+// The API server lets nobody change the pod sets of a Workload that holds quota. One that is not elastic any more, as it was lowered to
+// its minimum, says no other number than before: its plans tell of no pods by which the end of a shrink would be known.
 func lowered(seen, described *kueue.Workload) int32 {
 	for i := range seen.Spec.PodSets {
 		was := &seen.Spec.PodSets[i]
@@ -192,8 +193,15 @@ func lowered(seen, described *kueue.Workload) int32 {
 			continue
 		}
 		for j := range described.Spec.PodSets {
-			if is := &described.Spec.PodSets[j]; is.Name == was.Name && is.Count < was.Count && is.Count > 0 {
+			is := &described.Spec.PodSets[j]
+			if is.Name != was.Name || is.Count >= was.Count || is.Count == 0 {
+				continue
+			}
+			if saysLeast(&is.Template) {
 				return is.Count
+			}
+			if wanted := workload.Wanted(seen, was); wanted < was.Count {
+				return wanted
 			}
 		}
 	}

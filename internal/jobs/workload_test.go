@@ -441,12 +441,14 @@ func TestThePriorityOfAnElasticJobMayChangeWhileItRuns(t *testing.T) {
 // than that is so.
 func TestAnElasticJobThatIsLoweredWhileItRunsSaysSo(t *testing.T) {
 	for name, tc := range map[string]struct {
-		rigid, waits, same bool
-		said               int32
-		most               int32
-		want               string
+		rigid, waits, same, fixed bool
+		said                      int32
+		most                      int32
+		want                      string
 	}{
 		"lowered":                    {most: 1, want: "1"},
+		"lowered to its minimum":     {fixed: true, most: 1},
+		"lowered to it step by step": {fixed: true, said: 1, most: 1, want: "1"},
 		"raised to what it was":      {said: 1, most: 2},
 		"raised above":               {said: 1, most: 5},
 		"nothing is left to ask for": {most: 0},
@@ -464,6 +466,9 @@ func TestAnElasticJobThatIsLoweredWhileItRunsSaysSo(t *testing.T) {
 			}
 			described := seen.w.DeepCopy()
 			described.Spec.PodSets[0].Count = tc.most
+			if tc.fixed {
+				described.Spec.PodSets[0].Template.Annotations = nil
+			}
 			workload.Want(seen.w, tc.said)
 			if tc.same {
 				described = seen.w
