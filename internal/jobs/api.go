@@ -358,38 +358,6 @@ type Event struct {
 	Fixed bool
 }
 
-// Mistake is an Obstacle of something that the job says, and may say otherwise.
-func Mistake(problem string) *Event {
-	event := Obstacle(InvalidJob, problem)
-	event.Mendable = true
-	return &event
-}
-
-// FixedMistake is an Obstacle of something that the job says, and cannot say otherwise.
-func FixedMistake(problem string) *Event {
-	event := Obstacle(InvalidJob, problem)
-	event.Fixed = true
-	return &event
-}
-
-// withConsequence is the event with what follows of a mistake: a job that has a Workload goes by it, whether it waits or runs.
-// One that says for good what is wrong may have it of an operator that did not know.
-func (e Event) withConsequence(hasWorkload bool) Event {
-	switch {
-	case e.Fixed && hasWorkload:
-		e.Message += ". What a Job says of this is fixed: this one stays in the queue, or runs, as it is"
-	case e.Fixed:
-		e.Message += ". The job is not queued: what a Job says of this is fixed, so delete it and make another"
-	case !e.Mendable:
-	case hasWorkload:
-		e.Message += ". Until then the job goes by what it said before"
-	default:
-		e.Message += ". The job is not queued until then"
-	}
-	e.Mendable, e.Fixed = false, false
-	return e
-}
-
 // Obstacle is a Warning of what keeps the job from going on for as long as it is told.
 func Obstacle(reason, message string) Event {
 	return Event{Type: corev1.EventTypeWarning, Reason: reason, Message: message, Standing: true}

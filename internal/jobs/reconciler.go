@@ -323,18 +323,6 @@ func (r *reconciler[T]) asks(job T, queue string, facts Facts) request {
 	return asked.within(queue, facts.Queues)
 }
 
-// mistakesOf are what keeps the job from being queued as it is: what its API says, and what
-// all of them have in common. One that has come to be so after the job got its Workload changes nothing of that.
-func mistakesOf(job client.Object, described Description, priorities PriorityFacts, hasWorkload bool) (out []Event) {
-	_, mistake := requestOf(job, priorities)
-	for _, m := range []*Event{described.Mistake, mistake, speedMistake(described.PodSets)} {
-		if m != nil {
-			out = append(out, m.withConsequence(hasWorkload))
-		}
-	}
-	return out
-}
-
 // queueWrites keep the job's Workload in step: its own, or the one that it names.
 func (r *reconciler[T]) queueWrites(job T, described Description, queue string, facts Facts, found *kueue.Workload, progress Progress, now time.Time) ([]Write, []Event) {
 	asked := r.asks(job, queue, facts)
