@@ -215,6 +215,8 @@ func placeInLine(e *view.Explanation) string {
 	switch {
 	case e.Job.Queue == "":
 		return "none: it does not wait for quota"
+	case e.Line == nil && slices.Contains(e.QueuesThere, e.Job.Queue):
+		return fmt.Sprintf("%s: a ClusterQueue; nothing has waited for it in namespace %s yet", e.Job.Queue, e.Job.Namespace)
 	case e.Line == nil:
 		text := fmt.Sprintf("%s: no LocalQueue of that name leads to a ClusterQueue in namespace %s", e.Job.Queue, e.Job.Namespace)
 		if len(e.QueuesThere) > 0 {

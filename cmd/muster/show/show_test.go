@@ -222,6 +222,7 @@ func TestExplanationOfAJobThatIsWrong(t *testing.T) {
 func TestExplanationOfAJobThatNamesWhatThereIsNot(t *testing.T) {
 	for want, e := range map[string]*view.Explanation{
 		"  queue     gpu: no LocalQueue of that name leads to a ClusterQueue in namespace ml; there are cpu, gpus\n": {QueuesThere: []string{"cpu", "gpus"}},
+		"  queue     gpu: a ClusterQueue; nothing has waited for it in namespace ml yet\n":                           {QueuesThere: []string{"cpu", "gpu"}},
 		"  queue     gpu of ClusterQueue lab (priority 10)\n            it has quota for cpu, nvidia.com/gpu alone\n": {
 			Line: &view.Line{ClusterQueue: "lab"}, Covers: []corev1.ResourceName{"cpu", "nvidia.com/gpu"}},
 	} {

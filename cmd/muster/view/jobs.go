@@ -2,6 +2,7 @@ package view
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -199,6 +200,7 @@ func jobSetSubject(js *jobset.JobSet, owned owners) *subject {
 	if alone > 0 {
 		s.partial = "Jobs restarted alone " + times(alone)
 	}
+	s.noteManager(js.Spec.ManagedBy, jobset.JobSetControllerName)
 	return s
 }
 
@@ -225,7 +227,16 @@ func batchJobSubject(job *batchv1.Job, owned owners) *subject {
 		})
 	}
 	s.ended = endOf(conditions, string(batchv1.JobComplete), string(batchv1.JobFailed))
+	s.noteManager(job.Spec.ManagedBy, batchv1.JobControllerName)
 	return s
+}
+
+// noteManager notes that the job is run by the controller that its field managedBy names, unless that is ours or the
+// job runs already. Muster makes no Workload for such a job.
+func (s *subject) noteManager(managedBy *string, ours string) {
+	if managedBy != nil && *managedBy != ours && s.workload == nil && s.pods.active == 0 && s.blocked == "" {
+		s.blocked = fmt.Sprintf("managedBy is %s: that controller runs the job, and Muster leaves it alone", *managedBy)
+	}
 }
 
 // workloadSubject is a job known by its Workload alone: its owner's name if it has one, else its own.

@@ -200,6 +200,13 @@ func TestJobs(t *testing.T) {
 		seen: Seen{GenericJobs: []tensorstack.GenericJob{aGenericJob("tf", "gpu")}},
 		want: []line{{"ml/genericjob/tf", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "no Workload yet: Muster has not looked at it, or its events say what is wrong: muster explain has them"}},
 	}, {
+		name: "a JobSet that another controller manages says so",
+		seen: Seen{JobSets: []jobset.JobSet{aJobSet("eval", func(js *jobset.JobSet) {
+			js.Labels = map[string]string{kueue.QueueLabel: "gpu"}
+			js.Spec.ManagedBy = ptr.To("acme.io/multikueue")
+		})}},
+		want: []line{{"ml/jobset/eval", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "managedBy is acme.io/multikueue: that controller runs the job, and Muster leaves it alone"}},
+	}, {
 		name: "a paused GenericJob says so",
 		seen: Seen{GenericJobs: []tensorstack.GenericJob{aGenericJob("tf", "gpu", func(job *tensorstack.GenericJob) {
 			job.Spec.RunMode = &tensorstack.RunMode{Pause: &tensorstack.PauseMode{Enabled: true}}

@@ -36,6 +36,7 @@ func trainingJobSubject(job *breezeml.TrainingJob, group string, owned owners) *
 		s.partial = "workers restarted " + times(restarts)
 	}
 	s.readStage(job)
+	s.noteManager(job.Spec.RunPolicy.ManagedBy, breezeml.ControllerName)
 	return s
 }
 
