@@ -71,6 +71,17 @@ func (b Bounds) Size(granted int32) int32 { return min(granted, b.Most) }
 // changed by now.
 func (p PodSetAdmission) ChoseCount() bool { return p.Template != nil && saysLeast(p.Template) }
 
+// Bounds returns the bounds that hold for the pod set while it is admitted, given those that the job asks for now. Where the queue chose
+// the count, it goes on doing so until the next admission, although the job may ask for a fixed number of pods by then. It
+// never gets more pods than it asks for now.
+func (p PodSetAdmission) Bounds(asked Bounds) Bounds {
+	if asked.Elastic || !p.ChoseCount() {
+		return asked
+	}
+	admitted := BoundsOf(p.Template.Annotations, p.Asked)
+	return Bounds{Least: min(admitted.Least, asked.Most), Most: asked.Most, Elastic: true}
+}
+
 // saysLeast reports whether the template is of a pod set that is elastic.
 func saysLeast(template *corev1.PodTemplateSpec) bool {
 	return template.Annotations[muster.MinReplicasAnnotation] != ""

@@ -183,9 +183,9 @@ func respecified(seen, described *kueue.Workload, progress Progress) *kueue.Work
 	return out
 }
 
-// lowered is how many pods the job wants at most by now of its elastic pod set, if these are fewer than when it was admitted, else 0.
-// The API server lets nobody change the pod sets of a Workload that holds quota. One that is not elastic any more, as it was lowered to
-// its minimum, says no other number than before: its plans tell of no pods by which the end of a shrink would be known.
+// lowered returns how many pods the job now asks for of the pod set that was admitted as elastic, if that is fewer than when it was
+// admitted, and otherwise 0. The pod sets themselves are immutable while the Workload holds quota. It does not matter whether the job
+// still asks for a range: the pod set stays elastic until the next admission.
 func lowered(seen, described *kueue.Workload) int32 {
 	for i := range seen.Spec.PodSets {
 		was := &seen.Spec.PodSets[i]
@@ -194,14 +194,8 @@ func lowered(seen, described *kueue.Workload) int32 {
 		}
 		for j := range described.Spec.PodSets {
 			is := &described.Spec.PodSets[j]
-			if is.Name != was.Name || is.Count >= was.Count || is.Count == 0 {
-				continue
-			}
-			if saysLeast(&is.Template) {
+			if is.Name == was.Name && is.Count < was.Count && is.Count > 0 {
 				return is.Count
-			}
-			if wanted := workload.Wanted(seen, was); wanted < was.Count {
-				return wanted
 			}
 		}
 	}

@@ -23,10 +23,10 @@ func sizesOf(job *tensorstack.GenericJob, admission jobs.Admission, pods []*core
 	out := make(map[string]int32, len(job.Spec.ReplicaSpecs))
 	for i := range job.Spec.ReplicaSpecs {
 		spec := &job.Spec.ReplicaSpecs[i]
-		b, granted := boundsOf(spec), admission.PodSets[spec.Type]
-		size := count(spec)
+		granted := admission.PodSets[spec.Type]
+		b, size := granted.Bounds(boundsOf(spec)), count(spec)
 		switch last := taskOf(&job.Status, spec.Type); {
-		case !b.Elastic && !granted.ChoseCount() || admission.Grant == jobs.Unqueued:
+		case !b.Elastic || admission.Grant == jobs.Unqueued:
 		case admission.Grant == jobs.Admitted && outcome(job) == nil:
 			size = b.Size(granted.Count)
 			if last != nil && comesToItsEnd(job, spec, last, pods) {
@@ -78,11 +78,11 @@ func groups(job *tensorstack.GenericJob, sizes map[string]int32) []replicas.Grou
 func (l *look) elasticProgress(p *jobs.Progress) {
 	for i := range l.job.Spec.ReplicaSpecs {
 		spec := &l.job.Spec.ReplicaSpecs[i]
-		if !boundsOf(spec).Elastic {
+		granted := l.seen.Admission.PodSets[spec.Type]
+		if !granted.Bounds(boundsOf(spec)).Elastic {
 			continue
 		}
 		delete(p.Reclaimable, spec.Type)
-		granted := l.seen.Admission.PodSets[spec.Type]
 		if n := min(l.succeeded(spec), granted.Asked-granted.Count); n > 0 {
 			p.Reclaimable[spec.Type] = n
 		}
@@ -134,7 +134,7 @@ func (l *look) least() map[string]int32 {
 	for i := range l.job.Spec.ReplicaSpecs {
 		spec := &l.job.Spec.ReplicaSpecs[i]
 		out[spec.Type] = l.sizes[spec.Type]
-		if b := boundsOf(spec); b.Elastic {
+		if b := l.seen.Admission.PodSets[spec.Type].Bounds(boundsOf(spec)); b.Elastic {
 			out[spec.Type] = min(out[spec.Type], b.Least)
 		}
 	}

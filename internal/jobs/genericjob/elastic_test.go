@@ -138,6 +138,7 @@ func TestWhoIsElasticNoMoreRunsWithWhatHeHas(t *testing.T) {
 			admission.PodSets["worker"] = worker
 			p := see(t, changed.GenericJob, admission, of(pod("job-worker-0").Running(), pod("job-worker-1").Running()))
 			same(t, "more than were admitted are made", nil, writes(p))
+			same(t, "its queue is told how many use quota", map[string]int32{"worker": 2}, p.Progress.Pods)
 		})
 	}
 }

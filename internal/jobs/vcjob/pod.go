@@ -72,6 +72,17 @@ func (l *look) alive(task string) (n int32) {
 	return n
 }
 
+// inUse counts the pods of the task that may still use quota, including those beyond its replicas that have not terminated yet.
+func (l *look) inUse(task string) int32 {
+	n := l.alive(task)
+	for _, pod := range l.roster.Surplus {
+		if _, its := replicas.IndexOf(l.job.Name, task, pod.Name); its && !replicas.HasEnded(pod) {
+			n++
+		}
+	}
+	return n
+}
+
 // giveBack stops the last pods of tasks that run more than they may, and reports whether
 // there are any: what was admitted beyond what must run is the first to go. They are made
 // anew when there is room again, and it is none of their job's restarts.

@@ -154,3 +154,14 @@ func elasticTask(job *volcano.Job) int {
 	}
 	return found
 }
+
+// elasticTask is the index of the task that the queue may resize while the job is admitted, or -1 if there is none. That is the
+// task that was admitted as elastic, although the job's numbers may have changed since.
+func (l *look) elasticTask() int {
+	for i := range l.job.Spec.Tasks {
+		if l.seen.Admission.PodSets[nameOf(l.job, i)].ChoseCount() {
+			return i
+		}
+	}
+	return elasticTask(l.job)
+}

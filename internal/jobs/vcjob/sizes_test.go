@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/musterhq/muster/api/muster"
@@ -106,4 +107,44 @@ func TestOfTwoTasksThatCouldNoneIsElastic(t *testing.T) {
 			t.Errorf("task %s is elastic from %s on, and is never resized", set.Name, least)
 		}
 	}
+}
+
+// TestATaskKeepsBeingResizedAfterItsJobAsksForAFixedSize: the queue waits for the pods of a shrink until it is told that they are gone.
+func TestATaskKeepsBeingResizedAfterItsJobAsksForAFixedSize(t *testing.T) {
+	was := newJob().with("ps", 1).with("worker", 4).needs(3)
+	admission := admitted("ps", 1, "worker", 3)
+	for _, set := range describe(was.Job, jobs.Facts{}).PodSets {
+		granted := admission.PodSets[string(set.Name)]
+		granted.Template, granted.Asked = &set.Template, set.Count
+		admission.PodSets[string(set.Name)] = granted
+	}
+	up := func(name string) podBuilder {
+		b := pod(name).running()
+		b.Status.Conditions = append(b.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue})
+		return b
+	}
+	pods := of(up("job-ps-0"), up("job-worker-0"), up("job-worker-1"), up("job-worker-2").going())
+
+	lowered := newJob().with("ps", 1).with("worker", 2).needs(3).is(volcano.Running)
+	progress := see(t, lowered.Job, admission, pods).Progress
+	same(t, "in use while one terminates", map[string]int32{"worker": 3}, progress.Pods)
+	progress = see(t, lowered.Job, admission, pods[:3]).Progress
+	same(t, "in use", map[string]int32{"worker": 2}, progress.Pods)
+	if !progress.Ready {
+		t.Error("it is not ready with all that it asks for")
+	}
+
+	fixed := newJob().with("ps", 1).with("worker", 4).needs(5).is(volcano.Running)
+	progress = see(t, fixed.Job, admission, pods[:3]).Progress
+	same(t, "in use with a minimum that was raised", map[string]int32{"worker": 2}, progress.Pods)
+	if !progress.Ready {
+		t.Error("it is not ready with the minimum that it was admitted with, while it grows")
+	}
+}
+
+// TestPodsBeyondALoweredTaskUseQuotaUntilTheyAreGone: they are none of its replicas any more.
+func TestPodsBeyondALoweredTaskUseQuotaUntilTheyAreGone(t *testing.T) {
+	job := newJob().with("worker", 3).needs(2).is(volcano.Running)
+	pods := of(pod("job-worker-0").running(), pod("job-worker-1").running(), pod("job-worker-2").running(), pod("job-worker-3").running().going())
+	same(t, "in use", map[string]int32{"worker": 4}, see(t, job.Job, admitted("worker", 4), pods).Progress.Pods)
 }

@@ -113,10 +113,10 @@ func (l *look) progress() jobs.Progress {
 		}
 		return p
 	}
-	if i := elasticTask(l.job); i >= 0 {
-		// It is the queue's to say how many there are, so what ended pods used is kept.
+	if i := l.elasticTask(); i >= 0 {
+		// The queue chooses how many pods the task has, so the quota of pods that have ended is kept.
 		name := nameOf(l.job, i)
-		p.Pods = map[string]int32{name: l.alive(name)}
+		p.Pods = map[string]int32{name: l.inUse(name)}
 		delete(p.Reclaimable, name)
 	}
 	if lacking := len(l.roster.Missing()); lacking > 0 {
@@ -134,12 +134,12 @@ func (l *look) ready() bool {
 			done[r.Group]++
 		}
 	}
-	least, elastic := leastOf(l.job), elasticTask(l.job)
+	least, elastic := leastOf(l.job), l.elasticTask()
 	for i := range l.job.Spec.Tasks {
 		name := nameOf(l.job, i)
 		need := l.room(name)
 		if i == elastic {
-			need = min(need, max(least[i], 1))
+			need = min(need, max(l.seen.Admission.PodSets[name].Bounds(jobs.Bounds{Least: least[i], Most: need}).Least, 1))
 		}
 		if done[name] < need {
 			return false
