@@ -92,7 +92,7 @@ func (a *accountant) podSet(podSet *kueue.PodSet, stored *corev1.PodSpec) engine
 		Tolerations:  stored.Tolerations,
 		NodeSelector: stored.NodeSelector,
 		NodeName:     stored.NodeName,
-		Loose:        goesByHand(stored),
+		Unpinned:     goesByHand(stored),
 		HostPorts:    hostPortsOf(stored),
 		Topology:     topologyRequestOf(podSet),
 		ExclusiveKey: podSet.Template.Annotations[jobset.ExclusiveKey],

@@ -198,11 +198,11 @@ func TestANodeIsAskedForWhatPodsRequestWhateverCountsAgainstQuota(t *testing.T) 
 func TestPodsThatGoByHand(t *testing.T) {
 	w := newWorkload("w", 1, nil)
 	podSets, _ := newAccountant(podspec.Counting{}).account(w)
-	if podSets[0].Loose {
+	if podSets[0].Unpinned {
 		t.Error("pods of no JobSet are loose")
 	}
 	podspec.RequireLabel(&w.Spec.PodSets[0].Template.Spec, jobset.NamespacedJobKey, []string{"default_w-0"})
-	if podSets, _ = newAccountant(podspec.Counting{}).account(w); !podSets[0].Loose {
+	if podSets, _ = newAccountant(podspec.Counting{}).account(w); !podSets[0].Unpinned {
 		t.Error("pods for whom people have labelled nodes are not loose")
 	}
 }

@@ -29,13 +29,13 @@ type podWatch struct {
 	times order.Queue
 	// filled reports whether all places of a pod set on a node have a pod of it: who comes for one of these that is on its way out
 	// waits for it, and no place is the worse for that.
-	filled func(of place.Crew, node string) bool
+	filled func(of place.PodSetKey, node string) bool
 }
 
 // refusedPod is a pod whose place does not take it, which is believed from a time on.
 type refusedPod struct {
 	uid    types.UID
-	of     place.Crew
+	of     place.PodSetKey
 	nodes  []string
 	why    string
 	tellAt time.Time
@@ -48,7 +48,7 @@ type refusedPod struct {
 func newPodWatch() *podWatch {
 	return &podWatch{
 		refused: map[engine.Key]refusedPod{},
-		filled:  func(place.Crew, string) bool { return false },
+		filled:  func(place.PodSetKey, string) bool { return false },
 	}
 }
 
@@ -74,7 +74,7 @@ func (w *podWatch) set(pod *corev1.Pod, now time.Time) []engine.Event {
 func (w *podWatch) refuse(pod *corev1.Pod, nodes []string, was refusedPod, now time.Time) {
 	_, message := refusalOf(pod)
 	workload, podSet := workloadOf(pod)
-	is := refusedPod{uid: pod.UID, of: place.Crew{Workload: workload, PodSet: podSet}, nodes: nodes, why: againstNodes(message)}
+	is := refusedPod{uid: pod.UID, of: place.PodSetKey{Workload: workload, PodSet: podSet}, nodes: nodes, why: againstNodes(message)}
 	before := was.uid == is.uid && slices.Equal(was.nodes, nodes)
 	is.lost = before && was.lost
 	if before && !was.tellAt.IsZero() && (was.behind || isOfRoom(was.why) == isOfRoom(is.why)) {
@@ -109,7 +109,7 @@ func endOf(pod *corev1.Pod) engine.Event {
 	if pod.Status.Phase != corev1.PodSucceeded || workload == (engine.Key{}) {
 		return engine.PodGone{Key: keyOf(pod)}
 	}
-	return engine.PodEnded{Key: keyOf(pod), Of: place.Crew{Workload: workload, PodSet: podSet}}
+	return engine.PodEnded{Key: keyOf(pod), Of: place.PodSetKey{Workload: workload, PodSet: podSet}}
 }
 
 // delete gives the events for a Pod that is gone.

@@ -31,7 +31,7 @@ func hasEnded(pod *corev1.Pod) bool {
 func podOf(pod *corev1.Pod) place.Pod {
 	out := place.Pod{
 		Key: keyOf(pod), Node: pod.Spec.NodeName,
-		HostPorts: hostPortsOf(&pod.Spec), Resident: isResident(pod), Goes: goes(pod),
+		HostPorts: hostPortsOf(&pod.Spec), Resident: isResident(pod), Terminating: goes(pod),
 		ExclusiveKey: pod.Annotations[jobset.ExclusiveKey],
 	}
 	if out.Workload, out.PodSet = workloadOf(pod); out.PodSet != "" {

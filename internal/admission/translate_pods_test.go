@@ -90,7 +90,7 @@ func TestPodsAreToldWhereTheyAre(t *testing.T) {
 	byHand.Spec.NodeSelector = map[string]string{jobset.NamespacedJobKey: "default_w-0"}
 	byHand.DeletionTimestamp = leaving.DeletionTimestamp
 	going := ours
-	going.Goes = true
+	going.Terminating = true
 	for name, tc := range map[string]struct {
 		pod  *corev1.Pod
 		want []engine.Event
@@ -106,7 +106,7 @@ func TestPodsAreToldWhereTheyAre(t *testing.T) {
 		"of a Job that cannot be":              {beyond, []engine.Event{engine.PodBound{Pod: ours}}},
 		"not bound yet":                        {boundPod("p", "w", ""), []engine.Event{engine.PodGone{Key: key}}},
 		"gated":                                {gated(boundPod("p", "w", "")), []engine.Event{engine.PodGone{Key: key}}},
-		"one that has ended takes nothing":     {ended(boundPod("p", "w", "n")), []engine.Event{engine.PodEnded{Key: key, Of: place.Crew{Workload: ours.Workload, PodSet: ours.PodSet}}}},
+		"one that has ended takes nothing":     {ended(boundPod("p", "w", "n")), []engine.Event{engine.PodEnded{Key: key, Of: place.PodSetKey{Workload: ours.Workload, PodSet: ours.PodSet}}}},
 		"nor does one of nobody":               {ended(boundPod("p", "", "n")), []engine.Event{engine.PodGone{Key: key}}},
 		"for one that failed another may come": {failedPod(boundPod("p", "w", "n")), []engine.Event{engine.PodGone{Key: key}}},
 		"one that is to go takes its room":     {leaving, []engine.Event{engine.PodBound{Pod: foreign}}},

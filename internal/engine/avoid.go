@@ -27,7 +27,7 @@ type avoidance struct {
 }
 
 // Filled reports whether all places of a pod set on a node, as places name it, have a pod of it.
-func (e *Engine) Filled(of place.Crew, node string) bool { return e.places.Filled(of, node) }
+func (e *Engine) Filled(of place.PodSetKey, node string) bool { return e.places.Filled(of, node) }
 
 func (ev PodUnschedulable) apply(e *Engine) {
 	w := e.workloads[ev.Workload]

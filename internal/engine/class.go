@@ -65,9 +65,9 @@ func shapeKey(podSets []PodSet) string {
 			rest, _ := json.Marshal([]any{ps.OfNode, ps.Topology, ps.HostPorts, ps.ExclusiveKey})
 			b = append(b, rest...)
 		}
-		if len(ps.Tolerations) > 0 || len(ps.NodeSelector) > 0 || ps.Affinity != nil || ps.NodeName != "" || ps.Loose {
+		if len(ps.Tolerations) > 0 || len(ps.NodeSelector) > 0 || ps.Affinity != nil || ps.NodeName != "" || ps.Unpinned {
 			// Plain structs of the API: they always marshal, maps in the order of keys.
-			rest, _ := json.Marshal([]any{ps.Tolerations, ps.NodeSelector, ps.Affinity, ps.NodeName, ps.Loose})
+			rest, _ := json.Marshal([]any{ps.Tolerations, ps.NodeSelector, ps.Affinity, ps.NodeName, ps.Unpinned})
 			b = append(b, rest...)
 		}
 		b = append(b, ';')

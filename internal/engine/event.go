@@ -211,7 +211,7 @@ type (
 	// for it.
 	PodEnded struct {
 		Key Key
-		Of  place.Crew
+		Of  place.PodSetKey
 	}
 	// PodGone says that the pod was deleted, or has failed: it takes nothing any more.
 	PodGone struct{ Key Key }

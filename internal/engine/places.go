@@ -205,7 +205,7 @@ func (e *Engine) holding(w *workload, has placed) *place.Holding {
 		ask, _ := e.askOf(&w.PodSets[n], a)
 		ask.Count, ask.Avoid = count, w.avoid.nodes
 		set := place.HeldPodSet{Ask: ask, Nodes: places, Ended: max(0, count-a.Count)}
-		set.Leaves = e.leaves(w, a)
+		set.Excess = e.leaves(w, a)
 		out.PodSets = append(out.PodSets, set)
 	}
 	return out
@@ -216,7 +216,7 @@ func (e *Engine) holding(w *workload, has placed) *place.Holding {
 // to run on the nodes of all.
 func (e *Engine) askOf(ps *PodSet, a *Assignment) (ask place.Ask, ok bool) {
 	ask = place.Ask{PodSet: ps.Name, Count: a.Count, PerPod: ps.TakesOfNode(), HostPorts: ps.HostPorts,
-		Tolerations: ps.Tolerations, NodeSelector: ps.NodeSelector, Affinity: ps.Affinity, NodeName: ps.NodeName, Loose: ps.Loose, ExclusiveKey: ps.ExclusiveKey}
+		Tolerations: ps.Tolerations, NodeSelector: ps.NodeSelector, Affinity: ps.Affinity, NodeName: ps.NodeName, Unpinned: ps.Unpinned, ExclusiveKey: ps.ExclusiveKey}
 	if t := ps.Topology; t != nil {
 		ask.Level, ask.Mandatory, ask.Slices, ask.Group = t.Level, t.Mandatory, t.Slices, t.Group
 	}

@@ -213,7 +213,7 @@ func TestACordonUnderAGangThatEnds(t *testing.T) {
 	}
 	s.want("all nodes are cordoned", s.happens(cordons...))
 	first := podGone("gang", 0).Key
-	s.want("one pod has ended", s.happens(PodEnded{Key: first, Of: place.Crew{Workload: Key{Namespace: "ns", Name: "gang"}, PodSet: "main"}}))
+	s.want("one pod has ended", s.happens(PodEnded{Key: first, Of: place.PodSetKey{Workload: Key{Namespace: "ns", Name: "gang"}, PodSet: "main"}}))
 	s.want("it is gone, and comes again", s.happens(PodGone{first}), "evict gang: NodeFailures")
 }
 

@@ -320,7 +320,7 @@ func (r *roomOnNodes) Without(h *preempt.Holder, pods int32) {
 
 // Fits is part of preempt.Room.
 func (r *roomOnNodes) Fits() bool {
-	if r.found != nil && r.places.Has(r.asks, r.found, place.Planned) {
+	if r.found != nil && r.places.FitsAt(r.asks, r.found, place.Planned) {
 		return true
 	}
 	if r.searches == mostSearches {

@@ -149,13 +149,13 @@ func (p *pass) placesFor(w *workload) verdict {
 // than at others.
 func (e *Engine) placesOn(asks []place.Ask, at []place.Assignment) (verdict, []place.Assignment) {
 	near := e.stillNear(asks, at)
-	if near && e.places.Has(asks, at, place.Now) {
+	if near && e.places.FitsAt(asks, at, place.Now) {
 		return admissible, at
 	}
 	if found, fault := e.places.Find(asks, place.Now); fault == nil {
 		return admissible, found
 	}
-	if near && e.places.Has(asks, at, place.Planned) {
+	if near && e.places.FitsAt(asks, at, place.Planned) {
 		return promisable, at
 	}
 	if found, fault := e.places.Find(asks, place.Planned); fault == nil {

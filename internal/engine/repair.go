@@ -15,7 +15,7 @@ import (
 // given room, and of them the most urgent first: near enough to the rest of the gang, else
 // it goes on without those pods if it is elastic and enough are left, or has to go.
 func (p *pass) repair() {
-	for _, key := range p.places.TakeAiling() {
+	for _, key := range p.places.TakeInvalid() {
 		if w := p.workloads[key]; w != nil {
 			p.ailing.Push(w.rank())
 		}
@@ -101,7 +101,7 @@ func (p *pass) shrinkToRest(w *workload) bool {
 	set := &w.held.PodSets[at]
 	var lost []place.NodeCount
 	most := int32(0)
-	for _, ailing := range p.places.Ailing(w.Key) {
+	for _, ailing := range p.places.InvalidPlaces(w.Key) {
 		if ailing.PodSet == set.PodSet {
 			lost = ailing.Nodes
 		}
@@ -124,8 +124,8 @@ func (p *pass) shrinkToRest(w *workload) bool {
 // at good places, nil if there are none.
 func (p *pass) mendedWithout(w *workload, at int, lost []place.NodeCount, fewer int32) *Admission {
 	given := w.held.sized(at, w.held.PodSets[at].Count-fewer, nil)
-	given.PodSets[at].Places = place.Without(w.held.PodSets[at].Places, lost, fewer)
-	var mended place.Mended
+	given.PodSets[at].Places = place.Shrink(w.held.PodSets[at].Places, lost, fewer)
+	var mended place.RepairResult
 	ok := false
 	p.places.Try(func() {
 		p.places.Hold(w.Key, p.holding(w, placed{by: given}))
@@ -152,7 +152,7 @@ const nodesNamed = 3
 // lostWords says which nodes are of no use to a gang any more.
 func (p *pass) lostWords(w *workload) string {
 	rest := p.restWords(w)
-	lost := p.places.AilingNodes(w.Key)
+	lost := p.places.InvalidNodes(w.Key)
 	if len(lost) == 0 {
 		return "its places are no good any more, " + rest
 	}

@@ -200,7 +200,7 @@ func (e *Engine) leaves(w *workload, a *Assignment) []place.NodeCount {
 	if n := slices.IndexFunc(w.PodSets, func(ps PodSet) bool { return ps.Name == a.PodSet }); n < 0 || w.PodSets[n].Elastic <= 0 || len(a.Places) == 0 {
 		return nil
 	}
-	there := beyond(e.places.There(w.Key, a.PodSet, nil), a.Places)
+	there := beyond(e.places.PodNodes(w.Key, a.PodSet, nil), a.Places)
 	if a.Surplus == nil {
 		return there
 	}

@@ -62,7 +62,7 @@ func (e *Engine) nodesWithin(w *workload) map[string][]place.NodeCount {
 				ended += d.Count
 			}
 			for _, d := range a.Within {
-				there := e.places.There(w.Key, a.PodSet, d.Labels)
+				there := e.places.PodNodes(w.Key, a.PodSet, d.Labels)
 				missing := d.Count
 				for _, at := range there {
 					missing -= at.Count

@@ -209,7 +209,7 @@ func (e *Explanation) askEngine(seen *Seen, jobs []Job, workload *kueue.Workload
 		switch told := reason.Code(e.Job.Reason); {
 		case told == reason.Inadmissible && reason.IsRefusedAdmission(e.Job.Message):
 			whyNot.State, whyNot.Code, whyNot.Message = reason.Aside, told, e.Job.Message
-		case told == reason.TopologyPlacementFailed && place.TellsOfAvoided(e.Job.Message):
+		case told == reason.TopologyPlacementFailed && place.MentionsAvoided(e.Job.Message):
 			whyNot.Code, whyNot.Message = told, e.Job.Message
 		}
 	}

@@ -54,8 +54,8 @@ type PodSet struct {
 	NodeSelector map[string]string
 	Affinity     *corev1.NodeAffinity
 	NodeName     string
-	// Loose is of pods that go where others have said, as place.Ask has it.
-	Loose bool
+	// Unpinned: see place.Ask. The tag keeps the name that recorded logs have.
+	Unpinned bool `json:"Loose"`
 	// HostPorts are those that each pod takes of its node.
 	HostPorts []place.HostPort
 	// Topology is how near each other the pods are to be, nil where it does not matter.

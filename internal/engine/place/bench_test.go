@@ -198,14 +198,14 @@ func BenchmarkLoose(b *testing.B) {
 	for _, pods := range []int32{500, 4000} {
 		b.Run(fmt.Sprintf("of %d pods", pods), func(b *testing.B) {
 			m, set := benchMap("block", "rack", Hostname), HeldPodSet{Ask: benchGang(pods, 1, 1000)}
-			set.Ask.Loose = true
+			set.Ask.Unpinned = true
 			for i := range pods {
 				set.Nodes = append(set.Nodes, NodeCount{fmt.Sprintf("node-%05d", i), 1})
 				m.SetPod(Pod{Key: key(fmt.Sprint("gang-", i)), Node: fmt.Sprintf("node-%05d", i+i%2*pods), Requests: set.Ask.PerPod, Workload: key("gang"), PodSet: "main"})
 			}
 			for b.Loop() {
 				m.Hold(key("gang"), &Holding{PodSets: []HeldPodSet{set}})
-				m.TakeAiling()
+				m.TakeInvalid()
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(pods), "ns/pod")
 		})

@@ -27,7 +27,7 @@ func drawPod(t *rapid.T, name string) Pod {
 	case 2:
 		p.Resident = true
 	case 3:
-		p.Goes = true
+		p.Terminating = true
 	}
 	return p
 }
@@ -42,7 +42,7 @@ func drawHolding(t *rapid.T, w *world) *Holding {
 	h := &Holding{}
 	for _, a := range drawAsks(t, w, 6) {
 		set := HeldPodSet{Ask: a}
-		set.Ask.Loose = rapid.Bool().Draw(t, "loose")
+		set.Ask.Unpinned = rapid.Bool().Draw(t, "loose")
 		for left := a.Count; left > 0; {
 			count := int32(rapid.IntRange(1, int(left)).Draw(t, "held"))
 			left -= count
@@ -83,7 +83,7 @@ func step(t *rapid.T, m *Map, w *world) {
 		delete(w.pods, name)
 		delete(w.ended, name)
 		if there && p.Workload != (order.Key{}) && rapid.Bool().Draw(t, "ends well") {
-			w.ended[name] = Crew{p.Workload, p.PodSet}
+			w.ended[name] = PodSetKey{p.Workload, p.PodSet}
 			m.EndPod(name, w.ended[name])
 		} else {
 			m.DeletePod(name)
@@ -182,7 +182,7 @@ func TestTryUndoesEverything(t *testing.T) {
 			step(t, m, w)
 		}
 		m.TakeFreed()
-		m.TakeAiling()
+		m.TakeInvalid()
 		before := answers(m, asks)
 		change := func() { m.Hold(key(drawName(t, "who")), drawHoldingOrNone(t, w)) }
 		m.Try(func() {
@@ -197,7 +197,7 @@ func TestTryUndoesEverything(t *testing.T) {
 		if diff := cmp.Diff(before, answers(m, asks)); diff != "" {
 			t.Fatalf("(-before +after):\n%s", diff)
 		}
-		if freed, ailing := m.TakeFreed(), m.TakeAiling(); len(freed)+len(ailing) > 0 {
+		if freed, ailing := m.TakeFreed(), m.TakeInvalid(); len(freed)+len(ailing) > 0 {
 			t.Fatalf("somebody heard of it: freed %v, ailing %v", freed, ailing)
 		}
 	})
@@ -242,7 +242,7 @@ func TestThePlacesThatWereFoundHaveRoomAndNoneThatAreOver(t *testing.T) {
 		if short != nil {
 			t.Skip()
 		}
-		if !m.Has(asks, placed, Now) || !m.Has(asks, placed, Planned) {
+		if !m.FitsAt(asks, placed, Now) || !m.FitsAt(asks, placed, Planned) {
 			t.Fatalf("no room for what was found: %v\n%s%s", placed, w, say(asks))
 		}
 		for range rapid.IntRange(1, 8).Draw(t, "steps") {
@@ -250,7 +250,7 @@ func TestThePlacesThatWereFoundHaveRoomAndNoneThatAreOver(t *testing.T) {
 		}
 		before := answers(m, asks)
 		for _, on := range []Ledger{Now, Planned} {
-			has := m.Has(asks, placed, on)
+			has := m.FitsAt(asks, placed, on)
 			if wrong := w.unlawful(asks, placed, on); has && wrong != "" && w.apart(asks, placed) == "" {
 				t.Fatalf("there is room, but %s: %v\n%s%s", wrong, placed, w, say(asks))
 			} else if !has && wrong == "" {

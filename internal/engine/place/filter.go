@@ -98,7 +98,7 @@ type verdict struct {
 func (a *Ask) filterKey() string {
 	var k keyText
 	k.text(a.Flavor)
-	if a.Loose {
+	if a.Unpinned {
 		k.text("loose")
 	}
 	k.labels(a.NodeSelector)

@@ -25,13 +25,13 @@ func FuzzExtremes(f *testing.F) {
 		s.Hold(key("v"), &Holding{PodSets: []HeldPodSet{{Ask: ask, Nodes: []NodeCount{{"a1", held}}}}, Promised: true})
 		s.pod("p", "a1", foreign).pod("q", "a1", perPod, of("w", "main")).pod("r", "b1", foreign, of("w", "main"))
 		placed, short := s.Find([]Ask{ask}, Now)
-		if short == nil && !s.Has([]Ask{ask}, placed, Now) {
+		if short == nil && !s.FitsAt([]Ask{ask}, placed, Now) {
 			t.Fatalf("no room for %v", placed)
 		}
 		s.Diagnose([]Ask{ask})
 		s.EverFits([]Ask{ask})
 		if held < 1000 && count < 1000 {
-			for _, workload := range s.TakeAiling() {
+			for _, workload := range s.TakeInvalid() {
 				s.Repair(workload)
 			}
 		}

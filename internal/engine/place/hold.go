@@ -98,7 +98,7 @@ func (m *Map) holder(key order.Key, h *Holding) *holder {
 			s := held.on(m, out, i, place.Node)
 			s.count = addCount(s.count, place.Count)
 		}
-		for _, place := range set.Leaves {
+		for _, place := range set.Excess {
 			s := held.on(m, out, i, place.Node)
 			s.leaves = addCount(s.leaves, max(0, place.Count))
 		}
@@ -159,7 +159,7 @@ func (h *holder) at(podSet, host string) *seats {
 }
 
 // Filled reports whether a pod set has places on a host, and a pod in each of them.
-func (m *Map) Filled(of Crew, host string) bool {
+func (m *Map) Filled(of PodSetKey, host string) bool {
 	h := m.holders[of.Workload]
 	if h == nil {
 		return false

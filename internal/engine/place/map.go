@@ -31,8 +31,8 @@ type Map struct {
 	pods  map[order.Key]*pod
 	crews map[order.Key]*crew
 	// ended are the pods that have ended well and are not gone, endedOf how many there are of each crew.
-	ended   map[order.Key]Crew
-	endedOf map[Crew]int32
+	ended   map[order.Key]PodSetKey
+	endedOf map[PodSetKey]int32
 	holders map[order.Key]*holder
 
 	// versions numbers what filters look at.
@@ -63,7 +63,7 @@ func New() *Map {
 		resources: newResources(),
 		devices:   map[int32]int{}, nodes: map[string]*node{}, hosts: map[string]*host{},
 		topologies: map[string]Topology{}, flavors: map[string]Flavor{}, layouts: map[string]*layout{}, exclusive: map[string]*exclusiveLabel{},
-		pods: map[order.Key]*pod{}, crews: map[order.Key]*crew{}, ended: map[order.Key]Crew{}, endedOf: map[Crew]int32{}, holders: map[order.Key]*holder{},
+		pods: map[order.Key]*pod{}, crews: map[order.Key]*crew{}, ended: map[order.Key]PodSetKey{}, endedOf: map[PodSetKey]int32{}, holders: map[order.Key]*holder{},
 		filters: map[string]*filter{}, refusals: newRefusals(), tallies: tallies{byKey: map[tallyKey]*tally{}},
 		ailing: sets.New[order.Key](), freed: sets.New[int32](), freedFlavors: sets.New[string](), reduced: sets.New[string](),
 	}

@@ -35,7 +35,7 @@ type crew struct {
 type presence struct{ podSet, node string }
 
 // Crew are the pods of a workload's pod set.
-type Crew struct {
+type PodSetKey struct {
 	Workload order.Key
 	PodSet   string
 }
@@ -44,7 +44,7 @@ type Crew struct {
 func (m *Map) SetPod(set Pod) {
 	m.forgetEnded(set.Key)
 	p := &pod{key: set.Key, node: m.node(set.Node), takes: m.vector(set.Requests), ports: set.HostPorts, exclusive: set.ExclusiveKey,
-		workload: set.Workload, podSet: set.PodSet, part: set.Part, resident: set.Resident, goes: set.Goes}
+		workload: set.Workload, podSet: set.PodSet, part: set.Part, resident: set.Resident, goes: set.Terminating}
 	old := m.pods[set.Key]
 	if old != nil && old.equal(p) {
 		return
@@ -80,7 +80,7 @@ func (m *Map) DeletePod(key order.Key) bool {
 
 // EndPod says that a pod has ended well: it takes nothing any more, and nobody comes for it, whether its workload says so by now
 // or not. It reports whether that is news.
-func (m *Map) EndPod(key order.Key, of Crew) bool {
+func (m *Map) EndPod(key order.Key, of PodSetKey) bool {
 	if m.ended[key] == of {
 		return false
 	}
@@ -112,7 +112,7 @@ func (m *Map) forgetEnded(key order.Key) bool {
 
 // There is where pods of a pod set are, on nodes that have the labels and have not failed, in
 // the order of names.
-func (m *Map) There(workload order.Key, podSet string, labels map[string]string) []NodeCount {
+func (m *Map) PodNodes(workload order.Key, podSet string, labels map[string]string) []NodeCount {
 	c := m.crews[workload]
 	if c == nil {
 		return nil

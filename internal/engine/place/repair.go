@@ -7,7 +7,7 @@ import (
 )
 
 // Mended is what Repair found.
-type Mended struct {
+type RepairResult struct {
 	// Assignments are all places of the workload, those that it keeps included, in the
 	// order of its pod sets.
 	Assignments []Assignment
@@ -20,13 +20,13 @@ type Mended struct {
 // all must be in, and of a slice's, of the slice that the pod belongs to. Ranks that
 // are not moved keep their nodes. A workload of which no pod is there yet may get other
 // places altogether. It is false where there are none.
-func (m *Map) Repair(workload order.Key) (Mended, bool) {
+func (m *Map) Repair(workload order.Key) (RepairResult, bool) {
 	h := m.holders[workload]
 	if h == nil {
-		return Mended{}, true
+		return RepairResult{}, true
 	}
 	if h.size() > repairMost {
-		return Mended{}, !m.ails(h)
+		return RepairResult{}, !m.ails(h)
 	}
 	r := m.repair(h)
 	if r.moved == 0 {
@@ -53,14 +53,14 @@ func (m *Map) Repair(workload order.Key) (Mended, bool) {
 		})
 	}
 	if !ok {
-		return Mended{}, false
+		return RepairResult{}, false
 	}
 	return r.mended(), true
 }
 
 // gather looks for other places for a workload that is astray. Where there are none it keeps those that it has: they are good for its
 // pods, and near each other when it was admitted.
-func (m *Map) gather(r *repair) Mended {
+func (m *Map) gather(r *repair) RepairResult {
 	if !m.astray(r.h) {
 		return r.mended()
 	}
@@ -71,7 +71,7 @@ func (m *Map) gather(r *repair) Mended {
 		found = r.anew(Now)
 	})
 	if !found {
-		return Mended{}
+		return RepairResult{}
 	}
 	return r.mended()
 }
@@ -162,8 +162,8 @@ func (r *repair) anybodyThere() bool {
 	return false
 }
 
-func (r *repair) mended() Mended {
-	var out Mended
+func (r *repair) mended() RepairResult {
+	var out RepairResult
 	for i, ranks := range r.ranks {
 		out.Assignments = append(out.Assignments, Assignment{PodSet: r.h.PodSets[i].Ask.PodSet, Nodes: runs(ranks)})
 		for rank, name := range ranks {

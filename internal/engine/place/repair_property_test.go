@@ -171,7 +171,7 @@ func TestARepairTakesNobodysPlaceForAPodOfAnotherPart(t *testing.T) {
 }
 
 // badRepair says what is wrong with a repair.
-func (w *world) badRepair(asks []Ask, open [][]string, mended Mended, keeps bool) string {
+func (w *world) badRepair(asks []Ask, open [][]string, mended RepairResult, keeps bool) string {
 	if wrong := w.apart(asks, mended.Assignments); wrong != "" {
 		return wrong
 	}
@@ -224,7 +224,7 @@ func (w *world) badRepair(asks []Ask, open [][]string, mended Mended, keeps bool
 }
 
 // takenByMoved reports whether pods that moved to a node take any of a resource.
-func (w *world) takenByMoved(asks []Ask, open [][]string, mended Mended, name, resource string) bool {
+func (w *world) takenByMoved(asks []Ask, open [][]string, mended RepairResult, name, resource string) bool {
 	for i, a := range asks {
 		for rank, to := range expand(mended.Assignments[i].Nodes) {
 			if to == name && open[i][rank] != name && (resource == Pods || a.PerPod[resource] > 0 || resource == "port" && len(a.HostPorts) > 0) {
@@ -251,7 +251,7 @@ func (w *world) mendable(asks []Ask, open [][]string) bool {
 	var try func(ask, rank int) bool
 	try = func(ask, rank int) bool {
 		if ask == len(asks) {
-			var mended Mended
+			var mended RepairResult
 			for i, a := range asks {
 				mended.Assignments = append(mended.Assignments, Assignment{PodSet: a.PodSet, Nodes: runs(ranks[i])})
 			}

@@ -131,7 +131,7 @@ func (s *scene) hold(workload string, a Ask, places string, changes ...func(*Hol
 func leaving(h *Holding)  { h.Leaving = true }
 func promised(h *Holding) { h.Promised = true }
 
-func loose(a *Ask) { a.Loose = true }
+func loose(a *Ask) { a.Unpinned = true }
 
 // choosing has pods choose nodes by a label of theirs, besides what they choose them by already.
 func choosing(label string, values ...string) func(*Ask) {
@@ -152,7 +152,7 @@ func labelledFor(label string, values ...string) func(*Ask) {
 		choosing(label, values...)(a)
 	}
 }
-func goes(p *Pod) { p.Goes = true }
+func goes(p *Pod) { p.Terminating = true }
 
 // find says where asks go, "a1:2 b1:1 | c1:1", or what is said where they do not.
 func (s *scene) find(on Ledger, asks ...Ask) string {
@@ -177,7 +177,7 @@ func written(placed []Assignment) string {
 
 func (s *scene) ailing() string {
 	var out []string
-	for _, key := range s.TakeAiling() {
+	for _, key := range s.TakeInvalid() {
 		out = append(out, key.Name)
 	}
 	return strings.Join(out, " ")

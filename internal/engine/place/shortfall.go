@@ -64,7 +64,7 @@ func (s *Shortfall) Message() string {
 }
 
 // TellsOfAvoided reports whether a Message counts nodes that are avoided: who has nothing but that message has not heard of them.
-func TellsOfAvoided(message string) bool { return strings.Contains(message, avoidedFilter+": ") }
+func MentionsAvoided(message string) bool { return strings.Contains(message, avoidedFilter+": ") }
 
 // shortfall says why a search that is still open found nothing: of the first ask that
 // has no places even alone, or else that they have none together.

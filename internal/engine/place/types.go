@@ -70,7 +70,7 @@ type Pod struct {
 	// empty for one that shares.
 	ExclusiveKey string
 	// Goes tells of a pod that is loose that it is being deleted: it takes its room until it is gone, and another comes for it.
-	Goes bool `json:",omitzero"`
+	Terminating bool `json:"Goes,omitzero"`
 	// Resident tells that it stays though all work ended, as pods of a DaemonSet, static pods
 	// and those of services do.
 	Resident bool
@@ -121,7 +121,7 @@ type Ask struct {
 	NodeName string
 	// Loose is of pods that nobody brings to their places: they go to whichever of the nodes that they choose kube-scheduler finds. A
 	// place elsewhere without a pod, for each of them that is there, is nobody's.
-	Loose bool
+	Unpinned bool
 	// Level is the node label of the level whose one domain must (Mandatory) or should
 	// hold all pods; empty if it does not matter.
 	Level     string
@@ -178,7 +178,7 @@ type HeldPodSet struct {
 	Ended int32
 	// Leaves are pods beyond those places that were told to go, be they there or yet to come:
 	// they are not in what is planned.
-	Leaves []NodeCount
+	Excess []NodeCount
 }
 
 // Holding is the places that a workload has.

@@ -13,7 +13,7 @@ import (
 // labelledFor is the label by which pods that are loose choose nodes, and its values there: the last that every term of their affinity
 // asks for. People give it to nodes for them, and whoever wrote the job knows of no affinity. It is nil for other pods.
 func (a *Ask) labelledFor() *corev1.NodeSelectorRequirement {
-	if !a.Loose || a.required() == nil {
+	if !a.Unpinned || a.required() == nil {
 		return nil
 	}
 	var out *corev1.NodeSelectorRequirement
@@ -49,7 +49,7 @@ func (a *Ask) unlabelled() {
 // counted: it goes by sums.
 func (m *Map) besides(h *holder, podSet int) int32 {
 	ask, c := &h.PodSets[podSet].Ask, m.crews[h.key]
-	if !ask.Loose || h.Promised || c == nil {
+	if !ask.Unpinned || h.Promised || c == nil {
 		return 0
 	}
 	return max(0, c.standing[ask.PodSet]-h.podSets[podSet].seated)
@@ -58,7 +58,7 @@ func (m *Map) besides(h *holder, podSet int) int32 {
 // standingIn is how many of the seats have a pod that stands, none where the pods are not loose.
 func (m *Map) standingIn(s *seats) int32 {
 	ask, c := &s.holder.PodSets[s.podSet].Ask, m.crews[s.holder.key]
-	if !ask.Loose || c == nil {
+	if !ask.Unpinned || c == nil {
 		return 0
 	}
 	var count int32
@@ -107,7 +107,7 @@ func (m *Map) looseChanged(p *pod) {
 		return
 	}
 	for i := range h.PodSets {
-		if ask := &h.PodSets[i].Ask; ask.Loose && ask.PodSet == p.podSet {
+		if ask := &h.PodSets[i].Ask; ask.Unpinned && ask.PodSet == p.podSet {
 			m.follow(h, i)
 			if m.trial == 0 {
 				m.ailing.Insert(p.workload)

@@ -12,7 +12,7 @@ import (
 // TakeAiling lists the workloads that have places which must be mended, in order: those
 // about whom something changed since they were last listed. A promise may ail as well:
 // there is nothing to mend then, but room to be found anew. Those who leave never do.
-func (m *Map) TakeAiling() []order.Key {
+func (m *Map) TakeInvalid() []order.Key {
 	var out []order.Key
 	for key := range m.ailing {
 		if h := m.holders[key]; h != nil && m.ails(h) {
@@ -39,9 +39,9 @@ func (m *Map) ails(h *holder) bool {
 
 // AilingNodes are the nodes, as places name them, on which places of the workload are no
 // good, in the order of names.
-func (m *Map) AilingNodes(workload order.Key) []string {
+func (m *Map) InvalidNodes(workload order.Key) []string {
 	var out []string
-	for _, set := range m.Ailing(workload) {
+	for _, set := range m.InvalidPlaces(workload) {
 		for _, at := range set.Nodes {
 			out = append(out, at.Node)
 		}
@@ -52,7 +52,7 @@ func (m *Map) AilingNodes(workload order.Key) []string {
 
 // Ailing are the places of the workload that are no good: for each of its pod sets, in the
 // order of the names of nodes.
-func (m *Map) Ailing(workload order.Key) []Assignment {
+func (m *Map) InvalidPlaces(workload order.Key) []Assignment {
 	h := m.holders[workload]
 	if h == nil {
 		return nil
@@ -73,7 +73,7 @@ func (m *Map) Ailing(workload order.Key) []Assignment {
 // Without are the places of a pod set that goes on with so many pods fewer, of which none had
 // a good place: lost is how many of the places on each node are no good. The last ranks end;
 // those of them that have good places leave these to ranks that have none.
-func Without(places, lost []NodeCount, fewer int32) []NodeCount {
+func Shrink(places, lost []NodeCount, fewer int32) []NodeCount {
 	bad := map[string]int32{}
 	for _, at := range lost {
 		bad[at.Node] += at.Count
@@ -123,7 +123,7 @@ func (m *Map) badOf(h *holder, podSet int) bad {
 		}
 		empty = addCount(empty, s.vacant())
 	}
-	spare := min(addCount(max(set.Ended, m.endedOf[Crew{h.key, set.Ask.PodSet}]), m.besides(h, podSet)), empty)
+	spare := min(addCount(max(set.Ended, m.endedOf[PodSetKey{h.key, set.Ask.PodSet}]), m.besides(h, podSet)), empty)
 	for _, s := range h.podSets[podSet].seats {
 		if unneeded := min(spare, out[s], s.vacant()); unneeded > 0 {
 			out[s] -= unneeded

@@ -3,7 +3,7 @@ package place
 // Has reports whether there is room for the asks at these very places, in time
 // proportional to them. Whether they are near each other as the asks want is not
 // looked at: they were found so, and labels of nodes may have changed since.
-func (m *Map) Has(asks []Ask, given []Assignment, on Ledger) bool {
+func (m *Map) FitsAt(asks []Ask, given []Assignment, on Ledger) bool {
 	f := &finding{on: on}
 	m.trial++
 	defer func() {

@@ -88,7 +88,7 @@ func TestMending(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t).hold("gang", tc.ask, "a1:4 a2:2")
-			s.TakeAiling()
+			s.TakeInvalid()
 			tc.scene(s)
 			if got := s.ailing(); got != tc.ailing && len(tc.ask.Avoid) == 0 {
 				t.Errorf("ailing: %q, want %q", got, tc.ailing)
@@ -206,7 +206,7 @@ func TestNobodyComesForAPodThatHasEndedWell(t *testing.T) {
 	s := newScene(t).hold("gang", gpus(3, 1), "a1:2 a2:1")
 	s.pod("gang-0", "a1", 1, of("gang", "main")).pod("gang-1", "a1", 1, of("gang", "main")).pod("gang-2", "a2", 1, of("gang", "main"))
 	s.node("a1", cordoned)
-	crew := Crew{key("gang"), "main"}
+	crew := PodSetKey{key("gang"), "main"}
 	for _, pod := range []string{"gang-0", "gang-1"} {
 		if !s.EndPod(key(pod), crew) || s.EndPod(key(pod), crew) {
 			t.Errorf("the end of %s is not news, or is twice", pod)
@@ -220,7 +220,7 @@ func TestNobodyComesForAPodThatHasEndedWell(t *testing.T) {
 		t.Errorf("%q ail, want gang: whoever comes for the pod that is gone must go elsewhere", got)
 	}
 	s.pod("gang-0", "a2", 1, of("gang", "main"))
-	if got := s.AilingNodes(key("gang")); len(got) != 1 || got[0] != "a1" {
+	if got := s.InvalidNodes(key("gang")); len(got) != 1 || got[0] != "a1" {
 		t.Errorf("places on %q are no good, want those on a1: the pod of that name runs again", got)
 	}
 }
@@ -267,7 +267,7 @@ func TestPlacesOfPodsThatHaveEnded(t *testing.T) {
 		t.Helper()
 		got := ""
 		for _, name := range []string{"a1", "a2", "b1"} {
-			if s.Has([]Ask{gpus(1, 4)}, []Assignment{{PodSet: "main", Nodes: []NodeCount{{name, 1}}}}, Now) {
+			if s.FitsAt([]Ask{gpus(1, 4)}, []Assignment{{PodSet: "main", Nodes: []NodeCount{{name, 1}}}}, Now) {
 				got += name + " "
 			}
 		}
@@ -358,7 +358,7 @@ func TestTakeFreed(t *testing.T) {
 
 // TestPlacesAreFilledByPods: not where there is none but those that pods are to leave.
 func TestPlacesAreFilledByPods(t *testing.T) {
-	leaves := func(h *Holding) { h.PodSets[0].Leaves = []NodeCount{{"a1", 1}} }
+	leaves := func(h *Holding) { h.PodSets[0].Excess = []NodeCount{{"a1", 1}} }
 	for name, tc := range map[string]struct {
 		scene func(*scene)
 		want  bool
@@ -370,7 +370,7 @@ func TestPlacesAreFilledByPods(t *testing.T) {
 	} {
 		s := newScene(t)
 		tc.scene(s)
-		if got := s.Filled(Crew{key("w"), "main"}, "a1"); got != tc.want {
+		if got := s.Filled(PodSetKey{key("w"), "main"}, "a1"); got != tc.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

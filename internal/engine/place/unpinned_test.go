@@ -39,7 +39,7 @@ func TestLoosePodsCountWhereTheyStand(t *testing.T) {
 	gang := func(first, second string, changes ...func(*Holding)) *scene {
 		s := newScene(t).pod("gang-0", first, 3, of("gang", "main")).pod("gang-1", second, 3, of("gang", "main")).
 			hold("gang", gpus(2, 3, loose), "a1:1 a2:1", changes...)
-		s.TakeAiling()
+		s.TakeInvalid()
 		return s
 	}
 	for name, tc := range map[string]struct {

@@ -16,12 +16,12 @@ type world struct {
 	topologies map[string]Topology
 	flavors    map[string]Flavor
 	pods       map[order.Key]Pod
-	ended      map[order.Key]Crew
+	ended      map[order.Key]PodSetKey
 	holdings   map[order.Key]*Holding
 }
 
 func newWorld() *world {
-	return &world{map[string]Node{}, map[string]Topology{}, map[string]Flavor{}, map[order.Key]Pod{}, map[order.Key]Crew{}, map[order.Key]*Holding{}}
+	return &world{map[string]Node{}, map[string]Topology{}, map[string]Flavor{}, map[order.Key]Pod{}, map[order.Key]PodSetKey{}, map[order.Key]*Holding{}}
 }
 
 // fresh is a map that was told everything once.
@@ -138,7 +138,7 @@ func (w *world) there(inPlan bool) []onNode {
 func (w *world) elsewhere(workload order.Key, set *HeldPodSet) int32 {
 	beyond := map[string]int32{}
 	for _, p := range w.pods {
-		if n, ok := w.nodes[p.Node]; ok && !n.Failed && !p.Goes && set.Ask.Loose && p.Workload == workload && p.PodSet == set.Ask.PodSet {
+		if n, ok := w.nodes[p.Node]; ok && !n.Failed && !p.Terminating && set.Ask.Unpinned && p.Workload == workload && p.PodSet == set.Ask.PodSet {
 			beyond[hostname(&n)]++
 		}
 	}

@@ -10,7 +10,7 @@ func (m *Map) astray(h *holder) bool {
 		return false
 	}
 	for i := range h.PodSets {
-		if set := &h.PodSets[i]; set.Ended > 0 || m.endedOf[Crew{h.key, set.Ask.PodSet}] > 0 {
+		if set := &h.PodSets[i]; set.Ended > 0 || m.endedOf[PodSetKey{h.key, set.Ask.PodSet}] > 0 {
 			return false
 		}
 	}
