@@ -11,18 +11,18 @@ import (
 // elsewhere looks for places off all that is near nodes that are avoided: off the widest domains first, then off the others. What
 // is near may be all there is, and each node that is kept off costs every tally a look at it: so none is where the rest is too
 // little. Nor is every way tried: that is for all there is.
-func (m *Map) elsewhere(f *finding) bool {
+func (m *Map) searchOffAvoided(f *search) bool {
 	if len(f.avoided) < 2 {
 		return false
 	}
 	refused := f.avoided
-	n := f.nearTo(refused)
+	n := f.areasAround(refused)
 	for depth := range f.deepest() + 1 {
 		if !n.any(depth) {
 			continue
 		}
 		off := m.nodesNear(n, depth)
-		if !m.leaveEnough(f, off) {
+		if !m.enoughWithout(f, off) {
 			continue
 		}
 		for slot, is := range off {
@@ -30,7 +30,7 @@ func (m *Map) elsewhere(f *finding) bool {
 				m.keepOff(f, m.slots[slot])
 			}
 		}
-		if m.inTurns(f) {
+		if m.searchSparing(f) {
 			return true
 		}
 		m.readmit(f.avoided[len(refused):])
@@ -40,7 +40,7 @@ func (m *Map) elsewhere(f *finding) bool {
 }
 
 // deepest is the depth of the domains right above nodes, of the ask that has the most levels.
-func (f *finding) deepest() (depth int32) {
+func (f *search) deepest() (depth int32) {
 	for _, w := range f.wants {
 		depth = max(depth, w.layout.lowest())
 	}
@@ -48,14 +48,14 @@ func (f *finding) deepest() (depth int32) {
 }
 
 // nearness is what is near nodes that are refused: domains of each layout, and zones, be they a level or not.
-type nearness struct {
+type avoidedAreas struct {
 	domains map[*layout]map[int32]bool
 	zones   map[string]bool
 }
 
 // nearTo is the domains and zones in which two are refused.
-func (f *finding) nearTo(refused []*node) nearness {
-	n := nearness{domains: map[*layout]map[int32]bool{}, zones: map[string]bool{}}
+func (f *search) areasAround(refused []*node) avoidedAreas {
+	n := avoidedAreas{domains: map[*layout]map[int32]bool{}, zones: map[string]bool{}}
 	for _, w := range f.wants {
 		if n.domains[w.layout] == nil {
 			n.domains[w.layout] = w.layout.refusedTwice(refused)
@@ -73,7 +73,7 @@ func (f *finding) nearTo(refused []*node) nearness {
 }
 
 // any reports whether there is anything of that depth; depth 0 is that of zones.
-func (n nearness) any(depth int32) bool {
+func (n avoidedAreas) any(depth int32) bool {
 	if depth == 0 && len(n.zones) > 0 {
 		return true
 	}
@@ -88,7 +88,7 @@ func (n nearness) any(depth int32) bool {
 }
 
 // nodesNear are the slots of the nodes that are in any of that depth or below, but for those that are avoided already.
-func (m *Map) nodesNear(n nearness, depth int32) []bool {
+func (m *Map) nodesNear(n avoidedAreas, depth int32) []bool {
 	off := make([]bool, len(m.slots))
 	for l, those := range n.domains {
 		for slot, leaf := range l.leaf {
@@ -103,16 +103,16 @@ func (m *Map) nodesNear(n nearness, depth int32) []bool {
 
 // leaveEnough reports whether, with those slots kept off too, each ask alone would have room for as many pods as it has where they
 // may be together. That they are then placed is not certain; where they would not have it, that they are not is.
-func (m *Map) leaveEnough(f *finding, off []bool) bool {
+func (m *Map) enoughWithout(f *search, off []bool) bool {
 	for _, w := range f.wants {
-		p := f.partyOf(w)
+		p := f.groupOf(w)
 		depth := p.layout().depth(p.within)
-		if p.matters && p.mandatory {
+		if p.hasLevel && p.mandatory {
 			depth = max(depth, p.depth)
 		}
 		m.count(w, f.on)
 		enough := false
-		m.walk(p.layout(), p.within, depth, func(d int32) { enough = enough || m.roomBut(w, d, off) >= int64(w.Count) })
+		m.walk(p.layout(), p.within, depth, func(d int32) { enough = enough || m.countWithout(w, d, off) >= int64(w.Count) })
 		if !enough {
 			return false
 		}
@@ -122,7 +122,7 @@ func (m *Map) leaveEnough(f *finding, off []bool) bool {
 
 // roomBut is for how many pods there is room in a domain but for some slots. Of a domain that has no room for all of them as it is
 // that is not counted.
-func (m *Map) roomBut(w *want, d int32, off []bool) int64 {
+func (m *Map) countWithout(w *want, d int32, off []bool) int64 {
 	left := w.pods(d)
 	if left < int64(w.Count) {
 		return left

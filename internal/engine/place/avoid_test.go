@@ -62,11 +62,11 @@ func TestWhatIsLeftOfAllIsEnoughOrItIsNotTried(t *testing.T) {
 			hall(t, 48, 48), gpus(1, 1, avoiding("n00", "n01")), "n04:1", 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			before := tc.s.log.now()
+			before := tc.s.log.next()
 			if got := tc.s.find(Now, tc.ask); got != tc.want {
 				t.Errorf("got  %s\nwant %s", got, tc.want)
 			}
-			if noted, want := int(tc.s.log.now()-before), 2*(len(tc.ask.Avoid)+tc.beside); noted != want {
+			if noted, want := int(tc.s.log.next()-before), 2*(len(tc.ask.Avoid)+tc.beside); noted != want {
 				t.Errorf("%d changes of nodes were noted, want %d", noted, want)
 			}
 		})
@@ -80,19 +80,19 @@ func TestEveryWayIsTriedOnlyWithAllThereIs(t *testing.T) {
 	small.PodSet, large.PodSet = "small", "large"
 	small.Avoid = []string{"n00", "n04"}
 	large.Avoid = small.Avoid
-	before := s.log.now()
+	before := s.log.next()
 	if _, short := s.Find([]Ask{small, large}, Now); short != nil {
 		t.Fatal(short.Message())
 	}
-	if noted := s.log.now() - before; noted > 500 {
+	if noted := s.log.next() - before; noted > 500 {
 		t.Errorf("%d changes of nodes were noted", noted)
 	}
 	large.Count = 27
-	before = s.log.now()
+	before = s.log.next()
 	if _, short := s.Find([]Ask{small, large}, Now); short == nil {
 		t.Error("there are places for more than there is")
 	}
-	if noted := s.log.now() - before; noted < 2000 {
+	if noted := s.log.next() - before; noted < 2000 {
 		t.Errorf("%d changes of nodes were noted: not every way was tried", noted)
 	}
 }

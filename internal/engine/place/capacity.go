@@ -74,13 +74,13 @@ func (m *Map) vector(perPod map[string]int64) vector {
 }
 
 // room is what a node has and what is taken of it, by resource.
-type room struct {
+type capacity struct {
 	allocatable []int64
 	taken       [books][]quota.Sum
 }
 
 // grow makes place for the resource.
-func (r *room) grow(resource int32) {
+func (r *capacity) grow(resource int32) {
 	for int(resource) >= len(r.allocatable) {
 		r.allocatable = append(r.allocatable, 0)
 		for b := range r.taken {
@@ -91,7 +91,7 @@ func (r *room) grow(resource int32) {
 
 // charge adds what so many pods take to a book, or takes it away where they are fewer
 // than none. What is free is said by settle.
-func (r *room) charge(b book, v vector, pods int32) {
+func (r *capacity) charge(b book, v vector, pods int32) {
 	if len(v) > 0 {
 		for _, a := range v {
 			r.grow(a.resource)
@@ -107,7 +107,7 @@ func (r *room) charge(b book, v vector, pods int32) {
 }
 
 // free is allocatable less taken, below zero where too much is.
-func (r *room) free(b book, resource int) int64 {
+func (r *capacity) free(b book, resource int) int64 {
 	left := quota.SumOf(r.allocatable[resource])
 	left.Add(r.taken[b][resource].Negative())
 	return left.Value()
@@ -115,7 +115,7 @@ func (r *room) free(b book, resource int) int64 {
 
 // sheet is what counts are made of, by the slots of nodes: those that are counted one
 // after the other lie side by side.
-type sheet struct {
+type freeTable struct {
 	// free is by resource, then by slot; what is beyond its ends is zero.
 	free  [books][][]int64
 	marks []mark
@@ -129,7 +129,7 @@ type mark struct {
 }
 
 // of is what is free of a resource in a slot.
-func (s *sheet) of(b book, resource, slot int32) int64 {
+func (s *freeTable) of(b book, resource, slot int32) int64 {
 	if int(resource) >= len(s.free[b]) || int(slot) >= len(s.free[b][resource]) {
 		return 0
 	}
@@ -137,7 +137,7 @@ func (s *sheet) of(b book, resource, slot int32) int64 {
 }
 
 // set says what is free, and what was before.
-func (s *sheet) set(b book, resource, slot int32, free int64) (before int64) {
+func (s *freeTable) set(b book, resource, slot int32, free int64) (before int64) {
 	if before = s.of(b, resource, slot); before == free {
 		return before
 	}
@@ -153,7 +153,7 @@ func (s *sheet) set(b book, resource, slot int32, free int64) (before int64) {
 }
 
 // clear forgets the node of a slot.
-func (s *sheet) clear(slot int32) {
+func (s *freeTable) clear(slot int32) {
 	for b := range s.free {
 		for resource := range s.free[b] {
 			s.set(book(b), int32(resource), slot, 0)
@@ -164,10 +164,10 @@ func (s *sheet) clear(slot int32) {
 
 // note takes over what a node says, and tells whether anything changed, whether any of it
 // is more than before, and whether any would be less if nothing ran.
-func (s *sheet) note(n *node) (changed, grew, reduced bool) {
+func (s *freeTable) update(n *node) (changed, grew, reduced bool) {
 	for b := range book(books) {
-		for i := range n.room.allocatable {
-			free := n.room.free(b, i)
+		for i := range n.capacity.allocatable {
+			free := n.capacity.free(b, i)
 			if before := s.set(b, int32(i), n.slot, free); before != free {
 				changed = true
 				grew = grew || free > before // from too little to none, too: there may be some once others go
@@ -184,7 +184,7 @@ func (s *sheet) note(n *node) (changed, grew, reduced bool) {
 
 // fit is how many pods there is room for in a slot, and the resource that bounds it:
 // that of which there is none at all, or else the first of those that bound it most.
-func (s *sheet) fit(v vector, on Ledger, slot int32) (pods int64, bound int32) {
+func (s *freeTable) fit(v vector, on Ledger, slot int32) (pods int64, bound int32) {
 	pods, bound = cap32, -1
 	for _, a := range v {
 		left := s.of(read[on][0], a.resource, slot)
@@ -203,7 +203,7 @@ func (s *sheet) fit(v vector, on Ledger, slot int32) (pods int64, bound int32) {
 }
 
 // over reports whether more is taken in a slot than there is.
-func (s *sheet) over(b book, slot int32) bool {
+func (s *freeTable) overcommitted(b book, slot int32) bool {
 	for resource := range s.free[b] {
 		if s.of(b, int32(resource), slot) < 0 {
 			return true

@@ -2,7 +2,7 @@ package place
 
 // changes is the log of the slots whose nodes changed, from which tallies are brought
 // up to date.
-type changes struct {
+type changeLog struct {
 	slots []int32
 	// first is the number of the first one that is kept; those before read are known to
 	// somebody.
@@ -12,11 +12,11 @@ type changes struct {
 // logKept bounds the log, in multiples of what it costs to count all nodes.
 const logKept = 1 << 16
 
-func (c *changes) add(slot int32) {
+func (c *changeLog) add(slot int32) {
 	if slot < 0 {
 		return
 	}
-	if last := len(c.slots) - 1; last >= 0 && c.slots[last] == slot && c.now() > c.read {
+	if last := len(c.slots) - 1; last >= 0 && c.slots[last] == slot && c.next() > c.read {
 		return // nobody read it yet
 	}
 	if len(c.slots) >= logKept {
@@ -28,14 +28,14 @@ func (c *changes) add(slot int32) {
 }
 
 // now is the number of the next change.
-func (c *changes) now() uint64 { return c.first + uint64(len(c.slots)) }
+func (c *changeLog) next() uint64 { return c.first + uint64(len(c.slots)) }
 
 // reads says that somebody who counted everything knows all there is.
-func (c *changes) reads() uint64 { c.read = c.now(); return c.read }
+func (c *changeLog) markRead() uint64 { c.read = c.next(); return c.read }
 
 // since are the changes from a number on; ok is false if they are no longer known.
-func (c *changes) since(number uint64) (slots []int32, ok bool) {
-	c.read = c.now()
+func (c *changeLog) since(number uint64) (slots []int32, ok bool) {
+	c.read = c.next()
 	if number < c.first {
 		return nil, false
 	}

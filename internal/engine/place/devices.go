@@ -15,7 +15,7 @@ func isDevice(resource string) bool {
 // countDevices takes over what devices a node has.
 func (m *Map) countDevices(n *node) {
 	var have []int32
-	for i, amount := range n.room.allocatable {
+	for i, amount := range n.capacity.allocatable {
 		if amount > 0 && isDevice(m.resources.names[i]) {
 			have = append(have, int32(i))
 		}
@@ -36,7 +36,7 @@ func (m *Map) countDevices(n *node) {
 }
 
 // hasOther reports whether the node has devices beside those that are taken.
-func (n *node) hasOther(takes vector) bool {
+func (n *node) hasOtherDevice(takes vector) bool {
 	for _, device := range n.devices {
 		if !takes.has(device) {
 			return true
@@ -51,7 +51,7 @@ func (v vector) has(resource int32) bool {
 
 // spare has asks keep off nodes with devices that they do not ask for, and tells whether
 // there are any.
-func (m *Map) spare(f *finding) bool {
+func (m *Map) spareDevices(f *search) bool {
 	any := false
 	for _, w := range f.wants {
 		w.sparing = false

@@ -33,7 +33,7 @@ func (m *Map) Diagnose(asks []Ask) Diagnosis {
 }
 
 // diagnose says how an ask stands alone.
-func (m *Map) diagnose(f *finding, w *want) AskDiagnosis {
+func (m *Map) diagnose(f *search, w *want) AskDiagnosis {
 	out := AskDiagnosis{Shortfall: *m.shortfallOf(f, w)}
 	d, ok := m.best(f, w)
 	if !ok {
@@ -49,7 +49,7 @@ func (m *Map) diagnose(f *finding, w *want) AskDiagnosis {
 
 // scarce is the resource that most nodes of a domain run out of first; none where more of whatever it is would let no more of the pods
 // fit there, since parts must be alone or each takes a port.
-func (m *Map) scarce(f *finding, w *want, d int32) string {
+func (m *Map) scarce(f *search, w *want, d int32) string {
 	counts := map[int32]int{}
 	most := int32(-1)
 	m.walk(w.layout, d, w.layout.bottom(), func(d int32) {
@@ -57,7 +57,7 @@ func (m *Map) scarce(f *finding, w *want, d int32) string {
 		if why := w.tally.why[slot]; why != none && !m.refusals.ofResource(why) {
 			return
 		}
-		_, bound := m.sheet.fit(w.takes, w.tally.ledger, slot)
+		_, bound := m.free.fit(w.takes, w.tally.ledger, slot)
 		if bound < 0 {
 			return
 		}
@@ -66,15 +66,15 @@ func (m *Map) scarce(f *finding, w *want, d int32) string {
 			most = bound
 		}
 	})
-	if most < 0 || !m.byRoomAlone(f, w, d) {
+	if most < 0 || !m.limitedByResources(f, w, d) {
 		return ""
 	}
 	return m.resources.names[most]
 }
 
 // byRoomAlone reports whether more of the pods would fit in a domain if its nodes had more to give.
-func (m *Map) byRoomAlone(f *finding, w *want, d int32) bool {
-	if w.plain() && len(w.HostPorts) == 0 {
+func (m *Map) limitedByResources(f *search, w *want, d int32) bool {
+	if w.podsOnly() && len(w.HostPorts) == 0 {
 		return true
 	}
 	ask := *w.Ask

@@ -13,7 +13,7 @@ func TestThePageSaysWhatTakesNodesAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := newRefusals()
-	for why := refusedElse + 1; int(why) < len(r.texts); why++ {
+	for why := refusedOther + 1; int(why) < len(r.texts); why++ {
 		if !strings.Contains(string(page), "`"+r.texts[why]+"`") {
 			t.Errorf("docs/reasons.md does not say what %q takes away", r.texts[why])
 		}

@@ -123,7 +123,7 @@ func answers(m *Map, asks []Ask) map[string]any {
 	}
 	var ailing []order.Key
 	for key, h := range m.holders {
-		if m.ails(h) {
+		if m.hasInvalid(h) {
 			ailing = append(ailing, key)
 		}
 	}
@@ -140,7 +140,7 @@ func answers(m *Map, asks []Ask) map[string]any {
 func roomOf(m *Map, n *node) map[string]int64 {
 	out := map[string]int64{}
 	for i, name := range m.resources.names {
-		for b, free := range map[string]int64{"held ": m.sheet.of(held, int32(i), n.slot), "planned ": m.sheet.of(planned, int32(i), n.slot)} {
+		for b, free := range map[string]int64{"held ": m.free.of(held, int32(i), n.slot), "planned ": m.free.of(planned, int32(i), n.slot)} {
 			if free != 0 {
 				out[b+name] = free
 			}

@@ -144,7 +144,7 @@ func (m *Map) exclusiveTouched(n *node) {
 
 // shut reports whether the node is no good for something that is exclusive by the
 // label: its domain is not empty of others, or the node is in another's domain.
-func (m *Map) shut(n *node, by string, on Ledger) bool {
+func (m *Map) blockedByExclusive(n *node, by string, on Ledger) bool {
 	if by == "" {
 		return false
 	}

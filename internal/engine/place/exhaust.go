@@ -8,34 +8,34 @@ const exhaustSteps = 20_000
 // counts on each node. What it charges it takes back on its way out, found or not.
 type exhaustion struct {
 	m     *Map
-	f     *finding
+	f     *search
 	steps int
 	// nodes are those of each want up to here, by its index.
 	nodes map[int][]slotCount
 }
 
 // exhaust looks at every way to place the asks, as far as its steps go.
-func (m *Map) exhaust(f *finding) bool {
+func (m *Map) exhaust(f *search) bool {
 	e := &exhaustion{m: m, f: f, nodes: map[int][]slotCount{}}
 	for _, w := range f.wants {
 		m.count(w, f.on)
 	}
-	return e.party(0)
+	return e.group(0)
 }
 
 // spent counts a step and tells that there are no more.
 func (e *exhaustion) spent() bool { e.steps++; return e.steps > exhaustSteps }
 
 // party places that party and all that follow.
-func (e *exhaustion) party(i int) bool {
-	if i == len(e.f.parties) {
+func (e *exhaustion) group(i int) bool {
+	if i == len(e.f.groups) {
 		for _, w := range e.f.wants {
-			e.f.found = append(e.f.found, charged{w, append([]slotCount(nil), e.nodes[w.index]...)})
+			e.f.found = append(e.f.found, placement{w, append([]slotCount(nil), e.nodes[w.index]...)})
 		}
 		return true
 	}
-	p := e.f.parties[i]
-	if !p.matters || !p.mandatory {
+	p := e.f.groups[i]
+	if !p.hasLevel || !p.mandatory {
 		return e.want(p, i, 0, p.within)
 	}
 	found := false
@@ -46,16 +46,16 @@ func (e *exhaustion) party(i int) bool {
 }
 
 // want places that ask of a party in a domain, and all that follow.
-func (e *exhaustion) want(p *party, party, i int, d int32) bool {
+func (e *exhaustion) want(p *askGroup, party, i int, d int32) bool {
 	if i == len(p.wants) {
-		return e.party(party + 1)
+		return e.group(party + 1)
 	}
 	w := p.wants[i]
 	depth := w.layout.depth(d)
 	full, more, ok := w.need(depth)
 	then := func() bool { return e.want(p, party, i+1, d) }
-	if w.alone >= 0 && w.alone < depth { // all of it is one part
-		then = e.alone(w, then)
+	if w.exclusiveDepth >= 0 && w.exclusiveDepth < depth { // all of it is one part
+		then = e.makeExclusive(w, then)
 	}
 	return ok && e.parts(w, w.layerAt(depth), d, full, more, 0, then)
 }
@@ -66,7 +66,7 @@ func (e *exhaustion) parts(w *want, layer int, d int32, full int64, more bool, f
 	if full == 0 && !more {
 		return then()
 	}
-	if layer == len(w.layers)-1 && (w.alone < 0 || layer > 0) {
+	if layer == len(w.layers)-1 && (w.exclusiveDepth < 0 || layer > 0) {
 		return e.pods(w, d, full, then)
 	}
 	var domains []int32
@@ -91,8 +91,8 @@ func (e *exhaustion) parts(w *want, layer int, d int32, full int64, more bool, f
 
 // part places one part of a layer in a domain.
 func (e *exhaustion) part(w *want, layer int, d int32, whole bool, then func() bool) bool {
-	if layer == 0 && w.alone >= 0 {
-		then = e.alone(w, then)
+	if layer == 0 && w.exclusiveDepth >= 0 {
+		then = e.makeExclusive(w, then)
 	}
 	if layer == len(w.layers)-1 {
 		return e.pods(w, d, 1, then)
@@ -105,17 +105,17 @@ func (e *exhaustion) part(w *want, layer int, d int32, whole bool, then func() b
 }
 
 // alone has the nodes that a part gets from here on be its own, for all that follows.
-func (e *exhaustion) alone(w *want, then func() bool) func() bool {
+func (e *exhaustion) makeExclusive(w *want, then func() bool) func() bool {
 	from := len(e.nodes[w.index])
 	return func() bool {
 		nodes := e.nodes[w.index][from:]
-		e.chargeAlone(w, nodes, 1)
-		defer e.chargeAlone(w, nodes, -1)
+		e.chargeExclusive(w, nodes, 1)
+		defer e.chargeExclusive(w, nodes, -1)
 		return then()
 	}
 }
 
-func (e *exhaustion) chargeAlone(w *want, nodes []slotCount, times int32) {
+func (e *exhaustion) chargeExclusive(w *want, nodes []slotCount, times int32) {
 	for _, c := range nodes {
 		for _, b := range read[e.f.on] {
 			e.m.chargeExclusive(e.m.slots[c.slot], b, w.ExclusiveKey, times*c.pods)

@@ -30,14 +30,14 @@ const (
 	none refusal = iota
 	// foreign: the node is not of the flavor, and so not counted.
 	foreign
-	refusedElse
+	refusedOther
 	refusedCordoned
 	refusedFailed
-	refusedName
+	refusedAmbiguousName
 	refusedTopology
 	refusedSelector
 	refusedAffinity
-	refusedNode
+	refusedNodeName
 	refusedAvoided
 	refusedPort
 	refusedExclusive
@@ -61,7 +61,7 @@ func (r *refusals) of(text string) refusal {
 	case ok:
 		return i
 	case len(r.texts) > 1<<15:
-		return refusedElse
+		return refusedOther
 	}
 	i = refusal(len(r.texts))
 	r.index[text] = i
@@ -187,31 +187,31 @@ func (m *Map) filter(a *Ask, key string) *filter {
 	if f.hasAffinity {
 		f.affinity = nodeaffinity.NewRequiredNodeAffinity(nil, &corev1.Affinity{NodeAffinity: a.Affinity})
 	}
-	f.label = a.labelledFor()
+	f.label = a.jobLabel()
 	f.tolerations = slices.Concat(a.Tolerations, f.flavor.Tolerations)
 	m.filters[key] = f
 	return f
 }
 
 // judge is the filter's verdict on the node in a slot, as it is at a version.
-func (m *Map) judge(f *filter, slot int32, version uint64) refusal {
+func (m *Map) cachedCheck(f *filter, slot int32, version uint64) refusal {
 	if int(slot) >= len(f.verdicts) {
 		f.verdicts = append(f.verdicts, make([]verdict, len(m.slots)-len(f.verdicts))...)
 	}
 	v := &f.verdicts[slot]
 	if v.version != version {
-		*v = verdict{version, m.look(f, m.slots[slot])}
+		*v = verdict{version, m.checkNode(f, m.slots[slot])}
 	}
 	return v.refusal
 }
 
 // look is judge without memory.
-func (m *Map) look(f *filter, n *node) refusal {
+func (m *Map) checkNode(f *filter, n *node) refusal {
 	if !within(f.flavor.NodeLabels, n.Labels) {
 		return foreign
 	}
 	if len(n.host.nodes) > 1 {
-		return refusedName
+		return refusedAmbiguousName
 	}
 	if n.Failed {
 		return refusedFailed
@@ -236,7 +236,7 @@ func (m *Map) look(f *filter, n *node) refusal {
 		}
 	}
 	if f.nodeName != "" && n.Name != f.nodeName {
-		return refusedNode
+		return refusedNodeName
 	}
 	return none
 }

@@ -6,20 +6,20 @@ import (
 )
 
 // finding is one search for places.
-type finding struct {
+type search struct {
 	on      Ledger
 	podSets []string
 	wants   []*want
-	parties []*party
+	groups  []*askGroup
 	// charged are the places that were found so far and count as taken.
-	charged []charged
+	charged []placement
 	// found is the places of all asks.
-	found   []charged
+	found   []placement
 	avoided []*node
 }
 
 // charged is the places of one ask.
-type charged struct {
+type placement struct {
 	want  *want
 	nodes []slotCount
 }
@@ -58,7 +58,7 @@ func (m *Map) Fits(asks []Ask, on Ledger) bool {
 func (m *Map) EverFits(asks []Ask) bool { return m.Fits(asks, empty) }
 
 // read reads asks; close must follow.
-func (m *Map) read(asks []Ask, on Ledger) (*finding, *Shortfall) {
+func (m *Map) read(asks []Ask, on Ledger) (*search, *Shortfall) {
 	m.boundLayouts()
 	return m.readWith(asks, extras(asks), on)
 }
@@ -75,8 +75,8 @@ func (m *Map) boundLayouts() {
 }
 
 // readWith reads asks whose layouts need those labels. Domains that are known stay what they are.
-func (m *Map) readWith(asks []Ask, extra []string, on Ledger) (*finding, *Shortfall) {
-	f := &finding{on: on}
+func (m *Map) readWith(asks []Ask, extra []string, on Ledger) (*search, *Shortfall) {
+	f := &search{on: on}
 	for i := range asks {
 		f.podSets = append(f.podSets, asks[i].PodSet)
 		w, wrong := m.want(&asks[i], i, extra[i])
@@ -88,8 +88,8 @@ func (m *Map) readWith(asks []Ask, extra []string, on Ledger) (*finding, *Shortf
 			f.wants = append(f.wants, w)
 		}
 	}
-	f.parties = parties(f.wants)
-	for _, p := range f.parties {
+	f.groups = groupsOf(f.wants)
+	for _, p := range f.groups {
 		if w, wrong := p.disagrees(); w != nil {
 			return nil, &Shortfall{PodSet: w.PodSet, Flavor: w.Flavor, Topology: m.flavors[w.Flavor].Topology, Count: w.Count,
 				Mistake: "pod sets of group " + w.Group + " " + wrong}
@@ -101,14 +101,14 @@ func (m *Map) readWith(asks []Ask, extra []string, on Ledger) (*finding, *Shortf
 }
 
 // close takes back all that a search changed.
-func (m *Map) close(f *finding) {
+func (m *Map) close(f *search) {
 	m.takeBack(f, 0)
 	m.readmit(f.avoided)
 	m.trial--
 }
 
 // avoid keeps the search off nodes that are no good for one of the asks.
-func (m *Map) avoid(f *finding) {
+func (m *Map) avoid(f *search) {
 	for _, w := range f.wants {
 		for _, name := range w.Avoid {
 			h := m.hosts[name]
@@ -123,10 +123,10 @@ func (m *Map) avoid(f *finding) {
 }
 
 // keepOff keeps the search off a node, and readmit ends that.
-func (m *Map) keepOff(f *finding, n *node) {
+func (m *Map) keepOff(f *search, n *node) {
 	if !n.avoided {
 		n.avoided = true
-		m.sheet.note(n)
+		m.free.update(n)
 		m.log.add(n.slot)
 		f.avoided = append(f.avoided, n)
 	}
@@ -135,7 +135,7 @@ func (m *Map) keepOff(f *finding, n *node) {
 func (m *Map) readmit(nodes []*node) {
 	for _, n := range nodes {
 		n.avoided = false
-		m.sheet.note(n)
+		m.free.update(n)
 		m.log.add(n.slot)
 	}
 }
@@ -164,44 +164,46 @@ func extras(asks []Ask) []string {
 }
 
 // parties joins the asks of each group that asks for a level, in order.
-func parties(wants []*want) []*party {
-	var out []*party
+func groupsOf(wants []*want) []*askGroup {
+	var out []*askGroup
 	if len(wants) == 1 {
-		return append(out, partyOf(wants[0]))
+		return append(out, groupOfOne(wants[0]))
 	}
-	groups, together := map[string]*party{}, map[string]bool{}
+	groups, together := map[string]*askGroup{}, map[string]bool{}
 	for _, w := range wants {
 		together[w.Group] = together[w.Group] || w.Group != "" && w.Level != ""
 	}
 	for _, w := range wants {
 		p := groups[w.Group]
 		if p == nil || !together[w.Group] {
-			p = &party{}
+			p = &askGroup{}
 			out = append(out, p)
 			groups[w.Group] = p
 		}
 		p.wants = append(p.wants, w)
-		if w.Level != "" && (!p.matters || w.Mandatory && !p.mandatory) {
-			p.matters, p.mandatory, p.depth = true, w.Mandatory, w.depth
+		if w.Level != "" && (!p.hasLevel || w.Mandatory && !p.mandatory) {
+			p.hasLevel, p.mandatory, p.depth = true, w.Mandatory, w.depth
 		}
 	}
 	return out
 }
 
 // partyOf is the party of one ask.
-func partyOf(w *want) *party {
-	return &party{wants: []*want{w}, depth: w.depth, matters: w.Level != "", mandatory: w.Level != "" && w.Mandatory}
+func groupOfOne(w *want) *askGroup {
+	return &askGroup{wants: []*want{w}, depth: w.depth, hasLevel: w.Level != "", mandatory: w.Level != "" && w.Mandatory}
 }
 
 // search looks for places of all parties together: first off what is near nodes that are no good.
-func (m *Map) search(f *finding) bool { return m.elsewhere(f) || m.anywhere(f) }
+func (m *Map) search(f *search) bool { return m.searchOffAvoided(f) || m.searchAll(f) }
 
 // anywhere looks for them on all nodes that are not avoided, and in every way there is, as far as that goes.
-func (m *Map) anywhere(f *finding) bool { return m.inTurns(f) || len(f.wants) > 1 && m.exhaust(f) }
+func (m *Map) searchAll(f *search) bool {
+	return m.searchSparing(f) || len(f.wants) > 1 && m.exhaust(f)
+}
 
 // inTurns looks for them first on nodes without devices that nobody of them asks for, so that those stay for who does, then on all.
-func (m *Map) inTurns(f *finding) bool {
-	if m.spare(f) && m.searchInTurns(f) {
+func (m *Map) searchSparing(f *search) bool {
+	if m.spareDevices(f) && m.searchInOrders(f) {
 		return true
 	}
 	for _, w := range f.wants {
@@ -209,11 +211,11 @@ func (m *Map) inTurns(f *finding) bool {
 			w.sparing, w.tally = false, nil
 		}
 	}
-	return m.searchInTurns(f)
+	return m.searchInOrders(f)
 }
 
 // searchInTurns places the hardest first, then in other orders.
-func (m *Map) searchInTurns(f *finding) bool {
+func (m *Map) searchInOrders(f *search) bool {
 	for _, w := range f.wants {
 		m.count(w, f.on)
 		if !m.fitsAlone(f, w) {
@@ -221,9 +223,9 @@ func (m *Map) searchInTurns(f *finding) bool {
 		}
 	}
 	m.byHardness(f)
-	for turn := range turns(f) {
+	for turn := range orders(f) {
 		if turn > 0 {
-			f.turn(turn)
+			f.reorder(turn)
 		}
 		if m.attempt(f) {
 			return true
@@ -233,9 +235,9 @@ func (m *Map) searchInTurns(f *finding) bool {
 }
 
 // attempt places all parties in their order.
-func (m *Map) attempt(f *finding) bool {
-	for _, p := range f.parties {
-		if !m.settleParty(f, p) {
+func (m *Map) attempt(f *search) bool {
+	for _, p := range f.groups {
+		if !m.placeGroup(f, p) {
 			m.takeBack(f, 0)
 			return false
 		}
@@ -245,22 +247,22 @@ func (m *Map) attempt(f *finding) bool {
 }
 
 // fitsAlone reports whether an ask would have places if it were the only one.
-func (m *Map) fitsAlone(f *finding, w *want) bool {
-	p := f.partyOf(w)
+func (m *Map) fitsAlone(f *search, w *want) bool {
+	p := f.groupOf(w)
 	if w.tally.sums[0] < int64(w.Count) {
 		return false
 	}
 	m.measure(w, p.within)
-	if !p.matters || !p.mandatory {
+	if !p.hasLevel || !p.mandatory {
 		full, more, ok := w.need(p.layout().depth(p.within))
 		return ok && w.holdsOf(p.within).has(full, more)
 	}
-	alone := party{wants: []*want{w}, depth: p.depth, mandatory: true, matters: true, within: p.within}
-	return len(m.spots(&alone, p.depth)) > 0
+	alone := askGroup{wants: []*want{w}, depth: p.depth, mandatory: true, hasLevel: true, within: p.within}
+	return len(m.candidates(&alone, p.depth)) > 0
 }
 
-func (f *finding) partyOf(w *want) *party {
-	for _, p := range f.parties {
+func (f *search) groupOf(w *want) *askGroup {
+	for _, p := range f.groups {
 		if slices.Contains(p.wants, w) {
 			return p
 		}
@@ -271,19 +273,19 @@ func (f *finding) partyOf(w *want) *party {
 // byHardness orders parties, and the asks in each, by how few places they have: those
 // that need domains for themselves, those that need one domain, then those that take
 // the most of what there is.
-func (m *Map) byHardness(f *finding) {
+func (m *Map) byHardness(f *search) {
 	harder := func(a, b *want) int {
 		return cmp.Or(
-			-compareBools(a.alone >= 0, b.alone >= 0),
+			-compareBools(a.exclusiveDepth >= 0, b.exclusiveDepth >= 0),
 			-compareBools(a.Level != "" && a.Mandatory, b.Level != "" && b.Mandatory),
 			-cmp.Compare(share(a), share(b)),
 			cmp.Compare(a.index, b.index),
 		)
 	}
-	for _, p := range f.parties {
+	for _, p := range f.groups {
 		slices.SortStableFunc(p.wants, harder)
 	}
-	slices.SortStableFunc(f.parties, func(a, b *party) int { return harder(a.wants[0], b.wants[0]) })
+	slices.SortStableFunc(f.groups, func(a, b *askGroup) int { return harder(a.wants[0], b.wants[0]) })
 }
 
 // share is how much of what there is an ask takes.
@@ -300,37 +302,37 @@ func compareBools(a, b bool) int {
 }
 
 // turnsMost bounds how many orders are tried.
-const turnsMost = 6
+const maxOrders = 6
 
-func turns(f *finding) int {
+func orders(f *search) int {
 	if len(f.wants) < 2 {
 		return 1
 	}
-	return min(turnsMost, 2*max(len(f.parties), 2))
+	return min(maxOrders, 2*max(len(f.groups), 2))
 }
 
 // turn takes another order: the next one first, and each second time all the other way
 // round.
-func (f *finding) turn(turn int) {
-	slices.Reverse(f.parties)
-	for _, p := range f.parties {
+func (f *search) reorder(turn int) {
+	slices.Reverse(f.groups)
+	for _, p := range f.groups {
 		slices.Reverse(p.wants)
 	}
-	if turn%2 == 0 && len(f.parties) > 1 {
-		f.parties = append(f.parties[1:], f.parties[0])
+	if turn%2 == 0 && len(f.groups) > 1 {
+		f.groups = append(f.groups[1:], f.groups[0])
 	}
 }
 
 // give charges places of an ask.
-func (m *Map) give(f *finding, w *want, nodes []slotCount) {
-	f.charged = append(f.charged, charged{w, nodes})
+func (m *Map) chargeAsk(f *search, w *want, nodes []slotCount) {
+	f.charged = append(f.charged, placement{w, nodes})
 	if len(f.charged) < len(f.wants) { // nobody would see those of the last one
 		m.chargeFound(f, w, nodes, 1)
 	}
 }
 
 // takeBack uncharges all but the first so many.
-func (m *Map) takeBack(f *finding, keep int) {
+func (m *Map) takeBack(f *search, keep int) {
 	for i := len(f.charged) - 1; i >= keep; i-- {
 		if i < len(f.wants)-1 {
 			m.chargeFound(f, f.charged[i].want, f.charged[i].nodes, -1)
@@ -339,7 +341,7 @@ func (m *Map) takeBack(f *finding, keep int) {
 	f.charged = f.charged[:keep]
 }
 
-func (m *Map) chargeFound(f *finding, w *want, nodes []slotCount, times int32) {
+func (m *Map) chargeFound(f *search, w *want, nodes []slotCount, times int32) {
 	for _, c := range nodes {
 		n := m.slots[c.slot]
 		for _, b := range read[f.on] {
@@ -350,7 +352,7 @@ func (m *Map) chargeFound(f *finding, w *want, nodes []slotCount, times int32) {
 }
 
 // assignments are the places found, by ask.
-func (m *Map) assignments(f *finding) []Assignment {
+func (m *Map) assignments(f *search) []Assignment {
 	out := make([]Assignment, len(f.podSets))
 	for i, name := range f.podSets {
 		out[i].PodSet = name

@@ -4,14 +4,14 @@ package place
 // proportional to them. Whether they are near each other as the asks want is not
 // looked at: they were found so, and labels of nodes may have changed since.
 func (m *Map) FitsAt(asks []Ask, given []Assignment, on Ledger) bool {
-	f := &finding{on: on}
+	f := &search{on: on}
 	m.trial++
 	defer func() {
 		m.takeBackAll(f)
 		m.trial--
 	}()
 	for i := range min(len(asks), len(given)) {
-		if !m.hasOne(f, &asks[i], given[i].Nodes) {
+		if !m.fitsAskAt(f, &asks[i], given[i].Nodes) {
 			return false
 		}
 	}
@@ -19,7 +19,7 @@ func (m *Map) FitsAt(asks []Ask, given []Assignment, on Ledger) bool {
 }
 
 // hasOne charges the places of one ask, one node after the other, while there is room.
-func (m *Map) hasOne(f *finding, a *Ask, nodes []NodeCount) bool {
+func (m *Map) fitsAskAt(f *search, a *Ask, nodes []NodeCount) bool {
 	if !m.Places(a.Flavor) {
 		return false
 	}
@@ -49,17 +49,17 @@ func (m *Map) hasOne(f *finding, a *Ask, nodes []NodeCount) bool {
 			part = append(part, slotCount{slot, pods})
 			at.Count -= pods
 			if left -= pods; left == 0 {
-				m.shutPart(f, a, part)
+				m.chargeExclusivePart(f, a, part)
 				part, left = nil, size
 			}
 		}
 	}
-	m.shutPart(f, a, part)
+	m.chargeExclusivePart(f, a, part)
 	return true
 }
 
 // shutPart has the nodes of a part be its own for what follows.
-func (m *Map) shutPart(f *finding, a *Ask, part []slotCount) {
+func (m *Map) chargeExclusivePart(f *search, a *Ask, part []slotCount) {
 	if a.ExclusiveKey == "" {
 		return
 	}
@@ -78,13 +78,13 @@ func (a *Ask) avoids(name string) bool {
 }
 
 // chargeOne charges places on one node, to be taken back by takeBackAll.
-func (m *Map) chargeOne(f *finding, w *want, at slotCount) {
+func (m *Map) chargeOne(f *search, w *want, at slotCount) {
 	nodes := []slotCount{at}
 	m.chargeFound(f, w, nodes, 1)
-	f.charged = append(f.charged, charged{w, nodes})
+	f.charged = append(f.charged, placement{w, nodes})
 }
 
-func (m *Map) takeBackAll(f *finding) {
+func (m *Map) takeBackAll(f *search) {
 	for _, c := range f.charged {
 		m.chargeFound(f, c.want, c.nodes, -1)
 	}

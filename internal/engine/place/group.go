@@ -6,18 +6,18 @@ import (
 )
 
 // party is the asks that get one domain together: those of a group, or one alone.
-type party struct {
+type askGroup struct {
 	wants []*want
 	// depth is that of the domain, mandatory whether it must not be wider, and matters
 	// whether it is asked for at all.
-	depth              int32
-	mandatory, matters bool
-	within             int32
+	depth               int32
+	mandatory, hasLevel bool
+	within              int32
 }
 
 // disagrees finds an ask that cannot get one domain with those before it, and says why: nil if there is none. The jobs that Muster knows
 // are not queued then; Workloads of others are read here for the first time.
-func (p *party) disagrees() (*want, string) {
+func (p *askGroup) disagrees() (*want, string) {
 	var first *want // of those that ask for a level
 	for _, w := range p.wants {
 		switch {
@@ -34,7 +34,7 @@ func (p *party) disagrees() (*want, string) {
 }
 
 // spot is a domain in which a party may be.
-type spot struct {
+type candidate struct {
 	domain int32
 	pods   int64
 }
@@ -44,20 +44,20 @@ type spot struct {
 //
 // One ask gets the narrowest domain that holds it, whatever it asked for: so pods fill
 // nodes that others are on already before they break into a rack that is free.
-func (m *Map) settleParty(f *finding, p *party) bool {
-	m.recountParty(f, p)
+func (m *Map) placeGroup(f *search, p *askGroup) bool {
+	m.recountGroup(f, p)
 	widest, depth := p.layout().depth(p.within), p.depth
-	if p.matters && p.mandatory {
+	if p.hasLevel && p.mandatory {
 		widest = max(widest, p.depth)
 	}
 	if len(p.wants) == 1 {
 		depth = p.layout().bottom()
-	} else if !p.matters {
+	} else if !p.hasLevel {
 		depth = widest
 	}
 	for ; depth >= widest; depth-- {
-		for _, s := range m.spots(p, depth) {
-			if m.settleIn(f, p, s.domain) {
+		for _, s := range m.candidates(p, depth) {
+			if m.placeIn(f, p, s.domain) {
 				return true
 			}
 		}
@@ -65,10 +65,10 @@ func (m *Map) settleParty(f *finding, p *party) bool {
 	return false
 }
 
-func (p *party) layout() *layout { return p.wants[0].layout }
+func (p *askGroup) layout() *layout { return p.wants[0].layout }
 
 // recountParty brings what is known of all domains up to date.
-func (m *Map) recountParty(f *finding, p *party) {
+func (m *Map) recountGroup(f *search, p *askGroup) {
 	for _, w := range p.wants {
 		m.count(w, f.on)
 		m.measure(w, p.within)
@@ -78,36 +78,36 @@ func (m *Map) recountParty(f *finding, p *party) {
 // spots are the domains of a depth that hold each ask of the party, the tightest
 // first; just that one where no other ask can spoil it. Of equal ones the first by name
 // comes first, always: what is last stays free the longest, as large as it is.
-func (m *Map) spots(p *party, depth int32) []spot {
-	if depth == p.layout().bottom() && len(p.wants) == 1 && p.wants[0].plain() {
+func (m *Map) candidates(p *askGroup, depth int32) []candidate {
+	if depth == p.layout().bottom() && len(p.wants) == 1 && p.wants[0].podsOnly() {
 		return m.tightestNode(p)
 	}
-	var out []spot
+	var out []candidate
 	m.walk(p.layout(), p.within, depth, func(d int32) {
 		pods, ok := p.fits(d)
 		switch {
 		case !ok:
 		case len(p.wants) > 1 || len(out) == 0:
-			out = append(out, spot{d, pods})
+			out = append(out, candidate{d, pods})
 		case pods < out[0].pods:
-			out[0] = spot{d, pods}
+			out[0] = candidate{d, pods}
 		}
 	})
-	slices.SortStableFunc(out, func(a, b spot) int { return cmp.Compare(a.pods, b.pods) })
+	slices.SortStableFunc(out, func(a, b candidate) int { return cmp.Compare(a.pods, b.pods) })
 	return out
 }
 
 // tightestNode is the node that an ask for single pods would fill best. Most domains
 // are passed over without a look at their nodes.
-func (m *Map) tightestNode(p *party) []spot {
+func (m *Map) tightestNode(p *askGroup) []candidate {
 	w := p.wants[0]
 	if d := p.within; d < outside {
 		if w.pods(d) < int64(w.Count) {
 			return nil
 		}
-		return []spot{{d, w.pods(d)}}
+		return []candidate{{d, w.pods(d)}}
 	}
-	best, fewest := spot{domain: outside}, int32(0)
+	best, fewest := candidate{domain: outside}, int32(0)
 	var visit func(d int32)
 	visit = func(d int32) {
 		if w.tally.sums[d] < int64(w.Count) {
@@ -133,7 +133,7 @@ func (m *Map) tightestNode(p *party) []spot {
 				}
 			}
 		}
-		s := spot{at, w.pods(at)}
+		s := candidate{at, w.pods(at)}
 		if best.domain == outside || s.pods < best.pods {
 			best, fewest = s, int32(s.pods)
 		}
@@ -142,7 +142,7 @@ func (m *Map) tightestNode(p *party) []spot {
 	if best.domain == outside {
 		return nil
 	}
-	return []spot{best}
+	return []candidate{best}
 }
 
 // walk visits the domains of a depth within another, by name.
@@ -158,7 +158,7 @@ func (m *Map) walk(l *layout, d, depth int32, visit func(d int32)) {
 
 // fits reports whether each ask fits in a domain alone, and how many pods of the first
 // there would be room for.
-func (p *party) fits(d int32) (pods int64, ok bool) {
+func (p *askGroup) fits(d int32) (pods int64, ok bool) {
 	for _, w := range p.wants {
 		full, more, ok := w.need(w.layout.depth(d))
 		if !ok || w.pods(d) == 0 || !w.holdsOf(d).has(full, more) { // of what is in an empty domain nothing was measured
@@ -169,7 +169,7 @@ func (p *party) fits(d int32) (pods int64, ok bool) {
 }
 
 // settleIn looks for places for all of the party in one domain and charges them.
-func (m *Map) settleIn(f *finding, p *party, d int32) bool {
+func (m *Map) placeIn(f *search, p *askGroup, d int32) bool {
 	charged := len(f.charged)
 	for _, w := range p.wants {
 		m.count(w, f.on) // those before it are charged
@@ -181,7 +181,7 @@ func (m *Map) settleIn(f *finding, p *party, d int32) bool {
 		}
 		var nodes []slotCount
 		m.spread(w, d, full, more, func(slot, pods int32) { nodes = append(nodes, slotCount{slot, pods}) })
-		m.give(f, w, nodes)
+		m.chargeAsk(f, w, nodes)
 	}
 	return true
 }

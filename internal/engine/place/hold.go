@@ -13,29 +13,29 @@ type holder struct {
 
 // heldPodSet is what one pod of a pod set takes, and its places by host.
 type heldPodSet struct {
-	takes vector
-	seats []*seats
+	takes  vector
+	places []*hostPlaces
 	// byHost is nil where there are few.
-	byHost map[string]*seats
+	byHost map[string]*hostPlaces
 	// empty is how many of the places nobody is in. over tells that it is no more than have
 	// ended: then these are the places of those, and free.
-	empty int32
-	over  bool
+	empty        int32
+	emptyAreFree bool
 	// seated is how many of the places have a pod that stands, where the pods are loose.
-	seated int32
+	occupied int32
 }
 
 // seats are the places of one pod set on one host.
-type seats struct {
+type hostPlaces struct {
 	holder *holder
 	podSet int
 	host   *host
 	count  int32
 	// leaves are pods beyond these that were told to go. excused of them are there, and left
 	// out of what is planned; dreaded ones are not, and may come yet.
-	leaves, excused, dreaded int32
+	excess, excessPresent, excessExpected int32
 	// seated of them have a pod that stands, where the pods are loose.
-	seated int32
+	occupied int32
 	// absent of them wait for their pods, and are charged to the node; nil if no node has
 	// the name.
 	absent int32
@@ -52,25 +52,25 @@ func (m *Map) Hold(workload order.Key, h *Holding) {
 		m.undo.note(workload, old)
 	}
 	touched := map[*node]bool{}
-	m.leave(workload, old != nil && old.podsLeave(), h != nil && h.podsLeave(), touched)
+	m.movePlanned(workload, old != nil && old.podsLeaving(), h != nil && h.podsLeaving(), touched)
 	delete(m.holders, workload)
 	if h != nil {
-		m.sit(m.holder(workload, h), touched)
+		m.chargeHolder(m.holder(workload, h), touched)
 	}
 	if old != nil {
-		m.rise(old, touched)
+		m.unchargeHolder(old, touched)
 	}
 	for n := range touched {
 		m.settle(n)
 	}
 	if m.trial == 0 {
-		m.ailing.Insert(workload)
+		m.toCheck.Insert(workload)
 	}
 }
 
 // leave moves the pods of a workload out of what is planned, or back.
-func (m *Map) leave(workload order.Key, was, is bool, touched map[*node]bool) {
-	c := m.crews[workload]
+func (m *Map) movePlanned(workload order.Key, was, is bool, touched map[*node]bool) {
+	c := m.podsOf[workload]
 	if was == is || c == nil {
 		return
 	}
@@ -95,12 +95,12 @@ func (m *Map) holder(key order.Key, h *Holding) *holder {
 			if place.Count <= 0 {
 				continue
 			}
-			s := held.on(m, out, i, place.Node)
+			s := held.placesOn(m, out, i, place.Node)
 			s.count = addCount(s.count, place.Count)
 		}
 		for _, place := range set.Excess {
-			s := held.on(m, out, i, place.Node)
-			s.leaves = addCount(s.leaves, max(0, place.Count))
+			s := held.placesOn(m, out, i, place.Node)
+			s.excess = addCount(s.excess, max(0, place.Count))
 		}
 	}
 	m.holders[key] = out
@@ -111,36 +111,36 @@ func (m *Map) holder(key order.Key, h *Holding) *holder {
 func addCount(a, b int32) int32 { return int32(min(int64(a)+int64(b), cap32)) }
 
 // on finds or makes the seats on a host.
-func (h *heldPodSet) on(m *Map, of *holder, podSet int, host string) *seats {
+func (h *heldPodSet) placesOn(m *Map, of *holder, podSet int, host string) *hostPlaces {
 	s := h.at(host)
 	if s == nil {
-		s = &seats{holder: of, podSet: podSet, host: m.hostOf(host)}
+		s = &hostPlaces{holder: of, podSet: podSet, host: m.hostOf(host)}
 		h.add(s)
 	}
 	return s
 }
 
-const fewSeats = 8
+const fewPlaces = 8
 
-func (h *heldPodSet) add(s *seats) {
-	h.seats = append(h.seats, s)
-	if len(h.seats) <= fewSeats {
+func (h *heldPodSet) add(s *hostPlaces) {
+	h.places = append(h.places, s)
+	if len(h.places) <= fewPlaces {
 		return
 	}
 	if h.byHost == nil {
-		h.byHost = map[string]*seats{}
-		for _, s := range h.seats {
+		h.byHost = map[string]*hostPlaces{}
+		for _, s := range h.places {
 			h.byHost[s.host.name] = s
 		}
 	}
 	h.byHost[s.host.name] = s
 }
 
-func (h *heldPodSet) at(host string) *seats {
+func (h *heldPodSet) at(host string) *hostPlaces {
 	if h.byHost != nil {
 		return h.byHost[host]
 	}
-	for _, s := range h.seats {
+	for _, s := range h.places {
 		if s.host.name == host {
 			return s
 		}
@@ -149,7 +149,7 @@ func (h *heldPodSet) at(host string) *seats {
 }
 
 // at finds the seats of a pod set on a host, nil if there are none.
-func (h *holder) at(podSet, host string) *seats {
+func (h *holder) at(podSet, host string) *hostPlaces {
 	for i := range h.podSets {
 		if h.PodSets[i].Ask.PodSet == podSet {
 			return h.podSets[i].at(host)
@@ -169,19 +169,19 @@ func (m *Map) Filled(of PodSetKey, host string) bool {
 }
 
 // sit charges the places of a holder.
-func (m *Map) sit(h *holder, touched map[*node]bool) {
+func (m *Map) chargeHolder(h *holder, touched map[*node]bool) {
 	for i := range h.podSets {
 		set := &h.podSets[i]
-		set.empty, set.seated = 0, 0
-		for _, s := range set.seats {
+		set.empty, set.occupied = 0, 0
+		for _, s := range set.places {
 			set.empty = addCount(set.empty, s.vacant())
-			s.seated = m.standingIn(s)
-			set.seated = addCount(set.seated, s.seated)
+			s.occupied = m.countOccupied(s)
+			set.occupied = addCount(set.occupied, s.occupied)
 		}
-		m.follow(h, i)
-		for _, s := range set.seats {
-			s.host.seats = append(s.host.seats, s)
-			m.seat(s)
+		m.updateEmpty(h, i)
+		for _, s := range set.places {
+			s.host.places = append(s.host.places, s)
+			m.updatePlaces(s)
 			if s.node != nil {
 				touched[s.node] = true
 			}
@@ -190,12 +190,12 @@ func (m *Map) sit(h *holder, touched map[*node]bool) {
 }
 
 // rise takes back what sit charged.
-func (m *Map) rise(h *holder, touched map[*node]bool) {
+func (m *Map) unchargeHolder(h *holder, touched map[*node]bool) {
 	for i := range h.podSets {
-		for _, s := range h.podSets[i].seats {
+		for _, s := range h.podSets[i].places {
 			if s.node != nil {
-				m.chargeSeats(s, -1)
-				m.excuse(s, 0, 0)
+				m.chargeAbsent(s, -1)
+				m.setExcess(s, 0, 0)
 				touched[s.node] = true
 			}
 			s.host.remove(s)
@@ -204,13 +204,13 @@ func (m *Map) rise(h *holder, touched map[*node]bool) {
 	}
 }
 
-func (h *host) remove(s *seats) {
-	for i, other := range h.seats {
+func (h *host) remove(s *hostPlaces) {
+	for i, other := range h.places {
 		if other == s {
-			last := len(h.seats) - 1
-			h.seats[i] = h.seats[last]
-			h.seats[last] = nil
-			h.seats = h.seats[:last]
+			last := len(h.places) - 1
+			h.places[i] = h.places[last]
+			h.places[last] = nil
+			h.places = h.places[:last]
 			return
 		}
 	}
@@ -218,27 +218,27 @@ func (h *host) remove(s *seats) {
 
 // seat charges seats to the node that has their host's name, as many as wait for
 // their pods. The node is settled by who calls it.
-func (m *Map) seat(s *seats) {
+func (m *Map) updatePlaces(s *hostPlaces) {
 	var at *node
 	var absent, excused, dreaded int32
 	if len(s.host.nodes) > 0 {
 		at = s.host.nodes[0]
 		if absent = s.count; !s.holder.Promised {
-			here := m.crews[s.holder.key].here(s.holder.PodSets[s.podSet].Ask.PodSet, s.host)
+			here := m.podsOf[s.holder.key].onHost(s.holder.PodSets[s.podSet].Ask.PodSet, s.host)
 			absent = max(0, absent-here)
 			if !s.holder.Leaving {
-				excused = min(s.leaves, max(0, here-s.count))
-				dreaded = s.leaves - excused
+				excused = min(s.excess, max(0, here-s.count))
+				dreaded = s.excess - excused
 			}
 		}
 	}
-	seated := m.standingIn(s)
-	if at == s.node && absent == s.absent && excused == s.excused && dreaded == s.dreaded && seated == s.seated {
+	seated := m.countOccupied(s)
+	if at == s.node && absent == s.absent && excused == s.excessPresent && dreaded == s.excessExpected && seated == s.occupied {
 		return
 	}
 	if s.node != nil {
-		m.chargeSeats(s, -1)
-		m.excuse(s, 0, 0)
+		m.chargeAbsent(s, -1)
+		m.setExcess(s, 0, 0)
 		if s.node != at {
 			m.settle(s.node)
 		}
@@ -247,48 +247,48 @@ func (m *Map) seat(s *seats) {
 	s.node, s.absent = at, absent
 	set := &s.holder.podSets[s.podSet]
 	set.empty = addCount(set.empty, s.vacant()-before)
-	set.seated += seated - s.seated
-	s.seated = seated
+	set.occupied += seated - s.occupied
+	s.occupied = seated
 	if at != nil {
-		m.chargeSeats(s, 1)
-		m.excuse(s, excused, dreaded)
+		m.chargeAbsent(s, 1)
+		m.setExcess(s, excused, dreaded)
 	}
-	m.follow(s.holder, s.podSet)
+	m.updateEmpty(s.holder, s.podSet)
 }
 
 // excuse leaves so many of the pods on the node of the seats out of what is planned, and
 // counts others that may come yet as there.
-func (m *Map) excuse(s *seats, pods, dreaded int32) {
+func (m *Map) setExcess(s *hostPlaces, pods, dreaded int32) {
 	ask, takes := &s.holder.PodSets[s.podSet].Ask, s.holder.podSets[s.podSet].takes
-	if pods != s.excused {
-		m.charge(s.node, planned, takes, ask.HostPorts, ask.ExclusiveKey, s.excused-pods)
+	if pods != s.excessPresent {
+		m.charge(s.node, planned, takes, ask.HostPorts, ask.ExclusiveKey, s.excessPresent-pods)
 	}
-	if dreaded != s.dreaded {
-		m.charge(s.node, held, takes, ask.HostPorts, ask.ExclusiveKey, dreaded-s.dreaded)
+	if dreaded != s.excessExpected {
+		m.charge(s.node, held, takes, ask.HostPorts, ask.ExclusiveKey, dreaded-s.excessExpected)
 	}
-	s.excused, s.dreaded = pods, dreaded
+	s.excessPresent, s.excessExpected = pods, dreaded
 }
 
 // follow has the empty places of a pod set be free if they are those of pods that have
 // ended, and taken if they are not: as long as more are empty nobody says which are.
-func (m *Map) follow(h *holder, podSet int) {
+func (m *Map) updateEmpty(h *holder, podSet int) {
 	set := &h.podSets[podSet]
-	ended := addCount(h.PodSets[podSet].Ended, m.besides(h, podSet))
+	ended := addCount(h.PodSets[podSet].Ended, m.countElsewhere(h, podSet))
 	over := ended > 0 && !h.Promised && set.empty <= ended
-	if over == set.over {
+	if over == set.emptyAreFree {
 		return
 	}
 	charge := func(times int32) {
-		for _, s := range set.seats {
+		for _, s := range set.places {
 			if s.node != nil {
-				m.chargeSeats(s, times)
+				m.chargeAbsent(s, times)
 			}
 		}
 	}
 	charge(-1)
-	set.over = over
+	set.emptyAreFree = over
 	charge(1)
-	for _, s := range set.seats {
+	for _, s := range set.places {
 		if s.node != nil && s.absent > 0 {
 			m.settle(s.node)
 		}
@@ -296,9 +296,9 @@ func (m *Map) follow(h *holder, podSet int) {
 }
 
 // chargeSeats charges the seats that wait for their pods to their node, or takes that back.
-func (m *Map) chargeSeats(s *seats, times int32) {
+func (m *Map) chargeAbsent(s *hostPlaces, times int32) {
 	pods := times * s.absent
-	if pods == 0 || s.holder.podSets[s.podSet].over {
+	if pods == 0 || s.holder.podSets[s.podSet].emptyAreFree {
 		return
 	}
 	ask := &s.holder.PodSets[s.podSet].Ask
@@ -312,12 +312,12 @@ func (m *Map) chargeSeats(s *seats, times int32) {
 }
 
 // reseat has all seats on the host be where its nodes are now.
-func (m *Map) reseat(h *host) {
+func (m *Map) updatePlacesOn(h *host) {
 	if h == nil {
 		return
 	}
-	for _, s := range h.seats {
-		m.seat(s)
+	for _, s := range h.places {
+		m.updatePlaces(s)
 		if s.node != nil {
 			m.settle(s.node)
 		}

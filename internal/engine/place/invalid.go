@@ -14,27 +14,27 @@ import (
 // there is nothing to mend then, but room to be found anew. Those who leave never do.
 func (m *Map) TakeInvalid() []order.Key {
 	var out []order.Key
-	for key := range m.ailing {
-		if h := m.holders[key]; h != nil && m.ails(h) {
+	for key := range m.toCheck {
+		if h := m.holders[key]; h != nil && m.hasInvalid(h) {
 			out = append(out, key)
 		}
 	}
-	m.ailing = sets.New[order.Key]()
+	m.toCheck = sets.New[order.Key]()
 	slices.SortFunc(out, order.CompareKeys)
 	return out
 }
 
 // ails reports whether any place of the holder must be another.
-func (m *Map) ails(h *holder) bool {
+func (m *Map) hasInvalid(h *holder) bool {
 	if h.Leaving {
 		return false
 	}
 	for i := range h.podSets {
-		if m.badOf(h, i).any() {
+		if m.invalidOf(h, i).any() {
 			return true
 		}
 	}
-	return m.astray(h)
+	return m.scattered(h)
 }
 
 // AilingNodes are the nodes, as places name them, on which places of the workload are no
@@ -60,7 +60,7 @@ func (m *Map) InvalidPlaces(workload order.Key) []Assignment {
 	out := make([]Assignment, len(h.podSets))
 	for i := range h.podSets {
 		out[i].PodSet = h.PodSets[i].Ask.PodSet
-		for seats, count := range m.badOf(h, i) {
+		for seats, count := range m.invalidOf(h, i) {
 			if count > 0 {
 				out[i].Nodes = append(out[i].Nodes, NodeCount{seats.host.name, count})
 			}
@@ -97,9 +97,9 @@ func Shrink(places, lost []NodeCount, fewer int32) []NodeCount {
 }
 
 // bad is how many pods of each seat need another place.
-type bad map[*seats]int32
+type invalidPlaces map[*hostPlaces]int32
 
-func (b bad) any() bool {
+func (b invalidPlaces) any() bool {
 	for _, count := range b {
 		if count > 0 {
 			return true
@@ -110,21 +110,21 @@ func (b bad) any() bool {
 
 // badOf finds the places of a pod set that are no good. Pods that have ended need none, so that as many of those that nobody is
 // in do not matter. Most workloads say it later than their pods, and some only when all of a part of theirs have ended.
-func (m *Map) badOf(h *holder, podSet int) bad {
+func (m *Map) invalidOf(h *holder, podSet int) invalidPlaces {
 	set := &h.PodSets[podSet]
-	var out bad
+	var out invalidPlaces
 	var empty int32 // places that nobody is in
-	for _, s := range h.podSets[podSet].seats {
-		if count := m.badSeats(s); count > 0 {
+	for _, s := range h.podSets[podSet].places {
+		if count := m.countInvalid(s); count > 0 {
 			if out == nil {
-				out = bad{}
+				out = invalidPlaces{}
 			}
 			out[s] = count
 		}
 		empty = addCount(empty, s.vacant())
 	}
-	spare := min(addCount(max(set.Ended, m.endedOf[PodSetKey{h.key, set.Ask.PodSet}]), m.besides(h, podSet)), empty)
-	for _, s := range h.podSets[podSet].seats {
+	spare := min(addCount(max(set.Ended, m.endedOf[PodSetKey{h.key, set.Ask.PodSet}]), m.countElsewhere(h, podSet)), empty)
+	for _, s := range h.podSets[podSet].places {
 		if unneeded := min(spare, out[s], s.vacant()); unneeded > 0 {
 			out[s] -= unneeded
 			spare -= unneeded
@@ -134,7 +134,7 @@ func (m *Map) badOf(h *holder, podSet int) bad {
 }
 
 // vacant is how many of the seats have no pod that is or was in them.
-func (s *seats) vacant() int32 {
+func (s *hostPlaces) vacant() int32 {
 	if s.node == nil {
 		return s.count
 	}
@@ -143,7 +143,7 @@ func (s *seats) vacant() int32 {
 
 // badSeats is how many of the seats need another place: all where the pods are lost,
 // else of those without a pod as many as can have none there.
-func (m *Map) badSeats(s *seats) int32 {
+func (m *Map) countInvalid(s *hostPlaces) int32 {
 	n := s.node
 	if n == nil || n.Failed {
 		return s.count
@@ -155,7 +155,7 @@ func (m *Map) badSeats(s *seats) int32 {
 	if n.Cordoned || slices.Contains(ask.Avoid, s.host.name) {
 		return s.absent
 	}
-	if why := m.look(m.filter(ask, ask.filterKey()), n); why != none {
+	if why := m.checkNode(m.filter(ask, ask.filterKey()), n); why != none {
 		return s.absent
 	}
 	return m.crowdedOut(s)
@@ -163,7 +163,7 @@ func (m *Map) badSeats(s *seats) int32 {
 
 // crowdedOut is how many of the seats without a pod would have to go for the node to
 // hold what it has to, were they the only ones to go.
-func (m *Map) crowdedOut(s *seats) int32 {
+func (m *Map) crowdedOut(s *hostPlaces) int32 {
 	b := held
 	if s.holder.Promised {
 		b = planned
@@ -175,7 +175,7 @@ func (m *Map) crowdedOut(s *seats) int32 {
 	}
 	out := int64(0)
 	for _, a := range s.holder.podSets[s.podSet].takes {
-		if free := m.sheet.of(b, a.resource, n.slot); free < 0 {
+		if free := m.free.of(b, a.resource, n.slot); free < 0 {
 			short := -(free + 1) // of one less, for it may be the least there is
 			out = max(out, short/a.value+1)
 		}

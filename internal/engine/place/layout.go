@@ -70,7 +70,7 @@ func (m *Map) layoutOf(topology, exclusive string) *layout {
 	}
 	at := 0
 	if exclusive != "" {
-		at = m.widthOf(m.layoutOf(topology, ""), exclusive)
+		at = m.insertionDepth(m.layoutOf(topology, ""), exclusive)
 		if l != nil && at < len(l.levels) && l.levels[at] == exclusive {
 			l.stale = false
 			return l
@@ -90,7 +90,7 @@ func (m *Map) layoutOf(topology, exclusive string) *layout {
 
 // widthOf is where among the levels of a layout a label belongs: above the first level
 // each of whose domains has only one value of it.
-func (m *Map) widthOf(l *layout, label string) int {
+func (m *Map) insertionDepth(l *layout, label string) int {
 	for depth := int32(1); depth <= l.lowest(); depth++ {
 		values, nested := map[int32]string{}, true
 		for slot, leaf := range l.leaf {
@@ -175,7 +175,7 @@ func (l *layout) set(n *node) {
 	}
 	to := outside
 	if n.exists {
-		to = l.find(n)
+		to = l.domainFor(n)
 	}
 	from := l.leaf[n.slot]
 	if from == to {
@@ -188,7 +188,7 @@ func (l *layout) set(n *node) {
 	l.stale = l.extra != ""
 	l.leaf[n.slot] = to
 	if to != outside {
-		l.adopt(to, nodeAt(n.slot))
+		l.addChild(to, nodeAt(n.slot))
 		l.inside++
 	}
 	if from != outside {
@@ -198,7 +198,7 @@ func (l *layout) set(n *node) {
 }
 
 // find finds or makes the domain of a node's labels.
-func (l *layout) find(n *node) int32 {
+func (l *layout) domainFor(n *node) int32 {
 	if _, ok := n.Labels[Hostname]; l.byNode && !ok {
 		return outside
 	}
@@ -212,15 +212,15 @@ func (l *layout) find(n *node) int32 {
 		key := childKey{at, n.Labels[level]}
 		next, ok := l.child[key]
 		if !ok {
-			next = l.make(key)
-			l.adopt(at, next)
+			next = l.addDomain(key)
+			l.addChild(at, next)
 		}
 		at = next
 	}
 	return at
 }
 
-func (l *layout) make(key childKey) int32 {
+func (l *layout) addDomain(key childKey) int32 {
 	d := domain{parent: key.parent, depth: l.domains[key.parent].depth + 1, value: key.value}
 	if last := len(l.unused) - 1; last >= 0 {
 		i := l.unused[last]
@@ -234,7 +234,7 @@ func (l *layout) make(key childKey) int32 {
 	return l.child[key]
 }
 
-func (l *layout) adopt(parent, child int32) {
+func (l *layout) addChild(parent, child int32) {
 	d := &l.domains[parent]
 	d.children = append(d.children, child)
 	d.ordered = false

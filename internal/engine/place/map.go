@@ -19,7 +19,7 @@ type Map struct {
 	freeSlots []int32
 	// devices are on how many nodes there is any of each device.
 	devices map[int32]int
-	sheet   sheet
+	free    freeTable
 	// hosts are the nodes by the names that places have for them.
 	hosts map[string]*host
 
@@ -28,8 +28,8 @@ type Map struct {
 	layouts    map[string]*layout
 	exclusive  map[string]*exclusiveLabel
 
-	pods  map[order.Key]*pod
-	crews map[order.Key]*crew
+	pods   map[order.Key]*pod
+	podsOf map[order.Key]*workloadPods
 	// ended are the pods that have ended well and are not gone, endedOf how many there are of each crew.
 	ended   map[order.Key]PodSetKey
 	endedOf map[PodSetKey]int32
@@ -37,7 +37,7 @@ type Map struct {
 
 	// versions numbers what filters look at.
 	versions uint64
-	log      changes
+	log      changeLog
 	filters  map[string]*filter
 	refusals refusals
 	tallies  tallies
@@ -46,7 +46,7 @@ type Map struct {
 	trial int
 	undo  *undo
 
-	ailing sets.Set[order.Key]
+	toCheck sets.Set[order.Key]
 	// freed are the slots in which there is more room; freedFlavors are those with news
 	// of their own.
 	freed        sets.Set[int32]
@@ -63,9 +63,9 @@ func New() *Map {
 		resources: newResources(),
 		devices:   map[int32]int{}, nodes: map[string]*node{}, hosts: map[string]*host{},
 		topologies: map[string]Topology{}, flavors: map[string]Flavor{}, layouts: map[string]*layout{}, exclusive: map[string]*exclusiveLabel{},
-		pods: map[order.Key]*pod{}, crews: map[order.Key]*crew{}, ended: map[order.Key]PodSetKey{}, endedOf: map[PodSetKey]int32{}, holders: map[order.Key]*holder{},
+		pods: map[order.Key]*pod{}, podsOf: map[order.Key]*workloadPods{}, ended: map[order.Key]PodSetKey{}, endedOf: map[PodSetKey]int32{}, holders: map[order.Key]*holder{},
 		filters: map[string]*filter{}, refusals: newRefusals(), tallies: tallies{byKey: map[tallyKey]*tally{}},
-		ailing: sets.New[order.Key](), freed: sets.New[int32](), freedFlavors: sets.New[string](), reduced: sets.New[string](),
+		toCheck: sets.New[order.Key](), freed: sets.New[int32](), freedFlavors: sets.New[string](), reduced: sets.New[string](),
 	}
 }
 
@@ -121,7 +121,7 @@ func (m *Map) redefined() {
 		}
 	}
 	for key := range m.holders {
-		m.ailing.Insert(key)
+		m.toCheck.Insert(key)
 	}
 }
 

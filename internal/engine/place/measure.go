@@ -23,7 +23,7 @@ func (w *want) holdsOf(d int32) holds {
 	if slot, ok := slotOf(d); ok {
 		return w.onNode(slot)
 	}
-	if w.plain() {
+	if w.podsOnly() {
 		return holds{w.tally.sums[d], w.tally.sums[d]}
 	}
 	return holds{w.full[d], w.part[d]}
@@ -39,17 +39,17 @@ func (w *want) pods(d int32) int64 {
 
 // measure finds what a domain and all those in it can hold.
 func (m *Map) measure(w *want, d int32) {
-	if w.plain() || d < outside {
+	if w.podsOnly() || d < outside {
 		return
 	}
 	if len(w.full) < len(w.layout.domains) {
 		w.full = slices.Grow(w.full[:0], len(w.layout.domains))[:len(w.layout.domains)]
 		w.part = slices.Grow(w.part[:0], len(w.layout.domains))[:len(w.layout.domains)]
 	}
-	m.measured(w, d)
+	m.measureTree(w, d)
 }
 
-func (m *Map) measured(w *want, d int32) holds {
+func (m *Map) measureTree(w *want, d int32) holds {
 	of := &w.layout.domains[d]
 	next := w.layerAt(of.depth + 1)
 	all, loss := int64(0), int64(1)
@@ -66,9 +66,9 @@ func (m *Map) measured(w *want, d int32) holds {
 		// nothing fits, whatever is below; w.full of it is not asked for
 	case of.depth < w.layout.lowest():
 		for _, child := range of.children {
-			count(m.measured(w, child))
+			count(m.measureTree(w, child))
 		}
-	case next == len(w.layers)-1 && w.alone != w.layout.bottom(): // single pods
+	case next == len(w.layers)-1 && w.exclusiveDepth != w.layout.bottom(): // single pods
 		all, loss, hosted = w.tally.sums[d], 0, true
 	default:
 		for _, child := range of.children {
@@ -80,9 +80,9 @@ func (m *Map) measured(w *want, d int32) holds {
 		h.part = -1
 	}
 	if here := w.layerAt(of.depth); here != next {
-		h = w.whole(here, h)
+		h = w.combine(here, h)
 	}
-	h = w.limited(of.depth, h)
+	h = w.limitExclusive(of.depth, h)
 	w.full[d], w.part[d] = h.full, h.part
 	return h
 }
@@ -93,21 +93,21 @@ func (w *want) onNode(slot int32) holds {
 	layer := w.layerAt(w.layout.bottom())
 	size := int64(w.layers[layer].size)
 	h := holds{fits / size, fits / size}
-	if left := int64(w.left(layer)); left > 0 {
+	if left := int64(w.remainder(layer)); left > 0 {
 		h.part = -1
 		if fits >= left {
 			h.part = (fits - left) / size
 		}
 	}
-	return w.limited(w.layout.bottom(), h)
+	return w.limitExclusive(w.layout.bottom(), h)
 }
 
 // whole turns parts of the next layer, all in one domain, into those of the layer.
-func (w *want) whole(layer int, h holds) holds {
+func (w *want) combine(layer int, h holds) holds {
 	each, inSmaller, smaller := w.inner(layer)
 	out := holds{full: h.full / each}
 	out.part = out.full
-	if w.left(layer) == 0 {
+	if w.remainder(layer) == 0 {
 		return out
 	}
 	have := h.full
@@ -123,8 +123,8 @@ func (w *want) whole(layer int, h holds) holds {
 }
 
 // limited is one part at most where it has the domain for itself.
-func (w *want) limited(depth int32, h holds) holds {
-	if depth != w.alone {
+func (w *want) limitExclusive(depth int32, h holds) holds {
+	if depth != w.exclusiveDepth {
 		return h
 	}
 	if _, more := w.parts(0); more {
@@ -137,7 +137,7 @@ func (w *want) limited(depth int32, h holds) holds {
 // none can, since parts would share what each must have for itself.
 func (w *want) need(depth int32) (full int64, more, ok bool) {
 	full, more = w.parts(w.layerAt(depth))
-	if w.alone >= 0 && w.alone < depth {
+	if w.exclusiveDepth >= 0 && w.exclusiveDepth < depth {
 		parts, smaller := w.parts(0)
 		if smaller {
 			parts++

@@ -22,9 +22,9 @@ type node struct {
 	slot   int32
 	host   *host
 	// version changes with what filters look at.
-	version uint64
-	room    room
-	pods    map[order.Key]*pod
+	version  uint64
+	capacity capacity
+	pods     map[order.Key]*pod
 	// ports are how many pods of each book take each port, exclusive how many are
 	// exclusive by each label; portsChanged, portsFreed and, for those of pods that
 	// stay, portsKept tell what settle must say.
@@ -39,9 +39,9 @@ type node struct {
 
 // host is the nodes that places mean by a name: one, unless two claim it.
 type host struct {
-	name  string
-	nodes []*node // by name
-	seats []*seats
+	name   string
+	nodes  []*node // by name
+	places []*hostPlaces
 }
 
 // node finds or makes the node of the name.
@@ -73,8 +73,8 @@ func (m *Map) SetNode(set Node) {
 	if !same {
 		m.exclusiveLeave(n)
 	}
-	restood := m.restand(n, func() { n.exists, n.Node = true, set })
-	n.room.allocate(m, set.Allocatable)
+	restood := m.changeUp(n, func() { n.exists, n.Node = true, set })
+	n.capacity.allocate(m, set.Allocatable)
 	m.countDevices(n)
 	if !same {
 		m.exclusiveJoin(n)
@@ -86,11 +86,11 @@ func (m *Map) SetNode(set Node) {
 	if changed {
 		m.log.add(n.slot)
 		m.markFreed(n)
-		m.reseat(n.host)
-		m.markSeats(n.host)
+		m.updatePlacesOn(n.host)
+		m.recheckHolders(n.host)
 	}
 	if restood {
-		m.looseOn(n)
+		m.unpinnedChangedOn(n)
 	}
 	m.settle(n)
 }
@@ -103,7 +103,7 @@ func sameTaint(a, b corev1.Taint) bool {
 func hostname(n *Node) string { return cmp.Or(n.Labels[Hostname], n.Name) }
 
 // allocate says what there is.
-func (r *room) allocate(m *Map, amounts map[string]int64) {
+func (r *capacity) allocate(m *Map, amounts map[string]int64) {
 	clear(r.allocatable)
 	r.grow(0)
 	for name, value := range amounts {
@@ -124,21 +124,21 @@ func (m *Map) DeleteNode(name string) {
 	}
 	m.exclusiveLeave(n)
 	m.markReduced(n.Labels)
-	restood := m.restand(n, func() { n.exists, n.Node = false, Node{Name: name} })
+	restood := m.changeUp(n, func() { n.exists, n.Node = false, Node{Name: name} })
 	for _, l := range m.layouts {
 		l.set(n)
 	}
-	n.room.allocate(m, nil)
+	n.capacity.allocate(m, nil)
 	m.countDevices(n)
 	m.log.add(n.slot)
 	m.changes++
 	m.rename(n, "")
 	if restood {
-		m.looseOn(n)
+		m.unpinnedChangedOn(n)
 	}
 	m.settle(n)
 	m.slots[n.slot] = nil
-	m.sheet.clear(n.slot)
+	m.free.clear(n.slot)
 	m.freeSlots = append(m.freeSlots, n.slot)
 	n.slot = -1
 	m.dropUnknown(n)
@@ -190,15 +190,15 @@ func (m *Map) rehost(h *host) {
 	for _, n := range h.nodes {
 		m.versions++ // a name that two nodes claim is good for neither
 		n.version = m.versions
-		m.sheet.note(n)
+		m.free.update(n)
 		m.log.add(n.slot)
 		m.markFreed(n)
 		if len(h.nodes) > 1 {
 			m.markReduced(n.Labels)
 		}
 	}
-	m.reseat(h)
-	m.markSeats(h)
+	m.updatePlacesOn(h)
+	m.recheckHolders(h)
 	m.dropHost(h)
 }
 
@@ -213,7 +213,7 @@ func (m *Map) hostOf(name string) *host {
 
 // dropHost forgets a host that nobody names.
 func (m *Map) dropHost(h *host) {
-	if len(h.nodes) == 0 && len(h.seats) == 0 {
+	if len(h.nodes) == 0 && len(h.places) == 0 {
 		delete(m.hosts, h.name)
 	}
 }
@@ -225,7 +225,7 @@ func (m *Map) settle(n *node) {
 		n.portsChanged, n.portsFreed, n.portsKept = false, false, false
 		return
 	}
-	changed, grew, reduced := m.sheet.note(n)
+	changed, grew, reduced := m.free.update(n)
 	changed, grew, reduced = changed || n.portsChanged, grew || n.portsFreed, reduced || n.portsKept
 	n.portsChanged, n.portsFreed, n.portsKept = false, false, false
 	if !changed || !n.exists {
@@ -241,8 +241,8 @@ func (m *Map) settle(n *node) {
 	if reduced {
 		m.markReduced(n.Labels)
 	}
-	if m.trial == 0 && len(n.host.seats) > 0 && (m.sheet.over(held, n.slot) || m.sheet.over(planned, n.slot) || len(n.ports) > 0) {
-		m.markSeats(n.host)
+	if m.trial == 0 && len(n.host.places) > 0 && (m.free.overcommitted(held, n.slot) || m.free.overcommitted(planned, n.slot) || len(n.ports) > 0) {
+		m.recheckHolders(n.host)
 	}
 }
 
@@ -254,12 +254,12 @@ func (m *Map) markFreed(n *node) {
 }
 
 // markSeats has those looked at who have places on the host.
-func (m *Map) markSeats(h *host) {
+func (m *Map) recheckHolders(h *host) {
 	if m.trial > 0 || h == nil {
 		return
 	}
-	for _, s := range h.seats {
-		m.ailing.Insert(s.holder.key)
+	for _, s := range h.places {
+		m.toCheck.Insert(s.holder.key)
 	}
 }
 

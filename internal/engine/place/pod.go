@@ -19,20 +19,20 @@ type pod struct {
 	part      Part
 	resident  bool
 	// goes tells that another comes for it.
-	goes bool
+	terminating bool
 }
 
 // crew is the pods of one workload, wherever they are.
-type crew struct {
+type workloadPods struct {
 	pods map[order.Key]*pod
 	// present is how many there are of a pod set on a node, by its object's name.
-	present map[presence]int32
+	present map[podSetOnNode]int32
 	// going is how many of those go, standing how many of a pod set are anywhere on nodes that stand and do not go.
-	going    map[presence]int32
-	standing map[string]int32
+	terminating map[podSetOnNode]int32
+	live        map[string]int32
 }
 
-type presence struct{ podSet, node string }
+type podSetOnNode struct{ podSet, node string }
 
 // Crew are the pods of a workload's pod set.
 type PodSetKey struct {
@@ -44,14 +44,14 @@ type PodSetKey struct {
 func (m *Map) SetPod(set Pod) {
 	m.forgetEnded(set.Key)
 	p := &pod{key: set.Key, node: m.node(set.Node), takes: m.vector(set.Requests), ports: set.HostPorts, exclusive: set.ExclusiveKey,
-		workload: set.Workload, podSet: set.PodSet, part: set.Part, resident: set.Resident, goes: set.Terminating}
+		workload: set.Workload, podSet: set.PodSet, part: set.Part, resident: set.Resident, terminating: set.Terminating}
 	old := m.pods[set.Key]
 	if old != nil && old.equal(p) {
 		return
 	}
 	m.knowExclusive(p.exclusive)
 	if old != nil {
-		m.takeOut(old)
+		m.removePod(old)
 	}
 	m.pods[p.key] = p
 	if p.node.pods == nil {
@@ -59,7 +59,7 @@ func (m *Map) SetPod(set Pod) {
 	}
 	p.node.pods[p.key] = p
 	m.chargePod(p, 1)
-	m.attend(p, 1)
+	m.countPod(p, 1)
 	if old != nil {
 		m.podsChanged(old)
 	}
@@ -73,7 +73,7 @@ func (m *Map) DeletePod(key order.Key) bool {
 	if p == nil {
 		return remembered
 	}
-	m.takeOut(p)
+	m.removePod(p)
 	m.podsChanged(p)
 	return true
 }
@@ -88,7 +88,7 @@ func (m *Map) EndPod(key order.Key, of PodSetKey) bool {
 	m.ended[key] = of
 	m.endedOf[of]++
 	if p := m.pods[key]; p != nil {
-		m.takeOut(p)
+		m.removePod(p)
 		m.podsChanged(p)
 	}
 	return true
@@ -105,7 +105,7 @@ func (m *Map) forgetEnded(key order.Key) bool {
 		delete(m.endedOf, of)
 	}
 	if m.holders[of.Workload] != nil {
-		m.ailing.Insert(of.Workload)
+		m.toCheck.Insert(of.Workload)
 	}
 	return true
 }
@@ -113,7 +113,7 @@ func (m *Map) forgetEnded(key order.Key) bool {
 // There is where pods of a pod set are, on nodes that have the labels and have not failed, in
 // the order of names.
 func (m *Map) PodNodes(workload order.Key, podSet string, labels map[string]string) []NodeCount {
-	c := m.crews[workload]
+	c := m.podsOf[workload]
 	if c == nil {
 		return nil
 	}
@@ -128,19 +128,19 @@ func (m *Map) PodNodes(workload order.Key, podSet string, labels map[string]stri
 }
 
 // takeOut takes back all that follows from a pod.
-func (m *Map) takeOut(p *pod) {
+func (m *Map) removePod(p *pod) {
 	delete(m.pods, p.key)
 	delete(p.node.pods, p.key)
 	m.chargePod(p, -1)
-	m.attend(p, -1)
+	m.countPod(p, -1)
 }
 
 // podsChanged tells those whom it concerns that the pod came or went.
 func (m *Map) podsChanged(p *pod) {
-	m.reseatFor(p)
-	m.looseChanged(p)
-	if m.crews[p.workload] == nil && m.holders[p.workload] != nil && m.trial == 0 {
-		m.ailing.Insert(p.workload) // wherever the last of them was: now all may go where they are together
+	m.updatePlacesOf(p)
+	m.unpinnedChanged(p)
+	if m.podsOf[p.workload] == nil && m.holders[p.workload] != nil && m.trial == 0 {
+		m.toCheck.Insert(p.workload) // wherever the last of them was: now all may go where they are together
 	}
 	m.settle(p.node)
 	m.dropUnknown(p.node)
@@ -148,13 +148,13 @@ func (m *Map) podsChanged(p *pod) {
 
 func (p *pod) equal(other *pod) bool {
 	return p.node == other.node && p.workload == other.workload && p.podSet == other.podSet && p.part == other.part && p.exclusive == other.exclusive &&
-		p.resident == other.resident && p.goes == other.goes && slices.Equal(p.takes, other.takes) && slices.Equal(p.ports, other.ports)
+		p.resident == other.resident && p.terminating == other.terminating && slices.Equal(p.takes, other.takes) && slices.Equal(p.ports, other.ports)
 }
 
 // chargePod charges what a pod takes to the books that count it.
 func (m *Map) chargePod(p *pod, times int32) {
 	m.charge(p.node, held, p.takes, p.ports, p.exclusive, times)
-	if h := m.holders[p.workload]; h == nil || !h.podsLeave() {
+	if h := m.holders[p.workload]; h == nil || !h.podsLeaving() {
 		m.charge(p.node, planned, p.takes, p.ports, p.exclusive, times)
 	}
 	if p.resident {
@@ -164,7 +164,7 @@ func (m *Map) chargePod(p *pod, times int32) {
 
 // charge counts so many equal pods in a book of a node.
 func (m *Map) charge(n *node, b book, takes vector, ports []HostPort, exclusive string, pods int32) {
-	n.room.charge(b, takes, pods)
+	n.capacity.charge(b, takes, pods)
 	if len(ports) > 0 {
 		n.chargePorts(b, ports, pods)
 	}
@@ -174,21 +174,21 @@ func (m *Map) charge(n *node, b book, takes vector, ports []HostPort, exclusive 
 }
 
 // attend counts a pod among those of its workload.
-func (m *Map) attend(p *pod, times int32) {
+func (m *Map) countPod(p *pod, times int32) {
 	if p.workload == (order.Key{}) {
 		return
 	}
-	c := m.crews[p.workload]
+	c := m.podsOf[p.workload]
 	if c == nil {
-		c = &crew{pods: map[order.Key]*pod{}, present: map[presence]int32{}, going: map[presence]int32{}, standing: map[string]int32{}}
-		m.crews[p.workload] = c
+		c = &workloadPods{pods: map[order.Key]*pod{}, present: map[podSetOnNode]int32{}, terminating: map[podSetOnNode]int32{}, live: map[string]int32{}}
+		m.podsOf[p.workload] = c
 	}
-	at := presence{p.podSet, p.node.Name}
+	at := podSetOnNode{p.podSet, p.node.Name}
 	countIn(c.present, at, times)
-	if p.goes {
-		countIn(c.going, at, times)
-	} else if p.node.stands() {
-		countIn(c.standing, p.podSet, times)
+	if p.terminating {
+		countIn(c.terminating, at, times)
+	} else if p.node.up() {
+		countIn(c.live, p.podSet, times)
 	}
 	if times > 0 {
 		c.pods[p.key] = p
@@ -196,7 +196,7 @@ func (m *Map) attend(p *pod, times int32) {
 		delete(c.pods, p.key)
 	}
 	if len(c.pods) == 0 && len(c.present) == 0 {
-		delete(m.crews, p.workload)
+		delete(m.podsOf, p.workload)
 	}
 }
 
@@ -208,19 +208,19 @@ func countIn[K comparable](counts map[K]int32, of K, times int32) {
 }
 
 // here is how many pods of a pod set are on the nodes of a host; lost ones are none.
-func (c *crew) here(podSet string, h *host) int32 {
+func (c *workloadPods) onHost(podSet string, h *host) int32 {
 	if c == nil {
 		return 0
 	}
 	var count int32
 	for _, n := range h.nodes {
-		count += c.present[presence{podSet, n.Name}]
+		count += c.present[podSetOnNode{podSet, n.Name}]
 	}
 	return count
 }
 
 // reseatFor has the places of the pod's pod set on its node counted anew.
-func (m *Map) reseatFor(p *pod) {
+func (m *Map) updatePlacesOf(p *pod) {
 	if p.node.host == nil || p.workload == (order.Key{}) {
 		return
 	}
@@ -229,12 +229,12 @@ func (m *Map) reseatFor(p *pod) {
 		return
 	}
 	if s := h.at(p.podSet, p.node.host.name); s != nil {
-		m.seat(s)
+		m.updatePlaces(s)
 		if s.node != nil && s.node != p.node { // another node of the same name
 			m.settle(s.node)
 		}
 		if m.trial == 0 {
-			m.ailing.Insert(h.key)
+			m.toCheck.Insert(h.key)
 		}
 	}
 }

@@ -18,8 +18,8 @@ import (
 type relaxation struct {
 	change func(a *Ask)
 	// also tells which other asks change with it: those of its group.
-	also bool
-	text string
+	wholeGroup bool
+	text       string
 }
 
 // relax is the nearest change to one of the asks with which all would fit now: first
@@ -30,7 +30,7 @@ func (m *Map) relax(asks []Ask, found []AskDiagnosis) string {
 	for i := range found {
 		byName[found[i].PodSet] = &found[i]
 	}
-	kinds := []func(*Ask, *AskDiagnosis) []relaxation{m.nearness, parting, m.where}
+	kinds := []func(*Ask, *AskDiagnosis) []relaxation{m.relaxLevel, relaxParts, m.relaxNodes}
 	for _, kind := range kinds {
 		for i := range asks {
 			d := byName[asks[i].PodSet]
@@ -39,12 +39,12 @@ func (m *Map) relax(asks []Ask, found []AskDiagnosis) string {
 			}
 			for _, r := range kind(&asks[i], d) {
 				if m.Fits(changed(asks, i, r), Now) {
-					return fmt.Sprintf("%s %s", whose(asks, i, r), r.text)
+					return fmt.Sprintf("%s %s", changedPodSets(asks, i, r), r.text)
 				}
 			}
 		}
 	}
-	for _, size := range []func([]Ask, int) string{m.fewer, m.smaller} {
+	for _, size := range []func([]Ask, int) string{m.fewerPods, m.smallerPods} {
 		for i := range asks {
 			if d := byName[asks[i].PodSet]; d == nil || !d.Together && d.Fits >= d.Count {
 				continue
@@ -70,11 +70,11 @@ func changed(asks []Ask, i int, r relaxation) []Ask {
 
 // changes reports whether one ask changes with the relaxation of another, or is that one.
 func (r relaxation) changes(asks []Ask, relaxed, other int) bool {
-	return other == relaxed || r.also && asks[relaxed].Group != "" && asks[other].Group == asks[relaxed].Group
+	return other == relaxed || r.wholeGroup && asks[relaxed].Group != "" && asks[other].Group == asks[relaxed].Group
 }
 
 // whose names the pod sets that a relaxation of one ask changes.
-func whose(asks []Ask, i int, r relaxation) string {
+func changedPodSets(asks []Ask, i int, r relaxation) string {
 	var names []string
 	for j := range asks {
 		if r.changes(asks, i, j) {
@@ -88,7 +88,7 @@ func whose(asks []Ask, i int, r relaxation) string {
 }
 
 // nearness widens the domain that all pods must be in.
-func (m *Map) nearness(a *Ask, _ *AskDiagnosis) []relaxation {
+func (m *Map) relaxLevel(a *Ask, _ *AskDiagnosis) []relaxation {
 	if a.Level == "" || !a.Mandatory {
 		return nil
 	}
@@ -103,7 +103,7 @@ func (m *Map) nearness(a *Ask, _ *AskDiagnosis) []relaxation {
 }
 
 // parting takes away what parts of the pod set must have.
-func parting(a *Ask, _ *AskDiagnosis) []relaxation {
+func relaxParts(a *Ask, _ *AskDiagnosis) []relaxation {
 	var out []relaxation
 	if a.ExclusiveKey != "" {
 		// Who must be alone in its domain must be in one.
@@ -117,7 +117,7 @@ func parting(a *Ask, _ *AskDiagnosis) []relaxation {
 
 // where lets the pods run on nodes that are kept from them: the taint of most nodes
 // first.
-func (m *Map) where(a *Ask, d *AskDiagnosis) []relaxation {
+func (m *Map) relaxNodes(a *Ask, d *AskDiagnosis) []relaxation {
 	var out []relaxation
 	excluded := slices.Clone(d.Excluded)
 	slices.SortStableFunc(excluded, func(a, b Excluded) int { return cmp.Compare(b.Nodes, a.Nodes) })
@@ -132,9 +132,9 @@ func (m *Map) where(a *Ask, d *AskDiagnosis) []relaxation {
 		out = append(out, relaxation{func(a *Ask) { a.Tolerations = append(slices.Clone(a.Tolerations), tolerated) }, false, "tolerating " + e.Filter})
 	}
 	chooses := *a
-	if label := a.labelledFor(); label != nil {
-		out = append(out, relaxation{(*Ask).unlabelled, false, "with more nodes labelled " + label.Key + " for it"})
-		chooses.unlabelled()
+	if label := a.jobLabel(); label != nil {
+		out = append(out, relaxation{(*Ask).dropJobLabel, false, "with more nodes labelled " + label.Key + " for it"})
+		chooses.dropJobLabel()
 	}
 	if by := chooses.chosenBy(); len(by) > 0 {
 		out = append(out, relaxation{func(a *Ask) { a.NodeSelector, a.Affinity, a.NodeName = nil, nil, "" }, false, "without " + strings.Join(by, " and ")})
@@ -158,7 +158,7 @@ func (a *Ask) chosenBy() []string {
 }
 
 // fewer is the most pods of one pod set with which all fit.
-func (m *Map) fewer(asks []Ask, i int) string {
+func (m *Map) fewerPods(asks []Ask, i int) string {
 	count := asks[i].Count
 	most := int32(sort.Search(int(count), func(less int) bool {
 		return m.Fits(changed(asks, i, relaxation{change: func(a *Ask) { a.Count = count - int32(less) }}), Now)
@@ -173,7 +173,7 @@ func (m *Map) fewer(asks []Ask, i int) string {
 }
 
 // smaller is the most of one resource for each pod with which all fit.
-func (m *Map) smaller(asks []Ask, i int) string {
+func (m *Map) smallerPods(asks []Ask, i int) string {
 	for _, name := range slices.Sorted(maps.Keys(asks[i].PerPod)) {
 		wanted := asks[i].PerPod[name]
 		with := func(amount int64) []Ask {

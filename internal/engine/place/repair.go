@@ -25,8 +25,8 @@ func (m *Map) Repair(workload order.Key) (RepairResult, bool) {
 	if h == nil {
 		return RepairResult{}, true
 	}
-	if h.size() > repairMost {
-		return RepairResult{}, !m.ails(h)
+	if h.size() > maxRepairPods {
+		return RepairResult{}, !m.hasInvalid(h)
 	}
 	r := m.repair(h)
 	if r.moved == 0 {
@@ -37,54 +37,54 @@ func (m *Map) Repair(workload order.Key) (RepairResult, bool) {
 	if h.Promised {
 		on = Planned
 	}
-	ok, astray := false, m.astray(h)
+	ok, astray := false, m.scattered(h)
 	m.Try(func() {
 		m.Hold(workload, r.kept())
-		ok = !astray && r.near(on)
-		if !ok && !r.anybodyThere() {
+		ok = !astray && r.fillGaps(on)
+		if !ok && !r.hasLivePod() {
 			m.Hold(workload, nil)
-			ok = r.anew(on)
+			ok = r.placeAll(on)
 		}
 	})
 	if !ok && astray { // then at least who can be placed nearby: the others are no worse off than before
 		m.Try(func() {
 			m.Hold(workload, r.kept())
-			ok = r.near(on)
+			ok = r.fillGaps(on)
 		})
 	}
 	if !ok {
 		return RepairResult{}, false
 	}
-	return r.mended(), true
+	return r.result(), true
 }
 
 // gather looks for other places for a workload that is astray. Where there are none it keeps those that it has: they are good for its
 // pods, and near each other when it was admitted.
 func (m *Map) gather(r *repair) RepairResult {
-	if !m.astray(r.h) {
-		return r.mended()
+	if !m.scattered(r.h) {
+		return r.result()
 	}
 	m.boundLayouts()
 	found := false
 	m.Try(func() {
 		m.Hold(r.h.key, nil)
-		found = r.anew(Now)
+		found = r.placeAll(Now)
 	})
 	if !found {
 		return RepairResult{}
 	}
-	return r.mended()
+	return r.result()
 }
 
 // repairMost bounds how many pods are looked at one by one: what claims to have more has
 // been written by nobody who places pods.
-const repairMost = 1 << 20
+const maxRepairPods = 1 << 20
 
 // size is how many places the holder has.
 func (h *holder) size() int32 {
 	var out int32
 	for i := range h.podSets {
-		for _, s := range h.podSets[i].seats {
+		for _, s := range h.podSets[i].places {
 			out = addCount(out, s.count)
 		}
 	}
@@ -149,8 +149,8 @@ func runs(ranks []string) []NodeCount {
 }
 
 // anybodyThere reports whether a pod of the workload is on a node that works.
-func (r *repair) anybodyThere() bool {
-	c := r.m.crews[r.h.key]
+func (r *repair) hasLivePod() bool {
+	c := r.m.podsOf[r.h.key]
 	if c == nil {
 		return false
 	}
@@ -162,7 +162,7 @@ func (r *repair) anybodyThere() bool {
 	return false
 }
 
-func (r *repair) mended() RepairResult {
+func (r *repair) result() RepairResult {
 	var out RepairResult
 	for i, ranks := range r.ranks {
 		out.Assignments = append(out.Assignments, Assignment{PodSet: r.h.PodSets[i].Ask.PodSet, Nodes: runs(ranks)})
@@ -176,7 +176,7 @@ func (r *repair) mended() RepairResult {
 }
 
 // anew looks for places for the whole workload.
-func (r *repair) anew(on Ledger) bool {
+func (r *repair) placeAll(on Ledger) bool {
 	asks := make([]Ask, len(r.ranks))
 	for i := range asks {
 		asks[i] = r.h.PodSets[i].Ask

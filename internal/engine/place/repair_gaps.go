@@ -11,11 +11,11 @@ type gap struct {
 	ranks  []int
 	// near are the domains in which it may be, the narrowest first; none if the ask says
 	// itself where.
-	near []int32
+	domains []int32
 }
 
 // near looks for places for the empty ranks beside those that are kept.
-func (r *repair) near(on Ledger) bool {
+func (r *repair) fillGaps(on Ledger) bool {
 	gaps, ok := r.gaps()
 	if !ok {
 		return false
@@ -25,15 +25,15 @@ func (r *repair) near(on Ledger) bool {
 	for i := range gaps {
 		asks[i] = gaps[i].ask
 		extra[i] = r.extra()[gaps[i].podSet]
-		wider = max(wider, len(gaps[i].near))
+		wider = max(wider, len(gaps[i].domains))
 	}
 	for width := range wider {
 		f, wrong := r.m.readWith(asks, extra, on)
 		if wrong != nil {
 			return false
 		}
-		for _, p := range f.parties {
-			if near := gaps[p.wants[0].index].near; len(near) > 0 {
+		for _, p := range f.groups {
+			if near := gaps[p.wants[0].index].domains; len(near) > 0 {
 				p.within = near[min(width, len(near)-1)]
 			}
 		}
@@ -79,7 +79,7 @@ func (r *repair) gaps() ([]gap, bool) {
 		if wrong != "" {
 			return nil, false
 		}
-		near, rest := r.nearOf(i, w), ask
+		near, rest := r.domainsFor(i, w), ask
 		if near != nil { // where it must be is said by where the others are
 			rest.Level, rest.Mandatory, rest.Group = "", false, ""
 		}
@@ -91,7 +91,7 @@ func (r *repair) gaps() ([]gap, bool) {
 // nearOf are the domains in which the gaps of a pod set may be: that of the level that
 // all must be in, or else the narrowest of the level that all should be in that has
 // everything that stays, then wider ones. Nil if nothing stays.
-func (r *repair) nearOf(podSet int, w *want) []int32 {
+func (r *repair) domainsFor(podSet int, w *want) []int32 {
 	var stay []int32
 	for i := range r.h.PodSets {
 		if group := r.h.PodSets[i].Ask.Group; i == podSet || group != "" && group == w.Group {
@@ -106,7 +106,7 @@ func (r *repair) nearOf(podSet int, w *want) []int32 {
 		depth = w.depth
 	}
 	if w.Level != "" && w.Mandatory {
-		return []int32{mostOf(w.layout, stay, depth)}
+		return []int32{majorityDomain(w.layout, stay, depth)}
 	}
 	var out []int32
 	for ; depth > 0; depth-- {
@@ -132,7 +132,7 @@ func (r *repair) nodes(l *layout, podSet, from, to int) []int32 {
 
 // mostOf is the domain of a depth that most of the nodes are in: they may be in several
 // only since labels changed.
-func mostOf(l *layout, nodes []int32, depth int32) int32 {
+func majorityDomain(l *layout, nodes []int32, depth int32) int32 {
 	counts := map[int32]int{}
 	best := outside
 	for _, n := range nodes {
@@ -147,7 +147,7 @@ func mostOf(l *layout, nodes []int32, depth int32) int32 {
 
 // gapsIn are the gaps among the ranks of a range, which is made of parts of a layer.
 func (r *repair) gapsIn(podSet int, w *want, layer, from, to int, ask Ask, near []int32) []gap {
-	whole := gap{podSet: podSet, ask: ask, near: near}
+	whole := gap{podSet: podSet, ask: ask, domains: near}
 	if layer > 0 { // what it has for itself it has; within it there are finer parts
 		whole.ask.ExclusiveKey, whole.ask.Slices = "", nil
 		for _, l := range w.layers[layer:max(layer, len(w.layers)-1)] {
@@ -173,7 +173,7 @@ func (r *repair) gapsIn(podSet int, w *want, layer, from, to int, ask Ask, near 
 			rest.ranks, rest.ask.Count = empty, int32(len(empty))
 			out = append(out, rest)
 		default:
-			d := mostOf(w.layout, stay, w.layers[layer].depth)
+			d := majorityDomain(w.layout, stay, w.layers[layer].depth)
 			inner := ask
 			inner.Level, inner.Mandatory, inner.Group = "", false, ""
 			out = append(out, r.gapsIn(podSet, w, layer+1, a, b, inner, narrowed(w, near, d))...)

@@ -100,7 +100,7 @@ func TestARepairKeepsWhatTheGangMustKeepAndFindsWhatThereIs(t *testing.T) {
 			}
 		}
 		r := m.repair(m.holders[key("gang")])
-		anybody, open := r.anybodyThere(), r.ranks
+		anybody, open := r.hasLivePod(), r.ranks
 		mended, ok := m.Repair(key("gang"))
 		if again, okAgain := m.Repair(key("gang")); ok != okAgain || fmt.Sprint(again) != fmt.Sprint(mended) {
 			t.Fatal("another repair is another")
@@ -138,7 +138,7 @@ func TestARepairTakesNobodysPlaceForAPodOfAnotherPart(t *testing.T) {
 				harm(t, m, w)
 			}
 		}
-		anybody := m.repair(m.holders[key("gang")]).anybodyThere()
+		anybody := m.repair(m.holders[key("gang")]).hasLivePod()
 		mended, ok := m.Repair(key("gang"))
 		if !ok || !anybody {
 			return

@@ -4,9 +4,9 @@ import "slices"
 
 // astray reports whether the places of a workload are not as near to each other any more as it requires, since labels of nodes have
 // changed, and none of its pods is there, or has been: nobody is moved for it who runs.
-func (m *Map) astray(h *holder) bool {
-	if !slices.ContainsFunc(h.PodSets, func(set HeldPodSet) bool { return set.Ask.together() }) ||
-		h.Leaving || h.Promised || m.crews[h.key] != nil || h.size() > repairMost {
+func (m *Map) scattered(h *holder) bool {
+	if !slices.ContainsFunc(h.PodSets, func(set HeldPodSet) bool { return set.Ask.needsOneDomain() }) ||
+		h.Leaving || h.Promised || m.podsOf[h.key] != nil || h.size() > maxRepairPods {
 		return false
 	}
 	for i := range h.PodSets {
@@ -19,9 +19,9 @@ func (m *Map) astray(h *holder) bool {
 	for i := range h.PodSets {
 		asks[i] = h.PodSets[i].Ask
 	}
-	groups := map[string]domainOf{}
+	groups := map[string]domainAt{}
 	for i, extra := range extras(asks) {
-		if m.strays(&h.PodSets[i], extra, groups) {
+		if m.podSetScattered(&h.PodSets[i], extra, groups) {
 			return true
 		}
 	}
@@ -29,12 +29,12 @@ func (m *Map) astray(h *holder) bool {
 }
 
 // together reports whether any of the pods must be in one domain.
-func (a *Ask) together() bool {
+func (a *Ask) needsOneDomain() bool {
 	return a.Level != "" && a.Mandatory || len(a.Slices) > 0 || a.ExclusiveKey != ""
 }
 
 // domainOf is a domain of a layout, of a depth.
-type domainOf struct {
+type domainAt struct {
 	layout *layout
 	depth  int32
 	domain int32
@@ -42,9 +42,9 @@ type domainOf struct {
 
 // strays reports whether places of the pod set are apart that it requires in one domain: all of them, with those of its group, or
 // those of each slice.
-func (m *Map) strays(set *HeldPodSet, extra string, groups map[string]domainOf) bool {
+func (m *Map) podSetScattered(set *HeldPodSet, extra string, groups map[string]domainAt) bool {
 	a := &set.Ask
-	if !a.together() {
+	if !a.needsOneDomain() {
 		return false
 	}
 	w, wrong := m.want(a, 0, extra)
@@ -64,7 +64,7 @@ func (m *Map) strays(set *HeldPodSet, extra string, groups map[string]domainOf) 
 	if apart || first == outside || a.Group == "" {
 		return apart
 	}
-	is := domainOf{w.layout, w.depth, first}
+	is := domainAt{w.layout, w.depth, first}
 	other, known := groups[a.Group]
 	groups[a.Group] = is
 	return known && other.layout == is.layout && other.depth == is.depth && other.domain != is.domain

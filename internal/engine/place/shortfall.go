@@ -68,7 +68,7 @@ func MentionsAvoided(message string) bool { return strings.Contains(message, avo
 
 // shortfall says why a search that is still open found nothing: of the first ask that
 // has no places even alone, or else that they have none together.
-func (m *Map) shortfall(f *finding) *Shortfall {
+func (m *Map) shortfall(f *search) *Shortfall {
 	var first *want
 	for _, w := range f.wants {
 		m.takeBack(f, 0)
@@ -87,7 +87,7 @@ func (m *Map) shortfall(f *finding) *Shortfall {
 }
 
 // shortfallOf says what an ask finds.
-func (m *Map) shortfallOf(f *finding, w *want) *Shortfall {
+func (m *Map) shortfallOf(f *search, w *want) *Shortfall {
 	t := w.tally
 	s := &Shortfall{PodSet: w.PodSet, Flavor: w.Flavor, Topology: m.flavors[w.Flavor].Topology, Count: w.Count, Nodes: t.nodes}
 	for why := none + 1; int(why) < len(t.lost); why++ {
@@ -99,7 +99,7 @@ func (m *Map) shortfallOf(f *finding, w *want) *Shortfall {
 	if best, ok := m.best(f, w); ok {
 		s.Fits = int32(min(w.holdable(best), int64(w.Count), math.MaxInt32))
 	}
-	for resource := range m.bounds(w) {
+	for resource := range m.limitingResources(w) {
 		s.Resources = append(s.Resources, m.resources.names[resource])
 	}
 	slices.Sort(s.Resources)
@@ -108,11 +108,11 @@ func (m *Map) shortfallOf(f *finding, w *want) *Shortfall {
 
 // best is the domain that could hold the most of an ask, among those in which all of
 // it must be.
-func (m *Map) best(f *finding, w *want) (int32, bool) {
-	p := f.partyOf(w)
+func (m *Map) best(f *search, w *want) (int32, bool) {
+	p := f.groupOf(w)
 	m.measure(w, p.within)
 	depth := p.layout().depth(p.within)
-	if p.matters && p.mandatory {
+	if p.hasLevel && p.mandatory {
 		depth = p.depth
 	}
 	best, most := outside, int64(0)
@@ -144,14 +144,14 @@ func (w *want) holdable(d int32) int64 {
 
 // bounds are the resources of which nodes would hold more pods if they had more of one
 // alone.
-func (m *Map) bounds(w *want) map[int32]bool {
+func (m *Map) limitingResources(w *want) map[int32]bool {
 	out := map[int32]bool{}
 	last := int32(-1)
 	for slot, why := range w.tally.why {
 		if why != none && !m.refusals.ofResource(why) {
 			continue
 		}
-		if _, bound := m.sheet.fit(w.takes, w.tally.ledger, int32(slot)); bound >= 0 && bound != last {
+		if _, bound := m.free.fit(w.takes, w.tally.ledger, int32(slot)); bound >= 0 && bound != last {
 			out[bound] = true
 			last = bound
 		}

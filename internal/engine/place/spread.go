@@ -14,7 +14,7 @@ func (m *Map) spread(w *want, d int32, full int64, more bool, emit func(slot, po
 	if slot, ok := slotOf(d); ok {
 		pods := int32(full) * w.layers[here].size
 		if more {
-			pods += w.left(here)
+			pods += w.remainder(here)
 		}
 		emit(slot, pods)
 		return

@@ -96,7 +96,7 @@ func (m *Map) tally(a *Ask, l *layout, on Ledger, sparing bool) *tally {
 	key := tallyKey{a.shapeKey(filterKey, l.extra), on, sparing}
 	t := m.tallies.byKey[key]
 	if t == nil || t.layout != l {
-		m.tallies.makeRoom()
+		m.tallies.evictOldest()
 		t = &tally{ledger: on, sparing: sparing, takes: m.vector(a.PerPod), ports: a.HostPorts, exclusive: a.ExclusiveKey, layout: l, filter: m.filter(a, filterKey)}
 		m.tallies.byKey[key] = t
 		m.recount(t)
@@ -117,7 +117,7 @@ func (m *Map) count(w *want, on Ledger) {
 }
 
 // makeRoom forgets the tally that was not used for longest.
-func (t *tallies) makeRoom() {
+func (t *tallies) evictOldest() {
 	if len(t.byKey) < talliesKept {
 		return
 	}
@@ -155,7 +155,7 @@ func (m *Map) refresh(t *tally) {
 			}
 		}
 	}
-	t.read = m.log.reads()
+	t.read = m.log.markRead()
 }
 
 // recount counts all nodes.
@@ -164,7 +164,7 @@ func (m *Map) recount(t *tally) {
 		m.countNode(t, int32(slot))
 	}
 	m.sum(t)
-	t.read = m.log.reads()
+	t.read = m.log.markRead()
 }
 
 // sum adds up the domains.
@@ -193,8 +193,8 @@ func (m *Map) countNode(t *tally, slot int32) int64 {
 	}
 	fits, why := m.fit(t, slot)
 	if was := t.why[slot]; was != why {
-		t.tell(was, -1)
-		t.tell(why, 1)
+		t.countRefusal(was, -1)
+		t.countRefusal(why, 1)
 		t.why[slot] = why
 	}
 	delta := int64(fits) - int64(t.fits[slot])
@@ -202,7 +202,7 @@ func (m *Map) countNode(t *tally, slot int32) int64 {
 	return delta
 }
 
-func (t *tally) tell(why refusal, nodes int32) {
+func (t *tally) countRefusal(why refusal, nodes int32) {
 	if why == foreign {
 		return
 	}
@@ -216,11 +216,11 @@ func (t *tally) tell(why refusal, nodes int32) {
 // fit is how many pods of the tally's kind there is room for in a slot, and what
 // refuses them if it is none.
 func (m *Map) fit(t *tally, slot int32) (int32, refusal) {
-	mark := &m.sheet.marks[slot]
+	mark := &m.free.marks[slot]
 	if mark.version == 0 {
 		return 0, foreign
 	}
-	if why := m.judge(t.filter, slot, mark.version); why != none {
+	if why := m.cachedCheck(t.filter, slot, mark.version); why != none {
 		return 0, why
 	}
 	switch {
@@ -228,16 +228,16 @@ func (m *Map) fit(t *tally, slot int32) (int32, refusal) {
 		return 0, refusedTopology
 	case mark.cordoned && t.ledger != empty:
 		return 0, refusedCordoned
-	case t.sparing && m.slots[slot].hasOther(t.takes):
-		return 0, refusedElse
+	case t.sparing && m.slots[slot].hasOtherDevice(t.takes):
+		return 0, refusedOther
 	case mark.avoided:
 		return 0, refusedAvoided
 	case mark.ported && len(t.ports) > 0 && !m.slots[slot].portsFree(t.ports, t.ledger):
 		return 0, refusedPort
-	case t.exclusive != "" && m.shut(m.slots[slot], t.exclusive, t.ledger):
+	case t.exclusive != "" && m.blockedByExclusive(m.slots[slot], t.exclusive, t.ledger):
 		return 0, refusedExclusive
 	}
-	fits, bound := m.sheet.fit(t.takes, t.ledger, slot)
+	fits, bound := m.free.fit(t.takes, t.ledger, slot)
 	if fits == 0 {
 		return 0, m.refusedFor(bound)
 	}

@@ -192,4 +192,4 @@ type Holding struct {
 }
 
 // podsLeave reports whether the pods that are there are on their way.
-func (h *Holding) podsLeave() bool { return h.Leaving || h.Promised }
+func (h *Holding) podsLeaving() bool { return h.Leaving || h.Promised }

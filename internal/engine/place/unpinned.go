@@ -12,7 +12,7 @@ import (
 
 // labelledFor is the label by which pods that are loose choose nodes, and its values there: the last that every term of their affinity
 // asks for. People give it to nodes for them, and whoever wrote the job knows of no affinity. It is nil for other pods.
-func (a *Ask) labelledFor() *corev1.NodeSelectorRequirement {
+func (a *Ask) jobLabel() *corev1.NodeSelectorRequirement {
 	if !a.Unpinned || a.required() == nil {
 		return nil
 	}
@@ -32,7 +32,7 @@ func (a *Ask) labelledFor() *corev1.NodeSelectorRequirement {
 }
 
 // unlabelled has them choose nodes in all other ways alone.
-func (a *Ask) unlabelled() {
+func (a *Ask) dropJobLabel() {
 	a.Affinity = a.Affinity.DeepCopy()
 	var others []corev1.NodeSelectorTerm
 	for _, term := range a.required().NodeSelectorTerms {
@@ -47,38 +47,38 @@ func (a *Ask) unlabelled() {
 
 // besides is how many pods of a pod set that is loose stand where it has no place for them. It is asked at each place that is
 // counted: it goes by sums.
-func (m *Map) besides(h *holder, podSet int) int32 {
-	ask, c := &h.PodSets[podSet].Ask, m.crews[h.key]
+func (m *Map) countElsewhere(h *holder, podSet int) int32 {
+	ask, c := &h.PodSets[podSet].Ask, m.podsOf[h.key]
 	if !ask.Unpinned || h.Promised || c == nil {
 		return 0
 	}
-	return max(0, c.standing[ask.PodSet]-h.podSets[podSet].seated)
+	return max(0, c.live[ask.PodSet]-h.podSets[podSet].occupied)
 }
 
 // standingIn is how many of the seats have a pod that stands, none where the pods are not loose.
-func (m *Map) standingIn(s *seats) int32 {
-	ask, c := &s.holder.PodSets[s.podSet].Ask, m.crews[s.holder.key]
+func (m *Map) countOccupied(s *hostPlaces) int32 {
+	ask, c := &s.holder.PodSets[s.podSet].Ask, m.podsOf[s.holder.key]
 	if !ask.Unpinned || c == nil {
 		return 0
 	}
 	var count int32
 	for _, n := range s.host.nodes {
-		if at := (presence{ask.PodSet, n.Name}); n.stands() {
-			count += c.present[at] - c.going[at]
+		if at := (podSetOnNode{ask.PodSet, n.Name}); n.up() {
+			count += c.present[at] - c.terminating[at]
 		}
 	}
 	return min(s.count, count)
 }
 
 // stands reports whether pods on the node are there: it exists, and has not lost them.
-func (n *node) stands() bool { return n.exists && !n.Failed }
+func (n *node) up() bool { return n.exists && !n.Failed }
 
 // restand changes what the node is, and has the pods on it count by whether it stands then. It reports whether that is another
 // answer than before: looseOn is for when places are where nodes are again.
-func (m *Map) restand(n *node, change func()) (changed bool) {
-	before := n.stands()
+func (m *Map) changeUp(n *node, change func()) (changed bool) {
+	before := n.up()
 	change()
-	if n.stands() == before {
+	if n.up() == before {
 		return false
 	}
 	times := int32(1)
@@ -86,31 +86,31 @@ func (m *Map) restand(n *node, change func()) (changed bool) {
 		times = -1
 	}
 	for _, p := range n.pods {
-		if c := m.crews[p.workload]; c != nil && !p.goes {
-			countIn(c.standing, p.podSet, times)
+		if c := m.podsOf[p.workload]; c != nil && !p.terminating {
+			countIn(c.live, p.podSet, times)
 		}
 	}
 	return true
 }
 
 // looseOn has the places of all who have pods on the node count by how many of them stand now.
-func (m *Map) looseOn(n *node) {
+func (m *Map) unpinnedChangedOn(n *node) {
 	for _, p := range n.pods {
-		m.looseChanged(p)
+		m.unpinnedChanged(p)
 	}
 }
 
 // looseChanged has the places of a pod that came or went count by how many are elsewhere now.
-func (m *Map) looseChanged(p *pod) {
+func (m *Map) unpinnedChanged(p *pod) {
 	h := m.holders[p.workload]
 	if h == nil {
 		return
 	}
 	for i := range h.PodSets {
 		if ask := &h.PodSets[i].Ask; ask.Unpinned && ask.PodSet == p.podSet {
-			m.follow(h, i)
+			m.updateEmpty(h, i)
 			if m.trial == 0 {
-				m.ailing.Insert(p.workload)
+				m.toCheck.Insert(p.workload)
 			}
 		}
 	}

@@ -6,7 +6,7 @@ import "slices"
 // those on one node they are the last of the parts that have places there without a pod:
 // another part's pod would have to go for no good, since theirs cannot take its place.
 func (m *Map) vacate(h *holder, podSet int, ranks []string) int32 {
-	worse := m.badOf(h, podSet)
+	worse := m.invalidOf(h, podSet)
 	if !worse.any() {
 		return 0
 	}
@@ -14,10 +14,10 @@ func (m *Map) vacate(h *holder, podSet int, ranks []string) int32 {
 	parts := m.partsOf(h, podSet, int32(len(ranks)))
 	unused := parts.unused(ranks)
 	var out int32
-	empty := func(takes func(at partAt) bool) {
+	empty := func(takes func(at partOnHost) bool) {
 		for rank, name := range slices.Backward(ranks) {
 			s := held.at(name)
-			if s == nil || worse[s] == 0 || !takes(partAt{name, parts.of(int32(rank))}) {
+			if s == nil || worse[s] == 0 || !takes(partOnHost{name, parts.of(int32(rank))}) {
 				continue
 			}
 			worse[s]--
@@ -25,31 +25,31 @@ func (m *Map) vacate(h *holder, podSet int, ranks []string) int32 {
 			out++
 		}
 	}
-	empty(func(at partAt) bool {
+	empty(func(at partOnHost) bool {
 		unused[at]--
 		return unused[at] >= 0
 	})
-	empty(func(partAt) bool { return true })
+	empty(func(partOnHost) bool { return true })
 	return out
 }
 
 // parts are the ranks that pods of a pod set have for themselves, and where these pods are.
-type parts struct {
+type podParts struct {
 	// begin are the first ranks of parts, in order.
 	begin []int32
-	there map[partAt]int32
+	there map[partOnHost]int32
 }
 
 // partAt is a part, by its first rank, on a host.
-type partAt struct {
+type partOnHost struct {
 	host  string
 	begin int32
 }
 
 // partsOf asks the pods of a pod set of so many ranks.
-func (m *Map) partsOf(h *holder, podSet int, all int32) parts {
-	out := parts{there: map[partAt]int32{}}
-	c := m.crews[h.key]
+func (m *Map) partsOf(h *holder, podSet int, all int32) podParts {
+	out := podParts{there: map[partOnHost]int32{}}
+	c := m.podsOf[h.key]
 	if c == nil {
 		return out
 	}
@@ -60,7 +60,7 @@ func (m *Map) partsOf(h *holder, podSet int, all int32) parts {
 		from, to := p.part.ranks(all)
 		out.begin = append(out.begin, from, to)
 		if p.node.host != nil {
-			out.there[partAt{p.node.host.name, from}]++
+			out.there[partOnHost{p.node.host.name, from}]++
 		}
 	}
 	slices.Sort(out.begin)
@@ -70,7 +70,7 @@ func (m *Map) partsOf(h *holder, podSet int, all int32) parts {
 
 // of is the first rank of the part that the rank is of; one of which there are no pods is
 // between those of which there are.
-func (p *parts) of(rank int32) int32 {
+func (p *podParts) of(rank int32) int32 {
 	at, found := slices.BinarySearch(p.begin, rank)
 	switch {
 	case found:
@@ -82,10 +82,10 @@ func (p *parts) of(rank int32) int32 {
 }
 
 // unused counts the places that no pod of their part is at.
-func (p *parts) unused(ranks []string) map[partAt]int32 {
-	out := map[partAt]int32{}
+func (p *podParts) unused(ranks []string) map[partOnHost]int32 {
+	out := map[partOnHost]int32{}
 	for rank, host := range ranks {
-		out[partAt{host, p.of(int32(rank))}]++
+		out[partOnHost{host, p.of(int32(rank))}]++
 	}
 	for at, pods := range p.there {
 		out[at] -= pods

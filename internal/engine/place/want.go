@@ -20,7 +20,7 @@ type want struct {
 	// deeper than the one before.
 	layers []layer
 	// alone is the depth of the domains that parts have for themselves, -1 for none.
-	alone int32
+	exclusiveDepth int32
 	// full and part are what measure found, by domain; nil where pods are all it counts.
 	full, part []int64
 }
@@ -32,24 +32,24 @@ type layer struct {
 }
 
 // mistaken says what is wrong with an ask.
-type mistaken string
+type askError string
 
 // want reads an ask.
-func (m *Map) want(a *Ask, index int, extra string) (*want, mistaken) {
+func (m *Map) want(a *Ask, index int, extra string) (*want, askError) {
 	if !m.Places(a.Flavor) {
-		return nil, mistaken(fmt.Sprintf("flavor %q has no topology", a.Flavor))
+		return nil, askError(fmt.Sprintf("flavor %q has no topology", a.Flavor))
 	}
 	topology := m.flavors[a.Flavor].Topology
 	m.knowExclusive(a.ExclusiveKey)
-	w := &want{Ask: a, index: index, takes: m.vector(a.PerPod), layout: m.layoutOf(topology, extra), alone: -1}
-	level := func(label string) (int32, mistaken) {
+	w := &want{Ask: a, index: index, takes: m.vector(a.PerPod), layout: m.layoutOf(topology, extra), exclusiveDepth: -1}
+	level := func(label string) (int32, askError) {
 		depth, ok := w.layout.depthOf(label)
 		if !ok {
-			return 0, mistaken(fmt.Sprintf("topology %q has no level %q", topology, label))
+			return 0, askError(fmt.Sprintf("topology %q has no level %q", topology, label))
 		}
 		return depth, ""
 	}
-	var wrong mistaken
+	var wrong askError
 	if a.Level != "" {
 		if w.depth, wrong = level(a.Level); wrong != "" {
 			return nil, wrong
@@ -61,12 +61,12 @@ func (m *Map) want(a *Ask, index int, extra string) (*want, mistaken) {
 			return nil, wrong
 		}
 		if s.Size <= 0 {
-			return nil, mistaken(fmt.Sprintf("a slice of %d pods is none", s.Size))
+			return nil, askError(fmt.Sprintf("a slice of %d pods is none", s.Size))
 		}
 		w.layers = append(w.layers, layer{depth, s.Size})
 	}
 	if a.ExclusiveKey != "" {
-		if w.alone, wrong = level(a.ExclusiveKey); wrong != "" {
+		if w.exclusiveDepth, wrong = level(a.ExclusiveKey); wrong != "" {
 			return nil, wrong
 		}
 		size := max(1, a.Count)
@@ -74,24 +74,24 @@ func (m *Map) want(a *Ask, index int, extra string) (*want, mistaken) {
 			size = w.layers[0].size
 		}
 		// Layers that are no deeper hold as well, since each part is within one domain.
-		w.layers = slices.DeleteFunc(w.layers, func(l layer) bool { return l.depth <= w.alone })
-		w.layers = slices.Insert(w.layers, 0, layer{w.alone, size})
+		w.layers = slices.DeleteFunc(w.layers, func(l layer) bool { return l.depth <= w.exclusiveDepth })
+		w.layers = slices.Insert(w.layers, 0, layer{w.exclusiveDepth, size})
 	}
 	return w, w.settleLayers()
 }
 
 // settleLayers checks that layers nest, and leaves out those that say nothing.
-func (w *want) settleLayers() mistaken {
+func (w *want) settleLayers() askError {
 	given := append(w.layers, layer{w.layout.bottom(), 1})
 	w.layers = nil
 	for i, l := range given {
 		if i > 0 {
 			last := given[i-1]
 			if l.depth < last.depth {
-				return mistaken(fmt.Sprintf("slices of level %q are within those of level %q, which is not wider", w.layout.levelAt(l.depth), w.layout.levelAt(last.depth)))
+				return askError(fmt.Sprintf("slices of level %q are within those of level %q, which is not wider", w.layout.levelAt(l.depth), w.layout.levelAt(last.depth)))
 			}
 			if last.size%l.size != 0 {
-				return mistaken(fmt.Sprintf("slices of %d pods cannot be made of slices of %d", last.size, l.size))
+				return askError(fmt.Sprintf("slices of %d pods cannot be made of slices of %d", last.size, l.size))
 			}
 			if l.depth == last.depth && i < len(given)-1 { // the coarser one says more
 				given[i] = last
@@ -118,20 +118,20 @@ func (w *want) layerAt(depth int32) int {
 }
 
 // left is how many pods the last, smaller part of a layer has; 0 if all are full.
-func (w *want) left(layer int) int32 { return w.Count % w.layers[layer].size }
+func (w *want) remainder(layer int) int32 { return w.Count % w.layers[layer].size }
 
 // parts is how many full parts of a layer the pod set has from a depth on, and whether
 // there is a smaller one.
 func (w *want) parts(layer int) (full int64, more bool) {
-	return int64(w.Count / w.layers[layer].size), w.left(layer) > 0
+	return int64(w.Count / w.layers[layer].size), w.remainder(layer) > 0
 }
 
 // inner is what a layer's parts are made of: how many parts of the next layer there
 // are in each, and in the smaller one, besides one that is smaller still.
 func (w *want) inner(layer int) (each, inSmaller int64, smaller bool) {
 	next := w.layers[layer+1].size
-	return int64(w.layers[layer].size / next), int64(w.left(layer) / next), w.left(layer+1) > 0
+	return int64(w.layers[layer].size / next), int64(w.remainder(layer) / next), w.remainder(layer+1) > 0
 }
 
 // plain tells that pods are all that is counted.
-func (w *want) plain() bool { return len(w.layers) == 1 && w.alone < 0 }
+func (w *want) podsOnly() bool { return len(w.layers) == 1 && w.exclusiveDepth < 0 }
