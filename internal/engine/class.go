@@ -14,17 +14,17 @@ import (
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
-// shape is what pods are asked for: workloads of one shape and priority fit in a
-// queue together or not at all, so that it is enough to look at the first of them.
+// shape is the pod sets of workloads. Workloads of the same shape and priority in a queue either all fit or do not,
+// so that only the first of them is evaluated.
 type shape struct {
 	key     string
 	podSets []PodSet
 	users   int
-	// elastic tells that the size of a pod set may change.
+	// elastic is set if a pod set is elastic.
 	elastic bool
 }
 
-// shapeOf finds the shape of the pod sets and counts one more user of it.
+// shapeOf returns the shape of the pod sets and takes a reference to it.
 func (e *Engine) shapeOf(podSets []PodSet) *shape {
 	key := shapeKey(podSets)
 	s := e.shapes[key]
@@ -36,14 +36,14 @@ func (e *Engine) shapeOf(podSets []PodSet) *shape {
 	return s
 }
 
-// drop is the inverse of shapeOf.
+// drop releases a reference to the shape.
 func (e *Engine) drop(s *shape) {
 	if s.users--; s.users == 0 {
 		delete(e.shapes, s.key)
 	}
 }
 
-// shapeKey is equal for equal pod sets.
+// shapeKey returns a string that is equal for equal pod sets.
 func shapeKey(podSets []PodSet) string {
 	b := make([]byte, 0, 128)
 	text := func(s string) { b = append(strconv.AppendQuote(b, s), ',') }
@@ -66,7 +66,7 @@ func shapeKey(podSets []PodSet) string {
 			b = append(b, rest...)
 		}
 		if len(ps.Tolerations) > 0 || len(ps.NodeSelector) > 0 || ps.Affinity != nil || ps.NodeName != "" || ps.Unpinned {
-			// Plain structs of the API: they always marshal, maps in the order of keys.
+			// Plain API structs: they always marshal, with sorted map keys.
 			rest, _ := json.Marshal([]any{ps.Tolerations, ps.NodeSelector, ps.Affinity, ps.NodeName, ps.Unpinned})
 			b = append(b, rest...)
 		}
@@ -75,41 +75,39 @@ func shapeKey(podSets []PodSet) string {
 	return string(b)
 }
 
-// classKey tells apart workloads of a queue for which different things may be free.
+// classKey groups the workloads of a queue for which the same capacity is available.
 type classKey struct {
 	shape    *shape
 	priority int32
 	local    Key
-	// avoid are nodes that are no good for them.
+	// avoid are the nodes that kube-scheduler refused for them.
 	avoid string
 }
 
-// class is those of a queue who wait for the same. If its head does not fit, none
-// does.
+// class is the workloads of a queue that wait for the same thing. If its head does not fit, none does.
 type class struct {
 	classKey
 	queue   *clusterQueue
 	from    *localQueue
 	waiting order.Queue
-	// at is the place among those to be looked at. blocked tells that the head did not
-	// fit, why says why, and short what there would have to be more of.
+	// at is the position in clusterQueue.ready. blocked is set if the head did not fit; why is the reason, and short
+	// the quota of which there has to be more.
 	at order.Place
-	// outgrown tells that it is kept for others of the queue, who are to grow.
+	// outgrown is set if it waits for other workloads of the queue to grow.
 	blocked  bool
 	outgrown bool
 	why      reason.Reason
 	short    []quota.Index
-	// mute are those who came since and were not told why.
+	// mute are the workloads to which why was not reported yet.
 	mute []Key
-	// form is what they ask of the queue as of its revision formedOf, own what they take at
-	// least of its own quota, which could hold it; claimAt is the place among those whose
-	// queue's could.
+	// form is what the class requests of the queue at its revision formedOf. own is the least that it takes of the
+	// queue's own quota, empty if it does not fit there; claimAt is the position in clusterQueue.owners.
 	form     *flavor.Form
 	formedOf int
 	own      quota.Vector
 	claimAt  order.Place
-	// lacks is what a head of a queue by resource waits for more of, as of lackedAt, and
-	// behind are those who are held back for it. heldBy is the head that holds this one back.
+	// lacks is what a head of a queue by resource needs more of, as of lackedAt. behind are the classes that wait
+	// behind it, and heldBy is the head that this class waits behind.
 	lacks    []quota.FlavorResource
 	lackedAt news
 	behind   map[*class]bool
@@ -128,7 +126,7 @@ func (c *class) before(other *class) bool {
 	return order.Compare(c.head(), other.head()) < 0
 }
 
-// join puts the workload into the class of its like.
+// join adds the workload to its class.
 func (e *Engine) join(w *workload, q *clusterQueue) {
 	key := classKey{w.shape, w.Priority, w.localKey(), strings.Join(w.avoid.nodes, ",")}
 	c := q.classes[key]
@@ -136,7 +134,7 @@ func (e *Engine) join(w *workload, q *clusterQueue) {
 		c = &class{classKey: key, queue: q, from: w.local}
 		q.classes[key] = c
 	} else if c.formedOf != q.revision {
-		q.unblock(c) // the queue is another one now
+		q.unblock(c) // the queue has changed
 	}
 	before := c.head()
 	c.waiting.Push(w.rank())
@@ -149,7 +147,7 @@ func (e *Engine) join(w *workload, q *clusterQueue) {
 	case !c.blocked:
 		q.wake(c)
 	case c.head() != before && q.Preemption.WithinQueue == preempt.LowerOrNewerEqualPriority:
-		// Who waits since longer may evict more.
+		// A head that has waited longer may evict more.
 		q.unblock(c)
 	default:
 		e.tellMute(c, c.why)
@@ -159,13 +157,13 @@ func (e *Engine) join(w *workload, q *clusterQueue) {
 	}
 	switch {
 	case q.head != nil && q.head != c && c.before(q.head):
-		q.unblock(q.head) // it goes before the one that holds the queue back
+		q.unblock(q.head) // it comes before the head that blocks the queue
 	case q.head != nil && q.head != c, q.head == nil && c.at.IsFirst() && !e.open(q):
 		e.tellMute(c, behind(q))
 	}
 }
 
-// part takes the workload out of its class.
+// part removes the workload from its class.
 func (e *Engine) part(w *workload) {
 	c, q := w.class, w.class.queue
 	w.class = nil
@@ -173,7 +171,7 @@ func (e *Engine) part(w *workload) {
 	c.waiting.Remove(w.Key)
 	if head && c.claimAt.In() {
 		if q.family != nil {
-			q.family.put() // others may have what was kept for it
+			q.family.put() // others may take what was kept for it
 		}
 		if c.waiting.Len() > 0 {
 			q.owners.Put(c)
@@ -191,7 +189,7 @@ func (e *Engine) part(w *workload) {
 	}
 }
 
-// unblock has the class looked at again.
+// unblock queues the class for evaluation.
 func (q *clusterQueue) unblock(c *class) {
 	if c.blocked && q.family != nil {
 		for _, i := range c.short {
@@ -232,9 +230,9 @@ func (e *Engine) block(c *class, why reason.Reason, short []quota.Index) {
 	e.tellMute(c, why)
 }
 
-// wakeRivals has those looked at again who might have somebody told to go now: the
-// holder, by others of the queue, or, where the amounts made the queue a borrower,
-// anyone in it, by others of the family. holder is nil while it cannot be told to go.
+// wakeRivals unblocks the classes that may be able to preempt now: in the queue, those that can evict the holder; in
+// the rest of the family, those that can reclaim the charged amounts that the queue borrows. holder is nil while it
+// cannot be evicted.
 func (q *clusterQueue) wakeRivals(charged quota.Vector, holder *preempt.Holder) {
 	if q.family == nil {
 		return
@@ -259,7 +257,7 @@ func (q *clusterQueue) wakeRivals(charged quota.Vector, holder *preempt.Holder) 
 	}
 }
 
-// tellMute tells those who have not heard it why their class waits.
+// tellMute reports the reason to the workloads of the class that have not been told yet.
 func (e *Engine) tellMute(c *class, why reason.Reason) {
 	for _, key := range c.mute {
 		if w := e.workloads[key]; w != nil && w.class == c {

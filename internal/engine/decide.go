@@ -13,18 +13,18 @@ import (
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
-// passBudget bounds the work of one pass, in workloads looked at, so that news never
-// wait for long: a few milliseconds.
+// passBudget bounds the work of one pass, in workloads evaluated, so that events never wait longer than a few
+// milliseconds.
 const passBudget = 250
 
-// Decide looks at what changed since the last call and returns what follows from
-// it, in the order in which it was decided: as many workloads as fit are admitted,
-// and those are told to go for whom others must. now is for what depends on time.
+// Decide evaluates what changed since the last call and returns the resulting decisions in the order in which they
+// were made: as many workloads as fit are admitted, and others are evicted where the rules of preemption call for it.
+// Everything that depends on time uses now.
 //
-// It ends early where there is much to look at: call it again while it is Busy. News
-// may be applied in between.
+// It returns early if there is much to evaluate: call it again while Busy reports true. Events may be applied in
+// between.
 func (e *Engine) Decide(now time.Time) []Decision {
-	now = now.Round(0) // by the wall clock, as a log has it: else a replay might differ
+	now = now.Round(0) // drop the monotonic clock, which a log does not have: a replay might differ
 	if e.reshaped {
 		e.reshape()
 	}
@@ -48,12 +48,12 @@ func (e *Engine) Decide(now time.Time) []Decision {
 	return p.decisions
 }
 
-// Busy reports whether the last Decide has left something to look at.
+// Busy reports whether the last Decide left work to do.
 func (e *Engine) Busy() bool {
 	return e.changed.Len() > 0 || e.relocated.Len() > 0 || len(e.agenda) > 0 || e.unsaid.len() > 0 || e.ailing.Len() > 0 || e.unwanted.Len() > 0
 }
 
-// pass is one Decide under way.
+// pass is one call of Decide.
 type pass struct {
 	*Engine
 	now       time.Time
@@ -61,7 +61,7 @@ type pass struct {
 	decisions []Decision
 }
 
-// decided adds a decision about the workload, so urgent.
+// decided appends a decision about the workload with the given urgency.
 func (p *pass) decided(w *workload, urgency int32, d Decision) {
 	d.Key, d.UID, d.Generation, d.Urgency = w.Key, w.UID, w.Generation, urgency
 	if d.Why.Code == reason.None {
@@ -74,9 +74,8 @@ func (p *pass) decided(w *workload, urgency int32, d Decision) {
 	p.decisions = append(p.decisions, d)
 }
 
-// rerouteChanged has everyone find his place again whose queue is not what it was, as
-// far as the budget goes: of ClusterQueues first, so that who comes from another one does so
-// once.
+// rerouteChanged routes all workloads of changed queues again, within the budget. ClusterQueues come first, so that a
+// workload that moves between two of them is routed only once.
 func (p *pass) rerouteChanged() {
 	for _, name := range sets.List(p.changed) {
 		p.changed.Delete(name)
@@ -98,8 +97,8 @@ func (p *pass) rerouteChanged() {
 	}
 }
 
-// rerouteMembers does so for a LocalQueue. Who holds quota stays where he is. It reports
-// whether nobody is left.
+// rerouteMembers does so for a LocalQueue; a workload that holds quota keeps it. It reports whether all workloads are
+// done.
 func (p *pass) rerouteMembers(l *localQueue) bool {
 	for w := l.unplaced.first(); w != nil; w = l.unplaced.first() {
 		if p.budget <= 0 {
@@ -111,7 +110,7 @@ func (p *pass) rerouteMembers(l *localQueue) bool {
 			continue
 		}
 		l.settle(w)
-		if w.listedIn != nil && w.queue.family != nil { // it may grow now, or may not any more
+		if w.listedIn != nil && w.queue.family != nil { // it may be able to grow now, or no longer
 			p.settle(w)
 			w.queue.family.put()
 		}
@@ -120,11 +119,10 @@ func (p *pass) rerouteMembers(l *localQueue) bool {
 	return true
 }
 
-// workOff serves the families on the agenda, in the order of names, as far as the
-// budget goes. Where an admission anywhere has all others wait, who is first in order
-// goes first, of whatever family.
+// workOff processes the families on the agenda in the order of their names, within the budget. If one admission may
+// block all others, the family whose head comes first in order goes first.
 func (p *pass) workOff() {
-	todo := slices.DeleteFunc(p.agenda, func(f *family) bool { return p.families[f.name] != f }) // those are no more
+	todo := slices.DeleteFunc(p.agenda, func(f *family) bool { return p.families[f.name] != f }) // no longer exist
 	p.agenda = nil
 	slices.SortFunc(todo, func(a, b *family) int { return cmp.Compare(a.name, b.name) })
 	if p.options.BlockUntilReady == BlockAll {
@@ -142,8 +140,8 @@ func (p *pass) workOff() {
 	}
 }
 
-// byFirst puts those families first that have the first in order who is not hopeless, or whose
-// room that was promised is there, and last those that have nobody. It sets those aside who are.
+// byFirst sorts the families by the first workload in each that can be admitted or promised something, or whose
+// promised quota is available; families without one come last. Classes found hopeless are blocked.
 func (p *pass) byFirst(families []*family) {
 	firsts := map[*family]order.Rank{}
 	goes := func(f *family, r order.Rank) {
@@ -183,9 +181,8 @@ func (p *pass) byFirst(families []*family) {
 	})
 }
 
-// decide serves the queues of one family, always the first in order of all their
-// heads, until nobody is left to look at or the budget is spent. It reports whether
-// somebody is left.
+// decide processes the queues of one family, each time the first in order of all their heads, until no head is left
+// or the budget is spent. It reports whether work is left.
 func (p *pass) decide(f *family) (left bool) {
 	p.breakUncovered(f)
 	p.keepPromises(f)
@@ -225,16 +222,15 @@ func (p *pass) decide(f *family) (left bool) {
 	return p.grow(f) || len(f.freed) > 0 || p.isAwaited(f)
 }
 
-// isAwaited reports whether there is somebody in the family to look at.
+// isAwaited reports whether there is a workload to evaluate in the family.
 func (e *Engine) isAwaited(f *family) bool {
 	return e.canKeepPromise(f) || slices.ContainsFunc(f.queues, func(q *clusterQueue) bool {
 		return e.open(q) && e.mustWait(q).Code == reason.None
 	})
 }
 
-// open reports whether there is somebody to look at, and nobody holds the queue back: of
-// a strict one its head does, and who was promised something, unless somebody goes
-// before him.
+// open reports whether the queue has a class to evaluate and nothing blocks the queue. A strict queue is blocked by
+// its blocked head, and by a workload with a promise unless the next class comes before it.
 func (e *Engine) open(q *clusterQueue) bool {
 	if q.head != nil || q.ready.Len() == 0 {
 		return false
@@ -246,8 +242,7 @@ func (e *Engine) open(q *clusterQueue) bool {
 	})
 }
 
-// headOf is the queue's first one that is not hopeless, nil if there is none. It sets
-// those aside that are.
+// headOf returns the first class of the queue that is not hopeless, or nil. It blocks the hopeless ones before it.
 func (p *pass) headOf(q *clusterQueue) *contestant {
 	for p.open(q) {
 		if why := p.mustWait(q); why.Code != reason.None {
@@ -282,7 +277,7 @@ func (p *pass) headOf(q *clusterQueue) *contestant {
 	return nil
 }
 
-// mustWait says why the whole queue waits although there may be room.
+// mustWait returns why the whole queue has to wait even if there is capacity.
 func (e *Engine) mustWait(q *clusterQueue) reason.Reason {
 	switch {
 	case e.options.BlockUntilReady == BlockQueue && q.unready > 0:
@@ -293,8 +288,8 @@ func (e *Engine) mustWait(q *clusterQueue) reason.Reason {
 	return reason.Reason{}
 }
 
-// tellReady tells everyone who could be looked at why nobody is, in the order in which
-// they would be: that of the heap depends on how it came about.
+// tellReady reports to all workloads of ready classes why none is evaluated, in their order: the order within the
+// heap depends on its history.
 func (e *Engine) tellReady(q *clusterQueue, why reason.Reason) {
 	var mute []*class
 	for _, c := range q.ready.All() {
@@ -308,13 +303,13 @@ func (e *Engine) tellReady(q *clusterQueue, why reason.Reason) {
 	}
 }
 
-// holdBack has nobody of a strict queue pass its head.
+// holdBack makes the class the head of a strict queue, behind which the others wait.
 func (e *Engine) holdBack(q *clusterQueue, head *class) {
 	q.head = head
 	e.tellReady(q, behind(q))
 }
 
-// behind is why those wait who are not the head of a strict queue.
+// behind is the reason of workloads that wait behind a head of their queue.
 func behind(q *clusterQueue) reason.Reason {
 	if q.Strategy == ByResource {
 		return reason.Reason{Code: reason.WaitingForQuota, Detail: "waits behind an earlier workload of ClusterQueue " + q.Name + " that lacks some of the same resources"}
@@ -322,10 +317,10 @@ func behind(q *clusterQueue) reason.Reason {
 	return reason.Reason{Code: reason.WaitingForQuota, Detail: "waits behind the head of ClusterQueue " + q.Name + ", which is StrictFIFO"}
 }
 
-// wakeFreed has those looked at again who were short of what was given back.
+// wakeFreed unblocks the classes that were short of quota that was released.
 //
-// By fair shares whoever uses more or less of anything may be evicted for others, or
-// others for him.
+// With fair sharing, any change of shares may allow other evictions, so that all classes of queues that can reclaim
+// are unblocked.
 func (f *family) wakeFreed() {
 	for _, i := range f.freed {
 		for c := range f.short[i] {
@@ -346,7 +341,7 @@ func (f *family) wakeFreed() {
 	f.freed, f.sharesMoved = nil, false
 }
 
-// sayWhy adds the reasons that are news, oldest first, as far as the budget goes.
+// sayWhy appends the reasons that have changed, oldest first, within the budget.
 func (p *pass) sayWhy() {
 	for p.budget > 0 {
 		key, ok := p.unsaid.take()
@@ -361,8 +356,7 @@ func (p *pass) sayWhy() {
 	}
 }
 
-// newsList holds keys in the order in which they were added, each once. The zero value
-// is empty and ready.
+// newsList is a queue of unique keys. The zero value is empty and ready to use.
 type newsList struct {
 	keys    []Key
 	present sets.Set[Key]
@@ -382,7 +376,7 @@ func (l *newsList) add(key Key) {
 
 func (l *newsList) drop(key Key) { l.present.Delete(key) }
 
-// take removes and returns the oldest.
+// take removes and returns the oldest key.
 func (l *newsList) take() (Key, bool) {
 	for len(l.keys) > 0 {
 		key := l.keys[0]

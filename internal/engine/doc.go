@@ -1,10 +1,8 @@
-// Package engine decides who runs, where and how large. It is a value with two
-// verbs: Apply takes an event, Decide takes the time and returns what should
-// change. Nothing in it, nor in its sub-packages, does I/O, reads a clock, draws a
-// random number or depends on the order of a map, so the same events give the
-// same decisions live, in a simulation and in a replay.
+// Package engine decides which workloads run, on which nodes, and at what size. An Engine has two methods: Apply
+// takes an event, and Decide takes the current time and returns the changes to make. Neither the package nor its
+// sub-packages do I/O, read a clock, use random numbers, or depend on map iteration order, so the same events give
+// the same decisions in a live operator, in a simulation and in a replay.
 //
-// The admission package feeds it with what the API server says and writes what it
-// decides. The engine must never know a job API or a client. It holds no locks:
-// one goroutine owns it.
+// The admission package feeds the Engine with what it observes on the API server and writes the Engine's decisions.
+// The engine must not know any job API or client. It holds no locks: a single goroutine owns it.
 package engine

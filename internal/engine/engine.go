@@ -16,42 +16,40 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// Block says whose admissions wait until the pods of admitted workloads are ready.
+// Block says which admissions wait until the pods of the workloads admitted before are ready.
 type Block int
 
 const (
-	// BlockNone lets nobody wait.
+	// BlockNone blocks no admissions.
 	BlockNone Block = iota
-	// BlockQueue lets the others of the same ClusterQueue wait.
+	// BlockQueue blocks the other workloads of the same ClusterQueue.
 	BlockQueue
-	// BlockAll lets everyone wait.
+	// BlockAll blocks all other workloads.
 	BlockAll
 )
 
-// Options are what an administrator decides about decisions. The zero value is the
-// default.
+// Options configure how an Engine decides. The zero value is the default.
 type Options struct {
-	// BlockUntilReady says whose admissions wait for ready pods.
+	// BlockUntilReady says which admissions wait for pods to be ready.
 	BlockUntilReady Block
-	// IgnoreUndeclared counts nothing for resources that a ClusterQueue does not cover.
+	// IgnoreUndeclared ignores requests for resources that a ClusterQueue does not cover.
 	IgnoreUndeclared bool
-	// FairSharing orders and preempts across queues by their shares, if it is set.
+	// FairSharing orders and preempts across queues by their shares; nil turns it off.
 	FairSharing *FairSharing
-	// AdmissionFairSharing compares LocalQueues by their use of late, if it is set.
+	// AdmissionFairSharing orders LocalQueues by their recent usage; nil turns it off.
 	AdmissionFairSharing *AdmissionFairSharing
-	// Elastic is when workloads of elastic pod sets grow.
+	// Elastic says when workloads with an elastic pod set grow.
 	Elastic elastic.Policy
 }
 
-// FairSharing is what is compared by shares.
+// FairSharing configures preemption by shares.
 type FairSharing struct {
-	// Strategies say when somebody may be evicted for a fairer share, in the order in
-	// which they are tried. There is one at least.
+	// Strategies say when a workload may be evicted for a fairer share, in the order in which they are tried. There
+	// is at least one.
 	Strategies []preempt.Strategy
 }
 
-// Engine is the state from which decisions are made. Make one with New; one
-// goroutine may use it.
+// Engine is the state from which decisions are made. Create one with New. It is not safe for concurrent use.
 type Engine struct {
 	options     Options
 	tree        quota.Tree
@@ -63,59 +61,58 @@ type Engine struct {
 	shapes      map[string]*shape
 
 	precedence preempt.Precedence
-	// unwanted are those who hold pods that their jobs want no more.
+	// unwanted are the workloads that hold more pods than their jobs want.
 	unwanted sets.Set[Key]
-	// lateWritten are those who were withdrawn and hold quota: it is decided next whether they go.
+	// lateWritten are withdrawn workloads whose admission was written all the same: the next pass decides whether to
+	// evict them.
 	lateWritten sets.Set[Key]
-	// places is where pods can run, topologies the levels of each.
+	// places is the capacity of nodes; topologies has the levels of each topology.
 	places     *place.Map
 	topologies map[string][]string
 	placing
 
-	// families are the trees of queues that share quota, by the name of a root; agenda
-	// has those in which there is somebody to look at.
+	// families are the groups of queues that share quota, by familyName; agenda has those with work to do.
 	families map[string]*family
 	agenda   agenda
-	// unready is how many admitted workloads wait for their pods.
+	// unready counts the admitted workloads whose pods are not ready.
 	unready int
-	// refused are those whose admission the API server would not have, by the time at which
-	// it is tried again.
+	// refused are the workloads for which the API server rejected a decision, by the time of the next try.
 	refused order.Queue
-	// avoiding are those without places who avoid nodes and are not in forgetting yet, which has by the time until when they do.
+	// avoiding are workloads without places that avoid nodes and have no expiry yet; forgetting has the others, by
+	// the time until which they avoid them.
 	avoiding   sets.Set[Key]
 	forgetting order.Queue
-	// sampleDue is when the use of LocalQueues is sampled next, zero if there is none;
-	// unsampled tells that there is some since.
+	// sampleDue is when the usage of LocalQueues is sampled next, zero if it is not scheduled; unsampled is set when
+	// there is something to sample.
 	sampleDue time.Time
 	unsampled bool
-	// growths are when somebody of a queue may grow who may not yet, by the queue's name; now
-	// is the time of the last Decide.
+	// growths says, by queue name, when a workload of the queue that may not grow yet may grow; now is the time of
+	// the last Decide.
 	growths map[string]time.Time
 	now     time.Time
 	speeds  elastic.Speeds
 
-	// serial is that of the last decision. overtaken are those that are not stood by any more
-	// since the last TakeOvertaken, by their workloads.
+	// serial is that of the last decision. overtaken has, by workload, the decisions that were superseded since the
+	// last TakeOvertaken.
 	serial    int64
 	overtaken map[Key]int64
 
-	// Since the last Decide: reshaped tells that quotas or cohorts changed, and
-	// recohorted of which cohorts; changed and relocated are the ClusterQueues and LocalQueues
-	// whose workloads must find their place again, unsaid the workloads whose reason to wait is
-	// news, oldest first.
+	// Changes since the last Decide: reshaped is set when quotas or cohorts changed, and recohorted has the cohorts;
+	// changed and relocated are the ClusterQueues and LocalQueues whose workloads must be routed again; unsaid has
+	// the workloads whose reason to wait must be reported, oldest first.
 	reshaped   bool
 	recohorted sets.Set[string]
 	changed    sets.Set[string]
 	relocated  sets.Set[Key]
 	unsaid     newsList
-	// touched and touchedLocal are the queues whose usage changed since TakeTouched.
+	// touched and touchedLocal are the queues whose usage may have changed since TakeTouched.
 	touched      sets.Set[string]
 	touchedLocal sets.Set[Key]
-	// touchedCohorts are those whose share may have changed.
+	// touchedCohorts are the cohorts whose share may have changed since TakeTouchedCohorts.
 	touchedCohorts sets.Set[string]
 }
 
-// New returns an engine that knows nothing yet.
+// New returns an engine without any objects.
 func New(options Options) *Engine {
 	return &Engine{
 		options:     options,
@@ -146,7 +143,7 @@ func New(options Options) *Engine {
 	}
 }
 
-// Apply takes in one event. It decides nothing.
+// Apply updates the state with one event. It makes no decisions.
 func (e *Engine) Apply(ev Event) { ev.apply(e) }
 
 func (ev ClusterQueueSet) apply(e *Engine) {
@@ -199,7 +196,7 @@ func (ev FlavorDeleted) apply(e *Engine) {
 	e.changeFlavor(ev.Name)
 }
 
-// changeFlavor has the queues that offer the flavor look at everyone again.
+// changeFlavor routes all workloads again in the queues that offer the flavor.
 func (e *Engine) changeFlavor(name string) {
 	for _, q := range e.queues {
 		if q.offers(name) {
@@ -246,7 +243,7 @@ func (ev LocalQueueDeleted) apply(e *Engine) {
 	e.dropIfUnused(l)
 }
 
-// lead changes where the LocalQueue leads.
+// lead sets the spec of the LocalQueue, and with it the ClusterQueue that it points to.
 func (e *Engine) lead(l *localQueue, to LocalQueue) {
 	if q := e.queues[l.ClusterQueue]; q != nil {
 		delete(q.locals, l.Key)
@@ -255,8 +252,7 @@ func (e *Engine) lead(l *localQueue, to LocalQueue) {
 	e.touchedLocal.Insert(l.Key)
 }
 
-// inOrder lists workloads in the order of names, so that nothing follows from the order
-// of a map.
+// inOrder returns the workloads sorted by key, so that no result depends on map iteration order.
 func inOrder(workloads map[Key]*workload) []*workload {
 	out := make([]*workload, 0, len(workloads))
 	for _, key := range slices.SortedFunc(maps.Keys(workloads), order.CompareKeys) {

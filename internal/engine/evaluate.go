@@ -15,43 +15,43 @@ import (
 type verdict int
 
 const (
-	// hopeless: nothing, as things are.
+	// hopeless: nothing at present.
 	hopeless verdict = iota
-	// admissible: it can be given what it asks for.
+	// admissible: it fits.
 	admissible
-	// promisable: it can be given that once others have gone who were told to.
+	// promisable: it fits once workloads that are already being evicted are gone.
 	promisable
-	// preempting: it can be given that once its victims have gone.
+	// preempting: it fits once its victims are gone.
 	preempting
 )
 
-// outcome is what was found out about the head of a class.
+// outcome is the result of evaluating the head of a class.
 type outcome struct {
 	verdict verdict
 	choice  flavor.Choice
 	victims []preempt.Victim
-	// yields are those who get smaller for it.
+	// yields are the workloads that shrink for it.
 	yields []yield
-	// ofEquals tells that some of those are of its queue and priority: they do that for its minimum, and for no more.
+	// ofEquals is set if some victims have its queue and priority: those shrink for its minimum only.
 	ofEquals bool
-	// lacks is what there has to be more of, where it is hopeless now and not for ever.
+	// lacks is what there has to be more of before it can be admitted; empty if more would not help.
 	lacks []quota.FlavorResource
-	// displaces tells that it takes what is kept for others who come after it.
+	// displaces is set if it takes quota that is kept for workloads after it.
 	displaces bool
-	// wants are the flavors whose nodes have no room.
+	// wants are the flavors whose nodes lack capacity.
 	wants []string
-	// outgrown tells that those who run in the queue, with a higher priority, are to grow
-	// into what it would take.
+	// outgrown is set if running workloads of higher priority in the queue are to grow into the capacity that it
+	// would take.
 	outgrown bool
 }
 
-// offer is what the queue offers.
+// offer returns the flavors that the queue offers.
 func (e *Engine) offer(q *clusterQueue) flavor.Offer {
 	return flavor.Offer{Groups: q.Groups, Flavors: e.flavors, Topologies: e.topologies, IgnoreUndeclared: e.options.IgnoreUndeclared || q.CoversAll}
 }
 
-// evaluate finds out what can be done for the head of the class, and changes
-// nothing. Less than it asks for is only looked at if all of it cannot be had.
+// evaluate determines what can be done for the head of the class, without changing anything. A smaller count than
+// requested is considered only if the full one is not available.
 func (e *Engine) evaluate(c *class) outcome {
 	form := e.formOf(c)
 	w := e.workloads[c.head().Key]
@@ -75,13 +75,13 @@ func (e *Engine) evaluate(c *class) outcome {
 		return true
 	})
 	if best.verdict == hopeless {
-		// What the fewest pods were short of is what there has to be more of.
+		// Report what the smallest size was short of: that is what there has to be more of.
 		return e.consider(w, c, form.ReducedBy(reducible))
 	}
 	return best
 }
 
-// consider finds out what can be done for so many pods of each pod set.
+// consider determines what can be done for these counts of each pod set.
 func (e *Engine) consider(w *workload, c *class, counts []int32) outcome {
 	found := e.couldHave(w, c, counts)
 	if (found.verdict == admissible || found.verdict == promisable) && e.outgrown(w, c.queue, found.choice) {
@@ -90,7 +90,7 @@ func (e *Engine) consider(w *workload, c *class, counts []int32) outcome {
 	return found
 }
 
-// couldHave is consider for one who gets what there is, whoever else is to grow into it.
+// couldHave is consider without regard to workloads that are to grow.
 func (e *Engine) couldHave(w *workload, c *class, counts []int32) outcome {
 	if e.formOf(c).OnNodes() {
 		return e.considerPlaces(w, c, counts)
@@ -101,7 +101,7 @@ func (e *Engine) couldHave(w *workload, c *class, counts []int32) outcome {
 		return found
 	}
 	if found.choice.Why.Code != reason.WaitingForQuota && !e.formOf(c).CouldFit(counts, c.queue.node) {
-		return found // in no other way either
+		return found // no other choice of flavors would fit either
 	}
 	split := e.formOf(c).Split(counts, question)
 	if split.Mode != flavor.NoFit {
@@ -113,12 +113,12 @@ func (e *Engine) couldHave(w *workload, c *class, counts []int32) outcome {
 		}
 	}
 	if found.choice.Why.Code == reason.ExceedsMaxQuota && split.Why.Code != reason.None {
-		found.choice.Why = split.Why // it may fit in another way once others end
+		found.choice.Why = split.Why // it may fit with other flavors once other workloads end
 	}
 	return found
 }
 
-// questionOf is what a choice for the workload depends on.
+// questionOf returns the parameters of a flavor assignment for the workload.
 func (e *Engine) questionOf(w *workload, q *clusterQueue) flavor.Question {
 	return flavor.Question{
 		Queue: q.node, Fungibility: q.Fungibility,
@@ -127,7 +127,7 @@ func (e *Engine) questionOf(w *workload, q *clusterQueue) flavor.Question {
 	}
 }
 
-// resolve finds out what can be done about a choice.
+// resolve determines what can be done with a choice of flavors.
 func (e *Engine) resolve(w *workload, c *class, counts []int32, choice flavor.Choice) outcome {
 	q := c.queue
 	lacks := e.lacksOf(c, counts, choice)
@@ -140,8 +140,7 @@ func (e *Engine) resolve(w *workload, c *class, counts []int32, choice flavor.Ch
 		if victims := e.victims(w, q, choice.Usage, shortOf(q.node, choice.Usage)); len(victims) > 0 {
 			return e.preempting(q, choice, victims)
 		}
-		// Whether it may evict others depends on all that it asks for, not only on what was
-		// short.
+		// Whether it may evict others depends on all that it requests, not only on what was short.
 		for _, i := range choice.Usage.Indices() {
 			if !slices.Contains(choice.Short, i) {
 				choice.Short = append(choice.Short, i)
@@ -151,7 +150,7 @@ func (e *Engine) resolve(w *workload, c *class, counts []int32, choice flavor.Ch
 	return outcome{choice: choice, lacks: lacks}
 }
 
-// preempting is the outcome of a choice of the queue for which the victims go, or get smaller.
+// preempting returns the outcome of a choice for which the victims stop or shrink.
 func (e *Engine) preempting(q *clusterQueue, choice flavor.Choice, victims []preempt.Victim) outcome {
 	choice.Borrowing = e.borrowingWithout(q, choice.Usage, victims)
 	out := outcome{verdict: preempting, choice: choice}
@@ -168,16 +167,15 @@ func (e *Engine) preempting(q *clusterQueue, choice flavor.Choice, victims []pre
 	return out
 }
 
-// stopsAny reports whether anybody has to go for it, or it cannot be had.
+// stopsAny reports whether the outcome stops any workload, or is not a preemption at all.
 func (o *outcome) stopsAny() bool { return o.verdict != preempting || len(o.victims) > 0 }
 
-// sparesQueue reports whether it takes no more than that others, of other queues, get smaller.
+// sparesQueue reports whether the outcome only shrinks workloads, all of them of other queues.
 func (o *outcome) sparesQueue(q *clusterQueue) bool {
 	return !o.stopsAny() && !slices.ContainsFunc(o.yields, func(y yield) bool { return y.w.queue == q })
 }
 
-// shortOf lists what of the amounts is not there once everyone has gone who was told
-// to.
+// shortOf returns the amounts that do not fit even once all evicted workloads are gone.
 func shortOf(n *quota.Node, v quota.Vector) []quota.Index {
 	var short []quota.Index
 	for _, a := range v {
@@ -188,16 +186,16 @@ func shortOf(n *quota.Node, v quota.Vector) []quota.Index {
 	return short
 }
 
-// mayPreempt reports whether the queue's workloads may evict others for so much. For
-// what is more than its own quota they may only if they may while they borrow, which by
-// fair shares is no different from any reclaim, or if a cohort below the root has as
-// much.
+// mayPreempt reports whether the queue's workloads may evict others for the amount. Beyond the queue's own quota they
+// may do so only if they may preempt while borrowing, which under fair sharing is like any other reclaim, or if a
+// cohort below the root has that much quota.
 func mayPreempt(q *clusterQueue, i quota.Index, amount int64) bool {
 	whileBorrowing := q.Preemption.MayWhileBorrowing() || q.fairly && q.Preemption.Reclaim != preempt.Never
 	return q.Preemption.Allows() && (whileBorrowing || withinBelowRoot(q.node, i, amount))
 }
 
-// couldPreempt is how well one amount would fit if nothing else were short, and from how high up it would be borrowed then.
+// couldPreempt returns how well one amount would fit if nothing else were short, and the level that it would then be
+// borrowed from, as in Choice.Borrowing.
 func (e *Engine) couldPreempt(w *workload, q *clusterQueue, i quota.Index, amount int64) (m flavor.Mode, borrowing int) {
 	wanted := quota.VectorOf(quota.Amount{Index: i, Value: amount})
 	victims := e.victims(w, q, wanted, []quota.Index{i})
@@ -212,7 +210,8 @@ func (e *Engine) couldPreempt(w *workload, q *clusterQueue, i quota.Index, amoun
 	return m, e.borrowingWithout(q, wanted, victims)
 }
 
-// borrowingWithout is from how high up the queue borrows for the amounts once the victims have gone, as Choice.Borrowing.
+// borrowingWithout returns the level, as in Choice.Borrowing, from which the queue borrows the amounts once the
+// victims are gone.
 func (e *Engine) borrowingWithout(q *clusterQueue, usage quota.Vector, victims []preempt.Victim) (height int) {
 	e.tree.Try(func() {
 		for _, v := range victims {
@@ -225,8 +224,8 @@ func (e *Engine) borrowingWithout(q *clusterQueue, usage quota.Vector, victims [
 	return height
 }
 
-// withinBelowRoot reports whether the queue, or a cohort over it that is not the
-// root, could hold the amount within its quota.
+// withinBelowRoot reports whether the quota of the queue, or of a cohort above it other than the root, is at least
+// the amount.
 func withinBelowRoot(n *quota.Node, i quota.Index, amount int64) bool {
 	for ; ; n = n.Parent() {
 		if (n.IsQueue() || n.Parent() != nil) && n.Quota(i) >= amount {
@@ -238,12 +237,12 @@ func withinBelowRoot(n *quota.Node, i quota.Index, amount int64) bool {
 	}
 }
 
-// victims are those who have to go so that the workload can have the amounts.
+// victims returns the workloads to evict so that the workload can have the amounts.
 func (e *Engine) victims(w *workload, q *clusterQueue, usage quota.Vector, short []quota.Index) []preempt.Victim {
 	return e.search(e.preemptor(w, q, usage, short))
 }
 
-// preemptor is the workload as one that wants the amounts, some of which are short.
+// preemptor describes the workload as one that wants the amounts, some of which are short.
 func (e *Engine) preemptor(w *workload, q *clusterQueue, usage quota.Vector, short []quota.Index) preempt.Preemptor {
 	return preempt.Preemptor{
 		Queue: q.node, Policy: q.Preemption, Priority: w.Priority, QueuedAt: w.QueuedAt, Usage: usage, Short: short,
@@ -251,7 +250,7 @@ func (e *Engine) preemptor(w *workload, q *clusterQueue, usage quota.Vector, sho
 	}
 }
 
-// queueStanding is how a queue stands beside the others of its cohort.
+// queueStanding returns the Standing of a queue.
 func (e *Engine) queueStanding(n *quota.Node) preempt.Standing {
 	if q := e.queues[n.Name()]; q != nil {
 		return q.Preemption.Standing
@@ -259,7 +258,7 @@ func (e *Engine) queueStanding(n *quota.Node) preempt.Standing {
 	return preempt.Standing{}
 }
 
-// serve does what was found out for the head of a queue.
+// serve carries out the outcome for the head of a queue.
 func (p *pass) serve(c *contestant) {
 	w := p.workloads[c.rank.Key]
 	p.budget -= 1 + len(c.victims) + len(c.yields)
@@ -286,8 +285,7 @@ func (p *pass) serve(c *contestant) {
 // admit gives the workload its quota.
 func (p *pass) admit(w *workload, given *Admission) {
 	w.held, w.assumed, w.decidedOn = given, admits, w.Version
-	// In seconds, as the API server tells it: else the order in which workloads are evicted
-	// would be another one after a restart.
+	// Truncated to seconds as in the API: otherwise the eviction order would change after a restart.
 	w.ReservedAt = p.now.Truncate(time.Second)
 	w.why = reason.Reason{}
 	p.enter(w)
@@ -297,8 +295,8 @@ func (p *pass) admit(w *workload, given *Admission) {
 	p.decided(w, w.Priority, Decision{Admit: given})
 }
 
-// checksFor lists the checks of the queue that apply to the flavors given, each once: a queue may have one of them several times,
-// for some flavors each.
+// checksFor returns the names of the checks of the queue that apply to the given flavors, without duplicates: a queue
+// may list a check several times, each for some flavors.
 func (q *clusterQueue) checksFor(given *Admission) []string {
 	var names []string
 	for _, check := range q.Checks {

@@ -23,7 +23,7 @@ func (ev PodEnded) apply(e *Engine) {
 	}
 }
 
-// podLeft follows a pod that takes nothing any more.
+// podLeft updates the state after a pod stopped using capacity.
 func (e *Engine) podLeft(pod Key) {
 	e.placesNews++
 	of := e.workloadOfPod[pod]
@@ -32,14 +32,14 @@ func (e *Engine) podLeft(pod Key) {
 	e.followShrinking(of)
 }
 
-// recountWithin follows a pod of a workload that came or went.
+// recountWithin schedules a recount of the nodes used by a workload whose admission names domains only.
 func (e *Engine) recountWithin(of Key) {
 	if w := e.workloads[of]; w != nil && w.held.isWithin() {
 		e.within.Insert(of)
 	}
 }
 
-// countPod and uncountPod count the pods of each workload that are there.
+// countPod and uncountPod keep the number of existing pods of each workload.
 func (e *Engine) countPod(pod, of Key) {
 	if of == (Key{}) {
 		return
@@ -62,7 +62,7 @@ func (e *Engine) uncountPod(pod Key) {
 	}
 }
 
-// followCount follows the first pod of a workload that comes, or the last one that goes.
+// followCount updates places when the first pod of a workload appears, or the last one is gone.
 func (e *Engine) followCount(of Key) {
 	if w := e.workloads[of]; w != nil {
 		e.settlePlaces(w)

@@ -12,81 +12,79 @@ import (
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
-// clusterQueue is a queue with those who wait in it and those who hold its quota.
+// clusterQueue is a ClusterQueue with the workloads that wait in it and those that hold its quota.
 type clusterQueue struct {
 	ClusterQueue
-	// exists is false while only its workloads are known.
+	// exists is false if the queue is only known by references to it.
 	exists     bool
 	namespaces labels.Selector
-	// fairly tells that shares are compared.
+	// fairly is set if fair sharing is on.
 	fairly bool
-	// byUsage tells that LocalQueues are compared by their use.
+	// byUsage is set if LocalQueues are ordered by their usage.
 	byUsage bool
-	// node and family are nil if the queue does not exist or is part of a cycle.
+	// node and family are nil if the queue does not exist or is part of a cohort cycle.
 	node   *quota.Node
 	family *family
 
-	// classes have those who wait, ready the ones of them that are to be looked at, by
-	// their heads.
+	// classes groups the waiting workloads; ready has the classes to evaluate, ordered by their heads.
 	classes map[classKey]*class
 	ready   order.Heap[*class]
-	// head is the one that holds a strict queue back until the family has more to give.
+	// head blocks a strict queue until the family has more capacity.
 	head *class
-	// heads are those of a queue by resource who lack something, and hold back who asks for
-	// it, until there is more.
+	// heads, in a queue by resource, are the classes that lack resources. Classes that request those wait behind
+	// them.
 	heads []*class
-	// owners are the classes that the queue's own quota could hold, the first one on top.
-	// claimed is the claim that others have heard of, kept what is kept of it during a
-	// pass, and keptFor for whom.
+	// owners are the classes that fit within the queue's own quota, the first in order on top. claimed is the claim
+	// as it was last published to the other queues; kept is the quota kept for it during a pass, and keptFor the
+	// workload that it is kept for.
 	owners  order.Heap[*class]
 	claimed claim
 	kept    quota.Vector
 	keptFor order.Rank
-	// waiting are all who name the queue and hold nothing, unplaced those of them who
-	// have to find their place again since the queue is not what it was. revision counts
-	// how often that happened.
+	// waiting are the workloads that use the queue and hold nothing, unplaced those of them that must be routed again
+	// because the queue has changed. revision counts these changes.
 	waiting, unplaced *orderedList
 	revision          int
-	// locals are the LocalQueues that lead here.
+	// locals are the LocalQueues that point to this queue.
 	locals map[Key]*localQueue
-	// holders are those who hold quota or were promised some, and have not been told to
-	// go, in the order of preempt.CompareHolders.
+	// holders are the workloads that hold or were promised quota and are not being evicted, in the order of
+	// preempt.CompareHolders.
 	holders []*preempt.Holder
-	// elastic are those who hold quota and whose size may change, in the order of names.
+	// elastic are the workloads with quota and an elastic pod set, ordered by key.
 	elastic []*workload
-	// resizable are those of them whose size may change, nil if it is to be found out anew, but
-	// for those in toList, who are not what they were. listings counts how often that was done.
-	// cramped tells that one would be larger if there were room on the nodes.
+	// resizable caches those of them whose size may change now; it is nil if it must be rebuilt, and toList has the
+	// workloads whose entry is stale. listings counts its updates. cramped is set if a workload would be larger with
+	// more capacity on nodes.
 	resizable *resizable
 	toList    []*workload
 	listings  int
 	cramped   bool
-	// displaced is as of what it was found that none of them grows at the cost of others.
+	// displaced is the state in which no workload could grow at the expense of others.
 	displaced standing
-	// outgrown is how many classes are kept for them, who are to grow.
+	// outgrown counts the classes that wait for workloads of the queue to grow.
 	outgrown int
 
-	// leaving is how many were told to go and hold quota of the queue yet, unready how
-	// many were admitted and wait for their pods.
+	// leaving counts the evicted workloads that still hold quota of the queue, unready the admitted ones whose pods
+	// are not ready.
 	leaving, unready int
-	// promised are those who wait for others to go.
+	// promised are the workloads that wait for evicted ones to release quota.
 	promised order.Queue
 	tally
 }
 
-// localQueue is a name for a ClusterQueue with those who used it.
+// localQueue is a LocalQueue with the workloads that use it.
 type localQueue struct {
 	LocalQueue
 	exists bool
-	// members are all who name it, unplaced those of them who have to find their place again
-	// since it is not what it was. left are the queues in which these wait yet.
+	// members are the workloads that use it, unplaced those of them that must be routed again because it has changed.
+	// left are the ClusterQueues that it pointed to before, in which some of these still wait.
 	members, unplaced *orderedList
 	left              []*clusterQueue
 	tally
 	account
 }
 
-// open reports whether those who name the LocalQueue may be given more than they have.
+// open reports whether its workloads may be given more than they have.
 func (l *localQueue) open() bool { return l.exists && !l.Held && !l.Terminating }
 
 func (e *Engine) queue(name string) *clusterQueue {
@@ -107,14 +105,14 @@ func (q *clusterQueue) set(spec ClusterQueue) {
 	q.ClusterQueue, q.exists, q.resizable = spec, true, nil
 	q.namespaces = labels.Nothing()
 	if spec.Namespaces != nil {
-		// A selector that does not parse was refused by the API; none passes then.
+		// The API has validated the selector. If it does not parse, no namespace matches.
 		if selector, err := metav1.LabelSelectorAsSelector(spec.Namespaces); err == nil {
 			q.namespaces = selector
 		}
 	}
 }
 
-// change has everyone who waits in the queue find his place again.
+// change marks all workloads that wait in the queue to be routed again.
 func (e *Engine) change(q *clusterQueue) {
 	q.revision++
 	unsettle(&q.waiting, &q.unplaced)
@@ -146,8 +144,8 @@ func (e *Engine) dropIfUnused(l *localQueue) {
 	}
 }
 
-// relocate has all who name the LocalQueue find their place again, since it came, went, was
-// stopped or goes on, or leads elsewhere than from there.
+// relocate marks all workloads of the LocalQueue to be routed again, because it was created, deleted, stopped or
+// resumed, or points to another ClusterQueue than from.
 func (e *Engine) relocate(l *localQueue, from *clusterQueue) {
 	if from != nil && from != e.queues[l.ClusterQueue] && !slices.Contains(l.left, from) {
 		l.left = append(l.left, from)
@@ -156,7 +154,7 @@ func (e *Engine) relocate(l *localQueue, from *clusterQueue) {
 	e.relocated.Insert(l.Key)
 }
 
-// settle notes that the workload has found its place as the LocalQueue is now.
+// settle notes that the workload was routed according to the present state of the LocalQueue.
 func (l *localQueue) settle(w *workload) {
 	if w.belongs.on == l.unplaced {
 		w.belongs.strike()
@@ -164,20 +162,20 @@ func (l *localQueue) settle(w *workload) {
 	}
 }
 
-// hold lists the workload among those who can be told to go.
+// hold adds the workload to those that can be evicted.
 func (q *clusterQueue) hold(h *preempt.Holder) {
 	at, _ := slices.BinarySearchFunc(q.holders, h, preempt.CompareHolders)
 	q.holders = slices.Insert(q.holders, at, h)
 }
 
-// unhold is the inverse of hold. The holder must be as it was then.
+// unhold reverses hold. The holder's sort keys must not have changed.
 func (q *clusterQueue) unhold(h *preempt.Holder) {
 	if at, ok := slices.BinarySearchFunc(q.holders, h, preempt.CompareHolders); ok {
 		q.holders = slices.Delete(q.holders, at, at+1)
 	}
 }
 
-// fault says why nobody of the queue can be admitted, whatever is free.
+// fault returns why the queue cannot admit any workload regardless of free capacity.
 func (q *clusterQueue) fault() reason.Reason {
 	switch {
 	case !q.exists:
@@ -192,7 +190,7 @@ func (q *clusterQueue) fault() reason.Reason {
 	return reason.Reason{}
 }
 
-// wake has the class looked at, or looked at again where its head changed.
+// wake queues the class for evaluation, and updates its position if its head has changed.
 func (q *clusterQueue) wake(c *class) {
 	if c.waiting.Len() == 0 {
 		q.ready.Remove(c)

@@ -9,8 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
-// assumption is a decision about a workload of which the API server has not told
-// yet.
+// assumption is the kind of decision about a workload that the API server has not confirmed yet.
 type assumption int
 
 const (
@@ -21,59 +20,56 @@ const (
 	evicts
 )
 
-// workload is a Workload and what the engine did with it.
+// workload is a Workload with the engine's state for it.
 type workload struct {
 	Workload
 	shape *shape
 	local *localQueue
-	// queue is the ClusterQueue that it waits in or holds quota of, nil if its
-	// LocalQueue does not say.
+	// queue is the ClusterQueue in which it waits or whose quota it holds, nil if its LocalQueue names none.
 	queue *clusterQueue
-	// class is where it waits to be looked at; nil if it does not.
+	// class is where it waits to be evaluated; nil if it does not.
 	class *class
-	// waits is its place on a list of its queue, while it holds nothing, belongs that on one
-	// of its LocalQueue.
+	// waits is its entry in a list of its ClusterQueue while it holds nothing, belongs its entry in a list of its
+	// LocalQueue.
 	waits, belongs spot
-	// held is what it holds: what the API server says, or what was decided.
+	// held is the admission as observed or assumed.
 	held    *Admission
 	assumed assumption
-	// withdrawn is, where its admission is not wanted any more, the eviction that follows if that was written all the same.
+	// withdrawn is set once its admission was withdrawn: the eviction to make if the admission is written all the
+	// same.
 	withdrawn *Eviction
-	// serial is that of the last decision about it, decidedOn the version that was known then.
+	// serial is that of the last decision about it, decidedOn the Version that was known at that time.
 	serial, decidedOn int64
-	// before is what it held before it was given other places or another size, until that is
-	// known to be written.
+	// before is the admission before it was given other places or another size, until the write is confirmed.
 	before *Admission
 	// resizedBefore is ResizedAt before the last resize was decided.
 	resizedBefore time.Time
-	// promise is what it was promised and waits for.
+	// promise is capacity that was promised to it, for which it waits.
 	promise *promise
-	// growing is what is planned for it beyond what it holds, as soon as others are gone.
+	// growing is what is planned for it beyond what it holds, once other workloads have released it.
 	growing quota.Vector
-	// gaveUp tells that others yielded for it to grow, and that it could not all the same.
+	// gaveUp is set if other workloads shrank for its growth and it still could not grow.
 	gaveUp bool
-	// displaced are those who went or yielded for it to grow since it was admitted, with their
-	// UIDs.
+	// displaced has the UIDs of the workloads that stopped or shrank for its growth since it was admitted.
 	displaced map[Key]string
-	// vacated are the places of pods that have to go, while it is not known that they have.
+	// vacated are the places of pods that have to terminate and may still exist.
 	vacated []place.NodeCount
-	// listedIn is the queue that has it among its elastic ones.
+	// listedIn is the queue that lists it among its elastic workloads.
 	listedIn *clusterQueue
-	// placed is what the map of places has of it, and avoid the nodes that are no good for
-	// it.
+	// placed is what place.Map has of it; avoid the nodes that kube-scheduler refused for it.
 	placed placed
 	avoid  avoidance
-	// within are the nodes on which pods are counted that have domains only, by pod set.
+	// within are the nodes on which pods are counted whose assignment names domains only, by pod set.
 	within map[string][]place.NodeCount
-	// lostNodes tells that it was told to go because its nodes failed.
+	// lostNodes is set if it is being evicted because its nodes failed.
 	lostNodes bool
-	// refusal is what the API server has against what was decided about it.
+	// refusal is the API server's last rejection of a decision about it.
 	refusal refusal
 	why     reason.Reason
-	// said is the message of the reason that was returned last.
+	// said is the message of the reason that was reported last.
 	said    string
 	charged charges
-	// gone tells that it counts for nothing any more.
+	// gone is set once the workload no longer exists and must not be counted.
 	gone bool
 }
 
@@ -81,13 +77,13 @@ func (w *workload) rank() order.Rank {
 	return order.Rank{Priority: w.Priority, First: w.LostNodes, Since: w.QueuedAt, Key: w.Key}
 }
 
-// leaving reports whether it holds quota and was told to go.
+// leaving reports whether it holds quota and is being evicted.
 func (w *workload) leaving() bool {
 	return w.held != nil && (w.Evicted || w.assumed == evicts || w.withdrawn != nil)
 }
 
-// lost reports whether it goes because its nodes failed: what it leaves is promised to
-// nobody before it has had its turn.
+// lost reports whether it is being evicted because its nodes failed. What it releases is promised to no other
+// workload before it has had its own turn to be admitted again.
 func (w *workload) lost() bool { return w.leaving() && (w.lostNodes || w.Evicted && w.LostNodes) }
 
 func (ev WorkloadSet) apply(e *Engine) {
@@ -102,14 +98,14 @@ func (ev WorkloadSet) apply(e *Engine) {
 		w.waits.w, w.belongs.w = w, w
 		e.workloads[ev.Key] = w
 	case ev.Version < w.Version:
-		return // old news
+		return // stale event
 	}
 	shape := e.shapeOf(ev.PodSets)
 	if w.shape != nil {
 		e.drop(w.shape)
 	}
 	if w.held == nil && ev.Admission == nil && w.shape == shape && w.waitsLike(ev.Workload) {
-		// Nothing that matters: it keeps its place, and what it was promised.
+		// Nothing relevant changed: it keeps its position, and what it was promised.
 		w.Workload = ev.Workload
 		e.sayAgain(w)
 		return
@@ -135,18 +131,18 @@ func (ev WorkloadSet) apply(e *Engine) {
 	e.route(w)
 	e.sayAgain(w)
 	if w.listedIn != nil && w.queue.family != nil {
-		w.queue.family.put() // it may grow now, or may not any more
+		w.queue.family.put() // it may be able to grow now, or no longer
 	}
 }
 
-// holdAsTold has the workload hold what the API server says, nil for nothing, and stands by what was assumed of it only as long as that may be
-// from before it was written.
+// holdAsTold sets what the workload holds to the observed admission, nil for none. An assumption is kept only while
+// the observation may be from before its write.
 func (e *Engine) holdAsTold(w *workload, told *Admission) {
 	was := w.assumed
 	switch {
 	case told != nil && w.before != nil && told.Equal(w.before):
-		// What was assumed outlives news that may be from before it was written, until
-		// somebody tells how the write went.
+		// The observation may be from before the write of the assumption, which is kept until the result of the write
+		// is reported.
 	case told != nil:
 		w.held, w.before = told, nil
 		if w.assumed != evicts {
@@ -154,7 +150,7 @@ func (e *Engine) holdAsTold(w *workload, told *Admission) {
 		}
 	case w.assumed != admits:
 		if w.held != nil {
-			e.forgive(w) // what was refused was about what it had
+			e.forgive(w) // the rejected change was to what it held
 		}
 		w.held, w.before, w.assumed = nil, nil, nothing
 	}
@@ -167,16 +163,15 @@ func (e *Engine) holdAsTold(w *workload, told *Admission) {
 	}
 }
 
-// sayAgain has the reason to wait returned if the API server has been told another one:
-// a word that was taken back before it was written, or that of somebody else.
+// sayAgain reports the reason to wait again if the status shows another one: one that changed back before it was
+// written, or one from another writer.
 func (e *Engine) sayAgain(w *workload) {
 	if w.held == nil && w.Told != reason.None && w.why.Code != w.Told {
 		e.unsaid.add(w.Key)
 	}
 }
 
-// waitsLike reports whether both wait for the same at the same place. Their pod sets
-// are not looked at.
+// waitsLike reports whether both wait for the same thing in the same position. Pod sets are not compared.
 func (w *Workload) waitsLike(other Workload) bool {
 	return w.Generation == other.Generation && w.Queue == other.Queue && w.Priority == other.Priority &&
 		w.QueuedAt.Equal(other.QueuedAt) && w.Inactive == other.Inactive && w.BacksOff == other.BacksOff &&
@@ -192,7 +187,7 @@ func (ev WorkloadGone) apply(e *Engine) {
 	}
 }
 
-// stoodBy is the workload if what is told is of a decision about it that is stood by, nil otherwise.
+// stoodBy returns the workload if the result is that of its current unconfirmed decision, and nil otherwise.
 func (e *Engine) stoodBy(key Key, uid string, serial int64) *workload {
 	w := e.workloads[key]
 	if w == nil || w.UID != uid || w.assumed == nothing || serial != 0 && serial != w.serial {
@@ -201,9 +196,9 @@ func (e *Engine) stoodBy(key Key, uid string, serial int64) *workload {
 	return w
 }
 
-// TakeOvertaken returns the decisions, by their workloads, that are not stood by any more since it was last called: the API
-// server has told of something else, or of what was decided itself, before anybody told what became of them. What is not written
-// yet of them must not be: nothing is assumed for it.
+// TakeOvertaken returns the serials, by workload, of the decisions that were superseded since the last call: the
+// workload was observed with another state, or with the decided one, before the result of the write was reported.
+// Writes of them that are still pending must be dropped: the engine no longer assumes them.
 func (e *Engine) TakeOvertaken() map[Key]int64 {
 	out := e.overtaken
 	if len(out) > 0 {
@@ -215,10 +210,10 @@ func (e *Engine) TakeOvertaken() map[Key]int64 {
 func (ev Written) apply(e *Engine) {
 	w := e.stoodBy(ev.Key, ev.UID, ev.Serial)
 	if w == nil || ev.Version <= w.decidedOn {
-		return // the last is news of an earlier decision
+		return // the last one: the result of an earlier decision
 	}
 	if w.Version > ev.Version {
-		// It was written, and has been taken back since.
+		// It was written, and has been changed again since.
 		e.disown(w)
 		return
 	}
@@ -245,7 +240,7 @@ func (ev Failed) apply(e *Engine) {
 	}
 }
 
-// disown undoes what was assumed for the workload and has it looked at again.
+// disown rolls back what was assumed for the workload and routes it again.
 func (e *Engine) disown(w *workload) {
 	if w.refusing() == aYield {
 		e.asksOthers(w)
@@ -258,17 +253,17 @@ func (e *Engine) disown(w *workload) {
 		w.held, w.before = w.before, nil
 	}
 	if w.assumed == resizes {
-		w.ResizedAt = w.resizedBefore // it has rested all the while
+		w.ResizedAt = w.resizedBefore // the resize did not happen
 	}
 	if w.lostNodes {
-		e.unmended.Insert(w.Key) // its places are no better than they were
+		e.unmended.Insert(w.Key) // its places are as invalid as before
 	}
 	w.assumed, w.lostNodes = nothing, false
 	e.route(w)
 	e.mendLater(w)
 }
 
-// forget removes all trace of the workload.
+// forget removes the workload from all state.
 func (e *Engine) forget(w *workload) {
 	e.leave(w)
 	w.held, w.before, w.queue, w.assumed, w.growing, w.withdrawn = nil, nil, nil, nothing, nil, nil
@@ -293,7 +288,7 @@ func (e *Engine) leaveLocal(w *workload) {
 	w.local = nil
 }
 
-// leave takes the workload out of where it waits.
+// leave takes the workload out of its class and its lists, and breaks its promise.
 func (e *Engine) leave(w *workload) {
 	if w.class != nil {
 		e.part(w)
@@ -304,8 +299,7 @@ func (e *Engine) leave(w *workload) {
 	w.waits.strike()
 }
 
-// route puts a workload that holds nothing to those of its queue who wait, and
-// settles what the ledgers have of it.
+// route adds a workload that holds nothing to the waiting ones of its queue, and updates its charges.
 func (e *Engine) route(w *workload) {
 	e.leave(w)
 	w.local.settle(w)
@@ -325,7 +319,7 @@ func (e *Engine) route(w *workload) {
 		return
 	}
 	if w.queue != nil && e.changed.Has(w.queue.Name) {
-		w.queue.unplaced.add(&w.waits) // until it is known what the queue is
+		w.queue.unplaced.add(&w.waits) // until the queue's own change is processed
 		return
 	}
 	if w.queue != nil {
@@ -338,7 +332,7 @@ func (e *Engine) route(w *workload) {
 	e.join(w, w.queue)
 }
 
-// unfit says why the workload cannot be admitted whatever is free.
+// unfit returns why the workload cannot be admitted regardless of free capacity.
 func (e *Engine) unfit(w *workload) reason.Reason {
 	switch {
 	case w.Inactive:
@@ -370,7 +364,7 @@ func (e *Engine) unfit(w *workload) reason.Reason {
 	return reason.Reason{}
 }
 
-// say notes why a workload waits, to be returned if that is news.
+// say sets the reason for which a workload waits, and schedules a report of it if it changed.
 func (e *Engine) say(w *workload, why reason.Reason) {
 	if w.why.Code != why.Code || w.blamesAnother(why) {
 		e.unsaid.add(w.Key)
@@ -378,7 +372,7 @@ func (e *Engine) say(w *workload, why reason.Reason) {
 	w.why = why
 }
 
-// blamesAnother reports whether the reason blames another thing than the one that was said, though both are of one code.
+// blamesAnother reports whether the reason names another cause than the one that was reported, with the same code.
 func (w *workload) blamesAnother(why reason.Reason) bool {
 	return why.Code.Blames() && w.said != "" && w.said != why.Message()
 }
