@@ -8,25 +8,26 @@ import (
 	"github.com/musterhq/muster/internal/engine/place"
 )
 
-// What kube-scheduler knows of a node and the map of places does not, such as volumes or who is beside whom, changes without a word. So
-// a node that it refused to a pod is avoided for as long as the workload has places, and for some time after it lost them; then it is
-// one like any other. A try may cost as many moves as there are nodes that refuse, so that the time grows with them, and with each try.
+// What kube-scheduler knows of a node and place.Map does not, such as volumes or pod affinity, may change without an
+// event. So a node that it refused for a pod is avoided as long as the workload has places, and for some time after
+// it has lost them. One admission may take as many moves as there are refusing nodes, so that this time grows with
+// their number, and with each repetition.
 
-// longestAvoidance bounds for how long a workload that waits keeps away from nodes.
+// longestAvoidance bounds how long a waiting workload avoids nodes.
 const longestAvoidance = time.Hour
 
-// avoidance is the nodes that are no good for a workload, as kube-scheduler says.
+// avoidance is the nodes that kube-scheduler refused for a workload.
 type avoidance struct {
-	// nodes as places name them, in order.
+	// nodes are sorted, and named as in places.
 	nodes []string
 	// why is what kube-scheduler said of the last one.
 	why string
-	// times counts how often they were forgotten. timed tells that it is known when they will be.
+	// times counts how often they expired. timed is set while an expiry is scheduled.
 	times int
 	timed bool
 }
 
-// Filled reports whether all places of a pod set on a node, as places name it, have a pod of it.
+// Filled reports whether each of the pod set's places on the node, named as in places, has a pod.
 func (e *Engine) Filled(of place.PodSetKey, node string) bool { return e.places.Filled(of, node) }
 
 func (ev PodUnschedulable) apply(e *Engine) {
@@ -40,19 +41,19 @@ func (ev PodUnschedulable) apply(e *Engine) {
 	e.settlePlaces(w)
 }
 
-// lasts is for how long the nodes are avoided by a workload that waits.
+// lasts returns how long the nodes are avoided by a workload that waits.
 func (a *avoidance) lasts() time.Duration {
 	return min(time.Duration(len(a.nodes))*retryAfter(a.times+1), longestAvoidance)
 }
 
-// beginToForget has a workload without places avoid nodes for a time only, from the end of the next Decide on.
+// beginToForget limits how long a workload without places avoids nodes, counted from the end of the next Decide.
 func (e *Engine) beginToForget(w *workload) {
 	if w.held == nil && len(w.avoid.nodes) > 0 && !w.avoid.timed {
 		e.avoiding.Insert(w.Key)
 	}
 }
 
-// timeAvoidance says until when those avoid nodes who have lost their places.
+// timeAvoidance schedules the expiry for workloads that have lost their places.
 func (e *Engine) timeAvoidance(now time.Time) {
 	for key := range e.avoiding {
 		a := &e.workloads[key].avoid
@@ -62,8 +63,8 @@ func (e *Engine) timeAvoidance(now time.Time) {
 	clear(e.avoiding)
 }
 
-// forgetAvoidance has nodes be like any other for those who have avoided them for long enough. Who would have to for longer than
-// anybody ever does began before the clock was set back.
+// forgetAvoidance clears the avoided nodes of workloads whose time is over. An expiry further off than the longest
+// one was scheduled before the clock was set back, and counts as over.
 func (e *Engine) forgetAvoidance(now time.Time) {
 	for {
 		next, ok := e.forgetting.Peek()
@@ -74,14 +75,14 @@ func (e *Engine) forgetAvoidance(now time.Time) {
 		w := e.workloads[next.Key]
 		w.avoid.timed = false
 		if w.held != nil {
-			continue // the time begins anew when it loses its places
+			continue // the time starts again when it loses its places
 		}
 		w.avoid = avoidance{times: w.avoid.times + 1}
 		if w.promise == nil {
 			e.route(w)
 			continue
 		}
-		w.promise.askedAt = -1 // others went for it: it keeps that, and may be given the nodes as well
+		w.promise.askedAt = -1 // others were evicted for it: it keeps the promise, and may use the nodes as well
 		w.placed.shape = nil
 		e.settlePlaces(w)
 		w.queue.family.put()

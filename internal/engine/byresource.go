@@ -9,13 +9,12 @@ import (
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
-// In a queue by resource nobody passes a head for what it lacks: who asks for any of
-// that waits behind it, and all others are looked at. So there is a head for each kind
-// of thing that is short. Who could not be admitted if nobody used anything is no head:
-// the queue would wait for ever.
+// In a queue by resource no workload passes a head for what that head lacks: workloads that request any of it wait
+// behind the head, and all others are evaluated. So there is a head for each kind of resource that is short. A
+// workload that could not be admitted even in an empty cluster is no head: the queue would wait forever.
 
-// lacksOf is what there has to be more of for a choice for so many pods that does not fit
-// now; nothing where more of it would not help. It matters in a queue by resource only.
+// lacksOf returns what there has to be more of for a choice that does not fit now; nothing if more would not help. It
+// matters only in a queue by resource.
 func (e *Engine) lacksOf(c *class, counts []int32, choice flavor.Choice) []quota.FlavorResource {
 	if c.queue.Strategy != ByResource || choice.Mode >= flavor.Awaits || !c.form.CouldFit(counts, c.queue.node) {
 		return nil
@@ -27,8 +26,7 @@ func (e *Engine) lacksOf(c *class, counts []int32, choice flavor.Choice) []quota
 	return out
 }
 
-// holdBackFor has those who come after the class, which was just set aside, wait for
-// what it lacks.
+// holdBackFor makes the class, which was just blocked, a head behind which later classes wait for what it lacks.
 func (e *Engine) holdBackFor(q *clusterQueue, c *class, lacks []quota.FlavorResource) {
 	c.lackedAt = e.newsOf(q.family)
 	if len(lacks) > 0 {
@@ -38,9 +36,9 @@ func (e *Engine) holdBackFor(q *clusterQueue, c *class, lacks []quota.FlavorReso
 	}
 }
 
-// subdue has those heads looked at again that come after the head and ask for what it
-// lacks: they hold nobody back while they wait behind it. So it does not matter who was
-// looked at first. It reports whether there are any.
+// subdue unblocks the heads that come after the given head and request what it lacks: they stop being heads while
+// they wait behind it, so that the result does not depend on the order of evaluation. It reports whether there are
+// any.
 func (e *Engine) subdue(q *clusterQueue, head *class) (some bool) {
 	for _, other := range slices.Clone(q.heads) {
 		if other != head && other.behind != nil && head.before(other) && slices.ContainsFunc(head.lacks, e.formOf(other).Asks) {
@@ -51,7 +49,7 @@ func (e *Engine) subdue(q *clusterQueue, head *class) (some bool) {
 	return some
 }
 
-// news tells as of which use of quota and of nodes something was found out.
+// news identifies the state of quota and of nodes that a finding is based on.
 type news struct {
 	places  uint64
 	charges int
@@ -59,10 +57,9 @@ type news struct {
 
 func (e *Engine) newsOf(f *family) news { return news{e.places.Changes(), f.charges} }
 
-// review finds out what the heads of the family lack by now, at the end of a pass: that
-// depends on what others use, and on whether quota or room on nodes is short first. A head
-// is looked at once for each news, so that this ends. It reports whether somebody is to be
-// looked at then.
+// review reevaluates at the end of a pass what the heads of the family lack: that depends on the usage of others, and
+// on whether quota or nodes are short first. A head is evaluated once per state, so that this ends. It reports
+// whether that left a class to evaluate.
 func (p *pass) review(f *family) (left bool) {
 	for _, q := range f.queues {
 		for _, head := range slices.SortedFunc(slices.Values(q.heads), func(a, b *class) int { return order.Compare(a.head(), b.head()) }) {
@@ -86,15 +83,14 @@ func (p *pass) review(f *family) (left bool) {
 	return left
 }
 
-// lookAt evaluates a class as the begin of a pass would.
+// lookAt evaluates a class as at the beginning of a pass.
 func (e *Engine) lookAt(c *class) (found outcome) {
 	e.keepAll(c.queue.family)
 	defer e.letAllGo(c.queue.family)
 	return e.seeingThrough(c)
 }
 
-// relent has a head hold back for what it lacks now. It reports whether it lets anybody
-// pass.
+// relent updates what a head lacks, and which classes wait behind it. It reports whether a class may pass.
 func (e *Engine) relent(q *clusterQueue, head *class, lacks []quota.FlavorResource) (passes bool) {
 	head.lacks = lacks
 	for _, other := range inRank(head.behind) {
@@ -111,7 +107,7 @@ func (e *Engine) relent(q *clusterQueue, head *class, lacks []quota.FlavorResour
 	return e.subdue(q, head) || passes
 }
 
-// headBefore is the first head that holds the class back, nil if none does.
+// headBefore returns the first head that the class must wait behind, or nil.
 func (e *Engine) headBefore(c *class) (first *class) {
 	for _, head := range c.queue.heads {
 		if head.before(c) && (first == nil || head.before(first)) && slices.ContainsFunc(head.lacks, e.formOf(c).Asks) {
@@ -121,16 +117,15 @@ func (e *Engine) headBefore(c *class) (first *class) {
 	return first
 }
 
-// putBehind sets the class, the first of those to be looked at, aside for as long as the
-// head waits.
+// putBehind blocks the class, which is on top of the ready heap, for as long as the head waits.
 func (p *pass) putBehind(c, head *class) {
 	c.queue.ready.Pop()
 	p.block(c, behind(c.queue), nil)
 	c.heldBy, head.behind[c] = head, true
 }
 
-// letPass ends what holds the class back, and what it holds back. The caller has the
-// class looked at.
+// letPass removes the class from the ones that wait behind heads, and unblocks those that wait behind it. The caller
+// queues the class for evaluation.
 func (q *clusterQueue) letPass(c *class) {
 	if c.heldBy != nil {
 		delete(c.heldBy.behind, c)
@@ -147,8 +142,8 @@ func (q *clusterQueue) letPass(c *class) {
 	}
 }
 
-// findHead finds out who holds the workload back in a queue by resource. There may have
-// been no pass to find it out.
+// findHead determines the head that the workload waits behind in a queue by resource, even if no pass has done so
+// yet.
 func (x *explainer) findHead() {
 	w, q := x.w, x.w.queue
 	if q.Strategy != ByResource || w.class == nil {
@@ -192,8 +187,7 @@ func (x *explainer) findHead() {
 	}
 }
 
-// inRank lists classes in the order of their heads, so that nothing follows from the
-// order of a map.
+// inRank returns the classes in the order of their heads, so that no result depends on map iteration order.
 func inRank(classes map[*class]bool) []*class {
 	out := make([]*class, 0, len(classes))
 	for c := range classes {

@@ -8,18 +8,17 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// charges is what the ledgers and tallies have of a workload.
+// charges is what the ledgers and tallies contain for a workload.
 type charges struct {
 	queue *clusterQueue
 	local *localQueue
-	// held and planned are what either ledger was charged.
+	// held and planned are the amounts charged to each ledger.
 	held, planned quota.Vector
 	holder        *preempt.Holder
 	count         counted
 }
 
-// settle brings ledgers and tallies in step with what the workload holds, was
-// promised and is.
+// settle updates ledgers and tallies to what the workload holds or was promised.
 func (e *Engine) settle(w *workload) {
 	was := w.charged
 	now := charges{queue: w.queue, local: w.local, count: w.counts()}
@@ -60,8 +59,7 @@ func (e *Engine) settle(w *workload) {
 	e.settlePlaces(w)
 }
 
-// firstFlavors is what the workload takes if all its pods run where its queue would put
-// them first.
+// firstFlavors returns what the workload takes if all its pods use the first flavors of its queue.
 func (e *Engine) firstFlavors(w *workload) quota.Vector {
 	form := flavor.NewForm(w.PodSets, e.offer(w.queue), &e.tree)
 	return form.First(form.Full())
@@ -74,7 +72,7 @@ func sameHolder(a, b *preempt.Holder) bool {
 	return preempt.CompareHolders(a, b) == 0 && a.Spare == b.Spare && slices.Equal(a.Pod, b.Pod)
 }
 
-// charge changes what the ledgers have from the one to the other.
+// charge updates the ledgers from one state to the next.
 func (e *Engine) charge(was, now charges) {
 	if was.queue == now.queue && slices.Equal(was.held, now.held) && slices.Equal(was.planned, now.planned) {
 		return
@@ -97,8 +95,7 @@ func (e *Engine) charge(was, now charges) {
 	}
 }
 
-// lost lists what the first vector has more of than the second, where both are of one
-// queue.
+// lost returns the indices of which less is charged after than before, of the same queue.
 func lost(was, now charges, before, after quota.Vector) []quota.Index {
 	var out []quota.Index
 	for _, a := range before {
@@ -109,7 +106,7 @@ func lost(was, now charges, before, after quota.Vector) []quota.Index {
 	return out
 }
 
-// free notes that there may be more of the resources for others.
+// free notes that there may be more of the amounts for others.
 func (q *clusterQueue) free(freed []quota.Index) {
 	if q.family == nil || len(freed) == 0 {
 		return
@@ -122,7 +119,7 @@ func (q *clusterQueue) free(freed []quota.Index) {
 	}
 }
 
-// vectorOf is what the admission takes, with what is still used beyond it.
+// vectorOf returns what the admission takes, including the surplus of terminating pods.
 func (e *Engine) vectorOf(a *Admission) quota.Vector {
 	var amounts []quota.Amount
 	for _, ps := range a.PodSets {

@@ -13,32 +13,31 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// AdmissionFairSharing has the workloads of a ClusterQueue that asks for it ordered by
-// what their LocalQueues have used of late.
+// AdmissionFairSharing orders the workloads of a ClusterQueue by the recent usage of their LocalQueues, if the
+// ClusterQueue asks for it.
 type AdmissionFairSharing struct {
-	// HalfLife is after how long past use counts half; with zero only present use counts.
+	// HalfLife is the time after which past usage counts half; with zero only present usage counts.
 	HalfLife time.Duration
-	// Interval is how often use is sampled. It is longer than zero.
+	// Interval is the time between samples. It is positive.
 	Interval time.Duration
-	// Weights say how much a unit of a resource counts: 1 where nothing is said.
+	// Weights say how much a unit of a resource counts; resources that are not listed count 1.
 	Weights map[string]float64
 }
 
-// account is what a LocalQueue has used of late.
+// account is the recent usage of a LocalQueue.
 type account struct {
-	// consumed is as of sampledAt.
+	// consumed is the usage as of sampledAt.
 	consumed  fair.Consumption
 	sampledAt time.Time
-	// entered has what workloads were given since, each once; the queue pays for one
-	// interval in advance, so that nobody gets much in before the next sample. prepaid
-	// is the sum.
+	// entered has what was given to workloads since then, each counted once: the queue pays for one interval in
+	// advance, so that it cannot get much admitted before the next sample. prepaid is the sum.
 	entered map[Key]quota.Vector
 	prepaid sums
-	// standing is what it is ordered by: who has less goes first.
+	// standing is the sort key of the LocalQueue: the smallest goes first.
 	standing float64
 }
 
-// ranksByUsage reports whether the LocalQueue is compared with others by its use.
+// ranksByUsage reports whether the LocalQueue is ordered by its usage.
 func (e *Engine) ranksByUsage(l *localQueue) bool {
 	if e.options.AdmissionFairSharing == nil || l == nil || !l.exists {
 		return false
@@ -47,7 +46,7 @@ func (e *Engine) ranksByUsage(l *localQueue) bool {
 	return q != nil && q.byUsage
 }
 
-// recall takes over what the LocalQueue's status says, unless more is known.
+// recall takes the usage from the LocalQueue's status unless the engine has a newer sample.
 func (e *Engine) recall(l *localQueue) {
 	if l.ConsumedAt.After(l.sampledAt) {
 		l.consumed, l.sampledAt = maps.Clone(l.Consumed), l.ConsumedAt
@@ -55,7 +54,7 @@ func (e *Engine) recall(l *localQueue) {
 	e.stand(l)
 }
 
-// enter has the workload's LocalQueue pay in advance for what it is given.
+// enter charges the workload's LocalQueue in advance for what the workload is given.
 func (e *Engine) enter(w *workload) {
 	if l := w.local; e.ranksByUsage(l) {
 		l.refund(w.Key)
@@ -67,7 +66,7 @@ func (e *Engine) enter(w *workload) {
 	}
 }
 
-// refund is the inverse: what was decided has not come to pass, or is sampled.
+// refund reverses enter when the admission failed or has been sampled.
 func (l *localQueue) refund(key Key) {
 	if v, ok := l.entered[key]; ok {
 		addTo(&l.prepaid, v, -1)
@@ -75,7 +74,7 @@ func (l *localQueue) refund(key Key) {
 	}
 }
 
-// stand finds the place of the LocalQueue among those of its ClusterQueue again.
+// stand updates the standing of the LocalQueue, and the order of its ClusterQueue.
 func (e *Engine) stand(l *localQueue) {
 	if !e.ranksByUsage(l) {
 		return
@@ -88,7 +87,8 @@ func (e *Engine) stand(l *localQueue) {
 	}
 }
 
-// reorderLeft does the same where some of the LocalQueue wait yet though it leads elsewhere.
+// reorderLeft reorders the ClusterQueues that the LocalQueue pointed to before, where some of its workloads still
+// wait.
 func (l *localQueue) reorderLeft() {
 	for _, q := range l.left {
 		q.reorder()
@@ -113,24 +113,24 @@ func (e *Engine) standingOf(l *localQueue) float64 {
 	return sum / (float64(weight) / float64(quota.One))
 }
 
-// reorder has those looked at in the order in which they stand now.
+// reorder sorts the classes of the queue again after a standing has changed.
 func (q *clusterQueue) reorder() {
 	q.ready.Rearrange()
 	for _, head := range slices.Clone(q.heads) {
-		q.unblock(head) // others may go before it now
+		q.unblock(head) // others may come before it now
 	}
 	if q.owners.Rearrange(); q.owners.Len() > 0 && q.family != nil {
-		q.family.put() // another may have the claim
+		q.family.put() // another class may own the claim
 	}
 	if q.head != nil && q.ready.Len() > 0 && q.ready.First().before(q.head) {
 		q.unblock(q.head)
 	}
 	if q.promised.Len() > 0 && q.family != nil {
-		q.family.put() // another may go before who was promised something
+		q.family.put() // another class may come before those with a promise
 	}
 }
 
-// units adds amounts up by resource, flavors together.
+// units sums up amounts by resource, across flavors.
 func (e *Engine) units(several ...sums) fair.Consumption {
 	amounts := map[string]int64{}
 	for _, all := range several {
@@ -149,13 +149,13 @@ func (e *Engine) units(several ...sums) fair.Consumption {
 	return out
 }
 
-// sample brings what LocalQueues have used up to date, if that is due.
+// sample updates the usage of LocalQueues if a sample is due.
 func (e *Engine) sample(now time.Time) {
 	sharing := e.options.AdmissionFairSharing
 	if sharing == nil {
 		return
 	}
-	now = now.Round(0) // a replay has no other clock than this one
+	now = now.Round(0) // drop the monotonic clock, which a replay does not have
 	next := now.Add(sharing.Interval)
 	switch {
 	case e.sampleDue.IsZero() && e.unsampled:
@@ -177,7 +177,7 @@ func (e *Engine) sample(now time.Time) {
 	e.unsampled = false
 }
 
-// ranked lists the LocalQueues that are compared, in the order of names.
+// ranked returns the LocalQueues that are ordered by usage, sorted by key.
 func (e *Engine) ranked() (out []*localQueue) {
 	for _, key := range slices.SortedFunc(maps.Keys(e.localQueues), order.CompareKeys) {
 		if l := e.localQueues[key]; e.ranksByUsage(l) {
@@ -187,8 +187,7 @@ func (e *Engine) ranked() (out []*localQueue) {
 	return out
 }
 
-// catchUp brings what the status of LocalQueues remembers up to date, so that all of it
-// is as of one time. It is no news to anybody.
+// catchUp ages the usage from the status of LocalQueues to the same time. It does not mark them as touched.
 func (e *Engine) catchUp(now time.Time) {
 	for _, l := range e.ranked() {
 		if !l.sampledAt.IsZero() && len(l.entered) == 0 {
@@ -197,9 +196,8 @@ func (e *Engine) catchUp(now time.Time) {
 	}
 }
 
-// sampleOne reports whether the LocalQueue has anything to sample the next time. Who
-// entered and left since counts as if he were there yet: he pays for one interval, as
-// everybody does.
+// sampleOne samples a LocalQueue, and reports whether it has anything to sample the next time. A workload that was
+// admitted and left again since the last sample is charged for one interval, like any other.
 func (e *Engine) sampleOne(l *localQueue, now time.Time) bool {
 	for key := range l.entered {
 		if w := e.workloads[key]; w != nil && w.local == l && w.held != nil {
@@ -208,14 +206,14 @@ func (e *Engine) sampleOne(l *localQueue, now time.Time) bool {
 	}
 	used := e.units(l.reserved, l.prepaid)
 	if len(used) > 0 {
-		e.touchedLocal.Insert(l.Key) // else what was said last says it all
+		e.touchedLocal.Insert(l.Key) // otherwise the last reported usage still says it all
 	}
 	l.entered, l.prepaid = nil, nil
 	e.age(l, now, used)
 	return len(used) > 0 || len(l.consumed) > 0
 }
 
-// age lets what was consumed fade until now, and adds what was used since.
+// age decays what was consumed until now, and adds the usage since the last sample.
 func (e *Engine) age(l *localQueue, now time.Time, used fair.Consumption) {
 	sharing := e.options.AdmissionFairSharing
 	elapsed := sharing.Interval
@@ -226,14 +224,13 @@ func (e *Engine) age(l *localQueue, now time.Time, used fair.Consumption) {
 	e.stand(l)
 }
 
-// Consumption is what a LocalQueue has used of late, as of a time.
+// Consumption is the recent usage of a LocalQueue as of a time.
 type Consumption struct {
 	Resources fair.Consumption
 	At        time.Time
 }
 
-// consumptionOf is that of the LocalQueue, nil if it is not compared or was never
-// sampled.
+// consumptionOf returns the usage of the LocalQueue, nil if it is not ordered by usage or was never sampled.
 func (e *Engine) consumptionOf(l *localQueue) *Consumption {
 	if !e.ranksByUsage(l) || l.sampledAt.IsZero() {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/order"
 )
 
-// contestant is the head of a queue and what was found out about it.
+// contestant is the head of a queue with the outcome of its evaluation.
 type contestant struct {
 	queue   *clusterQueue
 	class   *class
@@ -15,26 +15,25 @@ type contestant struct {
 	outcome
 }
 
-// stale tells that what was found out may be wrong by now.
+// stale reports whether the outcome may be out of date.
 func (c *contestant) stale() bool {
 	return c.version != c.queue.family.version || !c.class.at.IsFirst() || c.class.head() != c.rank
 }
 
-// contest finds out whose turn it is among the heads of the queues of a family.
+// contest decides which of the heads of a family's queues goes next.
 type contest interface {
-	// add takes in the head of a queue.
+	// add adds the head of a queue.
 	add(c *contestant)
-	// first is the one whose turn it is, nil if nobody is left.
+	// first returns the head that goes next, nil if none is left.
 	first() *contestant
-	// replace puts next in the place of the one that was first: the next head of the same
-	// queue, nil if it has none.
+	// replace replaces the contestant that was first by the next head of the same queue, nil if it has none.
 	replace(was, next *contestant)
-	// recharged tells that what is planned of a queue has changed, be it in the contest
-	// or not. It comes after replace where that is due too.
+	// recharged is called after the planned usage of a queue has changed, whether or not it is in the contest, and
+	// after replace if both apply.
 	recharged(q *clusterQueue)
 }
 
-// newContest is the contest of a family by the rules that are configured.
+// newContest returns the contest for the configured rules.
 func (e *Engine) newContest() contest {
 	if e.options.FairSharing != nil {
 		return &tournament{brackets: brackets{}}
@@ -42,8 +41,8 @@ func (e *Engine) newContest() contest {
 	return &byBorrowing{}
 }
 
-// byBorrowing is the contest in which queues of a higher rank go first, then whoever
-// borrows less, then who is first in order: a heap.
+// byBorrowing is the contest in which queues of a higher rank go first, then those that borrow less, then the first
+// in order: a heap.
 type byBorrowing struct{ heads borrowingHeap }
 
 func (b *byBorrowing) add(c *contestant) { heap.Push(&b.heads, c) }
@@ -64,8 +63,7 @@ func (b *byBorrowing) replace(_, next *contestant) {
 	heap.Fix(&b.heads, 0)
 }
 
-// recharged changes nothing: who was found out about something that is no longer true
-// is stale.
+// recharged does nothing: contestants with an outdated outcome are stale.
 func (b *byBorrowing) recharged(*clusterQueue) {}
 
 type borrowingHeap []*contestant

@@ -9,8 +9,8 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// evict tells the victim to go; who was only promised something goes back to wait, and whose admission is not written yet may
-// never hear of it.
+// evict evicts the victim. A workload with only a promise is routed again, and one whose admission may not be written
+// yet is withdrawn.
 func (p *pass) evict(v preempt.Victim, preemptor *workload) {
 	w := p.workloads[v.Key]
 	p.precedence.Note(preemptor.Key, w.Key)
@@ -35,9 +35,9 @@ func (p *pass) tellToGo(w *workload, eviction *Eviction, urgency int32) {
 	p.decided(w, urgency, Decision{Evict: eviction})
 }
 
-// evictWithdrawn has those go who were withdrawn and given their quota all the same, while somebody waits for it. They have not
-// stopped leaving in between: were their room not there for who was promised it, he would lose the promise, others for
-// whom he had them evicted would be given what they left, and he would evict them again, in turns without end.
+// evictWithdrawn evicts withdrawn workloads whose admission was written all the same, if another workload still waits
+// for their capacity. They count as leaving until then: otherwise the waiting workload would lose its promise, others
+// evicted for it would be admitted again, and it would evict them again, without end.
 func (p *pass) evictWithdrawn() {
 	keys := p.lateWritten.UnsortedList()
 	slices.SortFunc(keys, order.CompareKeys)
@@ -56,7 +56,7 @@ func (p *pass) evictWithdrawn() {
 	}
 }
 
-// followWithdrawn has it decided what becomes of one who was withdrawn, once it is known that he has his quota all the same.
+// followWithdrawn schedules that decision once a withdrawn workload is known to hold its quota.
 func (e *Engine) followWithdrawn(w *workload) {
 	if w.withdrawn != nil && w.assumed == nothing {
 		e.lateWritten.Insert(w.Key)
@@ -65,8 +65,8 @@ func (e *Engine) followWithdrawn(w *workload) {
 	}
 }
 
-// waiterFor is who waits for what the workload holds: the preemptor, or else the first in order of those who took from it what it
-// was promised. Nil if nobody does.
+// waiterFor returns the workload that waits for what the given one holds: the preemptor, or the first in order of
+// those that took over what was promised to the preemptor. It returns nil if there is none.
 func (p *pass) waiterFor(w *workload, eviction *Eviction) *workload {
 	preemptor := p.workloads[eviction.Preemptor]
 	if preemptor == nil || preemptor.UID != eviction.PreemptorUID {
@@ -90,7 +90,7 @@ func (w *workload) awaitsAnyOf(amounts quota.Vector) bool {
 	return w.promise != nil && slices.ContainsFunc(amounts, func(a quota.Amount) bool { return a.Value > 0 && w.promise.usage.Of(a.Index) > 0 })
 }
 
-// evictionFor is the eviction as one for who waits now.
+// evictionFor returns the eviction with the workload that waits now as its preemptor.
 func (p *pass) evictionFor(w, by *workload, was *Eviction) *Eviction {
 	if by.Key == was.Preemptor {
 		return was
@@ -107,7 +107,7 @@ func (p *pass) evictionFor(w, by *workload, was *Eviction) *Eviction {
 	return &Eviction{Preemptor: by.Key, PreemptorUID: by.UID, Cause: cause, PreemptorPath: path(by.queue.node), Path: was.Path}
 }
 
-// path leads from the root to the node.
+// path returns the path from the root cohort to the node.
 func path(n *quota.Node) string {
 	var names []string
 	for ; n != nil; n = n.Parent() {

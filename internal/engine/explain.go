@@ -12,9 +12,8 @@ import (
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
-// Arrange has queues and workloads find their places after changes of queues, cohorts
-// and namespaces, as Decide does first, and decides nothing. An engine that only
-// explains needs it once all events are applied.
+// Arrange applies changes of queues, cohorts and namespaces to the state, as Decide does first, but decides nothing.
+// An engine that is only used for Explain needs it once all events are applied.
 func (e *Engine) Arrange() {
 	if e.reshaped {
 		e.reshape()
@@ -23,9 +22,8 @@ func (e *Engine) Arrange() {
 	p.rerouteChanged()
 }
 
-// Explain says how the workload's case stands, in the numbers of this moment; ok is
-// false if there is no such workload. It changes nothing. Of queues that changed since
-// the last Decide or Arrange it only says so.
+// Explain explains the state of the workload, with current numbers; ok is false if there is no such workload. It
+// changes nothing. If its queue has changed since the last Decide or Arrange, the explanation says only that.
 func (e *Engine) Explain(key Key) (explanation reason.Explanation, ok bool) {
 	w := e.workloads[key]
 	if w == nil {
@@ -44,17 +42,18 @@ func (e *Engine) Explain(key Key) (explanation reason.Explanation, ok bool) {
 	return x.out, true
 }
 
-// explainer is one Explain under way.
+// explainer is one call of Explain.
 type explainer struct {
 	*Engine
 	w   *workload
 	out reason.Explanation
-	// nearest are the flavors closest to a yes, needs what they ask together, short what
-	// of that is not free.
+	// nearest are the flavors that come closest to fitting, needs what they are asked for together, and short what of
+	// that is not free.
 	nearest []*flavor.Look
 	needs   quota.Vector
 	short   []quota.Index
-	// atFault: what would have to happen is that it or its queue is mended. Nobody goes for it until then, and nobody's end helps.
+	// atFault is set if the workload or its queue must be fixed first: until then no eviction and no workload's end
+	// would help.
 	atFault bool
 }
 
@@ -75,7 +74,7 @@ func stateOf(w *workload) reason.State {
 	}
 }
 
-// asks are the pod sets, before any flavor has answered.
+// asks returns the pod sets, without flavors.
 func asks(podSets []PodSet) []reason.PodSet {
 	out := make([]reason.PodSet, len(podSets))
 	for i, ps := range podSets {
@@ -90,7 +89,7 @@ func asks(podSets []PodSet) []reason.PodSet {
 	return out
 }
 
-// placeInLine says where the workload stands among those that wait in its queue.
+// placeInLine sets the workload's position among those that wait in its queue.
 func (x *explainer) placeInLine() {
 	q := x.w.queue
 	x.out.ClusterQueue, x.out.ByUsage = q.Name, q.byUsage
@@ -120,8 +119,8 @@ func (x *explainer) placeInLine() {
 	}
 }
 
-// turn is that of one in line: what its LocalQueue stands at counts where the ClusterQueue
-// goes by use, then its rank.
+// turn is the sort key of a waiting workload: the standing of its LocalQueue, if the ClusterQueue orders by usage,
+// then its rank.
 type turn struct {
 	standing float64
 	rank     order.Rank
@@ -134,7 +133,7 @@ func (p turn) before(other turn, q *clusterQueue) bool {
 	return order.Compare(p.rank, other.rank) < 0
 }
 
-// inLine gives those who wait in the queue to be given quota, in no order.
+// inLine returns the workloads that wait for quota in the queue, in no particular order.
 func (e *Engine) inLine(q *clusterQueue) func(yield func(turn) bool) {
 	return func(yield func(turn) bool) {
 		for _, w := range e.promisees(q) {
@@ -152,7 +151,7 @@ func (e *Engine) inLine(q *clusterQueue) func(yield func(turn) bool) {
 	}
 }
 
-// explainWait says why the workload has no quota, and what would have to happen.
+// explainWait explains why the workload has no quota, and what would have to happen.
 func (x *explainer) explainWait() {
 	w, q := x.w, x.w.queue
 	if q != nil && (x.reshaped || x.changed.Has(q.Name)) || w.belongs.on == w.local.unplaced {
@@ -165,7 +164,7 @@ func (x *explainer) explainWait() {
 		return
 	}
 	x.tentatively(func() {
-		if w.promise != nil { // asked anew, it needs not wait for itself
+		if w.promise != nil { // it does not have to wait for what is promised to itself
 			x.tree.Release(q.Name, quota.Planned, w.promise.usage)
 			x.places.Hold(w.Key, nil)
 		} else {
@@ -178,7 +177,7 @@ func (x *explainer) explainWait() {
 		form := x.formOf(probe)
 		found := x.seeingThrough(probe)
 		if w.promise != nil && found.verdict != admissible {
-			found.verdict, found.victims, found.yields = promisable, nil, nil // nobody else goes for it
+			found.verdict, found.victims, found.yields = promisable, nil, nil // no others are evicted for it
 		}
 		counts := x.countsOf(form, found)
 		if x.atFault = why.Code == reason.Inadmissible; x.atFault {
@@ -202,8 +201,8 @@ func (x *explainer) explainWait() {
 	x.say(why)
 }
 
-// countsOf are of how many pods of each pod set flavors are asked: of those that it was promised or could have, or else of the fewest,
-// which were short of what has to become free.
+// countsOf returns the counts of each pod set with which flavors are surveyed: those that it was promised or could
+// get, or else the smallest ones, as what they are short of has to become free.
 func (x *explainer) countsOf(form *flavor.Form, found outcome) []int32 {
 	given := found.choice.Assignments
 	switch {
@@ -219,12 +218,12 @@ func (x *explainer) countsOf(form *flavor.Form, found outcome) []int32 {
 	return counts
 }
 
-// tentatively runs f and undoes what it charged, released and held.
+// tentatively runs f and rolls back its changes of quota and places.
 func (e *Engine) tentatively(f func()) { e.tree.Try(func() { e.places.Try(f) }) }
 
 func (x *explainer) say(why reason.Reason) { x.out.Code, x.out.Message = why.Code, why.Message() }
 
-// whyNow is the reason of one in line, of whom so much was found out.
+// whyNow returns the reason for which a workload in line waits, given its outcome.
 func (x *explainer) whyNow(found outcome) reason.Reason {
 	q := x.w.queue
 	if why := x.mustWait(q); why.Code != reason.None && x.isToldToWait(found) {
@@ -236,7 +235,7 @@ func (x *explainer) whyNow(found outcome) reason.Reason {
 	}
 	why := found.choice.Why
 	if c := x.w.class; c != nil && c.blocked && (found.verdict == admissible || found.verdict == promisable) {
-		// There is room, or will be, and another queue was the first to keep it for its own.
+		// There is or will be capacity, but another queue keeps it for its own workloads.
 		return reason.Reason{Code: reason.WaitingForQuota, Detail: "the room that there is belongs to another ClusterQueue, whose own workloads wait for more of it"}
 	}
 	switch found.verdict {
@@ -251,7 +250,7 @@ func (x *explainer) whyNow(found outcome) reason.Reason {
 	return why
 }
 
-// findUnready lists those whose pods must be ready first.
+// findUnready lists the workloads whose pods must be ready first.
 func (x *explainer) findUnready() {
 	for _, w := range inOrder(x.workloads) {
 		if w.charged.count.unready && (x.options.BlockUntilReady == BlockAll || w.charged.queue == x.w.queue) {
@@ -260,7 +259,7 @@ func (x *explainer) findUnready() {
 	}
 }
 
-// isToldToWait reports whether all that the workload is told is that others must be ready first.
+// isToldToWait reports whether the reported reason is that other workloads must be ready first.
 func (x *explainer) isToldToWait(found outcome) bool {
 	if promised := x.w.promise; promised != nil {
 		return fits(x.w.queue.node, promised.usage)
@@ -268,14 +267,14 @@ func (x *explainer) isToldToWait(found outcome) bool {
 	return !x.isKnownHopeless(found)
 }
 
-// isKnownHopeless reports whether the workload was found hopeless before its queue had to
-// wait, and is yet: that is what it was told.
+// isKnownHopeless reports whether the workload was found hopeless before its queue had to wait, and still is: then
+// that is the reported reason.
 func (x *explainer) isKnownHopeless(found outcome) bool {
 	c := x.w.class
 	return found.verdict == hopeless && (c != nil && c.blocked || x.w.why.Code == found.choice.Why.Code)
 }
 
-// surveyFlavors asks every flavor for so many pods of each pod set.
+// surveyFlavors asks each flavor for these counts of each pod set.
 func (x *explainer) surveyFlavors(form *flavor.Form, counts []int32) {
 	w, q := x.w, x.w.queue
 	var needs []quota.Amount
@@ -302,13 +301,13 @@ func (x *explainer) surveyFlavors(form *flavor.Form, counts []int32) {
 	}
 }
 
-// freeOf is what may be taken now without taking what is promised to others.
+// freeOf returns how much can be taken now without taking what is promised to others.
 func (x *explainer) freeOf(i quota.Index) int64 {
 	n := x.w.queue.node
 	return min(n.Available(quota.Held, i), n.Available(quota.Planned, i))
 }
 
-// verdictOf is what was seen of a flavor, for people.
+// verdictOf converts the result for a flavor for users.
 func (x *explainer) verdictOf(l *flavor.Look) reason.FlavorVerdict {
 	out := reason.FlavorVerdict{Flavor: l.Flavor, Nearest: l.Nearest, Borrows: l.Borrowing > 0, Message: l.Refusal}
 	var usage []quota.Amount

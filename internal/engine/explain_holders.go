@@ -14,17 +14,17 @@ import (
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
-// holder is somebody else who has what is short.
+// holder is another workload that holds what is short.
 type holder struct {
 	*workload
 	size int64
 }
 
-// findHolders lists who has what is short, and what would have to end.
+// findHolders lists the workloads that hold what is short, and those that would have to end.
 func (x *explainer) findHolders(found outcome) {
 	hopeless := func(l *flavor.Look) bool { return l.Mode == flavor.NoFit }
 	if len(x.short) == 0 || slices.ContainsFunc(x.nearest, hopeless) {
-		return // nobody's end would help
+		return // it would not help if any of them ended
 	}
 	q := x.w.queue
 	bars := preempt.BarsOf(&x.tree, x.preemptor(x.w, q, x.needs, x.short), func(n *quota.Node) []*preempt.Holder { return x.queues[n.Name()].holders })
@@ -44,8 +44,8 @@ func (x *explainer) findHolders(found outcome) {
 	}
 }
 
-// holdersOfShort are those without whom there would be more of what is short: those
-// that are going first, then the largest.
+// holdersOfShort returns the workloads without which there would be more of what is short: leaving ones first, then
+// by size, descending.
 func (x *explainer) holdersOfShort() []holder {
 	root := x.w.queue.node.Root()
 	var out []holder
@@ -71,7 +71,7 @@ func (x *explainer) holdersOfShort() []holder {
 	return out
 }
 
-// hinders reports whether there would be more of anything short if the workload ended.
+// hinders reports whether there would be more of anything that is short if the workload ended.
 func (x *explainer) hinders(w *workload) (helps bool) {
 	has := slices.ContainsFunc(x.short, func(i quota.Index) bool { return x.hasOfShort(w, i) > 0 })
 	if !has {
@@ -89,7 +89,7 @@ func (x *explainer) hasOfShort(w *workload, i quota.Index) int64 {
 	return max(w.charged.held.Of(i), w.charged.planned.Of(i))
 }
 
-// available is what is left of what is short, by either ledger.
+// available returns what is left of what is short, in both ledgers.
 func (x *explainer) available() (out []int64) {
 	for _, i := range x.short {
 		for _, l := range []quota.Ledger{quota.Held, quota.Planned} {
@@ -99,7 +99,7 @@ func (x *explainer) available() (out []int64) {
 	return out
 }
 
-// end takes the workload out of the ledgers. It is done within Try.
+// end removes the workload from the ledgers. It is called within Try.
 func (x *explainer) end(w *workload) {
 	x.tree.Release(w.charged.queue.Name, quota.Held, w.charged.held)
 	x.tree.Release(w.charged.queue.Name, quota.Planned, w.charged.planned)
@@ -110,7 +110,7 @@ func (x *explainer) stay(w *workload) {
 	x.tree.Charge(w.charged.queue.Name, quota.Planned, w.charged.planned)
 }
 
-// findEnds looks for few of the holders after whose end the nearest flavors would do.
+// findEnds finds a small set of holders after whose end the nearest flavors would fit.
 func (x *explainer) findEnds(holders []holder) {
 	fits := func() bool {
 		return !slices.ContainsFunc(x.needs, func(a quota.Amount) bool { return x.freeOf(a.Index) < a.Value })
@@ -128,7 +128,7 @@ func (x *explainer) findEnds(holders []holder) {
 			ends = nil
 			return
 		}
-		for n := len(ends) - 2; n >= 0; n-- { // without the last one it did not fit
+		for n := len(ends) - 2; n >= 0; n-- { // it did not fit without the last one
 			x.stay(ends[n].workload)
 			if fits() {
 				ends = slices.Delete(ends, n, n+1)
@@ -142,7 +142,7 @@ func (x *explainer) findEnds(holders []holder) {
 	}
 }
 
-// holderOf is a holder for people. The victims would be evicted for the workload that is explained.
+// holderOf describes a holder for users. The victims are those to evict for the explained workload.
 func (x *explainer) holderOf(w *workload, bars *preempt.Bars, victims sets.Set[reason.Name]) reason.Holder {
 	out := reason.Holder{
 		Name: reason.NameOf(w.Key), ClusterQueue: w.charged.queue.Name, Priority: w.Priority,
@@ -166,7 +166,7 @@ func (x *explainer) holderOf(w *workload, bars *preempt.Bars, victims sets.Set[r
 	case victims.Has(out.Name):
 		out.Preemptable = true
 	default:
-		// Elastic ones yield to a higher priority of their queue whatever its policy.
+		// Elastic workloads shrink for a higher priority in their queue regardless of its policy.
 		yields := w.charged.queue == x.w.queue && h.Pod != nil && h.Priority < x.w.Priority
 		if out.NotPreemptable = bars.Why(h, w.charged.queue.node); out.NotPreemptable == "" && !yields {
 			out.NotPreemptable = x.borrowingBar()
@@ -176,7 +176,7 @@ func (x *explainer) holderOf(w *workload, bars *preempt.Bars, victims sets.Set[r
 	return out
 }
 
-// borrowingBar says why the queue may evict nobody for what it would have to borrow.
+// borrowingBar returns why the queue may not evict any workload for what it would have to borrow.
 func (x *explainer) borrowingBar() string {
 	for _, i := range x.short {
 		if !mayPreempt(x.w.queue, i, x.needs.Of(i)) {

@@ -5,8 +5,8 @@ import (
 	"github.com/musterhq/muster/internal/engine/place"
 )
 
-// nodesOf is what the nodes of a flavor say to a pod set, whatever its quota; nil where
-// only that matters.
+// nodesOf diagnoses the nodes of a flavor for a pod set, regardless of quota; nil if the pod set is not placed on
+// nodes.
 func (x *explainer) nodesOf(podSet int, l *flavor.Look) *place.Diagnosis {
 	ps := &x.w.shape.podSets[podSet]
 	if l.Refusal != "" || ps.Needed() == 0 || !x.places.Places(l.Flavor) {
@@ -21,7 +21,8 @@ func (x *explainer) nodesOf(podSet int, l *flavor.Look) *place.Diagnosis {
 	return &said
 }
 
-// groupOf are all pod sets of a group as they ask for places in the flavor: one of them alone cannot ask for another domain.
+// groupOf returns the asks of all pod sets of a group in the flavor: a single one cannot be placed in another domain
+// than the rest.
 func (x *explainer) groupOf(group, of string) []place.Ask {
 	var given []Assignment
 	for i := range x.w.shape.podSets {
@@ -35,8 +36,8 @@ func (x *explainer) groupOf(group, of string) []place.Ask {
 	return x.asksOf(x.w.shape.podSets, given, x.w.avoid.nodes)
 }
 
-// together is what nodes say of all pod sets in their nearest flavors; nil where they take all of them, or where they do not even
-// take one alone, of which its flavor tells.
+// together diagnoses the nodes for all pod sets in their nearest flavors; nil if all fit, or if one does not even fit
+// alone, which its flavor then says.
 func (x *explainer) together() *place.Diagnosis {
 	var given []Assignment
 	looks := 0
@@ -50,11 +51,11 @@ func (x *explainer) together() *place.Diagnosis {
 			if !said.Nodes.Fits {
 				return nil
 			}
-			a.Flavors[said.Flavor] = said.Flavor // whatever it gives: nodes must be of all of them
+			a.Flavors[said.Flavor] = said.Flavor // the resource does not matter: nodes must match all flavors
 			looks++
 		}
 		if len(a.Flavors) == 0 {
-			a.Count = 0 // its pods are placed on no nodes
+			a.Count = 0 // its pods are not placed on nodes
 		}
 		given = append(given, a)
 	}
@@ -68,8 +69,8 @@ func (x *explainer) together() *place.Diagnosis {
 	return &said
 }
 
-// awaitsNodes reports whether the workload was admitted by quota alone, to nodes that
-// come for its pods, and these are not all there yet.
+// awaitsNodes reports whether the workload was admitted by quota alone, to nodes still to be provisioned, and its
+// pods are not all ready.
 func (e *Engine) awaitsNodes(w *workload) bool {
 	if w.held == nil || w.Ready || w.leaving() || w.held.onNodes() {
 		return false
