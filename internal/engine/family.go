@@ -10,33 +10,31 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// family is all queues of one tree: what one of them gives back, another may take.
+// family is all queues of one tree: what one of them releases, another may take.
 type family struct {
 	name   string
 	queues []*clusterQueue
 	agenda *agenda
-	// version changes with every decision, so that what was found out before it is
-	// found out again.
+	// version changes with every decision, which invalidates the outcomes found before it.
 	version int
-	// dirty tells that there is somebody to look at, and that the family is on the
-	// agenda. freed are the amounts of which something was given back: who was short of
-	// them is looked at again.
-	// By fair shares, sharesMoved tells that somebody uses more or less than before.
+	// dirty is set while the family is on the agenda. freed are the amounts of which something was released: classes
+	// that were short of them are unblocked. With fair sharing, sharesMoved is set if the usage of any queue has
+	// changed.
 	dirty       bool
 	freed       []quota.Index
 	sharesMoved bool
-	// charges counts what was charged, given back, and kept for another or no more.
+	// charges counts changes of what is charged, including what is kept for claims.
 	charges int
-	// short are the classes that were set aside, by what there would have to be more of.
+	// short are the blocked classes, by the amounts of which there has to be more.
 	short map[quota.Index]map[*class]struct{}
-	// promised are those who wait for others to go.
+	// promised are the workloads that wait for evicted ones to release quota.
 	promised order.Queue
 }
 
-// agenda lists the families in which there is somebody to look at.
+// agenda lists the families with work to do.
 type agenda []*family
 
-// put has the family looked at.
+// put adds the family to the agenda.
 func (f *family) put() {
 	if !f.dirty {
 		f.dirty = true
@@ -44,8 +42,7 @@ func (f *family) put() {
 	}
 }
 
-// recharged notes that something was charged or given back: heads by resource may lack
-// something else.
+// recharged notes that something was charged or released: heads by resource may lack something else now.
 func (q *clusterQueue) recharged() {
 	if q != nil && q.family != nil {
 		q.family.charges++
@@ -55,12 +52,12 @@ func (q *clusterQueue) recharged() {
 	}
 }
 
-// hasHeads reports whether any head by resource holds others back.
+// hasHeads reports whether the family has heads of queues by resource.
 func (f *family) hasHeads() bool {
 	return slices.ContainsFunc(f.queues, func(q *clusterQueue) bool { return len(q.heads) > 0 })
 }
 
-// leaving is how many were told to go and have not gone.
+// leaving counts the evicted workloads that still hold quota.
 func (f *family) leaving() (n int) {
 	for _, q := range f.queues {
 		n += q.leaving
@@ -68,11 +65,11 @@ func (f *family) leaving() (n int) {
 	return n
 }
 
-// reshape finds the families again after quotas or cohorts changed. Those that were
-// not concerned stay as they are.
+// reshape rebuilds the families after quotas or cohorts have changed. Families that are not affected stay as they
+// are.
 func (e *Engine) reshape() {
 	concerned := sets.New[*clusterQueue]()
-	e.markConcerned(concerned) // as it was
+	e.markConcerned(concerned) // by the tree as it was
 	groups := map[string][]*clusterQueue{}
 	for _, name := range slices.Sorted(maps.Keys(e.queues)) {
 		q := e.queues[name]
@@ -91,7 +88,7 @@ func (e *Engine) reshape() {
 		key := q.familyName()
 		groups[key] = append(groups[key], q)
 	}
-	e.markConcerned(concerned) // as it is now
+	e.markConcerned(concerned) // by the tree as it is now
 	before := e.families
 	e.families = map[string]*family{}
 	e.reshaped = false
@@ -105,14 +102,13 @@ func (e *Engine) reshape() {
 	}
 }
 
-// forgettable reports whether the queue does not exist and nobody names it.
+// forgettable reports whether the queue does not exist and nothing refers to it.
 func (q *clusterQueue) forgettable() bool {
 	return !q.exists && len(q.locals) == 0 && q.waiting.len() == 0 && q.unplaced.len() == 0 && len(q.holders) == 0 &&
 		q.pending == 0 && q.reserving == 0
 }
 
-// markConcerned adds the queues that share a family with one that has changed, or
-// with a cohort that has.
+// markConcerned adds the queues that share a family with a changed queue or cohort.
 func (e *Engine) markConcerned(concerned sets.Set[*clusterQueue]) {
 	byRoot := map[*quota.Node][]*clusterQueue{}
 	hit := sets.New[*quota.Node]()
@@ -124,7 +120,7 @@ func (e *Engine) markConcerned(concerned sets.Set[*clusterQueue]) {
 			continue
 		}
 		root := q.node
-		for root.Parent() != nil && !root.Cyclic() { // else one begins: the queue is concerned anyhow
+		for root.Parent() != nil && !root.Cyclic() { // a queue below a cycle was added above
 			root = root.Parent()
 		}
 		byRoot[root] = append(byRoot[root], q)
@@ -139,13 +135,13 @@ func (e *Engine) markConcerned(concerned sets.Set[*clusterQueue]) {
 	}
 }
 
-// recohortedUnder reports whether a cohort has changed at or under the node. It may
-// have no queue under it: what it has is for the others all the same.
+// recohortedUnder reports whether a cohort at or below the node has changed. A cohort without queues counts too:
+// others may use its quota.
 func (e *Engine) recohortedUnder(n *quota.Node) bool {
 	return !n.IsQueue() && !n.Cyclic() && (e.recohorted.Has(n.Name()) || slices.ContainsFunc(n.Children(), e.recohortedUnder))
 }
 
-// found starts a family: nothing is promised in it and everyone is looked at.
+// found starts a family without promises, in which every class is evaluated.
 func (e *Engine) found(key string, queues []*clusterQueue) {
 	f := &family{name: key, queues: queues, agenda: &e.agenda, short: map[quota.Index]map[*class]struct{}{}}
 	if key != "" {
@@ -163,7 +159,7 @@ func (e *Engine) found(key string, queues []*clusterQueue) {
 			e.route(w)
 		}
 		for _, h := range q.holders {
-			e.precedence.Forget(h.Key) // what was right between them may not be any more
+			e.precedence.Forget(h.Key) // an earlier preemption may not be justified any more
 		}
 		for _, c := range q.classes {
 			q.unblock(c)
@@ -171,7 +167,7 @@ func (e *Engine) found(key string, queues []*clusterQueue) {
 	}
 }
 
-// familyName is the name of the root of the queue's tree, "" if it is in none.
+// familyName returns a name made from the root of the queue's tree, "" if it is in none.
 func (q *clusterQueue) familyName() string {
 	switch {
 	case q.node == nil:

@@ -13,8 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
-// tryGrowth has those queues looked at in which somebody may grow by now who could not
-// before.
+// tryGrowth puts the families on the agenda in which a workload may grow by now.
 func (e *Engine) tryGrowth(now time.Time) {
 	for _, name := range slices.Sorted(maps.Keys(e.growths)) {
 		if e.growths[name].After(now) {
@@ -27,9 +26,8 @@ func (e *Engine) tryGrowth(now time.Time) {
 	}
 }
 
-// grow gives the elastic workloads of a family what is free and nobody who waits can have,
-// and those of higher priority what lower ones have. It is the last that is done in a pass.
-// It reports whether somebody is left who is to grow.
+// grow gives the elastic workloads of a family the capacity that no waiting workload can use, and those of higher
+// priority the capacity of lower ones. It is the last step of a pass. It reports whether work is left.
 func (p *pass) grow(f *family) (left bool) {
 	for _, q := range f.queues {
 		if len(q.elastic) == 0 {
@@ -56,14 +54,14 @@ func (p *pass) grow(f *family) (left bool) {
 	return false
 }
 
-// mayGrow reports whether the workload may be given more than it has, whatever is free. Who
-// could not be admitted as it is may not: nobody who is deactivated, or whose LocalQueue is
-// stopped, gone or leads elsewhere; nor may he of whom something was refused just now.
+// mayGrow reports whether the workload may be given more than it has, regardless of capacity. A workload that could
+// not be admitted in its present state may not: if it is deactivated, if its LocalQueue is stopped, deleted or points
+// to another ClusterQueue, or if the API server has just rejected a decision about it.
 func (w *workload) mayGrow() bool {
 	return !w.Inactive && !w.refusal.stands(w.Generation) && w.local.open() && w.local.ClusterQueue == w.queue.Name && w.queue.fault().Code == reason.None
 }
 
-// dropPlans leaves to others what was planned for those who may not grow any more.
+// dropPlans releases what was planned for workloads that may not grow any more.
 func (p *pass) dropPlans(q *clusterQueue) {
 	for _, w := range p.resizableOf(q).members {
 		if len(w.growing) > 0 && !w.mayGrow() {
@@ -72,14 +70,14 @@ func (p *pass) dropPlans(q *clusterQueue) {
 	}
 }
 
-// growAsPlanned enlarges those for whom others had to yield, now that these are gone. Who
-// does not get what he was to have asks nobody to yield again before he is resized. It
-// reports whether somebody is left.
+// growAsPlanned enlarges the workloads for which others had to shrink or stop, now that the pods of these are gone. A
+// workload that does not get what was planned makes no others shrink before its next resize. It reports whether work
+// is left.
 func (p *pass) growAsPlanned(q *clusterQueue) (left bool) {
 	t := p.resizableOf(q)
 	for i, w := range t.members {
 		if len(w.growing) == 0 || !fits(q.node, w.growing) && q.family.leaving() > 0 {
-			continue // those who make room are on their way yet
+			continue // pods that make room for it have not terminated yet
 		}
 		if p.budget--; p.budget <= 0 {
 			return true
@@ -98,15 +96,15 @@ func (p *pass) growAsPlanned(q *clusterQueue) (left bool) {
 	return false
 }
 
-// growth is a workload that may have more pods.
+// growth is a larger size for a workload.
 type growth struct {
 	w  *workload
 	at int
 	to int32
 }
 
-// growthsOf shares what is free out, one replica at a time. It is for those who have rested
-// since their last resize, and where it is worth the cost.
+// growthsOf shares out free capacity, one replica at a time, among the workloads for which the time since their last
+// resize is long enough and the gain worth the cost.
 func (p *pass) growthsOf(q *clusterQueue) []growth {
 	delete(p.growths, q.Name)
 	t := p.resizableOf(q)
@@ -114,7 +112,7 @@ func (p *pass) growthsOf(q *clusterQueue) []growth {
 	over := p.letGoOutgrown(q)
 	for i, w := range t.members {
 		if t.jobs[i].Size == t.jobs[i].Max || w.held.hasSurplus() || len(w.growing) > 0 || w.Priority < over || !w.mayGrow() {
-			continue // it is as large as may be, or pods of it or of others are on their way yet
+			continue // it is at its maximum, or pods of it or for it have not terminated yet
 		}
 		to := min(int64(t.jobs[i].Max), int64(t.jobs[i].Size)+roomFor(q.node, t.each[i]))
 		if to <= int64(t.jobs[i].Size) {
@@ -129,7 +127,7 @@ func (p *pass) growthsOf(q *clusterQueue) []growth {
 	return p.share(q, t, may)
 }
 
-// share gives the room to those who may grow.
+// share shares out capacity among the workloads that may grow.
 func (p *pass) share(q *clusterQueue, t *resizable, may []int) []growth {
 	jobs := make([]elastic.Job, len(may))
 	for n, i := range may {
@@ -151,10 +149,11 @@ func (p *pass) share(q *clusterQueue, t *resizable, may []int) []growth {
 	return out
 }
 
-// purse is what is left of each amount, of those of which something was taken.
+// purse has what is left of each amount of which something was taken.
 type purse map[quota.Index]int64
 
-// take takes the amounts if they are there: what there was at first is asked once.
+// take takes the amounts if they are available. at returns what was available at first, and is called once per
+// amount.
 func (p purse) take(v quota.Vector, at func(quota.Index) int64) bool {
 	for _, a := range v {
 		if _, known := p[a.Index]; !known {
@@ -170,14 +169,14 @@ func (p purse) take(v quota.Vector, at func(quota.Index) int64) bool {
 	return true
 }
 
-// growsLater notes that somebody of the queue may grow from a time on.
+// growsLater notes that a workload of the queue may grow from the given time on.
 func (p *pass) growsLater(q *clusterQueue, at time.Time) {
 	if due, known := p.growths[q.Name]; !known || at.Before(due) {
 		p.growths[q.Name] = at
 	}
 }
 
-// roomFor is how often the amounts are free, now and in what is planned.
+// roomFor returns how many times the amounts fit, now and in the planned ledger.
 func roomFor(n *quota.Node, v quota.Vector) int64 {
 	most := plannedRoom(n, v)
 	for _, a := range v {
@@ -188,7 +187,7 @@ func roomFor(n *quota.Node, v quota.Vector) int64 {
 	return max(0, most)
 }
 
-// enlarge gives a workload as many more pods as there is room for on nodes, too.
+// enlarge gives a workload as many more pods as fit on nodes, up to the given size.
 func (p *pass) enlarge(g growth) {
 	now := g.w.held.PodSets[g.at].Count
 	var found []place.NodeCount
@@ -208,19 +207,19 @@ func (p *pass) enlarge(g growth) {
 		}
 		find(to - now)
 	}
-	p.budget -= 2 // it costs more than to look at somebody
+	p.budget -= 2 // it costs more than an evaluation
 	p.resize(g.w, g.at, g.w.held.sized(g.at, to, found), Key{})
 }
 
-// plan has so much more be planned for the workload, as soon as others are gone.
+// plan plans additional quota for the workload, to be used once other workloads have released it.
 func (p *pass) plan(w *workload, more quota.Vector) {
 	w.growing = more
 	p.settle(w)
 }
 
-// displaceForGrowth has elastic workloads of lower priority yield to those who could be
-// larger: a priority has all it can use before a lower one has anything. Those grow once
-// the others' pods are gone. It does so for one priority at a time, the highest first.
+// displaceForGrowth shrinks or stops elastic workloads of lower priority for those that could be larger: a priority
+// has all that it can use before a lower one has anything. The latter grow once the others' pods are gone. It handles
+// one priority at a time, the highest first.
 func (p *pass) displaceForGrowth(q *clusterQueue) {
 	t := p.resizableOf(q)
 	now := standing{listings: q.listings, charges: q.family.charges, news: p.placesNews, until: q.displaced.until}
@@ -251,17 +250,17 @@ func (p *pass) displaceForGrowth(q *clusterQueue) {
 	q.displaced = now
 }
 
-// standing is what it depends on whether some have to yield for others to grow, until the time.
+// standing is the state, valid until a time, on which the result of displaceForGrowth depends.
 type standing struct {
 	listings, charges, news int
 	until                   time.Time
 }
 
-// displaceFor has those of lower priority yield of whom it takes the fewest for those at the
-// indices to be as large as can be. It reports whether any do; later is when more of them
-// might.
+// displaceFor shrinks or stops the fewest workloads of lower priority that let those at the indices grow as far as
+// possible. It reports whether there are any; later is when there may be more of them.
 //
-// Nobody does so twice for the same one: who takes what another has, gives it to a third and
+// No workload does so twice for the same one: if a workload took what another has, released it to a third and took it
+// again, there would be no end.
 // takes it again would never come to rest.
 func (p *pass) displaceFor(q *clusterQueue, t *resizable, priority int32, indices []int) (later time.Time, any bool) {
 	y := t.yieldsOnceTo(priority, indices)
@@ -306,15 +305,15 @@ func (p *pass) displaceFor(q *clusterQueue, t *resizable, priority int32, indice
 	return later, true
 }
 
-// costly is how many elastic workloads cost as much to look at as another one that waits.
+// costly is how many elastic workloads cost as much to evaluate as one waiting workload.
 const costly = 50
 
-// grownAs is how many more pods each of those at the indices would get of what is planned to
-// be free, and all together. For whom it is not worth the cost soon does not count; later is
-// when it is for the first of them.
+// grownAs returns how many more pods each of those at the indices would get of what is planned to be free, and their
+// sum. Those for which growth will not be worth its cost soon do not count; later is when it is for the first of
+// them.
 func (e *Engine) grownAs(q *clusterQueue, t *resizable, indices []int) (more []int32, sum int32, later time.Time) {
 	more = make([]int32, len(indices))
-	var able []int // the places in indices of those for whom there is room at all
+	var able []int // the positions in indices of the workloads with any free quota
 	var jobs []elastic.Job
 	for n, i := range indices {
 		if plannedRoom(q.node, t.each[i]) > 0 {
@@ -345,13 +344,12 @@ func (e *Engine) grownAs(q *clusterQueue, t *resizable, indices []int) (more []i
 	return more, sum, later
 }
 
-// worthAt is from when on room is kept for the job to grow to so many pods.
+// worthAt returns when to begin keeping capacity for the job to grow to this size.
 func (e *Engine) worthAt(job *elastic.Job, to int32) time.Time {
 	return e.options.Elastic.GrowsAt(job, to).Add(-elastic.SizesLast)
 }
 
-// podsOnNodes is how many more pods of one of the resizable, and no more than the most, have room
-// on nodes by what is planned.
+// podsOnNodes returns how many more pods of a resizable workload, up to most, fit on nodes in the planned ledger.
 func (e *Engine) podsOnNodes(t *resizable, i int, most int32) int32 {
 	fits := func(pods int32) bool {
 		_, ok := e.moreOnNodes(t.members[i], t.at[i], pods, place.Planned)
@@ -363,7 +361,7 @@ func (e *Engine) podsOnNodes(t *resizable, i int, most int32) int32 {
 	return int32(sort.Search(int(most-1), func(n int) bool { return !fits(int32(n) + 1) }))
 }
 
-// plannedRoom is how often the amounts are free in what is planned.
+// plannedRoom returns how many times the amounts fit in the planned ledger.
 func plannedRoom(n *quota.Node, v quota.Vector) int64 {
 	most := int64(1) << 31
 	for _, a := range v {

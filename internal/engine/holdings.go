@@ -2,20 +2,20 @@ package engine
 
 import "github.com/musterhq/muster/internal/engine/quota"
 
-// Holding is what the ledgers have of a workload that holds quota.
+// Holding is what the ledgers contain for a workload that holds quota.
 type Holding struct {
 	Key Key
 	// UID and Version are those of the Workload as the engine knows it.
 	UID     string
 	Version int64
-	// ClusterQueue is whose quota it holds, Held how much.
+	// ClusterQueue is the queue whose quota it holds, Held how much.
 	ClusterQueue string
 	Held         quota.Vector
-	// Assumed says that a decision about it is being written: the API server may have it or not.
+	// Assumed says that a decision about it has not been confirmed: the API server may have it or not.
 	Assumed bool
 }
 
-// Holdings yields all that hold quota, in no order.
+// Holdings yields a Holding for each workload that holds quota, in no particular order.
 func (e *Engine) Holdings(yield func(Holding) bool) {
 	for _, w := range e.workloads {
 		if h, ok := w.holding(); ok && !yield(h) {
@@ -24,7 +24,7 @@ func (e *Engine) Holdings(yield func(Holding) bool) {
 	}
 }
 
-// Holding is that of the workload, if it holds quota.
+// Holding returns the Holding of the workload; ok is false if it holds no quota.
 func (e *Engine) Holding(key Key) (_ Holding, ok bool) {
 	w := e.workloads[key]
 	if w == nil {
@@ -41,5 +41,5 @@ func (w *workload) holding() (_ Holding, ok bool) {
 	return Holding{Key: w.Key, UID: w.UID, Version: w.Version, ClusterQueue: c.queue.Name, Held: c.held, Assumed: w.assumed != nothing}, true
 }
 
-// AmountName is what the amounts of the index are of.
+// AmountName returns the flavor and the resource of an index.
 func (e *Engine) AmountName(i quota.Index) quota.FlavorResource { return e.tree.Name(i) }

@@ -10,33 +10,32 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// What is a queue's own is not lent while a workload waits that the queue's own quota
-// could hold: else those who borrow would take each piece as it is given back, and a
-// large workload would wait for ever. So each queue has a claim: what the first such
-// workload takes at least. During a pass as much of the claims as is free is charged to
-// the queues, for others to see.
+// A queue's own quota is not lent while a workload waits that would fit within it: otherwise borrowers would take
+// each piece as soon as it is released, and a large workload would starve. So each queue has a claim: the least that
+// its first such workload takes. During a pass, as much of the claims as is free is charged to their queues, where
+// other queues see it.
 //
-// Where there is not enough for all claims, who is first in order keeps first. And a
-// claim binds nobody who goes before it and takes what is his queue's own. Claims follow
-// from who waits and from nothing else, not from who was looked at before: so an engine
-// that starts from a list decides as one that was there all the time.
+// If there is not enough for all claims, the first in order is served first. And a claim does not bind workloads that
+// come before it and stay within their queue's own quota. Claims follow from the waiting workloads only, not from the
+// order in which they were evaluated, so that an engine that starts from a list decides like one that has been
+// running.
 
-// claim is what a queue keeps for one of its workloads.
+// claim is the quota that a queue keeps for one of its workloads.
 type claim struct {
 	class *class
 	rank  order.Rank
 	needs quota.Vector
-	// paid tells that the class was given it.
+	// paid is set if the class was given its claim.
 	paid bool
 }
 
-// equal reports whether both keep the same for as early a workload.
+// equal reports whether both claims keep the same amounts for workloads at the same place in the order.
 func (c claim) equal(other claim) bool {
 	return (c.class == nil) == (other.class == nil) && order.Compare(c.rank, other.rank) == 0 && slices.Equal(c.needs, other.needs)
 }
 
-// claimOf is the claim of the queue, of no class if there is none. A queue that may
-// reclaim from anyone needs no such help, nor does one that shares with nobody.
+// claimOf returns the claim of the queue, without a class if there is none. A queue that may reclaim from any
+// workload, or that shares with no other queue, needs none.
 func (q *clusterQueue) claimOf() claim {
 	if q.owners.Len() == 0 || len(q.family.queues) == 1 || q.Preemption.Reclaim == preempt.Any {
 		return claim{}
@@ -48,7 +47,7 @@ func (q *clusterQueue) claimOf() claim {
 	return claim{class: first, rank: first.head(), needs: first.own}
 }
 
-// front is the first in order of those who wait in a strict queue.
+// front returns the first in order of the classes that wait in a strict queue.
 func (q *clusterQueue) front() *class {
 	switch {
 	case q.head != nil:
@@ -59,7 +58,7 @@ func (q *clusterQueue) front() *class {
 	return nil
 }
 
-// formOf is what the class asks of its queue, whatever is in use.
+// formOf returns the request of the class to its queue, independent of usage.
 func (e *Engine) formOf(c *class) *flavor.Form {
 	if c.form == nil || c.formedOf != c.queue.revision {
 		c.form, c.formedOf = flavor.NewForm(c.shape.podSets, e.offer(c.queue), &e.tree), c.queue.revision
@@ -71,7 +70,7 @@ func (e *Engine) formOf(c *class) *flavor.Form {
 	return c.form
 }
 
-// claims has the class in line for the claim of its queue if it can have one.
+// claims adds the class to the owners of its queue if it fits within the queue's own quota.
 func (e *Engine) claims(c *class) {
 	q := c.queue
 	e.formOf(c)
@@ -82,13 +81,12 @@ func (e *Engine) claims(c *class) {
 	q.owners.Put(c)
 }
 
-// waive is the inverse.
+// waive reverses claims.
 func (q *clusterQueue) waive(c *class) {
 	q.owners.Remove(c)
 }
 
-// followClaims has those looked at again for whom there is more because somebody claims
-// less than before, or comes later.
+// followClaims unblocks the classes for which there is more because a claim has become smaller or later.
 func (f *family) followClaims() {
 	for _, q := range f.queues {
 		q.followClaim()
@@ -99,7 +97,7 @@ func (q *clusterQueue) followClaim() {
 	was := q.claimed
 	q.claimed = q.claimOf()
 	if !was.equal(q.claimed) {
-		// Heads by resource may lack something else, and shares are compared with what is kept.
+		// Heads by resource may lack something else now, and shares include what is kept.
 		q.family.charges++
 		q.family.sharesMoved = q.family.sharesMoved || q.fairly
 	}
@@ -113,8 +111,8 @@ func (q *clusterQueue) followClaim() {
 	}
 }
 
-// wakeBehind has the others of the queue looked at again where it claims more than before,
-// or comes earlier: they see through what is kept for it and not for other queues now.
+// wakeBehind unblocks the other classes of the queue if its claim has become larger or earlier: they may use what is
+// kept for it, unlike what is kept for other queues.
 func (q *clusterQueue) wakeBehind(was claim) {
 	if q.claimed.class == nil || was.class != nil && covers(was.needs, q.claimed.needs) && order.Compare(was.rank, q.claimed.rank) <= 0 {
 		return
@@ -128,17 +126,17 @@ func (q *clusterQueue) wakeBehind(was claim) {
 	}
 }
 
-// pay notes that the one that made the queue's claim was given at least as much.
+// pay notes that the class that owns the claim was given at least as much.
 func (q *clusterQueue) pay(c *class, given quota.Vector) {
 	q.claimed.paid = q.claimed.class == c && covers(given, q.claimed.needs)
 }
 
-// covers reports whether the first vector has all of the second.
+// covers reports whether a has at least the amounts of b.
 func covers(a, b quota.Vector) bool {
 	return !slices.ContainsFunc(b, func(x quota.Amount) bool { return a.Of(x.Index) < x.Value })
 }
 
-// keepAll begins a pass over the family, and letAllGo ends it.
+// keepAll charges the claims of the family at the begin of a pass; letAllGo releases them at its end.
 func (e *Engine) keepAll(f *family) {
 	var keepers []*clusterQueue
 	for _, q := range f.queues {
@@ -160,15 +158,15 @@ func (e *Engine) letAllGo(f *family) {
 	}
 }
 
-// keep charges what is free of the queue's claim, in place of what it kept before. It
-// reports whether others left it less than is the queue's own.
+// keep charges the free part of the queue's claim, in place of what it kept before. It reports whether other queues
+// left it less than its own quota.
 func (e *Engine) keep(q *clusterQueue) (cut bool) {
 	e.letGo(q)
 	mine := q.claimOf()
 	if mine.class == nil {
 		return false
 	}
-	var kept quota.Vector // in the order of indices, as the claim is
+	var kept quota.Vector // sorted by index, as the claim is
 	for _, a := range mine.needs {
 		own := min(a.Value, quota.Sub(q.node.Nominal(a.Index), q.node.Used(quota.Planned, a.Index)))
 		free := q.node.Available(quota.Planned, a.Index)
@@ -182,7 +180,7 @@ func (e *Engine) keep(q *clusterQueue) (cut bool) {
 	return cut
 }
 
-// keepAfter keeps what is to be kept after the one was served.
+// keepAfter updates what is kept after a contestant was served.
 func (e *Engine) keepAfter(c *contestant) {
 	q := c.queue
 	q.followClaim()
@@ -190,20 +188,20 @@ func (e *Engine) keepAfter(c *contestant) {
 	if c.displaces || cut && slices.ContainsFunc(q.family.queues, func(other *clusterQueue) bool {
 		return len(other.kept) > 0 && order.Compare(q.keptFor, other.keptFor) < 0
 	}) {
-		// What it took, or what its queue claims now, is kept for those who come after it.
+		// What it took, or what its queue claims now, had been kept for later workloads.
 		e.letAllGo(q.family)
 		e.keepAll(q.family)
 	}
 }
 
-// letGo takes back what the queue keeps.
+// letGo releases what the queue keeps.
 func (e *Engine) letGo(q *clusterQueue) {
 	e.tree.Release(q.Name, quota.Planned, q.kept)
 	q.kept = nil
 }
 
-// seeingThrough evaluates the class as things are for it: nothing is kept from it by its
-// own queue, nor, of its queue's own quota, by those who come after it.
+// seeingThrough evaluates the class without what its own queue keeps and, within its queue's own quota, without what
+// is kept for workloads after it.
 func (e *Engine) seeingThrough(c *class) outcome {
 	found := e.evaluateWithout(c, c.queue)
 	if found.verdict != hopeless || len(c.own) == 0 {
@@ -225,7 +223,7 @@ func (e *Engine) seeingThrough(c *class) outcome {
 	return found
 }
 
-// evaluateWithout evaluates the class as if the queues kept nothing.
+// evaluateWithout evaluates the class as if these queues kept nothing.
 func (e *Engine) evaluateWithout(c *class, queues ...*clusterQueue) outcome {
 	for _, q := range queues {
 		e.tree.Release(q.Name, quota.Planned, q.kept)
@@ -238,8 +236,7 @@ func (e *Engine) evaluateWithout(c *class, queues ...*clusterQueue) outcome {
 	return e.evaluate(c)
 }
 
-// holds reports whether the queue's own quota has room for the amounts beside what is
-// planned of it and not only kept.
+// holds reports whether the amounts fit within the queue's own quota, beside its planned usage without what is kept.
 func (q *clusterQueue) holds(v quota.Vector) bool {
 	return !slices.ContainsFunc(v, func(a quota.Amount) bool {
 		return q.node.Over(quota.Planned, a.Index, quota.Sub(a.Value, q.kept.Of(a.Index))) > 0

@@ -1,16 +1,14 @@
 package engine
 
-// orderedList lists workloads in the order in which they were added, each at most in one list of a
-// kind: the spot says in which, and where. To add one and to strike one off takes the same
-// short time however many there are.
+// orderedList lists workloads in the order in which they were added. A workload is in at most one list of a kind: its
+// spot says in which one, and where. Adding and removing take constant time on average.
 type orderedList struct {
-	// list has a nil in the place of everyone who was struck off; struck counts them. All
-	// before the place begin were.
+	// list has a nil in place of each removed workload; struck counts these. All before index begin are nil.
 	list          []*spot
 	struck, begin int
 }
 
-// spot is the place of a workload on lists of one kind.
+// spot is the entry of a workload in lists of one kind.
 type spot struct {
 	w  *workload
 	on *orderedList
@@ -24,7 +22,7 @@ func (r *orderedList) add(s *spot) {
 	r.list = append(r.list, s)
 }
 
-// strike takes the workload off the list that it is on, if it is on one.
+// strike removes the workload from its list, if it is in one.
 func (s *spot) strike() {
 	r := s.on
 	if r == nil {
@@ -37,7 +35,7 @@ func (s *spot) strike() {
 	}
 }
 
-// close drops the places of those who were struck off.
+// close removes the nil entries.
 func (r *orderedList) close() {
 	before := r.list
 	r.list, r.struck, r.begin = before[:0], 0, 0
@@ -49,7 +47,7 @@ func (r *orderedList) close() {
 	clear(before[len(r.list):])
 }
 
-// first is who was added before all others, nil if there is nobody.
+// first returns the workload that was added first, nil if the list is empty.
 func (r *orderedList) first() *workload {
 	for ; r.begin < len(r.list); r.begin++ {
 		if s := r.list[r.begin]; s != nil {
@@ -59,7 +57,7 @@ func (r *orderedList) first() *workload {
 	return nil
 }
 
-// moveTo adds everyone to another list.
+// moveTo moves all workloads to the end of another list.
 func (r *orderedList) moveTo(other *orderedList) {
 	for _, s := range r.list {
 		if s != nil {
@@ -69,7 +67,7 @@ func (r *orderedList) moveTo(other *orderedList) {
 	*r = orderedList{}
 }
 
-// unsettle has everyone on the settled list be on the unsettled one, behind those who are.
+// unsettle moves all workloads of the settled list to the end of the unsettled one.
 func unsettle(settled, unsettled **orderedList) {
 	if (*unsettled).len() == 0 {
 		*settled, *unsettled = *unsettled, *settled

@@ -9,12 +9,11 @@ import (
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
-// A priority has all that it can use before a lower one has anything. Where one that runs is
-// to grow, as soon as it has rested and that is worth the cost, nobody of lower priority
-// begins in that room: he would only be stopped for it.
+// A priority has all that it can use before a lower one has anything. If a running workload is to grow soon, nothing
+// of lower priority is admitted into the capacity that it will use: it would only be stopped again.
 
-// outgrown reports whether those of the queue who are of higher priority could grow less if
-// the workload were given that.
+// outgrown reports whether workloads of higher priority in the queue could grow less if the workload were given the
+// choice.
 func (e *Engine) outgrown(w *workload, q *clusterQueue, choice flavor.Choice) bool {
 	if len(q.elastic) == 0 {
 		return false
@@ -31,8 +30,8 @@ func (e *Engine) outgrown(w *workload, q *clusterQueue, choice flavor.Choice) bo
 	return given.onNodes() && e.outgrownOnNodes(w, q, t, above.indices, given)
 }
 
-// shareOfQuota reports whether less of what is planned to be free is left beside the amounts
-// than all could take, of anything that both take.
+// shareOfQuota reports whether there is any amount that both usage and all contain, of which less would be left in
+// the planned ledger beside usage than all needs.
 func (e *Engine) shareOfQuota(q *clusterQueue, usage, all quota.Vector) bool {
 	return slices.ContainsFunc(usage, func(a quota.Amount) bool {
 		wanted := all.Of(a.Index)
@@ -40,10 +39,10 @@ func (e *Engine) shareOfQuota(q *clusterQueue, usage, all quota.Vector) bool {
 	})
 }
 
-// asked bounds for how many of those who may be larger it is asked whether nodes have room.
+// asked bounds how many growing workloads are checked for capacity on nodes.
 const asked = 8
 
-// anyGrows reports whether there is room for any of them to grow soon.
+// anyGrows reports whether any of them has capacity to grow soon.
 func (e *Engine) anyGrows(q *clusterQueue, t *resizable, indices []int) bool {
 	left := asked
 	for _, i := range indices {
@@ -59,7 +58,7 @@ func (e *Engine) anyGrows(q *clusterQueue, t *resizable, indices []int) bool {
 	return false
 }
 
-// growsSoon is by how many pods one of the resizable is to grow, as far as quota goes.
+// growsSoon returns by how many pods a resizable workload is to grow soon, by quota alone.
 func (e *Engine) growsSoon(q *clusterQueue, t *resizable, i int) int32 {
 	job := &t.jobs[i]
 	most := int32(min(int64(job.Max-job.Size), plannedRoom(q.node, t.each[i])))
@@ -69,7 +68,7 @@ func (e *Engine) growsSoon(q *clusterQueue, t *resizable, i int) int32 {
 	return most
 }
 
-// outgrownOnNodes reports whether one of them would have less room on nodes.
+// outgrownOnNodes reports whether one of them would have less capacity on nodes.
 func (e *Engine) outgrownOnNodes(w *workload, q *clusterQueue, t *resizable, indices []int, given *Admission) (is bool) {
 	before := map[int]int32{}
 	for _, i := range indices {
@@ -86,7 +85,7 @@ func (e *Engine) outgrownOnNodes(w *workload, q *clusterQueue, t *resizable, ind
 	return is
 }
 
-// awaitsGrowth is the outcome of a choice that is kept for others of the queue.
+// awaitsGrowth returns the outcome of a choice that is kept for other workloads of the queue.
 func (e *Engine) awaitsGrowth(choice flavor.Choice) outcome {
 	out := outcome{choice: choice, outgrown: true}
 	out.choice.Mode = flavor.Blocked
@@ -101,8 +100,7 @@ func (e *Engine) awaitsGrowth(choice flavor.Choice) outcome {
 	return out
 }
 
-// wakeOutgrown has those looked at again for whom others of the queue, of whom one is not
-// what it was, leave more room perhaps.
+// wakeOutgrown unblocks the classes that wait for workloads of the queue to grow, after one of these has changed.
 func (q *clusterQueue) wakeOutgrown() {
 	if q.outgrown == 0 {
 		return
@@ -114,8 +112,8 @@ func (q *clusterQueue) wakeOutgrown() {
 	}
 }
 
-// letGoOutgrown has the queue keep nothing for one who waits for others of it to grow, and
-// returns the priority from which on they are to.
+// letGoOutgrown makes the queue keep nothing for a workload that waits for others of the queue to grow, and returns
+// the lowest priority of those.
 func (e *Engine) letGoOutgrown(q *clusterQueue) (from int32) {
 	mine := q.claimOf()
 	if mine.class == nil || !mine.class.outgrown || mine.class.priority == math.MaxInt32 {
