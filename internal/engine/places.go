@@ -10,29 +10,29 @@ import (
 	"github.com/musterhq/muster/internal/engine/place"
 )
 
-// placing is what the engine keeps of places beside the map.
+// placing is the state about places that the engine keeps beside place.Map.
 type placing struct {
-	// wanting are the classes that were short of places, by flavor, and awaiting those who
-	// were promised places.
+	// wanting are the classes that were short of places, by flavor; awaiting are the workloads that were promised
+	// places.
 	wanting  map[string]map[*class]bool
 	awaiting map[Key]*workload
-	// placesNews counts what may have changed where there is room.
+	// placesNews counts the changes that may affect where there is capacity.
 	placesNews int
-	// lookedAt are the changes on nodes as of which heads by resource were told of them.
+	// lookedAt is the change count of places for which heads by resource were last woken.
 	lookedAt uint64
-	// departing is how many have places, or pods on nodes, and were told to go, or wait for
-	// others and have pods of an earlier time.
+	// departing counts the workloads that are expected to release places or node capacity: those being evicted, those
+	// that shrink, and those with a promise and pods left from an earlier admission.
 	departing int
-	// ailing have places that must be mended, in the order in which they would be admitted; unmended those for whom that has
-	// to wait until the last decision on them is written.
+	// ailing are the workloads with places that must be repaired, in the order of admission; unmended those whose
+	// repair has to wait until the last decision about them is written.
 	ailing   order.Queue
 	unmended sets.Set[Key]
-	// workloadOfPod is the workload of each pod that is there and has one, podCounts how many each has;
-	// lingering are workloads that are gone, whose pods are not.
+	// workloadOfPod has the workload of each existing pod that has one, podCounts the number of pods of each
+	// workload; lingering are deleted or finished workloads whose pods still exist.
 	workloadOfPod map[Key]Key
 	podCounts     map[Key]int
 	lingering     sets.Set[Key]
-	// within are those whose pods have domains and no nodes, and must be counted anew.
+	// within are the workloads whose assignment names domains only, and whose nodes must be counted again.
 	within sets.Set[Key]
 }
 
@@ -66,8 +66,7 @@ func (ev TopologyDeleted) apply(e *Engine) {
 	e.changeTopology(ev.Name)
 }
 
-// changeTopology has the queues that offer a flavor of the topology look at everyone
-// again.
+// changeTopology routes all workloads again in the queues that offer a flavor of the topology.
 func (e *Engine) changeTopology(name string) {
 	for _, f := range slices.Sorted(maps.Keys(e.flavors)) {
 		if e.flavors[f].Topology == name {
@@ -77,7 +76,7 @@ func (e *Engine) changeTopology(name string) {
 	}
 }
 
-// mapFlavor tells the map of places what a flavor is now.
+// mapFlavor updates the flavor in place.Map.
 func (e *Engine) mapFlavor(name string) {
 	if f, ok := e.flavors[name]; ok {
 		e.places.SetFlavor(place.Flavor{Name: name, Topology: f.Topology, NodeLabels: f.NodeLabels, Tolerations: f.Tolerations})
@@ -87,8 +86,7 @@ func (e *Engine) mapFlavor(name string) {
 	e.holdAgain(name)
 }
 
-// holdAgain tells the map of places again of those who have some by the flavor, and were
-// heard of before it perhaps.
+// holdAgain updates place.Map for the workloads with places in the flavor, which may have been observed before it.
 func (e *Engine) holdAgain(name string) {
 	for _, w := range inOrder(e.workloads) {
 		if by := w.placed.by; by != nil && slices.ContainsFunc(by.PodSets, func(a Assignment) bool { return hasFlavor(a, name) }) {
@@ -107,17 +105,15 @@ func hasFlavor(a Assignment, name string) bool {
 	return false
 }
 
-// placed is what the map of places has of a workload: what it holds or was promised, for
-// which pods, and whether it is leaving. clears tells that there are pods that are on their
-// way, or places that their holder must leave.
+// placed is what place.Map has of a workload: what it holds or was promised, for which pods, and whether it is
+// leaving. clears is set if it is expected to release node capacity.
 type placed struct {
 	by                        *Admission
 	shape                     *shape
 	promised, leaving, clears bool
 }
 
-// settlePlaces brings the map of places in step with what the workload holds or was
-// promised.
+// settlePlaces updates place.Map to what the workload holds or was promised.
 func (e *Engine) settlePlaces(w *workload) {
 	was, now := w.placed, e.placedNow(w)
 	if now == was {
@@ -130,7 +126,7 @@ func (e *Engine) settlePlaces(w *workload) {
 		e.departing--
 	}
 	if was.by != nil && now.by.Equal(was.by) && now.shape == was.shape && now.promised == was.promised && now.leaving == was.leaving && now.clears == was.clears {
-		w.placed = now // other news of the same
+		w.placed = now // the same in a new Admission
 		return
 	}
 	if now.by != was.by {
@@ -151,7 +147,7 @@ func (e *Engine) settlePlaces(w *workload) {
 	}
 }
 
-// placedNow is what the map of places is to have of the workload.
+// placedNow returns what place.Map should have of the workload.
 func (e *Engine) placedNow(w *workload) (now placed) {
 	switch {
 	case w.held != nil:
@@ -168,8 +164,8 @@ func (e *Engine) placedNow(w *workload) (now placed) {
 	return now
 }
 
-// leftBy is what nodes have of a workload that holds nothing and was promised nothing: pods
-// that are on their way.
+// leftBy returns what nodes have of a workload that holds nothing and was promised nothing: pods that have not
+// terminated yet.
 func (e *Engine) leftBy(w *workload) placed {
 	if e.podCounts[w.Key] == 0 {
 		return placed{}
@@ -177,12 +173,12 @@ func (e *Engine) leftBy(w *workload) placed {
 	return placed{by: &Admission{}, leaving: true}
 }
 
-// onNodes reports whether any pods have places.
+// onNodes reports whether any pods are placed on nodes or in domains.
 func (a *Admission) onNodes() bool {
 	return slices.ContainsFunc(a.PodSets, func(a Assignment) bool { return len(a.Places) > 0 || len(a.Within) > 0 })
 }
 
-// holding is what the map of places is told of a workload.
+// holding returns the workload as place.Map has it.
 func (e *Engine) holding(w *workload, has placed) *place.Holding {
 	if has.by == nil {
 		return nil
@@ -211,9 +207,8 @@ func (e *Engine) holding(w *workload, has placed) *place.Holding {
 	return out
 }
 
-// askOf is the pod set as it asks for places on the nodes of the flavors that it was
-// given; ok is false if they are a matter of quota alone. With several, it must be able
-// to run on the nodes of all.
+// askOf returns the pod set's request for places on the nodes of its assigned flavors; ok is false if none has a
+// topology. With several flavors, nodes must match all of them.
 func (e *Engine) askOf(ps *PodSet, a *Assignment) (ask place.Ask, ok bool) {
 	ask = place.Ask{PodSet: ps.Name, Count: a.Count, PerPod: ps.TakesOfNode(), HostPorts: ps.HostPorts,
 		Tolerations: ps.Tolerations, NodeSelector: ps.NodeSelector, Affinity: ps.Affinity, NodeName: ps.NodeName, Unpinned: ps.Unpinned, ExclusiveKey: ps.ExclusiveKey}
@@ -230,8 +225,8 @@ func (e *Engine) askOf(ps *PodSet, a *Assignment) (ask place.Ask, ok bool) {
 	return ask, e.flavors[ask.Flavor].Topology != ""
 }
 
-// placedBy is the flavor by whose topology the pods are placed: the first by name of
-// those that have one.
+// placedBy returns the flavor by whose topology the pods are placed: the first by name that has a topology, or else
+// the first by name.
 func (e *Engine) placedBy(a *Assignment) (first string) {
 	for _, name := range a.Flavors {
 		placed := e.flavors[name].Topology != ""
@@ -242,7 +237,7 @@ func (e *Engine) placedBy(a *Assignment) (first string) {
 	return first
 }
 
-// alsoBy adds what the other flavors of the assignment ask of a node.
+// alsoBy adds the node requirements of the other flavors of the assignment.
 func (e *Engine) alsoBy(ask *place.Ask, a *Assignment) {
 	ask.NodeSelector, ask.Tolerations = maps.Clone(ask.NodeSelector), slices.Clone(ask.Tolerations)
 	if ask.NodeSelector == nil {
@@ -262,7 +257,7 @@ func (e *Engine) alsoBy(ask *place.Ask, a *Assignment) {
 	}
 }
 
-// asksOf is what the workload's pods ask, as they were given flavors.
+// asksOf returns the requests for places of the workload's pods in their assigned flavors.
 func (e *Engine) asksOf(podSets []PodSet, given []Assignment, avoid []string) []place.Ask {
 	var asks []place.Ask
 	for i := range given {
@@ -277,8 +272,7 @@ func (e *Engine) asksOf(podSets []PodSet, given []Assignment, avoid []string) []
 	return asks
 }
 
-// wantPlaces notes that the class, which was just set aside, waits for room on the nodes
-// of the flavors.
+// wantPlaces notes that the class, which was just blocked, waits for capacity on the nodes of the flavors.
 func (e *Engine) wantPlaces(c *class, flavors []string) {
 	for _, name := range flavors {
 		if e.wanting[name] == nil {
@@ -288,8 +282,8 @@ func (e *Engine) wantPlaces(c *class, flavors []string) {
 	}
 }
 
-// wakePlaces has those looked at again who were short of places where there may be room
-// now, or who were promised some.
+// wakePlaces unblocks the classes that were short of places where there may be capacity now, and queues the families
+// of workloads with promised places.
 func (e *Engine) wakePlaces() {
 	if now := e.places.Changes(); now != e.lookedAt {
 		e.lookedAt = now
@@ -333,11 +327,11 @@ func (e *Engine) wakePlaces() {
 	}
 }
 
-// asksWhatNodesEverHold reports whether less on nodes may help those who wait in the
-// queue: what no node could ever hold is for new nodes, and holds nobody back.
+// asksWhatNodesEverHold reports whether less capacity on nodes may unblock workloads of the queue: one that no node
+// could ever hold waits for new nodes, and does not block others.
 func (q *clusterQueue) asksWhatNodesEverHold() bool { return q.OnDemand || q.Strategy == ByResource }
 
-// withPlaces are the assignments with the places that were found for the asks.
+// withPlaces returns the assignments with the places that were found.
 func withPlaces(given []Assignment, found []place.Assignment) []Assignment {
 	out := slices.Clone(given)
 	for i := range out {
@@ -351,7 +345,7 @@ func withPlaces(given []Assignment, found []place.Assignment) []Assignment {
 	return out
 }
 
-// placesOf are the places of the assignments that the asks are for, in their order.
+// placesOf returns the places of the assignments, in the order of the asks.
 func placesOf(asks []place.Ask, given []Assignment) []place.Assignment {
 	var out []place.Assignment
 	for _, ask := range asks {

@@ -10,29 +10,26 @@ import (
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
-// Two things are asked of a flavor whose pods are placed on nodes: quota, as of any, and
-// then room on the nodes for all pods together. A flavor that has the one and not the
-// other is taken out for that pod set, and flavors are chosen again.
+// A flavor whose pods are placed on nodes needs quota, like any flavor, and then capacity on nodes for all pods
+// together. A flavor with quota but without capacity is excluded for that pod set, and flavors are chosen again.
 
-// search is the way of one workload to flavors and places, for so many pods of each pod
-// set.
+// search looks for flavors and places for one workload with given counts of each pod set.
 type search struct {
 	*Engine
 	w      *workload
 	class  *class
 	counts []int32
-	// excluded are flavors without places, short all quota that was short of on the way,
-	// wants the flavors whose nodes were, and lacks what those were short of.
+	// excluded are the flavors without places; short is all quota that was short in the process, wants the flavors
+	// whose nodes lacked capacity, and lacks the resources that these lacked.
 	excluded map[flavor.PodSetFlavor]reason.Verdict
 	short    []quota.Index
 	wants    []string
 	lacks    []quota.FlavorResource
-	// rest are choices for which others might be preempted, if no flavor does without.
+	// rest are choices for which others might be preempted if no flavor fits without preemption.
 	rest []flavor.Choice
 }
 
-// considerPlaces finds out what can be done for so many pods of each pod set where some
-// may be placed on nodes.
+// considerPlaces determines what can be done for these counts of each pod set if some pods are placed on nodes.
 func (e *Engine) considerPlaces(w *workload, c *class, counts []int32) outcome {
 	s := &search{Engine: e, w: w, class: c, counts: counts, excluded: map[flavor.PodSetFlavor]reason.Verdict{}}
 	for {
@@ -51,7 +48,7 @@ func (e *Engine) considerPlaces(w *workload, c *class, counts []int32) outcome {
 	}
 }
 
-// choose asks for flavors by their quota.
+// choose chooses flavors by quota.
 func (s *search) choose() flavor.Choice {
 	choice := s.class.form.Assign(s.counts, s.question())
 	if choice.Mode > flavor.Blocked {
@@ -63,7 +60,7 @@ func (s *search) choose() flavor.Choice {
 	return choice
 }
 
-// split asks for any flavors that have quota for all pod sets together.
+// split chooses flavors that have quota for all pod sets together.
 func (s *search) split() flavor.Choice {
 	split := s.class.form.Split(s.counts, s.question())
 	s.note(split.Short)
@@ -76,7 +73,7 @@ func (s *search) question() flavor.Question {
 	return question
 }
 
-// fit looks for places for a choice; a fault says why there are none.
+// fit looks for places for a choice. The Shortfall says why there are none.
 func (s *search) fit(choice flavor.Choice) (outcome, *place.Shortfall) {
 	if fault := s.divided(choice); fault != nil {
 		return outcome{}, fault
@@ -113,7 +110,7 @@ func (s *search) fit(choice flavor.Choice) (outcome, *place.Shortfall) {
 	return outcome{}, fault
 }
 
-// divided faults a choice that gives pod sets of one group different flavors.
+// divided returns a Shortfall if the choice gives pod sets of one group different flavors.
 func (s *search) divided(choice flavor.Choice) *place.Shortfall {
 	for i, ps := range s.class.shape.podSets {
 		for j := range i {
@@ -131,8 +128,7 @@ func (s *search) divided(choice flavor.Choice) *place.Shortfall {
 	return nil
 }
 
-// exclude takes the flavor that has no places out. It reports whether there is another
-// choice to be made then.
+// exclude excludes the flavor that has no places. It reports whether another choice is possible then.
 func (s *search) exclude(choice flavor.Choice, fault *place.Shortfall) bool {
 	at := flavor.PodSetFlavor{PodSet: fault.PodSet, Flavor: fault.Flavor}
 	if _, again := s.excluded[at]; again || fault.Flavor == "" {
@@ -148,7 +144,7 @@ func (s *search) exclude(choice flavor.Choice, fault *place.Shortfall) bool {
 		}
 	}
 	if s.class.queue.Preemption.Allows() {
-		s.note(s.indicesOf(choice)) // whoever comes to hold any of that might be evicted
+		s.note(s.indicesOf(choice)) // a workload that comes to hold any of that might be evicted
 	}
 	return true
 }
@@ -162,15 +158,14 @@ func (s *search) note(short []quota.Index) {
 	}
 }
 
-// indicesOf are the quotas that the pods of a choice take which are placed on nodes.
+// indicesOf returns the quota that the choice takes for pods placed on nodes.
 func (s *search) indicesOf(choice flavor.Choice) []quota.Index {
 	return slices.DeleteFunc(choice.Usage.Indices(), func(i quota.Index) bool {
 		return s.flavors[s.tree.Name(i).Flavor].Topology == ""
 	})
 }
 
-// otherwise is what can be done where no flavor has both quota and places: others may
-// have to go.
+// otherwise returns the outcome if no flavor has both quota and places: others may have to be evicted.
 func (s *search) otherwise(last flavor.Choice) outcome {
 	for _, choice := range s.rest {
 		asks := s.asksOf(s.class.shape.podSets, choice.Assignments, s.w.avoid.nodes)
@@ -189,13 +184,11 @@ func (s *search) otherwise(last flavor.Choice) outcome {
 	return out
 }
 
-// mostWays bounds in how many ways it is tried to give pod sets flavors on which they could
-// run together.
+// mostWays bounds how many combinations of flavors couldRun tries.
 const mostWays = 16
 
-// couldRun reports whether there would be quota and room on the nodes if nothing ran:
-// whatever is in use, so that the answer is the same until there are other nodes. For
-// those it waits where there are none, too.
+// couldRun reports whether there would be quota and capacity on nodes if nothing ran. That does not depend on usage,
+// so that the result changes only with the nodes. Flavors without such capacity are added to wants.
 func (s *search) couldRun() bool {
 	ways := 0
 	for given := range s.class.form.Possible(s.counts, s.class.queue.node) {
@@ -212,9 +205,8 @@ func (s *search) couldRun() bool {
 	return false
 }
 
-// byPreemption looks for those who have to go so that there is both quota and room on
-// the nodes. fault is that of the places without anybody gone, nil if it was quota that
-// was short.
+// byPreemption looks for victims without which there are both quota and capacity on nodes. fault is why there are no
+// places without preemption, nil if quota was short.
 func (s *search) byPreemption(choice flavor.Choice, asks []place.Ask, fault *place.Shortfall) (outcome, *place.Shortfall) {
 	w, q := s.w, s.class.queue
 	short := shortOf(q.node, choice.Usage)
@@ -232,7 +224,7 @@ func (s *search) byPreemption(choice flavor.Choice, asks []place.Ask, fault *pla
 	if len(asks) == 0 || fault == nil {
 		switch victims := s.search(p); {
 		case len(victims) == 0:
-			return s.hopeless(choice), nil // it is the quota, whatever there is on nodes
+			return s.hopeless(choice), nil // quota is short, whatever the nodes have
 		case len(asks) == 0:
 			return s.preempting(q, choice, victims), nil
 		}
@@ -247,10 +239,9 @@ func (s *search) byPreemption(choice flavor.Choice, asks []place.Ask, fault *pla
 	return outcome{}, fault
 }
 
-// hopeless is the outcome of a choice whose quota nobody can be evicted for.
+// hopeless returns the outcome of a choice for whose quota no workload can be evicted.
 func (s *search) hopeless(choice flavor.Choice) outcome {
-	// Whether it may evict others depends on all that it asks for, not only on what was
-	// short.
+	// Whether it may evict others depends on all that it requests, not only on what was short.
 	s.note(choice.Usage.Indices())
 	if split := s.split(); split.Mode != flavor.NoFit {
 		if found, fault := s.fit(split); fault == nil {
@@ -260,12 +251,13 @@ func (s *search) hopeless(choice flavor.Choice) outcome {
 	return s.otherwise(choice)
 }
 
-// search finds the victims of a preemptor.
+// search returns the victims of a preemptor.
 func (e *Engine) search(p preempt.Preemptor) []preempt.Victim {
 	return preempt.Search(&e.tree, p, func(n *quota.Node) []*preempt.Holder { return e.queues[n.Name()].holders })
 }
 
-// searchOnNodes finds those without whom there are both quota and places, with these places; nobody if nothing helps.
+// searchOnNodes returns the victims without which there are both quota and places, and the places; nil if there are
+// none.
 func (e *Engine) searchOnNodes(p preempt.Preemptor, asks []place.Ask) (victims []preempt.Victim, places []place.Assignment) {
 	room := &roomOnNodes{Engine: e, asks: asks}
 	p.Room = room
@@ -281,23 +273,23 @@ func (e *Engine) searchOnNodes(p preempt.Preemptor, asks []place.Ask) (victims [
 	return victims, room.found
 }
 
-// roomOnNodes asks the map of places on behalf of a search for victims.
+// roomOnNodes checks places for a search for victims.
 type roomOnNodes struct {
 	*Engine
 	asks []place.Ask
-	// found is where there was room last, and searches how often that had to be searched.
+	// found is where there was capacity last, and searches counts the searches for it.
 	found    []place.Assignment
 	searches int
 }
 
-// mostSearches bounds how long one search for victims takes: who might be spared after
-// that goes, unless the places found last show that he need not.
+// mostSearches bounds the time of one search for victims. After that, victims are spared only if the places found
+// last remain available.
 const mostSearches = 64
 
-// Try is part of preempt.Room.
+// Try implements preempt.Room.
 func (r *roomOnNodes) Try(f func()) { r.places.Try(f) }
 
-// Without is part of preempt.Room.
+// Without implements preempt.Room.
 func (r *roomOnNodes) Without(h *preempt.Holder, pods int32) {
 	w := r.workloads[h.Key]
 	has := w.placed
@@ -318,7 +310,7 @@ func (r *roomOnNodes) Without(h *preempt.Holder, pods int32) {
 	r.places.Hold(h.Key, r.holding(w, has))
 }
 
-// Fits is part of preempt.Room.
+// Fits implements preempt.Room.
 func (r *roomOnNodes) Fits() bool {
 	if r.found != nil && r.places.FitsAt(r.asks, r.found, place.Planned) {
 		return true

@@ -10,19 +10,18 @@ import (
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
-// promise is quota that a workload will be given once those have gone who were told
-// to. It is charged to what is planned, so that nobody else is given it, and the
-// same room is never promised twice.
+// promise is capacity that a workload will be given once evicted workloads have released it. It is charged to the
+// planned ledger, so that it is given to no other workload and never promised twice.
 type promise struct {
 	given *Admission
 	usage quota.Vector
-	// why it waits, while it is for those who were told to go.
+	// why is the reason to wait, if it is for evicted workloads.
 	why reason.Reason
-	// askedAt is the news of places as of which there was no room on the nodes.
+	// askedAt is the placesNews for which there was no capacity on nodes yet.
 	askedAt int
 }
 
-// promiseTo lets the workload wait for what will be given back.
+// promiseTo makes the workload wait for capacity that will be released.
 func (e *Engine) promiseTo(w *workload, given *Admission, usage quota.Vector, why reason.Reason) {
 	w.promise = &promise{given: given, usage: usage, why: why, askedAt: -1}
 	e.settle(w)
@@ -35,8 +34,7 @@ func (e *Engine) promiseTo(w *workload, given *Admission, usage quota.Vector, wh
 	}
 }
 
-// breakPromise takes it back. The caller finds the workload another place, and
-// settles.
+// breakPromise takes the promise back. The caller routes the workload, and settles it.
 func (e *Engine) breakPromise(w *workload) {
 	w.promise = nil
 	w.queue.promised.Remove(w.Key)
@@ -46,9 +44,9 @@ func (e *Engine) breakPromise(w *workload) {
 	}
 }
 
-// keepPromises gives those what they were promised for whom there is room now, and
-// lets the others look for something else once there is nobody left to wait for. Who has to
-// wait for ready pods keeps what he was promised: others went for it.
+// keepPromises admits the workloads whose promised capacity is available. It routes the others again if nothing is
+// left that they could wait for. A workload that has to wait for ready pods keeps its promise: others were evicted
+// for it.
 func (p *pass) keepPromises(f *family) {
 	ranks := slices.Clone(f.promised.All())
 	slices.SortFunc(ranks, order.Compare)
@@ -76,12 +74,12 @@ func (p *pass) keepPromises(f *family) {
 			p.route(w)
 			continue
 		}
-		p.say(w, w.promise.why) // it may have been told of ready pods before
+		p.say(w, w.promise.why) // it may have reported that it waits for ready pods
 	}
 }
 
-// breakUncovered takes back what was promised and will not be there, since somebody stays who was to go: what nobody had to go
-// for first, and of the last in order.
+// breakUncovered takes back promises that exceed the quota because a workload was not evicted after all: first those
+// without evictions of their own, and of these the last in order.
 func (p *pass) breakUncovered(f *family) {
 	ranks := slices.Clone(f.promised.All())
 	cost := func(r order.Rank) int { return min(1, p.workloads[r.Key].promise.why.Preempted) }
@@ -94,8 +92,8 @@ func (p *pass) breakUncovered(f *family) {
 	}
 }
 
-// canKeepPromise reports whether keepPromises has something to do: a promise may need
-// nobody to go but those who were only promised something themselves.
+// canKeepPromise reports whether keepPromises has something to do. A promise may depend only on workloads that had no
+// more than a promise themselves.
 func (e *Engine) canKeepPromise(f *family) bool {
 	if f.promised.Len() == 0 {
 		return false
@@ -114,9 +112,8 @@ func (e *Engine) canKeepPromise(f *family) bool {
 	})
 }
 
-// placesFor finds out whether the places that the workload was promised, or others as
-// good, can be had now (admissible), will be there (promisable), or not (hopeless). Those
-// found are promised in the stead of the old ones.
+// placesFor determines whether the promised places, or equivalent ones, are available now (admissible), will be
+// (promisable), or not (hopeless). It replaces the promised places by those that it found.
 func (p *pass) placesFor(w *workload) verdict {
 	promised := w.promise
 	if !promised.given.onNodes() {
@@ -145,8 +142,7 @@ func (p *pass) placesFor(w *workload) verdict {
 	return out
 }
 
-// placesOn finds out whether there is room now or will be, at these very places rather
-// than at others.
+// placesOn determines whether places are available now or will be, preferably those given.
 func (e *Engine) placesOn(asks []place.Ask, at []place.Assignment) (verdict, []place.Assignment) {
 	near := e.stillNear(asks, at)
 	if near && e.places.FitsAt(asks, at, place.Now) {
@@ -164,8 +160,8 @@ func (e *Engine) placesOn(asks []place.Ask, at []place.Assignment) (verdict, []p
 	return hopeless, nil
 }
 
-// stillNear reports whether it is certain that places which were found are as near each other as the asks want: labels of nodes change.
-// Of asks that go together, or in parts, only a new search can tell.
+// stillNear reports whether the places are certain to be as close to each other as the asks require: node labels may
+// have changed. For groups, slices and exclusive domains only a new search can tell.
 func (e *Engine) stillNear(asks []place.Ask, at []place.Assignment) bool {
 	for i := range min(len(asks), len(at)) {
 		ask := &asks[i]
@@ -193,15 +189,15 @@ func (e *Engine) inOneDomain(ask *place.Ask, nodes []place.NodeCount) bool {
 	return true
 }
 
-// fits reports whether the amounts are free at this moment.
+// fits reports whether the amounts are free now.
 func fits(n *quota.Node, v quota.Vector) bool {
 	return !slices.ContainsFunc(v, func(a quota.Amount) bool { return n.Available(quota.Held, a.Index) < a.Value })
 }
 
-// promisees are those of the queue who were promised something, in the order of names.
+// promisees returns the workloads of the queue with a promise, sorted by key.
 func (e *Engine) promisees(q *clusterQueue) []*workload {
 	var out []*workload
-	for _, r := range q.promised.All() { // not all hold anything: places alone may be promised
+	for _, r := range q.promised.All() { // not all are holders: a promise may be of places alone
 		out = append(out, e.workloads[r.Key])
 	}
 	slices.SortFunc(out, func(a, b *workload) int {

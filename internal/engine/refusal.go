@@ -7,43 +7,43 @@ import (
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
-// After a refusal an admission is tried again: who refused it may be a policy or a quota
-// that is mended without a change of the workload. The first try comes after firstRetry,
-// each later one after twice as long, up to longestRetry.
+// A rejected decision is tried again: a policy or a quota of the API server may have caused the rejection, and may be
+// fixed without a change of the workload. The first try comes after firstRetry, each later one after twice the delay,
+// up to longestRetry.
 //
-// Who holds quota and cannot be told to go, or to be smaller, stays as it is for as long: nobody waits for what it has, others
-// are looked for. Who cannot be told of another size or of other places is told of none for as long, and has room made of it as
-// anybody has.
+// Until then, a workload that could not be evicted or shrunk is left alone: no other waits for what it has, and other
+// victims are chosen. A workload that could not be grown or given other places gets no such decision, but can be
+// evicted or shrunk as usual.
 const (
 	firstRetry   = time.Second
 	longestRetry = 5 * time.Minute
 )
 
-// refusal is what the API server has against a change of a workload's status, as of one generation.
+// refusal is the API server's rejection of a change to a workload's status, for one generation.
 type refusal struct {
 	message    string
 	generation int64
 	of         refused
-	// times counts how often it was refused. waiting tells that it is not tried again yet.
+	// times counts the rejections. waiting is set until the next try.
 	times   int
 	waiting bool
 }
 
-// refused is what a workload was to be told of.
+// refused is the kind of change that was rejected.
 type refused int
 
 const (
-	// anAdmission gives quota to who has none.
+	// anAdmission gives quota to a workload without any.
 	anAdmission refused = iota
-	// aYield takes quota from who has some: all of it or a part.
+	// aYield takes all or part of a workload's quota.
 	aYield
-	// aGrowth is a larger size.
+	// aGrowth makes a workload larger.
 	aGrowth
-	// places are others than it has.
+	// places gives a workload other places.
 	places
 )
 
-// refusing is what the assumption about the workload is of, for a refusal of it.
+// refusing returns the kind of change that the workload's assumption is.
 func (w *workload) refusing() refused {
 	switch {
 	case w.assumed == admits:
@@ -56,20 +56,20 @@ func (w *workload) refusing() refused {
 	return aYield
 }
 
-// stands reports whether what was refused must not be decided about a workload of that generation now.
+// stands reports whether the rejected kind of change must not be decided for that generation now.
 func (r *refusal) stands(generation int64) bool { return r.waiting && r.generation == generation }
 
-// isRefused reports whether the workload can be told of nothing of the kind for now.
+// isRefused reports whether no change of the kind may be decided for the workload now.
 func (w *workload) isRefused(of refused) bool {
 	return w.refusal.of == of && w.refusal.stands(w.Generation)
 }
 
 func (r *refusal) why() reason.Reason { return reason.RefusedAdmission(r.message) }
 
-// holdOff has what was refused about the workload not be decided before some time is over.
+// holdOff backs off from the rejected change.
 func (e *Engine) holdOff(w *workload, ev Refused) {
 	if ev.Generation != w.Generation {
-		return // it is another workload by now
+		return // its spec has changed since
 	}
 	of, times := w.refusing(), 1
 	if w.refusal.generation == ev.Generation && w.refusal.of == of {
@@ -80,7 +80,8 @@ func (e *Engine) holdOff(w *workload, ev Refused) {
 	e.refused.Push(order.Rank{Since: ev.At.Round(0).Add(retryAfter(times)), Key: w.Key})
 }
 
-// asksOthers has those to grow for whom the workload was to yield ask others, or the same one later: it has not.
+// asksOthers lets the workloads to grow, for which the workload was to shrink or stop, choose others, or it again
+// later.
 func (e *Engine) asksOthers(w *workload) {
 	if w.queue == nil || w.queue.family == nil {
 		return
@@ -96,13 +97,13 @@ func (e *Engine) asksOthers(w *workload) {
 	}
 }
 
-// forgive forgets what was refused to the workload.
+// forgive clears the refusal of the workload.
 func (e *Engine) forgive(w *workload) {
 	w.refusal = refusal{}
 	e.refused.Remove(w.Key)
 }
 
-// retryAfter is how long to wait after so many refusals.
+// retryAfter returns the delay after so many rejections.
 func retryAfter(times int) time.Duration {
 	wait := firstRetry
 	for range times - 1 {
@@ -113,8 +114,8 @@ func retryAfter(times int) time.Duration {
 	return wait
 }
 
-// tryRefused has those looked at again who have waited long enough. Who would have to wait
-// for longer than anybody ever does was refused before the clock was set back.
+// tryRefused routes the workloads again whose delay is over. A delay longer than the maximum was set before the clock
+// was set back, and counts as over.
 func (e *Engine) tryRefused(now time.Time) {
 	for {
 		next, ok := e.refused.Peek()
@@ -128,7 +129,7 @@ func (e *Engine) tryRefused(now time.Time) {
 			e.route(w)
 			continue
 		}
-		e.settle(w) // others may have it go again
+		e.settle(w) // it may be evicted again
 		e.mendLater(w)
 		if w.queue != nil && w.queue.family != nil {
 			w.queue.family.put() // and it may grow
@@ -136,7 +137,7 @@ func (e *Engine) tryRefused(now time.Time) {
 	}
 }
 
-// Due is when Decide has something to do though there is no news; zero for never.
+// Due returns when Decide has something to do even without events; zero means never.
 func (e *Engine) Due() time.Time {
 	due := e.sampleDue
 	if next, ok := e.refused.Peek(); ok && (due.IsZero() || next.Since.Before(due)) {

@@ -11,9 +11,9 @@ import (
 	"github.com/musterhq/muster/internal/engine/preempt"
 )
 
-// repair gives those other places whose own are no good any more, before anybody else is
-// given room, and of them the most urgent first: near enough to the rest of the gang, else
-// it goes on without those pods if it is elastic and enough are left, or has to go.
+// repair replaces places that are no longer valid before any other workload is given capacity, the most urgent
+// workload first. Replacements must be close enough to the rest of the gang. If there are none, an elastic workload
+// continues without those pods if enough are left, and any other is evicted.
 func (p *pass) repair() {
 	for _, key := range p.places.TakeInvalid() {
 		if w := p.workloads[key]; w != nil {
@@ -27,16 +27,16 @@ func (p *pass) repair() {
 	}
 }
 
-// repairUrgency has what mends a gang carried out before all new work.
+// repairUrgency makes the repair of a gang be written before all new work.
 const repairUrgency = math.MaxInt32
 
-// mend finds the workload other places for those that are no good.
+// mend repairs the places of one workload.
 func (p *pass) mend(w *workload) {
 	switch {
 	case w.leaving():
 		return
 	case w.promise != nil:
-		w.queue.family.put() // it is asked again whether the promise holds
+		w.queue.family.put() // the promise is checked again
 		return
 	case w.held == nil:
 		return
@@ -59,7 +59,7 @@ func (p *pass) mend(w *workload) {
 	}
 }
 
-// mendLater has a workload looked at again that could not be mended before.
+// mendLater queues a workload whose repair had to wait.
 func (e *Engine) mendLater(w *workload) {
 	if w.assumed != nothing || !e.unmended.Has(w.Key) {
 		return
@@ -77,7 +77,7 @@ func (p *pass) replace(w *workload, found []place.Assignment) {
 	p.decided(w, repairUrgency, Decision{Replace: given})
 }
 
-// at is what is held, at other places.
+// at returns the admission at other places.
 func (a *Admission) at(found []place.Assignment) *Admission {
 	given := *a
 	given.PodSets = slices.Clone(given.PodSets)
@@ -91,8 +91,8 @@ func (a *Admission) at(found []place.Assignment) *Admission {
 	return &given
 }
 
-// shrinkToRest has an elastic workload go on without those pods whose places are no good and
-// for which there are no others. It reports whether enough of it is left for that.
+// shrinkToRest makes an elastic workload continue without those of its pods whose places are invalid and cannot be
+// replaced. It reports whether enough pods are left for that.
 func (p *pass) shrinkToRest(w *workload) bool {
 	at := w.elasticSet()
 	if at < 0 || !w.Admitted {
@@ -120,8 +120,8 @@ func (p *pass) shrinkToRest(w *workload) bool {
 	return true
 }
 
-// mendedWithout is what the workload holds with so many of the lost pods fewer and the others
-// at good places, nil if there are none.
+// mendedWithout returns the admission with so many of the lost pods fewer and the others at valid places, nil if that
+// is not possible.
 func (p *pass) mendedWithout(w *workload, at int, lost []place.NodeCount, fewer int32) *Admission {
 	given := w.held.sized(at, w.held.PodSets[at].Count-fewer, nil)
 	given.PodSets[at].Places = place.Shrink(w.held.PodSets[at].Places, lost, fewer)
@@ -137,9 +137,9 @@ func (p *pass) mendedWithout(w *workload, at int, lost []place.NodeCount, fewer 
 	return given.at(mended.Assignments)
 }
 
-// evictLost tells a workload to go whose nodes failed.
+// evictLost evicts a workload because its nodes failed.
 func (p *pass) evictLost(w *workload) {
-	detail := p.lostWords(w) // of the places that it has as yet
+	detail := p.lostWords(w) // describes its present places
 	w.assumed, w.decidedOn, w.lostNodes = evicts, w.Version, true
 	p.settle(w)
 	p.decided(w, repairUrgency, Decision{Evict: &Eviction{
@@ -149,7 +149,7 @@ func (p *pass) evictLost(w *workload) {
 // nodesNamed is how many nodes a message names.
 const nodesNamed = 3
 
-// lostWords says which nodes are of no use to a gang any more.
+// lostWords says which nodes the gang can no longer use.
 func (p *pass) lostWords(w *workload) string {
 	rest := p.restWords(w)
 	lost := p.places.InvalidNodes(w.Key)
@@ -175,7 +175,7 @@ func (p *pass) restWords(w *workload) string {
 	return "and there is no other room near enough for its pods"
 }
 
-// nodesWords names nodes, some of them where there are many.
+// nodesWords names the nodes, or the first of them if there are many.
 func nodesWords(nodes []string) string {
 	switch n := len(nodes); {
 	case n > nodesNamed:
