@@ -12,32 +12,29 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// resizable is the elastic workloads of a queue whose size may change now, in the order of
-// names, with what one pod of each takes. It is as of when resizableOf was asked for it: what
-// becomes of its members since shows when it is asked again, and not before.
+// resizable is the elastic workloads of a queue whose size may change now, sorted by key, with what one pod of each
+// takes. It is a snapshot that resizableOf updates: later changes of its members show at the next call.
 type resizable struct {
 	jobs    []elastic.Job
 	members []*workload
 	at      []int
 	each    []quota.Vector
-	// grows tells who may be larger if there is room, whenever that is.
+	// grows says which workloads may be larger if there is ever enough capacity.
 	grows  []bool
 	policy elastic.Policy
-	// yieldings are the ways in which they yield to a priority, wants what those of higher
-	// priorities could take.
+	// yieldings caches how they shrink for a priority, wants what those of higher priorities could take.
 	yieldings map[int32]*elastic.Yielding
 	wants     map[int32]*wants
 }
 
-// wants are those of the resizable who may be larger, the highest priority first, and what they
-// could take all together.
+// wants is the members that may be larger, highest priority first, and what they could take in total.
 type wants struct {
 	indices []int
 	all     quota.Vector
 }
 
-// resizableOf lists those of the queue. Where a few of them are not what they were, these alone
-// are looked at.
+// resizableOf returns the snapshot for the queue. If only a few workloads have changed, only their entries are
+// updated.
 func (e *Engine) resizableOf(q *clusterQueue) *resizable {
 	switch t := q.resizable; {
 	case t == nil || len(q.toList) > fewToList+len(q.elastic)/manyToList:
@@ -57,11 +54,11 @@ func (e *Engine) resizableOf(q *clusterQueue) *resizable {
 	return q.resizable
 }
 
-// Where so many have changed, and one of so many more, it is less work to list all again than
-// to find the place of each one.
+// With more stale entries than fewToList plus one in manyToList, it is less work to rebuild the list than to update
+// it.
 const fewToList, manyToList = 4, 32
 
-// listResizable lists all of the queue whose size may change.
+// listResizable builds the list for the queue.
 func (e *Engine) listResizable(q *clusterQueue) *resizable {
 	n := len(q.elastic)
 	t := &resizable{policy: e.options.Elastic, yieldings: map[int32]*elastic.Yielding{}, wants: map[int32]*wants{},
@@ -75,8 +72,8 @@ func (e *Engine) listResizable(q *clusterQueue) *resizable {
 	return t
 }
 
-// listAgain has the list of the queue have the workload as it is: it may be new, another one of
-// that name, changed, or not one of them any more.
+// listAgain updates the entry of the workload, which may be new, changed, replaced by another of its name, or no
+// longer resizable.
 func (e *Engine) listAgain(t *resizable, q *clusterQueue, w *workload) {
 	n, known := t.find(w.Key)
 	job, at, ok := w.elasticJob()
@@ -91,13 +88,13 @@ func (e *Engine) listAgain(t *resizable, q *clusterQueue, w *workload) {
 	}
 }
 
-// write notes what the member at that place is.
+// write sets the entry at an index.
 func (e *Engine) write(t *resizable, n int, w *workload, job elastic.Job, at int) {
 	job.Speeds = e.speeds.Of(job.Exponent, job.Max)
 	t.jobs[n], t.members[n], t.at[n], t.each[n], t.grows[n] = job, w, at, w.charged.holder.Pod, w.couldGrow(&job)
 }
 
-// insert makes a place for one more, and remove takes a member out.
+// insert makes room for an entry, and remove deletes one.
 func (t *resizable) insert(n int) {
 	t.jobs, t.members, t.at = slices.Insert(t.jobs, n, elastic.Job{}), slices.Insert(t.members, n, nil), slices.Insert(t.at, n, 0)
 	t.each, t.grows = slices.Insert(t.each, n, nil), slices.Insert(t.grows, n, false)
@@ -108,12 +105,12 @@ func (t *resizable) remove(n int) {
 	t.each, t.grows = slices.Delete(t.each, n, n+1), slices.Delete(t.grows, n, n+1)
 }
 
-// couldGrow reports whether it may be larger, if there is room for it, whenever that is.
+// couldGrow reports whether the workload may be larger if there is ever enough capacity.
 func (w *workload) couldGrow(job *elastic.Job) bool {
 	return job.Size < job.Max && len(w.growing) == 0 && !w.held.hasSurplus() && !w.gaveUp && w.mayGrow()
 }
 
-// has reports whether the list has the workload as it is.
+// has reports whether the entry of the workload is up to date.
 func (t *resizable) has(w *workload) bool {
 	job, at, ok := w.elasticJob()
 	n, known := t.find(w.Key)
@@ -123,7 +120,7 @@ func (t *resizable) has(w *workload) bool {
 	return t.members[n] == w && t.at[n] == at && t.jobs[n].Equal(&job) && slices.Equal(t.each[n], w.charged.holder.Pod) && t.grows[n] == w.couldGrow(&job)
 }
 
-// yieldsTo is how they yield to somebody of a priority.
+// yieldsTo returns how the members shrink for a workload of a priority.
 func (t *resizable) yieldsTo(priority int32) *elastic.Yielding {
 	y, known := t.yieldings[priority]
 	if !known {
@@ -133,8 +130,8 @@ func (t *resizable) yieldsTo(priority int32) *elastic.Yielding {
 	return y
 }
 
-// yieldsOnceTo is the same for those at the indices to grow, without those who have yielded
-// for the growth of one of them before.
+// yieldsOnceTo is yieldsTo for the growth of those at the indices, without the members that have already shrunk or
+// stopped for one of them.
 func (t *resizable) yieldsOnceTo(priority int32, indices []int) *elastic.Yielding {
 	var spared []int
 	for _, i := range indices {
@@ -150,12 +147,12 @@ func (t *resizable) yieldsOnceTo(priority int32, indices []int) *elastic.Yieldin
 	return t.policy.Yielding(t.jobs, priority, spared...)
 }
 
-// find is the place of a workload in the list.
+// find returns the index of a workload in the list.
 func (t *resizable) find(key Key) (int, bool) {
 	return slices.BinarySearchFunc(t.members, key, func(m *workload, key Key) int { return order.CompareKeys(m.Key, key) })
 }
 
-// above are those who may be larger of higher priorities than that.
+// above returns the members of a higher priority that may be larger.
 func (t *resizable) above(priority int32) *wants {
 	out, known := t.wants[priority]
 	if known {
@@ -177,7 +174,7 @@ func (t *resizable) above(priority int32) *wants {
 	return out
 }
 
-// vectorOfSums is the same as a vector.
+// vectorOfSums converts the sums to a vector.
 func vectorOfSums(sums map[quota.Index]int64) quota.Vector {
 	amounts := make([]quota.Amount, 0, len(sums))
 	for index, value := range sums {
@@ -186,8 +183,7 @@ func vectorOfSums(sums map[quota.Index]int64) quota.Vector {
 	return quota.VectorOf(amounts...)
 }
 
-// told are those who have to stop, and those who get smaller, for others to have those
-// sizes.
+// told returns the members that have to stop, and those that have to shrink, to get to the given sizes.
 func (t *resizable) told(q *clusterQueue, sizes []int32) (victims []preempt.Victim, yields []yield) {
 	for i, w := range t.members {
 		switch sizes[i] {
@@ -201,8 +197,8 @@ func (t *resizable) told(q *clusterQueue, sizes []int32) (victims []preempt.Vict
 	return victims, yields
 }
 
-// fewest is the smallest number from 1 to the most that is enough, where the most is and
-// every larger one than an enough one. It is sought from below: mostly few are.
+// fewest returns the smallest n from 1 to most for which enough is true. enough must be true for most, and for each
+// number above one for which it is. The search starts from below, as the result is usually small.
 func fewest(most int, enough func(n int) bool) int {
 	low, high := 0, 1
 	for high < most && !enough(high) {

@@ -12,14 +12,13 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// The size of an elastic pod set changes while its workload runs. It is admitted with as
-// many pods as fit, from its minimum on, as any that can start with fewer. It shrinks for
-// those who wait (yield.go) and grows into what is free (grow.go). What pods that have to go
-// use is held until they are gone, and planned for others: their quota as their room on
-// nodes. Ranks keep their places; the last ones go.
+// The size of an elastic pod set changes while its workload runs. The workload is admitted with as many pods as fit,
+// from its minimum on, like any workload with partial admission. It shrinks for waiting workloads (yield.go) and
+// grows into free capacity (grow.go). The quota and the node capacity of removed pods stay held until the pods are
+// gone, and are already free in the planned ledger. Remaining ranks keep their places: the last ones are removed.
 
-// elasticSet is the place of the workload's elastic pod set in what it holds, below zero if
-// it has none or its size is not to be changed now.
+// elasticSet returns the index of the workload's elastic pod set in what it holds, negative if it has none or its
+// size must not change now.
 func (w *workload) elasticSet() int {
 	if w.held == nil || w.shape == nil || !w.shape.elastic {
 		return -1
@@ -34,20 +33,20 @@ func (w *workload) elasticSet() int {
 	return -1
 }
 
-// elasticJob is the workload as one whose size may change; ok is false where it may not now,
-// since it does not run, is on its way, or was just told something else and so is no holder.
+// elasticJob returns the workload as a job whose size may change; ok is false if it may not now, because the workload
+// does not run, is leaving, or has another decision about it in flight and so is no holder.
 func (w *workload) elasticJob() (job elastic.Job, at int, ok bool) {
 	at = w.elasticSet()
 	if at < 0 || w.charged.holder == nil || !w.Admitted {
 		return elastic.Job{}, at, false
 	}
 	ps, size := w.podSet(w.held.PodSets[at].PodSet), w.held.PodSets[at].Count
-	// What it wants may have been less, or more, than it is as yet.
+	// Its present size may be outside of the range that it wants now.
 	return elastic.Job{Key: w.Key, Min: min(ps.Least(), size), Max: max(ps.Most(), size), Size: size, Priority: w.Priority, QueuedAt: w.QueuedAt,
 		RunsSince: w.ReservedAt, ResizedAt: w.ResizedAt, Exponent: ps.Elastic}, at, true
 }
 
-// spare says of the holder how many pods it can do without, if its size may change.
+// spare sets how many pods the holder can do without, if its size may change.
 func (e *Engine) spare(w *workload, h *preempt.Holder) {
 	if at := w.elasticSet(); at >= 0 && w.Admitted {
 		set := &w.held.PodSets[at]
@@ -55,12 +54,12 @@ func (e *Engine) spare(w *workload, h *preempt.Holder) {
 	}
 }
 
-// podSet is the workload's of that name.
+// podSet returns the workload's pod set of that name.
 func (w *workload) podSet(name string) *PodSet {
 	return &w.PodSets[slices.IndexFunc(w.PodSets, func(ps PodSet) bool { return ps.Name == name })]
 }
 
-// enlist lists the workload among the elastic ones of its queue.
+// enlist lists the workload among the elastic ones of its queue, or removes it.
 func (e *Engine) enlist(w *workload) {
 	was, may := w.listedIn, w.queue != nil && w.elasticSet() >= 0
 	if was != nil && (!may || was != w.queue) {
@@ -79,8 +78,7 @@ func (e *Engine) enlist(w *workload) {
 	}
 }
 
-// addElastic lists the workload among the elastic ones of the queue, in the order of names;
-// strikeElastic is the inverse.
+// addElastic adds the workload to the elastic ones of the queue, which are sorted by key; strikeElastic removes it.
 func (q *clusterQueue) addElastic(w *workload) {
 	at, _ := q.placeOfElastic(w)
 	q.elastic = slices.Insert(q.elastic, at, w)
@@ -93,7 +91,7 @@ func (q *clusterQueue) strikeElastic(w *workload) {
 	}
 }
 
-// listLater notes that the list of the queue does not have the workload as it is.
+// listLater notes that the workload's entry in the queue's resizable is stale.
 func (q *clusterQueue) listLater(w *workload) {
 	if q.resizable != nil {
 		q.toList = append(q.toList, w)
@@ -104,12 +102,12 @@ func (q *clusterQueue) placeOfElastic(w *workload) (int, bool) {
 	return slices.BinarySearchFunc(q.elastic, w.Key, func(w *workload, key Key) int { return order.CompareKeys(w.Key, key) })
 }
 
-// hasSurplus reports whether pods that have to go are there yet.
+// hasSurplus reports whether pods that have to terminate still exist.
 func (a *Admission) hasSurplus() bool {
 	return a != nil && slices.ContainsFunc(a.PodSets, func(a Assignment) bool { return a.Surplus != nil })
 }
 
-// pods are how many it is for.
+// pods returns the number of pods.
 func (a *Admission) pods() (sum int64) {
 	for i := range a.PodSets {
 		sum += int64(a.PodSets[i].Count)
@@ -117,8 +115,7 @@ func (a *Admission) pods() (sum int64) {
 	return sum
 }
 
-// plannedOf is what the workload has once pods that have to go are gone and it has grown as
-// it is planned to.
+// plannedOf returns what the workload has once its surplus pods are gone and it has grown as planned.
 func (e *Engine) plannedOf(w *workload) quota.Vector {
 	out := e.vectorOf(w.held)
 	if w.held.hasSurplus() {
@@ -135,7 +132,7 @@ func (e *Engine) plannedOf(w *workload) quota.Vector {
 	return out
 }
 
-// perPod is what one pod of the assignment has.
+// perPod returns what one pod of the assignment takes.
 func perPod(a *Assignment) map[string]int64 {
 	out := make(map[string]int64, len(a.Usage))
 	for resource, amount := range a.Usage {
@@ -144,7 +141,7 @@ func perPod(a *Assignment) map[string]int64 {
 	return out
 }
 
-// vectorOfPods is what so many more pods of the assignment take.
+// vectorOfPods returns what this number of pods of the assignment takes.
 func (e *Engine) vectorOfPods(a *Assignment, pods int32) quota.Vector {
 	var amounts []quota.Amount
 	for resource, amount := range perPod(a) {
@@ -154,8 +151,8 @@ func (e *Engine) vectorOfPods(a *Assignment, pods int32) quota.Vector {
 	return quota.VectorOf(amounts...)
 }
 
-// sized is what is held with so many pods of the pod set at that place: more at the places
-// given, or fewer, of which the last are to go.
+// sized returns the admission with the given number of pods of the pod set at the index: more of them, at the given
+// places, or fewer, of which the last ones are removed.
 func (a *Admission) sized(at int, to int32, more []place.NodeCount) *Admission {
 	out := *a
 	out.PodSets = slices.Clone(out.PodSets)
@@ -182,7 +179,7 @@ func (a *Admission) sized(at int, to int32, more []place.NodeCount) *Admission {
 	return &out
 }
 
-// first are the places of the first so many pods.
+// first returns the places of the first pods.
 func first(places []place.NodeCount, pods int32) []place.NodeCount {
 	var out []place.NodeCount
 	for _, p := range places {
@@ -194,8 +191,8 @@ func first(places []place.NodeCount, pods int32) []place.NodeCount {
 	return out
 }
 
-// leaves are the pods of an elastic pod set that are on nodes beyond its places. They have to
-// go, even if nobody tells so any more.
+// leaves returns the pods of an elastic pod set on nodes beyond its places. They have to terminate, even if no
+// surplus is recorded any more.
 func (e *Engine) leaves(w *workload, a *Assignment) []place.NodeCount {
 	if n := slices.IndexFunc(w.PodSets, func(ps PodSet) bool { return ps.Name == a.PodSet }); n < 0 || w.PodSets[n].Elastic <= 0 || len(a.Places) == 0 {
 		return nil
@@ -204,15 +201,15 @@ func (e *Engine) leaves(w *workload, a *Assignment) []place.NodeCount {
 	if a.Surplus == nil {
 		return there
 	}
-	return append(there, beyond(w.vacated, there)...) // more of them may be about to come
+	return append(there, beyond(w.vacated, there)...) // more of them may still be created
 }
 
-// shrinksOnNodes reports whether any are there.
+// shrinksOnNodes reports whether any such pods exist.
 func (e *Engine) shrinksOnNodes(w *workload) bool {
 	return w.held != nil && w.shape != nil && w.shape.elastic && slices.ContainsFunc(w.held.PodSets, func(a Assignment) bool { return len(e.leaves(w, &a)) > 0 })
 }
 
-// followShrinking follows a pod of a workload that came or went.
+// followShrinking updates places after a pod of the workload was bound or is gone.
 func (e *Engine) followShrinking(of Key) {
 	if w := e.workloads[of]; w != nil && w.elasticSet() >= 0 && (w.placed.clears || e.shrinksOnNodes(w)) {
 		w.placed.shape = nil
@@ -220,7 +217,7 @@ func (e *Engine) followShrinking(of Key) {
 	}
 }
 
-// beyond is what there is more of than places, by node.
+// beyond returns by how much there exceeds places, by node.
 func beyond(there, places []place.NodeCount) []place.NodeCount {
 	var out []place.NodeCount
 	for _, at := range there {
@@ -247,7 +244,7 @@ func (p *pass) resize(w *workload, at int, given *Admission, by Key) {
 	w.assumed, w.decidedOn = resizes, w.Version
 	w.resizedBefore, w.ResizedAt, w.gaveUp = w.ResizedAt, p.now.Truncate(time.Second), false
 	if to < from {
-		w.growing = nil // who is asked for pods is not given others soon
+		w.growing = nil // a workload that was asked for pods is not given others soon
 	}
 	p.settle(w)
 	sake := w
@@ -257,8 +254,7 @@ func (p *pass) resize(w *workload, at int, given *Admission, by Key) {
 	p.decided(w, sake.Priority, Decision{Resize: &Resize{Admission: given, PodSet: given.PodSets[at].PodSet, From: from, To: to, For: by}})
 }
 
-// wakeFor has those looked at again for whom the holder, which could not be told to yield
-// before, might yield now.
+// wakeFor unblocks the classes for which the holder, which could not shrink before, may shrink now.
 func (q *clusterQueue) wakeFor(w *workload, holder *preempt.Holder) {
 	if q.family == nil || holder == nil || w.elasticSet() < 0 {
 		return

@@ -8,7 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// strategies are those of fair sharing, nil if it is off.
+// strategies returns the strategies of fair sharing, nil if it is off.
 func (e *Engine) strategies() []preempt.Strategy {
 	if e.options.FairSharing == nil {
 		return nil
@@ -16,7 +16,7 @@ func (e *Engine) strategies() []preempt.Strategy {
 	return e.options.FairSharing.Strategies
 }
 
-// moveShares notes that a queue uses more or less than before.
+// moveShares notes that the usage of a queue has changed.
 func (e *Engine) moveShares(q *clusterQueue) {
 	if e.options.FairSharing == nil || q == nil || q.family == nil {
 		return
@@ -26,7 +26,7 @@ func (e *Engine) moveShares(q *clusterQueue) {
 	e.touchCohorts(q)
 }
 
-// touchCohorts notes that the shares of the cohorts over a queue may have changed.
+// touchCohorts notes that the shares of the cohorts above a queue may have changed.
 func (e *Engine) touchCohorts(q *clusterQueue) {
 	if e.options.FairSharing == nil || q.node == nil || q.node.Cyclic() {
 		return
@@ -36,16 +36,15 @@ func (e *Engine) touchCohorts(q *clusterQueue) {
 	}
 }
 
-// TakeTouchedCohorts returns the cohorts whose share may have changed since it was last
-// called, in the order of names.
+// TakeTouchedCohorts returns the cohorts whose share may have changed since the last call, sorted by name.
 func (e *Engine) TakeTouchedCohorts() []string {
 	names := sets.List(e.touchedCohorts)
 	e.touchedCohorts.Clear()
 	return names
 }
 
-// CohortShare is the share of a cohort beside its siblings, in thousandths; ok is false if
-// shares are not compared, or there is no such cohort.
+// CohortShare returns the share of a cohort beside its siblings, in thousandths; ok is false if fair sharing is off
+// or there is no such cohort.
 func (e *Engine) CohortShare(name string) (share int64, ok bool) {
 	node := e.tree.Cohort(name)
 	if e.options.FairSharing == nil || node == nil {
@@ -54,8 +53,7 @@ func (e *Engine) CohortShare(name string) (share int64, ok bool) {
 	return *e.shareOf(node), true
 }
 
-// shareOf is the share of what is held, in thousandths; nil while shares are not
-// compared.
+// shareOf returns the share of what is held, in thousandths; nil if fair sharing is off.
 func (e *Engine) shareOf(n *quota.Node) *int64 {
 	if e.options.FairSharing == nil {
 		return nil

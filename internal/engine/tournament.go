@@ -8,12 +8,11 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// tournament is the contest by fair shares. In every cohort those that won below it
-// meet: who asks for no more than its queue's own quota wins, then the one whose child
-// of the cohort has the smaller share with it, then who is first in order. Whoever wins
-// in the root goes first.
+// tournament is the contest by fair shares. In each cohort, the winners of its children are compared: one that stays
+// within its queue's own quota wins, then the one with which its child of the cohort has the smaller share, then the
+// first in order. The winner of the root goes next.
 //
-// When something changes in a queue, only the matches over that queue are held again.
+// When something changes in a queue, only the matches of the nodes above that queue are repeated.
 type tournament struct {
 	brackets brackets
 	root     *bracket
@@ -21,16 +20,15 @@ type tournament struct {
 
 type brackets map[*quota.Node]*bracket
 
-// bracket is a node of the tree and who has won below it.
+// bracket is a node of the tree with the winner below it.
 type bracket struct {
 	node   *quota.Node
 	parent *bracket
-	// children are those in which somebody is left, the best one first; at is the place
-	// among those of the parent.
+	// children are the brackets with a winner, the best one first; at is the position in that of the parent.
 	children order.Heap[*bracket]
 	at       order.Place
-	// winner is nil if nobody is left. With it, the node has the share, and its parent has
-	// to lend it what was passed; borrows tells that its queue borrows for it.
+	// winner is nil if no contestant is left. share is what the node's share would be with it, passed what its parent
+	// would have to lend, and borrows is set if the winner's queue would borrow.
 	winner  *contestant
 	share   fair.Share
 	passed  quota.Vector
@@ -51,20 +49,20 @@ func (t *tournament) replace(was, next *contestant) { t.seat(was.queue.node, nex
 func (t *tournament) recharged(q *clusterQueue) {
 	for n := q.node; n != nil; n = n.Parent() {
 		if b := t.brackets[n]; b != nil {
-			t.replay(b) // below it nobody has ever been in the contest
+			t.replay(b) // no bracket below it exists
 			return
 		}
 	}
 }
 
-// seat puts the contestant, nil for nobody, in the place of a queue.
+// seat sets the contestant of a queue, nil for none.
 func (t *tournament) seat(queue *quota.Node, c *contestant) {
 	b := t.bracket(queue)
 	b.winner = c
 	t.replay(b)
 }
 
-// bracket is that of a node, which is made with those above it when it is needed.
+// bracket returns the bracket of a node, creating it and those above it as needed.
 func (t *tournament) bracket(n *quota.Node) *bracket {
 	if b := t.brackets[n]; b != nil {
 		return b
@@ -79,7 +77,7 @@ func (t *tournament) bracket(n *quota.Node) *bracket {
 	return b
 }
 
-// replay holds the matches of the bracket and of all above it again.
+// replay repeats the matches of the bracket and of all above it.
 func (t *tournament) replay(b *bracket) {
 	for ; b != nil; b = b.parent {
 		b.settle()
@@ -89,7 +87,7 @@ func (t *tournament) replay(b *bracket) {
 	}
 }
 
-// settle finds out who wins below the node, and its share with him.
+// settle determines the winner below the node, and the node's share with it.
 func (b *bracket) settle() {
 	var asked quota.Vector
 	switch {
@@ -118,7 +116,7 @@ func (b *bracket) before(other *bracket) bool {
 	return order.Compare(b.winner.rank, other.winner.rank) < 0
 }
 
-// arrange has the child, in which somebody may be left, take its place among the others.
+// arrange updates the position of the child among the others; a child without a winner is removed.
 func (b *bracket) arrange(child *bracket) {
 	if child.winner == nil {
 		b.children.Remove(child)

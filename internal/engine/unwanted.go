@@ -7,10 +7,10 @@ import (
 	"github.com/musterhq/muster/internal/engine/order"
 )
 
-// A job may come to want fewer pods than it was given while it runs. It is told to be smaller then, as if others needed these, so
-// that their quota is somebody else's once they are gone; and it can grow again if it wants more.
+// A job may come to want fewer pods than it has while it runs. Its workload is then shrunk as if others needed those
+// pods, so that their quota is free once they are gone; it can grow again if the job wants more.
 
-// noteUnwanted notes whether the workload holds pods that its job wants no more.
+// noteUnwanted updates whether the workload is in unwanted.
 func (e *Engine) noteUnwanted(w *workload) {
 	if at := w.elasticSet(); at >= 0 && w.held.PodSets[at].Count > w.podSet(w.held.PodSets[at].PodSet).Most() {
 		e.unwanted.Insert(w.Key)
@@ -19,8 +19,8 @@ func (e *Engine) noteUnwanted(w *workload) {
 	}
 }
 
-// dropUnwanted has those be smaller of whom that is so, before anybody else yields for what they have too much. Of whom
-// something is on its way, or was refused, it is noted again once that is settled.
+// dropUnwanted shrinks these workloads before any other shrinks for what they have too much. One with a decision in
+// flight, or a rejected one, is skipped: settle notes it again once that is resolved.
 func (p *pass) dropUnwanted() {
 	for _, key := range slices.SortedFunc(maps.Keys(p.unwanted), order.CompareKeys) {
 		if p.budget <= 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// state is what a workload is counted as.
+// state is the state that a workload is counted in.
 type state int
 
 const (
@@ -19,7 +19,7 @@ const (
 	admitted
 )
 
-// counted is how a workload shows in the numbers of its queues.
+// counted is how a workload counts in the numbers of its queues.
 type counted struct {
 	state   state
 	unready bool
@@ -37,16 +37,16 @@ func (w *workload) counts() counted {
 	}
 	c := counted{state: reserving, leaving: w.leaving() || w.held.hasSurplus()}
 	if w.Admitted || w.assumed == admits && len(w.held.Checks) == 0 {
-		// One that is withdrawn may be written all the same.
+		// A withdrawn admission may be written all the same.
 		c.state, c.unready = admitted, !w.Ready && (!w.leaving() || w.withdrawn != nil)
 	}
 	return c
 }
 
-// tally is the numbers of a queue, kept up to date with every change.
+// tally is the numbers of a queue, updated with every change.
 type tally struct {
 	pending, reserving, admitted int
-	// reserved is what is held, used the part of it that is admitted.
+	// reserved is what is held, used the part of it held by admitted workloads.
 	reserved, used sums
 }
 
@@ -64,7 +64,7 @@ func (t *tally) add(c counted, v quota.Vector, sign int) {
 	}
 }
 
-// sums are what is counted of each amount, without those of which nothing is.
+// sums are totals by index, without zeros.
 type sums map[quota.Index]quota.Sum
 
 func addTo(all *sums, v quota.Vector, sign int64) {
@@ -81,7 +81,7 @@ func addTo(all *sums, v quota.Vector, sign int64) {
 	}
 }
 
-// recount changes the numbers of the queues from the one to the other.
+// recount updates the numbers of the queues from one state to the next.
 func (e *Engine) recount(was, now charges) {
 	if was.queue == now.queue && was.local == now.local && was.count == now.count && slices.Equal(was.held, now.held) {
 		return
@@ -90,7 +90,7 @@ func (e *Engine) recount(was, now charges) {
 	e.count(now, 1)
 	if was.count.unready && e.unready == 0 && e.options.BlockUntilReady == BlockAll {
 		for _, f := range e.families {
-			f.put() // all of them waited for this one
+			f.put() // all families waited for this workload
 		}
 	}
 	if e.options.AdmissionFairSharing != nil && !slices.Equal(was.held, now.held) {
@@ -120,8 +120,7 @@ func (e *Engine) count(c charges, sign int) {
 	}
 }
 
-// TakeTouched returns the queues whose usage or counts may have changed since it was
-// last called, in the order of names.
+// TakeTouched returns the queues whose usage or counts may have changed since the last call, sorted by name.
 func (e *Engine) TakeTouched() (clusterQueues []string, localQueues []Key) {
 	clusterQueues = sets.List(e.touched)
 	localQueues = e.touchedLocal.UnsortedList()
@@ -131,8 +130,8 @@ func (e *Engine) TakeTouched() (clusterQueues []string, localQueues []Key) {
 	return clusterQueues, localQueues
 }
 
-// touchQueue notes that a ClusterQueue, and so the LocalQueues that lead to it, may
-// admit where it could not before, or the other way round.
+// touchQueue marks a ClusterQueue, and the LocalQueues that point to it, as touched: whether they can admit may have
+// changed.
 func (e *Engine) touchQueue(name string) {
 	e.touched.Insert(name)
 	for key := range e.queue(name).locals {
@@ -140,18 +139,17 @@ func (e *Engine) touchQueue(name string) {
 	}
 }
 
-// Usage is what a queue has given out, and to how many.
+// Usage is what a queue has given out, and to how many workloads.
 type Usage struct {
-	// Reserved is what is held, Used the part of it that admitted workloads use.
+	// Reserved is what is held, Used the part of it held by admitted workloads.
 	Reserved, Used map[quota.FlavorResource]int64
-	// Pending wait, Reserving hold quota, and Admitted of these may run.
+	// Pending workloads wait, Reserving ones hold quota, and Admitted are those of the latter that may run.
 	Pending, Reserving, Admitted int
-	// Cyclic says that the cohorts above the queue form a cycle: it has no quota.
+	// Cyclic says that the cohorts above the queue form a cycle, so that it has no quota.
 	Cyclic bool
-	// Share is that of a ClusterQueue beside its siblings, in thousandths; nil while shares
-	// are not compared.
+	// Share is the share of a ClusterQueue beside its siblings, in thousandths; nil if fair sharing is off.
 	Share *int64
-	// Consumption is that of a LocalQueue; nil while it is not compared.
+	// Consumption is the recent usage of a LocalQueue; nil if it is not ordered by usage.
 	Consumption *Consumption
 }
 
@@ -167,8 +165,8 @@ func (e *Engine) QueueUsage(name string) (u Usage, ok bool) {
 	return u, true
 }
 
-// LocalQueueUsage is the same for a LocalQueue; what others of the same ClusterQueue
-// have is not in it.
+// LocalQueueUsage returns the usage of a LocalQueue, without that of others of the same ClusterQueue; ok is false if
+// it does not exist.
 func (e *Engine) LocalQueueUsage(key Key) (u Usage, ok bool) {
 	l := e.localQueues[key]
 	if l == nil || !l.exists {

@@ -8,13 +8,12 @@ import (
 	"github.com/musterhq/muster/internal/engine/place"
 )
 
-// An assignment that somebody else made may name domains and no nodes. For the engine's own
-// account its pods are on nodes all the same: those that are there on theirs, the others
-// where there is room in their domain. Nothing of that is written, and nobody is told to go
-// because of it: where its pods go is that other's to say.
+// An assignment made by another controller may name domains instead of nodes. The engine still counts the pods on
+// nodes: existing pods where they are, the others where their domain has capacity. Nothing of this is written, and no
+// workload is evicted for it: the placement is up to that controller.
 
-// followWithin has the nodes looked for in the next pass on which the pods of the workload are
-// counted, if its assignment names none.
+// followWithin schedules the search for the nodes on which the workload's pods are counted, if its assignment names
+// none.
 func (e *Engine) followWithin(w *workload) {
 	if w.held.isWithin() {
 		e.within.Insert(w.Key)
@@ -23,12 +22,12 @@ func (e *Engine) followWithin(w *workload) {
 	}
 }
 
-// isWithin reports whether pods have domains and no nodes.
+// isWithin reports whether any pod set has domains but no nodes.
 func (a *Admission) isWithin() bool {
 	return a != nil && slices.ContainsFunc(a.PodSets, func(a Assignment) bool { return len(a.Within) > 0 && len(a.Places) == 0 })
 }
 
-// settleWithin finds those nodes.
+// settleWithin finds these nodes.
 func (e *Engine) settleWithin() {
 	for _, key := range slices.SortedFunc(maps.Keys(e.within), order.CompareKeys) {
 		delete(e.within, key)
@@ -45,8 +44,8 @@ func (e *Engine) settleWithin() {
 	}
 }
 
-// nodesWithin are the nodes for the pods of each pod set that has domains only. Pods for
-// which there is no room count nothing.
+// nodesWithin returns the nodes for the pods of each pod set that has domains only. Pods for which there is no
+// capacity are not counted.
 func (e *Engine) nodesWithin(w *workload) map[string][]place.NodeCount {
 	out := map[string][]place.NodeCount{}
 	e.places.Try(func() {
@@ -71,7 +70,7 @@ func (e *Engine) nodesWithin(w *workload) map[string][]place.NodeCount {
 				ended, missing = ended-gone, missing-gone
 				nodes := append(there, e.roomWithin(&w.PodSets[n], a, d.Labels, missing)...)
 				out[a.PodSet] = merge(out[a.PodSet], nodes)
-				w.within = out // so that the next finds what is left
+				w.within = out // so that the next domain sees what is left
 				e.places.Hold(w.Key, e.holding(w, placed{by: w.held}))
 			}
 		}
@@ -79,7 +78,7 @@ func (e *Engine) nodesWithin(w *workload) map[string][]place.NodeCount {
 	return out
 }
 
-// roomWithin finds nodes with the labels for so many pods.
+// roomWithin finds nodes with the labels for this number of pods.
 func (e *Engine) roomWithin(ps *PodSet, a *Assignment, labels map[string]string, pods int32) []place.NodeCount {
 	ask, ok := e.askOf(ps, a)
 	if !ok || pods <= 0 {
@@ -98,7 +97,7 @@ func (e *Engine) roomWithin(ps *PodSet, a *Assignment, labels map[string]string,
 	return found[0].Nodes
 }
 
-// merge adds up what is on the same nodes.
+// merge adds b to a, summing the counts of the same node.
 func merge(a, b []place.NodeCount) []place.NodeCount {
 	for _, more := range b {
 		if n := slices.IndexFunc(a, func(at place.NodeCount) bool { return at.Node == more.Node }); n >= 0 {

@@ -8,16 +8,15 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// yield is a smaller size of somebody who runs.
+// yield is a smaller size for a running workload.
 type yield struct {
 	w     *workload
 	at    int
 	given *Admission
 }
 
-// byYielding looks for those of the queue who have to get smaller, or to stop, so that the
-// class's first one can have its minimum: no more of them than it takes. If there is room
-// for it without anybody it gives that up.
+// byYielding looks for the smallest set of workloads of the queue that have to shrink or stop so that the head of the
+// class can have its minimum. If the minimum fits without that, ok is false.
 func (e *Engine) byYielding(w *workload, c *class) (found outcome, ok bool) {
 	q := c.queue
 	if len(q.elastic) == 0 {
@@ -41,14 +40,14 @@ func (e *Engine) byYielding(w *workload, c *class) (found outcome, ok bool) {
 	}
 	n := fewest(y.Len(), fits)
 	if !fits(n) {
-		return outcome{}, false // room on nodes may be less for more
+		return outcome{}, false // more free capacity need not mean more places
 	}
 	found.verdict = preempting
 	found.victims, found.yields = t.told(q, y.Sizes(n))
 	return found, true
 }
 
-// yielding runs f as if the resizable had the sizes and their pods were gone.
+// yielding runs f as if the resizable workloads had these sizes and the other pods were gone.
 func (e *Engine) yielding(q *clusterQueue, t *resizable, sizes []int32, f func()) {
 	freed := map[quota.Index]int64{}
 	for i, w := range t.members {
@@ -89,8 +88,8 @@ func (e *Engine) yielding(q *clusterQueue, t *resizable, sizes []int32, f func()
 	})
 }
 
-// moreOnNodes finds nodes for so many more pods of what is held, at those nodes or others
-// where it is all the same, in the domain of the others where it is not.
+// moreOnNodes finds nodes for more pods of a held pod set. If the pod set must be in one domain, they are in that
+// domain.
 func (e *Engine) moreOnNodes(w *workload, at int, pods int32, on place.Ledger) ([]place.NodeCount, bool) {
 	a := &w.held.PodSets[at]
 	n := slices.IndexFunc(w.PodSets, func(ps PodSet) bool { return ps.Name == a.PodSet })
@@ -109,8 +108,8 @@ func (e *Engine) moreOnNodes(w *workload, at int, pods int32, on place.Ledger) (
 	return found[0].Nodes, true
 }
 
-// staysIn has an ask look no further than the domain of its level that a node is in, which levels above it tell from others of that
-// name. It reports whether that is known.
+// staysIn restricts an ask to the domain of its level that contains the node, which the levels above distinguish from
+// others of the same name. It reports whether the node has these labels.
 func (e *Engine) staysIn(ask *place.Ask, node string) bool {
 	levels := e.topologies[e.flavors[ask.Flavor].Topology]
 	ask.NodeSelector = maps.Clone(ask.NodeSelector)
