@@ -14,176 +14,170 @@ import (
 	"github.com/musterhq/muster/internal/podspec"
 )
 
-// API is a job API: where its objects come from and the two functions that give
-// them meaning. Both functions are pure: they take no client, context, clock or
-// randomness, do not depend on the order of maps, and change nothing they are
-// given.
+// API describes a job API: the kinds that it reads and creates, and the two functions that define its behavior.
+// Describe and Plan are pure: they take no client, context, clock or randomness, do not depend on map order, and do not
+// modify their arguments.
 type API[T client.Object] struct {
 	Kind schema.GroupVersionKind
 	// Queue says what happens to a job that names no queue.
 	Queue QueueRule
 	// New returns an empty object of the kind.
 	New func() T
-	// Owns are empty objects of the kinds that Plan creates.
+	// Owns lists the kinds that Plan creates, each as an empty object.
 	Owns []client.Object
-	// Later are kinds that Plan creates and that the cluster may not serve yet.
+	// Later lists kinds that Plan creates and that the cluster may not serve yet.
 	Later []LateKind
-	// Targets gives the job, by name and UID, that an object of one of the kinds of Owns is meant for though nobody controls it:
-	// it is seen as a child of that job. A name without a UID is any job of that name, "" is none. Nil if there are no such objects.
+	// Targets returns the name and UID of the job that an object without a controller, of one of the kinds in Owns, is
+	// meant for. The object is then treated as a child of that job. An empty UID matches any job of that name; an empty
+	// name matches none. Nil if there are no such objects.
 	Targets func(object client.Object) (name string, uid types.UID)
-	// Matters reports whether a change of a child may change a Plan; nil if all may.
+	// Matters reports whether an update of a child can change the Plan. Nil means that every update can.
 	Matters func(before, after client.Object) bool
-	// Expected reports whether a new child is as Plan had it made, and nothing has happened to it since: then the job is not
-	// looked at for it. Nil if it is for every new child.
+	// Expected reports whether a new child is exactly what Plan created, untouched since, so that the job need not be
+	// reconciled for it. Nil means that the job is reconciled for every new child.
 	Expected func(child client.Object) bool
-	// Gathers is for how long changes of children are gathered before the job is looked at,
-	// so that many changes cost one look.
+	// Gathers is how long changes of children are batched before the job is reconciled once for all of them.
 	Gathers time.Duration
-	// CountsEvery is how long a status that can wait is kept back; a second if zero.
+	// CountsEvery is how long a status that can wait is held back. Zero means one second.
 	CountsEvery time.Duration
-	// QueueField is the queue that the API's own field names, "" if it names none; nil
-	// without such a field.
+	// QueueField returns the queue that the API's own field names, or "" if it names none. Nil if the API has no such
+	// field.
 	QueueField func(job T) string
-	// Pauses says that Plan pauses a job whose queue wants its quota back, at
-	// Admission.Until. Workloads of other kinds are deactivated then.
+	// Pauses says that Plan pauses a job at Admission.Until, when its queue wants the quota back. Workloads of other
+	// kinds are deactivated at that time.
 	Pauses bool
-	// Asks are the kinds of which Facts say whether the cluster serves them. When one comes or
-	// goes, all jobs are looked at again.
+	// Asks lists the kinds for which Facts.Served says whether the cluster serves them. All jobs are reconciled when
+	// one of these kinds is added or removed.
 	Asks []schema.GroupResource
-	// PodLabels are labels that the pods of the job with the UID bear, and no others.
+	// PodLabels returns labels that select exactly the pods of the job with this UID.
 	PodLabels func(uid types.UID) map[string]string
-	// UnlabelledPods selects, by the job's name, pods without PodLabels: those of jobs that an earlier version started. A later job
-	// may have the same name. Nil if there are none.
+	// UnlabelledPods selects, by the job's name, pods without PodLabels, which an earlier version of Muster created.
+	// The name alone does not tell jobs of the same name apart. Nil if there are none.
 	UnlabelledPods func(name string) labels.Selector
-	// Beside names what else Plan wants to see: objects that the job may not control,
-	// each empty but for its name and namespace, the job's if it has none. Nil for none.
+	// Beside returns further objects that Plan needs to read and that the job may not control. Each is empty except for
+	// its name and its namespace, which defaults to the job's. Nil if there are none.
 	Beside func(job T) []client.Object
-	// AsksNodes names features of nodes of which Facts say whether any node has them; nil
-	// for none.
+	// AsksNodes returns the features for which Facts.Nodes says whether any node has them. Nil if there are none.
 	AsksNodes func(job T) []NodeFeature
-	// Resizes says that Plan changes the size of elastic pod sets while the job runs, and
-	// tells Progress.Pods. Pod sets of other APIs have one size for as long as they run,
-	// whatever their templates say.
+	// Resizes says that Plan resizes elastic pod sets while the job runs, and reports Progress.Pods. The pod sets of
+	// all other APIs have a fixed size while they run, whatever their templates say.
 	Resizes bool
-	// Gangs says that Plan makes PodGroups where the cluster has them.
+	// Gangs says that Plan creates PodGroups where the cluster supports them.
 	Gangs bool
-	// Pods says which pods of its children Plan wants to see; nil for none.
+	// Pods selects the pods of the job's children that Plan needs to read. Nil if it needs none.
 	Pods *PodsOf[T]
-	// QueuesAnew says that a job which was given other pods since its admission queues anew for them: what it asked for is noted
-	// on its Workload.
+	// QueuesAnew says that a job whose pods were changed after its admission is queued again for the new ones. To
+	// detect this, what the job asked for is recorded on its Workload.
 	QueuesAnew bool
-	// External jobs are carried out by another controller: one that is in no queue is
-	// left alone, Plan is not asked.
+	// External says that another controller runs the jobs. Those that are in no queue are left alone: Plan is not
+	// called for them.
 	External bool
-	// Repeats says that a job may make others of its kind, and that these queue.
+	// Repeats says that a job may create other jobs of the same kind, and that those are queued.
 	Repeats bool
-	// Delegates says that jobs of the API queue for nothing: what they make does.
+	// Delegates says that jobs of this API are not queued themselves: the jobs that they create are.
 	Delegates bool
-	// Describe says what the job asks for.
+	// Describe returns what the job asks of a queue.
 	Describe func(job T, facts Facts) Description
-	// Plan says what follows from what was seen.
+	// Plan returns what has to be done, given the observed state.
 	Plan func(seen Seen[T]) Plan
 }
 
-// PodsOf says which pods an API wants to see that its children control.
+// PodsOf selects the pods, controlled by a job's children, that an API needs to read.
 type PodsOf[T client.Object] struct {
-	// Labels are those that the pods of the job bear, nil if Plan does not ask for them.
+	// Labels selects the pods of the job. Nil if Plan does not need them.
 	Labels func(job T) map[string]string
-	// JobOf is the name of the job that the pod may matter to, "" if it matters to none;
-	// Heeds whether a change of it does.
+	// JobOf returns the name of the job that the pod may matter to, or "" if there is none. Heeds reports whether an
+	// update of the pod can change that job's Plan.
 	JobOf func(pod *corev1.Pod) string
 	Heeds func(before, after *corev1.Pod) bool
 }
 
 // Description is what a job asks of a queue.
 type Description struct {
-	// Foreign jobs are another controller's: they are left alone.
+	// Foreign jobs belong to another controller and are left alone.
 	Foreign bool
-	// Queue is what the API's own field says, "" if it has none. The queue label
-	// takes precedence.
+	// Queue is the value of the API's own queue field, or "". The queue label takes precedence.
 	Queue string
-	// PriorityClass is what the API's own field says, "" if it has none.
+	// PriorityClass is the value of the API's own field, or "".
 	PriorityClass string
-	// Priority is what the API's own field says where it holds a number, nil if it has
-	// none.
+	// Priority is the value of the API's own field if that holds a number, nil otherwise.
 	Priority *int32
-	// QueuedTime is since when the job queues, zero for since its Workload was made.
+	// QueuedTime is when the job began to queue. Zero means the creation of its Workload.
 	QueuedTime time.Time
-	// Paused jobs ask for nothing until they are resumed: they have no Workload.
+	// Paused jobs ask for nothing, and have no Workload, until they are resumed.
 	Paused bool
-	// PodSets are the pods that run together, in the API's order.
+	// PodSets are the pod sets that run together, in the API's order.
 	PodSets []kueue.PodSet
-	// Running jobs may have pods without a queue's say. It matters only for kinds
-	// whose Plan creates no children; those that have children run.
+	// Running says that the job may already have pods without being queued. It matters only for kinds whose Plan
+	// creates no children; a job of another kind is running if it has children.
 	Running bool
-	// Held says that a child may have a Workload, of the time when children of its kind queued for themselves. While that holds quota
-	// for what the job runs, the job does not queue for it a second time.
+	// Held says that a child may still have a Workload of its own, from a time when such children were queued
+	// themselves. While that Workload holds quota for the job's pods, the job is not queued a second time.
 	Held bool
-	// Mistake is why the job cannot be queued as it is, nil if it can. It is told, and
-	// the job waits until it is mended.
+	// Mistake says why the job cannot be queued as it is, nil if it can. It is reported, and the job waits until it is
+	// corrected.
 	Mistake *Event
 }
 
-// Facts is what a Describe or Plan may know beside the job and its children, read
-// at one moment. It is never changed.
+// Facts is an immutable snapshot of what Describe and Plan may use besides the job and its children.
 type Facts struct {
 	Queues     QueueFacts
 	Priorities PriorityFacts
-	// Flavors are all ResourceFlavors by name.
+	// Flavors holds all ResourceFlavors by name.
 	Flavors map[string]*kueue.ResourceFlavor
-	// Served are those of the kinds that the API asks about which the cluster serves.
+	// Served holds the kinds in API.Asks and API.Later that the cluster serves.
 	Served map[schema.GroupResource]bool
-	// Nodes are those of the features that the API asks about which some node has.
+	// Nodes holds the features in API.AsksNodes that at least one node has.
 	Nodes map[NodeFeature]bool
 	// NativeGangs says that kube-scheduler binds the pods of a PodGroup together.
 	NativeGangs bool
-	// Agent is what it takes to put muster-agent round the commands of pods.
+	// Agent is what is needed to run the commands of pods under muster-agent.
 	Agent podspec.Agent
 }
 
-// Nodes are, by host name, those nodes on which a job was given places and that exist. They are shared: nobody
-// changes one.
+// Nodes holds, by host name, the existing nodes on which a job was given places. They are shared with the cache and
+// must not be modified.
 type Nodes map[string]*corev1.Node
 
-// NodeFeature is something that a node may have: an amount of a resource, or a label.
+// NodeFeature is an amount of a resource, or a label, that a node may have.
 type NodeFeature struct {
 	Resource corev1.ResourceName
 	Label    string
 }
 
-// Seen is everything that a Plan follows from.
+// Seen is the observed state from which a Plan follows.
 type Seen[T client.Object] struct {
-	// Job as the API server has it. Not to be changed.
+	// Job is the job as observed. It must not be modified.
 	Job   T
 	Facts Facts
-	// Admission is whether the job may run, and with what.
+	// Admission says whether the job may run, and with what.
 	Admission Admission
-	// Mistake is why the job is not queued as it is, for people, "" if it is.
+	// Mistake says, for users, why the job is not queued as it is. Empty if it is.
 	Mistake string
-	// Children are the objects that the job controls. Not to be changed.
+	// Children are the objects that the job controls. They must not be modified.
 	Children []client.Object
-	// Beside are those of the objects that the API asked to see that there are.
+	// Beside holds those of the objects in API.Beside that exist.
 	Beside []client.Object
-	// Pods are those that the API asked to see, as the cache keeps them.
+	// Pods holds the pods selected by API.Pods, as the cache keeps them.
 	Pods []*corev1.Pod
-	// Refusals of pods by the UID of the object whose pods they would be.
+	// Refusals holds the refusals of pods by the UID of the object that the pods were created for.
 	Refusals map[types.UID][]Refusal
-	// Lacked is what the job was known to lack before.
+	// Lacked is what was known before about the pods that the job lacks.
 	Lacked Lacked
 	Now    time.Time
 }
 
-// Grant is whether a job may have pods.
+// Grant says whether a job may have pods.
 type Grant string
 
 const (
-	// Unqueued jobs run as they are: no queue has a say.
+	// Unqueued jobs run as they are, without a queue.
 	Unqueued Grant = "Unqueued"
-	// Waiting jobs must have no pods; quota was not given yet.
+	// Waiting jobs have no quota yet and must have no pods.
 	Waiting Grant = "Waiting"
 	// Admitted jobs run with the PodSets that they were given.
 	Admitted Grant = "Admitted"
-	// Stopping jobs lost their quota and must end their pods.
+	// Stopping jobs have lost their admission and must terminate their pods.
 	Stopping Grant = "Stopping"
 )
 
@@ -192,37 +186,35 @@ type Admission struct {
 	Grant Grant
 	// PodSets has an entry for each pod set of an Admitted job, by name.
 	PodSets map[string]PodSetAdmission
-	// Why is what the queue says of a Waiting job, "" if nothing yet.
+	// Why is the queue's message about a Waiting job, "" if there is none yet.
 	Why string
-	// UnreadySince is since when an Admitted job has lacked ready pods, as far as its
-	// Workload was told, zero if it lacks none.
+	// UnreadySince is since when not all pods of an Admitted job have been ready, according to its Workload. Zero if
+	// all are.
 	UnreadySince time.Time
-	// Until is when the queue of an Admitted job wants its quota back, zero for never; Bound
-	// is how long after the admission that is.
+	// Until is when the queue of an Admitted job wants its quota back, zero for never. Bound is how long after the
+	// admission that is.
 	Until time.Time
 	Bound time.Duration
-	// MissingFlavor is a flavor that an Admitted job was given and that does not
-	// exist, "" if there is none.
+	// MissingFlavor is a flavor that was assigned to an Admitted job and does not exist, "" if there is none.
 	MissingFlavor string
-	// Deactivated says that the job's Workload is not to be admitted until somebody
-	// activates it.
+	// Deactivated says that the job's Workload is not admitted until it is activated again.
 	Deactivated bool
-	// Conflict says what admission checks add to the pods of an Admitted job that
-	// cannot be added, "" if all can.
+	// Conflict says which pod set update of an admission check cannot be applied to the pods of an Admitted job, "" if
+	// all can.
 	Conflict string
-	// Noted is what the pods needed that an Admitted job has asked for, as askedFor has it; "" if nobody noted it.
+	// Noted is the digest, as of askedFor, of what the pods needed for which an Admitted job was queued; "" if it was
+	// not recorded.
 	Noted string
 }
 
 // MayRun reports whether the job may have pods.
 func (a Admission) MayRun() bool { return a.Grant == Unqueued || a.Grant == Admitted }
 
-// HoldsQuota reports whether quota is held for what the job's pods use: while they run, and
-// also after they were told to end.
+// HoldsQuota reports whether quota is held for the job's pods: while they run, and while they terminate.
 func (a Admission) HoldsQuota() bool { return a.Grant == Admitted || a.Grant == Stopping }
 
-// MayStart reports whether pods may be started: the job may run, and where and how is
-// known. Pods that run are not touched for the lack of a flavor.
+// MayStart reports whether new pods may be created: the job may run, and all that has to be added to its pods is known.
+// Running pods are not affected by a missing flavor.
 func (a Admission) MayStart() bool {
 	return a.MayRun() && a.MissingFlavor == "" && a.Conflict == ""
 }
@@ -231,70 +223,69 @@ func (a Admission) MayStart() bool {
 type PodSetAdmission struct {
 	// Count is how many pods were admitted.
 	Count int32
-	// Asked is how many pods the Workload is for, and Left how many it has quota for
-	// now: others were not admitted, or have given theirs back.
+	// Asked is how many pods the Workload asks for. Left is how many it has quota for now, without those that were not
+	// admitted and those whose quota was reclaimed.
 	Asked, Left int32
-	// Template of the pods as it was admitted: what the quota is for, whatever the job has
-	// come to say since.
+	// Template is the pod template as it was admitted, which is what the quota is for, even if the job's own template
+	// has changed since.
 	Template *corev1.PodTemplateSpec
-	// Injection is for every pod of the set; For has what depends on a pod's rank too.
+	// Injection applies to every pod of the set. For returns it with what depends on a pod's rank.
 	podspec.Injection
-	// Places of the pods in the order of ranks; none where nobody gives places.
+	// Places holds the places of the pods in rank order. Empty if the pod set is not placed.
 	Places podspec.Places
 
-	// Pods is the spec of pods that have places, as it was admitted.
+	// Pods is the admitted spec of pods that have places.
 	Pods corev1.PodSpec
-	// Nodes have the places.
+	// Nodes holds the nodes of the places.
 	Nodes Nodes
-	// SliceSize is the size of the smallest slices that each lie in one domain, 0 if there
-	// are no slices.
+	// SliceSize is the size of the smallest slices that must each lie in one domain, 0 if there are none.
 	SliceSize int32
 }
 
-// Plan is what a job needs done. The zero value is nothing.
+// Plan is what has to be done for a job. The zero value is nothing.
 type Plan struct {
-	// First are done before Writes, side by side. If one of them fails, only those of Writes are done that tell the queue something.
+	// First holds writes that are done before Writes, concurrently. If one of them fails, only those of Writes that
+	// change the job's Workload are done.
 	First []Write
-	// Writes are done side by side, in no order.
+	// Writes are done concurrently, in no particular order.
 	Writes []Write
-	// Status is the job with the status it should have, nil to leave it. It is
-	// written only if it differs.
+	// Status is the job with the status that it should have, nil to leave the status alone. It is written only if it
+	// differs.
 	Status client.Object
-	// StatusFirst has the status written before the writes, for statuses that the
-	// writes rely on, such as a count of attempts.
+	// StatusFirst writes the status before the writes. It is for statuses that the writes depend on, such as a count of
+	// attempts.
 	StatusFirst bool
-	// StatusOnError gives the status, and the event of it, where the API server refused a
-	// write, in place of Status and Events; nil to tell those all the same.
+	// StatusOnError returns the status, and its event, to write in place of Status and Events if the API server refused
+	// a write. If it is nil, Status and Events are written all the same.
 	StatusOnError func(error) (client.Object, Event)
-	// StatusCanWait says that Status tells nothing that anybody waits for, such as how many
-	// children are in which state. It is for the next plan to tell, if that has more to
-	// tell or a second has passed, unless the API says otherwise.
+	// StatusCanWait says that nobody waits for what Status reports, such as how many children are in which state. It is
+	// held back until a later plan has more to write, or for API.CountsEvery.
 	StatusCanWait bool
-	// StatusYields says that people may wait for Status, but no job does: while the API server has
-	// more to do than it can, it is kept back for some seconds.
+	// StatusYields says that users may wait for Status, but no job does. While the API server is overloaded, it is held
+	// back for some seconds.
 	StatusYields bool
-	// Events are told once Status is written.
+	// Events are recorded once Status is written.
 	Events []Event
-	// Due is when to plan again though nothing happens, zero for never.
+	// Due is when to plan again even if nothing happens, zero for never.
 	Due time.Time
-	// Progress is what the job's Workload is told.
+	// Progress is what is reported on the job's Workload.
 	Progress Progress
-	// IfGone is an object that was not seen. If the API server says that it is there all the same, as the job's, nothing of the plan is
-	// done: what cannot be undone must not rest on a cache that may lag. It costs a request each time, so it is set only for news.
+	// IfGone is an object that was not observed. If a live read finds that it exists and that the job controls it,
+	// nothing of the plan is done: what cannot be undone must not depend on a cache that may be stale. The read costs a
+	// request each time, so IfGone is set only when something is about to change.
 	IfGone client.Object
-	// StartedUnheld says that the plan stops a job that nobody held when it was
-	// created.
+	// StartedUnheld says that the plan stops a job that nothing held back when it was created.
 	StartedUnheld bool
 }
 
-// DueBy has the job planned again at the time, or earlier; the zero time changes nothing.
+// DueBy makes the job be planned again at the given time or earlier. The zero time changes nothing.
 func (p *Plan) DueBy(at time.Time) {
 	if !at.IsZero() && (p.Due.IsZero() || at.Before(p.Due)) {
 		p.Due = at
 	}
 }
 
-// DeletePods has those of the pods be deleted that are not going already.
+// DeletePods adds writes that delete those of the pods that are not terminating yet.
 func (p *Plan) DeletePods(pods []*corev1.Pod) {
 	for _, pod := range pods {
 		if pod.DeletionTimestamp.IsZero() {
@@ -303,36 +294,31 @@ func (p *Plan) DeletePods(pods []*corev1.Pod) {
 	}
 }
 
-// Progress is how far a job is, as its queue needs to know.
+// Progress is how far a job has come, as far as its queue needs to know.
 type Progress struct {
 	// Active says that pods of the job may still use its quota.
 	Active bool
-	// Ready says that all its pods are ready or have ended for good, or that nobody waits for
-	// them any more.
+	// Ready says that all pods are ready or have ended for good, or that readiness is not awaited any more.
 	Ready bool
-	// Pods counts, by elastic pod set, the pods that may still use quota, those that are
-	// going among them. What such a pod set is to give up is somebody else's once it has no
-	// more of them than it was granted.
+	// Pods counts, by elastic pod set, the pods that may still use quota, terminating ones included. The quota that a
+	// shrinking pod set gives up becomes free once it has no more pods than it was granted.
 	Pods map[string]int32
-	// Reclaimable counts, by pod set, pods that have ended and that will not be run
-	// again in this admission.
+	// Reclaimable counts, by pod set, the pods that have ended and will not be run again in this admission.
 	Reclaimable map[string]int32
 	// Outcome is set once the job has ended.
 	Outcome *Outcome
-	// Restarts is how often anything of the job was started anew because some of it had failed, as far as its status tells.
+	// Restarts counts how often the job, or a part of it, was restarted after a failure, as far as its status says.
 	Restarts int64
-	// Lacking counts the pods that are to be there and were not made, and Refusing says that some of them
-	// were refused, be it for a moment.
+	// Lacking counts the pods that should exist and were not created. Refusing says that the API server refused some of
+	// them, if only once.
 	Lacking  int32
 	Refusing bool
-	// Refused is why the API server refuses pods without which the job cannot go on,
-	// "" if it does not.
+	// Refused says why the API server refuses pods that the job cannot go on without, "" if it does not.
 	Refused string
-	// FailedToStart is why the job can never be started with what it was given, "" if
-	// it can.
+	// FailedToStart says why the job can never start with what it was given, "" if it can.
 	FailedToStart string
-	// QueuesAnew says that the job has no pods, and asks for other ones than its Workload is for: that
-	// gives way to a new Workload.
+	// QueuesAnew says that the job has no pods and now asks for other ones than its Workload does, so that the Workload
+	// has to be replaced.
 	QueuesAnew bool
 }
 
@@ -342,38 +328,40 @@ type Outcome struct {
 	Message   string
 }
 
-// Event is told to people, on the job.
+// Event is an event that is recorded on the job.
 type Event struct {
 	// Type is corev1.EventTypeNormal or corev1.EventTypeWarning.
 	Type, Reason, Message string
-	// WithStatus says that the event is of what the status says: it waits if that does.
+	// WithStatus says that the event belongs to the status: it is held back if the status is.
 	WithStatus bool
-	// Standing says that the event tells what holds, not what was done: it is told once, and again only after it had ceased to hold.
+	// Standing says that the event reports a state, not an action: it is recorded once, and again only after the state
+	// had ended.
 	Standing bool
-	// About, unless it is empty, is what a standing event is known by in place of its message: a change of the message alone is no news.
+	// About, unless empty, identifies a standing event in place of its message: a new message alone does not record it
+	// again.
 	About string
-	// Mendable says that the event is of what the job says, and may say otherwise: what follows of that is added where it is known.
+	// Mendable says that the event is about a field that users can correct. withConsequence adds what follows from it.
 	Mendable bool
-	// Fixed says so of what the job cannot say otherwise.
+	// Fixed is like Mendable, for a field that cannot be changed.
 	Fixed bool
 }
 
-// Obstacle is a Warning of what keeps the job from going on for as long as it is told.
+// Obstacle returns a standing Warning about something that keeps the job from making progress.
 func Obstacle(reason, message string) Event {
 	return Event{Type: corev1.EventTypeWarning, Reason: reason, Message: message, Standing: true}
 }
 
-// Warning is an Event of that type.
+// Warning returns an Event of type Warning.
 func Warning(reason, message string) Event {
 	return Event{Type: corev1.EventTypeWarning, Reason: reason, Message: message}
 }
 
-// Normal is an Event of that type.
+// Normal returns an Event of type Normal.
 func Normal(reason, message string) Event {
 	return Event{Type: corev1.EventTypeNormal, Reason: reason, Message: message}
 }
 
-// ChildrenOf picks the children of one type.
+// ChildrenOf returns the children of type C.
 func ChildrenOf[C client.Object](children []client.Object) []C {
 	var out []C
 	for _, child := range children {

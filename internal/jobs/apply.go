@@ -15,11 +15,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// apply has the object be there as it is given. One that is the job's own is created if it is not there, and only applied where it
-// is: most objects are made once and never again, and to create one takes the API server less than to apply it. One that outlives the
-// job, and is nobody's, may be there already: of what somebody else has said of it nothing is changed.
+// apply makes the object exist as given. An object with a controller is created if it does not exist, and applied only
+// if it does: most objects are created once and never changed, and a create is cheaper for the API server than an
+// apply. An object without a controller outlives the job and may exist already; fields that other managers have set are
+// not forced.
 //
-// Nobody waits until the cache has seen it: then every kind that is ever applied would be kept there, for the whole cluster.
+// It does not wait for the cache: that would start an informer for every kind that is ever applied, for the whole
+// cluster.
 func (x *Executor) apply(ctx context.Context, job client.Object, w Write) error {
 	object, err := x.saidBy(w.object)
 	if err != nil {
@@ -41,7 +43,8 @@ func (x *Executor) apply(ctx context.Context, job client.Object, w Write) error 
 	return x.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), options...)
 }
 
-// saidBy is what the object says, and no more: what a client with Go types would add of itself is none of the manager's.
+// saidBy returns the object with only the fields that it sets: zero values that Go types would add must not be owned by
+// the field manager.
 func (x *Executor) saidBy(object client.Object) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
@@ -58,9 +61,9 @@ func (x *Executor) saidBy(object client.Object) (*unstructured.Unstructured, err
 	return said, nil
 }
 
-// takeOver refuses an object that is there already and is another's: one manager of fields that applies for many jobs would take
-// the reference to its owner away from another job unseen. Of one that the manager has created, it makes the fields be as if
-// they had been applied: those that it does not say any more would stay otherwise.
+// takeOver fails if the object exists and another job controls it: since one field manager applies for many jobs, the
+// apply would silently remove the other job's owner reference. If this manager created the object, takeOver moves the
+// fields to server-side apply; otherwise, fields that are not applied any more would stay.
 func (x *Executor) takeOver(ctx context.Context, job client.Object, wanted *unstructured.Unstructured, manager string) error {
 	found, err := x.ours(ctx, job, wanted)
 	if err != nil {
@@ -73,8 +76,8 @@ func (x *Executor) takeOver(ctx context.Context, job client.Object, wanted *unst
 	return x.client.Patch(ctx, found, client.RawPatch(types.JSONPatchType, patch), client.DisableReadYourWritesConsistency)
 }
 
-// ours is the object that is there under the name of a wanted one, if an earlier try has made it. One that somebody else has put
-// in the way is refused.
+// ours returns the existing object with the name of wanted, if an earlier try created it. An object of another owner is
+// an error.
 func (x *Executor) ours(ctx context.Context, job, wanted client.Object) (client.Object, error) {
 	gvk, err := apiutil.GVKForObject(wanted, x.client.Scheme())
 	if err != nil {
@@ -82,7 +85,7 @@ func (x *Executor) ours(ctx context.Context, job, wanted client.Object) (client.
 	}
 	found, options := wanted.DeepCopyObject().(client.Object), []client.GetOption(nil)
 	if unread(wanted) {
-		// Objects without Go types are read of the API server itself.
+		// Objects that are not cached are read from the API server.
 		live := &unstructured.Unstructured{}
 		live.SetGroupVersionKind(gvk)
 		found, options = live, append(options, client.DisableReadYourWritesConsistency)

@@ -14,15 +14,16 @@ import (
 	"github.com/musterhq/muster/api/muster"
 )
 
-// A Workload may ask for something else than its job: policies of the cluster's owner add tolerations to all of them, or have them
-// cost more. Whether the job was changed since cannot be told from it then, and a Workload that is made anew for that is changed in
-// the same way: the job would queue anew without end. So what the job asked for is noted beside it, by who may say that alone.
+// A cluster's mutating policies may make a Workload ask for something else than its job: they may add tolerations or
+// raise its requests. Comparing the two then does not show whether the job was changed since, and a replacement
+// Workload would be mutated in the same way, so that the job would be queued again without end. So what the job asked
+// for is recorded on the Workload, in an annotation that only the operator may write.
 
-// askedVersion begins what is noted, and is another one wherever the same needs come to have another digest: what an earlier Muster noted of jobs
-// that run cannot be compared with then, and they must not be stopped for that.
+// askedVersion prefixes the digest. It must change whenever the same needs yield another digest: digests recorded by an
+// earlier version for running jobs then cannot be compared, and those jobs must not be stopped for that.
 const askedVersion = "v1-"
 
-// askedFor is a digest of what pods of the pod sets need.
+// askedFor returns a digest of what the pods of the pod sets need.
 func askedFor(podSets []kueue.PodSet) string {
 	type asked struct {
 		Name  kueue.PodSetReference
@@ -34,19 +35,20 @@ func askedFor(podSets []kueue.PodSet) string {
 	}
 	text, err := json.Marshal(all)
 	if err != nil {
-		panic("encoding what pods need: " + err.Error()) // plain data
+		panic("encoding what pods need: " + err.Error()) // plain data cannot fail to encode
 	}
 	sum := sha256.Sum256(text)
 	return askedVersion + hex.EncodeToString(sum[:16])
 }
 
-// noteAsked has the Workload say what the job asks for by it.
+// noteAsked records on the Workload what the job asks for.
 func noteAsked(w *kueue.Workload, podSets []kueue.PodSet) {
 	metav1.SetMetaDataAnnotation(&w.ObjectMeta, muster.AskedAnnotation, askedFor(podSets))
 }
 
-// IsFor reports whether the quota of an Admitted job is for pods that need what those of the pod sets do: it is what their Workload
-// asks for, or what they needed when it was asked for, as far as that is known.
+// IsFor reports whether the quota of an Admitted job is for pods with the needs of these pod sets: either the Workload
+// asks for the same, or the same was recorded when the job was queued. If what was recorded cannot be compared, it
+// reports true.
 func (a Admission) IsFor(podSets []kueue.PodSet) bool {
 	other := slices.ContainsFunc(podSets, func(asks kueue.PodSet) bool {
 		granted := a.PodSets[string(asks.Name)]

@@ -35,14 +35,13 @@ import (
 const (
 	// controllerIndex finds the children of a job by its UID.
 	controllerIndex = "metadata.controller.uid"
-	// reconcilesAtOnce is how many jobs of an API are planned side by side.
+	// reconcilesAtOnce is how many jobs of an API are reconciled concurrently.
 	reconcilesAtOnce = 16
-	// longestRetry bounds the back-off after errors, so that what people mend is
-	// noticed soon.
+	// longestRetry caps the backoff after errors, so that a problem that users fix is noticed soon.
 	longestRetry = time.Minute
 )
 
-// Served is a job API of any type, as AddTo takes it.
+// Served is a job API of any type, for AddTo.
 type Served interface {
 	kind() schema.GroupKind
 	delegates() bool
@@ -53,20 +52,21 @@ type Served interface {
 
 // Settings are the same for all job APIs.
 type Settings struct {
-	// Backoff is of jobs whose pods are refused.
+	// Backoff applies to jobs whose pods are refused.
 	Backoff Backoff
-	// NativeGangs has pods belong to PodGroups; see HasNativeGangs. Without it those that are there, of another time, are loosened.
+	// NativeGangs makes pods belong to PodGroups; see HasNativeGangs. Without it, PodGroups left from an earlier start
+	// are loosened.
 	NativeGangs bool
-	// Readiness says when Workloads are told that their pods are ready.
+	// Readiness says when it is reported on Workloads that their pods are ready.
 	Readiness Readiness
-	// Busy reports whether the API server has more to do than it can, nil for never.
+	// Busy reports whether the API server is overloaded; nil means never.
 	Busy func() bool
-	// Agent is what jobs that want one put round the commands of their pods by now, nil if none do.
+	// Agent returns what is needed to run commands of pods under muster-agent, as of now. Nil if no job wants it.
 	Agent func() podspec.Agent
 }
 
-// AddTo has the manager reconcile jobs of all the APIs. Its cache should keep no more of
-// events than Refusals says.
+// AddTo adds a controller for each of the APIs to the manager. The manager's cache should keep only the events that
+// Refusals selects.
 func AddTo(mgr ctrl.Manager, x *Executor, settings Settings, apis ...Served) error {
 	podGroups := settings.NativeGangs
 	if !podGroups {
@@ -99,7 +99,8 @@ func AddTo(mgr ctrl.Manager, x *Executor, settings Settings, apis ...Served) err
 	return nil
 }
 
-// indexChildren has the cache find children by the job that they are of. A kind that several APIs own is indexed once.
+// indexChildren makes the cache index children by the job that they belong to. A kind that several APIs own is indexed
+// once.
 func indexChildren(mgr ctrl.Manager, podGroups bool, apis []Served) error {
 	indexed := map[schema.GroupVersionKind]bool{}
 	for _, api := range apis {
@@ -127,7 +128,7 @@ func controllerUID(object client.Object) []string {
 	return nil
 }
 
-// controllerOf is the job that the object is a child of.
+// controllerOf returns the index key of the job that the object is a child of.
 func (a API[T]) controllerOf(object client.Object) []string {
 	owners := controllerUID(object)
 	if len(owners) == 0 && a.Targets != nil {
@@ -141,14 +142,14 @@ func (a API[T]) controllerOf(object client.Object) []string {
 	return owners
 }
 
-// targetedAs is under what an object is found that is meant for the job of a name, whichever that is. It is no UID.
+// targetedAs returns the index key of objects that are meant for any job of this name. It cannot be mistaken for a UID.
 func targetedAs(job string) string { return "name/" + job }
 
-// arrives leaves out what was there at the start, of kinds that concern many jobs: each job is looked at then for its own sake,
-// once everything has been read.
+// arrives filters out the initial list of kinds that concern many jobs: each job is reconciled at the start anyway,
+// once the caches are synced.
 var arrives = predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList }}
 
-// targets has the job looked at that an object nobody controls is meant for.
+// targets enqueues the job that an object without a controller is meant for.
 func (a API[T]) targets() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
 		name, _ := a.Targets(object)
@@ -163,7 +164,7 @@ func (a API[T]) kind() schema.GroupKind { return a.Kind.GroupKind() }
 
 func (a API[T]) delegates() bool { return a.Delegates }
 
-// queuesFor are those of the kinds of which a job queues for what belongs to it, where that is of this kind.
+// queuesFor returns the kinds whose jobs queue for the objects of this kind that they own.
 func (a API[T]) queuesFor(served []schema.GroupKind) []schema.GroupKind {
 	if !a.Repeats {
 		return served
@@ -171,7 +172,8 @@ func (a API[T]) queuesFor(served []schema.GroupKind) []schema.GroupKind {
 	return slices.DeleteFunc(slices.Clone(served), func(kind schema.GroupKind) bool { return kind == a.kind() })
 }
 
-// owned are the kinds that Plan may create, PodGroups among them wherever they are served: those of another time are loosened.
+// owned returns the kinds that Plan may create. PodGroups are among them wherever they are served, so that those left
+// from an earlier start are loosened.
 func (a API[T]) owned(podGroups bool) []client.Object {
 	if !podGroups || !a.Gangs {
 		return a.Owns
@@ -179,7 +181,7 @@ func (a API[T]) owned(podGroups bool) []client.Object {
 	return append(slices.Clone(a.Owns), &schedulingv1beta1.PodGroup{})
 }
 
-// asksAbout reports whether the definition is of a kind that the API asks about.
+// asksAbout reports whether the definition is of a kind in Asks.
 func (a API[T]) asksAbout(definition client.Object) bool {
 	return slices.ContainsFunc(a.Asks, func(kind schema.GroupResource) bool { return kind.String() == definition.GetName() })
 }
@@ -192,7 +194,7 @@ func (a API[T]) addTo(mgr ctrl.Manager, watches *sharedWatches, x *Executor, set
 	for _, kind := range a.Later {
 		r.later = append(r.later, &late{LateKind: kind})
 	}
-	// It runs where and from when jobs are reconciled; the first may come long after.
+	// It runs on the leader, from the time that jobs are reconciled; the first job may come long after.
 	begin := manager.RunnableFunc(func(context.Context) error { r.lives.begin(r.clock.Now()); return nil })
 	if err := mgr.Add(begin); err != nil {
 		return fmt.Errorf("adding the counts of %s: %w", a.Kind.Kind, err)
@@ -216,7 +218,7 @@ func (a API[T]) addTo(mgr ctrl.Manager, watches *sharedWatches, x *Executor, set
 			arrives, predicate.NewPredicateFuncs(a.asksAbout), predicate.ResourceVersionChangedPredicate{})))
 	}
 	for _, kind := range r.owns {
-		// Some children are shared: who merely has a part in one hears of it too.
+		// Some children are shared: the jobs that own one without controlling it are reconciled too.
 		of := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), a.New())
 		watch(kind, gather(of, a.Gathers), predicate.Funcs{CreateFunc: a.isNews, UpdateFunc: a.heeds})
 		if a.Targets != nil {
@@ -232,12 +234,12 @@ func (a API[T]) addTo(mgr ctrl.Manager, watches *sharedWatches, x *Executor, set
 	return b.Complete(r)
 }
 
-// watchQueueing watches what decides whether a job queues, where, and for how long it may run.
+// watchQueueing watches what decides whether a job is queued, where, and for how long it may run.
 func (r *reconciler[T]) watchQueueing(watch func(client.Object, handler.EventHandler, ...predicate.Predicate)) {
 	watch(&kueue.Workload{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfWorkload), predicate.Funcs{CreateFunc: tellsJob})
-	// Pods may be refused.
+	// Pods of the job may be refused.
 	watch(&corev1.Event{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfRefusal), predicate.NewPredicateFuncs(isRefusal))
-	// A job may wait for its queue to come into being.
+	// A job may wait for its queue to be created.
 	watch(&kueue.LocalQueue{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfNamespace), arrives, predicate.GenerationChangedPredicate{})
 	watch(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfClusterQueue), arrives, predicate.GenerationChangedPredicate{})
 	// Or for a class or a flavor that it names.
@@ -246,7 +248,7 @@ func (r *reconciler[T]) watchQueueing(watch func(client.Object, handler.EventHan
 	watch(&kueue.ResourceFlavor{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), arrives, predicate.GenerationChangedPredicate{})
 	watch(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfNamespace), arrives, predicate.LabelChangedPredicate{})
 	if r.api.Pauses {
-		// What a queue says of time is an annotation.
+		// The time limit of a ClusterQueue is an annotation.
 		watch(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), predicate.Funcs{
 			CreateFunc: func(event.CreateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false },
 			UpdateFunc: predicate.AnnotationChangedPredicate{}.Update,
@@ -254,13 +256,13 @@ func (r *reconciler[T]) watchQueueing(watch func(client.Object, handler.EventHan
 	}
 }
 
-// concerns reports whether an event of the object may matter. Kubernetes carries out
-// Jobs that belong to a job here, and there are many of those.
+// concerns reports whether events of the object can matter. For external kinds, objects owned by a job are left out:
+// there are many of them, and their owner is queued for them.
 func (r *reconciler[T]) concerns(object client.Object) bool {
 	return !r.api.External || !ownedByServed(object, r.served)
 }
 
-// jobsOfWorkload are the job that the Workload belongs to, or those that name it, whose it is not yet.
+// jobsOfWorkload returns the job that controls the Workload, or the jobs that name it if it has no controller.
 func (r *reconciler[T]) jobsOfWorkload(_ context.Context, w client.Object) []reconcile.Request {
 	owner := metav1.GetControllerOf(w)
 	switch {
@@ -277,8 +279,7 @@ func isRefusal(object client.Object) bool {
 	return ok && event.Reason == failedCreate
 }
 
-// jobsOfRefusal are the job whose pods were refused, or that which controls the batch
-// Job whose pods were.
+// jobsOfRefusal returns the job whose pods were refused, or the owner of the batch Job whose pods were refused.
 func (r *reconciler[T]) jobsOfRefusal(ctx context.Context, object client.Object) []reconcile.Request {
 	about := object.(*corev1.Event).InvolvedObject
 	if about.GroupVersionKind().GroupKind() == r.api.kind() {
@@ -286,7 +287,7 @@ func (r *reconciler[T]) jobsOfRefusal(ctx context.Context, object client.Object)
 	}
 	var child batchv1.Job
 	if about.Kind != "Job" || r.client.Get(ctx, client.ObjectKey{Namespace: about.Namespace, Name: about.Name}, &child, client.DisableReadYourWritesConsistency) != nil {
-		return nil // one that is gone has no pods
+		return nil // a Job that is gone has no pods
 	}
 	owner := metav1.GetControllerOf(&child)
 	if owner == nil || !ownedByServed(&child, []schema.GroupKind{r.api.kind()}) {
@@ -295,7 +296,7 @@ func (r *reconciler[T]) jobsOfRefusal(ctx context.Context, object client.Object)
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: about.Namespace, Name: owner.Name}}}
 }
 
-// jobsOfNamespace are the jobs of the API that a queue or namespace may concern.
+// jobsOfNamespace returns the jobs of the API in the namespace of a queue, or in a namespace.
 func (r *reconciler[T]) jobsOfNamespace(ctx context.Context, object client.Object) []reconcile.Request {
 	namespace := object.GetNamespace()
 	if namespace == "" {
@@ -304,7 +305,7 @@ func (r *reconciler[T]) jobsOfNamespace(ctx context.Context, object client.Objec
 	return r.jobs(ctx, client.InNamespace(namespace))
 }
 
-// jobsOfClusterQueue are the jobs that may mean the ClusterQueue by its name.
+// jobsOfClusterQueue returns the jobs that may refer to the ClusterQueue by its name.
 func (r *reconciler[T]) jobsOfClusterQueue(ctx context.Context, object client.Object) []reconcile.Request {
 	if object.GetName() == muster.DefaultQueue && r.api.Queue == QueueRequired {
 		return r.jobs(ctx)
@@ -316,7 +317,7 @@ func (r *reconciler[T]) jobsOfClusterQueue(ctx context.Context, object client.Ob
 	return append(named, r.jobsThat(ctx, func(job T) bool { return r.api.QueueField(job) == object.GetName() })...)
 }
 
-// allJobs are all jobs of the API: classes and flavors change rarely.
+// allJobs returns all jobs of the API: classes and flavors change rarely.
 func (r *reconciler[T]) allJobs(ctx context.Context, _ client.Object) []reconcile.Request {
 	return r.jobs(ctx)
 }
@@ -325,7 +326,7 @@ func (r *reconciler[T]) jobs(ctx context.Context, options ...client.ListOption) 
 	return r.jobsThat(ctx, func(T) bool { return true }, options...)
 }
 
-// jobsThat are the jobs for which the condition holds.
+// jobsThat returns the jobs for which the condition holds.
 func (r *reconciler[T]) jobsThat(ctx context.Context, holds func(T) bool, options ...client.ListOption) []reconcile.Request {
 	list, err := newListOf(r.api.New(), r.client)
 	if err == nil {
@@ -346,7 +347,7 @@ func (r *reconciler[T]) jobsThat(ctx context.Context, holds func(T) bool, option
 	return out
 }
 
-// Kinds are those of the jobs of the APIs.
+// Kinds returns the kinds of the APIs' jobs.
 func Kinds(apis ...Served) (out []schema.GroupKind) {
 	for _, api := range apis {
 		out = append(out, api.kind())

@@ -13,16 +13,15 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// countsEvery is how long a status that tells nothing but counts is kept back, unless
-// the API says otherwise: what changes meanwhile is told with it. The children of a large job change one by one, and
-// a write for each would be most of what the job costs.
+// countsEvery is how long a status that reports only counts is held back, unless the API says otherwise. The children
+// of a large job change one by one, and a write for each of them would be most of what the job costs.
 const countsEvery = time.Second
 
-// busyWait is how long a status that yields is kept back while the API server has more to do than it can: then most jobs
-// have more to tell before anybody looks.
+// busyWait is how long a status with StatusYields is held back while the API server is overloaded. By then most jobs
+// have more to report in the same write.
 const busyWait = 10 * time.Second
 
-// patience is how long the plan's status may be kept back.
+// patience returns how long the plan's status may be held back.
 func (p Plan) patience(every time.Duration, busy bool) time.Duration {
 	switch {
 	case p.StatusFirst:
@@ -35,21 +34,20 @@ func (p Plan) patience(every time.Duration, busy bool) time.Duration {
 	return 0
 }
 
-// counts knows which jobs have something to be written that can wait, and since when. What it knows is
-// lost with the process, and then written at once or a second later. The zero value is
-// ready for use.
+// counts records which jobs have a write that can wait, and when it is due. It is lost when the process ends; the write
+// is then done at once or a second later. The zero value is ready for use.
 type counts struct {
 	mu  sync.Mutex
 	due map[types.NamespacedName]time.Time
 }
 
-// keepBack is the plan without its status, and the events that come with it, as long as
-// these can wait, and due when they cannot any longer.
+// keepBack returns the plan without its status and the events that belong to it, as long as these can wait, and due
+// when they cannot any longer.
 func (c *counts) keepBack(job client.Object, p Plan, patience time.Duration, now time.Time) Plan {
 	key := client.ObjectKeyFromObject(job)
 	if p.Status == nil || patience == 0 || equality.Semantic.DeepEqual(job, p.Status) {
 		if p.Status != nil {
-			c.forget(key) // it is written with this plan, or there is nothing to tell any more
+			c.forget(key) // it is written with this plan, or nothing is left to report
 		}
 		return p
 	}
@@ -64,8 +62,8 @@ func (c *counts) keepBack(job client.Object, p Plan, patience time.Duration, now
 	return p
 }
 
-// keepBackReclaims is the plan without a write that only gives back the quota of pods
-// that have ended, as long as that can wait: pods of a job often end together.
+// keepBackReclaims returns the plan without a write that only returns the quota of pods that have ended, as long as
+// that can wait: the pods of a job often end together.
 func (c *counts) keepBackReclaims(job client.Object, p Plan, now time.Time) Plan {
 	key := client.ObjectKeyFromObject(job)
 	if !slices.ContainsFunc(p.Writes, givesBackAlone) {
@@ -82,9 +80,9 @@ func (c *counts) keepBackReclaims(job client.Object, p Plan, now time.Time) Plan
 	return p
 }
 
-// withMemoryFirst is the plan with its status before its writes if one of them gives back
-// quota of pods that have ended. The status may be all that remembers these ends: a pod that
-// is gone before it tells of it would be run again, with quota that others have by then.
+// withMemoryFirst returns the plan with its status before its writes if one of them returns the quota of pods that have
+// ended. The status may be the only record of these ends: without it, a pod that is deleted before it was recorded
+// would be run again, with quota that others have by then.
 func (p Plan) withMemoryFirst() Plan {
 	if p.Status != nil && p.StatusOnError == nil && slices.ContainsFunc(p.Writes, givesBack) {
 		p.StatusFirst, p.StatusCanWait = true, false
@@ -92,7 +90,7 @@ func (p Plan) withMemoryFirst() Plan {
 	return p
 }
 
-// givesBack reports whether the write tells a Workload that pods have ended.
+// givesBack reports whether the write reports on a Workload that pods have ended.
 func givesBack(w Write) bool {
 	before, ok := w.base.(*kueue.Workload)
 	after, also := w.object.(*kueue.Workload)
@@ -100,8 +98,7 @@ func givesBack(w Write) bool {
 		!equality.Semantic.DeepEqual(before.Status.ReclaimablePods, after.Status.ReclaimablePods)
 }
 
-// givesBackAlone reports whether the write tells a Workload nothing but that pods have
-// ended.
+// givesBackAlone reports whether the write reports on a Workload only that pods have ended.
 func givesBackAlone(w Write) bool {
 	before, ok := w.base.(*kueue.Workload)
 	after, also := w.object.(*kueue.Workload)
@@ -113,8 +110,7 @@ func givesBackAlone(w Write) bool {
 	return equality.Semantic.DeepEqual(before.Status, same)
 }
 
-// dueAt is when it must be written: at the time, or before if it has
-// waited already, or if it was to be written earlier.
+// dueAt returns when the job's write is due: at latest, or earlier if the write has been waiting already.
 func (c *counts) dueAt(key types.NamespacedName, latest time.Time) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

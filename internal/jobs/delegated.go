@@ -12,9 +12,10 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// Where a job's children queue, or did once, its quota may be held by its own Workload or by a child's, and never by both.
+// If a job's children are queued, or once were, its quota is held either by its own Workload or by a child's, never by
+// both.
 
-// heldByChild reports whether a child's Workload counts what the job runs, which has none of its own.
+// heldByChild reports whether a child's Workload holds quota for what the job runs, and the job has no Workload itself.
 func (r *reconciler[T]) heldByChild(ctx context.Context, described Description, children []client.Object, found *kueue.Workload) (bool, error) {
 	if !described.Held || found != nil {
 		return false, nil
@@ -36,8 +37,8 @@ func (r *reconciler[T]) heldByChild(ctx context.Context, described Description, 
 	return false, nil
 }
 
-// holdDelegated has a job hold the quota that it had for itself, before what it makes came to queue, until the pods that were run with it
-// are gone. Those that are run with the quota of what it makes are labelled as that one's.
+// holdDelegated makes a job that once queued itself, before the jobs that it creates did, keep that quota until the
+// pods that ran with it are gone. Pods that run with the quota of the jobs that it creates carry the labels of those.
 func (r *reconciler[T]) holdDelegated(ctx context.Context, plan *Plan, own *kueue.Workload, now time.Time) error {
 	if !r.api.Delegates || own == nil || own.DeletionTimestamp.IsZero() {
 		return nil

@@ -25,31 +25,31 @@ import (
 )
 
 const (
-	// writesAtOnce bounds how many writes of one plan are under way together.
+	// writesAtOnce bounds the concurrent writes of one plan.
 	writesAtOnce = 50
-	// eventMessageBytes is the API's limit of an event's note.
+	// eventMessageBytes is the API's limit for the note of an event.
 	eventMessageBytes = 1024
-	// eventAction is the action of every event told here.
+	// eventAction is the action of every event recorded here.
 	eventAction = "Reconciling"
 )
 
-// Executor carries out plans: the only writer of jobs, their children and what
-// they report on their Workloads.
+// Executor carries out plans. It is the only writer of jobs, of their children, and of what they report on their
+// Workloads.
 type Executor struct {
 	client   client.Client
 	recorder events.EventRecorder
 }
 
-// NewExecutor returns an Executor that writes with c, which must read its own
-// writes (EnableReadYourWritesConsistency), and tells events with the recorder.
+// NewExecutor returns an Executor that writes with c and records events with recorder. The client must read its own
+// writes (EnableReadYourWritesConsistency).
 func NewExecutor(c client.Client, recorder events.EventRecorder) *Executor {
 	return &Executor{client: c, recorder: recorder}
 }
 
-// Run carries out the plan of the job. It does as much as it can: one refused
-// write does not keep back the others, nor the status, which tells what was seen. The
-// status is written after the writes unless the plan says otherwise. Events are told
-// once the status is written: who plans again from it will not tell them.
+// Run carries out the plan of the job, as much of it as possible: a refused write holds back neither the other writes
+// nor the status, which reports what was observed. The status is written after the writes unless the plan says
+// otherwise. Events are recorded once the status is written, because the next plan, made from that status, does not
+// repeat them.
 func (x *Executor) Run(ctx context.Context, job client.Object, p Plan) error {
 	if p.StatusFirst {
 		p.Status = unsaid(p.Status, slices.Concat(p.First, p.Writes))
@@ -70,7 +70,7 @@ func (x *Executor) Run(ctx context.Context, job client.Object, p Plan) error {
 	return errors.Join(err, x.writeStatusAndTell(ctx, job, p))
 }
 
-// unsaid is the status without what it says that the writes did.
+// unsaid returns the status without what it says about these writes.
 func unsaid(status client.Object, writes []Write) client.Object {
 	for _, w := range writes {
 		if status != nil && w.unsay != nil {
@@ -83,7 +83,7 @@ func unsaid(status client.Object, writes []Write) client.Object {
 
 func (x *Executor) writeInTurn(ctx context.Context, job client.Object, p Plan) error {
 	if err := x.writeAll(ctx, job, p.First); err != nil {
-		// A job that is kept from its pods would keep its quota from others.
+		// Writes to the Workload are done all the same: a job that gets no pods must not keep its quota from others.
 		heard := slices.DeleteFunc(slices.Clone(p.Writes), func(w Write) bool { return !w.isHeardByQueue() })
 		return errors.Join(err, x.writeAll(ctx, job, heard))
 	}
@@ -112,7 +112,7 @@ func (x *Executor) writeAll(ctx context.Context, job client.Object, writes []Wri
 			return nil
 		})
 	}
-	_ = group.Wait() // the goroutines keep their errors in errs
+	_ = group.Wait() // the goroutines store their errors in errs
 	return errors.Join(errs...)
 }
 
@@ -159,7 +159,7 @@ func (x *Executor) attempt(ctx context.Context, job client.Object, w Write) erro
 		}
 		err := x.client.Delete(ctx, w.object, options)
 		if apierrors.IsConflict(err) {
-			return nil // another object bears the name now
+			return nil // another object has this name now
 		}
 		return client.IgnoreNotFound(err)
 	case verbApply:
@@ -177,20 +177,20 @@ func (x *Executor) attempt(ctx context.Context, job client.Object, w Write) erro
 	}
 }
 
-// change changes what is not the status.
+// change patches everything but the status.
 func (x *Executor) change(ctx context.Context, w Write) error {
 	if w.despiteStatus {
 		err := x.client.Patch(ctx, w.object.DeepCopyObject().(client.Object), diffDespiteStatus{base: w.base})
 		if !apierrors.IsInvalid(err) {
 			return err
 		}
-		// A test that fails is answered like an object that is refused: the other patch tells them apart.
+		// A failed test and an invalid object give the same error: the other patch tells them apart.
 	}
 	return x.client.Patch(ctx, w.object.DeepCopyObject().(client.Object), diff(w.base))
 }
 
-// remove deletes the object of the name if the job controls it. It is read of the API
-// server itself: nobody has seen it, and another may have the name.
+// remove deletes the object of this name if the job controls it. It reads the object from the API server: it was never
+// observed, and may be another one's.
 func (x *Executor) remove(ctx context.Context, job, named client.Object) error {
 	gvk, err := apiutil.GVKForObject(named, x.client.Scheme())
 	if err != nil {
@@ -229,21 +229,20 @@ func (x *Executor) removeAll(ctx context.Context, job, of client.Object) error {
 	return nil
 }
 
-// removeOwn deletes the object that was found, unless it is another's.
+// removeOwn deletes the object that was found, unless the job does not control it.
 func (x *Executor) removeOwn(ctx context.Context, job client.Object, found *unstructured.Unstructured) error {
 	if !metav1.IsControlledBy(found, job) {
 		return nil
 	}
 	err := x.client.Delete(ctx, found, client.Preconditions{UID: ptr.To(found.GetUID())}, client.DisableReadYourWritesConsistency)
 	if apierrors.IsConflict(err) {
-		return nil // another object bears the name now
+		return nil // another object has this name now
 	}
 	return client.IgnoreNotFound(err)
 }
 
-// unread reports whether such objects are made and never looked at. To wait until the cache has
-// seen one would keep all of the cluster's there, Secrets included, and take the right to
-// read them.
+// unread reports whether such objects are created and never read. To wait until one is in the cache would start an
+// informer for all of them in the cluster, Secrets included, and require the right to read them.
 func unread(object client.Object) bool {
 	switch object.(type) {
 	case *corev1.ConfigMap, *corev1.Secret, *corev1.ServiceAccount, *networkingv1.NetworkPolicy, *unstructured.Unstructured:
@@ -252,16 +251,15 @@ func unread(object client.Object) bool {
 	return false
 }
 
-// predecessorError says that an object still has the name that belongs to an earlier job
-// of the job's own name, and goes with it. It passes.
+// predecessorError says that the name is still taken by an object of an earlier job of the same name, which is garbage
+// collected with that job. The error is temporary.
 type predecessorError struct{ name string }
 
 func (e *predecessorError) Error() string {
 	return fmt.Sprintf("the name %s is taken by an object of an earlier job of the same name, which is being removed", e.name)
 }
 
-// nameTakenError says that an object of another owner has the name that a job's
-// child must have.
+// nameTakenError says that an object of another owner has the name that a child of the job must have.
 type nameTakenError struct{ kind, name string }
 
 func (e *nameTakenError) Error() string {
@@ -281,7 +279,7 @@ func (e *writeError) Error() string {
 
 func (e *writeError) Unwrap() error { return e.err }
 
-// failed are the writes of which the error of a Run tells that they failed.
+// failed returns the writes that failed according to the error of a Run.
 func failed(err error) (out []Write) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range joined.Unwrap() {
@@ -296,9 +294,9 @@ func failed(err error) (out []Write) {
 	return out
 }
 
-// overtaken reports whether all that went wrong in a Run is that somebody else
-// changed objects since they were seen. The watch brings their change. A conflict of
-// any other write is none of these: a creation has one if it lost a race for quota.
+// overtaken reports whether all errors of a Run are conflicts with other writers' changes, which the watch delivers.
+// Conflicts of verbs other than change do not count: a create fails with one if it lost a race for a ResourceQuota, for
+// example.
 func overtaken(err error) bool {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !overtaken(e) })
@@ -307,29 +305,29 @@ func overtaken(err error) bool {
 	return errors.As(err, &of) && (of.write.verb == verbChange || of.write.verb == verbChangeStatus) && apierrors.IsConflict(of.err)
 }
 
-// comesToNothing reports whether something could not be made since its namespace is being terminated: the job goes with that, and nobody
-// can mend it, nor be told, for events are not made there either.
+// comesToNothing reports whether something could not be created because its namespace is being terminated. The job goes
+// with its namespace; nobody can do anything about it, and no event can be created there either.
 func comesToNothing(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
-// IsRefused tells errors that people have to mend from those that pass by
-// themselves.
+// IsRefused reports whether users have to resolve the error. Other errors are temporary.
 func IsRefused(err error) bool {
 	var taken *nameTakenError
 	return errors.As(err, &taken) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
 }
 
-// tell records an event, unless there is no time for it.
+// tell records an event. The recorder may drop it under load.
 func (x *Executor) tell(job client.Object, e Event) { x.record(job, e, x.recorder.Eventf) }
 
-// mayWait is a recorder that says whether it has recorded an event. One that it had no time for is not counted as dropped: it is told
-// later.
+// mayWait is an event recorder that reports whether it recorded an event. An event that it had no capacity for is not
+// counted as dropped, because it is tried again later.
 type mayWait interface {
 	Tell(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) bool
 }
 
-// tellWhatHolds records an event that is told until there is time for it, and reports whether there was.
+// tellWhatHolds records a standing event, and reports whether the recorder had capacity for it. If not, the caller
+// tries again later.
 func (x *Executor) tellWhatHolds(job client.Object, e Event) (told bool) {
 	r, ok := x.recorder.(mayWait)
 	if !ok {
@@ -342,7 +340,7 @@ func (x *Executor) tellWhatHolds(job client.Object, e Event) (told bool) {
 	return told
 }
 
-// record hands an event on. Its message is never used as a format, and is cut where the API would refuse it.
+// record passes an event on. Its message is never used as a format, and is cut to the API's limit.
 func (x *Executor) record(job client.Object, e Event, to func(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any)) {
 	to(job, nil, cmp.Or(e.Type, corev1.EventTypeNormal), e.Reason, eventAction, "%s", workload.Cut(e.Message, eventMessageBytes))
 }

@@ -8,19 +8,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Lacked is what is known of the pods that a job lacks because some are refused: a large gang gets its pods for many seconds, of
-// which one or the other may be refused for a moment. The zero value is of a job of which nothing is known.
+// Lacked records which pods of a job have been missing because the API server refused some of them. Creating all pods
+// of a large gang takes many seconds, in which a few pods may be refused temporarily. The zero value means that nothing
+// is known.
 type Lacked struct {
-	// Pods is how many it has lacked at least since a refusal was seen, and Since is since when it lacks no fewer, or
-	// since that was seen. It is zero for who is refused none, and by our own clock.
+	// Pods is the lowest number of missing pods since a refusal was observed. Since is when that number was reached, by
+	// this process's clock; it is zero if no pods are refused.
 	Pods  int32
 	Since time.Time
-	// Overcome is the last refusal that was known when the job was seen to run and to lack nothing, by the clock of who told it. Pods
-	// that it lacks later may have failed and wait to be tried again.
+	// Overcome is the time of the last refusal known when the job ran with no pods missing, by the clock of the event's
+	// reporter. Refusals up to then do not count: pods that are missing later may have failed and be waiting for a
+	// retry.
 	Overcome time.Time
 }
 
-// with is what is known once it is seen that so many are lacking.
+// with returns l updated with a new observation: lacking pods are missing now.
 func (l Lacked) with(lacking int32, now time.Time) Lacked {
 	if l.Since.IsZero() || lacking < l.Pods {
 		l.Pods, l.Since = lacking, now
@@ -28,16 +30,16 @@ func (l Lacked) with(lacking int32, now time.Time) Lacked {
 	return l
 }
 
-// lackedAfter is what is known of the job after this look at it.
+// lackedAfter returns what is known about the job's missing pods after this reconcile.
 func (s Seen[T]) lackedAfter(p Progress) Lacked {
 	switch {
 	case s.Admission.Grant != Admitted:
-		return Lacked{} // what it will lack once it is admitted again is another matter
+		return Lacked{} // a later admission starts from scratch
 	case p.Refusing:
 		return s.Lacked.with(p.Lacking, s.Now)
 	}
 	out := Lacked{Overcome: s.Lacked.Overcome}
-	if p.Lacking > 0 || !p.Active || len(s.Refusals) == 0 { // who was not started yet may lack some after all
+	if p.Lacking > 0 || !p.Active || len(s.Refusals) == 0 { // a job that has not started may still be missing pods
 		return out
 	}
 	for _, owner := range append([]client.Object{s.Job}, s.Children...) {
@@ -50,19 +52,19 @@ func (s Seen[T]) lackedAfter(p Progress) Lacked {
 	return out
 }
 
-// lacks remembers what each job has lacked of which pods are refused. The zero value is ready for use.
+// lacks remembers Lacked for each job. The zero value is ready for use.
 type lacks struct {
 	mu sync.Mutex
 	of map[types.NamespacedName]lackOf
 }
 
-// lackOf is what the job of this UID has lacked.
+// lackOf is the Lacked of the job with this UID.
 type lackOf struct {
 	uid types.UID
 	Lacked
 }
 
-// before is what the job has lacked until now.
+// before returns what is known about the job's missing pods so far.
 func (l *lacks) before(job client.Object) Lacked {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,7 +74,7 @@ func (l *lacks) before(job client.Object) Lacked {
 	return Lacked{}
 }
 
-// note notes what the job has lacked.
+// note records what is known about the job's missing pods.
 func (l *lacks) note(job client.Object, lacked Lacked) {
 	key := client.ObjectKeyFromObject(job)
 	if lacked == (Lacked{}) {
@@ -87,7 +89,7 @@ func (l *lacks) note(job client.Object, lacked Lacked) {
 	l.of[key] = lackOf{job.GetUID(), lacked}
 }
 
-// forget drops what is known of a job of the name.
+// forget drops what is known about the job of this name.
 func (l *lacks) forget(key types.NamespacedName) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,17 +12,18 @@ import (
 )
 
 const (
-	// movesLaterReason is the reason of the event of a job that names another queue than the one whose quota it holds.
+	// movesLaterReason is the reason of the event on a job that names another queue than the one whose quota it holds.
 	movesLaterReason = "QueueChangesLater"
-	// labelsLaterReason is that of one whose labels ask for something that what it was given quota for does not have.
+	// labelsLaterReason is the reason of the event on a job whose labels ask for something else than its quota was
+	// given for.
 	labelsLaterReason = "LabelsCountLater"
 )
 
-// countsLater tells of a job that keeps its quota and asks for something else than it was given that for, that this counts once it queues
-// again: what quota is held for stays as it is.
+// countsLater returns events for a job that holds quota and has been changed to ask for something else: the change
+// takes effect only when the job is queued again, since held quota is never changed.
 func countsLater(job client.Object, queue string, own *kueue.Workload, asked request) []Event {
 	if own == nil || workload.IsFinished(own) || !workload.HoldsQuota(own) || workload.IsEvicted(own) || !own.DeletionTimestamp.IsZero() {
-		return nil // it asks for nothing yet, or is leaving
+		return nil // it is not admitted, or gives up its admission
 	}
 	var events []Event
 	if was := string(own.Spec.QueueName); queue != "" && was != queue {
@@ -38,8 +39,8 @@ func countsLater(job client.Object, queue string, own *kueue.Workload, asked req
 	return events
 }
 
-// labelsLater are the labels that do not count yet. A class in place of another counts at once, and a time that was taken away never did
-// less than before: it stays as it is.
+// labelsLater returns the labels whose change has no effect yet. Replacing one WorkloadPriorityClass by another takes
+// effect at once, and removing the time limit never does, so neither is listed.
 func labelsLater(job client.Object, own *kueue.Workload, asked request) (labels []string) {
 	class, ranked := job.GetLabels()[kueue.WorkloadPriorityClassLabel], own.Spec.PriorityClassSource == kueue.WorkloadPriorityClassSource
 	if (class != "") != ranked {

@@ -2,8 +2,8 @@ package jobs
 
 import "sigs.k8s.io/controller-runtime/pkg/client"
 
-// mistakesOf are what keeps the job from being queued as it is: what its API says, and what
-// all of them have in common. One that has come to be so after the job got its Workload changes nothing of that.
+// mistakesOf returns what keeps the job from being queued: mistakes found by its API, and those common to all APIs. If
+// the job already has a Workload, a new mistake does not affect it.
 func mistakesOf(job client.Object, described Description, priorities PriorityFacts, hasWorkload bool) (out []Event) {
 	_, mistake := requestOf(job, priorities)
 	for _, m := range []*Event{described.Mistake, mistake, speedMistake(described.PodSets)} {
@@ -14,22 +14,23 @@ func mistakesOf(job client.Object, described Description, priorities PriorityFac
 	return out
 }
 
-// Mistake is an Obstacle of something that the job says, and may say otherwise.
+// Mistake returns an Obstacle about a field of the job that can be corrected.
 func Mistake(problem string) *Event {
 	event := Obstacle(InvalidJob, problem)
 	event.Mendable = true
 	return &event
 }
 
-// FixedMistake is an Obstacle of something that the job says, and cannot say otherwise.
+// FixedMistake returns an Obstacle about a field of the job that cannot be changed.
 func FixedMistake(problem string) *Event {
 	event := Obstacle(InvalidJob, problem)
 	event.Fixed = true
 	return &event
 }
 
-// withConsequence is the event with what follows of a mistake: a job that has a Workload goes by it, whether it waits or runs.
-// One that says for good what is wrong may have it of an operator that did not know.
+// withConsequence returns the event with what follows from the mistake added to its message: a job that has a Workload
+// keeps to it, whether it waits or runs. A job with a fixed mistake can have a Workload if an operator that did not
+// know the mistake made it.
 func (e Event) withConsequence(hasWorkload bool) Event {
 	switch {
 	case e.Fixed && hasWorkload:

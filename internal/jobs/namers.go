@@ -9,16 +9,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// namers are the jobs of an API that name a Workload which somebody else makes. Every Workload without an owner is looked up, and
-// few jobs name one. The zero value is ready for use.
+// namers indexes the jobs of an API that name a Workload made by someone else. Every Workload without an owner is
+// looked up here, and few jobs name one. The zero value is ready for use.
 type namers struct {
 	mu sync.Mutex
-	// named is the Workload of a job, of are the jobs of a Workload.
+	// named holds the Workload of each job, of the jobs of each Workload.
 	named map[types.NamespacedName]types.NamespacedName
 	of    map[types.NamespacedName]sets.Set[types.NamespacedName]
 }
 
-// note notes which Workload the job names, before that is read: who hears of the Workload later finds the job.
+// note records which Workload the job names. It is called before that Workload is read, so that an event for it that
+// comes later finds the job.
 func (n *namers) note(job client.Object) {
 	key := client.ObjectKeyFromObject(job)
 	workload := types.NamespacedName{Namespace: job.GetNamespace(), Name: prebuiltName(job)}
@@ -41,14 +42,14 @@ func (n *namers) note(job client.Object) {
 	n.of[workload].Insert(key)
 }
 
-// forget forgets a job that is gone.
+// forget removes a job that is gone.
 func (n *namers) forget(job types.NamespacedName) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.remove(job)
 }
 
-// remove forgets the job. The caller holds the lock.
+// remove removes the job. The caller holds the lock.
 func (n *namers) remove(job types.NamespacedName) {
 	workload, names := n.named[job]
 	if !names {
@@ -60,7 +61,7 @@ func (n *namers) remove(job types.NamespacedName) {
 	}
 }
 
-// jobsThatName are the jobs that name the Workload.
+// jobsThatName returns the jobs that name the Workload.
 func (n *namers) jobsThatName(workload client.Object) (out []reconcile.Request) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -12,13 +12,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// diff is a merge patch against what was seen that fails if it was changed since.
+// diff returns a merge patch against what was observed. It fails if the object has changed since.
 func diff(base client.Object) client.Patch {
 	return client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
 }
 
-// diffDespiteStatus is a patch against what was seen that fails if its spec was changed since, which its generation tells,
-// or what the patch itself changes of its metadata. Its status may be another.
+// diffDespiteStatus is a patch against what was observed that fails if the spec has changed since, by its generation,
+// or the metadata that the patch itself changes. The status may have changed.
 type diffDespiteStatus struct{ base client.Object }
 
 func (diffDespiteStatus) Type() types.PatchType { return types.JSONPatchType }
@@ -50,8 +50,8 @@ type step struct {
 	Value any    `json:"value"`
 }
 
-// stepsOf are the steps that a merge patch of what lies at the path comes to. What the generation says nothing of is tested
-// before it is changed.
+// stepsOf returns the JSON patch operations that are equivalent to a merge patch of the value at path. Metadata, which
+// the generation does not cover, is tested before it is changed.
 func stepsOf(path string, changes, seen map[string]any) (out []step) {
 	for _, key := range slices.Sorted(maps.Keys(changes)) {
 		at := path + "/" + pointerEscape.Replace(key)
@@ -73,5 +73,5 @@ func stepsOf(path string, changes, seen map[string]any) (out []step) {
 	return out
 }
 
-// pointerEscape writes keys as paths of a JSON patch have them.
+// pointerEscape escapes keys for the paths of a JSON patch.
 var pointerEscape = strings.NewReplacer("~", "~0", "/", "~1")

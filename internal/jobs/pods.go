@@ -13,11 +13,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// podsGathered is for how long changes of a job's pods are gathered before they are
-// looked at: they come from many at once, and each look is at all of them.
+// podsGathered is how long changes of a job's pods are batched: many pods change at once, and each reconcile reads all
+// of them.
 const podsGathered = 50 * time.Millisecond
 
-// podsOf are the pods that the API wants to see of the job, shared with the cache.
+// podsOf returns the pods of the job that the API needs. They are shared with the cache.
 func (r *reconciler[T]) podsOf(ctx context.Context, job T) ([]*corev1.Pod, error) {
 	if r.api.Pods == nil {
 		return nil, nil
@@ -37,14 +37,14 @@ func (r *reconciler[T]) podsOf(ctx context.Context, job T) ([]*corev1.Pod, error
 	return out, nil
 }
 
-// requests has the job of a pod looked at.
+// requests enqueues the job of a pod.
 func (p *PodsOf[T]) requests() handler.EventHandler {
 	return gather(handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: object.GetNamespace(), Name: p.JobOf(object.(*corev1.Pod))}}}
 	}), podsGathered)
 }
 
-// matter lets through what may matter to a job.
+// matter filters out events of pods that cannot matter to a job.
 func (p *PodsOf[T]) matter() predicate.Predicate {
 	of := func(object client.Object) bool {
 		pod, ok := object.(*corev1.Pod)

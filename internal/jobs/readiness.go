@@ -10,22 +10,21 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// Readiness says when a Workload is told that its pods have become ready: at once, but
-// while the API server has more to do than it can, not before Patience is over since the
-// admission, for nobody waits for that news but people, and a job that ends meanwhile never
-// needs it. The zero value never keeps it back.
+// Readiness says when it is reported on a Workload that its pods have become ready. That is at once, except while the
+// API server is overloaded: then not before Patience has passed since the admission, because only users wait for this
+// condition, and a job that ends in the meantime never needs it. The zero value never holds it back.
 type Readiness struct {
-	// Busy reports whether what jobs need waits to be written; nil is never.
+	// Busy reports whether writes that jobs need are waiting; nil means never.
 	Busy func() bool
-	// Patience must be well below the time that pods may take to be ready.
+	// Patience must be well below the time that pods may take to become ready.
 	Patience time.Duration
 }
 
-// readinessLooks is how long after a look at which it was busy the next one is.
+// readinessLooks is how long after a reconcile that found the API server busy the next one follows.
 const readinessLooks = 10 * time.Second
 
-// keepBack is the plan without a write that only tells a Workload of its pods'
-// readiness, as long as that can wait, and due when it is to be asked again.
+// keepBack returns the plan without a write that only reports readiness, as long as that can wait, and due when it is
+// to be tried again.
 func (r Readiness) keepBack(p Plan, now time.Time) Plan {
 	at := slices.IndexFunc(p.Writes, tellsReadyAlone)
 	if at < 0 || r.Busy == nil || !r.Busy() {
@@ -44,8 +43,8 @@ func (r Readiness) keepBack(p Plan, now time.Time) Plan {
 	return p
 }
 
-// tellsReadyAlone reports whether the write tells an admitted Workload nothing but that
-// all its pods have become ready for the first time.
+// tellsReadyAlone reports whether the write changes nothing on an admitted Workload except to say that all its pods
+// have become ready for the first time.
 func tellsReadyAlone(w Write) bool {
 	before, ok := w.base.(*kueue.Workload)
 	after, also := w.object.(*kueue.Workload)

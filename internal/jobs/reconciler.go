@@ -19,27 +19,28 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// reconciler brings jobs of one API in step with their Workload and their children.
+// reconciler keeps the jobs of one API in sync with their Workloads and their children.
 type reconciler[T client.Object] struct {
 	api API[T]
-	// owns are the kinds that Plan may create, and later those that the cluster may not serve.
+	// owns lists the kinds that Plan may create, later those of them that the cluster may not serve yet.
 	owns        []client.Object
 	later       []*late
 	nativeGangs bool
 	agent       func() podspec.Agent // nil for none
-	// served are the kinds of job APIs of which a job queues for what belongs to it.
+	// served lists the kinds of job APIs whose jobs queue for the objects that they own.
 	served   []schema.GroupKind
 	client   client.Client
 	executor *Executor
-	// live reads from the API server itself: pods, as nobody keeps all of a cluster, and what a cache that lags must not be believed.
+	// live reads from the API server: pods, which the cache does not keep for the whole cluster, and objects for which
+	// a stale cache must not be trusted.
 	live client.Reader
-	// backoff is of jobs whose pods are refused.
+	// backoff applies to jobs whose pods are refused.
 	backoff   Backoff
 	readiness Readiness
-	// busy reports whether the API server has more to do than it can, nil for never.
+	// busy reports whether the API server is overloaded; nil means never.
 	busy  func() bool
 	clock clock.PassiveClock
-	// counts and reclaims are what can wait to be told.
+	// counts and reclaims hold back writes that can wait.
 	counts, reclaims counts
 	lives            lives
 	told             told
@@ -47,7 +48,7 @@ type reconciler[T client.Object] struct {
 	namers           namers
 }
 
-// Reconcile brings the job of the request in step, or lets go what was kept for one that is gone.
+// Reconcile brings the job of the request up to date, or drops what is remembered of a job that is gone.
 func (r *reconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	job := r.api.New()
 	err := r.client.Get(ctx, req.NamespacedName, job)
@@ -59,7 +60,7 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	if !lives {
 		r.forget(req.NamespacedName)
 	}
-	if err != nil || !lives { // its children and its Workload go with it
+	if err != nil || !lives { // children and Workload are garbage collected with the job
 		return ctrl.Result{RequeueAfter: wait}, err
 	}
 	again, err := r.step(ctx, job)
@@ -69,8 +70,8 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	return ctrl.Result{RequeueAfter: sooner(wait, again)}, nil
 }
 
-// step reads what there is of a job that lives, asks the API's functions what follows, and has it carried out. It returns after how long
-// the job is looked at again whatever happens, 0 for never.
+// step observes the job, plans, and carries out the plan. It returns after how long to reconcile the job again even if
+// nothing happens, 0 for never.
 func (r *reconciler[T]) step(ctx context.Context, job T) (again time.Duration, err error) {
 	r.namers.note(job)
 	if !r.knowsLateKinds() {
@@ -93,7 +94,8 @@ func (r *reconciler[T]) step(ctx context.Context, job T) (again time.Duration, e
 	standing, others := plan.standing()
 	plan.Events = others
 	err = r.executor.Run(ctx, job, plan)
-	// What was planned of what somebody else has changed since may hold no longer: the next plan says.
+	// If an object that the plan was based on has changed since, its events may be outdated: the next plan reports
+	// them.
 	holds := err == nil || plan.StatusOnError == nil && !overtaken(err)
 	if holds && !r.told.tell(job, standing, r.executor.tellWhatHolds) {
 		again = sooner(again, untoldPause())
@@ -102,7 +104,7 @@ func (r *reconciler[T]) step(ctx context.Context, job T) (again time.Duration, e
 	case err == nil:
 		r.count(job, plan)
 	case overtaken(err):
-		// The watch brings what somebody else wrote, and with it the next try.
+		// The watch delivers the other writer's change and triggers the retry.
 		ctrl.LoggerFrom(ctx).V(1).Info("planning again after a conflict", "cause", err.Error())
 	case !comesToNothing(err):
 		return 0, err
@@ -110,7 +112,7 @@ func (r *reconciler[T]) step(ctx context.Context, job T) (again time.Duration, e
 	return again, nil
 }
 
-// keepBack is the plan without what can wait to be written, and due when that cannot wait any longer.
+// keepBack returns the plan without the writes that can wait, and due when they cannot wait any longer.
 func (r *reconciler[T]) keepBack(job T, plan Plan) Plan {
 	now := r.clock.Now()
 	plan = r.reclaims.keepBackReclaims(job, plan, now)
@@ -119,7 +121,7 @@ func (r *reconciler[T]) keepBack(job T, plan Plan) Plan {
 	return r.readiness.keepBack(plan, now)
 }
 
-// count counts what is new of the job, once its plan is carried out.
+// count updates the metrics once the plan is carried out.
 func (r *reconciler[T]) count(job T, plan Plan) {
 	if r.countsLives() {
 		r.lives.look(job, plan.Progress, r.clock.Now()).count(r.api.Kind.Kind, job.GetNamespace())
@@ -129,7 +131,7 @@ func (r *reconciler[T]) count(job T, plan Plan) {
 	}
 }
 
-// forget drops what is remembered of a job that is gone, or on its way.
+// forget drops what is remembered of a job that is gone or being deleted.
 func (r *reconciler[T]) forget(job types.NamespacedName) {
 	r.counts.forget(job)
 	r.reclaims.forget(job)
@@ -141,7 +143,7 @@ func (r *reconciler[T]) forget(job types.NamespacedName) {
 	}
 }
 
-// sooner is the shorter of two waits, of which 0 is for ever.
+// sooner returns the shorter of two waits; 0 means that there is none.
 func sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return max(a, b)
@@ -149,11 +151,10 @@ func sooner(a, b time.Duration) time.Duration {
 	return min(a, b)
 }
 
-// countsLives reports whether the API's jobs are counted here: those of another controller are counted there.
+// countsLives reports whether jobs of this API are counted here. External jobs are counted by their own controller.
 func (r *reconciler[T]) countsLives() bool { return !r.api.External }
 
-// plan is everything that the job needs done: what its API plans, and what keeps
-// its Workload in step.
+// plan returns everything that has to be done for the job: the plan of its API, and what keeps its Workload in sync.
 func (r *reconciler[T]) plan(ctx context.Context, job T) (Plan, error) {
 	facts, err := r.facts(ctx, job)
 	if err != nil {
@@ -187,7 +188,7 @@ func (r *reconciler[T]) plan(ctx context.Context, job T) (Plan, error) {
 	case held:
 		seen.Admission = Admission{Grant: Unqueued}
 		plan := r.api.Plan(seen)
-		plan.DueBy(seen.Now.Add(longestPoll)) // nothing tells when it is over
+		plan.DueBy(seen.Now.Add(longestPoll)) // no event reports when the child's quota is released
 		return plan, nil
 	case queued:
 		return r.planQueued(ctx, seen, described, queue, found, own)
@@ -198,7 +199,7 @@ func (r *reconciler[T]) plan(ctx context.Context, job T) (Plan, error) {
 	return r.planAlone(seen), nil
 }
 
-// planAlone is what the API plans, as if there were no Workload to keep in step.
+// planAlone returns the plan of the API, without anything for a Workload.
 func (r *reconciler[T]) planAlone(seen Seen[T]) Plan {
 	plan := r.api.Plan(seen)
 	if !r.nativeGangs {
@@ -207,7 +208,7 @@ func (r *reconciler[T]) planAlone(seen Seen[T]) Plan {
 	return plan
 }
 
-// look is what there is of the job, but for its Workload.
+// look reads what exists of the job, except for its Workload.
 func (r *reconciler[T]) look(ctx context.Context, job T, facts Facts) (seen Seen[T], err error) {
 	seen = Seen[T]{Job: job, Facts: facts}
 	if seen.Children, err = r.children(ctx, job); err != nil {
@@ -221,7 +222,8 @@ func (r *reconciler[T]) look(ctx context.Context, job T, facts Facts) (seen Seen
 	return seen, err
 }
 
-// planQueued is plan of a job that goes to a queue. The Workload that was found is its own, or the one that it names; nil stands for none.
+// planQueued is plan for a job that goes to a queue. found is the Workload that the job names, or its own; own is the
+// same if the job controls it. Both are nil if there is none.
 func (r *reconciler[T]) planQueued(ctx context.Context, seen Seen[T], described Description, queue queueChoice, found, own *kueue.Workload) (Plan, error) {
 	job, facts := seen.Job, seen.Facts
 	nodes, err := r.nodes(ctx, own)
@@ -238,7 +240,7 @@ func (r *reconciler[T]) planQueued(ctx context.Context, seen Seen[T], described 
 	if seen.Refusals, err = r.refusals(ctx, job.GetNamespace()); err != nil {
 		return Plan{}, err
 	}
-	// What has come to be wrong since it got its Workload keeps it from nothing.
+	// A mistake made after the job got its Workload has no effect.
 	if mistakes := mistakesOf(job, described, facts.Priorities, false); own == nil && len(mistakes) > 0 {
 		seen.Mistake = mistakes[0].Message
 	}
@@ -263,9 +265,8 @@ func (r *reconciler[T]) planQueued(ctx context.Context, seen Seen[T], described 
 	return plan, nil
 }
 
-// queueOf is the queue that the job goes to, and whether it goes to one at all: not if
-// another job queues for it, nor without pods. One that names a Workload which is not
-// there yet waits, though its queue is not known.
+// queueOf returns the queue of the job, and whether the job is queued at all: not if its owner is queued for it, nor
+// without pods. A job that names a Workload that does not exist yet waits, though its queue is not known.
 func (r *reconciler[T]) queueOf(job T, described Description, facts QueueFacts, children int, found *kueue.Workload) (queueChoice, bool) {
 	if ownedByServed(job, r.served) {
 		return queueChoice{}, false
@@ -273,16 +274,17 @@ func (r *reconciler[T]) queueOf(job T, described Description, facts QueueFacts, 
 	queue := chooseQueue(job, described, r.api.Queue, facts, runsAlready(job, described, facts, children))
 	switch {
 	case queue.Name == "" && found != nil:
-		return queueChoice{Name: string(found.Spec.QueueName)}, true // it stays where it is once it queued
+		return queueChoice{Name: string(found.Spec.QueueName)}, true // a job that was queued stays in its queue
 	case len(described.PodSets) == 0 && described.Paused && found != nil:
-		return queueChoice{Name: string(found.Spec.QueueName)}, true // which it leaves
+		return queueChoice{Name: string(found.Spec.QueueName)}, true // the paused job leaves it
 	case len(described.PodSets) == 0:
 		return queueChoice{}, false
 	}
 	return queue, queue.Name != "" || prebuiltName(job) != ""
 }
 
-// cannotStart tells why an admitted job gets no pods: also of one whose Workload has ended for that, which is told for as long as it is so.
+// cannotStart returns an event that says why an admitted job gets no pods. It is also reported, for as long as it
+// holds, if the Workload was finished for that reason.
 func cannotStart(a Admission, own *kueue.Workload) []Event {
 	why := a.Conflict
 	if own != nil {
@@ -300,21 +302,21 @@ func cannotStart(a Admission, own *kueue.Workload) []Event {
 	return nil
 }
 
-// cannotQueue tells why a job waits whose queue there is not. It is told once its Workload says that it waits: the queue may have been
-// made just before the job.
+// cannotQueue returns an event if the job waits for a queue that does not exist. It is reported only once the Workload
+// says that it waits: the queue may have been created just before the job.
 func cannotQueue(job client.Object, queue string, a Admission, queues QueueFacts) []Event {
 	if a.Grant != Waiting || a.Why == "" || queue == "" {
 		return nil
 	}
 	if why := queues.NotFound(queue, job.GetNamespace()); why != "" {
 		event := Obstacle(queueNotFound, "The job waits: "+why)
-		event.About = queue // which queues there are instead changes
+		event.About = queue // the queues listed in the message may change
 		return []Event{event}
 	}
 	return nil
 }
 
-// asks is what the job asks of its Workload, in the queue.
+// asks returns what the job, in that queue, asks of its Workload.
 func (r *reconciler[T]) asks(job T, queue string, facts Facts) request {
 	asked, _ := requestOf(job, facts.Priorities)
 	if r.api.Pauses {
@@ -323,7 +325,8 @@ func (r *reconciler[T]) asks(job T, queue string, facts Facts) request {
 	return asked.within(queue, facts.Queues)
 }
 
-// queueWrites keep the job's Workload in step: its own, or the one that it names.
+// queueWrites returns the writes and events that keep the job's Workload in sync, be it the job's own or one that it
+// names.
 func (r *reconciler[T]) queueWrites(job T, described Description, queue string, facts Facts, found *kueue.Workload, progress Progress, now time.Time) ([]Write, []Event) {
 	asked := r.asks(job, queue, facts)
 	prebuilt := r.prebuiltOf(job) != ""
@@ -339,7 +342,7 @@ func (r *reconciler[T]) queueWrites(job T, described Description, queue string, 
 	case givesBack:
 		return pausedWrites(found, progress), events
 	case !owns && len(events) > 0:
-		return nil, events // nor does it take the one that it names
+		return nil, events // nor does the job adopt the Workload that it names
 	}
 	if prebuilt && progress.Outcome == nil {
 		writes, told := takePrebuilt(job, r.api.Kind, found, described, queue, now)
@@ -356,15 +359,15 @@ func (r *reconciler[T]) queueWrites(job T, described Description, queue string, 
 	case found == nil && prebuilt:
 		return nil, events
 	case prebuilt, len(events) > 0:
-		wanted = found // whoever made it says what it asks; a mistake changes nothing
+		wanted = found // a prebuilt Workload says itself what it asks for; a mistake changes nothing
 	case progress.Outcome == nil && progress.Refused == "":
 		events = countsLater(job, queue, found, asked)
 	}
 	return workloadWrites(found, wanted, progress, r.backoff, now), events
 }
 
-// workload is the job's Workload, or nil: the one that it names, which may not be its
-// own yet, or else that of its name.
+// workload returns the job's Workload, nil if there is none. It is the one that the job names, which may not be the
+// job's own yet, or else the one of its generated name.
 func (r *reconciler[T]) workload(ctx context.Context, job T) (*kueue.Workload, error) {
 	var w kueue.Workload
 	prebuilt := r.prebuiltOf(job)
@@ -383,7 +386,8 @@ func (r *reconciler[T]) workload(ctx context.Context, job T) (*kueue.Workload, e
 	return &w, nil
 }
 
-// prebuiltOf is the Workload that the job names for itself, "" for none: where what it makes queues, it is named for that.
+// prebuiltOf returns the Workload that the job names for itself, "" if there is none. In a job that delegates, the
+// label is meant for the jobs that it creates.
 func (r *reconciler[T]) prebuiltOf(job T) string {
 	if r.api.Delegates {
 		return ""
@@ -391,8 +395,8 @@ func (r *reconciler[T]) prebuiltOf(job T) string {
 	return prebuiltName(job)
 }
 
-// isOf reports whether the Workload says that it is the job's: by its kind too, since the API asks who says that of a kind of job what
-// he may say, and nobody else.
+// isOf reports whether the Workload is controlled by the job. The kind of the owner is compared as well, because the
+// admission policies decide by that kind who may set what on a Workload.
 func isOf(w *kueue.Workload, job client.Object, kind schema.GroupVersionKind) bool {
 	owner := metav1.GetControllerOfNoCopy(w)
 	if owner == nil || owner.UID != job.GetUID() || owner.Kind != kind.Kind {

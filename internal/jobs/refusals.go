@@ -20,20 +20,19 @@ import (
 )
 
 const (
-	// FailedCreate is failedCreate, for plans that make pods themselves: Create(pod).OrWarn.
+	// FailedCreate is failedCreate for plans that create pods themselves, as in Create(pod).OrWarn(FailedCreate).
 	FailedCreate = failedCreate
-	// failedCreate is the reason of events by which Kubernetes' controllers tell that
-	// the API server refused a pod.
+	// failedCreate is the reason of the events by which Kubernetes' controllers report that the API server refused a
+	// pod.
 	failedCreate = "FailedCreate"
-	// refusalPatience is how long pods may be refused before their gang is released:
-	// what is short for a moment, such as a ResourceQuota that pods of others are just
-	// leaving, passes.
+	// refusalPatience is how long pods may be refused before the quota of their gang is released. Temporary shortages,
+	// such as a ResourceQuota still used by terminating pods, usually end within it.
 	refusalPatience = 15 * time.Second
-	// refusedCause is counted with the reason of such an eviction.
+	// refusedCause is the cause under which such an eviction is counted.
 	refusedCause = "PodsRefused"
 )
 
-// Refusals is what the cache keeps of events: those by which refused pods are told.
+// Refusals returns which events the cache keeps: only those that report refused pods.
 func Refusals() cache.ByObject {
 	return cache.ByObject{
 		Field: fields.OneTermEqualSelector("reason", failedCreate),
@@ -46,23 +45,25 @@ func Refusals() cache.ByObject {
 	}
 }
 
-// Refusal is one thing that the API server said when it refused a pod, and when it last did, by the clock of who tells of it.
+// Refusal is a message with which the API server refused a pod, and when that was last reported, by the reporter's
+// clock.
 type Refusal struct {
 	Message string
 	Last    time.Time
 }
 
-// Refused says why the API server has refused pods of the object, which lacks some,
-// for so long that the job, which lacks so many in all, cannot be expected to get them, "" if it has not; and when
-// to look again, zero for never. One that has got others meanwhile can: it is refused from the last one on. How long ago the
-// last refusal was told does not matter: who refuses is told no more of it after a while.
+// Refused returns why the API server refuses pods of the object with UID lacking, once this has lasted so long that the
+// job, with so many pods missing in all, cannot be expected to get them. Until then, why is empty and due is when to
+// check again; both are zero if no pods are refused. A job that got further pods in the meantime is making progress, so
+// the time is counted from the last one. The age of the last refusal does not matter: controllers stop reporting
+// refusals after a while.
 func (s Seen[T]) Refused(lacking types.UID, pods int32) (why string, due time.Time) {
 	if s.Admission.Grant != Admitted || s.Admission.UnreadySince.IsZero() {
 		return "", time.Time{}
 	}
 	var last time.Time
 	for _, r := range s.Refusals[lacking] {
-		// Others are of an earlier admission, or were overcome.
+		// Older ones belong to an earlier admission, or were overcome.
 		if !r.Last.Before(s.Admission.UnreadySince) && r.Last.After(s.Lacked.Overcome) && !r.Last.Before(last) {
 			last, why = r.Last, r.Message
 		}
@@ -76,8 +77,8 @@ func (s Seen[T]) Refused(lacking types.UID, pods int32) (why string, due time.Ti
 	return why, time.Time{}
 }
 
-// NoteRefusals has the progress tell whether the API server refuses pods of the object, of a job that lacks so many in all, and
-// says when to look again, zero for never.
+// NoteRefusals sets in the progress whether the API server refuses pods of the object with UID lacking, of a job with
+// so many pods missing in all. It returns when to check again, zero for never.
 func (s Seen[T]) NoteRefusals(p *Progress, lacking types.UID, pods int32) (due time.Time) {
 	p.Lacking = pods
 	p.Refused, due = s.Refused(lacking, pods)
@@ -85,7 +86,7 @@ func (s Seen[T]) NoteRefusals(p *Progress, lacking types.UID, pods int32) (due t
 	return due
 }
 
-// refusals reads what the API server said to the controllers of a namespace's jobs.
+// refusals returns the refusals of pods in the namespace by the UID of the object that the pods were created for.
 func (r *reconciler[T]) refusals(ctx context.Context, namespace string) (map[types.UID][]Refusal, error) {
 	var list corev1.EventList
 	if err := r.client.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -98,7 +99,7 @@ func (r *reconciler[T]) refusals(ctx context.Context, namespace string) (map[typ
 			continue
 		}
 		refusal := Refusal{Message: strings.TrimPrefix(event.Message, "Error creating: "), Last: event.LastTimestamp.Time}
-		if refusal.Last.IsZero() { // of the newer kind of event
+		if refusal.Last.IsZero() { // events.k8s.io events have no lastTimestamp
 			refusal.Last = event.EventTime.Time
 		}
 		if event.Series != nil {
@@ -109,17 +110,16 @@ func (r *reconciler[T]) refusals(ctx context.Context, namespace string) (map[typ
 	return out, nil
 }
 
-// Backoff is how long a job waits whose pods were refused, before it is tried again.
+// Backoff is how long a job whose pods were refused waits before it is tried again.
 type Backoff struct {
-	// Base is the first wait, doubled each time up to Max.
+	// Base is the first wait; it is doubled each time up to Max.
 	Base, Max time.Duration
-	// Limit is how often it is tried again before its Workload is deactivated, nil for
-	// without end.
+	// Limit is the number of retries after which the Workload is deactivated. Nil means no limit.
 	Limit *int32
 }
 
-// release takes the admission back from a job whose pods are refused: a part of a gang
-// is of no use, and others can use its quota meanwhile.
+// release evicts the Workload of a job whose pods are refused: a part of a gang is of no use, and other jobs can use
+// the quota in the meantime.
 func release(w *kueue.Workload, refusal string, backoff Backoff, now time.Time) {
 	var tries int32
 	if state := w.Status.RequeueState; state != nil {

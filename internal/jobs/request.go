@@ -10,20 +10,19 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// InvalidJob is the reason of the event that tells people what keeps their job from
-// being queued, where the API could not refuse it.
+// InvalidJob is the reason of the event that says why a job is not queued, for mistakes that the API could not reject.
 const InvalidJob = "InvalidJob"
 
-// request is what labels and annotations that all job APIs share ask of the Workload.
+// request is what labels and annotations, common to all job APIs, ask of the Workload.
 type request struct {
 	// maximumExecutionTimeSeconds is nil without a limit.
 	maximumExecutionTimeSeconds *int32
-	// gatedBy lists who holds the admission back.
+	// gatedBy lists the controllers that hold back the admission.
 	gatedBy string
 }
 
-// requestOf reads what the job asks. A mistake is told, and nothing is guessed in its
-// place.
+// requestOf returns what the job's labels and annotations ask for. If a label is wrong, it returns a mistake, and no
+// value is guessed in its place.
 func requestOf(job client.Object, priorities PriorityFacts) (request, *Event) {
 	r := request{gatedBy: job.GetAnnotations()[kueue.AdmissionGatedByAnnotation]}
 	if class := job.GetLabels()[kueue.WorkloadPriorityClassLabel]; class != "" && priorities.Workload[class] == nil {

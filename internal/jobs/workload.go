@@ -20,13 +20,12 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// workloadCreationFailed is the reason of the event that tells people, on their job,
-// that the API server refuses to have it queued as it is.
+// workloadCreationFailed is the reason of the event on a job whose Workload the API server refuses to create.
 const workloadCreationFailed = "WorkloadCreationFailed"
 
-// workloadName is the name of a job's Workload, <kind>-<name>-<5 hex digits>: the
-// same in every reconcile, so that creating it twice does no harm, and another for
-// a later job of the same name. Names beyond 253 bytes are cut before the digits.
+// workloadName returns the name of a job's Workload, <kind>-<name>-<5 hex digits>. It is the same in every reconcile,
+// so that a repeated create is harmless, and it differs for a later job of the same name. Names beyond 253 bytes are
+// cut before the digits.
 func workloadName(kind schema.GroupVersionKind, name string, uid types.UID) string {
 	sum := sha1.Sum([]byte(strings.Join([]string{kind.Kind, kind.Group, name, string(uid)}, "\n")))
 	suffix := "-" + hex.EncodeToString(sum[:])[:5]
@@ -34,9 +33,8 @@ func workloadName(kind schema.GroupVersionKind, name string, uid types.UID) stri
 	return strings.TrimRight(prefix[:min(len(prefix), 253-len(suffix))], "-.") + suffix
 }
 
-// workloadFor is the Workload that describes the job. Its finalizer comes with its
-// creation, which costs no write: it counts as long as the job may have pods, whoever
-// deletes it.
+// workloadFor returns the Workload that describes the job. Its finalizer is set at creation, without a further write:
+// the Workload must count for as long as the job may have pods, whoever deletes it.
 func workloadFor(job client.Object, kind schema.GroupVersionKind, described Description, queue string, p priority, r request) *kueue.Workload {
 	w := &kueue.Workload{
 		ObjectMeta: metav1.ObjectMeta{
@@ -63,7 +61,7 @@ func workloadFor(job client.Object, kind schema.GroupVersionKind, described Desc
 	return w
 }
 
-// setGates has the Workload say who holds its admission back, as its job does.
+// setGates copies the job's admission gates to the Workload.
 func setGates(w *kueue.Workload, gatedBy string) {
 	switch {
 	case gatedBy == "":
@@ -75,14 +73,13 @@ func setGates(w *kueue.Workload, gatedBy string) {
 	}
 }
 
-// workloadWrites brings the Workload in step with its job: made if missing, its
-// status told how the job fares, its spec kept true while it waits, and let go once
-// it is over. It is one write at most: a second one would find the Workload changed,
-// and the watch brings the next look.
+// workloadWrites keeps the Workload in sync with its job: it creates a missing one, reports progress in its status,
+// updates its spec while it waits, and removes its finalizer once it is over. It returns at most one write: a second
+// one would conflict with the first, and the watch triggers the next reconcile anyway.
 func workloadWrites(seen, described *kueue.Workload, progress Progress, backoff Backoff, now time.Time) []Write {
 	if seen == nil {
 		if progress.Outcome != nil {
-			return nil // an ended job asks for nothing
+			return nil // a job that has ended asks for nothing
 		}
 		return []Write{Create(described).OrWarn(workloadCreationFailed)}
 	}
@@ -100,9 +97,9 @@ func workloadWrites(seen, described *kueue.Workload, progress Progress, backoff 
 	return nil
 }
 
-// pausedWrites have a job that is paused ask for nothing: its Workload is deleted, and
-// goes once none of its pods is left. A new one is made when the job is resumed. So is one of
-// a job that asks for other pods than its Workload has quota for.
+// pausedWrites deletes the Workload of a job that is paused, or that asks for other pods than the Workload has quota
+// for. The Workload is gone once none of the job's pods is left; a new one is created when the job is to be queued
+// again.
 func pausedWrites(seen *kueue.Workload, progress Progress) []Write {
 	switch {
 	case seen == nil:
@@ -116,13 +113,13 @@ func pausedWrites(seen *kueue.Workload, progress Progress) []Write {
 	return nil
 }
 
-// keepSizes has no pod set be elastic: of one that does not follow, what it is to give up
-// would be waited for without end.
+// keepSizes makes all pod sets non-elastic. If a job that cannot be resized had an elastic pod set, the engine would
+// wait forever for the pods that it should give up.
 func keepSizes(podSets []kueue.PodSet) {
 	for i := range podSets {
 		podSet := &podSets[i].Template.ObjectMeta
 		if _, says := podSet.Annotations[muster.MinReplicasAnnotation]; says {
-			podSet.Annotations = maps.Clone(podSet.Annotations) // they may be the job's own
+			podSet.Annotations = maps.Clone(podSet.Annotations) // the map may be the job's own
 			delete(podSet.Annotations, muster.MinReplicasAnnotation)
 		}
 	}
@@ -133,8 +130,8 @@ func isElastic(w *kueue.Workload) bool {
 	return slices.ContainsFunc(w.Spec.PodSets, func(ps kueue.PodSet) bool { return saysLeast(&ps.Template) })
 }
 
-// released is the Workload without its finalizer if nothing counts on it any more, or
-// nil: it is finished or deleted, and its job has no pods.
+// released returns the Workload without its finalizer, or nil if it must keep it. It may lose it once it is finished or
+// deleted and its job has no pods.
 func released(seen *kueue.Workload, active bool) *kueue.Workload {
 	over := workload.IsFinished(seen) || !seen.DeletionTimestamp.IsZero()
 	if active || !over || !slices.Contains(seen.Finalizers, kueue.ResourceInUseFinalizer) {
@@ -145,9 +142,8 @@ func released(seen *kueue.Workload, active bool) *kueue.Workload {
 	return out
 }
 
-// respecified is the Workload as its job describes it now, or nil if that changes
-// nothing or comes too late. What quota is held for stays as it is; how urgent it is
-// may change, with its WorkloadPriorityClass or to another one.
+// respecified returns the Workload as its job describes it now, or nil if nothing changes or the job has ended. What
+// quota is held for never changes; the priority may, with the WorkloadPriorityClass or by naming another one.
 func respecified(seen, described *kueue.Workload, progress Progress) *kueue.Workload {
 	if progress.Outcome != nil || workload.IsFinished(seen) {
 		return nil
@@ -157,21 +153,21 @@ func respecified(seen, described *kueue.Workload, progress Progress) *kueue.Work
 		if was, is := seen.Spec, described.Spec; was.PriorityClassSource == kueue.WorkloadPriorityClassSource && is.PriorityClassSource == was.PriorityClassSource {
 			out.Spec.PriorityClassName, out.Spec.Priority = is.PriorityClassName, is.Priority
 		} else if isElastic(seen) && was.PriorityClassName == "" && is.PriorityClassName == "" {
-			out.Spec.Priority = is.Priority // it may take from others now, or they from it
+			out.Spec.Priority = is.Priority // decides from which jobs it may take pods, and which from it
 		}
 		if described != seen {
 			workload.Want(out, lowered(seen, described))
 		}
 	} else {
 		out.Spec = described.Spec
-		out.Spec.Active = seen.Spec.Active // people deactivate Workloads, jobs do not
+		out.Spec.Active = seen.Spec.Active // users deactivate Workloads, jobs do not
 		out.Spec.PreemptionGates = seen.Spec.PreemptionGates
 		if described.Spec.MaximumExecutionTimeSeconds == nil {
 			out.Spec.MaximumExecutionTimeSeconds = seen.Spec.MaximumExecutionTimeSeconds
 		}
 		setGates(out, described.Annotations[kueue.AdmissionGatedByAnnotation])
 		if described != seen {
-			workload.Want(out, 0) // its pod sets say so themselves
+			workload.Want(out, 0) // the pod sets say it themselves
 		}
 		if asked := described.Annotations[muster.AskedAnnotation]; asked != "" && !equality.Semantic.DeepEqual(seen.Spec.PodSets, out.Spec.PodSets) {
 			metav1.SetMetaDataAnnotation(&out.ObjectMeta, muster.AskedAnnotation, asked)
@@ -183,9 +179,10 @@ func respecified(seen, described *kueue.Workload, progress Progress) *kueue.Work
 	return out
 }
 
-// lowered returns how many pods the job now asks for of the pod set that was admitted as elastic, if that is fewer than when it was
-// admitted, and otherwise 0. The pod sets themselves are immutable while the Workload holds quota. It does not matter whether the job
-// still asks for a range: the pod set stays elastic until the next admission.
+// lowered returns the highest number of pods that the job now wants in its elastic pod set, if it is lower than at
+// admission, else 0. The API server lets nobody change the pod sets of a Workload that holds quota. A job that was
+// lowered to its minimum is not elastic any more and keeps its previous number: its plans no longer report
+// Progress.Pods, by which the end of a shrink is known.
 func lowered(seen, described *kueue.Workload) int32 {
 	for i := range seen.Spec.PodSets {
 		was := &seen.Spec.PodSets[i]

@@ -7,7 +7,7 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// Write is one change of the cluster. Make one with Create, Change, Apply or Delete.
+// Write is one change of the cluster. It is made by a constructor such as Create, Change, Apply or Delete.
 type Write struct {
 	verb        verb
 	manager     string
@@ -17,9 +17,9 @@ type Write struct {
 	onFailure   string
 	onSuccess   *Event
 	fill        func(client.Object) error
-	// unsay takes out of the status what it says that the write did.
+	// unsay removes from the status what it says that the write did.
 	unsay func(status client.Object)
-	// despiteStatus has a change be done whatever was written to the status since.
+	// despiteStatus does a change even if the status has changed since.
 	despiteStatus bool
 }
 
@@ -35,24 +35,23 @@ const (
 	verbRemoveAll    verb = "remove all"
 )
 
-// Create makes the object. One of the same name that the job controls already is
-// as good.
+// Create creates the object. An existing one of the same name that the job controls counts as success.
 func Create(object client.Object) Write { return Write{verb: verbCreate, object: object} }
 
-// CreateFilled is Create of an object that fill completes when it is made, and only then:
-// with a secret that is made up.
+// CreateFilled is Create for an object that fill completes at the time of the write, for instance with a generated
+// secret.
 func CreateFilled(object client.Object, fill func(client.Object) error) Write {
 	return Write{verb: verbCreate, object: object, fill: fill}
 }
 
-// Change turns what was seen into what it should be, status aside; it fails if it
-// changed in between.
+// Change turns the observed object into the desired one, except for its status. It fails if the object has changed
+// since.
 func Change(seen, desired client.Object) Write {
 	return Write{verb: verbChange, base: seen, object: desired}
 }
 
-// DespiteStatus returns the Change as one that is done though the status was changed in between: nothing that may come to
-// stand there makes it wrong. It saves another try where a controller writes the status of each new object.
+// DespiteStatus returns the Change as one that is done even if the status has changed since, because nothing that the
+// status can say makes it wrong. It saves a retry if a controller writes the status of each new object.
 func (w Write) DespiteStatus() Write {
 	w.despiteStatus = true
 	return w
@@ -63,61 +62,59 @@ func ChangeStatus(seen, desired client.Object) Write {
 	return Write{verb: verbChangeStatus, base: seen, object: desired}
 }
 
-// Apply has the object be as it is given, whether it is there or not, but for fields that
-// others have added: by server-side apply, as the manager of fields, which takes those
-// that others have set otherwise, or by its creation where it has a controller and is not
-// there. An object that another controller has is refused. What was applied may not be seen
-// at once.
+// Apply makes the object as given, whether it exists or not; fields that other managers have added stay. It uses
+// server-side apply with this field manager, or, if the object has a controller and does not exist, a create. For an
+// object with a controller, fields of other managers are taken over, and an existing object with another controller is
+// refused. The cache may not show the result at once.
 func Apply(object client.Object, manager string) Write {
 	return Write{verb: verbApply, object: object, manager: manager}
 }
 
-// Delete removes the object that was seen, and no later one of its name. One that
-// is gone or going is as good.
+// Delete deletes the observed object, but no later one of the same name. One that is gone or terminating counts as
+// success.
 func Delete(seen client.Object, propagation metav1.DeletionPropagation) Write {
 	return Write{verb: verbDelete, object: seen, propagation: propagation}
 }
 
-// Remove deletes the object of the name, which nobody here has seen, if there is one and
-// the job controls it. One that is another's is left alone.
+// Remove deletes the object of this name, which was not observed, if it exists and the job controls it. An object with
+// another controller is left alone.
 func Remove(object client.Object) Write { return Write{verb: verbRemove, object: object} }
 
-// RemoveAll is Remove for all objects of the kind in the namespace that the job controls,
-// whatever their names. The object says no more than its kind and namespace.
+// RemoveAll is Remove for all objects of the kind in the namespace that the job controls, whatever their names. The
+// object gives only the kind and the namespace.
 func RemoveAll(object client.Object) Write { return Write{verb: verbRemoveAll, object: object} }
 
-// OrWarn returns the write with the reason of a Warning that tells people, on the
-// job, that the API server refused it.
+// OrWarn returns the write with the reason of a Warning that is recorded on the job if the API server refuses the
+// write.
 func (w Write) OrWarn(reason string) Write {
 	w.onFailure = reason
 	return w
 }
 
-// OrUnsay returns the write as one that the plan's status says was done: where it fails, or is yet to be done when the status is
-// written, the function changes the status back.
+// OrUnsay returns the write as one whose success the plan's status reports. If it fails, or is still to be done when
+// the status is written, unsay corrects the status.
 func (w Write) OrUnsay(unsay func(status client.Object)) Write {
 	w.unsay = unsay
 	return w
 }
 
-// AndTell returns the write with an event that is told, on the job, once it is done.
+// AndTell returns the write with an event that is recorded on the job once the write is done.
 func (w Write) AndTell(e Event) Write {
 	w.onSuccess = &e
 	return w
 }
 
-// isHeardByQueue reports whether the write is of the job's Workload: by it the queue hears how the job fares.
+// isHeardByQueue reports whether the write is to the job's Workload, by which its queue learns about the job.
 func (w Write) isHeardByQueue() bool {
 	_, is := w.object.(*kueue.Workload)
 	return is
 }
 
-// Tells is the event that is told once the write is done, nil if none is.
+// Tells returns the event that is recorded once the write is done, nil if there is none.
 func (w Write) Tells() *Event { return w.onSuccess }
 
-// Verb is what the write does, in words: create, change, change status of, apply, delete, remove, remove all.
+// Verb returns what the write does, in words: create, change, change status of, apply, delete, remove, remove all.
 func (w Write) Verb() string { return string(w.verb) }
 
-// Object is what the write makes, removes or, in the state that it should have,
-// changes. It is not to be changed.
+// Object returns the object that the write creates, deletes or changes, in its desired state. It must not be modified.
 func (w Write) Object() client.Object { return w.object }
