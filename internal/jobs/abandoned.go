@@ -14,12 +14,12 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// abandoned lets go of the Workloads of jobs that another controller carries out now.
+// abandoned reconciles the Workloads of jobs that another controller runs now.
 type abandoned[T client.Object] struct{ *reconciler[T] }
 
-// Abandon has the manager delete the Workloads that Muster made for jobs of the API, which is another controller's now: nobody
-// else would, and they would keep their quota, or be given some. While pods that Muster started run they keep theirs. The jobs
-// themselves are left alone, and need not be served.
+// Abandon adds a controller to the manager that deletes the Workloads that Muster made for jobs of an API that another
+// controller runs now: nothing else would delete them, and they would keep or get quota. While pods that Muster started
+// still run, their Workload keeps its quota. The jobs themselves are left alone, and their kind need not be served.
 func Abandon[T client.Object](mgr ctrl.Manager, x *Executor, api API[T]) error {
 	a := abandoned[T]{&reconciler[T]{api: api, client: mgr.GetClient(), live: mgr.GetAPIReader(), executor: x, clock: clock.RealClock{}}}
 	err := ctrl.NewControllerManagedBy(mgr).
@@ -32,7 +32,7 @@ func Abandon[T client.Object](mgr ctrl.Manager, x *Executor, api API[T]) error {
 	return nil
 }
 
-// made reports whether the Workload is one that Muster made for a job of the API.
+// made reports whether Muster made the Workload for a job of the API.
 func (a abandoned[T]) made(w client.Object) bool {
 	owner := metav1.GetControllerOf(w)
 	if owner == nil || w.GetName() != workloadName(a.api.Kind, owner.Name, owner.UID) {
@@ -42,7 +42,7 @@ func (a abandoned[T]) made(w client.Object) bool {
 	return len(keys) == 1 && keys[0] == ownerKey(a.api.kind(), owner.Name)
 }
 
-// Reconcile deletes the Workload, and lets it go once none of the job's pods uses its quota.
+// Reconcile deletes the Workload, and removes its finalizer once none of the job's pods uses its quota.
 func (a abandoned[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var w kueue.Workload
 	if err := a.client.Get(ctx, req.NamespacedName, &w); err != nil {
@@ -56,13 +56,13 @@ func (a abandoned[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Res
 		}
 		free := released(&w, false)
 		if free == nil {
-			return ctrl.Result{}, nil // somebody else holds it
+			return ctrl.Result{}, nil // another controller's finalizer holds it
 		}
 		write = Change(&w, free)
 	}
 	err := a.executor.Run(ctx, &w, Plan{Writes: []Write{write}})
 	if overtaken(err) {
-		return ctrl.Result{}, nil // the watch brings what was written
+		return ctrl.Result{}, nil // the watch triggers another reconcile
 	}
 	return ctrl.Result{}, client.IgnoreNotFound(err)
 }

@@ -13,15 +13,15 @@ import (
 	"github.com/musterhq/muster/internal/podspec"
 )
 
-// Bounds are between how many pods a queue may choose for a pod set. One that is not elastic
-// has one number.
+// Bounds says between which numbers of pods a queue may choose for a pod set. Least and Most are equal if it is not
+// elastic.
 type Bounds struct {
 	Least, Most int32
 	Elastic     bool
 }
 
-// BoundsOf reads those of a pod set from the annotations of its pod template; count is how
-// many pods its author asks for. What cannot be read counts as absent: the API refuses it.
+// BoundsOf returns the bounds of a pod set from the annotations of its pod template; count is how many pods its author
+// asks for. Values that cannot be parsed count as absent: the API rejects them.
 func BoundsOf(annotations map[string]string, count int32) Bounds {
 	b := Bounds{Least: count, Most: count}
 	least, ok := replicasSaid(annotations, muster.MinReplicasAnnotation)
@@ -35,7 +35,7 @@ func BoundsOf(annotations map[string]string, count int32) Bounds {
 	return b
 }
 
-// speedMistake is what is wrong with how much faster an elastic pod set is said to be with more pods, nil if nothing is.
+// speedMistake returns what is wrong with the speed exponent of an elastic pod set, nil if nothing is.
 func speedMistake(podSets []kueue.PodSet) *Event {
 	for i := range podSets {
 		podSet := &podSets[i]
@@ -54,8 +54,7 @@ func replicasSaid(annotations map[string]string, key string) (int32, bool) {
 	return int32(n), err == nil && n > 0
 }
 
-// Ask has the pod set, if it is elastic, ask for as many pods as it can use, and say how few
-// will do.
+// Ask makes an elastic pod set ask for as many pods as it can use, and sets the minimum that it accepts.
 func (b Bounds) Ask(podSet *kueue.PodSet) {
 	if !b.Elastic {
 		return
@@ -64,11 +63,11 @@ func (b Bounds) Ask(podSet *kueue.PodSet) {
 	metav1.SetMetaDataAnnotation(&podSet.Template.ObjectMeta, muster.MaxReplicasAnnotation, strconv.Itoa(int(b.Most)))
 }
 
-// Size is how many pods there are to be where so many were granted: no more, whatever the job has come to say since.
+// Size returns how many pods there should be if this many were granted: no more than the job asks for now.
 func (b Bounds) Size(granted int32) int32 { return min(granted, b.Most) }
 
-// ChoseCount reports whether the queue chose how many pods there are to be: what was admitted says so, be the job's own template
-// changed by now.
+// ChoseCount reports whether the queue chose the number of pods. This depends on the admitted template, as the job's
+// own may have changed since.
 func (p PodSetAdmission) ChoseCount() bool { return p.Template != nil && saysLeast(p.Template) }
 
 // Bounds returns the bounds that hold for the pod set while it is admitted, given those that the job asks for now. Where the queue chose
@@ -82,7 +81,7 @@ func (p PodSetAdmission) Bounds(asked Bounds) Bounds {
 	return Bounds{Least: min(admitted.Least, asked.Most), Most: asked.Most, Elastic: true}
 }
 
-// saysLeast reports whether the template is of a pod set that is elastic.
+// saysLeast reports whether the template is that of an elastic pod set.
 func saysLeast(template *corev1.PodTemplateSpec) bool {
 	return template.Annotations[muster.MinReplicasAnnotation] != ""
 }

@@ -14,15 +14,13 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// JoinGangs has the pods that the plan makes for an admitted job of the kind be gangs to
-// kube-scheduler, where the cluster has them: the pods of each pod set, of which least
-// says how many must run. Their PodGroups are written before them.
+// JoinGangs turns the pods that the plan creates for an admitted job into gangs, if the cluster supports them: one for
+// each pod set, of which least says how many pods must run. Their PodGroups are written before the pods.
 //
-// A gang asks for no more pods than there are: one that waited for those that have ended,
-// or are on a node that does not let them go, would wait for ever. Pods with a gate join
-// none, since kube-scheduler holds back a whole gang for one of them, nor do pods of other
-// schedulers, those whose user says of which group they are, and those of which one is enough,
-// for whom a PodGroup would be two writes that hold nothing together.
+// The MinCount of a gang is at most the number of its pods: otherwise it would wait forever for pods that have ended or
+// that terminate on a lost node. Gated pods join no gang, since kube-scheduler would hold back the whole gang for one
+// of them. Nor do pods of other schedulers, pods whose user has set a scheduling group, and pods of pod sets of which
+// one pod is enough, for which a PodGroup would only cost two writes.
 func JoinGangs[T client.Object](seen Seen[T], kind schema.GroupVersionKind, least map[string]int32, plan *Plan) {
 	if !seen.Facts.NativeGangs || seen.Admission.Grant != Admitted {
 		return
@@ -50,7 +48,7 @@ func JoinGangs[T client.Object](seen Seen[T], kind schema.GroupVersionKind, leas
 	for _, name := range slices.Sorted(maps.Keys(gangs)) {
 		gang := gangs[name]
 		if !gang.Waits {
-			continue // and so it is with none
+			continue // no pods are waiting for the scheduler
 		}
 		gang.Pods = min(gang.Pods, max(1, least[gang.podSet]))
 		if write, differs := gang.Keep(seen.Job, kind, seen.Children); differs {
@@ -59,7 +57,7 @@ func JoinGangs[T client.Object](seen Seen[T], kind schema.GroupVersionKind, leas
 	}
 }
 
-// crews are gangs by the names of their PodGroups, each of a pod set.
+// crews holds gangs by the names of their PodGroups.
 type crews map[string]*crewOf
 
 type crewOf struct {
@@ -67,7 +65,7 @@ type crewOf struct {
 	podSet string
 }
 
-// countThere adds the pods that are there already. Gangs are named by pod set; going are the pods that the plan deletes.
+// countThere adds existing pods. names gives the PodGroup of each pod set, going the pods that the plan deletes.
 func (c crews) countThere(pods []*corev1.Pod, going map[string]bool, names map[string]string) {
 	for _, pod := range pods {
 		podSet := pod.Labels[kueue.PodSetLabel]
@@ -79,12 +77,12 @@ func (c crews) countThere(pods []*corev1.Pod, going map[string]bool, names map[s
 		case !goes:
 			gang.count(pod)
 		case pod.Spec.NodeName == "":
-			gang.Pods++ // nothing keeps it, and another comes in its place
+			gang.Pods++ // it is deleted at once, and a replacement takes its place
 		}
 	}
 }
 
-// of finds or makes the gang.
+// of returns the gang of this name, creating it if necessary.
 func (c crews) of(name, podSet string) *crewOf {
 	if c[name] == nil {
 		c[name] = &crewOf{Gang{Name: name}, podSet}
@@ -98,8 +96,7 @@ func (g *Gang) count(pod *corev1.Pod) {
 	g.Waits = g.Waits || pod.Spec.NodeName == ""
 }
 
-// mayJoin reports whether kube-scheduler is to bind the pods, together with others, as
-// soon as it can.
+// mayJoin reports whether kube-scheduler binds the pods as soon as it can, and may bind them together.
 func mayJoin(spec *corev1.PodSpec) bool {
 	return spec.SchedulingGroup == nil && len(spec.SchedulingGates) == 0 &&
 		cmp.Or(spec.SchedulerName, corev1.DefaultSchedulerName) == corev1.DefaultSchedulerName
@@ -109,7 +106,7 @@ func hasEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// podsMade are the pods that the writes make.
+// podsMade returns the pods that the writes create.
 func podsMade(writes []Write) []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, w := range writes {
@@ -120,7 +117,7 @@ func podsMade(writes []Write) []*corev1.Pod {
 	return out
 }
 
-// podsDeleted are the names of the pods that the writes delete.
+// podsDeleted returns the names of the pods that the writes delete.
 func podsDeleted(writes []Write) map[string]bool {
 	out := map[string]bool{}
 	for _, w := range writes {

@@ -10,16 +10,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// priorityInfix stands between the name of a gang and the priority of those of its pods that
-// have another than its PodGroup.
+// priorityInfix separates the name of a gang and the priority of those of its pods that have another priority than its
+// PodGroup.
 const priorityInfix = ".p"
 
-// GangFor is the PodGroup, of the gang of the name, that new pods join whose template names
-// the class, and the class that they are to name. kube-scheduler binds nobody of a PodGroup
-// some of whose pods have another priority than it, which is the one that it was made with.
-// So pods that would be given the cluster's default class name the one that their PodGroup
-// was given: another may be the default by the time that they are made. Where that cannot be
-// named, since there was none or it is gone, they are a gang of their own.
+// GangFor returns the PodGroup, for the gang of this name, that new pods join whose template names the class, and the
+// class that they have to name. kube-scheduler binds no pods of a PodGroup if some of them have another priority than
+// the PodGroup, whose priority is set at its creation. So pods that would get the cluster's default class name the
+// class of their PodGroup instead, since the default may have changed in the meantime. If that class cannot be named,
+// because there was none or it is gone, they form a gang of their own.
 func (facts PriorityFacts) GangFor(name, class string, children []client.Object) (group, priorityClass string) {
 	for {
 		there := podGroupOf(name, children)
@@ -30,7 +29,7 @@ func (facts PriorityFacts) GangFor(name, class string, children []client.Object)
 			}
 			return name, class
 		case there.Spec.Priority == nil:
-			return name, class // nobody sees to priorities
+			return name, class // the cluster does not set priorities of PodGroups
 		case class == "" && facts.suits(there, there.Spec.PriorityClassName):
 			return name, there.Spec.PriorityClassName
 		}
@@ -42,15 +41,16 @@ func (facts PriorityFacts) GangFor(name, class string, children []client.Object)
 	}
 }
 
-// suits reports whether pods that name the class now are taken for some of the PodGroup's.
+// suits reports whether pods that are created now with this class have the priority and preemption policy of the
+// PodGroup.
 func (facts PriorityFacts) suits(group *schedulingv1beta1.PodGroup, class string) bool {
 	value, known := facts.OfPods(class)
 	policy := facts.policyOf(class)
 	return known && value == *group.Spec.Priority && policy == corev1.PreemptionPolicy(ptr.Deref(group.Spec.PreemptionPolicy, schedulingv1beta1.PreemptionPolicy(policy)))
 }
 
-// KeepsOut reports whether kube-scheduler would bind no pods of the PodGroup that were made now and name the class: they would
-// be given another priority than the PodGroup has.
+// KeepsOut reports whether kube-scheduler would not bind pods of the PodGroup that are created now with this class,
+// because they would get another priority than the PodGroup.
 func (facts PriorityFacts) KeepsOut(group, class string, children []client.Object) bool {
 	there := podGroupOf(group, children)
 	if there == nil || there.Spec.Priority == nil {
@@ -60,7 +60,7 @@ func (facts PriorityFacts) KeepsOut(group, class string, children []client.Objec
 	return known && !facts.suits(there, class)
 }
 
-// policyOf says whether pods that name the class may preempt others.
+// policyOf returns whether pods that name the class may preempt others.
 func (facts PriorityFacts) policyOf(class string) corev1.PreemptionPolicy {
 	found := facts.Pod[class]
 	if class == "" {
@@ -72,7 +72,7 @@ func (facts PriorityFacts) policyOf(class string) corev1.PreemptionPolicy {
 	return ptr.Deref(found.PreemptionPolicy, corev1.PreemptLowerPriority)
 }
 
-// IsOfGang reports whether the pods are of the gang of the name, whatever their priority.
+// IsOfGang reports whether the pods belong to the gang of this name, whatever their priority.
 func IsOfGang(spec *corev1.PodSpec, name string) bool {
 	if spec.SchedulingGroup == nil {
 		return false

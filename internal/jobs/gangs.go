@@ -18,29 +18,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Gang is pods as kube-scheduler is to know them: it binds none of them unless so many
-// find a node.
+// Gang is a group of pods that kube-scheduler binds only if at least Pods of them find a node.
 type Gang struct {
-	// Name is that of its PodGroup.
+	// Name is the name of the PodGroup.
 	Name string
-	// Pods is how many must find a node.
+	// Pods is how many pods must find a node.
 	Pods int32
-	// Waits says that some have none yet. While all have nobody asks how many must, and
-	// nothing is written of that.
+	// Waits says that some pods are not bound yet. Once all are, MinCount does not matter any more and is not updated.
 	Waits         bool
 	PriorityClass string
 }
 
-// Keep gives the write that has the PodGroup of the gang be there, and ask for no more
-// pods than it should; false if nothing is to be written. It belongs to the job, and goes
-// with it.
+// Keep returns the write that creates the gang's PodGroup or corrects its MinCount, and whether anything is to be
+// written. The job controls the PodGroup, which is garbage collected with it.
 func (g Gang) Keep(job client.Object, kind schema.GroupVersionKind, children []client.Object) (Write, bool) {
 	there := podGroupOf(g.Name, children)
 	switch {
 	case there == nil:
 		return Create(g.podGroup(job, kind)).OrWarn(FailedCreate), true
 	case there.Spec.SchedulingPolicy.Gang == nil:
-		// Somebody changed it; kube-scheduler does as it says. It does so too with one that is being deleted, which its pods keep.
+		// A user changed the policy, and kube-scheduler follows it. A PodGroup that is being deleted stays in force
+		// too, as long as its pods exist.
 	case g.Pods > there.Spec.SchedulingPolicy.Gang.MinCount || g.Pods < there.Spec.SchedulingPolicy.Gang.MinCount && g.Waits:
 		other := there.DeepCopy()
 		other.Spec.SchedulingPolicy.Gang.MinCount = g.Pods
@@ -49,8 +47,8 @@ func (g Gang) Keep(job client.Object, kind schema.GroupVersionKind, children []c
 	return Write{}, false
 }
 
-// loosen has the PodGroups that a job has ask for no more than one pod each, where it makes none any more: nobody keeps them in step
-// with the pods, and one that is short of those that have ended would keep out for ever what comes for another.
+// loosen lowers the MinCount of a job's PodGroups to one, for jobs whose PodGroups are not maintained any more: if pods
+// of such a gang have ended, MinCount could not be reached again, and replacement pods would never be scheduled.
 func loosen(children []client.Object) (writes []Write) {
 	for _, there := range ChildrenOf[*schedulingv1beta1.PodGroup](children) {
 		if gang := there.Spec.SchedulingPolicy.Gang; gang == nil || gang.MinCount <= 1 {
@@ -63,7 +61,7 @@ func loosen(children []client.Object) (writes []Write) {
 	return writes
 }
 
-// podGroupOf finds the PodGroup of the name, nil if it is not there.
+// podGroupOf returns the PodGroup of this name, nil if it does not exist.
 func podGroupOf(name string, children []client.Object) *schedulingv1beta1.PodGroup {
 	for _, group := range ChildrenOf[*schedulingv1beta1.PodGroup](children) {
 		if group.Name == name {
@@ -89,33 +87,33 @@ func (g Gang) podGroup(job client.Object, kind schema.GroupVersionKind) *schedul
 	}
 }
 
-// InPodGroup has pods belong to the gang of the name.
+// InPodGroup makes the pods members of the named PodGroup.
 func InPodGroup(spec *corev1.PodSpec, name string) {
 	spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: ptr.To(name)}
 }
 
-// IsInPodGroup reports whether they do.
+// IsInPodGroup reports whether the pods are members of the named PodGroup.
 func IsInPodGroup(spec *corev1.PodSpec, name string) bool {
 	return spec.SchedulingGroup != nil && ptr.Deref(spec.SchedulingGroup.PodGroupName, "") == name
 }
 
 const (
-	// proofInterval is between two tries to make the pod by which it is proven that gangs are kept. Who refuses it is asked
-	// again for refusalsLast, for what it refuses it by may only be on its way.
+	// proofInterval is the time between two dry-run creations of the probe pod. After a refusal, the probe is repeated
+	// for refusalsLast, since what the pod needs may be about to be created.
 	proofInterval = 500 * time.Millisecond
 	refusalsLast  = 5 * time.Second
-	// proofPatience is how long it is tried where nobody answers the question: the cluster has only just started, or has more
-	// to do than it can. It ends before the kubelet ends an operator that does not say for a minute that it is alive.
+	// proofPatience is how long the probe is repeated if the API server does not answer it: the cluster may just have
+	// started, or may be overloaded. It is shorter than the minute after which the kubelet restarts an operator that is
+	// not live.
 	proofPatience = 45 * time.Second
 )
 
-// HasNativeGangs reports whether the cluster has gangs: it serves PodGroups, and pods
-// keep the group that they are made with, which is proven by one that is not stored. An
-// error says why that could not be found out.
+// HasNativeGangs reports whether the cluster schedules gangs: it serves PodGroups, and pods keep the scheduling group
+// that they are created with, which a dry-run create shows. An error says why this could not be found out.
 func HasNativeGangs(ctx context.Context, c client.Client, namespace string) (bool, error) {
 	var has bool
 	var last error
-	var refused time.Time // since when
+	var refused time.Time // since when the probe has been refused
 	err := wait.PollUntilContextTimeout(ctx, proofInterval, proofPatience, true, func(ctx context.Context) (bool, error) {
 		has, last = keepsGangs(ctx, c, namespace)
 		switch {
@@ -136,7 +134,7 @@ func HasNativeGangs(ctx context.Context, c client.Client, namespace string) (boo
 	return has, nil
 }
 
-// servesPodGroups reports whether the cluster has the kind.
+// servesPodGroups reports whether the cluster serves the kind.
 func servesPodGroups(mapper meta.RESTMapper) (bool, error) {
 	kind := schedulingv1beta1.SchemeGroupVersion.WithKind("PodGroup")
 	switch _, err := mapper.RESTMapping(kind.GroupKind(), kind.Version); {
@@ -148,7 +146,7 @@ func servesPodGroups(mapper meta.RESTMapper) (bool, error) {
 	return true, nil
 }
 
-// keepsGangs asks once.
+// keepsGangs probes once.
 func keepsGangs(ctx context.Context, c client.Client, namespace string) (bool, error) {
 	if serves, err := servesPodGroups(c.RESTMapper()); err != nil || !serves {
 		return false, err
@@ -160,15 +158,16 @@ func keepsGangs(ctx context.Context, c client.Client, namespace string) (bool, e
 	return IsInPodGroup(&pod.Spec, probeName), nil
 }
 
-// isUnanswered reports whether the error is none that the API server has found out about the question.
+// isUnanswered reports whether the error says nothing about the probe, because the API server was not reached or was
+// overloaded.
 func isUnanswered(err error) bool {
 	var status apierrors.APIStatus
 	return !errors.As(err, &status) || apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) ||
 		apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err)
 }
 
-// takesNoPodsYet reports whether the namespace lacks what every pod is given, its default ServiceAccount, which the cluster
-// makes some time after its start.
+// takesNoPodsYet reports whether the namespace lacks its default ServiceAccount, without which it takes no pods, and
+// which a new cluster creates some time after its start.
 func takesNoPodsYet(ctx context.Context, c client.Reader, namespace string) bool {
 	account := &metav1.PartialObjectMetadata{}
 	account.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
@@ -177,7 +176,7 @@ func takesNoPodsYet(ctx context.Context, c client.Reader, namespace string) bool
 
 const probeName = "muster-probe"
 
-// probe is a pod that the strictest of namespaces takes.
+// probe returns a pod that satisfies the restricted Pod Security Standard, so that every namespace takes it.
 func probe(namespace string) *corev1.Pod {
 	little := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1m"), corev1.ResourceMemory: resource.MustParse("1Mi")}
 	pod := &corev1.Pod{

@@ -14,19 +14,19 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// requests is the queue of what is to be reconciled.
+// requests is a controller's workqueue.
 type requests = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// heeds reports whether a change of a child is worth a look.
+// heeds reports whether the job has to be reconciled for an update of a child.
 func (a API[T]) heeds(e event.UpdateEvent) bool {
 	return a.Matters == nil || a.Matters(e.ObjectOld, e.ObjectNew)
 }
 
-// isNews reports whether a child that has come to be is worth a look.
+// isNews reports whether the job has to be reconciled for a new child.
 func (a API[T]) isNews(e event.CreateEvent) bool { return a.Expected == nil || !a.Expected(e.Object) }
 
-// tellsJob reports whether a Workload that has come to be may tell its job anything: not if nobody has said anything of it yet but the
-// job itself, which has it made.
+// tellsJob reports whether a new Workload may say something that its job does not know. It does not if the job's own
+// reconcile created it and nothing has been reported in its status yet.
 func tellsJob(e event.CreateEvent) bool {
 	w, ok := e.Object.(*kueue.Workload)
 	if !ok || !w.DeletionTimestamp.IsZero() || len(w.Status.Conditions) > 0 || len(w.Status.AdmissionChecks) > 0 || w.Status.Admission != nil {
@@ -36,9 +36,8 @@ func tellsJob(e event.CreateEvent) bool {
 	return owner == nil || w.Name != workloadName(schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind), owner.Name, owner.UID)
 }
 
-// gather has what the handler asks for reconciled a while later, so that one look does
-// for all that came meanwhile: what an event costs does not depend on how many children
-// the job has. The first of them decides when.
+// gather delays what the handler enqueues, so that one reconcile handles all events of that time, whatever the number
+// of children. The first of them determines when.
 func gather(of handler.EventHandler, wait time.Duration) handler.EventHandler {
 	if wait == 0 {
 		return of
@@ -46,7 +45,7 @@ func gather(of handler.EventHandler, wait time.Duration) handler.EventHandler {
 	return gatherer{of, wait}
 }
 
-// gatherer passes events on with a queue that takes in late what is added.
+// gatherer passes events on with a queue that delays what is added.
 type gatherer struct {
 	of   handler.EventHandler
 	wait time.Duration
@@ -72,11 +71,11 @@ func (g gatherer) Generic(ctx context.Context, e event.GenericEvent, q requests)
 	g.of.Generic(ctx, e, later{q, g.wait})
 }
 
-// later is a queue that takes in late what is added.
+// later is a queue that delays what is added.
 type later struct {
 	requests
 	wait time.Duration
 }
 
-// Add adds the request after the wait; one that waits already is not put off.
+// Add adds the request after the wait. A request that is waiting already is not postponed.
 func (q later) Add(r reconcile.Request) { q.AddAfter(r, q.wait) }

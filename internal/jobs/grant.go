@@ -17,8 +17,8 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// grantOf reads what the Workload grants its job. A Workload that somebody deletes
-// stops its job as an eviction does; one that is finished grants nothing any more.
+// grantOf returns what the Workload grants its job. A Workload that is being deleted stops its job, as an eviction
+// does; a finished one grants nothing any more.
 func grantOf(w *kueue.Workload, flavors map[string]*kueue.ResourceFlavor, nodes Nodes) Admission {
 	switch {
 	case w == nil:
@@ -39,7 +39,7 @@ func grantOf(w *kueue.Workload, flavors map[string]*kueue.ResourceFlavor, nodes 
 		a := &w.Status.Admission.PodSetAssignments[i]
 		podSet := podSets[a.Name]
 		if podSet == nil {
-			continue // the API refuses it
+			continue // the API rejects such an assignment
 		}
 		left, count := workload.Left(w, a)
 		granted := PodSetAdmission{
@@ -72,7 +72,7 @@ func grantOf(w *kueue.Workload, flavors map[string]*kueue.ResourceFlavor, nodes 
 	return out
 }
 
-// whyWaiting is what the queue says of a Workload without quota, "" if nothing yet.
+// whyWaiting returns what the queue says about a Workload without quota, "" if nothing yet.
 func whyWaiting(w *kueue.Workload) string {
 	if c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadQuotaReserved); c != nil && c.Status == metav1.ConditionFalse {
 		return c.Message
@@ -80,8 +80,7 @@ func whyWaiting(w *kueue.Workload) string {
 	return ""
 }
 
-// unreadySince is since when the pods of an admitted Workload have not all been ready,
-// zero if they are.
+// unreadySince returns since when not all pods of an admitted Workload have been ready, zero if all are.
 func unreadySince(w *kueue.Workload) time.Time {
 	since := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadAdmitted).LastTransitionTime.Time
 	if ready := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadPodsReady); ready != nil {
@@ -95,8 +94,8 @@ func unreadySince(w *kueue.Workload) time.Time {
 	return since
 }
 
-// addUpdates adds what the checks that are ready ask for the pods of the pod set. It
-// says what cannot be added, "" if all can: a check never changes what is there.
+// addUpdates adds what ready admission checks ask for the pods of the pod set. It returns what cannot be added, "" if
+// all can: a check must not change existing values.
 func addUpdates(in *podspec.Injection, podSet kueue.PodSetReference, template corev1.PodTemplateSpec, checks []kueue.AdmissionCheckState) string {
 	for _, check := range checks {
 		if check.State != kueue.CheckStateReady {
@@ -130,8 +129,8 @@ func addUpdates(in *podspec.Injection, podSet kueue.PodSetReference, template co
 	return ""
 }
 
-// clash is the first key, by name, that one of the maps has with another value, and
-// that value; "" if there is none.
+// clash returns the first key, by name, that one of the maps has with another value, and that value; "" if there is
+// none.
 func clash(added map[string]string, had ...map[string]string) (key, old string) {
 	for _, key := range slices.Sorted(maps.Keys(added)) {
 		for _, have := range had {
@@ -143,7 +142,7 @@ func clash(added map[string]string, had ...map[string]string) (key, old string) 
 	return "", ""
 }
 
-// sortedFlavors are the distinct flavors of the assignment, in the order of names.
+// sortedFlavors returns the distinct flavors of the assignment, sorted by name.
 func sortedFlavors(a *kueue.PodSetAssignment) []string {
 	names := sets.New[string]()
 	for _, flavor := range a.Flavors {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// CountIndexes counts the indexes below the bound in a text such as "1,3-5,7".
+// CountIndexes returns how many indexes below the bound a text such as "1,3-5,7" lists.
 func CountIndexes(text string, below int32) int32 {
 	var count int32
 	for part := range strings.SplitSeq(text, ",") {

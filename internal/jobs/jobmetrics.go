@@ -12,7 +12,8 @@ import (
 	"github.com/musterhq/muster/internal/metrics"
 )
 
-// How jobs fare, under the names that dashboards for their APIs ask for. None of them names a job.
+// Metrics of jobs, under the names that dashboards for their APIs expect. None of them has the name of a job as a
+// label.
 var (
 	jobSetsCompleted = metrics.NewCounter("jobset_completed_total", "JobSets that succeeded.", "namespace")
 	jobSetsFailed    = metrics.NewCounter("jobset_failed_total", "JobSets that failed.", "namespace")
@@ -24,46 +25,45 @@ var (
 	jobsRestarted  = metrics.NewCounter("training_operator_jobs_restarted_total", "Times that a TrainingJob started workers anew, or a VCJob itself, because something had failed.", "job_namespace", "framework")
 )
 
-// startedUnheld counts jobs that were created ready to run though a queue has a say,
-// because nothing that holds such jobs was in force: they may have had pods, without
-// quota, until they were stopped.
+// startedUnheld counts jobs that should have been queued but were created ready to run, because neither webhook nor
+// admission policy suspended them. They may have had pods without quota until they were stopped.
 var startedUnheld = metrics.NewCounter("muster_jobs_started_unheld_total",
 	"Jobs with a queue that nothing held when they were created, by kind. They were stopped when they were seen.", "kind")
 
-// lives knows how far each job of a kind had come when it was last looked at, so that each end counts once. What happened
-// while nobody led is not counted. The zero value is ready for use.
+// lives records the last observed state of each job of a kind, so that each creation, end and restart is counted once.
+// What happens while no leader runs is not counted. The zero value is ready for use.
 type lives struct {
 	mu sync.Mutex
-	// since is when looking began: what was created before is not new.
+	// since is when observation began: jobs created earlier are not counted as new.
 	since time.Time
 	seen  map[types.NamespacedName]life
 }
 
-// begin notes that jobs are looked at from now on, unless one was already.
+// begin starts the observation, if it has not been started yet.
 func (l *lives) begin(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.beginLocked(now)
 }
 
-// beginLocked is begin for who holds the lock.
+// beginLocked is begin for callers that hold the lock.
 func (l *lives) beginLocked(now time.Time) {
 	if l.seen == nil {
-		l.seen, l.since = map[types.NamespacedName]life{}, now.Truncate(time.Second) // as creation times are
+		l.seen, l.since = map[types.NamespacedName]life{}, now.Truncate(time.Second) // creation times have seconds only
 	}
 }
 
-// life is how far a job has come.
+// life is the last observed state of a job.
 type life struct {
 	uid      types.UID
 	ended    bool
 	restarts int64
 }
 
-// moment is what is to be counted of a job.
+// moment is what is to be counted for a job.
 type moment struct{ created, deleted, succeeded, failed, restarted bool }
 
-// look notes how far the job has come, and returns what is new.
+// look records the state of the job and returns what is new.
 func (l *lives) look(job client.Object, p Progress, now time.Time) (m moment) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,7 +85,7 @@ func (l *lives) look(job client.Object, p Progress, now time.Time) (m moment) {
 	return m
 }
 
-// forget notes that there is no job of the name any more, and reports whether there was.
+// forget records that the job does not exist any more, and reports whether it was known.
 func (l *lives) forget(key types.NamespacedName) (was bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -94,10 +94,10 @@ func (l *lives) forget(key types.NamespacedName) (was bool) {
 	return was
 }
 
-// ownMetrics has metrics of its own.
+// ownMetrics is the kind that has metrics of its own.
 const ownMetrics = "JobSet"
 
-// count counts what is new of a job of the kind in the namespace.
+// count increments the metrics for a job of this kind and namespace.
 func (m moment) count(kind, namespace string) {
 	if kind == ownMetrics {
 		countIf(m.succeeded, jobSetsCompleted, namespace)

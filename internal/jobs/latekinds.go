@@ -19,33 +19,35 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// LateKind is a kind that Plan creates and that the cluster may not serve yet. Facts.Served
-// says that it does once its objects are seen.
+// LateKind is a kind that Plan creates and that the cluster may not serve yet. Facts.Served says that it is served once
+// its objects are cached.
 type LateKind struct {
-	// Resource is by what its definition is named.
+	// Resource is the name of the kind's CustomResourceDefinition.
 	Resource schema.GroupResource
-	// Object is an empty one.
+	// Object is an empty object of the kind.
 	Object client.Object
 }
 
-// late is a LateKind, and whether its objects are seen. Until it is known whether the cluster serves it no job is looked at: one whose
-// children are of the kind would seem to have none.
+// late is a LateKind with its state: known says that it has been found out whether the cluster serves the kind, seen
+// that its objects are cached. No job is reconciled before that is known: its children of this kind would seem to be
+// missing.
 type late struct {
 	LateKind
 	known, seen atomic.Bool
 }
 
-// knowsLateKinds reports whether it is known of every late kind whether the cluster serves it. When it is, all jobs are looked at.
+// knowsLateKinds reports whether it is known for every late kind whether the cluster serves it. When that becomes
+// known, all jobs are reconciled.
 func (r *reconciler[T]) knowsLateKinds() bool {
 	return !slices.ContainsFunc(r.later, func(l *late) bool { return !l.known.Load() })
 }
 
-// establishedWithin is how soon a kind is looked for again that has a definition and is not
-// served yet: nothing tells when the API server has read it.
+// establishedWithin is how soon to check again for a kind that has a definition but is not served yet: no event says
+// when the API server starts to serve it.
 const establishedWithin = time.Second
 
-// follow has the objects of the kind be seen from when the cluster serves it, and all jobs
-// looked at then.
+// follow returns a source that watches the kind's objects from the time that the cluster serves it, and that enqueues
+// all jobs then.
 func (r *reconciler[T]) follow(mgr ctrl.Manager, l *late) source.Source {
 	return source.Func(func(ctx context.Context, queue requests) error {
 		go func() {
@@ -79,7 +81,7 @@ func (r *reconciler[T]) follow(mgr ctrl.Manager, l *late) source.Source {
 	})
 }
 
-// await returns once the cluster serves the kind. missing is told if it does not yet.
+// await returns once the cluster serves the kind. It calls missing once if the cluster does not serve it yet.
 func (r *reconciler[T]) await(ctx context.Context, mgr ctrl.Manager, l *late, missing func()) error {
 	gvk, err := apiutil.GVKForObject(l.Object, mgr.GetScheme())
 	if err != nil {
@@ -110,7 +112,7 @@ func (r *reconciler[T]) await(ctx context.Context, mgr ctrl.Manager, l *late, mi
 		case err == nil:
 			return nil
 		case !meta.IsNoMatchError(err):
-			again = time.After(establishedWithin) // nobody knows
+			again = time.After(establishedWithin) // unknown: ask again
 		case !told:
 			missing()
 			told = true
@@ -126,7 +128,7 @@ func (r *reconciler[T]) await(ctx context.Context, mgr ctrl.Manager, l *late, mi
 	}
 }
 
-// see has the objects of the kind kept, found by their job, and told to the controller.
+// see indexes and watches the objects of the kind, and returns once they are cached.
 func (r *reconciler[T]) see(ctx context.Context, mgr ctrl.Manager, l *late, queue requests) error {
 	if err := mgr.GetFieldIndexer().IndexField(ctx, l.Object, controllerIndex, r.api.controllerOf); err != nil {
 		return fmt.Errorf("indexing %s by controller: %w", l.Resource, err)

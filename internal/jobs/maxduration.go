@@ -12,15 +12,13 @@ import (
 	"github.com/musterhq/muster/api/muster"
 )
 
-// durationText is how a ClusterQueue's annotation writes a duration: 1d12h, or 0 for
-// none.
+// durationText matches durations as in a ClusterQueue's annotation: 1d12h, or 0 for none.
 var durationText = regexp.MustCompile(`^(?:(\d+)y)?(?:(\d+)w)?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?(?:(\d+)ms)?$`)
 
 var durationUnits = []time.Duration{365 * 24 * time.Hour, 7 * 24 * time.Hour, 24 * time.Hour, time.Hour, time.Minute, time.Second, time.Millisecond}
 
-// maxDuration is how long a job of the ClusterQueue, nil if there is none, may run at a
-// time, zero without a bound. What is no duration was refused when it was written; a
-// duration that no clock can hold is no bound.
+// maxDuration returns how long a job of the ClusterQueue may run at a time, zero without a bound. q may be nil. An
+// invalid duration is rejected when the annotation is written; one that overflows time.Duration is no bound.
 func maxDuration(q *kueue.ClusterQueue) time.Duration {
 	if q == nil {
 		return 0
@@ -43,8 +41,8 @@ func maxDuration(q *kueue.ClusterQueue) time.Duration {
 	return sum
 }
 
-// until is when the queue of an admitted Workload, nil if there is none, wants its
-// quota back, and how long after the admission that is; zero for never.
+// until returns when the queue of an admitted Workload wants its quota back, and how long after the admission that is;
+// zero for never. w may be nil.
 func until(w *kueue.Workload, queues QueueFacts) (time.Time, time.Duration) {
 	if w == nil || w.Status.Admission == nil {
 		return time.Time{}, 0
@@ -57,7 +55,7 @@ func until(w *kueue.Workload, queues QueueFacts) (time.Time, time.Duration) {
 	return admitted.LastTransitionTime.Add(bound), bound
 }
 
-// within has the request ask for no more time than the queue gives.
+// within caps the requested execution time at the bound of the queue.
 func (r request) within(queue string, queues QueueFacts) request {
 	local := queues.Local[queue]
 	if local == nil {
@@ -67,7 +65,7 @@ func (r request) within(queue string, queues QueueFacts) request {
 	if bound == 0 {
 		return r
 	}
-	// Seconds count, and at least one: a job that could not run at all would wait for ever.
+	// The bound is rounded to seconds and is at least one: a job that could not run at all would wait forever.
 	seconds := int32(min(max(bound.Round(time.Second)/time.Second, 1), 1<<31-1))
 	if r.maximumExecutionTimeSeconds == nil || *r.maximumExecutionTimeSeconds > seconds {
 		r.maximumExecutionTimeSeconds = ptr.To(seconds)

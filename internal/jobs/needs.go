@@ -10,19 +10,18 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// asksTheSame reports whether pod sets ask for as many pods that need the same and
-// may run in the same places. All else about a pod is none of a queue's business, and
-// who builds a Workload by hand leaves it out.
+// asksTheSame reports whether pod sets ask for the same numbers of pods, with the same requests and placement
+// constraints. Nothing else about a pod concerns the queue, and Workloads made by hand leave it out.
 func asksTheSame(a, b []kueue.PodSet) bool {
 	return slices.EqualFunc(a, b, func(a, b kueue.PodSet) bool {
 		return a.Name == b.Name && a.Count == b.Count && needTheSame(&a.Template.Spec, &b.Template.Spec)
 	})
 }
 
-// needTheSame reports whether pods of both specs cost the same and may run in the same places.
+// needTheSame reports whether pods of both specs have the same requests and placement constraints.
 func needTheSame(a, b *corev1.PodSpec) bool { return equality.Semantic.DeepEqual(needs(a), needs(b)) }
 
-// needs is the part of a pod's spec that decides what it costs and where it may run.
+// needs returns the part of a pod spec that decides what the pod costs and where it may run.
 func needs(spec *corev1.PodSpec) corev1.PodSpec {
 	out := corev1.PodSpec{
 		NodeSelector: spec.NodeSelector, Tolerations: spec.Tolerations, RuntimeClassName: spec.RuntimeClassName,
@@ -41,8 +40,8 @@ func needs(spec *corev1.PodSpec) corev1.PodSpec {
 	return out
 }
 
-// setNeeds has pods of the spec cost what those of the other cost, and run where they may. Containers beyond those of the other
-// cost nothing.
+// setNeeds replaces the needs of the spec by those of the other one. Containers that the other spec does not have cost
+// nothing.
 func setNeeds(spec *corev1.PodSpec, others corev1.PodSpec) {
 	spec.NodeSelector, spec.Tolerations, spec.RuntimeClassName = others.NodeSelector, others.Tolerations, others.RuntimeClassName
 	spec.Overhead, spec.Resources = others.Overhead, others.Resources
@@ -70,13 +69,13 @@ func setNeeds(spec *corev1.PodSpec, others corev1.PodSpec) {
 	}
 }
 
-// isFor reports whether the quota is for pods that need what those of the template do.
+// isFor reports whether the quota is for pods with the needs of this template.
 func (p PodSetAdmission) isFor(template *corev1.PodTemplateSpec) bool {
 	return p.Template == nil || needTheSame(&p.Template.Spec, &template.Spec)
 }
 
-// Held is the template if the quota is for its pods, and else the one that it is for: who changes what his job needs once it has quota
-// gets no more for it. It is not to be changed.
+// Held returns the template if the quota is for its pods, else the admitted one: a job changed after its admission to
+// need something else gets no more than it has quota for. The result must not be modified.
 func (p PodSetAdmission) Held(template *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
 	if p.isFor(template) {
 		return template

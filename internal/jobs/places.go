@@ -12,8 +12,8 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// PlacesOf reads the places that a pod set was given. Of the levels only the lowest
-// matters where it is that of nodes: no two nodes share a host name.
+// PlacesOf returns the places of a topology assignment. If the lowest level is the host name, the other levels are
+// dropped: no two nodes share a host name.
 func PlacesOf(assignment *kueue.TopologyAssignment) podspec.Places {
 	if assignment == nil {
 		return nil
@@ -26,7 +26,7 @@ func PlacesOf(assignment *kueue.TopologyAssignment) podspec.Places {
 	for _, domain := range assignment.Domains {
 		values := domain.Values
 		if len(values) < len(levels) {
-			continue // the API refuses it
+			continue // the API rejects such a domain
 		}
 		values = values[len(values)-len(levels):]
 		place := podspec.Place{Domain: make(map[string]string, len(levels)), Count: domain.Count}
@@ -38,7 +38,7 @@ func PlacesOf(assignment *kueue.TopologyAssignment) podspec.Places {
 	return out
 }
 
-// smallestSlice is how many pods at a time must share a domain, 0 if none must.
+// smallestSlice returns how many pods at a time must share a domain, 0 if none must.
 func smallestSlice(request *kueue.PodSetTopologyRequest) int32 {
 	if request == nil {
 		return 0
@@ -55,8 +55,7 @@ func smallestSlice(request *kueue.PodSetTopologyRequest) int32 {
 	return smallest
 }
 
-// For is what the pods with ranks from, and up to but not including to, get that are
-// made from one template.
+// For returns the injection for the pods, made from one template, with ranks from (inclusive) to to (exclusive).
 func (p PodSetAdmission) For(from, to int32) podspec.Injection {
 	return p.Injection.Reaching(podspec.Gang{
 		Places: p.Places.Ranks(from, to),
@@ -66,8 +65,8 @@ func (p PodSetAdmission) For(from, to int32) podspec.Injection {
 	}, p.Nodes)
 }
 
-// At is what one pod gets that was given that place, as a list of one; none is a pod
-// that waits until it is given one, where its pod set has places.
+// At returns the injection for a single pod at the given place. If the pod set has places and none is given, the pod is
+// gated until it gets one.
 func (p PodSetAdmission) At(place podspec.Places) podspec.Injection {
 	in := p.Injection
 	switch {
@@ -80,8 +79,8 @@ func (p PodSetAdmission) At(place podspec.Places) podspec.Injection {
 	return in
 }
 
-// Reaches reports whether the pods of a template that was admitted earlier can still
-// get to all the places of those ranks. After a repair they may not.
+// Reaches reports whether pods made from an earlier admitted template can still be scheduled to all places of these
+// ranks. After a repair, they may not.
 func (p PodSetAdmission) Reaches(template corev1.PodTemplateSpec, from, to int32) bool {
 	for _, place := range p.Places.Ranks(from, to) {
 		if !podspec.Selects(template.Spec, place) {
@@ -91,8 +90,8 @@ func (p PodSetAdmission) Reaches(template corev1.PodTemplateSpec, from, to int32
 	return true
 }
 
-// Domain is the value of the node label that all places of those ranks share; false if
-// they share none, or it cannot be told since a node is gone.
+// Domain returns the value of the node label that all places of these ranks share. It returns false if they do not
+// share one, or if that is unknown because a node is gone.
 func (p PodSetAdmission) Domain(label string, from, to int32) (string, bool) {
 	var domain string
 	for i, place := range p.Places.Ranks(from, to) {
@@ -108,10 +107,11 @@ func (p PodSetAdmission) Domain(label string, from, to int32) (string, bool) {
 	return domain, domain != ""
 }
 
-// HostnameIndex finds a node by its host name, which need not be its own name: see HostnameOf. AddTo has the manager keep it.
+// HostnameIndex finds a node by its host name, as of HostnameOf, which may differ from the node's name. AddTo registers
+// it.
 const HostnameIndex = "metadata.labels.hostname"
 
-// HostnameOf is the host name of a node, none where it has no such label.
+// HostnameOf returns the host name of a node, nil if it has no such label.
 func HostnameOf(object client.Object) []string {
 	if name := object.GetLabels()[corev1.LabelHostname]; name != "" {
 		return []string{name}
@@ -119,7 +119,7 @@ func HostnameOf(object client.Object) []string {
 	return nil
 }
 
-// nodes reads those where the Workload was given places.
+// nodes returns the nodes on which the Workload was given places.
 func (r *reconciler[T]) nodes(ctx context.Context, w *kueue.Workload) (Nodes, error) {
 	if w == nil || !workload.HoldsQuota(w) {
 		return nil, nil
@@ -135,7 +135,7 @@ func (r *reconciler[T]) nodes(ctx context.Context, w *kueue.Workload) (Nodes, er
 			if err := r.client.List(ctx, &found, client.MatchingFields{HostnameIndex: name}, client.UnsafeDisableDeepCopy); err != nil {
 				return nil, fmt.Errorf("reading the node %s: %w", name, err)
 			}
-			if len(found.Items) == 1 { // of two with one name, nobody knows which will be taken
+			if len(found.Items) == 1 { // if two nodes share the host name, it is unknown which of them will run the pod
 				out[name] = &found.Items[0]
 			}
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// Reasons of the events about a Workload that somebody else made for a job.
+// Reasons of the events about a Workload that someone else made for a job.
 const (
 	prebuiltMissing   = "PrebuiltWorkloadNotFound"
 	prebuiltTaken     = "PrebuiltWorkloadTaken"
@@ -22,17 +22,16 @@ const (
 	prebuiltFinished  = "PrebuiltWorkloadFinished"
 )
 
-// outOfSyncMessage is of the condition Finished of a Workload that does not describe
-// the job that names it.
+// outOfSyncMessage is the message of the condition Finished on a Workload that does not match the job that names it.
 const outOfSyncMessage = "The prebuilt workload is out of sync with its user job"
 
-// prebuiltName is the Workload that somebody else made for the job, "" if it gets one
-// of its own.
+// prebuiltName returns the name of the Workload that someone else made for the job, "" if the job gets a Workload of
+// its own.
 func prebuiltName(job client.Object) string { return job.GetLabels()[kueue.PrebuiltWorkloadLabel] }
 
-// takePrebuilt makes the Workload that the job names its own, and says what is in the
-// way of that. found is nil where there is none of the name. A Workload that asks for
-// other pods than the job is finished, so that nobody is admitted by it.
+// takePrebuilt makes the job the controller of the Workload that it names, or returns an event that says what prevents
+// that. found is nil if the Workload does not exist. A Workload that asks for other pods than the job is finished, so
+// that the job is never admitted with it.
 func takePrebuilt(job client.Object, kind schema.GroupVersionKind, found *kueue.Workload, described Description, queue string, now time.Time) ([]Write, []Event) {
 	name := prebuiltName(job)
 	switch {
@@ -46,7 +45,8 @@ func takePrebuilt(job client.Object, kind schema.GroupVersionKind, found *kueue.
 	case workload.IsFinished(found):
 		return nil, toldFinished(job, found)
 	case !asksTheSame(found.Spec.PodSets, described.PodSets) && !(workload.HoldsQuota(found) && isOf(found, job, kind)):
-		// One that is the job's own was compared before, and what its admission added to the job is no difference.
+		// A Workload that the job already controls was compared before; differences are what its admission added to the
+		// job.
 		return outOfSync(found, now)
 	case !isOf(found, job, kind):
 		return []Write{Change(found, adopted(job, kind, found, queue))}, nil
@@ -54,14 +54,14 @@ func takePrebuilt(job client.Object, kind schema.GroupVersionKind, found *kueue.
 	return nil, nil
 }
 
-// inFull is the Workload with the job's own templates, but for what they cost and where they may run: who makes one by hand says
-// no more than that. nil for nil.
+// inFull returns the Workload with the job's own pod templates, except for the requests and placement constraints of
+// the Workload, since a Workload made by hand has little more than those. It returns nil for nil.
 func inFull(w *kueue.Workload, podSets []kueue.PodSet) *kueue.Workload {
 	if w == nil {
 		return nil
 	}
 	out := *w
-	out.Annotations = nil // nor is what he notes on it for the job to believe
+	out.Annotations = nil // the job must not trust a digest that someone else recorded
 	out.Spec.PodSets = slices.Clone(w.Spec.PodSets)
 	for i := range out.Spec.PodSets {
 		said := &out.Spec.PodSets[i]
@@ -85,8 +85,8 @@ func toldOutOfSync(found *kueue.Workload) Event {
 		"The job waits: the Workload %s, which its label %s names, asks for other pods than the job", found.Name, kueue.PrebuiltWorkloadLabel))
 }
 
-// toldFinished tells the job why nobody will admit it by the Workload, if that did not end with the job itself. What it asked
-// for the cache does not keep.
+// toldFinished returns an event that says why the job cannot be admitted with the finished Workload, unless that ended
+// with the job itself. What the Workload asked for cannot be compared: the cache drops it.
 func toldFinished(job client.Object, found *kueue.Workload) []Event {
 	switch {
 	case meta.FindStatusCondition(found.Status.Conditions, kueue.WorkloadFinished).Reason == kueue.WorkloadFinishedReasonOutOfSync:
@@ -98,7 +98,7 @@ func toldFinished(job client.Object, found *kueue.Workload) []Event {
 		"The job waits: the Workload %s, which its label %s names, is finished", found.Name, kueue.PrebuiltWorkloadLabel))}
 }
 
-// adopted is the Workload as the job's own.
+// adopted returns the Workload with the job as its controller.
 func adopted(job client.Object, kind schema.GroupVersionKind, found *kueue.Workload, queue string) *kueue.Workload {
 	out := found.DeepCopy()
 	out.OwnerReferences = append(out.OwnerReferences, *metav1.NewControllerRef(job, kind))

@@ -11,7 +11,7 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// PriorityFacts are the classes that give names to priorities.
+// PriorityFacts holds the priority classes of Workloads and of pods, by name.
 type PriorityFacts struct {
 	Workload map[string]*kueue.WorkloadPriorityClass
 	Pod      map[string]*schedulingv1.PriorityClass
@@ -23,10 +23,9 @@ type priority struct {
 	class, source string
 }
 
-// priorityOf resolves a job's priority: the label that names a
-// WorkloadPriorityClass, else the API's own field, number or name, else the first pod set that
-// names a class, else the cluster's default class, else 0. A name without a class
-// counts as 0 and is kept, so that people see which one is missing.
+// priorityOf returns a job's priority: from the label that names a WorkloadPriorityClass, else from the API's own
+// field, be it a number or a name, else from the first pod set that names a class, else from the cluster's default
+// class, else 0. The name of a missing class counts as 0 and is kept, so that users see which one is missing.
 func priorityOf(job client.Object, described Description, facts PriorityFacts) priority {
 	if name := job.GetLabels()[kueue.WorkloadPriorityClassLabel]; name != "" {
 		p := priority{class: name, source: kueue.WorkloadPriorityClassSource}
@@ -57,8 +56,8 @@ func priorityOf(job client.Object, described Description, facts PriorityFacts) p
 	return priority{}
 }
 
-// remembering are the classes, and the one that the Workload has its priority of, though it is gone by now: who is in line by it, or runs,
-// stays where he is.
+// remembering returns the facts with the class by which the Workload has its priority, even if that class has been
+// deleted: a job that waits or runs keeps its priority.
 func (facts PriorityFacts) remembering(w *kueue.Workload) PriorityFacts {
 	if w == nil || w.Spec.PriorityClassSource != kueue.WorkloadPriorityClassSource || w.Spec.Priority == nil || facts.Workload[w.Spec.PriorityClassName] != nil {
 		return facts
@@ -73,9 +72,8 @@ func (facts PriorityFacts) remembering(w *kueue.Workload) PriorityFacts {
 	return facts
 }
 
-// OfPods is the priority of pods that name the class, or none if it is "": then that of
-// the cluster's default class, else 0. It is not known if there is no such class: no pods
-// of it can be made.
+// OfPods returns the priority of pods that name this class. For "", it is the priority of the cluster's default class,
+// else 0. It is unknown if the class does not exist; pods that name it cannot be created.
 func (facts PriorityFacts) OfPods(class string) (value int32, known bool) {
 	found := facts.Pod[class]
 	switch {
@@ -89,11 +87,11 @@ func (facts PriorityFacts) OfPods(class string) (value int32, known bool) {
 	return found.Value, true
 }
 
-// podDefault is the class of pods that name none, nil if there is none.
+// podDefault returns the class of pods that name none, nil if there is none.
 func (facts PriorityFacts) podDefault() *schedulingv1.PriorityClass {
 	var byDefault *schedulingv1.PriorityClass
 	for _, class := range facts.Pod {
-		// As the API server does: of several defaults the lowest counts.
+		// Like the API server: of several defaults, the lowest counts.
 		if class.GlobalDefault && (byDefault == nil || cmp.Or(cmp.Compare(class.Value, byDefault.Value), cmp.Compare(class.Name, byDefault.Name)) < 0) {
 			byDefault = class
 		}

@@ -17,33 +17,32 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// QueueRule says what a job API does with a job that names no queue.
+// QueueRule says what happens to a job that names no queue.
 type QueueRule int
 
 const (
-	// QueueOptional jobs start at once, as users of JobSet, batch Job and GenericJob
-	// expect, unless a person made a LocalQueue named default in the namespace.
+	// QueueOptional jobs start at once, as users of JobSet, batch Job and GenericJob expect, unless a user has created
+	// a LocalQueue named default in the namespace.
 	QueueOptional QueueRule = iota
-	// QueueRequired jobs go to the queue default.
+	// QueueRequired jobs go to the queue named default.
 	QueueRequired
 )
 
-// QueueFacts is what the cluster says of the queues that a job may mean.
+// QueueFacts holds the queues that a job may refer to.
 type QueueFacts struct {
-	// Local are the LocalQueues of the job's namespace by name; Cluster are all
-	// ClusterQueues by name.
+	// Local holds the LocalQueues of the job's namespace by name, Cluster all ClusterQueues by name.
 	Local   map[string]*kueue.LocalQueue
 	Cluster map[string]*kueue.ClusterQueue
-	// Namespace is the job's.
+	// Namespace is the job's namespace.
 	Namespace *corev1.Namespace
 }
 
-// Serves reports whether jobs of the namespace can go to the queue of the name.
+// Serves reports whether jobs of the namespace can go to the queue of this name.
 func (f QueueFacts) Serves(name string) bool {
 	return f.Local[name] != nil || workload.Takes(f.Cluster[name], f.Namespace)
 }
 
-// Names are those of all queues that a job could name, in order.
+// Names returns the names of all queues that a job could name, sorted.
 func (f QueueFacts) Names() []string {
 	names := slices.Collect(maps.Keys(f.Local))
 	for name := range f.Cluster {
@@ -55,10 +54,11 @@ func (f QueueFacts) Names() []string {
 	return names
 }
 
-// queueNotFound is the reason of the event of a job whose queue there is not.
+// queueNotFound is the reason of the event on a job whose queue does not exist.
 const queueNotFound = "QueueNotFound"
 
-// NotFound says that there is no queue of the name, and which there are instead, "" if jobs of the namespace can go there.
+// NotFound returns a message that the queue does not exist and which queues do, or "" if jobs of the namespace can go
+// to it.
 func (f QueueFacts) NotFound(name, namespace string) string {
 	if f.Serves(name) {
 		return ""
@@ -74,23 +74,23 @@ func notFound(name, namespace string) string {
 	return fmt.Sprintf("Queue %s is neither a LocalQueue of namespace %s nor a ClusterQueue that takes its jobs: ", name, namespace)
 }
 
-// SaysNotFound reports whether a text says what NotFound does, whatever queues there were instead when it was said: those come and go,
-// and it is not worth a write of each job that waits.
+// SaysNotFound reports whether the text is a message of NotFound, whatever queues it lists: queues come and go, and a
+// new list is not worth a write for each waiting job.
 func SaysNotFound(text, name, namespace string) bool {
 	return strings.HasPrefix(text, notFound(name, namespace))
 }
 
 // queueChoice is the queue that a job goes to.
 type queueChoice struct {
-	// Name of a LocalQueue of the job's namespace; "" if no queue has a say.
+	// Name is the name of a LocalQueue in the job's namespace, "" if the job is not queued.
 	Name string
-	// Make is a LocalQueue to be made first, nil if there is one or none can be.
+	// Make is a LocalQueue to create first, nil if it exists or cannot be created.
 	Make *kueue.LocalQueue
 }
 
-// runsAlready reports whether a job runs in no queue: it has children, or it may have
-// pods and was there before the LocalQueue that would take it in. One that came after
-// that queue got its pods only because nobody held it.
+// runsAlready reports whether a job runs without a queue: it has children, or it may have pods and is older than the
+// LocalQueue that would take it in. A job younger than that queue has pods only because nothing held it back when it
+// was created.
 func runsAlready(job client.Object, described Description, facts QueueFacts, children int) bool {
 	if children > 0 {
 		return true
@@ -100,8 +100,8 @@ func runsAlready(job client.Object, described Description, facts QueueFacts, chi
 	return described.Running && (local == nil || !local.CreationTimestamp.Before(&created))
 }
 
-// chooseQueue says which queue a job goes to. started tells that it runs without
-// one already: a LocalQueue that comes later does not take in who is running.
+// chooseQueue returns the queue of a job. started says that the job already runs without a queue: it is not taken in by
+// a LocalQueue that is created later.
 func chooseQueue(job client.Object, described Description, rule QueueRule, facts QueueFacts, started bool) queueChoice {
 	name := job.GetLabels()[kueue.QueueLabel]
 	if name == "" {
@@ -123,9 +123,9 @@ func chooseQueue(job client.Object, described Description, rule QueueRule, facts
 	return queueChoice{Name: name}
 }
 
-// IsQueued reports whether a queue has a say in a job of the rule QueueOptional that is
-// just being made: it names one, or a person has made the LocalQueue default, nil if
-// there is none, and it is not of a served kind's own making.
+// IsQueued reports whether a job with the rule QueueOptional is to be queued when it is created: it names a queue, or a
+// user has created the LocalQueue named default, and its owner is not a job of a served kind. local is that LocalQueue,
+// nil if there is none.
 func IsQueued(job client.Object, local *kueue.LocalQueue, served []schema.GroupKind) bool {
 	if ownedByServed(job, served) {
 		return false
@@ -149,13 +149,13 @@ func localQueueFor(clusterQueue, namespace string) *kueue.LocalQueue {
 	}
 }
 
-// asLabelValue is as much of an object's name as a label can hold.
+// asLabelValue returns as much of an object's name as fits into a label value.
 func asLabelValue(name string) string {
 	return strings.TrimRight(name[:min(len(name), validation.LabelValueMaxLength)], "-.")
 }
 
-// ownedByServed reports whether the object belongs to a job of one of the kinds:
-// then it is that job that queues.
+// ownedByServed reports whether the object is controlled by a job of one of the kinds. Then that job is the one that is
+// queued.
 func ownedByServed(object client.Object, served []schema.GroupKind) bool {
 	owner := metav1.GetControllerOf(object)
 	if owner == nil {

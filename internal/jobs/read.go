@@ -20,8 +20,8 @@ import (
 	"github.com/musterhq/muster/internal/podspec"
 )
 
-// children are the objects that the job controls, by kind in the order of Owns. They
-// are the cache's own: a job may have thousands, and nobody changes what was seen.
+// children returns the objects that the job controls, ordered by kind as in Owns. They are shared with the cache, since
+// a job may have thousands, and must not be modified.
 func (r *reconciler[T]) children(ctx context.Context, job T) ([]client.Object, error) {
 	var out []client.Object
 	owns := r.owns
@@ -55,7 +55,7 @@ func (r *reconciler[T]) children(ctx context.Context, job T) ([]client.Object, e
 	return out, nil
 }
 
-// beside are the objects that the API wants to see beside the job's own.
+// beside returns the objects of API.Beside that exist.
 func (r *reconciler[T]) beside(ctx context.Context, job T) ([]client.Object, error) {
 	if r.api.Beside == nil {
 		return nil, nil
@@ -86,8 +86,7 @@ func newListOf(kind client.Object, c client.Client) (client.ObjectList, error) {
 	return list.(client.ObjectList), nil
 }
 
-// facts reads what Describe and Plan may know. The lists share the cache's objects:
-// nobody changes a fact.
+// facts reads what Describe and Plan may use. The objects are shared with the cache and must not be modified.
 func (r *reconciler[T]) facts(ctx context.Context, job T) (Facts, error) {
 	namespace := job.GetNamespace()
 	var (
@@ -134,8 +133,7 @@ func (r *reconciler[T]) facts(ctx context.Context, job T) (Facts, error) {
 	}, nil
 }
 
-// asked finds which of the kinds that the API asks about the cluster serves: those that
-// have a definition.
+// asked returns which of the kinds in API.Asks and API.Later the cluster serves.
 func (r *reconciler[T]) asked(ctx context.Context) (map[schema.GroupResource]bool, error) {
 	if len(r.api.Asks)+len(r.later) == 0 {
 		return nil, nil
@@ -157,7 +155,7 @@ func (r *reconciler[T]) asked(ctx context.Context) (map[schema.GroupResource]boo
 	return served, nil
 }
 
-// features finds which of those that the API asks about some node has.
+// features returns which of the features in API.AsksNodes some node has.
 func (r *reconciler[T]) features(ctx context.Context, job T) (map[NodeFeature]bool, error) {
 	if r.api.AsksNodes == nil {
 		return nil, nil
@@ -194,7 +192,7 @@ func (f NodeFeature) of(node *corev1.Node) bool {
 	return amount.Sign() > 0
 }
 
-// definitionKind is that of custom resource definitions, of which only the names count.
+// definitionKind is the kind of custom resource definitions, of which only the metadata is watched.
 var definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 
 // byName maps the items of a list by their names.
@@ -209,10 +207,11 @@ func byName[O any, P interface {
 	return out
 }
 
-// unseenPause is how soon a job is looked at again of which a child is there that was not seen. The watch brings it, mostly before.
+// unseenPause is how soon a job is reconciled again if it has a child that the cache does not show yet. The watch
+// usually delivers the child earlier.
 const unseenPause = time.Second
 
-// isThere reports whether the API server has the object, nil for none, and the job controls it.
+// isThere reports whether the object exists, by a live read, and the job controls it. A nil object does not.
 func (r *reconciler[T]) isThere(ctx context.Context, job T, object client.Object) (bool, error) {
 	if object == nil {
 		return false, nil

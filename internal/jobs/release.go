@@ -18,22 +18,23 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// ownerIndex finds the Workloads of a job that is gone: its UID went with it.
+// ownerIndex finds Workloads by the name of their job, for jobs that are gone and whose UID is no longer known.
 const ownerIndex = "metadata.controller.name"
 
-// podsLeftPoll is how often it is asked whether the pods of a deleted job are gone.
-// Few jobs are deleted while they run, and nobody watches all pods for them.
+// podsLeftPoll is how often the pods of a deleted job are listed until they are gone. Few jobs are deleted while they
+// run, so that a watch of all pods would not pay.
 const podsLeftPoll = 2 * time.Second
 
-// longestPoll is how long a look at pods may be put off of jobs that are another's by now: each is a list, and they may run for weeks.
+// longestPoll bounds the interval between such lists for jobs that another controller runs now: they may run for weeks.
 const longestPoll = time.Minute
 
-// untilNextLook is when such pods are looked at again that still run so long after the deletion: after as long again, within bounds.
+// untilNextLook returns when to list again the pods that still run this long after the deletion: after the same time
+// again, within bounds.
 func untilNextLook(since time.Duration) time.Duration {
 	return min(max(since, podsLeftPoll), longestPoll)
 }
 
-// ownerKeys are what ownerIndex finds a Workload by.
+// ownerKeys returns the ownerIndex keys of a Workload.
 func ownerKeys(object client.Object) []string {
 	owner := metav1.GetControllerOf(object)
 	if owner == nil {
@@ -48,9 +49,9 @@ func ownerKeys(object client.Object) []string {
 
 func ownerKey(kind schema.GroupKind, name string) string { return kind.String() + "/" + name }
 
-// letWorkloadsGo lets deleted Workloads of deleted jobs of the name go, each when the
-// pods that its quota was for are gone, and says when to look again if some are not.
-// Those of the job itself are its plan's to care for while it lives.
+// letWorkloadsGo removes the finalizer of each deleted Workload of deleted jobs with this name, once the pods that its
+// quota was for are gone. It returns when to check again if some are not, 0 for never. The Workloads of a job that
+// still exists are left to its plan.
 func (r *reconciler[T]) letWorkloadsGo(ctx context.Context, name types.NamespacedName, job T, lives bool) (time.Duration, error) {
 	var list kueue.WorkloadList
 	if err := r.client.List(ctx, &list, client.InNamespace(name.Namespace), client.UnsafeDisableDeepCopy,
@@ -100,7 +101,7 @@ func (r *reconciler[T]) podsLeft(ctx context.Context, w *kueue.Workload) (bool, 
 	return slices.ContainsFunc(left, func(pod metav1.PartialObjectMetadata) bool { return !later(pod) }), err
 }
 
-// runningPods are those of the Workload's namespace that have not ended, as the API server has them.
+// runningPods lists, from the API server, the selected pods in the Workload's namespace that have not ended.
 func (r *reconciler[T]) runningPods(ctx context.Context, w *kueue.Workload, which ...client.ListOption) ([]metav1.PartialObjectMetadata, error) {
 	pods := &metav1.PartialObjectMetadataList{}
 	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))

@@ -17,7 +17,7 @@ const (
 	podsRecoveringMessage = "At least one pod has failed, waiting for recovery"
 )
 
-// report writes how the job fares into its Workload's status.
+// report writes a job's progress into its Workload's status.
 func report(w *kueue.Workload, progress Progress, backoff Backoff, now time.Time) {
 	if workload.IsFinished(w) {
 		return
@@ -56,13 +56,12 @@ func report(w *kueue.Workload, progress Progress, backoff Backoff, now time.Time
 	}
 }
 
-// finish ends the Workload.
+// finish sets the condition Finished.
 func finish(w *kueue.Workload, reason, message string, now time.Time) {
 	workload.SetCondition(w, kueue.WorkloadFinished, metav1.ConditionTrue, reason, message, now)
 }
 
-// reportUnheld tells whether the job may have pods though it has no quota, so that what
-// they use is counted.
+// reportUnheld reports whether the job may have pods without quota, so that what they use is counted.
 func reportUnheld(w *kueue.Workload, active bool, now time.Time) {
 	if active && !workload.HoldsQuota(w) {
 		workload.SetCondition(w, muster.UnheldCondition, metav1.ConditionTrue, muster.UnheldReason, muster.UnheldMessage, now)
@@ -71,8 +70,8 @@ func reportUnheld(w *kueue.Workload, active bool, now time.Time) {
 	}
 }
 
-// reportReady tells whether all pods are ready. That they are not yet, after the
-// admission, can be derived and is not written.
+// reportReady reports whether all pods are ready. That they are not ready yet after the admission follows from the
+// missing condition, and is not written.
 func reportReady(w *kueue.Workload, isReady bool, now time.Time) {
 	ready := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadPodsReady)
 	set := func(status metav1.ConditionStatus, reason, message string) {
@@ -88,8 +87,8 @@ func reportReady(w *kueue.Workload, isReady bool, now time.Time) {
 	}
 }
 
-// reclaim reports the pods that need their quota no more. While quota is held what
-// was reported only grows: others may have been given it.
+// reclaim reports the pods that need no quota any more. While quota is held, the counts only grow: what was reclaimed
+// may have been given to others.
 func reclaim(w *kueue.Workload, reclaimable map[string]int32) {
 	before := map[kueue.PodSetReference]int32{}
 	if workload.HoldsQuota(w) {

@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// sharedWatches have the controllers of all kinds of jobs hear what they all watch from one handler of each informer. Most
-// news concern one of them or none, and to every handler of its own an informer brings each by way of two goroutines. They
-// are put together by one goroutine, before anything is heard.
+// sharedWatches lets the controllers of all job APIs share one event handler per informer for the kinds that they all
+// watch. Most events concern one controller or none, and an informer passes every event to each of its handlers through
+// two goroutines. Sources must be created by one goroutine, before any of them is started.
 type sharedWatches struct {
 	cache cache.Cache
 	of    map[reflect.Type]*sharedWatch
@@ -26,8 +26,9 @@ func newSharedWatches(c cache.Cache) *sharedWatches {
 	return &sharedWatches{cache: c, of: map[reflect.Type]*sharedWatch{}}
 }
 
-// source is where a controller hears of the kind of the object what all the predicates let through. It hears nothing before
-// all controllers that asked for a source of the kind have started theirs: what was there at the start is told once.
+// source returns a source that passes on the events of the object's kind that all the predicates let through. Events
+// are delivered once all controllers that asked for a source of this kind have started theirs, because the initial list
+// is delivered only once.
 func (s *sharedWatches) source(object client.Object, of handler.EventHandler, only ...predicate.Predicate) source.Source {
 	kind := reflect.TypeOf(object)
 	watch := s.of[kind]
@@ -40,19 +41,19 @@ func (s *sharedWatches) source(object client.Object, of handler.EventHandler, on
 	return &sharer{sharedWatch: watch, hearer: hearer{handler: of, only: predicate.And(only...)}}
 }
 
-// sharedWatch is the handler of a kind, and its source. It passes on to all who hear of the kind.
+// sharedWatch is the handler and source of one kind. It passes events on to all controllers that share it.
 type sharedWatch struct {
 	source.SyncingSource
 	sharers int
-	// begun is closed once all of them hear.
+	// begun is closed once all sharers have started.
 	begun chan struct{}
 
 	mu sync.Mutex
-	// hearers are all there before the first of them is told anything, and do not change then.
+	// hearers is complete, and does not change any more, before the first event is delivered.
 	hearers []hearer
 }
 
-// hearer is a controller that hears of the kind what its predicate lets through.
+// hearer is a controller that receives the events that its predicate lets through.
 type hearer struct {
 	handler handler.EventHandler
 	only    predicate.Predicate
@@ -65,7 +66,7 @@ type sharer struct {
 	hearer hearer
 }
 
-// Start has the controller hear by its queue. The last has the watch begin.
+// Start registers the controller's queue. The last sharer starts the watch.
 func (s *sharer) Start(ctx context.Context, queue requests) error {
 	s.hearer.queue = queue
 	s.mu.Lock()
@@ -81,7 +82,7 @@ func (s *sharer) Start(ctx context.Context, queue requests) error {
 	return nil
 }
 
-// WaitForSync returns once the controller has heard of all that was there at the start.
+// WaitForSync returns once the controller has received the initial list.
 func (s *sharer) WaitForSync(ctx context.Context) error {
 	select {
 	case <-s.begun:

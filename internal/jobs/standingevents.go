@@ -10,25 +10,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// untoldPause is after how long a job is looked at again that could not be told what holds for it, for want of time for events: up to a
-// minute, each time another. Where many jobs could not be told at once they come one by one, for as many as there is time for.
+// untoldPause returns after how long a job is reconciled again whose standing events the recorder had no capacity for.
+// It is up to a minute and random, so that many such jobs do not come back at the same time.
 func untoldPause() time.Duration { return wait.Jitter(30*time.Second, 1) }
 
-// told knows what each job was told that still holds, so that people hear of it once, however often the job is looked at: the
-// recorder of events takes each version of a job for another one. It holds nothing of jobs without such news. The zero value
-// is ready for use.
+// told records the standing events that each job was given, so that each is recorded once, however often the job is
+// reconciled: the event recorder does not recognize a repeated event if the job's resourceVersion has changed. It has
+// no entry for jobs without standing events. The zero value is ready for use.
 type told struct {
 	mu sync.Mutex
 	of map[types.NamespacedName]standing
 }
 
-// standing is what holds for the job of this UID.
+// standing holds the standing events of the job with this UID.
 type standing struct {
 	uid    types.UID
 	events []Event
 }
 
-// standing are the events of the plan that tell what holds, and others those that tell what is done.
+// standing returns the standing events of the plan, and the others.
 func (p Plan) standing() (standing, others []Event) {
 	for _, e := range p.Events {
 		if e.Standing {
@@ -40,7 +40,7 @@ func (p Plan) standing() (standing, others []Event) {
 	return standing, others
 }
 
-// saysSame reports whether whoever was told the other event knows this one.
+// saysSame reports whether e need not be recorded after the other event.
 func (e Event) saysSame(other Event) bool {
 	if e.About != "" {
 		e.Message, other.Message = "", ""
@@ -48,15 +48,15 @@ func (e Event) saysSame(other Event) bool {
 	return e == other
 }
 
-// tell tells the job what holds for it, but what it was told already, and reports whether it knows all of it now: there may be no time for
-// events.
+// tell records those of the job's standing events that were not recorded before, and reports whether all are recorded
+// now: tell returns false if the recorder has no capacity.
 func (t *told) tell(job client.Object, standing []Event, tell func(client.Object, Event) bool) (all bool) {
 	t.mu.Lock()
 	before := t.of[client.ObjectKeyFromObject(job)]
 	t.mu.Unlock()
 	var known []Event
 	for _, e := range standing {
-		saidHere := slices.ContainsFunc(known, e.saysSame) // a job that runs may be told what its queue tells it as well
+		saidHere := slices.ContainsFunc(known, e.saysSame) // both a job's API and its queue may report it
 		if saidHere || before.uid == job.GetUID() && slices.ContainsFunc(before.events, e.saysSame) || tell(job, e) {
 			known = append(known, e)
 		}
@@ -65,7 +65,7 @@ func (t *told) tell(job client.Object, standing []Event, tell func(client.Object
 	return len(known) == len(standing)
 }
 
-// note notes what holds for the job, and that it was told.
+// note records which standing events the job was given.
 func (t *told) note(job client.Object, events []Event) {
 	key := client.ObjectKeyFromObject(job)
 	if len(events) == 0 {
@@ -80,7 +80,7 @@ func (t *told) note(job client.Object, events []Event) {
 	t.of[key] = standing{uid: job.GetUID(), events: events}
 }
 
-// forget notes that nothing holds for a job of the name, or that there is none.
+// forget drops the standing events of the job of this name.
 func (t *told) forget(key types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

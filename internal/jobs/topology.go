@@ -13,27 +13,26 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// Ranks say how the pods of a pod set know their order.
+// Ranks says by which labels the pods of a pod set are ordered.
 type Ranks struct {
-	// IndexLabel is the pod label with a pod's index, "" if pods have none.
+	// IndexLabel is the pod label that holds a pod's index, "" if there is none.
 	IndexLabel string
-	// GroupLabel is the pod label with the index of the group that a pod belongs to, ""
-	// if all are one; Groups is how many there are, of equal size.
+	// GroupLabel is the pod label that holds the index of a pod's group, "" if there is only one group. Groups is the
+	// number of groups, all of equal size.
 	GroupLabel string
 	Groups     int32
 }
 
-// topologyAnnotations are those that RequestTopology reads.
+// topologyAnnotations are the annotations that RequestTopology reads.
 var topologyAnnotations = []string{
 	kueue.PodSetRequiredTopologyAnnotation, kueue.PodSetPreferredTopologyAnnotation, kueue.PodSetUnconstrainedTopologyAnnotation,
 	kueue.PodSetSliceRequiredTopologyAnnotation, kueue.PodSetSliceSizeAnnotation, kueue.PodSetSliceRequiredTopologyConstraintsAnnotation,
 	kueue.PodSetGroupNameAnnotation,
 }
 
-// RequestTopology has the pod sets ask for the topology that annotations of their
-// templates ask for, and says what is wrong with these, nil if nothing is. A pod set
-// whose template asks for nothing is as it was. ranks is asked for each pod set by its
-// position.
+// RequestTopology sets the topology requests of the pod sets from the annotations of their templates. It returns what
+// is wrong with these, nil if nothing is. A pod set without such annotations is left unchanged. ranks is called with
+// the index of each pod set that has them.
 func RequestTopology(podSets []kueue.PodSet, ranks func(i int) Ranks) *Event {
 	for i := range podSets {
 		podSet := &podSets[i]
@@ -49,12 +48,12 @@ func RequestTopology(podSets []kueue.PodSet, ranks func(i int) Ranks) *Event {
 	return checkGroups(podSets)
 }
 
-// BadTopology tells what is wrong with where the pods of the pod set are to go.
+// BadTopology returns the mistake that the pod set's topology request is wrong.
 func BadTopology(podSet *kueue.PodSet, problem string) *Event {
 	return Mistake(fmt.Sprintf("Pod set %s: %s", podSet.Name, problem))
 }
 
-// Tell has the request say how pods know their order.
+// Tell writes the order of the pods into the request.
 func (r Ranks) Tell(request *kueue.PodSetTopologyRequest) {
 	if r.IndexLabel != "" {
 		request.PodIndexLabel = ptr.To(r.IndexLabel)
@@ -64,8 +63,7 @@ func (r Ranks) Tell(request *kueue.PodSetTopologyRequest) {
 	}
 }
 
-// topologyOf reads the annotations of one template: nil if there are none, or what is
-// wrong with them.
+// topologyOf reads the annotations of one template. It returns nil if there are none, or what is wrong with them.
 func topologyOf(annotations map[string]string, count int32) (*kueue.PodSetTopologyRequest, string) {
 	has := func(key string) bool { _, ok := annotations[key]; return ok }
 	if !slices.ContainsFunc(topologyAnnotations, has) {
@@ -87,7 +85,7 @@ func topologyOf(annotations map[string]string, count int32) (*kueue.PodSetTopolo
 	return &r, ""
 }
 
-// readLevel reads how near each other all pods must be.
+// readLevel reads the topology level within which all pods must, or should, be placed.
 func readLevel(r *kueue.PodSetTopologyRequest, annotations map[string]string) string {
 	var given []string
 	for _, key := range []string{kueue.PodSetRequiredTopologyAnnotation, kueue.PodSetPreferredTopologyAnnotation, kueue.PodSetUnconstrainedTopologyAnnotation} {
@@ -128,7 +126,7 @@ func notALevel(key, value string) string {
 	return ""
 }
 
-// readSlices reads how near each other the pods of each part must be.
+// readSlices reads the topology level within which the pods of each slice must be placed.
 func readSlices(r *kueue.PodSetTopologyRequest, annotations map[string]string, count int32) string {
 	const levelKey, sizeKey, layersKey = kueue.PodSetSliceRequiredTopologyAnnotation, kueue.PodSetSliceSizeAnnotation, kueue.PodSetSliceRequiredTopologyConstraintsAnnotation
 	level, hasLevel := annotations[levelKey]
@@ -155,11 +153,10 @@ func readSlices(r *kueue.PodSetTopologyRequest, annotations map[string]string, c
 	return ""
 }
 
-// mostLayers is how many layers of slices the API takes.
+// mostLayers is how many layers of slices the API accepts.
 const mostLayers = 3
 
-// readLayers reads several layers of slices, the widest first: each is a part of the one
-// before it.
+// readLayers reads several layers of slices, the largest first: each layer divides the one before it.
 func readLayers(r *kueue.PodSetTopologyRequest, text string, count int32) string {
 	const key = kueue.PodSetSliceRequiredTopologyConstraintsAnnotation
 	var layers []kueue.PodsetSliceRequiredTopologyConstraint
@@ -202,7 +199,7 @@ func readGroup(r *kueue.PodSetTopologyRequest, annotations map[string]string) st
 	return ""
 }
 
-// checkGroups reports pod sets of one group that do not ask for one and the same domain.
+// checkGroups returns a mistake if pod sets of one group ask for different domains.
 func checkGroups(podSets []kueue.PodSet) *Event {
 	first := map[string]*kueue.PodSet{}
 	for i := range podSets {
