@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// API is the batch/v1 Job API. A Job without a queue is none of ours.
+// API is the batch/v1 Job API. Jobs without a queue are left alone.
 var API = jobs.API[*batchv1.Job]{
 	Kind:  batchv1.SchemeGroupVersion.WithKind("Job"),
 	Queue: jobs.QueueOptional,
@@ -26,10 +26,10 @@ var API = jobs.API[*batchv1.Job]{
 	Plan:       plan,
 }
 
-// podSet is the name of a Job's one pod set.
+// podSet is the name of a Job's only pod set.
 const podSet = kueue.DefaultPodSetName
 
-// describe says what a Job asks for, be it running with what admission added or not.
+// describe returns what a Job asks for, whether or not it currently runs with what an admission added.
 func describe(job *batchv1.Job, _ jobs.Facts) jobs.Description {
 	original := restored(job)
 	d := jobs.Description{
@@ -49,7 +49,7 @@ func describe(job *batchv1.Job, _ jobs.Facts) jobs.Description {
 	return d
 }
 
-// ranksOf says how pods know their order: those of an Indexed Job by their index.
+// ranksOf returns how pods are ordered: those of an Indexed Job by their index.
 func ranksOf(job *batchv1.Job) jobs.Ranks {
 	if !indexed(job) {
 		return jobs.Ranks{}
@@ -57,8 +57,8 @@ func ranksOf(job *batchv1.Job) jobs.Ranks {
 	return jobs.Ranks{IndexLabel: batchv1.JobCompletionIndexAnnotation}
 }
 
-// leastPods is how many pods the Job can do with, nil if all, or why that cannot be
-// told.
+// leastPods returns the fewest pods with which the Job can run, nil if it needs all, or what is wrong with its
+// annotations.
 func leastPods(job *batchv1.Job) (*int32, string) {
 	if syncsCompletions(job) && (!indexed(job) || job.Spec.Completions == nil || *job.Spec.Completions != ptr.Deref(job.Spec.Parallelism, 1)) {
 		return nil, fmt.Sprintf("The annotation %s is true: the Job must be Indexed and have as many completions as parallelism",
@@ -81,7 +81,7 @@ func syncsCompletions(job *batchv1.Job) bool {
 	return job.Annotations[kueue.JobCompletionsEqualParallelismAnnotation] == "true"
 }
 
-// podsOf is how many pods a Job runs at a time.
+// podsOf returns how many pods a Job runs at a time.
 func podsOf(spec *batchv1.JobSpec) int32 {
 	parallelism := ptr.Deref(spec.Parallelism, 1)
 	return min(parallelism, ptr.Deref(spec.Completions, parallelism))

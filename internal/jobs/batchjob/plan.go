@@ -11,26 +11,26 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// What a user is told whose change of a queued Job is taken back.
+// The events for a user whose change of a queued Job is reverted.
 const (
 	queueDecidesReason    = "QueueDecides"
 	resumeRevertedMessage = "spec.suspend is true again: the queue decides when this Job runs"
-	// While a Job is suspended the API server lets its user have the pods ask for more.
+	// The API server allows changes of the requests in the template of a suspended Job.
 	otherPodsMessage       = "the pod template was changed after the Job was given its quota: it queues anew, for what it asks for now"
 	suspendRevertedMessage = "spec.suspend is false again: the queue decides when this Job runs; to hold it, set spec.active of its Workload to false"
 )
 
-// What a user is told whose Job was given other nodes while it runs.
+// The event for a user whose running Job was given other nodes.
 const (
 	movedReason  = "Moved"
 	movedMessage = "The pods of this Job are stopped and started again: it was given other nodes, and its pod template names those that it had"
 )
 
-// plan says what follows from what was seen of a Job in a queue.
+// plan returns what has to be done for a queued Job, given the observed state.
 func plan(seen jobs.Seen[*batchv1.Job]) jobs.Plan {
 	job := seen.Job
 	p := jobs.Plan{Progress: jobs.Progress{
-		// While its quota is taken back, what admission added is still to be removed.
+		// While the Job is being stopped, what its admission added still has to be removed.
 		Active:      !quiet(job) || seen.Admission.Grant == jobs.Stopping && hasStarted(job),
 		Ready:       ready(job),
 		Reclaimable: map[string]int32{string(podSet): reclaimable(job)},
@@ -50,14 +50,13 @@ func plan(seen jobs.Seen[*batchv1.Job]) jobs.Plan {
 	return p
 }
 
-// hold keeps the Job from running, and gives it back what a start has replaced once
-// none of its pods is left.
+// hold keeps the Job from running. Once none of its pods is left, it restores what the start replaced.
 func hold(p *jobs.Plan, job *batchv1.Job) {
 	switch {
 	case !suspended(job):
 		held := jobs.Change(job, suspend(job))
 		switch {
-		case hasStarted(job): // it ran, and may not any more
+		case hasStarted(job): // it was admitted before and is stopped now
 		case job.Generation <= 1:
 			p.StartedUnheld = true
 		default:
@@ -75,7 +74,7 @@ func suspend(job *batchv1.Job) *batchv1.Job {
 	return out
 }
 
-// run starts the Job with what it was granted, and keeps it to that.
+// run starts the Job with what it was granted, and limits it to that.
 func run(p *jobs.Plan, job *batchv1.Job, admission jobs.Admission) {
 	granted := admission.PodSets[string(podSet)]
 	desired := started(job, granted)
@@ -93,10 +92,10 @@ func run(p *jobs.Plan, job *batchv1.Job, admission jobs.Admission) {
 		}
 		p.Writes = append(p.Writes, resumed)
 	case !fits && !hasStarted(job):
-		// It runs, and was never given what it needs to run where its quota is.
+		// It runs without what it needs to run where its quota is.
 		p.Writes = append(p.Writes, jobs.Change(job, suspend(job)))
 	case !granted.Reaches(job.Spec.Template, 0, granted.Count):
-		// A repair gave it other nodes. The template can only change while there are no pods.
+		// A repair gave it other nodes. The template can only be changed while there are no pods.
 		p.Writes = append(p.Writes, jobs.Change(job, suspend(job)).AndTell(jobs.Warning(movedReason, movedMessage)))
 	case pending(job) > granted.Count:
 		fewer := job.DeepCopy()
@@ -106,10 +105,10 @@ func run(p *jobs.Plan, job *batchv1.Job, admission jobs.Admission) {
 	}
 }
 
-// queueAnew has a Job that was given other pods give its quota back once it has none.
+// queueAnew stops a Job whose pods were changed, and returns its quota once no pods are left.
 func queueAnew(p *jobs.Plan, job *batchv1.Job) {
 	switch p.Progress.QueuesAnew = quiet(job); {
-	case !suspended(job): // one change gave it other pods and started it
+	case !suspended(job): // it was changed and resumed in one update
 		p.Writes = append(p.Writes, jobs.Change(job, suspend(job)))
 	case !quiet(job):
 		return
@@ -117,9 +116,9 @@ func queueAnew(p *jobs.Plan, job *batchv1.Job) {
 	p.Events = append(p.Events, jobs.Warning(queueDecidesReason, otherPodsMessage))
 }
 
-// rewrite changes what may change while the Job is suspended and has no pods. API
-// servers before 1.36 let a Job's template change only if it seems never to have
-// started, and leave it to us to make it seem so; later ones do that themselves.
+// rewrite changes what may be changed while the Job is suspended and has no pods. API servers before 1.36 allow changes
+// of the template only if status.startTime is not set, and require the Job's owner to reset it; later ones reset it
+// themselves.
 func rewrite(job, desired *batchv1.Job) jobs.Write {
 	if job.Status.StartTime != nil && !equality.Semantic.DeepEqual(job.Spec.Template, desired.Spec.Template) {
 		unstarted := job.DeepCopy()
@@ -128,7 +127,8 @@ func rewrite(job, desired *batchv1.Job) jobs.Write {
 	}
 	change := jobs.Change(job, desired)
 	if job.Generation <= 1 {
-		// It has never run, so that its status can tell nothing but that; and just now the Job controller writes that there.
+		// A Job that has never run has no status that matters here, and the Job controller writes its first status
+		// about now.
 		return change.DespiteStatus()
 	}
 	return change

@@ -1,7 +1,7 @@
 package batchjob
 
-// batch/v1 Jobs are stopped and let go; Kubernetes runs them. Their Workloads are owned by them, which an API server that checks
-// OwnerReferencesPermissionEnforcement takes only from who may change finalizers.
+// batch/v1 Jobs are suspended and resumed; Kubernetes runs them. They own their Workloads, which an API server with
+// OwnerReferencesPermissionEnforcement accepts only from those who may update the Job's finalizers.
 //
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=batch,resources=jobs/status,verbs=patch

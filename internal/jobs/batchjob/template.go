@@ -13,9 +13,9 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// before is what a start has replaced in a Job, kept on the Job itself: an operator
-// that begins anew finds it there, whatever has become of the Workload. What is absent
-// was not replaced; what was empty is there and empty.
+// before holds what a start replaced in a Job. It is kept in an annotation of the Job itself, so that an operator that
+// restarts finds it there whatever became of the Workload. An absent field was not replaced; a field that was empty is
+// present and empty.
 type before struct {
 	Parallelism  *int32                      `json:"parallelism,omitempty"`
 	Completions  *int32                      `json:"completions,omitempty"`
@@ -27,13 +27,13 @@ type before struct {
 	Affinity     *affinityBefore             `json:"affinity,omitempty"`
 }
 
-// affinityBefore is what a pod template had, nil for none.
+// affinityBefore is the affinity that a pod template had, nil for none.
 type affinityBefore struct {
 	Was *corev1.Affinity `json:"was"`
 }
 
-// started is the Job as it runs with what it was granted, and what that replaced noted
-// on it. Of what an earlier start has added nothing is left.
+// started returns the Job as it runs with what it was granted, with an annotation that records what that replaced.
+// Nothing of what an earlier start added is left.
 func started(job *batchv1.Job, granted jobs.PodSetAdmission) *batchv1.Job {
 	original := restored(job)
 	out := original.DeepCopy()
@@ -41,7 +41,7 @@ func started(job *batchv1.Job, granted jobs.PodSetAdmission) *batchv1.Job {
 	out.Spec.Template = granted.For(0, granted.Count).Inject(original.Spec.Template)
 	follows := syncsCompletions(original)
 	if follows && terminal(job) > 0 {
-		// An index is done: completions stay what they are, lest they be fewer than are done.
+		// An index is done: completions must not become fewer than are done, so they stay as they are.
 		out.Spec.Completions, follows = job.Spec.Completions, false
 		if !ptr.Equal(job.Spec.Completions, original.Spec.Completions) {
 			out.Spec.Parallelism = job.Spec.Parallelism
@@ -57,7 +57,7 @@ func started(job *batchv1.Job, granted jobs.PodSetAdmission) *batchv1.Job {
 	return out
 }
 
-// replaced is what the original has otherwise.
+// replaced returns what original has otherwise than now.
 func replaced(original, now *batchv1.Job) before {
 	was, is := original.Spec.Template, now.Spec.Template
 	var b before
@@ -82,7 +82,8 @@ func replaced(original, now *batchv1.Job) before {
 	return b
 }
 
-// unlessSame is a map that is never nil, so that it is written though it is empty.
+// unlessSame returns nil if the maps are equal, else a copy of was that is not nil, so that an empty map is recorded
+// too.
 func unlessSame(was, is map[string]string) *map[string]string {
 	if maps.Equal(was, is) {
 		return nil
@@ -95,7 +96,7 @@ func unlessSame(was, is map[string]string) *map[string]string {
 func note(job *batchv1.Job, b before) {
 	text, err := json.Marshal(b)
 	if err != nil {
-		panic("encoding what was replaced in a Job: " + err.Error()) // plain data
+		panic("encoding what was replaced in a Job: " + err.Error()) // plain data cannot fail to encode
 	}
 	annotations := map[string]string{muster.BeforeAdmissionAnnotation: string(text)}
 	maps.Copy(annotations, without(job.Annotations, muster.BeforeAdmissionAnnotation))
@@ -108,8 +109,8 @@ func hasStarted(job *batchv1.Job) bool {
 	return noted
 }
 
-// restored is the Job without what a start has added, as its user made it but for
-// suspend. A note that cannot be read was not written here, and goes.
+// restored returns the Job as its user made it, except for spec.suspend: without what a start added. An annotation that
+// cannot be parsed was not written by Muster, and is removed.
 func restored(job *batchv1.Job) *batchv1.Job {
 	out := job.DeepCopy()
 	text, noted := job.Annotations[muster.BeforeAdmissionAnnotation]
@@ -155,7 +156,7 @@ func restored(job *batchv1.Job) *batchv1.Job {
 	return out
 }
 
-// orNil is nil for an empty map, as the API server has it.
+// orNil returns nil for an empty map, as the API server does.
 func orNil(m map[string]string) map[string]string {
 	if len(m) == 0 {
 		return nil

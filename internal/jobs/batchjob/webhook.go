@@ -18,12 +18,11 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// webhookPath is where the API server asks; charts/muster/webhook/job-hold.yaml names it.
+// webhookPath is the path of the webhook, which charts/muster/webhook/job-hold.yaml names.
 const webhookPath = "/hold-batch-v1-job"
 
-// AddWebhook has the manager answer the API server when Jobs are made: those with a
-// queue are suspended. It stands in for the policies muster-job-hold where those are
-// not served. Jobs that a job of a served kind made are not held.
+// AddWebhook registers a mutating webhook for the creation of Jobs that suspends those with a queue. It replaces the
+// admission policies muster-job-hold where these are not served. Jobs created by a job of a served kind are not held.
 func AddWebhook(mgr ctrl.Manager, served ...schema.GroupKind) {
 	handler := &holder{queues: mgr.GetClient(), served: served, decoder: admission.NewDecoder(mgr.GetScheme())}
 	mgr.GetWebhookServer().Register(webhookPath, &webhook.Admission{Handler: handler})
@@ -36,8 +35,8 @@ type holder struct {
 	decoder admission.Decoder
 }
 
-// Handle answers one question of the API server. It never refuses a Job: an answer that tells of an error would, since who has an
-// answer was not ignored.
+// Handle answers one admission request. It never denies a Job, not even on errors: an error response would deny it,
+// since failurePolicy Ignore applies only if there is no response.
 func (h *holder) Handle(ctx context.Context, request admission.Request) admission.Response {
 	var job batchv1.Job
 	if err := h.decoder.Decode(request, &job); err != nil {
@@ -47,7 +46,7 @@ func (h *holder) Handle(ctx context.Context, request admission.Request) admissio
 		return admission.Allowed("")
 	}
 	local, err := h.defaultQueue(ctx, request.Namespace)
-	if err != nil { // a namespace whose jobs are not run here, say: nobody would let it go
+	if err != nil { // no event reports when this would pass, for instance in a namespace that is not watched
 		return unheld(ctx, err)
 	}
 	if !jobs.IsQueued(&job, local, h.served) {
@@ -56,14 +55,13 @@ func (h *holder) Handle(ctx context.Context, request admission.Request) admissio
 	return admission.Patched("", jsonpatch.NewOperation("add", "/spec/suspend", true))
 }
 
-// unheld lets a Job be made as it is. It is stopped when it is seen, if that is to be.
+// unheld admits a Job unchanged. If it should have been held, it is stopped once it is observed.
 func unheld(ctx context.Context, err error) admission.Response {
 	ctrl.LoggerFrom(ctx).Error(err, "a Job is not held")
 	return admission.Allowed("")
 }
 
-// defaultQueue is the LocalQueue of the namespace that takes in who names none, nil if
-// there is none.
+// defaultQueue returns the namespace's LocalQueue that takes in Jobs without a queue, nil if there is none.
 func (h *holder) defaultQueue(ctx context.Context, namespace string) (*kueue.LocalQueue, error) {
 	var local kueue.LocalQueue
 	switch err := h.queues.Get(ctx, client.ObjectKey{Namespace: namespace, Name: muster.DefaultQueue}, &local); {

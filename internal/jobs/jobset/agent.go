@@ -14,8 +14,8 @@ import (
 	"github.com/musterhq/muster/internal/podspec"
 )
 
-// wantsAgent reports whether the pods of a replicated job are to have an agent round
-// their command: as the replicated job says, or else the JobSet.
+// wantsAgent reports whether the agent is to be added to the pods of a replicated job. The annotation of the replicated
+// job takes precedence over that of the JobSet.
 func wantsAgent(js *jobset.JobSet, rj *jobset.ReplicatedJob) bool {
 	value, said := rj.Template.Annotations[muster.InjectAgentAnnotation]
 	if !said {
@@ -25,9 +25,8 @@ func wantsAgent(js *jobset.JobSet, rj *jobset.ReplicatedJob) bool {
 	return wants
 }
 
-// round is in which rounds the agents of a JobSet take part. One that restarts in place
-// counts its rounds, and its failures, in its status. Of another all pods with an agent
-// are one round.
+// round returns in which rounds the agents of a JobSet take part. A JobSet that restarts in place counts its attempts
+// and failures in its status. In any other JobSet, all pods with an agent form one round.
 func round(js *jobset.JobSet) podspec.Round {
 	if inPlace(js) {
 		return podspec.Round{Index: -1, MaxRestarts: ptr.To[int32](-1)}
@@ -42,8 +41,8 @@ func round(js *jobset.JobSet) podspec.Round {
 	return podspec.Round{ID: string(js.UID), Min: least, Max: most, Index: -1}
 }
 
-// withAgent is the template with the agent that it wants. Where that cannot be no Job is started
-// from it; see agentsFit.
+// withAgent returns the template with the agent that it wants. If the agent cannot be added, it returns the template
+// unchanged, and agentsFit keeps the Job from being started.
 func (a *attempt) withAgent(rj *jobset.ReplicatedJob, template corev1.PodTemplateSpec) corev1.PodTemplateSpec {
 	if !wantsAgent(a.js, rj) {
 		return template
@@ -55,8 +54,8 @@ func (a *attempt) withAgent(rj *jobset.ReplicatedJob, template corev1.PodTemplat
 	return out
 }
 
-// noAgent is why an agent cannot be put where it was asked for, "" if it can. Without it
-// pods would run alone that are to run together, so none are started then.
+// noAgent says why an agent that was asked for cannot be added, "" if it can. No pods are started then, because without
+// agents they would run alone instead of together.
 func noAgent(js *jobset.JobSet, agent podspec.Agent) string {
 	for i := range js.Spec.ReplicatedJobs {
 		rj := &js.Spec.ReplicatedJobs[i]
@@ -70,8 +69,8 @@ func noAgent(js *jobset.JobSet, agent podspec.Agent) string {
 	return ""
 }
 
-// cannotStart is why no more pods can be started, "" if they can or all Jobs have been: an
-// agent that is in a pod already needs nobody to add it.
+// cannotStart says why no more pods can be started, "" if they can, or if all Jobs have been started: agents in
+// existing pods are not affected.
 func (a *attempt) cannotStart() string {
 	started := int32(0)
 	for _, job := range a.children.current() {
@@ -88,8 +87,7 @@ func (a *attempt) cannotStart() string {
 	return noAgent(a.js, a.seen.Facts.Agent)
 }
 
-// agentsFit reports whether pods may be started as far as their agents are concerned. A
-// condition says why not.
+// agentsFit reports whether pods may be started as far as their agents are concerned. If not, a condition says why.
 func (a *attempt) agentsFit() bool {
 	why := a.cannotStart()
 	if why == "" {

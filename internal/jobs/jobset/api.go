@@ -13,7 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// kind is JobSet's.
+// kind is the GroupVersionKind of JobSets.
 var kind = jobset.GroupVersion.WithKind("JobSet")
 
 // API is the JobSet API. A JobSet without a queue starts at once.
@@ -33,8 +33,8 @@ var API = jobs.API[*jobset.JobSet]{
 	Plan:     plan,
 }
 
-// beside are the Service of the subdomain, which JobSets can share, and the volume
-// claims, which can outlive them. Who has ended needs neither.
+// beside returns the Service of the subdomain, which several JobSets can share, and the volume claims, which can
+// outlive the JobSet. A finished JobSet needs neither.
 func beside(js *jobset.JobSet) []client.Object {
 	if finished(js) {
 		return nil
@@ -49,7 +49,7 @@ func beside(js *jobset.JobSet) []client.Object {
 	return out
 }
 
-// describe says what a JobSet asks for: one pod set for each replicated job.
+// describe returns what a JobSet asks for: one pod set for each replicated job.
 func describe(js *jobset.JobSet, facts jobs.Facts) jobs.Description {
 	d := jobs.Description{
 		Foreign: js.Spec.ManagedBy != nil && *js.Spec.ManagedBy != jobset.JobSetControllerName,

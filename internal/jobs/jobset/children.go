@@ -12,17 +12,16 @@ import (
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 )
 
-// children are the Jobs of a JobSet by how they fare, each list in the order of
-// names.
+// children holds the Jobs of a JobSet by state, each list sorted by name.
 type children struct {
-	// previous belong to an attempt that is over; the rest to the present one.
+	// previous holds the Jobs of earlier attempts; the other lists are of the current attempt.
 	previous                  []*batchv1.Job
 	active, succeeded, failed []*batchv1.Job
-	// named finds each of them by its name.
+	// named holds all of them by name.
 	named map[string]*batchv1.Job
 }
 
-// sortChildren sorts Jobs by how they fare.
+// sortChildren sorts the Jobs into lists by state.
 func sortChildren(list []*batchv1.Job, js *jobset.JobSet) children {
 	sortByName(list)
 	single := singleRestarts(js)
@@ -47,9 +46,8 @@ func sortByName(list []*batchv1.Job) {
 	slices.SortFunc(list, func(a, b *batchv1.Job) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// outdated reports whether the Job is of an attempt that is over. One that does not
-// say which it is of was tampered with: it counts as of the present one for as long as
-// nobody deletes it.
+// outdated reports whether the Job belongs to an earlier attempt. A Job whose labels were tampered with, so that the
+// attempt is unknown, counts as current until it is deleted.
 func outdated(job *batchv1.Job, restarts, single int32) bool {
 	attempt, ok := attemptOf(job, jobset.RestartAttemptKey)
 	alone, known := attemptOf(job, jobset.JobRestartAttemptKey)
@@ -59,18 +57,17 @@ func outdated(job *batchv1.Job, restarts, single int32) bool {
 	return attempt < restarts || alone < single
 }
 
-// attemptOf is the number in a label of the Job, 0 and false if it has none.
+// attemptOf returns the number in a label of the Job, and false if there is none.
 func attemptOf(job *batchv1.Job, key string) (int32, bool) {
 	text := job.Labels[key]
 	if text == "" {
-		return 0, false // sooner than by an error, of which a JobSet would have thousands
+		return 0, false // without the allocation of an error, which matters for thousands of Jobs
 	}
 	attempt, err := strconv.ParseInt(text, 10, 32)
 	return int32(attempt), err == nil
 }
 
-// singleRestarts counts how often Jobs were made anew by themselves, by name; those
-// that never were are left out.
+// singleRestarts returns how often each Job was restarted alone, by its name. Jobs that never were are omitted.
 func singleRestarts(js *jobset.JobSet) map[string]int32 {
 	var out map[string]int32
 	for _, status := range js.Status.ReplicatedJobsStatus {
@@ -87,7 +84,7 @@ func singleRestarts(js *jobset.JobSet) map[string]int32 {
 	return out
 }
 
-// singleRestartsOf counts how often the Job of the index was made anew by itself.
+// singleRestartsOf returns how often the Job of this index was restarted alone.
 func singleRestartsOf(js *jobset.JobSet, replicatedJob string, index int32) int32 {
 	for i := range js.Status.ReplicatedJobsStatus {
 		if entry := &js.Status.ReplicatedJobsStatus[i]; entry.Name == replicatedJob && int(index) < len(entry.JobRestarts) {
@@ -97,14 +94,14 @@ func singleRestartsOf(js *jobset.JobSet, replicatedJob string, index int32) int3
 	return 0
 }
 
-// current are the Jobs of the present attempt.
+// current returns the Jobs of the current attempt.
 func (c children) current() []*batchv1.Job {
 	return slices.Concat(c.active, c.succeeded, c.failed)
 }
 
 func (c children) all() []*batchv1.Job { return slices.Concat(c.previous, c.current()) }
 
-// without are the children with the given ones counted as of an attempt that is over.
+// without returns the children with the Jobs in over moved to previous.
 func (c children) without(over []*batchv1.Job) children {
 	gone := make(map[*batchv1.Job]bool, len(over))
 	for _, job := range over {
@@ -124,13 +121,13 @@ func (c children) without(over []*batchv1.Job) children {
 	return children{previous: previous, active: left(c.active), succeeded: left(c.succeeded), failed: left(c.failed), named: c.named}
 }
 
-// isOver reports whether the Job is of an attempt that is over.
+// isOver reports whether the Job belongs to an earlier attempt.
 func (c children) isOver(job *batchv1.Job) bool {
 	at, found := slices.BinarySearchFunc(c.previous, job.Name, func(j *batchv1.Job, name string) int { return cmp.Compare(j.Name, name) })
 	return found && c.previous[at] == job
 }
 
-// presentJob is the Job of the name if it is of the present attempt, else nil.
+// presentJob returns the Job of this name if it belongs to the current attempt, else nil.
 func (c children) presentJob(name string) *batchv1.Job {
 	if job := c.named[name]; job != nil && !c.isOver(job) {
 		return job
@@ -138,7 +135,7 @@ func (c children) presentJob(name string) *batchv1.Job {
 	return nil
 }
 
-// activeJob is presentJob, nil for one that has ended.
+// activeJob is presentJob, but nil for a Job that has ended.
 func (c children) activeJob(name string) *batchv1.Job {
 	if job := c.presentJob(name); job != nil && !ended(job) {
 		return job
@@ -150,7 +147,7 @@ func is(job *batchv1.Job, kind batchv1.JobConditionType) bool {
 	return condition(job, kind) != nil
 }
 
-// condition is the Job's condition of the type if it is true, else nil.
+// condition returns the Job's condition of this type if it is True, else nil.
 func condition(job *batchv1.Job, kind batchv1.JobConditionType) *batchv1.JobCondition {
 	for i := range job.Status.Conditions {
 		if c := &job.Status.Conditions[i]; c.Type == kind && c.Status == corev1.ConditionTrue {
@@ -166,8 +163,8 @@ func suspended(job *batchv1.Job) bool { return ptr.Deref(job.Spec.Suspend, false
 
 func runs(job *batchv1.Job) bool { return !suspended(job) }
 
-// ready reports whether all pods of an unfinished Job are ready or have succeeded. Pods
-// that have just ended are in neither count for a moment, and listed meanwhile.
+// ready reports whether all pods of an unfinished Job are ready or have succeeded. Pods that have just ended are
+// counted as neither for a short time, but are listed in uncountedTerminatedPods.
 func ready(job *batchv1.Job) bool {
 	done := job.Status.Succeeded + ptr.Deref(job.Status.Ready, 0)
 	if uncounted := job.Status.UncountedTerminatedPods; uncounted != nil {

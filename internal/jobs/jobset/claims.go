@@ -14,10 +14,10 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// patience is how long it takes at most to notice what no watch tells of.
+// patience is how long it takes at most to notice changes that no watch reports.
 const patience = 10 * time.Second
 
-// claim is a volume claim that Jobs of a JobSet share.
+// claim is a volume claim that the Jobs of a JobSet share.
 type claim struct {
 	template *corev1.PersistentVolumeClaim
 	retained bool
@@ -35,12 +35,11 @@ func claimsOf(js *jobset.JobSet) []claim {
 	return out
 }
 
-// name is the claim's, in the namespace of the JobSet.
+// name returns the claim's name in the namespace of the JobSet.
 func (c claim) name(js *jobset.JobSet) string { return c.template.Name + "-" + js.Name }
 
-// createClaims creates the claims that are missing, and reports whether those that are
-// there can be used. Who retains its claims may find one that an earlier JobSet, or a
-// person, has left.
+// createClaims creates missing claims, and reports whether the existing ones can be used. If claims are retained, one
+// may be left from an earlier JobSet, or may have been created by a user.
 func (a *attempt) createClaims() bool {
 	there := map[string]*corev1.PersistentVolumeClaim{}
 	for _, found := range jobs.ChildrenOf[*corev1.PersistentVolumeClaim](a.seen.Beside) {
@@ -53,7 +52,7 @@ func (a *attempt) createClaims() bool {
 		case found == nil:
 			a.plan.Writes = append(a.plan.Writes, jobs.Create(a.newClaim(c)).OrWarn(jobset.PVCCreationFailedReason))
 		case !found.DeletionTimestamp.IsZero():
-			// Its pods go, and then it; the claim of a JobSet that is gone goes with it.
+			// It is gone once its pods are; the claim of a deleted JobSet is garbage collected.
 			usable = false
 			a.plan.DueBy(a.seen.Now.Add(patience))
 		case metav1.IsControlledBy(found, a.js):
@@ -69,7 +68,7 @@ func (a *attempt) createClaims() bool {
 	return usable
 }
 
-// newClaim is the claim as it is created. One that is retained belongs to nobody.
+// newClaim returns the claim as it is created. A retained one has no owner.
 func (a *attempt) newClaim(c claim) *corev1.PersistentVolumeClaim {
 	out := &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{
@@ -86,9 +85,8 @@ func (a *attempt) newClaim(c claim) *corev1.PersistentVolumeClaim {
 	return out
 }
 
-// unusable says why a claim that is not the JobSet's own cannot be used, "" if it can:
-// it must be what the template asks for, or more. What the template leaves open the API
-// server has filled in.
+// unusable says why a claim that the JobSet does not control cannot be used, "" if it can: it must offer at least what
+// the template asks for. Fields that the template leaves open are defaulted by the API server and not compared.
 func unusable(c claim, found *corev1.PersistentVolumeClaim) string {
 	wanted := &c.template.Spec
 	owner := metav1.GetControllerOf(found)
@@ -113,7 +111,7 @@ func unusable(c claim, found *corev1.PersistentVolumeClaim) string {
 	return ""
 }
 
-// mount gives the pods of a template the claims that their containers mount.
+// mount adds volumes for the claims that containers of the pod mount.
 func mount(js *jobset.JobSet, pod *corev1.PodSpec) {
 	mounted := map[string]bool{}
 	for _, containers := range [][]corev1.Container{pod.InitContainers, pod.Containers} {

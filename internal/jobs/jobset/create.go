@@ -5,9 +5,9 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// createJobs creates the Jobs that are missing, in the order of the spec, as far as
-// the policies of start let it. A name that a Job of an earlier attempt still has
-// is left until that Job is gone, and under BlockingRecreate all names are.
+// createJobs creates missing Jobs in the order of the spec, as far as dependencies and the startup policy allow. A Job
+// is not created while one of an earlier attempt still has its name; under BlockingRecreate, none is created while any
+// such Job exists.
 func (a *attempt) createJobs() {
 	if blocking(a.js) && len(a.children.previous) > 0 {
 		return

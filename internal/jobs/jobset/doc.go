@@ -1,7 +1,6 @@
-// Package jobset gives JobSets (jobset.x-k8s.io/v1alpha2) their meaning: what they
-// ask of a queue, and which Jobs, Service and status follow from their spec and
-// from how their Jobs fare. One policy a file.
+// Package jobset implements the JobSet API (jobset.x-k8s.io/v1alpha2): what a JobSet asks of a queue, and which Jobs,
+// Services and status follow from its spec and the state of its Jobs. Each policy has a file of its own.
 //
-// Everything in it is a pure function; the shared reconciler of package jobs calls
-// them and its executor writes what they plan.
+// All of it is pure functions, which the shared reconciler of package jobs calls through API. The executor of that
+// package does the planned writes.
 package jobset

@@ -12,11 +12,10 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// boundsOf are between how many pods of the replicated job the queue may choose while the
-// JobSet runs: pods of its one Job, whose parallelism and completions follow. Of more Jobs
-// none is resized: how many there are never changes, and what is free comes pod by pod. Nor
-// are those of JobSets that restart in place, where a pod that comes is a restart of all, or
-// that each need a domain for themselves. The API refuses what asks for that.
+// boundsOf returns between which numbers of pods the queue may resize the replicated job while the JobSet runs, by the
+// parallelism and completions of its only Job. The bounds are fixed for replicated jobs with several Jobs, whose number
+// never changes while quota comes and goes pod by pod; for JobSets that restart in place, where a new pod restarts all;
+// and for Jobs that need a domain each. The API rejects elastic bounds for these.
 func boundsOf(js *jobset.JobSet, rj *jobset.ReplicatedJob) jobs.Bounds {
 	if rj.Replicas != 1 || !elastic(&rj.Template.Spec) || inPlace(js) || exclusionOf(js, rj).level != "" {
 		return jobs.BoundsOf(nil, podCount(rj))
@@ -24,7 +23,7 @@ func boundsOf(js *jobset.JobSet, rj *jobset.ReplicatedJob) jobs.Bounds {
 	return jobs.BoundsOf(rj.Template.Spec.Template.Annotations, podCount(rj))
 }
 
-// askFor has the pod set ask for as many pods as the queue may choose, or for one number.
+// askFor makes the pod set ask for the number of pods between bounds, or for a fixed number.
 func askFor(podSet *kueue.PodSet, b jobs.Bounds) {
 	if !b.Elastic {
 		delete(podSet.Template.Annotations, muster.MinReplicasAnnotation)
@@ -32,8 +31,8 @@ func askFor(podSet *kueue.PodSet, b jobs.Bounds) {
 	b.Ask(podSet)
 }
 
-// elasticSize is how many pods the Job of an elastic replicated job may run: as many as were
-// granted. Once a pod has succeeded the Job comes to its end, and nobody joins it any more.
+// elasticSize returns how many pods the Job of an elastic replicated job may run: as many as were granted. Once a pod
+// has succeeded the Job is about to end, and does not grow any more.
 func (a *attempt) elasticSize(rj *jobset.ReplicatedJob, b jobs.Bounds, granted jobs.PodSetAdmission) int32 {
 	size := b.Size(granted.Count)
 	if job := a.elasticJob(rj); job != nil && job.Status.Succeeded > 0 {
@@ -42,7 +41,7 @@ func (a *attempt) elasticSize(rj *jobset.ReplicatedJob, b jobs.Bounds, granted j
 	return size
 }
 
-// elasticJob is the Job of an elastic replicated job that runs, nil if it does not.
+// elasticJob returns the running Job of an elastic replicated job, nil if it does not run.
 func (a *attempt) elasticJob(rj *jobset.ReplicatedJob) *batchv1.Job {
 	for _, job := range a.children.active {
 		if job.Name == jobName(a.js, rj.Name, 0) && !suspended(job) {
@@ -52,9 +51,8 @@ func (a *attempt) elasticJob(rj *jobset.ReplicatedJob) *batchv1.Job {
 	return nil
 }
 
-// podsInUse counts, by elastic replicated job, the pods that may still use quota. Of one
-// whose Job has not been told its size, or has not said yet which pods it has made, nothing
-// is known.
+// podsInUse counts, by elastic replicated job, the pods that may still use quota. A replicated job is omitted while its
+// Job has not been resized yet, or has not reported yet which pods it has.
 func (a *attempt) podsInUse() map[string]int32 {
 	var out map[string]int32
 	for i := range a.js.Spec.ReplicatedJobs {
@@ -82,9 +80,8 @@ func (a *attempt) podsInUse() map[string]int32 {
 	return out
 }
 
-// enoughReady reports whether every Job of the spec is ready, as far as it still runs pods, or
-// has succeeded; of an elastic one the fewest pods will do, so that growing takes nothing from
-// it.
+// enoughReady reports whether every Job of the spec has succeeded or has all pods ready that it still runs. For an
+// elastic Job, the minimum of pods is enough, so that growing does not make it unready.
 func (a *attempt) enoughReady() bool {
 	for i := range a.js.Spec.ReplicatedJobs {
 		rj := &a.js.Spec.ReplicatedJobs[i]
@@ -98,8 +95,8 @@ func (a *attempt) enoughReady() bool {
 	return true
 }
 
-// readyJobs counts those of the replicated job's Jobs of which all pods are ready or have
-// succeeded, or as many are ready as are left, since some indexes have failed for good.
+// readyJobs counts the Jobs of the replicated job whose pods are all ready or have succeeded, or, if some indexes have
+// finally failed, whose remaining pods are all ready.
 func (a *attempt) readyJobs(rj *jobset.ReplicatedJob) int32 {
 	var n int32
 	for _, job := range a.children.active {
@@ -110,8 +107,7 @@ func (a *attempt) readyJobs(rj *jobset.ReplicatedJob) int32 {
 	return n
 }
 
-// readyPods counts those of the replicated job's Jobs that run which are ready or have
-// succeeded.
+// readyPods counts the pods of the replicated job's running Jobs that are ready or have succeeded.
 func (a *attempt) readyPods(rj *jobset.ReplicatedJob) int32 {
 	var pods int32
 	for _, job := range a.children.active {

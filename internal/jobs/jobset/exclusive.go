@@ -17,12 +17,11 @@ import (
 	"github.com/musterhq/muster/internal/podspec"
 )
 
-// exclusion is how the Jobs of a replicated job are kept apart.
+// exclusion says how the Jobs of a replicated job are kept apart.
 type exclusion struct {
-	// level is the node label of which each Job gets a value for itself, "" if it does
-	// not.
+	// level is the label of nodes by which each Job gets a domain for itself, "" if it does not need one.
 	level string
-	// byHand says that people have labelled and tainted nodes for each Job.
+	// byHand says that users have labelled and tainted nodes for each Job.
 	byHand bool
 }
 
@@ -39,8 +38,8 @@ func exclusionOf(js *jobset.JobSet, rj *jobset.ReplicatedJob) exclusion {
 // ofNodes reports whether Muster chooses the domain of each Job.
 func (e exclusion) ofNodes() bool { return e.level != "" && !e.byHand }
 
-// request has the pod set ask for Jobs that are kept apart: a slice for each Job, alone
-// in its domain. It says why that cannot be asked for, "" if it can.
+// request makes the pod set ask for an exclusive domain for each Job, as a slice of the pod set. It returns why that is
+// not possible, "" if it is.
 func (e exclusion) request(podSet *kueue.PodSet, js *jobset.JobSet, rj *jobset.ReplicatedJob) string {
 	template := &podSet.Template
 	if e.byHand {
@@ -67,8 +66,8 @@ func (e exclusion) request(podSet *kueue.PodSet, js *jobset.JobSet, rj *jobset.R
 	return ""
 }
 
-// ranksOf says how the pods of a replicated job know their order: by the index of their
-// Job, and within it, if it is Indexed, by their own.
+// ranksOf returns how the pods of a replicated job are ordered: by the index of their Job, and within an Indexed Job by
+// their own.
 func ranksOf(rj *jobset.ReplicatedJob) jobs.Ranks {
 	r := jobs.Ranks{GroupLabel: jobset.JobIndexKey, Groups: rj.Replicas}
 	if ptr.Deref(rj.Template.Spec.CompletionMode, batchv1.IndexedCompletion) == batchv1.IndexedCompletion {
@@ -77,8 +76,7 @@ func ranksOf(rj *jobset.ReplicatedJob) jobs.Ranks {
 	return r
 }
 
-// askForNodesByHand has admission look only at the nodes that people have made ready for
-// the Jobs.
+// askForNodesByHand makes admission consider only the nodes that users have prepared for the Jobs.
 func (e exclusion) askForNodesByHand(spec *corev1.PodSpec, js *jobset.JobSet, rj *jobset.ReplicatedJob) {
 	var names []string
 	for index := range rj.Replicas {
@@ -90,19 +88,18 @@ func (e exclusion) askForNodesByHand(spec *corev1.PodSpec, js *jobset.JobSet, rj
 	}
 }
 
-// byHandToleration lets pods on the nodes that people keep for Jobs.
+// byHandToleration tolerates the taint of nodes that users reserve for Jobs.
 var byHandToleration = corev1.Toleration{Key: jobset.NoScheduleTaintKey, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}
 
-// namespacedJob is the value of the label of nodes that are kept for a Job.
+// namespacedJob returns the value of the label on nodes that are reserved for a Job.
 func namespacedJob(js *jobset.JobSet, rj *jobset.ReplicatedJob, index int32) string {
 	return js.Namespace + "_" + jobName(js, rj.Name, index)
 }
 
-// placeJob has the pods of a Job go where it may be: to the places that they were given,
-// and, where its replicated job asks for that, to a domain of the Job's own. That is
-// known from the places, or a matter of people's labels, or else kube-scheduler finds one
-// by the pods that are there already: every pod of the Job asks to be with the others,
-// and away from those of other Jobs, so none of them has to come before the rest.
+// placeJob adds to the template where the Job's pods may run: at the places that they were given, and, if the
+// replicated job is exclusive, in a domain of the Job's own. That domain follows from the places or from labels that
+// users set. Otherwise kube-scheduler finds one by pod affinity: every pod of the Job asks to be with the others and
+// away from those of other Jobs, so that no pod has to come first.
 func (a *attempt) placeJob(rj *jobset.ReplicatedJob, index int32, template corev1.PodTemplateSpec) corev1.PodTemplateSpec {
 	apart := exclusionOf(a.js, rj)
 	granted, isGranted := a.seen.Admission.PodSets[rj.Name]
@@ -118,7 +115,7 @@ func (a *attempt) placeJob(rj *jobset.ReplicatedJob, index int32, template corev
 	case isGranted && len(granted.Places) > 0:
 		in := granted.For(from, to)
 		if boundsOf(a.js, rj).Elastic {
-			in = granted.At(nil) // pods that come later go elsewhere, by the same template
+			in = granted.At(nil) // pods added later go elsewhere, from the same template
 		}
 		if said := row.said(index); said != "" {
 			in.Annotations = with(in.Annotations, map[string]string{muster.RanksAnnotation: said})
@@ -138,9 +135,8 @@ func (a *attempt) placeJob(rj *jobset.ReplicatedJob, index int32, template corev
 	return template
 }
 
-// keepApart has pods share a domain of the level with the pods of their Job and with
-// those of no other. Pods of other priorities are let be, so that kube-scheduler may
-// preempt them.
+// keepApart makes pods share a domain of this level with the pods of their Job and with those of no other. It ignores
+// pods of other priorities, so that kube-scheduler may preempt them.
 func keepApart(template *corev1.PodTemplateSpec, level string) {
 	key := template.Labels[jobset.JobKey]
 	everywhere := &metav1.LabelSelector{}
@@ -169,8 +165,7 @@ func keepApart(template *corev1.PodTemplateSpec, level string) {
 		LabelSelector: &metav1.LabelSelector{MatchExpressions: others}})
 }
 
-// inItsDomain reports whether the template of a Job that has places leads to the domain
-// that they are in.
+// inItsDomain reports whether the template of a Job with places selects the domain that they are in.
 func (a *attempt) inItsDomain(rj *jobset.ReplicatedJob, index int32, template corev1.PodTemplateSpec, granted jobs.PodSetAdmission) bool {
 	apart := exclusionOf(a.js, rj)
 	from, to := a.rowOf(rj, granted).ranks(index)
@@ -179,8 +174,8 @@ func (a *attempt) inItsDomain(rj *jobset.ReplicatedJob, index int32, template co
 	return !apart.ofNodes() || !ok || !pinned || had == domain
 }
 
-// sameCompany reports whether two templates ask for the same of the pods beside theirs,
-// which no Job can change.
+// sameCompany reports whether two templates have the same pod affinity and anti-affinity, which cannot be changed in a
+// Job.
 func sameCompany(a, b corev1.PodSpec) bool {
 	company := func(spec corev1.PodSpec) (with *corev1.PodAffinity, away *corev1.PodAntiAffinity) {
 		if spec.Affinity == nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// applyFailurePolicy decides what the failed Jobs mean: the end, another attempt of all
-// Jobs, or of those that failed. Jobs that are to be made anew alone are taken one by
-// one, each at the cost of its own restart, as if they had failed one after the other.
+// applyFailurePolicy decides what follows from the failed Jobs: the end of the JobSet, or the restart of all Jobs or of
+// the failed ones. Jobs that are restarted alone are handled one by one, each counted as a restart of its own, as if
+// they had failed one after the other.
 func (a *attempt) applyFailurePolicy() {
 	var over []*batchv1.Job
 	failed := slices.Clone(a.children.failed)
@@ -36,7 +36,7 @@ func (a *attempt) applyFailurePolicy() {
 		}
 	}
 	if len(over) > 0 {
-		// Once for all of them: thousands may fail together.
+		// Done once for all of them: thousands of Jobs may fail together.
 		a.children = a.children.without(over)
 		a.countJobs()
 	}
@@ -45,8 +45,8 @@ func (a *attempt) applyFailurePolicy() {
 	}
 }
 
-// fail ends the JobSet in failure. The end is written first: what it held goes to
-// others, and it must never go on then.
+// fail ends the JobSet as failed. The status is written first: the JobSet's quota goes to others, so it must never run
+// again after that.
 func (a *attempt) fail(reason, message string) {
 	a.plan.StatusFirst = true
 	a.js.Status.TerminalState = string(jobset.JobSetFailed)
@@ -54,7 +54,7 @@ func (a *attempt) fail(reason, message string) {
 	a.turnOff(jobset.JobSetRestarting, jobset.RestartJobSetFailedReason, jobset.RestartJobSetFailedMessage)
 }
 
-// eventReasons are those of the events that tell of a restart.
+// eventReasons holds the reasons of the events that report a restart.
 var eventReasons = map[jobset.FailurePolicyAction]string{
 	jobset.RestartJobSet:                     jobset.RestartJobSetFailurePolicyActionReason,
 	jobset.RestartJobSetAndIgnoreMaxRestarts: jobset.RestartJobSetIgnoreMaxRestartsReason,
@@ -62,9 +62,9 @@ var eventReasons = map[jobset.FailurePolicyAction]string{
 	jobset.RestartJobAndIgnoreMaxRestarts:    jobset.RestartJobIgnoreMaxRestartsReason,
 }
 
-// restart begins a new attempt, and reports whether of the Job that failed alone. The count
-// is written first: it is what tells, from then on, that the Jobs there are belong to the
-// past, so nothing is lost if the deletions do not happen now.
+// restart starts a new attempt, and reports whether only the failed Job is restarted. The restart count is written
+// first: it marks the existing Jobs as belonging to an earlier attempt, so that nothing is lost if they are not deleted
+// at once.
 func (a *attempt) restart(v verdict, message string) (single bool) {
 	single = a.countRestart(v)
 	reason := jobset.DefaultFailurePolicyReason
@@ -77,8 +77,7 @@ func (a *attempt) restart(v verdict, message string) (single bool) {
 	return single
 }
 
-// countRestart counts a restart, and reports whether of the Job that failed alone: else it is
-// one of the whole JobSet.
+// countRestart counts a restart, and reports whether it is of the failed Job alone or of the whole JobSet.
 func (a *attempt) countRestart(v verdict) (single bool) {
 	status := &a.js.Status
 	if alone(v.action) {
@@ -97,8 +96,8 @@ func (a *attempt) countRestart(v verdict) (single bool) {
 	return false
 }
 
-// entryOf finds where restarts of the Job are counted, nil if it is none of the spec's:
-// somebody tampered with it.
+// entryOf returns the status entry and index where restarts of the Job are counted. The entry is nil if the Job does
+// not belong to the spec because its labels were tampered with.
 func (a *attempt) entryOf(job *batchv1.Job) (*jobset.ReplicatedJobStatus, int32) {
 	name := job.Labels[jobset.ReplicatedJobNameKey]
 	index, ok := attemptOf(job, jobset.JobIndexKey)
@@ -113,8 +112,8 @@ func (a *attempt) entryOf(job *batchv1.Job) (*jobset.ReplicatedJobStatus, int32)
 	return nil, 0
 }
 
-// counting is the list of counts, one for each Job, with one more for that of the index. It is the list itself if that is long
-// enough.
+// counting returns the counts, one for each Job, with that of index incremented. It extends counts if it is too short,
+// and otherwise changes it in place.
 func counting(counts []int32, jobs, index int32) []int32 {
 	if short := int(jobs) - len(counts); short > 0 {
 		counts = append(counts, make([]int32, short)...)
@@ -123,7 +122,7 @@ func counting(counts []int32, jobs, index int32) []int32 {
 	return counts
 }
 
-// noteRestartOver says that an attempt after a restart has all its Jobs ready.
+// noteRestartOver sets Restarting to False once all Jobs of the new attempt are ready, or the JobSet is held.
 func (a *attempt) noteRestartOver() {
 	switch {
 	case a.held():

@@ -9,24 +9,23 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// gangName is the gang of a replicated job: its Jobs start together, while those of another
-// may have to wait for them.
+// gangName returns the name of the gang of a replicated job. Each replicated job is a gang of its own, since its Jobs
+// start together, while those of another one may have to wait for them.
 func gangName(js *jobset.JobSet, replicatedJob string) string { return js.Name + "-" + replicatedJob }
 
-// gangOf is the PodGroup of the pods that the replicated job makes now, and the priority class
-// that they name.
+// gangOf returns the PodGroup that new pods of the replicated job join, and the priority class that they name.
 func (a *attempt) gangOf(rj *jobset.ReplicatedJob) (group, priorityClass string) {
 	return a.seen.Facts.Priorities.GangFor(gangName(a.js, rj.Name), rj.Template.Spec.Template.Spec.PriorityClassName, a.podGroups)
 }
 
-// joinsGang reports whether the pods of the replicated job are a gang to kube-scheduler:
-// they were admitted together, and the cluster has gangs. Those whose user says of which
-// group they are, and those that find their domain by the pods that are there already,
-// which kube-scheduler promises nothing for in gangs, are left to themselves. So are those
-// that wait for their places one by one, since it holds back a whole gang for one pod with
-// a gate, the rest of a replicated job of which some run already without a group, or in one of
-// another priority, and those of which one is enough: a PodGroup would be two writes that hold
-// nothing together.
+// joinsGang reports whether kube-scheduler is to bind the pods of the replicated job as a gang: they were admitted
+// together, and the cluster supports gangs. The following pods join none:
+//
+//   - those whose user has set a scheduling group;
+//   - those that find their exclusive domain by pod affinity, which kube-scheduler does not guarantee to work in gangs;
+//   - those that are gated until they get a place, since the whole gang would be held back by one gated pod;
+//   - those of a replicated job of which some Jobs already run without a group, or in one of another priority;
+//   - those of which one is enough, for which a PodGroup would only cost two writes.
 func (a *attempt) joinsGang(rj *jobset.ReplicatedJob) bool {
 	if joins, known := a.gangs[rj.Name]; known {
 		return joins
@@ -65,15 +64,15 @@ func (a *attempt) oneIsEnough(rj *jobset.ReplicatedJob) bool {
 	return podCount(rj) <= 1
 }
 
-// leavesGang reports whether a Job was made for a gang that it has no part in any more:
-// its template cannot be changed to that.
+// leavesGang reports whether the Job's template belongs to a gang that new pods would not join. A template cannot be
+// changed in this respect.
 func (a *attempt) leavesGang(job, fresh *batchv1.Job) bool {
 	return fresh.Spec.Template.Spec.SchedulingGroup == nil && jobs.IsOfGang(&job.Spec.Template.Spec, gangName(a.js, job.Labels[jobset.ReplicatedJobNameKey]))
 }
 
-// leaveKeptOut deletes Jobs of which no pod has ever been ready and whose gang has another priority than pods of theirs are given
-// now: such as where a class became the default after their PodGroup was made. Their templates cannot be changed; they are made
-// anew, in a gang of that priority.
+// leaveKeptOut deletes Jobs that never had a ready pod and whose gang has another priority than new pods of theirs get,
+// for instance because the default class changed after the PodGroup was created. Their templates cannot be changed, so
+// they are recreated in a gang of the right priority.
 func (a *attempt) leaveKeptOut() {
 	for _, job := range a.children.active {
 		spec := &job.Spec.Template.Spec
@@ -84,7 +83,7 @@ func (a *attempt) leaveKeptOut() {
 		if !a.seen.Facts.Priorities.KeepsOut(*spec.SchedulingGroup.PodGroupName, spec.PriorityClassName, a.podGroups) {
 			continue
 		}
-		// A class that has just been made may not have been seen yet, and pods of the old default may be about to be ready.
+		// The cache may not show a new class yet, and pods of the old default may be about to become ready.
 		if at := job.CreationTimestamp.Add(patience); a.seen.Now.Before(at) {
 			a.plan.DueBy(at)
 			continue
@@ -93,9 +92,9 @@ func (a *attempt) leaveKeptOut() {
 	}
 }
 
-// keepGangs has every gang be there before its pods, with as many as were admitted and
-// still have to run: one that is short of a pod that ended well would wait for it for
-// ever. While all its pods are ready nobody asks, and nothing is written.
+// keepGangs creates each gang's PodGroup before its pods, with a MinCount of the admitted pods that still have to run:
+// if it counted pods that have succeeded, the gang would wait for them forever. Once all its pods are ready, MinCount
+// does not matter and is not updated.
 func (a *attempt) keepGangs() {
 	for i := range a.js.Spec.ReplicatedJobs {
 		rj := &a.js.Spec.ReplicatedJobs[i]
@@ -121,9 +120,10 @@ func (a *attempt) keepGangs() {
 	}
 }
 
-// loosenGangs has the PodGroups in which Jobs of the replicated job run that makes no gang any more, since it became smaller or
-// other nodes were given to some of its Jobs, ask for no more pods than these Jobs have: a pod that is made anew would wait for
-// ever for those that were gone. A PodGroup whose Jobs are made anew, for it keeps them out, stays whole until they are gone.
+// loosenGangs lowers the MinCount of PodGroups in which Jobs of the replicated job still run though it forms no gang
+// any more, because it became smaller or some of its Jobs were given other nodes: replacement pods would wait forever
+// for pods that do not come back. A PodGroup whose Jobs are recreated because of its priority keeps its MinCount until
+// they are gone.
 func (a *attempt) loosenGangs(rj *jobset.ReplicatedJob) {
 	for _, there := range jobs.ChildrenOf[*schedulingv1beta1.PodGroup](a.podGroups) {
 		pods, keptOut := int32(0), false
@@ -144,8 +144,8 @@ func (a *attempt) loosenGangs(rj *jobset.ReplicatedJob) {
 	}
 }
 
-// podsToRun counts the pods of the replicated job that run or have to run, and whether
-// some of those are not ready yet.
+// podsToRun returns how many pods of the replicated job run or still have to run, and whether some of them are not
+// ready yet.
 func (a *attempt) podsToRun(rj *jobset.ReplicatedJob) (pods int32, waiting bool) {
 	for index := range rj.Replicas {
 		job := a.children.presentJob(jobName(a.js, rj.Name, index))
@@ -162,8 +162,8 @@ func (a *attempt) podsToRun(rj *jobset.ReplicatedJob) (pods int32, waiting bool)
 	return pods, waiting
 }
 
-// podsLeft is how many pods an unfinished Job runs at a time from now on: none is made for an
-// index that has succeeded, or has failed for good.
+// podsLeft returns how many pods an unfinished Job runs at a time from now on: no pod is created for an index that has
+// succeeded or finally failed.
 func podsLeft(job *batchv1.Job) int32 {
 	parallelism := ptr.Deref(job.Spec.Parallelism, 1)
 	completions := ptr.Deref(job.Spec.Completions, parallelism)

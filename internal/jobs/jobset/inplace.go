@@ -12,8 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// podsInPlace are the pods of JobSets that restart in place: those in which an agent
-// says which attempt they are in.
+// podsInPlace selects the pods of JobSets that restart in place: those whose agent has reported an attempt.
 var podsInPlace = &jobs.PodsOf[*jobset.JobSet]{
 	Labels: func(js *jobset.JobSet) map[string]string {
 		if !inPlace(js) || finished(js) {
@@ -39,11 +38,11 @@ func inPlace(js *jobset.JobSet) bool {
 	return policy != nil && policy.RestartStrategy == jobset.InPlaceRestart
 }
 
-// restartInPlace brings the pods of a JobSet into one attempt without making anything
-// anew. An agent in each pod says which attempt the pod is in, one more than the present
-// one each time that it starts. Once all of them are in the same, that is the present
-// attempt, and the agents let their pods run. While they differ, those that are behind
-// the first are told to restart. It reports whether that came to the end of the budget.
+// restartInPlace synchronizes the attempts of the pods of a JobSet that restarts in place, without recreating anything.
+// The agent in each pod reports which attempt the pod is in: one more than the current attempt each time that it
+// starts. Once all pods are in the same attempt, that becomes the current one, and the agents let their containers run.
+// While they differ, the pods behind the most advanced one are told to restart. It reports whether the JobSet failed
+// because its restarts are exhausted.
 func (a *attempt) restartInPlace() (exhausted bool) {
 	if !inPlace(a.js) || a.held() {
 		return false
@@ -70,14 +69,14 @@ func (a *attempt) restartInPlace() (exhausted bool) {
 	return false
 }
 
-// forgetAttempts has the pods that come after a suspension begin anew: none of the old
-// ones is left, and being evicted is no failure that uses up restarts.
+// forgetAttempts resets the attempts for the pods that follow a suspension: no old pod is left, and an eviction is not
+// a failure that counts as a restart.
 func (a *attempt) forgetAttempts() {
 	a.js.Status.PreviousInPlaceRestartAttempt, a.js.Status.CurrentInPlaceRestartAttempt = nil, nil
 }
 
-// attempts are those that the pods are in which live, of Jobs of the present attempt of
-// the JobSet; and how many pods have succeeded, which nobody waits for.
+// attempts returns the attempts of the live pods of current Jobs, and how many pods have succeeded, for which no one
+// waits.
 func (a *attempt) attempts() (of []int32, succeeded int32) {
 	current := map[string]bool{}
 	for _, job := range a.children.current() {
@@ -98,7 +97,7 @@ func (a *attempt) attempts() (of []int32, succeeded int32) {
 	return of, succeeded
 }
 
-// expectedPods is how many pods all Jobs run together.
+// expectedPods returns how many pods all Jobs run together.
 func (a *attempt) expectedPods() int32 {
 	var sum int32
 	for i := range a.js.Spec.ReplicatedJobs {
@@ -107,7 +106,7 @@ func (a *attempt) expectedPods() int32 {
 	return sum
 }
 
-// attemptOfPod is the attempt that the agent in the pod says it is in.
+// attemptOfPod returns the attempt that the agent in the pod has reported, and whether it has.
 func attemptOfPod(pod *corev1.Pod) (attempt int32, says bool) {
 	n, err := strconv.ParseInt(pod.Annotations[jobset.InPlaceRestartAttemptKey], 10, 32)
 	return int32(n), err == nil && n >= 0
@@ -117,7 +116,7 @@ func lives(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp.IsZero() && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 }
 
-// restartsOf is how often that container of the pod was restarted which was so most.
+// restartsOf returns the highest restart count among the pod's containers.
 func restartsOf(pod *corev1.Pod) int32 {
 	var most int32
 	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {

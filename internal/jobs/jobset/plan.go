@@ -17,22 +17,22 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// attempt is one look at a JobSet: what was seen, and what is planned so far.
+// attempt is one planning of a JobSet: the observed state, and what is planned so far.
 type attempt struct {
 	seen jobs.Seen[*jobset.JobSet]
-	// js is a copy whose status becomes what it should be.
+	// js is a copy of the JobSet whose status is brought up to date.
 	js       *jobset.JobSet
 	children children
-	// podGroups are those among what was seen: who looks for one should not have to pass by all Jobs.
+	// podGroups are the PodGroups among the observed children, so that looking for one need not scan all Jobs.
 	podGroups []client.Object
 	plan      jobs.Plan
-	// moved are the names of Jobs that the plan stops because they were given other nodes.
+	// moved holds the names of Jobs that the plan stops because they were given other nodes.
 	moved map[string]bool
-	// gangs says of the replicated jobs that were asked about whether they are gangs.
+	// gangs caches joinsGang by replicated job.
 	gangs map[string]bool
-	// lacksGang says that a PodGroup is to be made, without which pods of its gang cannot be.
+	// lacksGang says that a PodGroup is missing, without which the pods of its gang cannot be created.
 	lacksGang bool
-	// rows are those of the replicated jobs that were asked about.
+	// rows caches rowOf by replicated job.
 	rows map[string]row
 }
 
@@ -46,7 +46,7 @@ func newAttempt(seen jobs.Seen[*jobset.JobSet]) *attempt {
 	return a
 }
 
-// plan says what follows from what was seen of a JobSet.
+// plan returns what has to be done for a JobSet, given the observed state.
 func plan(seen jobs.Seen[*jobset.JobSet]) jobs.Plan {
 	a := newAttempt(seen)
 	js := a.js
@@ -63,7 +63,7 @@ func plan(seen jobs.Seen[*jobset.JobSet]) jobs.Plan {
 	case a.succeeded():
 		a.complete()
 	case a.restartInPlace():
-		// That was the end.
+		// The restart budget is exhausted, and the JobSet has failed.
 	default:
 		a.carryOn()
 	}
@@ -72,8 +72,8 @@ func plan(seen jobs.Seen[*jobset.JobSet]) jobs.Plan {
 	return a.plan
 }
 
-// justQueued reports whether the JobSet has only come to its queue. Most are admitted at
-// once, and then there is no use in having said that they wait.
+// justQueued reports whether the JobSet has just been queued. Most JobSets are admitted at once, so that a status that
+// says they wait would be a wasted write.
 func (a *attempt) justQueued() bool {
 	return a.seen.Admission.Grant == jobs.Waiting && len(a.seen.Job.Status.ReplicatedJobsStatus) == 0 && len(a.seen.Children) == 0 && !finished(a.js) &&
 		!meta.IsStatusConditionTrue(a.js.Status.Conditions, muster.CannotStartCondition)
@@ -94,9 +94,8 @@ func (a *attempt) carryOn() {
 		a.resumeJobs()
 		a.resizeJobs()
 	}
-	// A JobSet that waits in a queue gets nothing yet: what it needs is made when it
-	// is admitted, with what it was given. One that its user suspended gets suspended
-	// Jobs.
+	// A JobSet that waits in a queue gets nothing yet: what it needs is created at its admission, with what it was
+	// given. A JobSet suspended by its user gets suspended Jobs.
 	if a.seen.Admission.MayStart() {
 		a.createServices()
 		if a.createClaims() && fit {
@@ -105,8 +104,8 @@ func (a *attempt) carryOn() {
 	}
 }
 
-// afterTheEnd removes what still runs, and in the end the JobSet itself if it has a
-// time to live. Jobs that ended are kept for their logs.
+// afterTheEnd deletes what still runs, and finally the JobSet itself if it has a time to live. Jobs that have ended are
+// kept for their logs.
 func (a *attempt) afterTheEnd() {
 	a.deleteJobs(a.children.previous)
 	a.deleteJobs(a.children.active)
@@ -122,8 +121,7 @@ func (a *attempt) afterTheEnd() {
 	a.plan.Writes = append(a.plan.Writes, jobs.Delete(a.seen.Job, metav1.DeletePropagationForeground))
 }
 
-// removeExpired removes ended Jobs whose template gives them a time to live, once that
-// has passed since the JobSet's end.
+// removeExpired deletes ended Jobs whose template has a time to live, once that has passed since the end of the JobSet.
 func (a *attempt) removeExpired() {
 	for i := range a.js.Spec.ReplicatedJobs {
 		rj := &a.js.Spec.ReplicatedJobs[i]
@@ -144,7 +142,7 @@ func (a *attempt) removeExpired() {
 	}
 }
 
-// deleteJobs deletes Jobs and keeps their names taken until their pods are gone.
+// deleteJobs deletes Jobs in the foreground, so that their names stay taken until their pods are gone.
 func (a *attempt) deleteJobs(list []*batchv1.Job) {
 	for _, job := range list {
 		if job.DeletionTimestamp.IsZero() {
@@ -153,7 +151,7 @@ func (a *attempt) deleteJobs(list []*batchv1.Job) {
 	}
 }
 
-// progress is what the queue needs to know.
+// progress returns what the queue needs to know.
 func (a *attempt) progress() jobs.Progress {
 	p := jobs.Progress{Ready: a.enoughReady(), Reclaimable: a.reclaimable(), Pods: a.podsInUse(), Outcome: outcome(a.js)}
 	if a.noteRefusals(&p); p.Refused == "" && p.Outcome == nil && !slices.ContainsFunc(a.children.active, runs) {
@@ -167,8 +165,9 @@ func (a *attempt) progress() jobs.Progress {
 	return p
 }
 
-// noteRefusals has the progress tell why the API server refuses pods of a Job that runs and lacks some, or
-// the PodGroup without which none are made. It is looked at again when that has lasted long enough to tell.
+// noteRefusals reports in the progress why the API server refuses pods of a running Job with missing pods, or a
+// PodGroup without which no pods are created. If the refusals have not lasted long enough yet, the JobSet is planned
+// again when they have.
 func (a *attempt) noteRefusals(p *jobs.Progress) {
 	var lacking []types.UID
 	var pods int32
@@ -189,9 +188,8 @@ func (a *attempt) noteRefusals(p *jobs.Progress) {
 	}
 }
 
-// reclaimable counts, of the pods that the quota is for, those that are not needed any
-// more: their Jobs have succeeded, or are smaller now. Jobs that a restart could run
-// again keep theirs: quota that was given to others could not be taken back for them.
+// reclaimable counts the pods with quota that are not needed any more, because their Jobs have succeeded or are smaller
+// now. Jobs that a restart could run again keep their quota, because it could not be taken back from others.
 func (a *attempt) reclaimable() map[string]int32 {
 	out := map[string]int32{}
 	for i := range a.js.Spec.ReplicatedJobs {
@@ -201,8 +199,9 @@ func (a *attempt) reclaimable() map[string]int32 {
 			asked = granted.Asked
 		}
 		if boundsOf(a.js, rj).Elastic && a.jobsLeft(rj) > 0 {
-			// It is the queue's to say how many pods there are, but for a Job that comes to its end, which does not grow: it is
-			// told of no more than were not given, so that nothing is lent.
+			// The queue decides how many pods there are. Only of a Job that is about to end, and must not grow any
+			// more, are ended pods reported, and no more than the pods that were not granted, so that no granted quota
+			// is given away.
 			if job := a.elasticJob(rj); job != nil {
 				if n := min(job.Status.Succeeded, asked-a.seen.Admission.PodSets[rj.Name].Count); n > 0 {
 					out[rj.Name] = n

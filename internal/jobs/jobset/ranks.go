@@ -10,18 +10,17 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// row is how the pods of a replicated job lie in the ranks that were admitted: Job after
-// Job in the order of indices.
+// row says which of the admitted ranks the Jobs of a replicated job have: they follow one another in the order of job
+// indexes.
 type row struct {
 	// pods of each Job.
 	pods int32
-	// over are the indices of Jobs that had succeeded before and were not admitted, in
-	// order: nobody has their ranks.
+	// over lists, in order, the indexes of Jobs that had succeeded before and were not admitted. They have no ranks.
 	over []int32
 }
 
-// ranks are those of the pods of the Job with the index among all that were admitted: from,
-// and up to but not including to. A Job that was not admitted has none.
+// ranks returns the admitted ranks, from (inclusive) to to (exclusive), of the pods of the Job with this index. A Job
+// that was not admitted has none.
 func (r row) ranks(index int32) (from, to int32) {
 	before, over := slices.BinarySearch(r.over, index)
 	from = (index - int32(before)) * r.pods
@@ -31,8 +30,8 @@ func (r row) ranks(index int32) (from, to int32) {
 	return from, from + r.pods
 }
 
-// said is how pods are told the ranks of their Job where these do not follow from its index,
-// as 4-7; "" where they do.
+// said returns the value of the annotation that tells pods the ranks of their Job, as in 4-7, if these do not follow
+// from its index; otherwise "".
 func (r row) said(index int32) string {
 	from, to := r.ranks(index)
 	if len(r.over) == 0 || from >= to {
@@ -41,7 +40,7 @@ func (r row) said(index int32) string {
 	return fmt.Sprintf("%d-%d", from, to-1)
 }
 
-// rowOf is the row of a replicated job.
+// rowOf returns the row of a replicated job.
 func (a *attempt) rowOf(rj *jobset.ReplicatedJob, granted jobs.PodSetAdmission) row {
 	if r, known := a.rows[rj.Name]; known {
 		return r
@@ -54,12 +53,12 @@ func (a *attempt) rowOf(rj *jobset.ReplicatedJob, granted jobs.PodSetAdmission) 
 	return r
 }
 
-// rowOf tells from how many pods were admitted of those that were asked for which Jobs these
-// are, of those that have succeeded by now. Quota is asked for again without Jobs that have
-// succeeded, so as many of these are left out as pods are missing, and since success is for
-// good those that had it first. It may be that others succeeded before the admission that it
-// did not hear of: these have ranks, which nobody uses. Where pods are missing because the
-// Jobs were made smaller, and the Workload did not say so yet, each Job has fewer.
+// rowOf derives from the number of admitted pods, and of those asked for, which Jobs were admitted. A JobSet that is
+// queued again asks for no quota for Jobs that have succeeded; success is final, so the Jobs that were left out are
+// those that succeeded first, as many as there are pods missing. Others may have succeeded shortly before the
+// admission, which did not know it: these have ranks that nothing uses. If pods are missing because the Jobs were made
+// smaller before the Workload said so, each Job has fewer pods. succeeded lists the indexes of succeeded Jobs in the
+// order in which they succeeded.
 func rowOf(rj *jobset.ReplicatedJob, granted jobs.PodSetAdmission, succeeded []int32) row {
 	whole := granted.Asked / max(1, rj.Replicas)
 	for pods := whole; pods > 0; pods-- {
@@ -72,8 +71,7 @@ func rowOf(rj *jobset.ReplicatedJob, granted jobs.PodSetAdmission, succeeded []i
 	return row{pods: whole}
 }
 
-// succeededOf are the indices of the Jobs of a replicated job that have succeeded, in the
-// order in which they did.
+// succeededOf returns the indexes of the succeeded Jobs of a replicated job, in the order in which they succeeded.
 func (a *attempt) succeededOf(replicatedJob string) []int32 {
 	var ended []*batchv1.Job
 	for _, job := range a.children.succeeded {

@@ -1,7 +1,7 @@
 package jobset
 
-// A JobSet is made of Jobs, a Service and claims. JobSets of one subdomain share its Service: an API server that checks
-// OwnerReferencesPermissionEnforcement lets only who may delete it add an owner.
+// A JobSet consists of Jobs, Services and claims. JobSets with the same subdomain share its Service: an API server with
+// OwnerReferencesPermissionEnforcement lets only those who may delete it add an owner.
 //
 // +kubebuilder:rbac:groups=jobset.x-k8s.io,resources=jobsets,verbs=list;watch;patch;delete
 // +kubebuilder:rbac:groups=jobset.x-k8s.io,resources=jobsets/status,verbs=patch

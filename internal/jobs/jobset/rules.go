@@ -10,18 +10,18 @@ import (
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 )
 
-// verdict is what a failure means.
+// verdict is what the failure policy says about a failure.
 type verdict struct {
-	// action is what to do, "" to fail for the want of a policy.
+	// action is what to do, "" to fail because there is no policy.
 	action jobset.FailurePolicyAction
-	// rule is the name of the rule that says so, "" if none does.
+	// rule is the name of the rule that matched, "" if none did.
 	rule string
-	// job is the Job that failed: of those that the rule is for, the first.
+	// job is the failed Job: the first to fail of those that match the rule.
 	job *batchv1.Job
 }
 
-// judge finds the first rule, in their order, that any of the failed Jobs matches, of
-// which there must be one. Where none does, all Jobs are made anew.
+// judge returns the verdict of the first rule that matches any of the failed Jobs, of which there must be at least one.
+// If no rule matches, all Jobs are recreated.
 func judge(policy *jobset.FailurePolicy, failed []*batchv1.Job) verdict {
 	if policy == nil {
 		return verdict{job: firstFailed(failed, anyJob)}
@@ -35,8 +35,8 @@ func judge(policy *jobset.FailurePolicy, failed []*batchv1.Job) verdict {
 	return verdict{action: jobset.RestartJobSet, job: firstFailed(failed, anyJob)}
 }
 
-// matcher reports whether the rule is for a failed Job: its replicated job, and reason
-// and message of its failure are among those of the rule, whose empty lists match all.
+// matcher returns a function that reports whether the rule matches a failed Job: by its replicated job and by the
+// reason and message of its failure. Empty lists match everything.
 func matcher(rule *jobset.FailurePolicyRule) func(*batchv1.Job) bool {
 	matches := messageMatcher(rule.OnJobFailureMessagePatterns)
 	return func(job *batchv1.Job) bool {
@@ -48,11 +48,11 @@ func matcher(rule *jobset.FailurePolicyRule) func(*batchv1.Job) bool {
 
 func anyJob(*batchv1.Job) bool { return true }
 
-// anyOr reports whether the list has the value, or nothing at all.
+// anyOr reports whether the list is empty or contains the value.
 func anyOr(list []string, value string) bool { return len(list) == 0 || slices.Contains(list, value) }
 
-// messageMatcher reports whether one of the patterns is found in a message. The API
-// refuses what is no regular expression; one that was stored before that matches nothing.
+// messageMatcher returns a function that reports whether a message matches one of the patterns. The API rejects invalid
+// patterns; one stored before it did matches nothing.
 func messageMatcher(patterns []string) func(string) bool {
 	var compiled []*regexp.Regexp
 	for _, pattern := range patterns {
@@ -66,7 +66,7 @@ func messageMatcher(patterns []string) func(string) bool {
 	}
 }
 
-// ruleName is the rule's, or the one that a rule at the index gets that has none.
+// ruleName returns the name of the rule, or the default name for a rule at this index.
 func ruleName(rule *jobset.FailurePolicyRule, index int) string {
 	if rule.Name != "" {
 		return rule.Name
@@ -74,8 +74,8 @@ func ruleName(rule *jobset.FailurePolicyRule, index int) string {
 	return fmt.Sprintf("failurePolicyRule%d", index)
 }
 
-// firstFailed is the Job that failed first of those for which it holds, nil if it holds for
-// none; of several at the same time, the first by name.
+// firstFailed returns the Job that failed first among those for which holds returns true, nil if there is none. Ties
+// are broken by name.
 func firstFailed(failed []*batchv1.Job, holds func(*batchv1.Job) bool) *batchv1.Job {
 	var first *batchv1.Job
 	for _, job := range failed {
@@ -87,18 +87,17 @@ func firstFailed(failed []*batchv1.Job, holds func(*batchv1.Job) bool) *batchv1.
 	return first
 }
 
-// counted reports whether the action uses up maxRestarts.
+// counted reports whether the action counts against maxRestarts.
 func counted(action jobset.FailurePolicyAction) bool {
 	return action == jobset.RestartJobSet || action == jobset.RestartJob
 }
 
-// alone reports whether the action makes anew only the Job that failed.
+// alone reports whether the action recreates only the Job that failed.
 func alone(action jobset.FailurePolicyAction) bool {
 	return action == jobset.RestartJob || action == jobset.RestartJobAndIgnoreMaxRestarts
 }
 
-// spent is how much of maxRestarts is used up, by restarts of all Jobs and of single
-// ones.
+// spent returns how much of maxRestarts has been used up, by restarts of all Jobs and of single ones.
 func spent(status *jobset.JobSetStatus) int32 {
 	sum := int64(status.RestartsCountTowardsMax)
 	for _, entry := range status.ReplicatedJobsStatus {
@@ -109,9 +108,8 @@ func spent(status *jobset.JobSetStatus) int32 {
 	return int32(min(sum, 1<<31-1))
 }
 
-// successMayBeUndone reports whether a failure to come may have Jobs run again that have
-// succeeded. Once it may not it never will: rules do not change, and what is spent stays
-// spent.
+// successMayBeUndone reports whether a later failure may make succeeded Jobs run again. Once it returns false, it stays
+// false: rules are immutable, and restarts that were used up stay so.
 func successMayBeUndone(js *jobset.JobSet) bool {
 	policy := js.Spec.FailurePolicy
 	if policy == nil {
@@ -123,7 +121,7 @@ func successMayBeUndone(js *jobset.JobSet) bool {
 			return true
 		}
 		if len(rule.OnJobFailureReasons)+len(rule.OnJobFailureMessagePatterns)+len(rule.TargetReplicatedJobs) == 0 {
-			return false // it is for every failure: nobody asks those after it
+			return false // it matches every failure: no rule after it is reached
 		}
 	}
 	return left

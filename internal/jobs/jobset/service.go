@@ -13,9 +13,8 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// createServices creates the headless Services that are missing: that of the subdomain,
-// which gives the pods their host names, and if it is asked for one for each replicated
-// job.
+// createServices creates missing headless Services: the one of the subdomain, which gives the pods their host names,
+// and, if requested, one for each replicated job.
 func (a *attempt) createServices() {
 	if dnsHostnames(a.js) {
 		a.serveSubdomain()
@@ -37,8 +36,7 @@ func (a *attempt) createServices() {
 	}
 }
 
-// createService creates a headless Service. It is labelled, so that the documented
-// selector finds it.
+// createService creates a headless Service. Its label makes it match the documented selector.
 func (a *attempt) createService(name string, selector map[string]string) {
 	service := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{
@@ -56,9 +54,8 @@ func (a *attempt) createService(name string, selector map[string]string) {
 	a.plan.Writes = append(a.plan.Writes, jobs.Create(service).OrWarn(jobset.HeadlessServiceCreationFailedReason))
 }
 
-// serveSubdomain sees to the Service of the subdomain. JobSets of one subdomain share
-// it, and it goes with the last of them; one that people have made and that selects the
-// pods will do too.
+// serveSubdomain makes sure that the subdomain has a Service. JobSets with the same subdomain share it, and it is
+// garbage collected with the last of them. A headless Service made by a user is accepted if it selects the pods.
 func (a *attempt) serveSubdomain() {
 	name := subdomain(a.js)
 	service := a.besideService(name)
@@ -75,8 +72,8 @@ func (a *attempt) serveSubdomain() {
 	}
 }
 
-// share has the Service select the pods of all JobSets with its name as subdomain, and
-// live as long as this one.
+// share makes the Service select the pods of all JobSets that have its name as subdomain, and adds this JobSet as an
+// owner.
 func (a *attempt) share(service *corev1.Service) {
 	shared := service.DeepCopy()
 	shared.Spec.Selector = map[string]string{muster.SubdomainLabel: service.Name}
@@ -85,11 +82,11 @@ func (a *attempt) share(service *corev1.Service) {
 		APIVersion: jobset.GroupVersion.String(), Kind: kind.Kind, Name: a.js.Name, UID: a.js.UID,
 	})
 	a.plan.Writes = append(a.plan.Writes, jobs.Change(service, shared))
-	// Another may join at the same time, and no watch tells of a Service that is not ours.
+	// Another JobSet may join at the same time, and Services that the JobSet does not control are not watched.
 	a.plan.DueBy(a.seen.Now.Add(patience))
 }
 
-// besideService is the Service of the name, whoever owns it, or nil.
+// besideService returns the Service of this name, whoever owns it, or nil.
 func (a *attempt) besideService(name string) *corev1.Service {
 	for _, service := range jobs.ChildrenOf[*corev1.Service](a.seen.Beside) {
 		if service.Name == name {
@@ -99,8 +96,7 @@ func (a *attempt) besideService(name string) *corev1.Service {
 	return nil
 }
 
-// selectsPods reports whether the Service selects the pods of the JobSet, of each
-// replicated job.
+// selectsPods reports whether the Service selects the pods of every replicated job.
 func (a *attempt) selectsPods(service *corev1.Service) bool {
 	for i := range a.js.Spec.ReplicatedJobs {
 		labels := a.newJob(&a.js.Spec.ReplicatedJobs[i], 0).Spec.Template.Labels

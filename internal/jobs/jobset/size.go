@@ -10,22 +10,21 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// What people are told whose larger Jobs wait for quota.
+// The event for a user whose Jobs can only grow once they get more quota.
 const (
 	growthWaitsReason  = "ResizeWaitsForQuota"
 	growthWaitsMessage = "Jobs of %s have quota for %d pods each, not %d: they grow with the next admission;" +
 		" to have that now, set spec.active of the JobSet's Workload to false and then to true"
 )
 
-// elastic reports whether Jobs may change their size: those whose pods all run at once,
-// each with an index.
+// elastic reports whether Jobs with this spec may change their size: Indexed Jobs that run all their pods at once.
 func elastic(spec *batchv1.JobSpec) bool {
 	return ptr.Deref(spec.CompletionMode, batchv1.IndexedCompletion) == batchv1.IndexedCompletion &&
 		spec.Parallelism != nil && spec.Completions != nil && *spec.Parallelism == *spec.Completions
 }
 
-// sizeOf is how many pods each Job of the replicated job may run: as many as the spec
-// says, as far as there is quota for all Jobs that are left, or as many as the queue chose.
+// sizeOf returns how many pods each Job of the replicated job may run: as many as the spec says, within the quota left
+// for its remaining Jobs, or as many as the queue chose if it is elastic.
 func (a *attempt) sizeOf(rj *jobset.ReplicatedJob) int32 {
 	wanted := podsOf(&rj.Template.Spec)
 	granted, ok := a.seen.Admission.PodSets[rj.Name]
@@ -36,7 +35,7 @@ func (a *attempt) sizeOf(rj *jobset.ReplicatedJob) int32 {
 	if !ok || !elastic(&rj.Template.Spec) || left == 0 {
 		return wanted
 	}
-	// Of several Jobs that share what is left each has a pod at least, as the API asks; but none that is to have no pods.
+	// If several Jobs share the remaining quota, each gets at least one pod, as the API requires, unless it wants none.
 	return min(wanted, max(1, granted.Left/left))
 }
 
@@ -48,9 +47,9 @@ func (a *attempt) jobsLeft(rj *jobset.ReplicatedJob) int32 {
 	return max(0, rj.Replicas-a.counts(rj.Name).Succeeded)
 }
 
-// resizeJobs brings running Jobs to the size that the spec has now. Those that are
-// suspended get it when they are resumed. Those whose size is fixed run no more pods at a time than they have quota for,
-// whatever somebody made of the Job.
+// resizeJobs resizes running Jobs to the size that the spec asks for now; suspended Jobs are resized when they are
+// resumed. A Job of a fixed size is limited to the parallelism that it has quota for, whatever was set on the Job
+// itself.
 func (a *attempt) resizeJobs() {
 	sizes, most := map[string]int32{}, map[string]int32{}
 	for i := range a.js.Spec.ReplicatedJobs {

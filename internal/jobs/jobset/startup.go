@@ -7,8 +7,8 @@ import (
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 )
 
-// dependenciesMet reports whether every replicated job that rj depends on has
-// reached the state asked for. Until then none of rj's Jobs are made.
+// dependenciesMet reports whether every replicated job that rj depends on has reached the required state. Until then,
+// no Jobs of rj are created.
 func (a *attempt) dependenciesMet(rj *jobset.ReplicatedJob) bool {
 	for _, dependency := range rj.DependsOn {
 		replicas := a.replicas(dependency.Name)
@@ -27,8 +27,7 @@ func (a *attempt) dependenciesMet(rj *jobset.ReplicatedJob) bool {
 	return true
 }
 
-// waitsInOrder reports whether those after rj must wait for it to start. It tells
-// the status so.
+// waitsInOrder reports whether the replicated jobs after rj must wait for it to start, and if so says it in the status.
 func (a *attempt) waitsInOrder(rj *jobset.ReplicatedJob) bool {
 	c := a.counts(rj.Name)
 	if !inOrder(a.js) || a.held() || c.Ready+c.Succeeded+c.Failed >= rj.Replicas {
@@ -40,7 +39,7 @@ func (a *attempt) waitsInOrder(rj *jobset.ReplicatedJob) bool {
 	return true
 }
 
-// noteAllStarted tells the status that the order of start has been kept.
+// noteAllStarted says in the status that all replicated jobs have started in order.
 func (a *attempt) noteAllStarted() {
 	if !inOrder(a.js) || a.held() {
 		return
@@ -50,8 +49,8 @@ func (a *attempt) noteAllStarted() {
 	a.flip(jobset.JobSetStartupPolicyInProgress)
 }
 
-// flip turns a condition of the startup policy False because the other one is True.
-// Reason and message stay, as clients know it.
+// flip sets a condition of the startup policy to False because the other one has become True. Reason and message stay
+// unchanged, as in the JobSet controller.
 func (a *attempt) flip(kind jobset.JobSetConditionType) {
 	for i := range a.js.Status.Conditions {
 		if c := &a.js.Status.Conditions[i]; c.Type == string(kind) && c.Status == metav1.ConditionTrue {

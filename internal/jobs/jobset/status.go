@@ -14,9 +14,8 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// countJobs fills in status.replicatedJobsStatus: an entry for each replicated job
-// from the first look on, in descending order of names, as clients know it. Only
-// Jobs of the present attempt count.
+// countJobs fills in status.replicatedJobsStatus: an entry for each replicated job from the first plan on, in
+// descending order of names, as in the JobSet controller. Only Jobs of the current attempt are counted.
 func (a *attempt) countJobs() {
 	entries := map[string]*jobset.ReplicatedJobStatus{}
 	for _, rj := range a.js.Spec.ReplicatedJobs {
@@ -59,8 +58,7 @@ func (a *attempt) countJobs() {
 	slices.SortFunc(a.js.Status.ReplicatedJobsStatus, func(x, y jobset.ReplicatedJobStatus) int { return cmp.Compare(y.Name, x.Name) })
 }
 
-// sameButCounts reports whether the statuses tell the same but for how many Jobs are in
-// which state.
+// sameButCounts reports whether the statuses differ at most in how many Jobs are in which state.
 func sameButCounts(x, y *jobset.JobSetStatus) bool {
 	uncounted := func(status *jobset.JobSetStatus) jobset.JobSetStatus {
 		out := *status
@@ -76,7 +74,7 @@ func sameButCounts(x, y *jobset.JobSetStatus) bool {
 	return equality.Semantic.DeepEqual(uncounted(x), uncounted(y))
 }
 
-// counts is the entry of a replicated job.
+// counts returns the status entry of a replicated job.
 func (a *attempt) counts(name string) jobset.ReplicatedJobStatus {
 	i := slices.IndexFunc(a.js.Status.ReplicatedJobsStatus, func(s jobset.ReplicatedJobStatus) bool { return s.Name == name })
 	if i < 0 {
@@ -95,8 +93,7 @@ func (a *attempt) allReady() bool {
 	return true
 }
 
-// set puts a condition into the status, with an event where it changed. A condition
-// that was never True is not added as False.
+// set sets a condition, and adds an event if it changed. A condition that does not exist is not added as False.
 func (a *attempt) set(kind jobset.JobSetConditionType, status metav1.ConditionStatus, reason, message, eventType string) {
 	before := meta.FindStatusCondition(a.js.Status.Conditions, string(kind))
 	if status == metav1.ConditionFalse && before == nil {
@@ -120,7 +117,7 @@ func (a *attempt) turnOff(kind jobset.JobSetConditionType, reason, message strin
 
 func finished(js *jobset.JobSet) bool { return outcome(js) != nil }
 
-// outcome is how the JobSet ended, or nil.
+// outcome returns how the JobSet ended, nil if it has not.
 func outcome(js *jobset.JobSet) *jobs.Outcome {
 	if c := terminal(js); c != nil {
 		return &jobs.Outcome{Succeeded: c.Type == string(jobset.JobSetCompleted), Message: c.Message}
@@ -128,7 +125,7 @@ func outcome(js *jobset.JobSet) *jobs.Outcome {
 	return nil
 }
 
-// endedAt is when the JobSet ended; it must have.
+// endedAt returns when a finished JobSet ended.
 func endedAt(js *jobset.JobSet) time.Time { return terminal(js).LastTransitionTime.Time }
 
 func terminal(js *jobset.JobSet) *metav1.Condition {

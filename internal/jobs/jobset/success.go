@@ -9,9 +9,9 @@ import (
 	jobset "github.com/musterhq/muster/api/jobset/v1alpha2"
 )
 
-// succeeded evaluates the success policy: all Jobs of the targets, or any one of
-// them. Without targets every replicated job is one; without a policy, it is all.
-// Nothing succeeds before at least one Job has.
+// succeeded evaluates the success policy: all Jobs of the target replicated jobs have succeeded, or any of them. An
+// empty list of targets means all replicated jobs, and without a policy all Jobs must succeed. A JobSet without any
+// succeeded Job has not succeeded.
 func (a *attempt) succeeded() bool {
 	if len(a.children.succeeded) == 0 {
 		return false
@@ -33,8 +33,8 @@ func (a *attempt) succeeded() bool {
 	return succeeded >= wanted
 }
 
-// complete ends the JobSet in success. The end is written first, as in fail. What
-// still runs is deleted at the next look, once nobody can doubt the end any more.
+// complete ends the JobSet as completed. As in fail, the status is written first. What still runs is deleted by the
+// next plan, once the end is recorded.
 func (a *attempt) complete() {
 	a.plan.StatusFirst = true
 	a.js.Status.TerminalState = string(jobset.JobSetCompleted)

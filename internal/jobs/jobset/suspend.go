@@ -14,8 +14,7 @@ import (
 	"github.com/musterhq/muster/internal/podspec"
 )
 
-// held reports whether no pods may run: a queue says so, or, where none has a say,
-// the user.
+// held reports whether no pods may run: because the queue says so, or, for a JobSet without a queue, its user.
 func (a *attempt) held() bool {
 	if a.seen.Admission.Grant == jobs.Unqueued {
 		return ptr.Deref(a.js.Spec.Suspend, false)
@@ -23,32 +22,31 @@ func (a *attempt) held() bool {
 	return !a.seen.Admission.MayRun()
 }
 
-// What a user is told whose change of spec.suspend is taken back.
+// The event for a user whose change of spec.suspend is reverted.
 const (
 	queueDecidesReason  = "QueueDecides"
 	queueDecidesMessage = "spec.suspend is false again: the queue decides when this JobSet runs; to hold it, set spec.active of its Workload to false"
 )
 
-// takesOverSuspend reports whether spec.suspend of an admitted JobSet is still true.
-// In a queue it is the queue's to say, and who looks at the field should see that
-// the JobSet runs.
+// takesOverSuspend reports whether spec.suspend of an admitted JobSet is still true. The queue decides about a queued
+// JobSet, and the field should show that it runs.
 func (a *attempt) takesOverSuspend() bool {
 	return a.seen.Admission.Grant == jobs.Admitted && ptr.Deref(a.seen.Job.Spec.Suspend, false)
 }
 
-// takeOverSuspend sets spec.suspend to false. All else waits for the next look: the
-// status could not be written over this change.
+// takeOverSuspend sets spec.suspend to false. All else is left to the next plan: a status write would conflict with
+// this change.
 func (a *attempt) takeOverSuspend() {
 	resumed := a.seen.Job.DeepCopy()
 	resumed.Spec.Suspend = ptr.To(false)
 	change := jobs.Change(a.seen.Job, resumed)
-	if len(a.children.all()) > 0 { // it ran already, so this is not how it was created
+	if len(a.children.all()) > 0 { // it has run before, so spec.suspend was set later
 		change = change.AndTell(jobs.Warning(queueDecidesReason, queueDecidesMessage))
 	}
 	a.plan.Writes = append(a.plan.Writes, change)
 }
 
-// suspendJobs suspends what runs, and says so.
+// suspendJobs suspends running Jobs and sets the condition Suspended.
 func (a *attempt) suspendJobs() {
 	for _, job := range a.children.active {
 		if suspended(job) || !job.DeletionTimestamp.IsZero() {
@@ -61,9 +59,8 @@ func (a *attempt) suspendJobs() {
 	a.set(jobset.JobSetSuspended, metav1.ConditionTrue, jobset.JobSetSuspendedReason, jobset.JobSetSuspendedMessage, corev1.EventTypeNormal)
 }
 
-// resumeJobs resumes suspended Jobs, in the order that the policies of start ask
-// for, with pod templates as they would be created now: nothing is left of what an
-// earlier admission added.
+// resumeJobs resumes suspended Jobs, in the order that dependencies and the startup policy require, with the pod
+// templates that new Jobs would get: nothing of what an earlier admission added is left.
 func (a *attempt) resumeJobs() {
 	for i := range a.js.Spec.ReplicatedJobs {
 		rj := &a.js.Spec.ReplicatedJobs[i]
@@ -85,15 +82,14 @@ func (a *attempt) resumeJobs() {
 	a.turnOff(jobset.JobSetSuspended, jobset.JobSetResumedReason, jobset.JobSetResumedMessage)
 }
 
-// What a user is told whose Job was given other nodes while it runs.
+// The event for a user whose running Job was given other nodes.
 const (
 	movedReason  = "Moved"
 	movedMessage = "The pods of Job %s are stopped and started again: it was given other nodes, and its pod template names those that it had"
 )
 
-// move stops a Job that runs, nil if there is none, and whose template does not lead to
-// the nodes that it has now, since a repair gave it others. The template can only change
-// while there are no pods; then it is resumed.
+// move stops a running Job whose pod template does not lead to its nodes any more, since a repair gave it others. The
+// template can only be changed while the Job has no pods; then it is resumed. job may be nil.
 func (a *attempt) move(rj *jobset.ReplicatedJob, index int32, job *batchv1.Job) {
 	granted, ok := a.seen.Admission.PodSets[rj.Name]
 	if job == nil || !ok || suspended(job) || !job.DeletionTimestamp.IsZero() {
@@ -109,24 +105,23 @@ func (a *attempt) move(rj *jobset.ReplicatedJob, index int32, job *batchv1.Job) 
 	a.moved[job.Name] = true
 }
 
-// resume starts a suspended Job as it would be created now. A template that changes must
-// wait until the pods of the old one are gone. API servers before 1.36 let it change only
-// of a Job that seems never to have started, and leave it to us to make it seem so;
-// later ones do that themselves.
+// resume resumes a suspended Job with the template that a new Job would get. If the template changes, it waits until
+// the pods of the old one are gone. API servers before 1.36 allow the change only if status.startTime is not set, and
+// require the Job's owner to reset it; later ones reset it themselves.
 func (a *attempt) resume(job, fresh *batchv1.Job) {
 	desired := resumed(job, fresh)
 	if most := ptr.Deref(fresh.Spec.Parallelism, 1); a.seen.Admission.Grant == jobs.Admitted && ptr.Deref(desired.Spec.Parallelism, 1) > most {
-		desired.Spec.Parallelism = ptr.To(most) // see resizeJobs
+		desired.Spec.Parallelism = ptr.To(most) // as in resizeJobs
 	}
 	switch {
 	case !sameCompany(job.Spec.Template.Spec, fresh.Spec.Template.Spec), a.leavesGang(job, fresh), asksForMore(job, fresh):
-		// Such as one that was placed, and now is not, or whose pods somebody had ask for more than the JobSet does: no change of
-		// it will do.
+		// These changes of the template are not allowed even while the Job is suspended, or show that someone made its
+		// pods ask for more than the JobSet does.
 		a.deleteJobs([]*batchv1.Job{job})
 	case equality.Semantic.DeepEqual(job.Spec.Template, desired.Spec.Template):
 		a.plan.Writes = append(a.plan.Writes, jobs.Change(job, desired))
 	case job.Status.Active > 0:
-		// The Job says when they are gone.
+		// The Job controller reports when they are gone.
 	case job.Status.StartTime != nil:
 		unstarted := job.DeepCopy()
 		unstarted.Status.StartTime = nil
@@ -136,8 +131,8 @@ func (a *attempt) resume(job, fresh *batchv1.Job) {
 	}
 }
 
-// asksForMore reports whether pods of the Job ask for more of anything than they would if it were created now. What asks for less may
-// be so because of somebody who changes all Jobs as they are made, and would do that again.
+// asksForMore reports whether pods of the Job request more of any resource than those of a new Job would. Requesting
+// less is tolerated: it may come from a mutating webhook, which would do the same again.
 func asksForMore(job, fresh *batchv1.Job) bool {
 	granted := podspec.Requests(fresh.Spec.Template.Spec)
 	for resource, amount := range podspec.Requests(job.Spec.Template.Spec) {
@@ -148,8 +143,8 @@ func asksForMore(job, fresh *batchv1.Job) bool {
 	return false
 }
 
-// resumed is the Job, no longer suspended, with the parts of the pod template that
-// may change while a Job is suspended.
+// resumed returns the Job, no longer suspended, with those parts of the fresh pod template that may change while a Job
+// is suspended.
 func resumed(job, fresh *batchv1.Job) *batchv1.Job {
 	out := job.DeepCopy()
 	out.Spec.Suspend = ptr.To(false)
@@ -167,8 +162,7 @@ func resumed(job, fresh *batchv1.Job) *batchv1.Job {
 	return out
 }
 
-// withNodeAffinity is the affinity with the other's way to choose nodes. All else about
-// it can never change.
+// withNodeAffinity returns the affinity with the node affinity of wanted. The other parts of an affinity are immutable.
 func withNodeAffinity(had, wanted *corev1.Affinity) *corev1.Affinity {
 	var nodes *corev1.NodeAffinity
 	if wanted != nil {
@@ -187,7 +181,7 @@ func withNodeAffinity(had, wanted *corev1.Affinity) *corev1.Affinity {
 	return out
 }
 
-// jobControllerKeys are labels that the API server gives the pods of every Job.
+// jobControllerKeys are labels that the API server sets on the pod template of every Job.
 var jobControllerKeys = []string{
 	batchv1.ControllerUidLabel, batchv1.JobNameLabel, "controller-uid", "job-name",
 }

@@ -17,18 +17,18 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// podsOf is how many pods a Job runs at a time.
+// podsOf returns how many pods a Job runs at a time.
 func podsOf(spec *batchv1.JobSpec) int32 {
 	parallelism := ptr.Deref(spec.Parallelism, 1)
 	return min(parallelism, ptr.Deref(spec.Completions, parallelism))
 }
 
-// podCount is how many pods a replicated job runs at a time, in all its Jobs. The
-// API refuses what would not fit an int32.
+// podCount returns how many pods all Jobs of a replicated job run at a time. The API rejects numbers that would
+// overflow an int32.
 func podCount(rj *jobset.ReplicatedJob) int32 { return rj.Replicas * podsOf(&rj.Template.Spec) }
 
-// podTemplate is the replicated job's pod template with JobSet's defaults: pods
-// restart on failure unless the template says otherwise.
+// podTemplate returns the pod template of a replicated job with JobSet's default: pods restart on failure unless the
+// template says otherwise.
 func podTemplate(rj *jobset.ReplicatedJob) corev1.PodTemplateSpec {
 	template := *rj.Template.Spec.Template.DeepCopy()
 	if template.Spec.RestartPolicy == "" {
@@ -37,12 +37,12 @@ func podTemplate(rj *jobset.ReplicatedJob) corev1.PodTemplateSpec {
 	return template
 }
 
-// jobName is the name of a Job of the JobSet.
+// jobName returns the name of a Job of the JobSet.
 func jobName(js *jobset.JobSet, replicatedJob string, index int32) string {
 	return js.Name + "-" + replicatedJob + "-" + decimal(index)
 }
 
-// subdomain is the name of the Service and the DNS subdomain of the pods.
+// subdomain returns the name of the headless Service, which is the DNS subdomain of the pods.
 func subdomain(js *jobset.JobSet) string {
 	if js.Spec.Network != nil && js.Spec.Network.Subdomain != "" {
 		return js.Spec.Network.Subdomain
@@ -54,8 +54,7 @@ func dnsHostnames(js *jobset.JobSet) bool {
 	return js.Spec.Network == nil || ptr.Deref(js.Spec.Network.EnableDNSHostnames, true)
 }
 
-// newJob is the Job with the index of a replicated job, as it is created. Its pods
-// get what admission gave their pod set.
+// newJob returns the Job of this index, as it is created now. Its pods get what admission granted their pod set.
 func (a *attempt) newJob(rj *jobset.ReplicatedJob, index int32) *batchv1.Job {
 	js := a.js
 	keys := identity(js, rj, index)
@@ -88,8 +87,8 @@ func (a *attempt) newJob(rj *jobset.ReplicatedJob, index int32) *batchv1.Job {
 	if size := a.sizeOf(rj); elastic(&job.Spec) {
 		job.Spec.Parallelism, job.Spec.Completions = ptr.To(size), ptr.To(size)
 	}
-	// A Job that were removed before the JobSet has ended would be missed, and run again;
-	// its own time to live begins with the JobSet's end. See removeExpired.
+	// A Job that is deleted before the JobSet has ended would be recreated, so its time to live starts with the end of
+	// the JobSet. See removeExpired.
 	job.Spec.TTLSecondsAfterFinished = nil
 	job.Spec.Suspend = ptr.To(a.held())
 	if job.Spec.CompletionMode == nil {
@@ -98,8 +97,7 @@ func (a *attempt) newJob(rj *jobset.ReplicatedJob, index int32) *batchv1.Job {
 	return job
 }
 
-// identity are the labels, and annotations too, that tell a Job and its pods where
-// in the JobSet they belong.
+// identity returns the labels, which are also annotations, that say where in the JobSet a Job and its pods belong.
 func identity(js *jobset.JobSet, rj *jobset.ReplicatedJob, index int32) map[string]string {
 	var all, before, inGroup, inGroupBefore int32
 	group := groupOf(rj)
@@ -141,21 +139,21 @@ func identity(js *jobset.JobSet, rj *jobset.ReplicatedJob, index int32) map[stri
 	return keys
 }
 
-// podLabels are labels that the pods have and their Job has not.
+// podLabels returns labels of the pods that their Job does not have.
 func (a *attempt) podLabels(pod *corev1.PodSpec) map[string]string {
 	out := map[string]string{}
 	if dnsHostnames(a.js) {
 		out[muster.SubdomainLabel] = subdomain(a.js)
 	}
-	// A label cannot hold a number below zero.
+	// A label value cannot hold a negative number.
 	if priority, known := a.seen.Facts.Priorities.OfPods(pod.PriorityClassName); known && priority >= 0 {
 		out[jobset.PriorityKey] = decimal(priority)
 	}
 	return out
 }
 
-// placementKeys are annotations that say how Jobs are kept apart: those of the replicated
-// job, or else of the JobSet.
+// placementKeys returns the annotations about exclusive placement: those of the replicated job take precedence over
+// those of the JobSet.
 func placementKeys(js *jobset.JobSet, rj *jobset.ReplicatedJob) map[string]string {
 	out := map[string]string{}
 	for _, key := range []string{jobset.ExclusiveKey, jobset.NodeSelectorStrategyKey} {
@@ -177,7 +175,7 @@ func groupOf(rj *jobset.ReplicatedJob) string {
 
 func decimal(n int32) string { return strconv.FormatInt(int64(n), 10) }
 
-// with is base and, winning over it, more.
+// with returns the entries of both maps; those of more take precedence.
 func with(base, more map[string]string) map[string]string {
 	out := make(map[string]string, len(base)+len(more))
 	maps.Copy(out, base)

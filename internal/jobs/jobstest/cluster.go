@@ -17,28 +17,28 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// Cluster is the children of a job in memory, with a small model of a kubelet.
+// Cluster holds the children of a job in memory, with a small model of a kubelet.
 type Cluster struct {
 	T   *rapid.T
 	Now time.Time
-	// MayMake says why the object must not be made now, "" if it may be.
+	// MayMake says why the object must not be created now, "" if it may be.
 	MayMake func(o client.Object) string
-	// Signalled is the exit code of a program that is told to end.
+	// Signalled is the exit code of a program that is told to terminate.
 	Signalled int32
 
 	children map[string]client.Object
 	made     int
 }
 
-// NewCluster has no children.
+// NewCluster returns a Cluster without children.
 func NewCluster(t *rapid.T) *Cluster {
 	return &Cluster{T: t, Now: Now, MayMake: func(client.Object) string { return "" }, children: map[string]client.Object{}}
 }
 
-// key is what a child is known by.
+// key returns the key of a child.
 func key(o client.Object) string { return fmt.Sprintf("%T %s", o, o.GetName()) }
 
-// Children are all there are, in an order.
+// Children returns all children in a fixed order.
 func (c *Cluster) Children() []client.Object {
 	var out []client.Object
 	for _, key := range slices.Sorted(maps.Keys(c.children)) {
@@ -47,7 +47,7 @@ func (c *Cluster) Children() []client.Object {
 	return out
 }
 
-// Pods are those of them, by their names; nobody may change one.
+// Pods returns the pods among them by name. They must not be modified.
 func (c *Cluster) Pods() map[string]*corev1.Pod {
 	out := map[string]*corev1.Pod{}
 	for _, pod := range jobs.ChildrenOf[*corev1.Pod](c.Children()) {
@@ -56,12 +56,11 @@ func (c *Cluster) Pods() map[string]*corev1.Pod {
 	return out
 }
 
-// Put has the child be so.
+// Put stores the child, replacing an earlier version of it.
 func (c *Cluster) Put(o client.Object) { c.children[key(o)] = o }
 
-// Do carries out as many writes of the plan as it may before it is killed. The status is
-// written by the function, which reports whether it was another; Do reports whether
-// anything was written.
+// Do carries out at most most writes of the plan, as if the operator was killed then. The status is written by the
+// function status, which reports whether it changed. Do reports whether anything was written.
 func (c *Cluster) Do(p jobs.Plan, most int, status func() bool) bool {
 	changed := false
 	writeStatus := func() {
@@ -113,7 +112,7 @@ func (c *Cluster) do(w jobs.Write) {
 	}
 }
 
-// Delete is the API server's: a pod that has ended, or has no node, goes at once.
+// Delete deletes an object as the API server does: a pod that has ended, or has no node, is gone at once.
 func (c *Cluster) Delete(o client.Object) {
 	pod, ok := o.(*corev1.Pod)
 	if !ok || replicas.HasEnded(pod) || pod.Spec.NodeName == "" {
@@ -125,8 +124,8 @@ func (c *Cluster) Delete(o client.Object) {
 	c.Put(gone)
 }
 
-// RunPods moves some of the pods one step on, two seconds later, and reports whether it
-// moved any. code is with what a program ends.
+// RunPods advances some of the pods by one step, two seconds later, and reports whether it changed any. code returns
+// the exit code of a pod's program.
 func (c *Cluster) RunPods(some func(*corev1.Pod) bool, code func(name string) int32) bool {
 	changed := false
 	c.Now = c.Now.Add(2 * time.Second)
@@ -144,7 +143,7 @@ func (c *Cluster) step(p Pod, code func(name string) int32) bool {
 	case going && p.Status.Phase == corev1.PodRunning:
 		p.EndedAt(c.Signalled, c.Now)
 	case going && replicas.HasEnded(p.Pod) && *p.DeletionGracePeriodSeconds > 0:
-		p.DeletionTimestamp, p.DeletionGracePeriodSeconds = ptr.To(metav1.NewTime(c.Now)), ptr.To[int64](0) // its node removes it
+		p.DeletionTimestamp, p.DeletionGracePeriodSeconds = ptr.To(metav1.NewTime(c.Now)), ptr.To[int64](0) // its node confirms that it has stopped
 	case going:
 		delete(c.children, key(p.Pod))
 		return true

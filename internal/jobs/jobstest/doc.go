@@ -1,3 +1,4 @@
-// Package jobstest is what the tests of job APIs whose pods Muster makes itself share: pods as a kubelet leaves them, a
-// check that a Plan is a pure function, and a cluster in memory. Only tests import it; it knows no API.
+// Package jobstest holds what tests share of job APIs whose pods Muster creates itself: builders of pods in the states
+// that a kubelet leaves them in, a check that a Plan is a pure function, and an in-memory cluster. Only tests import
+// it; it knows no particular API.
 package jobstest

@@ -11,8 +11,8 @@ import (
 	"github.com/musterhq/muster/internal/podspec"
 )
 
-// MissingGetsTheFreePlace sees that the first of four pods of the pod set worker, which alone is missing, is made for the
-// place that the others leave. running makes the pod of an index as it runs.
+// MissingGetsTheFreePlace checks that the first of four pods of the pod set worker, if it alone is missing, is created
+// for the place that the others leave free. running returns a running pod of the given index.
 func MissingGetsTheFreePlace(t *testing.T, running func(index int) *corev1.Pod, plan func(jobs.Admission, ...client.Object) jobs.Plan) {
 	t.Helper()
 	at := func(node string, count int32) podspec.Place {

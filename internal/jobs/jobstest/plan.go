@@ -14,8 +14,8 @@ import (
 	"github.com/musterhq/muster/internal/jobs"
 )
 
-// See plans, and sees that this is a pure function: nothing that it was given is changed,
-// and neither another try nor another order of the children changes the answer.
+// See calls plan and checks that it is a pure function: it modifies none of its arguments, and neither another call nor
+// another order of the children changes the result.
 func See[T client.Object](t rapid.TB, plan func(jobs.Seen[T]) jobs.Plan, seen jobs.Seen[T]) jobs.Plan {
 	t.Helper()
 	job, children := copied(seen.Job), make([]client.Object, len(seen.Children))
@@ -41,13 +41,13 @@ func See[T client.Object](t rapid.TB, plan func(jobs.Seen[T]) jobs.Plan, seen jo
 
 func copied[T client.Object](o T) T { return o.DeepCopyObject().(T) }
 
-// inOrder is the plan with its writes, which are done side by side, in an order.
+// inOrder returns the plan with its writes sorted, since they are done concurrently.
 func inOrder(p jobs.Plan) jobs.Plan {
 	p.Writes = slices.SortedFunc(slices.Values(p.Writes), func(a, b jobs.Write) int { return strings.Compare(Text(a), Text(b)) })
 	return p
 }
 
-// comparePlans compares all of two plans but for functions, which are there or are not.
+// comparePlans compares all of two plans; of functions, only whether they are nil.
 var comparePlans = cmp.Options{
 	cmp.AllowUnexported(jobs.Write{}), cmpopts.EquateEmpty(),
 	cmp.Comparer(func(a, b func(client.Object) error) bool { return (a == nil) == (b == nil) }),
@@ -55,13 +55,13 @@ var comparePlans = cmp.Options{
 	cmp.Comparer(func(a, b func(error) (client.Object, jobs.Event)) bool { return (a == nil) == (b == nil) }),
 }
 
-// Text is what a write does, "verb Kind name".
+// Text returns what a write does, as "verb Kind name".
 func Text(w jobs.Write) string {
 	kind := fmt.Sprintf("%T", w.Object())
 	return fmt.Sprintf("%s %s %s", w.Verb(), kind[strings.LastIndex(kind, ".")+1:], w.Object().GetName())
 }
 
-// Writes are what a plan writes beside the status, as Text has it, in order.
+// Writes returns what a plan writes besides the status, as of Text, in order.
 func Writes(p jobs.Plan) []string {
 	var out []string
 	for _, w := range slices.Concat(p.First, p.Writes) {
@@ -70,8 +70,7 @@ func Writes(p jobs.Plan) []string {
 	return out
 }
 
-// Same reports a difference between what was wanted and what came, where none and an empty
-// one are the same.
+// Same reports a difference between want and got. Nil and empty are the same.
 func Same[V any](t rapid.TB, what string, want, got V) {
 	t.Helper()
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {

@@ -13,29 +13,29 @@ import (
 	"github.com/musterhq/muster/api/muster"
 )
 
-// Now is when tests plan.
+// Now is the time at which tests plan.
 var Now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// container is the one that tells of a pod.
+// container is the name of the container that has a status.
 const container = "main"
 
-// Pod builds a pod as the API server has it. Its methods change the pod that it has.
+// Pod builds a pod as the API server returns it. Its methods modify the pod and return it.
 type Pod struct{ *corev1.Pod }
 
-// NewPod is the pod of the name of a first attempt, made an hour ago and given no node yet.
+// NewPod returns a pod of the first attempt, created an hour ago and not bound yet.
 func NewPod(name string) Pod {
 	return Pod{&corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Name: name, Namespace: "ns", UID: types.UID(name + "-uid"), CreationTimestamp: metav1.NewTime(Now.Add(-time.Hour)),
 		Annotations: map[string]string{muster.RestartsAnnotation: "0"}}}}
 }
 
-// Attempt has it be of that attempt.
+// Attempt makes the pod belong to this attempt.
 func (p Pod) Attempt(n int) Pod {
 	p.Annotations[muster.RestartsAnnotation] = strconv.Itoa(n)
 	return p
 }
 
-// Running has it run since an hour, and be ready.
+// Running makes the pod ready, and running for an hour.
 func (p Pod) Running() Pod {
 	p.Spec.NodeName = "n"
 	p.Status.Phase = corev1.PodRunning
@@ -45,10 +45,10 @@ func (p Pod) Running() Pod {
 	return p
 }
 
-// Ended has it have ended a minute ago, with the exit code.
+// Ended makes the pod have ended a minute ago with this exit code.
 func (p Pod) Ended(code int32) Pod { return p.EndedAt(code, Now.Add(-time.Minute)) }
 
-// EndedAt has it have ended at the time, with the exit code.
+// EndedAt makes the pod have ended at this time with this exit code.
 func (p Pod) EndedAt(code int32, at time.Time) Pod {
 	p.Running().Status.Phase = corev1.PodSucceeded
 	if code != 0 {
@@ -59,20 +59,20 @@ func (p Pod) EndedAt(code int32, at time.Time) Pod {
 	return p
 }
 
-// Disrupted has it tell that its node, or its place, was taken from it.
+// Disrupted gives the pod the condition DisruptionTarget, as if its node, or its place, was taken away.
 func (p Pod) Disrupted() Pod {
 	p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue})
 	return p
 }
 
-// Going has somebody have deleted it just now, with half a minute to end in.
+// Going marks the pod as deleted just now, with a grace period of half a minute.
 func (p Pod) Going() Pod {
 	p.DeletionTimestamp = ptr.To(metav1.NewTime(Now.Add(30 * time.Second)))
 	p.DeletionGracePeriodSeconds = ptr.To[int64](30)
 	return p
 }
 
-// Objects are the pods as children of a job.
+// Objects returns the pods as children of a job.
 func Objects(pods ...Pod) []client.Object {
 	var out []client.Object
 	for _, p := range pods {

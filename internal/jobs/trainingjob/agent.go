@@ -11,27 +11,27 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// lattice says whether workers have the agent round their command, and for which framework.
+// lattice says whether the agent is added to the workers, and for which framework.
 type lattice struct {
 	injected  bool
 	framework string
 }
 
-// latticeOf is what the job has come to say.
+// latticeOf returns what the job asks for now.
 func latticeOf(job *breezeml.TrainingJob) lattice {
 	return lattice{job.Spec.InjectLattice, string(job.Spec.Framework)}
 }
 
-// mark has the template say it, for as long as it is admitted.
+// mark records it in an annotation of the template, where it stays for as long as the template is admitted.
 func (of lattice) mark(template *corev1.PodTemplateSpec) {
-	delete(template.Annotations, muster.AgentFrameworkAnnotation) // a user's own counts for nothing
+	delete(template.Annotations, muster.AgentFrameworkAnnotation) // a value set by the user is ignored
 	if of.injected {
 		metav1.SetMetaDataAnnotation(&template.ObjectMeta, muster.AgentFrameworkAnnotation, of.framework)
 	}
 }
 
-// lattice is that of the present run. Either all of its workers have the agent or none has: in
-// rounds some would wait for the others in vain.
+// lattice returns the value for the current run. Either all of its workers have the agent or none has: otherwise, those
+// with an agent would wait for the others in vain.
 func (l *look) lattice() lattice {
 	granted := l.seen.Admission.PodSets[worker].Template
 	if granted == nil {
@@ -41,8 +41,8 @@ func (l *look) lattice() lattice {
 	return lattice{injected, framework}
 }
 
-// withAgent is the template of the worker of the job with the index, with the agent round the
-// command of the container that trains, or as it is.
+// withAgent returns the template of the job's worker with this index, with the agent added to its training container if
+// the workers have one.
 func (of lattice) withAgent(job *breezeml.TrainingJob, agent podspec.Agent, template corev1.PodTemplateSpec, index int32) (corev1.PodTemplateSpec, error) {
 	if !of.injected {
 		return template, nil
@@ -55,8 +55,8 @@ func (of lattice) withAgent(job *breezeml.TrainingJob, agent podspec.Agent, temp
 	return agent.Inject(template, round)
 }
 
-// roundOf is in which rounds the worker takes part. Workers that run are enough for one,
-// whatever the job has come to say of its minimum since.
+// roundOf returns in which rounds the worker takes part. The workers that run are enough for one, even if the job's
+// minimum has been raised since.
 func roundOf(job *breezeml.TrainingJob, index int32) podspec.Round {
 	size := sizesOf(job)
 	if now := job.Status.CurrentSize; now > 0 {
@@ -68,7 +68,7 @@ func roundOf(job *breezeml.TrainingJob, index int32) podspec.Round {
 	}
 }
 
-// tellSizes has the pods that there are say which sizes their rounds may have now.
+// tellSizes updates on existing pods the annotation with the sizes that their rounds may have.
 func (l *look) tellSizes() {
 	sizes := roundOf(l.job, 0).Sizes()
 	for i := range l.roster.Replicas {

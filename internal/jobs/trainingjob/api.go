@@ -18,18 +18,18 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// gathers is for how long changes of pods are gathered: too short for people to notice.
+// gathers is how long changes of pods are batched: too short for users to notice.
 const gathers = 100 * time.Millisecond
 
-// worker is the name of the one pod set, and a part of the names of pods.
+// worker is the name of the only pod set, and a part of the names of pods.
 const worker = breezeml.WorkerType
 
-// Settings are what an administrator may decide about TrainingJobs.
+// Settings are the settings for TrainingJobs that an administrator can make.
 type Settings struct {
-	// Group of the API; breezeml.DefaultGroup unless it was installed under another name.
+	// Group is the API group: breezeml.DefaultGroup, unless the API was installed under another name.
 	Group string
-	// PendingTimeout is how long pods of a job that runs may be pending before it is queued again, and Cooldown how much
-	// later.
+	// PendingTimeout is how long pods of a running job may be pending before the job gives up its quota. Cooldown is
+	// how long it then waits before it is queued again.
 	PendingTimeout, Cooldown time.Duration
 }
 
@@ -37,7 +37,7 @@ func (s Settings) kind() schema.GroupVersionKind {
 	return breezeml.VersionOf(s.Group).WithKind("TrainingJob")
 }
 
-// API is the TrainingJob API. A TrainingJob that names no queue goes to the one called default.
+// API returns the TrainingJob API. A TrainingJob that names no queue goes to the queue named default.
 func API(s Settings) jobs.API[*breezeml.TrainingJob] {
 	return jobs.API[*breezeml.TrainingJob]{
 		Kind:    s.kind(),
@@ -57,13 +57,14 @@ func API(s Settings) jobs.API[*breezeml.TrainingJob] {
 	}
 }
 
-// matters reports whether a change of a child may change what is planned.
+// matters reports whether an update of a child can change the plan.
 func matters(before, after client.Object) bool {
 	pod, isPod := after.(*corev1.Pod)
-	return isPod && replicas.Matters(before.(*corev1.Pod), pod) // all that counts of a Service is that it is there
+	return isPod && replicas.Matters(before.(*corev1.Pod), pod) // of a Service, only its existence matters
 }
 
-// describe says what a TrainingJob asks for: one pod set of as many workers as it can use, and that fewer will do.
+// describe returns what a TrainingJob asks for: one pod set of as many workers as it can use, and the minimum that it
+// accepts.
 func describe(job *breezeml.TrainingJob, facts jobs.Facts) jobs.Description {
 	d := jobs.Description{
 		Foreign: job.Spec.RunPolicy.ManagedBy != nil && *job.Spec.RunPolicy.ManagedBy != breezeml.ControllerName,
@@ -78,7 +79,8 @@ func describe(job *breezeml.TrainingJob, facts jobs.Facts) jobs.Description {
 		return d
 	}
 	size := sizesOf(job)
-	// One of a single size is elastic too: it may be stopped for a higher priority, whatever its queue says of preemption.
+	// A job of a single size is elastic too: it may be stopped for a higher priority, whatever the preemption policy of
+	// its queue.
 	podSet := kueue.PodSet{Name: worker, Count: size.most, MinCount: ptr.To(size.least), Template: templateOf(job)}
 	metav1.SetMetaDataAnnotation(&podSet.Template.ObjectMeta, muster.MinReplicasAnnotation, strconv.Itoa(int(size.least)))
 	metav1.SetMetaDataAnnotation(&podSet.Template.ObjectMeta, muster.MaxReplicasAnnotation, strconv.Itoa(int(size.most)))
@@ -95,18 +97,18 @@ func describe(job *breezeml.TrainingJob, facts jobs.Facts) jobs.Description {
 	return d
 }
 
-// queuedSince is since when the job queues, zero for since now.
+// queuedSince returns since when the job is queued, zero if it is queued only now.
 func queuedSince(job *breezeml.TrainingJob) time.Time {
 	switch s := &job.Status; {
 	case s.Stage == breezeml.StageNone:
 		return job.CreationTimestamp.Time
 	case s.Stage == breezeml.StageWrongConfiguration, isTrue(job, breezeml.JobSuspended), s.QueuedTime == nil:
-		return time.Time{} // the status will say so
+		return time.Time{} // the next status has the time
 	}
 	return job.Status.QueuedTime.Time
 }
 
-// queueOf is the queue of the scheduling policy, "" if it names none.
+// queueOf returns the queue of the scheduling policy, "" if it names none.
 func queueOf(job *breezeml.TrainingJob) string {
 	if p := job.Spec.RunPolicy.SchedulingPolicy; p != nil {
 		return p.Queue
@@ -114,5 +116,5 @@ func queueOf(job *breezeml.TrainingJob) string {
 	return ""
 }
 
-// suspended reports whether the job's user holds it.
+// suspended reports whether the user has suspended the job.
 func suspended(job *breezeml.TrainingJob) bool { return ptr.Deref(job.Spec.RunPolicy.Suspend, false) }

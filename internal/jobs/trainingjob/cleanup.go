@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// end ends the job. That is written first: what follows from it cannot be undone.
+// end ends the job. The status is written first, because what follows from it cannot be undone.
 func (l *look) end(o *jobs.Outcome) {
 	l.plan.StatusFirst = true
 	condition, reason, event := breezeml.JobSucceeded, breezeml.SucceededReason, corev1.EventTypeNormal
@@ -26,8 +26,8 @@ func (l *look) end(o *jobs.Outcome) {
 	s.CompletionTime, s.ExecStatus.CompletionTime = l.now.DeepCopy(), l.now.DeepCopy()
 }
 
-// cleanUp deletes the pods that the policy asks for, their Services with them, and those that may run no more because
-// the queue wants back what they use. In the end it deletes the job.
+// cleanUp deletes the pods that the policy selects, with their Services, and pods that must stop because the queue
+// wants their quota back. Finally it deletes the job.
 func (l *look) cleanUp() {
 	policy := l.job.Spec.RunPolicy.CleanPodPolicy
 	stays := map[int32]bool{}
@@ -44,7 +44,7 @@ func (l *look) cleanUp() {
 	l.expire()
 }
 
-// expire deletes the job when it has been kept for as long as it says.
+// expire deletes the job once its time to live has passed.
 func (l *look) expire() {
 	ended, ttl := l.job.Status.CompletionTime, l.job.Spec.RunPolicy.TTLSecondsAfterFinished
 	if ended == nil || ttl == nil {

@@ -1,7 +1,7 @@
-// Package trainingjob gives TrainingJobs (breezeml.ai/v1) their meaning: what they ask of a queue, between which sizes,
-// and which pods, Services and status follow from the size that they are granted and from how their pods fare. One
-// policy a file.
+// Package trainingjob implements the TrainingJob API (breezeml.ai/v1): what a TrainingJob asks of a queue, between
+// which sizes, and which pods, Services and status follow from the size that it is granted and from the state of its
+// pods. Each policy has a file of its own.
 //
-// Everything in it is a pure function; the shared reconciler of package jobs calls them and its executor writes what
-// they plan. The pods are package replicas'.
+// All of it is pure functions, which the shared reconciler of package jobs calls through API. The executor of that
+// package does the planned writes. Pods are named, built and judged by package replicas.
 package trainingjob

@@ -11,7 +11,8 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// restartPolicyOf is what becomes of a worker of the job that has ended. The agent restarts programs by itself.
+// restartPolicyOf returns what to do about a worker that has ended. With the agent it is Never, since the agent
+// restarts programs itself.
 func restartPolicyOf(job *breezeml.TrainingJob, agent lattice) breezeml.RestartPolicy {
 	policy := job.Spec.ReplicaSpecs.RestartPolicy
 	if agent.injected || policy == "" {
@@ -20,18 +21,18 @@ func restartPolicyOf(job *breezeml.TrainingJob, agent lattice) breezeml.RestartP
 	return policy
 }
 
-// retries reports whether a worker whose pod has failed is made anew.
+// retries reports whether a worker whose pod has failed is recreated.
 func retries(policy breezeml.RestartPolicy, pod *corev1.Pod) bool {
 	switch policy {
 	case breezeml.RestartAlways, breezeml.RestartOnFailure:
 		return true
 	case breezeml.RestartExitCode:
-		return exitCodeOf(pod) >= 128 // it was ended by a signal
+		return exitCodeOf(pod) >= 128 // the program was ended by a signal
 	}
 	return false
 }
 
-// exitCodeOf is the exit code of the container that trains, 0 if it has none.
+// exitCodeOf returns the exit code of the training container, 0 if there is none.
 func exitCodeOf(pod *corev1.Pod) int32 {
 	containers := replicas.Containers(pod)
 	for _, c := range containers {
@@ -45,7 +46,7 @@ func exitCodeOf(pod *corev1.Pod) int32 {
 	return 0
 }
 
-// judge says how the job has ended, nil if it has not.
+// judge returns how the job has ended, nil if it has not.
 func (l *look) judge() *jobs.Outcome {
 	runs := l.job.Status.Stage == breezeml.StageRunning
 	if runs {
@@ -64,7 +65,7 @@ func (l *look) judge() *jobs.Outcome {
 	return nil
 }
 
-// ended says how the workers of a job that runs have ended, nil if they have not.
+// ended returns how the workers of a running job have ended, nil if they have not.
 func (l *look) ended() *jobs.Outcome {
 	if failed, first := l.failedForGood(); failed > 0 {
 		return &jobs.Outcome{Message: fmt.Sprintf(breezeml.FailedMessage, l.job.Name, failed, failureOf(first))}
@@ -75,8 +76,8 @@ func (l *look) ended() *jobs.Outcome {
 	return nil
 }
 
-// failedForGood counts workers whose pods have failed and are not made again, those that were to be given up among them:
-// what they did stays true. It gives the first.
+// failedForGood returns the number of workers whose pods have failed and are not recreated, and the first of those
+// pods. Failed workers beyond the current size count too: shrinking does not undo a failure.
 func (l *look) failedForGood() (int, *corev1.Pod) {
 	var (
 		count int
@@ -101,7 +102,7 @@ func (l *look) failedForGood() (int, *corev1.Pod) {
 	return count, first
 }
 
-// spent is the end of a job whose workers have been restarted more often than it lets them, nil if they have not.
+// spent returns a failure if the workers have been restarted more often than the backoff limit allows, else nil.
 func (l *look) spent() *jobs.Outcome {
 	limit := l.job.Spec.RunPolicy.BackoffLimit
 	if limit == nil {
@@ -133,7 +134,7 @@ func (l *look) spent() *jobs.Outcome {
 	return &jobs.Outcome{Message: fmt.Sprintf(breezeml.BackoffMessage, l.job.Name, failureOf(because))}
 }
 
-// restartsInPlace is how often containers of the pod were restarted on their node.
+// restartsInPlace returns how often containers of the pod were restarted on their node.
 func restartsInPlace(pod *corev1.Pod) int64 {
 	var n int64
 	for i := range pod.Status.ContainerStatuses {
@@ -142,7 +143,7 @@ func restartsInPlace(pod *corev1.Pod) int64 {
 	return n
 }
 
-// failureOf says how a pod has failed.
+// failureOf describes how a pod has failed.
 func failureOf(pod *corev1.Pod) string {
 	code, why, ok := replicas.Failure(pod)
 	switch {
@@ -154,13 +155,13 @@ func failureOf(pod *corev1.Pod) string {
 	return fmt.Sprintf("%s: %s", pod.Name, why)
 }
 
-// remembered is what the status remembers of a worker.
+// remembered returns what the status records about a worker.
 func (l *look) remembered(_ string, index int32) replicas.Memory {
 	return replicas.Memory{Restarts: l.job.Status.Restarts[strconv.Itoa(int(index))]}
 }
 
-// countRestarts notes the workers that are made anew. That is written first: it is what makes their pods pods of the
-// past, so that nothing is counted twice.
+// countRestarts counts the workers that are recreated. The status is written first: it marks their pods as pods of an
+// earlier attempt, so that nothing is counted twice.
 func (l *look) countRestarts() {
 	if len(l.again) == 0 {
 		return

@@ -11,27 +11,28 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// look is one look at a TrainingJob: what was seen, and what is planned so far.
+// look is one planning of a TrainingJob: the observed state, and what is planned so far.
 type look struct {
 	settings Settings
 	seen     jobs.Seen[*breezeml.TrainingJob]
-	// job is a copy whose status becomes what it should be.
+	// job is a copy of the job whose status is brought up to date.
 	job *breezeml.TrainingJob
-	// now is the time as the API keeps it.
+	// now is the time with the precision that the API stores.
 	now  metav1.Time
 	pods []*corev1.Pod
 	// roster has as many workers as the job is to run with.
 	roster *replicas.Roster
-	// lost are failed pods of the roster that do not count, for their nodes or their places were taken from them.
+	// lost holds failed pods of the roster that do not count as failures, because their nodes or places were taken
+	// away.
 	lost []*corev1.Pod
-	// again are the workers that are restarted in this look, as they were.
+	// again holds the workers that this plan restarts, in their previous state.
 	again []replicas.Replica
-	// cannotStart is why pods that are missing cannot be made, "" if they can.
+	// cannotStart says why missing pods cannot be created, "" if they can.
 	cannotStart string
 	plan        jobs.Plan
 }
 
-// plan says what follows from what was seen of a TrainingJob.
+// plan returns what has to be done for a TrainingJob, given the observed state.
 func plan(settings Settings, seen jobs.Seen[*breezeml.TrainingJob]) jobs.Plan {
 	l := &look{
 		settings: settings, seen: seen, job: seen.Job.DeepCopy(), now: metav1.NewTime(seen.Now).Rfc3339Copy(),
@@ -57,8 +58,8 @@ func plan(settings Settings, seen jobs.Seen[*breezeml.TrainingJob]) jobs.Plan {
 	return l.plan
 }
 
-// decide brings the job to the stage and the size that it should have, or says how it has ended. What workers did while they
-// had their places counts, though it be seen only now that these are taken: it would all be run again.
+// decide moves the job to the stage and size that it should have, or returns how it has ended. If the job is to stop,
+// the results of workers that ended before still count: otherwise, finished work would be run again.
 func (l *look) decide() *jobs.Outcome {
 	if l.stops() {
 		l.callRoll()
@@ -71,7 +72,7 @@ func (l *look) decide() *jobs.Outcome {
 	return l.judge()
 }
 
-// callRoll says which workers there are to be, and how each fares.
+// callRoll determines which workers there should be, and the state of each.
 func (l *look) callRoll() {
 	size := l.job.Status.CurrentSize
 	policy := restartPolicyOf(l.job, l.lattice())
@@ -104,9 +105,9 @@ func (l *look) run() {
 	l.deleteServices(func(index int32) bool { return l.roster.Of(worker, index) == nil })
 }
 
-// progress is what the queue needs to know.
+// progress returns what the queue needs to know.
 func (l *look) progress(over *jobs.Outcome) jobs.Progress {
-	p := jobs.Progress{Outcome: over, Ready: over != nil} // what runs on after the end is not waited for
+	p := jobs.Progress{Outcome: over, Ready: over != nil} // pods that still run after the end need not be ready
 	for _, n := range l.job.Status.Restarts {
 		p.Restarts += int64(n)
 	}
@@ -119,7 +120,7 @@ func (l *look) progress(over *jobs.Outcome) jobs.Progress {
 	p.Active, p.Pods = live > 0, map[string]int32{worker: live}
 	if over != nil {
 		if p.Active && l.seen.Admission.HoldsQuota() {
-			p.Outcome = nil // its pods run on, and what they use stays theirs until they end
+			p.Outcome = nil // pods that still run keep their quota until they end
 		}
 		return p
 	}
@@ -136,14 +137,14 @@ func (l *look) progress(over *jobs.Outcome) jobs.Progress {
 		l.plan.DueBy(l.seen.NoteRefusals(&p, l.job.UID, missing))
 	}
 	if p.Refused == "" && !p.Active {
-		p.Refused = l.cannotStart // it would hold its quota for nothing
+		p.Refused = l.cannotStart // the job would hold its quota for nothing
 	}
 	return p
 }
 
-// reclaimable tells the queue that workers have ended well, which keeps it from growing the
-// job. It tells of no more than the pods that the job was not given, so none of its quota is
-// lent: the pod of a worker that has succeeded may get lost, and is made anew then.
+// reclaimable reports workers that have succeeded, which keeps the queue from growing the job. It reports no more than
+// the pods that were not granted, so that no granted quota is given away: the pod of a succeeded worker may get lost,
+// and is recreated then.
 func (l *look) reclaimable() map[string]int32 {
 	granted := l.seen.Admission.PodSets[worker]
 	n := min(l.succeeded(), granted.Asked-granted.Count)

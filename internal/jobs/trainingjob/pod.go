@@ -15,10 +15,10 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// datasetVolume is the name of the volume that has the dataset.
+// datasetVolume is the name of the volume with the dataset.
 const datasetVolume = "muster-dataset"
 
-// trainer is the container that trains, nil if there is none.
+// trainer returns the training container, nil if there is none.
 func trainer(spec *corev1.PodSpec) *corev1.Container {
 	for i := range spec.Containers {
 		if spec.Containers[i].Name == breezeml.DefaultContainerName {
@@ -31,7 +31,7 @@ func trainer(spec *corev1.PodSpec) *corev1.Container {
 	return &spec.Containers[0]
 }
 
-// podRestartPolicy is what nodes do with containers that have ended.
+// podRestartPolicy returns what nodes do with containers that have ended.
 func podRestartPolicy(job *breezeml.TrainingJob) corev1.RestartPolicy {
 	switch restartPolicyOf(job, latticeOf(job)) {
 	case breezeml.RestartAlways:
@@ -42,7 +42,7 @@ func podRestartPolicy(job *breezeml.TrainingJob) corev1.RestartPolicy {
 	return corev1.RestartPolicyNever
 }
 
-// templateOf is what the pods of all workers have in common.
+// templateOf returns the pod template that all workers share.
 func templateOf(job *breezeml.TrainingJob) corev1.PodTemplateSpec {
 	template := *job.Spec.ReplicaSpecs.Template.DeepCopy()
 	template.Spec.RestartPolicy = podRestartPolicy(job)
@@ -54,7 +54,7 @@ func templateOf(job *breezeml.TrainingJob) corev1.PodTemplateSpec {
 	return template
 }
 
-// labels are those by which the pods and Services of a worker are known.
+// labels returns the labels by which the pods and Services of a worker are found.
 func (l *look) labels(index int32) map[string]string {
 	return map[string]string{
 		breezeml.OperatorNameLabel: breezeml.OperatorName,
@@ -64,8 +64,8 @@ func (l *look) labels(index int32) map[string]string {
 	}
 }
 
-// template is what the pods of the present run have in common: as it was admitted, since
-// the quota is for that. What the job has come to say since holds from its next start.
+// template returns the pod template of the current run: the admitted one, which the quota is for. Later changes of the
+// job take effect at its next start.
 func (l *look) template() corev1.PodTemplateSpec {
 	granted, ok := l.seen.Admission.PodSets[worker]
 	if !ok || granted.Template == nil {
@@ -81,7 +81,7 @@ func (l *look) template() corev1.PodTemplateSpec {
 	return out
 }
 
-// newPod is the pod of a worker as it is made, at its place if it has one.
+// newPod returns the pod of a worker as it is created, for its place if it has one.
 func (l *look) newPod(r *replicas.Replica, place podspec.Places) (*corev1.Pod, error) {
 	template, err := l.lattice().withAgent(l.job, l.seen.Facts.Agent, l.template(), r.Index)
 	if err != nil {
@@ -106,12 +106,12 @@ func (l *look) owner() metav1.OwnerReference {
 	return *metav1.NewControllerRef(l.job, l.settings.kind())
 }
 
-// createPods makes the pods that are missing.
+// createPods creates missing pods.
 func (l *look) createPods() {
 	seats := l.roster.Seats(worker, l.seen.Admission.PodSets[worker].Places)
 	for _, r := range l.roster.Missing() {
 		pod, err := l.newPod(r, seats[r.Index])
-		if err != nil { // which the operator could add when the job was queued
+		if err != nil { // the operator could add it when the job was queued
 			l.cannotStart = noAgent(err)
 			l.tell(jobs.Obstacle(jobs.InvalidJob, l.cannotStart))
 			return
@@ -120,8 +120,8 @@ func (l *look) createPods() {
 	}
 }
 
-// noAgent tells why the agent cannot be added, and what follows of that: also of a job that asks for it since it was admitted, of which
-// pods without it are made.
+// noAgent says why the agent cannot be added, and what follows. This also holds for a job that began to ask for the
+// agent after its admission, whose current pods are created without it.
 func noAgent(err error) string {
 	return fmt.Sprintf("The agent that injectLattice asks for cannot be added to the pods: %v. No pods that are to have it are started until then", err)
 }

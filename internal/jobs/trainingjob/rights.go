@@ -1,6 +1,6 @@
 package trainingjob
 
-// A TrainingJob is made of pods and Services. Its group is another one where the installation says so.
+// A TrainingJob consists of pods and Services. The installation may give its API another group.
 //
 // +kubebuilder:rbac:groups=breezeml.ai,resources=trainingjobs,verbs=list;watch;patch;delete
 // +kubebuilder:rbac:groups=breezeml.ai,resources=trainingjobs/status,verbs=patch

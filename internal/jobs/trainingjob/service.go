@@ -13,10 +13,10 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// serviceFailedReason is of the event that tells that a Service could not be made.
+// serviceFailedReason is the reason of the event that a Service could not be created.
 const serviceFailedReason = "FailedCreateService"
 
-// createServices makes the Services of workers that have none.
+// createServices creates the Services of workers that have none.
 func (l *look) createServices() {
 	there := map[string]bool{}
 	for _, service := range jobs.ChildrenOf[*corev1.Service](l.seen.Children) {
@@ -29,7 +29,8 @@ func (l *look) createServices() {
 	}
 }
 
-// newService gives a worker's pod a name in DNS, from its first moment on: its peers look for it while they start.
+// newService returns the Service that gives a worker's pod a DNS name, even before it is ready: workers look each other
+// up while they start.
 func (l *look) newService(r *replicas.Replica) *corev1.Service {
 	labels := l.labels(r.Index)
 	selector := l.labels(r.Index)
@@ -44,7 +45,7 @@ func (l *look) newService(r *replicas.Replica) *corev1.Service {
 	}
 }
 
-// ports are those that the container that trains declares.
+// ports returns the ports that the training container declares.
 func (l *look) ports() []corev1.ServicePort {
 	c := trainer(&l.job.Spec.ReplicaSpecs.Template.Spec)
 	if c == nil {
@@ -54,7 +55,7 @@ func (l *look) ports() []corev1.ServicePort {
 	for _, p := range c.Ports {
 		port := corev1.ServicePort{Name: p.Name, Port: p.ContainerPort, Protocol: cmp.Or(p.Protocol, corev1.ProtocolTCP), TargetPort: intstr.FromInt32(p.ContainerPort)}
 		if port.Name == "" && len(c.Ports) > 1 {
-			continue // of several a Service lists those with names
+			continue // a Service with several ports requires names
 		}
 		if !slices.ContainsFunc(out, func(o corev1.ServicePort) bool { return o.Port == port.Port && o.Protocol == port.Protocol }) {
 			out = append(out, port)
@@ -63,7 +64,7 @@ func (l *look) ports() []corev1.ServicePort {
 	return out
 }
 
-// deleteServices deletes those of workers that are not there any more.
+// deleteServices deletes the Services of workers that do not exist any more.
 func (l *look) deleteServices(gone func(index int32) bool) {
 	for _, service := range jobs.ChildrenOf[*corev1.Service](l.seen.Children) {
 		if index, ok := replicas.IndexOf(l.job.Name, worker, service.Name); ok && gone(index) && service.DeletionTimestamp.IsZero() {

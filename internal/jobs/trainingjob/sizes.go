@@ -11,13 +11,13 @@ import (
 // sizes are the fewest and the most workers that a job runs with.
 type sizes struct{ least, most int32 }
 
-// sizesOf are those of the job: each bound that is absent is as narrow as the other lets it be, from 1 on.
+// sizesOf returns the sizes of the job. A missing minSize is 1; a missing maxSize is minSize.
 func sizesOf(job *breezeml.TrainingJob) sizes {
 	least := ptr.Deref(job.Spec.MinSize, 1)
 	return sizes{least: least, most: ptr.Deref(job.Spec.MaxSize, max(1, least))}
 }
 
-// mistakeOf says why the job cannot run as it is and what to do, "" if it can.
+// mistakeOf says why the job cannot run as it is, and how to correct it; "" if it can.
 func mistakeOf(job *breezeml.TrainingJob) string {
 	size := sizesOf(job)
 	switch {

@@ -13,7 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// begin notes that the job was seen.
+// begin sets the condition Created when the job is first observed.
 func (l *look) begin() {
 	if condition(l.job, breezeml.JobCreated) != nil {
 		return
@@ -25,15 +25,15 @@ func (l *look) begin() {
 	}
 }
 
-// named is a message about the job.
+// named returns a message with the name of the job.
 func (l *look) named(message string) string { return fmt.Sprintf(message, l.job.Name) }
 
-// stops reports whether the job has run so far, and may not any more.
+// stops reports whether the job has been running and may not run any more.
 func (l *look) stops() bool {
 	return l.job.Status.Stage == breezeml.StageRunning && (mistakeOf(l.job) != "" || suspended(l.job) || l.granted() == 0)
 }
 
-// advance moves a job that has not ended to the stage and the size that it should have.
+// advance moves a job that has not ended to the stage and size that it should have.
 func (l *look) advance() {
 	s := &l.job.Status
 	before := *s
@@ -42,14 +42,14 @@ func (l *look) advance() {
 			l.tell(jobs.Warning(breezeml.WrongConfigurationReason, mistake))
 		}
 		l.enter(breezeml.StageWrongConfiguration, 0)
-		s.CooldownTime, s.ExecStatus.StartTime = nil, nil // once mended it is as if it were new
+		s.CooldownTime, s.ExecStatus.StartTime = nil, nil // once corrected, the job is treated as new
 		return
 	}
 	switch s.Stage {
 	case breezeml.StageNone:
 		l.queue(l.job.CreationTimestamp)
 		s.SubmitTime = s.QueuedTime
-	case breezeml.StageWrongConfiguration: // as if it were new
+	case breezeml.StageWrongConfiguration: // corrected: treated as new
 		l.queue(l.now)
 		s.SubmitTime = s.QueuedTime
 	case breezeml.StageRequeueCooldown:
@@ -76,14 +76,14 @@ func (l *look) advance() {
 	l.follow(before.Stage)
 }
 
-// queue has the job wait for its first start, or for another one in which it stands behind those that wait by then.
+// queue makes the job wait for its first start, or for another one, behind the jobs that are already waiting.
 func (l *look) queue(since metav1.Time) {
 	l.enter(breezeml.StageWaiting, 0)
 	l.job.Status.CooldownTime = nil
 	l.job.Status.QueuedTime = since.DeepCopy()
 }
 
-// follow has the job run with what it was granted, or wait for it.
+// follow makes the job run with what it was granted, or wait for it.
 func (l *look) follow(before breezeml.Stage) {
 	s := &l.job.Status
 	switch size := l.granted(); {
@@ -102,9 +102,9 @@ func (l *look) follow(before breezeml.Stage) {
 	}
 }
 
-// granted is with how many workers the job may run, 0 if it may not. A user who lowers maxSize below what was granted
-// means it. Once a worker has succeeded the job is about to end, and does not grow: others
-// would begin again what is done.
+// granted returns with how many workers the job may run, 0 if it may not run. A user who lowers maxSize below what was
+// granted gets the lower number. Once a worker has succeeded, the job is about to end and does not grow: new workers
+// would repeat finished work.
 func (l *look) granted() int32 {
 	most := sizesOf(l.job).most
 	if s := &l.job.Status; s.Stage == breezeml.StageRunning && l.succeeded() > 0 {
@@ -119,7 +119,7 @@ func (l *look) granted() int32 {
 	return 0
 }
 
-// succeeded counts the pods that have ended well.
+// succeeded counts the pods that have succeeded.
 func (l *look) succeeded() int32 {
 	var n int32
 	for _, pod := range l.pods {
@@ -130,7 +130,7 @@ func (l *look) succeeded() int32 {
 	return n
 }
 
-// enter moves the job. Pods of another size, or of none, have not been pending yet.
+// enter sets stage and size. It resets the requeue time, since the pods of a new size have not been pending yet.
 func (l *look) enter(stage breezeml.Stage, size int32) {
 	s := &l.job.Status
 	if s.Stage == stage && s.CurrentSize == size {
@@ -142,7 +142,7 @@ func (l *look) enter(stage breezeml.Stage, size int32) {
 	s.Stage, s.CurrentSize, s.RequeueTime = stage, size, nil
 }
 
-// deadline is when the job must have ended, zero for never.
+// deadline returns when the job must have ended, zero for never.
 func (l *look) deadline() time.Time {
 	started, seconds := l.job.Status.ExecStatus.StartTime, l.job.Spec.RunPolicy.ActiveDeadlineSeconds
 	if started == nil || seconds == nil || *seconds > int64(time.Duration(1<<62)/time.Second) {

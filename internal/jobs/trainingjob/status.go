@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// report fills in the status. What it says of the end stays.
+// report fills in the status. Once the job has ended, conditions and counts stay as they are.
 func (l *look) report(over *jobs.Outcome) {
 	before := &l.seen.Job.Status
 	s := &l.job.Status
@@ -28,7 +28,7 @@ func (l *look) report(over *jobs.Outcome) {
 	s.ExecStatus.LastReconcileTime = l.now.DeepCopy()
 }
 
-// sameButCounts reports whether the statuses differ in nothing that cannot be told from pods alone.
+// sameButCounts reports whether the statuses differ only in what can be derived from the pods.
 func sameButCounts(a, b *breezeml.TrainingJobStatus) bool {
 	one, other := a.DeepCopy(), b.DeepCopy()
 	for _, s := range []*breezeml.TrainingJobStatus{one, other} {
@@ -37,7 +37,7 @@ func sameButCounts(a, b *breezeml.TrainingJobStatus) bool {
 	return equality.Semantic.DeepEqual(one, other)
 }
 
-// countWorkers counts the workers that there are by how they fare.
+// countWorkers counts the workers by state.
 func (l *look) countWorkers() {
 	var counts breezeml.ReplicaStatus
 	for i := range l.roster.Replicas {
@@ -56,7 +56,7 @@ func (l *look) countWorkers() {
 	l.job.Status.ExecStatus.ReplicaStatuses = map[string]breezeml.ReplicaStatus{breezeml.WorkerStatuses: counts}
 }
 
-// setRunning says whether workers run, or are made anew: the two conditions take each other's place.
+// setRunning sets the condition Running or Restarting and removes the other one.
 func (l *look) setRunning(over *jobs.Outcome) {
 	running := l.roster.All(func(r *replicas.Replica) bool { return r.Phase == replicas.Running || r.Phase == replicas.Succeeded })
 	some := false
@@ -84,14 +84,14 @@ func (l *look) setRunning(over *jobs.Outcome) {
 	}
 }
 
-// clear makes a condition false that there is.
+// clear sets a condition that is True to False.
 func (l *look) clear(kind breezeml.JobConditionType, reason, message string) {
 	if isTrue(l.job, kind) {
 		l.setCondition(kind, false, reason, message)
 	}
 }
 
-// setCondition writes a condition. Its times are those of its last changes.
+// setCondition sets a condition and its times of last update and transition.
 func (l *look) setCondition(kind breezeml.JobConditionType, is bool, reason, message string) {
 	c := breezeml.JobCondition{Type: kind, Status: corev1.ConditionFalse, Reason: reason, Message: message, LastUpdateTime: l.now, LastTransitionTime: l.now}
 	if is {
@@ -135,7 +135,7 @@ func isTrue(job *breezeml.TrainingJob, kind breezeml.JobConditionType) bool {
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// outcome is how the job has ended, nil if it has not.
+// outcome returns how the job has ended, nil if it has not.
 func outcome(job *breezeml.TrainingJob) *jobs.Outcome {
 	for _, kind := range []breezeml.JobConditionType{breezeml.JobSucceeded, breezeml.JobFailed} {
 		if isTrue(job, kind) {

@@ -10,9 +10,9 @@ import (
 	"github.com/musterhq/muster/internal/replicas"
 )
 
-// giveUpStuck takes a job out of the queue for a while, and reports whether it did, if pods of it have been pending for
-// too long: what it holds others can use, and whatever keeps the pods from running is not mended by waiting. As long as
-// some pods are not there at all it is not known yet whether they would run.
+// giveUpStuck takes a job out of the queue for the cooldown if some of its pods have been pending for too long, and
+// reports whether it did: others can use its quota, and waiting does not solve the problem. While pods are missing, it
+// is not known yet whether they would run.
 func (l *look) giveUpStuck() bool {
 	s := &l.job.Status
 	stuck := l.pending()
@@ -43,7 +43,8 @@ func (l *look) giveUpStuck() bool {
 	return true
 }
 
-// pending is a worker whose pod is there and does not run: it has not begun, or it is going. Nil if there is none.
+// pending returns a worker whose pod exists and does not run, because it has not started or is terminating. Nil if
+// there is none.
 func (l *look) pending() *replicas.Replica {
 	for i := range l.roster.Replicas {
 		r := &l.roster.Replicas[i]
