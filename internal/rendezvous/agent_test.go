@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-func TestAMemberThatComesAndOneThatGoes(t *testing.T) {
+func TestRoundGrowsAndShrinks(t *testing.T) {
 	o := newOperator(t, "2:3")
 	first, second := o.run(0, works), o.run(1, works)
 	where := first.says("part 0 of 2")
@@ -33,7 +33,7 @@ func TestAMemberThatComesAndOneThatGoes(t *testing.T) {
 	}
 }
 
-func TestACrashIsRunAgainWithinTheBudget(t *testing.T) {
+func TestCrashIsRestartedWithinTheBudget(t *testing.T) {
 	o := newOperator(t, "2:2")
 	begun := t.TempDir() // what the other has begun, so that it misses no round
 	crashes := o.run(0, `echo "run $TORCHELASTIC_RESTART_COUNT of $RANK"
@@ -46,7 +46,7 @@ func TestACrashIsRunAgainWithinTheBudget(t *testing.T) {
 	crashes.ends(7)
 }
 
-func TestALossOfTheOthersIsNotTheProgramsFault(t *testing.T) {
+func TestLossOfPeersIsNotChargedToTheBudget(t *testing.T) {
 	o := newOperator(t, "1:1")
 	a := o.run(0, `echo "run $TORCHELASTIC_RESTART_COUNT"; [ $TORCHELASTIC_RESTART_COUNT = 3 ] && exit 0
 		echo "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:598] Connection closed by peer [10.0.0.7]:4242" >&2; exit 1`, "LATTICE_MAX_RESTARTS=0")
@@ -54,7 +54,7 @@ func TestALossOfTheOthersIsNotTheProgramsFault(t *testing.T) {
 	a.ends(0)
 }
 
-func TestTheEndOfTheCommandIsThatOfTheAgent(t *testing.T) {
+func TestAgentExitsWithTheCodeOfItsCommand(t *testing.T) {
 	o := newOperator(t, "1:1")
 	o.run(0, "exit 0").ends(0)
 	o.gone(0)
@@ -65,7 +65,7 @@ func TestTheEndOfTheCommandIsThatOfTheAgent(t *testing.T) {
 	o.run(3, "exec /nowhere/to/be/found", "LATTICE_MAX_RESTARTS=0").ends(127)
 }
 
-func TestTheFirstSIGTERMAsksAndTheSecondKills(t *testing.T) {
+func TestFirstSIGTERMIsForwardedAndSecondKills(t *testing.T) {
 	o := newOperator(t, "1:1")
 	polite := o.run(0, `trap 'echo saved; exit 5' TERM; echo runs; sleep 1000 & wait $!`)
 	polite.says("runs")
@@ -81,7 +81,7 @@ func TestTheFirstSIGTERMAsksAndTheSecondKills(t *testing.T) {
 	deaf.ends(128 + int(syscall.SIGKILL))
 }
 
-func TestOtherSignalsArePassedOn(t *testing.T) {
+func TestOtherSignalsAreForwarded(t *testing.T) {
 	o := newOperator(t, "1:1")
 	a := o.run(0, `trap 'echo usr1; exit 0' USR1; echo runs; sleep 1000 & wait $!`)
 	a.says("runs")
@@ -90,7 +90,7 @@ func TestOtherSignalsArePassedOn(t *testing.T) {
 	a.ends(0)
 }
 
-func TestOneThatWaitsEndsAtOnce(t *testing.T) {
+func TestWaitingAgentExitsAtOnceOnSIGTERM(t *testing.T) {
 	o := newOperator(t, "2:2")
 	a := o.run(0, works)
 	o.hears("uid-job-worker-0")
@@ -99,7 +99,7 @@ func TestOneThatWaitsEndsAtOnce(t *testing.T) {
 	a.quiet("part")
 }
 
-func TestACommandThatDoesNotStopIsKilledAfterItsGrace(t *testing.T) {
+func TestCommandIsKilledAfterItsGracePeriod(t *testing.T) {
 	o := newOperator(t, "1:2")
 	deaf := o.run(0, `trap 'echo heard' TERM; echo "part $RANK of $WORLD_SIZE"; while :; do sleep 1000 & wait $!; done`, "MUSTER_CHECKPOINT_GRACE=300ms")
 	deaf.says("part 0 of 1")
@@ -110,7 +110,7 @@ func TestACommandThatDoesNotStopIsKilledAfterItsGrace(t *testing.T) {
 	other.says("part 1 of 2")
 }
 
-func TestACommandThatHangsIsKilledAndRunAgain(t *testing.T) {
+func TestHangingCommandIsKilledAndRestarted(t *testing.T) {
 	o := newOperator(t, "1:1")
 	a := o.run(0, `echo "run $TORCHELASTIC_RESTART_COUNT"; [ $TORCHELASTIC_RESTART_COUNT = 1 ] && exit 0; touch "$LATTICE_HEARTBEAT_FILE"; sleep 1000`, "MUSTER_HANG_TIMEOUT=300ms")
 	a.says("run 0")
@@ -119,7 +119,7 @@ func TestACommandThatHangsIsKilledAndRunAgain(t *testing.T) {
 	a.ends(0)
 }
 
-func TestAnOperatorThatIsAwayStopsNobody(t *testing.T) {
+func TestRoundContinuesWhileTheOperatorIsDown(t *testing.T) {
 	o := newOperator(t, "2:3")
 	first, second := o.run(0, works), o.run(1, works)
 	first.says("part 0 of 2")
@@ -140,19 +140,19 @@ func TestAnOperatorThatIsAwayStopsNobody(t *testing.T) {
 
 // TestAMemberThatIsCutOffRunsOn: whom the operator cannot hear, while it hears the others, goes
 // on in the round, and comes into the next one once he is heard again.
-func TestAMemberThatIsCutOffRunsOn(t *testing.T) {
+func TestDisconnectedMemberKeepsRunning(t *testing.T) {
 	o := newOperator(t, "2:3")
-	way := newWay(t, o.address)
-	first, cut := o.run(0, works), o.run(1, works, "MUSTER_RENDEZVOUS="+way.address)
+	proxy := newProxy(t, o.address)
+	first, cut := o.run(0, works), o.run(1, works, "MUSTER_RENDEZVOUS="+proxy.address)
 	first.says("part 0 of 2")
 	cut.says("part 1 of 2")
-	way.close()
+	proxy.close()
 	cut.says("cannot be asked")
 	first.quiet("saved")
 	third := o.run(2, works)
 	o.hears("uid-job-worker-2")
 	cut.quiet("saved")
-	way.open()
+	proxy.open()
 	cut.says("saved")
 	first.says("saved")
 	first.says("part 0 of 3")
@@ -160,7 +160,7 @@ func TestAMemberThatIsCutOffRunsOn(t *testing.T) {
 	third.says("part 2 of 3")
 }
 
-func TestACrashWhileTheOperatorIsAwayIsRunAgainWhenItIsBack(t *testing.T) {
+func TestCrashWhileTheOperatorIsDownIsRestartedLater(t *testing.T) {
 	o := newOperator(t, "1:1")
 	stop := t.TempDir() + "/stop"
 	a := o.run(0, `echo "run $TORCHELASTIC_RESTART_COUNT"; while [ ! -e `+stop+` ]; do sleep 0.02; done; [ $TORCHELASTIC_RESTART_COUNT = 1 ] || exit 1`)
@@ -176,7 +176,7 @@ func TestACrashWhileTheOperatorIsAwayIsRunAgainWhenItIsBack(t *testing.T) {
 	a.ends(0)
 }
 
-func TestAMemberWhoseAgentIsKilledBeginsAnew(t *testing.T) {
+func TestKilledAgentRejoins(t *testing.T) {
 	o := newOperator(t, "2:2")
 	first, second := o.run(0, works), o.run(1, works)
 	first.says("part 0 of 2")
@@ -189,7 +189,7 @@ func TestAMemberWhoseAgentIsKilledBeginsAnew(t *testing.T) {
 	again.says("part 1 of 2")
 }
 
-func TestASlowMemberIsNotWaitedForBeyondPatience(t *testing.T) {
+func TestSlowMemberIsNotWaitedForBeyondTheTimeout(t *testing.T) {
 	o := newOperator(t, "1:2")
 	o.pod(1) // whose agent does not come yet
 	first := o.run(0, works)
@@ -199,7 +199,7 @@ func TestASlowMemberIsNotWaitedForBeyondPatience(t *testing.T) {
 	slow.says("part 1 of 2")
 }
 
-func TestNothingOfARoundIsLeftBehind(t *testing.T) {
+func TestNoProcessOfARoundIsLeftBehind(t *testing.T) {
 	o := newOperator(t, "1:1")
 	marker := t.TempDir() + "/lives"
 	// One in its own session, that holds a lock as programs hold devices.
@@ -210,7 +210,7 @@ func TestNothingOfARoundIsLeftBehind(t *testing.T) {
 	a.ends(0)
 }
 
-func TestTheAgentBringsItsAddOn(t *testing.T) {
+func TestAgentInstallsThePythonAddOn(t *testing.T) {
 	path, err := agentBinary()
 	if err != nil {
 		t.Fatal(err)
@@ -231,7 +231,7 @@ func TestTheAgentBringsItsAddOn(t *testing.T) {
 }
 
 // TestTorchIsPatchedWhereTheInjectionSaysSo: with what the agent carries alone, and nowhere else.
-func TestTorchIsPatchedWhereTheInjectionSaysSo(t *testing.T) {
+func TestTorchIsPatchedOnlyWhereRequested(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("the add-on is for Python, and there is no python3 in the PATH")
 	}
@@ -258,7 +258,7 @@ func TestTorchIsPatchedWhereTheInjectionSaysSo(t *testing.T) {
 	}
 }
 
-func TestASidecarLiftsTheBarrierAndEndsWithItsRound(t *testing.T) {
+func TestSidecarLiftsTheBarrierAndExitsWithItsRound(t *testing.T) {
 	path, err := agentBinary()
 	if err != nil {
 		t.Fatal(err)
@@ -275,7 +275,7 @@ func TestASidecarLiftsTheBarrierAndEndsWithItsRound(t *testing.T) {
 	}
 	a := o.sidecar(0, "MUSTER_READY_FILE="+ready, "MUSTER_RESTART_EXIT_CODE=77")
 	a.says("round 1: rank 0 of 1")
-	for deadline := time.Now().Add(patienceOfTests); !lifted(); {
+	for deadline := time.Now().Add(testTimeout); !lifted(); {
 		if time.Now().After(deadline) {
 			t.Fatal("the barrier is not lifted")
 		}
@@ -285,7 +285,7 @@ func TestASidecarLiftsTheBarrierAndEndsWithItsRound(t *testing.T) {
 	a.ends(77)
 }
 
-func TestAStrangerIsToldNothing(t *testing.T) {
+func TestRequestWithoutTokenIsRefused(t *testing.T) {
 	o := newOperator(t, "1:1")
 	a := o.run(0, works, "MUSTER_RENDEZVOUS_TOKEN=/dev/null")
 	if line := a.says("cannot be asked"); !strings.Contains(line, "401") {
@@ -294,7 +294,7 @@ func TestAStrangerIsToldNothing(t *testing.T) {
 	a.quiet("part")
 }
 
-func TestTheAgentIsSmallAndStatic(t *testing.T) {
+func TestAgentBinaryIsSmallAndStatic(t *testing.T) {
 	path, err := agentBinary()
 	if err != nil {
 		t.Fatal(err)
@@ -322,13 +322,13 @@ func TestTheAgentIsSmallAndStatic(t *testing.T) {
 func (o *operator) hears(uid string) {
 	o.t.Helper()
 	o.halls.mu.Lock()
-	place := o.halls.byPod[uid]
+	found := o.halls.byPod[uid]
 	o.halls.mu.Unlock()
-	for deadline := time.Now().Add(patienceOfTests); ; {
-		changed := place.changed()
-		place.mu.Lock()
-		heard := place.last[uid] != 0
-		place.mu.Unlock()
+	for deadline := time.Now().Add(testTimeout); ; {
+		changed := found.changed()
+		found.mu.Lock()
+		heard := found.last[uid] != 0
+		found.mu.Unlock()
 		if heard {
 			return
 		}

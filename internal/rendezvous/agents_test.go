@@ -52,7 +52,7 @@ func TestMain(m *testing.M) {
 }
 
 // patienceOfTests bounds every wait, on a machine that is busy with other tests.
-const patienceOfTests = 3 * time.Minute
+const testTimeout = 3 * time.Minute
 
 // operator is a server that can be cut off, and replaced.
 type operator struct {
@@ -60,9 +60,9 @@ type operator struct {
 	address   string
 	authority *certificate.Authority
 	sizes     string
-	patience  round.Patience
+	patience  round.Timeouts
 	pods      map[string]*corev1.Pod
-	halls     *halls
+	halls     *registry
 	hold      time.Duration // 0 for that of the protocol
 	stop      func()
 }
@@ -73,13 +73,13 @@ func newOperator(t *testing.T, sizes string) *operator {
 
 // newOperatorOf has certificates renewed by the clock.
 func newOperatorOf(t *testing.T, sizes string, clock clock.WithTicker) *operator {
-	authority, err := certificate.OpenAuthority(t.Context(), fakeclients.NewClientset().CoreV1().Secrets("muster-system"), use, clock, logr.Discard())
+	authority, err := certificate.OpenAuthority(t.Context(), fakeclients.NewClientset().CoreV1().Secrets("muster-system"), certificateUse, clock, logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}
 	o := &operator{
 		t: t, address: "127.0.0.1:0", authority: authority, sizes: sizes,
-		patience: round.Patience{Gather: 2 * time.Second, Presence: time.Minute}, pods: map[string]*corev1.Pod{},
+		patience: round.Timeouts{Gather: 2 * time.Second, Presence: time.Minute}, pods: map[string]*corev1.Pod{},
 	}
 	o.start()
 	t.Cleanup(func() { o.stop() })
@@ -93,12 +93,12 @@ func (o *operator) start() {
 		o.t.Fatal(err)
 	}
 	o.address = listener.Addr().String()
-	o.halls = newHalls(fake.NewClientBuilder().Build())
-	o.halls.patience = o.patience
+	o.halls = newRegistry(fake.NewClientBuilder().Build())
+	o.halls.timeouts = o.patience
 	for _, pod := range o.pods {
-		o.halls.pod(pod, false)
+		o.halls.updatePod(pod, false)
 	}
-	server := &server{authority: o.authority, halls: o.halls, log: logr.Discard(), hold: o.hold, identify: func(_ context.Context, token string) (caller, error) {
+	server := &server{authority: o.authority, registry: o.halls, log: logr.Discard(), hold: o.hold, identify: func(_ context.Context, token string) (caller, error) {
 		name, ok := strings.CutPrefix(token, "token-of-")
 		if !ok {
 			return caller{}, errUnknown
@@ -121,7 +121,7 @@ func (o *operator) pod(index int) string {
 		Annotations:     map[string]string{"muster.dev/rendezvous-size": o.sizes, "muster.dev/rendezvous-index": fmt.Sprint(index)},
 	}}
 	o.pods[name] = pod
-	o.halls.pod(pod, false)
+	o.halls.updatePod(pod, false)
 	return name
 }
 
@@ -131,7 +131,7 @@ func (o *operator) gone(index int) {
 	delete(o.pods, pod.Name)
 	now := metav1.Now()
 	pod.DeletionTimestamp = &now
-	o.halls.pod(pod, false)
+	o.halls.updatePod(pod, false)
 }
 
 // agent is a process of muster-agent.
@@ -212,7 +212,7 @@ func (o *operator) agent(path string, arguments []string, index int, variables [
 // says waits for a line with the text.
 func (a *agent) says(text string) string {
 	a.t.Helper()
-	timer := time.NewTimer(patienceOfTests)
+	timer := time.NewTimer(testTimeout)
 	defer timer.Stop()
 	for {
 		select {
@@ -235,7 +235,7 @@ func (a *agent) ends(code int) {
 	a.t.Helper()
 	select {
 	case <-a.ended:
-	case <-time.After(patienceOfTests):
+	case <-time.After(testTimeout):
 		a.t.Fatalf("%s has not ended", a.name)
 	}
 	if got := a.cmd.ProcessState.ExitCode(); got != code {

@@ -23,10 +23,10 @@ const (
 
 // reviewed is for how long the API server's word on a token is taken: it also asks
 // whether the pod is still there, which the operator sees for itself.
-const reviewed = 5 * time.Minute
+const reviewTTL = 5 * time.Minute
 
 // maxReviews bounds what is remembered. Beyond it the API server is asked again.
-const maxReviews = 100_000
+const maxCachedReviews = 100_000
 
 // byTokenReview has the API server say whose token it is.
 func byTokenReview(reviews authentication.TokenReviewInterface) identify {
@@ -36,8 +36,8 @@ func byTokenReview(reviews authentication.TokenReviewInterface) identify {
 			return caller{}, errUnknown
 		}
 		key := sha256.Sum256([]byte(token))
-		if who, ok := known.get(key, time.Now()); ok {
-			return who, nil
+		if agent, ok := known.get(key, time.Now()); ok {
+			return agent, nil
 		}
 		result, err := reviews.Create(ctx, &authenticationv1.TokenReview{
 			Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: []string{protocol.Audience}},
@@ -45,11 +45,11 @@ func byTokenReview(reviews authentication.TokenReviewInterface) identify {
 		if err != nil {
 			return caller{}, fmt.Errorf("having a token reviewed: %w", err)
 		}
-		who, err := podOf(&result.Status)
+		agent, err := podOf(&result.Status)
 		if err == nil {
-			known.put(key, who, time.Now())
+			known.put(key, agent, time.Now())
 		}
-		return who, err
+		return agent, err
 	}
 }
 
@@ -69,8 +69,8 @@ func podOf(status *authenticationv1.TokenReviewStatus) (caller, error) {
 }
 
 type review struct {
-	who   caller
-	until time.Time
+	agent   caller
+	expires time.Time
 }
 
 type reviewCache struct {
@@ -82,18 +82,18 @@ func (c *reviewCache) get(key [sha256.Size]byte, now time.Time) (caller, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r, ok := c.entries[key]
-	if ok && now.After(r.until) {
+	if ok && now.After(r.expires) {
 		delete(c.entries, key)
 		return caller{}, false
 	}
-	return r.who, ok
+	return r.agent, ok
 }
 
-func (c *reviewCache) put(key [sha256.Size]byte, who caller, now time.Time) {
+func (c *reviewCache) put(key [sha256.Size]byte, agent caller, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.entries) >= maxReviews {
+	if len(c.entries) >= maxCachedReviews {
 		clear(c.entries)
 	}
-	c.entries[key] = review{who, now.Add(reviewed)}
+	c.entries[key] = review{agent, now.Add(reviewTTL)}
 }

@@ -21,7 +21,7 @@ func goodReview() authenticationv1.TokenReviewStatus {
 	}
 }
 
-func TestATokenProvesItsPodAlone(t *testing.T) {
+func TestTokenIdentifiesOnlyItsPod(t *testing.T) {
 	for name, spoil := range map[string]func(*authenticationv1.TokenReviewStatus){
 		"not authenticated":        func(s *authenticationv1.TokenReviewStatus) { s.Authenticated = false },
 		"for somebody else":        func(s *authenticationv1.TokenReviewStatus) { s.Audiences = []string{"https://kubernetes.default.svc"} },
@@ -30,20 +30,20 @@ func TestATokenProvesItsPodAlone(t *testing.T) {
 		"of no pod":                func(s *authenticationv1.TokenReviewStatus) { s.User.Extra = nil },
 	} {
 		status := goodReview()
-		if who, err := podOf(&status); err != nil || who != (caller{"ns", "p", "u"}) {
-			t.Fatalf("a good token is of %+v, %v", who, err)
+		if agent, err := podOf(&status); err != nil || agent != (caller{"ns", "p", "u"}) {
+			t.Fatalf("a good token is of %+v, %v", agent, err)
 		}
 		spoil(&status)
-		if who, err := podOf(&status); !errors.Is(err, errUnknown) {
-			t.Errorf("a token %s is of %+v, %v", name, who, err)
+		if agent, err := podOf(&status); !errors.Is(err, errUnknown) {
+			t.Errorf("a token %s is of %+v, %v", name, agent, err)
 		}
 	}
 }
 
-func TestATokenIsReviewedOnceInAWhile(t *testing.T) {
-	clients := fake.NewClientset()
+func TestTokenReviewIsCached(t *testing.T) {
+	clientset := fake.NewClientset()
 	reviews := 0
-	clients.PrependReactor("create", "tokenreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
+	clientset.PrependReactor("create", "tokenreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		reviews++
 		review := action.(clienttesting.CreateAction).GetObject().(*authenticationv1.TokenReview)
 		if len(review.Spec.Audiences) != 1 || review.Spec.Audiences[0] != protocol.Audience {
@@ -54,7 +54,7 @@ func TestATokenIsReviewedOnceInAWhile(t *testing.T) {
 		}
 		return true, review, nil
 	})
-	identify := byTokenReview(clients.AuthenticationV1().TokenReviews())
+	identify := byTokenReview(clientset.AuthenticationV1().TokenReviews())
 	for range 3 {
 		if _, err := identify(t.Context(), "good"); err != nil {
 			t.Fatal(err)

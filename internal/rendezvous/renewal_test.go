@@ -14,12 +14,12 @@ import (
 
 // TestAgentsInARoundGoOnWhileCertificatesAreRenewed: those of the old certificate, those who have lost their connection, and those
 // who come.
-func TestAgentsInARoundGoOnWhileCertificatesAreRenewed(t *testing.T) {
+func TestRoundSurvivesCertificateRenewal(t *testing.T) {
 	// Agents go by the real time: what is made at first ends in a moment of theirs, and is valid yet.
 	clock := testclock.NewFakeClock(time.Now().Add(-certificate.Lifetime * 9 / 10))
 	o := newOperatorOf(t, "2:3", clock)
-	way := newWay(t, o.address)
-	first, other := o.run(0, works), o.run(1, works, "MUSTER_RENDEZVOUS="+way.address)
+	proxy := newProxy(t, o.address)
+	first, other := o.run(0, works), o.run(1, works, "MUSTER_RENDEZVOUS="+proxy.address)
 	first.says("part 0 of 2")
 	other.says("part 1 of 2")
 	before := o.shown()
@@ -28,9 +28,9 @@ func TestAgentsInARoundGoOnWhileCertificatesAreRenewed(t *testing.T) {
 	if before.Equal(after) || !after.NotAfter.After(time.Now().Add(certificate.Lifetime/2)) {
 		t.Errorf("who comes is shown a certificate that ends %s, and one that ends %s before", after.NotAfter, before.NotAfter)
 	}
-	way.close()
+	proxy.close()
 	other.says("cannot be asked")
-	way.open()
+	proxy.open()
 	o.hears("uid-job-worker-1")
 	first.quiet("saved")
 	other.quiet("saved")

@@ -29,14 +29,14 @@ type identify func(ctx context.Context, token string) (caller, error)
 var errUnknown = errors.New("not the token of a pod for the rendezvous")
 
 // hall is where the pods of one job meet.
-type hall interface {
+type coordinator interface {
 	// hear takes what a pod's agent says; false is that the pod is not known yet.
 	// request tells it from those that came before.
-	hear(who caller, said protocol.Request, request uint64) (known bool)
+	observe(agent caller, said protocol.Request, request uint64) (known bool)
 	// answer is what to tell it now; false is nothing yet.
-	answer(ctx context.Context, who caller, said protocol.Request, request uint64) (protocol.Response, bool, error)
+	answer(ctx context.Context, agent caller, said protocol.Request, request uint64) (protocol.Response, bool, error)
 	// silent tells that its request has broken off.
-	silent(who caller, request uint64)
+	disconnected(agent caller, request uint64)
 	// changed is closed when an answer may be another.
 	changed() <-chan struct{}
 }
@@ -49,8 +49,8 @@ type server struct {
 	authority *certificate.Authority
 	identify  identify
 	// halls is where pods belong.
-	halls *halls
-	log   logr.Logger
+	registry *registry
+	log      logr.Logger
 	// hold is protocol.Hold, but in tests.
 	hold time.Duration
 
@@ -97,18 +97,18 @@ func (s *server) serve(ctx context.Context, listener net.Listener) error {
 }
 
 func (s *server) answer(w http.ResponseWriter, r *http.Request) {
-	var said protocol.Request
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, protocol.MaxRequestBytes)).Decode(&said); err != nil {
+	var request protocol.Request
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, protocol.MaxRequestBytes)).Decode(&request); err != nil {
 		http.Error(w, "reading the request: "+err.Error(), http.StatusBadRequest)
 		return
 	}
 	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	who, err := s.identify(r.Context(), token)
+	agent, err := s.identify(r.Context(), token)
 	if err != nil {
 		s.refuse(w, r, err)
 		return
 	}
-	response, err := s.attend(r.Context(), who, said)
+	response, err := s.longPoll(r.Context(), agent, request)
 	if err != nil {
 		s.refuse(w, r, err)
 		return
@@ -129,27 +129,27 @@ func (s *server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 // attend holds the request until there is something to say.
-func (s *server) attend(ctx context.Context, who caller, said protocol.Request) (protocol.Response, error) {
+func (s *server) longPoll(ctx context.Context, agent caller, request protocol.Request) (protocol.Response, error) {
 	hold := s.hold
 	if hold == 0 {
 		hold = protocol.Hold
 	}
-	if said.State == protocol.Done {
+	if request.State == protocol.Done {
 		hold = 0 // there is nothing to wait for
 	}
 	timer := time.NewTimer(hold)
 	defer timer.Stop()
-	request := s.requests.Add(1)
+	serial := s.requests.Add(1)
 	for heard := false; ; {
-		changed := s.halls.arrivals()
-		place, err := s.halls.hallOf(ctx, who)
+		changed := s.registry.arrivals()
+		found, err := s.registry.coordinatorOf(ctx, agent)
 		if err != nil {
 			return protocol.Response{}, err
 		}
-		if place != nil {
-			changed = place.changed()
-			heard = heard || place.hear(who, said, request)
-			if response, says, err := place.answer(ctx, who, said, request); says || err != nil {
+		if found != nil {
+			changed = found.changed()
+			heard = heard || found.observe(agent, request, serial)
+			if response, says, err := found.answer(ctx, agent, request, serial); says || err != nil {
 				return response, err
 			}
 		}
@@ -158,8 +158,8 @@ func (s *server) attend(ctx context.Context, who caller, said protocol.Request) 
 		case <-timer.C:
 			return protocol.Response{}, nil
 		case <-ctx.Done():
-			if place != nil {
-				place.silent(who, request)
+			if found != nil {
+				found.disconnected(agent, serial)
 			}
 			return protocol.Response{}, ctx.Err()
 		}

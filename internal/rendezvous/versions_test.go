@@ -21,7 +21,7 @@ func (o *operator) post(index int, text string) string {
 	o.t.Helper()
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM([]byte(o.authority.Trusted()))
-	client := &http.Client{Timeout: patienceOfTests, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: protocol.ServerName}}}
+	client := &http.Client{Timeout: testTimeout, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: protocol.ServerName}}}
 	request, err := http.NewRequestWithContext(o.t.Context(), http.MethodPost, "https://"+o.address+"/v1/rendezvous", strings.NewReader(text))
 	if err != nil {
 		o.t.Fatal(err)
@@ -41,7 +41,7 @@ func (o *operator) post(index int, text string) string {
 
 // TestAgentsOfAllVersionsAreAnswered: those from before rounds had IDs, those of today, and later ones that say more than this
 // operator understands, in one round.
-func TestAgentsOfAllVersionsAreAnswered(t *testing.T) {
+func TestOldAndNewAgentsShareARound(t *testing.T) {
 	o := newOperator(t, "3:3")
 	says := []string{
 		`{"state":"Waiting","join":"A","address":"10.0.0.1","port":29500}`,
@@ -88,7 +88,7 @@ func TestAgentsOfAllVersionsAreAnswered(t *testing.T) {
 }
 
 // TestAStateThatIsNotKnownIsHeld: who says that it does what no agent of today does is let do it, and harms no round.
-func TestAStateThatIsNotKnownIsHeld(t *testing.T) {
+func TestRequestWithUnknownStateIsHeld(t *testing.T) {
 	o := newOperator(t, "1:2")
 	o.hold = 10 * time.Millisecond
 	o.stop()
@@ -122,7 +122,7 @@ func (o *operator) otherOperator() (address string, says chan<- string) {
 }
 
 // TestOperatorsOfAllVersionsAreUnderstood: a part in a round without what came later, and one with more than the agent understands.
-func TestOperatorsOfAllVersionsAreUnderstood(t *testing.T) {
+func TestAgentUnderstandsOldAndNewOperators(t *testing.T) {
 	o := newOperator(t, "1:1")
 	for i, answer := range []string{
 		`{"round":{"number":1,"rank":2,"size":3,"masterAddress":"10.0.0.1","masterPort":29500}}`,
@@ -139,7 +139,7 @@ func TestOperatorsOfAllVersionsAreUnderstood(t *testing.T) {
 }
 
 // TestWhatIsNotUnderstoodIsNotAskedForAllTheTime: it is no answer to an agent, which asks again, and ever more rarely.
-func TestWhatIsNotUnderstoodIsNotAskedForAllTheTime(t *testing.T) {
+func TestAgentBacksOffOnUnknownResponses(t *testing.T) {
 	o := newOperator(t, "1:1")
 	address, says := o.otherOperator()
 	a := o.run(0, works, "MUSTER_RENDEZVOUS="+address)

@@ -12,7 +12,7 @@ import (
 )
 
 // Seen is what the API says of a pod and its JobSet.
-type Seen struct {
+type Observed struct {
 	// Current is the attempt in which pods may run, Previous that up to which they must
 	// restart; nil for none yet.
 	Current, Previous *int32
@@ -25,7 +25,7 @@ type Seen struct {
 }
 
 // Verdict is what follows.
-type Verdict struct {
+type Decision struct {
 	// Assign is the attempt that the pod is to be in from now on, nil for no change.
 	Assign *int32
 	// Go lets the pod run in that attempt.
@@ -38,35 +38,35 @@ type Verdict struct {
 func Number(attempt int32) int64 { return int64(attempt) + 1 }
 
 // Judge says what follows from what the agent in a pod says.
-func Judge(seen Seen, said protocol.Request) Verdict {
-	switch said.State {
+func Decide(observed Observed, request protocol.Request) Decision {
+	switch request.State {
 	case protocol.Waiting:
-		return wait(seen, said)
+		return wait(observed, request)
 	case protocol.Running:
-		if behind(seen, int32(said.Round-1)) {
-			return Verdict{Over: fmt.Sprintf("attempt %d of the JobSet is over", said.Round-1)}
+		if behind(observed, int32(request.Round-1)) {
+			return Decision{Over: fmt.Sprintf("attempt %d of the JobSet is over", request.Round-1)}
 		}
 	}
-	return Verdict{}
+	return Decision{}
 }
 
-func wait(seen Seen, said protocol.Request) Verdict {
-	if seen.Attempt == nil || seen.Join != said.Join || behind(seen, *seen.Attempt) {
+func wait(observed Observed, request protocol.Request) Decision {
+	if observed.Attempt == nil || observed.Join != request.Join || behind(observed, *observed.Attempt) {
 		next := int32(0)
-		if seen.Current != nil {
-			next = *seen.Current + 1
+		if observed.Current != nil {
+			next = *observed.Current + 1
 		}
-		if seen.Attempt != nil && seen.Join == said.Join && next <= *seen.Attempt {
-			return Verdict{} // the status is older than the annotation
+		if observed.Attempt != nil && observed.Join == request.Join && next <= *observed.Attempt {
+			return Decision{} // the status is older than the annotation
 		}
-		return Verdict{Assign: &next}
+		return Decision{Assign: &next}
 	}
-	if seen.Disabled || seen.Current != nil && *seen.Current == *seen.Attempt {
-		return Verdict{Go: seen.Attempt}
+	if observed.Disabled || observed.Current != nil && *observed.Current == *observed.Attempt {
+		return Decision{Go: observed.Attempt}
 	}
-	return Verdict{}
+	return Decision{}
 }
 
-func behind(seen Seen, attempt int32) bool {
-	return seen.Previous != nil && attempt <= *seen.Previous
+func behind(observed Observed, attempt int32) bool {
+	return observed.Previous != nil && attempt <= *observed.Previous
 }

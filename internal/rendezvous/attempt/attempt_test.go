@@ -10,28 +10,28 @@ import (
 	"github.com/musterhq/muster/internal/rendezvous/protocol"
 )
 
-func TestJudge(t *testing.T) {
+func TestDecide(t *testing.T) {
 	n := func(i int32) *int32 { return &i }
 	waits := func(join string) protocol.Request { return protocol.Request{State: protocol.Waiting, Join: join} }
 	runs := func(round int64) protocol.Request { return protocol.Request{State: protocol.Running, Round: round} }
 	for name, tc := range map[string]struct {
-		seen Seen
+		seen Observed
 		said protocol.Request
-		want Verdict
+		want Decision
 	}{
-		"the first wait is for attempt 0":           {Seen{}, waits("a"), Verdict{Assign: n(0)}},
-		"it waits until that may run":               {Seen{Attempt: n(0), Join: "a"}, waits("a"), Verdict{}},
-		"and runs":                                  {Seen{Current: n(0), Attempt: n(0), Join: "a"}, waits("a"), Verdict{Go: n(0)}},
-		"and runs on":                               {Seen{Current: n(0), Attempt: n(0), Join: "a"}, runs(1), Verdict{}},
-		"one that waits anew is in the next":        {Seen{Current: n(0), Attempt: n(0), Join: "a"}, waits("b"), Verdict{Assign: n(1)}},
-		"others are told to follow":                 {Seen{Current: n(0), Previous: n(0), Attempt: n(0), Join: "a"}, runs(1), Verdict{Over: "attempt 0 of the JobSet is over"}},
-		"waiting anew twice is no further attempt":  {Seen{Current: n(0), Attempt: n(1), Join: "b"}, waits("c"), Verdict{Assign: n(1)}},
-		"an attempt that is over is not waited for": {Seen{Current: n(1), Previous: n(1), Attempt: n(1), Join: "b"}, waits("b"), Verdict{Assign: n(2)}},
-		"a status from before the annotation":       {Seen{Current: n(0), Previous: n(1), Attempt: n(1), Join: "b"}, waits("b"), Verdict{}},
-		"without a barrier it runs at once":         {Seen{Disabled: true, Attempt: n(0), Join: "a"}, waits("a"), Verdict{Go: n(0)}},
+		"the first wait is for attempt 0":           {Observed{}, waits("a"), Decision{Assign: n(0)}},
+		"it waits until that may run":               {Observed{Attempt: n(0), Join: "a"}, waits("a"), Decision{}},
+		"and runs":                                  {Observed{Current: n(0), Attempt: n(0), Join: "a"}, waits("a"), Decision{Go: n(0)}},
+		"and runs on":                               {Observed{Current: n(0), Attempt: n(0), Join: "a"}, runs(1), Decision{}},
+		"one that waits anew is in the next":        {Observed{Current: n(0), Attempt: n(0), Join: "a"}, waits("b"), Decision{Assign: n(1)}},
+		"others are told to follow":                 {Observed{Current: n(0), Previous: n(0), Attempt: n(0), Join: "a"}, runs(1), Decision{Over: "attempt 0 of the JobSet is over"}},
+		"waiting anew twice is no further attempt":  {Observed{Current: n(0), Attempt: n(1), Join: "b"}, waits("c"), Decision{Assign: n(1)}},
+		"an attempt that is over is not waited for": {Observed{Current: n(1), Previous: n(1), Attempt: n(1), Join: "b"}, waits("b"), Decision{Assign: n(2)}},
+		"a status from before the annotation":       {Observed{Current: n(0), Previous: n(1), Attempt: n(1), Join: "b"}, waits("b"), Decision{}},
+		"without a barrier it runs at once":         {Observed{Disabled: true, Attempt: n(0), Join: "a"}, waits("a"), Decision{Go: n(0)}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Judge(tc.seen, tc.said)
+			got := Decide(tc.seen, tc.said)
 			if !ptr.Equal(got.Assign, tc.want.Assign) || !ptr.Equal(got.Go, tc.want.Go) || got.Over != tc.want.Over {
 				t.Errorf("got %s, want %s", text(got), text(tc.want))
 			}
@@ -39,12 +39,12 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-func text(v Verdict) string {
+func text(v Decision) string {
 	return fmt.Sprintf("assign %d, go %d, over %q", ptr.Deref(v.Assign, -1), ptr.Deref(v.Go, -1), v.Over)
 }
 
 // world is a JobSet whose pods have agents, with the controller's rule played by mend.
-type world struct {
+type fakeJobSet struct {
 	current, previous *int32
 	pods              []pod
 	joins             int
@@ -53,11 +53,11 @@ type world struct {
 type pod struct {
 	attempt *int32
 	join    string
-	said    protocol.Request
+	request protocol.Request
 }
 
 // mend is what the controller of JobSets makes of the attempts that pods are in.
-func (w *world) mend() {
+func (w *fakeJobSet) reconcile() {
 	first, last, all := int32(-1), int32(-1), true
 	for _, p := range w.pods {
 		if p.attempt == nil {
@@ -77,21 +77,21 @@ func (w *world) mend() {
 	}
 }
 
-func (w *world) wait(i int) {
+func (w *fakeJobSet) wait(i int) {
 	w.joins++
-	w.pods[i].said = protocol.Request{State: protocol.Waiting, Join: fmt.Sprint(w.joins)}
+	w.pods[i].request = protocol.Request{State: protocol.Waiting, Join: fmt.Sprint(w.joins)}
 }
 
-func (w *world) step(i int) (moved bool) {
+func (w *fakeJobSet) step(i int) (moved bool) {
 	p := &w.pods[i]
-	v := Judge(Seen{Current: w.current, Previous: w.previous, Attempt: p.attempt, Join: p.join}, p.said)
+	v := Decide(Observed{Current: w.current, Previous: w.previous, Attempt: p.attempt, Join: p.join}, p.request)
 	switch {
 	case v.Over != "":
 		w.wait(i)
 	case v.Assign != nil:
-		p.attempt, p.join = v.Assign, p.said.Join
+		p.attempt, p.join = v.Assign, p.request.Join
 	case v.Go != nil:
-		p.said.State, p.said.Round = protocol.Running, Number(*v.Go)
+		p.request.State, p.request.Round = protocol.Running, Number(*v.Go)
 	default:
 		return false
 	}
@@ -99,9 +99,9 @@ func (w *world) step(i int) (moved bool) {
 }
 
 // TestWhateverFailsAllComeToRunOneAttempt: and one that nobody has run before.
-func TestWhateverFailsAllComeToRunOneAttempt(t *testing.T) {
+func TestAllPodsConvergeOnOneAttempt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := &world{pods: make([]pod, rapid.IntRange(1, 5).Draw(t, "pods"))}
+		w := &fakeJobSet{pods: make([]pod, rapid.IntRange(1, 5).Draw(t, "pods"))}
 		for i := range w.pods {
 			w.wait(i)
 		}
@@ -111,13 +111,13 @@ func TestWhateverFailsAllComeToRunOneAttempt(t *testing.T) {
 			case 0:
 				w.wait(i) // it fails, or its container begins anew
 			case 1:
-				w.mend()
+				w.reconcile()
 			default:
 				w.step(i)
 			}
 			for _, p := range w.pods {
-				if p.said.State == protocol.Running && (w.current == nil || p.said.Round > Number(*w.current)) {
-					t.Fatalf("a pod runs attempt %d before it may", p.said.Round-1)
+				if p.request.State == protocol.Running && (w.current == nil || p.request.Round > Number(*w.current)) {
+					t.Fatalf("a pod runs attempt %d before it may", p.request.Round-1)
 				}
 			}
 		}
@@ -127,15 +127,15 @@ func TestWhateverFailsAllComeToRunOneAttempt(t *testing.T) {
 				moved = w.step(i) || moved
 			}
 			before := [2]int32{ptr.Deref(w.current, -1), ptr.Deref(w.previous, -1)}
-			w.mend()
+			w.reconcile()
 			moved = moved || before != [2]int32{ptr.Deref(w.current, -1), ptr.Deref(w.previous, -1)}
 			if rounds > 1000 {
 				t.Fatal("it comes to no end")
 			}
 		}
 		for i, p := range w.pods {
-			if p.said.State != protocol.Running || p.said.Round != w.pods[0].said.Round {
-				t.Fatalf("pod %d is %s in round %d, pod 0 %s in round %d", i, p.said.State, p.said.Round, w.pods[0].said.State, w.pods[0].said.Round)
+			if p.request.State != protocol.Running || p.request.Round != w.pods[0].request.Round {
+				t.Fatalf("pod %d is %s in round %d, pod 0 %s in round %d", i, p.request.State, p.request.Round, w.pods[0].request.State, w.pods[0].request.Round)
 			}
 		}
 	})

@@ -7,7 +7,7 @@ import (
 
 // TestWhatIsSaidStaysAsItIs: pods keep the agent that they were made with, and operators of two versions follow each other while
 // they run. So a name in a message is never changed and never means anything else; what is new comes under another name.
-func TestWhatIsSaidStaysAsItIs(t *testing.T) {
+func TestWireFormatIsStable(t *testing.T) {
 	for what, test := range map[string]struct {
 		says any
 		want string

@@ -12,7 +12,7 @@ import (
 )
 
 // Patience is how long a group waits for pods that its agents have not been heard of.
-type Patience struct {
+type Timeouts struct {
 	// Gather bounds the wait for the rest once a round has its minimum, and the wait of those
 	// who would make a round larger.
 	Gather time.Duration
@@ -31,7 +31,7 @@ type Pod struct {
 // Group is all pods of a job that are to run in rounds. It is not safe for use by
 // several goroutines.
 type Group struct {
-	patience Patience
+	timeouts Timeouts
 	min, max int
 	pods     map[string]*member
 
@@ -53,7 +53,7 @@ type Group struct {
 	done int
 	// whole is how many had a part in the work when the round began: its members, and those
 	// who had ended well by then.
-	whole int
+	participants int
 	// first is the part in the round of the member with rank 0, if this operator began it.
 	first protocol.Round
 	// master and id tell the round from others of its number. id is empty as long as of a round that
@@ -65,22 +65,22 @@ type Group struct {
 type member struct {
 	Pod
 	// born is when the pod was heard of first.
-	born time.Time
-	said protocol.Request
+	firstSeen time.Time
+	request   protocol.Request
 	// heard is when the agent was heard last; zero for never, or if it is known to have gone.
-	heard time.Time
+	lastSeen time.Time
 	// round is the one that it is in, of those that are not over; 0 for none.
 	round int64
 	rank  int
 	join  string
 	// told is the wait to which a part in a round was answered: it may have begun that, and waits
 	// no longer. It is empty again if the agent asks once more, since then it has not heard.
-	told string
+	answered string
 }
 
 // New makes a group that begins to gather. A round has at least min members and at most max.
-func New(min, max int, patience Patience, now time.Time) *Group {
-	return &Group{patience: patience, min: min, max: max, pods: map[string]*member{}, gathering: now}
+func New(min, max int, timeouts Timeouts, now time.Time) *Group {
+	return &Group{timeouts: timeouts, min: min, max: max, pods: map[string]*member{}, gathering: now}
 }
 
 // Resize changes the bounds of the rounds to come.
@@ -99,18 +99,18 @@ func (g *Group) Knows(uid string) bool { return g.pods[uid] != nil }
 func (g *Group) Empty() bool { return len(g.pods) == 0 }
 
 // PodLives tells of a pod that is there, be it known or not.
-func (g *Group) PodLives(pod Pod, now time.Time) {
+func (g *Group) AddPod(pod Pod, now time.Time) {
 	if m, known := g.pods[pod.UID]; known {
 		m.Pod = pod
 	} else {
-		g.pods[pod.UID] = &member{Pod: pod, born: now}
+		g.pods[pod.UID] = &member{Pod: pod, firstSeen: now}
 		g.version++
 	}
 	g.settle(now)
 }
 
 // PodGone tells that a pod has ended, is being deleted or is not there any more.
-func (g *Group) PodGone(uid string, succeeded bool, now time.Time) {
+func (g *Group) RemovePod(uid string, succeeded bool, now time.Time) {
 	m, known := g.pods[uid]
 	if !known {
 		return
@@ -118,26 +118,26 @@ func (g *Group) PodGone(uid string, succeeded bool, now time.Time) {
 	delete(g.pods, uid)
 	g.version++
 	switch {
-	case succeeded || m.said.State == protocol.Done:
+	case succeeded || m.request.State == protocol.Done:
 		g.done++
-	case g.in(m):
+	case g.isMember(m):
 		g.end("pod "+m.Name+" is gone", now)
 	}
 	g.settle(now)
 }
 
 // Hear takes what the agent in a pod says; false is that the group does not know the pod.
-func (g *Group) Hear(uid string, said protocol.Request, now time.Time) (known bool) {
+func (g *Group) Observe(uid string, request protocol.Request, now time.Time) (known bool) {
 	m, known := g.pods[uid]
 	if !known {
 		return false
 	}
-	m.said, m.heard, m.told = said, now, ""
-	switch said.State {
+	m.request, m.lastSeen, m.answered = request, now, ""
+	switch request.State {
 	case protocol.Running:
-		g.adopt(m)
+		g.observeRunning(m)
 	case protocol.Waiting:
-		g.rejoin(m, now)
+		g.observeWaiting(m, now)
 	}
 	g.settle(now)
 	return true
@@ -145,9 +145,9 @@ func (g *Group) Hear(uid string, said protocol.Request, now time.Time) (known bo
 
 // Silent tells that the agent's request has broken off. It matters for those who wait:
 // nobody begins a round with somebody who is not there.
-func (g *Group) Silent(uid string, now time.Time) {
-	if m, known := g.pods[uid]; known && m.said.State == protocol.Waiting {
-		m.heard = time.Time{}
+func (g *Group) Disconnected(uid string, now time.Time) {
+	if m, known := g.pods[uid]; known && m.request.State == protocol.Waiting {
+		m.lastSeen = time.Time{}
 	}
 	g.settle(now)
 }
@@ -161,17 +161,17 @@ func (g *Group) Answer(uid string) (protocol.Response, bool) {
 	if !known {
 		return protocol.Response{}, false
 	}
-	switch m.said.State {
+	switch m.request.State {
 	case protocol.Done:
 		return protocol.Response{}, true
 	case protocol.Waiting:
-		if g.in(m) && m.join == m.said.Join {
+		if g.isMember(m) && m.join == m.request.Join {
 			part := g.first
-			part.Rank, m.told = m.rank, m.join
+			part.Rank, m.answered = m.rank, m.join
 			return protocol.Response{Round: &part}, true
 		}
 	case protocol.Running:
-		if !g.runs(m) {
+		if !g.runsCurrent(m) {
 			return protocol.Response{Over: cmp.Or(g.over, "the round is over")}, true
 		}
 	}
@@ -179,65 +179,65 @@ func (g *Group) Answer(uid string) (protocol.Response, bool) {
 }
 
 // in reports whether the member is in the round that goes on.
-func (g *Group) in(m *member) bool { return g.running && m.round == g.number }
+func (g *Group) isMember(m *member) bool { return g.running && m.round == g.number }
 
 // runs reports whether the member's command is that of the round that goes on. One that was told
 // its part in a round, and had not said so when that was over, is in the next one for all
 // that was heard of it; its command is not.
-func (g *Group) runs(m *member) bool {
-	return g.in(m) && m.said.Round == g.number && g.same(m.said)
+func (g *Group) runsCurrent(m *member) bool {
+	return g.isMember(m) && m.request.Round == g.number && g.isCurrent(m.request)
 }
 
 // same reports whether a round of the present number is the present one. The number and the
 // master do not tell: an operator that was started anew may begin again with 1, and with the
 // first member of another round that was told nothing of it, and waits where it did.
-func (g *Group) same(said protocol.Request) bool {
-	return said.Master == g.master && (said.ID == g.id || said.ID == "" || g.id == "")
+func (g *Group) isCurrent(request protocol.Request) bool {
+	return request.Master == g.master && (request.ID == g.id || request.ID == "" || g.id == "")
 }
 
 // adopt counts an agent that runs a round in, if it is the present one, or one that
 // began before this operator did.
-func (g *Group) adopt(m *member) {
-	said := m.said
+func (g *Group) observeRunning(m *member) {
+	request := m.request
 	switch {
-	case said.Round < g.number, said.Round == g.number && !g.running && g.over != "":
+	case request.Round < g.number, request.Round == g.number && !g.running && g.over != "":
 		return // it is told that this is over
-	case said.Round == g.number && g.running && !g.same(said):
+	case request.Round == g.number && g.running && !g.isCurrent(request):
 		return // of another round that had this number
-	case said.Round > g.number || !g.running:
+	case request.Round > g.number || !g.running:
 		for _, other := range g.pods {
 			other.round = 0
 		}
-		g.number, g.running, g.size, g.over = said.Round, true, said.Size, ""
-		g.adopted, g.master, g.id = true, said.Master, said.ID
-		g.whole = said.Size + g.ended()
+		g.number, g.running, g.size, g.over = request.Round, true, request.Size, ""
+		g.adopted, g.master, g.id = true, request.Master, request.ID
+		g.participants = request.Size + g.finished()
 	}
-	g.id = cmp.Or(g.id, said.ID)
-	m.round, m.rank, m.join = said.Round, said.Rank, said.Join
+	g.id = cmp.Or(g.id, request.ID)
+	m.round, m.rank, m.join = request.Round, request.Rank, request.Join
 	g.version++
 }
 
 // rejoin looks at an agent that waits: it may be in the round and not know it yet, or
 // have left it.
-func (g *Group) rejoin(m *member, now time.Time) {
-	said := m.said
+func (g *Group) observeWaiting(m *member, now time.Time) {
+	request := m.request
 	switch {
-	case g.running && said.Round == g.number && m.join != said.Join:
-		g.end(why(m), now)
-	case g.in(m) && m.join != said.Join:
-		g.end(why(m), now)
-	case said.Round > g.number:
+	case g.running && request.Round == g.number && m.join != request.Join:
+		g.end(restartReason(m), now)
+	case g.isMember(m) && m.join != request.Join:
+		g.end(restartReason(m), now)
+	case request.Round > g.number:
 		// Of a round that another operator began, and that this member has left.
 		if g.running {
-			g.end(why(m), now)
+			g.end(restartReason(m), now)
 		}
-		g.number = said.Round
-		g.over = cmp.Or(g.over, why(m))
+		g.number = request.Round
+		g.over = cmp.Or(g.over, restartReason(m))
 	}
 }
 
-func why(m *member) string {
-	failure := m.said.Failure
+func restartReason(m *member) string {
+	failure := m.request.Failure
 	switch {
 	case failure == nil:
 		return "pod " + m.Name + " begins anew"
@@ -270,13 +270,13 @@ func (g *Group) end(why string, now time.Time) {
 
 // settle ends the round if others are to join it, and begins the next if it can.
 func (g *Group) settle(now time.Time) {
-	if g.running && g.toBeLarger(now) {
+	if g.running && g.shouldGrow(now) {
 		g.end(fmt.Sprintf("%d more wait to join", len(g.waiting(now))), now)
 	}
-	if g.running && g.hasHoles() {
+	if g.running && g.lostMember() {
 		g.end("a member is gone", now)
 	}
-	if !g.running && g.complete(now) {
+	if !g.running && g.canBegin(now) {
 		g.begin(g.waiting(now), now)
 	}
 }
@@ -287,19 +287,19 @@ func inOrder(a, b *member) int {
 }
 
 // begin starts the next round with those, the first in order if they are too many.
-func (g *Group) begin(who []*member, now time.Time) {
-	slices.SortFunc(who, inOrder)
-	who = who[:min(len(who), g.max)]
-	g.whole = len(who) + g.ended()
+func (g *Group) begin(members []*member, now time.Time) {
+	slices.SortFunc(members, inOrder)
+	members = members[:min(len(members), g.max)]
+	g.participants = len(members) + g.finished()
 	g.number++
 	g.version++
-	g.running, g.size, g.over = true, len(who), ""
+	g.running, g.size, g.over = true, len(members), ""
 	g.first = protocol.Round{
 		Number: g.number, ID: fmt.Sprint(g.number, "-", strconv.FormatInt(now.UnixNano(), 36)), Size: g.size,
-		MasterAddress: who[0].said.Address, MasterPort: who[0].said.Port, Min: g.min, Max: g.max,
+		MasterAddress: members[0].request.Address, MasterPort: members[0].request.Port, Min: g.min, Max: g.max,
 	}
 	g.master, g.id = g.first.Master(), g.first.ID
-	for rank, m := range who {
-		m.round, m.rank, m.join = g.number, rank, m.said.Join
+	for rank, m := range members {
+		m.round, m.rank, m.join = g.number, rank, m.request.Join
 	}
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/musterhq/muster/internal/rendezvous/round"
 )
 
-var patience = round.Patience{Gather: 30 * time.Second, Presence: time.Minute}
+var timeouts = round.Timeouts{Gather: 30 * time.Second, Presence: time.Minute}
 
 // rehearsal plays a group with agents that do as they are told.
-type rehearsal struct {
+type simulation struct {
 	t     reporter
 	group *round.Group
 	now   time.Time
@@ -24,7 +24,7 @@ type rehearsal struct {
 	// slow has agents say only when they are asked next that they have begun.
 	slow bool
 	// said are the parts that were given out, by round.
-	said map[string][]protocol.Round
+	parts map[string][]protocol.Round
 }
 
 // reporter is a test, or a check of a property.
@@ -34,33 +34,33 @@ type reporter interface {
 }
 
 type agent struct {
-	pod     round.Pod
-	request protocol.Request
-	heard   protocol.Request // what the operator heard last
-	silent  bool             // the operator cannot hear it
-	unheard bool             // it has begun what it was told, and has not said so yet
-	overs   int
+	pod          round.Pod
+	request      protocol.Request
+	observed     protocol.Request // what the operator heard last
+	disconnected bool             // the operator cannot hear it
+	unreported   bool             // it has begun what it was told, and has not said so yet
+	overs        int
 }
 
-func rehearse(t reporter, min, max int) *rehearsal {
+func newSimulation(t reporter, min, max int) *simulation {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	return &rehearsal{t: t, now: now, group: round.New(min, max, patience, now), pods: map[string]*agent{}, said: map[string][]protocol.Round{}}
+	return &simulation{t: t, now: now, group: round.New(min, max, timeouts, now), pods: map[string]*agent{}, parts: map[string][]protocol.Round{}}
 }
 
 func name(index int) string { return fmt.Sprintf("worker-%d", index) }
 
 // make makes pods whose agents have not started yet.
-func (r *rehearsal) make(indices ...int) {
+func (r *simulation) addPods(indices ...int) {
 	for _, i := range indices {
 		pod := round.Pod{UID: fmt.Sprintf("%d-%d", i, r.joins), Name: name(i), Index: []int{i}}
 		r.joins++
 		r.pods[name(i)] = &agent{pod: pod}
-		r.group.PodLives(pod, r.now)
+		r.group.AddPod(pod, r.now)
 	}
 }
 
 // wait has the agents begin to wait for a round.
-func (r *rehearsal) wait(failure *protocol.Failure, indices ...int) {
+func (r *simulation) wait(failure *protocol.Failure, indices ...int) {
 	for _, i := range indices {
 		a := r.pods[name(i)]
 		r.joins++
@@ -68,34 +68,34 @@ func (r *rehearsal) wait(failure *protocol.Failure, indices ...int) {
 			State: protocol.Waiting, Join: fmt.Sprint("join-", r.joins), Round: a.request.Round, Failure: failure,
 			Address: "10.0.0." + fmt.Sprint(i), Port: 10000 + r.joins,
 		}
-		r.hear(a)
+		r.send(a)
 	}
 }
 
-func (r *rehearsal) start(indices ...int) {
-	r.make(indices...)
+func (r *simulation) start(indices ...int) {
+	r.addPods(indices...)
 	r.wait(nil, indices...)
 }
 
-func (r *rehearsal) hear(a *agent) {
-	a.unheard = a.unheard && a.silent
-	if a.request.State != "" && !a.silent {
-		a.heard = a.request
-		r.group.Hear(a.pod.UID, a.request, r.now)
+func (r *simulation) send(a *agent) {
+	a.unreported = a.unreported && a.disconnected
+	if a.request.State != "" && !a.disconnected {
+		a.observed = a.request
+		r.group.Observe(a.pod.UID, a.request, r.now)
 	}
 }
 
-func (r *rehearsal) gone(index int) {
-	r.group.PodGone(r.pods[name(index)].pod.UID, false, r.now)
+func (r *simulation) removePod(index int) {
+	r.group.RemovePod(r.pods[name(index)].pod.UID, false, r.now)
 	delete(r.pods, name(index))
 }
 
 // settle has all agents heed what they are told until there is nothing new.
-func (r *rehearsal) settle() {
+func (r *simulation) settle() {
 	for moved := true; moved; {
 		moved = false
 		for i := range 100 {
-			if a := r.pods[name(i)]; a != nil && !a.silent && r.heed(a, i) {
+			if a := r.pods[name(i)]; a != nil && !a.disconnected && r.obey(a, i) {
 				moved = true
 			}
 		}
@@ -103,9 +103,9 @@ func (r *rehearsal) settle() {
 }
 
 // heed has an agent do what it is told, or say that it has begun.
-func (r *rehearsal) heed(a *agent, index int) bool {
-	if a.unheard {
-		r.hear(a)
+func (r *simulation) obey(a *agent, index int) bool {
+	if a.unreported {
+		r.send(a)
 		return true
 	}
 	answer, says := r.group.Answer(a.pod.UID)
@@ -113,12 +113,12 @@ func (r *rehearsal) heed(a *agent, index int) bool {
 	case !says:
 		return false
 	case answer.Round != nil:
-		r.said[answer.Round.ID] = append(r.said[answer.Round.ID], *answer.Round)
+		r.parts[answer.Round.ID] = append(r.parts[answer.Round.ID], *answer.Round)
 		a.request.Master, a.request.ID = answer.Round.Master(), answer.Round.ID
 		a.request.State, a.request.Round, a.request.Rank, a.request.Size = protocol.Running, answer.Round.Number, answer.Round.Rank, answer.Round.Size
 		a.request.Failure = nil
-		if a.unheard = r.slow; !r.slow {
-			r.hear(a)
+		if a.unreported = r.slow; !r.slow {
+			r.send(a)
 		}
 		return true
 	case answer.Over != "":
@@ -129,23 +129,23 @@ func (r *rehearsal) heed(a *agent, index int) bool {
 	return false
 }
 
-func (r *rehearsal) pass(d time.Duration) {
+func (r *simulation) pass(d time.Duration) {
 	r.now = r.now.Add(d)
-	for _, name := range r.everybody() {
-		r.hear(r.pods[name]) // requests are repeated
+	for _, name := range r.podNames() {
+		r.send(r.pods[name]) // requests are repeated
 	}
 	r.group.Tick(r.now)
 	r.settle()
 }
 
 // in says who is in which round, as "3: 0=worker-1 1=worker-2".
-func (r *rehearsal) in() string {
+func (r *simulation) membership() string {
 	var number int64
 	var parts []string
 	for rank := range 100 {
 		for i := range 100 {
 			a := r.pods[name(i)]
-			if a == nil || a.request.State != protocol.Running || a.request.Rank != rank || a.silent {
+			if a == nil || a.request.State != protocol.Running || a.request.Rank != rank || a.disconnected {
 				continue
 			}
 			number = max(number, a.request.Round)
@@ -155,36 +155,36 @@ func (r *rehearsal) in() string {
 	return fmt.Sprintf("%d: %s", number, strings.Join(parts, " "))
 }
 
-func (r *rehearsal) want(want string) {
+func (r *simulation) want(want string) {
 	r.t.Helper()
 	r.settle()
-	if got := r.in(); got != want {
+	if got := r.membership(); got != want {
 		r.t.Errorf("in the round are %q, want %q", got, want)
 	}
 }
 
 // everybody is the names of all pods, in order.
-func (r *rehearsal) everybody() []string { return slices.Sorted(maps.Keys(r.pods)) }
+func (r *simulation) podNames() []string { return slices.Sorted(maps.Keys(r.pods)) }
 
 // restart replaces the operator: all that it knew is forgotten, and agents ask again.
-func (r *rehearsal) restart(min, max int) { r.restartHearing(min, max, r.everybody()) }
+func (r *simulation) restart(min, max int) { r.restartInOrder(min, max, r.podNames()) }
 
 // restartHearing replaces the operator, and the new one hears agents in this order.
-func (r *rehearsal) restartHearing(min, max int, order []string) {
+func (r *simulation) restartInOrder(min, max int, order []string) {
 	r.now = r.now.Add(time.Millisecond)
-	r.group = round.New(min, max, patience, r.now)
+	r.group = round.New(min, max, timeouts, r.now)
 	for _, name := range order {
-		r.pods[name].heard = protocol.Request{}
-		r.group.PodLives(r.pods[name].pod, r.now)
+		r.pods[name].observed = protocol.Request{}
+		r.group.AddPod(r.pods[name].pod, r.now)
 	}
 	for _, name := range order {
-		r.hear(r.pods[name])
+		r.send(r.pods[name])
 	}
 }
 
-func TestARoundBeginsWhenAllAreThere(t *testing.T) {
-	r := rehearse(t, 2, 4)
-	r.make(0, 1, 2)
+func TestRoundBeginsWhenAllPodsWait(t *testing.T) {
+	r := newSimulation(t, 2, 4)
+	r.addPods(0, 1, 2)
 	r.wait(nil, 2)
 	r.wait(nil, 0)
 	r.want("0: ")
@@ -192,11 +192,11 @@ func TestARoundBeginsWhenAllAreThere(t *testing.T) {
 	r.want("1: 0=0/3 1=1/3 2=2/3")
 }
 
-func TestASlowMemberIsWaitedForAndThenJoinsLater(t *testing.T) {
-	r := rehearse(t, 2, 4)
-	r.make(0, 1, 2)
+func TestSlowMemberJoinsLater(t *testing.T) {
+	r := newSimulation(t, 2, 4)
+	r.addPods(0, 1, 2)
 	r.wait(nil, 0, 1)
-	r.pass(patience.Gather - time.Second)
+	r.pass(timeouts.Gather - time.Second)
 	r.want("0: ")
 	r.pass(time.Second)
 	r.want("1: 0=0/2 1=1/2")
@@ -204,20 +204,20 @@ func TestASlowMemberIsWaitedForAndThenJoinsLater(t *testing.T) {
 	r.want("2: 0=0/3 1=1/3 2=2/3")
 }
 
-func TestBelowTheMinimumNothingBegins(t *testing.T) {
-	r := rehearse(t, 2, 4)
+func TestNoRoundBelowTheMinimum(t *testing.T) {
+	r := newSimulation(t, 2, 4)
 	r.start(0)
 	r.pass(time.Hour)
 	r.want("0: ")
 }
 
-func TestAMemberThatIsLostEndsTheRoundForThoseWhoStay(t *testing.T) {
-	r := rehearse(t, 2, 4)
+func TestLostMemberEndsTheRound(t *testing.T) {
+	r := newSimulation(t, 2, 4)
 	r.start(0, 1, 2)
 	r.want("1: 0=0/3 1=1/3 2=2/3")
-	r.gone(0)
+	r.removePod(0)
 	r.want("2: 0=1/2 1=2/2")
-	r.gone(1) // now there are fewer than the minimum
+	r.removePod(1) // now there are fewer than the minimum
 	r.want("0: ")
 	r.start(5)
 	r.want("3: 0=2/2 1=5/2")
@@ -225,14 +225,14 @@ func TestAMemberThatIsLostEndsTheRoundForThoseWhoStay(t *testing.T) {
 
 // TestARoundThatIsOverBeforeItsMembersSayThatTheyAreInIt: as when two pods go one shortly after the other. Those who stay have
 // begun by then, and must not train on as a part of three.
-func TestARoundThatIsOverBeforeItsMembersSayThatTheyAreInIt(t *testing.T) {
-	r := rehearse(t, 2, 4)
+func TestRoundThatEndsBeforeItsMembersReportIt(t *testing.T) {
+	r := newSimulation(t, 2, 4)
 	r.slow = true
 	r.start(0, 1, 2)
 	for _, i := range []int{0, 1} {
-		r.heed(r.pods[name(i)], i) // it begins, and says nothing yet
+		r.obey(r.pods[name(i)], i) // it begins, and says nothing yet
 	}
-	r.gone(2)
+	r.removePod(2)
 	r.settle()
 	for i := range 2 {
 		if a := r.pods[name(i)]; a.request.State != protocol.Running || a.request.Size != 2 || a.overs == 0 {
@@ -241,11 +241,11 @@ func TestARoundThatIsOverBeforeItsMembersSayThatTheyAreInIt(t *testing.T) {
 	}
 }
 
-func TestThoseWhoCameLaterJoinAllAtOnce(t *testing.T) {
-	r := rehearse(t, 2, 4)
+func TestLatecomersJoinTogether(t *testing.T) {
+	r := newSimulation(t, 2, 4)
 	r.start(0, 1)
 	r.want("1: 0=0/2 1=1/2")
-	r.make(2, 3)
+	r.addPods(2, 3)
 	r.wait(nil, 2)
 	r.want("1: 0=0/2 1=1/2")
 	r.wait(nil, 3)
@@ -255,27 +255,27 @@ func TestThoseWhoCameLaterJoinAllAtOnce(t *testing.T) {
 	}
 }
 
-func TestOneThatComesAloneIsNotHeldUpByOneThatNeverComes(t *testing.T) {
-	r := rehearse(t, 2, 4)
+func TestLatecomerJoinsWithoutAPodThatNeverAsks(t *testing.T) {
+	r := newSimulation(t, 2, 4)
 	r.start(0, 1)
 	r.want("1: 0=0/2 1=1/2")
-	r.make(2, 3)
+	r.addPods(2, 3)
 	r.wait(nil, 2)
 	r.settle()
-	r.pass(patience.Gather)
+	r.pass(timeouts.Gather)
 	r.want("2: 0=0/3 1=1/3 2=2/3")
 }
 
-func TestAFailureBringsEverybodyIntoANewRound(t *testing.T) {
-	r := rehearse(t, 3, 3)
+func TestFailureStartsANewRound(t *testing.T) {
+	r := newSimulation(t, 3, 3)
 	r.start(0, 1, 2)
 	r.settle()
 	r.wait(&protocol.Failure{ExitCode: 3}, 1)
 	r.want("2: 0=0/3 1=1/3 2=2/3")
 }
 
-func TestAnAgentThatBeginsAnewIsNoMemberAnyMore(t *testing.T) {
-	r := rehearse(t, 2, 2)
+func TestRestartedAgentLeavesTheRound(t *testing.T) {
+	r := newSimulation(t, 2, 2)
 	r.start(0, 1)
 	r.settle()
 	r.pods[name(1)].request.Round = 0 // its container was restarted
@@ -283,51 +283,51 @@ func TestAnAgentThatBeginsAnewIsNoMemberAnyMore(t *testing.T) {
 	r.want("2: 0=0/2 1=1/2")
 }
 
-func TestAnAnswerThatWasLostIsGivenAgain(t *testing.T) {
-	r := rehearse(t, 2, 2)
+func TestLostAnswerIsRepeated(t *testing.T) {
+	r := newSimulation(t, 2, 2)
 	r.start(0, 1)
 	a := r.pods[name(0)]
-	r.group.Silent(a.pod.UID, r.now)
-	r.hear(a)
+	r.group.Disconnected(a.pod.UID, r.now)
+	r.send(a)
 	first, _ := r.group.Answer(a.pod.UID)
-	r.hear(a)
+	r.send(a)
 	again, _ := r.group.Answer(a.pod.UID)
 	if first.Round == nil || again.Round == nil || *first.Round != *again.Round {
 		t.Errorf("the answer was %+v and then %+v", first.Round, again.Round)
 	}
 }
 
-func TestOneThatCannotBeHeardRunsOn(t *testing.T) {
-	r := rehearse(t, 2, 3)
+func TestDisconnectedMemberKeepsRunning(t *testing.T) {
+	r := newSimulation(t, 2, 3)
 	r.start(0, 1, 2)
 	r.settle()
-	r.pods[name(1)].silent = true
+	r.pods[name(1)].disconnected = true
 	r.pass(time.Hour)
 	r.want("1: 0=0/3 2=2/3")
-	r.gone(0) // and is in the next round only once it is heard again
+	r.removePod(0) // and is in the next round only once it is heard again
 	r.settle()
-	if got := r.in(); got != "0: " {
+	if got := r.membership(); got != "0: " {
 		t.Errorf("before patience is over: %q", got)
 	}
-	r.pods[name(1)].silent = false
+	r.pods[name(1)].disconnected = false
 	r.pass(0)
 	r.want("2: 0=1/2 1=2/2")
 }
 
-func TestThoseWhoHaveEndedWellAreMissedByNobody(t *testing.T) {
-	r := rehearse(t, 3, 3)
+func TestFinishedMembersAreNotWaitedFor(t *testing.T) {
+	r := newSimulation(t, 3, 3)
 	r.start(0, 1, 2)
 	r.settle()
 	a := r.pods[name(0)]
 	a.request.State = protocol.Done
-	r.hear(a)
+	r.send(a)
 	r.want("1: 1=1/3 2=2/3")
 	r.wait(&protocol.Failure{ExitCode: 1}, 2)
 	r.want("2: 0=1/2 1=2/2")
 }
 
-func TestARoundSurvivesTheOperator(t *testing.T) {
-	r := rehearse(t, 2, 4)
+func TestRoundSurvivesAnOperatorRestart(t *testing.T) {
+	r := newSimulation(t, 2, 4)
 	r.start(0, 1, 2)
 	r.settle()
 	r.restart(2, 4)
@@ -338,12 +338,12 @@ func TestARoundSurvivesTheOperator(t *testing.T) {
 			t.Errorf("worker %d was stopped %d times", i, n)
 		}
 	}
-	r.gone(2)
+	r.removePod(2)
 	r.want("2: 0=0/2 1=1/2")
 }
 
-func TestAMemberLostWhileTheOperatorWasAwayEndsTheRound(t *testing.T) {
-	r := rehearse(t, 2, 4)
+func TestMemberLostWhileTheOperatorIsDownEndsTheRound(t *testing.T) {
+	r := newSimulation(t, 2, 4)
 	r.start(0, 1, 2)
 	r.settle()
 	delete(r.pods, name(1))
@@ -351,12 +351,12 @@ func TestAMemberLostWhileTheOperatorWasAwayEndsTheRound(t *testing.T) {
 	r.want("2: 0=0/2 1=2/2")
 }
 
-func TestHalfOfThemToldAndThenAnotherOperator(t *testing.T) {
-	r := rehearse(t, 2, 3)
+func TestOperatorRestartWhileARoundBegins(t *testing.T) {
+	r := newSimulation(t, 2, 3)
 	r.start(0, 1, 2)
 	r.settle()
-	r.gone(2)
-	r.heed(r.pods[name(0)], 0) // the other one is not told
+	r.removePod(2)
+	r.obey(r.pods[name(0)], 0) // the other one is not told
 	r.restart(2, 3)
 	r.want("2: 0=0/2 1=1/2")
 }
@@ -364,27 +364,27 @@ func TestHalfOfThemToldAndThenAnotherOperator(t *testing.T) {
 // TestARoundIsNotTakenForAnotherOfItsNumberAndMaster: an operator that was started anew, and hears nobody who runs, begins again with
 // the number 1, and with the same first member. Who began that round 1 which was over, and could not be heard since, has another
 // part than those who are in this one.
-func TestARoundIsNotTakenForAnotherOfItsNumberAndMaster(t *testing.T) {
-	for where, comesBack := range map[string]func(*rehearsal){
-		"to that operator":               func(r *rehearsal) { r.hear(r.pods[name(1)]) },
-		"to the next, before the others": func(r *rehearsal) { r.restartHearing(2, 3, []string{name(1), name(0), name(2)}) },
-		"to the next, after the others":  func(r *rehearsal) { r.restartHearing(2, 3, []string{name(0), name(2), name(1)}) },
+func TestRoundsWithEqualNumberAndMasterAreToldApart(t *testing.T) {
+	for where, comesBack := range map[string]func(*simulation){
+		"to that operator":               func(r *simulation) { r.send(r.pods[name(1)]) },
+		"to the next, before the others": func(r *simulation) { r.restartInOrder(2, 3, []string{name(1), name(0), name(2)}) },
+		"to the next, after the others":  func(r *simulation) { r.restartInOrder(2, 3, []string{name(0), name(2), name(1)}) },
 	} {
 		t.Run(where, func(t *testing.T) {
-			r := rehearse(t, 2, 3)
+			r := newSimulation(t, 2, 3)
 			r.start(0, 1, 2)
 			cut, anew := r.pods[name(1)], r.pods[name(2)]
-			r.heed(cut, 1) // the others are not told
-			cut.silent = true
+			r.obey(cut, 1) // the others are not told
+			cut.disconnected = true
 			anew.request = protocol.Request{} // its container was restarted
 			r.wait(nil, 2)
 			r.restart(2, 3)
-			r.pass(patience.Gather)
+			r.pass(timeouts.Gather)
 			r.want("1: 0=0/2 1=2/2")
 			if first := r.pods[name(0)].request; first.Master != cut.request.Master {
 				t.Fatalf("the rounds have the masters %s and %s, want the same", cut.request.Master, first.Master)
 			}
-			cut.silent = false
+			cut.disconnected = false
 			comesBack(r)
 			r.want("2: 0=0/3 1=1/3 2=2/3")
 		})
@@ -392,8 +392,8 @@ func TestARoundIsNotTakenForAnotherOfItsNumberAndMaster(t *testing.T) {
 }
 
 // TestAgentsThatSayNoIDOfTheirRound: as those that came with an earlier operator. Their round goes on too.
-func TestAgentsThatSayNoIDOfTheirRound(t *testing.T) {
-	r := rehearse(t, 2, 4)
+func TestAgentsWithoutRoundID(t *testing.T) {
+	r := newSimulation(t, 2, 4)
 	r.start(0, 1, 2)
 	r.settle()
 	r.pods[name(0)].request.ID, r.pods[name(1)].request.ID = "", ""
@@ -402,25 +402,25 @@ func TestAgentsThatSayNoIDOfTheirRound(t *testing.T) {
 		r.pass(time.Hour)
 		r.want("1: 0=0/3 1=1/3 2=2/3")
 	}
-	r.gone(2)
+	r.removePod(2)
 	r.want("2: 0=0/2 1=1/2")
 }
 
-func TestNobodyBeginsAgainWhatOthersHaveEnded(t *testing.T) {
-	r := rehearse(t, 1, 4)
+func TestNewcomersDoNotRepeatFinishedWork(t *testing.T) {
+	r := newSimulation(t, 1, 4)
 	r.start(0, 1)
 	r.settle()
 	ends := func(i int) {
 		a := r.pods[name(i)]
 		a.request.State = protocol.Done
-		r.hear(a)
+		r.send(a)
 	}
 	ends(0)
 	r.start(2) // the job grew just then
 	r.want("1: 1=1/2")
 	r.wait(&protocol.Failure{ExitCode: 1}, 1)
 	r.want("2: 0=1/1") // the newcomer neither joins nor is waited for
-	r.gone(1)
+	r.removePod(1)
 	r.pass(time.Hour)
 	r.settle()
 	r.want("3: 0=2/1") // it has the place of one that was lost
@@ -428,7 +428,7 @@ func TestNobodyBeginsAgainWhatOthersHaveEnded(t *testing.T) {
 	r.start(3)
 	r.pass(time.Hour)
 	r.settle()
-	if got := r.in(); got != "0: " {
+	if got := r.membership(); got != "0: " {
 		t.Errorf("all have ended, and then: %q", got)
 	}
 }

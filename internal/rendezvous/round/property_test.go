@@ -12,19 +12,19 @@ import (
 
 // TestWhateverHappensARoundIsOne: whatever comes in between, the parts given out of a
 // round fit together, and once things are quiet everybody who is there is in one round.
-func TestWhateverHappensARoundIsOne(t *testing.T) {
+func TestRoundsStayConsistent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		least := rapid.IntRange(1, 3).Draw(t, "min")
 		most := rapid.IntRange(least, 5).Draw(t, "max")
-		r := rehearse(t, least, most)
+		r := newSimulation(t, least, most)
 		r.slow = rapid.Bool().Draw(t, "slow")
 		for range rapid.IntRange(1, 40).Draw(t, "events") {
-			r.chance(t, least, most)
+			r.randomEvent(t, least, most)
 			checkParts(t, r, least, most)
 			checkMembers(t, r)
 		}
 		for _, a := range r.pods {
-			a.silent = false
+			a.disconnected = false
 		}
 		for i := range 6 {
 			if a := r.pods[name(i)]; a != nil && a.request.State == "" {
@@ -32,25 +32,25 @@ func TestWhateverHappensARoundIsOne(t *testing.T) {
 			}
 		}
 		r.settle()
-		r.pass(patience.Gather)
-		r.pass(patience.Gather)
+		r.pass(timeouts.Gather)
+		r.pass(timeouts.Gather)
 		checkQuiet(t, r, least, most)
 	})
 }
 
 // chance is one thing that can happen.
-func (r *rehearsal) chance(t *rapid.T, least, most int) {
+func (r *simulation) randomEvent(t *rapid.T, least, most int) {
 	i := rapid.IntRange(0, 5).Draw(t, "index")
 	a := r.pods[name(i)]
 	switch what := rapid.IntRange(0, 8).Draw(t, "what"); {
 	case a == nil:
-		r.make(i)
+		r.addPods(i)
 	case what == 0:
-		r.gone(i)
+		r.removePod(i)
 	case what == 1:
-		a.silent = !a.silent
-		if a.silent {
-			r.group.Silent(a.pod.UID, r.now)
+		a.disconnected = !a.disconnected
+		if a.disconnected {
+			r.group.Disconnected(a.pod.UID, r.now)
 		}
 	case what == 2 && a.request.State == protocol.Running:
 		r.wait(&protocol.Failure{ExitCode: 1}, i)
@@ -58,11 +58,11 @@ func (r *rehearsal) chance(t *rapid.T, least, most int) {
 		a.request = protocol.Request{} // its container begins anew
 		r.wait(nil, i)
 	case what == 4:
-		r.restartHearing(least, most, rapid.Permutation(r.everybody()).Draw(t, "order"))
+		r.restartInOrder(least, most, rapid.Permutation(r.podNames()).Draw(t, "order"))
 	case what == 5:
-		r.pass(patience.Gather / 2)
-	case what == 6 && !a.silent && a.request.State != "":
-		r.heed(a, i) // this one alone
+		r.pass(timeouts.Gather / 2)
+	case what == 6 && !a.disconnected && a.request.State != "":
+		r.obey(a, i) // this one alone
 	case a.request.State == "":
 		r.wait(nil, i)
 	default:
@@ -70,8 +70,8 @@ func (r *rehearsal) chance(t *rapid.T, least, most int) {
 	}
 }
 
-func checkParts(t *rapid.T, r *rehearsal, least, most int) {
-	for id, parts := range r.said {
+func checkParts(t *rapid.T, r *simulation, least, most int) {
+	for id, parts := range r.parts {
 		which := fmt.Sprintf("%d (%s)", parts[0].Number, id)
 		seen := map[int]bool{}
 		for _, part := range parts {
@@ -90,38 +90,38 @@ func checkParts(t *rapid.T, r *rehearsal, least, most int) {
 }
 
 // checkMembers holds that those whom the operator lets run on are in one round, and have parts of it.
-func checkMembers(t *rapid.T, r *rehearsal) {
+func checkMembers(t *rapid.T, r *simulation) {
 	ranks := map[int]string{}
 	var first protocol.Request
-	for _, pod := range r.everybody() {
+	for _, pod := range r.podNames() {
 		a := r.pods[pod]
-		if a.heard.State != protocol.Running || a.heard != a.request {
+		if a.observed.State != protocol.Running || a.observed != a.request {
 			continue
 		}
 		if _, says := r.group.Answer(a.pod.UID); says {
 			continue // its round is over
 		}
 		if len(ranks) == 0 {
-			first = a.heard
+			first = a.observed
 		}
-		if a.heard.ID != first.ID || a.heard.Size != first.Size {
-			t.Fatalf("%s runs on in round %s of %d, and another in %s of %d", pod, a.heard.ID, a.heard.Size, first.ID, first.Size)
+		if a.observed.ID != first.ID || a.observed.Size != first.Size {
+			t.Fatalf("%s runs on in round %s of %d, and another in %s of %d", pod, a.observed.ID, a.observed.Size, first.ID, first.Size)
 		}
-		if other, taken := ranks[a.heard.Rank]; taken {
-			t.Fatalf("%s and %s run on in round %s, both with rank %d", pod, other, first.ID, a.heard.Rank)
+		if other, taken := ranks[a.observed.Rank]; taken {
+			t.Fatalf("%s and %s run on in round %s, both with rank %d", pod, other, first.ID, a.observed.Rank)
 		}
-		ranks[a.heard.Rank] = pod
+		ranks[a.observed.Rank] = pod
 	}
 }
 
-func checkQuiet(t *rapid.T, r *rehearsal, least, most int) {
+func checkQuiet(t *rapid.T, r *simulation, least, most int) {
 	size := min(len(r.pods), most)
 	if size < least {
 		size = 0
 	}
 	ranks := map[int]string{}
 	var first protocol.Request
-	for _, pod := range r.everybody() {
+	for _, pod := range r.podNames() {
 		said := r.pods[pod].request
 		if said.State != protocol.Running {
 			continue
@@ -138,11 +138,11 @@ func checkQuiet(t *rapid.T, r *rehearsal, least, most int) {
 		ranks[said.Rank] = pod
 	}
 	if len(ranks) != size {
-		t.Fatalf("%d of %d pods are in a round of %d to %d: %s", len(ranks), len(r.pods), least, most, r.in())
+		t.Fatalf("%d of %d pods are in a round of %d to %d: %s", len(ranks), len(r.pods), least, most, r.membership())
 	}
-	before := r.in()
+	before := r.membership()
 	r.pass(time.Second)
-	if after := r.in(); after != before {
+	if after := r.membership(); after != before {
 		t.Fatalf("nothing happened, and yet the round went from %q to %q", before, after)
 	}
 }

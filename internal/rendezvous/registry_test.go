@@ -22,7 +22,7 @@ func controlledBy(version, kind, name, uid string) []metav1.OwnerReference {
 }
 
 // aPod asks for the rounds of the job with the UID job-uid.
-func aPod(name, sizes, index string, owner []metav1.OwnerReference) *corev1.Pod {
+func newPod(name, sizes, index string, owner []metav1.OwnerReference) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ns", Name: name, UID: types.UID("uid-" + name), OwnerReferences: owner,
 		Labels:      map[string]string{"muster.dev/rendezvous": "job-uid"},
@@ -30,40 +30,40 @@ func aPod(name, sizes, index string, owner []metav1.OwnerReference) *corev1.Pod 
 	}}
 }
 
-func (h *halls) has(pod *corev1.Pod) bool {
+func (h *registry) has(pod *corev1.Pod) bool {
 	h.mu.Lock()
-	place := h.byPod[string(pod.UID)]
+	found := h.byPod[string(pod.UID)]
 	h.mu.Unlock()
-	if place == nil {
+	if found == nil {
 		return false
 	}
-	place.mu.Lock()
-	defer place.mu.Unlock()
-	return place.group.Knows(string(pod.UID))
+	found.mu.Lock()
+	defer found.mu.Unlock()
+	return found.group.Knows(string(pod.UID))
 }
 
-func TestAPodMeetsOnlyThoseOfItsOwnJob(t *testing.T) {
+func TestPodJoinsOnlyItsOwnJob(t *testing.T) {
 	own := controlledBy("breezeml.ai/v1", "TrainingJob", "job", "job-uid")
 	for what, test := range map[string]struct {
 		pod  *corev1.Pod
 		want bool
 	}{
-		"a worker":                     {aPod("job-worker-0", "1:2", "0", own), true},
-		"nobody's":                     {aPod("job-worker-0", "1:2", "0", nil), false},
-		"another job's":                {aPod("job-worker-0", "1:2", "0", controlledBy("breezeml.ai/v1", "TrainingJob", "job", "other")), false},
-		"of another name":              {aPod("mine", "1:2", "0", own), false},
-		"of another's index":           {aPod("job-worker-7", "1:2", "0", own), false},
-		"of a Job that is no JobSet's": {aPod("job-x-0-abcde", "1:2", "", controlledBy("batch/v1", "Job", "job-x", "x")), false},
+		"a worker":                     {newPod("job-worker-0", "1:2", "0", own), true},
+		"nobody's":                     {newPod("job-worker-0", "1:2", "0", nil), false},
+		"another job's":                {newPod("job-worker-0", "1:2", "0", controlledBy("breezeml.ai/v1", "TrainingJob", "job", "other")), false},
+		"of another name":              {newPod("mine", "1:2", "0", own), false},
+		"of another's index":           {newPod("job-worker-7", "1:2", "0", own), false},
+		"of a Job that is no JobSet's": {newPod("job-x-0-abcde", "1:2", "", controlledBy("batch/v1", "Job", "job-x", "x")), false},
 	} {
-		h := newHalls(fake.NewClientBuilder().Build())
-		h.pod(test.pod, false)
+		h := newRegistry(fake.NewClientBuilder().Build())
+		h.updatePod(test.pod, false)
 		if got := h.has(test.pod); got != test.want {
 			t.Errorf("%s is let in: %t", what, got)
 		}
 	}
 }
 
-func TestAPodOfAJobSetMeetsThoseOfItsJobs(t *testing.T) {
+func TestJobSetPodJoinsItsJobSet(t *testing.T) {
 	job := func(owner string) *batchv1.Job {
 		out := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "js-a-0", UID: "x", OwnerReferences: controlledBy("jobset.x-k8s.io/v1alpha2", "JobSet", "js", owner)}}
 		out.Spec.Template.Labels = map[string]string{"muster.dev/rendezvous": "job-uid"}
@@ -71,7 +71,7 @@ func TestAPodOfAJobSetMeetsThoseOfItsJobs(t *testing.T) {
 	}
 	for owner, want := range map[string]bool{"job-uid": true, "other": false} {
 		for _, podFirst := range []bool{true, false} {
-			h, pod := newHalls(fake.NewClientBuilder().Build()), aPod("js-a-0-0-abcde", "1:1", "", controlledBy("batch/v1", "Job", "js-a-0", "x"))
+			h, pod := newRegistry(fake.NewClientBuilder().Build()), newPod("js-a-0-0-abcde", "1:1", "", controlledBy("batch/v1", "Job", "js-a-0", "x"))
 			tell := []any{job(owner), pod}
 			if podFirst {
 				tell = []any{pod, job(owner)}
@@ -84,7 +84,7 @@ func TestAPodOfAJobSetMeetsThoseOfItsJobs(t *testing.T) {
 			}
 			h.handler().OnDelete(pod)
 			h.handler().OnDelete(job(owner))
-			if len(h.byPod)+len(h.byID)+len(h.parents.ids)+len(h.parents.early) > 0 {
+			if len(h.byPod)+len(h.byID)+len(h.ownership.ids)+len(h.ownership.pending) > 0 {
 				t.Errorf("a Job of %s, the pod first %t: something is remembered", owner, podFirst)
 			}
 		}
@@ -92,8 +92,8 @@ func TestAPodOfAJobSetMeetsThoseOfItsJobs(t *testing.T) {
 }
 
 // TestAPodThatAskedBeforeItsJobWasSeenIsLookedForAgain: it belongs nowhere as long as that is not known whose it is.
-func TestAPodThatAskedBeforeItsJobWasSeenIsLookedForAgain(t *testing.T) {
-	h := newHalls(fake.NewClientBuilder().Build())
+func TestPodThatAsksBeforeItsJobIsObservedIsLookedUpAgain(t *testing.T) {
+	h := newRegistry(fake.NewClientBuilder().Build())
 	news := h.arrivals()
 	h.handler().OnAdd(&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "js-a-0", UID: "a", OwnerReferences: controlledBy("jobset.x-k8s.io/v1alpha2", "JobSet", "js", "u")}}, false)
 	select {
@@ -104,7 +104,7 @@ func TestAPodThatAskedBeforeItsJobWasSeenIsLookedForAgain(t *testing.T) {
 }
 
 // TestAPodIsInTheAttemptsOfTheJobSetWhoseJobMadeIt: and in none that its labels name.
-func TestAPodIsInTheAttemptsOfTheJobSetWhoseJobMadeIt(t *testing.T) {
+func TestPodBelongsToTheJobSetThatControlsItsJob(t *testing.T) {
 	job := func(name, uid, set string) *batchv1.Job {
 		return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(uid), OwnerReferences: controlledBy("jobset.x-k8s.io/v1alpha2", "JobSet", set, "u")}}
 	}
@@ -123,10 +123,10 @@ func TestAPodIsInTheAttemptsOfTheJobSetWhoseJobMadeIt(t *testing.T) {
 	} {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "p", OwnerReferences: test.owner,
 			Labels: map[string]string{"jobset.sigs.k8s.io/jobset-name": "js"}}}
-		h := newHalls(fake.NewClientBuilder().WithObjects(pod, alone, job("js-a-0", "a", "js"), job("other-a-0", "b", "other")).Build())
-		place, err := h.hallOf(t.Context(), caller{Namespace: "ns", Name: "p", UID: "p"})
-		if err != nil || (place != nil) != test.want {
-			t.Errorf("%s is let in: %t, %v", what, place != nil, err)
+		h := newRegistry(fake.NewClientBuilder().WithObjects(pod, alone, job("js-a-0", "a", "js"), job("other-a-0", "b", "other")).Build())
+		found, err := h.coordinatorOf(t.Context(), caller{Namespace: "ns", Name: "p", UID: "p"})
+		if err != nil || (found != nil) != test.want {
+			t.Errorf("%s is let in: %t, %v", what, found != nil, err)
 		}
 		if remembered := len(h.attempts) > 0; remembered != test.want {
 			t.Errorf("%s: something is remembered: %t", what, remembered)
@@ -134,42 +134,42 @@ func TestAPodIsInTheAttemptsOfTheJobSetWhoseJobMadeIt(t *testing.T) {
 	}
 }
 
-func TestTheSizesOfTheNewestPodHold(t *testing.T) {
+func TestSizesOfTheNewestPodApply(t *testing.T) {
 	own := controlledBy("breezeml.ai/v1", "TrainingJob", "job", "job-uid")
-	older, newer := aPod("job-worker-0", "2:2", "0", own), aPod("job-worker-1", "1:2", "1", own)
+	older, newer := newPod("job-worker-0", "2:2", "0", own), newPod("job-worker-1", "1:2", "1", own)
 	newer.CreationTimestamp = metav1.NewTime(time.Now())
 	older.CreationTimestamp = metav1.NewTime(newer.CreationTimestamp.Add(-time.Hour))
-	h := newHalls(fake.NewClientBuilder().Build())
-	h.patience.Gather = 0
-	h.pod(older, false)
-	h.pod(newer, false)
-	h.pod(older, false) // something else of it has changed
-	place := h.byPod[string(older.UID)]
-	place.hear(caller{Namespace: "ns", Name: newer.Name, UID: string(newer.UID)}, protocol.Request{State: protocol.Waiting, Join: "a", Address: "10.0.0.1", Port: 1}, 1)
-	if answer, says, _ := place.answer(t.Context(), caller{UID: string(newer.UID)}, protocol.Request{State: protocol.Waiting}, 1); !says || answer.Round == nil || answer.Round.Min != 1 {
+	h := newRegistry(fake.NewClientBuilder().Build())
+	h.timeouts.Gather = 0
+	h.updatePod(older, false)
+	h.updatePod(newer, false)
+	h.updatePod(older, false) // something else of it has changed
+	found := h.byPod[string(older.UID)]
+	found.observe(caller{Namespace: "ns", Name: newer.Name, UID: string(newer.UID)}, protocol.Request{State: protocol.Waiting, Join: "a", Address: "10.0.0.1", Port: 1}, 1)
+	if answer, says, _ := found.answer(t.Context(), caller{UID: string(newer.UID)}, protocol.Request{State: protocol.Waiting}, 1); !says || answer.Round == nil || answer.Round.Min != 1 {
 		t.Errorf("one alone is answered %+v, want a round: the job goes on with one", answer)
 	}
 }
 
 // TestAPodThatIsDeletedIsMissedThoughItsCommandEndedWell: as commands do that save when they get SIGTERM. A watch that was
 // begun anew tells of both at once. The others begin another round, and it may be larger again.
-func TestAPodThatIsDeletedIsMissedThoughItsCommandEndedWell(t *testing.T) {
+func TestDeletedPodThatSucceededStillEndsTheRound(t *testing.T) {
 	own := controlledBy("breezeml.ai/v1", "TrainingJob", "job", "job-uid")
-	h := newHalls(fake.NewClientBuilder().Build())
+	h := newRegistry(fake.NewClientBuilder().Build())
 	asks := func(pod *corev1.Pod, said protocol.Request) protocol.Response {
-		who := caller{Namespace: "ns", Name: pod.Name, UID: string(pod.UID)}
-		place := h.byPod[who.UID]
-		place.hear(who, said, 1)
-		answer, _, _ := place.answer(t.Context(), who, said, 1)
+		agent := caller{Namespace: "ns", Name: pod.Name, UID: string(pod.UID)}
+		found := h.byPod[agent.UID]
+		found.observe(agent, said, 1)
+		answer, _, _ := found.answer(t.Context(), agent, said, 1)
 		return answer
 	}
 	waits := func(pod *corev1.Pod, join string) protocol.Response {
 		return asks(pod, protocol.Request{State: protocol.Waiting, Join: join, Address: "10.0.0.1", Port: 1})
 	}
-	stays, goes, comes := aPod("job-worker-0", "1:2", "0", own), aPod("job-worker-1", "1:2", "1", own), aPod("job-worker-1", "1:2", "1", own)
+	stays, goes, comes := newPod("job-worker-0", "1:2", "0", own), newPod("job-worker-1", "1:2", "1", own), newPod("job-worker-1", "1:2", "1", own)
 	comes.UID = "anew"
-	h.pod(stays, false)
-	h.pod(goes, false)
+	h.updatePod(stays, false)
+	h.updatePod(goes, false)
 	waits(stays, "a")
 	part := waits(goes, "b").Round
 	if part == nil || part.Size != 2 {
@@ -181,12 +181,12 @@ func TestAPodThatIsDeletedIsMissedThoughItsCommandEndedWell(t *testing.T) {
 	}
 	deleted := goes.DeepCopy()
 	deleted.DeletionTimestamp, deleted.Status.Phase = new(metav1.Now()), corev1.PodSucceeded
-	h.pod(deleted, false)
+	h.updatePod(deleted, false)
 	if got := asks(stays, runs); got.Over == "" {
 		t.Error("who stays trains on with one that is gone")
 	}
 	waits(stays, "c")
-	h.pod(comes, false)
+	h.updatePod(comes, false)
 	waits(comes, "d")
 	if again := waits(stays, "e").Round; again == nil || again.Size != 2 {
 		t.Errorf("once another has come the first is told %+v, want a round of both", again)
@@ -195,7 +195,7 @@ func TestAPodThatIsDeletedIsMissedThoughItsCommandEndedWell(t *testing.T) {
 
 // TestTheFirstInRankIsWhereItSaidLast: requests of an agent that is gone, and of a pod that goes, are held for a while and looked at again
 // with all news. They do not take the place of what was said after them, which would be news again, and so without end.
-func TestTheFirstInRankIsWhereItSaidLast(t *testing.T) {
+func TestMasterAddressIsFromTheNewestRequest(t *testing.T) {
 	js := &jobset.JobSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "js"}}
 	js.Spec.FailurePolicy = &jobset.FailurePolicy{RestartStrategy: jobset.InPlaceRestart}
 	js.Spec.ReplicatedJobs = []jobset.ReplicatedJob{{Name: "a", Replicas: 1}}
@@ -209,7 +209,7 @@ func TestTheFirstInRankIsWhereItSaidLast(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	h := &attemptHall{client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(js, first, goes).Build(), key: client.ObjectKeyFromObject(js)}
+	h := &attemptCoordinator{client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(js, first, goes).Build(), key: client.ObjectKeyFromObject(js)}
 	says := func(pod *corev1.Pod, join, address string, request uint64) (news bool) {
 		t.Helper()
 		changed := h.changed()
@@ -248,7 +248,7 @@ func TestTheFirstInRankIsWhereItSaidLast(t *testing.T) {
 }
 
 // TestNobodyWaitsForAFirstInRankThatHasEndedWell: an operator that is started anew never hears it.
-func TestNobodyWaitsForAFirstInRankThatHasEndedWell(t *testing.T) {
+func TestFinishedRankZeroIsNotWaitedFor(t *testing.T) {
 	one := int32(1)
 	js := &jobset.JobSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "js", UID: "js-uid"}}
 	js.Spec.FailurePolicy = &jobset.FailurePolicy{RestartStrategy: jobset.InPlaceRestart}
@@ -278,7 +278,7 @@ func TestNobodyWaitsForAFirstInRankThatHasEndedWell(t *testing.T) {
 			js.Spec.Network = &jobset.Network{Subdomain: tc.subdomain}
 			job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "js-a-0", OwnerReferences: controlledBy("jobset.x-k8s.io/v1alpha2", "JobSet", "js", tc.owner)}}
 			job.Status.CompletedIndexes = tc.done
-			h := &attemptHall{client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(js, second, job).Build(), key: client.ObjectKeyFromObject(js)}
+			h := &attemptCoordinator{client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(js, second, job).Build(), key: client.ObjectKeyFromObject(js)}
 			said := protocol.Request{State: protocol.Waiting, Join: "a"}
 			got, answered, err := h.answer(t.Context(), caller{Namespace: "ns", Name: "second", UID: "second"}, said, 1)
 			if err != nil || answered != (tc.master != "") {

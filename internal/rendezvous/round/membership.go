@@ -16,12 +16,12 @@ func (g *Group) Due(now time.Time) time.Time {
 		}
 	}
 	if !g.running {
-		at(g.gathering.Add(g.patience.Gather))
+		at(g.gathering.Add(g.timeouts.Gather))
 	}
 	for _, m := range g.pods {
-		at(m.born.Add(g.patience.Gather))
-		if m.said.State == protocol.Waiting && !m.heard.IsZero() {
-			at(m.heard.Add(g.patience.Presence))
+		at(m.firstSeen.Add(g.timeouts.Gather))
+		if m.request.State == protocol.Waiting && !m.lastSeen.IsZero() {
+			at(m.lastSeen.Add(g.timeouts.Presence))
 		}
 	}
 	return due
@@ -30,9 +30,9 @@ func (g *Group) Due(now time.Time) time.Time {
 // waiting are those, in no order, who wait for a round that they are not in.
 func (g *Group) waiting(now time.Time) []*member {
 	var out []*member
-	late := g.late()
+	excluded := g.excluded()
 	for _, m := range g.pods {
-		if !late[m] && m.waits() && !g.in(m) && g.present(m, now) {
+		if !excluded[m] && m.isWaiting() && !g.isMember(m) && g.present(m, now) {
 			out = append(out, m)
 		}
 	}
@@ -40,30 +40,30 @@ func (g *Group) waiting(now time.Time) []*member {
 }
 
 // waits reports whether the agent waits, and has not been told of a round since.
-func (m *member) waits() bool {
-	return m.said.State == protocol.Waiting && (m.told == "" || m.told != m.said.Join)
+func (m *member) isWaiting() bool {
+	return m.request.State == protocol.Waiting && (m.answered == "" || m.answered != m.request.Join)
 }
 
 func (g *Group) present(m *member, now time.Time) bool {
-	return !m.heard.IsZero() && now.Sub(m.heard) < g.patience.Presence
+	return !m.lastSeen.IsZero() && now.Sub(m.lastSeen) < g.timeouts.Presence
 }
 
 // complete reports whether a round can begin: all are there, or enough and the rest has
 // taken too long.
-func (g *Group) complete(now time.Time) bool {
+func (g *Group) canBegin(now time.Time) bool {
 	waiting := len(g.waiting(now))
-	return waiting >= max(g.least(), min(g.expected(now), g.max))
+	return waiting >= max(g.minMembers(), min(g.expected(now), g.max))
 }
 
 // least is the number of members without which no round begins. Those who have ended
 // well are missed by nobody.
-func (g *Group) least() int { return max(1, g.min-g.ended()) }
+func (g *Group) minMembers() int { return max(1, g.min-g.finished()) }
 
 // ended is how many members have ended well.
-func (g *Group) ended() int {
+func (g *Group) finished() int {
 	n := g.done
 	for _, m := range g.pods {
-		if m.said.State == protocol.Done {
+		if m.request.State == protocol.Done {
 			n++
 		}
 	}
@@ -73,25 +73,25 @@ func (g *Group) ended() int {
 // late are the pods that come too late to have a part in the work: once somebody has ended
 // well, those who were in no round take the places of members who were lost, and no others.
 // They would begin again what is done. Nil for none.
-func (g *Group) late() map[*member]bool {
-	ended := g.ended()
-	if ended == 0 || g.whole == 0 {
+func (g *Group) excluded() map[*member]bool {
+	finished := g.finished()
+	if finished == 0 || g.participants == 0 {
 		return nil
 	}
-	var strangers []*member
-	places := g.whole - ended
+	var newcomers []*member
+	places := g.participants - finished
 	for _, m := range g.pods {
 		switch {
-		case m.said.State == protocol.Done:
-		case g.in(m) || m.said.Round > 0:
+		case m.request.State == protocol.Done:
+		case g.isMember(m) || m.request.Round > 0:
 			places--
 		default:
-			strangers = append(strangers, m)
+			newcomers = append(newcomers, m)
 		}
 	}
-	slices.SortFunc(strangers, inOrder)
+	slices.SortFunc(newcomers, inOrder)
 	out := map[*member]bool{}
-	for _, m := range strangers[min(len(strangers), max(0, places)):] {
+	for _, m := range newcomers[min(len(newcomers), max(0, places)):] {
 		out[m] = true
 	}
 	return out
@@ -101,18 +101,18 @@ func (g *Group) late() map[*member]bool {
 // has taken too long since there was a reason to come.
 func (g *Group) expected(now time.Time) int {
 	n := 0
-	late := g.late()
+	excluded := g.excluded()
 	for _, m := range g.pods {
-		if late[m] {
+		if excluded[m] {
 			continue
 		}
-		called := m.born
-		if m.said.State != "" && !g.running && g.gathering.After(called) {
-			called = g.gathering
+		since := m.firstSeen
+		if m.request.State != "" && !g.running && g.gathering.After(since) {
+			since = g.gathering
 		}
 		switch {
-		case m.said.State == protocol.Done:
-		case g.in(m), m.said.State == protocol.Waiting && g.present(m, now), now.Before(called.Add(g.patience.Gather)):
+		case m.request.State == protocol.Done:
+		case g.isMember(m), m.request.State == protocol.Waiting && g.present(m, now), now.Before(since.Add(g.timeouts.Gather)):
 			n++
 		}
 	}
@@ -121,17 +121,17 @@ func (g *Group) expected(now time.Time) int {
 
 // toBeLarger reports whether the round is to end so that others can join: there is room
 // for them, and all have come that can be expected.
-func (g *Group) toBeLarger(now time.Time) bool {
+func (g *Group) shouldGrow(now time.Time) bool {
 	waiting := g.waiting(now)
 	if len(waiting) == 0 || g.size >= g.max || g.done > 0 {
 		return false
 	}
 	inRound := 0
 	for _, m := range g.pods {
-		if m.said.State == protocol.Done {
+		if m.request.State == protocol.Done {
 			return false // the round is about to end well
 		}
-		if g.in(m) {
+		if g.isMember(m) {
 			inRound++
 		}
 	}
@@ -140,13 +140,13 @@ func (g *Group) toBeLarger(now time.Time) bool {
 
 // hasHoles reports whether members of a round that began before this operator did are
 // lost: fewer pods are left that could be them.
-func (g *Group) hasHoles() bool {
+func (g *Group) lostMember() bool {
 	if !g.adopted {
 		return false
 	}
 	left := g.done
 	for _, m := range g.pods {
-		if g.in(m) || m.said.State == protocol.Done || m.said.State == "" {
+		if g.isMember(m) || m.request.State == protocol.Done || m.request.State == "" {
 			left++
 		}
 	}

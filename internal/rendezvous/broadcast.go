@@ -3,13 +3,13 @@ package rendezvous
 import "sync"
 
 // news tells any number of listeners that something has changed.
-type news struct {
+type broadcast struct {
 	mu      sync.Mutex
 	channel chan struct{}
 }
 
 // changed is closed with the next tell.
-func (n *news) changed() <-chan struct{} {
+func (n *broadcast) changed() <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.channel == nil {
@@ -18,7 +18,7 @@ func (n *news) changed() <-chan struct{} {
 	return n.channel
 }
 
-func (n *news) tell() {
+func (n *broadcast) notify() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.channel != nil {

@@ -8,7 +8,7 @@ import (
 )
 
 // way is how one agent alone reaches the operator. It can be closed, and opened again.
-type way struct {
+type proxy struct {
 	t           *testing.T
 	address, to string
 	mu          sync.Mutex
@@ -16,14 +16,14 @@ type way struct {
 	connections []net.Conn
 }
 
-func newWay(t *testing.T, to string) *way {
-	w := &way{t: t, address: "127.0.0.1:0", to: to}
+func newProxy(t *testing.T, to string) *proxy {
+	w := &proxy{t: t, address: "127.0.0.1:0", to: to}
 	w.open()
 	t.Cleanup(w.close)
 	return w
 }
 
-func (w *way) open() {
+func (w *proxy) open() {
 	w.t.Helper()
 	listener, err := net.Listen("tcp", w.address)
 	if err != nil {
@@ -39,7 +39,7 @@ func (w *way) open() {
 				return // it is closed
 			}
 			if out, err := net.Dial("tcp", w.to); err == nil {
-				w.join(listener, in, out)
+				w.forward(listener, in, out)
 			} else {
 				in.Close()
 			}
@@ -48,7 +48,7 @@ func (w *way) open() {
 }
 
 // join has either say what the other hears, as long as the listener is that of the way.
-func (w *way) join(listener net.Listener, in, out net.Conn) {
+func (w *proxy) forward(listener net.Listener, in, out net.Conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.listener != listener {
@@ -66,7 +66,7 @@ func (w *way) join(listener net.Listener, in, out net.Conn) {
 }
 
 // close cuts all connections, too.
-func (w *way) close() {
+func (w *proxy) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.listener != nil {

@@ -24,8 +24,8 @@ import (
 
 // attemptHall is a JobSet that restarts in place. It remembers no more than where its
 // agents are reached: all else is in the JobSet's status and on its pods.
-type attemptHall struct {
-	news
+type attemptCoordinator struct {
+	broadcast
 	client client.Client
 	key    client.ObjectKey
 
@@ -36,46 +36,46 @@ type attemptHall struct {
 	firstAt uint64
 }
 
-func (h *attemptHall) hear(caller, protocol.Request, uint64) bool { return true }
+func (c *attemptCoordinator) observe(caller, protocol.Request, uint64) bool { return true }
 
 // silent is of no account: who is in an attempt is said on pods.
-func (h *attemptHall) silent(caller, uint64) {}
+func (c *attemptCoordinator) disconnected(caller, uint64) {}
 
-func (h *attemptHall) answer(ctx context.Context, who caller, said protocol.Request, request uint64) (protocol.Response, bool, error) {
-	if said.State == protocol.Done {
+func (c *attemptCoordinator) answer(ctx context.Context, agent caller, request protocol.Request, serial uint64) (protocol.Response, bool, error) {
+	if request.State == protocol.Done {
 		return protocol.Response{}, true, nil
 	}
 	var js jobset.JobSet
-	if err := h.client.Get(ctx, h.key, &js); err != nil {
+	if err := c.client.Get(ctx, c.key, &js); err != nil {
 		return protocol.Response{}, false, client.IgnoreNotFound(err)
 	}
 	if js.Spec.FailurePolicy == nil || js.Spec.FailurePolicy.RestartStrategy != jobset.InPlaceRestart {
 		return protocol.Response{Refused: fmt.Sprintf("JobSet %s does not restart in place, and the agent was not added to it", js.Name)}, true, nil
 	}
 	var pod corev1.Pod
-	if err := h.client.Get(ctx, client.ObjectKey{Namespace: who.Namespace, Name: who.Name}, &pod); err != nil || string(pod.UID) != who.UID {
+	if err := c.client.Get(ctx, client.ObjectKey{Namespace: agent.Namespace, Name: agent.Name}, &pod); err != nil || string(pod.UID) != agent.UID {
 		return protocol.Response{}, false, client.IgnoreNotFound(err)
 	}
-	rank, size, ok := partOf(&js, &pod)
+	rank, size, ok := rankOf(&js, &pod)
 	if !ok {
 		return protocol.Response{Refused: "the pod has not the labels of a pod of JobSet " + js.Name}, true, nil
 	}
 	if rank == 0 && pod.DeletionTimestamp.IsZero() {
-		h.note(said, request)
+		c.recordMaster(request, serial)
 	}
-	verdict := attempt.Judge(seen(&js, &pod), said)
+	decision := attempt.Decide(observed(&js, &pod), request)
 	switch {
-	case verdict.Over != "":
-		return protocol.Response{Over: verdict.Over}, true, nil
-	case verdict.Assign != nil:
-		return protocol.Response{}, false, h.assign(ctx, &pod, *verdict.Assign, said.Join)
-	case verdict.Go != nil:
-		address, port, err := h.masterOf(ctx, &js)
+	case decision.Over != "":
+		return protocol.Response{Over: decision.Over}, true, nil
+	case decision.Assign != nil:
+		return protocol.Response{}, false, c.assign(ctx, &pod, *decision.Assign, request.Join)
+	case decision.Go != nil:
+		address, port, err := c.masterOf(ctx, &js)
 		if err != nil || address == "" {
 			return protocol.Response{}, false, err
 		}
 		return protocol.Response{Round: &protocol.Round{
-			Number: attempt.Number(*verdict.Go), Rank: rank, Size: size, MasterAddress: address, MasterPort: port, Min: size, Max: size,
+			Number: attempt.Number(*decision.Go), Rank: rank, Size: size, MasterAddress: address, MasterPort: port, Min: size, Max: size,
 		}}, true, nil
 	}
 	return protocol.Response{}, false, nil
@@ -83,50 +83,50 @@ func (h *attemptHall) answer(ctx context.Context, who caller, said protocol.Requ
 
 // note remembers where the first in rank is reached, and tells those who wait for that. A request that is still held of an agent
 // that is gone is looked at again with all news, and says nothing new.
-func (h *attemptHall) note(said protocol.Request, request uint64) {
-	h.mu.Lock()
-	if request < h.firstAt {
-		h.mu.Unlock()
+func (c *attemptCoordinator) recordMaster(request protocol.Request, serial uint64) {
+	c.mu.Lock()
+	if serial < c.firstAt {
+		c.mu.Unlock()
 		return
 	}
-	changed := h.first.Join != said.Join
-	h.first, h.firstAt = said, request
-	h.mu.Unlock()
+	changed := c.first.Join != request.Join
+	c.first, c.firstAt = request, serial
+	c.mu.Unlock()
 	if changed {
-		h.tell()
+		c.notify()
 	}
 }
 
 // master is where the first in rank is reached; no address if that is not known yet.
-func (h *attemptHall) master() (string, int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.first.Address, h.first.Port
+func (c *attemptCoordinator) master() (string, int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.first.Address, c.first.Port
 }
 
 // goneMasterPort is what torch takes where nobody says otherwise.
-const goneMasterPort = 29500
+const defaultMasterPort = 29500
 
 // masterOf is master. Where the first in rank has ended well it is said no more, and an operator that was started since has never heard
 // it: then the others are told the name that it had. Nobody answers there, as nobody does where it was; those that need nobody go on.
-func (h *attemptHall) masterOf(ctx context.Context, js *jobset.JobSet) (string, int, error) {
-	if address, port := h.master(); address != "" {
+func (c *attemptCoordinator) masterOf(ctx context.Context, js *jobset.JobSet) (string, int, error) {
+	if address, port := c.master(); address != "" {
 		return address, port, nil
 	}
 	name := firstJob(js)
 	var job batchv1.Job
-	if err := h.client.Get(ctx, client.ObjectKey{Namespace: js.Namespace, Name: name}, &job); err != nil || !metav1.IsControlledBy(&job, js) {
+	if err := c.client.Get(ctx, client.ObjectKey{Namespace: js.Namespace, Name: name}, &job); err != nil || !metav1.IsControlledBy(&job, js) {
 		return "", 0, client.IgnoreNotFound(err)
 	}
-	least, _, _ := strings.Cut(job.Status.CompletedIndexes, ",")
-	if least, _, _ = strings.Cut(least, "-"); least != "0" {
+	lowest, _, _ := strings.Cut(job.Status.CompletedIndexes, ",")
+	if lowest, _, _ = strings.Cut(lowest, "-"); lowest != "0" {
 		return "", 0, nil
 	}
 	subdomain := js.Name
 	if js.Spec.Network != nil {
 		subdomain = cmp.Or(js.Spec.Network.Subdomain, subdomain)
 	}
-	return name + "-0." + subdomain, goneMasterPort, nil
+	return name + "-0." + subdomain, defaultMasterPort, nil
 }
 
 // firstJob is the name of the Job that the first in rank belongs to.
@@ -140,7 +140,7 @@ func firstJob(js *jobset.JobSet) string {
 }
 
 // assign says on the pod which attempt it is in.
-func (h *attemptHall) assign(ctx context.Context, pod *corev1.Pod, number int32, join string) error {
+func (c *attemptCoordinator) assign(ctx context.Context, pod *corev1.Pod, number int32, join string) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": pod.UID, // not a pod that took its name since
 		"annotations": map[string]string{
@@ -153,14 +153,14 @@ func (h *attemptHall) assign(ctx context.Context, pod *corev1.Pod, number int32,
 	}
 	target := &corev1.Pod{}
 	target.Namespace, target.Name = pod.Namespace, pod.Name
-	if err := h.client.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch)); err != nil {
+	if err := c.client.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return fmt.Errorf("saying that pod %s is in attempt %d: %w", client.ObjectKeyFromObject(pod), number, err)
 	}
 	return nil
 }
 
-func seen(js *jobset.JobSet, pod *corev1.Pod) attempt.Seen {
-	out := attempt.Seen{
+func observed(js *jobset.JobSet, pod *corev1.Pod) attempt.Observed {
+	out := attempt.Observed{
 		Current: js.Status.CurrentInPlaceRestartAttempt, Previous: js.Status.PreviousInPlaceRestartAttempt,
 		Join: pod.Annotations[muster.RendezvousJoinAnnotation],
 	}
@@ -173,7 +173,7 @@ func seen(js *jobset.JobSet, pod *corev1.Pod) attempt.Seen {
 
 // partOf is the rank of a pod among all pods of the JobSet, in the order of its spec, and
 // how many they are.
-func partOf(js *jobset.JobSet, pod *corev1.Pod) (rank, size int, ok bool) {
+func rankOf(js *jobset.JobSet, pod *corev1.Pod) (rank, size int, ok bool) {
 	job, err1 := strconv.Atoi(pod.Labels[jobset.JobIndexKey])
 	const completionIndex = "batch.kubernetes.io/job-completion-index"
 	index, err2 := strconv.Atoi(cmp.Or(pod.Labels[completionIndex], pod.Annotations[completionIndex]))

@@ -18,7 +18,7 @@ import (
 )
 
 // use is that of the authority that agents trust.
-var use = certificate.Use{Secret: "muster-rendezvous", Server: protocol.ServerName}
+var certificateUse = certificate.Use{Secret: "muster-rendezvous", Server: protocol.ServerName}
 
 // Options say where agents are served.
 type Options struct {
@@ -30,26 +30,26 @@ type Options struct {
 
 // AddTo has the manager serve agents, and returns what they are to trust.
 func AddTo(ctx context.Context, mgr ctrl.Manager, o Options) (*certificate.Authority, error) {
-	clients, err := kubernetes.NewForConfig(mgr.GetConfig())
+	clientset, err := kubernetes.NewForConfig(mgr.GetConfig())
 	if err != nil {
 		return nil, fmt.Errorf("making a client: %w", err)
 	}
 	log := ctrl.Log.WithName("rendezvous")
-	authority, err := certificate.OpenAuthority(ctx, clients.CoreV1().Secrets(o.Namespace), use, clock.RealClock{}, log)
+	authority, err := certificate.OpenAuthority(ctx, clientset.CoreV1().Secrets(o.Namespace), certificateUse, clock.RealClock{}, log)
 	if err != nil {
 		return nil, err
 	}
-	halls := newHalls(mgr.GetClient())
+	registry := newRegistry(mgr.GetClient())
 	server := &server{
-		bind: o.Bind, authority: authority, halls: halls, log: log,
-		identify: byTokenReview(clients.AuthenticationV1().TokenReviews()),
+		bind: o.Bind, authority: authority, registry: registry, log: log,
+		identify: byTokenReview(clientset.AuthenticationV1().TokenReviews()),
 	}
 	for _, kind := range []client.Object{&batchv1.Job{}, &corev1.Pod{}, &jobset.JobSet{}} {
 		informer, err := mgr.GetCache().GetInformer(ctx, kind)
 		if err != nil {
 			return nil, fmt.Errorf("watching %T: %w", kind, err)
 		}
-		watched, err := informer.AddEventHandler(halls.handler())
+		watched, err := informer.AddEventHandler(registry.handler())
 		if err != nil {
 			return nil, fmt.Errorf("watching %T: %w", kind, err)
 		}

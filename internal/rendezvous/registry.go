@@ -23,107 +23,107 @@ import (
 
 // patience of rounds: pods that come into being together are there within it, and a
 // request is held less long than Presence.
-var patience = round.Patience{Gather: 30 * time.Second, Presence: protocol.Hold + 10*time.Second}
+var defaultTimeouts = round.Timeouts{Gather: 30 * time.Second, Presence: protocol.Hold + 10*time.Second}
 
 // halls knows where each pod belongs. It is told of pods, Jobs and JobSets by an informer's
 // handlers.
-type halls struct {
+type registry struct {
 	client   client.Client
-	patience round.Patience
+	timeouts round.Timeouts
 
 	mu sync.Mutex
 	// byPod and byID are the halls of jobs with rounds, by the UID of a pod and by the ID
 	// of the rounds.
-	byPod map[string]*roundHall
-	byID  map[string]*roundHall
+	byPod map[string]*roundCoordinator
+	byID  map[string]*roundCoordinator
 	// attempts are the halls of JobSets that restart in place, of those whose pods asked.
-	attempts map[client.ObjectKey]*attemptHall
-	parents  parents
+	attempts  map[client.ObjectKey]*attemptCoordinator
+	ownership ownership
 	// telling has one thing be told at a time: pods that waited for their Job, and what
 	// becomes of them meanwhile.
-	telling sync.Mutex
-	came    news
+	events  sync.Mutex
+	arrived broadcast
 }
 
 // newHalls makes halls that nobody is in. The client reads from the operator's cache.
-func newHalls(c client.Client) *halls {
-	return &halls{
-		client: c, patience: patience,
-		byPod: map[string]*roundHall{}, byID: map[string]*roundHall{}, attempts: map[client.ObjectKey]*attemptHall{},
-		parents: newParents(),
+func newRegistry(c client.Client) *registry {
+	return &registry{
+		client: c, timeouts: defaultTimeouts,
+		byPod: map[string]*roundCoordinator{}, byID: map[string]*roundCoordinator{}, attempts: map[client.ObjectKey]*attemptCoordinator{},
+		ownership: newOwnership(),
 	}
 }
 
 // hallOf finds where a pod belongs; nil if that is not known yet.
-func (h *halls) hallOf(ctx context.Context, who caller) (hall, error) {
-	h.mu.Lock()
-	place := h.byPod[who.UID]
-	h.mu.Unlock()
-	if place != nil {
-		return place, nil
+func (r *registry) coordinatorOf(ctx context.Context, agent caller) (coordinator, error) {
+	r.mu.Lock()
+	found := r.byPod[agent.UID]
+	r.mu.Unlock()
+	if found != nil {
+		return found, nil
 	}
 	var pod corev1.Pod
-	if err := h.client.Get(ctx, client.ObjectKey{Namespace: who.Namespace, Name: who.Name}, &pod); err != nil || string(pod.UID) != who.UID {
+	if err := r.client.Get(ctx, client.ObjectKey{Namespace: agent.Namespace, Name: agent.Name}, &pod); err != nil || string(pod.UID) != agent.UID {
 		return nil, client.IgnoreNotFound(err)
 	}
 	if name := pod.Labels[jobset.JobSetNameKey]; name != "" && pod.Labels[muster.RendezvousLabel] == "" {
-		if is, err := h.isOf(ctx, &pod, name); err != nil || !is {
+		if is, err := r.isPodOfJobSet(ctx, &pod, name); err != nil || !is {
 			return nil, err
 		}
-		return h.attemptsOf(client.ObjectKey{Namespace: who.Namespace, Name: name}), nil
+		return r.attemptCoordinatorOf(client.ObjectKey{Namespace: agent.Namespace, Name: name}), nil
 	}
 	return nil, nil
 }
 
 // isOf reports whether a Job of the JobSet controls the pod. Labels say what whoever makes a pod wants them to, and the first in rank
 // is whom all others are led to.
-func (h *halls) isOf(ctx context.Context, pod *corev1.Pod, name string) (bool, error) {
+func (r *registry) isPodOfJobSet(ctx context.Context, pod *corev1.Pod, name string) (bool, error) {
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil || owner.Kind != "Job" || !strings.HasPrefix(owner.APIVersion, batchv1.GroupName+"/") {
 		return false, nil
 	}
 	var job batchv1.Job
-	if err := h.client.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: owner.Name}, &job); err != nil || job.UID != owner.UID {
+	if err := r.client.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: owner.Name}, &job); err != nil || job.UID != owner.UID {
 		return false, client.IgnoreNotFound(err)
 	}
 	set := metav1.GetControllerOf(&job)
 	return set != nil && set.Kind == "JobSet" && strings.HasPrefix(set.APIVersion, jobset.GroupVersion.Group+"/") && set.Name == name, nil
 }
 
-func (h *halls) attemptsOf(key client.ObjectKey) *attemptHall {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	place := h.attempts[key]
-	if place == nil {
-		place = &attemptHall{client: h.client, key: key}
-		h.attempts[key] = place
+func (r *registry) attemptCoordinatorOf(key client.ObjectKey) *attemptCoordinator {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	found := r.attempts[key]
+	if found == nil {
+		found = &attemptCoordinator{client: r.client, key: key}
+		r.attempts[key] = found
 	}
-	return place
+	return found
 }
 
-func (h *halls) arrivals() <-chan struct{} { return h.came.changed() }
+func (r *registry) arrivals() <-chan struct{} { return r.arrived.changed() }
 
 // pod tells of a pod as it is now, or was when it was deleted.
-func (h *halls) pod(pod *corev1.Pod, deleted bool) {
+func (r *registry) updatePod(pod *corev1.Pod, deleted bool) {
 	if name := pod.Labels[jobset.JobSetNameKey]; name != "" {
-		h.mu.Lock()
-		place := h.attempts[client.ObjectKey{Namespace: pod.Namespace, Name: name}]
-		h.mu.Unlock()
-		if place != nil {
-			place.tell()
+		r.mu.Lock()
+		found := r.attempts[client.ObjectKey{Namespace: pod.Namespace, Name: name}]
+		r.mu.Unlock()
+		if found != nil {
+			found.notify()
 		}
 	}
 	id := pod.Labels[muster.RendezvousLabel]
 	if id == "" {
-		h.came.tell()
+		r.arrived.notify()
 		return
 	}
 	least, most, err := sizes(pod.Annotations[muster.RendezvousSizeAnnotation])
 	if err != nil {
 		return // nobody of ours made it
 	}
-	if !h.seated(pod) && !h.parents.bear(pod, id, deleted) {
-		h.came.tell()
+	if !r.isMember(pod) && !r.ownership.belongs(pod, id, deleted) {
+		r.arrived.notify()
 		return
 	}
 	lives := !deleted && pod.DeletionTimestamp.IsZero() && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
@@ -131,108 +131,110 @@ func (h *halls) pod(pod *corev1.Pod, deleted bool) {
 	// had said so before.
 	succeeded := pod.Status.Phase == corev1.PodSucceeded && pod.DeletionTimestamp.IsZero()
 	// A job of one namespace never meets one of another, whatever its pods say.
-	id = hallID(pod)
-	if place := h.roundsOf(id, pod, least, most, lives); place != nil {
-		place.pod(round.Pod{UID: string(pod.UID), Name: pod.Name, Index: indexOf(pod)}, lives, succeeded)
-		h.seat(id, string(pod.UID), place, deleted)
+	id = rendezvousID(pod)
+	if found := r.roundCoordinatorOf(id, pod, least, most, lives); found != nil {
+		found.updatePod(round.Pod{UID: string(pod.UID), Name: pod.Name, Index: indexOf(pod)}, lives, succeeded)
+		r.record(id, string(pod.UID), found, deleted)
 	} else if deleted { // the last one, of a hall that was forgotten when it ended
-		h.mu.Lock()
-		delete(h.byPod, string(pod.UID))
-		h.mu.Unlock()
+		r.mu.Lock()
+		delete(r.byPod, string(pod.UID))
+		r.mu.Unlock()
 	}
-	h.came.tell()
+	r.arrived.notify()
 }
 
 // hallID is the name of the hall that the pod asks for.
-func hallID(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Labels[muster.RendezvousLabel] }
+func rendezvousID(pod *corev1.Pod) string {
+	return pod.Namespace + "/" + pod.Labels[muster.RendezvousLabel]
+}
 
 // seated reports whether the pod was let into the hall that it asks for.
-func (h *halls) seated(pod *corev1.Pod) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	place := h.byPod[string(pod.UID)]
-	return place != nil && place == h.byID[hallID(pod)]
+func (r *registry) isMember(pod *corev1.Pod) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	found := r.byPod[string(pod.UID)]
+	return found != nil && found == r.byID[rendezvousID(pod)]
 }
 
 // roundsOf is the hall of a job, which begins with the first pod that lives. The sizes of
 // its rounds are those that the newest pod was made with: the older ones know no better.
-func (h *halls) roundsOf(id string, pod *corev1.Pod, least, most int, lives bool) *roundHall {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	place := h.byID[id]
-	if place == nil {
+func (r *registry) roundCoordinatorOf(id string, pod *corev1.Pod, least, most int, lives bool) *roundCoordinator {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	found := r.byID[id]
+	if found == nil {
 		if !lives {
 			return nil
 		}
-		place = newRoundHall(least, most, h.patience)
-		h.byID[id] = place
+		found = newRoundCoordinator(least, most, r.timeouts)
+		r.byID[id] = found
 	}
-	if at := pod.CreationTimestamp.Time; lives && !at.Before(place.sizedAt) {
-		place.sizedAt = at
-		place.resize(least, most)
+	if at := pod.CreationTimestamp.Time; lives && !at.Before(found.sizedAt) {
+		found.sizedAt = at
+		found.resize(least, most)
 	}
-	return place
+	return found
 }
 
 // seat remembers where a pod belongs, as long as it is there, and forgets a hall in which
 // nobody lives any more.
-func (h *halls) seat(id, uid string, place *roundHall, deleted bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.byPod[uid] = place; deleted {
-		delete(h.byPod, uid)
+func (r *registry) record(id, uid string, found *roundCoordinator, deleted bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.byPod[uid] = found; deleted {
+		delete(r.byPod, uid)
 	}
-	if place.empty() {
-		delete(h.byID, id)
-		place.close()
+	if found.empty() {
+		delete(r.byID, id)
+		found.close()
 	}
 }
 
 // jobSet tells of a JobSet.
-func (h *halls) jobSet(js *jobset.JobSet, deleted bool) {
+func (r *registry) updateJobSet(js *jobset.JobSet, deleted bool) {
 	key := client.ObjectKeyFromObject(js)
-	h.mu.Lock()
-	place := h.attempts[key]
+	r.mu.Lock()
+	found := r.attempts[key]
 	if deleted {
-		delete(h.attempts, key)
+		delete(r.attempts, key)
 	}
-	h.mu.Unlock()
-	if place != nil {
-		place.tell()
+	r.mu.Unlock()
+	if found != nil {
+		found.notify()
 	}
 }
 
 // job tells of a batch/v1 Job, which may be a JobSet's.
-func (h *halls) job(job *batchv1.Job, deleted bool) {
-	for _, pod := range h.parents.job(job, deleted) {
-		h.pod(pod, false)
+func (r *registry) updateJob(job *batchv1.Job, deleted bool) {
+	for _, pod := range r.ownership.updateJob(job, deleted) {
+		r.updatePod(pod, false)
 	}
 }
 
 // handler passes what an informer of pods, Jobs or JobSets sees.
-func (h *halls) handler() cache.ResourceEventHandler {
-	take := func(object any, deleted bool) {
+func (r *registry) handler() cache.ResourceEventHandler {
+	handle := func(object any, deleted bool) {
 		if gone, is := object.(cache.DeletedFinalStateUnknown); is {
 			object = gone.Obj
 		}
-		h.telling.Lock()
-		defer h.telling.Unlock()
+		r.events.Lock()
+		defer r.events.Unlock()
 		switch object := object.(type) {
 		case *corev1.Pod:
-			h.pod(object, deleted)
+			r.updatePod(object, deleted)
 		case *jobset.JobSet:
-			h.jobSet(object, deleted)
+			r.updateJobSet(object, deleted)
 		case *batchv1.Job:
-			h.job(object, deleted)
+			r.updateJob(object, deleted)
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(object any) {
-			take(object, false)
-			h.came.tell() // a pod may have asked before its Job was seen
+			handle(object, false)
+			r.arrived.notify() // a pod may have asked before its Job was seen
 		},
-		UpdateFunc: func(_, object any) { take(object, false) },
-		DeleteFunc: func(object any) { take(object, true) },
+		UpdateFunc: func(_, object any) { handle(object, false) },
+		DeleteFunc: func(object any) { handle(object, true) },
 	}
 }
 

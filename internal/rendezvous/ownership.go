@@ -15,21 +15,21 @@ import (
 
 // parents knows whose pods are whose: labels say what whoever makes a pod wants them to,
 // so a pod is a job's only if the job controls it, or a Job of the JobSet that it says.
-type parents struct {
+type ownership struct {
 	mu sync.Mutex
 	// ids are those of the rounds of JobSets, by the UID of the Job that the JobSet controls.
 	ids map[types.UID]string
 	// early are pods whose Job was not seen yet, by its UID and their own.
-	early map[types.UID]map[types.UID]*corev1.Pod
+	pending map[types.UID]map[types.UID]*corev1.Pod
 }
 
-func newParents() parents {
-	return parents{ids: map[types.UID]string{}, early: map[types.UID]map[types.UID]*corev1.Pod{}}
+func newOwnership() ownership {
+	return ownership{ids: map[types.UID]string{}, pending: map[types.UID]map[types.UID]*corev1.Pod{}}
 }
 
 // bear reports whether the pod belongs to the job whose rounds have the ID. One whose Job
 // is not known yet is kept until it is.
-func (p *parents) bear(pod *corev1.Pod, id string, deleted bool) bool {
+func (p *ownership) belongs(pod *corev1.Pod, id string, deleted bool) bool {
 	owner := metav1.GetControllerOf(pod)
 	switch {
 	case owner == nil:
@@ -44,26 +44,26 @@ func (p *parents) bear(pod *corev1.Pod, id string, deleted bool) bool {
 	defer p.mu.Unlock()
 	known, seen := p.ids[owner.UID]
 	if deleted || seen {
-		delete(p.early[owner.UID], pod.UID)
-		if len(p.early[owner.UID]) == 0 {
-			delete(p.early, owner.UID)
+		delete(p.pending[owner.UID], pod.UID)
+		if len(p.pending[owner.UID]) == 0 {
+			delete(p.pending, owner.UID)
 		}
 		return known == id
 	}
-	if p.early[owner.UID] == nil {
-		p.early[owner.UID] = map[types.UID]*corev1.Pod{}
+	if p.pending[owner.UID] == nil {
+		p.pending[owner.UID] = map[types.UID]*corev1.Pod{}
 	}
-	p.early[owner.UID][pod.UID] = pod
+	p.pending[owner.UID][pod.UID] = pod
 	return false
 }
 
 // job tells of a Job, and gives the pods that came before it.
-func (p *parents) job(job *batchv1.Job, deleted bool) []*corev1.Pod {
+func (p *ownership) updateJob(job *batchv1.Job, deleted bool) []*corev1.Pod {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if deleted {
 		delete(p.ids, job.UID)
-		delete(p.early, job.UID)
+		delete(p.pending, job.UID)
 		return nil
 	}
 	id := job.Spec.Template.Labels[muster.RendezvousLabel]
@@ -73,9 +73,9 @@ func (p *parents) job(job *batchv1.Job, deleted bool) []*corev1.Pod {
 	}
 	p.ids[job.UID] = id
 	var out []*corev1.Pod
-	for _, pod := range p.early[job.UID] {
+	for _, pod := range p.pending[job.UID] {
 		out = append(out, pod)
 	}
-	delete(p.early, job.UID)
+	delete(p.pending, job.UID)
 	return out
 }

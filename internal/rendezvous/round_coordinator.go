@@ -1,0 +1,105 @@
+package rendezvous
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/musterhq/muster/internal/rendezvous/protocol"
+	"github.com/musterhq/muster/internal/rendezvous/round"
+)
+
+// roundHall is a job whose rounds are decided here.
+type roundCoordinator struct {
+	broadcast
+	mu      sync.Mutex
+	group   *round.Group
+	timer   *time.Timer
+	version uint64
+	// sizedAt is when the pod was made whose sizes hold. The halls keep it.
+	sizedAt time.Time
+	// last is the request of each pod that came last.
+	last map[string]uint64
+}
+
+func newRoundCoordinator(least, most int, timeouts round.Timeouts) *roundCoordinator {
+	c := &roundCoordinator{group: round.New(least, most, timeouts, time.Now()), last: map[string]uint64{}}
+	c.timer = time.AfterFunc(time.Hour, func() { c.change(func(g *round.Group, now time.Time) { g.Tick(now) }) })
+	c.timer.Stop()
+	return c
+}
+
+// change tells the group something, and everybody who waits if that changed what is to be said.
+func (c *roundCoordinator) change(what func(*round.Group, time.Time)) {
+	c.mu.Lock()
+	now := time.Now()
+	what(c.group, now)
+	version := c.group.Version()
+	changed := version != c.version
+	c.version = version
+	if due := c.group.Due(now); due.IsZero() {
+		c.timer.Stop()
+	} else {
+		c.timer.Reset(due.Sub(now))
+	}
+	c.mu.Unlock()
+	if changed {
+		c.notify()
+	}
+}
+
+func (c *roundCoordinator) observe(agent caller, request protocol.Request, serial uint64) (known bool) {
+	c.change(func(g *round.Group, now time.Time) {
+		if known = g.Observe(agent.UID, request, now); known {
+			c.last[agent.UID] = serial
+		}
+	})
+	return known
+}
+
+func (c *roundCoordinator) disconnected(agent caller, serial uint64) {
+	c.change(func(g *round.Group, now time.Time) {
+		if c.last[agent.UID] == serial {
+			g.Disconnected(agent.UID, now)
+		}
+	})
+}
+
+// pod tells that a pod lives, or that it does not any more.
+func (c *roundCoordinator) updatePod(pod round.Pod, lives, succeeded bool) {
+	c.change(func(g *round.Group, now time.Time) {
+		if lives {
+			g.AddPod(pod, now)
+		} else {
+			g.RemovePod(pod.UID, succeeded, now)
+			delete(c.last, pod.UID)
+		}
+	})
+}
+
+func (c *roundCoordinator) resize(least, most int) {
+	c.change(func(g *round.Group, now time.Time) { g.Resize(least, most, now) })
+}
+
+func (c *roundCoordinator) empty() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.group.Empty()
+}
+
+func (c *roundCoordinator) answer(_ context.Context, agent caller, request protocol.Request, _ uint64) (protocol.Response, bool, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if request.State == protocol.Running && !c.group.Knows(agent.UID) {
+		return protocol.Response{Over: "the pod is being deleted"}, true, nil
+	}
+	response, says := c.group.Answer(agent.UID)
+	return response, says, nil
+}
+
+func (c *roundCoordinator) close() {
+	c.mu.Lock()
+	c.timer.Stop()
+	c.mu.Unlock()
+	c.notify()
+}
