@@ -13,17 +13,17 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// Thousands of decisions may be made and wait to be written when somebody stops a queue, or holds a Workload back. So
-// each that gives quota, or takes it from one for another, is looked at once more when it is its turn: by what the engine
-// goes by too, so that it will not decide the same again once it has heard of it, and by the cache, from which it hears.
+// Thousands of decisions may wait to be written when a queue is stopped or a Workload is held back. So each decision
+// that gives quota, or takes it from one Workload for another, is checked once more before its write. The check uses
+// the same rules as the engine, so that the engine will not repeat the decision, and the cache that feeds the engine.
 
-// mayBeAdmitted reports whether nothing about the Workload itself keeps it from being admitted.
+// mayBeAdmitted reports whether nothing about the Workload itself prevents its admission.
 func mayBeAdmitted(w *kueue.Workload) bool {
 	return w.DeletionTimestamp.IsZero() && workload.IsActive(w) && backsOff(w) == "" && w.Annotations[kueue.AdmissionGatedByAnnotation] == ""
 }
 
-// stillOpen reports whether the queues of an admission, which the Workload has already, are as they were for it: there,
-// not stopped, and with the checks that it lists.
+// stillOpen reports whether the queues of an admission, already set on the Workload, are still as the decision assumed:
+// present, not stopped, and with the same admission checks.
 func (a *decisionWriter) stillOpen(ctx context.Context, w *kueue.Workload, given *engine.Admission) (bool, error) {
 	queue, err := a.openQueue(ctx, w)
 	if queue == nil || queue.Name != given.ClusterQueue {
@@ -32,7 +32,7 @@ func (a *decisionWriter) stillOpen(ctx context.Context, w *kueue.Workload, given
 	return sameChecks(lifecycle.ChecksFor(&queue.Spec, w.Status.Admission), given.Checks), nil
 }
 
-// openQueue is the ClusterQueue that the Workload's LocalQueue leads to, nil if either is not there, being deleted or stopped.
+// openQueue returns the ClusterQueue of the Workload's LocalQueue, nil if either is missing, terminating or stopped.
 func (a *decisionWriter) openQueue(ctx context.Context, w *kueue.Workload) (*kueue.ClusterQueue, error) {
 	var local kueue.LocalQueue
 	if err := a.client.Get(ctx, client.ObjectKey{Namespace: w.Namespace, Name: string(w.Spec.QueueName)}, &local, client.UnsafeDisableDeepCopy); err != nil {
@@ -51,8 +51,8 @@ func (a *decisionWriter) openQueue(ctx context.Context, w *kueue.Workload) (*kue
 	return &queue, nil
 }
 
-// mayStillGrow reports whether the Workload, which runs in a ClusterQueue, may be given more: as one that is to be
-// admitted.
+// mayStillGrow reports whether the Workload, which runs in the named ClusterQueue, may be given more, by the rules
+// for an admission.
 func (a *decisionWriter) mayStillGrow(ctx context.Context, w *kueue.Workload, in string) (bool, error) {
 	if !workload.IsActive(w) || !w.DeletionTimestamp.IsZero() {
 		return false, nil
@@ -61,10 +61,10 @@ func (a *decisionWriter) mayStillGrow(ctx context.Context, w *kueue.Workload, in
 	return queue != nil && queue.Name == in, err
 }
 
-// stillWanted reports whether the Workload for which others are to go or to yield may have what they leave: else they
-// would for nothing. It is there, and waits in a queue that admits or runs in one in which it may grow. uid is "" where
-// nobody knows it. Who goes for nobody, but because his nodes failed, goes anyhow; so are places replaced whatever his
-// queue does, since he runs.
+// stillWanted reports whether the Workload for which others are to be preempted or shrunk can still use what they
+// release. It must exist and either wait in a queue that admits, or run in one in which it may grow. uid is "" if it
+// is not known. An eviction for failed nodes is for no other Workload, and always wanted. Replacements of places are
+// not checked here: their Workload runs, whatever the state of its queue.
 func (a *decisionWriter) stillWanted(ctx context.Context, key engine.Key, uid string) (bool, error) {
 	if key == (engine.Key{}) {
 		return true, nil
@@ -78,7 +78,7 @@ func (a *decisionWriter) stillWanted(ctx context.Context, key engine.Key, uid st
 		return false, nil
 	case workload.HoldsQuota(&w):
 		if !isElastic(&w) {
-			return false, nil // somebody else went sooner, and that was enough
+			return false, nil // it was admitted after fewer evictions
 		}
 		return a.mayStillGrow(ctx, &w, string(w.Status.Admission.ClusterQueue))
 	case !mayBeAdmitted(&w):
@@ -93,7 +93,7 @@ func isElastic(w *kueue.Workload) bool {
 	return slices.ContainsFunc(w.Spec.PodSets, func(ps kueue.PodSet) bool { return ps.Template.Annotations[muster.MinReplicasAnnotation] != "" })
 }
 
-// sameChecks compares in any order.
+// sameChecks reports whether both lists have the same checks, in any order.
 func sameChecks(is []kueue.AdmissionCheckReference, listed []string) bool {
 	return len(is) == len(listed) &&
 		!slices.ContainsFunc(is, func(name kueue.AdmissionCheckReference) bool { return !slices.Contains(listed, string(name)) })

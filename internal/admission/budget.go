@@ -10,39 +10,36 @@ import (
 )
 
 const (
-	// fewWrites a second are little, unless more than fewOpen wait to be written, or a write
-	// takes longer than quickWrite on average: then the API server has more to do than it can,
-	// be it for others.
+	// The API server is considered quiet up to fewWrites per second, unless more than fewOpen writes wait or a write
+	// takes longer than quickWrite on average: then it is overloaded, even if by other clients.
 	fewWrites  = 20
 	fewOpen    = decisionsAtOnce
 	quickWrite = 50 * time.Millisecond
-	// news are late by lagWrites times what a write takes, as far as is known, and are not
-	// waited for longer than longestLag. Each eviction costs the work of who goes and two writes
-	// more, at a time when there are too many.
+	// Watch events are assumed to be late by lagWrites times the duration of a write, at most longestLag. An eviction
+	// costs the victim's work and two more writes, at a time when there are too many.
 	lagWrites  = 20
 	longestLag = 2 * time.Second
-	// look is how long who waits for his turn sleeps at most before he looks again: nobody is
-	// told when it gets quiet.
+	// look is the longest time that a waiting writer sleeps before it checks again: it is not notified when the API
+	// server becomes quiet.
 	look = 100 * time.Millisecond
-	// fewCredits are kept for who looks again.
+	// fewCredits is how much credit is kept at most, so that a writer that checks again finds some.
 	fewCredits = 5
 )
 
-// allowance is what may be written of a kind that is for people.
+// allowance bounds one kind of write that only informs users.
 type allowance struct {
-	// perSecond and burst are while there is little else to write.
+	// perSecond and burst apply while the API server is quiet.
 	perSecond rate.Limit
 	burst     int
-	// share of the writes for jobs is what there may be beside them while there is more, and
-	// spare so many at once when it begins.
+	// share applies while it is not: the ratio to writes for jobs. spare is the credit with which such a time begins.
 	share, spare float64
 }
 
 var (
-	// Reasons and events together are less than a twentieth of all writes while there is more.
+	// While the API server is busy, reasons and events together are less than a twentieth of all writes.
 	allowedReasons = allowance{perSecond: 300, burst: 100, share: 0.035}
 	allowedEvents  = allowance{perSecond: 50, burst: 200, share: 0.015}
-	// Few queues never notice.
+	// With few queues this limit is never reached.
 	allowedQueues = allowance{perSecond: rate.Inf, burst: 1, share: 0.03, spare: 20}
 )
 
@@ -50,7 +47,7 @@ var (
 type purse struct {
 	allowance
 	quiet *rate.Limiter
-	// credit is what has been earned by writes for jobs.
+	// credit is earned by writes for jobs, one per write that is allowed.
 	credit float64
 }
 
@@ -58,25 +55,22 @@ func newPurse(a allowance) *purse {
 	return &purse{allowance: a, quiet: rate.NewLimiter(a.perSecond, a.burst), credit: a.spare}
 }
 
-// earn adds the share of so many writes for jobs. What nobody needs is not kept for later.
+// earn adds the share for that many writes for jobs. Credit beyond a small amount is not kept for later.
 func (p *purse) earn(writes float64) {
 	p.credit = min(p.credit+writes*p.share, max(p.spare, fewCredits))
 }
 
-// writeBudget keeps what is for people from taking the API server's time from what is
-// for jobs: while admissions and evictions are many, reasons and events are few, and the
-// numbers of queues follow later.
+// writeBudget keeps writes that only inform users from delaying writes that jobs depend on: while there are many
+// admissions and evictions, few reasons and events are written, and the status of queues follows later.
 type writeBudget struct {
 	clock clock.PassiveClock
 
 	mu                      sync.Mutex
 	reasons, events, queues *purse
-	// began is the start of the second that is counted, now its writes, before those of
-	// the second before it.
+	// began is the start of the current second, now the number of writes in it, before that in the previous second.
 	began       time.Time
 	now, before int
-	// open is how many writes that are for a job are under way or wait, took how long they
-	// take on average of late.
+	// open is the number of writes for jobs that wait or are in flight, took their recent average duration.
 	open int
 	took time.Duration
 }
@@ -85,7 +79,7 @@ func newWriteBudget(clock clock.PassiveClock) *writeBudget {
 	return &writeBudget{clock: clock, reasons: newPurse(allowedReasons), events: newPurse(allowedEvents), queues: newPurse(allowedQueues)}
 }
 
-// note counts a write that is for a job.
+// note counts a write for a job.
 func (b *writeBudget) note() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -100,23 +94,22 @@ func (b *writeBudget) earn(writes float64) {
 	}
 }
 
-// done tells how long a write that was noted took.
+// done records how long a noted write took.
 func (b *writeBudget) done(took time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.took += (took - b.took) / 8
 }
 
-// wants says how many writes that are for a job are under way or wait now.
+// wants sets the number of writes for jobs that wait or are in flight.
 func (b *writeBudget) wants(open int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.open = open
 }
 
-// turn begins a new second where one is over. A second of few writes earns as much as if it
-// had had some more: though the API server answers to nobody for a while, something is told.
-// The caller holds the lock.
+// turn starts a new second if the current one is over. A second with few writes earns credit as if it had had
+// fewWrites, so that something is reported even while the API server answers nobody. The caller holds the lock.
 func (b *writeBudget) turn() {
 	past := b.clock.Since(b.began)
 	if past >= 0 && past < time.Second {
@@ -130,13 +123,13 @@ func (b *writeBudget) turn() {
 	}
 }
 
-// waitForReason returns when a reason may be written, or with an error when the context ends.
+// waitForReason blocks until a pending reason may be written, or returns the context's error.
 func (b *writeBudget) waitForReason(ctx context.Context) error { return b.wait(ctx, b.reasons) }
 
-// waitForQueue returns when the status of a queue may be written, or with an error when the context ends.
+// waitForQueue blocks until the status of a queue may be written, or returns the context's error.
 func (b *writeBudget) waitForQueue(ctx context.Context) error { return b.wait(ctx, b.queues) }
 
-// waitForEvent returns when an event may be written, or with an error when the context ends.
+// waitForEvent blocks until an event may be written, or returns the context's error.
 func (b *writeBudget) waitForEvent(ctx context.Context) error { return b.wait(ctx, b.events) }
 
 // mayTell reports whether an event may be written now.
@@ -163,8 +156,8 @@ func (b *writeBudget) wait(ctx context.Context, p *purse) error {
 	}
 }
 
-// spend takes one from the purse, if one is left, or says when to ask again. The caller holds
-// the lock.
+// spend takes one write from the purse if it can, or else returns after which time to try again. The caller holds the
+// lock.
 func (b *writeBudget) spend(p *purse) (ok bool, later time.Duration) {
 	if !b.isQuiet() {
 		if p.credit < 1 {
@@ -183,21 +176,21 @@ func (b *writeBudget) spend(p *purse) (ok bool, later time.Duration) {
 	return true, 0
 }
 
-// quiet reports whether there is little else to write.
+// quiet reports whether the API server has few other writes to do.
 func (b *writeBudget) quiet() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.isQuiet()
 }
 
-// isQuiet is the same for who holds the lock.
+// isQuiet implements quiet. The caller holds the lock.
 func (b *writeBudget) isQuiet() bool {
 	b.turn()
 	busy := max(b.now, b.before)
 	return busy == 0 && b.open == 0 || busy <= fewWrites && b.open <= fewOpen && b.took <= quickWrite
 }
 
-// lag is how late news may be: not at all while it is quiet.
+// lag returns by how much watch events may be late, 0 while the API server is quiet.
 func (b *writeBudget) lag() time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -19,8 +19,8 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// admit writes into a Workload's status what the engine gave it, with the places of its
-// pod sets. It is one write: quota and, where no check is pending, admission together.
+// admit writes what the engine gave, with the places of the pod sets, into the Workload's status. It takes a single
+// write: the quota reservation and, unless checks are pending, the admission together.
 func admit(w *kueue.Workload, given *engine.Admission, places map[string]*kueue.TopologyAssignment, now time.Time) {
 	w.Status.Admission = &kueue.Admission{ClusterQueue: kueue.ClusterQueueReference(given.ClusterQueue)}
 	for _, a := range given.PodSets {
@@ -55,8 +55,8 @@ func admit(w *kueue.Workload, given *engine.Admission, places map[string]*kueue.
 	}
 }
 
-// awaitChecks lists the checks that must be ready, and none else. What one of them said
-// before stays until it says something new: an eviction has reset it.
+// awaitChecks lists exactly the checks that must be ready. A listed check keeps its state until its controller
+// changes it: an eviction has reset it.
 func awaitChecks(w *kueue.Workload, names []string, now time.Time) {
 	var listed []kueue.AdmissionCheckState
 	for _, name := range names {
@@ -70,7 +70,7 @@ func awaitChecks(w *kueue.Workload, names []string, now time.Time) {
 	w.Status.AdmissionChecks = listed
 }
 
-// causes are how a preemption is named in reasons, and described in messages.
+// causes are the reasons and the wording for each cause of a preemption.
 var causes = map[preempt.Cause]struct{ reason, words string }{
 	preempt.InQueue:                 {kueue.InClusterQueueReason, "prioritization in the ClusterQueue"},
 	preempt.Reclaimed:               {kueue.InCohortReclamationReason, "reclamation within the cohort"},
@@ -78,8 +78,7 @@ var causes = map[preempt.Cause]struct{ reason, words string }{
 	preempt.FairShare:               {kueue.InCohortFairSharingReason, "Fair Sharing within the cohort"},
 }
 
-// replace writes other places into the admission that a Workload has; all else of it
-// stays. It reports whether that changes anything.
+// replace changes the places in the Workload's admission and nothing else. It reports whether they changed.
 func replace(w *kueue.Workload, places map[string]*kueue.TopologyAssignment) (changed bool) {
 	assignments := w.Status.Admission.PodSetAssignments
 	for i := range assignments {
@@ -91,8 +90,7 @@ func replace(w *kueue.Workload, places map[string]*kueue.TopologyAssignment) (ch
 	return changed
 }
 
-// evict writes into a Workload's status that it has to go, and for whom or why. It keeps its
-// quota until its pods are gone.
+// evict marks the Workload evicted, with the preemptor or the reason. It keeps its quota until its pods are gone.
 func evict(w *kueue.Workload, e *engine.Eviction, preemptorJobUID string, now time.Time) {
 	if e.Cause == preempt.NodeFailures {
 		workload.Evict(w, workload.Eviction{Reason: kueue.WorkloadEvictedDueToNodeFailures, Message: e.Detail}, now)
@@ -105,7 +103,7 @@ func evict(w *kueue.Workload, e *engine.Eviction, preemptorJobUID string, now ti
 	workload.SetCondition(w, kueue.WorkloadPreempted, metav1.ConditionTrue, cause.reason, message, now)
 }
 
-// wait writes into a Workload's status why it waits.
+// wait writes into the Workload's status why it waits.
 func wait(w *kueue.Workload, why reason.Reason, now time.Time) {
 	workload.SetCondition(w, kueue.WorkloadQuotaReserved, metav1.ConditionFalse, string(why.Code), why.Message(), now)
 }

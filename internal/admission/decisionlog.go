@@ -15,39 +15,39 @@ import (
 	"github.com/musterhq/muster/internal/engine/record"
 )
 
-// backlogMax is how much of the decision log may wait for the disk, in bytes.
+// backlogMax is how many bytes of the decision log may wait to be written to disk.
 const backlogMax = 64 << 20
 
-// errSlowDisk ends a decision log.
+// errSlowDisk makes a decision log end.
 var errSlowDisk = errors.New("the disk does not keep up with the decision log")
 
-// recorder is told what the engine hears and decides, in order.
+// recorder records the engine's input and decisions, in order.
 type recorder interface {
 	heard(ev engine.Event)
 	decided(at time.Time, decisions []engine.Decision)
-	// close returns once all of it is written down.
+	// close returns once everything is written.
 	close()
 }
 
-// unrecorded keeps nothing.
+// unrecorded is a recorder that keeps nothing.
 type unrecorded struct{}
 
 func (unrecorded) heard(engine.Event)                   {}
 func (unrecorded) decided(time.Time, []engine.Decision) {}
 func (unrecorded) close()                               {}
 
-// decisionLog writes a record.Log to a file. The loop never waits for the disk: what is
-// not written yet waits in memory, and where that is too much the log ends, with a line
-// that says so, and the operator goes on without. The loop's goroutine uses it.
+// decisionLog writes a record.Log to a file. The loop never waits for the disk: what is not written yet is buffered
+// in memory, and if that grows too large the log ends with a line that says so while the operator goes on without it.
+// It must be used by the loop's goroutine only.
 type decisionLog struct {
 	log  *record.Log
 	file *backlog
-	// ended tells that something went wrong, and was said.
+	// ended is set once an error has ended the log and was logged.
 	ended bool
 }
 
-// openDecisionLog begins a run at the end of the file, which it makes if there is none.
-// Only its owner may read it: it names everybody's work.
+// openDecisionLog starts a new run at the end of the file, creating it if necessary. The file is readable by its
+// owner only, since it names the jobs of all users.
 func openDecisionLog(path string, options engine.Options) (*decisionLog, error) {
 	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -72,7 +72,7 @@ func (d *decisionLog) decided(at time.Time, decisions []engine.Decision) {
 	}
 }
 
-// check ends the log after an error: one with a gap would not replay.
+// check ends the log after an error: a log with a gap could not be replayed.
 func (d *decisionLog) check(err error) {
 	if err == nil {
 		return
@@ -80,7 +80,7 @@ func (d *decisionLog) check(err error) {
 	d.ended = true
 	ctrl.Log.WithName("decision-log").Error(err, "the decision log ends here; the operator goes on without it")
 	d.file.makeRoom()
-	_ = d.log.Cut(err.Error()) // it is best effort: the disk may be full
+	_ = d.log.Cut(err.Error()) // best effort: the disk may be full
 }
 
 func (d *decisionLog) close() {
@@ -89,7 +89,7 @@ func (d *decisionLog) close() {
 	}
 }
 
-// backlog passes on what is written to it, without making the writer wait.
+// backlog writes to a file in the background, so that its callers never wait for the disk.
 type backlog struct {
 	to   io.WriteCloser
 	max  int
@@ -107,8 +107,7 @@ func newBacklog(to io.WriteCloser, most int) *backlog {
 	return b
 }
 
-// Write keeps the text until it is passed on. It fails if too much waits, or if what was
-// written before could not be passed on.
+// Write buffers the text. It fails if too much is buffered, or if an earlier write to the file failed.
 func (b *backlog) Write(text []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -126,14 +125,14 @@ func (b *backlog) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// makeRoom lets a last line be written to a backlog that is full.
+// makeRoom allows one last line in a backlog that is full.
 func (b *backlog) makeRoom() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.max += 4096
 }
 
-// Close returns once everything is passed on. Nothing may be written after it.
+// Close returns once everything is written. Write must not be called after it.
 func (b *backlog) Close() error {
 	close(b.wake)
 	<-b.done

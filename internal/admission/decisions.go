@@ -19,19 +19,17 @@ import (
 )
 
 const (
-	// decisionsAtOnce is how many decisions are written side by side: as many as keep an API
-	// server busy that answers in milliseconds. More would wait there rather than here, and keep
-	// it from those who tell that their pods have ended, which is what others wait for.
+	// decisionsAtOnce is how many decisions are written concurrently: enough to keep an API server busy that answers
+	// within milliseconds. More would only queue there, and delay the pod status updates that free quota for others.
 	decisionsAtOnce = 8
-	// longestRetry bounds the back-off after a failed write.
+	// longestRetry bounds the backoff after a failed write.
 	longestRetry = 30 * time.Second
 )
 
-// decisionWriter writes admissions, changes of places and of sizes, and evictions, one conditional status write each, the
-// most urgent first: the quota of whoever waits for his is used by nobody.
-// While a write is open the engine assumes that it is done; how it went is told the
-// engine, which decides anew if the Workload has changed or is gone. All other errors
-// say nothing about whether the write took effect, so it looks, and tries again.
+// decisionWriter writes admissions, changes of places and of sizes, and evictions: one conditional status write each,
+// the most urgent first, because quota that was decided on but not written yet is used by nobody. The engine assumes
+// that a decision takes effect until the writer reports its outcome, and decides again if the Workload has changed or
+// is gone. Any other error leaves open whether the write took effect, so the writer reads the Workload and retries.
 type decisionWriter struct {
 	client client.Client
 	live   client.Reader
@@ -40,23 +38,23 @@ type decisionWriter struct {
 	teller *teller
 	tell   func(engine.Event)
 	queue  workqueue.TypedRateLimitingInterface[engine.Key]
-	// denials spaces out what the API server refuses one after the other about Workloads that have quota. The engine, which is told,
-	// asks another of them: where none can be told anything, that is all there are.
+	// denials backs off reports of writes that the API server refused for Workloads that hold quota. The engine
+	// reacts to each by choosing another such Workload, which may well be refused too.
 	denials workqueue.TypedRateLimiter[struct{}]
 
 	mu   sync.Mutex
 	open map[engine.Key]*undertaking
 }
 
-// undertaking is a decision that is to be written.
+// undertaking is a decision that is still to be written.
 type undertaking struct {
 	engine.Decision
-	// from is when the first write of it may be tried. begun tells that one was: it may take effect whatever comes of it.
+	// from is the earliest time of the first write attempt. begun is set once one was made: it may take effect.
 	from  time.Time
 	begun bool
-	// refused is what the API server had against it, to be told when its turn comes again.
+	// refused is the API server's refusal, kept until the backoff for reporting it is over.
 	refused error
-	// unseen is the Workload on which a write was tried of which nobody knows whether it took effect, nil for none.
+	// unseen is the Workload as it was before a write whose outcome is unknown, nil if there is none.
 	unseen *kueue.Workload
 }
 
@@ -71,7 +69,7 @@ func newDecisionWriter(c client.Client, live client.Reader, clock clock.PassiveC
 	return a
 }
 
-// urgency is that of the open decision about a Workload.
+// urgency returns the urgency of the open decision about a Workload, 0 if there is none.
 func (a *decisionWriter) urgency(key engine.Key) int32 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -81,8 +79,8 @@ func (a *decisionWriter) urgency(key engine.Key) int32 {
 	return 0
 }
 
-// withdraw gives up an admission that nobody has begun to write. How one goes that is being written, or
-// that was, is told as ever.
+// withdraw drops an admission whose writing has not begun. The outcome of one that is being written, or was, is
+// reported as usual.
 func (a *decisionWriter) withdraw(d engine.Decision) {
 	a.mu.Lock()
 	open := a.open[d.Key]
@@ -96,7 +94,7 @@ func (a *decisionWriter) withdraw(d engine.Decision) {
 	}
 }
 
-// drop gives up decisions that the engine does not stand by any more, by their serials. Nothing is told of them.
+// drop discards decisions that the engine no longer stands by, given by their serials. It reports no outcome.
 func (a *decisionWriter) drop(overtaken map[engine.Key]int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -107,14 +105,14 @@ func (a *decisionWriter) drop(overtaken map[engine.Key]int64) {
 	}
 }
 
-// end forgets the open decision of a Workload. The caller holds the lock.
+// end removes the open decision of a Workload. The caller holds the lock.
 func (a *decisionWriter) end(key engine.Key) {
 	delete(a.open, key)
 	a.budget.wants(len(a.open))
 }
 
-// take has the decision written. An eviction waits for news that are late: who is to go may
-// have ended already.
+// take queues a decision for writing. Under load it delays an eviction for the updates that are still on their way:
+// the victim may have ended already.
 func (a *decisionWriter) take(d engine.Decision) {
 	var lag time.Duration
 	if d.Evict != nil {
@@ -124,7 +122,7 @@ func (a *decisionWriter) take(d engine.Decision) {
 	a.open[d.Key] = &undertaking{Decision: d, from: a.clock.Now().Add(lag)}
 	a.budget.wants(len(a.open))
 	a.mu.Unlock()
-	a.queue.Forget(d.Key) // that an earlier decision about the Workload could not be written is nothing to this one
+	a.queue.Forget(d.Key) // failures of an earlier decision about the Workload must not delay this one
 	a.queue.AddAfter(d.Key, lag)
 }
 
@@ -132,10 +130,10 @@ func (a *decisionWriter) run(ctx context.Context) {
 	work(ctx, a.queue, decisionsAtOnce, a.write)
 }
 
-// write tries once to write the open decision of a Workload.
+// write makes one attempt to write the open decision of a Workload.
 func (a *decisionWriter) write(ctx context.Context, key engine.Key) {
 	if ctx.Err() != nil {
-		return // nothing could be written any more
+		return // no write can succeed any more
 	}
 	a.mu.Lock()
 	open := a.open[key]
@@ -149,7 +147,7 @@ func (a *decisionWriter) write(ctx context.Context, key engine.Key) {
 	case open == nil:
 		a.queue.Forget(key)
 		return
-	case rest > 0: // its turn is from an earlier decision, which was tried again and again
+	case rest > 0: // the item was queued for an earlier decision that was being retried
 		a.queue.AddAfter(key, rest)
 		return
 	}
@@ -158,7 +156,7 @@ func (a *decisionWriter) write(ctx context.Context, key engine.Key) {
 		a.tellRefused(key, open, open.refused)
 		return
 	}
-	// The first try trusts the cache; what it cannot know any more is asked for.
+	// The first attempt relies on the cache; a retry must read what the cache may lack.
 	var reader client.Reader = a.client
 	again := a.queue.NumRequeues(key) > 0
 	if again {
@@ -167,7 +165,7 @@ func (a *decisionWriter) write(ctx context.Context, key engine.Key) {
 	outcome, version, err := a.try(ctx, reader, open)
 	switch {
 	case outcome == overtaken && d.Admit == nil && !again:
-		// The cache may not have the admission yet that is to be changed or taken back.
+		// The cache may lag behind the admission that is to be changed or revoked.
 		a.queue.AddRateLimited(key)
 	case outcome == unknown:
 		if !apierrors.IsConflict(err) {
@@ -180,7 +178,7 @@ func (a *decisionWriter) write(ctx context.Context, key engine.Key) {
 		ctrl.LoggerFrom(ctx).Error(err, "the API server refuses to have a Workload evicted, moved or resized", "workload", key.String())
 		open.refused = err
 		a.queue.AddAfter(key, a.denials.When(struct{}{}))
-	case !a.close(key, open): // the engine has decided anew since, or heard of something else
+	case !a.close(key, open): // the engine has made another decision since, or withdrawn this one
 	case outcome == written:
 		if d.Admit == nil {
 			a.denials.Forget(struct{}{})
@@ -191,31 +189,31 @@ func (a *decisionWriter) write(ctx context.Context, key engine.Key) {
 	}
 }
 
-// tellRefused tells the engine what the API server has against its decision, if it stands by that yet.
+// tellRefused reports the API server's refusal to the engine, unless the decision is no longer open.
 func (a *decisionWriter) tellRefused(key engine.Key, open *undertaking, err error) {
 	if a.close(key, open) {
 		a.tell(engine.Refused{Key: key, UID: open.UID, Serial: open.Serial, Generation: open.Generation, Message: err.Error(), At: a.clock.Now()})
 	}
 }
 
-// result of a try.
+// result is the outcome of an attempt to write a decision.
 type result int
 
 const (
-	// written: the API server has the admission.
+	// written: the API server has the change.
 	written result = iota
-	// overtaken: the Workload is gone, or is not the one that was decided on.
+	// overtaken: the Workload is gone, or has changed so that the decision no longer applies.
 	overtaken
-	// over: the Workload has finished, which nobody takes back.
+	// over: the Workload has finished, which is final.
 	over
-	// refused: the API server will not have it.
+	// refused: the API server rejected the write.
 	refused
-	// unknown: nobody can say before the next look.
+	// unknown: the write may have taken effect; the Workload must be read again.
 	unknown
 )
 
-// try looks at the Workload and, if it is as decided on, writes the decision. The
-// version is that of the Workload with it, if it was written.
+// try reads the Workload and, if the decision still applies to it, writes the decision. version is the Workload's
+// version after a successful write.
 func (a *decisionWriter) try(ctx context.Context, reader client.Reader, open *undertaking) (_ result, version int64, _ error) {
 	var seen kueue.Workload
 	d := open.Decision
@@ -262,8 +260,8 @@ func (a *decisionWriter) try(ctx context.Context, reader client.Reader, open *un
 	return unknown, 0, err
 }
 
-// desired is the Workload as the decision wants it, or nil if there is nothing to write, with what has become of the decision: it is
-// written already, or overtaken.
+// desired returns the Workload as the decision wants it, or nil if there is nothing to write, with the outcome of the
+// decision in that case: written already, or overtaken.
 func (a *decisionWriter) desired(ctx context.Context, seen *kueue.Workload, d engine.Decision) (*kueue.Workload, result, error) {
 	switch {
 	case d.Evict != nil:
@@ -276,7 +274,7 @@ func (a *decisionWriter) desired(ctx context.Context, seen *kueue.Workload, d en
 	return a.admitted(ctx, seen, d)
 }
 
-// evicted is desired of an eviction.
+// evicted implements desired for an eviction.
 func (a *decisionWriter) evicted(ctx context.Context, seen *kueue.Workload, e *engine.Eviction) (*kueue.Workload, result, error) {
 	switch {
 	case !workload.HoldsQuota(seen):
@@ -292,7 +290,7 @@ func (a *decisionWriter) evicted(ctx context.Context, seen *kueue.Workload, e *e
 	return out, unknown, nil
 }
 
-// replaced is desired of other places.
+// replaced implements desired for a change of places.
 func (a *decisionWriter) replaced(ctx context.Context, seen *kueue.Workload, given *engine.Admission) (*kueue.Workload, result, error) {
 	if !holdsIn(seen, given.ClusterQueue) {
 		return nil, overtaken, nil
@@ -308,12 +306,12 @@ func (a *decisionWriter) replaced(ctx context.Context, seen *kueue.Workload, giv
 	return out, unknown, nil
 }
 
-// admitted is desired of an admission.
+// admitted implements desired for an admission.
 func (a *decisionWriter) admitted(ctx context.Context, seen *kueue.Workload, d engine.Decision) (*kueue.Workload, result, error) {
 	switch {
 	case workload.HoldsQuota(seen):
-		// An earlier try was written, or somebody else was quicker. The watch says what it
-		// holds; until then what was assumed stands in for that.
+		// An earlier attempt took effect, or another writer was faster. The watch will tell the engine what the
+		// Workload holds; until then the assumption stands in for it.
 		return nil, written, nil
 	case seen.Generation != d.Generation || !mayBeAdmitted(seen):
 		return nil, overtaken, nil
@@ -323,7 +321,7 @@ func (a *decisionWriter) admitted(ctx context.Context, seen *kueue.Workload, d e
 		return nil, overtaken, err
 	}
 	out := new(*seen)
-	out.Status = *seen.Status.DeepCopy() // all that an admission changes
+	out.Status = *seen.Status.DeepCopy() // an admission changes nothing else
 	admit(out, d.Admit, places, a.clock.Now())
 	if open, err := a.stillOpen(ctx, out, d.Admit); err != nil || !open {
 		return nil, overtaken, err
@@ -331,13 +329,13 @@ func (a *decisionWriter) admitted(ctx context.Context, seen *kueue.Workload, d e
 	return out, unknown, nil
 }
 
-// holdsIn reports whether the Workload holds quota of the ClusterQueue, and was not told to give it back.
+// holdsIn reports whether the Workload holds quota of the ClusterQueue and is not evicted.
 func holdsIn(w *kueue.Workload, clusterQueue string) bool {
 	return workload.HoldsQuota(w) && !workload.IsEvicted(w) && string(w.Status.Admission.ClusterQueue) == clusterQueue
 }
 
-// nameOf is what people know a Workload by: the job that controls it, as ns/trainingjob/tune, or
-// itself; "" for none.
+// nameOf returns the name by which users know a Workload: its controlling job, such as ns/trainingjob/tune, or else
+// the Workload itself; "" for the zero key.
 func (a *decisionWriter) nameOf(ctx context.Context, key engine.Key) string {
 	if key == (engine.Key{}) {
 		return ""
@@ -351,22 +349,22 @@ func (a *decisionWriter) nameOf(ctx context.Context, key engine.Key) string {
 	return key.Namespace + "/workload/" + key.Name
 }
 
-// places are those of an admission as the API has them; known tells that all they are named by is still there.
+// places returns the places of an admission in the form of the API. known is false if an object that they refer to is
+// gone.
 func (a *decisionWriter) places(ctx context.Context, given *engine.Admission) (_ map[string]*kueue.TopologyAssignment, known bool, _ error) {
 	return placeReader{a.client}.assignments(ctx, given)
 }
 
-// jobUID is that of the job that a Workload is for, "" where it is for none.
+// jobUID returns the UID of the Workload's job, "" if it has none.
 func (a *decisionWriter) jobUID(ctx context.Context, key engine.Key) string {
 	var w kueue.Workload
 	if err := a.client.Get(ctx, objectKey(key), &w, client.UnsafeDisableDeepCopy); err != nil {
-		return "" // it is for people only, and the preemptor may be gone by now
+		return "" // it only informs users, and the preemptor may be gone by now
 	}
 	return w.Labels[kueue.JobUIDLabel]
 }
 
-// close ends a decision, and reports whether it did: not if a newer one has taken its
-// place, or it was dropped.
+// close ends a decision and reports whether it did: not if a newer decision has replaced it, or it was dropped.
 func (a *decisionWriter) close(key engine.Key, is *undertaking) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -378,7 +376,7 @@ func (a *decisionWriter) close(key engine.Key, is *undertaking) bool {
 	return true
 }
 
-// work has n workers do the items of the queue until the context ends.
+// work runs n workers that process the queue until the context ends.
 func work[K comparable](ctx context.Context, queue workqueue.TypedRateLimitingInterface[K], n int, do func(context.Context, K)) {
 	var workers sync.WaitGroup
 	for range n {

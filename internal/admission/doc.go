@@ -1,7 +1,6 @@
-// Package admission is the shell round the engine: it turns what the watches say
-// into events, has the engine decide, and writes what it decided into the status
-// of Workloads and queues.
+// Package admission connects the engine to the API server: it translates watch events into engine events, runs the
+// engine, and writes its decisions into the status of Workloads and queues.
 //
-// One goroutine owns the engine; everything else here talks to it through a
-// mailbox. It knows no job API: a Workload is all it sees of a job.
+// One goroutine, the admission loop, owns the engine; everything else in the package reaches it through a mailbox.
+// The package knows no job API: of a job it sees only the Workload.
 package admission

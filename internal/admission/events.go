@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	// eventAction is the action of every event told here.
+	// eventAction is the action of every event recorded here.
 	eventAction = "Deciding"
-	// eventMessageBytes is the API's limit of an event's note.
+	// eventMessageBytes is the API's limit for an event's note.
 	eventMessageBytes = 1024
 )
 
-// teller tells people what was decided about their job: on the job, which they know. A nil
-// one tells nothing.
+// teller records decisions as events on the job, which users know, rather than on its Workload. A nil teller records
+// nothing.
 type teller struct{ recorder *boundedRecorder }
 
-// changed tells what a written status changed that people want to hear of.
+// changed records what a status write changed, if that is of interest to users.
 func (t *teller) changed(before, after *kueue.Workload) {
 	owner := metav1.GetControllerOf(after)
 	if t == nil || owner == nil {
@@ -35,8 +35,9 @@ func (t *teller) changed(before, after *kueue.Workload) {
 	}
 }
 
-// whence is the Workload as it was before the change that is told. Each change is another event by it: the recorder makes one
-// of those whose messages alone differ, and goes on telling the first, so that a job would be evicted for what it was evicted for before.
+// whence returns a reference to the Workload at the version before the change, to be the event's related object. It
+// keeps changes apart: the recorder merges events that differ in nothing but the message and repeats the first one's
+// message, so that a second eviction would be reported with the reason of the first.
 func whence(before *kueue.Workload) *corev1.ObjectReference {
 	return &corev1.ObjectReference{
 		APIVersion: kueue.GroupVersion.String(), Kind: "Workload",
@@ -44,16 +45,16 @@ func whence(before *kueue.Workload) *corev1.ObjectReference {
 	}
 }
 
-// admittedAtOnce reports whether the change is the admission of a Workload of which nothing was ever said. Nobody was told that
-// its job waits, so nobody waits to hear that it does no longer; that it runs its own status says.
+// admittedAtOnce reports whether the change is the admission of a Workload that was never reported to wait. Nobody
+// needs an event to hear that it no longer does; the job's own status says that it runs.
 func admittedAtOnce(before *kueue.Workload, c change) bool {
 	return c.reason == kueue.WorkloadAdmittedReason && meta.FindStatusCondition(before.Status.Conditions, kueue.WorkloadQuotaReserved) == nil
 }
 
-// change is what a written status changed.
+// change is a status change that users want to know of.
 type change struct{ kind, reason, message string }
 
-// changeOf is what people want to hear of a written status, if there is anything.
+// changeOf returns the status change that users want to know of, if there is one.
 func changeOf(before, after *kueue.Workload) (_ change, ok bool) {
 	switch {
 	case workload.IsEvicted(after) && !workload.IsEvicted(before):
@@ -71,7 +72,7 @@ func changeOf(before, after *kueue.Workload) (_ change, ok bool) {
 	return change{}, false
 }
 
-// resizedAnew is the condition of a change of size between the two, nil if there was none.
+// resizedAnew returns the condition of a resize between the two versions, nil if there was none.
 func resizedAnew(before, after *kueue.Workload) *metav1.Condition {
 	was, is := meta.FindStatusCondition(before.Status.Conditions, muster.ResizedCondition), meta.FindStatusCondition(after.Status.Conditions, muster.ResizedCondition)
 	if is == nil || was != nil && was.Message == is.Message && was.LastTransitionTime.Equal(&is.LastTransitionTime) {
@@ -80,7 +81,8 @@ func resizedAnew(before, after *kueue.Workload) *metav1.Condition {
 	return is
 }
 
-// tell tells it now or never: the Workload's conditions say it too, and told late it would seem to have come about late.
+// tell records the event now or not at all: the Workload's conditions say the same, and a late event would make the
+// change look late.
 func (t *teller) tell(job, related *corev1.ObjectReference, kind, reason, message string) {
 	t.recorder.tellOrDrop(job, related, kind, reason, eventAction, "%s", workload.Cut(message, eventMessageBytes))
 }

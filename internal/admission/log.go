@@ -10,8 +10,8 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// logChange logs a decision that was written: one line each, in which the job can be found by kind, namespace and name. What
-// is no decision is not logged.
+// logChange logs a written decision in one line, from which the job can be found by kind, namespace and name. Other
+// status changes are not logged.
 func logChange(ctx context.Context, before, after *kueue.Workload) {
 	c, ok := changeOf(before, after)
 	if !ok && placesMoved(before, after) {
@@ -29,7 +29,7 @@ func logChange(ctx context.Context, before, after *kueue.Workload) {
 	ctrl.LoggerFrom(ctx).Info("decided", "decision", c.reason, "job", jobName(after), "workload", keyOf(after).String(), "clusterQueue", queue, "message", c.message)
 }
 
-// jobName is the job of a Workload as people write it, kind/namespace/name; that of a Workload that no job controls is its own.
+// jobName returns the Workload's job as kind/namespace/name; for a Workload that no job controls, the Workload itself.
 func jobName(w *kueue.Workload) string {
 	kind, name := "Workload", w.Name
 	if owner := metav1.GetControllerOf(w); owner != nil {
@@ -38,7 +38,7 @@ func jobName(w *kueue.Workload) string {
 	return kind + "/" + w.Namespace + "/" + name
 }
 
-// placesMoved reports whether pods of an admitted Workload were given other places.
+// placesMoved reports whether places of an admitted Workload's pods changed.
 func placesMoved(before, after *kueue.Workload) bool {
 	if before.Status.Admission == nil || after.Status.Admission == nil {
 		return false

@@ -25,16 +25,15 @@ import (
 	"github.com/musterhq/muster/internal/engine/preempt"
 )
 
-// watched are the kinds that the engine hears of.
+// watched are the kinds whose changes the engine is told about.
 var watched = []client.Object{
 	&corev1.Namespace{}, &corev1.LimitRange{}, &nodev1.RuntimeClass{}, &kueue.AdmissionCheck{},
 	&kueue.ResourceFlavor{}, &kueue.Cohort{}, &kueue.ClusterQueue{}, &kueue.LocalQueue{}, &kueue.Workload{},
 	&kueue.Topology{}, &corev1.Node{}, &corev1.Pod{},
 }
 
-// loop feeds the engine and passes its decisions on. It runs on the leader only:
-// there, it begins with everything that the API server has, and decides nothing
-// before it has seen all of it.
+// loop feeds watch events to the engine and passes its decisions to the writers. It runs on the leader only. It
+// starts with everything that the API server has, and decides nothing before the caches have synced.
 type loop struct {
 	mgr        ctrl.Manager
 	engine     *engine.Engine
@@ -48,27 +47,27 @@ type loop struct {
 	gauges     *queueGauges
 	auditor    *auditor
 	clock      clock.Clock
-	// timer fires when the engine or the translator is due, which alarm tells; both are nil
-	// while neither is.
+	// timer fires at due, when the engine, the translator or the auditor has something to do; alarm is its channel.
+	// Both are nil while nothing is due.
 	timer clock.Timer
 	alarm <-chan time.Time
 	due   time.Time
 }
 
-// Background is for those who write what is for people only, which gives way to what is for jobs.
+// Background is for writers of information that only users read, which must yield to writes that jobs depend on.
 type Background struct {
-	// Busy reports whether the API server has more to do than it can.
+	// Busy reports whether the API server is overloaded.
 	Busy func() bool
-	// Recorder records as many events as there is time for.
+	// Recorder records events within the write budget.
 	Recorder events.EventRecorder
 }
 
-// AddTo has the manager admit Workloads. The configuration is a complete one, as
-// package internal/config gives it, and is not changed afterwards. decisionLog names the
-// file to which everything is written that the engine hears and decides, "" for none.
+// AddTo adds the admission of Workloads to the manager. The configuration must be complete, as package
+// internal/config returns it, and must not be changed afterwards. decisionLog names the file that records every event
+// and decision of the engine, "" for none.
 func AddTo(mgr ctrl.Manager, cfg *config.Configuration, decisionLog string) (*Background, error) {
 	for _, kind := range watched {
-		// Who does not lead reads along, so that it can take over at once.
+		// Replicas that do not lead fill the caches as well, so that they can take over at once.
 		if _, err := mgr.GetCache().GetInformer(context.Background(), kind); err != nil {
 			return nil, fmt.Errorf("watching %T: %w", kind, err)
 		}
@@ -120,7 +119,7 @@ func newLoop(mgr ctrl.Manager, cfg *config.Configuration) *loop {
 	return out
 }
 
-// engineOptions is what the configuration says about decisions.
+// engineOptions returns the options of the engine under the configuration.
 func engineOptions(cfg *config.Configuration) engine.Options {
 	out := engine.Options{
 		IgnoreUndeclared:     *cfg.Resources.QuotaCheckStrategy == config.IgnoreUndeclared,
@@ -140,17 +139,17 @@ func queuePolicyOf(cfg *config.Configuration) queuePolicy {
 	return queuePolicy{behindOnceEvicted: *cfg.WaitForPodsReady.RequeuingStrategy.Timestamp == config.EvictionTimestamp}
 }
 
-// NeedLeaderElection is for the manager: who does not lead does not decide.
+// NeedLeaderElection implements manager.LeaderElectionRunnable: only the leader decides.
 func (l *loop) NeedLeaderElection() bool { return true }
 
-// Start runs until the context ends.
+// Start implements manager.Runnable: it runs until the context ends.
 func (l *loop) Start(ctx context.Context) error {
 	synced, err := l.observe(ctx)
 	if err != nil {
 		return err
 	}
 	if !toolscache.WaitForCacheSync(ctx.Done(), synced...) {
-		return nil // asked to stop before it began
+		return nil // stopped before the caches synced
 	}
 	var background sync.WaitGroup
 	for _, run := range []func(context.Context){l.decisions.run, l.pending.run, l.queues.run} {
@@ -165,7 +164,7 @@ func (l *loop) Start(ctx context.Context) error {
 			return nil
 		case <-l.mailbox.wake:
 		case <-l.alarm:
-			l.due = time.Time{} // it is set anew, though it were for the same time: the clock may have been set back
+			l.due = time.Time{} // forces a new timer even for the same time: the clock may have been set back
 		}
 		l.turn()
 		l.audit(ctx)
@@ -173,8 +172,7 @@ func (l *loop) Start(ctx context.Context) error {
 	}
 }
 
-// setAlarm has the loop take a turn when the engine has something to do though nothing
-// arrives.
+// setAlarm sets the timer for the next time that there is something to do without a new event.
 func (l *loop) setAlarm() {
 	due := sooner(sooner(l.engine.Due(), l.translator.due()), l.auditor.due())
 	if due.Equal(l.due) {
@@ -190,7 +188,7 @@ func (l *loop) setAlarm() {
 	}
 }
 
-// turn takes in what arrived and passes on what follows.
+// turn processes everything in the mailbox, decides, and passes the decisions to the writers.
 func (l *loop) turn() {
 	heard := l.clock.Now()
 	for _, n := range l.mailbox.take() {
@@ -198,7 +196,7 @@ func (l *loop) turn() {
 		l.queues.hear(n)
 	}
 	l.hear(l.translator.overdue(heard), heard)
-	l.decisions.drop(l.engine.TakeOvertaken()) // before others are given what these were to have
+	l.decisions.drop(l.engine.TakeOvertaken()) // before their quota can be given to other workloads
 	began := l.clock.Now()
 	decisions := l.engine.Decide(began)
 	took := l.clock.Since(began)
@@ -206,7 +204,7 @@ func (l *loop) turn() {
 	countAttempt(decisions, took)
 	l.record.decided(began, decisions)
 	if l.engine.Busy() {
-		l.mailbox.wakeUp() // what came meanwhile goes first
+		l.mailbox.wakeUp() // comes back for the rest, after what has arrived meanwhile
 	}
 	for _, d := range decisions {
 		l.count(d, began)
@@ -223,7 +221,7 @@ func (l *loop) turn() {
 	l.passOnUsage()
 }
 
-// hear has the engine take in events.
+// hear applies events to the engine.
 func (l *loop) hear(events []engine.Event, now time.Time) {
 	for _, event := range events {
 		l.record.heard(event)
@@ -233,7 +231,7 @@ func (l *loop) hear(events []engine.Event, now time.Time) {
 	}
 }
 
-// count keeps the metrics of a decision.
+// count updates the metrics for a decision.
 func (l *loop) count(d engine.Decision, now time.Time) {
 	switch {
 	case d.Admit != nil:
@@ -257,7 +255,7 @@ func (l *loop) count(d engine.Decision, now time.Time) {
 	}
 }
 
-// passOnUsage has the statuses and the metrics of queues follow.
+// passOnUsage updates the statuses and metrics of the queues whose usage changed.
 func (l *loop) passOnUsage() {
 	clusterQueues, localQueues := l.engine.TakeTouched()
 	for _, name := range clusterQueues {
@@ -294,8 +292,8 @@ func (l *loop) forgetQueue(key statusOf) {
 	l.gauges.forget(key)
 }
 
-// audit compares what the engine counts with the API's objects, once a minute, and has the difference told. While there is
-// none nothing is written.
+// audit compares, once a minute, what the engine counts with the API's objects, and reports differences in log,
+// metrics and the status of queues. Without a difference it writes nothing.
 func (l *loop) audit(ctx context.Context) {
 	began := l.clock.Now()
 	if !l.auditor.audit(ctx, l.engine, slices.Collect(maps.Keys(l.translator.clusterQueues)), began) {
@@ -319,7 +317,7 @@ func (l *loop) audit(ctx context.Context) {
 	}
 }
 
-// observe has the mailbox filled by the manager's watches.
+// observe subscribes the mailbox to the manager's informers.
 func (l *loop) observe(ctx context.Context) ([]toolscache.InformerSynced, error) {
 	var synced []toolscache.InformerSynced
 	for _, kind := range watched {
@@ -356,8 +354,8 @@ func (l *loop) observe(ctx context.Context) ([]toolscache.InformerSynced, error)
 	return synced, nil
 }
 
-// concerns reports whether a change is any to the engine: of what configures it,
-// only the spec counts, and most changes are statuses that were written here.
+// concerns reports whether an update matters to the engine. Of objects that configure it only the spec counts: most
+// updates are status writes of the operator itself.
 func concerns(before, after client.Object) bool {
 	switch after := after.(type) {
 	case *corev1.Pod:

@@ -9,8 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 )
 
-// mailbox holds news until the loop takes them. Putting never blocks: watches
-// must not wait for decisions.
+// mailbox holds news until the loop takes it. put never blocks, so that watches do not wait for decisions.
 type mailbox struct {
 	mu   sync.Mutex
 	news []news
@@ -26,18 +25,18 @@ func (m *mailbox) put(n news) {
 	m.wakeUp()
 }
 
-// len is how much waits.
+// len returns the number of waiting items.
 func (m *mailbox) len() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.news)
 }
 
-// wakeUp has the loop take a turn.
+// wakeUp makes the loop take a turn.
 func (m *mailbox) wakeUp() {
 	select {
 	case m.wake <- struct{}{}:
-	default: // it will anyway
+	default: // a wake-up is pending already
 	}
 }
 
@@ -49,14 +48,14 @@ func (m *mailbox) take() []news {
 	return taken
 }
 
-// news is one thing that happened: an object was added or changed, one was deleted, or
-// the writer of decisions tells how it went.
+// news is one change: an object that was added or updated, one that was deleted, or an event from the writer of
+// decisions about the outcome of one.
 type news struct {
 	changed, deleted client.Object
 	event            engine.Event
 }
 
-// events are the news in the engine's words.
+// events translates the news into engine events.
 func (n news) events(t *translator, now time.Time) []engine.Event {
 	switch {
 	case n.changed != nil:

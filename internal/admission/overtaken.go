@@ -8,9 +8,9 @@ import (
 	"github.com/musterhq/muster/api/muster"
 )
 
-// mayHaveGiven reports whether an earlier write of a decision that gives quota may have taken effect and what it gave been given
-// back, which may be another's by now. Of a Workload that was to grow its admission and its conditions tell whether anybody has
-// changed what it holds; whatever else has changed is none of the decision's.
+// mayHaveGiven reports whether an earlier write of a decision that gives quota may have taken effect and been undone
+// since: another workload may have that quota by now. For a workload that was to grow, its admission and conditions
+// show whether what it holds was changed; other changes do not matter.
 func mayHaveGiven(open *undertaking, seen *kueue.Workload) bool {
 	before := open.unseen
 	switch {

@@ -17,12 +17,12 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// reasonsAtOnce is how many reasons are written side by side: so that some hundred stand
-// within a second, and few enough that the API server has room for others.
+// reasonsAtOnce is how many reasons are written concurrently: enough for some hundred within a second, and few enough
+// to leave the API server capacity for other clients.
 const reasonsAtOnce = 4
 
-// pendingWriter writes into the status of Workloads why they wait: always the last
-// word, so that what changed again before its turn costs nothing.
+// pendingWriter writes into the status of Workloads why they wait. It writes only the latest reason, so that one that
+// was superseded before its turn costs nothing.
 type pendingWriter struct {
 	client client.Client
 	clock  clock.PassiveClock
@@ -47,7 +47,7 @@ func newPendingWriter(c client.Client, clock clock.PassiveClock, budget *writeBu
 	}
 }
 
-// say has the reason of the decision written.
+// say queues the reason of the decision for writing.
 func (p *pendingWriter) say(d engine.Decision) {
 	p.mu.Lock()
 	p.words[d.Key] = word{uid: d.UID, why: d.Why}
@@ -55,7 +55,7 @@ func (p *pendingWriter) say(d engine.Decision) {
 	p.queue.Add(d.Key)
 }
 
-// forget drops what was not written yet.
+// forget drops the reason that was not written yet.
 func (p *pendingWriter) forget(key engine.Key) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -70,11 +70,11 @@ func (p *pendingWriter) write(ctx context.Context, key engine.Key) {
 	}
 	last, ok := p.word(key)
 	if !ok {
-		p.queue.Forget(key) // it waits no more
+		p.queue.Forget(key) // the Workload does not wait any more
 		return
 	}
 	if err := p.try(ctx, key, last); err != nil {
-		// Mostly a conflict, with an admission or with the Workload's owner.
+		// Usually a conflict with an admission, or with a write of the Workload's owner.
 		ctrl.LoggerFrom(ctx).V(1).Info("trying again to write why a Workload waits", "workload", key.String(), "cause", err.Error())
 		p.queue.AddRateLimited(key)
 		return
@@ -87,7 +87,7 @@ func (p *pendingWriter) write(ctx context.Context, key engine.Key) {
 	}
 }
 
-// word is what is to be written about a Workload.
+// word returns the reason that is to be written for a Workload.
 func (p *pendingWriter) word(key engine.Key) (word, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -8,15 +8,15 @@ import (
 	"k8s.io/client-go/tools/events"
 )
 
-// mostLate bounds the warnings that wait for time to be told, and the memory for their jobs.
+// mostLate bounds the warnings that wait for the write budget, and the memory that they take.
 const mostLate = 100
 
-// boundedRecorder passes on as many events as there is time for: a broadcaster would write each of a storm, at once and side by
-// side. What is dropped stands in the status of the job, or of its Workload, all the same.
+// boundedRecorder records events within the write budget: a plain broadcaster would write every event of a storm, all
+// at once. What a dropped event says is also in the status of the job or of its Workload.
 type boundedRecorder struct {
 	events.EventRecorder
 	budget *writeBudget
-	// late are the warnings that wait, oldest first, each of which tells itself.
+	// late are the warnings that wait, oldest first; calling one records it.
 	late chan func()
 }
 
@@ -24,8 +24,8 @@ func newBoundedRecorder(recorder events.EventRecorder, budget *writeBudget) *bou
 	return &boundedRecorder{EventRecorder: recorder, budget: budget, late: make(chan func(), mostLate)}
 }
 
-// Eventf records the event. One that there is no time for waits if it is a warning, since most of these tell what went wrong for good and
-// are told once.
+// Eventf records the event. If there is no budget for it now, a warning waits, since most warnings report something
+// permanent, once; any other event is dropped.
 func (r *boundedRecorder) Eventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) {
 	if eventtype != corev1.EventTypeWarning {
 		r.tellOrDrop(regarding, related, eventtype, reason, action, note, args...)
@@ -41,15 +41,15 @@ func (r *boundedRecorder) Eventf(regarding, related runtime.Object, eventtype, r
 	}
 }
 
-// tellOrDrop records the event if there is time for it now, which it does not take from warnings that wait.
+// tellOrDrop records the event if there is budget for it now and no warning waits, and drops it otherwise.
 func (r *boundedRecorder) tellOrDrop(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) {
 	if len(r.late) > 0 || !r.Tell(regarding, related, eventtype, reason, action, note, args...) {
 		droppedEvents.Inc()
 	}
 }
 
-// Tell records the event if there is time for it now, and reports whether there was. One that it has no time for is not counted as
-// dropped: of what holds it is told later.
+// Tell records the event if there is budget for it now, and reports whether it did. An event that it does not record
+// is not counted as dropped: it is for facts that last, which the caller reports later.
 func (r *boundedRecorder) Tell(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) bool {
 	if !r.budget.mayTell() {
 		return false
@@ -58,7 +58,7 @@ func (r *boundedRecorder) Tell(regarding, related runtime.Object, eventtype, rea
 	return true
 }
 
-// Start tells what waits, as there is time for it, until the context ends.
+// Start implements manager.Runnable: it records the waiting warnings as the budget permits, until the context ends.
 func (r *boundedRecorder) Start(ctx context.Context) error {
 	for {
 		select {

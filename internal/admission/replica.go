@@ -9,18 +9,17 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 )
 
-// endOfTime is when every grace is over.
+// endOfTime is later than the end of every grace period.
 var endOfTime = time.Unix(1<<40, 0)
 
-// NewReplica gives an engine that knows the objects, of the kinds that the operator
-// watches, as the operator's own does under that configuration, a complete one. It has
-// decided nothing: it is for asking, not for admitting. The objects may be in any order
-// and must not be changed afterwards.
+// NewReplica returns an engine that knows the objects as the operator's own engine does under that configuration,
+// which must be complete. It has made no decisions: it is for queries, not for admitting. The objects must be of the
+// kinds that the operator watches, in any order, and must not be changed afterwards.
 func NewReplica(cfg *config.Configuration, objects ...client.Object) *engine.Engine {
 	words := newTranslator(countingOf(cfg.Resources), queuePolicyOf(cfg), cfg.NodeFailure.NotReadyGrace.Duration)
 	replica := engine.New(engineOptions(cfg))
 	for _, object := range objects {
-		// A node that is not ready counts as lost here though its grace may not be over.
+		// At endOfTime a node that is not ready counts as lost, though its grace period may not be over yet.
 		for _, ev := range words.changed(object, endOfTime) {
 			replica.Apply(ev)
 		}

@@ -18,7 +18,7 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// resized is desired of another size of a Workload that runs.
+// resized implements desired for a change of size of an admitted Workload.
 func (a *decisionWriter) resized(ctx context.Context, seen *kueue.Workload, r *engine.Resize) (*kueue.Workload, result, error) {
 	if !holdsIn(seen, r.Admission.ClusterQueue) {
 		return nil, overtaken, nil
@@ -31,7 +31,7 @@ func (a *decisionWriter) resized(ctx context.Context, seen *kueue.Workload, r *e
 		return nil, overtaken, nil
 	}
 	if r.Unwanted && !slices.ContainsFunc(seen.Spec.PodSets, func(ps kueue.PodSet) bool { return string(ps.Name) == r.PodSet && workload.Wanted(seen, &ps) == r.To }) {
-		return nil, overtaken, nil // its job has thought better of it
+		return nil, overtaken, nil // the job asks for another size by now
 	}
 	wanted, err := a.stillWanted(ctx, r.For, "")
 	if wanted && r.To > r.From {
@@ -49,7 +49,7 @@ func (a *decisionWriter) resized(ctx context.Context, seen *kueue.Workload, r *e
 	return out, unknown, nil
 }
 
-// sizeOf is how many pods of the pod set were admitted, below zero if none was said.
+// sizeOf returns the number of admitted pods of the pod set, -1 if the admission does not give one.
 func sizeOf(w *kueue.Workload, podSet string) int32 {
 	for _, a := range w.Status.Admission.PodSetAssignments {
 		if string(a.Name) == podSet {
@@ -59,9 +59,9 @@ func sizeOf(w *kueue.Workload, podSet string) int32 {
 	return -1
 }
 
-// resize writes another size of its pod set into a Workload's status. What pods beyond it use until they are gone stands
-// in resourceRequests, and is held until then: workload.FinishShrink ends that. by is who it is for as people know him, ""
-// for nobody.
+// resize changes the size of a pod set in the Workload's status. What terminating pods beyond the new size still use
+// is kept in resourceRequests and held until workload.FinishShrink removes it. by is the user-visible name of the
+// workload that the resize is for, "" if there is none.
 func resize(w *kueue.Workload, r *engine.Resize, by string, places map[string]*kueue.TopologyAssignment, now time.Time) {
 	at := slices.IndexFunc(r.Admission.PodSets, func(a engine.Assignment) bool { return a.PodSet == r.PodSet })
 	given := &r.Admission.PodSets[at]
@@ -98,6 +98,6 @@ func resize(w *kueue.Workload, r *engine.Resize, by string, places map[string]*k
 	if r.Detail != "" {
 		message += ": " + r.Detail
 	}
-	meta.RemoveStatusCondition(&w.Status.Conditions, muster.ResizedCondition) // the new one has a time of its own
+	meta.RemoveStatusCondition(&w.Status.Conditions, muster.ResizedCondition) // the new one gets its own transition time
 	workload.SetCondition(w, muster.ResizedCondition, metav1.ConditionTrue, reason, message, now)
 }

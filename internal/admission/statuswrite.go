@@ -16,9 +16,9 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// writeStatus gives the Workload that was seen the status that is desired, and returns the version that it has with it.
-// It fails with a conflict if the Workload was changed since. Every admission is such a write, so none of it is more than
-// it must be: the patch is made of what differs, and of the answer, which the watch brings as well, only metadata is asked for.
+// writeStatus changes the status of the Workload from seen to desired and returns the resulting version. It fails
+// with a conflict if the Workload has changed since. Every admission is such a write, so it is kept small: the patch
+// has only what differs, and the response is metadata alone, since the watch delivers the object anyway.
 func writeStatus(ctx context.Context, c client.Client, seen, desired *kueue.Workload) (version int64, err error) {
 	patch, err := statusPatch(seen, desired)
 	if err != nil {
@@ -32,8 +32,8 @@ func writeStatus(ctx context.Context, c client.Client, seen, desired *kueue.Work
 	return versionOf(answer), nil
 }
 
-// statusPatch is a merge patch that takes the Workload from the status that was seen to the desired one, and applies to no
-// other version of it.
+// statusPatch returns a merge patch from the status that was seen to the desired one, which applies only to the version
+// that was seen.
 func statusPatch(seen, desired *kueue.Workload) ([]byte, error) {
 	was, is := reflect.ValueOf(seen.Status), reflect.ValueOf(desired.Status)
 	status := map[string]json.RawMessage{}
@@ -54,8 +54,8 @@ func statusPatch(seen, desired *kueue.Workload) ([]byte, error) {
 	})
 }
 
-// fieldPatch is what a merge patch says of a field that differs. Objects are merged with what is there, and so their patch
-// is a merge patch itself; all else takes the place of what was.
+// fieldPatch returns the value in a merge patch for a field that differs. A merge patch merges objects, so theirs is
+// again a merge patch; any other value replaces the old one.
 func fieldPatch(was, is reflect.Value) (json.RawMessage, error) {
 	if isEmpty(is) {
 		return json.RawMessage("null"), nil
@@ -71,7 +71,7 @@ func fieldPatch(was, is reflect.Value) (json.RawMessage, error) {
 	return jsonpatch.CreateMergePatch(before, after)
 }
 
-// isEmpty tells whether the API leaves the field out.
+// isEmpty reports whether the API omits the field.
 func isEmpty(field reflect.Value) bool {
 	return field.IsZero() || field.Kind() == reflect.Slice && field.Len() == 0
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/musterhq/muster/internal/engine/place"
 )
 
-// topologyAssignment writes places as the API has them, for a topology of those levels: by the hostname alone where
-// that is the lowest level, else by the values of the levels' labels and the hostname, for the levels alone would name no
-// node. It gives nil where a node is not known any more.
+// topologyAssignment converts places into the form of the API, for a topology with those levels: by hostname alone if
+// that is the lowest level, else by the values of all level labels and the hostname, since the levels alone would not
+// identify a node. It returns nil if a node is unknown.
 func topologyAssignment(places []place.NodeCount, levels []string, labelsOf func(host string) map[string]string) *kueue.TopologyAssignment {
 	byHost := levels[len(levels)-1] == place.Hostname
 	out := &kueue.TopologyAssignment{Levels: []string{place.Hostname}, Domains: make([]kueue.TopologyDomainAssignment, 0, len(places))}
@@ -43,7 +43,7 @@ func topologyAssignment(places []place.NodeCount, levels []string, labelsOf func
 	return out
 }
 
-// placesFrom reads a topologyAssignment: the nodes where it names them, and else domains.
+// placesFrom reads a topologyAssignment: nodes where it names nodes, and domains otherwise.
 func placesFrom(t *kueue.TopologyAssignment) (places []place.NodeCount, within []flavor.DomainCount) {
 	if t == nil || len(t.Levels) == 0 {
 		return nil, nil
@@ -52,7 +52,7 @@ func placesFrom(t *kueue.TopologyAssignment) (places []place.NodeCount, within [
 	for _, domain := range t.Domains {
 		switch {
 		case len(domain.Values) != len(t.Levels):
-			continue // of no domain that there can be
+			continue // it identifies no domain
 		case t.Levels[last] == place.Hostname:
 			places = append(places, place.NodeCount{Node: domain.Values[last], Count: domain.Count})
 		default:
@@ -66,11 +66,11 @@ func placesFrom(t *kueue.TopologyAssignment) (places []place.NodeCount, within [
 	return places, within
 }
 
-// placeReader reads what the writing of places needs: the topologies of flavors, and the labels of nodes.
+// placeReader reads the topologies of flavors and the labels of nodes that a topologyAssignment needs.
 type placeReader struct{ client.Reader }
 
-// assignments are the places of each pod set that was given some, as the API has them. known is false where a topology or
-// a node of them is not there any more.
+// assignments returns the places of each placed pod set in the form of the API, by pod set. known is false if a
+// topology or node that they refer to no longer exists.
 func (r placeReader) assignments(ctx context.Context, given *engine.Admission) (out map[string]*kueue.TopologyAssignment, known bool, err error) {
 	for i := range given.PodSets {
 		a := &given.PodSets[i]
@@ -97,7 +97,7 @@ func (r placeReader) assignments(ctx context.Context, given *engine.Admission) (
 	return out, true, nil
 }
 
-// levels are those of the topology by which the pod set was placed, nil if there is none any more.
+// levels returns the levels of the topology by which the pod set was placed, nil if it no longer exists.
 func (r placeReader) levels(ctx context.Context, a *engine.Assignment) ([]string, error) {
 	for _, name := range slices.Compact(slices.Sorted(maps.Values(a.Flavors))) {
 		var f kueue.ResourceFlavor
@@ -122,7 +122,7 @@ func (r placeReader) levels(ctx context.Context, a *engine.Assignment) ([]string
 	return nil, nil
 }
 
-// labels are those of the nodes of the places by the names that places have for them, where the levels need them.
+// labels returns the labels of the nodes of the places, by hostname; nil if the levels do not need them.
 func (r placeReader) labels(ctx context.Context, a *engine.Assignment, levels []string) (map[string]map[string]string, error) {
 	if levels[len(levels)-1] == place.Hostname {
 		return nil, nil
@@ -136,7 +136,7 @@ func (r placeReader) labels(ctx context.Context, a *engine.Assignment, levels []
 			out[p.Node] = node.Labels
 		case client.IgnoreNotFound(err) != nil:
 			return nil, fmt.Errorf("reading the Node %s: %w", p.Node, err)
-		default: // a node of another name has it
+		default: // the hostname differs from the Node's name
 			var list corev1.NodeList
 			if err := r.List(ctx, &list, client.MatchingLabels{place.Hostname: p.Node}, client.UnsafeDisableDeepCopy); err != nil {
 				return nil, fmt.Errorf("looking for the node %s: %w", p.Node, err)
@@ -149,7 +149,7 @@ func (r placeReader) labels(ctx context.Context, a *engine.Assignment, levels []
 	return out, nil
 }
 
-// hostOf is the name that places have for the Node.
+// hostOf returns the name that places use for the Node.
 func hostOf(node *corev1.Node) string {
 	if host := node.Labels[place.Hostname]; host != "" {
 		return host

@@ -26,9 +26,8 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// translator puts what the API server says into the engine's words. It remembers what
-// the meaning of other objects depends on: limit ranges, runtime classes, checks. One
-// goroutine uses it.
+// translator translates API objects into engine events. It keeps the objects that the meaning of others depends on:
+// LimitRanges, RuntimeClasses and AdmissionChecks. It must be used by one goroutine only.
 type translator struct {
 	*accountant
 	policy        queuePolicy
@@ -39,10 +38,10 @@ type translator struct {
 	workloads     map[engine.Key]*kueue.Workload
 }
 
-// queuePolicy is what the configuration says about places in a queue.
+// queuePolicy is the part of the configuration that orders Workloads in a queue.
 type queuePolicy struct {
-	// behindOnceEvicted puts a workload whose pods were not ready in time behind those
-	// that wait already.
+	// behindOnceEvicted queues a workload that was evicted because its pods were not ready in time by the time of
+	// that eviction, behind those already waiting.
 	behindOnceEvicted bool
 }
 
@@ -56,8 +55,8 @@ func newTranslator(counting podspec.Counting, policy queuePolicy, notReadyGrace 
 	}
 }
 
-// changed gives the events for an object that was added or has changed. It is the
-// cache's own: nobody changes it.
+// changed returns the events for an object that was added or updated. The object belongs to the cache and must not be
+// modified.
 func (t *translator) changed(object client.Object, now time.Time) []engine.Event {
 	switch o := object.(type) {
 	case *corev1.Pod:
@@ -97,10 +96,10 @@ func (t *translator) changed(object client.Object, now time.Time) []engine.Event
 	case *corev1.Namespace:
 		return []engine.Event{engine.NamespaceSet{Name: o.Name, Labels: o.Labels}}
 	}
-	panic(fmt.Sprintf("no event for a %T", object)) // a watch that nobody gave a meaning
+	panic(fmt.Sprintf("no event for a %T", object)) // a watched kind without a translation
 }
 
-// deleted gives the events for an object that is gone.
+// deleted returns the events for an object that was deleted.
 func (t *translator) deleted(object client.Object) []engine.Event {
 	switch o := object.(type) {
 	case *corev1.Pod:
@@ -134,10 +133,10 @@ func (t *translator) deleted(object client.Object) []engine.Event {
 	panic(fmt.Sprintf("no event for a %T", object))
 }
 
-// due is when something is to be said though nothing changes, zero if nothing is.
+// due returns when overdue must be called next even if no object changes, or zero if it need not be.
 func (t *translator) due() time.Time { return sooner(t.nodes.due(), t.pods.due()) }
 
-// overdue gives the events for what has lasted too long by now.
+// overdue returns the events for grace periods that are over at now.
 func (t *translator) overdue(now time.Time) []engine.Event {
 	var events []engine.Event
 	for _, node := range t.nodes.lost(now) {
@@ -146,7 +145,7 @@ func (t *translator) overdue(now time.Time) []engine.Event {
 	return append(events, t.pods.tell(now)...)
 }
 
-// sooner is the earlier of two times, of which zero is never.
+// sooner returns the earlier of two times, where zero means never.
 func sooner(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -156,7 +155,7 @@ func sooner(a, b time.Time) time.Time {
 
 func (t *translator) workloadChanged(w *kueue.Workload) []engine.Event {
 	if workload.IsFinished(w) || !w.DeletionTimestamp.IsZero() && !workload.HoldsQuota(w) {
-		return t.workloadGone(w) // also one that somebody's finalizer keeps: it is to get nothing any more
+		return t.workloadGone(w) // also one that only a finalizer still keeps: it must not be admitted any more
 	}
 	t.workloads[keyOf(w)] = w
 	return []engine.Event{engine.WorkloadSet{Workload: t.workload(w)}}
@@ -167,8 +166,8 @@ func (t *translator) workloadGone(w *kueue.Workload) []engine.Event {
 	return []engine.Event{engine.WorkloadGone{Key: keyOf(w)}}
 }
 
-// workloadsAgain gives the events for those Workloads that cost something else now, in
-// the order of names.
+// workloadsAgain returns the events, ordered by key, for the Workloads concerned by an object that affects how their
+// requests are counted; none unless that object changed.
 func (t *translator) workloadsAgain(changed bool, concerns func(*kueue.Workload) bool) []engine.Event {
 	if !changed {
 		return nil
@@ -182,8 +181,7 @@ func (t *translator) workloadsAgain(changed bool, concerns func(*kueue.Workload)
 	return events
 }
 
-// queuesAgain gives the events for the ClusterQueues that have the check, in the order
-// of names.
+// queuesAgain returns the events, ordered by name, for the ClusterQueues that use the check.
 func (t *translator) queuesAgain(check string) []engine.Event {
 	var events []engine.Event
 	for _, name := range slices.Sorted(maps.Keys(t.clusterQueues)) {
@@ -203,7 +201,7 @@ func objectKey(key engine.Key) types.NamespacedName {
 	return types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
 }
 
-// workload is the Workload in the engine's words.
+// workload translates a Workload for the engine.
 func (t *translator) workload(w *kueue.Workload) engine.Workload {
 	podSets, refused := t.account(w)
 	code, blamed := told(w)
@@ -228,21 +226,21 @@ func (t *translator) workload(w *kueue.Workload) engine.Workload {
 	}
 }
 
-// awaitsReadiness reports whether others may have to wait until the Workload's pods are ready. Those of a deleted one never
-// will be, however long they take to go.
+// awaitsReadiness reports whether other workloads may have to wait until the Workload's pods are ready. The pods of a
+// deleted Workload will never be ready, however long they take to terminate.
 func awaitsReadiness(w *kueue.Workload) bool {
 	return w.DeletionTimestamp.IsZero() && workload.TellsReadiness(w) && !workload.IsTrue(w, kueue.WorkloadPodsReady)
 }
 
-// lostNodes reports whether the Workload was evicted because its nodes failed, and not admitted since. A deleted one does
-// not come back, so that nothing is kept for it.
+// lostNodes reports whether the Workload was evicted because its nodes failed and has not been admitted since. A
+// deleted Workload is not admitted again, so no capacity is kept for it.
 func lostNodes(w *kueue.Workload) bool {
 	evicted := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadEvicted)
 	return w.DeletionTimestamp.IsZero() && evicted != nil && evicted.Status == metav1.ConditionTrue && evicted.Reason == kueue.WorkloadEvictedDueToNodeFailures
 }
 
-// queuedAt is the time by which the Workload stands in its queue: that of its creation, or
-// another one that its job says, but for one that could not start and goes behind the others.
+// queuedAt returns the time by which the Workload is ordered in its queue: its creation time, or the one that its job
+// sets by annotation. A Workload whose start failed may go behind the others, by the time of its eviction.
 func (p queuePolicy) queuedAt(w *kueue.Workload) time.Time {
 	evicted := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadEvicted)
 	if evicted != nil && evicted.Status == metav1.ConditionTrue {
@@ -257,7 +255,7 @@ func (p queuePolicy) queuedAt(w *kueue.Workload) time.Time {
 	return w.CreationTimestamp.Time
 }
 
-// backsOff says until when or for what the Workload stays out of its queue, or "".
+// backsOff says until when, or for what, the Workload stays out of its queue; "" if it does not.
 func backsOff(w *kueue.Workload) string {
 	requeued := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadRequeued)
 	if state := w.Status.RequeueState; state != nil && state.RequeueAt != nil {
@@ -269,7 +267,7 @@ func backsOff(w *kueue.Workload) string {
 			state.RequeueAt.UTC().Format(time.RFC3339), ptr.Deref(state.Count, 0))
 	}
 	if workload.IsDrained(w) {
-		return "" // its queue keeps it, and no longer than those who came after it
+		return "" // the stop policy of its queue holds it back, and no longer than those that came later
 	}
 	if requeued != nil && requeued.Status == metav1.ConditionFalse {
 		return requeued.Message
@@ -277,7 +275,7 @@ func backsOff(w *kueue.Workload) string {
 	return ""
 }
 
-// told is the reason to wait that the status gives, and its message where that names what is to be mended.
+// told returns the pending reason in the status, and its message if the message names what must be fixed.
 func told(w *kueue.Workload) (code reason.Code, blamed string) {
 	reserved := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadQuotaReserved)
 	if reserved == nil || reserved.Status == metav1.ConditionTrue {
@@ -290,17 +288,16 @@ func told(w *kueue.Workload) (code reason.Code, blamed string) {
 	return code, blamed
 }
 
-// versionOf is the object's resourceVersion, which grows with every change.
+// versionOf returns the object's resourceVersion as a number, which grows with every change.
 func versionOf(object client.Object) int64 {
 	version, err := strconv.ParseInt(object.GetResourceVersion(), 10, 64)
 	if err != nil {
-		return 0 // an object that was never stored
+		return 0 // the object was never stored
 	}
 	return version
 }
 
-// admissionOf is what the Workload holds: what it was given, less what ended pods gave
-// back.
+// admissionOf returns what the Workload holds: its admission less what its ended pods gave back, or nil if it has none.
 func admissionOf(w *kueue.Workload) *engine.Admission {
 	if w.Status.Admission == nil {
 		return nil
@@ -321,7 +318,7 @@ func admissionOf(w *kueue.Workload) *engine.Admission {
 	return out
 }
 
-// surplusOf is what pods beyond the assignment use until they are gone, nil if there are none.
+// surplusOf returns what terminating pods beyond the assignment still use, by resource; nil if there are none.
 func surplusOf(w *kueue.Workload, a *kueue.PodSetAssignment) map[string]int64 {
 	var out map[string]int64
 	for _, request := range w.Status.ResourceRequests {
@@ -342,7 +339,7 @@ func surplusOf(w *kueue.Workload, a *kueue.PodSetAssignment) map[string]int64 {
 	return out
 }
 
-// share is what so many pods have of an amount that all of them have together.
+// share returns what `pods` of the `of` pods use of an amount that all of them use together.
 func share(amount int64, pods, of int32) int64 {
 	if pods >= of || of == 0 {
 		return amount

@@ -13,16 +13,16 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// nodeWatch puts Nodes into the engine's words. It remembers those that are not ready but do not count as lost yet. One
-// goroutine uses it.
+// nodeWatch translates Nodes for the engine. It remembers the nodes that are not ready but not yet considered lost. It
+// must be used by one goroutine only.
 type nodeWatch struct {
-	// grace is for how long a node may be not ready before it counts as lost.
+	// grace is how long a node may be not ready before it is considered lost.
 	grace time.Duration
-	// waiting are nodes within their grace.
+	// waiting are the unready nodes within their grace period, by name.
 	waiting map[string]waitingNode
 }
 
-// waitingNode is one that is not ready, and counts as lost from then on.
+// waitingNode is a node that is not ready, and considered lost from lostAt on.
 type waitingNode struct {
 	node   *corev1.Node
 	lostAt time.Time
@@ -32,7 +32,7 @@ func newNodeWatch(grace time.Duration) *nodeWatch {
 	return &nodeWatch{grace: grace, waiting: map[string]waitingNode{}}
 }
 
-// set takes in a Node as it is now.
+// set records the current state of a Node and translates it.
 func (w *nodeWatch) set(node *corev1.Node, now time.Time) place.Node {
 	delete(w.waiting, node.Name)
 	failed := false
@@ -45,10 +45,10 @@ func (w *nodeWatch) set(node *corev1.Node, now time.Time) place.Node {
 	return nodeOf(node, failed)
 }
 
-// forget drops what is kept of a Node that is gone.
+// forget drops the state of a deleted Node.
 func (w *nodeWatch) forget(name string) { delete(w.waiting, name) }
 
-// due is when the next grace ends, zero if there is none.
+// due returns when the next grace period ends, zero if none is running.
 func (w *nodeWatch) due() time.Time {
 	var next time.Time
 	for _, waiting := range w.waiting {
@@ -59,7 +59,7 @@ func (w *nodeWatch) due() time.Time {
 	return next
 }
 
-// lost are the nodes whose grace has ended since it was last asked, in the order of names.
+// lost returns the nodes whose grace period has ended since the last call, ordered by name.
 func (w *nodeWatch) lost(now time.Time) []place.Node {
 	var out []place.Node
 	for _, name := range slices.Sorted(maps.Keys(w.waiting)) {
@@ -71,8 +71,8 @@ func (w *nodeWatch) lost(now time.Time) []place.Node {
 	return out
 }
 
-// unreadySince is since when the Node is not ready, zero if it is. A clock that is ahead of ours does not make the grace
-// longer.
+// unreadySince returns since when the Node is not ready, zero if it is ready. It is never later than now, so that a
+// node clock that runs ahead does not prolong the grace period.
 func unreadySince(node *corev1.Node, now time.Time) time.Time {
 	since := node.CreationTimestamp.Time
 	if ready := readiness(node); ready != nil {
@@ -96,8 +96,8 @@ func readiness(node *corev1.Node) *corev1.NodeCondition {
 	return nil
 }
 
-// nodeOf is the Node in the engine's words. One that is deleted, and that a finalizer keeps, is drained as its autoscaler sees fit: its
-// pods run for as long as that lets them.
+// nodeOf translates a Node for the engine. A deleted Node that a finalizer keeps counts as cordoned, not as failed: its
+// autoscaler is draining it, and its pods run for as long as that lets them.
 func nodeOf(node *corev1.Node, failed bool) place.Node {
 	out := place.Node{
 		Name: node.Name, Labels: node.Labels, Taints: node.Spec.Taints,
@@ -110,7 +110,7 @@ func nodeOf(node *corev1.Node, failed bool) place.Node {
 	return out
 }
 
-// nodeConcerns reports whether a change of a Node is any to the engine: most are heartbeats.
+// nodeConcerns reports whether a Node update matters to the engine: most are heartbeats.
 func nodeConcerns(before, after *corev1.Node) bool {
 	return before.Spec.Unschedulable != after.Spec.Unschedulable ||
 		isReady(before) != isReady(after) ||
@@ -126,7 +126,7 @@ func isReady(node *corev1.Node) bool {
 	return ready != nil && ready.Status == corev1.ConditionTrue
 }
 
-// topologyOf is the Topology in the engine's words.
+// topologyOf translates a Topology for the engine.
 func topologyOf(t *kueue.Topology) place.Topology {
 	out := place.Topology{Name: t.Name}
 	for _, level := range t.Spec.Levels {

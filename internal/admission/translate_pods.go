@@ -19,15 +19,15 @@ import (
 	"github.com/musterhq/muster/internal/podspec"
 )
 
-// takesRoom reports whether the pod is on a node and has not ended. One that is being deleted takes its room until it
-// is gone.
+// takesRoom reports whether the pod uses capacity of a node: it is bound and has not ended. A terminating pod uses it
+// until it is deleted.
 func takesRoom(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" && !hasEnded(pod) }
 
 func hasEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// podOf is a pod that takes room in the engine's words.
+// podOf translates a pod that uses capacity of a node.
 func podOf(pod *corev1.Pod) place.Pod {
 	out := place.Pod{
 		Key: keyOf(pod), Node: pod.Spec.NodeName,
@@ -45,14 +45,15 @@ func podOf(pod *corev1.Pod) place.Pod {
 	return out
 }
 
-// goes reports whether a pod that goes where people have said by labels is being deleted: another that comes for it is somewhere else.
+// goes reports whether the pod is terminating and its node was chosen by node labels that the user set for its Job: its
+// replacement may be placed elsewhere.
 func goes(pod *corev1.Pod) bool {
 	_, byHand := pod.Spec.NodeSelector[jobset.NamespacedJobKey]
 	return byHand && !pod.DeletionTimestamp.IsZero()
 }
 
-// workloadOf is the Workload that the pod runs for and the pod set that it is of, as its admission wrote on it; nothing
-// where it was not given a place by one.
+// workloadOf returns the Workload and the pod set that the pod belongs to, as its admission recorded on it; zero values
+// if no admission placed the pod.
 func workloadOf(pod *corev1.Pod) (engine.Key, string) {
 	name, podSet := pod.Annotations[kueue.WorkloadAnnotation], pod.Labels[kueue.PodSetLabel]
 	if name == "" || podSet == "" {
@@ -61,7 +62,7 @@ func workloadOf(pod *corev1.Pod) (engine.Key, string) {
 	return engine.Key{Namespace: pod.Namespace, Name: name}, podSet
 }
 
-// partOf is the Job of a replicated job that the pod is of: no pod takes the places of another Job.
+// partOf returns which Job of a replicated job the pod belongs to: a pod never takes the places of another Job.
 func partOf(pod *corev1.Pod) place.Part {
 	if from, to, said := podspec.RanksOf(pod); said {
 		return place.Part{From: from, To: to}
@@ -74,13 +75,13 @@ func partOf(pod *corev1.Pod) place.Part {
 	return place.Part{Index: int32(index), Of: int32(of)}
 }
 
-// isResident reports whether the pod stays though all work ends: it is of a service, of a DaemonSet, or the kubelet's own. What another
-// pod controls, as Spark's driver does its executors, ends.
+// isResident reports whether the pod runs on whatever happens to batch work: it belongs to a service, to a DaemonSet or
+// to the kubelet. A pod that is controlled by another pod, as Spark executors are by their driver, ends with it.
 func isResident(pod *corev1.Pod) bool {
 	return slim.ControlledByOthers(pod) && metav1.GetControllerOf(pod).Kind != "Pod"
 }
 
-// hostPortsOf are the ports of its node that a pod takes. On the network of the node each port that it names is one.
+// hostPortsOf returns the host ports that a pod takes. With hostNetwork every port that it declares is one.
 func hostPortsOf(spec *corev1.PodSpec) []place.HostPort {
 	var out []place.HostPort
 	for _, containers := range [][]corev1.Container{spec.Containers, sidecars(spec.InitContainers)} {
@@ -99,15 +100,15 @@ func hostPortsOf(spec *corev1.PodSpec) []place.HostPort {
 	return out
 }
 
-// sidecars are the init containers that run beside the others.
+// sidecars returns the init containers that keep running beside the main containers.
 func sidecars(inits []corev1.Container) []corev1.Container {
 	return slices.DeleteFunc(slices.Clone(inits), func(c corev1.Container) bool {
 		return c.RestartPolicy == nil || *c.RestartPolicy != corev1.ContainerRestartPolicyAlways
 	})
 }
 
-// noRoomAt are the nodes of which kube-scheduler says that it cannot bind the pod to any, where it was given a place by
-// its admission; nil where it does not say so.
+// noRoomAt returns the nodes that an admission gave to the pod and that kube-scheduler cannot bind it to, as its
+// PodScheduled condition says; nil if it does not say so.
 func noRoomAt(pod *corev1.Pod) []string {
 	if pod.Spec.NodeName != "" || hasEnded(pod) || !pod.DeletionTimestamp.IsZero() {
 		return nil
@@ -121,7 +122,7 @@ func noRoomAt(pod *corev1.Pod) []string {
 	return placesOf(&pod.Spec)
 }
 
-// refusalOf is whether kube-scheduler finds no node for the pod, and what it says.
+// refusalOf reports whether kube-scheduler found no node for the pod, and its message.
 func refusalOf(pod *corev1.Pod) (refused bool, message string) {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
@@ -131,13 +132,14 @@ func refusalOf(pod *corev1.Pod) (refused bool, message string) {
 	return false, ""
 }
 
-// isOfItsGang reports whether a pod is not bound because others of its PodGroup are not: kube-scheduler calls all of them
-// unschedulable, with the words of the group for those that have room.
+// isOfItsGang reports whether a pod is not bound because others of its PodGroup are not: kube-scheduler marks all of
+// them unschedulable, and gives the group's message even to pods that would fit.
 func isOfItsGang(message string) bool {
 	return strings.Contains(message, "minCount") || strings.Contains(message, "pod group")
 }
 
-// isOfRoom reports whether all that kube-scheduler has against nodes is that they are full, as againstNodes gives it.
+// isOfRoom reports whether all that kube-scheduler holds against the nodes, as returned by againstNodes, is that they
+// are full.
 func isOfRoom(why string) bool {
 	for reason := range strings.SplitSeq(why, ", ") {
 		_, reason, _ = strings.Cut(reason, " ") // the number of nodes
@@ -148,17 +150,18 @@ func isOfRoom(why string) bool {
 	return true
 }
 
-// isOfThePod reports whether kube-scheduler would put a pod on no node whatever that is like, as one whose claim is not there or not
-// bound yet: no other place is better than the one that it has. What it has against nodes begins with their number.
+// isOfThePod reports whether kube-scheduler would bind the pod to no node at all, for instance because its claim is
+// missing or not bound yet: another place would not help. What it holds against nodes begins with their number.
 func isOfThePod(message string) bool {
 	_, why, found := strings.Cut(message, nodesAvailable)
 	return found && why != "" && !unicode.IsDigit(rune(why[0])) && !strings.HasPrefix(why, "node(s) ")
 }
 
-// nodesAvailable is after the number of nodes, and before what kube-scheduler has against them.
+// nodesAvailable stands in kube-scheduler's messages between the number of nodes and what it holds against them.
 const nodesAvailable = " nodes are available: "
 
-// againstNodes is what a message of kube-scheduler has against the nodes that a pod was to go to: all others do not match its selector.
+// againstNodes returns what a kube-scheduler message holds against the nodes of the pod's places, leaving out the
+// nodes that do not match the pod's selector, which are all the others.
 func againstNodes(message string) string {
 	_, why, found := strings.Cut(message, nodesAvailable)
 	if !found {
@@ -171,7 +174,8 @@ func againstNodes(message string) string {
 	return strings.Join(reasons, ", ")
 }
 
-// placesOf are the nodes that the pod may go to by their name in places, nil if all.
+// placesOf returns the nodes that the pod's node selector or affinity allows, by hostname; nil if it does not
+// restrict them.
 func placesOf(spec *corev1.PodSpec) []string {
 	if host := spec.NodeSelector[place.Hostname]; host != "" {
 		return []string{host}
@@ -191,12 +195,12 @@ func placesOf(spec *corev1.PodSpec) []string {
 	return slices.Compact(out)
 }
 
-// podIsNews reports whether a pod that is new is any to the engine: most are not bound yet.
+// podIsNews reports whether a new pod matters to the engine: most are not bound yet.
 func podIsNews(pod *corev1.Pod) bool {
 	return takesRoom(pod) || len(noRoomAt(pod)) > 0
 }
 
-// podConcerns reports whether a change of a pod is any to the engine: most are those of containers that start.
+// podConcerns reports whether a pod update matters to the engine: most are containers that start.
 func podConcerns(before, after *corev1.Pod) bool {
 	return before.UID != after.UID ||
 		takesRoom(before) != takesRoom(after) ||
@@ -207,7 +211,7 @@ func podConcerns(before, after *corev1.Pod) bool {
 		takesRoom(after) && !equality.Semantic.DeepEqual(podspec.Taken(before), podspec.Taken(after))
 }
 
-// refusedOtherwise reports whether kube-scheduler has something else against the nodes of a pod's places than before.
+// refusedOtherwise reports whether kube-scheduler now holds something else against the nodes of the pod's places.
 func refusedOtherwise(before, after *corev1.Pod) bool {
 	_, was := refusalOf(before)
 	_, is := refusalOf(after)

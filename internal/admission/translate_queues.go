@@ -19,7 +19,7 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// clusterQueue is the ClusterQueue in the engine's words.
+// clusterQueue translates a ClusterQueue for the engine.
 func (t *translator) clusterQueue(q *kueue.ClusterQueue) engine.ClusterQueue {
 	out := engine.ClusterQueue{
 		Name:       q.Name,
@@ -39,7 +39,8 @@ func (t *translator) clusterQueue(q *kueue.ClusterQueue) engine.ClusterQueue {
 	case q.Spec.QueueingStrategy == kueue.StrictFIFO:
 		out.Strategy = engine.Strict
 	case followsNodes:
-		// Nobody tuned it, so nobody may starve in it, nor wait for what he does not ask for.
+		// Users did not choose a strategy here, so no workload may starve, nor wait behind one for resources that
+		// it does not request.
 		out.Strategy = engine.ByResource
 	}
 	out.OnDemand = q.Annotations[muster.NodesOnDemandAnnotation] == "true"
@@ -73,20 +74,20 @@ func (t *translator) clusterQueue(q *kueue.ClusterQueue) engine.ClusterQueue {
 	return out
 }
 
-// cannotAdmit says why a ClusterQueue cannot admit as it is, as the reason and the message
-// of its condition, or nothing.
+// cannotAdmit returns why a ClusterQueue cannot admit, as the reason and message of its Active condition; "" if it can.
 func cannotAdmit(q *kueue.ClusterQueue, checks map[string]*kueue.AdmissionCheck) (reason, message string) {
 	if !q.DeletionTimestamp.IsZero() {
 		return kueue.ClusterQueueActiveReasonTerminating, lifecycle.TerminatingMessage
 	}
-	// The API server refuses such a one; it may be there from before it did.
+	// The API server refuses such a selector, but the object may be older than that validation.
 	if err := selectorProblem(q.Spec.NamespaceSelector); err != nil {
 		return kueue.ClusterQueueActiveReasonUnknown, fmt.Sprintf("Can't admit new workloads: its namespaceSelector, which no namespace can match, must be changed: %v", err)
 	}
 	return lifecycle.ChecksProblem(&q.Spec, checks)
 }
 
-// selectorProblem is what is wrong with a selector, the same each time: of several labels that cannot be, the first by name.
+// selectorProblem returns what is wrong with a selector. It is deterministic: of several invalid labels it reports the
+// first by name.
 func selectorProblem(selector *metav1.LabelSelector) error {
 	if selector == nil {
 		return nil
@@ -101,7 +102,7 @@ func selectorProblem(selector *metav1.LabelSelector) error {
 	return err
 }
 
-// preemptionOf says whom workloads of a queue may evict.
+// preemptionOf translates which workloads a queue's own may preempt.
 func preemptionOf(p *kueue.ClusterQueuePreemption) preempt.Policy {
 	if p == nil {
 		return preempt.Policy{}
@@ -141,8 +142,8 @@ func quotasOf(groups []kueue.ResourceGroup) quota.Quotas {
 	return out
 }
 
-// standingOf is how the ClusterQueue stands beside the others of its cohort. What is no
-// number was refused when it was written, and counts as none.
+// standingOf translates how the ClusterQueue ranks against the others of its cohort. A priority that is not a number is
+// refused by validation, and counts as 0 here.
 func standingOf(q *kueue.ClusterQueue) preempt.Standing {
 	rank, err := strconv.ParseInt(q.Annotations[muster.QueuePriorityAnnotation], 10, 32)
 	if err != nil || rank < 0 {

@@ -5,31 +5,31 @@ import (
 	"github.com/musterhq/muster/internal/engine/order"
 )
 
-// oldestEach is how often who waits longest is taken in place of who is most urgent: a queue's Workloads, whose quota is
-// theirs by then, do not wait for the urgent ones of others for as long as these come.
+// oldestEach: every so many times the oldest item is taken instead of the most urgent one, so that a steady stream of
+// urgent Workloads does not starve the others, which have their quota already.
 const oldestEach = 4
 
-// urgencyQueue keeps Workloads in the order in which decisions about them are to be written: the most urgent first, those
-// that are as urgent in the order in which they came, and now and then who came first of all. It is the storage of a workqueue,
-// which guards it and gives it each Workload once at a time.
+// urgencyQueue orders Workloads by when decisions about them are to be written: by urgency, then first in, first out,
+// and every oldestEach times the oldest. It is the storage of a workqueue, which locks it and never adds a Workload
+// that it already has.
 type urgencyQueue struct {
 	urgency func(engine.Key) int32
 	waiting order.Heap[*urgent]
 	at      map[engine.Key]*urgent
-	// arrived are those that wait in the order in which they came, and some that were taken since.
+	// arrived has the waiting items in the order of arrival, and possibly some that were taken already.
 	arrived     []*urgent
 	came, taken int
 }
 
-// urgent is a Workload that waits; turn says when it came.
+// urgent is a waiting Workload; turn is its position in the order of arrival.
 type urgent struct {
 	key     engine.Key
 	urgency int32
 	turn    int
-	place   order.Place // among those that wait
+	place   order.Place // in the heap
 }
 
-// newUrgencyQueue gives a queue that asks for the urgency of whoever is added, once more if it is added again.
+// newUrgencyQueue returns a queue that calls urgency for a Workload when it is pushed or touched.
 func newUrgencyQueue(urgency func(engine.Key) int32) *urgencyQueue {
 	return &urgencyQueue{urgency: urgency, at: map[engine.Key]*urgent{},
 		waiting: order.NewHeap((*urgent).before, func(u *urgent) *order.Place { return &u.place })}
@@ -44,17 +44,17 @@ func (q *urgencyQueue) Push(key engine.Key) {
 	q.waiting.Put(u)
 }
 
-// Touch looks anew how urgent a Workload is that waits.
+// Touch updates the urgency of a waiting Workload.
 func (q *urgencyQueue) Touch(key engine.Key) {
 	u := q.at[key]
 	u.urgency = q.urgency(key)
 	q.waiting.Put(u)
 }
 
-// Len is how many wait.
+// Len returns the number of waiting Workloads.
 func (q *urgencyQueue) Len() int { return q.waiting.Len() }
 
-// Pop takes the one that is next.
+// Pop removes and returns the next Workload.
 func (q *urgencyQueue) Pop() engine.Key {
 	first := 0
 	for q.at[q.arrived[first].key] != q.arrived[first] {
@@ -70,7 +70,7 @@ func (q *urgencyQueue) Pop() engine.Key {
 	return u.key
 }
 
-// before reports whether the decision about u is to be written before that about the other.
+// before reports whether the decision about u is to be written before the other's.
 func (u *urgent) before(other *urgent) bool {
 	if u.urgency != other.urgency {
 		return u.urgency > other.urgency
