@@ -22,16 +22,14 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// accountant knows what the pods of Workloads cost: it keeps the LimitRanges and
-// RuntimeClasses by which the API server will change or refuse them. One goroutine
-// uses it.
+// accountant computes what the pods of Workloads request. It keeps the LimitRanges and RuntimeClasses by which the
+// API server defaults, extends or refuses pods. It must be used by one goroutine only.
 //
-// Its setters report whether anything changed by which a Workload might cost
-// something else. A LimitRange may concern every Workload of its namespace, a
-// RuntimeClass those that namesRuntimeClass says.
+// Its setters report whether the requests of a Workload may have changed: a LimitRange concerns every Workload of its
+// namespace, a RuntimeClass those for which namesRuntimeClass is true.
 type accountant struct {
 	counting podspec.Counting
-	// limitRanges are by namespace, and there in order of name.
+	// limitRanges are by namespace, and sorted by name.
 	limitRanges    map[string][]*corev1.LimitRange
 	runtimeClasses map[string]*nodev1.RuntimeClass
 }
@@ -44,7 +42,7 @@ func newAccountant(counting podspec.Counting) *accountant {
 	}
 }
 
-// countingOf is how the configuration has requests counted.
+// countingOf returns how the configuration counts requests.
 func countingOf(r *config.Resources) podspec.Counting {
 	out := podspec.Counting{ExcludePrefixes: r.ExcludeResourcePrefixes}
 	for _, t := range r.Transformations {
@@ -60,8 +58,8 @@ func countingOf(r *config.Resources) podspec.Counting {
 	return out
 }
 
-// account says what a Workload's pods cost, and why it must not be admitted as it
-// is, or "".
+// account returns the pod sets of a Workload with their requests, and why the Workload must not be admitted as it is,
+// "" if it may be.
 func (a *accountant) account(w *kueue.Workload) (podSets []engine.PodSet, refused string) {
 	site := podspec.Site{LimitRanges: a.limitRanges[w.Namespace], RuntimeClasses: a.runtimeClasses}
 	var violations []podspec.Violation
@@ -80,7 +78,7 @@ func (a *accountant) account(w *kueue.Workload) (podSets []engine.PodSet, refuse
 	return podSets, podspec.Message(violations)
 }
 
-// podSet is a pod set in the engine's words, of which a pod is as stored.
+// podSet translates a pod set whose pods will be stored as given.
 func (a *accountant) podSet(podSet *kueue.PodSet, stored *corev1.PodSpec) engine.PodSet {
 	asked := podspec.Total(stored)
 	counted := a.counting.Count(asked)
@@ -98,7 +96,7 @@ func (a *accountant) podSet(podSet *kueue.PodSet, stored *corev1.PodSpec) engine
 		ExclusiveKey: podSet.Template.Annotations[jobset.ExclusiveKey],
 	}
 	if podSet.Template.Annotations[muster.MinReplicasAnnotation] != "" && out.MinCount > 0 {
-		// A job that says a wrong one does not queue; of a Workload without one it counts as not said.
+		// A job with an invalid exponent is not queued; on a Workload without a job it counts as absent.
 		exponent, _ := podspec.SpeedExponent(podSet.Template.Annotations)
 		out.Elastic = cmp.Or(exponent, elastic.DefaultExponent)
 	}
@@ -117,7 +115,7 @@ func (a *accountant) podSet(podSet *kueue.PodSet, stored *corev1.PodSpec) engine
 	return out
 }
 
-// goesByHand reports whether people have said where the pods go, by labels of nodes that are kept for each Job of a JobSet.
+// goesByHand reports whether users choose the nodes of the pods, by node labels reserved for each Job of a JobSet.
 func goesByHand(spec *corev1.PodSpec) bool {
 	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil || spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
 		return false
@@ -127,7 +125,7 @@ func goesByHand(spec *corev1.PodSpec) bool {
 	})
 }
 
-// topologyRequestOf is how near each other the pods of the pod set are to be, nil where they do not say.
+// topologyRequestOf returns how close together the pods of the pod set must be placed, nil if they do not say.
 func topologyRequestOf(podSet *kueue.PodSet) *flavor.TopologyRequest {
 	asked := podSet.TopologyRequest
 	if asked == nil {
@@ -149,8 +147,7 @@ func topologyRequestOf(podSet *kueue.PodSet) *flavor.TopologyRequest {
 	return out
 }
 
-// setLimitRange notes a LimitRange. One that says nothing of containers or pods is
-// not kept.
+// setLimitRange records a LimitRange. One without limits for containers or pods is not kept.
 func (a *accountant) setLimitRange(limitRange *corev1.LimitRange) (changed bool) {
 	bounds := func(item corev1.LimitRangeItem) bool {
 		return item.Type == corev1.LimitTypeContainer || item.Type == corev1.LimitTypePod
@@ -169,7 +166,7 @@ func (a *accountant) setLimitRange(limitRange *corev1.LimitRange) (changed bool)
 	return changed
 }
 
-// deleteLimitRange forgets a LimitRange.
+// deleteLimitRange drops a LimitRange.
 func (a *accountant) deleteLimitRange(namespace, name string) (changed bool) {
 	kept := a.limitRanges[namespace]
 	at, found := findLimitRange(kept, name)
@@ -188,21 +185,21 @@ func findLimitRange(kept []*corev1.LimitRange, name string) (at int, found bool)
 	return slices.BinarySearchFunc(kept, name, func(limitRange *corev1.LimitRange, name string) int { return cmp.Compare(limitRange.Name, name) })
 }
 
-// setRuntimeClass notes a RuntimeClass.
+// setRuntimeClass records a RuntimeClass.
 func (a *accountant) setRuntimeClass(class *nodev1.RuntimeClass) (changed bool) {
 	had := a.runtimeClasses[class.Name]
 	a.runtimeClasses[class.Name] = class
 	return had == nil || !equality.Semantic.DeepEqual(had.Overhead, class.Overhead) || !equality.Semantic.DeepEqual(had.Scheduling, class.Scheduling)
 }
 
-// deleteRuntimeClass forgets a RuntimeClass.
+// deleteRuntimeClass drops a RuntimeClass.
 func (a *accountant) deleteRuntimeClass(name string) (changed bool) {
 	_, changed = a.runtimeClasses[name]
 	delete(a.runtimeClasses, name)
 	return changed
 }
 
-// namesRuntimeClass reports whether pods of the Workload are of the RuntimeClass.
+// namesRuntimeClass reports whether a pod set of the Workload uses the RuntimeClass.
 func namesRuntimeClass(w *kueue.Workload, name string) bool {
 	return slices.ContainsFunc(w.Spec.PodSets, func(podSet kueue.PodSet) bool {
 		class := podSet.Template.Spec.RuntimeClassName

@@ -21,7 +21,7 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// auditEvery is how often what the engine counts is compared with what the API's objects say.
+// auditEvery is how often the engine's accounts are compared with the API's objects.
 const auditEvery = time.Minute
 
 // auditExamples is how many Workloads the condition names at most.
@@ -34,32 +34,33 @@ var (
 		[]float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25}).WithLabelValues()
 )
 
-// auditor compares the engine with the API once in a while. Caches lag, and what is being written is known to one side only:
-// a difference counts once it is found in two readings, of the same state of the same Workload.
+// auditor compares the engine's accounts with the API's Workloads from time to time. Caches lag, and a write in
+// flight is known to one side only, so a difference counts only if two successive readings find it for the same
+// version of a Workload.
 type auditor struct {
 	cache client.Reader
-	// every is how often it does, 0 for never.
+	// every is the interval, 0 to disable audits.
 	every time.Duration
 	last  map[disagreement]int64
-	// found are those that counted in the last audit.
+	// found are the differences that counted in the last audit.
 	found map[disagreement]int64
 	next  time.Time
 }
 
-// disagreement is what engine and API do not agree on: the amount that a Workload, as of a version, holds of a
-// ClusterQueue. Without a Workload it is the engine that does not agree with itself: the sum of the queue is not that of its
-// Workloads.
+// disagreement identifies a difference between the engine and the API: the amount of a ClusterQueue that a Workload,
+// at a version, holds. Without a Workload it is a difference within the engine: the queue's sum is not that of its
+// workloads.
 type disagreement struct {
 	amountOf
 	workload engine.Key
 	version  string
 }
 
-// due is when the next audit is.
+// due returns the time of the next audit.
 func (a *auditor) due() time.Time { return a.next }
 
-// audit compares, if it is time, and reports whether it did: found is by how much the engine counts more than the API's
-// objects say.
+// audit runs an audit if one is due, and reports whether it did. It sets found to how much more the engine counts
+// than the API's objects say.
 func (a *auditor) audit(ctx context.Context, e *engine.Engine, queues []string, now time.Time) (done bool) {
 	switch {
 	case a.every == 0:
@@ -83,7 +84,7 @@ func (a *auditor) audit(ctx context.Context, e *engine.Engine, queues []string, 
 	return true
 }
 
-// disagreements are all that engine and Workloads do not agree on at the moment.
+// disagreements returns all current differences between the engine and the Workloads.
 func disagreements(e *engine.Engine, queues []string, workloads []kueue.Workload) map[disagreement]int64 {
 	out := map[disagreement]int64{}
 	differ := func(d disagreement, by int64) {
@@ -93,7 +94,7 @@ func disagreements(e *engine.Engine, queues []string, workloads []kueue.Workload
 	}
 	both := differInWorkloads(e, workloads, differ)
 	all := differInQueues(e, queues, differ)
-	if all > both { // only then is it worth the while to look for whom
+	if all > both { // only then can there be holdings without a Workload
 		for h := range unstored(e, workloads) {
 			for _, a := range h.Held {
 				differ(disagreement{amountOf: amountOf{h.ClusterQueue, e.AmountName(a.Index)}, workload: h.Key}, a.Value)
@@ -104,7 +105,8 @@ func disagreements(e *engine.Engine, queues []string, workloads []kueue.Workload
 	return out
 }
 
-// differInWorkloads tells where a Workload and the engine differ about what it holds, and gives how many both know to hold anything.
+// differInWorkloads calls differ for each amount on which a Workload and the engine differ, and returns how many
+// workloads hold quota according to both.
 func differInWorkloads(e *engine.Engine, workloads []kueue.Workload, differ func(disagreement, int64)) (both int) {
 	var holds []held
 	for i := range workloads {
@@ -134,7 +136,8 @@ func differInWorkloads(e *engine.Engine, workloads []kueue.Workload, differ func
 	return both
 }
 
-// differInQueues tells where the sum of a queue is not that of those who hold it, for the engine, and gives how many of them there are.
+// differInQueues calls differ for each amount of a queue that is not the sum of the engine's holdings, and returns
+// the number of holdings.
 func differInQueues(e *engine.Engine, queues []string, differ func(disagreement, int64)) (all int) {
 	sums := map[amountOf]int64{}
 	for h := range e.Holdings {
@@ -162,10 +165,10 @@ func differInQueues(e *engine.Engine, queues []string, differ func(disagreement,
 	return all
 }
 
-// holdsUnended reports whether the Workload holds quota by its own word.
+// holdsUnended reports whether the Workload, by its status, holds quota.
 func holdsUnended(w *kueue.Workload) bool { return workload.HoldsQuota(w) && !workload.IsFinished(w) }
 
-// unstored are those that hold quota for the engine and not by any Workload, but for what is being written.
+// unstored returns the engine's holdings that no Workload confirms, without those that are still being written.
 func unstored(e *engine.Engine, workloads []kueue.Workload) iter.Seq[engine.Holding] {
 	stored := map[engine.Key]bool{}
 	for i := range workloads {
@@ -182,14 +185,14 @@ func unstored(e *engine.Engine, workloads []kueue.Workload) iter.Seq[engine.Hold
 	}
 }
 
-// held is what a Workload holds of something.
+// held is the amount of a resource that a Workload holds.
 type held struct {
 	quota.FlavorResource
 	amount int64
 }
 
-// heldBy adds up what the Workload holds by its own word: what it was given, less what ended pods gave back, and what pods
-// that have to go use until then.
+// heldBy sums up what the Workload holds by its status: its admission, less what ended pods gave back, plus what its
+// terminating surplus pods still use.
 func heldBy(w *kueue.Workload, into []held) []held {
 	for i := range w.Status.Admission.PodSetAssignments {
 		a := &w.Status.Admission.PodSetAssignments[i]
@@ -208,7 +211,7 @@ func heldBy(w *kueue.Workload, into []held) []held {
 	return into
 }
 
-// agree reports whether the engine has charged what the Workload holds, and to whom it says.
+// agree reports whether the engine charges the same amounts to the same ClusterQueue as the Workload's status.
 func agree(e *engine.Engine, h *engine.Holding, w *kueue.Workload, holds []held) bool {
 	if h.ClusterQueue != string(w.Status.Admission.ClusterQueue) {
 		return false
@@ -227,7 +230,7 @@ func agree(e *engine.Engine, h *engine.Holding, w *kueue.Workload, holds []held)
 	return left == 0
 }
 
-// inBoth are those that were found in both readings, unchanged.
+// inBoth returns the differences that both readings found, with the same amount.
 func inBoth(before, now map[disagreement]int64) map[disagreement]int64 {
 	out := map[disagreement]int64{}
 	for d, by := range now {
@@ -238,7 +241,7 @@ func inBoth(before, now map[disagreement]int64) map[disagreement]int64 {
 	return out
 }
 
-// byQueue sums up what was found.
+// byQueue sums up the differences by ClusterQueue and resource.
 func byQueue(found map[disagreement]int64) map[amountOf]int64 {
 	out := map[amountOf]int64{}
 	for d, by := range found {
@@ -247,7 +250,8 @@ func byQueue(found map[disagreement]int64) map[amountOf]int64 {
 	return out
 }
 
-// tellDifferences says by ClusterQueue what was found, for its condition and the log.
+// tellDifferences returns a message about the differences for each ClusterQueue that has any, for its condition and
+// the log.
 func tellDifferences(found map[disagreement]int64) map[string]string {
 	amounts, examples := map[string][]string{}, map[string][]string{}
 	sums := byQueue(found)

@@ -8,15 +8,15 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 )
 
-// bindTimes measures how long gangs take from their admission until the last of their pods has its node. One goroutine
-// uses it.
+// bindTimes measures the time from a gang's admission until the last of its pods is bound. It must be used by one
+// goroutine only.
 type bindTimes struct {
 	open map[engine.Key]*binding
-	// observe is told each time that was measured.
+	// observe is called with each measured time.
 	observe func(time.Duration)
 }
 
-// binding is a workload of whose pods not all are bound yet.
+// binding is an admitted workload with pods that are not bound yet.
 type binding struct {
 	since time.Time
 	wants int32
@@ -27,7 +27,7 @@ func newBindTimes(observe func(time.Duration)) *bindTimes {
 	return &bindTimes{open: map[engine.Key]*binding{}, observe: observe}
 }
 
-// admitted begins to measure a workload that was given places.
+// admitted starts the measurement for a workload that was given places.
 func (b *bindTimes) admitted(key engine.Key, given *engine.Admission, now time.Time) {
 	delete(b.open, key)
 	var wants int32
@@ -41,7 +41,7 @@ func (b *bindTimes) admitted(key engine.Key, given *engine.Admission, now time.T
 	}
 }
 
-// heard takes in what the engine hears.
+// heard updates the measurements after an engine event.
 func (b *bindTimes) heard(ev engine.Event, now time.Time) {
 	switch ev := ev.(type) {
 	case engine.PodBound:

@@ -21,7 +21,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// fairSharingOf is what the configuration says about shares of a cohort, nil for off.
+// fairSharingOf translates the configuration of Fair Sharing within cohorts, nil for off.
 func fairSharingOf(cfg *config.FairSharing) *engine.FairSharing {
 	if cfg == nil {
 		return nil
@@ -36,7 +36,7 @@ func fairSharingOf(cfg *config.FairSharing) *engine.FairSharing {
 	return out
 }
 
-// admissionFairSharingOf is what it says about the use of LocalQueues, nil for off.
+// admissionFairSharingOf translates the configuration of ordering by the usage of LocalQueues, nil for off.
 func admissionFairSharingOf(cfg *config.AdmissionFairSharing) *engine.AdmissionFairSharing {
 	if cfg == nil {
 		return nil
@@ -49,7 +49,7 @@ func admissionFairSharingOf(cfg *config.AdmissionFairSharing) *engine.AdmissionF
 	return out
 }
 
-// weightOf is the weight of a queue or cohort, nil where it has none.
+// weightOf returns the weight of a queue or cohort, nil if it sets none.
 func weightOf(sharing *kueue.FairSharing) *quota.Weight {
 	if sharing == nil || sharing.Weight == nil {
 		return nil
@@ -57,7 +57,7 @@ func weightOf(sharing *kueue.FairSharing) *quota.Weight {
 	return new(quota.WeightOf(*sharing.Weight))
 }
 
-// remember takes over what the status of a LocalQueue says of its use.
+// remember copies the usage in the status of a LocalQueue.
 func remember(into *engine.LocalQueue, status *kueue.LocalQueueFairSharingStatus) {
 	if status == nil || status.AdmissionFairSharingStatus == nil {
 		return
@@ -69,11 +69,11 @@ func remember(into *engine.LocalQueue, status *kueue.LocalQueueFairSharingStatus
 	into.ConsumedAt = status.AdmissionFairSharingStatus.LastUpdate.Time
 }
 
-// tryCohort writes the share of a cohort; the status has nothing else.
+// tryCohort writes the share of a cohort, which is all that its status has.
 func (s *queueStatusWriter) tryCohort(ctx context.Context, name string, u engine.Usage) (wrote bool, err error) {
 	var seen kueue.Cohort
 	if err := s.client.Get(ctx, client.ObjectKey{Name: name}, &seen); err != nil {
-		return false, client.IgnoreNotFound(err) // many are only named
+		return false, client.IgnoreNotFound(err) // many cohorts exist only as names in ClusterQueues
 	}
 	desired := seen.DeepCopy()
 	desired.Status.FairSharing = shareStatus(u.Share)
@@ -87,12 +87,12 @@ func shareStatus(share *int64) *kueue.FairSharingStatus {
 	return &kueue.FairSharingStatus{WeightedShare: *share}
 }
 
-// consumptionStatus is how the use of a LocalQueue outlives the operator.
+// consumptionStatus returns the usage of a LocalQueue for its status, where it survives restarts of the operator.
 func consumptionStatus(c *engine.Consumption) *kueue.LocalQueueFairSharingStatus {
 	if c == nil {
 		return nil
 	}
-	out := &kueue.AdmissionFairSharingStatus{LastUpdate: metav1.NewTime(c.At.Truncate(time.Second))} // as it is stored
+	out := &kueue.AdmissionFairSharingStatus{LastUpdate: metav1.NewTime(c.At.Truncate(time.Second))} // as stored
 	for _, name := range slices.Sorted(maps.Keys(c.Resources)) {
 		if out.ConsumedResources == nil {
 			out.ConsumedResources = corev1.ResourceList{}
@@ -102,8 +102,8 @@ func consumptionStatus(c *engine.Consumption) *kueue.LocalQueueFairSharingStatus
 	return &kueue.LocalQueueFairSharingStatus{AdmissionFairSharingStatus: out}
 }
 
-// quantityOf is so many units: whole ones of bytes, and where there are many;
-// billionths of everything else, as little is added at a time where use fades slowly.
+// quantityOf converts units into a Quantity. Bytes and large amounts are rounded to integers, all else to billionths,
+// since slowly decaying usage grows by little at a time.
 func quantityOf(name corev1.ResourceName, units float64) resource.Quantity {
 	const many = math.MaxInt64 / 2e9
 	switch {

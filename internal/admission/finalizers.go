@@ -20,22 +20,23 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// conflictPause is after how long an object is looked at again that somebody else wrote to at the same time.
+// conflictPause is the delay before reconciling an object again after a write conflict.
 const conflictPause = 100 * time.Millisecond
 
-// inUseKeeper holds objects of one kind that are deleted while they are in use until they no longer are, with a finalizer. It
-// costs one write when an object is first used, and one when it goes.
+// inUseKeeper keeps deleted objects of one kind, by a finalizer, until they are no longer in use. It writes once when
+// an object is first used, and once when the object is released.
 type inUseKeeper struct {
 	client client.Client
-	// cache reads what the watches have brought. Its objects are shared: nobody changes them.
+	// cache reads from the informers. Its objects are shared and must not be modified.
 	cache client.Reader
-	// empty is an object of the kind, and usedBy a list of the kind that uses it, by the index.
+	// empty returns an object of the kind, usedBy a list of the kind that uses it; index finds the users of an
+	// object.
 	empty  func() client.Object
 	usedBy func() client.ObjectList
 	index  string
 }
 
-// clusterQueueKeeper keeps ClusterQueues that Workloads hold quota of.
+// clusterQueueKeeper keeps ClusterQueues of which Workloads hold quota.
 func clusterQueueKeeper(c client.Client, cache client.Reader) *inUseKeeper {
 	return &inUseKeeper{
 		client: c, cache: cache, index: reservedIndex,
@@ -53,7 +54,7 @@ func flavorKeeper(c client.Client, cache client.Reader) *inUseKeeper {
 	}
 }
 
-// addFinalizers has the manager keep what is in use. The indexes must be there: see indexUsers.
+// addFinalizers adds the controllers that keep objects in use. The indexes of indexUsers must exist.
 func addFinalizers(mgr ctrl.Manager) error {
 	clusterQueues := clusterQueueKeeper(mgr.GetClient(), mgr.GetCache())
 	err := ctrl.NewControllerManagedBy(mgr).
@@ -76,21 +77,21 @@ func addFinalizers(mgr ctrl.Manager) error {
 	return nil
 }
 
-// ends passes an object that is new, whose deletion was asked for, or whose finalizers somebody has changed.
+// ends passes an object that is new, that starts terminating, or whose finalizer was added or removed.
 var ends = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero() ||
 		controllerutil.ContainsFinalizer(e.ObjectOld, kueue.ResourceInUseFinalizer) != controllerutil.ContainsFinalizer(e.ObjectNew, kueue.ResourceInUseFinalizer)
 }}
 
-// uses has those objects looked at that the news of a user may concern: of what it used before and uses now, what is not
-// held yet, and what is to go. In steady state that is nothing.
+// uses maps an event of a user to the objects that it used before or uses now, if they have no finalizer yet or are
+// terminating. In steady state there are none.
 func (k *inUseKeeper) uses(names func(client.Object) []string) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, user client.Object) []reconcile.Request {
 		var out []reconcile.Request
 		for _, name := range names(user) {
 			object := k.empty()
 			if err := k.cache.Get(ctx, client.ObjectKey{Name: name}, object, client.UnsafeDisableDeepCopy); err != nil {
-				continue // it does not exist; when it does, it is looked at
+				continue // it does not exist; its creation is an event of its own
 			}
 			if !object.GetDeletionTimestamp().IsZero() || !controllerutil.ContainsFinalizer(object, kueue.ResourceInUseFinalizer) {
 				out = append(out, reconcile.Request{NamespacedName: client.ObjectKey{Name: name}})
@@ -100,12 +101,13 @@ func (k *inUseKeeper) uses(names func(client.Object) []string) handler.EventHand
 	})
 }
 
-// changes passes a user that comes, goes or uses something else: most news of Workloads are of neither.
+// changes passes a user that is created, deleted or uses something else: few updates of Workloads change what they
+// use.
 func changes(names func(client.Object) []string) predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return !slices.Equal(names(e.ObjectOld), names(e.ObjectNew)) }}
 }
 
-// Reconcile brings the finalizer in step with the use of the object.
+// Reconcile adds or removes the finalizer according to the use of the object.
 func (k *inUseKeeper) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	object := k.empty()
 	if err := k.cache.Get(ctx, req.NamespacedName, object); err != nil {
@@ -129,7 +131,7 @@ func (k *inUseKeeper) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Res
 	}
 	err = k.client.Patch(ctx, object, client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{}), client.DisableReadYourWritesConsistency)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		// Somebody else wrote to it, its status mostly, which is no news here.
+		// Another writer was faster, usually with the status, and the update event of that is filtered out.
 		return ctrl.Result{RequeueAfter: conflictPause}, nil
 	}
 	return ctrl.Result{}, err

@@ -13,35 +13,36 @@ import (
 )
 
 const (
-	// bindPatience is for how long kube-scheduler may say of a pod that its place does not take it before it is believed: it
-	// may not have heard yet of what was on that node a moment ago.
+	// bindPatience is how long kube-scheduler must report a pod of a workload as unschedulable before the report is
+	// believed: its view of the node may be out of date.
 	bindPatience = 500 * time.Millisecond
-	// retryPatience is the same where it says that there is no room, which is counted here as well, and where one of its own made room
-	// for the pod: kube-scheduler tries whom it has refused again after ten seconds at most.
+	// retryPatience replaces bindPatience where kube-scheduler reports insufficient capacity, which the engine counts
+	// as well, and where a terminating pod of the same workload still blocks the place: kube-scheduler retries an
+	// unschedulable pod after ten seconds at most.
 	retryPatience = 10*time.Second + bindPatience
 )
 
-// podWatch puts Pods into the engine's words. It remembers those that kube-scheduler finds no room for where they were
-// given a place. One goroutine uses it.
+// podWatch translates Pods for the engine. It remembers the pods that kube-scheduler cannot bind to the places of
+// their admission. It must be used by one goroutine only.
 type podWatch struct {
 	refused map[engine.Key]refusedPod
-	// times are when they are to be believed.
+	// times are the times from which the refusals are believed.
 	times order.Queue
-	// filled reports whether all places of a pod set on a node have a pod of it: who comes for one of these that is on its way out
-	// waits for it, and no place is the worse for that.
+	// filled reports whether every place of a pod set on a node has a pod. A new pod then waits for a terminating one
+	// to leave, and nothing is wrong with the place.
 	filled func(of place.PodSetKey, node string) bool
 }
 
-// refusedPod is a pod whose place does not take it, which is believed from a time on.
+// refusedPod is a pod that kube-scheduler cannot bind to its place, which is believed from tellAt on.
 type refusedPod struct {
 	uid    types.UID
 	of     place.PodSetKey
 	nodes  []string
 	why    string
 	tellAt time.Time
-	// behind tells that it had to wait for one of its own, which is on its way out.
+	// behind is set if the pod had to wait for a terminating pod of its own workload.
 	behind bool
-	// lost tells that it was believed: whatever is said of it later, it lost its place once.
+	// lost is set once the refusal was believed, so that a pod counts as a lost race only once.
 	lost bool
 }
 
@@ -52,7 +53,7 @@ func newPodWatch() *podWatch {
 	}
 }
 
-// set gives the events for a Pod as it is now.
+// set returns the events for the current state of a Pod.
 func (w *podWatch) set(pod *corev1.Pod, now time.Time) []engine.Event {
 	key := keyOf(pod)
 	was := w.refused[key]
@@ -65,12 +66,13 @@ func (w *podWatch) set(pod *corev1.Pod, now time.Time) []engine.Event {
 	case len(nodes) > 0:
 		w.refuse(pod, nodes, was, now)
 	}
-	// It is on no node. One of the same name may have been, of which only this one tells that it is gone.
+	// The pod is on no node. An earlier pod of that name may have been, and this may be the only sign that it is
+	// gone.
 	return []engine.Event{engine.PodGone{Key: key}}
 }
 
-// refuse remembers a pod that goes to none of the nodes of its places. One that was refused before is believed when it would have been then,
-// whatever is said by now, but where that is of another kind.
+// refuse remembers a pod that cannot be bound to any node of its places. If the same pod was refused before, it keeps
+// that deadline, unless the refusal is now of another kind.
 func (w *podWatch) refuse(pod *corev1.Pod, nodes []string, was refusedPod, now time.Time) {
 	_, message := refusalOf(pod)
 	workload, podSet := workloadOf(pod)
@@ -98,12 +100,12 @@ func (w *podWatch) forget(key engine.Key) {
 	w.times.Remove(key)
 }
 
-// lacking are the nodes of a pod's places that lack a pod.
+// lacking returns the nodes of the pod's places where a place has no pod.
 func (w *podWatch) lacking(pod refusedPod) []string {
 	return slices.DeleteFunc(slices.Clone(pod.nodes), func(node string) bool { return w.filled(pod.of, node) })
 }
 
-// endOf is the event for a Pod that has ended: nobody is to come for one of a workload that has ended well.
+// endOf returns the event for a Pod that has ended. A succeeded pod of a workload is not replaced.
 func endOf(pod *corev1.Pod) engine.Event {
 	workload, podSet := workloadOf(pod)
 	if pod.Status.Phase != corev1.PodSucceeded || workload == (engine.Key{}) {
@@ -112,7 +114,7 @@ func endOf(pod *corev1.Pod) engine.Event {
 	return engine.PodEnded{Key: keyOf(pod), Of: place.PodSetKey{Workload: workload, PodSet: podSet}}
 }
 
-// delete gives the events for a Pod that is gone.
+// delete returns the events for a deleted Pod.
 func (w *podWatch) delete(pod *corev1.Pod) []engine.Event {
 	w.forget(keyOf(pod))
 	if pod.Spec.NodeName == "" {
@@ -121,13 +123,13 @@ func (w *podWatch) delete(pod *corev1.Pod) []engine.Event {
 	return []engine.Event{engine.PodGone{Key: keyOf(pod)}}
 }
 
-// due is when something is to be told next, zero if nothing is.
+// due returns when the next refusal will be believed, zero if there is none.
 func (w *podWatch) due() time.Time {
 	next, _ := w.times.Peek()
 	return next.Since
 }
 
-// tell gives the events for the pods of which it is to be believed by now that their places do not take them.
+// tell returns the events for the pods whose refusals are believed at now.
 func (w *podWatch) tell(now time.Time) []engine.Event {
 	var out []engine.Event
 	for {
@@ -141,8 +143,8 @@ func (w *podWatch) tell(now time.Time) []engine.Event {
 	}
 }
 
-// believe gives the events for a pod that is refused for long enough, but for one that waits for its own, or did when it was last
-// looked at: kube-scheduler may not have tried again since.
+// believe returns the events for a pod that was refused for long enough. A pod that waits for another of its
+// workload, or did at the last check, gets more time: kube-scheduler may not have retried it since.
 func (w *podWatch) believe(key engine.Key, pod refusedPod, now time.Time) []engine.Event {
 	lacking := w.lacking(pod)
 	if behind := len(lacking) == 0; behind || pod.behind {

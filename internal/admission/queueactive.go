@@ -12,20 +12,20 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// surroundings are what a ClusterQueue needs of other objects in order to admit.
+// surroundings are the other objects on which it depends whether a ClusterQueue can admit.
 type surroundings struct {
-	// flavors are how many of its flavors are as they should be, missing those that do not exist, and unplaced those
-	// whose Topology does not.
+	// flavors is the number of its usable flavors, missing are those that do not exist, unplaced those whose Topology
+	// does not exist.
 	flavors           int
 	missing, unplaced []string
 	checks            map[string]*kueue.AdmissionCheck
 	cyclic            bool
-	// difference is what the last audit has against its numbers, "" for nothing.
+	// difference is what the last audit found wrong with the queue's numbers, "" for nothing.
 	difference string
 }
 
-// canAdmit says whether a ClusterQueue admits, and the reason and the message of its condition. One that lacks some of its
-// flavors admits through the others, and says so.
+// canAdmit returns whether a ClusterQueue admits, and the reason and message of its condition. A queue that lacks
+// only some of its flavors admits through the others, and the message says so.
 func canAdmit(q *kueue.ClusterQueue, around surroundings) (active bool, reason, message string) {
 	flavorFault, flavorMessage := around.flavorProblem()
 	fault, faultMessage := cannotAdmit(q, around.checks)
@@ -45,7 +45,7 @@ func canAdmit(q *kueue.ClusterQueue, around surroundings) (active bool, reason, 
 	return true, kueue.ClusterQueueActiveReasonReady, "Can admit new workloads"
 }
 
-// flavorProblem says which flavors nobody can be admitted through, or nothing.
+// flavorProblem returns which flavors cannot be used for admission and why; "" if all can be.
 func (s *surroundings) flavorProblem() (reason, message string) {
 	var faults []string
 	if len(s.unplaced) > 0 {
@@ -59,7 +59,7 @@ func (s *surroundings) flavorProblem() (reason, message string) {
 	return reason, strings.Join(faults, "; ")
 }
 
-// surroundings reads those of the ClusterQueue, all but cyclic, which the engine knows.
+// surroundings reads the surroundings of the ClusterQueue, except cyclic, which the engine knows.
 func (s *queueStatusWriter) surroundings(ctx context.Context, q *kueue.ClusterQueue) (out surroundings, err error) {
 	if out.checks, err = s.checks(ctx); err != nil {
 		return out, err
@@ -91,13 +91,13 @@ func (s *queueStatusWriter) surroundings(ctx context.Context, q *kueue.ClusterQu
 	return out, nil
 }
 
-// exists reads a cluster's object by its name, and reports whether there is one.
+// exists reads a cluster-scoped object by name, and reports whether it exists.
 func (s *queueStatusWriter) exists(ctx context.Context, name string, o client.Object) (bool, error) {
 	err := s.client.Get(ctx, client.ObjectKey{Name: name}, o, client.UnsafeDisableDeepCopy)
 	return err == nil, client.IgnoreNotFound(err)
 }
 
-// checks are all AdmissionChecks by name.
+// checks returns all AdmissionChecks by name.
 func (s *queueStatusWriter) checks(ctx context.Context) (map[string]*kueue.AdmissionCheck, error) {
 	var list kueue.AdmissionCheckList
 	if err := s.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 )
 
-// specVersion tells an object from what it was before, and from another of its name.
+// specVersion identifies a version of an object's spec, even if the object is deleted and created again.
 type specVersion struct {
 	uid        types.UID
 	generation int64
@@ -16,8 +16,8 @@ type specVersion struct {
 
 func specVersionOf(o client.Object) specVersion { return specVersion{o.GetUID(), o.GetGeneration()} }
 
-// hear notes the version of a queue that the engine has taken in. The cache may be ahead of the engine, and a status that
-// says it has observed a generation promises that who comes from now on is admitted by it.
+// hear records the version of a queue that the engine now has. The cache may be ahead of the engine, and a status
+// with an observedGeneration promises that workloads submitted from now on are admitted by that spec.
 func (s *queueStatusWriter) hear(n news) {
 	o := n.changed
 	if o == nil {
@@ -40,12 +40,12 @@ func (s *queueStatusWriter) hear(n news) {
 	}
 	if is := specVersionOf(o); s.heard[key] != is {
 		s.heard[key] = is
-		delete(s.wrote, key) // who changed a queue is told at once; what waits is numbers
+		delete(s.wrote, key) // a changed spec is acknowledged at once; only the numbers wait for the interval
 	}
 }
 
-// has reports whether the engine has the queue as it is in the cache. Else the watch is about to tell, and the queue is
-// noted again.
+// has reports whether the engine has the version of the queue that the cache has. If not, the watch is about to
+// deliver it, and the queue will be noted again.
 func (s *queueStatusWriter) has(key statusOf, seen client.Object) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"github.com/musterhq/muster/internal/metrics"
 )
 
-// What queues have, under the names that dashboards for the API ask for.
+// Metrics of queues, under the names that dashboards for Kueue use.
 var (
 	ofCluster = []string{"cohort", "cluster_queue", "flavor", "resource"}
 	ofLocal   = []string{"name", "namespace", "flavor", "resource"}
@@ -63,28 +63,29 @@ const (
 	stateTerminating = "terminating"
 )
 
-// served are the queues of the operator that leads.
+// served are the gauges of the queues of this process, which are filled while it leads.
 var served = newQueueGauges()
 
 func init() { metrics.Serve(served) }
 
-// queueGauges keep what was last heard of each queue, for who asks: nothing is computed before, and what is gone leaves
-// nothing behind.
+// queueGauges is a collector with the last known state of each queue. It computes the values when it is scraped, and
+// drops those of deleted queues.
 type queueGauges struct {
 	mu sync.Mutex
-	// usage and states are of ClusterQueues, LocalQueues and cohorts, specs of ClusterQueues as the cache has them.
+	// usage and states are of ClusterQueues, LocalQueues and cohorts; specs are ClusterQueues as the cache has them.
 	usage  map[statusOf]engine.Usage
 	states map[statusOf]string
 	specs  map[string]*kueue.ClusterQueue
-	// leads says where LocalQueues lead; stuck are Workloads that wait in vain, by the LocalQueue that they name.
+	// leads is the ClusterQueue of each LocalQueue; stuck are the inadmissible Workloads by the LocalQueue that they
+	// name.
 	leads map[engine.Key]string
 	stuck map[engine.Key]map[engine.Key]bool
-	// of says where in stuck a Workload is.
+	// of is the LocalQueue under which stuck has a Workload.
 	of          map[engine.Key]engine.Key
 	differences map[amountOf]int64
 }
 
-// amountOf is an amount of a ClusterQueue.
+// amountOf identifies an amount of a ClusterQueue.
 type amountOf struct {
 	queue string
 	quota.FlavorResource
@@ -97,7 +98,7 @@ func newQueueGauges() *queueGauges {
 	}
 }
 
-// note takes the usage of a queue or a cohort; spec is that of a ClusterQueue.
+// note sets the usage of a queue or a cohort; spec is given for a ClusterQueue only.
 func (g *queueGauges) note(key statusOf, u engine.Usage, spec *kueue.ClusterQueue) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -107,21 +108,21 @@ func (g *queueGauges) note(key statusOf, u engine.Usage, spec *kueue.ClusterQueu
 	}
 }
 
-// state takes what a queue is, as its status says.
+// state sets the state of a queue, as its status has it.
 func (g *queueGauges) state(key statusOf, state string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.states[key] = state
 }
 
-// differ takes what the last audit found.
+// differ sets the differences that the last audit found.
 func (g *queueGauges) differ(found map[amountOf]int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.differences = found
 }
 
-// forget drops what is gone, with all that was counted of it.
+// forget drops a deleted queue, with all metrics that are labeled with it.
 func (g *queueGauges) forget(key statusOf) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -136,7 +137,7 @@ func (g *queueGauges) forget(key statusOf) {
 	forgetCounted(key)
 }
 
-// heard notes who waits in vain, as their status tells, and where LocalQueues lead.
+// heard notes which Workloads are inadmissible, by their status, and where LocalQueues point.
 func (g *queueGauges) heard(event engine.Event) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -167,14 +168,14 @@ func (g *queueGauges) stick(key, queue engine.Key, vain bool) {
 	}
 }
 
-// Describe is for the registry.
+// Describe implements prometheus.Collector.
 func (g *queueGauges) Describe(to chan<- *prometheus.Desc) {
 	for _, desc := range queueDescs {
 		to <- desc
 	}
 }
 
-// Collect gives the values of all queues.
+// Collect implements prometheus.Collector.
 func (g *queueGauges) Collect(to chan<- prometheus.Metric) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -260,7 +261,7 @@ func collectLocalQueue(set setter, key engine.Key, u engine.Usage, stuck int) {
 	}
 }
 
-// asFloat is an amount in the resource's own unit: cores, bytes, pieces.
+// asFloat converts an amount into the resource's base unit: cores, bytes, items.
 func asFloat(of quota.FlavorResource, amount int64) float64 {
 	q := quota.ToQuantity(corev1.ResourceName(of.Resource), amount)
 	return q.AsApproximateFloat64()

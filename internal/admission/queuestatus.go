@@ -24,33 +24,33 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// conditionMessageBytes is the API's limit of the message of a condition.
+// conditionMessageBytes is the API's limit for the message of a condition.
 const conditionMessageBytes = 32768
 
-// queueStatusWriter writes the status of queues, where it changed.
+// queueStatusWriter writes the status of queues and cohorts when it changes.
 type queueStatusWriter struct {
 	client client.Client
 	clock  clock.WithTicker
 	budget *writeBudget
-	// interval is how long a queue's status is left alone after a write. A queue that
-	// was quiet for as long, or was changed by somebody, is written at once.
+	// interval is the least time between two writes for a queue. If the last write is longer ago, or the queue's spec
+	// has changed, it is written at once.
 	interval time.Duration
 	queue    workqueue.TypedRateLimitingInterface[statusOf]
-	// gauges are told what queues are.
+	// gauges are given the states of queues.
 	gauges *queueGauges
 
 	mu    sync.Mutex
 	usage map[statusOf]engine.Usage
 	wrote map[statusOf]time.Time
-	// heard is as which version the engine has each ClusterQueue and LocalQueue.
+	// heard is the version of each ClusterQueue and LocalQueue that the engine has.
 	heard map[statusOf]specVersion
-	// cyclic are the ClusterQueues under a cycle of cohorts, of which their LocalQueues tell too.
+	// cyclic are the ClusterQueues under a cycle of cohorts, which the status of their LocalQueues mentions too.
 	cyclic map[string]bool
-	// differences are what the last audit has against ClusterQueues.
+	// differences are what the last audit found, by ClusterQueue.
 	differences map[string]string
 }
 
-// statusOf names the object that has a status.
+// statusOf identifies the object that has a status.
 type statusOf struct {
 	kind statusKind
 	engine.Key
@@ -75,9 +75,8 @@ func newQueueStatusWriter(c client.Client, clock clock.WithTicker, budget *write
 	}
 }
 
-// noteClusterQueue has the usage written into the status of a ClusterQueue,
-// noteLocalQueue into that of a LocalQueue, and noteCohort the share into that of a
-// cohort. A ClusterQueue is noted before the LocalQueues that lead to it.
+// noteClusterQueue queues the usage of a ClusterQueue for writing, as noteLocalQueue does that of a LocalQueue and
+// noteCohort the share of a cohort. A ClusterQueue must be noted before the LocalQueues that point to it.
 func (s *queueStatusWriter) noteClusterQueue(name string, u engine.Usage) {
 	s.mu.Lock()
 	s.cyclic[name] = u.Cyclic
@@ -101,7 +100,7 @@ func (s *queueStatusWriter) note(key statusOf, u engine.Usage) {
 	s.queue.AddAfter(key, rest)
 }
 
-// forget drops what is kept of an object that is gone.
+// forget drops the state of a deleted object.
 func (s *queueStatusWriter) forget(key statusOf) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +111,8 @@ func (s *queueStatusWriter) forget(key statusOf) {
 	}
 }
 
-// differ takes what an audit found, by ClusterQueue, and returns those of which something else is to be told than before.
+// differ sets the differences that an audit found, by ClusterQueue, and returns the ClusterQueues whose difference
+// changed.
 func (s *queueStatusWriter) differ(found map[string]string) (changed []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +131,7 @@ func (s *queueStatusWriter) differ(found map[string]string) (changed []string) {
 	return changed
 }
 
-// rest is how long the queue is to be left alone yet. The caller holds the lock.
+// rest returns how long the status of the object must not be written yet. The caller holds the lock.
 func (s *queueStatusWriter) rest(key statusOf) time.Duration {
 	return s.wrote[key].Add(s.interval).Sub(s.clock.Now())
 }
@@ -152,7 +152,7 @@ func (s *queueStatusWriter) write(ctx context.Context, key statusOf) {
 	switch {
 	case !ok:
 		return
-	case rest > 0: // noted while the last write was under way
+	case rest > 0: // it was noted while the last write was in flight
 		s.queue.AddAfter(key, rest)
 		return
 	}
@@ -173,7 +173,7 @@ func (s *queueStatusWriter) write(ctx context.Context, key statusOf) {
 	s.queue.Forget(key)
 }
 
-// noted reports whether there is anything to be written of the object, and it is time.
+// noted reports whether the status of the object is to be written now.
 func (s *queueStatusWriter) noted(key statusOf) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -254,7 +254,7 @@ func (s *queueStatusWriter) patch(ctx context.Context, seen, desired client.Obje
 	return true, s.client.Status().Patch(ctx, desired, client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{}))
 }
 
-// clusterQueueStatus writes what a ClusterQueue holds, and whether it can admit.
+// clusterQueueStatus sets the status of a ClusterQueue: its numbers, and whether it can admit.
 func clusterQueueStatus(q *kueue.ClusterQueue, u engine.Usage, around surroundings, now time.Time) {
 	active, why, message := canAdmit(q, around)
 	status := metav1.ConditionTrue
@@ -273,7 +273,7 @@ func clusterQueueStatus(q *kueue.ClusterQueue, u engine.Usage, around surroundin
 	q.Status.FairSharing = shareStatus(u.Share)
 }
 
-// reportAudit writes what the last audit has against the queue; nothing is said of one that it found right.
+// reportAudit sets the condition about the last audit, or removes it if the audit found no difference.
 func reportAudit(q *kueue.ClusterQueue, difference string, now time.Time) {
 	if difference == "" {
 		meta.RemoveStatusCondition(&q.Status.Conditions, muster.QuotaDiffersCondition)
@@ -284,7 +284,7 @@ func reportAudit(q *kueue.ClusterQueue, difference string, now time.Time) {
 		ObservedGeneration: q.Generation, LastTransitionTime: metav1.NewTime(now)})
 }
 
-// stateOf is what the ClusterQueue is, in the words of its metric.
+// stateOf returns the state of the ClusterQueue, as a value of its metric's label.
 func stateOf(q *kueue.ClusterQueue) string {
 	switch {
 	case !q.DeletionTimestamp.IsZero():
@@ -295,8 +295,7 @@ func stateOf(q *kueue.ClusterQueue) string {
 	return statePending
 }
 
-// flavorUsage lists amounts in the order of the queue's spec, and which part of them is
-// borrowed.
+// flavorUsage lists amounts in the order of the queue's spec, with the part of each that is borrowed.
 func flavorUsage(spec *kueue.ClusterQueueSpec, sums map[quota.FlavorResource]int64) []kueue.FlavorUsage {
 	var out []kueue.FlavorUsage
 	for _, g := range spec.ResourceGroups {
@@ -317,8 +316,8 @@ func flavorUsage(spec *kueue.ClusterQueueSpec, sums map[quota.FlavorResource]int
 	return out
 }
 
-// localQueueStatus writes what a LocalQueue holds, and whether the ClusterQueue
-// behind it, nil if there is none, with what it depends on, can admit.
+// localQueueStatus sets the status of a LocalQueue: its numbers, and whether the ClusterQueue behind it can admit.
+// behind is nil if that does not exist.
 func localQueueStatus(q *kueue.LocalQueue, behind *kueue.ClusterQueue, around surroundings, u engine.Usage, now time.Time) {
 	status, why, message := metav1.ConditionTrue, kueue.ClusterQueueActiveReasonReady, "Can submit new workloads to localQueue"
 	switch {
@@ -352,7 +351,7 @@ func localQueueStatus(q *kueue.LocalQueue, behind *kueue.ClusterQueue, around su
 	q.Status.FairSharing = consumptionStatus(u.Consumption)
 }
 
-// localFlavorUsage lists usage in the order of names.
+// localFlavorUsage lists amounts, sorted by name.
 func localFlavorUsage(sums map[quota.FlavorResource]int64) []kueue.LocalQueueFlavorUsage {
 	byFlavor := map[string][]kueue.LocalQueueResourceUsage{}
 	for fr, amount := range sums {

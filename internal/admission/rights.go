@@ -1,21 +1,21 @@
 package admission
 
-// What the engine hears of, and what Workloads are decided by.
+// Watched by the engine and the lifecycle of Workloads.
 //
 // +kubebuilder:rbac:groups="",resources=namespaces;limitranges;nodes;pods,verbs=list;watch
 // +kubebuilder:rbac:groups=node.k8s.io,resources=runtimeclasses,verbs=list;watch
 // +kubebuilder:rbac:groups=kueue.x-k8s.io,resources=admissionchecks;clusterqueues;cohorts;localqueues;resourceflavors;topologies;workloads,verbs=list;watch
 
-// Decisions, and what befalls a Workload for its own sake. One that was decided on is read anew after a conflict.
+// Writes of decisions and of the lifecycle. A Workload is read from the API server after a conflict.
 //
 // +kubebuilder:rbac:groups=kueue.x-k8s.io,resources=workloads,verbs=get;patch;delete
 // +kubebuilder:rbac:groups=kueue.x-k8s.io,resources=workloads/status;clusterqueues/status;cohorts/status;localqueues/status,verbs=patch
 
-// What keeps in being what is in use.
+// The finalizer on objects in use.
 //
 // +kubebuilder:rbac:groups=kueue.x-k8s.io,resources=clusterqueues;resourceflavors,verbs=patch
 
-// Jobs whose Workloads were deactivated are deleted where the configuration says so.
+// Jobs of deactivated Workloads, which are deleted where the configuration says so.
 //
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=delete
 // +kubebuilder:rbac:groups=jobset.x-k8s.io,resources=jobsets,verbs=delete

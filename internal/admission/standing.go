@@ -13,17 +13,17 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// Rank is the Workload's place among those that wait in its queue, where usage does not order them, with that
-// configuration, a complete one. considered tells that nothing about the Workload itself, such as a back-off or a gate,
-// keeps it out of the line.
+// Rank returns the Workload's position among those waiting in its queue under the configuration, which must be
+// complete; in a ClusterQueue that is ordered by usage, Standing comes before it. considered is false if something
+// about the Workload itself, such as a backoff or a gate, keeps it out of the queue.
 func Rank(w *kueue.Workload, cfg *config.Configuration) (rank order.Rank, considered bool) {
 	return order.Rank{
 		Priority: ptr.Deref(w.Spec.Priority, 0), First: lostNodes(w), Since: queuePolicyOf(cfg).queuedAt(w), Key: keyOf(w),
 	}, mayBeAdmitted(w)
 }
 
-// Standing is how much the LocalQueue has used of late, as far as its status says: who has used less goes first in a ClusterQueue that is
-// ordered by it. It is 0 in others.
+// Standing returns how much the LocalQueue has used recently, as recorded in its status. In a ClusterQueue that is
+// ordered by usage, the LocalQueue with the lower value goes first; for others it returns 0.
 func Standing(local *kueue.LocalQueue, cluster *kueue.ClusterQueue, cfg *config.Configuration) float64 {
 	sharing, scope := admissionFairSharingOf(cfg.AdmissionFairSharing), cluster.Spec.AdmissionScope
 	if sharing == nil || scope == nil || scope.AdmissionMode != kueue.UsageBasedAdmissionFairSharing {

@@ -14,9 +14,9 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// Indexes of the manager's cache: who uses what.
+// Indexes of the manager's cache, by which the users of an object are found.
 const (
-	// reservedIndex finds the Workloads that hold quota of a ClusterQueue and are not over.
+	// reservedIndex finds the unfinished Workloads that hold quota of a ClusterQueue.
 	reservedIndex = "status.admission.clusterQueue"
 	// queueIndex finds the Workloads of a LocalQueue.
 	queueIndex = "spec.queueName"
@@ -26,7 +26,7 @@ const (
 	flavorIndex = "spec.resourceGroups.flavors.name"
 )
 
-// indexUsers has the cache keep the indexes.
+// indexUsers adds the indexes to the cache.
 func indexUsers(indexer client.FieldIndexer) error {
 	for _, index := range []struct {
 		of   client.Object
@@ -45,7 +45,7 @@ func indexUsers(indexer client.FieldIndexer) error {
 	return nil
 }
 
-// reserves names the ClusterQueue whose quota a Workload holds, if any.
+// reserves returns the ClusterQueue whose quota a Workload holds, if any.
 func reserves(o client.Object) []string {
 	w := o.(*kueue.Workload)
 	if !workload.HoldsQuota(w) || workload.IsFinished(w) {
@@ -54,7 +54,7 @@ func reserves(o client.Object) []string {
 	return []string{string(w.Status.Admission.ClusterQueue)}
 }
 
-// lists names the flavors that a ClusterQueue lists.
+// lists returns the flavors that a ClusterQueue lists.
 func lists(o client.Object) []string {
 	var out []string
 	for _, group := range o.(*kueue.ClusterQueue).Spec.ResourceGroups {
@@ -65,8 +65,8 @@ func lists(o client.Object) []string {
 	return out
 }
 
-// stopsOrChecks passes changes of a queue that may concern its Workloads: its stop policy, its checks, and its end. What was
-// there at the start is none: queues are read before Workloads are looked at, and each Workload is looked at for its own sake.
+// stopsOrChecks passes changes of a queue that may concern its Workloads: of its stop policy, of its checks, and its
+// deletion. It drops the initial list: Workloads are reconciled after the queues are synced, each on its own account.
 var stopsOrChecks = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList },
 	UpdateFunc: func(e event.UpdateEvent) bool {

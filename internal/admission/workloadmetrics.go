@@ -13,10 +13,10 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// waitBuckets are those of all waits: from seconds to hours.
+// waitBuckets are the buckets of all waiting times: from seconds to hours.
 var waitBuckets = append([]float64{1}, prometheus.ExponentialBuckets(2.5, 2, 13)...)
 
-// What happened to Workloads, under the names that dashboards for the API ask for.
+// Metrics of Workloads, under the names that dashboards for Kueue use.
 var (
 	quotaReservedTotal = metrics.NewCounter("kueue_quota_reserved_workloads_total", "Workloads that were given quota.", "cluster_queue")
 	quotaReservedWait  = metrics.NewHistogram("kueue_quota_reserved_wait_time_seconds",
@@ -45,7 +45,7 @@ var (
 	attemptSeconds = metrics.NewHistogram("kueue_admission_attempt_duration_seconds", "Time of a pass of the engine that decided anything.", nil, "result")
 )
 
-// forgetCounted drops what was counted of a queue that is gone.
+// forgetCounted drops the metrics of a deleted queue.
 func forgetCounted(key statusOf) {
 	switch key.kind {
 	case ofClusterQueue:
@@ -61,7 +61,7 @@ func forgetCounted(key statusOf) {
 	}
 }
 
-// countAttempt counts a pass of the engine by what it decided.
+// countAttempt counts a pass of the engine by its result.
 func countAttempt(decisions []engine.Decision, took time.Duration) {
 	if len(decisions) == 0 {
 		return
@@ -84,8 +84,9 @@ func countPreemption(e *engine.Eviction) {
 	}
 }
 
-// countChange counts what happened to a Workload between two states of it that the watch brought, whoever wrote it: the
-// engine, its lifecycle, its job or the controller of another API. So each counts once, also where an answer was lost.
+// countChange counts what happened to a Workload between two of its states from the watch, whoever wrote it: the
+// engine, its lifecycle, its job or another controller. So each change counts once, even if the response to its write
+// was lost.
 func countChange(before, after *kueue.Workload) {
 	if before.UID != after.UID {
 		return
@@ -119,13 +120,13 @@ func countChange(before, after *kueue.Workload) {
 	}
 }
 
-// anew is when the condition became True between the two states.
+// anew returns when the condition became True between the two states.
 func anew(before, after *kueue.Workload, kind string) (at time.Time, ok bool) {
 	at = workload.TrueSince(after, kind)
 	return at, !at.IsZero() && !at.Equal(workload.TrueSince(before, kind))
 }
 
-// backInQueue is since when a Workload waits: since it was last sent back to its queue, or since it is there.
+// backInQueue returns since when a Workload waits: since it was last requeued, or since its creation.
 func backInQueue(w *kueue.Workload) time.Time {
 	if c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadRequeued); c != nil {
 		return c.LastTransitionTime.Time
@@ -133,7 +134,7 @@ func backInQueue(w *kueue.Workload) time.Time {
 	return w.CreationTimestamp.Time
 }
 
-// countEvictions counts by what the Workload itself counts, which misses none that the watch has not brought.
+// countEvictions counts evictions by the Workload's own counters, so that none is missed if the watch skips a state.
 func countEvictions(before, after *kueue.Workload) {
 	if after.Status.SchedulingStats == nil {
 		return
@@ -159,7 +160,7 @@ func countEvictions(before, after *kueue.Workload) {
 	}
 }
 
-// evictedFrom is the ClusterQueue whose quota the Workload had, "" if it was evicted from a queue where it waited.
+// evictedFrom returns the ClusterQueue whose quota the Workload held, "" if it was evicted while it waited.
 func evictedFrom(before, after *kueue.Workload) string {
 	for _, w := range []*kueue.Workload{before, after} {
 		if w.Status.Admission != nil {

@@ -25,24 +25,24 @@ import (
 )
 
 const (
-	// stepsAtOnce is how many Workloads are brought on side by side.
+	// stepsAtOnce is how many Workloads are reconciled concurrently.
 	stepsAtOnce = 8
-	// longestWait bounds a wait for a deadline: a clock that jumps is noticed by then.
+	// longestWait bounds a wait for a deadline, and so the delay until a clock that jumps is noticed.
 	longestWait = time.Hour
 )
 
-// workloads brings each Workload on for its own sake, as package lifecycle has it. Most news of a Workload ask for
-// nothing: that is seen where they arrive, on the cache's own object, and goes no further.
+// workloads reconciles the lifecycle of each Workload, as package lifecycle decides. Most updates of a Workload need
+// no step: the event handler finds that out on the cache's object and does not enqueue a request.
 type workloads struct {
 	client client.Client
-	// cache reads what the watches have brought. Its objects are shared: nobody changes them.
+	// cache reads from the informers. Its objects are shared and must not be modified.
 	cache  client.Reader
 	policy lifecycle.Policy
 	clock  clock.PassiveClock
 	people *teller
 }
 
-// addWorkloads has the manager bring Workloads on.
+// addWorkloads adds the lifecycle controller to the manager.
 func addWorkloads(mgr ctrl.Manager, policy lifecycle.Policy, people *teller) error {
 	if err := indexUsers(mgr.GetFieldIndexer()); err != nil {
 		return err
@@ -64,7 +64,8 @@ func addWorkloads(mgr ctrl.Manager, policy lifecycle.Policy, people *teller) err
 	return nil
 }
 
-// lifecyclePolicy is what the configuration, a complete one, says about the lifecycle of Workloads.
+// lifecyclePolicy returns the part of the configuration, which must be complete, that governs the lifecycle of
+// Workloads.
 func lifecyclePolicy(cfg *config.Configuration) lifecycle.Policy {
 	var out lifecycle.Policy
 	if p := cfg.WaitForPodsReady; *p.Enable {
@@ -101,7 +102,7 @@ func (r *workloads) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 	}
 	switch err := r.take(ctx, &w, step); {
 	case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
-		// The watch brings what somebody else did, and with it the next look.
+		// The watch delivers the other change, and triggers the next reconcile.
 		ctrl.LoggerFrom(ctx).V(1).Info("looking again after a conflict", "cause", err.Error())
 		return ctrl.Result{}, nil
 	case err != nil:
@@ -113,12 +114,12 @@ func (r *workloads) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resul
 	return ctrl.Result{RequeueAfter: r.until(step.Due)}, nil
 }
 
-// until is how long to wait for the time.
+// until returns how long to wait for a due time.
 func (r *workloads) until(due time.Time) time.Duration {
 	return min(max(due.Sub(r.clock.Now()), time.Millisecond), longestWait)
 }
 
-// next is the step that the Workload needs as far as the cache knows.
+// next returns the step that the Workload needs according to the cache.
 func (r *workloads) next(ctx context.Context, w *kueue.Workload) (lifecycle.Step, error) {
 	facts, err := r.facts(ctx, w)
 	if err != nil {
@@ -127,7 +128,7 @@ func (r *workloads) next(ctx context.Context, w *kueue.Workload) (lifecycle.Step
 	return lifecycle.Next(w, facts, r.policy, r.clock.Now()), nil
 }
 
-// facts reads the queues of a Workload whose fate may depend on them.
+// facts reads the queues of a Workload if its step may depend on them.
 func (r *workloads) facts(ctx context.Context, w *kueue.Workload) (lifecycle.Facts, error) {
 	heldBack := meta.IsStatusConditionFalse(w.Status.Conditions, kueue.WorkloadRequeued)
 	if workload.IsFinished(w) || !workload.HoldsQuota(w) && !heldBack {
@@ -155,7 +156,7 @@ func (r *workloads) facts(ctx context.Context, w *kueue.Workload) (lifecycle.Fac
 	return out, nil
 }
 
-// take carries the step out. Each write is for the Workload as it was seen, and no other.
+// take carries out the step. Each write applies only to the version of the Workload that was seen.
 func (r *workloads) take(ctx context.Context, seen *kueue.Workload, step lifecycle.Step) error {
 	switch {
 	case step.Status != nil:
@@ -176,19 +177,19 @@ func (r *workloads) take(ctx context.Context, seen *kueue.Workload, step lifecyc
 			ObjectMeta: metav1.ObjectMeta{Namespace: seen.Namespace, Name: owner.Name},
 		}
 		return r.client.Delete(ctx, job, client.Preconditions{UID: &owner.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground),
-			client.DisableReadYourWritesConsistency) // which would keep what all such jobs are called
+			client.DisableReadYourWritesConsistency) // which would keep the name of every deleted job
 	}
 	return nil
 }
 
-// news has those Workloads looked at that need a step, now or when something is due.
+// news enqueues the Workloads that need a step, now or when it is due.
 func (r *workloads) news() handler.EventHandler {
 	look := func(ctx context.Context, object client.Object, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 		step, err := r.next(ctx, object.(*kueue.Workload))
 		request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)}
 		switch {
 		case err != nil || step.Writes():
-			queue.Add(request) // the reconcile meets the error again, and tells it
+			queue.Add(request) // on an error too: Reconcile runs into it again and reports it
 		case !step.Due.IsZero():
 			queue.AddAfter(request, r.until(step.Due))
 		}
@@ -203,13 +204,13 @@ func (r *workloads) news() handler.EventHandler {
 	}
 }
 
-// ofLocalQueue are the Workloads that need a step now that a LocalQueue has changed.
+// ofLocalQueue returns the Workloads that need a step after a change of their LocalQueue.
 func (r *workloads) ofLocalQueue(ctx context.Context, q client.Object) []reconcile.Request {
 	return r.needing(ctx, client.InNamespace(q.GetNamespace()), client.MatchingFields{queueIndex: q.GetName()})
 }
 
-// ofClusterQueue are the Workloads that need a step now that a ClusterQueue has changed: those that hold its quota, and
-// those behind its LocalQueues.
+// ofClusterQueue returns the Workloads that need a step after a change of a ClusterQueue: those that hold its quota,
+// and those in LocalQueues that point to it.
 func (r *workloads) ofClusterQueue(ctx context.Context, q client.Object) []reconcile.Request {
 	out := r.needing(ctx, client.MatchingFields{reservedIndex: q.GetName()})
 	var queues kueue.LocalQueueList
@@ -222,7 +223,7 @@ func (r *workloads) ofClusterQueue(ctx context.Context, q client.Object) []recon
 	return out
 }
 
-// needing are those of the Workloads that need a step. What is due later waits for its time already.
+// needing returns those of the Workloads that need a step now. Steps that are due later are scheduled already.
 func (r *workloads) needing(ctx context.Context, which ...client.ListOption) []reconcile.Request {
 	var list kueue.WorkloadList
 	if err := r.cache.List(ctx, &list, append(which, client.UnsafeDisableDeepCopy)...); err != nil {
