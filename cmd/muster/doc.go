@@ -1,7 +1,7 @@
-// Command muster is what people type: it starts a cluster on this machine, shows which jobs run, which wait and why,
-// and carries the real kubectl. Installed as kubectl-muster it is the plugin `kubectl muster`.
+// Command muster is the command line for users: it starts a cluster on this machine, lists jobs and queues, explains
+// why a job waits, and embeds the real kubectl. Installed as kubectl-muster it is the plugin `kubectl muster`.
 //
-// The program is wiring only. `command` holds one file a command; `localcluster` finds and runs muster-local;
-// `observe` reads the API server; `view` turns what was read into values that answer "is it running, and if not, why",
-// without I/O; `show` prints those values; `demo` plays the examples. None of them writes to a cluster but `demo`.
+// Package main only starts the program. Package command has one file for each command; localcluster finds and runs
+// muster-local; observe reads the API server; view derives, without I/O, what is running and why the rest is not; show
+// prints the result; demo plays the examples. Only demo writes to a cluster.
 package main

@@ -22,7 +22,7 @@ import (
 	"github.com/musterhq/muster/internal/testcluster"
 )
 
-// asMuster makes this test binary behave as the program itself, for what ends a process.
+// asMuster is the environment variable that makes this test binary run as muster, to test what exits the process.
 const asMuster = "MUSTER_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -41,7 +41,7 @@ func muster(t *testing.T, cluster *testcluster.Cluster, arguments ...string) (co
 	return code, outBuffer.String(), errBuffer.String()
 }
 
-// pendingWorkload makes a Workload in a queue that nobody serves, so that it waits for ever.
+// pendingWorkload creates a Workload in a queue that does not exist, so that it waits forever.
 func pendingWorkload(t *testing.T, cluster *testcluster.Cluster, namespace, name string) *kueue.Workload {
 	t.Helper()
 	w := workload(namespace, name, "nowhere", 2)
@@ -51,7 +51,7 @@ func pendingWorkload(t *testing.T, cluster *testcluster.Cluster, namespace, name
 	return w
 }
 
-// workload has so many pods of 2 CPUs.
+// workload returns a Workload with the given number of pods of 2 CPUs each.
 func workload(namespace, name, queue string, pods int32) *kueue.Workload {
 	return &kueue.Workload{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"team": name}},
@@ -78,7 +78,7 @@ func TestCommandsOnACluster(t *testing.T) {
 		name      string
 		arguments []string
 		code      int
-		out       []string // each is in the output
+		out       []string // substrings of the output
 		errOut    string
 	}{
 		{"jobs of a namespace", []string{"jobs", "-n", namespace}, exitDone,

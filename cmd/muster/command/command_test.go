@@ -15,7 +15,7 @@ import (
 	"github.com/musterhq/muster/cmd/muster/view"
 )
 
-// call runs a command line without a cluster in reach.
+// call runs a command line without access to a cluster.
 func call(t *testing.T, arguments ...string) (code int, out, errOut string) {
 	t.Helper()
 	t.Setenv("HOME", t.TempDir())
@@ -144,7 +144,7 @@ func TestAClusterThatIsNamedInVainIsToldOf(t *testing.T) {
 	}
 }
 
-// TestAKubeconfigWithoutACurrentContextIsToldOf: not that nobody answers at localhost:8080.
+// TestKubeconfigWithoutCurrentContextIsReported: the error must not be that localhost:8080 does not answer.
 func TestAKubeconfigWithoutACurrentContextIsToldOf(t *testing.T) {
 	for contexts, says := range map[string]string{
 		`[]`: "name a cluster with --cluster",
@@ -202,7 +202,7 @@ func TestKubectlsLastWordTellsHowToNameACluster(t *testing.T) {
 	}
 }
 
-// TestAScheduleNamesItsLastRun: a job that is none itself is no dead end.
+// TestExplainOfScheduleNamesItsLastRun: a schedule is not a job itself, and the error says what to explain instead.
 func TestAScheduleNamesItsLastRun(t *testing.T) {
 	schedule := &view.Schedule{Namespace: "ml", Name: "nightly", Times: "@daily", Message: "Cron active: 1 job(s)", Runs: []string{"nightly-2", "nightly-1"}}
 	err := runsBySchedule(schedule)

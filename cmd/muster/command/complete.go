@@ -17,11 +17,11 @@ import (
 	"github.com/musterhq/muster/cmd/muster/view"
 )
 
-// completionPatience is how long who types waits for names.
+// completionPatience bounds how long shell completion may query the cluster.
 const completionPatience = 3 * time.Second
 
-// complete gives the jobs that a word may become: kind/name, or the names alone where a name is begun; where none is begun so,
-// those of the namespace that the word names.
+// complete completes the name of a job: it offers kind/name, or the bare name where that matches the prefix begun. If
+// nothing in the current namespace matches and begun starts with a namespace, it offers the jobs of that namespace.
 func (o *explainOptions) complete(cmd *cobra.Command, words []string, begun string) ([]string, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionPatience)
 	defer cancel()
@@ -40,7 +40,8 @@ func (o *explainOptions) complete(cmd *cobra.Command, words []string, begun stri
 	return offers, cobra.ShellCompDirectiveNoFileComp
 }
 
-// offersOf are, of each job of the namespace, the first of its names that begins so; none if they cannot be read.
+// offersOf returns, for each job of the namespace, the first of its names that has the prefix begun; none if the jobs
+// cannot be read.
 func offersOf(ctx context.Context, cluster *observe.Cluster, namespace string, names func(*view.Job) []string, begun string) (offers []string) {
 	seen, err := cluster.See(ctx, observe.Scope{Namespace: namespace})
 	if err != nil {
@@ -58,7 +59,8 @@ func offersOf(ctx context.Context, cluster *observe.Cluster, namespace string, n
 	return offers
 }
 
-// addClusterFlags adds kubectl's flags that name a cluster and a namespace, and has shells complete what can be listed of them.
+// addClusterFlags adds kubectl's flags that select a cluster and a namespace, and registers shell completion for those
+// whose values can be listed.
 func addClusterFlags(cmd *cobra.Command, flags *genericclioptions.ConfigFlags) {
 	flags.AddFlags(cmd.Flags())
 	offer := func(flag string, names func(context.Context) []string) {
@@ -70,7 +72,7 @@ func addClusterFlags(cmd *cobra.Command, flags *genericclioptions.ConfigFlags) {
 	offer("namespace", func(ctx context.Context) []string { return namespacesOf(ctx, flags) })
 	kubeconfig := func() clientcmdapi.Config {
 		localcluster.UseRunning()
-		config, _ := flags.ToRawKubeConfigLoader().RawConfig() // one that cannot be read offers nothing
+		config, _ := flags.ToRawKubeConfigLoader().RawConfig() // an unreadable kubeconfig offers nothing
 		return config
 	}
 	offer("context", func(context.Context) []string { return slices.Sorted(maps.Keys(kubeconfig().Contexts)) })
@@ -78,7 +80,8 @@ func addClusterFlags(cmd *cobra.Command, flags *genericclioptions.ConfigFlags) {
 	offer("user", func(context.Context) []string { return slices.Sorted(maps.Keys(kubeconfig().AuthInfos)) })
 }
 
-// namespacesOf are those that the user may list; none if he may not, or nobody answers.
+// namespacesOf returns the namespaces of the cluster; none if the user may not list them or the API server does not
+// answer.
 func namespacesOf(ctx context.Context, flags *genericclioptions.ConfigFlags) []string {
 	ctx, cancel := context.WithTimeout(ctx, completionPatience)
 	defer cancel()

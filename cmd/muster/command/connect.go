@@ -22,8 +22,8 @@ import (
 	"github.com/musterhq/muster/cmd/muster/observe"
 )
 
-// connect opens the cluster that the user means: that of the flags, of KUBECONFIG, of ~/.kube/config, of the pod this
-// runs in, else of a `muster up` that runs in the default directory.
+// connect opens the cluster that the user selected: by the flags, KUBECONFIG, ~/.kube/config or the pod this runs in;
+// otherwise that of a `muster up` running in the default directory.
 func connect(ctx context.Context, flags *genericclioptions.ConfigFlags) (*observe.Cluster, error) {
 	silenceLibraries()
 	localcluster.UseRunning()
@@ -39,8 +39,8 @@ func connect(ctx context.Context, flags *genericclioptions.ConfigFlags) (*observ
 	return cluster, explainConnection(err)
 }
 
-// unnamed says what is missing where nothing names a cluster, nil if something does: else the client would try localhost:8080, which
-// helps nobody.
+// unnamed returns an error that says what to set if nothing selects a cluster, and nil otherwise. Without it the client
+// would try localhost:8080 and report a misleading error.
 func unnamed(flags *genericclioptions.ConfigFlags) error {
 	if *flags.APIServer != "" || os.Getenv("KUBERNETES_MASTER") != "" || os.Getenv("KUBERNETES_SERVICE_HOST") != "" {
 		return nil
@@ -48,7 +48,7 @@ func unnamed(flags *genericclioptions.ConfigFlags) error {
 	raw, err := flags.ToRawKubeConfigLoader().RawConfig()
 	switch {
 	case err != nil:
-		return nil // an unreadable kubeconfig is told as such later
+		return nil // ToRESTConfig reports the unreadable kubeconfig
 	case len(raw.Clusters) == 0:
 		return noCluster(*flags.KubeConfig)
 	case raw.CurrentContext == "" && *flags.Context == "" && *flags.ClusterName == "":
@@ -57,7 +57,7 @@ func unnamed(flags *genericclioptions.ConfigFlags) error {
 	return nil
 }
 
-// noContext says that the kubeconfig has clusters and does not say which of them is meant.
+// noContext is the error for a kubeconfig that has clusters but no current context.
 func noContext(contexts []string) error {
 	if len(contexts) == 0 {
 		return errors.New("the kubeconfig has clusters and no context: name a cluster with --cluster, or make a context by `muster kubectl config set-context`")
@@ -70,10 +70,11 @@ func noContext(contexts []string) error {
 	return fmt.Errorf("the kubeconfig has no current context: name one of %s by --context, or for good by `muster kubectl config use-context %s`", there, contexts[0])
 }
 
-// nameCluster says how to name one.
+// nameCluster tells the user how to select a cluster.
 const nameCluster = "start one with `muster up`, or name one with KUBECONFIG or --kubeconfig"
 
-// noCluster says that nothing names one, and where a name was looked for in vain: in the file of --kubeconfig, where there is one.
+// noCluster is the error for the case that nothing selects a cluster. It names the kubeconfig that was read, if one was
+// given by --kubeconfig or KUBECONFIG.
 func noCluster(kubeconfig string) error {
 	if kubeconfig != "" {
 		return fmt.Errorf("%s names no cluster: %s", kubeconfig, nameCluster)
@@ -84,7 +85,7 @@ func noCluster(kubeconfig string) error {
 	return errors.New("no cluster is named: " + nameCluster)
 }
 
-// namespaceOf gives the namespace of -n, else of the kubeconfig's context, and whether -n named it.
+// namespaceOf returns the namespace given by -n, or else that of the kubeconfig's context, and whether it came from -n.
 func namespaceOf(flags *genericclioptions.ConfigFlags) (namespace string, explicit bool, err error) {
 	namespace, explicit, err = flags.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
@@ -93,15 +94,15 @@ func namespaceOf(flags *genericclioptions.ConfigFlags) (namespace string, explic
 	return namespace, explicit, nil
 }
 
-// silenceLibraries keeps the log lines of the client libraries off the terminal: what matters of them comes back as an
-// error and is told in one line. It does so once: a watch of theirs that is ending may still look where to log.
+// silenceLibraries keeps the log lines of the client libraries off the terminal: relevant failures are returned as
+// errors and printed in one line. It runs once, because a watch that is shutting down may still read the logger.
 var silenceLibraries = sync.OnceFunc(func() {
 	klog.SetLogger(logr.Discard())
 	ctrllog.SetLogger(logr.Discard())
 	rest.SetDefaultWarningHandler(rest.NoWarnings{})
 })
 
-// explainConnection adds the next command to the errors that a first look at a cluster can give.
+// explainConnection appends, to an error of the first request to a cluster, what the user can do about it.
 func explainConnection(err error) error {
 	var unreachable *url.Error
 	switch {

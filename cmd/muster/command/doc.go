@@ -1,3 +1,4 @@
-// Package command holds the commands of muster, one file each: their flags, what they call, and the exit code. Only
-// main may call it. A command reads (observe), derives (view) and prints (show); it decides nothing itself.
+// Package command implements the commands of muster, one file each: their flags, the packages that they call, and the
+// exit code. Only main may call it. A command reads (observe), derives (view) and prints (show); it has no logic of its
+// own about jobs.
 package command

@@ -113,7 +113,7 @@ func (o *explainOptions) run(ctx context.Context, streams genericiooptions.IOStr
 	return nil
 }
 
-// printer prints an explanation in the output format that is asked for, as text where none is.
+// printer returns a function that prints an explanation in the selected output format, or as text if there is none.
 func (o *explainOptions) printer(out io.Writer) (func(*view.Explanation) error, error) {
 	switch {
 	case *o.kube.OutputFormat == "name":
@@ -128,13 +128,13 @@ func (o *explainOptions) printer(out io.Writer) (func(*view.Explanation) error, 
 	return func(e *view.Explanation) error { return printer.PrintObj(e, out) }, nil
 }
 
-// explain finds the job that is named, reads what is told of it alone, and says all that is known of it.
+// explain finds the named job, reads its pods and warning events, and explains it.
 func explain(ctx context.Context, cluster *observe.Cluster, seen *view.Seen, name view.Name, argument string, streams genericiooptions.IOStreams) (*view.Explanation, error) {
 	now := time.Now()
 	jobs := view.Jobs(seen, now)
 	found := view.Find(jobs, name)
 	if len(found) == 0 && name.Kind == "job" {
-		found = view.Find(jobs, view.Name{Namespace: name.Namespace, Name: name.Name}) // people call them all jobs
+		found = view.Find(jobs, view.Name{Namespace: name.Namespace, Name: name.Name}) // users say "job" for every kind
 	}
 	if schedule := view.FindSchedule(seen, name); len(found) == 0 && schedule != nil {
 		return nil, runsBySchedule(schedule)
@@ -157,7 +157,7 @@ func explain(ctx context.Context, cluster *observe.Cluster, seen *view.Seen, nam
 	return view.Explain(seen, jobs, *job, now), nil
 }
 
-// runsBySchedule says of a job that is none itself what to ask for instead.
+// runsBySchedule is the error for a scheduled LatticeJob, which is not queued itself: it points to its runs.
 func runsBySchedule(s *view.Schedule) error {
 	title := fmt.Sprintf("%s/latticejob/%s runs by its schedule %q", s.Namespace, s.Name, s.Times)
 	if s.Message != "" {
@@ -170,7 +170,8 @@ func runsBySchedule(s *view.Schedule) error {
 		title, s.Namespace, s.Runs[0])
 }
 
-// choose settles on one of the jobs that a name found: it asks only if several did and somebody is there to answer.
+// choose returns the one job that was found. If there are several, it asks the user which, provided that input and
+// error output are terminals.
 func choose(found []view.Job, argument, namespace string, streams genericiooptions.IOStreams) (*view.Job, error) {
 	switch len(found) {
 	case 0:
@@ -201,7 +202,7 @@ func choose(found []view.Job, argument, namespace string, streams genericiooptio
 	return &found[number-1], nil
 }
 
-// doesWell tells the states that end `muster explain` with 0.
+// doesWell reports whether `muster explain` exits with 0 for a job in this state.
 func doesWell(state view.State) bool {
 	switch state {
 	case view.Running, view.Starting, view.Admitted, view.Completed:

@@ -24,7 +24,7 @@ import (
 	"github.com/musterhq/muster/internal/testcluster"
 )
 
-// queueOf3 makes a queue of 3 CPUs for the namespace, of the namespace's name, and a Workload in it that holds 2 of them.
+// queueOf3 creates a queue of 3 CPUs, named after the namespace, and a Workload that holds 2 of them.
 func queueOf3(t *testing.T, cluster *testcluster.Cluster, namespace string) {
 	t.Helper()
 	three := kueue.FlavorQuotas{Name: kueue.ResourceFlavorReference(namespace), Resources: []kueue.ResourceQuota{{
@@ -99,14 +99,14 @@ func TestExplainOnACluster(t *testing.T) {
 
 	explainUnderThePublished(t, cluster, namespace)
 
-	// Jobs are listed too, but for kinds that the reader may not list.
+	// Jobs are listed too, apart from kinds that the reader may not list.
 	code, out, errOut := muster(t, cluster, "jobs", "-n", namespace, "--as", "guest")
 	if code != exitDone || !strings.Contains(out, "workload/waiting") || !strings.Contains(out, "job/mistaken") ||
 		!strings.HasPrefix(errOut, "muster: you may not list genericjobs, trainingjobs, latticejobs: ") {
 		t.Errorf("to a reader of few kinds: exit code %d\n%s%s", code, out, errOut)
 	}
 
-	// Queues are of all namespaces, whichever is named.
+	// ClusterQueues are cluster-scoped: a namespace given by -n does not help.
 	for _, how := range []string{"--watch=false", "--watch"} {
 		code, _, errOut = muster(t, cluster, "queues", "-n", namespace, "--as", "guest", how)
 		if code != exitFailed || !strings.Contains(errOut, "queues are summed from ClusterQueues and the Workloads of all namespaces") || strings.Contains(errOut, "look at a namespace of yours with -n") {
@@ -121,7 +121,7 @@ func TestExplainOnACluster(t *testing.T) {
 	}
 }
 
-// mistaken makes a Job that is told to be wrong, as the operator tells it; another is of the same name no more.
+// mistaken creates a Job with a Warning event, a Normal event, and a Warning event of an earlier Job of the same name.
 func mistaken(t *testing.T, cluster *testcluster.Cluster, namespace string) {
 	t.Helper()
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mistaken", Labels: map[string]string{kueue.QueueLabel: "queue"}}}
@@ -144,7 +144,7 @@ func mistaken(t *testing.T, cluster *testcluster.Cluster, namespace string) {
 	}
 }
 
-// explainUnderThePublished: what the operator says that it decides by counts, and where it says nothing, that is told.
+// explainUnderThePublished checks that the published configuration is used, and that its absence is reported.
 func explainUnderThePublished(t *testing.T, cluster *testcluster.Cluster, namespace string) {
 	t.Helper()
 	undeclared := workload(namespace, "undeclared", "queue", 1)
@@ -178,7 +178,7 @@ func explainUnderThePublished(t *testing.T, cluster *testcluster.Cluster, namesp
 	}
 }
 
-// may lets a user list the resources of a namespace, and nothing else.
+// may grants a user the right to list the resources in a namespace, and nothing else.
 func may(t *testing.T, cluster *testcluster.Cluster, namespace, user string, resources ...string) {
 	t.Helper()
 	for _, o := range []client.Object{

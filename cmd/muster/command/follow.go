@@ -15,20 +15,20 @@ import (
 	"github.com/musterhq/muster/cmd/muster/view"
 )
 
-// pace bounds how often --watch looks anew: on a busy cluster something changes all the time.
+// pace is the minimum time between two refreshes of --watch: a busy cluster changes all the time.
 const pace = 100 * time.Millisecond
 
-// follower shows values again and again. tick, which may be nil, is when to look anew though nothing has changed.
+// follower displays values repeatedly. tick, which may be nil, triggers a refresh even if nothing has changed.
 type follower[T any] struct {
 	update func([]T) error
 	tell   func(line string)
 	tick   <-chan time.Time
-	// begun and lost tell whether there was a look before, and whether the API server did not answer then.
+	// begun reports whether there was a refresh before, lost whether the API server did not answer at the last one.
 	begun, lost bool
 }
 
-// follow is --watch: on a terminal the table is redrawn as it changes and as time passes; elsewhere, and in formats for
-// programs, what changed is appended. It ends with ctx, which is no error.
+// follow implements --watch: on a terminal it redraws the table on changes and every second; elsewhere, and in formats
+// for programs, it appends what changed. It returns nil when ctx ends.
 func follow[T any](ctx context.Context, streams genericiooptions.IOStreams, cluster *observe.Cluster, scope observe.Scope,
 	output *outputFlags, r renderer[T], list func(*view.Seen, time.Time) ([]T, error), changes *show.Changes[T]) error {
 	print, err := printerOf(streams.Out, output, r)
@@ -67,7 +67,8 @@ func follow[T any](ctx context.Context, streams genericiooptions.IOStreams, clus
 	}
 }
 
-// look shows what there is now, and tells what is left out of it and whether the API server answers, as far as that is news.
+// look displays the current values. It also prints messages, each only when it is new: about kinds and objects left
+// out, and about the API server ceasing to answer or answering again.
 func (f *follower[T]) look(ctx context.Context, watch *observe.Watch, list func(*view.Seen, time.Time) ([]T, error)) error {
 	seen, err := watch.See(ctx)
 	if err != nil {
@@ -90,7 +91,7 @@ func (f *follower[T]) look(ctx context.Context, watch *observe.Watch, list func(
 	return f.update(values)
 }
 
-// appending prints what has changed.
+// appending returns a follower that prints only values that have changed.
 func appending[T any](streams genericiooptions.IOStreams, print func([]T) error, changes *show.Changes[T]) follower[T] {
 	return follower[T]{tell: lineTo(streams.ErrOut), update: func(values []T) error {
 		if changed := changes.Next(values); len(changed) > 0 {
@@ -100,7 +101,7 @@ func appending[T any](streams genericiooptions.IOStreams, print func([]T) error,
 	}}
 }
 
-// redrawing draws a table in place of the last one: only so does it show that time passes, at each tick.
+// redrawing returns a follower that redraws the whole table in place, also at each tick so that durations advance.
 func redrawing[T any](streams genericiooptions.IOStreams, size show.Size, output *outputFlags, r renderer[T], tick <-chan time.Time) follower[T] {
 	screen := show.NewScreen(streams.Out, size, show.ColourWanted())
 	f := follower[T]{tell: lineTo(streams.ErrOut), tick: tick, update: func(values []T) error {
@@ -111,24 +112,25 @@ func redrawing[T any](streams genericiooptions.IOStreams, size show.Size, output
 		return err
 	}}
 	if _, same := show.Terminal(streams.ErrOut); same {
-		f.tell = screen.Print // else the next picture would be drawn over it
+		f.tell = screen.Print // otherwise the next redraw would overwrite it
 	}
 	return f
 }
 
-// howItAnswers says that an API server ceased to answer, and why, or that it answers again.
+// howItAnswers is the message for an API server that stopped answering, for the reason lost, or that answers again
+// (nil).
 func howItAnswers(lost error) string {
 	if lost == nil {
 		return "muster: the API server answers again"
 	}
 	if apierrors.IsUnauthorized(lost) {
-		// The credentials were read when the command began.
+		// The credentials were read when the command started and are not reloaded.
 		return "muster: " + oneLine(lost.Error()) + ": log in again and start this command anew; what is shown is as of before"
 	}
 	return "muster: " + oneLine(explainConnection(lost).Error()) + "; what is shown is as of before, and goes on once it answers"
 }
 
-// tellUnreadable names the jobs that are left out, a line each.
+// tellUnreadable reports the jobs that are left out since they cannot be decoded, one per line.
 func tellUnreadable(tell func(line string), jobs []view.Unreadable) {
 	for _, job := range jobs {
 		tell(fmt.Sprintf("muster: %s %s of namespace %s is left out, it cannot be read: %s: mend it by `muster kubectl edit -n %s %s %s`",
@@ -136,26 +138,27 @@ func tellUnreadable(tell func(line string), jobs []view.Unreadable) {
 	}
 }
 
-// tellUnseen names the kinds of jobs that are left out.
+// tellUnseen reports the kinds of jobs that are left out because the user may not list them.
 func tellUnseen(tell func(line string), kinds []string) {
 	if len(kinds) > 0 {
 		tell("muster: you may not list " + strings.Join(kinds, ", ") + ": these jobs are left out, but where their Workloads stand for them")
 	}
 }
 
-// tellRefused names the kinds of which old news are shown.
+// tellRefused reports the kinds that the user may not watch, whose displayed state may be outdated.
 func tellRefused(tell func(line string), kinds []string) {
 	if len(kinds) > 0 {
 		tell("muster: you may not watch " + strings.Join(kinds, ", ") + ": these are listed again about once a minute, as long as you may, and shown as they were then")
 	}
 }
 
-// lineTo writes lines on the error output, as emptyNote: a program that reads the other one sees nothing of them.
+// lineTo returns a function that writes lines to out, the error output, so that programs reading the standard output do
+// not see them.
 func lineTo(out io.Writer) func(line string) {
 	return func(line string) { _, _ = io.WriteString(out, line+"\n") }
 }
 
-// emptyNote says that there is nothing.
+// emptyNote reports, on the error output, that nothing was found.
 func emptyNote(out io.Writer, what, namespace string) {
 	if namespace == "" {
 		_, _ = io.WriteString(out, "No "+what+" found.\n")

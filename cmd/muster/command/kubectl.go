@@ -22,7 +22,7 @@ func newKubectl() *cobra.Command {
 	return &cobra.Command{
 		Use:   "kubectl …",
 		Short: "The real kubectl, with every flag and command of its own",
-		// kubectl reads its own flags: none of them, --help included, is looked at here.
+		// kubectl parses its own flags, including --help.
 		DisableFlagParsing: true,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if code := runKubectl(args); code != exitDone {
@@ -33,13 +33,13 @@ func newKubectl() *cobra.Command {
 	}
 }
 
-// runKubectl does what kubectl's own main does. On most errors it does not come back: kubectl ends the process with
-// its own message and exit code.
+// runKubectl does what kubectl's own main does. On most errors it does not return: kubectl exits the process with its
+// own message and exit code.
 func runKubectl(args []string) int {
-	// An interrupt must end kubectl as it would on its own.
+	// An interrupt must end kubectl as it does when kubectl runs alone.
 	signal.Reset()
 	localcluster.UseRunning()
-	// kubectl reads its preferences and its plugins' names from the process's arguments.
+	// kubectl reads its preferences and the names of its plugins from os.Args.
 	os.Args = append([]string{"kubectl"}, args...)
 	_, _ = logs.GlogSetter(kubectl.GetLogVerbosity(os.Args)) // as kubectl does: an unreadable -v is reported by the flags
 	root := kubectl.NewDefaultKubectlCommand()
@@ -54,7 +54,7 @@ func runKubectl(args []string) int {
 	return exitDone
 }
 
-// clusterFlags are those flags of kubectl, as they were given, by which a cluster is named.
+// clusterFlags returns the values of those kubectl flags that select a cluster.
 func clusterFlags(root *cobra.Command) *genericclioptions.ConfigFlags {
 	flags := genericclioptions.NewConfigFlags(false)
 	for name, value := range map[string]*string{"kubeconfig": flags.KubeConfig, "server": flags.APIServer, "context": flags.Context, "cluster": flags.ClusterName} {
@@ -65,8 +65,8 @@ func clusterFlags(root *cobra.Command) *genericclioptions.ConfigFlags {
 	return flags
 }
 
-// kubectlsLast is what kubectl says at its end, and what to do where nothing names a cluster: kubectl takes it to be at
-// localhost:8080 then.
+// kubectlsLast returns kubectl's final message, extended by what to set if nothing selects a cluster: kubectl then
+// tries localhost:8080.
 func kubectlsLast(message string, flags *genericclioptions.ConfigFlags) string {
 	if message != "" && !strings.HasSuffix(message, "\n") {
 		message += "\n"

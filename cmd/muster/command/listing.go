@@ -14,20 +14,21 @@ import (
 	"github.com/musterhq/muster/cmd/muster/view"
 )
 
-// listing is a command that lists values of one kind, once or as they change.
+// listing implements a command that lists values of one kind, once or with --watch.
 type listing[T any] struct {
-	// what they are called where there are none.
+	// what is the plural noun for the values, used if there are none.
 	what string
-	// forbidden is what he can do who may not read the scope; unless set, look at a namespace of his.
+	// forbidden is appended to the error if the user may not read the scope; if empty, explainConnection's advice is
+	// used.
 	forbidden string
 	config    *genericclioptions.ConfigFlags
 	output    *outputFlags
 	watch     bool
 	renderer  renderer[T]
-	// scope says what to read, and of which namespace the values are.
+	// scope returns what to read, and the namespace that the values are limited to ("" for all).
 	scope func() (scope observe.Scope, namespace string, err error)
 	list  func(seen *view.Seen, namespace string, now time.Time) []T
-	// changes follows the values for output that is appended.
+	// changes selects the changed values for output that is appended.
 	changes *show.Changes[T]
 }
 
@@ -72,7 +73,7 @@ func (l *listing[T]) run(ctx context.Context, streams genericiooptions.IOStreams
 	return print(found)
 }
 
-// explain adds to the error of a first look what to do next.
+// explain appends, to an error of the first read, what the user can do about it.
 func (l *listing[T]) explain(err error) error {
 	if l.forbidden != "" && apierrors.IsForbidden(err) {
 		return fmt.Errorf("%w: %s", err, l.forbidden)

@@ -17,8 +17,8 @@ import (
 // pluginName is the program's name as a kubectl plugin.
 const pluginName = "kubectl-muster"
 
-// Main runs the command line arguments (program name first) and gives the exit code: 0 done, 1 failed, 2 wrong use,
-// 3 not found. An error is one line on the standard error output.
+// Main runs the command line (arguments includes the program name) and returns the exit code: 0 success, 1 failure, 2
+// wrong usage, 3 not found. An error is printed in one line on the standard error output.
 func Main(arguments []string) int {
 	if len(arguments) > 2 && arguments[1] == cobra.ShellCompRequestCmd && arguments[2] == "kubectl" {
 		// Completion after `muster kubectl` is kubectl's own.
@@ -31,7 +31,7 @@ func Main(arguments []string) int {
 	return run(ctx, arguments, streams)
 }
 
-// run is Main without the process: tests call it.
+// run is Main without process globals, for tests.
 func run(ctx context.Context, arguments []string, streams genericiooptions.IOStreams) int {
 	root := newRoot(streams)
 	if name := filepath.Base(arguments[0]); strings.HasPrefix(name, pluginName) {
@@ -78,7 +78,7 @@ func newRoot(streams genericiooptions.IOStreams) *cobra.Command {
 		newJobs(streams), newQueues(streams), newExplain(streams),
 		newReplay(streams), newVersion(streams),
 	)
-	root.InitDefaultCompletionCmd("completion") // else it would be made later, and take any word for a call for help
+	root.InitDefaultCompletionCmd("completion") // else cobra adds it later, printing help for unknown words
 	for _, cmd := range root.Commands() {
 		if cmd.Name() == "completion" {
 			cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -102,7 +102,7 @@ func suggestions(cmd *cobra.Command, word string) string {
 	return fmt.Sprintf(" (did you mean %s?)", strings.Join(near, " or "))
 }
 
-// oneLine joins what an error wrote over several lines.
+// oneLine joins the lines of an error message.
 func oneLine(message string) string {
 	return strings.Join(strings.FieldsFunc(strings.TrimSpace(message), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 }
@@ -114,7 +114,7 @@ const (
 	exitNotFound = 3
 )
 
-// codedError carries the exit code of an error that is not a plain failure.
+// codedError is an error with an exit code of its own.
 type codedError struct {
 	code int
 	err  error
@@ -131,7 +131,7 @@ func notFound(format string, args ...any) error {
 	return &codedError{exitNotFound, fmt.Errorf(format, args...)}
 }
 
-// errQuiet ends a command with exit code 1 and no message: what it printed already said it all.
+// errQuiet ends a command with exit code 1 and no message, for commands whose output already says everything.
 var errQuiet = &codedError{exitFailed, errors.New("")}
 
 func exitCode(err error) int {
@@ -142,7 +142,7 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
-// noArguments refuses arguments in one line, with the next command.
+// noArguments rejects any argument and points to --help.
 func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return wrongUse("unexpected argument %q: see `%s --help`", args[0], cmd.CommandPath())

@@ -11,7 +11,7 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 )
 
-// outputFlags are kubectl's -o and --no-headers for values that are not API objects.
+// outputFlags are kubectl's -o and --no-headers, and --sort-by, for values that are not API objects.
 type outputFlags struct {
 	kube      *genericclioptions.PrintFlags
 	noHeaders bool
@@ -27,10 +27,10 @@ func (o *outputFlags) addTo(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.sortBy, "sort-by", "", "Order by this field of -o json, such as .waitSeconds.")
 }
 
-// format is the value of -o.
+// format returns the value of -o.
 func (o *outputFlags) format() string { return *o.kube.OutputFormat }
 
-// isTable tells whether people rather than programs will read.
+// isTable reports whether the output is a table for people rather than a format for programs.
 func (o *outputFlags) isTable() bool {
 	return (o.format() == "" || o.format() == "wide") && *o.kube.TemplatePrinterFlags.TemplateArgument == ""
 }
@@ -39,15 +39,15 @@ func (o *outputFlags) tableOptions() printers.PrintOptions {
 	return printers.PrintOptions{NoHeaders: o.noHeaders, Wide: o.format() == "wide"}
 }
 
-// renderer prints a list of values: as a table, as their names, or as an object.
+// renderer converts a list of values to a table, to an API object, and each value to its name.
 type renderer[T any] struct {
 	table  func([]T) *metav1.Table
 	object func([]T) runtime.Object
 	name   func(*T) string
 }
 
-// printerOf gives the function that writes a list to out in the format asked for. It may be called again and again: a
-// table neither repeats its header nor forgets its widths.
+// printerOf returns a function that writes a list to out in the selected format. The function may be called repeatedly:
+// a table keeps its column widths and does not repeat its header.
 func printerOf[T any](out io.Writer, o *outputFlags, r renderer[T]) (func([]T) error, error) {
 	switch {
 	case o.isTable():
@@ -71,7 +71,7 @@ func printerOf[T any](out io.Writer, o *outputFlags, r renderer[T]) (func([]T) e
 	printer, err := o.kube.ToPrinter()
 	switch {
 	case genericclioptions.IsNoCompatiblePrinterError(err):
-		return nil, wrongUse("%w,wide", err) // it ends with those that it knows
+		return nil, wrongUse("%w,wide", err) // the error ends with the list of known formats
 	case err != nil:
 		return nil, wrongUse("%w", err)
 	}

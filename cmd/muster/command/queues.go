@@ -50,7 +50,7 @@ func (o *queuesOptions) run(ctx context.Context, streams genericiooptions.IOStre
 			object: func(queues []view.Queue) runtime.Object { return view.NewQueueList(queues) },
 			name:   func(queue *view.Queue) string { return "clusterqueue.kueue.x-k8s.io/" + queue.Name },
 		},
-		// The head of a queue may be a job of any namespace, so all are read whatever is shown.
+		// The head of a queue may be a job of any namespace, so all namespaces are read even if only one is shown.
 		scope: func() (observe.Scope, string, error) {
 			if o.allNamespaces {
 				return observe.Scope{ClusterQueues: true}, "", nil

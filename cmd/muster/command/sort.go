@@ -11,13 +11,13 @@ import (
 	"k8s.io/kubectl/pkg/cmd/get"
 )
 
-// sorter is --sort-by: it orders values by a field of their JSON. The zero value leaves the order as it is.
+// sorter implements --sort-by: it orders values by a field of their JSON. The zero value keeps the order.
 type sorter struct {
 	field string
 	path  *jsonpath.JSONPath
 }
 
-// newSorter reads a field as kubectl takes it: .priority or {.priority}.
+// newSorter parses a field in kubectl's syntax: .priority or {.priority}.
 func newSorter(field string) (sorter, error) {
 	if field == "" {
 		return sorter{}, nil
@@ -33,8 +33,8 @@ func newSorter(field string) (sorter, error) {
 	return sorter{field: field, path: path}, nil
 }
 
-// sortValues orders values in place: what lacks the field comes first, and equals keep their order. It fails if all
-// of them lack the field, for then the field does not exist.
+// sortValues sorts values in place and stably; values without the field come first. If no value has the field, it
+// returns an error, since the field probably does not exist.
 func sortValues[T any](s sorter, values []T) error {
 	if s.path == nil || len(values) == 0 {
 		return nil
@@ -84,7 +84,7 @@ func (s sorter) key(value any) (any, error) {
 	return found, nil
 }
 
-// compareKeys orders absent before numbers before amounts before texts.
+// compareKeys orders missing values before numbers before quantities before strings.
 func compareKeys(a, b any) int {
 	if x, y := keyRank(a), keyRank(b); x != y {
 		return x - y

@@ -27,13 +27,13 @@ directory.`,
 	})
 }
 
-// passToLocal makes a command hand over to muster-local's command of the same name, flags untouched.
+// passToLocal makes cmd run the command of the same name of muster-local, with all flags passed through.
 func passToLocal(cmd *cobra.Command) *cobra.Command {
 	cmd.DisableFlagParsing = true
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		err := localcluster.Exec(append([]string{cmd.Name()}, args...)...)
 		if slices.Contains(args, "--help") || slices.Contains(args, "-h") {
-			return cmd.Help() // muster-local is not there to help
+			return cmd.Help() // Exec returned, so muster-local is missing and cannot print its help
 		}
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// version is that of the chart which the build is of; whoever links it says so.
+// version is the version of the chart that this build belongs to, set by the linker (-X).
 var version = ""
 
 // build is what `muster version -o json` prints.
@@ -40,7 +40,7 @@ func newVersion(streams genericiooptions.IOStreams) *cobra.Command {
 	return cmd
 }
 
-// thisBuild is what the linker was told, and what the Go tool stamped into the program without being told.
+// thisBuild combines version, set by the linker, with what the Go tool stamped into the program.
 func thisBuild(info *debug.BuildInfo) build {
 	b := build{Version: "unknown", Kubernetes: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if info == nil {

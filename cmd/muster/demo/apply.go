@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	// fieldManager owns the fields that the demo applies.
+	// fieldManager is the field manager of the objects that the demo applies.
 	fieldManager = "muster-demo"
-	// namespaceOfDocuments takes the manifests that name no namespace: the documents' own.
+	// namespaceOfDocuments is used for manifests without a namespace, as in the documentation.
 	namespaceOfDocuments = "docs"
-	// kindAppearsWithin is how long a kind may take to be served after its definition was applied.
+	// kindAppearsWithin bounds the wait for a kind to be served after its CRD was applied.
 	kindAppearsWithin = 30 * time.Second
 )
 
@@ -61,8 +61,8 @@ func (a *applier) apply(ctx context.Context, object *unstructured.Unstructured) 
 	return resource.Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
 }
 
-// mappingOf finds the resource of a kind. A kind whose definition has just been applied is served a moment later, and
-// nothing announces it, so discovery is asked again.
+// mappingOf returns the resource of a kind. It retries discovery, since a kind is served only some time after its CRD
+// was applied.
 func (a *applier) mappingOf(ctx context.Context, kind schema.GroupVersionKind) (mapping *meta.RESTMapping, err error) {
 	polled := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, kindAppearsWithin, true, func(context.Context) (bool, error) {
 		mapping, err = a.mapper.RESTMapping(kind.GroupKind(), kind.Version)

@@ -13,13 +13,13 @@ import (
 	"github.com/musterhq/muster/cmd/muster/view"
 )
 
-// console is where the demo speaks: on a terminal lines scroll away above a picture of queues and jobs, elsewhere each
-// change is a line. It is safe for concurrent use, for the cluster speaks too.
+// console prints the demo's output: on a terminal, lines scroll above a picture of queues and jobs; elsewhere each
+// change is a line. It is safe for concurrent use, because the cluster's own output goes through it too.
 type console struct {
 	mu      sync.Mutex
 	out     io.Writer
 	begin   time.Time
-	screen  *show.Screen // nil where there is no terminal
+	screen  *show.Screen // nil if the output is not a terminal
 	phrases map[string]string
 }
 
@@ -31,10 +31,10 @@ func newConsole(out io.Writer, begin time.Time) *console {
 	return c
 }
 
-// redraws tells whether time passing is worth a new picture.
+// redraws reports whether the picture must be redrawn as time passes.
 func (c *console) redraws() bool { return c.screen != nil }
 
-// say writes lines that stay.
+// say prints lines that stay.
 func (c *console) say(format string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -47,7 +47,7 @@ func (c *console) say(format string, args ...any) {
 	}
 }
 
-// picture shows where queues and jobs stand.
+// picture shows the state of queues and jobs.
 func (c *console) picture(queues []view.Queue, jobs []view.Job, now time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,8 +72,8 @@ func (c *console) picture(queues []view.Queue, jobs []view.Job, now time.Time) e
 	return nil
 }
 
-// inUse leaves out queues that nobody uses and all but the first resource of each, which is the scarce one, or it would
-// not be first: a picture has to fit a terminal.
+// inUse returns the queues in use, each with its first resource only (the scarcest), so that the picture fits a
+// terminal.
 func inUse(queues []view.Queue) []view.Queue {
 	var used []view.Queue
 	for _, queue := range queues {
@@ -85,7 +85,7 @@ func inUse(queues []view.Queue) []view.Queue {
 	return used
 }
 
-// endPicture leaves the last picture where it is: what follows is written below it.
+// endPicture keeps the last picture on the screen; later output goes below it.
 func (c *console) endPicture() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,11 +94,11 @@ func (c *console) endPicture() {
 	}
 }
 
-// changes writes a line for each queue and job whose phrase is new.
+// changes prints a line for each queue and job whose description has changed.
 func (c *console) changes(queues []view.Queue, jobs []view.Job, now time.Time) {
 	elapsed := now.Sub(c.begin).Seconds()
 	for i := range jobs {
-		if hasAnswer(&jobs[i]) { // the moment before the answer is no news
+		if hasAnswer(&jobs[i]) { // skip jobs that the operator has not reconciled yet
 			c.change(elapsed, jobs[i].FullTitle(), jobPhrase(&jobs[i]))
 		}
 	}

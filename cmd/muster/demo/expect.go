@@ -21,8 +21,8 @@ import (
 	"github.com/musterhq/muster/cmd/muster/view"
 )
 
-// expectedEnds are the kinds that are jobs, and how each should end. A Workload by itself is admitted and stays so: the
-// pods are the affair of the controller that made it, and here none did.
+// expectedEnds maps the kinds that are jobs to the state in which they should end. A bare Workload stays Admitted,
+// since no controller starts pods for it here.
 var expectedEnds = map[schema.GroupKind]view.State{
 	{Group: jobset.GroupVersion.Group, Kind: "JobSet"}:          view.Completed,
 	{Group: tensorstack.GroupVersion.Group, Kind: "GenericJob"}: view.Completed,
@@ -39,25 +39,25 @@ type expectation struct {
 	end              view.State
 }
 
-// expect gives the expectation of an applied object, false if it is no job.
+// expect returns the expectation for an applied object; false if it is not a job.
 func expect(object *unstructured.Unstructured) (expectation, bool) {
 	end, isJob := expectedEnds[object.GroupVersionKind().GroupKind()]
 	title := strings.ToLower(object.GetKind()) + "/" + object.GetName()
 	if object.GroupVersionKind().Group == volcano.GroupVersion.Group {
-		title = "vc" + title // as people call it
+		title = "vc" + title // VCJob, not batch/v1 Job
 	}
 	return expectation{namespace: object.GetNamespace(), title: title, end: end}, isJob
 }
 
-// standing is what has become of the expected jobs at one moment.
+// standing compares the expected jobs with their state at one time.
 type standing struct {
 	jobs     []view.Job // the expected ones that exist, in the order in which they started
-	open     []string   // not at an end
-	answered bool       // Muster has admitted each, or has said why it waits
-	wrong    []string   // ended otherwise than expected, with the reason
+	open     []string   // titles of jobs that have not ended
+	answered bool       // the operator has admitted each, or reported why it waits
+	wrong    []string   // titles of jobs with an unexpected end, and the reason
 }
 
-// judge compares jobs with what is expected of them.
+// judge compares jobs with their expectations.
 func judge(expected []expectation, jobs []view.Job) standing {
 	s := standing{answered: true}
 	for _, e := range expected {
@@ -91,9 +91,9 @@ func judge(expected []expectation, jobs []view.Job) standing {
 	return s
 }
 
-// overtaken finds jobs that had to wait while a job of lower priority that asks the same of the same queue
-// was served: the order that the examples are there to show. API times are whole seconds, so what happened in the second
-// of a job's creation is not held against anybody.
+// overtaken returns jobs that waited while a job of lower priority with equal requests in the same queue was admitted:
+// the examples exist to show the order of priority. API times have whole seconds, so admissions within the second of a
+// job's creation are ignored.
 func overtaken(jobs []view.Job) []string {
 	var wrong []string
 	for i := range jobs {
@@ -114,5 +114,5 @@ func overtaken(jobs []view.Job) []string {
 
 func sameAmount(a, b resource.Quantity) bool { return a.Cmp(b) == 0 }
 
-// hasAnswer tells whether the operator has looked at a job.
+// hasAnswer reports whether the operator has reconciled the job.
 func hasAnswer(job *view.Job) bool { return job.State != view.Pending || job.Reason != "" }

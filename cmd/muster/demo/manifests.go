@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// prerequisitesFolder is applied before all others, and what is in it is no job of the demo.
+// prerequisitesFolder is applied first. Objects in it are not jobs of the demo.
 const prerequisitesFolder = "prerequisites"
 
 // manifest is one file of the examples.
@@ -24,8 +24,8 @@ type manifest struct {
 	objects      []*unstructured.Unstructured
 }
 
-// readManifests reads <folder>/<file>.yaml of an examples folder in the order in which they are applied:
-// prerequisites, then the other folders by name, files by name within each.
+// readManifests reads <folder>/<file>.yaml of the examples and returns them in the order of their application:
+// prerequisites, then the other folders by name, and files by name within each.
 func readManifests(examples fs.FS) ([]manifest, error) {
 	files, err := fs.Glob(examples, "*/*.yaml")
 	if err != nil {
@@ -72,7 +72,7 @@ func readObjects(examples fs.FS, file string) ([]*unstructured.Unstructured, err
 		case err != nil:
 			return nil, err
 		case len(object.Object) == 0:
-			continue // a document of comments alone
+			continue // a document with comments only
 		case object.GetKind() == "" || object.GetName() == "":
 			return nil, errors.New("a document has no kind or no metadata.name")
 		}

@@ -17,27 +17,29 @@ import (
 	"github.com/musterhq/muster/cmd/muster/view"
 )
 
-// Options say what to play and where to speak.
+// Options configure the demo.
 type Options struct {
 	// Binary is the path of muster-local.
 	Binary string
 	// Examples holds <folder>/<file>.yaml.
 	Examples fs.FS
-	// Keep leaves the cluster up after the end, until ctx is done.
+	// Keep keeps the cluster running after the end, until ctx is done.
 	Keep bool
-	// Timeout bounds the whole demo, without what Keep adds.
+	// Timeout bounds the whole demo, apart from Keep.
 	Timeout time.Duration
 	Out     io.Writer
 }
 
-// clusterFlags are those of the cluster that the examples are written for.
+// clusterFlags are the flags of the cluster that the examples are written for.
 var clusterFlags = []string{"--ephemeral", "--nodes", "1", "--sim-nodes", "16", "--sim-gpus", "8", "--sim-gpu-product", "NVIDIA-A100-SXM4-80GB"}
 
-// answerWithin is how long the demo waits for the operator to answer to one file before it applies the next.
+// answerWithin is how long the demo waits for the operator to reconcile the jobs of one file before it applies the
+// next.
 const answerWithin = 5 * time.Second
 
-// Run plays the demo. It fails if a job ends otherwise than expected or is overtaken by a lesser one, if the time is over, if the cluster stops, or if
-// ctx ends before the jobs do; the cluster is stopped in any case before it returns.
+// Run plays the demo. It returns an error if a job ends in an unexpected state or is overtaken by one of lower
+// priority, on timeout, if the cluster stops, or if ctx ends before the jobs do. It always stops the cluster before it
+// returns.
 func Run(ctx context.Context, o Options) (err error) {
 	manifests, err := readManifests(o.Examples)
 	if err != nil {
@@ -89,7 +91,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	return nil
 }
 
-// reasonOf prefers why the demo was ended to the error that the ending caused somewhere.
+// reasonOf returns the cause for which the demo was cancelled, rather than the error that the cancellation led to.
 func reasonOf(playing context.Context, err error) error {
 	switch cause := context.Cause(playing); {
 	case cause == nil:
@@ -103,7 +105,7 @@ func reasonOf(playing context.Context, err error) error {
 	}
 }
 
-// stage is the cluster as the demo uses it.
+// stage is the running cluster with its clients.
 type stage struct {
 	config   *rest.Config
 	cluster  *observe.Cluster
@@ -134,13 +136,13 @@ func newStage(ctx context.Context, kubeconfig string, console *console) (*stage,
 	return &stage{config: config, cluster: cluster, watch: watch, applier: applier, console: console}, nil
 }
 
-// play applies the manifests, follows the jobs to their ends and tells how it went.
+// play applies the manifests, follows the jobs until they end, and prints the result.
 func (s *stage) play(ctx context.Context, manifests []manifest) error {
 	for i := range manifests {
 		if err := s.apply(ctx, &manifests[i]); err != nil {
 			return err
 		}
-		// As a person would, apply the next when this one has been answered: so that what is submitted last is last.
+		// Wait until the operator has reconciled these jobs, so that jobs queue in the order in which they are applied.
 		last, err := s.follow(ctx, answerWithin, func(now standing) bool { return now.answered })
 		if err != nil {
 			return err
@@ -192,8 +194,8 @@ func (s *stage) apply(ctx context.Context, m *manifest) error {
 	return nil
 }
 
-// follow shows what happens until the jobs stand as wanted, which is judged anew after each change. With atMost, it
-// also ends, without error, when that time is over. It gives the last standing in any case.
+// follow shows progress until wanted accepts the standing of the jobs, which is computed again after each change. If
+// atMost is not 0, it also returns, without error, after that time. It always returns the last standing.
 func (s *stage) follow(ctx context.Context, atMost time.Duration, wanted func(standing) bool) (last standing, err error) {
 	var enough <-chan time.Time
 	if atMost > 0 {

@@ -17,10 +17,10 @@ import (
 	"github.com/musterhq/muster/cmd/muster/view"
 )
 
-// simulatedLabel marks the nodes whose pods do nothing, and so have no log to show.
+// simulatedLabel marks nodes whose pods are simulated and thus have no logs.
 const simulatedLabel = "muster.dev/simulated"
 
-// summary is a table of jobs in the order in which they started: what became of each, how long it waited and ran.
+// summary returns a table of the jobs in the order in which they started: how each ended, how long it waited and ran.
 func summary(jobs []view.Job) string {
 	table := &metav1.Table{}
 	for _, name := range []string{"Job", "Queue", "Prio", "State", "Waited", "Ran", "Remark"} {
@@ -43,17 +43,17 @@ func summary(jobs []view.Job) string {
 	return strings.Join(lines, "\n")
 }
 
-// explainWithin bounds the look at what jobs lack when the demo has already failed.
+// explainWithin bounds explainOpen, after the demo's own timeout has passed.
 const explainWithin = 10 * time.Second
 
-// explainOpen says of each job that is not done what `muster explain` would say: the cluster is about to go, and with it
-// the chance to ask. The demo's own time is over, so this has a little of its own.
+// explainOpen prints, for each unfinished job, the output of `muster explain`, before the cluster is stopped. It uses a
+// context of its own, because that of the demo has ended.
 func (s *stage) explainOpen(last standing) {
 	ctx, cancel := context.WithTimeout(context.Background(), explainWithin)
 	defer cancel()
 	seen, err := s.cluster.SeeEverything(ctx, "")
 	if err != nil {
-		return // the cluster is gone, which the demo's error tells
+		return // the demo's own error reports that the cluster is gone
 	}
 
 	now := time.Now()
@@ -62,7 +62,7 @@ func (s *stage) explainOpen(last standing) {
 		if !slices.Contains(last.open, jobs[i].FullTitle()) {
 			continue
 		}
-		seen.Pods, _ = s.cluster.PodsOf(ctx, &jobs[i]) // without pods the rest is still worth telling
+		seen.Pods, _ = s.cluster.PodsOf(ctx, &jobs[i]) // without pods the rest is still useful
 		var text strings.Builder
 		if err := show.Explanation(&text, view.Explain(seen, jobs, jobs[i], now)); err == nil {
 			s.console.say("\n%s", strings.TrimRight(text.String(), "\n"))
@@ -70,8 +70,8 @@ func (s *stage) explainOpen(last standing) {
 	}
 }
 
-// showLog prints what one worker wrote: the first worker of the first job that ran as processes of this machine. The
-// demo does not fail for want of a log.
+// showLog prints the log of the first worker of the first job that ran on a node that is not simulated. A missing log
+// does not fail the demo.
 func (s *stage) showLog(ctx context.Context, jobs []view.Job) {
 	client, err := kubernetes.NewForConfig(s.config)
 	if err != nil {
@@ -98,7 +98,7 @@ func (s *stage) showLog(ctx context.Context, jobs []view.Job) {
 	}
 }
 
-// workerHere gives the first of a job's pods that ran on a node that is not simulated, nil if none did.
+// workerHere returns the first of a job's pods that ran on a node that is not simulated, nil if none did.
 func (s *stage) workerHere(ctx context.Context, client kubernetes.Interface, job *view.Job) (*corev1.Pod, error) {
 	pods, err := s.cluster.PodsOf(ctx, job)
 	if err != nil || len(pods) == 0 {
@@ -124,7 +124,8 @@ func (s *stage) workerHere(ctx context.Context, client kubernetes.Interface, job
 	return first, nil
 }
 
-// completionIndex is a pod's number in its Job, padded so that it sorts as a number, and its name where Jobs are many.
+// completionIndex returns a key that sorts a job's pods: the completion index, padded so that it sorts numerically, or
+// the name of the pod.
 func completionIndex(pod *corev1.Pod) string {
 	return fmt.Sprintf("%10s/%s", pod.Annotations[batchv1.JobCompletionIndexAnnotation], pod.Name)
 }

@@ -8,12 +8,12 @@ import (
 	"syscall"
 )
 
-// binaryName is the program that holds the embedded control plane. It is a program of its own because it is large:
-// most users of muster talk to a cluster that somebody else runs.
+// binaryName is the program with the embedded control plane. It is a separate binary because it is large, and most
+// users of muster use an existing cluster.
 const binaryName = "muster-local"
 
-// Binary gives the path of the muster-local that stands beside this program, following links: a kubectl-muster in
-// another folder that points here counts as here. The error of a missing binary says how to get one.
+// Binary returns the path of the muster-local beside this program, after symbolic links have been resolved, so that a
+// kubectl-muster linked from another folder works. The error for a missing binary says how to get one.
 func Binary() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -39,11 +39,11 @@ func beside(self string) (string, error) {
 	return path, nil
 }
 
-// calledAs is the name that muster-local is called by: it speaks of itself by that, and people typed `muster up`.
+// calledAs is the argv[0] of muster-local, which it uses in its messages: the user typed `muster up`.
 const calledAs = "muster"
 
-// Exec replaces this process by `muster-local args…`, so that signals, the terminal and the exit code are its own.
-// It returns only when that failed.
+// Exec replaces this process by `muster-local args…`, so that signals, the terminal and the exit code are handled by
+// it. It returns only on failure.
 func Exec(args ...string) error {
 	path, err := Binary()
 	if err != nil {

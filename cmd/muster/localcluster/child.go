@@ -12,21 +12,21 @@ import (
 	"time"
 )
 
-// stopGrace is how long a child gets to stop its cluster before it is killed.
+// stopGrace is how long a child may take to stop its cluster before it is killed.
 const stopGrace = 30 * time.Second
 
 // Child is a `muster-local up` that this process started and must Stop.
 type Child struct {
 	command *exec.Cmd
 	ready   chan string   // receives the kubeconfig once
-	exited  chan struct{} // closed when the process is gone and its output read
+	exited  chan struct{} // closed when the process has exited and its output is read
 	waitErr error         // set before exited is closed
 	last    string        // the last line it wrote; set before exited is closed
-	served  bool          // it has been ready; set before exited is closed
+	served  bool          // whether it was ready; set before exited is closed
 }
 
-// Start runs `binary up args…` in a process group of its own: a Ctrl-C in the terminal reaches this process only,
-// which then decides when to stop the cluster. Each line that the child writes is given to onLine.
+// Start runs `binary up args…` in a process group of its own: Ctrl-C in the terminal reaches only this process, which
+// then decides when to stop the cluster. onLine is called for each line that the child prints.
 func Start(binary string, args []string, onLine func(string)) (*Child, error) {
 	child := &Child{
 		command: exec.Command(binary, append([]string{"up"}, args...)...),
@@ -34,7 +34,7 @@ func Start(binary string, args []string, onLine func(string)) (*Child, error) {
 		exited:  make(chan struct{}),
 	}
 	child.command.SysProcAttr = childAttributes()
-	// A process of the cluster that outlives it must not hold this one through an inherited output.
+	// A process of the cluster may outlive the child and keep its output open; do not wait for that.
 	child.command.WaitDelay = 5 * time.Second
 	output, input := io.Pipe()
 	child.command.Stdout, child.command.Stderr = input, input
@@ -56,8 +56,8 @@ func Start(binary string, args []string, onLine func(string)) (*Child, error) {
 	return child, nil
 }
 
-// read passes lines on until the child is gone. A line longer than the buffer would end the scan and then block the
-// child, so what remains is drained.
+// read passes lines to onLine until the child exits. A line longer than the buffer ends the scan, which would block the
+// child, so the remaining output is drained.
 func (c *Child) read(output io.Reader, onLine func(string)) {
 	lines := bufio.NewScanner(output)
 	lines.Buffer(nil, 1<<20)
@@ -69,13 +69,13 @@ func (c *Child) read(output io.Reader, onLine func(string)) {
 		onLine(line)
 		if kubeconfig := kubeconfigOf(line); kubeconfig != "" && !c.served {
 			c.served = true
-			c.ready <- kubeconfig // has room for the one
+			c.ready <- kubeconfig // buffered
 		}
 	}
 	_, _ = io.Copy(io.Discard, output)
 }
 
-// kubeconfigOf reads the path out of a ready line, `ready in 3.9s: export KUBECONFIG=PATH`; "" for any other line.
+// kubeconfigOf returns the path in a ready line, `ready in 3.9s: export KUBECONFIG=PATH`; "" for any other line.
 func kubeconfigOf(line string) string {
 	const marker = "KUBECONFIG="
 	if !strings.HasPrefix(line, "ready") {
@@ -88,7 +88,7 @@ func kubeconfigOf(line string) string {
 	return strings.Trim(strings.TrimSpace(path), `"'`)
 }
 
-// Ready waits for the child's ready line and gives the kubeconfig that it names. It fails when the child ends before.
+// Ready waits for the child's ready line and returns the kubeconfig in it. It fails if the child exits before.
 func (c *Child) Ready(ctx context.Context) (string, error) {
 	select {
 	case kubeconfig := <-c.ready:
@@ -98,17 +98,17 @@ func (c *Child) Ready(ctx context.Context) (string, error) {
 	case <-ctx.Done():
 	}
 	select {
-	case <-c.exited: // which may be why the caller gave up
+	case <-c.exited: // prefer this reason: it may be why ctx was cancelled
 		return "", c.ExitError()
 	default:
 		return "", fmt.Errorf("wait for the cluster to be ready: %w", context.Cause(ctx))
 	}
 }
 
-// Exited is closed when the child is gone.
+// Exited returns a channel that is closed when the child has exited.
 func (c *Child) Exited() <-chan struct{} { return c.exited }
 
-// ExitError says why a child that is gone went, with its last line as the reason. Call it after Exited is closed.
+// ExitError returns why the child exited, with its last line of output. Call it only after Exited is closed.
 func (c *Child) ExitError() error {
 	when, how := "before it was ready", "exit code 0"
 	if c.served {
@@ -123,10 +123,11 @@ func (c *Child) ExitError() error {
 	return fmt.Errorf("the cluster stopped %s (%s): %s", when, how, c.last)
 }
 
-// Stop asks the child to stop its cluster and waits until it is gone; after 30 seconds it is killed, which is an error.
+// Stop asks the child to stop its cluster and waits for it to exit. After stopGrace the child is killed, and Stop
+// returns an error.
 func (c *Child) Stop() error {
 	if err := c.command.Process.Signal(syscall.SIGTERM); err != nil {
-		// Already gone: nothing is left to stop.
+		// It has exited already.
 		<-c.exited
 		return nil
 	}

@@ -2,7 +2,7 @@ package localcluster
 
 import "syscall"
 
-// childAttributes also makes the kernel stop the cluster when this process is killed without a chance to do it.
+// childAttributes also has the kernel terminate the child if this process is killed.
 func childAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 }

@@ -23,7 +23,7 @@ func TestKubeconfigOfReadyLine(t *testing.T) {
 	}
 }
 
-// program writes a shell script that plays muster-local.
+// program writes a shell script that stands in for muster-local.
 func program(t *testing.T, script string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), binaryName)
@@ -68,7 +68,7 @@ func TestChildThatEndsTooSoonSaysWhy(t *testing.T) {
 	}
 	over, giveUp := context.WithCancel(context.Background())
 	giveUp()
-	for range 50 { // whichever of the two is seen first
+	for range 50 { // select is random: repeat
 		if _, err := child.Ready(over); err == nil || err.Error() != want {
 			t.Fatalf("Ready once nobody waits for it any more: %v, want %s", err, want)
 		}

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// defaultDir is where `muster up` keeps its state when no --dir is given: $XDG_STATE_HOME/muster, else
+// defaultDir returns where `muster up` keeps its state if --dir is not given: $XDG_STATE_HOME/muster, or else
 // ~/.local/state/muster. Empty if neither is known.
 func defaultDir() string {
 	if state := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(state) {
@@ -21,7 +21,7 @@ func defaultDir() string {
 	return filepath.Join(home, ".local", "state", "muster")
 }
 
-// runningKubeconfig gives the kubeconfig of the cluster that `muster up` runs from dir, or "" if none runs there.
+// runningKubeconfig returns the kubeconfig of the cluster that `muster up` runs from dir, "" if none is running.
 func runningKubeconfig(dir string) string {
 	if dir == "" || !running(filepath.Join(dir, "pid")) {
 		return ""
@@ -33,8 +33,8 @@ func runningKubeconfig(dir string) string {
 	return kubeconfig
 }
 
-// running tells whether the process named in a pid file lives. Signal 0 asks without disturbing; EPERM means that it
-// lives and belongs to somebody else.
+// running reports whether the process in a pid file is alive, by signal 0. EPERM means that it is alive and belongs to
+// another user.
 func running(pidFile string) bool {
 	content, err := os.ReadFile(pidFile)
 	if err != nil {
@@ -48,9 +48,9 @@ func running(pidFile string) bool {
 	return err == nil || err == syscall.EPERM
 }
 
-// UseRunning points this process at the running default cluster when the user has named no other one: KUBECONFIG is
-// unset and there is no ~/.kube/config. A kubeconfig of the user's own always wins, so that `kubectl get` and
-// `kubectl muster jobs` in one shell never speak of two clusters.
+// UseRunning sets KUBECONFIG to the running default cluster if the user has not configured any cluster: KUBECONFIG is
+// unset and ~/.kube/config does not exist. A kubeconfig of the user always wins, so that `kubectl get` and `kubectl
+// muster jobs` in one shell refer to the same cluster.
 func UseRunning() {
 	if os.Getenv("KUBECONFIG") != "" {
 		return
@@ -61,7 +61,7 @@ func UseRunning() {
 		}
 	}
 	if kubeconfig := runningKubeconfig(defaultDir()); kubeconfig != "" {
-		// Setenv fails only for impossible names and values; then the client says that it has no configuration.
+		// Setenv fails only for invalid names and values; then the client reports that it has no configuration.
 		_ = os.Setenv("KUBECONFIG", kubeconfig)
 	}
 }

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// askEvery is how often the API server of a watch is asked whether it is there: watches that hear nothing do not tell a cluster where
-	// nothing happens from one that is gone, and are begun anew without a word.
+	// askEvery is the interval at which Watch checks that the API server answers. Watches alone do not show it: they
+	// are restarted silently, and an unreachable cluster looks like one in which nothing changes.
 	askEvery = 5 * time.Second
-	// askPatience is for how long it may think about that.
+	// askPatience is the timeout of one such request.
 	askPatience = 10 * time.Second
 )
 
-// pulse is whether an API server answers.
+// pulse periodically checks whether an API server answers.
 type pulse struct {
 	client *http.Client
 	url    string
@@ -41,14 +41,14 @@ func newPulse(config *rest.Config) (*pulse, error) {
 	return &pulse{client: client, url: base.JoinPath("version").String(), every: askEvery}, nil
 }
 
-// lost is why the API server does not answer, nil while it does.
+// lost returns why the API server does not answer, or nil while it does.
 func (p *pulse) lost() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.err
 }
 
-// follow asks until ctx ends, and tells of each change.
+// follow sends a request every p.every until ctx ends, and calls changed when the server stops or resumes answering.
 func (p *pulse) follow(ctx context.Context, changed func()) {
 	ticker := time.NewTicker(p.every)
 	defer ticker.Stop()
@@ -72,8 +72,8 @@ func (p *pulse) follow(ctx context.Context, changed func()) {
 	}
 }
 
-// ask fails if there is no answer. One that refuses is one, unless it asks who this is: then it tells nothing any more, as soon as the
-// watches that are open end.
+// ask returns an error if the server does not answer. Any response counts as an answer except 401: with rejected
+// credentials no events arrive any more once the open watches end.
 func (p *pulse) ask(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()

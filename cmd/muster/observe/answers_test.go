@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestWhoFollowsAClusterHearsThatItIsGone: and that it is back; one that refuses to answer is there.
+// TestLostReportsThatTheServerIsGoneAndBack: a server that answers with a refusal is not gone.
 func TestWhoFollowsAClusterHearsThatItIsGone(t *testing.T) {
 	refuses := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) })
 	server := httptest.NewServer(refuses)
@@ -41,7 +41,7 @@ func TestWhoFollowsAClusterHearsThatItIsGone(t *testing.T) {
 	}
 }
 
-// TestWhoFollowsAClusterHearsThatItDoesNotKnowHimAnyMore: once his token is over no watch is begun anew, and nothing else says so.
+// TestLostReportsExpiredCredentials: once the token has expired no watch can be restarted, and nothing else reports it.
 func TestWhoFollowsAClusterHearsThatItDoesNotKnowHimAnyMore(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
 	defer server.Close()

@@ -25,29 +25,30 @@ import (
 	"github.com/musterhq/muster/cmd/muster/view"
 )
 
-// ErrNotInstalled means that the cluster does not serve the queue API.
+// ErrNotInstalled is returned if the cluster does not serve the queue API.
 var ErrNotInstalled = errors.New("the cluster does not serve kueue.x-k8s.io/v1beta1")
 
-// Scope says how much of a cluster to read.
+// Scope selects how much of a cluster to read.
 type Scope struct {
-	// Namespace limits jobs and LocalQueues; empty reads all namespaces.
+	// Namespace limits jobs and LocalQueues to one namespace; empty means all.
 	Namespace string
-	// ClusterQueues are read too: with them a reader knows quotas, without them only jobs.
+	// ClusterQueues adds ClusterQueues, which are needed for quotas but not to list jobs.
 	ClusterQueues bool
 }
 
-// Cluster is one API server, to be read.
+// Cluster reads from one API server.
 type Cluster struct {
 	config *rest.Config
 	scheme *runtime.Scheme
 	client client.Client
-	// configuration is the operator's when the cluster was opened, or the default one and why it has to do.
+	// configuration is the operator's configuration when the cluster was opened, or the default one; then assumed says
+	// why.
 	configuration *v1alpha1.Configuration
 	assumed       string
 }
 
-// Open prepares to read from the API server of config: it asks by what configuration the operator decides, which says the
-// group of TrainingJobs too. A server that does not answer is found out by whoever reads next.
+// Open prepares to read from the API server of config. It reads the configuration that the operator published, which
+// also names the API group of TrainingJobs. It does not fail if the server does not answer: the next read does.
 func Open(ctx context.Context, config *rest.Config) (*Cluster, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kueue.AddToScheme, jobset.AddToScheme, lattice.AddToScheme, tensorstack.AddToScheme,
@@ -77,11 +78,12 @@ func (c *Cluster) See(ctx context.Context, scope Scope) (*view.Seen, error) {
 	return seen, err
 }
 
-// reading fills the list of a kind, of a cluster or of what is known of it, and returns what is there and cannot be read.
+// reading fills the list of a kind, from the API server or from a cache, and returns the objects that cannot be
+// decoded.
 type reading func(context.Context, kindRead, ...client.ListOption) ([]view.Unreadable, error)
 
-// see fills a Seen. A kind that is not served is left empty, but for those without which nothing queues; so is a kind of jobs that the user
-// may not list, which is noted in Unseen.
+// see reads a scope into a Seen. A kind that is not served is left empty, unless it is required for queueing: then see
+// returns ErrNotInstalled. A kind of jobs that the user may not list is left empty too, and noted in Unseen.
 func see(ctx context.Context, read reading, scope Scope) (*view.Seen, error) {
 	var (
 		lists         jobLists
@@ -115,7 +117,7 @@ func see(ctx context.Context, read reading, scope Scope) (*view.Seen, error) {
 	return seen, nil
 }
 
-// Namespaces are the names of all.
+// Namespaces returns the names of all namespaces.
 func (c *Cluster) Namespaces(ctx context.Context) ([]string, error) {
 	var list corev1.NamespaceList
 	if err := c.client.List(ctx, &list); err != nil {
@@ -128,7 +130,7 @@ func (c *Cluster) Namespaces(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// PodsOf reads the pods of a job. Those that are older are of another one that had its name, and were left by it.
+// PodsOf lists the pods of a job. It omits pods older than the job: they belong to a deleted job of the same name.
 func (c *Cluster) PodsOf(ctx context.Context, job *view.Job) ([]corev1.Pod, error) {
 	label := job.PodLabel()
 	if label == "" {
@@ -141,7 +143,7 @@ func (c *Cluster) PodsOf(ctx context.Context, job *view.Job) ([]corev1.Pod, erro
 	return slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return pod.CreationTimestamp.Before(&job.CreatedAt) }), nil
 }
 
-// WarningsOf reads the events that warn of a job; none where the user may not read them.
+// WarningsOf lists the Warning events of a job; none if the user may not read them.
 func (c *Cluster) WarningsOf(ctx context.Context, job *view.Job) ([]corev1.Event, error) {
 	var events corev1.EventList
 	about := client.MatchingFields{"involvedObject.uid": job.UID, "type": corev1.EventTypeWarning}

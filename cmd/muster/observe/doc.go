@@ -1,3 +1,3 @@
-// Package observe reads what the API server says of jobs and queues, once or as it changes, into a view.Seen. Commands
-// and the demo may call it. It writes nothing and draws no conclusions.
+// Package observe reads jobs and queues from the API server, once or continuously, into a view.Seen. Commands and the
+// demo call it. It never writes and draws no conclusions.
 package observe

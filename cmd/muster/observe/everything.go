@@ -18,9 +18,8 @@ import (
 	"github.com/musterhq/muster/internal/config"
 )
 
-// SeeEverything reads all that decisions depend on, with the rights of the user: what he
-// may not list in all namespaces is read in the one, and noted in Unseen with what he may
-// not list at all.
+// SeeEverything reads all objects that decisions depend on, with the user's rights. A namespaced kind that the user may
+// not list in all namespaces is read in the given one. Every kind of which objects may be missing is noted in Unseen.
 func (c *Cluster) SeeEverything(ctx context.Context, namespace string) (*view.Seen, error) {
 	var (
 		lists          jobLists
@@ -39,7 +38,7 @@ func (c *Cluster) SeeEverything(ctx context.Context, namespace string) (*view.Se
 		{name: "resourceflavors", list: &flavors, decides: true},
 		{name: "admissionchecks", list: &checks, decides: true},
 		{name: "namespaces", list: &namespaces, decides: true},
-		{name: "limitranges", list: &limitRanges, namespaced: true}, // those of the namespace are enough
+		{name: "limitranges", list: &limitRanges, namespaced: true}, // those of the namespace suffice
 		{name: "runtimeclasses", list: &runtimeClasses, decides: true},
 	}, lists.jobKinds()))
 	if err != nil {
@@ -55,8 +54,8 @@ func (c *Cluster) SeeEverything(ctx context.Context, namespace string) (*view.Se
 	return seen, err
 }
 
-// seeNodes reads what places depend on: a cluster may have very many pods, so that is done
-// only where it counts.
+// seeNodes reads the objects that placement depends on. A cluster may have very many pods, so it is called only if a
+// flavor is placed on nodes.
 func (c *Cluster) seeNodes(ctx context.Context, seen *view.Seen, namespace string) error {
 	var (
 		topologies kueue.TopologyList
@@ -73,7 +72,7 @@ func (c *Cluster) seeNodes(ctx context.Context, seen *view.Seen, namespace strin
 	return err
 }
 
-// readAll fills the lists, and notes what is missing in Unseen.
+// readAll fills the lists of the kinds, and notes in Unseen those that are incomplete.
 func (c *Cluster) readAll(ctx context.Context, seen *view.Seen, namespace string, kinds []kindRead) error {
 	for _, kind := range kinds {
 		unreadable, whole, err := c.list(ctx, kind, namespace)
@@ -92,7 +91,8 @@ func (c *Cluster) readAll(ctx context.Context, seen *view.Seen, namespace string
 	return nil
 }
 
-// readConfiguration gives the one that the operator published, or the default one and why it has to do.
+// readConfiguration returns the configuration that the operator published. If it cannot be read, readConfiguration
+// returns the default one, and assumed says why.
 func readConfiguration(ctx context.Context, reader client.Reader) (_ *v1alpha1.Configuration, assumed string) {
 	var published corev1.ConfigMap
 	name := client.ObjectKey{Namespace: config.PublishedNamespace, Name: config.PublishedName}
@@ -108,11 +108,11 @@ func readConfiguration(ctx context.Context, reader client.Reader) (_ *v1alpha1.C
 	return configured, ""
 }
 
-// errNotServed says that the cluster does not know a kind.
+// errNotServed is returned by list for a kind that the cluster does not serve.
 var errNotServed = errors.New("the kind is not served")
 
-// list reads all objects of a kind, or those of the namespace where the user may not read
-// more. It reports whether these are all that count.
+// list reads all objects of a kind, or only those of the namespace if the user may not list more. whole reports whether
+// the list is complete.
 func (c *Cluster) list(ctx context.Context, kind kindRead, namespace string) (unreadable []view.Unreadable, whole bool, err error) {
 	var only []client.ListOption
 	if kind.only != nil {
@@ -121,7 +121,7 @@ func (c *Cluster) list(ctx context.Context, kind kindRead, namespace string) (un
 	unreadable, err = c.read(ctx, kind, only...)
 	switch {
 	case isNotServed(err):
-		return nil, true, errNotServed // there are none
+		return nil, true, errNotServed // a kind that is not served has no objects
 	case apierrors.IsForbidden(err) && kind.namespaced:
 		unreadable, err = c.read(ctx, kind, append(only, client.InNamespace(namespace))...)
 		return unreadable, false, err

@@ -15,20 +15,20 @@ import (
 	"github.com/musterhq/muster/cmd/muster/view"
 )
 
-// kindRead is a kind to be read.
+// kindRead describes a kind of objects to read.
 type kindRead struct {
 	name       string
 	list       client.ObjectList
 	namespaced bool
-	// decides tells that all of them count, needed that nothing works without any.
+	// decides is set if decisions need the complete list; needed if the cluster must serve the kind.
 	decides, needed bool
-	// only selects, nil for all.
+	// only limits the list; nil selects all objects.
 	only client.ListOption
-	// watched is an empty object of the kind, nil where nobody follows it.
+	// watched is an empty object of the kind; nil if the kind is never watched.
 	watched client.Object
 }
 
-// jobLists are what people submitted and what queues for it.
+// jobLists are the lists of the jobs that users submit and of the objects that queue for them.
 type jobLists struct {
 	workloads    kueue.WorkloadList
 	localQueues  kueue.LocalQueueList
@@ -40,10 +40,10 @@ type jobLists struct {
 	jobs         batchv1.JobList
 }
 
-// kinds are those of the lists, to be read into them.
+// kinds returns all kinds of the lists, each to be read into its list.
 func (l *jobLists) kinds() []kindRead { return append(l.queuedKinds(), l.jobKinds()...) }
 
-// queuedKinds are those without which nothing queues.
+// queuedKinds returns the kinds that queueing requires.
 func (l *jobLists) queuedKinds() []kindRead {
 	return []kindRead{
 		{name: "workloads", list: &l.workloads, watched: &kueue.Workload{}, namespaced: true, decides: true, needed: true},
@@ -51,7 +51,7 @@ func (l *jobLists) queuedKinds() []kindRead {
 	}
 }
 
-// jobKinds are those that people submit.
+// jobKinds returns the kinds of jobs that users submit.
 func (l *jobLists) jobKinds() []kindRead {
 	return []kindRead{
 		{name: "jobsets", list: &l.jobSets, watched: &jobset.JobSet{}, namespaced: true},
@@ -63,18 +63,18 @@ func (l *jobLists) jobKinds() []kindRead {
 	}
 }
 
-// put has a Seen hold what was read.
+// put stores the items of the lists in seen.
 func (l *jobLists) put(seen *view.Seen) {
 	seen.Workloads, seen.LocalQueues = l.workloads.Items, l.localQueues.Items
 	seen.JobSets, seen.GenericJobs, seen.TrainingJobs = l.jobSets.Items, l.genericJobs.Items, l.trainingJobs.Items
 	seen.LatticeJobs, seen.VCJobs, seen.Jobs = l.latticeJobs.Items, l.vcJobs.Items, l.jobs.Items
 }
 
-// clusterQueueKind is that of ClusterQueues, to be read into the list.
+// clusterQueueKind describes ClusterQueues, to be read into list.
 func clusterQueueKind(list *kueue.ClusterQueueList) kindRead {
 	return kindRead{name: "clusterqueues", list: list, watched: &kueue.ClusterQueue{}, decides: true}
 }
 
-// isNotServed recognises a kind that the cluster does not know, or whose definition went away after it was discovered: NotFound of a
-// list is that, of one object it would not be.
+// isNotServed reports whether err means that the cluster does not serve the kind, also if its CRD was deleted after
+// discovery. It is valid for errors of lists only: for a single object NotFound would have another meaning.
 func isNotServed(err error) bool { return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) }

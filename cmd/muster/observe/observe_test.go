@@ -17,7 +17,7 @@ import (
 	"github.com/musterhq/muster/cmd/muster/view"
 )
 
-// served is what an API server of a test answers, by path. Watches it answers with the events that come for the path, until they end.
+// served maps paths to the responses of a test API server. A watch is sent the events of its path and then ends.
 func served(t *testing.T, answers map[string]string, events map[string]chan string) *rest.Config {
 	t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -48,7 +48,7 @@ func served(t *testing.T, answers map[string]string, events map[string]chan stri
 
 const vcJobs = "/apis/batch.volcano.sh/v1alpha1/jobs"
 
-// withVCJobs is what an API server answers that serves queues and VCJobs, of which it has some.
+// withVCJobs are the responses of an API server that serves queues and VCJobs.
 func withVCJobs(items string) map[string]string {
 	const emptyOf = `{"apiVersion":"kueue.x-k8s.io/v1beta1","kind":"%sList","metadata":{"resourceVersion":"7"},"items":[]}`
 	return map[string]string{
@@ -64,14 +64,13 @@ func withVCJobs(items string) map[string]string {
 	}
 }
 
-// vcJob is one as API servers write it; a timeout "5 minutes" cannot be read, "5m" can.
+// vcJob returns a VCJob as an API server would send it; a timeout of "5 minutes" cannot be decoded, one of "5m" can.
 func vcJob(name, timeout string) string {
 	return fmt.Sprintf(`{"apiVersion":"batch.volcano.sh/v1alpha1","kind":"Job","metadata":{"namespace":"ml","name":%[1]q,"uid":%[1]q,"resourceVersion":"8"},`+
 		`"spec":{"queue":"q","policies":[{"event":"*","timeout":%q}]}}`, name, timeout)
 }
 
-// TestAJobThatCannotBeReadIsLeftOutAndNamed: the others of its kind are listed, by an API server whose definition of VCJobs lets in a
-// timeout that is no duration.
+// TestUndecodableJobIsLeftOutAndReported: the other jobs of its kind are listed.
 func TestAJobThatCannotBeReadIsLeftOutAndNamed(t *testing.T) {
 	config := served(t, withVCJobs(vcJob("good", "5m")+","+vcJob("bad", "5 minutes")+","+vcJob("other", "5m")), nil)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -108,7 +107,7 @@ func TestAJobThatCannotBeReadIsLeftOutAndNamed(t *testing.T) {
 	}
 }
 
-// TestAJobThatCannotBeReadAndComesLaterIsNamed: to who follows a cluster, once, however often its status is written.
+// TestUndecodableJobThatAppearsLaterIsReported: a watch reports it once, however often its status is written.
 func TestAJobThatCannotBeReadAndComesLaterIsNamed(t *testing.T) {
 	events := make(chan string)
 	config := served(t, withVCJobs(vcJob("bad", "5 minutes")), map[string]chan string{vcJobs: events})
@@ -156,7 +155,7 @@ func TestAJobThatCannotBeReadAndComesLaterIsNamed(t *testing.T) {
 	}
 }
 
-// TestPodsOfAnEarlierJobOfTheNameAreNotItsOwn: who deletes a job and lets its pods run leaves them under its labels.
+// TestPodsOfAnEarlierJobOfTheSameNameAreOmitted: deleting a job with orphaned pods leaves them with its labels.
 func TestPodsOfAnEarlierJobOfTheNameAreNotItsOwn(t *testing.T) {
 	answers := withVCJobs("")
 	answers["/api/v1"] = `{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"pods","kind":"Pod","namespaced":true}]}`

@@ -11,17 +11,17 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-// refusals are the kinds that the user may list and not watch, or whose right to either he has lost: informers list them again and again,
-// ever more seldom, and say nothing of it.
+// refusals collects the kinds that the user may not watch, or may no longer list or watch. Informers list such kinds
+// again and again with increasing backoff and do not report it.
 type refusals struct {
 	mu     sync.Mutex
 	told   map[string]bool
 	untold []string
-	// changed is told that there are more.
+	// changed is called when a kind is added.
 	changed func()
 }
 
-// heard is for the errors of a cache's watches.
+// heard is the watch error handler of a cache.
 func (r *refusals) heard(_ context.Context, _ *toolscache.Reflector, err error) {
 	var refused apierrors.APIStatus
 	if !apierrors.IsForbidden(err) || !errors.As(err, &refused) {
@@ -45,7 +45,7 @@ func (r *refusals) heard(_ context.Context, _ *toolscache.Reflector, err error) 
 	r.changed()
 }
 
-// take gives those that came since it was last called, by name.
+// take returns the kinds added since the last call, sorted by name.
 func (r *refusals) take() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

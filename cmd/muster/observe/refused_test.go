@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// TestAKindThatMayBeListedAndNotWatchedIsToldOnce: its informer goes on with lists, each of which is refused a watch.
+// TestKindThatMayBeListedButNotWatchedIsReportedOnce: its informer lists it again and again, and every watch is
+// refused.
 func TestAKindThatMayBeListedAndNotWatchedIsToldOnce(t *testing.T) {
 	changes := 0
 	r := refusals{changed: func() { changes++ }}

@@ -16,8 +16,8 @@ import (
 	"github.com/musterhq/muster/cmd/muster/view"
 )
 
-// read lists a kind. A single job that its type cannot hold has none of its kind be listed: then they are read one by one, and it is
-// left out and told of. What decisions rest on is read whole or not at all.
+// read lists a kind. A single object that its Go type cannot decode makes the list of its kind fail; then the objects
+// are decoded one by one, and those that fail are returned. For kinds that decisions depend on, read fails instead.
 func (c *Cluster) read(ctx context.Context, kind kindRead, options ...client.ListOption) ([]view.Unreadable, error) {
 	err := c.client.List(ctx, kind.list, options...)
 	if err == nil || kind.decides || isAnswered(err) {
@@ -30,15 +30,15 @@ func (c *Cluster) read(ctx context.Context, kind kindRead, options ...client.Lis
 	return unreadable, nil
 }
 
-// passedOver are the jobs that a watch could not read, each of which is told once, and once more when it has been changed and cannot be
-// read yet: its status may be written many times.
+// passedOver collects the jobs that a watch could not decode. Each is reported once per generation: its status may be
+// written many times.
 type passedOver struct {
 	mu     sync.Mutex
 	told   map[generation]bool
 	untold []view.Unreadable
 }
 
-// generation is what was asked of an object.
+// generation identifies one version of the spec of an object.
 type generation struct {
 	uid    types.UID
 	number int64
@@ -57,7 +57,7 @@ func (p *passedOver) add(of generation, job view.Unreadable) {
 	p.untold = append(p.untold, job)
 }
 
-// take gives those that came since it was last called.
+// take returns the jobs added since the last call.
 func (p *passedOver) take() []view.Unreadable {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -66,12 +66,12 @@ func (p *passedOver) take() []view.Unreadable {
 	return untold
 }
 
-// isAnswered recognises the errors of a list that do not come from reading what is in it.
+// isAnswered reports whether a list failed for a reason other than decoding its items.
 func isAnswered(err error) bool {
 	return apierrors.ReasonForError(err) != "" || meta.IsNoMatchError(err) || errors.As(err, new(*url.Error))
 }
 
-// readEach fills the kind's list with the objects that can be read, and returns the others.
+// readEach fills the kind's list with the objects that can be decoded, and returns the others.
 func (c *Cluster) readEach(ctx context.Context, kind kindRead, options ...client.ListOption) (unreadable []view.Unreadable, err error) {
 	gvk, err := c.client.GroupVersionKindFor(kind.watched)
 	if err != nil {

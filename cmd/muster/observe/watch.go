@@ -18,14 +18,15 @@ import (
 	"github.com/musterhq/muster/internal/listwatch"
 )
 
-// Watch keeps a scope of a cluster in memory, as it changes.
+// Watch keeps a scope of a cluster in memory and up to date.
 type Watch struct {
 	cache cache.Cache
 	scope Scope
-	// unseen are the kinds that the user may not list: an informer of one would never have begun.
+	// unseen are the kinds that the user may not list: their informers would never sync.
 	unseen  []string
 	changes chan struct{}
-	// configuration is the operator's when the cluster was opened: it changes with the operator only.
+	// configuration is the operator's configuration when the cluster was opened: it changes only when the operator
+	// restarts.
 	configuration *config.Configuration
 	assumed       string
 	unreadable    passedOver
@@ -33,9 +34,9 @@ type Watch struct {
 	pulse         *pulse
 }
 
-// Watch begins to follow the scope and returns when all of it has been read once. It ends with ctx.
+// Watch starts to follow the scope and returns once all of it has been read. It ends with ctx.
 func (c *Cluster) Watch(ctx context.Context, scope Scope) (*Watch, error) {
-	// Reading once first turns "no cluster there" and "not installed" into errors, which informers would retry for ever.
+	// A first read turns "no such cluster" and "not installed" into errors; informers would retry them forever.
 	first, err := c.See(ctx, scope)
 	if err != nil {
 		return nil, err
@@ -70,7 +71,7 @@ func (c *Cluster) Watch(ctx context.Context, scope Scope) (*Watch, error) {
 	return w, nil
 }
 
-// passOver notes objects that cannot be read.
+// passOver returns the callback that records objects that cannot be decoded.
 func (w *Watch) passOver(mapper meta.RESTMapper) func(schema.GroupVersionKind, metav1.Object, error) {
 	return func(kind schema.GroupVersionKind, object metav1.Object, why error) {
 		mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
@@ -83,7 +84,7 @@ func (w *Watch) passOver(mapper meta.RESTMapper) func(schema.GroupVersionKind, m
 	}
 }
 
-// inform has the cache keep the kinds of the scope that are served and that the user may list, and each event be a change.
+// inform registers informers for the kinds of the scope that are served and that the user may list.
 func (w *Watch) inform(ctx context.Context) error {
 	kinds := new(jobLists).kinds()
 	if w.scope.ClusterQueues {
@@ -107,7 +108,7 @@ func (w *Watch) inform(ctx context.Context) error {
 	return nil
 }
 
-// signal has every event be a change.
+// signal returns an event handler that calls changed for every event.
 func (w *Watch) signal() toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    func(any) { w.changed() },
@@ -116,7 +117,7 @@ func (w *Watch) signal() toolscache.ResourceEventHandler {
 	}
 }
 
-// changed turns any number of events into one pending change.
+// changed signals a change; changes that are not received yet are merged.
 func (w *Watch) changed() {
 	select {
 	case w.changes <- struct{}{}:
@@ -124,13 +125,14 @@ func (w *Watch) changed() {
 	}
 }
 
-// Changes receives after something changed, once for any number of changes.
+// Changes returns a channel that receives after something changed, once for any number of changes.
 func (w *Watch) Changes() <-chan struct{} { return w.changes }
 
-// Lost is why the API server does not answer, nil while it does: what See gives is as of before. Whether it does is a change too.
+// Lost returns why the API server does not answer, or nil while it does. Meanwhile See returns the last known state.
+// The transition also counts as a change.
 func (w *Watch) Lost() error { return w.pulse.lost() }
 
-// Refused are the kinds of whose changes the API server is found not to tell the user since it was last asked for them.
+// Refused returns the kinds found, since the last call, to be ones that the user may not watch.
 func (w *Watch) Refused() []string { return w.refused.take() }
 
 func (w *Watch) read(ctx context.Context, kind kindRead, only ...client.ListOption) ([]view.Unreadable, error) {
@@ -140,8 +142,8 @@ func (w *Watch) read(ctx context.Context, kind kindRead, only ...client.ListOpti
 	return nil, w.cache.List(ctx, kind.list, only...)
 }
 
-// See gives what is known now, and of the jobs that cannot be read those of which it was not known at the last look. It does not ask the API
-// server.
+// See returns the current state from the cache, without a request to the API server. Its Unreadable holds only the jobs
+// recorded since the last call.
 func (w *Watch) See(ctx context.Context) (*view.Seen, error) {
 	seen, err := see(ctx, w.read, w.scope)
 	if err == nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/musterhq/muster/cmd/muster/view"
 )
 
-// Changes remembers what was shown of each job or queue and picks out what is new, for output that is appended rather
-// than redrawn. Times that merely pass are no change.
+// Changes remembers what was printed of each job or queue and selects what has changed, for output that is appended
+// rather than redrawn. Elapsed time alone is not a change.
 type Changes[T any] struct {
 	identify func(*T) (key, fingerprint string)
 	gone     func(T) T
@@ -21,7 +21,7 @@ type shown[T any] struct {
 	value       T
 }
 
-// JobChanges follows jobs. One that is gone is shown once more, in the state Deleted.
+// JobChanges returns the Changes of jobs. A job that is gone is printed once more, in the state Deleted.
 func JobChanges() *Changes[view.Job] {
 	return &Changes[view.Job]{
 		shown: map[string]shown[view.Job]{},
@@ -37,7 +37,7 @@ func JobChanges() *Changes[view.Job] {
 	}
 }
 
-// QueueChanges follows queues. One that is gone is shown once more, as not active.
+// QueueChanges returns the Changes of queues. A queue that is gone is printed once more, as not active.
 func QueueChanges() *Changes[view.Queue] {
 	return &Changes[view.Queue]{
 		shown: map[string]shown[view.Queue]{},
@@ -51,7 +51,7 @@ func QueueChanges() *Changes[view.Queue] {
 	}
 }
 
-// asJSON is a fingerprint: two values that print the same are the same. The values of this program always marshal.
+// asJSON returns the value as JSON, used as its fingerprint. The values of this program always marshal.
 func asJSON(value any) string {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -60,7 +60,7 @@ func asJSON(value any) string {
 	return string(text)
 }
 
-// Next gives what changed since the last call, in the order of now, and then what is gone.
+// Next returns the values that changed since the last call, in the order of now, followed by those that are gone.
 func (c *Changes[T]) Next(now []T) []T {
 	var changed []T
 	present := make(map[string]bool, len(now))

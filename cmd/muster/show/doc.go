@@ -1,3 +1,3 @@
-// Package show prints what package view found: tables through the printers of kubectl, a live table on a terminal, and
-// an explanation as text. Commands and the demo may call it. It never reads from a cluster and derives nothing.
+// Package show prints what package view found: tables through kubectl's printers, a live table on a terminal, and an
+// explanation as text. Commands and the demo call it. It never reads from a cluster and derives nothing.
 package show

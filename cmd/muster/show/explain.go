@@ -12,13 +12,13 @@ import (
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
-// holdersShown is how many of those that hold quota are named; the rest are counted.
+// holdersShown is how many holders of quota are listed; the rest are only counted.
 const holdersShown = 5
 
-// timeFormat is how moments are written.
+// timeFormat is the layout of points in time.
 const timeFormat = "2006-01-02 15:04:05 UTC"
 
-// Explanation writes an explanation for people.
+// Explanation writes an explanation as text.
 func Explanation(out io.Writer, e *view.Explanation) error {
 	var text strings.Builder
 	text.WriteString(headline(e) + "\n\n")
@@ -55,7 +55,7 @@ func Explanation(out io.Writer, e *view.Explanation) error {
 	case e.WhyNot != nil:
 		whyNot(&text, e)
 	case e.Warning != nil:
-		// It waits to be mended, whatever the quota is.
+		// The job waits until the problem of the warning is fixed, whatever the quota is.
 	default:
 		whoHas(&text, e)
 	}
@@ -72,7 +72,8 @@ func Explanation(out io.Writer, e *view.Explanation) error {
 	return err
 }
 
-// whoHas writes what the quota is and who holds it, where the engine was not asked. Who is suspended waits for none of them.
+// whoHas writes the quota and its holders, for an explanation without an answer of the engine. A suspended job does not
+// wait for holders, so they are omitted.
 func whoHas(text *strings.Builder, e *view.Explanation) {
 	for i := range e.Quotas {
 		quota := &e.Quotas[i]
@@ -98,7 +99,7 @@ func whoHas(text *strings.Builder, e *view.Explanation) {
 	}
 }
 
-// headline answers the question in one line.
+// headline returns the first line: the job, its state and why.
 func headline(e *view.Explanation) string {
 	job := &e.Job
 	since := ""
@@ -111,7 +112,7 @@ func headline(e *view.Explanation) string {
 	text := fmt.Sprintf("%s is %s%s", job.FullTitle(), strings.ToLower(string(job.State)), since)
 	why := job.Why()
 	if e.WhyNot != nil && blame.MatchString(job.Message) && slices.ContainsFunc(e.WhyNot.PodSets, func(ps reason.PodSet) bool { return len(ps.Flavors) > 0 }) {
-		why = job.Reason // what each flavor says follows
+		why = job.Reason // the verdict of each flavor follows below
 	}
 	if e.Warning != nil {
 		why = untold(job, e.Warning)
@@ -122,7 +123,8 @@ func headline(e *view.Explanation) string {
 	return text
 }
 
-// untold is why a job waits without what it was told, which follows: until when it backs off is left of that, or which queue holds it.
+// untold returns why a job waits without the part that repeats the warning told, which is printed separately. What
+// remains is for instance the end of a backoff, or the queue that holds the job.
 func untold(job *view.Job, told *view.Warning) string {
 	why, _, _ := strings.Cut(job.Why(), ":")
 	switch _, left, repeats := strings.Cut(job.Message, told.Message); {
@@ -134,7 +136,7 @@ func untold(job *view.Job, told *view.Warning) string {
 	return job.Why()
 }
 
-// podCount is so many pods.
+// podCount formats a number of pods.
 func podCount(n int32) string {
 	if n == 1 {
 		return "1 pod"
@@ -142,7 +144,7 @@ func podCount(n int32) string {
 	return fmt.Sprintf("%d pods", n)
 }
 
-// inAll is what pods ask together, if that is anything.
+// inAll formats the total requests of a job.
 func inAll(amounts string) string {
 	if amounts == "" {
 		return ", which ask for nothing"
@@ -150,7 +152,7 @@ func inAll(amounts string) string {
 	return ", " + amounts + " in all"
 }
 
-// listed names all.
+// listed joins names with commas.
 func listed[S ~string](names []S) string {
 	var text []string
 	for _, name := range names {
@@ -182,8 +184,8 @@ func ask(a *view.Ask) string {
 	return text
 }
 
-// unkept are the levels of which one domain is required for pods that have no places. Jobs that have theirs for themselves find it by
-// each other's pods.
+// unkept returns the levels at which pods without places are required to share one domain, which nothing enforces for
+// them. Slices with an exclusive domain are left out: there each pod follows the first pod of its Job.
 func unkept(asks []view.Ask) (levels []string) {
 	for i := range asks {
 		near := asks[i].Near
@@ -197,7 +199,7 @@ func unkept(asks []view.Ask) (levels []string) {
 	return levels
 }
 
-// nearness writes in how large a domain the pods are to be.
+// nearness describes the domain that the pods must or should share.
 func nearness(n *view.Nearness) string {
 	switch n.Of {
 	case view.Required:
@@ -237,12 +239,12 @@ func placeInLine(e *view.Explanation) string {
 	return fmt.Sprintf("%s of ClusterQueue %s (priority %d)", e.Job.Queue, e.Line.ClusterQueue, e.Job.Priority)
 }
 
-// nextCommand is what one would type next.
+// nextCommand returns the command that the user would probably run next.
 func nextCommand(e *view.Explanation) string {
 	job := &e.Job
 	switch {
 	case job.State == view.Suspended && job.Workload != "" && strings.HasPrefix(job.Reason, "Deactivated"):
-		// Kubernetes has a kind Workload too: the short name is ours alone.
+		// Kubernetes has a kind Workload too; the short name kwl is unambiguous.
 		return fmt.Sprintf(`muster kubectl patch kwl %s -n %s --type merge -p '{"spec": {"active": true}}'`, job.Workload, job.Namespace)
 	case job.State == view.Pending && job.Reason == string(reason.OnHold):
 		return resume(job, e.Line)
@@ -255,13 +257,13 @@ func nextCommand(e *view.Explanation) string {
 	case e.WhyNot != nil && len(e.WhyNot.Unready) > 0:
 		return "muster explain " + e.Title(e.WhyNot.Unready[0])
 	case job.State == view.Pending && job.Queue != "" && job.Workload != "" && (slices.Contains(e.Unseen, "workloads") || slices.Contains(e.Unseen, "clusterqueues")):
-		return fmt.Sprintf("muster kubectl describe localqueue %s -n %s", job.Queue, job.Namespace) // who sees no more than a namespace has no queues listed
+		return fmt.Sprintf("muster kubectl describe localqueue %s -n %s", job.Queue, job.Namespace) // `muster queues` needs rights beyond the namespace
 	case job.State == view.Pending && job.Queue != "" && job.Workload != "":
 		return "muster queues -n " + job.Namespace
 	case job.PodLabel() == "":
 		return ""
 	case job.State == view.Pending || job.State == view.Starting || job.State == view.Suspended, e.PodsGone:
-		// It has no pods yet, or none any more, that could say anything; its events may.
+		// It has no pods with logs (yet, or any more); its events may help.
 		return fmt.Sprintf("muster kubectl describe -n %s %s", job.Namespace, job.Title())
 	case job.Kind == "Job":
 		return fmt.Sprintf("muster kubectl logs -n %s %s --all-pods --prefix", job.Namespace, job.Title())
@@ -269,7 +271,7 @@ func nextCommand(e *view.Explanation) string {
 	return fmt.Sprintf("muster kubectl logs -n %s -l %s=%s --prefix", job.Namespace, job.PodLabel(), job.Name)
 }
 
-// resume is the command that ends the stopPolicy by which the job is held, or the annotation.
+// resume returns the command that removes the stopPolicy, or the annotation, that holds the job.
 func resume(job *view.Job, line *view.Line) string {
 	const patch = `--type merge -p '{"spec": {"stopPolicy": "None"}}'`
 	if name, ok := strings.CutPrefix(job.Message, "ClusterQueue "); ok {
@@ -284,7 +286,7 @@ func resume(job *view.Job, line *view.Line) string {
 
 func line(text *strings.Builder, label, value string) { fmt.Fprintf(text, "  %-9s %s\n", label, value) }
 
-// first labels the first of several lines.
+// first returns the label for the first of several lines, and "" for the others.
 func first(i int, label string) string {
 	if i == 0 {
 		return label

@@ -15,7 +15,7 @@ import (
 // Size gives the width and height of a terminal, in characters.
 type Size func() (width, height int)
 
-// Terminal tells whether out is a terminal that can redraw, and gives its size as it is at each call.
+// Terminal reports whether out is a terminal that can be redrawn, and returns a function that gives its current size.
 func Terminal(out io.Writer) (Size, bool) {
 	file, ok := out.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) || os.Getenv("TERM") == "dumb" {
@@ -30,11 +30,11 @@ func Terminal(out io.Writer) (Size, bool) {
 	}, true
 }
 
-// ColourWanted obeys NO_COLOR (https://no-color.org): any value that is not empty turns colour off.
+// ColourWanted reports whether output may be coloured: any non-empty NO_COLOR disables it (https://no-color.org).
 func ColourWanted() bool { return os.Getenv("NO_COLOR") == "" }
 
-// Screen keeps a picture at the foot of a terminal and redraws it in place; what is printed above it scrolls away as
-// usual. It is not safe for concurrent use.
+// Screen keeps a picture at the bottom of a terminal and redraws it in place; lines printed above it scroll as usual.
+// It is not safe for concurrent use.
 type Screen struct {
 	out    io.Writer
 	size   Size
@@ -43,13 +43,13 @@ type Screen struct {
 	last   []string
 }
 
-// NewScreen draws on out, which Terminal approved.
+// NewScreen returns a Screen that draws on out, a terminal according to Terminal.
 func NewScreen(out io.Writer, size Size, colour bool) *Screen {
 	return &Screen{out: out, size: size, colour: colour}
 }
 
-// Draw replaces the picture. Lines wider than the terminal are cut, and so are those that it has no room for, for a
-// picture that scrolls can not be redrawn.
+// Draw replaces the picture. Lines wider than the terminal are truncated and lines beyond its height are dropped, since
+// a picture that has scrolled cannot be redrawn.
 func (s *Screen) Draw(lines []string) {
 	width, height := s.size()
 	if room := height - 1; len(lines) > room {
@@ -78,10 +78,10 @@ func (s *Screen) Print(line string) {
 	}
 }
 
-// Leave lets the picture stand and writes on below it.
+// Leave keeps the picture on the screen; later output goes below it.
 func (s *Screen) Leave() { s.drawn, s.last = 0, nil }
 
-// erase moves up to the picture's first line and clears from there on.
+// erase returns the escape sequence that moves to the picture's first line and clears everything below.
 func (s *Screen) erase() string {
 	if s.drawn == 0 {
 		return ""
@@ -96,7 +96,7 @@ func cut(line string, width int) string {
 	return string([]rune(line)[:max(0, width-1)]) + "…"
 }
 
-// stateColours paint a state's word where it stands in a table. The word itself carries the meaning.
+// stateColours are the colours of the states in a table. They are redundant: the word itself carries the meaning.
 var stateColours = map[view.State]string{
 	view.Pending:   "33", // yellow
 	view.Starting:  "36", // cyan
@@ -108,7 +108,7 @@ var stateColours = map[view.State]string{
 	view.Failed:    "31", // red
 }
 
-// paint colours the first word of a line that is a state, and leaves the width as it is.
+// paint colours the first word of a line that is a state. The displayed width does not change.
 func paint(line string) string {
 	for start := 0; start < len(line); {
 		end := start + strings.IndexByte(line[start:]+" ", ' ')

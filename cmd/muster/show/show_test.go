@@ -172,7 +172,7 @@ func TestAsksSayHowNearPodsAreToBe(t *testing.T) {
 	}
 }
 
-// TestTheHeadlineSaysWhatTheEvictionDoesNot: the eviction follows, and until when the job backs off or which queue holds it does not.
+// TestHeadlineOmitsWhatTheEvictionSays: it keeps only the end of the backoff, or the queue that holds the job.
 func TestTheHeadlineSaysWhatTheEvictionDoesNot(t *testing.T) {
 	for name, tc := range map[string]struct{ reason, message, told, want string }{
 		"it backs off": {"PendingEvaluation", "was evicted: Exceeded it; queued again in 3s", "Exceeded it",
@@ -199,7 +199,7 @@ func TestExplanationOfAJobThatIsWrong(t *testing.T) {
 		Job:     job,
 		Asks:    []view.Ask{{PodSet: "main", Pods: 1, PerPod: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}}},
 		Line:    &view.Line{ClusterQueue: "lab"},
-		Holders: []view.Holder{{Namespace: "ml", Job: "jobset/pretrain"}}, // for whom it does not wait
+		Holders: []view.Holder{{Namespace: "ml", Job: "jobset/pretrain"}}, // it does not wait for this holder
 		Warning: &view.Warning{Reason: "InvalidJob", Message: "mend this", ToldAt: metav1.NewTime(time.Date(2025, 6, 1, 14, 0, 9, 0, time.UTC))},
 	}
 	want := `ml/jobset/eval is pending for 7m: no Workload yet
@@ -237,7 +237,7 @@ func TestExplanationOfAJobThatNamesWhatThereIsNot(t *testing.T) {
 	}
 }
 
-// whyNotOfEval is what the engine might say of the job of pendingJob.
+// whyNotOfEval returns a possible explanation of the engine for the job of pendingJob.
 func whyNotOfEval() *reason.Explanation {
 	gpus := func(asked, free, capacity, missing string) []reason.Amount {
 		return []reason.Amount{{Resource: "nvidia.com/gpu", Asked: resource.MustParse(asked), Free: resource.MustParse(free),

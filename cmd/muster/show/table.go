@@ -13,10 +13,10 @@ import (
 	"github.com/musterhq/muster/cmd/muster/view"
 )
 
-// onlyWide marks a column that is printed with -o wide alone.
+// onlyWide is the priority of a column that is printed only with -o wide.
 const onlyWide = 1
 
-// JobTable has a row a job. withNamespace adds the column NAMESPACE.
+// JobTable returns a table with a row for each job. withNamespace adds the column NAMESPACE.
 func JobTable(jobs []view.Job, withNamespace bool) *metav1.Table {
 	table := &metav1.Table{ColumnDefinitions: columns(
 		"Job", "Queue", "Prio", "State", "Pods", "Resources", "Wait", "Run", "Why")}
@@ -40,7 +40,7 @@ func JobTable(jobs []view.Job, withNamespace bool) *metav1.Table {
 	return table
 }
 
-// priority of a job that does not queue means nothing.
+// priority returns the priority, or "-" for a job that does not queue.
 func priority(job *view.Job) string {
 	if job.Workload == "" {
 		return "-"
@@ -48,7 +48,7 @@ func priority(job *view.Job) string {
 	return strconv.Itoa(int(job.Priority))
 }
 
-// pods says how many of the pods are up; of an elastic job that holds quota, also how many there could be.
+// pods returns ready/requested pods, for an elastic job with the range of its sizes.
 func pods(job *view.Job) string {
 	up := fmt.Sprintf("%d/%d", job.PodsReady, job.PodsAsked)
 	switch {
@@ -62,7 +62,8 @@ func pods(job *view.Job) string {
 	return fmt.Sprintf("%s of %d..%d", up, job.PodsLeast, job.PodsMost)
 }
 
-// QueueTable has a row for each quota of each queue; what is true of the queue as a whole stands on its first row.
+// QueueTable returns a table with a row for each quota of each queue. What concerns the whole queue is in its first
+// row.
 func QueueTable(queues []view.Queue) *metav1.Table {
 	table := &metav1.Table{ColumnDefinitions: columns(
 		"Queue", "Cohort", "Flavor", "Resource", "Used", "Reserved", "Nominal", "Borrowed", "Pending", "Head", "Head waits for")}
@@ -71,7 +72,7 @@ func QueueTable(queues []view.Queue) *metav1.Table {
 		queue := &queues[i]
 		quotas := queue.Quotas
 		if len(quotas) == 0 {
-			quotas = []view.Quota{{}} // a queue without quota has its line too
+			quotas = []view.Quota{{}} // a queue without quota has a row too
 		}
 		for j := range quotas {
 			quota := &quotas[j]
@@ -128,12 +129,12 @@ func active(queue *view.Queue) string {
 	return "no"
 }
 
-// blame introduces a message about the first pod set that does not fit. In a table the rest says enough.
+// blame matches the prefix of a message about the first pod set that does not fit. Tables omit it.
 var blame = regexp.MustCompile(`couldn't assign flavors to pod set \S+: `)
 
 func short(why string) string { return blame.ReplaceAllString(why, "") }
 
-// Why is a job's reason as short as tables have it.
+// Why returns a job's reason and message, shortened for tables.
 func Why(job *view.Job) string { return short(job.Why()) }
 
 func join(reason, message string) string {
@@ -166,7 +167,7 @@ func wideColumns(names ...string) []metav1.TableColumnDefinition {
 	return defined
 }
 
-// Lines renders a table to lines of text, the header first.
+// Lines renders a table as lines of text, the header first.
 func Lines(table *metav1.Table, options printers.PrintOptions) ([]string, error) {
 	var text bytes.Buffer
 	if err := printers.NewTablePrinter(options).PrintObj(table, &text); err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
-// whyNot writes what the engine says of a job that waits: each flavor's answer, who has what is short, and what would
-// have to happen.
+// whyNot writes the engine's explanation of a job that waits: the verdict of each flavor, who holds what is short, and
+// what would let the job be admitted.
 func whyNot(text *strings.Builder, e *view.Explanation) {
 	x := e.WhyNot
 	switch {
@@ -54,7 +54,7 @@ func whyNot(text *strings.Builder, e *view.Explanation) {
 	}
 }
 
-// flavorSays is what one flavor answers, with its numbers.
+// flavorSays returns the verdict of one flavor with its amounts.
 func flavorSays(e *view.Explanation, flavor *reason.FlavorVerdict) string {
 	switch flavor.Fit {
 	case reason.Refused:
@@ -87,7 +87,7 @@ func flavorSays(e *view.Explanation, flavor *reason.FlavorVerdict) string {
 	return said
 }
 
-// tooLarge compares what is asked with the most there is, whoever holds it now: what is free of it does not matter.
+// tooLarge lists the resources of which the job asks for more than the flavor's total capacity, whoever holds it now.
 func tooLarge(amounts []reason.Amount) string {
 	var numbers []string
 	for i := range amounts {
@@ -102,11 +102,11 @@ func tooLarge(amounts []reason.Amount) string {
 	return strings.Join(numbers, ", ")
 }
 
-// amountSays leaves out what does not count: a capacity without bound, nothing missing.
+// amountSays formats one amount. An unlimited capacity and a missing amount of zero are left out.
 func amountSays(a *reason.Amount) string {
 	free := a.Free
 	if free.Sign() < 0 {
-		free.Set(0) // quota was cut below use
+		free.Set(0) // the quota was reduced below its usage
 	}
 	said := view.Number(free)
 	if a.Capacity != nil {
@@ -137,7 +137,7 @@ func holder(e *view.Explanation, h *reason.Holder) string {
 	return fmt.Sprintf("%s  %s (%s)", e.Title(h.Name), view.Amounts(h.Holds, true), strings.Join(notes, ", "))
 }
 
-// waysOut are what would let the job in.
+// waysOut lists what would let the job be admitted.
 func waysOut(e *view.Explanation) []string {
 	x := e.WhyNot
 	var ways []string
@@ -164,7 +164,7 @@ func waysOut(e *view.Explanation) []string {
 	return ways
 }
 
-// names lists jobs, not more than fit a line.
+// names joins the titles of jobs, truncated so that they fit on a line.
 func names(e *view.Explanation, list []reason.Name) string {
 	const shown = 3
 	var titles []string
@@ -181,7 +181,7 @@ func names(e *view.Explanation, list []reason.Name) string {
 	return strings.Join(titles, "")
 }
 
-// onNodes writes what the nodes of a flavor say, if that is no.
+// onNodes writes why the pods do not fit on the nodes of a flavor; nothing if they do.
 func onNodes(text *strings.Builder, nodes *place.Diagnosis) {
 	if nodes == nil || nodes.Fits {
 		return
@@ -198,7 +198,7 @@ func onNodes(text *strings.Builder, nodes *place.Diagnosis) {
 	}
 }
 
-// together writes what nodes say of pod sets of which they take each alone: the same of each, but for the nodes that are not for it.
+// together writes the diagnosis of pod sets that each fit on the nodes alone but not together.
 func together(text *strings.Builder, nodes *place.Diagnosis) {
 	if nodes == nil {
 		return
@@ -212,7 +212,7 @@ func together(text *strings.Builder, nodes *place.Diagnosis) {
 	}
 }
 
-// bestOf says how many of so many pods fit in the domain that holds the most of them, and what there is too little of.
+// bestOf reports how many of the pods fit in the domain that holds the most of them, and which resource is short there.
 func bestOf(best *place.Domain, pods int32) string {
 	said := fmt.Sprintf("%s %s: %d of %d pods fit", best.Level, strings.Join(best.Values, "/"), best.Fits, pods)
 	if best.Resource == "" || best.Lacks <= 0 {

@@ -21,13 +21,13 @@ func TestTheBestDomainIsToldWithWhatItIsShortOf(t *testing.T) {
 	if got, want := bestOf(&rack, 4), "example.com/rack b1/r3: 3 of 4 pods fit, pods are short for 1 more"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	rack.Resource = "" // such as a part that must be alone there
+	rack.Resource = "" // as for pods that need a domain of their own
 	if got, want := bestOf(&rack, 4), "example.com/rack b1/r3: 3 of 4 pods fit"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
 
-// TestWhoWaitsForNewNodesIsToldWhatTheyNeedNotBe: as near to each other as his pods must be, where these have no places.
+// TestNewNodesExplanationWarnsOfUnenforcedTopology: pods without places may land far from each other.
 func TestWhoWaitsForNewNodesIsToldWhatTheyNeedNotBe(t *testing.T) {
 	near := func(of, level string) view.Nearness { return view.Nearness{Of: of, Level: level} }
 	for name, tc := range map[string]struct {
@@ -49,7 +49,7 @@ func TestWhoWaitsForNewNodesIsToldWhatTheyNeedNotBe(t *testing.T) {
 	}
 }
 
-// TestWhereUseOrdersTheLineItIsTold: else who stands behind jobs of a lower priority would ask why.
+// TestPositionMentionsOrderByUsage: otherwise a user could not tell why jobs of lower priority are ahead.
 func TestWhereUseOrdersTheLineItIsTold(t *testing.T) {
 	e := &view.Explanation{
 		Job:    view.Job{Queue: "gpu", Priority: 10},
@@ -62,7 +62,7 @@ func TestWhereUseOrdersTheLineItIsTold(t *testing.T) {
 	}
 }
 
-// TestWhatRefusesThePodsIsNotNearer than another flavor that does.
+// TestRefusingFlavorIsNotMarkedNearest: none of the flavors that refuse the pods is nearer than another.
 func TestWhatRefusesThePodsIsNotNearer(t *testing.T) {
 	refuses := func(name string, nearest bool) reason.FlavorVerdict {
 		return reason.FlavorVerdict{Flavor: name, Fit: reason.Refused, Nearest: nearest, Message: "another label"}
@@ -78,7 +78,7 @@ func TestWhatRefusesThePodsIsNotNearer(t *testing.T) {
 	}
 }
 
-// TestQuotaWithoutLimitIsToldWithoutNumbers: those that the queue has say nothing.
+// TestUnlimitedQuotaIsPrintedWithoutNumbers: the nominal quota of such a queue has no meaning.
 func TestQuotaWithoutLimitIsToldWithoutNumbers(t *testing.T) {
 	fits := &reason.FlavorVerdict{Flavor: "default", Fit: reason.Fits, Amounts: []reason.Amount{{Resource: "pods", Free: resource.MustParse("999999999999999994")}}}
 	if got, want := flavorSays(&view.Explanation{Unlimited: true}, fits), "fits: its quota is without limit"; got != want {

@@ -16,8 +16,8 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// podRequests is what one pod of a template asks, as the scheduler will count it: a limit without a request is a
-// request, as the API server makes it one.
+// podRequests returns the requests of one pod of a template as the scheduler counts them. A limit without a request
+// counts as a request, since the API server defaults it so.
 func podRequests(template *corev1.PodTemplateSpec) corev1.ResourceList {
 	spec := template.Spec.DeepCopy()
 	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
@@ -31,7 +31,7 @@ func podRequests(template *corev1.PodTemplateSpec) corev1.ResourceList {
 	return podresource.PodRequests(&corev1.Pod{Spec: *spec}, podresource.PodResourcesOptions{})
 }
 
-// addTimes adds times × each amount of a list to a sum.
+// addTimes adds each amount of list, multiplied by times, to sum.
 func addTimes(sum, list corev1.ResourceList, times int32) {
 	for name, amount := range list {
 		amount = amount.DeepCopy()
@@ -42,8 +42,8 @@ func addTimes(sum, list corev1.ResourceList, times int32) {
 	}
 }
 
-// Amounts writes what a job asks for people: its devices if it has any, else its CPU, else its memory. With all, every
-// resource that is not zero.
+// Amounts formats requests: devices if there are any, else CPU, else memory. With all, it includes every resource that
+// is not zero.
 func Amounts(list corev1.ResourceList, all bool) string {
 	var phrases []string
 	for _, name := range resourceOrder(list) {
@@ -59,19 +59,19 @@ func Amounts(list corev1.ResourceList, all bool) string {
 	return strings.Join(phrases, ", ")
 }
 
-// Amount writes one amount with the short name of its resource: 8 gpu.
+// Amount formats one amount with the short name of its resource: 8 gpu.
 func Amount(name corev1.ResourceName, amount resource.Quantity) string {
 	return Number(amount) + " " + ShortName(name)
 }
 
-// Number writes a quantity for people, as the engine does.
+// Number formats a quantity as the engine does in its messages.
 func Number(q resource.Quantity) string { return quota.Number(q) }
 
-// longest is of how many characters an amount of bytes is at most before it is rounded: 1023.9Gi.
+// longest is the number of characters up to which Rounded keeps the exact value: 1023.9Gi.
 const longest = 8
 
-// Rounded is Number, but for bytes, of which nodes have odd numbers: where that is shorter these are in the largest unit and a tenth
-// of it. It is for columns; who explains what is short must not round.
+// Rounded is Number, except that long amounts of bytes, which are common for nodes, are rounded to a tenth of their
+// largest unit. It is for table columns only: an explanation of what is short needs exact numbers.
 func Rounded(q resource.Quantity) string {
 	if exact := Number(q); q.Format != resource.BinarySI || len(exact) <= longest {
 		return exact
@@ -84,7 +84,7 @@ func Rounded(q resource.Quantity) string {
 	return fmt.Sprintf("%.1f%ci", amount, units[unit])
 }
 
-// ShortName drops the vendor: nvidia.com/gpu is gpu.
+// ShortName drops the vendor of a resource name: nvidia.com/gpu becomes gpu.
 func ShortName(name corev1.ResourceName) string {
 	if _, short, found := strings.Cut(string(name), "/"); found {
 		return short
@@ -94,7 +94,8 @@ func ShortName(name corev1.ResourceName) string {
 
 func isDevice(name corev1.ResourceName) bool { return strings.Contains(string(name), "/") }
 
-// resourceOrder lists devices first, then CPU, memory and the rest by name: what is scarce comes first.
+// resourceOrder returns the names of list with the scarce ones first: devices, then CPU, memory and the rest, each by
+// name.
 func resourceOrder(list corev1.ResourceList) []corev1.ResourceName {
 	rank := func(name corev1.ResourceName) int {
 		switch {
@@ -115,16 +116,16 @@ func resourceOrder(list corev1.ResourceList) []corev1.ResourceName {
 	})
 }
 
-// admittedAmounts sums what the Workload's admission gives to all pod sets, and counts their pods. What pods have given back while the
-// others run is not in the sum. Where its queue counts no devices, as
-// one that is without limit, these are as the pods ask for them.
+// admittedAmounts returns the sum of what a Workload's admission grants to its pod sets, and the number of admitted
+// pods. Quota that finished pods have returned is left out while others run. If the admission counts no devices, as in
+// a queue without limits, the devices that the pods request are added.
 func admittedAmounts(w *kueue.Workload) (sum corev1.ResourceList, pods int32) {
 	sum, devices := corev1.ResourceList{}, corev1.ResourceList{}
 	for i := range w.Status.Admission.PodSetAssignments {
 		assignment := &w.Status.Admission.PodSetAssignments[i]
 		left, given := workload.Left(w, assignment)
 		if workload.IsFinished(w) {
-			left = given // what it had
+			left = given // report what it was admitted with
 		}
 		addTimes(sum, usageOf(assignment, left, given), 1)
 		pods += given

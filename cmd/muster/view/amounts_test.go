@@ -36,7 +36,7 @@ func TestDevicesThatAQueueDoesNotCountAreToldAllTheSame(t *testing.T) {
 	}
 }
 
-// TestWhatWasGivenBackIsNotShownAsHeld: by pods that have ended, or that a smaller job does not have any more.
+// TestReturnedQuotaIsNotShownAsHeld: quota returned by finished pods, or by a shrunk job.
 func TestWhatWasGivenBackIsNotShownAsHeld(t *testing.T) {
 	w := aWorkload("train", admitted(2), func(w *kueue.Workload) {
 		w.Status.ReclaimablePods = []kueue.ReclaimablePod{{Name: "workers", Count: 3}}

@@ -11,20 +11,20 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// Ask is what one pod set wants, and what it was given once admitted.
+// Ask is what one pod set requests and, once admitted, what it was granted.
 type Ask struct {
 	PodSet string `json:"podSet"`
 	Pods   int32  `json:"pods"`
-	// Fewest is how few it can start with, of a job that waits; absent if it needs all. Given is with how many it was
-	// admitted; absent if with all. Left is for how many of these it holds quota, absent if for all: the others have ended, or it was
-	// made smaller.
+	// Fewest is the minimum count with which a waiting job can start; absent if it needs all pods. Given is the
+	// admitted count, absent if it equals Pods. Left is how many of these still hold quota, absent if all do: fewer do
+	// if pods have ended or the job was shrunk.
 	Fewest  int32                          `json:"fewest,omitempty"`
 	Given   *int32                         `json:"given,omitempty"`
 	Left    *int32                         `json:"left,omitempty"`
 	PerPod  corev1.ResourceList            `json:"perPod,omitempty"`
 	Flavors map[corev1.ResourceName]string `json:"flavors,omitempty"`
-	// Near is how near each other the pods are to be, level by level, the widest first; Group the name of the group whose pod sets are to be
-	// together, "" if it is in none.
+	// Near lists the topology constraints of the pods, the widest level first. Group is the name of the pod set group
+	// that is placed together; "" if none.
 	Near  []Nearness `json:"near,omitempty"`
 	Group string     `json:"group,omitempty"`
 }
@@ -56,7 +56,8 @@ func asksOf(w *kueue.Workload) []Ask {
 	return asks
 }
 
-// asGiven is what one pod asks with what it was given quota for: LimitRanges and RuntimeClasses have added to that.
+// asGiven returns perPod with the amounts that quota was granted for: LimitRanges and RuntimeClasses may have raised
+// them.
 func asGiven(perPod corev1.ResourceList, given *kueue.PodSetAssignment) corev1.ResourceList {
 	pods := int64(ptr.Deref(given.Count, 0))
 	if pods == 0 {

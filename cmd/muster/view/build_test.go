@@ -18,7 +18,7 @@ import (
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 )
 
-// start is when the objects of these tests are made; at(n) is n seconds later.
+// start is the creation time of the objects of these tests; at(n) is n seconds later.
 var start = time.Date(2025, 6, 1, 14, 0, 0, 0, time.UTC)
 
 func at(seconds int) metav1.Time {
@@ -39,7 +39,7 @@ func podTemplate(requests, limits corev1.ResourceList) corev1.PodTemplateSpec {
 	}}}}
 }
 
-// aJobSet has one replicated job of two Jobs with two pods each, of 8 GPUs.
+// aJobSet returns a JobSet with one replicated job: two Jobs with two pods of 8 GPUs each.
 func aJobSet(name string, change ...func(*jobset.JobSet)) jobset.JobSet {
 	js := jobset.JobSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: name, UID: types.UID("uid-" + name), CreationTimestamp: at(0)},
@@ -57,7 +57,7 @@ func aJobSet(name string, change ...func(*jobset.JobSet)) jobset.JobSet {
 	return js
 }
 
-// aGenericJob has four workers of 8 GPUs; queue is that of its scheduler section, "" for none.
+// aGenericJob returns a GenericJob with four workers of 8 GPUs; queue is that of its scheduler section, "" for none.
 func aGenericJob(name, queue string, change ...func(*tensorstack.GenericJob)) tensorstack.GenericJob {
 	job := tensorstack.GenericJob{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ml", UID: types.UID("uid-" + name), CreationTimestamp: at(0)},
@@ -74,7 +74,7 @@ func aGenericJob(name, queue string, change ...func(*tensorstack.GenericJob)) te
 	return job
 }
 
-// aTrainingJob has between two and four workers of 8 GPUs.
+// aTrainingJob returns a TrainingJob with two to four workers of 8 GPUs.
 func aTrainingJob(name string, change ...func(*breezeml.TrainingJob)) breezeml.TrainingJob {
 	job := breezeml.TrainingJob{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ml", UID: types.UID("uid-" + name), CreationTimestamp: at(0)},
@@ -87,7 +87,7 @@ func aTrainingJob(name string, change ...func(*breezeml.TrainingJob)) breezeml.T
 	return job
 }
 
-// aVCJob has four workers of 8 GPUs, in the queue gpu.
+// aVCJob returns a VCJob with four workers of 8 GPUs, in queue gpu.
 func aVCJob(name string, change ...func(*volcano.Job)) volcano.Job {
 	job := volcano.Job{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: name, UID: types.UID("uid-" + name), CreationTimestamp: at(0)},
@@ -101,7 +101,7 @@ func aVCJob(name string, change ...func(*volcano.Job)) volcano.Job {
 	return job
 }
 
-// aLatticeJob has two pods of 300m cpu.
+// aLatticeJob returns a LatticeJob with two pods of 300m CPU.
 func aLatticeJob(name string, phase lattice.JobPhase, message string) lattice.LatticeJob {
 	job := lattice.LatticeJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: name, UID: types.UID("uid-" + name), CreationTimestamp: at(0)}}
 	cpu := resource.MustParse("300m")
@@ -113,13 +113,13 @@ func aLatticeJob(name string, phase lattice.JobPhase, message string) lattice.La
 	return job
 }
 
-// scheduled is the LatticeJob with a schedule.
+// scheduled gives the LatticeJob a schedule.
 func scheduled(job lattice.LatticeJob) lattice.LatticeJob {
 	job.Spec.Schedule = "@daily"
 	return job
 }
 
-// madeFor has a VCJob be made for the LatticeJob of that UID.
+// madeFor makes the LatticeJob of that UID the owner of a VCJob.
 func madeFor(uid types.UID) func(*volcano.Job) {
 	return func(job *volcano.Job) {
 		job.OwnerReferences = []metav1.OwnerReference{{APIVersion: lattice.GroupVersion.String(), Kind: "LatticeJob", Name: "etl", UID: uid, Controller: ptr.To(true)}}
@@ -158,7 +158,7 @@ func jobCondition(kind batchv1.JobConditionType, reason, message string, seconds
 	}
 }
 
-// aWorkload queues for the JobSet or Job of that name, or for nobody if owner is empty.
+// aWorkload returns a Workload for the JobSet or Job of that name, or one without owner if owner is empty.
 func aWorkload(owner string, change ...func(*kueue.Workload)) kueue.Workload {
 	w := kueue.Workload{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "w-" + owner, UID: types.UID("uid-w-" + owner), CreationTimestamp: at(0)},
@@ -190,7 +190,7 @@ func waitingForQuota(w *kueue.Workload) {
 	with(kueue.WorkloadQuotaReserved, metav1.ConditionFalse, kueue.WorkloadWaitingForQuota, "32 more needed", 1)(w)
 }
 
-// admitted gives a Workload what it asks, in ClusterQueue lab.
+// admitted admits a Workload in ClusterQueue lab with all that it requests.
 func admitted(seconds int) func(*kueue.Workload) {
 	return func(w *kueue.Workload) {
 		with(kueue.WorkloadQuotaReserved, metav1.ConditionTrue, kueue.WorkloadQuotaReservedReason, "", seconds)(w)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestThePageHasEveryFieldOfTheJSON: people write programs by docs/cli.md.
+// TestDocsHaveEveryJSONField: users write programs by docs/cli.md.
 func TestThePageHasEveryFieldOfTheJSON(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/cli.md")
 	if err != nil {
@@ -38,7 +38,7 @@ func TestThePageHasEveryFieldOfTheJSON(t *testing.T) {
 	}
 }
 
-// gatherFields gathers the names of all fields below a type of ours.
+// gatherFields collects the names of all fields of a type of this package and of the types of its fields.
 func gatherFields(t reflect.Type, into map[string]bool) {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Map:

@@ -6,10 +6,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-// Duration writes a time span as kubectl does: 7m, 3h4m.
+// Duration formats a duration as kubectl does: 7m, 3h4m.
 func Duration(d time.Duration) string { return duration.HumanDuration(max(0, d)) }
 
-// Seconds writes a count of seconds, "-" for none.
+// Seconds formats a number of seconds; "-" for nil.
 func Seconds(n *int64) string {
 	if n == nil {
 		return "-"

@@ -10,10 +10,10 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// sizes are the fewest and the most pods of an elastic job.
+// sizes are the minimum and the maximum number of pods of an elastic job.
 type sizes struct{ least, most int32 }
 
-// noteSizes reads between how many pods the job runs, where its Workload says that it is elastic.
+// noteSizes sets s.sizes if the Workload is elastic.
 func (s *subject) noteSizes() {
 	var all sizes
 	elastic := false
@@ -35,10 +35,10 @@ func (s *subject) noteSizes() {
 	}
 }
 
-// resize is how the message of a resize says from how many pods to how many, and for whom.
+// resize matches the message of condition Resized: the old and the new number of pods, and on whose behalf.
 var resize = regexp.MustCompile(`from (\d+) to (\d+) pods(.*)$`)
 
-// noteResized notes how the job, if it runs, came to its size.
+// noteResized adds, for an admitted job, its last resize to s.partial.
 func (s *subject) noteResized(now time.Time) {
 	c := condition(s.workload, muster.ResizedCondition)
 	if c == nil || s.workload.Status.Admission == nil || !workload.IsAdmitted(s.workload) {

@@ -13,7 +13,7 @@ import (
 	"github.com/musterhq/muster/api/muster"
 )
 
-// elastic has the Workload be of between least and its own number of pods, and run with so many.
+// elastic makes the Workload elastic, with least as its minimum, and admits it with the given number of pods.
 func elastic(least string, granted int32) func(*kueue.Workload) {
 	return func(w *kueue.Workload) {
 		w.Spec.PodSets[0].Template.Annotations = map[string]string{muster.MinReplicasAnnotation: least}

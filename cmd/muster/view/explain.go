@@ -21,67 +21,66 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// Explanation is what `muster explain` says of one job: what it asks, where it stands in line, what its queue has, who
-// holds the rest, and what its pods lack.
+// Explanation is the result of `muster explain` for one job: what it requests, its position in the queue, the queue's
+// quotas, who holds the rest, and what its pods lack.
 type Explanation struct {
 	metav1.TypeMeta `json:",inline"`
 	Job             Job `json:"job"`
-	// Asks has an entry for each pod set, in the order of the job.
+	// Asks has an entry for each pod set, in their order in the job.
 	Asks []Ask `json:"asks,omitempty"`
-	// Line is where the job stands in its queue; absent for a job without one.
+	// Line is the job's position in its queue; absent for a job without a queue.
 	Line *Line `json:"line,omitempty"`
-	// QueuesThere are the queues that the job could name, where there is none of the name that it names.
+	// QueuesThere are the queues that the job could name, if the one that it names does not exist.
 	QueuesThere []string `json:"queuesThere,omitempty"`
-	// Checks, of a job that has its quota and waits for admission checks, are those that have not agreed.
+	// Checks are the admission checks that are not Ready, for a job that has reserved quota and waits for them.
 	Checks []Check `json:"checks,omitempty"`
-	// Covers are all resources of the queue, where a job waits that asks for another one.
+	// Covers are the resources that the queue has quota for, if the waiting job requests one that it does not cover.
 	Covers []corev1.ResourceName `json:"covers,omitempty"`
-	// Quotas are those of the queue for what the job asks, of a job that waits.
+	// Quotas are, for a job that waits, the queue's quotas of the resources that the job requests.
 	Quotas []Quota `json:"quotas,omitempty"`
-	// Unlimited says that the quota of the queue holds nobody back, who waits for other things.
+	// Unlimited is set if the quota of the queue is unlimited, so that the job waits for something else.
 	Unlimited bool `json:"unlimited,omitempty"`
-	// Holders, of a job that waits, are the other jobs that hold quota of that queue, the largest first.
+	// Holders are, for a job that waits, the other jobs that hold quota of its queue, the largest first.
 	Holders []Holder `json:"holders,omitempty"`
-	// WhyNot, of a job that waits, is what the engine of the operator makes of its Workload; absent where too much of the
-	// cluster is hidden from the reader. It names Workloads; Titles has the jobs that these stand for.
+	// WhyNot is, for a job that waits, the explanation of an engine like the operator's; absent if the reader may not
+	// read enough of the cluster. It names Workloads; Titles maps their names to the titles of their jobs.
 	WhyNot *reason.Explanation `json:"whyNot,omitempty"`
 	Titles map[string]string   `json:"titles,omitempty"`
-	// NewNodes says that the job was admitted without places, since no node that was there could ever have held its pods:
-	// they wait for nodes that come on demand.
+	// NewNodes is set if the job was admitted without places, because no existing node could ever hold its pods: they
+	// wait for nodes that are provisioned on demand.
 	NewNodes bool `json:"newNodes,omitempty"`
-	// Unseen are the kinds of which the reader may not list all: what they would say is missing here.
+	// Unseen are the kinds that the reader may not list completely: the explanation lacks what they would add.
 	Unseen []string `json:"unseen,omitempty"`
-	// Assumed says why the engine was asked under the default configuration, where it was because that of the operator is
-	// not known.
+	// Assumed says why the engine used the default configuration, if the operator's is not known.
 	Assumed string `json:"assumed,omitempty"`
-	// PodProblems says what keeps pods from being ready or made them fail, the most frequent first.
+	// PodProblems are the reasons why pods are not ready or failed, the most frequent first.
 	PodProblems []PodProblem `json:"podProblems,omitempty"`
-	// Warning is what was last told of a job that waits: mostly why it gets no Workload, or why it was evicted.
+	// Warning is the last warning about a job that waits: usually why it has no Workload, or why it was evicted.
 	Warning *Warning `json:"warning,omitempty"`
-	// PodsGone says that there is not a single pod of a job that is over, any more: nothing is left that has logs.
+	// PodsGone is set for a finished job without any pods left, whose logs are therefore gone.
 	PodsGone bool `json:"-"`
 }
 
-// Warning is an event that warns, or an eviction.
+// Warning is a Warning event or an eviction.
 type Warning struct {
 	Reason  string      `json:"reason"`
 	Message string      `json:"message"`
 	ToldAt  metav1.Time `json:"toldAt"`
 }
 
-// Check is what an admission check says.
+// Check is the state of an admission check.
 type Check struct {
 	Name    string           `json:"name"`
 	State   kueue.CheckState `json:"state"`
 	Message string           `json:"message,omitempty"`
 }
 
-// Line is a place in a queue. Position counts from 1; it is 0 for a job that no longer waits.
+// Line is a position in a queue. Position counts from 1; it is 0 for a job that no longer waits.
 type Line struct {
 	ClusterQueue string `json:"clusterQueue"`
 	Position     int    `json:"position,omitempty"`
 	Length       int    `json:"length"`
-	// Closed says that the queue admits nobody by its annotation alone, not by its stopPolicy.
+	// Closed is set if the queue is held by its annotation alone and not by its stopPolicy.
 	Closed bool `json:"-"`
 }
 
@@ -93,7 +92,7 @@ type Holder struct {
 	Requests  corev1.ResourceList `json:"requests"`
 }
 
-// PodProblem is one complaint and the pods that share it.
+// PodProblem is a problem and the number of pods that have it.
 type PodProblem struct {
 	Pods    int    `json:"pods"`
 	Example string `json:"example"` // the name of one of them
@@ -101,13 +100,13 @@ type PodProblem struct {
 	Message string `json:"message,omitempty"`
 }
 
-// DeepCopyObject makes Explanation printable by the printers of kubectl, which only read: its parts are shared.
+// DeepCopyObject makes Explanation a runtime.Object for kubectl's printers. The copy is shallow: printers only read.
 func (e *Explanation) DeepCopyObject() runtime.Object {
 	copied := *e
 	return &copied
 }
 
-// Explain says all that is known of one of the jobs that Jobs gave for the same seen and now.
+// Explain explains one of the jobs that Jobs returned for the same seen and now.
 func Explain(seen *Seen, jobs []Job, job Job, now time.Time) *Explanation {
 	e := &Explanation{
 		TypeMeta:    metav1.TypeMeta{APIVersion: OutputVersion, Kind: "Explanation"},
@@ -129,17 +128,17 @@ func Explain(seen *Seen, jobs []Job, job Job, now time.Time) *Explanation {
 	e.Unseen = seen.Unseen
 	hidden := seen.hidesDecisions() || seen.Configuration == nil
 	if e.Line = lineOf(seen, jobs, &job); e.Line != nil && hidden {
-		e.Line.Position, e.Line.Length = 0, 0 // those who stand in front may be out of sight
+		e.Line.Position, e.Line.Length = 0, 0 // jobs ahead of it may be hidden from the reader
 	}
 	if e.Line == nil && job.Queue != "" && job.State == Pending {
 		e.QueuesThere = queuesFor(seen, job.Namespace)
 	}
 	if workload != nil && job.Reason == reasonAdmissionChecks {
 		e.Checks = checksOf(workload)
-		return e // nobody has what it waits for
+		return e // it has its quota: holders do not matter
 	}
 	if hidden || job.State != Pending && (job.State != Suspended || job.ClusterQueue != "") {
-		return e // who has what is of interest to those who wait
+		return e // holders matter only to jobs that wait for quota
 	}
 	if workload != nil && workload.Status.Admission == nil {
 		e.askEngine(seen, jobs, workload)
@@ -157,13 +156,13 @@ func Explain(seen *Seen, jobs []Job, job Job, now time.Time) *Explanation {
 	return e
 }
 
-// HeedsWarnings reports whether what was last warned of may be what the job waits for: nothing queues for it, or it was let go and has
-// not a single pod, of which seen has all.
+// HeedsWarnings reports whether the Warning events of the job may say why it does not run: it has no Workload, or it
+// was started and has no pods. s.Pods must hold all pods of the job.
 func (s *Seen) HeedsWarnings(job *Job) bool {
 	return job.WaitsUnseen() || job.State == Starting && job.PodsAsked > 0 && len(s.Pods) == 0
 }
 
-// lastWarning is the one that was told last, nil if there is none: earlier ones may have been heeded.
+// lastWarning returns the latest event, nil if there is none. Earlier ones may have been resolved.
 func lastWarning(events []corev1.Event) *Warning {
 	var last *Warning
 	for i := range events {
@@ -174,8 +173,8 @@ func lastWarning(events []corev1.Event) *Warning {
 	return last
 }
 
-// lastEviction is why a Workload that waits was evicted, nil if it was not since it was admitted last, or for others: these are named
-// by what is short.
+// lastEviction returns why a waiting Workload was evicted last; nil if it was not, or by preemption: then the
+// explanation of what is short already names the preemptors.
 func lastEviction(w *kueue.Workload) *Warning {
 	c := condition(w, kueue.WorkloadEvicted)
 	if c == nil || c.Status != metav1.ConditionTrue || c.Reason == kueue.WorkloadEvictedByPreemption {
@@ -184,7 +183,7 @@ func lastEviction(w *kueue.Workload) *Warning {
 	return &Warning{Reason: c.Reason, Message: c.Message, ToldAt: c.LastTransitionTime}
 }
 
-// toldAt is when an event was told last, in whichever of its fields that stands.
+// toldAt returns when an event was last observed, from whichever field has it.
 func toldAt(e *corev1.Event) metav1.Time {
 	switch {
 	case e.Series != nil:
@@ -197,7 +196,7 @@ func toldAt(e *corev1.Event) metav1.Time {
 	return e.CreationTimestamp
 }
 
-// askEngine has an engine that knows what the operator's knows say why the Workload waits.
+// askEngine builds an engine with the same state as the operator's and has it explain why the Workload waits.
 func (e *Explanation) askEngine(seen *Seen, jobs []Job, workload *kueue.Workload) {
 	replica := admission.NewReplica(seen.Configuration, seen.watched()...)
 	whyNot, known := replica.Explain(engine.Key{Namespace: workload.Namespace, Name: workload.Name})
@@ -205,7 +204,7 @@ func (e *Explanation) askEngine(seen *Seen, jobs []Job, workload *kueue.Workload
 		return
 	}
 	if whyNot.Code == reason.PendingEvaluation {
-		// By all that can be read it would be admitted next. What only the operator has heard of stands in its status alone.
+		// By all that can be read it would be admitted next. What only the operator knows is in the Workload's status.
 		switch told := reason.Code(e.Job.Reason); {
 		case told == reason.Inadmissible && reason.IsRefusedAdmission(e.Job.Message):
 			whyNot.State, whyNot.Code, whyNot.Message = reason.Aside, told, e.Job.Message
@@ -216,7 +215,7 @@ func (e *Explanation) askEngine(seen *Seen, jobs []Job, workload *kueue.Workload
 	e.WhyNot, e.Assumed = &whyNot, seen.Assumed
 	for i := range e.Asks {
 		if at := slices.IndexFunc(whyNot.PodSets, func(ps reason.PodSet) bool { return ps.Name == e.Asks[i].PodSet }); at >= 0 {
-			e.Asks[i].PerPod = whyNot.PodSets[at].PerPod // with what limit ranges and runtime classes add
+			e.Asks[i].PerPod = whyNot.PodSets[at].PerPod // includes what LimitRanges and RuntimeClasses add
 			e.Asks[i].Fewest = whyNot.PodSets[at].Fewest
 		}
 	}
@@ -224,7 +223,7 @@ func (e *Explanation) askEngine(seen *Seen, jobs []Job, workload *kueue.Workload
 		e.Line.Position, e.Line.Length = whyNot.Position, whyNot.Length
 	}
 	if e.Job.State == Pending && (whyNot.State != reason.Aside || e.Job.Reason != string(whyNot.Code)) {
-		// The numbers of this moment, not those of when somebody last wrote them down.
+		// Use current numbers rather than those of when the status was last written.
 		e.Job.Reason, e.Job.Message = string(whyNot.Code), whyNot.Message
 	}
 	titles := make(map[string]string, len(jobs))
@@ -239,7 +238,7 @@ func (e *Explanation) askEngine(seen *Seen, jobs []Job, workload *kueue.Workload
 	}
 }
 
-// Title is the job that a Workload of WhyNot stands for, or the Workload itself.
+// Title returns the title of the job that a Workload named by WhyNot belongs to, or else of the Workload itself.
 func (e *Explanation) Title(name reason.Name) string {
 	if title, ok := e.Titles[name.String()]; ok {
 		return title
@@ -247,8 +246,8 @@ func (e *Explanation) Title(name reason.Name) string {
 	return name.Namespace + "/workload/" + name.Name
 }
 
-// waitsForNewNodes reports whether the Workload holds quota of a queue whose nodes come on demand, in a flavor that is
-// placed on nodes, and has no places there.
+// waitsForNewNodes reports whether the Workload holds quota, in a queue whose nodes are provisioned on demand, of a
+// flavor that is placed on nodes, but has no places.
 func waitsForNewNodes(seen *Seen, workload *kueue.Workload) bool {
 	if workload.Status.Admission == nil || !onDemand(seen, string(workload.Status.Admission.ClusterQueue)) {
 		return false
@@ -275,7 +274,7 @@ func findWorkload(seen *Seen, job *Job) *kueue.Workload {
 	return nil
 }
 
-// checksOf are the admission checks that have not agreed, by name.
+// checksOf returns the admission checks that are not Ready, sorted by name.
 func checksOf(w *kueue.Workload) (out []Check) {
 	for i := range w.Status.AdmissionChecks {
 		if c := &w.Status.AdmissionChecks[i]; c.State != kueue.CheckStateReady {
@@ -303,7 +302,7 @@ func lineOf(seen *Seen, jobs []Job, job *Job) *Line {
 	return &Line{ClusterQueue: clusterQueue, Position: position + 1, Length: len(waiting), Closed: closed}
 }
 
-// quotasFor leaves out what the job does not ask for.
+// quotasFor returns the quotas of the resources that are requested.
 func quotasFor(queue *Queue, requests corev1.ResourceList) []Quota {
 	var quotas []Quota
 	for _, quota := range queue.Quotas {
@@ -314,14 +313,14 @@ func quotasFor(queue *Queue, requests corev1.ResourceList) []Quota {
 	return quotas
 }
 
-// asksUncovered reports whether the job asks for a resource that its queue has no quota for, as requests are counted: no flavor of the queue
-// is asked then.
+// asksUncovered reports whether the job requests a resource that its queue has no quota for, so that the engine
+// evaluated none of its flavors.
 func (e *Explanation) asksUncovered() bool {
 	return e.WhyNot != nil && e.WhyNot.Code == reason.NoMatchingFlavor &&
 		!slices.ContainsFunc(e.WhyNot.PodSets, func(ps reason.PodSet) bool { return len(ps.Flavors) > 0 })
 }
 
-// covers are all resources that the queue has quota for.
+// covers returns all resources that the queue has quota for.
 func (q *Queue) covers() []corev1.ResourceName {
 	covered := map[corev1.ResourceName]bool{}
 	for _, quota := range q.Quotas {
@@ -330,8 +329,8 @@ func (q *Queue) covers() []corev1.ResourceName {
 	return slices.Sorted(maps.Keys(covered))
 }
 
-// queuesFor are the names of the queues that jobs of the namespace may name: the LocalQueues there, and the ClusterQueues that take
-// them, as far as the reader may see that.
+// queuesFor returns the names of queues that jobs of the namespace may use: its LocalQueues, and the ClusterQueues
+// whose namespace selector matches, as far as the reader may see them.
 func queuesFor(seen *Seen, namespace string) []string {
 	var names []string
 	for i := range seen.LocalQueues {
@@ -349,7 +348,7 @@ func queuesFor(seen *Seen, namespace string) []string {
 	return slices.Compact(names)
 }
 
-// Free is what is left of a quota before borrowing, never less than 0.
+// Free returns what is left of a quota without borrowing, at least 0.
 func (q *Quota) Free() resource.Quantity {
 	free := q.Nominal.DeepCopy()
 	free.Sub(q.Reserved)

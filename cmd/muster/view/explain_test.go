@@ -19,7 +19,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
-// busyLab has a job that waits behind another one and a third that runs.
+// busyLab returns a job that waits behind another one, and a third that runs.
 func busyLab() Seen {
 	js, w := waitingJob("eval", 0, 5, "WaitingForQuota")
 	first, firstWorkload := waitingJob("first", 0, 1, "WaitingForQuota")
@@ -70,14 +70,14 @@ func TestExplainAsksTheEngine(t *testing.T) {
 	if got := e.Title(reason.Name{Namespace: "x", Name: "y"}); got != "x/workload/y" {
 		t.Errorf("a Workload whose job is not seen is %s", got)
 	}
-	// The condition says "16 more needed"; these are the numbers of this moment.
+	// The condition says "16 more needed"; the numbers below are current.
 	want := "couldn't assign flavors to pod set workers: insufficient unused quota for nvidia.com/gpu in flavor h100, 32 more needed"
 	if e.Job.Message != want {
 		t.Errorf("the message is %q", e.Job.Message)
 	}
 }
 
-// TestExplainSaysThatTheAdmissionIsRefused: by the quota alone it would be admitted next.
+// TestExplainReportsRefusedAdmission: by quota alone the job would be admitted next.
 func TestExplainSaysThatTheAdmissionIsRefused(t *testing.T) {
 	seen, now := busyLab(), at(60).Time
 	seen.JobSets, seen.Workloads = seen.JobSets[:1], seen.Workloads[:1]
@@ -93,8 +93,8 @@ func TestExplainSaysThatTheAdmissionIsRefused(t *testing.T) {
 	}
 }
 
-// TestExplainSaysThatNodesAreAvoided: by all that can be read there is room on them, and kube-scheduler's word is forgotten with the
-// pods that had it.
+// TestExplainReportsAvoidedNodes: by all that can be read the nodes have capacity, and the pods whose conditions said
+// that kube-scheduler refused these nodes are gone.
 func TestExplainSaysThatNodesAreAvoided(t *testing.T) {
 	for message, kept := range map[string]bool{
 		(&place.Shortfall{Topology: "racks", Count: 4, Nodes: 2, Excluded: []place.Excluded{{Filter: avoided(t), Nodes: 2}}}).Message():                  true,
@@ -112,7 +112,7 @@ func TestExplainSaysThatNodesAreAvoided(t *testing.T) {
 	}
 }
 
-// avoided is the filter that takes nodes away which kube-scheduler has refused.
+// avoided is a diagnosis filter for nodes that kube-scheduler has refused.
 func avoided(t *testing.T) string {
 	t.Helper()
 	m := place.New()
@@ -195,7 +195,7 @@ func TestExplainSaysWhatTheQueueHasWhereItHasNoneOfWhatIsAsked(t *testing.T) {
 	}
 }
 
-// TestExplainSaysWhatTheChecksSayOfAJobThatHasItsQuota: and that nobody has what it waits for.
+// TestExplainListsChecksOfAJobWithReservedQuota: and no holders, since it does not wait for quota.
 func TestExplainSaysWhatTheChecksSayOfAJobThatHasItsQuota(t *testing.T) {
 	seen, now := busyLab(), at(60).Time
 	seen.JobSets = append(seen.JobSets, aJobSet("checked", inQueue("gpu")))
@@ -215,7 +215,7 @@ func TestExplainSaysWhatTheChecksSayOfAJobThatHasItsQuota(t *testing.T) {
 	}
 }
 
-// TestExplainSaysWhatAnAdmittedJobWasGivenQuotaFor: a LimitRange gave its pods more than their template asks.
+// TestExplainShowsTheAmountsAdmitted: a LimitRange raised the requests of the pods.
 func TestExplainSaysWhatAnAdmittedJobWasGivenQuotaFor(t *testing.T) {
 	given := aWorkload("train", admitted(2), func(w *kueue.Workload) {
 		w.Status.Admission.PodSetAssignments[0].ResourceUsage = corev1.ResourceList{
@@ -229,7 +229,7 @@ func TestExplainSaysWhatAnAdmittedJobWasGivenQuotaFor(t *testing.T) {
 	}
 }
 
-// TestExplainBlamesNoResourceThatDoesNotCount: where a taint keeps the pods out, what their queue has no quota for is not what they wait for.
+// TestExplainIgnoresResourcesThatDoNotCount: if a taint keeps the pods out, a resource without quota is not the reason.
 func TestExplainBlamesNoResourceThatDoesNotCount(t *testing.T) {
 	for name, counting := range map[string]func(*v1alpha1.Resources){
 		"excluded": func(r *v1alpha1.Resources) { r.ExcludeResourcePrefixes = []string{"example.com/"} },
@@ -372,8 +372,8 @@ func TestExplainSaysWhyNoPodsCanBeStarted(t *testing.T) {
 	}
 }
 
-// TestExplainTellsWhatWentBefore: why a job gets no Workload, or no pods, as it was told last, since earlier mistakes may be mended; or why it was
-// evicted.
+// TestExplainShowsTheLastWarning: why a job has no Workload or no pods, or why it was evicted. Earlier warnings may
+// have been resolved.
 func TestExplainTellsWhatWentBefore(t *testing.T) {
 	warned := func(message string, seconds int) corev1.Event {
 		return corev1.Event{Type: corev1.EventTypeWarning, Reason: "InvalidJob", Message: message, LastTimestamp: at(seconds)}

@@ -8,13 +8,13 @@ import (
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 )
 
-// Name is how people name a job: [namespace/][kind/]name.
+// Name identifies a job as users type it: [namespace/][kind/]name.
 type Name struct {
 	Namespace, Kind, Name string // Namespace and Kind may be empty
 }
 
-// ParseName reads pytorch, jobset/pytorch, ml/jobset/pytorch, and the forms of the kind that kubectl takes: jobsets,
-// jobset.jobset.x-k8s.io. The namespace, when given with -n, stands in front.
+// ParseName parses pytorch, jobset/pytorch and ml/jobset/pytorch; the kind may have any form that kubectl accepts:
+// jobsets, jobset.jobset.x-k8s.io.
 func ParseName(text string) (Name, error) {
 	parts := strings.Split(text, "/")
 	for _, part := range parts {
@@ -33,7 +33,7 @@ func ParseName(text string) (Name, error) {
 	return Name{}, fmt.Errorf("%q is not the name of a job: write name, kind/name or namespace/kind/name", text)
 }
 
-// kindWord brings the forms of a kind to one: lower case, singular, without the group.
+// kindWord normalizes the forms of a kind: lower case, singular, without the group.
 func kindWord(word string) string {
 	word, group, _ := strings.Cut(strings.ToLower(word), ".")
 	switch word {
@@ -41,7 +41,7 @@ func kindWord(word string) string {
 		return "workload"
 	case "job", "jobs":
 		if strings.HasSuffix(group, volcano.GroupVersion.Group) {
-			return "vcjob" // as its API calls it
+			return "vcjob" // the short name that its API defines
 		}
 	case "lj":
 		return "latticejob"
@@ -51,7 +51,7 @@ func kindWord(word string) string {
 	return strings.TrimSuffix(word, "s")
 }
 
-// KindWords are the words for the kinds of jobs, those of jobs of other kinds that queue here among them.
+// KindWords returns the words for kinds of jobs, including those of other controllers' jobs that queue here.
 func KindWords(jobs []Job) []string {
 	words := []string{"jobset", "genericjob", "trainingjob", "latticejob", "vcjob", "job", "workload"}
 	for i := range jobs {
@@ -62,8 +62,8 @@ func KindWords(jobs []Job) []string {
 	return words
 }
 
-// Find gives the jobs of that name; more than one if the name is ambiguous. A Workload's name finds the job that it
-// queues for.
+// Find returns the jobs of that name; more than one if the name is ambiguous. With kind workload, the name of a
+// Workload finds the job that it belongs to.
 func Find(jobs []Job, name Name) []Job {
 	var found []Job
 	for _, job := range jobs {

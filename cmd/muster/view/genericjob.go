@@ -10,7 +10,7 @@ import (
 	tensorstack "github.com/musterhq/muster/api/tensorstack/v1beta1"
 )
 
-// genericJobSubject is a GenericJob, whose own status has counted its pods.
+// genericJobSubject returns the subject of a GenericJob, using the pod counts in its status.
 func genericJobSubject(job *tensorstack.GenericJob, owned owners) *subject {
 	s := &subject{
 		meta: &job.ObjectMeta, kind: "GenericJob", group: tensorstack.GroupVersion.Group,
@@ -44,7 +44,7 @@ func genericJobSubject(job *tensorstack.GenericJob, owned owners) *subject {
 	return s
 }
 
-// readConditions reads when the job began, how it ended, and whether it is paused.
+// readConditions reads when the job started, how it ended, and whether it is paused.
 func (s *subject) readConditions(job *tensorstack.GenericJob) {
 	conditions := map[tensorstack.JobConditionType]*tensorstack.JobCondition{}
 	for i := range job.Status.Conditions {

@@ -9,8 +9,8 @@ import (
 )
 
 // holdings is what the jobs of one ClusterQueue hold. It is summed from their Workloads rather than read from the
-// queue's status: that is written every few seconds, and a person who looks at jobs and queues at once should not see
-// two different moments.
+// queue's status, which is written only every few seconds, so that the lists of jobs and of queues agree with each
+// other.
 type holdings struct {
 	reserving, admitted int32
 	reserved, used      map[flavorResource]resource.Quantity
@@ -44,7 +44,8 @@ func holdingsByQueue(seen *Seen) map[string]holdings {
 	return byQueue
 }
 
-// addUsage adds what a Workload holds. Pods that it has declared to be done have given their part back, those that have to go not yet.
+// addUsage adds what a Workload holds. Reclaimable pods no longer hold quota; pods that a resize removes hold it until
+// they are gone.
 func addUsage(sum map[flavorResource]resource.Quantity, w *kueue.Workload) {
 	for i := range w.Status.Admission.PodSetAssignments {
 		assignment := &w.Status.Admission.PodSetAssignments[i]
@@ -59,7 +60,7 @@ func addUsage(sum map[flavorResource]resource.Quantity, w *kueue.Workload) {
 	}
 }
 
-// usageOf is what so many of the pods have of what the assignment was given for all of them.
+// usageOf returns the share of left pods in the usage of an assignment for given pods.
 func usageOf(a *kueue.PodSetAssignment, left, given int32) corev1.ResourceList {
 	out := a.ResourceUsage.DeepCopy()
 	for name, amount := range out {
@@ -71,7 +72,8 @@ func usageOf(a *kueue.PodSetAssignment, left, given int32) corev1.ResourceList {
 	return out
 }
 
-// surplus is what pods beyond the assignment, which have to go, use of the resource until they are gone.
+// surplus returns how much of the resource is used, beyond the assignment, by pods that a resize removes and that are
+// not gone yet.
 func surplus(w *kueue.Workload, a *kueue.PodSetAssignment, name corev1.ResourceName) resource.Quantity {
 	for _, uses := range w.Status.ResourceRequests {
 		if more := uses.Resources[name].DeepCopy(); uses.Name == a.Name && more.Cmp(a.ResourceUsage[name]) > 0 {
@@ -82,7 +84,7 @@ func surplus(w *kueue.Workload, a *kueue.PodSetAssignment, name corev1.ResourceN
 	return resource.Quantity{}
 }
 
-// quota sets what is held against what a queue has of one resource in one flavor.
+// quota returns what is held of one resource in one flavor together with the queue's quota of it.
 func (h holdings) quota(flavor kueue.ResourceFlavorReference, has *kueue.ResourceQuota) Quota {
 	key := flavorResource{flavor, has.Name}
 	q := Quota{Flavor: string(flavor), Resource: has.Name, Used: h.used[key], Reserved: h.reserved[key], Nominal: has.NominalQuota}

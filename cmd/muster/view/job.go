@@ -14,43 +14,43 @@ import (
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 )
 
-// State is where a job stands, in one word.
+// State is the state of a job, in one word.
 type State string
 
 const (
-	// Pending jobs wait for quota, or for somebody to look at them. Why says for what.
+	// Pending jobs wait for quota, or have not been reconciled yet. Reason and Message say for what they wait.
 	Pending State = "Pending"
-	// Admitted jobs have their quota; another controller, not seen here, starts their pods.
+	// Admitted jobs have quota; another controller, whose objects are not read here, starts their pods.
 	Admitted State = "Admitted"
-	// Starting jobs have their quota, or need none, and no pod that is ready yet.
+	// Starting jobs have quota, or need none, but no ready pod yet.
 	Starting State = "Starting"
 	// Running jobs have at least one pod that is ready or has succeeded.
 	Running State = "Running"
-	// Evicting jobs must give their quota back and still hold it until their pods are gone.
+	// Evicting jobs are being evicted: they hold their quota until their pods are gone.
 	Evicting State = "Evicting"
-	// Suspended jobs wait for a person to resume or reactivate them.
+	// Suspended jobs wait for a user to resume or reactivate them.
 	Suspended State = "Suspended"
-	// Deleting jobs have been deleted and are not gone yet.
+	// Deleting jobs have a deletion timestamp.
 	Deleting State = "Deleting"
-	// Completed jobs have ended well.
+	// Completed jobs have succeeded.
 	Completed State = "Completed"
-	// Failed jobs have ended otherwise.
+	// Failed jobs have failed.
 	Failed State = "Failed"
 )
 
-// Over tells whether nothing more will happen to a job in this state.
+// Over reports whether the state is final.
 func (s State) Over() bool { return s == Completed || s == Failed }
 
-// Job is one line of `muster jobs`: an object of a job API, or a Workload that stands for a job not seen here.
+// Job is one row of `muster jobs`: an object of a job API, or a Workload of a job whose kind is not read here.
 type Job struct {
 	Namespace string `json:"namespace"`
-	// Kind and APIGroup name the object's API: JobSet of jobset.x-k8s.io. The group of core kinds is empty.
+	// Kind and APIGroup name the object's API: JobSet of jobset.x-k8s.io. APIGroup is empty for core kinds.
 	Kind     string `json:"kind"`
 	APIGroup string `json:"apiGroup"`
 	Name     string `json:"name"`
 
-	// Queue is the queue that the job names, ClusterQueue the one that holds its quota. Empty without a queue and
-	// before admission.
+	// Queue is the queue that the job names, empty if it names none. ClusterQueue is the one that holds its quota,
+	// empty before admission.
 	Queue        string `json:"queue,omitempty"`
 	ClusterQueue string `json:"clusterQueue,omitempty"`
 	Priority     int32  `json:"priority"`
@@ -60,42 +60,42 @@ type Job struct {
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 
-	// PodsReady counts pods that are ready or have succeeded, PodsAsked those that the job runs at once.
+	// PodsReady counts pods that are ready or have succeeded, PodsAsked those that the job runs at the same time.
 	PodsReady int32 `json:"podsReady"`
 	PodsAsked int32 `json:"podsAsked"`
-	// PodsLeast and PodsMost are between how many pods an elastic job runs. Absent for others.
+	// PodsLeast and PodsMost are the range of sizes of an elastic job. Absent for others.
 	PodsLeast int32 `json:"podsLeast,omitempty"`
 	PodsMost  int32 `json:"podsMost,omitempty"`
-	// Requests is what all its pods ask together: admitted amounts where there are any.
+	// Requests is the sum over all its pods: the admitted amounts if there are any.
 	Requests corev1.ResourceList `json:"requests,omitempty"`
-	// Restarts counts how often the whole job was started anew.
+	// Restarts counts how often the whole job was restarted.
 	Restarts int32 `json:"restarts,omitempty"`
 
 	CreatedAt  metav1.Time  `json:"createdAt"`
 	StartedAt  *metav1.Time `json:"startedAt,omitempty"`
 	FinishedAt *metav1.Time `json:"finishedAt,omitempty"`
-	// WaitSeconds is the time spent without quota, RunSeconds with it, over all attempts. Absent where there is none.
+	// WaitSeconds is the time spent without quota, RunSeconds with it, over all attempts. Absent if there was none.
 	WaitSeconds *int64 `json:"waitSeconds,omitempty"`
 	RunSeconds  *int64 `json:"runSeconds,omitempty"`
 
-	// Workload is the name of the object that queues for the job.
+	// Workload is the name of the Workload that queues for the job.
 	Workload string `json:"workload,omitempty"`
 
-	// UID is the object's, Labels are its labels: for selecting, not for printing.
+	// UID and Labels are those of the object, for selecting.
 	UID    string            `json:"-"`
 	Labels map[string]string `json:"-"`
 }
 
-// WaitsUnseen reports whether the job waits, and nothing in the cluster queues for it.
+// WaitsUnseen reports whether the job waits and has no Workload.
 func (j *Job) WaitsUnseen() bool { return j.State == Pending && j.Workload == "" }
 
-// Title is the job's name as people type it: jobset/pytorch.
+// Title returns the job's name as users type it: jobset/pytorch.
 func (j *Job) Title() string { return strings.ToLower(j.Kind) + "/" + j.Name }
 
-// FullTitle is unambiguous in the cluster: ml/jobset/pytorch.
+// FullTitle returns the title with the namespace: ml/jobset/pytorch.
 func (j *Job) FullTitle() string { return j.Namespace + "/" + j.Title() }
 
-// ResourceName is what `-o name` prints and kubectl takes: jobset.jobset.x-k8s.io/pytorch.
+// ResourceName returns what `-o name` prints and kubectl accepts: jobset.jobset.x-k8s.io/pytorch.
 func (j *Job) ResourceName() string {
 	if j.APIGroup == "" {
 		return j.Title()
@@ -103,7 +103,7 @@ func (j *Job) ResourceName() string {
 	return strings.ToLower(j.Kind) + "." + j.APIGroup + "/" + j.Name
 }
 
-// PodLabel is the label that the pods of the job bear, with its name as value; "" for a kind whose pods no label tells.
+// PodLabel returns the key of the label whose value, on the job's pods, is the job's name; "" for a kind that has none.
 func (j *Job) PodLabel() string {
 	switch j.Kind {
 	case "JobSet":
@@ -120,7 +120,7 @@ func (j *Job) PodLabel() string {
 	return ""
 }
 
-// Why is reason and message as one phrase, empty where there is nothing to say.
+// Why returns reason and message as one phrase, empty if there is neither.
 func (j *Job) Why() string {
 	switch {
 	case j.Reason == "":
@@ -131,16 +131,16 @@ func (j *Job) Why() string {
 	return j.Reason + ": " + j.Message
 }
 
-// OutputVersion is the API version that `-o json` and `-o yaml` carry.
+// OutputVersion is the apiVersion of `-o json` and `-o yaml`.
 const OutputVersion = "cli.muster.dev/v1"
 
-// JobList is what `muster jobs -o json` prints.
+// JobList is the output of `muster jobs -o json`.
 type JobList struct {
 	metav1.TypeMeta `json:",inline"`
 	Items           []Job `json:"items"`
 }
 
-// NewJobList wraps jobs for printing.
+// NewJobList returns a list of jobs for printing.
 func NewJobList(jobs []Job) *JobList {
 	if jobs == nil {
 		jobs = []Job{} // an empty list, never null
@@ -148,7 +148,7 @@ func NewJobList(jobs []Job) *JobList {
 	return &JobList{TypeMeta: metav1.TypeMeta{APIVersion: OutputVersion, Kind: "JobList"}, Items: jobs}
 }
 
-// DeepCopyObject makes JobList printable by the printers of kubectl, which only read: the items are shared.
+// DeepCopyObject makes JobList a runtime.Object for kubectl's printers. The copy is shallow: printers only read.
 func (l *JobList) DeepCopyObject() runtime.Object {
 	copied := *l
 	return &copied

@@ -18,8 +18,8 @@ import (
 	"github.com/musterhq/muster/api/muster"
 )
 
-// Jobs lists what people submitted: JobSets, GenericJobs, TrainingJobs, LatticeJobs, VCJobs, batch Jobs that no other job
-// owns, and the Workloads that stand for a job of a kind not seen here or for none. Oldest first within a namespace.
+// Jobs returns what users submitted: JobSets, GenericJobs, TrainingJobs, LatticeJobs, VCJobs, batch Jobs not owned by
+// another job, and the Workloads of jobs of other kinds or of no job. They are sorted by namespace, then by age.
 func Jobs(seen *Seen, now time.Time) []Job {
 	found := subjects(seen)
 	titles := titlesOf(found)
@@ -37,10 +37,10 @@ func Jobs(seen *Seen, now time.Time) []Job {
 	return jobs
 }
 
-// subjects are what there is to say something of, each once.
+// subjects returns a subject for each job, without those that are parts of another one.
 func subjects(seen *Seen) (found []*subject) {
 	owned := seen.owners()
-	shown := map[types.UID]bool{} // also those that are a part of another
+	shown := map[types.UID]bool{} // including those that are parts of another job
 	add := func(s *subject) {
 		shown[s.meta.UID] = true
 		found = append(found, s)
@@ -80,7 +80,7 @@ func subjects(seen *Seen) (found []*subject) {
 	return found
 }
 
-// titlesOf are their full titles, by their UIDs and those of their Workloads.
+// titlesOf returns the full titles of jobs, keyed by their UIDs and those of their Workloads.
 func titlesOf(found []*subject) map[types.UID]string {
 	titles := map[types.UID]string{}
 	for _, s := range found {
@@ -93,8 +93,8 @@ func titlesOf(found []*subject) map[types.UID]string {
 	return titles
 }
 
-// takesInUnnamed tells whether jobs of a namespace that name no queue are queued all the same: a person has made a
-// LocalQueue called default.
+// takesInUnnamed reports whether jobs of a namespace that name no queue are queued nevertheless: so they are if a user
+// created a LocalQueue called default.
 func takesInUnnamed(seen *Seen, namespace string) bool {
 	return slices.ContainsFunc(seen.LocalQueues, func(lq kueue.LocalQueue) bool {
 		_, madeByMuster := lq.Labels[muster.MadeForLabel]
@@ -102,8 +102,8 @@ func takesInUnnamed(seen *Seen, namespace string) bool {
 	})
 }
 
-// isPartOfAnother tells a Job that a job API made for one of its own objects from one that a person or a CronJob made.
-// A foreign owner counts too if the owner has a Workload: then it is the owner that queues.
+// isPartOfAnother reports whether the Job was made for an object of a job API, rather than by a user or a CronJob. A
+// controller of another kind counts if it has a Workload: then it is the owner that queues.
 func isPartOfAnother(job *batchv1.Job, owned owners) bool {
 	owner := metav1.GetControllerOf(job)
 	if owner == nil {
@@ -112,44 +112,45 @@ func isPartOfAnother(job *batchv1.Job, owned owners) bool {
 	return strings.HasPrefix(owner.APIVersion, jobset.GroupVersion.Group+"/") || owned.workloads[owner.UID] != nil
 }
 
-// subject is what is known of one job before it is put in words.
+// subject is what is known of one job before it becomes a Job.
 type subject struct {
 	meta        *metav1.ObjectMeta
 	kind, group string
 	workload    *kueue.Workload
 	queue       string
 	pods        podCounts
-	// sizes are between how many pods an elastic job runs, the zero value for other jobs.
+	// sizes is the range of sizes of an elastic job, the zero value for other jobs.
 	sizes    sizes
 	requests corev1.ResourceList
 	restarts int32
-	// suspended is the job's own switch: whether a person or a queue turned it shows in the Workload.
+	// suspended is the job's own suspend field: whether a user or its queue set it follows from the Workload.
 	suspended bool
 	// blocked says what keeps the job from being queued, "" if nothing does.
 	blocked string
-	// held says how a person holds the job, "" if nobody does.
+	// held says how a user suspended the job, "" if nobody did.
 	held string
-	// stopped says how a person has the job, which may go on, run no pods; "" if it runs some.
+	// stopped says why the job, though allowed to run, has no pods: a user set it so. "" if it runs pods.
 	stopped string
-	// saysSize tells that the job itself says how many pods it runs now, as far as it was given them.
+	// saysSize is set if the job's own spec says how many pods it runs at present, limited by what it was admitted
+	// with.
 	saysSize bool
-	// parts are those of a job that may come to say that it runs more pods than it was admitted for; none of other jobs.
+	// parts are the parts of a job that may be enlarged after admission; none for other jobs.
 	parts []part
 	// given is how many pods the job was admitted with, 0 if it was not.
 	given int32
 	// ended is set when the job is over.
 	ended *ending
-	// startedAt is when its first pods were asked for, where no Workload knows better.
+	// startedAt is when its first pods were created, used if no Workload knows better.
 	startedAt *metav1.Time
-	// partial says that fewer pods were admitted than it wants, "" if all.
+	// partial says that fewer pods were admitted than wanted, or that pods were restarted; "" if neither.
 	partial string
-	// titles are the full titles of all jobs seen, by their UIDs and those of their Workloads.
+	// titles are the full titles of all jobs, keyed by their UIDs and those of their Workloads.
 	titles map[types.UID]string
-	// foreign jobs are started by a controller whose objects are not seen here.
+	// foreign jobs are started by a controller whose objects are not read here.
 	foreign bool
 }
 
-// part is a replicated job or a task: the pod set that it is queued as, and how many pods it says that it runs.
+// part is a replicated job or a task: its pod set, and the number of pods in its spec.
 type part struct {
 	name kueue.PodSetReference
 	pods int32
@@ -163,8 +164,8 @@ type ending struct {
 
 type podCounts struct{ active, ready, succeeded, asked int32 }
 
-// up counts the pods that do, or have done, what was asked; a Job with more completions than pods at once shows no more
-// than it asks for.
+// up counts the pods that are ready or have succeeded, at most p.asked: a Job may have more completions than parallel
+// pods.
 func (p podCounts) up() int32 { return min(p.ready+p.succeeded, p.asked) }
 
 func jobSetSubject(js *jobset.JobSet, owned owners) *subject {
@@ -239,7 +240,8 @@ func (s *subject) noteManager(managedBy *string, ours string) {
 	}
 }
 
-// workloadSubject is a job known by its Workload alone: its owner's name if it has one, else its own.
+// workloadSubject returns the subject of a job known only by its Workload, under the name of the Workload's owner if it
+// has one.
 func workloadSubject(workload *kueue.Workload) *subject {
 	s := &subject{
 		meta: &workload.ObjectMeta, kind: "Workload", group: kueue.GroupVersion.Group,
@@ -265,7 +267,7 @@ func workloadSubject(workload *kueue.Workload) *subject {
 	return s
 }
 
-// podsAtOnce is how many pods a Job keeps at a time.
+// podsAtOnce returns how many pods a Job runs at the same time.
 func podsAtOnce(spec *batchv1.JobSpec) int32 {
 	count := int32(1)
 	if spec.Parallelism != nil {

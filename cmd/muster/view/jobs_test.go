@@ -16,7 +16,7 @@ import (
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 )
 
-// A line is what a person reads of one job.
+// A line is the part of a Job that a user sees first.
 type line struct {
 	Title, Queue string
 	State        State
@@ -35,27 +35,27 @@ func lineFrom(job *Job) line {
 	}
 }
 
-// noAgentServed is what a JobSet says that cannot have its agent.
+// noAgentServed is the message of a JobSet for which no agent can be served.
 const noAgentServed = "The agent that muster.dev/inject-agent asks for cannot be added to the pods of workers"
 
-// cannotStart has the JobSet say so.
+// cannotStart gives the JobSet condition CannotStart.
 func cannotStart(js *jobset.JobSet) {
 	js.Status.Conditions = append(js.Status.Conditions, metav1.Condition{
 		Type: muster.CannotStartCondition, Status: metav1.ConditionTrue, Reason: "InvalidJob", Message: noAgentServed, LastTransitionTime: at(5),
 	})
 }
 
-// larger has a VCJob say that it runs six workers.
+// larger raises the replicas of a VCJob's task to six.
 func larger(job *volcano.Job) { job.Spec.Tasks[0].Replicas = 6 }
 
-// givenTwo has a Workload be admitted for two of its four pods.
+// givenTwo admits a Workload with two of its four pods.
 func givenTwo(w *kueue.Workload) {
 	assignment := &w.Status.Admission.PodSetAssignments[0]
 	w.Spec.PodSets[0].MinCount, w.Spec.PodSets[0].Name, assignment.Name = ptr.To(int32(2)), "worker", "worker"
 	assignment.Count, assignment.ResourceUsage = ptr.To(int32(2)), list("nvidia.com/gpu", "16")
 }
 
-// fromTwo has a Workload be resized, down to two pods.
+// fromTwo makes a Workload elastic, with two pods at least.
 func fromTwo(w *kueue.Workload) {
 	w.Spec.PodSets[0].Template.Annotations = map[string]string{muster.MinReplicasAnnotation: "2"}
 }

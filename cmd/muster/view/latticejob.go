@@ -11,12 +11,13 @@ import (
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 )
 
-// latticeJobSubject is a LatticeJob: its VCJob, if there is one, under the name that people gave it.
+// latticeJobSubject returns the subject of a LatticeJob: that of its VCJob, if there is one, under the LatticeJob's
+// name.
 func latticeJobSubject(job *lattice.LatticeJob, vcjob *volcano.Job, owned owners) *subject {
 	s := &subject{requests: corev1.ResourceList{}}
 	if vcjob != nil {
 		s = vcJobSubject(vcjob, owned)
-		s.held = "" // an aborted VCJob has failed
+		s.held = "" // an aborted VCJob of a LatticeJob has failed
 	} else {
 		var defaults lattice.JobTaskSpec
 		if job.Spec.Defaults != nil {
@@ -37,7 +38,7 @@ func latticeJobSubject(job *lattice.LatticeJob, vcjob *volcano.Job, owned owners
 	s.meta, s.kind, s.group = &job.ObjectMeta, "LatticeJob", lattice.GroupVersion.Group
 	s.queue = cmp.Or(job.Labels[kueue.QueueLabel], job.Spec.Queue, s.queue, volcano.DefaultQueue)
 	if own := owned.workloads[job.UID]; own != nil {
-		s.workload = own // where Volcano runs the pods it is the LatticeJob that queues
+		s.workload = own // if Volcano runs the pods, the LatticeJob itself queues
 	}
 	ended := &ending{message: job.Status.Message}
 	if vcjob != nil {
@@ -50,15 +51,15 @@ func latticeJobSubject(job *lattice.LatticeJob, vcjob *volcano.Job, owned owners
 	case job.Status.Phase == lattice.Failed, vcjob == nil && job.Status.Message == lattice.LostMessage:
 		ended.state, s.ended = Failed, ended
 	default:
-		s.ended = nil // its VCJob is over, and it will be in a moment
+		s.ended = nil // its VCJob may be over, but its own status is not updated yet
 		if s.workload == nil && s.blocked == "" {
-			s.blocked = job.Status.Message // such as that it was handed over, and whose quota covers it
+			s.blocked = job.Status.Message // such as that it was handed to Volcano
 		}
 	}
 	return s
 }
 
-// taskRequests are what a pod of the task asks for, as far as that can be told without compiling the job.
+// taskRequests returns what a pod of the task requests, as far as that is known without compiling the job.
 func taskRequests(task *lattice.JobTaskSpec) corev1.ResourceList {
 	template := corev1.PodTemplateSpec{}
 	for _, c := range task.Workload.Containers {
@@ -85,8 +86,8 @@ func quantities(q *lattice.ResourceQuantity) corev1.ResourceList {
 	return out
 }
 
-// latticeJobs are the LatticeJobs, and the VCJobs that none of them has made. Of one with a schedule these are its runs, as of
-// a CronJob, unless it can have none.
+// latticeJobs returns the LatticeJobs, and the VCJobs that none of them owns. A LatticeJob with a schedule is
+// represented by its runs, as a CronJob is, unless it cannot have any.
 func latticeJobs(seen *Seen, owned owners) (jobs []*subject, others []*volcano.Job) {
 	made := map[string]*volcano.Job{}
 	for i := range seen.VCJobs {
@@ -106,7 +107,7 @@ func latticeJobs(seen *Seen, owned owners) (jobs []*subject, others []*volcano.J
 		jobs = append(jobs, latticeJobSubject(job, made[string(job.UID)], owned))
 		delete(made, string(job.UID))
 	}
-	for i := range seen.VCJobs { // whose LatticeJob is not seen
+	for i := range seen.VCJobs { // VCJobs whose LatticeJob is not in seen
 		job := &seen.VCJobs[i]
 		if owner := metav1.GetControllerOf(job); owner != nil && made[string(owner.UID)] == job {
 			others = append(others, job)

@@ -7,8 +7,9 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// Nearness says of some pods of a pod set that they are to be in one domain of a level: of all ("Required", or "Preferred" where it is
-// only wished for), of each slice of so many pods ("Slice"), or of each Job of a JobSet, which has the domain for itself ("Exclusive").
+// Nearness is a topology constraint: pods of a pod set must share one domain of Level. Of says which pods: all of them
+// ("Required", or "Preferred" if it is only a preference), each slice of Pods pods ("Slice"), or each Job of a JobSet,
+// to which the domain is then exclusive ("Exclusive").
 type Nearness struct {
 	Of    string `json:"of"`
 	Level string `json:"level"`
@@ -23,7 +24,7 @@ const (
 	Exclusive = "Exclusive"
 )
 
-// nearnessOf is how near each other the pods of a pod set are to be, the widest level first; none where it does not matter.
+// nearnessOf returns the topology constraints of a pod set, the widest level first; none if it has none.
 func nearnessOf(podSet *kueue.PodSet) (out []Nearness) {
 	if asked := podSet.TopologyRequest; asked != nil {
 		if level := ptr.Deref(asked.Required, ""); level != "" {

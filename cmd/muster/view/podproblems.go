@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// podProblems gathers what pods complain of, one entry for all that say the same.
+// podProblems groups the problems of pods, one entry for all pods with the same reason and message.
 func podProblems(pods []corev1.Pod, now time.Time) []PodProblem {
 	byComplaint := map[[2]string]*PodProblem{}
 	for i := range pods {
@@ -38,8 +38,7 @@ func podProblems(pods []corev1.Pod, now time.Time) []PodProblem {
 	return problems
 }
 
-// complaint is the first thing that is wrong with a pod, in the order in which a pod's life can go wrong; empty if
-// nothing is.
+// complaint returns the first problem of a pod, checked in the order of a pod's lifecycle; empty if it has none.
 func complaint(pod *corev1.Pod, now time.Time) (reason, message string) {
 	if deleted := pod.DeletionTimestamp; deleted != nil && now.After(deleted.Time) {
 		return "Terminating", overdue(pod)
@@ -63,8 +62,8 @@ func complaint(pod *corev1.Pod, now time.Time) (reason, message string) {
 	return "", ""
 }
 
-// whyNotStarted is what the runtime says of a container whose command it could not run. What a command itself has left there is in
-// its log too, and differs from pod to pod.
+// whyNotStarted returns the runtime's message about a container whose command could not be started. Messages of started
+// containers are omitted: they differ from pod to pod, and the log has them too.
 func whyNotStarted(ended *corev1.ContainerStateTerminated) string {
 	if ended.Reason != "StartError" && ended.Reason != "ContainerCannotRun" || ended.Message == "" {
 		return ""
@@ -73,7 +72,7 @@ func whyNotStarted(ended *corev1.ContainerStateTerminated) string {
 	return ": " + first
 }
 
-// overdue says why a pod is there whose time to end is over: quota stays with it for as long.
+// overdue says why a pod still exists after its deletion grace period: its quota is held for as long.
 func overdue(pod *corev1.Pod) string {
 	const keeps = "; its quota is kept until it is gone"
 	if held := slices.DeleteFunc(slices.Clone(pod.Finalizers), func(f string) bool { return f == batchv1.JobTrackingFinalizer }); len(held) > 0 {

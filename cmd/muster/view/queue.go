@@ -23,22 +23,22 @@ import (
 type Queue struct {
 	Name   string `json:"name"`
 	Cohort string `json:"cohort,omitempty"`
-	// Active tells whether the queue admits. If it does not, Reason and Message say why.
+	// Active reports whether the queue admits. If it does not, Reason and Message say why.
 	Active  bool   `json:"active"`
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 
-	// Pending jobs wait, Reserving ones hold quota, Admitted ones among those may run.
+	// Pending counts jobs that wait, Reserving those that hold quota, and Admitted those among the latter that may run.
 	Pending   int32 `json:"pending"`
 	Reserving int32 `json:"reserving"`
 	Admitted  int32 `json:"admitted"`
-	// Head is the job that is considered next, absent when none is.
+	// Head is the job that is considered next; absent if there is none.
 	Head *Head `json:"head,omitempty"`
 
 	Quotas []Quota `json:"quotas"`
 }
 
-// Head is the first of the jobs that wait in a queue.
+// Head is the first job that waits in a queue.
 type Head struct {
 	Namespace string `json:"namespace"`
 	Job       string `json:"job"` // kind/name
@@ -47,8 +47,8 @@ type Head struct {
 	Message   string `json:"message,omitempty"`
 }
 
-// Quota is what a queue has of one resource in one flavor. Used is what admitted jobs hold, Reserved adds jobs that
-// still wait for admission checks, Borrowed is the part beyond Nominal that the cohort lends.
+// Quota is a queue's quota of one resource in one flavor. Used is held by admitted jobs; Reserved also includes jobs
+// that wait for admission checks; Borrowed is the part of Reserved beyond Nominal, lent by the cohort.
 type Quota struct {
 	Flavor   string              `json:"flavor"`
 	Resource corev1.ResourceName `json:"resource"`
@@ -56,17 +56,17 @@ type Quota struct {
 	Reserved resource.Quantity   `json:"reserved"`
 	Nominal  resource.Quantity   `json:"nominal"`
 	Borrowed resource.Quantity   `json:"borrowed"`
-	// Unlimited: Nominal holds nobody back, nodes come on demand or the queue is without limits.
+	// Unlimited is set if Nominal limits nothing: nodes are provisioned on demand, or the queue has no limits.
 	Unlimited bool `json:"unlimited,omitempty"`
 }
 
-// QueueList is what `muster queues -o json` prints.
+// QueueList is the output of `muster queues -o json`.
 type QueueList struct {
 	metav1.TypeMeta `json:",inline"`
 	Items           []Queue `json:"items"`
 }
 
-// NewQueueList wraps queues for printing.
+// NewQueueList returns a list of queues for printing.
 func NewQueueList(queues []Queue) *QueueList {
 	if queues == nil {
 		queues = []Queue{}
@@ -74,13 +74,13 @@ func NewQueueList(queues []Queue) *QueueList {
 	return &QueueList{TypeMeta: metav1.TypeMeta{APIVersion: OutputVersion, Kind: "QueueList"}, Items: queues}
 }
 
-// DeepCopyObject makes QueueList printable by the printers of kubectl, which only read: the items are shared.
+// DeepCopyObject makes QueueList a runtime.Object for kubectl's printers. The copy is shallow: printers only read.
 func (l *QueueList) DeepCopyObject() runtime.Object {
 	copied := *l
 	return &copied
 }
 
-// Queues lists the ClusterQueues by name. With a namespace, only those that a LocalQueue of it leads to.
+// Queues returns the ClusterQueues by name; with a namespace, only those that its LocalQueues point to.
 func Queues(seen *Seen, namespace string, now time.Time) []Queue {
 	waiting, held := waitingByQueue(seen, Jobs(seen, now)), holdingsByQueue(seen)
 	var queues []Queue
@@ -130,18 +130,19 @@ func describeQueue(cq *kueue.ClusterQueue, waiting []waiter, held holdings) Queu
 	return queue
 }
 
-// waiter is a job that waits, with its place in the engine's order.
+// waiter is a job that waits, with its sort keys.
 type waiter struct {
 	job  *Job
 	rank order.Rank
-	// standing is what its LocalQueue has used of late, where that goes before ranks.
+	// standing is the recent usage of its LocalQueue, if the ClusterQueue orders by usage; it takes precedence over
+	// rank.
 	standing float64
-	// fault is greater where it is not considered whatever its rank.
+	// fault is greater than 0 for a job that sorts last, whatever its rank; see faultRank.
 	fault int
 }
 
-// waitingByQueue lists the pending jobs of each ClusterQueue in the order in which the engine considers them. Those who back off, are gated,
-// wait in a LocalQueue that is stopped, or are kept out by their own fault come last, for they hold nobody up.
+// waitingByQueue returns the pending jobs of each ClusterQueue in the order in which the engine considers them. Jobs
+// that back off, are gated, wait in a stopped LocalQueue or are inadmissible come last: they block nobody.
 func waitingByQueue(seen *Seen, jobs []Job) map[string][]waiter {
 	byWorkload := make(map[[2]string]*Job, len(jobs))
 	for i := range jobs {
@@ -173,12 +174,12 @@ func waitingByQueue(seen *Seen, jobs []Job) map[string][]waiter {
 	return waiting
 }
 
-// isOpen reports whether workloads that name the LocalQueue are admitted, as far as that depends on it.
+// isOpen reports whether the LocalQueue itself lets workloads be admitted.
 func isOpen(q *kueue.LocalQueue) bool {
 	return q.DeletionTimestamp.IsZero() && ptr.Deref(q.Spec.StopPolicy, kueue.None) == kueue.None
 }
 
-// standings are those of the LocalQueues, by namespace and name, that are not 0.
+// standings returns the standing of each LocalQueue, by namespace and name, whose ClusterQueue orders by usage.
 func standings(seen *Seen) map[[2]string]float64 {
 	out := map[[2]string]float64{}
 	for i := range seen.LocalQueues {
@@ -193,10 +194,10 @@ func standings(seen *Seen) map[[2]string]float64 {
 	return out
 }
 
-// notConsidered is the fault of those who are out of the line for the time being, and so never first in it.
+// notConsidered is the fault of jobs that the engine does not consider at present, and that are thus never the head.
 const notConsidered = 2
 
-// faultRank puts last who is kept out by his own fault, and behind him who backs off or is held back.
+// faultRank sorts inadmissible and misconfigured jobs behind the others, and last those that back off or are held.
 func faultRank(job *Job, considered bool) int {
 	switch {
 	case !considered:

@@ -36,7 +36,7 @@ func labDoor() kueue.LocalQueue {
 	}
 }
 
-// waitingJob is a JobSet and its pending Workload.
+// waitingJob returns a JobSet and its pending Workload.
 func waitingJob(name string, priority int32, createdAt int, reason string) (jobset.JobSet, kueue.Workload) {
 	return aJobSet(name, inQueue("gpu")), aWorkload(name, func(w *kueue.Workload) {
 		w.Spec.Priority, w.CreationTimestamp = &priority, at(createdAt)
@@ -54,25 +54,25 @@ func TestQueuesShowQuotaAndTheHeadOfTheLine(t *testing.T) {
 	}{
 		{"older", 0, 1, "WaitingForQuota"},
 		{"urgent", 100, 9, "WaitingForQuota"},
-		{"broken", 1000, 0, "Inadmissible"}, // its own fault: it holds nobody up
+		{"broken", 1000, 0, "Inadmissible"}, // inadmissible: it blocks nobody
 	} {
 		js, w := waitingJob(job.name, job.priority, job.createdAt, job.reason)
 		seen.JobSets, seen.Workloads = append(seen.JobSets, js), append(seen.Workloads, w)
 	}
 	seen.Workloads = append(seen.Workloads,
 		aWorkload("train", admitted(2)),
-		// Two of its four pods are done, and it waits for its admission checks.
+		// Two of its four pods have finished, and it waits for its admission checks.
 		aWorkload("checked", admitted(2), func(w *kueue.Workload) {
 			w.Status.Conditions = w.Status.Conditions[:1]
 			w.Status.ReclaimablePods = []kueue.ReclaimablePod{{Name: "workers", Count: 2}}
 		}),
-		// It was given two of its four pods. Of those that it asked for two are done, and two are left.
+		// It was admitted with two of four pods. Of the four requested two are reclaimable, and two are left.
 		aWorkload("partial", admitted(2), func(w *kueue.Workload) {
 			given := &w.Status.Admission.PodSetAssignments[0]
 			given.Count, given.ResourceUsage = ptr.To(int32(2)), list("nvidia.com/gpu", "16")
 			w.Status.ReclaimablePods = []kueue.ReclaimablePod{{Name: "workers", Count: 2}}
 		}),
-		// It was resized from four pods to two, and the other two have not gone yet.
+		// It was resized from four pods to two, and the other two are still terminating.
 		aWorkload("shrinking", admitted(2), func(w *kueue.Workload) {
 			given := &w.Status.Admission.PodSetAssignments[0]
 			given.Count, given.ResourceUsage = ptr.To(int32(2)), list("nvidia.com/gpu", "16")
@@ -95,7 +95,7 @@ func TestQueuesShowQuotaAndTheHeadOfTheLine(t *testing.T) {
 	}
 }
 
-// TestAQueueOfWhoIsNotConsideredHasNoHead: they are pending all the same.
+// TestQueueOfJobsNotConsideredHasNoHead: they count as pending all the same.
 func TestAQueueOfWhoIsNotConsideredHasNoHead(t *testing.T) {
 	js, w := waitingJob("gated", 0, 1, "AdmissionGated")
 	w.Annotations = map[string]string{kueue.AdmissionGatedByAnnotation: "someone"}
@@ -105,7 +105,7 @@ func TestAQueueOfWhoIsNotConsideredHasNoHead(t *testing.T) {
 	}
 }
 
-// TestTheHeadIsWhoIsConsideredNext: as the operator orders those that wait.
+// TestHeadIsTheJobConsideredNext: in the order of the operator.
 func TestTheHeadIsWhoIsConsideredNext(t *testing.T) {
 	evicted := func(reason string, second int) func(*kueue.Workload) {
 		return with(kueue.WorkloadEvicted, metav1.ConditionTrue, reason, "", second)
@@ -114,7 +114,7 @@ func TestTheHeadIsWhoIsConsideredNext(t *testing.T) {
 	*byCreation.WaitForPodsReady.RequeuingStrategy.Timestamp = v1alpha1.CreationTimestamp
 	for name, tc := range map[string]struct {
 		configuration *v1alpha1.Configuration
-		// older was created first, and something happened to the one or the other.
+		// older was created first; each function, if set, modifies its Workload.
 		older, younger func(w *kueue.Workload)
 		want           string
 	}{
@@ -154,7 +154,8 @@ func TestTheHeadIsWhoIsConsideredNext(t *testing.T) {
 	}
 }
 
-// TestTheHeadOfAQueueByUsageIsOfWhoHasUsedLess: by its weight, before priority and time; past use with a half-life, and present use without.
+// TestHeadByUsageIsOfTheLocalQueueThatUsedLess: usage, divided by weight, precedes priority and time. Past usage decays
+// with a half-life, present usage does not.
 func TestTheHeadOfAQueueByUsageIsOfWhoHasUsedLess(t *testing.T) {
 	queue := labQueue()
 	queue.Spec.AdmissionScope = &kueue.AdmissionScope{AdmissionMode: kueue.UsageBasedAdmissionFairSharing}

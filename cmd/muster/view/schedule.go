@@ -8,16 +8,16 @@ import (
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 )
 
-// Schedule is a LatticeJob that runs again and again: its runs are jobs, and itself it waits for nothing.
+// Schedule is a LatticeJob with a schedule: its runs are jobs, while it never queues itself.
 type Schedule struct {
 	Namespace, Name string
-	// Times are when it runs, as its author wrote them; Message is what it says of its runs.
+	// Times is the schedule as its author wrote it, Message the status message about its runs.
 	Times, Message string
-	// Runs are the names of those that are there, the last first.
+	// Runs are the names of the existing runs, the latest first.
 	Runs []string
 }
 
-// FindSchedule gives the schedule of that name, nil if there is none.
+// FindSchedule returns the schedule of that name, nil if there is none.
 func FindSchedule(seen *Seen, name Name) *Schedule {
 	at := slices.IndexFunc(seen.LatticeJobs, func(job lattice.LatticeJob) bool {
 		return hasRuns(&job) && job.Name == name.Name && (name.Namespace == "" || job.Namespace == name.Namespace) &&
@@ -41,7 +41,7 @@ func FindSchedule(seen *Seen, name Name) *Schedule {
 	return out
 }
 
-// hasRuns reports whether the job is seen as its runs. One that can have none is seen itself.
+// hasRuns reports whether the job is represented by its runs. A failed schedule has none and is listed itself.
 func hasRuns(job *lattice.LatticeJob) bool {
 	return job.Spec.Schedule != "" && job.Status.Phase != lattice.Failed
 }

@@ -10,8 +10,8 @@ import (
 	lattice "github.com/musterhq/muster/api/lattice/v1alpha1"
 )
 
-// TestFindSchedule: by every name that people may give it, with its runs, the last first; a schedule that can have no runs is a
-// job itself.
+// TestFindSchedule finds a schedule by every form of its name, and its runs, the latest first. A schedule that cannot
+// have runs is a job itself.
 func TestFindSchedule(t *testing.T) {
 	of := func(namespace, name, schedule string, phase lattice.JobPhase) lattice.LatticeJob {
 		job := lattice.LatticeJob{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: "nightly"}}

@@ -21,8 +21,8 @@ import (
 	defaults "github.com/musterhq/muster/internal/config"
 )
 
-// Seen is what the API server said at one moment. A kind that the cluster does not serve is empty. The functions of
-// this package read it and keep pointers into it; nobody may change it afterwards.
+// Seen is what was read from the API server at one time. A kind that the cluster does not serve is empty. The functions
+// of this package keep pointers into it; nobody may modify it afterwards.
 type Seen struct {
 	Workloads     []kueue.Workload
 	ClusterQueues []kueue.ClusterQueue
@@ -33,45 +33,45 @@ type Seen struct {
 	LatticeJobs   []lattice.LatticeJob
 	VCJobs        []volcano.Job
 	Jobs          []batchv1.Job
-	// The others are read only to explain one job.
+	// The following are read only to explain one job.
 	ResourceFlavors []kueue.ResourceFlavor
 	Cohorts         []kueue.Cohort
 	AdmissionChecks []kueue.AdmissionCheck
 	Namespaces      []corev1.Namespace
 	LimitRanges     []corev1.LimitRange
 	RuntimeClasses  []nodev1.RuntimeClass
-	// Topologies, Nodes and the Bound pods that have not ended, whosever they are, are read
-	// where a flavor is placed on nodes.
+	// Topologies, Nodes, and the Bound pods (all scheduled pods that have not finished) are read only if a flavor is
+	// placed on nodes.
 	Topologies []kueue.Topology
 	Nodes      []corev1.Node
 	Bound      []corev1.Pod
-	// Configuration is the operator's, a complete one, as far as the reader knows it. Where he does not it is the default
-	// one, and Assumed says why.
+	// Configuration is the operator's configuration, with all defaults. If it is not known it is the default one, and
+	// Assumed says why.
 	Configuration *config.Configuration
 	Assumed       string
-	// Unseen are the kinds of which the reader may not list all, as resources: namespaces.
+	// Unseen are the kinds, as resource names such as "namespaces", that the reader may not list completely.
 	Unseen []string
-	// Unreadable are the jobs that the API server has and that cannot be read: they are in none of the lists.
+	// Unreadable are the jobs that cannot be decoded: they are in none of the lists.
 	Unreadable []Unreadable
-	// Pods are those of the one job that is explained; lists of jobs do without.
+	// Pods are the pods of the one job that is explained; nil for lists of jobs.
 	Pods []corev1.Pod
-	// Warnings are the events that warn of the one job that is explained.
+	// Warnings are the Warning events of the one job that is explained.
 	Warnings []corev1.Event
 }
 
-// Unreadable is a job that its type cannot hold, as where the definition of its kind is another program's.
+// Unreadable is a job that its Go type cannot decode, for instance if another program installed the CRD of its kind.
 type Unreadable struct {
 	Resource        schema.GroupResource
 	Namespace, Name string
 	Why             error
 }
 
-// hidesDecisions tells whether the reader sees too little to know what the operator decides by.
+// hidesDecisions reports whether the reader may read too little to know how the operator decides.
 func (s *Seen) hidesDecisions() bool {
 	return slices.ContainsFunc(s.Unseen, func(kind string) bool {
 		switch kind {
 		case "limitranges", "runtimeclasses", "jobsets", "genericjobs", "trainingjobs", "latticejobs", "vcjobs", "jobs":
-			return false // without them an amount or a name may be missing
+			return false // without them only an amount or a name may be missing
 		case "topologies", "nodes", "pods":
 			return s.Places()
 		}
@@ -79,7 +79,7 @@ func (s *Seen) hidesDecisions() bool {
 	})
 }
 
-// configuration is the operator's, or the default one where nobody read it.
+// configuration returns the operator's configuration, or the default one if it was not read.
 func (s *Seen) configuration() *config.Configuration {
 	if s.Configuration == nil {
 		return defaults.Default()
@@ -87,12 +87,12 @@ func (s *Seen) configuration() *config.Configuration {
 	return s.Configuration
 }
 
-// Places tells whether a flavor has its pods placed on nodes.
+// Places reports whether a flavor has its pods placed on nodes.
 func (s *Seen) Places() bool {
 	return slices.ContainsFunc(s.ResourceFlavors, func(f kueue.ResourceFlavor) bool { return f.Spec.TopologyName != nil })
 }
 
-// watched are the objects that decisions depend on.
+// watched returns the objects that decisions depend on.
 func (s *Seen) watched() []client.Object {
 	var objects []client.Object
 	add := func(n int, at func(i int) client.Object) {
@@ -115,7 +115,7 @@ func (s *Seen) watched() []client.Object {
 	return objects
 }
 
-// owners finds what belongs to an object by the object's UID.
+// owners indexes objects by the UID of their owner.
 type owners struct {
 	workloads map[types.UID]*kueue.Workload
 	jobs      map[types.UID][]*batchv1.Job
@@ -129,7 +129,7 @@ func (s *Seen) owners() owners {
 	for i := range s.Workloads {
 		workload := &s.Workloads[i]
 		for _, owner := range workload.OwnerReferences {
-			// A job that is queued again under a new Workload keeps the finished one for a while.
+			// A job that is queued again with a new Workload keeps the finished one for a while.
 			if known := o.workloads[owner.UID]; known == nil || newer(workload, known) {
 				o.workloads[owner.UID] = workload
 			}

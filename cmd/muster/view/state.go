@@ -15,11 +15,11 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// reasonAdmissionChecks is why a job with reserved quota still waits. The Workload API has it on the condition Admitted,
-// under several names.
+// reasonAdmissionChecks is the Reason of a job that has reserved quota and waits for admission checks. The Workload API
+// itself has several reasons for that, on condition Admitted.
 const reasonAdmissionChecks = "AdmissionChecks"
 
-// describe puts a subject in words and numbers as of now.
+// describe returns the Job of a subject as of now.
 func (s *subject) describe(now time.Time) Job {
 	job := Job{
 		Namespace: s.meta.Namespace, Kind: s.kind, APIGroup: s.group, Name: s.meta.Name,
@@ -46,8 +46,8 @@ func (s *subject) describe(now time.Time) Job {
 	return job
 }
 
-// addWorkload takes over what the Workload knows better than the job: the queue it really waits in, its priority, and
-// once admitted, where, how many and how much.
+// addWorkload takes from the Workload what it knows better than the job: the queue that it is actually in, the priority
+// and, once admitted, the ClusterQueue, the number of pods and the amounts.
 func (s *subject) addWorkload(job *Job) {
 	w := s.workload
 	job.Workload = w.Name
@@ -73,7 +73,7 @@ func (s *subject) addWorkload(job *Job) {
 		job.Requests = admitted
 	}
 	switch s.given = pods; {
-	case s.saysSize && s.sizes == sizes{}: // its user may have made it smaller since, or larger, which waits
+	case s.saysSize && s.sizes == sizes{}: // shrunk since, or enlarged: the enlargement waits
 		s.pods.asked = min(s.pods.asked, pods)
 	case pods > 0:
 		s.pods.asked = pods
@@ -81,7 +81,8 @@ func (s *subject) addWorkload(job *Job) {
 	job.PodsAsked = s.pods.asked
 }
 
-// noteLarger notes which parts of the job have come to say that they run more pods than they were queued with: those wait.
+// noteLarger adds to s.partial the parts that were enlarged beyond what they were queued with: the additional pods
+// wait.
 func (s *subject) noteLarger() {
 	if s.workload.Status.Admission == nil {
 		return
@@ -103,7 +104,8 @@ func (s *subject) noteLarger() {
 	}
 }
 
-// sizeOf is with how many pods the pod set of that name was queued, and with how many it was admitted; 0 if there is none.
+// sizeOf returns with how many pods the named pod set was queued, and with how many it was admitted; 0 if there is
+// none.
 func sizeOf(w *kueue.Workload, name kueue.PodSetReference) (queued, given int32) {
 	for i := range w.Spec.PodSets {
 		if podSet := &w.Spec.PodSets[i]; podSet.Name == name {
@@ -118,7 +120,7 @@ func sizeOf(w *kueue.Workload, name kueue.PodSetReference) (queued, given int32)
 	return queued, given
 }
 
-// notePartial notes that a job was given fewer pods than it wants: those that have ended are not missed.
+// notePartial adds to s.partial that the job was admitted with fewer pods than it wants, not counting reclaimed ones.
 func (s *subject) notePartial() {
 	given, wanted := s.given, int32(0)
 	for i := range s.workload.Spec.PodSets {
@@ -130,8 +132,8 @@ func (s *subject) notePartial() {
 	}
 }
 
-// stand says where the job stands and why. The order of the questions matters: what is over stays over, what is being
-// deleted runs no more, and a queue's word comes before the job's own switch.
+// stand returns the state of the job and why. The order of the cases matters: an end is final, a job being deleted no
+// longer runs, and the Workload takes precedence over the job's own suspend field.
 func (s *subject) stand(now time.Time) (state State, reason, message string) {
 	switch {
 	case s.ended != nil:
@@ -189,7 +191,7 @@ func (s *subject) standInQueue(now time.Time) (state State, reason, message stri
 	return s.going()
 }
 
-// going is the state of a job that may run: it has quota or needs none.
+// going returns the state of a job that may run: it has quota or needs none.
 func (s *subject) going() (state State, reason, message string) {
 	message = join(s.blocked, s.partial)
 	if s.restarts > 0 {
@@ -210,7 +212,7 @@ func (s *subject) going() (state State, reason, message string) {
 	return Starting, "", message
 }
 
-// join is both remarks, or the one that there is.
+// join joins two remarks, either of which may be empty.
 func join(a, b string) string {
 	if a == "" || b == "" {
 		return a + b
@@ -218,10 +220,10 @@ func join(a, b string) string {
 	return a + "; " + b
 }
 
-// someWorkload is how the message of a preemption names the one that it is for.
+// someWorkload matches how the message of a preemption names the preemptor.
 var someWorkload = regexp.MustCompile(`a workload \(UID: ([^,)]*), JobUID: ([^)]*)\)`)
 
-// naming has a message about another Workload name its job, where the reader may see that.
+// naming replaces the UIDs of another Workload in a message by the title of its job, if the reader may see that.
 func (s *subject) naming(message string) string {
 	return someWorkload.ReplaceAllStringFunc(message, func(some string) string {
 		uids := someWorkload.FindStringSubmatch(some)
@@ -265,8 +267,8 @@ func pendingChecks(w *kueue.Workload) string {
 	return " " + strings.Join(names, ", ")
 }
 
-// durations gives the seconds without and with quota. A job that was evicted ran before its present admission: that time is
-// the Workload's to remember, and counts as run, not as wait.
+// durations returns the seconds without and with quota. The time that an evicted job ran before its present admission
+// is recorded in the Workload and counts as run, not as wait.
 func (s *subject) durations(job *Job, now time.Time) (wait, run *int64) {
 	var past time.Duration
 	if s.workload != nil && s.workload.Status.AccumulatedPastExexcutionTimeSeconds != nil {
@@ -289,7 +291,7 @@ func (s *subject) durations(job *Job, now time.Time) (wait, run *int64) {
 	return wait, run
 }
 
-// seconds never gives less than 0: clocks of different machines disagree.
+// seconds converts d to seconds, at least 0: the clocks of machines may differ.
 func seconds(d time.Duration) *int64 {
 	n := max(0, int64(d/time.Second))
 	return &n
@@ -321,7 +323,7 @@ func endOf(conditions []metav1.Condition, good, bad string) *ending {
 	return nil
 }
 
-// endOfWorkload reads the end of a job that only its Workload knows.
+// endOfWorkload returns the end of a job according to its Workload; nil if that has not finished.
 func endOfWorkload(w *kueue.Workload) *ending {
 	finished := condition(w, kueue.WorkloadFinished)
 	switch {

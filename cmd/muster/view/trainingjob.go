@@ -11,7 +11,8 @@ import (
 	"github.com/musterhq/muster/api/muster"
 )
 
-// trainingJobSubject is a TrainingJob of the group, whose own status has counted its pods. Before it has a size it asks for the largest.
+// trainingJobSubject returns the subject of a TrainingJob in the given API group, using the pod counts in its status.
+// Until it has a size it asks for its maximum.
 func trainingJobSubject(job *breezeml.TrainingJob, group string, owned owners) *subject {
 	s := &subject{
 		meta: &job.ObjectMeta, kind: "TrainingJob", group: group,
@@ -40,14 +41,14 @@ func trainingJobSubject(job *breezeml.TrainingJob, group string, owned owners) *
 	return s
 }
 
-// sizesOf are those of the job, as a range that there can be.
+// sizesOf returns the job's range of sizes, corrected to a valid range.
 func sizesOf(job *breezeml.TrainingJob) sizes {
 	said := saidSizes(&job.Spec)
 	least := max(0, said.least)
 	return sizes{least, max(least, said.most)}
 }
 
-// saidSizes are what the job says, with what is absent as the API has it.
+// saidSizes returns the sizes in the spec, with the API's defaults for absent ones.
 func saidSizes(spec *breezeml.TrainingJobSpec) sizes {
 	said := sizes{1, 1}
 	if spec.MinSize != nil {
@@ -60,7 +61,8 @@ func saidSizes(spec *breezeml.TrainingJobSpec) sizes {
 	return said
 }
 
-// wrongIn is what keeps a job from being queued. Its event says so, too, but events are gone after an hour.
+// wrongIn returns the error in the spec that keeps a job from being queued. Its event has it too, but events expire
+// after an hour.
 func wrongIn(spec *breezeml.TrainingJobSpec) string {
 	switch said := saidSizes(spec); {
 	case said.least < 1:
@@ -71,7 +73,7 @@ func wrongIn(spec *breezeml.TrainingJobSpec) string {
 	return "injectLattice needs an explicit command"
 }
 
-// readStage reads how the job ended, and what holds it beside its queue.
+// readStage reads how the job ended, and what holds it apart from its queue.
 func (s *subject) readStage(job *breezeml.TrainingJob) {
 	for i := range job.Status.ExecStatus.Conditions {
 		c := &job.Status.ExecStatus.Conditions[i]

@@ -10,8 +10,8 @@ import (
 	volcano "github.com/musterhq/muster/api/volcano/batch/v1alpha1"
 )
 
-// vcJobSubject is a Job of batch.volcano.sh, whose own status has counted its pods. People call it VCJob, for Kubernetes
-// has a Job too.
+// vcJobSubject returns the subject of a Job of batch.volcano.sh, using the pod counts in its status. It is called
+// VCJob, as users call it, since Kubernetes has a kind Job too.
 func vcJobSubject(job *volcano.Job, owned owners) *subject {
 	s := &subject{
 		meta: &job.ObjectMeta, kind: "VCJob", group: volcano.GroupVersion.Group,
