@@ -27,7 +27,7 @@ func call(t *testing.T, arguments ...string) (code int, out, errOut string) {
 	return code, outBuffer.String(), errBuffer.String()
 }
 
-func TestBadInputIsOneLineWithTheNextCommand(t *testing.T) {
+func TestBadInputGivesOneLineWithTheNextCommand(t *testing.T) {
 	tests := []struct {
 		name      string
 		arguments []string
@@ -110,7 +110,7 @@ func TestHelpAndVersion(t *testing.T) {
 	}
 }
 
-func TestAsAKubectlPluginItShowsItsOtherName(t *testing.T) {
+func TestHelpOfTheKubectlPluginUsesItsName(t *testing.T) {
 	streams, _, out, _ := genericiooptions.NewTestIOStreams()
 	if code := run(context.Background(), []string{filepath.Join("/usr/bin", pluginName), "jobs", "--help"}, streams); code != exitDone {
 		t.Fatalf("exit code %d", code)
@@ -134,7 +134,7 @@ func TestChooseRefusesToGuess(t *testing.T) {
 	}
 }
 
-func TestAClusterThatIsNamedInVainIsToldOf(t *testing.T) {
+func TestUnusableKubeconfigIsReported(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	t.Setenv("KUBECONFIG", "/nope")
@@ -145,7 +145,7 @@ func TestAClusterThatIsNamedInVainIsToldOf(t *testing.T) {
 }
 
 // TestKubeconfigWithoutCurrentContextIsReported: the error must not be that localhost:8080 does not answer.
-func TestAKubeconfigWithoutACurrentContextIsToldOf(t *testing.T) {
+func TestKubeconfigWithoutCurrentContextIsReported(t *testing.T) {
 	for contexts, says := range map[string]string{
 		`[]`: "name a cluster with --cluster",
 		`[{"name": "b", "context": {"cluster": "a"}}, {"name": "a", "context": {"cluster": "a"}}]`: "has no current context: name one of a, b by --context, or for good by `muster kubectl config use-context a`",
@@ -160,7 +160,7 @@ func TestAKubeconfigWithoutACurrentContextIsToldOf(t *testing.T) {
 	}
 }
 
-func TestKubectlsLastWordTellsHowToNameACluster(t *testing.T) {
+func TestKubectlErrorSaysHowToSelectACluster(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	kubeconfig := filepath.Join(t.TempDir(), "config")
@@ -203,7 +203,7 @@ func TestKubectlsLastWordTellsHowToNameACluster(t *testing.T) {
 }
 
 // TestExplainOfScheduleNamesItsLastRun: a schedule is not a job itself, and the error says what to explain instead.
-func TestAScheduleNamesItsLastRun(t *testing.T) {
+func TestExplainOfScheduleNamesItsLastRun(t *testing.T) {
 	schedule := &view.Schedule{Namespace: "ml", Name: "nightly", Times: "@daily", Message: "Cron active: 1 job(s)", Runs: []string{"nightly-2", "nightly-1"}}
 	err := runsBySchedule(schedule)
 	for _, part := range []string{`ml/latticejob/nightly runs by its schedule "@daily" (Cron active: 1 job(s))`, "muster explain -n ml latticejob/nightly-2"} {
@@ -217,7 +217,7 @@ func TestAScheduleNamesItsLastRun(t *testing.T) {
 	}
 }
 
-func TestThisBuildReadsWhatGoStamped(t *testing.T) {
+func TestThisBuildReadsBuildInfo(t *testing.T) {
 	got := thisBuild(&debug.BuildInfo{
 		Main:     debug.Module{Version: "v1.2.3"},
 		Deps:     []*debug.Module{{Path: "k8s.io/kubectl", Version: "v0.37.1"}},

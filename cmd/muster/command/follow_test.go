@@ -6,7 +6,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-func TestWhoIsUnknownMustStartAnew(t *testing.T) {
+func TestUnauthorizedMessageSaysToStartAgain(t *testing.T) {
 	want := "muster: no such token: log in again and start this command anew; what is shown is as of before"
 	if got := howItAnswers(apierrors.NewUnauthorized("no such token")); got != want {
 		t.Errorf("got %s, want %s", got, want)

@@ -41,7 +41,7 @@ func TestManifestsAreAppliedPrerequisitesFirst(t *testing.T) {
 	}
 }
 
-func TestManifestsThatCannotBePlayedAreRefused(t *testing.T) {
+func TestInvalidManifestsAreRejected(t *testing.T) {
 	for name, files := range map[string]fstest.MapFS{
 		"no job":      {"prerequisites/q.yaml": {Data: []byte("kind: Namespace\nmetadata: {name: a}")}},
 		"no name":     {"jobset/a.yaml": {Data: []byte("kind: JobSet")}},
@@ -54,7 +54,7 @@ func TestManifestsThatCannotBePlayedAreRefused(t *testing.T) {
 	}
 }
 
-func TestBuiltInExamplesHoldJobsWithKnownEnds(t *testing.T) {
+func TestBuiltInExamplesHaveJobsWithExpectedEnds(t *testing.T) {
 	manifests, err := readManifests(examples.Files)
 	if err != nil {
 		t.Fatal(err)
@@ -136,7 +136,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-func TestRunSaysWhyItEndedBeforeTheJobsDid(t *testing.T) {
+func TestRunReportsWhyItEndedBeforeTheJobs(t *testing.T) {
 	tests := []struct {
 		name    string
 		script  string
@@ -205,7 +205,7 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(text []byte) (int, error) { return f(text) }
 
-func TestPlainLinesTellEachChangeOnce(t *testing.T) {
+func TestPlainOutputPrintsEachChangeOnce(t *testing.T) {
 	var out bytes.Buffer
 	begin := time.Date(2025, 6, 1, 14, 0, 0, 0, time.UTC)
 	console := newConsole(&out, begin)

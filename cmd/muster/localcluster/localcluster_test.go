@@ -33,7 +33,7 @@ func program(t *testing.T, script string) string {
 	return path
 }
 
-func TestChildIsReadyWhenItSaysSoAndStopsWhenAsked(t *testing.T) {
+func TestChildReportsReadyAndStops(t *testing.T) {
 	path := program(t, `sleep 600 > /dev/null 2>&1 & waiting=$!
 trap 'kill $waiting; echo stopped; exit 0' TERM
 echo "etcd $1 $2"
@@ -56,7 +56,7 @@ wait`)
 	}
 }
 
-func TestChildThatEndsTooSoonSaysWhy(t *testing.T) {
+func TestChildThatExitsEarlyReportsWhy(t *testing.T) {
 	child, err := Start(program(t, "echo 'port 1 is taken: choose another with --port' >&2; exit 3"), nil, func(string) {})
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 )
 
 // TestLostReportsThatTheServerIsGoneAndBack: a server that answers with a refusal is not gone.
-func TestWhoFollowsAClusterHearsThatItIsGone(t *testing.T) {
+func TestLostReportsThatTheServerIsGoneAndBack(t *testing.T) {
 	refuses := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) })
 	server := httptest.NewServer(refuses)
 	p, err := newPulse(&rest.Config{Host: server.URL})
@@ -42,7 +42,7 @@ func TestWhoFollowsAClusterHearsThatItIsGone(t *testing.T) {
 }
 
 // TestLostReportsExpiredCredentials: once the token has expired no watch can be restarted, and nothing else reports it.
-func TestWhoFollowsAClusterHearsThatItDoesNotKnowHimAnyMore(t *testing.T) {
+func TestLostReportsExpiredCredentials(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
 	defer server.Close()
 	p, err := newPulse(&rest.Config{Host: server.URL})

@@ -71,7 +71,7 @@ func vcJob(name, timeout string) string {
 }
 
 // TestUndecodableJobIsLeftOutAndReported: the other jobs of its kind are listed.
-func TestAJobThatCannotBeReadIsLeftOutAndNamed(t *testing.T) {
+func TestUndecodableJobIsLeftOutAndReported(t *testing.T) {
 	config := served(t, withVCJobs(vcJob("good", "5m")+","+vcJob("bad", "5 minutes")+","+vcJob("other", "5m")), nil)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -108,7 +108,7 @@ func TestAJobThatCannotBeReadIsLeftOutAndNamed(t *testing.T) {
 }
 
 // TestUndecodableJobThatAppearsLaterIsReported: a watch reports it once, however often its status is written.
-func TestAJobThatCannotBeReadAndComesLaterIsNamed(t *testing.T) {
+func TestUndecodableJobThatAppearsLaterIsReported(t *testing.T) {
 	events := make(chan string)
 	config := served(t, withVCJobs(vcJob("bad", "5 minutes")), map[string]chan string{vcJobs: events})
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -156,7 +156,7 @@ func TestAJobThatCannotBeReadAndComesLaterIsNamed(t *testing.T) {
 }
 
 // TestPodsOfAnEarlierJobOfTheSameNameAreOmitted: deleting a job with orphaned pods leaves them with its labels.
-func TestPodsOfAnEarlierJobOfTheNameAreNotItsOwn(t *testing.T) {
+func TestPodsOfAnEarlierJobOfTheSameNameAreOmitted(t *testing.T) {
 	answers := withVCJobs("")
 	answers["/api/v1"] = `{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"pods","kind":"Pod","namespaced":true}]}`
 	answers["/api/v1/namespaces/ml/pods"] = `{"apiVersion":"v1","kind":"PodList","metadata":{},"items":[
@@ -171,7 +171,7 @@ func TestPodsOfAnEarlierJobOfTheNameAreNotItsOwn(t *testing.T) {
 	}
 }
 
-func TestAClusterWithoutTheQueueAPIIsNamedAsSuch(t *testing.T) {
+func TestClusterWithoutTheQueueAPIIsReported(t *testing.T) {
 	config := served(t, map[string]string{
 		"/api":  `{"kind":"APIVersions","versions":["v1"]}`,
 		"/apis": `{"kind":"APIGroupList","apiVersion":"v1","groups":[]}`,

@@ -11,7 +11,7 @@ import (
 
 // TestKindThatMayBeListedButNotWatchedIsReportedOnce: its informer lists it again and again, and every watch is
 // refused.
-func TestAKindThatMayBeListedAndNotWatchedIsToldOnce(t *testing.T) {
+func TestKindThatMayBeListedButNotWatchedIsReportedOnce(t *testing.T) {
 	changes := 0
 	r := refusals{changed: func() { changes++ }}
 	refusal := func(resource string) error {

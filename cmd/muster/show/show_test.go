@@ -155,7 +155,7 @@ func TestExplanationOfAJobThatWaitsForThePodsOfOthers(t *testing.T) {
 	}
 }
 
-func TestAsksSayHowNearPodsAreToBe(t *testing.T) {
+func TestAsksShowTopologyConstraints(t *testing.T) {
 	const rack, block = "example.com/rack", "example.com/block"
 	for want, a := range map[string]view.Ask{
 		"w: 8 pods x -": {},
@@ -173,7 +173,7 @@ func TestAsksSayHowNearPodsAreToBe(t *testing.T) {
 }
 
 // TestHeadlineOmitsWhatTheEvictionSays: it keeps only the end of the backoff, or the queue that holds the job.
-func TestTheHeadlineSaysWhatTheEvictionDoesNot(t *testing.T) {
+func TestHeadlineOmitsWhatTheEvictionSays(t *testing.T) {
 	for name, tc := range map[string]struct{ reason, message, told, want string }{
 		"it backs off": {"PendingEvaluation", "was evicted: Exceeded it; queued again in 3s", "Exceeded it",
 			"ml/jobset/eval is pending for 7m: PendingEvaluation; queued again in 3s"},
@@ -192,7 +192,7 @@ func TestTheHeadlineSaysWhatTheEvictionDoesNot(t *testing.T) {
 	}
 }
 
-func TestExplanationOfAJobThatIsWrong(t *testing.T) {
+func TestExplanationOfAnInvalidJob(t *testing.T) {
 	job := pendingJob()
 	job.Workload, job.Reason, job.Message = "", "", "no Workload yet: ask muster explain"
 	e := &view.Explanation{
@@ -219,7 +219,7 @@ func TestExplanationOfAJobThatIsWrong(t *testing.T) {
 	}
 }
 
-func TestExplanationOfAJobThatNamesWhatThereIsNot(t *testing.T) {
+func TestExplanationOfAJobWithAMissingQueue(t *testing.T) {
 	for want, e := range map[string]*view.Explanation{
 		"  queue     gpu: no LocalQueue of that name leads to a ClusterQueue in namespace ml; there are cpu, gpus\n": {QueuesThere: []string{"cpu", "gpus"}},
 		"  queue     gpu: a ClusterQueue; nothing has waited for it in namespace ml yet\n":                           {QueuesThere: []string{"cpu", "gpu"}},
@@ -266,7 +266,7 @@ func whyNotOfEval() *reason.Explanation {
 	}
 }
 
-func TestExplanationOfTheEngine(t *testing.T) {
+func TestExplanationByTheEngine(t *testing.T) {
 	e := &view.Explanation{
 		Job:    pendingJob(),
 		Asks:   []view.Ask{{PodSet: "workers", Pods: 8, PerPod: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}}},
@@ -369,7 +369,7 @@ func TestScreen(t *testing.T) {
 	}
 }
 
-func TestWhatOpensAClosedQueue(t *testing.T) {
+func TestNextCommandReopensAClosedQueue(t *testing.T) {
 	job := view.Job{State: view.Pending, Queue: "gpu", Workload: "w", Reason: "OnHold", Message: "ClusterQueue lab is stopped"}
 	want := "muster kubectl annotate clusterqueue lab muster.dev/closed-"
 	if got := nextCommand(&view.Explanation{Job: job, Line: &view.Line{ClusterQueue: "lab", Closed: true}}); got != want {
@@ -377,7 +377,7 @@ func TestWhatOpensAClosedQueue(t *testing.T) {
 	}
 }
 
-func TestWhatToTypeNext(t *testing.T) {
+func TestNextCommand(t *testing.T) {
 	for name, test := range map[string]struct {
 		job  view.Job
 		want string

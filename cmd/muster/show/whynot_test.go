@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
-func TestTheBestDomainIsToldWithWhatItIsShortOf(t *testing.T) {
+func TestBestDomainIsPrintedWithItsShortage(t *testing.T) {
 	rack := place.Domain{Level: "example.com/rack", Values: []string{"b1", "r3"}, Fits: 3, Lacks: 1, Resource: "nvidia.com/gpu"}
 	if got, want := bestOf(&rack, 4), "example.com/rack b1/r3: 3 of 4 pods fit, gpu is short for 1 more"; got != want {
 		t.Errorf("%q, want %q", got, want)
@@ -28,7 +28,7 @@ func TestTheBestDomainIsToldWithWhatItIsShortOf(t *testing.T) {
 }
 
 // TestNewNodesExplanationWarnsOfUnenforcedTopology: pods without places may land far from each other.
-func TestWhoWaitsForNewNodesIsToldWhatTheyNeedNotBe(t *testing.T) {
+func TestNewNodesExplanationWarnsOfUnenforcedTopology(t *testing.T) {
 	near := func(of, level string) view.Nearness { return view.Nearness{Of: of, Level: level} }
 	for name, tc := range map[string]struct {
 		near []view.Nearness
@@ -50,7 +50,7 @@ func TestWhoWaitsForNewNodesIsToldWhatTheyNeedNotBe(t *testing.T) {
 }
 
 // TestPositionMentionsOrderByUsage: otherwise a user could not tell why jobs of lower priority are ahead.
-func TestWhereUseOrdersTheLineItIsTold(t *testing.T) {
+func TestPositionMentionsOrderByUsage(t *testing.T) {
 	e := &view.Explanation{
 		Job:    view.Job{Queue: "gpu", Priority: 10},
 		Line:   &view.Line{ClusterQueue: "lab", Position: 2, Length: 9},
@@ -63,7 +63,7 @@ func TestWhereUseOrdersTheLineItIsTold(t *testing.T) {
 }
 
 // TestRefusingFlavorIsNotMarkedNearest: none of the flavors that refuse the pods is nearer than another.
-func TestWhatRefusesThePodsIsNotNearer(t *testing.T) {
+func TestRefusingFlavorIsNotMarkedNearest(t *testing.T) {
 	refuses := func(name string, nearest bool) reason.FlavorVerdict {
 		return reason.FlavorVerdict{Flavor: name, Fit: reason.Refused, Nearest: nearest, Message: "another label"}
 	}
@@ -79,7 +79,7 @@ func TestWhatRefusesThePodsIsNotNearer(t *testing.T) {
 }
 
 // TestUnlimitedQuotaIsPrintedWithoutNumbers: the nominal quota of such a queue has no meaning.
-func TestQuotaWithoutLimitIsToldWithoutNumbers(t *testing.T) {
+func TestUnlimitedQuotaIsPrintedWithoutNumbers(t *testing.T) {
 	fits := &reason.FlavorVerdict{Flavor: "default", Fit: reason.Fits, Amounts: []reason.Amount{{Resource: "pods", Free: resource.MustParse("999999999999999994")}}}
 	if got, want := flavorSays(&view.Explanation{Unlimited: true}, fits), "fits: its quota is without limit"; got != want {
 		t.Errorf("%q, want %q", got, want)
@@ -91,7 +91,7 @@ func TestQuotaWithoutLimitIsToldWithoutNumbers(t *testing.T) {
 	}
 }
 
-func TestPodSetsThatFitAloneAreToldWhyNotTogether(t *testing.T) {
+func TestPodSetsThatFitOnlyAloneAreExplained(t *testing.T) {
 	short := place.Shortfall{Topology: "dc", Together: true, Nodes: 32}
 	leader, workers := place.AskDiagnosis{Shortfall: short}, place.AskDiagnosis{Shortfall: short}
 	leader.PodSet, workers.PodSet = "leader", "workers"

@@ -10,7 +10,7 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-func TestBytesOfColumnsAreRounded(t *testing.T) {
+func TestBytesInColumnsAreRounded(t *testing.T) {
 	for text, want := range map[string]string{
 		"24684084Ki": "23.5Gi", "-24684084Ki": "-23.5Gi", "1048575Ki": "1024.0Mi", "123456Ki": "123456Ki", "4Gi": "4Gi", "0": "0",
 		"1k": "1000", "123456789": "123456789", "1500m": "1500m",
@@ -21,7 +21,7 @@ func TestBytesOfColumnsAreRounded(t *testing.T) {
 	}
 }
 
-func TestDevicesThatAQueueDoesNotCountAreToldAllTheSame(t *testing.T) {
+func TestDevicesThatAQueueDoesNotCountAreShown(t *testing.T) {
 	for name, test := range map[string]struct{ asked, counted, want []string }{
 		"of a queue without limit":         {[]string{"nvidia.com/gpu", "8", "cpu", "1"}, []string{"pods", "4"}, []string{"pods", "4", "nvidia.com/gpu", "32"}},
 		"not where they count as another":  {[]string{"nvidia.com/mig-1g.5gb", "1"}, []string{"example.com/gpu-memory", "20Gi"}, []string{"example.com/gpu-memory", "20Gi"}},
@@ -37,7 +37,7 @@ func TestDevicesThatAQueueDoesNotCountAreToldAllTheSame(t *testing.T) {
 }
 
 // TestReturnedQuotaIsNotShownAsHeld: quota returned by finished pods, or by a shrunk job.
-func TestWhatWasGivenBackIsNotShownAsHeld(t *testing.T) {
+func TestReturnedQuotaIsNotShownAsHeld(t *testing.T) {
 	w := aWorkload("train", admitted(2), func(w *kueue.Workload) {
 		w.Status.ReclaimablePods = []kueue.ReclaimablePod{{Name: "workers", Count: 3}}
 	})

@@ -9,7 +9,7 @@ import (
 )
 
 // TestDocsHaveEveryJSONField: users write programs by docs/cli.md.
-func TestThePageHasEveryFieldOfTheJSON(t *testing.T) {
+func TestDocsHaveEveryJSONField(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/cli.md")
 	if err != nil {
 		t.Fatal(err)

@@ -33,7 +33,7 @@ func busyLab() Seen {
 	}
 }
 
-func TestExplainPlacesAWaitingJobInItsLine(t *testing.T) {
+func TestExplainShowsThePositionOfAWaitingJob(t *testing.T) {
 	seen, now := busyLab(), at(60).Time
 	jobs := Jobs(&seen, now)
 	e := Explain(&seen, jobs, Find(jobs, Name{Name: "eval"})[0], now)
@@ -78,7 +78,7 @@ func TestExplainAsksTheEngine(t *testing.T) {
 }
 
 // TestExplainReportsRefusedAdmission: by quota alone the job would be admitted next.
-func TestExplainSaysThatTheAdmissionIsRefused(t *testing.T) {
+func TestExplainReportsRefusedAdmission(t *testing.T) {
 	seen, now := busyLab(), at(60).Time
 	seen.JobSets, seen.Workloads = seen.JobSets[:1], seen.Workloads[:1]
 	seen.Workloads[0].Status.Conditions[0].Reason = string(reason.Inadmissible)
@@ -95,7 +95,7 @@ func TestExplainSaysThatTheAdmissionIsRefused(t *testing.T) {
 
 // TestExplainReportsAvoidedNodes: by all that can be read the nodes have capacity, and the pods whose conditions said
 // that kube-scheduler refused these nodes are gone.
-func TestExplainSaysThatNodesAreAvoided(t *testing.T) {
+func TestExplainReportsAvoidedNodes(t *testing.T) {
 	for message, kept := range map[string]bool{
 		(&place.Shortfall{Topology: "racks", Count: 4, Nodes: 2, Excluded: []place.Excluded{{Filter: avoided(t), Nodes: 2}}}).Message():                  true,
 		(&place.Shortfall{Topology: "racks", Count: 4, Nodes: 2, Excluded: []place.Excluded{{Filter: `resource "nvidia.com/gpu"`, Nodes: 2}}}).Message(): false,
@@ -126,7 +126,7 @@ func avoided(t *testing.T) string {
 	return short.Excluded[0].Filter
 }
 
-func TestWhoSeesTooLittleIsToldWhatTheConditionSays(t *testing.T) {
+func TestExplainWithoutRightsShowsTheCondition(t *testing.T) {
 	seen, now := busyLab(), at(60).Time
 	seen.Unseen, seen.Namespaces = []string{"namespaces"}, nil
 	jobs := Jobs(&seen, now)
@@ -139,7 +139,7 @@ func TestWhoSeesTooLittleIsToldWhatTheConditionSays(t *testing.T) {
 	}
 }
 
-func TestExplainSaysThatAQueueIsMissing(t *testing.T) {
+func TestExplainReportsAMissingQueue(t *testing.T) {
 	seen, now := busyLab(), at(60).Time
 	seen.LocalQueues = nil
 	jobs := Jobs(&seen, now)
@@ -149,7 +149,7 @@ func TestExplainSaysThatAQueueIsMissing(t *testing.T) {
 	}
 }
 
-func TestExplainNamesTheQueuesThatAJobCouldName(t *testing.T) {
+func TestExplainListsTheQueuesThatAJobCouldUse(t *testing.T) {
 	seen, now := busyLab(), at(60).Time
 	elsewhere := seen.LocalQueues[0]
 	seen.LocalQueues[0].Name, elsewhere.Namespace = "gpus", "other"
@@ -170,7 +170,7 @@ func TestExplainNamesTheQueuesThatAJobCouldName(t *testing.T) {
 	}
 }
 
-func TestExplainSaysWhatTheQueueHasWhereItHasNoneOfWhatIsAsked(t *testing.T) {
+func TestExplainListsCoveredResourcesForAnUncoveredRequest(t *testing.T) {
 	for asked, want := range map[corev1.ResourceName][]corev1.ResourceName{
 		"nvidia.com/gpus": {"nvidia.com/gpu"},
 		"nvidia.com/gpu":  nil,
@@ -196,7 +196,7 @@ func TestExplainSaysWhatTheQueueHasWhereItHasNoneOfWhatIsAsked(t *testing.T) {
 }
 
 // TestExplainListsChecksOfAJobWithReservedQuota: and no holders, since it does not wait for quota.
-func TestExplainSaysWhatTheChecksSayOfAJobThatHasItsQuota(t *testing.T) {
+func TestExplainListsChecksOfAJobWithReservedQuota(t *testing.T) {
 	seen, now := busyLab(), at(60).Time
 	seen.JobSets = append(seen.JobSets, aJobSet("checked", inQueue("gpu")))
 	seen.Workloads = append(seen.Workloads, aWorkload("checked", admitted(2), func(w *kueue.Workload) {
@@ -216,7 +216,7 @@ func TestExplainSaysWhatTheChecksSayOfAJobThatHasItsQuota(t *testing.T) {
 }
 
 // TestExplainShowsTheAmountsAdmitted: a LimitRange raised the requests of the pods.
-func TestExplainSaysWhatAnAdmittedJobWasGivenQuotaFor(t *testing.T) {
+func TestExplainShowsTheAmountsAdmitted(t *testing.T) {
 	given := aWorkload("train", admitted(2), func(w *kueue.Workload) {
 		w.Status.Admission.PodSetAssignments[0].ResourceUsage = corev1.ResourceList{
 			"nvidia.com/gpu": resource.MustParse("32"), corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourcePods: resource.MustParse("4")}
@@ -230,7 +230,7 @@ func TestExplainSaysWhatAnAdmittedJobWasGivenQuotaFor(t *testing.T) {
 }
 
 // TestExplainIgnoresResourcesThatDoNotCount: if a taint keeps the pods out, a resource without quota is not the reason.
-func TestExplainBlamesNoResourceThatDoesNotCount(t *testing.T) {
+func TestExplainIgnoresResourcesThatDoNotCount(t *testing.T) {
 	for name, counting := range map[string]func(*v1alpha1.Resources){
 		"excluded": func(r *v1alpha1.Resources) { r.ExcludeResourcePrefixes = []string{"example.com/"} },
 		"ignored":  func(r *v1alpha1.Resources) { r.QuotaCheckStrategy = ptr.To(v1alpha1.IgnoreUndeclared) },
@@ -261,7 +261,7 @@ func TestExplainBlamesNoResourceThatDoesNotCount(t *testing.T) {
 	}
 }
 
-func TestExplainSaysWithHowManyPodsAJobWasAdmitted(t *testing.T) {
+func TestExplainShowsTheAdmittedPodCount(t *testing.T) {
 	some := aWorkload("train", admitted(2), func(w *kueue.Workload) { w.Status.Admission.PodSetAssignments[0].Count = ptr.To(int32(3)) })
 	seen := Seen{JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"))}, Workloads: []kueue.Workload{some}}
 	jobs := Jobs(&seen, at(60).Time)
@@ -286,7 +286,7 @@ func TestExplainNamesTheFlavorsOfAnAdmittedJob(t *testing.T) {
 	}
 }
 
-func TestPodProblemsGatherPodsThatComplainOfTheSame(t *testing.T) {
+func TestPodProblemsGroupsPodsWithTheSameProblem(t *testing.T) {
 	pod := func(name string, change func(*corev1.PodStatus)) corev1.Pod {
 		p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		change(&p.Status)
@@ -330,7 +330,7 @@ func TestPodProblemsGatherPodsThatComplainOfTheSame(t *testing.T) {
 	}
 }
 
-func TestWhoWaitsForNewNodesIsToldSo(t *testing.T) {
+func TestExplainReportsThatAJobWaitsForNewNodes(t *testing.T) {
 	topology := kueue.TopologyReference("default")
 	for name, tc := range map[string]struct {
 		change func(*Seen, *kueue.Workload, *Job)
@@ -360,7 +360,7 @@ func TestWhoWaitsForNewNodesIsToldSo(t *testing.T) {
 	}
 }
 
-func TestExplainSaysWhyNoPodsCanBeStarted(t *testing.T) {
+func TestExplainReportsWhyPodsCannotStart(t *testing.T) {
 	for name, workloads := range map[string][]kueue.Workload{"queued as it is it cannot be": nil, "admitted before": {aWorkload("train", admitted(2))}} {
 		seen := busyLab()
 		seen.JobSets, seen.Workloads = []jobset.JobSet{aJobSet("train", inQueue("gpu"), cannotStart)}, workloads
@@ -374,7 +374,7 @@ func TestExplainSaysWhyNoPodsCanBeStarted(t *testing.T) {
 
 // TestExplainShowsTheLastWarning: why a job has no Workload or no pods, or why it was evicted. Earlier warnings may
 // have been resolved.
-func TestExplainTellsWhatWentBefore(t *testing.T) {
+func TestExplainShowsTheLastWarning(t *testing.T) {
 	warned := func(message string, seconds int) corev1.Event {
 		return corev1.Event{Type: corev1.EventTypeWarning, Reason: "InvalidJob", Message: message, LastTimestamp: at(seconds)}
 	}
@@ -414,7 +414,7 @@ func TestExplainTellsWhatWentBefore(t *testing.T) {
 	}
 }
 
-func TestALineTellsThatItsQueueIsClosedByTheAnnotationAlone(t *testing.T) {
+func TestLineReportsAQueueClosedOnlyByAnnotation(t *testing.T) {
 	for name, test := range map[string]struct {
 		closed string
 		policy kueue.StopPolicy

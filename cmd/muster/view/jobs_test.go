@@ -495,7 +495,7 @@ func TestJobs(t *testing.T) {
 	}
 }
 
-func TestAmountsNameWhatIsScarce(t *testing.T) {
+func TestAmountsShowScarceResourcesFirst(t *testing.T) {
 	tests := []struct {
 		name      string
 		amounts   []string

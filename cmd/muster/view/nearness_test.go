@@ -10,7 +10,7 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-func TestExplainSaysHowNearPodsAreToBe(t *testing.T) {
+func TestExplainShowsTopologyConstraints(t *testing.T) {
 	rack, block := "example.com/rack", "example.com/block"
 	for name, tc := range map[string]struct {
 		asked     *kueue.PodSetTopologyRequest

@@ -44,7 +44,7 @@ func waitingJob(name string, priority int32, createdAt int, reason string) (jobs
 	})
 }
 
-func TestQueuesShowQuotaAndTheHeadOfTheLine(t *testing.T) {
+func TestQueuesShowQuotaAndHead(t *testing.T) {
 	seen := Seen{ClusterQueues: []kueue.ClusterQueue{labQueue()}, LocalQueues: []kueue.LocalQueue{labDoor()}}
 	for _, job := range []struct {
 		name      string
@@ -96,7 +96,7 @@ func TestQueuesShowQuotaAndTheHeadOfTheLine(t *testing.T) {
 }
 
 // TestQueueOfJobsNotConsideredHasNoHead: they count as pending all the same.
-func TestAQueueOfWhoIsNotConsideredHasNoHead(t *testing.T) {
+func TestQueueOfJobsNotConsideredHasNoHead(t *testing.T) {
 	js, w := waitingJob("gated", 0, 1, "AdmissionGated")
 	w.Annotations = map[string]string{kueue.AdmissionGatedByAnnotation: "someone"}
 	seen := Seen{ClusterQueues: []kueue.ClusterQueue{labQueue()}, LocalQueues: []kueue.LocalQueue{labDoor()}, JobSets: []jobset.JobSet{js}, Workloads: []kueue.Workload{w}}
@@ -106,7 +106,7 @@ func TestAQueueOfWhoIsNotConsideredHasNoHead(t *testing.T) {
 }
 
 // TestHeadIsTheJobConsideredNext: in the order of the operator.
-func TestTheHeadIsWhoIsConsideredNext(t *testing.T) {
+func TestHeadIsTheJobConsideredNext(t *testing.T) {
 	evicted := func(reason string, second int) func(*kueue.Workload) {
 		return with(kueue.WorkloadEvicted, metav1.ConditionTrue, reason, "", second)
 	}
@@ -119,22 +119,22 @@ func TestTheHeadIsWhoIsConsideredNext(t *testing.T) {
 		want           string
 	}{
 		"the older": {want: "older"},
-		"not who backs off": {older: func(w *kueue.Workload) {
+		"skips a backoff": {older: func(w *kueue.Workload) {
 			w.Status.RequeueState = &kueue.RequeueState{Count: ptr.To(int32(1)), RequeueAt: ptr.To(at(90))}
 		}, want: "younger"},
-		"not who is gated": {older: func(w *kueue.Workload) {
+		"skips a gated workload": {older: func(w *kueue.Workload) {
 			w.Annotations = map[string]string{kueue.AdmissionGatedByAnnotation: "someone"}
 		}, want: "younger"},
-		"not who waits in a LocalQueue that is stopped": {older: func(w *kueue.Workload) {
+		"skips a stopped LocalQueue": {older: func(w *kueue.Workload) {
 			w.Spec.QueueName = "held"
 			w.Status.Conditions[0].Reason, w.Status.Conditions[0].Message = kueue.WorkloadOnHold, "LocalQueue held is stopped"
 		}, want: "younger"},
-		"who was queued first": {younger: func(w *kueue.Workload) {
+		"first queued": {younger: func(w *kueue.Workload) {
 			w.Annotations = map[string]string{muster.QueuedTimeAnnotation: at(0).UTC().Format(time.RFC3339)}
 		}, want: "younger"},
-		"who lost his nodes":             {younger: evicted(kueue.WorkloadEvictedDueToNodeFailures, 20), want: "younger"},
-		"not who was not ready in time":  {older: evicted(kueue.WorkloadEvictedByPodsReadyTimeout, 20), want: "younger"},
-		"he too if creation orders them": {configuration: byCreation, older: evicted(kueue.WorkloadEvictedByPodsReadyTimeout, 20), want: "older"},
+		"lost its nodes":                          {younger: evicted(kueue.WorkloadEvictedDueToNodeFailures, 20), want: "younger"},
+		"pods-ready timeout moves back":           {older: evicted(kueue.WorkloadEvictedByPodsReadyTimeout, 20), want: "younger"},
+		"pods-ready timeout, ordered by creation": {configuration: byCreation, older: evicted(kueue.WorkloadEvictedByPodsReadyTimeout, 20), want: "older"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			held := labDoor()
@@ -156,7 +156,7 @@ func TestTheHeadIsWhoIsConsideredNext(t *testing.T) {
 
 // TestHeadByUsageIsOfTheLocalQueueThatUsedLess: usage, divided by weight, precedes priority and time. Past usage decays
 // with a half-life, present usage does not.
-func TestTheHeadOfAQueueByUsageIsOfWhoHasUsedLess(t *testing.T) {
+func TestHeadByUsageIsOfTheLocalQueueThatUsedLess(t *testing.T) {
 	queue := labQueue()
 	queue.Spec.AdmissionScope = &kueue.AdmissionScope{AdmissionMode: kueue.UsageBasedAdmissionFairSharing}
 	used, reserved := resource.MustParse("6"), resource.MustParse("5")
@@ -195,7 +195,7 @@ func TestTheHeadOfAQueueByUsageIsOfWhoHasUsedLess(t *testing.T) {
 	}
 }
 
-func TestQueuesOfANamespaceAreThoseItsLocalQueuesLeadTo(t *testing.T) {
+func TestQueuesOfANamespaceAreThoseOfItsLocalQueues(t *testing.T) {
 	other := labQueue()
 	other.Name = "other"
 	seen := Seen{ClusterQueues: []kueue.ClusterQueue{labQueue(), other}, LocalQueues: []kueue.LocalQueue{labDoor()}}
@@ -205,7 +205,7 @@ func TestQueuesOfANamespaceAreThoseItsLocalQueuesLeadTo(t *testing.T) {
 	}
 }
 
-func TestAnInactiveQueueSaysWhy(t *testing.T) {
+func TestInactiveQueueSaysWhy(t *testing.T) {
 	queue := labQueue()
 	queue.Status.Conditions = []metav1.Condition{{
 		Type: kueue.ClusterQueueActive, Status: metav1.ConditionFalse, Reason: "FlavorNotFound", Message: "flavor h100 does not exist",
