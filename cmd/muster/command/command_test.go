@@ -34,26 +34,26 @@ func TestBadInputGivesOneLineWithTheNextCommand(t *testing.T) {
 		code      int
 		says      string
 	}{
-		{"an unknown command", []string{"qeues"}, exitWrongUse, `unknown command "qeues" (did you mean queues?): see ` + "`muster --help`"},
-		{"an unknown flag", []string{"jobs", "--nope"}, exitWrongUse, "unknown flag: --nope: see `muster jobs --help`"},
-		{"a stray argument", []string{"jobs", "x"}, exitWrongUse, "see `muster jobs --help`"},
-		{"a selector that is none", []string{"jobs", "-l", "a=b=c"}, exitWrongUse, "write key=value"},
-		{"an output format that is none", []string{"jobs", "-o", "xml"}, exitWrongUse, `"xml"`},
-		{"a path that does not end", []string{"jobs", "-o", "jsonpath={.items"}, exitWrongUse, "error parsing jsonpath {.items, unclosed action\n"},
+		{"an unknown command", []string{"qeues"}, exitUsage, `unknown command "qeues" (did you mean queues?): see ` + "`muster --help`"},
+		{"an unknown flag", []string{"jobs", "--nope"}, exitUsage, "unknown flag: --nope: see `muster jobs --help`"},
+		{"a stray argument", []string{"jobs", "x"}, exitUsage, "see `muster jobs --help`"},
+		{"a selector that is none", []string{"jobs", "-l", "a=b=c"}, exitUsage, "write key=value"},
+		{"an output format that is none", []string{"jobs", "-o", "xml"}, exitUsage, `"xml"`},
+		{"a path that does not end", []string{"jobs", "-o", "jsonpath={.items"}, exitUsage, "error parsing jsonpath {.items, unclosed action\n"},
 		{"a kubeconfig without a cluster", []string{"jobs", "--kubeconfig", "/dev/null"}, exitFailed, "/dev/null names no cluster: start one with `muster up`"},
-		{"no job to explain", []string{"explain"}, exitWrongUse, "`muster jobs` lists them"},
-		{"a name that is none", []string{"explain", "a/b/c/d"}, exitWrongUse, "write name, kind/name or namespace/kind/name"},
-		{"two namespaces at once", []string{"explain", "a/jobset/x", "-n", "b"}, exitWrongUse, "leave one of them out"},
+		{"no job to explain", []string{"explain"}, exitUsage, "`muster jobs` lists them"},
+		{"a name that is none", []string{"explain", "a/b/c/d"}, exitUsage, "write name, kind/name or namespace/kind/name"},
+		{"two namespaces at once", []string{"explain", "a/jobset/x", "-n", "b"}, exitUsage, "leave one of them out"},
 		{"no cluster", []string{"jobs"}, exitFailed, "start one with `muster up`"},
-		{"a shell that is none", []string{"completion", "tcsh"}, exitWrongUse, "see `muster completion --help`"},
+		{"a shell that is none", []string{"completion", "tcsh"}, exitUsage, "see `muster completion --help`"},
 		{"a kubeconfig that is not there", []string{"queues", "--kubeconfig", "/nope"}, exitFailed, "check --kubeconfig"},
 		{"a server that does not answer", []string{"jobs", "-s", "http://127.0.0.1:1"}, exitFailed, "http://127.0.0.1:1 does not answer"},
-		{"examples that are not there", []string{"demo", "--examples", "/nope"}, exitWrongUse, "--examples"},
-		{"a timeout of nothing", []string{"demo", "--timeout", "0s"}, exitWrongUse, "such as 5m"},
+		{"examples that are not there", []string{"demo", "--examples", "/nope"}, exitUsage, "--examples"},
+		{"a timeout of nothing", []string{"demo", "--timeout", "0s"}, exitUsage, "such as 5m"},
 		{"up without muster-local", []string{"up"}, exitFailed, "make build"},
 		{"down without muster-local", []string{"down", "--dir", "x"}, exitFailed, "make build"},
-		{"a configuration that is not there", []string{"explain", "x", "--operator-config", "/nope"}, exitWrongUse, "/nope"},
-		{"no log to replay", []string{"replay"}, exitWrongUse, "name one decision log"},
+		{"a configuration that is not there", []string{"explain", "x", "--operator-config", "/nope"}, exitUsage, "/nope"},
+		{"no log to replay", []string{"replay"}, exitUsage, "name one decision log"},
 		{"a log that is not there", []string{"replay", "/nope"}, exitFailed, "no such file"},
 		{"the demo without muster-local", []string{"demo"}, exitFailed, "make build"},
 	}
@@ -123,7 +123,7 @@ func TestHelpOfTheKubectlPluginUsesItsName(t *testing.T) {
 func TestChooseRefusesToGuess(t *testing.T) {
 	streams := genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &bytes.Buffer{}, ErrOut: &bytes.Buffer{}}
 	two := []view.Job{{Kind: "JobSet", Name: "x"}, {Kind: "Job", Name: "x"}}
-	if _, err := choose(two, "x", "ml", streams); exitCode(err) != exitWrongUse || !strings.Contains(err.Error(), "jobset/x, job/x") {
+	if _, err := choose(two, "x", "ml", streams); exitCode(err) != exitUsage || !strings.Contains(err.Error(), "jobset/x, job/x") {
 		t.Errorf("two jobs: %v", err)
 	}
 	if _, err := choose(nil, "x", "ml", streams); exitCode(err) != exitNotFound {
@@ -194,7 +194,7 @@ func TestKubectlErrorSaysHowToSelectACluster(t *testing.T) {
 			if err := root.ParseFlags(test.arguments); err != nil {
 				t.Fatal(err)
 			}
-			last := kubectlsLast(test.said, clusterFlags(root))
+			last := extendKubectlError(test.said, clusterFlags(root))
 			if !strings.HasPrefix(last, test.said+"\n") || !strings.Contains(last, test.means) || test.means == "" && strings.Contains(last, "muster") {
 				t.Errorf("at its end kubectl says %q", last)
 			}
@@ -205,14 +205,14 @@ func TestKubectlErrorSaysHowToSelectACluster(t *testing.T) {
 // TestExplainOfScheduleNamesItsLastRun: a schedule is not a job itself, and the error says what to explain instead.
 func TestExplainOfScheduleNamesItsLastRun(t *testing.T) {
 	schedule := &view.Schedule{Namespace: "ml", Name: "nightly", Times: "@daily", Message: "Cron active: 1 job(s)", Runs: []string{"nightly-2", "nightly-1"}}
-	err := runsBySchedule(schedule)
+	err := scheduleError(schedule)
 	for _, part := range []string{`ml/latticejob/nightly runs by its schedule "@daily" (Cron active: 1 job(s))`, "muster explain -n ml latticejob/nightly-2"} {
 		if exitCode(err) != exitNotFound || !strings.Contains(err.Error(), part) {
 			t.Errorf("%d, %v: want %d and %s", exitCode(err), err, exitNotFound, part)
 		}
 	}
 	schedule.Runs = nil
-	if err := runsBySchedule(schedule); exitCode(err) != exitNotFound || !strings.Contains(err.Error(), "muster kubectl describe -n ml latticejob/nightly") {
+	if err := scheduleError(schedule); exitCode(err) != exitNotFound || !strings.Contains(err.Error(), "muster kubectl describe -n ml latticejob/nightly") {
 		t.Errorf("without a run: %v", err)
 	}
 }

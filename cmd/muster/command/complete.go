@@ -17,13 +17,13 @@ import (
 	"github.com/musterhq/muster/cmd/muster/view"
 )
 
-// completionPatience bounds how long shell completion may query the cluster.
-const completionPatience = 3 * time.Second
+// completionTimeout bounds how long shell completion may query the cluster.
+const completionTimeout = 3 * time.Second
 
-// complete completes the name of a job: it offers kind/name, or the bare name where that matches the prefix begun. If
-// nothing in the current namespace matches and begun starts with a namespace, it offers the jobs of that namespace.
-func (o *explainOptions) complete(cmd *cobra.Command, words []string, begun string) ([]string, cobra.ShellCompDirective) {
-	ctx, cancel := context.WithTimeout(cmd.Context(), completionPatience)
+// complete completes the name of a job: it offers kind/name, or the bare name where that matches the prefix prefix. If
+// nothing in the current namespace matches and prefix starts with a namespace, it offers the jobs of that namespace.
+func (o *explainOptions) complete(cmd *cobra.Command, words []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
 	defer cancel()
 	cluster, err := connect(ctx, o.config)
 	if err != nil || len(words) > 0 {
@@ -33,24 +33,24 @@ func (o *explainOptions) complete(cmd *cobra.Command, words []string, begun stri
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	offers := offersOf(ctx, cluster, namespace, func(job *view.Job) []string { return []string{job.Title(), job.Name} }, begun)
-	if named, _, ok := strings.Cut(begun, "/"); ok && named != "" && len(offers) == 0 && (!explicit || named == namespace) {
-		offers = offersOf(ctx, cluster, named, func(job *view.Job) []string { return []string{job.FullTitle()} }, begun)
+	offers := completionsOf(ctx, cluster, namespace, func(job *view.Job) []string { return []string{job.Title(), job.Name} }, prefix)
+	if named, _, ok := strings.Cut(prefix, "/"); ok && named != "" && len(offers) == 0 && (!explicit || named == namespace) {
+		offers = completionsOf(ctx, cluster, named, func(job *view.Job) []string { return []string{job.FullTitle()} }, prefix)
 	}
 	return offers, cobra.ShellCompDirectiveNoFileComp
 }
 
-// offersOf returns, for each job of the namespace, the first of its names that has the prefix begun; none if the jobs
+// completionsOf returns, for each job of the namespace, the first of its names that has the prefix prefix; none if the jobs
 // cannot be read.
-func offersOf(ctx context.Context, cluster *observe.Cluster, namespace string, names func(*view.Job) []string, begun string) (offers []string) {
-	seen, err := cluster.See(ctx, observe.Scope{Namespace: namespace})
+func completionsOf(ctx context.Context, cluster *observe.Cluster, namespace string, names func(*view.Job) []string, prefix string) (offers []string) {
+	snapshot, err := cluster.Snapshot(ctx, observe.Scope{Namespace: namespace})
 	if err != nil {
 		return nil
 	}
-	jobs := view.Jobs(seen, time.Now())
+	jobs := view.Jobs(snapshot, time.Now())
 	for i := range jobs {
 		for _, name := range names(&jobs[i]) {
-			if strings.HasPrefix(name, begun) {
+			if strings.HasPrefix(name, prefix) {
 				offers = append(offers, name)
 				break
 			}
@@ -64,8 +64,8 @@ func offersOf(ctx context.Context, cluster *observe.Cluster, namespace string, n
 func addClusterFlags(cmd *cobra.Command, flags *genericclioptions.ConfigFlags) {
 	flags.AddFlags(cmd.Flags())
 	offer := func(flag string, names func(context.Context) []string) {
-		utilruntime.Must(cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-			offers := slices.DeleteFunc(names(cmd.Context()), func(name string) bool { return !strings.HasPrefix(name, begun) })
+		utilruntime.Must(cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+			offers := slices.DeleteFunc(names(cmd.Context()), func(name string) bool { return !strings.HasPrefix(name, prefix) })
 			return offers, cobra.ShellCompDirectiveNoFileComp
 		}))
 	}
@@ -83,7 +83,7 @@ func addClusterFlags(cmd *cobra.Command, flags *genericclioptions.ConfigFlags) {
 // namespacesOf returns the namespaces of the cluster; none if the user may not list them or the API server does not
 // answer.
 func namespacesOf(ctx context.Context, flags *genericclioptions.ConfigFlags) []string {
-	ctx, cancel := context.WithTimeout(ctx, completionPatience)
+	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
 	cluster, err := connect(ctx, flags)
 	if err != nil {

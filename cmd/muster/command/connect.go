@@ -27,7 +27,7 @@ import (
 func connect(ctx context.Context, flags *genericclioptions.ConfigFlags) (*observe.Cluster, error) {
 	silenceLibraries()
 	localcluster.UseRunning()
-	if err := unnamed(flags); err != nil {
+	if err := checkClusterSelected(flags); err != nil {
 		return nil, err
 	}
 	config, err := flags.ToRESTConfig()
@@ -39,9 +39,9 @@ func connect(ctx context.Context, flags *genericclioptions.ConfigFlags) (*observ
 	return cluster, explainConnection(err)
 }
 
-// unnamed returns an error that says what to set if nothing selects a cluster, and nil otherwise. Without it the client
+// checkClusterSelected returns an error that says what to set if nothing selects a cluster, and nil otherwise. Without it the client
 // would try localhost:8080 and report a misleading error.
-func unnamed(flags *genericclioptions.ConfigFlags) error {
+func checkClusterSelected(flags *genericclioptions.ConfigFlags) error {
 	if *flags.APIServer != "" || os.Getenv("KUBERNETES_MASTER") != "" || os.Getenv("KUBERNETES_SERVICE_HOST") != "" {
 		return nil
 	}

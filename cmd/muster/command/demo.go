@@ -41,12 +41,12 @@ func runDemo(ctx context.Context, options demo.Options, folder string) error {
 	if folder != "" {
 		info, err := os.Stat(folder)
 		if err != nil || !info.IsDir() {
-			return wrongUse("--examples %q is not a directory that can be read: name one that holds <folder>/<name>.yaml", folder)
+			return usageError("--examples %q is not a directory that can be read: name one that holds <folder>/<name>.yaml", folder)
 		}
 		options.Examples = os.DirFS(folder)
 	}
 	if options.Timeout <= 0 {
-		return wrongUse("--timeout must be more than 0, such as 5m")
+		return usageError("--timeout must be more than 0, such as 5m")
 	}
 	var err error
 	if options.Binary, err = localcluster.Binary(); err != nil {

@@ -48,7 +48,7 @@ The exit code is 0 if the job runs, may run or has completed, and 1 if it does n
   muster explain lab/jobset/sweep-d -o json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 && (len(args) != 2 || strings.Contains(args[0]+args[1], "/")) {
-				return wrongUse("name one job: `%s jobset/NAME`; `muster jobs` lists them", cmd.CommandPath())
+				return usageError("name one job: `%s jobset/NAME`; `muster jobs` lists them", cmd.CommandPath())
 			}
 			return nil
 		},
@@ -67,10 +67,10 @@ The exit code is 0 if the job runs, may run or has completed, and 1 if it does n
 func (o *explainOptions) run(ctx context.Context, streams genericiooptions.IOStreams, argument string) error {
 	name, err := view.ParseName(argument)
 	if err != nil {
-		return wrongUse("%w", err)
+		return usageError("%w", err)
 	}
 	if name.Namespace != "" && *o.config.Namespace != "" && name.Namespace != *o.config.Namespace {
-		return wrongUse("%q is in another namespace than -n %s: leave one of them out", argument, *o.config.Namespace)
+		return usageError("%q is in another namespace than -n %s: leave one of them out", argument, *o.config.Namespace)
 	}
 	print, err := o.printer(streams.Out)
 	if err != nil {
@@ -79,7 +79,7 @@ func (o *explainOptions) run(ctx context.Context, streams genericiooptions.IOStr
 	var given *v1alpha1.Configuration
 	if o.operatorConfig != "" {
 		if given, err = config.Load(o.operatorConfig); err != nil {
-			return wrongUse("%w", err)
+			return usageError("%w", err)
 		}
 	}
 	cluster, err := connect(ctx, o.config)
@@ -92,22 +92,22 @@ func (o *explainOptions) run(ctx context.Context, streams genericiooptions.IOStr
 		}
 	}
 
-	seen, err := cluster.SeeEverything(ctx, name.Namespace)
+	snapshot, err := cluster.SnapshotAll(ctx, name.Namespace)
 	if err != nil {
 		return explainConnection(err)
 	}
-	tellUnreadable(lineTo(streams.ErrOut), slices.DeleteFunc(seen.Unreadable, func(job view.Unreadable) bool { return job.Namespace != name.Namespace }))
+	reportUnreadable(lineTo(streams.ErrOut), slices.DeleteFunc(snapshot.Unreadable, func(job view.Unreadable) bool { return job.Namespace != name.Namespace }))
 	if given != nil {
-		seen.Configuration, seen.Assumed = given, ""
+		snapshot.Configuration, snapshot.Assumed = given, ""
 	}
-	explanation, err := explain(ctx, cluster, seen, name, argument, streams)
+	explanation, err := explain(ctx, cluster, snapshot, name, argument, streams)
 	if err != nil {
 		return err
 	}
 	if err := print(explanation); err != nil {
 		return err
 	}
-	if !doesWell(explanation.Job.State) {
+	if !isHealthy(explanation.Job.State) {
 		return errQuiet
 	}
 	return nil
@@ -117,27 +117,27 @@ func (o *explainOptions) run(ctx context.Context, streams genericiooptions.IOStr
 func (o *explainOptions) printer(out io.Writer) (func(*view.Explanation) error, error) {
 	switch {
 	case *o.kube.OutputFormat == "name":
-		return nil, wrongUse("explain has no output format name: use json or yaml")
+		return nil, usageError("explain has no output format name: use json or yaml")
 	case *o.kube.OutputFormat == "" && *o.kube.TemplatePrinterFlags.TemplateArgument == "":
 		return func(e *view.Explanation) error { return show.Explanation(out, e) }, nil
 	}
 	printer, err := o.kube.ToPrinter()
 	if err != nil {
-		return nil, wrongUse("%w", err)
+		return nil, usageError("%w", err)
 	}
 	return func(e *view.Explanation) error { return printer.PrintObj(e, out) }, nil
 }
 
 // explain finds the named job, reads its pods and warning events, and explains it.
-func explain(ctx context.Context, cluster *observe.Cluster, seen *view.Seen, name view.Name, argument string, streams genericiooptions.IOStreams) (*view.Explanation, error) {
+func explain(ctx context.Context, cluster *observe.Cluster, snapshot *view.Snapshot, name view.Name, argument string, streams genericiooptions.IOStreams) (*view.Explanation, error) {
 	now := time.Now()
-	jobs := view.Jobs(seen, now)
+	jobs := view.Jobs(snapshot, now)
 	found := view.Find(jobs, name)
 	if len(found) == 0 && name.Kind == "job" {
 		found = view.Find(jobs, view.Name{Namespace: name.Namespace, Name: name.Name}) // users say "job" for every kind
 	}
-	if schedule := view.FindSchedule(seen, name); len(found) == 0 && schedule != nil {
-		return nil, runsBySchedule(schedule)
+	if schedule := view.FindSchedule(snapshot, name); len(found) == 0 && schedule != nil {
+		return nil, scheduleError(schedule)
 	}
 	if kinds := view.KindWords(jobs); len(found) == 0 && name.Kind != "" && !slices.Contains(kinds, name.Kind) {
 		return nil, notFound("%q is no kind of job: write one of %s; `muster jobs -n %s` lists the jobs", name.Kind, strings.Join(kinds, ", "), name.Namespace)
@@ -146,19 +146,19 @@ func explain(ctx context.Context, cluster *observe.Cluster, seen *view.Seen, nam
 	if err != nil {
 		return nil, err
 	}
-	if seen.Pods, err = cluster.PodsOf(ctx, job); err != nil {
+	if snapshot.Pods, err = cluster.PodsOf(ctx, job); err != nil {
 		return nil, explainConnection(err)
 	}
-	if seen.HeedsWarnings(job) {
-		if seen.Warnings, err = cluster.WarningsOf(ctx, job); err != nil {
+	if snapshot.NeedsWarnings(job) {
+		if snapshot.Warnings, err = cluster.WarningsOf(ctx, job); err != nil {
 			return nil, explainConnection(err)
 		}
 	}
-	return view.Explain(seen, jobs, *job, now), nil
+	return view.Explain(snapshot, jobs, *job, now), nil
 }
 
-// runsBySchedule is the error for a scheduled LatticeJob, which is not queued itself: it points to its runs.
-func runsBySchedule(s *view.Schedule) error {
+// scheduleError is the error for a scheduled LatticeJob, which is not queued itself: it points to its runs.
+func scheduleError(s *view.Schedule) error {
 	title := fmt.Sprintf("%s/latticejob/%s runs by its schedule %q", s.Namespace, s.Name, s.Times)
 	if s.Message != "" {
 		title += " (" + s.Message + ")"
@@ -188,7 +188,7 @@ func choose(found []view.Job, argument, namespace string, streams genericiooptio
 	_, inTerminal := show.Terminal(input)
 	_, errTerminal := show.Terminal(streams.ErrOut)
 	if !isFile || !inTerminal || !errTerminal {
-		return nil, wrongUse("%q names %d jobs: write one of %s", argument, len(found), strings.Join(titles, ", "))
+		return nil, usageError("%q names %d jobs: write one of %s", argument, len(found), strings.Join(titles, ", "))
 	}
 	for i, title := range titles {
 		_, _ = fmt.Fprintf(streams.ErrOut, "%d  %s\n", i+1, title)
@@ -197,13 +197,13 @@ func choose(found []view.Job, argument, namespace string, streams genericiooptio
 	answer, _ := bufio.NewReader(input).ReadString('\n')
 	number, err := strconv.Atoi(strings.TrimSpace(answer))
 	if err != nil || number < 1 || number > len(found) {
-		return nil, wrongUse("%q is none of them: write one of %s", strings.TrimSpace(answer), strings.Join(titles, ", "))
+		return nil, usageError("%q is none of them: write one of %s", strings.TrimSpace(answer), strings.Join(titles, ", "))
 	}
 	return &found[number-1], nil
 }
 
-// doesWell reports whether `muster explain` exits with 0 for a job in this state.
-func doesWell(state view.State) bool {
+// isHealthy reports whether `muster explain` exits with 0 for a job in this state.
+func isHealthy(state view.State) bool {
 	switch state {
 	case view.Running, view.Starting, view.Admitted, view.Completed:
 		return true

@@ -15,22 +15,22 @@ import (
 	"github.com/musterhq/muster/cmd/muster/view"
 )
 
-// pace is the minimum time between two refreshes of --watch: a busy cluster changes all the time.
-const pace = 100 * time.Millisecond
+// minRefreshInterval is the minimum time between two refreshes of --watch: a busy cluster changes all the time.
+const minRefreshInterval = 100 * time.Millisecond
 
 // follower displays values repeatedly. tick, which may be nil, triggers a refresh even if nothing has changed.
 type follower[T any] struct {
 	update func([]T) error
-	tell   func(line string)
+	report func(line string)
 	tick   <-chan time.Time
-	// begun reports whether there was a refresh before, lost whether the API server did not answer at the last one.
-	begun, lost bool
+	// started reports whether there was a refresh before, lost whether the API server did not answer at the last one.
+	started, lost bool
 }
 
 // follow implements --watch: on a terminal it redraws the table on changes and every second; elsewhere, and in formats
 // for programs, it appends what changed. It returns nil when ctx ends.
 func follow[T any](ctx context.Context, streams genericiooptions.IOStreams, cluster *observe.Cluster, scope observe.Scope,
-	output *outputFlags, r renderer[T], list func(*view.Seen, time.Time) ([]T, error), changes *show.Changes[T]) error {
+	output *outputFlags, r renderer[T], list func(*view.Snapshot, time.Time) ([]T, error), changes *show.Changes[T]) error {
 	print, err := printerOf(streams.Out, output, r)
 	if err != nil {
 		return err
@@ -46,7 +46,7 @@ func follow[T any](ctx context.Context, streams genericiooptions.IOStreams, clus
 		f = redrawing(streams, size, output, r, ticker.C)
 	}
 	for {
-		err := f.look(ctx, watch, list)
+		err := f.refresh(ctx, watch, list)
 		switch {
 		case ctx.Err() != nil:
 			return nil
@@ -62,29 +62,29 @@ func follow[T any](ctx context.Context, streams genericiooptions.IOStreams, clus
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(pace):
+		case <-time.After(minRefreshInterval):
 		}
 	}
 }
 
-// look displays the current values. It also prints messages, each only when it is new: about kinds and objects left
+// refresh displays the current values. It also prints messages, each only when it is new: about kinds and objects left
 // out, and about the API server ceasing to answer or answering again.
-func (f *follower[T]) look(ctx context.Context, watch *observe.Watch, list func(*view.Seen, time.Time) ([]T, error)) error {
-	seen, err := watch.See(ctx)
+func (f *follower[T]) refresh(ctx context.Context, watch *observe.Watch, list func(*view.Snapshot, time.Time) ([]T, error)) error {
+	snapshot, err := watch.Snapshot(ctx)
 	if err != nil {
 		return err
 	}
-	if !f.begun {
-		tellUnseen(f.tell, seen.Unseen)
-		f.begun = true
+	if !f.started {
+		reportUnseen(f.report, snapshot.Unseen)
+		f.started = true
 	}
 	if why := watch.Lost(); (why != nil) != f.lost {
 		f.lost = why != nil
-		f.tell(howItAnswers(why))
+		f.report(answerMessage(why))
 	}
-	tellRefused(f.tell, watch.Refused())
-	tellUnreadable(f.tell, seen.Unreadable)
-	values, err := list(seen, time.Now())
+	reportUnwatchable(f.report, watch.Unwatchable())
+	reportUnreadable(f.report, snapshot.Unreadable)
+	values, err := list(snapshot, time.Now())
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (f *follower[T]) look(ctx context.Context, watch *observe.Watch, list func(
 
 // appending returns a follower that prints only values that have changed.
 func appending[T any](streams genericiooptions.IOStreams, print func([]T) error, changes *show.Changes[T]) follower[T] {
-	return follower[T]{tell: lineTo(streams.ErrOut), update: func(values []T) error {
+	return follower[T]{report: lineTo(streams.ErrOut), update: func(values []T) error {
 		if changed := changes.Next(values); len(changed) > 0 {
 			return print(changed)
 		}
@@ -104,7 +104,7 @@ func appending[T any](streams genericiooptions.IOStreams, print func([]T) error,
 // redrawing returns a follower that redraws the whole table in place, also at each tick so that durations advance.
 func redrawing[T any](streams genericiooptions.IOStreams, size show.Size, output *outputFlags, r renderer[T], tick <-chan time.Time) follower[T] {
 	screen := show.NewScreen(streams.Out, size, show.ColourWanted())
-	f := follower[T]{tell: lineTo(streams.ErrOut), tick: tick, update: func(values []T) error {
+	f := follower[T]{report: lineTo(streams.ErrOut), tick: tick, update: func(values []T) error {
 		lines, err := show.Lines(r.table(values), output.tableOptions())
 		if err == nil {
 			screen.Draw(lines)
@@ -112,14 +112,14 @@ func redrawing[T any](streams genericiooptions.IOStreams, size show.Size, output
 		return err
 	}}
 	if _, same := show.Terminal(streams.ErrOut); same {
-		f.tell = screen.Print // otherwise the next redraw would overwrite it
+		f.report = screen.Print // otherwise the next redraw would overwrite it
 	}
 	return f
 }
 
-// howItAnswers is the message for an API server that stopped answering, for the reason lost, or that answers again
+// answerMessage is the message for an API server that stopped answering, for the reason lost, or that answers again
 // (nil).
-func howItAnswers(lost error) string {
+func answerMessage(lost error) string {
 	if lost == nil {
 		return "muster: the API server answers again"
 	}
@@ -130,25 +130,25 @@ func howItAnswers(lost error) string {
 	return "muster: " + oneLine(explainConnection(lost).Error()) + "; what is shown is as of before, and goes on once it answers"
 }
 
-// tellUnreadable reports the jobs that are left out since they cannot be decoded, one per line.
-func tellUnreadable(tell func(line string), jobs []view.Unreadable) {
+// reportUnreadable reports the jobs that are left out since they cannot be decoded, one per line.
+func reportUnreadable(report func(line string), jobs []view.Unreadable) {
 	for _, job := range jobs {
-		tell(fmt.Sprintf("muster: %s %s of namespace %s is left out, it cannot be read: %s: mend it by `muster kubectl edit -n %s %s %s`",
+		report(fmt.Sprintf("muster: %s %s of namespace %s is left out, it cannot be read: %s: mend it by `muster kubectl edit -n %s %s %s`",
 			job.Resource, job.Name, job.Namespace, oneLine(job.Why.Error()), job.Namespace, job.Resource, job.Name))
 	}
 }
 
-// tellUnseen reports the kinds of jobs that are left out because the user may not list them.
-func tellUnseen(tell func(line string), kinds []string) {
+// reportUnseen reports the kinds of jobs that are left out because the user may not list them.
+func reportUnseen(report func(line string), kinds []string) {
 	if len(kinds) > 0 {
-		tell("muster: you may not list " + strings.Join(kinds, ", ") + ": these jobs are left out, but where their Workloads stand for them")
+		report("muster: you may not list " + strings.Join(kinds, ", ") + ": these jobs are left out, but where their Workloads stand for them")
 	}
 }
 
-// tellRefused reports the kinds that the user may not watch, whose displayed state may be outdated.
-func tellRefused(tell func(line string), kinds []string) {
+// reportUnwatchable reports the kinds that the user may not watch, whose displayed state may be outdated.
+func reportUnwatchable(report func(line string), kinds []string) {
 	if len(kinds) > 0 {
-		tell("muster: you may not watch " + strings.Join(kinds, ", ") + ": these are listed again about once a minute, as long as you may, and shown as they were then")
+		report("muster: you may not watch " + strings.Join(kinds, ", ") + ": these are listed again about once a minute, as long as you may, and shown as they were then")
 	}
 }
 

@@ -49,7 +49,7 @@ func newJobs(streams genericiooptions.IOStreams) *cobra.Command {
 func (o *jobsOptions) run(ctx context.Context, streams genericiooptions.IOStreams) error {
 	selector, err := labels.Parse(o.selector)
 	if err != nil {
-		return wrongUse("read the selector %q: %w: write key=value", o.selector, err)
+		return usageError("read the selector %q: %w: write key=value", o.selector, err)
 	}
 	jobs := listing[view.Job]{
 		what: "jobs", config: o.config, output: o.output, watch: o.watch,
@@ -65,8 +65,8 @@ func (o *jobsOptions) run(ctx context.Context, streams genericiooptions.IOStream
 			namespace, _, err := namespaceOf(o.config)
 			return observe.Scope{Namespace: namespace}, namespace, err
 		},
-		list: func(seen *view.Seen, _ string, now time.Time) []view.Job {
-			return slices.DeleteFunc(view.Jobs(seen, now), func(job view.Job) bool { return !selector.Matches(labels.Set(job.Labels)) })
+		list: func(snapshot *view.Snapshot, _ string, now time.Time) []view.Job {
+			return slices.DeleteFunc(view.Jobs(snapshot, now), func(job view.Job) bool { return !selector.Matches(labels.Set(job.Labels)) })
 		},
 		changes: show.JobChanges(),
 	}

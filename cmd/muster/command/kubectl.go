@@ -44,7 +44,7 @@ func runKubectl(args []string) int {
 	_, _ = logs.GlogSetter(kubectl.GetLogVerbosity(os.Args)) // as kubectl does: an unreadable -v is reported by the flags
 	root := kubectl.NewDefaultKubectlCommand()
 	cmdutil.BehaviorOnFatal(func(message string, code int) {
-		fmt.Fprint(os.Stderr, kubectlsLast(message, clusterFlags(root)))
+		fmt.Fprint(os.Stderr, extendKubectlError(message, clusterFlags(root)))
 		os.Exit(code)
 	})
 	if err := cli.RunNoErrOutput(root); err != nil {
@@ -65,13 +65,13 @@ func clusterFlags(root *cobra.Command) *genericclioptions.ConfigFlags {
 	return flags
 }
 
-// kubectlsLast returns kubectl's final message, extended by what to set if nothing selects a cluster: kubectl then
+// extendKubectlError returns kubectl's final message, extended by what to set if nothing selects a cluster: kubectl then
 // tries localhost:8080.
-func kubectlsLast(message string, flags *genericclioptions.ConfigFlags) string {
+func extendKubectlError(message string, flags *genericclioptions.ConfigFlags) string {
 	if message != "" && !strings.HasSuffix(message, "\n") {
 		message += "\n"
 	}
-	if err := unnamed(flags); err != nil && strings.Contains(message, "localhost:8080") {
+	if err := checkClusterSelected(flags); err != nil && strings.Contains(message, "localhost:8080") {
 		message += "muster: " + err.Error() + "\n"
 	}
 	return message

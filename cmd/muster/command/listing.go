@@ -27,7 +27,7 @@ type listing[T any] struct {
 	renderer  renderer[T]
 	// scope returns what to read, and the namespace that the values are limited to ("" for all).
 	scope func() (scope observe.Scope, namespace string, err error)
-	list  func(seen *view.Seen, namespace string, now time.Time) []T
+	list  func(snapshot *view.Snapshot, namespace string, now time.Time) []T
 	// changes selects the changed values for output that is appended.
 	changes *show.Changes[T]
 }
@@ -49,20 +49,20 @@ func (l *listing[T]) run(ctx context.Context, streams genericiooptions.IOStreams
 	if err != nil {
 		return err
 	}
-	list := func(seen *view.Seen, now time.Time) ([]T, error) {
-		values := l.list(seen, namespace, now)
+	list := func(snapshot *view.Snapshot, now time.Time) ([]T, error) {
+		values := l.list(snapshot, namespace, now)
 		return values, sortValues(order, values)
 	}
 	if l.watch {
 		return l.explain(follow(ctx, streams, cluster, scope, l.output, l.renderer, list, l.changes))
 	}
-	seen, err := cluster.See(ctx, scope)
+	snapshot, err := cluster.Snapshot(ctx, scope)
 	if err != nil {
 		return l.explain(err)
 	}
-	tellUnseen(lineTo(streams.ErrOut), seen.Unseen)
-	tellUnreadable(lineTo(streams.ErrOut), seen.Unreadable)
-	found, err := list(seen, time.Now())
+	reportUnseen(lineTo(streams.ErrOut), snapshot.Unseen)
+	reportUnreadable(lineTo(streams.ErrOut), snapshot.Unreadable)
+	found, err := list(snapshot, time.Now())
 	if err != nil {
 		return err
 	}

@@ -64,14 +64,14 @@ func newRoot(streams genericiooptions.IOStreams) *cobra.Command {
 			if len(args) == 0 {
 				return cmd.Help()
 			}
-			return wrongUse("unknown command %q%s: see `%s --help`", args[0], suggestions(cmd, args[0]), cmd.CommandPath())
+			return usageError("unknown command %q%s: see `%s --help`", args[0], suggestions(cmd, args[0]), cmd.CommandPath())
 		},
 	}
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return wrongUse("%w: see `%s --help`", err, cmd.CommandPath())
+		return usageError("%w: see `%s --help`", err, cmd.CommandPath())
 	})
 	root.AddCommand(
 		newUp(), newDown(), newKubectl(), newDemo(streams),
@@ -85,7 +85,7 @@ func newRoot(streams genericiooptions.IOStreams) *cobra.Command {
 				if len(args) == 0 {
 					return cmd.Help()
 				}
-				return wrongUse("unknown shell %q: see `%s --help`", args[0], cmd.CommandPath())
+				return usageError("unknown shell %q: see `%s --help`", args[0], cmd.CommandPath())
 			}
 			cmd.Args = cobra.ArbitraryArgs
 		}
@@ -110,7 +110,7 @@ func oneLine(message string) string {
 const (
 	exitDone     = 0
 	exitFailed   = 1
-	exitWrongUse = 2
+	exitUsage    = 2
 	exitNotFound = 3
 )
 
@@ -123,8 +123,8 @@ type codedError struct {
 func (e *codedError) Error() string { return e.err.Error() }
 func (e *codedError) Unwrap() error { return e.err }
 
-func wrongUse(format string, args ...any) error {
-	return &codedError{exitWrongUse, fmt.Errorf(format, args...)}
+func usageError(format string, args ...any) error {
+	return &codedError{exitUsage, fmt.Errorf(format, args...)}
 }
 
 func notFound(format string, args ...any) error {
@@ -145,7 +145,7 @@ func exitCode(err error) int {
 // noArguments rejects any argument and points to --help.
 func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return wrongUse("unexpected argument %q: see `%s --help`", args[0], cmd.CommandPath())
+		return usageError("unexpected argument %q: see `%s --help`", args[0], cmd.CommandPath())
 	}
 	return nil
 }

@@ -71,9 +71,9 @@ func printerOf[T any](out io.Writer, o *outputFlags, r renderer[T]) (func([]T) e
 	printer, err := o.kube.ToPrinter()
 	switch {
 	case genericclioptions.IsNoCompatiblePrinterError(err):
-		return nil, wrongUse("%w,wide", err) // the error ends with the list of known formats
+		return nil, usageError("%w,wide", err) // the error ends with the list of known formats
 	case err != nil:
-		return nil, wrongUse("%w", err)
+		return nil, usageError("%w", err)
 	}
 	return func(values []T) error { return printer.PrintObj(r.object(values), out) }, nil
 }

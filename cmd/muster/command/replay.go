@@ -22,7 +22,7 @@ The exit code is 0 if all decisions are the same, and 1 if one differs or the lo
   zcat decisions.log.gz | muster replay -`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return wrongUse("name one decision log: `%s FILE`", cmd.CommandPath())
+				return usageError("name one decision log: `%s FILE`", cmd.CommandPath())
 			}
 			return nil
 		},

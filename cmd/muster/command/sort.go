@@ -24,11 +24,11 @@ func newSorter(field string) (sorter, error) {
 	}
 	expression, err := get.RelaxedJSONPathExpression(field)
 	if err != nil {
-		return sorter{}, wrongUse("read --sort-by %q: %w: write .FIELD, with a field of -o json", field, err)
+		return sorter{}, usageError("read --sort-by %q: %w: write .FIELD, with a field of -o json", field, err)
 	}
 	path := jsonpath.New("sort-by").AllowMissingKeys(true)
 	if err := path.Parse(expression); err != nil {
-		return sorter{}, wrongUse("read --sort-by %q: %w: write .FIELD, with a field of -o json", field, err)
+		return sorter{}, usageError("read --sort-by %q: %w: write .FIELD, with a field of -o json", field, err)
 	}
 	return sorter{field: field, path: path}, nil
 }
@@ -53,7 +53,7 @@ func sortValues[T any](s sorter, values []T) error {
 		sorted = append(sorted, keyed{key, value})
 	}
 	if !found {
-		return wrongUse("nothing here has the field %s to sort by: see the fields with -o json", s.field)
+		return usageError("nothing here has the field %s to sort by: see the fields with -o json", s.field)
 	}
 	slices.SortStableFunc(sorted, func(a, b keyed) int { return compareKeys(a.key, b.key) })
 	for i := range sorted {

@@ -24,8 +24,8 @@ func TestSortValues(t *testing.T) {
 		{"what lacks the field comes first", "{.waitSeconds}", []string{"b", "c", "a"}, exitDone},
 		{"amounts are ordered as amounts", ".requests.cpu", []string{"b", "c", "a"}, exitDone},
 		{"texts are ordered as texts", "name", []string{"a", "b", "c"}, exitDone},
-		{"a field that nothing has is wrong use", ".nope", nil, exitWrongUse},
-		{"a path that is none is wrong use", ".a[", nil, exitWrongUse},
+		{"a field that nothing has is wrong use", ".nope", nil, exitUsage},
+		{"a path that is none is wrong use", ".a[", nil, exitUsage},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -75,7 +75,7 @@ func printBuild(streams genericiooptions.IOStreams, b build, output string) erro
 	case "yaml":
 		text, err = yaml.Marshal(b)
 	default:
-		return wrongUse("unknown output format %q: use json or yaml", output)
+		return usageError("unknown output format %q: use json or yaml", output)
 	}
 	if err != nil {
 		return fmt.Errorf("write the version: %w", err)

@@ -33,9 +33,9 @@ type Options struct {
 // clusterFlags are the flags of the cluster that the examples are written for.
 var clusterFlags = []string{"--ephemeral", "--nodes", "1", "--sim-nodes", "16", "--sim-gpus", "8", "--sim-gpu-product", "NVIDIA-A100-SXM4-80GB"}
 
-// answerWithin is how long the demo waits for the operator to reconcile the jobs of one file before it applies the
+// reconcileTimeout is how long the demo waits for the operator to reconcile the jobs of one file before it applies the
 // next.
-const answerWithin = 5 * time.Second
+const reconcileTimeout = 5 * time.Second
 
 // Run plays the demo. It returns an error if a job ends in an unexpected state or is overtaken by one of lower
 // priority, on timeout, if the cluster stops, or if ctx ends before the jobs do. It always stops the cluster before it
@@ -143,12 +143,12 @@ func (s *stage) play(ctx context.Context, manifests []manifest) error {
 			return err
 		}
 		// Wait until the operator has reconciled these jobs, so that jobs queue in the order in which they are applied.
-		last, err := s.follow(ctx, answerWithin, func(now standing) bool { return now.answered })
+		last, err := s.follow(ctx, reconcileTimeout, func(now standing) bool { return now.answered })
 		if err != nil {
 			return err
 		}
 		if !last.answered {
-			s.console.say("the operator has not answered to all of this in %s; going on", answerWithin)
+			s.console.say("the operator has not answered to all of this in %s; going on", reconcileTimeout)
 		}
 	}
 	last, err := s.follow(ctx, 0, func(now standing) bool { return len(now.open) == 0 })
@@ -210,13 +210,13 @@ func (s *stage) follow(ctx context.Context, atMost time.Duration, wanted func(st
 		tick = ticker.C
 	}
 	for {
-		seen, err := s.watch.See(ctx)
+		snapshot, err := s.watch.Snapshot(ctx)
 		if err != nil {
 			return last, err
 		}
 		now := time.Now()
-		jobs := view.Jobs(seen, now)
-		if err := s.console.picture(view.Queues(seen, "", now), jobs, now); err != nil {
+		jobs := view.Jobs(snapshot, now)
+		if err := s.console.picture(view.Queues(snapshot, "", now), jobs, now); err != nil {
 			return last, err
 		}
 		last = judge(s.expected, jobs)
@@ -225,7 +225,7 @@ func (s *stage) follow(ctx context.Context, atMost time.Duration, wanted func(st
 		}
 		select {
 		case <-ctx.Done():
-			return judge(s.expected, view.Jobs(seen, time.Now())), context.Cause(ctx)
+			return judge(s.expected, view.Jobs(snapshot, time.Now())), context.Cause(ctx)
 		case <-enough:
 			return last, nil
 		case <-s.watch.Changes():

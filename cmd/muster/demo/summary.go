@@ -51,20 +51,20 @@ const explainWithin = 10 * time.Second
 func (s *stage) explainOpen(last standing) {
 	ctx, cancel := context.WithTimeout(context.Background(), explainWithin)
 	defer cancel()
-	seen, err := s.cluster.SeeEverything(ctx, "")
+	snapshot, err := s.cluster.SnapshotAll(ctx, "")
 	if err != nil {
 		return // the demo's own error reports that the cluster is gone
 	}
 
 	now := time.Now()
-	jobs := view.Jobs(seen, now)
+	jobs := view.Jobs(snapshot, now)
 	for i := range jobs {
 		if !slices.Contains(last.open, jobs[i].FullTitle()) {
 			continue
 		}
-		seen.Pods, _ = s.cluster.PodsOf(ctx, &jobs[i]) // without pods the rest is still useful
+		snapshot.Pods, _ = s.cluster.PodsOf(ctx, &jobs[i]) // without pods the rest is still useful
 		var text strings.Builder
-		if err := show.Explanation(&text, view.Explain(seen, jobs, jobs[i], now)); err == nil {
+		if err := show.Explanation(&text, view.Explain(snapshot, jobs, jobs[i], now)); err == nil {
 			s.console.say("\n%s", strings.TrimRight(text.String(), "\n"))
 		}
 	}

@@ -69,22 +69,22 @@ func Open(ctx context.Context, config *rest.Config) (*Cluster, error) {
 	return c, nil
 }
 
-// See reads the scope once.
-func (c *Cluster) See(ctx context.Context, scope Scope) (*view.Seen, error) {
-	seen, err := see(ctx, c.read, scope)
+// Snapshot reads the scope once.
+func (c *Cluster) Snapshot(ctx context.Context, scope Scope) (*view.Snapshot, error) {
+	snapshot, err := newSnapshot(ctx, c.read, scope)
 	if err == nil {
-		seen.Configuration, seen.Assumed = c.configuration, c.assumed
+		snapshot.Configuration, snapshot.Assumed = c.configuration, c.assumed
 	}
-	return seen, err
+	return snapshot, err
 }
 
-// reading fills the list of a kind, from the API server or from a cache, and returns the objects that cannot be
+// readFunc fills the list of a kind, from the API server or from a cache, and returns the objects that cannot be
 // decoded.
-type reading func(context.Context, kindRead, ...client.ListOption) ([]view.Unreadable, error)
+type readFunc func(context.Context, kindRead, ...client.ListOption) ([]view.Unreadable, error)
 
-// see reads a scope into a Seen. A kind that is not served is left empty, unless it is required for queueing: then see
+// newSnapshot reads a scope into a Snapshot. A kind that is not served is left empty, unless it is required for queueing: then newSnapshot
 // returns ErrNotInstalled. A kind of jobs that the user may not list is left empty too, and noted in Unseen.
-func see(ctx context.Context, read reading, scope Scope) (*view.Seen, error) {
+func newSnapshot(ctx context.Context, read readFunc, scope Scope) (*view.Snapshot, error) {
 	var (
 		lists         jobLists
 		clusterQueues kueue.ClusterQueueList
@@ -112,9 +112,9 @@ func see(ctx context.Context, read reading, scope Scope) (*view.Seen, error) {
 			return nil, ErrNotInstalled
 		}
 	}
-	seen := &view.Seen{ClusterQueues: clusterQueues.Items, Unreadable: unreadable, Unseen: unseen}
-	lists.put(seen)
-	return seen, nil
+	snapshot := &view.Snapshot{ClusterQueues: clusterQueues.Items, Unreadable: unreadable, Unseen: unseen}
+	lists.put(snapshot)
+	return snapshot, nil
 }
 
 // Namespaces returns the names of all namespaces.

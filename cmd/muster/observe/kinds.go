@@ -63,11 +63,11 @@ func (l *jobLists) jobKinds() []kindRead {
 	}
 }
 
-// put stores the items of the lists in seen.
-func (l *jobLists) put(seen *view.Seen) {
-	seen.Workloads, seen.LocalQueues = l.workloads.Items, l.localQueues.Items
-	seen.JobSets, seen.GenericJobs, seen.TrainingJobs = l.jobSets.Items, l.genericJobs.Items, l.trainingJobs.Items
-	seen.LatticeJobs, seen.VCJobs, seen.Jobs = l.latticeJobs.Items, l.vcJobs.Items, l.jobs.Items
+// put stores the items of the lists in the snapshot.
+func (l *jobLists) put(snapshot *view.Snapshot) {
+	snapshot.Workloads, snapshot.LocalQueues = l.workloads.Items, l.localQueues.Items
+	snapshot.JobSets, snapshot.GenericJobs, snapshot.TrainingJobs = l.jobSets.Items, l.genericJobs.Items, l.trainingJobs.Items
+	snapshot.LatticeJobs, snapshot.VCJobs, snapshot.Jobs = l.latticeJobs.Items, l.vcJobs.Items, l.jobs.Items
 }
 
 // clusterQueueKind describes ClusterQueues, to be read into list.

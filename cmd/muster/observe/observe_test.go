@@ -79,29 +79,29 @@ func TestUndecodableJobIsLeftOutAndReported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for how, look := range map[string]func() (*view.Seen, error){
-		"once":       func() (*view.Seen, error) { return cluster.See(ctx, Scope{}) },
-		"everything": func() (*view.Seen, error) { return cluster.SeeEverything(ctx, "ml") },
-		"as it changes": func() (*view.Seen, error) {
+	for how, look := range map[string]func() (*view.Snapshot, error){
+		"once":       func() (*view.Snapshot, error) { return cluster.Snapshot(ctx, Scope{}) },
+		"everything": func() (*view.Snapshot, error) { return cluster.SnapshotAll(ctx, "ml") },
+		"as it changes": func() (*view.Snapshot, error) {
 			watch, err := cluster.Watch(ctx, Scope{})
 			if err != nil {
 				return nil, err
 			}
-			return watch.See(ctx)
+			return watch.Snapshot(ctx)
 		},
 	} {
-		seen, err := look()
+		snapshot, err := look()
 		if err != nil {
 			t.Fatalf("%s: %v", how, err)
 		}
 		names := map[string]bool{}
-		for _, job := range seen.VCJobs {
+		for _, job := range snapshot.VCJobs {
 			names[job.Name] = true
 		}
-		if len(seen.VCJobs) != 2 || !names["good"] || !names["other"] {
+		if len(snapshot.VCJobs) != 2 || !names["good"] || !names["other"] {
 			t.Errorf("%s: the jobs are %v", how, names)
 		}
-		if bad := seen.Unreadable; len(bad) != 1 || bad[0].Name != "bad" || bad[0].Namespace != "ml" || bad[0].Resource.String() != "jobs.batch.volcano.sh" || bad[0].Why == nil {
+		if bad := snapshot.Unreadable; len(bad) != 1 || bad[0].Name != "bad" || bad[0].Namespace != "ml" || bad[0].Resource.String() != "jobs.batch.volcano.sh" || bad[0].Why == nil {
 			t.Errorf("%s: what cannot be read is %+v", how, bad)
 		}
 	}
@@ -123,14 +123,14 @@ func TestUndecodableJobThatAppearsLaterIsReported(t *testing.T) {
 	}
 	var told []string
 	look := func() int {
-		seen, err := watch.See(ctx)
+		snapshot, err := watch.Snapshot(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, job := range seen.Unreadable {
+		for _, job := range snapshot.Unreadable {
 			told = append(told, job.Name)
 		}
-		return len(seen.VCJobs)
+		return len(snapshot.VCJobs)
 	}
 	look()
 	for _, event := range []string{
@@ -180,8 +180,8 @@ func TestClusterWithoutTheQueueAPIIsReported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := cluster.See(context.Background(), Scope{}); !errors.Is(err, ErrNotInstalled) {
-		t.Errorf("See: %v, want ErrNotInstalled", err)
+	if _, err := cluster.Snapshot(context.Background(), Scope{}); !errors.Is(err, ErrNotInstalled) {
+		t.Errorf("Snapshot: %v, want ErrNotInstalled", err)
 	}
 	if _, err := cluster.Watch(context.Background(), Scope{}); !errors.Is(err, ErrNotInstalled) {
 		t.Errorf("Watch: %v, want ErrNotInstalled", err)

@@ -20,7 +20,7 @@ import (
 // are decoded one by one, and those that fail are returned. For kinds that decisions depend on, read fails instead.
 func (c *Cluster) read(ctx context.Context, kind kindRead, options ...client.ListOption) ([]view.Unreadable, error) {
 	err := c.client.List(ctx, kind.list, options...)
-	if err == nil || kind.decides || isAnswered(err) {
+	if err == nil || kind.decides || isServedError(err) {
 		return nil, err
 	}
 	unreadable, again := c.readEach(ctx, kind, options...)
@@ -30,12 +30,12 @@ func (c *Cluster) read(ctx context.Context, kind kindRead, options ...client.Lis
 	return unreadable, nil
 }
 
-// passedOver collects the jobs that a watch could not decode. Each is reported once per generation: its status may be
+// undecodableJobs collects the jobs that a watch could not decode. Each is reported once per generation: its status may be
 // written many times.
-type passedOver struct {
-	mu     sync.Mutex
-	told   map[generation]bool
-	untold []view.Unreadable
+type undecodableJobs struct {
+	mu       sync.Mutex
+	reported map[generation]bool
+	pending  []view.Unreadable
 }
 
 // generation identifies one version of the spec of an object.
@@ -44,30 +44,30 @@ type generation struct {
 	number int64
 }
 
-func (p *passedOver) add(of generation, job view.Unreadable) {
+func (p *undecodableJobs) add(of generation, job view.Unreadable) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.told[of] {
+	if p.reported[of] {
 		return
 	}
-	if p.told == nil {
-		p.told = map[generation]bool{}
+	if p.reported == nil {
+		p.reported = map[generation]bool{}
 	}
-	p.told[of] = true
-	p.untold = append(p.untold, job)
+	p.reported[of] = true
+	p.pending = append(p.pending, job)
 }
 
 // take returns the jobs added since the last call.
-func (p *passedOver) take() []view.Unreadable {
+func (p *undecodableJobs) take() []view.Unreadable {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	untold := p.untold
-	p.untold = nil
-	return untold
+	pending := p.pending
+	p.pending = nil
+	return pending
 }
 
-// isAnswered reports whether a list failed for a reason other than decoding its items.
-func isAnswered(err error) bool {
+// isServedError reports whether a list failed for a reason other than decoding its items.
+func isServedError(err error) bool {
 	return apierrors.ReasonForError(err) != "" || meta.IsNoMatchError(err) || errors.As(err, new(*url.Error))
 }
 

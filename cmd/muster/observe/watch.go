@@ -29,15 +29,15 @@ type Watch struct {
 	// restarts.
 	configuration *config.Configuration
 	assumed       string
-	unreadable    passedOver
-	refused       refusals
-	pulse         *pulse
+	unreadable    undecodableJobs
+	unwatchable   unwatchableKinds
+	liveness      *liveness
 }
 
 // Watch starts to follow the scope and returns once all of it has been read. It ends with ctx.
 func (c *Cluster) Watch(ctx context.Context, scope Scope) (*Watch, error) {
 	// A first read turns "no such cluster" and "not installed" into errors; informers would retry them forever.
-	first, err := c.See(ctx, scope)
+	first, err := c.Snapshot(ctx, scope)
 	if err != nil {
 		return nil, err
 	}
@@ -46,18 +46,18 @@ func (c *Cluster) Watch(ctx context.Context, scope Scope) (*Watch, error) {
 		Scheme:                       c.scheme,
 		Mapper:                       c.client.RESTMapper(),
 		DefaultTransform:             cache.TransformStripManagedFields(),
-		DefaultUnsafeDisableDeepCopy: &shared, // a view.Seen is never changed
+		DefaultUnsafeDisableDeepCopy: &shared, // a view.Snapshot is never changed
 	}
 	if scope.Namespace != "" {
 		options.DefaultNamespaces = map[string]cache.Config{scope.Namespace: {}}
 	}
 	w := &Watch{scope: scope, unseen: first.Unseen, configuration: c.configuration, assumed: c.assumed, changes: make(chan struct{}, 1)}
-	w.refused.changed = w.changed
-	options.DefaultWatchErrorHandler = w.refused.heard
-	if w.cache, err = listwatch.NewCache(w.passOver(c.client.RESTMapper()), kueue.GroupVersion.Group)(c.config, options); err != nil {
+	w.unwatchable.changed = w.changed
+	options.DefaultWatchErrorHandler = w.unwatchable.handleWatchError
+	if w.cache, err = listwatch.NewCache(w.recordUndecodable(c.client.RESTMapper()), kueue.GroupVersion.Group)(c.config, options); err != nil {
 		return nil, fmt.Errorf("prepare to watch: %w", err)
 	}
-	if w.pulse, err = newPulse(c.config); err != nil {
+	if w.liveness, err = newLiveness(c.config); err != nil {
 		return nil, err
 	}
 	if err := w.inform(ctx); err != nil {
@@ -67,12 +67,12 @@ func (c *Cluster) Watch(ctx context.Context, scope Scope) (*Watch, error) {
 	if !w.cache.WaitForCacheSync(ctx) {
 		return nil, fmt.Errorf("read the cluster for the first time: %w", context.Cause(ctx))
 	}
-	go w.pulse.follow(ctx, w.changed)
+	go w.liveness.follow(ctx, w.changed)
 	return w, nil
 }
 
-// passOver returns the callback that records objects that cannot be decoded.
-func (w *Watch) passOver(mapper meta.RESTMapper) func(schema.GroupVersionKind, metav1.Object, error) {
+// recordUndecodable returns the callback that records objects that cannot be decoded.
+func (w *Watch) recordUndecodable(mapper meta.RESTMapper) func(schema.GroupVersionKind, metav1.Object, error) {
 	return func(kind schema.GroupVersionKind, object metav1.Object, why error) {
 		mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
 		if err != nil {
@@ -128,12 +128,12 @@ func (w *Watch) changed() {
 // Changes returns a channel that receives after something changed, once for any number of changes.
 func (w *Watch) Changes() <-chan struct{} { return w.changes }
 
-// Lost returns why the API server does not answer, or nil while it does. Meanwhile See returns the last known state.
+// Lost returns why the API server does not answer, or nil while it does. Meanwhile Snapshot returns the last known state.
 // The transition also counts as a change.
-func (w *Watch) Lost() error { return w.pulse.lost() }
+func (w *Watch) Lost() error { return w.liveness.lost() }
 
-// Refused returns the kinds found, since the last call, to be ones that the user may not watch.
-func (w *Watch) Refused() []string { return w.refused.take() }
+// Unwatchable returns the kinds found, since the last call, to be ones that the user may not watch.
+func (w *Watch) Unwatchable() []string { return w.unwatchable.take() }
 
 func (w *Watch) read(ctx context.Context, kind kindRead, only ...client.ListOption) ([]view.Unreadable, error) {
 	if slices.Contains(w.unseen, kind.name) {
@@ -142,13 +142,13 @@ func (w *Watch) read(ctx context.Context, kind kindRead, only ...client.ListOpti
 	return nil, w.cache.List(ctx, kind.list, only...)
 }
 
-// See returns the current state from the cache, without a request to the API server. Its Unreadable holds only the jobs
+// Snapshot returns the current state from the cache, without a request to the API server. Its Unreadable holds only the jobs
 // recorded since the last call.
-func (w *Watch) See(ctx context.Context) (*view.Seen, error) {
-	seen, err := see(ctx, w.read, w.scope)
+func (w *Watch) Snapshot(ctx context.Context) (*view.Snapshot, error) {
+	snapshot, err := newSnapshot(ctx, w.read, w.scope)
 	if err == nil {
-		seen.Configuration, seen.Assumed = w.configuration, w.assumed
-		seen.Unreadable, seen.Unseen = w.unreadable.take(), w.unseen
+		snapshot.Configuration, snapshot.Assumed = w.configuration, w.assumed
+		snapshot.Unreadable, snapshot.Unseen = w.unreadable.take(), w.unseen
 	}
-	return seen, err
+	return snapshot, err
 }

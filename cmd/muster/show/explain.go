@@ -47,7 +47,7 @@ func Explanation(out io.Writer, e *view.Explanation) error {
 	}
 	if e.NewNodes {
 		line(&text, "nodes", "it waits for new nodes: none that was there could ever hold its pods, so it was admitted by quota alone")
-		if levels := unkept(e.Asks); len(levels) > 0 {
+		if levels := unenforcedLevels(e.Asks); len(levels) > 0 {
 			line(&text, "", fmt.Sprintf("its pods have no places: nothing keeps them to one %s, as it requires", strings.Join(levels, " or ")))
 		}
 	}
@@ -57,7 +57,7 @@ func Explanation(out io.Writer, e *view.Explanation) error {
 	case e.Warning != nil:
 		// The job waits until the problem of the warning is fixed, whatever the quota is.
 	default:
-		whoHas(&text, e)
+		quotaAndHolders(&text, e)
 	}
 	if len(e.Unseen) > 0 {
 		line(&text, "unseen", fmt.Sprintf("you may not list all %s: what they would add is missing here", strings.Join(e.Unseen, ", ")))
@@ -72,9 +72,9 @@ func Explanation(out io.Writer, e *view.Explanation) error {
 	return err
 }
 
-// whoHas writes the quota and its holders, for an explanation without an answer of the engine. A suspended job does not
+// quotaAndHolders writes the quota and its holders, for an explanation without an answer of the engine. A suspended job does not
 // wait for holders, so they are omitted.
-func whoHas(text *strings.Builder, e *view.Explanation) {
+func quotaAndHolders(text *strings.Builder, e *view.Explanation) {
 	for i := range e.Quotas {
 		quota := &e.Quotas[i]
 		if quota.Unlimited {
@@ -115,7 +115,7 @@ func headline(e *view.Explanation) string {
 		why = job.Reason // the verdict of each flavor follows below
 	}
 	if e.Warning != nil {
-		why = untold(job, e.Warning)
+		why = pending(job, e.Warning)
 	}
 	if why != "" {
 		text += ": " + why
@@ -123,9 +123,9 @@ func headline(e *view.Explanation) string {
 	return text
 }
 
-// untold returns why a job waits without the part that repeats the warning told, which is printed separately. What
+// pending returns why a job waits without the part that repeats the warning told, which is printed separately. What
 // remains is for instance the end of a backoff, or the queue that holds the job.
-func untold(job *view.Job, told *view.Warning) string {
+func pending(job *view.Job, told *view.Warning) string {
 	why, _, _ := strings.Cut(job.Why(), ":")
 	switch _, left, repeats := strings.Cut(job.Message, told.Message); {
 	case repeats:
@@ -184,9 +184,9 @@ func ask(a *view.Ask) string {
 	return text
 }
 
-// unkept returns the levels at which pods without places are required to share one domain, which nothing enforces for
+// unenforcedLevels returns the levels at which pods without places are required to share one domain, which nothing enforces for
 // them. Slices with an exclusive domain are left out: there each pod follows the first pod of its Job.
-func unkept(asks []view.Ask) (levels []string) {
+func unenforcedLevels(asks []view.Ask) (levels []string) {
 	for i := range asks {
 		near := asks[i].Near
 		for _, n := range near {

@@ -49,7 +49,7 @@ func whyNot(text *strings.Builder, e *view.Explanation) {
 		}
 		line(text, first(i, "held by"), holder(e, &x.Holders[i]))
 	}
-	for i, way := range waysOut(e) {
+	for i, way := range remedies(e) {
 		line(text, first(i, "would fit"), way)
 	}
 }
@@ -137,8 +137,8 @@ func holder(e *view.Explanation, h *reason.Holder) string {
 	return fmt.Sprintf("%s  %s (%s)", e.Title(h.Name), view.Amounts(h.Holds, true), strings.Join(notes, ", "))
 }
 
-// waysOut lists what would let the job be admitted.
-func waysOut(e *view.Explanation) []string {
+// remedies lists what would let the job be admitted.
+func remedies(e *view.Explanation) []string {
 	x := e.WhyNot
 	var ways []string
 	if len(x.Awaits) > 0 && x.Code == reason.WaitingForPreemptedWorkloads {

@@ -85,7 +85,7 @@ func TestUnlimitedQuotaIsPrintedWithoutNumbers(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	var text strings.Builder
-	whoHas(&text, &view.Explanation{Quotas: []view.Quota{{Flavor: "default", Resource: "nvidia.com/gpu", Nominal: resource.MustParse("1E"), Unlimited: true}}})
+	quotaAndHolders(&text, &view.Explanation{Quotas: []view.Quota{{Flavor: "default", Resource: "nvidia.com/gpu", Nominal: resource.MustParse("1E"), Unlimited: true}}})
 	if want := "  quota     gpu without limit in flavor default\n"; text.String() != want {
 		t.Errorf("%q, want %q", text.String(), want)
 	}

@@ -41,7 +41,7 @@ func asksOf(w *kueue.Workload) []Ask {
 			for j := range admission.PodSetAssignments {
 				if assignment := &admission.PodSetAssignments[j]; assignment.Name == podSet.Name {
 					ask.Flavors = flavorNames(assignment.Flavors)
-					ask.PerPod = asGiven(ask.PerPod, assignment)
+					ask.PerPod = withAdmittedUsage(ask.PerPod, assignment)
 					if given := assignment.Count; given != nil && *given < podSet.Count {
 						ask.Given = given
 					}
@@ -56,9 +56,9 @@ func asksOf(w *kueue.Workload) []Ask {
 	return asks
 }
 
-// asGiven returns perPod with the amounts that quota was granted for: LimitRanges and RuntimeClasses may have raised
+// withAdmittedUsage returns perPod with the amounts that quota was granted for: LimitRanges and RuntimeClasses may have raised
 // them.
-func asGiven(perPod corev1.ResourceList, given *kueue.PodSetAssignment) corev1.ResourceList {
+func withAdmittedUsage(perPod corev1.ResourceList, given *kueue.PodSetAssignment) corev1.ResourceList {
 	pods := int64(ptr.Deref(given.Count, 0))
 	if pods == 0 {
 		return perPod

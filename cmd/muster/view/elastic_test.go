@@ -66,11 +66,11 @@ func TestElasticJobs(t *testing.T) {
 		{"one that was restarted", aTrainingJob("tune", running(4, 4), func(job *breezeml.TrainingJob) { job.Status.Restarts = map[string]int32{"0": 2, "3": 1} }),
 			ptr.To(aWorkload("tune", admitted(20), elastic("2", 4))), Running, 4, 4, 2, 4, "workers restarted 3 times"},
 	} {
-		seen := &Seen{TrainingJobs: []breezeml.TrainingJob{test.job}}
+		snapshot := &Snapshot{TrainingJobs: []breezeml.TrainingJob{test.job}}
 		if test.workload != nil {
-			seen.Workloads = []kueue.Workload{*test.workload}
+			snapshot.Workloads = []kueue.Workload{*test.workload}
 		}
-		got := Jobs(seen, start.Add(time.Minute))
+		got := Jobs(snapshot, start.Add(time.Minute))
 		if len(got) != 1 {
 			t.Fatalf("%s: %d lines", test.name, len(got))
 		}

@@ -106,32 +106,32 @@ func (e *Explanation) DeepCopyObject() runtime.Object {
 	return &copied
 }
 
-// Explain explains one of the jobs that Jobs returned for the same seen and now.
-func Explain(seen *Seen, jobs []Job, job Job, now time.Time) *Explanation {
+// Explain explains one of the jobs that Jobs returned for the same snapshot and now.
+func Explain(snapshot *Snapshot, jobs []Job, job Job, now time.Time) *Explanation {
 	e := &Explanation{
 		TypeMeta:    metav1.TypeMeta{APIVersion: OutputVersion, Kind: "Explanation"},
 		Job:         job,
-		PodProblems: podProblems(seen.Pods, now),
-		PodsGone:    job.State.Over() && len(seen.Pods) == 0,
+		PodProblems: podProblems(snapshot.Pods, now),
+		PodsGone:    job.State.Over() && len(snapshot.Pods) == 0,
 	}
-	workload := findWorkload(seen, &job)
+	workload := findWorkload(snapshot, &job)
 	if workload != nil {
 		e.Asks = asksOf(workload)
-		e.NewNodes = job.PodsReady < job.PodsAsked && !job.State.Over() && waitsForNewNodes(seen, workload)
+		e.NewNodes = job.PodsReady < job.PodsAsked && !job.State.Over() && waitsForNewNodes(snapshot, workload)
 	}
-	if seen.HeedsWarnings(&job) {
-		e.Warning = lastWarning(seen.Warnings)
+	if snapshot.NeedsWarnings(&job) {
+		e.Warning = lastWarning(snapshot.Warnings)
 	}
 	if workload != nil && job.State == Pending {
 		e.Warning = lastEviction(workload)
 	}
-	e.Unseen = seen.Unseen
-	hidden := seen.hidesDecisions() || seen.Configuration == nil
-	if e.Line = lineOf(seen, jobs, &job); e.Line != nil && hidden {
+	e.Unseen = snapshot.Unseen
+	hidden := snapshot.hidesDecisions() || snapshot.Configuration == nil
+	if e.Line = lineOf(snapshot, jobs, &job); e.Line != nil && hidden {
 		e.Line.Position, e.Line.Length = 0, 0 // jobs ahead of it may be hidden from the reader
 	}
 	if e.Line == nil && job.Queue != "" && job.State == Pending {
-		e.QueuesThere = queuesFor(seen, job.Namespace)
+		e.QueuesThere = queuesFor(snapshot, job.Namespace)
 	}
 	if workload != nil && job.Reason == reasonAdmissionChecks {
 		e.Checks = checksOf(workload)
@@ -141,9 +141,9 @@ func Explain(seen *Seen, jobs []Job, job Job, now time.Time) *Explanation {
 		return e // holders matter only to jobs that wait for quota
 	}
 	if workload != nil && workload.Status.Admission == nil {
-		e.askEngine(seen, jobs, workload)
+		e.askEngine(snapshot, jobs, workload)
 	}
-	for _, queue := range Queues(seen, "", now) {
+	for _, queue := range Queues(snapshot, "", now) {
 		if e.Line != nil && queue.Name == e.Line.ClusterQueue {
 			e.Quotas = quotasFor(&queue, job.Requests)
 			e.Unlimited = slices.ContainsFunc(queue.Quotas, func(q Quota) bool { return q.Unlimited })
@@ -156,9 +156,9 @@ func Explain(seen *Seen, jobs []Job, job Job, now time.Time) *Explanation {
 	return e
 }
 
-// HeedsWarnings reports whether the Warning events of the job may say why it does not run: it has no Workload, or it
+// NeedsWarnings reports whether the Warning events of the job may say why it does not run: it has no Workload, or it
 // was started and has no pods. s.Pods must hold all pods of the job.
-func (s *Seen) HeedsWarnings(job *Job) bool {
+func (s *Snapshot) NeedsWarnings(job *Job) bool {
 	return job.WaitsUnseen() || job.State == Starting && job.PodsAsked > 0 && len(s.Pods) == 0
 }
 
@@ -166,7 +166,7 @@ func (s *Seen) HeedsWarnings(job *Job) bool {
 func lastWarning(events []corev1.Event) *Warning {
 	var last *Warning
 	for i := range events {
-		if at := toldAt(&events[i]); last == nil || last.ToldAt.Before(&at) {
+		if at := lastObserved(&events[i]); last == nil || last.ToldAt.Before(&at) {
 			last = &Warning{Reason: events[i].Reason, Message: events[i].Message, ToldAt: at}
 		}
 	}
@@ -183,8 +183,8 @@ func lastEviction(w *kueue.Workload) *Warning {
 	return &Warning{Reason: c.Reason, Message: c.Message, ToldAt: c.LastTransitionTime}
 }
 
-// toldAt returns when an event was last observed, from whichever field has it.
-func toldAt(e *corev1.Event) metav1.Time {
+// lastObserved returns when an event was last observed, from whichever field has it.
+func lastObserved(e *corev1.Event) metav1.Time {
 	switch {
 	case e.Series != nil:
 		return metav1.NewTime(e.Series.LastObservedTime.Time)
@@ -197,8 +197,8 @@ func toldAt(e *corev1.Event) metav1.Time {
 }
 
 // askEngine builds an engine with the same state as the operator's and has it explain why the Workload waits.
-func (e *Explanation) askEngine(seen *Seen, jobs []Job, workload *kueue.Workload) {
-	replica := admission.NewReplica(seen.Configuration, seen.watched()...)
+func (e *Explanation) askEngine(snapshot *Snapshot, jobs []Job, workload *kueue.Workload) {
+	replica := admission.NewReplica(snapshot.Configuration, snapshot.watched()...)
 	whyNot, known := replica.Explain(engine.Key{Namespace: workload.Namespace, Name: workload.Name})
 	if !known {
 		return
@@ -212,7 +212,7 @@ func (e *Explanation) askEngine(seen *Seen, jobs []Job, workload *kueue.Workload
 			whyNot.Code, whyNot.Message = told, e.Job.Message
 		}
 	}
-	e.WhyNot, e.Assumed = &whyNot, seen.Assumed
+	e.WhyNot, e.Assumed = &whyNot, snapshot.Assumed
 	for i := range e.Asks {
 		if at := slices.IndexFunc(whyNot.PodSets, func(ps reason.PodSet) bool { return ps.Name == e.Asks[i].PodSet }); at >= 0 {
 			e.Asks[i].PerPod = whyNot.PodSets[at].PerPod // includes what LimitRanges and RuntimeClasses add
@@ -248,26 +248,26 @@ func (e *Explanation) Title(name reason.Name) string {
 
 // waitsForNewNodes reports whether the Workload holds quota, in a queue whose nodes are provisioned on demand, of a
 // flavor that is placed on nodes, but has no places.
-func waitsForNewNodes(seen *Seen, workload *kueue.Workload) bool {
-	if workload.Status.Admission == nil || !onDemand(seen, string(workload.Status.Admission.ClusterQueue)) {
+func waitsForNewNodes(snapshot *Snapshot, workload *kueue.Workload) bool {
+	if workload.Status.Admission == nil || !onDemand(snapshot, string(workload.Status.Admission.ClusterQueue)) {
 		return false
 	}
 	return slices.ContainsFunc(workload.Status.Admission.PodSetAssignments, func(a kueue.PodSetAssignment) bool {
-		return a.TopologyAssignment == nil && slices.ContainsFunc(seen.ResourceFlavors, func(f kueue.ResourceFlavor) bool {
+		return a.TopologyAssignment == nil && slices.ContainsFunc(snapshot.ResourceFlavors, func(f kueue.ResourceFlavor) bool {
 			return f.Spec.TopologyName != nil && slices.Contains(slices.Collect(maps.Values(a.Flavors)), kueue.ResourceFlavorReference(f.Name))
 		})
 	})
 }
 
-func onDemand(seen *Seen, queue string) bool {
-	return slices.ContainsFunc(seen.ClusterQueues, func(q kueue.ClusterQueue) bool {
+func onDemand(snapshot *Snapshot, queue string) bool {
+	return slices.ContainsFunc(snapshot.ClusterQueues, func(q kueue.ClusterQueue) bool {
 		return q.Name == queue && q.Annotations[muster.NodesOnDemandAnnotation] == "true"
 	})
 }
 
-func findWorkload(seen *Seen, job *Job) *kueue.Workload {
-	for i := range seen.Workloads {
-		if w := &seen.Workloads[i]; w.Namespace == job.Namespace && w.Name == job.Workload {
+func findWorkload(snapshot *Snapshot, job *Job) *kueue.Workload {
+	for i := range snapshot.Workloads {
+		if w := &snapshot.Workloads[i]; w.Namespace == job.Namespace && w.Name == job.Workload {
 			return w
 		}
 	}
@@ -285,20 +285,20 @@ func checksOf(w *kueue.Workload) (out []Check) {
 	return out
 }
 
-func lineOf(seen *Seen, jobs []Job, job *Job) *Line {
+func lineOf(snapshot *Snapshot, jobs []Job, job *Job) *Line {
 	clusterQueue := job.ClusterQueue
-	for i := range seen.LocalQueues {
-		if lq := &seen.LocalQueues[i]; clusterQueue == "" && lq.Namespace == job.Namespace && lq.Name == job.Queue {
+	for i := range snapshot.LocalQueues {
+		if lq := &snapshot.LocalQueues[i]; clusterQueue == "" && lq.Namespace == job.Namespace && lq.Name == job.Queue {
 			clusterQueue = string(lq.Spec.ClusterQueue)
 		}
 	}
 	if clusterQueue == "" {
 		return nil
 	}
-	waiting := waitingByQueue(seen, jobs)[clusterQueue]
+	waiting := waitingByQueue(snapshot, jobs)[clusterQueue]
 	position := slices.IndexFunc(waiting, func(w waiter) bool { return w.job.UID == job.UID })
-	at := slices.IndexFunc(seen.ClusterQueues, func(cq kueue.ClusterQueue) bool { return cq.Name == clusterQueue })
-	closed := at >= 0 && workload.Closed(&seen.ClusterQueues[at]) && ptr.Deref(seen.ClusterQueues[at].Spec.StopPolicy, kueue.None) == kueue.None
+	at := slices.IndexFunc(snapshot.ClusterQueues, func(cq kueue.ClusterQueue) bool { return cq.Name == clusterQueue })
+	closed := at >= 0 && workload.Closed(&snapshot.ClusterQueues[at]) && ptr.Deref(snapshot.ClusterQueues[at].Spec.StopPolicy, kueue.None) == kueue.None
 	return &Line{ClusterQueue: clusterQueue, Position: position + 1, Length: len(waiting), Closed: closed}
 }
 
@@ -331,17 +331,17 @@ func (q *Queue) covers() []corev1.ResourceName {
 
 // queuesFor returns the names of queues that jobs of the namespace may use: its LocalQueues, and the ClusterQueues
 // whose namespace selector matches, as far as the reader may see them.
-func queuesFor(seen *Seen, namespace string) []string {
+func queuesFor(snapshot *Snapshot, namespace string) []string {
 	var names []string
-	for i := range seen.LocalQueues {
-		if seen.LocalQueues[i].Namespace == namespace {
-			names = append(names, seen.LocalQueues[i].Name)
+	for i := range snapshot.LocalQueues {
+		if snapshot.LocalQueues[i].Namespace == namespace {
+			names = append(names, snapshot.LocalQueues[i].Name)
 		}
 	}
-	at := slices.IndexFunc(seen.Namespaces, func(ns corev1.Namespace) bool { return ns.Name == namespace })
-	for i := range seen.ClusterQueues {
-		if at >= 0 && workload.Takes(&seen.ClusterQueues[i], &seen.Namespaces[at]) {
-			names = append(names, seen.ClusterQueues[i].Name)
+	at := slices.IndexFunc(snapshot.Namespaces, func(ns corev1.Namespace) bool { return ns.Name == namespace })
+	for i := range snapshot.ClusterQueues {
+		if at >= 0 && workload.Takes(&snapshot.ClusterQueues[i], &snapshot.Namespaces[at]) {
+			names = append(names, snapshot.ClusterQueues[i].Name)
 		}
 	}
 	slices.Sort(names)

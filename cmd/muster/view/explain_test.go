@@ -20,10 +20,10 @@ import (
 )
 
 // busyLab returns a job that waits behind another one, and a third that runs.
-func busyLab() Seen {
+func busyLab() Snapshot {
 	js, w := waitingJob("eval", 0, 5, "WaitingForQuota")
 	first, firstWorkload := waitingJob("first", 0, 1, "WaitingForQuota")
-	return Seen{
+	return Snapshot{
 		Configuration: config.Default(),
 		ClusterQueues: []kueue.ClusterQueue{labQueue()}, LocalQueues: []kueue.LocalQueue{labDoor()},
 		ResourceFlavors: []kueue.ResourceFlavor{{ObjectMeta: metav1.ObjectMeta{Name: "h100"}}},
@@ -34,9 +34,9 @@ func busyLab() Seen {
 }
 
 func TestExplainShowsThePositionOfAWaitingJob(t *testing.T) {
-	seen, now := busyLab(), at(60).Time
-	jobs := Jobs(&seen, now)
-	e := Explain(&seen, jobs, Find(jobs, Name{Name: "eval"})[0], now)
+	snapshot, now := busyLab(), at(60).Time
+	jobs := Jobs(&snapshot, now)
+	e := Explain(&snapshot, jobs, Find(jobs, Name{Name: "eval"})[0], now)
 
 	if diff := cmp.Diff(&Line{ClusterQueue: "lab", Position: 2, Length: 2}, e.Line); diff != "" {
 		t.Errorf("line differs (-want +got):\n%s", diff)
@@ -58,9 +58,9 @@ func TestExplainShowsThePositionOfAWaitingJob(t *testing.T) {
 }
 
 func TestExplainAsksTheEngine(t *testing.T) {
-	seen, now := busyLab(), at(60).Time
-	jobs := Jobs(&seen, now)
-	e := Explain(&seen, jobs, Find(jobs, Name{Name: "eval"})[0], now)
+	snapshot, now := busyLab(), at(60).Time
+	jobs := Jobs(&snapshot, now)
+	e := Explain(&snapshot, jobs, Find(jobs, Name{Name: "eval"})[0], now)
 	if e.WhyNot == nil || len(e.WhyNot.Holders) != 1 || len(e.WhyNot.WouldFitAfter) != 1 {
 		t.Fatalf("the engine says %+v", e.WhyNot)
 	}
@@ -79,12 +79,12 @@ func TestExplainAsksTheEngine(t *testing.T) {
 
 // TestExplainReportsRefusedAdmission: by quota alone the job would be admitted next.
 func TestExplainReportsRefusedAdmission(t *testing.T) {
-	seen, now := busyLab(), at(60).Time
-	seen.JobSets, seen.Workloads = seen.JobSets[:1], seen.Workloads[:1]
-	seen.Workloads[0].Status.Conditions[0].Reason = string(reason.Inadmissible)
-	seen.Workloads[0].Status.Conditions[0].Message = reason.RefusedAdmission("a policy says no").Message()
-	jobs := Jobs(&seen, now)
-	e := Explain(&seen, jobs, jobs[0], now)
+	snapshot, now := busyLab(), at(60).Time
+	snapshot.JobSets, snapshot.Workloads = snapshot.JobSets[:1], snapshot.Workloads[:1]
+	snapshot.Workloads[0].Status.Conditions[0].Reason = string(reason.Inadmissible)
+	snapshot.Workloads[0].Status.Conditions[0].Message = reason.RefusedAdmission("a policy says no").Message()
+	jobs := Jobs(&snapshot, now)
+	e := Explain(&snapshot, jobs, jobs[0], now)
 	if e.Job.Reason != "Inadmissible" || e.Job.Message != reason.RefusedAdmission("a policy says no").Message() {
 		t.Errorf("got %s: %s", e.Job.Reason, e.Job.Message)
 	}
@@ -100,12 +100,12 @@ func TestExplainReportsAvoidedNodes(t *testing.T) {
 		(&place.Shortfall{Topology: "racks", Count: 4, Nodes: 2, Excluded: []place.Excluded{{Filter: avoided(t), Nodes: 2}}}).Message():                  true,
 		(&place.Shortfall{Topology: "racks", Count: 4, Nodes: 2, Excluded: []place.Excluded{{Filter: `resource "nvidia.com/gpu"`, Nodes: 2}}}).Message(): false,
 	} {
-		seen, now := busyLab(), at(60).Time
-		seen.JobSets, seen.Workloads = seen.JobSets[:1], seen.Workloads[:1]
-		told := &seen.Workloads[0].Status.Conditions[0]
+		snapshot, now := busyLab(), at(60).Time
+		snapshot.JobSets, snapshot.Workloads = snapshot.JobSets[:1], snapshot.Workloads[:1]
+		told := &snapshot.Workloads[0].Status.Conditions[0]
 		told.Reason, told.Message = string(reason.TopologyPlacementFailed), message
-		jobs := Jobs(&seen, now)
-		e := Explain(&seen, jobs, jobs[0], now)
+		jobs := Jobs(&snapshot, now)
+		e := Explain(&snapshot, jobs, jobs[0], now)
 		if got := e.Job.Message == message; got != kept {
 			t.Errorf("told %q, it says %s: %s", message, e.Job.Reason, e.Job.Message)
 		}
@@ -127,10 +127,10 @@ func avoided(t *testing.T) string {
 }
 
 func TestExplainWithoutRightsShowsTheCondition(t *testing.T) {
-	seen, now := busyLab(), at(60).Time
-	seen.Unseen, seen.Namespaces = []string{"namespaces"}, nil
-	jobs := Jobs(&seen, now)
-	e := Explain(&seen, jobs, Find(jobs, Name{Name: "eval"})[0], now)
+	snapshot, now := busyLab(), at(60).Time
+	snapshot.Unseen, snapshot.Namespaces = []string{"namespaces"}, nil
+	jobs := Jobs(&snapshot, now)
+	e := Explain(&snapshot, jobs, Find(jobs, Name{Name: "eval"})[0], now)
 	if e.WhyNot != nil || e.Line.Position != 0 || e.Quotas != nil {
 		t.Errorf("explained what cannot be known: %+v", e)
 	}
@@ -140,31 +140,31 @@ func TestExplainWithoutRightsShowsTheCondition(t *testing.T) {
 }
 
 func TestExplainReportsAMissingQueue(t *testing.T) {
-	seen, now := busyLab(), at(60).Time
-	seen.LocalQueues = nil
-	jobs := Jobs(&seen, now)
-	e := Explain(&seen, jobs, Find(jobs, Name{Name: "eval"})[0], now)
+	snapshot, now := busyLab(), at(60).Time
+	snapshot.LocalQueues = nil
+	jobs := Jobs(&snapshot, now)
+	e := Explain(&snapshot, jobs, Find(jobs, Name{Name: "eval"})[0], now)
 	if e.Job.Reason != "Inadmissible" || e.Job.Message != "LocalQueue gpu doesn't exist" {
 		t.Errorf("got %s: %s", e.Job.Reason, e.Job.Message)
 	}
 }
 
 func TestExplainListsTheQueuesThatAJobCouldUse(t *testing.T) {
-	seen, now := busyLab(), at(60).Time
-	elsewhere := seen.LocalQueues[0]
-	seen.LocalQueues[0].Name, elsewhere.Namespace = "gpus", "other"
-	seen.LocalQueues = append(seen.LocalQueues, elsewhere)
+	snapshot, now := busyLab(), at(60).Time
+	elsewhere := snapshot.LocalQueues[0]
+	snapshot.LocalQueues[0].Name, elsewhere.Namespace = "gpus", "other"
+	snapshot.LocalQueues = append(snapshot.LocalQueues, elsewhere)
 	for name, selector := range map[string]*metav1.LabelSelector{
 		"all": {}, "none": nil, "others": {MatchLabels: map[string]string{"team": "other"}},
 	} {
 		q := kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		q.Spec.NamespaceSelector = selector
-		seen.ClusterQueues = append(seen.ClusterQueues, q)
+		snapshot.ClusterQueues = append(snapshot.ClusterQueues, q)
 	}
-	seen.Namespaces = []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: elsewhere.Namespace, Labels: map[string]string{"team": "other"}}},
-		{ObjectMeta: metav1.ObjectMeta{Name: seen.LocalQueues[0].Namespace}}}
-	jobs := Jobs(&seen, now)
-	e := Explain(&seen, jobs, Find(jobs, Name{Name: "eval"})[0], now)
+	snapshot.Namespaces = []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: elsewhere.Namespace, Labels: map[string]string{"team": "other"}}},
+		{ObjectMeta: metav1.ObjectMeta{Name: snapshot.LocalQueues[0].Namespace}}}
+	jobs := Jobs(&snapshot, now)
+	e := Explain(&snapshot, jobs, Find(jobs, Name{Name: "eval"})[0], now)
 	if diff := cmp.Diff([]string{"all", "gpus", "lab"}, e.QueuesThere); diff != "" {
 		t.Errorf("the queues differ (-want +got):\n%s", diff)
 	}
@@ -175,20 +175,20 @@ func TestExplainListsCoveredResourcesForAnUncoveredRequest(t *testing.T) {
 		"nvidia.com/gpus": {"nvidia.com/gpu"},
 		"nvidia.com/gpu":  nil,
 	} {
-		seen, now := busyLab(), at(60).Time
+		snapshot, now := busyLab(), at(60).Time
 		asks := corev1.ResourceRequirements{Limits: corev1.ResourceList{asked: resource.MustParse("8")}}
-		for i := range seen.Workloads {
-			if w := &seen.Workloads[i]; w.Status.Admission == nil {
+		for i := range snapshot.Workloads {
+			if w := &snapshot.Workloads[i]; w.Status.Admission == nil {
 				w.Spec.PodSets[0].Template.Spec.Containers[0].Resources = asks
 			}
 		}
-		for i := range seen.JobSets {
-			if js := &seen.JobSets[i]; js.Name == "eval" {
+		for i := range snapshot.JobSets {
+			if js := &snapshot.JobSets[i]; js.Name == "eval" {
 				js.Spec.ReplicatedJobs[0].Template.Spec.Template.Spec.Containers[0].Resources = asks
 			}
 		}
-		jobs := Jobs(&seen, now)
-		e := Explain(&seen, jobs, Find(jobs, Name{Name: "eval"})[0], now)
+		jobs := Jobs(&snapshot, now)
+		e := Explain(&snapshot, jobs, Find(jobs, Name{Name: "eval"})[0], now)
 		if diff := cmp.Diff(want, e.Covers); diff != "" {
 			t.Errorf("of who asks for %s (%s: %s) what the queue covers differs (-want +got):\n%s", asked, e.Job.Reason, e.Job.Message, diff)
 		}
@@ -197,15 +197,15 @@ func TestExplainListsCoveredResourcesForAnUncoveredRequest(t *testing.T) {
 
 // TestExplainListsChecksOfAJobWithReservedQuota: and no holders, since it does not wait for quota.
 func TestExplainListsChecksOfAJobWithReservedQuota(t *testing.T) {
-	seen, now := busyLab(), at(60).Time
-	seen.JobSets = append(seen.JobSets, aJobSet("checked", inQueue("gpu")))
-	seen.Workloads = append(seen.Workloads, aWorkload("checked", admitted(2), func(w *kueue.Workload) {
+	snapshot, now := busyLab(), at(60).Time
+	snapshot.JobSets = append(snapshot.JobSets, aJobSet("checked", inQueue("gpu")))
+	snapshot.Workloads = append(snapshot.Workloads, aWorkload("checked", admitted(2), func(w *kueue.Workload) {
 		w.Status.Conditions = w.Status.Conditions[:1]
 		w.Status.AdmissionChecks = []kueue.AdmissionCheckState{
 			{Name: "nodes", State: kueue.CheckStatePending, Message: "8 nodes are being made"}, {Name: "licence", State: kueue.CheckStateReady}, {Name: "budget", State: kueue.CheckStatePending}}
 	}))
-	jobs := Jobs(&seen, now)
-	e := Explain(&seen, jobs, Find(jobs, Name{Name: "checked"})[0], now)
+	jobs := Jobs(&snapshot, now)
+	e := Explain(&snapshot, jobs, Find(jobs, Name{Name: "checked"})[0], now)
 	want := []Check{{Name: "budget", State: kueue.CheckStatePending}, {Name: "nodes", State: kueue.CheckStatePending, Message: "8 nodes are being made"}}
 	if diff := cmp.Diff(want, e.Checks); diff != "" {
 		t.Errorf("the checks differ (-want +got):\n%s", diff)
@@ -221,10 +221,10 @@ func TestExplainShowsTheAmountsAdmitted(t *testing.T) {
 		w.Status.Admission.PodSetAssignments[0].ResourceUsage = corev1.ResourceList{
 			"nvidia.com/gpu": resource.MustParse("32"), corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourcePods: resource.MustParse("4")}
 	})
-	seen := Seen{JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"))}, Workloads: []kueue.Workload{given}}
-	jobs := Jobs(&seen, at(60).Time)
+	snapshot := Snapshot{JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"))}, Workloads: []kueue.Workload{given}}
+	jobs := Jobs(&snapshot, at(60).Time)
 	want := corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8"), corev1.ResourceCPU: resource.MustParse("500m")}
-	if diff := cmp.Diff(want, Explain(&seen, jobs, jobs[0], at(60).Time).Asks[0].PerPod); diff != "" {
+	if diff := cmp.Diff(want, Explain(&snapshot, jobs, jobs[0], at(60).Time).Asks[0].PerPod); diff != "" {
 		t.Errorf("what a pod asks differs (-want +got):\n%s", diff)
 	}
 }
@@ -235,26 +235,26 @@ func TestExplainIgnoresResourcesThatDoNotCount(t *testing.T) {
 		"excluded": func(r *v1alpha1.Resources) { r.ExcludeResourcePrefixes = []string{"example.com/"} },
 		"ignored":  func(r *v1alpha1.Resources) { r.QuotaCheckStrategy = ptr.To(v1alpha1.IgnoreUndeclared) },
 	} {
-		seen, now := busyLab(), at(60).Time
-		seen.Configuration = config.Default()
-		counting(seen.Configuration.Resources)
+		snapshot, now := busyLab(), at(60).Time
+		snapshot.Configuration = config.Default()
+		counting(snapshot.Configuration.Resources)
 		asks := corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8"), "example.com/nic": resource.MustParse("1")}}
-		for i := range seen.Workloads {
-			if w := &seen.Workloads[i]; w.Status.Admission == nil {
+		for i := range snapshot.Workloads {
+			if w := &snapshot.Workloads[i]; w.Status.Admission == nil {
 				w.Spec.PodSets[0].Template.Spec.Containers[0].Resources = asks
 				w.Status.Conditions[0].Reason = string(reason.NoMatchingFlavor)
 			}
 		}
-		for i := range seen.JobSets {
-			if js := &seen.JobSets[i]; js.Name == "eval" {
+		for i := range snapshot.JobSets {
+			if js := &snapshot.JobSets[i]; js.Name == "eval" {
 				js.Spec.ReplicatedJobs[0].Template.Spec.Template.Spec.Containers[0].Resources = asks
 			}
 		}
-		for i := range seen.ResourceFlavors {
-			seen.ResourceFlavors[i].Spec.NodeTaints = []corev1.Taint{{Key: "kept", Effect: corev1.TaintEffectNoSchedule}}
+		for i := range snapshot.ResourceFlavors {
+			snapshot.ResourceFlavors[i].Spec.NodeTaints = []corev1.Taint{{Key: "kept", Effect: corev1.TaintEffectNoSchedule}}
 		}
-		jobs := Jobs(&seen, now)
-		e := Explain(&seen, jobs, Find(jobs, Name{Name: "eval"})[0], now)
+		jobs := Jobs(&snapshot, now)
+		e := Explain(&snapshot, jobs, Find(jobs, Name{Name: "eval"})[0], now)
 		if e.Job.Reason != string(reason.NoMatchingFlavor) || e.Covers != nil {
 			t.Errorf("%s: %s: %s; it is told what the queue covers: %v", name, e.Job.Reason, e.Job.Message, e.Covers)
 		}
@@ -263,20 +263,20 @@ func TestExplainIgnoresResourcesThatDoNotCount(t *testing.T) {
 
 func TestExplainShowsTheAdmittedPodCount(t *testing.T) {
 	some := aWorkload("train", admitted(2), func(w *kueue.Workload) { w.Status.Admission.PodSetAssignments[0].Count = ptr.To(int32(3)) })
-	seen := Seen{JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"))}, Workloads: []kueue.Workload{some}}
-	jobs := Jobs(&seen, at(60).Time)
-	if e := Explain(&seen, jobs, jobs[0], at(60).Time); e.Asks[0].Given == nil || *e.Asks[0].Given != 3 {
+	snapshot := Snapshot{JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"))}, Workloads: []kueue.Workload{some}}
+	jobs := Jobs(&snapshot, at(60).Time)
+	if e := Explain(&snapshot, jobs, jobs[0], at(60).Time); e.Asks[0].Given == nil || *e.Asks[0].Given != 3 {
 		t.Errorf("it asks %+v", e.Asks)
 	}
 }
 
 func TestExplainNamesTheFlavorsOfAnAdmittedJob(t *testing.T) {
-	seen := Seen{
+	snapshot := Snapshot{
 		JobSets:   []jobset.JobSet{aJobSet("train", inQueue("gpu"))},
 		Workloads: []kueue.Workload{aWorkload("train", admitted(2))},
 	}
-	jobs := Jobs(&seen, at(60).Time)
-	e := Explain(&seen, jobs, jobs[0], at(60).Time)
+	jobs := Jobs(&snapshot, at(60).Time)
+	e := Explain(&snapshot, jobs, jobs[0], at(60).Time)
 	want := map[corev1.ResourceName]string{"nvidia.com/gpu": "h100"}
 	if diff := cmp.Diff(want, e.Asks[0].Flavors); diff != "" {
 		t.Errorf("flavors differ (-want +got):\n%s", diff)
@@ -333,27 +333,27 @@ func TestPodProblemsGroupsPodsWithTheSameProblem(t *testing.T) {
 func TestExplainReportsThatAJobWaitsForNewNodes(t *testing.T) {
 	topology := kueue.TopologyReference("default")
 	for name, tc := range map[string]struct {
-		change func(*Seen, *kueue.Workload, *Job)
+		change func(*Snapshot, *kueue.Workload, *Job)
 		want   bool
 	}{
-		"a job without places where nodes come on demand": {func(*Seen, *kueue.Workload, *Job) {}, true},
-		"one whose pods are there":                        {func(_ *Seen, _ *kueue.Workload, j *Job) { j.PodsReady = j.PodsAsked }, false},
-		"one that has places": {func(_ *Seen, w *kueue.Workload, _ *Job) {
+		"a job without places where nodes come on demand": {func(*Snapshot, *kueue.Workload, *Job) {}, true},
+		"one whose pods are there":                        {func(_ *Snapshot, _ *kueue.Workload, j *Job) { j.PodsReady = j.PodsAsked }, false},
+		"one that has places": {func(_ *Snapshot, w *kueue.Workload, _ *Job) {
 			w.Status.Admission.PodSetAssignments[0].TopologyAssignment = &kueue.TopologyAssignment{}
 		}, false},
-		"one in a flavor of quota alone":       {func(s *Seen, _ *kueue.Workload, _ *Job) { s.ResourceFlavors[0].Spec.TopologyName = nil }, false},
-		"one whose queue has the nodes it has": {func(s *Seen, _ *kueue.Workload, _ *Job) { s.ClusterQueues[0].Annotations = nil }, false},
+		"one in a flavor of quota alone":       {func(s *Snapshot, _ *kueue.Workload, _ *Job) { s.ResourceFlavors[0].Spec.TopologyName = nil }, false},
+		"one whose queue has the nodes it has": {func(s *Snapshot, _ *kueue.Workload, _ *Job) { s.ClusterQueues[0].Annotations = nil }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			seen, now := busyLab(), at(60).Time
-			jobs := Jobs(&seen, now)
+			snapshot, now := busyLab(), at(60).Time
+			jobs := Jobs(&snapshot, now)
 			job := Find(jobs, Name{Name: "train"})[0]
 			job.PodsReady = 0
-			workload := findWorkload(&seen, &job)
-			seen.ClusterQueues = []kueue.ClusterQueue{{ObjectMeta: metav1.ObjectMeta{Name: string(workload.Status.Admission.ClusterQueue), Annotations: map[string]string{"muster.dev/nodes-on-demand": "true"}}}}
-			seen.ResourceFlavors = []kueue.ResourceFlavor{{ObjectMeta: metav1.ObjectMeta{Name: "h100"}, Spec: kueue.ResourceFlavorSpec{TopologyName: &topology}}}
-			tc.change(&seen, workload, &job)
-			if got := Explain(&seen, jobs, job, now).NewNodes; got != tc.want {
+			workload := findWorkload(&snapshot, &job)
+			snapshot.ClusterQueues = []kueue.ClusterQueue{{ObjectMeta: metav1.ObjectMeta{Name: string(workload.Status.Admission.ClusterQueue), Annotations: map[string]string{"muster.dev/nodes-on-demand": "true"}}}}
+			snapshot.ResourceFlavors = []kueue.ResourceFlavor{{ObjectMeta: metav1.ObjectMeta{Name: "h100"}, Spec: kueue.ResourceFlavorSpec{TopologyName: &topology}}}
+			tc.change(&snapshot, workload, &job)
+			if got := Explain(&snapshot, jobs, job, now).NewNodes; got != tc.want {
 				t.Errorf("got %v", got)
 			}
 		})
@@ -362,10 +362,10 @@ func TestExplainReportsThatAJobWaitsForNewNodes(t *testing.T) {
 
 func TestExplainReportsWhyPodsCannotStart(t *testing.T) {
 	for name, workloads := range map[string][]kueue.Workload{"queued as it is it cannot be": nil, "admitted before": {aWorkload("train", admitted(2))}} {
-		seen := busyLab()
-		seen.JobSets, seen.Workloads = []jobset.JobSet{aJobSet("train", inQueue("gpu"), cannotStart)}, workloads
-		jobs := Jobs(&seen, at(60).Time)
-		e := Explain(&seen, jobs, Find(jobs, Name{Name: "train"})[0], at(60).Time)
+		snapshot := busyLab()
+		snapshot.JobSets, snapshot.Workloads = []jobset.JobSet{aJobSet("train", inQueue("gpu"), cannotStart)}, workloads
+		jobs := Jobs(&snapshot, at(60).Time)
+		e := Explain(&snapshot, jobs, Find(jobs, Name{Name: "train"})[0], at(60).Time)
 		if e.Job.Why() != noAgentServed {
 			t.Errorf("%s: got %q", name, e.Job.Why())
 		}
@@ -380,7 +380,7 @@ func TestExplainShowsTheLastWarning(t *testing.T) {
 	}
 	repeated := warned("mend this", 20)
 	repeated.Series = &corev1.EventSeries{LastObservedTime: metav1.NewMicroTime(at(50).Time)}
-	unqueued := Seen{JobSets: []jobset.JobSet{aJobSet("odd", inQueue("gpu"))}, Warnings: []corev1.Event{repeated, warned("mended since", 40)}}
+	unqueued := Snapshot{JobSets: []jobset.JobSet{aJobSet("odd", inQueue("gpu"))}, Warnings: []corev1.Event{repeated, warned("mended since", 40)}}
 	queued := busyLab()
 	queued.Warnings = unqueued.Warnings
 	evicted := busyLab()
@@ -390,14 +390,14 @@ func TestExplainShowsTheLastWarning(t *testing.T) {
 				Reason: kueue.WorkloadEvictedDueToNodeFailures, Message: "its node is gone", LastTransitionTime: metav1.NewTime(at(30).Time)})
 		}
 	}
-	free := Seen{JobSets: []jobset.JobSet{aJobSet("free")}, Warnings: unqueued.Warnings}
+	free := Snapshot{JobSets: []jobset.JobSet{aJobSet("free")}, Warnings: unqueued.Warnings}
 	withPod := free
 	withPod.Pods = []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "free-workers-0-0"}}}
 	now := at(60).Time
 	for name, tc := range map[string]struct {
-		seen *Seen
-		job  string
-		want *Warning
+		snapshot *Snapshot
+		job      string
+		want     *Warning
 	}{
 		"of one that was evicted":                   {&evicted, "eval", &Warning{Reason: "NodeFailures", Message: "its node is gone", ToldAt: metav1.NewTime(at(30).Time)}},
 		"of one that has none":                      {&unqueued, "odd", &Warning{Reason: "InvalidJob", Message: "mend this", ToldAt: metav1.NewTime(at(50).Time)}},
@@ -406,8 +406,8 @@ func TestExplainShowsTheLastWarning(t *testing.T) {
 		"not of one that has pods, which say it":    {&withPod, "free", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			jobs := Jobs(tc.seen, now)
-			if diff := cmp.Diff(tc.want, Explain(tc.seen, jobs, Find(jobs, Name{Name: tc.job})[0], now).Warning); diff != "" {
+			jobs := Jobs(tc.snapshot, now)
+			if diff := cmp.Diff(tc.want, Explain(tc.snapshot, jobs, Find(jobs, Name{Name: tc.job})[0], now).Warning); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -427,7 +427,7 @@ func TestLineReportsAQueueClosedOnlyByAnnotation(t *testing.T) {
 	} {
 		cq := kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "lab", Annotations: map[string]string{muster.ClosedAnnotation: test.closed}}}
 		cq.Spec.StopPolicy = &test.policy
-		if line := lineOf(&Seen{ClusterQueues: []kueue.ClusterQueue{cq}}, nil, &Job{ClusterQueue: "lab"}); line.Closed != test.want {
+		if line := lineOf(&Snapshot{ClusterQueues: []kueue.ClusterQueue{cq}}, nil, &Job{ClusterQueue: "lab"}); line.Closed != test.want {
 			t.Errorf("%s: %+v", name, line)
 		}
 	}

@@ -21,10 +21,10 @@ type flavorResource struct {
 	resource corev1.ResourceName
 }
 
-func holdingsByQueue(seen *Seen) map[string]holdings {
+func holdingsByQueue(snapshot *Snapshot) map[string]holdings {
 	byQueue := map[string]holdings{}
-	for i := range seen.Workloads {
-		w := &seen.Workloads[i]
+	for i := range snapshot.Workloads {
+		w := &snapshot.Workloads[i]
 		if w.Status.Admission == nil || !workload.IsTrue(w, kueue.WorkloadQuotaReserved) || workload.IsFinished(w) {
 			continue
 		}
@@ -51,7 +51,7 @@ func addUsage(sum map[flavorResource]resource.Quantity, w *kueue.Workload) {
 		assignment := &w.Status.Admission.PodSetAssignments[i]
 		left, given := workload.Left(w, assignment)
 		for name, amount := range usageOf(assignment, left, given) {
-			amount.Add(surplus(w, assignment, name))
+			amount.Add(terminatingUsage(w, assignment, name))
 			key := flavorResource{assignment.Flavors[name], name}
 			total := sum[key]
 			total.Add(amount)
@@ -72,9 +72,9 @@ func usageOf(a *kueue.PodSetAssignment, left, given int32) corev1.ResourceList {
 	return out
 }
 
-// surplus returns how much of the resource is used, beyond the assignment, by pods that a resize removes and that are
+// terminatingUsage returns how much of the resource is used, beyond the assignment, by pods that a resize removes and that are
 // not gone yet.
-func surplus(w *kueue.Workload, a *kueue.PodSetAssignment, name corev1.ResourceName) resource.Quantity {
+func terminatingUsage(w *kueue.Workload, a *kueue.PodSetAssignment, name corev1.ResourceName) resource.Quantity {
 	for _, uses := range w.Status.ResourceRequests {
 		if more := uses.Resources[name].DeepCopy(); uses.Name == a.Name && more.Cmp(a.ResourceUsage[name]) > 0 {
 			more.Sub(a.ResourceUsage[name])

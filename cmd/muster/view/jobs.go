@@ -20,13 +20,13 @@ import (
 
 // Jobs returns what users submitted: JobSets, GenericJobs, TrainingJobs, LatticeJobs, VCJobs, batch Jobs not owned by
 // another job, and the Workloads of jobs of other kinds or of no job. They are sorted by namespace, then by age.
-func Jobs(seen *Seen, now time.Time) []Job {
-	found := subjects(seen)
+func Jobs(snapshot *Snapshot, now time.Time) []Job {
+	found := subjects(snapshot)
 	titles := titlesOf(found)
 	jobs := make([]Job, 0, len(found))
 	for _, s := range found {
 		s.titles = titles
-		if s.queue == "" && s.workload == nil && s.startedAt == nil && takesInUnnamed(seen, s.meta.Namespace) {
+		if s.queue == "" && s.workload == nil && s.startedAt == nil && queuesUnnamed(snapshot, s.meta.Namespace) {
 			s.queue = muster.DefaultQueue
 		}
 		jobs = append(jobs, s.describe(now))
@@ -38,41 +38,41 @@ func Jobs(seen *Seen, now time.Time) []Job {
 }
 
 // subjects returns a subject for each job, without those that are parts of another one.
-func subjects(seen *Seen) (found []*subject) {
-	owned := seen.owners()
+func subjects(snapshot *Snapshot) (found []*subject) {
+	owned := snapshot.owners()
 	shown := map[types.UID]bool{} // including those that are parts of another job
 	add := func(s *subject) {
 		shown[s.meta.UID] = true
 		found = append(found, s)
 	}
-	for i := range seen.JobSets {
-		add(jobSetSubject(&seen.JobSets[i], owned))
+	for i := range snapshot.JobSets {
+		add(jobSetSubject(&snapshot.JobSets[i], owned))
 	}
-	for i := range seen.GenericJobs {
-		add(genericJobSubject(&seen.GenericJobs[i], owned))
+	for i := range snapshot.GenericJobs {
+		add(genericJobSubject(&snapshot.GenericJobs[i], owned))
 	}
-	for i := range seen.TrainingJobs {
-		add(trainingJobSubject(&seen.TrainingJobs[i], *seen.configuration().TrainingJob.Group, owned))
+	for i := range snapshot.TrainingJobs {
+		add(trainingJobSubject(&snapshot.TrainingJobs[i], *snapshot.configuration().TrainingJob.Group, owned))
 	}
-	latticeJobs, vcJobs := latticeJobs(seen, owned)
+	latticeJobs, vcJobs := latticeJobs(snapshot, owned)
 	for _, s := range latticeJobs {
 		add(s)
 	}
-	for i := range seen.VCJobs {
-		shown[seen.VCJobs[i].UID] = true
+	for i := range snapshot.VCJobs {
+		shown[snapshot.VCJobs[i].UID] = true
 	}
 	for _, job := range vcJobs {
 		add(vcJobSubject(job, owned))
 	}
-	for i := range seen.Jobs {
-		job := &seen.Jobs[i]
+	for i := range snapshot.Jobs {
+		job := &snapshot.Jobs[i]
 		shown[job.UID] = true
 		if !isPartOfAnother(job, owned) {
 			add(batchJobSubject(job, owned))
 		}
 	}
-	for i := range seen.Workloads {
-		workload := &seen.Workloads[i]
+	for i := range snapshot.Workloads {
+		workload := &snapshot.Workloads[i]
 		if !slices.ContainsFunc(workload.OwnerReferences, func(o metav1.OwnerReference) bool { return shown[o.UID] }) {
 			found = append(found, workloadSubject(workload))
 		}
@@ -93,10 +93,10 @@ func titlesOf(found []*subject) map[types.UID]string {
 	return titles
 }
 
-// takesInUnnamed reports whether jobs of a namespace that name no queue are queued nevertheless: so they are if a user
+// queuesUnnamed reports whether jobs of a namespace that name no queue are queued nevertheless: so they are if a user
 // created a LocalQueue called default.
-func takesInUnnamed(seen *Seen, namespace string) bool {
-	return slices.ContainsFunc(seen.LocalQueues, func(lq kueue.LocalQueue) bool {
+func queuesUnnamed(snapshot *Snapshot, namespace string) bool {
+	return slices.ContainsFunc(snapshot.LocalQueues, func(lq kueue.LocalQueue) bool {
 		_, madeByMuster := lq.Labels[muster.MadeForLabel]
 		return lq.Namespace == namespace && lq.Name == muster.DefaultQueue && !madeByMuster
 	})
@@ -131,9 +131,9 @@ type subject struct {
 	held string
 	// stopped says why the job, though allowed to run, has no pods: a user set it so. "" if it runs pods.
 	stopped string
-	// saysSize is set if the job's own spec says how many pods it runs at present, limited by what it was admitted
+	// sizeFromSpec is set if the job's own spec says how many pods it runs at present, limited by what it was admitted
 	// with.
-	saysSize bool
+	sizeFromSpec bool
 	// parts are the parts of a job that may be enlarged after admission; none for other jobs.
 	parts []part
 	// given is how many pods the job was admitted with, 0 if it was not.
@@ -171,12 +171,12 @@ func (p podCounts) up() int32 { return min(p.ready+p.succeeded, p.asked) }
 func jobSetSubject(js *jobset.JobSet, owned owners) *subject {
 	s := &subject{
 		meta: &js.ObjectMeta, kind: "JobSet", group: jobset.GroupVersion.Group,
-		workload:  owned.workloads[js.UID],
-		queue:     js.Labels[kueue.QueueLabel],
-		requests:  corev1.ResourceList{},
-		restarts:  js.Status.Restarts,
-		suspended: js.Spec.Suspend != nil && *js.Spec.Suspend,
-		saysSize:  true,
+		workload:     owned.workloads[js.UID],
+		queue:        js.Labels[kueue.QueueLabel],
+		requests:     corev1.ResourceList{},
+		restarts:     js.Status.Restarts,
+		suspended:    js.Spec.Suspend != nil && *js.Spec.Suspend,
+		sizeFromSpec: true,
 	}
 	for i := range js.Spec.ReplicatedJobs {
 		replicated := &js.Spec.ReplicatedJobs[i]
@@ -208,12 +208,12 @@ func jobSetSubject(js *jobset.JobSet, owned owners) *subject {
 func batchJobSubject(job *batchv1.Job, owned owners) *subject {
 	s := &subject{
 		meta: &job.ObjectMeta, kind: "Job", group: batchv1.GroupName,
-		workload:  owned.workloads[job.UID],
-		queue:     job.Labels[kueue.QueueLabel],
-		pods:      podCounts{asked: podsAtOnce(&job.Spec)},
-		requests:  corev1.ResourceList{},
-		suspended: job.Spec.Suspend != nil && *job.Spec.Suspend,
-		saysSize:  true,
+		workload:     owned.workloads[job.UID],
+		queue:        job.Labels[kueue.QueueLabel],
+		pods:         podCounts{asked: podsAtOnce(&job.Spec)},
+		requests:     corev1.ResourceList{},
+		suspended:    job.Spec.Suspend != nil && *job.Spec.Suspend,
+		sizeFromSpec: true,
 	}
 	if parallelism := job.Spec.Parallelism; parallelism != nil && *parallelism == 0 {
 		s.stopped = "spec.parallelism is 0: it runs no pods"

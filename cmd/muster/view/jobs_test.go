@@ -63,23 +63,23 @@ func fromTwo(w *kueue.Workload) {
 func TestJobs(t *testing.T) {
 	running := batchv1.JobStatus{Active: 2, Ready: ptr.To(int32(2)), StartTime: ptr.To(at(5))}
 	tests := []struct {
-		name string
-		seen Seen
-		want []line // at second 60
+		name     string
+		snapshot Snapshot
+		want     []line // at second 60
 	}{{
 		name: "a JobSet whose Workload waits shows the Workload's reason",
-		seen: Seen{
+		snapshot: Snapshot{
 			JobSets:   []jobset.JobSet{aJobSet("eval", inQueue("gpu"))},
 			Workloads: []kueue.Workload{aWorkload("eval", waitingForQuota)},
 		},
 		want: []line{{"ml/jobset/eval", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "WaitingForQuota: 32 more needed"}},
 	}, {
-		name: "a JobSet with a queue and no Workload has not been looked at",
-		seen: Seen{JobSets: []jobset.JobSet{aJobSet("eval", inQueue("gpu"))}},
-		want: []line{{"ml/jobset/eval", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "no Workload yet: Muster has not looked at it, or its events say what is wrong: muster explain has them"}},
+		name:     "a JobSet with a queue and no Workload has not been looked at",
+		snapshot: Snapshot{JobSets: []jobset.JobSet{aJobSet("eval", inQueue("gpu"))}},
+		want:     []line{{"ml/jobset/eval", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "no Workload yet: Muster has not looked at it, or its events say what is wrong: muster explain has them"}},
 	}, {
 		name: "a JobSet of which no pods can be started says why, in a queue or not, also where it was admitted before",
-		seen: Seen{
+		snapshot: Snapshot{
 			JobSets:   []jobset.JobSet{aJobSet("plain", cannotStart), aJobSet("queued", inQueue("gpu"), cannotStart), aJobSet("train", inQueue("gpu"), cannotStart)},
 			Workloads: []kueue.Workload{aWorkload("train", admitted(20))},
 		},
@@ -90,27 +90,27 @@ func TestJobs(t *testing.T) {
 		},
 	}, {
 		name: "a JobSet of which some pods run, and no more can be started, says both",
-		seen: Seen{
+		snapshot: Snapshot{
 			JobSets: []jobset.JobSet{aJobSet("train", cannotStart)},
 			Jobs:    []batchv1.Job{aJob("train-workers-0", ownedBy("train", running))},
 		},
 		want: []line{{"ml/jobset/train", "", Running, "2/4", "32 gpu", "5s", "55s", noAgentServed}},
 	}, {
 		name: "what kept pods from being started is over once they can be",
-		seen: Seen{JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"), func(js *jobset.JobSet) {
+		snapshot: Snapshot{JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"), func(js *jobset.JobSet) {
 			js.Status.Conditions = []metav1.Condition{{Type: muster.CannotStartCondition, Status: metav1.ConditionFalse, Message: muster.MayStartMessage}}
 		})}, Workloads: []kueue.Workload{aWorkload("train", admitted(20))}},
 		want: []line{{"ml/jobset/train", "gpu", Starting, "0/4", "32 gpu", "20s", "40s", ""}},
 	}, {
 		name: "a Job whose prebuilt Workload is not there waits for it",
-		seen: Seen{Jobs: []batchv1.Job{aJob("eval", func(job *batchv1.Job) {
+		snapshot: Snapshot{Jobs: []batchv1.Job{aJob("eval", func(job *batchv1.Job) {
 			job.Labels = map[string]string{kueue.PrebuiltWorkloadLabel: "built"}
 		})}},
 		want: []line{{"ml/job/eval", "", Pending, "0/1", "300m cpu", "60s", "-", "waits for the Workload built, which its label " +
 			"kueue.x-k8s.io/prebuilt-workload-name names: it is not there, belongs to another job, or asks for other pods"}},
 	}, {
 		name: "an admitted JobSet counts the pods of all its Jobs, and waits until admission",
-		seen: Seen{
+		snapshot: Snapshot{
 			JobSets:   []jobset.JobSet{aJobSet("train", inQueue("gpu"))},
 			Workloads: []kueue.Workload{aWorkload("train", admitted(20))},
 			Jobs: []batchv1.Job{
@@ -121,7 +121,7 @@ func TestJobs(t *testing.T) {
 		want: []line{{"ml/jobset/train", "gpu", Running, "3/4", "32 gpu", "20s", "40s", ""}},
 	}, {
 		name: "a JobSet that was made smaller asks for as many pods as it has now, and one that was made larger for what it was given",
-		seen: Seen{
+		snapshot: Snapshot{
 			JobSets: []jobset.JobSet{
 				aJobSet("large", inQueue("gpu"), func(js *jobset.JobSet) { js.Spec.ReplicatedJobs[0].Replicas = 3 }),
 				aJobSet("small", inQueue("gpu"), func(js *jobset.JobSet) { js.Spec.ReplicatedJobs[0].Replicas = 1 }),
@@ -135,7 +135,7 @@ func TestJobs(t *testing.T) {
 		},
 	}, {
 		name: "an admission that does not count its pods is for all of them",
-		seen: Seen{
+		snapshot: Snapshot{
 			JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"))},
 			Workloads: []kueue.Workload{aWorkload("train", admitted(20), func(w *kueue.Workload) {
 				w.Status.Admission.PodSetAssignments[0].Count = nil
@@ -145,7 +145,7 @@ func TestJobs(t *testing.T) {
 		want: []line{{"ml/jobset/train", "gpu", Running, "2/4", "32 gpu", "20s", "40s", ""}},
 	}, {
 		name: "a JobSet of which one part was made larger and another smaller says which waits, and one that has a new part too",
-		seen: Seen{
+		snapshot: Snapshot{
 			JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"), func(js *jobset.JobSet) {
 				more := *js.Spec.ReplicatedJobs[0].DeepCopy()
 				more.Name, more.Replicas = "more", 1
@@ -157,7 +157,7 @@ func TestJobs(t *testing.T) {
 		want: []line{{"ml/jobset/train", "gpu", Starting, "0/4", "32 gpu", "20s", "40s", "asks for 2 pods of more now, and was admitted for 0: the rest has no quota"}},
 	}, {
 		name: "a VCJob that was admitted with its least, and made larger then, says what it has",
-		seen: Seen{
+		snapshot: Snapshot{
 			VCJobs:    []volcano.Job{aVCJob("gang", larger), aVCJob("grows", larger)},
 			Workloads: []kueue.Workload{aWorkload("gang", admitted(20), givenTwo), aWorkload("grows", admitted(20), givenTwo, fromTwo)},
 		},
@@ -167,7 +167,7 @@ func TestJobs(t *testing.T) {
 		},
 	}, {
 		name: "a JobSet whose Jobs restart alone says how often",
-		seen: Seen{
+		snapshot: Snapshot{
 			JobSets: []jobset.JobSet{aJobSet("alone", inQueue("gpu"), func(js *jobset.JobSet) {
 				js.Status.ReplicatedJobsStatus = []jobset.ReplicatedJobStatus{{Name: "workers", JobRestarts: []int32{0, 2}}, {Name: "others", JobRestarts: []int32{1}}}
 			})},
@@ -176,7 +176,7 @@ func TestJobs(t *testing.T) {
 		want: []line{{"ml/jobset/alone", "gpu", Starting, "0/4", "32 gpu", "20s", "40s", "Jobs restarted alone 3 times"}},
 	}, {
 		name: "a Job whose user has it run no pods waits for him, and keeps its quota if it has any",
-		seen: Seen{
+		snapshot: Snapshot{
 			Jobs: []batchv1.Job{
 				aJob("plain", func(job *batchv1.Job) { job.Spec.Parallelism = ptr.To(int32(0)) }),
 				aJob("train", func(job *batchv1.Job) { job.Spec.Parallelism = ptr.To(int32(0)) }),
@@ -189,16 +189,16 @@ func TestJobs(t *testing.T) {
 		},
 	}, {
 		name: "a GenericJob without a queue shows what its status counts",
-		seen: Seen{GenericJobs: []tensorstack.GenericJob{aGenericJob("tf", "", func(job *tensorstack.GenericJob) {
+		snapshot: Snapshot{GenericJobs: []tensorstack.GenericJob{aGenericJob("tf", "", func(job *tensorstack.GenericJob) {
 			job.Status.Aggregate = &tensorstack.Aggregate{Running: 2, Succeeded: 1, Pending: 1}
 			job.Status.Tasks = []tensorstack.Tasks{{Type: "worker", RestartCount: 2}}
 			job.Status.Conditions = []tensorstack.JobCondition{{Type: tensorstack.JobInitialized, Status: metav1.ConditionTrue, LastTransitionTime: at(5)}}
 		})}},
 		want: []line{{"ml/genericjob/tf", "", Running, "3/4", "32 gpu", "5s", "55s", "replicas restarted 2 times"}},
 	}, {
-		name: "a GenericJob waits in the queue of its scheduler section",
-		seen: Seen{GenericJobs: []tensorstack.GenericJob{aGenericJob("tf", "gpu")}},
-		want: []line{{"ml/genericjob/tf", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "no Workload yet: Muster has not looked at it, or its events say what is wrong: muster explain has them"}},
+		name:     "a GenericJob waits in the queue of its scheduler section",
+		snapshot: Snapshot{GenericJobs: []tensorstack.GenericJob{aGenericJob("tf", "gpu")}},
+		want:     []line{{"ml/genericjob/tf", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "no Workload yet: Muster has not looked at it, or its events say what is wrong: muster explain has them"}},
 	}, {
 		name: "a JobSet that another controller manages says so",
 		seen: Seen{JobSets: []jobset.JobSet{aJobSet("eval", func(js *jobset.JobSet) {
@@ -208,13 +208,13 @@ func TestJobs(t *testing.T) {
 		want: []line{{"ml/jobset/eval", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "managedBy is acme.io/multikueue: that controller runs the job, and Muster leaves it alone"}},
 	}, {
 		name: "a paused GenericJob says so",
-		seen: Seen{GenericJobs: []tensorstack.GenericJob{aGenericJob("tf", "gpu", func(job *tensorstack.GenericJob) {
+		snapshot: Snapshot{GenericJobs: []tensorstack.GenericJob{aGenericJob("tf", "gpu", func(job *tensorstack.GenericJob) {
 			job.Spec.RunMode = &tensorstack.RunMode{Pause: &tensorstack.PauseMode{Enabled: true}}
 		})}},
 		want: []line{{"ml/genericjob/tf", "gpu", Suspended, "0/4", "32 gpu", "-", "-", "paused: spec.runMode.pause.enabled is true"}},
 	}, {
 		name: "a GenericJob that failed says by which rule",
-		seen: Seen{GenericJobs: []tensorstack.GenericJob{aGenericJob("tf", "", func(job *tensorstack.GenericJob) {
+		snapshot: Snapshot{GenericJobs: []tensorstack.GenericJob{aGenericJob("tf", "", func(job *tensorstack.GenericJob) {
 			job.Status.Aggregate = &tensorstack.Aggregate{Running: 3, Failed: 1}
 			job.Status.Conditions = []tensorstack.JobCondition{
 				{Type: tensorstack.JobInitialized, Status: metav1.ConditionTrue, LastTransitionTime: at(5)},
@@ -224,36 +224,36 @@ func TestJobs(t *testing.T) {
 		})}},
 		want: []line{{"ml/genericjob/tf", "", Failed, "3/4", "32 gpu", "5s", "35s", "by a rule"}},
 	}, {
-		name: "a VCJob waits in the queue that it names",
-		seen: Seen{VCJobs: []volcano.Job{aVCJob("train")}},
-		want: []line{{"ml/vcjob/train", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "no Workload yet: Muster has not looked at it, or its events say what is wrong: muster explain has them"}},
+		name:     "a VCJob waits in the queue that it names",
+		snapshot: Snapshot{VCJobs: []volcano.Job{aVCJob("train")}},
+		want:     []line{{"ml/vcjob/train", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "no Workload yet: Muster has not looked at it, or its events say what is wrong: muster explain has them"}},
 	}, {
 		name: "a VCJob that cannot be queued says why",
-		seen: Seen{VCJobs: []volcano.Job{aVCJob("train", func(job *volcano.Job) {
+		snapshot: Snapshot{VCJobs: []volcano.Job{aVCJob("train", func(job *volcano.Job) {
 			job.Status.State = volcano.JobState{Phase: volcano.Pending, Reason: "InvalidJob", Message: "there is no task master"}
 		})}},
 		want: []line{{"ml/vcjob/train", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "there is no task master"}},
 	}, {
-		name: "a VCJob that was aborted says how it goes on",
-		seen: Seen{VCJobs: []volcano.Job{aVCJob("train", func(job *volcano.Job) { job.Status.State.Phase = volcano.Aborted })}},
-		want: []line{{"ml/vcjob/train", "gpu", Suspended, "0/4", "32 gpu", "-", "-", "aborted: a Command ResumeJob starts it again"}},
+		name:     "a VCJob that was aborted says how it goes on",
+		snapshot: Snapshot{VCJobs: []volcano.Job{aVCJob("train", func(job *volcano.Job) { job.Status.State.Phase = volcano.Aborted })}},
+		want:     []line{{"ml/vcjob/train", "gpu", Suspended, "0/4", "32 gpu", "-", "-", "aborted: a Command ResumeJob starts it again"}},
 	}, {
 		name: "a VCJob that failed says why",
-		seen: Seen{VCJobs: []volcano.Job{aVCJob("train", func(job *volcano.Job) {
+		snapshot: Snapshot{VCJobs: []volcano.Job{aVCJob("train", func(job *volcano.Job) {
 			job.Status.State = volcano.JobState{Phase: volcano.Failed, Reason: "MaxRetry", Message: "restarted too often", LastTransitionTime: at(40)}
 		})}, Workloads: []kueue.Workload{aWorkload("train", admitted(20))}},
 		want: []line{{"ml/vcjob/train", "gpu", Failed, "0/4", "32 gpu", "20s", "20s", "MaxRetry: restarted too often"}},
 	}, {
-		name: "a LatticeJob that cannot be submitted says why",
-		seen: Seen{LatticeJobs: []lattice.LatticeJob{aLatticeJob("etl", lattice.Pending, "The cluster does not serve ExternalSecret")}},
-		want: []line{{"ml/latticejob/etl", "gpu", Pending, "0/2", "600m cpu", "60s", "-", "The cluster does not serve ExternalSecret"}},
+		name:     "a LatticeJob that cannot be submitted says why",
+		snapshot: Snapshot{LatticeJobs: []lattice.LatticeJob{aLatticeJob("etl", lattice.Pending, "The cluster does not serve ExternalSecret")}},
+		want:     []line{{"ml/latticejob/etl", "gpu", Pending, "0/2", "600m cpu", "60s", "-", "The cluster does not serve ExternalSecret"}},
 	}, {
-		name: "a LatticeJob of which somebody deleted the VCJob waits for nothing, nor runs",
-		seen: Seen{LatticeJobs: []lattice.LatticeJob{aLatticeJob("etl", lattice.Running, lattice.LostMessage)}},
-		want: []line{{"ml/latticejob/etl", "gpu", Failed, "0/2", "600m cpu", "0s", "-", lattice.LostMessage}},
+		name:     "a LatticeJob of which somebody deleted the VCJob waits for nothing, nor runs",
+		snapshot: Snapshot{LatticeJobs: []lattice.LatticeJob{aLatticeJob("etl", lattice.Running, lattice.LostMessage)}},
+		want:     []line{{"ml/latticejob/etl", "gpu", Failed, "0/2", "600m cpu", "0s", "-", lattice.LostMessage}},
 	}, {
-		name: "a LatticeJob with a schedule is seen as its runs, unless it can have none",
-		seen: Seen{LatticeJobs: []lattice.LatticeJob{
+		name: "a LatticeJob with a schedule is listed as its runs, unless it can have none",
+		snapshot: Snapshot{LatticeJobs: []lattice.LatticeJob{
 			scheduled(aLatticeJob("nightly", lattice.Running, "Cron active: 1 job(s), last scheduled: never")), aLatticeJob("nightly-1", lattice.Pending, "Waiting for quota"),
 			scheduled(aLatticeJob("wrong", lattice.Failed, "Failed to compile job: job has no tasks")),
 		}},
@@ -262,8 +262,8 @@ func TestJobs(t *testing.T) {
 			{"ml/latticejob/wrong", "gpu", Failed, "0/2", "600m cpu", "0s", "-", "Failed to compile job: job has no tasks"},
 		},
 	}, {
-		name: "a LatticeJob is seen as its VCJob, which is not listed",
-		seen: Seen{
+		name: "a LatticeJob is represented by its VCJob, which is not listed",
+		snapshot: Snapshot{
 			LatticeJobs: []lattice.LatticeJob{aLatticeJob("etl", lattice.Running, "Job submitted to Volcano")},
 			VCJobs:      []volcano.Job{aVCJob("train", madeFor("uid-etl")), aVCJob("other", madeFor("uid-unseen"))},
 			Workloads:   []kueue.Workload{aWorkload("train", waitingForQuota)},
@@ -274,14 +274,14 @@ func TestJobs(t *testing.T) {
 		},
 	}, {
 		name: "a LatticeJob that was handed over to Volcano says so",
-		seen: Seen{
+		snapshot: Snapshot{
 			LatticeJobs: []lattice.LatticeJob{aLatticeJob("etl", lattice.Running, "Job submitted to Volcano. Its queue is not one of Muster's")},
 			VCJobs:      []volcano.Job{aVCJob("etl", madeFor("uid-etl"))},
 		},
 		want: []line{{"ml/latticejob/etl", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "Job submitted to Volcano. Its queue is not one of Muster's"}},
 	}, {
 		name: "a LatticeJob that failed says what its VCJob says",
-		seen: Seen{
+		snapshot: Snapshot{
 			LatticeJobs: []lattice.LatticeJob{aLatticeJob("etl", lattice.Failed, "Job failed")},
 			VCJobs: []volcano.Job{aVCJob("train", madeFor("uid-etl"), func(job *volcano.Job) {
 				job.Status.State = volcano.JobState{Phase: volcano.Failed, Message: "restarted too often", LastTransitionTime: at(40)}
@@ -291,21 +291,21 @@ func TestJobs(t *testing.T) {
 		want: []line{{"ml/latticejob/etl", "gpu", Failed, "0/4", "32 gpu", "20s", "20s", "restarted too often"}},
 	}, {
 		name: "an admitted JobSet without a ready pod is starting",
-		seen: Seen{
+		snapshot: Snapshot{
 			JobSets:   []jobset.JobSet{aJobSet("train", inQueue("gpu"))},
 			Workloads: []kueue.Workload{aWorkload("train", admitted(20))},
 		},
 		want: []line{{"ml/jobset/train", "gpu", Starting, "0/4", "32 gpu", "20s", "40s", ""}},
 	}, {
 		name: "a JobSet without a queue runs since its first Job started",
-		seen: Seen{
+		snapshot: Snapshot{
 			JobSets: []jobset.JobSet{aJobSet("train")},
 			Jobs:    []batchv1.Job{aJob("train-workers-0", ownedBy("train", running))},
 		},
 		want: []line{{"ml/jobset/train", "", Running, "2/4", "32 gpu", "5s", "55s", ""}},
 	}, {
 		name: "a completed JobSet keeps the times that it had",
-		seen: Seen{
+		snapshot: Snapshot{
 			JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"), func(js *jobset.JobSet) {
 				js.Status.Conditions = []metav1.Condition{{
 					Type: string(jobset.JobSetCompleted), Status: metav1.ConditionTrue, Reason: "AllJobsCompleted", LastTransitionTime: at(50),
@@ -320,7 +320,7 @@ func TestJobs(t *testing.T) {
 		want: []line{{"ml/jobset/train", "gpu", Completed, "4/4", "32 gpu", "20s", "30s", ""}},
 	}, {
 		name: "a failed JobSet says why it failed",
-		seen: Seen{JobSets: []jobset.JobSet{aJobSet("train", func(js *jobset.JobSet) {
+		snapshot: Snapshot{JobSets: []jobset.JobSet{aJobSet("train", func(js *jobset.JobSet) {
 			js.Status.Conditions = []metav1.Condition{{
 				Type: string(jobset.JobSetFailed), Status: metav1.ConditionTrue, LastTransitionTime: at(50),
 				Reason: "FailedJobs", Message: "first failed job: x",
@@ -329,14 +329,14 @@ func TestJobs(t *testing.T) {
 		want: []line{{"ml/jobset/train", "", Failed, "0/4", "32 gpu", "50s", "-", "FailedJobs: first failed job: x"}},
 	}, {
 		name: "a restarted JobSet says how often",
-		seen: Seen{
+		snapshot: Snapshot{
 			JobSets: []jobset.JobSet{aJobSet("train", func(js *jobset.JobSet) { js.Status.Restarts = 2 })},
 			Jobs:    []batchv1.Job{aJob("train-workers-0", ownedBy("train", running))},
 		},
 		want: []line{{"ml/jobset/train", "", Running, "2/4", "32 gpu", "5s", "55s", "restarted 2 times"}},
 	}, {
 		name: "an evicted job that still holds its quota is being evicted",
-		seen: Seen{
+		snapshot: Snapshot{
 			JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"))},
 			Workloads: []kueue.Workload{aWorkload("train", admitted(20),
 				with(kueue.WorkloadEvicted, metav1.ConditionTrue, "Preempted", "to accommodate eval", 40))},
@@ -344,7 +344,7 @@ func TestJobs(t *testing.T) {
 		want: []line{{"ml/jobset/train", "gpu", Evicting, "0/4", "32 gpu", "20s", "40s", "Preempted: to accommodate eval"}},
 	}, {
 		name: "a preempted job names the job that it makes room for",
-		seen: Seen{
+		snapshot: Snapshot{
 			JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"))},
 			Workloads: []kueue.Workload{aWorkload("train", admitted(20), with(kueue.WorkloadEvicted, metav1.ConditionTrue, "Preempted",
 				"Preempted to accommodate a workload (UID: uid-w-train, JobUID: ) due to reclamation within the cohort", 40))},
@@ -353,7 +353,7 @@ func TestJobs(t *testing.T) {
 			"Preempted: Preempted to accommodate ml/jobset/train due to reclamation within the cohort"}},
 	}, {
 		name: "a job that backs off after an eviction says why it was evicted and until when",
-		seen: Seen{
+		snapshot: Snapshot{
 			JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"))},
 			Workloads: []kueue.Workload{aWorkload("train",
 				with(kueue.WorkloadQuotaReserved, metav1.ConditionFalse, "PendingEvaluation", "The workload has no reservation", 50),
@@ -364,7 +364,7 @@ func TestJobs(t *testing.T) {
 			"PendingEvaluation: was evicted: Exceeded the PodsReady timeout ml/train; queued again in 60s"}},
 	}, {
 		name: "a deactivated job says what deactivated it",
-		seen: Seen{
+		snapshot: Snapshot{
 			JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"))},
 			Workloads: []kueue.Workload{aWorkload("train",
 				with(kueue.WorkloadEvicted, metav1.ConditionTrue, "DeactivatedDueToRequeuingLimitExceeded", "The workload is deactivated due to exceeding the limit", 40),
@@ -374,7 +374,7 @@ func TestJobs(t *testing.T) {
 			"DeactivatedDueToRequeuingLimitExceeded: The workload is deactivated due to exceeding the limit"}},
 	}, {
 		name: "a job that was admitted with fewer pods says so",
-		seen: Seen{
+		snapshot: Snapshot{
 			JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"))},
 			Workloads: []kueue.Workload{aWorkload("train", admitted(20), func(w *kueue.Workload) {
 				w.Status.Admission.PodSetAssignments[0].Count = ptr.To(int32(3))
@@ -383,7 +383,7 @@ func TestJobs(t *testing.T) {
 		want: []line{{"ml/jobset/train", "gpu", Starting, "0/3", "32 gpu", "20s", "40s", "admitted with 3 of 4 pods"}},
 	}, {
 		name: "time run before an eviction is not waited",
-		seen: Seen{
+		snapshot: Snapshot{
 			JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"))},
 			Workloads: []kueue.Workload{aWorkload("train", waitingForQuota, func(w *kueue.Workload) {
 				w.Status.AccumulatedPastExexcutionTimeSeconds = ptr.To(int32(25))
@@ -392,7 +392,7 @@ func TestJobs(t *testing.T) {
 		want: []line{{"ml/jobset/train", "gpu", Pending, "0/4", "32 gpu", "35s", "25s", "WaitingForQuota: 32 more needed"}},
 	}, {
 		name: "a job that is queued again later says when",
-		seen: Seen{
+		snapshot: Snapshot{
 			JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"))},
 			Workloads: []kueue.Workload{aWorkload("train", waitingForQuota, func(w *kueue.Workload) {
 				w.Status.RequeueState = &kueue.RequeueState{RequeueAt: ptr.To(at(90))}
@@ -401,7 +401,7 @@ func TestJobs(t *testing.T) {
 		want: []line{{"ml/jobset/train", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "WaitingForQuota: 32 more needed; queued again in 30s"}},
 	}, {
 		name: "reserved quota without admission waits for the checks that are not ready",
-		seen: Seen{
+		snapshot: Snapshot{
 			JobSets: []jobset.JobSet{aJobSet("train", inQueue("gpu"))},
 			Workloads: []kueue.Workload{aWorkload("train",
 				with(kueue.WorkloadQuotaReserved, metav1.ConditionTrue, "QuotaReserved", "", 5), func(w *kueue.Workload) {
@@ -414,35 +414,35 @@ func TestJobs(t *testing.T) {
 			"AdmissionChecks: quota reserved, waits for admission checks licences"}},
 	}, {
 		name: "a deactivated job waits for a person",
-		seen: Seen{
+		snapshot: Snapshot{
 			JobSets:   []jobset.JobSet{aJobSet("train", inQueue("gpu"))},
 			Workloads: []kueue.Workload{aWorkload("train", func(w *kueue.Workload) { w.Spec.Active = ptr.To(false) })},
 		},
 		want: []line{{"ml/jobset/train", "gpu", Suspended, "0/4", "32 gpu", "-", "-", "Deactivated: spec.active of its Workload is false"}},
 	}, {
-		name: "a suspended JobSet without a queue waits for a person",
-		seen: Seen{JobSets: []jobset.JobSet{aJobSet("train", func(js *jobset.JobSet) { js.Spec.Suspend = ptr.To(true) })}},
-		want: []line{{"ml/jobset/train", "", Suspended, "0/4", "32 gpu", "-", "-", "spec.suspend is true"}},
+		name:     "a suspended JobSet without a queue waits for a person",
+		snapshot: Snapshot{JobSets: []jobset.JobSet{aJobSet("train", func(js *jobset.JobSet) { js.Spec.Suspend = ptr.To(true) })}},
+		want:     []line{{"ml/jobset/train", "", Suspended, "0/4", "32 gpu", "-", "-", "spec.suspend is true"}},
 	}, {
-		name: "a Workload without an owner is a job of its own",
-		seen: Seen{Workloads: []kueue.Workload{aWorkload("", admitted(20))}},
+		name:     "a Workload without an owner is a job of its own",
+		snapshot: Snapshot{Workloads: []kueue.Workload{aWorkload("", admitted(20))}},
 		want: []line{{"ml/workload/w-", "gpu", Admitted, "0/4", "32 gpu", "20s", "40s",
 			"has no owner: its own controller would start its pods now"}},
 	}, {
 		name: "a Workload of a kind not seen here stands for its owner",
-		seen: Seen{Workloads: []kueue.Workload{aWorkload("x", admitted(20), func(w *kueue.Workload) {
+		snapshot: Snapshot{Workloads: []kueue.Workload{aWorkload("x", admitted(20), func(w *kueue.Workload) {
 			w.OwnerReferences[0].APIVersion, w.OwnerReferences[0].Kind = "example.com/v1", "TrainingJob"
 			with(kueue.WorkloadPodsReady, metav1.ConditionTrue, "Started", "", 30)(w)
 		})}},
 		want: []line{{"ml/trainingjob/x", "gpu", Running, "4/4", "32 gpu", "20s", "40s", ""}},
 	}, {
 		name: "a finished Workload of a kind not seen here has ended as its reason says",
-		seen: Seen{Workloads: []kueue.Workload{aWorkload("", admitted(20),
+		snapshot: Snapshot{Workloads: []kueue.Workload{aWorkload("", admitted(20),
 			with(kueue.WorkloadFinished, metav1.ConditionTrue, "Failed", "out of luck", 30))}},
 		want: []line{{"ml/workload/w-", "gpu", Failed, "0/4", "32 gpu", "20s", "10s", "Failed: out of luck"}},
 	}, {
 		name: "a job that names no queue goes to the LocalQueue called default that a person made",
-		seen: Seen{
+		snapshot: Snapshot{
 			JobSets: []jobset.JobSet{aJobSet("train")},
 			LocalQueues: []kueue.LocalQueue{
 				{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "default"}},
@@ -451,7 +451,7 @@ func TestJobs(t *testing.T) {
 		want: []line{{"ml/jobset/train", "default", Pending, "0/4", "32 gpu", "60s", "-", "no Workload yet: Muster has not looked at it, or its events say what is wrong: muster explain has them"}},
 	}, {
 		name: "a LocalQueue called default that Muster made takes in nobody who does not name it",
-		seen: Seen{
+		snapshot: Snapshot{
 			JobSets: []jobset.JobSet{aJobSet("train")},
 			LocalQueues: []kueue.LocalQueue{
 				{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "default", Labels: map[string]string{"muster.dev/made-for": "default"}}},
@@ -460,18 +460,18 @@ func TestJobs(t *testing.T) {
 		want: []line{{"ml/jobset/train", "", Starting, "0/4", "32 gpu", "60s", "-", ""}},
 	}, {
 		name: "a batch Job of a person is a job, one of a JobSet is not",
-		seen: Seen{Jobs: []batchv1.Job{
+		snapshot: Snapshot{Jobs: []batchv1.Job{
 			aJob("mine", func(job *batchv1.Job) { job.Status = batchv1.JobStatus{Active: 1, StartTime: ptr.To(at(1))} }),
 			aJob("x-workers-0", ownedBy("x", running)),
 		}},
 		want: []line{{"ml/job/mine", "", Starting, "0/1", "300m cpu", "1s", "59s", ""}},
 	}, {
-		name: "a failed batch Job says why",
-		seen: Seen{Jobs: []batchv1.Job{aJob("mine", jobCondition(batchv1.JobFailed, "BackoffLimitExceeded", "too often", 10))}},
-		want: []line{{"ml/job/mine", "", Failed, "0/1", "300m cpu", "10s", "-", "BackoffLimitExceeded: too often"}},
+		name:     "a failed batch Job says why",
+		snapshot: Snapshot{Jobs: []batchv1.Job{aJob("mine", jobCondition(batchv1.JobFailed, "BackoffLimitExceeded", "too often", 10))}},
+		want:     []line{{"ml/job/mine", "", Failed, "0/1", "300m cpu", "10s", "-", "BackoffLimitExceeded: too often"}},
 	}, {
 		name: "jobs are listed by namespace, then by age",
-		seen: Seen{Jobs: []batchv1.Job{
+		snapshot: Snapshot{Jobs: []batchv1.Job{
 			aJob("young", func(job *batchv1.Job) { job.CreationTimestamp = at(30) }),
 			aJob("old"),
 			aJob("first", func(job *batchv1.Job) { job.Namespace, job.CreationTimestamp = "a", at(40) }),
@@ -485,7 +485,7 @@ func TestJobs(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			var got []line
-			for _, job := range Jobs(&test.seen, at(60).Time) {
+			for _, job := range Jobs(&test.snapshot, at(60).Time) {
 				got = append(got, lineFrom(&job))
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {

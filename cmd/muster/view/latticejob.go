@@ -88,10 +88,10 @@ func quantities(q *lattice.ResourceQuantity) corev1.ResourceList {
 
 // latticeJobs returns the LatticeJobs, and the VCJobs that none of them owns. A LatticeJob with a schedule is
 // represented by its runs, as a CronJob is, unless it cannot have any.
-func latticeJobs(seen *Seen, owned owners) (jobs []*subject, others []*volcano.Job) {
+func latticeJobs(snapshot *Snapshot, owned owners) (jobs []*subject, others []*volcano.Job) {
 	made := map[string]*volcano.Job{}
-	for i := range seen.VCJobs {
-		job := &seen.VCJobs[i]
+	for i := range snapshot.VCJobs {
+		job := &snapshot.VCJobs[i]
 		owner := metav1.GetControllerOf(job)
 		if owner == nil || owner.Kind != "LatticeJob" {
 			others = append(others, job)
@@ -99,16 +99,16 @@ func latticeJobs(seen *Seen, owned owners) (jobs []*subject, others []*volcano.J
 		}
 		made[string(owner.UID)] = job
 	}
-	for i := range seen.LatticeJobs {
-		job := &seen.LatticeJobs[i]
+	for i := range snapshot.LatticeJobs {
+		job := &snapshot.LatticeJobs[i]
 		if hasRuns(job) {
 			continue
 		}
 		jobs = append(jobs, latticeJobSubject(job, made[string(job.UID)], owned))
 		delete(made, string(job.UID))
 	}
-	for i := range seen.VCJobs { // VCJobs whose LatticeJob is not in seen
-		job := &seen.VCJobs[i]
+	for i := range snapshot.VCJobs { // VCJobs whose LatticeJob is not in the snapshot
+		job := &snapshot.VCJobs[i]
 		if owner := metav1.GetControllerOf(job); owner != nil && made[string(owner.UID)] == job {
 			others = append(others, job)
 		}

@@ -27,12 +27,12 @@ func TestExplainShowsTopologyConstraints(t *testing.T) {
 		"one wished for":   {asked: &kueue.PodSetTopologyRequest{Preferred: &rack}, want: []Nearness{{Of: Preferred, Level: rack}}},
 		"one for each Job": {exclusive: rack, want: []Nearness{{Of: Exclusive, Level: rack}}},
 	} {
-		seen, now := busyLab(), at(60).Time
-		podSet := &seen.Workloads[0].Spec.PodSets[0]
+		snapshot, now := busyLab(), at(60).Time
+		podSet := &snapshot.Workloads[0].Spec.PodSets[0]
 		podSet.TopologyRequest = tc.asked
 		podSet.Template.Annotations = map[string]string{jobset.ExclusiveKey: tc.exclusive}
-		jobs := Jobs(&seen, now)
-		e := Explain(&seen, jobs, Find(jobs, Name{Name: "eval"})[0], now)
+		jobs := Jobs(&snapshot, now)
+		e := Explain(&snapshot, jobs, Find(jobs, Name{Name: "eval"})[0], now)
 		if diff := cmp.Diff(tc.want, e.Asks[0].Near); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}

@@ -41,7 +41,7 @@ func podProblems(pods []corev1.Pod, now time.Time) []PodProblem {
 // complaint returns the first problem of a pod, checked in the order of a pod's lifecycle; empty if it has none.
 func complaint(pod *corev1.Pod, now time.Time) (reason, message string) {
 	if deleted := pod.DeletionTimestamp; deleted != nil && now.After(deleted.Time) {
-		return "Terminating", overdue(pod)
+		return "Terminating", whyTerminating(pod)
 	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
@@ -72,8 +72,8 @@ func whyNotStarted(ended *corev1.ContainerStateTerminated) string {
 	return ": " + first
 }
 
-// overdue says why a pod still exists after its deletion grace period: its quota is held for as long.
-func overdue(pod *corev1.Pod) string {
+// whyTerminating says why a pod still exists after its deletion grace period: its quota is held for as long.
+func whyTerminating(pod *corev1.Pod) string {
 	const keeps = "; its quota is kept until it is gone"
 	if held := slices.DeleteFunc(slices.Clone(pod.Finalizers), func(f string) bool { return f == batchv1.JobTrackingFinalizer }); len(held) > 0 {
 		return "its finalizer " + strings.Join(held, ", ") + " keeps it" + keeps

@@ -81,12 +81,12 @@ func (l *QueueList) DeepCopyObject() runtime.Object {
 }
 
 // Queues returns the ClusterQueues by name; with a namespace, only those that its LocalQueues point to.
-func Queues(seen *Seen, namespace string, now time.Time) []Queue {
-	waiting, held := waitingByQueue(seen, Jobs(seen, now)), holdingsByQueue(seen)
+func Queues(snapshot *Snapshot, namespace string, now time.Time) []Queue {
+	waiting, held := waitingByQueue(snapshot, Jobs(snapshot, now)), holdingsByQueue(snapshot)
 	var queues []Queue
-	for i := range seen.ClusterQueues {
-		cq := &seen.ClusterQueues[i]
-		if namespace != "" && !leadsFrom(seen, namespace, cq.Name) {
+	for i := range snapshot.ClusterQueues {
+		cq := &snapshot.ClusterQueues[i]
+		if namespace != "" && !leadsFrom(snapshot, namespace, cq.Name) {
 			continue
 		}
 		queues = append(queues, describeQueue(cq, waiting[cq.Name], held[cq.Name]))
@@ -95,8 +95,8 @@ func Queues(seen *Seen, namespace string, now time.Time) []Queue {
 	return queues
 }
 
-func leadsFrom(seen *Seen, namespace, clusterQueue string) bool {
-	return slices.ContainsFunc(seen.LocalQueues, func(lq kueue.LocalQueue) bool {
+func leadsFrom(snapshot *Snapshot, namespace, clusterQueue string) bool {
+	return slices.ContainsFunc(snapshot.LocalQueues, func(lq kueue.LocalQueue) bool {
 		return lq.Namespace == namespace && string(lq.Spec.ClusterQueue) == clusterQueue
 	})
 }
@@ -143,26 +143,26 @@ type waiter struct {
 
 // waitingByQueue returns the pending jobs of each ClusterQueue in the order in which the engine considers them. Jobs
 // that back off, are gated, wait in a stopped LocalQueue or are inadmissible come last: they block nobody.
-func waitingByQueue(seen *Seen, jobs []Job) map[string][]waiter {
+func waitingByQueue(snapshot *Snapshot, jobs []Job) map[string][]waiter {
 	byWorkload := make(map[[2]string]*Job, len(jobs))
 	for i := range jobs {
 		byWorkload[[2]string{jobs[i].Namespace, jobs[i].Workload}] = &jobs[i]
 	}
-	target, standing := map[[2]string]*kueue.LocalQueue{}, standings(seen)
-	for i := range seen.LocalQueues {
-		lq := &seen.LocalQueues[i]
+	target, standing := map[[2]string]*kueue.LocalQueue{}, standings(snapshot)
+	for i := range snapshot.LocalQueues {
+		lq := &snapshot.LocalQueues[i]
 		target[[2]string{lq.Namespace, lq.Name}] = lq
 	}
 	waiting := map[string][]waiter{}
-	for i := range seen.Workloads {
-		workload := &seen.Workloads[i]
+	for i := range snapshot.Workloads {
+		workload := &snapshot.Workloads[i]
 		job := byWorkload[[2]string{workload.Namespace, workload.Name}]
 		local := [2]string{workload.Namespace, string(workload.Spec.QueueName)}
 		through := target[local]
 		if job == nil || through == nil || job.State != Pending || job.Reason == reasonAdmissionChecks {
 			continue
 		}
-		rank, considered := admission.Rank(workload, seen.configuration())
+		rank, considered := admission.Rank(workload, snapshot.configuration())
 		queue := string(through.Spec.ClusterQueue)
 		waiting[queue] = append(waiting[queue], waiter{job: job, rank: rank, standing: standing[local], fault: faultRank(job, considered && isOpen(through))})
 	}
@@ -180,15 +180,15 @@ func isOpen(q *kueue.LocalQueue) bool {
 }
 
 // standings returns the standing of each LocalQueue, by namespace and name, whose ClusterQueue orders by usage.
-func standings(seen *Seen) map[[2]string]float64 {
+func standings(snapshot *Snapshot) map[[2]string]float64 {
 	out := map[[2]string]float64{}
-	for i := range seen.LocalQueues {
-		local := &seen.LocalQueues[i]
-		at := slices.IndexFunc(seen.ClusterQueues, func(q kueue.ClusterQueue) bool {
+	for i := range snapshot.LocalQueues {
+		local := &snapshot.LocalQueues[i]
+		at := slices.IndexFunc(snapshot.ClusterQueues, func(q kueue.ClusterQueue) bool {
 			return q.Name == string(local.Spec.ClusterQueue) && q.Spec.AdmissionScope != nil
 		})
 		if at >= 0 {
-			out[[2]string{local.Namespace, local.Name}] = admission.Standing(local, &seen.ClusterQueues[at], seen.configuration())
+			out[[2]string{local.Namespace, local.Name}] = admission.Standing(local, &snapshot.ClusterQueues[at], snapshot.configuration())
 		}
 	}
 	return out

@@ -45,7 +45,7 @@ func waitingJob(name string, priority int32, createdAt int, reason string) (jobs
 }
 
 func TestQueuesShowQuotaAndHead(t *testing.T) {
-	seen := Seen{ClusterQueues: []kueue.ClusterQueue{labQueue()}, LocalQueues: []kueue.LocalQueue{labDoor()}}
+	snapshot := Snapshot{ClusterQueues: []kueue.ClusterQueue{labQueue()}, LocalQueues: []kueue.LocalQueue{labDoor()}}
 	for _, job := range []struct {
 		name      string
 		priority  int32
@@ -57,9 +57,9 @@ func TestQueuesShowQuotaAndHead(t *testing.T) {
 		{"broken", 1000, 0, "Inadmissible"}, // inadmissible: it blocks nobody
 	} {
 		js, w := waitingJob(job.name, job.priority, job.createdAt, job.reason)
-		seen.JobSets, seen.Workloads = append(seen.JobSets, js), append(seen.Workloads, w)
+		snapshot.JobSets, snapshot.Workloads = append(snapshot.JobSets, js), append(snapshot.Workloads, w)
 	}
-	seen.Workloads = append(seen.Workloads,
+	snapshot.Workloads = append(snapshot.Workloads,
 		aWorkload("train", admitted(2)),
 		// Two of its four pods have finished, and it waits for its admission checks.
 		aWorkload("checked", admitted(2), func(w *kueue.Workload) {
@@ -80,7 +80,7 @@ func TestQueuesShowQuotaAndHead(t *testing.T) {
 		}),
 		aWorkload("over", admitted(2), with(kueue.WorkloadFinished, metav1.ConditionTrue, "Succeeded", "", 9)),
 	)
-	got := Queues(&seen, "", at(60).Time)
+	got := Queues(&snapshot, "", at(60).Time)
 	want := []Queue{{
 		Name: "lab", Cohort: "all", Active: true, Pending: 3, Reserving: 4, Admitted: 3,
 		Head: &Head{Namespace: "ml", Job: "jobset/urgent", Workload: "w-urgent", Reason: "WaitingForQuota", Message: "16 more needed"},
@@ -99,8 +99,8 @@ func TestQueuesShowQuotaAndHead(t *testing.T) {
 func TestQueueOfJobsNotConsideredHasNoHead(t *testing.T) {
 	js, w := waitingJob("gated", 0, 1, "AdmissionGated")
 	w.Annotations = map[string]string{kueue.AdmissionGatedByAnnotation: "someone"}
-	seen := Seen{ClusterQueues: []kueue.ClusterQueue{labQueue()}, LocalQueues: []kueue.LocalQueue{labDoor()}, JobSets: []jobset.JobSet{js}, Workloads: []kueue.Workload{w}}
-	if got := Queues(&seen, "", at(60).Time)[0]; got.Head != nil || got.Pending != 1 {
+	snapshot := Snapshot{ClusterQueues: []kueue.ClusterQueue{labQueue()}, LocalQueues: []kueue.LocalQueue{labDoor()}, JobSets: []jobset.JobSet{js}, Workloads: []kueue.Workload{w}}
+	if got := Queues(&snapshot, "", at(60).Time)[0]; got.Head != nil || got.Pending != 1 {
 		t.Errorf("head %+v of %d pending", got.Head, got.Pending)
 	}
 }
@@ -139,15 +139,15 @@ func TestHeadIsTheJobConsideredNext(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			held := labDoor()
 			held.Name, held.Spec.StopPolicy = "held", ptr.To(kueue.Hold)
-			seen := Seen{ClusterQueues: []kueue.ClusterQueue{labQueue()}, LocalQueues: []kueue.LocalQueue{labDoor(), held}, Configuration: tc.configuration}
+			snapshot := Snapshot{ClusterQueues: []kueue.ClusterQueue{labQueue()}, LocalQueues: []kueue.LocalQueue{labDoor(), held}, Configuration: tc.configuration}
 			for i, name := range []string{"older", "younger"} {
 				js, w := waitingJob(name, 0, i+1, "WaitingForQuota")
 				if change := []func(*kueue.Workload){tc.older, tc.younger}[i]; change != nil {
 					change(&w)
 				}
-				seen.JobSets, seen.Workloads = append(seen.JobSets, js), append(seen.Workloads, w)
+				snapshot.JobSets, snapshot.Workloads = append(snapshot.JobSets, js), append(snapshot.Workloads, w)
 			}
-			if got := Queues(&seen, "", at(60).Time)[0].Head; got == nil || got.Job != "jobset/"+tc.want {
+			if got := Queues(&snapshot, "", at(60).Time)[0].Head; got == nil || got.Job != "jobset/"+tc.want {
 				t.Errorf("the head is %+v, want %s", got, tc.want)
 			}
 		})
@@ -172,7 +172,7 @@ func TestHeadByUsageIsOfTheLocalQueueThatUsedLess(t *testing.T) {
 	last, lastWorkload := waitingJob("last", 0, 9, "WaitingForQuota")
 	never, neverWorkload := waitingJob("never", 100, 0, "WaitingForQuota")
 	lastWorkload.Spec.QueueName, neverWorkload.Spec.QueueName = "heavy", "none"
-	seen := Seen{
+	snapshot := Snapshot{
 		ClusterQueues: []kueue.ClusterQueue{queue}, LocalQueues: []kueue.LocalQueue{greedy, heavy, none},
 		JobSets: []jobset.JobSet{first, last, never}, Workloads: []kueue.Workload{firstWorkload, lastWorkload, neverWorkload},
 	}
@@ -187,9 +187,9 @@ func TestHeadByUsageIsOfTheLocalQueueThatUsedLess(t *testing.T) {
 			ResourceWeights: map[corev1.ResourceName]float64{"nvidia.com/gpu": 0}}, "w-first"},
 		"while it is off": {nil, "w-never"},
 	} {
-		seen.Configuration = config.Default()
-		seen.Configuration.AdmissionFairSharing = tc.sharing
-		if head := Queues(&seen, "", at(60).Time)[0].Head; head == nil || head.Workload != tc.want {
+		snapshot.Configuration = config.Default()
+		snapshot.Configuration.AdmissionFairSharing = tc.sharing
+		if head := Queues(&snapshot, "", at(60).Time)[0].Head; head == nil || head.Workload != tc.want {
 			t.Errorf("%s: the head is %+v, want %s", name, head, tc.want)
 		}
 	}
@@ -198,8 +198,8 @@ func TestHeadByUsageIsOfTheLocalQueueThatUsedLess(t *testing.T) {
 func TestQueuesOfANamespaceAreThoseOfItsLocalQueues(t *testing.T) {
 	other := labQueue()
 	other.Name = "other"
-	seen := Seen{ClusterQueues: []kueue.ClusterQueue{labQueue(), other}, LocalQueues: []kueue.LocalQueue{labDoor()}}
-	got := Queues(&seen, "ml", at(0).Time)
+	snapshot := Snapshot{ClusterQueues: []kueue.ClusterQueue{labQueue(), other}, LocalQueues: []kueue.LocalQueue{labDoor()}}
+	got := Queues(&snapshot, "ml", at(0).Time)
 	if len(got) != 1 || got[0].Name != "lab" {
 		t.Errorf("got %v, want lab alone", got)
 	}
@@ -210,7 +210,7 @@ func TestInactiveQueueSaysWhy(t *testing.T) {
 	queue.Status.Conditions = []metav1.Condition{{
 		Type: kueue.ClusterQueueActive, Status: metav1.ConditionFalse, Reason: "FlavorNotFound", Message: "flavor h100 does not exist",
 	}}
-	got := Queues(&Seen{ClusterQueues: []kueue.ClusterQueue{queue}}, "", at(0).Time)
+	got := Queues(&Snapshot{ClusterQueues: []kueue.ClusterQueue{queue}}, "", at(0).Time)
 	if got[0].Active || got[0].Reason != "FlavorNotFound" {
 		t.Errorf("got %+v, want it inactive for FlavorNotFound", got[0])
 	}

@@ -18,19 +18,19 @@ type Schedule struct {
 }
 
 // FindSchedule returns the schedule of that name, nil if there is none.
-func FindSchedule(seen *Seen, name Name) *Schedule {
-	at := slices.IndexFunc(seen.LatticeJobs, func(job lattice.LatticeJob) bool {
+func FindSchedule(snapshot *Snapshot, name Name) *Schedule {
+	at := slices.IndexFunc(snapshot.LatticeJobs, func(job lattice.LatticeJob) bool {
 		return hasRuns(&job) && job.Name == name.Name && (name.Namespace == "" || job.Namespace == name.Namespace) &&
 			(name.Kind == "" || name.Kind == "latticejob" || name.Kind == "job")
 	})
 	if at < 0 {
 		return nil
 	}
-	job := &seen.LatticeJobs[at]
+	job := &snapshot.LatticeJobs[at]
 	var runs []*lattice.LatticeJob
-	for i := range seen.LatticeJobs {
-		if metav1.IsControlledBy(&seen.LatticeJobs[i], job) {
-			runs = append(runs, &seen.LatticeJobs[i])
+	for i := range snapshot.LatticeJobs {
+		if metav1.IsControlledBy(&snapshot.LatticeJobs[i], job) {
+			runs = append(runs, &snapshot.LatticeJobs[i])
 		}
 	}
 	slices.SortStableFunc(runs, func(a, b *lattice.LatticeJob) int { return b.CreationTimestamp.Compare(a.CreationTimestamp.Time) })

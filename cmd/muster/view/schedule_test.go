@@ -27,7 +27,7 @@ func TestFindSchedule(t *testing.T) {
 		return job
 	}
 	day := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
-	seen := &Seen{LatticeJobs: []lattice.LatticeJob{
+	snapshot := &Snapshot{LatticeJobs: []lattice.LatticeJob{
 		run("nightly-1", day), of("ml", "nightly", "@daily", lattice.Running), run("nightly-2", day.Add(24*time.Hour)),
 		of("ml", "wrong", "@daily", lattice.Failed), of("ml", "once", "", lattice.Running),
 	}}
@@ -42,7 +42,7 @@ func TestFindSchedule(t *testing.T) {
 		{Name: "wrong"}:                                        nil,
 		{Name: "once"}:                                         nil,
 	} {
-		if diff := cmp.Diff(want, FindSchedule(seen, name)); diff != "" {
+		if diff := cmp.Diff(want, FindSchedule(snapshot, name)); diff != "" {
 			t.Errorf("%v (-want +got):\n%s", name, diff)
 		}
 	}

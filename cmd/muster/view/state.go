@@ -34,7 +34,7 @@ func (s *subject) describe(now time.Time) Job {
 		s.notePartial()
 		s.noteResized(now)
 	}
-	job.State, job.Reason, job.Message = s.stand(now)
+	job.State, job.Reason, job.Message = s.status(now)
 	if s.ended != nil {
 		job.FinishedAt = s.ended.at.DeepCopy()
 	}
@@ -73,7 +73,7 @@ func (s *subject) addWorkload(job *Job) {
 		job.Requests = admitted
 	}
 	switch s.given = pods; {
-	case s.saysSize && s.sizes == sizes{}: // shrunk since, or enlarged: the enlargement waits
+	case s.sizeFromSpec && s.sizes == sizes{}: // shrunk since, or enlarged: the enlargement waits
 		s.pods.asked = min(s.pods.asked, pods)
 	case pods > 0:
 		s.pods.asked = pods
@@ -132,9 +132,9 @@ func (s *subject) notePartial() {
 	}
 }
 
-// stand returns the state of the job and why. The order of the cases matters: an end is final, a job being deleted no
+// status returns the state of the job and why. The order of the cases matters: an end is final, a job being deleted no
 // longer runs, and the Workload takes precedence over the job's own suspend field.
-func (s *subject) stand(now time.Time) (state State, reason, message string) {
+func (s *subject) status(now time.Time) (state State, reason, message string) {
 	switch {
 	case s.ended != nil:
 		return s.ended.state, s.ended.reason, s.ended.message
@@ -143,7 +143,7 @@ func (s *subject) stand(now time.Time) (state State, reason, message string) {
 	case s.held != "":
 		return Suspended, "", s.held
 	case s.workload != nil:
-		return s.standInQueue(now)
+		return s.queuedStatus(now)
 	case s.meta.Labels[kueue.PrebuiltWorkloadLabel] != "":
 		return Pending, "", fmt.Sprintf("waits for the Workload %s, which its label %s names: it is not there, belongs to another job, or asks for other pods",
 			s.meta.Labels[kueue.PrebuiltWorkloadLabel], kueue.PrebuiltWorkloadLabel)
@@ -154,19 +154,19 @@ func (s *subject) stand(now time.Time) (state State, reason, message string) {
 	case s.queue != "" && s.pods.active == 0 && s.pods.up() == 0:
 		return Pending, "", "no Workload yet: Muster has not looked at it, or its events say what is wrong: muster explain has them"
 	}
-	return s.going()
+	return s.runningStatus()
 }
 
-func (s *subject) standInQueue(now time.Time) (state State, reason, message string) {
+func (s *subject) queuedStatus(now time.Time) (state State, reason, message string) {
 	w := s.workload
 	reserved, evicted := condition(w, kueue.WorkloadQuotaReserved), condition(w, kueue.WorkloadEvicted)
 	holds := reserved != nil && reserved.Status == metav1.ConditionTrue
 	isEvicted := evicted != nil && evicted.Status == metav1.ConditionTrue
 	switch {
 	case isEvicted && holds:
-		return Evicting, evicted.Reason, s.naming(evicted.Message)
+		return Evicting, evicted.Reason, s.withTitles(evicted.Message)
 	case w.Spec.Active != nil && !*w.Spec.Active && holds:
-		state, _, _ := s.going()
+		state, _, _ := s.runningStatus()
 		return state, kueue.WorkloadDeactivated, "spec.active of its Workload is false, but it holds its quota still"
 	case w.Spec.Active != nil && !*w.Spec.Active:
 		reason, message := kueue.WorkloadDeactivated, "spec.active of its Workload is false"
@@ -180,7 +180,7 @@ func (s *subject) standInQueue(now time.Time) (state State, reason, message stri
 			reason, message = reserved.Reason, reserved.Message
 		}
 		if reason == kueue.WorkloadPendingEvaluation && isEvicted {
-			message = "was evicted: " + s.naming(evicted.Message)
+			message = "was evicted: " + s.withTitles(evicted.Message)
 		}
 		return Pending, reason, message + untilRequeue(w, now)
 	case !workload.IsAdmitted(w):
@@ -188,11 +188,11 @@ func (s *subject) standInQueue(now time.Time) (state State, reason, message stri
 	case s.suspended && s.pods.active == 0 && s.pods.up() == 0 && s.startedAt != nil:
 		return Suspended, "", "spec.suspend is true"
 	}
-	return s.going()
+	return s.runningStatus()
 }
 
-// going returns the state of a job that may run: it has quota or needs none.
-func (s *subject) going() (state State, reason, message string) {
+// runningStatus returns the state of a job that may run: it has quota or needs none.
+func (s *subject) runningStatus() (state State, reason, message string) {
 	message = join(s.blocked, s.partial)
 	if s.restarts > 0 {
 		message = join(message, "restarted "+times(s.restarts))
@@ -220,13 +220,13 @@ func join(a, b string) string {
 	return a + "; " + b
 }
 
-// someWorkload matches how the message of a preemption names the preemptor.
-var someWorkload = regexp.MustCompile(`a workload \(UID: ([^,)]*), JobUID: ([^)]*)\)`)
+// preemptorPattern matches how the message of a preemption names the preemptor.
+var preemptorPattern = regexp.MustCompile(`a workload \(UID: ([^,)]*), JobUID: ([^)]*)\)`)
 
-// naming replaces the UIDs of another Workload in a message by the title of its job, if the reader may see that.
-func (s *subject) naming(message string) string {
-	return someWorkload.ReplaceAllStringFunc(message, func(some string) string {
-		uids := someWorkload.FindStringSubmatch(some)
+// withTitles replaces the UIDs of another Workload in a message by the title of its job, if the reader may see that.
+func (s *subject) withTitles(message string) string {
+	return preemptorPattern.ReplaceAllStringFunc(message, func(some string) string {
+		uids := preemptorPattern.FindStringSubmatch(some)
 		if title := s.titles[types.UID(uids[2])]; title != "" && uids[2] != "" {
 			return title
 		}

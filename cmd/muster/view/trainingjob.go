@@ -43,13 +43,13 @@ func trainingJobSubject(job *breezeml.TrainingJob, group string, owned owners) *
 
 // sizesOf returns the job's range of sizes, corrected to a valid range.
 func sizesOf(job *breezeml.TrainingJob) sizes {
-	said := saidSizes(&job.Spec)
+	said := specSizes(&job.Spec)
 	least := max(0, said.least)
 	return sizes{least, max(least, said.most)}
 }
 
-// saidSizes returns the sizes in the spec, with the API's defaults for absent ones.
-func saidSizes(spec *breezeml.TrainingJobSpec) sizes {
+// specSizes returns the sizes in the spec, with the API's defaults for absent ones.
+func specSizes(spec *breezeml.TrainingJobSpec) sizes {
 	said := sizes{1, 1}
 	if spec.MinSize != nil {
 		said.least = *spec.MinSize
@@ -61,10 +61,10 @@ func saidSizes(spec *breezeml.TrainingJobSpec) sizes {
 	return said
 }
 
-// wrongIn returns the error in the spec that keeps a job from being queued. Its event has it too, but events expire
+// specError returns the error in the spec that keeps a job from being queued. Its event has it too, but events expire
 // after an hour.
-func wrongIn(spec *breezeml.TrainingJobSpec) string {
-	switch said := saidSizes(spec); {
+func specError(spec *breezeml.TrainingJobSpec) string {
+	switch said := specSizes(spec); {
 	case said.least < 1:
 		return fmt.Sprintf("minSize is %d, and must be 1 at least", said.least)
 	case said.most < said.least:
@@ -89,7 +89,7 @@ func (s *subject) readStage(job *breezeml.TrainingJob) {
 	case job.Spec.RunPolicy.Suspend != nil && *job.Spec.RunPolicy.Suspend:
 		s.held = "spec.runPolicy.suspend is true"
 	case stage == breezeml.StageWrongConfiguration:
-		s.held = "WrongConfiguration: " + wrongIn(&job.Spec)
+		s.held = "WrongConfiguration: " + specError(&job.Spec)
 	case stage == breezeml.StageRequeueCooldown && job.Status.CooldownTime != nil:
 		s.held = "RequeueCooldown: its pods could not be scheduled; it queues again at " + job.Status.CooldownTime.UTC().Format("2006-01-02 15:04:05 UTC")
 	}

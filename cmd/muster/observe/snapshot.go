@@ -18,9 +18,9 @@ import (
 	"github.com/musterhq/muster/internal/config"
 )
 
-// SeeEverything reads all objects that decisions depend on, with the user's rights. A namespaced kind that the user may
+// SnapshotAll reads all objects that decisions depend on, with the user's rights. A namespaced kind that the user may
 // not list in all namespaces is read in the given one. Every kind of which objects may be missing is noted in Unseen.
-func (c *Cluster) SeeEverything(ctx context.Context, namespace string) (*view.Seen, error) {
+func (c *Cluster) SnapshotAll(ctx context.Context, namespace string) (*view.Snapshot, error) {
 	var (
 		lists          jobLists
 		clusterQueues  kueue.ClusterQueueList
@@ -31,8 +31,8 @@ func (c *Cluster) SeeEverything(ctx context.Context, namespace string) (*view.Se
 		limitRanges    corev1.LimitRangeList
 		runtimeClasses nodev1.RuntimeClassList
 	)
-	seen := &view.Seen{}
-	err := c.readAll(ctx, seen, namespace, slices.Concat(lists.queuedKinds(), []kindRead{
+	snapshot := &view.Snapshot{}
+	err := c.readAll(ctx, snapshot, namespace, slices.Concat(lists.queuedKinds(), []kindRead{
 		clusterQueueKind(&clusterQueues),
 		{name: "cohorts", list: &cohorts, decides: true},
 		{name: "resourceflavors", list: &flavors, decides: true},
@@ -44,39 +44,39 @@ func (c *Cluster) SeeEverything(ctx context.Context, namespace string) (*view.Se
 	if err != nil {
 		return nil, err
 	}
-	lists.put(seen)
-	seen.ClusterQueues, seen.Cohorts, seen.ResourceFlavors, seen.AdmissionChecks = clusterQueues.Items, cohorts.Items, flavors.Items, checks.Items
-	seen.Namespaces, seen.LimitRanges, seen.RuntimeClasses = namespaces.Items, limitRanges.Items, runtimeClasses.Items
-	seen.Configuration, seen.Assumed = c.configuration, c.assumed
-	if seen.Places() {
-		err = c.seeNodes(ctx, seen, namespace)
+	lists.put(snapshot)
+	snapshot.ClusterQueues, snapshot.Cohorts, snapshot.ResourceFlavors, snapshot.AdmissionChecks = clusterQueues.Items, cohorts.Items, flavors.Items, checks.Items
+	snapshot.Namespaces, snapshot.LimitRanges, snapshot.RuntimeClasses = namespaces.Items, limitRanges.Items, runtimeClasses.Items
+	snapshot.Configuration, snapshot.Assumed = c.configuration, c.assumed
+	if snapshot.Places() {
+		err = c.readNodes(ctx, snapshot, namespace)
 	}
-	return seen, err
+	return snapshot, err
 }
 
-// seeNodes reads the objects that placement depends on. A cluster may have very many pods, so it is called only if a
+// readNodes reads the objects that placement depends on. A cluster may have very many pods, so it is called only if a
 // flavor is placed on nodes.
-func (c *Cluster) seeNodes(ctx context.Context, seen *view.Seen, namespace string) error {
+func (c *Cluster) readNodes(ctx context.Context, snapshot *view.Snapshot, namespace string) error {
 	var (
 		topologies kueue.TopologyList
 		nodes      corev1.NodeList
 		pods       corev1.PodList
 	)
 	takeRoom := client.MatchingFieldsSelector{Selector: fields.ParseSelectorOrDie("spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed")}
-	err := c.readAll(ctx, seen, namespace, []kindRead{
+	err := c.readAll(ctx, snapshot, namespace, []kindRead{
 		{name: "topologies", list: &topologies, decides: true},
 		{name: "nodes", list: &nodes, decides: true},
 		{name: "pods", list: &pods, namespaced: true, decides: true, only: takeRoom},
 	})
-	seen.Topologies, seen.Nodes, seen.Bound = topologies.Items, nodes.Items, pods.Items
+	snapshot.Topologies, snapshot.Nodes, snapshot.Bound = topologies.Items, nodes.Items, pods.Items
 	return err
 }
 
 // readAll fills the lists of the kinds, and notes in Unseen those that are incomplete.
-func (c *Cluster) readAll(ctx context.Context, seen *view.Seen, namespace string, kinds []kindRead) error {
+func (c *Cluster) readAll(ctx context.Context, snapshot *view.Snapshot, namespace string, kinds []kindRead) error {
 	for _, kind := range kinds {
 		unreadable, whole, err := c.list(ctx, kind, namespace)
-		seen.Unreadable = append(seen.Unreadable, unreadable...)
+		snapshot.Unreadable = append(snapshot.Unreadable, unreadable...)
 		switch {
 		case kind.needed && errors.Is(err, errNotServed):
 			return ErrNotInstalled
@@ -85,7 +85,7 @@ func (c *Cluster) readAll(ctx context.Context, seen *view.Seen, namespace string
 			return fmt.Errorf("list %s: %w", kind.name, err)
 		}
 		if apierrors.IsForbidden(err) || !whole && kind.decides {
-			seen.Unseen = append(seen.Unseen, kind.name)
+			snapshot.Unseen = append(snapshot.Unseen, kind.name)
 		}
 	}
 	return nil

@@ -14,14 +14,14 @@ import (
 func TestLostReportsThatTheServerIsGoneAndBack(t *testing.T) {
 	refuses := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) })
 	server := httptest.NewServer(refuses)
-	p, err := newPulse(&rest.Config{Host: server.URL})
+	p, err := newLiveness(&rest.Config{Host: server.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := p.ask(t.Context()); err != nil {
 		t.Errorf("it is taken to be gone: %v", err)
 	}
-	p.every = askEvery / 500
+	p.every = checkInterval / 500
 	changes := make(chan struct{})
 	go p.follow(t.Context(), func() { changes <- struct{}{} })
 	server.Close()
@@ -45,7 +45,7 @@ func TestLostReportsThatTheServerIsGoneAndBack(t *testing.T) {
 func TestLostReportsExpiredCredentials(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
 	defer server.Close()
-	p, err := newPulse(&rest.Config{Host: server.URL})
+	p, err := newLiveness(&rest.Config{Host: server.URL})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// askEvery is the interval at which Watch checks that the API server answers. Watches alone do not show it: they
+	// checkInterval is the interval at which Watch checks that the API server answers. Watches alone do not show it: they
 	// are restarted silently, and an unreachable cluster looks like one in which nothing changes.
-	askEvery = 5 * time.Second
-	// askPatience is the timeout of one such request.
-	askPatience = 10 * time.Second
+	checkInterval = 5 * time.Second
+	// checkTimeout is the timeout of one such request.
+	checkTimeout = 10 * time.Second
 )
 
-// pulse periodically checks whether an API server answers.
-type pulse struct {
+// liveness periodically checks whether an API server answers.
+type liveness struct {
 	client *http.Client
 	url    string
 	every  time.Duration
@@ -29,7 +29,7 @@ type pulse struct {
 	err error
 }
 
-func newPulse(config *rest.Config) (*pulse, error) {
+func newLiveness(config *rest.Config) (*liveness, error) {
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
@@ -38,18 +38,18 @@ func newPulse(config *rest.Config) (*pulse, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the address of the API server: %w", err)
 	}
-	return &pulse{client: client, url: base.JoinPath("version").String(), every: askEvery}, nil
+	return &liveness{client: client, url: base.JoinPath("version").String(), every: checkInterval}, nil
 }
 
 // lost returns why the API server does not answer, or nil while it does.
-func (p *pulse) lost() error {
+func (p *liveness) lost() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.err
 }
 
 // follow sends a request every p.every until ctx ends, and calls changed when the server stops or resumes answering.
-func (p *pulse) follow(ctx context.Context, changed func()) {
+func (p *liveness) follow(ctx context.Context, changed func()) {
 	ticker := time.NewTicker(p.every)
 	defer ticker.Stop()
 	for {
@@ -74,8 +74,8 @@ func (p *pulse) follow(ctx context.Context, changed func()) {
 
 // ask returns an error if the server does not answer. Any response counts as an answer except 401: with rejected
 // credentials no events arrive any more once the open watches end.
-func (p *pulse) ask(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, askPatience)
+func (p *liveness) ask(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url, nil)
 	if err != nil {

@@ -21,9 +21,9 @@ import (
 	defaults "github.com/musterhq/muster/internal/config"
 )
 
-// Seen is what was read from the API server at one time. A kind that the cluster does not serve is empty. The functions
+// Snapshot is what was read from the API server at one time. A kind that the cluster does not serve is empty. The functions
 // of this package keep pointers into it; nobody may modify it afterwards.
-type Seen struct {
+type Snapshot struct {
 	Workloads     []kueue.Workload
 	ClusterQueues []kueue.ClusterQueue
 	LocalQueues   []kueue.LocalQueue
@@ -67,7 +67,7 @@ type Unreadable struct {
 }
 
 // hidesDecisions reports whether the reader may read too little to know how the operator decides.
-func (s *Seen) hidesDecisions() bool {
+func (s *Snapshot) hidesDecisions() bool {
 	return slices.ContainsFunc(s.Unseen, func(kind string) bool {
 		switch kind {
 		case "limitranges", "runtimeclasses", "jobsets", "genericjobs", "trainingjobs", "latticejobs", "vcjobs", "jobs":
@@ -80,7 +80,7 @@ func (s *Seen) hidesDecisions() bool {
 }
 
 // configuration returns the operator's configuration, or the default one if it was not read.
-func (s *Seen) configuration() *config.Configuration {
+func (s *Snapshot) configuration() *config.Configuration {
 	if s.Configuration == nil {
 		return defaults.Default()
 	}
@@ -88,12 +88,12 @@ func (s *Seen) configuration() *config.Configuration {
 }
 
 // Places reports whether a flavor has its pods placed on nodes.
-func (s *Seen) Places() bool {
+func (s *Snapshot) Places() bool {
 	return slices.ContainsFunc(s.ResourceFlavors, func(f kueue.ResourceFlavor) bool { return f.Spec.TopologyName != nil })
 }
 
 // watched returns the objects that decisions depend on.
-func (s *Seen) watched() []client.Object {
+func (s *Snapshot) watched() []client.Object {
 	var objects []client.Object
 	add := func(n int, at func(i int) client.Object) {
 		for i := range n {
@@ -121,7 +121,7 @@ type owners struct {
 	jobs      map[types.UID][]*batchv1.Job
 }
 
-func (s *Seen) owners() owners {
+func (s *Snapshot) owners() owners {
 	o := owners{
 		workloads: make(map[types.UID]*kueue.Workload, len(s.Workloads)),
 		jobs:      map[types.UID][]*batchv1.Job{},

@@ -13,17 +13,17 @@ import (
 // refused.
 func TestKindThatMayBeListedButNotWatchedIsReportedOnce(t *testing.T) {
 	changes := 0
-	r := refusals{changed: func() { changes++ }}
+	r := unwatchableKinds{changed: func() { changes++ }}
 	refusal := func(resource string) error {
 		return apierrors.NewForbidden(schema.GroupResource{Group: "kueue.x-k8s.io", Resource: resource}, "", errors.New("no watch"))
 	}
 	for _, err := range []error{refusal("workloads"), refusal("workloads"), refusal("localqueues"), apierrors.NewResourceExpired("too old"), errors.New("EOF")} {
-		r.heard(t.Context(), nil, err)
+		r.handleWatchError(t.Context(), nil, err)
 	}
 	if told, want := r.take(), []string{"localqueues.kueue.x-k8s.io", "workloads.kueue.x-k8s.io"}; !slices.Equal(told, want) {
 		t.Errorf("told of %q, want %q", told, want)
 	}
-	r.heard(t.Context(), nil, refusal("workloads"))
+	r.handleWatchError(t.Context(), nil, refusal("workloads"))
 	if again := r.take(); len(again) > 0 || changes != 2 {
 		t.Errorf("told of %q again, after %d changes", again, changes)
 	}
