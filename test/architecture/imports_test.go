@@ -38,7 +38,7 @@ func TestRoomsImportWhatThePageSays(t *testing.T) {
 	for _, p := range load(t) {
 		from := roomOf(page, p.PkgPath)
 		if from == "" {
-			t.Errorf("%s is in no room: give it one in docs/architecture.md", p.PkgPath)
+			t.Errorf("%s belongs to no row of the table Allowed imports in docs/architecture.md", p.PkgPath)
 			continue
 		}
 		for imported := range p.Imports {
@@ -48,7 +48,7 @@ func TestRoomsImportWhatThePageSays(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(code, page); diff != "" {
-		t.Errorf("docs/architecture.md, under Who may know whom (-code +page):\n%s", diff)
+		t.Errorf("docs/architecture.md, under Allowed imports (-code +page):\n%s", diff)
 	}
 }
 
@@ -56,7 +56,7 @@ func TestRoomsImportWhatThePageSays(t *testing.T) {
 func importsOfThePage(t *testing.T) map[string]sets.Set[string] {
 	t.Helper()
 	out := map[string]sets.Set[string]{}
-	for _, row := range rows(t, "### Who may know whom") {
+	for _, row := range rows(t, "### Allowed imports") {
 		for _, room := range named(row[0]) {
 			out[room] = sets.New(named(row[1])...)
 		}

@@ -34,7 +34,7 @@ func TestThePageNamesAllWhoWrite(t *testing.T) {
 	found = slices.DeleteFunc(found, func(folder string) bool { return folder == "internal/testcluster" }) // no part of the operator
 	slices.Sort(found)
 	if diff := cmp.Diff(found, listed(t)); diff != "" {
-		t.Errorf("docs/architecture.md, under Who writes (-code +page):\n%s", diff)
+		t.Errorf("docs/architecture.md, under Who writes to the API server (-code +page):\n%s", diff)
 	}
 }
 
@@ -78,7 +78,7 @@ func isContext(argument ast.Expr) bool {
 // listed are the folders in the page's table.
 func listed(t *testing.T) (folders []string) {
 	t.Helper()
-	for _, row := range rows(t, "## Who writes") {
+	for _, row := range rows(t, "## Who writes to the API server") {
 		folders = append(folders, named(row[0])...)
 	}
 	slices.Sort(folders)
