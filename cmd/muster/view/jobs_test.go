@@ -201,7 +201,7 @@ func TestJobs(t *testing.T) {
 		want:     []line{{"ml/genericjob/tf", "gpu", Pending, "0/4", "32 gpu", "60s", "-", "no Workload yet: Muster has not looked at it, or its events say what is wrong: muster explain has them"}},
 	}, {
 		name: "a JobSet that another controller manages says so",
-		seen: Seen{JobSets: []jobset.JobSet{aJobSet("eval", func(js *jobset.JobSet) {
+		snapshot: Snapshot{JobSets: []jobset.JobSet{aJobSet("eval", func(js *jobset.JobSet) {
 			js.Labels = map[string]string{kueue.QueueLabel: "gpu"}
 			js.Spec.ManagedBy = ptr.To("acme.io/multikueue")
 		})}},
