@@ -28,10 +28,10 @@ func given(count int32) *engine.Admission {
 		Flavors: map[string]string{"cpu": "f"}, Usage: map[string]int64{"cpu": int64(count) * 1000}, Places: []place.NodeCount{{Node: "n", Count: count}}}}}
 }
 
-// deskOfOneThatRuns is a desk of the decision about ns/a, which runs with two pods.
+// deskOfOneThatRuns is a desk of the decision about ns/a, which asks for three pods and runs with two.
 func deskOfOneThatRuns(t *testing.T, d engine.Decision) (*world, *desk) {
 	t.Helper()
-	w := newWorld(t, newWorkload("a", 2, asked), newWorkload("b", 1, asked), placedFlavor("f", "t"), topology("t", corev1.LabelHostname), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
+	w := newWorld(t, newWorkload("a", 3, asked), newWorkload("b", 1, asked), placedFlavor("f", "t"), topology("t", corev1.LabelHostname), newClusterQueue("cq", "8"), newLocalQueue("q", "cq"))
 	var a kueue.Workload
 	a.Name, a.Namespace = "a", "ns"
 	w.editStatus(&a, func() {

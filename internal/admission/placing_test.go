@@ -61,6 +61,7 @@ func (f *floor) decide() (decisions []engine.Decision) {
 		writer := newDecisionWriter(f.world, f.world, clock, newWriteBudget(clock), func(ev engine.Event) { f.hear(ev) })
 		writer.take(d)
 		writer.write(f.t.Context(), d.Key)
+		writer.write(f.t.Context(), d.Key) // one that looks overtaken is tried once more, on what the API server has
 		f.hear(f.changed(f.world.workload(d.Key.Name), f.at)...)
 	}
 	return decisions

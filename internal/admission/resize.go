@@ -30,7 +30,7 @@ func (a *decisionWriter) resized(ctx context.Context, seen *kueue.Workload, r *e
 	default:
 		return nil, overtaken, nil
 	}
-	if r.Unwanted && !slices.ContainsFunc(seen.Spec.PodSets, func(ps kueue.PodSet) bool { return string(ps.Name) == r.PodSet && workload.Wanted(seen, &ps) == r.To }) {
+	if most := wantedOf(seen, r.PodSet); r.Unwanted && r.To != most || r.To > r.From && r.To > most {
 		return nil, overtaken, nil // the job asks for another size by now
 	}
 	wanted, err := a.stillWanted(ctx, r.For, "")
@@ -57,6 +57,16 @@ func sizeOf(w *kueue.Workload, podSet string) int32 {
 		}
 	}
 	return -1
+}
+
+// wantedOf returns how many pods of the pod set the job asks for now, 0 if there is no such pod set.
+func wantedOf(w *kueue.Workload, podSet string) int32 {
+	for i := range w.Spec.PodSets {
+		if ps := &w.Spec.PodSets[i]; string(ps.Name) == podSet {
+			return workload.Wanted(w, ps)
+		}
+	}
+	return 0
 }
 
 // resize changes the size of a pod set in the Workload's status. What terminating pods beyond the new size still use

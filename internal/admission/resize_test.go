@@ -112,14 +112,20 @@ func TestAJobThatIsLoweredShrinks(t *testing.T) {
 	f.decide()
 	f.sized("it is alone", "large", "3", "9", "")
 
-	wants := func(pods int32) {
-		f.at = f.at.Add(time.Hour)
+	says := func(pods int32) {
 		w := f.world.workload("large")
 		workload.Want(w, pods)
 		if err := f.world.Update(t.Context(), w); err != nil {
 			t.Fatal(err)
 		}
+	}
+	hears := func() {
+		f.at = f.at.Add(time.Hour)
 		f.hear(f.changed(f.world.workload("large"), f.at)...)
+	}
+	wants := func(pods int32) {
+		says(pods)
+		hears()
 		f.decide()
 	}
 	wants(1)
@@ -127,6 +133,11 @@ func TestAJobThatIsLoweredShrinks(t *testing.T) {
 	f.shrunk("large")
 	wants(2)
 	f.sized("it wants two", "large", "2", "6", "Shrunk: pod set main from 3 to 2 pods as its job asks for no more")
+	says(0)
+	hears()
+	says(2)
+	f.decide()
+	f.sized("it is lowered before its growth is written", "large", "2", "6", "Shrunk: pod set main from 3 to 2 pods as its job asks for no more")
 	wants(0)
 	f.sized("it wants all", "large", "3", "9", "Grown: pod set main from 2 to 3 pods")
 }
