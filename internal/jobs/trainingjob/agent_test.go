@@ -126,6 +126,11 @@ func TestAJobThatCannotHaveItsAgentIsToldSoAndDoesNotQueue(t *testing.T) {
 	if p := see(t, now, newWithAgent(2).TrainingJob, admitted(2), of(pod(0).Running())); p.Progress.Refused != "" || len(podsIn(p)) > 0 {
 		t.Errorf("one of which a worker runs would %v, and is refused %q", writes(p), p.Progress.Refused)
 	}
+	short := newWithAgent(3)
+	short.Spec.MinSize = ptr.To[int32](2)
+	if p := see(t, now, short.TrainingJob, admitted(3), of(pod(0).Running())); p.Progress.Refused != d.Mistake.Message {
+		t.Errorf("one that has fewer workers than its minimum keeps its quota: it is refused %q", p.Progress.Refused)
+	}
 	if d := describe(job.TrainingJob, anAgent); d.Mistake != nil {
 		t.Errorf("with one its mistake is %+v", d.Mistake)
 	}

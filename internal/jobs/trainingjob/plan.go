@@ -133,11 +133,13 @@ func (l *look) progress(over *jobs.Outcome) jobs.Progress {
 	}
 	least := sizesOf(l.job).least
 	p.Ready = l.job.Status.Stage == breezeml.StageRunning && up >= least
-	if missing := int32(len(l.roster.Missing())); missing > 0 && int32(len(l.roster.Replicas))-missing < least {
-		l.plan.DueBy(l.seen.NoteRefusals(&p, l.job.UID, missing))
+	p.Lacking = int32(len(l.roster.Missing()))
+	tooFew := p.Lacking > 0 && int32(len(l.roster.Replicas))-p.Lacking < least
+	if tooFew {
+		l.plan.DueBy(l.seen.NoteRefusals(&p, l.job.UID, p.Lacking))
 	}
-	if p.Refused == "" && !p.Active {
-		p.Refused = l.cannotStart // the job would hold its quota for nothing
+	if p.Refused == "" && (tooFew || !p.Active) {
+		p.Refused = l.cannotStart // the job would hold its quota for nothing: too few workers make no round
 	}
 	return p
 }

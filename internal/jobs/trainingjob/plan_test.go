@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/musterhq/muster/api/muster"
 	"github.com/musterhq/muster/internal/jobs"
@@ -102,5 +103,18 @@ func TestPodsThatRunAreToldNewSizes(t *testing.T) {
 			}
 		}
 		same(t, what, map[string]string{"job-worker-0": test.want, "job-worker-1": test.want}, changed)
+	}
+}
+
+// TestRefusalsAreNotOvercomeWhileWorkersAreMissing: the API server may say nothing more of a refusal that goes on.
+func TestRefusalsAreNotOvercomeWhileWorkersAreMissing(t *testing.T) {
+	for running, missing := range map[int]int32{1: 2, 2: 1, 3: 0} {
+		var pods []client.Object
+		for i := range running {
+			pods = append(pods, pod(i).Running().Pod)
+		}
+		if got := see(t, now, newJob(2, 3).TrainingJob, admitted(3), pods).Progress.Lacking; got != missing {
+			t.Errorf("with %d of 3 workers, of which 2 are enough, %d are missing, want %d", running, got, missing)
+		}
 	}
 }
