@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
@@ -46,13 +47,29 @@ func noteAsked(w *kueue.Workload, podSets []kueue.PodSet) {
 	metav1.SetMetaDataAnnotation(&w.ObjectMeta, muster.AskedAnnotation, askedFor(podSets))
 }
 
+// updateAsked records on the Workload what its job asks for now if its pod sets change with that, or if what is recorded
+// is of another version. Digests of other versions cannot be compared, so every later change of the job would pass for
+// what was asked for.
+func updateAsked(w, seen, described *kueue.Workload) {
+	asked, recorded := described.Annotations[muster.AskedAnnotation], seen.Annotations[muster.AskedAnnotation]
+	if asked == "" {
+		return
+	}
+	if recorded != "" && !isComparable(recorded) || !equality.Semantic.DeepEqual(seen.Spec.PodSets, w.Spec.PodSets) {
+		metav1.SetMetaDataAnnotation(&w.ObjectMeta, muster.AskedAnnotation, asked)
+	}
+}
+
+// isComparable reports whether the digest was recorded by a version that digests the same needs as this one does.
+func isComparable(recorded string) bool { return strings.HasPrefix(recorded, askedVersion) }
+
 // IsFor reports whether the quota of an Admitted job is for pods with the needs of these pod sets: either the Workload
 // asks for the same, or the same was recorded when the job was queued. If what was recorded cannot be compared, it
-// reports true.
+// reports true: updateAsked replaces it.
 func (a Admission) IsFor(podSets []kueue.PodSet) bool {
 	other := slices.ContainsFunc(podSets, func(asks kueue.PodSet) bool {
 		granted := a.PodSets[string(asks.Name)]
 		return !granted.isFor(&asks.Template)
 	})
-	return !other || a.Noted != "" && (a.Noted == askedFor(podSets) || !strings.HasPrefix(a.Noted, askedVersion))
+	return !other || a.Noted != "" && (a.Noted == askedFor(podSets) || !isComparable(a.Noted))
 }

@@ -5,8 +5,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+	"github.com/musterhq/muster/api/muster"
 )
 
 // TestWhatWasNotedOfAJobOutlivesAnUpgrade: jobs that run would be stopped by a Muster that takes the same needs for others. Whoever has
@@ -33,5 +35,27 @@ func TestWhatWasNotedOfAJobOutlivesAnUpgrade(t *testing.T) {
 	}
 	if granted := (Admission{Grant: Admitted, Noted: noted, PodSets: map[string]PodSetAdmission{"main": {Template: &corev1.PodTemplateSpec{}}}}); granted.IsFor(podSets("2")) {
 		t.Error("the quota is for twice as much")
+	}
+}
+
+// TestADigestOfAnotherVersionIsReplaced, whether or not the Workload holds quota, and no other one is while the pod sets stay the same.
+func TestADigestOfAnotherVersionIsReplaced(t *testing.T) {
+	const now = "v1-aa"
+	for recorded, want := range map[string]string{"v0-00": now, "forged": now, "": "", "v1-00": "v1-00"} {
+		for name, w := range map[string]workloadBuilder{"waiting": waiting(), "admitted": waiting().admitted()} {
+			seen := w.w
+			if recorded != "" {
+				metav1.SetMetaDataAnnotation(&seen.ObjectMeta, muster.AskedAnnotation, recorded)
+			}
+			described := seen.DeepCopy()
+			metav1.SetMetaDataAnnotation(&described.ObjectMeta, muster.AskedAnnotation, now)
+			got := seen
+			if changed := respecified(seen, described, Progress{}); changed != nil {
+				got = changed
+			}
+			if got := got.Annotations[muster.AskedAnnotation]; got != want {
+				t.Errorf("%s, with %q recorded: %q, want %q", name, recorded, got, want)
+			}
+		}
 	}
 }

@@ -169,20 +169,17 @@ func respecified(seen, described *kueue.Workload, progress Progress) *kueue.Work
 		if described != seen {
 			workload.Want(out, 0) // the pod sets say it themselves
 		}
-		if asked := described.Annotations[muster.AskedAnnotation]; asked != "" && !equality.Semantic.DeepEqual(seen.Spec.PodSets, out.Spec.PodSets) {
-			metav1.SetMetaDataAnnotation(&out.ObjectMeta, muster.AskedAnnotation, asked)
-		}
 	}
+	updateAsked(out, seen, described)
 	if equality.Semantic.DeepEqual(seen.Spec, out.Spec) && equality.Semantic.DeepEqual(seen.Annotations, out.Annotations) {
 		return nil
 	}
 	return out
 }
 
-// lowered returns the highest number of pods that the job now wants in its elastic pod set, if it is lower than at
-// admission, else 0. The API server lets nobody change the pod sets of a Workload that holds quota. A job that was
-// lowered to its minimum is not elastic any more and keeps its previous number: its plans no longer report
-// Progress.Pods, by which the end of a shrink is known.
+// lowered returns how many pods the job now asks for of the pod set that was admitted as elastic, if that is fewer than
+// at admission, else 0. The pod sets themselves are immutable while the Workload holds quota. The job may ask for a
+// fixed size by now: the pod set stays elastic until the next admission.
 func lowered(seen, described *kueue.Workload) int32 {
 	for i := range seen.Spec.PodSets {
 		was := &seen.Spec.PodSets[i]
