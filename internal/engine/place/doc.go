@@ -1,9 +1,9 @@
-// Package place knows the nodes, what is on them and the topologies over them, and
-// finds places for gangs: all pods of a workload at once, or none.
+// Package place models the nodes of a cluster, what runs on them and the topologies over them, and finds
+// places for gangs: nodes for all pods of a workload at once, or for none.
 //
-// A Map is told of nodes, pods, flavors and topologies, and of the places that
-// workloads hold, were promised or are leaving; everything it keeps follows from the
-// last of what it was told, whatever the order. Only the engine calls it. It is pure:
-// it knows no client and no clock, and equal maps give equal answers. It knows nothing
-// of quota, queues or priorities: who may have the room is decided elsewhere.
+// The engine, its only caller, tells a Map about nodes, pods, flavors and topologies, and about the places
+// that workloads hold, were promised or are giving up. The state of a Map follows from the last values it
+// was given, not from their order. The package is pure: it uses no client and no clock, and equal maps
+// give equal answers. It must not know about quota, queues or priorities: who may use the capacity is
+// decided elsewhere.
 package place

@@ -8,19 +8,19 @@ import (
 	"github.com/musterhq/muster/internal/engine/order"
 )
 
-// Map is where pods can run: nodes, what is on them, and the topologies over them.
-// Make one with New; one goroutine may use it.
+// Map keeps the nodes, what is on them and the topologies over them. Use New to create one. It is not safe
+// for concurrent use.
 type Map struct {
 	resources resources
 
 	nodes map[string]*node
-	// slots are the nodes by their dense index, nil where one is free.
+	// slots holds the nodes by their dense index, nil if an index is free.
 	slots     []*node
 	freeSlots []int32
-	// devices are on how many nodes there is any of each device.
+	// devices counts, for each device resource, the nodes that have it.
 	devices map[int32]int
 	free    freeTable
-	// hosts are the nodes by the names that places have for them.
+	// hosts holds the nodes by their names in places.
 	hosts map[string]*host
 
 	topologies map[string]Topology
@@ -30,34 +30,35 @@ type Map struct {
 
 	pods   map[order.Key]*pod
 	podsOf map[order.Key]*workloadPods
-	// ended are the pods that have ended well and are not gone, endedOf how many there are of each crew.
+	// ended holds the pods that have succeeded and are not deleted yet, endedOf their number by pod set.
 	ended   map[order.Key]PodSetKey
 	endedOf map[PodSetKey]int32
 	holders map[order.Key]*holder
 
-	// versions numbers what filters look at.
+	// versions numbers changes to the node properties that filters depend on.
 	versions uint64
 	log      changeLog
 	filters  map[string]*filter
 	refusals refusals
 	tallies  tallies
-	// trial tells that what is charged is taken back, so that nobody need hear of it;
-	// undo is what Try gives back, nil outside of it.
+	// trial is positive while charges are tentative and will be taken back, so that no change is recorded.
+	// undo holds what Try has to restore; it is nil outside of Try.
 	trial int
 	undo  *undo
 
+	// toCheck holds the workloads whose places may have become invalid.
 	toCheck sets.Set[order.Key]
-	// freed are the slots in which there is more room; freedFlavors are those with news
-	// of their own.
+	// freed holds the slots whose free capacity has grown, freedFlavors flavors that have changed
+	// themselves.
 	freed        sets.Set[int32]
 	freedFlavors sets.Set[string]
-	// reduced are the flavors whose nodes could hold less than before, were they empty.
+	// reduced holds the flavors whose nodes could hold less than before if they were empty.
 	reduced sets.Set[string]
-	// changes counts what changed but for trials.
+	// changes counts changes outside of trials.
 	changes uint64
 }
 
-// New is an empty map.
+// New returns an empty Map.
 func New() *Map {
 	return &Map{
 		resources: newResources(),
@@ -69,7 +70,7 @@ func New() *Map {
 	}
 }
 
-// SetTopology adds a topology or says that it changed.
+// SetTopology adds or updates a topology.
 func (m *Map) SetTopology(t Topology) {
 	if old, ok := m.topologies[t.Name]; ok && slices.Equal(old.Levels, t.Levels) {
 		return
@@ -78,26 +79,25 @@ func (m *Map) SetTopology(t Topology) {
 	m.redefined()
 }
 
-// DeleteTopology says that a topology is gone.
+// DeleteTopology removes a topology.
 func (m *Map) DeleteTopology(name string) {
 	delete(m.topologies, name)
 	m.redefined()
 }
 
-// SetFlavor adds a flavor or says that it changed.
+// SetFlavor adds or updates a flavor.
 func (m *Map) SetFlavor(f Flavor) {
 	m.flavors[f.Name] = f
 	m.redefined()
 }
 
-// DeleteFlavor says that a flavor is gone.
+// DeleteFlavor removes a flavor.
 func (m *Map) DeleteFlavor(name string) {
 	delete(m.flavors, name)
 	m.redefined()
 }
 
-// Places reports whether pods of the flavor are placed on nodes: it names a topology
-// that exists.
+// Places reports whether pods of the flavor are placed on nodes: it names a topology that exists.
 func (m *Map) Places(flavor string) bool {
 	f, ok := m.flavors[flavor]
 	if !ok || f.Topology == "" {
@@ -107,8 +107,8 @@ func (m *Map) Places(flavor string) bool {
 	return ok
 }
 
-// redefined forgets all that follows from flavors and topologies: they change so
-// seldom that it need not be known which of it changed.
+// redefined discards everything derived from flavors and topologies. They change so seldom that the
+// effects of a single change are not tracked.
 func (m *Map) redefined() {
 	clear(m.filters)
 	clear(m.layouts)
@@ -125,8 +125,7 @@ func (m *Map) redefined() {
 	}
 }
 
-// TakeFreed lists the flavors on whose nodes there may be more room than when it was
-// last asked, in order.
+// TakeFreed returns, sorted, the flavors whose nodes may have more free capacity than at the last call.
 func (m *Map) TakeFreed() []string {
 	out := m.freedFlavors
 	m.freedFlavors = sets.New[string]()
@@ -150,19 +149,17 @@ func (m *Map) TakeFreed() []string {
 	return sets.List(out)
 }
 
-// Changes counts what has changed on nodes: as long as it is the same, so are all answers
-// to the same asks.
+// Changes returns a counter. While it stays the same, so do the answers to equal asks.
 func (m *Map) Changes() uint64 { return m.changes }
 
-// TakeReduced lists the flavors for which EverFits may not hold any more although it did
-// when it was last asked, in order.
+// TakeReduced returns, sorted, the flavors for which EverFits may have turned false since the last call.
 func (m *Map) TakeReduced() []string {
 	out := sets.List(m.reduced)
 	clear(m.reduced)
 	return out
 }
 
-// markReduced notes that a node with the labels could hold less than before, or is gone.
+// markReduced records that a node with these labels could hold less than before, or is gone.
 func (m *Map) markReduced(labels map[string]string) {
 	for name, f := range m.flavors {
 		if m.Places(name) && within(f.NodeLabels, labels) {
@@ -171,7 +168,7 @@ func (m *Map) markReduced(labels map[string]string) {
 	}
 }
 
-// within reports whether all of the labels are among the others.
+// within reports whether others contains all of the labels.
 func within(labels, others map[string]string) bool {
 	for key, value := range labels {
 		if have, ok := others[key]; !ok || have != value {

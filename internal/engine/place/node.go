@@ -11,40 +11,40 @@ import (
 	"github.com/musterhq/muster/internal/engine/order"
 )
 
-// cap32 bounds how many pods are said to fit on a node, so that sums over all nodes
-// do not overflow.
+// cap32 limits the number of pods counted as fitting on a node, so that sums over all nodes do not
+// overflow.
 const cap32 = math.MaxInt32
 
-// node is a Node, or the name of one that pods are bound to.
+// node is a Node, or a placeholder for one that pods are bound to but that does not exist.
 type node struct {
 	Node
 	exists bool
 	slot   int32
 	host   *host
-	// version changes with what filters look at.
+	// version changes with the properties that filters depend on.
 	version  uint64
 	capacity capacity
 	pods     map[order.Key]*pod
-	// ports are how many pods of each book take each port, exclusive how many are
-	// exclusive by each label; portsChanged, portsFreed and, for those of pods that
-	// stay, portsKept tell what settle must say.
+	// ports counts the pods of each book that occupy a port, exclusive those that are exclusive by a
+	// label. portsChanged, portsFreed and portsKept (freed ports, and new ports of resident pods) tell
+	// settle what to record.
 	ports                               map[HostPort]*[books]int32
 	exclusive                           map[string]*[books]int32
 	portsChanged, portsFreed, portsKept bool
-	// devices are the resources beyond Kubernetes' own that it has.
+	// devices are the node's resources that are not Kubernetes' own.
 	devices []int32
-	// avoided while places are looked for of somebody for whom it is no good.
+	// avoided is set while a search must not use the node.
 	avoided bool
 }
 
-// host is the nodes that places mean by a name: one, unless two claim it.
+// host is the set of nodes that a name in places means: one node, unless two have the same Hostname label.
 type host struct {
 	name   string
-	nodes  []*node // by name
+	nodes  []*node // sorted by name
 	places []*hostPlaces
 }
 
-// node finds or makes the node of the name.
+// node returns the node with the name, which it creates if needed.
 func (m *Map) node(name string) *node {
 	n := m.nodes[name]
 	if n == nil {
@@ -54,8 +54,7 @@ func (m *Map) node(name string) *node {
 	return n
 }
 
-// SetNode adds a node or says that it changed. What it is given is not changed
-// afterwards.
+// SetNode adds or updates a node. The caller must not change its argument afterwards.
 func (m *Map) SetNode(set Node) {
 	n := m.node(set.Name)
 	if !n.exists {
@@ -66,7 +65,7 @@ func (m *Map) SetNode(set Node) {
 	if changed {
 		m.versions++
 		n.version = m.versions
-		if n.host != nil { // else it is new
+		if n.host != nil { // a new node reduces nothing
 			m.markReduced(n.Labels)
 		}
 	}
@@ -99,10 +98,10 @@ func sameTaint(a, b corev1.Taint) bool {
 	return a.Key == b.Key && a.Value == b.Value && a.Effect == b.Effect
 }
 
-// hostname is the name that places have for the node.
+// hostname returns the node's name in places.
 func hostname(n *Node) string { return cmp.Or(n.Labels[Hostname], n.Name) }
 
-// allocate says what there is.
+// allocate sets the allocatable amounts.
 func (r *capacity) allocate(m *Map, amounts map[string]int64) {
 	clear(r.allocatable)
 	r.grow(0)
@@ -115,8 +114,7 @@ func (r *capacity) allocate(m *Map, amounts map[string]int64) {
 	}
 }
 
-// DeleteNode says that a node is gone. Pods that are said to be on it count again
-// should it come back.
+// DeleteNode removes a node. Pods bound to it stay known and count again if the node returns.
 func (m *Map) DeleteNode(name string) {
 	n := m.nodes[name]
 	if n == nil || !n.exists {
@@ -144,13 +142,14 @@ func (m *Map) DeleteNode(name string) {
 	m.dropUnknown(n)
 }
 
-// dropUnknown forgets a node that neither exists nor has pods.
+// dropUnknown removes a node that does not exist and has no pods.
 func (m *Map) dropUnknown(n *node) {
 	if !n.exists && len(n.pods) == 0 && n.host == nil {
 		delete(m.nodes, n.Name)
 	}
 }
 
+// takeSlot gives the node a free slot, or a new one.
 func (m *Map) takeSlot(n *node) {
 	if last := len(m.freeSlots) - 1; last >= 0 {
 		n.slot = m.freeSlots[last]
@@ -162,8 +161,8 @@ func (m *Map) takeSlot(n *node) {
 	m.slots[n.slot] = n
 }
 
-// rename moves the node to the host of the name, or to none, and has the places that
-// name either be where they are now.
+// rename moves the node to the host of the name, or to none if the name is empty, and updates the places
+// on both hosts.
 func (m *Map) rename(n *node, name string) {
 	if n.host != nil && n.host.name == name {
 		return
@@ -185,10 +184,10 @@ func (m *Map) rename(n *node, name string) {
 	}
 }
 
-// rehost says that the nodes of a host are others.
+// rehost updates what depends on a host's nodes after they have changed.
 func (m *Map) rehost(h *host) {
 	for _, n := range h.nodes {
-		m.versions++ // a name that two nodes claim is good for neither
+		m.versions++ // if two nodes have the name, neither can be used
 		n.version = m.versions
 		m.free.update(n)
 		m.log.add(n.slot)
@@ -202,6 +201,7 @@ func (m *Map) rehost(h *host) {
 	m.dropHost(h)
 }
 
+// hostOf returns the host of the name, which it creates if needed.
 func (m *Map) hostOf(name string) *host {
 	h := m.hosts[name]
 	if h == nil {
@@ -211,15 +211,14 @@ func (m *Map) hostOf(name string) *host {
 	return h
 }
 
-// dropHost forgets a host that nobody names.
+// dropHost removes a host that has neither nodes nor places.
 func (m *Map) dropHost(h *host) {
 	if len(h.nodes) == 0 && len(h.places) == 0 {
 		delete(m.hosts, h.name)
 	}
 }
 
-// settle computes what is free on a node after something was charged to it, and tells
-// those whom it concerns.
+// settle updates the free amounts of a node after charges to it, and records who is affected.
 func (m *Map) settle(n *node) {
 	if n.slot < 0 {
 		n.portsChanged, n.portsFreed, n.portsKept = false, false, false
@@ -246,6 +245,7 @@ func (m *Map) settle(n *node) {
 	}
 }
 
+// markFreed records that the node has more free capacity.
 func (m *Map) markFreed(n *node) {
 	if m.trial == 0 {
 		m.changes++
@@ -253,7 +253,7 @@ func (m *Map) markFreed(n *node) {
 	}
 }
 
-// markSeats has those looked at who have places on the host.
+// recheckHolders marks the workloads that have places on the host for a check of these places.
 func (m *Map) recheckHolders(h *host) {
 	if m.trial > 0 || h == nil {
 		return
@@ -263,7 +263,7 @@ func (m *Map) recheckHolders(h *host) {
 	}
 }
 
-// chargePorts counts the ports of so many pods in a book.
+// chargePorts counts the ports of a number of pods in a book; a negative number takes them back.
 func (n *node) chargePorts(b book, ports []HostPort, pods int32) {
 	for _, p := range ports {
 		counts := n.ports[p]
@@ -284,7 +284,7 @@ func (n *node) chargePorts(b book, ports []HostPort, pods int32) {
 	}
 }
 
-// portsFree reports whether no pod there has a port that conflicts.
+// portsFree reports whether no port that is used on the node conflicts with the wanted ones.
 func (n *node) portsFree(ports []HostPort, on Ledger) bool {
 	for _, want := range ports {
 		for taken, counts := range n.ports {

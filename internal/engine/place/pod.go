@@ -7,7 +7,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/order"
 )
 
-// pod is a Pod and what it takes.
+// pod is a Pod in the form in which it is charged.
 type pod struct {
 	key       order.Key
 	node      *node
@@ -18,29 +18,31 @@ type pod struct {
 	podSet    string
 	part      Part
 	resident  bool
-	// goes tells that another comes for it.
+	// terminating: see Pod.Terminating.
 	terminating bool
 }
 
-// crew is the pods of one workload, wherever they are.
+// workloadPods holds the pods of one workload, on all nodes.
 type workloadPods struct {
 	pods map[order.Key]*pod
-	// present is how many there are of a pod set on a node, by its object's name.
+	// present counts the pods of a pod set by node.
 	present map[podSetOnNode]int32
-	// going is how many of those go, standing how many of a pod set are anywhere on nodes that stand and do not go.
+	// terminating counts those of present that are terminating; live counts, by pod set, the pods that are
+	// not terminating and are on a node that is up.
 	terminating map[podSetOnNode]int32
 	live        map[string]int32
 }
 
+// podSetOnNode names a pod set and a node, by the node's metadata.name.
 type podSetOnNode struct{ podSet, node string }
 
-// Crew are the pods of a workload's pod set.
+// PodSetKey identifies a pod set of a workload.
 type PodSetKey struct {
 	Workload order.Key
 	PodSet   string
 }
 
-// SetPod says that a pod is bound to a node, or changed there.
+// SetPod adds or updates a pod that is bound to a node.
 func (m *Map) SetPod(set Pod) {
 	m.forgetEnded(set.Key)
 	p := &pod{key: set.Key, node: m.node(set.Node), takes: m.vector(set.Requests), ports: set.HostPorts, exclusive: set.ExclusiveKey,
@@ -66,7 +68,8 @@ func (m *Map) SetPod(set Pod) {
 	m.podsChanged(p)
 }
 
-// DeletePod says that a pod is gone, or has ended and is needed again. It reports whether it was there.
+// DeletePod removes a pod that is gone, or that has ended and will be replaced. It reports whether the pod
+// was known.
 func (m *Map) DeletePod(key order.Key) bool {
 	remembered := m.forgetEnded(key)
 	p := m.pods[key]
@@ -78,8 +81,8 @@ func (m *Map) DeletePod(key order.Key) bool {
 	return true
 }
 
-// EndPod says that a pod has ended well: it takes nothing any more, and nobody comes for it, whether its workload says so by now
-// or not. It reports whether that is news.
+// EndPod records that a pod has succeeded: it uses nothing any more and will not be replaced, whether or
+// not its Workload says so yet. It reports whether this is new.
 func (m *Map) EndPod(key order.Key, of PodSetKey) bool {
 	if m.ended[key] == of {
 		return false
@@ -94,7 +97,7 @@ func (m *Map) EndPod(key order.Key, of PodSetKey) bool {
 	return true
 }
 
-// forgetEnded has a pod that has ended count no more. It reports whether it did.
+// forgetEnded removes a pod from those that have ended, and reports whether it was one.
 func (m *Map) forgetEnded(key order.Key) bool {
 	of, ok := m.ended[key]
 	if !ok {
@@ -110,8 +113,8 @@ func (m *Map) forgetEnded(key order.Key) bool {
 	return true
 }
 
-// There is where pods of a pod set are, on nodes that have the labels and have not failed, in
-// the order of names.
+// PodNodes returns the nodes on which pods of the pod set are, sorted by name: only nodes that have the
+// labels and have not failed.
 func (m *Map) PodNodes(workload order.Key, podSet string, labels map[string]string) []NodeCount {
 	c := m.podsOf[workload]
 	if c == nil {
@@ -127,7 +130,7 @@ func (m *Map) PodNodes(workload order.Key, podSet string, labels map[string]stri
 	return out
 }
 
-// takeOut takes back all that follows from a pod.
+// removePod takes back everything that was counted for a pod.
 func (m *Map) removePod(p *pod) {
 	delete(m.pods, p.key)
 	delete(p.node.pods, p.key)
@@ -135,12 +138,12 @@ func (m *Map) removePod(p *pod) {
 	m.countPod(p, -1)
 }
 
-// podsChanged tells those whom it concerns that the pod came or went.
+// podsChanged updates the places of the pod's workload after the pod was added or removed.
 func (m *Map) podsChanged(p *pod) {
 	m.updatePlacesOf(p)
 	m.unpinnedChanged(p)
 	if m.podsOf[p.workload] == nil && m.holders[p.workload] != nil && m.trial == 0 {
-		m.toCheck.Insert(p.workload) // wherever the last of them was: now all may go where they are together
+		m.toCheck.Insert(p.workload) // the last pod is gone, so scattered places may be found again as a whole
 	}
 	m.settle(p.node)
 	m.dropUnknown(p.node)
@@ -151,7 +154,7 @@ func (p *pod) equal(other *pod) bool {
 		p.resident == other.resident && p.terminating == other.terminating && slices.Equal(p.takes, other.takes) && slices.Equal(p.ports, other.ports)
 }
 
-// chargePod charges what a pod takes to the books that count it.
+// chargePod charges the requests of a pod to the books that count it.
 func (m *Map) chargePod(p *pod, times int32) {
 	m.charge(p.node, held, p.takes, p.ports, p.exclusive, times)
 	if h := m.holders[p.workload]; h == nil || !h.podsLeaving() {
@@ -162,7 +165,7 @@ func (m *Map) chargePod(p *pod, times int32) {
 	}
 }
 
-// charge counts so many equal pods in a book of a node.
+// charge counts a number of equal pods in a book of the node; a negative number takes them back.
 func (m *Map) charge(n *node, b book, takes vector, ports []HostPort, exclusive string, pods int32) {
 	n.capacity.charge(b, takes, pods)
 	if len(ports) > 0 {
@@ -173,7 +176,7 @@ func (m *Map) charge(n *node, b book, takes vector, ports []HostPort, exclusive 
 	}
 }
 
-// attend counts a pod among those of its workload.
+// countPod adds a pod to the counts of its workload, or removes it if times is -1.
 func (m *Map) countPod(p *pod, times int32) {
 	if p.workload == (order.Key{}) {
 		return
@@ -200,14 +203,15 @@ func (m *Map) countPod(p *pod, times int32) {
 	}
 }
 
-// countIn adds to a count, of which none is kept that is zero.
+// countIn adds to a count, and deletes counts that become zero.
 func countIn[K comparable](counts map[K]int32, of K, times int32) {
 	if counts[of] += times; counts[of] == 0 {
 		delete(counts, of)
 	}
 }
 
-// here is how many pods of a pod set are on the nodes of a host; lost ones are none.
+// onHost returns the number of pods of a pod set on the nodes of a host. Pods whose node no longer exists
+// are not counted.
 func (c *workloadPods) onHost(podSet string, h *host) int32 {
 	if c == nil {
 		return 0
@@ -219,7 +223,7 @@ func (c *workloadPods) onHost(podSet string, h *host) int32 {
 	return count
 }
 
-// reseatFor has the places of the pod's pod set on its node counted anew.
+// updatePlacesOf recounts the places of the pod's pod set on its host.
 func (m *Map) updatePlacesOf(p *pod) {
 	if p.node.host == nil || p.workload == (order.Key{}) {
 		return
@@ -230,7 +234,7 @@ func (m *Map) updatePlacesOf(p *pod) {
 	}
 	if s := h.at(p.podSet, p.node.host.name); s != nil {
 		m.updatePlaces(s)
-		if s.node != nil && s.node != p.node { // another node of the same name
+		if s.node != nil && s.node != p.node { // another node with the same hostname
 			m.settle(s.node)
 		}
 		if m.trial == 0 {
@@ -239,8 +243,8 @@ func (m *Map) updatePlacesOf(p *pod) {
 	}
 }
 
-// LabelOf is the value of a label of the node that places name so; known is false if there
-// is no such node, or it has no such label.
+// LabelOf returns the value of a label of the node that places call host; known is false if there is no
+// such node or it lacks the label.
 func (m *Map) LabelOf(host, label string) (value string, known bool) {
 	h := m.hosts[host]
 	if h == nil || len(h.nodes) == 0 {

@@ -6,86 +6,84 @@ import (
 	"github.com/musterhq/muster/internal/engine/order"
 )
 
-// Hostname is the label whose value names a node in a place. A node without it is
-// named by its object's name.
+// Hostname is the node label whose value names a node in a place. A node without the label is named by its
+// metadata.name.
 const Hostname = corev1.LabelHostname
 
-// Pods is the resource of which every pod takes one.
+// Pods is the resource of which every pod uses one.
 const Pods = string(corev1.ResourcePods)
 
-// Node is a node as far as a place depends on it.
+// Node holds the properties of a node that placement depends on.
 type Node struct {
-	// Name is that of the object, by which pods are bound. Places name nodes by their
-	// label Hostname, which may differ.
+	// Name is the node's metadata.name, to which pods are bound. Places name a node by its Hostname label,
+	// which may differ.
 	Name   string
 	Labels map[string]string
 	Taints []corev1.Taint
-	// Allocatable are amounts of package quota, Pods included: what is not there a node
-	// has none of.
+	// Allocatable holds amounts in the units of package quota, Pods included. A missing resource is zero.
 	Allocatable map[string]int64
-	// Cordoned nodes take no new pods; those that are there stay.
+	// Cordoned nodes accept no new pods; pods already there stay.
 	Cordoned bool
-	// Failed nodes have lost the pods that are on them.
+	// Failed nodes have lost the pods that were on them.
 	Failed bool
 }
 
-// Topology is how nodes are near each other.
+// Topology describes how near nodes are to each other.
 type Topology struct {
 	Name string
-	// Levels are node labels, the widest first. A node that lacks one of them is
-	// outside of the topology.
+	// Levels are node labels, the widest level first. A node that lacks one of them is outside of the
+	// topology.
 	Levels []string
 }
 
-// Flavor is a ResourceFlavor as far as a place depends on it.
+// Flavor holds the properties of a ResourceFlavor that placement depends on.
 type Flavor struct {
 	Name string
-	// Topology is empty where the flavor is a matter of quota alone.
+	// Topology is empty if pods of the flavor are not placed on nodes.
 	Topology    string
 	NodeLabels  map[string]string
 	Tolerations []corev1.Toleration
 }
 
-// HostPort is a port of its node that a pod takes.
+// HostPort is a port that a pod occupies on its node.
 type HostPort struct {
-	// IP is empty or 0.0.0.0 for all of the node's addresses; Protocol is empty for TCP.
+	// IP is empty or 0.0.0.0 for all addresses of the node; an empty Protocol means TCP.
 	IP       string
 	Protocol corev1.Protocol
 	Port     int32
 }
 
-// Pod is one that is bound to a node and has not ended, whosever it is.
+// Pod is a pod, of any owner, that is bound to a node and has not ended.
 type Pod struct {
 	Key  order.Key
 	Node string
-	// Requests are amounts of package quota.
+	// Requests holds amounts in the units of package quota.
 	Requests  map[string]int64
 	HostPorts []HostPort
-	// Workload and PodSet tell whose it is, zero for nobody that the engine knows.
+	// Workload and PodSet are the pod's owner; they are zero if the engine does not know the owner.
 	Workload order.Key
 	PodSet   string
-	// Part is which part of its pod set the pod is of.
+	// Part is the part of the pod set that the pod belongs to.
 	Part Part `json:",omitzero"`
-	// ExclusiveKey is the node label of the domain that the pod's job has for itself,
-	// empty for one that shares.
+	// ExclusiveKey is the node label whose domain the pod's job has to itself, empty if it shares.
 	ExclusiveKey string
-	// Goes tells of a pod that is loose that it is being deleted: it takes its room until it is gone, and another comes for it.
+	// Terminating is set only for unpinned pods: the pod is being deleted. It uses its node until it is
+	// gone, and its replacement needs another place.
 	Terminating bool `json:"Goes,omitzero"`
-	// Resident tells that it stays though all work ended, as pods of a DaemonSet, static pods
-	// and those of services do.
+	// Resident pods stay even if all work has ended: pods of DaemonSets and of services, and static pods.
 	Resident bool
 }
 
-// Part is the ranks of a pod set that some of its pods have for themselves, as each Job of a
-// JobSet has: none of them uses a place of another's. The zero value is all of them.
+// Part is a range of ranks of a pod set that certain pods have to themselves, as each Job of a JobSet has:
+// a pod never uses a place of another part. The zero value stands for all ranks.
 type Part struct {
-	// From and To bound the ranks, To beyond the last; 0 and 0 where they follow from the
-	// others: the part is one of so many of equal size, from 0.
+	// From is the first rank and To the one after the last. Both are 0 if the range follows from Index and
+	// Of: the part with that index of Of parts of equal size.
 	From, To  int32 `json:",omitempty"`
 	Index, Of int32 `json:",omitempty"`
 }
 
-// ranks are those of the part where there are so many in all.
+// ranks returns the range of ranks of the part, of `all` ranks in total; to is exclusive.
 func (p Part) ranks(all int32) (from, to int32) {
 	switch {
 	case p.To > 0:
@@ -98,98 +96,95 @@ func (p Part) ranks(all int32) (from, to int32) {
 
 // Slice is one layer of equal parts of a pod set.
 type Slice struct {
-	// Level is the node label of the level whose one domain must hold each part.
+	// Level is the node label of the level at which each part must lie in one domain.
 	Level string
-	// Size is the number of pods of a part; the last one may have fewer.
+	// Size is the number of pods of a part; the last part may have fewer.
 	Size int32
 }
 
-// Ask is a pod set that wants places.
+// Ask requests places for one pod set.
 type Ask struct {
 	PodSet, Flavor string
 	Count          int32
-	// PerPod are amounts of package quota.
+	// PerPod holds the requests of one pod, in the units of package quota.
 	PerPod    map[string]int64
 	HostPorts []HostPort
-	// Tolerations, NodeSelector and Affinity are the pod template's; what the flavor adds
-	// is added here.
+	// Tolerations, NodeSelector and Affinity are the pod template's. This package adds those of the
+	// flavor.
 	Tolerations  []corev1.Toleration
 	NodeSelector map[string]string
 	Affinity     *corev1.NodeAffinity
-	// NodeName is of the only node, by its object's name, that pods may be on that name it, empty for others: kube-scheduler is not
-	// asked where they go, and the kubelet refuses them where anything else was chosen for them.
+	// NodeName is the template's spec.nodeName (a metadata.name), empty for most pods: the only node that
+	// the pods can use. kube-scheduler is not involved with such pods, and the kubelet rejects them if
+	// another node was chosen.
 	NodeName string
-	// Loose is of pods that nobody brings to their places: they go to whichever of the nodes that they choose kube-scheduler finds. A
-	// place elsewhere without a pod, for each of them that is there, is nobody's.
+	// Unpinned pods are not bound to their places by a node selector: kube-scheduler chooses among the
+	// nodes that their own selector allows. For each such pod that runs elsewhere, one of the places
+	// without a pod is free.
 	Unpinned bool
-	// Level is the node label of the level whose one domain must (Mandatory) or should
-	// hold all pods; empty if it does not matter.
+	// Level is the node label of the level whose single domain must (Mandatory) or should hold all pods;
+	// empty for no such wish.
 	Level     string
 	Mandatory bool
-	// Slices are layers of parts that lie within one domain each, the coarsest first.
+	// Slices are layers of parts that each lie within one domain, the coarsest layer first.
 	Slices []Slice
-	// Group is shared by asks that get one domain of Level together, as a leader and its
-	// workers do.
+	// Group is shared by asks that get one domain of Level together, as a leader and its workers do.
 	Group string
-	// ExclusiveKey is a node label: each part of the coarsest layer, or else the whole
-	// pod set, is alone in its domain of that label. No other part that is exclusive by
-	// whatever label is in it, and it is in no other's domain. Pods that are not
-	// exclusive do not matter.
+	// ExclusiveKey is a node label: each part of the coarsest layer, or the whole pod set if there are no
+	// slices, is alone in its domain of that label. The domain holds no other exclusive part, by whatever
+	// label, and does not lie in the domain of another. Pods that are not exclusive do not count.
 	ExclusiveKey string
-	// Avoid are nodes, as places name them, that are no good for reasons that only
-	// kube-scheduler knows. What is near several of them is looked at last.
+	// Avoid lists nodes, by their names in places, that kube-scheduler has refused for reasons of its own.
+	// Domains with several of them are tried last.
 	Avoid []string
 }
 
-// NodeCount is so many pods on a node, by the name that places have for it.
+// NodeCount is a number of pods on a node, which goes by its name in places.
 type NodeCount struct {
 	Node  string
 	Count int32
 }
 
-// Assignment is where the pods of a pod set go: in the order of their ranks, so that
-// the first pods go to the first node. Parts lie in it one after the other.
+// Assignment holds the nodes of a pod set in the order of ranks: the first pods go to the first node.
+// Parts follow one after the other.
 type Assignment struct {
 	PodSet string
 	Nodes  []NodeCount
 }
 
-// Ledger says what counts as taken.
+// Ledger selects what counts as used.
 type Ledger int
 
 const (
-	// Now: pods that are there, places of those who hold them, and promised places. What
-	// fits here can be admitted.
+	// Now counts pods that are present, held places and promised places. What fits here can be admitted.
 	Now Ledger = iota
-	// Planned: the same without those who were told to go. What fits here can be
-	// promised.
+	// Planned is Now without workloads that are being evicted. What fits here can be promised.
 	Planned
 )
 
-// HeldPodSet is the places of one pod set. Its pods that are present are not counted
-// again.
+// HeldPodSet holds the places of one pod set. A place that has its pod is not counted besides the pod.
 type HeldPodSet struct {
-	// Ask is what the places were found for; Repair looks for others by it.
+	// Ask is what the places were found for; Repair uses it to find others.
 	Ask   Ask
 	Nodes []NodeCount
-	// Ended is how many of the pods have ended and need no place any more: that many places
-	// without a pod need not be mended. As soon as no more places than these are without a
-	// pod they are free; as long as there are more, nobody says which they are.
+	// Ended is the number of pods that have ended and need no place any more, so that as many places
+	// without a pod need no repair. The empty places are free once there are no more of them than Ended;
+	// as long as there are more, it is unknown which of them belong to ended pods.
 	Ended int32
-	// Leaves are pods beyond those places that were told to go, be they there or yet to come:
-	// they are not in what is planned.
+	// Excess counts pods, present or still expected, that are beyond these places and were told to end.
+	// The Planned ledger leaves them out.
 	Excess []NodeCount
 }
 
-// Holding is the places that a workload has.
+// Holding holds the places of a workload.
 type Holding struct {
 	PodSets []HeldPodSet
-	// Promised: it may not use them yet. Pods of it that are there are leaving: they are from
-	// before.
+	// Promised: the workload may not use the places yet. Pods of it that are present belong to an earlier
+	// admission and are terminating.
 	Promised bool
-	// Leaving: it was told to go, and so was every pod of it.
+	// Leaving: the workload is being evicted, so all of its pods are terminating.
 	Leaving bool
 }
 
-// podsLeave reports whether the pods that are there are on their way.
+// podsLeaving reports whether the pods that are present are on their way out.
 func (h *Holding) podsLeaving() bool { return h.Leaving || h.Promised }
