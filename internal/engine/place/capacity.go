@@ -6,29 +6,28 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// empty is the ledger of what would be taken if all work had ended.
+// empty is the ledger of what would be used if all work had ended.
 const empty Ledger = 2
 
-// book is what is summed up of a node; ledgers are read from books.
+// book is a set of charges that are summed up per node. Ledgers are computed from books.
 type book int
 
 const (
-	// held has all pods that are there, and the absent ones of those who may use their
-	// places.
+	// held counts all pods that are present, and the absent pods of workloads that may use their places.
 	held book = iota
-	// planned has all pods and absent ones but of those who are leaving, and promised
-	// places.
+	// planned counts all present and absent pods except those of workloads that are being evicted, and
+	// promised places.
 	planned
-	// resident has the pods that stay though all work ends.
+	// resident counts the pods that stay even if all work has ended.
 	resident
 
 	books int = iota
 )
 
-// read lists the books of a ledger: what is taken in any of them is taken.
+// read lists the books of each ledger: the free amount of a ledger is the smallest of its books.
 var read = [...][]book{Now: {held, planned}, Planned: {planned}, empty: {resident}}
 
-// resources gives each resource a dense index; Pods has the first.
+// resources gives each resource a dense index; that of Pods is 0.
 type resources struct {
 	index map[string]int32
 	names []string
@@ -50,17 +49,17 @@ func (r *resources) of(name string) int32 {
 	return i
 }
 
-// amount is so much of one resource.
+// amount is an amount of one resource.
 type amount struct {
 	resource int32
 	value    int64
 }
 
-// vector is what one pod takes: the resources by name, without zeros, but for the
-// place itself, which is first.
+// vector holds what one pod uses: first one of Pods, then the other resources sorted by name, without
+// zeros.
 type vector []amount
 
-// vector takes what is below zero for zero: no node has more room for it.
+// vector converts amounts. Negative ones are left out: they must not enlarge the capacity of a node.
 func (m *Map) vector(perPod map[string]int64) vector {
 	v := make(vector, 1, len(perPod)+1)
 	v[0] = amount{0, 1}
@@ -73,13 +72,13 @@ func (m *Map) vector(perPod map[string]int64) vector {
 	return v
 }
 
-// room is what a node has and what is taken of it, by resource.
+// capacity holds the allocatable amounts of a node and the used amounts, by resource.
 type capacity struct {
 	allocatable []int64
 	taken       [books][]quota.Sum
 }
 
-// grow makes place for the resource.
+// grow extends the slices to include the resource.
 func (r *capacity) grow(resource int32) {
 	for int(resource) >= len(r.allocatable) {
 		r.allocatable = append(r.allocatable, 0)
@@ -89,8 +88,8 @@ func (r *capacity) grow(resource int32) {
 	}
 }
 
-// charge adds what so many pods take to a book, or takes it away where they are fewer
-// than none. What is free is said by settle.
+// charge adds the amounts of a number of pods to a book; a negative number takes them back. The caller
+// must call settle to update the free amounts.
 func (r *capacity) charge(b book, v vector, pods int32) {
 	if len(v) > 0 {
 		for _, a := range v {
@@ -106,29 +105,28 @@ func (r *capacity) charge(b book, v vector, pods int32) {
 	}
 }
 
-// free is allocatable less taken, below zero where too much is.
+// free returns allocatable less used, negative if the node is overcommitted.
 func (r *capacity) free(b book, resource int) int64 {
 	left := quota.SumOf(r.allocatable[resource])
 	left.Add(r.taken[b][resource].Negative())
 	return left.Value()
 }
 
-// sheet is what counts are made of, by the slots of nodes: those that are counted one
-// after the other lie side by side.
+// freeTable holds the free amounts and marks of all nodes by slot. Counts read one resource of many nodes
+// in turn, so that these lie side by side in memory.
 type freeTable struct {
-	// free is by resource, then by slot; what is beyond its ends is zero.
+	// free is indexed by book, resource and slot. Values beyond the end of a slice are zero.
 	free  [books][][]int64
 	marks []mark
 }
 
-// mark is what else bars pods from the node in a slot; its version is zero where there
-// is none.
+// mark holds what else may keep pods off the node in a slot. The version is zero for an unused slot.
 type mark struct {
 	version                   uint64
 	cordoned, avoided, ported bool
 }
 
-// of is what is free of a resource in a slot.
+// of returns the free amount of a resource in a slot.
 func (s *freeTable) of(b book, resource, slot int32) int64 {
 	if int(resource) >= len(s.free[b]) || int(slot) >= len(s.free[b][resource]) {
 		return 0
@@ -136,7 +134,7 @@ func (s *freeTable) of(b book, resource, slot int32) int64 {
 	return s.free[b][resource][slot]
 }
 
-// set says what is free, and what was before.
+// set stores a free amount and returns the previous one.
 func (s *freeTable) set(b book, resource, slot int32, free int64) (before int64) {
 	if before = s.of(b, resource, slot); before == free {
 		return before
@@ -152,7 +150,7 @@ func (s *freeTable) set(b book, resource, slot int32, free int64) (before int64)
 	return before
 }
 
-// clear forgets the node of a slot.
+// clear resets a slot.
 func (s *freeTable) clear(slot int32) {
 	for b := range s.free {
 		for resource := range s.free[b] {
@@ -162,15 +160,15 @@ func (s *freeTable) clear(slot int32) {
 	s.marks[slot] = mark{}
 }
 
-// note takes over what a node says, and tells whether anything changed, whether any of it
-// is more than before, and whether any would be less if nothing ran.
+// update copies the state of a node into its slot. It reports whether any amount changed, whether any
+// grew, and whether any would be smaller if nothing but resident pods ran.
 func (s *freeTable) update(n *node) (changed, grew, reduced bool) {
 	for b := range book(books) {
 		for i := range n.capacity.allocatable {
 			free := n.capacity.free(b, i)
 			if before := s.set(b, int32(i), n.slot, free); before != free {
 				changed = true
-				grew = grew || free > before // from too little to none, too: there may be some once others go
+				grew = grew || free > before // also while it stays negative: there may be some once others end
 				reduced = reduced || b == resident && free < before
 			}
 		}
@@ -182,8 +180,8 @@ func (s *freeTable) update(n *node) (changed, grew, reduced bool) {
 	return changed, grew, reduced
 }
 
-// fit is how many pods there is room for in a slot, and the resource that bounds it:
-// that of which there is none at all, or else the first of those that bound it most.
+// fit returns how many pods fit in a slot by resources, and the resource that limits the number: the first
+// one of those that limit it most, -1 if none does.
 func (s *freeTable) fit(v vector, on Ledger, slot int32) (pods int64, bound int32) {
 	pods, bound = cap32, -1
 	for _, a := range v {
@@ -202,7 +200,7 @@ func (s *freeTable) fit(v vector, on Ledger, slot int32) (pods int64, bound int3
 	return pods, bound
 }
 
-// over reports whether more is taken in a slot than there is.
+// overcommitted reports whether more of any resource is used in a slot than the node has.
 func (s *freeTable) overcommitted(b book, slot int32) bool {
 	for resource := range s.free[b] {
 		if s.of(b, int32(resource), slot) < 0 {
@@ -214,7 +212,7 @@ func (s *freeTable) overcommitted(b book, slot int32) bool {
 
 func abs(x int64) int64 { return max(x, -x) }
 
-// conflicts reports whether both cannot be on one node.
+// conflicts reports whether the two ports cannot be used on one node.
 func (p HostPort) conflicts(other HostPort) bool {
 	return p.Port == other.Port && p.protocol() == other.protocol() && (p.any() || other.any() || p.IP == other.IP)
 }

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// isDevice reports whether a resource is one beyond Kubernetes' own, such as
-// nvidia.com/gpu: what few nodes have and others should leave alone.
+// isDevice reports whether a resource is not Kubernetes' own, such as nvidia.com/gpu: few nodes have it,
+// and pods that do not ask for it should leave those nodes alone.
 func isDevice(resource string) bool {
 	domain, _, extended := strings.Cut(resource, "/")
 	return extended && domain != "kubernetes.io" && !strings.HasSuffix(domain, ".kubernetes.io")
 }
 
-// countDevices takes over what devices a node has.
+// countDevices updates the device counts after the allocatable amounts of a node changed.
 func (m *Map) countDevices(n *node) {
 	var have []int32
 	for i, amount := range n.capacity.allocatable {
@@ -35,7 +35,7 @@ func (m *Map) countDevices(n *node) {
 	m.log.add(n.slot)
 }
 
-// hasOther reports whether the node has devices beside those that are taken.
+// hasOtherDevice reports whether the node has a device that pods with these requests do not use.
 func (n *node) hasOtherDevice(takes vector) bool {
 	for _, device := range n.devices {
 		if !takes.has(device) {
@@ -49,8 +49,8 @@ func (v vector) has(resource int32) bool {
 	return slices.ContainsFunc(v, func(a amount) bool { return a.resource == resource })
 }
 
-// spare has asks keep off nodes with devices that they do not ask for, and tells whether
-// there are any.
+// spareDevices excludes, for each ask, the nodes with devices that it does not ask for. It reports whether
+// any ask is affected.
 func (m *Map) spareDevices(f *search) bool {
 	any := false
 	for _, w := range f.wants {

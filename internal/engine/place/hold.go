@@ -4,45 +4,44 @@ import (
 	"github.com/musterhq/muster/internal/engine/order"
 )
 
-// holder is a Holding, as it is charged.
+// holder is a Holding in the form in which it is charged.
 type holder struct {
 	Holding
 	key     order.Key
 	podSets []heldPodSet
 }
 
-// heldPodSet is what one pod of a pod set takes, and its places by host.
+// heldPodSet holds what one pod of a pod set uses, and the places of the pod set by host.
 type heldPodSet struct {
 	takes  vector
 	places []*hostPlaces
-	// byHost is nil where there are few.
+	// byHost indexes places by host name; nil if there are few.
 	byHost map[string]*hostPlaces
-	// empty is how many of the places nobody is in. over tells that it is no more than have
-	// ended: then these are the places of those, and free.
+	// empty is the number of places that have no pod. emptyAreFree is set if there are no more of them
+	// than pods that have ended: then they are the places of those pods, and free.
 	empty        int32
 	emptyAreFree bool
-	// seated is how many of the places have a pod that stands, where the pods are loose.
+	// occupied is the number of places that have a live pod; only counted for unpinned pods.
 	occupied int32
 }
 
-// seats are the places of one pod set on one host.
+// hostPlaces holds the places of one pod set on one host.
 type hostPlaces struct {
 	holder *holder
 	podSet int
 	host   *host
 	count  int32
-	// leaves are pods beyond these that were told to go. excused of them are there, and left
-	// out of what is planned; dreaded ones are not, and may come yet.
+	// excess is the number of pods beyond these places that were told to end. excessPresent of them are
+	// there, and left out of the planned book; excessExpected are not there but may still come.
 	excess, excessPresent, excessExpected int32
-	// seated of them have a pod that stands, where the pods are loose.
+	// occupied places have a live pod; only counted for unpinned pods.
 	occupied int32
-	// absent of them wait for their pods, and are charged to the node; nil if no node has
-	// the name.
+	// absent places wait for their pods and are charged to the node, which is nil if none has the name.
 	absent int32
 	node   *node
 }
 
-// Hold says what places a workload has now; nil for none.
+// Hold sets the places that a workload holds; nil removes them.
 func (m *Map) Hold(workload order.Key, h *Holding) {
 	old := m.holders[workload]
 	if old == nil && h == nil {
@@ -68,7 +67,8 @@ func (m *Map) Hold(workload order.Key, h *Holding) {
 	}
 }
 
-// leave moves the pods of a workload out of what is planned, or back.
+// movePlanned takes the pods of a workload out of the planned book when they start to leave (was is false,
+// is true), or puts them back.
 func (m *Map) movePlanned(workload order.Key, was, is bool, touched map[*node]bool) {
 	c := m.podsOf[workload]
 	if was == is || c == nil {
@@ -84,7 +84,7 @@ func (m *Map) movePlanned(workload order.Key, was, is bool, touched map[*node]bo
 	}
 }
 
-// holder finds the seats that places mean.
+// holder resolves the places of a Holding and registers it.
 func (m *Map) holder(key order.Key, h *Holding) *holder {
 	out := &holder{Holding: *h, key: key, podSets: make([]heldPodSet, len(h.PodSets))}
 	for i := range h.PodSets {
@@ -107,10 +107,10 @@ func (m *Map) holder(key order.Key, h *Holding) *holder {
 	return out
 }
 
-// addCount is the sum of two counts, saturating.
+// addCount returns the sum of two counts, saturating at cap32.
 func addCount(a, b int32) int32 { return int32(min(int64(a)+int64(b), cap32)) }
 
-// on finds or makes the seats on a host.
+// placesOn returns the places on a host, which it creates if needed.
 func (h *heldPodSet) placesOn(m *Map, of *holder, podSet int, host string) *hostPlaces {
 	s := h.at(host)
 	if s == nil {
@@ -120,6 +120,7 @@ func (h *heldPodSet) placesOn(m *Map, of *holder, podSet int, host string) *host
 	return s
 }
 
+// fewPlaces is the number of hosts up to which a linear search is used.
 const fewPlaces = 8
 
 func (h *heldPodSet) add(s *hostPlaces) {
@@ -148,7 +149,7 @@ func (h *heldPodSet) at(host string) *hostPlaces {
 	return nil
 }
 
-// at finds the seats of a pod set on a host, nil if there are none.
+// at returns the places of a pod set on a host, nil if there are none.
 func (h *holder) at(podSet, host string) *hostPlaces {
 	for i := range h.podSets {
 		if h.PodSets[i].Ask.PodSet == podSet {
@@ -158,7 +159,7 @@ func (h *holder) at(podSet, host string) *hostPlaces {
 	return nil
 }
 
-// Filled reports whether a pod set has places on a host, and a pod in each of them.
+// Filled reports whether a pod set has places on the host and all of them have their pods.
 func (m *Map) Filled(of PodSetKey, host string) bool {
 	h := m.holders[of.Workload]
 	if h == nil {
@@ -168,7 +169,7 @@ func (m *Map) Filled(of PodSetKey, host string) bool {
 	return s != nil && s.node != nil && s.count > 0 && s.absent == 0
 }
 
-// sit charges the places of a holder.
+// chargeHolder charges the places of a holder.
 func (m *Map) chargeHolder(h *holder, touched map[*node]bool) {
 	for i := range h.podSets {
 		set := &h.podSets[i]
@@ -189,7 +190,7 @@ func (m *Map) chargeHolder(h *holder, touched map[*node]bool) {
 	}
 }
 
-// rise takes back what sit charged.
+// unchargeHolder takes back what chargeHolder charged.
 func (m *Map) unchargeHolder(h *holder, touched map[*node]bool) {
 	for i := range h.podSets {
 		for _, s := range h.podSets[i].places {
@@ -216,8 +217,8 @@ func (h *host) remove(s *hostPlaces) {
 	}
 }
 
-// seat charges seats to the node that has their host's name, as many as wait for
-// their pods. The node is settled by who calls it.
+// updatePlaces charges the places that wait for their pods to the node that has the host's name now. The
+// caller must settle that node.
 func (m *Map) updatePlaces(s *hostPlaces) {
 	var at *node
 	var absent, excused, dreaded int32
@@ -256,8 +257,8 @@ func (m *Map) updatePlaces(s *hostPlaces) {
 	m.updateEmpty(s.holder, s.podSet)
 }
 
-// excuse leaves so many of the pods on the node of the seats out of what is planned, and
-// counts others that may come yet as there.
+// setExcess takes the given number of excess pods on the node out of the planned book, and charges the
+// expected ones to the held book.
 func (m *Map) setExcess(s *hostPlaces, pods, dreaded int32) {
 	ask, takes := &s.holder.PodSets[s.podSet].Ask, s.holder.podSets[s.podSet].takes
 	if pods != s.excessPresent {
@@ -269,8 +270,8 @@ func (m *Map) setExcess(s *hostPlaces, pods, dreaded int32) {
 	s.excessPresent, s.excessExpected = pods, dreaded
 }
 
-// follow has the empty places of a pod set be free if they are those of pods that have
-// ended, and taken if they are not: as long as more are empty nobody says which are.
+// updateEmpty frees the empty places of a pod set if there are no more of them than pods that have ended
+// or, if unpinned, run elsewhere. Otherwise it charges them: it is unknown which of them are not needed.
 func (m *Map) updateEmpty(h *holder, podSet int) {
 	set := &h.podSets[podSet]
 	ended := addCount(h.PodSets[podSet].Ended, m.countElsewhere(h, podSet))
@@ -295,7 +296,8 @@ func (m *Map) updateEmpty(h *holder, podSet int) {
 	}
 }
 
-// chargeSeats charges the seats that wait for their pods to their node, or takes that back.
+// chargeAbsent charges the places that wait for their pods to their node, or takes that back if times is
+// -1.
 func (m *Map) chargeAbsent(s *hostPlaces, times int32) {
 	pods := times * s.absent
 	if pods == 0 || s.holder.podSets[s.podSet].emptyAreFree {
@@ -311,7 +313,7 @@ func (m *Map) chargeAbsent(s *hostPlaces, times int32) {
 	}
 }
 
-// reseat has all seats on the host be where its nodes are now.
+// updatePlacesOn recharges all places on the host to the node that has its name now.
 func (m *Map) updatePlacesOn(h *host) {
 	if h == nil {
 		return
@@ -324,8 +326,7 @@ func (m *Map) updatePlacesOn(h *host) {
 	}
 }
 
-// undo is what Try gives back: what each workload held before, in the order in which
-// it was first changed.
+// undo holds what Try has to restore: the holder of each changed workload before its first change.
 type undo struct {
 	before map[order.Key]*holder
 	outer  *undo
@@ -337,8 +338,8 @@ func (u *undo) note(workload order.Key, h *holder) {
 	}
 }
 
-// Try runs f and undoes every Hold in it. Nobody hears of what happens in f: not
-// TakeFreed, not TakeAiling. It may be nested.
+// Try runs f and then undoes every Hold in it. TakeFreed and TakeInvalid do not report what happens in f.
+// Calls may be nested.
 func (m *Map) Try(f func()) {
 	m.undo = &undo{before: map[order.Key]*holder{}, outer: m.undo}
 	m.trial++

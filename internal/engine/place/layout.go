@@ -6,35 +6,33 @@ import (
 	"strings"
 )
 
-// layout is the tree of domains over a list of node labels: the levels of a topology,
-// and in some the label that a job is exclusive by. Nodes are its leaves, so that
-// Hostname, which only says that, is no level of it.
+// layout is the tree of domains over a list of node labels: the levels of a topology and, in some layouts,
+// the label by which a job is exclusive. Nodes are its leaves, so Hostname is not one of the levels.
 type layout struct {
 	levels []string
-	// byNode tells that the topology ends in Hostname: nodes without it are outside.
+	// byNode is set if the topology ends in Hostname: nodes without that label are outside.
 	byNode bool
-	// extra is a label that is not the topology's, empty if there is none; stale tells
-	// that its place among the levels may be another.
+	// extra is a label that is not a level of the topology, empty if there is none; stale is set if its
+	// place among the levels may have changed.
 	extra string
 	stale bool
 
 	domains []domain
 	unused  []int32
 	child   map[childKey]int32
-	// leaf is the domain right above the node in each slot, -1 for one that is outside.
+	// leaf holds the domain right above the node in each slot, or outside.
 	leaf []int32
-	// version changes whenever a node comes to another domain; inside is how many are in
-	// the tree.
+	// version changes whenever a node moves to another domain; inside counts the nodes in the tree.
 	version uint64
 	inside  int32
 }
 
-// domain is one of a layout; the first is the whole.
+// domain is a domain of a layout; the first one is the root, which contains all nodes.
 type domain struct {
 	parent int32
 	depth  int32
 	value  string
-	// children are domains or, on the lowest level, nodes; by name once ordered.
+	// children are domains or, at the lowest level, nodes. They are sorted by name if ordered is set.
 	children []int32
 	ordered  bool
 }
@@ -44,16 +42,17 @@ type childKey struct {
 	value  string
 }
 
+// outside stands for no domain.
 const outside int32 = -1
 
-// nodeAt is the node in a slot, as the domain that it is by itself.
+// nodeAt returns the node in a slot as a domain. Such domains are less than outside.
 func nodeAt(slot int32) int32 { return -2 - slot }
 
-// slotOf is the slot of a domain that is a node; ok is false for others.
+// slotOf returns the slot of a domain that is a node; ok is false for other domains.
 func slotOf(d int32) (slot int32, ok bool) { return -2 - d, d <= -2 }
 
-// layoutOf finds or makes the layout of a topology, with the label that something is
-// exclusive by.
+// layoutOf returns the layout of a topology, with the label of exclusive placement if there is one. It
+// creates the layout if needed.
 func (m *Map) layoutOf(topology, exclusive string) *layout {
 	levels := m.topologies[topology].Levels
 	byNode := len(levels) > 0 && levels[len(levels)-1] == Hostname
@@ -63,7 +62,7 @@ func (m *Map) layoutOf(topology, exclusive string) *layout {
 	if exclusive == Hostname || slices.Contains(levels, exclusive) {
 		exclusive = ""
 	}
-	key := strings.Join(m.topologies[topology].Levels, "\x00") + "\x00\x00" + exclusive // last: a tenant writes it, with what bytes he likes
+	key := strings.Join(m.topologies[topology].Levels, "\x00") + "\x00\x00" + exclusive // last, since tenants may write any bytes in it
 	l := m.layouts[key]
 	if l != nil && !l.stale {
 		return l
@@ -88,8 +87,8 @@ func (m *Map) layoutOf(topology, exclusive string) *layout {
 	return l
 }
 
-// widthOf is where among the levels of a layout a label belongs: above the first level
-// each of whose domains has only one value of it.
+// insertionDepth returns the index at which a label belongs among the levels: above the first level whose
+// domains each have only one value of the label, or below all levels.
 func (m *Map) insertionDepth(l *layout, label string) int {
 	for depth := int32(1); depth <= l.lowest(); depth++ {
 		values, nested := map[int32]string{}, true
@@ -115,13 +114,13 @@ func (m *Map) insertionDepth(l *layout, label string) int {
 	return int(l.lowest())
 }
 
-// lowest is the depth of the domains right above nodes; the whole is at depth 0.
+// lowest returns the depth of the domains right above nodes; the root has depth 0.
 func (l *layout) lowest() int32 { return int32(len(l.levels)) }
 
-// bottom is the depth of nodes.
+// bottom returns the depth of nodes.
 func (l *layout) bottom() int32 { return l.lowest() + 1 }
 
-// depthOf is the depth of a level; ok is false if there is none of the label.
+// depthOf returns the depth of a level; ok is false if no level has the label.
 func (l *layout) depthOf(label string) (depth int32, ok bool) {
 	if label == Hostname {
 		return l.bottom(), true
@@ -130,7 +129,7 @@ func (l *layout) depthOf(label string) (depth int32, ok bool) {
 	return int32(i) + 1, i >= 0
 }
 
-// levelAt is the label of a depth, empty for the whole.
+// levelAt returns the label of the level at a depth, empty for the root.
 func (l *layout) levelAt(depth int32) string {
 	switch {
 	case depth == 0:
@@ -141,7 +140,7 @@ func (l *layout) levelAt(depth int32) string {
 	return l.levels[depth-1]
 }
 
-// above is the domain at a depth over another, or itself.
+// above returns the ancestor of a domain at the depth, or the domain itself if it is not deeper.
 func (l *layout) above(d, depth int32) int32 {
 	for l.depth(d) > depth {
 		d = l.parent(d)
@@ -149,7 +148,7 @@ func (l *layout) above(d, depth int32) int32 {
 	return d
 }
 
-// depth is how far down a domain is.
+// depth returns the depth of a domain.
 func (l *layout) depth(d int32) int32 {
 	if d < outside {
 		return l.bottom()
@@ -157,7 +156,7 @@ func (l *layout) depth(d int32) int32 {
 	return l.domains[d].depth
 }
 
-// parent is the domain right above, outside for the whole.
+// parent returns the parent of a domain, outside for the root.
 func (l *layout) parent(d int32) int32 {
 	if slot, ok := slotOf(d); ok {
 		return l.leaf[slot]
@@ -165,7 +164,7 @@ func (l *layout) parent(d int32) int32 {
 	return l.domains[d].parent
 }
 
-// set puts a node where its labels say.
+// set moves a node to the domain of its labels.
 func (l *layout) set(n *node) {
 	if n.slot < 0 {
 		return
@@ -179,7 +178,7 @@ func (l *layout) set(n *node) {
 	}
 	from := l.leaf[n.slot]
 	if from == to {
-		if to != outside { // its name may be another
+		if to != outside { // its name, and so the order, may have changed
 			l.domains[to].ordered = false
 		}
 		return
@@ -197,13 +196,13 @@ func (l *layout) set(n *node) {
 	}
 }
 
-// find finds or makes the domain of a node's labels.
+// domainFor returns the domain of a node's labels, which it creates if needed, or outside.
 func (l *layout) domainFor(n *node) int32 {
 	if _, ok := n.Labels[Hostname]; l.byNode && !ok {
 		return outside
 	}
 	for _, level := range l.levels {
-		if _, ok := n.Labels[level]; !ok && level != l.extra { // only who is exclusive by it needs that
+		if _, ok := n.Labels[level]; !ok && level != l.extra { // only exclusive asks need that label, see fit
 			return outside
 		}
 	}
@@ -220,6 +219,7 @@ func (l *layout) domainFor(n *node) int32 {
 	return at
 }
 
+// addDomain creates a domain and returns its index.
 func (l *layout) addDomain(key childKey) int32 {
 	d := domain{parent: key.parent, depth: l.domains[key.parent].depth + 1, value: key.value}
 	if last := len(l.unused) - 1; last >= 0 {
@@ -234,13 +234,14 @@ func (l *layout) addDomain(key childKey) int32 {
 	return l.child[key]
 }
 
+// addChild adds a domain or node to the children of a domain.
 func (l *layout) addChild(parent, child int32) {
 	d := &l.domains[parent]
 	d.children = append(d.children, child)
 	d.ordered = false
 }
 
-// remove takes a child away, and the domain with the last of them.
+// remove removes a child, and with the last child the domain itself.
 func (l *layout) remove(parent, child int32) {
 	d := &l.domains[parent]
 	if i := slices.Index(d.children, child); i >= 0 {
@@ -256,7 +257,7 @@ func (l *layout) remove(parent, child int32) {
 	l.remove(up, parent)
 }
 
-// children are those of a domain by name.
+// children returns the children of a domain, sorted by name.
 func (m *Map) children(l *layout, d int32) []int32 {
 	of := &l.domains[d]
 	if !of.ordered {
@@ -270,12 +271,12 @@ func (m *Map) children(l *layout, d int32) []int32 {
 	return of.children
 }
 
-// compare orders nodes as places do.
+// compare orders nodes by their names in places.
 func (n *node) compare(other *node) int {
 	return cmp.Or(cmp.Compare(n.host.name, other.host.name), cmp.Compare(n.Name, other.Name))
 }
 
-// path is the values of the levels down to a domain.
+// path returns the values of the levels from the widest down to the domain.
 func (l *layout) path(d int32) []string {
 	var out []string
 	for d = l.above(d, l.lowest()); d > 0; d = l.domains[d].parent {
