@@ -13,22 +13,21 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// refusal is why no pod fits on a node, by its index among those that have been
-// given.
+// refusal is a reason why no pod fits on a node, as an index into refusals.texts.
 type refusal uint16
 
-// refusals gives each text an index.
+// refusals assigns an index to each text.
 type refusals struct {
 	index map[string]refusal
 	texts []string
-	// byResource say that there is none of a resource.
+	// byResource holds the refusals for the lack of each resource.
 	byResource []refusal
 }
 
 const (
-	// none: it does not refuse.
+	// none: the node is not refused.
 	none refusal = iota
-	// foreign: the node is not of the flavor, and so not counted.
+	// foreign: the node does not belong to the flavor and is not counted.
 	foreign
 	refusedOther
 	refusedCordoned
@@ -43,7 +42,7 @@ const (
 	refusedExclusive
 )
 
-// avoidedFilter is what takes nodes away that are avoided.
+// avoidedFilter is the text for nodes that are avoided.
 const avoidedFilter = "refused by kube-scheduler"
 
 func newRefusals() refusals {
@@ -69,32 +68,32 @@ func (r *refusals) of(text string) refusal {
 	return i
 }
 
-// ofResource tells that a node has too little of something.
+// ofResource reports whether a refusal is for the lack of a resource.
 func (r *refusals) ofResource(why refusal) bool {
 	return why > refusedExclusive && strings.HasPrefix(r.texts[why], "resource ")
 }
 
-// filter is what decides which nodes pods of a kind may run on, whatever room there
-// is; verdicts are kept by node for as long as nothing changes that they depend on.
+// filter decides which nodes pods of a shape may use, whatever capacity is left. Verdicts are cached by
+// node and version.
 type filter struct {
 	flavor      Flavor
 	selector    map[string]string
 	affinity    nodeaffinity.RequiredNodeAffinity
 	nodeName    string
 	hasAffinity bool
-	// label is the one that people give to nodes for these pods, and its values; nil where they choose nodes themselves.
+	// label is the label that users set on the nodes for these pods, with its values; nil for other pods.
 	label       *corev1.NodeSelectorRequirement
 	tolerations []corev1.Toleration
 	verdicts    []verdict
 }
 
-// verdict is of the node as it was at a version.
+// verdict is the result for a node at a version.
 type verdict struct {
 	version uint64
 	refusal refusal
 }
 
-// filterKey tells which asks share a filter.
+// filterKey identifies asks that share a filter.
 func (a *Ask) filterKey() string {
 	var k keyText
 	k.text(a.Flavor)
@@ -112,7 +111,7 @@ func (a *Ask) filterKey() string {
 	}
 	if required := a.required(); required != nil {
 		text, err := json.Marshal(required)
-		if err != nil { // it holds nothing but strings
+		if err != nil { // a NodeSelector holds only strings
 			panic(err)
 		}
 		k.text(string(text))
@@ -120,8 +119,8 @@ func (a *Ask) filterKey() string {
 	return string(k)
 }
 
-// keyText is a key of several texts: each with its length, so that no two lists of
-// texts are one key.
+// keyText is a key made of several texts. Each is preceded by its length, so that different lists never
+// give the same key.
 type keyText []byte
 
 func (k *keyText) text(s string) {
@@ -135,7 +134,7 @@ func (k *keyText) number(n int64) {
 	*k = append(*k, ';')
 }
 
-// few is how many names are sorted without memory of their own.
+// few is the number of names that are sorted without an allocation.
 const few = 8
 
 func (k *keyText) labels(labels map[string]string) {
@@ -156,7 +155,7 @@ func (k *keyText) amounts(amounts map[string]int64) {
 	}
 }
 
-// namesOf are the keys of a map in order.
+// namesOf appends the keys of a map, sorted, to into.
 func namesOf[V any](of map[string]V, into []string) []string {
 	for name := range of {
 		into = append(into, name)
@@ -165,6 +164,7 @@ func namesOf[V any](of map[string]V, into []string) []string {
 	return into
 }
 
+// required returns the required node affinity, nil if there is none.
 func (a *Ask) required() *corev1.NodeSelector {
 	if a.Affinity == nil {
 		return nil
@@ -172,16 +172,16 @@ func (a *Ask) required() *corev1.NodeSelector {
 	return a.Affinity.RequiredDuringSchedulingIgnoredDuringExecution
 }
 
-// filtersKept bounds memory: one takes some 16 bytes a node.
+// filtersKept bounds memory: a filter takes about 16 bytes per node.
 const filtersKept = 2 * talliesKept
 
-// filter finds or makes that of an ask.
+// filter returns the filter of an ask, which it creates if needed.
 func (m *Map) filter(a *Ask, key string) *filter {
 	if f := m.filters[key]; f != nil {
 		return f
 	}
 	if len(m.filters) >= filtersKept {
-		clear(m.filters) // tallies keep theirs
+		clear(m.filters) // tallies keep their own references
 	}
 	f := &filter{flavor: m.flavors[a.Flavor], selector: a.NodeSelector, hasAffinity: a.required() != nil, nodeName: a.NodeName}
 	if f.hasAffinity {
@@ -193,7 +193,7 @@ func (m *Map) filter(a *Ask, key string) *filter {
 	return f
 }
 
-// judge is the filter's verdict on the node in a slot, as it is at a version.
+// cachedCheck returns the filter's verdict on the node in a slot at a version.
 func (m *Map) cachedCheck(f *filter, slot int32, version uint64) refusal {
 	if int(slot) >= len(f.verdicts) {
 		f.verdicts = append(f.verdicts, make([]verdict, len(m.slots)-len(f.verdicts))...)
@@ -205,7 +205,7 @@ func (m *Map) cachedCheck(f *filter, slot int32, version uint64) refusal {
 	return v.refusal
 }
 
-// look is judge without memory.
+// checkNode is cachedCheck without the cache.
 func (m *Map) checkNode(f *filter, n *node) refusal {
 	if !within(f.flavor.NodeLabels, n.Labels) {
 		return foreign
@@ -241,8 +241,8 @@ func (m *Map) checkNode(f *filter, n *node) refusal {
 	return none
 }
 
-// keepsPodsOff is false for the taint that says Cordoned over again. A pod that
-// tolerates everything is kept off a cordoned node all the same: it is about to go.
+// keepsPodsOff reports whether the taint repels pods. The taint for cordoned nodes is left to Cordoned: a
+// cordoned node is about to be drained, so even pods that tolerate everything are not placed there.
 func keepsPodsOff(t *corev1.Taint) bool {
 	return t.Effect == corev1.TaintEffectNoExecute || t.Effect == corev1.TaintEffectNoSchedule && t.Key != corev1.TaintNodeUnschedulable
 }

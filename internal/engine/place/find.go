@@ -5,32 +5,32 @@ import (
 	"slices"
 )
 
-// finding is one search for places.
+// search is one search for places.
 type search struct {
 	on      Ledger
 	podSets []string
 	wants   []*want
 	groups  []*askGroup
-	// charged are the places that were found so far and count as taken.
+	// charged holds the places found so far, which count as used.
 	charged []placement
-	// found is the places of all asks.
+	// found holds the places of all asks.
 	found   []placement
 	avoided []*node
 }
 
-// charged is the places of one ask.
+// placement holds the places of one ask.
 type placement struct {
 	want  *want
 	nodes []slotCount
 }
 
-// slotCount is so many pods on the node in a slot.
+// slotCount is a number of pods on the node in a slot.
 type slotCount struct{ slot, pods int32 }
 
-// Find looks for places for all asks together, all or nothing, and changes nothing.
-// The assignments are in the order of the asks. All asks must be of flavors for which
-// Places holds. That there are none is certain where the asks are few or alike; what
-// differs much and is large may be missed.
+// Find searches places for all asks together, all or nothing, and changes nothing. It returns the
+// assignments in the order of the asks, or why there are none. Places must hold for the flavors of all
+// asks. If the asks are few or alike the search is exact; for large asks that differ much it may miss
+// places that exist.
 func (m *Map) Find(asks []Ask, on Ledger) ([]Assignment, *Shortfall) {
 	f, wrong := m.read(asks, on)
 	if wrong != nil {
@@ -53,28 +53,29 @@ func (m *Map) Fits(asks []Ask, on Ledger) bool {
 	return m.search(f)
 }
 
-// EverFits reports whether the asks could be placed on the nodes that there are if
-// all work had ended, and none was cordoned.
+// EverFits reports whether the asks could be placed on the present nodes if all work had ended and no node
+// were cordoned.
 func (m *Map) EverFits(asks []Ask) bool { return m.Fits(asks, empty) }
 
-// read reads asks; close must follow.
+// read resolves asks and opens a search, which the caller must close.
 func (m *Map) read(asks []Ask, on Ledger) (*search, *Shortfall) {
 	m.boundLayouts()
 	return m.readWith(asks, extras(asks), on)
 }
 
-// layoutsKept bounds how many trees of domains follow the nodes: anybody may name
-// another label to be exclusive by.
+// layoutsKept bounds the number of layouts that follow the nodes: tenants may name any label for exclusive
+// placement.
 const layoutsKept = 32
 
-// boundLayouts forgets layouts where there are many. Domains of those that are forgotten mean nothing any more.
+// boundLayouts drops all layouts if there are too many. Domains of dropped layouts become meaningless.
 func (m *Map) boundLayouts() {
 	if len(m.layouts) > layoutsKept {
 		clear(m.layouts)
 	}
 }
 
-// readWith reads asks whose layouts need those labels. Domains that are known stay what they are.
+// readWith is read for asks whose layouts need the extra labels. It keeps all layouts, so that domains
+// that the caller has stay valid.
 func (m *Map) readWith(asks []Ask, extra []string, on Ledger) (*search, *Shortfall) {
 	f := &search{on: on}
 	for i := range asks {
@@ -100,14 +101,14 @@ func (m *Map) readWith(asks []Ask, extra []string, on Ledger) (*search, *Shortfa
 	return f, nil
 }
 
-// close takes back all that a search changed.
+// close takes back everything that a search changed.
 func (m *Map) close(f *search) {
 	m.takeBack(f, 0)
 	m.readmit(f.avoided)
 	m.trial--
 }
 
-// avoid keeps the search off nodes that are no good for one of the asks.
+// avoid excludes the nodes that any of the asks avoids.
 func (m *Map) avoid(f *search) {
 	for _, w := range f.wants {
 		for _, name := range w.Avoid {
@@ -122,7 +123,7 @@ func (m *Map) avoid(f *search) {
 	}
 }
 
-// keepOff keeps the search off a node, and readmit ends that.
+// keepOff excludes a node from the search until readmit.
 func (m *Map) keepOff(f *search, n *node) {
 	if !n.avoided {
 		n.avoided = true
@@ -132,6 +133,7 @@ func (m *Map) keepOff(f *search, n *node) {
 	}
 }
 
+// readmit undoes keepOff.
 func (m *Map) readmit(nodes []*node) {
 	for _, n := range nodes {
 		n.avoided = false
@@ -140,8 +142,8 @@ func (m *Map) readmit(nodes []*node) {
 	}
 }
 
-// extras are the labels that each ask's layout needs beside its topology's: asks that
-// get one domain have one layout.
+// extras returns the label that each ask's layout needs beside those of its topology, if any. Asks that
+// get one domain share one layout.
 func extras(asks []Ask) []string {
 	out := make([]string, len(asks))
 	if len(asks) == 1 {
@@ -163,7 +165,8 @@ func extras(asks []Ask) []string {
 	return out
 }
 
-// parties joins the asks of each group that asks for a level, in order.
+// groupsOf returns the groups of asks in order. Asks with the same Group are joined if any of them has a
+// level.
 func groupsOf(wants []*want) []*askGroup {
 	var out []*askGroup
 	if len(wants) == 1 {
@@ -188,20 +191,21 @@ func groupsOf(wants []*want) []*askGroup {
 	return out
 }
 
-// partyOf is the party of one ask.
+// groupOfOne returns the group of a single ask.
 func groupOfOne(w *want) *askGroup {
 	return &askGroup{wants: []*want{w}, depth: w.depth, hasLevel: w.Level != "", mandatory: w.Level != "" && w.Mandatory}
 }
 
-// search looks for places of all parties together: first off what is near nodes that are no good.
+// search looks for places of all groups together, at first away from areas with several avoided nodes.
 func (m *Map) search(f *search) bool { return m.searchOffAvoided(f) || m.searchAll(f) }
 
-// anywhere looks for them on all nodes that are not avoided, and in every way there is, as far as that goes.
+// searchAll searches all nodes that are not avoided: group after group, and then exhaustively.
 func (m *Map) searchAll(f *search) bool {
 	return m.searchSparing(f) || len(f.wants) > 1 && m.exhaust(f)
 }
 
-// inTurns looks for them first on nodes without devices that nobody of them asks for, so that those stay for who does, then on all.
+// searchSparing first searches nodes without devices that the asks do not use, to leave those to pods that
+// need them, then all nodes.
 func (m *Map) searchSparing(f *search) bool {
 	if m.spareDevices(f) && m.searchInOrders(f) {
 		return true
@@ -214,7 +218,7 @@ func (m *Map) searchSparing(f *search) bool {
 	return m.searchInOrders(f)
 }
 
-// searchInTurns places the hardest first, then in other orders.
+// searchInOrders places the hardest asks first, and then tries other orders.
 func (m *Map) searchInOrders(f *search) bool {
 	for _, w := range f.wants {
 		m.count(w, f.on)
@@ -234,7 +238,7 @@ func (m *Map) searchInOrders(f *search) bool {
 	return false
 }
 
-// attempt places all parties in their order.
+// attempt places all groups in their order.
 func (m *Map) attempt(f *search) bool {
 	for _, p := range f.groups {
 		if !m.placeGroup(f, p) {
@@ -270,9 +274,8 @@ func (f *search) groupOf(w *want) *askGroup {
 	return nil
 }
 
-// byHardness orders parties, and the asks in each, by how few places they have: those
-// that need domains for themselves, those that need one domain, then those that take
-// the most of what there is.
+// byHardness sorts groups, and the asks in each: exclusive ones first, then those that need one domain,
+// then those that take the largest share of what is free.
 func (m *Map) byHardness(f *search) {
 	harder := func(a, b *want) int {
 		return cmp.Or(
@@ -288,7 +291,7 @@ func (m *Map) byHardness(f *search) {
 	slices.SortStableFunc(f.groups, func(a, b *askGroup) int { return harder(a.wants[0], b.wants[0]) })
 }
 
-// share is how much of what there is an ask takes.
+// share returns the fraction of the free places that an ask takes.
 func share(w *want) float64 { return float64(w.Count) / float64(max(1, w.tally.sums[0])) }
 
 func compareBools(a, b bool) int {
@@ -301,9 +304,10 @@ func compareBools(a, b bool) int {
 	return -1
 }
 
-// turnsMost bounds how many orders are tried.
+// maxOrders bounds the number of orders that are tried.
 const maxOrders = 6
 
+// orders returns the number of orders to try.
 func orders(f *search) int {
 	if len(f.wants) < 2 {
 		return 1
@@ -311,8 +315,7 @@ func orders(f *search) int {
 	return min(maxOrders, 2*max(len(f.groups), 2))
 }
 
-// turn takes another order: the next one first, and each second time all the other way
-// round.
+// reorder reverses the order, and for each second turn also moves the first group to the end.
 func (f *search) reorder(turn int) {
 	slices.Reverse(f.groups)
 	for _, p := range f.groups {
@@ -323,15 +326,15 @@ func (f *search) reorder(turn int) {
 	}
 }
 
-// give charges places of an ask.
+// chargeAsk records the places of an ask and charges them.
 func (m *Map) chargeAsk(f *search, w *want, nodes []slotCount) {
 	f.charged = append(f.charged, placement{w, nodes})
-	if len(f.charged) < len(f.wants) { // nobody would see those of the last one
+	if len(f.charged) < len(f.wants) { // charges of the last ask would not be read
 		m.chargeFound(f, w, nodes, 1)
 	}
 }
 
-// takeBack uncharges all but the first so many.
+// takeBack removes all charges but the first keep ones.
 func (m *Map) takeBack(f *search, keep int) {
 	for i := len(f.charged) - 1; i >= keep; i-- {
 		if i < len(f.wants)-1 {
@@ -341,6 +344,7 @@ func (m *Map) takeBack(f *search, keep int) {
 	f.charged = f.charged[:keep]
 }
 
+// chargeFound charges places in the books of the search's ledger; times -1 takes them back.
 func (m *Map) chargeFound(f *search, w *want, nodes []slotCount, times int32) {
 	for _, c := range nodes {
 		n := m.slots[c.slot]
@@ -351,7 +355,7 @@ func (m *Map) chargeFound(f *search, w *want, nodes []slotCount, times int32) {
 	}
 }
 
-// assignments are the places found, by ask.
+// assignments returns the places found, by ask.
 func (m *Map) assignments(f *search) []Assignment {
 	out := make([]Assignment, len(f.podSets))
 	for i, name := range f.podSets {

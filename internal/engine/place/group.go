@@ -5,20 +5,21 @@ import (
 	"slices"
 )
 
-// party is the asks that get one domain together: those of a group, or one alone.
+// askGroup holds the asks that get one domain together: those with the same Group, or a single ask.
 type askGroup struct {
 	wants []*want
-	// depth is that of the domain, mandatory whether it must not be wider, and matters
-	// whether it is asked for at all.
+	// depth is that of the domain. hasLevel is set if a level is asked for at all, mandatory if the domain
+	// must not be wider.
 	depth               int32
 	mandatory, hasLevel bool
 	within              int32
 }
 
-// disagrees finds an ask that cannot get one domain with those before it, and says why: nil if there is none. The jobs that Muster knows
-// are not queued then; Workloads of others are read here for the first time.
+// disagrees returns an ask that cannot share a domain with those before it, and why; nil if there is none.
+// Jobs of the kinds that Muster knows were checked before they were queued; Workloads of other controllers
+// are checked here for the first time.
 func (p *askGroup) disagrees() (*want, string) {
-	var first *want // of those that ask for a level
+	var first *want // the first one with a level
 	for _, w := range p.wants {
 		switch {
 		case w.layout != p.layout():
@@ -33,17 +34,16 @@ func (p *askGroup) disagrees() (*want, string) {
 	return nil, ""
 }
 
-// spot is a domain in which a party may be.
+// candidate is a domain that may hold a group, and the number of pods of the first ask that fit in it.
 type candidate struct {
 	domain int32
 	pods   int64
 }
 
-// settleParty looks for places for all of the party and charges them. Where it finds none it
-// charges nothing.
+// placeGroup finds places for all asks of the group and charges them. If it finds none it charges nothing.
 //
-// One ask gets the narrowest domain that holds it, whatever it asked for: so pods fill
-// nodes that others are on already before they break into a rack that is free.
+// A single ask gets the narrowest domain that holds it, whatever its level: so pods fill nodes that are in
+// use before they break into an empty rack.
 func (m *Map) placeGroup(f *search, p *askGroup) bool {
 	m.recountGroup(f, p)
 	widest, depth := p.layout().depth(p.within), p.depth
@@ -67,7 +67,7 @@ func (m *Map) placeGroup(f *search, p *askGroup) bool {
 
 func (p *askGroup) layout() *layout { return p.wants[0].layout }
 
-// recountParty brings what is known of all domains up to date.
+// recountGroup updates the counts of all domains.
 func (m *Map) recountGroup(f *search, p *askGroup) {
 	for _, w := range p.wants {
 		m.count(w, f.on)
@@ -75,9 +75,9 @@ func (m *Map) recountGroup(f *search, p *askGroup) {
 	}
 }
 
-// spots are the domains of a depth that hold each ask of the party, the tightest
-// first; just that one where no other ask can spoil it. Of equal ones the first by name
-// comes first, always: what is last stays free the longest, as large as it is.
+// candidates returns the domains of a depth that hold each ask of the group, those with the fewest free
+// places first and equal ones by name: so the last ones stay free, and whole, for longest. For a single
+// ask, which fits in the first one if in any, it returns only that.
 func (m *Map) candidates(p *askGroup, depth int32) []candidate {
 	if depth == p.layout().bottom() && len(p.wants) == 1 && p.wants[0].podsOnly() {
 		return m.tightestNode(p)
@@ -97,8 +97,8 @@ func (m *Map) candidates(p *askGroup, depth int32) []candidate {
 	return out
 }
 
-// tightestNode is the node that an ask for single pods would fill best. Most domains
-// are passed over without a look at their nodes.
+// tightestNode returns the node that an ask for single pods would fill best. It skips most domains by
+// their sums and extremes, without looking at their nodes.
 func (m *Map) tightestNode(p *askGroup) []candidate {
 	w := p.wants[0]
 	if d := p.within; d < outside {
@@ -145,7 +145,7 @@ func (m *Map) tightestNode(p *askGroup) []candidate {
 	return []candidate{best}
 }
 
-// walk visits the domains of a depth within another, by name.
+// walk visits the domains of a depth within d, sorted by name.
 func (m *Map) walk(l *layout, d, depth int32, visit func(d int32)) {
 	if l.depth(d) >= depth {
 		visit(d)
@@ -156,23 +156,22 @@ func (m *Map) walk(l *layout, d, depth int32, visit func(d int32)) {
 	}
 }
 
-// fits reports whether each ask fits in a domain alone, and how many pods of the first
-// there would be room for.
+// fits reports whether each ask fits in a domain alone, and how many pods of the first one fit.
 func (p *askGroup) fits(d int32) (pods int64, ok bool) {
 	for _, w := range p.wants {
 		full, more, ok := w.need(w.layout.depth(d))
-		if !ok || w.pods(d) == 0 || !w.holdsOf(d).has(full, more) { // of what is in an empty domain nothing was measured
+		if !ok || w.pods(d) == 0 || !w.holdsOf(d).has(full, more) { // measure skips domains without free places
 			return 0, false
 		}
 	}
 	return p.wants[0].pods(d), true
 }
 
-// settleIn looks for places for all of the party in one domain and charges them.
+// placeIn finds places for all asks of the group in one domain and charges them.
 func (m *Map) placeIn(f *search, p *askGroup, d int32) bool {
 	charged := len(f.charged)
 	for _, w := range p.wants {
-		m.count(w, f.on) // those before it are charged
+		m.count(w, f.on) // the asks before it have been charged
 		m.measure(w, d)
 		full, more, ok := w.need(w.layout.depth(d))
 		if !ok || !w.holdsOf(d).has(full, more) {

@@ -2,15 +2,13 @@ package place
 
 import "slices"
 
-// What a domain can hold of a pod set is two numbers: full, how many full parts, and
-// part, how many beside the smaller part that is left over, -1 if not even that. They
-// differ by one at most, so that of several domains it need only be known whether
-// there is one in which the smaller part costs nothing.
-
-// holds is what a domain can hold, in parts of the layer that is counted there.
+// holds is the number of parts that a domain can hold, in parts of the layer that is counted there: full
+// is the number of full parts, part the number of full parts beside the smaller one, -1 if the smaller one
+// does not fit. The two differ by at most one, so a sum over several domains only has to know whether the
+// smaller part costs nothing in one of them.
 type holds struct{ full, part int64 }
 
-// has reports whether so many parts, and one smaller if there is more, fit.
+// has reports whether so many full parts fit, and beside them the smaller one if more is set.
 func (h holds) has(full int64, more bool) bool {
 	if more {
 		return h.part >= full
@@ -18,7 +16,7 @@ func (h holds) has(full int64, more bool) bool {
 	return h.full >= full
 }
 
-// holdsOf is what measure found of a domain.
+// holdsOf returns what measure found for a domain.
 func (w *want) holdsOf(d int32) holds {
 	if slot, ok := slotOf(d); ok {
 		return w.onNode(slot)
@@ -29,7 +27,7 @@ func (w *want) holdsOf(d int32) holds {
 	return holds{w.full[d], w.part[d]}
 }
 
-// pods is how many fit in a domain, by which domains are compared.
+// pods returns the number of pods that fit in a domain, by which domains are compared.
 func (w *want) pods(d int32) int64 {
 	if slot, ok := slotOf(d); ok {
 		return int64(w.tally.fits[slot])
@@ -37,7 +35,7 @@ func (w *want) pods(d int32) int64 {
 	return w.tally.sums[d]
 }
 
-// measure finds what a domain and all those in it can hold.
+// measure computes what a domain and all domains in it can hold.
 func (m *Map) measure(w *want, d int32) {
 	if w.podsOnly() || d < outside {
 		return
@@ -49,6 +47,7 @@ func (m *Map) measure(w *want, d int32) {
 	m.measureTree(w, d)
 }
 
+// measureTree computes what a domain can hold from its children.
 func (m *Map) measureTree(w *want, d int32) holds {
 	of := &w.layout.domains[d]
 	next := w.layerAt(of.depth + 1)
@@ -63,7 +62,7 @@ func (m *Map) measureTree(w *want, d int32) holds {
 	}
 	switch {
 	case w.tally.sums[d] == 0:
-		// nothing fits, whatever is below; w.full of it is not asked for
+		// nothing fits below; w.full is not read for it
 	case of.depth < w.layout.lowest():
 		for _, child := range of.children {
 			count(m.measureTree(w, child))
@@ -87,7 +86,7 @@ func (m *Map) measureTree(w *want, d int32) holds {
 	return h
 }
 
-// onNode is what the node in a slot can hold.
+// onNode returns what the node in a slot can hold.
 func (w *want) onNode(slot int32) holds {
 	fits := int64(w.tally.fits[slot])
 	layer := w.layerAt(w.layout.bottom())
@@ -102,7 +101,7 @@ func (w *want) onNode(slot int32) holds {
 	return w.limitExclusive(w.layout.bottom(), h)
 }
 
-// whole turns parts of the next layer, all in one domain, into those of the layer.
+// combine converts parts of the next layer, all in one domain, into parts of the layer.
 func (w *want) combine(layer int, h holds) holds {
 	each, inSmaller, smaller := w.inner(layer)
 	out := holds{full: h.full / each}
@@ -122,7 +121,7 @@ func (w *want) combine(layer int, h holds) holds {
 	return out
 }
 
-// limited is one part at most where it has the domain for itself.
+// limitExclusive allows at most one part in a domain at the depth of exclusive domains.
 func (w *want) limitExclusive(depth int32, h holds) holds {
 	if depth != w.exclusiveDepth {
 		return h
@@ -133,8 +132,8 @@ func (w *want) limitExclusive(depth int32, h holds) holds {
 	return holds{min(h.full, 1), min(h.full, 1)}
 }
 
-// need is what a domain of a depth must hold to hold the whole pod set; ok is false if
-// none can, since parts would share what each must have for itself.
+// need returns what a domain of the depth must hold to hold the whole pod set; ok is false if none can,
+// since several parts would share a domain that each must have to itself.
 func (w *want) need(depth int32) (full int64, more, ok bool) {
 	full, more = w.parts(w.layerAt(depth))
 	if w.exclusiveDepth >= 0 && w.exclusiveDepth < depth {

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// spread puts so many parts of the layer that is counted in a domain, and one smaller
-// if there is more, on nodes of it: in as few of its domains as hold them, and in
-// those that they fill best, so that large holes stay. The domain must hold them.
+// spread distributes full parts of the layer that is counted in d, and a smaller one if more is set, over
+// the nodes of d: over as few subdomains as possible, and among those over the ones that are filled best,
+// so that large free domains stay whole. The domain must hold the parts.
 func (m *Map) spread(w *want, d int32, full int64, more bool, emit func(slot, pods int32)) {
 	depth := w.layout.depth(d)
 	here := w.layerAt(depth)
@@ -32,15 +32,15 @@ func (m *Map) spread(w *want, d int32, full int64, more bool, emit func(slot, po
 	}
 }
 
-// picked is a child and what it gets.
+// picked is a child domain and the parts that it gets.
 type picked struct {
 	child int32
 	full  int64
 	more  bool
 }
 
-// pick chooses children for so many parts, in the order of their ranks: the tightest
-// that holds all of them if there is one, or else the largest, and for the rest again.
+// pick chooses children for the parts, in the order of ranks: the tightest one that holds everything or,
+// if none does, the largest one, and so on for the rest.
 func (w *want) pick(children []int32, full int64, more bool) []picked {
 	if best := w.tightest(children, full, more); best != outside {
 		return []picked{{best, full, more}}
@@ -63,7 +63,7 @@ func (w *want) pick(children []int32, full int64, more bool) []picked {
 	var out []picked
 	var taken []holds
 	for i := 0; i < len(order) && (full > 0 || more); i++ {
-		if order[i].full >= full { // it may be the last one
+		if order[i].full >= full { // this may be the last child
 			best := -1
 			for j := i; j < len(order) && order[j].full >= full; j++ {
 				c := &order[j]
@@ -86,7 +86,7 @@ func (w *want) pick(children []int32, full int64, more bool) []picked {
 	if !more {
 		return out
 	}
-	// Only one that is filled already can hold the smaller part as well: it comes last.
+	// Only a child that already has its parts can hold the smaller part as well. It moves to the end.
 	for i, p := range out {
 		if taken[i].part >= p.full {
 			p.more = true
@@ -96,14 +96,14 @@ func (w *want) pick(children []int32, full int64, more bool) []picked {
 	return out
 }
 
-// tightest is the child that would be filled best of those that hold all, outside if
-// none does; of equal ones the first.
+// tightest returns the child with the fewest free places that holds everything, the first one among equal
+// ones, outside if there is none.
 func (w *want) tightest(children []int32, full int64, more bool) int32 {
 	best, least := outside, int64(0)
 	for _, c := range children {
 		if p := w.pods(c); (best == outside || p < least) && w.holdsOf(c).has(full, more) {
 			best, least = c, p
-			if p == full && !more { // nothing is tighter
+			if p == full && !more { // no child can be tighter
 				break
 			}
 		}

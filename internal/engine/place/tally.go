@@ -5,29 +5,29 @@ import (
 	"slices"
 )
 
-// tallyKey tells which asks share a tally.
+// tallyKey identifies the asks that share a tally.
 type tallyKey struct {
 	shape   string
 	ledger  Ledger
 	sparing bool
 }
 
-// tallies keeps those that were used last.
+// tallies caches the tallies that were used last.
 type tallies struct {
 	byKey map[tallyKey]*tally
 	uses  uint64
 }
 
-// talliesKept bounds memory: one takes some 10 bytes a node.
+// talliesKept bounds memory: a tally takes about 10 bytes per node.
 const talliesKept = 64
 
 func (t *tallies) clear() { clear(t.byKey) }
 
-// tally is how many pods of a kind fit on each node and in each domain, as far as the
-// log of changes was read.
+// tally counts how many pods of one shape fit on each node and in each domain, as of a position in the
+// change log.
 type tally struct {
 	ledger Ledger
-	// sparing leaves out nodes with devices that the pods do not ask for.
+	// sparing excludes nodes with devices that the pods do not ask for.
 	sparing   bool
 	takes     vector
 	ports     []HostPort
@@ -35,15 +35,15 @@ type tally struct {
 	layout    *layout
 	filter    *filter
 
-	// fits is how many fit on the node of a slot; why is what refuses where none does.
+	// fits is the number of pods that fit on the node in a slot; why is the refusal if none does.
 	fits []int32
 	why  []refusal
-	// sums is how many fit in each domain of the layout, as it was at a version.
+	// sums is the number of pods that fit in each domain of the layout, whose version is recorded.
 	sums    []int64
 	version uint64
-	// extremes are of the nodes of each domain right above nodes, where they are known.
+	// extremes holds those of the nodes of each domain right above nodes, where known.
 	extremes []extremes
-	// lost is how many nodes each refusal takes away, nodes how many there are.
+	// lost counts the nodes that each refusal takes away, nodes all nodes.
 	lost  []int32
 	nodes int32
 
@@ -51,14 +51,14 @@ type tally struct {
 	used uint64
 }
 
-// extremes are the fewest pods that fit on a node on which any do, and the most that
-// fit on one.
+// extremes holds the smallest number of pods that fit on a node, of the nodes on which any fits, and the
+// largest.
 type extremes struct {
 	known        bool
 	fewest, most int32
 }
 
-// extremesOf are those of a domain right above nodes.
+// extremesOf returns the extremes of a domain right above nodes.
 func (t *tally) extremesOf(d int32) extremes {
 	e := &t.extremes[d]
 	if e.known {
@@ -75,7 +75,7 @@ func (t *tally) extremesOf(d int32) extremes {
 	return *e
 }
 
-// shapeKey tells which asks have equal pods.
+// shapeKey identifies asks with equal pods.
 func (a *Ask) shapeKey(filterKey, extra string) string {
 	var k keyText
 	k.text(filterKey)
@@ -90,7 +90,7 @@ func (a *Ask) shapeKey(filterKey, extra string) string {
 	return string(k)
 }
 
-// tally is that of an ask, up to date.
+// tally returns the tally of an ask, up to date.
 func (m *Map) tally(a *Ask, l *layout, on Ledger, sparing bool) *tally {
 	filterKey := a.filterKey()
 	key := tallyKey{a.shapeKey(filterKey, l.extra), on, sparing}
@@ -107,7 +107,7 @@ func (m *Map) tally(a *Ask, l *layout, on Ledger, sparing bool) *tally {
 	return t
 }
 
-// count brings what a want knows up to date.
+// count updates the tally of a want.
 func (m *Map) count(w *want, on Ledger) {
 	if w.tally == nil {
 		w.tally = m.tally(w.Ask, w.layout, on, w.sparing)
@@ -116,7 +116,7 @@ func (m *Map) count(w *want, on Ledger) {
 	}
 }
 
-// makeRoom forgets the tally that was not used for longest.
+// evictOldest removes the tally that was not used for longest, if there are too many.
 func (t *tallies) evictOldest() {
 	if len(t.byKey) < talliesKept {
 		return
@@ -131,7 +131,7 @@ func (t *tallies) evictOldest() {
 	delete(t.byKey, oldest)
 }
 
-// refresh reads the log on.
+// refresh applies the changes since the tally was last read.
 func (m *Map) refresh(t *tally) {
 	slots, ok := m.log.since(t.read)
 	if !ok || len(slots) > len(m.slots) {
@@ -185,7 +185,7 @@ func (m *Map) sum(t *tally) {
 	t.version = l.version
 }
 
-// countNode counts one node anew and tells by how much more fits.
+// countNode recounts one node and returns by how many pods its count changed.
 func (m *Map) countNode(t *tally, slot int32) int64 {
 	for int(slot) >= len(t.fits) {
 		t.fits = append(t.fits, 0)
@@ -202,6 +202,7 @@ func (m *Map) countNode(t *tally, slot int32) int64 {
 	return delta
 }
 
+// countRefusal adds a number of nodes to the count of a refusal.
 func (t *tally) countRefusal(why refusal, nodes int32) {
 	if why == foreign {
 		return
@@ -213,8 +214,7 @@ func (t *tally) countRefusal(why refusal, nodes int32) {
 	t.lost[why] += nodes
 }
 
-// fit is how many pods of the tally's kind there is room for in a slot, and what
-// refuses them if it is none.
+// fit returns how many pods of the tally's shape fit in a slot and, if none does, why.
 func (m *Map) fit(t *tally, slot int32) (int32, refusal) {
 	mark := &m.free.marks[slot]
 	if mark.version == 0 {
@@ -252,7 +252,7 @@ func hasLabel(n *node, label string) bool {
 	return ok
 }
 
-// refusedFor says that there is none of a resource.
+// refusedFor returns the refusal for a lack of the resource.
 func (m *Map) refusedFor(resource int32) refusal {
 	for int(resource) >= len(m.refusals.byResource) {
 		next := len(m.refusals.byResource)

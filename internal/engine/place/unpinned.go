@@ -6,12 +6,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Pods that are loose have places, so that a gang starts only where there is room for all of it, and nobody who brings them there. What
-// counts is where they are: for each of them that is elsewhere one of their places is nobody's, as that of a pod that has ended is. Only
-// pods that stand count so: for one that its node has lost, or that goes, another comes, and needs a place.
+// Unpinned pods have places, so that a gang starts only if all of it fits, but nothing binds them to these places. They count
+// where they are: for each one that runs elsewhere, one of the places is free, like that of a pod that has ended. Only live pods
+// count so: a pod that is terminating, or lost by its node, will be replaced, and its replacement needs a place.
 
-// labelledFor is the label by which pods that are loose choose nodes, and its values there: the last that every term of their affinity
-// asks for. People give it to nodes for them, and whoever wrote the job knows of no affinity. It is nil for other pods.
+// jobLabel returns the label requirement by which unpinned pods choose nodes: the last expression of every
+// term of their node affinity, nil if there is none. It stands for the node selector that each Job of a
+// JobSet has for the nodes that users label for it; the job's author wrote no affinity.
 func (a *Ask) jobLabel() *corev1.NodeSelectorRequirement {
 	if !a.Unpinned || a.required() == nil {
 		return nil
@@ -31,7 +32,7 @@ func (a *Ask) jobLabel() *corev1.NodeSelectorRequirement {
 	return out
 }
 
-// unlabelled has them choose nodes in all other ways alone.
+// dropJobLabel removes the requirement that jobLabel returns.
 func (a *Ask) dropJobLabel() {
 	a.Affinity = a.Affinity.DeepCopy()
 	var others []corev1.NodeSelectorTerm
@@ -45,8 +46,8 @@ func (a *Ask) dropJobLabel() {
 	}
 }
 
-// besides is how many pods of a pod set that is loose stand where it has no place for them. It is asked at each place that is
-// counted: it goes by sums.
+// countElsewhere returns the number of live pods of an unpinned pod set that are not at one of its places.
+// It is called for each place that is charged, so it uses sums.
 func (m *Map) countElsewhere(h *holder, podSet int) int32 {
 	ask, c := &h.PodSets[podSet].Ask, m.podsOf[h.key]
 	if !ask.Unpinned || h.Promised || c == nil {
@@ -55,7 +56,7 @@ func (m *Map) countElsewhere(h *holder, podSet int) int32 {
 	return max(0, c.live[ask.PodSet]-h.podSets[podSet].occupied)
 }
 
-// standingIn is how many of the seats have a pod that stands, none where the pods are not loose.
+// countOccupied returns how many of the places have a live pod, 0 if the pods are not unpinned.
 func (m *Map) countOccupied(s *hostPlaces) int32 {
 	ask, c := &s.holder.PodSets[s.podSet].Ask, m.podsOf[s.holder.key]
 	if !ask.Unpinned || c == nil {
@@ -70,11 +71,11 @@ func (m *Map) countOccupied(s *hostPlaces) int32 {
 	return min(s.count, count)
 }
 
-// stands reports whether pods on the node are there: it exists, and has not lost them.
+// up reports whether pods on the node are alive: it exists and has not failed.
 func (n *node) up() bool { return n.exists && !n.Failed }
 
-// restand changes what the node is, and has the pods on it count by whether it stands then. It reports whether that is another
-// answer than before: looseOn is for when places are where nodes are again.
+// changeUp applies a change to the node and updates the counts of live pods. It reports whether up
+// changed: then the caller must call unpinnedChangedOn once places have been moved to their nodes.
 func (m *Map) changeUp(n *node, change func()) (changed bool) {
 	before := n.up()
 	change()
@@ -93,14 +94,15 @@ func (m *Map) changeUp(n *node, change func()) (changed bool) {
 	return true
 }
 
-// looseOn has the places of all who have pods on the node count by how many of them stand now.
+// unpinnedChangedOn calls unpinnedChanged for all pods on the node.
 func (m *Map) unpinnedChangedOn(n *node) {
 	for _, p := range n.pods {
 		m.unpinnedChanged(p)
 	}
 }
 
-// looseChanged has the places of a pod that came or went count by how many are elsewhere now.
+// unpinnedChanged updates which places of the pod's workload are free after an unpinned pod was added,
+// removed, lost or found again.
 func (m *Map) unpinnedChanged(p *pod) {
 	h := m.holders[p.workload]
 	if h == nil {

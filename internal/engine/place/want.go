@@ -5,36 +5,36 @@ import (
 	"slices"
 )
 
-// want is an Ask, read against the layout in which places are looked for.
+// want is an Ask resolved against the layout in which places are searched.
 type want struct {
 	*Ask
 	index  int
 	takes  vector
 	layout *layout
 	tally  *tally
-	// sparing looks only at nodes without devices that the pods do not ask for.
+	// sparing excludes nodes with devices that the pods do not ask for.
 	sparing bool
-	// depth is that of Level, if it has one.
+	// depth is that of Level, if the ask has one.
 	depth int32
-	// layers are the parts of the pod set, the coarsest first and single pods last, each
-	// deeper than the one before.
+	// layers are the parts of the pod set: the coarsest first and single pods last, each deeper than the
+	// one before.
 	layers []layer
-	// alone is the depth of the domains that parts have for themselves, -1 for none.
+	// exclusiveDepth is the depth of the domains that parts have to themselves, -1 for none.
 	exclusiveDepth int32
-	// full and part are what measure found, by domain; nil where pods are all it counts.
+	// full and part are the results of measure by domain; they are nil if only pods are counted.
 	full, part []int64
 }
 
-// layer is parts of so many pods that lie within a domain of a depth each.
+// layer is a division of the pod set into parts of size pods, each within one domain of the depth.
 type layer struct {
 	depth int32
 	size  int32
 }
 
-// mistaken says what is wrong with an ask.
+// askError says what is wrong with an ask; empty if nothing is.
 type askError string
 
-// want reads an ask.
+// want resolves an ask. The extra label is inserted into the levels of its layout.
 func (m *Map) want(a *Ask, index int, extra string) (*want, askError) {
 	if !m.Places(a.Flavor) {
 		return nil, askError(fmt.Sprintf("flavor %q has no topology", a.Flavor))
@@ -73,14 +73,14 @@ func (m *Map) want(a *Ask, index int, extra string) (*want, askError) {
 		if len(w.layers) > 0 {
 			size = w.layers[0].size
 		}
-		// Layers that are no deeper hold as well, since each part is within one domain.
+		// Layers that are not deeper hold anyway, since each part is within one exclusive domain.
 		w.layers = slices.DeleteFunc(w.layers, func(l layer) bool { return l.depth <= w.exclusiveDepth })
 		w.layers = slices.Insert(w.layers, 0, layer{w.exclusiveDepth, size})
 	}
 	return w, w.settleLayers()
 }
 
-// settleLayers checks that layers nest, and leaves out those that say nothing.
+// settleLayers checks that layers nest, and drops those that add no constraint.
 func (w *want) settleLayers() askError {
 	given := append(w.layers, layer{w.layout.bottom(), 1})
 	w.layers = nil
@@ -93,7 +93,7 @@ func (w *want) settleLayers() askError {
 			if last.size%l.size != 0 {
 				return askError(fmt.Sprintf("slices of %d pods cannot be made of slices of %d", last.size, l.size))
 			}
-			if l.depth == last.depth && i < len(given)-1 { // the coarser one says more
+			if l.depth == last.depth && i < len(given)-1 { // the coarser one is stricter
 				given[i] = last
 				continue
 			}
@@ -106,8 +106,8 @@ func (w *want) settleLayers() askError {
 	return ""
 }
 
-// layerAt is the index of the parts that are counted at a depth: the coarsest that are
-// not wider than it.
+// layerAt returns the index of the layer whose parts are counted in domains of a depth: the coarsest layer
+// at that depth or below.
 func (w *want) layerAt(depth int32) int {
 	for i, l := range w.layers {
 		if l.depth >= depth {
@@ -117,21 +117,20 @@ func (w *want) layerAt(depth int32) int {
 	return len(w.layers) - 1
 }
 
-// left is how many pods the last, smaller part of a layer has; 0 if all are full.
+// remainder returns the number of pods in the last, smaller part of a layer; 0 if all parts are full.
 func (w *want) remainder(layer int) int32 { return w.Count % w.layers[layer].size }
 
-// parts is how many full parts of a layer the pod set has from a depth on, and whether
-// there is a smaller one.
+// parts returns the number of full parts of a layer, and whether there is a smaller one.
 func (w *want) parts(layer int) (full int64, more bool) {
 	return int64(w.Count / w.layers[layer].size), w.remainder(layer) > 0
 }
 
-// inner is what a layer's parts are made of: how many parts of the next layer there
-// are in each, and in the smaller one, besides one that is smaller still.
+// inner returns how many parts of the next layer make up a full part of the layer and its smaller part,
+// and whether the smaller part contains a smaller part of the next layer as well.
 func (w *want) inner(layer int) (each, inSmaller int64, smaller bool) {
 	next := w.layers[layer+1].size
 	return int64(w.layers[layer].size / next), int64(w.remainder(layer) / next), w.remainder(layer+1) > 0
 }
 
-// plain tells that pods are all that is counted.
+// podsOnly reports whether only single pods are counted: there are neither slices nor exclusive parts.
 func (w *want) podsOnly() bool { return len(w.layers) == 1 && w.exclusiveDepth < 0 }
