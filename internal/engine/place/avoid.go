@@ -8,9 +8,10 @@ import (
 // rack are no good, or a node in each of two racks of a block, places are looked for off all of it first; within it, though not on
 // those nodes, only where there are none elsewhere.
 
-// elsewhere looks for places off all that is near nodes that are avoided: off the widest domains first, then off the others. What
-// is near may be all there is, and each node that is kept off costs every tally a look at it: so none is where the rest is too
-// little. Nor is every way tried: that is for all there is.
+// searchOffAvoided searches away from all areas with several avoided nodes: without the widest areas
+// first, then without narrower ones. Such an area may be most of the cluster, and each node that is kept
+// off must be recounted, so a step is skipped if too little would be left. It does not search
+// exhaustively; that is left to the search of all nodes.
 func (m *Map) searchOffAvoided(f *search) bool {
 	if len(f.avoided) < 2 {
 		return false
@@ -39,7 +40,7 @@ func (m *Map) searchOffAvoided(f *search) bool {
 	return false
 }
 
-// deepest is the depth of the domains right above nodes, of the ask that has the most levels.
+// deepest returns the depth of the domains right above nodes in the deepest layout.
 func (f *search) deepest() (depth int32) {
 	for _, w := range f.wants {
 		depth = max(depth, w.layout.lowest())
@@ -47,13 +48,14 @@ func (f *search) deepest() (depth int32) {
 	return depth
 }
 
-// nearness is what is near nodes that are refused: domains of each layout, and zones, be they a level or not.
+// avoidedAreas holds the areas with several avoided nodes: domains of each layout, and zones whether or
+// not they are a level.
 type avoidedAreas struct {
 	domains map[*layout]map[int32]bool
 	zones   map[string]bool
 }
 
-// nearTo is the domains and zones in which two are refused.
+// areasAround returns the domains and zones with at least two of the nodes.
 func (f *search) areasAround(refused []*node) avoidedAreas {
 	n := avoidedAreas{domains: map[*layout]map[int32]bool{}, zones: map[string]bool{}}
 	for _, w := range f.wants {
@@ -72,7 +74,7 @@ func (f *search) areasAround(refused []*node) avoidedAreas {
 	return n
 }
 
-// any reports whether there is anything of that depth; depth 0 is that of zones.
+// any reports whether there is an area at the depth. Zones have depth 0.
 func (n avoidedAreas) any(depth int32) bool {
 	if depth == 0 && len(n.zones) > 0 {
 		return true
@@ -87,7 +89,7 @@ func (n avoidedAreas) any(depth int32) bool {
 	return false
 }
 
-// nodesNear are the slots of the nodes that are in any of that depth or below, but for those that are avoided already.
+// nodesNear returns, by slot, the nodes that are in an area at the depth or below and are not avoided yet.
 func (m *Map) nodesNear(n avoidedAreas, depth int32) []bool {
 	off := make([]bool, len(m.slots))
 	for l, those := range n.domains {
@@ -101,8 +103,8 @@ func (m *Map) nodesNear(n avoidedAreas, depth int32) []bool {
 	return off
 }
 
-// leaveEnough reports whether, with those slots kept off too, each ask alone would have room for as many pods as it has where they
-// may be together. That they are then placed is not certain; where they would not have it, that they are not is.
+// enoughWithout reports whether each ask would still have as many free places as pods, in a domain where
+// they may all be, with the slots of off excluded. This is necessary for a placement, not sufficient.
 func (m *Map) enoughWithout(f *search, off []bool) bool {
 	for _, w := range f.wants {
 		p := f.groupOf(w)
@@ -120,8 +122,8 @@ func (m *Map) enoughWithout(f *search, off []bool) bool {
 	return true
 }
 
-// roomBut is for how many pods there is room in a domain but for some slots. Of a domain that has no room for all of them as it is
-// that is not counted.
+// countWithout returns how many pods fit in a domain without the slots of off. If even the whole domain
+// holds too few it returns that number.
 func (m *Map) countWithout(w *want, d int32, off []bool) int64 {
 	left := w.pods(d)
 	if left < int64(w.Count) {
@@ -135,8 +137,7 @@ func (m *Map) countWithout(w *want, d int32, off []bool) int64 {
 	return left
 }
 
-// refusedTwice are the domains, but for the whole, of which two parts have nodes that are refused: two nodes of those right above
-// nodes, two domains of others.
+// refusedTwice returns the domains, except the root, that have refused nodes in two different children.
 func (l *layout) refusedTwice(refused []*node) map[int32]bool {
 	out, first := map[int32]bool{}, map[int32]int32{}
 	for _, n := range refused {
@@ -154,7 +155,7 @@ func (l *layout) refusedTwice(refused []*node) map[int32]bool {
 	return out
 }
 
-// isIn reports whether a domain is one of those, or within one, at that depth or below.
+// isIn reports whether a domain, or an ancestor of it at the depth or below, is in the set.
 func (l *layout) isIn(d int32, those map[int32]bool, depth int32) bool {
 	for ; d > 0 && l.depth(d) >= depth; d = l.parent(d) {
 		if those[d] {

@@ -4,7 +4,7 @@ import (
 	"slices"
 )
 
-// Diagnose says why the asks have no places now.
+// Diagnose explains why the asks have no places now.
 func (m *Map) Diagnose(asks []Ask) Diagnosis {
 	f, wrong := m.read(asks, Now)
 	if wrong != nil {
@@ -32,7 +32,7 @@ func (m *Map) Diagnose(asks []Ask) Diagnosis {
 	return out
 }
 
-// diagnose says how an ask stands alone.
+// diagnose explains the situation of one ask alone.
 func (m *Map) diagnose(f *search, w *want) AskDiagnosis {
 	out := AskDiagnosis{Shortfall: *m.shortfallOf(f, w)}
 	d, ok := m.best(f, w)
@@ -47,8 +47,8 @@ func (m *Map) diagnose(f *search, w *want) AskDiagnosis {
 	return out
 }
 
-// scarce is the resource that most nodes of a domain run out of first; none where more of whatever it is would let no more of the pods
-// fit there, since parts must be alone or each takes a port.
+// scarce returns the resource that most nodes of a domain run out of first. It returns "" if more of any
+// resource would not let more pods fit there, because parts are exclusive or each pod uses a host port.
 func (m *Map) scarce(f *search, w *want, d int32) string {
 	counts := map[int32]int{}
 	most := int32(-1)
@@ -72,7 +72,8 @@ func (m *Map) scarce(f *search, w *want, d int32) string {
 	return m.resources.names[most]
 }
 
-// byRoomAlone reports whether more of the pods would fit in a domain if its nodes had more to give.
+// limitedByResources reports whether more of the pods would fit in a domain if its nodes had more of every
+// resource.
 func (m *Map) limitedByResources(f *search, w *want, d int32) bool {
 	if w.podsOnly() && len(w.HostPorts) == 0 {
 		return true

@@ -1,33 +1,32 @@
 package place
 
-// Diagnosis is why asks have no places, for people.
+// Diagnosis explains to users why asks have no places.
 type Diagnosis struct {
-	// Fits: they have places after all.
+	// Fits is set if there are places after all.
 	Fits bool `json:"fits,omitempty"`
 	// PodSets has an entry for each ask.
 	PodSets []AskDiagnosis `json:"podSets,omitempty"`
-	// Relaxation is the smallest change to what is asked with which it would fit now;
-	// empty where none that is tried helps.
+	// Relaxation is the smallest change to the asks with which they would fit now, empty if none of those
+	// that are tried helps.
 	Relaxation string `json:"relaxation,omitempty"`
 }
 
-// AskDiagnosis is one pod set's part.
+// AskDiagnosis explains the situation of one pod set.
 type AskDiagnosis struct {
 	Shortfall
-	// Best is the domain that could hold the most of it; nil where no node could hold a
-	// pod.
+	// Best is the domain that could hold most of the pods; nil if no node can hold any.
 	Best *Domain `json:"best,omitempty"`
 }
 
-// Domain is a domain of a topology and what it has for an ask.
+// Domain is a domain of a topology with what it has for an ask.
 type Domain struct {
-	// Level is the node label, empty for the whole topology; Values are those of the
-	// levels down to it.
+	// Level is the node label of the domain's level, empty for the whole topology. Values are the label
+	// values of the levels down to it.
 	Level  string   `json:"level,omitempty"`
 	Values []string `json:"values,omitempty"`
-	// Fits is how many pods there is room for; Lacks is for how many there is not.
+	// Fits is the number of pods that fit, Lacks the number of those that do not.
 	Fits  int32 `json:"fits"`
 	Lacks int32 `json:"lacks"`
-	// Resource is what most of its nodes run out of first, empty for another reason.
+	// Resource is the one that most of its nodes run out of first, empty if resources are not the reason.
 	Resource string `json:"resource,omitempty"`
 }

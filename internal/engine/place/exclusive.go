@@ -1,19 +1,19 @@
 package place
 
-// exclusiveLabel is the domains of a label that something is exclusive by.
+// exclusiveLabel holds the domains of a label that is used for exclusive placement.
 type exclusiveLabel struct {
 	domains map[string]*exclusiveDomain
 }
 
-// exclusiveDomain is the nodes that share a label's value.
+// exclusiveDomain is the set of nodes that share a label value.
 type exclusiveDomain struct {
 	nodes map[*node]bool
-	// units are the exclusive pods and absent ones in it, by whatever label; own are those
-	// that have it for themselves.
+	// units counts the exclusive pods and absent pods in the domain, by whatever label; own counts those
+	// that are exclusive by this label.
 	units, own [books]int32
 }
 
-// knowExclusive starts to count by a label.
+// knowExclusive starts to track the domains of a label.
 func (m *Map) knowExclusive(label string) {
 	if label == "" || m.exclusive[label] != nil {
 		return
@@ -27,7 +27,7 @@ func (m *Map) knowExclusive(label string) {
 	}
 }
 
-// exclusiveJoin has a node count in the domains of its labels.
+// exclusiveJoin adds a node to the domains of its labels.
 func (m *Map) exclusiveJoin(n *node) {
 	for label, l := range m.exclusive {
 		l.join(n, label)
@@ -35,7 +35,7 @@ func (m *Map) exclusiveJoin(n *node) {
 	m.exclusiveTouched(n)
 }
 
-// exclusiveLeave undoes exclusiveJoin, before the labels change.
+// exclusiveLeave undoes exclusiveJoin. It must be called before the labels change.
 func (m *Map) exclusiveLeave(n *node) {
 	for label, l := range m.exclusive {
 		l.leave(n, label)
@@ -80,8 +80,7 @@ func (d *exclusiveDomain) count(n *node, label string, times int32) {
 	}
 }
 
-// chargeExclusive counts pods that are exclusive by a label, wherever their node
-// counts.
+// chargeExclusive counts pods that are exclusive by a label in all domains of their node.
 func (m *Map) chargeExclusive(n *node, b book, by string, pods int32) {
 	counts := n.exclusive[by]
 	if counts == nil {
@@ -114,10 +113,10 @@ func (m *Map) chargeExclusive(n *node, b book, by string, pods int32) {
 	}
 }
 
-// taken is what decides whether others may come.
+// taken returns what decides whether other pods may use the domain.
 func (d *exclusiveDomain) taken(b book) [2]bool { return [2]bool{d.units[b] > 0, d.own[b] > 0} }
 
-// exclusiveChanged tells that other pods fit into a domain than before.
+// exclusiveChanged records that it changed which pods may use a domain.
 func (m *Map) exclusiveChanged(d *exclusiveDomain, freed bool) {
 	if m.trial == 0 {
 		m.changes++
@@ -130,7 +129,7 @@ func (m *Map) exclusiveChanged(d *exclusiveDomain, freed bool) {
 	}
 }
 
-// exclusiveTouched tells that a node with exclusive pods came to or left its domains.
+// exclusiveTouched records that a node with exclusive pods joined or left its domains.
 func (m *Map) exclusiveTouched(n *node) {
 	if len(n.exclusive) == 0 {
 		return
@@ -142,8 +141,8 @@ func (m *Map) exclusiveTouched(n *node) {
 	}
 }
 
-// shut reports whether the node is no good for something that is exclusive by the
-// label: its domain is not empty of others, or the node is in another's domain.
+// blockedByExclusive reports whether pods that are exclusive by the label cannot use the node: its domain
+// holds other exclusive pods, or the node is in the exclusive domain of others.
 func (m *Map) blockedByExclusive(n *node, by string, on Ledger) bool {
 	if by == "" {
 		return false

@@ -1,20 +1,19 @@
 package place
 
-// exhaustSteps bounds the search through every way to place asks together: some
-// milliseconds.
+// exhaustSteps bounds the exhaustive search, to a few milliseconds.
 const exhaustSteps = 20_000
 
-// exhaustion tries every way: all domains for each part, and for single pods all
-// counts on each node. What it charges it takes back on its way out, found or not.
+// exhaustion is a search through every combination: all domains for each part and, for single pods, all
+// counts on each node. It takes its charges back on return, whether or not it has found places.
 type exhaustion struct {
 	m     *Map
 	f     *search
 	steps int
-	// nodes are those of each want up to here, by its index.
+	// nodes holds the nodes chosen so far for each want, by its index.
 	nodes map[int][]slotCount
 }
 
-// exhaust looks at every way to place the asks, as far as its steps go.
+// exhaust tries every way to place the asks, within the limit of steps.
 func (m *Map) exhaust(f *search) bool {
 	e := &exhaustion{m: m, f: f, nodes: map[int][]slotCount{}}
 	for _, w := range f.wants {
@@ -23,10 +22,10 @@ func (m *Map) exhaust(f *search) bool {
 	return e.group(0)
 }
 
-// spent counts a step and tells that there are no more.
+// spent counts a step and reports whether the limit is exceeded.
 func (e *exhaustion) spent() bool { e.steps++; return e.steps > exhaustSteps }
 
-// party places that party and all that follow.
+// group places the i-th group and all that follow.
 func (e *exhaustion) group(i int) bool {
 	if i == len(e.f.groups) {
 		for _, w := range e.f.wants {
@@ -45,7 +44,7 @@ func (e *exhaustion) group(i int) bool {
 	return found
 }
 
-// want places that ask of a party in a domain, and all that follow.
+// want places the i-th ask of a group in a domain, and all that follow.
 func (e *exhaustion) want(p *askGroup, party, i int, d int32) bool {
 	if i == len(p.wants) {
 		return e.group(party + 1)
@@ -54,14 +53,14 @@ func (e *exhaustion) want(p *askGroup, party, i int, d int32) bool {
 	depth := w.layout.depth(d)
 	full, more, ok := w.need(depth)
 	then := func() bool { return e.want(p, party, i+1, d) }
-	if w.exclusiveDepth >= 0 && w.exclusiveDepth < depth { // all of it is one part
+	if w.exclusiveDepth >= 0 && w.exclusiveDepth < depth { // the whole pod set is one exclusive part
 		then = e.makeExclusive(w, then)
 	}
 	return ok && e.parts(w, w.layerAt(depth), d, full, more, 0, then)
 }
 
-// parts places so many parts of a layer in domains of d, those before the first one
-// left out, since parts are alike; then the smaller part.
+// parts places parts of a layer in domains of d, and the smaller part last. Since full parts are alike, it
+// skips the domains before index first.
 func (e *exhaustion) parts(w *want, layer int, d int32, full int64, more bool, first int, then func() bool) bool {
 	if full == 0 && !more {
 		return then()
@@ -104,7 +103,7 @@ func (e *exhaustion) part(w *want, layer int, d int32, whole bool, then func() b
 	return e.parts(w, layer+1, d, inSmaller, smaller, 0, then)
 }
 
-// alone has the nodes that a part gets from here on be its own, for all that follows.
+// makeExclusive returns a continuation in which the nodes chosen from here on are exclusive to their part.
 func (e *exhaustion) makeExclusive(w *want, then func() bool) func() bool {
 	from := len(e.nodes[w.index])
 	return func() bool {
@@ -160,8 +159,7 @@ func (e *exhaustion) podsFrom(w *want, fits []slotCount, after []int64, i int, c
 	return false
 }
 
-// put charges pods, but for what they have for themselves: the rest of their part may
-// come to them.
+// put charges pods, but not as exclusive: other pods of their part may share the domain.
 func (e *exhaustion) put(w *want, slot, pods int32) {
 	if pods > 0 {
 		e.nodes[w.index] = append(e.nodes[w.index], slotCount{slot, pods})

@@ -1,8 +1,8 @@
 package place
 
-// Has reports whether there is room for the asks at these very places, in time
-// proportional to them. Whether they are near each other as the asks want is not
-// looked at: they were found so, and labels of nodes may have changed since.
+// FitsAt reports whether the asks still fit at exactly the given places, in time proportional to these. It
+// does not check how near they are to each other: they were found so, and a change of node labels since
+// then does not matter.
 func (m *Map) FitsAt(asks []Ask, given []Assignment, on Ledger) bool {
 	f := &search{on: on}
 	m.trial++
@@ -18,7 +18,7 @@ func (m *Map) FitsAt(asks []Ask, given []Assignment, on Ledger) bool {
 	return len(asks) == len(given)
 }
 
-// hasOne charges the places of one ask, one node after the other, while there is room.
+// fitsAskAt charges the places of one ask node by node, as long as they fit.
 func (m *Map) fitsAskAt(f *search, a *Ask, nodes []NodeCount) bool {
 	if !m.Places(a.Flavor) {
 		return false
@@ -26,7 +26,7 @@ func (m *Map) fitsAskAt(f *search, a *Ask, nodes []NodeCount) bool {
 	m.knowExclusive(a.ExclusiveKey)
 	w := &want{Ask: a, takes: m.vector(a.PerPod), layout: m.layoutOf(m.flavors[a.Flavor].Topology, a.ExclusiveKey)}
 	t := &tally{ledger: f.on, takes: w.takes, ports: a.HostPorts, exclusive: a.ExclusiveKey, layout: w.layout, filter: m.filter(a, a.filterKey())}
-	shared := *a // pods of one part do not shut each other out
+	shared := *a // pods of the same part do not exclude each other
 	shared.ExclusiveKey = ""
 	size := max(1, a.Count)
 	if len(a.Slices) > 0 {
@@ -58,7 +58,7 @@ func (m *Map) fitsAskAt(f *search, a *Ask, nodes []NodeCount) bool {
 	return true
 }
 
-// shutPart has the nodes of a part be its own for what follows.
+// chargeExclusivePart makes the nodes of a part exclusive for the places that follow.
 func (m *Map) chargeExclusivePart(f *search, a *Ask, part []slotCount) {
 	if a.ExclusiveKey == "" {
 		return
@@ -77,7 +77,7 @@ func (a *Ask) avoids(name string) bool {
 	return false
 }
 
-// chargeOne charges places on one node, to be taken back by takeBackAll.
+// chargeOne charges places on one node until takeBackAll.
 func (m *Map) chargeOne(f *search, w *want, at slotCount) {
 	nodes := []slotCount{at}
 	m.chargeFound(f, w, nodes, 1)

@@ -9,9 +9,9 @@ import (
 	"github.com/musterhq/muster/internal/engine/order"
 )
 
-// TakeAiling lists the workloads that have places which must be mended, in order: those
-// about whom something changed since they were last listed. A promise may ail as well:
-// there is nothing to mend then, but room to be found anew. Those who leave never do.
+// TakeInvalid returns, sorted, the workloads with invalid places, which need other ones. Only workloads
+// for which something changed since the last call are considered. A promise may be invalid as well: it is
+// not repaired, but room for it must be found again. Places of leaving workloads never are.
 func (m *Map) TakeInvalid() []order.Key {
 	var out []order.Key
 	for key := range m.toCheck {
@@ -24,7 +24,7 @@ func (m *Map) TakeInvalid() []order.Key {
 	return out
 }
 
-// ails reports whether any place of the holder must be another.
+// hasInvalid reports whether any place of the holder must be replaced.
 func (m *Map) hasInvalid(h *holder) bool {
 	if h.Leaving {
 		return false
@@ -37,8 +37,7 @@ func (m *Map) hasInvalid(h *holder) bool {
 	return m.scattered(h)
 }
 
-// AilingNodes are the nodes, as places name them, on which places of the workload are no
-// good, in the order of names.
+// InvalidNodes returns the nodes on which places of the workload are invalid, sorted by name.
 func (m *Map) InvalidNodes(workload order.Key) []string {
 	var out []string
 	for _, set := range m.InvalidPlaces(workload) {
@@ -50,8 +49,7 @@ func (m *Map) InvalidNodes(workload order.Key) []string {
 	return slices.Compact(out)
 }
 
-// Ailing are the places of the workload that are no good: for each of its pod sets, in the
-// order of the names of nodes.
+// InvalidPlaces returns the invalid places of each pod set of the workload, sorted by node name.
 func (m *Map) InvalidPlaces(workload order.Key) []Assignment {
 	h := m.holders[workload]
 	if h == nil {
@@ -70,9 +68,9 @@ func (m *Map) InvalidPlaces(workload order.Key) []Assignment {
 	return out
 }
 
-// Without are the places of a pod set that goes on with so many pods fewer, of which none had
-// a good place: lost is how many of the places on each node are no good. The last ranks end;
-// those of them that have good places leave these to ranks that have none.
+// Shrink returns the places of a pod set after it loses as many pods as fewer says, all of which had
+// invalid places. lost is the number of invalid places by node. The last ranks end; those of them that
+// have valid places hand these to remaining ranks that have none.
 func Shrink(places, lost []NodeCount, fewer int32) []NodeCount {
 	bad := map[string]int32{}
 	for _, at := range lost {
@@ -96,7 +94,7 @@ func Shrink(places, lost []NodeCount, fewer int32) []NodeCount {
 	return runs(ranks[:left])
 }
 
-// bad is how many pods of each seat need another place.
+// invalidPlaces is the number of pods that need another place, by the places they have.
 type invalidPlaces map[*hostPlaces]int32
 
 func (b invalidPlaces) any() bool {
@@ -108,12 +106,13 @@ func (b invalidPlaces) any() bool {
 	return false
 }
 
-// badOf finds the places of a pod set that are no good. Pods that have ended need none, so that as many of those that nobody is
-// in do not matter. Most workloads say it later than their pods, and some only when all of a part of theirs have ended.
+// invalidOf returns the invalid places of a pod set. As many empty places as pods have ended are excused,
+// since nothing will use them. It counts the ended pods itself: most Workloads report them later, and some
+// only when all pods of a part have ended.
 func (m *Map) invalidOf(h *holder, podSet int) invalidPlaces {
 	set := &h.PodSets[podSet]
 	var out invalidPlaces
-	var empty int32 // places that nobody is in
+	var empty int32 // places without a pod
 	for _, s := range h.podSets[podSet].places {
 		if count := m.countInvalid(s); count > 0 {
 			if out == nil {
@@ -133,7 +132,7 @@ func (m *Map) invalidOf(h *holder, podSet int) invalidPlaces {
 	return out
 }
 
-// vacant is how many of the seats have no pod that is or was in them.
+// vacant returns the number of places without a pod.
 func (s *hostPlaces) vacant() int32 {
 	if s.node == nil {
 		return s.count
@@ -141,8 +140,8 @@ func (s *hostPlaces) vacant() int32 {
 	return s.absent
 }
 
-// badSeats is how many of the seats need another place: all where the pods are lost,
-// else of those without a pod as many as can have none there.
+// countInvalid returns how many of the places must be replaced: all of them if the node has lost its pods,
+// otherwise those without a pod that no pod can use.
 func (m *Map) countInvalid(s *hostPlaces) int32 {
 	n := s.node
 	if n == nil || n.Failed {
@@ -161,8 +160,8 @@ func (m *Map) countInvalid(s *hostPlaces) int32 {
 	return m.crowdedOut(s)
 }
 
-// crowdedOut is how many of the seats without a pod would have to go for the node to
-// hold what it has to, were they the only ones to go.
+// crowdedOut returns how many of the places without a pod would have to move, if no other places did, for
+// the node not to be overcommitted.
 func (m *Map) crowdedOut(s *hostPlaces) int32 {
 	b := held
 	if s.holder.Promised {
@@ -176,14 +175,14 @@ func (m *Map) crowdedOut(s *hostPlaces) int32 {
 	out := int64(0)
 	for _, a := range s.holder.podSets[s.podSet].takes {
 		if free := m.free.of(b, a.resource, n.slot); free < 0 {
-			short := -(free + 1) // of one less, for it may be the least there is
+			short := -(free + 1) // minus one: the negation of the smallest int64 overflows
 			out = max(out, short/a.value+1)
 		}
 	}
 	return int32(min(out, int64(s.absent)))
 }
 
-// portsTaken reports whether more than one pod takes a port.
+// portsTaken reports whether a port is used by more than one pod.
 func (m *Map) portsTaken(n *node, b book, ports []HostPort) bool {
 	for _, want := range ports {
 		var takers, own int32
@@ -192,7 +191,7 @@ func (m *Map) portsTaken(n *node, b book, ports []HostPort) bool {
 				takers = addCount(takers, counts[b])
 			}
 		}
-		for _, port := range ports { // one on all addresses, and one of them, of the same pod
+		for _, port := range ports { // a pod may use a port of all addresses and of one of them
 			if port.conflicts(want) {
 				own++
 			}

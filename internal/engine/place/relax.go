@@ -14,17 +14,17 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// relaxation is a change to what is asked.
+// relaxation is a change to an ask that makes it easier to place.
 type relaxation struct {
 	change func(a *Ask)
-	// also tells which other asks change with it: those of its group.
+	// wholeGroup is set if the other asks of the group change as well.
 	wholeGroup bool
 	text       string
 }
 
-// relax is the nearest change to one of the asks with which all would fit now: first
-// how near its pods must be to each other, then which nodes they may be on, then how
-// many they are, then how large.
+// relax returns the smallest change to one of the asks with which all of them would fit now, as text. It
+// tries, in this order: how near the pods must be to each other, which nodes they may use, how many they
+// are and how large they are.
 func (m *Map) relax(asks []Ask, found []AskDiagnosis) string {
 	byName := map[string]*AskDiagnosis{}
 	for i := range found {
@@ -57,7 +57,7 @@ func (m *Map) relax(asks []Ask, found []AskDiagnosis) string {
 	return ""
 }
 
-// changed are the asks with a relaxation of one of them.
+// changed returns the asks after a relaxation of ask i.
 func changed(asks []Ask, i int, r relaxation) []Ask {
 	out := slices.Clone(asks)
 	for j := range out {
@@ -68,12 +68,12 @@ func changed(asks []Ask, i int, r relaxation) []Ask {
 	return out
 }
 
-// changes reports whether one ask changes with the relaxation of another, or is that one.
+// changes reports whether the relaxation of one ask changes the other, which may be the same.
 func (r relaxation) changes(asks []Ask, relaxed, other int) bool {
 	return other == relaxed || r.wholeGroup && asks[relaxed].Group != "" && asks[other].Group == asks[relaxed].Group
 }
 
-// whose names the pod sets that a relaxation of one ask changes.
+// changedPodSets names the pod sets that a relaxation of ask i changes.
 func changedPodSets(asks []Ask, i int, r relaxation) string {
 	var names []string
 	for j := range asks {
@@ -87,7 +87,7 @@ func changedPodSets(asks []Ask, i int, r relaxation) string {
 	return "pod sets " + strings.Join(names, ", ")
 }
 
-// nearness widens the domain that all pods must be in.
+// relaxLevel widens the domain that all pods must be in.
 func (m *Map) relaxLevel(a *Ask, _ *AskDiagnosis) []relaxation {
 	if a.Level == "" || !a.Mandatory {
 		return nil
@@ -102,11 +102,11 @@ func (m *Map) relaxLevel(a *Ask, _ *AskDiagnosis) []relaxation {
 	return append(out, relaxation{func(a *Ask) { a.Mandatory = false }, true, fmt.Sprintf("within one %s preferred, not required", a.Level)})
 }
 
-// parting takes away what parts of the pod set must have.
+// relaxParts drops exclusive placement or slices.
 func relaxParts(a *Ask, _ *AskDiagnosis) []relaxation {
 	var out []relaxation
 	if a.ExclusiveKey != "" {
-		// Who must be alone in its domain must be in one.
+		// An exclusive pod set must also be in one domain, so both are dropped.
 		return append(out, relaxation{func(a *Ask) { a.ExclusiveKey, a.Slices = "", nil }, false, "without exclusive placement by " + a.ExclusiveKey})
 	}
 	if len(a.Slices) > 0 {
@@ -115,8 +115,7 @@ func relaxParts(a *Ask, _ *AskDiagnosis) []relaxation {
 	return out
 }
 
-// where lets the pods run on nodes that are kept from them: the taint of most nodes
-// first.
+// relaxNodes lets the pods use nodes that they are kept off, beginning with the taint on most nodes.
 func (m *Map) relaxNodes(a *Ask, d *AskDiagnosis) []relaxation {
 	var out []relaxation
 	excluded := slices.Clone(d.Excluded)
@@ -142,7 +141,7 @@ func (m *Map) relaxNodes(a *Ask, d *AskDiagnosis) []relaxation {
 	return out
 }
 
-// chosenBy names the fields of the pods by which they choose nodes.
+// chosenBy names the pod fields by which the ask selects nodes.
 func (a *Ask) chosenBy() []string {
 	var out []string
 	if len(a.NodeSelector) > 0 {
@@ -157,7 +156,7 @@ func (a *Ask) chosenBy() []string {
 	return out
 }
 
-// fewer is the most pods of one pod set with which all fit.
+// fewerPods searches the largest number of pods of one pod set with which all asks fit.
 func (m *Map) fewerPods(asks []Ask, i int) string {
 	count := asks[i].Count
 	most := int32(sort.Search(int(count), func(less int) bool {
@@ -172,7 +171,7 @@ func (m *Map) fewerPods(asks []Ask, i int) string {
 	return fmt.Sprintf("with %d pods rather than %d", most, count)
 }
 
-// smaller is the most of one resource for each pod with which all fit.
+// smallerPods searches the largest request for one resource with which all asks fit.
 func (m *Map) smallerPods(asks []Ask, i int) string {
 	for _, name := range slices.Sorted(maps.Keys(asks[i].PerPod)) {
 		wanted := asks[i].PerPod[name]
@@ -185,7 +184,7 @@ func (m *Map) smallerPods(asks []Ask, i int) string {
 		if wanted <= 0 || !m.Fits(with(0), Now) {
 			continue
 		}
-		low, high := int64(0), wanted // fits, and does not
+		low, high := int64(0), wanted // low fits, high does not
 		for high-low > 1 {
 			if middle := low + (high-low)/2; m.Fits(with(middle), Now) {
 				low = middle

@@ -6,20 +6,18 @@ import (
 	"github.com/musterhq/muster/internal/engine/order"
 )
 
-// Mended is what Repair found.
+// RepairResult is the result of Repair.
 type RepairResult struct {
-	// Assignments are all places of the workload, those that it keeps included, in the
-	// order of its pod sets.
+	// Assignments holds all places of the workload, kept ones included, in the order of its pod sets.
 	Assignments []Assignment
-	// Moved is how many pods get another place.
+	// Moved is the number of pods that get another place.
 	Moved int32
 }
 
-// Repair looks for other places for those pods of the workload whose places are no
-// good, and changes nothing. They are near the rest: in the same domain of a level that
-// all must be in, and of a slice's, of the slice that the pod belongs to. Ranks that
-// are not moved keep their nodes. A workload of which no pod is there yet may get other
-// places altogether. It is false where there are none.
+// Repair finds other places for the pods of the workload whose places are invalid, and changes nothing.
+// The new places are near the rest: in the domain of a required level, and in that of the slice that a pod
+// belongs to. Ranks that are not moved keep their nodes. A workload none of whose pods is present may get
+// other places for all. It returns false if there are none.
 func (m *Map) Repair(workload order.Key) (RepairResult, bool) {
 	h := m.holders[workload]
 	if h == nil {
@@ -46,7 +44,7 @@ func (m *Map) Repair(workload order.Key) (RepairResult, bool) {
 			ok = r.placeAll(on)
 		}
 	})
-	if !ok && astray { // then at least who can be placed nearby: the others are no worse off than before
+	if !ok && astray { // at least replace the invalid places; the others stay as scattered as they are
 		m.Try(func() {
 			m.Hold(workload, r.kept())
 			ok = r.fillGaps(on)
@@ -58,8 +56,8 @@ func (m *Map) Repair(workload order.Key) (RepairResult, bool) {
 	return r.result(), true
 }
 
-// gather looks for other places for a workload that is astray. Where there are none it keeps those that it has: they are good for its
-// pods, and near each other when it was admitted.
+// gather finds new places for a workload that is scattered. If there are none it keeps the ones that it
+// has: its pods can use them, and they were near each other when it was admitted.
 func (m *Map) gather(r *repair) RepairResult {
 	if !m.scattered(r.h) {
 		return r.result()
@@ -76,11 +74,11 @@ func (m *Map) gather(r *repair) RepairResult {
 	return r.result()
 }
 
-// repairMost bounds how many pods are looked at one by one: what claims to have more has
-// been written by nobody who places pods.
+// maxRepairPods limits the number of pods for which ranks are listed one by one. Nothing that places pods
+// writes more.
 const maxRepairPods = 1 << 20
 
-// size is how many places the holder has.
+// size returns the number of places of the holder.
 func (h *holder) size() int32 {
 	var out int32
 	for i := range h.podSets {
@@ -91,17 +89,17 @@ func (h *holder) size() int32 {
 	return out
 }
 
-// repair is the places of one workload by rank, those that are to be found empty.
+// repair holds the places of one workload by rank; ranks that need a place are empty.
 type repair struct {
 	m     *Map
 	h     *holder
 	ranks [][]string
-	// before are the ranks as they were, moved how many are empty.
+	// before holds the ranks before the repair, moved the number of ranks that were emptied.
 	before [][]string
 	moved  int32
 }
 
-// repair empties the ranks whose places are no good.
+// repair lists the ranks of the holder and empties those with invalid places.
 func (m *Map) repair(h *holder) *repair {
 	r := &repair{m: m, h: h}
 	for i := range h.PodSets {
@@ -115,7 +113,7 @@ func (m *Map) repair(h *holder) *repair {
 	return r
 }
 
-// kept is the holding without the places that are to be found.
+// kept returns the holding without the empty ranks.
 func (r *repair) kept() *Holding {
 	out := r.h.Holding
 	out.PodSets = slices.Clone(out.PodSets)
@@ -125,7 +123,7 @@ func (r *repair) kept() *Holding {
 	return &out
 }
 
-// ranksOf names the node of each rank.
+// ranksOf returns the node of each rank.
 func ranksOf(places []NodeCount) (ranks []string) {
 	for _, at := range places {
 		for range at.Count {
@@ -135,7 +133,7 @@ func ranksOf(places []NodeCount) (ranks []string) {
 	return ranks
 }
 
-// runs writes ranks as counts of nodes one after the other; empty ones are left out.
+// runs converts ranks to counts of consecutive equal nodes, skipping empty ranks.
 func runs(ranks []string) []NodeCount {
 	var out []NodeCount
 	for _, name := range ranks {
@@ -148,7 +146,7 @@ func runs(ranks []string) []NodeCount {
 	return out
 }
 
-// anybodyThere reports whether a pod of the workload is on a node that works.
+// hasLivePod reports whether a pod of the workload is on a node that exists and has not failed.
 func (r *repair) hasLivePod() bool {
 	c := r.m.podsOf[r.h.key]
 	if c == nil {
@@ -162,6 +160,7 @@ func (r *repair) hasLivePod() bool {
 	return false
 }
 
+// result compares the ranks with those before the repair.
 func (r *repair) result() RepairResult {
 	var out RepairResult
 	for i, ranks := range r.ranks {
@@ -175,7 +174,7 @@ func (r *repair) result() RepairResult {
 	return out
 }
 
-// anew looks for places for the whole workload.
+// placeAll finds places for the whole workload from scratch.
 func (r *repair) placeAll(on Ledger) bool {
 	asks := make([]Ask, len(r.ranks))
 	for i := range asks {
@@ -192,7 +191,7 @@ func (r *repair) placeAll(on Ledger) bool {
 	return true
 }
 
-// fill gives places to the ranks of a range that want one, in order.
+// fill assigns nodes, in order, to the ranks of a range that want one.
 func (r *repair) fill(podSet int, from, to int32, nodes []NodeCount, wants func(rank int) bool) {
 	for rank := int(from); rank < int(to); rank++ {
 		if !wants(rank) {

@@ -4,17 +4,17 @@ import (
 	"slices"
 )
 
-// gap is ranks that are to be filled, as an ask within a domain.
+// gap is a set of ranks to be filled, as an ask within a domain.
 type gap struct {
 	podSet int
 	ask    Ask
 	ranks  []int
-	// near are the domains in which it may be, the narrowest first; none if the ask says
-	// itself where.
+	// domains are those in which the ranks may be, the narrowest first; empty if the ask itself says
+	// where.
 	domains []int32
 }
 
-// near looks for places for the empty ranks beside those that are kept.
+// fillGaps finds places for the empty ranks near those that are kept.
 func (r *repair) fillGaps(on Ledger) bool {
 	gaps, ok := r.gaps()
 	if !ok {
@@ -55,7 +55,7 @@ func (r *repair) fillGaps(on Ledger) bool {
 	return false
 }
 
-// extra are the labels of the pod sets' layouts.
+// extra returns the extra labels of the pod sets' layouts.
 func (r *repair) extra() []string {
 	asks := make([]Ask, len(r.h.PodSets))
 	for i := range asks {
@@ -64,8 +64,8 @@ func (r *repair) extra() []string {
 	return extras(asks)
 }
 
-// gaps are the empty ranks: those of a slice of which some pods stay within its domain,
-// whole slices among each other. It is false if an ask cannot be read.
+// gaps returns the empty ranks as asks: within the domain of their slice if other pods of it stay, whole
+// slices together. It is false if an ask cannot be resolved.
 func (r *repair) gaps() ([]gap, bool) {
 	var out []gap
 	extra := r.extra()
@@ -80,7 +80,7 @@ func (r *repair) gaps() ([]gap, bool) {
 			return nil, false
 		}
 		near, rest := r.domainsFor(i, w), ask
-		if near != nil { // where it must be is said by where the others are
+		if near != nil { // the kept pods decide the domain
 			rest.Level, rest.Mandatory, rest.Group = "", false, ""
 		}
 		out = append(out, r.gapsIn(i, w, 0, 0, len(r.ranks[i]), rest, near)...)
@@ -88,9 +88,9 @@ func (r *repair) gaps() ([]gap, bool) {
 	return out, true
 }
 
-// nearOf are the domains in which the gaps of a pod set may be: that of the level that
-// all must be in, or else the narrowest of the level that all should be in that has
-// everything that stays, then wider ones. Nil if nothing stays.
+// domainsFor returns the domains in which the gaps of a pod set may be: the domain of a required level or,
+// if none is required, the narrowest domain of the preferred level or above that contains everything that
+// stays, followed by wider ones. It returns nil if nothing stays.
 func (r *repair) domainsFor(podSet int, w *want) []int32 {
 	var stay []int32
 	for i := range r.h.PodSets {
@@ -118,7 +118,7 @@ func (r *repair) domainsFor(podSet int, w *want) []int32 {
 	return append(out, 0)
 }
 
-// nodes are those of the ranks of a range that stay, as domains.
+// nodes returns the nodes, as domains, of the ranks in a range that stay.
 func (r *repair) nodes(l *layout, podSet, from, to int) []int32 {
 	var out []int32
 	for _, name := range r.ranks[podSet][from:to] {
@@ -130,8 +130,8 @@ func (r *repair) nodes(l *layout, podSet, from, to int) []int32 {
 	return out
 }
 
-// mostOf is the domain of a depth that most of the nodes are in: they may be in several
-// only since labels changed.
+// majorityDomain returns the domain of the depth with most of the nodes. They are in several only if node
+// labels have changed.
 func majorityDomain(l *layout, nodes []int32, depth int32) int32 {
 	counts := map[int32]int{}
 	best := outside
@@ -145,10 +145,10 @@ func majorityDomain(l *layout, nodes []int32, depth int32) int32 {
 	return best
 }
 
-// gapsIn are the gaps among the ranks of a range, which is made of parts of a layer.
+// gapsIn returns the gaps among a range of ranks that consists of parts of a layer.
 func (r *repair) gapsIn(podSet int, w *want, layer, from, to int, ask Ask, near []int32) []gap {
 	whole := gap{podSet: podSet, ask: ask, domains: near}
-	if layer > 0 { // what it has for itself it has; within it there are finer parts
+	if layer > 0 { // the exclusive domain is already held; only finer parts remain
 		whole.ask.ExclusiveKey, whole.ask.Slices = "", nil
 		for _, l := range w.layers[layer:max(layer, len(w.layers)-1)] {
 			whole.ask.Slices = append(whole.ask.Slices, Slice{w.layout.levelAt(l.depth), l.size})
@@ -168,7 +168,7 @@ func (r *repair) gapsIn(podSet int, w *want, layer, from, to int, ask Ask, near 
 		case len(empty) == 0:
 		case len(empty) == b-a || layer == len(w.layers)-1:
 			whole.ranks = append(whole.ranks, empty...)
-		case len(stay) == 0: // the rest is on nodes that have left the topology
+		case len(stay) == 0: // the others are on nodes that have left the topology
 			rest := whole
 			rest.ranks, rest.ask.Count = empty, int32(len(empty))
 			out = append(out, rest)
@@ -186,8 +186,8 @@ func (r *repair) gapsIn(podSet int, w *want, layer, from, to int, ask Ask, near 
 	return out
 }
 
-// narrowed are those of the domains that are narrower than another, and that one: but
-// where one is a must it is enough.
+// narrowed returns the domains that are narrower than d, followed by d itself. If a level is required
+// those that are narrower are enough.
 func narrowed(w *want, near []int32, d int32) []int32 {
 	var out []int32
 	for _, n := range near {

@@ -2,8 +2,8 @@ package place
 
 import "slices"
 
-// astray reports whether the places of a workload are not as near to each other any more as it requires, since labels of nodes have
-// changed, and none of its pods is there, or has been: nobody is moved for it who runs.
+// scattered reports whether the places of a workload are no longer in one domain as it requires, because
+// node labels have changed, and no pod of it is present or has ended: pods that run are not moved for it.
 func (m *Map) scattered(h *holder) bool {
 	if !slices.ContainsFunc(h.PodSets, func(set HeldPodSet) bool { return set.Ask.needsOneDomain() }) ||
 		h.Leaving || h.Promised || m.podsOf[h.key] != nil || h.size() > maxRepairPods {
@@ -28,20 +28,20 @@ func (m *Map) scattered(h *holder) bool {
 	return false
 }
 
-// together reports whether any of the pods must be in one domain.
+// needsOneDomain reports whether any of the pods must share a domain.
 func (a *Ask) needsOneDomain() bool {
 	return a.Level != "" && a.Mandatory || len(a.Slices) > 0 || a.ExclusiveKey != ""
 }
 
-// domainOf is a domain of a layout, of a depth.
+// domainAt is a domain of a layout with its depth.
 type domainAt struct {
 	layout *layout
 	depth  int32
 	domain int32
 }
 
-// strays reports whether places of the pod set are apart that it requires in one domain: all of them, with those of its group, or
-// those of each slice.
+// podSetScattered reports whether places that must be in one domain are not: all places of the pod set and
+// its group, or those of a slice. groups holds the domain of each group so far.
 func (m *Map) podSetScattered(set *HeldPodSet, extra string, groups map[string]domainAt) bool {
 	a := &set.Ask
 	if !a.needsOneDomain() {
@@ -49,9 +49,9 @@ func (m *Map) podSetScattered(set *HeldPodSet, extra string, groups map[string]d
 	}
 	w, wrong := m.want(a, 0, extra)
 	if wrong != "" {
-		return false // by a topology of another time
+		return false // the ask was made for an earlier topology
 	}
-	parts := w.layers[:len(w.layers)-1] // the last ones are single pods
+	parts := w.layers[:len(w.layers)-1] // the last layer is single pods
 	for _, part := range parts {
 		if _, apart := m.apart(w.layout, part, set.Nodes); apart {
 			return true
@@ -70,10 +70,10 @@ func (m *Map) podSetScattered(set *HeldPodSet, extra string, groups map[string]d
 	return known && other.layout == is.layout && other.depth == is.depth && other.domain != is.domain
 }
 
-// apart reports whether any part of so many ranks is in several domains of its depth, or on a node in none; first is the one of the
-// first rank. Nodes that are gone say nothing.
+// apart reports whether any part of part.size ranks is in several domains of the depth, or on a node
+// outside of the layout. first is the domain of the first rank. Nodes that are gone are skipped.
 func (m *Map) apart(l *layout, part layer, nodes []NodeCount) (first int32, apart bool) {
-	rank, open, at := int64(0), int64(-1), outside // the part that ranks are looked at of, and where it is
+	rank, open, at := int64(0), int64(-1), outside // the current part and its domain
 	first = outside
 	for _, on := range nodes {
 		h := m.hosts[on.Node]

@@ -8,36 +8,36 @@ import (
 	"strings"
 )
 
-// Excluded is how many nodes a filter takes away.
+// Excluded counts the nodes that a filter takes away.
 type Excluded struct {
-	// Filter is what refuses them, such as `taint "key=value:NoSchedule"`, "nodeSelector"
-	// or `resource "nvidia.com/gpu"`.
+	// Filter is the reason, such as `taint "key=value:NoSchedule"`, "nodeSelector" or `resource
+	// "nvidia.com/gpu"`.
 	Filter string `json:"filter"`
 	Nodes  int32  `json:"nodes"`
 }
 
-// Shortfall says why there are no places, of the first pod set that has none.
+// Shortfall says why there are no places, for the first pod set that has none.
 type Shortfall struct {
 	PodSet   string `json:"podSet"`
 	Flavor   string `json:"flavor"`
 	Topology string `json:"topology,omitempty"`
-	// Mistake says what is wrong with the ask itself; empty if nothing is.
+	// Mistake says what is wrong with the ask itself, empty if nothing is.
 	Mistake string `json:"mistake,omitempty"`
-	// Fits is how many of Count pods there is room for where they may all be.
+	// Fits is how many of Count pods fit in the best domain that may hold all of them.
 	Fits  int32 `json:"fits"`
 	Count int32 `json:"count"`
-	// Together tells that each pod set would fit alone, but not all of them.
+	// Together is set if each pod set would fit alone, but not all of them.
 	Together bool `json:"together,omitempty"`
-	// Nodes is how many nodes there are in the topology; Excluded counts those where no
-	// pod fits, each with the first filter that refuses it.
+	// Nodes is the number of nodes in the topology. Excluded counts those on which no pod fits, each under
+	// the first filter that refuses it.
 	Nodes    int32      `json:"nodes"`
 	Excluded []Excluded `json:"excluded,omitempty"`
-	// Resources are those that nodes are short of, in order: more of none of them
-	// changes nothing on the nodes that there are.
+	// Resources lists, sorted, the resources that nodes are short of. More of any other resource on the
+	// present nodes would not help.
 	Resources []string `json:"resources,omitempty"`
 }
 
-// Message says it to people.
+// Message returns the shortfall as text for users.
 func (s *Shortfall) Message() string {
 	if s.Mistake != "" {
 		return s.Mistake
@@ -63,11 +63,11 @@ func (s *Shortfall) Message() string {
 	return b.String()
 }
 
-// TellsOfAvoided reports whether a Message counts nodes that are avoided: who has nothing but that message has not heard of them.
+// MentionsAvoided reports whether a Message counts nodes that are avoided.
 func MentionsAvoided(message string) bool { return strings.Contains(message, avoidedFilter+": ") }
 
-// shortfall says why a search that is still open found nothing: of the first ask that
-// has no places even alone, or else that they have none together.
+// shortfall explains why a search that is still open has found nothing: the first ask that has no places
+// even alone or, if there is none, that the asks do not fit together.
 func (m *Map) shortfall(f *search) *Shortfall {
 	var first *want
 	for _, w := range f.wants {
@@ -86,7 +86,7 @@ func (m *Map) shortfall(f *search) *Shortfall {
 	return s
 }
 
-// shortfallOf says what an ask finds.
+// shortfallOf returns the shortfall of one ask.
 func (m *Map) shortfallOf(f *search, w *want) *Shortfall {
 	t := w.tally
 	s := &Shortfall{PodSet: w.PodSet, Flavor: w.Flavor, Topology: m.flavors[w.Flavor].Topology, Count: w.Count, Nodes: t.nodes}
@@ -106,8 +106,7 @@ func (m *Map) shortfallOf(f *search, w *want) *Shortfall {
 	return s
 }
 
-// best is the domain that could hold the most of an ask, among those in which all of
-// it must be.
+// best returns the domain that could hold most pods of an ask, of the domains that may hold all of it.
 func (m *Map) best(f *search, w *want) (int32, bool) {
 	p := f.groupOf(w)
 	m.measure(w, p.within)
@@ -124,7 +123,7 @@ func (m *Map) best(f *search, w *want) (int32, bool) {
 	return best, most > 0
 }
 
-// holdable is how many of the pods fit in a domain, in whole parts.
+// holdable returns how many of the pods fit in a domain, in complete parts.
 func (w *want) holdable(d int32) int64 {
 	depth := w.layout.depth(d)
 	layer := w.layerAt(depth)
@@ -142,8 +141,7 @@ func (w *want) holdable(d int32) int64 {
 	return min(h.full*size, int64(w.Count))
 }
 
-// bounds are the resources of which nodes would hold more pods if they had more of one
-// alone.
+// limitingResources returns the resources of which more alone would let more pods fit on some node.
 func (m *Map) limitingResources(w *want) map[int32]bool {
 	out := map[int32]bool{}
 	last := int32(-1)

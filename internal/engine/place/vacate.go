@@ -2,9 +2,9 @@ package place
 
 import "slices"
 
-// vacate empties the ranks of a pod set whose places are no good, and counts them. Of
-// those on one node they are the last of the parts that have places there without a pod:
-// another part's pod would have to go for no good, since theirs cannot take its place.
+// vacate empties the ranks of a pod set whose places are invalid and returns their number. On each node it
+// takes the last ranks of parts that have places there without a pod. With a rank of another part a
+// running pod would lose its place in vain, since the missing pods cannot use it.
 func (m *Map) vacate(h *holder, podSet int, ranks []string) int32 {
 	worse := m.invalidOf(h, podSet)
 	if !worse.any() {
@@ -33,20 +33,20 @@ func (m *Map) vacate(h *holder, podSet int, ranks []string) int32 {
 	return out
 }
 
-// parts are the ranks that pods of a pod set have for themselves, and where these pods are.
+// podParts holds the parts of a pod set that pods belong to, and where these pods are.
 type podParts struct {
-	// begin are the first ranks of parts, in order.
+	// begin holds the first rank of each part, sorted.
 	begin []int32
 	there map[partOnHost]int32
 }
 
-// partAt is a part, by its first rank, on a host.
+// partOnHost names a part, by its first rank, on a host.
 type partOnHost struct {
 	host  string
 	begin int32
 }
 
-// partsOf asks the pods of a pod set of so many ranks.
+// partsOf returns the parts of the present pods of a pod set, which has `all` ranks.
 func (m *Map) partsOf(h *holder, podSet int, all int32) podParts {
 	out := podParts{there: map[partOnHost]int32{}}
 	c := m.podsOf[h.key]
@@ -68,8 +68,7 @@ func (m *Map) partsOf(h *holder, podSet int, all int32) podParts {
 	return out
 }
 
-// of is the first rank of the part that the rank is of; one of which there are no pods is
-// between those of which there are.
+// of returns the first rank of the part of a rank. Ranks between parts that have pods form parts as well.
 func (p *podParts) of(rank int32) int32 {
 	at, found := slices.BinarySearch(p.begin, rank)
 	switch {
@@ -81,7 +80,7 @@ func (p *podParts) of(rank int32) int32 {
 	return p.begin[at-1]
 }
 
-// unused counts the places that no pod of their part is at.
+// unused counts the places at which no pod of their part is.
 func (p *podParts) unused(ranks []string) map[partOnHost]int32 {
 	out := map[partOnHost]int32{}
 	for rank, host := range ranks {
