@@ -4,9 +4,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// What kube-scheduler refuses on a node it often refuses on all that are near: a volume is of one zone. So where two nodes of a
-// rack are no good, or a node in each of two racks of a block, places are looked for off all of it first; within it, though not on
-// those nodes, only where there are none elsewhere.
+// If kube-scheduler refuses a node, it often refuses the nodes near it as well, for instance because a volume belongs to
+// one zone. So if two nodes of a rack are avoided, or a node in each of two racks of a block, the whole rack or block is
+// tried last, still without the avoided nodes.
 
 // searchOffAvoided searches away from all areas with several avoided nodes: without the widest areas
 // first, then without narrower ones. Such an area may be most of the cluster, and each node that is kept

@@ -33,26 +33,26 @@ func (e *exhaustion) group(i int) bool {
 		}
 		return true
 	}
-	p := e.f.groups[i]
-	if !p.hasLevel || !p.mandatory {
-		return e.want(p, i, 0, p.within)
+	g := e.f.groups[i]
+	if !g.hasLevel || !g.mandatory {
+		return e.want(g, i, 0, g.within)
 	}
 	found := false
-	e.m.walk(p.layout(), p.within, p.depth, func(d int32) {
-		found = found || !e.spent() && e.want(p, i, 0, d)
+	e.m.walk(g.layout(), g.within, g.depth, func(d int32) {
+		found = found || !e.spent() && e.want(g, i, 0, d)
 	})
 	return found
 }
 
 // want places the i-th ask of a group in a domain, and all that follow.
-func (e *exhaustion) want(p *askGroup, party, i int, d int32) bool {
-	if i == len(p.wants) {
-		return e.group(party + 1)
+func (e *exhaustion) want(g *askGroup, group, i int, d int32) bool {
+	if i == len(g.wants) {
+		return e.group(group + 1)
 	}
-	w := p.wants[i]
+	w := g.wants[i]
 	depth := w.layout.depth(d)
 	full, more, ok := w.need(depth)
-	then := func() bool { return e.want(p, party, i+1, d) }
+	then := func() bool { return e.want(g, group, i+1, d) }
 	if w.exclusiveDepth >= 0 && w.exclusiveDepth < depth { // the whole pod set is one exclusive part
 		then = e.makeExclusive(w, then)
 	}

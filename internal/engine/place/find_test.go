@@ -202,9 +202,9 @@ func TestDiagnose(t *testing.T) {
 		"what chooses the nodes is in the way": {
 			nil, gpus(5, 1, func(a *Ask) { a.NodeSelector = map[string]string{Hostname: "a1"} }), " : 4, gpu", `pod set "main" without nodeSelector`},
 		"nodes that people label for it are too few": {
-			nil, gpus(5, 1, labelledFor(Hostname, "a1")), " : 4, gpu", `pod set "main" with more nodes labelled kubernetes.io/hostname for it`},
+			nil, gpus(5, 1, labeledFor(Hostname, "a1")), " : 4, gpu", `pod set "main" with more nodes labelled kubernetes.io/hostname for it`},
 		"what it says besides the nodes that people label for it is in the way": {
-			nil, gpus(3, 1, choosing("zone", "z"), labelledFor(Hostname, "a1")), "", `pod set "main" without node affinity`},
+			nil, gpus(3, 1, choosing("zone", "z"), labeledFor(Hostname, "a1")), "", `pod set "main" without node affinity`},
 		"the name of a node is in the way": {
 			nil, gpus(5, 1, func(a *Ask) { a.NodeName = "a1" }), " : 4, gpu", `pod set "main" without nodeName`},
 		"a required field of a node is in the way, which is no nodeName": {
@@ -255,7 +255,7 @@ func TestDiagnose(t *testing.T) {
 // TestNodesThatNobodyLabelledForItAreCountedAsSuch: its author wrote no affinity.
 func TestNodesThatNobodyLabelledForItAreCountedAsSuch(t *testing.T) {
 	const want = `topology "t" doesn't allow to fit any of 1 pod(s). Total nodes: 6; excluded: label "for": 6`
-	if got := newScene(t).find(Now, gpus(1, 1, labelledFor("for", "js-0", "js-1"))); got != want {
+	if got := newScene(t).find(Now, gpus(1, 1, labeledFor("for", "js-0", "js-1"))); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }

@@ -58,9 +58,9 @@ func (m *Map) InvalidPlaces(workload order.Key) []Assignment {
 	out := make([]Assignment, len(h.podSets))
 	for i := range h.podSets {
 		out[i].PodSet = h.PodSets[i].Ask.PodSet
-		for seats, count := range m.invalidOf(h, i) {
+		for places, count := range m.invalidOf(h, i) {
 			if count > 0 {
-				out[i].Nodes = append(out[i].Nodes, NodeCount{seats.host.name, count})
+				out[i].Nodes = append(out[i].Nodes, NodeCount{places.host.name, count})
 			}
 		}
 		slices.SortFunc(out[i].Nodes, func(a, b NodeCount) int { return cmp.Compare(a.Node, b.Node) })
@@ -72,15 +72,15 @@ func (m *Map) InvalidPlaces(workload order.Key) []Assignment {
 // invalid places. lost is the number of invalid places by node. The last ranks end; those of them that
 // have valid places hand these to remaining ranks that have none.
 func Shrink(places, lost []NodeCount, fewer int32) []NodeCount {
-	bad := map[string]int32{}
+	invalid := map[string]int32{}
 	for _, at := range lost {
-		bad[at.Node] += at.Count
+		invalid[at.Node] += at.Count
 	}
 	ranks := ranksOf(places)
 	left := len(ranks) - int(fewer)
 	for rank, name := range slices.Backward(ranks) {
-		if fewer > 0 && bad[name] > 0 {
-			bad[name]--
+		if fewer > 0 && invalid[name] > 0 {
+			invalid[name]--
 			fewer--
 			ranks[rank] = ""
 		}

@@ -62,7 +62,8 @@ func (m *Map) layoutOf(topology, exclusive string) *layout {
 	if exclusive == Hostname || slices.Contains(levels, exclusive) {
 		exclusive = ""
 	}
-	key := strings.Join(m.topologies[topology].Levels, "\x00") + "\x00\x00" + exclusive // last, since tenants may write any bytes in it
+	// The label comes last, since tenants may write any bytes in it.
+	key := strings.Join(m.topologies[topology].Levels, "\x00") + "\x00\x00" + exclusive
 	l := m.layouts[key]
 	if l != nil && !l.stale {
 		return l

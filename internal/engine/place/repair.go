@@ -35,16 +35,16 @@ func (m *Map) Repair(workload order.Key) (RepairResult, bool) {
 	if h.Promised {
 		on = Planned
 	}
-	ok, astray := false, m.scattered(h)
+	ok, scattered := false, m.scattered(h)
 	m.Try(func() {
 		m.Hold(workload, r.kept())
-		ok = !astray && r.fillGaps(on)
+		ok = !scattered && r.fillGaps(on)
 		if !ok && !r.hasLivePod() {
 			m.Hold(workload, nil)
 			ok = r.placeAll(on)
 		}
 	})
-	if !ok && astray { // at least replace the invalid places; the others stay as scattered as they are
+	if !ok && scattered { // at least replace the invalid places; the others stay as scattered as they are
 		m.Try(func() {
 			m.Hold(workload, r.kept())
 			ok = r.fillGaps(on)

@@ -90,7 +90,7 @@ func TestMending(t *testing.T) {
 			s := newScene(t).hold("gang", tc.ask, "a1:4 a2:2")
 			s.TakeInvalid()
 			tc.scene(s)
-			if got := s.ailing(); got != tc.ailing && len(tc.ask.Avoid) == 0 {
+			if got := s.invalid(); got != tc.ailing && len(tc.ask.Avoid) == 0 {
 				t.Errorf("ailing: %q, want %q", got, tc.ailing)
 			}
 			if tc.ailing == "" {
@@ -99,7 +99,7 @@ func TestMending(t *testing.T) {
 			if got := s.repair("gang"); got != tc.repair {
 				t.Errorf("repair: %s, want %s", got, tc.repair)
 			}
-			if again := s.ailing(); again != "" {
+			if again := s.invalid(); again != "" {
 				t.Errorf("%q ails again though nothing changed", again)
 			}
 		})
@@ -112,11 +112,11 @@ func TestWhoIsApartIsLookedAtOnceNobodyIsThere(t *testing.T) {
 	s := newScene(t).pod("gang-0", "a1", 1, of("gang", "main")).pod("gang-1", "b1", 1, of("gang", "main"))
 	s.hold("gang", gpus(2, 1, required("rack")), "a1:1 b2:1")
 	s.DeletePod(key("gang-0"))
-	if got := s.ailing(); got != "" {
+	if got := s.invalid(); got != "" {
 		t.Errorf("%q ails, want nobody: a pod of it is there", got)
 	}
 	s.DeletePod(key("gang-1"))
-	if got := s.ailing(); got != "gang" {
+	if got := s.invalid(); got != "gang" {
 		t.Fatalf("%q ails, want gang: no pod of it is there, and its places are in two racks", got)
 	}
 	if got := s.repair("gang"); got != "a1:2, 1 moved" {
@@ -192,11 +192,11 @@ func TestRanksThatDoNotFollowFromAnIndex(t *testing.T) {
 func TestWhoAilsToo(t *testing.T) {
 	s := newScene(t).hold("leaves", gpus(1, 1), "a1:1", leaving).hold("promised", gpus(1, 1), "a1:1", promised).hold("unknown", gpus(1, 1), "nobody:1")
 	s.hold("done", gpus(2, 1), "a1:1 a2:1", func(h *Holding) { h.PodSets[0].Ended = 1 })
-	if got := s.ailing(); got != "unknown" {
+	if got := s.invalid(); got != "unknown" {
 		t.Errorf("%q ail, want unknown", got)
 	}
 	s.node("a1", failed)
-	if got := s.ailing(); got != "promised" {
+	if got := s.invalid(); got != "promised" {
 		t.Errorf("%q ail, want promised: who leaves need not, and whose pod has ended neither", got)
 	}
 }
@@ -211,12 +211,12 @@ func TestNobodyComesForAPodThatHasEndedWell(t *testing.T) {
 		if !s.EndPod(key(pod), crew) || s.EndPod(key(pod), crew) {
 			t.Errorf("the end of %s is not news, or is twice", pod)
 		}
-		if got := s.ailing(); got != "" {
+		if got := s.invalid(); got != "" {
 			t.Errorf("%q ail after the end of %s", got, pod)
 		}
 	}
 	s.DeletePod(key("gang-1"))
-	if got := s.ailing(); got != "gang" {
+	if got := s.invalid(); got != "gang" {
 		t.Errorf("%q ail, want gang: whoever comes for the pod that is gone must go elsewhere", got)
 	}
 	s.pod("gang-0", "a2", 1, of("gang", "main"))
@@ -251,11 +251,11 @@ func TestAPodIsNotInItsOwnWay(t *testing.T) {
 	ask := gpus(1, 1)
 	ask.HostPorts = []HostPort{{Port: 80}, {IP: "10.0.0.1", Port: 80}}
 	s := newScene(t).hold("gang", ask, "a1:1")
-	if got := s.ailing(); got != "" {
+	if got := s.invalid(); got != "" {
 		t.Errorf("%q ail, though nobody else has a port", got)
 	}
 	s.pod("other", "a1", 0, func(p *Pod) { p.HostPorts = []HostPort{{IP: "10.0.0.2", Port: 80}} })
-	if got := s.ailing(); got != "gang" {
+	if got := s.invalid(); got != "gang" {
 		t.Errorf("%q ail, want gang: another pod has the port of one address", got)
 	}
 }

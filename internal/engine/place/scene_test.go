@@ -131,7 +131,7 @@ func (s *scene) hold(workload string, a Ask, places string, changes ...func(*Hol
 func leaving(h *Holding)  { h.Leaving = true }
 func promised(h *Holding) { h.Promised = true }
 
-func loose(a *Ask) { a.Unpinned = true }
+func unpinned(a *Ask) { a.Unpinned = true }
 
 // choosing has pods choose nodes by a label of theirs, besides what they choose them by already.
 func choosing(label string, values ...string) func(*Ask) {
@@ -146,13 +146,13 @@ func choosing(label string, values ...string) func(*Ask) {
 }
 
 // labelledFor has them be loose on nodes that people label for them.
-func labelledFor(label string, values ...string) func(*Ask) {
+func labeledFor(label string, values ...string) func(*Ask) {
 	return func(a *Ask) {
-		loose(a)
+		unpinned(a)
 		choosing(label, values...)(a)
 	}
 }
-func goes(p *Pod) { p.Terminating = true }
+func terminating(p *Pod) { p.Terminating = true }
 
 // find says where asks go, "a1:2 b1:1 | c1:1", or what is said where they do not.
 func (s *scene) find(on Ledger, asks ...Ask) string {
@@ -175,7 +175,7 @@ func written(placed []Assignment) string {
 	return strings.Join(sets, " | ")
 }
 
-func (s *scene) ailing() string {
+func (s *scene) invalid() string {
 	var out []string
 	for _, key := range s.TakeInvalid() {
 		out = append(out, key.Name)

@@ -6,9 +6,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Unpinned pods have places, so that a gang starts only if all of it fits, but nothing binds them to these places. They count
-// where they are: for each one that runs elsewhere, one of the places is free, like that of a pod that has ended. Only live pods
-// count so: a pod that is terminating, or lost by its node, will be replaced, and its replacement needs a place.
+// Unpinned pods have places, so that a gang starts only if all of it fits, but nothing binds them to these places. They
+// count where they are: for each one that runs elsewhere, one of the places is free, like that of a pod that has ended.
+// Only live pods count so: a pod that is terminating, or lost by its node, will be replaced, and its replacement needs a
+// place.
 
 // jobLabel returns the label requirement by which unpinned pods choose nodes: the last expression of every
 // term of their node affinity, nil if there is none. It stands for the node selector that each Job of a

@@ -6,8 +6,8 @@ import "slices"
 // takes the last ranks of parts that have places there without a pod. With a rank of another part a
 // running pod would lose its place in vain, since the missing pods cannot use it.
 func (m *Map) vacate(h *holder, podSet int, ranks []string) int32 {
-	worse := m.invalidOf(h, podSet)
-	if !worse.any() {
+	invalid := m.invalidOf(h, podSet)
+	if !invalid.any() {
 		return 0
 	}
 	held := &h.podSets[podSet]
@@ -17,10 +17,10 @@ func (m *Map) vacate(h *holder, podSet int, ranks []string) int32 {
 	empty := func(takes func(at partOnHost) bool) {
 		for rank, name := range slices.Backward(ranks) {
 			s := held.at(name)
-			if s == nil || worse[s] == 0 || !takes(partOnHost{name, parts.of(int32(rank))}) {
+			if s == nil || invalid[s] == 0 || !takes(partOnHost{name, parts.of(int32(rank))}) {
 				continue
 			}
-			worse[s]--
+			invalid[s]--
 			ranks[rank] = ""
 			out++
 		}
