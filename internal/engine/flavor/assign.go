@@ -7,9 +7,8 @@ import (
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
-// Assign chooses a flavor for every pod set and resource, for so many pods of each
-// pod set. What earlier pod sets of the same workload were given counts against the
-// later ones.
+// Assign chooses a flavor for every pod set and resource, with the given counts of each pod set. What earlier pod
+// sets of the workload get counts against later ones.
 func (f *Form) Assign(counts []int32, q Question) Choice {
 	if f.fault.Code != reason.None {
 		return Choice{Why: f.fault}
@@ -33,8 +32,9 @@ func (f *Form) Assign(counts []int32, q Question) Choice {
 	return a.choice
 }
 
-// never is why a pod set could not have so many pods if nobody else used anything, with the answers of the flavors of the first group of
-// which none could take them. It is said before whatever else is short: who is told to wait waits in vain.
+// never returns why a pod set could not have its count even if nothing were in use, with the verdicts of the first
+// group of flavors of which none would do. It takes precedence over a lack of free quota, for which the workload
+// would wait in vain.
 func (f *Form) never(counts []int32, q Question) reason.Reason {
 	found, none := f.misfit(counts, q.Queue)
 	if none {
@@ -49,14 +49,14 @@ func (f *Form) never(counts []int32, q Question) reason.Reason {
 	return reason.Reason{Code: nearest(verdicts), PodSet: found.set.name, Flavors: verdicts}
 }
 
-// assigner is a choice in the making.
+// assigner is a choice in progress.
 type assigner struct {
 	Question
 	choice Choice
 	taken  []quota.Amount
 }
 
-// candidate is a flavor that was looked at.
+// candidate is a flavor that was evaluated.
 type candidate struct {
 	flavor    *formFlavor
 	mode      Mode
@@ -64,8 +64,8 @@ type candidate struct {
 	verdict   reason.Verdict
 }
 
-// choose gives the pod set the best flavor of the group. It reports whether there is
-// one that is not hopeless.
+// choose assigns the best flavor of the group to the pod set. It reports whether it found one that is better than
+// Blocked.
 func (a *assigner) choose(set *formSet, g *formGroup, count int32, out Assignment) bool {
 	var best candidate
 	var verdicts []reason.Verdict
@@ -97,8 +97,7 @@ func (a *assigner) choose(set *formSet, g *formGroup, count int32, out Assignmen
 	return best.mode > Blocked
 }
 
-// look says how well the flavor would do. What could never fit is said before what
-// does not fit now.
+// look evaluates a flavor. It reports a resource that could never fit rather than one that does not fit now.
 func (a *assigner) look(podSet string, g *formGroup, f *formFlavor, count int32) candidate {
 	c := candidate{flavor: f, mode: Fits}
 	if f.refusal != "" {
@@ -115,7 +114,7 @@ func (a *assigner) look(podSet string, g *formGroup, f *formFlavor, count int32)
 		v.Free, v.Capacity = a.free(index), a.Queue.Capacity(index)
 		mode := Fits
 		switch {
-		case v.Asked == 0: // nothing fits even where quota was cut below use
+		case v.Asked == 0: // zero fits even where quota was cut below usage
 		case total > v.Capacity:
 			mode, v.Code = NoFit, reason.ExceedsMaxQuota
 		case total > v.Free:
@@ -137,13 +136,13 @@ func (a *assigner) look(podSet string, g *formGroup, f *formFlavor, count int32)
 	return c
 }
 
-// free is what may be taken now without taking what is promised to others.
+// free returns how much can be taken now without taking what is promised to others.
 func (a *assigner) free(i quota.Index) int64 {
 	return min(a.Queue.Available(quota.Held, i), a.Queue.Available(quota.Planned, i))
 }
 
-// otherwise is how well an amount fits that is not free, and from how high up it is borrowed then. Where there is no choice
-// that is not asked.
+// otherwise returns how well an amount fits that is not free, and the height from which it is then borrowed. It calls
+// Preempt only if there is a choice of flavors.
 func (a *assigner) otherwise(i quota.Index, amount int64, choice bool) (m Mode, borrowing int) {
 	switch {
 	case amount <= a.Queue.Available(quota.Planned, i):
@@ -163,8 +162,8 @@ func (a *assigner) short(i quota.Index) {
 	}
 }
 
-// nearest is the code of the verdict that is closest to a yes: waiting helps one
-// flavor even if no other will ever do.
+// nearest returns the code of the verdict that is closest to fitting: waiting may help with one flavor even if no
+// other will ever do.
 func nearest(verdicts []reason.Verdict) reason.Code {
 	for _, code := range []reason.Code{reason.WaitingForQuota, reason.TopologyPlacementFailed, reason.ExceedsMaxQuota} {
 		if slices.ContainsFunc(verdicts, func(v reason.Verdict) bool { return v.Code == code }) {

@@ -1,7 +1,6 @@
-// Package flavor chooses, for every pod set of a workload and every resource it
-// asks for, the ResourceFlavor that serves it: the first of the queue's list that
-// the pods tolerate, that their selectors allow, and that has the quota.
+// Package flavor chooses a ResourceFlavor for every pod set of a workload and every resource that it requests: the
+// first in the queue's list whose taints the pods tolerate, whose labels their selectors match, and that has quota.
 //
-// It is called by the engine only. It is given the quota that is left as a
-// question to ask, and changes nothing.
+// A Form holds everything about the choice that does not depend on usage; a Question adds what does, and a Choice is
+// the result. Only the engine calls it. It changes nothing.
 package flavor

@@ -11,19 +11,18 @@ import (
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
-// Flavor is a ResourceFlavor as far as a choice depends on it.
+// Flavor is the part of a ResourceFlavor that the choice depends on.
 type Flavor struct {
 	Name        string
 	NodeLabels  map[string]string
 	NodeTaints  []corev1.Taint
 	Tolerations []corev1.Toleration
-	// Topology names the one by which pods are placed on nodes; empty where only quota
-	// matters.
+	// Topology names the topology by which pods are placed on nodes; empty if only quota matters.
 	Topology string
 }
 
-// Group is a set of resources that a queue serves together: all of a pod set's
-// resources in a group come from the same flavor.
+// Group is a set of resources that a queue serves together: a pod set gets all its resources of a group from the same
+// flavor.
 type Group struct {
 	Resources []string
 	// Flavors are in the order in which they are tried.
@@ -34,61 +33,61 @@ type Group struct {
 type PodSet struct {
 	Name  string
 	Count int32
-	// MinCount is the fewest pods that it can start with, 0 if it must be Count.
+	// MinCount is the fewest pods that it can start with, 0 if it needs Count.
 	MinCount int32
-	// Elastic is above 0 for a pod set whose size may change while it runs, from MinCount to
-	// Count: the exponent of its speed, of which n pods do n to the power of it. One of a
-	// workload can be so.
+	// Elastic is positive for a pod set whose size may change between MinCount and Count while it runs: the exponent
+	// of its speed, where n pods do n to the power of Elastic times the work of one. A workload has at most one
+	// elastic pod set.
 	Elastic float64
-	// Wanted is, of an elastic pod set, how many pods its job wants at most by now, 0 for Count; below MinCount it is as that.
+	// Wanted is the most pods that the job of an elastic pod set wants now, 0 for Count. A value below MinCount
+	// counts as MinCount.
 	Wanted int32
-	// Reclaimable is how many of the pods have ended and need nothing any more.
+	// Reclaimable is how many of the pods have ended and need no more quota.
 	Reclaimable int32
 	// PerPod is what one pod requests, in amounts of package quota.
 	PerPod map[string]int64
-	// OfNode is what one pod takes of its node, nil where that is PerPod: it counts what
-	// quota does not, and the other way round.
+	// OfNode is what one pod takes of its node, nil if that is PerPod. It includes what quota does not count, and
+	// excludes what only quota counts.
 	OfNode map[string]int64
-	// Tolerations, NodeSelector, Affinity and NodeName are the pod template's.
+	// Tolerations, NodeSelector, Affinity and NodeName are those of the pod template.
 	Tolerations  []corev1.Toleration
 	NodeSelector map[string]string
 	Affinity     *corev1.NodeAffinity
 	NodeName     string
-	// Unpinned: see place.Ask. The tag keeps the name that recorded logs have.
+	// Unpinned marks pods that are not pinned to the places of the engine, as in place.Ask. The JSON name is that of
+	// recorded logs.
 	Unpinned bool `json:"Loose"`
-	// HostPorts are those that each pod takes of its node.
+	// HostPorts are the host ports that each pod takes on its node.
 	HostPorts []place.HostPort
-	// Topology is how near each other the pods are to be, nil where it does not matter.
+	// Topology is how close to each other the pods must be, nil if it does not matter.
 	Topology *TopologyRequest
-	// ExclusiveKey is the node label of the domains that the pods have for themselves, as
-	// place.Ask has it.
+	// ExclusiveKey is the node label whose domains the pods have exclusively, as in place.Ask.
 	ExclusiveKey string
 }
 
-// TopologyRequest is how near each other the pods of a pod set are to be.
+// TopologyRequest says how close to each other the pods of a pod set must be.
 type TopologyRequest struct {
-	// Level is the node label whose one domain must (Mandatory) or should hold all pods;
-	// empty if it does not matter.
+	// Level is the node label of which one domain must (Mandatory) or should hold all pods; empty if it does not
+	// matter.
 	Level     string
 	Mandatory bool
-	// Slices are layers of equal parts that lie within one domain each, the coarsest
-	// first.
+	// Slices are layers of equal parts that are within one domain each, the coarsest layer first.
 	Slices []place.Slice
-	// Group is shared by pod sets that get one flavor and one domain together.
+	// Group is shared by pod sets that get the same flavor and the same domain.
 	Group string
 }
 
-// Tied reports whether its pods go to nodes in parts or with others, so that there cannot be
-// one more or one less.
+// Tied reports whether its pods are placed in parts or together with other pod sets, so that their number cannot
+// change by one.
 func (ps PodSet) Tied() bool {
 	return ps.ExclusiveKey != "" || ps.Topology != nil && (len(ps.Topology.Slices) > 0 || ps.Topology.Group != "")
 }
 
-// Needed is how many pods still have to run.
+// Needed returns how many pods still have to run.
 func (ps PodSet) Needed() int32 { return max(0, ps.Count-ps.Reclaimable) }
 
-// Most is how many pods it may have while it runs, if it is elastic: MinCount at least, below which the API server lets no
-// assignment be.
+// Most returns how many pods an elastic pod set may have while it runs. It is never less than MinCount, below which
+// the API server accepts no assignment.
 func (ps PodSet) Most() int32 {
 	if ps.Wanted > 0 {
 		return min(max(ps.Wanted, ps.MinCount), ps.Count)
@@ -96,10 +95,10 @@ func (ps PodSet) Most() int32 {
 	return ps.Count
 }
 
-// Least is how few pods it may run with, if it is elastic.
+// Least returns how few pods an elastic pod set may run with.
 func (ps PodSet) Least() int32 { return min(ps.MinCount, ps.Most()) }
 
-// TakesOfNode is what one pod takes of its node.
+// TakesOfNode returns what one pod takes of its node.
 func (ps PodSet) TakesOfNode() map[string]int64 {
 	if ps.OfNode != nil {
 		return ps.OfNode
@@ -107,8 +106,8 @@ func (ps PodSet) TakesOfNode() map[string]int64 {
 	return ps.PerPod
 }
 
-// Fewest is how few of the needed pods it can start with: one at least where any is needed,
-// for with none it would be admitted and never come to its end.
+// Fewest returns how few of the needed pods it can start with. It is at least one if any is needed: a workload
+// admitted with none would never finish.
 func (ps PodSet) Fewest() int32 {
 	if ps.MinCount == 0 {
 		return ps.Needed()
@@ -116,31 +115,30 @@ func (ps PodSet) Fewest() int32 {
 	return min(max(1, ps.MinCount-ps.Reclaimable), ps.Needed())
 }
 
-// Assignment is the choice for one pod set.
+// Assignment is what one pod set was given.
 type Assignment struct {
 	PodSet string
 	Count  int32
-	// Flavors and Usage have one entry a resource; Usage is of all pods together.
+	// Flavors and Usage have one entry per resource; Usage is for all pods together.
 	Flavors map[string]string
 	Usage   map[string]int64
-	// Surplus is what pods beyond Count use until they are gone, by resource; nil where there
-	// are none.
+	// Surplus is what pods beyond Count use until they have terminated, by resource; nil if there are none.
 	Surplus map[string]int64
-	// Places are the nodes of the pods, in the order of their ranks; none where the flavors
-	// are a matter of quota alone, or nodes are yet to come.
+	// Places are the nodes of the pods, in the order of their ranks. It is empty if the flavors have no topology or
+	// nodes are still to be provisioned.
 	Places []place.NodeCount
-	// Within is what somebody else gave who names domains and no nodes: the engine finds
-	// nodes in them, for its own account.
+	// Within are the domains given by another controller that names no nodes: the engine finds nodes in them for its
+	// own accounting.
 	Within []DomainCount
 }
 
-// DomainCount is so many pods on nodes that have the labels.
+// DomainCount is a number of pods on nodes that have the labels.
 type DomainCount struct {
 	Labels map[string]string
 	Count  int32
 }
 
-// Equal reports whether both give the same.
+// Equal reports whether both assign the same.
 func (a Assignment) Equal(b Assignment) bool {
 	return a.PodSet == b.PodSet && a.Count == b.Count && maps.Equal(a.Flavors, b.Flavors) && maps.Equal(a.Usage, b.Usage) && maps.Equal(a.Surplus, b.Surplus) &&
 		slices.Equal(a.Places, b.Places) && slices.EqualFunc(a.Within, b.Within, func(x, y DomainCount) bool {
@@ -148,35 +146,34 @@ func (a Assignment) Equal(b Assignment) bool {
 	})
 }
 
-// Mode is how well a workload fits; a greater one is better.
+// Mode is how well a workload fits; greater is better.
 type Mode int
 
 const (
-	// NoFit: it does not, and no end of others' work is known to help.
+	// NoFit: it does not fit, and would not if others ended.
 	NoFit Mode = iota
-	// Blocked: it would if others ended, and nobody may be preempted for it.
+	// Blocked: it would fit if others ended, but none may be preempted for it.
 	Blocked
 	// Preempts: it fits if others of the same queue are preempted.
 	Preempts
 	// Reclaims: it fits if others of the cohort are preempted.
 	Reclaims
-	// Awaits: it fits once those that were told to go have gone.
+	// Awaits: it fits once workloads that are being evicted are gone.
 	Awaits
-	// Fits: it does, now.
+	// Fits: it fits now.
 	Fits
 )
 
-// Fungibility says when to look at a later flavor although this one would do.
+// Fungibility says when to try a later flavor although the present one would do.
 type Fungibility struct {
-	// NextBeforeBorrowing and NextBeforePreempting look at the next flavor before they
-	// settle for one that needs it.
+	// NextBeforeBorrowing and NextBeforePreempting try the next flavor before taking one that needs borrowing or
+	// preemption.
 	NextBeforeBorrowing, NextBeforePreempting bool
-	// PreemptsRatherThanBorrows prefers, of those looked at, a flavor that needs
-	// preemption to one that needs borrowing.
+	// PreemptsRatherThanBorrows prefers, of the flavors tried, one that needs preemption to one that needs borrowing.
 	PreemptsRatherThanBorrows bool
 }
 
-// settles reports whether no later flavor is looked at.
+// settles reports whether later flavors need not be tried.
 func (f Fungibility) settles(m Mode, borrowing int) bool {
 	switch {
 	case m <= Blocked, m < Fits && f.NextBeforePreempting, borrowing > 0 && f.NextBeforeBorrowing:
@@ -185,7 +182,7 @@ func (f Fungibility) settles(m Mode, borrowing int) bool {
 	return true
 }
 
-// prefers reports whether the first is better than the second.
+// prefers reports whether the first result is better than the second.
 func (f Fungibility) prefers(m Mode, borrowing int, than Mode, thanBorrowing int) bool {
 	viable, thanViable := m > Blocked, than > Blocked
 	if f.PreemptsRatherThanBorrows && viable && thanViable && borrowing != thanBorrowing {
@@ -197,17 +194,17 @@ func (f Fungibility) prefers(m Mode, borrowing int, than Mode, thanBorrowing int
 	return borrowing < thanBorrowing
 }
 
-// Question is what an assignment depends on beside the form.
+// Question is what a choice depends on beside the form.
 type Question struct {
-	// Queue is that of the workload.
+	// Queue is the queue of the workload.
 	Queue       *quota.Node
 	Fungibility Fungibility
-	// MayPreempt tells whether others may be preempted so that the queue can have so much
-	// in all. Preempt tells whether that would do: Blocked, Preempts or Reclaims, and from how
-	// high up the queue would borrow once they are gone; it is asked only where there is a choice.
+	// MayPreempt returns whether others may be preempted so that the queue can have the amount in total. Preempt
+	// returns whether that would suffice, as Blocked, Preempts or Reclaims, and the height from which the queue would
+	// borrow once they are gone; it is called only if there is a choice of flavors.
 	MayPreempt func(i quota.Index, amount int64) bool
 	Preempt    func(i quota.Index, amount int64) (m Mode, borrowing int)
-	// Excluded are flavors that pod sets cannot have whatever their quota, and why.
+	// Excluded are flavors that pod sets must not be given regardless of quota, and why.
 	Excluded map[PodSetFlavor]reason.Verdict
 }
 
@@ -216,21 +213,19 @@ type PodSetFlavor struct {
 	PodSet, Flavor string
 }
 
-// Choice is the answer.
+// Choice is the result of a choice of flavors.
 type Choice struct {
 	Mode Mode
 	// Assignments has an entry for each pod set, unless Mode is NoFit or Blocked.
 	Assignments []Assignment
-	// Usage is what all of them take together; where Mode is Blocked, what would be taken
-	// up to the first pod set that was short.
+	// Usage is what all of them take together. If Mode is Blocked, it is what would be taken up to the first pod set
+	// that was short.
 	Usage quota.Vector
-	// Borrowing is the height of the lowest cohort that holds it within its quota, 0 if
-	// the queue itself does.
+	// Borrowing is the height of the lowest cohort whose quota suffices, 0 if that of the queue does.
 	Borrowing int
-	// Short are what was short of, in any flavor that was tried: more of none of them
-	// changes nothing.
+	// Short is what was short in any flavor that was tried: the result stays the same until there is more of some of
+	// it.
 	Short []quota.Index
-	// Why says what was short, of the first pod set that was; it is zero where Mode is
-	// Fits.
+	// Why says what the first pod set that does not fit was short of; it is zero if Mode is Fits.
 	Why reason.Reason
 }

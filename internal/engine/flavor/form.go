@@ -13,31 +13,29 @@ import (
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
-// pods is the resource that counts pods. Users cannot request it; a queue that
-// has quota for it is asked for the count.
+// pods is the resource that counts pods. Pods do not request it: a queue with quota for it counts each pod as one.
 const pods = string(corev1.ResourcePods)
 
-// Offer is what a queue offers.
+// Offer is the flavors that a queue offers.
 type Offer struct {
 	Groups []Group
-	// Flavors are all that exist, by name.
+	// Flavors are all existing flavors, by name.
 	Flavors map[string]Flavor
-	// Topologies are the levels of all that exist, by name.
+	// Topologies are the levels of all existing topologies, by name.
 	Topologies map[string][]string
-	// IgnoreUndeclared counts nothing for a resource of no group, which keeps a workload
-	// waiting otherwise.
+	// IgnoreUndeclared ignores requests for resources of no group; without it, such requests keep a workload waiting.
 	IgnoreUndeclared bool
 }
 
-// Form is all of a choice that does not depend on what is in use: made once for
-// equal workloads of a queue, asked often.
+// Form is everything about a choice that does not depend on usage. It is made once for equal workloads of a queue and
+// used often.
 type Form struct {
 	sets []formSet
-	// fault is what keeps the workload waiting whatever is free.
+	// fault is why the workload cannot be admitted regardless of free quota.
 	fault reason.Reason
-	// entangled tells that what one pod set is given may leave another one without.
+	// entangled is set if the flavor of one pod set may take what another one needs.
 	entangled bool
-	// onNodes tells that pods may be placed on nodes.
+	// onNodes is set if pods may be placed on nodes.
 	onNodes bool
 }
 
@@ -50,7 +48,7 @@ type formSet struct {
 	choices []formGroup
 }
 
-// formGroup is what a pod set asks of one group.
+// formGroup is what a pod set requests from one group.
 type formGroup struct {
 	resources []string
 	perPod    []int64
@@ -61,12 +59,11 @@ type formFlavor struct {
 	name string
 	// refusal says why the pods cannot run there, "" if they can.
 	refusal string
-	// indices are of resources of the group, in their order.
+	// indices are those of the resources of the group, in the same order.
 	indices []quota.Index
 }
 
-// NewForm prepares the choice for pod sets in a queue whose quota is counted in the
-// tree.
+// NewForm prepares the choice for pod sets in a queue of the tree.
 func NewForm(podSets []PodSet, offer Offer, tree *quota.Tree) *Form {
 	form := &Form{}
 	for _, ps := range podSets {
@@ -115,8 +112,7 @@ func newFormGroup(ps PodSet, g Group, offer Offer, tree *quota.Tree) formGroup {
 	return group
 }
 
-// uncovered says which requested resource no group of the queue has. Zero of it is
-// nothing to ask for.
+// uncovered returns a reason if a requested resource is in no group of the queue. Requests of zero do not count.
 func uncovered(ps PodSet, groups []Group) reason.Reason {
 	for _, resource := range slices.Sorted(maps.Keys(ps.PerPod)) {
 		if ps.PerPod[resource] == 0 {
@@ -134,8 +130,7 @@ func uncovered(ps PodSet, groups []Group) reason.Reason {
 	return reason.Reason{}
 }
 
-// Asks reports whether the workload might be given any of the resource, be there quota
-// for it or not.
+// Asks reports whether the workload might be given any of the resource, regardless of quota.
 func (f *Form) Asks(fr quota.FlavorResource) bool {
 	takes := func(g formGroup) bool {
 		return slices.ContainsFunc(g.flavors, func(known formFlavor) bool { return known.name == fr.Flavor && known.refusal == "" })
@@ -145,18 +140,18 @@ func (f *Form) Asks(fr quota.FlavorResource) bool {
 	})
 }
 
-// OnNodes reports whether any flavor that takes the pods has them placed on nodes.
+// OnNodes reports whether pods may be placed on nodes in any flavor that accepts them.
 func (f *Form) OnNodes() bool { return f.onNodes }
 
-// CouldFit reports whether so many pods could be given flavors if nobody used anything of the queue's. Where pod sets have a choice of
-// flavors, may take them from each other, and there are too many ways to go through, it says yes.
+// CouldFit reports whether these counts could be assigned flavors if nothing in the queue were in use. If pod sets
+// compete for flavors and there are too many combinations to try, it returns true.
 func (f *Form) CouldFit(counts []int32, queue *quota.Node) bool {
 	_, fits := f.misfit(counts, queue)
 	return fits && f.fault.Code == reason.None
 }
 
-// First is what so many pods take of the first flavors that take them, whatever is in
-// use: where pods run that nobody gave a place.
+// First returns what these counts take of the first flavors that accept them, regardless of usage. It is used for
+// pods that run without an admission.
 func (f *Form) First(counts []int32) quota.Vector {
 	var amounts []quota.Amount
 	for i, set := range f.sets {
@@ -173,9 +168,9 @@ func (f *Form) First(counts []int32) quota.Vector {
 	return quota.VectorOf(amounts...)
 }
 
-// Within is what so many pods take if each pod set goes to the first flavors that take it
-// and of which a queue's own quota is enough, with what earlier pod sets take of it, be it
-// in use or not. It is nil if there are none, or nothing is asked for.
+// Within returns what these counts take if each pod set gets the first flavors that accept it and whose quota, by
+// quotaOf, suffices for it beside the earlier pod sets, regardless of usage. It is nil if there are none, or nothing
+// is requested.
 func (f *Form) Within(counts []int32, quotaOf func(quota.Index) int64) quota.Vector {
 	if f.fault.Code != reason.None {
 		return nil
@@ -193,8 +188,7 @@ func (f *Form) Within(counts []int32, quotaOf func(quota.Index) int64) quota.Vec
 	return quota.VectorOf(taken...)
 }
 
-// enough is what so many pods take of the first flavor that is large enough, nil if none
-// is.
+// enough returns what the count takes of the first flavor that is large enough, nil if none is.
 func (g *formGroup) enough(count int32, taken []quota.Amount, quotaOf func(quota.Index) int64) []quota.Amount {
 	asked := make([]quota.Amount, len(g.resources))
 	for _, f := range g.flavors {
@@ -210,7 +204,7 @@ func (g *formGroup) enough(count int32, taken []quota.Amount, quotaOf func(quota
 	return nil
 }
 
-// sumOf adds up what the amounts have of one index.
+// sumOf returns the sum of the amounts of one index.
 func sumOf(amounts []quota.Amount, i quota.Index) int64 {
 	var sum int64
 	for _, a := range amounts {
@@ -221,7 +215,7 @@ func sumOf(amounts []quota.Amount, i quota.Index) int64 {
 	return sum
 }
 
-// Full is the number of pods of each pod set that still have to run.
+// Full returns the number of pods of each pod set that still have to run.
 func (f *Form) Full() []int32 {
 	counts := make([]int32, len(f.sets))
 	for i, s := range f.sets {
@@ -230,8 +224,7 @@ func (f *Form) Full() []int32 {
 	return counts
 }
 
-// Reducible is by how many pods the workload can be made smaller, all pod sets
-// together.
+// Reducible returns by how many pods the workload can be reduced, over all pod sets.
 func (f *Form) Reducible() int64 {
 	var sum int64
 	for _, s := range f.sets {
@@ -240,8 +233,8 @@ func (f *Form) Reducible() int64 {
 	return sum
 }
 
-// ReducedBy is Full with so many pods less, of at most Reducible: each pod set gives
-// in proportion to what it can.
+// ReducedBy returns Full reduced by this number of pods, which is at most Reducible: each pod set is reduced in
+// proportion to what it can give.
 func (f *Form) ReducedBy(fewer int64) []int32 {
 	counts := f.Full()
 	reducible := f.Reducible()
@@ -249,7 +242,7 @@ func (f *Form) ReducedBy(fewer int64) []int32 {
 		return counts
 	}
 	for i, s := range f.sets {
-		// In whole numbers: a part of one that is lost in between is a pod, and a size that is never tried.
+		// In integers: a rounding error in between would cost a pod, and a size that is never tried.
 		high, low := bits.Mul64(uint64(s.needed-s.fewest), uint64(fewer))
 		gives, _ := bits.Div64(high, low, uint64(reducible))
 		counts[i] -= int32(gives)

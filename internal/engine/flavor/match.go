@@ -14,10 +14,10 @@ import (
 	"github.com/musterhq/muster/internal/engine/place"
 )
 
-// refuses says why pods of the set cannot run on the flavor's nodes, or "".
+// refuses returns why pods of the set cannot run on the flavor's nodes, or "".
 //
-// Only labels that the flavor itself speaks of are looked at: a selector for any other
-// label is for the scheduler to honour among the flavor's nodes.
+// Only labels that the flavor itself has are considered: the scheduler honors selectors for other labels among the
+// flavor's nodes.
 func refuses(f Flavor, ps PodSet) string {
 	tolerations := append(ps.Tolerations[:len(ps.Tolerations):len(ps.Tolerations)], f.Tolerations...)
 	if taint, found := corev1helpers.FindMatchingUntoleratedTaint(klog.Background(), f.NodeTaints, tolerations, blocksScheduling, true); found {
@@ -31,8 +31,8 @@ func refuses(f Flavor, ps PodSet) string {
 	return ""
 }
 
-// refusesTopology says why pods of the set cannot be placed on the flavor's nodes as near
-// together as they ask, or "". topologies has the levels of all that exist.
+// refusesTopology returns why pods of the set cannot be placed on the flavor's nodes as close together as they
+// request, or "". topologies has the levels of all existing topologies.
 func refusesTopology(f Flavor, ps PodSet, topologies map[string][]string) string {
 	if f.Topology == "" {
 		if ps.Topology != nil && !ps.findsDomains() {
@@ -59,8 +59,8 @@ func refusesTopology(f Flavor, ps PodSet, topologies map[string][]string) string
 	return ""
 }
 
-// findsDomains reports whether the pods ask for no more than domains for themselves. These
-// are of any node label, and where nobody gives places pods find them by each other.
+// findsDomains reports whether the pods request nothing but exclusive domains. These may be of any node label, and
+// without assigned places the pods find them by pod affinity.
 func (ps *PodSet) findsDomains() bool {
 	return ps.ExclusiveKey != "" && ps.Topology.Level == "" && ps.Topology.Group == "" &&
 		!slices.ContainsFunc(ps.Topology.Slices, func(s place.Slice) bool { return s.Level != ps.ExclusiveKey })
@@ -70,9 +70,8 @@ func blocksScheduling(t *corev1.Taint) bool {
 	return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
 }
 
-// restrict is a pod with what the set requires of the given labels. A term that is
-// left without a requirement matches every flavor, and so does the whole then:
-// terms are alternatives.
+// restrict returns a pod with the set's requirements on the given labels. A term without any remaining requirement
+// matches every flavor, and then so does the whole affinity, since terms are alternatives.
 func restrict(ps PodSet, labels sets.Set[string]) *corev1.Pod {
 	pod := &corev1.Pod{}
 	for key, value := range ps.NodeSelector {

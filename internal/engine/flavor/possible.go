@@ -8,9 +8,9 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// Possible yields the ways in which so many pods could be given flavors if nobody used
-// anything of the queue's, each pod set for itself, in the order of flavors. Usage is not
-// filled in. What is yielded is changed by the next step.
+// Possible yields the combinations of flavors that these counts could be assigned if nothing in the queue were in
+// use, considering each pod set on its own, in the order of flavors. Usage is not set. The yielded slice is reused by
+// the next step.
 func (f *Form) Possible(counts []int32, queue *quota.Node) iter.Seq[[]Assignment] {
 	return func(yield func([]Assignment) bool) {
 		given := make([]Assignment, len(f.sets))
@@ -23,7 +23,7 @@ func (f *Form) Possible(counts []int32, queue *quota.Node) iter.Seq[[]Assignment
 	}
 }
 
-// possible goes on from a group of a pod set. It reports whether more is asked for.
+// possible continues from a group of a pod set. It returns false if yield did.
 func (f *Form) possible(counts []int32, queue *quota.Node, given []Assignment, set, group int, yield func([]Assignment) bool) bool {
 	switch {
 	case set == len(f.sets):
@@ -53,7 +53,7 @@ func (f *Form) possible(counts []int32, queue *quota.Node, given []Assignment, s
 	return true
 }
 
-// could reports whether the flavor could take so many pods beside what is taken if nobody else used anything.
+// could reports whether the flavor could take the count beside what is taken, if nothing else were in use.
 func (g *formGroup) could(known *formFlavor, count int32, taken []quota.Amount, queue *quota.Node) bool {
 	if known.refusal != "" {
 		return false
@@ -66,7 +66,8 @@ func (g *formGroup) could(known *formFlavor, count int32, taken []quota.Amount, 
 	return true
 }
 
-// misfit is a group that none of its flavors could serve for a pod set if nobody used anything, and what earlier pod sets take then.
+// misfit is a group of which no flavor could serve a pod set even if nothing were in use, with what earlier pod sets
+// then take.
 type misfit struct {
 	set   *formSet
 	group *formGroup
@@ -74,8 +75,8 @@ type misfit struct {
 	taken []quota.Amount
 }
 
-// misfit finds the first one for so many pods, none if there is a way to serve all groups together. Where pod sets have a choice of
-// flavors that they may take from each other, it goes through the ways, and says none if these are too many.
+// misfit returns the first such group; none is true if all groups can be served together. If pod sets compete for
+// flavors, it tries their combinations, and returns none if these are too many.
 func (f *Form) misfit(counts []int32, queue *quota.Node) (found misfit, none bool) {
 	p := packer{form: f, counts: counts, queue: queue, looks: mostLooks}
 	if p.pack(0, 0) || p.looks < 0 {
@@ -84,18 +85,18 @@ func (f *Form) misfit(counts []int32, queue *quota.Node) (found misfit, none boo
 	return *p.first, false
 }
 
-// packer looks for a way in which all pod sets have flavors if nobody else used anything.
+// packer searches for flavors for all pod sets in an otherwise unused queue.
 type packer struct {
 	form   *Form
 	counts []int32
 	queue  *quota.Node
 	looks  int
 	taken  []quota.Amount
-	// first is where the first way ended that was none.
+	// first is where the first failed combination ended.
 	first *misfit
 }
 
-// pack finds flavors for the n-th group of the i-th pod set and all that come after it.
+// pack finds flavors for the n-th group of the i-th pod set and all that follow.
 func (p *packer) pack(i, n int) bool {
 	if i == len(p.form.sets) {
 		return true
@@ -114,7 +115,7 @@ func (p *packer) pack(i, n int) bool {
 			continue
 		}
 		could = true
-		if last := i == len(p.form.sets)-1; !last { // nothing is allocated for one pod set
+		if last := i == len(p.form.sets)-1; !last { // saves the allocation if there is one pod set
 			for r, index := range known.indices {
 				p.taken = append(p.taken, quota.Amount{Index: index, Value: quota.Times(g.perPod[r], p.counts[i])})
 			}
@@ -124,7 +125,7 @@ func (p *packer) pack(i, n int) bool {
 		}
 		p.taken = p.taken[:before]
 		if !p.form.entangled {
-			return false // which flavor it is makes no difference to what comes after it
+			return false // the choice of this flavor does not affect the rest
 		}
 	}
 	if !could && p.first == nil {

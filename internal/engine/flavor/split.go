@@ -7,14 +7,13 @@ import (
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
-// mostLooks bounds how many flavors are looked at to find a split.
+// mostLooks bounds how many flavors are evaluated to find a split.
 const mostLooks = 2_000
 
-// Split looks for any flavors that have room for all pod sets together, where Assign
-// found none: it gives each pod set what is best for that one, and may leave a later one
-// without. Of several splits it takes the first in the order of pod sets and flavors; it
-// would rather have one that fits now than one that fits once others have gone. If there
-// is none, the choice is NoFit and says what there would have to be more of.
+// Split searches for any combination of flavors with quota for all pod sets. Assign may not find one, because it
+// gives each pod set what is best for it and may leave too little for a later one. Split returns the first
+// combination in the order of pod sets and flavors, and prefers one that fits now to one that fits once evicted
+// workloads are gone. If there is none, the choice is NoFit and says what there would have to be more of.
 func (f *Form) Split(counts []int32, q Question) Choice {
 	var none Choice
 	if !f.entangled {
@@ -30,8 +29,8 @@ func (f *Form) Split(counts []int32, q Question) Choice {
 	return none
 }
 
-// splitter tries flavors for one group of one pod set after the other, and goes back to an
-// earlier one where a later one finds no room.
+// splitter assigns flavors to one group of one pod set after the other, and backtracks where a later one does not
+// fit.
 type splitter struct {
 	assigner
 	form   *Form
@@ -42,7 +41,7 @@ type splitter struct {
 	given []candidate
 }
 
-// give finds flavors for the n-th group of the i-th pod set and all that come after it.
+// give finds flavors for the n-th group of the i-th pod set and all that follow.
 func (s *splitter) give(i, n int) bool {
 	if i == len(s.form.sets) {
 		return true
@@ -76,7 +75,7 @@ func (s *splitter) give(i, n int) bool {
 	return false
 }
 
-// result is the choice once all is given.
+// result returns the choice once all flavors are given.
 func (s *splitter) result() Choice {
 	out := s.choice
 	out.Short, out.Why = nil, reason.Reason{}
@@ -101,8 +100,7 @@ func (s *splitter) result() Choice {
 	return out
 }
 
-// entangles reports whether two pod sets may ask for the same, and one of them has a
-// choice.
+// entangles reports whether two pod sets may use the same quota, and any pod set has a choice of flavors.
 func entangles(sets []formSet) bool {
 	var seen []quota.Index
 	shared, choice := false, false

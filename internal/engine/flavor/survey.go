@@ -5,8 +5,7 @@ import (
 	"github.com/musterhq/muster/internal/engine/reason"
 )
 
-// Look is how well one flavor would do for the resources that a pod set asks of one
-// group.
+// Look is how well one flavor would serve what a pod set requests from one group.
 type Look struct {
 	Flavor string
 	Mode   Mode
@@ -14,16 +13,15 @@ type Look struct {
 	Borrowing int
 	// Refusal says why the pods cannot run there, "" if they can.
 	Refusal string
-	// Amounts are the resources in numbers, Indices stand for them in the tree.
+	// Amounts are the numbers for each resource, Indices the resources in the tree.
 	Amounts []reason.Verdict
 	Indices []quota.Index
-	// Nearest marks the one of the group that is closest to a yes.
+	// Nearest marks the flavor of the group that comes closest to fitting.
 	Nearest bool
 }
 
-// Survey looks at every flavor for every pod set, also at those that Assign need not
-// look at, and changes nothing. It has a list for each pod set, with the flavors of each
-// group in turn; none if the form itself is at fault.
+// Survey evaluates every flavor for every pod set, including those that Assign would skip, and changes nothing. It
+// returns a list for each pod set, with the flavors of each group in turn; nil if the form has a fault.
 func (f *Form) Survey(counts []int32, q Question) [][]Look {
 	if f.fault.Code != reason.None {
 		return nil
@@ -48,7 +46,7 @@ func (f *Form) Survey(counts []int32, q Question) [][]Look {
 	return out
 }
 
-// survey is look without stopping at the first fault.
+// survey is look without stopping at the first resource that does not fit.
 func (a *assigner) survey(g *formGroup, f *formFlavor, count int32) Look {
 	l := Look{Flavor: f.name, Mode: Fits, Refusal: f.refusal}
 	if f.refusal != "" {
@@ -77,8 +75,7 @@ func (a *assigner) survey(g *formGroup, f *formFlavor, count int32) Look {
 	return l
 }
 
-// nearestOf is the one that Assign would take, and of those that are hopeless the one
-// that lacks least.
+// nearestOf returns the index of the flavor that Assign would take, or else of the one that lacks least.
 func nearestOf(looks []Look, rule Fungibility) int {
 	best := 0
 	for n := range looks {
@@ -99,8 +96,8 @@ func nearestOf(looks []Look, rule Fungibility) int {
 	return best
 }
 
-// lack is how far a hopeless flavor is from a yes: by the part of what is asked that is
-// missing, then those where it never fits, then those that refuse.
+// lack returns how far a flavor is from fitting: by the missing part of the request; then flavors where it never
+// fits; then those that refuse the pods.
 func (l *Look) lack() float64 {
 	const never, refused = 1e6, 1e12
 	if l.Refusal != "" {

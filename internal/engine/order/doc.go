@@ -1,5 +1,4 @@
-// Package order says who is served first: priority from the highest down, then
-// the time since which a workload waits, then its name so that the order is total.
-//
-// A Queue keeps ranks in that order, a Heap whatever has an order of its own. Nothing here knows of quota.
+// Package order defines which workload is served first: the highest priority, then the longest waiting, then by name
+// so that the order is total. Queue keeps ranks in that order; Heap keeps members with an order of their own. The
+// engine and its sub-packages use it. It must not know quota.
 package order

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Key names an object of a namespace.
+// Key identifies a namespaced object.
 type Key struct {
 	Namespace, Name string
 }
 
-// String is namespace/name.
+// String returns namespace/name.
 func (k Key) String() string { return k.Namespace + "/" + k.Name }
 
 // CompareKeys orders by namespace, then by name.
@@ -19,10 +19,10 @@ func CompareKeys(a, b Key) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// Rank is a workload's place in the order.
+// Rank is a workload's position in the order.
 type Rank struct {
 	Priority int32
-	// First goes before the others of its priority.
+	// First puts the workload before others of its priority.
 	First bool
 	// Since is when the workload was queued.
 	Since time.Time
@@ -30,8 +30,7 @@ type Rank struct {
 	Key Key
 }
 
-// Compare is negative if a is served before b, positive if after, and zero only
-// for the same key.
+// Compare is negative if a is served before b, positive if after, and zero only if all fields are equal.
 func Compare(a, b Rank) int {
 	return cmp.Or(
 		cmp.Compare(b.Priority, a.Priority),
@@ -51,16 +50,16 @@ func firstFirst(a, b bool) int {
 	return 1
 }
 
-// Queue holds ranks in order, with logarithmic Push, Pop and Remove. The zero value
-// is empty and ready. A key is held once: pushing it again replaces its rank.
+// Queue holds ranks in order, with logarithmic Push, Pop and Remove. The zero value is empty and ready to use. Each
+// key is held once: pushing it again replaces its rank.
 type Queue struct {
 	ranks ranks
 }
 
-// Len is the number of ranks held.
+// Len returns the number of ranks.
 func (q *Queue) Len() int { return len(q.ranks.list) }
 
-// Push adds r, or moves it if its key is already there.
+// Push adds r, or replaces the rank of its key.
 func (q *Queue) Push(r Rank) {
 	if i, ok := q.ranks.index[r.Key]; ok {
 		q.ranks.list[i] = r
@@ -73,7 +72,7 @@ func (q *Queue) Push(r Rank) {
 	heap.Push(&q.ranks, r)
 }
 
-// Peek returns the first rank without taking it; ok is false if there is none.
+// Peek returns the first rank without removing it; ok is false if there is none.
 func (q *Queue) Peek() (r Rank, ok bool) {
 	if q.Len() == 0 {
 		return Rank{}, false
@@ -81,13 +80,13 @@ func (q *Queue) Peek() (r Rank, ok bool) {
 	return q.ranks.list[0], true
 }
 
-// Pop takes the first rank. The queue must not be empty.
+// Pop removes and returns the first rank. The queue must not be empty.
 func (q *Queue) Pop() Rank { return heap.Pop(&q.ranks).(Rank) }
 
-// All lists the ranks held, in no order. Not to be changed, nor kept.
+// All returns the ranks in no particular order. The slice must be neither modified nor retained.
 func (q *Queue) All() []Rank { return q.ranks.list }
 
-// Remove takes the rank with the key out and reports whether it was there.
+// Remove removes the rank with the key and reports whether there was one.
 func (q *Queue) Remove(key Key) bool {
 	i, ok := q.ranks.index[key]
 	if ok {
@@ -96,7 +95,7 @@ func (q *Queue) Remove(key Key) bool {
 	return ok
 }
 
-// ranks is the heap under Queue, with the position of every key.
+// ranks implements heap.Interface for Queue, with the position of each key.
 type ranks struct {
 	list  []Rank
 	index map[Key]int

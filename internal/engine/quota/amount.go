@@ -10,13 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Unlimited stands for a limit that is not set, and is where amounts saturate:
-// nothing in this package overflows.
+// Unlimited stands for a limit that is not set, and is the value at which amounts saturate: nothing in this package
+// overflows.
 const Unlimited int64 = math.MaxInt64
 
-// FromQuantity turns a quantity of the resource into an amount: thousandths for
-// cpu, whole units (rounded up) for everything else. A quantity beyond the range
-// saturates, a negative one included.
+// FromQuantity converts a quantity of the resource to an amount: thousandths for cpu, whole units (rounded up) for
+// everything else. Quantities out of range saturate, negative ones too.
 func FromQuantity(name corev1.ResourceName, q resource.Quantity) int64 {
 	if name == corev1.ResourceCPU {
 		return scaled(q, resource.Milli)
@@ -24,8 +23,7 @@ func FromQuantity(name corev1.ResourceName, q resource.Quantity) int64 {
 	return scaled(q, 0)
 }
 
-// ToQuantity is the inverse of FromQuantity, in the format that people write for
-// the resource.
+// ToQuantity reverses FromQuantity, in the format that users write for the resource.
 func ToQuantity(name corev1.ResourceName, amount int64) resource.Quantity {
 	switch {
 	case name == corev1.ResourceCPU:
@@ -37,20 +35,21 @@ func ToQuantity(name corev1.ResourceName, amount int64) resource.Quantity {
 	}
 }
 
-// leastBytes is the least amount that is taken for bytes by the look of it: there are resources that count Mi, and nobody has as many.
+// leastBytes is the smallest amount that is taken for bytes by its value alone: some resources count Mi, but none
+// reaches this number of them.
 const leastBytes = 1 << 30
 
-// isBytes reports whether so much of the resource is an amount of bytes: of resources that only their users know, such as the memory of
-// GPUs, by the look of it, for nobody has that many whole Mi of anything else.
+// isBytes reports whether this amount of the resource is formatted as bytes. For custom resources, such as the memory
+// of GPUs, the value decides: a large whole number of Mi is hardly anything else.
 func isBytes(name corev1.ResourceName, amount int64) bool {
 	return name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage || strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) ||
 		max(amount, -amount) >= leastBytes && amount%(1<<20) == 0
 }
 
-// largestCount is the largest number that is still read faster than what the API makes of it.
+// largestCount is the largest number that is easier to read in full than with the suffix that the API uses.
 const largestCount = 1_000_000
 
-// Number writes a quantity for people: what is counted as it is counted, 1000 where the API says 1k.
+// Number formats a quantity for users, with counts in full: 1000 where the API says 1k.
 func Number(q resource.Quantity) string {
 	if n := q.Value(); q.CmpInt64(n) == 0 && q.Format == resource.DecimalSI && -largestCount < n && n < largestCount {
 		return strconv.FormatInt(n, 10)
@@ -58,7 +57,7 @@ func Number(q resource.Quantity) string {
 	return q.String()
 }
 
-// Add is a+b, saturating.
+// Add returns a+b, saturating.
 func Add(a, b int64) int64 {
 	sum := a + b
 	switch {
@@ -70,7 +69,7 @@ func Add(a, b int64) int64 {
 	return sum
 }
 
-// Sub is a-b, saturating. Unlimited less anything stays Unlimited.
+// Sub returns a-b, saturating. Unlimited minus anything stays Unlimited.
 func Sub(a, b int64) int64 {
 	if a == Unlimited {
 		return Unlimited
@@ -81,7 +80,7 @@ func Sub(a, b int64) int64 {
 	return Add(a, -b)
 }
 
-// Times is amount × count, saturating. Neither may be negative.
+// Times returns amount × count, saturating. Neither may be negative.
 func Times(amount int64, count int32) int64 {
 	if amount == 0 || count == 0 {
 		return 0
@@ -92,9 +91,8 @@ func Times(amount int64, count int32) int64 {
 	return amount * int64(count)
 }
 
-// scaled is the value of q in units of 10^scale, rounded up. Quantity's own
-// ScaledValue wraps around for values outside of int64, so those are cut here. The
-// scale is Nano, Milli or 0.
+// scaled returns the value of q in units of 10^scale, rounded up; scale is Nano, Milli or 0. Quantity's own
+// ScaledValue wraps around for values outside of int64, so these are clamped here.
 func scaled(q resource.Quantity, scale resource.Scale) int64 {
 	unit := int64(1)
 	switch scale {
@@ -104,7 +102,7 @@ func scaled(q resource.Quantity, scale resource.Scale) int64 {
 		unit = 1000
 	}
 	if whole, ok := q.AsInt64(); ok && whole <= math.MaxInt64/unit && whole >= -math.MaxInt64/unit {
-		return whole * unit // nearly all are; the rest costs ten times as much
+		return whole * unit // the common case; the rest takes ten times as long
 	}
 	value := q.AsDec()
 	if q.Sign() == 0 {
@@ -124,9 +122,8 @@ func scaled(q resource.Quantity, scale resource.Scale) int64 {
 	return new(inf.Dec).Round(value, inf.Scale(-scale), inf.RoundCeil).UnscaledBig().Int64()
 }
 
-// beyond reports whether a value other than zero has so many digits before the point
-// that comparing it would take long: 1e2147483647 is a quantity, and to write it out
-// takes longer than anybody waits.
+// beyond reports whether a value other than zero has so many digits before the decimal point that comparing it would
+// take too long: 1e2147483647 is a valid quantity.
 func beyond(value *inf.Dec) bool {
 	const bitsPerDigit, muchMoreThanInt64 = 3.3219, 30
 	digits := float64(value.UnscaledBig().BitLen())/bitsPerDigit - float64(value.Scale())

@@ -1,8 +1,7 @@
-// Package quota is the arithmetic of queues: a tree whose leaves are
-// ClusterQueues and whose inner nodes are cohorts, with nominal quota, borrowing
-// and lending limits at every node, and the usage charged to it.
+// Package quota does the arithmetic of quotas. A Tree has ClusterQueues as leaves and cohorts as inner nodes; each
+// Node has nominal quota with borrowing and lending limits, and the usage charged to it.
 //
-// It answers how much a queue may still take of a flavor's resource, and how
-// much it could ever take. It is called by the engine only and knows neither
-// workloads nor time nor the API objects that the quotas came from.
+// It answers how much of a flavor's resource a queue can still take, and how much it could take at most. Only the
+// engine and its sub-packages call it. It must not know workloads, time, or the API objects that the quotas come
+// from.
 package quota

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Node is a ClusterQueue (a leaf) or a cohort of a Tree. Get one from Tree.Queue;
-// what it answers is true until the tree is changed.
+// Node is a ClusterQueue (a leaf) or a cohort of a Tree, from Tree.Queue or Tree.Cohort. What it returns is valid
+// until the tree is changed.
 type Node struct {
 	tree       *Tree
 	name       string
@@ -28,28 +28,25 @@ type Node struct {
 	usage    [ledgers][]Sum // what is held here or lent to below, by Index
 }
 
-// Name is the ClusterQueue's or the cohort's.
+// Name returns the name of the ClusterQueue or cohort.
 func (n *Node) Name() string { return n.name }
 
-// IsQueue tells a ClusterQueue from a cohort.
+// IsQueue reports whether the node is a ClusterQueue.
 func (n *Node) IsQueue() bool { return n.leaf }
 
-// Parent is the cohort above, nil for a root.
+// Parent returns the cohort above, nil for a root.
 func (n *Node) Parent() *Node { return n.parent }
 
-// Children are the cohorts and ClusterQueues below, in the order of names. Not to be
-// changed.
+// Children returns the cohorts and ClusterQueues below, sorted by name. It must not be modified.
 func (n *Node) Children() []*Node { return n.children }
 
-// Cyclic reports whether the cohorts above form a cycle: the node has no quota then.
+// Cyclic reports whether the cohorts above form a cycle; the node then has no quota.
 func (n *Node) Cyclic() bool { return n.cyclic }
 
-// Height is 0 for a ClusterQueue, and for a cohort one more than that of its
-// highest child.
+// Height returns 0 for a ClusterQueue, and one more than the highest child for a cohort.
 func (n *Node) Height() int { return n.height }
 
-// Root is the top of the tree: nodes with different roots cannot affect each other.
-// The node must not be cyclic.
+// Root returns the top of the tree. Nodes with different roots cannot affect each other. The node must not be cyclic.
 func (n *Node) Root() *Node {
 	for n.parent != nil {
 		n = n.parent
@@ -57,23 +54,23 @@ func (n *Node) Root() *Node {
 	return n
 }
 
-// Quota is the node's own and what the nodes below lend to it.
+// Quota returns the node's own quota plus what the nodes below lend to it.
 func (n *Node) Quota(i Index) int64 { return at(n.subtree, i) }
 
-// Nominal is the node's own quota.
+// Nominal returns the node's own quota.
 func (n *Node) Nominal(i Index) int64 { return n.limit(i).Nominal }
 
-// Used is what is held at the node or was lent to the nodes below.
+// Used returns what is held at the node or lent to the nodes below.
 func (n *Node) Used(l Ledger, i Index) int64 { return at(n.usage[l], i).Value() }
 
-// Over is by how much the node's use, with more on top, goes beyond its quota: what
-// it borrows. It is zero at least.
+// Over returns by how much the node's usage, with more added, exceeds its quota, which is what it borrows. It is
+// never negative.
 func (n *Node) Over(l Ledger, i Index, more int64) int64 {
 	return max(0, Sub(Add(n.Used(l, i), more), n.Quota(i)))
 }
 
-// Borrows is the height of the lowest node, from this one upward, that holds so much more within its quota: 0 where that is
-// a queue, which then borrows nothing.
+// Borrows returns the height of the lowest node, from this one upward, whose quota suffices for its usage with more
+// added. It is 0 for a queue, which then borrows nothing.
 func (n *Node) Borrows(l Ledger, i Index, more int64) int {
 	for n.Over(l, i, more) > 0 && n.parent != nil {
 		more = n.Passed(l, i, more)
@@ -82,14 +79,14 @@ func (n *Node) Borrows(l Ledger, i Index, more int64) int {
 	return n.height
 }
 
-// Passed is the part of an additional use of a node that its parent has to lend.
+// Passed returns the part of additional usage of a node that its parent has to lend.
 func (n *Node) Passed(l Ledger, i Index, more int64) int64 {
 	local := n.local(i)
 	used := n.Used(l, i)
 	return max(0, Sub(Add(used, more), local)) - max(0, Sub(used, local))
 }
 
-// Capacity is how much could be taken if nobody used anything.
+// Capacity returns how much could be taken if nothing were in use.
 func (n *Node) Capacity(i Index) int64 {
 	if n.cyclic {
 		return 0
@@ -97,8 +94,7 @@ func (n *Node) Capacity(i Index) int64 {
 	return at(n.capacity, i)
 }
 
-// Available is how much more may be taken, the node's own and borrowed. It is
-// negative where quota was cut below use.
+// Available returns how much more can be taken, borrowing included. It is negative if quota was cut below usage.
 func (n *Node) Available(l Ledger, i Index) int64 {
 	if n.cyclic {
 		return 0
@@ -110,8 +106,8 @@ func (n *Node) Available(l Ledger, i Index) int64 {
 	return n.offer(i, usage, n.parent.Available(l, i))
 }
 
-// offer is what is available at n if it uses so much, and its parent has so much for
-// it: its unlent rest, and what the parent can give within the borrowing limit.
+// offer returns what is available at n, given its usage and what is available at its parent: the unused quota that it
+// does not lend, plus what the parent can give within the borrowing limit.
 func (n *Node) offer(i Index, usage, fromParent int64) int64 {
 	local := n.local(i)
 	if borrowing := n.limit(i).Borrowing; borrowing != Unlimited {
@@ -122,10 +118,10 @@ func (n *Node) offer(i Index, usage, fromParent int64) int64 {
 	return Add(max(0, Sub(local, usage)), fromParent)
 }
 
-// local is the part of the node's quota that is not lent to others.
+// local returns the part of the node's quota that is not lent.
 func (n *Node) local(i Index) int64 { return max(0, Sub(n.Quota(i), n.limit(i).Lending)) }
 
-// unset are the limits of what a node has no quota for.
+// unset are the limits of resources without quota.
 var unset = Limits{Borrowing: Unlimited, Lending: Unlimited}
 
 func (n *Node) limit(i Index) Limits {
@@ -148,20 +144,19 @@ func (n *Node) charge(l Ledger, v Vector, sign int64) {
 	}
 }
 
-// recharge makes the usage of the leaf, and its share of that above it, again.
+// recharge recomputes the usage of the leaf and its part of the usage above.
 func (n *Node) recharge() {
 	for l := range Ledger(ledgers) {
 		for i, s := range n.charged[l] {
 			if s != (Sum{}) {
-				n.use(l, Index(i), s) // not its value: that may be cut
+				n.use(l, Index(i), s) // not s.Value(), which may be clamped
 			}
 		}
 	}
 }
 
-// use adds to the node's usage and lets the part that its local quota does not cover
-// bubble up. Releasing is the same with a negative amount: the usage above the local
-// quota shrinks first.
+// use adds to the node's usage, and passes the part that its local quota does not cover on to its parent. Releasing
+// is the same with a negative amount: it reduces the usage above the local quota first.
 func (n *Node) use(l Ledger, i Index, amount Sum) {
 	for n != nil {
 		s := grow(&n.usage[l], i)
@@ -179,7 +174,7 @@ func (n *Node) use(l Ledger, i Index, amount Sum) {
 	}
 }
 
-// Charges lists what is charged to the queue, zero amounts left out.
+// Charges returns what is charged to the queue, without zeros.
 func (n *Node) Charges(l Ledger) Vector {
 	var v Vector
 	for i, s := range n.charged[l] {
@@ -197,8 +192,7 @@ func (n *Node) isCharged() bool {
 	})
 }
 
-// loops reports whether walking up from n does not end within the number of
-// cohorts there are.
+// loops reports whether the path upward from n is longer than the number of cohorts.
 func (n *Node) loops(cohorts int) bool {
 	for range cohorts + 1 {
 		if n.parent == nil {
@@ -215,7 +209,7 @@ func (n *Node) sortChildren() {
 	})
 }
 
-// sum computes quotas bottom up and capacities top down, and clears usage.
+// sum computes quotas bottom-up and capacities top-down, and clears usage.
 func (n *Node) sum() {
 	n.sumQuotas()
 	n.sumCapacities()
@@ -263,7 +257,7 @@ func (n *Node) sumCapacities() {
 	}
 }
 
-// at is the i-th of what may be too short to have one.
+// at returns the i-th element, or the zero value if the list is shorter.
 func at[T any](list []T, i Index) T {
 	if int(i) < len(list) {
 		return list[i]
@@ -272,7 +266,7 @@ func at[T any](list []T, i Index) T {
 	return none
 }
 
-// grow returns the i-th, which it brings into being.
+// grow returns a pointer to the i-th element, extending the list as needed.
 func grow[T any](list *[]T, i Index) *T {
 	for len(*list) <= int(i) {
 		var none T

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// MarshalText writes flavor/resource: the name of a flavor has no slash.
+// MarshalText returns flavor/resource. Flavor names contain no slash.
 func (fr FlavorResource) MarshalText() ([]byte, error) {
 	return []byte(fr.Flavor + "/" + fr.Resource), nil
 }
 
-// UnmarshalText is the inverse of MarshalText.
+// UnmarshalText reverses MarshalText.
 func (fr *FlavorResource) UnmarshalText(text []byte) error {
 	flavor, resource, ok := strings.Cut(string(text), "/")
 	if !ok {

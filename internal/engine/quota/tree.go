@@ -4,36 +4,32 @@ package quota
 type Limits struct {
 	// Nominal is the node's own amount.
 	Nominal int64
-	// Borrowing bounds what the node may use beyond its subtree's own quota.
-	// Unlimited where none is set.
+	// Borrowing bounds what the node may use beyond the quota of its subtree; Unlimited if not set.
 	Borrowing int64
-	// Lending bounds what others may use of the subtree's quota. Unlimited where
-	// none is set.
+	// Lending bounds what others may use of the subtree's quota; Unlimited if not set.
 	Lending int64
 }
 
-// Quotas are the limits of a node. What is absent has no quota of its own and
-// may be borrowed without limit.
+// Quotas are the limits of a node. Resources that are absent have no quota and no borrowing limit.
 type Quotas map[FlavorResource]Limits
 
-// Ledger is one of the two accounts that are kept of usage.
+// Ledger is one of the two accounts of usage.
 type Ledger int
 
 const (
-	// Held is what workloads hold at this moment.
+	// Held is what workloads hold now.
 	Held Ledger = iota
-	// Planned is what they will hold once those that were told to go have gone, and
-	// those that wait for them have what was promised to them.
+	// Planned is what they will hold once evicted workloads have released their quota, and those that wait for it
+	// have what was promised to them.
 	Planned
 
 	ledgers = 2
 )
 
-// Tree holds every ClusterQueue and cohort. A cohort that is only named by others
-// exists implicitly, without quota. The zero value is empty and ready.
+// Tree has all ClusterQueues and cohorts. A cohort that others refer to exists implicitly, without quota. The zero
+// value is empty and ready to use.
 //
-// Changes of the shape are cheap: the sums over subtrees are made again once, at
-// the next question asked.
+// Changes of the structure are cheap: derived values are recomputed once, at the next query.
 type Tree struct {
 	queues  map[string]*Node
 	cohorts map[string]*Node
@@ -41,16 +37,16 @@ type Tree struct {
 
 	names   []FlavorResource
 	indices map[FlavorResource]Index
-	// resources has the indices of each resource, byResource its place there.
+	// resources has the indices of each resource, byResource the position there of each resource.
 	resources  [][]Index
 	byResource map[string]int
 
-	// journal has what usage was before each tentative change, oldest first.
+	// journal has the usage before each tentative change, oldest first.
 	journal    []before
 	journaling bool
 }
 
-// before is what one sum of a node was.
+// before is a former sum of a node.
 type before struct {
 	node   *Node
 	ledger Ledger
@@ -58,8 +54,7 @@ type before struct {
 	usage  Sum
 }
 
-// Index is what stands for a FlavorResource in this tree, for as long as the tree
-// lives.
+// Index returns the index of a FlavorResource, which is stable for the lifetime of the tree.
 func (t *Tree) Index(fr FlavorResource) Index {
 	if i, ok := t.indices[fr]; ok {
 		return i
@@ -81,19 +76,18 @@ func (t *Tree) Index(fr FlavorResource) Index {
 	return i
 }
 
-// Name is the inverse of Index.
+// Name reverses Index.
 func (t *Tree) Name(i Index) FlavorResource { return t.names[i] }
 
-// SetQueue puts a ClusterQueue under a cohort ("" for none) with its quotas. What
-// is charged to it stays.
+// SetQueue sets the quotas of a ClusterQueue and its cohort ("" for none). What is charged to it stays.
 func (t *Tree) SetQueue(name, cohort string, quotas Quotas) {
 	n := t.leaf(name)
 	n.parentName, n.quotas, n.declared = cohort, quotas, true
 	t.stale = true
 }
 
-// DeleteQueue forgets the quotas of a ClusterQueue. What is still charged to it is
-// kept in case it comes back, but no longer weighs on the cohort.
+// DeleteQueue removes the quotas of a ClusterQueue. What is still charged to it is kept in case it is created again,
+// but no longer counts in the cohort.
 func (t *Tree) DeleteQueue(name string) {
 	if n := t.queues[name]; n != nil {
 		n.parentName, n.quotas, n.weight, n.declared = "", nil, nil, false
@@ -101,38 +95,35 @@ func (t *Tree) DeleteQueue(name string) {
 	}
 }
 
-// SetCohort puts a cohort under its parent ("" for none) with quotas of its own.
+// SetCohort sets the quotas of a cohort and its parent ("" for none).
 func (t *Tree) SetCohort(name, parent string, quotas Quotas) {
 	n := t.cohort(name)
 	n.parentName, n.quotas, n.declared = parent, quotas, true
 	t.stale = true
 }
 
-// DeleteCohort takes a cohort's quotas and parent away. Its members stay together
-// for as long as they name it.
+// DeleteCohort removes the quotas and the parent of a cohort. It continues to exist while its members refer to it.
 func (t *Tree) DeleteCohort(name string) {
 	n := t.cohort(name)
 	n.parentName, n.quotas, n.weight, n.declared = "", nil, nil, false
 	t.stale = true
 }
 
-// Charge adds the amounts to what a ClusterQueue has given out, be it within its
-// quota or not. Workloads may be seen before their queue is: the charge is held for
-// it.
+// Charge adds the amounts to the usage of a ClusterQueue, whether or not they are within its quota. The queue need
+// not exist yet: workloads may be observed before it.
 func (t *Tree) Charge(queue string, l Ledger, v Vector) { t.charge(queue, l, v, 1) }
 
-// Release is the inverse of Charge.
+// Release reverses Charge.
 func (t *Tree) Release(queue string, l Ledger, v Vector) { t.charge(queue, l, v, -1) }
 
 func (t *Tree) charge(queue string, l Ledger, v Vector, sign int64) {
-	if len(v) > 0 { // else no queue need come into being
+	if len(v) > 0 { // create no queue for nothing
 		t.leaf(queue).charge(l, v, sign)
 	}
 }
 
-// Try runs what with a tree in which everything may be charged and released, and
-// then undoes all of that. The shape of the tree must not be changed by it. What is
-// tried may try again.
+// Try calls what, which may charge and release anything but must not change the structure of the tree, and rolls its
+// changes back. Calls may be nested.
 func (t *Tree) Try(what func()) {
 	t.sync()
 	began, journaling := len(t.journal), t.journaling
@@ -145,8 +136,7 @@ func (t *Tree) Try(what func()) {
 	t.journal, t.journaling = t.journal[:began], journaling
 }
 
-// Queue is the node of a ClusterQueue, nil if there is none of the name. It stays
-// the same for as long as the queue exists.
+// Queue returns the node of a ClusterQueue, nil if it does not exist. The node stays the same while the queue exists.
 func (t *Tree) Queue(name string) *Node {
 	t.sync()
 	if n := t.queues[name]; n != nil && n.declared {
@@ -155,8 +145,8 @@ func (t *Tree) Queue(name string) *Node {
 	return nil
 }
 
-// Cohort is the node of a cohort, nil if there is none of the name. It stays the same
-// for as long as the cohort exists or is named.
+// Cohort returns the node of a cohort, nil if it does not exist. The node stays the same while the cohort exists or
+// is referred to.
 func (t *Tree) Cohort(name string) *Node {
 	t.sync()
 	return t.cohorts[name]
@@ -187,8 +177,7 @@ func (t *Tree) cohort(name string) *Node {
 	return n
 }
 
-// sync derives links, subtree quotas and usage of the whole tree from what was
-// set, if that has changed.
+// sync recomputes links, subtree quotas and usage of the whole tree if anything has changed.
 func (t *Tree) sync() {
 	if !t.stale {
 		return
@@ -220,7 +209,7 @@ func (t *Tree) sync() {
 	})
 }
 
-// dropEmptyQueues ends queues that were deleted and that nothing is charged to.
+// dropEmptyQueues removes deleted queues that nothing is charged to.
 func (t *Tree) dropEmptyQueues() {
 	for name, n := range t.queues {
 		if !n.declared && !n.isCharged() {
@@ -229,8 +218,8 @@ func (t *Tree) dropEmptyQueues() {
 	}
 }
 
-// dropUnnamedCohorts brings cohorts into being that others name, and ends those
-// that nobody names nor declares.
+// dropUnnamedCohorts creates the cohorts that others refer to, and removes those that were deleted and that none
+// refers to.
 func (t *Tree) dropUnnamedCohorts() {
 	named := map[string]bool{}
 	t.each(func(n *Node) { named[n.parentName] = true })

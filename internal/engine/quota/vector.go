@@ -5,26 +5,26 @@ import (
 	"slices"
 )
 
-// FlavorResource names what quota is counted in: a resource of a flavor.
+// FlavorResource identifies what quota is counted in: a resource of a flavor.
 type FlavorResource struct {
 	Flavor   string
 	Resource string
 }
 
-// Index stands for a FlavorResource within one Tree.
+// Index identifies a FlavorResource within one Tree.
 type Index int32
 
-// Amount is so much of one FlavorResource.
+// Amount is an amount of one FlavorResource.
 type Amount struct {
 	Index Index
 	Value int64
 }
 
-// Vector is amounts of several FlavorResources, each at most once, in ascending
-// order of their indices and without zeros. It is never changed once it is made.
+// Vector is amounts of several FlavorResources, each at most once, sorted by index and without zeros. It is
+// immutable.
 type Vector []Amount
 
-// VectorOf adds up the amounts, saturating.
+// VectorOf returns the sum of the amounts, saturating.
 func VectorOf(amounts ...Amount) Vector {
 	v := slices.Clone(amounts)
 	slices.SortStableFunc(v, func(a, b Amount) int { return cmp.Compare(a.Index, b.Index) })
@@ -39,7 +39,7 @@ func VectorOf(amounts ...Amount) Vector {
 	return Vector(slices.DeleteFunc(out, func(a Amount) bool { return a.Value == 0 }))
 }
 
-// Of is the amount of one FlavorResource, zero where the vector has none.
+// Of returns the amount of one FlavorResource, zero if the vector has none.
 func (v Vector) Of(i Index) int64 {
 	if at, ok := slices.BinarySearchFunc(v, i, func(a Amount, i Index) int { return cmp.Compare(a.Index, i) }); ok {
 		return v[at].Value
@@ -47,7 +47,7 @@ func (v Vector) Of(i Index) int64 {
 	return 0
 }
 
-// Indices are those of the amounts.
+// Indices returns the indices of the amounts.
 func (v Vector) Indices() []Index {
 	out := make([]Index, len(v))
 	for at, a := range v {
@@ -56,7 +56,7 @@ func (v Vector) Indices() []Index {
 	return out
 }
 
-// Times is the vector so often, saturating.
+// Times returns the vector multiplied by count, saturating.
 func (v Vector) Times(count int32) Vector {
 	if count == 0 {
 		return nil
@@ -68,7 +68,7 @@ func (v Vector) Times(count int32) Vector {
 	return out
 }
 
-// Minus is what is left of the vector without the other, which has no more of anything.
+// Minus returns the vector minus other, which must not exceed it in anything.
 func (v Vector) Minus(other Vector) Vector {
 	out := slices.Clone(v)
 	for i := range out {
