@@ -7,16 +7,15 @@ import (
 	"time"
 )
 
-// Consumption is what somebody has used, old use counting for less than new: units by
-// resource, that is cores, bytes or pieces.
+// Consumption is recent usage by resource, in cores, bytes or pieces; older usage counts less.
 type Consumption map[string]float64
 
-// negligible is what is forgotten once nobody uses the resource: less than a millionth of
-// a unit. While somebody does, the first samples may add no more than that.
+// negligible is the amount below which a resource that is not in use any more is dropped. While it is in use, even
+// less is kept, as the first samples may add no more.
 const negligible = 1e-6
 
-// Fading is the part of the past that has lost its weight after so long; all of it if
-// there is no half-life, none if time went backwards.
+// Fading returns the fraction of past usage that has decayed after the elapsed time: all of it without a half-life,
+// none if time went backwards.
 func Fading(elapsed, halfLife time.Duration) float64 {
 	switch {
 	case halfLife <= 0:
@@ -27,7 +26,7 @@ func Fading(elapsed, halfLife time.Duration) float64 {
 	return 1 - math.Exp2(-float64(elapsed)/float64(halfLife))
 }
 
-// After is the consumption once so much was used for so long.
+// After returns the consumption after the given usage for the elapsed time.
 func (c Consumption) After(elapsed, halfLife time.Duration, used Consumption) Consumption {
 	fading := Fading(elapsed, halfLife)
 	out := Consumption{}
@@ -35,15 +34,15 @@ func (c Consumption) After(elapsed, halfLife time.Duration, used Consumption) Co
 		out[resource] = (1 - fading) * old
 	}
 	for resource, amount := range used {
-		// The conversion keeps the result the same on processors that fuse the two.
+		// The conversion prevents fused multiply-add, so that the result is the same on all processors.
 		out[resource] += float64(fading * amount)
 	}
 	maps.DeleteFunc(out, func(resource string, amount float64) bool { return amount < negligible && used[resource] == 0 })
 	return out
 }
 
-// Weighed is all resources together, each by the weight of a unit: 1 where none is
-// given. It adds up in the order of names, as the sum of such numbers depends on that.
+// Weighed returns the sum of all resources, each multiplied by its weight, 1 by default. It adds in the order of
+// names, because the sum of floating-point numbers depends on the order.
 func (c Consumption) Weighed(weights map[string]float64) float64 {
 	var sum float64
 	for _, resource := range slices.Sorted(maps.Keys(c)) {

@@ -1,7 +1,6 @@
-// Package fair measures how much of a cohort one of its members takes beyond its own:
-// the dominant resource share, divided by a weight.
+// Package fair measures how much of a cohort one of its members uses beyond its own quota: the dominant resource
+// share, divided by a weight. It also ages the recent usage of LocalQueues.
 //
-// It is called by the engine and its preemption only. It knows trees of quota, and
-// neither workloads nor time. All of it is exact: shares are kept as fractions, and
-// compared in integers wide enough to hold every product.
+// Only the engine and its preemption call it. It knows trees of quota, but no workloads and no clock. Shares are
+// exact: they are kept as fractions and compared in integers wide enough for every product.
 package fair

@@ -9,20 +9,19 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// Share is which part of what its parent could lend a node borrows: of the resource of
-// which that is the largest part, all flavors together, divided by the node's weight.
-// The zero value is that of a node that borrows nothing.
+// Share is the part of what its parent could lend that a node borrows: the largest such part of any resource, over
+// all flavors, divided by the node's weight. The zero value is the share of a node that borrows nothing.
 type Share struct {
 	borrowed, lendable int64
 	weight             quota.Weight
 }
 
-// Of is the share of a node if it uses more on top of what the ledger has.
+// Of returns the share of a node if it uses more than what is in the ledger.
 func Of(n *quota.Node, l quota.Ledger, more quota.Vector) Share {
 	s := Share{lendable: 1, weight: n.Weight()}
 	parent := n.Parent()
 	if parent == nil || n.Cyclic() {
-		return Share{} // nobody there to borrow from
+		return Share{} // no cohort to borrow from
 	}
 	for _, flavors := range n.Resources() {
 		var borrowed, lendable int64
@@ -35,7 +34,7 @@ func Of(n *quota.Node, l quota.Ledger, more quota.Vector) Share {
 		for _, i := range flavors {
 			lendable = quota.Add(lendable, parent.Capacity(i))
 		}
-		// Of what nobody could lend, after a cut of quota, any use is a large part.
+		// After a cut of quota there may be nothing to lend: any usage is then a large part.
 		lendable = max(1, lendable)
 		if compareRatios(borrowed, lendable, s.borrowed, s.lendable) > 0 {
 			s.borrowed, s.lendable = borrowed, lendable
@@ -47,8 +46,7 @@ func Of(n *quota.Node, l quota.Ledger, more quota.Vector) Share {
 	return s
 }
 
-// With is the share of a node if a queue at or below it uses more on top of what the
-// ledger has.
+// With returns the share of a node if a queue at or below it uses more than what is in the ledger.
 func With(n *quota.Node, l quota.Ledger, queue *quota.Node, more quota.Vector) Share {
 	for ; queue != n; queue = queue.Parent() {
 		more = Passed(queue, l, more)
@@ -56,7 +54,7 @@ func With(n *quota.Node, l quota.Ledger, queue *quota.Node, more quota.Vector) S
 	return Of(n, l, more)
 }
 
-// Passed is what of an additional use of a node its parent has to lend.
+// Passed returns the part of additional usage of a node that its parent has to lend.
 func Passed(n *quota.Node, l quota.Ledger, more quota.Vector) quota.Vector {
 	passed := make(quota.Vector, 0, len(more))
 	for _, a := range more {
@@ -67,11 +65,11 @@ func Passed(n *quota.Node, l quota.Ledger, more quota.Vector) quota.Vector {
 	return passed
 }
 
-// Zero tells that nothing is borrowed.
+// Zero reports whether nothing is borrowed.
 func (s Share) Zero() bool { return s.borrowed == 0 }
 
-// Compare is negative if s is less than other, positive if it is more. A borrower of
-// the weight 0 has more than every one of another weight.
+// Compare returns a negative number if s is less than other, a positive one if it is greater. A borrower of weight 0
+// compares greater than any of another weight.
 func (s Share) Compare(other Share) int {
 	switch {
 	case s.Zero() || other.Zero():
@@ -86,7 +84,7 @@ func (s Share) Compare(other Share) int {
 	return product(s.borrowed, other.lendable, other.weight).compare(product(other.borrowed, s.lendable, s.weight))
 }
 
-// Thousandths is the share as it is published, rounded up. It saturates.
+// Thousandths returns the share in thousandths, as it is published, rounded up and saturating.
 func (s Share) Thousandths() int64 {
 	switch {
 	case s.Zero():
@@ -106,15 +104,15 @@ func (s Share) Thousandths() int64 {
 	return quotient.Int64()
 }
 
-// compareRatios compares a/b with c/d. None is negative, and neither b nor d zero.
+// compareRatios compares a/b with c/d. None may be negative, and neither b nor d zero.
 func compareRatios(a, b, c, d int64) int {
 	return product(a, d, 1).compare(product(c, b, 1))
 }
 
-// wide is an unsigned integer of 192 bits, highest first.
+// wide is an unsigned 192-bit integer, most significant word first.
 type wide [3]uint64
 
-// product multiplies three factors that are not negative.
+// product multiplies three non-negative factors.
 func product(a, b int64, w quota.Weight) wide {
 	high, low := bits.Mul64(uint64(a), uint64(b))
 	carried, lowest := bits.Mul64(low, uint64(w))

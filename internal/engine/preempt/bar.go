@@ -9,16 +9,16 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// Bars tells of holders why they may not be evicted for a preemptor.
+// Bars explains why holders may not be evicted for a preemptor.
 type Bars struct {
 	search     search
 	candidates map[order.Key]candidate
-	// staysWithin is couldStayWithin of the search, found out once for all holders.
+	// staysWithin caches couldStayWithin for all holders.
 	staysWithin func() bool
 }
 
-// BarsOf prepares to answer for the preemptor. It is for people: Search does not ask
-// it, but both go by the same list of candidates.
+// BarsOf returns the Bars of the preemptor. They are for messages to users: Search does not use them, but both use
+// the same list of candidates.
 func BarsOf(tree *quota.Tree, p Preemptor, holders Holders) *Bars {
 	b := &Bars{search: search{tree: tree, Preemptor: p}, candidates: map[order.Key]candidate{}}
 	b.search.collect(holders)
@@ -29,8 +29,7 @@ func BarsOf(tree *quota.Tree, p Preemptor, holders Holders) *Bars {
 	return b
 }
 
-// Why says what keeps the holder, of that queue, from being evicted; "" if the rules
-// allow it.
+// Why returns what prevents the holder, of that queue, from being evicted, or "" if the rules allow it.
 func (b *Bars) Why(h *Holder, queue *quota.Node) string {
 	s := &b.search
 	c, known := b.candidates[h.Key]
@@ -76,7 +75,7 @@ func (b *Bars) byRule(field string, rule Rule, h *Holder) string {
 	}
 }
 
-// unfair says why no strategy lets the candidate, of another queue, be evicted alone; "" if one does.
+// unfair returns why no strategy allows evicting the candidate, of another queue, on its own; "" if one does.
 func (s *search) unfair(c candidate) (why string) {
 	s.tentatively(func() {
 		f := &fairSearch{search: s}
@@ -91,7 +90,8 @@ func (s *search) unfair(c candidate) (why string) {
 	return why
 }
 
-// borrowing says why the candidate, whom the rules of priority let be evicted, may not be by who borrows himself; "" if he may be.
+// borrowing returns why the candidate, which the rules of priority allow to evict, may not be evicted by a preemptor
+// that borrows; "" if it may.
 func (b *Bars) borrowing(c candidate) string {
 	s := &b.search
 	part := c.Usage
@@ -112,8 +112,8 @@ func (b *Bars) borrowing(c candidate) string {
 	}
 }
 
-// couldStayWithin reports whether it is tried to have the preemptor within its queue's own quota, and would do once those of the queue
-// have gone who may be evicted.
+// couldStayWithin reports whether the search also tries to keep the preemptor within its queue's own quota, and
+// whether it would fit there without the candidates of that queue.
 func (s *search) couldStayWithin() (could bool) {
 	if !slices.Contains(s.attempts(), ownOnly) {
 		return false
@@ -133,8 +133,8 @@ func (s *search) couldStayWithin() (could bool) {
 	return could
 }
 
-// reachable reports whether everything between the queue and the preemptor's part of
-// the cohort borrows something that is short.
+// reachable reports whether each node between the queue and the preemptor's part of the cohort borrows something that
+// is short.
 func (s *search) reachable(queue *quota.Node) bool {
 	above := map[*quota.Node]bool{}
 	for n := s.Queue; n != nil; n = n.Parent() {
@@ -148,7 +148,7 @@ func (s *search) reachable(queue *quota.Node) bool {
 	return true
 }
 
-// String is the cause as conditions name it.
+// String returns the cause as conditions name it.
 func (c Cause) String() string {
 	switch c {
 	case InQueue:

@@ -7,20 +7,17 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// class is by which right a candidate may be evicted, in the order in which
-// candidates are tried.
+// class is why a candidate may be evicted, in the order in which candidates are tried.
 type class int
 
 const (
-	// owed: the preemptor's part of the cohort is within its quota, which the candidate
-	// borrows.
+	// owed: the preemptor's part of the cohort is within its quota, and the candidate borrows from it.
 	owed class = iota
-	// whileBorrowing: whatever the preemptor borrows, the candidate's priority is low
-	// enough.
+	// whileBorrowing: the candidate's priority is low enough even if the preemptor borrows.
 	whileBorrowing
-	// unlessBorrowing: only if the preemptor then does not borrow.
+	// unlessBorrowing: only if the preemptor does not borrow.
 	unlessBorrowing
-	// sameQueue: of the same queue.
+	// sameQueue: the candidate is in the same queue.
 	sameQueue
 )
 
@@ -28,13 +25,13 @@ type candidate struct {
 	*Holder
 	queue *quota.Node
 	class class
-	// below is the highest node over the candidate that the preemptor is not under.
+	// below is the highest node above the candidate that is not above the preemptor.
 	below *quota.Node
-	// stays tells that it may be asked for pods, and not to go.
+	// stays is set if it may shrink, but not be stopped.
 	stays bool
 }
 
-// search is one Search under way.
+// search is one call of Search.
 type search struct {
 	Preemptor
 	tree       *quota.Tree
@@ -57,8 +54,8 @@ func (s *search) collect(holders Holders) {
 	})
 }
 
-// collectOwn adds those of the same queue. In it elastic ones yield whatever its policy: to
-// an equal what they can spare, to a higher priority all.
+// collectOwn adds those of the same queue. Elastic workloads shrink in it regardless of its policy: by what they can
+// spare for an equal priority, by everything for a higher one.
 func (s *search) collectOwn(holders Holders) {
 	for _, h := range holders(s.Queue) {
 		if (s.goes(h) || s.onlyGives(h)) && s.helps(h) {
@@ -67,8 +64,8 @@ func (s *search) collectOwn(holders Holders) {
 	}
 }
 
-// goes reports whether one of the same queue may be stopped, and onlyGives whether it may be
-// asked for what it can spare alone.
+// goes reports whether a holder of the same queue may be stopped, and onlyGives whether it may only shrink by what it
+// can spare.
 func (s *search) goes(h *Holder) bool {
 	return s.may(s.Policy.WithinQueue, h) || h.Pod != nil && h.Priority < s.Priority
 }
@@ -77,7 +74,7 @@ func (s *search) onlyGives(h *Holder) bool {
 	return !s.goes(h) && h.Spare > 0 && h.Priority == s.Priority
 }
 
-// rank has both kinds of reclaim without a claim of its own in one line.
+// rank puts both kinds of reclaim beyond the preemptor's own quota at the same position.
 func rank(c class) class {
 	if c == unlessBorrowing {
 		return whileBorrowing
@@ -85,7 +82,7 @@ func rank(c class) class {
 	return c
 }
 
-// collectCohort walks up from the queue and looks at all that hangs beside the way.
+// collectCohort walks up from the queue and adds the candidates in the subtrees beside the path.
 func (s *search) collectCohort(holders Holders) {
 	entitled := false
 	needs := slices.Clone(s.Usage)
@@ -100,7 +97,7 @@ func (s *search) collectCohort(holders Holders) {
 	}
 }
 
-// collectUnder adds the borrowers at or under a node.
+// collectUnder adds the borrowers at or below a node.
 func (s *search) collectUnder(n, below *quota.Node, entitled bool, holders Holders) {
 	if !s.borrows(n) {
 		return
@@ -119,7 +116,7 @@ func (s *search) collectUnder(n, below *quota.Node, entitled bool, holders Holde
 	}
 }
 
-// standingOf is how a queue stands.
+// standingOf returns the Standing of a queue.
 func (s *search) standingOf(queue *quota.Node) Standing {
 	if s.StandingOf == nil {
 		return Standing{}
@@ -146,8 +143,7 @@ func (s *search) classOf(h *Holder, of Standing, entitled bool) (class, bool) {
 	return 0, false
 }
 
-// borrows reports whether the node uses more than its quota of anything that is
-// short.
+// borrows reports whether the node exceeds its quota of anything that is short.
 func (s *search) borrows(n *quota.Node) bool {
 	return slices.ContainsFunc(s.Short, func(i quota.Index) bool { return n.Over(quota.Planned, i, 0) > 0 })
 }
@@ -162,7 +158,7 @@ func within(n *quota.Node, v quota.Vector) bool {
 	return !slices.ContainsFunc(v, func(a quota.Amount) bool { return n.Over(quota.Planned, a.Index, a.Value) > 0 })
 }
 
-// passed is what of the amounts a node takes from its parent.
+// passed returns what a node takes of the amounts from its parent. It reuses v.
 func passed(n *quota.Node, v quota.Vector) quota.Vector {
 	out := v[:0]
 	for _, a := range v {

@@ -6,8 +6,8 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// worthTrying reports whether the candidates together have as much as is missing:
-// most searches end here, without a trial.
+// worthTrying reports whether all candidates together have as much as is missing: most searches end here, without a
+// trial.
 func (s *search) worthTrying() bool {
 	for _, i := range s.Short {
 		room := s.Queue.Available(quota.Planned, i)
@@ -21,10 +21,10 @@ func (s *search) worthTrying() bool {
 	return len(s.candidates) > 0
 }
 
-// mayBorrow and ownOnly say whether an attempt lets the preemptor borrow.
+// mayBorrow and ownOnly say whether the preemptor may borrow in an attempt.
 const mayBorrow, ownOnly = true, false
 
-// attempts says in which order to try with and without borrowing.
+// attempts returns the attempts with and without borrowing in the order in which they are made.
 func (s *search) attempts() []bool {
 	onlySameQueue := !slices.ContainsFunc(s.candidates, func(c candidate) bool { return c.class != sameQueue })
 	switch {
@@ -37,19 +37,17 @@ func (s *search) attempts() []bool {
 	}
 }
 
-// underNominal reports whether the queue has quota of its own left of all that is
-// short, or could be given some back.
+// underNominal reports whether the usage of the queue is below its quota for all that is short.
 func (s *search) underNominal() bool {
 	return !slices.ContainsFunc(s.Short, func(i quota.Index) bool {
 		return s.Queue.Used(quota.Planned, i) >= s.Queue.Quota(i)
 	})
 }
 
-// try takes candidates away until the preemptor fits, then gives back, last first,
-// those that it fits beside after all.
+// try removes candidates until the preemptor fits, then restores, in reverse order, those that it fits beside.
 func (s *search) try(borrow bool) (victims []Victim) {
 	s.tentatively(func() {
-		enough := -1 // how many victims suffice for the quota
+		enough := -1 // the number of victims that suffice for the quota
 		if s.Room != nil && s.fits(borrow) {
 			enough = 0
 		}
@@ -80,7 +78,7 @@ func (s *search) try(borrow bool) (victims []Victim) {
 	return whole(victims)
 }
 
-// tentatively runs f and undoes all that it released and charged.
+// tentatively runs f and rolls back what it released and charged.
 func (s *search) tentatively(f func()) {
 	if s.Room == nil {
 		s.tree.Try(f)
@@ -89,7 +87,7 @@ func (s *search) tentatively(f func()) {
 	s.tree.Try(func() { s.Room.Try(f) })
 }
 
-// release takes away what the victim gives back, charge is the inverse.
+// release releases what the victim gives back; charge reverses it.
 func (s *search) release(v Victim) {
 	s.tree.Release(v.Queue.Name(), quota.Planned, v.Releases())
 	if s.Room != nil {
@@ -104,10 +102,9 @@ func (s *search) charge(v Victim) {
 	}
 }
 
-// makeRoom finds the fewest of the victims, of which the quota of all is taken away, that
-// make room on the nodes, but at least so many, and leaves the others as they were. It
-// reports whether there is room at all. The more are gone the more room there is, so that
-// halving finds them: it is asked rarely, for it may take long.
+// makeRoom finds the smallest number of victims, at least fewest, that make enough capacity on the nodes, and
+// restores the rest. The quota of all of them is released at the start. It reports whether there is such a number.
+// Capacity grows with the victims, so that bisection finds it with few calls of Fits, which may take long.
 func (s *search) makeRoom(victims *[]Victim, fewest int) bool {
 	if s.Room == nil {
 		return true
@@ -142,8 +139,8 @@ func (s *search) makeRoom(victims *[]Victim, fewest int) bool {
 	return true
 }
 
-// stillBorrows reports whether the candidate's queue and all cohorts over it, up to
-// where the preemptor's begin, have more than their own.
+// stillBorrows reports whether the candidate's queue and all cohorts above it, up to those that it shares with the
+// preemptor, use more than their own quota.
 func (s *search) stillBorrows(c candidate) bool {
 	for n := c.queue; ; n = n.Parent() {
 		if !s.borrows(n) {
@@ -155,9 +152,8 @@ func (s *search) stillBorrows(c candidate) bool {
 	}
 }
 
-// isOwn reports whether the amounts, of a candidate, are more than its queue, or a cohort
-// over it, borrows: who borrows himself has no right to the rest, and if he took it, the
-// queue would reclaim it at once.
+// isOwn reports whether the amounts of a candidate exceed what its queue, or a cohort above it, borrows. A preemptor
+// that borrows has no right to the rest: the queue would reclaim it at once.
 func (s *search) isOwn(c candidate, amounts quota.Vector) bool {
 	for _, i := range s.Short {
 		usage := amounts.Of(i)
@@ -188,8 +184,7 @@ func (s *search) cause(c candidate) Cause {
 	}
 }
 
-// fits reports whether the preemptor fits now, and, unless it may borrow, within its
-// queue's own quota.
+// fits reports whether the preemptor fits now, and, unless it may borrow, within its queue's own quota.
 func (s *search) fits(borrow bool) bool {
 	for _, a := range s.Usage {
 		if s.Queue.Available(quota.Planned, a.Index) < a.Value {
@@ -202,11 +197,11 @@ func (s *search) fits(borrow bool) bool {
 	return true
 }
 
-// roomy reports whether there is room on the nodes, if that matters.
+// roomy reports whether there is capacity on the nodes, if that matters.
 func (s *search) roomy() bool { return s.Room == nil || s.Room.Fits() }
 
-// spare gives back who need not go. Without the last one it did not fit, so the last
-// one stays a victim.
+// spare restores the victims that are not necessary. The preemptor did not fit without the last one, which remains a
+// victim.
 func (s *search) spare(victims []Victim, borrow bool) []Victim {
 	for i := len(victims) - 2; i >= 0; i-- {
 		v := victims[i]

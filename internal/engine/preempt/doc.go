@@ -1,29 +1,23 @@
-// Package preempt finds whom to evict so that a workload fits: the smallest set, in
-// the sense that nobody in it could stay, of those that the rules of its queue let it
-// evict, the least harm first.
+// Package preempt finds the workloads to evict, or to shrink, so that another one fits: of those that the rules of
+// its queue let it evict, a set in which each one is necessary, chosen by least harm. With fair sharing the rules
+// differ: workloads are evicted for a fairer share of the cohort, by one of the configured strategies. Search is the
+// entry point, Preemptor its input, Victim its result; Bars explains why a workload may not be evicted.
 //
-// Where shares are compared, the rules are others: somebody is evicted for a fairer share
-// of the cohort, by one of the strategies that are configured.
+// Only the engine calls it. It tries changes on the engine's tree of quotas, and leaves the tree as it was.
 //
-// It is called by the engine only. It is given the tree of quotas to try things on,
-// which it leaves as it was.
+// Evictions end while no workload is created or finishes. The rules alone do not ensure that: what a queue reclaims
+// as its own quota, a borrower of higher priority may take again, and so on in turns. So a Precedence keeps the
+// relation "was evicted for" free of cycles. Order the workloads by it, winners first. A workload for which others
+// are evicted is promised their capacity, and no others are evicted for it while it has the promise. A promise ends
+// with the admission of its owner, or is taken over by a workload before it in the order: it outlives a victim whose
+// admission was withdrawn but written all the same, which is then evicted for that promise. So the first workload is
+// never evicted and loses no promise; each other one loses what it has, or was promised, only to those before it, and
+// to each of these at most once per promise. As those before it are made finitely many promises, it is made finitely
+// many itself. The potential is the number of promises that each workload may still be made, read from the first to
+// the last: every eviction lowers it.
 //
-// Evictions end while nobody comes or goes. The rules alone do not see to that: what
-// a queue reclaims by right of its own quota, a borrower of higher priority may take
-// again, and so on in turns. So a Precedence keeps the relation "was evicted for" free
-// of cycles. Order the workloads by it, winners first. Whoever has others evicted is
-// promised their room, and has nobody evicted while he is. A promise ends with his
-// admission, or is taken by one before him: it outlives a victim whose admission was
-// withdrawn and written all the same, who then goes for that promise. So the first is
-// evicted by nobody and loses no promise; each other one loses what he has, or was
-// promised, only to those before him, and to each of these at most once a promise: with
-// finitely many promises to those before him, he is made finitely many himself. The
-// potential is the number of promises that each workload may still be made, read from the
-// first to the last: every eviction lowers it.
-//
-// News end promises, too: of queues, quotas and nodes, of a write that failed, and of a
-// victim who was withdrawn, has his quota all the same and stays since nobody waits for it
-// any more. So does that all have gone whom somebody waited for, and that was not enough.
-// Each begins the count anew for those concerned. Of the last two, which decisions bring
-// about, the property tests alone show that they come to an end.
+// Events end promises as well: changes of queues, quotas and nodes, a failed write, and a withdrawn victim that holds
+// its quota all the same and stays because no workload waits for it any more. So does the case that all awaited
+// workloads are gone and that was not enough. Each restarts the count for the workloads concerned. The last two
+// follow from decisions; that they come to an end is shown by the property tests only.
 package preempt

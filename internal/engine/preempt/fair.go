@@ -8,26 +8,23 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// Strategy says when somebody may be evicted for a fairer share. Compared are the two
-// children of the lowest cohort over both: the one with the preemptor in it, and the
-// one with its victim.
+// Strategy says when a workload may be evicted for a fairer share. It compares the two children of the lowest cohort
+// above both workloads: ours, which contains the preemptor, and theirs, which contains the victim.
 type Strategy int
 
 const (
-	// LessThanOrEqualToFinalShare: the share of the preemptor's, with it, is not more than
-	// that of the victim's without the victim.
+	// LessThanOrEqualToFinalShare: our share with the preemptor is at most their share without the victim.
 	LessThanOrEqualToFinalShare Strategy = iota
-	// LessThanInitialShare: the share of the preemptor's, with it, is less than that of
-	// the victim's, with the victim.
+	// LessThanInitialShare: our share with the preemptor is less than their share with the victim.
 	LessThanInitialShare
 )
 
-// claim is a victim, and what made it one.
+// claim is a victim with the justification of its eviction.
 type claim struct {
 	Victim
 	// ours is the preemptor's side of the comparison; nil for a victim of its own queue.
 	ours *quota.Node
-	// By the strategy ours may have the share of bound, or has to stay below it.
+	// By the strategy, the share of ours must be at most bound, or less than it.
 	strategy Strategy
 	bound    fair.Share
 }
@@ -36,12 +33,12 @@ type claim struct {
 type fairSearch struct {
 	*search
 	claims []claim
-	// askAt is with how many claims there may be room on the nodes.
+	// askAt is the number of claims at which to check nodes next.
 	askAt int
 }
 
-// byShares returns which of the candidates to evict. The strategies are tried one after
-// the other: each takes from whom the ones before it could not.
+// byShares returns the candidates to evict. The strategies are tried in turn, each with the candidates that the ones
+// before it did not allow.
 func (s *search) byShares() (victims []Victim) {
 	f := &fairSearch{search: s}
 	left := s.parts()
@@ -62,7 +59,7 @@ func (s *search) byShares() (victims []Victim) {
 	return whole(victims)
 }
 
-// needed are the claims without what need not be given after all.
+// needed returns the claims without those that are not necessary.
 func (s *fairSearch) needed() (victims []Victim) {
 	s.spareUnneeded()
 	for _, c := range s.claims {
@@ -72,8 +69,8 @@ func (s *fairSearch) needed() (victims []Victim) {
 	return victims
 }
 
-// collectRivals walks up from the queue and lists whom it may evict of others that
-// borrow what is short.
+// collectRivals walks up from the queue and lists the workloads of other queues that it may evict and that borrow
+// what is short.
 func (s *search) collectRivals(holders Holders) {
 	if s.Policy.Reclaim == Never {
 		return
@@ -87,7 +84,7 @@ func (s *search) collectRivals(holders Holders) {
 	}
 }
 
-// collectBorrowers adds those at or under a node.
+// collectBorrowers adds those at or below a node.
 func (s *search) collectBorrowers(n, below *quota.Node, holders Holders) {
 	if !s.borrows(n) {
 		return
@@ -105,9 +102,8 @@ func (s *search) collectBorrowers(n, below *quota.Node, holders Holders) {
 	}
 }
 
-// take evicts, always of the queue with the largest share, whom the strategy lets it,
-// until the preemptor fits. It returns whom it was not allowed. onceEach leaves a queue
-// alone after the first one of it.
+// take evicts workloads that the strategy allows, each time of the queue with the largest share, until the preemptor
+// fits. It returns those that were not allowed. onceEach makes it skip a queue after one workload of it.
 func (s *fairSearch) take(strategy Strategy, from []part, onceEach bool) (left []part, enough bool) {
 	field := newField(s.search, from)
 	for r := field.next(); r != nil; r = field.next() {
@@ -133,8 +129,8 @@ func (s *fairSearch) take(strategy Strategy, from []part, onceEach bool) (left [
 	return left, s.Room != nil && len(s.claims) > 0 && s.fits(true) && s.Room.Fits()
 }
 
-// roomyNow is roomy, asked rarely: each time that there are twice as many claims. Who
-// need not go after all is given back.
+// roomyNow is roomy, but checks only each time that the number of claims has doubled. Unnecessary victims are
+// restored later.
 func (s *fairSearch) roomyNow() bool {
 	if s.Room == nil {
 		return true
@@ -146,7 +142,7 @@ func (s *fairSearch) roomyNow() bool {
 	return s.Room.Fits()
 }
 
-// claim takes a part, if it may be taken: of pods that somebody can do without as many as may.
+// claim evicts the candidate, or shrinks it by as many pods as allowed; it reports whether it did.
 func (s *fairSearch) claim(strategy Strategy, p part) bool {
 	if p.pods == 0 {
 		made := s.stop(p.candidate, s.victimsOf(p.Holder))
@@ -158,7 +154,7 @@ func (s *fairSearch) claim(strategy Strategy, p part) bool {
 	return n > 0 && s.claimAs(strategy, p.candidate, p.victim(int32(n)))
 }
 
-// unclaim takes the last claim back.
+// unclaim reverses the last claim.
 func (s *fairSearch) unclaim() bool {
 	last := len(s.claims) - 1
 	s.charge(s.claims[last].Victim)
@@ -166,7 +162,7 @@ func (s *fairSearch) unclaim() bool {
 	return true
 }
 
-// victimsOf are the claims on the holder.
+// victimsOf returns the claims on the holder.
 func (s *fairSearch) victimsOf(h *Holder) (out []Victim) {
 	for _, c := range s.claims {
 		if c.Holder == h {
@@ -176,7 +172,7 @@ func (s *fairSearch) victimsOf(h *Holder) (out []Victim) {
 	return out
 }
 
-// claimAs has the candidate be a victim, if it may be.
+// claimAs makes the candidate a victim if that is justified.
 func (s *fairSearch) claimAs(strategy Strategy, c candidate, v Victim) bool {
 	made := claim{Victim: v}
 	made.Cause = InQueue
@@ -202,7 +198,7 @@ func (s *fairSearch) claimAs(strategy Strategy, c candidate, v Victim) bool {
 	return true
 }
 
-// beside is the node over the preemptor that has the same parent.
+// beside returns the node above the preemptor that has the same parent as below.
 func (s *fairSearch) beside(below *quota.Node) *quota.Node {
 	n := s.Queue
 	for n.Parent() != below.Parent() {
@@ -211,9 +207,8 @@ func (s *fairSearch) beside(below *quota.Node) *quota.Node {
 	return n
 }
 
-// entitled reports whether the preemptor's queue, or a cohort over it up to ours, holds
-// what is short within its own quota: it then takes back what is its own, and shares do
-// not matter.
+// entitled reports whether the preemptor's queue, or a cohort above it up to ours, can take what is short within its
+// own quota: the preemptor then reclaims what is its own, regardless of shares.
 func (s *fairSearch) entitled(ours *quota.Node) bool {
 	needs := s.Usage
 	for n := s.Queue; ; n = n.Parent() {
@@ -225,7 +220,7 @@ func (s *fairSearch) entitled(ours *quota.Node) bool {
 	}
 }
 
-// holds reports whether a claim is right as things are.
+// holds reports whether a claim is justified in the present state.
 func (s *fairSearch) holds(c claim) bool {
 	switch c.Cause {
 	case InQueue:
@@ -237,14 +232,13 @@ func (s *fairSearch) holds(c claim) bool {
 	return by < 0 || by == 0 && c.strategy == LessThanOrEqualToFinalShare
 }
 
-// allHold reports whether all the claims are right.
+// allHold reports whether all the claims are justified.
 func (s *fairSearch) allHold(claims []claim) bool {
 	return !slices.ContainsFunc(claims, func(c claim) bool { return !s.holds(c) })
 }
 
-// spareUnneeded gives back who need not go, the last one chosen first. Who is given back
-// on the preemptor's side makes its share larger: he stays a victim where others could
-// then not be.
+// spareUnneeded restores unnecessary victims, in reverse order of their choice. Restoring one on the preemptor's side
+// increases that side's share: it remains a victim if other claims would not be justified any more.
 func (s *fairSearch) spareUnneeded() {
 	for again := true; again; {
 		again = false

@@ -5,18 +5,17 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// field is the candidates by queues, from which the next one is always taken where the
-// share is largest.
+// field groups the candidates by queue, to take the next one where the share is largest.
 type field struct {
 	*search
 	rivals map[*quota.Node]*rival
-	// open counts the queues with candidates at or below a node; over are the nodes from
-	// the preemptor's queue to the root.
+	// open counts the queues with candidates at or below a node; over are the nodes from the preemptor's queue to the
+	// root.
 	open map[*quota.Node]int
 	over map[*quota.Node]bool
 }
 
-// rival is a queue with those of it who were not tried yet.
+// rival is a queue with its candidates that were not tried yet.
 type rival struct {
 	queue   *quota.Node
 	waiting []part
@@ -39,7 +38,7 @@ func newField(s *search, from []part) *field {
 	return f
 }
 
-// leave takes a queue out that has no candidates any more.
+// leave removes a queue without candidates.
 func (f *field) leave(r *rival) { f.count(r, -1) }
 
 func (f *field) count(r *rival, by int) {
@@ -48,9 +47,8 @@ func (f *field) count(r *rival, by int) {
 	}
 }
 
-// next walks down from the root, in each cohort to the child with the largest share,
-// and returns the queue that it comes to; nil if nobody is left. Who does not borrow of
-// what is short any more is left alone.
+// next walks down from the root, in each cohort to the child with the largest share, and returns the queue that it
+// arrives at; nil if none is left. It skips nodes that no longer borrow anything that is short.
 func (f *field) next() *rival {
 	n := f.Queue.Root()
 	for f.open[n] > 0 {
@@ -59,8 +57,7 @@ func (f *field) next() *rival {
 		}
 		child := f.largest(n)
 		if child == nil {
-			// Nothing more of it can be had: the same holds for it from now on, as nobody
-			// will use more.
+			// No child qualifies, and none will: usage only decreases from here on.
 			f.close(n)
 			n = f.Queue.Root()
 			continue
@@ -70,7 +67,7 @@ func (f *field) next() *rival {
 	return nil
 }
 
-// largest is the child with the largest share of those in which there are candidates.
+// largest returns the child with the largest share of those with candidates.
 func (f *field) largest(n *quota.Node) (best *quota.Node) {
 	var most fair.Share
 	for _, child := range n.Children() {
@@ -84,7 +81,7 @@ func (f *field) largest(n *quota.Node) (best *quota.Node) {
 	return best
 }
 
-// share is the node's, with the preemptor if that is below it.
+// share returns the node's share, including the preemptor if that is below it.
 func (f *field) share(n *quota.Node) fair.Share {
 	if f.over[n] {
 		return fair.With(n, quota.Planned, f.Queue, f.Usage)
@@ -92,7 +89,7 @@ func (f *field) share(n *quota.Node) fair.Share {
 	return fair.Of(n, quota.Planned, nil)
 }
 
-// close takes out all queues at or below a node.
+// close removes all queues at or below a node.
 func (f *field) close(n *quota.Node) {
 	gone := f.open[n]
 	for at := n.Parent(); at != nil; at = at.Parent() {

@@ -8,24 +8,22 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// part is what a candidate can be asked for at once: so many pods that it can do without, or,
-// for 0, to go.
+// part is what is taken from a candidate at once: a number of pods that it can do without, or, if 0, all of it.
 type part struct {
 	candidate
 	pods int32
 }
 
-// victim is the candidate as one that does without so many pods.
+// victim returns the candidate as a victim that gives this number of pods.
 func (p part) victim(pods int32) Victim {
 	return Victim{Holder: p.Holder, Queue: p.queue, Gives: pods, Equal: p.stays}
 }
 
-// parts lists what the candidates are asked for, in the order in which it is asked of them.
-// First comes what stops nobody: what was only promised, and pods that can be done without.
-// Only then others go.
+// parts lists what to take from the candidates, in order. First comes what stops no workload: promises, and pods that
+// can be done without. Then come the rest.
 //
-// But who would take his pods back from elastic ones of lower priority in his queue is asked
-// after these, in his turn: else they would go all the same, only later.
+// But if a workload would take its pods back from elastic ones of lower priority in its queue, its pods are taken
+// after theirs: otherwise these would have to stop anyway, only later.
 func (s *search) parts() [][]part {
 	lowest := map[*quota.Node]int32{}
 	for _, c := range s.candidates {
@@ -62,8 +60,7 @@ func (s *search) parts() [][]part {
 	return [][]part{gentle, rest}
 }
 
-// most is the part as far as it may be taken, beside earlier victims; ok is false if it may
-// not be.
+// most returns as much of the part as may be taken, after earlier victims; ok is false if nothing may be.
 func (s *search) most(p part, earlier []Victim) (v Victim, ok bool) {
 	if p.pods > 0 {
 		v = p.victim(p.pods)
@@ -84,8 +81,7 @@ func (s *search) most(p part, earlier []Victim) (v Victim, ok bool) {
 	return v, true
 }
 
-// borrowsWithout reports whether the one of another queue may be asked for one more pod when
-// it has given so many.
+// borrowsWithout reports whether a candidate of another queue may give one more pod after it gave this number.
 func (s *search) borrowsWithout(p part, gave int32) bool {
 	given := p.Pod.Times(gave)
 	s.tree.Release(p.queue.Name(), quota.Planned, given)
@@ -93,7 +89,7 @@ func (s *search) borrowsWithout(p part, gave int32) bool {
 	return s.stillBorrows(p.candidate) && !(p.class == whileBorrowing && s.isOwn(p.candidate, p.Pod))
 }
 
-// stop is the candidate as one that has to go, after what it gave as an earlier victim.
+// stop returns the candidate as a victim that stops, after what it gave as an earlier victim.
 func (s *search) stop(c candidate, earlier []Victim) Victim {
 	v := Victim{Holder: c.Holder, Queue: c.queue}
 	for _, before := range earlier {
@@ -104,13 +100,12 @@ func (s *search) stop(c candidate, earlier []Victim) Victim {
 	return v
 }
 
-// goes reports whether the holder is among the victims as one that has to go.
+// goes reports whether the holder is among the victims that stop.
 func goes(victims []Victim, h *Holder) bool {
 	return slices.ContainsFunc(victims, func(v Victim) bool { return v.Holder == h && v.Stops() })
 }
 
-// trim gives back as many pods as can be done with, of those who do without some, the last
-// one chosen first.
+// trim reduces what shrinking victims give as far as possible, in reverse order of their choice.
 func (s *search) trim(victims []Victim, enough func() bool) {
 	for i := range slices.Backward(victims) {
 		v := &victims[i]
@@ -128,7 +123,7 @@ func (s *search) trim(victims []Victim, enough func() bool) {
 	}
 }
 
-// whole are the victims, each once: who has to go gives all that he has.
+// whole returns the victims without duplicates: one that stops releases everything at once.
 func whole(victims []Victim) []Victim {
 	var out []Victim
 	for _, v := range victims {

@@ -6,16 +6,14 @@ import (
 	"github.com/musterhq/muster/internal/engine/order"
 )
 
-// Precedence remembers who was evicted for whom, so that nobody is ever evicted, over
-// however many steps, for somebody who was evicted for him. The zero value is empty
-// and ready.
+// Precedence records which workload was evicted for which other one, so that no workload is ever evicted, even over
+// several steps, for one that was evicted for it. The zero value is empty and ready to use.
 type Precedence struct {
-	// winners are those for whom somebody was evicted, losers the other way round.
+	// winners are the workloads for which each one was evicted, losers the reverse.
 	winners, losers map[order.Key]sets.Set[order.Key]
 }
 
-// Note says that the loser was evicted for the winner. The winner must not be among
-// those that the loser is Over.
+// Note records that the loser was evicted for the winner. Over(winner) must not contain the loser.
 func (p *Precedence) Note(winner, loser order.Key) {
 	if p.winners == nil {
 		p.winners, p.losers = map[order.Key]sets.Set[order.Key]{}, map[order.Key]sets.Set[order.Key]{}
@@ -31,8 +29,8 @@ func insert(edges map[order.Key]sets.Set[order.Key], from, to order.Key) {
 	edges[from].Insert(to)
 }
 
-// Over are those for whom key was evicted, those for whom they were, and so on: it
-// must not have them evicted. Nil if there are none.
+// Over returns the workloads for which key was evicted, those for which they were, and so on: none of them may be
+// evicted for key. It is nil if there are none.
 func (p *Precedence) Over(key order.Key) sets.Set[order.Key] {
 	if len(p.winners[key]) == 0 {
 		return nil
@@ -52,7 +50,7 @@ func (p *Precedence) Over(key order.Key) sets.Set[order.Key] {
 	return over
 }
 
-// Forget drops what is known of key: it is gone, or not what it was.
+// Forget removes key, because the workload is gone or has changed.
 func (p *Precedence) Forget(key order.Key) {
 	for winner := range p.winners[key] {
 		remove(p.losers, winner, key)

@@ -15,50 +15,46 @@ import (
 type Rule int
 
 const (
-	// Never evicts nobody.
+	// Never evicts no workloads.
 	Never Rule = iota
 	// LowerPriority evicts workloads of lower priority.
 	LowerPriority
-	// LowerOrNewerEqualPriority also evicts those of the same priority that wait since later.
+	// LowerOrNewerEqualPriority also evicts those of equal priority that were queued later.
 	LowerOrNewerEqualPriority
-	// Any evicts whatever the priority.
+	// Any evicts workloads of any priority.
 	Any
 )
 
-// Policy is what a ClusterQueue lets its workloads do.
+// Policy is the preemption policy of a ClusterQueue.
 type Policy struct {
-	// WithinQueue is for others of the queue, Reclaim for those that borrow what is
-	// the queue's own.
+	// WithinQueue applies to workloads of the same queue, Reclaim to those that borrow the queue's own quota.
 	WithinQueue, Reclaim Rule
-	// WhileBorrowing lets a workload evict borrowers of lower priority though it borrows
-	// itself; Threshold is the highest priority that it may, nil for no bound.
+	// WhileBorrowing lets a workload that borrows evict borrowers of lower priority; Threshold is the highest
+	// priority that it may evict, nil for no bound.
 	WhileBorrowing bool
 	Threshold      *int32
-	// Standing of the queue beside the others of its cohort.
+	// Standing is that of the queue in its cohort.
 	Standing
 }
 
-// Standing is how a queue stands beside the others of its cohort. The zero value is
-// that of a queue of which nothing is said.
+// Standing is how a queue compares to the other queues of its cohort. The zero value is the default.
 type Standing struct {
-	// Rank lets its workloads evict, while they borrow too, what queues of a lower one
-	// borrow, whatever the priorities; those of queues of a higher one are evicted only
-	// for what is owed.
+	// Rank lets the queue's workloads evict, even while they borrow, workloads of lower-ranked queues that borrow,
+	// regardless of priority. Workloads of higher-ranked queues are evicted only to reclaim the queue's own quota.
 	Rank int32
-	// Kept has its workloads evicted for none of another queue.
+	// Kept protects the queue's workloads from preemption by other queues.
 	Kept bool
 }
 
-// Allows reports whether anybody may be evicted at all.
+// Allows reports whether any workload may be evicted at all.
 func (p Policy) Allows() bool {
 	return p.WithinQueue != Never || p.Reclaim != Never || p.MayWhileBorrowing()
 }
 
-// MayWhileBorrowing reports whether a workload may evict borrowers though it borrows
-// itself.
+// MayWhileBorrowing reports whether a workload that borrows may evict other borrowers.
 func (p Policy) MayWhileBorrowing() bool { return p.WhileBorrowing || p.Rank > 0 }
 
-// Cause is why somebody is evicted.
+// Cause is why a workload is evicted.
 type Cause int
 
 const (
@@ -70,28 +66,28 @@ const (
 	ReclaimedWhileBorrowing
 	// FairShare: for a fairer share of the cohort.
 	FairShare
-	// NodeFailures: for nobody; its nodes failed, and there are no others for it near
+	// NodeFailures: not for another workload; its nodes failed, and there are no other places for it that are close
 	// enough.
 	NodeFailures
 )
 
-// Holder is a workload that holds quota of a queue, or was promised some.
+// Holder is a workload that holds or was promised quota of a queue.
 type Holder struct {
 	Key      order.Key
 	Priority int32
-	// QueuedAt is the time from which it waited, ReservedAt when it was given its quota.
+	// QueuedAt is the time since which it had been waiting, ReservedAt when it got its quota.
 	QueuedAt, ReservedAt time.Time
 	Usage                quota.Vector
-	// Pod is what one pod takes of a holder that can do with fewer of them, nil of any other,
-	// and Spare how many it can do without before it has to stop.
+	// Pod is what one pod takes if the holder can run with fewer pods, nil otherwise; Spare is how many pods it can
+	// give up without being stopped.
 	Pod   quota.Vector
 	Spare int32
-	// Promised tells that it holds nothing yet: to take it away harms nobody.
+	// Promised is set if it only has a promise: taking that away stops nothing.
 	Promised bool
 }
 
-// CompareHolders puts those first whose eviction does the least harm: who has
-// nothing yet, then the lower priority, then who was given quota last.
+// CompareHolders orders holders by the harm of their eviction: promises first, then lower priorities, then the most
+// recent reservations.
 func CompareHolders(a, b *Holder) int {
 	if a.Promised != b.Promised {
 		if a.Promised {
@@ -106,23 +102,22 @@ func CompareHolders(a, b *Holder) int {
 	)
 }
 
-// Preemptor is the workload that needs room.
+// Preemptor is the workload that needs capacity.
 type Preemptor struct {
 	Queue    *quota.Node
 	Policy   Policy
 	Priority int32
 	QueuedAt time.Time
-	// Usage is all that it will hold, Short those of it that are not there.
+	// Usage is all that it will hold, Short the part of it that is not available.
 	Usage quota.Vector
 	Short []quota.Index
-	// Spared may not be evicted whatever the policy.
+	// Spared must not be evicted regardless of the policy.
 	Spared sets.Set[order.Key]
-	// StandingOf is how a queue stands, nil if nothing is said of any.
+	// StandingOf returns the Standing of a queue; nil if all have the default.
 	StandingOf func(queue *quota.Node) Standing
-	// Room is on nodes, nil where only quota matters.
+	// Room checks capacity on nodes; nil if only quota matters.
 	Room Room
-	// Fair are the strategies by which shares of the cohort are compared, none if they
-	// are not.
+	// Fair are the strategies of fair sharing, none if it is off.
 	Fair []Strategy
 }
 
@@ -140,39 +135,37 @@ func (p *Preemptor) may(rule Rule, h *Holder) bool {
 	}
 }
 
-// Room is what the preemptor needs on nodes beside quota: once everyone has gone who was
-// told to.
+// Room tells whether the preemptor has capacity on nodes once all evicted workloads are gone.
 type Room interface {
-	// Try runs f and undoes every Without in it.
+	// Try runs f and rolls back every Without in it.
 	Try(f func())
-	// Without takes so many pods of a holder off the nodes, of those that it has there: none
-	// for 0, and all of them for All.
+	// Without takes this number of a holder's pods off the nodes, counted from its present state: none for 0, all for
+	// All.
 	Without(holder *Holder, pods int32)
-	// Fits reports whether there is room for all pods of the preemptor. Where it does, it
-	// does with more pods gone.
+	// Fits reports whether all pods of the preemptor fit. If they do, they also fit with more pods gone.
 	Fits() bool
 }
 
-// All are more pods than any holder has.
+// All is more than the pods of any holder.
 const All int32 = math.MaxInt32
 
-// Victim is who should go, or do with fewer pods, and why.
+// Victim is a workload to evict or shrink.
 type Victim struct {
 	*Holder
 	Queue *quota.Node
 	Cause Cause
-	// Gives is how many pods it does without and goes on, 0 for one that has to go.
+	// Gives is the number of pods by which it shrinks, 0 if it is evicted.
 	Gives int32
-	// Equal says that it gives them as one of the same queue and priority, who may not be stopped.
+	// Equal is set if it shrinks for a workload of the same queue and priority, for which it must not be stopped.
 	Equal bool
-	// gave is how many it does without already, of one that has to go after all.
+	// gave is the number of pods that a victim had given before it was chosen to stop.
 	gave int32
 }
 
-// Stops reports whether the victim has to go.
+// Stops reports whether the victim is evicted rather than shrunk.
 func (v *Victim) Stops() bool { return v.Gives == 0 }
 
-// Releases is what the victim gives back.
+// Releases returns the quota that the victim gives back.
 func (v *Victim) Releases() quota.Vector {
 	switch {
 	case v.Gives > 0:
@@ -183,7 +176,7 @@ func (v *Victim) Releases() quota.Vector {
 	return v.Usage
 }
 
-// Without is of how many of its pods the nodes are rid, as Room has it.
+// Without returns the number of its pods to take off the nodes, as for Room.Without.
 func (v *Victim) Without() int32 {
 	if v.Stops() {
 		return All
@@ -191,13 +184,11 @@ func (v *Victim) Without() int32 {
 	return v.Gives
 }
 
-// Holders lists those that hold quota of a queue and may be evicted, in the order of
-// CompareHolders.
+// Holders returns the holders of a queue that may be evicted, in the order of CompareHolders.
 type Holders func(queue *quota.Node) []*Holder
 
-// Search returns who has to go, or to do with fewer pods, so that the preemptor fits within
-// what is planned, in the order in which they were chosen; none if nothing helps. It leaves
-// the tree as it was.
+// Search returns the workloads to evict or shrink, in the order in which they were chosen, so that the preemptor fits
+// in the planned ledger; none if nothing helps. It leaves the tree as it was.
 func Search(tree *quota.Tree, p Preemptor, holders Holders) []Victim {
 	s := search{tree: tree, Preemptor: p}
 	s.collect(holders)
