@@ -5,21 +5,20 @@ import (
 	"time"
 )
 
-// clock is what is to happen at which time, of one time in the order in which it was noted.
+// clock runs scheduled functions in the order of their times, and of scheduling for the same time.
 type clock struct {
 	now   time.Duration
 	noted int
 	due   agenda
 }
 
-// at has something happen at a time, now if that is past.
+// at schedules a function for a time, or for now if that is past.
 func (c *clock) at(when time.Duration, what func()) {
 	c.noted++
 	heap.Push(&c.due, happening{max(when, c.now), c.noted, what})
 }
 
-// next advances to the next time at which something happens and has all of that happen; it
-// reports whether there is any.
+// next advances to the next scheduled time and runs all functions of that time; it reports whether there were any.
 func (c *clock) next() bool {
 	if len(c.due) == 0 {
 		return false
@@ -31,14 +30,14 @@ func (c *clock) next() bool {
 	return true
 }
 
-// happening is something that is to happen.
+// happening is a scheduled function.
 type happening struct {
 	when  time.Duration
 	order int
 	what  func()
 }
 
-// agenda is a heap of what is to happen.
+// agenda is a heap of scheduled functions.
 type agenda []happening
 
 func (a agenda) Len() int { return len(a) }

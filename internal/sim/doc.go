@@ -1,7 +1,7 @@
-// Package sim drives the engine over a virtual clock: jobs arrive, are admitted, resized and
-// end as the engine decides, and nothing else happens than would on a cluster whose API
-// server and pods take no time. It answers what a policy does to completion times.
+// Package sim simulates the engine on a virtual clock: jobs arrive, are admitted, resized and end as the engine
+// decides, as on a cluster whose API server takes no time. It shows the effect of a policy on completion times.
+// Cluster.Run is the entry point; jobs come from a Mix or the caller, and a Result has the statistics.
 //
-// It is pure: the same cluster and jobs give the same result. Tests and benchmarks call it;
-// it knows the engine, and neither Kubernetes' API nor how decisions are written.
+// It is deterministic: the same cluster and jobs give the same result. Tests and benchmarks call it. It knows the
+// engine, but neither the Kubernetes API nor how decisions are written.
 package sim

@@ -8,28 +8,27 @@ import (
 	"time"
 )
 
-// Job is one that needs GPUs for some work, one for each replica.
+// Job is a job with some work to do, with one GPU per replica.
 type Job struct {
-	// Name tells it from the others; of jobs that arrive in the same second it says who
-	// came first.
+	// Name identifies the job, and orders jobs that arrive in the same second.
 	Name    string
 	Arrives time.Duration
-	// Min and Max are its fewest and most replicas; a rigid job has the same twice.
+	// Min and Max are its fewest and most replicas, equal for a rigid job.
 	Min, Max int32
-	// Work is how long one replica would take for it, Exponent that of the speed: n replicas
-	// do n to the power of it of the work of one.
+	// Work is how long one replica would take for it. Exponent is the exponent of its speed: n replicas do n to the
+	// power of Exponent times the work of one.
 	Work     time.Duration
 	Exponent float64
 	Priority int32
 }
 
-// speed is what so many replicas do of the work of one.
+// speed returns the speed of this number of replicas, relative to one.
 func (j *Job) speed(replicas int32) float64 { return math.Pow(float64(replicas), j.Exponent) }
 
-// AtMaximum are the jobs with their largest size as their only one.
+// AtMaximum returns the jobs as rigid ones of their largest size.
 func AtMaximum(jobs []Job) []Job { return rigid(jobs, func(j Job) int32 { return j.Max }) }
 
-// AtMinimum are the jobs with their smallest size as their only one.
+// AtMinimum returns the jobs as rigid ones of their smallest size.
 func AtMinimum(jobs []Job) []Job { return rigid(jobs, func(j Job) int32 { return j.Min }) }
 
 func rigid(jobs []Job, size func(Job) int32) []Job {
@@ -40,24 +39,24 @@ func rigid(jobs []Job, size func(Job) int32) []Job {
 	return out
 }
 
-// Mix is what jobs are like that come at random.
+// Mix is the distribution of random jobs.
 type Mix struct {
-	// Jobs is how many come, at any time Within with the same probability.
+	// Jobs is their number; they arrive uniformly distributed Within this time.
 	Jobs   int
 	Within time.Duration
-	// Largest bounds their maxima, which are from 1 on; minima are a quarter of them, rounded
-	// up.
+	// Largest bounds their maximum sizes, which are uniformly distributed from 1 on; minimum sizes are a quarter of
+	// these, rounded up.
 	Largest int32
-	// Sigma is that of the logarithm of how long they run at their maxima.
+	// Sigma is the standard deviation of the logarithm of their run times at maximum size.
 	Sigma    float64
 	Exponent float64
 }
 
-// Draw makes the jobs of a seed, in the order in which they arrive. All together they would
-// keep so many GPUs busy for load times as long as they come in, each at its maximum.
+// Draw returns the jobs of a seed in the order of arrival. At their maximum sizes they would together keep load times
+// the GPUs busy for the time Within.
 func (m Mix) Draw(seed uint64, gpus int64, load float64) []Job {
 	random := rand.New(rand.NewPCG(seed, 0))
-	arrivals := make([]time.Duration, m.Jobs) // those of a Poisson process, given how many there are
+	arrivals := make([]time.Duration, m.Jobs) // as in a Poisson process with this number of arrivals
 	for i := range arrivals {
 		arrivals[i] = time.Duration(random.Int64N(int64(m.Within)))
 	}
@@ -76,5 +75,5 @@ func (m Mix) Draw(seed uint64, gpus int64, load float64) []Job {
 	return jobs
 }
 
-// name is of one length for all, so that names are in the order of arrivals.
+// name returns a name of fixed length, so that names sort by arrival.
 func name(i int) string { return fmt.Sprintf("job-%07d", i) }

@@ -8,16 +8,16 @@ import (
 // progress is how far a job has come.
 type progress struct {
 	job *Job
-	// done is the work done until since, in nanoseconds of one replica; from then on it runs
-	// with so many replicas, none while it does not run.
+	// done is the work done until since, in nanoseconds of one replica. Since then it has run with this number of
+	// replicas, none while it does not run.
 	done     float64
 	since    time.Duration
 	replicas int32
-	// stands is until when it does nothing since it was resized.
+	// stands is the time until which it makes no progress after a resize.
 	stands time.Duration
 }
 
-// follow does the work of the time until now.
+// follow adds the work done until now.
 func (p *progress) follow(now time.Duration) {
 	if from := max(p.since, p.stands); p.replicas > 0 && now > from {
 		p.done += float64(now-from) * p.job.speed(p.replicas)
@@ -25,14 +25,13 @@ func (p *progress) follow(now time.Duration) {
 	p.since = now
 }
 
-// resize has it go on with so many replicas after it has lost some time, besides what it
-// loses already.
+// resize changes the number of replicas, at a loss of some time in addition to what remains of earlier losses.
 func (p *progress) resize(now time.Duration, replicas int32, loses time.Duration) {
 	p.follow(now)
 	p.replicas, p.stands = replicas, max(p.stands, now)+loses
 }
 
-// ends is when all is done if nothing happens before.
+// ends returns the time of completion at the present size.
 func (p *progress) ends() time.Duration {
 	left := max(0, float64(p.job.Work)-p.done)
 	return max(p.since, p.stands) + time.Duration(math.Ceil(left/p.job.speed(p.replicas)))

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// Result is what became of the jobs.
+// Result is the outcome of a simulation.
 type Result struct {
-	// Took is from the arrival of each job to its end, in the order in which they were given.
-	// It is below zero for one that never ended.
+	// Took is the time from the arrival of each job to its end, in the order of the jobs; negative for a job that did
+	// not end.
 	Took []time.Duration
-	// Makespan is when the last one ended, from the beginning of time.
+	// Makespan is the time at which the last job ended.
 	Makespan time.Duration
-	// Resizes is how often a job that ran got another size.
+	// Resizes is the number of resizes of running jobs.
 	Resizes int
-	// Steps are all changes of what jobs hold, as they came about.
+	// Steps are all changes of what jobs hold, in order.
 	Steps []Step
 }
 
@@ -23,17 +23,17 @@ type Result struct {
 type Step struct {
 	At  time.Duration
 	Job int
-	// Replicas run; Held are the GPUs that nobody else can have, those of pods that are to go
-	// included.
+	// Replicas is the number of running replicas; Held is the number of GPUs that other jobs cannot use, including
+	// those of terminating pods.
 	Replicas, Held int32
 }
 
-// Ended reports whether all jobs have.
+// Ended reports whether all jobs have ended.
 func (r Result) Ended() bool {
 	return !slices.ContainsFunc(r.Took, func(d time.Duration) bool { return d < 0 })
 }
 
-// Mean is that of the times which jobs took.
+// Mean returns the mean of Took.
 func (r Result) Mean() time.Duration {
 	sum := 0.0
 	for _, d := range r.Took {
@@ -42,7 +42,7 @@ func (r Result) Mean() time.Duration {
 	return time.Duration(sum / float64(max(1, len(r.Took))))
 }
 
-// Quantile is the time within which this share of the jobs ended, by the nearest rank.
+// Quantile returns the time within which the given share of the jobs ended, by nearest rank.
 func (r Result) Quantile(share float64) time.Duration {
 	if len(r.Took) == 0 {
 		return 0

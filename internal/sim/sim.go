@@ -12,16 +12,16 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// Cluster is where jobs run: one queue whose quota is its GPUs.
+// Cluster is the simulated cluster: one queue whose quota is its GPUs.
 type Cluster struct {
 	GPUs     int64
 	Strategy engine.Strategy
-	// Growth is when jobs grow.
+	// Growth says when jobs grow.
 	Growth elastic.Policy
-	// ResizeLoses is for how long a job does nothing since it was resized, or stopped and
-	// started again. PodsLeaveIn is how long pods that have to go keep their GPUs.
+	// ResizeLoses is how long a job makes no progress after it was resized, or stopped and started again. PodsLeaveIn
+	// is how long pods take to terminate, in which they keep their GPUs.
 	ResizeLoses, PodsLeaveIn time.Duration
-	// Around runs each pass of the engine, to measure it; nil for nobody who does.
+	// Around, if not nil, is called to run each pass of the engine, so that it can be measured.
 	Around func(pass func())
 }
 
@@ -32,11 +32,10 @@ const (
 	podSet    = "worker"
 )
 
-// epoch is the beginning of time. It is of no importance.
+// epoch is the start of the simulated time. Its value does not matter.
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Run has the jobs come and tells what became of them. It ends when nothing can happen any
-// more.
+// Run simulates the jobs and returns the result. It ends when no event is left.
 func (c Cluster) Run(jobs []Job) Result {
 	r := &run{Cluster: c, engine: engine.New(engine.Options{Elastic: c.Growth}), byKey: map[engine.Key]*entry{}}
 	r.result.Took = make([]time.Duration, len(jobs))
@@ -53,7 +52,7 @@ func (c Cluster) Run(jobs []Job) Result {
 	return r.result
 }
 
-// setUp is what the engine knows before the first job comes.
+// setUp returns the events that precede the first job.
 func (c Cluster) setUp() []engine.Event {
 	return []engine.Event{
 		engine.FlavorSet{Flavor: engine.Flavor{Name: "default"}},
@@ -66,29 +65,28 @@ func (c Cluster) setUp() []engine.Event {
 	}
 }
 
-// run is a simulation under way.
+// run is a simulation in progress.
 type run struct {
 	Cluster
 	clock
 	engine *engine.Engine
 	byKey  map[engine.Key]*entry
 	result Result
-	// wakes is when the engine is to be asked next though there is no news.
+	// wakes is the next time at which to run the engine even without events.
 	wakes time.Duration
 }
 
-// entry is a job that has come and not ended.
+// entry is a job that has arrived and has not ended.
 type entry struct {
 	index    int
 	workload engine.Workload
 	progress progress
-	// started tells that it has run before; plans counts what it was told, so that what follows
-	// from an earlier word is void.
+	// started is set once it has run; plans counts its plans, so that events of an earlier plan are ignored.
 	started bool
 	plans   int
 }
 
-// today is the time as the API server writes it down, in whole seconds.
+// today returns the current time as the API server stores it, in whole seconds.
 func (r *run) today() time.Time { return epoch.Add(r.now.Truncate(time.Second)) }
 
 func (r *run) arrive(index int, job *Job) {
@@ -104,13 +102,13 @@ func (r *run) arrive(index int, job *Job) {
 	r.tell(e)
 }
 
-// tell has the engine hear of the workload as it is now.
+// tell sends the workload's present state to the engine.
 func (r *run) tell(e *entry) {
 	e.workload.Version++
 	r.engine.Apply(engine.WorkloadSet{Workload: e.workload})
 }
 
-// decide carries out what the engine decides until it decides nothing more for now.
+// decide carries out the engine's decisions until there are no more for now.
 func (r *run) decide() {
 	for {
 		decisions := r.pass()
@@ -129,7 +127,7 @@ func (r *run) decide() {
 	}
 }
 
-// pass is one of the engine.
+// pass runs one pass of the engine.
 func (r *run) pass() (decisions []engine.Decision) {
 	decide := func() { decisions = r.engine.Decide(epoch.Add(r.now)) }
 	if r.Around == nil {
@@ -140,7 +138,7 @@ func (r *run) pass() (decisions []engine.Decision) {
 	return decisions
 }
 
-// carryOut writes a decision and has the pods follow.
+// carryOut writes a decision and updates the pods.
 func (r *run) carryOut(d engine.Decision) {
 	e := r.byKey[d.Key]
 	switch {
@@ -171,14 +169,14 @@ func (r *run) carryOut(d engine.Decision) {
 	if e.workload.Evicted || e.workload.Admission.PodSets[0].Surplus != nil {
 		told := e.plans
 		r.at(r.now+r.PodsLeaveIn, func() {
-			if e.plans == told { // else it has ended or was told something else, which has its own time
+			if e.plans == told { // otherwise it has ended, or a later decision has its own event
 				r.leave(e)
 			}
 		})
 	}
 }
 
-// leave gives back what pods had that were to go.
+// leave releases what terminated pods held.
 func (r *run) leave(e *entry) {
 	if e.workload.Evicted {
 		e.workload.Admission, e.workload.Admitted, e.workload.Evicted = nil, false, false
@@ -192,7 +190,7 @@ func (r *run) leave(e *entry) {
 	r.note(e)
 }
 
-// plan has the job end when it will if nothing happens before.
+// plan schedules the end of the job at its present size.
 func (r *run) plan(e *entry) {
 	e.plans++
 	if plans := e.plans; e.progress.replicas > 0 {
@@ -214,7 +212,7 @@ func (r *run) end(e *entry) {
 	r.engine.Apply(engine.WorkloadGone{Key: e.workload.Key})
 }
 
-// note writes down what the job holds.
+// note records what the job holds.
 func (r *run) note(e *entry) {
 	step := Step{At: r.now, Job: e.index, Replicas: e.progress.replicas}
 	if a := e.workload.Admission; a != nil {

@@ -1,7 +1,6 @@
-// Package elastic says how large jobs are that can run at several sizes: who grows into
-// room that is free, one replica at a time, and who gives replicas back for somebody
-// else, in which order.
+// Package elastic decides the sizes of jobs that can run at several sizes: Policy.Grow chooses which ones grow into
+// free capacity, one replica at a time, and Policy.Yielding in which order jobs give replicas back.
 //
-// It is pure: it knows jobs, their sizes and a speed for each size, and asks whoever
-// calls it whether there is room. The engine calls it; it knows neither quota nor nodes.
+// It is pure: it knows jobs, their sizes and a speed for each size, and asks its caller whether there is capacity.
+// The engine and the simulation call it. It must not know quota or nodes.
 package elastic

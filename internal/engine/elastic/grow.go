@@ -2,12 +2,12 @@ package elastic
 
 import "container/heap"
 
-// Grow gives the jobs replicas, one at a time: the highest priority first, then who gains
-// most from it, then who stands first in the queue. more says whether there is room for one
-// more of the job at that index, and takes it. Sizes in jobs follow.
+// Grow gives the jobs replicas, one at a time: to the highest priority first, then to the job that gains most, then
+// to the first in the queue. more reports whether there is capacity for one more replica of the job at the index, and
+// takes it. Grow updates the sizes in jobs.
 //
-// Who gets one loses the cost of a resize, whatever the number of them: another one is served
-// only if he gains more by that cost. So room goes to few jobs rather than one by one to all.
+// A resize costs the same for any number of replicas. So the job that got a replica gets the next one too, unless
+// another job gains more by at least that cost: capacity goes to few jobs rather than to all of them.
 func (p Policy) Grow(jobs []Job, more func(index int) bool) {
 	indices := make([]int, len(jobs))
 	for i := range jobs {
@@ -24,7 +24,7 @@ func (p Policy) Grow(jobs []Job, more func(index int) bool) {
 	}
 }
 
-// sizesOf are those that the jobs have.
+// sizesOf returns the sizes of the jobs.
 func sizesOf(jobs []Job) []int32 {
 	sizes := make([]int32, len(jobs))
 	for i := range jobs {

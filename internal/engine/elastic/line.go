@@ -5,29 +5,29 @@ import (
 	"slices"
 )
 
-// line is those of some jobs who want more, or who can give back, whose turn it is first:
-// by priority, by what the replica is worth, and by how they stand in the queue.
+// line orders the jobs that want or can give a replica: by priority, by the value of the replica, and by their
+// position in the queue.
 type line struct {
 	jobs []Job
-	// sizes are what the jobs have come to, step by step.
+	// sizes are the sizes of the jobs after the steps so far.
 	sizes []int32
-	// yields has those first who lose least, and of equal ones who stands last.
+	// yields reverses the order: the job that loses least comes first, and of equal ones the last in the queue.
 	yields bool
-	// price is the share of his speed that a job loses who is resized.
+	// price is the part of its speed that a resize costs a job.
 	price   float64
 	waiting []turn
 }
 
-// turn is a job and what its next step is worth.
+// turn is a job with the value of its next step.
 type turn struct {
 	index, rank int
 	priority    int32
 	worth       float64
-	// resized tells that the job has taken a step, so that another costs no resize.
+	// resized is set once the job has taken a step, so that another one costs no further resize.
 	resized bool
 }
 
-// newLine puts those of the jobs at the indices in line who can take a step from those sizes.
+// newLine returns a line of the jobs at the indices that can take a step from these sizes.
 func newLine(jobs []Job, sizes []int32, indices []int, price float64, yields bool) *line {
 	l := &line{jobs: jobs, sizes: sizes, yields: yields, price: price, waiting: make([]turn, 0, len(indices))}
 	ranked := slices.SortedFunc(slices.Values(indices), func(a, b int) int { return jobs[a].compare(&jobs[b]) })
@@ -48,7 +48,7 @@ func (l *line) able(index int) bool {
 	return l.sizes[index] < l.jobs[index].Max
 }
 
-// worth is what the next replica would do, or what the last one does.
+// worth returns the speed gained by the next replica, or lost with the last one.
 func (l *line) worth(index int) float64 {
 	job, size := &l.jobs[index], l.sizes[index]
 	if l.yields {
@@ -57,7 +57,7 @@ func (l *line) worth(index int) float64 {
 	return job.speed(size+1) - job.speed(size)
 }
 
-// step has the first take its step, and tells who that was.
+// step takes the step of the first job, and returns its index.
 func (l *line) step() (index int) {
 	index = l.waiting[0].index
 	if l.yields {
@@ -69,7 +69,7 @@ func (l *line) step() (index int) {
 	return index
 }
 
-// stepped follows a step of the first.
+// stepped updates the line after a step of the first job.
 func (l *line) stepped() {
 	first := &l.waiting[0]
 	if !l.able(first.index) {
@@ -82,8 +82,8 @@ func (l *line) stepped() {
 	}
 }
 
-// goesOn reports whether the first takes the next step, too: the other who would is not
-// better by the cost of his resize.
+// goesOn reports whether the first job also takes the next step: no other is better by more than the cost of its
+// resize.
 func (l *line) goesOn() bool {
 	if len(l.waiting) < 2 {
 		return true
@@ -100,11 +100,11 @@ func (l *line) goesOn() bool {
 	return !l.before(&other, &l.waiting[0])
 }
 
-// Len is part of heap.Interface, as are the others.
+// Len, Less, Swap, Push and Pop implement heap.Interface.
 func (l *line) Len() int           { return len(l.waiting) }
 func (l *line) Less(i, j int) bool { return l.before(&l.waiting[i], &l.waiting[j]) }
 
-// before reports whether it is a's turn before b's.
+// before reports whether a comes before b.
 func (l *line) before(a, b *turn) bool {
 	if l.yields {
 		a, b = b, a

@@ -5,37 +5,38 @@ import (
 	"slices"
 )
 
-// Step is a job that has fewer replicas than before, none for one that has to stop.
+// Step is a smaller size for a job, 0 if it has to stop.
 type Step struct {
 	Index int
 	To    int32
 }
 
-// Yielding is how jobs give room to somebody of a priority, one step after the other: the
-// lowest priority first, and in each one replica at a time of who loses least by it, of
-// equal ones who stands last in the queue, down to their minima; then, of a lower priority
-// than his, whole jobs, who stands last first. Of his own priority nobody stops, of a higher
-// one nobody yields. Who gives one goes on until another would lose less by more than that his
-// resize costs, too. Steps are found as far as they are asked for; until all that are wanted
-// have been, the jobs given stay as they are.
+// Yielding is how jobs release capacity for a job of a given priority, step by step. The lowest priority comes first.
+// Within a priority, the job that loses least gives a replica, or of equal ones the last in the queue, until all are
+// at their minimum; a job that gave one gives the next too, unless another one loses less by more than the cost of
+// its resize. Then, if the priority is lower than the given one, whole jobs stop, the last in the queue first. Jobs
+// of the given priority do not stop, and those of higher ones give nothing.
+//
+// Steps are computed on demand; the jobs passed in must not change meanwhile.
 type Yielding struct {
 	policy Policy
 	to     int32
 	given  []Job
 	steps  []Step
-	// spared are the places of those who do not yield, in order.
+	// spared are the sorted indices of jobs that give nothing.
 	spared []int
-	// sizes are as the steps leave them, nil before the first. levels are those to come, line and
-	// stops what is left of the one that is under way.
+	// sizes are the sizes after the computed steps, nil before the first. levels are the priorities still to come,
+	// line and stops the rest of the present one.
 	sizes  []int32
 	levels [][]int
 	line   *line
 	stops  []int
-	// length is how many steps there are, below how many of them lower priorities take.
+	// length is the number of steps, below the number of those taken by lower priorities.
 	length, below int
 }
 
-// Yielding is how the jobs yield to somebody of a priority, but for the spared ones.
+// Yielding returns how the jobs release capacity for a job of the given priority, except for those at the spared
+// indices.
 func (p Policy) Yielding(jobs []Job, to int32, spared ...int) *Yielding {
 	slices.Sort(spared)
 	y := &Yielding{policy: p, to: to, given: jobs, spared: spared}
@@ -53,7 +54,7 @@ func (p Policy) Yielding(jobs []Job, to int32, spared ...int) *Yielding {
 	return y
 }
 
-// yields reports whether the job at that place may have to.
+// yields reports whether the job at the index may have to release capacity.
 func (y *Yielding) yields(index int) bool {
 	if y.given[index].Priority > y.to {
 		return false
@@ -62,7 +63,7 @@ func (y *Yielding) yields(index int) bool {
 	return !spared
 }
 
-// begin is before the first step.
+// begin prepares for the first step.
 func (y *Yielding) begin() {
 	y.sizes = sizesOf(y.given)
 	levels := map[int32][]int{}
@@ -76,19 +77,18 @@ func (y *Yielding) begin() {
 	}
 }
 
-// Len is how many steps there are, and Below how many that jobs of lower priorities take,
-// which come first.
+// Len returns the number of steps, and Below the number of those taken by jobs of lower priorities, which come first.
 func (y *Yielding) Len() int   { return y.length }
 func (y *Yielding) Below() int { return y.below }
 
-// Steps are the first so many steps.
+// Steps returns the first n steps.
 func (y *Yielding) Steps(n int) []Step {
 	for len(y.steps) < n && y.step() {
 	}
 	return y.steps[:min(n, len(y.steps))]
 }
 
-// Sizes are those of all jobs once so many steps were taken.
+// Sizes returns the sizes of all jobs after n steps.
 func (y *Yielding) Sizes(n int) []int32 {
 	out := sizesOf(y.given)
 	for i := range y.given {
@@ -109,7 +109,7 @@ func (y *Yielding) Sizes(n int) []int32 {
 	return out
 }
 
-// step finds the next one, false if there is none.
+// step computes the next step; it returns false if there is none.
 func (y *Yielding) step() bool {
 	if y.sizes == nil {
 		y.begin()

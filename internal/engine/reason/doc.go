@@ -1,6 +1,6 @@
-// Package reason says why a workload waits, as data: a code that people build
-// alerts on, and the numbers behind it. Conditions, events and the command line
-// print the same value, so that they never tell different stories.
+// Package reason describes as data why a workload waits: a Code that users can build alerts on, and the numbers
+// behind it (Reason), or the full Explanation of one workload. Conditions, events and the command line print the same
+// values, so that they always agree.
 //
-// It is filled in by the engine's decisions and knows none of their state.
+// The engine fills them in. The package must not know the engine's state.
 package reason

@@ -9,97 +9,96 @@ import (
 	"github.com/musterhq/muster/internal/engine/quota"
 )
 
-// Code is the machine-readable reason; it becomes the reason of the condition
-// QuotaReserved while that is False. docs/reasons.md has one entry for each.
+// Code is the machine-readable reason. It is the reason of the condition QuotaReserved while that is False.
+// docs/reasons.md has an entry for each code.
 type Code string
 
 const (
 	// None means that nothing keeps the workload waiting.
 	None Code = ""
-	// Inadmissible: the object or its queue is at fault, and waiting alone will
-	// not mend it.
+	// Inadmissible: the object or its queue must be fixed; waiting alone does not help.
 	Inadmissible Code = "Inadmissible"
-	// Deactivated: somebody has set spec.active of the workload to false.
+	// Deactivated: spec.active of the workload was set to false.
 	Deactivated Code = "Deactivated"
 	// OnHold: a queue is stopped by its stopPolicy.
 	OnHold Code = "OnHold"
 	// PendingEvaluation: it is not in its queue yet, or not again.
 	PendingEvaluation Code = "PendingEvaluation"
-	// AdmissionGated: an annotation holds it back.
+	// AdmissionGated: an annotation gates its admission.
 	AdmissionGated Code = "AdmissionGated"
-	// WaitingForPodsReady: admitted workloads must have their pods ready first.
+	// WaitingForPodsReady: the pods of admitted workloads must be ready first.
 	WaitingForPodsReady Code = "WaitingForPodsReady"
-	// WaitingForPreemptedWorkloads: others were told to go for it, and have not gone yet.
+	// WaitingForPreemptedWorkloads: others are being evicted for it and are not gone yet.
 	WaitingForPreemptedWorkloads Code = "WaitingForPreemptedWorkloads"
 	// NoMatchingFlavor: no flavor of the queue offers the resources to these pods.
 	NoMatchingFlavor Code = "NoMatchingFlavor"
-	// ExceedsMaxQuota: more is asked than the queue could give if it were empty.
+	// ExceedsMaxQuota: it requests more than the queue could give if it were empty.
 	ExceedsMaxQuota Code = "ExceedsMaxQuota"
-	// TopologyPlacementFailed: there is quota for it, and no room on the nodes for all of it
-	// as near together as it asks.
+	// TopologyPlacementFailed: there is quota, but the nodes have no capacity for all its pods as close together as
+	// requested.
 	TopologyPlacementFailed Code = "TopologyPlacementFailed"
-	// WaitingForQuota: it would fit, once others have given back what they hold.
+	// WaitingForQuota: it would fit once others release what they hold.
 	WaitingForQuota Code = "WaitingForQuota"
 )
 
-// Blames reports whether the message of such a reason names what somebody has to mend. That does not change by itself, as amounts
-// do, and who is told of another thing than is to blame now mends the wrong one.
+// Blames reports whether messages of this code name what must be fixed. Unlike amounts, that does not change by
+// itself, so that a message must be updated when it changes: otherwise users fix the wrong thing.
 func (c Code) Blames() bool {
 	return c == Inadmissible || c == OnHold || c == AdmissionGated || c == NoMatchingFlavor
 }
 
-// Reason is why one workload waits. The zero value says that nothing holds it.
+// Reason is why a workload waits. The zero value means that nothing keeps it waiting.
 type Reason struct {
 	Code Code
-	// Detail is the whole message where no pod set is to blame.
+	// Detail is the whole message if there is no PodSet.
 	Detail string
-	// PodSet names the first pod set that could not be assigned, and Flavors says
-	// for each flavor tried what was wrong with it, in the order of the queue.
+	// PodSet is the first pod set that could not be assigned flavors, and Flavors are the results of the flavors
+	// tried, in the order of the queue.
 	PodSet  string
 	Flavors []Verdict
-	// Preempted is how many were told to go for it.
+	// Preempted is the number of workloads evicted for it.
 	Preempted int
 }
 
-// Verdict is what one flavor said to one pod set.
+// Verdict is the result of one flavor for one pod set.
 type Verdict struct {
 	Flavor string
 	Code   Code
-	// Detail is the message where the numbers below are not what decided.
+	// Detail is the message if the numbers below are not the cause.
 	Detail string
-	// Resource is the one that was short; Earlier and Asked are what the pod sets
-	// before this one and this one ask of it, Free is what the queue could take
-	// now, and Capacity what it could take if nobody used anything. In amounts of
+	// Resource is the one that was short. Earlier and Asked are what the earlier pod sets and this one request of it,
+	// Free is what the queue could take now, and Capacity what it could take if nothing were in use, in amounts of
 	// package quota.
 	Resource                       string
 	Earlier, Asked, Free, Capacity int64
 }
 
-// Missing is how much more of the resource must become free.
+// Missing returns how much more of the resource must become free.
 func (v Verdict) Missing() int64 {
 	return max(0, quota.Sub(quota.Add(v.Earlier, v.Asked), v.Free))
 }
 
-// Inadmissiblef is a Reason whose fault lies with the object or its queue.
+// Inadmissiblef returns a Reason to fix the object or its queue.
 func Inadmissiblef(format string, args ...any) Reason {
 	return Reason{Code: Inadmissible, Detail: fmt.Sprintf(format, args...)}
 }
 
-// refusedAdmission begins the message of who is not admitted because the API server would not have it.
+// refusedAdmission begins the message of a workload whose admission the API server rejected.
 const refusedAdmission = "the API server refuses the admission, which is tried again with back-off, every 5 minutes at least: "
 
-// RefusedAdmission is the Reason of who is not admitted because the API server would not have it, with its word.
+// RefusedAdmission returns the Reason of a workload whose admission the API server rejected with this message.
 func RefusedAdmission(word string) Reason { return Inadmissiblef("%s%s", refusedAdmission, word) }
 
-// IsRefusedAdmission recognises the message of such a Reason: what only the operator knows, which was told.
+// IsRefusedAdmission reports whether the message is that of a RefusedAdmission. Only the operator that observed the
+// rejection can derive this reason.
 func IsRefusedAdmission(message string) bool { return strings.HasPrefix(message, refusedAdmission) }
 
-// OnHoldf is a Reason for a stopped queue.
+// OnHoldf returns a Reason for a stopped queue.
 func OnHoldf(format string, args ...any) Reason {
 	return Reason{Code: OnHold, Detail: fmt.Sprintf(format, args...)}
 }
 
-// Message is the one-line form, in the words that users of the Workload API know.
+// Message returns the message in one line, in the wording of the Workload API.
 func (r Reason) Message() string {
 	if r.PodSet == "" {
 		return r.Detail
@@ -136,7 +135,7 @@ func (v Verdict) text(amount int64) string {
 	return q.String()
 }
 
-// Equal reports whether two reasons would read the same.
+// Equal reports whether both reasons have the same code and message.
 func (r Reason) Equal(other Reason) bool {
 	return r.Code == other.Code && r.Message() == other.Message()
 }

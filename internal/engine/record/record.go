@@ -11,18 +11,18 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 )
 
-// format is the version of the lines below. It changes with the meaning of events, for a
-// log replays on the program that wrote it.
+// format is the version of the log format. It changes with the meaning of events, because a log must be replayed by
+// the program version that wrote it.
 const format = 4
 
-// line is one line of a log; it has one of Begin, Event, Pass and Cut.
+// line is one line of a log; exactly one of Begin, Event, Pass and Cut is set.
 type line struct {
 	// Begin starts a run.
 	Begin *begin `json:"begin,omitempty"`
-	// Event is the kind of an event, Is the event.
+	// Event is the type of an event, Is the event.
 	Event string          `json:"event,omitempty"`
 	Is    json.RawMessage `json:"is,omitempty"`
-	// Pass is the time of a pass, Decisions what came of it.
+	// Pass is the time of a pass, Decisions its result.
 	Pass      *time.Time      `json:"pass,omitempty"`
 	Decisions json.RawMessage `json:"decisions,omitempty"`
 	// Cut says why the rest of the run was not written.
@@ -34,7 +34,7 @@ type begin struct {
 	Options engine.Options `json:"options"`
 }
 
-// kinds are all events, by their names.
+// kinds has all event types by name.
 var kinds = func() map[string]reflect.Type {
 	out := map[string]reflect.Type{}
 	for _, ev := range []engine.Event{
@@ -51,13 +51,13 @@ var kinds = func() map[string]reflect.Type {
 	return out
 }()
 
-// Log writes one run. Each call writes whole lines, in one Write.
+// Log writes one run. Each call writes whole lines in a single Write.
 type Log struct {
 	out io.Writer
 }
 
-// Begin starts the log of an engine that knows nothing yet. What is in front of it in the
-// same file may end within a line.
+// Begin starts the log of a new engine. It writes a newline first, as the preceding run in the same file may have
+// ended within a line.
 func Begin(out io.Writer, options engine.Options) (*Log, error) {
 	l := &Log{out}
 	if _, err := out.Write([]byte("\n")); err != nil {
@@ -66,7 +66,7 @@ func Begin(out io.Writer, options engine.Options) (*Log, error) {
 	return l, l.write(line{Begin: &begin{Format: format, Options: options}})
 }
 
-// Event notes what the engine is about to apply.
+// Event records an event that the engine is about to apply.
 func (l *Log) Event(ev engine.Event) error {
 	is, err := json.Marshal(inUTC(ev))
 	if err != nil {
@@ -75,7 +75,7 @@ func (l *Log) Event(ev engine.Event) error {
 	return l.write(line{Event: reflect.TypeOf(ev).Name(), Is: is})
 }
 
-// Pass notes what Decide returned for that time.
+// Pass records what Decide returned for that time.
 func (l *Log) Pass(at time.Time, decisions []engine.Decision) error {
 	at = at.UTC()
 	made, err := json.Marshal(decisions)
@@ -85,7 +85,7 @@ func (l *Log) Pass(at time.Time, decisions []engine.Decision) error {
 	return l.write(line{Pass: &at, Decisions: made})
 }
 
-// Cut notes that what follows is not written, and why. It ends the run.
+// Cut records that the rest of the run is not written, and why. It ends the run.
 func (l *Log) Cut(why string) error { return l.write(line{Cut: why}) }
 
 func (l *Log) write(what line) error {
@@ -97,8 +97,8 @@ func (l *Log) write(what line) error {
 	return err
 }
 
-// inUTC is the event with all its times in UTC. Times of equal zones that were read from
-// text differ in what they point to, and so would ranks that are the same.
+// inUTC returns the event with all its times in UTC. Times read from text may have different pointers for the same
+// zone, and ranks that contain them would not compare as equal.
 func inUTC(ev engine.Event) any {
 	copied := reflect.New(reflect.TypeOf(ev)).Elem()
 	copied.Set(reflect.ValueOf(ev))

@@ -13,30 +13,29 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 )
 
-// Result is what a replay found.
+// Result is the result of a replay.
 type Result struct {
-	// Runs were begun in the log, with so many passes and decisions together.
+	// Runs is the number of runs in the log, Passes and Decisions are their totals.
 	Runs, Passes, Decisions int
-	// Cut says why a run was not written to its end, if one was not.
+	// Cut says why a run was not written to its end, if any was not.
 	Cut string
-	// Difference is the first one; nil if all decisions are the same.
+	// Difference is the first difference; nil if all decisions are the same.
 	Difference *Difference
 }
 
-// Difference is a pass that decided something else than before.
+// Difference is a pass whose replay decided differently.
 type Difference struct {
-	// Line is that of the pass in the log, from 1; At its time.
+	// Line is the line of the pass in the log, from 1; At is its time.
 	Line int
 	At   time.Time
-	// Index is that of the decision within the pass, from 0. Recorded and Replayed are
-	// the decision as JSON, empty where there was none.
+	// Index is the index of the decision within the pass, from 0. Recorded and Replayed are the decision as JSON,
+	// empty if there was none.
 	Index              int
 	Recorded, Replayed string
 }
 
-// Replay has engines hear what the log says, run by run, and compares what they decide
-// with what was decided. It stops at the first difference. A last line that was not
-// written to its end is left out.
+// Replay applies the events of the log to an engine for each run, and compares its decisions with the recorded ones.
+// It stops at the first difference. An incomplete last line is ignored.
 func Replay(log io.Reader) (Result, error) {
 	r := replay{lines: bufio.NewReader(log)}
 	for r.result.Difference == nil {
@@ -59,12 +58,12 @@ type replay struct {
 	number int
 	result Result
 	engine *engine.Engine
-	// broken is a line that could not be read. It is no fault if it is the last one of a
-	// run: whoever wrote it was killed.
+	// broken is the error of a line that could not be read. It is ignored if that is the last line of a run, whose
+	// writer was killed.
 	broken error
 }
 
-// next gives the next line that is not empty.
+// next returns the next line that is not empty.
 func (r *replay) next() (what line, err error) {
 	for {
 		text, err := r.lines.ReadBytes('\n')
@@ -132,7 +131,7 @@ func eventOf(what line) (engine.Event, error) {
 	return ev.Elem().Interface().(engine.Event), nil
 }
 
-// decide compares a pass with the one of the log.
+// decide compares a pass with the recorded one.
 func (r *replay) decide(at time.Time, recorded []byte) error {
 	decisions := r.engine.Decide(at)
 	r.result.Passes++
