@@ -85,6 +85,6 @@ func (e *Engine) forgetAvoidance(now time.Time) {
 		w.promise.askedAt = -1 // others were evicted for it: it keeps the promise, and may use the nodes as well
 		w.placed.shape = nil
 		e.settlePlaces(w)
-		w.queue.family.put()
+		w.queue.family.enqueue()
 	}
 }

@@ -120,7 +120,7 @@ func (e *Engine) headBefore(c *class) (first *class) {
 // putBehind blocks the class, which is on top of the ready heap, for as long as the head waits.
 func (p *pass) putBehind(c, head *class) {
 	c.queue.ready.Pop()
-	p.block(c, behind(c.queue), nil)
+	p.block(c, whyBehind(c.queue), nil)
 	c.heldBy, head.behind[c] = head, true
 }
 

@@ -43,10 +43,10 @@ func (e *Engine) settle(w *workload) {
 	}
 	e.charge(was, now)
 	if was.holder != nil {
-		was.queue.unhold(was.holder)
+		was.queue.removeHolder(was.holder)
 	}
 	if now.holder != nil {
-		now.queue.hold(now.holder)
+		now.queue.addHolder(now.holder)
 	}
 	if now.queue != nil && (was.queue != now.queue || !slices.Equal(was.planned, now.planned) || !sameHolder(was.holder, now.holder)) {
 		now.queue.wakeRivals(now.planned, now.holder)
@@ -111,7 +111,7 @@ func (q *clusterQueue) free(freed []quota.Index) {
 	if q.family == nil || len(freed) == 0 {
 		return
 	}
-	q.family.put()
+	q.family.enqueue()
 	for _, i := range freed {
 		if !slices.Contains(q.family.freed, i) {
 			q.family.freed = append(q.family.freed, i)

@@ -36,8 +36,8 @@ func (e *Engine) shapeOf(podSets []PodSet) *shape {
 	return s
 }
 
-// drop releases a reference to the shape.
-func (e *Engine) drop(s *shape) {
+// releaseShape releases a reference to the shape.
+func (e *Engine) releaseShape(s *shape) {
 	if s.users--; s.users == 0 {
 		delete(e.shapes, s.key)
 	}
@@ -98,8 +98,8 @@ type class struct {
 	outgrown bool
 	why      reason.Reason
 	short    []quota.Index
-	// mute are the workloads to which why was not reported yet.
-	mute []Key
+	// unreported are the workloads to which why was not reported yet.
+	unreported []Key
 	// form is what the class requests of the queue at its revision formedOf. own is the least that it takes of the
 	// queue's own quota, empty if it does not fit there; claimAt is the position in clusterQueue.owners.
 	form     *flavor.Form
@@ -126,8 +126,8 @@ func (c *class) before(other *class) bool {
 	return order.Compare(c.head(), other.head()) < 0
 }
 
-// join adds the workload to its class.
-func (e *Engine) join(w *workload, q *clusterQueue) {
+// joinClass adds the workload to its class.
+func (e *Engine) joinClass(w *workload, q *clusterQueue) {
 	key := classKey{w.shape, w.Priority, w.localKey(), strings.Join(w.avoid.nodes, ",")}
 	c := q.classes[key]
 	if c == nil {
@@ -141,7 +141,7 @@ func (e *Engine) join(w *workload, q *clusterQueue) {
 	if c.head() != before || c.formedOf != q.revision {
 		e.claims(c)
 	}
-	c.mute = append(c.mute, w.Key)
+	c.unreported = append(c.unreported, w.Key)
 	w.class = c
 	switch {
 	case !c.blocked:
@@ -150,7 +150,7 @@ func (e *Engine) join(w *workload, q *clusterQueue) {
 		// A head that has waited longer may evict more.
 		q.unblock(c)
 	default:
-		e.tellMute(c, c.why)
+		e.reportReason(c, c.why)
 	}
 	if c.heldBy != nil && c.before(c.heldBy) {
 		q.unblock(c)
@@ -159,19 +159,19 @@ func (e *Engine) join(w *workload, q *clusterQueue) {
 	case q.head != nil && q.head != c && c.before(q.head):
 		q.unblock(q.head) // it comes before the head that blocks the queue
 	case q.head != nil && q.head != c, q.head == nil && c.at.IsFirst() && !e.open(q):
-		e.tellMute(c, behind(q))
+		e.reportReason(c, whyBehind(q))
 	}
 }
 
-// part removes the workload from its class.
-func (e *Engine) part(w *workload) {
+// leaveClass removes the workload from its class.
+func (e *Engine) leaveClass(w *workload) {
 	c, q := w.class, w.class.queue
 	w.class = nil
 	head := c.head().Key == w.Key
 	c.waiting.Remove(w.Key)
 	if head && c.claimAt.In() {
 		if q.family != nil {
-			q.family.put() // others may take what was kept for it
+			q.family.enqueue() // others may take what was kept for it
 		}
 		if c.waiting.Len() > 0 {
 			q.owners.Put(c)
@@ -204,7 +204,7 @@ func (q *clusterQueue) unblock(c *class) {
 	if q.head == c {
 		q.head = nil
 		if q.family != nil {
-			q.family.put()
+			q.family.enqueue()
 		}
 	}
 	q.wake(c)
@@ -213,9 +213,9 @@ func (q *clusterQueue) unblock(c *class) {
 // block sets the class aside until there is more of what it was short of.
 func (e *Engine) block(c *class, why reason.Reason, short []quota.Index) {
 	if why.Code != c.why.Code {
-		c.mute = c.mute[:0]
+		c.unreported = c.unreported[:0]
 		for _, r := range c.waiting.All() {
-			c.mute = append(c.mute, r.Key)
+			c.unreported = append(c.unreported, r.Key)
 		}
 	}
 	c.blocked, c.why, c.short = true, why, short
@@ -227,7 +227,7 @@ func (e *Engine) block(c *class, why reason.Reason, short []quota.Index) {
 		}
 		those[c] = struct{}{}
 	}
-	e.tellMute(c, why)
+	e.reportReason(c, why)
 }
 
 // wakeRivals unblocks the classes that may be able to preempt now: in the queue, those that can evict the holder; in
@@ -257,12 +257,12 @@ func (q *clusterQueue) wakeRivals(charged quota.Vector, holder *preempt.Holder) 
 	}
 }
 
-// tellMute reports the reason to the workloads of the class that have not been told yet.
-func (e *Engine) tellMute(c *class, why reason.Reason) {
-	for _, key := range c.mute {
+// reportReason reports the reason to the workloads of the class that have not been told yet.
+func (e *Engine) reportReason(c *class, why reason.Reason) {
+	for _, key := range c.unreported {
 		if w := e.workloads[key]; w != nil && w.class == c {
-			e.say(w, why)
+			e.setReason(w, why)
 		}
 	}
-	c.mute = c.mute[:0]
+	c.unreported = c.unreported[:0]
 }

@@ -46,16 +46,16 @@ func (e *Engine) ranksByUsage(l *localQueue) bool {
 	return q != nil && q.byUsage
 }
 
-// recall takes the usage from the LocalQueue's status unless the engine has a newer sample.
-func (e *Engine) recall(l *localQueue) {
+// restoreUsage takes the usage from the LocalQueue's status unless the engine has a newer sample.
+func (e *Engine) restoreUsage(l *localQueue) {
 	if l.ConsumedAt.After(l.sampledAt) {
 		l.consumed, l.sampledAt = maps.Clone(l.Consumed), l.ConsumedAt
 	}
-	e.stand(l)
+	e.updateStanding(l)
 }
 
-// enter charges the workload's LocalQueue in advance for what the workload is given.
-func (e *Engine) enter(w *workload) {
+// prepay charges the workload's LocalQueue in advance for what the workload is given.
+func (e *Engine) prepay(w *workload) {
 	if l := w.local; e.ranksByUsage(l) {
 		l.refund(w.Key)
 		if l.entered == nil {
@@ -66,7 +66,7 @@ func (e *Engine) enter(w *workload) {
 	}
 }
 
-// refund reverses enter when the admission failed or has been sampled.
+// refund reverses prepay when the admission failed or has been sampled.
 func (l *localQueue) refund(key Key) {
 	if v, ok := l.entered[key]; ok {
 		addTo(&l.prepaid, v, -1)
@@ -74,8 +74,8 @@ func (l *localQueue) refund(key Key) {
 	}
 }
 
-// stand updates the standing of the LocalQueue, and the order of its ClusterQueue.
-func (e *Engine) stand(l *localQueue) {
+// updateStanding updates the standing of the LocalQueue, and the order of its ClusterQueue.
+func (e *Engine) updateStanding(l *localQueue) {
 	if !e.ranksByUsage(l) {
 		return
 	}
@@ -120,13 +120,13 @@ func (q *clusterQueue) reorder() {
 		q.unblock(head) // others may come before it now
 	}
 	if q.owners.Rearrange(); q.owners.Len() > 0 && q.family != nil {
-		q.family.put() // another class may own the claim
+		q.family.enqueue() // another class may own the claim
 	}
 	if q.head != nil && q.ready.Len() > 0 && q.ready.First().before(q.head) {
 		q.unblock(q.head)
 	}
 	if q.promised.Len() > 0 && q.family != nil {
-		q.family.put() // another class may come before those with a promise
+		q.family.enqueue() // another class may come before those with a promise
 	}
 }
 
@@ -221,7 +221,7 @@ func (e *Engine) age(l *localQueue, now time.Time, used fair.Consumption) {
 		elapsed = now.Sub(l.sampledAt)
 	}
 	l.consumed, l.sampledAt = l.consumed.After(elapsed, sharing.HalfLife, used), now
-	e.stand(l)
+	e.updateStanding(l)
 }
 
 // Consumption is the recent usage of a LocalQueue as of a time.

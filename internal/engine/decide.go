@@ -41,16 +41,16 @@ func (e *Engine) Decide(now time.Time) []Decision {
 	p.dropUnwanted()
 	e.wakePlaces()
 	if e.changed.Len() == 0 && e.relocated.Len() == 0 {
-		p.workOff()
+		p.processAgenda()
 	}
-	p.sayWhy()
+	p.reportReasons()
 	e.timeAvoidance(now)
 	return p.decisions
 }
 
 // Busy reports whether the last Decide left work to do.
 func (e *Engine) Busy() bool {
-	return e.changed.Len() > 0 || e.relocated.Len() > 0 || len(e.agenda) > 0 || e.unsaid.len() > 0 || e.ailing.Len() > 0 || e.unwanted.Len() > 0
+	return e.changed.Len() > 0 || e.relocated.Len() > 0 || len(e.agenda) > 0 || e.unreported.len() > 0 || e.ailing.Len() > 0 || e.unwanted.Len() > 0
 }
 
 // pass is one call of Decide.
@@ -61,8 +61,8 @@ type pass struct {
 	decisions []Decision
 }
 
-// decided appends a decision about the workload with the given urgency.
-func (p *pass) decided(w *workload, urgency int32, d Decision) {
+// addDecision appends a decision about the workload with the given urgency.
+func (p *pass) addDecision(w *workload, urgency int32, d Decision) {
 	d.Key, d.UID, d.Generation, d.Urgency = w.Key, w.UID, w.Generation, urgency
 	if d.Why.Code == reason.None {
 		if !d.Withdraw {
@@ -80,7 +80,7 @@ func (p *pass) rerouteChanged() {
 	for _, name := range sets.List(p.changed) {
 		p.changed.Delete(name)
 		q := p.queue(name)
-		for w := q.unplaced.first(); w != nil; w = q.unplaced.first() {
+		for w := q.unrouted.first(); w != nil; w = q.unrouted.first() {
 			if p.budget <= 0 {
 				p.changed.Insert(name)
 				return
@@ -100,7 +100,7 @@ func (p *pass) rerouteChanged() {
 // rerouteMembers does so for a LocalQueue; a workload that holds quota keeps it. It reports whether all workloads are
 // done.
 func (p *pass) rerouteMembers(l *localQueue) bool {
-	for w := l.unplaced.first(); w != nil; w = l.unplaced.first() {
+	for w := l.unrouted.first(); w != nil; w = l.unrouted.first() {
 		if p.budget <= 0 {
 			return false
 		}
@@ -109,24 +109,24 @@ func (p *pass) rerouteMembers(l *localQueue) bool {
 			p.route(w)
 			continue
 		}
-		l.settle(w)
+		l.markRouted(w)
 		if w.listedIn != nil && w.queue.family != nil { // it may be able to grow now, or no longer
 			p.settle(w)
-			w.queue.family.put()
+			w.queue.family.enqueue()
 		}
 	}
 	l.left = nil
 	return true
 }
 
-// workOff processes the families on the agenda in the order of their names, within the budget. If one admission may
+// processAgenda processes the families on the agenda in the order of their names, within the budget. If one admission may
 // block all others, the family whose head comes first in order goes first.
-func (p *pass) workOff() {
+func (p *pass) processAgenda() {
 	todo := slices.DeleteFunc(p.agenda, func(f *family) bool { return p.families[f.name] != f }) // no longer exist
 	p.agenda = nil
 	slices.SortFunc(todo, func(a, b *family) int { return cmp.Compare(a.name, b.name) })
 	if p.options.BlockUntilReady == BlockAll {
-		p.byFirst(todo)
+		p.sortByHead(todo)
 	}
 	for _, f := range todo {
 		left := true
@@ -135,14 +135,14 @@ func (p *pass) workOff() {
 		}
 		f.dirty = false
 		if left {
-			f.put()
+			f.enqueue()
 		}
 	}
 }
 
-// byFirst sorts the families by the first workload in each that can be admitted or promised something, or whose
+// sortByHead sorts the families by the first workload in each that can be admitted or promised something, or whose
 // promised quota is available; families without one come last. Classes found hopeless are blocked.
-func (p *pass) byFirst(families []*family) {
+func (p *pass) sortByHead(families []*family) {
 	firsts := map[*family]order.Rank{}
 	goes := func(f *family, r order.Rank) {
 		if first, ok := firsts[f]; !ok || order.Compare(r, first) < 0 {
@@ -216,14 +216,14 @@ func (p *pass) decide(f *family) (left bool) {
 	f.followClaims()
 	f.wakeFreed()
 	p.wakePlaces()
-	if p.isAwaited(f) || p.review(f) {
+	if p.hasWork(f) || p.review(f) {
 		return true
 	}
-	return p.grow(f) || len(f.freed) > 0 || p.isAwaited(f)
+	return p.grow(f) || len(f.freed) > 0 || p.hasWork(f)
 }
 
-// isAwaited reports whether there is a workload to evaluate in the family.
-func (e *Engine) isAwaited(f *family) bool {
+// hasWork reports whether there is a workload to evaluate in the family.
+func (e *Engine) hasWork(f *family) bool {
 	return e.canKeepPromise(f) || slices.ContainsFunc(f.queues, func(q *clusterQueue) bool {
 		return e.open(q) && e.mustWait(q).Code == reason.None
 	})
@@ -246,7 +246,7 @@ func (e *Engine) open(q *clusterQueue) bool {
 func (p *pass) headOf(q *clusterQueue) *contestant {
 	for p.open(q) {
 		if why := p.mustWait(q); why.Code != reason.None {
-			p.tellReady(q, why)
+			p.reportReady(q, why)
 			return nil
 		}
 		c := q.ready.First()
@@ -288,29 +288,29 @@ func (e *Engine) mustWait(q *clusterQueue) reason.Reason {
 	return reason.Reason{}
 }
 
-// tellReady reports to all workloads of ready classes why none is evaluated, in their order: the order within the
+// reportReady reports to all workloads of ready classes why none is evaluated, in their order: the order within the
 // heap depends on its history.
-func (e *Engine) tellReady(q *clusterQueue, why reason.Reason) {
+func (e *Engine) reportReady(q *clusterQueue, why reason.Reason) {
 	var mute []*class
 	for _, c := range q.ready.All() {
-		if len(c.mute) > 0 {
+		if len(c.unreported) > 0 {
 			mute = append(mute, c)
 		}
 	}
 	slices.SortFunc(mute, func(a, b *class) int { return order.Compare(a.head(), b.head()) })
 	for _, c := range mute {
-		e.tellMute(c, why)
+		e.reportReason(c, why)
 	}
 }
 
 // holdBack makes the class the head of a strict queue, behind which the others wait.
 func (e *Engine) holdBack(q *clusterQueue, head *class) {
 	q.head = head
-	e.tellReady(q, behind(q))
+	e.reportReady(q, whyBehind(q))
 }
 
-// behind is the reason of workloads that wait behind a head of their queue.
-func behind(q *clusterQueue) reason.Reason {
+// whyBehind is the reason of workloads that wait behind a head of their queue.
+func whyBehind(q *clusterQueue) reason.Reason {
 	if q.Strategy == ByResource {
 		return reason.Reason{Code: reason.WaitingForQuota, Detail: "waits behind an earlier workload of ClusterQueue " + q.Name + " that lacks some of the same resources"}
 	}
@@ -341,30 +341,30 @@ func (f *family) wakeFreed() {
 	f.freed, f.sharesMoved = nil, false
 }
 
-// sayWhy appends the reasons that have changed, oldest first, within the budget.
-func (p *pass) sayWhy() {
+// reportReasons appends the reasons that have changed, oldest first, within the budget.
+func (p *pass) reportReasons() {
 	for p.budget > 0 {
-		key, ok := p.unsaid.take()
+		key, ok := p.unreported.take()
 		if !ok {
 			return
 		}
-		if w := p.workloads[key]; w.why.Code != w.Told || w.blamesAnother(w.why) {
+		if w := p.workloads[key]; w.why.Code != w.Told || w.blameChanged(w.why) {
 			p.budget--
-			w.said = w.why.Message()
-			p.decided(w, w.Priority, Decision{Why: w.why})
+			w.reported = w.why.Message()
+			p.addDecision(w, w.Priority, Decision{Why: w.why})
 		}
 	}
 }
 
-// newsList is a queue of unique keys. The zero value is empty and ready to use.
-type newsList struct {
+// keyQueue is a queue of unique keys. The zero value is empty and ready to use.
+type keyQueue struct {
 	keys    []Key
 	present sets.Set[Key]
 }
 
-func (l *newsList) len() int { return l.present.Len() }
+func (l *keyQueue) len() int { return l.present.Len() }
 
-func (l *newsList) add(key Key) {
+func (l *keyQueue) add(key Key) {
 	if !l.present.Has(key) {
 		if l.present == nil {
 			l.present = sets.New[Key]()
@@ -374,10 +374,10 @@ func (l *newsList) add(key Key) {
 	}
 }
 
-func (l *newsList) drop(key Key) { l.present.Delete(key) }
+func (l *keyQueue) drop(key Key) { l.present.Delete(key) }
 
 // take removes and returns the oldest key.
-func (l *newsList) take() (Key, bool) {
+func (l *keyQueue) take() (Key, bool) {
 	for len(l.keys) > 0 {
 		key := l.keys[0]
 		l.keys = l.keys[1:]

@@ -98,13 +98,13 @@ type Engine struct {
 	overtaken map[Key]int64
 
 	// Changes since the last Decide: reshaped is set when quotas or cohorts changed, and recohorted has the cohorts;
-	// changed and relocated are the ClusterQueues and LocalQueues whose workloads must be routed again; unsaid has
+	// changed and relocated are the ClusterQueues and LocalQueues whose workloads must be routed again; unreported has
 	// the workloads whose reason to wait must be reported, oldest first.
 	reshaped   bool
 	recohorted sets.Set[string]
 	changed    sets.Set[string]
 	relocated  sets.Set[Key]
-	unsaid     newsList
+	unreported keyQueue
 	// touched and touchedLocal are the queues whose usage may have changed since TakeTouched.
 	touched      sets.Set[string]
 	touchedLocal sets.Set[Key]
@@ -151,13 +151,13 @@ func (ev ClusterQueueSet) apply(e *Engine) {
 	q.set(ev.ClusterQueue)
 	q.byUsage = ev.ByUsage && e.options.AdmissionFairSharing != nil
 	for _, l := range q.locals {
-		e.stand(l)
+		e.updateStanding(l)
 	}
 	q.reorder()
 	e.tree.SetQueue(ev.Name, ev.Cohort, ev.Quotas)
 	e.tree.WeighQueue(ev.Name, ev.Weight)
 	e.reshaped = true
-	e.change(q)
+	e.queueChanged(q)
 	e.touchQueue(ev.Name)
 }
 
@@ -167,7 +167,7 @@ func (ev ClusterQueueDeleted) apply(e *Engine) {
 	q.exists = false
 	e.tree.DeleteQueue(ev.Name)
 	e.reshaped = true
-	e.change(q)
+	e.queueChanged(q)
 	e.touchQueue(ev.Name)
 }
 
@@ -187,20 +187,20 @@ func (ev CohortDeleted) apply(e *Engine) {
 func (ev FlavorSet) apply(e *Engine) {
 	e.flavors[ev.Name] = ev.Flavor
 	e.mapFlavor(ev.Name)
-	e.changeFlavor(ev.Name)
+	e.flavorChanged(ev.Name)
 }
 
 func (ev FlavorDeleted) apply(e *Engine) {
 	delete(e.flavors, ev.Name)
 	e.mapFlavor(ev.Name)
-	e.changeFlavor(ev.Name)
+	e.flavorChanged(ev.Name)
 }
 
-// changeFlavor routes all workloads again in the queues that offer the flavor.
-func (e *Engine) changeFlavor(name string) {
+// flavorChanged routes all workloads again in the queues that offer the flavor.
+func (e *Engine) flavorChanged(name string) {
 	for _, q := range e.queues {
 		if q.offers(name) {
-			e.change(q)
+			e.queueChanged(q)
 			e.touchQueue(q.Name)
 		}
 	}
@@ -212,7 +212,7 @@ func (ev NamespaceSet) apply(e *Engine) {
 	for _, l := range e.localQueues {
 		q := e.queues[l.ClusterQueue]
 		if l.Key.Namespace == ev.Name && q != nil && q.namespaces.Matches(before) != q.namespaces.Matches(ev.Labels) {
-			e.change(q)
+			e.queueChanged(q)
 		}
 	}
 }
@@ -223,19 +223,19 @@ func (ev LocalQueueSet) apply(e *Engine) {
 	l := e.local(ev.Key)
 	from := e.queues[l.ClusterQueue]
 	same := l.exists && l.ClusterQueue == ev.ClusterQueue && l.Held == ev.Held && l.Terminating == ev.Terminating
-	e.lead(l, ev.LocalQueue)
+	e.setLocalQueue(l, ev.LocalQueue)
 	l.exists = true
 	e.queue(ev.ClusterQueue).locals[ev.Key] = l
 	if !same {
 		e.relocate(l, from)
 	}
-	e.recall(l)
+	e.restoreUsage(l)
 }
 
 func (ev LocalQueueDeleted) apply(e *Engine) {
 	l := e.local(ev.Key)
 	from := e.queues[l.ClusterQueue]
-	e.lead(l, LocalQueue{Key: ev.Key})
+	e.setLocalQueue(l, LocalQueue{Key: ev.Key})
 	l.exists = false
 	e.relocate(l, from)
 	l.account = account{}
@@ -243,8 +243,8 @@ func (ev LocalQueueDeleted) apply(e *Engine) {
 	e.dropIfUnused(l)
 }
 
-// lead sets the spec of the LocalQueue, and with it the ClusterQueue that it points to.
-func (e *Engine) lead(l *localQueue, to LocalQueue) {
+// setLocalQueue sets the spec of the LocalQueue, and with it the ClusterQueue that it points to.
+func (e *Engine) setLocalQueue(l *localQueue, to LocalQueue) {
 	if q := e.queues[l.ClusterQueue]; q != nil {
 		delete(q.locals, l.Key)
 	}

@@ -262,7 +262,7 @@ func (e *Engine) queueStanding(n *quota.Node) preempt.Standing {
 func (p *pass) serve(c *contestant) {
 	w := p.workloads[c.rank.Key]
 	p.budget -= 1 + len(c.victims) + len(c.yields)
-	p.part(w)
+	p.leaveClass(w)
 	c.queue.pay(c.class, c.choice.Usage)
 	c.queue.family.version++
 	given := &Admission{ClusterQueue: c.queue.Name, PodSets: c.choice.Assignments}
@@ -288,11 +288,11 @@ func (p *pass) admit(w *workload, given *Admission) {
 	// Truncated to seconds as in the API: otherwise the eviction order would change after a restart.
 	w.ReservedAt = p.now.Truncate(time.Second)
 	w.why = reason.Reason{}
-	p.enter(w)
-	w.waits.strike()
-	p.unsaid.drop(w.Key)
+	p.prepay(w)
+	w.queueEntry.remove()
+	p.unreported.drop(w.Key)
 	p.settle(w)
-	p.decided(w, w.Priority, Decision{Admit: given})
+	p.addDecision(w, w.Priority, Decision{Admit: given})
 }
 
 // checksFor returns the names of the checks of the queue that apply to the given flavors, without duplicates: a queue

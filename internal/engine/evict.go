@@ -23,7 +23,7 @@ func (p *pass) evict(v preempt.Victim, preemptor *workload) {
 	if w.assumed == admits {
 		w.withdrawn = eviction
 		p.settle(w)
-		p.decided(w, preemptor.Priority, Decision{Withdraw: true})
+		p.addDecision(w, preemptor.Priority, Decision{Withdraw: true})
 		return
 	}
 	p.tellToGo(w, eviction, preemptor.Priority)
@@ -32,7 +32,7 @@ func (p *pass) evict(v preempt.Victim, preemptor *workload) {
 func (p *pass) tellToGo(w *workload, eviction *Eviction, urgency int32) {
 	w.assumed, w.decidedOn, w.growing = evicts, w.Version, nil
 	p.settle(w)
-	p.decided(w, urgency, Decision{Evict: eviction})
+	p.addDecision(w, urgency, Decision{Evict: eviction})
 }
 
 // evictWithdrawn evicts withdrawn workloads whose admission was written all the same, if another workload still waits

@@ -154,13 +154,13 @@ func (e *Engine) inLine(q *clusterQueue) func(yield func(turn) bool) {
 // explainWait explains why the workload has no quota, and what would have to happen.
 func (x *explainer) explainWait() {
 	w, q := x.w, x.w.queue
-	if q != nil && (x.reshaped || x.changed.Has(q.Name)) || w.belongs.on == w.local.unplaced {
-		x.say(reason.Reason{Code: reason.PendingEvaluation, Detail: "its queue has changed and is looked at next"})
+	if q != nil && (x.reshaped || x.changed.Has(q.Name)) || w.localEntry.on == w.local.unrouted {
+		x.setReason(reason.Reason{Code: reason.PendingEvaluation, Detail: "its queue has changed and is looked at next"})
 		return
 	}
-	why := x.unfit(w)
+	why := x.whyInadmissible(w)
 	if q == nil || q.node == nil {
-		x.say(why)
+		x.setReason(why)
 		return
 	}
 	x.tentatively(func() {
@@ -198,7 +198,7 @@ func (x *explainer) explainWait() {
 			why = x.whyNow(found)
 		}
 	})
-	x.say(why)
+	x.setReason(why)
 }
 
 // countsOf returns the counts of each pod set with which flavors are surveyed: those that it was promised or could
@@ -221,17 +221,17 @@ func (x *explainer) countsOf(form *flavor.Form, found outcome) []int32 {
 // tentatively runs f and rolls back its changes of quota and places.
 func (e *Engine) tentatively(f func()) { e.tree.Try(func() { e.places.Try(f) }) }
 
-func (x *explainer) say(why reason.Reason) { x.out.Code, x.out.Message = why.Code, why.Message() }
+func (x *explainer) setReason(why reason.Reason) { x.out.Code, x.out.Message = why.Code, why.Message() }
 
 // whyNow returns the reason for which a workload in line waits, given its outcome.
 func (x *explainer) whyNow(found outcome) reason.Reason {
 	q := x.w.queue
-	if why := x.mustWait(q); why.Code != reason.None && x.isToldToWait(found) {
+	if why := x.mustWait(q); why.Code != reason.None && x.waitsForReadyPods(found) {
 		x.findUnready()
 		return why
 	}
 	if x.out.Behind != nil {
-		return behind(q)
+		return whyBehind(q)
 	}
 	why := found.choice.Why
 	if c := x.w.class; c != nil && c.blocked && (found.verdict == admissible || found.verdict == promisable) {
@@ -259,17 +259,17 @@ func (x *explainer) findUnready() {
 	}
 }
 
-// isToldToWait reports whether the reported reason is that other workloads must be ready first.
-func (x *explainer) isToldToWait(found outcome) bool {
+// waitsForReadyPods reports whether the reported reason is that other workloads must be ready first.
+func (x *explainer) waitsForReadyPods(found outcome) bool {
 	if promised := x.w.promise; promised != nil {
 		return fits(x.w.queue.node, promised.usage)
 	}
-	return !x.isKnownHopeless(found)
+	return !x.wasHopeless(found)
 }
 
-// isKnownHopeless reports whether the workload was found hopeless before its queue had to wait, and still is: then
+// wasHopeless reports whether the workload was found hopeless before its queue had to wait, and still is: then
 // that is the reported reason.
-func (x *explainer) isKnownHopeless(found outcome) bool {
+func (x *explainer) wasHopeless(found outcome) bool {
 	c := x.w.class
 	return found.verdict == hopeless && (c != nil && c.blocked || x.w.why.Code == found.choice.Why.Code)
 }

@@ -34,8 +34,8 @@ type family struct {
 // agenda lists the families with work to do.
 type agenda []*family
 
-// put adds the family to the agenda.
-func (f *family) put() {
+// enqueue adds the family to the agenda.
+func (f *family) enqueue() {
 	if !f.dirty {
 		f.dirty = true
 		*f.agenda = append(*f.agenda, f)
@@ -47,7 +47,7 @@ func (q *clusterQueue) recharged() {
 	if q != nil && q.family != nil {
 		q.family.charges++
 		if q.family.hasHeads() {
-			q.family.put()
+			q.family.enqueue()
 		}
 	}
 }
@@ -69,11 +69,11 @@ func (f *family) leaving() (n int) {
 // are.
 func (e *Engine) reshape() {
 	concerned := sets.New[*clusterQueue]()
-	e.markConcerned(concerned) // by the tree as it was
+	e.markAffected(concerned) // by the tree as it was
 	groups := map[string][]*clusterQueue{}
 	for _, name := range slices.Sorted(maps.Keys(e.queues)) {
 		q := e.queues[name]
-		if q.forgettable() {
+		if q.unreferenced() {
 			delete(e.queues, name)
 			e.changed.Delete(name)
 			continue
@@ -83,12 +83,12 @@ func (e *Engine) reshape() {
 			q.node = nil
 		}
 		if was != q.node {
-			e.change(q)
+			e.queueChanged(q)
 		}
 		key := q.familyName()
 		groups[key] = append(groups[key], q)
 	}
-	e.markConcerned(concerned) // by the tree as it is now
+	e.markAffected(concerned) // by the tree as it is now
 	before := e.families
 	e.families = map[string]*family{}
 	e.reshaped = false
@@ -97,19 +97,19 @@ func (e *Engine) reshape() {
 		if f := before[key]; f != nil && !slices.ContainsFunc(queues, concerned.Has) {
 			e.families[key] = f
 		} else {
-			e.found(key, queues)
+			e.startFamily(key, queues)
 		}
 	}
 }
 
-// forgettable reports whether the queue does not exist and nothing refers to it.
-func (q *clusterQueue) forgettable() bool {
-	return !q.exists && len(q.locals) == 0 && q.waiting.len() == 0 && q.unplaced.len() == 0 && len(q.holders) == 0 &&
+// unreferenced reports whether the queue does not exist and nothing refers to it.
+func (q *clusterQueue) unreferenced() bool {
+	return !q.exists && len(q.locals) == 0 && q.waiting.len() == 0 && q.unrouted.len() == 0 && len(q.holders) == 0 &&
 		q.pending == 0 && q.reserving == 0
 }
 
-// markConcerned adds the queues that share a family with a changed queue or cohort.
-func (e *Engine) markConcerned(concerned sets.Set[*clusterQueue]) {
+// markAffected adds the queues that share a family with a changed queue or cohort.
+func (e *Engine) markAffected(concerned sets.Set[*clusterQueue]) {
 	byRoot := map[*quota.Node][]*clusterQueue{}
 	hit := sets.New[*quota.Node]()
 	for _, q := range e.queues {
@@ -141,12 +141,12 @@ func (e *Engine) recohortedUnder(n *quota.Node) bool {
 	return !n.IsQueue() && !n.Cyclic() && (e.recohorted.Has(n.Name()) || slices.ContainsFunc(n.Children(), e.recohortedUnder))
 }
 
-// found starts a family without promises, in which every class is evaluated.
-func (e *Engine) found(key string, queues []*clusterQueue) {
+// startFamily starts a family without promises, in which every class is evaluated.
+func (e *Engine) startFamily(key string, queues []*clusterQueue) {
 	f := &family{name: key, queues: queues, agenda: &e.agenda, short: map[quota.Index]map[*class]struct{}{}}
 	if key != "" {
 		e.families[key] = f
-		f.put()
+		f.enqueue()
 	}
 	for _, q := range queues {
 		e.touchQueue(q.Name)

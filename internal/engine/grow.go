@@ -21,7 +21,7 @@ func (e *Engine) tryGrowth(now time.Time) {
 		}
 		delete(e.growths, name)
 		if q := e.queues[name]; q != nil && q.family != nil {
-			q.family.put()
+			q.family.enqueue()
 		}
 	}
 }

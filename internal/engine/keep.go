@@ -136,7 +136,7 @@ func covers(a, b quota.Vector) bool {
 	return !slices.ContainsFunc(b, func(x quota.Amount) bool { return a.Of(x.Index) < x.Value })
 }
 
-// keepAll charges the claims of the family at the begin of a pass; letAllGo releases them at its end.
+// keepAll charges the claims of the family at the beginning of a pass; letAllGo releases them at its end.
 func (e *Engine) keepAll(f *family) {
 	var keepers []*clusterQueue
 	for _, q := range f.queues {

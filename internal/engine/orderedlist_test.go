@@ -16,12 +16,12 @@ func TestARollKeepsTheOrderInWhichOneWasAdded(t *testing.T) {
 			switch kind := rapid.IntRange(0, 5).Draw(t, "kind"); {
 			case kind < 3 || len(want) == 0:
 				w := &workload{}
-				w.waits.w = w
-				r.add(&w.waits)
+				w.queueEntry.w = w
+				r.add(&w.queueEntry)
 				want = append(want, w)
 			case kind < 5:
 				at := rapid.IntRange(0, len(want)-1).Draw(t, "struck off")
-				want[at].waits.strike()
+				want[at].queueEntry.remove()
 				want = slices.Delete(want, at, at+1)
 			default:
 				r.moveTo(other)
@@ -35,7 +35,7 @@ func TestARollKeepsTheOrderInWhichOneWasAdded(t *testing.T) {
 			if r.first() != w {
 				t.Fatal("the order is lost")
 			}
-			w.waits.strike()
+			w.queueEntry.remove()
 		}
 		if r.first() != nil || r.len() != 0 {
 			t.Fatal("somebody is left")

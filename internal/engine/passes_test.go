@@ -41,7 +41,7 @@ func TestAChangeOfALongQueueIsManyShortPasses(t *testing.T) {
 			e.Apply(tc.change)
 			passes, admitted := 0, 0
 			for e.Busy() {
-				if left := e.queues["q0"].unplaced.len() + e.localQueues[Key{Namespace: "ns", Name: "q0"}].unplaced.len(); left > max(0, waiting-passes*passBudget) {
+				if left := e.queues["q0"].unrouted.len() + e.localQueues[Key{Namespace: "ns", Name: "q0"}].unrouted.len(); left > max(0, waiting-passes*passBudget) {
 					t.Fatalf("%d have no place after %d passes", left, passes)
 				}
 				if passes == 1 {

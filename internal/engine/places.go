@@ -57,20 +57,20 @@ func (ev TopologySet) apply(e *Engine) {
 	}
 	e.topologies[ev.Topology.Name] = ev.Levels
 	e.places.SetTopology(ev.Topology)
-	e.changeTopology(ev.Topology.Name)
+	e.topologyChanged(ev.Topology.Name)
 }
 
 func (ev TopologyDeleted) apply(e *Engine) {
 	delete(e.topologies, ev.Name)
 	e.places.DeleteTopology(ev.Name)
-	e.changeTopology(ev.Name)
+	e.topologyChanged(ev.Name)
 }
 
-// changeTopology routes all workloads again in the queues that offer a flavor of the topology.
-func (e *Engine) changeTopology(name string) {
+// topologyChanged routes all workloads again in the queues that offer a flavor of the topology.
+func (e *Engine) topologyChanged(name string) {
 	for _, f := range slices.Sorted(maps.Keys(e.flavors)) {
 		if e.flavors[f].Topology == name {
-			e.changeFlavor(f)
+			e.flavorChanged(f)
 			e.holdAgain(f)
 		}
 	}
@@ -289,7 +289,7 @@ func (e *Engine) wakePlaces() {
 		e.lookedAt = now
 		for _, f := range e.families {
 			if f.hasHeads() {
-				f.put()
+				f.enqueue()
 			}
 		}
 	}
@@ -308,7 +308,7 @@ func (e *Engine) wakePlaces() {
 	for _, q := range e.queues {
 		if q.cramped && q.family != nil {
 			q.cramped = false
-			q.family.put()
+			q.family.enqueue()
 		}
 	}
 	for _, name := range freed {
@@ -322,7 +322,7 @@ func (e *Engine) wakePlaces() {
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(e.awaiting), order.CompareKeys) {
 		if f := e.awaiting[key].queue.family; f != nil {
-			f.put()
+			f.enqueue()
 		}
 	}
 }

@@ -25,12 +25,12 @@ type promise struct {
 func (e *Engine) promiseTo(w *workload, given *Admission, usage quota.Vector, why reason.Reason) {
 	w.promise = &promise{given: given, usage: usage, why: why, askedAt: -1}
 	e.settle(w)
-	e.say(w, why)
+	e.setReason(w, why)
 	q := w.queue
 	q.family.promised.Push(w.rank())
 	q.promised.Push(w.rank())
 	if q.Strategy == Strict {
-		e.tellReady(q, behind(q))
+		e.reportReady(q, whyBehind(q))
 	}
 }
 
@@ -40,7 +40,7 @@ func (e *Engine) breakPromise(w *workload) {
 	w.queue.promised.Remove(w.Key)
 	if f := w.queue.family; f != nil {
 		f.promised.Remove(w.Key)
-		f.put()
+		f.enqueue()
 	}
 }
 
@@ -54,7 +54,7 @@ func (p *pass) keepPromises(f *family) {
 		w := p.workloads[r.Key]
 		usage, onNodes := w.promise.usage, w.promise.given.onNodes()
 		if why := p.mustWait(w.queue); why.Code != reason.None && fits(w.queue.node, usage) {
-			p.say(w, why)
+			p.setReason(w, why)
 			continue
 		}
 		switch p.placesFor(w) {
@@ -74,7 +74,7 @@ func (p *pass) keepPromises(f *family) {
 			p.route(w)
 			continue
 		}
-		p.say(w, w.promise.why) // it may have reported that it waits for ready pods
+		p.setReason(w, w.promise.why) // it may have reported that it waits for ready pods
 	}
 }
 

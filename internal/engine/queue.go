@@ -41,9 +41,9 @@ type clusterQueue struct {
 	claimed claim
 	kept    quota.Vector
 	keptFor order.Rank
-	// waiting are the workloads that use the queue and hold nothing, unplaced those of them that must be routed again
+	// waiting are the workloads that use the queue and hold nothing, unrouted those of them that must be routed again
 	// because the queue has changed. revision counts these changes.
-	waiting, unplaced *orderedList
+	waiting, unrouted *orderedList
 	revision          int
 	// locals are the LocalQueues that point to this queue.
 	locals map[Key]*localQueue
@@ -76,9 +76,9 @@ type clusterQueue struct {
 type localQueue struct {
 	LocalQueue
 	exists bool
-	// members are the workloads that use it, unplaced those of them that must be routed again because it has changed.
+	// members are the workloads that use it, unrouted those of them that must be routed again because it has changed.
 	// left are the ClusterQueues that it pointed to before, in which some of these still wait.
-	members, unplaced *orderedList
+	members, unrouted *orderedList
 	left              []*clusterQueue
 	tally
 	account
@@ -91,7 +91,7 @@ func (e *Engine) queue(name string) *clusterQueue {
 	q := e.queues[name]
 	if q == nil {
 		q = &clusterQueue{fairly: e.options.FairSharing != nil, classes: map[classKey]*class{}, locals: map[Key]*localQueue{},
-			waiting: &orderedList{}, unplaced: &orderedList{},
+			waiting: &orderedList{}, unrouted: &orderedList{},
 			ready:  order.NewHeap((*class).before, func(c *class) *order.Place { return &c.at }),
 			owners: order.NewHeap((*class).before, func(c *class) *order.Place { return &c.claimAt })}
 		q.set(ClusterQueue{Name: name})
@@ -112,10 +112,10 @@ func (q *clusterQueue) set(spec ClusterQueue) {
 	}
 }
 
-// change marks all workloads that wait in the queue to be routed again.
-func (e *Engine) change(q *clusterQueue) {
+// queueChanged marks all workloads that wait in the queue to be routed again.
+func (e *Engine) queueChanged(q *clusterQueue) {
 	q.revision++
-	unsettle(&q.waiting, &q.unplaced)
+	moveAll(&q.waiting, &q.unrouted)
 	e.changed.Insert(q.Name)
 }
 
@@ -131,14 +131,14 @@ func (q *clusterQueue) offers(flavor string) bool {
 func (e *Engine) local(key Key) *localQueue {
 	l := e.localQueues[key]
 	if l == nil {
-		l = &localQueue{LocalQueue: LocalQueue{Key: key}, members: &orderedList{}, unplaced: &orderedList{}}
+		l = &localQueue{LocalQueue: LocalQueue{Key: key}, members: &orderedList{}, unrouted: &orderedList{}}
 		e.localQueues[key] = l
 	}
 	return l
 }
 
 func (e *Engine) dropIfUnused(l *localQueue) {
-	if !l.exists && l.members.len() == 0 && l.unplaced.len() == 0 {
+	if !l.exists && l.members.len() == 0 && l.unrouted.len() == 0 {
 		delete(e.localQueues, l.Key)
 		e.relocated.Delete(l.Key)
 	}
@@ -150,26 +150,26 @@ func (e *Engine) relocate(l *localQueue, from *clusterQueue) {
 	if from != nil && from != e.queues[l.ClusterQueue] && !slices.Contains(l.left, from) {
 		l.left = append(l.left, from)
 	}
-	unsettle(&l.members, &l.unplaced)
+	moveAll(&l.members, &l.unrouted)
 	e.relocated.Insert(l.Key)
 }
 
-// settle notes that the workload was routed according to the present state of the LocalQueue.
-func (l *localQueue) settle(w *workload) {
-	if w.belongs.on == l.unplaced {
-		w.belongs.strike()
-		l.members.add(&w.belongs)
+// markRouted notes that the workload was routed according to the present state of the LocalQueue.
+func (l *localQueue) markRouted(w *workload) {
+	if w.localEntry.on == l.unrouted {
+		w.localEntry.remove()
+		l.members.add(&w.localEntry)
 	}
 }
 
-// hold adds the workload to those that can be evicted.
-func (q *clusterQueue) hold(h *preempt.Holder) {
+// addHolder adds the workload to those that can be evicted.
+func (q *clusterQueue) addHolder(h *preempt.Holder) {
 	at, _ := slices.BinarySearchFunc(q.holders, h, preempt.CompareHolders)
 	q.holders = slices.Insert(q.holders, at, h)
 }
 
-// unhold reverses hold. The holder's sort keys must not have changed.
-func (q *clusterQueue) unhold(h *preempt.Holder) {
+// removeHolder reverses addHolder. The holder's sort keys must not have changed.
+func (q *clusterQueue) removeHolder(h *preempt.Holder) {
 	if at, ok := slices.BinarySearchFunc(q.holders, h, preempt.CompareHolders); ok {
 		q.holders = slices.Delete(q.holders, at, at+1)
 	}
@@ -198,6 +198,6 @@ func (q *clusterQueue) wake(c *class) {
 	}
 	q.ready.Put(c)
 	if q.family != nil {
-		q.family.put()
+		q.family.enqueue()
 	}
 }

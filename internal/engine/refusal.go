@@ -132,7 +132,7 @@ func (e *Engine) tryRefused(now time.Time) {
 		e.settle(w) // it may be evicted again
 		e.mendLater(w)
 		if w.queue != nil && w.queue.family != nil {
-			w.queue.family.put() // and it may grow
+			w.queue.family.enqueue() // and it may grow
 		}
 	}
 }

@@ -36,7 +36,7 @@ func (p *pass) mend(w *workload) {
 	case w.leaving():
 		return
 	case w.promise != nil:
-		w.queue.family.put() // the promise is checked again
+		w.queue.family.enqueue() // the promise is checked again
 		return
 	case w.held == nil:
 		return
@@ -74,7 +74,7 @@ func (p *pass) replace(w *workload, found []place.Assignment) {
 	w.before, w.held = w.held, given
 	w.assumed, w.decidedOn = replaces, w.Version
 	p.settle(w)
-	p.decided(w, repairUrgency, Decision{Replace: given})
+	p.addDecision(w, repairUrgency, Decision{Replace: given})
 }
 
 // at returns the admission at other places.
@@ -142,7 +142,7 @@ func (p *pass) evictLost(w *workload) {
 	detail := p.lostWords(w) // describes its present places
 	w.assumed, w.decidedOn, w.lostNodes = evicts, w.Version, true
 	p.settle(w)
-	p.decided(w, repairUrgency, Decision{Evict: &Eviction{
+	p.addDecision(w, repairUrgency, Decision{Evict: &Eviction{
 		Cause: preempt.NodeFailures, Path: path(w.queue.node), Detail: detail}})
 }
 

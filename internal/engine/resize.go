@@ -251,7 +251,7 @@ func (p *pass) resize(w *workload, at int, given *Admission, by Key) {
 	if other := p.workloads[by]; other != nil {
 		sake = other
 	}
-	p.decided(w, sake.Priority, Decision{Resize: &Resize{Admission: given, PodSet: given.PodSets[at].PodSet, From: from, To: to, For: by}})
+	p.addDecision(w, sake.Priority, Decision{Resize: &Resize{Admission: given, PodSet: given.PodSets[at].PodSet, From: from, To: to, For: by}})
 }
 
 // wakeFor unblocks the classes for which the holder, which could not shrink before, may shrink now.
@@ -259,7 +259,7 @@ func (q *clusterQueue) wakeFor(w *workload, holder *preempt.Holder) {
 	if q.family == nil || holder == nil || w.elasticSet() < 0 {
 		return
 	}
-	q.family.put() // it may grow, or others for whom it yields
+	q.family.enqueue() // it may grow, or others for whom it yields
 	for _, c := range q.classes {
 		if c.blocked && c.priority >= holder.Priority {
 			q.unblock(c)

@@ -22,7 +22,7 @@ func (e *Engine) moveShares(q *clusterQueue) {
 		return
 	}
 	q.family.sharesMoved = true
-	q.family.put()
+	q.family.enqueue()
 	e.touchCohorts(q)
 }
 

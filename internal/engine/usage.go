@@ -90,12 +90,12 @@ func (e *Engine) recount(was, now charges) {
 	e.count(now, 1)
 	if was.count.unready && e.unready == 0 && e.options.BlockUntilReady == BlockAll {
 		for _, f := range e.families {
-			f.put() // all families waited for this workload
+			f.enqueue() // all families waited for this workload
 		}
 	}
 	if e.options.AdmissionFairSharing != nil && !slices.Equal(was.held, now.held) {
-		e.stand(was.local)
-		e.stand(now.local)
+		e.updateStanding(was.local)
+		e.updateStanding(now.local)
 	}
 }
 
@@ -110,7 +110,7 @@ func (e *Engine) count(c charges, sign int) {
 			q.leaving += sign
 		}
 		if f := q.family; f != nil && (c.count.leaving || c.count.unready) && sign < 0 {
-			f.put()
+			f.enqueue()
 		}
 		e.touched.Insert(q.Name)
 	}

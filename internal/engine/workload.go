@@ -29,9 +29,9 @@ type workload struct {
 	queue *clusterQueue
 	// class is where it waits to be evaluated; nil if it does not.
 	class *class
-	// waits is its entry in a list of its ClusterQueue while it holds nothing, belongs its entry in a list of its
+	// queueEntry is its entry in a list of its ClusterQueue while it holds nothing, localEntry its entry in a list of its
 	// LocalQueue.
-	waits, belongs spot
+	queueEntry, localEntry listEntry
 	// held is the admission as observed or assumed.
 	held    *Admission
 	assumed assumption
@@ -66,9 +66,9 @@ type workload struct {
 	// refusal is the API server's last rejection of a decision about it.
 	refusal refusal
 	why     reason.Reason
-	// said is the message of the reason that was reported last.
-	said    string
-	charged charges
+	// reported is the message of the reason that was reported last.
+	reported string
+	charged  charges
 	// gone is set once the workload no longer exists and must not be counted.
 	gone bool
 }
@@ -95,19 +95,19 @@ func (ev WorkloadSet) apply(e *Engine) {
 	switch {
 	case w == nil:
 		w = &workload{}
-		w.waits.w, w.belongs.w = w, w
+		w.queueEntry.w, w.localEntry.w = w, w
 		e.workloads[ev.Key] = w
 	case ev.Version < w.Version:
 		return // stale event
 	}
 	shape := e.shapeOf(ev.PodSets)
 	if w.shape != nil {
-		e.drop(w.shape)
+		e.releaseShape(w.shape)
 	}
 	if w.held == nil && ev.Admission == nil && w.shape == shape && w.waitsLike(ev.Workload) {
 		// Nothing relevant changed: it keeps its position, and what it was promised.
 		w.Workload = ev.Workload
-		e.sayAgain(w)
+		e.refreshReason(w)
 		return
 	}
 	e.leave(w)
@@ -121,17 +121,17 @@ func (ev WorkloadSet) apply(e *Engine) {
 	w.Workload, w.shape = ev.Workload, shape
 	if w.local == nil {
 		w.local = e.local(w.localKey())
-		w.local.members.add(&w.belongs)
+		w.local.members.add(&w.localEntry)
 	}
 	if w.why.Code == reason.None {
-		w.why, w.said = reason.Reason{Code: ev.Told, Detail: ev.ToldOf}, ev.ToldOf
+		w.why, w.reported = reason.Reason{Code: ev.Told, Detail: ev.ToldOf}, ev.ToldOf
 	}
 	e.holdAsTold(w, ev.Admission)
 	e.followWithdrawn(w)
 	e.route(w)
-	e.sayAgain(w)
+	e.refreshReason(w)
 	if w.listedIn != nil && w.queue.family != nil {
-		w.queue.family.put() // it may be able to grow now, or no longer
+		w.queue.family.enqueue() // it may be able to grow now, or no longer
 	}
 }
 
@@ -163,11 +163,11 @@ func (e *Engine) holdAsTold(w *workload, told *Admission) {
 	}
 }
 
-// sayAgain reports the reason to wait again if the status shows another one: one that changed back before it was
+// refreshReason reports the reason to wait again if the status shows another one: one that changed back before it was
 // written, or one from another writer.
-func (e *Engine) sayAgain(w *workload) {
+func (e *Engine) refreshReason(w *workload) {
 	if w.held == nil && w.Told != reason.None && w.why.Code != w.Told {
-		e.unsaid.add(w.Key)
+		e.unreported.add(w.Key)
 	}
 }
 
@@ -272,8 +272,8 @@ func (e *Engine) forget(w *workload) {
 	e.unmended.Delete(w.Key)
 	e.settle(w)
 	e.leaveLocal(w)
-	e.drop(w.shape)
-	e.unsaid.drop(w.Key)
+	e.releaseShape(w.shape)
+	e.unreported.drop(w.Key)
 	e.refused.Remove(w.Key)
 	e.avoiding.Delete(w.Key)
 	e.forgetting.Remove(w.Key)
@@ -283,7 +283,7 @@ func (e *Engine) forget(w *workload) {
 }
 
 func (e *Engine) leaveLocal(w *workload) {
-	w.belongs.strike()
+	w.localEntry.remove()
 	e.dropIfUnused(w.local)
 	w.local = nil
 }
@@ -291,18 +291,18 @@ func (e *Engine) leaveLocal(w *workload) {
 // leave takes the workload out of its class and its lists, and breaks its promise.
 func (e *Engine) leave(w *workload) {
 	if w.class != nil {
-		e.part(w)
+		e.leaveClass(w)
 	}
 	if w.promise != nil {
 		e.breakPromise(w)
 	}
-	w.waits.strike()
+	w.queueEntry.remove()
 }
 
 // route adds a workload that holds nothing to the waiting ones of its queue, and updates its charges.
 func (e *Engine) route(w *workload) {
 	e.leave(w)
-	w.local.settle(w)
+	w.local.markRouted(w)
 	w.queue = nil
 	switch {
 	case w.held != nil:
@@ -314,26 +314,26 @@ func (e *Engine) route(w *workload) {
 	e.beginToForget(w)
 	if w.held != nil {
 		w.why = reason.Reason{}
-		e.unsaid.drop(w.Key)
+		e.unreported.drop(w.Key)
 		e.mendLater(w)
 		return
 	}
 	if w.queue != nil && e.changed.Has(w.queue.Name) {
-		w.queue.unplaced.add(&w.waits) // until the queue's own change is processed
+		w.queue.unrouted.add(&w.queueEntry) // until the queue's own change is processed
 		return
 	}
 	if w.queue != nil {
-		w.queue.waiting.add(&w.waits)
+		w.queue.waiting.add(&w.queueEntry)
 	}
-	if why := e.unfit(w); why.Code != reason.None {
-		e.say(w, why)
+	if why := e.whyInadmissible(w); why.Code != reason.None {
+		e.setReason(w, why)
 		return
 	}
-	e.join(w, w.queue)
+	e.joinClass(w, w.queue)
 }
 
-// unfit returns why the workload cannot be admitted regardless of free capacity.
-func (e *Engine) unfit(w *workload) reason.Reason {
+// whyInadmissible returns why the workload cannot be admitted regardless of free capacity.
+func (e *Engine) whyInadmissible(w *workload) reason.Reason {
 	switch {
 	case w.Inactive:
 		return reason.Reason{Code: reason.Deactivated, Detail: "The workload is deactivated"}
@@ -364,15 +364,15 @@ func (e *Engine) unfit(w *workload) reason.Reason {
 	return reason.Reason{}
 }
 
-// say sets the reason for which a workload waits, and schedules a report of it if it changed.
-func (e *Engine) say(w *workload, why reason.Reason) {
-	if w.why.Code != why.Code || w.blamesAnother(why) {
-		e.unsaid.add(w.Key)
+// setReason sets the reason for which a workload waits, and schedules a report of it if it changed.
+func (e *Engine) setReason(w *workload, why reason.Reason) {
+	if w.why.Code != why.Code || w.blameChanged(why) {
+		e.unreported.add(w.Key)
 	}
 	w.why = why
 }
 
-// blamesAnother reports whether the reason names another cause than the one that was reported, with the same code.
-func (w *workload) blamesAnother(why reason.Reason) bool {
-	return why.Code.Blames() && w.said != "" && w.said != why.Message()
+// blameChanged reports whether the reason names another cause than the one that was reported, with the same code.
+func (w *workload) blameChanged(why reason.Reason) bool {
+	return why.Code.Blames() && w.reported != "" && w.reported != why.Message()
 }
