@@ -177,9 +177,9 @@ func respecified(seen, described *kueue.Workload, progress Progress) *kueue.Work
 	return out
 }
 
-// lowered returns how many pods the job now asks for of the pod set that was admitted as elastic, if that is fewer than
-// at admission, else 0. The pod sets themselves are immutable while the Workload holds quota. The job may ask for a
-// fixed size by now: the pod set stays elastic until the next admission.
+// lowered returns how many pods the job now asks for in the pod set that was admitted as elastic, if that is fewer than
+// at admission, else 0. The pod sets themselves are immutable while the Workload holds quota. It does not matter
+// whether the job still asks for a range: the pod set stays elastic until the next admission.
 func lowered(seen, described *kueue.Workload) int32 {
 	for i := range seen.Spec.PodSets {
 		was := &seen.Spec.PodSets[i]

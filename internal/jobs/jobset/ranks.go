@@ -13,7 +13,7 @@ import (
 // row says which of the admitted ranks the Jobs of a replicated job have: they follow one another in the order of job
 // indexes.
 type row struct {
-	// pods of each Job.
+	// pods is the number of pods of each Job.
 	pods int32
 	// over lists, in order, the indexes of Jobs that had succeeded before and were not admitted. They have no ranks.
 	over []int32

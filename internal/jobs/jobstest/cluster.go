@@ -143,7 +143,7 @@ func (c *Cluster) step(p Pod, code func(name string) int32) bool {
 	case going && p.Status.Phase == corev1.PodRunning:
 		p.EndedAt(c.Signalled, c.Now)
 	case going && replicas.HasEnded(p.Pod) && *p.DeletionGracePeriodSeconds > 0:
-		p.DeletionTimestamp, p.DeletionGracePeriodSeconds = ptr.To(metav1.NewTime(c.Now)), ptr.To[int64](0) // its node confirms that it has stopped
+		p.DeletionTimestamp, p.DeletionGracePeriodSeconds = ptr.To(metav1.NewTime(c.Now)), ptr.To[int64](0) // its node confirms
 	case going:
 		delete(c.children, key(p.Pod))
 		return true
