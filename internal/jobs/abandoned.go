@@ -24,7 +24,7 @@ func Abandon[T client.Object](mgr ctrl.Manager, x *Executor, api API[T]) error {
 	a := abandoned[T]{&reconciler[T]{api: api, client: mgr.GetClient(), live: mgr.GetAPIReader(), executor: x, clock: clock.RealClock{}}}
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("abandoned-"+api.kind().String()).
-		For(&kueue.Workload{}, builder.WithPredicates(predicate.NewPredicateFuncs(a.made))).
+		For(&kueue.Workload{}, builder.WithPredicates(predicate.NewPredicateFuncs(a.isMade))).
 		Complete(a)
 	if err != nil {
 		return fmt.Errorf("adding the controller of abandoned Workloads of %s: %w", api.kind(), err)
@@ -32,8 +32,8 @@ func Abandon[T client.Object](mgr ctrl.Manager, x *Executor, api API[T]) error {
 	return nil
 }
 
-// made reports whether Muster made the Workload for a job of the API.
-func (a abandoned[T]) made(w client.Object) bool {
+// isMade reports whether Muster made the Workload for a job of the API.
+func (a abandoned[T]) isMade(w client.Object) bool {
 	owner := metav1.GetControllerOf(w)
 	if owner == nil || w.GetName() != workloadName(a.api.Kind, owner.Name, owner.UID) {
 		return false
@@ -52,16 +52,16 @@ func (a abandoned[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Res
 	if !w.DeletionTimestamp.IsZero() {
 		left, err := a.podsLeft(ctx, &w)
 		if err != nil || left {
-			return ctrl.Result{RequeueAfter: untilNextLook(a.clock.Since(w.DeletionTimestamp.Time))}, err
+			return ctrl.Result{RequeueAfter: nextPoll(a.clock.Since(w.DeletionTimestamp.Time))}, err
 		}
-		free := released(&w, false)
+		free := withoutFinalizer(&w, false)
 		if free == nil {
 			return ctrl.Result{}, nil // another controller's finalizer holds it
 		}
 		write = Change(&w, free)
 	}
 	err := a.executor.Run(ctx, &w, Plan{Writes: []Write{write}})
-	if overtaken(err) {
+	if isConflict(err) {
 		return ctrl.Result{}, nil // the watch triggers another reconcile
 	}
 	return ctrl.Result{}, client.IgnoreNotFound(err)

@@ -62,8 +62,8 @@ func abandonedWorld(t *testing.T, now clock.PassiveClock, objects ...client.Obje
 	return abandoned[*corev1.ConfigMap]{&reconciler[*corev1.ConfigMap]{api: abandonedAPI(), client: c, live: c, executor: NewExecutor(c, &recorded{}), clock: now}}
 }
 
-// TestWorkloadsOfAbandonedJobsGo: those that Muster made for jobs which are another's now, whether the jobs are there or not, each
-// when no pod uses its quota any more; and no others.
+// TestWorkloadsOfAbandonedJobsGo: those that Muster made for jobs which are another's now, whether the jobs are there
+// or not, each when no pod uses its quota any more; and no others.
 func TestWorkloadsOfAbandonedJobsGo(t *testing.T) {
 	of, pod := abandonedWorkload, abandonedPod()
 	asItIs := func(*kueue.Workload) {}
@@ -85,7 +85,7 @@ func TestWorkloadsOfAbandonedJobsGo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := abandonedWorld(t, clock.RealClock{}, append(tc.pods, tc.workload)...)
 			key := client.ObjectKeyFromObject(tc.workload)
-			if got := a.made(tc.workload); got != tc.is {
+			if got := a.isMade(tc.workload); got != tc.is {
 				t.Fatalf("it is one of those: %v", got)
 			} else if !got {
 				return

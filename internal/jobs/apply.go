@@ -23,7 +23,7 @@ import (
 // It does not wait for the cache: that would start an informer for every kind that is ever applied, for the whole
 // cluster.
 func (x *Executor) apply(ctx context.Context, job client.Object, w Write) error {
-	object, err := x.saidBy(w.object)
+	object, err := x.onlySetFields(w.object)
 	if err != nil {
 		return err
 	}
@@ -43,9 +43,9 @@ func (x *Executor) apply(ctx context.Context, job client.Object, w Write) error 
 	return x.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), options...)
 }
 
-// saidBy returns the object with only the fields that it sets: zero values that Go types would add must not be owned by
-// the field manager.
-func (x *Executor) saidBy(object client.Object) (*unstructured.Unstructured, error) {
+// onlySetFields returns the object with only the fields that it sets: zero values that Go types would add must not be
+// owned by the field manager.
+func (x *Executor) onlySetFields(object client.Object) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
 		return nil, fmt.Errorf("encoding: %w", err)
@@ -65,7 +65,7 @@ func (x *Executor) saidBy(object client.Object) (*unstructured.Unstructured, err
 // apply would silently remove the other job's owner reference. If this manager created the object, takeOver moves the
 // fields to server-side apply; otherwise, fields that are not applied any more would stay.
 func (x *Executor) takeOver(ctx context.Context, job client.Object, wanted *unstructured.Unstructured, manager string) error {
-	found, err := x.ours(ctx, job, wanted)
+	found, err := x.existing(ctx, job, wanted)
 	if err != nil {
 		return err
 	}
@@ -76,15 +76,15 @@ func (x *Executor) takeOver(ctx context.Context, job client.Object, wanted *unst
 	return x.client.Patch(ctx, found, client.RawPatch(types.JSONPatchType, patch), client.DisableReadYourWritesConsistency)
 }
 
-// ours returns the existing object with the name of wanted, if an earlier try created it. An object of another owner is
-// an error.
-func (x *Executor) ours(ctx context.Context, job, wanted client.Object) (client.Object, error) {
+// existing returns the existing object with the name of wanted, if an earlier try created it. An object of another
+// owner is an error.
+func (x *Executor) existing(ctx context.Context, job, wanted client.Object) (client.Object, error) {
 	gvk, err := apiutil.GVKForObject(wanted, x.client.Scheme())
 	if err != nil {
 		return nil, err
 	}
 	found, options := wanted.DeepCopyObject().(client.Object), []client.GetOption(nil)
-	if unread(wanted) {
+	if isUncached(wanted) {
 		// Objects that are not cached are read from the API server.
 		live := &unstructured.Unstructured{}
 		live.SetGroupVersionKind(gvk)

@@ -49,8 +49,8 @@ func TestWhatIsAppliedBelongsToNobodyElse(t *testing.T) {
 	}
 }
 
-// TestWhatOutlivesJobsIsNotTakenFromOthers: a claim of the name that somebody made by hand stays as large as he made it, one that jobs
-// made grows with the job that wants more.
+// TestWhatOutlivesJobsIsNotTakenFromOthers: a claim of the name that somebody made by hand stays as large as he made
+// it, one that jobs made grows with the job that wants more.
 func TestWhatOutlivesJobsIsNotTakenFromOthers(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
@@ -88,8 +88,8 @@ func TestWhatOutlivesJobsIsNotTakenFromOthers(t *testing.T) {
 	}
 }
 
-// TestWhatWasCreatedAndIsSaidNoMoreGoes: an object that is not there is created, in one request, and all that is applied later is
-// as if it had been applied from the beginning, but for what somebody else has added.
+// TestWhatWasCreatedAndIsSaidNoMoreGoes: an object that is not there is created, in one request, and all that is
+// applied later is as if it had been applied from the beginning, but for what somebody else has added.
 func TestWhatWasCreatedAndIsSaidNoMoreGoes(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {

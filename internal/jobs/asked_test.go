@@ -35,8 +35,8 @@ func TestABatchJobRunsWhoseWorkloadAPolicyHasAskForSomethingElse(t *testing.T) {
 	}
 }
 
-// TestABatchJobQueuesAnewThatAsksForMoreThanItDid, also where its Workload never asked for the same, and whatever somebody has noted on
-// the one that he made for it.
+// TestABatchJobQueuesAnewThatAsksForMoreThanItDid, also where its Workload never asked for the same, and whatever
+// somebody has noted on the one that he made for it.
 func TestABatchJobQueuesAnewThatAsksForMoreThanItDid(t *testing.T) {
 	more := corev1.ResourceList{"cpu": resource.MustParse("1")}
 	enlarge := func(w *batchWorld) {

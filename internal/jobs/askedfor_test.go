@@ -11,8 +11,8 @@ import (
 	"github.com/musterhq/muster/api/muster"
 )
 
-// TestWhatWasNotedOfAJobOutlivesAnUpgrade: jobs that run would be stopped by a Muster that takes the same needs for others. Whoever has
-// to change the digest changes askedVersion with it.
+// TestWhatWasNotedOfAJobOutlivesAnUpgrade: jobs that run would be stopped by a Muster that takes the same needs for
+// others. Whoever has to change the digest changes askedVersion with it.
 func TestWhatWasNotedOfAJobOutlivesAnUpgrade(t *testing.T) {
 	always := corev1.ContainerRestartPolicyAlways
 	podSets := func(cpu string) []kueue.PodSet {

@@ -92,7 +92,8 @@ func TestWhoQueuesAnewKeepsItsQuotaUntilItsPodsAreGone(t *testing.T) {
 	}
 }
 
-// TestAJobHearsOfTheWorkloadThatItNames: though that is not its own yet, such as one that was admitted while the job took it.
+// TestAJobHearsOfTheWorkloadThatItNames: though that is not its own yet, such as one that was admitted while the job
+// took it.
 func TestAJobHearsOfTheWorkloadThatItNames(t *testing.T) {
 	job := newBatchJob("cq", true)
 	job.Labels[kueue.PrebuiltWorkloadLabel] = "prebuilt"
@@ -135,7 +136,8 @@ func TestAJobHearsOfTheWorkloadThatItNames(t *testing.T) {
 	}
 }
 
-// TestAJobWithAMistakeTakesNoWorkload: it is told that it is not queued, which is so also where somebody has made one for it.
+// TestAJobWithAMistakeTakesNoWorkload: it is told that it is not queued, which is so also where somebody has made one
+// for it.
 func TestAJobWithAMistakeTakesNoWorkload(t *testing.T) {
 	job := newBatchJob("cq", true)
 	job.Labels[kueue.PrebuiltWorkloadLabel], job.Labels[kueue.MaxExecTimeSecondsLabel] = "prebuilt", "1h"

@@ -40,7 +40,8 @@ func (d *dropping) Tell(regarding, related runtime.Object, kind, reason, action,
 	return !d.busy
 }
 
-// TestABatchJobIsToldThatItCannotBeStartedOnceThereIsTime: its Workload has ended by then. It is told once, and once by the next operator.
+// TestABatchJobIsToldThatItCannotBeStartedOnceThereIsTime: its Workload has ended by then. It is told once, and once by
+// the next operator.
 func TestABatchJobIsToldThatItCannotBeStartedOnceThereIsTime(t *testing.T) {
 	job := newBatchJob("cq", true)
 	job.Spec.Template.Spec.NodeSelector = map[string]string{"rack": "a"}
@@ -236,8 +237,8 @@ func TestABatchJobIsToldOnceThatItsQueueDecides(t *testing.T) {
 	}
 }
 
-// TestABatchJobKeepsThePriorityOfAClassThatIsGone: it is in line by it already, and may be sent to another queue; that no other Job is
-// queued by that class is another matter.
+// TestABatchJobKeepsThePriorityOfAClassThatIsGone: it is in line by it already, and may be sent to another queue; that
+// no other Job is queued by that class is another matter.
 func TestABatchJobKeepsThePriorityOfAClassThatIsGone(t *testing.T) {
 	job := newBatchJob("cq", true)
 	job.Labels[kueue.WorkloadPriorityClassLabel] = "soon"
@@ -274,7 +275,8 @@ func TestABatchJobKeepsThePriorityOfAClassThatIsGone(t *testing.T) {
 	}
 }
 
-// TestABatchJobThatIsAMistakeWaitsAndIsToldOnce, however often it changes meanwhile, and anew when the mistake is another or comes again.
+// TestABatchJobThatIsAMistakeWaitsAndIsToldOnce, however often it changes meanwhile, and anew when the mistake is
+// another or comes again.
 func TestABatchJobThatIsAMistakeWaitsAndIsToldOnce(t *testing.T) {
 	job := newBatchJob("cq", true)
 	job.Annotations = map[string]string{kueue.JobMinParallelismAnnotation: "many"}
@@ -313,7 +315,8 @@ func TestABatchJobThatIsAMistakeWaitsAndIsToldOnce(t *testing.T) {
 	}
 }
 
-// TestAJobWhoseQueueThereIsNotIsToldOnce, and which there are; and that no queue of its own was made just before it is no mistake.
+// TestAJobWhoseQueueThereIsNotIsToldOnce, and which there are; and that no queue of its own was made just before it is
+// no mistake.
 func TestAJobWhoseQueueThereIsNotIsToldOnce(t *testing.T) {
 	w := newBatchWorld(t, fault{}, newBatchJob("nowhere", true), 0)
 	told := func() (told []string) {

@@ -136,18 +136,18 @@ func (a API[T]) controllerOf(object client.Object) []string {
 		case uid != "":
 			owners = []string{string(uid)}
 		case name != "":
-			owners = []string{targetedAs(name)}
+			owners = []string{targetKey(name)}
 		}
 	}
 	return owners
 }
 
-// targetedAs returns the index key of objects that are meant for any job of this name. It cannot be mistaken for a UID.
-func targetedAs(job string) string { return "name/" + job }
+// targetKey returns the index key of objects that are meant for any job of this name. It cannot be mistaken for a UID.
+func targetKey(job string) string { return "name/" + job }
 
-// arrives filters out the initial list of kinds that concern many jobs: each job is reconciled at the start anyway,
-// once the caches are synced.
-var arrives = predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList }}
+// notInInitialList filters out the initial list of kinds that concern many jobs: each job is reconciled at the start
+// anyway, once the caches are synced.
+var notInInitialList = predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList }}
 
 // targets enqueues the job that an object without a controller is meant for.
 func (a API[T]) targets() handler.EventHandler {
@@ -192,10 +192,10 @@ func (a API[T]) addTo(mgr ctrl.Manager, watches *sharedWatches, x *Executor, set
 		backoff: settings.Backoff, readiness: settings.Readiness, busy: settings.Busy, nativeGangs: settings.NativeGangs, agent: settings.Agent,
 	}
 	for _, kind := range a.Later {
-		r.later = append(r.later, &late{LateKind: kind})
+		r.optional = append(r.optional, &optionalKind{LateKind: kind})
 	}
 	// It runs on the leader, from the time that jobs are reconciled; the first job may come long after.
-	begin := manager.RunnableFunc(func(context.Context) error { r.lives.begin(r.clock.Now()); return nil })
+	begin := manager.RunnableFunc(func(context.Context) error { r.states.start(r.clock.Now()); return nil })
 	if err := mgr.Add(begin); err != nil {
 		return fmt.Errorf("adding the counts of %s: %w", a.Kind.Kind, err)
 	}
@@ -215,18 +215,18 @@ func (a API[T]) addTo(mgr ctrl.Manager, watches *sharedWatches, x *Executor, set
 		definition := &metav1.PartialObjectMetadata{}
 		definition.SetGroupVersionKind(definitionKind)
 		b = b.WatchesMetadata(definition, handler.EnqueueRequestsFromMapFunc(r.allJobs), builder.WithPredicates(predicate.And(
-			arrives, predicate.NewPredicateFuncs(a.asksAbout), predicate.ResourceVersionChangedPredicate{})))
+			notInInitialList, predicate.NewPredicateFuncs(a.asksAbout), predicate.ResourceVersionChangedPredicate{})))
 	}
 	for _, kind := range r.owns {
 		// Some children are shared: the jobs that own one without controlling it are reconciled too.
 		of := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), a.New())
-		watch(kind, gather(of, a.Gathers), predicate.Funcs{CreateFunc: a.isNews, UpdateFunc: a.heeds})
+		watch(kind, batchRequests(of, a.Gathers), predicate.Funcs{CreateFunc: a.isUnexpected, UpdateFunc: a.needsReconcile})
 		if a.Targets != nil {
 			watch(kind, a.targets(), predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }})
 		}
 	}
-	for _, l := range r.later {
-		b = b.WatchesRawSource(r.follow(mgr, l))
+	for _, l := range r.optional {
+		b = b.WatchesRawSource(r.optionalSource(mgr, l))
 	}
 	if a.Pods != nil {
 		watch(&corev1.Pod{}, a.Pods.requests(), a.Pods.matter())
@@ -236,17 +236,17 @@ func (a API[T]) addTo(mgr ctrl.Manager, watches *sharedWatches, x *Executor, set
 
 // watchQueueing watches what decides whether a job is queued, where, and for how long it may run.
 func (r *reconciler[T]) watchQueueing(watch func(client.Object, handler.EventHandler, ...predicate.Predicate)) {
-	watch(&kueue.Workload{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfWorkload), predicate.Funcs{CreateFunc: tellsJob})
+	watch(&kueue.Workload{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfWorkload), predicate.Funcs{CreateFunc: isNewToJob})
 	// Pods of the job may be refused.
 	watch(&corev1.Event{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfRefusal), predicate.NewPredicateFuncs(isRefusal))
 	// A job may wait for its queue to be created.
-	watch(&kueue.LocalQueue{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfNamespace), arrives, predicate.GenerationChangedPredicate{})
-	watch(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfClusterQueue), arrives, predicate.GenerationChangedPredicate{})
+	watch(&kueue.LocalQueue{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfNamespace), notInInitialList, predicate.GenerationChangedPredicate{})
+	watch(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfClusterQueue), notInInitialList, predicate.GenerationChangedPredicate{})
 	// Or for a class or a flavor that it names.
-	watch(&kueue.WorkloadPriorityClass{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), arrives, predicate.GenerationChangedPredicate{})
-	watch(&schedulingv1.PriorityClass{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), arrives, predicate.GenerationChangedPredicate{})
-	watch(&kueue.ResourceFlavor{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), arrives, predicate.GenerationChangedPredicate{})
-	watch(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfNamespace), arrives, predicate.LabelChangedPredicate{})
+	watch(&kueue.WorkloadPriorityClass{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), notInInitialList, predicate.GenerationChangedPredicate{})
+	watch(&schedulingv1.PriorityClass{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), notInInitialList, predicate.GenerationChangedPredicate{})
+	watch(&kueue.ResourceFlavor{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), notInInitialList, predicate.GenerationChangedPredicate{})
+	watch(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.jobsOfNamespace), notInInitialList, predicate.LabelChangedPredicate{})
 	if r.api.Pauses {
 		// The time limit of a ClusterQueue is an annotation.
 		watch(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(r.allJobs), predicate.Funcs{
@@ -267,7 +267,7 @@ func (r *reconciler[T]) jobsOfWorkload(_ context.Context, w client.Object) []rec
 	owner := metav1.GetControllerOf(w)
 	switch {
 	case owner == nil:
-		return r.namers.jobsThatName(w)
+		return r.prebuiltIndex.jobsNaming(w)
 	case schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind() != r.api.kind():
 		return nil
 	}
@@ -314,7 +314,7 @@ func (r *reconciler[T]) jobsOfClusterQueue(ctx context.Context, object client.Ob
 	if r.api.QueueField == nil {
 		return named
 	}
-	return append(named, r.jobsThat(ctx, func(job T) bool { return r.api.QueueField(job) == object.GetName() })...)
+	return append(named, r.jobsWhere(ctx, func(job T) bool { return r.api.QueueField(job) == object.GetName() })...)
 }
 
 // allJobs returns all jobs of the API: classes and flavors change rarely.
@@ -323,11 +323,11 @@ func (r *reconciler[T]) allJobs(ctx context.Context, _ client.Object) []reconcil
 }
 
 func (r *reconciler[T]) jobs(ctx context.Context, options ...client.ListOption) []reconcile.Request {
-	return r.jobsThat(ctx, func(T) bool { return true }, options...)
+	return r.jobsWhere(ctx, func(T) bool { return true }, options...)
 }
 
-// jobsThat returns the jobs for which the condition holds.
-func (r *reconciler[T]) jobsThat(ctx context.Context, holds func(T) bool, options ...client.ListOption) []reconcile.Request {
+// jobsWhere returns the jobs for which the condition holds.
+func (r *reconciler[T]) jobsWhere(ctx context.Context, holds func(T) bool, options ...client.ListOption) []reconcile.Request {
 	list, err := newListOf(r.api.New(), r.client)
 	if err == nil {
 		err = r.client.List(ctx, list, append(options, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)...)

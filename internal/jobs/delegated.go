@@ -46,7 +46,7 @@ func (r *reconciler[T]) holdDelegated(ctx context.Context, plan *Plan, own *kueu
 	left, err := r.podsLeft(ctx, own)
 	if left {
 		plan.Progress.Active = true
-		plan.DueBy(now.Add(untilNextLook(now.Sub(own.DeletionTimestamp.Time))))
+		plan.DueBy(now.Add(nextPoll(now.Sub(own.DeletionTimestamp.Time))))
 	}
 	return err
 }

@@ -24,11 +24,11 @@ type Bounds struct {
 // asks for. Values that cannot be parsed count as absent: the API rejects them.
 func BoundsOf(annotations map[string]string, count int32) Bounds {
 	b := Bounds{Least: count, Most: count}
-	least, ok := replicasSaid(annotations, muster.MinReplicasAnnotation)
+	least, ok := replicasIn(annotations, muster.MinReplicasAnnotation)
 	if !ok {
 		return b
 	}
-	if most, ok := replicasSaid(annotations, muster.MaxReplicasAnnotation); ok {
+	if most, ok := replicasIn(annotations, muster.MaxReplicasAnnotation); ok {
 		b.Most = most
 	}
 	b.Least, b.Elastic = min(least, b.Most), true
@@ -39,7 +39,7 @@ func BoundsOf(annotations map[string]string, count int32) Bounds {
 func speedMistake(podSets []kueue.PodSet) *Event {
 	for i := range podSets {
 		podSet := &podSets[i]
-		if !saysLeast(&podSet.Template) {
+		if !isElasticTemplate(&podSet.Template) {
 			continue
 		}
 		if _, err := podspec.SpeedExponent(podSet.Template.Annotations); err != nil {
@@ -49,7 +49,7 @@ func speedMistake(podSets []kueue.PodSet) *Event {
 	return nil
 }
 
-func replicasSaid(annotations map[string]string, key string) (int32, bool) {
+func replicasIn(annotations map[string]string, key string) (int32, bool) {
 	n, err := strconv.ParseInt(annotations[key], 10, 32)
 	return int32(n), err == nil && n > 0
 }
@@ -68,11 +68,11 @@ func (b Bounds) Size(granted int32) int32 { return min(granted, b.Most) }
 
 // ChoseCount reports whether the queue chose the number of pods. This depends on the admitted template, as the job's
 // own may have changed since.
-func (p PodSetAdmission) ChoseCount() bool { return p.Template != nil && saysLeast(p.Template) }
+func (p PodSetAdmission) ChoseCount() bool { return p.Template != nil && isElasticTemplate(p.Template) }
 
-// Bounds returns the bounds that hold for the pod set while it is admitted, given those that the job asks for now. Where the queue chose
-// the count, it goes on doing so until the next admission, although the job may ask for a fixed number of pods by then. It
-// never gets more pods than it asks for now.
+// Bounds returns the bounds that hold for the pod set while it is admitted, given those that the job asks for now.
+// Where the queue chose the count, it goes on doing so until the next admission, even if the job asks for a fixed
+// number of pods by then. The job never gets more pods than it asks for now.
 func (p PodSetAdmission) Bounds(asked Bounds) Bounds {
 	if asked.Elastic || !p.ChoseCount() {
 		return asked
@@ -81,7 +81,7 @@ func (p PodSetAdmission) Bounds(asked Bounds) Bounds {
 	return Bounds{Least: min(admitted.Least, asked.Most), Most: asked.Most, Elastic: true}
 }
 
-// saysLeast reports whether the template is that of an elastic pod set.
-func saysLeast(template *corev1.PodTemplateSpec) bool {
+// isElasticTemplate reports whether the template is that of an elastic pod set.
+func isElasticTemplate(template *corev1.PodTemplateSpec) bool {
 	return template.Annotations[muster.MinReplicasAnnotation] != ""
 }

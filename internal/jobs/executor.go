@@ -52,30 +52,30 @@ func NewExecutor(c client.Client, recorder events.EventRecorder) *Executor {
 // repeat them.
 func (x *Executor) Run(ctx context.Context, job client.Object, p Plan) error {
 	if p.StatusFirst {
-		p.Status = unsaid(p.Status, slices.Concat(p.First, p.Writes))
-		if err := x.writeStatusAndTell(ctx, job, p); err != nil {
+		p.Status = withoutUnwritten(p.Status, slices.Concat(p.First, p.Writes))
+		if err := x.writeStatusAndEvents(ctx, job, p); err != nil {
 			return err
 		}
 		return x.writeInTurn(ctx, job, p)
 	}
 	err := x.writeInTurn(ctx, job, p)
-	p.Status = unsaid(p.Status, failed(err))
-	if err != nil && p.StatusOnError != nil && !overtaken(err) && !comesToNothing(err) {
+	p.Status = withoutUnwritten(p.Status, failed(err))
+	if err != nil && p.StatusOnError != nil && !isConflict(err) && !isNamespaceTerminating(err) {
 		status, event := p.StatusOnError(err)
 		p.Status, p.Events = status, nil
 		if !equality.Semantic.DeepEqual(job, status) {
 			p.Events = []Event{event}
 		}
 	}
-	return errors.Join(err, x.writeStatusAndTell(ctx, job, p))
+	return errors.Join(err, x.writeStatusAndEvents(ctx, job, p))
 }
 
-// unsaid returns the status without what it says about these writes.
-func unsaid(status client.Object, writes []Write) client.Object {
+// withoutUnwritten returns the status without what it says about these writes.
+func withoutUnwritten(status client.Object, writes []Write) client.Object {
 	for _, w := range writes {
-		if status != nil && w.unsay != nil {
+		if status != nil && w.revert != nil {
 			status = status.DeepCopyObject().(client.Object)
-			w.unsay(status)
+			w.revert(status)
 		}
 	}
 	return status
@@ -84,20 +84,20 @@ func unsaid(status client.Object, writes []Write) client.Object {
 func (x *Executor) writeInTurn(ctx context.Context, job client.Object, p Plan) error {
 	if err := x.writeAll(ctx, job, p.First); err != nil {
 		// Writes to the Workload are done all the same: a job that gets no pods must not keep its quota from others.
-		heard := slices.DeleteFunc(slices.Clone(p.Writes), func(w Write) bool { return !w.isHeardByQueue() })
+		heard := slices.DeleteFunc(slices.Clone(p.Writes), func(w Write) bool { return !w.isToWorkload() })
 		return errors.Join(err, x.writeAll(ctx, job, heard))
 	}
 	return x.writeAll(ctx, job, p.Writes)
 }
 
-func (x *Executor) writeStatusAndTell(ctx context.Context, job client.Object, p Plan) error {
+func (x *Executor) writeStatusAndEvents(ctx context.Context, job client.Object, p Plan) error {
 	if p.Status != nil && !equality.Semantic.DeepEqual(job, p.Status) {
 		if err := x.write(ctx, job, ChangeStatus(job, p.Status)); err != nil {
 			return err
 		}
 	}
 	for _, e := range p.Events {
-		x.tell(job, e)
+		x.record(job, e)
 	}
 	return nil
 }
@@ -120,12 +120,12 @@ func (x *Executor) write(ctx context.Context, job client.Object, w Write) error 
 	err := x.attempt(ctx, job, w)
 	if err == nil {
 		if w.onSuccess != nil {
-			x.tell(job, *w.onSuccess)
+			x.record(job, *w.onSuccess)
 		}
 		return nil
 	}
-	if w.onFailure != "" && IsRefused(err) && !comesToNothing(err) {
-		x.tell(job, Warning(w.onFailure, err.Error()))
+	if w.onFailure != "" && IsRefused(err) && !isNamespaceTerminating(err) {
+		x.record(job, Warning(w.onFailure, err.Error()))
 	}
 	kind := fmt.Sprintf("%T", w.object)
 	if gvk, lookup := apiutil.GVKForObject(w.object, x.client.Scheme()); lookup == nil {
@@ -144,13 +144,13 @@ func (x *Executor) attempt(ctx context.Context, job client.Object, w Write) erro
 			}
 		}
 		var options []client.CreateOption
-		if unread(object) {
+		if isUncached(object) {
 			options = append(options, client.DisableReadYourWritesConsistency)
 		}
 		if err := x.client.Create(ctx, object, options...); !apierrors.IsAlreadyExists(err) {
 			return err
 		}
-		_, err := x.ours(ctx, job, w.object)
+		_, err := x.existing(ctx, job, w.object)
 		return err
 	case verbDelete:
 		options := &client.DeleteOptions{
@@ -241,9 +241,9 @@ func (x *Executor) removeOwn(ctx context.Context, job client.Object, found *unst
 	return client.IgnoreNotFound(err)
 }
 
-// unread reports whether such objects are created and never read. To wait until one is in the cache would start an
+// isUncached reports whether such objects are created and never read. To wait until one is in the cache would start an
 // informer for all of them in the cluster, Secrets included, and require the right to read them.
-func unread(object client.Object) bool {
+func isUncached(object client.Object) bool {
 	switch object.(type) {
 	case *corev1.ConfigMap, *corev1.Secret, *corev1.ServiceAccount, *networkingv1.NetworkPolicy, *unstructured.Unstructured:
 		return true
@@ -294,20 +294,20 @@ func failed(err error) (out []Write) {
 	return out
 }
 
-// overtaken reports whether all errors of a Run are conflicts with other writers' changes, which the watch delivers.
+// isConflict reports whether all errors of a Run are conflicts with other writers' changes, which the watch delivers.
 // Conflicts of verbs other than change do not count: a create fails with one if it lost a race for a ResourceQuota, for
 // example.
-func overtaken(err error) bool {
+func isConflict(err error) bool {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !overtaken(e) })
+		return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !isConflict(e) })
 	}
 	var of *writeError
 	return errors.As(err, &of) && (of.write.verb == verbChange || of.write.verb == verbChangeStatus) && apierrors.IsConflict(of.err)
 }
 
-// comesToNothing reports whether something could not be created because its namespace is being terminated. The job goes
-// with its namespace; nobody can do anything about it, and no event can be created there either.
-func comesToNothing(err error) bool {
+// isNamespaceTerminating reports whether something could not be created because its namespace is being terminated. The
+// job goes with its namespace; nobody can do anything about it, and no event can be created there either.
+func isNamespaceTerminating(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
@@ -317,30 +317,30 @@ func IsRefused(err error) bool {
 	return errors.As(err, &taken) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
 }
 
-// tell records an event. The recorder may drop it under load.
-func (x *Executor) tell(job client.Object, e Event) { x.record(job, e, x.recorder.Eventf) }
+// record records an event. The recorder may drop it under load.
+func (x *Executor) record(job client.Object, e Event) { x.emit(job, e, x.recorder.Eventf) }
 
-// mayWait is an event recorder that reports whether it recorded an event. An event that it had no capacity for is not
-// counted as dropped, because it is tried again later.
-type mayWait interface {
+// budgetedRecorder is an event recorder that reports whether it recorded an event. An event that it had no capacity for
+// is not counted as dropped, because it is tried again later.
+type budgetedRecorder interface {
 	Tell(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) bool
 }
 
-// tellWhatHolds records a standing event, and reports whether the recorder had capacity for it. If not, the caller
+// recordStanding records a standing event, and reports whether the recorder had capacity for it. If not, the caller
 // tries again later.
-func (x *Executor) tellWhatHolds(job client.Object, e Event) (told bool) {
-	r, ok := x.recorder.(mayWait)
+func (x *Executor) recordStanding(job client.Object, e Event) (told bool) {
+	r, ok := x.recorder.(budgetedRecorder)
 	if !ok {
-		x.tell(job, e)
+		x.record(job, e)
 		return true
 	}
-	x.record(job, e, func(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) {
+	x.emit(job, e, func(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) {
 		told = r.Tell(regarding, related, eventtype, reason, action, note, args...)
 	})
 	return told
 }
 
-// record passes an event on. Its message is never used as a format, and is cut to the API's limit.
-func (x *Executor) record(job client.Object, e Event, to func(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any)) {
+// emit passes an event on. Its message is never used as a format, and is cut to the API's limit.
+func (x *Executor) emit(job client.Object, e Event, to func(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any)) {
 	to(job, nil, cmp.Or(e.Type, corev1.EventTypeNormal), e.Reason, eventAction, "%s", workload.Cut(e.Message, eventMessageBytes))
 }

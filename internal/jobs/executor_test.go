@@ -87,7 +87,8 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 	return b
 }
 
-// asAnswered is the error as the API server answers it: that a test of a JSON patch fails like an object that is refused.
+// asAnswered is the error as the API server answers it: that a test of a JSON patch fails like an object that is
+// refused.
 func asAnswered(err error) error {
 	if err != nil && strings.HasSuffix(err.Error(), "test failed") {
 		return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
@@ -208,12 +209,13 @@ func TestChangeFailsIfTheObjectChangedInBetween(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := change("second")
-	if !apierrors.IsConflict(err) || !overtaken(err) || !strings.HasPrefix(err.Error(), "change ConfigMap ns/c: ") {
+	if !apierrors.IsConflict(err) || !isConflict(err) || !strings.HasPrefix(err.Error(), "change ConfigMap ns/c: ") {
 		t.Errorf("got %v", err)
 	}
 }
 
-// TestAChangeDespiteTheStatus: what the controller of an object says of it is no reason to plan again, what people change is.
+// TestAChangeDespiteTheStatus: what the controller of an object says of it is no reason to plan again, what people
+// change is.
 func TestAChangeDespiteTheStatus(t *testing.T) {
 	for name, tc := range map[string]struct {
 		meanwhile func(*batchv1.Job)
@@ -252,7 +254,7 @@ func TestAChangeDespiteTheStatus(t *testing.T) {
 				t.Fatal(err)
 			}
 			err := b.run(t, Plan{Writes: []Write{Change(seen, desired).DespiteStatus()}})
-			if overtaken(err) != tc.overtaken || err != nil && !tc.overtaken {
+			if isConflict(err) != tc.overtaken || err != nil && !tc.overtaken {
 				t.Errorf("got %v", err)
 			}
 			if diff := cmp.Diff(tc.writes, b.writes); diff != "" {
@@ -331,7 +333,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestTheQueueHearsOfAJobThatIsKeptFromItsPods: what must be there before them is refused, and the quota is for others meanwhile.
+// TestTheQueueHearsOfAJobThatIsKeptFromItsPods: what must be there before them is refused, and the quota is for others
+// meanwhile.
 func TestTheQueueHearsOfAJobThatIsKeptFromItsPods(t *testing.T) {
 	b := newBench(t)
 	if err := kueue.AddToScheme(b.client.Scheme()); err != nil {
@@ -347,7 +350,8 @@ func TestTheQueueHearsOfAJobThatIsKeptFromItsPods(t *testing.T) {
 	}
 }
 
-// TestWritesOfAPlanAreUnderWayTogether: each of them ends only once all have begun, so that one after the other would never end.
+// TestWritesOfAPlanAreUnderWayTogether: each of them ends only once all have begun, so that one after the other would
+// never end.
 func TestWritesOfAPlanAreUnderWayTogether(t *testing.T) {
 	var begun sync.WaitGroup
 	begun.Add(writesAtOnce)
@@ -403,7 +407,7 @@ func TestOvertaken(t *testing.T) {
 		"nor is any other error":                                               {unavailable, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := overtaken(tc.err); got != tc.want {
+			if got := isConflict(tc.err); got != tc.want {
 				t.Errorf("got %v, want %v", got, tc.want)
 			}
 		})

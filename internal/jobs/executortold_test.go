@@ -55,8 +55,8 @@ func TestAnEventThatComesWithAWriteIsToldOnceThatIsDone(t *testing.T) {
 	}
 }
 
-// TestAStatusTellsOfNoWriteThatFailed: what the status says that a write did is taken out of it where that very write fails, or is yet
-// to be done; the rest of the status and the events are told whatever else fails.
+// TestAStatusTellsOfNoWriteThatFailed: what the status says that a write did is taken out of it where that very write
+// fails, or is yet to be done; the rest of the status and the events are told whatever else fails.
 func TestAStatusTellsOfNoWriteThatFailed(t *testing.T) {
 	unavailable := errors.New("unavailable")
 	for name, tc := range map[string]struct {

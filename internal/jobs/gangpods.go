@@ -25,7 +25,7 @@ func JoinGangs[T client.Object](seen Seen[T], kind schema.GroupVersionKind, leas
 	if !seen.Facts.NativeGangs || seen.Admission.Grant != Admitted {
 		return
 	}
-	gangs := crews{}
+	gangs := gangSet{}
 	names := map[string]string{}
 	for podSet := range least {
 		name := seen.Job.GetName() + "-" + podSet + "." + strings.ToLower(kind.Kind)
@@ -33,7 +33,7 @@ func JoinGangs[T client.Object](seen Seen[T], kind schema.GroupVersionKind, leas
 			names[podSet] = name
 		}
 	}
-	for _, pod := range podsMade(plan.Writes) {
+	for _, pod := range podsCreated(plan.Writes) {
 		podSet := pod.Labels[kueue.PodSetLabel]
 		if name := names[podSet]; name != "" && least[podSet] > 1 && mayJoin(&pod.Spec) {
 			group, class := seen.Facts.Priorities.GangFor(name, pod.Spec.PriorityClassName, seen.Children)
@@ -57,16 +57,16 @@ func JoinGangs[T client.Object](seen Seen[T], kind schema.GroupVersionKind, leas
 	}
 }
 
-// crews holds gangs by the names of their PodGroups.
-type crews map[string]*crewOf
+// gangSet holds gangs by the names of their PodGroups.
+type gangSet map[string]*podSetGang
 
-type crewOf struct {
+type podSetGang struct {
 	Gang
 	podSet string
 }
 
 // countThere adds existing pods. names gives the PodGroup of each pod set, going the pods that the plan deletes.
-func (c crews) countThere(pods []*corev1.Pod, going map[string]bool, names map[string]string) {
+func (c gangSet) countThere(pods []*corev1.Pod, going map[string]bool, names map[string]string) {
 	for _, pod := range pods {
 		podSet := pod.Labels[kueue.PodSetLabel]
 		if name := names[podSet]; name == "" || hasEnded(pod) || !IsOfGang(&pod.Spec, name) {
@@ -83,9 +83,9 @@ func (c crews) countThere(pods []*corev1.Pod, going map[string]bool, names map[s
 }
 
 // of returns the gang of this name, creating it if necessary.
-func (c crews) of(name, podSet string) *crewOf {
+func (c gangSet) of(name, podSet string) *podSetGang {
 	if c[name] == nil {
-		c[name] = &crewOf{Gang{Name: name}, podSet}
+		c[name] = &podSetGang{Gang{Name: name}, podSet}
 	}
 	return c[name]
 }
@@ -106,8 +106,8 @@ func hasEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// podsMade returns the pods that the writes create.
-func podsMade(writes []Write) []*corev1.Pod {
+// podsCreated returns the pods that the writes create.
+func podsCreated(writes []Write) []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, w := range writes {
 		if pod, ok := w.object.(*corev1.Pod); ok && w.verb == verbCreate {

@@ -47,9 +47,10 @@ func (g Gang) Keep(job client.Object, kind schema.GroupVersionKind, children []c
 	return Write{}, false
 }
 
-// loosen lowers the MinCount of a job's PodGroups to one, for jobs whose PodGroups are not maintained any more: if pods
-// of such a gang have ended, MinCount could not be reached again, and replacement pods would never be scheduled.
-func loosen(children []client.Object) (writes []Write) {
+// relaxPodGroups lowers the MinCount of a job's PodGroups to one, for jobs whose PodGroups are not maintained any more:
+// if pods of such a gang have ended, MinCount could not be reached again, and replacement pods would never be
+// scheduled.
+func relaxPodGroups(children []client.Object) (writes []Write) {
 	for _, there := range ChildrenOf[*schedulingv1beta1.PodGroup](children) {
 		if gang := there.Spec.SchedulingPolicy.Gang; gang == nil || gang.MinCount <= 1 {
 			continue
@@ -98,14 +99,14 @@ func IsInPodGroup(spec *corev1.PodSpec, name string) bool {
 }
 
 const (
-	// proofInterval is the time between two dry-run creations of the probe pod. After a refusal, the probe is repeated
-	// for refusalsLast, since what the pod needs may be about to be created.
-	proofInterval = 500 * time.Millisecond
-	refusalsLast  = 5 * time.Second
-	// proofPatience is how long the probe is repeated if the API server does not answer it: the cluster may just have
+	// probeInterval is the time between two dry-run creations of the probe pod. After a refusal, the probe is repeated
+	// for probeRefusalPatience, since what the pod needs may be about to be created.
+	probeInterval        = 500 * time.Millisecond
+	probeRefusalPatience = 5 * time.Second
+	// probeTimeout is how long the probe is repeated if the API server does not answer it: the cluster may just have
 	// started, or may be overloaded. It is shorter than the minute after which the kubelet restarts an operator that is
 	// not live.
-	proofPatience = 45 * time.Second
+	probeTimeout = 45 * time.Second
 )
 
 // HasNativeGangs reports whether the cluster schedules gangs: it serves PodGroups, and pods keep the scheduling group
@@ -114,16 +115,16 @@ func HasNativeGangs(ctx context.Context, c client.Client, namespace string) (boo
 	var has bool
 	var last error
 	var refused time.Time // since when the probe has been refused
-	err := wait.PollUntilContextTimeout(ctx, proofInterval, proofPatience, true, func(ctx context.Context) (bool, error) {
-		has, last = keepsGangs(ctx, c, namespace)
+	err := wait.PollUntilContextTimeout(ctx, probeInterval, probeTimeout, true, func(ctx context.Context) (bool, error) {
+		has, last = probeGangs(ctx, c, namespace)
 		switch {
 		case last == nil:
 			return true, nil
-		case isUnanswered(last) || takesNoPodsYet(ctx, c, namespace):
+		case isUnavailable(last) || takesNoPodsYet(ctx, c, namespace):
 			refused = time.Time{}
 		case refused.IsZero():
 			refused = time.Now()
-		case time.Since(refused) >= refusalsLast:
+		case time.Since(refused) >= probeRefusalPatience:
 			return false, last
 		}
 		return false, nil
@@ -146,8 +147,8 @@ func servesPodGroups(mapper meta.RESTMapper) (bool, error) {
 	return true, nil
 }
 
-// keepsGangs probes once.
-func keepsGangs(ctx context.Context, c client.Client, namespace string) (bool, error) {
+// probeGangs probes once.
+func probeGangs(ctx context.Context, c client.Client, namespace string) (bool, error) {
 	if serves, err := servesPodGroups(c.RESTMapper()); err != nil || !serves {
 		return false, err
 	}
@@ -158,9 +159,9 @@ func keepsGangs(ctx context.Context, c client.Client, namespace string) (bool, e
 	return IsInPodGroup(&pod.Spec, probeName), nil
 }
 
-// isUnanswered reports whether the error says nothing about the probe, because the API server was not reached or was
+// isUnavailable reports whether the error says nothing about the probe, because the API server was not reached or was
 // overloaded.
-func isUnanswered(err error) bool {
+func isUnavailable(err error) bool {
 	var status apierrors.APIStatus
 	return !errors.As(err, &status) || apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) ||
 		apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err)

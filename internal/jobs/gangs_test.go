@@ -22,7 +22,7 @@ import (
 
 func TestAClusterHasGangsIfItServesThemAndItsPodsKeepThem(t *testing.T) {
 	groups := schedulingv1beta1.SchemeGroupVersion.WithKind("PodGroup")
-	const long = int(20 * time.Second / proofInterval)
+	const long = int(20 * time.Second / probeInterval)
 	for name, tc := range map[string]struct {
 		serves    bool
 		drops     bool
@@ -81,9 +81,9 @@ func TestAClusterHasGangsIfItServesThemAndItsPodsKeepThem(t *testing.T) {
 				if got != tc.want || (err != nil) != tc.wantError {
 					t.Errorf("got %v, %v", got, err)
 				}
-				took, most := time.Since(began), refusalsLast
+				took, most := time.Since(began), probeRefusalPatience
 				if tc.boots || tc.by != nil || tc.unmapped > 0 {
-					most = proofPatience
+					most = probeTimeout
 				}
 				if took > most {
 					t.Errorf("it holds the start up for %s", took)
@@ -107,20 +107,22 @@ func (m *lateMapper) RESTMapping(kind schema.GroupKind, versions ...string) (*me
 	return m.RESTMapper.RESTMapping(kind, versions...)
 }
 
-// TestGangsOfAnotherTimeHoldNobodyBack: where jobs make no PodGroups any more nobody keeps those in step that are there.
+// TestGangsOfAnotherTimeHoldNobodyBack: where jobs make no PodGroups any more nobody keeps those in step that are
+// there.
 func TestGangsOfAnotherTimeHoldNobodyBack(t *testing.T) {
 	group := func(name string, least int32) *schedulingv1beta1.PodGroup {
 		return Gang{Name: name, Pods: least}.podGroup(&corev1.Pod{}, schema.GroupVersionKind{})
 	}
 	another := group("of-no-gang", 3)
 	another.Spec.SchedulingPolicy.Gang = nil
-	writes := loosen([]client.Object{group("three", 3), group("one", 1), another, &corev1.Pod{}})
+	writes := relaxPodGroups([]client.Object{group("three", 3), group("one", 1), another, &corev1.Pod{}})
 	if len(writes) != 1 || writes[0].Object().GetName() != "three" || writes[0].Object().(*schedulingv1beta1.PodGroup).Spec.SchedulingPolicy.Gang.MinCount != 1 {
 		t.Errorf("writes %+v", writes)
 	}
 }
 
-// TestAPodGroupThatIsBeingDeletedIsKeptInStep: the pods that are of it keep it for as long as they are there, and kube-scheduler goes by it.
+// TestAPodGroupThatIsBeingDeletedIsKeptInStep: the pods that are of it keep it for as long as they are there, and
+// kube-scheduler goes by it.
 func TestAPodGroupThatIsBeingDeletedIsKeptInStep(t *testing.T) {
 	there := Gang{Name: "g", Pods: 3}.podGroup(&corev1.Pod{}, schema.GroupVersionKind{})
 	there.DeletionTimestamp = ptr.To(metav1.Now())

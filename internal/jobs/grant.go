@@ -114,7 +114,7 @@ func addUpdates(in *podspec.Injection, podSet kueue.PodSetReference, template co
 				{"annotation", template.Annotations, update.Annotations, &in.Annotations},
 				{"node selector", template.Spec.NodeSelector, update.NodeSelector, &in.NodeSelector},
 			} {
-				if key, old := clash(into.added, into.had, *into.destinations); key != "" {
+				if key, old := conflictingKey(into.added, into.had, *into.destinations); key != "" {
 					return fmt.Sprintf("the admission check %s sets the %s %s of pod set %s to %q, but it is %q already",
 						check.Name, into.what, key, podSet, into.added[key], old)
 				}
@@ -129,9 +129,9 @@ func addUpdates(in *podspec.Injection, podSet kueue.PodSetReference, template co
 	return ""
 }
 
-// clash returns the first key, by name, that one of the maps has with another value, and that value; "" if there is
-// none.
-func clash(added map[string]string, had ...map[string]string) (key, old string) {
+// conflictingKey returns the first key, by name, that one of the maps has with another value, and that value; "" if
+// there is none.
+func conflictingKey(added map[string]string, had ...map[string]string) (key, old string) {
 	for _, key := range slices.Sorted(maps.Keys(added)) {
 		for _, have := range had {
 			if old, ok := have[key]; ok && old != added[key] {

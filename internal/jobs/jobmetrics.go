@@ -30,44 +30,44 @@ var (
 var startedUnheld = metrics.NewCounter("muster_jobs_started_unheld_total",
 	"Jobs with a queue that nothing held when they were created, by kind. They were stopped when they were seen.", "kind")
 
-// lives records the last observed state of each job of a kind, so that each creation, end and restart is counted once.
-// What happens while no leader runs is not counted. The zero value is ready for use.
-type lives struct {
+// jobStates records the last observed state of each job of a kind, so that each creation, end and restart is counted
+// once. What happens while no leader runs is not counted. The zero value is ready for use.
+type jobStates struct {
 	mu sync.Mutex
 	// since is when observation began: jobs created earlier are not counted as new.
 	since time.Time
-	seen  map[types.NamespacedName]life
+	seen  map[types.NamespacedName]jobState
 }
 
-// begin starts the observation, if it has not been started yet.
-func (l *lives) begin(now time.Time) {
+// start starts the observation, if it has not been started yet.
+func (l *jobStates) start(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.beginLocked(now)
+	l.startLocked(now)
 }
 
-// beginLocked is begin for callers that hold the lock.
-func (l *lives) beginLocked(now time.Time) {
+// startLocked is start for callers that hold the lock.
+func (l *jobStates) startLocked(now time.Time) {
 	if l.seen == nil {
-		l.seen, l.since = map[types.NamespacedName]life{}, now.Truncate(time.Second) // creation times have seconds only
+		l.seen, l.since = map[types.NamespacedName]jobState{}, now.Truncate(time.Second) // creation times have seconds only
 	}
 }
 
-// life is the last observed state of a job.
-type life struct {
+// jobState is the last observed state of a job.
+type jobState struct {
 	uid      types.UID
 	ended    bool
 	restarts int64
 }
 
-// moment is what is to be counted for a job.
-type moment struct{ created, deleted, succeeded, failed, restarted bool }
+// transition is what is to be counted for a job.
+type transition struct{ created, deleted, succeeded, failed, restarted bool }
 
-// look records the state of the job and returns what is new.
-func (l *lives) look(job client.Object, p Progress, now time.Time) (m moment) {
+// observe records the state of the job and returns what is new.
+func (l *jobStates) observe(job client.Object, p Progress, now time.Time) (m transition) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.beginLocked(now)
+	l.startLocked(now)
 	key := client.ObjectKeyFromObject(job)
 	was, known := l.seen[key]
 	if known && was.uid != job.GetUID() {
@@ -76,7 +76,7 @@ func (l *lives) look(job client.Object, p Progress, now time.Time) (m moment) {
 	if !known {
 		m.created = !job.GetCreationTimestamp().Time.Before(l.since)
 	}
-	is := life{uid: job.GetUID(), ended: p.Outcome != nil, restarts: p.Restarts}
+	is := jobState{uid: job.GetUID(), ended: p.Outcome != nil, restarts: p.Restarts}
 	if is.ended && (known && !was.ended || m.created) {
 		m.succeeded, m.failed = p.Outcome.Succeeded, !p.Outcome.Succeeded
 	}
@@ -86,7 +86,7 @@ func (l *lives) look(job client.Object, p Progress, now time.Time) (m moment) {
 }
 
 // forget records that the job does not exist any more, and reports whether it was known.
-func (l *lives) forget(key types.NamespacedName) (was bool) {
+func (l *jobStates) forget(key types.NamespacedName) (was bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, was = l.seen[key]
@@ -98,7 +98,7 @@ func (l *lives) forget(key types.NamespacedName) (was bool) {
 const ownMetrics = "JobSet"
 
 // count increments the metrics for a job of this kind and namespace.
-func (m moment) count(kind, namespace string) {
+func (m transition) count(kind, namespace string) {
 	if kind == ownMetrics {
 		countIf(m.succeeded, jobSetsCompleted, namespace)
 		countIf(m.failed, jobSetsFailed, namespace)

@@ -21,26 +21,26 @@ func TestEachMomentOfAJobCountsOnce(t *testing.T) {
 	won, lost := Progress{Outcome: &Outcome{Succeeded: true}}, Progress{Outcome: &Outcome{}}
 	old, young := job("old", "1", at.Add(-time.Hour)), job("young", "2", at.Truncate(time.Second))
 	again := job("young", "3", at.Add(time.Minute))
-	var l lives
+	var l jobStates
 	for _, step := range []struct {
 		what string
 		job  client.Object
 		p    Progress
-		want moment
+		want transition
 	}{
-		{"one that was there before is not new", old, Progress{}, moment{}},
-		{"one of this second is", young, Progress{}, moment{created: true}},
-		{"nothing happened", young, Progress{}, moment{}},
-		{"it starts pods anew", young, Progress{Restarts: 1}, moment{restarted: true}},
-		{"which counts once", young, Progress{Restarts: 1}, moment{}},
-		{"it succeeds", young, won, moment{succeeded: true}},
-		{"which counts once too", young, won, moment{}},
-		{"the other fails", old, lost, moment{failed: true}},
-		{"another takes the name", again, Progress{}, moment{created: true, deleted: true}},
-		{"who had ended before is not counted", job("past", "4", at.Add(-time.Hour)), won, moment{}},
-		{"who came and ended at once is", job("quick", "5", at.Add(time.Minute)), lost, moment{created: true, failed: true}},
+		{"one that was there before is not new", old, Progress{}, transition{}},
+		{"one of this second is", young, Progress{}, transition{created: true}},
+		{"nothing happened", young, Progress{}, transition{}},
+		{"it starts pods anew", young, Progress{Restarts: 1}, transition{restarted: true}},
+		{"which counts once", young, Progress{Restarts: 1}, transition{}},
+		{"it succeeds", young, won, transition{succeeded: true}},
+		{"which counts once too", young, won, transition{}},
+		{"the other fails", old, lost, transition{failed: true}},
+		{"another takes the name", again, Progress{}, transition{created: true, deleted: true}},
+		{"who had ended before is not counted", job("past", "4", at.Add(-time.Hour)), won, transition{}},
+		{"who came and ended at once is", job("quick", "5", at.Add(time.Minute)), lost, transition{created: true, failed: true}},
 	} {
-		if got := l.look(step.job, step.p, at); got != step.want {
+		if got := l.observe(step.job, step.p, at); got != step.want {
 			t.Errorf("%s: got %+v, want %+v", step.what, got, step.want)
 		}
 	}
@@ -54,16 +54,16 @@ func TestEachMomentOfAJobCountsOnce(t *testing.T) {
 func TestTheFirstJobOfAKindCounts(t *testing.T) {
 	began := time.Date(2026, 3, 1, 12, 0, 0, 500, time.UTC)
 	first := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "first", UID: "1", CreationTimestamp: metav1.NewTime(began.Add(time.Minute).Truncate(time.Second))}}
-	var l lives
-	l.begin(began)
-	if got, want := l.look(first, Progress{}, began.Add(time.Minute+time.Second)), (moment{created: true}); got != want {
+	var l jobStates
+	l.start(began)
+	if got, want := l.observe(first, Progress{}, began.Add(time.Minute+time.Second)), (transition{created: true}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
 
 // TestJobsAreCountedByKindAndNamespace, and JobSets by metrics of their own.
 func TestJobsAreCountedByKindAndNamespace(t *testing.T) {
-	all := moment{created: true, deleted: true, succeeded: true, failed: true, restarted: true}
+	all := transition{created: true, deleted: true, succeeded: true, failed: true, restarted: true}
 	all.count("TrainingJob", "counted")
 	all.count("JobSet", "counted")
 	values := metricstest.Values(t)

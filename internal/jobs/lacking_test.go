@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestWhatAJobLacksIsReckonedFromTheLastPodThatItGot, and not from one that was lost and came again; nor for another of its name, or
-// from a time when it lacked nothing in between.
+// TestWhatAJobLacksIsReckonedFromTheLastPodThatItGot, and not from one that was lost and came again; nor for another of
+// its name, or from a time when it lacked nothing in between.
 func TestWhatAJobLacksIsReckonedFromTheLastPodThatItGot(t *testing.T) {
 	var l lacks
 	began := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)

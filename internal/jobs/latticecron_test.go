@@ -10,7 +10,8 @@ import (
 	"github.com/musterhq/muster/internal/jobs/latticejob"
 )
 
-// runsByItsSchedule is a world whose LatticeJob has run once, at the first time of its schedule, with one of its writes failing.
+// runsByItsSchedule is a world whose LatticeJob has run once, at the first time of its schedule, with one of its writes
+// failing.
 func runsByItsSchedule(t *testing.T, f fault) *latticeWorld {
 	t.Helper()
 	w := newLatticeWorld(t, f, nil)
@@ -22,7 +23,8 @@ func runsByItsSchedule(t *testing.T, f fault) *latticeWorld {
 	return w
 }
 
-// TestARunIsMadeOnceWhateverFails: neither is one left out that could not be made at its time, nor is there another for it.
+// TestARunIsMadeOnceWhateverFails: neither is one left out that could not be made at its time, nor is there another for
+// it.
 func TestARunIsMadeOnceWhateverFails(t *testing.T) {
 	names := func(w *latticeWorld) (out []string) {
 		for _, job := range list[lattice.LatticeJobList](w.world).Items {

@@ -86,7 +86,8 @@ func (b behind) Get(ctx context.Context, key client.ObjectKey, object client.Obj
 	return b.Client.Get(ctx, key, object, opts...)
 }
 
-// TestAMistakeThatComesAfterTheWorkloadKeepsNobodyFromStarting: the job is admitted as it was, and would hold that quota for nothing.
+// TestAMistakeThatComesAfterTheWorkloadKeepsNobodyFromStarting: the job is admitted as it was, and would hold that
+// quota for nothing.
 func TestAMistakeThatComesAfterTheWorkloadKeepsNobodyFromStarting(t *testing.T) {
 	w := newExternalWorld(t)
 	if err := w.api.Create(t.Context(), flavor()); err != nil {
@@ -106,8 +107,8 @@ func TestAMistakeThatComesAfterTheWorkloadKeepsNobodyFromStarting(t *testing.T) 
 	}
 }
 
-// TestALostJobGivesItsQuotaBack: nothing of it will run any more. What is not seen is not lost: an operator that has just begun may read
-// of the job before it does of its VCJob.
+// TestALostJobGivesItsQuotaBack: nothing of it will run any more. What is not seen is not lost: an operator that has
+// just begun may read of the job before it does of its VCJob.
 func TestALostJobGivesItsQuotaBack(t *testing.T) {
 	w := runsWithVolcano(t)
 	w.reconciler = jobs.NewReconciler(latticejob.New(latticejob.Settings{External: true}), blind{w.watched()}, w.events, w.clock)
@@ -131,7 +132,8 @@ func TestALostJobGivesItsQuotaBack(t *testing.T) {
 	}
 }
 
-// TestADeletedJobHoldsItsQuotaWhileItsPodsRun, which Volcano has made, and no longer: neither for those of a later VCJob of its name.
+// TestADeletedJobHoldsItsQuotaWhileItsPodsRun, which Volcano has made, and no longer: neither for those of a later
+// VCJob of its name.
 func TestADeletedJobHoldsItsQuotaWhileItsPodsRun(t *testing.T) {
 	for name, labels := range map[string]func(*volcano.Job) map[string]string{
 		"":                              func(vcjob *volcano.Job) map[string]string { return vcjob.Spec.Tasks[0].Template.Labels },
@@ -176,7 +178,8 @@ func (w *latticeWorld) evict() {
 	w.updateStatus(evicted)
 }
 
-// TestAnEvictedJobIsNotLost: though the operator is killed between any two of its writes, what it has deleted itself is made again.
+// TestAnEvictedJobIsNotLost: though the operator is killed between any two of its writes, what it has deleted itself is
+// made again.
 func TestAnEvictedJobIsNotLost(t *testing.T) {
 	life := func(t *testing.T, f fault) *latticeWorld {
 		w := runsWithVolcano(t)
@@ -198,7 +201,8 @@ func TestAnEvictedJobIsNotLost(t *testing.T) {
 	}
 }
 
-// TestAnEvictedJobIsNotLostToWhoLags: another operator takes over, which has seen that the VCJob is gone, and not yet that the job says why.
+// TestAnEvictedJobIsNotLostToWhoLags: another operator takes over, which has seen that the VCJob is gone, and not yet
+// that the job says why.
 func TestAnEvictedJobIsNotLostToWhoLags(t *testing.T) {
 	w := runsWithVolcano(t)
 	ran := w.latticeJob()
@@ -220,8 +224,8 @@ func TestAnEvictedJobIsNotLostToWhoLags(t *testing.T) {
 	}
 }
 
-// TestAJobOfWhichTheVCJobQueuesHasNoWorkload: where Muster runs VCJobs that Volcano has run before, what the jobs had queued for
-// themselves with goes, or both would take quota. It goes once the pods are gone that Volcano has made.
+// TestAJobOfWhichTheVCJobQueuesHasNoWorkload: where Muster runs VCJobs that Volcano has run before, what the jobs had
+// queued for themselves with goes, or both would take quota. It goes once the pods are gone that Volcano has made.
 func TestAJobOfWhichTheVCJobQueuesHasNoWorkload(t *testing.T) {
 	for name, edit := range map[string]func(*lattice.LatticeJob){
 		"by its field": func(*lattice.LatticeJob) {},
@@ -278,7 +282,8 @@ func TestAPrebuiltWorkloadIsTheVCJobs(t *testing.T) {
 	}
 }
 
-// TestPodsAreNotCountedTwiceWhereVolcanoTakesOver: the VCJob's Workload counts what Muster has started, for as long as that runs.
+// TestPodsAreNotCountedTwiceWhereVolcanoTakesOver: the VCJob's Workload counts what Muster has started, for as long as
+// that runs.
 func TestPodsAreNotCountedTwiceWhereVolcanoTakesOver(t *testing.T) {
 	w := newExternalWorld(t)
 	w.edit(func(job *lattice.LatticeJob) { job.Spec.Queue = "cq" })

@@ -197,8 +197,8 @@ func (w *latticeWorld) objects() map[string]any {
 	return out
 }
 
-// TestNoWriteThatFailsChangesWhatBecomesOfALatticeJob: each write of each of its lives fails in turn, before it took effect or after, as where
-// the operator is killed between any two; it comes to the same objects, and to the same end.
+// TestNoWriteThatFailsChangesWhatBecomesOfALatticeJob: each write of each of its lives fails in turn, before it took
+// effect or after, as where the operator is killed between any two; it comes to the same objects, and to the same end.
 func TestNoWriteThatFailsChangesWhatBecomesOfALatticeJob(t *testing.T) {
 	for name, life := range latticeLives {
 		t.Run(name, func(t *testing.T) {

@@ -36,38 +36,38 @@ func (d diffDespiteStatus) Data(desired client.Object) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	steps := []step{
+	steps := []patchOp{
 		{Op: "test", Path: "/metadata/uid", Value: d.base.GetUID()},
 		{Op: "test", Path: "/metadata/generation", Value: d.base.GetGeneration()},
 	}
-	return json.Marshal(append(steps, stepsOf("", changes, seen)...))
+	return json.Marshal(append(steps, patchOps("", changes, seen)...))
 }
 
-// step is an operation of a JSON patch.
-type step struct {
+// patchOp is an operation of a JSON patch.
+type patchOp struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value any    `json:"value"`
 }
 
-// stepsOf returns the JSON patch operations that are equivalent to a merge patch of the value at path. Metadata, which
+// patchOps returns the JSON patch operations that are equivalent to a merge patch of the value at path. Metadata, which
 // the generation does not cover, is tested before it is changed.
-func stepsOf(path string, changes, seen map[string]any) (out []step) {
+func patchOps(path string, changes, seen map[string]any) (out []patchOp) {
 	for _, key := range slices.Sorted(maps.Keys(changes)) {
 		at := path + "/" + pointerEscape.Replace(key)
 		is, deeper := changes[key].(map[string]any)
 		was, there := seen[key].(map[string]any)
 		if deeper && there {
-			out = append(out, stepsOf(at, is, was)...)
+			out = append(out, patchOps(at, is, was)...)
 			continue
 		}
 		if strings.HasPrefix(at, "/metadata/") {
-			out = append(out, step{Op: "test", Path: at, Value: seen[key]})
+			out = append(out, patchOp{Op: "test", Path: at, Value: seen[key]})
 		}
 		if changes[key] == nil {
-			out = append(out, step{Op: "remove", Path: at})
+			out = append(out, patchOp{Op: "remove", Path: at})
 		} else {
-			out = append(out, step{Op: "add", Path: at, Value: changes[key]})
+			out = append(out, patchOp{Op: "add", Path: at, Value: changes[key]})
 		}
 	}
 	return out

@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// podsGathered is how long changes of a job's pods are batched: many pods change at once, and each reconcile reads all
-// of them.
-const podsGathered = 50 * time.Millisecond
+// podsBatchDelay is how long changes of a job's pods are batched: many pods change at once, and each reconcile reads
+// all of them.
+const podsBatchDelay = 50 * time.Millisecond
 
 // podsOf returns the pods of the job that the API needs. They are shared with the cache.
 func (r *reconciler[T]) podsOf(ctx context.Context, job T) ([]*corev1.Pod, error) {
@@ -39,9 +39,9 @@ func (r *reconciler[T]) podsOf(ctx context.Context, job T) ([]*corev1.Pod, error
 
 // requests enqueues the job of a pod.
 func (p *PodsOf[T]) requests() handler.EventHandler {
-	return gather(handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
+	return batchRequests(handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: object.GetNamespace(), Name: p.JobOf(object.(*corev1.Pod))}}}
-	}), podsGathered)
+	}), podsBatchDelay)
 }
 
 // matter filters out events of pods that cannot matter to a job.

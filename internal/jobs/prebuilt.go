@@ -38,25 +38,25 @@ func takePrebuilt(job client.Object, kind schema.GroupVersionKind, found *kueue.
 	case found == nil:
 		return nil, []Event{Obstacle(prebuiltMissing, fmt.Sprintf(
 			"The job waits: the Workload %s, which its label %s names, does not exist", name, kueue.PrebuiltWorkloadLabel))}
-	case metav1.GetControllerOf(found) != nil && !isOf(found, job, kind):
+	case metav1.GetControllerOf(found) != nil && !isControlledBy(found, job, kind):
 		return nil, []Event{Obstacle(prebuiltTaken, fmt.Sprintf(
 			"The job waits: the Workload %s, which its label %s names, belongs to %s %s", name, kueue.PrebuiltWorkloadLabel,
 			metav1.GetControllerOf(found).Kind, metav1.GetControllerOf(found).Name))}
 	case workload.IsFinished(found):
-		return nil, toldFinished(job, found)
-	case !asksTheSame(found.Spec.PodSets, described.PodSets) && !(workload.HoldsQuota(found) && isOf(found, job, kind)):
+		return nil, finishedEvents(job, found)
+	case !asksTheSame(found.Spec.PodSets, described.PodSets) && !(workload.HoldsQuota(found) && isControlledBy(found, job, kind)):
 		// A Workload that the job already controls was compared before; differences are what its admission added to the
 		// job.
 		return outOfSync(found, now)
-	case !isOf(found, job, kind):
+	case !isControlledBy(found, job, kind):
 		return []Write{Change(found, adopted(job, kind, found, queue))}, nil
 	}
 	return nil, nil
 }
 
-// inFull returns the Workload with the job's own pod templates, except for the requests and placement constraints of
-// the Workload, since a Workload made by hand has little more than those. It returns nil for nil.
-func inFull(w *kueue.Workload, podSets []kueue.PodSet) *kueue.Workload {
+// withJobTemplates returns the Workload with the job's own pod templates, except for the requests and placement
+// constraints of the Workload, since a Workload made by hand has little more than those. It returns nil for nil.
+func withJobTemplates(w *kueue.Workload, podSets []kueue.PodSet) *kueue.Workload {
 	if w == nil {
 		return nil
 	}
@@ -77,20 +77,20 @@ func inFull(w *kueue.Workload, podSets []kueue.PodSet) *kueue.Workload {
 func outOfSync(found *kueue.Workload, now time.Time) ([]Write, []Event) {
 	over := found.DeepCopy()
 	finish(over, kueue.WorkloadFinishedReasonOutOfSync, outOfSyncMessage, now)
-	return []Write{ChangeStatus(found, over)}, []Event{toldOutOfSync(found)}
+	return []Write{ChangeStatus(found, over)}, []Event{outOfSyncEvent(found)}
 }
 
-func toldOutOfSync(found *kueue.Workload) Event {
+func outOfSyncEvent(found *kueue.Workload) Event {
 	return Obstacle(prebuiltOutOfSync, fmt.Sprintf(
 		"The job waits: the Workload %s, which its label %s names, asks for other pods than the job", found.Name, kueue.PrebuiltWorkloadLabel))
 }
 
-// toldFinished returns an event that says why the job cannot be admitted with the finished Workload, unless that ended
-// with the job itself. What the Workload asked for cannot be compared: the cache drops it.
-func toldFinished(job client.Object, found *kueue.Workload) []Event {
+// finishedEvents returns an event that says why the job cannot be admitted with the finished Workload, unless that
+// ended with the job itself. What the Workload asked for cannot be compared: the cache drops it.
+func finishedEvents(job client.Object, found *kueue.Workload) []Event {
 	switch {
 	case meta.FindStatusCondition(found.Status.Conditions, kueue.WorkloadFinished).Reason == kueue.WorkloadFinishedReasonOutOfSync:
-		return []Event{toldOutOfSync(found)}
+		return []Event{outOfSyncEvent(found)}
 	case metav1.IsControlledBy(found, job):
 		return nil
 	}

@@ -25,14 +25,14 @@ import (
 func (r *reconciler[T]) children(ctx context.Context, job T) ([]client.Object, error) {
 	var out []client.Object
 	owns := r.owns
-	for _, l := range r.later {
+	for _, l := range r.optional {
 		if l.seen.Load() {
 			owns = append(owns[:len(owns):len(owns)], l.Object)
 		}
 	}
 	keys := []string{string(job.GetUID())}
 	if r.api.Targets != nil {
-		keys = append(keys, targetedAs(job.GetName()))
+		keys = append(keys, targetKey(job.GetName()))
 	}
 	for _, kind := range owns {
 		for _, key := range keys {
@@ -110,7 +110,7 @@ func (r *reconciler[T]) facts(ctx context.Context, job T) (Facts, error) {
 			return Facts{}, fmt.Errorf("reading the facts that jobs depend on: %w", err)
 		}
 	}
-	served, err := r.asked(ctx)
+	served, err := r.servedKinds(ctx)
 	if err != nil {
 		return Facts{}, err
 	}
@@ -133,13 +133,13 @@ func (r *reconciler[T]) facts(ctx context.Context, job T) (Facts, error) {
 	}, nil
 }
 
-// asked returns which of the kinds in API.Asks and API.Later the cluster serves.
-func (r *reconciler[T]) asked(ctx context.Context) (map[schema.GroupResource]bool, error) {
-	if len(r.api.Asks)+len(r.later) == 0 {
+// servedKinds returns which of the kinds in API.Asks and API.Later the cluster serves.
+func (r *reconciler[T]) servedKinds(ctx context.Context) (map[schema.GroupResource]bool, error) {
+	if len(r.api.Asks)+len(r.optional) == 0 {
 		return nil, nil
 	}
-	served := make(map[schema.GroupResource]bool, len(r.api.Asks)+len(r.later))
-	for _, l := range r.later {
+	served := make(map[schema.GroupResource]bool, len(r.api.Asks)+len(r.optional))
+	for _, l := range r.optional {
 		served[l.Resource] = l.seen.Load()
 	}
 	for _, kind := range r.api.Asks {
@@ -207,12 +207,12 @@ func byName[O any, P interface {
 	return out
 }
 
-// unseenPause is how soon a job is reconciled again if it has a child that the cache does not show yet. The watch
+// staleCacheRetry is how soon a job is reconciled again if it has a child that the cache does not show yet. The watch
 // usually delivers the child earlier.
-const unseenPause = time.Second
+const staleCacheRetry = time.Second
 
-// isThere reports whether the object exists, by a live read, and the job controls it. A nil object does not.
-func (r *reconciler[T]) isThere(ctx context.Context, job T, object client.Object) (bool, error) {
+// exists reports whether the object exists, by a live read, and the job controls it. A nil object does not.
+func (r *reconciler[T]) exists(ctx context.Context, job T, object client.Object) (bool, error) {
 	if object == nil {
 		return false, nil
 	}

@@ -20,13 +20,13 @@ type Readiness struct {
 	Patience time.Duration
 }
 
-// readinessLooks is how long after a reconcile that found the API server busy the next one follows.
-const readinessLooks = 10 * time.Second
+// readinessRetry is how long after a reconcile that found the API server busy the next one follows.
+const readinessRetry = 10 * time.Second
 
-// keepBack returns the plan without a write that only reports readiness, as long as that can wait, and due when it is
+// holdBack returns the plan without a write that only reports readiness, as long as that can wait, and due when it is
 // to be tried again.
-func (r Readiness) keepBack(p Plan, now time.Time) Plan {
-	at := slices.IndexFunc(p.Writes, tellsReadyAlone)
+func (r Readiness) holdBack(p Plan, now time.Time) Plan {
+	at := slices.IndexFunc(p.Writes, reportsReadinessOnly)
 	if at < 0 || r.Busy == nil || !r.Busy() {
 		return p
 	}
@@ -36,16 +36,16 @@ func (r Readiness) keepBack(p Plan, now time.Time) Plan {
 		return p
 	}
 	p.Writes = slices.Delete(slices.Clone(p.Writes), at, at+1)
-	if again := now.Add(readinessLooks); again.Before(latest) {
+	if again := now.Add(readinessRetry); again.Before(latest) {
 		latest = again
 	}
 	p.DueBy(latest)
 	return p
 }
 
-// tellsReadyAlone reports whether the write changes nothing on an admitted Workload except to say that all its pods
-// have become ready for the first time.
-func tellsReadyAlone(w Write) bool {
+// reportsReadinessOnly reports whether the write changes nothing on an admitted Workload except to say that all its
+// pods have become ready for the first time.
+func reportsReadinessOnly(w Write) bool {
 	before, ok := w.base.(*kueue.Workload)
 	after, also := w.object.(*kueue.Workload)
 	if !ok || !also || w.verb != verbChangeStatus || !meta.IsStatusConditionTrue(before.Status.Conditions, kueue.WorkloadAdmitted) ||

@@ -31,7 +31,7 @@ func TestReadinessGivesWay(t *testing.T) {
 		due   time.Duration // since the admission; 0: it is written
 	}{
 		"quiet":                     {ChangeStatus(admitted, ready), false, time.Second, 0},
-		"busy":                      {ChangeStatus(admitted, ready), true, time.Second, time.Second + readinessLooks},
+		"busy":                      {ChangeStatus(admitted, ready), true, time.Second, time.Second + readinessRetry},
 		"busy, soon over":           {ChangeStatus(admitted, ready), true, patience - time.Second, patience},
 		"busy for long":             {ChangeStatus(admitted, ready), true, patience, 0},
 		"with other news":           {ChangeStatus(admitted, reclaims), true, time.Second, 0},
@@ -40,7 +40,7 @@ func TestReadinessGivesWay(t *testing.T) {
 		"a write of something else": {Create(admitted), true, time.Second, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := Readiness{Busy: func() bool { return tc.busy }, Patience: patience}.keepBack(Plan{Writes: []Write{tc.write}}, admittedAt.Add(tc.after))
+			p := Readiness{Busy: func() bool { return tc.busy }, Patience: patience}.holdBack(Plan{Writes: []Write{tc.write}}, admittedAt.Add(tc.after))
 			kept := len(p.Writes) == 0
 			if kept != (tc.due > 0) || kept && !p.Due.Equal(admittedAt.Add(tc.due)) {
 				t.Errorf("%d writes, due %s after the admission", len(p.Writes), p.Due.Sub(admittedAt))

@@ -24,7 +24,7 @@ type reconciler[T client.Object] struct {
 	api API[T]
 	// owns lists the kinds that Plan may create, later those of them that the cluster may not serve yet.
 	owns        []client.Object
-	later       []*late
+	optional    []*optionalKind
 	nativeGangs bool
 	agent       func() podspec.Agent // nil for none
 	// served lists the kinds of job APIs whose jobs queue for the objects that they own.
@@ -40,12 +40,12 @@ type reconciler[T client.Object] struct {
 	// busy reports whether the API server is overloaded; nil means never.
 	busy  func() bool
 	clock clock.PassiveClock
-	// counts and reclaims hold back writes that can wait.
-	counts, reclaims counts
-	lives            lives
-	told             told
-	lacks            lacks
-	namers           namers
+	// statuses and reclaims hold back writes that can wait.
+	statuses, reclaims deferrals
+	states             jobStates
+	standing           standingEvents
+	lacks              lacks
+	prebuiltIndex      prebuiltIndex
 }
 
 // Reconcile brings the job of the request up to date, or drops what is remembered of a job that is gone.
@@ -56,7 +56,7 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 		return ctrl.Result{}, err
 	}
 	lives := err == nil && job.GetDeletionTimestamp().IsZero()
-	wait, err := r.letWorkloadsGo(ctx, req.NamespacedName, job, lives)
+	wait, err := r.releaseWorkloads(ctx, req.NamespacedName, job, lives)
 	if !lives {
 		r.forget(req.NamespacedName)
 	}
@@ -67,27 +67,27 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: sooner(wait, again)}, nil
+	return ctrl.Result{RequeueAfter: earlierRetry(wait, again)}, nil
 }
 
 // step observes the job, plans, and carries out the plan. It returns after how long to reconcile the job again even if
 // nothing happens, 0 for never.
 func (r *reconciler[T]) step(ctx context.Context, job T) (again time.Duration, err error) {
-	r.namers.note(job)
-	if !r.knowsLateKinds() {
+	r.prebuiltIndex.set(job)
+	if !r.knowsOptionalKinds() {
 		return 0, nil
 	}
 	plan, err := r.plan(ctx, job)
 	if err != nil {
 		return 0, err
 	}
-	switch there, err := r.isThere(ctx, job, plan.IfGone); {
+	switch there, err := r.exists(ctx, job, plan.IfGone); {
 	case err != nil:
 		return 0, err
 	case there:
-		return unseenPause, nil
+		return staleCacheRetry, nil
 	}
-	plan = r.keepBack(job, plan)
+	plan = r.holdBack(job, plan)
 	if !plan.Due.IsZero() {
 		again = max(plan.Due.Sub(r.clock.Now()), 1)
 	}
@@ -96,35 +96,35 @@ func (r *reconciler[T]) step(ctx context.Context, job T) (again time.Duration, e
 	err = r.executor.Run(ctx, job, plan)
 	// If an object that the plan was based on has changed since, its events may be outdated: the next plan reports
 	// them.
-	holds := err == nil || plan.StatusOnError == nil && !overtaken(err)
-	if holds && !r.told.tell(job, standing, r.executor.tellWhatHolds) {
-		again = sooner(again, untoldPause())
+	holds := err == nil || plan.StatusOnError == nil && !isConflict(err)
+	if holds && !r.standing.record(job, standing, r.executor.recordStanding) {
+		again = earlierRetry(again, standingEventRetry())
 	}
 	switch {
 	case err == nil:
 		r.count(job, plan)
-	case overtaken(err):
+	case isConflict(err):
 		// The watch delivers the other writer's change and triggers the retry.
 		ctrl.LoggerFrom(ctx).V(1).Info("planning again after a conflict", "cause", err.Error())
-	case !comesToNothing(err):
+	case !isNamespaceTerminating(err):
 		return 0, err
 	}
 	return again, nil
 }
 
-// keepBack returns the plan without the writes that can wait, and due when they cannot wait any longer.
-func (r *reconciler[T]) keepBack(job T, plan Plan) Plan {
+// holdBack returns the plan without the writes that can wait, and due when they cannot wait any longer.
+func (r *reconciler[T]) holdBack(job T, plan Plan) Plan {
 	now := r.clock.Now()
-	plan = r.reclaims.keepBackReclaims(job, plan, now)
-	plan = plan.withMemoryFirst()
-	plan = r.counts.keepBack(job, plan, plan.patience(r.api.CountsEvery, r.busy != nil && r.busy()), now)
-	return r.readiness.keepBack(plan, now)
+	plan = r.reclaims.holdBackReclaims(job, plan, now)
+	plan = plan.withStatusBeforeReclaims()
+	plan = r.statuses.holdBackStatus(job, plan, plan.statusDelay(r.api.CountsEvery, r.busy != nil && r.busy()), now)
+	return r.readiness.holdBack(plan, now)
 }
 
 // count updates the metrics once the plan is carried out.
 func (r *reconciler[T]) count(job T, plan Plan) {
-	if r.countsLives() {
-		r.lives.look(job, plan.Progress, r.clock.Now()).count(r.api.Kind.Kind, job.GetNamespace())
+	if r.countsJobs() {
+		r.states.observe(job, plan.Progress, r.clock.Now()).count(r.api.Kind.Kind, job.GetNamespace())
 	}
 	if plan.StartedUnheld {
 		startedUnheld.WithLabelValues(r.api.Kind.Kind).Inc()
@@ -133,26 +133,26 @@ func (r *reconciler[T]) count(job T, plan Plan) {
 
 // forget drops what is remembered of a job that is gone or being deleted.
 func (r *reconciler[T]) forget(job types.NamespacedName) {
-	r.counts.forget(job)
+	r.statuses.forget(job)
 	r.reclaims.forget(job)
-	r.told.forget(job)
+	r.standing.forget(job)
 	r.lacks.forget(job)
-	r.namers.forget(job)
-	if r.lives.forget(job) && r.countsLives() {
-		moment{deleted: true}.count(r.api.Kind.Kind, job.Namespace)
+	r.prebuiltIndex.forget(job)
+	if r.states.forget(job) && r.countsJobs() {
+		transition{deleted: true}.count(r.api.Kind.Kind, job.Namespace)
 	}
 }
 
-// sooner returns the shorter of two waits; 0 means that there is none.
-func sooner(a, b time.Duration) time.Duration {
+// earlierRetry returns the shorter of two waits; 0 means that there is none.
+func earlierRetry(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return max(a, b)
 	}
 	return min(a, b)
 }
 
-// countsLives reports whether jobs of this API are counted here. External jobs are counted by their own controller.
-func (r *reconciler[T]) countsLives() bool { return !r.api.External }
+// countsJobs reports whether jobs of this API are counted here. External jobs are counted by their own controller.
+func (r *reconciler[T]) countsJobs() bool { return !r.api.External }
 
 // plan returns everything that has to be done for the job: the plan of its API, and what keeps its Workload in sync.
 func (r *reconciler[T]) plan(ctx context.Context, job T) (Plan, error) {
@@ -162,12 +162,12 @@ func (r *reconciler[T]) plan(ctx context.Context, job T) (Plan, error) {
 	}
 	described := r.api.Describe(job, facts)
 	if !r.api.Resizes {
-		keepSizes(described.PodSets)
+		fixSizes(described.PodSets)
 	}
 	if described.Foreign {
 		return Plan{}, nil
 	}
-	seen, err := r.look(ctx, job, facts)
+	seen, err := r.observe(ctx, job, facts)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -176,7 +176,7 @@ func (r *reconciler[T]) plan(ctx context.Context, job T) (Plan, error) {
 		return Plan{}, err
 	}
 	var own *kueue.Workload
-	if found != nil && isOf(found, job, r.api.Kind) {
+	if found != nil && isControlledBy(found, job, r.api.Kind) {
 		own = found
 	}
 	seen.Facts.Priorities = facts.Priorities.remembering(own)
@@ -203,13 +203,13 @@ func (r *reconciler[T]) plan(ctx context.Context, job T) (Plan, error) {
 func (r *reconciler[T]) planAlone(seen Seen[T]) Plan {
 	plan := r.api.Plan(seen)
 	if !r.nativeGangs {
-		plan.Writes = append(plan.Writes, loosen(seen.Children)...)
+		plan.Writes = append(plan.Writes, relaxPodGroups(seen.Children)...)
 	}
 	return plan
 }
 
-// look reads what exists of the job, except for its Workload.
-func (r *reconciler[T]) look(ctx context.Context, job T, facts Facts) (seen Seen[T], err error) {
+// observe reads what exists of the job, except for its Workload.
+func (r *reconciler[T]) observe(ctx context.Context, job T, facts Facts) (seen Seen[T], err error) {
 	seen = Seen[T]{Job: job, Facts: facts}
 	if seen.Children, err = r.children(ctx, job); err != nil {
 		return seen, err
@@ -232,7 +232,7 @@ func (r *reconciler[T]) planQueued(ctx context.Context, seen Seen[T], described 
 	}
 	granting := own
 	if prebuiltName(job) != "" {
-		granting = inFull(own, described.PodSets)
+		granting = withJobTemplates(own, described.PodSets)
 	}
 	seen.Admission = grantOf(granting, facts.Flavors, nodes)
 	seen.Admission.Until, seen.Admission.Bound = until(own, facts.Queues)
@@ -316,8 +316,8 @@ func cannotQueue(job client.Object, queue string, a Admission, queues QueueFacts
 	return nil
 }
 
-// asks returns what the job, in that queue, asks of its Workload.
-func (r *reconciler[T]) asks(job T, queue string, facts Facts) request {
+// requestFor returns what the job, in that queue, asks of its Workload.
+func (r *reconciler[T]) requestFor(job T, queue string, facts Facts) request {
 	asked, _ := requestOf(job, facts.Priorities)
 	if r.api.Pauses {
 		return asked
@@ -328,10 +328,10 @@ func (r *reconciler[T]) asks(job T, queue string, facts Facts) request {
 // queueWrites returns the writes and events that keep the job's Workload in sync, be it the job's own or one that it
 // names.
 func (r *reconciler[T]) queueWrites(job T, described Description, queue string, facts Facts, found *kueue.Workload, progress Progress, now time.Time) ([]Write, []Event) {
-	asked := r.asks(job, queue, facts)
+	asked := r.requestFor(job, queue, facts)
 	prebuilt := r.prebuiltOf(job) != ""
 	givesBack := progress.QueuesAnew || described.Paused && !prebuilt && progress.Outcome == nil
-	owns := found != nil && isOf(found, job, r.api.Kind)
+	owns := found != nil && isControlledBy(found, job, r.api.Kind)
 	var events []Event
 	if progress.Outcome == nil {
 		events = mistakesOf(job, described, facts.Priorities, owns && !givesBack && found.DeletionTimestamp.IsZero())
@@ -361,7 +361,7 @@ func (r *reconciler[T]) queueWrites(job T, described Description, queue string, 
 	case prebuilt, len(events) > 0:
 		wanted = found // a prebuilt Workload says itself what it asks for; a mistake changes nothing
 	case progress.Outcome == nil && progress.Refused == "":
-		events = countsLater(job, queue, found, asked)
+		events = deferredChanges(job, queue, found, asked)
 	}
 	return workloadWrites(found, wanted, progress, r.backoff, now), events
 }
@@ -380,7 +380,7 @@ func (r *reconciler[T]) workload(ctx context.Context, job T) (*kueue.Workload, e
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("reading Workload %s: %w", key, err)
-	case prebuilt == "" && !isOf(&w, job, r.api.Kind):
+	case prebuilt == "" && !isControlledBy(&w, job, r.api.Kind):
 		return nil, fmt.Errorf("reading Workload %s: %w", key, &nameTakenError{kind: "Workload", name: key.Name})
 	}
 	return &w, nil
@@ -395,9 +395,9 @@ func (r *reconciler[T]) prebuiltOf(job T) string {
 	return prebuiltName(job)
 }
 
-// isOf reports whether the Workload is controlled by the job. The kind of the owner is compared as well, because the
-// admission policies decide by that kind who may set what on a Workload.
-func isOf(w *kueue.Workload, job client.Object, kind schema.GroupVersionKind) bool {
+// isControlledBy reports whether the Workload is controlled by the job. The kind of the owner is compared as well,
+// because the admission policies decide by that kind who may set what on a Workload.
+func isControlledBy(w *kueue.Workload, job client.Object, kind schema.GroupVersionKind) bool {
 	owner := metav1.GetControllerOfNoCopy(w)
 	if owner == nil || owner.UID != job.GetUID() || owner.Kind != kind.Kind {
 		return false

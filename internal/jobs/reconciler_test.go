@@ -164,8 +164,8 @@ func TestConflicts(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeMadeInANamespaceThatGoesIsNoError: the job goes with it. Nobody is told, for events are not made there either, and it is
-// not tried again.
+// TestWhatCannotBeMadeInANamespaceThatGoesIsNoError: the job goes with it. Nobody is told, for events are not made
+// there either, and it is not tried again.
 func TestWhatCannotBeMadeInANamespaceThatGoesIsNoError(t *testing.T) {
 	goes := apierrors.NewForbidden(batchv1.Resource("jobs"), "js-leader-0", errors.New("unable to create new content in namespace ns because it is being terminated"))
 	goes.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause, Message: "namespace ns is being terminated", Field: "metadata.namespace"}}

@@ -14,7 +14,8 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// refusalHeard is a refusal that is heard of at one time, in seconds, and tells another where it comes late or from another clock.
+// refusalHeard is a refusal that is heard of at one time, in seconds, and tells another where it comes late or from
+// another clock.
 type refusalHeard struct {
 	heard, last int
 	message     string
@@ -51,8 +52,8 @@ func (j *refusedJob) seen(at int) Seen[*batchv1.Job] {
 	return out
 }
 
-// refused looks at the job whenever a pod comes or goes, a refusal is heard of, or it is due, for five minutes. It says when and
-// why the job is refused, 0 for never.
+// refused looks at the job whenever a pod comes or goes, a refusal is heard of, or it is due, for five minutes. It says
+// when and why the job is refused, 0 for never.
 func (j *refusedJob) refused() (at int, why string) {
 	var known lacks
 	var due time.Time

@@ -28,9 +28,9 @@ const podsLeftPoll = 2 * time.Second
 // longestPoll bounds the interval between such lists for jobs that another controller runs now: they may run for weeks.
 const longestPoll = time.Minute
 
-// untilNextLook returns when to list again the pods that still run this long after the deletion: after the same time
+// nextPoll returns when to list again the pods that still run this long after the deletion: after the same time
 // again, within bounds.
-func untilNextLook(since time.Duration) time.Duration {
+func nextPoll(since time.Duration) time.Duration {
 	return min(max(since, podsLeftPoll), longestPoll)
 }
 
@@ -49,10 +49,10 @@ func ownerKeys(object client.Object) []string {
 
 func ownerKey(kind schema.GroupKind, name string) string { return kind.String() + "/" + name }
 
-// letWorkloadsGo removes the finalizer of each deleted Workload of deleted jobs with this name, once the pods that its
-// quota was for are gone. It returns when to check again if some are not, 0 for never. The Workloads of a job that
+// releaseWorkloads removes the finalizer of each deleted Workload of deleted jobs with this name, once the pods that
+// its quota was for are gone. It returns when to check again if some are not, 0 for never. The Workloads of a job that
 // still exists are left to its plan.
-func (r *reconciler[T]) letWorkloadsGo(ctx context.Context, name types.NamespacedName, job T, lives bool) (time.Duration, error) {
+func (r *reconciler[T]) releaseWorkloads(ctx context.Context, name types.NamespacedName, job T, lives bool) (time.Duration, error) {
 	var list kueue.WorkloadList
 	if err := r.client.List(ctx, &list, client.InNamespace(name.Namespace), client.UnsafeDisableDeepCopy,
 		client.MatchingFields{ownerIndex: ownerKey(r.api.Kind.GroupKind(), name.Name)}); err != nil {
@@ -75,12 +75,12 @@ func (r *reconciler[T]) letWorkloadsGo(ctx context.Context, name types.Namespace
 		case left:
 			wait = podsLeftPoll
 		default:
-			if free := released(w, false); free != nil {
+			if free := withoutFinalizer(w, false); free != nil {
 				writes = append(writes, Change(w, free))
 			}
 		}
 	}
-	if err := r.executor.Run(ctx, job, Plan{Writes: writes}); err != nil && !overtaken(err) {
+	if err := r.executor.Run(ctx, job, Plan{Writes: writes}); err != nil && !isConflict(err) {
 		errs = append(errs, client.IgnoreNotFound(err))
 	}
 	return wait, errors.Join(errs...)

@@ -33,59 +33,59 @@ func (s *sharedWatches) source(object client.Object, of handler.EventHandler, on
 	kind := reflect.TypeOf(object)
 	watch := s.of[kind]
 	if watch == nil {
-		watch = &sharedWatch{begun: make(chan struct{})}
+		watch = &sharedWatch{started: make(chan struct{})}
 		watch.SyncingSource = source.Kind[client.Object](s.cache, object, watch)
 		s.of[kind] = watch
 	}
-	watch.sharers++
-	return &sharer{sharedWatch: watch, hearer: hearer{handler: of, only: predicate.And(only...)}}
+	watch.expected++
+	return &sharedSource{sharedWatch: watch, hearer: subscriber{handler: of, only: predicate.And(only...)}}
 }
 
 // sharedWatch is the handler and source of one kind. It passes events on to all controllers that share it.
 type sharedWatch struct {
 	source.SyncingSource
-	sharers int
-	// begun is closed once all sharers have started.
-	begun chan struct{}
+	expected int
+	// started is closed once all sharers have started.
+	started chan struct{}
 
 	mu sync.Mutex
-	// hearers is complete, and does not change any more, before the first event is delivered.
-	hearers []hearer
+	// subscribers is complete, and does not change any more, before the first event is delivered.
+	subscribers []subscriber
 }
 
-// hearer is a controller that receives the events that its predicate lets through.
-type hearer struct {
+// subscriber is a controller that receives the events that its predicate lets through.
+type subscriber struct {
 	handler handler.EventHandler
 	only    predicate.Predicate
 	queue   requests
 }
 
-// sharer is the source of one controller.
-type sharer struct {
+// sharedSource is the source of one controller.
+type sharedSource struct {
 	*sharedWatch
-	hearer hearer
+	hearer subscriber
 }
 
 // Start registers the controller's queue. The last sharer starts the watch.
-func (s *sharer) Start(ctx context.Context, queue requests) error {
+func (s *sharedSource) Start(ctx context.Context, queue requests) error {
 	s.hearer.queue = queue
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.hearers = append(s.hearers, s.hearer)
-	if len(s.hearers) < s.sharers {
+	s.subscribers = append(s.subscribers, s.hearer)
+	if len(s.subscribers) < s.expected {
 		return nil
 	}
 	if err := s.SyncingSource.Start(ctx, queue); err != nil {
 		return err
 	}
-	close(s.begun)
+	close(s.started)
 	return nil
 }
 
 // WaitForSync returns once the controller has received the initial list.
-func (s *sharer) WaitForSync(ctx context.Context) error {
+func (s *sharedSource) WaitForSync(ctx context.Context) error {
 	select {
-	case <-s.begun:
+	case <-s.started:
 		return s.SyncingSource.WaitForSync(ctx)
 	case <-ctx.Done():
 		return fmt.Errorf("waiting until all controllers watch %s: %w", s, ctx.Err())
@@ -93,11 +93,11 @@ func (s *sharer) WaitForSync(ctx context.Context) error {
 }
 
 // String names the source in logs.
-func (s *sharer) String() string { return fmt.Sprint(s.SyncingSource) }
+func (s *sharedSource) String() string { return fmt.Sprint(s.SyncingSource) }
 
 // Create passes the event on.
 func (s *sharedWatch) Create(ctx context.Context, e event.CreateEvent, _ requests) {
-	for _, h := range s.hearers {
+	for _, h := range s.subscribers {
 		if h.only.Create(e) {
 			h.handler.Create(ctx, e, h.queue)
 		}
@@ -106,7 +106,7 @@ func (s *sharedWatch) Create(ctx context.Context, e event.CreateEvent, _ request
 
 // Update passes the event on.
 func (s *sharedWatch) Update(ctx context.Context, e event.UpdateEvent, _ requests) {
-	for _, h := range s.hearers {
+	for _, h := range s.subscribers {
 		if h.only.Update(e) {
 			h.handler.Update(ctx, e, h.queue)
 		}
@@ -115,7 +115,7 @@ func (s *sharedWatch) Update(ctx context.Context, e event.UpdateEvent, _ request
 
 // Delete passes the event on.
 func (s *sharedWatch) Delete(ctx context.Context, e event.DeleteEvent, _ requests) {
-	for _, h := range s.hearers {
+	for _, h := range s.subscribers {
 		if h.only.Delete(e) {
 			h.handler.Delete(ctx, e, h.queue)
 		}
@@ -124,7 +124,7 @@ func (s *sharedWatch) Delete(ctx context.Context, e event.DeleteEvent, _ request
 
 // Generic passes the event on.
 func (s *sharedWatch) Generic(ctx context.Context, e event.GenericEvent, _ requests) {
-	for _, h := range s.hearers {
+	for _, h := range s.subscribers {
 		if h.only.Generic(e) {
 			h.handler.Generic(ctx, e, h.queue)
 		}

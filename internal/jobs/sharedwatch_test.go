@@ -20,7 +20,8 @@ import (
 	"github.com/musterhq/muster/internal/testcluster"
 )
 
-// TestControllersShareAWatch: each of two controllers hears, once and by its own queue, what its predicate lets through.
+// TestControllersShareAWatch: each of two controllers hears, once and by its own queue, what its predicate lets
+// through.
 func TestControllersShareAWatch(t *testing.T) {
 	ctx := t.Context()
 	informers := &informertest.FakeInformers{Scheme: testcluster.Scheme()}

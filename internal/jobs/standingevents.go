@@ -10,14 +10,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// untoldPause returns after how long a job is reconciled again whose standing events the recorder had no capacity for.
-// It is up to a minute and random, so that many such jobs do not come back at the same time.
-func untoldPause() time.Duration { return wait.Jitter(30*time.Second, 1) }
+// standingEventRetry returns after how long a job is reconciled again whose standing events the recorder had no
+// capacity for. It is up to a minute and random, so that many such jobs do not come back at the same time.
+func standingEventRetry() time.Duration { return wait.Jitter(30*time.Second, 1) }
 
-// told records the standing events that each job was given, so that each is recorded once, however often the job is
-// reconciled: the event recorder does not recognize a repeated event if the job's resourceVersion has changed. It has
-// no entry for jobs without standing events. The zero value is ready for use.
-type told struct {
+// standingEvents records the standing events that each job was given, so that each is recorded once, however often the
+// job is reconciled: the event recorder does not recognize a repeated event if the job's resourceVersion has changed.
+// It has no entry for jobs without standing events. The zero value is ready for use.
+type standingEvents struct {
 	mu sync.Mutex
 	of map[types.NamespacedName]standing
 }
@@ -40,33 +40,33 @@ func (p Plan) standing() (standing, others []Event) {
 	return standing, others
 }
 
-// saysSame reports whether e need not be recorded after the other event.
-func (e Event) saysSame(other Event) bool {
+// sameStanding reports whether e need not be recorded after the other event.
+func (e Event) sameStanding(other Event) bool {
 	if e.About != "" {
 		e.Message, other.Message = "", ""
 	}
 	return e == other
 }
 
-// tell records those of the job's standing events that were not recorded before, and reports whether all are recorded
+// record records those of the job's standing events that were not recorded before, and reports whether all are recorded
 // now: tell returns false if the recorder has no capacity.
-func (t *told) tell(job client.Object, standing []Event, tell func(client.Object, Event) bool) (all bool) {
+func (t *standingEvents) record(job client.Object, standing []Event, record func(client.Object, Event) bool) (all bool) {
 	t.mu.Lock()
 	before := t.of[client.ObjectKeyFromObject(job)]
 	t.mu.Unlock()
 	var known []Event
 	for _, e := range standing {
-		saidHere := slices.ContainsFunc(known, e.saysSame) // both a job's API and its queue may report it
-		if saidHere || before.uid == job.GetUID() && slices.ContainsFunc(before.events, e.saysSame) || tell(job, e) {
+		saidHere := slices.ContainsFunc(known, e.sameStanding) // a job's API and queue may both report it
+		if saidHere || before.uid == job.GetUID() && slices.ContainsFunc(before.events, e.sameStanding) || record(job, e) {
 			known = append(known, e)
 		}
 	}
-	t.note(job, known)
+	t.remember(job, known)
 	return len(known) == len(standing)
 }
 
-// note records which standing events the job was given.
-func (t *told) note(job client.Object, events []Event) {
+// remember records which standing events the job was given.
+func (t *standingEvents) remember(job client.Object, events []Event) {
 	key := client.ObjectKeyFromObject(job)
 	if len(events) == 0 {
 		t.forget(key)
@@ -81,7 +81,7 @@ func (t *told) note(job client.Object, events []Event) {
 }
 
 // forget drops the standing events of the job of this name.
-func (t *told) forget(key types.NamespacedName) {
+func (t *standingEvents) forget(key types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.of, key)

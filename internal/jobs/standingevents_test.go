@@ -24,11 +24,11 @@ func TestAStandingEventIsKnownByWhatItIsAbout(t *testing.T) {
 		"what is only its words":     {Obstacle(InvalidJob, "a"), Obstacle(InvalidJob, "b"), true},
 		"what says first about what": {Obstacle(queueNotFound, "a"), about("q", "a"), true},
 	} {
-		var told told
+		var told standingEvents
 		job, times := jobWith(nil), 0
 		count := func(client.Object, Event) bool { times++; return true }
-		told.tell(job, []Event{tc.before}, count)
-		told.tell(job, []Event{tc.now}, count)
+		told.record(job, []Event{tc.before}, count)
+		told.record(job, []Event{tc.now}, count)
 		if got := times == 2; got != tc.isNews {
 			t.Errorf("%s: told again is %v, want %v", name, got, tc.isNews)
 		}
@@ -37,11 +37,11 @@ func TestAStandingEventIsKnownByWhatItIsAbout(t *testing.T) {
 
 // TestWhatIsToldByTwoIsToldOnce: a job may be told what its queue tells it as well.
 func TestWhatIsToldByTwoIsToldOnce(t *testing.T) {
-	var told told
+	var told standingEvents
 	job, times := jobWith(nil), 0
 	same := []Event{Obstacle(InvalidJob, "a"), Obstacle(InvalidJob, "a")}
 	for range 2 {
-		if !told.tell(job, same, func(client.Object, Event) bool { times++; return true }) || times != 1 {
+		if !told.record(job, same, func(client.Object, Event) bool { times++; return true }) || times != 1 {
 			t.Errorf("told %d times", times)
 		}
 	}

@@ -33,7 +33,8 @@ func stub(podSets ...kueue.PodSet) *kueue.Workload {
 	return w
 }
 
-// TestPodsOfAJobThatNamesAStubAreItsOwn: who makes a Workload by hand writes what it is to have quota for, and nothing else of the pods.
+// TestPodsOfAJobThatNamesAStubAreItsOwn: who makes a Workload by hand writes what it is to have quota for, and nothing
+// else of the pods.
 func TestPodsOfAJobThatNamesAStubAreItsOwn(t *testing.T) {
 	prebuilt := map[string]string{kueue.PrebuiltWorkloadLabel: "prebuilt"}
 	training := newTrainingJob()

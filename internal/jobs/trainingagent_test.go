@@ -11,7 +11,8 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// TestATrainingJobWhoseAgentIsNotServedAnyMoreGivesItsQuotaBack: it queued while the operator served one, and is told once what is wrong.
+// TestATrainingJobWhoseAgentIsNotServedAnyMoreGivesItsQuotaBack: it queued while the operator served one, and is told
+// once what is wrong.
 func TestATrainingJobWhoseAgentIsNotServedAnyMoreGivesItsQuotaBack(t *testing.T) {
 	runs := newTrainingJob()
 	runs.Spec.ReplicaSpecs.Template.Spec.Containers[0].Command = []string{"train"}

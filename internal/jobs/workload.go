@@ -88,7 +88,7 @@ func workloadWrites(seen, described *kueue.Workload, progress Progress, backoff 
 	if !equality.Semantic.DeepEqual(seen.Status, status.Status) {
 		return []Write{ChangeStatus(seen, status)}
 	}
-	if free := released(seen, progress.Active); free != nil {
+	if free := withoutFinalizer(seen, progress.Active); free != nil {
 		return []Write{Change(seen, free)}
 	}
 	if spec := respecified(seen, described, progress); spec != nil {
@@ -107,15 +107,15 @@ func pausedWrites(seen *kueue.Workload, progress Progress) []Write {
 	case seen.DeletionTimestamp.IsZero():
 		return []Write{Delete(seen, metav1.DeletePropagationBackground)}
 	}
-	if free := released(seen, progress.Active); free != nil {
+	if free := withoutFinalizer(seen, progress.Active); free != nil {
 		return []Write{Change(seen, free)}
 	}
 	return nil
 }
 
-// keepSizes makes all pod sets non-elastic. If a job that cannot be resized had an elastic pod set, the engine would
+// fixSizes makes all pod sets non-elastic. If a job that cannot be resized had an elastic pod set, the engine would
 // wait forever for the pods that it should give up.
-func keepSizes(podSets []kueue.PodSet) {
+func fixSizes(podSets []kueue.PodSet) {
 	for i := range podSets {
 		podSet := &podSets[i].Template.ObjectMeta
 		if _, says := podSet.Annotations[muster.MinReplicasAnnotation]; says {
@@ -127,12 +127,12 @@ func keepSizes(podSets []kueue.PodSet) {
 
 // isElastic reports whether the job may run at several sizes.
 func isElastic(w *kueue.Workload) bool {
-	return slices.ContainsFunc(w.Spec.PodSets, func(ps kueue.PodSet) bool { return saysLeast(&ps.Template) })
+	return slices.ContainsFunc(w.Spec.PodSets, func(ps kueue.PodSet) bool { return isElasticTemplate(&ps.Template) })
 }
 
-// released returns the Workload without its finalizer, or nil if it must keep it. It may lose it once it is finished or
-// deleted and its job has no pods.
-func released(seen *kueue.Workload, active bool) *kueue.Workload {
+// withoutFinalizer returns the Workload without its finalizer, or nil if it must keep it. It may lose it once it is
+// finished or deleted and its job has no pods.
+func withoutFinalizer(seen *kueue.Workload, active bool) *kueue.Workload {
 	over := workload.IsFinished(seen) || !seen.DeletionTimestamp.IsZero()
 	if active || !over || !slices.Contains(seen.Finalizers, kueue.ResourceInUseFinalizer) {
 		return nil
@@ -183,7 +183,7 @@ func respecified(seen, described *kueue.Workload, progress Progress) *kueue.Work
 func lowered(seen, described *kueue.Workload) int32 {
 	for i := range seen.Spec.PodSets {
 		was := &seen.Spec.PodSets[i]
-		if !saysLeast(&was.Template) {
+		if !isElasticTemplate(&was.Template) {
 			continue
 		}
 		for j := range described.Spec.PodSets {

@@ -437,8 +437,8 @@ func TestThePriorityOfAnElasticJobMayChangeWhileItRuns(t *testing.T) {
 	}
 }
 
-// TestAnElasticJobThatIsLoweredWhileItRunsSaysSo: by an annotation, for its pod sets are as they were admitted, and not for longer
-// than that is so.
+// TestAnElasticJobThatIsLoweredWhileItRunsSaysSo: by an annotation, for its pod sets are as they were admitted, and not
+// for longer than that is so.
 func TestAnElasticJobThatIsLoweredWhileItRunsSaysSo(t *testing.T) {
 	for name, tc := range map[string]struct {
 		rigid, waits, same, fixed bool
@@ -489,7 +489,7 @@ func TestAnElasticJobThatIsLoweredWhileItRunsSaysSo(t *testing.T) {
 func TestAPodSetIsElasticOnlyWhereItsAPIResizes(t *testing.T) {
 	asked := map[string]string{muster.MinReplicasAnnotation: "1", "mine": "2"}
 	podSets := []kueue.PodSet{{Name: "a", Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Annotations: asked}}}, {Name: "b"}}
-	keepSizes(podSets)
+	fixSizes(podSets)
 	if got := podSets[0].Template.Annotations; len(got) != 1 || got["mine"] != "2" {
 		t.Errorf("the pod set says %v", got)
 	}

@@ -17,8 +17,8 @@ type Write struct {
 	onFailure   string
 	onSuccess   *Event
 	fill        func(client.Object) error
-	// unsay removes from the status what it says that the write did.
-	unsay func(status client.Object)
+	// revert removes from the status what it says that the write did.
+	revert func(status client.Object)
 	// despiteStatus does a change even if the status has changed since.
 	despiteStatus bool
 }
@@ -94,7 +94,7 @@ func (w Write) OrWarn(reason string) Write {
 // OrUnsay returns the write as one whose success the plan's status reports. If it fails, or is still to be done when
 // the status is written, unsay corrects the status.
 func (w Write) OrUnsay(unsay func(status client.Object)) Write {
-	w.unsay = unsay
+	w.revert = unsay
 	return w
 }
 
@@ -104,8 +104,8 @@ func (w Write) AndTell(e Event) Write {
 	return w
 }
 
-// isHeardByQueue reports whether the write is to the job's Workload, by which its queue learns about the job.
-func (w Write) isHeardByQueue() bool {
+// isToWorkload reports whether the write is to the job's Workload, by which its queue learns about the job.
+func (w Write) isToWorkload() bool {
 	_, is := w.object.(*kueue.Workload)
 	return is
 }

@@ -28,27 +28,27 @@ type LateKind struct {
 	Object client.Object
 }
 
-// late is a LateKind with its state: known says that it has been found out whether the cluster serves the kind, seen
-// that its objects are cached. No job is reconciled before that is known: its children of this kind would seem to be
-// missing.
-type late struct {
+// optionalKind is a LateKind with its state: known says that it has been found out whether the cluster serves the kind,
+// seen that its objects are cached. No job is reconciled before that is known: its children of this kind would seem to
+// be missing.
+type optionalKind struct {
 	LateKind
 	known, seen atomic.Bool
 }
 
-// knowsLateKinds reports whether it is known for every late kind whether the cluster serves it. When that becomes
+// knowsOptionalKinds reports whether it is known for every late kind whether the cluster serves it. When that becomes
 // known, all jobs are reconciled.
-func (r *reconciler[T]) knowsLateKinds() bool {
-	return !slices.ContainsFunc(r.later, func(l *late) bool { return !l.known.Load() })
+func (r *reconciler[T]) knowsOptionalKinds() bool {
+	return !slices.ContainsFunc(r.optional, func(l *optionalKind) bool { return !l.known.Load() })
 }
 
 // establishedWithin is how soon to check again for a kind that has a definition but is not served yet: no event says
 // when the API server starts to serve it.
 const establishedWithin = time.Second
 
-// follow returns a source that watches the kind's objects from the time that the cluster serves it, and that enqueues
-// all jobs then.
-func (r *reconciler[T]) follow(mgr ctrl.Manager, l *late) source.Source {
+// optionalSource returns a source that watches the kind's objects from the time that the cluster serves it, and that
+// enqueues all jobs then.
+func (r *reconciler[T]) optionalSource(mgr ctrl.Manager, l *optionalKind) source.Source {
 	return source.Func(func(ctx context.Context, queue requests) error {
 		go func() {
 			log := mgr.GetLogger().WithName("jobs").WithValues("kind", r.api.Kind.Kind, "waitsFor", l.Resource.String())
@@ -62,9 +62,9 @@ func (r *reconciler[T]) follow(mgr ctrl.Manager, l *late) source.Source {
 				log.Info("jobs wait until the cluster serves the kind")
 				known()
 			}
-			err := r.await(ctx, mgr, l, missing)
+			err := r.awaitOptional(ctx, mgr, l, missing)
 			if err == nil {
-				err = r.see(ctx, mgr, l, queue)
+				err = r.watchOptional(ctx, mgr, l, queue)
 			}
 			switch {
 			case ctx.Err() != nil:
@@ -81,8 +81,8 @@ func (r *reconciler[T]) follow(mgr ctrl.Manager, l *late) source.Source {
 	})
 }
 
-// await returns once the cluster serves the kind. It calls missing once if the cluster does not serve it yet.
-func (r *reconciler[T]) await(ctx context.Context, mgr ctrl.Manager, l *late, missing func()) error {
+// awaitOptional returns once the cluster serves the kind. It calls missing once if the cluster does not serve it yet.
+func (r *reconciler[T]) awaitOptional(ctx context.Context, mgr ctrl.Manager, l *optionalKind, missing func()) error {
 	gvk, err := apiutil.GVKForObject(l.Object, mgr.GetScheme())
 	if err != nil {
 		return err
@@ -128,13 +128,13 @@ func (r *reconciler[T]) await(ctx context.Context, mgr ctrl.Manager, l *late, mi
 	}
 }
 
-// see indexes and watches the objects of the kind, and returns once they are cached.
-func (r *reconciler[T]) see(ctx context.Context, mgr ctrl.Manager, l *late, queue requests) error {
+// watchOptional indexes and watches the objects of the kind, and returns once they are cached.
+func (r *reconciler[T]) watchOptional(ctx context.Context, mgr ctrl.Manager, l *optionalKind, queue requests) error {
 	if err := mgr.GetFieldIndexer().IndexField(ctx, l.Object, controllerIndex, r.api.controllerOf); err != nil {
 		return fmt.Errorf("indexing %s by controller: %w", l.Resource, err)
 	}
 	of := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), r.api.New())
-	watch := source.Kind(mgr.GetCache(), l.Object, gather(of, r.api.Gathers), predicate.Predicate(predicate.Funcs{UpdateFunc: r.api.heeds}))
+	watch := source.Kind(mgr.GetCache(), l.Object, batchRequests(of, r.api.Gathers), predicate.Predicate(predicate.Funcs{UpdateFunc: r.api.needsReconcile}))
 	if err := watch.Start(ctx, queue); err != nil {
 		return err
 	}

@@ -9,18 +9,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// namers indexes the jobs of an API that name a Workload made by someone else. Every Workload without an owner is
-// looked up here, and few jobs name one. The zero value is ready for use.
-type namers struct {
+// prebuiltIndex indexes the jobs of an API that name a Workload made by someone else. Every Workload without an owner
+// is looked up here, and few jobs name one. The zero value is ready for use.
+type prebuiltIndex struct {
 	mu sync.Mutex
 	// named holds the Workload of each job, of the jobs of each Workload.
 	named map[types.NamespacedName]types.NamespacedName
 	of    map[types.NamespacedName]sets.Set[types.NamespacedName]
 }
 
-// note records which Workload the job names. It is called before that Workload is read, so that an event for it that
+// set records which Workload the job names. It is called before that Workload is read, so that an event for it that
 // comes later finds the job.
-func (n *namers) note(job client.Object) {
+func (n *prebuiltIndex) set(job client.Object) {
 	key := client.ObjectKeyFromObject(job)
 	workload := types.NamespacedName{Namespace: job.GetNamespace(), Name: prebuiltName(job)}
 	n.mu.Lock()
@@ -43,14 +43,14 @@ func (n *namers) note(job client.Object) {
 }
 
 // forget removes a job that is gone.
-func (n *namers) forget(job types.NamespacedName) {
+func (n *prebuiltIndex) forget(job types.NamespacedName) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.remove(job)
 }
 
 // remove removes the job. The caller holds the lock.
-func (n *namers) remove(job types.NamespacedName) {
+func (n *prebuiltIndex) remove(job types.NamespacedName) {
 	workload, names := n.named[job]
 	if !names {
 		return
@@ -61,8 +61,8 @@ func (n *namers) remove(job types.NamespacedName) {
 	}
 }
 
-// jobsThatName returns the jobs that name the Workload.
-func (n *namers) jobsThatName(workload client.Object) (out []reconcile.Request) {
+// jobsNaming returns the jobs that name the Workload.
+func (n *prebuiltIndex) jobsNaming(workload client.Object) (out []reconcile.Request) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for job := range n.of[client.ObjectKeyFromObject(workload)] {

@@ -11,8 +11,8 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// TestAWorkloadThatIsJustMadeTellsItsJobNothing: its job has made it. One that somebody has said something of does, and one that is
-// nobody's, which a job may name.
+// TestAWorkloadThatIsJustMadeTellsItsJobNothing: its job has made it. One that somebody has said something of does, and
+// one that is nobody's, which a job may name.
 func TestAWorkloadThatIsJustMadeTellsItsJobNothing(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*kueue.Workload)
@@ -28,7 +28,7 @@ func TestAWorkloadThatIsJustMadeTellsItsJobNothing(t *testing.T) {
 	} {
 		w := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: workloadName(schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}, "job", "u"), OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "job", UID: "u", Controller: ptr.To(true)}}}}
 		test.change(w)
-		if got := tellsJob(event.CreateEvent{Object: w}); got != test.tells {
+		if got := isNewToJob(event.CreateEvent{Object: w}); got != test.tells {
 			t.Errorf("%s: it tells its job something: %v, want %v", name, got, test.tells)
 		}
 	}

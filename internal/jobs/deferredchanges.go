@@ -12,36 +12,37 @@ import (
 )
 
 const (
-	// movesLaterReason is the reason of the event on a job that names another queue than the one whose quota it holds.
-	movesLaterReason = "QueueChangesLater"
-	// labelsLaterReason is the reason of the event on a job whose labels ask for something else than its quota was
+	// queueChangesLaterReason is the reason of the event on a job that names another queue than the one whose quota it
+	// holds.
+	queueChangesLaterReason = "QueueChangesLater"
+	// labelsCountLaterReason is the reason of the event on a job whose labels ask for something else than its quota was
 	// given for.
-	labelsLaterReason = "LabelsCountLater"
+	labelsCountLaterReason = "LabelsCountLater"
 )
 
-// countsLater returns events for a job that holds quota and has been changed to ask for something else: the change
+// deferredChanges returns events for a job that holds quota and has been changed to ask for something else: the change
 // takes effect only when the job is queued again, since held quota is never changed.
-func countsLater(job client.Object, queue string, own *kueue.Workload, asked request) []Event {
+func deferredChanges(job client.Object, queue string, own *kueue.Workload, asked request) []Event {
 	if own == nil || workload.IsFinished(own) || !workload.HoldsQuota(own) || workload.IsEvicted(own) || !own.DeletionTimestamp.IsZero() {
 		return nil // it is not admitted, or gives up its admission
 	}
 	var events []Event
 	if was := string(own.Spec.QueueName); queue != "" && was != queue {
-		events = append(events, Obstacle(movesLaterReason, fmt.Sprintf(
+		events = append(events, Obstacle(queueChangesLaterReason, fmt.Sprintf(
 			"The job stays in queue %s, whose quota it holds, and goes to queue %s when it waits again. To send it there at once, deactivate its Workload %s and activate it again",
 			was, queue, own.Name)))
 	}
-	if labels := labelsLater(job, own, asked); len(labels) > 0 {
-		events = append(events, Obstacle(labelsLaterReason, fmt.Sprintf(
+	if labels := deferredLabels(job, own, asked); len(labels) > 0 {
+		events = append(events, Obstacle(labelsCountLaterReason, fmt.Sprintf(
 			"The job holds quota as it asked for it: what it says by %s now counts when it waits again. To have it count at once, deactivate its Workload %s and activate it again",
 			strings.Join(labels, " and "), own.Name)))
 	}
 	return events
 }
 
-// labelsLater returns the labels whose change has no effect yet. Replacing one WorkloadPriorityClass by another takes
-// effect at once, and removing the time limit never does, so neither is listed.
-func labelsLater(job client.Object, own *kueue.Workload, asked request) (labels []string) {
+// deferredLabels returns the labels whose change has no effect yet. Replacing one WorkloadPriorityClass by another
+// takes effect at once, and removing the time limit never does, so neither is listed.
+func deferredLabels(job client.Object, own *kueue.Workload, asked request) (labels []string) {
 	class, ranked := job.GetLabels()[kueue.WorkloadPriorityClassLabel], own.Spec.PriorityClassSource == kueue.WorkloadPriorityClassSource
 	if (class != "") != ranked {
 		labels = append(labels, kueue.WorkloadPriorityClassLabel)

@@ -42,8 +42,8 @@ func (w *latticeWorld) edit(change func(*lattice.LatticeJob)) {
 	}
 }
 
-// TestNobodyIsLookedAtBeforeItIsKnownWhatIsServed: an operator that has just begun took Volcano for missing, and had all that waited give
-// their Workloads back, with their places in line.
+// TestNobodyIsLookedAtBeforeItIsKnownWhatIsServed: an operator that has just begun took Volcano for missing, and had
+// all that waited give their Workloads back, with their places in line.
 func TestNobodyIsLookedAtBeforeItIsKnownWhatIsServed(t *testing.T) {
 	w := newExternalWorld(t)
 	w.know(true)

@@ -1,0 +1,132 @@
+package jobs
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
+)
+
+// statusDelay is how long a status that reports only counts is held back, unless the API says otherwise. The children
+// of a large job change one by one, and a write for each of them would be most of what the job costs.
+const statusDelay = time.Second
+
+// busyStatusDelay is how long a status with StatusYields is held back while the API server is overloaded. By then most
+// jobs have more to report in the same write.
+const busyStatusDelay = 10 * time.Second
+
+// statusDelay returns how long the plan's status may be held back.
+func (p Plan) statusDelay(every time.Duration, busy bool) time.Duration {
+	switch {
+	case p.StatusFirst:
+		return 0
+	case p.StatusYields && busy:
+		return busyStatusDelay
+	case p.StatusCanWait:
+		return cmp.Or(every, statusDelay)
+	}
+	return 0
+}
+
+// deferrals records which jobs have a write that can wait, and when it is due. It is lost when the process ends; the
+// write is then done at once or a second later. The zero value is ready for use.
+type deferrals struct {
+	mu  sync.Mutex
+	due map[types.NamespacedName]time.Time
+}
+
+// holdBackStatus returns the plan without its status and the events that belong to it, as long as these can wait, and
+// due when they cannot any longer.
+func (c *deferrals) holdBackStatus(job client.Object, p Plan, patience time.Duration, now time.Time) Plan {
+	key := client.ObjectKeyFromObject(job)
+	if p.Status == nil || patience == 0 || equality.Semantic.DeepEqual(job, p.Status) {
+		if p.Status != nil {
+			c.forget(key) // it is written with this plan, or nothing is left to report
+		}
+		return p
+	}
+	due := c.dueAt(key, now.Add(patience))
+	if !now.Before(due) {
+		c.forget(key)
+		return p
+	}
+	p.Status = nil
+	p.Events = slices.DeleteFunc(p.Events, func(e Event) bool { return e.WithStatus })
+	p.DueBy(due)
+	return p
+}
+
+// holdBackReclaims returns the plan without a write that only returns the quota of pods that have ended, as long as
+// that can wait: the pods of a job often end together.
+func (c *deferrals) holdBackReclaims(job client.Object, p Plan, now time.Time) Plan {
+	key := client.ObjectKeyFromObject(job)
+	if !slices.ContainsFunc(p.Writes, reclaimsPodsOnly) {
+		c.forget(key)
+		return p
+	}
+	due := c.dueAt(key, now.Add(statusDelay))
+	if !now.Before(due) {
+		c.forget(key)
+		return p
+	}
+	p.Writes = slices.DeleteFunc(p.Writes, reclaimsPodsOnly)
+	p.DueBy(due)
+	return p
+}
+
+// withStatusBeforeReclaims returns the plan with its status before its writes if one of them returns the quota of pods
+// that have ended. The status may be the only record of these ends: without it, a pod that is deleted before it was
+// recorded would be run again, with quota that others have by then.
+func (p Plan) withStatusBeforeReclaims() Plan {
+	if p.Status != nil && p.StatusOnError == nil && slices.ContainsFunc(p.Writes, reclaimsPods) {
+		p.StatusFirst, p.StatusCanWait = true, false
+	}
+	return p
+}
+
+// reclaimsPods reports whether the write reports on a Workload that pods have ended.
+func reclaimsPods(w Write) bool {
+	before, ok := w.base.(*kueue.Workload)
+	after, also := w.object.(*kueue.Workload)
+	return ok && also && w.verb == verbChangeStatus &&
+		!equality.Semantic.DeepEqual(before.Status.ReclaimablePods, after.Status.ReclaimablePods)
+}
+
+// reclaimsPodsOnly reports whether the write reports on a Workload only that pods have ended.
+func reclaimsPodsOnly(w Write) bool {
+	before, ok := w.base.(*kueue.Workload)
+	after, also := w.object.(*kueue.Workload)
+	if !ok || !also || w.verb != verbChangeStatus {
+		return false
+	}
+	same := after.Status
+	same.ReclaimablePods = before.Status.ReclaimablePods
+	return equality.Semantic.DeepEqual(before.Status, same)
+}
+
+// dueAt returns when the job's write is due: at latest, or earlier if the write has been waiting already.
+func (c *deferrals) dueAt(key types.NamespacedName, latest time.Time) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	due, waits := c.due[key]
+	if !waits || latest.Before(due) {
+		due = latest
+		if c.due == nil {
+			c.due = map[types.NamespacedName]time.Time{}
+		}
+		c.due[key] = due
+	}
+	return due
+}
+
+func (c *deferrals) forget(key types.NamespacedName) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.due, key)
+}
