@@ -8,19 +8,20 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// Backoff is how long to wait before the count-th try, the first being 1: base, doubled each time, and at most limit.
+// Backoff returns how long to wait before an attempt: base before attempt 1, doubled for each further one, at most
+// limit.
 func Backoff(count int32, base, limit time.Duration) time.Duration {
 	wait := base
 	for n := int32(1); n < count; n++ {
 		if wait > limit/2 {
-			return limit // and no overflow
+			return limit // doubling could overflow
 		}
 		wait *= 2
 	}
 	return min(wait, limit)
 }
 
-// Postpone keeps the Workload from its queue until the time given. A time that stands already only moves later.
+// Postpone keeps the Workload out of its queue until the given time. It never moves an earlier Postpone forward.
 func Postpone(w *kueue.Workload, until time.Time) {
 	if w.Status.RequeueState == nil {
 		w.Status.RequeueState = &kueue.RequeueState{}

@@ -11,11 +11,11 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// conditionMessageBytes is the API's limit of the message of a condition, and of an admission check.
+// conditionMessageBytes is the API's limit for the message of a condition, and of an admission check.
 const conditionMessageBytes = 32768
 
-// SetCondition sets a condition of the Workload as of its present generation. Its transition time moves only if the status
-// changes; a message beyond the API's limit is cut.
+// SetCondition sets a condition of the Workload for its current generation. The transition time changes only with the
+// status; a message beyond the API's limit is truncated.
 func SetCondition(w *kueue.Workload, kind string, status metav1.ConditionStatus, reason, message string, now time.Time) {
 	meta.SetStatusCondition(&w.Status.Conditions, metav1.Condition{
 		Type: kind, Status: status, Reason: reason, Message: cut(message),
@@ -28,7 +28,7 @@ func IsTrue(w *kueue.Workload, kind string) bool {
 	return meta.IsStatusConditionTrue(w.Status.Conditions, kind)
 }
 
-// TrueSince is when the condition became True, zero if it is not.
+// TrueSince returns when the condition became True, zero if it is not True.
 func TrueSince(w *kueue.Workload, kind string) time.Time {
 	if c := meta.FindStatusCondition(w.Status.Conditions, kind); c != nil && c.Status == metav1.ConditionTrue {
 		return c.LastTransitionTime.Time
@@ -36,22 +36,22 @@ func TrueSince(w *kueue.Workload, kind string) time.Time {
 	return time.Time{}
 }
 
-// IsActive reports whether nobody has deactivated the Workload.
+// IsActive reports whether the Workload is active, that is, not deactivated.
 func IsActive(w *kueue.Workload) bool { return ptr.Deref(w.Spec.Active, true) }
 
-// IsFinished reports whether the Workload's job has ended.
+// IsFinished reports whether the Workload has finished.
 func IsFinished(w *kueue.Workload) bool { return IsTrue(w, kueue.WorkloadFinished) }
 
-// IsEvicted reports whether the Workload's admission is being, or was, taken back.
+// IsEvicted reports whether the Workload is evicted and has not been admitted again since.
 func IsEvicted(w *kueue.Workload) bool { return IsTrue(w, kueue.WorkloadEvicted) }
 
-// IsAdmitted reports whether the Workload may run.
+// IsAdmitted reports whether the Workload is admitted and may run.
 func IsAdmitted(w *kueue.Workload) bool { return IsTrue(w, kueue.WorkloadAdmitted) }
 
-// HoldsQuota reports whether the Workload holds quota. One that is evicted does until its pods are gone.
+// HoldsQuota reports whether the Workload holds quota, which an evicted one does until its pods are gone.
 func HoldsQuota(w *kueue.Workload) bool { return w.Status.Admission != nil }
 
-// cut shortens a message to what the API takes, without breaking a character.
+// cut truncates a message to the API's limit without splitting a character.
 func cut(message string) string {
 	return strings.ToValidUTF8(message[:min(len(message), conditionMessageBytes)], "")
 }

@@ -2,7 +2,7 @@ package workload
 
 import "unicode/utf8"
 
-// Cut shortens text that the API would refuse to at most limit bytes without breaking a character.
+// Cut truncates text to at most limit bytes without splitting a character, and marks the cut with an ellipsis.
 func Cut(text string, limit int) string {
 	if len(text) <= limit {
 		return text

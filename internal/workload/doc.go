@@ -1,6 +1,7 @@
-// Package workload takes the steps of a Workload's status that more than one room takes: eviction, the return of quota,
-// back-off. Whoever takes one takes it whole, so that conditions agree whatever wrote them. It also says whom a ClusterQueue takes.
+// Package workload has the changes of a Workload's status that several packages make: eviction, release of quota, and
+// backoff. Each function makes a complete change, so that the conditions agree whichever package makes it. It also
+// tells which namespaces a ClusterQueue accepts.
 //
-// Everything here is a pure function over the object: no client, no clock. Admission, jobs and the command line import it; it
-// imports nothing of internal/.
+// Everything here is a pure function of objects: no client, no clock. Admission, jobs and the command line import it;
+// it imports nothing of internal/.
 package workload

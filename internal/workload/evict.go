@@ -13,35 +13,36 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// Messages of what is written here.
+// Messages of conditions and checks.
 const (
 	noReservationMessage = "The workload has no reservation"
 	checkResetMessage    = "Reset to Pending after eviction. Previously: "
 )
 
-// evictionsMax is the API's limit of kinds of evictions that are counted apart.
+// evictionsMax is the API's limit for the number of eviction counters.
 const evictionsMax = 256
 
-// Eviction says why an admission is taken back.
+// Eviction says why a Workload is evicted.
 type Eviction struct {
-	// Reason of the condition Evicted, one of the API's.
+	// Reason is that of the Evicted condition, one of the API's.
 	Reason string
-	// Cause says more than the reason, "" for nothing: who deactivated, what the preemption was for, what the timeout
-	// waited for. It is counted with the reason, and ends the condition's reason where that is a deactivation.
+	// Cause details the reason, "" for none: what deactivated the Workload, what the preemption was for, what the
+	// timeout waited for. Evictions are counted by reason and cause, and a deactivation appends the cause to the
+	// condition's reason.
 	Cause string
-	// Message of the condition.
+	// Message is that of the Evicted condition.
 	Message string
 }
 
-// Evict begins to take the Workload's admission back. The quota stays with it until GiveBack: its pods still run. Until
-// then it stays evicted for the first reason, and is not counted again; later on, a new eviction takes the place of a past
-// one. A Workload without quota is evicted from its queue. One that nobody owns gives its quota back with the same write:
-// nobody could say later that its pods are gone.
+// Evict marks the Workload evicted. It keeps its quota until GiveBack, since its pods still run. Until then further
+// evictions change and count nothing; after it, a new eviction replaces a past one. A Workload without quota is
+// evicted from its queue. A Workload without owners gives its quota back in the same write: nothing could report
+// later that its pods are gone.
 func Evict(w *kueue.Workload, e Eviction, now time.Time) {
 	if IsEvicted(w) && HoldsQuota(w) {
 		return
 	}
-	meta.RemoveStatusCondition(&w.Status.Conditions, kueue.WorkloadEvicted) // the new one has a time of its own
+	meta.RemoveStatusCondition(&w.Status.Conditions, kueue.WorkloadEvicted) // the new one gets its own transition time
 	reason := e.Reason
 	if reason == kueue.WorkloadDeactivated && e.Cause != "" {
 		reason = kueue.WorkloadDeactivatedDueTo + e.Cause
@@ -56,18 +57,17 @@ func Evict(w *kueue.Workload, e Eviction, now time.Time) {
 	}
 }
 
-// IsOwned reports whether somebody owns the Workload, who says when its pods are gone. Any owner counts, a controller or
-// not: a group of pods owns its Workload together.
+// IsOwned reports whether the Workload has an owner, whose controller reports when its pods are gone. The owner need
+// not be a controller reference: the pods of a group own their Workload together.
 func IsOwned(w *kueue.Workload) bool { return len(w.OwnerReferences) > 0 }
 
-// TellsReadiness reports whether anybody tells, or should, when the pods of the Workload are
-// ready. Nobody does of one that nobody owns, unless its controller has: such a one is neither
-// late nor do others wait for it.
+// TellsReadiness reports whether the Workload's PodsReady condition can be expected: it has an owner, or has the
+// condition already. A Workload for which it cannot be expected does not time out, and others do not wait for it.
 func TellsReadiness(w *kueue.Workload) bool {
 	return IsOwned(w) || meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadPodsReady) != nil
 }
 
-// ResetChecks has every check decide anew at the next admission.
+// ResetChecks sets every check back to Pending, to be evaluated again for the next admission.
 func ResetChecks(w *kueue.Workload, now time.Time) {
 	for i := range w.Status.AdmissionChecks {
 		check := &w.Status.AdmissionChecks[i]
@@ -85,7 +85,7 @@ func ResetChecks(w *kueue.Workload, now time.Time) {
 	}
 }
 
-// countEviction counts the eviction with those of its reason and cause.
+// countEviction increments the counter for the eviction's reason and cause.
 func countEviction(w *kueue.Workload, e Eviction) {
 	if w.Status.SchedulingStats == nil {
 		w.Status.SchedulingStats = &kueue.SchedulingStats{}
@@ -103,14 +103,14 @@ func countEviction(w *kueue.Workload, e Eviction) {
 	}
 }
 
-// GiveBack returns the quota of an evicted Workload whose pods are gone, or that never had any, and says whether it goes
-// back to its queue at once. It does nothing to a Workload that is not evicted.
+// GiveBack releases the quota of an evicted Workload whose pods are gone, or that never had any, and sets whether it
+// is requeued at once. It does nothing to a Workload that is not evicted.
 func GiveBack(w *kueue.Workload, now time.Time) {
 	evicted := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadEvicted)
 	if evicted == nil || evicted.Status != metav1.ConditionTrue {
 		return
 	}
-	reason, message := evicted.Reason, evicted.Message // what follows may move the conditions
+	reason, message := evicted.Reason, evicted.Message // SetCondition may move the condition that evicted points to
 	again := metav1.ConditionTrue
 	if waitsAfter(reason) {
 		again = metav1.ConditionFalse
@@ -119,12 +119,12 @@ func GiveBack(w *kueue.Workload, now time.Time) {
 	why, said := waitsFor(w, reason, message)
 	Release(w, why, said, now)
 	if reason == kueue.WorkloadDeactivatedDueTo+kueue.WorkloadMaximumExecutionTimeExceeded {
-		w.Status.AccumulatedPastExexcutionTimeSeconds = nil // who activates it again gives it the whole time again
+		w.Status.AccumulatedPastExexcutionTimeSeconds = nil // a reactivated Workload gets its full execution time again
 	}
 }
 
-// waitsFor is why a Workload that was evicted with the reason and the message waits now, as far as it can be told without its queue. Of a
-// queue that was drained it is in the words of the engine, which will say the same: each that is evicted so costs a write less.
+// waitsFor returns why an evicted Workload waits now, as far as that is known without its queue. For a drained queue
+// it uses the message of the engine, which then need not write it again.
 func waitsFor(w *kueue.Workload, reason, message string) (why, said string) {
 	switch {
 	case !IsActive(w):
@@ -137,12 +137,12 @@ func waitsFor(w *kueue.Workload, reason, message string) (why, said string) {
 	return kueue.WorkloadPendingEvaluation, message
 }
 
-// StoppedMessage says of a Workload that it waits because its queue, of that kind, is stopped. The engine, which imports nothing of this,
-// says the same: internal/admission has a test of that.
+// StoppedMessage is the message of a Workload that waits because its queue, of the given kind, is stopped. The
+// engine, which does not import this package, has the same message; a test in internal/admission compares them.
 func StoppedMessage(kind, name string) string { return fmt.Sprintf("%s %s is stopped", kind, name) }
 
-// Release takes the quota from a Workload without pods. Reason and message are those of QuotaReserved. Unlike GiveBack it
-// does not say whether the Workload goes back to its queue.
+// Release removes the quota of a Workload without pods. reason and message are for its QuotaReserved condition.
+// Unlike GiveBack it does not touch the Requeued condition.
 func Release(w *kueue.Workload, reason, message string, now time.Time) {
 	accumulate(w, now)
 	w.Status.Admission, w.Status.ResourceRequests = nil, nil
@@ -151,8 +151,8 @@ func Release(w *kueue.Workload, reason, message string, now time.Time) {
 	meta.RemoveStatusCondition(&w.Status.Conditions, kueue.WorkloadPodsReady)
 }
 
-// waitsAfter reports whether something must happen before a Workload that was evicted so may be admitted again: somebody
-// activates it, a back-off ends, a queue goes on, or another cluster says so.
+// waitsAfter reports whether an eviction with the reason keeps the Workload out of its queue until something happens:
+// a reactivation, the end of a backoff, the restart of a queue, or a decision of another cluster.
 func waitsAfter(reason string) bool {
 	switch reason {
 	case kueue.WorkloadEvictedByPodsReadyTimeout, kueue.WorkloadEvictedByAdmissionCheck, kueue.WorkloadEvictedOnManagerCluster,
@@ -162,24 +162,22 @@ func waitsAfter(reason string) bool {
 	return IsDeactivation(reason)
 }
 
-// restarts are what Requeued says once a queue goes on, by the reason for which the Workload was kept out of it. With
-// Inadmissible, which nobody here writes, a Workload may come from elsewhere.
+// restarts has the reason of Requeued after a queue was restarted, by the reason that kept the Workload out of it.
+// Inadmissible is never written here, but a Workload that was migrated from Kueue may have it.
 var restarts = map[string]struct{ reason, queue string }{
 	kueue.WorkloadEvictedByClusterQueueStopped: {kueue.WorkloadClusterQueueRestarted, "ClusterQueue"},
 	kueue.WorkloadEvictedByLocalQueueStopped:   {kueue.WorkloadLocalQueueRestarted, "LocalQueue"},
 	kueue.WorkloadInadmissible:                 {kueue.WorkloadClusterQueueRestarted, "ClusterQueue"},
 }
 
-// IsDrained reports whether the Workload was evicted because its queue was drained, and nobody has said yet that the queue
-// goes on.
+// IsDrained reports whether the Workload was evicted from a drained queue that was not reported restarted since.
 func IsDrained(w *kueue.Workload) bool {
 	c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadRequeued)
 	return c != nil && c.Status == metav1.ConditionFalse &&
 		(c.Reason == kueue.WorkloadEvictedByClusterQueueStopped || c.Reason == kueue.WorkloadEvictedByLocalQueueStopped)
 }
 
-// Restart says of a Workload that was kept out of its queue because that was stopped that the queue goes on. It does nothing
-// to others.
+// Restart requeues a Workload that was kept out of its queue because that was stopped. It does nothing to others.
 func Restart(w *kueue.Workload, now time.Time) {
 	c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadRequeued)
 	if c == nil || c.Status != metav1.ConditionFalse {
@@ -191,16 +189,16 @@ func Restart(w *kueue.Workload, now time.Time) {
 	}
 }
 
-// IsDeactivation reports whether the reason, of Evicted or Requeued, is that somebody deactivated the Workload.
+// IsDeactivation reports whether the reason, of Evicted or Requeued, is a deactivation.
 func IsDeactivation(reason string) bool { return strings.HasPrefix(reason, kueue.WorkloadDeactivated) }
 
-// accumulate adds the time of an admission that ends to that of those before it.
+// accumulate adds the duration of the admission that ends to the accumulated execution time.
 func accumulate(w *kueue.Workload, now time.Time) {
 	admitted := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadAdmitted)
 	if admitted == nil || admitted.Status != metav1.ConditionTrue {
 		return
 	}
-	// A clock that was set back must not take time away.
+	// The clock may have been set back.
 	ran := max(now.Sub(admitted.LastTransitionTime.Time), 0)
 	past := int64(ptr.Deref(w.Status.AccumulatedPastExexcutionTimeSeconds, 0))
 	w.Status.AccumulatedPastExexcutionTimeSeconds = ptr.To(saturate(past + int64(ran/time.Second)))

@@ -10,7 +10,7 @@ import (
 	"github.com/musterhq/muster/api/muster"
 )
 
-// Takes reports whether the ClusterQueue exists, and takes workloads of the namespace, as far as that is known.
+// Takes reports whether the ClusterQueue accepts workloads of the namespace; false if either is nil.
 func Takes(q *kueue.ClusterQueue, ns *corev1.Namespace) bool {
 	if q == nil || ns == nil || q.Spec.NamespaceSelector == nil {
 		return false
@@ -19,8 +19,8 @@ func Takes(q *kueue.ClusterQueue, ns *corev1.Namespace) bool {
 	return err == nil && selector.Matches(labels.Set(ns.Labels))
 }
 
-// Closed reports whether the ClusterQueue admits nobody for the time being, because somebody wants it so: by its stopPolicy, or by the
-// annotation, which says the same as Hold.
+// Closed reports whether the ClusterQueue is stopped by a user: by its stopPolicy, or by the annotation, which has
+// the effect of Hold.
 func Closed(q *kueue.ClusterQueue) bool {
 	return ptr.Deref(q.Spec.StopPolicy, kueue.None) != kueue.None || q.Annotations[muster.ClosedAnnotation] == "true"
 }

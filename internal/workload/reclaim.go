@@ -6,7 +6,7 @@ import (
 	kueue "github.com/musterhq/muster/api/kueue/v1beta1"
 )
 
-// Reclaimed is how many pods of the pod set have ended and need nothing any more.
+// Reclaimed returns how many pods of the pod set have ended and release their quota.
 func Reclaimed(w *kueue.Workload, podSet *kueue.PodSet) int32 {
 	for _, r := range w.Status.ReclaimablePods {
 		if r.Name == podSet.Name {
@@ -16,8 +16,9 @@ func Reclaimed(w *kueue.Workload, podSet *kueue.PodSet) int32 {
 	return 0
 }
 
-// Left is for how many pods the assignment holds quota, of how many it was given for. Pods that have ended count against all that
-// the Workload asked for: if it was given fewer, it holds all that it was given until no more than that are left.
+// Left returns for how many pods the assignment still holds quota, and for how many it was given. Ended pods count
+// against the pod set's full count: an assignment for fewer pods holds all of its quota until no more than that many
+// pods are left.
 func Left(w *kueue.Workload, a *kueue.PodSetAssignment) (left, given int32) {
 	for i := range w.Spec.PodSets {
 		if podSet := &w.Spec.PodSets[i]; podSet.Name == a.Name {

@@ -11,8 +11,9 @@ import (
 	"github.com/musterhq/muster/api/muster"
 )
 
-// Wanted is how many pods of an elastic pod set the job wants at most, since it was made smaller while its Workload holds quota, and its
-// minCount at least, below which the API server lets no assignment be; its count where nobody has said so.
+// Wanted returns the most pods that the job wants of an elastic pod set, for a job that was made smaller while its
+// Workload holds quota, but no less than minCount, below which the API server accepts no assignment. By default it is
+// the pod set's count.
 func Wanted(w *kueue.Workload, podSet *kueue.PodSet) int32 {
 	n, err := strconv.ParseInt(w.Annotations[muster.MaxReplicasAnnotation], 10, 32)
 	if err != nil || n <= 0 {
@@ -21,7 +22,7 @@ func Wanted(w *kueue.Workload, podSet *kueue.PodSet) int32 {
 	return min(max(int32(n), ptr.Deref(podSet.MinCount, 0)), podSet.Count)
 }
 
-// Want has the Workload say so, or no more for 0.
+// Want sets the value that Wanted reads, or removes it for 0.
 func Want(w *kueue.Workload, pods int32) {
 	if pods == 0 {
 		delete(w.Annotations, muster.MaxReplicasAnnotation)
@@ -30,8 +31,8 @@ func Want(w *kueue.Workload, pods int32) {
 	metav1.SetMetaDataAnnotation(&w.ObjectMeta, muster.MaxReplicasAnnotation, strconv.Itoa(int(pods)))
 }
 
-// FinishShrink gives back what pods of the pod set used that were told to go, now that they are gone. While a Workload is
-// admitted its resourceRequests say what such pod sets use until then, beside what they were left with.
+// FinishShrink releases what the surplus pods of a pod set used, once they are gone. Until then the resourceRequests
+// of an admitted Workload have, for such a pod set, what it was left with plus what these pods use.
 func FinishShrink(w *kueue.Workload, podSet kueue.PodSetReference) {
 	w.Status.ResourceRequests = slices.DeleteFunc(w.Status.ResourceRequests, func(r kueue.PodSetRequest) bool { return r.Name == podSet })
 	if len(w.Status.ResourceRequests) == 0 {
@@ -39,7 +40,7 @@ func FinishShrink(w *kueue.Workload, podSet kueue.PodSetReference) {
 	}
 }
 
-// ShrinksTo lists the pod sets of an admitted Workload that have pods to lose, with how many they may keep.
+// ShrinksTo returns the pod sets of an admitted Workload that must lose pods, with the number that each keeps.
 func ShrinksTo(w *kueue.Workload) map[kueue.PodSetReference]int32 {
 	if w.Status.Admission == nil {
 		return nil

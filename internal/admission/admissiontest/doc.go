@@ -1,2 +1,2 @@
-// Package admissiontest is what the tests of admission and of its sub-packages share.
+// Package admissiontest has the builders and assertions that the tests of admission and of its sub-packages share.
 package admissiontest

@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Expect fails the test where the lines, which what names, are not the wanted ones in their order.
+// Expect reports an error unless got equals want, in the same order. what names the lines in the message.
 func Expect(t *testing.T, what string, want, got []string) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {

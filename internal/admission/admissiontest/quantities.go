@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Quantities are resources by name: a name, its quantity, and so on.
+// Quantities returns a resource list from pairs of a name and a quantity.
 func Quantities(pairs ...string) corev1.ResourceList {
 	out := corev1.ResourceList{}
 	for i := 0; i < len(pairs); i += 2 {

@@ -14,27 +14,27 @@ import (
 	"github.com/musterhq/muster/internal/listwatch"
 )
 
-// sign is an object by which a node autoscaler is known to be there.
+// sign is an object whose existence shows that a node autoscaler is installed.
 type sign struct {
 	kind schema.GroupVersionKind
 	client.ObjectKey
 }
 
-// autoscalerSigns are the status that cluster-autoscaler keeps, and the kind of which Karpenter's node pools are.
+// autoscalerSigns are the status of cluster-autoscaler, and the CRD of Karpenter's node pools.
 var autoscalerSigns = []sign{
 	{schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, client.ObjectKey{Namespace: "kube-system", Name: "cluster-autoscaler-status"}},
 	{schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}, client.ObjectKey{Name: "nodepools.karpenter.sh"}},
 }
 
-// object is an empty one of the sign's kind: no more than its name is ever read.
+// object returns an empty object of the sign's kind, for which only metadata is read.
 func (s sign) object() *metav1.PartialObjectMetadata {
 	out := &metav1.PartialObjectMetadata{}
 	out.SetGroupVersionKind(s.kind)
 	return out
 }
 
-// newSignCache is a cache of just those objects that are signs of an autoscaler. It is one of its own, since the
-// manager's has all ConfigMaps or none.
+// newSignCache adds a cache to the manager that has only the signs of an autoscaler. The manager's own cache would
+// have to hold all ConfigMaps.
 func newSignCache(mgr ctrl.Manager) (cache.Cache, error) {
 	only := map[client.Object]cache.ByObject{}
 	for _, sign := range autoscalerSigns {
@@ -60,14 +60,14 @@ func newSignCache(mgr ctrl.Manager) (cache.Cache, error) {
 	return signs, nil
 }
 
-// readAlong is a cache that is read by who does not lead, too: controllers that warm up wait for it, and end the operator where
-// it does not come.
+// readAlong is a cache that also runs on replicas that do not lead: controllers that warm up wait for it, and end the
+// operator if it does not sync.
 type readAlong struct{ cache.Cache }
 
-// NeedLeaderElection says that it is read by all.
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (readAlong) NeedLeaderElection() bool { return false }
 
-// autoscalerSeen reports whether a node autoscaler is there, by its signs.
+// autoscalerSeen reports whether any sign of a node autoscaler exists.
 func autoscalerSeen(ctx context.Context, signs client.Reader) (bool, error) {
 	for _, sign := range autoscalerSigns {
 		switch err := signs.Get(ctx, sign.ObjectKey, sign.object()); {
@@ -80,5 +80,5 @@ func autoscalerSeen(ctx context.Context, signs client.Reader) (bool, error) {
 	return false, nil
 }
 
-// String names the object.
+// String returns the sign's kind and key.
 func (s sign) String() string { return s.kind.Kind + " " + s.ObjectKey.String() }

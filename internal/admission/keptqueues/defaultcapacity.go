@@ -17,16 +17,16 @@ import (
 )
 
 const (
-	// coveredResourcesMax is the API's limit of resources in a group.
+	// coveredResourcesMax is the API's limit for the resources of a group.
 	coveredResourcesMax = 64
-	// plenty is more of anything than a cluster has: what is not limited needs a number all the same.
+	// plenty is more than any cluster has: an unlimited resource needs a nominal quota too.
 	plenty = "1E"
 )
 
-// capacity is where the quota of the queue default comes from, by the configuration.
+// capacity is where the quota of the default queue comes from, by the configuration.
 type capacity struct {
 	from config.DefaultQueueCapacity
-	// quantities are the quota where it comes from the configuration.
+	// quantities are the quota if it comes from the configuration.
 	quantities corev1.ResourceList
 	onDemand   config.NodesOnDemand
 }
@@ -35,17 +35,17 @@ func capacityOf(cfg *config.DefaultQueue) capacity {
 	return capacity{from: *cfg.Capacity, quantities: cfg.Quantities, onDemand: *cfg.NodesOnDemand}
 }
 
-// detects reports whether it is to be found out whether nodes come when pods wait for them. Where it is not, the operator needs no right to
-// read what tells.
+// detects reports whether the operator must find out whether a node autoscaler is installed. If not, it needs no
+// right to read the signs of one.
 func (c capacity) detects() bool { return c.onDemand == config.NodesOnDemandDetect }
 
-// growing reports whether nodes come when pods wait for them, where an autoscaler was seen or was not.
+// growing reports whether nodes are added on demand, given whether an autoscaler was detected.
 func (c capacity) growing(autoscaler bool) bool {
 	return c.onDemand == config.NodesOnDemandAlways || c.detects() && autoscaler
 }
 
-// queue is the queue default over the nodes: it serves every namespace. Where nodes come on demand, those that
-// are there limit nobody, so the quota must not either.
+// queue returns the default ClusterQueue for the nodes, open to every namespace. If nodes are added on demand, the
+// present nodes are no limit, and so the quota must not be one either.
 func (c capacity) queue(nodes []corev1.Node, growing bool) *kueue.ClusterQueue {
 	unlimited := c.from == config.CapacityUnlimited || c.from == config.CapacityNodes && growing
 	quota := c.quantities
@@ -69,7 +69,7 @@ func (c capacity) queue(nodes []corev1.Node, growing bool) *kueue.ClusterQueue {
 	return out
 }
 
-// mark sets an annotation of the queue to true, or takes it away, and reports whether that changed anything.
+// mark sets an annotation of the queue to true or removes it, and reports whether that changed the queue.
 func mark(q *kueue.ClusterQueue, annotation string, holds bool) (changed bool) {
 	had, has := q.Annotations[annotation]
 	switch {
@@ -83,7 +83,7 @@ func mark(q *kueue.ClusterQueue, annotation string, holds bool) (changed bool) {
 	return false
 }
 
-// sumOf is what the nodes can give together of every resource that one offers.
+// sumOf returns the allocatable resources of all nodes together.
 func sumOf(nodes []corev1.Node) corev1.ResourceList {
 	sums := corev1.ResourceList{corev1.ResourceCPU: {}, corev1.ResourceMemory: {}, corev1.ResourcePods: {}}
 	for i := range nodes {
@@ -96,7 +96,7 @@ func sumOf(nodes []corev1.Node) corev1.ResourceList {
 	return sums
 }
 
-// groupOf is a group of the resources, in the order of names, with that quota in the flavor default.
+// groupOf returns a resource group with that quota in the flavor default, sorted by resource name.
 func groupOf(quota corev1.ResourceList) kueue.ResourceGroup {
 	group := kueue.ResourceGroup{Flavors: []kueue.FlavorQuotas{{Name: muster.DefaultQueue}}}
 	for name := range quota {
@@ -110,10 +110,10 @@ func groupOf(quota corev1.ResourceList) kueue.ResourceGroup {
 	return group
 }
 
-// canonical is the quantity as the API server would give it back.
+// canonical returns the quantity in the form in which the API server returns it.
 func canonical(q resource.Quantity) resource.Quantity { return resource.MustParse(q.String()) }
 
-// defaultTopology says of nodes only that each is one: places are found by it where nothing is known of racks.
+// defaultTopology has nodes as its only level, for clusters of which no racks or zones are known.
 func defaultTopology() *kueue.Topology {
 	return &kueue.Topology{
 		ObjectMeta: metav1.ObjectMeta{Name: muster.DefaultQueue, Labels: map[string]string{muster.FollowsNodesLabel: "true"}},
@@ -121,8 +121,8 @@ func defaultTopology() *kueue.Topology {
 	}
 }
 
-// defaultFlavor has its pods placed on nodes. The API wants a label with a topology: the one that every node has
-// on which the commands of the public APIs' manifests run.
+// defaultFlavor places its pods on nodes. The API requires a node label with a topology: this is the one that all
+// nodes have which can run the commands of the public APIs' manifests.
 func defaultFlavor() *kueue.ResourceFlavor {
 	return &kueue.ResourceFlavor{
 		ObjectMeta: metav1.ObjectMeta{Name: muster.DefaultQueue, Labels: map[string]string{muster.FollowsNodesLabel: "true"}},
@@ -133,14 +133,14 @@ func defaultFlavor() *kueue.ResourceFlavor {
 	}
 }
 
-// mayPlace reports whether a flavor default that is there is one that the operator made before flavors were placed on
-// nodes: it says nothing of nodes. Its queue must be the operator's too.
+// mayPlace reports whether an existing flavor default was made by a version of the operator that did not place
+// flavors on nodes: it says nothing about nodes. Its queue must be the operator's as well.
 func mayPlace(f *kueue.ResourceFlavor) bool {
 	s := &f.Spec
 	return s.TopologyName == nil && len(s.NodeLabels) == 0 && len(s.NodeTaints) == 0 && len(s.Tolerations) == 0
 }
 
-// usable are the nodes of the flavor on which pods may be placed that tolerate nothing but what the flavor does.
+// usable returns the flavor's nodes that accept pods with no tolerations but the flavor's.
 func usable(nodes []corev1.Node, flavor *kueue.ResourceFlavorSpec) []corev1.Node {
 	var out []corev1.Node
 	for i := range nodes {
@@ -151,7 +151,7 @@ func usable(nodes []corev1.Node, flavor *kueue.ResourceFlavorSpec) []corev1.Node
 	return out
 }
 
-// takesPods reports whether pods with the tolerations may be placed on the node, and those who ask for the devices that it is kept for.
+// takesPods reports whether the node accepts pods with the tolerations, or such pods that request its devices.
 func takesPods(node *corev1.Node, tolerations []corev1.Toleration) bool {
 	_, blocked := corev1helpers.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, tolerations, func(t *corev1.Taint) bool {
 		return keepsOff(t) && !isForDevices(node, t)
@@ -163,7 +163,7 @@ func keepsOff(t *corev1.Taint) bool {
 	return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
 }
 
-// sameTaints reports whether the same keeps pods off both nodes.
+// sameTaints reports whether both nodes have the same taints that repel pods.
 func sameTaints(a, b *corev1.Node) bool {
 	hard := func(node *corev1.Node) []corev1.Taint {
 		return slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(t corev1.Taint) bool { return !keepsOff(&t) })
@@ -171,14 +171,14 @@ func sameTaints(a, b *corev1.Node) bool {
 	return slices.EqualFunc(hard(a), hard(b), func(x, y corev1.Taint) bool { return x.MatchTaint(&y) && x.Value == y.Value })
 }
 
-// isForDevices reports whether the taint keeps the node for those who ask for its devices: Kubernetes' admission plugin
-// ExtendedResourceToleration has them tolerate the taint that has the name of what they ask for.
+// isForDevices reports whether the taint reserves the node for pods that request its devices: the admission plugin
+// ExtendedResourceToleration makes these tolerate the taint with the name of the resource.
 func isForDevices(node *corev1.Node, t *corev1.Taint) bool {
 	_, offers := node.Status.Allocatable[corev1.ResourceName(t.Key)]
 	return offers
 }
 
-// hasAll reports whether the labels are among those of a node.
+// hasAll reports whether a node's labels include the given ones.
 func hasAll(have, labels map[string]string) bool {
 	for key, value := range labels {
 		if got, has := have[key]; !has || got != value {

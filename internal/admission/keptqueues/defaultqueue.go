@@ -25,22 +25,22 @@ import (
 	"github.com/musterhq/muster/api/muster"
 )
 
-// nodesSettle is how long the quota is left alone after a write, so that a hundred
-// nodes that join together cost a few of them.
+// nodesSettle is the least time between two updates of the quota, so that a hundred nodes that join together cause
+// only a few writes.
 const nodesSettle = time.Second
 
-// defaultQueue keeps the queue named default: there, with a flavor that is placed on nodes, and as large as the
-// configuration says.
+// defaultQueue is the controller of the ClusterQueue default and of its flavor, which is placed on nodes. It keeps
+// the queue's quota as the configuration says.
 type defaultQueue struct {
 	client client.Client
-	// signs are of node autoscalers, nil where none is looked for.
+	// signs reads the signs of node autoscalers, nil if they are not to be detected.
 	signs    client.Reader
 	capacity capacity
 	clock    clock.PassiveClock
-	wrote    time.Time // one worker: no lock
+	wrote    time.Time // needs no lock: there is a single worker
 }
 
-// AddDefault has the manager keep the queue default, as large as the configuration says.
+// AddDefault adds the controller of the default queue to the manager.
 func AddDefault(mgr ctrl.Manager, cfg *config.DefaultQueue) error {
 	capacity := capacityOf(cfg)
 	once := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
@@ -53,7 +53,7 @@ func AddDefault(mgr ctrl.Manager, cfg *config.DefaultQueue) error {
 		Watches(&kueue.ClusterQueue{}, once, builder.WithPredicates(named, queueChanged)).
 		Watches(&kueue.ResourceFlavor{}, once, builder.WithPredicates(named, predicate.GenerationChangedPredicate{})).
 		Watches(&kueue.Topology{}, once, builder.WithPredicates(named, predicate.GenerationChangedPredicate{})).
-		// Where there is no node to watch, the queue must come into being all the same.
+		// The namespace default triggers the creation of the queue in a cluster without nodes.
 		Watches(&corev1.Namespace{}, once, builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool {
 			return o.GetName() == metav1.NamespaceDefault
 		})))
@@ -74,7 +74,7 @@ func AddDefault(mgr ctrl.Manager, cfg *config.DefaultQueue) error {
 	return nil
 }
 
-// Reconcile brings the topology, the flavor and the queue into being and its quota up to date.
+// Reconcile creates the topology, the flavor and the queue if they are missing, and updates the quota.
 func (d *defaultQueue) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	var seen kueue.ClusterQueue
 	err := d.client.Get(ctx, client.ObjectKey{Name: muster.DefaultQueue}, &seen)
@@ -109,7 +109,7 @@ func (d *defaultQueue) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Resu
 	return d.bringUpToDate(ctx, &seen, wanted)
 }
 
-// bringUpToDate gives the queue the wanted quota and annotations.
+// bringUpToDate sets the wanted quota and annotations of the queue.
 func (d *defaultQueue) bringUpToDate(ctx context.Context, seen, wanted *kueue.ClusterQueue) (ctrl.Result, error) {
 	desired := seen.DeepCopy()
 	changed := !equality.Semantic.DeepEqual(seen.Spec.ResourceGroups, wanted.Spec.ResourceGroups)
@@ -126,13 +126,13 @@ func (d *defaultQueue) bringUpToDate(ctx context.Context, seen, wanted *kueue.Cl
 	d.wrote = d.clock.Now()
 	err := d.client.Patch(ctx, desired, client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsConflict(err) {
-		return ctrl.Result{}, nil // the watch brings the change, and with it the next try
+		return ctrl.Result{}, nil // the watch delivers the other change, and triggers the next attempt
 	}
 	return ctrl.Result{}, err
 }
 
-// makeFlavor makes the queue's flavor if there is none, and has that of an earlier version placed on nodes. It gives the
-// flavor that there is.
+// makeFlavor creates the queue's flavor if there is none, and upgrades one of an earlier version to be placed on
+// nodes. It returns the flavor.
 func (d *defaultQueue) makeFlavor(ctx context.Context) (*kueue.ResourceFlavor, error) {
 	flavor := &kueue.ResourceFlavor{}
 	err := d.client.Get(ctx, client.ObjectKey{Name: muster.DefaultQueue}, flavor)
@@ -160,7 +160,7 @@ func (d *defaultQueue) makeFlavor(ctx context.Context) (*kueue.ResourceFlavor, e
 	return flavor, nil
 }
 
-// makeTopology makes the flavor's topology if there is none of the name.
+// makeTopology creates the flavor's topology if there is none of that name.
 func (d *defaultQueue) makeTopology(ctx context.Context) error {
 	topology := defaultTopology()
 	err := d.client.Get(ctx, client.ObjectKeyFromObject(topology), &kueue.Topology{})
@@ -173,14 +173,14 @@ func (d *defaultQueue) makeTopology(ctx context.Context) error {
 	return nil
 }
 
-// queueChanged passes a queue whose spec or annotations somebody changed, or who took the label from it by which it is kept, or gave it back.
+// queueChanged passes changes of a queue's spec, annotations or labels: one label marks the queue as the operator's.
 var queueChanged = predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
 
-// comesOrGoes passes an object that is new or gone.
+// comesOrGoes passes the creation and deletion of an object.
 var comesOrGoes = predicate.TypedFuncs[client.Object]{UpdateFunc: func(event.TypedUpdateEvent[client.Object]) bool { return false }}
 
-// roomChanged passes nodes that come, go, or offer something else than before: most
-// changes of a node are heartbeats.
+// roomChanged passes nodes that are created, deleted, or change what they offer: most updates of a node are
+// heartbeats.
 var roomChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	before, after := e.ObjectOld.(*corev1.Node), e.ObjectNew.(*corev1.Node)
 	return before.Spec.Unschedulable != after.Spec.Unschedulable || before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||

@@ -1,3 +1,4 @@
-// Package keptqueues keeps the ClusterQueues that nobody writes: the queue default, as large as its nodes, and one for each Queue of
-// Volcano. Each is looked at on its own, apart from the loop that admits, to which they are queues like any other.
+// Package keptqueues has the controllers of the ClusterQueues that the operator itself creates: the default queue,
+// whose quota follows the nodes, and one for each Volcano Queue. To the admission loop they are queues like any
+// other; the controllers know nothing of it.
 package keptqueues

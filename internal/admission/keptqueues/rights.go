@@ -1,6 +1,6 @@
 package keptqueues
 
-// The queue default, over its nodes.
+// The default queue and its nodes.
 //
 // +kubebuilder:rbac:groups="",resources=namespaces;nodes,verbs=list;watch
 // +kubebuilder:rbac:groups=kueue.x-k8s.io,resources=clusterqueues;resourceflavors;topologies,verbs=create
@@ -12,7 +12,7 @@ package keptqueues
 // +kubebuilder:rbac:groups="",namespace=kube-system,resources=configmaps,resourceNames=cluster-autoscaler-status,verbs=list;watch
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=list;watch
 
-// Volcano's Queues, and their ClusterQueues in a cohort.
+// Volcano's Queues, their ClusterQueues and the cohort of these.
 //
 // +kubebuilder:rbac:groups=scheduling.volcano.sh,resources=queues,verbs=list;watch
 // +kubebuilder:rbac:groups=scheduling.volcano.sh,resources=queues/status,verbs=patch

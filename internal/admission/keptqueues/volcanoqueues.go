@@ -27,38 +27,40 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// volcanoQueues keeps a ClusterQueue for each Volcano Queue, the cohort that they share, and
-// the Queues' status. There are few, and what one deserves the others cannot share: so all are
-// looked at together.
+// volcanoQueues keeps a ClusterQueue for each Volcano Queue, the cohort of these, and the status of the Queues. There
+// are few Queues, and what one of them deserves is not shared with the others, so they are all reconciled together.
 type volcanoQueues struct {
 	client   client.Client
 	recorder events.EventRecorder
-	// told are the Queues, by UID, of which it was told that they are not kept.
+	// told are the UIDs of the Queues whose NotKept event was recorded.
 	told map[types.UID]bool
-	// ignored is what it was told of Queues, by UID, that means nothing in them, unless that is nothing.
+	// ignored is the message of the IgnoredInSpec event that was recorded for a Queue, by UID.
 	ignored map[types.UID]string
-	// untold is that there was no time, at this look, for an event.
+	// untold is set if this reconcile had an event to record that the recorder did not accept.
 	untold bool
 }
 
-// mayWait is a recorder that has not always time for an event, and says so: what holds is told later.
+// mayWait is a recorder that reports whether it had budget to record an event, so that a lasting fact can be reported
+// later.
 type mayWait interface {
 	Tell(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any) bool
 }
 
 const (
-	// notKeptReason is of the event that tells that a ClusterQueue which is not the Queue's serves in its place.
+	// notKeptReason is the reason of the event that reports that another ClusterQueue serves in place of the Queue's
+	// own.
 	notKeptReason = "NotKept"
-	// ignoredReason is of the event that tells what of a Queue means nothing.
+	// ignoredReason is the reason of the event that reports which fields of a Queue have no effect.
 	ignoredReason = "IgnoredInSpec"
 	// keeping is the action of these events.
 	keeping = "Keeping"
-	// untoldPause is after how long Queues are looked at again of which there was no time to tell.
+	// untoldPause is the delay before Queues are reconciled again for an event that the recorder did not accept.
 	untoldPause = 30 * time.Second
 )
 
-// AddVolcano has the manager keep Volcano's Queues, which the cluster must serve. After each start the recorder gets to hear of all of
-// them again: it is to be one that passes on as many events as there is time for, and says of which there was none.
+// AddVolcano adds the controller of Volcano Queues to the manager; the cluster must serve their API. After each start
+// it records the events about all Queues again, so the recorder should be one with a budget, such as
+// Background.Recorder.
 func AddVolcano(mgr ctrl.Manager, recorder events.EventRecorder) error {
 	all := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: volcanoCohort}}}
@@ -75,7 +77,7 @@ func AddVolcano(mgr ctrl.Manager, recorder events.EventRecorder) error {
 	return nil
 }
 
-// Reconcile brings ClusterQueues, the cohort and the Queues' status up to date.
+// Reconcile updates the ClusterQueues, the cohort and the Queues' status.
 func (v *volcanoQueues) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	var queues scheduling.QueueList
 	if err := v.client.List(ctx, &queues); err != nil {
@@ -127,7 +129,7 @@ func (v *volcanoQueues) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Res
 	return ctrl.Result{RequeueAfter: untoldPause}, nil
 }
 
-// withoutConflicts are errors but for those that the watch mends: it brings the change, and with it the next try.
+// withoutConflicts joins the errors other than conflicts, after which the watch triggers the next attempt.
 func withoutConflicts(errs []error) error {
 	var out []error
 	for _, err := range errs {
@@ -138,7 +140,7 @@ func withoutConflicts(errs []error) error {
 	return errors.Join(out...)
 }
 
-// keep makes the ClusterQueue, or changes what follows from the Queue: what people say of it beyond that is theirs.
+// keep creates the ClusterQueue, or updates the fields that follow from the Queue; users may set all others.
 func (v *volcanoQueues) keep(ctx context.Context, seen, wanted *kueue.ClusterQueue) error {
 	if seen == nil {
 		return client.IgnoreAlreadyExists(v.client.Create(ctx, wanted))
@@ -164,10 +166,10 @@ func (v *volcanoQueues) keep(ctx context.Context, seen, wanted *kueue.ClusterQue
 	return v.client.Patch(ctx, desired, client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{}))
 }
 
-// tellNotKept tells once that what the Queue says means nothing, unless that is nothing but what every Queue has.
+// tellNotKept records, once, that the Queue's spec has no effect, unless it says no more than every Queue's.
 func (v *volcanoQueues) tellNotKept(q *scheduling.Queue, instead *kueue.ClusterQueue) {
 	if owner := metav1.GetControllerOf(instead); owner != nil && owner.Kind == "Queue" && owner.Name == q.Name {
-		return // it was kept for the Queue of this name that was there before, and goes with that
+		return // it was kept for an earlier Queue of this name, and is garbage-collected with that
 	}
 	if v.told[q.UID] || !instead.DeletionTimestamp.IsZero() || len(q.Spec.Capability)+len(q.Spec.Deserved)+len(q.Spec.Guarantee.Resource) == 0 {
 		return
@@ -178,7 +180,7 @@ func (v *volcanoQueues) tellNotKept(q *scheduling.Queue, instead *kueue.ClusterQ
 	}
 }
 
-// tellIgnored tells once what the Queue says that means nothing.
+// tellIgnored records, once, which fields of the Queue's spec have no effect.
 func (v *volcanoQueues) tellIgnored(q *scheduling.Queue) {
 	message := ""
 	if ignored := ignoredOf(&q.Spec); len(ignored) > 0 {
@@ -195,7 +197,7 @@ func (v *volcanoQueues) tellIgnored(q *scheduling.Queue) {
 	}
 }
 
-// tell warns of a Queue, and reports whether there was time for it.
+// tell records a warning about a Queue, and reports whether the recorder accepted it.
 func (v *volcanoQueues) tell(q *scheduling.Queue, reason, message string) bool {
 	r, ok := v.recorder.(mayWait)
 	if !ok {
@@ -207,7 +209,7 @@ func (v *volcanoQueues) tell(q *scheduling.Queue, reason, message string) bool {
 	return told
 }
 
-// forgetGone drops what is known of Queues that are not there any more.
+// forgetGone drops the state of deleted Queues.
 func (v *volcanoQueues) forgetGone(queues []scheduling.Queue) {
 	there := sets.New[types.UID]()
 	for i := range queues {
@@ -217,7 +219,7 @@ func (v *volcanoQueues) forgetGone(queues []scheduling.Queue) {
 	maps.DeleteFunc(v.ignored, func(uid types.UID, _ string) bool { return !there.Has(uid) })
 }
 
-// keepCohort keeps what the Queues share, unless somebody else has made a cohort of that name.
+// keepCohort creates or updates the cohort of the Queues, unless a user has made a cohort of that name.
 func (v *volcanoQueues) keepCohort(ctx context.Context, quota corev1.ResourceList) error {
 	var seen kueue.Cohort
 	err := v.client.Get(ctx, client.ObjectKey{Name: volcanoCohort}, &seen)
@@ -241,7 +243,7 @@ func (v *volcanoQueues) keepCohort(ctx context.Context, quota corev1.ResourceLis
 	return v.client.Patch(ctx, desired, client.MergeFromWithOptions(&seen, client.MergeFromWithOptimisticLock{}))
 }
 
-// dropCohort deletes the cohort that no Queue shares any more.
+// dropCohort deletes the cohort when there are no Queues any more.
 func (v *volcanoQueues) dropCohort(ctx context.Context) error {
 	var seen kueue.Cohort
 	err := v.client.Get(ctx, client.ObjectKey{Name: volcanoCohort}, &seen)
@@ -251,7 +253,7 @@ func (v *volcanoQueues) dropCohort(ctx context.Context) error {
 	return client.IgnoreNotFound(v.client.Delete(ctx, &seen))
 }
 
-// report writes the status of a Queue if it says something new.
+// report writes the status of a Queue if it has changed.
 func (v *volcanoQueues) report(ctx context.Context, q *scheduling.Queue, status scheduling.QueueStatus) error {
 	if equality.Semantic.DeepEqual(q.Status, status) {
 		return nil
@@ -261,7 +263,7 @@ func (v *volcanoQueues) report(ctx context.Context, q *scheduling.Queue, status 
 	return client.IgnoreNotFound(v.client.Status().Patch(ctx, desired, client.MergeFromWithOptions(q, client.MergeFromWithOptimisticLock{})))
 }
 
-// ended counts, by ClusterQueue, the Workloads that have ended in it.
+// ended returns the number of finished Workloads by ClusterQueue.
 func (v *volcanoQueues) ended(ctx context.Context) (map[string]int32, error) {
 	var list kueue.WorkloadList
 	if err := v.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {

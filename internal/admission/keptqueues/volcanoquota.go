@@ -17,22 +17,21 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// volcanoCohort is what Volcano Queues share: all that the cluster has and none of them
-// deserves.
+// volcanoCohort is the cohort of the Volcano Queues' ClusterQueues. Its own quota is what the cluster has and no
+// Queue deserves.
 const volcanoCohort = "volcano"
 
-// highestQueuePriority is the highest that a ClusterQueue's annotation takes.
+// highestQueuePriority is the highest value of a ClusterQueue's priority annotation.
 const highestQueuePriority = 100
 
-// volcanoKind is a Volcano Queue's.
+// volcanoKind is the kind of a Volcano Queue.
 var volcanoKind = scheduling.GroupVersion.WithKind("Queue")
 
-// keptQueue is the ClusterQueue that a Volcano Queue is kept as. cluster is what the cluster
-// has of each resource, nil if that is not known.
+// keptQueue returns the ClusterQueue for a Volcano Queue. cluster is what the cluster has of each resource, nil if
+// that is not known.
 //
-// What the Queue deserves, or is guaranteed, is its own quota: it may take it back from
-// whoever borrows it. What is guaranteed is not lent. Beyond that it borrows, up to its
-// capability.
+// What the Queue deserves or is guaranteed is its nominal quota, which it may reclaim from borrowers. What is
+// guaranteed is not lent. Beyond its nominal quota it borrows, up to its capability.
 func keptQueue(q *scheduling.Queue, cluster corev1.ResourceList) *kueue.ClusterQueue {
 	quota := corev1.ResourceList{}
 	for _, list := range []corev1.ResourceList{cluster, q.Spec.Capability, q.Spec.Deserved, q.Spec.Guarantee.Resource} {
@@ -69,10 +68,10 @@ func keptQueue(q *scheduling.Queue, cluster corev1.ResourceList) *kueue.ClusterQ
 	return out
 }
 
-// rootQueue is the parent of a Queue that names none, in manifests of Volcano's.
+// rootQueue is how Volcano's manifests name the parent of a top-level Queue.
 const rootQueue = "root"
 
-// ignoredOf is what of a Queue means nothing to the ClusterQueue that it is kept as, and why.
+// ignoredOf returns the fields of a Queue's spec that have no effect on its ClusterQueue, each with the reason.
 func ignoredOf(spec *scheduling.QueueSpec) (out []string) {
 	if spec.Parent != "" && spec.Parent != rootQueue {
 		out = append(out, "parent, for all Queues are side by side")
@@ -89,8 +88,8 @@ func ignoredOf(spec *scheduling.QueueSpec) (out []string) {
 	return out
 }
 
-// nominalOf is the Queue's own quota of a resource: what it deserves, or is guaranteed if
-// that is more, and never more than it may hold.
+// nominalOf returns the nominal quota of a resource: what the Queue deserves or is guaranteed, whichever is more, but
+// not more than its capability.
 func nominalOf(q *scheduling.Queue, name corev1.ResourceName) resource.Quantity {
 	own := q.Spec.Deserved[name]
 	if guaranteed := q.Spec.Guarantee.Resource[name]; guaranteed.Cmp(own) > 0 {
@@ -102,7 +101,7 @@ func nominalOf(q *scheduling.Queue, name corev1.ResourceName) resource.Quantity 
 	return own
 }
 
-// limit says how much the Queue may borrow, and lend, of a resource.
+// limit sets how much of a resource the Queue may borrow and lend.
 func limit(quota *kueue.ResourceQuota, q *scheduling.Queue) {
 	if most, limited := q.Spec.Capability[quota.Name]; limited {
 		most.Sub(quota.NominalQuota)
@@ -118,8 +117,7 @@ func limit(quota *kueue.ResourceQuota, q *scheduling.Queue) {
 	}
 }
 
-// sharedQuota is what the cluster has of each resource beyond what the Queues have as their
-// own.
+// sharedQuota returns what the cluster has of each resource beyond the nominal quotas of the Queues.
 func sharedQuota(cluster corev1.ResourceList, queues []*kueue.ClusterQueue) corev1.ResourceList {
 	left := cluster.DeepCopy()
 	for _, q := range queues {
@@ -137,8 +135,8 @@ func sharedQuota(cluster corev1.ResourceList, queues []*kueue.ClusterQueue) core
 	return left
 }
 
-// quotaOfNodes is what the queue default has of each resource, which follows the nodes; nil if
-// somebody made another queue of that name.
+// quotaOfNodes returns the quota of the default queue, which follows the nodes; nil if a user made the queue of that
+// name.
 func quotaOfNodes(q *kueue.ClusterQueue) corev1.ResourceList {
 	if q.Labels[muster.FollowsNodesLabel] == "" {
 		return nil
@@ -152,8 +150,8 @@ func quotaOfNodes(q *kueue.ClusterQueue) corev1.ResourceList {
 	return out
 }
 
-// volcanoStatus is what a Volcano Queue's status says of the ClusterQueue of its name, nil if
-// there is none yet, and of how many jobs have ended in it.
+// volcanoStatus returns the status of a Volcano Queue. q is the ClusterQueue of its name, nil if there is none yet;
+// completed is the number of finished Workloads in it.
 func volcanoStatus(before scheduling.QueueStatus, q *kueue.ClusterQueue, completed int32) scheduling.QueueStatus {
 	out := scheduling.QueueStatus{State: scheduling.QueueStateUnknown, Reservation: before.Reservation, Completed: completed}
 	if q == nil {

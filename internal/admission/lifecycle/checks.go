@@ -15,18 +15,18 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// Messages of the condition Admitted.
+// Messages of the Admitted condition.
 const (
 	admittedMessage        = "The workload is admitted"
 	checksMessage          = "The workload has not all checks ready"
 	delayedTopologyMessage = "There are pending delayed topology requests"
 )
 
-// admissionChecksMax is the API's limit of checks in the status of a Workload.
+// admissionChecksMax is the API's limit for the checks in the status of a Workload.
 const admissionChecksMax = 8
 
-// ChecksFor names the checks of the ClusterQueue that concern an admission with these flavors, in the order of the spec.
-// Without an admission they are those of every flavor.
+// ChecksFor returns the ClusterQueue's checks that apply to the admission, in the order of the spec. Without an
+// admission it returns those that apply to every flavor.
 func ChecksFor(q *kueue.ClusterQueueSpec, admission *kueue.Admission) []kueue.AdmissionCheckReference {
 	var out []kueue.AdmissionCheckReference
 	for _, rule := range CheckRules(q) {
@@ -37,8 +37,8 @@ func ChecksFor(q *kueue.ClusterQueueSpec, admission *kueue.Admission) []kueue.Ad
 	return out
 }
 
-// ChecksProblem says why the checks of a ClusterQueue keep it from admitting anybody, as the reason and the message of its
-// condition Active, or nothing. The checks are all that exist, by name.
+// ChecksProblem returns why the checks of a ClusterQueue prevent admission, as the reason and message of its Active
+// condition; "" if they do not. checks are all AdmissionChecks by name.
 func ChecksProblem(q *kueue.ClusterQueueSpec, checks map[string]*kueue.AdmissionCheck) (reason, message string) {
 	var missing, inactive, general []string
 	for _, rule := range CheckRules(q) {
@@ -68,12 +68,12 @@ func ChecksProblem(q *kueue.ClusterQueueSpec, checks map[string]*kueue.Admission
 	return "", ""
 }
 
-// IsActive reports whether the controller of the check is at work.
+// IsActive reports whether the check's controller reports it active.
 func IsActive(check *kueue.AdmissionCheck) bool {
 	return meta.IsStatusConditionTrue(check.Status.Conditions, kueue.AdmissionCheckActive)
 }
 
-// CheckRules are the checks of a ClusterQueue in either way of writing them.
+// CheckRules returns the checks of a ClusterQueue, whichever of the two fields lists them.
 func CheckRules(q *kueue.ClusterQueueSpec) []kueue.AdmissionCheckStrategyRule {
 	if q.AdmissionChecksStrategy != nil {
 		return q.AdmissionChecksStrategy.AdmissionChecks
@@ -104,8 +104,8 @@ func distinct(names []string) []string {
 	return slices.Compact(names)
 }
 
-// listChecks keeps the list of checks in step with the ClusterQueue until the Workload is admitted. What runs was admitted
-// under the checks of its time: a later one has nothing to say about it, and what one that is gone gave the pods stays.
+// listChecks updates the list of checks to that of the ClusterQueue until the Workload is admitted. After that the
+// list stays: later checks do not apply to what runs, and pods keep what a removed check has given them.
 func (d *draft) listChecks() {
 	if workload.IsAdmitted(d.w) || d.facts.ClusterQueue == nil {
 		return
@@ -117,7 +117,7 @@ func (d *draft) listChecks() {
 	}
 	missing := slices.ContainsFunc(wanted, func(name kueue.AdmissionCheckReference) bool { return place(name) < 0 })
 	if !missing && len(listed) == len(wanted) {
-		return // in whatever order: who applies a state may move it
+		return // whatever the order: controllers that apply a state may reorder the list
 	}
 	checks := make([]kueue.AdmissionCheckState, 0, len(wanted))
 	for _, name := range wanted {
@@ -130,7 +130,7 @@ func (d *draft) listChecks() {
 	d.edit().Status.AdmissionChecks = checks
 }
 
-// rejected has a Workload deactivated that a check will never agree to.
+// rejected marks a Workload for deactivation if a check has rejected it, and reports whether one has.
 func (d *draft) rejected() bool {
 	why := told(d.w, kueue.CheckStateRejected)
 	if why == "" {
@@ -140,7 +140,7 @@ func (d *draft) rejected() bool {
 	return true
 }
 
-// retried evicts a Workload that a check cannot agree to now.
+// retried evicts a Workload if a check asks to retry, and reports whether one does.
 func (d *draft) retried() bool {
 	why := told(d.w, kueue.CheckStateRetry)
 	if why == "" {
@@ -151,7 +151,8 @@ func (d *draft) retried() bool {
 	return true
 }
 
-// retriedInQueue holds back a Workload without quota for a check that spoke too late: its reservation was already gone.
+// retriedInQueue holds back a Workload without quota if a check asked to retry only after the reservation was
+// released.
 func (d *draft) retriedInQueue() {
 	why := told(d.w, kueue.CheckStateRetry)
 	if why == "" {
@@ -162,7 +163,7 @@ func (d *draft) retriedInQueue() {
 	workload.ResetChecks(d.edit(), d.now)
 }
 
-// postponeForChecks keeps the Workload from its queue for as long as its checks ask, from when they did.
+// postponeForChecks delays requeueing as its checks ask, counted from when they did.
 func (d *draft) postponeForChecks() {
 	for _, c := range d.w.Status.AdmissionChecks {
 		if c.State == kueue.CheckStateRetry && ptr.Deref(c.RequeueAfterSeconds, 0) > 0 {
@@ -171,7 +172,7 @@ func (d *draft) postponeForChecks() {
 	}
 }
 
-// told is the sentence for the checks that are in the state, or "".
+// told returns a message about the checks in the state, "" if there are none.
 func told(w *kueue.Workload, state kueue.CheckState) string {
 	var who []string
 	for _, c := range w.Status.AdmissionChecks {
@@ -185,7 +186,7 @@ func told(w *kueue.Workload, state kueue.CheckState) string {
 	return fmt.Sprintf("AdmissionCheck in %s state: %s", state, strings.Join(who, ", "))
 }
 
-// admit lets a Workload that holds quota run once nothing else is awaited.
+// admit admits a Workload that holds quota once all its checks are ready and its topology is assigned.
 func (d *draft) admit() {
 	switch {
 	case workload.IsAdmitted(d.w) || !workload.IsTrue(d.w, kueue.WorkloadQuotaReserved):

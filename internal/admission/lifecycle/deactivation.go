@@ -8,16 +8,17 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// deactivatedMessage is that of Evicted; a cause that is known follows it.
+// deactivatedMessage is the message of the Evicted condition, followed by the cause if it is known.
 const deactivatedMessage = "The workload is deactivated"
 
-// target has the Workload deactivated. The spec is another endpoint: the condition keeps the cause until it is written.
+// target marks the Workload for deactivation. The spec needs a write of its own; until that the condition keeps the
+// cause.
 func (d *draft) target(cause, message string) {
 	d.set(kueue.WorkloadDeactivationTarget, metav1.ConditionTrue, cause, message)
 }
 
-// deactivated evicts an inactive Workload, from its place or from the queue, and forgets its back-off. One that is being
-// stopped for another reason is evicted for this one when its quota is back.
+// deactivated evicts an inactive Workload, whether it is admitted or waits, and clears its backoff. One that is
+// already being evicted for another reason is evicted for this one after its quota has been released.
 func (d *draft) deactivated() {
 	if d.w.Status.RequeueState != nil {
 		d.edit().Status.RequeueState = nil

@@ -13,13 +13,14 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// Messages of DeactivationTarget.
+// Messages of the DeactivationTarget condition.
 const (
 	requeuingLimitMessage = "exceeding the maximum number of re-queuing retries"
 	executionTimeMessage  = "exceeding the maximum execution time"
 )
 
-// unready evicts a Workload whose pods are not ready in time, and deactivates one that was given enough tries.
+// unready evicts a Workload whose pods are not ready in time, or deactivates it after too many attempts, and reports
+// whether it did.
 func (d *draft) unready() bool {
 	policy := d.policy.PodsReady
 	admitted := meta.FindStatusCondition(d.w.Status.Conditions, kueue.WorkloadAdmitted)
@@ -44,7 +45,7 @@ func (d *draft) unready() bool {
 	return true
 }
 
-// tryLater sends a Workload whose pods were not ready back to its queue, later each time, or ends that.
+// tryLater requeues a Workload whose pods were not ready, with a growing backoff, or deactivates it at the limit.
 func (d *draft) tryLater(cause string) {
 	policy := d.policy.PodsReady
 	var tries int32
@@ -67,7 +68,8 @@ func (d *draft) tryLater(cause string) {
 	w.Status.RequeueState.Count = ptr.To(tries)
 }
 
-// overran deactivates a Workload that has been admitted, all times together, for longer than it may be.
+// overran marks a Workload for deactivation that was admitted for longer than its maximum execution time in total,
+// and reports whether it did.
 func (d *draft) overran() bool {
 	limit := d.w.Spec.MaximumExecutionTimeSeconds
 	admitted := meta.FindStatusCondition(d.w.Status.Conditions, kueue.WorkloadAdmitted)

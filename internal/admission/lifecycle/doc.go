@@ -1,7 +1,8 @@
-// Package lifecycle decides what happens to one Workload for its own sake: deactivation, deadlines, admission checks, the
-// stop policies of its queues, back-off, retention. Who gets quota, and who loses it to another, is the engine's.
+// Package lifecycle decides what happens to a single Workload on its own account: deactivation, deadlines, admission
+// checks, the stop policies of its queues, backoff and retention. Which Workload gets quota, and which loses it to
+// another, is decided by the engine.
 //
-// Next is a pure function: the admission shell calls it with what the watches have seen and carries out the one write that
-// it asks for. Deadlines are reckoned from times that stand in the object, so that a restart changes none of them and a
-// clock that jumps moves none of them for good.
+// Next is a pure function: package admission calls it with objects from the informers and carries out the one write
+// that it returns. Deadlines are computed from times in the object, so that restarts do not change them and a clock
+// that jumps does not move them for good.
 package lifecycle

@@ -11,63 +11,65 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// Facts are what the fate of a Workload depends on beside itself.
+// Facts are the objects besides the Workload itself that its next step depends on.
 type Facts struct {
-	// LocalQueue that the Workload names, nil if there is none.
+	// LocalQueue is the one that the Workload names, nil if it does not exist.
 	LocalQueue *kueue.LocalQueue
-	// ClusterQueue that the Workload holds quota of, or else the one behind its LocalQueue; nil if there is none.
+	// ClusterQueue is the one whose quota the Workload holds, or else that of its LocalQueue; nil if it does not
+	// exist.
 	ClusterQueue *kueue.ClusterQueue
 }
 
-// Policy is what the administrator has decided.
+// Policy is the part of the lifecycle that the administrator configures.
 type Policy struct {
-	// PodsReady evicts Workloads whose pods are not ready in time. Nil: nobody.
+	// PodsReady evicts Workloads whose pods are not ready in time; nil disables that.
 	PodsReady *PodsReady
-	// AfterFinished is how long finished Workloads are kept. Nil: as long as their job.
+	// AfterFinished is how long finished Workloads are kept; nil keeps them for as long as their job.
 	AfterFinished *time.Duration
-	// AfterDeactivated is how long Workloads are kept that were deactivated here, not by a person, and their jobs with
-	// them. Nil: for ever.
+	// AfterDeactivated is how long Workloads that were deactivated here, not by a user, are kept with their jobs; nil
+	// keeps them forever.
 	AfterDeactivated *time.Duration
 }
 
-// PodsReady says when pods must be ready, and what follows if they are not.
+// PodsReady says by when pods must be ready, and what happens if they are not.
 type PodsReady struct {
-	// Timeout after the admission, and RecoveryTimeout after a failure.
+	// Timeout counts from the admission, RecoveryTimeout from a failure.
 	Timeout, RecoveryTimeout time.Duration
-	// BackoffBase is the first wait before another try, doubled each time, and BackoffMax the longest.
+	// BackoffBase is the first backoff, doubled for each further attempt up to BackoffMax.
 	BackoffBase, BackoffMax time.Duration
-	// BackoffLimit is the number of tries before the Workload is deactivated. Nil: no end.
+	// BackoffLimit is the number of attempts before the Workload is deactivated; nil is no limit.
 	BackoffLimit *int32
 }
 
-// Step is the next write that a Workload needs: at most one of Status, Object and Delete.
+// Step is the next write that a Workload needs: at most one of Status, Object and Delete is set.
 type Step struct {
-	// Status, unless nil, is the Workload with the status that it should have.
+	// Status, unless nil, is the Workload with its new status.
 	Status *kueue.Workload
-	// Object, unless nil, is the Workload with the spec and metadata that it should have.
+	// Object, unless nil, is the Workload with its new spec and metadata.
 	Object *kueue.Workload
-	// Delete says what is to be deleted.
+	// Delete is what to delete.
 	Delete Deletion
-	// Due is when to ask again though nothing has changed; zero: never.
+	// Due is when to call Next again even if nothing changes, zero for never.
 	Due time.Time
 }
 
-// Writes reports whether there is anything to be written.
+// Writes reports whether the step has anything to write.
 func (s Step) Writes() bool { return s.Status != nil || s.Object != nil || s.Delete != Nothing }
 
-// Deletion says what is to be deleted.
+// Deletion is what a step deletes.
 type Deletion int
 
 const (
-	// Nothing is deleted.
+	// Nothing deletes nothing.
 	Nothing Deletion = iota
-	// TheWorkload alone is deleted.
+	// TheWorkload deletes the Workload alone.
 	TheWorkload
-	// TheJob is deleted, and the Workload goes with it.
+	// TheJob deletes the job, and the Workload is garbage-collected with it.
 	TheJob
 )
 
-// Next is the step that the Workload needs now. The Workload and the facts are only read; what the step holds is a copy.
+// Next returns the step that the Workload needs now. It does not modify the Workload or the facts; the step has
+// copies.
 func Next(w *kueue.Workload, facts Facts, policy Policy, now time.Time) Step {
 	d := &draft{facts: facts, policy: policy, now: now, w: w}
 	switch {
@@ -94,7 +96,7 @@ func Next(w *kueue.Workload, facts Facts, policy Policy, now time.Time) Step {
 	return d.step()
 }
 
-// active brings on a Workload that nobody has deactivated.
+// active computes the step of a Workload that is not deactivated.
 func (d *draft) active() {
 	running := workload.HoldsQuota(d.w) && !workload.IsEvicted(d.w)
 	if running {
@@ -111,17 +113,17 @@ func (d *draft) active() {
 	}
 }
 
-// giveBack takes the quota from an evicted Workload that nobody else will take it from: it has no job that could say when
-// its pods are gone. Who is evicted here gives it back with the eviction; this is for those whom somebody else evicted, or
-// whose owners have left.
+// giveBack releases the quota of an evicted Workload without owners, for which no job reports that its pods are gone.
+// An eviction by the operator does that itself; this is for Workloads that another client evicted, or that lost their
+// owners.
 func (d *draft) giveBack() {
 	if workload.IsEvicted(d.w) && workload.HoldsQuota(d.w) && !workload.IsOwned(d.w) {
 		workload.GiveBack(d.edit(), d.now)
 	}
 }
 
-// draft is a Workload on its way from what it is to what it should be. It is copied only if something changes: most have
-// nothing to do, each time anybody looks.
+// draft is a Workload that is being changed into its desired state. It is copied on the first change only: most calls
+// of Next change nothing.
 type draft struct {
 	facts  Facts
 	policy Policy
@@ -132,7 +134,7 @@ type draft struct {
 	due     time.Time
 }
 
-// edit is the Workload to change.
+// edit returns the Workload for modification, a copy.
 func (d *draft) edit() *kueue.Workload {
 	if !d.changed {
 		d.w, d.changed = d.w.DeepCopy(), true
@@ -140,7 +142,7 @@ func (d *draft) edit() *kueue.Workload {
 	return d.w
 }
 
-// set sets a condition, unless it says so already. Another wording of the same reason is not worth a write.
+// set sets a condition, unless it has that status and reason already. A different message alone is not worth a write.
 func (d *draft) set(kind string, status metav1.ConditionStatus, reason, message string) {
 	c := meta.FindStatusCondition(d.w.Status.Conditions, kind)
 	if c == nil || c.Status != status || c.Reason != reason {
@@ -148,7 +150,7 @@ func (d *draft) set(kind string, status metav1.ConditionStatus, reason, message 
 	}
 }
 
-// reached reports whether a time has come. If not, the Workload is looked at again then.
+// reached reports whether the time has come. If not, it makes the step due then.
 func (d *draft) reached(at time.Time) bool {
 	if !at.After(d.now) {
 		return true

@@ -8,14 +8,14 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// Messages of the conditions of a Workload that is let back into its queue.
+// Messages of the conditions of a requeued Workload.
 const (
 	reactivatedMessage       = "The workload was reactivated"
 	backoffFinishedMessage   = "The workload backoff was finished"
 	pendingEvaluationMessage = "Workload is pending evaluation in the scheduling queue"
 )
 
-// requeue lets a Workload without quota back into its queue once what kept it out is over.
+// requeue returns a Workload without quota to its queue once what held it back is over.
 func (d *draft) requeue() {
 	d.retriedInQueue()
 	waits := d.backsOff()
@@ -32,7 +32,7 @@ func (d *draft) requeue() {
 		d.restarted(d.clusterQueue())
 	case kueue.WorkloadEvictedByLocalQueueStopped:
 		d.restarted(d.localQueue())
-	case kueue.WorkloadInadmissible: // nobody here writes it, but who comes from elsewhere may bring it
+	case kueue.WorkloadInadmissible: // never written here, but possible on a Workload that was migrated from Kueue
 		if d.localQueue().open() {
 			d.restarted(d.clusterQueue())
 		}
@@ -44,8 +44,8 @@ func (d *draft) requeue() {
 	}
 }
 
-// backsOff reports whether the Workload is to wait yet, and clears the time once it has come. The count stays: the next
-// wait is longer.
+// backsOff reports whether the Workload's backoff lasts, and clears its end time once it has passed. The count stays,
+// so that the next backoff is longer.
 func (d *draft) backsOff() bool {
 	state := d.w.Status.RequeueState
 	if state == nil || state.RequeueAt == nil {

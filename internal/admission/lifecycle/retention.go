@@ -11,17 +11,17 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// orphanedMessage is that of Finished for a Workload whose job is gone.
+// orphanedMessage is the message of the Finished condition of a Workload whose job is gone.
 const orphanedMessage = "The job that the workload was made for is gone"
 
-// orphaned reports whether the Workload was made for a job and is nobody's now, as when a job was deleted but what it owns
-// was to stay.
+// orphaned reports whether the Workload was made for a job but has no owner any more, for instance after the job was
+// deleted with the propagation policy Orphan.
 func orphaned(w *kueue.Workload) bool {
 	return len(w.OwnerReferences) == 0 && w.Labels[kueue.JobUIDLabel] != ""
 }
 
-// letGo lets a deleted Workload go that nobody else would: one without a job, or that is over. Those of a job go when its
-// pods are gone, which package jobs sees to.
+// letGo removes the finalizer of a deleted Workload that has no job or has finished. Package jobs removes that of
+// others, when the job's pods are gone.
 func letGo(w *kueue.Workload) Step {
 	i := slices.Index(w.Finalizers, kueue.ResourceInUseFinalizer)
 	if i < 0 || len(w.OwnerReferences) > 0 && !workload.IsFinished(w) {
@@ -32,7 +32,7 @@ func letGo(w *kueue.Workload) Step {
 	return Step{Object: out}
 }
 
-// finished deletes what is over when its time has come.
+// finished deletes a finished Workload after its retention period.
 func (d *draft) finished() Step {
 	finished := meta.FindStatusCondition(d.w.Status.Conditions, kueue.WorkloadFinished)
 	if d.policy.AfterFinished != nil && d.reached(finished.LastTransitionTime.Add(*d.policy.AfterFinished)) {
@@ -41,7 +41,8 @@ func (d *draft) finished() Step {
 	return d.step()
 }
 
-// expired reports whether a Workload that was deactivated here, and whose pods are gone, has been kept long enough.
+// expired reports whether a Workload that was deactivated by the operator, and whose pods are gone, was kept long
+// enough.
 func (d *draft) expired() bool {
 	evicted := meta.FindStatusCondition(d.w.Status.Conditions, kueue.WorkloadEvicted)
 	ours := evicted != nil && evicted.Status == metav1.ConditionTrue && strings.HasPrefix(evicted.Reason, kueue.WorkloadDeactivatedDueTo)
@@ -49,7 +50,7 @@ func (d *draft) expired() bool {
 		d.reached(evicted.LastTransitionTime.Add(*d.policy.AfterDeactivated))
 }
 
-// jobOrWorkload is what goes when a Workload has been deactivated for long enough.
+// jobOrWorkload returns what to delete after a Workload was deactivated for long enough.
 func jobOrWorkload(w *kueue.Workload) Deletion {
 	if metav1.GetControllerOf(w) != nil {
 		return TheJob

@@ -10,16 +10,16 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// TerminatingMessage says that a ClusterQueue admits nobody since it is being deleted.
+// TerminatingMessage says that a ClusterQueue does not admit because it is being deleted.
 const TerminatingMessage = "Can't admit new workloads; clusterQueue is terminating"
 
-// queue is what a LocalQueue and a ClusterQueue have in common.
+// queue is what LocalQueue and ClusterQueue have in common.
 type queue struct {
 	kind string
-	// evicts is the reason of those whom the queue evicts when it is drained.
+	// evicts is the reason of evictions when the queue is drained.
 	evicts string
 	policy kueue.StopPolicy
-	// why, unless it is empty, is the reason for which nobody is admitted through the queue, with the message.
+	// why and message are the reason and message for not admitting through the queue; "" if it admits.
 	why, message string
 }
 
@@ -49,13 +49,13 @@ func (d *draft) clusterQueue() queue {
 	return out.as(q, policy, fmt.Sprintf("ClusterQueue %s is inactive: %s", q.Name, TerminatingMessage))
 }
 
-// missing is a queue that is not there. What a Workload that loses its reservation is told, here and of the others, are the words of the
-// engine, which tells the same of one that waits: else there would be another write to say it again.
+// missing returns a queue that does not exist. The messages here, for a Workload that loses its reservation, are
+// worded like the engine's for one that waits, so that the engine does not write them again.
 func missing(kind, name string) queue {
 	return queue{kind: kind, why: kueue.WorkloadInadmissible, message: fmt.Sprintf("%s %s doesn't exist", kind, name)}
 }
 
-// as is the queue of the object, with what is told once that is being deleted.
+// as returns the queue with the state of the object. deleted is the message for an object that is being deleted.
 func (q queue) as(object metav1.Object, policy *kueue.StopPolicy, deleted string) queue {
 	q.policy = ptr.Deref(policy, kueue.None)
 	switch {
@@ -69,8 +69,9 @@ func (q queue) as(object metav1.Object, policy *kueue.StopPolicy, deleted string
 
 func (q queue) open() bool { return q.why == "" }
 
-// stopped applies the stop policies of the queues. What runs is evicted by HoldAndDrain only. What waits for its checks
-// has no pods: either policy takes its quota at once, and so does the end of the queue.
+// stopped applies the stop policies of the queues, and reports whether they stop the Workload. Only HoldAndDrain
+// evicts what runs. A Workload that waits for its checks has no pods: both policies, and the deletion of the queue,
+// release its quota.
 func (d *draft) stopped() bool {
 	for _, q := range [...]queue{d.localQueue(), d.clusterQueue()} {
 		switch {
@@ -86,13 +87,13 @@ func (d *draft) stopped() bool {
 	return false
 }
 
-// release takes back a reservation that has not become an admission.
+// release drops a quota reservation that did not become an admission.
 func (d *draft) release(reason, message string) {
 	workload.ResetChecks(d.edit(), d.now)
 	workload.Release(d.w, reason, message, d.now)
 }
 
-// restarted lets a Workload back into its queue that was evicted when the queue was stopped.
+// restarted requeues a Workload that was evicted when the queue was stopped, once the queue admits again.
 func (d *draft) restarted(q queue) {
 	if q.open() {
 		workload.Restart(d.edit(), d.now)

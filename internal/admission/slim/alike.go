@@ -13,28 +13,29 @@ import (
 )
 
 const (
-	// mostAlike is how many different values are known of a kind: far more than there are sizes of pods in a cluster.
+	// mostAlike bounds the values kept of a kind: far more than there are pod sizes in a cluster.
 	mostAlike = 4096
-	// longKey is of how many bytes the key of a value is that is not kept for others: what tenants write is bounded in its size too.
+	// longKey is the size in bytes above which a key's value is not kept: users decide how large these are.
 	longKey = 4096
-	// longText is of how many bytes a text is that is hardly ever that of another object too.
+	// longText is the size in bytes above which a string is unlikely to occur in another object.
 	longText = 100
 )
 
-// alike keeps values once that objects in the cache have in common, by what tells them apart: pods of a job ask for the same, and most
-// jobs of a cluster for one of a few sizes. Nobody may change such a value. When there are too many it begins anew: what it gave
-// lives on for as long as objects have it. The zero value is ready for use.
+// alike interns values that objects in the cache have in common, by a key that identifies the value: the pods of a
+// job request the same resources, and most jobs use one of a few sizes. Interned values must not be modified. When
+// there are too many, alike starts over; values handed out before live on with their objects. The zero value is ready
+// for use.
 type alike[T any] struct {
 	mu sync.Mutex
 	of map[string]T
-	// most is how many are known, 0 for mostAlike.
+	// most bounds the number of values, 0 for mostAlike.
 	most int
 }
 
-// one is the value that is like this one.
+// one returns the interned value for the key, which is this value if there was none.
 func (a *alike[T]) one(key []byte, value T) T { return a.made(key, func() T { return value }) }
 
-// made is the value of the key, made if none is known.
+// made returns the interned value for the key, and calls value to make it if there is none.
 func (a *alike[T]) made(key []byte, value func() T) T {
 	if len(key) > longKey {
 		return value()
@@ -61,7 +62,7 @@ var (
 	alikeTexts      texts
 )
 
-// texts is alike for texts, which are their own keys.
+// texts interns strings, which are their own keys.
 type texts struct {
 	mu    sync.Mutex
 	known map[string]string
@@ -80,7 +81,7 @@ func (t *texts) one(text string) string {
 	return text
 }
 
-// shareText is the text, or one that is equal.
+// shareText returns the string, interned if it is short.
 func shareText[T ~string](text T) T {
 	if text == "" || len(text) > longText {
 		return text
@@ -88,7 +89,7 @@ func shareText[T ~string](text T) T {
 	return T(alikeTexts.one(string(text)))
 }
 
-// shareList is the list, or one that is equal.
+// shareList returns the interned resource list.
 func shareList(list corev1.ResourceList) corev1.ResourceList {
 	if len(list) == 0 {
 		return list
@@ -96,7 +97,7 @@ func shareList(list corev1.ResourceList) corev1.ResourceList {
 	return alikeLists.one(appendList(make([]byte, 0, 128), list), list)
 }
 
-// shareFlavors does the same for flavors by resource.
+// shareFlavors returns the interned map of flavors by resource.
 func shareFlavors(flavors map[corev1.ResourceName]kueue.ResourceFlavorReference) map[corev1.ResourceName]kueue.ResourceFlavorReference {
 	if len(flavors) == 0 {
 		return flavors
@@ -108,7 +109,7 @@ func shareFlavors(flavors map[corev1.ResourceName]kueue.ResourceFlavorReference)
 	return alikeFlavors.one(key, flavors)
 }
 
-// shareContainers does the same for containers of which nothing is left but what strippedContainers keeps.
+// shareContainers returns the interned containers. They must have only the fields that strippedContainers keeps.
 func shareContainers(containers []corev1.Container) []corev1.Container {
 	if len(containers) == 0 {
 		return containers
@@ -131,7 +132,7 @@ func shareContainers(containers []corev1.Container) []corev1.Container {
 	return alikeContainers.one(key, containers)
 }
 
-// shareFinalizers does the same for who is still to be heard before it goes.
+// shareFinalizers returns the interned finalizers.
 func shareFinalizers(finalizers []string) []string {
 	if len(finalizers) == 0 {
 		return nil
@@ -143,7 +144,7 @@ func shareFinalizers(finalizers []string) []string {
 	return alikeFinalizers.one(key, finalizers)
 }
 
-// sharePriority does the same for a priority.
+// sharePriority returns the interned priority.
 func sharePriority(priority *int32) *int32 {
 	if priority == nil {
 		return nil
@@ -159,7 +160,7 @@ func appendList(key []byte, list corev1.ResourceList) []byte {
 	return key
 }
 
-// appendText appends a text behind its length: tenants write what they like, and no byte in it may pass for the end of it.
+// appendText appends a string after its length. Users choose the strings, so no byte can serve as a separator.
 func appendText(key []byte, text string) []byte {
 	return append(append(strconv.AppendInt(key, int64(len(text)), 10), ':'), text...)
 }

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// fewerAlike has fewer be known of what the pods of one job have in common: they come one after the other.
+// fewerAlike bounds the values that the pods of one job have in common: such pods arrive together.
 const fewerAlike = mostAlike / 4
 
 var (
@@ -18,7 +18,7 @@ var (
 	alikeStatuses alike[[]corev1.ContainerStatus]
 )
 
-// shareMap is the map, or one that is equal: labels and the like, down to each text in them.
+// shareMap returns the interned map of labels or annotations, with all of its strings interned.
 func shareMap(of map[string]string) map[string]string {
 	if len(of) == 0 {
 		return nil
@@ -36,7 +36,7 @@ func shareMap(of map[string]string) map[string]string {
 	})
 }
 
-// shareOwners does the same for who a pod belongs to.
+// shareOwners returns the interned owner references.
 func shareOwners(owners []metav1.OwnerReference) []metav1.OwnerReference {
 	if len(owners) == 0 {
 		return nil
@@ -50,7 +50,8 @@ func shareOwners(owners []metav1.OwnerReference) []metav1.OwnerReference {
 	return alikeOwners.one(key, owners)
 }
 
-// shareStatuses does the same for containers that only run or wait; when one ended tells it apart.
+// shareStatuses returns the interned statuses of containers that run or wait. A terminated container has a time of
+// its own, so its statuses are returned as they are.
 func shareStatuses(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
 	if len(statuses) == 0 {
 		return nil
@@ -68,7 +69,7 @@ func shareStatuses(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
 	return alikeStatuses.one(key, statuses)
 }
 
-// appendFlag appends yes, no, or that nothing is said.
+// appendFlag appends a flag that may be unset.
 func appendFlag(key []byte, flag *bool) []byte {
 	switch {
 	case flag == nil:

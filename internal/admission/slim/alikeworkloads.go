@@ -12,12 +12,13 @@ import (
 	"github.com/musterhq/muster/api/muster"
 )
 
-// shareWorkload has a Workload of the cache keep what others have too, if they have it: what it asks for, what it was given, and the
-// words of its conditions.
+// shareWorkload interns what a cached Workload has in common with others: its pod sets, its admission and the texts
+// of its conditions.
 func shareWorkload(w *kueue.Workload) {
 	w.Kind, w.APIVersion, w.Namespace = shareText(w.Kind), shareText(w.APIVersion), shareText(w.Namespace)
 	w.Finalizers = shareFinalizers(w.Finalizers)
-	if _, noted := w.Annotations[muster.AskedAnnotation]; noted && len(w.Annotations) == 1 { // what people add may be large, and each its own
+	// Other annotations, which users add, may be large and unique.
+	if _, noted := w.Annotations[muster.AskedAnnotation]; noted && len(w.Annotations) == 1 {
 		w.Annotations = shareMap(w.Annotations)
 	}
 	for i := range w.OwnerReferences {
@@ -42,18 +43,18 @@ func shareWorkload(w *kueue.Workload) {
 var alikePodSets podSetsAlike
 
 const (
-	// mostPodSetBytes is how large the pod sets are together that are known, as the API server sends them.
+	// mostPodSetBytes bounds the serialized size of all kept pod sets together.
 	mostPodSetBytes = 32 << 20
-	// largePodSets is how large those are that are not kept for others: else few would drive out all the rest.
+	// largePodSets is the size above which pod sets are not kept: a few of them would evict all others.
 	largePodSets = mostPodSetBytes / 256
 )
 
-// podSetsAlike is alike for pod sets. What tells all of them apart is too much for a key: of those of one sketch the last are known, and
-// they are compared.
+// podSetsAlike interns pod sets. A key that identifies them would be too large, so it keeps the last pod sets for
+// each sketch, and compares.
 type podSetsAlike struct {
 	mu sync.Mutex
 	of map[string]knownPodSets
-	// bytes is the size of all that are known.
+	// bytes is the size of all kept pod sets.
 	bytes int
 }
 
@@ -62,8 +63,8 @@ type knownPodSets struct {
 	bytes   int
 }
 
-// one is the pod sets, or others that are equal in all that they say. It writes nothing into those that it is given: informers may
-// transform an object twice, and then they are what others read.
+// one returns the pod sets, or kept ones that are deeply equal. It does not modify its argument: an informer may
+// transform an object twice, and the second time others read it.
 func (a *podSetsAlike) one(podSets []kueue.PodSet) []kueue.PodSet {
 	if len(podSets) == 0 {
 		return podSets
@@ -76,14 +77,14 @@ func (a *podSetsAlike) one(podSets []kueue.PodSet) []kueue.PodSet {
 		return known
 	}
 	podSets = withSharedLists(podSets)
-	if reflect.DeepEqual(known, podSets) { // their quantities were only spelled in another way
+	if reflect.DeepEqual(known, podSets) { // only their quantities were spelled differently
 		return known
 	}
 	a.keep(string(sketch), podSets)
 	return podSets
 }
 
-// keep has the pod sets be known, in the place of others of their sketch.
+// keep stores the pod sets in place of others with the same sketch.
 func (a *podSetsAlike) keep(sketch string, podSets []kueue.PodSet) {
 	bytes := len(sketch)
 	for i := range podSets {
@@ -101,7 +102,7 @@ func (a *podSetsAlike) keep(sketch string, podSets []kueue.PodSet) {
 	a.of[sketch] = knownPodSets{podSets, bytes}
 }
 
-// withSharedLists are the pod sets with containers of their own that ask for what others ask for too.
+// withSharedLists returns a copy of the pod sets whose containers have interned requests and limits.
 func withSharedLists(podSets []kueue.PodSet) []kueue.PodSet {
 	podSets = slices.Clone(podSets)
 	for i := range podSets {
@@ -117,7 +118,8 @@ func withSharedLists(podSets []kueue.PodSet) []kueue.PodSet {
 	return podSets
 }
 
-// sketchOf is what most often tells pod sets apart: names, sizes, and what containers run.
+// sketchOf returns a key that usually tells pod sets apart: from names, counts, and the containers' images, commands
+// and requests.
 func sketchOf(podSets []kueue.PodSet) []byte {
 	key := make([]byte, 0, 512)
 	for i := range podSets {

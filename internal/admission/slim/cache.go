@@ -14,9 +14,9 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// ByObject is for the options of a manager's cache: there is one watch of each kind for the whole operator, and a
-// cluster may have a hundred thousand pods. Whoever reads such an object from the cache may change it only by a patch
-// of what he has read: all else of it is not there.
+// ByObject is for the options of a manager's cache. The operator has one watch of each kind, and a cluster may have a
+// hundred thousand pods. An object read from the cache may only be changed by a patch that is computed from it: an
+// update would remove the fields that the cache does not keep.
 func ByObject() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&corev1.Node{}:    {Transform: stripNode},
@@ -25,7 +25,7 @@ func ByObject() map[client.Object]cache.ByObject {
 	}
 }
 
-// stripNode drops what is large about a Node and never looked at.
+// stripNode drops the large fields of a Node that nothing reads.
 func stripNode(object any) (any, error) {
 	if node, ok := object.(*corev1.Node); ok {
 		node.ManagedFields = nil
@@ -35,8 +35,8 @@ func stripNode(object any) (any, error) {
 	return object, nil
 }
 
-// stripWorkload drops the pod sets of a Workload that is finished, most of what it is: clusters keep those for as long as they
-// keep jobs, and nobody asks any more what their pods were like. What others have in common with each other is kept once.
+// stripWorkload drops the pod sets of a finished Workload, which are most of its size: clusters keep such Workloads
+// for as long as their jobs, and nothing reads these pod sets. What Workloads have in common is interned.
 func stripWorkload(object any) (any, error) {
 	w, ok := object.(*kueue.Workload)
 	if !ok {
@@ -50,8 +50,8 @@ func stripWorkload(object any) (any, error) {
 	return w, nil
 }
 
-// stripPod keeps of a Pod what tells who it is, where it is and may go, what it needs of its node, and how it fares. Of
-// those that no job can own there is no more than what they need and where.
+// stripPod keeps of a Pod its identity, its node and node selection, its requests and its status. Of a pod that no
+// job can own it keeps only requests and node.
 func stripPod(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
@@ -72,14 +72,14 @@ func stripPod(object any) (any, error) {
 	return pod, nil
 }
 
-// ControlledByOthers reports whether a controller has the pod that is of no kind of job: those of Kubernetes' own
-// services, and the kubelet.
+// ControlledByOthers reports whether the pod's controller cannot be a job: it is one of Kubernetes' apps, a
+// replication controller, or a Node for the kubelet's static pods.
 func ControlledByOthers(pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOf(pod)
 	return owner != nil && (strings.HasPrefix(owner.APIVersion, "apps/") || owner.APIVersion == "v1")
 }
 
-// ofJobs are the annotations that job APIs, and Muster, put on pods.
+// ofJobs returns the annotations that job APIs and Muster put on pods.
 func ofJobs(annotations map[string]string) map[string]string {
 	var out map[string]string
 	for key, value := range annotations {
@@ -106,7 +106,7 @@ func strippedSpec(s *corev1.PodSpec) corev1.PodSpec {
 	}
 }
 
-// nodeAffinity is the part of an affinity that says where a pod may go by the nodes alone.
+// nodeAffinity returns the required node affinity, the only part of an affinity that the operator reads.
 func nodeAffinity(a *corev1.Affinity) *corev1.Affinity {
 	if a == nil || a.NodeAffinity == nil || a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
 		return nil
@@ -122,7 +122,7 @@ func strippedContainers(containers []corev1.Container) []corev1.Container {
 	out := make([]corev1.Container, len(containers))
 	for i := range containers {
 		c := &containers[i]
-		// Limits count for nothing once the API server has made requests of them.
+		// Limits are not needed: the API server has copied them to missing requests.
 		out[i] = corev1.Container{Name: c.Name, Resources: corev1.ResourceRequirements{Requests: c.Resources.Requests}, RestartPolicy: c.RestartPolicy}
 		for _, port := range c.Ports {
 			if port.HostPort != 0 {
@@ -133,7 +133,7 @@ func strippedContainers(containers []corev1.Container) []corev1.Container {
 	return out
 }
 
-// stripStatus keeps how the pod fares; of a container, how it ended and how often.
+// stripStatus keeps the phase and some conditions; of a container, its state, its exit and its restarts.
 func stripStatus(s *corev1.PodStatus, spec *corev1.PodSpec, jobless bool) {
 	s.HostIP, s.HostIPs, s.PodIP, s.PodIPs, s.StartTime, s.NominatedNodeName, s.QOSClass = "", nil, "", nil, nil, "", ""
 	s.EphemeralContainerStatuses, s.ResourceClaimStatuses = nil, nil
@@ -147,7 +147,7 @@ func stripStatus(s *corev1.PodStatus, spec *corev1.PodSpec, jobless bool) {
 	s.Conditions = strippedConditions(s.Conditions, kept)
 }
 
-// strippedConditions are those of the types, in no more room than they take.
+// strippedConditions returns the conditions of the kept types, in a slice without spare capacity.
 func strippedConditions(conditions []corev1.PodCondition, kept []corev1.PodConditionType) (out []corev1.PodCondition) {
 	isKept := func(c *corev1.PodCondition) bool { return slices.Contains(kept, c.Type) }
 	count := 0
@@ -169,14 +169,14 @@ func strippedConditions(conditions []corev1.PodCondition, kept []corev1.PodCondi
 	return out
 }
 
-// ofPods are the conditions of pods of jobs that somebody asks about, ofAnyPods those of all others.
+// ofPods are the conditions that are kept of pods of jobs, ofAnyPods those of all other pods.
 var (
 	ofAnyPods = []corev1.PodConditionType{corev1.PodResizePending}
 	ofPods    = []corev1.PodConditionType{corev1.PodResizePending, corev1.PodScheduled, corev1.PodReady, corev1.DisruptionTarget}
 )
 
-// strippedStatuses drops images, mounts and users, and since when a container runs. The resources that a container has stay where they
-// are not those of its spec: then it is being resized, and takes the larger ones of its node.
+// strippedStatuses drops images, mounts, users and start times. It keeps a container's resources if they differ from
+// those of its spec: then it is being resized, and uses the larger ones of its node.
 func strippedStatuses(statuses []corev1.ContainerStatus, containers []corev1.Container, jobless bool) []corev1.ContainerStatus {
 	out := make([]corev1.ContainerStatus, 0, len(statuses))
 	for i := range statuses {
@@ -196,10 +196,11 @@ func strippedStatuses(statuses []corev1.ContainerStatus, containers []corev1.Con
 	return shareStatuses(out)
 }
 
-// runs is the state of every container that does.
+// runs is the shared state of all running containers.
 var runs = &corev1.ContainerStateRunning{}
 
-// strippedState keeps whether the container runs, and how it ended and when; one that does neither waits.
+// strippedState keeps whether the container runs, and how and when it ended. A container that does neither is
+// waiting.
 func strippedState(s *corev1.ContainerState) (out corev1.ContainerState) {
 	switch {
 	case s.Terminated != nil:
@@ -210,7 +211,7 @@ func strippedState(s *corev1.ContainerState) (out corev1.ContainerState) {
 	return out
 }
 
-// isResized reports whether a container has other resources than its spec asks for.
+// isResized reports whether a container has other resources than its spec requests.
 func isResized(s *corev1.ContainerStatus, containers []corev1.Container) bool {
 	for i := range containers {
 		if containers[i].Name != s.Name {

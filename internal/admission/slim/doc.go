@@ -1,3 +1,3 @@
-// Package slim is what the operator's cache keeps of Nodes, Pods and Workloads, which are the most of what a cluster has: what nobody
-// reads of them is dropped, and what many have in common is there once.
+// Package slim reduces the memory of the operator's cache for Nodes, Pods and Workloads, which are most of a
+// cluster's objects: fields that nothing reads are dropped, and values that many objects have in common are interned.
 package slim
