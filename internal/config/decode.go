@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// decode puts a tree of plain values, as YAML gives it, into typed ones. Unlike a decoder of JSON it goes on after a
-// mistake, and says of each one at which field it is. What is null is absent.
+// decode stores a tree of plain values, as YAML gives it, into typed ones. Unlike a JSON decoder it goes on after a
+// mistake, and names the field of each. null means absent.
 func decode(at *field.Path, value any, into reflect.Value) field.ErrorList {
 	if value == nil {
 		return nil
@@ -36,8 +36,8 @@ func decode(at *field.Path, value any, into reflect.Value) field.ErrorList {
 	return decodeScalar(at, value, into)
 }
 
-// decodePointer leaves nil what cannot be read, so that it gets its default and no rule about it adds to the noise. Of a
-// mapping of options the rest counts.
+// decodePointer leaves a value nil that cannot be decoded, so that it gets its default and validation does not report
+// it again. A struct of which only some options are wrong keeps the others.
 func decodePointer(at *field.Path, value any, into reflect.Value) field.ErrorList {
 	target := reflect.New(into.Type().Elem())
 	mistakes := decode(at, value, target.Elem())
@@ -48,7 +48,7 @@ func decodePointer(at *field.Path, value any, into reflect.Value) field.ErrorLis
 	return mistakes
 }
 
-// decodeOptions takes a mapping of names that are known.
+// decodeOptions decodes a mapping whose keys are option names.
 func decodeOptions(at *field.Path, value any, into reflect.Value) field.ErrorList {
 	options, ok := value.(map[string]any)
 	if !ok {
@@ -58,7 +58,7 @@ func decodeOptions(at *field.Path, value any, into reflect.Value) field.ErrorLis
 	var known []string
 	for _, f := range reflect.VisibleFields(into.Type()) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if name == "" || len(f.Index) > 1 { // the apiVersion and the kind, which have been read
+		if name == "" || len(f.Index) > 1 { // apiVersion and kind, which identify reads
 			continue
 		}
 		known = append(known, name)
@@ -72,7 +72,7 @@ func decodeOptions(at *field.Path, value any, into reflect.Value) field.ErrorLis
 	return mistakes
 }
 
-// decodeMap takes a mapping of names that are the user's.
+// decodeMap decodes a mapping whose keys are the user's.
 func decodeMap(at *field.Path, value any, into reflect.Value) field.ErrorList {
 	entries, ok := value.(map[string]any)
 	if !ok {
@@ -104,7 +104,7 @@ func decodeList(at *field.Path, value any, into reflect.Value) field.ErrorList {
 	return mistakes
 }
 
-// decodeScalar leaves what has no parts to the decoder of JSON.
+// decodeScalar decodes a scalar, which the standard JSON decoder can report well enough.
 func decodeScalar(at *field.Path, value any, into reflect.Value) field.ErrorList {
 	text, err := json.Marshal(value)
 	if err == nil {
@@ -114,12 +114,12 @@ func decodeScalar(at *field.Path, value any, into reflect.Value) field.ErrorList
 		return nil
 	}
 	if number, ok := value.(json.Number); ok {
-		value = json.RawMessage(number) // shown as it was written
+		value = json.RawMessage(number) // keeps the user's spelling in the message
 	}
 	return field.ErrorList{field.TypeInvalid(at, value, "must be "+kind(into))}
 }
 
-// kind says what a scalar has to be.
+// kind describes, for a message, the values that a scalar accepts.
 func kind(into reflect.Value) string {
 	switch into.Interface().(type) {
 	case metav1.Duration:

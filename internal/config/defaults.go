@@ -10,14 +10,14 @@ import (
 	"github.com/musterhq/muster/api/config/v1alpha1"
 )
 
-// Default gives the configuration of an operator that has no file.
+// Default returns the configuration of an operator without a file.
 func Default() *v1alpha1.Configuration {
 	c := &v1alpha1.Configuration{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.ConfigurationAPIVersion, Kind: v1alpha1.ConfigurationKind}}
 	complete(c)
 	return c
 }
 
-// complete fills in what is absent, as the documentation of each field says.
+// complete sets the defaults of absent fields, as the documentation of each field says.
 func complete(c *v1alpha1.Configuration) {
 	present(&c.WaitForPodsReady, v1alpha1.WaitForPodsReady{})
 	present(&c.ObjectRetentionPolicies, v1alpha1.ObjectRetentionPolicies{})
@@ -75,7 +75,7 @@ func completeWaitForPodsReady(w *v1alpha1.WaitForPodsReady) {
 	present(&w.RequeuingStrategy.BackoffMaxSeconds, 3600)
 }
 
-// present puts a value where there is none.
+// present sets the field to the value if it is nil.
 func present[T any](field **T, value T) {
 	if *field == nil {
 		*field = &value

@@ -1,6 +1,6 @@
-// Package config reads the operator's configuration file: api/config has its types, this package fills in what is absent
-// and refuses what is wrong, all of it at once, naming each field and what to do.
+// Package config reads the operator's configuration file, whose types are in api/config: it sets defaults for absent
+// fields and refuses invalid files, reporting all problems at once, each with its field and how to fix it.
 //
-// Only cmd/muster-operator calls it, before anything else is started. It knows files and values, and nothing of what the
-// options do: that is explained in docs/configuration.md.
+// Only cmd/muster-operator loads a file, before anything else is started. The package knows files and values, but
+// nothing of what the options do: that is explained in docs/configuration.md.
 package config

@@ -18,8 +18,8 @@ import (
 	"github.com/musterhq/muster/api/config/v1alpha1"
 )
 
-// Load reads a configuration file and gives a complete one, as Default does. The error of a wrong file lists all that is
-// wrong with it, a line each.
+// Load reads a configuration file and returns a complete configuration, as Default does. The error for an invalid
+// file lists all problems, one per line.
 func Load(path string) (*v1alpha1.Configuration, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -32,7 +32,7 @@ func Load(path string) (*v1alpha1.Configuration, error) {
 	return c, nil
 }
 
-// parse gives the configuration that a text says, and what is wrong with the text.
+// parse returns the configuration in a text, and the problems of the text.
 func parse(text []byte) (*v1alpha1.Configuration, []string) {
 	problems := moreDocuments(text)
 	tree, err := read(text)
@@ -63,7 +63,7 @@ func parse(text []byte) (*v1alpha1.Configuration, []string) {
 	return c, problems
 }
 
-// read gives a text as a tree of plain values, with numbers as they are written.
+// read parses YAML into a tree of plain values, in which numbers keep their spelling.
 func read(text []byte) (any, error) {
 	plain, err := yaml.YAMLToJSON(text)
 	if err != nil {
@@ -76,7 +76,7 @@ func read(text []byte) (any, error) {
 	return tree, err
 }
 
-// identify takes what says that this is a configuration of ours out of the options.
+// identify checks apiVersion and kind, and removes them from the options.
 func identify(options map[string]any, c *v1alpha1.Configuration) field.ErrorList {
 	var mistakes field.ErrorList
 	take := func(name, want string) string {
@@ -95,7 +95,7 @@ func identify(options map[string]any, c *v1alpha1.Configuration) field.ErrorList
 	return mistakes
 }
 
-// moreDocuments refuses what a reader of YAML would silently leave out: all after the first document.
+// moreDocuments reports more than one YAML document: the parser would silently ignore all but the first.
 func moreDocuments(text []byte) []string {
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
 	count := 0
@@ -106,7 +106,7 @@ func moreDocuments(text []byte) []string {
 		}
 		var content any
 		if err != nil || yaml.Unmarshal(document, &content) != nil {
-			return nil // parse says what is wrong with it
+			return nil // parse reports what is wrong with it
 		}
 		if content != nil {
 			count++
@@ -118,7 +118,7 @@ func moreDocuments(text []byte) []string {
 	return nil
 }
 
-// duplicates says which keys are given twice, from the error of a strict reading.
+// duplicates returns a problem for each duplicate key, from the error of a strict parser.
 func duplicates(err error) []string {
 	var problems []string
 	for line := range strings.Lines(err.Error()) {
@@ -134,7 +134,8 @@ func duplicates(err error) []string {
 
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
-// without gives the mistakes that are not at a field with a known one: what could not be read is also not valid.
+// without returns the mistakes at fields without a known mistake: a value that could not be decoded is not valid
+// either.
 func without(mistakes, known field.ErrorList) field.ErrorList {
 	at := map[string]bool{}
 	for _, k := range known {

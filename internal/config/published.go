@@ -11,8 +11,8 @@ import (
 	"github.com/musterhq/muster/api/config/v1alpha1"
 )
 
-// The operator says in this ConfigMap by what configuration it decides, so that others can tell what it would decide. It
-// reads it never: who changes it changes nothing.
+// The operator publishes its configuration in this ConfigMap, so that clients can tell what it would decide. It never
+// reads the ConfigMap: editing it has no effect.
 const (
 	PublishedNamespace = metav1.NamespacePublic
 	PublishedName      = "muster-config"
@@ -20,7 +20,7 @@ const (
 	publishedKey = "config.yaml"
 )
 
-// Published is the ConfigMap for a configuration, which is a complete one.
+// Published returns the ConfigMap for a configuration, which must be complete.
 func Published(c *v1alpha1.Configuration) (*corev1.ConfigMap, error) {
 	text, err := yaml.Marshal(c)
 	if err != nil {
@@ -34,7 +34,8 @@ func Published(c *v1alpha1.Configuration) (*corev1.ConfigMap, error) {
 	}, nil
 }
 
-// FromPublished is the inverse. It fails where another version of the operator knows options that this one does not.
+// FromPublished is the inverse of Published. It fails if the ConfigMap is from a version of the operator with other
+// options.
 func FromPublished(m *corev1.ConfigMap) (*v1alpha1.Configuration, error) {
 	c, problems := parse([]byte(m.Data[publishedKey]))
 	if len(problems) > 0 {

@@ -6,8 +6,8 @@ import (
 	"github.com/musterhq/muster/api/config/v1alpha1"
 )
 
-// translate rewrites, in place, what Kueue's configuration spells otherwise. It gives the names of fields as the user
-// spelled them, by ours, for what is said of them later.
+// translate renames, in place, options that Kueue's configuration spells differently. given maps our field names to
+// the user's spelling, for use in messages.
 func translate(options map[string]any) (given map[string]string, mistakes field.ErrorList) {
 	given = map[string]string{}
 	translateBlockAdmission(options)
@@ -28,7 +28,7 @@ func translate(options map[string]any) (given map[string]string, mistakes field.
 	return given, mistakes
 }
 
-// translateBlockAdmission takes the booleans: true blocks all.
+// translateBlockAdmission converts Kueue's booleans: true blocks all.
 func translateBlockAdmission(options map[string]any) {
 	ready := section(options, "waitForPodsReady")
 	switch ready["blockAdmission"] {
@@ -39,7 +39,7 @@ func translateBlockAdmission(options map[string]any) {
 	}
 }
 
-// translateFairSharing takes the switch of what is on here where it is present.
+// translateFairSharing converts Kueue's switch: here the presence of the section enables Fair Sharing.
 func translateFairSharing(options map[string]any) {
 	sharing := section(options, "fairSharing")
 	switch sharing["enable"] {
@@ -50,7 +50,7 @@ func translateFairSharing(options map[string]any) {
 	}
 }
 
-// section gives the options below a name, nil if there are none.
+// section returns the options of a section, nil if it is absent.
 func section(options map[string]any, name string) map[string]any {
 	below, _ := options[name].(map[string]any)
 	return below

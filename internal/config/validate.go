@@ -16,7 +16,7 @@ import (
 	"github.com/musterhq/muster/api/config/v1alpha1"
 )
 
-// validate gives all that is wrong with a complete configuration.
+// validate returns all mistakes in a complete configuration.
 func validate(c *v1alpha1.Configuration) field.ErrorList {
 	mistakes := validateWaitForPodsReady(field.NewPath("waitForPodsReady"), c.WaitForPodsReady)
 	retention := field.NewPath("objectRetentionPolicies", "workloads")
@@ -61,7 +61,7 @@ func validateLatticeJob(at *field.Path, l *v1alpha1.LatticeJob) field.ErrorList 
 
 func validateWaitForPodsReady(at *field.Path, w *v1alpha1.WaitForPodsReady) field.ErrorList {
 	mistakes := positive(at.Child("timeout"), w.Timeout)
-	if *w.RecoveryTimeout != *w.Timeout { // else it is not the user's, or has been refused
+	if *w.RecoveryTimeout != *w.Timeout { // else it is the default, or was reported as timeout
 		mistakes = append(mistakes, positive(at.Child("recoveryTimeout"), w.RecoveryTimeout)...)
 	}
 	mistakes = append(mistakes, oneOf(at.Child("blockAdmission"), *w.BlockAdmission, v1alpha1.BlockNone, v1alpha1.BlockQueue, v1alpha1.BlockAll)...)
@@ -148,10 +148,10 @@ func validateDefaultQueue(at *field.Path, q *v1alpha1.DefaultQueue) field.ErrorL
 	return mistakes
 }
 
-// defaultQueueResourcesMax is the API's limit of resources that a ClusterQueue covers together.
+// defaultQueueResourcesMax is the API's limit for the resources that one resource group of a ClusterQueue covers.
 const defaultQueueResourcesMax = 64
 
-// prefix matches what a resource name can begin with. A prefix is no pattern.
+// prefix matches the beginnings of resource names. It rejects patterns such as example.com/*.
 var prefix = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]*$`)
 
 func validateResources(at *field.Path, r *v1alpha1.Resources) field.ErrorList {
@@ -198,7 +198,7 @@ func validateTransformation(at *field.Path, t *v1alpha1.ResourceTransformation) 
 	return mistakes
 }
 
-// countedName refuses the name that stands for the number of pods, which nobody requests.
+// countedName also rejects the resource pods, which stands for the number of pods and is never requested.
 func countedName(at *field.Path, name corev1.ResourceName) field.ErrorList {
 	if name == corev1.ResourcePods {
 		return field.ErrorList{field.Forbidden(at, "pods are counted by their number: give the ClusterQueue a quota of pods instead")}
@@ -220,7 +220,7 @@ func positive(at *field.Path, d *metav1.Duration) field.ErrorList {
 	return field.ErrorList{field.Invalid(at, d.Duration.String(), "must be longer than 0s")}
 }
 
-// notNegative takes nil too.
+// notNegative accepts nil.
 func notNegative(at *field.Path, d *metav1.Duration) field.ErrorList {
 	if d == nil || d.Duration >= 0 {
 		return nil

@@ -13,14 +13,14 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// hashAnnotation holds a hash of what was applied last. It tells whether this build would apply something else, which a
-// look at the object alone would not: a field that this build no longer sets would pass for one that is none of ours.
+// hashAnnotation has a hash of what was applied last. From the live object alone one could not tell whether this
+// build would apply something else: a field that this build no longer sets looks like a field of another owner.
 const hashAnnotation = "muster.dev/applied-hash"
 
-// asMuster has Muster own the fields that are applied, whoever did before.
+// asMuster makes Muster the owner of the applied fields, even if another field manager owns them.
 var asMuster = metav1.PatchOptions{FieldManager: "muster", Force: ptr.To(true)}
 
-// applyAll applies, in order, those objects that are not yet as they should be.
+// applyAll applies, in order, the objects that differ from the live ones.
 func applyAll(ctx context.Context, in store, objects []*unstructured.Unstructured) error {
 	live, err := in.list(ctx)
 	if err != nil {
@@ -34,7 +34,7 @@ func applyAll(ctx context.Context, in store, objects []*unstructured.Unstructure
 	return nil
 }
 
-// applyOne applies an object unless the live one, nil where there is none, has all of it.
+// applyOne applies an object, unless the live one, nil if there is none, has all of it.
 func applyOne(ctx context.Context, in store, live runtime.Object, object *unstructured.Unstructured) error {
 	stamped, err := stamp(object)
 	if err != nil {
@@ -52,7 +52,7 @@ func applyOne(ctx context.Context, in store, live runtime.Object, object *unstru
 	return in.apply(ctx, identify(object), body)
 }
 
-// stamp gives a copy of the object that carries the hash of its content.
+// stamp returns a copy of the object with the hash of its content.
 func stamp(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	content, err := json.Marshal(object.Object)
 	if err != nil {
@@ -69,7 +69,7 @@ func stamp(object *unstructured.Unstructured) (*unstructured.Unstructured, error
 	return stamped, nil
 }
 
-// holds says whether a live object has all that a wanted one has, the hash included.
+// holds reports whether a live object has everything that the wanted one has, the hash included.
 func holds(live runtime.Object, wanted *unstructured.Unstructured) (bool, error) {
 	content, err := json.Marshal(live)
 	if err != nil {
@@ -79,7 +79,7 @@ func holds(live runtime.Object, wanted *unstructured.Unstructured) (bool, error)
 	if err := json.Unmarshal(content, &decoded); err != nil {
 		return false, fmt.Errorf("decoding what is there: %w", err)
 	}
-	// Typed clients give objects without their kind.
+	// Typed clients return objects without apiVersion and kind.
 	decoded["apiVersion"], decoded["kind"] = wanted.GetAPIVersion(), wanted.GetKind()
 	wantedContent, err := json.Marshal(wanted.Object)
 	if err != nil {
@@ -92,7 +92,7 @@ func holds(live runtime.Object, wanted *unstructured.Unstructured) (bool, error)
 	return within(wantedDecoded, decoded), nil
 }
 
-// within says whether all of wanted is in live. Lists must be of the same length.
+// within reports whether all of wanted is in live. Lists must have the same length.
 func within(wanted, live any) bool {
 	switch wanted := wanted.(type) {
 	case map[string]any:

@@ -23,21 +23,22 @@ import (
 	"github.com/musterhq/muster/api/config/v1alpha1"
 )
 
-// errVolcanoCame ends an operator that runs VCJobs where Volcano was installed: the next start leaves them to it.
+// errVolcanoCame ends an operator that runs VCJobs when Volcano is installed: after a restart it leaves them to
+// Volcano.
 var errVolcanoCame = errors.New("the scheduler Volcano was installed, and VCJobs are its own from now on: start the operator again, and it leaves them alone")
 
-// askAgainAfter is how soon it is asked again whose VCJobs are, where the API server did not say.
+// askAgainAfter is the delay before asking again which controller runs VCJobs, after an error of the API server.
 const askAgainAfter = time.Second
 
-// changeover ends the operator when Volcano's definitions come, so that no VCJob has two owners.
+// changeover ends the operator when Volcano's definitions are installed, so that no VCJob has two controllers.
 type changeover struct {
 	cache  cache.Cache
 	config *rest.Config
 	mode   v1alpha1.VolcanoMode
 }
 
-// StandDownForVolcano has the manager end when it should not run VCJobs any more. Where people have said who does, they say
-// so again.
+// StandDownForVolcano makes the manager end when the operator must not run VCJobs any more. It does nothing if the
+// configuration says which controller runs them: then only a new configuration changes that.
 func StandDownForVolcano(mgr manager.Manager, mode v1alpha1.VolcanoMode) error {
 	if mode != v1alpha1.VolcanoAuto {
 		return nil
@@ -45,10 +46,10 @@ func StandDownForVolcano(mgr manager.Manager, mode v1alpha1.VolcanoMode) error {
 	return mgr.Add(changeover{mgr.GetCache(), mgr.GetConfig(), mode})
 }
 
-// NeedLeaderElection says that an operator which does not lead must know it too.
+// NeedLeaderElection implements manager.LeaderElectionRunnable: replicas that do not lead must stop as well.
 func (c changeover) NeedLeaderElection() bool { return false }
 
-// Start waits until VCJobs are Volcano's.
+// Start implements manager.Runnable: it returns an error once Volcano runs the VCJobs.
 func (c changeover) Start(ctx context.Context) error {
 	definition := &metav1.PartialObjectMetadata{}
 	definition.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
@@ -87,7 +88,8 @@ func (c changeover) Start(ctx context.Context) error {
 	}
 }
 
-// tell has people who ask the cluster know it too. It is written at once: who ends writes nothing later.
+// tell records an event for users. It writes the event directly, because a recorder would not get to write it before
+// the operator ends.
 func (c changeover) tell(ctx context.Context, definition schema.GroupVersionKind) error {
 	version, kind := definition.ToAPIVersionAndKind()
 	event := &eventsv1.Event{

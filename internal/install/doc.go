@@ -1,5 +1,5 @@
-// Package install puts Muster's custom resource definitions and admission policies into a cluster and waits until the
-// APIs are served. The operator calls it at start when it is asked to, and so do tests. It writes only what differs from
-// what is there, and knows nothing of what the APIs mean. Whose Volcano's Jobs are it reads off their definitions, and it ends
-// the operator when that changes.
+// Package install applies Muster's custom resource definitions and admission policies to a cluster and waits until
+// the APIs are served. The operator calls it at startup when asked to, and so do tests. It writes only objects that
+// differ from the live ones, and knows nothing of what the APIs mean. It also finds out, from the definitions in the
+// cluster, whether Volcano runs its Jobs itself, and ends the operator when that changes.
 package install

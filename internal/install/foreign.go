@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// refuseForeign fails if the cluster has definitions of the same names that somebody else has installed: who serves them would
-// find them changed, and two would run the same jobs. It names whose they are. Volcano's are not looked at: the mode of
-// Volcano says what happens to them.
+// refuseForeign fails if the cluster has definitions of the same names that another project has installed: that
+// project's controllers would find them changed, and two controllers would run the same jobs. The error names their
+// owner. Volcano's definitions are not checked: the Volcano mode decides about them.
 func refuseForeign(ctx context.Context, in store, definitions []*unstructured.Unstructured) error {
 	live, err := in.list(ctx)
 	if err != nil {
@@ -22,7 +22,7 @@ func refuseForeign(ctx context.Context, in store, definitions []*unstructured.Un
 	var foreign []error
 	for _, definition := range definitions {
 		there, _ := live[identify(definition)].(*apiextensionsv1.CustomResourceDefinition)
-		// Older builds left a hash, and no label.
+		// Older builds set the hash but not the label.
 		if there == nil || isOurs(there) || there.Annotations[hashAnnotation] != "" || strings.HasSuffix(there.Name, volcanoSuffix) {
 			continue
 		}
@@ -31,8 +31,8 @@ func refuseForeign(ctx context.Context, in store, definitions []*unstructured.Un
 	return errors.Join(foreign...)
 }
 
-// refuseKept fails if the cluster has kept objects in versions that a definition has not: the API server would refuse to have such
-// a version taken away, when others of the definitions were applied already.
+// refuseKept fails if the cluster has stored objects in versions that a wanted definition lacks. The API server would
+// refuse to remove such a version, after others of the definitions have been applied.
 func refuseKept(ctx context.Context, in store, definitions []*unstructured.Unstructured) error {
 	live, err := in.list(ctx)
 	if err != nil {
@@ -57,7 +57,7 @@ func refuseKept(ctx context.Context, in store, definitions []*unstructured.Unstr
 	return errors.Join(kept...)
 }
 
-// ownerOf says whose a definition is, as far as it tells.
+// ownerOf describes the owner of a definition, as far as its metadata tells.
 func ownerOf(definition *apiextensionsv1.CustomResourceDefinition) string {
 	if release := definition.Annotations["meta.helm.sh/release-name"]; release != "" {
 		return fmt.Sprintf("the Helm release %s in namespace %s", release, definition.Annotations["meta.helm.sh/release-namespace"])

@@ -24,26 +24,27 @@ import (
 )
 
 const (
-	// ownNamespace stands in the file of rights for the operator's own namespace.
+	// ownNamespace is the placeholder for the operator's own namespace in the generated roles.
 	ownNamespace = "muster-system"
 
-	// rightsName is that of the operator's roles and of their bindings.
+	// rightsName is the name of the operator's roles and of their bindings.
 	rightsName = "muster-operator"
 )
 
-// Rights say to whom GrantRights gives them.
+// Rights are the parameters of GrantRights.
 type Rights struct {
-	// User is the name of who runs the operator.
+	// User is the name of the user that runs the operator.
 	User string
 
-	// Namespace is where the operator keeps its lease and its certificate. It is made if it is not there.
+	// Namespace is where the operator keeps its lease and its certificate. It is created if it does not exist.
 	Namespace string
 
-	// TrainingJobGroup is the API group of TrainingJobs. breezeml.ai where it is empty.
+	// TrainingJobGroup is the API group of TrainingJobs, breezeml.ai if empty.
 	TrainingJobGroup string
 }
 
-// GrantRights gives a user what the chart gives to the operator, and no more. It returns when the API server heeds it.
+// GrantRights gives a user exactly the roles that the chart gives to the operator. It returns when they are
+// effective.
 func GrantRights(ctx context.Context, config *rest.Config, to Rights) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -60,7 +61,7 @@ func GrantRights(ctx context.Context, config *rest.Config, to Rights) error {
 		if role.GetNamespace() == ownNamespace {
 			role.SetNamespace(to.Namespace)
 		}
-		// An API server that has just started may not have made those of the system yet.
+		// A freshly started API server may not have created the system namespaces yet.
 		if err := ensureNamespace(ctx, client, role.GetNamespace()); err != nil {
 			return err
 		}
@@ -78,7 +79,7 @@ func GrantRights(ctx context.Context, config *rest.Config, to Rights) error {
 	return nil
 }
 
-// ensureNamespace makes the namespace, if one is named and it is not there.
+// ensureNamespace creates the namespace if a name is given and it does not exist.
 func ensureNamespace(ctx context.Context, client kubernetes.Interface, name string) error {
 	if name == "" {
 		return nil
@@ -90,8 +91,8 @@ func ensureNamespace(ctx context.Context, client kubernetes.Interface, name stri
 	return nil
 }
 
-// awaitRight returns when the user may do the first thing that the role allows. The API server hears of roles by a watch of its
-// own, and answers at once.
+// awaitRight returns when the user may do the first thing that the role allows. The API server's authorizer learns of
+// roles through a watch, a moment after they were written.
 func awaitRight(ctx context.Context, client kubernetes.Interface, role *unstructured.Unstructured, user string) error {
 	var decoded rbacv1.Role
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(role.Object, &decoded); err != nil {
@@ -118,7 +119,7 @@ func awaitRight(ctx context.Context, client kubernetes.Interface, role *unstruct
 	})
 }
 
-// bindingOf gives the role to the user.
+// bindingOf returns the binding of the role to the user.
 func bindingOf(role *unstructured.Unstructured, user string) *unstructured.Unstructured {
 	binding := &unstructured.Unstructured{Object: map[string]any{
 		"roleRef":  map[string]any{"apiGroup": rbacv1.GroupName, "kind": role.GetKind(), "name": role.GetName()},

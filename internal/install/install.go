@@ -18,35 +18,35 @@ import (
 	"github.com/musterhq/muster/api/config/v1alpha1"
 )
 
-// DefaultOperatorUser is the user that the operator runs as when it is installed by the chart.
+// DefaultOperatorUser is the user that an operator installed by the chart runs as.
 const DefaultOperatorUser = "system:serviceaccount:muster-system:muster-operator"
 
-// Options of Apply. The zero value is fit for use.
+// Options are the parameters of Apply. The zero value is valid.
 type Options struct {
-	// OperatorUser is the only user that may resize admitted Workloads. DefaultOperatorUser where it is empty.
+	// OperatorUser is the only user that may resize admitted Workloads, DefaultOperatorUser if empty.
 	OperatorUser string
 
-	// Volcano says whose the kinds of Volcano are; where they are Volcano's, nothing is applied for them. VolcanoAuto where
-	// it is empty.
+	// Volcano decides which controller runs Volcano's kinds, VolcanoAuto if empty. If it is Volcano, nothing is
+	// applied for them.
 	Volcano v1alpha1.VolcanoMode
 
-	// TrainingJobGroup is the API group of TrainingJobs. That of the definitions, breezeml.ai, where it is empty.
+	// TrainingJobGroup is the API group of TrainingJobs, breezeml.ai if empty.
 	TrainingJobGroup string
 
-	// DenyLatticeJobChanges has changes of the spec of a LatticeJob that runs refused; they are warned of where it is false.
+	// DenyLatticeJobChanges makes changes to the spec of a running LatticeJob an error; by default they only warn.
 	DenyLatticeJobChanges bool
 
-	// Adopt takes over definitions that somebody else has installed; they are refused where it is false.
+	// Adopt takes over definitions that another project has installed; by default they are an error.
 	Adopt bool
 
-	// Log is told what the cluster cannot take. The zero value tells nobody.
+	// Log receives what the cluster does not support. The zero value discards it.
 	Log logr.Logger
 }
 
-// Apply brings the cluster's custom resource definitions and admission policies to those of this build, and returns when
-// every API is served. Objects that already are as they should be are not written. It gives the first error of the API
-// server, or that of the context if it ends first; what was applied by then stays. The API server heeds a new policy
-// about a second after it was written.
+// Apply creates or updates the custom resource definitions and admission policies of this build, and returns when
+// every API is served. It does not write objects that are up to date. It returns the first error of the API server,
+// or the context's error; what was applied before that stays. A new policy takes effect about a second after it was
+// written.
 func Apply(ctx context.Context, config *rest.Config, options Options) error {
 	if options.OperatorUser == "" {
 		options.OperatorUser = DefaultOperatorUser
@@ -58,7 +58,8 @@ func Apply(ctx context.Context, config *rest.Config, options Options) error {
 	if err != nil {
 		return err
 	}
-	// A start makes some forty requests at once, and none later: the usual limit would draw that out over seconds.
+	// A start makes some forty requests at once and none later; the default rate limit would stretch them over
+	// seconds.
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst, config.RateLimiter = -1, 0, nil
 	if err := applyDefinitions(ctx, config, definitions, options.Adopt); err != nil {
@@ -67,7 +68,8 @@ func Apply(ctx context.Context, config *rest.Config, options Options) error {
 	return applyPolicies(ctx, config, policies, options.Log)
 }
 
-// applyDefinitions applies the definitions and returns when all are served. Those of somebody else are refused unless they are to be adopted.
+// applyDefinitions applies the definitions and returns when all are served. It fails on another project's unless
+// adopt is set.
 func applyDefinitions(ctx context.Context, config *rest.Config, definitions []*unstructured.Unstructured, adopt bool) error {
 	client, err := apiextensions.NewForConfig(config)
 	if err != nil {
@@ -88,7 +90,7 @@ func applyDefinitions(ctx context.Context, config *rest.Config, definitions []*u
 	return waitUntilServed(ctx, client, definitions)
 }
 
-// applyPolicies applies the admission policies, but for those that mutate where the cluster does not serve such.
+// applyPolicies applies the admission policies, without the mutating ones if the cluster does not serve that API.
 func applyPolicies(ctx context.Context, config *rest.Config, policies []*unstructured.Unstructured, log logr.Logger) error {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -108,7 +110,7 @@ func applyPolicies(ctx context.Context, config *rest.Config, policies []*unstruc
 	return applyAll(ctx, mutatingPolicyStore{client}, mutating)
 }
 
-// wanted are the definitions and policies that the cluster is to have, by the options and by whose Volcano's Jobs are there.
+// wanted returns the definitions and policies to apply, given the options and which controller runs Volcano's Jobs.
 func wanted(ctx context.Context, config *rest.Config, options Options) (definitions, policies []*unstructured.Unstructured, err error) {
 	if definitions, err = readDefinitions(options.TrainingJobGroup); err != nil {
 		return nil, nil, err
@@ -130,7 +132,7 @@ func wanted(ctx context.Context, config *rest.Config, options Options) (definiti
 	return definitions, policies, nil
 }
 
-// apart tells policies that validate from those that mutate, which are younger: not every API server has them.
+// apart splits policies into validating and mutating ones. Not every supported API server has the mutating kind.
 func apart(policies []*unstructured.Unstructured) (validating, mutating []*unstructured.Unstructured) {
 	for _, policy := range policies {
 		switch policy.GetKind() {

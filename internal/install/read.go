@@ -15,13 +15,13 @@ import (
 	"github.com/musterhq/muster/charts"
 )
 
-// What stands in the policies' files, within CEL strings, where the operator's user name belongs, and the group of TrainingJobs.
+// Placeholders in the policies' files, within CEL strings.
 const (
 	operatorUserPlaceholder     = "OPERATOR_USER"
 	trainingJobGroupPlaceholder = "TRAINING_JOB_GROUP"
 )
 
-// readDefinitions gives the definitions, with that of TrainingJobs in the group.
+// readDefinitions returns the definitions, with TrainingJobs in the given API group.
 func readDefinitions(trainingJobGroup string) ([]*unstructured.Unstructured, error) {
 	objects, err := read("muster/apis", func(text []byte) []byte { return text })
 	for _, object := range objects {
@@ -34,7 +34,7 @@ func readDefinitions(trainingJobGroup string) ([]*unstructured.Unstructured, err
 	return objects, err
 }
 
-// readPolicies gives policies and bindings in the order of their files, which puts policies before their bindings.
+// readPolicies returns policies and bindings in the order of their files, which puts policies before their bindings.
 func readPolicies(operatorUser, trainingJobGroup string) ([]*unstructured.Unstructured, error) {
 	if strings.ContainsAny(operatorUser, "'\"\\\n\r") {
 		return nil, fmt.Errorf("operator user %q holds a quote, a backslash or a line break: give the name of a user", operatorUser)
@@ -46,7 +46,7 @@ func readPolicies(operatorUser, trainingJobGroup string) ([]*unstructured.Unstru
 	})
 }
 
-// read gives every object of every YAML document of a folder.
+// read returns the objects of all YAML documents in a folder, after the substitution.
 func read(folder string, substitute func([]byte) []byte) ([]*unstructured.Unstructured, error) {
 	files, err := fs.Glob(charts.Files, folder+"/*.yaml")
 	if err != nil {

@@ -19,7 +19,7 @@ const (
 	mutatingBindingKind = "MutatingAdmissionPolicyBinding"
 )
 
-// identity names an object among those of a store.
+// identity identifies an object within a store.
 type identity struct{ kind, name string }
 
 func identify(object *unstructured.Unstructured) identity {
@@ -32,7 +32,7 @@ type store interface {
 	apply(ctx context.Context, object identity, body []byte) error
 }
 
-// definitionStore holds custom resource definitions.
+// definitionStore is the store of custom resource definitions.
 type definitionStore struct{ client apiextensions.Interface }
 
 func (s definitionStore) list(ctx context.Context) (map[identity]runtime.Object, error) {
@@ -52,7 +52,7 @@ func (s definitionStore) apply(ctx context.Context, object identity, body []byte
 	return err
 }
 
-// policyStore holds admission policies that validate, and their bindings.
+// policyStore is the store of validating admission policies and their bindings.
 type policyStore struct{ client kubernetes.Interface }
 
 func (s policyStore) list(ctx context.Context) (map[identity]runtime.Object, error) {
@@ -87,7 +87,7 @@ func (s policyStore) apply(ctx context.Context, object identity, body []byte) er
 	return err
 }
 
-// mutatingPolicyStore holds admission policies that mutate, and their bindings.
+// mutatingPolicyStore is the store of mutating admission policies and their bindings.
 type mutatingPolicyStore struct{ client kubernetes.Interface }
 
 func (s mutatingPolicyStore) list(ctx context.Context) (map[identity]runtime.Object, error) {

@@ -19,19 +19,19 @@ import (
 
 const (
 	volcanoJobs = "jobs.batch.volcano.sh"
-	// volcanoPodGroups are of a kind that Volcano has brought wherever it is, and that Muster never serves.
+	// volcanoPodGroups is a definition that every Volcano installation brings and Muster never does.
 	volcanoPodGroups = "podgroups.scheduling.volcano.sh"
 
 	volcanoSuffix   = ".volcano.sh"
 	volcanoPolicies = "muster-vcjob"
 )
 
-// volcanoDefinitions are the names of the definitions on which LeavesVolcanoJobs depends.
+// volcanoDefinitions are the names of the definitions that LeavesVolcanoJobs reads.
 var volcanoDefinitions = []string{volcanoJobs, volcanoPodGroups}
 
-// LeavesVolcanoJobs reports whether the Jobs of batch.volcano.sh are Volcano's to run: the mode says so, or leaves it to
-// whose definition of them the cluster has. Where that is Muster's, they are Volcano's all the same once it was installed
-// over it: it may take the definition as it is.
+// LeavesVolcanoJobs reports whether Volcano runs the Jobs of batch.volcano.sh: the mode says so, or leaves it to the
+// definitions in the cluster. If the definition of Jobs is Muster's, Volcano runs them nevertheless once it was
+// installed on top, since its installation may keep an existing definition.
 func LeavesVolcanoJobs(ctx context.Context, config *rest.Config, mode v1alpha1.VolcanoMode) (bool, error) {
 	switch mode {
 	case v1alpha1.VolcanoExternal:
@@ -65,7 +65,7 @@ func isOurs(definition *apiextensionsv1.CustomResourceDefinition) bool {
 	return definition.Labels[muster.ServedLabel] == "true"
 }
 
-// withoutVolcano are the objects but for definitions of Volcano's kinds and policies about them.
+// withoutVolcano drops the definitions of Volcano's kinds and the policies for them.
 func withoutVolcano(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
 	return slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
 		return strings.HasSuffix(o.GetName(), volcanoSuffix) || strings.HasPrefix(o.GetName(), volcanoPolicies)

@@ -21,16 +21,16 @@ import (
 	"github.com/musterhq/muster/api/muster"
 )
 
-// servedPoll is how often discovery is asked for an API that is established. Discovery cannot be watched, and follows
+// servedPoll is the interval for polling discovery for an established API. Discovery cannot be watched, and follows
 // within milliseconds.
 const servedPoll = 20 * time.Millisecond
 
-// servedWithin is how long AwaitServed waits. What is not served then, the API server has a reason not to serve.
+// servedWithin is how long AwaitServed waits. If an API is not served by then, the API server has a reason.
 const servedWithin = 2 * time.Minute
 
-// AwaitServed returns when the cluster serves every definition of Muster's that it has. An operator that starts with its chart
-// would else take those for missing that the API server has not read yet, and do without. It fails where one is not served in
-// time, or cannot be.
+// AwaitServed returns when the cluster serves all of its definitions that are Muster's. An operator that is installed
+// together with its chart would otherwise take kinds that the API server does not serve yet for missing, and run
+// without them. It fails if one is not served in time, or cannot be.
 func AwaitServed(ctx context.Context, config *rest.Config) error {
 	client, err := apiextensions.NewForConfig(config)
 	if err != nil {
@@ -44,7 +44,7 @@ func AwaitServed(ctx context.Context, config *rest.Config) error {
 	defer cancel()
 	for i := range ours.Items {
 		if !ours.Items[i].DeletionTimestamp.IsZero() {
-			continue // it goes
+			continue // it is being deleted
 		}
 		if err := waitUntilOneIsServed(ctx, client, ours.Items[i].Name, &ours.Items[i]); err != nil {
 			return err
@@ -68,7 +68,8 @@ func waitUntilServed(ctx context.Context, client apiextensions.Interface, defini
 	return nil
 }
 
-// waitUntilOneIsServed is waitUntilServed for the definition of the name, which was found as it is given, or not at all.
+// waitUntilOneIsServed is waitUntilServed for one definition; found is its current state, nil if it does not exist
+// yet.
 func waitUntilOneIsServed(ctx context.Context, client apiextensions.Interface, name string, found *apiextensionsv1.CustomResourceDefinition) error {
 	if done, err := isEstablished(found); err != nil {
 		return fmt.Errorf("%s cannot be established: %w", name, err)
@@ -107,7 +108,7 @@ func waitUntilEstablished(ctx context.Context, client apiextensions.Interface, n
 	return event.Object.(*apiextensionsv1.CustomResourceDefinition), nil
 }
 
-// isEstablished fails where the API server will not serve the names: waiting would not help.
+// isEstablished fails if the API server does not accept the names: waiting would not help.
 func isEstablished(definition *apiextensionsv1.CustomResourceDefinition) (bool, error) {
 	if definition == nil {
 		return false, nil

@@ -21,11 +21,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// NewCache makes caches as cache.New does, but for how they read what there is when they begin, and the watches of custom resources. Of
-// the API groups named every object is read or none; of other custom resources one that its type in Go cannot hold is passed over. It is
-// for the NewCache of a manager's options; other options have to name a scheme and a mapper. Making a cache fails if they select by labels or
-// fields among custom resources, or name more than one namespace for them. Who is to be told of what is passed over, besides the log and a
-// metric, may be nil.
+// NewCache returns a constructor of caches, for the NewCache of a manager's options. Such a cache is like one of
+// cache.New, except in how it reads initial lists, and how it watches custom resources. The options must have a
+// scheme and a mapper; the constructor fails if they select custom resources by labels or fields, or by more than one
+// namespace.
+//
+// An object of a custom resource that does not fit its Go type is skipped, and reported to the log, a metric, and
+// unread, which may be nil. In the API groups named by wholeGroups such an object makes the whole list or watch fail.
 func NewCache(unread Tell, wholeGroups ...string) cache.NewCacheFunc {
 	return func(config *rest.Config, options cache.Options) (cache.Cache, error) {
 		namespace, err := namespaceOf(options)
@@ -45,7 +47,7 @@ func NewCache(unread Tell, wholeGroups ...string) cache.NewCacheFunc {
 	}
 }
 
-// namespaceOf is the one namespace to which the options restrict what lies in namespaces, or none.
+// namespaceOf returns the single namespace that the options restrict namespaced objects to, "" for all.
 func namespaceOf(options cache.Options) (string, error) {
 	if options.DefaultLabelSelector != nil || options.DefaultFieldSelector != nil || len(options.DefaultNamespaces) > 1 {
 		return "", fmt.Errorf("a cache that selects by labels, by fields or more than one namespace cannot read custom resources by itself")
@@ -68,13 +70,13 @@ func namespaceOf(options cache.Options) (string, error) {
 	return metav1.NamespaceAll, nil
 }
 
-// isCustom reports whether the kind is none of Kubernetes' own.
+// isCustom reports whether the kind is not built into Kubernetes.
 func isCustom(kind schema.GroupVersionKind) bool {
 	return !clientgoscheme.Scheme.Recognizes(kind)
 }
 
-// ofBuiltIn is the one namespace to which the options restrict a kind of Kubernetes' own, or none. It is not whole where they keep a part
-// of it by labels or fields, or more namespaces than one.
+// ofBuiltIn returns the single namespace that the options restrict a built-in kind to, "" for all. whole is false if
+// they restrict it in any other way: by labels or fields, or to several namespaces.
 func ofBuiltIn(kind schema.GroupVersionKind, options cache.Options) (namespace string, whole bool) {
 	namespaces := options.DefaultNamespaces
 	whole = options.DefaultLabelSelector == nil && options.DefaultFieldSelector == nil
@@ -94,23 +96,23 @@ func ofBuiltIn(kind schema.GroupVersionKind, options cache.Options) (namespace s
 	return namespace, whole
 }
 
-// watches makes the watches of the kinds of a cache.
+// watches creates the listers and watchers of a cache's kinds.
 type watches struct {
 	config      *rest.Config
 	options     cache.Options
-	namespace   string   // of custom resources
-	wholeGroups []string // whose objects are read all or none
+	namespace   string   // of namespaced custom resources
+	wholeGroups []string // API groups whose unreadable objects are not skipped
 	unread      Tell
 }
 
-// passesOver reports whether objects of a custom resource are to be read though another of them cannot.
+// passesOver reports whether unreadable objects of a custom resource are skipped.
 func (w watches) passesOver(kind schema.GroupVersionKind) bool {
 	return !slices.Contains(w.wholeGroups, kind.Group)
 }
 
-// of gives how the kind of the object is listed and watched: as lw does, but that a watch that is to begin with all there is begins with
-// a list that is read piece by piece, and that custom resources are watched by decoders of this package. What fails here has failed for
-// lw by now, which says so.
+// of returns the lister and watcher for the kind of the object. It behaves like lw, but a watch with initial events
+// starts with a list that is read object by object, and custom resources are decoded by this package. If the client
+// for that cannot be made it returns lw, which runs into the same error and reports it.
 func (w watches) of(object runtime.Object, lw toolscache.ListerWatcher) toolscache.ListerWatcher {
 	switch object.(type) {
 	case runtime.Unstructured, *metav1.PartialObjectMetadata:
@@ -146,7 +148,7 @@ func (w watches) of(object runtime.Object, lw toolscache.ListerWatcher) toolscac
 	}
 }
 
-// requests asks for what there is of a kind, everywhere or in a namespace.
+// requests makes list and watch requests for a kind, in all namespaces or in one.
 type requests struct {
 	client              rest.Interface
 	resource, namespace string
@@ -174,7 +176,7 @@ func (w watches) requestsOfCustom(kind schema.GroupVersionKind) (requests, error
 	return w.requestsOf(kind, reader, w.namespace)
 }
 
-// requestsOfBuiltIn fails where the cache keeps a part of the kind.
+// requestsOfBuiltIn fails if the cache has only a part of the kind.
 func (w watches) requestsOfBuiltIn(kind schema.GroupVersionKind) (requests, error) {
 	namespace, whole := ofBuiltIn(kind, w.options)
 	if !whole {
@@ -198,7 +200,7 @@ func (w watches) requestsOf(kind schema.GroupVersionKind, reader rest.Interface,
 	return requests{reader, mapping.Resource.Resource, namespace}, nil
 }
 
-// clientOf is a client that decodes the kind by decoders of this package.
+// clientOf returns a client that decodes the kind with this package's decoders.
 func (w watches) clientOf(kind schema.GroupVersionKind) (rest.Interface, error) {
 	config := rest.CopyConfig(w.config)
 	config.APIPath = "/apis"

@@ -11,16 +11,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// codec decodes watches of one kind of custom resource. All that does not look as API servers write it, errors and
-// bookmarks among it, goes the way of the codec that it extends.
+// codec decodes watches of one kind of custom resource. Anything that is not formatted as API servers format events,
+// and errors and bookmarks, is left to the codec that it wraps.
 type codec struct {
 	runtime.NegotiatedSerializer
 	scheme   *runtime.Scheme
 	kind     schema.GroupVersionKind
-	passOver bool // what the type in Go of the kind cannot hold
+	passOver bool // skip objects that do not fit the Go type
 }
 
-// SupportedMediaTypes is JSON alone: custom resources have no protobuf.
+// SupportedMediaTypes returns only JSON: custom resources have no protobuf.
 func (c codec) SupportedMediaTypes() []runtime.SerializerInfo {
 	for _, info := range c.NegotiatedSerializer.SupportedMediaTypes() {
 		if info.MediaType == runtime.ContentTypeJSON {
@@ -34,7 +34,7 @@ func (c codec) SupportedMediaTypes() []runtime.SerializerInfo {
 	return nil
 }
 
-// DecoderToVersion gives the decoder of the objects of a watch.
+// DecoderToVersion returns the decoder for the objects of a watch.
 func (c codec) DecoderToVersion(d runtime.Decoder, version runtime.GroupVersioner) runtime.Decoder {
 	return objectDecoder{
 		Decoder:  c.NegotiatedSerializer.DecoderToVersion(d, version),
@@ -45,10 +45,10 @@ func (c codec) DecoderToVersion(d runtime.Decoder, version runtime.GroupVersione
 	}
 }
 
-// eventDecoder takes the event of a watch apart by how it begins and ends.
+// eventDecoder splits the event of a watch by its prefix and suffix, without parsing the object.
 type eventDecoder struct{ runtime.Serializer }
 
-// Decode gives the event its type and, undecoded, its object, which shares data.
+// Decode sets the event's type and its raw object, which shares memory with data.
 func (d eventDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	event, ok := into.(*metav1.WatchEvent)
 	if !ok {
@@ -70,13 +70,14 @@ type objectDecoder struct {
 	scheme   *runtime.Scheme
 	kind     schema.GroupVersionKind
 	passOver bool
-	head     []byte // what an object of the kind begins with: API servers order the fields of custom resources
+	head     []byte // the first bytes of an object of the kind: API servers order the fields of custom resources
 }
 
-// lenient takes what API servers take.
+// lenient accepts what API servers accept.
 var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
-// Decode gives the object of the kind that data is, or an unreadable one. As client-go does, it leaves out what kind the object says it is.
+// Decode returns the object in data, or an unreadable. Like client-go it leaves the object's own apiVersion and kind
+// empty.
 func (d objectDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	if into != nil || !bytes.HasPrefix(data, d.head) {
 		return d.Decoder.Decode(data, defaults, into)

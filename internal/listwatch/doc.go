@@ -1,14 +1,16 @@
-// Package listwatch lists and watches what the cache of an operator has, or of a command that follows a cluster, at a fraction of what it
-// takes by client-go. A Muster that starts hears of every Workload and every pod there is, and of three changes for each Workload that it
-// admits. It knows of no kind more than how it is read; who makes the cache says what else matters.
+// Package listwatch lists and watches objects for the cache of the operator, and of commands that follow a cluster,
+// at a fraction of the cost of client-go. A starting operator reads every Workload and every pod, and later three
+// changes for each Workload that it admits. The package knows nothing of the kinds beyond how they are decoded; the
+// caller that makes the cache decides the rest.
 //
-// What there is at first comes as a list that is read object by object: no list is ever held, and the API server is spared what it takes
-// to make events of all of it.
+// The initial state comes from a list that is decoded object by object: the list is never in memory as a whole, and
+// the API server need not turn it into watch events.
 //
-// What Kubernetes itself defines comes as protobuf. Custom resources come as JSON, and client-go goes through each of their events some
-// eight times: to find where it ends, what it is, and whether it is well formed, and the same again for the object within. Here it
-// is gone through once or twice.
+// Built-in kinds come as protobuf. Custom resources come as JSON, and client-go scans each of their events some eight
+// times: for the end of the event, for its type, for its validity, and again for the object within. This package
+// scans it once or twice.
 //
-// A single object that its type in Go cannot hold would keep all others of its kind from being read, for as long as it is there. It is
-// passed over, and told of by the log and a metric, unless its API group is one that is to be read whole or not at all.
+// A single object that does not fit its Go type would keep a reflector from reading any object of the kind, for as
+// long as it exists. Such an object is skipped, and reported in the log and by a metric, except in API groups for
+// which the caller disables that.
 package listwatch

@@ -8,11 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// lines takes the events of a watch to be its lines, which is how API servers write JSON: a newline ends each, and there is none in it.
+// lines frames the events of a watch by lines: API servers end each JSON event with a newline, and write none within
+// it.
 type lines struct{ runtime.Framer }
 
-// NewFrameReader gives a reader of which every read is of one line, or of a part of it, with io.ErrShortBuffer, if it is longer than
-// what it is read into.
+// NewFrameReader returns a reader of which each Read returns one line, or a part of it with io.ErrShortBuffer if the
+// line does not fit into the buffer.
 func (lines) NewFrameReader(r io.ReadCloser) io.ReadCloser {
 	return &lineReader{Closer: r, from: bufio.NewReaderSize(r, 32<<10)}
 }
@@ -20,8 +21,8 @@ func (lines) NewFrameReader(r io.ReadCloser) io.ReadCloser {
 type lineReader struct {
 	io.Closer
 	from *bufio.Reader
-	line []byte // what is left of the line that is being read
-	long []byte // room for lines longer than the buffer
+	line []byte // the rest of the current line
+	long []byte // holds lines longer than the reader's buffer
 }
 
 func (r *lineReader) Read(into []byte) (int, error) {
@@ -40,7 +41,7 @@ func (r *lineReader) Read(into []byte) (int, error) {
 	return n, nil
 }
 
-// next is the next line, until it is called again. A line that ends without a newline is cut off, unless it is empty.
+// next returns the next line, valid until the following call. A last line without a newline is an unexpected end.
 func (r *lineReader) next() ([]byte, error) {
 	r.long = r.long[:0]
 	for {

@@ -17,17 +17,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// listReader reads what an API server answers to who lists a kind: it gives each object to take, and returns what the list says of
-// itself. A list as a whole would have to be held beside what is kept of it.
+// listReader decodes the response to a list request: it passes each object to take, and returns the list's metadata.
+// So the list as a whole is never in memory beside the objects that are kept.
 type listReader interface {
 	read(from io.Reader, take func(runtime.Object) error) (metav1.ListMeta, error)
 }
 
-// jsonLists are lists of objects of a kind, of which newObject makes an empty one.
+// jsonLists reads JSON lists of a kind, for which newObject returns an empty object.
 type jsonLists struct {
 	kind      schema.GroupVersionKind
 	newObject func() (runtime.Object, error)
-	passOver  bool // those that their type in Go cannot hold, and read the others
+	passOver  bool // skip objects that do not fit the Go type
 	unread    Tell
 }
 
@@ -56,7 +56,7 @@ func (l jsonLists) read(from io.Reader, take func(runtime.Object) error) (list m
 	return list, expect(decoder, '}')
 }
 
-// items reads the items of a list; null stands for none.
+// items reads the items of a list; null is an empty list.
 func (l jsonLists) items(decoder *jsontext.Decoder, take func(runtime.Object) error) error {
 	if decoder.PeekKind() == 'n' {
 		return decoder.SkipValue()
@@ -76,10 +76,10 @@ func (l jsonLists) items(decoder *jsontext.Decoder, take func(runtime.Object) er
 		case why != nil && !l.passOver:
 			return why
 		case why != nil:
-			l.unread.of(l.kind, object.(metav1.Object), why) // its metadata, which come first, were read
+			l.unread.of(l.kind, object.(metav1.Object), why) // metadata comes first in the object, and so was decoded
 			continue
 		}
-		object.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{}) // as of an object of a watch
+		object.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{}) // as for objects from a watch
 		if err := take(object); err != nil {
 			return err
 		}
@@ -87,7 +87,7 @@ func (l jsonLists) items(decoder *jsontext.Decoder, take func(runtime.Object) er
 	return expect(decoder, ']')
 }
 
-// expect reads a token of the kind.
+// expect reads a token and fails if it is not of the kind.
 func expect(decoder *jsontext.Decoder, kind jsontext.Kind) error {
 	token, err := decoder.ReadToken()
 	if err == nil && token.Kind() != kind {
@@ -96,15 +96,15 @@ func expect(decoder *jsontext.Decoder, kind jsontext.Kind) error {
 	return err
 }
 
-// protobufLists are lists in protobuf, as Kubernetes writes them: behind a mark an envelope, in that the list, in that what it says of
-// itself and the objects, of which newObject makes an empty one.
+// protobufLists reads lists in Kubernetes' protobuf format: a magic number, then an envelope, in which the list has
+// its metadata and its objects. newObject returns an empty object.
 type protobufLists struct {
 	newObject func() (runtime.Object, error)
 }
 
 const protobufMark = "k8s\x00"
 
-// Fields of messages.
+// Field numbers of messages.
 const (
 	listOfEnvelope = 2
 	metadataOfList = 1
@@ -136,12 +136,12 @@ func (l protobufLists) read(from io.Reader, take func(runtime.Object) error) (li
 	}
 }
 
-// itemMost is of how many bytes an object of a list may be: far more than API servers store of one.
+// itemMost bounds the size of an object in bytes: far more than API servers store.
 const itemMost = 64 << 20
 
-// items reads a list.
+// items reads the list within the envelope.
 func (l protobufLists) items(from fields, list *metav1.ListMeta, take func(runtime.Object) error) error {
-	var buffer []byte // what is decoded from it shares nothing with it
+	var buffer []byte // may be reused: decoded objects do not share its memory
 	for from.left > 0 {
 		field, size, err := from.next()
 		if err != nil {
@@ -182,7 +182,7 @@ func (l protobufLists) item(data []byte, take func(runtime.Object) error) error 
 	return take(object)
 }
 
-// noEnd is the error, but for an end where there is to be none.
+// noEnd turns io.EOF into io.ErrUnexpectedEOF.
 func noEnd(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
@@ -190,14 +190,14 @@ func noEnd(err error) error {
 	return err
 }
 
-// fields are those of a message in protobuf, of which so many bytes are left.
+// fields iterates over the fields of a protobuf message, of which left bytes are still to be read.
 type fields struct {
 	reader *bufio.Reader
 	left   int64
 }
 
-// next is the number of the next field, and how many bytes follow that are its value: all that lists have are of this type. It is
-// io.EOF where nothing is left to be read.
+// next returns the number of the next field and the size of its value in bytes, which the caller must read: all
+// fields of lists are length-delimited. At the end of the input it returns io.EOF.
 func (f *fields) next() (number uint64, size int64, err error) {
 	const bytesFollow = 2
 	tag, err := binary.ReadUvarint(f.reader)
@@ -218,5 +218,5 @@ func (f *fields) next() (number uint64, size int64, err error) {
 	return tag >> 3, int64(length), nil
 }
 
-// sizeOf is how many bytes a number takes.
+// sizeOf returns the size of a number as a varint.
 func sizeOf(number uint64) int { return (bits.Len64(number|1) + 6) / 7 }

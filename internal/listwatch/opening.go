@@ -13,24 +13,24 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// opening is how a watch is opened that begins with all there is: by a list that is read piece by piece, followed by a watch from there.
-// An API server that begins a watch with all there is copies each object, encodes it twice and sends it by itself: that takes it about
-// twice as long.
+// opening opens a watch with initial events as a list that is decoded object by object, followed by a plain watch
+// from the list's version. For the API server that is about half the work: for a watch with initial events it copies
+// each object, encodes it twice, and sends it separately.
 type opening struct {
 	lists     listReader
 	newObject func() (runtime.Object, error)
-	// list asks for a list.
+	// list requests a list.
 	list func(context.Context, metav1.ListOptions) (io.ReadCloser, error)
-	// watch watches from a version on.
+	// watch starts a watch at a version.
 	watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
-	// unread is told of what cannot be read.
+	// unread is told of unreadable objects.
 	unread Tell
 }
 
-// aheadMost is how many objects of a list are read before those ahead of them are taken.
+// aheadMost is how many objects of a list are decoded ahead of the consumer.
 const aheadMost = 64
 
-// open begins a watch as the options say, which ask for one that begins with all there is.
+// open starts a watch with initial events, as the options request.
 func (o opening) open(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	asked := metav1.ListOptions{ResourceVersion: options.ResourceVersion}
 	if asked.ResourceVersion != "" {
@@ -54,7 +54,8 @@ func (o opening) open(ctx context.Context, options metav1.ListOptions) (watch.In
 	return out, nil
 }
 
-// tell tells of what the list has, that this is all, and of what changes from there on, until that ends.
+// tell sends the objects of the list, then the bookmark that ends the initial events, then the changes, until the
+// watch ends.
 func (o opening) tell(ctx context.Context, body io.ReadCloser, options metav1.ListOptions, events chan<- watch.Event) error {
 	version, err := o.tellList(ctx, body, events)
 	if err != nil {
@@ -65,7 +66,7 @@ func (o opening) tell(ctx context.Context, body io.ReadCloser, options metav1.Li
 	if err != nil {
 		return err
 	}
-	context.AfterFunc(ctx, changes.Stop) // it is over when this is
+	context.AfterFunc(ctx, changes.Stop) // ends the watch with this one
 	mark, err := o.endMark(version)
 	if err != nil {
 		return err
@@ -76,7 +77,7 @@ func (o opening) tell(ctx context.Context, body io.ReadCloser, options metav1.Li
 	return o.pass(ctx, changes, events)
 }
 
-// tellList tells of what the list has, and gives its version.
+// tellList sends the objects of the list, and returns its version.
 func (o opening) tellList(ctx context.Context, body io.ReadCloser, events chan<- watch.Event) (version string, err error) {
 	defer body.Close()
 	list, err := o.lists.read(body, func(object runtime.Object) error {
@@ -88,7 +89,7 @@ func (o opening) tellList(ctx context.Context, body io.ReadCloser, events chan<-
 	return list.ResourceVersion, err
 }
 
-// endMark is the bookmark that says that all objects were told.
+// endMark returns the bookmark that ends the initial events.
 func (o opening) endMark(version string) (runtime.Object, error) {
 	mark, err := o.newObject()
 	if err != nil {
@@ -100,7 +101,7 @@ func (o opening) endMark(version string) (runtime.Object, error) {
 	return mark, nil
 }
 
-// resume watches from a version on, as the options say.
+// resume starts a watch at a version, as the options say.
 func (o opening) resume(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	changes, err := o.watch(ctx, options)
@@ -113,12 +114,12 @@ func (o opening) resume(ctx context.Context, options metav1.ListOptions) (watch.
 	go func() {
 		defer close(out.events)
 		defer cancel()
-		_ = o.pass(ctx, changes, out.events) // what the watch tells of its end was passed on
+		_ = o.pass(ctx, changes, out.events) // an error of the watch itself was passed on as an event
 	}()
 	return out, nil
 }
 
-// pass passes on what a watch tells that can be read, until it ends or the context does.
+// pass forwards the readable events of a watch until it or the context ends.
 func (o opening) pass(ctx context.Context, changes watch.Interface, events chan<- watch.Event) error {
 	for change := range changes.ResultChan() {
 		change, is := o.readable(change)
@@ -132,7 +133,7 @@ func (o opening) pass(ctx context.Context, changes watch.Interface, events chan<
 	return nil
 }
 
-// send sends an event, unless nobody wants it any more.
+// send sends an event, unless the context ends.
 func send(ctx context.Context, events chan<- watch.Event, event watch.Event) error {
 	select {
 	case events <- event:
@@ -142,7 +143,7 @@ func send(ctx context.Context, events chan<- watch.Event, event watch.Event) err
 	}
 }
 
-// statusOf is the error as API servers tell of one.
+// statusOf converts the error to the Status object of a watch error.
 func statusOf(err error) runtime.Object {
 	var told apierrors.APIStatus
 	if errors.As(err, &told) {
@@ -152,14 +153,14 @@ func statusOf(err error) runtime.Object {
 	return apierrors.NewClientErrorReporter(http.StatusInternalServerError, http.MethodGet, "ClientWatchDecoding").AsObject(err)
 }
 
-// opened is a watch that was opened.
+// opened is a watch that open or resume has started.
 type opened struct {
 	events chan watch.Event
 	stop   context.CancelFunc
 }
 
-// ResultChan has what is told.
+// ResultChan implements watch.Interface.
 func (o *opened) ResultChan() <-chan watch.Event { return o.events }
 
-// Stop ends the watch.
+// Stop implements watch.Interface.
 func (o *opened) Stop() { o.stop() }

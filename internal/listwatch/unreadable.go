@@ -16,28 +16,28 @@ import (
 	"github.com/musterhq/muster/internal/metrics"
 )
 
-// passedOver counts the objects that could not be read.
+// passedOver counts the objects that could not be decoded.
 var passedOver = metrics.NewCounter("muster_unreadable_objects_total",
 	"Objects of jobs that the API server takes and Muster cannot read, each time that it was to; the log names them. Muster goes on with what it read of them before, or without them.", "kind")
 
-// Tell is told of an object that cannot be read, each time that it was to be: of which kind it is, what it says of itself, and why. It may be
-// told by several at once.
+// Tell is called each time that an object cannot be decoded, with the object's kind, its metadata, and the error. It
+// may be called concurrently.
 type Tell func(kind schema.GroupVersionKind, object metav1.Object, why error)
 
-// unreadable stands for an object that its type in Go cannot hold, as of a kind whose definition is not Muster's, or was another
-// one when the object was made.
+// unreadable stands for an object that does not fit its Go type, because the definition in the cluster is not
+// Muster's, or was another one when the object was created.
 type unreadable struct {
 	metav1.PartialObjectMetadata
 	why error
 }
 
-// isUnreadable reports whether the error is one of an object that is well formed.
+// isUnreadable reports whether the error is that of a well-formed object that does not fit the Go type.
 func isUnreadable(err error) bool {
 	var is *json.SemanticError
 	return errors.As(err, &is)
 }
 
-// asUnreadable is the well formed object of which no more can be read than its metadata.
+// asUnreadable decodes no more than the metadata of the object.
 func asUnreadable(data []byte, kind schema.GroupVersionKind, why error) (*unreadable, error) {
 	out := &unreadable{why: why}
 	if err := json.Unmarshal(data, &out.PartialObjectMetadata, lenient); err != nil {
@@ -47,7 +47,7 @@ func asUnreadable(data []byte, kind schema.GroupVersionKind, why error) (*unread
 	return out, nil
 }
 
-// readable leaves out of a watch what it tells of objects that cannot be read, but that one is gone: of that its metadata are enough.
+// readable drops watch events of unreadable objects, except deletions, for which the metadata is enough.
 func (o opening) readable(event watch.Event) (watch.Event, bool) {
 	bad, is := event.Object.(*unreadable)
 	if !is {
@@ -61,12 +61,13 @@ func (o opening) readable(event watch.Event) (watch.Event, bool) {
 	if err != nil {
 		return watch.Event{Type: watch.Error, Object: statusOf(err)}, true
 	}
-	*gone.(metav1.ObjectMetaAccessor).GetObjectMeta().(*metav1.ObjectMeta) = bad.ObjectMeta // as all types in Go have it
+	// Every Go type of the API embeds an ObjectMeta.
+	*gone.(metav1.ObjectMetaAccessor).GetObjectMeta().(*metav1.ObjectMeta) = bad.ObjectMeta
 	event.Object = gone
 	return event, true
 }
 
-// of tells the log and the metric of an object that cannot be read, and who wants to know besides.
+// of reports an unreadable object to the log, to the metric, and to t.
 func (t Tell) of(kind schema.GroupVersionKind, object metav1.Object, why error) {
 	passedOver.WithLabelValues(kind.Kind).Inc()
 	log.Log.Error(why, "an object cannot be read: Muster goes on with what it read of it before, or without it",
@@ -76,8 +77,8 @@ func (t Tell) of(kind schema.GroupVersionKind, object metav1.Object, why error) 
 	}
 }
 
-// decodeNext reads the next object of a list into an empty one. It is not whole, and why says so, where the object is well formed and
-// its type cannot hold it: then what comes after it is next all the same.
+// decodeNext decodes the next object of a list into an empty one. why is set if the object is well-formed but does
+// not fit the type: then it is decoded in part, and the decoder is positioned after it all the same.
 func decodeNext(decoder *jsontext.Decoder, into runtime.Object) (why, err error) {
 	depth := decoder.StackDepth()
 	err = json.UnmarshalDecode(decoder, into, lenient)
