@@ -16,31 +16,35 @@ import (
 )
 
 const (
-	// The authority after the present one is beside it, from the middle of its life on. A fourth of a life later it takes its place:
-	// who was told whom to trust a year before that, or earlier, and never since, hears no more; all others trust it.
+	// The next authority is in the Secret as well from the middle of the current one's life on, and replaces it a
+	// quarter of a life later. Clients that read the trusted certificates at least once during that year trust it by
+	// then.
 	nextCertKey, nextPrivateKeyKey = "next.crt", "next.key"
 
-	// The authority before the present one is beside it too, without its key, until another is to follow: operators that have not looked
-	// yet show what it signed, whoever has told others whom to trust.
+	// The former authority stays in the Secret, without its key, until there is a next one: other operators may serve
+	// certificates that it signed until they read the Secret again.
 	formerCertKey = "former.crt"
 
-	// authorityLifetime is that of what others trust. Pods are given it when they are made, and keep it.
+	// authorityLifetime is the lifetime of an authority. Pods get the trusted certificates when they are created and
+	// keep them.
 	authorityLifetime = 4 * 365 * 24 * time.Hour
 
-	// LookEvery is how often it is seen to that certificates are renewed: for so long operators may use different authorities, of which
-	// all are trusted, unless somebody has deleted the Secret.
+	// LookEvery is the interval at which an Authority reads its Secret and renews it. For so long operators may use
+	// different authorities; all of these are trusted, unless the Secret was deleted.
 	LookEvery = time.Minute
 )
 
-// Use is what an authority is for.
+// Use is what an authority is used for.
 type Use struct {
-	// Secret is the name of the Secret that it is kept in. It outlives operators, and so does what others trust.
+	// Secret is the name of the Secret with the authority. It outlives the operator, as does the trust of others in
+	// it.
 	Secret string
-	// Server is the name in the certificates that it signs.
+	// Server is the DNS name in the certificates that it signs.
 	Server string
 }
 
-// Authority is what others trust, and what they are shown. All of it is renewed while it runs, well before it ends.
+// Authority is a certificate authority in a Secret and the serving certificate that it signs. Both are renewed while
+// it runs, well before they expire.
 type Authority struct {
 	use     Use
 	secrets coreclient.SecretInterface
@@ -53,7 +57,7 @@ type Authority struct {
 	serving *tls.Certificate
 }
 
-// OpenAuthority reads the authority, and makes it if there is none yet.
+// OpenAuthority reads the authority from its Secret, which it creates if there is none.
 func OpenAuthority(ctx context.Context, secrets coreclient.SecretInterface, use Use, clock clock.WithTicker, log logr.Logger) (*Authority, error) {
 	a := &Authority{use: use, secrets: secrets, clock: clock, log: log.WithValues("secret", use.Secret)}
 	secret, err := a.read(ctx)
@@ -63,8 +67,8 @@ func OpenAuthority(ctx context.Context, secrets coreclient.SecretInterface, use 
 	return a, a.take(secret)
 }
 
-// read gives the Secret, and makes it if there is none: nobody has asked for an authority yet, or somebody has deleted it to have
-// another.
+// read returns the Secret, and creates it if it does not exist: on first use, or after it was deleted to get a new
+// authority.
 func (a *Authority) read(ctx context.Context) (*corev1.Secret, error) {
 	secret, err := a.secrets.Get(ctx, a.use.Secret, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -95,7 +99,7 @@ func newSecret(use Use, now time.Time) (*corev1.Secret, error) {
 	}, nil
 }
 
-// take has what the Secret holds be used from now on.
+// take makes the content of the Secret the authority's state.
 func (a *Authority) take(secret *corev1.Secret) error {
 	signer, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
 	if err != nil {
@@ -112,14 +116,14 @@ func (a *Authority) take(secret *corev1.Secret) error {
 	return err
 }
 
-// Trusted is what others are to trust from now on, as PEM.
+// Trusted returns the certificates that clients must trust from now on, as PEM.
 func (a *Authority) Trusted() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.trusted
 }
 
-// Show is for a tls.Config: it gives a certificate that is valid for a while yet.
+// Show returns a serving certificate that is valid for some time to come; it is for tls.Config.GetCertificate.
 func (a *Authority) Show(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -134,11 +138,11 @@ func (a *Authority) Show(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return serving, nil
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable: who does not lead may be asked too. Of several that renew the Secret
-// at once one is first.
+// NeedLeaderElection implements manager.LeaderElectionRunnable: replicas that do not lead serve requests too. If
+// several renew the Secret at once, the first one wins.
 func (a *Authority) NeedLeaderElection() bool { return false }
 
-// Start implements manager.Runnable.
+// Start implements manager.Runnable: it renews the authority until the context ends.
 func (a *Authority) Start(ctx context.Context) error {
 	ticker := a.clock.NewTicker(LookEvery)
 	defer ticker.Stop()
@@ -154,7 +158,7 @@ func (a *Authority) Start(ctx context.Context) error {
 	}
 }
 
-// renew takes what the Secret holds by now, and puts another authority beside an old one, or in its place.
+// renew reads the Secret, and adds the next authority or puts it in place of the current one when it is time.
 func (a *Authority) renew(ctx context.Context) error {
 	secret, err := a.read(ctx)
 	if err != nil {
@@ -186,7 +190,7 @@ func (a *Authority) renew(ctx context.Context) error {
 		return nil
 	}
 	written, err := a.secrets.Update(ctx, after, metav1.UpdateOptions{})
-	if apierrors.IsConflict(err) { // another operator was faster: what it did is taken at the next look
+	if apierrors.IsConflict(err) { // another operator was faster: its write is read at the next tick
 		return nil
 	}
 	if err != nil {
@@ -195,8 +199,8 @@ func (a *Authority) renew(ctx context.Context) error {
 	return a.take(written)
 }
 
-// isDue reports whether the next authority is to take the place of the present one: pods have been given both for long, or that
-// could soon sign nothing any more.
+// isDue reports whether the next authority is to replace the current one: clients have had a quarter of its life to
+// read it, or the current one is about to expire.
 func (a *Authority) isDue(secret *corev1.Secret, now time.Time) (bool, error) {
 	next, err := tls.X509KeyPair(secret.Data[nextCertKey], secret.Data[nextPrivateKeyKey])
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package certificate makes the certificates that the operator shows, and renews them in time: those that it signs itself, and those
-// of an authority that operators share in a Secret. It knows nothing of who trusts them.
+// Package certificate makes the operator's serving certificates and renews them in time: self-signed ones, and those
+// of an authority that operators share in a Secret. It knows nothing of the clients that trust them.
 package certificate
 
 import (
@@ -18,18 +18,18 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Lifetime is that of a certificate that is shown. It is renewed when three fourths of it are over.
+// Lifetime is the lifetime of a serving certificate. It is renewed after three quarters of that.
 const Lifetime = 90 * 24 * time.Hour
 
-// clocksDiffer is by how much those of others may be behind.
+// clocksDiffer is by how much clients' clocks may be slow.
 const clocksDiffer = time.Hour
 
-// aged reports whether so many fourths of the certificate's life are over.
+// aged reports whether that many quarters of the certificate's lifetime have passed.
 func aged(c *x509.Certificate, fourths time.Duration, now time.Time) bool {
 	return !now.Before(c.NotBefore.Add(c.NotAfter.Sub(c.NotBefore) / 4 * fourths))
 }
 
-// newAuthority makes a certificate, and its key, that signs others of the name and itself, as PEM.
+// newAuthority makes a self-signed certificate that can sign others, and its key, both as PEM.
 func newAuthority(name string, lifetime time.Duration, now time.Time) (certificate, key []byte, err error) {
 	template, private, err := newTemplate(name, lifetime, now)
 	if err != nil {
@@ -48,7 +48,8 @@ func newAuthority(name string, lifetime time.Duration, now time.Time) (certifica
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}), nil
 }
 
-// signed makes a certificate of the authority, which does not outlive it. Who shows it keeps it in memory alone.
+// signed makes a serving certificate that is signed by the authority and does not outlive it. Its key is kept in
+// memory only.
 func signed(authority *tls.Certificate, name string, now time.Time) (*tls.Certificate, error) {
 	template, private, err := newTemplate(name, Lifetime, now)
 	if err != nil {
@@ -83,7 +84,7 @@ func newTemplate(name string, lifetime time.Duration, now time.Time) (*x509.Cert
 	}
 	return &x509.Certificate{
 		SerialNumber: serial,
-		// Authorities of the same name are told apart by it.
+		// The serial number tells authorities of the same name apart.
 		Subject:   pkix.Name{CommonName: name, SerialNumber: serial.Text(36)},
 		DNSNames:  []string{name},
 		NotBefore: now.Add(-clocksDiffer), NotAfter: now.Add(lifetime),
@@ -92,7 +93,8 @@ func newTemplate(name string, lifetime time.Duration, now time.Time) (*x509.Cert
 	}, private, nil
 }
 
-// SelfSigned is shown to who trusts nobody in particular. It is made when somebody asks, and renewed in time.
+// SelfSigned is a self-signed certificate, for clients that do not verify it. It is made on first use, and renewed in
+// time.
 type SelfSigned struct {
 	Name  string
 	Clock clock.PassiveClock
@@ -101,7 +103,7 @@ type SelfSigned struct {
 	shown *tls.Certificate
 }
 
-// Get is for a tls.Config.
+// Get returns the certificate; it is for tls.Config.GetCertificate.
 func (s *SelfSigned) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,7 +1,7 @@
-// Package metrics is where the operator's metrics are declared: each by its name, type, labels and meaning, so that
-// docs/metrics.md and the dashboard of the chart can be held against all of them. The packages whose numbers they are
-// declare them in variables, and so before anything runs. It knows nothing of what is counted.
+// Package metrics declares the operator's metrics, each with its name, type, labels and help, so that docs/metrics.md
+// and the chart's dashboard can be checked against all of them. Packages declare their metrics in package variables,
+// and so before anything runs. This package knows nothing of what they count.
 //
-// Labels name queues, cohorts, flavors, resources, namespaces and kinds, and what is chosen from a short list: never a job, of
-// which there are as many as people like.
+// Labels are queues, cohorts, flavors, resources, namespaces, kinds, and values of short lists; never jobs, whose
+// number is unbounded.
 package metrics

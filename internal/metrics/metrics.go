@@ -9,17 +9,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// Kind is the type of a metric, as Prometheus calls it.
+// Kind is the Prometheus type of a metric.
 type Kind string
 
-// The kinds that there are.
+// The types that the operator uses.
 const (
 	Counter   Kind = "counter"
 	Gauge     Kind = "gauge"
 	Histogram Kind = "histogram"
 )
 
-// Metric is one that was declared.
+// Metric is a declared metric.
 type Metric struct {
 	Name   string
 	Kind   Kind
@@ -27,13 +27,14 @@ type Metric struct {
 	Help   string
 }
 
-// declared are all metrics by name. Packages are initialized one after the other, but tests may declare side by side.
+// declared are all metrics by name. Packages are initialized one after the other, but tests may declare metrics
+// concurrently.
 var (
 	mu       sync.Mutex
 	declared = map[string]Metric{}
 )
 
-// Declared are all metrics, in the order of names.
+// Declared returns all declared metrics, sorted by name.
 func Declared() []Metric {
 	mu.Lock()
 	defer mu.Unlock()
@@ -45,7 +46,7 @@ func Declared() []Metric {
 	return out
 }
 
-// NewCounter declares a counter and serves it. One without labels is had by WithLabelValues().
+// NewCounter declares and registers a counter. If it has no labels, WithLabelValues() returns it.
 func NewCounter(name, help string, labels ...string) *prometheus.CounterVec {
 	declare(Counter, name, help, labels)
 	vec := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
@@ -53,8 +54,8 @@ func NewCounter(name, help string, labels ...string) *prometheus.CounterVec {
 	return vec
 }
 
-// NewHistogram declares a histogram with the buckets, nil for those of Prometheus, and serves it. One without labels is had
-// by WithLabelValues().
+// NewHistogram declares and registers a histogram. nil buckets are Prometheus' defaults. If it has no labels,
+// WithLabelValues() returns it.
 func NewHistogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
 	declare(Histogram, name, help, labels)
 	vec := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
@@ -62,14 +63,13 @@ func NewHistogram(name, help string, buckets []float64, labels ...string) *prome
 	return vec
 }
 
-// NewDesc declares a metric that a collector serves, which Serve is given: values that are read where they are kept, when
-// somebody asks.
+// NewDesc declares a metric of a collector, which is registered by Serve and computes its values when it is scraped.
 func NewDesc(kind Kind, name, help string, labels ...string) *prometheus.Desc {
 	declare(kind, name, help, labels)
 	return prometheus.NewDesc(name, help, labels, nil)
 }
 
-// Serve has the values of a collector served.
+// Serve registers a collector.
 func Serve(c prometheus.Collector) { metrics.Registry.MustRegister(c) }
 
 func declare(kind Kind, name, help string, labels []string) {

@@ -1,8 +1,8 @@
-// Package tracing tells an OpenTelemetry collector how each job came from its creation to its first ready pod: one trace a
-// job, one span for each step of the way.
+// Package tracing exports, to an OpenTelemetry collector, how each job got from its creation to its first ready pod:
+// one trace per job, with one span for each step.
 //
-// It watches what the operator's cache has anyway, and writes nothing to the API server. What identifies a trace and its spans
-// follows from the job's UID and from times that the API keeps, so that an operator that takes over, or starts again, goes
-// on with the traces of the last one. It knows nothing of the engine, and nobody waits for it: what the collector does not
-// take is dropped.
+// It watches objects that are in the operator's cache anyway, and writes nothing to the API server. The IDs of a
+// trace and its spans are derived from the job's UID and from timestamps in the API, so that an operator that takes
+// over or restarts continues the traces. It knows nothing of the engine, and nothing waits for it: what the collector
+// does not accept is dropped.
 package tracing

@@ -10,14 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// traceOf is the trace of the job with the UID. A hash, for collectors and samplers take the bits of a trace ID for random, which
-// those of a UID are not all.
+// traceOf returns the trace ID for the job's UID. It is a hash because collectors and samplers assume that all bits
+// of a trace ID are random, which those of a UID are not.
 func traceOf(uid types.UID) trace.TraceID {
 	sum := sha256.Sum256([]byte(uid))
 	return trace.TraceID(sum[:16])
 }
 
-// spanOf is the span of the name in that trace, of the attempt that was given quota at the time; zero for what a job has once.
+// spanOf returns the ID of the named span in that trace. attempt is the time at which the attempt got its quota, zero
+// for the span of the whole job.
 func spanOf(uid types.UID, name string, attempt time.Time) trace.SpanID {
 	text := string(uid) + "\n" + name
 	if !attempt.IsZero() {
@@ -27,7 +28,7 @@ func spanOf(uid types.UID, name string, attempt time.Time) trace.SpanID {
 	return trace.SpanID(sum[:8])
 }
 
-// wantedIDs has spans be given the IDs that their context asks for. It implements the SDK's IDGenerator.
+// wantedIDs is an IDGenerator that takes the IDs from the context.
 type wantedIDs struct{}
 
 type wantedKey struct{}

@@ -11,21 +11,21 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// Steps of a job's way. Together they reach from its place in the queue to its first ready pod; those of pods may overlap.
+// Steps of a job. They cover the time from its queueing to its first ready pod; those of its pods may overlap.
 const (
-	stepQueued    = "queued"          // until it was given quota
-	stepAdmission = "admission"       // until its admission checks let it start
-	stepStart     = "start"           // until its first pod was made
-	stepPods      = "create pods"     // until the last of them was made
-	stepSchedule  = "schedule"        // until the pod that was ready first had its node
+	stepQueued    = "queued"          // until it got quota
+	stepAdmission = "admission"       // until its admission checks were ready
+	stepStart     = "start"           // until its first pod was created
+	stepPods      = "create pods"     // until its last pod was created
+	stepSchedule  = "schedule"        // until the pod that was ready first was scheduled
 	stepReady     = "first pod ready" // until that pod was ready
 )
 
-// exactWithin is how soon after it happened something must be seen, so that the time when it was seen is the better one: the
-// API keeps whole seconds.
+// exactWithin: if something is observed within this time after it happened, the time of the observation is used,
+// because the API's timestamps have whole seconds only.
 const exactWithin = 2 * time.Second
 
-// instant is when something happened: as the API keeps it, and as exactly as it is known here.
+// instant is when something happened: by the API's timestamp, and the best approximation of it.
 type instant struct{ kept, exact time.Time }
 
 func (i *instant) set(kept, now time.Time) {
@@ -40,25 +40,25 @@ func (i *instant) set(kept, now time.Time) {
 
 func (i *instant) known() bool { return !i.kept.IsZero() }
 
-// identity is the job whose trace it is.
+// identity identifies the job of a trace.
 type identity struct {
 	kind, namespace, name string
 	uid                   types.UID
 	created               time.Time
 }
 
-// journey is how far a job has come.
+// journey is the state of a job's trace.
 type journey struct {
 	job      identity
 	workload types.NamespacedName
 	queue    string
 
 	attempt attempt
-	// over says that all of its trace was told, or never will be.
+	// over is set once the whole trace was exported, or never will be.
 	over bool
 }
 
-// attempt is one way from the queue to a ready pod: an eviction begins another.
+// attempt is the state of one attempt from the queue to a ready pod: an eviction starts another.
 type attempt struct {
 	since, reserved, admitted instant
 	clusterQueue              string
@@ -66,24 +66,24 @@ type attempt struct {
 	told                      map[string]bool
 }
 
-// crew is what is known of an attempt's pods.
+// crew is the state of an attempt's pods.
 type crew struct {
 	wanted, made int
 	first, last  instant
 	complete     bool
 
-	// name is that of the pod that was ready first.
+	// name is the name of the pod that was ready first.
 	name          string
 	placed, ready instant
 }
 
-// step is a part of the way that is over.
+// step is a completed step.
 type step struct {
 	name     string
 	from, to time.Time
 }
 
-// sees takes in the Workload as it is now.
+// sees updates the journey with the current state of the Workload.
 func (j *journey) sees(w *kueue.Workload, now time.Time) {
 	a := &j.attempt
 	if a.reserved.known() && (w.Status.Admission == nil || !a.reserved.kept.Equal(workload.TrueSince(w, kueue.WorkloadQuotaReserved))) {
@@ -105,17 +105,17 @@ func (j *journey) sees(w *kueue.Workload, now time.Time) {
 	if at := workload.TrueSince(w, kueue.WorkloadAdmitted); !at.IsZero() {
 		a.admitted.set(at, now)
 	}
-	// Pods that this operator does not know for the job's: their controller tells of them.
+	// The pods may not be known here as the job's; their controller reports readiness in the condition.
 	if at := workload.TrueSince(w, kueue.WorkloadPodsReady); !at.IsZero() && !a.pods.ready.known() {
 		a.pods.ready.set(at, now)
 	}
 }
 
-// seesPod takes in a pod of the job as it is now. fresh says that it was not seen before.
+// seesPod updates the journey with the current state of a pod. fresh is set for a pod that was just added.
 func (j *journey) seesPod(pod *corev1.Pod, fresh bool, now time.Time) {
 	a := &j.attempt
 	created := pod.CreationTimestamp.Time
-	if !a.admitted.known() || created.Before(a.admitted.kept) { // of an attempt before
+	if !a.admitted.known() || created.Before(a.admitted.kept) { // the pod is of an earlier attempt
 		return
 	}
 	if fresh && !a.pods.complete {
@@ -123,7 +123,7 @@ func (j *journey) seesPod(pod *corev1.Pod, fresh bool, now time.Time) {
 		if !a.pods.first.known() {
 			a.pods.first.set(created, now)
 		}
-		a.pods.last = instant{} // many are made within a second
+		a.pods.last = instant{} // so that set takes a pod created in the same second as well
 		a.pods.last.set(created, now)
 		a.pods.complete = a.pods.wanted > 0 && a.pods.made >= a.pods.wanted
 	}
@@ -134,7 +134,7 @@ func (j *journey) seesPod(pod *corev1.Pod, fresh bool, now time.Time) {
 	}
 }
 
-// notBefore is the time of which nobody has seen more than the API keeps, after what went before it.
+// notBefore returns an instant of which only the API's timestamp is known, moved to not before an earlier one.
 func notBefore(earlier instant, at time.Time) instant {
 	out := instant{at, at}
 	if out.known() && at.Before(earlier.exact) {
@@ -143,20 +143,20 @@ func notBefore(earlier instant, at time.Time) instant {
 	return out
 }
 
-// losesPod takes in that a pod is gone: another is made in its place.
+// losesPod updates the journey after the deletion of a pod, which will be replaced.
 func (j *journey) losesPod(pod *corev1.Pod) {
 	if a := &j.attempt; a.admitted.known() && !pod.CreationTimestamp.Time.Before(a.admitted.kept) && !a.pods.complete && a.pods.made > 0 {
 		a.pods.made--
 	}
 }
 
-// steps are those that are over, in their order.
+// steps returns the completed steps, in order.
 func (a *attempt) steps() []step {
 	var out []step
 	add := func(name string, from, to instant) {
 		if from.known() && to.known() {
 			end := to.exact
-			if end.Before(from.exact) { // who sees them first differs
+			if end.Before(from.exact) { // the two may have been observed in the other order
 				end = from.exact
 			}
 			out = append(out, step{name, from.exact, end})
@@ -180,7 +180,8 @@ func (a *attempt) steps() []step {
 	return out
 }
 
-// began is when the way began: with the job, or where that is about the same with its Workload, of which it is known better.
+// began returns when the journey began: with the job, or with its Workload if that was created at about the same
+// time, since the latter's time is known more exactly.
 func (j *journey) began() time.Time {
 	if since := j.attempt.since.exact; !j.job.created.IsZero() && (since.IsZero() || since.Sub(j.job.created) >= exactWithin || since.Before(j.job.created)) {
 		return j.job.created
@@ -188,7 +189,7 @@ func (j *journey) began() time.Time {
 	return j.attempt.since.exact
 }
 
-// backInQueue is since when a Workload waits: since it was last sent back to its queue, or since it is there.
+// backInQueue returns since when a Workload waits: since it was last requeued, or since its creation.
 func backInQueue(w *kueue.Workload) time.Time {
 	if at := workload.TrueSince(w, kueue.WorkloadRequeued); !at.IsZero() {
 		return at
@@ -196,7 +197,7 @@ func backInQueue(w *kueue.Workload) time.Time {
 	return w.CreationTimestamp.Time
 }
 
-// podTrueSince is since when the condition is True, or when it ceased to be where the pod has ended.
+// podTrueSince returns since when the condition is True, or since when it is False because the pod has completed.
 func podTrueSince(pod *corev1.Pod, kind corev1.PodConditionType) time.Time {
 	for _, c := range pod.Status.Conditions {
 		ended := pod.Status.Phase == corev1.PodSucceeded && c.Reason == "PodCompleted"
@@ -207,7 +208,7 @@ func podTrueSince(pod *corev1.Pod, kind corev1.PodConditionType) time.Time {
 	return time.Time{}
 }
 
-// podsOf is how many pods the admission is for.
+// podsOf returns the number of admitted pods.
 func podsOf(w *kueue.Workload) (count int) {
 	asked := map[kueue.PodSetReference]int32{}
 	for _, podSet := range w.Spec.PodSets {
@@ -223,7 +224,7 @@ func podsOf(w *kueue.Workload) (count int) {
 	return count
 }
 
-// outcome is how a job ended that had no ready pod; failed says that it is a mistake of some kind.
+// outcome returns how a job ended, for one without a ready pod; failed says whether it did not succeed.
 func outcome(w *kueue.Workload) (message string, at time.Time, failed, ended bool) {
 	if !workload.IsFinished(w) {
 		return "", time.Time{}, false, false

@@ -25,28 +25,29 @@ import (
 )
 
 const (
-	// mostWaiting bounds the spans that wait to be sent, and with them the memory; what is more is dropped.
+	// mostWaiting bounds the number of spans that wait to be exported, and so the memory; further ones are dropped.
 	mostWaiting = 4096
-	// sendEvery is how long a span waits for others, so that they go in one request.
+	// sendEvery is how long a span waits for others, to be exported in one request.
 	sendEvery = 2 * time.Second
-	// lastWords is how long the last of them may take when the operator ends: its lease is not kept back for them.
+	// lastWords bounds the last export when the operator ends: the release of its lease does not wait longer for it.
 	lastWords = 2 * time.Second
-	// complainEvery is how often it is said at most that the collector does not take what it is sent.
+	// complainEvery is the least time between two log entries about failing exports.
 	complainEvery = time.Minute
 )
 
-// Options say where traces go, and how many.
+// Options are the parameters of AddTo.
 type Options struct {
-	// Endpoint is the URL of a collector that takes OTLP over HTTP, such as http://collector:4318. The usual
-	// variables of the environment (OTEL_EXPORTER_OTLP_HEADERS and the like) say all else.
+	// Endpoint is the URL of a collector that accepts OTLP over HTTP, such as http://collector:4318. The standard
+	// environment variables (OTEL_EXPORTER_OTLP_HEADERS and the like) configure the rest.
 	Endpoint string
-	// Sampling is the part of jobs that are traced, up to 1 for all. Which they are follows from their UIDs alone.
+	// Sampling is the fraction of jobs that are traced, up to 1 for all. Which jobs these are depends on their UIDs
+	// alone.
 	Sampling float64
-	// Kinds are those of the jobs that the manager's cache keeps.
+	// Kinds are the kinds of jobs in the manager's cache.
 	Kinds []schema.GroupKind
 }
 
-// Validate says what is wrong with options that ask for traces.
+// Validate returns an error for invalid options.
 func (o Options) Validate() error {
 	if at, err := url.Parse(o.Endpoint); err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
 		return fmt.Errorf("--trace-endpoint is %q, and must be the URL of a collector that takes OTLP over HTTP, such as http://collector:4318", o.Endpoint)
@@ -57,7 +58,7 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// AddTo has the manager trace jobs. Who does not lead watches along, and tells nothing.
+// AddTo adds the tracing of jobs to the manager. Replicas that do not lead follow the jobs but export nothing.
 func AddTo(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err := o.Validate(); err != nil {
 		return err
@@ -96,7 +97,7 @@ func AddTo(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}))
 }
 
-// along runs also where somebody else leads.
+// along is a runnable for replicas that do not lead as well.
 type along struct{ run func(context.Context) error }
 
 // Start implements manager.Runnable.
@@ -105,7 +106,7 @@ func (a along) Start(ctx context.Context) error { return a.run(ctx) }
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (along) NeedLeaderElection() bool { return false }
 
-// sender gives spans to the SDK.
+// sender exports spans through the SDK.
 type sender struct {
 	provider *sdktrace.TracerProvider
 	tracer   trace.Tracer
@@ -119,7 +120,7 @@ func newSender(exporter sdktrace.SpanExporter, sampler sdktrace.Sampler) sender 
 	return sender{provider, provider.Tracer("github.com/musterhq/muster")}
 }
 
-// tell implements teller. A step is below the span of the whole way, which may be told later.
+// tell implements teller. The parent of a step is the span of the whole job, which is exported later.
 func (s sender) tell(told span) {
 	uid := told.job.uid
 	ids := wanted{traceOf(uid), spanOf(uid, told.name, told.attempt)}
@@ -142,7 +143,8 @@ func (s sender) tell(told span) {
 	out.End(trace.WithTimestamp(told.to))
 }
 
-// complaints logs what the SDK cannot do, now and then: a collector may be away for long.
+// complaints is an error handler that logs errors of the SDK at a bounded rate: a collector may be unreachable for
+// long.
 type complaints struct {
 	clock clock.PassiveClock
 	last  atomic.Int64

@@ -23,16 +23,16 @@ import (
 	"github.com/musterhq/muster/internal/workload"
 )
 
-// jobIndex finds the Workload of a job by its UID.
+// jobIndex finds the Workload of a job by the job's UID.
 const jobIndex = "tracing.jobUID"
 
-// catchUp is how far back an operator that begins to lead tells what it has seen: the one before may have died with what it had
-// not sent yet. What both tell has the same IDs.
+// catchUp is how far back a new leader exports what it has observed: the previous leader may have ended with spans
+// that were not exported. Spans that both export have the same IDs.
 const catchUp = 20 * time.Second
 
-// watch follows the jobs that are on their way. There is no more of it than there are Workloads that have not ended.
+// watch follows the jobs on their way to a ready pod. It keeps state only for Workloads that have not finished.
 type watch struct {
-	client  client.Reader // nothing is written
+	client  client.Reader // tracing writes nothing
 	scheme  *runtime.Scheme
 	kinds   map[schema.GroupKind]bool
 	sampled func(types.UID) bool
@@ -40,29 +40,29 @@ type watch struct {
 	clock   clock.PassiveClock
 
 	mu       sync.Mutex
-	journeys map[types.UID]*journey // by the UID of the job that the Workload is for
-	// since is from when on what happened is told, zero while somebody else leads.
+	journeys map[types.UID]*journey // by the UID of the Workload's job
+	// since is the time from which on steps are exported, zero while this replica does not lead.
 	since time.Time
 }
 
-// teller has spans reach the collector.
+// teller exports spans.
 type teller interface {
 	tell(span)
 }
 
-// span is a part of a trace, as it is told.
+// span is a span to be exported.
 type span struct {
 	job      identity
 	name     string
 	from, to time.Time
-	// attempt tells it from those of the same name in the same trace; zero for the span of the whole way.
+	// attempt tells the span apart from others of its name in the trace; zero for the span of the whole job.
 	attempt time.Time
-	// failed says why the way ended without a ready pod, "" if it did not.
+	// failed says why the job ended without a ready pod, "" if it did not.
 	failed     string
 	attributes map[string]string
 }
 
-// start has the watch filled by the manager's informers.
+// start subscribes to the manager's informers.
 func (t *watch) start(ctx context.Context, mgr ctrl.Manager) error {
 	for kind, handler := range map[client.Object]cache.ResourceEventHandlerFuncs{
 		&kueue.Workload{}: {
@@ -87,7 +87,7 @@ func (t *watch) start(ctx context.Context, mgr ctrl.Manager) error {
 	return nil
 }
 
-// last is an object as it was before it was deleted.
+// last returns the last known state of a deleted object.
 func last(o any) client.Object {
 	if unknown, ok := o.(cache.DeletedFinalStateUnknown); ok {
 		o = unknown.Obj
@@ -95,7 +95,7 @@ func last(o any) client.Object {
 	return o.(client.Object)
 }
 
-// lead has the steps told from now on, and those of a moment ago.
+// lead starts exporting steps, including those of the last catchUp.
 func (t *watch) lead() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -105,7 +105,7 @@ func (t *watch) lead() {
 	}
 }
 
-// workload takes in a Workload as it is now.
+// workload updates the journey of a Workload's job.
 func (t *watch) workload(ctx context.Context, w *kueue.Workload) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -125,14 +125,14 @@ func (t *watch) workload(ctx context.Context, w *kueue.Workload) {
 	}
 }
 
-// forgetEnded forgets a job that will have no more pods.
+// forgetEnded drops a finished job.
 func (t *watch) forgetEnded(w *kueue.Workload) {
 	if workload.IsFinished(w) {
 		delete(t.journeys, jobOf(w))
 	}
 }
 
-// gone takes in that a Workload was deleted.
+// gone ends the journey of a job whose Workload was deleted.
 func (t *watch) gone(w *kueue.Workload) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -142,7 +142,7 @@ func (t *watch) gone(w *kueue.Workload) {
 	}
 }
 
-// pod takes in a pod as it is now.
+// pod updates the journey of a pod's job.
 func (t *watch) pod(ctx context.Context, pod *corev1.Pod, fresh bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -160,7 +160,8 @@ func (t *watch) lost(ctx context.Context, pod *corev1.Pod) {
 	}
 }
 
-// journeyOf is that of the Workload's job, a new one if there was none; nil if it is over or not traced.
+// journeyOf returns the journey of the Workload's job, and creates it if necessary; nil if the job has ended or is
+// not sampled.
 func (t *watch) journeyOf(ctx context.Context, w *kueue.Workload) *journey {
 	uid := jobOf(w)
 	if j := t.journeys[uid]; j != nil {
@@ -178,7 +179,8 @@ func (t *watch) journeyOf(ctx context.Context, w *kueue.Workload) *journey {
 	return j
 }
 
-// journeyOfPod is that of the pod's job, as its Workload is by now: who hears of the pod first may not have heard of the Workload.
+// journeyOfPod returns the journey of the pod's job, updated from the cached Workload: the pod's event may arrive
+// before the Workload's.
 func (t *watch) journeyOfPod(ctx context.Context, pod *corev1.Pod) *journey {
 	uid := t.jobOfPod(ctx, pod)
 	if uid == "" {
@@ -198,7 +200,7 @@ func (t *watch) journeyOfPod(ctx context.Context, pod *corev1.Pod) *journey {
 	return j
 }
 
-// tell tells the steps that are over and were not told.
+// tell exports the completed steps that were not exported yet.
 func (t *watch) tell(j *journey) {
 	if t.since.IsZero() || j.over {
 		return
@@ -215,7 +217,7 @@ func (t *watch) tell(j *journey) {
 	}
 }
 
-// end tells of the whole way.
+// end exports the span of the whole job.
 func (t *watch) end(j *journey, at time.Time, failed string) {
 	if t.since.IsZero() || j.over {
 		return
@@ -224,7 +226,7 @@ func (t *watch) end(j *journey, at time.Time, failed string) {
 	t.send(j, j.job.kind, j.began(), at, time.Time{}, failed)
 }
 
-// send tells what is not of the time of another operator.
+// send exports a span, unless it ended while another replica led.
 func (t *watch) send(j *journey, name string, from, to, attempt time.Time, failed string) {
 	if to.Before(t.since) {
 		return
@@ -236,7 +238,7 @@ func (t *watch) send(j *journey, name string, from, to, attempt time.Time, faile
 	t.teller.tell(span{job: j.job, name: name, from: from, to: to, attempt: attempt, failed: failed, attributes: attributes})
 }
 
-// jobOf is the UID of the job that the Workload is for: its own if it is for none.
+// jobOf returns the UID of the Workload's job, that of the Workload itself if it has none.
 func jobOf(w *kueue.Workload) types.UID {
 	if uid := w.Labels[kueue.JobUIDLabel]; uid != "" {
 		return types.UID(uid)
@@ -247,7 +249,7 @@ func jobOf(w *kueue.Workload) types.UID {
 	return w.UID
 }
 
-// jobOfPod is the UID of the job whose pod it is, "" if it can be none's.
+// jobOfPod returns the UID of the pod's job, "" if it cannot belong to one.
 func (t *watch) jobOfPod(ctx context.Context, pod *corev1.Pod) types.UID {
 	if uid := pod.Labels[muster.JobUIDLabel]; uid != "" {
 		return types.UID(uid)
@@ -268,7 +270,7 @@ func (t *watch) jobOfPod(ctx context.Context, pod *corev1.Pod) types.UID {
 	return owner.UID
 }
 
-// identify is the job that people know: the Workload's, or whoever made that to have it run.
+// identify returns the job that users know: the Workload's owner, or the topmost owner of a known kind above that.
 func (t *watch) identify(ctx context.Context, w *kueue.Workload) identity {
 	out := identity{kind: "Workload", namespace: w.Namespace, name: w.Name, uid: w.UID, created: w.CreationTimestamp.Time}
 	for owner := metav1.GetControllerOf(w); owner != nil; {
@@ -285,7 +287,7 @@ func (t *watch) identify(ctx context.Context, w *kueue.Workload) identity {
 	return out
 }
 
-// read gives the owner, if it is of a kind that the operator keeps in its cache anyway.
+// read returns the owner if it is of a kind in the operator's cache, else nil.
 func (t *watch) read(ctx context.Context, namespace string, owner *metav1.OwnerReference) client.Object {
 	if !t.kinds[groupKind(owner)] {
 		return nil

@@ -15,14 +15,14 @@ import (
 	"github.com/musterhq/muster/internal/certificate"
 )
 
-// SecretName is that of the Secret with the authority of the webhooks, in the operator's namespace.
+// SecretName is the name of the Secret with the webhooks' authority, in the operator's namespace.
 const SecretName = "muster-webhook"
 
-// Certificates are what the API server is shown.
+// Certificates are the serving certificates of the webhooks.
 type Certificates struct{ authority *certificate.Authority }
 
-// Open reads the authority, or makes it if there is none yet. The namespace is the operator's own, the service that of its webhooks, as the
-// API server names it: NAME.NAMESPACE.svc.
+// Open reads the webhooks' authority, and creates it if there is none. namespace is the operator's own; service is
+// the DNS name of the webhooks' Service, NAME.NAMESPACE.svc.
 func Open(ctx context.Context, cluster *rest.Config, namespace, service string) (*Certificates, error) {
 	clients, err := kubernetes.NewForConfig(cluster)
 	if err != nil {
@@ -36,12 +36,12 @@ func Open(ctx context.Context, cluster *rest.Config, namespace, service string) 
 	return &Certificates{authority}, nil
 }
 
-// Options have a server of webhooks show them.
+// Options returns the options of a webhook server that uses the certificates.
 func (c *Certificates) Options(port int) webhook.Options {
 	return webhook.Options{Port: port, TLSOpts: []func(*tls.Config){func(config *tls.Config) { config.GetCertificate = c.authority.Show }}}
 }
 
-// AddTo has them renewed, and the API server trust them.
+// AddTo adds to the manager the renewal of the certificates, and the controller that makes the API server trust them.
 func (c *Certificates) AddTo(mgr manager.Manager) error {
 	if err := mgr.Add(c.authority); err != nil {
 		return err

@@ -1,4 +1,5 @@
-// Package webhook has the API server reach and trust the operator where its configuration turns webhooks on: their certificates are
-// those of an authority of the operators' own, which the object that the chart makes for the webhooks is told of. The
-// operator's wiring calls it. It knows nothing of what the API server asks.
+// Package webhook makes the API server trust the operator's webhooks, where the configuration enables them: their
+// certificates are signed by an authority that the operators share, and the package keeps the CA bundles in the
+// chart's webhook configuration up to date. It is called by the operator's main package, and knows nothing of the
+// webhooks' requests.
 package webhook

@@ -15,15 +15,15 @@ import (
 	"github.com/musterhq/muster/internal/certificate"
 )
 
-// configurationName is that of the object by which the chart has the API server ask the operator.
+// configurationName is the name of the chart's MutatingWebhookConfiguration.
 const configurationName = "muster-webhooks"
 
-// Cached is what the operator's cache keeps of such objects: that one alone, which is all that it may read.
+// Cached restricts the operator's cache to that one webhook configuration, the only one that it may read.
 func Cached() (client.Object, cache.ByObject) {
 	return &registration.MutatingWebhookConfiguration{}, cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", configurationName)}
 }
 
-// keeper says in the object whom the API server is to trust: all of whose certificates an operator may show.
+// keeper sets the CA bundles of the webhook configuration to the trusted certificates.
 type keeper struct {
 	client  client.Client
 	trusted func() string
@@ -36,8 +36,8 @@ func (k *keeper) addTo(mgr manager.Manager) error {
 	return nil
 }
 
-// Reconcile writes what the API server does not trust yet, and what it is to trust no more. Who applies the object anew, as an upgrade of
-// the chart does, leaves that alone, or it is written again.
+// Reconcile updates the CA bundles if they differ. An upgrade of the chart does not set them; if another client
+// overwrites them, they are written again.
 func (k *keeper) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var seen registration.MutatingWebhookConfiguration
 	if err := k.client.Get(ctx, request.NamespacedName, &seen); err != nil {
@@ -50,7 +50,7 @@ func (k *keeper) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 		how.CABundle = bundle
 	}
 	if changed {
-		// A list is written as a whole: not over what somebody else has written meanwhile.
+		// A patch replaces the whole list of webhooks, so it must not overwrite a concurrent change.
 		if err := k.client.Patch(ctx, after, client.MergeFromWithOptions(&seen, client.MergeFromWithOptimisticLock{})); err != nil {
 			return ctrl.Result{}, fmt.Errorf("saying whom the API server is to trust: %w", err)
 		}

@@ -10,14 +10,14 @@ import (
 	served "sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// Values are all values that are served now, as Of says.
+// Values returns all values of the operator's registry, in the format of Of.
 func Values(t testing.TB) map[string]float64 {
 	t.Helper()
 	return read(t, served.Registry)
 }
 
-// Of are the values of the one collector: name{label=value,...}, with labels in the order of their names; of histograms the
-// counts and the sums, as name_count and name_sum.
+// Of returns the values of one collector by name{label=value,...}, with the labels sorted by name. Of a histogram it
+// has the count and the sum, as name_count and name_sum.
 func Of(t testing.TB, c prometheus.Collector) map[string]float64 {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
